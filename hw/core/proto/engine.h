@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The boundary between verbs and a transport engine.
+ *
+ * Verbs own queue pairs, work requests and memory rights; an engine owns connections, framing,
+ * sequence numbers and the wire.  Today's engine is iWARP (MPA/DDP/RDMAP over a stream, conn.c);
+ * capabilities tell what another one could lack.
+ *
+ * Turn discipline.  Events from below (frames, timers) make the engine change state, place data
+ * and call back up; they never transmit.  All transmission happens in sg_conn_transmit(), which
+ * verbs call from sg_adapter_run(): 'tx_ready' says that a connection has a reason to be called.
+ * So no call recurses, whatever the stream underneath does.
+ *
+ * Lifetime.  A connection exists from sg_engine_connect() or 'request' until 'closed' has
+ * returned or sg_conn_abort() was called; after that its pointer is dead.
+ */
+#ifndef SG_PROTO_ENGINE_H
+#define SG_PROTO_ENGINE_H
+
+#include "base/host.h"
+#include "proto/stream.h"
+
+struct sg_engine;
+struct sg_conn;
+struct sg_engine_listener;
+
+enum sg_engine_limits {
+    SG_ENGINE_PDATA_MAX = 512,
+    SG_ENGINE_IOV_MAX = 64, /* pieces of guest memory in one segment's payload */
+};
+
+/* Policy of all connections of an adapter, from the device's properties. */
+struct sg_engine_config {
+    uint8_t mpa_rev;        /* 1 or 2: highest revision used and accepted */
+    bool crc;               /* demand CRC (RFC 5044 section 4.4); off only by the administrator */
+    bool markers;           /* demand Markers in what the peer sends */
+    bool peer_to_peer;      /* offer RTR as initiator (RFC 6581 section 9.2) */
+    uint8_t rtr_mask;       /* SG_RTR_*: kinds offered and accepted */
+    uint16_t max_ird;       /* 0..16383 */
+    uint16_t max_ord;
+    uint32_t startup_timeout_ms; /* whole MPA exchange; request wait as responder */
+    uint32_t close_timeout_ms;   /* FIN or Terminate unanswered for so long: abort */
+};
+#define SG_RTR_SEND 0x1
+#define SG_RTR_WRITE 0x2
+#define SG_RTR_READ 0x4
+
+/* Outcome of connection setup and the reason of an end. */
+enum sg_conn_end {
+    SG_CONN_OK,
+    SG_CONN_REJECTED,    /* peer's ULP said no (R flag) */
+    SG_CONN_REFUSED,
+    SG_CONN_TIMEOUT,
+    SG_CONN_RESET,
+    SG_CONN_PROTOCOL,    /* malformed or unacceptable MPA startup */
+    SG_CONN_CLOSED,      /* graceful, both sides */
+    SG_CONN_TERMINATED,  /* Terminate sent or received */
+    SG_CONN_UNREACHABLE,
+    SG_CONN_NORES,
+};
+
+/* What the peer's startup frame said, ULP part. pdata lent for the duration of the call. */
+struct sg_conn_params {
+    uint16_t ird, ord;   /* request: the peer's; reply/established: agreed for our side */
+    uint8_t mpa_rev;
+    const uint8_t *pdata;
+    uint16_t pdata_len;
+};
+
+enum sg_msg_kind {
+    SG_MSG_SEND,      /* se, inv */
+    SG_MSG_WRITE,
+    SG_MSG_READ_REQ,
+    SG_MSG_KINDS,
+};
+
+/* One outgoing message, filled by 'next'. */
+struct sg_msg {
+    enum sg_msg_kind kind;
+    bool solicited;
+    bool invalidate;
+    uint32_t length;     /* octets of payload; for a Read Request, octets asked for */
+    uint32_t inv_stag;
+    uint32_t rstag;      /* WRITE: sink; READ_REQ: source, at the peer */
+    uint64_t rto;
+    uint32_t sink_stag;  /* READ_REQ: where the response goes, here */
+    uint64_t sink_to;
+    uint64_t cookie;     /* verbs' own */
+};
+
+/* Result of touching memory for the wire. Order as in RFC 5040 section 4.8 / RFC 5041 7.1. */
+enum sg_mem_status {
+    SG_MEM_OK,
+    SG_MEM_STAG,    /* invalid STag */
+    SG_MEM_BOUNDS,
+    SG_MEM_ACCESS,
+    SG_MEM_ASSOC,   /* not associated with this stream: PD or QP differs */
+    SG_MEM_WRAP,    /* TO + length wraps */
+    SG_MEM_FAULT,   /* the memory behind it does not respond */
+};
+
+/* Untagged placement on queue 0. */
+enum sg_recv_status {
+    SG_RECV_OK,
+    SG_RECV_NO_BUFFER,  /* nothing posted for this MSN */
+    SG_RECV_TOO_LONG,   /* beyond the posted buffer */
+    SG_RECV_FAULT,      /* local element invalid: the receive completes in error */
+};
+
+struct sg_recv_info {
+    uint32_t msn;
+    uint32_t length;    /* octets of the message */
+    bool solicited;
+    bool invalidate;
+    uint32_t inv_stag;
+};
+
+/* A Terminate message, sent or received. */
+struct sg_term_info {
+    bool sent;        /* by us */
+    uint8_t layer, type, code; /* RFC 5040 section 4.8 */
+};
+
+/*
+ * Upcalls.  'user' is the object bound to the connection: the QP.  None may call
+ * sg_conn_transmit(); each may call sg_conn_abort() on its connection.
+ */
+struct sg_engine_ops {
+    /* ---- connection management ---- */
+    /* A valid MPA Request came to a listener.  Answer later with sg_conn_accept or _reject. */
+    void (*request)(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p);
+    /* The requester vanished before an answer was given; the connection is gone on return. */
+    void (*request_gone)(struct sg_conn *c, void *request_user, enum sg_conn_end why);
+    /* Active side: how connect ended.  SG_CONN_OK: streaming; else 'closed' does not follow. */
+    void (*reply)(void *user, enum sg_conn_end end, const struct sg_conn_params *p);
+    /* Passive side: first FPDU seen (or none needed), both directions open. */
+    void (*established)(void *user, const struct sg_conn_params *p);
+    /* The peer closed its half gracefully, or a Terminate passed: no more inbound messages. */
+    void (*disconnected)(void *user, enum sg_conn_end why);
+    /* TCP is gone.  Last upcall. */
+    void (*closed)(void *user, enum sg_conn_end why);
+    /* Terminate sent or received; 'disconnected' follows. */
+    void (*terminated)(void *user, const struct sg_term_info *t);
+
+    /* ---- transmit ---- */
+    /* sg_conn_transmit() would make progress now. */
+    void (*tx_ready)(void *user);
+    /*
+     * Next outgoing message, or false: none may start now.  reads_room: Read Requests that ORD
+     * still allows; a READ_REQ must not be returned when it is 0.  Called once per message.
+     */
+    bool (*next)(void *user, struct sg_msg *msg, unsigned reads_room);
+    /*
+     * Pieces of the payload of 'msg', [off, off + len): host pointers, at most SG_ENGINE_IOV_MAX.
+     * Negative: the source is not accessible (local protection error; verbs complete the work
+     * request in error), the engine then terminates the stream without headers (RDM-61).
+     * 'gathered' releases the pieces at once after they were sent.
+     */
+    int (*gather)(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                  struct iovec *iov);
+    void (*gathered)(void *user, struct iovec *iov, int n);
+    /* All of the message was handed to the stream.  Reads complete with 'read_done' instead. */
+    void (*sent)(void *user, const struct sg_msg *msg);
+    /* The oldest outstanding Read is delivered, octets placed. */
+    void (*read_done)(void *user, uint32_t octets);
+
+    /* ---- receive ---- */
+    /* RDMA Write: check and place.  Nothing is placed unless all of it may be. */
+    enum sg_mem_status (*place_write)(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                      size_t n);
+    /* Read Response for the oldest outstanding Read, whose sink this is; off counts from 0. */
+    enum sg_mem_status (*place_read)(void *user, uint32_t stag, uint64_t to, uint32_t off,
+                                     const uint8_t *p, size_t n);
+    /* Send payload at message offset mo.  msn counts from 1; n may be 0 (buffer still needed). */
+    enum sg_recv_status (*place_recv)(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                      size_t n);
+    /* Send delivered.  Order: any invalidation first, by 'invalidate'. */
+    void (*recv_done)(void *user, const struct sg_recv_info *info);
+    enum sg_mem_status (*invalidate)(void *user, uint32_t stag);
+    /* Inbound Read Request: may [to, to + len) of stag be read?  len > 0. */
+    enum sg_mem_status (*check_source)(void *user, uint32_t stag, uint64_t to, uint32_t len);
+    /* Pieces of a Read Response's payload, as 'gather' (released with 'gathered'). */
+    int (*gather_source)(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                         enum sg_mem_status *why);
+};
+
+/* Counters that the engine keeps, summed over its connections (names as in admin.h). */
+struct sg_engine_stats {
+    uint64_t tx_octets, rx_octets, tx_fpdus, rx_fpdus;
+    uint64_t tx_sends, rx_sends, tx_writes, rx_writes, tx_reads, rx_reads;
+    uint64_t tx_read_responses, rx_read_responses, tx_terminates, rx_terminates;
+    uint64_t crc_errors, protocol_errors, protection_errors;
+    uint64_t conns; /* alive now, half-open ones included */
+};
+
+/* The engine copies config; host, net and ops must outlive it. */
+struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,
+                                const struct sg_engine_config *config,
+                                const struct sg_engine_ops *ops);
+/* Aborts everything without upcalls. */
+void sg_engine_free(struct sg_engine *e);
+void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config);
+const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e);
+/* Timeouts due at now; returns the next deadline (ns) or SG_NEVER. */
+uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns);
+
+/* NULL: *why.  Otherwise 'reply' follows, never from within this call. */
+struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,
+                                  const struct sg_endpoint *remote,
+                                  const struct sg_conn_params *p, void *user,
+                                  enum sg_conn_end *why);
+struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
+                                            unsigned backlog, void *user, enum sg_conn_end *why);
+/* Connections not yet answered are reset ('request_gone' is not called). */
+void sg_engine_unlisten(struct sg_engine_listener *l);
+
+/* Remember something in a connection that has no QP yet (given back by request_gone). */
+void sg_conn_set_request_user(struct sg_conn *c, void *request_user);
+/* Answer a request; user: the QP.  False: the connection is not in that state any more. */
+bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p);
+bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len);
+
+/*
+ * Send up to about 'budget' octets: startup frames, Terminate, Read Responses, messages from
+ * 'next'.  True: there is more to do and room to do it (call again); false: wait for 'tx_ready'.
+ */
+bool sg_conn_transmit(struct sg_conn *c, size_t budget);
+/* Verbs have new work for 'next': sets tx_ready if the stream has room.  Cheap, idempotent. */
+void sg_conn_wake(struct sg_conn *c);
+/* Graceful: after all that was started is sent, FIN.  'next' is not called any more. */
+void sg_conn_close(struct sg_conn *c);
+/* At once: RST.  No upcall follows; c is dead on return. */
+void sg_conn_abort(struct sg_conn *c);
+/* A local error of ours on this stream: Terminate (layer, type, code, no headers), then close. */
+void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);
+
+void sg_conn_endpoints(struct sg_conn *c, struct sg_endpoint *local, struct sg_endpoint *remote);
+
+#endif

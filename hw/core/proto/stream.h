@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A reliable octet stream (TCP), as MPA sees it.
+ *
+ * Two implementations: hw/net/stream_lwip.c (TCP/IP on Ethernet frames) and
+ * hw/core/proto/stream_mem.c (in memory, for simulation and benchmarks).
+ *
+ * Rules.  (1) An event callback never runs inside a call made by the user of the same stream, save
+ * 'receive' of the *other* end of an in-memory pair.  (2) A callback may call any operation,
+ * 'abort' included; the implementation survives that.  (3) 'receive' takes all octets; a user that
+ * cannot place them must abort.  (4) After 'closed' has run or 'abort' has returned the stream no
+ * longer exists and must not be named.
+ */
+#ifndef SG_PROTO_STREAM_H
+#define SG_PROTO_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct sg_endpoint {
+    uint8_t family;  /* 4 or 6 */
+    uint16_t port;   /* host order */
+    uint8_t ip[16];  /* network order; IPv4 in the first four octets; all zero: any */
+};
+
+enum sg_stream_end {
+    SG_STREAM_CLOSED,      /* both halves closed gracefully */
+    SG_STREAM_REFUSED,     /* connect: RST from the peer */
+    SG_STREAM_TIMEOUT,     /* connect or retransmission gave up */
+    SG_STREAM_RESET,       /* RST while established */
+    SG_STREAM_UNREACHABLE, /* no route, no such local address */
+    SG_STREAM_NORES,       /* memory or connection table exhausted */
+};
+
+struct sg_stream {
+    const struct sg_stream_ops *ops;        /* set by the implementation */
+    const struct sg_stream_events *events;  /* set at connect or in 'accepted' */
+    void *user;
+};
+
+struct sg_stream_events {
+    void (*connected)(struct sg_stream *s);
+    /* n octets in order; the memory is lent for the duration of the call. */
+    void (*receive)(struct sg_stream *s, const uint8_t *p, size_t n);
+    /* 'room' has grown after a send was refused or fell short. */
+    void (*writable)(struct sg_stream *s);
+    /* The peer closed its half (FIN), after all its octets. */
+    void (*peer_closed)(struct sg_stream *s);
+    /* The stream is over; it is freed when this returns. */
+    void (*closed)(struct sg_stream *s, enum sg_stream_end why);
+};
+
+struct sg_stream_ops {
+    /* Octets that 'send' takes now. */
+    size_t (*room)(struct sg_stream *s);
+    /*
+     * Takes all n elements (total <= room) or, when room is short, nothing and returns false:
+     * 'writable' follows later.  The memory is free again on return.  'more': further sends follow
+     * in this turn, the implementation may wait for 'push'.
+     */
+    bool (*send)(struct sg_stream *s, const struct iovec *iov, unsigned n, bool more);
+    void (*push)(struct sg_stream *s);
+    /* Close our half after what was sent (FIN). */
+    void (*shutdown)(struct sg_stream *s);
+    /* RST, at once; no event follows. */
+    void (*abort)(struct sg_stream *s);
+    /* Largest TCP payload of a segment now (EMSS, octets, options already deducted). */
+    size_t (*emss)(struct sg_stream *s);
+    /* Own and peer's address. */
+    void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
+};
+
+struct sg_listener; /* owned by the implementation */
+
+/*
+ * A new inbound connection: set s->events and s->user and return true, or return false (it is
+ * reset).  The stream is established already.
+ */
+typedef bool (*sg_stream_accept)(void *user, struct sg_stream *s);
+
+/* The factory that an adapter is given. */
+struct sg_stream_net {
+    const struct sg_stream_net_ops *ops;
+};
+
+struct sg_stream_net_ops {
+    /* NULL: no memory or no such local address (*why).  'connected' or 'closed' follows. */
+    struct sg_stream *(*connect)(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                 const struct sg_endpoint *remote,
+                                 const struct sg_stream_events *events, void *user,
+                                 enum sg_stream_end *why);
+    /* NULL: address in use (why NORES) or not ours (UNREACHABLE).  local->ip all zero: any. */
+    struct sg_listener *(*listen)(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                  unsigned backlog, sg_stream_accept accept, void *user,
+                                  enum sg_stream_end *why);
+    void (*unlisten)(struct sg_stream_net *net, struct sg_listener *l);
+    /* Port addresses, from SET_ADDR; false: table full, or no such address. */
+    bool (*add_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr, unsigned prefix_len,
+                     const uint8_t gateway[16]);
+    bool (*del_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr);
+    void (*clear_addrs)(struct sg_stream_net *net);
+    void (*set_mtu)(struct sg_stream_net *net, unsigned mtu);
+    /* Timers: what is due at 'now' is done; returns the next deadline (ns) or SG_NEVER. */
+    uint64_t (*run)(struct sg_stream_net *net, uint64_t now_ns);
+    /* Retransmitted segments since creation, for statistics. */
+    uint64_t (*retransmits)(struct sg_stream_net *net);
+};
+
+#endif

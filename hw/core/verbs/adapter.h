@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The adapter: everything a driver can reach through BARs, as one object.
+ *
+ * The device layer (hw/device) and the test host forward register accesses, doorbells and time;
+ * the core decides.  All calls of one adapter are serialised by the caller.
+ */
+#ifndef SG_VERBS_ADAPTER_H
+#define SG_VERBS_ADAPTER_H
+
+#include "base/host.h"
+#include "proto/engine.h"
+
+struct sg_adapter;
+
+/* Limits and policy, from the device's properties; validated by sg_adapter_check_config(). */
+struct sg_adapter_config {
+    uint8_t mac[6];
+    uint64_t guid;          /* node GUID */
+    uint32_t vectors;       /* MSI-X vectors, 1..SG_EQ_COUNT */
+    uint32_t max_qp, max_cq, max_mr, max_pd;
+    uint32_t max_qp_wr, max_cqe, max_listeners, max_conns;
+    uint32_t max_sge, max_inline;
+    uint64_t max_mr_size;
+    uint32_t link_mtu;      /* octets */
+    uint32_t link_speed;    /* Mbit/s */
+    struct sg_engine_config engine;
+};
+
+/* Defaults worth using. */
+void sg_adapter_default_config(struct sg_adapter_config *config);
+/* NULL when usable, else a sentence naming the property and its range (static or in buf). */
+const char *sg_adapter_check_config(const struct sg_adapter_config *config, char *buf, size_t len);
+
+/* Copies config; host and net must outlive the adapter.  Never NULL. */
+struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
+                                  const struct sg_adapter_config *config);
+void sg_adapter_free(struct sg_adapter *a);
+/* FLR, CTRL.RESET, machine reset: as freshly made; open connections are reset. */
+void sg_adapter_reset(struct sg_adapter *a);
+
+/* BAR0.  offset < SG_REGS_SIZE, size 4 or 8, aligned. */
+uint64_t sg_adapter_reg_read(struct sg_adapter *a, uint32_t offset, unsigned size);
+void sg_adapter_reg_write(struct sg_adapter *a, uint32_t offset, uint64_t value, unsigned size);
+/* BAR2.  page < SG_UAR_COUNT, offset < SG_UAR_SIZE, aligned; size 8 (others: guest error). */
+void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, uint64_t value,
+                         unsigned size);
+
+/*
+ * One turn: timers due, then transmission, bounded by 'budget' octets.  Called after register
+ * writes, doorbells and frames (the host sees 'kick' when a call is wanted), and at the deadline
+ * given to arm_timer.  True: there is more to do, call again soon.
+ */
+bool sg_adapter_run(struct sg_adapter *a, size_t budget);
+
+void sg_adapter_set_link(struct sg_adapter *a, bool up);
+
+/* For tests and diagnostics: named counters and live objects. */
+struct sg_adapter_census {
+    uint32_t pds, mrs, cqs, qps, eqs, conns, listeners;
+};
+void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn contract: what the kernel driver and the rdma-core provider tell each other through
+ * uverbs.  Host byte order (one machine).  Queue memory belongs to the process: it allocates
+ * page-aligned, zeroed buffers and the driver pins them; the doorbell page is mapped from the
+ * driver with the key in sg_abi_alloc_ucontext_resp.
+ */
+#ifndef STAGHORN_ABI_H
+#define STAGHORN_ABI_H
+
+#include "types.h"
+
+#define SG_ABI_VERSION 1
+
+struct sg_abi_alloc_ucontext_resp {
+    __aligned_u64 db_mmap_key; /* offset for mmap: one doorbell page, write only */
+    __u32 uar;                 /* number of that page */
+    __u32 max_inline;
+    __u32 max_sq_sge;
+    __u32 max_rq_sge;
+    __u32 features;            /* SG_FEATURE_* */
+    __u32 reserved;
+};
+
+struct sg_abi_alloc_pd_resp {
+    __u32 pdn;
+    __u32 reserved;
+};
+
+/*
+ * The buffer holds 'entries' completion entries (io.h) and, directly behind them, one struct
+ * sg_cq_record.  The driver sets ibv_cq.cqe to entries - 1 or what the caller asked for.
+ */
+struct sg_abi_create_cq {
+    __aligned_u64 buf;
+    __u32 buf_len;  /* octets, at least entries * 64 + 64 */
+    __u32 entries;  /* power of two */
+};
+
+struct sg_abi_create_cq_resp {
+    __u32 cqn;
+    __u32 reserved;
+};
+
+struct sg_abi_create_qp {
+    __aligned_u64 sq_buf;
+    __aligned_u64 rq_buf;
+    __u32 sq_entries; /* power of two */
+    __u32 rq_entries;
+    __u16 sq_stride;  /* power of two */
+    __u16 rq_stride;
+    __u16 max_inline;
+    __u8 sq_max_sge;
+    __u8 rq_max_sge;
+};
+
+struct sg_abi_create_qp_resp {
+    __u32 qpn;
+    __u32 reserved;
+};
+
+#endif

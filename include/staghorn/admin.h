@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn hardware contract: the admin queue.
+ *
+ * Manual: docs/manual/admin.md.  The driver fills a slot of the submission ring, then writes the
+ * free-running producer index to SG_REG_ADMIN_DB.  The device executes in order and writes one
+ * entry of the completion ring per command (phase bit as in io.h), then raises SG_EV_ADMIN on the
+ * async event queue if that is armed.  Commands that take time (CONNECT, ...) complete when they
+ * are accepted; their outcome is an async event.
+ */
+#ifndef STAGHORN_ADMIN_H
+#define STAGHORN_ADMIN_H
+
+#include "types.h"
+
+enum sg_admin_opcode {
+    SG_ADMIN_NOP = 0x00,
+    SG_ADMIN_QUERY_CAPS = 0x01,
+    SG_ADMIN_QUERY_STATS = 0x02,
+    SG_ADMIN_CREATE_EQ = 0x03,
+    SG_ADMIN_DESTROY_EQ = 0x04,
+    SG_ADMIN_SET_ADDR = 0x05,
+    SG_ADMIN_SET_PORT = 0x06,
+    SG_ADMIN_CREATE_PD = 0x10,
+    SG_ADMIN_DESTROY_PD = 0x11,
+    SG_ADMIN_REG_MR = 0x12,
+    SG_ADMIN_DEREG_MR = 0x13,
+    SG_ADMIN_ALLOC_MR = 0x14, /* for fast registration */
+    SG_ADMIN_CREATE_CQ = 0x18,
+    SG_ADMIN_DESTROY_CQ = 0x19,
+    SG_ADMIN_RESIZE_CQ = 0x1a, /* reserved */
+    SG_ADMIN_CREATE_QP = 0x20,
+    SG_ADMIN_MODIFY_QP = 0x21,
+    SG_ADMIN_QUERY_QP = 0x22,
+    SG_ADMIN_DESTROY_QP = 0x23,
+    SG_ADMIN_CREATE_SRQ = 0x28, /* reserved */
+    SG_ADMIN_MODIFY_SRQ = 0x29, /* reserved */
+    SG_ADMIN_DESTROY_SRQ = 0x2a, /* reserved */
+    SG_ADMIN_LISTEN = 0x30,
+    SG_ADMIN_UNLISTEN = 0x31,
+    SG_ADMIN_CONNECT = 0x32,
+    SG_ADMIN_ACCEPT = 0x33,
+    SG_ADMIN_REJECT = 0x34,
+    SG_ADMIN_CM_DATA = 0x35, /* read the private data that came with a connection event */
+    SG_ADMIN_OPCODE_COUNT = 0x40,
+};
+
+/* Command status, also of the test registers. */
+enum sg_status {
+    SG_OK = 0,
+    SG_EOPCODE = 1,    /* opcode unknown or reserved */
+    SG_EINVAL = 2,     /* a field is out of range */
+    SG_ENOENT = 3,     /* no such object */
+    SG_ENOMEM = 4,     /* out of objects of this kind, or of memory */
+    SG_EBUSY = 5,      /* other objects still refer to it */
+    SG_EFAULT = 6,     /* DMA failed */
+    SG_ESTATE = 7,     /* not in this state */
+    SG_EADDR = 8,      /* address in use, or not one of the port's */
+    SG_EPERM = 9,      /* belongs to another PD or user context */
+    SG_ENOTSUP = 10,   /* valid, but this adapter does not do it */
+};
+
+/* MR access rights and QP limits of them. */
+#define SG_ACCESS_LOCAL_WRITE 0x001u
+#define SG_ACCESS_REMOTE_READ 0x002u
+#define SG_ACCESS_REMOTE_WRITE 0x004u
+#define SG_ACCESS_REMOTE_ATOMIC 0x008u
+#define SG_ACCESS_MW_BIND 0x010u
+#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit */
+#define SG_ACCESS_FLUSH_PERSISTENT 0x040u
+#define SG_ACCESS_VERIFY 0x080u
+#define SG_ACCESS_ZERO_BASED 0x100u
+
+enum sg_admin_limits {
+    SG_ADMIN_CMD_SIZE = 128,
+    SG_ADMIN_RSP_SIZE = 64,
+    SG_PRIVATE_DATA_MAX = 512, /* RFC 5044 section 7.1.1; with MPA revision 2, four fewer */
+    SG_PORT_ADDR_MAX = 64,     /* addresses that SET_ADDR can hold */
+};
+
+/* First 8 octets of each command. */
+struct sg_admin_hdr {
+    __u8 opcode;
+    __u8 reserved_8;
+    __le16 cookie; /* returned in the completion */
+    __le32 reserved_32;
+};
+SG_ASSERT_SIZE(struct sg_admin_hdr, 8);
+
+/*
+ * Memory described by a page list.  levels 0: addr is the address of the first page and the
+ * memory is contiguous; 1: addr is the address of an array of count 64-bit page addresses;
+ * 2: addr is the address of an array of 64-bit addresses of 4 KiB pages that hold 512 each.
+ * Every page address is aligned to the page size; the device reads the list once.
+ */
+struct sg_page_list {
+    __le64 addr;
+    __le32 count;      /* pages */
+    __u8 levels;       /* 0..2 */
+    __u8 page_shift;   /* 12..30; queues: 12 */
+    __le16 reserved_112;
+};
+SG_ASSERT_SIZE(struct sg_page_list, 16);
+
+/* Internet address and TCP port. */
+struct sg_sockaddr {
+    __u8 family;    /* 4 or 6 */
+    __u8 reserved_8;
+    __be16 port;    /* network order */
+    __u8 ip[16];    /* network order; IPv4 in the first four octets */
+    __le32 reserved_160;
+};
+SG_ASSERT_SIZE(struct sg_sockaddr, 24);
+
+struct sg_cmd_query { /* QUERY_CAPS, QUERY_STATS, CM_DATA */
+    struct sg_admin_hdr hdr;
+    __le64 out_addr; /* where the answer is written */
+    __le32 out_len;  /* octets of room; at most this much is written */
+    __le32 id;       /* CM_DATA: connection id; else 0 */
+};
+
+struct sg_cmd_create_eq {
+    struct sg_admin_hdr hdr;
+    __le64 base;    /* contiguous, 4 KiB aligned, zeroed */
+    __le32 entries; /* power of two, 64..SG_EQ_SIZE_MAX */
+    __le32 eqn;     /* 1..SG_EQ_COUNT-1, chosen by the driver */
+    __le32 vector;  /* MSI-X vector */
+    __le32 reserved_224;
+};
+
+struct sg_cmd_id { /* DESTROY_*, DEREG_MR (stag), UNLISTEN, QUERY_QP */
+    struct sg_admin_hdr hdr;
+    __le32 id;
+};
+
+enum sg_set_addr_op { SG_ADDR_ADD = 1, SG_ADDR_DEL = 2, SG_ADDR_CLEAR = 3 };
+
+struct sg_cmd_set_addr {
+    struct sg_admin_hdr hdr;
+    struct sg_sockaddr addr; /* port ignored */
+    __u8 op;                 /* enum sg_set_addr_op */
+    __u8 prefix_len;
+    __u8 reserved_272[6];
+    __u8 gateway[16];        /* all zero: none; else same family */
+};
+
+struct sg_cmd_set_port {
+    struct sg_admin_hdr hdr;
+    __le32 mtu; /* octets of IP packet, 576..SG_REG_LINK_MTU */
+    __le32 reserved;
+};
+
+struct sg_cmd_reg_mr {
+    struct sg_admin_hdr hdr;
+    __le32 pd;
+    __le32 access;       /* SG_ACCESS_* */
+    __le64 va;           /* Tagged Offset of the first octet */
+    __le64 length;       /* octets; with WHOLE_MEMORY ignored */
+    struct sg_page_list pages; /* first page holds va: va's offset within it counts */
+    __u8 flags;          /* SG_MR_* */
+    __u8 key;            /* low octet of the STag */
+    __u8 reserved_400[6];
+};
+#define SG_MR_WHOLE_MEMORY 0x01 /* address space of the PCI function, kernel only, no page list */
+
+struct sg_cmd_alloc_mr {
+    struct sg_admin_hdr hdr;
+    __le32 pd;
+    __le32 max_pages;
+    __u8 key;
+    __u8 reserved_136[7];
+};
+
+struct sg_cmd_create_cq {
+    struct sg_admin_hdr hdr;
+    __le32 entries;   /* power of two */
+    __le32 eqn;       /* where completion events go */
+    __le32 uar;       /* doorbell page */
+    __le32 reserved_160;
+    struct sg_page_list pages; /* zeroed */
+    __le64 record;    /* bus address of struct sg_cq_record, 64 octet aligned */
+};
+
+struct sg_cmd_create_qp {
+    struct sg_admin_hdr hdr;
+    __le32 pd;
+    __le32 send_cqn;
+    __le32 recv_cqn;
+    __le32 srqn;       /* reserved, 0 */
+    __le32 uar;
+    __le32 sq_entries; /* power of two, 2..caps */
+    __le32 rq_entries; /* power of two, 2..caps */
+    __le16 sq_stride;  /* power of two, SG_WQE_STRIDE_MIN..MAX */
+    __le16 rq_stride;
+    __u8 sq_max_sge;
+    __u8 rq_max_sge;
+    __le16 max_inline;
+    __le32 access;     /* remote rights this QP grants at all */
+    struct sg_page_list sq_pages;
+    struct sg_page_list rq_pages;
+    __le32 flags;      /* SG_QP_* */
+    __le32 reserved_640;
+};
+#define SG_QP_SIGNAL_ALL 0x01 /* every send entry is signaled */
+#define SG_QP_KERNEL 0x02     /* may use REG_MR, LOCAL_INV and STag 0 as local key */
+
+enum sg_qp_state {
+    SG_QP_IDLE = 0,
+    SG_QP_RTS = 1,
+    SG_QP_CLOSING = 2,
+    SG_QP_TERMINATE = 3,
+    SG_QP_ERROR = 4,
+};
+
+struct sg_cmd_modify_qp {
+    struct sg_admin_hdr hdr;
+    __le32 qpn;
+    __le32 mask;   /* SG_QP_MOD_* */
+    __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected) */
+    __le32 access;
+};
+#define SG_QP_MOD_STATE 0x1
+#define SG_QP_MOD_ACCESS 0x2
+
+struct sg_cmd_listen {
+    struct sg_admin_hdr hdr;
+    struct sg_sockaddr local; /* all-zero ip: every address of the port */
+    __le32 backlog;           /* connections not yet accepted or rejected, 1..1024 */
+    __le32 reserved_288;
+};
+
+/* CONNECT and ACCEPT and REJECT. */
+struct sg_cmd_connect {
+    struct sg_admin_hdr hdr;
+    __le32 qpn;               /* CONNECT, ACCEPT */
+    __le32 conn;              /* ACCEPT, REJECT: the connection id of SG_EV_CM_REQUEST */
+    struct sg_sockaddr local; /* CONNECT; port 0: any */
+    struct sg_sockaddr remote; /* CONNECT */
+    __le64 pdata_addr;        /* private data */
+    __le16 pdata_len;         /* 0..SG_PRIVATE_DATA_MAX, less 4 for MPA revision 2 */
+    __le16 ird;
+    __le16 ord;
+    __le16 reserved_624;
+};
+
+SG_ASSERT_SIZE(struct sg_cmd_query, 24);
+SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);
+SG_ASSERT_SIZE(struct sg_cmd_id, 12);
+SG_ASSERT_SIZE(struct sg_cmd_set_addr, 56);
+SG_ASSERT_SIZE(struct sg_cmd_reg_mr, 56);
+SG_ASSERT_SIZE(struct sg_cmd_create_cq, 48);
+SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
+SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
+SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
+SG_ASSERT_SIZE(struct sg_cmd_connect, 80);
+
+/* Outcome of a connection event. */
+enum sg_cm_status {
+    SG_CM_OK = 0,
+    SG_CM_REJECTED = 1,    /* by the peer's ULP */
+    SG_CM_REFUSED = 2,     /* no listener there */
+    SG_CM_TIMEOUT = 3,
+    SG_CM_RESET = 4,       /* connection reset or lost */
+    SG_CM_PROTOCOL = 5,    /* malformed MPA frame or no common parameters */
+    SG_CM_CLOSED = 6,      /* graceful */
+    SG_CM_TERMINATED = 7,  /* by Terminate, sent or received */
+    SG_CM_UNREACHABLE = 8, /* no route or address */
+    SG_CM_NORES = 9,       /* out of connections or memory */
+};
+
+/* Answer of CM_DATA: describes the connection, then pdata_len octets of private data. */
+struct sg_cm_data {
+    struct sg_sockaddr local;
+    struct sg_sockaddr remote;
+    __le16 ird;        /* as the peer offered (request) or as agreed */
+    __le16 ord;
+    __le16 pdata_len;
+    __u8 mpa_rev;
+    __u8 reserved;
+    __u8 pdata[SG_PRIVATE_DATA_MAX];
+};
+SG_ASSERT_SIZE(struct sg_cm_data, 568);
+
+/* Admin completion. */
+struct sg_admin_rsp {
+    __le32 id;       /* new object's number or STag; CONNECT: connection id; LISTEN: listener id */
+    __le32 data[13]; /* QUERY_QP: [0] state, [1] ird, [2] ord, [3] sq depth in use, [4] rq same */
+    __le32 reserved_448;
+    __le16 cookie;
+    __u8 status;     /* enum sg_status */
+    __u8 phase;      /* bit 0; the last 64-bit word is written last */
+};
+SG_ASSERT_SIZE(struct sg_admin_rsp, SG_ADMIN_RSP_SIZE);
+
+/* Answer of QUERY_CAPS. */
+struct sg_caps {
+    __le32 version;        /* SG_VERSION */
+    __le32 features;       /* SG_FEATURE_* */
+    __le32 max_pd;
+    __le32 max_mr;
+    __le32 max_cq;
+    __le32 max_cqe;
+    __le32 max_qp;
+    __le32 max_qp_wr;
+    __le32 max_sq_sge;
+    __le32 max_rq_sge;
+    __le32 max_inline;
+    __le32 max_ird;
+    __le32 max_ord;
+    __le32 max_fr_pages;   /* pages of a fast registration; 0: none */
+    __le32 max_listeners;
+    __le32 max_conns;
+    __le64 max_mr_size;
+    __le64 page_size_mask; /* page sizes that REG_MR accepts, bit n: 2^n */
+    __le32 max_srq;
+    __le32 max_srq_wr;
+    __le32 max_mw;
+    __le32 num_uar;        /* doorbell pages, page 0 included */
+    __le32 num_eq;         /* async event queue included */
+    __le32 max_private_data;
+    __u8 fw_version[16];   /* text, zero padded */
+    __le32 reserved[12];
+};
+SG_ASSERT_SIZE(struct sg_caps, 168);
+
+#define SG_FEATURE_MPA_V2 0x01u
+#define SG_FEATURE_FAST_REG 0x02u
+#define SG_FEATURE_READ_INV 0x04u
+#define SG_FEATURE_IPV6 0x08u
+#define SG_FEATURE_SRQ 0x10u
+#define SG_FEATURE_FLUSH 0x20u
+#define SG_FEATURE_ATOMICS 0x40u
+
+/* Answer of QUERY_STATS: counters since reset, in this order. */
+#define SG_STATS(X) \
+    X(tx_octets) X(rx_octets) X(tx_fpdus) X(rx_fpdus) \
+    X(tx_sends) X(rx_sends) X(tx_writes) X(rx_writes) X(tx_reads) X(rx_reads) \
+    X(tx_read_responses) X(rx_read_responses) X(tx_terminates) X(rx_terminates) \
+    X(crc_errors) X(protocol_errors) X(protection_errors) X(guest_errors) \
+    X(conn_active) X(conn_passive) X(conn_failed) X(conn_closed) \
+    X(tcp_retransmits) X(rx_frames) X(tx_frames) X(tx_dropped_frames) \
+    X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners)
+
+struct sg_stats {
+#define X(name) __le64 name;
+    SG_STATS(X)
+#undef X
+};
+
+#endif

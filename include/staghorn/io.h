@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn hardware contract: work queue entries, completion queue entries, event queue entries.
+ *
+ * Manual: docs/manual/queues.md.  A ring has 2^n entries of a fixed power-of-two stride; indices
+ * run free over 32 bits and the slot is index modulo size.  A consumer that has taken everything
+ * has consumer index == producer index.
+ *
+ * Validity: completion and event entries end in a word whose phase bit tells whether the entry is
+ * new: in the first pass over the ring (index / size even) a new entry has phase 1, in the next 0,
+ * and so on; rings start zeroed.  The device writes that last 64-bit word last.
+ */
+#ifndef STAGHORN_IO_H
+#define STAGHORN_IO_H
+
+#include "types.h"
+
+enum sg_io_limits {
+    SG_WQE_STRIDE_MIN = 64,
+    SG_WQE_STRIDE_MAX = 512,
+    SG_SQ_MAX_SGE = 16,
+    SG_RQ_MAX_SGE = 16,
+    SG_MAX_INLINE = 256, /* octets */
+    SG_PAGE_SHIFT = 12,
+    SG_PAGE_SIZE = 1 << SG_PAGE_SHIFT, /* unit of queue page lists */
+};
+
+/* Scatter/gather element.  addr is an address within the MR that lkey names. */
+struct sg_sge {
+    __le64 addr;
+    __le32 length;
+    __le32 lkey;
+};
+SG_ASSERT_SIZE(struct sg_sge, 16);
+
+enum sg_wr_opcode {
+    SG_WR_SEND = 0x00,
+    SG_WR_SEND_INV = 0x01,   /* inv_stag is invalidated at the peer */
+    SG_WR_WRITE = 0x02,
+    SG_WR_READ = 0x03,       /* one sink element */
+    SG_WR_READ_INV = 0x04,   /* as READ; the sink's STag is invalidated locally on completion */
+    SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
+    SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
+    SG_WR_BIND_MW = 0x07,    /* reserved for memory windows */
+    SG_WR_SEND_IMM = 0x08,   /* reserved: RFC 7306 Immediate Data */
+    SG_WR_WRITE_IMM = 0x09,  /* reserved: RFC 7306 */
+    SG_WR_FETCH_ADD = 0x0a,  /* reserved: RFC 7306 */
+    SG_WR_CMP_SWAP = 0x0b,   /* reserved: RFC 7306 */
+    SG_WR_FLUSH = 0x0c,      /* reserved: draft-talpey-rdma-commit */
+    SG_WR_VERIFY = 0x0d,     /* reserved: draft-talpey-rdma-commit */
+    SG_WR_ATOMIC_WRITE = 0x0e, /* reserved: draft-talpey-rdma-commit */
+};
+
+/* sg_wqe_hdr.flags */
+#define SG_WQE_SIGNALED 0x01   /* a successful completion is reported */
+#define SG_WQE_SOLICITED 0x02  /* Send variants: solicited event at the peer */
+#define SG_WQE_FENCE 0x04      /* starts only after all earlier Reads have completed */
+#define SG_WQE_INLINE 0x08     /* payload follows in the entry; inline_len octets */
+
+/*
+ * Send queue entry: this header, then num_sge elements or inline_len octets of payload, within the
+ * stride of the queue.
+ */
+struct sg_wqe_hdr {
+    __le64 wr_id;      /* returned in the completion, not interpreted */
+    __u8 opcode;       /* enum sg_wr_opcode */
+    __u8 flags;        /* SG_WQE_* */
+    __u8 num_sge;      /* 0..SG_SQ_MAX_SGE; for READ 0 or 1; ignored when INLINE */
+    __u8 reserved_88;  /* 0 */
+    __le16 inline_len; /* 0..SG_MAX_INLINE, when INLINE */
+    __le16 reserved_112;
+    __le32 index;      /* low 32 bits of the producer index of this entry: the device checks it */
+    __le32 inv_stag;   /* SEND_INV, LOCAL_INV */
+    __le64 remote_addr; /* WRITE: Tagged Offset of the sink; READ: of the source */
+    __le32 rkey;       /* WRITE, READ: the peer's STag */
+    __le32 reserved_288;
+    __le64 imm;        /* reserved, 0 */
+};
+SG_ASSERT_SIZE(struct sg_wqe_hdr, 48);
+
+/* Follows sg_wqe_hdr in a REG_MR entry. */
+struct sg_wqe_reg {
+    __le32 stag;       /* new STag: index as allocated, any key octet */
+    __le32 access;     /* SG_ACCESS_* */
+    __le64 va;         /* Tagged Offset of the first octet */
+    __le64 length;     /* octets */
+    __le64 pbl_addr;   /* bus address of npages 64-bit page addresses, contiguous */
+    __le32 npages;
+    __u8 page_shift;   /* 12..30 */
+    __u8 reserved[3];
+    __le64 reserved_320;
+};
+SG_ASSERT_SIZE(struct sg_wqe_reg, 48);
+
+/* Receive queue entry: this header, then num_sge elements. */
+struct sg_rqe_hdr {
+    __le64 wr_id;
+    __le32 index;   /* low 32 bits of the producer index of this entry */
+    __u8 num_sge;   /* 0..SG_RQ_MAX_SGE */
+    __u8 reserved[3];
+};
+SG_ASSERT_SIZE(struct sg_rqe_hdr, 16);
+
+enum sg_wc_opcode {
+    SG_WC_SEND = 0x00,
+    SG_WC_WRITE = 0x02,
+    SG_WC_READ = 0x03,
+    SG_WC_LOCAL_INV = 0x05,
+    SG_WC_REG_MR = 0x06,
+    SG_WC_RECV = 0x80,
+};
+
+/* Completion status.  The numbers are the contract; drivers map them to their system's. */
+enum sg_wc_status {
+    SG_WC_SUCCESS = 0,
+    SG_WC_LOC_LEN_ERR = 1,    /* a local length or element count is wrong */
+    SG_WC_LOC_QP_OP_ERR = 2,  /* the entry is malformed or not allowed on this queue */
+    SG_WC_LOC_PROT_ERR = 3,   /* lkey, bounds or rights of a local element */
+    SG_WC_FLUSH_ERR = 4,      /* the queue is in error: not executed */
+    SG_WC_REM_INV_REQ_ERR = 5, /* the peer refused the request as malformed */
+    SG_WC_REM_ACCESS_ERR = 6, /* the peer refused STag, bounds or rights */
+    SG_WC_REM_OP_ERR = 7,     /* the peer could not perform it */
+    SG_WC_MW_BIND_ERR = 8,    /* REG_MR, LOCAL_INV or bind failed */
+    SG_WC_FATAL_ERR = 9,      /* connection lost or adapter failed while it was executed */
+    SG_WC_GENERAL_ERR = 10,
+};
+
+/* sg_cqe.flags_phase (the last 64-bit word holds wr_index, status, opcode and this) */
+#define SG_CQE_PHASE 0x01
+#define SG_CQE_SOLICITED 0x02
+#define SG_CQE_WITH_INV 0x04 /* inv_stag was invalidated by the peer's Send */
+#define SG_CQE_WITH_IMM 0x08
+#define SG_CQE_RECV 0x10     /* completes a receive: wr_index counts the receive queue */
+
+struct sg_cqe {
+    __le64 wr_id;
+    __le32 qpn;
+    __le32 byte_len;   /* receives and Reads: octets placed */
+    __le32 inv_stag;
+    __le32 vendor_err; /* Terminate seen: layer 31:28, type 27:24, code 23:16; 0 if none */
+    __le64 imm;
+    __le64 timestamp;  /* ns, the adapter's clock */
+    __le64 reserved_320;
+    __le64 reserved_384;
+    __le32 wr_index;   /* index of the completed entry: all entries up to it are free again */
+    __u8 status;       /* enum sg_wc_status */
+    __u8 opcode;       /* enum sg_wc_opcode */
+    __u8 reserved_496;
+    __u8 flags_phase;
+};
+SG_ASSERT_SIZE(struct sg_cqe, 64);
+SG_ASSERT_OFFSET(struct sg_cqe, wr_index, 56);
+
+/*
+ * Completion queue control record, in guest memory, written by the consumer: how far it has read.
+ * The device reads it only when the ring seems full, so it need not be exact at every moment.
+ */
+struct sg_cq_record {
+    __le32 consumer_index;
+    __le32 reserved[15];
+};
+SG_ASSERT_SIZE(struct sg_cq_record, 64);
+
+/* Events of the async event queue (eqn 0). */
+enum sg_event {
+    SG_EV_NONE = 0,
+    SG_EV_ADMIN = 1,             /* admin completions are there */
+    SG_EV_COMPLETION = 2,        /* completion event queues: cqn has entries */
+    SG_EV_CQ_ERROR = 0x10,       /* cqn overran; its queue pairs are in error */
+    SG_EV_QP_FATAL = 0x11,       /* qpn */
+    SG_EV_QP_REQ_ERR = 0x12,     /* qpn: the peer's request was invalid */
+    SG_EV_QP_ACCESS_ERR = 0x13,  /* qpn: the peer violated access rights */
+    SG_EV_SRQ_ERROR = 0x14,
+    SG_EV_SRQ_LIMIT = 0x15,
+    SG_EV_QP_LAST_WQE = 0x16,
+    SG_EV_PORT_UP = 0x20,
+    SG_EV_PORT_DOWN = 0x21,
+    SG_EV_DEVICE_FATAL = 0x22,
+    SG_EV_CM_REQUEST = 0x30,     /* conn (new) on listener; aux: listener id */
+    SG_EV_CM_REPLY = 0x31,       /* conn, qpn: outcome of CONNECT in status */
+    SG_EV_CM_ESTABLISHED = 0x32, /* conn, qpn: accepted side may go on; status */
+    SG_EV_CM_DISCONNECT = 0x33,  /* conn, qpn: the peer closed or terminated; status */
+    SG_EV_CM_CLOSED = 0x34,      /* conn, qpn: TCP is gone, the connection id is free; status */
+};
+
+struct sg_eqe {
+    __u8 event;      /* enum sg_event */
+    __u8 cm_status;  /* enum sg_cm_status (admin.h) of a connection event */
+    __le16 reserved_16;
+    __le32 id;       /* cqn, qpn or srqn */
+    __le32 conn;     /* connection id of a CM event */
+    __le32 aux;
+    __le64 reserved_128;
+    __le32 reserved_192;
+    __u8 reserved_224[3];
+    __u8 phase;      /* bit 0 */
+};
+SG_ASSERT_SIZE(struct sg_eqe, 32);
+
+#endif
