@@ -39,6 +39,8 @@ struct sg_timer {
 
 struct sg_timerq {
     struct sg_timer *root;
+    struct sg_timer *held;      /* armed by callbacks of the run in progress */
+    bool running;
     uint64_t seq;
     size_t count;               /* armed timers */
 };
@@ -65,7 +67,7 @@ uint64_t sg_timerq_next(const struct sg_timerq *q);
 /*
  * Fire every timer with a deadline at or before @now_ns, earliest first.
  * Timers armed by the callbacks wait for the next call even when due, which
- * bounds the loop.  Returns the number fired.
+ * bounds the loop.  Not to be called from a callback.  Returns the number fired.
  */
 size_t sg_timerq_run(struct sg_timerq *q, uint64_t now_ns);
 

@@ -58,7 +58,7 @@ struct sg_mpa_frame {
     enum sg_mpa_kind kind;
     bool markers;           /* M: the peer of the sender must insert markers */
     bool crc;               /* C */
-    bool reject;            /* R */
+    bool reject;            /* R; Replies only, neither sent nor seen in Requests */
     bool s_flag;            /* S as on the wire, whatever the revision */
     uint8_t rev;
 
@@ -68,7 +68,7 @@ struct sg_mpa_frame {
      */
     bool enhanced;
     bool p2p;               /* A: peer-to-peer model, an RTR message is due */
-    uint8_t rtr;            /* set of enum sg_mpa_rtr, as on the wire */
+    uint8_t rtr;            /* set of enum sg_mpa_rtr; always 0 when !p2p */
     uint16_t ird;           /* 0..SG_MPA_DEPTH_MAX */
     uint16_t ord;
 

@@ -97,7 +97,6 @@ enum sg_term_cond {
     SG_TERM_IMM_LENGTH,             /* Immediate Data of other than 8 octets */
     SG_TERM_ATOMIC_MISALIGNED,
     SG_TERM_ATOMIC_OPCODE,
-    SG_TERM_WRITE_ACCESS,           /* tagged data without the remote-write right */
 
     /* DDP: RFC 5041 section 7 */
     SG_TERM_DDP_CATASTROPHE,
@@ -107,6 +106,7 @@ enum sg_term_cond {
     SG_TERM_TAGGED_NOT_ASSOCIATED,
     SG_TERM_TAGGED_WRAP,
     SG_TERM_TAGGED_VERSION,
+    SG_TERM_WRITE_ACCESS,           /* tagged data without the remote-write right */
     SG_TERM_UNTAGGED_BAD_QN,
     SG_TERM_UNTAGGED_NO_BUFFER,     /* no Receive posted */
     SG_TERM_UNTAGGED_IRD_EXCEEDED,  /* no buffer on the request queue */

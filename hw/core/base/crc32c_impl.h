@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by crc32c.c and the files with code for one kind of CPU. */
+#ifndef SG_BASE_CRC32C_IMPL_H
+#define SG_BASE_CRC32C_IMPL_H
+
+#include "base/crc32c.h"
+
+/*
+ * x^@e mod P as a reflected 32-bit value (bit 31 is x^0).  Products of such
+ * values with CRCs move the CRC over e bits of zeros.
+ */
+uint32_t sg_crc32c_xpow(uint64_t e);
+
+#if defined(__x86_64__)
+/* Fill in the folding constants; once, before any of the functions below. */
+void sg_crc32c_x86_setup(void);
+bool sg_crc32c_sse42_usable(void);
+uint32_t sg_crc32c_sse42(uint32_t crc, const uint8_t *p, size_t n);
+bool sg_crc32c_avx512_usable(void);
+uint32_t sg_crc32c_avx512(uint32_t crc, const uint8_t *p, size_t n);
+#endif
+
+#endif /* SG_BASE_CRC32C_IMPL_H */
