@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Staghorn: the core's host operations on QEMU: guest memory, virtual clock, interrupts, logs.
+ *
+ * Turns.  The core works inside three kinds of calls, all under the big lock: MMIO writes (vCPU
+ * thread), frames from the uplink, and the bottom half.  After a doorbell the core gets one bounded
+ * turn in the vCPU thread, which is the shortest way to the wire; what is left over goes to the
+ * bottom half.  Bottom half and NIC receive hold the device's re-entrancy guard, so DMA that a
+ * guest aims at our own BARs is refused by QEMU instead of entering the core twice.
+ */
+#include "qemu/osdep.h"
+#include "qemu/log.h"
+#include "qemu/guest-random.h"
+#include "qemu/main-loop.h"
+#include "block/aio.h"
+#include "hw/pci/msix.h"
+#include "trace.h"
+#include "staghorn.h"
+
+enum {
+    TURN_OCTETS = 256 * 1024,      /* a turn in the vCPU thread */
+    BH_OCTETS = 1024 * 1024,       /* a turn of the bottom half */
+};
+
+static bool host_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    StaghornState *s = opaque;
+
+    return pci_dma_read(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+}
+
+static bool host_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+{
+    StaghornState *s = opaque;
+
+    return pci_dma_write(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+}
+
+static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
+{
+    StaghornState *s = opaque;
+
+    smp_wmb();
+    return stq_le_pci_dma(&s->parent_obj, addr, value, MEMTXATTRS_UNSPECIFIED) == MEMTX_OK;
+}
+
+static void *host_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
+{
+    StaghornState *s = opaque;
+    dma_addr_t n = *len;
+    void *p = pci_dma_map(&s->parent_obj, addr, &n,
+                          for_write ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE);
+
+    *len = n;
+    return n ? p : NULL;
+}
+
+static void host_unmap(void *opaque, void *p, size_t len, bool for_write)
+{
+    StaghornState *s = opaque;
+
+    pci_dma_unmap(&s->parent_obj, p, len,
+                  for_write ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE, len);
+}
+
+static uint64_t host_now(void *opaque)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static void host_arm_timer(void *opaque, uint64_t deadline_ns)
+{
+    StaghornState *s = opaque;
+
+    if (deadline_ns >= INT64_MAX) {
+        timer_del(s->timer);
+    } else if (!timer_pending(s->timer) || timer_expire_time_ns(s->timer) != deadline_ns) {
+        timer_mod_ns(s->timer, deadline_ns);
+    }
+}
+
+static void host_kick(void *opaque)
+{
+    StaghornState *s = opaque;
+
+    if (!s->inside) {
+        qemu_bh_schedule(s->bh);
+    } else {
+        s->kicked = true;
+    }
+}
+
+static void host_raise(void *opaque, unsigned vector)
+{
+    StaghornState *s = opaque;
+
+    msix_notify(&s->parent_obj, vector);
+}
+
+static void host_random(void *opaque, void *buf, size_t len)
+{
+    qemu_guest_getrandom_nofail(buf, len);
+}
+
+static bool host_log_enabled(void *opaque, enum sg_log_class cls)
+{
+    switch (cls) {
+    case SG_LOG_GUEST_ERROR:
+        return qemu_loglevel_mask(LOG_GUEST_ERROR) || trace_event_get_state(TRACE_STAGHORN_GUEST);
+    case SG_LOG_PEER_ERROR:
+        return trace_event_get_state(TRACE_STAGHORN_PEER);
+    case SG_LOG_STATE:
+        return trace_event_get_state(TRACE_STAGHORN_STATE);
+    default:
+        return trace_event_get_state(TRACE_STAGHORN_DETAIL);
+    }
+}
+
+static void host_log(void *opaque, enum sg_log_class cls, const char *line)
+{
+    StaghornState *s = opaque;
+    const char *id = s->parent_obj.qdev.id ? s->parent_obj.qdev.id : TYPE_STAGHORN;
+
+    switch (cls) {
+    case SG_LOG_GUEST_ERROR:
+        trace_staghorn_guest(id, line);
+        qemu_log_mask(LOG_GUEST_ERROR, "%s: %s\n", id, line);
+        break;
+    case SG_LOG_PEER_ERROR:
+        trace_staghorn_peer(id, line);
+        break;
+    case SG_LOG_STATE:
+        trace_staghorn_state(id, line);
+        break;
+    default:
+        trace_staghorn_detail(id, line);
+    }
+}
+
+const struct sg_host_ops staghorn_host_ops = {
+    .dma_read = host_dma_read,
+    .dma_write = host_dma_write,
+    .dma_store64 = host_dma_store64,
+    .map = host_map,
+    .unmap = host_unmap,
+    .now = host_now,
+    .arm_timer = host_arm_timer,
+    .kick = host_kick,
+    .raise = host_raise,
+    .random = host_random,
+    .log_enabled = host_log_enabled,
+    .log = host_log,
+};
+
+static void run_core(StaghornState *s, size_t budget)
+{
+    s->inside = true;
+    s->kicked = false;
+    if (sg_adapter_run(s->adapter, budget)) {
+        s->kicked = true;
+    }
+    s->inside = false;
+    if (s->kicked) {
+        s->kicked = false;
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+void staghorn_turn(StaghornState *s)
+{
+    if (s->kicked) {
+        run_core(s, TURN_OCTETS);
+    }
+}
+
+static void bottom_half(void *opaque)
+{
+    run_core(opaque, BH_OCTETS);
+}
+
+/* The timer holds no re-entrancy guard, so it only asks for the bottom half, which does. */
+static void timer_expired(void *opaque)
+{
+    StaghornState *s = opaque;
+
+    qemu_bh_schedule(s->bh);
+}
+
+bool staghorn_host_init(StaghornState *s, Error **errp)
+{
+    s->host = (struct sg_host) { .ops = &staghorn_host_ops, .opaque = s };
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, timer_expired, s);
+    s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
+    s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
+    sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
+    return true;
+}
+
+void staghorn_host_exit(StaghornState *s)
+{
+    if (!s->adapter) {
+        return;
+    }
+    s->inside = true;
+    sg_adapter_free(s->adapter);
+    s->adapter = NULL;
+    timer_free(s->timer);
+    qemu_bh_delete(s->bh);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Staghorn: the PCIe function.
+ *
+ * This file is what a bus sees: identity, BARs, MSI-X, power management, advanced errors, serial
+ * number, function level reset, properties.  Accesses are forwarded to hw/core/verbs, which
+ * decides; host.c gives it memory, time and interrupts, netport.c gives it the wire.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/module.h"
+#include "qemu/units.h"
+#include "hw/pci/msix.h"
+#include "hw/pci/pcie.h"
+#include "hw/pci/pcie_aer.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
+#include "net/net.h"
+#include "staghorn.h"
+#include "staghorn/regs.h"
+
+enum {
+    CAP_PCIE = 0x80,
+    ECAP_AER = 0x100,
+    ECAP_SERIAL = 0x160,
+};
+
+static QLIST_HEAD(, StaghornState) adapters = QLIST_HEAD_INITIALIZER(adapters);
+
+static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
+{
+    StaghornState *s = opaque;
+
+    return sg_adapter_reg_read(s->adapter, addr, size);
+}
+
+static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
+{
+    StaghornState *s = opaque;
+
+    s->inside = true;
+    sg_adapter_reg_write(s->adapter, addr, value, size);
+    s->inside = false;
+    staghorn_turn(s);
+}
+
+static const MemoryRegionOps regs_ops = {
+    .read = regs_read,
+    .write = regs_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 4, .max_access_size = 8 },
+    .impl = { .min_access_size = 4, .max_access_size = 8 },
+};
+
+static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
+{
+    return 0; /* write only */
+}
+
+static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
+{
+    StaghornState *s = opaque;
+
+    s->inside = true;
+    sg_adapter_doorbell(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, value, size);
+    s->inside = false;
+    staghorn_turn(s);
+}
+
+static const MemoryRegionOps doorbell_ops = {
+    .read = doorbell_read,
+    .write = doorbell_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = { .min_access_size = 1, .max_access_size = 8 },
+    .impl = { .min_access_size = 1, .max_access_size = 8 },
+};
+
+/* EUI-64 from the MAC, as serial number and default node GUID. */
+static uint64_t eui64(const uint8_t *mac)
+{
+    return (uint64_t)(mac[0] ^ 2) << 56 | (uint64_t)mac[1] << 48 | (uint64_t)mac[2] << 40 |
+           0xfffeULL << 24 | (uint64_t)mac[3] << 16 | (uint64_t)mac[4] << 8 | mac[5];
+}
+
+static bool identity_init(StaghornState *s, Error **errp)
+{
+    StaghornState *other;
+
+    if (!s->conf.peers.ncs[0]) {
+        error_setg(errp, "staghorn needs a network: give it one with netdev=ID of a -netdev");
+        return false;
+    }
+    qemu_macaddr_default_if_unset(&s->conf.macaddr);
+    if (is_multicast_ether_addr(s->conf.macaddr.a) || is_zero_ether_addr(s->conf.macaddr.a)) {
+        error_setg(errp, "mac must be a unicast address");
+        return false;
+    }
+    QLIST_FOREACH(other, &adapters, next) {
+        if (!memcmp(other->conf.macaddr.a, s->conf.macaddr.a, ETH_ALEN)) {
+            error_setg(errp, "mac is already that of adapter '%s': give each its own",
+                       other->parent_obj.qdev.id ? other->parent_obj.qdev.id : "(without id)");
+            return false;
+        }
+    }
+    memcpy(s->config.mac, s->conf.macaddr.a, ETH_ALEN);
+    if (!s->config.guid) {
+        s->config.guid = eui64(s->config.mac);
+    }
+    return true;
+}
+
+static bool config_init(StaghornState *s, Error **errp)
+{
+    struct sg_engine_config *e = &s->config.engine;
+    char buf[200];
+    const char *wrong;
+
+    if (s->max_ird > UINT16_MAX || s->max_ord > UINT16_MAX) {
+        error_setg(errp, "max-ird and max-ord go up to 16383");
+        return false;
+    }
+    e->max_ird = s->max_ird;
+    e->max_ord = s->max_ord;
+    e->rtr_mask = (s->rtr_send ? SG_RTR_SEND : 0) | (s->rtr_write ? SG_RTR_WRITE : 0) |
+                  (s->rtr_read ? SG_RTR_READ : 0);
+    wrong = sg_adapter_check_config(&s->config, buf, sizeof(buf));
+    if (wrong) {
+        error_setg(errp, "%s", wrong);
+        return false;
+    }
+    return true;
+}
+
+static bool function_init(StaghornState *s, Error **errp)
+{
+    PCIDevice *pci = PCI_DEVICE(s);
+
+    pci_config_set_interrupt_pin(pci->config, 0);
+    memory_region_init_io(&s->regs, OBJECT(s), &regs_ops, s, "staghorn-regs", SG_REGS_SIZE);
+    pci_register_bar(pci, SG_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY, &s->regs);
+    memory_region_init_io(&s->doorbells, OBJECT(s), &doorbell_ops, s, "staghorn-doorbells",
+                          SG_DOORBELL_SIZE);
+    pci_register_bar(pci, SG_BAR_DOORBELL,
+                     PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
+                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->doorbells);
+    if (msix_init_exclusive_bar(pci, s->config.vectors, SG_BAR_MSIX, errp)) {
+        return false;
+    }
+    for (unsigned i = 0; i < s->config.vectors; i++) {
+        msix_vector_use(pci, i);
+    }
+    if (!pci_bus_is_express(pci_get_bus(pci))) {
+        return true;
+    }
+    if (pcie_endpoint_cap_init(pci, CAP_PCIE) < 0) {
+        error_setg(errp, "no room for the PCI Express capability");
+        return false;
+    }
+    if (pci_pm_init(pci, 0, errp) < 0 ||
+        pcie_aer_init(pci, PCI_ERR_VER, ECAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
+        return false;
+    }
+    pcie_cap_flr_init(pci);
+    pcie_dev_ser_num_init(pci, ECAP_SERIAL, eui64(s->config.mac));
+    return true;
+}
+
+static void staghorn_exit(PCIDevice *pci)
+{
+    StaghornState *s = STAGHORN(pci);
+
+    if (s->adapter) {
+        QLIST_REMOVE(s, next);
+    }
+    staghorn_host_exit(s);
+    staghorn_port_exit(s);
+    if (pci_bus_is_express(pci_get_bus(pci)) && pci->exp.aer_cap) {
+        pcie_aer_exit(pci);
+    }
+    if (pci_is_express(pci)) {
+        pcie_cap_exit(pci);
+    }
+    msix_uninit_exclusive_bar(pci);
+}
+
+static void staghorn_realize(PCIDevice *pci, Error **errp)
+{
+    StaghornState *s = STAGHORN(pci);
+
+    if (!identity_init(s, errp) || !config_init(s, errp) || !function_init(s, errp) ||
+        !staghorn_port_init(s, errp) || !staghorn_host_init(s, errp)) {
+        staghorn_exit(pci);
+        return;
+    }
+    QLIST_INSERT_HEAD(&adapters, s, next);
+}
+
+static void staghorn_reset(Object *obj, ResetType type)
+{
+    StaghornState *s = STAGHORN(obj);
+
+    s->inside = true;
+    sg_adapter_reset(s->adapter);
+    s->inside = false;
+}
+
+static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
+{
+    pci_default_write_config(pci, addr, value, len);
+    if (pci_is_express(pci)) {
+        pcie_cap_flr_write_config(pci, addr, value, len);
+        pcie_aer_write_config(pci, addr, value, len);
+    }
+}
+
+static void staghorn_instance_init(Object *obj)
+{
+    StaghornState *s = STAGHORN(obj);
+
+    sg_adapter_default_config(&s->config);
+    s->max_ird = s->config.engine.max_ird;
+    s->max_ord = s->config.engine.max_ord;
+}
+
+static const VMStateDescription vmstate_staghorn = {
+    .name = TYPE_STAGHORN,
+    .unmigratable = 1,
+};
+
+/* Defaults come from sg_adapter_default_config(), so these only name the fields. */
+static const Property staghorn_properties[] = {
+    DEFINE_NIC_PROPERTIES(StaghornState, conf),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("guid", StaghornState, config.guid, qdev_prop_uint64, uint64_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("vectors", StaghornState, config.vectors, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-qp", StaghornState, config.max_qp, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-cq", StaghornState, config.max_cq, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-mr", StaghornState, config.max_mr, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-pd", StaghornState, config.max_pd, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-qp-wr", StaghornState, config.max_qp_wr,
+                                   qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-cqe", StaghornState, config.max_cqe, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-sge", StaghornState, config.max_sge, qdev_prop_uint32,
+                                   uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-inline", StaghornState, config.max_inline,
+                                   qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-mr-size", StaghornState, config.max_mr_size,
+                                   qdev_prop_uint64, uint64_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-conns", StaghornState, config.max_conns,
+                                   qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-listeners", StaghornState, config.max_listeners,
+                                   qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-ird", StaghornState, max_ird, qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-ord", StaghornState, max_ord, qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("mpa-rev", StaghornState, config.engine.mpa_rev,
+                                   qdev_prop_uint8, uint8_t),
+    DEFINE_PROP_BOOL("crc", StaghornState, config.engine.crc, true),
+    DEFINE_PROP_BOOL("markers", StaghornState, config.engine.markers, false),
+    DEFINE_PROP_BOOL("peer-to-peer", StaghornState, config.engine.peer_to_peer, true),
+    DEFINE_PROP_BOOL("rtr-send", StaghornState, rtr_send, false),
+    DEFINE_PROP_BOOL("rtr-write", StaghornState, rtr_write, true),
+    DEFINE_PROP_BOOL("rtr-read", StaghornState, rtr_read, true),
+};
+
+static void staghorn_class_init(ObjectClass *klass, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    PCIDeviceClass *k = PCI_DEVICE_CLASS(klass);
+    ResettableClass *rc = RESETTABLE_CLASS(klass);
+
+    k->realize = staghorn_realize;
+    k->exit = staghorn_exit;
+    k->config_write = staghorn_write_config;
+    k->vendor_id = SG_PCI_VENDOR_ID;
+    k->device_id = SG_PCI_DEVICE_ID;
+    k->subsystem_vendor_id = SG_PCI_VENDOR_ID;
+    k->subsystem_id = SG_PCI_SUBSYSTEM_ID;
+    k->class_id = SG_PCI_CLASS;
+    k->revision = SG_PCI_REVISION;
+    rc->phases.hold = staghorn_reset;
+    dc->desc = "Staghorn iWARP RDMA adapter";
+    dc->vmsd = &vmstate_staghorn;
+    device_class_set_props(dc, staghorn_properties);
+    set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
+}
+
+static const TypeInfo staghorn_info = {
+    .name = TYPE_STAGHORN,
+    .parent = TYPE_PCI_DEVICE,
+    .instance_size = sizeof(StaghornState),
+    .instance_init = staghorn_instance_init,
+    .class_init = staghorn_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { INTERFACE_PCIE_DEVICE },
+        { INTERFACE_CONVENTIONAL_PCI_DEVICE },
+        { }
+    },
+};
+
+static void staghorn_register_types(void)
+{
+    type_register_static(&staghorn_info);
+}
+
+type_init(staghorn_register_types)
