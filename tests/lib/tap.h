@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Test library of the C tests: TAP on stdout, nothing else.
+ *
+ * A test program is a table of cases and one line:
+ *
+ *     static void parse__rejects_short_header(void)
+ *     {
+ *         T_EQ_INT(mpa_parse(NULL, 0), -EINVAL);
+ *     }
+ *
+ *     static const struct t_case cases[] = {
+ *         { "MPA-30 parse rejects a short header", parse__rejects_short_header },
+ *     };
+ *
+ *     T_MAIN(cases)
+ *
+ * The display string carries the ids of the checklist entries that the case
+ * proves; tools/build/check collects them.  A failing check prints its file,
+ * line and values and leaves the case at once (longjmp), so later lines of a
+ * case may rely on earlier checks; memory it owned is not freed.  T_SKIP needs
+ * a reason.  Arguments of the program are substrings: only cases whose name
+ * contains one of them run; `-l` lists the names.
+ *
+ * For tests over a table of vectors, call T_CONTEXT() with a description of
+ * the row: a failure prints it.
+ */
+#ifndef SG_TESTS_TAP_H
+#define SG_TESTS_TAP_H
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct t_case {
+    const char *name;
+    void (*run)(void);
+};
+
+enum t_outcome { T_RUNNING = 0, T_FAILED, T_SKIPPED };
+
+struct t_state {
+    jmp_buf leave;
+    char context[200];
+    char reason[200];
+};
+
+static struct t_state t_state;
+
+#define T_UNUSED __attribute__((unused))
+#define T_PRINTF(a, b) __attribute__((format(printf, a, b)))
+
+/* Describe what the following checks look at; printed when one fails. */
+static T_UNUSED T_PRINTF(1, 2) void T_CONTEXT(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(t_state.context, sizeof(t_state.context), fmt, ap);
+    va_end(ap);
+}
+
+/* A line of diagnosis in the TAP stream. */
+static T_UNUSED T_PRINTF(1, 2) void T_NOTE(const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs("# ", stdout);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    fputc('\n', stdout);
+}
+
+static T_UNUSED __attribute__((noreturn)) T_PRINTF(3, 4)
+void t_fail(const char *file, int line, const char *fmt, ...)
+{
+    va_list ap;
+
+    printf("# %s:%d: ", file, line);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    fputc('\n', stdout);
+    if (t_state.context[0]) {
+        printf("#   at: %s\n", t_state.context);
+    }
+    longjmp(t_state.leave, T_FAILED);
+}
+
+static T_UNUSED __attribute__((noreturn)) T_PRINTF(1, 2)
+void T_SKIP(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(t_state.reason, sizeof(t_state.reason), fmt, ap);
+    va_end(ap);
+    longjmp(t_state.leave, T_SKIPPED);
+}
+
+#define T_FAIL(...) t_fail(__FILE__, __LINE__, __VA_ARGS__)
+
+#define T_TRUE(cond)                                                  \
+    do {                                                              \
+        if (!(cond)) {                                                \
+            t_fail(__FILE__, __LINE__, "not true: %s", #cond);        \
+        }                                                             \
+    } while (0)
+
+#define T_FALSE(cond)                                                 \
+    do {                                                              \
+        if (cond) {                                                   \
+            t_fail(__FILE__, __LINE__, "not false: %s", #cond);       \
+        }                                                             \
+    } while (0)
+
+#define T_NULL(ptr) T_TRUE((ptr) == NULL)
+#define T_NOT_NULL(ptr) T_TRUE((ptr) != NULL)
+
+static T_UNUSED void t_eq_u64(const char *file, int line, const char *text, uint64_t got,
+                              uint64_t want)
+{
+    if (got != want) {
+        t_fail(file, line, "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
+               text, got, got, want, want);
+    }
+}
+
+static T_UNUSED void t_eq_int(const char *file, int line, const char *text, int64_t got,
+                              int64_t want)
+{
+    if (got != want) {
+        t_fail(file, line, "%s is %" PRId64 ", expected %" PRId64, text, got, want);
+    }
+}
+
+static T_UNUSED void t_eq_str(const char *file, int line, const char *text, const char *got,
+                              const char *want)
+{
+    if (!got || strcmp(got, want) != 0) {
+        t_fail(file, line, "%s is \"%s\", expected \"%s\"", text, got ? got : "(null)", want);
+    }
+}
+
+static T_UNUSED void t_print_octets(const char *label, const uint8_t *bytes, size_t from, size_t to)
+{
+    size_t i;
+
+    printf("#   %s", label);
+    for (i = from; i < to; i++) {
+        printf(" %02x", bytes[i]);
+    }
+    fputc('\n', stdout);
+}
+
+static T_UNUSED void t_eq_mem(const char *file, int line, const char *text, const void *got,
+                              const void *want, size_t len)
+{
+    const uint8_t *a = got;
+    const uint8_t *b = want;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (a[i] != b[i]) {
+            size_t from = i > 8 ? i - 8 : 0;
+            size_t to = len - from > 24 ? from + 24 : len;
+
+            printf("# octets %zu to %zu of %zu:\n", from, to - 1, len);
+            t_print_octets("got     ", a, from, to);
+            t_print_octets("expected", b, from, to);
+            t_fail(file, line, "%s differs at octet %zu", text, i);
+        }
+    }
+}
+
+/* The value under test first, the expected one second. */
+#define T_EQ_U64(got, want) t_eq_u64(__FILE__, __LINE__, #got, (uint64_t)(got), (uint64_t)(want))
+#define T_EQ_INT(got, want) t_eq_int(__FILE__, __LINE__, #got, (int64_t)(got), (int64_t)(want))
+#define T_EQ_STR(got, want) t_eq_str(__FILE__, __LINE__, #got, (got), (want))
+#define T_EQ_MEM(got, want, len) t_eq_mem(__FILE__, __LINE__, #got, (got), (want), (len))
+
+static T_UNUSED bool t_selected(const char *name, int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        if (strstr(name, argv[i])) {
+            return true;
+        }
+    }
+    return argc < 2;
+}
+
+/* Runs one case and prints its line; true unless it failed. */
+static T_UNUSED bool t_run_case(const struct t_case *c, size_t number)
+{
+    t_state.context[0] = '\0';
+    t_state.reason[0] = '\0';
+    switch (setjmp(t_state.leave)) {
+    case T_RUNNING:
+        c->run();
+        printf("ok %zu - %s\n", number, c->name);
+        return true;
+    case T_SKIPPED:
+        printf("ok %zu - %s # SKIP %s\n", number, c->name, t_state.reason);
+        return true;
+    default:
+        printf("not ok %zu - %s\n", number, c->name);
+        return false;
+    }
+}
+
+/* Returns the exit status of the program: 0 if no case failed, else 1. */
+static T_UNUSED int t_main(const struct t_case *cases, size_t count, int argc, char **argv)
+{
+    size_t i, number = 0, selected = 0;
+    bool good = true;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc == 2 && strcmp(argv[1], "-l") == 0) {
+        for (i = 0; i < count; i++) {
+            puts(cases[i].name);
+        }
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        selected += t_selected(cases[i].name, argc, argv);
+    }
+    printf("1..%zu\n", selected);
+    for (i = 0; i < count; i++) {
+        if (t_selected(cases[i].name, argc, argv)) {
+            good = t_run_case(&cases[i], ++number) && good;
+        }
+    }
+    return good ? 0 : 1;
+}
+
+#define T_MAIN(cases)                                                     \
+    int main(int argc, char **argv)                                       \
+    {                                                                     \
+        return t_main(cases, sizeof(cases) / sizeof((cases)[0]), argc, argv); \
+    }
+
+#endif

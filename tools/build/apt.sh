@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Debian packages of another release, without touching the machine's apt.
+# Source it after lib.sh.
+#
+# Everything private is in $SG_CACHE/apt: a sources.list made from the
+# machine's own mirror (tools/build/apt-mirror), lists, archives.  Root is not
+# needed.  All functions here use the network and are meant to be called from
+# the command of an sg_step, whose product then serves without network.
+
+SG_SUITE=trixie
+
+# apt-get or apt-cache with the private configuration.
+sg_apt() {
+    local tool=$1 dir=$SG_CACHE/apt
+    shift
+    "$tool" -q -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+        -o Dir::State="$dir/state" -o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" \
+        -o Dir::State::status=/dev/null -o APT::Sandbox::User= -o Acquire::Languages=none \
+        -o Acquire::Retries=3 -o APT::Update::Post-Invoke-Success= -o APT::Update::Post-Invoke= \
+        -o Acquire::AllowReleaseInfoChange=true -o APT::Architectures=amd64 "$@"
+}
+
+# Brings the private lists up to date, at most once an hour unless `force`.
+sg_apt_update() {
+    local dir=$SG_CACHE/apt lock
+    mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial" "$dir/state"
+    exec {lock}> "$dir/.lock"
+    flock "$lock"
+    if [ "${1:-}" != force ] && [ -n "$(find "$dir/.updated" -mmin -60 2>/dev/null)" ]; then
+        exec {lock}>&-
+        return 0
+    fi
+    {
+        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb "$SG_SUITE"
+        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb-src "$SG_SUITE"
+    } > "$dir/sources.list"
+    sg_apt apt-get update
+    touch "$dir/.updated"
+    exec {lock}>&-
+}
+
+# sg_apt_source PACKAGE VERSION-PATTERN: downloads the newest source of PACKAGE
+# into the current folder and unpacks it, Debian's patches applied, into ./src.
+# The version found must match the shell pattern.  A missing .dsc is no error:
+# mirrors that lose it still have the tarballs.
+sg_apt_source() {
+    local package=$1 pattern=$2 version plain upstream tarball
+    sg_apt_update
+    version=$(sg__newest_source "$package" "$pattern")
+    if [ -z "$version" ]; then
+        sg_apt_update force
+        version=$(sg__newest_source "$package" "$pattern")
+    fi
+    [ -n "$version" ] || {
+        echo "The mirror has no source of $package with a version like $pattern in $SG_SUITE."
+        return 1
+    }
+    plain=${version#*:}
+    upstream=${plain%-*}
+    sg_apt apt-get source --download-only --only-source "$package=$version" ||
+        echo "(apt could not fetch every file; continuing if the tarball is there)"
+    tarball=$(ls "${package}_$upstream".orig.tar.* 2>/dev/null | grep -v '\.asc$' | head -n 1)
+    [ -n "$tarball" ] || {
+        echo "${package}_$upstream.orig.tar.* could not be downloaded."
+        return 1
+    }
+    sg__verify_source "$package" "$version"
+    mkdir src
+    tar -xf "$tarball" -C src --strip-components=1 ${SG_TAR_OPTIONS:-}
+    sg__debian_patches "${package}_$plain.debian.tar.xz" src
+    echo "$version" > VERSION
+    rm -f ./*.dsc ./*.orig.tar.* ./*.debian.tar.*
+}
+
+# Newest version that the lists offer and that matches the pattern.
+sg__newest_source() {
+    local version best=
+    for version in $(sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null |
+        sed -n 's/^Version: //p'); do
+        case $version in
+        $2) [ -n "$best" ] && dpkg --compare-versions "$version" lt "$best" || best=$version ;;
+        esac
+    done
+    echo "$best"
+}
+
+# The signed index names the hash of every file; the .dsc is not needed for it.
+sg__verify_source() {
+    sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null |
+        awk -v want="$2" '
+            /^$/ { version = ""; sums = 0 }
+            /^Version: / { version = $2 }
+            /^[^ ]/ { sums = ($1 == "Checksums-Sha256:") }
+            /^ / && sums && version == want { print $1 "  " $3 }' > SHA256
+    grep -q . SHA256
+    sha256sum --check --ignore-missing SHA256
+    rm SHA256
+}
+
+sg__debian_patches() {
+    local patch
+    [ -r "$1" ] || {
+        echo "no $1: Debian's patches are left out"
+        return 0
+    }
+    mkdir debian-files
+    tar -xf "$1" -C debian-files
+    if [ -r debian-files/debian/patches/series ]; then
+        sed 's/#.*//; s/[[:space:]].*//; /^$/d' debian-files/debian/patches/series |
+            while read -r patch; do
+                patch -d "$2" -p1 -s -f --no-backup-if-mismatch \
+                    < "debian-files/debian/patches/$patch" ||
+                    echo "(Debian's patch $patch does not apply to the trimmed tree)"
+            done
+    fi
+    rm -rf debian-files
+}
+
+# sg_apt_extract DIR PACKAGE...: downloads binary packages (no dependencies)
+# and unpacks them into DIR, without installing anything.
+sg_apt_extract() {
+    local dir=$1 deb
+    shift
+    sg_apt_update
+    mkdir -p "$dir" debs
+    (cd debs && { sg_apt apt-get download "$@" ||
+        { sg_apt_update force && sg_apt apt-get download "$@"; }; })
+    for deb in debs/*.deb; do
+        dpkg-deb -x "$deb" "$dir"
+        echo "${deb##*/}" >> VERSION
+    done
+    rm -rf debs
+}

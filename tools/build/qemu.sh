@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Builds QEMU with the device: tools/build/qemu.sh [sanitized]
+#
+# Debian's source, our patches, and two links into this clone (hw/staghorn and
+# include/staghorn) make the tree $SG_BUILD/qemu-src.  The build folder is
+# $SG_BUILD/qemu, or $SG_BUILD/qemu-san for the sanitizer build that the qtest
+# suite uses (ASan and UBSan, no TCG, no network back ends).
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+
+tree=$SG_BUILD/qemu-src
+
+# Copies Debian's tree or the user's, and adds ours.
+make_tree() {
+    local from=$1 patch
+    case $(cat "$from/VERSION") in
+    10.0.*) ;;
+    *)
+        echo "$from holds QEMU $(cat "$from/VERSION"); 10.0.x is needed"
+        exit 1
+        ;;
+    esac
+    rm -rf "$tree.new"
+    mkdir "$tree.new"
+    tar -C "$from" --exclude=./.git --exclude=./build --exclude='./roms/*/*' -cf - . |
+        tar -C "$tree.new" -xf -
+    for patch in "$SG_TOP"/hw/device/qemu-patches/*.patch; do
+        echo "applying $patch"
+        patch -d "$tree.new" -p1 -s --no-backup-if-mismatch < "$patch"
+    done
+    ln -s "$SG_TOP/hw" "$tree.new/hw/staghorn"
+    ln -s "$SG_TOP/include/staghorn" "$tree.new/include/staghorn"
+    ln -s "$lwip" "$tree.new/lwip"
+    cp "$SG_TOP/tools/build/qemu-devices.mak" "$tree.new/configs/devices/x86_64-softmmu/staghorn.mak"
+    keep_times
+    rm -rf "$tree"
+    mv -T "$tree.new" "$tree"
+}
+
+# A file that is as it was keeps its time, so that ninja does not rebuild it.
+keep_times() {
+    local file
+    [ -d "$tree" ] || return 0
+    for file in $(sed -n 's,^+++ b/,,p' "$SG_TOP"/hw/device/qemu-patches/*.patch); do
+        if cmp -s "$tree/$file" "$tree.new/$file"; then
+            touch -r "$tree/$file" "$tree.new/$file"
+        fi
+    done
+}
+
+flags=(
+    --target-list=x86_64-softmmu --without-default-features --without-default-devices
+    --with-devices-x86_64=staghorn --enable-system --disable-tools --disable-docs
+    --disable-install-blobs --disable-werror --enable-fdt=system --enable-kvm
+)
+if [ "${1:-}" = sanitized ]; then
+    name=qemu-san
+    flags+=(--enable-asan --enable-ubsan --disable-tcg)
+else
+    name=qemu
+    flags+=(--enable-tcg --enable-slirp --enable-plugins --enable-virtfs --enable-attr
+        --enable-vhost-user)
+    if [ "$SG_SANITIZERS" = 1 ]; then
+        flags+=(--enable-asan --enable-ubsan)
+    else
+        flags+=(--disable-debug-info)
+    fi
+fi
+out=$SG_BUILD/$name
+
+# Configures in place; a folder that an older configuration spoilt is emptied.
+configure_build() {
+    mkdir -p "$out"
+    cd "$out"
+    if ! run_configure; then
+        echo "trying again in an empty folder"
+        cd /
+        rm -rf "$out"
+        mkdir -p "$out"
+        cd "$out"
+        run_configure
+    fi
+}
+
+run_configure() {
+    "$tree/configure" --python="$meson/bin/python3" --cc="$SG_BUILD/bin/cc" --ninja=/usr/bin/ninja "${flags[@]}"
+}
+
+build() {
+    ninja -C "$out" -j "$SG_JOBS" qemu-system-x86_64
+}
+
+sg_tool_meson
+meson=$SG_OUT
+sg_source_lwip
+lwip=$SG_OUT/src
+if [ -n "$SG_QEMU_SRC" ]; then
+    from=$SG_QEMU_SRC
+    [ -r "$from/VERSION" ] || sg_die "--qemu-src=$from is not a QEMU source tree"
+else
+    sg_source_qemu
+    from=$SG_OUT/src
+fi
+sg_write_cc
+sg_local qemu-src "preparing QEMU's source tree" "@$from" "@$lwip" "@$SG_TOP" \
+    "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- make_tree "$from"
+sg_local "$name-configure" "configuring QEMU" "@$from" "@$meson" "@$SG_TOP" "@${flags[*]}" \
+    "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- configure_build
+sg_run "$name" "building" -- build

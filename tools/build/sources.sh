@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Third parties: one function per source or tool, each one step whose product
+# lies in the cache.  Source it after lib.sh; call sg_source_NAME, then use
+# "$(sg_product src-NAME)/src" (tools: see each function).
+
+. "$SG_TOP/tools/build/apt.sh"
+
+# Counts changes of this file or apt.sh that make a different product; their
+# text is not the key, or every edit would fetch and rebuild everything.
+sg__fetch_keys=(@fetch-1)
+
+sg__fetch() {
+    cd "$SG_OUT"
+    SG_TAR_OPTIONS=${3:-} sg_apt_source "$1" "$2"
+}
+
+# QEMU 10.0; the firmware sources beneath roms/ are two thirds of the tarball
+# and are not built.
+sg_source_qemu() {
+    sg_step src-qemu "fetching Debian's source of QEMU 10.0" "${sg__fetch_keys[@]}" \
+        @1:10.0.* -- sg__fetch qemu '1:10.0.*' '--exclude=*/roms/*/*'
+}
+
+sg_source_lwip() {
+    sg_step src-lwip "fetching Debian's source of lwIP 2.2" "${sg__fetch_keys[@]}" \
+        @2.2.* -- sg__fetch lwip '2.2.*'
+}
+
+sg_source_rdma_core() {
+    sg_step src-rdma-core "fetching Debian's source of rdma-core 56.1" "${sg__fetch_keys[@]}" \
+        @56.1-* -- sg__fetch rdma-core '56.1-*'
+}
+
+# siw for tests: two folders of Debian's kernel source.
+sg__fetch_siw() {
+    sg__fetch linux '6.12.*' \
+        "--wildcards */drivers/infiniband/sw/siw/* */include/uapi/rdma/siw-abi.h"
+    [ -r src/drivers/infiniband/sw/siw/siw_main.c ] && [ -r src/include/uapi/rdma/siw-abi.h ]
+}
+
+sg_source_siw() {
+    sg_step src-siw "fetching siw from Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
+        @6.12.* @siw -- sg__fetch_siw
+}
+
+# Meson 1.7 in a virtual environment: Debian 12 has 1.0, QEMU wants 1.5.  Run
+# it as `sg_meson ARGS`; QEMU's configure takes "$(sg_product meson)/bin/python3".
+sg__make_meson() {
+    cd "$SG_OUT"
+    sg_apt_extract "$SG_OUT/deb" meson
+    /usr/bin/python3 -m venv --without-pip .
+    cp -r deb/usr/lib/python3/dist-packages/. lib/python3*/site-packages/
+    rm -rf deb
+    bin/python3 -m mesonbuild.mesonmain --version
+}
+
+sg_tool_meson() {
+    sg_step meson "fetching Debian 13's meson" "${sg__fetch_keys[@]}" \
+        "@$(/usr/bin/python3 --version)" -- sg__make_meson
+}
+
+sg_meson() {
+    "$(sg_product meson)/bin/python3" -m mesonbuild.mesonmain "$@"
+}
+
+# BIOS, option and boot ROMs for QEMU's -L: "$(sg_product firmware)/share".
+sg__make_firmware() {
+    cd "$SG_OUT"
+    sg_apt_extract "$SG_OUT/deb" seabios qemu-system-data ipxe-qemu
+    mkdir share
+    cp -rL deb/usr/share/seabios/. share/
+    (cd deb/usr/share/qemu &&
+        cp kvmvapic.bin linuxboot*.bin multiboot*.bin pvh.bin pxe-*.rom efi-*.rom ../../../../share/)
+    rm -rf deb
+    [ -r share/bios-256k.bin ] && [ -r share/linuxboot_dma.bin ] && [ -r share/pxe-virtio.rom ]
+}
+
+sg_tool_firmware() {
+    sg_step firmware "fetching Debian's boot firmware" "${sg__fetch_keys[@]}" -- sg__make_firmware
+}
+
+# The compiler that both meson projects use, $SG_BUILD/bin/cc: gcc behind
+# ccache, its store in the cache, paths in it independent of the clone.
+sg_write_cc() {
+    mkdir -p "$SG_BUILD/bin"
+    cat > "$SG_BUILD/bin/cc.new" << END
+#!/bin/sh
+export CCACHE_DIR="$SG_CACHE/ccache" CCACHE_BASEDIR="$SG_BUILD" CCACHE_NOHASHDIR=1
+export CCACHE_COMPILERCHECK=content CCACHE_MAXSIZE=4G CCACHE_SLOPPINESS=time_macros
+exec ccache gcc "\$@"
+END
+    chmod +x "$SG_BUILD/bin/cc.new"
+    if cmp -s "$SG_BUILD/bin/cc" "$SG_BUILD/bin/cc.new"; then
+        rm "$SG_BUILD/bin/cc.new"
+    else
+        mv "$SG_BUILD/bin/cc.new" "$SG_BUILD/bin/cc"
+    fi
+}
