@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Completion queues (io.h, struct sg_cqe; "Manual: docs/manual/queues.md").
+ *
+ * The device writes entries into a ring of ours, the phase bit in the last word of an entry tells
+ * that it is new.  We read them in order and, after each batch, write how far we are to the control
+ * record behind the ring: the slots before that index are the device's again.  So nothing of an
+ * entry may be read after the record has moved past it, and a poll makes no system call and touches
+ * no register.
+ *
+ * An entry also gives slots of a work queue back: its wr_index completes all entries up to it.  For
+ * this the queue pair is looked up by number.  Entries of a queue pair that was destroyed before
+ * they were polled carry SG_QPN_NONE (sg_cq_purge) and are passed over.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/array_size.h>
+#include <ccan/minmax.h>
+#include <util/udma_barrier.h>
+
+#include "staghorn.h"
+#include "doorbell.h"
+#include "wqe.h"
+
+enum sg_cq_limits {
+	SG_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
+	SG_CQ_SIZE_MAX = 1 << 24, /* what 32-bit arithmetic on sizes allows; the kernel knows less */
+};
+
+static const enum ibv_wc_status wc_status[] = {
+	[SG_WC_SUCCESS] = IBV_WC_SUCCESS,
+	[SG_WC_LOC_LEN_ERR] = IBV_WC_LOC_LEN_ERR,
+	[SG_WC_LOC_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
+	[SG_WC_LOC_PROT_ERR] = IBV_WC_LOC_PROT_ERR,
+	[SG_WC_FLUSH_ERR] = IBV_WC_WR_FLUSH_ERR,
+	[SG_WC_REM_INV_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
+	[SG_WC_REM_ACCESS_ERR] = IBV_WC_REM_ACCESS_ERR,
+	[SG_WC_REM_OP_ERR] = IBV_WC_REM_OP_ERR,
+	[SG_WC_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
+	[SG_WC_FATAL_ERR] = IBV_WC_FATAL_ERR,
+	[SG_WC_GENERAL_ERR] = IBV_WC_GENERAL_ERR,
+};
+
+static const enum ibv_wc_opcode wc_send_opcode[] = {
+	[SG_WC_SEND] = IBV_WC_SEND,
+	[SG_WC_WRITE] = IBV_WC_RDMA_WRITE,
+	[SG_WC_READ] = IBV_WC_RDMA_READ,
+	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[SG_WC_REG_MR] = IBV_WC_DRIVER1,
+};
+
+static inline enum ibv_wc_status to_wc_status(uint64_t tail)
+{
+	uint8_t status = sg_cqe_status(tail);
+
+	return likely(status < ARRAY_SIZE(wc_status)) ? wc_status[status] : IBV_WC_GENERAL_ERR;
+}
+
+static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
+{
+	uint8_t opcode = sg_cqe_opcode(tail);
+
+	if (sg_cqe_flags(tail) & SG_CQE_RECV)
+		return IBV_WC_RECV;
+	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
+							     IBV_WC_DRIVER1;
+}
+
+static inline void cq_lock(struct sg_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_spin_lock(&cq->lock);
+}
+
+static inline void cq_unlock(struct sg_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_spin_unlock(&cq->lock);
+}
+
+static inline uint32_t cq_index(struct sg_cq *cq)
+{
+	return atomic_load_explicit(&cq->ci, memory_order_relaxed);
+}
+
+/*
+ * Takes the next entry off the ring, or returns NULL.  *tail: its last word.  The entry stays
+ * readable until publish().
+ */
+static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
+{
+	struct sg_context *ctx = to_sg_context(cq->vcq.cq.context);
+	uint32_t ci = cq_index(cq);
+
+	/* Ends: the device cannot pass the record, which does not move here. */
+	for (;; ci++) {
+		const struct sg_cqe *cqe = &cq->ring[ci & (cq->size - 1)];
+		uint64_t word = sg_cqe_tail(cqe);
+		struct sg_qp *qp;
+
+		if (!sg_cqe_is_new(word, ci, cq->size_shift)) {
+			atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+			return NULL;
+		}
+		/* The rest of the entry was written before the word that was just read. */
+		udma_from_device_barrier();
+		qp = sg_qp_lookup(ctx, le32toh(cqe->qpn));
+		if (unlikely(!qp))
+			continue;
+		sg_ring_release(sg_cqe_flags(word) & SG_CQE_RECV ? &qp->rq : &qp->sq,
+				sg_cqe_wr_index(word));
+		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
+		*tail = word;
+		return cqe;
+	}
+}
+
+/* Gives the slots of everything taken so far back to the device. */
+static inline void publish(struct sg_cq *cq)
+{
+	_Atomic(uint32_t) *word = (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
+	uint32_t ci = cq_index(cq);
+
+	if (ci == cq->published)
+		return;
+	cq->published = ci;
+	/* Release: the reads of the entries come first. */
+	atomic_store_explicit(word, (__force uint32_t)htole32(ci), memory_order_release);
+}
+
+static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t tail)
+{
+	wc->wr_id = le64toh(cqe->wr_id);
+	wc->status = to_wc_status(tail);
+	wc->opcode = to_wc_opcode(tail);
+	wc->vendor_err = le32toh(cqe->vendor_err);
+	wc->byte_len = le32toh(cqe->byte_len);
+	wc->invalidated_rkey = le32toh(cqe->inv_stag);
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->src_qp = 0;
+	wc->wc_flags = sg_cqe_flags(tail) & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+{
+	struct sg_cq *cq = to_sg_cq(ibcq);
+	const struct sg_cqe *cqe;
+	uint64_t tail;
+	int n;
+
+	cq_lock(cq);
+	for (n = 0; n < num_entries; n++) {
+		cqe = take_cqe(cq, &tail);
+		if (!cqe)
+			break;
+		fill_wc(&wc[n], cqe, tail);
+	}
+	publish(cq);
+	cq_unlock(cq);
+	return n;
+}
+
+/*
+ * The index tells the device what the application has seen: if there is more already, the event is
+ * raised at once.  No lock, so that this may be called within an extended poll.
+ */
+int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct sg_cq *cq = to_sg_cq(ibcq);
+	uint32_t low = cq->cqn & SG_CQ_ARM_CQN_MASK;
+
+	if (solicited_only)
+		low |= SG_CQ_ARM_SOLICITED;
+	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, cq_index(cq));
+	return 0;
+}
+
+void sg_cq_purge(struct sg_cq *cq, uint32_t qpn)
+{
+	uint32_t i;
+
+	cq_lock(cq);
+	/* Ends after at most size entries: one lap on, the same slot has the wrong phase. */
+	for (i = cq_index(cq);; i++) {
+		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
+
+		if (!sg_cqe_is_new(sg_cqe_tail(cqe), i, cq->size_shift))
+			break;
+		udma_from_device_barrier();
+		if (le32toh(cqe->qpn) == qpn)
+			cqe->qpn = htole32(SG_QPN_NONE);
+	}
+	cq_unlock(cq);
+}
+
+/* Extended poll: the lock is held from a successful start_poll to end_poll. */
+static int step(struct sg_cq *cq)
+{
+	cq->cur = take_cqe(cq, &cq->cur_tail);
+	if (!cq->cur)
+		return ENOENT;
+	cq->vcq.cq_ex.wr_id = le64toh(cq->cur->wr_id);
+	cq->vcq.cq_ex.status = to_wc_status(cq->cur_tail);
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	int ret;
+
+	if (unlikely(attr->comp_mask))
+		return EINVAL;
+	cq_lock(cq);
+	ret = step(cq);
+	if (ret) {
+		publish(cq);
+		cq_unlock(cq);
+	}
+	return ret;
+}
+
+static int next_poll(struct ibv_cq_ex *ibcq)
+{
+	return step(to_sg_cq_ex(ibcq));
+}
+
+static void end_poll(struct ibv_cq_ex *ibcq)
+{
+	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+
+	publish(cq);
+	cq_unlock(cq);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
+{
+	return to_wc_opcode(to_sg_cq_ex(ibcq)->cur_tail);
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_sg_cq_ex(ibcq)->cur->vendor_err);
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
+{
+	return sg_cqe_flags(to_sg_cq_ex(ibcq)->cur_tail) & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_sg_cq_ex(ibcq)->cur->byte_len);
+}
+
+/* libibverbs reads the invalidated STag through this one as well. */
+static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
+{
+	return (__force __be32)le32toh(to_sg_cq_ex(ibcq)->cur->inv_stag);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)
+{
+	return le32toh(to_sg_cq_ex(ibcq)->cur->qpn);
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
+{
+	return le64toh(to_sg_cq_ex(ibcq)->cur->timestamp);
+}
+
+/* Fields of InfiniBand addressing: iWARP has none, they read as zero. */
+static uint32_t read_zero_u32(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+static uint8_t read_zero_u8(struct ibv_cq_ex *ibcq)
+{
+	return 0;
+}
+
+enum {
+	WC_FLAGS_SUPPORTED = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+	CQ_FLAGS_SUPPORTED = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
+};
+
+static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
+{
+	cq->start_poll = start_poll;
+	cq->next_poll = next_poll;
+	cq->end_poll = end_poll;
+	cq->read_opcode = read_opcode;
+	cq->read_vendor_err = read_vendor_err;
+	cq->read_wc_flags = read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		cq->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		cq->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		cq->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		cq->read_src_qp = read_zero_u32;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		cq->read_slid = read_zero_u32;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		cq->read_sl = read_zero_u8;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		cq->read_dlid_path_bits = read_zero_u8;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		cq->read_completion_ts = read_completion_ts;
+}
+
+/* Ring and record; 0 or an errno value. */
+static int alloc_ring(struct sg_cq *cq, uint32_t cqe)
+{
+	size_t ring_len;
+	int ret;
+
+	cq->size = max_t(uint32_t, sg_pow2_at_least(cqe), SG_CQ_SIZE_MIN);
+	cq->size_shift = (uint32_t)__builtin_ctz(cq->size);
+	ring_len = (size_t)cq->size * sizeof(struct sg_cqe);
+	ret = sg_buf_alloc(&cq->buf, ring_len + sizeof(struct sg_cq_record));
+	if (ret)
+		return ret;
+	cq->ring = cq->buf.addr;
+	cq->record = (struct sg_cq_record *)(cq->ring + cq->size);
+	return 0;
+}
+
+static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	struct sg_create_cq_resp resp = {};
+	struct sg_create_cq cmd = {};
+	struct sg_cq *cq;
+	int ret;
+
+	if (attr->cqe < 1 || attr->cqe > SG_CQ_SIZE_MAX) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	ret = alloc_ring(cq, attr->cqe);
+	if (ret)
+		goto err_free;
+
+	cmd.drv_payload.buf = (uintptr_t)cq->buf.addr;
+	cmd.drv_payload.buf_len = (uint32_t)cq->buf.length;
+	cmd.drv_payload.entries = cq->size;
+	ret = ibv_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
+	if (ret)
+		goto err_buf;
+	cq->cqn = resp.drv_payload.cqn;
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	return cq;
+
+err_buf:
+	sg_buf_free(&cq->buf);
+err_free:
+	free(cq);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+			    int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+	};
+	struct sg_cq *cq;
+
+	if (cqe < 1) {
+		errno = EINVAL;
+		return NULL;
+	}
+	attr.cqe = (uint32_t)cqe;
+	cq = create_cq(context, &attr);
+	return cq ? &cq->vcq.cq : NULL;
+}
+
+struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	/* The kernel's part; timestamps and the promise of one thread do not concern it. */
+	struct ibv_cq_init_attr_ex plain = {
+		.cqe = attr->cqe,
+		.channel = attr->channel,
+		.comp_vector = attr->comp_vector,
+	};
+	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	struct sg_cq *cq;
+
+	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || flags & ~CQ_FLAGS_SUPPORTED ||
+	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = create_cq(context, &plain);
+	if (!cq)
+		return NULL;
+	cq->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	set_poll_ops(&cq->vcq.cq_ex, attr->wc_flags);
+	return &cq->vcq.cq_ex;
+}
+
+int sg_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct sg_cq *cq = to_sg_cq(ibcq);
+	int ret = ibv_cmd_destroy_cq(ibcq);
+
+	if (ret)
+		return ret;
+	/* The device has let go of the memory. */
+	sg_buf_free(&cq->buf);
+	pthread_spin_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}

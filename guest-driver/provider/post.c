@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * ibv_post_send and ibv_post_recv: copy each request into its slot, then one doorbell for the list.
+ * If a request is refused, those before it are posted all the same and *bad_wr names it.
+ *
+ * What a request may be is in one table, by opcode; a new operation is a row there, a builder in
+ * wr.c, and what its header needs in set_operands().
+ */
+#include <errno.h>
+
+#include <ccan/array_size.h>
+
+#include "staghorn.h"
+#include "doorbell.h"
+#include "ops.h"
+#include "wqe.h"
+
+const uint8_t sg_wqe_flags[SG_SEND_FLAGS + 1] = {
+#define FLAGS(f)                                                                                   \
+	[f] = ((f) & IBV_SEND_FENCE ? SG_WQE_FENCE : 0) |                                          \
+	      ((f) & IBV_SEND_SIGNALED ? SG_WQE_SIGNALED : 0) |                                    \
+	      ((f) & IBV_SEND_SOLICITED ? SG_WQE_SOLICITED : 0)
+	FLAGS(0), FLAGS(1), FLAGS(2), FLAGS(3), FLAGS(4), FLAGS(5), FLAGS(6), FLAGS(7),
+#undef FLAGS
+};
+
+/* Rows that are absent are refused. */
+static const struct send_op {
+	bool valid;
+	uint8_t opcode;   /* enum sg_wr_opcode */
+	uint8_t max_sge;
+	bool may_inline;
+	bool solicits;    /* IBV_SEND_SOLICITED has a meaning */
+} send_ops[] = {
+	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
+	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
+	[IBV_WR_RDMA_WRITE] = { true, SG_WR_WRITE, SG_SQ_MAX_SGE, true, false },
+	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_READ_MAX_SGE, false, false },
+};
+
+static inline void set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
+{
+	switch (wqe->opcode) {
+	case SG_WR_SEND_INV:
+		sg_wqe_set_inv(wqe, wr->invalidate_rkey);
+		break;
+	case SG_WR_WRITE:
+	case SG_WR_READ:
+		sg_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		break;
+	}
+}
+
+static int set_inline(const struct sg_qp *qp, struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
+{
+	uint32_t used = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		used = sg_wqe_append_inline(wqe, used, qp->max_inline,
+					    (const void *)(uintptr_t)sge->addr, sge->length);
+		if (used == SG_INLINE_TOO_LONG)
+			return EINVAL;
+	}
+	sg_wqe_set_inline_len(wqe, used);
+	return 0;
+}
+
+static inline void set_sges(struct sg_sge *dst, const struct ibv_sge *src, uint32_t num)
+{
+	uint32_t i;
+
+	for (i = 0; i < num; i++)
+		sg_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
+}
+
+/* Fill the slot of index; 0 or an errno value, then the slot is as good as untouched. */
+static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr *wr)
+{
+	uint32_t num_sge = (uint32_t)wr->num_sge;
+	const struct send_op *op;
+	struct sg_wqe_hdr *wqe;
+	uint8_t flags;
+
+	if (unlikely((uint32_t)wr->opcode >= ARRAY_SIZE(send_ops) || !send_ops[wr->opcode].valid))
+		return EOPNOTSUPP;
+	op = &send_ops[wr->opcode];
+	if (unlikely(wr->send_flags & ~(unsigned int)(SG_SEND_FLAGS | IBV_SEND_INLINE)))
+		return EOPNOTSUPP;
+	if (unlikely(sg_ring_full(&qp->sq, index)))
+		return ENOMEM;
+
+	flags = sg_wqe_flags[wr->send_flags & SG_SEND_FLAGS] | qp->sq_flags;
+	if (!op->solicits)
+		flags &= (uint8_t)~SG_WQE_SOLICITED;
+	wqe = sg_ring_slot(&qp->sq, index);
+	sg_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
+	set_operands(wqe, wr);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return op->may_inline ? set_inline(qp, wqe, wr) : EINVAL;
+
+	if (unlikely(num_sge > qp->sq_max_sge || num_sge > op->max_sge))
+		return EINVAL;
+	wqe->num_sge = (uint8_t)num_sge;
+	set_sges(sg_wqe_sge(wqe), wr->sg_list, num_sge);
+	return 0;
+}
+
+int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct sg_qp *qp = to_sg_qp(ibqp);
+	uint32_t head;
+	int ret = 0;
+
+	pthread_spin_lock(&qp->sq_lock);
+	for (head = qp->sq.head; wr; wr = wr->next, head++) {
+		ret = build_send(qp, head, wr);
+		if (unlikely(ret)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (likely(head != qp->sq.head)) {
+		qp->sq.head = head;
+		sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, head);
+	}
+	pthread_spin_unlock(&qp->sq_lock);
+	return ret;
+}
+
+static int build_recv(struct sg_qp *qp, uint32_t index, const struct ibv_recv_wr *wr)
+{
+	uint32_t num_sge = (uint32_t)wr->num_sge;
+	struct sg_rqe_hdr *rqe;
+
+	if (unlikely(sg_ring_full(&qp->rq, index)))
+		return ENOMEM;
+	if (unlikely(num_sge > qp->rq_max_sge))
+		return EINVAL;
+	rqe = sg_ring_slot(&qp->rq, index);
+	sg_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
+	set_sges(sg_rqe_sge(rqe), wr->sg_list, num_sge);
+	return 0;
+}
+
+int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct sg_qp *qp = to_sg_qp(ibqp);
+	uint32_t head;
+	int ret = 0;
+
+	pthread_spin_lock(&qp->rq_lock);
+	for (head = qp->rq.head; wr; wr = wr->next, head++) {
+		ret = build_recv(qp, head, wr);
+		if (unlikely(ret)) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	if (likely(head != qp->rq.head)) {
+		qp->rq.head = head;
+		sg_doorbell(qp->db, SG_DB_RQ, qp->qpn, head);
+	}
+	pthread_spin_unlock(&qp->rq_lock);
+	return ret;
+}

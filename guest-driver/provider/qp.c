@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Queue pairs: geometry, creation, state, destruction.  Posting is in post.c and wr.c.
+ *
+ * The connection is the kernel's affair (iw_cm): user space moves a queue pair only towards error
+ * or closing, or back to reset.
+ *
+ * Creation and destruction hold the context's qp_mutex around the kernel's part and the change of
+ * the table, so that a number that the kernel gives out again cannot meet what is left of its
+ * former owner.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/minmax.h>
+
+#include "staghorn.h"
+#include "wqe.h"
+
+enum sg_qp_limits {
+	SG_WQ_SIZE_MIN = 2,
+	SG_WQ_SIZE_MAX = 1 << 20, /* what 32-bit arithmetic on sizes allows; the kernel knows less */
+};
+
+static int table_insert(struct sg_context *ctx, struct sg_qp *qp)
+{
+	_Atomic(struct sg_qp_leaf *) *root;
+	struct sg_qp_leaf *leaf;
+
+	if (qp->qpn >> SG_QPN_BITS)
+		return EOVERFLOW;
+	root = &ctx->qp_root[qp->qpn >> SG_QP_LEAF_BITS];
+	leaf = atomic_load_explicit(root, memory_order_relaxed);
+	if (!leaf) {
+		leaf = calloc(1, sizeof(*leaf));
+		if (!leaf)
+			return ENOMEM;
+		atomic_store_explicit(root, leaf, memory_order_release);
+	}
+	atomic_store_explicit(&leaf->qp[qp->qpn & (SG_QP_LEAF_SIZE - 1)], qp,
+			      memory_order_release);
+	return 0;
+}
+
+/* Leaves stay until the context is freed: pollers read them without a lock. */
+static void table_remove(struct sg_context *ctx, struct sg_qp *qp)
+{
+	struct sg_qp_leaf *leaf = atomic_load_explicit(&ctx->qp_root[qp->qpn >> SG_QP_LEAF_BITS],
+						       memory_order_relaxed);
+
+	atomic_store_explicit(&leaf->qp[qp->qpn & (SG_QP_LEAF_SIZE - 1)], NULL,
+			      memory_order_release);
+}
+
+static void purge_cqs(struct sg_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	sg_cq_purge(to_sg_cq(ibqp->send_cq), qp->qpn);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		sg_cq_purge(to_sg_cq(ibqp->recv_cq), qp->qpn);
+}
+
+static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq || attr->comp_mask & ~known ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
+		return EOPNOTSUPP;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq || !attr->recv_cq ||
+	    attr->cap.max_send_wr > SG_WQ_SIZE_MAX || attr->cap.max_recv_wr > SG_WQ_SIZE_MAX ||
+	    attr->cap.max_send_sge > ctx->max_sq_sge || attr->cap.max_recv_sge > ctx->max_rq_sge ||
+	    attr->cap.max_inline_data > ctx->max_inline)
+		return EINVAL;
+	return 0;
+}
+
+/*
+ * Choose strides and sizes, allocate the rings.  What rounding up makes possible is granted.  On
+ * error the caller frees the buffers.
+ */
+static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want)
+{
+	uint32_t sq_size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
+	uint32_t rq_size = max_t(uint32_t, sg_pow2_at_least(want->max_recv_wr), SG_WQ_SIZE_MIN);
+	uint32_t sq_stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
+					  want->max_inline_data);
+	uint32_t rq_stride = sg_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
+	int ret;
+
+	if (sq_stride > SG_WQE_STRIDE_MAX || rq_stride > SG_WQE_STRIDE_MAX)
+		return EINVAL;
+	ret = sg_buf_alloc(&qp->sq_buf, (size_t)sq_size * sq_stride);
+	if (ret)
+		return ret;
+	ret = sg_buf_alloc(&qp->rq_buf, (size_t)rq_size * rq_stride);
+	if (ret)
+		return ret;
+	sg_ring_init(&qp->sq, qp->sq_buf.addr, sq_size, sq_stride);
+	sg_ring_init(&qp->rq, qp->rq_buf.addr, rq_size, rq_stride);
+
+	qp->sq_max_sge = min_t(uint32_t, sg_sq_sge_room(sq_stride), ctx->max_sq_sge);
+	qp->rq_max_sge = min_t(uint32_t, sg_rq_sge_room(rq_stride), ctx->max_rq_sge);
+	qp->max_inline = min_t(uint32_t, sg_sq_inline_room(sq_stride), ctx->max_inline);
+	qp->cap = (struct ibv_qp_cap){
+		.max_send_wr = sq_size,
+		.max_recv_wr = rq_size,
+		.max_send_sge = qp->sq_max_sge,
+		.max_recv_sge = qp->rq_max_sge,
+		.max_inline_data = qp->max_inline,
+	};
+	return 0;
+}
+
+/* The kernel's part and the table; under qp_mutex. */
+static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
+			    const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex plain = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = attr->pd,
+	};
+	struct sg_create_qp_resp resp = {};
+	struct sg_create_qp cmd = {};
+	int ret;
+
+	cmd.drv_payload = (struct sg_abi_create_qp){
+		.sq_buf = (uintptr_t)qp->sq_buf.addr,
+		.rq_buf = (uintptr_t)qp->rq_buf.addr,
+		.sq_entries = qp->sq.size,
+		.rq_entries = qp->rq.size,
+		.sq_stride = (uint16_t)(1u << qp->sq.stride_shift),
+		.rq_stride = (uint16_t)(1u << qp->rq.stride_shift),
+		.max_inline = (uint16_t)qp->max_inline,
+		.sq_max_sge = (uint8_t)qp->sq_max_sge,
+		.rq_max_sge = (uint8_t)qp->rq_max_sge,
+	};
+	ret = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &plain, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	qp->qpn = resp.drv_payload.qpn;
+	ret = table_insert(ctx, qp);
+	if (ret)
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
+	return ret;
+}
+
+static void free_qp(struct sg_qp *qp)
+{
+	sg_buf_free(&qp->rq_buf);
+	sg_buf_free(&qp->sq_buf);
+	pthread_spin_destroy(&qp->rq_lock);
+	pthread_spin_destroy(&qp->sq_lock);
+	free(qp);
+}
+
+struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct sg_context *ctx = to_sg_context(context);
+	struct sg_qp *qp;
+	int ret;
+
+	ret = check_attr(ctx, attr);
+	if (ret) {
+		errno = ret;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
+	qp->db = ctx->db;
+	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
+
+	ret = alloc_rings(ctx, qp, &attr->cap);
+	if (!ret && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		ret = sg_wr_init(qp, attr->send_ops_flags);
+	if (ret)
+		goto err;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = create_in_kernel(ctx, qp, attr);
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (ret)
+		goto err;
+
+	/* Set late: the core clears it on creation. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	attr->cap = qp->cap;
+	return &qp->vqp.qp;
+
+err:
+	free_qp(qp);
+	errno = ret;
+	return NULL;
+}
+
+struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = sg_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		struct ibv_qp_init_attr *init_attr)
+{
+	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct ibv_query_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_query_qp(ibqp, attr, attr_mask, init_attr, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+	attr->cap = qp->cap;
+	init_attr->cap = qp->cap;
+	return 0;
+}
+
+/*
+ * Back in reset, the queue pair may be used anew: the device has flushed what was posted, the
+ * indices run on, and completions that nobody polled are void.
+ */
+static void reset_queues(struct sg_qp *qp)
+{
+	purge_cqs(qp);
+	pthread_spin_lock(&qp->sq_lock);
+	sg_ring_drain(&qp->sq);
+	pthread_spin_unlock(&qp->sq_lock);
+	pthread_spin_lock(&qp->rq_lock);
+	sg_ring_drain(&qp->rq);
+	pthread_spin_unlock(&qp->rq_lock);
+}
+
+int sg_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct ibv_modify_qp cmd = {};
+	int ret;
+
+	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
+	if (!ret && attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		reset_queues(to_sg_qp(ibqp));
+	return ret;
+}
+
+int sg_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct sg_context *ctx = to_sg_context(ibqp->context);
+	struct sg_qp *qp = to_sg_qp(ibqp);
+	int ret;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	ret = ibv_cmd_destroy_qp(ibqp);
+	if (!ret) {
+		/*
+		 * The device writes no more completions of it.  Out of the table first: a poller
+		 * that looked it up before is done with it when purge has had the queue's lock.
+		 */
+		table_remove(ctx, qp);
+		purge_cqs(qp);
+	}
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (ret)
+		return ret;
+	free_qp(qp);
+	return 0;
+}

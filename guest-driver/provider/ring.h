@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Work queue ring as its producer sees it: 2^n slots of a power-of-two stride, indices that run
+ * free over 32 bits (io.h, "Manual: docs/manual/queues.md").
+ *
+ * Who writes what: head belongs to the poster, under the queue's lock; tail is moved by whoever
+ * polls the completion queue, under that queue's lock, and only read by the poster.  Nothing here
+ * needs libibverbs, so that it can be tested without a device.
+ */
+#ifndef STAGHORN_PROVIDER_RING_H
+#define STAGHORN_PROVIDER_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sg_ring {
+	uint8_t *base;
+	uint32_t size;         /* slots, power of two */
+	uint32_t stride_shift; /* log2 of the octets of a slot */
+	uint32_t head;         /* index of the next entry to post */
+	_Atomic(uint32_t) tail; /* index of the oldest entry that the device may still own */
+};
+
+static inline uint32_t sg_pow2_at_least(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* base: zeroed, size << stride_shift octets, owned by the caller. */
+static inline void sg_ring_init(struct sg_ring *ring, void *base, uint32_t size, uint32_t stride)
+{
+	ring->base = base;
+	ring->size = size;
+	ring->stride_shift = (uint32_t)__builtin_ctz(stride);
+	ring->head = 0;
+	atomic_init(&ring->tail, 0);
+}
+
+static inline void *sg_ring_slot(const struct sg_ring *ring, uint32_t index)
+{
+	return ring->base + ((size_t)(index & (ring->size - 1)) << ring->stride_shift);
+}
+
+/* True if the slot of index (head or beyond it, while a list is being built) is not free yet. */
+static inline bool sg_ring_full(const struct sg_ring *ring, uint32_t index)
+{
+	return index - atomic_load_explicit(&ring->tail, memory_order_acquire) >= ring->size;
+}
+
+/* The entry of this index and all before it have completed. */
+static inline void sg_ring_release(struct sg_ring *ring, uint32_t index)
+{
+	atomic_store_explicit(&ring->tail, index + 1, memory_order_release);
+}
+
+/* Forget what is posted: the device does not look at it any more. */
+static inline void sg_ring_drain(struct sg_ring *ring)
+{
+	atomic_store_explicit(&ring->tail, ring->head, memory_order_release);
+}
+
+#endif

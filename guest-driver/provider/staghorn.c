@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Registration with libibverbs, and the life of a context.
+ *
+ * The kernel driver has no number in the list of RDMA drivers, so the device is recognised by its
+ * PCI identity; the ABI version of the driver must be ours exactly.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <ccan/minmax.h>
+
+#include "staghorn.h"
+
+static void free_context(struct ibv_context *context);
+
+static const struct verbs_context_ops context_ops = {
+	.alloc_pd = sg_alloc_pd,
+	.create_cq = sg_create_cq,
+	.create_cq_ex = sg_create_cq_ex,
+	.create_qp = sg_create_qp,
+	.create_qp_ex = sg_create_qp_ex,
+	.dealloc_pd = sg_dealloc_pd,
+	.dereg_mr = sg_dereg_mr,
+	.destroy_cq = sg_destroy_cq,
+	.destroy_qp = sg_destroy_qp,
+	.free_context = free_context,
+	.modify_qp = sg_modify_qp,
+	.poll_cq = sg_poll_cq,
+	.post_recv = sg_post_recv,
+	.post_send = sg_post_send,
+	.query_device_ex = sg_query_device_ex,
+	.query_port = sg_query_port,
+	.query_qp = sg_query_qp,
+	.reg_mr = sg_reg_mr,
+	.req_notify_cq = sg_req_notify_cq,
+};
+
+static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd,
+					   void *private_data)
+{
+	struct sg_get_context_resp resp = {};
+	struct ibv_get_context cmd = {};
+	struct sg_context *ctx;
+	void *db;
+
+	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx, RDMA_DRIVER_UNKNOWN);
+	if (!ctx)
+		return NULL;
+
+	if (ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp)))
+		goto err;
+
+	db = mmap(NULL, SG_UAR_SIZE, PROT_WRITE, MAP_SHARED, cmd_fd,
+		  (off_t)resp.drv_payload.db_mmap_key);
+	if (db == MAP_FAILED)
+		goto err;
+
+	ctx->db = db;
+	ctx->max_inline = min_t(uint32_t, resp.drv_payload.max_inline, SG_MAX_INLINE);
+	ctx->max_sq_sge = min_t(uint32_t, resp.drv_payload.max_sq_sge, SG_SQ_MAX_SGE);
+	ctx->max_rq_sge = min_t(uint32_t, resp.drv_payload.max_rq_sge, SG_RQ_MAX_SGE);
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	verbs_set_ops(&ctx->vctx, &context_ops);
+	return &ctx->vctx;
+
+err:
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+	return NULL;
+}
+
+static void free_context(struct ibv_context *context)
+{
+	struct sg_context *ctx = to_sg_context(context);
+	unsigned int i;
+
+	for (i = 0; i < SG_QP_ROOT_SIZE; i++)
+		free(atomic_load_explicit(&ctx->qp_root[i], memory_order_relaxed));
+	pthread_mutex_destroy(&ctx->qp_mutex);
+	munmap(ctx->db, SG_UAR_SIZE);
+	verbs_uninit_context(&ctx->vctx);
+	free(ctx);
+}
+
+static struct verbs_device *alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	struct sg_device *dev = calloc(1, sizeof(*dev));
+
+	return dev ? &dev->vdev : NULL;
+}
+
+static void uninit_device(struct verbs_device *vdev)
+{
+	free(container_of(vdev, struct sg_device, vdev));
+}
+
+static const struct verbs_match_ent match_table[] = {
+	VERBS_PCI_MATCH(SG_PCI_VENDOR_ID, SG_PCI_DEVICE_ID, NULL),
+	{},
+};
+
+static const struct verbs_device_ops device_ops = {
+	.name = "staghorn",
+	.match_min_abi_version = SG_ABI_VERSION,
+	.match_max_abi_version = SG_ABI_VERSION,
+	.match_table = match_table,
+	.alloc_device = alloc_device,
+	.uninit_device = uninit_device,
+	.alloc_context = alloc_context,
+};
+
+PROVIDER_DRIVER(staghorn, device_ops);

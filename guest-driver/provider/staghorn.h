@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn provider: objects, and the functions by file.
+ *
+ * Locks, outermost first: context's qp_mutex (creation and destruction of queue pairs only), then
+ * a completion queue's lock, then nothing.  The send and receive locks of a queue pair are leaves
+ * and are not held together with any other.
+ */
+#ifndef STAGHORN_PROVIDER_STAGHORN_H
+#define STAGHORN_PROVIDER_STAGHORN_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/driver.h>
+#include <infiniband/kern-abi.h>
+#include <util/compiler.h>
+#include <util/util.h>
+
+#include <staghorn/abi.h>
+#include <staghorn/admin.h>
+#include <staghorn/io.h>
+#include <staghorn/regs.h>
+
+#include "ring.h"
+
+/*
+ * Commands with the driver's part behind the core's.  The core's macro wants to splice the members
+ * of the structs of abi.h into the command too; drv_payload is enough for us.
+ */
+#define _STRUCT_sg_abi_alloc_ucontext_resp struct {}
+#define _STRUCT_sg_abi_alloc_pd_resp struct {}
+#define _STRUCT_sg_abi_create_cq struct {}
+#define _STRUCT_sg_abi_create_cq_resp struct {}
+#define _STRUCT_sg_abi_create_qp struct {}
+#define _STRUCT_sg_abi_create_qp_resp struct {}
+
+DECLARE_DRV_CMD(sg_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_alloc_ucontext_resp);
+DECLARE_DRV_CMD(sg_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
+DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
+		sg_abi_create_cq_resp);
+DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
+		sg_abi_create_qp_resp);
+
+/* Queue pair numbers have 24 bits; the table of them has two levels, the second made on demand. */
+enum sg_qp_table {
+	SG_QPN_BITS = 24,
+	SG_QP_LEAF_BITS = 12,
+	SG_QP_LEAF_SIZE = 1 << SG_QP_LEAF_BITS,
+	SG_QP_ROOT_SIZE = 1 << (SG_QPN_BITS - SG_QP_LEAF_BITS),
+};
+
+#define SG_QPN_NONE 0xffffffffu /* in a completion entry: its queue pair is gone */
+
+struct sg_device {
+	struct verbs_device vdev;
+};
+
+struct sg_qp;
+
+struct sg_qp_leaf {
+	_Atomic(struct sg_qp *) qp[SG_QP_LEAF_SIZE];
+};
+
+struct sg_context {
+	struct verbs_context vctx;
+	uint8_t *db; /* doorbell page, write only */
+	uint32_t max_inline;
+	uint32_t max_sq_sge;
+	uint32_t max_rq_sge;
+	pthread_mutex_t qp_mutex; /* writers of qp_root */
+	_Atomic(struct sg_qp_leaf *) qp_root[SG_QP_ROOT_SIZE];
+};
+
+/* Whole zeroed pages, kept out of children after fork(): the device writes to them. */
+struct sg_buf {
+	void *addr;
+	size_t length;
+};
+
+struct sg_cq {
+	struct verbs_cq vcq;
+	pthread_spinlock_t lock;
+	bool single_threaded; /* the application promised to lock */
+	uint32_t size;        /* entries, power of two */
+	uint32_t size_shift;
+	uint32_t cqn;
+	_Atomic(uint32_t) ci; /* next entry to read */
+	uint32_t published;   /* what the record holds */
+	struct sg_cqe *ring;
+	struct sg_cq_record *record;
+	const struct sg_cqe *cur; /* the entry that the extended poll stands on ... */
+	uint64_t cur_tail;        /* ... and its last word */
+	struct sg_buf buf;
+};
+
+struct sg_qp {
+	struct verbs_qp vqp;
+
+	pthread_spinlock_t sq_lock;
+	struct sg_ring sq;
+	uint32_t sq_max_sge;
+	uint32_t max_inline;
+	uint8_t sq_flags; /* SG_WQE_* of every entry */
+	uint8_t *db;      /* the context's */
+	uint32_t qpn;
+
+	/* The list being built between ibv_wr_start and ibv_wr_complete; under sq_lock. */
+	int wr_err;                 /* first error */
+	uint32_t wr_head;           /* index of the next entry */
+	struct sg_wqe_hdr *wr_wqe;  /* the last one begun; NULL: none, or failed */
+
+	pthread_spinlock_t rq_lock;
+	struct sg_ring rq;
+	uint32_t rq_max_sge;
+
+	struct ibv_qp_cap cap; /* what the application was told */
+	struct sg_buf sq_buf;
+	struct sg_buf rq_buf;
+};
+
+static inline struct sg_context *to_sg_context(struct ibv_context *context)
+{
+	return container_of(context, struct sg_context, vctx.context);
+}
+
+static inline struct sg_cq *to_sg_cq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct sg_cq, vcq.cq);
+}
+
+static inline struct sg_cq *to_sg_cq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct sg_cq, vcq.cq_ex);
+}
+
+static inline struct sg_qp *to_sg_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct sg_qp, vqp.qp);
+}
+
+static inline struct sg_qp *to_sg_qp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct sg_qp, vqp.qp_ex);
+}
+
+/* May be called under a completion queue's lock; NULL if there is no such queue pair. */
+static inline struct sg_qp *sg_qp_lookup(struct sg_context *ctx, uint32_t qpn)
+{
+	struct sg_qp_leaf *leaf;
+
+	if (qpn >> SG_QPN_BITS)
+		return NULL;
+	leaf = atomic_load_explicit(&ctx->qp_root[qpn >> SG_QP_LEAF_BITS], memory_order_acquire);
+	if (!leaf)
+		return NULL;
+	return atomic_load_explicit(&leaf->qp[qpn & (SG_QP_LEAF_SIZE - 1)], memory_order_acquire);
+}
+
+/* buf.c APIs: */
+int sg_buf_alloc(struct sg_buf *buf, size_t length);
+void sg_buf_free(struct sg_buf *buf);
+
+/* verbs.c APIs: */
+int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t attr_size);
+int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_pd *sg_alloc_pd(struct ibv_context *context);
+int sg_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+int sg_dereg_mr(struct verbs_mr *vmr);
+
+/* cq.c APIs: */
+struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+			    int comp_vector);
+struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int sg_destroy_cq(struct ibv_cq *ibcq);
+int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+/* Completions of this queue pair that nobody has polled yet are forgotten. */
+void sg_cq_purge(struct sg_cq *cq, uint32_t qpn);
+
+/* qp.c APIs: */
+struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		struct ibv_qp_init_attr *init_attr);
+int sg_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
+int sg_destroy_qp(struct ibv_qp *ibqp);
+
+/* post.c APIs: */
+int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* wr.c APIs: */
+/* 0, or EOPNOTSUPP if one of IBV_QP_EX_WITH_* is beyond us.  Before the queue pair is used. */
+int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags);
+
+#endif

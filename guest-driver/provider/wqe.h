@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Layout of the entries in the rings: queue geometry, building of work queue entries, reading of
+ * completion entries.  Pure functions over the structs of <staghorn/io.h>; locks, barriers and
+ * doorbells are the callers' business, and nothing here needs libibverbs.
+ *
+ * An entry needs no valid mark: the device reads a slot only after the doorbell that covers it.
+ */
+#ifndef STAGHORN_PROVIDER_WQE_H
+#define STAGHORN_PROVIDER_WQE_H
+
+#include <endian.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <staghorn/io.h>
+
+#include "ring.h"
+
+#ifndef __force /* rdma-core defines it for sparse; include <util/compiler.h> before this file */
+#define __force
+#endif
+
+/*
+ * Octets of a send queue slot for this many elements or inline octets.  The answer may be above
+ * SG_WQE_STRIDE_MAX: then no queue can do it.
+ */
+static inline uint32_t sg_sq_stride(uint32_t max_sge, uint32_t max_inline)
+{
+	uint32_t sges = max_sge * (uint32_t)sizeof(struct sg_sge);
+	uint32_t need = (uint32_t)sizeof(struct sg_wqe_hdr) + (sges > max_inline ? sges : max_inline);
+
+	return need <= SG_WQE_STRIDE_MIN ? SG_WQE_STRIDE_MIN : sg_pow2_at_least(need);
+}
+
+static inline uint32_t sg_rq_stride(uint32_t max_sge)
+{
+	uint32_t need = (uint32_t)(sizeof(struct sg_rqe_hdr) + max_sge * sizeof(struct sg_sge));
+
+	return need <= SG_WQE_STRIDE_MIN ? SG_WQE_STRIDE_MIN : sg_pow2_at_least(need);
+}
+
+/* Room behind the header of a slot, in elements and in octets. */
+static inline uint32_t sg_sq_sge_room(uint32_t stride)
+{
+	return (stride - (uint32_t)sizeof(struct sg_wqe_hdr)) / (uint32_t)sizeof(struct sg_sge);
+}
+
+static inline uint32_t sg_sq_inline_room(uint32_t stride)
+{
+	return stride - (uint32_t)sizeof(struct sg_wqe_hdr);
+}
+
+static inline uint32_t sg_rq_sge_room(uint32_t stride)
+{
+	return (stride - (uint32_t)sizeof(struct sg_rqe_hdr)) / (uint32_t)sizeof(struct sg_sge);
+}
+
+/* Write the whole header; the caller then sets what its opcode needs and the payload. */
+static inline void sg_wqe_init(struct sg_wqe_hdr *wqe, uint32_t index, uint8_t opcode,
+			       uint8_t flags, uint64_t wr_id)
+{
+	*wqe = (struct sg_wqe_hdr){
+		.wr_id = htole64(wr_id),
+		.opcode = opcode,
+		.flags = flags,
+		.index = htole32(index),
+	};
+}
+
+static inline void sg_wqe_set_remote(struct sg_wqe_hdr *wqe, uint32_t rkey, uint64_t remote_addr)
+{
+	wqe->remote_addr = htole64(remote_addr);
+	wqe->rkey = htole32(rkey);
+}
+
+static inline void sg_wqe_set_inv(struct sg_wqe_hdr *wqe, uint32_t stag)
+{
+	wqe->inv_stag = htole32(stag);
+}
+
+/* Elements of an entry: right behind its header. */
+static inline struct sg_sge *sg_wqe_sge(struct sg_wqe_hdr *wqe)
+{
+	return (struct sg_sge *)(wqe + 1);
+}
+
+static inline struct sg_sge *sg_rqe_sge(struct sg_rqe_hdr *rqe)
+{
+	return (struct sg_sge *)(rqe + 1);
+}
+
+static inline void sg_sge_set(struct sg_sge *sge, uint64_t addr, uint32_t length, uint32_t lkey)
+{
+	sge->addr = htole64(addr);
+	sge->length = htole32(length);
+	sge->lkey = htole32(lkey);
+}
+
+/*
+ * Append to the inline payload.  used: octets there already; returns the new number, or
+ * SG_INLINE_TOO_LONG (and nothing is copied) if that would be more than max.
+ */
+#define SG_INLINE_TOO_LONG UINT32_MAX
+
+static inline uint32_t sg_wqe_append_inline(struct sg_wqe_hdr *wqe, uint32_t used, uint32_t max,
+					    const void *data, size_t length)
+{
+	if (length > max - used)
+		return SG_INLINE_TOO_LONG;
+	if (length)
+		memcpy((uint8_t *)(wqe + 1) + used, data, length);
+	return used + (uint32_t)length;
+}
+
+static inline void sg_wqe_set_inline_len(struct sg_wqe_hdr *wqe, uint32_t used)
+{
+	wqe->flags |= SG_WQE_INLINE;
+	wqe->inline_len = htole16((uint16_t)used);
+}
+
+static inline void sg_rqe_init(struct sg_rqe_hdr *rqe, uint32_t index, uint8_t num_sge,
+			       uint64_t wr_id)
+{
+	*rqe = (struct sg_rqe_hdr){
+		.wr_id = htole64(wr_id),
+		.index = htole32(index),
+		.num_sge = num_sge,
+	};
+}
+
+/* Position of sg_cqe's octets 60 to 63 within its last 64-bit word, as a number. */
+enum sg_cqe_tail {
+	SG_CQE_TAIL_STATUS_SHIFT = 32,
+	SG_CQE_TAIL_OPCODE_SHIFT = 40,
+	SG_CQE_TAIL_FLAGS_SHIFT = 56,
+};
+
+SG_ASSERT_OFFSET(struct sg_cqe, status, 60);
+SG_ASSERT_OFFSET(struct sg_cqe, opcode, 61);
+SG_ASSERT_OFFSET(struct sg_cqe, flags_phase, 63);
+
+/*
+ * The last word of a completion entry in one load (the device writes it last).  After it tells
+ * that the entry is new, a read barrier must come before any other field is read.
+ */
+typedef _Atomic(uint64_t) sg_cqe_tail_word __attribute__((may_alias));
+
+static inline uint64_t sg_cqe_tail(const struct sg_cqe *cqe)
+{
+	sg_cqe_tail_word *word = (sg_cqe_tail_word *)(uintptr_t)&cqe->wr_index;
+
+	return le64toh((__force __le64)atomic_load_explicit(word, memory_order_relaxed));
+}
+
+/* Is the entry that this word ends the one that belongs at this index? size_shift: log2(entries) */
+static inline bool sg_cqe_is_new(uint64_t tail, uint32_t index, uint32_t size_shift)
+{
+	uint64_t phase = (tail >> SG_CQE_TAIL_FLAGS_SHIFT) & SG_CQE_PHASE;
+
+	return phase != (((uint64_t)index >> size_shift) & 1);
+}
+
+static inline uint32_t sg_cqe_wr_index(uint64_t tail)
+{
+	return (uint32_t)tail;
+}
+
+static inline uint8_t sg_cqe_status(uint64_t tail)
+{
+	return (uint8_t)(tail >> SG_CQE_TAIL_STATUS_SHIFT);
+}
+
+static inline uint8_t sg_cqe_opcode(uint64_t tail)
+{
+	return (uint8_t)(tail >> SG_CQE_TAIL_OPCODE_SHIFT);
+}
+
+static inline uint8_t sg_cqe_flags(uint64_t tail)
+{
+	return (uint8_t)(tail >> SG_CQE_TAIL_FLAGS_SHIFT);
+}
+
+#endif
