@@ -80,9 +80,26 @@ static inline void cq_unlock(struct sg_cq *cq)
 		pthread_spin_unlock(&cq->lock);
 }
 
-static inline uint32_t cq_index(struct sg_cq *cq)
+static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
 {
-	return atomic_load_explicit(&cq->ci, memory_order_relaxed);
+	return (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
+}
+
+/* How far the device knows that we have read. */
+static inline uint32_t published(struct sg_cq *cq)
+{
+	uint32_t word = atomic_load_explicit(record_word(cq), memory_order_relaxed);
+
+	return le32toh((__force __le32)word);
+}
+
+/* Gives the slots of everything taken so far back to the device. */
+static inline void publish(struct sg_cq *cq)
+{
+	/* Release: the reads of the entries come first. */
+	if (cq->ci != published(cq))
+		atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
+				      memory_order_release);
 }
 
 /*
@@ -92,42 +109,26 @@ static inline uint32_t cq_index(struct sg_cq *cq)
 static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 {
 	struct sg_context *ctx = to_sg_context(cq->vcq.cq.context);
-	uint32_t ci = cq_index(cq);
 
 	/* Ends: the device cannot pass the record, which does not move here. */
-	for (;; ci++) {
-		const struct sg_cqe *cqe = &cq->ring[ci & (cq->size - 1)];
+	for (;;) {
+		const struct sg_cqe *cqe = &cq->ring[cq->ci & (cq->size - 1)];
 		uint64_t word = sg_cqe_tail(cqe);
 		struct sg_qp *qp;
 
-		if (!sg_cqe_is_new(word, ci, cq->size_shift)) {
-			atomic_store_explicit(&cq->ci, ci, memory_order_relaxed);
+		if (!sg_cqe_is_new(word, cq->ci, cq->size_shift))
 			return NULL;
-		}
 		/* The rest of the entry was written before the word that was just read. */
 		udma_from_device_barrier();
+		cq->ci++;
 		qp = sg_qp_lookup(ctx, le32toh(cqe->qpn));
 		if (unlikely(!qp))
 			continue;
 		sg_ring_release(sg_cqe_flags(word) & SG_CQE_RECV ? &qp->rq : &qp->sq,
 				sg_cqe_wr_index(word));
-		atomic_store_explicit(&cq->ci, ci + 1, memory_order_relaxed);
 		*tail = word;
 		return cqe;
 	}
-}
-
-/* Gives the slots of everything taken so far back to the device. */
-static inline void publish(struct sg_cq *cq)
-{
-	_Atomic(uint32_t) *word = (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
-	uint32_t ci = cq_index(cq);
-
-	if (ci == cq->published)
-		return;
-	cq->published = ci;
-	/* Release: the reads of the entries come first. */
-	atomic_store_explicit(word, (__force uint32_t)htole32(ci), memory_order_release);
 }
 
 static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t tail)
@@ -167,8 +168,9 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 }
 
 /*
- * The index tells the device what the application has seen: if there is more already, the event is
- * raised at once.  No lock, so that this may be called within an extended poll.
+ * The index tells the device what we have read: if there is more already, the event is raised at
+ * once.  It also frees slots, so it must not run ahead of the record; and no lock is taken: both
+ * because the application may arm within an extended poll.
  */
 int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -177,7 +179,7 @@ int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (solicited_only)
 		low |= SG_CQ_ARM_SOLICITED;
-	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, cq_index(cq));
+	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, published(cq));
 	return 0;
 }
 
@@ -187,7 +189,7 @@ void sg_cq_purge(struct sg_cq *cq, uint32_t qpn)
 
 	cq_lock(cq);
 	/* Ends after at most size entries: one lap on, the same slot has the wrong phase. */
-	for (i = cq_index(cq);; i++) {
+	for (i = cq->ci;; i++) {
 		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
 
 		if (!sg_cqe_is_new(sg_cqe_tail(cqe), i, cq->size_shift))

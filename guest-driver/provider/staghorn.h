@@ -86,8 +86,7 @@ struct sg_cq {
 	uint32_t size;        /* entries, power of two */
 	uint32_t size_shift;
 	uint32_t cqn;
-	_Atomic(uint32_t) ci; /* next entry to read */
-	uint32_t published;   /* what the record holds */
+	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;
 	const struct sg_cqe *cur; /* the entry that the extended poll stands on ... */
