@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One iWARP connection: its states, its life and what verbs may ask of it.
+ *
+ *   initiator                                   responder
+ *   CONNECTING --connected--> WAIT_REPLY        WAIT_REQUEST --Request--> REQUESTED
+ *       WAIT_REPLY --Reply--> STREAMING             REQUESTED --accept--> REPLYING
+ *       WAIT_REPLY --R=1----> REJECTED              REQUESTED --reject--> REJECTED
+ *       WAIT_REPLY --cannot agree--> TERMINATING    REPLYING --sent, RTR due--> WAIT_FIRST
+ *                                                   REPLYING --sent, no RTR---> STREAMING
+ *                                                   WAIT_FIRST --valid FPDU---> STREAMING
+ *
+ *   WAIT_FIRST, STREAMING --close---------------------------> CLOSING
+ *   WAIT_FIRST, STREAMING, CLOSING --error, Terminate-------> TERMINATING
+ *   any --reset, timeout, abort, both halves closed---------> DEAD
+ *
+ * Who moves it: mpa_start.c everything above the line, sg_conn_close() and sg_conn_terminate()
+ * here, term.c the third line, conn_drop() and conn_kill() the last.  All go through
+ * conn_set_state(), which logs.
+ *
+ * Life.  Any upcall may end in sg_conn_abort() for the same connection, so every entry point holds
+ * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
+ * holder leaves.  A dead connection has no stream, no user and no timer.
+ *
+ * Timer.  One per connection: during startup it bounds the whole exchange (RFC 5044 section 7.1.2
+ * rule 9); while closing it bounds the wait for the peer, and any progress in sending starts it
+ * anew.  A streaming connection has none: dead peers are the stream's business.
+ *
+ * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
+ * at most once between two transmissions.
+ */
+#include <glib.h>
+#include <stdarg.h>
+
+#include "proto/conn.h"
+
+static const char *const state_names[CONN_STATES] = {
+    [CONN_CONNECTING] = "CONNECTING",
+    [CONN_WAIT_REPLY] = "WAIT_REPLY",
+    [CONN_WAIT_REQUEST] = "WAIT_REQUEST",
+    [CONN_REQUESTED] = "REQUESTED",
+    [CONN_REPLYING] = "REPLYING",
+    [CONN_WAIT_FIRST] = "WAIT_FIRST",
+    [CONN_STREAMING] = "STREAMING",
+    [CONN_CLOSING] = "CLOSING",
+    [CONN_TERMINATING] = "TERMINATING",
+    [CONN_REJECTED] = "REJECTED",
+    [CONN_DEAD] = "DEAD",
+};
+
+void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
+{
+    char line[240];
+    va_list ap;
+
+    if (!c->e->host->ops->log_enabled(c->e->host->opaque, cls)) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    sg_log(c->e->host, cls, "conn %u: %s", c->id, line);
+}
+
+void conn_set_state(struct sg_conn *c, enum conn_state state)
+{
+    if (state == c->state) {
+        return;
+    }
+    conn_log(c, SG_LOG_STATE, "%s -> %s", state_names[c->state], state_names[state]);
+    c->state = state;
+}
+
+static void startup_timer(struct sg_timer *t, uint64_t now_ns);
+
+struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
+{
+    struct sg_conn *c = g_new0(struct sg_conn, 1);
+    unsigned q;
+
+    c->e = e;
+    c->initiator = initiator;
+    c->user = user;
+    c->id = ++e->next_id;
+    c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
+    c->rev = e->config.mpa_rev;
+    for (q = 0; q < SG_QN_COUNT; q++) {
+        c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
+    }
+    sg_timer_init(&c->timer, startup_timer, c);
+    c->startup = g_new(struct conn_startup, 1);
+    c->startup->in_len = c->startup->out_len = 0;
+    c->next = e->conns;
+    if (c->next) {
+        c->next->prev = c;
+    }
+    e->conns = c;
+    e->stats.conns++;
+    return c;
+}
+
+static void conn_free(struct sg_conn *c)
+{
+    g_free(c->startup);
+    g_free(c->rx.buf);
+    g_free(c->irrq);
+    g_free(c->orq);
+    g_free(c);
+}
+
+void conn_enter(struct sg_conn *c)
+{
+    c->busy++;
+}
+
+void conn_leave(struct sg_conn *c)
+{
+    sg_assert(c->busy);
+    if (--c->busy == 0 && conn_dead(c)) {
+        conn_free(c);
+    }
+}
+
+/* The listener no longer answers for this connection. */
+static void leave_listener(struct sg_conn *c)
+{
+    if (c->listener) {
+        c->listener->half_open--;
+        c->listener = NULL;
+    }
+}
+
+void conn_kill(struct sg_conn *c)
+{
+    struct sg_engine *e = c->e;
+
+    if (conn_dead(c)) {
+        return;
+    }
+    conn_enter(c);
+    conn_set_state(c, CONN_DEAD);
+    sg_timerq_cancel(&e->timers, &c->timer);
+    leave_listener(c);
+    if (c->prev) {
+        c->prev->next = c->next;
+    } else {
+        e->conns = c->next;
+    }
+    if (c->next) {
+        c->next->prev = c->prev;
+    }
+    c->prev = c->next = NULL;
+    e->stats.conns--;
+    c->user = NULL;
+    if (c->stream) {
+        c->stream->ops->abort(c->stream);
+        c->stream = NULL;
+    }
+    if (c->orphan_listed) {
+        struct sg_conn **at = &e->orphans;
+
+        while (*at && *at != c) {
+            at = &(*at)->orphan_next;
+        }
+        if (*at) { /* else run_orphans() has it in its hands */
+            *at = c->orphan_next;
+            c->orphan_listed = false;
+            c->busy--;
+        }
+    }
+    conn_leave(c);
+}
+
+void conn_drop(struct sg_conn *c, enum sg_conn_end why)
+{
+    static const struct sg_conn_params nothing;
+    enum conn_state state = c->state;
+    void *user = c->user;
+
+    if (conn_dead(c)) {
+        return;
+    }
+    conn_enter(c);
+    if (state == CONN_REQUESTED) {
+        /* c is still whole here: verbs look up what they remembered with it. */
+        c->e->ops->request_gone(c, c->request_user, why);
+        user = NULL;
+    }
+    conn_kill(c);
+    if (user && (state == CONN_CONNECTING || state == CONN_WAIT_REPLY)) {
+        c->e->ops->reply(user, why, &nothing);
+    } else if (user) {
+        c->e->ops->closed(user, why);
+    }
+    conn_leave(c);
+}
+
+void conn_drop_later(struct sg_conn *c, enum sg_conn_end why)
+{
+    c->end = why;
+    conn_arm(c, 0);
+}
+
+static void startup_timer(struct sg_timer *t, uint64_t now_ns)
+{
+    struct sg_conn *c = t->opaque;
+
+    (void)now_ns;
+    conn_log(c, SG_LOG_STATE, "timeout in %s", state_names[c->state]);
+    conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);
+}
+
+void conn_arm(struct sg_conn *c, uint32_t ms)
+{
+    struct sg_engine *e = c->e;
+    uint64_t at = e->host->ops->now(e->host->opaque) + (uint64_t)ms * 1000000;
+    bool sooner = at < sg_timerq_next(&e->timers);
+
+    sg_timerq_arm(&e->timers, &c->timer, at);
+    if (sooner) {
+        e->host->ops->kick(e->host->opaque); /* so that the new deadline becomes known */
+    }
+}
+
+void conn_disarm(struct sg_conn *c)
+{
+    sg_timerq_cancel(&c->e->timers, &c->timer);
+}
+
+void conn_signal(struct sg_conn *c)
+{
+    struct sg_engine *e = c->e;
+
+    if (c->signaled || c->blocked || conn_dead(c)) {
+        return;
+    }
+    if (c->user) {
+        c->signaled = true;
+        e->ops->tx_ready(c->user);
+    } else if (!c->orphan_listed) {
+        conn_enter(c); /* until run_orphans() */
+        c->orphan_listed = true;
+        c->orphan_next = e->orphans;
+        e->orphans = c;
+        e->host->ops->kick(e->host->opaque);
+    }
+}
+
+/* From here on nobody above knows the connection; it ends on its own. */
+void conn_orphan(struct sg_conn *c)
+{
+    c->user = NULL;
+    c->signaled = false;
+    conn_arm(c, c->e->config.close_timeout_ms);
+}
+
+void conn_end_startup(struct sg_conn *c)
+{
+    g_free(c->startup);
+    c->startup = NULL;
+}
+
+/* What verbs may ask. */
+
+void sg_conn_set_request_user(struct sg_conn *c, void *request_user)
+{
+    c->request_user = request_user;
+}
+
+bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p)
+{
+    if (c->state != CONN_REQUESTED || p->pdata_len > mpa_pdata_max(&c->startup->peer)) {
+        return false;
+    }
+    leave_listener(c);
+    c->user = user;
+    mpa_make_reply(c, p);
+    conn_set_state(c, CONN_REPLYING);
+    conn_signal(c);
+    return true;
+}
+
+bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
+{
+    if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->startup->peer)) {
+        return false;
+    }
+    leave_listener(c);
+    mpa_make_reject(c, pdata, pdata_len);
+    conn_set_state(c, CONN_REJECTED);
+    conn_orphan(c);
+    conn_signal(c);
+    return true;
+}
+
+void sg_conn_wake(struct sg_conn *c)
+{
+    if (c->state == CONN_STREAMING && conn_may_send(c)) {
+        conn_signal(c);
+    }
+}
+
+void sg_conn_close(struct sg_conn *c)
+{
+    switch (c->state) {
+    case CONN_CONNECTING:
+    case CONN_WAIT_REPLY:
+        conn_drop_later(c, SG_CONN_CLOSED);
+        break;
+    case CONN_REQUESTED:
+        sg_conn_reject(c, NULL, 0);
+        break;
+    case CONN_REPLYING:
+    case CONN_WAIT_FIRST:
+    case CONN_STREAMING:
+        c->fin_due = true;
+        if (c->state != CONN_REPLYING) { /* else when the Reply is out */
+            conn_set_state(c, CONN_CLOSING);
+        }
+        conn_arm(c, c->e->config.close_timeout_ms);
+        conn_signal(c);
+        break;
+    default:
+        break; /* on its way out already */
+    }
+}
+
+void sg_conn_abort(struct sg_conn *c)
+{
+    conn_kill(c);
+}
+
+void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code)
+{
+    term_raise_code(c, layer, type, code);
+}
+
+void sg_conn_endpoints(struct sg_conn *c, struct sg_endpoint *local, struct sg_endpoint *remote)
+{
+    if (c->stream) {
+        c->stream->ops->endpoints(c->stream, local, remote);
+    } else {
+        memset(local, 0, sizeof(*local));
+        memset(remote, 0, sizeof(*remote));
+    }
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection object of the iWARP engine, shared by the files of this folder.
+ *
+ * Nobody outside includes this; engine.h is the interface.  The diagram of the states and who
+ * moves between them stands at the top of conn.c.
+ */
+#ifndef SG_PROTO_CONN_H
+#define SG_PROTO_CONN_H
+
+#include "base/bytes.h"
+#include "base/host.h"
+#include "base/timerq.h"
+#include "proto/engine.h"
+#include "wire/fpdu.h"
+#include "wire/mpa_frame.h"
+#include "wire/rdmap.h"
+#include "wire/terminate.h"
+
+enum conn_state {
+    CONN_CONNECTING,    /* initiator: the stream is being connected */
+    CONN_WAIT_REPLY,    /* initiator: Request to send, or sent */
+    CONN_WAIT_REQUEST,  /* responder: nothing valid yet */
+    CONN_REQUESTED,     /* responder: verbs have the Request and decide */
+    CONN_REPLYING,      /* responder: accepting Reply to send */
+    CONN_WAIT_FIRST,    /* responder: Reply sent, RTR message awaited */
+    CONN_STREAMING,     /* both directions open (transmission: see conn_may_send) */
+    CONN_CLOSING,       /* FIN to send or sent; inbound messages still count */
+    CONN_TERMINATING,   /* Terminate or FIN to send or sent; inbound octets are dropped */
+    CONN_REJECTED,      /* startup ended with R = 1; nothing but TCP is left */
+    CONN_DEAD,          /* unlinked; freed when the last frame on the stack leaves it */
+    CONN_STATES,
+};
+
+/* Memory for the startup exchange, given back when it is over. */
+struct conn_startup {
+    uint8_t in[SG_MPA_FRAME_MAX];
+    uint8_t out[SG_MPA_FRAME_MAX];
+    uint16_t in_len;
+    uint16_t out_len;           /* octets of 'out' still to be sent, 0: none */
+    struct sg_mpa_frame peer;   /* what the Request said; pd points into 'in' */
+};
+
+/* An inbound Read Request that has not been answered completely. */
+struct conn_irrq {
+    struct sg_read_req req;
+    uint32_t msn;
+    uint32_t ulp_word;
+    uint8_t ulp_ctrl;
+};
+
+/* A Read Request of ours whose Response is not complete. */
+struct conn_orq {
+    uint32_t sink_stag;
+    uint64_t sink_to;
+    uint32_t length;
+    bool internal;              /* RTR message: verbs do not know of it */
+};
+
+struct conn_rx {
+    uint8_t *buf;               /* start of an FPDU that came in pieces */
+    uint32_t cap;
+    uint32_t have;              /* octets in buf */
+    uint32_t crc;               /* running CRC of buf, without markers only */
+    uint32_t pos;               /* stream position modulo 2^32, with markers only */
+    uint32_t msn[SG_QN_COUNT];  /* next expected */
+    uint32_t read_off;          /* octets received for the oldest outstanding Read */
+};
+
+struct conn_tx {
+    uint32_t pos;               /* stream position modulo 2^32 */
+    uint32_t mulpdu;            /* refreshed by every sg_conn_transmit() */
+    uint32_t msn[SG_QN_COUNT];  /* next to use */
+    uint32_t off;               /* payload octets of msg sent */
+    uint32_t resp_off;          /* payload octets of the oldest IRRQ entry sent */
+    struct sg_msg msg;          /* valid while 'active' */
+    bool active;
+    bool response_next;         /* whose turn, when both want to send */
+    uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
+};
+
+struct sg_conn {
+    struct sg_engine *e;
+    struct sg_stream *stream;   /* NULL: gone */
+    void *user;                 /* the QP; NULL: none yet, or no more ("orphan") */
+    void *request_user;
+    struct sg_engine_listener *listener; /* until answered */
+    struct sg_conn *prev, *next;         /* all connections of the engine */
+    struct sg_conn *orphan_next;
+    struct sg_timer timer;      /* startup, or close */
+    struct conn_startup *startup;
+    uint32_t id;                /* for logs */
+    unsigned busy;              /* frames on the stack that use this object */
+    enum conn_state state;
+    enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
+
+    uint8_t rev;
+    bool initiator;
+    bool crc;
+    bool tx_markers, rx_markers;
+    bool p2p;                   /* an RTR message is due */
+    bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
+    bool told;                  /* verbs consider it established */
+    bool peer_fin;
+    bool fin_due, fin_sent;
+    bool term_due;
+    bool blocked;               /* a send was refused, 'writable' will come */
+    bool signaled;              /* tx_ready was called since the last transmit */
+    bool orphan_listed;
+    bool next_was_short;        /* 'next' got reads_room == 0 and had nothing */
+
+    uint16_t ird, ord;
+    struct conn_irrq *irrq;     /* ring of ird entries, made when first needed */
+    uint16_t irrq_head, irrq_count;
+    struct conn_orq *orq;       /* ring of ord + 1 entries: an RTR Read may be one more */
+    uint16_t orq_head, orq_count;
+
+    struct conn_rx rx;
+    struct conn_tx tx;
+    struct sg_term term;        /* valid while term_due */
+};
+
+struct sg_engine_listener {
+    struct sg_engine *e;
+    struct sg_listener *l;
+    void *user;
+    unsigned backlog;
+    unsigned half_open;         /* connections that point here */
+    struct sg_engine_listener *prev, *next;
+};
+
+struct sg_engine {
+    const struct sg_host *host;
+    struct sg_stream_net *net;
+    const struct sg_engine_ops *ops;
+    struct sg_engine_config config;
+    struct sg_engine_stats stats;
+    struct sg_timerq timers;
+    struct sg_conn *conns;
+    struct sg_conn *orphans;    /* want to transmit and have no user to do it */
+    struct sg_engine_listener *listeners;
+    uint32_t next_id;
+    uint8_t *rx_scratch;        /* one ULPDU without its markers */
+    uint8_t *tx_scratch;        /* one FPDU with its markers */
+};
+
+/* conn.c */
+extern const struct sg_stream_events conn_events;
+struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
+void conn_set_state(struct sg_conn *c, enum conn_state state);
+/* Bracket everything that may make an upcall; conn_leave frees a dead connection. */
+void conn_enter(struct sg_conn *c);
+void conn_leave(struct sg_conn *c);
+/* Reset the stream, unlink, free soon.  No upcall. */
+void conn_kill(struct sg_conn *c);
+/* The same, and tell verbs in the manner that the state demands. */
+void conn_drop(struct sg_conn *c, enum sg_conn_end why);
+/* As conn_drop, from sg_engine_run(): for use inside calls made by verbs. */
+void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
+void conn_arm(struct sg_conn *c, uint32_t ms);
+void conn_disarm(struct sg_conn *c);
+/* There is a reason to transmit. */
+void conn_signal(struct sg_conn *c);
+void conn_orphan(struct sg_conn *c);
+/* The startup frames are no longer needed. */
+void conn_end_startup(struct sg_conn *c);
+void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static inline bool conn_dead(const struct sg_conn *c)
+{
+    return c->state == CONN_DEAD;
+}
+
+/* RFC 5044 section 7.1.2: the responder's first FPDU follows a valid one from the initiator. */
+static inline bool conn_may_send(const struct sg_conn *c)
+{
+    return (c->initiator || c->valid_seen) && !c->fin_sent;
+}
+
+/* mpa_start.c */
+static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)
+{
+    return f->enhanced ? SG_MPA_PD_V2_MAX : SG_MPA_PD_MAX;
+}
+bool mpa_make_request(struct sg_conn *c, const struct sg_conn_params *p);
+void mpa_make_reply(struct sg_conn *c, const struct sg_conn_params *p);
+void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len);
+/* Takes octets of the startup exchange and returns how many; the rest are FPDUs. */
+size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n);
+/* Sends the pending startup frame; false: the stream is blocked. */
+bool mpa_transmit(struct sg_conn *c);
+
+/* fpdu_rx.c */
+void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n);
+
+/* fpdu_tx.c */
+struct fpdu_out {
+    /* Payload pieces belong at iov[1]..iov[npay]; the ends are framing's. */
+    struct iovec iov[SG_ENGINE_IOV_MAX + 2];
+    uint8_t head[SG_FPDU_LEN_FIELD + SG_DDP_HDR_MAX];
+    uint8_t tail[SG_FPDU_TRAILER_MAX + 1];
+};
+
+void fpdu_refresh(struct sg_conn *c);
+/* Largest payload of a segment. */
+static inline uint32_t fpdu_payload_max(const struct sg_conn *c, bool tagged)
+{
+    return c->tx.mulpdu - (uint32_t)sg_ddp_len(tagged);
+}
+/* Frames and sends one segment of 'len' payload octets; 0: blocked, else octets on the wire. */
+size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
+                 size_t len);
+
+/* ddp_rx.c */
+struct ddp_seg {
+    struct sg_ddp_hdr h;
+    const struct sg_rdmap_op *op;
+    const uint8_t *p;           /* payload */
+    uint32_t n;
+    uint16_t seg_len;           /* header and payload */
+    uint8_t opcode;
+    bool has_read;              /* 'read' was parsed: the Terminate may quote it */
+    struct sg_read_req read;
+};
+/* What a check or handler found; SEG_OK or an enum sg_term_cond. */
+enum { SEG_OK = -1 };
+void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
+
+/* rdmap_rx.c */
+int rdmap_place(struct sg_conn *c, struct ddp_seg *s);
+
+/* rdmap_tx.c */
+void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind);
+struct conn_orq *rdmap_oldest_read(struct sg_conn *c);
+void rdmap_pop_read(struct sg_conn *c);
+void rdmap_queue_response(struct sg_conn *c, const struct conn_irrq *r);
+
+/* term.c */
+void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_hdr *ddp,
+                uint16_t seg_len, const struct sg_read_req *read);
+void term_raise_code(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);
+bool term_transmit(struct sg_conn *c);
+void term_received(struct sg_conn *c, const struct sg_term *t);
+/* Row for a memory access that failed. */
+enum sg_term_cond term_of_tagged(enum sg_mem_status st);
+enum sg_term_cond term_of_source(enum sg_mem_status st);
+enum sg_term_cond term_of_invalidate(enum sg_mem_status st);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Inbound DDP segments (RFC 5041 section 7.1): the checks that stand before any placement.
+ *
+ * Each check is a function that returns SEG_OK or the row of the Terminate table that the segment
+ * earned.  The two lists below are the order in which the RFCs want them: DDP version, queue and
+ * sequence number first, then RDMAP version, opcode, and whether the opcode belongs there.  What
+ * depends on memory (STag, bounds, rights, MO against the buffer) is asked in rdmap_rx.c at the
+ * moment of placement, through verbs.
+ *
+ * TCP delivers in order, so on each queue only the next MSN can be right.  Segments of one message
+ * may name any MO inside the buffer, and tagged and untagged messages may be interleaved.  The
+ * length of an untagged message is what its last segment says: MO plus payload.
+ */
+#include "proto/conn.h"
+
+typedef int ddp_check(struct sg_conn *c, struct ddp_seg *s);
+
+static int check_tagged_version(struct sg_conn *c, struct ddp_seg *s)
+{
+    (void)c;
+    return s->h.version == SG_DDP_VERSION ? SEG_OK : SG_TERM_TAGGED_VERSION;
+}
+
+static int check_untagged_version(struct sg_conn *c, struct ddp_seg *s)
+{
+    (void)c;
+    return s->h.version == SG_DDP_VERSION ? SEG_OK : SG_TERM_UNTAGGED_VERSION;
+}
+
+/* Queue 3 belongs to the responses of RFC 7306, none of which we ask for. */
+static int check_qn(struct sg_conn *c, struct ddp_seg *s)
+{
+    (void)c;
+    return s->h.qn <= SG_QN_TERMINATE ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
+}
+
+static int check_msn(struct sg_conn *c, struct ddp_seg *s)
+{
+    return s->h.msn == c->rx.msn[s->h.qn] ? SEG_OK : SG_TERM_UNTAGGED_BAD_MSN;
+}
+
+static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
+{
+    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl, false);
+
+    (void)c;
+    s->opcode = ctrl.opcode;
+    return ctrl.version == SG_RDMAP_VERSION ? SEG_OK : SG_TERM_RDMAP_VERSION;
+}
+
+static int check_opcode(struct sg_conn *c, struct ddp_seg *s)
+{
+    (void)c;
+    s->op = sg_rdmap_op(s->opcode);
+    return s->op && s->op->spec == SG_SPEC_RFC5040 ? SEG_OK : SG_TERM_OPCODE;
+}
+
+static int check_opcode_place(struct sg_conn *c, struct ddp_seg *s)
+{
+    (void)c;
+    if (s->op->tagged != s->h.tagged || (!s->h.tagged && s->op->qn != s->h.qn)) {
+        return SG_TERM_OPCODE_T_OR_QN;
+    }
+    return SEG_OK;
+}
+
+/* The buffers of queues 1 and 2 hold one header each; a message there is one segment. */
+static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
+{
+    uint32_t room = s->h.qn == SG_QN_REQUEST ? SG_READ_REQ_LEN : SG_ULPDU_FIELD_MAX;
+
+    (void)c;
+    if (s->h.qn == SG_QN_SEND) {
+        return SEG_OK;
+    }
+    if (s->h.mo) {
+        return SG_TERM_UNTAGGED_BAD_MO;
+    }
+    if (s->n > room) {
+        return SG_TERM_UNTAGGED_TOO_LONG;
+    }
+    return s->h.last && s->n >= s->op->hdr_len ? SEG_OK : SG_TERM_MESSAGE_LENGTH;
+}
+
+static ddp_check *const tagged_checks[] = {
+    check_tagged_version,
+    check_rdmap_version,
+    check_opcode,
+    check_opcode_place,
+    rdmap_place,
+};
+
+static ddp_check *const untagged_checks[] = {
+    check_untagged_version,
+    check_qn,
+    check_msn,
+    check_rdmap_version,
+    check_opcode,
+    check_opcode_place,
+    check_header_message,
+    rdmap_place,
+};
+
+static void fault(struct sg_conn *c, const struct ddp_seg *s, int cond)
+{
+    if (!conn_dead(c)) {
+        term_raise(c, (enum sg_term_cond)cond, &s->h, s->seg_len, s->has_read ? &s->read : NULL);
+    }
+}
+
+void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    ddp_check *const *checks;
+    size_t count, i, hlen;
+    struct ddp_seg s;
+    int cond;
+
+    if (sg_ddp_parse(sg_span_of(p, n), &s.h) != SG_WIRE_OK) {
+        conn_log(c, SG_LOG_PEER_ERROR, "ULPDU of %zu octets has no DDP header", n);
+        term_raise(c, SG_TERM_DDP_SHORT, NULL, 0, NULL);
+        return;
+    }
+    hlen = sg_ddp_len(s.h.tagged);
+    s.p = p + hlen;
+    s.n = (uint32_t)(n - hlen);
+    s.seg_len = (uint16_t)n;
+    s.has_read = false;
+    checks = s.h.tagged ? tagged_checks : untagged_checks;
+    count = s.h.tagged ? SG_ARRAY_SIZE(tagged_checks) : SG_ARRAY_SIZE(untagged_checks);
+    for (i = 0; i < count; i++) {
+        cond = checks[i](c, &s);
+        if (cond != SEG_OK) {
+            fault(c, &s, cond);
+            return;
+        }
+    }
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The iWARP engine as a whole: creation, listeners, active connects, the timer turn.
+ *
+ * An engine owns its connections and listeners and nothing above or below them.  Limits: a
+ * listener holds at most 'backlog' connections that verbs have not answered, each for at most the
+ * startup timeout and each with one startup buffer; everything else about a connection is
+ * allocated only when its peer has sent the octets that need it.
+ *
+ * Orphans are connections with something left to send and no user to call sg_conn_transmit() for
+ * them: a rejecting Reply, a Terminate that ends a failed startup.  They are sent from
+ * sg_engine_run(), after a kick of the host.
+ */
+#include <glib.h>
+
+#include "proto/conn.h"
+
+static enum sg_conn_end end_of_stream(enum sg_stream_end why)
+{
+    switch (why) {
+    case SG_STREAM_CLOSED:
+        return SG_CONN_CLOSED;
+    case SG_STREAM_REFUSED:
+        return SG_CONN_REFUSED;
+    case SG_STREAM_TIMEOUT:
+        return SG_CONN_TIMEOUT;
+    case SG_STREAM_UNREACHABLE:
+        return SG_CONN_UNREACHABLE;
+    case SG_STREAM_NORES:
+        return SG_CONN_NORES;
+    case SG_STREAM_RESET:
+        break;
+    }
+    return SG_CONN_RESET;
+}
+
+struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,
+                                const struct sg_engine_config *config,
+                                const struct sg_engine_ops *ops)
+{
+    struct sg_engine *e = g_new0(struct sg_engine, 1);
+
+    e->host = host;
+    e->net = net;
+    e->ops = ops;
+    sg_timerq_init(&e->timers);
+    sg_engine_set_config(e, config);
+    return e;
+}
+
+void sg_engine_free(struct sg_engine *e)
+{
+    while (e->listeners) {
+        sg_engine_unlisten(e->listeners);
+    }
+    while (e->conns) {
+        sg_assert(!e->conns->busy);
+        sg_conn_abort(e->conns);
+    }
+    g_free(e->rx_scratch);
+    g_free(e->tx_scratch);
+    g_free(e);
+}
+
+void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config)
+{
+    sg_assert(config->mpa_rev == SG_MPA_REV_1 || config->mpa_rev == SG_MPA_REV_2);
+    e->config = *config;
+    /* The all-ones value means "not negotiated" on the wire. */
+    e->config.max_ird = SG_MIN(config->max_ird, SG_MPA_DEPTH_MAX - 1);
+    e->config.max_ord = SG_MIN(config->max_ord, SG_MPA_DEPTH_MAX - 1);
+    e->config.rtr_mask &= SG_RTR_SEND | SG_RTR_WRITE | SG_RTR_READ;
+    if (!e->config.rtr_mask) {
+        e->config.rtr_mask = SG_RTR_WRITE; /* RFC 6581 section 9.2: support at least one */
+    }
+}
+
+const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e)
+{
+    return &e->stats;
+}
+
+/* Sends for those who have nobody else. */
+static void run_orphans(struct sg_engine *e)
+{
+    struct sg_conn *list = e->orphans;
+
+    e->orphans = NULL;
+    while (list) {
+        struct sg_conn *c = list;
+
+        list = c->orphan_next;
+        c->orphan_listed = false;
+        if (sg_conn_transmit(c, SG_FPDU_WIRE_MAX)) {
+            conn_signal(c);
+        }
+        conn_leave(c); /* held since conn_signal */
+    }
+}
+
+uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns)
+{
+    sg_timerq_run(&e->timers, now_ns);
+    run_orphans(e);
+    return e->orphans ? now_ns : sg_timerq_next(&e->timers);
+}
+
+struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,
+                                  const struct sg_endpoint *remote,
+                                  const struct sg_conn_params *p, void *user,
+                                  enum sg_conn_end *why)
+{
+    struct sg_conn *c = conn_new(e, true, user);
+    enum sg_stream_end stream_why = SG_STREAM_NORES;
+
+    conn_set_state(c, CONN_CONNECTING);
+    if (!mpa_make_request(c, p)) {
+        *why = SG_CONN_PROTOCOL;
+        conn_kill(c);
+        return NULL;
+    }
+    c->stream = e->net->ops->connect(e->net, local, remote, &conn_events, c, &stream_why);
+    if (!c->stream) {
+        *why = end_of_stream(stream_why);
+        conn_kill(c);
+        return NULL;
+    }
+    conn_arm(c, e->config.startup_timeout_ms);
+    return c;
+}
+
+static bool accepted(void *user, struct sg_stream *s)
+{
+    struct sg_engine_listener *l = user;
+    struct sg_conn *c;
+
+    if (l->half_open >= l->backlog) {
+        return false;
+    }
+    c = conn_new(l->e, false, NULL);
+    c->stream = s;
+    c->listener = l;
+    l->half_open++;
+    s->events = &conn_events;
+    s->user = c;
+    conn_set_state(c, CONN_WAIT_REQUEST);
+    conn_arm(c, l->e->config.startup_timeout_ms); /* RFC 5044 section 7.1.2, rule 8 */
+    return true;
+}
+
+struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
+                                            unsigned backlog, void *user, enum sg_conn_end *why)
+{
+    struct sg_engine_listener *l = g_new0(struct sg_engine_listener, 1);
+    enum sg_stream_end stream_why = SG_STREAM_NORES;
+
+    l->e = e;
+    l->user = user;
+    l->backlog = SG_MAX(backlog, 1);
+    l->l = e->net->ops->listen(e->net, local, l->backlog, accepted, l, &stream_why);
+    if (!l->l) {
+        *why = end_of_stream(stream_why);
+        g_free(l);
+        return NULL;
+    }
+    l->next = e->listeners;
+    if (l->next) {
+        l->next->prev = l;
+    }
+    e->listeners = l;
+    return l;
+}
+
+void sg_engine_unlisten(struct sg_engine_listener *l)
+{
+    struct sg_engine *e = l->e;
+    struct sg_conn *c, *next;
+
+    e->net->ops->unlisten(e->net, l->l);
+    for (c = e->conns; c; c = next) {
+        next = c->next;
+        if (c->listener == l) {
+            conn_kill(c);
+        }
+    }
+    sg_assert(!l->half_open);
+    if (l->prev) {
+        l->prev->next = l->next;
+    } else {
+        e->listeners = l->next;
+    }
+    if (l->next) {
+        l->next->prev = l->prev;
+    }
+    g_free(l);
+}
+
+/* Events of the stream underneath; all of them may end the connection. */
+
+static void stream_connected(struct sg_stream *s)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    if (c->state == CONN_CONNECTING) {
+        conn_set_state(c, CONN_WAIT_REPLY);
+        conn_signal(c);
+    }
+    conn_leave(c);
+}
+
+static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    c->e->stats.rx_octets += n;
+    if (c->state < CONN_WAIT_FIRST) {
+        size_t used = mpa_receive(c, p, n);
+
+        p += used;
+        n -= used;
+    }
+    if (n) {
+        fpdu_receive(c, p, n);
+    }
+    conn_leave(c);
+}
+
+static void stream_writable(struct sg_stream *s)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    c->blocked = false;
+    conn_signal(c);
+    conn_leave(c);
+}
+
+/*
+ * FIN.  Verbs hear of it and close our half when they are done; in startup, behind half an FPDU
+ * and where nobody listens any more it ends the connection.
+ */
+static void stream_peer_closed(struct sg_stream *s)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    c->peer_fin = true;
+    switch (c->state) {
+    case CONN_WAIT_FIRST:
+    case CONN_STREAMING:
+    case CONN_CLOSING:
+        if (c->rx.have) {
+            conn_log(c, SG_LOG_PEER_ERROR, "FIN inside an FPDU, after %u octets", c->rx.have);
+            c->e->stats.protocol_errors++;
+            conn_drop(c, SG_CONN_RESET);
+        } else if (c->user) {
+            c->e->ops->disconnected(c->user, SG_CONN_CLOSED);
+        }
+        break;
+    case CONN_TERMINATING:
+    case CONN_REJECTED:
+        c->fin_due = true; /* goes out after what is pending */
+        conn_signal(c);
+        break;
+    case CONN_DEAD:
+        break;
+    default:
+        conn_drop(c, SG_CONN_RESET);
+        break;
+    }
+    conn_leave(c);
+}
+
+static void stream_closed(struct sg_stream *s, enum sg_stream_end why)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    c->stream = NULL; /* it frees itself when this returns */
+    conn_drop(c, c->end != SG_CONN_OK ? c->end : end_of_stream(why));
+    conn_leave(c);
+}
+
+const struct sg_stream_events conn_events = {
+    .connected = stream_connected,
+    .receive = stream_receive,
+    .writable = stream_writable,
+    .peer_closed = stream_peer_closed,
+    .closed = stream_closed,
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Deframing (RFC 5044 sections 5.2 and 6): octets become ULPDUs.
+ *
+ * The stream is in order, so boundaries follow from ULPDU_Length alone.  An FPDU that lies wholly
+ * in what was received is checked and passed up where it lies.  One that does not is gathered in a
+ * buffer of the connection, which grows only as its octets arrive and never beyond one FPDU of the
+ * largest size.  Without markers its CRC is computed while the octets are copied.  Markers are
+ * taken out into memory of the engine; FPDUPTR is compared, but boundaries never depend on it.
+ *
+ * Nothing is passed up before the CRC was found right (when it counts), and nothing after the
+ * first fault: from then on the state is no longer a receiving one and all octets are dropped.
+ */
+#include <glib.h>
+
+#include "base/crc32c.h"
+#include "proto/conn.h"
+
+enum {
+    GATHER_FIRST = 2048,        /* first size of the buffer, octets */
+};
+
+static bool receiving(const struct sg_conn *c)
+{
+    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING;
+}
+
+/* One valid ULPDU. */
+static void pass_up(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    c->e->stats.rx_fpdus++;
+    if (!c->valid_seen) {
+        c->valid_seen = true; /* the responder may send now */
+        if (!c->initiator) {
+            conn_signal(c);
+        }
+        if (c->state == CONN_WAIT_FIRST) {
+            const struct sg_conn_params params = {
+                .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord,
+            };
+
+            conn_disarm(c);
+            conn_set_state(c, CONN_STREAMING);
+            c->e->ops->established(c->user, &params);
+            if (!receiving(c)) {
+                return;
+            }
+        }
+    }
+    ddp_receive(c, p, n);
+}
+
+static void bad_fpdu(struct sg_conn *c, enum sg_wire_err err)
+{
+    conn_log(c, SG_LOG_PEER_ERROR, "FPDU: %s", sg_wire_err_name(err));
+    if (err == SG_WIRE_BAD_CRC) {
+        c->e->stats.crc_errors++;
+    }
+    term_raise(c, err == SG_WIRE_BAD_MARKER ? SG_TERM_MPA_MARKER : SG_TERM_MPA_CRC, NULL, 0, NULL);
+}
+
+static void take_plain(struct sg_conn *c, const uint8_t *p, size_t ulpdu, size_t whole,
+                       const uint32_t *crc)
+{
+    if (c->crc) {
+        uint32_t got = crc ? *crc : sg_crc32c(0, p, whole - SG_FPDU_CRC);
+
+        if (got != sg_get_le32(p + whole - SG_FPDU_CRC)) {
+            bad_fpdu(c, SG_WIRE_BAD_CRC);
+            return;
+        }
+    }
+    pass_up(c, p + SG_FPDU_LEN_FIELD, ulpdu);
+}
+
+static void take_marked(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    unsigned flags = SG_FPDU_MARKERS | (c->crc ? SG_FPDU_CRC_ON : 0);
+    struct sg_fpdu f;
+    enum sg_wire_err err;
+
+    if (!c->e->rx_scratch) {
+        c->e->rx_scratch = g_malloc(SG_ULPDU_FIELD_MAX);
+    }
+    err = sg_fpdu_parse(sg_span_of(p, n), c->rx.pos, flags, c->e->rx_scratch, &f);
+    if (err != SG_WIRE_OK) {
+        bad_fpdu(c, err);
+        return;
+    }
+    c->rx.pos += (uint32_t)f.wire_len;
+    pass_up(c, f.ulpdu.p, f.ulpdu.len);
+}
+
+/* Octets of the FPDU at p and of its ULPDU; false: its length field is not here yet. */
+static bool measure(const struct sg_conn *c, const uint8_t *p, size_t n, size_t *ulpdu,
+                    size_t *whole)
+{
+    if (c->rx_markers) {
+        return sg_fpdu_peek(sg_span_of(p, n), c->rx.pos, SG_FPDU_MARKERS, ulpdu, whole) ==
+               SG_WIRE_OK;
+    }
+    if (n < SG_FPDU_LEN_FIELD) {
+        return false;
+    }
+    *ulpdu = sg_get_be16(p);
+    *whole = sg_fpdu_len(*ulpdu);
+    return true;
+}
+
+static void reserve(struct conn_rx *rx, size_t want)
+{
+    size_t cap = rx->cap ? rx->cap : GATHER_FIRST;
+
+    if (want <= rx->cap) {
+        return;
+    }
+    while (cap < want) {
+        cap *= 2;
+    }
+    rx->cap = (uint32_t)SG_MIN(cap, SG_FPDU_WIRE_MAX);
+    rx->buf = g_realloc(rx->buf, rx->cap);
+}
+
+/* Adds octets to the buffer; those before 'crc_end' count for the CRC. */
+static void append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end)
+{
+    struct conn_rx *rx = &c->rx;
+    size_t hashed = rx->have < crc_end ? SG_MIN(n, crc_end - rx->have) : 0;
+
+    reserve(rx, rx->have + n);
+    if (!rx->have) {
+        rx->crc = 0;
+    }
+    if (c->crc && !c->rx_markers) {
+        rx->crc = sg_crc32c_copy(rx->crc, rx->buf + rx->have, p, hashed);
+        memcpy(rx->buf + rx->have + hashed, p + hashed, n - hashed);
+    } else {
+        memcpy(rx->buf + rx->have, p, n);
+    }
+    rx->have += (uint32_t)n;
+}
+
+/* Goes on with the FPDU in the buffer; returns how many octets it took. */
+static size_t gather(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    /* A marker and the length field: after so many octets the size of any FPDU is known. */
+    const size_t head = SG_FPDU_MARKER + SG_FPDU_LEN_FIELD;
+    struct conn_rx *rx = &c->rx;
+    size_t used = 0, ulpdu, whole;
+
+    while (!measure(c, rx->buf, rx->have, &ulpdu, &whole)) {
+        if (used == n) {
+            return used;
+        }
+        append(c, p + used++, 1, head);
+    }
+    if (rx->have < whole) {
+        size_t take = SG_MIN(n - used, whole - rx->have);
+
+        append(c, p + used, take, whole - SG_FPDU_CRC);
+        used += take;
+    }
+    if (rx->have == whole) {
+        rx->have = 0;
+        if (c->rx_markers) {
+            take_marked(c, rx->buf, whole);
+        } else {
+            take_plain(c, rx->buf, ulpdu, whole, &rx->crc);
+        }
+    }
+    return used;
+}
+
+void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    size_t ulpdu, whole;
+
+    while (n && receiving(c)) {
+        size_t used;
+
+        if (!c->rx.have && measure(c, p, n, &ulpdu, &whole) && whole <= n) {
+            used = whole;
+            if (c->rx_markers) {
+                take_marked(c, p, whole);
+            } else {
+                take_plain(c, p, ulpdu, whole, NULL);
+            }
+        } else {
+            used = gather(c, p, n);
+        }
+        p += used;
+        n -= used;
+    }
+}

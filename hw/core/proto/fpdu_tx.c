@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Framing (RFC 5044 section 4): one DDP segment becomes one FPDU.
+ *
+ * Without markers nothing is copied: length field and DDP header, the payload where it lies, pad
+ * and CRC go to the stream as one vector.  With markers, which few peers ask for, the FPDU is put
+ * together in memory of the engine.
+ *
+ * A refused send leaves no trace: sequence numbers and positions move only when the stream took
+ * the FPDU, and the caller builds it anew after 'writable'.
+ */
+#include <glib.h>
+
+#include "base/crc32c.h"
+#include "proto/conn.h"
+
+void fpdu_refresh(struct sg_conn *c)
+{
+    size_t emss = c->stream->ops->emss(c->stream);
+
+    c->tx.mulpdu = sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->tx_markers);
+}
+
+static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t octets)
+{
+    if (!c->stream->ops->send(c->stream, iov, n, true)) {
+        c->blocked = true;
+        return false;
+    }
+    c->e->stats.tx_octets += octets;
+    c->e->stats.tx_fpdus++;
+    return true;
+}
+
+static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n)
+{
+    struct sg_span parts[SG_ENGINE_IOV_MAX + 1];
+    unsigned flags = SG_FPDU_MARKERS | (c->crc ? SG_FPDU_CRC_ON : 0);
+    struct iovec whole;
+    unsigned i;
+
+    if (!c->e->tx_scratch) {
+        c->e->tx_scratch = g_malloc(SG_FPDU_WIRE_MAX);
+    }
+    for (i = 0; i < n; i++) {
+        parts[i] = sg_span_of(iov[i].iov_base, iov[i].iov_len);
+    }
+    /* The length field is sg_fpdu_emit()'s own. */
+    parts[0] = sg_span_from(parts[0], SG_FPDU_LEN_FIELD);
+    whole.iov_base = c->e->tx_scratch;
+    whole.iov_len = sg_fpdu_emit(c->e->tx_scratch, c->tx.pos, flags, parts, n);
+    if (!hand_over(c, &whole, 1, whole.iov_len)) {
+        return 0;
+    }
+    c->tx.pos += (uint32_t)whole.iov_len;
+    return whole.iov_len;
+}
+
+size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
+                 size_t len)
+{
+    size_t hlen = sg_ddp_emit(h, out->head + SG_FPDU_LEN_FIELD);
+    size_t ulpdu = hlen + len, tail;
+    uint32_t crc = 0;
+    int i;
+
+    sg_put_be16(out->head, (uint16_t)ulpdu);
+    out->iov[0].iov_base = out->head;
+    out->iov[0].iov_len = SG_FPDU_LEN_FIELD + hlen;
+    if (c->tx_markers) {
+        return send_marked(c, out->iov, (unsigned)npay + 1);
+    }
+    if (c->crc) {
+        for (i = 0; i <= npay; i++) {
+            crc = sg_crc32c(crc, out->iov[i].iov_base, out->iov[i].iov_len);
+        }
+    }
+    tail = sg_fpdu_trailer_emit(out->tail, ulpdu, c->crc, crc);
+    out->iov[npay + 1].iov_base = out->tail;
+    out->iov[npay + 1].iov_len = tail;
+    len = SG_FPDU_LEN_FIELD + ulpdu + tail;
+    return hand_over(c, out->iov, (unsigned)npay + 2, len) ? len : 0;
+}

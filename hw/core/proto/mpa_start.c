@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The MPA startup exchange (RFC 5044 section 7.1, RFC 6581).
+ *
+ * Each side sends one frame: the initiator a Request, the responder a Reply, neither with CRC nor
+ * with Markers.  They settle per direction who inserts Markers, for both whether the CRC counts,
+ * and with revision 2 the depth of the Read queues and which message must come first.
+ *
+ *   CRC       on if either side wants it.
+ *   Markers   a side inserts them if the other one's frame says M.
+ *   Depths    responder: ORD at most the initiator's IRD.  Initiator: ORD at most the responder's
+ *             IRD, IRD raised to the responder's ORD if our limit allows, else Terminate.  The
+ *             all-ones value leaves the depth that it would limit alone.
+ *   RTR       with A = 1 the initiator's first FPDU is a message without effect, of a kind that
+ *             both know; we take Write, Read, Send in this order.
+ *
+ * Faults of form, a wrong key or an unusable revision reset the stream (MPA error 4).  Octets
+ * behind a Request are a fault, as the initiator must wait; octets behind a Reply are FPDUs,
+ * because there are responders that do not wait for ours.
+ *
+ * A Request of revision 1, or one that leaves a depth open, is shown to verbs with our own limits
+ * in place of the peer's depths.
+ */
+#include "proto/conn.h"
+
+/* A depth that the peer left open does not limit ours. */
+static uint16_t limit_depth(uint16_t ours, uint16_t theirs)
+{
+    return theirs == SG_MPA_DEPTH_UNSET ? ours : SG_MIN(ours, theirs);
+}
+
+static void put_frame(struct sg_conn *c, const struct sg_mpa_frame *f)
+{
+    c->startup->out_len = (uint16_t)sg_mpa_frame_emit(f, c->startup->out);
+}
+
+bool mpa_make_request(struct sg_conn *c, const struct sg_conn_params *p)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+    struct sg_mpa_frame f = { .kind = SG_MPA_REQUEST };
+
+    if (p->mpa_rev && p->mpa_rev < c->rev) {
+        c->rev = p->mpa_rev;
+    }
+    c->ird = SG_MIN(p->ird, cfg->max_ird);
+    c->ord = SG_MIN(p->ord, cfg->max_ord);
+    c->crc = cfg->crc;
+    c->rx_markers = cfg->markers;
+    f.rev = c->rev;
+    f.enhanced = c->rev >= SG_MPA_REV_2;
+    f.crc = c->crc;
+    f.markers = c->rx_markers;
+    if (f.enhanced) {
+        c->p2p = cfg->peer_to_peer;
+        f.p2p = c->p2p;
+        f.rtr = c->p2p ? cfg->rtr_mask : 0;
+        f.ird = c->ird;
+        f.ord = c->ord;
+    }
+    f.pd = sg_span_of(p->pdata, p->pdata_len);
+    if (p->pdata_len > mpa_pdata_max(&f)) {
+        return false;
+    }
+    put_frame(c, &f);
+    return true;
+}
+
+/* The kinds of RTR message that we can stand, for a Request with A = 1; never none. */
+static uint8_t answer_rtr(struct sg_conn *c, uint8_t offered)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+    uint8_t able = cfg->rtr_mask;
+
+    if ((able & SG_RTR_READ) && !cfg->max_ird) {
+        able &= (uint8_t)~SG_RTR_READ;
+    }
+    if (!able) {
+        able = SG_RTR_WRITE;
+    }
+    if (able & offered) {
+        able &= offered;
+    }
+    if ((able & SG_RTR_READ) && !c->ird) {
+        c->ird = 1; /* the message takes a place in the queue */
+    }
+    return able;
+}
+
+static struct sg_mpa_frame answer_frame(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
+{
+    const struct sg_mpa_frame *req = &c->startup->peer;
+    struct sg_mpa_frame f = { .kind = SG_MPA_REPLY };
+
+    f.rev = req->rev;
+    f.enhanced = req->enhanced;
+    f.crc = c->crc;
+    f.pd = sg_span_of(pdata, pdata_len);
+    if (f.enhanced) {
+        c->ord = limit_depth(c->ord, req->ird);
+        f.p2p = req->p2p;
+        f.rtr = req->p2p ? answer_rtr(c, req->rtr) : 0;
+        f.ird = req->ord == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->ird;
+        f.ord = req->ird == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->ord;
+    }
+    return f;
+}
+
+void mpa_make_reply(struct sg_conn *c, const struct sg_conn_params *p)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+    struct sg_mpa_frame f;
+
+    c->ird = SG_MIN(p->ird, cfg->max_ird);
+    c->ord = SG_MIN(p->ord, cfg->max_ord);
+    c->rx_markers = cfg->markers;
+    f = answer_frame(c, p->pdata, p->pdata_len);
+    f.markers = c->rx_markers;
+    put_frame(c, &f);
+}
+
+void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
+{
+    struct sg_mpa_frame f;
+
+    c->ird = c->e->config.max_ird;
+    c->ord = c->e->config.max_ord;
+    f = answer_frame(c, pdata, pdata_len);
+    f.reject = true;
+    put_frame(c, &f);
+}
+
+/* A whole Request is here.  Verbs decide. */
+static void take_request(struct sg_conn *c)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+    const struct sg_mpa_frame *req = &c->startup->peer;
+    struct sg_conn_params p = { .mpa_rev = req->rev };
+
+    c->rev = req->rev;
+    c->crc = cfg->crc || req->crc;
+    c->tx_markers = req->markers;
+    c->p2p = req->enhanced && req->p2p;
+    p.ird = cfg->max_ord;
+    p.ord = cfg->max_ird;
+    if (req->enhanced && req->ird != SG_MPA_DEPTH_UNSET) {
+        p.ird = req->ird;
+    }
+    if (req->enhanced && req->ord != SG_MPA_DEPTH_UNSET) {
+        p.ord = req->ord;
+    }
+    p.pdata = req->pd.p;
+    p.pdata_len = (uint16_t)req->pd.len;
+    conn_set_state(c, CONN_REQUESTED);
+    c->e->ops->request(c->listener->user, c, &p);
+}
+
+/* What the Reply means for us; SG_TERM_COND_COUNT: agreed. */
+static enum sg_term_cond agree(struct sg_conn *c, const struct sg_mpa_frame *rep)
+{
+    static const uint8_t preferred[] = { SG_RTR_WRITE, SG_RTR_READ, SG_RTR_SEND };
+    const struct sg_engine_config *cfg = &c->e->config;
+    unsigned common, i;
+
+    c->crc = c->crc || rep->crc;
+    c->tx_markers = rep->markers;
+    if (!rep->enhanced) {
+        return SG_TERM_COND_COUNT;
+    }
+    c->ord = limit_depth(c->ord, rep->ird);
+    if (rep->ord != SG_MPA_DEPTH_UNSET && rep->ord > c->ird) {
+        if (rep->ord > cfg->max_ird) {
+            return SG_TERM_MPA_IRD; /* RFC 6581 section 9.1 */
+        }
+        c->ird = rep->ord;
+    }
+    c->p2p = c->p2p && rep->p2p;
+    if (!c->p2p) {
+        return SG_TERM_COND_COUNT;
+    }
+    common = cfg->rtr_mask & rep->rtr;
+    if (!rep->ird) {
+        common &= ~(unsigned)SG_RTR_READ; /* it would find no buffer */
+    }
+    for (i = 0; i < SG_ARRAY_SIZE(preferred); i++) {
+        if (common & preferred[i]) {
+            rdmap_queue_rtr(c, preferred[i]);
+            return SG_TERM_COND_COUNT;
+        }
+    }
+    return SG_TERM_MPA_RTR; /* RFC 6581 section 9.2 */
+}
+
+/* A whole Reply is here. */
+static void take_reply(struct sg_conn *c)
+{
+    const struct sg_mpa_frame *rep = &c->startup->peer;
+    struct sg_conn_params p = { .mpa_rev = rep->rev };
+    enum sg_term_cond fault;
+    void *user = c->user;
+
+    p.pdata = rep->pd.p;
+    p.pdata_len = (uint16_t)rep->pd.len;
+    p.ird = rep->enhanced ? rep->ird : 0;
+    p.ord = rep->enhanced ? rep->ord : 0;
+    if (rep->reject) {
+        /* MPA is over and TCP is still there, but our ULP is done with it. */
+        conn_set_state(c, CONN_REJECTED);
+        c->fin_due = true;
+        conn_orphan(c);
+        conn_signal(c);
+        c->e->ops->reply(user, SG_CONN_REJECTED, &p);
+        return;
+    }
+    fault = agree(c, rep);
+    if (fault != SG_TERM_COND_COUNT) {
+        conn_set_state(c, CONN_STREAMING); /* a Terminate is an FPDU */
+        conn_orphan(c);
+        term_raise(c, fault, NULL, 0, NULL);
+        c->e->ops->reply(user, SG_CONN_PROTOCOL, &p);
+        return;
+    }
+    p.ird = c->ird;
+    p.ord = c->ord;
+    conn_disarm(c);
+    conn_set_state(c, CONN_STREAMING);
+    if (c->tx.rtr) {
+        conn_signal(c);
+    }
+    c->e->ops->reply(user, SG_CONN_OK, &p);
+}
+
+static const char *unusable(const struct sg_conn *c, const struct sg_mpa_frame *f)
+{
+    if (f->rev < SG_MPA_REV_1 || f->rev > (c->initiator ? c->rev : c->e->config.mpa_rev)) {
+        return "revision";
+    }
+    if (c->initiator && c->startup->out_len) {
+        return "Reply before the Request was sent";
+    }
+    if (c->initiator && c->rev >= SG_MPA_REV_2 && !f->reject && !f->enhanced) {
+        return "unenhanced Reply to an enhanced Request"; /* RFC 6581 section 10 */
+    }
+    return NULL;
+}
+
+static void malformed(struct sg_conn *c, const char *what)
+{
+    conn_log(c, SG_LOG_PEER_ERROR, "MPA startup: %s", what);
+    c->e->stats.protocol_errors++;
+    conn_drop(c, SG_CONN_PROTOCOL);
+}
+
+size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
+{
+    struct conn_startup *st = c->startup;
+    size_t take, used, before;
+    enum sg_wire_err err;
+    const char *fault;
+
+    if (c->state != CONN_WAIT_REQUEST && c->state != CONN_WAIT_REPLY) {
+        malformed(c, "octets out of turn");
+        return n;
+    }
+    before = st->in_len;
+    take = SG_MIN(n, sizeof(st->in) - before);
+    memcpy(st->in + before, p, take);
+    st->in_len = (uint16_t)(before + take);
+    err = sg_mpa_frame_parse(sg_span_of(st->in, st->in_len),
+                             c->initiator ? SG_MPA_REPLY : SG_MPA_REQUEST, &st->peer, &used);
+    if (err == SG_WIRE_MORE && take == n) {
+        return n;
+    }
+    fault = err != SG_WIRE_OK ? sg_wire_err_name(err) : unusable(c, &st->peer);
+    if (!fault && !c->initiator && used - before < n) {
+        fault = "octets behind the Request";
+    }
+    if (fault) {
+        malformed(c, fault);
+        return n;
+    }
+    if (!c->initiator) {
+        take_request(c);
+        return n;
+    }
+    take_reply(c);
+    if (conn_dead(c)) {
+        return n;
+    }
+    conn_end_startup(c);
+    return used - before;
+}
+
+/* The accepting Reply is out: FPDUs may come in, ours wait for the first of them. */
+static void replied(struct sg_conn *c)
+{
+    const struct sg_conn_params p = { .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord };
+
+    conn_end_startup(c);
+    if (c->fin_due) { /* closed meanwhile; its timer runs */
+        conn_set_state(c, CONN_CLOSING);
+    } else if (c->p2p) {
+        conn_set_state(c, CONN_WAIT_FIRST); /* startup's timer still runs */
+    } else {
+        conn_disarm(c);
+        conn_set_state(c, CONN_STREAMING);
+        c->e->ops->established(c->user, &p);
+    }
+}
+
+bool mpa_transmit(struct sg_conn *c)
+{
+    struct conn_startup *st = c->startup;
+    struct iovec iov = { .iov_base = st->out, .iov_len = st->out_len };
+
+    if (!c->stream->ops->send(c->stream, &iov, 1, true)) {
+        c->blocked = true;
+        return false;
+    }
+    c->e->stats.tx_octets += iov.iov_len;
+    st->out_len = 0;
+    if (c->state == CONN_REPLYING) {
+        replied(c);
+    }
+    return true;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Inbound RDMAP messages (RFC 5040 section 5): placement and delivery, one handler per opcode.
+ *
+ * A handler gets a segment that passed all checks of ddp_rx.c, asks verbs to place it, and with
+ * the last segment delivers the message.  It returns SEG_OK or the row of the Terminate table; in
+ * that case nothing of the segment was placed.
+ *
+ *   Write          placed, never delivered; zero octets are not checked against any STag
+ *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
+ *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
+ *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
+ *   Terminate      ends everything
+ *
+ * As the stream is in order and segments are placed at once, "all earlier messages are placed and
+ * delivered" (RFC 5041 section 5.4) holds whenever a last segment is seen.
+ */
+#include <glib.h>
+
+#include "proto/conn.h"
+
+/* After an upcall that may have ended the connection, and is no fault of the segment. */
+static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
+{
+    return st == SG_MEM_OK || conn_dead(c) ? SEG_OK : (int)term_of_tagged(st);
+}
+
+static int place_write(struct sg_conn *c, struct ddp_seg *s)
+{
+    if (s->n) {
+        enum sg_mem_status st = c->e->ops->place_write(c->user, s->h.stag, s->h.to, s->p, s->n);
+
+        if (st != SG_MEM_OK) {
+            return placed_memory(c, st);
+        }
+    }
+    c->e->stats.rx_writes += s->h.last;
+    return SEG_OK;
+}
+
+static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
+{
+    struct conn_irrq r = {
+        .msn = s->h.msn, .ulp_word = s->h.ulp_word, .ulp_ctrl = s->h.ulp_ctrl,
+    };
+    enum sg_mem_status st;
+
+    s->has_read = sg_read_req_parse(sg_span_of(s->p, s->n), &s->read) == SG_WIRE_OK;
+    if (!s->has_read) {
+        return SG_TERM_MESSAGE_LENGTH;
+    }
+    if (c->irrq_count >= c->ird) {
+        return SG_TERM_UNTAGGED_IRD_EXCEEDED;
+    }
+    if (s->read.size) {
+        st = c->e->ops->check_source(c->user, s->read.src_stag, s->read.src_to, s->read.size);
+        if (conn_dead(c)) {
+            return SEG_OK;
+        }
+        if (st != SG_MEM_OK) {
+            return (int)term_of_source(st);
+        }
+    }
+    r.req = s->read;
+    c->rx.msn[SG_QN_REQUEST]++;
+    c->e->stats.rx_reads++;
+    rdmap_queue_response(c, &r);
+    return SEG_OK;
+}
+
+/* Does the segment continue the oldest outstanding Read? */
+static int match_response(const struct sg_conn *c, const struct ddp_seg *s,
+                          const struct conn_orq *r)
+{
+    uint32_t left = r->length - c->rx.read_off;
+
+    if (s->n && s->h.stag != r->sink_stag) {
+        return SG_TERM_TAGGED_BAD_STAG;
+    }
+    if (s->n && (s->h.to != r->sink_to + c->rx.read_off || s->n > left)) {
+        return SG_TERM_TAGGED_BOUNDS;
+    }
+    return s->h.last && s->n != left ? SG_TERM_READ_RESP_MISMATCH : SEG_OK;
+}
+
+static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
+{
+    const struct sg_engine_ops *ops = c->e->ops;
+    struct conn_orq *r = rdmap_oldest_read(c);
+    struct conn_orq done;
+    int cond;
+
+    if (!r) {
+        return SG_TERM_READ_RESP_MISMATCH;
+    }
+    cond = match_response(c, s, r);
+    if (cond != SEG_OK) {
+        return cond;
+    }
+    if (s->n) {
+        enum sg_mem_status st = ops->place_read(c->user, r->sink_stag, r->sink_to,
+                                                c->rx.read_off, s->p, s->n);
+
+        if (st != SG_MEM_OK || conn_dead(c)) {
+            return placed_memory(c, st);
+        }
+        c->rx.read_off += s->n;
+    }
+    if (s->h.last) {
+        done = *r;
+        rdmap_pop_read(c);
+        c->e->stats.rx_read_responses += !done.internal;
+        if (!done.internal) {
+            ops->read_done(c->user, done.length);
+        }
+    }
+    return SEG_OK;
+}
+
+/* Placement in the Receive at this MSN failed: which row? */
+static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_recv_status st)
+{
+    switch (st) {
+    case SG_RECV_OK:
+        break;
+    case SG_RECV_NO_BUFFER:
+        return SG_TERM_UNTAGGED_NO_BUFFER;
+    case SG_RECV_TOO_LONG:
+        /* RFC 5041 tells an offset beyond the buffer from an end beyond it. */
+        if (s->h.mo && c->e->ops->place_recv(c->user, s->h.msn, s->h.mo, s->p, 0) ==
+            SG_RECV_TOO_LONG) {
+            return SG_TERM_UNTAGGED_BAD_MO;
+        }
+        return SG_TERM_UNTAGGED_TOO_LONG;
+    case SG_RECV_FAULT:
+        return SG_TERM_DDP_CATASTROPHE;
+    }
+    return SEG_OK;
+}
+
+static int place_send(struct sg_conn *c, struct ddp_seg *s)
+{
+    const struct sg_engine_ops *ops = c->e->ops;
+    struct sg_recv_info info = { .msn = s->h.msn, .length = s->h.mo + s->n };
+    enum sg_recv_status st;
+
+    if (s->n > UINT32_MAX - s->h.mo) {
+        return SG_TERM_UNTAGGED_TOO_LONG;
+    }
+    st = ops->place_recv(c->user, s->h.msn, s->h.mo, s->p, s->n);
+    if (conn_dead(c)) {
+        return SEG_OK;
+    }
+    if (st != SG_RECV_OK) {
+        return refused_receive(c, s, st);
+    }
+    if (!s->h.last) {
+        return SEG_OK;
+    }
+    info.solicited = s->op->solicited;
+    if (s->op->invalidates) {
+        enum sg_mem_status inv = ops->invalidate(c->user, s->h.ulp_word);
+
+        if (conn_dead(c)) {
+            return SEG_OK;
+        }
+        if (inv != SG_MEM_OK) {
+            return (int)term_of_invalidate(inv);
+        }
+        info.invalidate = true;
+        info.inv_stag = s->h.ulp_word;
+    }
+    c->rx.msn[SG_QN_SEND]++;
+    c->e->stats.rx_sends++;
+    ops->recv_done(c->user, &info);
+    return SEG_OK;
+}
+
+static int place_terminate(struct sg_conn *c, struct ddp_seg *s)
+{
+    struct sg_term t;
+
+    c->rx.msn[SG_QN_TERMINATE]++;
+    if (sg_term_parse(sg_span_of(s->p, s->n), &t) != SG_WIRE_OK) {
+        return SG_TERM_MESSAGE_LENGTH;
+    }
+    term_received(c, &t);
+    return SEG_OK;
+}
+
+int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
+{
+    static int (*const handlers[])(struct sg_conn *c, struct ddp_seg *s) = {
+        [SG_OP_WRITE] = place_write,
+        [SG_OP_READ_REQ] = place_read_request,
+        [SG_OP_READ_RESP] = place_read_response,
+        [SG_OP_SEND] = place_send,
+        [SG_OP_SEND_INV] = place_send,
+        [SG_OP_SEND_SE] = place_send,
+        [SG_OP_SEND_SE_INV] = place_send,
+        [SG_OP_TERMINATE] = place_terminate,
+    };
+
+    sg_assert(s->opcode < SG_ARRAY_SIZE(handlers));
+    return handlers[s->opcode](c, s);
+}

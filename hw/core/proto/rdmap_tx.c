@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The transmit scheduler: what goes out next, one DDP segment at a time.
+ *
+ *   1. the startup frame              (mpa_start.c)
+ *   2. a Terminate, and nothing after it (term.c)
+ *   3. the RTR message of an initiator: nothing may precede it (RFC 6581 section 5)
+ *   4. Read Responses in the order of their Requests, and messages from 'next' in the order in
+ *      which verbs give them; when both have something to say they take turns by segment
+ *   5. FIN, when closing and all that was started is out
+ *
+ * One message is on the wire at a time; its segments go in order of increasing offset, the last
+ * one marked (RFC 5041 section 5).  A message of no octets is one segment.  Tagged Response
+ * segments may come between the segments of another message: the peer keeps them apart by queue.
+ *
+ * Reads.  At most ORD are outstanding; each stays in the ring until its Response is complete.  A
+ * queued inbound Request stays until the last octet of its Response went out, and its source is
+ * checked again with each segment.
+ *
+ * Memory is gathered right before a segment is sent and released right after, so a blocked stream
+ * holds none of it.
+ */
+#include <glib.h>
+
+#include "proto/conn.h"
+
+/* Octets that went out, or nothing to do, or cannot go on now. */
+enum { STEP_NONE = 0 };
+
+static uint8_t ctrl(enum sg_rdmap_opcode op)
+{
+    return (uint8_t)(SG_RDMAP_VERSION << 6 | op);
+}
+
+/* Outstanding Reads of ours. */
+
+static uint32_t orq_size(const struct sg_conn *c)
+{
+    return (uint32_t)c->ord + 1;
+}
+
+struct conn_orq *rdmap_oldest_read(struct sg_conn *c)
+{
+    return c->orq_count ? &c->orq[c->orq_head] : NULL;
+}
+
+static void push_read(struct sg_conn *c, const struct conn_orq *r)
+{
+    sg_assert(c->orq_count < orq_size(c));
+    if (!c->orq) {
+        c->orq = g_new(struct conn_orq, orq_size(c));
+    }
+    c->orq[(c->orq_head + c->orq_count) % orq_size(c)] = *r;
+    c->orq_count++;
+}
+
+void rdmap_pop_read(struct sg_conn *c)
+{
+    sg_assert(c->orq_count);
+    c->orq_head = (uint16_t)((c->orq_head + 1) % orq_size(c));
+    c->orq_count--;
+    c->rx.read_off = 0;
+    if (c->next_was_short) {
+        c->next_was_short = false;
+        conn_signal(c);
+    }
+}
+
+/* Inbound Read Requests.  After our FIN they cannot be answered and are forgotten. */
+void rdmap_queue_response(struct sg_conn *c, const struct conn_irrq *r)
+{
+    if (c->fin_sent) {
+        return;
+    }
+    sg_assert(c->irrq_count < c->ird);
+    if (!c->irrq) {
+        c->irrq = g_new(struct conn_irrq, c->ird);
+    }
+    c->irrq[(c->irrq_head + c->irrq_count) % c->ird] = *r;
+    c->irrq_count++;
+    conn_signal(c);
+}
+
+void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
+{
+    c->tx.rtr = kind;
+}
+
+/* A Read Request, which is all header. */
+static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req, bool internal)
+{
+    const struct conn_orq entry = {
+        .sink_stag = req->sink_stag, .sink_to = req->sink_to, .length = req->size,
+        .internal = internal,
+    };
+    const struct sg_ddp_hdr h = {
+        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = ctrl(SG_OP_READ_REQ),
+        .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
+    };
+    uint8_t payload[SG_READ_REQ_LEN];
+    struct fpdu_out out;
+    size_t n;
+
+    out.iov[1].iov_base = payload;
+    out.iov[1].iov_len = sg_read_req_emit(req, payload);
+    n = fpdu_send(c, &out, &h, 1, sizeof(payload));
+    if (n) {
+        c->tx.msn[SG_QN_REQUEST]++;
+        push_read(c, &entry);
+    }
+    return n;
+}
+
+/* The zero-length message that opens a peer-to-peer connection; STag 1, as some reject 0. */
+static size_t send_rtr(struct sg_conn *c)
+{
+    const struct sg_read_req req = { .sink_stag = 1, .src_stag = 1 };
+    struct sg_ddp_hdr h = { .last = true, .version = SG_DDP_VERSION };
+    struct fpdu_out out;
+    size_t n;
+
+    if (c->tx.rtr == SG_RTR_READ) {
+        n = send_read_request(c, &req, true);
+    } else if (c->tx.rtr == SG_RTR_WRITE) {
+        h.tagged = true;
+        h.stag = 1;
+        h.ulp_ctrl = ctrl(SG_OP_WRITE);
+        n = fpdu_send(c, &out, &h, 0, 0);
+    } else {
+        h.ulp_ctrl = ctrl(SG_OP_SEND);
+        h.msn = c->tx.msn[SG_QN_SEND];
+        n = fpdu_send(c, &out, &h, 0, 0);
+        c->tx.msn[SG_QN_SEND] += n != 0;
+    }
+    if (n) {
+        c->tx.rtr = 0;
+    }
+    return n;
+}
+
+static void check_pieces(const struct iovec *iov, int n, size_t len)
+{
+    size_t sum = 0;
+    int i;
+
+    sg_assert(n <= SG_ENGINE_IOV_MAX);
+    for (i = 0; i < n; i++) {
+        sum += iov[i].iov_len;
+    }
+    sg_assert(sum == len);
+}
+
+/* The source of a Response is gone or forbidden: blame what is left of the Request. */
+static void fail_response(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why)
+{
+    const struct sg_ddp_hdr h = {
+        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = r->ulp_ctrl,
+        .ulp_word = r->ulp_word, .qn = SG_QN_REQUEST, .msn = r->msn,
+    };
+    struct sg_read_req left = r->req;
+
+    left.sink_to += c->tx.resp_off;
+    left.src_to += c->tx.resp_off;
+    left.size -= c->tx.resp_off;
+    term_raise(c, term_of_source(why), &h, SG_DDP_UNTAGGED_LEN + SG_READ_REQ_LEN, &left);
+}
+
+static size_t send_response(struct sg_conn *c)
+{
+    const struct sg_engine_ops *ops = c->e->ops;
+    const struct conn_irrq *r = &c->irrq[c->irrq_head];
+    uint32_t left = r->req.size - c->tx.resp_off;
+    uint32_t len = SG_MIN(left, fpdu_payload_max(c, true));
+    const struct sg_ddp_hdr h = {
+        .tagged = true, .last = len == left, .version = SG_DDP_VERSION,
+        .ulp_ctrl = ctrl(SG_OP_READ_RESP),
+        .stag = r->req.sink_stag, .to = r->req.sink_to + c->tx.resp_off,
+    };
+    enum sg_mem_status why = SG_MEM_FAULT;
+    void *user = c->user;
+    struct fpdu_out out;
+    int npay = 0;
+    size_t n;
+
+    if (len) {
+        npay = ops->gather_source(user, r->req.src_stag, r->req.src_to + c->tx.resp_off, len,
+                                  out.iov + 1, &why);
+        if (npay < 0) {
+            if (!conn_dead(c)) {
+                fail_response(c, r, why);
+            }
+            return STEP_NONE;
+        }
+        check_pieces(out.iov + 1, npay, len);
+    }
+    n = conn_dead(c) ? STEP_NONE : fpdu_send(c, &out, &h, npay, len);
+    if (npay) {
+        ops->gathered(user, out.iov + 1, npay);
+    }
+    if (!n || conn_dead(c)) {
+        return STEP_NONE;
+    }
+    c->tx.resp_off += len;
+    if (h.last) {
+        c->tx.resp_off = 0;
+        c->irrq_head = (uint16_t)((c->irrq_head + 1) % c->ird);
+        c->irrq_count--;
+        c->e->stats.tx_read_responses++;
+    }
+    return n;
+}
+
+/* Is there a message to send?  Asks verbs for one when the last is done. */
+static bool have_message(struct sg_conn *c)
+{
+    unsigned room;
+
+    if (c->tx.active || c->state != CONN_STREAMING) {
+        return c->tx.active;
+    }
+    room = c->ord > c->orq_count ? (unsigned)c->ord - c->orq_count : 0;
+    if (!c->e->ops->next(c->user, &c->tx.msg, room)) {
+        c->next_was_short = !room;
+        return false;
+    }
+    if (c->state != CONN_STREAMING) {
+        return false; /* closed, terminated or aborted in there */
+    }
+    sg_assert(c->tx.msg.kind != SG_MSG_READ_REQ || room);
+    c->tx.active = true;
+    c->tx.off = 0;
+    return true;
+}
+
+static void message_done(struct sg_conn *c)
+{
+    struct sg_engine_stats *st = &c->e->stats;
+    const struct sg_msg msg = c->tx.msg;
+
+    c->tx.active = false;
+    switch (msg.kind) {
+    case SG_MSG_SEND:
+        c->tx.msn[SG_QN_SEND]++;
+        st->tx_sends++;
+        break;
+    case SG_MSG_WRITE:
+        st->tx_writes++;
+        break;
+    default:
+        st->tx_reads++;
+        return; /* completes with 'read_done' */
+    }
+    c->e->ops->sent(c->user, &msg);
+}
+
+static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
+{
+    static const uint8_t send_ops[2][2] = { /* [solicited][invalidate] */
+        { SG_OP_SEND, SG_OP_SEND_INV },
+        { SG_OP_SEND_SE, SG_OP_SEND_SE_INV },
+    };
+    const struct sg_msg *m = &c->tx.msg;
+
+    *h = (struct sg_ddp_hdr){ .version = SG_DDP_VERSION };
+    if (m->kind == SG_MSG_WRITE) {
+        h->tagged = true;
+        h->ulp_ctrl = ctrl(SG_OP_WRITE);
+        h->stag = m->rstag;
+        h->to = m->rto + c->tx.off;
+    } else {
+        h->ulp_ctrl = ctrl(send_ops[m->solicited][m->invalidate]);
+        h->ulp_word = m->invalidate ? m->inv_stag : 0;
+        h->msn = c->tx.msn[SG_QN_SEND];
+        h->mo = c->tx.off;
+    }
+}
+
+static size_t send_payload_segment(struct sg_conn *c)
+{
+    const struct sg_engine_ops *ops = c->e->ops;
+    uint32_t left = c->tx.msg.length - c->tx.off, len;
+    void *user = c->user;
+    struct sg_ddp_hdr h;
+    struct fpdu_out out;
+    int npay = 0;
+    size_t n;
+
+    message_header(c, &h);
+    len = SG_MIN(left, fpdu_payload_max(c, h.tagged));
+    h.last = len == left;
+    if (len) {
+        npay = ops->gather(user, &c->tx.msg, c->tx.off, len, out.iov + 1);
+        if (npay < 0) {
+            term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 5040 7.1, rule 1 */
+            return STEP_NONE;
+        }
+        check_pieces(out.iov + 1, npay, len);
+    }
+    n = conn_dead(c) ? STEP_NONE : fpdu_send(c, &out, &h, npay, len);
+    if (npay) {
+        ops->gathered(user, out.iov + 1, npay);
+    }
+    if (!n || conn_dead(c)) {
+        return STEP_NONE;
+    }
+    c->tx.off += len;
+    if (h.last) {
+        message_done(c);
+    }
+    return n;
+}
+
+static size_t send_message_segment(struct sg_conn *c)
+{
+    const struct sg_msg *m = &c->tx.msg;
+    size_t n;
+
+    if (m->kind != SG_MSG_READ_REQ) {
+        return send_payload_segment(c);
+    }
+    n = send_read_request(c, &(const struct sg_read_req){
+        .sink_stag = m->sink_stag, .sink_to = m->sink_to, .size = m->length,
+        .src_stag = m->rstag, .src_to = m->rto,
+    }, false);
+    if (n && !conn_dead(c)) {
+        message_done(c);
+    }
+    return n;
+}
+
+static size_t send_segment(struct sg_conn *c)
+{
+    if (c->tx.rtr) {
+        return send_rtr(c);
+    }
+    if (c->irrq_count && c->tx.response_next) {
+        c->tx.response_next = false;
+        return send_response(c);
+    }
+    if (have_message(c)) {
+        c->tx.response_next = true;
+        return send_message_segment(c);
+    }
+    if (c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING)) {
+        return send_response(c);
+    }
+    return STEP_NONE;
+}
+
+/* True: the budget is used up and there may be more. */
+static bool send_segments(struct sg_conn *c, size_t budget)
+{
+    size_t used = 0;
+
+    fpdu_refresh(c);
+    while (used < budget) {
+        size_t n = send_segment(c);
+
+        used += n;
+        if (!n || (c->state != CONN_STREAMING && c->state != CONN_CLOSING)) {
+            break;
+        }
+    }
+    if (c->state == CONN_CLOSING && used) {
+        conn_arm(c, c->e->config.close_timeout_ms);
+    }
+    return used >= budget;
+}
+
+static void send_fin(struct sg_conn *c)
+{
+    if (!c->fin_due || c->fin_sent || c->term_due || c->tx.active ||
+        (c->state == CONN_CLOSING && c->irrq_count) || (c->startup && c->startup->out_len)) {
+        return;
+    }
+    c->fin_sent = true;
+    conn_arm(c, c->e->config.close_timeout_ms);
+    c->stream->ops->shutdown(c->stream);
+}
+
+/* One turn; true: call again. */
+static bool transmit(struct sg_conn *c, size_t budget)
+{
+    bool more = false;
+
+    if (c->startup && c->startup->out_len && !mpa_transmit(c)) {
+        return false;
+    }
+    if (c->term_due && !term_transmit(c)) {
+        return false;
+    }
+    if ((c->state == CONN_STREAMING || c->state == CONN_CLOSING) && conn_may_send(c)) {
+        more = send_segments(c, budget);
+    }
+    if (!conn_dead(c) && !c->blocked && !more) {
+        send_fin(c);
+    }
+    return !conn_dead(c) && !c->blocked && (more || c->term_due);
+}
+
+bool sg_conn_transmit(struct sg_conn *c, size_t budget)
+{
+    uint64_t before = c->e->stats.tx_octets;
+    bool more;
+
+    if (conn_dead(c)) {
+        return false;
+    }
+    c->signaled = false;
+    if (c->blocked || c->state == CONN_CONNECTING) {
+        return false;
+    }
+    conn_enter(c);
+    more = transmit(c, budget);
+    if (c->stream && c->e->stats.tx_octets != before) {
+        c->stream->ops->push(c->stream);
+    }
+    conn_leave(c);
+    return more;
+}
