@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Staghorn: the shared Ethernet port.
+ *
+ * The adapter takes the uplink (netdev=ID) and offers the host side of its port as a network
+ * backend of its own, named "<id>.eth", to which the user attaches any NIC model:
+ *
+ *   uplink netdev <--> adapter's NIC client | demultiplexer | "<id>.eth" <--> virtio-net, e1000e...
+ *                                                |
+ *                                            TCP/IP of the adapter (hw/net)
+ *
+ * Frames from the other NIC go to the uplink as they are.  Frames from the uplink go where
+ * sg_port_input() says.  Congestion: QEMU queues a frame that the uplink refuses; until it is gone
+ * streams get no more room, and the other NIC's frames wait in its own queue.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/guest-random.h"
+#include "qemu/iov.h"
+#include "qemu/main-loop.h"
+#include "net/net.h"
+#include "staghorn.h"
+
+typedef struct StaghornEth {
+    NetClientState nc;
+    StaghornState *s;
+} StaghornEth;
+
+/* ---- towards the uplink ---- */
+
+static void uplink_drained(NetClientState *nc, ssize_t len)
+{
+    StaghornState *s = qemu_get_nic_opaque(nc);
+
+    s->uplink_full = false;
+    if (s->port) {
+        sg_port_uplink_ready(s->port);
+    }
+    if (s->eth) {
+        qemu_flush_queued_packets(s->eth);
+    }
+}
+
+static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
+{
+    StaghornState *s = opaque;
+    NetClientState *nc = qemu_get_queue(s->nic);
+
+    if (qemu_sendv_packet_async(nc, iov, n, uplink_drained) == 0) {
+        s->uplink_full = true;
+    }
+}
+
+static bool port_can_send(void *opaque)
+{
+    StaghornState *s = opaque;
+
+    return !s->uplink_full;
+}
+
+static uint64_t port_now(void *opaque)
+{
+    return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
+static void port_random(void *opaque, void *buf, size_t len)
+{
+    qemu_guest_getrandom_nofail(buf, len);
+}
+
+static void port_kick(void *opaque)
+{
+    StaghornState *s = opaque;
+
+    if (s->bh) {
+        qemu_bh_schedule(s->bh);
+    }
+}
+
+static const struct sg_port_ops port_ops = {
+    .send_frame = port_send_frame,
+    .can_send = port_can_send,
+    .now = port_now,
+    .random = port_random,
+    .kick = port_kick,
+};
+
+/* ---- frames from the uplink ---- */
+
+static void eth_drained(NetClientState *nc, ssize_t len)
+{
+    StaghornState *s = container_of(nc, StaghornEth, nc)->s;
+
+    s->eth_full = false;
+    qemu_flush_queued_packets(qemu_get_queue(s->nic));
+}
+
+static bool uplink_can_receive(NetClientState *nc)
+{
+    StaghornState *s = qemu_get_nic_opaque(nc);
+
+    return !s->eth_full;
+}
+
+static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t size)
+{
+    StaghornState *s = qemu_get_nic_opaque(nc);
+    unsigned verdict;
+    bool outer = s->inside;
+
+    if (!s->adapter) {
+        return size;
+    }
+    s->inside = true;
+    verdict = sg_port_input(s->port, buf, size);
+    s->inside = outer;
+    if (s->kicked && !outer) {
+        s->kicked = false;
+        qemu_bh_schedule(s->bh);
+    }
+    if ((verdict & SG_PORT_TO_NIC) && s->eth->peer &&
+        qemu_send_packet_async(s->eth, buf, size, eth_drained) == 0) {
+        s->eth_full = true;
+    }
+    return size;
+}
+
+static void uplink_link_status(NetClientState *nc)
+{
+    StaghornState *s = qemu_get_nic_opaque(nc);
+
+    if (!s->adapter) {
+        return;
+    }
+    sg_adapter_set_link(s->adapter, !nc->link_down);
+    s->eth->link_down = nc->link_down;
+    if (s->eth->peer) {
+        s->eth->peer->link_down = nc->link_down;
+        if (s->eth->peer->info->link_status_changed) {
+            s->eth->peer->info->link_status_changed(s->eth->peer);
+        }
+    }
+}
+
+static NetClientInfo uplink_info = {
+    .type = NET_CLIENT_DRIVER_NIC,
+    .size = sizeof(NICState),
+    .can_receive = uplink_can_receive,
+    .receive = uplink_receive,
+    .link_status_changed = uplink_link_status,
+};
+
+/* ---- frames from the other NIC model ---- */
+
+static bool eth_can_receive(NetClientState *nc)
+{
+    return !container_of(nc, StaghornEth, nc)->s->uplink_full;
+}
+
+static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
+{
+    StaghornState *s = container_of(nc, StaghornEth, nc)->s;
+
+    if (s->nic && qemu_send_packet_async(qemu_get_queue(s->nic), buf, size, uplink_drained) == 0) {
+        s->uplink_full = true;
+    }
+    return size;
+}
+
+static NetClientInfo eth_info = {
+    .type = NET_CLIENT_DRIVER_NONE,
+    .size = sizeof(StaghornEth),
+    .can_receive = eth_can_receive,
+    .receive = eth_receive,
+};
+
+bool staghorn_port_init(StaghornState *s, Error **errp)
+{
+    DeviceState *dev = DEVICE(s);
+    struct sg_port_config config = {
+        .mtu = MIN(s->config.link_mtu, 1500),
+        .max_connections = s->config.max_conns,
+    };
+    g_autofree char *name = NULL;
+    NetClientState *nc;
+
+    s->port = sg_port_new(&port_ops, s, s->config.mac, &config);
+    if (!s->port) {
+        error_setg(errp, "max-conns is out of the range that TCP/IP can hold");
+        return false;
+    }
+    s->nic = qemu_new_nic(&uplink_info, &s->conf, object_get_typename(OBJECT(s)), dev->id,
+                          &dev->mem_reentrancy_guard, s);
+    name = g_strdup_printf("%s.eth", dev->id ? dev->id : qemu_get_queue(s->nic)->name);
+    nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
+    s->eth = nc;
+    container_of(nc, StaghornEth, nc)->s = s;
+    qemu_set_info_str(nc, "port of %s", name);
+    qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
+    return true;
+}
+
+void staghorn_port_exit(StaghornState *s)
+{
+    if (s->eth) {
+        NetClientState *eth = s->eth;
+
+        s->eth = NULL;
+        qemu_del_net_client(eth);
+    }
+    if (s->nic) {
+        qemu_del_nic(s->nic);
+        s->nic = NULL;
+    }
+    if (s->port) {
+        sg_port_free(s->port);
+        s->port = NULL;
+    }
+}
