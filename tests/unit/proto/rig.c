@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rig: see rig.h.
+ *
+ * Words of the log, one per upcall (parameters in brackets):
+ *   request reply established disconnected closed gone terminated sent read_done recv inv
+ * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
+ */
+#include <glib.h>
+
+#include "base/crc32c.h"
+#include "tap.h"
+#include "rig.h"
+
+struct rig *rig;
+
+static const char *const end_names[] = {
+    "OK", "REJECTED", "REFUSED", "TIMEOUT", "RESET", "PROTOCOL", "CLOSED", "TERMINATED",
+    "UNREACHABLE", "NORES",
+};
+
+static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
+{
+    size_t at = strlen(rig->log);
+    va_list ap;
+
+    if (at) {
+        rig->log[at++] = ' ';
+    }
+    va_start(ap, fmt);
+    vsnprintf(rig->log + at, sizeof(rig->log) - at, fmt, ap);
+    va_end(ap);
+    if (rig->abort_in) {
+        rig->abort_in = false;
+        sg_conn_abort(rig->c);
+        rig->c = NULL;
+    }
+}
+
+/* The host. */
+
+static uint64_t host_now(void *h)
+{
+    return rig->now_ns;
+}
+
+static void host_kick(void *h)
+{
+    rig->kicks++;
+}
+
+static bool host_log_enabled(void *h, enum sg_log_class cls)
+{
+    return cls == SG_LOG_STATE || getenv("RIG_LOG");
+}
+
+static void host_log(void *h, enum sg_log_class cls, const char *line)
+{
+    if (cls == SG_LOG_STATE) {
+        size_t at = strlen(rig->states);
+
+        snprintf(rig->states + at, sizeof(rig->states) - at, "%s\n", line);
+    }
+    if (getenv("RIG_LOG")) {
+        T_NOTE("%s", line);
+    }
+}
+
+static const struct sg_host_ops host_ops = {
+    .now = host_now, .kick = host_kick, .log_enabled = host_log_enabled, .log = host_log,
+};
+
+/* Upcalls: connections. */
+
+static void say_params(const char *word, const char *end, const struct sg_conn_params *p)
+{
+    char text[64] = "";
+
+    if (p->pdata_len) {
+        snprintf(text, sizeof(text), ",%.*s", (int)SG_MIN(p->pdata_len, 40), (const char *)p->pdata);
+    }
+    say("%s(%s%u/%u,rev%u%s)", word, end, p->ird, p->ord, p->mpa_rev, text);
+}
+
+static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
+{
+    T_TRUE(listener_user == rig);
+    rig->c = c;
+    sg_conn_set_request_user(c, rig->in);
+    say_params("request", "", p);
+}
+
+static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
+{
+    T_TRUE(c == rig->c && request_user == rig->in);
+    rig->c = NULL;
+    say("gone(%s)", end_names[why]);
+}
+
+static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%s,", end_names[end]);
+    if (end != SG_CONN_OK) {
+        rig->c = NULL;
+    }
+    say_params("reply", text, p);
+}
+
+static void up_established(void *user, const struct sg_conn_params *p)
+{
+    say_params("established", "", p);
+}
+
+static void up_disconnected(void *user, enum sg_conn_end why)
+{
+    say("disconnected(%s)", end_names[why]);
+}
+
+static void up_closed(void *user, enum sg_conn_end why)
+{
+    rig->c = NULL;
+    say("closed(%s)", end_names[why]);
+}
+
+static void up_terminated(void *user, const struct sg_term_info *t)
+{
+    say("terminated(%s,%u/%u/%02x)", t->sent ? "sent" : "received", t->layer, t->type, t->code);
+}
+
+/* Upcalls: transmission. */
+
+static void up_tx_ready(void *user)
+{
+    T_TRUE(user == rig);
+    rig->tx_ready = true;
+}
+
+static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
+{
+    if (rig->head == rig->tail) {
+        return false;
+    }
+    if (rig->queue[rig->head % RIG_QUEUE].kind == SG_MSG_READ_REQ && !reads_room) {
+        return false;
+    }
+    *msg = rig->queue[rig->head++ % RIG_QUEUE];
+    if (msg->kind == SG_MSG_READ_REQ) {
+        rig->outstanding++;
+        rig->max_outstanding = SG_MAX(rig->max_outstanding, rig->outstanding);
+    }
+    return true;
+}
+
+/* Memory from 'cookie', in two pieces when that is possible. */
+static int lend(uint64_t at, uint32_t len, struct iovec *iov)
+{
+    rig->gathers++;
+    T_TRUE(sg_range_ok(at, len, RIG_MEM));
+    iov[0].iov_base = rig->mem + at;
+    iov[0].iov_len = len > 7 ? 5 : len;
+    if (len <= 7) {
+        return 1;
+    }
+    iov[1].iov_base = rig->mem + at + 5;
+    iov[1].iov_len = len - 5;
+    return 2;
+}
+
+static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                     struct iovec *iov)
+{
+    return rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
+}
+
+static void up_gathered(void *user, struct iovec *iov, int n)
+{
+    rig->gathers--;
+}
+
+static void up_sent(void *user, const struct sg_msg *msg)
+{
+    say("sent(%u)", msg->length);
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    rig->outstanding--;
+    say("read_done(%u)", octets);
+}
+
+/* Upcalls: reception. */
+
+static enum sg_mem_status check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden)
+{
+    if (stag == RIG_STAG_ALIEN) {
+        return SG_MEM_ASSOC;
+    }
+    if (stag != RIG_STAG_RW && stag != RIG_STAG_RO && stag != RIG_STAG_WO &&
+        stag != RIG_STAG_BROKEN) {
+        return SG_MEM_STAG;
+    }
+    if (to + n < to) {
+        return SG_MEM_WRAP;
+    }
+    if (!sg_range_ok(to, n, RIG_MEM)) {
+        return SG_MEM_BOUNDS;
+    }
+    if (stag == forbidden) {
+        return SG_MEM_ACCESS;
+    }
+    return SG_MEM_OK;
+}
+
+static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                         size_t n)
+{
+    enum sg_mem_status st = check(stag, to, n, RIG_STAG_RO);
+
+    T_TRUE(n > 0);
+    if (st == SG_MEM_OK) {
+        memcpy(rig->mem + to, p, n);
+    }
+    return st;
+}
+
+static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+                                        const uint8_t *p, size_t n)
+{
+    enum sg_mem_status st = check(stag, to + off, n, 0);
+
+    if (st == SG_MEM_OK) {
+        memcpy(rig->mem + to + off, p, n);
+    }
+    return st;
+}
+
+static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                         size_t n)
+{
+    if (msn > rig->recvs) {
+        return SG_RECV_NO_BUFFER;
+    }
+    if (!sg_range_ok(mo, n, RIG_RECV_ROOM)) {
+        return SG_RECV_TOO_LONG;
+    }
+    memcpy(rig->recv_buf + (size_t)((msn - 1) % 16) * RIG_RECV_ROOM + mo, p, n);
+    return SG_RECV_OK;
+}
+
+static void up_recv_done(void *user, const struct sg_recv_info *info)
+{
+    say("recv(%u,%u%s)", info->msn, info->length, info->solicited ? ",se" : "");
+}
+
+static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
+{
+    say("inv(%x)", stag);
+    return check(stag, 0, 0, 0);
+}
+
+static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
+{
+    T_TRUE(len > 0);
+    return check(stag, to, len, RIG_STAG_WO);
+}
+
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
+                            struct iovec *iov, enum sg_mem_status *why)
+{
+    *why = check(stag, to, len, RIG_STAG_WO);
+    if (stag == RIG_STAG_BROKEN && to >= RIG_MEM / 2) {
+        *why = SG_MEM_ACCESS; /* the second half went away after the check */
+    }
+    return *why == SG_MEM_OK ? lend(to, len, iov) : -1;
+}
+
+static const struct sg_engine_ops engine_ops = {
+    .request = up_request, .request_gone = up_request_gone, .reply = up_reply,
+    .established = up_established, .disconnected = up_disconnected, .closed = up_closed,
+    .terminated = up_terminated, .tx_ready = up_tx_ready, .next = up_next, .gather = up_gather,
+    .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
+    .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
+    .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
+    .gather_source = up_gather_source,
+};
+
+/* The peer. */
+
+static void peer_connected(struct sg_stream *s)
+{
+    rig->peer_connected = true;
+}
+
+static void peer_receive(struct sg_stream *s, const uint8_t *p, size_t n)
+{
+    T_TRUE(rig->in_len + n <= sizeof(rig->in));
+    memcpy(rig->in + rig->in_len, p, n);
+    rig->in_len += n;
+}
+
+static void peer_writable(struct sg_stream *s)
+{
+}
+
+static void peer_fin(struct sg_stream *s)
+{
+    rig->peer_fin = true;
+}
+
+static void peer_closed(struct sg_stream *s, enum sg_stream_end why)
+{
+    rig->peer = NULL;
+    rig->peer_over = true;
+    rig->peer_why = why;
+}
+
+static const struct sg_stream_events peer_events = {
+    .connected = peer_connected, .receive = peer_receive, .writable = peer_writable,
+    .peer_closed = peer_fin, .closed = peer_closed,
+};
+
+static bool peer_accept(void *user, struct sg_stream *s)
+{
+    s->events = &peer_events;
+    rig->peer = s;
+    rig->peer_connected = true;
+    return true;
+}
+
+struct sg_engine_config rig_config(void)
+{
+    return (struct sg_engine_config){
+        .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE | SG_RTR_READ,
+        .max_ird = 8, .max_ord = 8, .startup_timeout_ms = 10000, .close_timeout_ms = 4000,
+    };
+}
+
+void rig_start_net(const struct sg_engine_config *config, const struct sg_mem_options *net)
+{
+    const struct sg_engine_config cfg = config ? *config : rig_config();
+    enum sg_stream_end why;
+    enum sg_conn_end end;
+    unsigned i;
+
+    rig = g_new0(struct rig, 1);
+    rig->host.ops = &host_ops;
+    rig->now_ns = 1000000;
+    rig->sw = sg_mem_switch_new(net);
+    rig->at_engine = (struct sg_endpoint){ .family = 4, .port = 0, .ip = { 10, 0, 0, 1 } };
+    rig->at_peer = (struct sg_endpoint){ .family = 4, .port = 0, .ip = { 10, 0, 0, 2 } };
+    rig->net_engine = sg_mem_switch_port(rig->sw, &rig->at_engine);
+    rig->net_peer = sg_mem_switch_port(rig->sw, &rig->at_peer);
+    rig->at_engine.port = 4791;
+    rig->at_peer.port = 4792;
+    rig->config = cfg;
+    rig->e = sg_engine_new(&rig->host, rig->net_engine, &cfg, &engine_ops);
+    rig->listener = sg_engine_listen(rig->e, &rig->at_engine, 4, rig, &end);
+    T_NOT_NULL(rig->listener);
+    rig->peer_listener = rig->net_peer->ops->listen(rig->net_peer, &rig->at_peer, 4, peer_accept,
+                                                    NULL, &why);
+    T_NOT_NULL(rig->peer_listener);
+    for (i = 0; i < RIG_MEM; i++) {
+        rig->mem[i] = (uint8_t)(i * 7 + (i >> 8));
+    }
+}
+
+void rig_start(const struct sg_engine_config *config)
+{
+    const struct sg_mem_options net = { .emss = 1460 };
+
+    rig_start_net(config, &net);
+}
+
+void rig_stop(void)
+{
+    if (rig->c) {
+        sg_conn_abort(rig->c);
+        rig->c = NULL;
+    }
+    rig_pass(60000);
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
+    T_EQ_U64(rig->gathers, 0);
+    if (rig->peer) {
+        rig->peer->ops->abort(rig->peer);
+        rig->peer = NULL;
+    }
+    sg_engine_free(rig->e);
+    sg_mem_switch_free(rig->sw);
+    g_free(rig);
+    rig = NULL;
+}
+
+void rig_settle(void)
+{
+    unsigned turn;
+
+    for (turn = 0; turn < 10000; turn++) {
+        uint64_t next = sg_mem_switch_run(rig->sw, rig->now_ns);
+
+        rig->kicks = 0;
+        sg_engine_run(rig->e, rig->now_ns);
+        while (rig->tx_ready && rig->c) {
+            rig->tx_ready = sg_conn_transmit(rig->c, 100000);
+        }
+        rig->tx_ready = false;
+        if (next > rig->now_ns && !rig->kicks) {
+            next = sg_mem_switch_run(rig->sw, rig->now_ns);
+            if (next > rig->now_ns && !rig->tx_ready && !rig->kicks) {
+                return;
+            }
+        }
+    }
+    T_FAIL("it never settles");
+}
+
+void rig_pass(uint64_t ms)
+{
+    rig->now_ns += ms * 1000000;
+    rig_settle();
+}
+
+const char *rig_log(void)
+{
+    static char text[sizeof(rig->log)];
+
+    strcpy(text, rig->log);
+    rig->log[0] = '\0';
+    return text;
+}
+
+/* Hex text to octets; blanks may stand anywhere between octets. */
+static size_t unhex(const char *text, uint8_t *buf, size_t size)
+{
+    size_t n = 0;
+    unsigned v;
+
+    while (*text) {
+        if (*text == ' ') {
+            text++;
+            continue;
+        }
+        T_TRUE(n < size);
+        T_TRUE(sscanf(text, "%2x", &v) == 1);
+        buf[n++] = (uint8_t)v;
+        text += 2;
+    }
+    return n;
+}
+
+void rig_say_octets(const uint8_t *p, size_t n)
+{
+    struct iovec iov = { .iov_base = (void *)p, .iov_len = n };
+
+    T_NOT_NULL(rig->peer);
+    T_TRUE(rig->peer->ops->send(rig->peer, &iov, 1, false));
+    rig_settle();
+}
+
+void rig_say(const char *hex)
+{
+    uint8_t buf[4096];
+
+    rig_say_octets(buf, unhex(hex, buf, sizeof(buf)));
+}
+
+/* Not the engine's own framing code: written out here a second time. */
+static size_t frame(const char *hex, uint8_t *buf, size_t size)
+{
+    size_t n = unhex(hex, buf + 2, size - 16);
+
+    sg_put_be16(buf, (uint16_t)n);
+    n += 2;
+    while (n % 4) {
+        buf[n++] = 0;
+    }
+    sg_put_le32(buf + n, sg_crc32c(0, buf, n));
+    return n + 4;
+}
+
+void rig_say_fpdu(const char *ulpdu_hex)
+{
+    uint8_t buf[4096];
+
+    rig_say_octets(buf, frame(ulpdu_hex, buf, sizeof(buf)));
+}
+
+static void expect(const uint8_t *want, size_t n)
+{
+    if (rig->in_len - rig->in_used < n) {
+        t_print_octets("got     ", rig->in, rig->in_used, rig->in_len);
+        T_FAIL("the engine sent %zu octets, expected %zu", rig->in_len - rig->in_used, n);
+    }
+    T_EQ_MEM(rig->in + rig->in_used, want, n);
+    rig->in_used += n;
+}
+
+void rig_expect(const char *hex)
+{
+    uint8_t buf[4096];
+
+    expect(buf, unhex(hex, buf, sizeof(buf)));
+    rig_expect_nothing();
+}
+
+void rig_expect_fpdu(const char *ulpdu_hex)
+{
+    uint8_t buf[4096];
+
+    expect(buf, frame(ulpdu_hex, buf, sizeof(buf)));
+}
+
+void rig_expect_nothing(void)
+{
+    if (rig->in_len != rig->in_used) {
+        t_print_octets("got     ", rig->in, rig->in_used, rig->in_len);
+        T_FAIL("%zu octets too many", rig->in_len - rig->in_used);
+    }
+}
+
+void rig_peer_close(void)
+{
+    rig->peer->ops->shutdown(rig->peer);
+    rig_settle();
+}
+
+void rig_peer_abort(void)
+{
+    rig->peer->ops->abort(rig->peer);
+    rig->peer = NULL;
+    rig_settle();
+}
+
+void rig_active(const char *reply_hex)
+{
+    const struct sg_conn_params p = { .ird = 8, .ord = 8 };
+    const struct sg_endpoint any = { .family = 4 };
+    enum sg_conn_end why;
+
+    rig->c = sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why);
+    T_NOT_NULL(rig->c);
+    rig_settle();
+    T_TRUE(rig->peer_connected);
+    rig->in_used = rig->in_len;
+    rig_say(reply_hex ? reply_hex
+                      : "4d504120 49442052 65702046 72616d65 50020004 80084008");
+}
+
+void rig_request(const char *request_hex)
+{
+    const struct sg_endpoint any = { .family = 4 };
+    enum sg_stream_end why;
+
+    rig->peer = rig->net_peer->ops->connect(rig->net_peer, &any, &rig->at_engine, &peer_events,
+                                            NULL, &why);
+    T_NOT_NULL(rig->peer);
+    rig_settle();
+    T_TRUE(rig->peer_connected);
+    if (request_hex) {
+        rig_say(request_hex);
+    }
+}
+
+void rig_accept(uint16_t ird, uint16_t ord, const char *pdata)
+{
+    struct sg_conn_params p = { .ird = ird, .ord = ord };
+
+    if (pdata) {
+        p.pdata = (const uint8_t *)pdata;
+        p.pdata_len = (uint16_t)strlen(pdata);
+    }
+    T_TRUE(sg_conn_accept(rig->c, rig, &p));
+    rig_settle();
+}
+
+void rig_passive(void)
+{
+    rig_request("4d504120 49442052 65712046 72616d65 50020004 80084008");
+    rig_accept(8, 8, NULL);
+    rig_say("000ec140 00000001 00000000 00000000 ebd34c5f");
+    T_EQ_STR(rig_log(), "request(8/8,rev2) established(8/8,rev2)");
+    rig->in_used = rig->in_len;
+}
+
+void rig_post(const struct sg_msg *m)
+{
+    T_TRUE(rig->tail - rig->head < RIG_QUEUE);
+    rig->queue[rig->tail++ % RIG_QUEUE] = *m;
+    if (rig->c) {
+        sg_conn_wake(rig->c);
+    }
+}
+
+void rig_send(uint32_t off, uint32_t len)
+{
+    rig_post(&(struct sg_msg){ .kind = SG_MSG_SEND, .length = len, .cookie = off });
+}
