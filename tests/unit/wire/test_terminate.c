@@ -275,9 +275,9 @@ static void names(void)
 }
 
 static const struct t_case cases[] = {
-    { "RDM-10 RDM-11 RDM-62 RDM-63 Terminate to bytes", emit_pairs },
+    { "RDM-10 RDM-11 Terminate to bytes", emit_pairs },
     { "RDM-10 RDM-11 Terminate from bytes", parse_pairs },
-    { "DDP-48 RDM-12 RDM-61 every Terminate condition", every_condition },
+    { "DDP-48 RDM-12 every Terminate condition", every_condition },
     { "RDM-10 Terminate cut short", cut_short },
     { "RDM-10 RDM-11 reserved bits and octets too many", reserved_and_extra },
     { "Terminate in the layout of Linux siw", siw_layout },
