@@ -128,7 +128,8 @@ static T_UNUSED void t_eq_u64(const char *file, int line, const char *text, uint
                               uint64_t want)
 {
     if (got != want) {
-        t_fail(file, line, "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
+        t_fail(file, line,
+               "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
                text, got, got, want, want);
     }
 }

@@ -41,7 +41,9 @@ if [ -z "${BASH_VERSION:-}" ]; then
 fi
 
 : "${SG_TOP:?set SG_TOP before sourcing lib.sh}"
-: "${SG_BUILD:=$SG_TOP/build}"
+if [ -z "${SG_BUILD:-}" ]; then
+    SG_BUILD=$(cat "$SG_TOP/.build-dir" 2>/dev/null || echo "$SG_TOP/build")
+fi
 if [ -r "$SG_BUILD/config.sh" ]; then
     . "$SG_BUILD/config.sh"
 fi

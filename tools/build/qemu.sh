@@ -34,7 +34,8 @@ make_tree() {
     ln -s "$SG_TOP/hw" "$tree.new/hw/staghorn"
     ln -s "$SG_TOP/include/staghorn" "$tree.new/include/staghorn"
     ln -s "$lwip" "$tree.new/lwip"
-    cp "$SG_TOP/tools/build/qemu-devices.mak" "$tree.new/configs/devices/x86_64-softmmu/staghorn.mak"
+    cp "$SG_TOP/tools/build/qemu-devices.mak" \
+        "$tree.new/configs/devices/x86_64-softmmu/staghorn.mak"
     keep_times
     rm -rf "$tree"
     mv -T "$tree.new" "$tree"
@@ -86,7 +87,8 @@ configure_build() {
 }
 
 run_configure() {
-    "$tree/configure" --python="$meson/bin/python3" --cc="$SG_BUILD/bin/cc" --ninja=/usr/bin/ninja "${flags[@]}"
+    "$tree/configure" --python="$meson/bin/python3" --cc="$SG_BUILD/bin/cc" \
+        --ninja=/usr/bin/ninja "${flags[@]}"
 }
 
 build() {

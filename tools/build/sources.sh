@@ -71,7 +71,8 @@ sg__make_firmware() {
     mkdir share
     cp -rL deb/usr/share/seabios/. share/
     (cd deb/usr/share/qemu &&
-        cp kvmvapic.bin linuxboot*.bin multiboot*.bin pvh.bin pxe-*.rom efi-*.rom ../../../../share/)
+        cp kvmvapic.bin linuxboot*.bin multiboot*.bin pvh.bin pxe-*.rom efi-*.rom \
+            "$SG_OUT/share/")
     rm -rf deb
     [ -r share/bios-256k.bin ] && [ -r share/linuxboot_dma.bin ] && [ -r share/pxe-virtio.rom ]
 }

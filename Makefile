@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Only forwards: to configure, and through tools/build/run.sh to meson, ninja
+# and the scripts of tools/.
+
+BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
+TARGETS := all demo check check-fast bench fuzz deps guest
+
+help:
+	@sed -n 's/^#= //p' tools/build/run.sh
+
+$(TARGETS): $(BUILD_DIR)/config.mk
+	+@tools/build/run.sh $@
+
+$(BUILD_DIR)/config.mk: configure
+	@if [ -x $(BUILD_DIR)/config.status ]; then $(BUILD_DIR)/config.status; else ./configure; fi
+
+clean:
+	@tools/build/run.sh clean
+
+.PHONY: help clean $(TARGETS)
+.NOTPARALLEL:

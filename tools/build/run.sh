@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What the Makefile's targets do: tools/build/run.sh TARGET
+#
+#= make demo        build everything, boot two VMs, show RDMA between them
+#= make check       build everything and run all tests
+#= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
+#= make bench       measure, against siw in the same VMs
+#= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
+#= make all         build everything
+#= make deps        only fetch the sources of third parties
+#= make guest       only build the guest image
+#= make clean       remove the build folder (the cache stays)
+#= ./configure --help explains the settings
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+
+# Two runs in one build folder would trample on each other.
+lock_build() {
+    mkdir -p "$SG_BUILD"
+    exec {build_lock}> "$SG_BUILD/.lock"
+    if ! flock -n "$build_lock"; then
+        echo "Another run works in $SG_BUILD; waiting for it ..."
+        flock "$build_lock"
+    fi
+    export SG_BUILD_LOCK=$build_lock
+}
+
+unlock_build() {
+    exec {build_lock}>&-
+}
+
+fetch_all() {
+    sg_tool_meson
+    sg_source_qemu
+    sg_source_lwip
+    sg_source_rdma_core
+    sg_source_siw
+    sg_tool_firmware
+}
+
+# setup_native FOLDER MESON-OPTION...: (re)configures our own meson project.
+setup_native() {
+    local folder=$SG_BUILD/$1
+    shift
+    if [ -e "$folder/build.ninja" ]; then
+        CC=$SG_BUILD/bin/cc sg_meson setup --reconfigure "$folder" "$SG_TOP" "$@" && return 0
+        rm -rf "$folder"
+    fi
+    CC=$SG_BUILD/bin/cc sg_meson setup "$folder" "$SG_TOP" "$@"
+}
+
+# The set of meson.build files is a key: meson itself does not notice a new one.
+build_native() {
+    local name=$1 files
+    shift
+    files=$(cd "$SG_TOP" && find hw include tests -name meson.build | sort | tr '\n' ' ')
+    set -- "$@" -Dlwip_dir="$(sg_product src-lwip)/src" \
+        -Dfirmware_dir="$(sg_product firmware)/share"
+    sg_write_cc
+    sg_local "$name-configure" "configuring" "@$(sg_product meson)" "@$SG_TOP" "@$files" "@$*" \
+        -- setup_native "$name" "$@"
+    sg_run "$name" "building" -- ninja -C "$SG_BUILD/$name" -j "$SG_JOBS"
+}
+
+native_plain() {
+    build_native native -Dsuites=unit,sim -Dqemu="$SG_BUILD/qemu/qemu-system-x86_64"
+}
+
+native_sanitized() {
+    build_native native-san -Dsuites=unit,sim,qtest -Dsanitized=true \
+        -Db_sanitize=address,undefined -Db_lundef=false \
+        -Dqemu="$SG_BUILD/qemu-san/qemu-system-x86_64"
+}
+
+# Scripts of other folders take the progress numbering over.
+run_part() {
+    local part=$1
+    shift
+    [ -x "$SG_TOP/$part" ] || sg_die "$part is missing from this tree"
+    "$SG_TOP/$part" "$@" || exit $?
+}
+
+build_qemu() {
+    run_part tools/build/qemu.sh "$@"
+}
+
+build_guest() {
+    run_part tools/guest/build.sh
+}
+
+run_check() {
+    unlock_build
+    exec /usr/bin/python3 "$SG_TOP/tools/build/check" "$@"
+}
+
+target=${1:-help}
+case $target in
+help)
+    sed -n 's/^#= //p' "$0"
+    ;;
+deps)
+    lock_build
+    sg_plan 6
+    fetch_all
+    ;;
+guest)
+    lock_build
+    sg_plan 8
+    fetch_all
+    build_guest
+    ;;
+all | demo | bench)
+    lock_build
+    sg_plan 16
+    fetch_all
+    build_qemu
+    build_guest
+    [ "$target" != all ] || native_plain
+    unlock_build
+    case $target in
+    demo) run_part tools/demo ;;
+    bench) run_part tools/bench ;;
+    esac
+    ;;
+check)
+    lock_build
+    sg_plan 26
+    fetch_all
+    native_plain
+    build_qemu
+    build_qemu sanitized
+    native_sanitized
+    build_guest
+    run_check
+    ;;
+check-fast)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
+    run_check --suite style --suite unit --suite sim
+    ;;
+fuzz)
+    run_part tools/fuzz
+    ;;
+clean)
+    lock_build
+    find "$SG_BUILD" -mindepth 1 -maxdepth 1 ! -name .lock -exec rm -rf {} +
+    echo "removed the contents of $SG_BUILD; the cache $SG_CACHE stays"
+    ;;
+*)
+    sg_die "unknown target $target; see make help"
+    ;;
+esac
