@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Model of the kernel and of the device for the provider's tests.
+ *
+ * The kernel's commands (ibv_cmd_*) hand out numbers and record what they were told; the doorbell
+ * page is plain memory; complete() plays the device.  Included by one program, which links the
+ * provider's sources instead of libibverbs.
+ */
+#ifndef SG_TESTS_PROVIDER_MODEL_H
+#define SG_TESTS_PROVIDER_MODEL_H
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "staghorn.h"
+#include "wqe.h"
+
+#include "tap.h"
+
+/* ---- model of the kernel ---- */
+
+static struct {
+    uint32_t next_qpn;
+    uint32_t next_cqn;
+    int fail_qp; /* errno value of the next creation */
+    unsigned int live_qps;
+    unsigned int live_cqs;
+    size_t live_bufs;
+    struct sg_abi_create_qp qp;
+    struct sg_abi_create_cq cq;
+} kernel;
+
+int ibv_dontfork_range(void *base, size_t size)
+{
+    kernel.live_bufs++;
+    return 0;
+}
+
+int ibv_dofork_range(void *base, size_t size)
+{
+    kernel.live_bufs--;
+    return 0;
+}
+
+int ibv_cmd_create_cq_ex(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr,
+                         struct verbs_cq *cq, struct ibv_create_cq_ex *cmd, size_t cmd_size,
+                         struct ib_uverbs_ex_create_cq_resp *resp, size_t resp_size,
+                         uint32_t cmd_flags)
+{
+    struct sg_create_cq *full = container_of(cmd, struct sg_create_cq, ibv_cmd);
+    struct sg_create_cq_resp *out = container_of(resp, struct sg_create_cq_resp, ibv_resp);
+
+    if (attr->wc_flags || attr->comp_mask) {
+        return EOPNOTSUPP;
+    }
+    cq->cq.context = context;
+    cq->cq.cqe = (int)attr->cqe;
+    kernel.cq = full->drv_payload;
+    out->drv_payload.cqn = kernel.next_cqn++;
+    kernel.live_cqs++;
+    return 0;
+}
+
+int ibv_cmd_destroy_cq(struct ibv_cq *cq)
+{
+    kernel.live_cqs--;
+    return 0;
+}
+
+int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
+                         struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp *cmd,
+                         size_t cmd_size, struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
+{
+    struct sg_create_qp *full = container_of(cmd, struct sg_create_qp, ibv_cmd);
+    struct sg_create_qp_resp *out = container_of(resp, struct sg_create_qp_resp, ibv_resp);
+
+    if (kernel.fail_qp) {
+        return kernel.fail_qp;
+    }
+    qp->comp_mask = 0;
+    qp->qp.context = context;
+    qp->qp.send_cq = attr->send_cq;
+    qp->qp.recv_cq = attr->recv_cq;
+    qp->qp.qp_num = kernel.next_qpn;
+    kernel.qp = full->drv_payload;
+    out->drv_payload.qpn = kernel.next_qpn++;
+    kernel.live_qps++;
+    return 0;
+}
+
+int ibv_cmd_destroy_qp(struct ibv_qp *qp)
+{
+    kernel.live_qps--;
+    return 0;
+}
+
+int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+                     struct ibv_qp_init_attr *init_attr, struct ibv_query_qp *cmd, size_t cmd_size)
+{
+    memset(attr, 0, sizeof(*attr));
+    memset(init_attr, 0, sizeof(*init_attr));
+    return 0;
+}
+
+int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+                      struct ibv_modify_qp *cmd, size_t cmd_size)
+{
+    return 0;
+}
+
+/* ---- the world of one case ---- */
+
+struct world {
+    struct sg_context *ctx;
+    struct ibv_pd pd;
+    struct ibv_cq *cq;
+    uint64_t db[SG_UAR_SIZE / 8];
+    uint32_t device_pi; /* completion entries written */
+};
+
+static struct world w;
+
+static void world_init(void)
+{
+    memset(&w, 0, sizeof(w));
+    memset(&kernel, 0, sizeof(kernel));
+    kernel.next_qpn = 0x1ffe; /* numbers on both sides of a leaf of the table */
+    kernel.next_cqn = 0x123;
+    w.ctx = calloc(1, sizeof(*w.ctx));
+    w.ctx->db = (uint8_t *)w.db;
+    w.ctx->max_inline = SG_MAX_INLINE;
+    w.ctx->max_sq_sge = SG_SQ_MAX_SGE;
+    w.ctx->max_rq_sge = SG_RQ_MAX_SGE;
+    w.pd.context = &w.ctx->vctx.context;
+    pthread_mutex_init(&w.ctx->qp_mutex, NULL);
+    w.cq = sg_create_cq(w.pd.context, 40, NULL, 0);
+    T_NOT_NULL(w.cq);
+}
+
+static void world_fini(void)
+{
+    T_EQ_INT(sg_destroy_cq(w.cq), 0);
+    T_EQ_U64(kernel.live_qps, 0);
+    T_EQ_U64(kernel.live_cqs, 0);
+    T_EQ_U64(kernel.live_bufs, 0);
+    for (unsigned int i = 0; i < SG_QP_ROOT_SIZE; i++) {
+        free(atomic_load(&w.ctx->qp_root[i]));
+    }
+    free(w.ctx);
+}
+
+static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t inl)
+{
+    return (struct ibv_qp_init_attr_ex){
+        .send_cq = w.cq, .recv_cq = w.cq, .pd = &w.pd,
+        .cap = { wrs, wrs, sges, sges, inl },
+        .qp_type = IBV_QPT_RC,
+        .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
+                          IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
+    };
+}
+
+static struct sg_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
+{
+    struct ibv_qp_init_attr_ex attr = qp_attr(wrs, sges, inl);
+    struct ibv_qp *qp = sg_create_qp_ex(w.pd.context, &attr);
+
+    T_NOT_NULL(qp);
+    return to_sg_qp(qp);
+}
+
+static void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t opcode, uint8_t flags,
+                     uint8_t status)
+{
+    struct sg_cq *cq = to_sg_cq(w.cq);
+    struct sg_cqe *cqe = &cq->ring[w.device_pi & (cq->size - 1)];
+
+    *cqe = (struct sg_cqe){
+        .wr_id = htole64(wr_id), .qpn = htole32(qpn), .byte_len = htole32(100),
+        .inv_stag = htole32(0x55), .timestamp = htole64(1000 + w.device_pi),
+        .wr_index = htole32(wr_index), .status = status, .opcode = opcode,
+        .flags_phase = flags | (w.device_pi / cq->size % 2 ? 0 : SG_CQE_PHASE),
+    };
+    w.device_pi++;
+}
+
+static uint64_t db(enum sg_doorbell which)
+{
+    return le64toh(w.db[which / 8]);
+}
+
+static uint64_t db_of(uint32_t low, uint32_t index)
+{
+    return (uint64_t)index << 32 | low;
+}
+
+static uint32_t record(void)
+{
+    return le32toh(to_sg_cq(w.cq)->record->consumer_index);
+}
+
+static struct sg_wqe_hdr *sqe(struct sg_qp *qp, uint32_t index)
+{
+    return sg_ring_slot(&qp->sq, index);
+}
+
+#endif
