@@ -26,7 +26,7 @@
 
 enum sg_cq_limits {
 	SG_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
-	SG_CQ_SIZE_MAX = 1 << 24, /* what 32-bit arithmetic on sizes allows; the kernel knows less */
+	SG_CQ_SIZE_MAX = 1 << 24, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
 static const enum ibv_wc_status wc_status[] = {

@@ -19,7 +19,7 @@
 
 enum sg_qp_limits {
 	SG_WQ_SIZE_MIN = 2,
-	SG_WQ_SIZE_MAX = 1 << 20, /* what 32-bit arithmetic on sizes allows; the kernel knows less */
+	SG_WQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
 static int table_insert(struct sg_context *ctx, struct sg_qp *qp)

@@ -30,7 +30,8 @@
 static inline uint32_t sg_sq_stride(uint32_t max_sge, uint32_t max_inline)
 {
 	uint32_t sges = max_sge * (uint32_t)sizeof(struct sg_sge);
-	uint32_t need = (uint32_t)sizeof(struct sg_wqe_hdr) + (sges > max_inline ? sges : max_inline);
+	uint32_t body = sges > max_inline ? sges : max_inline;
+	uint32_t need = (uint32_t)sizeof(struct sg_wqe_hdr) + body;
 
 	return need <= SG_WQE_STRIDE_MIN ? SG_WQE_STRIDE_MIN : sg_pow2_at_least(need);
 }
