@@ -179,7 +179,7 @@ static void bottom_half(void *opaque)
 }
 
 /* The timer holds no re-entrancy guard, so it only asks for the bottom half, which does. */
-static void timer_expired(void *opaque)
+static void deadline_reached(void *opaque)
 {
     StaghornState *s = opaque;
 
@@ -189,7 +189,7 @@ static void timer_expired(void *opaque)
 bool staghorn_host_init(StaghornState *s, Error **errp)
 {
     s->host = (struct sg_host) { .ops = &staghorn_host_ops, .opaque = s };
-    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, timer_expired, s);
+    s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_reached, s);
     s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
     s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
     sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);

@@ -202,6 +202,13 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
 
 void staghorn_port_exit(StaghornState *s)
 {
+    struct sg_port *port = s->port;
+
+    /* The port first: it may say good-bye (RST) through the uplink. */
+    s->port = NULL;
+    if (port) {
+        sg_port_free(port);
+    }
     if (s->eth) {
         NetClientState *eth = s->eth;
 
@@ -211,9 +218,5 @@ void staghorn_port_exit(StaghornState *s)
     if (s->nic) {
         qemu_del_nic(s->nic);
         s->nic = NULL;
-    }
-    if (s->port) {
-        sg_port_free(s->port);
-        s->port = NULL;
     }
 }

@@ -15,6 +15,7 @@
 #include "hw/pci/pcie_aer.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
+#include "net/eth.h"
 #include "net/net.h"
 #include "staghorn.h"
 #include "staghorn/regs.h"
@@ -82,6 +83,13 @@ static uint64_t eui64(const uint8_t *mac)
            0xfffeULL << 24 | (uint64_t)mac[3] << 16 | (uint64_t)mac[4] << 8 | mac[5];
 }
 
+static bool is_zero_mac(const uint8_t *mac)
+{
+    static const uint8_t zero[ETH_ALEN];
+
+    return !memcmp(mac, zero, ETH_ALEN);
+}
+
 static bool identity_init(StaghornState *s, Error **errp)
 {
     StaghornState *other;
@@ -91,7 +99,7 @@ static bool identity_init(StaghornState *s, Error **errp)
         return false;
     }
     qemu_macaddr_default_if_unset(&s->conf.macaddr);
-    if (is_multicast_ether_addr(s->conf.macaddr.a) || is_zero_ether_addr(s->conf.macaddr.a)) {
+    if (!is_unicast_ether_addr(s->conf.macaddr.a) || is_zero_mac(s->conf.macaddr.a)) {
         error_setg(errp, "mac must be a unicast address");
         return false;
     }
