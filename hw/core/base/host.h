@@ -45,7 +45,7 @@ struct sg_host_ops {
     /* Monotonic time of the machine, ns. */
     uint64_t (*now)(void *host);
 
-    /* Call sg_adapter_run() at or after this time (ns), replacing the former; SG_NEVER: do not. */
+    /* Call sg_adapter_run() at or after this time (ns), replacing the former; SG_NEVER: not. */
     void (*arm_timer)(void *host, uint64_t deadline_ns);
 
     /* Call sg_adapter_run() soon, from a fresh stack. */
