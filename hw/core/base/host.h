@@ -36,8 +36,8 @@ struct sg_host_ops {
 
     /*
      * Direct pointer to guest memory.  *len is the wish on entry and what could be mapped on return
-     * (at least 1, at most the wish).  NULL: cannot be mapped, use dma_read or dma_write.  Held only
-     * for the duration of one core call; unmap takes the length used (written).
+     * (at least 1, at most the wish).  NULL: cannot be mapped, use dma_read or dma_write.  Held
+     * only for the duration of one core call; unmap takes the length used (written).
      */
     void *(*map)(void *host, uint64_t addr, size_t *len, bool for_write);
     void (*unmap)(void *host, void *p, size_t len, bool for_write);
