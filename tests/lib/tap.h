@@ -51,7 +51,8 @@ struct t_state {
     char reason[200];
 };
 
-static struct t_state t_state;
+/* Weak: one for the whole program, also when a helper in its own file makes checks. */
+__attribute__((weak)) struct t_state t_state;
 
 #define T_UNUSED __attribute__((unused))
 #define T_PRINTF(a, b) __attribute__((format(printf, a, b)))

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One inbound segment, one verdict: what each malformed or forbidden segment earns (RFC 5041
+ * section 7, RFC 5040 section 7), and what well-formed ones do.
+ */
+#include <string.h>
+
+#include "tap.h"
+#include "rig.h"
+
+#define Z4 "00000000"
+#define SEND_HDR(msn) "4143 00000000 00000000 " msn " 00000000"
+#define READ_HDR(msn) "4141 00000000 00000001 " msn " 00000000"
+
+/* 'quoted' is what follows the control word of the Terminate: length, DDP and RDMAP header. */
+struct fault_row {
+    const char *what;
+    const char *ulpdu;
+    const char *control;        /* layer, type, code, flags */
+    const char *quoted;
+    const char *word;
+    const char *before;         /* sent ahead of it, or NULL */
+};
+
+static const struct fault_row faults[] = {
+    { "no octets", "", "10000000", "", "1/0/00", NULL },
+    { "tagged header cut", "c140 00000100 00000000 000000", "10000000", "", "1/0/00", NULL },
+    { "untagged header cut", "4143 00000000 00000000 00000002 000000", "10000000", "", "1/0/00",
+      NULL },
+    { "tagged, DV 0", "c040 00000100 00000000 00000000 aa", "1104c000",
+      "000f c040 00000100 00000000 00000000", "1/1/04", NULL },
+    { "tagged, DV 2", "c240 00000100 00000000 00000000 aa", "1104c000",
+      "000f c240 00000100 00000000 00000000", "1/1/04", NULL },
+    { "untagged, DV 3", "4343 00000000 00000000 00000001 00000000", "1206c000",
+      "0012 4343 00000000 00000000 00000001 00000000", "1/2/06", NULL },
+    { "QN 3", "4143 00000000 00000003 00000001 00000000", "1201c000",
+      "0012 4143 00000000 00000003 00000001 00000000", "1/2/01", NULL },
+    { "QN 0x80000000", "4143 00000000 80000000 00000001 00000000", "1201c000",
+      "0012 4143 00000000 80000000 00000001 00000000", "1/2/01", NULL },
+    { "version is judged before the queue", "4043 00000000 00000009 00000001 00000000", "1206c000",
+      "0012 4043 00000000 00000009 00000001 00000000", "1/2/06", NULL },
+    { "MSN 0", SEND_HDR("00000000"), "1203c000",
+      "0012 4143 00000000 00000000 00000000 00000000", "1/2/03", NULL },
+    { "MSN 2 without 1", SEND_HDR("00000002"), "1203c000",
+      "0012 4143 00000000 00000000 00000002 00000000", "1/2/03", NULL },
+    { "MSN 1 twice", SEND_HDR("00000001"), "1203c000",
+      "0012 4143 00000000 00000000 00000001 00000000", "1/2/03", SEND_HDR("00000001") },
+    { "Read Request MSN 2", READ_HDR("00000002") Z4 Z4 Z4 Z4 Z4 Z4 Z4, "1203c000",
+      "002e 4141 00000000 00000001 00000002 00000000", "1/2/03", NULL },
+    { "no Receive posted", SEND_HDR("00000001") " 616263", "1202c000",
+      "0015 4143 00000000 00000000 00000001 00000000", "1/2/02", "norecv" },
+    { "no Receive posted, no octets", SEND_HDR("00000001"), "1202c000",
+      "0012 4143 00000000 00000000 00000001 00000000", "1/2/02", "norecv" },
+    { "MO outside the Receive", "4143 00000000 00000000 00000001 00001001 61", "1204c000",
+      "0013 4143 00000000 00000000 00000001 00001001", "1/2/04", NULL },
+    { "MO + length outside", "4143 00000000 00000000 00000001 00000fff 6162", "1205c000",
+      "0014 4143 00000000 00000000 00000001 00000fff", "1/2/05", NULL },
+    { "MO + length beyond 32 bits", "4143 00000000 00000000 00000001 ffffffff 6162", "1205c000",
+      "0014 4143 00000000 00000000 00000001 ffffffff", "1/2/05", NULL },
+    { "Write: no such STag", "c140 00000999 00000000 00000000 61", "1100c000",
+      "000f c140 00000999 00000000 00000000", "1/1/00", NULL },
+    { "Write: STag 0", "c140 00000000 00000000 00000000 61", "1100c000",
+      "000f c140 00000000 00000000 00000000", "1/1/00", NULL },
+    { "Write: one octet past the end", "c140 00000100 00000000 0003ffff 6162", "1101c000",
+      "0010 c140 00000100 00000000 0003ffff", "1/1/01", NULL },
+    { "Write: another PD", "c140 00000400 00000000 00000000 61", "1102c000",
+      "000f c140 00000400 00000000 00000000", "1/1/02", NULL },
+    { "Write: TO wraps", "c140 00000100 ffffffff ffffffff 6162", "1103c000",
+      "0010 c140 00000100 ffffffff ffffffff", "1/1/03", NULL },
+    { "Write: no right", "c140 00000200 00000000 00000000 61", "1100c000",
+      "000f c140 00000200 00000000 00000000", "1/1/00", NULL },
+    { "RDMAP version 0", "c100 00000100 00000000 00000000 61", "0205c000",
+      "000f c100 00000100 00000000 00000000", "0/2/05", NULL },
+    { "RDMAP version 2", "4183 00000000 00000000 00000001 00000000", "0205c000",
+      "0012 4183 00000000 00000000 00000001 00000000", "0/2/05", NULL },
+    { "opcode 8 (Immediate, not enabled)", "4148 00000000 00000000 00000001 00000000" Z4 Z4,
+      "0206c000", "001a 4148 00000000 00000000 00000001 00000000", "0/2/06", NULL },
+    { "opcode 15", "414f 00000000 00000000 00000001 00000000", "0206c000",
+      "0012 414f 00000000 00000000 00000001 00000000", "0/2/06", NULL },
+    { "Write, untagged", "4140 00000000 00000000 00000001 00000000", "0206c000",
+      "0012 4140 00000000 00000000 00000001 00000000", "0/2/06", NULL },
+    { "Send, tagged", "c143 00000100 00000000 00000000", "0206c000",
+      "000e c143 00000100 00000000 00000000", "0/2/06", NULL },
+    { "Send on QN 1", "4143 00000000 00000001 00000001 00000000", "0206c000",
+      "0012 4143 00000000 00000001 00000001 00000000", "0/2/06", NULL },
+    { "Read Request on QN 0", "4141 00000000 00000000 00000001 00000000", "0206c000",
+      "0012 4141 00000000 00000000 00000001 00000000", "0/2/06", NULL },
+    { "Terminate on QN 0", "4147 00000000 00000000 00000001 00000000" Z4, "0206c000",
+      "0016 4147 00000000 00000000 00000001 00000000", "0/2/06", NULL },
+    { "Read Response that nobody asked for", "c142 00000100 00000000 00000000 61", "0206c000",
+      "000f c142 00000100 00000000 00000000", "0/2/06", NULL },
+    { "Read Request cut short", READ_HDR("00000001") Z4 Z4 Z4 Z4 Z4 Z4, "02ffc000",
+      "002a 4141 00000000 00000001 00000001 00000000", "0/2/ff", NULL },
+    { "Read Request too long", READ_HDR("00000001") Z4 Z4 Z4 Z4 Z4 Z4 Z4 "00", "1205c000",
+      "002f 4141 00000000 00000001 00000001 00000000", "1/2/05", NULL },
+    { "Read Request at MO 4", "4141 00000000 00000001 00000001 00000004" Z4 Z4 Z4 Z4 Z4 Z4 Z4,
+      "1204c000", "002e 4141 00000000 00000001 00000001 00000004", "1/2/04", NULL },
+    { "Read Request without L", "0141 00000000 00000001 00000001 00000000" Z4 Z4 Z4 Z4 Z4 Z4 Z4,
+      "02ffc000", "002e 0141 00000000 00000001 00000001 00000000", "0/2/ff", NULL },
+    { "Read: no such STag",
+      READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000999 00000000 00000020",
+      "0100e000", "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000999 00000000 00000020", "0/1/00", NULL },
+    { "Read: out of bounds",
+      READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000100 00000000 0003fff9",
+      "0101e000", "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000100 00000000 0003fff9", "0/1/01", NULL },
+    { "Read: no right",
+      READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000300 00000000 00000000",
+      "0102e000", "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000300 00000000 00000000", "0/1/02", NULL },
+    { "Read: another PD",
+      READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000400 00000000 00000000",
+      "0103e000", "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000400 00000000 00000000", "0/1/03", NULL },
+    { "Read: wraps",
+      READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000100 ffffffff fffffffc",
+      "0104e000", "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000100 ffffffff fffffffc", "0/1/04", NULL },
+    { "Invalidate: no such STag", "4144 00000999 00000000 00000001 00000000", "0109c000",
+      "0012 4144 00000999 00000000 00000001 00000000", "0/1/09", NULL },
+    { "Invalidate with SE: another PD", "4146 00000400 00000000 00000001 00000000", "0109c000",
+      "0012 4146 00000400 00000000 00000001 00000000", "0/1/09", NULL },
+    { "Terminate too short", "4147 00000000 00000002 00000001 00000000 010203", "02ffc000",
+      "0015 4147 00000000 00000002 00000001 00000000", "0/2/ff", NULL },
+};
+
+static void run_fault(const struct fault_row *r)
+{
+    char want[256], words[128];
+
+    T_CONTEXT("%s", r->what);
+    rig_start(NULL);
+    rig->recvs = r->before && strcmp(r->before, "norecv") == 0 ? 0 : 4;
+    rig_passive();
+    if (r->before && rig->recvs) {
+        rig_say_fpdu(r->before);
+        rig_log();
+    }
+    rig_say_fpdu(r->ulpdu);
+    snprintf(want, sizeof(want), "4147 00000000 00000002 00000001 00000000 %s %s", r->control,
+             r->quoted);
+    rig_expect_fpdu(want);
+    rig_expect_nothing();
+    snprintf(words, sizeof(words), "%sterminated(sent,%s) disconnected(TERMINATED)",
+             strstr(r->what, "Invalidate: ") ? "inv(999) " :
+             strstr(r->what, "Invalidate with") ? "inv(400) " : "", r->word);
+    T_EQ_STR(rig_log(), words);
+    T_TRUE(rig->peer_fin);
+    T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors +
+             sg_engine_stats(rig->e)->protection_errors, 1);
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 1);
+    rig_peer_close();
+    T_EQ_STR(rig_log(), "closed(TERMINATED)");
+    rig_stop();
+}
+
+static void every_fault(void)
+{
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(faults); i++) {
+        run_fault(&faults[i]);
+    }
+}
+
+/* After the first error nothing is placed, delivered or answered any more. */
+static void later_segments_dropped(void)
+{
+    uint8_t before[16];
+
+    rig_start(NULL);
+    rig->recvs = 4;
+    rig_passive();
+    memcpy(before, rig->mem, sizeof(before));
+    rig_say_fpdu("c140 00000999 00000000 00000000 61");
+    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1100c000 000f "
+                    "c140 00000999 00000000 00000000");
+    rig_log();
+    rig_say_fpdu("c140 00000100 00000000 00000000 ffffffff");
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61");
+    rig_say_fpdu("4043 00000000 00000000 00000001 00000000 61");
+    rig_say_fpdu("4147 00000000 00000002 00000001 00000000 10000000");
+    T_EQ_STR(rig_log(), "");
+    T_EQ_MEM(rig->mem, before, sizeof(before));
+    rig_expect_nothing();
+    rig_stop();
+}
+
+/* Nothing of a segment that fails is placed, not even the octets that would fit. */
+static void failing_segment_not_placed(void)
+{
+    uint8_t before[4];
+
+    rig_start(NULL);
+    rig_passive();
+    memcpy(before, rig->mem + RIG_MEM - 4, 4);
+    rig_say_fpdu("c140 00000100 00000000 0003fffc 0102030405");
+    T_EQ_MEM(rig->mem + RIG_MEM - 4, before, 4);
+    rig_stop();
+}
+
+static void zero_length_write_unchecked(void)
+{
+    rig_start(NULL);
+    rig_passive();
+    rig_say_fpdu("c140 00000999 ffffffff ffffffff");
+    rig_say_fpdu("c140 00000400 00000000 00000000");
+    T_EQ_STR(rig_log(), "");
+    rig_expect_nothing();
+    T_EQ_U64(sg_engine_stats(rig->e)->rx_writes, 3); /* with the RTR message */
+    rig_stop();
+}
+
+static void writes_are_silent_and_exact(void)
+{
+    uint8_t want[12];
+
+    rig_start(NULL);
+    rig_passive();
+    memcpy(want, rig->mem + 0xfe, 12);
+    rig_say_fpdu("8140 00000100 00000000 00000100 01020304");
+    rig_say_fpdu("c140 00000100 00000000 00000104 05060708");
+    memcpy(want + 2, "\1\2\3\4\5\6\7\10", 8);
+    T_EQ_MEM(rig->mem + 0xfe, want, 12);
+    T_EQ_STR(rig_log(), "");
+    rig_stop();
+}
+
+/* Reserved bits of both headers, and the STag field of messages that have none, mean nothing. */
+static void reserved_ignored(void)
+{
+    rig_start(NULL);
+    rig->recvs = 3;
+    rig_passive();
+    rig_say_fpdu("7d73 deadbeef 00000000 00000001 00000000 61");
+    rig_say_fpdu("4145 deadbeef 00000000 00000002 00000000");
+    T_EQ_STR(rig_log(), "recv(1,1) recv(2,0,se)");
+    rig_expect_nothing();
+    rig_stop();
+}
+
+static void send_in_segments(void)
+{
+    rig_start(NULL);
+    rig->recvs = 2;
+    rig_passive();
+    rig_say_fpdu("0143 00000000 00000000 00000001 00000000 616263");
+    T_EQ_STR(rig_log(), "");
+    rig_say_fpdu("c140 00000100 00000000 00000000 61"); /* another message in between */
+    rig_say_fpdu("0143 00000000 00000000 00000001 00000003 646566");
+    T_EQ_STR(rig_log(), "");
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000006 67");
+    T_EQ_STR(rig_log(), "recv(1,7)");
+    T_EQ_MEM(rig->recv_buf, "abcdefg", 7);
+    rig_say_fpdu("4143 00000000 00000000 00000002 00000000");
+    T_EQ_STR(rig_log(), "recv(2,0)");
+    rig_stop();
+}
+
+static void invalidate_before_delivery(void)
+{
+    rig_start(NULL);
+    rig->recvs = 2;
+    rig_passive();
+    rig_say_fpdu("0144 00000100 00000000 00000001 00000000 61");
+    T_EQ_STR(rig_log(), "");
+    rig_say_fpdu("4144 00000100 00000000 00000001 00000001 62");
+    T_EQ_STR(rig_log(), "inv(100) recv(1,2)");
+    rig_say_fpdu("4146 00000200 00000000 00000002 00000000");
+    T_EQ_STR(rig_log(), "inv(200) recv(2,0,se)");
+    rig_stop();
+}
+
+/* Length 0: the source is not looked at, and the answer has no octets. */
+static void zero_length_read(void)
+{
+    rig_start(NULL);
+    rig_passive();
+    rig_say_fpdu("4141 00000000 00000001 00000001 00000000 "
+                 "0a0b0c0d 01020304 05060708 00000000 00000999 ffffffff ffffffff");
+    rig_expect_fpdu("c142 0a0b0c0d 01020304 05060708");
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), "");
+    rig_stop();
+}
+
+static const struct t_case cases[] = {
+    { "DDP-07 DDP-11 DDP-36 DDP-37 DDP-38 DDP-39 DDP-40 DDP-41 DDP-42 DDP-43 DDP-44 DDP-45 DDP-48 "
+      "DDP-50 RDM-10 RDM-11 RDM-12 RDM-24 RDM-34 RDM-36 RDM-37 RDM-62 RDM-63 RDM-65 RDM-66 RDM-67 "
+      "RDM-68 RDM-69 RDM-70 DDP-26 DDP-27 every fault has its Terminate", every_fault },
+    { "DDP-46 MPA-72 RDM-64 RDM-59 after the first error all is dropped", later_segments_dropped },
+    { "DDP-45 DDP-50 a failing segment places nothing", failing_segment_not_placed },
+    { "DDP-23 zero-length Write: STag and TO unchecked", zero_length_write_unchecked },
+    { "DDP-01 DDP-20 RDM-14 SEC-03 Writes land exactly and silently", writes_are_silent_and_exact },
+    { "DDP-06 RDM-03 RDM-05 reserved fields are ignored", reserved_ignored },
+    { "DDP-05 DDP-28 DDP-29 RDM-33 RDM-42 RDM-48 a Send in segments", send_in_segments },
+    { "DDP-09 RDM-37 invalidation comes before delivery", invalidate_before_delivery },
+    { "RDM-25 RDM-26 RDM-09 zero-length Read", zero_length_read },
+};
+
+T_MAIN(cases)

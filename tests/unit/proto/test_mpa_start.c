@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The MPA startup exchange: every Request that a responder may see, every Reply that an initiator
+ * may see, and what must come of it (RFC 5044 section 7.1, RFC 6581).
+ */
+#include <string.h>
+
+#include "tap.h"
+#include "rig.h"
+
+#define REQ "4d504120 49442052 65712046 72616d65 "
+#define REP "4d504120 49442052 65702046 72616d65 "
+#define RTR_WRITE "000ec140 00000001 00000000 00000000 ebd34c5f"
+#define RTR_READ "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 " \
+                 "00000000 00000001 00000000 00000000 27dbd7e7"
+#define RTR_SEND "00124143 00000000 00000000 00000001 00000000 587be8c4"
+
+/* Responder: a Request, what verbs hear, and what goes back after accept(ird, ord). */
+struct request_row {
+    const char *what;
+    const char *request;
+    const char *heard;
+    uint16_t ird, ord;
+    const char *pdata;
+    const char *reply;          /* NULL: verbs never heard of it, the stream was reset */
+};
+
+static const struct request_row requests[] = {
+    { "revision 1 with CRC", REQ "40010000", "request(8/8,rev1)", 8, 8, NULL, REP "40010000" },
+    { "revision 1, reply has private data", REQ "40010003 616263", "request(8/8,rev1,abc)", 8, 8,
+      "xyz", REP "40010003 78797a" },
+    { "revision 1 with all reserved bits", REQ "5f010000", "request(8/8,rev1)", 8, 8, NULL,
+      REP "40010000" },
+    { "revision 1, no CRC asked: ours demands it", REQ "00010000", "request(8/8,rev1)", 8, 8, NULL,
+      REP "40010000" },
+    { "revision 1, R set in the Request is ignored", REQ "60010000", "request(8/8,rev1)", 8, 8,
+      NULL, REP "40010000" },
+    { "revision 2 without S: unenhanced Reply", REQ "40020000", "request(8/8,rev2)", 8, 8, NULL,
+      REP "40020000" },
+    { "revision 2, ORD cut to the initiator's IRD", REQ "50020004 00040008", "request(4/8,rev2)",
+      8, 8, NULL, REP "50020004 00080004" },
+    { "revision 2, private data behind the header", REQ "50020007 00040008 616263",
+      "request(4/8,rev2,abc)", 8, 4, "no", REP "50020006 00080004 6e6f" },
+    { "A = 0: B, C, D ignored and sent as 0", REQ "50020004 4004c008", "request(4/8,rev2)", 8, 8,
+      NULL, REP "50020004 00080004" },
+    { "A = 1: common kinds", REQ "50020004 c004c008", "request(4/8,rev2)", 8, 8, NULL,
+      REP "50020004 8008c004" },
+    { "A = 1: only Write offered", REQ "50020004 80048008", "request(4/8,rev2)", 8, 8, NULL,
+      REP "50020004 80088004" },
+    { "A = 1: nothing common, ours is named", REQ "50020004 c0040008", "request(4/8,rev2)", 8, 8,
+      NULL, REP "50020004 8008c004" },
+    { "A = 1: Read RTR raises IRD to 1", REQ "50020004 80044000", "request(4/0,rev2)", 0, 8, NULL,
+      REP "50020004 80014004" },
+    { "ORD open: local IRD kept, reply says open", REQ "50020004 00043fff", "request(4/8,rev2)", 8,
+      8, NULL, REP "50020004 3fff0004" },
+    { "IRD open: local ORD kept, reply says open", REQ "50020004 3fff0004", "request(8/4,rev2)", 8,
+      8, NULL, REP "50020004 00083fff" },
+    { "our limits cap what verbs grant", REQ "50020004 00ff00ff", "request(255/255,rev2)", 200,
+      200, NULL, REP "50020004 00080008" },
+    { "Reply key: responder meets responder", REP "40010000", NULL, 0, 0, NULL, NULL },
+    { "wrong key", "4d504120 49442052 65712046 72616d66 40010000", NULL, 0, 0, NULL, NULL },
+    { "no MPA at all", "474554202f20485454502f312e31", NULL, 0, 0, NULL, NULL },
+    { "revision 0", REQ "40000000", NULL, 0, 0, NULL, NULL },
+    { "revision 3", REQ "40030000", NULL, 0, 0, NULL, NULL },
+    { "513 octets of private data announced", REQ "40010201", NULL, 0, 0, NULL, NULL },
+    { "65535 octets of private data announced", REQ "4001ffff", NULL, 0, 0, NULL, NULL },
+    { "S without room for the header", REQ "50020003 000000", NULL, 0, 0, NULL, NULL },
+    { "octets behind the Request", REQ "40010000 00", NULL, 0, 0, NULL, NULL },
+};
+
+static void run_request(const struct request_row *r)
+{
+    T_CONTEXT("%s", r->what);
+    rig_start(NULL);
+    rig_request(r->request);
+    if (!r->reply) {
+        T_EQ_STR(rig_log(), "");
+        rig_expect_nothing();
+        T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_RESET);
+        T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors, 1);
+        T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
+    } else {
+        T_EQ_STR(rig_log(), r->heard);
+        rig_expect_nothing();
+        rig_accept(r->ird, r->ord, r->pdata);
+        rig_expect(r->reply);
+    }
+    rig_stop();
+}
+
+static void every_request(void)
+{
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(requests); i++) {
+        run_request(&requests[i]);
+    }
+}
+
+/* The same octets, one at a time: form is noticed as early, and never wrongly. */
+static void requests_octet_by_octet(void)
+{
+    size_t i, at;
+
+    for (i = 0; i < SG_ARRAY_SIZE(requests); i++) {
+        const struct request_row *r = &requests[i];
+        char one[3] = "";
+
+        if (!r->reply) {
+            continue;
+        }
+        T_CONTEXT("%s", r->what);
+        rig_start(NULL);
+        rig_request(NULL);
+        for (at = 0; r->request[at]; at += 2) {
+            at += r->request[at] == ' ';
+            memcpy(one, r->request + at, 2);
+            T_EQ_STR(rig_log(), "");
+            rig_say(one);
+        }
+        T_EQ_STR(rig_log(), r->heard);
+        rig_stop();
+    }
+}
+
+static void whole_private_data(void)
+{
+    static const struct {
+        const char *head;
+        unsigned octets;
+    } rows[] = { { REQ "40010200", 512 }, { REQ "50020200 00040004", 508 } };
+    uint8_t pd[512], out[SG_ENGINE_PDATA_MAX];
+    struct sg_conn_params p = { .ird = 1, .ord = 1, .pdata = out };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        rig_start(NULL);
+        memset(pd, 'p', sizeof(pd));
+        memset(out, 'r', sizeof(out));
+        rig_request(rows[i].head);
+        T_EQ_STR(rig_log(), "");
+        rig_say_octets(pd, rows[i].octets);
+        T_TRUE(strstr(rig_log(), ",ppppppppp") != NULL);
+        p.pdata_len = (uint16_t)(rows[i].octets + 1);
+        T_FALSE(sg_conn_accept(rig->c, rig, &p));
+        p.pdata_len = (uint16_t)rows[i].octets;
+        T_TRUE(sg_conn_accept(rig->c, rig, &p));
+        rig_settle();
+        T_EQ_U64(rig->in_len, 20 + 512);
+        T_EQ_MEM(rig->in + 532 - rows[i].octets, out, rows[i].octets);
+        rig_stop();
+    }
+}
+
+/* Revision 1 only, by policy. */
+static void old_responder(void)
+{
+    struct sg_engine_config cfg = rig_config();
+
+    cfg.mpa_rev = 1;
+    rig_start(&cfg);
+    rig_request(REQ "50020004 00040008");
+    T_TRUE(rig->peer_over);
+    T_EQ_STR(rig_log(), "");
+    rig_stop();
+}
+
+static void reject(void)
+{
+    rig_start(NULL);
+    rig_request(REQ "50020004 8004c008");
+    rig_log();
+    T_TRUE(sg_conn_reject(rig->c, (const uint8_t *)"why", 3));
+    rig->c = NULL;
+    rig_settle();
+    rig_expect(REP "70020007 8008c004 776879");
+    T_FALSE(rig->peer_fin); /* MPA is over, TCP is not */
+    T_FALSE(rig->peer_over);
+    rig_peer_close();
+    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_CLOSED);
+    T_EQ_STR(rig_log(), "");
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
+    rig_stop();
+}
+
+static void requester_vanishes(void)
+{
+    rig_start(NULL);
+    rig_request(REQ "40010000");
+    rig_peer_abort();
+    T_EQ_STR(rig_log(), "request(8/8,rev1) gone(RESET)");
+    rig_stop();
+    rig_start(NULL);
+    rig_request(REQ "40010000");
+    rig_say("00");
+    T_EQ_STR(rig_log(), "request(8/8,rev1) gone(PROTOCOL)");
+    rig_stop();
+}
+
+static void responder_timeouts(void)
+{
+    rig_start(NULL);
+    rig_request(NULL);
+    rig_pass(9999);
+    T_FALSE(rig->peer_over);
+    rig_pass(1);
+    T_TRUE(rig->peer_over);
+    T_EQ_STR(rig_log(), "");
+    rig_stop();
+    rig_start(NULL);
+    rig_request(REQ "40010000");
+    rig_pass(10000);
+    T_EQ_STR(rig_log(), "request(8/8,rev1) gone(TIMEOUT)");
+    rig_stop();
+    rig_start(NULL); /* accepted, and the RTR message never comes */
+    rig_request(REQ "50020004 8004c008");
+    rig_accept(8, 8, NULL);
+    rig_pass(10000);
+    T_EQ_STR(rig_log(), "request(4/8,rev2) closed(TIMEOUT)");
+    rig_stop();
+}
+
+static void half_open_bound(void)
+{
+    struct sg_stream *s[6];
+    const struct sg_endpoint any = { .family = 4 };
+    enum sg_stream_end why;
+    unsigned i;
+
+    rig_start(NULL);
+    for (i = 0; i < 6; i++) {
+        rig_request(NULL);
+        s[i] = rig->peer;
+    }
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 4); /* the rig's backlog */
+    T_TRUE(rig->peer_over);
+    for (i = 0; i < 4; i++) {
+        s[i]->ops->abort(s[i]);
+    }
+    rig_settle();
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
+    (void)any;
+    (void)why;
+    rig->peer = NULL;
+    rig_stop();
+}
+
+/* Transmission waits for the first FPDU, A = 0 or not; 'established' does not wait if A = 0. */
+static void responder_waits(void)
+{
+    rig_start(NULL);
+    rig_request(REQ "40010000");
+    rig_accept(8, 8, NULL);
+    T_EQ_STR(rig_log(), "request(8/8,rev1) established(8/8,rev1)");
+    rig->in_used = rig->in_len;
+    rig_send(0, 4);
+    rig_settle();
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), "");
+    rig->recvs = 1;
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000000");
+    T_EQ_STR(rig_log(), "recv(1,0) sent(4)");
+    rig_expect_fpdu("4143 00000000 00000000 00000001 00000000 00070e15");
+    rig_stop();
+}
+
+/* A first FPDU that is not valid is none; nothing may answer it. */
+static void first_fpdu_bad(void)
+{
+    rig_start(NULL);
+    rig_request(REQ "50020004 8004c008");
+    rig_accept(8, 8, NULL);
+    rig->in_used = rig->in_len;
+    rig_say("000ec140 00000001 00000000 00000000 ebd34c5e");
+    T_EQ_STR(rig_log(), "request(4/8,rev2) closed(PROTOCOL)");
+    rig_expect_nothing();
+    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_RESET);
+    T_EQ_U64(sg_engine_stats(rig->e)->crc_errors, 1);
+    rig_stop();
+}
+
+static void any_rtr_establishes(void)
+{
+    static const char *const first[] = { RTR_WRITE, RTR_READ, RTR_SEND };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(first); i++) {
+        T_CONTEXT("%s", first[i]);
+        rig_start(NULL);
+        rig->recvs = 1;
+        rig_request(REQ "50020004 8004c008");
+        rig_accept(8, 8, NULL);
+        rig->in_used = rig->in_len;
+        rig_say(first[i]);
+        T_TRUE(strstr(rig_log(), "established(8/4,rev2)") != NULL);
+        if (i == 1) { /* the Read Request is answered with nothing */
+            rig_expect_fpdu("c142 00000001 00000000 00000000");
+        }
+        rig_expect_nothing();
+        rig_stop();
+    }
+}
+
+/* Initiator: our parameters, a Reply, and what must follow. */
+struct reply_row {
+    const char *what;
+    const char *reply;
+    const char *heard;
+    const char *sent;           /* octets behind our Request */
+    bool fin;                   /* we close */
+    bool reset;                 /* we reset */
+};
+
+/* Connect with IRD 4, ORD 8; our limit is 8 for both. */
+static const struct reply_row replies[] = {
+    { "accepted, Write chosen", REP "50020004 8008c004", "reply(OK,4/8,rev2)", RTR_WRITE },
+    { "only Read there", REP "50020004 80084004", "reply(OK,4/8,rev2)", RTR_READ },
+    { "A = 0 in the Reply: no RTR", REP "50020004 00080004", "reply(OK,4/8,rev2)", "" },
+    { "private data", REP "50020007 80088004 616263", "reply(OK,4/8,rev2,abc)", RTR_WRITE },
+    { "reserved bits", REP "5f020004 80088004", "reply(OK,4/8,rev2)", RTR_WRITE },
+    { "ORD cut to the responder's IRD", REP "50020004 80028004", "reply(OK,4/2,rev2)", RTR_WRITE },
+    { "IRD raised to the responder's ORD", REP "50020004 80088007", "reply(OK,7/8,rev2)",
+      RTR_WRITE },
+    { "IRD open: our ORD kept", REP "50020004 bfff8002", "reply(OK,4/8,rev2)", RTR_WRITE },
+    { "ORD open: our IRD kept", REP "50020004 8008bfff", "reply(OK,4/8,rev2)", RTR_WRITE },
+    { "ORD beyond our limit: Terminate 2/0/06", REP "50020004 80088009", "reply(PROTOCOL,8/9,rev2)",
+      "00164147 00000000 00000002 00000001 00000000 20060000 6540fb1b", true },
+    { "no common RTR: Terminate 2/0/07", REP "50020004 c0080004", "reply(PROTOCOL,8/4,rev2)",
+      "*0016 4147 00000000 00000002 00000001 00000000 20070000", true },
+    { "Read RTR without IRD for it", REP "50020004 80004004", "reply(PROTOCOL,0/4,rev2)",
+      "*0016 4147 00000000 00000002 00000001 00000000 20070000", true },
+    { "rejected", REP "70020007 80058006 6e6f21", "reply(REJECTED,5/6,rev2,no!)", "", true },
+    { "rejected with revision 1", REP "60010002 6e6f", "reply(REJECTED,0/0,rev1,no)", "", true },
+    { "Request key: initiator meets initiator", REQ "50020004 80088004",
+      "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "wrong key", "4d504120 49442052 65702046 72616d00 50020004 80088004",
+      "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "revision 1 to our revision 2", REP "40010000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "unenhanced", REP "40020000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "revision 3", REP "50030004 80088004", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "revision 0", REP "40000000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "too long", REP "50020201", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "too short for S", REP "50020002 8008", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+};
+
+static void start_active(uint16_t ird, uint16_t ord)
+{
+    const struct sg_conn_params p = { .ird = ird, .ord = ord };
+    const struct sg_endpoint any = { .family = 4 };
+    enum sg_conn_end why;
+
+    rig->c = sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why);
+    T_NOT_NULL(rig->c);
+    T_EQ_STR(rig_log(), "");
+    rig_settle();
+}
+
+static void run_reply(const struct reply_row *r)
+{
+    T_CONTEXT("%s", r->what);
+    rig_start(NULL);
+    start_active(4, 8);
+    rig_expect(REQ "50020004 8004c008");
+    rig_say(r->reply);
+    T_EQ_STR(rig_log(), r->heard);
+    if (r->sent[0] == '*') {
+        rig_expect_fpdu(r->sent + 5);
+    } else {
+        rig_expect(r->sent);
+    }
+    rig_expect_nothing();
+    T_EQ_INT(rig->peer_fin, r->fin);
+    T_EQ_INT(rig->peer_over, r->reset);
+    if (r->fin) {
+        rig_peer_close();
+        T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_CLOSED);
+        T_EQ_STR(rig_log(), "");
+    }
+    rig_stop();
+}
+
+static void every_reply(void)
+{
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(replies); i++) {
+        run_reply(&replies[i]);
+    }
+}
+
+static void request_frames(void)
+{
+    struct sg_engine_config cfg = rig_config();
+
+    cfg.mpa_rev = 1;
+    rig_start(&cfg);
+    start_active(4, 8);
+    rig_expect(REQ "40010000");
+    rig_say(REP "40010000");
+    T_EQ_STR(rig_log(), "reply(OK,4/8,rev1)");
+    rig_expect_nothing();
+    rig_stop();
+    cfg = rig_config();
+    cfg.crc = false;
+    cfg.markers = true;
+    cfg.peer_to_peer = false;
+    rig_start(&cfg);
+    start_active(100, 0);
+    rig_expect(REQ "90020004 00080000");
+    rig_stop();
+}
+
+static void too_much_private_data(void)
+{
+    static uint8_t pd[513];
+    struct sg_conn_params p = { .ird = 1, .ord = 1, .pdata = pd, .pdata_len = 509 };
+    const struct sg_endpoint any = { .family = 4 };
+    enum sg_conn_end why = SG_CONN_OK;
+
+    rig_start(NULL);
+    T_NULL(sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why));
+    T_EQ_INT(why, SG_CONN_PROTOCOL);
+    p.mpa_rev = 1;
+    p.pdata_len = 513;
+    T_NULL(sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why));
+    p.pdata_len = 512;
+    rig->c = sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why);
+    T_NOT_NULL(rig->c);
+    rig_settle();
+    T_EQ_U64(rig->in_len, 532);
+    rig_stop();
+}
+
+static void initiator_ends(void)
+{
+    const struct sg_conn_params p = { .ird = 1 };
+    const struct sg_endpoint any = { .family = 4 };
+    struct sg_endpoint nobody;
+    enum sg_conn_end why;
+
+    rig_start(NULL);
+    nobody = rig->at_peer;
+    nobody.port++;
+    rig->c = sg_engine_connect(rig->e, &any, &nobody, &p, rig, &why);
+    rig_settle();
+    T_EQ_STR(rig_log(), "reply(REFUSED,0/0,rev0)");
+    start_active(1, 1);
+    rig_peer_abort();
+    T_EQ_STR(rig_log(), "reply(RESET,0/0,rev0)");
+    start_active(1, 1);
+    rig_peer_close(); /* as a responder does that knows revision 1 only */
+    T_EQ_STR(rig_log(), "reply(RESET,0/0,rev0)");
+    start_active(1, 1);
+    rig_pass(10000);
+    T_EQ_STR(rig_log(), "reply(TIMEOUT,0/0,rev0)");
+    start_active(1, 1);
+    sg_conn_close(rig->c);
+    T_EQ_STR(rig_log(), "");
+    rig_settle();
+    T_EQ_STR(rig_log(), "reply(CLOSED,0/0,rev0)");
+    rig_stop();
+}
+
+/* siw as responder does not wait for our first FPDU, nor for a segment of its own. */
+static void fpdu_behind_reply(void)
+{
+    rig_start(NULL);
+    rig->recvs = 1;
+    start_active(4, 8);
+    rig_say(REP "50020004 00080004 "
+            "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c");
+    T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5)");
+    rig_stop();
+}
+
+static void crc_table(void)
+{
+    static const struct {
+        bool ours, theirs, on;
+    } rows[] = {
+        { false, false, false }, { true, false, true }, { false, true, true }, { true, true, true },
+    };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        struct sg_engine_config cfg = rig_config();
+
+        T_CONTEXT("ours %d, theirs %d", rows[i].ours, rows[i].theirs);
+        cfg.crc = rows[i].ours;
+        rig_start(&cfg);
+        rig->recvs = 1;
+        rig_request(rows[i].theirs ? REQ "40010000" : REQ "00010000");
+        rig_accept(8, 8, NULL);
+        rig_log();
+        rig->in_used = rig->in_len;
+        rig_say("00124143 00000000 00000000 00000001 00000000 deadbeef"); /* CRC wrong */
+        T_EQ_STR(rig_log(), rows[i].on ? "closed(PROTOCOL)" : "recv(1,0)");
+        if (!rows[i].on) {
+            rig_send(0, 0);
+            rig_settle();
+            rig_expect("00124143 00000000 00000000 00000001 00000000 00000000");
+        }
+        rig_stop();
+    }
+}
+
+static const struct t_case cases[] = {
+    { "MPA-46 MPA-47 MPA-49 MPA-53 MPA-54 MPA-55 MPA-58 MPA-65 MPA-67 MPA-71 MP2-02 MP2-03 MP2-04 "
+      "MP2-06 MP2-07 MP2-11 MP2-12 MP2-16 MP2-17 MP2-18 MP2-21 MP2-24 MP2-25 MP2-27 "
+      "responder: every kind of Request", every_request },
+    { "MPA-39 MPA-57 Requests arriving octet by octet", requests_octet_by_octet },
+    { "MPA-55 MPA-67 private data up to the limit, both ways", whole_private_data },
+    { "MP2-26 responder limited to revision 1 closes", old_responder },
+    { "MPA-59 MPA-60 reject: Reply with R, TCP stays open", reject },
+    { "MPA-70 requester vanishes before the answer", requester_vanishes },
+    { "MPA-66 MPA-68 responder's timeouts", responder_timeouts },
+    { "SEC-13 half-open connections are bounded", half_open_bound },
+    { "MPA-64 responder sends nothing before a valid FPDU", responder_waits },
+    { "MPA-64 MPA-33 an invalid first FPDU gets no answer", first_fpdu_bad },
+    { "MP2-05 RDM-26 any valid first FPDU establishes", any_rtr_establishes },
+    { "MPA-48 MPA-53 MPA-54 MPA-55 MPA-61 MPA-62 MPA-63 MPA-65 MPA-71 MP2-08 MP2-09 MP2-10 MP2-13 "
+      "MP2-14 MP2-19 MP2-20 MP2-21 MP2-27 initiator: every kind of Reply", every_reply },
+    { "MPA-45 MPA-25 MP2-01 MP2-15 MP2-21 MP2-23 Requests by policy", request_frames },
+    { "MPA-55 too much private data is refused", too_much_private_data },
+    { "MPA-68 MPA-70 initiator: refused, reset, closed, timeout", initiator_ends },
+    { "MPA-43 MPA-44 FPDU right behind the Reply", fpdu_behind_reply },
+    { "MPA-11 MPA-27 MPA-28 MPA-51 MPA-52 CRC counts if either side wants it", crc_table },
+};
+
+T_MAIN(cases)
