@@ -15,7 +15,7 @@ tree=$SG_BUILD/qemu-src
 
 # Copies Debian's tree or the user's, and adds ours.
 make_tree() {
-    local from=$1 patch
+    local from=$1 patch devices
     case $(cat "$from/VERSION") in
     10.0.*) ;;
     *)
@@ -34,8 +34,10 @@ make_tree() {
     ln -s "$SG_TOP/hw" "$tree.new/hw/staghorn"
     ln -s "$SG_TOP/include/staghorn" "$tree.new/include/staghorn"
     ln -s "$lwip" "$tree.new/lwip"
-    cp "$SG_TOP/tools/build/qemu-devices.mak" \
-        "$tree.new/configs/devices/x86_64-softmmu/staghorn.mak"
+    devices=$tree.new/configs/devices/x86_64-softmmu
+    cp "$SG_TOP/tools/build/qemu-devices.mak" "$devices/staghorn.mak"
+    # Without the file system library there is no 9p device.
+    grep -v 9P "$SG_TOP/tools/build/qemu-devices.mak" > "$devices/staghorn-san.mak"
     keep_times
     rm -rf "$tree"
     mv -T "$tree.new" "$tree"
@@ -54,16 +56,18 @@ keep_times() {
 
 flags=(
     --target-list=x86_64-softmmu --without-default-features --without-default-devices
-    --with-devices-x86_64=staghorn --enable-system --disable-tools --disable-docs
+    --enable-system --disable-tools --disable-docs
     --disable-install-blobs --disable-werror --enable-fdt=system --enable-kvm
 )
 if [ "${1:-}" = sanitized ]; then
     name=qemu-san
-    flags+=(--enable-asan --enable-ubsan --disable-tcg)
+    # Lines of source in reports, but no more debug information than that.
+    flags+=(--with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --disable-tcg
+        --disable-debug-info --extra-cflags=-g1 -Doptimization=1)
 else
     name=qemu
-    flags+=(--enable-tcg --enable-slirp --enable-plugins --enable-virtfs --enable-attr
-        --enable-vhost-user)
+    flags+=(--with-devices-x86_64=staghorn --enable-tcg --enable-slirp --enable-plugins --enable-virtfs
+        --enable-attr --enable-vhost-user)
     if [ "$SG_SANITIZERS" = 1 ]; then
         flags+=(--enable-asan --enable-ubsan)
     else
@@ -107,7 +111,8 @@ else
     from=$SG_OUT/src
 fi
 sg_write_cc
-sg_local qemu-src "preparing QEMU's source tree" "@$from" "@$lwip" "@$SG_TOP" \
+# @tree-N counts changes of make_tree.
+sg_local qemu-src "preparing QEMU's source tree" @tree-2 "@$from" "@$lwip" "@$SG_TOP" \
     "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- make_tree "$from"
 sg_local "$name-configure" "configuring QEMU" "@$from" "@$meson" "@$SG_TOP" "@${flags[*]}" \
     "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- configure_build
