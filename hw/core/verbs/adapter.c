@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The adapter: life, reset, and the turn.
+ *
+ * Life.  sg_adapter_new() makes a disabled adapter.  CTRL.ENABLE brings up the admin queue and the
+ * async event queue; everything else is made by admin commands.  Clearing ENABLE destroys all of
+ * it; reset also clears the registers and makes a new engine, so nothing survives.  Objects are
+ * destroyed from the top: connections, queue pairs, completion queues, event queues, memory,
+ * domains.
+ *
+ * The turn.  Nothing is transmitted, executed or flushed when a register or doorbell is written:
+ * that only notes work and kicks the host.  sg_adapter_run() then does, each within its bound:
+ *
+ *   1. admin commands               2. overrun completion queues
+ *   3. deferred ends of connections 4. transmission, round-robin
+ *   5. flushing                     6. timers of the engine and of the network
+ *
+ * and arms the host's timer with the next deadline.  Frames come in between turns, through the
+ * network's own entry; placement and completion happen at once, answers in the next turn.
+ *
+ * A fatal error (STATUS.FATAL, SG_REG_FATAL) stops everything until reset; connections are reset
+ * in the next turn.
+ */
+#include <glib.h>
+#include <stdarg.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/admin_cmd.h"
+#include "verbs/cm.h"
+#include "verbs/eq.h"
+#include "verbs/qp.h"
+
+static void make_tables(struct sg_adapter *a)
+{
+    const struct sg_adapter_config *c = &a->config;
+
+    sg_idtab_init(&a->pds, 1, c->max_pd);
+    sg_idtab_init(&a->cqs, 1, c->max_cq);
+    sg_idtab_init(&a->qps, 1, c->max_qp);
+    sg_idtab_init(&a->conns, 1, c->max_conns);
+    sg_idtab_init(&a->listeners, 1, c->max_listeners);
+    sg_list_init(&a->ready);
+    sg_list_init(&a->deferred);
+    sg_list_init(&a->flushing);
+    sg_list_init(&a->cq_errors);
+    sg_tpt_init(a);
+    a->engine = sg_engine_new(&a->host, a->net, &c->engine, &sg_cm_engine_ops);
+}
+
+static void free_tables(struct sg_adapter *a)
+{
+    sg_cm_destroy_all(a);
+    sg_qp_destroy_all(a);
+    sg_cq_destroy_all(a);
+    sg_eq_destroy_all(a);
+    sg_engine_free(a->engine);
+    a->engine = NULL;
+    sg_tpt_fini(a);
+    sg_pd_destroy_all(a);
+    sg_idtab_fini(&a->pds);
+    sg_idtab_fini(&a->cqs);
+    sg_idtab_fini(&a->qps);
+    sg_idtab_fini(&a->conns);
+    sg_idtab_fini(&a->listeners);
+    sg_assert(!a->scratch.live);
+    a->net->ops->clear_addrs(a->net);
+    a->net->ops->set_mtu(a->net, a->config.link_mtu);
+}
+
+struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
+                                  const struct sg_adapter_config *config)
+{
+    struct sg_adapter *a = g_new0(struct sg_adapter, 1);
+    char buf[128];
+
+    sg_assert(!sg_adapter_check_config(config, buf, sizeof(buf)));
+    a->host = *host;
+    a->net = net;
+    a->config = *config;
+    make_tables(a);
+    return a;
+}
+
+void sg_adapter_free(struct sg_adapter *a)
+{
+    free_tables(a);
+    g_free(a->scratch.buf);
+    g_free(a);
+}
+
+void sg_adapter_disable(struct sg_adapter *a)
+{
+    sg_assert(!a->running);
+    free_tables(a);
+    memset(&a->admin, 0, sizeof(a->admin));
+    memset(&a->stats, 0, sizeof(a->stats));
+    a->status &= SG_STATUS_LINK_UP;
+    a->fatal = SG_FATAL_NONE;
+    a->quiesce = false;
+    make_tables(a);
+    a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
+    sg_log(&a->host, SG_LOG_STATE, "adapter: disabled");
+}
+
+void sg_adapter_reset(struct sg_adapter *a)
+{
+    sg_adapter_disable(a);
+    memset(a->regs, 0, sizeof(a->regs));
+}
+
+void sg_adapter_kick(struct sg_adapter *a)
+{
+    if (!a->kicked) {
+        a->kicked = true;
+        if (!a->running) {
+            a->host.ops->kick(a->host.opaque);
+        }
+    }
+}
+
+void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
+{
+    struct sg_eq *aeq = a->eqs[0];
+
+    if (a->status & SG_STATUS_FATAL) {
+        return;
+    }
+    sg_log(&a->host, SG_LOG_STATE, "adapter: fatal error %d", why);
+    if (aeq && why == SG_FATAL_ADMIN_INDEX) {
+        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
+    }
+    a->status |= SG_STATUS_FATAL;
+    a->fatal = why;
+    a->quiesce = true;
+    a->host.ops->raise(a->host.opaque, 0);
+    sg_adapter_kick(a);
+}
+
+void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
+{
+    char line[200];
+    va_list ap;
+
+    a->stats.guest_errors++;
+    if (!a->host.ops->log_enabled(a->host.opaque, SG_LOG_GUEST_ERROR)) {
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    a->host.ops->log(a->host.opaque, SG_LOG_GUEST_ERROR, line);
+}
+
+/* Timers; returns the next deadline. */
+static uint64_t run_timers(struct sg_adapter *a)
+{
+    uint64_t now = sg_adapter_now(a);
+    uint64_t engine = sg_engine_run(a->engine, now);
+    uint64_t net = a->net->ops->run(a->net, now);
+
+    return SG_MIN(engine, net);
+}
+
+bool sg_adapter_run(struct sg_adapter *a, size_t budget)
+{
+    uint64_t deadline;
+    bool more = false;
+
+    sg_assert(!a->running);
+    a->running = true;
+    a->kicked = false;
+    if (a->quiesce) {
+        a->quiesce = false;
+        sg_cm_quiesce(a);
+    }
+    if (sg_adapter_alive(a)) {
+        more = sg_admin_run(a);
+        sg_cq_run_errors(a);
+        sg_qp_run_deferred(a);
+        more |= sg_cm_transmit(a, budget);
+        sg_qp_run_deferred(a);
+        more |= sg_qp_run_flush(a);
+    }
+    deadline = run_timers(a);
+    more |= a->kicked;
+    a->running = false;
+    a->kicked = more; /* true: the host calls again without another kick */
+    a->host.ops->arm_timer(a->host.opaque, deadline);
+    return more;
+}
+
+void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out)
+{
+    int i;
+
+    memset(out, 0, sizeof(*out));
+    out->pds = sg_idtab_count(&a->pds);
+    out->mrs = a->tpt.count;
+    out->cqs = sg_idtab_count(&a->cqs);
+    out->qps = sg_idtab_count(&a->qps);
+    out->conns = sg_idtab_count(&a->conns);
+    out->listeners = sg_idtab_count(&a->listeners);
+    for (i = 0; i < SG_EQ_COUNT; i++) {
+        out->eqs += a->eqs[i] != NULL;
+    }
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The adapter object as the files of this folder see it.  adapter.h is what everybody else sees.
+ */
+#ifndef SG_VERBS_ADAPTER_IMPL_H
+#define SG_VERBS_ADAPTER_IMPL_H
+
+#include "base/idtab.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "staghorn/regs.h"
+#include "verbs/adapter.h"
+#include "verbs/list.h"
+#include "verbs/mem.h"
+#include "verbs/ring.h"
+#include "verbs/tpt.h"
+
+struct sg_eq;
+
+/* Bounds of one turn, so that no guest keeps the host for long. */
+enum sg_turn_limits {
+    SG_TURN_ADMIN = 32,         /* admin commands */
+    SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
+    SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
+    SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
+};
+
+/* A protection domain is a name and a count of what lives in it. */
+struct sg_pd {
+    uint32_t pdn;
+    uint32_t users;
+};
+
+struct sg_admin_queue {
+    struct sg_ring sq, cq;
+    uint32_t prod;     /* commands posted, by doorbell */
+    uint32_t cons;     /* commands executed */
+    uint32_t cq_prod;  /* completions written */
+    uint32_t cq_cons;  /* completions taken, by register */
+    bool event_owed;   /* written while the event queue was not armed */
+};
+
+/* Counters of verbs; the engine has its own. */
+struct sg_verbs_stats {
+    uint64_t guest_errors, cq_overruns;
+    uint64_t conn_active, conn_passive, conn_failed, conn_closed;
+};
+
+struct sg_adapter {
+    struct sg_host host;
+    struct sg_stream_net *net;
+    struct sg_adapter_config config;
+    struct sg_engine *engine;
+
+    uint32_t regs[0x100 / 4]; /* values of the writable registers */
+    uint32_t status;          /* SG_STATUS_* */
+    uint32_t fatal;           /* enum sg_fatal */
+    bool kicked;              /* the host knows that sg_adapter_run() is wanted */
+    bool running;             /* inside it */
+    bool quiesce;             /* fatal: connections are still to be reset */
+
+    struct sg_admin_queue admin;
+    struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
+    struct sg_idtab pds, cqs, qps, conns, listeners;
+    struct sg_tpt tpt;
+    struct sg_scratch scratch;
+
+    struct sg_list ready;     /* sg_cm: connections with something to transmit */
+    struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
+    struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
+    struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
+    struct sg_verbs_stats stats;
+};
+
+/* Ask for a turn, unless one is under way or asked for. */
+void sg_adapter_kick(struct sg_adapter *a);
+/* The adapter cannot go on until it is reset. */
+void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
+/* Counts and logs a breach of the contract by the guest. */
+void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static inline uint64_t sg_adapter_now(const struct sg_adapter *a)
+{
+    return a->host.ops->now(a->host.opaque);
+}
+
+static inline bool sg_adapter_alive(const struct sg_adapter *a)
+{
+    return (a->status & (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
+}
+
+/* CTRL.ENABLE set and cleared. */
+void sg_adapter_enable(struct sg_adapter *a);
+void sg_adapter_disable(struct sg_adapter *a);
+
+/* Objects of one kind, at disable and reset. */
+void sg_cm_destroy_all(struct sg_adapter *a);
+void sg_qp_destroy_all(struct sg_adapter *a);
+void sg_cq_destroy_all(struct sg_adapter *a);
+void sg_eq_destroy_all(struct sg_adapter *a);
+void sg_pd_destroy_all(struct sg_adapter *a);
+
+#endif

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections: the engine's upcalls, and whose turn it is to transmit.
+ *
+ * Every upcall gets a struct sg_cm, which knows its queue pair.  Events for the driver come from
+ * here; the order for one connection is
+ *
+ *   active    CM_REPLY (ok), [CM_DISCONNECT], CM_CLOSED         or CM_REPLY (failed)
+ *   passive   CM_REQUEST, then after ACCEPT: CM_ESTABLISHED (ok), [CM_DISCONNECT], CM_CLOSED
+ *             or CM_ESTABLISHED (failed), CM_CLOSED; without an answer: CM_CLOSED
+ *
+ * After CM_CLOSED the number is free.  After a failed CM_REPLY it stays until the queue pair is
+ * destroyed or connects again, so that the private data of a refusal can be read.  A connection
+ * whose queue pair was destroyed says nothing more.
+ *
+ * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.
+ *
+ * Requests are bounded by the listener's backlog, by the number of connections, and by the
+ * driver's progress with its event queue; what exceeds that is reset.
+ */
+#include "verbs/cm.h"
+
+#include <glib.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/eq.h"
+#include "verbs/qp.h"
+
+enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
+{
+    static const uint8_t map[] = {
+        [SG_CONN_OK] = SG_CM_OK,
+        [SG_CONN_REJECTED] = SG_CM_REJECTED,
+        [SG_CONN_REFUSED] = SG_CM_REFUSED,
+        [SG_CONN_TIMEOUT] = SG_CM_TIMEOUT,
+        [SG_CONN_RESET] = SG_CM_RESET,
+        [SG_CONN_PROTOCOL] = SG_CM_PROTOCOL,
+        [SG_CONN_CLOSED] = SG_CM_CLOSED,
+        [SG_CONN_TERMINATED] = SG_CM_TERMINATED,
+        [SG_CONN_UNREACHABLE] = SG_CM_UNREACHABLE,
+        [SG_CONN_NORES] = SG_CM_NORES,
+    };
+
+    return map[end];
+}
+
+struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
+{
+    struct sg_cm *cm = g_new0(struct sg_cm, 1);
+
+    cm->adapter = a;
+    cm->state = state;
+    if (!sg_idtab_alloc(&a->conns, cm, &cm->id)) {
+        g_free(cm);
+        return NULL;
+    }
+    return cm;
+}
+
+void sg_cm_free(struct sg_cm *cm)
+{
+    sg_list_remove(&cm->ready_link);
+    if (cm->qp) {
+        cm->qp->cm = NULL;
+    }
+    if (cm->listen) {
+        cm->listen->pending--;
+    }
+    sg_idtab_free(&cm->adapter->conns, cm->id);
+    g_free(cm->pdata);
+    g_free(cm);
+}
+
+static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
+{
+    struct sg_async ev = {
+        .event = event, .status = sg_cm_status_of(end), .conn = cm->id,
+        .id = cm->qp ? cm->qp->qpn : 0, .aux = cm->listen ? cm->listen->id : 0,
+    };
+
+    if (cm->qp || cm->state == SG_CM_REQUEST) {
+        sg_eq_async(cm->adapter, &ev);
+    }
+}
+
+static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
+{
+    if (!p) {
+        return;
+    }
+    cm->ird = p->ird;
+    cm->ord = p->ord;
+    cm->mpa_rev = p->mpa_rev;
+    g_free(cm->pdata);
+    cm->pdata_len = SG_MIN(p->pdata_len, SG_PRIVATE_DATA_MAX);
+    cm->pdata = cm->pdata_len ? g_memdup2(p->pdata, cm->pdata_len) : NULL;
+}
+
+void sg_cm_ready(struct sg_cm *cm)
+{
+    sg_list_append(&cm->adapter->ready, &cm->ready_link);
+    sg_adapter_kick(cm->adapter);
+}
+
+/* TCP is gone: the last word about this connection. */
+static void gone(struct sg_cm *cm, enum sg_conn_end why)
+{
+    struct sg_qp *qp = cm->qp;
+
+    cm->conn = NULL;
+    cm->adapter->stats.conn_closed++;
+    if (cm->state == SG_CM_ACCEPTED) {
+        emit(cm, SG_EV_CM_ESTABLISHED, why);
+    } else if (cm->state == SG_CM_UP) {
+        emit(cm, SG_EV_CM_DISCONNECT, why);
+    }
+    if (qp) {
+        sg_qp_set_state(qp, SG_QP_ERROR, "connection gone");
+    }
+    emit(cm, SG_EV_CM_CLOSED, why);
+    sg_cm_free(cm);
+}
+
+void sg_cm_abort(struct sg_cm *cm)
+{
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
+    }
+    if (cm->state == SG_CM_CONNECTING) {
+        cm->conn = NULL;
+        cm->state = SG_CM_FAILED;
+        sg_list_remove(&cm->ready_link);
+        emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
+        return;
+    }
+    if (cm->state == SG_CM_UP) {
+        cm->state = SG_CM_DOWN; /* its owner knows */
+    }
+    gone(cm, SG_CONN_RESET);
+}
+
+void sg_cm_release(struct sg_cm *cm)
+{
+    bool closing = cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN;
+    bool quiet = cm->qp->sq.cons == cm->qp->sq.next;
+
+    cm->qp->cm = NULL;
+    cm->qp = NULL;
+    if (cm->conn && cm->streaming && (closing || quiet)) {
+        sg_conn_close(cm->conn);
+        return; /* 'closed' frees it */
+    }
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
+    }
+    sg_cm_free(cm);
+}
+
+void sg_cm_quiesce(struct sg_adapter *a)
+{
+    uint32_t cursor = 0;
+    struct sg_cm *cm;
+
+    while ((cm = sg_idtab_next(&a->conns, &cursor, NULL))) {
+        if (cm->conn) {
+            sg_conn_abort(cm->conn);
+            cm->conn = NULL;
+        }
+        sg_list_remove(&cm->ready_link);
+    }
+}
+
+void sg_cm_destroy_all(struct sg_adapter *a)
+{
+    uint32_t cursor = 0;
+    struct sg_listen *l;
+    struct sg_cm *cm;
+
+    sg_cm_quiesce(a);
+    while ((cm = sg_idtab_next(&a->conns, &cursor, NULL))) {
+        sg_cm_free(cm);
+    }
+    cursor = 0;
+    while ((l = sg_idtab_next(&a->listeners, &cursor, NULL))) {
+        sg_engine_unlisten(l->engine);
+        sg_idtab_free(&a->listeners, l->id);
+        g_free(l);
+    }
+}
+
+bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
+{
+    const uint64_t *sent = &sg_engine_stats(a->engine)->tx_octets;
+    struct sg_link *k;
+
+    while (budget && (k = sg_list_pop(&a->ready))) {
+        struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
+        uint64_t before = *sent, cost;
+
+        if (!cm->conn) {
+            continue;
+        }
+        if (sg_conn_transmit(cm->conn, SG_MIN(budget, (size_t)SG_TURN_QUANTUM))) {
+            sg_list_append(&a->ready, &cm->ready_link);
+        }
+        cost = SG_MAX(*sent - before, (uint64_t)SG_TURN_MIN_COST);
+        budget -= SG_MIN(cost, budget);
+    }
+    return !sg_list_empty(&a->ready);
+}
+
+/* ---- connection management ---- */
+
+static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
+{
+    struct sg_listen *l = listener_user;
+    struct sg_adapter *a = l->adapter;
+    struct sg_cm *cm = NULL;
+
+    if (l->pending < l->backlog && sg_adapter_alive(a) && sg_eq_async_room(a)) {
+        cm = sg_cm_new(a, SG_CM_REQUEST);
+    }
+    if (!cm) {
+        a->stats.conn_failed++;
+        sg_log(&a->host, SG_LOG_TRACE, "listener %u: no room for a request", l->id);
+        sg_conn_abort(c);
+        return;
+    }
+    cm->conn = c;
+    cm->listen = l;
+    l->pending++;
+    keep_params(cm, p);
+    sg_conn_set_request_user(c, cm);
+    emit(cm, SG_EV_CM_REQUEST, SG_CONN_OK);
+}
+
+static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
+{
+    struct sg_cm *cm = request_user;
+
+    (void)c;
+    cm->adapter->stats.conn_failed++;
+    gone(cm, why);
+}
+
+static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
+{
+    struct sg_cm *cm = user;
+
+    keep_params(cm, p);
+    if (end != SG_CONN_OK) {
+        cm->conn = NULL;
+        cm->state = SG_CM_FAILED;
+        cm->adapter->stats.conn_failed++;
+        sg_list_remove(&cm->ready_link);
+        emit(cm, SG_EV_CM_REPLY, end);
+        if (!cm->qp) {
+            sg_cm_free(cm);
+        }
+        return;
+    }
+    cm->state = SG_CM_UP;
+    cm->streaming = true;
+    cm->adapter->stats.conn_active++;
+    if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
+        sg_conn_abort(cm->conn);
+        gone(cm, SG_CONN_RESET);
+        return;
+    }
+    emit(cm, SG_EV_CM_REPLY, end);
+    sg_qp_start(cm->qp, "connected");
+}
+
+static void up_established(void *user, const struct sg_conn_params *p)
+{
+    struct sg_cm *cm = user;
+
+    cm->ird = p->ird;
+    cm->ord = p->ord;
+    cm->streaming = true;
+    if (cm->state != SG_CM_ACCEPTED) {
+        return;
+    }
+    cm->state = SG_CM_UP;
+    cm->adapter->stats.conn_passive++;
+    emit(cm, SG_EV_CM_ESTABLISHED, SG_CONN_OK);
+    if (cm->qp) {
+        sg_qp_wake(cm->qp);
+    }
+}
+
+static void up_disconnected(void *user, enum sg_conn_end why)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->state == SG_CM_ACCEPTED) {
+        emit(cm, SG_EV_CM_ESTABLISHED, why);
+    } else if (cm->state == SG_CM_UP) {
+        emit(cm, SG_EV_CM_DISCONNECT, why);
+    }
+    cm->state = SG_CM_DOWN;
+    if (cm->qp) {
+        sg_qp_set_state(cm->qp, SG_QP_ERROR, "peer disconnected");
+        sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
+    }
+}
+
+static void up_closed(void *user, enum sg_conn_end why)
+{
+    gone(user, why);
+}
+
+/*
+ * Which of our requests can a Terminate mean?  Protection and operation errors of the RDMAP layer
+ * and tagged DDP errors blame an STag of ours, the rest the form of what we sent.
+ */
+static enum sg_wc_status blame(const struct sg_term_info *t)
+{
+    if (t->layer == 0 && t->type == 1) {
+        return SG_WC_REM_ACCESS_ERR;
+    }
+    if (t->layer == 0 && t->type == 0) {
+        return SG_WC_REM_OP_ERR;
+    }
+    if (t->layer == 1 && t->type == 1) {
+        return SG_WC_REM_ACCESS_ERR;
+    }
+    return t->layer == 2 ? SG_WC_FATAL_ERR
+           : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
+}
+
+static void up_terminated(void *user, const struct sg_term_info *t)
+{
+    struct sg_cm *cm = user;
+    struct sg_qp *qp = cm->qp;
+    uint32_t vendor = (uint32_t)(t->layer & 0xf) << 28 | (uint32_t)(t->type & 0xf) << 24 |
+                      (uint32_t)t->code << 16;
+    enum sg_event event = SG_EV_QP_FATAL;
+
+    if (!qp) {
+        return;
+    }
+    if (t->sent) {
+        if (qp->local_error) {
+            return; /* a completion or an event has told */
+        }
+        if ((t->layer == 0 || t->layer == 1) && t->type == 1) {
+            event = SG_EV_QP_ACCESS_ERR;
+        } else if (t->layer == 0 || t->layer == 1) {
+            event = t->type == 0 ? SG_EV_QP_FATAL : SG_EV_QP_REQ_ERR;
+        }
+    } else if (sg_sq_blame(qp, blame(t), vendor)) {
+        event = SG_EV_NONE;
+    }
+    if (event != SG_EV_NONE) {
+        sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
+    }
+    if (qp->state != SG_QP_ERROR) {
+        sg_qp_set_state(qp, SG_QP_TERMINATE, t->sent ? "Terminate sent" : "Terminate received");
+    }
+}
+
+/* ---- transmit ---- */
+
+static void up_tx_ready(void *user)
+{
+    sg_cm_ready(user);
+}
+
+static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
+{
+    struct sg_cm *cm = user;
+
+    return cm->qp && sg_sq_next(cm->qp, msg, reads_room);
+}
+
+static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                     struct iovec *iov)
+{
+    struct sg_cm *cm = user;
+
+    return cm->qp ? sg_sq_gather(cm->qp, msg, off, len, iov) : -1;
+}
+
+static void up_gathered(void *user, struct iovec *iov, int n)
+{
+    sg_mem_release(((struct sg_cm *)user)->adapter, iov, n);
+}
+
+static void up_sent(void *user, const struct sg_msg *msg)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_sent(cm->qp, msg);
+    }
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_read_done(cm->qp, octets);
+    }
+}
+
+/* ---- receive ---- */
+
+/* May the peer touch memory through this connection now? */
+static struct sg_qp *open_qp(void *user)
+{
+    struct sg_qp *qp = ((struct sg_cm *)user)->qp;
+
+    return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
+}
+
+static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                         size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    if (n == 0) {
+        return SG_MEM_OK;
+    }
+    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
+    if (st == SG_MEM_OK && !sg_mem_place(qp->adapter, mr, to, p, n)) {
+        st = SG_MEM_FAULT;
+    }
+    return st;
+}
+
+static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+                                        const uint8_t *p, size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    if (n == 0) {
+        return SG_MEM_OK;
+    }
+    st = sg_tpt_check_local(qp->adapter, qp, stag, to + off, n, SG_ACCESS_LOCAL_WRITE, &mr);
+    if (st == SG_MEM_OK && !sg_mem_place(qp->adapter, mr, to + off, p, n)) {
+        st = SG_MEM_FAULT;
+    }
+    if (st != SG_MEM_OK) {
+        /* The sink was good when we asked: its owner took it away. */
+        sg_sq_blame(qp, SG_WC_LOC_PROT_ERR, 0);
+        sg_qp_local_error(qp, "sink of a Read is gone");
+    }
+    return st;
+}
+
+static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                         size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_NO_BUFFER;
+}
+
+static void up_recv_done(void *user, const struct sg_recv_info *info)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        sg_rq_done(qp, info);
+    }
+}
+
+static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
+    if (st == SG_MEM_OK && !mr->valid) {
+        st = SG_MEM_STAG;
+    }
+    if (st == SG_MEM_OK) {
+        sg_tpt_invalidate(qp->adapter, mr);
+    }
+    return st;
+}
+
+static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
+{
+    struct sg_qp *qp = open_qp(user);
+    struct sg_mr *mr;
+
+    return qp ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+              : SG_MEM_ASSOC;
+}
+
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
+                            struct iovec *iov, enum sg_mem_status *why)
+{
+    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
+    struct sg_cm *cm = user;
+    struct sg_qp *qp = cm->qp;
+    struct sg_mr *mr;
+
+    /* An answer that was promised goes out even while we close. */
+    *why = qp && qp->state != SG_QP_ERROR
+               ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+               : SG_MEM_ASSOC;
+    if (*why != SG_MEM_OK) {
+        return -1;
+    }
+    if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
+        sg_mem_release(cm->adapter, iov, g.n);
+        *why = SG_MEM_FAULT;
+        return -1;
+    }
+    return g.n;
+}
+
+const struct sg_engine_ops sg_cm_engine_ops = {
+    .request = up_request,
+    .request_gone = up_request_gone,
+    .reply = up_reply,
+    .established = up_established,
+    .disconnected = up_disconnected,
+    .closed = up_closed,
+    .terminated = up_terminated,
+    .tx_ready = up_tx_ready,
+    .next = up_next,
+    .gather = up_gather,
+    .gathered = up_gathered,
+    .sent = up_sent,
+    .read_done = up_read_done,
+    .place_write = up_place_write,
+    .place_read = up_place_read,
+    .place_recv = up_place_recv,
+    .recv_done = up_recv_done,
+    .invalidate = up_invalidate,
+    .check_source = up_check_source,
+    .gather_source = up_gather_source,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Doorbell pages: each user context writes to its own, and reaches only queues made for it.
+ */
+#include "verbs/adapter_impl.h"
+#include "verbs/cq.h"
+#include "verbs/qp.h"
+
+static struct sg_qp *own_qp(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    struct sg_qp *qp = sg_idtab_get(&a->qps, (uint32_t)value);
+
+    if (!qp || qp->uar != page) {
+        sg_guest_error(a, "doorbell page %u: queue pair %u is not its own", page, (uint32_t)value);
+        return NULL;
+    }
+    return qp;
+}
+
+static void ring_sq(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    struct sg_qp *qp = own_qp(a, page, value);
+
+    if (qp) {
+        sg_sq_doorbell(qp, value >> 32);
+    }
+}
+
+static void ring_rq(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    struct sg_qp *qp = own_qp(a, page, value);
+
+    if (qp) {
+        sg_rq_doorbell(qp, value >> 32);
+    }
+}
+
+static void ring_srq(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    sg_guest_error(a, "doorbell page %u: there is no shared receive queue %u", page,
+                   (uint32_t)value);
+}
+
+static void (*const bells[])(struct sg_adapter *a, uint32_t page, uint64_t value) = {
+    [SG_DB_SQ / 8] = ring_sq,
+    [SG_DB_RQ / 8] = ring_rq,
+    [SG_DB_SRQ / 8] = ring_srq,
+    [SG_DB_CQ_ARM / 8] = sg_cq_doorbell,
+};
+
+void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, uint64_t value,
+                         unsigned size)
+{
+    if (!sg_adapter_alive(a) || a->running) {
+        sg_guest_error(a, "doorbell while the adapter is not ready");
+        return;
+    }
+    if (size != 8 || !sg_is_aligned(offset, 8) || offset / 8 >= SG_ARRAY_SIZE(bells)) {
+        sg_guest_error(a, "doorbell page %u: write of %u octets at 0x%x", page, size, offset);
+        return;
+    }
+    bells[offset / 8](a, page, value);
+}

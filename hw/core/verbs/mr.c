@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Admin commands of memory regions.  The rows themselves are the business of tpt.c.
+ *
+ * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests; asking
+ * for remote rights to it is refused.
+ */
+#include <glib.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/admin_cmd.h"
+
+static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t access,
+                                uint8_t key, struct sg_admin_rsp *rsp)
+{
+    struct sg_mr *mr;
+
+    if (access & (SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_ZERO_BASED)) {
+        return SG_EINVAL;
+    }
+    mr = sg_tpt_alloc(a, SG_MR_WHOLE, pd, key);
+    if (!mr) {
+        return SG_ENOMEM;
+    }
+    mr->access = access;
+    mr->length = UINT64_MAX;
+    mr->valid = true;
+    sg_put_le32(&rsp->id, mr->stag);
+    return SG_OK;
+}
+
+static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
+                                const struct sg_cmd_reg_mr *c, struct sg_admin_rsp *rsp)
+{
+    struct sg_mr_range range = {
+        .va = sg_get_le64(&c->va),
+        .length = sg_get_le64(&c->length),
+        .access = sg_get_le32(&c->access),
+    };
+    unsigned shift = c->pages.page_shift;
+    enum sg_status status;
+    uint64_t mask, need;
+    struct sg_mr *mr;
+
+    if (range.length == 0 || range.length > a->config.max_mr_size || shift > SG_PAGE_SHIFT_MAX) {
+        return SG_EINVAL;
+    }
+    mask = (1ull << shift) - 1;
+    need = ((range.va & mask) + range.length + mask) >> shift;
+    status = sg_pages_read(&range.pages, &a->host, &c->pages, need);
+    if (status != SG_OK) {
+        return status;
+    }
+    mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
+    status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
+    if (status != SG_OK) {
+        g_free(range.pages.list);
+        if (mr) {
+            sg_tpt_free(a, mr);
+        }
+        return status;
+    }
+    sg_put_le32(&rsp->id, mr->stag);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_reg_mr *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    uint32_t access = sg_get_le32(&c->access);
+
+    if (!pd) {
+        return SG_ENOENT;
+    }
+    if ((access & ~SG_ACCESS_KNOWN) || (c->flags & ~SG_MR_WHOLE_MEMORY)) {
+        return SG_EINVAL;
+    }
+    if (access & ~SG_ACCESS_SUPPORTED) {
+        return SG_ENOTSUP;
+    }
+    return c->flags & SG_MR_WHOLE_MEMORY ? reg_whole(a, pd, access, c->key, rsp)
+                                         : reg_pages(a, pd, c, rsp);
+}
+
+enum sg_status sg_cmd_alloc_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_alloc_mr *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    uint32_t pages = sg_get_le32(&c->max_pages);
+    struct sg_mr *mr;
+
+    if (!pd) {
+        return SG_ENOENT;
+    }
+    if (pages == 0 || pages > SG_FR_PAGES_MAX) {
+        return SG_EINVAL;
+    }
+    mr = sg_tpt_alloc(a, SG_MR_FAST, pd, c->key);
+    if (!mr) {
+        return SG_ENOMEM;
+    }
+    mr->max_pages = pages;
+    sg_put_le32(&rsp->id, mr->stag);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    uint32_t stag = sg_get_le32(&c->id);
+    /* A fast-register region may have a new key by now: its index names it. */
+    struct sg_mr *mr = sg_tpt_find_index(a, stag);
+
+    (void)rsp;
+    if (!mr || (mr->kind != SG_MR_FAST && mr->stag != stag)) {
+        return SG_ENOENT;
+    }
+    sg_tpt_free(a, mr);
+    return SG_OK;
+}

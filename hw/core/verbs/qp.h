@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queue pairs: state (qp.c), send queue (sq.c), receive queue (rq.c), flushing (flush.c).
+ */
+#ifndef SG_VERBS_QP_H
+#define SG_VERBS_QP_H
+
+#include "proto/engine.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "verbs/cq.h"
+#include "verbs/list.h"
+#include "verbs/ring.h"
+
+struct sg_adapter;
+struct sg_cm;
+struct sg_mr;
+struct sg_pd;
+
+/* A send queue entry that was started and is not completed. */
+struct sg_sq_rec {
+    uint64_t wr_id;
+    uint32_t byte_len;  /* of a Read */
+    uint32_t inv_stag;  /* READ_INV: the sink */
+    uint32_t vendor_err;
+    uint8_t opcode;     /* enum sg_wr_opcode */
+    uint8_t status;     /* enum sg_wc_status, when done or failed */
+    bool signaled;
+    bool done;
+};
+
+enum { SG_SQ_WQE_MAX = sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) };
+static_assert(SG_SQ_MAX_SGE * sizeof(struct sg_sge) >= SG_MAX_INLINE, "inline data fits");
+enum { SG_RQ_WQE_MAX = sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) };
+
+/* cons <= next <= prod: [cons, next) is started, [next, prod) waits. */
+struct sg_sq {
+    struct sg_ring ring;
+    uint32_t prod, next, cons;
+    uint32_t close_at;        /* CLOSING: entries from here on are not started */
+    uint32_t reads;           /* Reads started and not done */
+    struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
+    uint32_t rec_room;        /* power of two, grows on demand up to the ring */
+    uint16_t max_inline;
+    uint8_t max_sge;
+    /* The message being sent: private copy of its entry, and the rows of its elements. */
+    uint32_t cur_index;
+    uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
+    struct sg_mr *cur_mr[SG_SQ_MAX_SGE];
+    _Alignas(8) uint8_t cur[SG_SQ_WQE_MAX];
+};
+
+struct sg_rq {
+    struct sg_ring ring;
+    uint32_t prod, cons;      /* cons: where the next message goes */
+    uint32_t base;            /* index of the message with MSN 1 */
+    uint8_t max_sge;
+    bool cur_valid;           /* cur is the copy of entry cons */
+    uint8_t cur_sges;
+    uint64_t cur_len;         /* octets of room */
+    _Alignas(8) uint8_t cur[SG_RQ_WQE_MAX];
+};
+
+/* Actions on the connection that an upcall may not do itself. */
+enum sg_qp_deferred {
+    SG_DEFER_TERMINATE = 1, /* local error: Terminate, then close */
+    SG_DEFER_CLOSE = 2,     /* FIN */
+};
+
+struct sg_qp {
+    struct sg_adapter *adapter;
+    uint32_t qpn;
+    uint32_t uar, flags, access;
+    uint8_t state;            /* enum sg_qp_state, changed by sg_qp_set_state() only */
+    uint8_t deferred;         /* SG_DEFER_* */
+    bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
+    bool local_error;         /* the Terminate is about our own request */
+    struct sg_pd *pd;
+    struct sg_cq *scq, *rcq;
+    struct sg_cm *cm;         /* connection, or NULL */
+    struct sg_sq sq;
+    struct sg_rq rq;
+    struct sg_link scq_link, rcq_link; /* in the completion queues */
+    struct sg_link deferred_link, flush_link;
+};
+
+const char *sg_qp_state_name(unsigned state);
+void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why);
+/* The queue pair cannot go on: ERROR, the connection ends; event unless SG_EV_NONE. */
+void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);
+/* A request of ours is faulty: TERMINATE, the rest is flushed when the stream is down. */
+void sg_qp_local_error(struct sg_qp *qp, const char *why);
+void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
+void sg_qp_run_deferred(struct sg_adapter *a);
+/* RTS, with fresh sequence numbers. */
+void sg_qp_start(struct sg_qp *qp, const char *why);
+/* ULP closes; FIN as soon as everything posted so far is done. */
+void sg_qp_close(struct sg_qp *qp);
+/* ULP aborts. */
+void sg_qp_abort(struct sg_qp *qp);
+/* Wake transmission after a doorbell or a change of state. */
+void sg_qp_wake(struct sg_qp *qp);
+
+/* flush.c: bounded; true: there is more. */
+void sg_qp_flush_later(struct sg_qp *qp);
+bool sg_qp_run_flush(struct sg_adapter *a);
+
+/* sq.c */
+void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod);
+bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
+int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                 struct iovec *iov);
+void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
+/* The peer's Terminate: blame the oldest request if it can be meant. */
+bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
+static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
+{
+    return &sq->recs[index & (sq->rec_room - 1)];
+}
+static inline bool sg_sq_idle(const struct sg_sq *sq)
+{
+    return sq->cons == sq->prod;
+}
+
+/* Numbers of a completion that are the same for success and flush. */
+uint8_t sg_sq_wc_opcode(uint8_t opcode);
+
+/* rq.c */
+void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);
+enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                size_t n);
+void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
+
+/* Does the producer index make sense?  Common to both queues. */
+enum sg_db_verdict { SG_DB_NEW, SG_DB_STALE, SG_DB_BAD };
+enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
+                                        uint32_t prod);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Admin commands of queue pairs.
+ */
+#include <glib.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/admin_cmd.h"
+#include "verbs/cm.h"
+#include "verbs/qp.h"
+
+/* Geometry of one queue: entries and stride are powers of two, a full entry fits its stride. */
+static bool queue_ok(const struct sg_adapter *a, uint32_t entries, uint32_t stride, size_t hdr,
+                     size_t body)
+{
+    return sg_is_pow2(entries) && entries >= 2 && entries <= a->config.max_qp_wr &&
+           sg_is_pow2(stride) && stride >= SG_WQE_STRIDE_MIN && stride <= SG_WQE_STRIDE_MAX &&
+           hdr + body <= stride;
+}
+
+static enum sg_status check_create(const struct sg_adapter *a, const struct sg_cmd_create_qp *c)
+{
+    uint32_t flags = sg_get_le32(&c->flags), access = sg_get_le32(&c->access);
+    uint16_t max_inline = sg_get_le16(&c->max_inline);
+    size_t sq_body = SG_MAX(c->sq_max_sge * sizeof(struct sg_sge), (size_t)max_inline);
+    size_t rq_body = c->rq_max_sge * sizeof(struct sg_sge);
+
+    if (sg_get_le32(&c->srqn)) {
+        return SG_ENOTSUP;
+    }
+    if (sg_get_le32(&c->uar) >= SG_UAR_COUNT || (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL)) ||
+        (access & ~SG_ACCESS_KNOWN) || c->sq_max_sge > a->config.max_sge ||
+        c->rq_max_sge > a->config.max_sge || max_inline > a->config.max_inline) {
+        return SG_EINVAL;
+    }
+    if (!queue_ok(a, sg_get_le32(&c->sq_entries), sg_get_le16(&c->sq_stride),
+                  sizeof(struct sg_wqe_hdr), sq_body) ||
+        !queue_ok(a, sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride),
+                  sizeof(struct sg_rqe_hdr), rq_body)) {
+        return SG_EINVAL;
+    }
+    return access & ~SG_ACCESS_SUPPORTED ? SG_ENOTSUP : SG_OK;
+}
+
+static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
+                                 const struct sg_cmd_create_qp *c)
+{
+    enum sg_status status;
+
+    status = sg_ring_init_pages(&qp->sq.ring, &a->host, &c->sq_pages, sg_get_le32(&c->sq_entries),
+                                sg_get_le16(&c->sq_stride));
+    if (status != SG_OK) {
+        return status;
+    }
+    status = sg_ring_init_pages(&qp->rq.ring, &a->host, &c->rq_pages, sg_get_le32(&c->rq_entries),
+                                sg_get_le16(&c->rq_stride));
+    if (status == SG_OK && !sg_idtab_alloc(&a->qps, qp, &qp->qpn)) {
+        sg_ring_fini(&qp->rq.ring);
+        status = SG_ENOMEM;
+    }
+    if (status != SG_OK) {
+        sg_ring_fini(&qp->sq.ring);
+    }
+    return status;
+}
+
+enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_create_qp *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    struct sg_cq *scq = sg_idtab_get(&a->cqs, sg_get_le32(&c->send_cqn));
+    struct sg_cq *rcq = sg_idtab_get(&a->cqs, sg_get_le32(&c->recv_cqn));
+    enum sg_status status = check_create(a, c);
+    struct sg_qp *qp;
+
+    if (status != SG_OK) {
+        return status;
+    }
+    if (!pd || !scq || !rcq) {
+        return SG_ENOENT;
+    }
+    qp = g_new0(struct sg_qp, 1);
+    status = init_rings(a, qp, c);
+    if (status != SG_OK) {
+        g_free(qp);
+        return status;
+    }
+    qp->adapter = a;
+    qp->uar = sg_get_le32(&c->uar);
+    qp->flags = sg_get_le32(&c->flags);
+    qp->access = sg_get_le32(&c->access);
+    qp->pd = pd;
+    qp->scq = scq;
+    qp->rcq = rcq;
+    qp->sq.max_sge = c->sq_max_sge;
+    qp->sq.max_inline = sg_get_le16(&c->max_inline);
+    qp->rq.max_sge = c->rq_max_sge;
+    pd->users++;
+    sg_list_append(&scq->senders, &qp->scq_link);
+    sg_list_append(&rcq->receivers, &qp->rcq_link);
+    sg_put_le32(&rsp->id, qp->qpn);
+    return SG_OK;
+}
+
+/* Back to where CREATE_QP left it; indices run on, so that the rings need not be cleared. */
+static enum sg_status to_idle(struct sg_qp *qp)
+{
+    if (qp->state == SG_QP_IDLE) {
+        return SG_OK;
+    }
+    if (qp->state != SG_QP_ERROR || (qp->cm && qp->cm->conn) || !sg_sq_idle(&qp->sq) ||
+        qp->rq.cons != qp->rq.prod) {
+        return SG_ESTATE;
+    }
+    qp->fatal_reported = false;
+    qp->local_error = false;
+    sg_qp_set_state(qp, SG_QP_IDLE, "reset by its owner");
+    return SG_OK;
+}
+
+static enum sg_status modify_state(struct sg_qp *qp, uint32_t state)
+{
+    switch (state) {
+    case SG_QP_IDLE:
+        return to_idle(qp);
+    case SG_QP_CLOSING:
+        if (qp->state == SG_QP_RTS) {
+            sg_qp_close(qp);
+        }
+        return qp->state == SG_QP_CLOSING ? SG_OK : SG_ESTATE;
+    case SG_QP_ERROR:
+        if (qp->state != SG_QP_ERROR) {
+            sg_qp_abort(qp);
+        }
+        return SG_OK;
+    default:
+        return SG_EINVAL;
+    }
+}
+
+enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_modify_qp *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->qpn));
+    uint32_t mask = sg_get_le32(&c->mask), access = sg_get_le32(&c->access);
+    enum sg_status status = SG_OK;
+
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    if (!mask || (mask & ~(SG_QP_MOD_STATE | SG_QP_MOD_ACCESS)) ||
+        (mask & SG_QP_MOD_ACCESS && access & ~SG_ACCESS_SUPPORTED)) {
+        return SG_EINVAL;
+    }
+    if (mask & SG_QP_MOD_STATE) {
+        status = modify_state(qp, sg_get_le32(&c->state));
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_ACCESS) {
+        qp->access = access;
+    }
+    sg_put_le32(&rsp->id, qp->qpn);
+    return status;
+}
+
+enum sg_status sg_cmd_query_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->id));
+
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    sg_put_le32(&rsp->id, qp->qpn);
+    sg_put_le32(&rsp->data[0], qp->state);
+    sg_put_le32(&rsp->data[1], qp->cm ? qp->cm->ird : 0);
+    sg_put_le32(&rsp->data[2], qp->cm ? qp->cm->ord : 0);
+    sg_put_le32(&rsp->data[3], qp->sq.prod - qp->sq.cons);
+    sg_put_le32(&rsp->data[4], qp->rq.prod - qp->rq.cons);
+    return SG_OK;
+}
+
+static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
+{
+    if (qp->cm) {
+        sg_cm_release(qp->cm);
+    }
+    sg_list_remove(&qp->scq_link);
+    sg_list_remove(&qp->rcq_link);
+    sg_list_remove(&qp->deferred_link);
+    sg_list_remove(&qp->flush_link);
+    qp->pd->users--;
+    sg_idtab_free(&a->qps, qp->qpn);
+    sg_ring_fini(&qp->sq.ring);
+    sg_ring_fini(&qp->rq.ring);
+    g_free(qp->sq.recs);
+    g_free(qp);
+}
+
+enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->id));
+
+    (void)rsp;
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    qp_free(a, qp);
+    return SG_OK;
+}
+
+void sg_qp_destroy_all(struct sg_adapter *a)
+{
+    uint32_t cursor = 0;
+    struct sg_qp *qp;
+
+    while ((qp = sg_idtab_next(&a->qps, &cursor, NULL))) {
+        qp_free(a, qp);
+    }
+}

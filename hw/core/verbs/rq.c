@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Receive queues: untagged placement of Sends.
+ *
+ * The message with MSN m goes to entry base + m - 1; as messages arrive in order that is always
+ * entry 'cons'.  The entry is copied with the first segment and used for all of them.  Elements are
+ * checked when octets are placed into them: an element that no message reaches is never looked at.
+ *
+ * A faulty entry completes in error here, once; the engine then ends the stream and the rest is
+ * flushed.
+ */
+#include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
+
+static const struct sg_sge *cur_sge(const struct sg_rq *rq)
+{
+    return (const void *)(rq->cur + sizeof(struct sg_rqe_hdr));
+}
+
+static const struct sg_rqe_hdr *cur_hdr(const struct sg_rq *rq)
+{
+    return (const void *)rq->cur;
+}
+
+/* The entry at 'cons' is complete. */
+static void complete(struct sg_qp *qp, struct sg_wc *wc)
+{
+    struct sg_rq *rq = &qp->rq;
+
+    wc->wr_id = sg_get_le64(&cur_hdr(rq)->wr_id);
+    wc->qpn = qp->qpn;
+    wc->wr_index = rq->cons;
+    wc->opcode = SG_WC_RECV;
+    wc->flags |= SG_CQE_RECV;
+    rq->cons++;
+    rq->cur_valid = false;
+    sg_cq_post(qp->adapter, qp->rcq, wc);
+}
+
+static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
+{
+    struct sg_wc wc = { .status = status };
+
+    sg_guest_error(qp->adapter, "qp %u: receive entry %u: status %d", qp->qpn, qp->rq.cons,
+                   status);
+    complete(qp, &wc);
+    sg_qp_local_error(qp, "faulty receive entry");
+    return SG_RECV_FAULT;
+}
+
+/* Copies the entry at 'cons'. */
+static enum sg_wc_status fetch(struct sg_qp *qp)
+{
+    struct sg_rq *rq = &qp->rq;
+    const struct sg_host *host = &qp->adapter->host;
+    const struct sg_rqe_hdr *h = cur_hdr(rq);
+    size_t have = SG_WQE_STRIDE_MIN, size;
+    unsigned i;
+
+    if (!sg_ring_fetch(&rq->ring, host, rq->cons, 0, rq->cur, have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    if (sg_get_le32(&h->index) != rq->cons) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    size = sizeof(*h) + h->num_sge * sizeof(struct sg_sge);
+    if (h->num_sge > rq->max_sge || size > (1u << rq->ring.stride_shift)) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    if (size > have &&
+        !sg_ring_fetch(&rq->ring, host, rq->cons, have, rq->cur + have, size - have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    rq->cur_len = 0;
+    for (i = 0; i < h->num_sge; i++) {
+        rq->cur_len += sg_get_le32(&cur_sge(rq)[i].length);
+    }
+    rq->cur_valid = true;
+    return SG_WC_SUCCESS;
+}
+
+static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const uint8_t *p,
+                                          size_t n)
+{
+    const struct sg_sge *sge = cur_sge(&qp->rq);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    for (; n; sge++) {
+        uint32_t room = sg_get_le32(&sge->length);
+        uint64_t addr = sg_get_le64(&sge->addr);
+        size_t part;
+
+        if (mo >= room) {
+            mo -= room;
+            continue;
+        }
+        part = SG_MIN(room - mo, n);
+        /* The whole element must be good, not only the part that this segment fills. */
+        st = sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey), addr, room,
+                                SG_ACCESS_LOCAL_WRITE, &mr);
+        if (st != SG_MEM_OK || !sg_mem_place(qp->adapter, mr, addr + mo, p, part)) {
+            return fault(qp, SG_WC_LOC_PROT_ERR);
+        }
+        p += part;
+        n -= part;
+        mo = 0;
+    }
+    return SG_RECV_OK;
+}
+
+enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                size_t n)
+{
+    struct sg_rq *rq = &qp->rq;
+    enum sg_wc_status status;
+
+    if (qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) {
+        return SG_RECV_NO_BUFFER;
+    }
+    if (rq->base + msn - 1 != rq->cons || rq->cons == rq->prod) {
+        return SG_RECV_NO_BUFFER;
+    }
+    if (!rq->cur_valid) {
+        status = fetch(qp);
+        if (status == SG_WC_FATAL_ERR) {
+            sg_qp_fail(qp, SG_EV_QP_FATAL, "receive queue cannot be read");
+            return SG_RECV_FAULT;
+        }
+        if (status != SG_WC_SUCCESS) {
+            return fault(qp, status);
+        }
+    }
+    if (!sg_range_ok(mo, n, rq->cur_len)) {
+        return SG_RECV_TOO_LONG;
+    }
+    return place_elements(qp, mo, p, n);
+}
+
+void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
+{
+    struct sg_wc wc = {
+        .byte_len = info->length,
+        .inv_stag = info->inv_stag,
+        .flags = (info->solicited ? SG_CQE_SOLICITED : 0) |
+                 (info->invalidate ? SG_CQE_WITH_INV : 0),
+    };
+
+    if (qp->rq.cur_valid) {
+        complete(qp, &wc);
+    }
+}
+
+void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
+{
+    struct sg_rq *rq = &qp->rq;
+
+    switch (sg_qp_judge_doorbell(rq->ring.entries, rq->cons, rq->prod, prod)) {
+    case SG_DB_STALE:
+        return;
+    case SG_DB_BAD:
+        sg_guest_error(qp->adapter, "qp %u: receive doorbell %u beyond the queue (%u to %u)",
+                       qp->qpn, prod, rq->cons, rq->prod);
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "receive doorbell beyond the queue");
+        return;
+    case SG_DB_NEW:
+        break;
+    }
+    rq->prod = prod;
+    if (qp->state == SG_QP_ERROR) {
+        sg_qp_flush_later(qp);
+    }
+}

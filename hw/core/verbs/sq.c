@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: from entries of guest memory to messages of the engine and completions.
+ *
+ * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
+ * once, the copy is validated, its opcode looked up in the table below; local operations are done
+ * on the spot, the others become a message.  While it is sent the engine asks for its payload
+ * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done'.  There is one current message
+ * at most, and a record for each entry between 'cons' and 'next'.
+ *
+ * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
+ * waits for its elders.  Unsignaled ones only move the index.
+ *
+ * Protection is checked when an entry is started and again in 'gather' if the protection table
+ * changed since, so revoking memory takes effect in the middle of a message.
+ *
+ * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
+ * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
+ */
+#include "verbs/qp.h"
+
+#include <glib.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/cm.h"
+#include "verbs/eq.h"
+
+enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
+
+typedef enum sg_wc_status wqe_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                    struct sg_msg *msg);
+
+enum op_flags {
+    OP_KERNEL = 1, /* kernel queue pairs only */
+    OP_LOCAL = 2,  /* done at once, no message */
+    OP_READ = 4,
+    OP_INLINE = 8, /* SG_WQE_INLINE is allowed */
+};
+
+struct op_row {
+    const char *name;
+    wqe_start *start; /* NULL: reserved */
+    uint8_t flags;
+    uint8_t wc;       /* enum sg_wc_opcode */
+};
+
+static wqe_start start_send, start_write, start_read, start_local_inv, start_reg_mr;
+
+static const struct op_row rows[] = {
+    [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
+    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND },
+    [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
+    [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
+    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ },
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
+    [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR },
+};
+
+static const struct op_row *op_row(uint8_t opcode)
+{
+    return opcode < SG_ARRAY_SIZE(rows) && rows[opcode].start ? &rows[opcode] : NULL;
+}
+
+uint8_t sg_sq_wc_opcode(uint8_t opcode)
+{
+    const struct op_row *row = op_row(opcode);
+
+    return row ? row->wc : opcode;
+}
+
+static const struct sg_wqe_hdr *cur_hdr(const struct sg_sq *sq)
+{
+    return (const void *)sq->cur;
+}
+
+static const struct sg_sge *cur_sge(const struct sg_sq *sq)
+{
+    return (const void *)(sq->cur + sizeof(struct sg_wqe_hdr));
+}
+
+static bool cur_inline(const struct sg_sq *sq)
+{
+    return cur_hdr(sq)->flags & SG_WQE_INLINE;
+}
+
+/* Completion of done entries, oldest first. */
+static void drain(struct sg_qp *qp)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    while (sq->cons != sq->next && sg_sq_rec(sq, sq->cons)->done) {
+        const struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
+        struct sg_wc wc = {
+            .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
+            .wr_index = sq->cons, .status = rec->status, .vendor_err = rec->vendor_err,
+            .opcode = sg_sq_wc_opcode(rec->opcode),
+        };
+        bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
+
+        sq->cons++;
+        if (report) {
+            sg_cq_post(qp->adapter, qp->scq, &wc);
+        }
+    }
+    if (qp->state == SG_QP_CLOSING && sq->cons == sq->close_at) {
+        sg_qp_defer(qp, SG_DEFER_CLOSE);
+    }
+}
+
+static bool grow_recs(struct sg_sq *sq)
+{
+    uint32_t room = sq->rec_room ? 2 * sq->rec_room : RECS_MIN, i;
+    struct sg_sq_rec *recs;
+
+    if (sq->next - sq->cons < sq->rec_room) {
+        return true;
+    }
+    recs = g_try_new(struct sg_sq_rec, room);
+    if (!recs) {
+        return false;
+    }
+    for (i = sq->cons; i != sq->next; i++) {
+        recs[i & (room - 1)] = *sg_sq_rec(sq, i);
+    }
+    g_free(sq->recs);
+    sq->recs = recs;
+    sq->rec_room = room;
+    return true;
+}
+
+/* Copies the entry at 'next' and checks everything that does not depend on the opcode. */
+static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_host *host = &qp->adapter->host;
+    const struct sg_wqe_hdr *h = cur_hdr(sq);
+    size_t body, have = SG_WQE_STRIDE_MIN;
+
+    if (!sg_ring_fetch(&sq->ring, host, sq->next, 0, sq->cur, have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    *row = op_row(h->opcode);
+    if (!*row || sg_get_le32(&h->index) != sq->next || h->reserved_88 ||
+        (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
+        ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
+        (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    if (h->opcode == SG_WR_REG_MR) {
+        body = sizeof(struct sg_wqe_reg);
+    } else if (h->flags & SG_WQE_INLINE) {
+        body = sg_get_le16(&h->inline_len);
+        if (body > sq->max_inline) {
+            return SG_WC_LOC_LEN_ERR;
+        }
+    } else {
+        if (h->num_sge > sq->max_sge || ((*row)->flags & OP_READ && h->num_sge > 1)) {
+            return SG_WC_LOC_LEN_ERR;
+        }
+        body = h->num_sge * sizeof(struct sg_sge);
+    }
+    body += sizeof(*h);
+    if (body > (1u << sq->ring.stride_shift)) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    if (body > have &&
+        !sg_ring_fetch(&sq->ring, host, sq->next, have, sq->cur + have, body - have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    return SG_WC_SUCCESS;
+}
+
+/* Looks up the rows of all elements of the current entry; *len becomes their sum. */
+static enum sg_wc_status check_elements(struct sg_qp *qp, uint32_t rights, uint32_t *len)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_sge *sge = cur_sge(sq);
+    uint64_t sum = 0;
+    unsigned i;
+
+    if (cur_inline(sq)) {
+        *len = sg_get_le16(&cur_hdr(sq)->inline_len);
+        return SG_WC_SUCCESS;
+    }
+    sq->cur_epoch = qp->adapter->tpt.epoch;
+    for (i = 0; i < cur_hdr(sq)->num_sge; i++, sge++) {
+        uint32_t n = sg_get_le32(&sge->length);
+
+        sum += n;
+        if (n && sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey),
+                                    sg_get_le64(&sge->addr), n, rights,
+                                    &sq->cur_mr[i]) != SG_MEM_OK) {
+            return SG_WC_LOC_PROT_ERR;
+        }
+    }
+    *len = sum;
+    return sum > UINT32_MAX ? SG_WC_LOC_LEN_ERR : SG_WC_SUCCESS;
+}
+
+static enum sg_wc_status start_send(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                    struct sg_msg *msg)
+{
+    msg->kind = SG_MSG_SEND;
+    msg->solicited = h->flags & SG_WQE_SOLICITED;
+    msg->invalidate = h->opcode == SG_WR_SEND_INV;
+    msg->inv_stag = msg->invalidate ? sg_get_le32(&h->inv_stag) : 0;
+    return check_elements(qp, 0, &msg->length);
+}
+
+static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                     struct sg_msg *msg)
+{
+    msg->kind = SG_MSG_WRITE;
+    msg->rstag = sg_get_le32(&h->rkey);
+    msg->rto = sg_get_le64(&h->remote_addr);
+    return check_elements(qp, 0, &msg->length);
+}
+
+static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                    struct sg_msg *msg)
+{
+    const struct sg_sge *sge = cur_sge(&qp->sq);
+
+    msg->kind = SG_MSG_READ_REQ;
+    msg->rstag = sg_get_le32(&h->rkey);
+    msg->rto = sg_get_le64(&h->remote_addr);
+    if (h->num_sge) {
+        msg->sink_stag = sg_get_le32(&sge->lkey);
+        msg->sink_to = sg_get_le64(&sge->addr);
+    }
+    return check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+}
+
+static enum sg_wc_status start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                         struct sg_msg *msg)
+{
+    struct sg_mr *mr;
+
+    (void)msg;
+    if (sg_tpt_check_invalidate(qp->adapter, qp, sg_get_le32(&h->inv_stag), &mr) != SG_MEM_OK) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    sg_tpt_invalidate(qp->adapter, mr);
+    return SG_WC_SUCCESS;
+}
+
+static enum sg_wc_status start_reg_mr(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                      struct sg_msg *msg)
+{
+    const struct sg_wqe_reg *r = (const void *)(h + 1);
+    uint32_t stag = sg_get_le32(&r->stag), npages = sg_get_le32(&r->npages);
+    struct sg_mr *mr = sg_tpt_find_index(qp->adapter, stag);
+    struct sg_mr_range range = {
+        .va = sg_get_le64(&r->va), .length = sg_get_le64(&r->length),
+        .access = sg_get_le32(&r->access),
+    };
+
+    (void)msg;
+    if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->pd || mr->valid ||
+        npages > mr->max_pages || (range.access & ~SG_ACCESS_SUPPORTED) ||
+        sg_pages_read_array(&range.pages, &qp->adapter->host, sg_get_le64(&r->pbl_addr), npages,
+                            r->page_shift) != SG_OK) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    if (sg_tpt_set(qp->adapter, mr, &range) != SG_OK) {
+        g_free(range.pages.list);
+        return SG_WC_MW_BIND_ERR;
+    }
+    mr->stag = stag;
+    return SG_WC_SUCCESS;
+}
+
+/* Opens the record of the entry at 'next', which is then started. */
+static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec = sg_sq_rec(sq, sq->next);
+
+    *rec = (struct sg_sq_rec){
+        .wr_id = sg_get_le64(&h->wr_id),
+        .opcode = h->opcode,
+        .signaled = (h->flags & SG_WQE_SIGNALED) || (qp->flags & SG_QP_SIGNAL_ALL),
+    };
+    sq->cur_index = sq->next++;
+    return rec;
+}
+
+static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status)
+{
+    rec->status = status;
+    rec->done = true;
+    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: status %d", qp->qpn,
+                   qp->sq.cur_index, rec->opcode, status);
+    sg_qp_local_error(qp, "faulty work request");
+    drain(qp);
+}
+
+/* May the entry in 'cur' start now? */
+static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned reads_room)
+{
+    if (cur_hdr(&qp->sq)->flags & SG_WQE_FENCE && qp->sq.reads) {
+        return true;
+    }
+    return (row->flags & OP_READ) && !reads_room;
+}
+
+enum step { STEP_MESSAGE, STEP_AGAIN, STEP_STOP };
+
+/* Starts the entry at 'next'. */
+static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
+    const struct op_row *row;
+    struct sg_sq_rec *rec;
+    enum sg_wc_status status;
+
+    if (!grow_recs(&qp->sq)) {
+        return STEP_STOP;
+    }
+    status = fetch(qp, &row);
+    if (status == SG_WC_FATAL_ERR) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
+        return STEP_STOP;
+    }
+    if (status == SG_WC_SUCCESS && must_wait(qp, row, reads_room)) {
+        return STEP_STOP;
+    }
+    rec = open_rec(qp, h);
+    if (status == SG_WC_SUCCESS) {
+        memset(msg, 0, sizeof(*msg));
+        status = row->start(qp, h, msg);
+    }
+    if (status != SG_WC_SUCCESS) {
+        fail_rec(qp, rec, status);
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+        return STEP_STOP;
+    }
+    if (row->flags & OP_LOCAL) {
+        rec->done = true;
+        drain(qp);
+        return STEP_AGAIN;
+    }
+    if (row->flags & OP_READ) {
+        qp->sq.reads++;
+        rec->byte_len = msg->length;
+        rec->inv_stag = msg->sink_stag;
+    }
+    msg->cookie = qp->sq.cur_index;
+    return STEP_MESSAGE;
+}
+
+bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+{
+    unsigned n;
+
+    for (n = 0; n < LOCAL_OPS_PER_CALL; n++) {
+        if (qp->sq.next == qp->sq.prod ||
+            (qp->state != SG_QP_RTS &&
+             (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
+            return false;
+        }
+        switch (step(qp, msg, reads_room)) {
+        case STEP_MESSAGE:
+            return true;
+        case STEP_STOP:
+            return false;
+        case STEP_AGAIN:
+            break;
+        }
+    }
+    sg_cm_ready(qp->cm); /* go on with local operations in the next turn */
+    return false;
+}
+
+static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct sg_gather *g)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_sge *sge = cur_sge(sq);
+    unsigned i;
+
+    for (i = 0; len && i < cur_hdr(sq)->num_sge; i++, sge++) {
+        uint32_t n = sg_get_le32(&sge->length), part;
+
+        if (off >= n) {
+            off -= n;
+            continue;
+        }
+        part = SG_MIN(n - off, len);
+        if (!sg_mem_gather(qp->adapter, g, sq->cur_mr[i], sg_get_le64(&sge->addr) + off, part)) {
+            return false;
+        }
+        len -= part;
+        off = 0;
+    }
+    return len == 0;
+}
+
+int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                 struct iovec *iov)
+{
+    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
+    struct sg_sq *sq = &qp->sq;
+    enum sg_wc_status status = SG_WC_SUCCESS;
+    uint32_t all = msg->length;
+
+    if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
+        return -1;
+    }
+    if (sq->cur_epoch != qp->adapter->tpt.epoch) {
+        status = check_elements(qp, 0, &all);
+    }
+    if (status == SG_WC_SUCCESS) {
+        sg_assert(sg_range_ok(off, len, all));
+        if (cur_inline(sq) ? sg_mem_gather_bytes(qp->adapter, &g, (const uint8_t *)cur_sge(sq) +
+                                                 off, len)
+                           : gather_elements(qp, off, len, &g)) {
+            return g.n;
+        }
+        status = SG_WC_LOC_PROT_ERR;
+    }
+    sg_mem_release(qp->adapter, iov, g.n);
+    fail_rec(qp, sg_sq_rec(sq, sq->cur_index), status);
+    return -1;
+}
+
+void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
+{
+    struct sg_sq *sq = &qp->sq;
+    uint32_t index = msg->cookie;
+
+    if (msg->kind == SG_MSG_READ_REQ || index - sq->cons >= sq->next - sq->cons) {
+        return; /* a Read ends with its Response; a flushed entry has ended already */
+    }
+    sg_sq_rec(sq, index)->done = true;
+    drain(qp);
+}
+
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+    struct sg_mr *mr;
+
+    if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
+        return; /* being flushed */
+    }
+    /* Everything older is complete, or a Read that would have been answered earlier. */
+    rec = sg_sq_rec(sq, sq->cons);
+    sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
+    rec->done = true;
+    rec->byte_len = octets;
+    sq->reads--;
+    if (rec->opcode == SG_WR_READ_INV) {
+        if (sg_tpt_check_invalidate(qp->adapter, qp, rec->inv_stag, &mr) == SG_MEM_OK) {
+            sg_tpt_invalidate(qp->adapter, mr);
+        } else {
+            rec->status = SG_WC_MW_BIND_ERR;
+            sg_qp_local_error(qp, "Read with invalidate: no such memory region");
+            sg_qp_defer(qp, SG_DEFER_TERMINATE);
+        }
+    }
+    drain(qp);
+    if (sq->next != sq->prod && qp->cm) {
+        sg_cm_ready(qp->cm); /* a fence or the limit of Reads may have been in the way */
+    }
+}
+
+bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+
+    if (sq->cons == sq->next) {
+        return false;
+    }
+    rec = sg_sq_rec(sq, sq->cons);
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+        rec->vendor_err = vendor_err;
+    }
+    return true;
+}
+
+void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    switch (sg_qp_judge_doorbell(sq->ring.entries, sq->cons, sq->prod, prod)) {
+    case SG_DB_STALE:
+        return;
+    case SG_DB_BAD:
+        sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)",
+                       qp->qpn, prod, sq->cons, sq->prod);
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
+        return;
+    case SG_DB_NEW:
+        break;
+    }
+    sq->prod = prod;
+    if (qp->state == SG_QP_ERROR) {
+        sg_qp_flush_later(qp);
+    } else {
+        sg_qp_wake(qp);
+    }
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Translation and protection table.
+ *
+ * Rows are numbered densely by an idtab and seen by the world under an STag: a 24-bit index and an
+ * 8-bit key.  The index is the row number sent through a keyed permutation of 24 bits (a Feistel
+ * network whose keys are drawn at reset), so the STags of an adapter are sparse and cannot be
+ * guessed from one another (RFC 5040 section 8.1.1), while a look-up stays a handful of operations.
+ * Index 0 is never used: local key 0 means bus addresses, for kernel queue pairs.
+ *
+ * Checks go in one order for everybody: STag (index, key, validity), association (protection
+ * domain), rights, wrap of the Tagged Offset, bounds.  Wrap precedes bounds because every offset
+ * that wraps is also out of bounds and would never be reported (RFC 5041 section 7.1).
+ *
+ * 'epoch' lets a queue pair keep the rows of the message that it is sending: as long as it has not
+ * changed, no row has become invalid.
+ *
+ * Memory: a row is about 100 octets; page addresses of all rows together are limited.
+ */
+#include "verbs/tpt.h"
+
+#include <glib.h>
+
+#include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
+
+enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
+static const uint64_t pages_max = 1ull << 26; /* addresses in all: 512 MiB of host memory */
+
+static uint32_t mix(uint32_t half, uint32_t key)
+{
+    return (((half + key) * 0x9e3779b1u) >> 13) & HALF_MASK;
+}
+
+static uint32_t row_to_index(const struct sg_tpt *t, uint32_t row)
+{
+    uint32_t l = row >> HALF_BITS, r = row & HALF_MASK, tmp;
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        tmp = l ^ mix(r, t->round_key[i]);
+        l = r;
+        r = tmp;
+    }
+    return l << HALF_BITS | r;
+}
+
+static uint32_t index_to_row(const struct sg_tpt *t, uint32_t index)
+{
+    uint32_t l = index >> HALF_BITS, r = index & HALF_MASK, tmp;
+    int i;
+
+    for (i = 3; i >= 0; i--) {
+        tmp = r ^ mix(l, t->round_key[i]);
+        r = l;
+        l = tmp;
+    }
+    return l << HALF_BITS | r;
+}
+
+void sg_tpt_init(struct sg_adapter *a)
+{
+    struct sg_tpt *t = &a->tpt;
+
+    memset(t, 0, sizeof(*t));
+    /* One more row than asked for: the one whose index would be 0 cannot be used. */
+    sg_idtab_init(&t->tab, 0, a->config.max_mr + 1);
+    a->host.ops->random(a->host.opaque, t->round_key, sizeof(t->round_key));
+    t->local_dma.kind = SG_MR_WHOLE;
+    t->local_dma.valid = true;
+    t->local_dma.access = SG_ACCESS_LOCAL_WRITE;
+    t->local_dma.length = UINT64_MAX;
+}
+
+void sg_tpt_fini(struct sg_adapter *a)
+{
+    struct sg_tpt *t = &a->tpt;
+    struct sg_mr *mr;
+    uint32_t cursor = 0, id;
+
+    while ((mr = sg_idtab_next(&t->tab, &cursor, &id))) {
+        if (mr != &t->local_dma) {
+            g_free(mr->pages.list);
+            g_free(mr);
+        }
+    }
+    sg_idtab_fini(&t->tab);
+}
+
+struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,
+                           uint8_t key)
+{
+    struct sg_tpt *t = &a->tpt;
+    struct sg_mr *mr;
+    uint32_t index;
+
+    if (t->count >= a->config.max_mr) {
+        return NULL;
+    }
+    mr = g_new0(struct sg_mr, 1);
+    if (!sg_idtab_alloc(&t->tab, mr, &mr->id)) {
+        g_free(mr);
+        return NULL;
+    }
+    index = row_to_index(t, mr->id);
+    if (index == 0) {
+        /* Leave that row to the table for ever and take the next. */
+        sg_idtab_free(&t->tab, mr->id);
+        sg_idtab_alloc_at(&t->tab, mr->id, &t->local_dma);
+        if (!sg_idtab_alloc(&t->tab, mr, &mr->id)) {
+            g_free(mr);
+            return NULL;
+        }
+        index = row_to_index(t, mr->id);
+    }
+    while (key == 0) {
+        a->host.ops->random(a->host.opaque, &key, 1);
+        key |= key == 0;
+    }
+    mr->stag = index << 8 | key;
+    mr->kind = kind;
+    mr->pd = pd;
+    pd->users++;
+    t->count++;
+    return mr;
+}
+
+static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
+{
+    if (mr->pages.list) {
+        a->tpt.pages -= mr->pages.count;
+        g_free(mr->pages.list);
+    }
+    memset(&mr->pages, 0, sizeof(mr->pages));
+}
+
+void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
+{
+    drop_pages(a, mr);
+    mr->valid = false;
+    a->tpt.epoch++;
+}
+
+void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr)
+{
+    sg_tpt_invalidate(a, mr);
+    sg_idtab_free(&a->tpt.tab, mr->id);
+    mr->pd->users--;
+    a->tpt.count--;
+    g_free(mr);
+}
+
+struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag)
+{
+    struct sg_mr *mr = sg_idtab_get(&a->tpt.tab, index_to_row(&a->tpt, stag >> 8));
+
+    return mr == &a->tpt.local_dma ? NULL : mr;
+}
+
+struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag)
+{
+    struct sg_mr *mr = sg_tpt_find_index(a, stag);
+
+    return mr && mr->stag == stag ? mr : NULL;
+}
+
+enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range)
+{
+    const struct sg_pages *p = &range->pages;
+    uint64_t skip = range->va & ((1ull << p->shift) - 1);
+    uint64_t room = (uint64_t)p->count << p->shift;
+
+    if (range->length == 0 || range->length > room - skip ||
+        range->va + range->length < range->va) {
+        return SG_EINVAL;
+    }
+    if (p->list && a->tpt.pages + p->count > pages_max) {
+        return SG_ENOMEM;
+    }
+    drop_pages(a, mr);
+    mr->pages = *p;
+    a->tpt.pages += p->list ? p->count : 0;
+    mr->skip = skip;
+    mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
+    mr->length = range->length;
+    mr->access = range->access;
+    mr->valid = true;
+    return SG_OK;
+}
+
+static enum sg_mem_status check_range(const struct sg_mr *mr, uint64_t to, uint64_t len)
+{
+    if (to + (len - 1) < to) {
+        return SG_MEM_WRAP;
+    }
+    if (to < mr->base || !sg_range_ok(to - mr->base, len, mr->length)) {
+        return SG_MEM_BOUNDS;
+    }
+    return SG_MEM_OK;
+}
+
+enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                       uint64_t to, uint64_t len, uint32_t rights,
+                                       struct sg_mr **out)
+{
+    struct sg_mr *mr = sg_tpt_find(a, stag);
+
+    if (!mr || !mr->valid || mr->kind == SG_MR_WHOLE) {
+        return SG_MEM_STAG;
+    }
+    if (mr->pd != qp->pd) {
+        return SG_MEM_ASSOC;
+    }
+    if ((mr->access & qp->access & rights) != rights) {
+        return SG_MEM_ACCESS;
+    }
+    *out = mr;
+    return check_range(mr, to, len);
+}
+
+enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
+                                      uint64_t addr, uint64_t len, uint32_t rights,
+                                      struct sg_mr **out)
+{
+    bool kernel = qp->flags & SG_QP_KERNEL;
+    struct sg_mr *mr = lkey == 0 && kernel ? &a->tpt.local_dma : sg_tpt_find(a, lkey);
+
+    if (!mr || !mr->valid || (mr->kind == SG_MR_WHOLE && !kernel)) {
+        return SG_MEM_STAG;
+    }
+    if (mr->pd != qp->pd && mr != &a->tpt.local_dma) {
+        return SG_MEM_ASSOC;
+    }
+    if ((mr->access & rights) != rights) {
+        return SG_MEM_ACCESS;
+    }
+    *out = mr;
+    return len ? check_range(mr, addr, len) : SG_MEM_OK;
+}
+
+enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,
+                                           uint32_t stag, struct sg_mr **out)
+{
+    struct sg_mr *mr = sg_tpt_find(a, stag);
+
+    if (!mr || mr->kind != SG_MR_FAST) {
+        return SG_MEM_STAG; /* rows shared by a PD's streams cannot be revoked by one peer */
+    }
+    if (mr->pd != qp->pd) {
+        return SG_MEM_ASSOC;
+    }
+    *out = mr;
+    return SG_MEM_OK;
+}
+
+uint64_t sg_mr_run(const struct sg_mr *mr, uint64_t to, uint64_t len, uint64_t *bus)
+{
+    const struct sg_pages *p = &mr->pages;
+    uint64_t off = to - mr->base + mr->skip;
+    uint64_t page = off >> p->shift, run;
+
+    if (!p->list) {
+        *bus = p->base + off;
+        return len;
+    }
+    off &= (1ull << p->shift) - 1;
+    *bus = p->list[page] + off;
+    run = (1ull << p->shift) - off;
+    while (run < len && p->list[page + 1] == p->list[page] + (1ull << p->shift)) {
+        page++;
+        run += 1ull << p->shift;
+    }
+    return SG_MIN(run, len);
+}

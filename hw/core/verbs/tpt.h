@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Translation and protection table: from STags to memory and rights.
+ */
+#ifndef SG_VERBS_TPT_H
+#define SG_VERBS_TPT_H
+
+#include "base/idtab.h"
+#include "proto/engine.h"
+#include "verbs/pagelist.h"
+
+struct sg_adapter;
+struct sg_pd;
+struct sg_qp;
+
+/*
+ * Rights that may be asked for.  Those of operations that the adapter does not have (atomics,
+ * windows) are accepted and grant nothing.
+ */
+#define SG_ACCESS_SUPPORTED                                                                    \
+    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |                  \
+     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED)
+#define SG_ACCESS_KNOWN                                                                        \
+    (SG_ACCESS_SUPPORTED | SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT |               \
+     SG_ACCESS_VERIFY)
+
+enum sg_mr_kind {
+    SG_MR_MEMORY, /* registered by command, valid until deregistered */
+    SG_MR_FAST,   /* registered by work requests, may be invalidated by them and by the peer */
+    SG_MR_WHOLE,  /* all bus addresses; local use by kernel queue pairs only */
+};
+
+/* A row of the table. */
+struct sg_mr {
+    struct sg_pd *pd;
+    uint32_t id;       /* in the table; not what the wire sees */
+    uint32_t stag;     /* index << 8 | key */
+    uint32_t access;   /* SG_ACCESS_* */
+    uint32_t max_pages; /* FAST */
+    uint8_t kind;      /* enum sg_mr_kind */
+    bool valid;
+    uint64_t base;     /* Tagged Offset of the first octet */
+    uint64_t length;   /* octets; base + length <= 2^64 - 1 */
+    uint64_t skip;     /* octets of the first page before it */
+    struct sg_pages pages;
+};
+
+struct sg_tpt {
+    struct sg_idtab tab;
+    uint32_t round_key[4]; /* of the permutation from row to index */
+    uint32_t count;        /* rows in use */
+    uint32_t epoch;        /* changes whenever a row loses validity: cached lookups end */
+    uint64_t pages;        /* addresses held by all rows */
+    struct sg_mr local_dma; /* what local key 0 means */
+};
+
+void sg_tpt_init(struct sg_adapter *a);
+void sg_tpt_fini(struct sg_adapter *a);
+
+/* A new invalid row with a fresh STag, or NULL (table full).  key 0: one is drawn. */
+struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,
+                           uint8_t key);
+void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr);
+/* By index alone or by the whole STag; NULL if there is none.  Validity is not looked at. */
+struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag);
+struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag);
+
+/* What a row is to cover: address, length, rights, pages (taken over on success). */
+struct sg_mr_range {
+    uint64_t va;
+    uint64_t length;
+    uint32_t access;
+    struct sg_pages pages;
+};
+/* SG_EINVAL: the pages do not cover it; SG_ENOMEM: too many addresses held in all. */
+enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range);
+/* Back to invalid; a FAST row keeps its index. */
+void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
+
+/* May the peer of this queue pair do that (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
+enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                       uint64_t to, uint64_t len, uint32_t rights,
+                                       struct sg_mr **mr);
+/* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
+enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
+                                      uint64_t addr, uint64_t len, uint32_t rights,
+                                      struct sg_mr **mr);
+/* Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD. */
+enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,
+                                           uint32_t stag, struct sg_mr **mr);
+
+/*
+ * Bus address of Tagged Offset to, which was checked, and how many of the next len octets follow
+ * it contiguously (at least 1).
+ */
+uint64_t sg_mr_run(const struct sg_mr *mr, uint64_t to, uint64_t len, uint64_t *bus);
+
+#endif
