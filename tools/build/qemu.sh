@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Builds QEMU with the device: tools/build/qemu.sh [sanitized]
+# Builds QEMU with the device: tools/build/qemu.sh [plain] [sanitized]
 #
 # Debian's source, our patches, and two links into this clone (hw/staghorn and
 # include/staghorn) make the tree $SG_BUILD/qemu-src.  The build folder is
@@ -11,6 +11,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 
+sg_plan $((4 + 2 * ($# ? $# : 1)))
 tree=$SG_BUILD/qemu-src
 
 # Copies Debian's tree or the user's, and adds ours.
@@ -54,27 +55,25 @@ keep_times() {
     done
 }
 
-flags=(
+common=(
     --target-list=x86_64-softmmu --without-default-features --without-default-devices
-    --enable-system --disable-tools --disable-docs
-    --disable-install-blobs --disable-werror --enable-fdt=system --enable-kvm
+    --enable-system --disable-tools --disable-docs --disable-install-blobs --disable-werror
+    --enable-fdt=system --enable-kvm
 )
-if [ "${1:-}" = sanitized ]; then
-    name=qemu-san
-    # Lines of source in reports, but no more debug information than that.
-    flags+=(--with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --disable-tcg
-        --disable-debug-info --extra-cflags=-g1 -Doptimization=1)
+plain=(
+    --with-devices-x86_64=staghorn --enable-tcg --enable-slirp --enable-plugins --enable-virtfs
+    --enable-attr --enable-vhost-user
+)
+if [ "$SG_SANITIZERS" = 1 ]; then
+    plain+=(--enable-asan --enable-ubsan)
 else
-    name=qemu
-    flags+=(--with-devices-x86_64=staghorn --enable-tcg --enable-slirp --enable-plugins --enable-virtfs
-        --enable-attr --enable-vhost-user)
-    if [ "$SG_SANITIZERS" = 1 ]; then
-        flags+=(--enable-asan --enable-ubsan)
-    else
-        flags+=(--disable-debug-info)
-    fi
+    plain+=(--disable-debug-info)
 fi
-out=$SG_BUILD/$name
+# Lines of source in reports, but no more debug information than that.
+sanitized=(
+    --with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --disable-tcg
+    --disable-debug-info --extra-cflags=-g1 -Doptimization=1
+)
 
 # Configures in place; a folder that an older configuration spoilt is emptied.
 configure_build() {
@@ -114,6 +113,22 @@ sg_write_cc
 # @tree-N counts changes of make_tree.
 sg_local qemu-src "preparing QEMU's source tree" @tree-2 "@$from" "@$lwip" "@$SG_TOP" \
     "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- make_tree "$from"
-sg_local "$name-configure" "configuring QEMU" "@$from" "@$meson" "@$SG_TOP" "@${flags[*]}" \
-    "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- configure_build
-sg_run "$name" "building" -- build
+
+# build_variant NAME FLAG...: configures and builds in $SG_BUILD/NAME.
+build_variant() {
+    local name=$1
+    shift
+    out=$SG_BUILD/$name
+    flags=("${common[@]}" "$@")
+    sg_local "$name-configure" "configuring QEMU" "@$from" "@$meson" "@$SG_TOP" "@${flags[*]}" \
+        "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- configure_build
+    sg_run "$name" "building QEMU" -- build
+}
+
+for variant in "${@:-plain}"; do
+    case $variant in
+    plain) build_variant qemu "${plain[@]}" ;;
+    sanitized) build_variant qemu-san "${sanitized[@]}" ;;
+    *) sg_die "unknown variant $variant" ;;
+    esac
+done

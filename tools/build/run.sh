@@ -83,17 +83,11 @@ run_part() {
     "$SG_TOP/$part" "$@" || exit $?
 }
 
-build_qemu() {
-    run_part tools/build/qemu.sh "$@"
-}
-
-build_guest() {
-    run_part tools/guest/build.sh
-}
-
 run_check() {
     unlock_build
-    exec /usr/bin/python3 "$SG_TOP/tools/build/check" "$@"
+    echo
+    /usr/bin/python3 "$SG_TOP/tools/build/check" "$@"
+    exit $?
 }
 
 target=${1:-help}
@@ -108,16 +102,16 @@ deps)
     ;;
 guest)
     lock_build
-    sg_plan 8
-    fetch_all
-    build_guest
+    run_part tools/guest/build.sh
     ;;
 all | demo | bench)
     lock_build
-    sg_plan 16
-    fetch_all
-    build_qemu
-    build_guest
+    case $target in
+    all) sg_plan 19 ;;
+    *) sg_plan 17 ;;
+    esac
+    run_part tools/build/qemu.sh
+    run_part tools/guest/build.sh
     [ "$target" != all ] || native_plain
     unlock_build
     case $target in
@@ -127,13 +121,11 @@ all | demo | bench)
     ;;
 check)
     lock_build
-    sg_plan 26
-    fetch_all
+    sg_plan 23
+    run_part tools/build/qemu.sh plain sanitized
+    run_part tools/guest/build.sh
     native_plain
-    build_qemu
-    build_qemu sanitized
     native_sanitized
-    build_guest
     run_check
     ;;
 check-fast)
