@@ -1,0 +1,182 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Builds the guest: tools/guest/build.sh [--without PART]...
+#
+# PART (driver or provider) is left out, for work on the rest of the tree.
+#
+#   guest-tree      Debian 13 tree and disk image (see tree.sh); rarely
+#   guest-boot      the first-stage initramfs
+#   guest-agent     the guest's init and command agent
+#   guest-siw       siw, built out of tree: the peer in tests
+#   guest-driver    our kernel module
+#   guest-provider  our rdma-core provider
+#   guest-overlay   all of the above that is ours, as it lies over the image
+#
+# Results are linked in $SG_BUILD/guest, where the launcher looks: root.img,
+# vmlinuz, initrd.  The disk image never changes when our code does: what is
+# ours travels in the initramfs, whose first stage lays it over the image.
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+. "$SG_TOP/tools/guest/tree.sh"
+
+guest=$SG_TOP/tools/guest
+parts=" siw driver provider "
+while [ $# -gt 0 ]; do
+    [ "$1 ${2:-}" = "--without driver" ] || [ "$1 ${2:-}" = "--without provider" ] ||
+        sg_die "unknown argument $1 ${2:-}; usage: build.sh [--without driver|provider]..."
+    parts=${parts/ $2 / }
+    shift 2
+done
+
+has() {
+    [ "$parts" != "${parts/ $1 /}" ]
+}
+
+# newc archive of the folder $1 on stdout, everything owned by root.
+pack() {
+    (cd "$1" && find . -mindepth 1 | LC_ALL=C sort |
+        cpio --quiet --create --format=newc --owner=0:0 --reproducible)
+}
+
+make_boot() {
+    local module tree modules
+    tree=$(sg_product guest-tree)/tree
+    modules=$tree/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")/kernel
+    mkdir -p "$SG_OUT"/root/{bin,modules,proc,dev,rw,image,new}
+    cp "$tree/usr/bin/busybox" "$SG_OUT/root/bin/busybox"
+    ln -s busybox "$SG_OUT/root/bin/sh"
+    for module in lib/crc16 fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 fs/overlayfs/overlay \
+        drivers/block/virtio_blk; do
+        cp "$modules/$module.ko" "$SG_OUT/root/modules/"
+    done
+    install -m 755 "$guest/boot-init" "$SG_OUT/root/init"
+    pack "$SG_OUT/root" > "$SG_OUT/boot.cpio"
+    rm -rf "$SG_OUT/root"
+}
+
+make_agent() {
+    enter_tree
+    cp "$guest"/agent/* "$in_tree_work"
+    in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent agent.c session.c
+    cp "$in_tree_work/staghorn-agent" "$SG_OUT/"
+    leave_tree
+}
+
+# build_module NAME [MAKE-ARGUMENT...]: Kbuild in $in_tree_work/src.
+build_module() {
+    local version name=$1
+    shift
+    version=$(cat "$(sg_product guest-tree)/KERNEL")
+    in_tree make -j "$SG_JOBS" -C "/usr/lib/modules/$version/build" \
+        "M=${in_tree_work#"$tree"}/src" "$@" modules
+    in_tree strip --strip-debug "src/$name.ko"
+    cp "$in_tree_work/src/$name.ko" "$SG_OUT/"
+}
+
+make_siw() {
+    local source
+    source=$(sg_product src-siw)/src
+    enter_tree
+    cp -r "$source/drivers/infiniband/sw/siw" "$in_tree_work/src"
+    echo 'ccflags-y += -I$(src)' >> "$in_tree_work/src/Makefile"
+    sed -i 's/\$(CONFIG_RDMA_SIW)/m/' "$in_tree_work/src/Makefile"
+    build_module siw
+    leave_tree
+}
+
+make_driver() {
+    enter_tree
+    mkdir -p "$in_tree_work/guest-driver" "$in_tree_work/include"
+    cp -r "$SG_TOP/guest-driver/kernel" "$in_tree_work/guest-driver/kernel"
+    cp -r "$SG_TOP/include/staghorn" "$in_tree_work/include/staghorn"
+    ln -s guest-driver/kernel "$in_tree_work/src"
+    build_module staghorn W=1
+    leave_tree
+}
+
+# rdma-core in its own tree, our folder as one more provider; only what the
+# provider needs is compiled.
+make_provider() {
+    enter_tree
+    cp -r "$(sg_product src-rdma-core)/src" "$in_tree_work/src"
+    cp -r "$SG_TOP/guest-driver/provider" "$in_tree_work/src/providers/staghorn"
+    cp -r "$SG_TOP/include" "$in_tree_work/src/providers/staghorn/include"
+    sed -i 's|^add_subdirectory(providers/siw)|&\nadd_subdirectory(providers/staghorn)|' \
+        "$in_tree_work/src/CMakeLists.txt"
+    grep -q '^add_subdirectory(providers/staghorn)' "$in_tree_work/src/CMakeLists.txt"
+    in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
+        -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
+        -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
+    in_tree ninja -C out -j "$SG_JOBS" staghorn
+    mkdir -p "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs" "$SG_OUT/etc/libibverbs.d"
+    cp -L "$in_tree_work"/out/lib/libstaghorn-rdmav*.so "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
+    in_tree strip --strip-unneeded "out/lib/$(basename "$SG_OUT"/usr/lib/*/libibverbs/*.so)"
+    cp -L "$in_tree_work"/out/lib/libstaghorn-rdmav*.so "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
+    echo "driver staghorn" > "$SG_OUT/etc/libibverbs.d/staghorn.driver"
+    leave_tree
+}
+
+# Our modules get into the indexes of the image's modules, so that modprobe,
+# modinfo and `modprobe -r` treat them like any other.
+make_overlay() {
+    local version root=$SG_OUT/root index base=$SG_OUT/base
+    tree=$(sg_product guest-tree)/tree
+    version=$(cat "$(sg_product guest-tree)/KERNEL")
+    mkdir -p "$root/overlay/usr/lib/modules/$version/updates" "$base/usr/lib/modules/$version"
+    cp -r "$guest/files/." "$root/overlay"
+    install -m 755 "$(sg_product guest-agent)/staghorn-agent" "$root/overlay/usr/sbin/"
+    cp "$(sg_product guest-siw)/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
+    ! has driver ||
+        cp "$(sg_product guest-driver)/staghorn.ko" "$root/overlay/usr/lib/modules/$version/updates/"
+    ! has provider || cp -r "$(sg_product guest-provider)/." "$root/overlay"
+
+    ln -s usr/lib "$base/lib"
+    ln -s "$tree/usr/lib/modules/$version/kernel" "$base/usr/lib/modules/$version/kernel"
+    cp "$tree/usr/lib/modules/$version"/modules.{builtin,builtin.modinfo,order} \
+        "$base/usr/lib/modules/$version/"
+    cp -r "$root/overlay/usr/lib/modules/$version/updates" "$base/usr/lib/modules/$version/updates"
+    depmod -b "$base" "$version"
+    for index in dep dep.bin alias.bin symbols.bin softdep; do
+        cp "$base/usr/lib/modules/$version/modules.$index" "$root/overlay/usr/lib/modules/$version/"
+    done
+    rm -rf "$base"
+    chmod -R u=rwX,go=rX "$root"
+    chmod 755 "$root"/overlay/usr/sbin/* "$root"/overlay/usr/lib/staghorn/*
+    pack "$root" > "$SG_OUT/overlay.cpio"
+    rm -rf "$root"
+}
+
+# The kernel reads concatenated archives one after the other.
+link_guest() {
+    mkdir -p "$SG_BUILD/guest"
+    ln -sfn "$(sg_product guest-tree)/root.img" "$SG_BUILD/guest/root.img"
+    ln -sfn "$(sg_product guest-tree)/vmlinuz" "$SG_BUILD/guest/vmlinuz"
+    cat "$(sg_product guest-boot)/boot.cpio" "$(sg_product guest-overlay)/overlay.cpio" \
+        > "$SG_BUILD/guest/initrd.new"
+    mv "$SG_BUILD/guest/initrd.new" "$SG_BUILD/guest/initrd"
+    sg_product guest-tree > "$SG_BUILD/guest/tree"
+}
+
+sg_plan 11
+sg_source_rdma_core
+sg_source_siw
+sg_tool_firmware
+guest_tree
+tree_key=@$(sg_product guest-tree)
+sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-1 -- make_boot
+sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
+sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 -- make_siw
+! has driver ||
+    sg_step guest-driver "compiling our kernel module" "$tree_key" "$SG_TOP/guest-driver/kernel" \
+        "$SG_TOP/include/staghorn" @driver-1 -- make_driver
+! has provider ||
+    sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
+        "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
+        @provider-1 -- make_provider
+ours=$(for part in $parts; do sg_product "guest-$part"; done)
+sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/files" \
+    "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
+sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
+    "@$(sg_product guest-overlay)" "@$SG_BUILD" -- link_guest

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The guest's Debian 13 tree and builds inside it.  Source it after
+# tools/build/lib.sh and tools/build/apt.sh.
+#
+# Product guest-tree:
+#   tree/      the unpacked tree in which modules and the provider are built;
+#              without root its files belong to the caller, which builds do
+#              not mind
+#   root.img   the same tree as an ext4 image with true owners, the VMs' disk
+#   vmlinuz, KERNEL (its version), PACKAGES (what was installed)
+#
+# Works as root (a container will do) and otherwise in user namespaces.
+
+guest_packages() {
+    sed 's/#.*//' "$SG_TOP/tools/guest/packages" | tr -s ' \n' ',' | sed 's/^,//; s/,$//'
+}
+
+# as_owner COMMAND...: runs it where files can have any owner.
+as_owner() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        unshare --map-root-user --map-auto "$@"
+    fi
+}
+
+# Fails early, with words, where mmdebstrap would fail late.
+check_namespaces() {
+    [ "$(id -u)" -ne 0 ] || return 0
+    as_owner true 2>/dev/null && return 0
+    echo "Building the guest without being root needs user namespaces and a range of"
+    echo "subordinate ids.  As root, run:  usermod --add-subuids 200000-265535" \
+        "--add-subgids 200000-265535 $(id -un)"
+    echo "(packages uidmap and mmdebstrap installed), or build as root."
+    return 1
+}
+
+# The machine's proxies and sources are apt's business: hand both on.
+run_mmdebstrap() {
+    local mode=unshare proxy options=()
+    [ "$(id -u)" -ne 0 ] || mode=root
+    proxy=$(apt-config dump --format '%f "%v";%n' Acquire::http::Proxy Acquire::https::Proxy)
+    [ -z "$proxy" ] || options+=("--aptopt=$proxy")
+    /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb "$SG_SUITE" > "$SG_OUT/sources.list"
+    SOURCE_DATE_EPOCH=0 mmdebstrap --mode=$mode --variant=apt --format=tar \
+        --include="$(guest_packages)" \
+        --aptopt='APT::Install-Recommends "false"' \
+        --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' "${options[@]}" \
+        --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt=force-confold --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
+        --essential-hook='mkdir -p "$1/etc/initramfs-tools"' \
+        --essential-hook='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"' \
+        --customize-hook="$SG_TOP/tools/guest/customize \"\$1\"" \
+        "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
+}
+
+# Runs with every owner at hand: the image keeps what the tarball says.
+make_image() {
+    local dir=$SG_OUT/image
+    mkdir "$dir"
+    tar -xpf "$SG_OUT/tree.tar" -C "$dir" --numeric-owner
+    rm -rf "$dir"/boot/* "$dir"/var/cache/apt/* "$dir"/var/lib/apt/lists/*
+    mke2fs -q -t ext4 -O ^metadata_csum,^has_journal,^ea_inode -m 0 -E root_owner=0:0 \
+        -L staghorn -d "$dir" "$SG_OUT/root.img" 1400M
+    rm -rf "$dir"
+}
+
+make_tree() {
+    local version
+    check_namespaces
+    run_mmdebstrap
+    mkdir "$SG_OUT/tree"
+    if [ "$(id -u)" -eq 0 ]; then
+        tar -xpf "$SG_OUT/tree.tar" -C "$SG_OUT/tree"
+    else
+        tar -xf "$SG_OUT/tree.tar" -C "$SG_OUT/tree" --exclude='./dev/*' --no-same-owner
+        chmod -R u+rwX "$SG_OUT/tree"
+    fi
+    version=$(ls "$SG_OUT/tree/usr/lib/modules")
+    echo "$version" > "$SG_OUT/KERNEL"
+    cp "$SG_OUT/tree/boot/vmlinuz-$version" "$SG_OUT/vmlinuz"
+    cp "$SG_OUT/tree/usr/share/staghorn/PACKAGES" "$SG_OUT/PACKAGES"
+    export -f make_image
+    as_owner bash -e -c make_image
+    rm "$SG_OUT/tree.tar" "$SG_OUT/sources.list"
+}
+
+guest_tree() {
+    check_mmdebstrap
+    # The kernel's and rdma-core's versions follow the mirror only when the
+    # list of packages or this recipe changes, or the cache is emptied.
+    sg_step guest-tree "installing Debian 13 for the guest" "$SG_TOP/tools/guest/packages" \
+        "$SG_TOP/tools/guest/customize" @tree-2 -- make_tree
+}
+
+check_mmdebstrap() {
+    command -v mmdebstrap > /dev/null && command -v mke2fs > /dev/null ||
+        sg_die "mmdebstrap and e2fsprogs are needed; run ./configure, which installs them or says how"
+}
+
+# in_tree FOLDER COMMAND...: runs COMMAND in a copy of FOLDER at /build inside
+# the tree (fresh name, removed afterwards by the caller with leave_tree) with
+# the copy as working folder.  Nothing is mounted as root, so a plain container
+# or chroot is enough.  in_tree_work is the copy's path outside.
+enter_tree() {
+    tree=$(sg_product guest-tree)/tree
+    in_tree_work=$(mktemp -d "$tree/build.XXXXXX")
+}
+
+in_tree() {
+    local inside=${in_tree_work#"$tree"}
+    local clean=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8)
+    if [ "$(id -u)" -eq 0 ]; then
+        chroot "$tree" "${clean[@]}" sh -e -c 'cd "$0"; exec "$@"' "$inside" "$@"
+    else
+        unshare --map-root-user --mount sh -e -c 'mount --rbind /dev "$0/dev"; exec chroot "$@"' \
+            "$tree" "$tree" "${clean[@]}" sh -e -c 'cd "$0"; exec "$@"' "$inside" "$@"
+    fi
+}
+
+leave_tree() {
+    rm -rf "$in_tree_work"
+}

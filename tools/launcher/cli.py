@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verbs and their options."""
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+from . import accel, agent, errors, lab, options, transfer
+from . import console as console_module
+from .errors import LabError, UsageError
+from .state import LabFolder
+
+DESCRIPTION = """Labs of virtual machines with Staghorn adapters on one Ethernet segment.
+
+A lab has a name (--lab NAME, before the verb); several can run at once."""
+
+EPILOG = errors.__doc__ + """
+Environment: STAGHORN_STATE (folder of labs), STAGHORN_BUILD (build folder),
+STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KEEP_LOGS
+(folder for the logs of a lab that does not come up)."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def emit(args, data, text):
+    """The result: JSON where asked for, otherwise text."""
+    if getattr(args, "json", False):
+        print(json.dumps(data, indent=1))
+    elif text:
+        print(text)
+
+
+class Interrupted(BaseException):
+    """SIGINT, SIGTERM or SIGHUP: clean up and leave."""
+
+
+def interruptible():
+    """From now on signals raise Interrupted, once; cleaning up is not interrupted."""
+    def handler(number, _frame):
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
+        raise Interrupted(number)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, handler)
+
+
+# -- verbs
+
+def do_up(args):
+    interruptible()
+    start = time.monotonic()
+    state = lab.up(args.lab, args, accel.choose, (lambda text: None) if args.json else say)
+    seconds = round(time.monotonic() - start, 1)
+    slowest = max(vm["ready_s"] for vm in state["vms"].values())
+    emit(args, dict(lab.status(args.lab), up_s=seconds),
+         "lab %s is up after %.1f s (VMs ready for RDMA %.1f s after power-on)" % (args.lab, seconds, slowest))
+    return 0
+
+
+def do_down(args):
+    interruptible()
+    if not lab.down(args.lab, (lambda text: None) if args.json else say):
+        if not args.json:
+            say("lab %s was not up" % args.lab)
+    emit(args, {"lab": args.lab, "state": "down"}, "")
+    return 0
+
+
+def do_status(args):
+    if args.all:
+        found = lab.status_all()
+        emit(args, found, "\n\n".join(map(_table, found)) or "no lab is up")
+        return 0
+    LabFolder(args.lab).require()
+    found = lab.status(args.lab)
+    emit(args, found, _table(found))
+    return 0
+
+
+def _table(found):
+    lines = ["lab %(lab)s: %(state)s, %(accel)s, MTU %(mtu)s, %(mem_mib)s MiB and %(cpus)s CPU each, "
+             "segment %(segment)s" % found]
+    if found["state"] in ("abandoned", "dead"):
+        lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
+    if found["capture"]:
+        lines.append("capture: " + found["capture"])
+    rows = [("VM", "STATE", "DRIVER", "DEVICE", "ADDRESS", "MAC", "PID", "READY")]
+    for name, vm in found["vms"].items():
+        rows.append((name, vm["state"], vm["driver"], vm["device"] or "-", vm["address"], vm["mac"],
+                     str(vm["pid"] or "-"), "%.1f s" % vm["ready_s"] if vm["ready_s"] else "-"))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return "\n".join(lines)
+
+
+def do_exec(args):
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise UsageError("exec: no command", "./staghorn exec VM -- COMMAND...")
+    try:
+        return _exec(args, command)
+    except LabError as error:
+        if error.status != errors.TIMEOUT:
+            error.status = errors.EXEC_FAILED
+        raise
+
+
+def _exec(args, command):
+    folder = LabFolder(args.lab)
+    folder.running(args.vm)
+    environment = dict(item.split("=", 1) for item in args.env if "=" in item)
+    terminal = tuple(reversed(os.get_terminal_size(0))) if args.tty and os.isatty(0) else (24, 80)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    session = agent.Session(folder, args.vm, command, None if args.no_input else 0, _to_terminal, environment,
+                            args.workdir, terminal if args.tty else None)
+    if args.tty and os.isatty(0):
+        environment.setdefault("TERM", os.environ.get("TERM", "xterm"))
+        signal.signal(signal.SIGWINCH, lambda *_: setattr(
+            session, "resize", tuple(reversed(os.get_terminal_size(0)))))
+        with console_module._raw(0):
+            return session.run(args.timeout)
+    _forward_interrupts(session)
+    return session.run(args.timeout)
+
+
+def _to_terminal(stream, data):
+    view = memoryview(data)
+    while view:
+        view = view[os.write(stream, view):]
+
+
+def _forward_interrupts(session):
+    """The first Ctrl-C is the command's, the second is ours."""
+    def handler(number, _frame):
+        signal.signal(number, lambda *_: sys.exit(errors.INTERRUPTED))
+        session.signals.append(int(number))
+    signal.signal(signal.SIGINT, handler)
+
+
+def do_copy(args):
+    folder = LabFolder(args.lab)
+    folder.require()
+    start = time.monotonic()
+    size = transfer.copy(folder, args.source, args.target)
+    emit(args, {"bytes": size, "seconds": round(time.monotonic() - start, 3)}, "")
+    return 0
+
+
+def do_console(args):
+    ended = console_module.console(LabFolder(args.lab), args.vm)
+    if ended:
+        say(ended)
+    return 0
+
+
+def do_log(args):
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    console_module.show_log(LabFolder(args.lab), args.vm, args.follow)
+    return 0
+
+
+def do_cut(args):
+    lab.cut(args.lab, args.vm)
+    emit(args, {"vm": args.vm, "state": "off"}, "%s lost its power" % args.vm)
+    return 0
+
+
+def do_on(args):
+    interruptible()
+    seconds = lab.on(args.lab, args.vm, args.timeout)
+    emit(args, {"vm": args.vm, "state": "on", "ready_s": seconds},
+         "%s is ready after %.1f s" % (args.vm, seconds))
+    return 0
+
+
+# -- options
+
+def _add_up(verbs):
+    parser = verbs.add_parser("up", help="start a lab and wait until RDMA is ready in all its VMs")
+    parser.add_argument("--vms", default="alpha,beta", metavar="NAMES", help="VMs, separated by commas [%(default)s]")
+    parser.add_argument("--mtu", type=int, default=1500, help="MTU of the segment [%(default)s]")
+    parser.add_argument("--driver", default="", metavar="VM=DRIVER,...",
+                        help="what a VM does RDMA with: staghorn (the adapter), siw (software, over virtio-net) "
+                             "or none; without VM= for all [staghorn]")
+    parser.add_argument("--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]")
+    parser.add_argument("--cpus", type=int, default=1, help="CPUs of each VM [%(default)s]")
+    parser.add_argument("--accel", choices=("auto", "tcg", "kvm"), default="auto",
+                        help="auto: KVM if a guest boots with it [%(default)s]")
+    parser.add_argument("--capture", metavar="FILE.pcap", help="write every frame of the segment to this file")
+    parser.add_argument("--device-prop", action="append", metavar="[VM:]NAME=VALUE", default=[],
+                        help="property of the adapter, such as alpha:mpa-rev=1; may be repeated")
+    parser.add_argument("--timeout", type=float, default=120.0, metavar="S",
+                        help="seconds until a VM must be ready [%(default)s]")
+    parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
+    parser.set_defaults(run=do_up)
+
+
+def _add_exec(verbs):
+    parser = verbs.add_parser("exec", help="run a command as root in a VM; its exit status is ours",
+                              usage="staghorn [--lab NAME] exec [options] VM -- COMMAND...")
+    parser.add_argument("-t", "--tty", action="store_true", help="run it on a terminal")
+    parser.add_argument("-n", "--no-input", action="store_true", help="give it an empty input")
+    parser.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="environment variable")
+    parser.add_argument("-w", "--workdir", metavar="DIR", help="working folder [/root]")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end it after so many seconds")
+    parser.add_argument("vm", metavar="VM")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
+    parser.set_defaults(run=do_exec)
+
+
+def _add_simple(verbs, name, run, text, arguments=(), json_option=True):
+    parser = verbs.add_parser(name, help=text, description=text)
+    for argument, keywords in arguments:
+        parser.add_argument(argument, **keywords)
+    if json_option:
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(prog="staghorn", description=DESCRIPTION, epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lab", default=os.environ.get("STAGHORN_LAB", "lab"), metavar="NAME",
+                        help="the lab [%(default)s]")
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
+    vm = [("vm", {"metavar": "VM"})]
+    _add_up(verbs)
+    _add_simple(verbs, "status", do_status, "show the lab's VMs").add_argument(
+        "--all", action="store_true", help="all labs")
+    _add_simple(verbs, "down", do_down, "end the lab; nothing is left")
+    _add_exec(verbs)
+    _add_simple(verbs, "copy", do_copy, "copy a file or folder; one side, or both, is VM:PATH",
+                [("source", {"metavar": "SRC"}), ("target", {"metavar": "DST"})])
+    _add_simple(verbs, "console", do_console, "use the VM's serial console; Ctrl-] leaves it", vm, False)
+    _add_simple(verbs, "log", do_log, "show what the VM wrote to its console", vm, False).add_argument(
+        "-f", "--follow", action="store_true", help="go on until the VM ends")
+    _add_simple(verbs, "cut", do_cut, "cut the VM's power", vm)
+    _add_simple(verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm).add_argument(
+        "--timeout", type=float, metavar="S", help="seconds until it must be ready")
+    return parser
+
+
+def main(arguments=None):
+    args = make_parser().parse_args(arguments)
+    try:
+        return args.run(args)
+    except LabError as error:
+        print("staghorn: " + error.text(), file=sys.stderr)
+        return error.status
+    except (KeyboardInterrupt, Interrupted):
+        print("staghorn: interrupted", file=sys.stderr)
+        return errors.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return errors.FAILED

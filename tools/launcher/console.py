@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""console and log: the VM's serial line, now and so far."""
+import fcntl
+import os
+import selectors
+import sys
+import termios
+import time
+import tty
+
+from . import proc
+from .errors import LabError
+from .state import connect
+
+LEAVE = b"\x1d"     # Ctrl-]
+
+
+def console(folder, name):
+    """Terminal and serial line are one until Ctrl-] or the VM's end."""
+    folder.running(name)
+    with open(folder.path / name / "console.lock", "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError("the console of VM %s is open elsewhere" % name,
+                           "Leave it there with Ctrl-], or use: ./staghorn --lab %s exec %s -- COMMAND"
+                           % (folder.name, name))
+        sock = connect(folder.path / name / "console")
+        try:
+            if sys.stdin.isatty():
+                print("Console of %s; Ctrl-] leaves it." % name, flush=True)
+                with _raw(sys.stdin.fileno()):
+                    return _join(sock)
+            return _join(sock)
+        finally:
+            sock.close()
+
+
+class _raw:
+    """The terminal without line editing, restored whatever happens."""
+
+    def __init__(self, fd):
+        self.fd = fd
+
+    def __enter__(self):
+        self.saved = termios.tcgetattr(self.fd)
+        tty.setraw(self.fd)
+
+    def __exit__(self, *_):
+        termios.tcsetattr(self.fd, termios.TCSADRAIN, self.saved)
+        print("", flush=True)
+
+
+def _join(sock):
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        sock.sendall(b"\n")
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is sock:
+                    data = sock.recv(65536)
+                    if not data:
+                        return "the VM went off"
+                    os.write(sys.stdout.fileno(), data)
+                    continue
+                data = os.read(sys.stdin.fileno(), 1024)
+                if LEAVE in data:
+                    sock.sendall(data.split(LEAVE)[0])
+                    return None
+                if not data:
+                    return None
+                sock.sendall(data)
+
+
+def show_log(folder, name, follow):
+    """What the serial line said since the lab came up; with follow, goes on until the VM's end."""
+    vm = folder.vm(name)
+    path = folder.path / name / "console.log"
+    try:
+        with open(path, "rb") as file:
+            while True:
+                data = file.read(65536)
+                if data:
+                    sys.stdout.buffer.write(data.replace(b"\r", b""))
+                    sys.stdout.buffer.flush()
+                elif follow and proc.alive(vm["process"]):
+                    time.sleep(0.1)
+                else:
+                    return
+    except FileNotFoundError:
+        raise LabError("VM %s has no log yet" % name)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The life of a lab: up, down, cut, on, status.
+
+Order matters for leaving nothing behind: each process is written into lab.json
+right after it was started, and the folder is removed only when all of them are
+gone.  So whatever happens to the launcher, `down` finds what is left.
+"""
+import concurrent.futures
+import os
+import shutil
+import signal
+import threading
+import time
+
+from . import agent, options, proc, qemu, segment
+from .errors import TIMEOUT, LabError
+from .state import LabFolder, all_names
+
+READY = ["/bin/sh", "-c", "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null"]
+
+
+def make_plan(name, args):
+    """The state of a lab that is not started yet, from checked options."""
+    names = options.vm_names(args.vms)
+    driver_of = options.drivers(args.driver, names)
+    properties = options.device_properties(args.device_prop, driver_of)
+    vms = {}
+    for index, vm in enumerate(names):
+        vms[vm] = {"index": index, "addr": options.NET % (index + 1), "mac": options.mac(name, vm),
+                   "driver": driver_of[vm], "properties": properties[vm], "process": None, "starts": 0,
+                   "ready_s": None, "rdma": None}
+    return {"version": 1, "name": name, "phase": "starting", "owner": proc.identify(os.getpid()),
+            "mtu": options.mtu(args.mtu), "mem": options.memory(args.mem), "cpus": options.cpus(args.cpus),
+            "accel": None, "capture": options.capture(args.capture), "timeout": args.timeout,
+            "segment": {"kind": segment.plan(names, args.capture), "process": None}, "vms": vms}
+
+
+def _qemu_words(folder, name):
+    """Why QEMU ended, in its own words."""
+    try:
+        lines = (folder.path / name / "qemu.log").read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return " / ".join(lines[-3:]) or "it said nothing"
+
+
+def power_on(folder, name):
+    """Starts the VM's QEMU; returns the moment."""
+    place = folder.path / name
+    place.mkdir(exist_ok=True)
+    for stale in place.iterdir():
+        if stale.is_socket():
+            stale.unlink()
+    vm = folder.data["vms"][name]
+    moment = time.monotonic()
+    vm["process"], child = proc.spawn(qemu.command(folder.data, name), folder.path, place / "qemu.log")
+    vm["starts"] += 1
+    vm["ready_s"] = vm["rdma"] = None
+    folder.save()
+    _wait_sockets(folder, name, child)
+    return moment
+
+
+def _wait_sockets(folder, name, child):
+    """Until QEMU listens on its last socket, or ended."""
+    last = folder.path / name / ("x%d" % (qemu.AGENT_PORTS - 1))
+    deadline = time.monotonic() + 20
+    while not last.exists():
+        if child.poll() is not None:
+            raise LabError("QEMU of VM %s did not start: %s" % (name, _qemu_words(folder, name)),
+                           "Check the options given (device properties, capture file, memory)")
+        if time.monotonic() > deadline:
+            raise LabError("QEMU of VM %s does not get ready" % name, "See %s" % (folder.path / name / "qemu.log"))
+        time.sleep(0.005)
+
+
+def wait_ready(folder, name, since, limit):
+    """Until the guest says that RDMA is up; seconds since power-on."""
+    left = since + limit - time.monotonic()
+    try:
+        status, device, error = agent.capture(folder, name, READY, answer_timeout=left)
+    except agent.Gone:
+        raise LabError("VM %s went off while it booted: %s" % (name, _qemu_words(folder, name)),
+                       "The end of its console:\n" + console_tail(folder, name))
+    except LabError as failure:
+        if failure.status != TIMEOUT:
+            raise
+        raise LabError("VM %s was not ready within %d s" % (name, limit),
+                       "Give it more with --timeout; the end of its console:\n" + console_tail(folder, name),
+                       TIMEOUT)
+    vm = folder.data["vms"][name]
+    if status or (vm["driver"] != "none" and not device.strip()):
+        raise LabError("VM %s booted, but RDMA is not up: %s" % (name, error.strip() or "no device"),
+                       "The end of its console:\n" + console_tail(folder, name))
+    vm["rdma"] = device.strip() or None
+    vm["ready_s"] = round(time.monotonic() - since, 2)
+    return vm["ready_s"]
+
+
+def console_tail(folder, name, lines=12):
+    try:
+        text = (folder.path / name / "console.log").read_text(errors="replace")
+    except OSError:
+        return "    (nothing)"
+    return "\n".join("    " + line for line in text.replace("\r", "").splitlines()[-lines:]) or "    (nothing)"
+
+
+def stop_all(folder):
+    """Ends every process of the lab, at once; true when all are gone."""
+    found = folder.processes()
+    for ident in found:
+        if proc.alive(ident):
+            try:
+                os.kill(ident["pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    return all([proc.kill(ident) for ident in found])
+
+
+def up(name, args, accel, say):
+    """Starts the lab; returns its state.  Whatever goes wrong, nothing stays."""
+    plan = make_plan(name, args)
+    folder = LabFolder(name)
+    with folder.lock():
+        _clear_stale(folder, say)
+        plan["accel"] = accel(args.accel)
+        folder.data = plan
+        folder.save()
+        try:
+            _start(folder, say)
+        except BaseException:
+            kept = keep_logs(folder)
+            stop_all(folder)
+            folder.data = None
+            if kept:
+                say("logs kept in %s" % kept)
+            raise
+        folder.data["phase"] = "up"
+        folder.save()
+        return folder.data
+
+
+def keep_logs(folder):
+    """Copies logs to $STAGHORN_KEEP_LOGS, where the tests want them."""
+    target = os.environ.get("STAGHORN_KEEP_LOGS")
+    if not target:
+        return None
+    target = os.path.join(target, folder.name)
+    for vm in folder.data["vms"]:
+        for log in ("console.log", "qemu.log"):
+            source = folder.path / vm / log
+            if source.exists():
+                os.makedirs(target, exist_ok=True)
+                shutil.copy(source, os.path.join(target, "%s-%s" % (vm, log)))
+    return target if os.path.isdir(target) else None
+
+
+def _clear_stale(folder, say):
+    if not folder.data:
+        return
+    if folder.data["phase"] == "up" and any(proc.alive(i) for i in folder.processes()):
+        raise LabError("lab %s is up already" % folder.name,
+                       "Use it, end it with ./staghorn --lab %s down, or choose another name with --lab"
+                       % folder.name)
+    say("clearing what is left of an earlier lab %s" % folder.name)
+    stop_all(folder)
+    folder.clear()
+
+
+def _start(folder, say):
+    lab = folder.data
+    names = list(lab["vms"])
+    lab["segment"] = segment.start(folder, lab["segment"]["kind"], names, lab["capture"])
+    folder.save()
+    say("starting %s (%s, MTU %d)" % (", ".join("%s: %s" % (vm, lab["vms"][vm]["driver"]) for vm in names),
+                                      lab["accel"].upper(), lab["mtu"]))
+    since = {vm: power_on(folder, vm) for vm in names}
+    _wait_all(folder, since, lab["timeout"], say)
+    folder.save()
+
+
+def _wait_all(folder, since, limit, say):
+    """Waits for all VMs at once; the first failure ends the wait."""
+    pool = concurrent.futures.ThreadPoolExecutor(len(since))
+    waits = {pool.submit(wait_ready, folder, vm, moment, limit): vm for vm, moment in since.items()}
+    try:
+        for done in concurrent.futures.as_completed(waits):
+            say("%s is ready after %.1f s" % (waits[done], done.result()))
+    finally:
+        # Threads end by themselves once their QEMU is gone.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def down(name, say):
+    """Ends the lab.  False: there was none."""
+    folder = LabFolder(name)
+    if not folder.path.exists():
+        return False
+    _interrupt_owner(folder)
+    with folder.lock():
+        if not folder.data:
+            return False
+        if not stop_all(folder):
+            raise LabError("some QEMU of lab %s does not end" % name, "Look at: ps %s"
+                           % " ".join(str(i["pid"]) for i in folder.processes() if proc.alive(i)))
+        say("lab %s is down" % name)
+        folder.data = None
+    return True
+
+
+def _interrupt_owner(folder):
+    """An `up` that still runs is told to stop, and cleans up itself."""
+    owner = (folder.data or {}).get("owner")
+    if folder.data and folder.data["phase"] == "starting" and proc.alive(owner) \
+            and owner["pid"] != os.getpid():
+        proc.kill(owner, signal.SIGTERM, wait=15)
+
+
+def cut(name, vm_name):
+    """A power failure."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock():
+        vm = folder.running(vm_name)
+        proc.kill(vm["process"])
+        vm["process"] = None
+        vm["ready_s"] = None
+        folder.save()
+
+
+def on(name, vm_name, limit):
+    """Power returns; seconds until RDMA is ready."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock():
+        vm = folder.vm(vm_name)
+        if proc.alive(vm["process"]):
+            raise LabError("VM %s is on already" % vm_name)
+        since = power_on(folder, vm_name)
+        try:
+            seconds = wait_ready(folder, vm_name, since, limit or folder.data["timeout"])
+        except BaseException:
+            proc.kill(vm["process"])
+            vm["process"] = None
+            folder.save()
+            raise
+        folder.save()
+        return seconds
+
+
+def status(name):
+    """The lab's state with what runs now; None if there is no such lab."""
+    folder = LabFolder(name)
+    if not folder.data:
+        return None
+    lab = folder.data
+    alive = any(proc.alive(i) for i in folder.processes())
+    phase = lab["phase"]
+    if phase == "starting" and not proc.alive(lab["owner"]):
+        phase = "abandoned"
+    elif phase == "up" and not alive:
+        phase = "dead"
+    vms = {vm: {"state": "on" if proc.alive(state["process"]) else "off", "driver": state["driver"],
+                "device": state["rdma"], "address": state["addr"], "mac": state["mac"],
+                "pid": state["process"]["pid"] if proc.alive(state["process"]) else None,
+                "ready_s": state["ready_s"], "starts": state["starts"], "properties": state["properties"]}
+           for vm, state in lab["vms"].items()}
+    return {"lab": name, "state": phase, "accel": lab["accel"], "mtu": lab["mtu"], "mem_mib": lab["mem"],
+            "cpus": lab["cpus"], "segment": lab["segment"]["kind"], "capture": lab["capture"],
+            "folder": str(folder.path), "vms": vms}
+
+
+def status_all():
+    return [found for found in map(status, all_names()) if found]

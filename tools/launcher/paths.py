@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where build products and state live.
+
+STAGHORN_BUILD  another build folder than the clone's
+STAGHORN_QEMU   another qemu-system-x86_64
+STAGHORN_STATE  another folder for labs than $XDG_RUNTIME_DIR/staghorn or
+                ~/.local/state/staghorn
+"""
+import os
+from pathlib import Path
+
+from .errors import LabError
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def build():
+    if os.environ.get("STAGHORN_BUILD"):
+        return Path(os.environ["STAGHORN_BUILD"]).absolute()
+    try:
+        chosen = (TOP / ".build-dir").read_text().strip()
+    except OSError:
+        chosen = ""
+    return TOP / (chosen or "build")
+
+
+def config():
+    """The settings that configure wrote, as a dictionary."""
+    try:
+        lines = (build() / "config.sh").read_text().splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    return {key: value.strip("'\"") for key, value in pairs}
+
+
+def _need(path):
+    if not path.exists():
+        raise LabError("%s is not built" % path,
+                       "Build first:  make -C %s all   (or make demo, which also shows it)" % TOP)
+    return path
+
+
+def qemu():
+    if os.environ.get("STAGHORN_QEMU"):
+        return _need(Path(os.environ["STAGHORN_QEMU"]).absolute())
+    return _need(build() / "qemu" / "qemu-system-x86_64")
+
+
+def firmware():
+    return _need(build() / "products" / "firmware" / "share")
+
+
+def guest(name):
+    """root.img, vmlinuz or initrd."""
+    return _need(build() / "guest" / name)
+
+
+def state():
+    """The folder of everything that labs leave on disk while they run."""
+    if os.environ.get("STAGHORN_STATE"):
+        return Path(os.environ["STAGHORN_STATE"]).absolute()
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and os.access(runtime, os.W_OK):
+        return Path(runtime) / "staghorn"
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return Path(base) / "staghorn"
+
+
+def labs():
+    return state() / "labs"

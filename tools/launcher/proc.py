@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Processes that outlive the launcher.
+
+A process is remembered as its id and its start time since boot, so that a
+recycled id is never taken for it, nor signalled.
+"""
+import os
+import signal
+import subprocess
+import time
+
+
+def _stat(pid):
+    """(state letter, start time) of a process, or None."""
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return None
+    return fields[0], int(fields[19])
+
+
+def identify(pid):
+    found = _stat(pid)
+    return {"pid": pid, "start": found[1] if found else 0}
+
+
+def alive(ident):
+    if not ident:
+        return False
+    found = _stat(ident["pid"])
+    return bool(found) and found[1] == ident["start"] and found[0] not in "ZX"
+
+
+def spawn(command, folder, log):
+    """Starts a process in a session of its own; its output goes to the file log.
+
+    Returns (its identity, the Popen object)."""
+    with open(log, "ab") as out:
+        child = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=out, stderr=out,
+                                 stdin=subprocess.DEVNULL, start_new_session=True)
+    return identify(child.pid), child
+
+
+def kill(ident, sig=signal.SIGKILL, wait=5.0):
+    """Signals the process, if it is still that one, and waits for its end."""
+    if not alive(ident):
+        return True
+    try:
+        os.kill(ident["pid"], sig)
+    except ProcessLookupError:
+        return True
+    deadline = time.monotonic() + wait
+    while alive(ident):
+        try:
+            os.waitpid(ident["pid"], os.WNOHANG)
+        except ChildProcessError:
+            pass
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

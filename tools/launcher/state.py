@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab's folder.
+
+labs/NAME/
+  lab.json      options, processes; written atomically
+  lock          held while a verb changes the lab
+  segment/      of the Ethernet segment, where it has a process
+  VM/           console, qmp, x0..x11 (sockets), console.log, qemu.log, x*.lock
+
+Sockets may lie deeper than the 107 octets of a socket address: QEMU is started
+in the lab's folder and given relative names, and `socket_path` goes through
+/proc/self/fd.
+"""
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+
+from . import paths, proc
+from .errors import AbsentError, LabError, UsageError
+
+NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
+
+
+def check_name(kind, name):
+    if not NAME.match(name):
+        raise UsageError("%r is not a %s name: lower-case letters, digits and hyphens, a letter first, "
+                         "at most 31" % (name, kind))
+    return name
+
+
+class LabFolder:
+    """Access to one lab's folder; `data` is the content of lab.json or None."""
+
+    def __init__(self, name):
+        self.name = check_name("lab", name)
+        self.path = paths.labs() / name
+        self.data = None
+        self.load()
+
+    def load(self):
+        try:
+            self.data = json.loads((self.path / "lab.json").read_text())
+        except FileNotFoundError:
+            self.data = None
+        except (ValueError, OSError) as error:
+            raise LabError("the state of lab %s cannot be read: %s" % (self.name, error),
+                           "Remove the folder %s once no QEMU of it runs" % self.path)
+        return self.data
+
+    def save(self):
+        new = self.path / "lab.json.new"
+        new.write_text(json.dumps(self.data, indent=1) + "\n")
+        os.replace(new, self.path / "lab.json")
+
+    def create(self):
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def remove(self):
+        shutil.rmtree(self.path, ignore_errors=True)
+        for folder in (self.path.parent, self.path.parent.parent):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def clear(self):
+        """Removes everything but the lock, which the caller holds."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != "lock":
+                entry.unlink()
+
+    @contextlib.contextmanager
+    def lock(self):
+        """One changing verb at a time.  The lock's file goes away with the lab, so it is
+        taken again if it was replaced meanwhile."""
+        while True:
+            self.create()
+            file = open(self.path / "lock", "a")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                raise LabError("another command is changing lab %s" % self.name,
+                               "Wait for it, or use another lab: ./staghorn --lab OTHER ...")
+            try:
+                same = os.path.samestat(os.fstat(file.fileno()), os.stat(self.path / "lock"))
+            except FileNotFoundError:
+                same = False
+            if same:
+                break
+            file.close()
+        try:
+            self.load()
+            yield self
+        finally:
+            file.close()
+            if not self.data:
+                self.remove()
+
+    # -- what is in it
+
+    def require(self):
+        if not self.data:
+            others = [lab for lab in all_names() if lab != self.name]
+            hint = "Start it:  ./staghorn%s up" % ("" if self.name == "lab" else " --lab " + self.name)
+            if others:
+                hint += "   (there are: %s)" % ", ".join(others)
+            raise AbsentError("lab %s is not up" % self.name, hint)
+        return self.data
+
+    def vm(self, name):
+        """The state of a VM, whether it runs or not."""
+        vms = self.require()["vms"]
+        if name not in vms:
+            raise AbsentError("lab %s has no VM %s" % (self.name, name),
+                              "It has: " + ", ".join(vms))
+        return vms[name]
+
+    def running(self, name):
+        vm = self.vm(name)
+        if not proc.alive(vm.get("process")):
+            raise AbsentError("VM %s is off" % name, "Switch it on:  ./staghorn --lab %s on %s"
+                              % (self.name, name))
+        return vm
+
+    def processes(self):
+        """Every process that the lab started and that may still run."""
+        data = self.data or {}
+        found = [vm.get("process") for vm in data.get("vms", {}).values()]
+        found.append(data.get("segment", {}).get("process"))
+        return [ident for ident in found if ident]
+
+
+def all_names():
+    try:
+        return sorted(p.name for p in paths.labs().iterdir() if (p / "lab.json").exists())
+    except FileNotFoundError:
+        return []
+
+
+def connect(path, timeout=None):
+    """A connection to a UNIX socket, however long its path is."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout)
+    folder = None
+    try:
+        if len(os.fsencode(str(path))) < 100:
+            sock.connect(str(path))
+        else:
+            folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+            sock.connect("/proc/self/fd/%d/%s" % (folder, path.name))
+    except OSError:
+        sock.close()
+        raise
+    finally:
+        if folder is not None:
+            os.close(folder)
+    return sock
