@@ -195,7 +195,7 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
     s->eth = nc;
     container_of(nc, StaghornEth, nc)->s = s;
-    qemu_set_info_str(nc, "port of %s", name);
+    qemu_set_info_str(nc, "port of %s", qemu_get_queue(s->nic)->name);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
     return true;
 }

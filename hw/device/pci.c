@@ -305,7 +305,6 @@ static const TypeInfo staghorn_info = {
     .class_init = staghorn_class_init,
     .interfaces = (InterfaceInfo[]) {
         { INTERFACE_PCIE_DEVICE },
-        { INTERFACE_CONVENTIONAL_PCI_DEVICE },
         { }
     },
 };
