@@ -228,8 +228,20 @@ def header_guards(files):
                 yield "%s: no include guard" % name
 
 
+def one_title(files):
+    """each document has exactly one title"""
+    for name, lines in files.items():
+        if name.endswith(".md"):
+            code, titles = False, 0
+            for line in lines:
+                code ^= line.startswith("```")
+                titles += line.startswith("# ") and not code
+            if titles != 1:
+                yield "%s: %d titles" % (name, titles)
+
+
 RULES = (file_length, function_length, line_length, trailing_space, tabs, leftovers,
-         machine_paths, spdx, layers, header_guards)
+         machine_paths, spdx, layers, header_guards, one_title)
 
 
 def main():
