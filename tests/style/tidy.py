@@ -175,7 +175,7 @@ def machine_paths(files):
 
 def vm_path(name):
     """Scripts that name folders inside a guest, whose root user has a home."""
-    return name.startswith(("tools/guest/", "tests/vm/", "staghorn")) or name == "configure"
+    return name.startswith(("tools/", "tests/vm/", "staghorn")) or name == "configure"
 
 
 def spdx(files):
