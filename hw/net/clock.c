@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Time.
+ *
+ *   TCP tick     every 50 ms while lwIP has connections (TIME-WAIT included): delayed
+ *                acknowledgements; every second one retransmission, persist, TIME-WAIT timers
+ *   ARP tick     every second while the TCP tick runs; seconds in between are made up for
+ *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
+ *
+ * With no connection there is no deadline, so an idle machine sleeps.  The timers are the shared
+ * instance's: whichever port runs first at a deadline does the work for all, and events of other
+ * ports' streams wait for those ports' own 'run', which they get by a kick.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+#define TCP_TICK_NS (TCP_TMR_INTERVAL * NS_PER_MS)
+#define ARP_TICK_NS (1000 * NS_PER_MS)
+
+enum {
+    TCP_TICKS_MAX = 8,   /* made up for at once after a pause of the machine */
+    ARP_TICKS_MAX = 300, /* the life of an entry */
+    KEPT_FRAMES_MAX = 512, /* per run */
+};
+
+/*
+ * lwIP asserts that the persist timer runs only with something unsent and nothing in flight.  An
+ * acknowledgement of a window probe can take the unsent octet away without stopping the timer.
+ */
+static void stop_stray_persist_timers(void)
+{
+    struct tcp_pcb *pcb;
+
+    for (pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
+        if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
+            pcb->persist_backoff = 0;
+        }
+    }
+}
+
+static bool timers_needed(void)
+{
+    return tcp_active_pcbs || tcp_tw_pcbs;
+}
+
+static void tick_arp(void)
+{
+    unsigned n = 0;
+
+    if (sg_stack.arp_tick == SG_NEVER) {
+        sg_stack.arp_tick = sg_stack.now + ARP_TICK_NS;
+    }
+    for (; sg_stack.now >= sg_stack.arp_tick && n < ARP_TICKS_MAX; n++) {
+        etharp_tmr();
+        sg_stack.arp_tick += ARP_TICK_NS;
+    }
+    if (sg_stack.now >= sg_stack.arp_tick) {
+        sg_stack.arp_tick = sg_stack.now + ARP_TICK_NS;
+    }
+}
+
+/*
+ * While nothing needed timers the ARP entries have not aged.  This is made up for here, before a new
+ * connection makes its first request, which must not age with them.
+ */
+static void set_now(uint64_t now)
+{
+    if (now > sg_stack.now) {
+        sg_stack.now = now;
+    }
+    if (!timers_needed()) {
+        sg_stack.tcp_tick = SG_NEVER;
+        tick_arp();
+    }
+}
+
+/* To be called before anything that may use lwIP. */
+void clock_update(struct sg_port *port)
+{
+    set_now(port->ops->now(port->opaque));
+}
+
+static void tick(void)
+{
+    unsigned n = 0;
+
+    if (!timers_needed()) {
+        sg_stack.tcp_tick = SG_NEVER;
+        return;
+    }
+    if (sg_stack.tcp_tick == SG_NEVER) {
+        sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
+    }
+    for (; sg_stack.now >= sg_stack.tcp_tick && n < TCP_TICKS_MAX; n++) {
+        stop_stray_persist_timers();
+        tcp_tmr();
+        sg_stack.tcp_tick += TCP_TICK_NS;
+    }
+    if (sg_stack.now >= sg_stack.tcp_tick) {
+        sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
+    }
+    tick_arp();
+}
+
+void clock_arm(struct sg_port *port)
+{
+    if (timers_needed() && sg_stack.tcp_tick == SG_NEVER) {
+        sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
+    }
+    if (timers_needed() && port->deadline == SG_NEVER) {
+        port->deadline = sg_stack.tcp_tick;
+        port_kick(port);
+    }
+}
+
+/* Only what is kept on entry, so that two streams of one port cannot hold the caller for ever. */
+static void process_kept_frames(struct sg_port *port)
+{
+    unsigned n;
+
+    for (n = 0; n < KEPT_FRAMES_MAX && port->kept_head; n++) {
+        struct kept_frame *k = port_next_kept(port);
+
+        demux_frame(port, k->data, k->len, memcmp(k->data + 6, port->mac, 6) == 0);
+        g_free(k);
+    }
+    if (port->kept_head) {
+        port_kick(port);
+    }
+}
+
+uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
+{
+    struct sg_port *port = port_of_net(net);
+
+    set_now(now_ns);
+    if (sg_stack.active || sg_stack.sending) { /* called from a callback: later */
+        port_kick(port);
+        return port->deadline;
+    }
+    sg_stack.active = port;
+    process_kept_frames(port);
+    tick();
+    stream_check_connect_timeouts(port);
+    stream_work(port);
+    sg_stack.active = NULL;
+    if (timers_needed() && sg_stack.tcp_tick == SG_NEVER) {
+        sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
+    }
+    port->deadline = timers_needed() ? sg_stack.tcp_tick : SG_NEVER;
+    return port->deadline;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * All TCP connections of a port that lwIP owns, by 4-tuple.
+ *
+ * The demultiplexer asks here for every TCP segment of the shared port, so the table is a hash with
+ * a seed that peers cannot know.  Entries follow lwIP's connections through the callbacks of its
+ * "extension arguments": passive_open (half-open ones included) and destroy.  This is also where
+ * the number of connections is bounded, because lwIP allocates from libc.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+enum { FIRST_BUCKETS = 64 };
+
+void flow_table_init(struct flow_table *t, uint64_t seed)
+{
+    t->buckets = g_new0(struct flow *, FIRST_BUCKETS);
+    t->mask = FIRST_BUCKETS - 1;
+    t->count = 0;
+    t->seed = seed;
+}
+
+void flow_table_free(struct flow_table *t)
+{
+    g_assert(t->count == 0);
+    g_free(t->buckets);
+    t->buckets = NULL;
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    return h ^ (h >> 29);
+}
+
+static unsigned bucket_of(const struct flow_table *t, const struct flow_key *key)
+{
+    uint64_t h = t->seed, v;
+    const uint8_t *p = (const uint8_t *)key;
+    size_t i;
+
+    G_STATIC_ASSERT(sizeof(*key) == 40);
+    for (i = 0; i < sizeof(*key); i += sizeof(v)) {
+        memcpy(&v, p + i, sizeof(v));
+        h = mix(h, v);
+    }
+    return (unsigned)(h >> 20) & t->mask;
+}
+
+struct flow *flow_find(const struct flow_table *t, const struct flow_key *key)
+{
+    struct flow *f;
+
+    for (f = t->buckets[bucket_of(t, key)]; f; f = f->next) {
+        if (memcmp(&f->key, key, sizeof(*key)) == 0) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+static void grow(struct flow_table *t)
+{
+    struct flow **old = t->buckets;
+    unsigned i, old_count = t->mask + 1;
+    struct flow *f, *next;
+
+    t->mask = old_count * 2 - 1;
+    t->buckets = g_new0(struct flow *, old_count * 2);
+    for (i = 0; i < old_count; i++) {
+        for (f = old[i]; f; f = next) {
+            unsigned b = bucket_of(t, &f->key);
+
+            next = f->next;
+            f->next = t->buckets[b];
+            t->buckets[b] = f;
+        }
+    }
+    g_free(old);
+}
+
+struct flow *flow_of(const struct tcp_pcb *pcb)
+{
+    return tcp_ext_arg_get(pcb, sg_stack.ext_id);
+}
+
+/* lwIP frees the pcb. */
+static void flow_destroyed(u8_t id, void *data)
+{
+    struct flow *f = data, **p;
+    struct flow_table *t;
+
+    if (!f) {
+        return;
+    }
+    t = &f->port->flows;
+    for (p = &t->buckets[bucket_of(t, &f->key)]; *p != f; p = &(*p)->next) {
+        g_assert(*p);
+    }
+    *p = f->next;
+    t->count--;
+    if (f->stream) {
+        f->stream->flow = NULL;
+    }
+    g_free(f);
+}
+
+static const struct tcp_ext_arg_callbacks flow_callbacks = {
+    .destroy = flow_destroyed,
+};
+
+/* The oldest TIME-WAIT of this port goes; lwIP puts new ones in front. */
+static bool reclaim_time_wait(struct sg_port *port)
+{
+    struct tcp_pcb *pcb, *oldest = NULL;
+
+    for (pcb = tcp_tw_pcbs; pcb; pcb = pcb->next) {
+        struct flow *f = flow_of(pcb);
+
+        if (f && f->port == port && !f->stream) {
+            oldest = pcb;
+        }
+    }
+    if (oldest) {
+        tcp_abort(oldest);
+    }
+    return oldest != NULL;
+}
+
+struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
+                      struct tcp_pcb *pcb)
+{
+    struct flow_table *t = &port->flows;
+    struct flow *f;
+    unsigned b;
+
+    if (t->count >= port->config.max_connections && !reclaim_time_wait(port)) {
+        return NULL;
+    }
+    if (t->count > t->mask) {
+        grow(t);
+    }
+    f = g_new0(struct flow, 1);
+    f->key = *key;
+    f->port = port;
+    f->addr = addr;
+    f->pcb = pcb;
+    b = bucket_of(t, key);
+    f->next = t->buckets[b];
+    t->buckets[b] = f;
+    t->count++;
+    tcp_ext_arg_set_callbacks(pcb, sg_stack.ext_id, &flow_callbacks);
+    tcp_ext_arg_set(pcb, sg_stack.ext_id, f);
+    return f;
+}
+
+void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why)
+{
+    struct flow_table *t = &port->flows;
+    unsigned i;
+
+    for (i = 0; i <= t->mask; i++) {
+        struct flow *f = t->buckets[i];
+
+        while (f) {
+            if (addr && f->addr != addr) {
+                f = f->next;
+                continue;
+            }
+            if (f->stream) {
+                stream_end(f->stream, why);
+            }
+            tcp_err(f->pcb, NULL);
+            tcp_abort(f->pcb);
+            f = t->buckets[i]; /* the chain has changed */
+        }
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Listening endpoints.
+ *
+ * A listener on "any" has one lwIP listener per address of the port, so that it never hears another
+ * port of the process.  Where two of our listeners share a local port, one on "any" and one on an
+ * address, the latter gets that address; refresh() keeps this true when listeners and addresses
+ * come and go.  lwIP's own checks for addresses in use know nothing of ports and are passed by.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+enum { BACKLOG_MAX = 255 }; /* half-open connections per address; lwIP counts in an octet */
+
+/* A SYN has arrived: the connection is half-open from here on. */
+static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *cpcb)
+{
+    struct sg_listener *l = lpcb->callback_arg;
+    struct address *addr = NULL;
+    struct flow_key key = { .family = 4 };
+    unsigned i;
+
+    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+        if (l->pcb[i] == (struct tcp_pcb *)(void *)lpcb) {
+            addr = &l->port->addrs[i];
+        }
+    }
+    g_assert(addr);
+    memcpy(key.local_ip, &ip_2_ip4(&cpcb->local_ip)->addr, 4);
+    memcpy(key.remote_ip, &ip_2_ip4(&cpcb->remote_ip)->addr, 4);
+    key.local_port = cpcb->local_port;
+    key.remote_port = cpcb->remote_port;
+    if (!flow_new(l->port, addr, &key, cpcb)) {
+        return ERR_MEM;
+    }
+    tcp_nagle_disable(cpcb);
+    return ERR_OK;
+}
+
+static const struct tcp_ext_arg_callbacks listener_callbacks = {
+    .passive_open = passive_open,
+};
+
+static err_t accepted(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+    if (err != ERR_OK || !pcb) {
+        return ERR_VAL;
+    }
+    return stream_accepted(arg, flow_of(pcb));
+}
+
+static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
+{
+    struct tcp_pcb *pcb = tcp_new(), *lpcb;
+
+    if (!pcb) {
+        return NULL;
+    }
+    tcp_bind_netif(pcb, &addr->netif);
+    ip_addr_copy_from_ip4(pcb->local_ip, *netif_ip4_addr(&addr->netif));
+    pcb->local_port = l->local.port;
+    TCP_REG(&tcp_bound_pcbs, pcb);
+    lpcb = tcp_listen_with_backlog(pcb, (u8_t)l->backlog);
+    if (!lpcb) {
+        tcp_abort(pcb);
+        return NULL;
+    }
+    tcp_arg(lpcb, l);
+    tcp_accept(lpcb, accepted);
+    tcp_ext_arg_set_callbacks(lpcb, sg_stack.ext_id, &listener_callbacks);
+    return lpcb;
+}
+
+static void close_pcb(struct sg_listener *l, unsigned slot)
+{
+    if (l->pcb[slot]) {
+        tcp_close(l->pcb[slot]);
+        l->pcb[slot] = NULL;
+    }
+}
+
+static bool concerns(const struct sg_listener *l, const struct address *a)
+{
+    return a->used && l->local.family == a->ip.family &&
+           (endpoint_is_any(&l->local) || memcmp(l->local.ip, a->ip.ip, 16) == 0);
+}
+
+static struct sg_listener *best_for(const struct sg_port *port, const struct address *a,
+                                    uint16_t local_port)
+{
+    struct sg_listener *l, *best = NULL;
+
+    for (l = port->listeners; l; l = l->next) {
+        if (l->local.port == local_port && concerns(l, a) &&
+            (!best || !endpoint_is_any(&l->local))) {
+            best = l;
+        }
+    }
+    return best;
+}
+
+/* False: no memory for some address. */
+static bool refresh(struct sg_port *port, uint16_t local_port)
+{
+    struct sg_listener *l, *best;
+    bool good = true;
+    unsigned slot;
+
+    for (slot = 0; slot < SG_PORT_MAX_ADDRS; slot++) {
+        best = best_for(port, &port->addrs[slot], local_port);
+        for (l = port->listeners; l; l = l->next) {
+            if (l->local.port == local_port && l != best) {
+                close_pcb(l, slot);
+            }
+        }
+        if (best && !best->pcb[slot]) {
+            best->pcb[slot] = open_pcb(best, &port->addrs[slot]);
+            good = good && best->pcb[slot];
+        }
+    }
+    return good;
+}
+
+void listener_refresh_all(struct sg_port *port)
+{
+    struct sg_listener *l;
+
+    for (l = port->listeners; l; l = l->next) {
+        refresh(port, l->local.port);
+    }
+}
+
+void listener_forget_address(struct sg_port *port, const struct address *addr)
+{
+    struct sg_listener *l;
+
+    for (l = port->listeners; l; l = l->next) {
+        close_pcb(l, (unsigned)(addr - port->addrs));
+    }
+}
+
+bool listener_matches(const struct sg_port *port, const struct address *addr, uint16_t local_port)
+{
+    if (!(port->listening[local_port / 8] & (1u << local_port % 8))) {
+        return false;
+    }
+    return best_for(port, addr, local_port) != NULL;
+}
+
+static void note_listening(struct sg_port *port, uint16_t local_port)
+{
+    struct sg_listener *l;
+
+    port->listening[local_port / 8] &= (uint8_t)~(1u << local_port % 8);
+    for (l = port->listeners; l; l = l->next) {
+        if (l->local.port == local_port) {
+            port->listening[local_port / 8] |= (uint8_t)(1u << local_port % 8);
+        }
+    }
+}
+
+static bool in_use(const struct sg_port *port, const struct sg_endpoint *local)
+{
+    struct sg_listener *l;
+
+    for (l = port->listeners; l; l = l->next) {
+        if (l->local.port == local->port && l->local.family == local->family &&
+            memcmp(l->local.ip, local->ip, 16) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                 unsigned backlog, sg_stream_accept accept, void *user,
+                                 enum sg_stream_end *why)
+{
+    struct sg_port *port = port_of_net(net);
+    struct sg_listener *l;
+
+    if (local->family != 4 ||
+        (!endpoint_is_any(local) && !address_find(port, local->family, local->ip))) {
+        *why = SG_STREAM_UNREACHABLE;
+        return NULL;
+    }
+    l = g_new0(struct sg_listener, 1);
+    l->port = port;
+    l->local.family = local->family;
+    l->local.port = local->port;
+    memcpy(l->local.ip, local->ip, 4);
+    l->backlog = CLAMP(backlog, 1, BACKLOG_MAX);
+    l->accept = accept;
+    l->user = user;
+    if (local->port == 0 || in_use(port, &l->local)) {
+        *why = SG_STREAM_NORES;
+        g_free(l);
+        return NULL;
+    }
+    l->next = port->listeners;
+    port->listeners = l;
+    port->count.listeners++;
+    if (!refresh(port, local->port)) {
+        *why = SG_STREAM_NORES;
+        listener_free(net, l);
+        return NULL;
+    }
+    note_listening(port, local->port);
+    return l;
+}
+
+void listener_free(struct sg_stream_net *net, struct sg_listener *l)
+{
+    struct sg_port *port = port_of_net(net);
+    struct sg_listener **p;
+    unsigned slot;
+
+    for (p = &port->listeners; *p != l; p = &(*p)->next) {
+        g_assert(*p);
+    }
+    *p = l->next;
+    for (slot = 0; slot < SG_PORT_MAX_ADDRS; slot++) {
+        close_pcb(l, slot);
+    }
+    refresh(port, l->local.port);
+    note_listening(port, l->local.port);
+    port->count.listeners--;
+    g_free(l);
+}

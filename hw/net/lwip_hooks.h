@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Points where lwIP asks us; implemented in stack.c.
+ */
+#ifndef SG_NET_LWIP_HOOKS_H
+#define SG_NET_LWIP_HOOKS_H
+
+#include "lwip/arch.h"
+#include "lwip/ip_addr.h"
+
+struct netif;
+struct pbuf;
+struct tcp_hdr;
+struct tcp_pcb;
+
+/* The interface that owns 'src', or NULL. */
+struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest);
+/* An unpredictable initial sequence number (RFC 6528 in spirit: no relation between them). */
+u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
+                 u16_t remote_port);
+/* Sees each segment before its checksum is made; counts retransmissions, adds nothing. */
+u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_pcb *pcb,
+                          u32_t *opts);
+
+#define LWIP_HOOK_TCP_ISN(l, lp, r, rp) sg_net_isn(l, lp, r, rp)
+#define LWIP_HOOK_TCP_OUT_ADD_TCPOPTS(p, hdr, pcb, opts) sg_net_segment_out(p, hdr, pcb, opts)
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lwIP's configuration: TCP over IPv4 over Ethernet, nothing else, for fast local networks.
+ * Files that see this header are lwIP's own and those of this folder.
+ */
+#ifndef SG_NET_LWIPOPTS_H
+#define SG_NET_LWIPOPTS_H
+
+#define NO_SYS 1
+#define SYS_LIGHTWEIGHT_PROT 0
+#define LWIP_TIMERS 0 /* clock.c calls the timers */
+#define LWIP_HOOK_FILENAME "lwip_hooks.h"
+/* Here, because lwip/ip4.h looks for it. */
+#define LWIP_HOOK_IP4_ROUTE_SRC(src, dest) sg_net_route(src, dest)
+
+/* Memory: libc's, which tools can check; the number of connections is bounded in flow.c. */
+#define MEM_LIBC_MALLOC 1
+#define MEMP_MEM_MALLOC 1
+#define MEM_ALIGNMENT 8
+#define LWIP_SUPPORT_CUSTOM_PBUF 1
+/* A frame that waits for ARP must not point into a stream's send ring, which may go before it. */
+#define PBUF_NEEDS_COPY(p) (((p)->type_internal & 0x80) == 0)
+
+#define LWIP_IPV4 1
+#define LWIP_IPV6 0
+#define LWIP_ICMP 0 /* the stack behind the NIC answers */
+#define LWIP_UDP 0
+#define LWIP_RAW 0
+#define LWIP_NETCONN 0
+#define LWIP_SOCKET 0
+#define IP_REASSEMBLY 0 /* fragments go to the NIC; TCP does not need them */
+#define IP_FRAG 0
+#define LWIP_NETIF_HWADDRHINT 1
+#define ETHARP_TABLE_MATCH_NETIF 1
+#define ARP_TABLE_SIZE 512
+#define ARP_QUEUEING 1
+#define ARP_QUEUE_LEN 8
+
+#define LWIP_TCP 1
+/* The largest; the MTU of the port decides for each connection. */
+#define TCP_MSS (65521 - 40)
+#define TCP_CALCULATE_EFF_SEND_MSS 1
+#define LWIP_WND_SCALE 1
+#define TCP_RCV_SCALE 5
+#define TCP_WND (1024 * 1024)
+/* The send ring of stream_send.c is the limit; this only has to be above its largest size. */
+#define TCP_SND_BUF (4 * 1024 * 1024)
+#define TCP_SND_QUEUELEN 65000
+#define TCP_OVERSIZE 0
+#define LWIP_TCP_TIMESTAMPS 1
+#define LWIP_TCP_SACK_OUT 1
+#define LWIP_TCP_MAX_SACK_NUM 3
+#define TCP_QUEUE_OOSEQ 1
+/* Two pbufs per segment: a window of 1500-octet frames fits, a window of tiny segments does not. */
+#define TCP_OOSEQ_PBUFS_LIMIT(pcb) 2048
+#define TCP_LISTEN_BACKLOG 1
+#define LWIP_TCP_PCB_NUM_EXT_ARGS 1
+/* RFC 6928, section 2, without its octet limit, which predates jumbo frames. */
+#define LWIP_TCP_CALC_INITIAL_CWND(mss) ((tcpwnd_size_t)(10U * (mss)))
+
+/* Time: delayed acknowledgements 50 ms, retransmission from 300 ms, first from 1 s (RFC 6298). */
+#define TCP_TMR_INTERVAL 50
+#define LWIP_TCP_RTO_TIME 1000
+#define TCP_SYNMAXRTX 12
+#define TCP_MAXRTX 12
+#define TCP_MSL 15000UL
+
+#define LWIP_CHKSUM sg_net_chksum
+#define LWIP_STATS 1
+#define LWIP_STATS_LARGE 1
+#define LINK_STATS 0
+#define ETHARP_STATS 0
+#define IP_STATS 0
+#define MEM_STATS 0
+#define MEMP_STATS 0
+#define SYS_STATS 0
+
+/* Its sanity checks assume that TCP_MSS is below 16 KiB. */
+#define LWIP_DISABLE_TCP_SANITY_CHECKS 1
+
+#endif

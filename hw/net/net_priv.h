@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Structures shared by the files of this folder.
+ *
+ *   stack.c        the shared lwIP instance: initialisation, hooks, checksum
+ *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
+ *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
+ *   port.c         the port: life cycle, output path, kept frames
+ *   address.c      addresses, one lwIP interface each
+ *   demux.c        frames from the uplink: whose are they?
+ *   rx_frame.c     lwIP's view of a received frame, without copying the payload
+ *   listener.c     listening endpoints
+ *   stream_lwip.c  streams: connect, accept, events, close
+ *   stream_send.c  streams: send ring, segments
+ *
+ * Ownership: a flow lives exactly as long as lwIP's connection (pcb), TIME-WAIT included.  A stream
+ * is what the user holds; it loses its pcb when the connection ends and is freed after 'closed' or
+ * 'abort'.  flow->stream and stream->flow are NULL as soon as the other one is gone.
+ */
+#ifndef SG_NET_PRIV_H
+#define SG_NET_PRIV_H
+
+#include <glib.h>
+
+#include "base/host.h"
+#include "port.h"
+
+#include "lwip/opt.h"
+#include "lwip/etharp.h"
+#include "lwip/netif.h"
+#include "lwip/tcp.h"
+#include "lwip/priv/tcp_priv.h"
+#include "lwip/prot/tcp.h"
+#include "netif/ethernet.h"
+
+/* lwIP's flag bits of struct tcp_hdr are macros named TCP_*; these names are ours. */
+
+#define NS_PER_MS 1000000ull
+
+struct flow_key {
+    uint8_t local_ip[16];  /* network order, IPv4 in the first four octets */
+    uint8_t remote_ip[16];
+    uint16_t local_port;   /* host order */
+    uint16_t remote_port;
+    uint32_t family;       /* 4 or 6 */
+};
+
+struct flow {
+    struct flow_key key;
+    struct flow *next; /* in its hash bucket */
+    struct sg_port *port;
+    struct address *addr;
+    struct tcp_pcb *pcb;
+    struct stream *stream; /* NULL: half-open, or its user is done with it */
+};
+
+struct flow_table {
+    struct flow **buckets;
+    unsigned mask;
+    unsigned count;
+    uint64_t seed;
+};
+
+/* One address of a port.  lwIP knows one IPv4 address per interface, so each has its own. */
+struct address {
+    struct netif netif;
+    struct sg_port *port;
+    bool used;
+    struct sg_endpoint ip; /* port 0 */
+    unsigned prefix_len;
+};
+
+struct sg_listener {
+    struct sg_listener *next;
+    struct sg_port *port;
+    struct sg_endpoint local;
+    unsigned backlog;
+    sg_stream_accept accept;
+    void *user;
+    /* By address slot; NULL where a listener for that very address takes precedence. */
+    struct tcp_pcb *pcb[SG_PORT_MAX_ADDRS];
+};
+
+/* A list through the objects themselves. */
+struct link {
+    struct link *prev, *next;
+};
+
+struct send_queue {
+    uint8_t *ring;
+    size_t size;    /* power of two */
+    uint64_t head;  /* octets taken from the user ever */
+    uint64_t next;  /* of these, handed to lwIP */
+    uint64_t tail;  /* of these, acknowledged */
+    /* What lies between 'next' and 'head', cut into segments. */
+    uint32_t *cuts;
+    unsigned cuts_mask;
+    unsigned cuts_head, cuts_tail;
+};
+
+struct stream {
+    struct sg_stream base;
+    struct sg_port *port;
+    struct flow *flow;   /* NULL: the connection is over */
+    struct tcp_pcb *pcb; /* likewise */
+    struct sg_endpoint local, remote;
+    struct send_queue tx;
+    size_t wanted;          /* octets of the send that was refused; 0: none */
+    uint64_t connect_until; /* ns, while connecting */
+    struct link all;        /* in port->streams */
+    struct link work;       /* in port->work, or alone */
+    unsigned busy;          /* upcalls on the stack */
+    bool connected;
+    bool shut;      /* the user closed its half */
+    bool fin;       /* and lwIP was told */
+    bool peer_fin;  /* 'peer_closed' is due */
+    bool ended;     /* 'closed' is due */
+    bool gone;      /* closed or aborted: free when not busy */
+    enum sg_stream_end end;
+};
+
+struct kept_frame {
+    struct kept_frame *next;
+    size_t len;
+    uint8_t data[];
+};
+
+struct sg_port {
+    struct sg_stream_net net;
+    struct sg_port *next;
+    const struct sg_port_ops *ops;
+    void *opaque;
+    uint8_t mac[6];
+    struct sg_port_config config;
+    struct address addrs[SG_PORT_MAX_ADDRS];
+    struct flow_table flows;
+    struct sg_listener *listeners;
+    uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
+    struct link streams;
+    struct link work; /* streams with something to deliver or to send */
+    bool congested;   /* a stream met can_send() == false */
+    struct kept_frame *kept_head, **kept_tail;
+    size_t kept_octets;
+    uint64_t deadline; /* what 'run' returned last */
+    struct sg_port_counters count;
+};
+
+struct stack {
+    bool ready;
+    struct sg_port *ports;
+    uint64_t now;       /* ns */
+    uint64_t tcp_tick;  /* ns of the next one, SG_NEVER when off */
+    uint64_t arp_tick;
+    unsigned sending;   /* send_frame() calls on the stack */
+    struct sg_port *active; /* the port whose input or 'run' is on the stack, or NULL */
+    u8_t ext_id;        /* lwIP's slot for our pointer in a pcb */
+};
+
+extern struct stack sg_stack;
+
+/* lists */
+static inline void link_init(struct link *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool link_alone(const struct link *l)
+{
+    return l->next == l;
+}
+
+static inline void link_append(struct link *list, struct link *l)
+{
+    l->prev = list->prev;
+    l->next = list;
+    list->prev->next = l;
+    list->prev = l;
+}
+
+static inline void link_remove(struct link *l)
+{
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
+    link_init(l);
+}
+
+#define link_entry(l, type, member) ((type *)(void *)((char *)(l) - offsetof(type, member)))
+
+/* stack.c */
+void stack_init(void);
+ip4_addr_t stack_ip4(const uint8_t ip[16]);
+
+/* clock.c */
+void clock_update(struct sg_port *port);
+uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns);
+/* Starts the timers if something needs them and has the host call 'run' if it does not know. */
+void clock_arm(struct sg_port *port);
+
+/* flow.c */
+void flow_table_init(struct flow_table *t, uint64_t seed);
+void flow_table_free(struct flow_table *t);
+struct flow *flow_find(const struct flow_table *t, const struct flow_key *key);
+/* NULL: the table is full (after an attempt to drop a connection in TIME-WAIT). */
+struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
+                      struct tcp_pcb *pcb);
+/* Ends all connections of 'addr' (NULL: of the port); their streams end with 'why'. */
+void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why);
+struct flow *flow_of(const struct tcp_pcb *pcb);
+
+/* port.c */
+struct sg_port *port_of_net(struct sg_stream_net *net);
+err_t port_netif_init(struct netif *netif);
+void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n);
+struct kept_frame *port_next_kept(struct sg_port *port);
+void port_kick(struct sg_port *port);
+
+/* address.c */
+bool address_add(struct sg_stream_net *net, const struct sg_endpoint *addr, unsigned prefix_len,
+                 const uint8_t gateway[16]);
+bool address_del(struct sg_stream_net *net, const struct sg_endpoint *addr);
+void address_clear(struct sg_stream_net *net);
+void address_set_mtu(struct sg_stream_net *net, unsigned mtu);
+struct address *address_find(struct sg_port *port, unsigned family, const uint8_t *ip);
+/* The address from which 'remote' is reached, or NULL. */
+struct address *address_towards(struct sg_port *port, const struct sg_endpoint *remote);
+bool endpoint_is_any(const struct sg_endpoint *e);
+
+/* demux.c */
+unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);
+
+/* rx_frame.c: runs lwIP on one frame, of which the first 'head' octets are headers. */
+void rx_frame_input(struct address *addr, const uint8_t *frame, size_t head, size_t len);
+
+/* listener.c */
+struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                 unsigned backlog, sg_stream_accept accept, void *user,
+                                 enum sg_stream_end *why);
+void listener_free(struct sg_stream_net *net, struct sg_listener *l);
+bool listener_matches(const struct sg_port *port, const struct address *addr, uint16_t local_port);
+/* The addresses have changed. */
+void listener_refresh_all(struct sg_port *port);
+void listener_forget_address(struct sg_port *port, const struct address *addr);
+
+/* stream_lwip.c */
+struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                 const struct sg_endpoint *remote,
+                                 const struct sg_stream_events *events, void *user,
+                                 enum sg_stream_end *why);
+err_t stream_accepted(struct sg_listener *l, struct flow *flow);
+void stream_abort(struct sg_stream *base);
+void stream_shutdown(struct sg_stream *base);
+/* The connection is over: 'closed' follows from stream_work(). */
+void stream_end(struct stream *s, enum sg_stream_end why);
+/* After lwIP ran for this stream: what it can now send or report. */
+void stream_settle(struct stream *s);
+void stream_enqueue_work(struct stream *s);
+/* Delivers all events that are due; not to be called inside lwIP. */
+void stream_work(struct sg_port *port);
+void stream_check_connect_timeouts(struct sg_port *port);
+
+/* stream_send.c */
+void send_queue_init(struct send_queue *q, size_t size);
+void send_queue_free(struct send_queue *q);
+size_t stream_room(struct sg_stream *base);
+bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bool more);
+void stream_push(struct sg_stream *base);
+size_t stream_emss(struct sg_stream *base);
+void stream_pump(struct stream *s);
+bool stream_is_writable_again(const struct stream *s);
+
+#endif

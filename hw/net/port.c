@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A port: its life cycle and its output path.
+ *
+ * lwIP hands finished frames to link_output(), which passes them on as they are: pbuf chain to
+ * iovec.  Three kinds stay inside: ARP replies and announcements, which are the business of the
+ * stack behind the NIC that has the same addresses; and frames to our own MAC address (a stream
+ * between two endpoints of this port), which are kept and come back in the next 'run'.  Kept too
+ * are frames that arrive while lwIP is at work, because lwIP cannot be entered twice.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+#include "base/bytes.h"
+
+enum {
+    KEPT_OCTETS_MAX = 8 * 1024 * 1024,
+    FRAME_PIECES_MAX = 16,
+    ARP_OPCODE_AT = SIZEOF_ETH_HDR + 6,
+    ARP_SENDER_IP_AT = SIZEOF_ETH_HDR + 14,
+    ARP_TARGET_IP_AT = SIZEOF_ETH_HDR + 24,
+    ARP_FRAME_LEN = SIZEOF_ETH_HDR + 28,
+};
+
+struct sg_port *port_of_net(struct sg_stream_net *net)
+{
+    return link_entry(net, struct sg_port, net);
+}
+
+struct sg_stream_net *sg_port_stream_net(struct sg_port *port)
+{
+    return &port->net;
+}
+
+void port_kick(struct sg_port *port)
+{
+    port->ops->kick(port->opaque);
+}
+
+/* Drops the frame when too many are kept already. */
+void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
+{
+    struct kept_frame *k;
+    size_t len = 0, at = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        len += iov[i].iov_len;
+    }
+    if (port->kept_octets + len > KEPT_OCTETS_MAX) {
+        port->count.dropped++;
+        return;
+    }
+    k = g_malloc(sizeof(*k) + len);
+    for (i = 0; i < n; i++) {
+        memcpy(k->data + at, iov[i].iov_base, iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+    k->len = len;
+    k->next = NULL;
+    *port->kept_tail = k;
+    port->kept_tail = &k->next;
+    port->kept_octets += len;
+    port_kick(port);
+}
+
+/* The caller frees it. */
+struct kept_frame *port_next_kept(struct sg_port *port)
+{
+    struct kept_frame *k = port->kept_head;
+
+    if (k) {
+        port->kept_head = k->next;
+        port->kept_octets -= k->len;
+        if (!k->next) {
+            port->kept_tail = &port->kept_head;
+        }
+    }
+    return k;
+}
+
+static bool is_reply_or_announcement(const struct pbuf *p)
+{
+    const uint8_t *frame = p->payload;
+
+    if (p->len < ARP_FRAME_LEN || sg_get_be16(frame + 12) != ETHTYPE_ARP) {
+        return false;
+    }
+    return sg_get_be16(frame + ARP_OPCODE_AT) == ARP_REPLY ||
+           memcmp(frame + ARP_SENDER_IP_AT, frame + ARP_TARGET_IP_AT, 4) == 0;
+}
+
+static err_t link_output(struct netif *netif, struct pbuf *p)
+{
+    struct address *addr = netif->state;
+    struct sg_port *port = addr->port;
+    struct iovec iov[FRAME_PIECES_MAX];
+    struct pbuf *q, *flat = NULL;
+    unsigned n = 0;
+
+    if (is_reply_or_announcement(p)) {
+        return ERR_OK;
+    }
+    if (pbuf_clen(p) > FRAME_PIECES_MAX) {
+        p = flat = pbuf_clone(PBUF_RAW, PBUF_RAM, p);
+        if (!flat) {
+            return ERR_MEM;
+        }
+    }
+    for (q = p; q; q = q->next) {
+        if (q->len) {
+            iov[n++] = (struct iovec){ .iov_base = q->payload, .iov_len = q->len };
+        }
+    }
+    if (memcmp(p->payload, port->mac, 6) == 0) {
+        port_keep_frame(port, iov, n);
+    } else {
+        port->count.frames_out++;
+        sg_stack.sending++;
+        port->ops->send_frame(port->opaque, iov, n);
+        sg_stack.sending--;
+    }
+    if (flat) {
+        pbuf_free(flat);
+    }
+    return ERR_OK;
+}
+
+static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to)
+{
+    struct address *addr = netif->state;
+    const struct eth_addr *mac = (const struct eth_addr *)netif->hwaddr;
+    uint8_t ip[4];
+
+    memcpy(ip, &to->addr, 4);
+    if (address_find(addr->port, 4, ip)) {
+        return ethernet_output(netif, p, mac, mac, ETHTYPE_IP);
+    }
+    return etharp_output(netif, p, to);
+}
+
+err_t port_netif_init(struct netif *netif)
+{
+    struct address *addr = netif->state;
+
+    netif->name[0] = 's';
+    netif->name[1] = 'g';
+    netif->output = output;
+    netif->linkoutput = link_output;
+    netif->mtu = (u16_t)addr->port->config.mtu;
+    netif->hwaddr_len = 6;
+    memcpy(netif->hwaddr, addr->port->mac, 6);
+    netif->flags = NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET;
+    return ERR_OK;
+}
+
+static uint64_t retransmits(struct sg_stream_net *net)
+{
+    return port_of_net(net)->count.retransmits;
+}
+
+static const struct sg_stream_net_ops net_ops = {
+    .connect = stream_connect,
+    .listen = listener_new,
+    .unlisten = listener_free,
+    .add_addr = address_add,
+    .del_addr = address_del,
+    .clear_addrs = address_clear,
+    .set_mtu = address_set_mtu,
+    .run = clock_run,
+    .retransmits = retransmits,
+};
+
+static bool complete_config(struct sg_port_config *c)
+{
+    c->mtu = c->mtu ? c->mtu : 1500;
+    c->max_connections = c->max_connections ? c->max_connections : 66560;
+    c->send_buffer = c->send_buffer ? c->send_buffer : 1024 * 1024;
+    c->connect_timeout_ms = c->connect_timeout_ms ? c->connect_timeout_ms : 10000;
+    return c->mtu >= SG_PORT_MTU_MIN && c->mtu <= SG_PORT_MTU_MAX &&
+           c->send_buffer >= 64 * 1024 && c->send_buffer <= 2 * 1024 * 1024 &&
+           (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000;
+}
+
+struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const uint8_t mac[6],
+                            const struct sg_port_config *config)
+{
+    struct sg_port_config c = {0};
+    struct sg_port *port;
+    uint64_t seed = 0;
+
+    if (config) {
+        c = *config;
+    }
+    if (!complete_config(&c)) {
+        return NULL;
+    }
+    stack_init();
+    port = g_new0(struct sg_port, 1);
+    port->net.ops = &net_ops;
+    port->ops = ops;
+    port->opaque = opaque;
+    port->config = c;
+    memcpy(port->mac, mac, 6);
+    ops->random(opaque, &seed, sizeof(seed));
+    flow_table_init(&port->flows, seed);
+    link_init(&port->streams);
+    link_init(&port->work);
+    port->kept_tail = &port->kept_head;
+    port->deadline = SG_NEVER;
+    port->next = sg_stack.ports;
+    sg_stack.ports = port;
+    return port;
+}
+
+void sg_port_reset(struct sg_port *port)
+{
+    struct kept_frame *k;
+
+    while (port->listeners) {
+        listener_free(&port->net, port->listeners);
+    }
+    while (!link_alone(&port->streams)) {
+        struct stream *s = link_entry(port->streams.next, struct stream, all);
+
+        stream_abort(&s->base);
+    }
+    flow_abort_all(port, NULL, SG_STREAM_RESET);
+    address_clear(&port->net);
+    while ((k = port_next_kept(port)) != NULL) {
+        g_free(k);
+    }
+    port->congested = false;
+}
+
+void sg_port_free(struct sg_port *port)
+{
+    struct sg_port **p;
+
+    sg_port_reset(port);
+    for (p = &sg_stack.ports; *p != port; p = &(*p)->next) {
+        g_assert(*p);
+    }
+    *p = port->next;
+    flow_table_free(&port->flows);
+    g_free(port);
+}
+
+void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6])
+{
+    unsigned i;
+
+    memcpy(port->mac, mac, 6);
+    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+        memcpy(port->addrs[i].netif.hwaddr, mac, 6);
+    }
+}
+
+void sg_port_counters(const struct sg_port *port, struct sg_port_counters *out)
+{
+    *out = port->count;
+    out->connections = port->flows.count;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * lwIP's view of a received frame.
+ *
+ * lwIP rewrites TCP headers in place, so the headers are copied; the payload stays where the caller
+ * has it.  In the usual case (a segment in order, consumed by its stream at once) nothing refers to
+ * it when lwIP returns.  If lwIP has kept the segment because it is ahead of its turn, the payload
+ * is moved to memory of its own before the caller gets the frame back.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+enum {
+    HEADERS_MAX = SIZEOF_ETH_HDR + 60 + 60, /* IPv4 and TCP with all options */
+    HEADER_ALIGN = 2,                       /* puts the IP header on a word boundary */
+    SPARE_MAX = 64,
+};
+
+struct rx_frame {
+    struct pbuf_custom head; /* first: pbuf -> rx_frame */
+    struct pbuf_custom body;
+    struct rx_frame *spare;
+    uint8_t *moved;  /* the payload's own memory */
+    unsigned users;  /* of head, body, and rx_frame_input() */
+    bool body_live;
+    uint8_t headers[HEADER_ALIGN + HEADERS_MAX];
+};
+
+static struct rx_frame *spares;
+static unsigned spare_count;
+
+static void drop_user(struct rx_frame *f)
+{
+    if (--f->users) {
+        return;
+    }
+    g_free(f->moved);
+    f->moved = NULL;
+    if (spare_count < SPARE_MAX) {
+        f->spare = spares;
+        spares = f;
+        spare_count++;
+    } else {
+        g_free(f);
+    }
+}
+
+static void head_freed(struct pbuf *p)
+{
+    drop_user((struct rx_frame *)(void *)p);
+}
+
+static void body_freed(struct pbuf *p)
+{
+    struct rx_frame *f = link_entry(p, struct rx_frame, body);
+
+    f->body_live = false;
+    drop_user(f);
+}
+
+static struct rx_frame *take_spare(void)
+{
+    struct rx_frame *f = spares;
+
+    if (!f) {
+        return g_new0(struct rx_frame, 1);
+    }
+    spares = f->spare;
+    spare_count--;
+    return f;
+}
+
+/* lwIP may have trimmed the body at either end. */
+static void move_body(struct rx_frame *f)
+{
+    struct pbuf *body = &f->body.pbuf;
+
+    f->moved = g_malloc(body->len ? body->len : 1);
+    memcpy(f->moved, body->payload, body->len);
+    body->payload = f->moved;
+}
+
+void rx_frame_input(struct address *addr, const uint8_t *frame, size_t head, size_t len)
+{
+    struct rx_frame *f = take_spare();
+    size_t body = len - head;
+    struct pbuf *p;
+
+    g_assert(head <= HEADERS_MAX && len <= UINT16_MAX);
+    f->users = 2;
+    f->head.custom_free_function = head_freed;
+    memcpy(f->headers + HEADER_ALIGN, frame, head);
+    p = pbuf_alloced_custom(PBUF_RAW, (u16_t)head, PBUF_REF, &f->head, f->headers + HEADER_ALIGN,
+                            HEADERS_MAX);
+    if (body) {
+        f->users++;
+        f->body_live = true;
+        f->body.custom_free_function = body_freed;
+        pbuf_cat(p, pbuf_alloced_custom(PBUF_RAW, (u16_t)body, PBUF_REF, &f->body,
+                                        (uint8_t *)(uintptr_t)(frame + head), (u16_t)body));
+    }
+    if (addr->netif.input(p, &addr->netif) != ERR_OK) {
+        pbuf_free(p);
+    }
+    if (f->body_live) {
+        move_body(f);
+    }
+    drop_user(f);
+}

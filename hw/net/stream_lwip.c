@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams over lwIP: opening, events, closing.
+ *
+ * lwIP calls back from deep inside its input path.  Three events go on to the user from there,
+ * because they must not wait: accept, connected, receive.  The others (writable, peer_closed,
+ * closed) are noted in the stream and delivered by stream_work(), when lwIP has returned, at the
+ * end of sg_port_input() or 'run'.  So an error that lwIP reports during a call of the user never
+ * becomes an upcall inside that call.
+ *
+ * A user may abort a stream in any upcall.  The stream then loses its pcb at once; the callback
+ * that made the upcall sees that and returns ERR_ABRT, which lwIP needs to know; the memory goes
+ * when the last upcall of this stream has returned ('busy').
+ *
+ *   lwIP says                                 the user hears
+ *   connected                                 connected
+ *   recv with data / without                  receive / peer_closed
+ *   err RST while connecting / later          closed REFUSED / RESET
+ *   err CLSD (last ACK of our FIN came), or
+ *   the connection is in TIME-WAIT            closed CLOSED
+ *   err ABRT (retransmission gave up)         closed TIMEOUT
+ *   nothing until connect_until               closed TIMEOUT
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+enum {
+    EPHEMERAL_FIRST = 49152, /* RFC 6335, section 6 */
+    EPHEMERAL_COUNT = 65536 - EPHEMERAL_FIRST,
+};
+
+static struct stream *of_base(struct sg_stream *base)
+{
+    return link_entry(base, struct stream, base);
+}
+
+static void stream_free(struct stream *s)
+{
+    link_remove(&s->all);
+    link_remove(&s->work);
+    send_queue_free(&s->tx);
+    s->port->count.streams--;
+    g_free(s);
+}
+
+/* lwIP and the stream forget each other; the pcb stays. */
+static void detach(struct stream *s)
+{
+    if (s->pcb) {
+        tcp_arg(s->pcb, NULL);
+        tcp_recv(s->pcb, NULL);
+        tcp_sent(s->pcb, NULL);
+        tcp_err(s->pcb, NULL);
+        s->pcb = NULL;
+    }
+    if (s->flow) {
+        s->flow->stream = NULL;
+        s->flow = NULL;
+    }
+}
+
+void stream_enqueue_work(struct stream *s)
+{
+    if (link_alone(&s->work)) {
+        link_append(&s->port->work, &s->work);
+        if (sg_stack.active != s->port) {
+            port_kick(s->port);
+        }
+    }
+}
+
+void stream_end(struct stream *s, enum sg_stream_end why)
+{
+    if (s->ended || s->gone) {
+        return;
+    }
+    detach(s);
+    s->ended = true;
+    s->end = why;
+    stream_enqueue_work(s);
+}
+
+static void upcall_done(struct stream *s)
+{
+    if (--s->busy == 0 && s->gone) {
+        stream_free(s);
+    }
+}
+
+static void deliver(struct stream *s)
+{
+    s->busy++;
+    link_remove(&s->work);
+    if (s->peer_fin && !s->gone) {
+        s->peer_fin = false;
+        s->base.events->peer_closed(&s->base);
+    }
+    if (!s->ended && !s->gone && stream_is_writable_again(s)) {
+        s->wanted = 0;
+        s->base.events->writable(&s->base);
+    }
+    if (s->ended && !s->gone) {
+        s->gone = true;
+        s->base.events->closed(&s->base, s->end);
+    }
+    upcall_done(s);
+}
+
+void stream_work(struct sg_port *port)
+{
+    while (!link_alone(&port->work)) {
+        deliver(link_entry(port->work.next, struct stream, work));
+    }
+}
+
+void stream_settle(struct stream *s)
+{
+    if (!s->pcb) {
+        return;
+    }
+    stream_pump(s);
+    if (s->pcb->state == TIME_WAIT) {
+        stream_end(s, SG_STREAM_CLOSED);
+    } else if (stream_is_writable_again(s)) {
+        stream_enqueue_work(s);
+    }
+}
+
+/* lwIP's callbacks. */
+
+static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
+{
+    struct stream *s = arg;
+    err_t result;
+
+    s->connected = true;
+    s->busy++;
+    s->base.events->connected(&s->base);
+    if (s->pcb) {
+        stream_pump(s);
+    }
+    result = s->pcb ? ERR_OK : ERR_ABRT;
+    upcall_done(s);
+    return result;
+}
+
+static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
+{
+    struct stream *s = arg;
+    struct pbuf *q;
+    err_t result;
+
+    if (!p) {
+        s->peer_fin = true;
+        stream_enqueue_work(s);
+        return ERR_OK;
+    }
+    s->busy++;
+    tcp_recved(pcb, p->tot_len);
+    for (q = p; q && s->pcb; q = q->next) {
+        if (q->len) {
+            s->base.events->receive(&s->base, q->payload, q->len);
+        }
+    }
+    pbuf_free(p);
+    result = s->pcb ? ERR_OK : ERR_ABRT;
+    upcall_done(s);
+    return result;
+}
+
+static err_t sent_cb(void *arg, struct tcp_pcb *pcb, u16_t len)
+{
+    struct send_queue *q = &((struct stream *)arg)->tx;
+
+    q->tail += len;
+    g_assert(q->tail <= q->next);
+    if (q->tail == q->head) { /* start over where the cache is warm */
+        q->tail = q->next = q->head = 0;
+    }
+    return ERR_OK;
+}
+
+/* lwIP frees the pcb, or has done so. */
+static void err_cb(void *arg, err_t err)
+{
+    struct stream *s = arg;
+
+    s->pcb = NULL;
+    switch (err) {
+    case ERR_CLSD:
+        stream_end(s, SG_STREAM_CLOSED);
+        break;
+    case ERR_RST:
+        stream_end(s, s->connected ? SG_STREAM_RESET : SG_STREAM_REFUSED);
+        break;
+    default:
+        stream_end(s, SG_STREAM_TIMEOUT);
+        break;
+    }
+}
+
+static void attach(struct stream *s, struct flow *flow)
+{
+    struct tcp_pcb *pcb = flow->pcb;
+
+    s->flow = flow;
+    s->pcb = pcb;
+    flow->stream = s;
+    tcp_arg(pcb, s);
+    tcp_recv(pcb, recv_cb);
+    tcp_sent(pcb, sent_cb);
+    tcp_err(pcb, err_cb);
+    tcp_nagle_disable(pcb);
+}
+
+static void stream_endpoints(struct sg_stream *base, struct sg_endpoint *local,
+                             struct sg_endpoint *remote)
+{
+    struct stream *s = of_base(base);
+
+    *local = s->local;
+    *remote = s->remote;
+}
+
+static const struct sg_stream_ops stream_ops = {
+    .room = stream_room,
+    .send = stream_send,
+    .push = stream_push,
+    .shutdown = stream_shutdown,
+    .abort = stream_abort,
+    .emss = stream_emss,
+    .endpoints = stream_endpoints,
+};
+
+/* NULL: no memory for the send ring. */
+static struct stream *stream_new(struct sg_port *port, struct flow *flow)
+{
+    struct stream *s = g_new0(struct stream, 1);
+
+    send_queue_init(&s->tx, port->config.send_buffer);
+    if (!s->tx.ring) {
+        g_free(s);
+        return NULL;
+    }
+    s->base.ops = &stream_ops;
+    s->port = port;
+    s->local.family = s->remote.family = (uint8_t)flow->key.family;
+    s->local.port = flow->key.local_port;
+    s->remote.port = flow->key.remote_port;
+    memcpy(s->local.ip, flow->key.local_ip, 16);
+    memcpy(s->remote.ip, flow->key.remote_ip, 16);
+    s->connect_until = SG_NEVER;
+    link_append(&port->streams, &s->all);
+    link_init(&s->work);
+    port->count.streams++;
+    attach(s, flow);
+    return s;
+}
+
+/* Called by lwIP for an established connection; its return value is lwIP's. */
+err_t stream_accepted(struct sg_listener *l, struct flow *flow)
+{
+    struct stream *s = stream_new(flow->port, flow);
+    err_t result;
+    bool taken;
+
+    if (!s) {
+        return ERR_MEM;
+    }
+    s->connected = true;
+    s->busy++;
+    taken = l->accept(l->user, &s->base);
+    result = s->pcb ? ERR_OK : ERR_ABRT;
+    if (!taken && !s->gone) {
+        if (s->pcb) {
+            result = ERR_VAL; /* lwIP resets it */
+        }
+        detach(s);
+        s->gone = true;
+    }
+    upcall_done(s);
+    return result;
+}
+
+static uint16_t free_local_port(struct sg_port *port, const struct address *addr,
+                                struct flow_key *key)
+{
+    unsigned start = 0, i;
+
+    port->ops->random(port->opaque, &start, sizeof(start));
+    for (i = 0; i < EPHEMERAL_COUNT; i++) {
+        key->local_port = (uint16_t)(EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT);
+        if (!flow_find(&port->flows, key) && !listener_matches(port, addr, key->local_port)) {
+            return key->local_port;
+        }
+    }
+    return 0;
+}
+
+static struct address *local_address(struct sg_port *port, const struct sg_endpoint *local,
+                                     const struct sg_endpoint *remote)
+{
+    struct address *own = address_find(port, remote->family, remote->ip);
+    struct address *addr = own ? own : address_towards(port, remote);
+
+    if (endpoint_is_any(local) || !addr) {
+        return addr;
+    }
+    return address_find(port, local->family, local->ip);
+}
+
+static struct flow *open_flow(struct sg_port *port, struct address *addr, struct flow_key *key)
+{
+    struct tcp_pcb *pcb;
+    struct flow *flow;
+
+    if (flow_find(&port->flows, key)) {
+        return NULL;
+    }
+    pcb = tcp_new();
+    if (!pcb) {
+        return NULL;
+    }
+    tcp_bind_netif(pcb, &addr->netif);
+    ip_addr_copy_from_ip4(pcb->local_ip, *netif_ip4_addr(&addr->netif));
+    pcb->local_port = key->local_port;
+    TCP_REG(&tcp_bound_pcbs, pcb);
+    flow = flow_new(port, addr, key, pcb);
+    if (!flow) {
+        tcp_abort(pcb);
+    }
+    return flow;
+}
+
+struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                 const struct sg_endpoint *remote,
+                                 const struct sg_stream_events *events, void *user,
+                                 enum sg_stream_end *why)
+{
+    struct sg_port *port = port_of_net(net);
+    struct flow_key key = { .family = 4, .remote_port = remote->port, .local_port = local->port };
+    struct address *addr;
+    struct stream *s;
+    struct flow *flow;
+    ip_addr_t to;
+
+    *why = SG_STREAM_UNREACHABLE;
+    if (remote->family != 4 || remote->port == 0 || endpoint_is_any(remote) ||
+        remote->ip[0] >= 224 || remote->ip[0] == 127) {
+        return NULL;
+    }
+    addr = local_address(port, local, remote);
+    if (!addr) {
+        return NULL;
+    }
+    *why = SG_STREAM_NORES;
+    clock_update(port);
+    memcpy(key.local_ip, addr->ip.ip, 4);
+    memcpy(key.remote_ip, remote->ip, 4);
+    if (key.local_port == 0 && free_local_port(port, addr, &key) == 0) {
+        return NULL;
+    }
+    flow = open_flow(port, addr, &key);
+    if (!flow) {
+        return NULL;
+    }
+    s = stream_new(port, flow);
+    if (!s) {
+        tcp_abort(flow->pcb);
+        return NULL;
+    }
+    s->base.events = events;
+    s->base.user = user;
+    s->connect_until = sg_stack.now + port->config.connect_timeout_ms * NS_PER_MS;
+    ip_addr_copy_from_ip4(to, stack_ip4(remote->ip));
+    if (tcp_connect(s->pcb, &to, remote->port, connected_cb) != ERR_OK) {
+        stream_abort(&s->base);
+        return NULL;
+    }
+    clock_arm(port);
+    return &s->base;
+}
+
+void stream_check_connect_timeouts(struct sg_port *port)
+{
+    struct link *l, *next;
+
+    for (l = port->streams.next; l != &port->streams; l = next) {
+        struct stream *s = link_entry(l, struct stream, all);
+        struct tcp_pcb *pcb = s->pcb;
+
+        next = l->next;
+        if (pcb && !s->connected && sg_stack.now >= s->connect_until) {
+            stream_end(s, SG_STREAM_TIMEOUT);
+            tcp_abort(pcb);
+        }
+    }
+}
+
+void stream_abort(struct sg_stream *base)
+{
+    struct stream *s = of_base(base);
+    struct tcp_pcb *pcb = s->pcb;
+
+    if (s->gone) {
+        return;
+    }
+    s->gone = true;
+    detach(s);
+    if (pcb) {
+        clock_update(s->port);
+        tcp_abort(pcb);
+    }
+    s->busy++;
+    upcall_done(s);
+}
+
+void stream_shutdown(struct sg_stream *base)
+{
+    struct stream *s = of_base(base);
+
+    s->shut = true;
+    stream_push(base);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams over lwIP: sending.
+ *
+ * A send is copied once, into the stream's ring, and cut into segments there and then: a send that
+ * fits into what is left of the last segment joins it, else it begins a new one.  So every segment
+ * begins where a send began, as RFC 5044, section 5.1, wishes for FPDUs, unless a send is larger
+ * than a segment.
+ *
+ * Segments are handed to lwIP (by reference into the ring, one tcp_write() each) only when windows
+ * allow them to leave, except that one waits in lwIP if nothing is in flight, for its persist timer
+ * to see it.  Until then they still join, and what lwIP has to walk through stays short.
+ *
+ *       tail           next            head
+ *        |  with lwIP    |   cuts[]      |
+ *   -----+---------------+---------------+-----
+ *
+ * Who moves them: head stream_send(), next stream_pump(), tail sent_cb() in stream_lwip.c.
+ */
+#include <string.h>
+
+#include "net_priv.h"
+
+enum {
+    FIRST_CUTS = 64,
+    CUTS_MAX = 65536,
+    IP_TCP_HEADERS = 40,
+    MSS_MIN = 256,          /* a peer's smaller wish is ignored: RFC 9293, section 3.7.1 */
+    QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
+    PBUFS_PER_CUT = 4,
+};
+
+static struct stream *of_base(struct sg_stream *base)
+{
+    return link_entry(base, struct stream, base);
+}
+
+/* q->ring is NULL when there is no memory. */
+void send_queue_init(struct send_queue *q, size_t size)
+{
+    q->size = size;
+    q->ring = g_try_malloc(size);
+    q->cuts = q->ring ? g_new(uint32_t, FIRST_CUTS) : NULL;
+    q->cuts_mask = FIRST_CUTS - 1;
+}
+
+void send_queue_free(struct send_queue *q)
+{
+    g_free(q->ring);
+    g_free(q->cuts);
+}
+
+static unsigned cut_count(const struct send_queue *q)
+{
+    return q->cuts_head - q->cuts_tail;
+}
+
+static size_t free_octets(const struct send_queue *q)
+{
+    return q->size - (size_t)(q->head - q->tail);
+}
+
+/*
+ * The segment size, kept within the port's MTU: lwIP would take any MSS option at any time.
+ * RFC 9293, section 3.7.1: options are not part of the MSS and are deducted here.
+ */
+size_t stream_emss(struct sg_stream *base)
+{
+    struct stream *s = of_base(base);
+    unsigned mtu_mss = s->port->config.mtu - IP_TCP_HEADERS;
+    struct tcp_pcb *pcb = s->pcb;
+    unsigned mss;
+
+    if (!pcb || !s->connected) {
+        return mtu_mss - LWIP_TCP_OPT_LEN_TS_OUT;
+    }
+    pcb->mss = (u16_t)CLAMP(pcb->mss, MIN(MSS_MIN, mtu_mss), mtu_mss);
+    mss = MIN(pcb->mss, pcb->snd_wnd_max / 2);
+    if (mss < MSS_MIN) {
+        /* tcp_write() would cut into halves of a tiny window; so it must think it larger. */
+        pcb->snd_wnd_max = MAX(pcb->snd_wnd_max, 2 * MSS_MIN);
+        mss = MIN(pcb->mss, pcb->snd_wnd_max / 2);
+    }
+    return mss - (pcb->flags & TF_TIMESTAMP ? LWIP_TCP_OPT_LEN_TS_OUT : 0);
+}
+
+size_t stream_room(struct sg_stream *base)
+{
+    struct stream *s = of_base(base);
+    size_t room;
+
+    if (s->ended || s->gone || s->shut || cut_count(&s->tx) >= CUTS_MAX) {
+        return 0;
+    }
+    room = free_octets(&s->tx);
+    /* Who looks and sees too little for a segment may rely on 'writable' as if refused. */
+    if (room < stream_emss(base)) {
+        s->wanted = MAX(s->wanted, 1);
+    }
+    return room;
+}
+
+/* A quarter of the ring, lest the user is woken for crumbs. */
+bool stream_is_writable_again(const struct stream *s)
+{
+    return s->wanted && s->connected && !s->shut && cut_count(&s->tx) < CUTS_MAX &&
+           free_octets(&s->tx) >= MAX(MIN(s->wanted, s->tx.size), s->tx.size / 4);
+}
+
+static void ring_write(struct send_queue *q, const struct iovec *iov, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        const uint8_t *p = iov[i].iov_base;
+        size_t left = iov[i].iov_len;
+
+        while (left) {
+            size_t at = (size_t)(q->head & (q->size - 1));
+            size_t piece = MIN(left, q->size - at);
+
+            memcpy(q->ring + at, p, piece);
+            p += piece;
+            left -= piece;
+            q->head += piece;
+        }
+    }
+}
+
+static void grow_cuts(struct send_queue *q)
+{
+    unsigned i, n = cut_count(q);
+    uint32_t *cuts = g_new(uint32_t, (size_t)(q->cuts_mask + 1) * 2);
+
+    for (i = 0; i < n; i++) {
+        cuts[i] = q->cuts[(q->cuts_tail + i) & q->cuts_mask];
+    }
+    g_free(q->cuts);
+    q->cuts = cuts;
+    q->cuts_mask = q->cuts_mask * 2 + 1;
+    q->cuts_tail = 0;
+    q->cuts_head = n;
+}
+
+static void add_cut(struct send_queue *q, size_t len, size_t emss)
+{
+    uint32_t *last;
+
+    if (cut_count(q)) {
+        last = &q->cuts[(q->cuts_head - 1) & q->cuts_mask];
+        if (*last + len <= emss) {
+            *last += (uint32_t)len;
+            return;
+        }
+    }
+    if (cut_count(q) > q->cuts_mask) {
+        grow_cuts(q);
+    }
+    q->cuts[q->cuts_head++ & q->cuts_mask] = (uint32_t)len;
+}
+
+bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bool more)
+{
+    struct stream *s = of_base(base);
+    size_t len = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        len += iov[i].iov_len;
+    }
+    if (len > stream_room(base)) {
+        s->wanted = MAX(s->wanted, len);
+        return false;
+    }
+    if (len) {
+        ring_write(&s->tx, iov, n);
+        add_cut(&s->tx, len, stream_emss(base));
+    }
+    if (!more) {
+        stream_push(base);
+    }
+    return true;
+}
+
+void stream_push(struct sg_stream *base)
+{
+    struct stream *s = of_base(base);
+
+    if (s->pcb && s->connected) {
+        if (sg_stack.active != s->port) {
+            clock_update(s->port);
+        }
+        stream_pump(s);
+    }
+}
+
+/* lwIP's queues of a connection, aside while a batch is being made; see write_cut(). */
+struct batch {
+    struct tcp_seg *unsent, *unacked;
+    struct tcp_seg *first, *last; /* the new ones */
+    unsigned queuelen;
+};
+
+static void batch_begin(struct batch *b, struct tcp_pcb *pcb)
+{
+    *b = (struct batch){
+        .unsent = pcb->unsent,
+        .unacked = pcb->unacked,
+        .queuelen = pcb->snd_queuelen,
+    };
+}
+
+static void batch_collect(struct batch *b, struct tcp_pcb *pcb)
+{
+    struct tcp_seg *seg;
+
+    for (seg = pcb->unsent; seg; seg = seg->next) {
+        if (b->last) {
+            b->last->next = seg;
+        } else {
+            b->first = seg;
+        }
+        b->last = seg;
+    }
+    b->queuelen += pcb->snd_queuelen;
+}
+
+static void batch_end(struct batch *b, struct tcp_pcb *pcb)
+{
+    struct tcp_seg **tail = &b->unsent;
+
+    while (*tail) {
+        tail = &(*tail)->next;
+    }
+    *tail = b->first;
+    pcb->unsent = b->unsent;
+    pcb->unacked = b->unacked;
+    pcb->snd_queuelen = (u16_t)b->queuelen;
+}
+
+/*
+ * Hands the next 'len' octets to lwIP as one segment, in two pieces where the ring ends.  lwIP would
+ * fill up the last unsent segment first, and search for it from the front; so it is shown empty
+ * queues.  Returns what it took: less than len if it has no memory.
+ */
+static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last)
+{
+    struct send_queue *q = &s->tx;
+    struct tcp_pcb *pcb = s->pcb;
+    size_t done = 0;
+
+    pcb->unsent = pcb->unacked = NULL;
+    pcb->snd_queuelen = 0;
+    while (done < len) {
+        size_t at = (size_t)((q->next + done) & (q->size - 1));
+        size_t piece = MIN(len - done, q->size - at);
+        bool push = last && done + piece == len;
+
+        if (tcp_write(pcb, q->ring + at, (u16_t)piece, push ? 0 : TCP_WRITE_FLAG_MORE) != ERR_OK) {
+            break;
+        }
+        done += piece;
+    }
+    batch_collect(b, pcb);
+    return done;
+}
+
+static bool window_allows(const struct tcp_pcb *pcb, const struct batch *b, size_t len)
+{
+    u32_t window = MIN(pcb->snd_wnd, pcb->cwnd);
+
+    if (!b->unsent && !b->unacked && !b->first) {
+        return true;
+    }
+    return (u32_t)(pcb->snd_lbb - pcb->lastack) + len <= window &&
+           b->queuelen + PBUFS_PER_CUT <= QUEUELEN_MAX;
+}
+
+/* True: something was handed over. */
+static bool submit(struct stream *s)
+{
+    struct send_queue *q = &s->tx;
+    size_t emss = stream_emss(&s->base), len, done;
+    struct batch b;
+
+    batch_begin(&b, s->pcb);
+    while (cut_count(q)) {
+        uint32_t *cut = &q->cuts[q->cuts_tail & q->cuts_mask];
+
+        len = MIN(*cut, emss);
+        if (!window_allows(s->pcb, &b, len)) {
+            break;
+        }
+        done = write_cut(s, &b, len, cut_count(q) == 1 && len == *cut);
+        q->next += done;
+        *cut -= (uint32_t)done;
+        if (*cut == 0) {
+            q->cuts_tail++;
+        }
+        if (done < len) {
+            break;
+        }
+    }
+    batch_end(&b, s->pcb);
+    return b.first != NULL;
+}
+
+void stream_pump(struct stream *s)
+{
+    struct sg_port *port = s->port;
+
+    if (!s->connected || s->fin) {
+        return;
+    }
+    if (cut_count(&s->tx)) {
+        if (port->ops->can_send && !port->ops->can_send(port->opaque)) {
+            port->congested = true;
+            return;
+        }
+        if (submit(s)) {
+            tcp_output(s->pcb);
+        }
+    }
+    if (s->shut && cut_count(&s->tx) == 0) {
+        s->fin = true;
+        tcp_shutdown(s->pcb, 0, 1);
+    }
+}
+
+void sg_port_uplink_ready(struct sg_port *port)
+{
+    struct link *l;
+
+    if (!port->congested) {
+        return;
+    }
+    port->congested = false;
+    clock_update(port);
+    for (l = port->streams.next; l != &port->streams; l = l->next) {
+        struct stream *s = link_entry(l, struct stream, all);
+
+        if (s->pcb) {
+            stream_pump(s);
+        }
+    }
+}

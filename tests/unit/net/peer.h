@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A user of a stream, for tests: counts events, checks what arrives against a known pattern, and
+ * sends as much of that pattern as it is told.
+ */
+#ifndef SG_TESTS_NET_PEER_H
+#define SG_TESTS_NET_PEER_H
+
+#include "wire.h"
+
+struct peer {
+    struct sg_stream *s; /* NULL: none, or over */
+    struct wire *wire;
+    unsigned connects, peer_closes, closes, writables;
+    enum sg_stream_end end;
+    uint64_t received;
+    bool damaged;        /* what arrived is not the pattern */
+    uint64_t to_send, sent;
+    size_t unit;         /* octets per send; 0: random */
+    bool in_call;        /* a call of ours is on the stack */
+    bool upcall_in_call; /* rule 1 was broken */
+    /* Abort in this event. */
+    bool abort_on_connect, abort_on_receive, abort_on_close;
+    bool shut_on_peer_close;
+    bool refuse;         /* as listener: do not take the connection */
+};
+
+extern const struct sg_stream_events peer_events;
+
+void peer_send(struct peer *p); /* goes on sending by itself when room comes */
+void peer_abort(struct peer *p);
+void peer_shutdown(struct peer *p);
+bool peer_accept(void *user, struct sg_stream *s); /* user: struct peer */
+/* Connects 'a' on host 0 to a listener of 'b' on host 1; true when both know. */
+bool peer_pair(struct wire *w, struct peer *a, struct peer *b, uint16_t port);
+bool peer_connect(struct wire *w, struct peer *a, int host, const struct sg_endpoint *to,
+                  enum sg_stream_end *why);
+
+#endif

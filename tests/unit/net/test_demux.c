@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Who gets a frame, and what frames from hell do to the adapter: nothing.
+ */
+#include "tap.h"
+#include "peer.h"
+#include "base/bytes.h"
+
+enum {
+    LISTENING = 4791,
+    FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16,
+    A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
+};
+
+struct fixture {
+    struct wire *w;
+    struct peer a, b;
+    struct sg_listener *l;
+    struct sg_endpoint local, remote; /* of b's stream, on host 1 */
+};
+
+static void set_up(struct fixture *f, uint64_t seed)
+{
+    struct sg_endpoint any = { .family = 4, .port = LISTENING };
+    enum sg_stream_end why;
+
+    *f = (struct fixture){0};
+    f->w = wire_new(seed, 1500, NULL);
+    T_TRUE(peer_pair(f->w, &f->a, &f->b, 700));
+    f->b.s->ops->endpoints(f->b.s, &f->local, &f->remote);
+    f->l = f->w->host[1].net->ops->listen(f->w->host[1].net, &any, 8, peer_accept, &f->b, &why);
+    wire_settle(f->w, 1000 * WIRE_MS);
+}
+
+static size_t segment(struct fixture *f, uint8_t *frame, uint16_t from, uint16_t to, uint8_t flags)
+{
+    struct wire_segment s = {
+        .dst_mac = f->w->host[1].mac, .src_mac = f->w->host[0].mac,
+        .src = f->remote, .dst = f->local, .flags = flags, .seq = 1, .ack = 1, .window = 1000,
+    };
+
+    s.src.port = from;
+    s.dst.port = to;
+    return wire_build(frame, &s);
+}
+
+static unsigned input(struct fixture *f, const uint8_t *frame, size_t len)
+{
+    return sg_port_input(f->w->host[1].port, frame, len);
+}
+
+static void verdict__table(void)
+{
+    struct fixture f;
+    uint8_t frame[128], broken[128];
+    size_t n, i;
+
+    set_up(&f, 1);
+    static const struct { uint16_t to; bool known_peer; uint8_t flags; unsigned want; } rows[] = {
+        { 700, true, ACK, A },
+        { 700, true, RST, A },
+        { 700, false, ACK, N },         /* same local port, another peer's */
+        { 700, false, SYN, N },         /* its listener is gone */
+        { LISTENING, false, SYN, A },
+        { LISTENING, false, ACK, A },
+        { LISTENING + 1, false, SYN, N },
+        { 22, false, SYN, N },
+    };
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("row %zu", i);
+        n = segment(&f, frame, rows[i].known_peer ? f.remote.port : 9, rows[i].to, rows[i].flags);
+        frame[50] ^= 1; /* a bad checksum does not change whose it is */
+        T_EQ_INT(input(&f, frame, n), rows[i].want);
+    }
+    n = segment(&f, frame, f.remote.port, 700, ACK);
+    frame[50] ^= 1;
+    T_EQ_INT(input(&f, frame, n), A);
+#define VARIANT(change, want)                  \
+    do {                                       \
+        T_CONTEXT("%s", #change);              \
+        memcpy(broken, frame, sizeof(frame));  \
+        change;                                \
+        T_EQ_INT(input(&f, broken, n), want);  \
+    } while (0)
+    VARIANT(broken[5] ^= 1, N);                  /* another station's MAC address */
+    VARIANT(broken[12] = 0x86, N);               /* not IPv4 */
+    VARIANT(sg_put_be16(broken + 12, 0x8100), N); /* tagged */
+    VARIANT(broken[33] ^= 1, N);                 /* not our IP address */
+    VARIANT(broken[23] = 17, N);                 /* UDP */
+    VARIANT(broken[20] = 0x20, N);               /* a first fragment */
+    VARIANT(broken[21] = 1, N);                  /* a later one */
+    VARIANT(broken[14] = 0x44, N);               /* IP header too short */
+    VARIANT(broken[14] = 0x4f, N);               /* IP header longer than the packet */
+    VARIANT(broken[46] = 0x40, N);               /* TCP header too short */
+    VARIANT(broken[46] = 0xf0, N);               /* TCP header longer than the packet */
+    VARIANT(sg_put_be16(broken + 16, 1400), N);  /* longer than the frame */
+    VARIANT(sg_put_be16(broken + 12, 0x0806), A | N); /* ARP, if a bad one */
+    n = 20;
+    VARIANT((void)0, N);
+    n = 0;
+    VARIANT((void)0, N);
+    wire_free(f.w);
+}
+
+static void verdict__time_wait_belongs_to_the_adapter(void)
+{
+    struct fixture f;
+    uint8_t frame[128];
+    size_t n;
+
+    set_up(&f, 2);
+    peer_shutdown(&f.b); /* closes first, so it waits */
+    f.a.shut_on_peer_close = true;
+    wire_settle(f.w, 10 * WIRE_MS);
+    peer_shutdown(&f.a);
+    wire_settle(f.w, 1000 * WIRE_MS);
+    T_EQ_INT(f.b.closes, 1);
+    n = segment(&f, frame, f.remote.port, 700, ACK | FIN);
+    T_EQ_INT(input(&f, frame, n), A);
+    wire_settle(f.w, 60 * WIRE_S);
+    T_EQ_INT(input(&f, frame, n), N);
+    wire_free(f.w);
+}
+
+static void checksum__bad_ones_are_dropped(void)
+{
+    struct fixture f;
+    struct sg_port_counters c;
+    uint8_t frame[128];
+    size_t n, i;
+
+    set_up(&f, 3);
+    for (i = 0; i < 20; i++) { /* every octet of the TCP header */
+        n = segment(&f, frame, 9, LISTENING, SYN);
+        frame[34 + i] ^= 0x10;
+        if (i < 4 || i == 12) { /* ports, header length: another verdict */
+            continue;
+        }
+        T_EQ_INT(input(&f, frame, n), A);
+    }
+    sg_port_counters(f.w->host[1].port, &c);
+    T_EQ_U64(c.checksum_errors, 15);
+    T_EQ_INT(c.connections, 1);
+    n = segment(&f, frame, 9, LISTENING, SYN);
+    T_EQ_INT(input(&f, frame, n), A);
+    sg_port_counters(f.w->host[1].port, &c);
+    T_EQ_INT(c.connections, 2);
+    wire_free(f.w);
+}
+
+static void half_open__bounded_by_backlog(void)
+{
+    struct fixture f;
+    struct sg_port_counters c;
+    uint8_t frame[128];
+    size_t n;
+    unsigned i;
+
+    set_up(&f, 4);
+    f.w->host[0].deaf = true; /* nobody refuses our SYN-ACKs */
+    for (i = 0; i < 100; i++) {
+        n = segment(&f, frame, (uint16_t)(1000 + i), LISTENING, SYN);
+        T_EQ_INT(input(&f, frame, n), A);
+    }
+    sg_port_counters(f.w->host[1].port, &c);
+    T_EQ_INT(c.connections, 1 + 8);
+    wire_settle(f.w, 60 * WIRE_S);
+    sg_port_counters(f.w->host[1].port, &c);
+    T_EQ_INT(c.connections, 1);
+    wire_free(f.w);
+}
+
+static void reopening__new_syn_ends_time_wait(void)
+{
+    struct fixture f;
+    struct sg_port_counters c;
+    uint8_t frame[128];
+    struct wire_segment s = { .flags = SYN, .window = 1000, .seq = 0 };
+    struct sg_endpoint any = { .family = 4, .port = 700 };
+    enum sg_stream_end why;
+    struct peer late = {0};
+    unsigned i, opened = 0;
+
+    set_up(&f, 5);
+    late.wire = f.w;
+    T_NOT_NULL(f.w->host[1].net->ops->listen(f.w->host[1].net, &any, 8, peer_accept, &late, &why));
+    peer_shutdown(&f.b);
+    f.a.shut_on_peer_close = true;
+    wire_settle(f.w, 10 * WIRE_MS);
+    T_EQ_INT(f.b.closes, 1);
+    f.w->host[0].deaf = true;
+    s.dst_mac = f.w->host[1].mac;
+    s.src_mac = f.w->host[0].mac;
+    s.src = f.remote;
+    s.dst = f.local;
+    for (i = 0; i < 4; i++) { /* one of these is beyond the old sequence numbers */
+        s.seq = i << 30;
+        T_EQ_INT(input(&f, frame, wire_build(frame, &s)), A);
+        wire_settle(f.w, WIRE_MS);
+    }
+    wire_settle(f.w, 60 * WIRE_S);
+    sg_port_counters(f.w->host[1].port, &c);
+    opened = c.connections;
+    T_EQ_INT(opened, 0); /* it timed out half-open: TIME-WAIT would have answered, too */
+    wire_free(f.w);
+}
+
+static void arp__reply_and_announcement_stay_inside(void)
+{
+    struct fixture f;
+    uint8_t request[42] = {0};
+    struct sg_port_counters before, after;
+
+    set_up(&f, 6);
+    memset(request, 0xff, 6);
+    memcpy(request + 6, f.w->host[0].mac, 6);
+    sg_put_be16(request + 12, 0x0806);
+    memcpy(request + 14, (uint8_t[]){ 0, 1, 8, 0, 6, 4, 0, 1 }, 8);
+    memcpy(request + 22, f.w->host[0].mac, 6);
+    memcpy(request + 28, f.w->host[0].ip.ip, 4);
+    memcpy(request + 38, f.w->host[1].ip.ip, 4);
+    sg_port_counters(f.w->host[1].port, &before);
+    T_EQ_INT(input(&f, request, sizeof(request)), A | N);
+    sg_port_counters(f.w->host[1].port, &after);
+    T_EQ_U64(after.frames_out, before.frames_out);
+    wire_free(f.w);
+}
+
+/* Segments with random headers and options, at a living connection, a listener and a half-open. */
+static void hostile__random_segments(void)
+{
+    uint64_t seed;
+
+    for (seed = 1; seed <= 40; seed++) {
+        struct fixture f;
+        uint8_t frame[2048], payload[1400];
+        unsigned i;
+
+        T_CONTEXT("seed %" PRIu64, seed);
+        set_up(&f, 100 + seed);
+        memset(payload, 0x55, sizeof(payload));
+        f.a.to_send = 2000;
+        f.b.to_send = 100000;
+        peer_send(&f.b);
+        for (i = 0; i < 1500; i++) {
+            struct wire_segment s = {
+                .dst_mac = f.w->host[1].mac, .src_mac = f.w->host[0].mac,
+                .src = f.remote, .dst = f.local, .payload = payload,
+            };
+            uint64_t r = wire_random(f.w);
+            size_t n, tcp_len;
+
+            s.flags = (uint8_t)(r % 64);
+            s.seq = (uint32_t)(wire_random(f.w) >> (r % 31));
+            s.ack = (uint32_t)(wire_random(f.w) >> (r % 29));
+            s.window = (uint16_t)(wire_random(f.w) >> (r % 20));
+            s.payload_len = wire_random(f.w) % 3 ? wire_random(f.w) % 1400 : 0;
+            if (r % 5 == 0) {
+                s.dst.port = LISTENING;
+                s.src.port = (uint16_t)(r % 7 + 1);
+            }
+            n = wire_build(frame, &s);
+            tcp_len = n - 34;
+            if (r % 3 == 0 && s.payload_len >= 40) { /* options */
+                uint8_t *tcp = frame + 34;
+                unsigned k;
+
+                tcp[12] = (uint8_t)((5 + wire_random(f.w) % 11) << 4);
+                for (k = 0; k < 40; k++) {
+                    static const uint8_t kinds[] = { 0, 1, 2, 3, 4, 5, 8, 10, 4, 3, 2, 1, 255 };
+
+                    tcp[20 + k] = kinds[wire_random(f.w) % sizeof(kinds)];
+                }
+                tcp[16] = tcp[17] = 0;
+                sg_put_be16(tcp + 16, wire_checksum(tcp, tcp_len,
+                                                    wire_pseudo_header(frame + 14, tcp_len)));
+            }
+            input(&f, frame, n);
+            if (i % 16 == 0) {
+                wire_settle(f.w, 200 * WIRE_MS);
+            }
+        }
+        wire_free(f.w);
+    }
+}
+
+/* What an attacker on the path can do: segments that are right but for one thing. */
+static void hostile__mutated_traffic_tap(struct wire *w, int from, const uint8_t *frame, size_t len)
+{
+    uint8_t copy[2048];
+    uint8_t *tcp = copy + 34;
+    unsigned i, n = wire_random(w) % 3;
+
+    if (sg_get_be16(frame + 12) != 0x0800 || len > sizeof(copy) || wire_random(w) % 4) {
+        return;
+    }
+    memcpy(copy, frame, len);
+    for (i = 0; i <= n; i++) {
+        size_t at = 4 + wire_random(w) % ((tcp[12] >> 4) * 4u - 4);
+
+        if (at != 12) {
+            tcp[at] = (uint8_t)wire_random(w);
+        }
+    }
+    tcp[16] = tcp[17] = 0;
+    sg_put_be16(tcp + 16, wire_checksum(tcp, len - 34, wire_pseudo_header(copy + 14, len - 34)));
+    sg_port_input(w->host[!from].port, copy, len); /* ahead of the true one */
+}
+
+static void hostile__mutated_traffic(void)
+{
+    uint64_t seed;
+
+    for (seed = 1; seed <= 40; seed++) {
+        struct fixture f;
+
+        T_CONTEXT("seed %" PRIu64, seed);
+        set_up(&f, 200 + seed);
+        f.w->tap = hostile__mutated_traffic_tap;
+        f.w->faults.loss = 10;
+        f.a.to_send = f.b.to_send = 1000000;
+        if (f.a.s) {
+            peer_send(&f.a);
+        }
+        if (f.b.s) {
+            peer_send(&f.b);
+        }
+        wire_settle(f.w, 20 * WIRE_S);
+        f.w->tap = NULL;
+        wire_free(f.w);
+    }
+}
+
+static const struct t_case cases[] = {
+    { "verdict: table", verdict__table },
+    { "verdict: TIME-WAIT belongs to the adapter", verdict__time_wait_belongs_to_the_adapter },
+    { "checksum: bad ones are dropped", checksum__bad_ones_are_dropped },
+    { "half-open connections: bounded by the backlog", half_open__bounded_by_backlog },
+    { "reopening: a new SYN ends TIME-WAIT", reopening__new_syn_ends_time_wait },
+    { "ARP: replies and announcements stay inside", arp__reply_and_announcement_stay_inside },
+    { "hostile: random segments", hostile__random_segments },
+    { "hostile: mutated traffic", hostile__mutated_traffic },
+};
+
+T_MAIN(cases)

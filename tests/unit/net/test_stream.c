@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams over lwIP between two ports of this process.
+ */
+#include "tap.h"
+#include "peer.h"
+#include "base/bytes.h"
+#include "base/host.h"
+
+enum { PORT = 4791 };
+
+static bool is_closed(void *data)
+{
+    return ((struct peer *)data)->closes != 0;
+}
+
+static void check_empty(struct wire *w)
+{
+    struct sg_port_counters c;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        sg_port_counters(w->host[i].port, &c);
+        T_EQ_INT(c.streams, 0);
+        T_EQ_INT(c.connections, 0);
+        T_EQ_INT(c.listeners, 0);
+    }
+}
+
+static void connect__both_sides_hear_of_it(void)
+{
+    struct wire *w = wire_new(1, 1500, NULL);
+    struct peer a = {0}, b = {0};
+    struct sg_endpoint al, ar, bl, br;
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    T_EQ_INT(a.connects, 1);
+    T_EQ_INT(b.connects, 1);
+    a.s->ops->endpoints(a.s, &al, &ar);
+    b.s->ops->endpoints(b.s, &bl, &br);
+    T_EQ_MEM(&al, &br, sizeof(al));
+    T_EQ_MEM(&ar, &bl, sizeof(ar));
+    T_EQ_INT(bl.port, PORT);
+    T_FALSE(a.upcall_in_call);
+    /* The NIC answered ARP, the adapter did not: one answer each way at most. */
+    T_EQ_INT(w->host[1].arp_answers, 1);
+    T_EQ_INT(w->host[0].arp_answers, 0);
+    wire_free(w);
+}
+
+static void connect__refused_where_nobody_listens(void)
+{
+    struct wire *w = wire_new(2, 1500, NULL);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], 99);
+    struct peer a = {0};
+    enum sg_stream_end why;
+
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    T_TRUE(wire_run(w, is_closed, &a, 5 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_REFUSED);
+    T_EQ_INT(a.connects, 0);
+    T_EQ_INT(w->host[1].resets, 1);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void connect__refused_by_accept(void)
+{
+    struct wire *w = wire_new(3, 1500, NULL);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), any = { .family = 4, .port = PORT };
+    struct peer a = {0}, b = { .refuse = true };
+    enum sg_stream_end why;
+    struct sg_listener *l;
+
+    l = w->host[1].net->ops->listen(w->host[1].net, &any, 4, peer_accept, &b, &why);
+    T_NOT_NULL(l);
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    T_TRUE(wire_run(w, is_closed, &a, 5 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_RESET);
+    w->host[1].net->ops->unlisten(w->host[1].net, l);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void connect__times_out(void)
+{
+    struct sg_port_config config = { .connect_timeout_ms = 4000 };
+    struct wire *w = wire_new(4, 1500, &config);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
+    struct peer a = {0};
+    enum sg_stream_end why;
+    uint64_t start = w->now;
+
+    w->host[1].deaf = true;
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    T_TRUE(wire_run(w, is_closed, &a, 60 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_TIMEOUT);
+    T_TRUE(w->now - start >= 4 * WIRE_S && w->now - start < 4200 * WIRE_MS);
+    check_empty(w);
+    /* Nothing is left that would wake an idle machine. */
+    wire_settle(w, WIRE_S);
+    T_EQ_U64(w->host[0].deadline, SG_NEVER);
+    wire_free(w);
+}
+
+static void connect__unreachable_at_once(void)
+{
+    struct wire *w = wire_new(5, 1500, NULL);
+    struct sg_endpoint far = wire_ip(192, 168, 7, 7, PORT), any = { .family = 4 };
+    struct sg_endpoint near = wire_endpoint(&w->host[1], PORT);
+    struct sg_endpoint not_ours = wire_ip(10, 0, 0, 77, 0);
+    struct sg_stream_net *net = w->host[0].net;
+    struct peer a = {0};
+    enum sg_stream_end why = SG_STREAM_CLOSED;
+
+    T_NULL(net->ops->connect(net, &any, &far, &peer_events, &a, &why));
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
+    T_NULL(net->ops->connect(net, &not_ours, &near, &peer_events, &a, &why));
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
+    T_NULL(net->ops->listen(net, &not_ours, 1, peer_accept, &a, &why));
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void connect__local_port_in_use(void)
+{
+    struct wire *w = wire_new(6, 1500, NULL);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), other = to;
+    struct sg_endpoint from = { .family = 4, .port = 7000 };
+    struct sg_stream_net *net = w->host[0].net;
+    struct peer a = {0}, b = {0}, c = {0};
+    enum sg_stream_end why;
+
+    other.port++;
+    a.s = net->ops->connect(net, &from, &to, &peer_events, &a, &why);
+    T_NOT_NULL(a.s);
+    T_NULL(net->ops->connect(net, &from, &to, &peer_events, &b, &why));
+    T_EQ_INT(why, SG_STREAM_NORES);
+    c.s = net->ops->connect(net, &from, &other, &peer_events, &c, &why);
+    T_NOT_NULL(c.s);
+    peer_abort(&a);
+    a.s = net->ops->connect(net, &from, &to, &peer_events, &a, &why);
+    T_NOT_NULL(a.s);
+    wire_free(w);
+}
+
+static void listen__specific_beats_any(void)
+{
+    struct wire *w = wire_new(7, 1500, NULL);
+    struct sg_endpoint second = wire_ip(10, 0, 0, 22, 0), any = { .family = 4, .port = PORT };
+    struct sg_endpoint to1 = wire_endpoint(&w->host[1], PORT), to2 = second;
+    struct sg_stream_net *net = w->host[1].net;
+    struct peer on_any = {0}, on_second = {0}, c1 = {0}, c2 = {0}, again = {0};
+    struct sg_listener *la, *ls;
+    enum sg_stream_end why;
+
+    to2.port = PORT;
+    la = net->ops->listen(net, &any, 4, peer_accept, &on_any, &why);
+    T_NOT_NULL(la);
+    T_NULL(net->ops->listen(net, &any, 4, peer_accept, &on_any, &why));
+    T_EQ_INT(why, SG_STREAM_NORES);
+    T_TRUE(net->ops->add_addr(net, &second, 24, NULL));
+    ls = net->ops->listen(net, &to2, 4, peer_accept, &on_second, &why);
+    T_NOT_NULL(ls);
+    T_TRUE(peer_connect(w, &c1, 0, &to1, &why));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(on_any.connects, 1);
+    /* The NIC knows but its first address: introduce the second by hand. */
+    w->host[1].ip = second;
+    T_TRUE(peer_connect(w, &c2, 0, &to2, &why));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(on_second.connects, 1);
+    T_EQ_INT(on_any.connects, 1);
+    net->ops->unlisten(net, ls);
+    peer_abort(&on_any);
+    T_TRUE(peer_connect(w, &again, 0, &to2, &why));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(on_any.connects, 2);
+    net->ops->unlisten(net, la);
+    wire_free(w);
+}
+
+static bool all_arrived(void *data)
+{
+    struct peer **p = data;
+
+    return p[0]->received >= p[1]->to_send && p[1]->received >= p[0]->to_send;
+}
+
+static void transfer(uint64_t seed, unsigned mtu, struct wire_faults faults, uint64_t octets,
+                     size_t unit)
+{
+    struct wire *w = wire_new(seed, mtu, NULL);
+    struct peer a = { .to_send = octets, .unit = unit }, b = { .to_send = octets / 2 };
+    struct peer *both[2] = { &a, &b };
+    struct sg_port_counters ca, cb;
+
+    T_CONTEXT("seed %" PRIu64 ", MTU %u, loss %u, reorder %u, duplicate %u, corrupt %u", seed, mtu,
+              faults.loss, faults.reorder, faults.duplicate, faults.corrupt);
+    a.shut_on_peer_close = b.shut_on_peer_close = true;
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    w->faults = faults;
+    T_TRUE(wire_run(w, all_arrived, both, 3600 * WIRE_S));
+    T_FALSE(a.damaged);
+    T_FALSE(b.damaged);
+    T_EQ_U64(a.received, b.to_send);
+    T_EQ_U64(b.received, a.to_send);
+    sg_port_counters(w->host[0].port, &ca);
+    sg_port_counters(w->host[1].port, &cb);
+    if (!faults.loss && !faults.corrupt && !faults.reorder) {
+        T_EQ_U64(ca.retransmits, 0);
+    }
+    if (faults.loss && octets / mtu > 500) {
+        T_TRUE(ca.retransmits > 0);
+        T_EQ_U64(w->host[0].net->ops->retransmits(w->host[0].net), ca.retransmits);
+    }
+    if (faults.corrupt && octets / mtu > 500) {
+        T_TRUE(ca.checksum_errors + cb.checksum_errors > 0);
+    }
+    peer_shutdown(&a);
+    T_TRUE(wire_run(w, is_closed, &a, 600 * WIRE_S));
+    T_TRUE(wire_run(w, is_closed, &b, 600 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_CLOSED);
+    T_FALSE(a.upcall_in_call || b.upcall_in_call);
+    wire_free(w);
+}
+
+static void transfer__clean_wire(void)
+{
+    static const unsigned mtus[] = { 576, 1500, 4096, 9000, 65520, 65521 };
+    struct wire_faults none = {0};
+    size_t i;
+
+    for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+        transfer(100 + i, mtus[i], none, 6 * 1024 * 1024, 0);
+        transfer(200 + i, mtus[i], none, 300000, 100);
+    }
+}
+
+static void transfer__bad_wire(void)
+{
+    static const struct { unsigned mtu; struct wire_faults faults; } rows[] = {
+        { 1500, { .loss = 10 } },
+        { 1500, { .reorder = 100 } },
+        { 1500, { .duplicate = 50 } },
+        { 1500, { .corrupt = 10 } },
+        { 1500, { .loss = 20, .reorder = 50, .duplicate = 20, .corrupt = 5 } },
+        { 9000, { .loss = 20, .reorder = 50, .duplicate = 20, .corrupt = 5 } },
+        { 65520, { .loss = 20, .reorder = 50, .duplicate = 20, .corrupt = 5 } },
+        { 576, { .loss = 50, .reorder = 200, .duplicate = 50 } },
+    };
+    uint64_t seed;
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (seed = 1; seed <= 4; seed++) {
+            transfer(seed * 1000 + i, rows[i].mtu, rows[i].faults, 2 * 1024 * 1024, 0);
+        }
+    }
+}
+
+/* Alignment: what the tap sees. */
+struct alignment {
+    size_t unit;
+    uint32_t first_seq;
+    bool started;
+    unsigned segments, misaligned;
+    size_t max_payload;
+    unsigned mtu;
+    bool oversize;
+};
+
+static void alignment_tap(struct wire *w, int from, const uint8_t *f, size_t len)
+{
+    struct alignment *t = w->tap_data;
+    size_t head = 14 + 20, payload;
+
+    if (from != 0 || sg_get_be16(f + 12) != 0x0800) {
+        return;
+    }
+    t->oversize |= len > 14u + t->mtu;
+    payload = len - head - (f[head + 12] >> 4) * 4u;
+    if (f[head + 13] & 2) {
+        t->first_seq = sg_get_be32(f + head + 4) + 1;
+        t->started = true;
+    }
+    if (!payload || !t->started) {
+        return;
+    }
+    t->segments++;
+    t->max_payload = payload > t->max_payload ? payload : t->max_payload;
+    if ((sg_get_be32(f + head + 4) - t->first_seq) % t->unit) {
+        t->misaligned++;
+    }
+}
+
+static bool b_has_all(void *data)
+{
+    struct peer **p = data;
+
+    return p[1]->received >= p[0]->to_send;
+}
+
+static void emss__sends_of_that_size_are_segments(void)
+{
+    static const unsigned mtus[] = { 576, 1500, 9000, 65520 };
+    size_t i, j;
+
+    for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+        for (j = 0; j < 2; j++) {
+            struct wire *w = wire_new(300 + i, mtus[i], NULL);
+            struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+            struct alignment t = { .unit = 1, .mtu = mtus[i] };
+
+            T_CONTEXT("MTU %u, %s", mtus[i], j ? "loss" : "clean");
+            w->tap = alignment_tap;
+            w->tap_data = &t;
+            T_TRUE(peer_pair(w, &a, &b, PORT));
+            /* Let b's window be known in full: its first ACK is scaled. */
+            a.unit = 1;
+            a.to_send = 1;
+            peer_send(&a);
+            T_TRUE(wire_run(w, b_has_all, both, WIRE_S));
+            wire_settle(w, WIRE_S);
+            t.first_seq++;
+            t.segments = 0;
+            t.unit = a.unit = a.s->ops->emss(a.s);
+            T_EQ_U64(t.unit, mtus[i] - 52);
+            w->faults.loss = j ? 20 : 0;
+            a.to_send += 400 * a.unit;
+            peer_send(&a);
+            T_TRUE(wire_run(w, b_has_all, both, 600 * WIRE_S));
+            T_FALSE(b.damaged);
+            T_EQ_INT(t.misaligned, 0);
+            T_FALSE(t.oversize);
+            T_EQ_U64(t.max_payload, t.unit);
+            if (!j) {
+                T_EQ_INT(t.segments, 400);
+            }
+            wire_free(w);
+        }
+    }
+}
+
+/* Small sends may share a segment, but a segment never begins inside a send. */
+static void emss__smaller_sends_begin_segments(void)
+{
+    struct wire *w = wire_new(350, 1500, NULL);
+    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct alignment t = { .unit = 1000, .mtu = 1500 };
+
+    w->tap = alignment_tap;
+    w->tap_data = &t;
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    w->faults.loss = 10;
+    a.unit = 1000;
+    a.to_send = 1000 * 1000;
+    peer_send(&a);
+    T_TRUE(wire_run(w, b_has_all, both, 600 * WIRE_S));
+    T_EQ_INT(t.misaligned, 0);
+    T_FALSE(b.damaged);
+    w->faults.loss = 0;
+    wire_settle(w, 5 * WIRE_S);
+    t.first_seq += 1000 * 1000;
+    t.unit = a.unit = 100;
+    t.segments = 0;
+    a.to_send += 100 * 1000;
+    peer_send(&a);
+    T_TRUE(wire_run(w, b_has_all, both, 600 * WIRE_S));
+    T_EQ_INT(t.misaligned, 0);
+    T_TRUE(t.segments < 100);
+    wire_free(w);
+}
+
+static void close__half_by_half(void)
+{
+    struct wire *w = wire_new(8, 1500, NULL);
+    struct peer a = {0}, b = {0}, *both[2] = { &b, &a };
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    a.to_send = 100000;
+    peer_send(&a);
+    peer_shutdown(&a);
+    T_EQ_U64(a.s->ops->room(a.s), 0);
+    wire_settle(w, 2 * WIRE_S);
+    T_EQ_INT(b.peer_closes, 1);
+    T_EQ_U64(b.received, 100000);
+    T_EQ_INT(a.closes + b.closes, 0);
+    /* The other half still works. */
+    b.to_send = 3000000;
+    peer_send(&b);
+    T_TRUE(wire_run(w, b_has_all, both, 60 * WIRE_S));
+    T_FALSE(a.damaged);
+    peer_shutdown(&b);
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(a.peer_closes, 1);
+    T_EQ_INT(a.closes, 1);
+    T_EQ_INT(a.end, SG_STREAM_CLOSED);
+    T_EQ_INT(b.closes, 1);
+    T_EQ_INT(b.end, SG_STREAM_CLOSED);
+    T_FALSE(a.upcall_in_call || b.upcall_in_call);
+    /* TIME-WAIT is lwIP's affair, and passes. */
+    wire_settle(w, 60 * WIRE_S);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void close__both_at_once(void)
+{
+    struct wire *w = wire_new(9, 1500, NULL);
+    struct peer a = {0}, b = {0};
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    peer_shutdown(&a);
+    peer_shutdown(&b);
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(a.closes, 1);
+    T_EQ_INT(b.closes, 1);
+    T_EQ_INT(a.end, SG_STREAM_CLOSED);
+    T_EQ_INT(b.end, SG_STREAM_CLOSED);
+    wire_settle(w, 60 * WIRE_S);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void abort__peer_hears_reset(void)
+{
+    struct wire *w = wire_new(10, 1500, NULL);
+    struct peer a = {0}, b = {0};
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    wire_settle(w, WIRE_S);
+    a.to_send = 5000000;
+    peer_send(&a);
+    peer_abort(&a);
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(a.closes, 0);
+    T_EQ_INT(b.closes, 1);
+    T_EQ_INT(b.end, SG_STREAM_RESET);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void abort__in_each_event(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 5; i++) {
+        struct wire *w = wire_new(20 + i, 1500, NULL);
+        struct peer a = {0}, b = {0};
+        struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
+        struct sg_endpoint any = { .family = 4, .port = PORT };
+        struct sg_listener *l;
+        enum sg_stream_end why;
+
+        T_CONTEXT("variant %u", i);
+        b.wire = w;
+        a.abort_on_connect = i == 0;
+        b.abort_on_receive = i == 1 || i == 2;
+        b.abort_on_close = i == 3 || i == 4;
+        a.to_send = i == 4 ? 0 : 200000;
+        l = w->host[1].net->ops->listen(w->host[1].net, &any, 4, peer_accept, &b, &why);
+        T_TRUE(peer_connect(w, &a, 0, &to, &why));
+        if (i == 2) {
+            w->faults.reorder = 300;
+        }
+        wire_settle(w, 10 * WIRE_MS);
+        if (a.s) {
+            peer_shutdown(&a);
+        }
+        wire_settle(w, 60 * WIRE_S);
+        T_TRUE(a.closes + b.closes >= (i == 0 ? 0 : 1));
+        T_NULL(a.s);
+        T_NULL(b.s);
+        w->host[1].net->ops->unlisten(w->host[1].net, l);
+        check_empty(w);
+        wire_free(w);
+    }
+}
+
+static void retransmission__gives_up(void)
+{
+    struct wire *w = wire_new(11, 1500, NULL);
+    struct peer a = {0}, b = {0};
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    w->host[1].deaf = true;
+    a.to_send = 1000;
+    peer_send(&a);
+    T_TRUE(wire_run(w, is_closed, &a, 3600 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_TIMEOUT);
+    wire_free(w);
+}
+
+static void window__full_and_writable_again(void)
+{
+    struct wire *w = wire_new(12, 1500, NULL);
+    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    size_t room;
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    room = a.s->ops->room(a.s);
+    T_EQ_U64(room, 1024 * 1024);
+    a.unit = 10000;
+    a.to_send = 20 * 1000 * 1000;
+    peer_send(&a);
+    T_TRUE(a.sent <= room && a.sent > room - 10000);
+    T_EQ_INT(a.writables, 0);
+    T_TRUE(wire_run(w, b_has_all, both, 600 * WIRE_S));
+    T_TRUE(a.writables > 10);
+    T_FALSE(b.damaged);
+    T_FALSE(a.upcall_in_call);
+    wire_free(w);
+}
+
+static void uplink__congestion_holds_segments_back(void)
+{
+    struct wire *w = wire_new(13, 1500, NULL);
+    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    wire_settle(w, WIRE_S);
+    w->host[0].congested = true;
+    a.to_send = 100000;
+    peer_send(&a);
+    wire_settle(w, 5 * WIRE_S);
+    T_EQ_U64(b.received, 0);
+    w->host[0].congested = false;
+    sg_port_uplink_ready(w->host[0].port);
+    T_TRUE(wire_run(w, b_has_all, both, 10 * WIRE_S));
+    T_FALSE(b.damaged);
+    wire_free(w);
+}
+
+static void loopback__own_address_to_own_address(void)
+{
+    struct wire *w = wire_new(14, 9000, NULL);
+    struct wire_host *h = &w->host[0];
+    struct sg_endpoint to = wire_endpoint(h, PORT), any = { .family = 4, .port = PORT };
+    struct peer a = { .to_send = 3000000 }, b = { .to_send = 500000 }, *both[2] = { &a, &b };
+    struct peer refused = {0};
+    struct sg_port_counters c;
+    struct sg_listener *l;
+    enum sg_stream_end why;
+
+    b.wire = w;
+    l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    T_TRUE(wire_run(w, all_arrived, both, 60 * WIRE_S));
+    T_FALSE(a.damaged || b.damaged);
+    to.port++;
+    T_TRUE(peer_connect(w, &refused, 0, &to, &why));
+    T_TRUE(wire_run(w, is_closed, &refused, 5 * WIRE_S));
+    T_EQ_INT(refused.end, SG_STREAM_REFUSED);
+    sg_port_counters(h->port, &c);
+    T_EQ_U64(c.frames_out, 0);
+    h->net->ops->unlisten(h->net, l);
+    T_FALSE(a.upcall_in_call || b.upcall_in_call || refused.upcall_in_call);
+    wire_free(w);
+}
+
+static void address__removal_ends_its_streams(void)
+{
+    struct wire *w = wire_new(15, 1500, NULL);
+    struct wire_host *h = &w->host[0];
+    struct peer a = {0}, b = {0};
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    wire_settle(w, WIRE_S);
+    a.in_call = true;
+    T_TRUE(h->net->ops->del_addr(h->net, &h->ip));
+    a.in_call = false;
+    T_EQ_INT(a.closes, 0);
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(a.closes, 1);
+    T_EQ_INT(a.end, SG_STREAM_UNREACHABLE);
+    T_EQ_INT(b.closes, 1);
+    T_EQ_INT(b.end, SG_STREAM_RESET);
+    T_FALSE(h->net->ops->del_addr(h->net, &h->ip));
+    T_FALSE(a.upcall_in_call);
+    check_empty(w);
+    wire_free(w);
+}
+
+static void mtu__smaller_one_is_obeyed(void)
+{
+    struct wire *w = wire_new(16, 9000, NULL);
+    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct alignment t = { .unit = 1, .mtu = 1500 };
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    wire_settle(w, WIRE_S);
+    w->host[0].net->ops->set_mtu(w->host[0].net, 1500);
+    w->tap = alignment_tap;
+    w->tap_data = &t;
+    a.to_send = 1000000;
+    peer_send(&a);
+    T_TRUE(wire_run(w, b_has_all, both, 60 * WIRE_S));
+    T_FALSE(t.oversize);
+    T_FALSE(b.damaged);
+    wire_free(w);
+}
+
+static void cycles__nothing_is_left(void)
+{
+    struct wire *w = wire_new(17, 1500, NULL);
+    struct wire_host *h = &w->host[1];
+    struct sg_endpoint to = wire_endpoint(h, PORT), any = { .family = 4, .port = PORT };
+    struct sg_listener *l;
+    enum sg_stream_end why;
+    unsigned i;
+
+    struct peer b = { .wire = w, .shut_on_peer_close = true };
+
+    l = h->net->ops->listen(h->net, &any, 16, peer_accept, &b, &why);
+    for (i = 0; i < 1000; i++) {
+        struct peer a = { .to_send = 1 + i * 10 };
+
+        T_CONTEXT("cycle %u", i);
+        b.received = 0;
+        b.closes = 0;
+        T_TRUE(peer_connect(w, &a, 0, &to, &why));
+        wire_settle(w, 3 * WIRE_MS);
+        T_EQ_U64(b.received, a.to_send);
+        if (i % 3 == 0) {
+            peer_abort(&a);
+        } else {
+            peer_shutdown(&a);
+            T_TRUE(wire_run(w, is_closed, &a, 5 * WIRE_S));
+            T_EQ_INT(a.end, SG_STREAM_CLOSED);
+        }
+        T_TRUE(wire_run(w, is_closed, &b, 5 * WIRE_S));
+    }
+    h->net->ops->unlisten(h->net, l);
+    wire_settle(w, 60 * WIRE_S);
+    check_empty(w);
+    T_EQ_U64(w->host[0].deadline, SG_NEVER);
+    T_EQ_U64(w->host[1].deadline, SG_NEVER);
+    wire_free(w);
+}
+
+static void limit__connections_are_bounded(void)
+{
+    struct sg_port_config config = { .max_connections = 20 };
+    struct wire *w = wire_new(18, 1500, &config);
+    struct wire_host *h = &w->host[1];
+    struct sg_endpoint to = wire_endpoint(h, PORT);
+    struct peer p[21] = {{0}};
+    enum sg_stream_end why;
+    unsigned i;
+
+    for (i = 0; i < 20; i++) {
+        T_TRUE(peer_connect(w, &p[i], 0, &to, &why));
+    }
+    T_FALSE(peer_connect(w, &p[20], 0, &to, &why));
+    T_EQ_INT(why, SG_STREAM_NORES);
+    wire_free(w);
+}
+
+static const struct t_case cases[] = {
+    { "connect: both sides hear of it", connect__both_sides_hear_of_it },
+    { "connect: refused where nobody listens", connect__refused_where_nobody_listens },
+    { "connect: refused by the accept callback", connect__refused_by_accept },
+    { "connect: times out", connect__times_out },
+    { "connect: unreachable, at once", connect__unreachable_at_once },
+    { "connect: explicit local port, in use or not", connect__local_port_in_use },
+    { "listen: a specific address beats any", listen__specific_beats_any },
+    { "transfer: clean wire, MTU 576 to 65521", transfer__clean_wire },
+    { "transfer: loss, reordering, duplication, corruption", transfer__bad_wire },
+    { "emss: sends of that size are segments", emss__sends_of_that_size_are_segments },
+    { "emss: segments begin where sends begin", emss__smaller_sends_begin_segments },
+    { "close: half by half", close__half_by_half },
+    { "close: both at once", close__both_at_once },
+    { "abort: the peer hears a reset", abort__peer_hears_reset },
+    { "abort: in each event", abort__in_each_event },
+    { "retransmission: gives up", retransmission__gives_up },
+    { "window: full, and writable again", window__full_and_writable_again },
+    { "uplink: congestion holds segments back", uplink__congestion_holds_segments_back },
+    { "loopback: own address to own address", loopback__own_address_to_own_address },
+    { "address: removal ends its streams", address__removal_ends_its_streams },
+    { "MTU: a smaller one is obeyed", mtu__smaller_one_is_obeyed },
+    { "1000 connections: nothing is left", cycles__nothing_is_left },
+    { "limit: connections are bounded", limit__connections_are_bounded },
+};
+
+T_MAIN(cases)

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/host.h"
+#include "wire.h"
+
+struct in_flight {
+    uint64_t at;
+    uint64_t sequence;
+    int to;
+    size_t len;
+    uint8_t data[];
+};
+
+uint64_t wire_random(struct wire *w)
+{
+    w->rng ^= w->rng << 13;
+    w->rng ^= w->rng >> 7;
+    w->rng ^= w->rng << 17;
+    return w->rng * 0x2545f4914f6cdd1dull >> 16;
+}
+
+static bool happens(struct wire *w, unsigned of_1000)
+{
+    return of_1000 && wire_random(w) % 1000 < of_1000;
+}
+
+static gint by_time(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const struct in_flight *x = a, *y = b;
+
+    if (x->at != y->at) {
+        return x->at < y->at ? -1 : 1;
+    }
+    return x->sequence < y->sequence ? -1 : 1;
+}
+
+static void post(struct wire *w, int to, const uint8_t *frame, size_t len)
+{
+    struct in_flight *f = g_malloc(sizeof(*f) + len);
+
+    f->at = w->now + w->delay;
+    if (happens(w, w->faults.reorder)) {
+        f->at += wire_random(w) % (4 * w->delay + 1);
+    }
+    f->sequence = w->sequence++;
+    f->to = to;
+    f->len = len;
+    memcpy(f->data, frame, len);
+    if (happens(w, w->faults.corrupt)) {
+        f->data[34 + wire_random(w) % (len - 34)] ^= 1u << wire_random(w) % 8;
+    }
+    g_sequence_insert_sorted(w->frames, f, by_time, NULL);
+}
+
+static void transmit(struct wire_host *h, const uint8_t *frame, size_t len)
+{
+    struct wire *w = h->wire;
+    int from = (int)(h - w->host);
+
+    if (w->tap) {
+        w->tap(w, from, frame, len);
+    }
+    if (happens(w, w->faults.loss)) {
+        return;
+    }
+    post(w, !from, frame, len);
+    if (happens(w, w->faults.duplicate)) {
+        post(w, !from, frame, len);
+    }
+}
+
+static void host_send_frame(void *opaque, const struct iovec *iov, unsigned n)
+{
+    static uint8_t frame[65536];
+    size_t len = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        memcpy(frame + len, iov[i].iov_base, iov[i].iov_len);
+        len += iov[i].iov_len;
+    }
+    transmit(opaque, frame, len);
+}
+
+static bool host_can_send(void *opaque)
+{
+    return !((struct wire_host *)opaque)->congested;
+}
+
+static uint64_t host_now(void *opaque)
+{
+    return ((struct wire_host *)opaque)->wire->now;
+}
+
+static void host_random(void *opaque, void *buf, size_t len)
+{
+    struct wire *w = ((struct wire_host *)opaque)->wire;
+    uint8_t *p = buf;
+
+    while (len--) {
+        *p++ = (uint8_t)wire_random(w);
+    }
+}
+
+static void host_kick(void *opaque)
+{
+    ((struct wire_host *)opaque)->kicked = true;
+}
+
+static const struct sg_port_ops host_ops = {
+    .send_frame = host_send_frame,
+    .can_send = host_can_send,
+    .now = host_now,
+    .random = host_random,
+    .kick = host_kick,
+};
+
+uint16_t wire_checksum(const uint8_t *p, size_t len, uint32_t start)
+{
+    uint64_t sum = start;
+    size_t i;
+
+    for (i = 0; i + 1 < len; i += 2) {
+        sum += sg_get_be16(p + i);
+    }
+    if (len & 1) {
+        sum += (uint32_t)p[len - 1] << 8;
+    }
+    while (sum >> 16) {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    return (uint16_t)~sum;
+}
+
+uint32_t wire_pseudo_header(const uint8_t *ip, size_t tcp_len)
+{
+    return sg_get_be16(ip + 12) + sg_get_be16(ip + 14) + sg_get_be16(ip + 16) +
+           sg_get_be16(ip + 18) + 6 + (uint32_t)tcp_len;
+}
+
+size_t wire_build(uint8_t *frame, const struct wire_segment *s)
+{
+    uint8_t *ip = frame + 14, *tcp = ip + 20;
+    size_t tcp_len = 20 + s->payload_len;
+
+    memset(frame, 0, 54);
+    memcpy(frame, s->dst_mac, 6);
+    memcpy(frame + 6, s->src_mac, 6);
+    sg_put_be16(frame + 12, 0x0800);
+    ip[0] = 0x45;
+    sg_put_be16(ip + 2, (uint16_t)(20 + tcp_len));
+    ip[8] = 64;
+    ip[9] = 6;
+    memcpy(ip + 12, s->src.ip, 4);
+    memcpy(ip + 16, s->dst.ip, 4);
+    sg_put_be16(ip + 10, wire_checksum(ip, 20, 0));
+    sg_put_be16(tcp, s->src.port);
+    sg_put_be16(tcp + 2, s->dst.port);
+    sg_put_be32(tcp + 4, s->seq);
+    sg_put_be32(tcp + 8, s->ack);
+    tcp[12] = 0x50;
+    tcp[13] = s->flags;
+    sg_put_be16(tcp + 14, s->window);
+    if (s->payload_len) {
+        memcpy(tcp + 20, s->payload, s->payload_len);
+    }
+    sg_put_be16(tcp + 16, wire_checksum(tcp, tcp_len, wire_pseudo_header(ip, tcp_len)));
+    return 34 + tcp_len;
+}
+
+static void nic_answer_arp(struct wire_host *h, const uint8_t *f)
+{
+    uint8_t r[42];
+
+    if (sg_get_be16(f + 20) != 1 || memcmp(f + 38, h->ip.ip, 4) != 0) {
+        return;
+    }
+    memcpy(r, f, 42);
+    memcpy(r, f + 6, 6);
+    memcpy(r + 6, h->mac, 6);
+    sg_put_be16(r + 20, 2);
+    memcpy(r + 22, h->mac, 6);
+    memcpy(r + 28, f + 38, 4);
+    memcpy(r + 32, f + 22, 10);
+    h->arp_answers++;
+    transmit(h, r, sizeof(r));
+}
+
+/* RFC 9293, section 3.5.2, group 1: no such connection. */
+static void nic_refuse(struct wire_host *h, const uint8_t *f)
+{
+    const uint8_t *ip = f + 14, *tcp = ip + 20;
+    uint8_t r[64];
+    struct wire_segment s = {
+        .dst_mac = f + 6, .src_mac = h->mac, .flags = 0x14,
+        .src = { .family = 4, .port = sg_get_be16(tcp + 2) },
+        .dst = { .family = 4, .port = sg_get_be16(tcp) },
+        .ack = sg_get_be32(tcp + 4) + (tcp[13] & 3 ? 1 : 0) + sg_get_be16(ip + 2) - 20 -
+               (tcp[12] >> 4) * 4u,
+        .seq = sg_get_be32(tcp + 8),
+    };
+
+    if (tcp[13] & 4) {
+        return;
+    }
+    memcpy(s.src.ip, ip + 16, 4);
+    memcpy(s.dst.ip, ip + 12, 4);
+    h->resets++;
+    transmit(h, r, wire_build(r, &s));
+}
+
+static void nic_input(struct wire_host *h, const uint8_t *f, size_t len)
+{
+    h->nic_frames++;
+    if (len >= 42 && sg_get_be16(f + 12) == 0x0806) {
+        nic_answer_arp(h, f);
+    } else if (len >= 54 && sg_get_be16(f + 12) == 0x0800 && f[23] == 6 &&
+               memcmp(f, h->mac, 6) == 0) {
+        nic_refuse(h, f);
+    }
+}
+
+static void arrive(struct wire *w, struct in_flight *f)
+{
+    struct wire_host *h = &w->host[f->to];
+
+    if (!h->deaf && sg_port_input(h->port, f->data, f->len) & SG_PORT_TO_NIC) {
+        nic_input(h, f->data, f->len);
+    }
+    g_free(f);
+}
+
+struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port)
+{
+    return (struct sg_endpoint){
+        .family = 4, .port = port,
+        .ip = { (uint8_t)a, (uint8_t)b, (uint8_t)c, (uint8_t)d },
+    };
+}
+
+struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port)
+{
+    struct sg_endpoint e = h->ip;
+
+    e.port = port;
+    return e;
+}
+
+struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config)
+{
+    struct wire *w = g_new0(struct wire, 1);
+    struct sg_port_config c = {0};
+    int i;
+
+    w->rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    w->delay = 50000;
+    /* lwIP's clock is the process's and does not go back. */
+    static uint64_t epoch = WIRE_S;
+    epoch += 1000000 * WIRE_S;
+    w->now = epoch;
+    w->frames = g_sequence_new(NULL);
+    if (config) {
+        c = *config;
+    }
+    c.mtu = mtu;
+    for (i = 0; i < 2; i++) {
+        struct wire_host *h = &w->host[i];
+
+        h->wire = w;
+        memcpy(h->mac, (uint8_t[]){ 0x52, 0x54, 0, 0, 0, (uint8_t)(i + 1) }, 6);
+        h->ip = wire_ip(10, 0, 0, (unsigned)i + 1, 0);
+        h->deadline = SG_NEVER;
+        h->port = sg_port_new(&host_ops, h, h->mac, &c);
+        g_assert(h->port);
+        h->net = sg_port_stream_net(h->port);
+        g_assert(h->net->ops->add_addr(h->net, &h->ip, 24, NULL));
+    }
+    return w;
+}
+
+void wire_free(struct wire *w)
+{
+    GSequenceIter *it;
+
+    sg_port_free(w->host[0].port);
+    sg_port_free(w->host[1].port);
+    for (it = g_sequence_get_begin_iter(w->frames); !g_sequence_iter_is_end(it);
+         it = g_sequence_iter_next(it)) {
+        g_free(g_sequence_get(it));
+    }
+    g_sequence_free(w->frames);
+    g_free(w);
+}
+
+static void run_ports(struct wire *w)
+{
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        struct wire_host *h = &w->host[i];
+
+        if (h->kicked || h->deadline <= w->now) {
+            h->kicked = false;
+            h->deadline = h->net->ops->run(h->net, w->now);
+        }
+    }
+}
+
+static uint64_t next_event(struct wire *w)
+{
+    GSequenceIter *first = g_sequence_get_begin_iter(w->frames);
+    uint64_t at = MIN(w->host[0].deadline, w->host[1].deadline);
+
+    if (w->host[0].kicked || w->host[1].kicked) {
+        return w->now;
+    }
+    if (!g_sequence_iter_is_end(first)) {
+        at = MIN(at, ((struct in_flight *)g_sequence_get(first))->at);
+    }
+    return at;
+}
+
+bool wire_run(struct wire *w, bool (*done)(void *), void *data, uint64_t limit)
+{
+    uint64_t until = w->now + limit, at;
+    GSequenceIter *first;
+
+    while (!done || !done(data)) {
+        at = next_event(w);
+        if (at == SG_NEVER || at > until) {
+            w->now = at == SG_NEVER ? w->now : until;
+            return false;
+        }
+        w->now = MAX(w->now, at);
+        first = g_sequence_get_begin_iter(w->frames);
+        if (!g_sequence_iter_is_end(first) &&
+            ((struct in_flight *)g_sequence_get(first))->at <= w->now) {
+            struct in_flight *f = g_sequence_get(first);
+
+            g_sequence_remove(first);
+            arrive(w, f);
+        }
+        run_ports(w);
+    }
+    return true;
+}
+
+void wire_settle(struct wire *w, uint64_t ns)
+{
+    wire_run(w, NULL, NULL, ns);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two ports, a wire between them with seeded loss, reordering, duplication and corruption, and
+ * behind each port a small NIC that answers ARP and refuses TCP, as a guest's stack would.
+ *
+ * Time is simulated: wire_run() goes from event to event (a frame's arrival, a port's deadline or
+ * kick) until a condition holds or the time is up.
+ */
+#ifndef SG_TESTS_NET_WIRE_H
+#define SG_TESTS_NET_WIRE_H
+
+#include <glib.h>
+#include "port.h"
+
+#define WIRE_MS 1000000ull
+#define WIRE_S (1000 * WIRE_MS)
+
+struct wire;
+
+struct wire_host {
+    struct wire *wire;
+    struct sg_port *port;
+    struct sg_stream_net *net;
+    uint8_t mac[6];
+    struct sg_endpoint ip;
+    uint64_t deadline;
+    bool kicked;
+    bool congested;
+    bool deaf;             /* nothing arrives here */
+    unsigned arp_answers;  /* ARP replies sent by the NIC */
+    unsigned resets;       /* RSTs sent by the NIC */
+    unsigned nic_frames;   /* frames that the port gave to the NIC */
+};
+
+struct wire_faults {
+    unsigned loss, reorder, duplicate, corrupt; /* of 1000 frames */
+};
+
+struct wire {
+    struct wire_host host[2];
+    uint64_t now;
+    uint64_t delay; /* ns */
+    uint64_t rng;
+    struct wire_faults faults;
+    GSequence *frames;
+    uint64_t sequence;
+    /* Sees every frame that is sent, before faults. */
+    void (*tap)(struct wire *w, int from, const uint8_t *frame, size_t len);
+    void *tap_data;
+};
+
+struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config);
+void wire_free(struct wire *w);
+uint64_t wire_random(struct wire *w);
+/* True when 'done' returned true; false when 'limit' ns have passed or nothing is left to do. */
+bool wire_run(struct wire *w, bool (*done)(void *), void *data, uint64_t limit);
+/* Lets what is due now happen, and frames in flight arrive. */
+void wire_settle(struct wire *w, uint64_t ns);
+struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port);
+struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port);
+
+/* A frame with an IPv4 TCP segment, checksums right.  Returns its length. */
+struct wire_segment {
+    const uint8_t *dst_mac, *src_mac;
+    struct sg_endpoint src, dst;
+    uint32_t seq, ack;
+    uint8_t flags;
+    uint16_t window;
+    const uint8_t *payload;
+    size_t payload_len;
+};
+size_t wire_build(uint8_t *frame, const struct wire_segment *s);
+uint16_t wire_checksum(const uint8_t *p, size_t len, uint32_t start);
+uint32_t wire_pseudo_header(const uint8_t *ip, size_t tcp_len);
+
+#endif
