@@ -11,7 +11,7 @@
  * section 6.4.6).
  *
  * Arming names the consumer index up to which the consumer has looked; if an entry of the wanted
- * kind lies beyond it the event is raised at once.  "Any" wins over "solicited only" until it fires.
+ * kind lies beyond it the event is raised at once.  "Any" beats "solicited only" until it fires.
  */
 #include "verbs/cq.h"
 

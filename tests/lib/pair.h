@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two adapters, each with its machine and mini-driver, joined by an in-memory switch.
+ *
+ * Side 0 connects, side 1 listens on PAIR_PORT.  Each side has a domain, one completion queue, a
+ * buffer registered with all rights, and one queue pair made by pair_open().
+ */
+#ifndef SG_TESTS_PAIR_H
+#define SG_TESTS_PAIR_H
+
+#include "mini_driver.h"
+#include "proto/stream_mem.h"
+
+enum { PAIR_PORT = 7471, PAIR_MEM = 4 << 20, PAIR_BUF = 256 * 1024, PAIR_CQE = 256 };
+
+struct pair_side {
+    struct test_host h;
+    struct md md;
+    struct sg_endpoint at;
+    uint32_t pd;
+    struct md_cq cq;
+    struct md_qp qp;
+    uint64_t buf;     /* PAIR_BUF octets */
+    uint32_t stag;    /* all of buf, local write, remote read and write; va is the bus address */
+    uint32_t conn;
+};
+
+struct pair {
+    struct sg_mem_switch *sw;
+    struct pair_side side[2];
+    uint32_t listener;
+    size_t base_brk[2]; /* of guest memory, when nothing was opened yet */
+};
+
+void pair_default_config(struct sg_adapter_config *config);
+/* NULL: defaults; immediate mode. */
+void pair_start(struct pair *p, const struct sg_adapter_config *config,
+                const struct sg_mem_options *net);
+void pair_stop(struct pair *p);
+/* Runs both until nothing moves; the clock stands still. */
+void pair_settle(struct pair *p);
+/* Lets time go by in steps of the deadlines. */
+void pair_pass(struct pair *p, uint64_t ns);
+
+/* A queue pair at each side; p0 and p1 may be NULL, pd and queues are filled in. */
+void pair_open(struct pair *p, const struct md_qp_params *params);
+/* Posts CONNECT; returns the connection id, or 0 with *status. */
+uint32_t pair_connect_cmd(struct pair *p, struct md_qp *qp, uint16_t ird, uint16_t ord,
+                          const char *pdata, enum sg_status *status);
+enum sg_status pair_answer(struct pair *p, enum sg_admin_opcode op, uint32_t qpn, uint32_t conn,
+                           uint16_t ird, uint16_t ord, const char *pdata);
+/* Whole setup of the two queue pairs; fails the program if it does not work. */
+void pair_connect(struct pair *p);
+/* Destroys the queue pairs and lets the connections die. */
+void pair_close(struct pair *p);
+
+/* Next async event of a side after settling; asserts that there is one of this kind. */
+struct sg_eqe pair_expect(struct pair *p, int side, enum sg_event event);
+
+static inline uint8_t *pair_buf(struct pair *p, int side)
+{
+    return test_host_ptr(&p->side[side].h, p->side[side].buf);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A machine for the adapter without QEMU: flat guest memory, a clock that the test moves, recorded
+ * interrupts and log lines.  Implements base/host.h; used by unit tests, simulation and benchmark.
+ *
+ * Guest memory lies at bus addresses TEST_HOST_BASE .. TEST_HOST_BASE + size - 1; everything else
+ * does not respond.  One range can be made to fail as well.
+ */
+#ifndef SG_TESTS_TEST_HOST_H
+#define SG_TESTS_TEST_HOST_H
+
+#include "base/host.h"
+
+#define TEST_HOST_BASE 0x100000ull
+
+enum { TEST_HOST_VECTORS = 64, TEST_HOST_LOG_LINES = 64, TEST_HOST_LOG_LEN = 200 };
+
+struct test_host {
+    struct sg_host host;      /* give this to the adapter */
+    uint8_t *mem;
+    size_t size;
+    size_t brk;               /* next free octet, for test_host_alloc() */
+    uint64_t now_ns;
+    uint64_t timer_ns;        /* last arm_timer */
+    bool kicked;              /* since the last test_host_take_kick() */
+    uint64_t raised[TEST_HOST_VECTORS];
+    uint64_t random;          /* state of the generator; the seed at first */
+    bool deny_map;            /* map() always fails */
+    size_t map_limit;         /* longest mapping, 0: no limit */
+    uint64_t fault_lo, fault_hi; /* bus addresses that do not respond */
+    long mapped;              /* mappings not given back */
+    uint64_t dma_reads, dma_writes;
+    bool log_on[4];           /* by enum sg_log_class; guest errors, peer errors and states */
+    bool echo;                /* to stderr, from the environment variable SG_TEST_LOG */
+    unsigned log_count;       /* lines so far; the last ones are kept */
+    unsigned guest_errors;    /* lines of that class, counted even when not kept */
+    char log[TEST_HOST_LOG_LINES][TEST_HOST_LOG_LEN];
+};
+
+void test_host_init(struct test_host *h, size_t size, uint64_t seed);
+void test_host_fini(struct test_host *h);
+
+/* Zeroed guest memory; align is a power of two.  Aborts when there is no more. */
+uint64_t test_host_alloc(struct test_host *h, size_t len, size_t align);
+/* Pointer to guest memory at a bus address that must exist. */
+void *test_host_ptr(struct test_host *h, uint64_t addr);
+/* Is there a kept log line that contains this? */
+bool test_host_logged(const struct test_host *h, const char *part);
+bool test_host_take_kick(struct test_host *h);
+
+#endif

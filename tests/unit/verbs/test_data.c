@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two adapters: messages, completions, ends. */
+#include "pair.h"
+#include "tap.h"
+
+static struct pair pair;
+
+static void begin(const struct md_qp_params *params)
+{
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, params);
+    pair_connect(&pair);
+}
+
+static void end(void)
+{
+    struct sg_adapter_census c;
+    int i;
+
+    pair_close(&pair);
+    for (i = 0; i < 2; i++) {
+        sg_adapter_census(pair.side[i].md.a, &c);
+        T_EQ_U64(c.qps, 0);
+        T_EQ_U64(c.conns, 0);
+        T_EQ_INT(pair.side[i].h.mapped, 0);
+    }
+    pair_stop(&pair);
+}
+
+static struct sg_cqe expect(int side, uint64_t wr_id, enum sg_wc_status status)
+{
+    struct sg_cqe c;
+
+    pair_settle(&pair);
+    T_TRUE(md_poll(&pair.side[side].cq, &c));
+    T_EQ_U64(sg_get_le64(&c.wr_id), wr_id);
+    T_EQ_U64(c.status, status);
+    T_EQ_U64(sg_get_le32(&c.qpn), pair.side[side].qp.qpn);
+    return c;
+}
+
+static void expect_none(int side)
+{
+    struct sg_cqe c;
+
+    pair_settle(&pair);
+    T_FALSE(md_poll(&pair.side[side].cq, &c));
+}
+
+static void fill(int side, uint32_t off, uint32_t len, uint8_t seed)
+{
+    uint8_t *p = pair_buf(&pair, side) + off;
+    uint32_t i;
+
+    for (i = 0; i < len; i++) {
+        p[i] = (uint8_t)(seed + i * 7 + (i >> 8));
+    }
+}
+
+static struct md_wr wr(int side, uint8_t opcode, uint64_t id, uint32_t off, uint32_t len,
+                       uint32_t roff)
+{
+    return (struct md_wr){
+        .opcode = opcode, .wr_id = id, .addr = pair.side[side].buf + off, .len = len,
+        .lkey = pair.side[side].stag, .raddr = pair.side[!side].buf + roff,
+        .rkey = pair.side[!side].stag,
+    };
+}
+
+static void post(int side, struct md_wr w)
+{
+    md_post_send(&pair.side[side].qp, &w);
+}
+
+static void recv(int side, uint64_t id, uint32_t off, uint32_t len)
+{
+    md_post_recv(&pair.side[side].qp, id, pair.side[side].buf + off, len, pair.side[side].stag);
+}
+
+static void send_both_ways(void)
+{
+    static const uint32_t sizes[] = { 0, 1, 64, 1000, 1500, 4096, 65536, 130000 };
+    struct sg_cqe c;
+    size_t i;
+    int side;
+
+    begin(NULL);
+    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (side = 0; side < 2; side++) {
+            T_CONTEXT("%u octets from side %d", sizes[i], side);
+            fill(side, 0, sizes[i], (uint8_t)(i + side));
+            recv(!side, 100 + i, 0, 131072);
+            post(side, wr(side, SG_WR_SEND, 200 + i, 0, sizes[i], 0));
+            c = expect(side, 200 + i, SG_WC_SUCCESS);
+            T_EQ_U64(c.opcode, SG_WC_SEND);
+            c = expect(!side, 100 + i, SG_WC_SUCCESS);
+            T_EQ_U64(c.opcode, SG_WC_RECV);
+            T_EQ_U64(sg_get_le32(&c.byte_len), sizes[i]);
+            T_TRUE(c.flags_phase & SG_CQE_RECV);
+            T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), sizes[i]);
+        }
+    }
+    end();
+}
+
+static void write_and_read(void)
+{
+    struct sg_cqe c;
+
+    begin(NULL);
+    fill(0, 0, 100000, 1);
+    post(0, wr(0, SG_WR_WRITE, 1, 5, 99990, 7));
+    c = expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(c.opcode, SG_WC_WRITE);
+    T_EQ_MEM(pair_buf(&pair, 1) + 7, pair_buf(&pair, 0) + 5, 99990);
+    expect_none(1);
+    fill(1, 0, 80000, 3);
+    post(0, wr(0, SG_WR_READ, 2, 130000, 80000, 0));
+    c = expect(0, 2, SG_WC_SUCCESS);
+    T_EQ_U64(c.opcode, SG_WC_READ);
+    T_EQ_U64(sg_get_le32(&c.byte_len), 80000);
+    T_EQ_MEM(pair_buf(&pair, 0) + 130000, pair_buf(&pair, 1), 80000);
+    /* Zero octets: nothing is checked, everything completes. */
+    post(0, (struct md_wr){ .opcode = SG_WR_WRITE, .wr_id = 3, .rkey = 0xdeadbe00 });
+    expect(0, 3, SG_WC_SUCCESS);
+    post(0, (struct md_wr){ .opcode = SG_WR_READ, .wr_id = 4, .rkey = 0xdeadbe00 });
+    c = expect(0, 4, SG_WC_SUCCESS);
+    T_EQ_U64(sg_get_le32(&c.byte_len), 0);
+    end();
+}
+
+/* More Reads than ORD, mixed with Writes, half of them unsignaled: order of submission. */
+static void completions_in_order(void)
+{
+    const struct md_qp_params params = { .entries = 128 };
+    struct sg_cqe c;
+    uint32_t i;
+
+    begin(&params);
+    pair.side[0].md.hold = true;
+    for (i = 0; i < 120; i++) {
+        struct md_wr w = wr(0, i % 3 ? SG_WR_READ : SG_WR_WRITE, i, i * 64, 64, i * 64);
+
+        w.quiet = i % 2;
+        post(0, w);
+    }
+    pair.side[0].md.hold = false;
+    for (i = 0; i < 120; i += 2) {
+        c = expect(0, i, SG_WC_SUCCESS);
+        T_EQ_U64(sg_get_le32(&c.wr_index), i);
+    }
+    expect_none(0);
+    end();
+}
+
+static void gather_scatter_inline(void)
+{
+    struct sg_wqe_hdr *h;
+    struct sg_rqe_hdr *r;
+    struct sg_sge *sge;
+    struct sg_cqe c;
+    uint32_t i;
+
+    begin(NULL);
+    fill(0, 0, 16384, 9);
+    r = md_rq_entry(&pair.side[1].qp);
+    sg_put_le64(&r->wr_id, 50);
+    r->num_sge = 16;
+    sge = (struct sg_sge *)(r + 1);
+    for (i = 0; i < 16; i++) {
+        sg_put_le64(&sge[i].addr, pair.side[1].buf + i * 3000);
+        sg_put_le32(&sge[i].length, i == 15 ? 100000 : 333);
+        sg_put_le32(&sge[i].lkey, pair.side[1].stag);
+    }
+    md_rq_doorbell(&pair.side[1].qp);
+    h = md_sq_entry(&pair.side[0].qp);
+    h->flags = SG_WQE_SIGNALED | SG_WQE_SOLICITED;
+    h->num_sge = 16;
+    sge = (struct sg_sge *)(h + 1);
+    for (i = 0; i < 16; i++) {
+        sg_put_le64(&sge[i].addr, pair.side[0].buf + 1024 * i);
+        sg_put_le32(&sge[i].length, 1024);
+        sg_put_le32(&sge[i].lkey, pair.side[0].stag);
+    }
+    md_sq_doorbell(&pair.side[0].qp);
+    c = expect(1, 50, SG_WC_SUCCESS);
+    T_TRUE(c.flags_phase & SG_CQE_SOLICITED);
+    T_EQ_U64(sg_get_le32(&c.byte_len), 16384);
+    for (i = 0; i < 15; i++) {
+        T_EQ_MEM(pair_buf(&pair, 1) + i * 3000, pair_buf(&pair, 0) + i * 333, 333);
+    }
+    T_EQ_MEM(pair_buf(&pair, 1) + 45000, pair_buf(&pair, 0) + 15 * 333, 16384 - 15 * 333);
+    expect(0, 0, SG_WC_SUCCESS);
+
+    recv(1, 51, 0, 4096);
+    h = md_sq_entry(&pair.side[0].qp);
+    h->flags = SG_WQE_SIGNALED | SG_WQE_INLINE;
+    sg_put_le16(&h->inline_len, 256);
+    memset(h + 1, 0x77, 256);
+    md_sq_doorbell(&pair.side[0].qp);
+    c = expect(1, 51, SG_WC_SUCCESS);
+    T_EQ_U64(sg_get_le32(&c.byte_len), 256);
+    T_EQ_U64(pair_buf(&pair, 1)[255], 0x77);
+    end();
+}
+
+/* A host that maps nothing, or little, makes us copy. */
+static void without_mapping(void)
+{
+    begin(NULL);
+    pair.side[0].h.deny_map = true;
+    pair.side[1].h.map_limit = 700;
+    fill(0, 0, 200000, 4);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 200000, 11));
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 1) + 11, pair_buf(&pair, 0), 200000);
+    fill(1, 0, 200000, 5);
+    post(1, wr(1, SG_WR_WRITE, 2, 0, 200000, 0));
+    expect(1, 2, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), 200000);
+    end();
+}
+
+struct bad_wr {
+    const char *name;
+    uint8_t opcode, flags, num_sge;
+    uint16_t inline_len;
+    uint32_t index_off;
+    uint8_t status;
+};
+
+static void faulty_entries(void)
+{
+    static const struct bad_wr rows[] = {
+        { "reserved opcode", SG_WR_BIND_MW, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
+        { "unknown opcode", 0xff, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
+        { "kernel opcode", SG_WR_REG_MR, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
+        { "unknown flag", SG_WR_SEND, 0x80, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
+        { "wrong index", SG_WR_SEND, 0, 0, 0, 1, SG_WC_LOC_QP_OP_ERR },
+        { "inline Read", SG_WR_READ, SG_WQE_INLINE, 0, 8, 0, SG_WC_LOC_QP_OP_ERR },
+        { "too many elements", SG_WR_SEND, 0, 17, 0, 0, SG_WC_LOC_LEN_ERR },
+        { "Read with two elements", SG_WR_READ, 0, 2, 0, 0, SG_WC_LOC_LEN_ERR },
+        { "too much inline", SG_WR_SEND, SG_WQE_INLINE, 0, 257, 0, SG_WC_LOC_LEN_ERR },
+        { "unknown lkey", SG_WR_SEND, 0, 1, 0, 0, SG_WC_LOC_PROT_ERR },
+        { "invalidate of nothing", SG_WR_LOCAL_INV, 0, 0, 0, 0, SG_WC_MW_BIND_ERR },
+    };
+    struct sg_wqe_hdr *h;
+    struct sg_eqe e;
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("%s", rows[i].name);
+        begin(NULL);
+        recv(0, 77, 0, 64);
+        h = md_sq_entry(&pair.side[0].qp);
+        sg_put_le64(&h->wr_id, 5);
+        h->opcode = rows[i].opcode;
+        h->flags = rows[i].flags;
+        h->num_sge = rows[i].num_sge;
+        sg_put_le16(&h->inline_len, rows[i].inline_len);
+        sg_put_le32(&h->index, sg_get_le32(&h->index) + rows[i].index_off);
+        if (rows[i].num_sge == 1) {
+            sg_put_le32(&((struct sg_sge *)(h + 1))->length, 8);
+            sg_put_le32(&((struct sg_sge *)(h + 1))->lkey, 0x12345678);
+        }
+        pair.side[0].md.hold = true;
+        md_sq_doorbell(&pair.side[0].qp);
+        pair.side[0].md.hold = false;
+        post(0, wr(0, SG_WR_WRITE, 6, 0, 64, 0));
+        expect(0, 5, rows[i].status);
+        expect(0, 6, SG_WC_FLUSH_ERR);
+        expect(0, 77, SG_WC_FLUSH_ERR);
+        T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+        e = pair_expect(&pair, 0, SG_EV_CM_DISCONNECT);
+        T_EQ_U64(e.cm_status, SG_CM_TERMINATED);
+        e = pair_expect(&pair, 1, SG_EV_QP_FATAL);
+        e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+        T_EQ_U64(e.cm_status, SG_CM_TERMINATED);
+        T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
+        end();
+    }
+}
+
+struct remote_row {
+    const char *name;
+    uint8_t opcode;
+    uint32_t stag_xor;
+    int64_t to_off;
+    uint32_t access;
+    uint8_t event;
+    uint32_t vendor; /* of the Terminate seen by the requester, top octets */
+};
+
+/* Accesses that the peer must refuse, and what each side hears of it. */
+static void remote_protection(void)
+{
+    const uint32_t w = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE;
+    const uint32_t r = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ;
+    const struct remote_row rows[] = {
+        { "write, key", SG_WR_WRITE, 1, 0, w, SG_EV_QP_ACCESS_ERR, 0x11000000 },
+        { "write, index", SG_WR_WRITE, 0x100, 0, w, SG_EV_QP_ACCESS_ERR, 0x11000000 },
+        { "write, below", SG_WR_WRITE, 0, -1, w, SG_EV_QP_ACCESS_ERR, 0x11010000 },
+        { "write, beyond", SG_WR_WRITE, 0, 4033, w, SG_EV_QP_ACCESS_ERR, 0x11010000 },
+        { "write, right", SG_WR_WRITE, 0, 0, r, 0, 0 },
+        { "read, key", SG_WR_READ, 1, 0, r, SG_EV_QP_ACCESS_ERR, 0x01000000 },
+        { "read, below", SG_WR_READ, 0, -1, r, SG_EV_QP_ACCESS_ERR, 0x01010000 },
+        { "read, beyond", SG_WR_READ, 0, 4033, r, SG_EV_QP_ACCESS_ERR, 0x01010000 },
+        { "read, right", SG_WR_READ, 0, 0, w, SG_EV_QP_ACCESS_ERR, 0x01020000 },
+    };
+    struct sg_cqe c;
+    struct sg_eqe e;
+    uint32_t stag;
+    uint64_t at;
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct md_wr x;
+
+        T_CONTEXT("%s", rows[i].name);
+        begin(NULL);
+        at = pair.side[1].buf + 8192;
+        stag = md_reg_mr(&pair.side[1].md, pair.side[1].pd, at, 4096, rows[i].access);
+        memset(pair_buf(&pair, 0), 0xee, 64);
+        x = wr(0, rows[i].opcode, 9, 0, 64, 0);
+        x.raddr = at + (uint64_t)rows[i].to_off;
+        x.rkey = stag ^ rows[i].stag_xor;
+        post(0, x);
+        pair_settle(&pair);
+        T_TRUE(md_next_async(&pair.side[1].md, &e));
+        if (rows[i].event) {
+            T_EQ_U64(e.event, rows[i].event);
+        } else {
+            T_TRUE(e.event == SG_EV_QP_ACCESS_ERR || e.event == SG_EV_QP_REQ_ERR);
+        }
+        if (rows[i].opcode == SG_WR_READ) {
+            c = expect(0, 9, SG_WC_REM_ACCESS_ERR);
+            T_EQ_U64(sg_get_le32(&c.vendor_err), rows[i].vendor);
+        } else {
+            expect(0, 9, SG_WC_SUCCESS); /* it was sent: that is all a Write says */
+            pair_expect(&pair, 0, SG_EV_QP_FATAL);
+            T_EQ_U64(pair_buf(&pair, 1)[8192], 0);
+            T_EQ_U64(pair_buf(&pair, 1)[8191], 0);
+            T_EQ_U64(pair_buf(&pair, 1)[12288], 0);
+        }
+        T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+        T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
+        end();
+    }
+}
+
+static void no_receive(void)
+{
+    struct sg_eqe e;
+
+    begin(NULL);
+    recv(0, 1, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 2, SG_WC_SUCCESS);
+    expect(0, 1, SG_WC_FLUSH_ERR);
+    e = pair_expect(&pair, 1, SG_EV_QP_REQ_ERR);
+    T_EQ_U64(sg_get_le32(&e.id), pair.side[1].qp.qpn);
+    pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    end();
+}
+
+static void receive_too_short(void)
+{
+    begin(NULL);
+    recv(1, 1, 0, 63);
+    post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 2, SG_WC_SUCCESS);
+    expect(1, 1, SG_WC_FLUSH_ERR);
+    pair_expect(&pair, 1, SG_EV_QP_REQ_ERR);
+    end();
+}
+
+static void receive_faulty(void)
+{
+    begin(NULL);
+    md_post_recv(&pair.side[1].qp, 1, pair.side[1].buf, 64, 0x77777777);
+    recv(1, 2, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 3, 0, 64, 0));
+    expect(1, 1, SG_WC_LOC_PROT_ERR);
+    expect(1, 2, SG_WC_FLUSH_ERR);
+    expect(0, 3, SG_WC_SUCCESS);
+    end();
+}
+
+static void graceful_close(void)
+{
+    struct sg_eqe e;
+
+    begin(NULL);
+    recv(0, 1, 0, 64);
+    recv(1, 2, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 3, 0, 64, 0));
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+    expect(0, 3, SG_WC_SUCCESS);
+    expect(1, 2, SG_WC_SUCCESS);
+    e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(e.cm_status, SG_CM_CLOSED);
+    e = pair_expect(&pair, 0, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(e.cm_status, SG_CM_CLOSED);
+    e = pair_expect(&pair, 0, SG_EV_CM_CLOSED);
+    T_EQ_U64(sg_get_le32(&e.conn), pair.side[0].conn);
+    e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    expect(0, 1, SG_WC_FLUSH_ERR);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+    /* What is posted now is flushed too. */
+    recv(0, 4, 0, 64);
+    expect(0, 4, SG_WC_FLUSH_ERR);
+    post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0));
+    expect(0, 5, SG_WC_FLUSH_ERR);
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_IDLE), SG_OK);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_IDLE);
+    end();
+}
+
+static void abort_flushes(void)
+{
+    struct sg_eqe e;
+    uint32_t i;
+
+    begin(NULL);
+    for (i = 0; i < 10; i++) {
+        recv(0, i, 0, 64);
+    }
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
+    for (i = 0; i < 10; i++) {
+        expect(0, i, SG_WC_FLUSH_ERR);
+    }
+    e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    (void)e;
+    end();
+}
+
+/* Queue pairs are used again after IDLE; numbers of the rings run on. */
+static void reconnect(void)
+{
+    int round;
+
+    begin(NULL);
+    for (round = 0; round < 5; round++) {
+        int i;
+
+        recv(1, 1, 0, 64);
+        recv(1, 2, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 3, 0, 64, 0));
+        expect(0, 3, SG_WC_SUCCESS);
+        expect(1, 1, SG_WC_SUCCESS);
+        T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+        for (i = 0; i < 2; i++) {
+            pair_expect(&pair, i, SG_EV_CM_DISCONNECT);
+            pair_expect(&pair, i, SG_EV_CM_CLOSED);
+        }
+        expect(1, 2, SG_WC_FLUSH_ERR);
+        for (i = 0; i < 2; i++) {
+            T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
+        }
+        pair_connect(&pair);
+    }
+    end();
+}
+
+static void private_data_and_reject(void)
+{
+    struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_CM_DATA };
+    struct sg_cm_data *d;
+    enum sg_status status;
+    struct sg_eqe e;
+    uint32_t conn;
+    uint64_t out;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    conn = pair_connect_cmd(&pair, &pair.side[0].qp, 3, 5, "hello, responder", &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(sg_get_le32(&e.aux), pair.listener);
+    out = test_host_alloc(&pair.side[1].h, sizeof(*d), 8);
+    sg_put_le64(&q.out_addr, out);
+    sg_put_le32(&q.out_len, sizeof(*d));
+    q.id = e.conn;
+    T_EQ_U64(md_cmd(&pair.side[1].md, &q, sizeof(q), NULL), SG_OK);
+    d = test_host_ptr(&pair.side[1].h, out);
+    T_EQ_U64(sg_get_le16(&d->pdata_len), 16);
+    T_EQ_MEM(d->pdata, "hello, responder", 16);
+    T_EQ_U64(sg_get_le16(&d->ird), 3);
+    T_EQ_U64(sg_get_le16(&d->ord), 5);
+    T_EQ_U64(d->mpa_rev, 2);
+    T_EQ_U64(sg_get_be16(&d->local.port), PAIR_PORT);
+    T_EQ_U64(d->remote.ip[3], 1);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, sg_get_le32(&e.conn), 0, 0, "no"), SG_OK);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, sg_get_le32(&e.conn), 0, 0, "no"), SG_ENOENT);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_REJECTED);
+    T_EQ_U64(sg_get_le32(&e.conn), conn);
+    out = test_host_alloc(&pair.side[0].h, sizeof(*d), 8);
+    sg_put_le64(&q.out_addr, out);
+    sg_put_le32(&q.id, conn);
+    T_EQ_U64(md_cmd(&pair.side[0].md, &q, sizeof(q), NULL), SG_OK);
+    d = test_host_ptr(&pair.side[0].h, out);
+    T_EQ_MEM(d->pdata, "no", 2);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_IDLE);
+    pair_connect(&pair); /* the same queue pair may try again */
+    end();
+}
+
+static void refused(void)
+{
+    enum sg_status status;
+    struct sg_eqe e;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
+    pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_REFUSED);
+    end();
+}
+
+/* Requests that nobody answers go with their listener. */
+static void unlisten_with_requests(void)
+{
+    enum sg_status status;
+    struct sg_eqe e;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    T_EQ_U64(sg_get_le32(&e.aux), pair.listener);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1,
+                         NULL), SG_ENOENT);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_RESET);
+    end();
+}
+
+/* Sends that were reported arrive even if their queue pair is destroyed at once. */
+static void destroy_delivers(void)
+{
+    begin(NULL);
+    recv(1, 1, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 2, SG_WC_SUCCESS);
+    end();
+}
+
+static void thousand_cycles(void)
+{
+    struct sg_adapter_census before, after;
+    int i, n;
+
+    pair_start(&pair, NULL, NULL);
+    sg_adapter_census(pair.side[0].md.a, &before);
+    for (n = 0; n < 1000; n++) {
+        pair_open(&pair, NULL);
+        pair_connect(&pair);
+        recv(1, 1, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+        expect(1, 1, SG_WC_SUCCESS);
+        switch (n % 4) {
+        case 0:
+            md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING);
+            break;
+        case 1:
+            md_modify_qp(&pair.side[1].qp, SG_QP_ERROR);
+            break;
+        case 2:
+            post(1, wr(1, SG_WR_READ, 3, 0, 64, PAIR_BUF));
+            break;
+        default:
+            break;
+        }
+        pair_close(&pair);
+    }
+    for (i = 0; i < 2; i++) {
+        struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
+        uint64_t out = test_host_alloc(&pair.side[i].h, sizeof(struct sg_stats), 8);
+        struct sg_stats *s;
+
+        sg_adapter_census(pair.side[i].md.a, &after);
+        T_EQ_U64(after.qps, 0);
+        T_EQ_U64(after.conns, 0);
+        T_EQ_U64(after.mrs, before.mrs);
+        sg_put_le64(&q.out_addr, out);
+        sg_put_le32(&q.out_len, sizeof(*s));
+        T_EQ_U64(md_cmd(&pair.side[i].md, &q, sizeof(q), NULL), SG_OK);
+        s = test_host_ptr(&pair.side[i].h, out);
+        T_EQ_U64(sg_get_le64(&s->conns), 0);
+        T_EQ_U64(sg_get_le64(&s->qps), 0);
+        T_EQ_U64(sg_get_le64(i ? &s->conn_passive : &s->conn_active), 1000);
+    }
+    pair_stop(&pair);
+}
+
+static const struct t_case cases[] = {
+    { "RDM-33 RDM-42 Sends of all sizes, both ways", send_both_ways },
+    { "RDM-17 RDM-25 RDM-26 Write and Read, also of nothing", write_and_read },
+    { "RDM-45 RDM-47 RDM-54 completions leave in order of submission", completions_in_order },
+    { "16 elements on both sides, inline data, solicited", gather_scatter_inline },
+    { "memory that cannot be mapped is copied", without_mapping },
+    { "RDM-61 faulty send entries: status, Terminate, flush", faulty_entries },
+    { "DDP-41 DDP-43 DDP-50 RDM-62 RDM-68 RDM-69 SEC-03 SEC-05 remote protection",
+      remote_protection },
+    { "RDM-32 Send without Receive", no_receive },
+    { "RDM-34 Send longer than its Receive", receive_too_short },
+    { "faulty receive entry", receive_faulty },
+    { "RDM-58 graceful close, flush, IDLE", graceful_close },
+    { "abort by MODIFY flushes", abort_flushes },
+    { "a queue pair connects again and again", reconnect },
+    { "private data, depths, rejection", private_data_and_reject },
+    { "connection refused", refused },
+    { "UNLISTEN drops unanswered requests", unlisten_with_requests },
+    { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
+    { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
+};
+
+T_MAIN(cases)
