@@ -46,6 +46,11 @@ if [ -z "${SG_BUILD:-}" ]; then
 fi
 if [ -r "$SG_BUILD/config.sh" ]; then
     . "$SG_BUILD/config.sh"
+    if [ "${SG_CONFIGURED_TOP:-$SG_TOP}" != "$SG_TOP" ]; then
+        echo "This tree was configured at $SG_CONFIGURED_TOP and then moved or copied;" >&2
+        echo "run ./configure again (with --build=DIR if you use that)." >&2
+        exit 1
+    fi
 fi
 : "${SG_CACHE:=${XDG_CACHE_HOME:-$HOME/.cache}/staghorn}"
 : "${SG_JOBS:=$(nproc)}"
