@@ -135,7 +135,7 @@ check-fast)
     sg_source_lwip
     sg_tool_firmware
     native_plain
-    run_check --suite style --suite unit --suite sim
+    run_check --suite style --suite build --suite unit --suite sim
     ;;
 fuzz)
     run_part tools/fuzz

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The build's own tools: configure, the step runner, apt-mirror, the TAP reader."""
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+TOOLS = TOP / "tools" / "build"
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def load_check():
+    """tools/build/check as a module."""
+    loader = importlib.machinery.SourceFileLoader("check", str(TOOLS / "check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+    sys.modules["check"] = module
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+def steps(folder, text, **env):
+    """Starts a bash script that uses lib.sh with cache and build under `folder`."""
+    script = folder / "script.sh"
+    script.write_text("#!/bin/bash\nSG_TOP=%s SG_BUILD=%s/build SG_CACHE=%s/cache\n"
+                      ". %s/lib.sh\n%s\n" % (folder, folder, folder, TOOLS, text))
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SG_")}
+    return subprocess.Popen(["bash", str(script)], stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.STDOUT, env={**clean, **env}, start_new_session=True)
+
+
+def finished(process):
+    """(output, status) of a script."""
+    output, _ = process.communicate(timeout=60)
+    return output, process.returncode
+
+
+def products(folder):
+    """What lies in the cache, temporary things included."""
+    found = [p.name for p in (folder / "cache").glob("[!.]*")]
+    return found + ["tmp/" + p.name for p in (folder / "cache" / ".tmp").glob("*")]
+
+
+MAKE = 'make_it() { echo made >> "$SG_TOP/made"; echo "$1" > "$SG_OUT/file"; }\n'
+
+
+@case
+def step__made_once(folder):
+    """a step's product is made once, and found by sg_product"""
+    text = MAKE + 'sg_step thing title @1 -- make_it a; cat "$(sg_product thing)/file"'
+    first, status = finished(steps(folder, text))
+    assert status == 0 and first.endswith("a\n"), first
+    second, status = finished(steps(folder, text))
+    assert status == 0 and "cached" in second and second.endswith("a\n"), second
+    assert (folder / "made").read_text() == "made\n"
+
+
+@case
+def step__key_counts(folder):
+    """another key or changed key file makes another product"""
+    (folder / "input").write_text("1")
+    text = MAKE + 'sg_step thing title @%s input -- make_it a; sg_product thing'
+    text = 'cd "$SG_TOP"\n' + text
+    outputs = [finished(steps(folder, text % "1"))[0].splitlines()[-1]]
+    outputs.append(finished(steps(folder, text % "2"))[0].splitlines()[-1])
+    (folder / "input").write_text("2")
+    outputs.append(finished(steps(folder, text % "1"))[0].splitlines()[-1])
+    assert len(set(outputs)) == 3, outputs
+
+
+@case
+def step__failure(folder):
+    """a failing step stops the script, shows its log and leaves no product"""
+    text = 'bad() { echo some words; touch "$SG_OUT/half"; false; echo more; }\n' \
+           "sg_step thing title @1 -- bad\necho not reached"
+    output, status = finished(steps(folder, text))
+    assert status == 1 and "some words" in output and "more" not in output, output
+    assert "not reached" not in output and "run the same command again" in output, output
+    assert products(folder) == [], products(folder)
+
+
+@case
+def step__interrupted(folder):
+    """an interrupted step leaves no product and no process"""
+    text = 'slow() { touch "$SG_OUT/half" "$SG_TOP/begun"; sleep 77.25; }\n' \
+           "sg_step thing title @1 -- slow"
+    process = steps(folder, text)
+    limit = time.monotonic() + 30
+    while not (folder / "begun").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    output, status = finished(process)
+    assert status == 130 and "interrupted" in output, (status, output)
+    assert products(folder) == [], products(folder)
+    left = subprocess.run(["pgrep", "-f", "^sleep 77.25$"], capture_output=True, check=False)
+    assert left.returncode == 1, "the command still runs"
+
+
+@case
+def step__two_runs(folder):
+    """two runs at once make a product once"""
+    text = MAKE + "slow() { sleep 1; make_it a; }\nsg_step thing title @1 -- slow"
+    (folder / "a").mkdir()
+    both = [steps(folder, text), steps(folder, text)]
+    assert [finished(p)[1] for p in both] == [0, 0]
+    assert (folder / "made").read_text() == "made\n"
+
+
+@case
+def local__stamped(folder):
+    """a local step runs again only after its key changed or it failed"""
+    text = 'go() { echo ran >> "$SG_TOP/ran"; [ ! -e "$SG_TOP/bad" ]; }\n' \
+           "sg_local thing title @%s -- go"
+    (folder / "bad").touch()
+    assert finished(steps(folder, text % 1))[1] == 1
+    (folder / "bad").unlink()
+    for key in (1, 1, 2, 2):
+        assert finished(steps(folder, text % key))[1] == 0
+    assert (folder / "ran").read_text() == "ran\n" * 3
+
+
+def mirror(folder, *args):
+    """Output and status of apt-mirror with the /etc/apt of `folder`."""
+    run = subprocess.run([sys.executable, str(TOOLS / "apt-mirror"), *args], text=True,
+                         env={**os.environ, "APT_ETC": str(folder)}, capture_output=True,
+                         check=False)
+    return run.stdout.strip(), run.returncode
+
+
+@case
+def mirror__one_line_form(folder):
+    """the mirror is found in one-line lists, not the security or other archives"""
+    (folder / "sources.list").write_text(
+        "# deb http://comment.invalid/debian bookworm main\n"
+        "deb http://security.invalid/debian bookworm-security main\n"
+        "deb [arch=amd64 trusted=yes] http://here.invalid/debian/ bookworm main contrib\n")
+    assert mirror(folder, "uri") == ("http://here.invalid/debian", 0)
+    line, status = mirror(folder, "deb-src", "trixie")
+    assert status == 0 and line.startswith("deb-src [") and "trusted=yes" in line, line
+    assert line.endswith("http://here.invalid/debian trixie main") and "amd64" not in line, line
+
+
+@case
+def mirror__deb822_form(folder):
+    """the mirror is found in deb822 sources, disabled ones left out"""
+    (folder / "sources.list.d").mkdir()
+    (folder / "sources.list.d" / "debian.sources").write_text(
+        "Enabled: no\nTypes: deb\nURIs: http://off.invalid/debian\nSuites: trixie\n"
+        "Components: main\n\n# comment\nTypes: deb deb-src\nURIs: http://here.invalid/debian\n"
+        "Suites: trixie\n trixie-updates\nComponents: main\nSigned-By:\n -----BEGIN\n .\n KEY\n")
+    assert mirror(folder, "uri") == ("http://here.invalid/debian", 0)
+
+
+@case
+def mirror__none(folder):
+    """no mirror is an error with words"""
+    (folder / "sources.list").write_text("deb http://x.invalid/other stable-x main\n")
+    assert mirror(folder, "uri") == ("", 1)
+
+
+def configure(*args):
+    """Status and standard error of configure."""
+    run = subprocess.run([str(TOP / "configure"), *args], capture_output=True, text=True,
+                         check=False, env=os.environ)
+    return run.returncode, run.stderr + run.stdout
+
+
+@case
+def configure__bad_options(folder):
+    """configure refuses what it does not understand with status 2"""
+    for option in ("--nonsense", "--jobs=x", "--jobs=0", "--kvm=maybe", "--cache", "--cache=",
+                   "--qemu-src=" + str(folder), "--cache=/a b", "extra"):
+        status, words = configure(option)
+        assert status == 2 and words.startswith("configure: "), (option, status, words)
+
+
+@case
+def configure__help(_folder):
+    """configure --help names every option"""
+    status, words = configure("--help")
+    assert status == 0
+    for option in ("--cache=", "--build=", "--qemu-src=", "--enable-sanitizers", "--kvm=",
+                   "--jobs="):
+        assert option in words, option
+
+
+def outcomes(check, text, status=0, died=""):
+    """Outcomes that the TAP reader finds in a program's output."""
+    return [c.outcome for c in check.parse_tap(text, status, died)]
+
+
+@case
+def tap__plain(_folder):
+    """TAP: passed, failed and skipped cases are told apart"""
+    check = load_check()
+    text = "1..3\nok 1 - a\n# why\nnot ok 2 - b\nok 3 - c # SKIP no device\n"
+    cases = check.parse_tap(text, 1, "")
+    assert [c.outcome for c in cases] == ["passed", "failed", "skipped"]
+    assert cases[1].detail == "# why" and cases[2].detail == "no device"
+    assert cases[2].name == "c"
+
+
+@case
+def tap__defects(_folder):
+    """TAP: a program that dies, lies about its plan or says nothing has failed"""
+    check = load_check()
+    assert outcomes(check, "1..3\nok 1 - a\n", 0, "killed by SIGSEGV") == [
+        "passed", "failed", "failed"]
+    assert outcomes(check, "1..2\nok 1 - a\n") == ["passed", "failed"]
+    assert outcomes(check, "1..1\nok 1 - a\nok 2 - b\n") == ["passed", "passed", "failed"]
+    assert outcomes(check, "") == ["failed"]
+    assert outcomes(check, "ok 1 - a\n") == ["passed", "failed"]
+    assert outcomes(check, "1..1\nok 1 - a\n", 1) == ["passed", "failed"]
+    assert outcomes(check, "1..0 # SKIP no such machine\n") == ["skipped"]
+    assert outcomes(check, "1..1\nok 1 - a\nBail out! no\n") == ["passed", "failed"]
+
+
+@case
+def tap__ids(_folder):
+    """TAP: checklist ids are found in names"""
+    check = load_check()
+    assert list(check.ids_of("MPA-30 and RDM-12/14a, not mpa-1")) == ["MPA-30", "RDM-12", "RDM-14a"]
+
+
+def main():
+    print("1..%d" % len(CASES))
+    good = True
+    for number, function in enumerate(CASES, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                function(Path(folder))
+                print("ok %d - %s" % (number, function.__doc__))
+            except Exception:  # pylint: disable=broad-except
+                print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
+                print("not ok %d - %s" % (number, function.__doc__))
+                good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
