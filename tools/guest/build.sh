@@ -47,7 +47,7 @@ make_boot() {
     mkdir -p "$SG_OUT"/root/{bin,modules,proc,dev,rw,image,new}
     cp "$tree/usr/bin/busybox" "$SG_OUT/root/bin/busybox"
     ln -s busybox "$SG_OUT/root/bin/sh"
-    for module in lib/crc16 fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 fs/overlayfs/overlay \
+    for module in lib/crc16 crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 fs/overlayfs/overlay \
         drivers/block/virtio_blk; do
         cp "$modules/$module.ko" "$SG_OUT/root/modules/"
     done
@@ -61,7 +61,6 @@ make_agent() {
     cp "$guest"/agent/* "$in_tree_work"
     in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent agent.c session.c
     cp "$in_tree_work/staghorn-agent" "$SG_OUT/"
-    leave_tree
 }
 
 # build_module NAME [MAKE-ARGUMENT...]: Kbuild in $in_tree_work/src.
@@ -83,7 +82,6 @@ make_siw() {
     echo 'ccflags-y += -I$(src)' >> "$in_tree_work/src/Makefile"
     sed -i 's/\$(CONFIG_RDMA_SIW)/m/' "$in_tree_work/src/Makefile"
     build_module siw
-    leave_tree
 }
 
 make_driver() {
@@ -93,12 +91,12 @@ make_driver() {
     cp -r "$SG_TOP/include/staghorn" "$in_tree_work/include/staghorn"
     ln -s guest-driver/kernel "$in_tree_work/src"
     build_module staghorn W=1
-    leave_tree
 }
 
 # rdma-core in its own tree, our folder as one more provider; only what the
 # provider needs is compiled.
 make_provider() {
+    local library
     enter_tree
     cp -r "$(sg_product src-rdma-core)/src" "$in_tree_work/src"
     cp -r "$SG_TOP/guest-driver/provider" "$in_tree_work/src/providers/staghorn"
@@ -109,13 +107,12 @@ make_provider() {
     in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
-    in_tree ninja -C out -j "$SG_JOBS" staghorn
+    library=libstaghorn-rdmav$(sed -n 's/^set(IBVERBS_PABI_VERSION "\(.*\)")/\1/p' "$in_tree_work/src/CMakeLists.txt").so
+    in_tree ninja -C out -j "$SG_JOBS" "lib/$library"
+    in_tree strip --strip-unneeded "out/lib/$library"
     mkdir -p "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs" "$SG_OUT/etc/libibverbs.d"
-    cp -L "$in_tree_work"/out/lib/libstaghorn-rdmav*.so "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
-    in_tree strip --strip-unneeded "out/lib/$(basename "$SG_OUT"/usr/lib/*/libibverbs/*.so)"
-    cp -L "$in_tree_work"/out/lib/libstaghorn-rdmav*.so "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
+    cp -L "$in_tree_work/out/lib/$library" "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
     echo "driver staghorn" > "$SG_OUT/etc/libibverbs.d/staghorn.driver"
-    leave_tree
 }
 
 # Our modules get into the indexes of the image's modules, so that modprobe,
@@ -165,7 +162,7 @@ sg_source_siw
 sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
-sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-1 -- make_boot
+sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-2 -- make_boot
 sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
 sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 -- make_siw
 ! has driver ||

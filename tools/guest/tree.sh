@@ -99,13 +99,14 @@ check_mmdebstrap() {
         sg_die "mmdebstrap and e2fsprogs are needed; run ./configure, which installs them or says how"
 }
 
-# in_tree FOLDER COMMAND...: runs COMMAND in a copy of FOLDER at /build inside
-# the tree (fresh name, removed afterwards by the caller with leave_tree) with
-# the copy as working folder.  Nothing is mounted as root, so a plain container
-# or chroot is enough.  in_tree_work is the copy's path outside.
+# enter_tree makes a scratch folder inside the tree: in_tree_work is its path
+# outside.  in_tree COMMAND... then runs COMMAND in the tree with that folder as
+# working folder.  It goes away with the (sub)shell.  Nothing is mounted when
+# root builds, so a plain container or chroot is enough.
 enter_tree() {
     tree=$(sg_product guest-tree)/tree
     in_tree_work=$(mktemp -d "$tree/build.XXXXXX")
+    trap 'rm -rf "$in_tree_work"' EXIT
 }
 
 in_tree() {
@@ -117,8 +118,4 @@ in_tree() {
         unshare --map-root-user --mount sh -e -c 'mount --rbind /dev "$0/dev"; exec chroot "$@"' \
             "$tree" "$tree" "${clean[@]}" sh -e -c 'cd "$0"; exec "$@"' "$inside" "$@"
     fi
-}
-
-leave_tree() {
-    rm -rf "$in_tree_work"
 }

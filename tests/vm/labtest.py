@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the VM tests share: a lab driven through ./staghorn, and TAP.
+
+Each test program has its own state folder, so that labs of a user are never
+touched and whatever is left behind is seen.  Case names are the methods' names;
+ids of the MUST checklist belong into the docstring's first line.
+"""
+import atexit
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+STAGHORN = str(TOP / "staghorn")
+
+_state = None
+_labs = []
+
+
+def state_folder():
+    """The program's own folder of labs; removed at the end, its labs ended."""
+    global _state
+    if _state is None:
+        _state = tempfile.mkdtemp(prefix="sg-vm-")
+        os.environ["STAGHORN_STATE"] = _state
+        os.environ.setdefault("STAGHORN_KEEP_LOGS", os.path.join(
+            os.environ.get("SG_BUILD", str(TOP / "build")), "check", "vm-logs"))
+        if os.environ.get("SG_BUILD"):
+            os.environ.setdefault("STAGHORN_BUILD", os.environ["SG_BUILD"])
+        atexit.register(_clean)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, lambda *_: sys.exit(1))
+    return _state
+
+
+def _clean():
+    for lab in _labs:
+        lab.kill_started()
+    for lab in os.listdir(_state + "/labs") if os.path.isdir(_state + "/labs") else []:
+        subprocess.run([STAGHORN, "--lab", lab, "down"], capture_output=True, check=False)
+    shutil.rmtree(_state, ignore_errors=True)
+
+
+def processes_with(text):
+    """Ids of processes (not zombies) whose working folder or command line has the text."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/cmdline" % entry, "rb") as file:
+                line = file.read().decode(errors="replace")
+            if line and (text in line or text in os.readlink("/proc/%s/cwd" % entry)):
+                found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+class Started:
+    """A command that runs in a VM in the background."""
+
+    def __init__(self, command):
+        self.output = ""
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.output += line
+
+    def expect(self, pattern, timeout=30):
+        """Waits until the output has the pattern."""
+        deadline = time.monotonic() + timeout
+        while not re.search(pattern, self.output):
+            if self.process.poll() is not None:
+                self.thread.join(2)
+                if re.search(pattern, self.output):
+                    return
+                raise AssertionError("ended without %r:\n%s" % (pattern, self.output))
+            if time.monotonic() > deadline:
+                raise AssertionError("no %r in %d s:\n%s" % (pattern, timeout, self.output))
+            time.sleep(0.02)
+
+    def wait(self, timeout=60):
+        """Its exit status."""
+        try:
+            status = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("still runs after %d s:\n%s" % (timeout, self.output))
+        self.thread.join(2)
+        return status
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+class Lab:
+    """One lab, by its command line."""
+
+    def __init__(self, name):
+        self.name = name
+        self.state = state_folder()
+        self.started = []
+        _labs.append(self)
+
+    def command(self, *arguments):
+        return [STAGHORN, "--lab", self.name, *map(str, arguments)]
+
+    def run(self, *arguments, status=0, timeout=300, **keywords):
+        """Runs ./staghorn; checks the exit status unless it is None."""
+        keywords.setdefault("stdin", subprocess.DEVNULL)
+        done = subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=timeout, check=False, **keywords)
+        done.out = done.stdout.decode(errors="replace")
+        done.err = done.stderr.decode(errors="replace")
+        if status is not None and done.returncode != status:
+            raise AssertionError("staghorn %s: status %d instead of %d\n%s%s"
+                                 % (" ".join(map(str, arguments)), done.returncode, status, done.out, done.err))
+        return done
+
+    def up(self, *arguments):
+        return self.run("up", *arguments)
+
+    def down(self):
+        self.kill_started()
+        return self.run("down")
+
+    def sh(self, vm, script, status=0, timeout=120):
+        """Standard output of a shell script in the VM."""
+        return self.run("exec", vm, "--", "sh", "-c", script, status=status, timeout=timeout).out
+
+    def start(self, vm, *command):
+        found = Started(self.command("exec", "-n", vm, "--", *command))
+        self.started.append(found)
+        return found
+
+    def kill_started(self):
+        for each in self.started:
+            each.stop()
+        self.started.clear()
+
+
+class LabCase(unittest.TestCase):
+    """Cases that share one lab, brought up with `up_arguments`."""
+
+    up_arguments = ()
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab(re.sub(r"[^a-z0-9]+", "-", cls.__name__.lower())[:31])
+        cls.lab.up(*cls.up_arguments)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.down()
+
+    def tearDown(self):
+        self.lab.kill_started()
+
+
+class _TapResult(unittest.TestResult):
+    def __init__(self, total):
+        super().__init__()
+        self.number = 0
+        print("1..%d" % total, flush=True)
+
+    def _line(self, word, test, suffix=""):
+        self.number += 1
+        name = test.id().split(".", 1)[-1] if hasattr(test, "id") else str(test)
+        text = (test.shortDescription() or "") if hasattr(test, "shortDescription") else ""
+        print("%s %d - %s%s%s" % (word, self.number, name, ": " + text if text else "", suffix), flush=True)
+
+    def _trouble(self, test, error):
+        for line in self._exc_info_to_string(error, test).splitlines():
+            print("# " + line)
+        if isinstance(test, unittest.TestCase):
+            self._line("not ok", test)
+        else:
+            # A class that cannot be set up: its cases are missing, which is a failure too.
+            print("# %s" % test.description, flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self._line("ok", test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._trouble(test, err)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._trouble(test, err)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._line("ok", test, " # SKIP " + reason)
+
+
+def main():
+    """Runs the cases of the calling program; arguments select by part of the name."""
+    state_folder()
+    module = sys.modules["__main__"]
+    found = unittest.defaultTestLoader.loadTestsFromModule(module)
+    cases = [case for group in found for case in group]
+    wanted = sys.argv[1:]
+    if wanted:
+        cases = [case for case in cases if any(part in case.id() for part in wanted)]
+    result = _TapResult(len(cases))
+    unittest.TestSuite(cases).run(result)
+    sys.exit(0 if result.wasSuccessful() else 1)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the launcher says to wrong arguments; no VM is started.
+# timeout: 120
+"""
+import os
+import unittest
+
+import labtest
+
+
+class Arguments(unittest.TestCase):
+    def setUp(self):
+        self.lab = labtest.Lab("args")
+
+    def refused(self, *arguments, status=2, text=""):
+        done = self.lab.run(*arguments, status=status)
+        self.assertIn(text, done.err)
+        self.assertEqual(done.out, "")
+        self.assertFalse(os.path.exists(self.lab.state + "/labs/args"), "a refused command left its folder")
+        return done
+
+    def test_up__unknown_driver(self):
+        self.refused("up", "--driver", "alpha=mlx5", text="there is no driver mlx5")
+
+    def test_up__driver_of_unknown_vm(self):
+        self.refused("up", "--driver", "gamma=siw", text="there is no VM gamma")
+
+    def test_up__vm_twice(self):
+        self.refused("up", "--vms", "a,b,a", text="names a twice")
+
+    def test_up__no_vm(self):
+        self.refused("up", "--vms", ",", text="names no VM")
+
+    def test_up__bad_vm_name(self):
+        self.refused("up", "--vms", "alpha,../x", text="is not a VM name")
+
+    def test_up__bad_lab_name(self):
+        done = labtest.Lab("Bad/Name").run("up", status=2)
+        self.assertIn("is not a lab name", done.err)
+
+    def test_up__too_many_vms(self):
+        self.refused("up", "--vms", ",".join("v%d" % i for i in range(17)), text="17 VMs are more than")
+
+    def test_up__mtu_out_of_range(self):
+        self.refused("up", "--mtu", "70000", text="--mtu 70000")
+        self.refused("up", "--mtu", "68", text="--mtu 68")
+
+    def test_up__mtu_no_number(self):
+        self.refused("up", "--mtu", "big", text="invalid int value")
+
+    def test_up__bad_memory(self):
+        self.refused("up", "--mem", "12", text="--mem 12")
+        self.refused("up", "--mem", "much", text="--mem much")
+
+    def test_up__bad_cpus(self):
+        self.refused("up", "--cpus", "0", text="--cpus 0")
+
+    def test_up__capture_in_missing_folder(self):
+        self.refused("up", "--capture", "/nonexistent/x.pcap", text="cannot be written there")
+
+    def test_up__bad_device_property(self):
+        self.refused("up", "--device-prop", "alpha:mpa-rev", text="is not [VM:]PROPERTY=VALUE")
+        self.refused("up", "--device-prop", "gamma:mpa-rev=1", text="there is no VM gamma")
+        self.refused("up", "--device-prop", "alpha:mac=02:00:00:00:00:01", text="the launcher's to choose")
+
+    def test_up__device_property_without_adapter(self):
+        self.refused("up", "--driver", "alpha=siw", "--device-prop", "alpha:crc=off",
+                     text="has no staghorn adapter")
+
+    def test_verb__unknown(self):
+        self.refused("fly", text="invalid choice")
+
+    def test_verb__missing(self):
+        self.refused(text="required: VERB")
+
+    def test_absent_lab__each_verb_says_how_to_start(self):
+        for verb in (["status"], ["copy", "x", "alpha:/x"], ["console", "alpha"], ["log", "alpha"],
+                     ["cut", "alpha"], ["on", "alpha"]):
+            self.refused(*verb, status=3, text="lab args is not up\n  Start it:  ./staghorn --lab args up")
+
+    def test_exec__absent_lab(self):
+        self.refused("exec", "alpha", "--", "true", status=125, text="lab args is not up")
+
+    def test_exec__no_command(self):
+        self.refused("exec", "alpha", status=2, text="exec: no command")
+
+    def test_down__nothing_there(self):
+        done = self.lab.run("down")
+        self.assertIn("was not up", done.err)
+
+    def test_missing_build__says_what_to_run(self):
+        done = self.lab.run("up", status=1, env=dict(os.environ, STAGHORN_BUILD="/nonexistent"))
+        self.assertIn("is not built", done.err)
+        self.assertIn("make", done.err)
+
+    def test_help__every_verb(self):
+        for verb in ("up", "status", "down", "exec", "copy", "console", "log", "cut", "on"):
+            done = self.lab.run(verb, "--help")
+            self.assertIn("usage:", done.out)
+
+
+if __name__ == "__main__":
+    labtest.main()

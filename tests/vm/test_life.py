@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The life of labs: power, several at once, three VMs, and nothing left behind.
+# timeout: 900
+"""
+import json
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+import labtest
+
+SIW = ("--driver", "siw")
+
+
+class Power(labtest.LabCase):
+    up_arguments = SIW
+
+    def test_power__cut_and_on(self):
+        self.lab.sh("beta", "echo lost > /root/note")
+        for vm in ("beta", "alpha"):
+            self.lab.run("cut", vm)
+            found = json.loads(self.lab.run("status", "--json").out)
+            self.assertEqual(found["vms"][vm]["state"], "off")
+            self.assertIn("is off", self.lab.run("exec", vm, "--", "true", status=125).err)
+            self.assertIn("is off", self.lab.run("cut", vm, status=3).err)
+            self.lab.run("on", vm)
+            self.assertIn("is on already", self.lab.run("on", vm, status=1).err)
+            # The segment is whole again, whichever side of the link went away.
+            self.lab.sh("alpha", "ping -c 1 -W 10 beta")
+        self.assertEqual(self.lab.sh("beta", "cat /root/note 2>&1 || true"), "cat: /root/note: No such file or directory\n")
+
+    def test_power__cut_ends_a_running_exec(self):
+        started = self.lab.start("alpha", "sh", "-c", "echo go; sleep 1000")
+        started.expect("go")
+        self.lab.run("cut", "alpha")
+        self.assertEqual(started.wait(20), 125)
+        self.assertIn("went off", started.output)
+        self.lab.run("on", "alpha")
+
+    def test_power__guest_powers_itself_off(self):
+        self.lab.run("exec", "beta", "--", "sh", "-c", "kill -TERM 1; sleep 20", status=125)
+        found = json.loads(self.lab.run("status", "--json").out)
+        self.assertEqual(found["vms"]["beta"]["state"], "off")
+        self.lab.run("on", "beta")
+
+
+class Leftovers(unittest.TestCase):
+    def setUp(self):
+        self.lab = labtest.Lab("left")
+
+    def tearDown(self):
+        self.lab.down()
+
+    def nothing_left(self):
+        self.assertEqual(labtest.processes_with(self.lab.state + "/labs/" + self.lab.name), [])
+        self.assertFalse(os.path.exists(self.lab.state + "/labs/" + self.lab.name))
+
+    def interrupted(self, number, delay):
+        started = subprocess.Popen(self.lab.command("up", *SIW), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(delay)
+        started.send_signal(number)
+        _, error = started.communicate(timeout=30)
+        self.assertEqual(started.returncode, 130, error)
+        self.nothing_left()
+
+    def test_up__ctrl_c_while_booting(self):
+        self.interrupted(signal.SIGINT, 2.5)
+
+    def test_up__ctrl_c_early(self):
+        self.interrupted(signal.SIGINT, 0.4)
+
+    def test_up__sigterm(self):
+        self.interrupted(signal.SIGTERM, 1.5)
+
+    def test_up__time_limit(self):
+        done = self.lab.run("up", *SIW, "--timeout", "1", status=4)
+        self.assertIn("was not ready within 1 s", done.err)
+        self.nothing_left()
+
+    def test_up__killed_launcher_is_cleared_by_down(self):
+        started = subprocess.Popen(self.lab.command("up", *SIW), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(2)
+        started.kill()
+        started.wait()
+        self.assertEqual(json.loads(self.lab.run("status", "--json").out)["state"], "abandoned")
+        self.lab.run("down")
+        self.nothing_left()
+
+    def test_down__while_up_runs(self):
+        started = subprocess.Popen(self.lab.command("up", *SIW), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(2)
+        self.lab.run("down")
+        started.communicate(timeout=30)
+        self.assertEqual(started.returncode, 130)
+        self.nothing_left()
+
+    def test_up__after_its_qemus_were_killed(self):
+        self.lab.up(*SIW, "--vms", "solo")
+        for pid in labtest.processes_with(self.lab.state + "/labs/left"):
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.5)
+        self.assertEqual(json.loads(self.lab.run("status", "--json").out)["state"], "dead")
+        done = self.lab.up(*SIW, "--vms", "solo")
+        self.assertIn("clearing what is left", done.err)
+        self.lab.run("down")
+        self.nothing_left()
+
+
+class Segments(unittest.TestCase):
+    def test_three_vms_and_a_capture(self):
+        """Three VMs reach each other; the capture has every frame and outlives a cut."""
+        lab = labtest.Lab("three")
+        with tempfile.TemporaryDirectory() as folder:
+            lab.up(*SIW, "--vms", "a,b,c", "--capture", folder + "/x.pcap", "--mem", "512M")
+            try:
+                lab.sh("a", "ping -c 1 -W 10 b && ping -c 1 -W 10 c")
+                lab.run("cut", "a")
+                lab.sh("b", "ping -c 1 -W 10 c")
+                lab.run("on", "a")
+                lab.sh("a", "ping -c 1 -W 10 b")
+            finally:
+                lab.down()
+            with open(folder + "/x.pcap", "rb") as file:
+                data = file.read()
+        self.assertEqual(struct.unpack("<I", data[:4])[0], 0xa1b2c3d4)
+        pairs = {(src, dst) for src in (1, 2, 3) for dst in (1, 2, 3)
+                 if bytes([10, 77, 0, src, 10, 77, 0, dst]) in data}
+        self.assertLessEqual({(1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2)}, pairs)
+
+    def test_labs__two_at_once(self):
+        """Labs with the same VM names do not see each other."""
+        one, two = labtest.Lab("one"), labtest.Lab("two")
+        one.up(*SIW, "--vms", "solo", "--mem", "512M")
+        two.up(*SIW, "--vms", "solo", "--mem", "512M")
+        try:
+            one.sh("solo", "echo one > /root/name")
+            two.sh("solo", "[ ! -e /root/name ]")
+            self.assertEqual(len(json.loads(one.run("status", "--all", "--json").out)), 2)
+            one.down()
+            two.sh("solo", "true")
+        finally:
+            one.down()
+            two.down()
+
+
+if __name__ == "__main__":
+    labtest.main()
