@@ -227,6 +227,14 @@ void conn_disarm(struct sg_conn *c)
     sg_timerq_cancel(&c->e->timers, &c->timer);
 }
 
+void conn_tell_down(struct sg_conn *c, enum sg_conn_end why)
+{
+    if (c->user && !c->down_told) {
+        c->down_told = true;
+        c->e->ops->disconnected(c->user, why);
+    }
+}
+
 void conn_signal(struct sg_conn *c)
 {
     struct sg_engine *e = c->e;

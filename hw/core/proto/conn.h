@@ -100,8 +100,7 @@ struct sg_conn {
     bool tx_markers, rx_markers;
     bool p2p;                   /* an RTR message is due */
     bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
-    bool told;                  /* verbs consider it established */
-    bool peer_fin;
+    bool down_told;             /* 'disconnected' was called */
     bool fin_due, fin_sent;
     bool term_due;
     bool blocked;               /* a send was refused, 'writable' will come */
@@ -159,6 +158,8 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why);
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
 void conn_arm(struct sg_conn *c, uint32_t ms);
 void conn_disarm(struct sg_conn *c);
+/* Calls 'disconnected', once per connection. */
+void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 /* There is a reason to transmit. */
 void conn_signal(struct sg_conn *c);
 void conn_orphan(struct sg_conn *c);

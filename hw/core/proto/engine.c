@@ -246,7 +246,6 @@ static void stream_peer_closed(struct sg_stream *s)
     struct sg_conn *c = s->user;
 
     conn_enter(c);
-    c->peer_fin = true;
     switch (c->state) {
     case CONN_WAIT_FIRST:
     case CONN_STREAMING:
@@ -255,8 +254,8 @@ static void stream_peer_closed(struct sg_stream *s)
             conn_log(c, SG_LOG_PEER_ERROR, "FIN inside an FPDU, after %u octets", c->rx.have);
             c->e->stats.protocol_errors++;
             conn_drop(c, SG_CONN_RESET);
-        } else if (c->user) {
-            c->e->ops->disconnected(c->user, SG_CONN_CLOSED);
+        } else {
+            conn_tell_down(c, SG_CONN_CLOSED);
         }
         break;
     case CONN_TERMINATING:

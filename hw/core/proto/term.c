@@ -146,9 +146,7 @@ bool term_transmit(struct sg_conn *c)
     if (c->user) {
         c->e->ops->terminated(c->user, &info);
     }
-    if (c->user) { /* not aborted meanwhile */
-        c->e->ops->disconnected(c->user, SG_CONN_TERMINATED);
-    }
+    conn_tell_down(c, SG_CONN_TERMINATED);
     return true;
 }
 
@@ -172,7 +170,5 @@ void term_received(struct sg_conn *c, const struct sg_term *t)
     if (c->user) {
         c->e->ops->terminated(c->user, &info);
     }
-    if (c->user) {
-        c->e->ops->disconnected(c->user, SG_CONN_TERMINATED);
-    }
+    conn_tell_down(c, SG_CONN_TERMINATED);
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Simulator of the iWARP engine: two engines, a few connections between them, a network that does
+ * what its seed says, and above each end a small model of verbs that knows what must arrive.
+ *
+ * One seed is one run: the scenario (policies, sizes, delays, damage, deaths), every action and
+ * every delay are drawn from it, so a failing seed replays exactly.
+ */
+#ifndef SG_TESTS_SIM_H
+#define SG_TESTS_SIM_H
+
+#include "base/bytes.h"
+#include "proto/engine.h"
+#include "proto/stream_mem.h"
+
+enum sim_limits {
+    SIM_PAIRS = 3,
+    SIM_OPS = 96,               /* per side */
+    SIM_AREA = 8192,            /* octets that the peer writes */
+    SIM_SOURCE = 65536,         /* octets that the peer reads */
+    SIM_RECV = 12000,           /* octets of every Receive */
+    SIM_PDATA = 508,
+    SIM_EXTRA = 6,              /* STags that can be invalidated */
+};
+
+enum sim_stag {
+    SIM_STAG_AREA = 0x1000,
+    SIM_STAG_SOURCE = 0x2000,
+    SIM_STAG_SINK = 0x3000,
+    SIM_STAG_EXTRA = 0x4000,    /* and following: the area under another name */
+    SIM_STAG_NONE = 0x9999,
+};
+
+/* What an application does wrong; each has its Terminate. */
+enum sim_fault {
+    SIM_SOUND,
+    SIM_BAD_WRITE_STAG,
+    SIM_BAD_WRITE_BOUNDS,
+    SIM_BAD_READ_STAG,
+    SIM_BAD_READ_BOUNDS,
+    SIM_SEND_TOO_LONG,
+    SIM_BAD_INVALIDATE,
+    SIM_GATHER_FAILS,
+    SIM_FAULTS,
+};
+
+struct sim_op {
+    struct sg_msg msg;
+    enum sim_fault fault;
+    uint32_t at;                /* offset in the peer's area or source */
+    bool read_back;             /* a Read of the area: nothing is written until it is done */
+    unsigned seq;
+};
+
+struct sim_side {
+    struct sim_pair *pair;
+    struct sim_side *peer;
+    unsigned node;              /* 0 active, 1 passive */
+    struct sg_conn *c;
+    bool up, down, over;        /* streaming; no more inbound messages; last word heard */
+    bool tx_ready;
+    bool close_asked, close_done;
+    bool aborted;               /* by the model itself */
+    enum sg_conn_end end;
+    uint16_t ird, ord;
+
+    struct sim_op ops[SIM_OPS];
+    unsigned posted, taken;     /* taken: given to the engine */
+    unsigned completed;         /* Sends and Writes reported as sent, by index of the next */
+    unsigned read_done;         /* index of the next op to look at for a finished Read */
+    unsigned reads_out;
+    bool fenced;
+    bool extra_valid[SIM_EXTRA];
+
+    uint8_t *area, *shadow;     /* what the peer wrote, and what it must be */
+    uint8_t *remote;            /* what the peer's area will be once our taken Writes landed */
+    uint8_t *source, *sink;
+    uint8_t *recv;
+    unsigned applied;           /* peer's ops that the shadow shows */
+    unsigned received;          /* Sends delivered here */
+    unsigned lent;
+
+    uint8_t pdata[SIM_PDATA];
+    uint16_t pdata_len;
+    const struct sim_op *fatal; /* our own op that must end the connection */
+    bool term_sent, term_received;
+};
+
+struct sim_pair {
+    struct sim_world *w;
+    unsigned index;
+    struct sim_side side[2];
+    bool requested, answered;
+    bool early;                 /* closed before all was sent */
+    bool refused;               /* the answer was no, or none came */
+    bool disturbed;             /* something happened that may lose messages */
+};
+
+struct sim_scenario {
+    struct sg_engine_config config[2];
+    struct sg_mem_options net;
+    unsigned pairs, ops;
+    uint32_t size_max;
+    uint16_t depth[2];
+    bool corrupt, breaks, faults, aborts, early_close, moody; /* moody: rejects, ignores */
+};
+
+struct sim_world {
+    uint64_t seed, random;
+    bool verbose;
+    uint64_t now_ns;
+    struct sg_host host;
+    struct sg_mem_switch *sw;
+    struct sg_stream_net *net[2];
+    struct sg_engine *engine[2];
+    struct sg_engine_listener *listener;
+    struct sg_endpoint at[2];
+    struct sim_scenario sc;
+    struct sim_pair pair[SIM_PAIRS];
+    uint8_t lend[1 << 17];
+    uint64_t delivered;         /* messages, for the summary */
+};
+
+/* sim_world.c */
+void sim_run(struct sim_world *w, uint64_t seed, bool verbose);
+uint64_t sim_draw(struct sim_world *w);
+uint32_t sim_below(struct sim_world *w, uint32_t n);
+bool sim_chance(struct sim_world *w, unsigned percent);
+void sim_note(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Says what is wrong and how to see it again, and ends the program. */
+void sim_fail(struct sim_world *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+#define SIM_CHECK(w, cond, ...)        \
+    do {                               \
+        if (!(cond)) {                 \
+            sim_fail(w, __VA_ARGS__);  \
+        }                              \
+    } while (0)
+
+/* sim_verbs.c */
+extern const struct sg_engine_ops sim_ops;
+void sim_side_init(struct sim_side *s);
+void sim_side_free(struct sim_side *s);
+void sim_post(struct sim_side *s);
+void sim_abort(struct sim_side *s);
+/* All that was taken has arrived and is done. */
+void sim_check_complete(struct sim_side *s);
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The model of verbs, and the judge.
+ *
+ * Each side has a list of operations.  Payload is a function of side, operation and offset, so
+ * everything that arrives can be checked on the spot:
+ *
+ *   Send    delivered in order, once, with its length, flags and octets; at that moment the area
+ *           holds exactly what the Writes before it left there
+ *   Write   lands in the peer's area; seen by the next Send and by read-backs
+ *   Read    of the constant source: its octets; read-back of the area: all our earlier Writes
+ *
+ * Order of completion, the limit on outstanding Reads, silence after the end and the layer, type
+ * and code of every Terminate are checked as well.
+ */
+#include <glib.h>
+
+#include "sim.h"
+
+static const struct {
+    uint8_t layer, type, code;
+} terms[SIM_FAULTS] = {
+    [SIM_BAD_WRITE_STAG] = { 1, 1, 0x00 },
+    [SIM_BAD_WRITE_BOUNDS] = { 1, 1, 0x01 },
+    [SIM_BAD_READ_STAG] = { 0, 1, 0x00 },
+    [SIM_BAD_READ_BOUNDS] = { 0, 1, 0x01 },
+    [SIM_SEND_TOO_LONG] = { 1, 2, 0x05 },
+    [SIM_BAD_INVALIDATE] = { 0, 1, 0x09 },
+    [SIM_GATHER_FAILS] = { 0, 0, 0x00 },
+};
+
+static struct sim_world *world_of(const struct sim_side *s)
+{
+    return s->pair->w;
+}
+
+static uint8_t octet_of(const struct sim_side *s, unsigned seq, uint32_t off)
+{
+    return (uint8_t)(seq * 131 + off * 7 + (off >> 8) * 3 + s->node * 53 + s->pair->index);
+}
+
+void sim_side_init(struct sim_side *s)
+{
+    struct sim_world *w = world_of(s);
+    unsigned i;
+
+    s->area = g_malloc0(SIM_AREA);
+    s->shadow = g_malloc0(SIM_AREA);
+    s->remote = g_malloc0(SIM_AREA);
+    s->source = g_malloc(SIM_SOURCE);
+    s->sink = g_malloc0(SIM_SOURCE);
+    s->recv = g_malloc0(SIM_RECV);
+    for (i = 0; i < SIM_SOURCE; i++) {
+        s->source[i] = (uint8_t)(i * 11 + (i >> 8) * 3 + s->node + s->pair->index * 17);
+    }
+    for (i = 0; i < SIM_EXTRA; i++) {
+        s->extra_valid[i] = true;
+    }
+    s->pdata_len = (uint16_t)(1 + sim_below(w, SIM_PDATA));
+    for (i = 0; i < s->pdata_len; i++) {
+        s->pdata[i] = (uint8_t)sim_draw(w);
+    }
+    s->pdata[0] = (uint8_t)s->pair->index;
+}
+
+void sim_side_free(struct sim_side *s)
+{
+    g_free(s->area);
+    g_free(s->shadow);
+    g_free(s->remote);
+    g_free(s->source);
+    g_free(s->sink);
+    g_free(s->recv);
+}
+
+/* Makes an operation wrong. */
+static void spoil(struct sim_world *w, struct sim_op *op)
+{
+    struct sg_msg *m = &op->msg;
+
+    switch (m->kind) {
+    case SG_MSG_SEND:
+        op->fault = sim_chance(w, 50) ? SIM_SEND_TOO_LONG : SIM_BAD_INVALIDATE;
+        if (op->fault == SIM_SEND_TOO_LONG) {
+            m->length = SIM_RECV + 1 + sim_below(w, 3000);
+            m->invalidate = false;
+        } else {
+            m->invalidate = true;
+            m->inv_stag = SIM_STAG_NONE;
+        }
+        break;
+    case SG_MSG_WRITE:
+        m->length = m->length ? m->length : 1;
+        op->fault = sim_chance(w, 50) ? SIM_BAD_WRITE_STAG : SIM_BAD_WRITE_BOUNDS;
+        if (op->fault == SIM_BAD_WRITE_STAG) {
+            m->rstag = SIM_STAG_NONE;
+        } else {
+            m->rto = SIM_AREA;
+        }
+        break;
+    default:
+        m->length = m->length ? m->length : 1;
+        op->fault = sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
+        if (op->fault == SIM_BAD_READ_STAG) {
+            m->rstag = SIM_STAG_NONE;
+        } else {
+            m->rto = SIM_SOURCE;
+        }
+        break;
+    }
+}
+
+static uint32_t draw_length(struct sim_world *w, uint32_t most)
+{
+    switch (sim_below(w, 4)) {
+    case 0:
+        return sim_below(w, 4);
+    case 1:
+        return sim_below(w, SG_MIN(most, 200) + 1);
+    default:
+        return sim_below(w, most + 1);
+    }
+}
+
+static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    unsigned i;
+
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
+    op->msg.solicited = sim_chance(w, 20);
+    if (sim_chance(w, 10)) {
+        for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
+        }
+        if (i < SIM_EXTRA) {
+            s->peer->extra_valid[i] = false; /* never named again by our Writes */
+            op->msg.invalidate = true;
+            op->msg.inv_stag = SIM_STAG_EXTRA + i;
+        }
+    }
+}
+
+static void make_write(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    unsigned i = sim_below(w, SIM_EXTRA);
+
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
+    op->at = sim_below(w, SIM_AREA - op->msg.length + 1);
+    op->msg.rto = op->at;
+    op->msg.rstag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
+}
+
+static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    op->read_back = sim_chance(w, 25);
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
+    op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.length + 1);
+    op->msg.rto = op->at;
+    op->msg.rstag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
+    op->msg.sink_stag = SIM_STAG_SINK;
+    op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
+}
+
+void sim_post(struct sim_side *s)
+{
+    struct sim_world *w = world_of(s);
+    struct sim_op *op = &s->ops[s->posted];
+    bool reads = w->sc.depth[0] && w->sc.depth[1];
+
+    if (s->posted >= w->sc.ops || s->fatal) {
+        return;
+    }
+    memset(op, 0, sizeof(*op));
+    op->seq = s->posted;
+    op->msg.kind = (enum sg_msg_kind)sim_below(w, reads ? SG_MSG_KINDS : SG_MSG_READ_REQ);
+    op->msg.cookie = op->seq;
+    switch (op->msg.kind) {
+    case SG_MSG_SEND:
+        make_send(w, s, op);
+        break;
+    case SG_MSG_WRITE:
+        make_write(w, s, op);
+        break;
+    default:
+        make_read(w, s, op);
+        break;
+    }
+    if (w->sc.faults && sim_chance(w, 3)) {
+        if (op->msg.kind != SG_MSG_READ_REQ && op->msg.length && sim_chance(w, 20)) {
+            op->fault = SIM_GATHER_FAILS;
+        } else {
+            spoil(w, op);
+        }
+        s->fatal = op; /* the list ends here */
+        s->pair->disturbed = true;
+    }
+    s->posted++;
+    if (s->c && s->up) {
+        sg_conn_wake(s->c);
+    }
+}
+
+void sim_abort(struct sim_side *s)
+{
+    sim_note(world_of(s), "%u.%u aborts", s->pair->index, s->node);
+    s->pair->disturbed = true;
+    s->aborted = true;
+    s->over = true;
+    sg_conn_abort(s->c);
+    s->c = NULL;
+}
+
+/* Called first in every upcall about a connection. */
+static struct sim_side *heard(void *user, const char *what, bool inbound)
+{
+    struct sim_side *s = user;
+    struct sim_world *w = world_of(s);
+
+    SIM_CHECK(w, !s->over, "%u.%u: %s after the end", s->pair->index, s->node, what);
+    SIM_CHECK(w, !inbound || !s->down, "%u.%u: %s after 'disconnected'", s->pair->index, s->node,
+              what);
+    return s;
+}
+
+/* Sometimes verbs have had enough, in the middle of an upcall. */
+static bool tantrum(struct sim_side *s)
+{
+    struct sim_world *w = world_of(s);
+
+    if (!w->sc.aborts || !s->c || sim_below(w, 400)) {
+        return false;
+    }
+    sim_abort(s);
+    return true;
+}
+
+static void check_params(struct sim_side *s, const struct sim_side *from,
+                         const struct sg_conn_params *p)
+{
+    SIM_CHECK(world_of(s), p->pdata_len == from->pdata_len &&
+              memcmp(p->pdata, from->pdata, p->pdata_len) == 0,
+              "%u.%u: private data of %u octets changed on the way", s->pair->index, s->node,
+              from->pdata_len);
+}
+
+static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
+{
+    struct sim_world *w = listener_user;
+    struct sim_pair *pair = &w->pair[p->pdata_len ? p->pdata[0] % SIM_PAIRS : 0];
+    struct sim_side *s = &pair->side[1];
+
+    SIM_CHECK(w, p->pdata_len && !pair->requested && !s->c, "request of nobody");
+    check_params(s, s->peer, p);
+    s->c = c;
+    pair->requested = true;
+    sg_conn_set_request_user(c, s);
+    if (w->sc.moody && sim_chance(w, 5)) {
+        pair->refused = true;
+        sim_abort(s);
+    }
+}
+
+static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
+{
+    struct sim_side *s = heard(request_user, "request_gone", false);
+
+    sim_note(world_of(s), "%u.1 request gone (%d)", s->pair->index, why);
+    s->c = NULL;
+    s->over = true;
+    s->pair->refused = true;
+}
+
+static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
+{
+    struct sim_side *s = heard(user, "reply", true);
+
+    sim_note(world_of(s), "%u.0 reply (%d)", s->pair->index, end);
+    if (end != SG_CONN_OK) {
+        s->c = NULL;
+        s->over = true;
+        s->end = end;
+        return;
+    }
+    check_params(s, s->peer, p);
+    s->ird = p->ird;
+    s->ord = p->ord;
+    s->up = true;
+    sg_conn_wake(s->c);
+    tantrum(s);
+}
+
+static void up_established(void *user, const struct sg_conn_params *p)
+{
+    struct sim_side *s = heard(user, "established", true);
+
+    sim_note(world_of(s), "%u.1 established", s->pair->index);
+    s->ird = p->ird;
+    s->ord = p->ord;
+    s->up = true;
+    sg_conn_wake(s->c);
+    tantrum(s);
+}
+
+static void up_disconnected(void *user, enum sg_conn_end why)
+{
+    struct sim_side *s = heard(user, "disconnected", true);
+
+    sim_note(world_of(s), "%u.%u disconnected (%d)", s->pair->index, s->node, why);
+    s->down = true;
+    s->close_asked = true; /* done from the loop */
+    tantrum(s);
+}
+
+static void up_closed(void *user, enum sg_conn_end why)
+{
+    struct sim_side *s = heard(user, "closed", false);
+
+    sim_note(world_of(s), "%u.%u closed (%d)", s->pair->index, s->node, why);
+    s->c = NULL;
+    s->over = true;
+    s->end = why;
+}
+
+static void up_terminated(void *user, const struct sg_term_info *t)
+{
+    struct sim_side *s = heard(user, "terminated", !t->sent);
+    struct sim_world *w = world_of(s);
+    const struct sim_op *op = t->sent ? s->peer->fatal : s->fatal;
+    bool crc = t->layer == 2 && t->type == 0 && t->code == 2 && w->sc.corrupt;
+    bool disagree = w->sc.moody && !t->sent && t->layer == 2 && t->type == 0 && t->code == 7;
+    bool mine = t->sent && s->fatal && s->fatal->fault == SIM_GATHER_FAILS;
+    bool theirs = !t->sent && s->peer->fatal && s->peer->fatal->fault == SIM_GATHER_FAILS;
+
+    sim_note(w, "%u.%u Terminate %s %u/%u/%02x", s->pair->index, s->node,
+             t->sent ? "sent" : "received", t->layer, t->type, t->code);
+    if ((mine || theirs) && !(t->layer | t->type | t->code)) {
+        op = NULL;
+    } else if (!crc && !disagree) {
+        SIM_CHECK(w, op && op->seq < (t->sent ? s->peer : s)->taken, "%u.%u: Terminate %u/%u/%02x "
+                  "without a reason", s->pair->index, s->node, t->layer, t->type, t->code);
+        SIM_CHECK(w, terms[op->fault].layer == t->layer && terms[op->fault].type == t->type &&
+                  terms[op->fault].code == t->code, "%u.%u: Terminate %u/%u/%02x for fault %d",
+                  s->pair->index, s->node, t->layer, t->type, t->code, op->fault);
+    }
+    SIM_CHECK(w, !(t->sent ? s->term_sent : s->term_received), "two Terminates one way");
+    s->term_sent |= t->sent;
+    s->term_received |= !t->sent;
+    s->pair->disturbed = true;
+    tantrum(s);
+}
+
+/* Transmission. */
+
+static void up_tx_ready(void *user)
+{
+    heard(user, "tx_ready", false)->tx_ready = true;
+}
+
+static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
+{
+    struct sim_side *s = heard(user, "next", false);
+    struct sim_world *w = world_of(s);
+    struct sim_op *op = &s->ops[s->taken];
+    uint32_t i;
+
+    SIM_CHECK(w, s->up, "next before the connection is up");
+    SIM_CHECK(w, s->reads_out + reads_room <= s->ord, "%u Reads allowed with %u out, ORD %u",
+              reads_room, s->reads_out, s->ord);
+    if (s->taken == s->posted || s->fenced || tantrum(s)) {
+        return false;
+    }
+    if (op->msg.kind == SG_MSG_READ_REQ) {
+        if (!reads_room) {
+            return false;
+        }
+        s->reads_out++;
+        s->fenced = op->read_back;
+    }
+    if (op->msg.kind == SG_MSG_WRITE && op->fault == SIM_SOUND) {
+        for (i = 0; i < op->msg.length; i++) {
+            s->remote[op->at + i] = octet_of(s, op->seq, i);
+        }
+    }
+    sim_note(w, "%u.%u op %u: kind %d, %u octets, fault %d", s->pair->index, s->node, op->seq,
+             op->msg.kind, op->msg.length, op->fault);
+    s->taken++;
+    *msg = op->msg;
+    return true;
+}
+
+/* Lends octets in up to five pieces. */
+static int lend(struct sim_world *w, struct sim_side *s, uint32_t len, struct iovec *iov)
+{
+    uint32_t at = 0;
+    int n = 0;
+
+    s->lent++;
+    while (at < len) {
+        uint32_t take = n == 4 ? len - at : 1 + sim_below(w, len - at);
+
+        iov[n].iov_base = w->lend + at;
+        iov[n++].iov_len = take;
+        at += take;
+    }
+    return n;
+}
+
+static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                     struct iovec *iov)
+{
+    struct sim_side *s = heard(user, "gather", false);
+    struct sim_world *w = world_of(s);
+    const struct sim_op *op = &s->ops[msg->cookie];
+    uint32_t i;
+
+    SIM_CHECK(w, len && off + len <= msg->length, "gather beyond the message");
+    if (op->fault == SIM_GATHER_FAILS && off + len == msg->length) {
+        return -1;
+    }
+    for (i = 0; i < len; i++) {
+        w->lend[i] = octet_of(s, op->seq, off + i);
+    }
+    return lend(w, s, len, iov);
+}
+
+static void up_gathered(void *user, struct iovec *iov, int n)
+{
+    struct sim_side *s = user;
+
+    (void)iov;
+    (void)n;
+    s->lent--;
+}
+
+static void up_sent(void *user, const struct sg_msg *msg)
+{
+    struct sim_side *s = heard(user, "sent", false);
+    struct sim_world *w = world_of(s);
+
+    while (s->completed < s->taken && s->ops[s->completed].msg.kind == SG_MSG_READ_REQ) {
+        s->completed++;
+    }
+    SIM_CHECK(w, s->completed < s->taken && s->ops[s->completed].seq == msg->cookie,
+              "%u.%u: op %u completed out of turn", s->pair->index, s->node,
+              (unsigned)msg->cookie);
+    s->completed++;
+    tantrum(s);
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    struct sim_side *s = heard(user, "read_done", true);
+    struct sim_world *w = world_of(s);
+    const struct sim_op *op;
+    const uint8_t *want;
+
+    while (s->read_done < s->taken && s->ops[s->read_done].msg.kind != SG_MSG_READ_REQ) {
+        s->read_done++;
+    }
+    SIM_CHECK(w, s->read_done < s->taken, "a Read done that was never sent");
+    op = &s->ops[s->read_done++];
+    want = (op->read_back ? s->remote : s->peer->source) + op->at;
+    SIM_CHECK(w, octets == op->msg.length, "Read of %u octets brought %u", op->msg.length, octets);
+    SIM_CHECK(w, memcmp(s->sink + op->msg.sink_to, want, octets) == 0,
+              "%u.%u: op %u: Read%s brought wrong octets", s->pair->index, s->node, op->seq,
+              op->read_back ? "-back" : "");
+    s->reads_out--;
+    w->delivered++;
+    if (op->read_back) {
+        s->fenced = false;
+        sg_conn_wake(s->c);
+    }
+    tantrum(s);
+}
+
+/* Reception. */
+
+static enum sg_mem_status area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,
+                                  uint8_t **p)
+{
+    uint64_t size = SIM_AREA;
+
+    *p = s->area;
+    if (stag == SIM_STAG_SOURCE || stag == SIM_STAG_SINK) {
+        *p = stag == SIM_STAG_SOURCE ? s->source : s->sink;
+        size = SIM_SOURCE;
+    } else if (stag != SIM_STAG_AREA &&
+               (stag < SIM_STAG_EXTRA || stag >= SIM_STAG_EXTRA + SIM_EXTRA)) {
+        return SG_MEM_STAG;
+    }
+    *p += to;
+    return sg_range_ok(to, n, size) ? SG_MEM_OK : SG_MEM_BOUNDS;
+}
+
+static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                         size_t n)
+{
+    struct sim_side *s = heard(user, "place_write", true);
+    uint8_t *at;
+    enum sg_mem_status st = area_of(s, stag, to, n, &at);
+
+    if (st == SG_MEM_OK) {
+        SIM_CHECK(world_of(s), stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK,
+                  "Write to STag %x", stag);
+        memcpy(at, p, n);
+    }
+    return st;
+}
+
+static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+                                        const uint8_t *p, size_t n)
+{
+    struct sim_side *s = heard(user, "place_read", true);
+    uint8_t *at;
+
+    SIM_CHECK(world_of(s), stag == SIM_STAG_SINK &&
+              area_of(s, stag, to + off, n, &at) == SG_MEM_OK, "Response to a wrong place");
+    memcpy(at, p, n);
+    return SG_MEM_OK;
+}
+
+static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                         size_t n)
+{
+    struct sim_side *s = heard(user, "place_recv", true);
+
+    SIM_CHECK(world_of(s), msn == s->received + 1, "%u.%u: MSN %u after %u Sends", s->pair->index,
+              s->node, msn, s->received);
+    if (!sg_range_ok(mo, n, SIM_RECV)) {
+        return SG_RECV_TOO_LONG;
+    }
+    memcpy(s->recv + mo, p, n);
+    return SG_RECV_OK;
+}
+
+/* Replays the peer's Writes up to its next Send, which must be this one. */
+static const struct sim_op *next_send(struct sim_side *s)
+{
+    const struct sim_side *from = s->peer;
+    uint32_t i;
+
+    while (s->applied < from->taken) {
+        const struct sim_op *op = &from->ops[s->applied++];
+
+        if (op->msg.kind == SG_MSG_SEND) {
+            return op;
+        }
+        for (i = 0; op->msg.kind == SG_MSG_WRITE && !op->fault && i < op->msg.length; i++) {
+            s->shadow[op->at + i] = octet_of(from, op->seq, i);
+        }
+    }
+    return NULL;
+}
+
+static void up_recv_done(void *user, const struct sg_recv_info *info)
+{
+    struct sim_side *s = heard(user, "recv_done", true);
+    struct sim_world *w = world_of(s);
+    const struct sim_op *op = next_send(s);
+    uint32_t i;
+
+    SIM_CHECK(w, op, "%u.%u: a Send that was never sent", s->pair->index, s->node);
+    SIM_CHECK(w, op->fault == SIM_SOUND, "a wrong Send was delivered");
+    SIM_CHECK(w, info->msn == ++s->received && info->length == op->msg.length &&
+              info->solicited == op->msg.solicited && info->invalidate == op->msg.invalidate &&
+              info->inv_stag == op->msg.inv_stag,
+              "%u.%u: Send op %u of %u octets delivered as MSN %u of %u octets", s->pair->index,
+              s->node, op->seq, op->msg.length, info->msn, info->length);
+    for (i = 0; i < info->length; i++) {
+        SIM_CHECK(w, s->recv[i] == octet_of(s->peer, op->seq, i), "Send op %u: octet %u is wrong",
+                  op->seq, i);
+    }
+    SIM_CHECK(w, memcmp(s->area, s->shadow, SIM_AREA) == 0,
+              "%u.%u: at Send op %u the area is not what the Writes before it made it",
+              s->pair->index, s->node, op->seq);
+    w->delivered++;
+    tantrum(s);
+}
+
+static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
+{
+    struct sim_side *s = heard(user, "invalidate", true);
+    uint8_t *at;
+
+    return area_of(s, stag, 0, 0, &at);
+}
+
+static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
+{
+    struct sim_side *s = heard(user, "check_source", true);
+    uint8_t *at;
+
+    return area_of(s, stag, to, len, &at);
+}
+
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
+                            struct iovec *iov, enum sg_mem_status *why)
+{
+    struct sim_side *s = heard(user, "gather_source", false);
+    struct sim_world *w = world_of(s);
+    uint8_t *at;
+
+    *why = area_of(s, stag, to, len, &at);
+    if (*why != SG_MEM_OK) {
+        return -1;
+    }
+    memcpy(w->lend, at, len);
+    return lend(w, s, len, iov);
+}
+
+const struct sg_engine_ops sim_ops = {
+    .request = up_request, .request_gone = up_request_gone, .reply = up_reply,
+    .established = up_established, .disconnected = up_disconnected, .closed = up_closed,
+    .terminated = up_terminated, .tx_ready = up_tx_ready, .next = up_next, .gather = up_gather,
+    .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
+    .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
+    .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
+    .gather_source = up_gather_source,
+};
+
+void sim_check_complete(struct sim_side *s)
+{
+    struct sim_world *w = world_of(s);
+    unsigned i, sends = 0;
+
+    for (i = 0; i < s->taken; i++) {
+        sends += s->ops[i].msg.kind == SG_MSG_SEND;
+    }
+    SIM_CHECK(w, s->peer->received == sends, "%u.%u: %u of %u Sends arrived", s->pair->index,
+              s->node, s->peer->received, sends);
+    next_send(s->peer);
+    SIM_CHECK(w, memcmp(s->peer->area, s->remote, SIM_AREA) == 0,
+              "%u.%u: not all Writes arrived", s->pair->index, s->node);
+}
