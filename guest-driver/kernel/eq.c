@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Interrupts and event queues.
+ *
+ * Vector 0 serves the admin completions and the async event queue.  The interrupt only moves async
+ * events into a fifo; an ordered workqueue takes them from there, because most of them lead to
+ * commands or to upcalls that sleep, and because connection events must keep their order.  While
+ * the fifo is full the queue is left unarmed with its entries in place: the work arms it again.
+ * That bounds the interrupt, and no event is dropped.
+ *
+ * The other vectors serve completion event queues; an entry names a CQ whose handler is called.  A
+ * pass ends after SGH_CEQ_BUDGET entries by arming with entries left, upon which the adapter raises
+ * the vector again: other interrupts get their turn in between.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/interrupt.h>
+
+#include "staghorn.h"
+
+#define SGH_CEQ_BUDGET 256
+#define SGH_EVENT_BATCH 64
+#define SGH_IRQ_TEST_TIMEOUT (5 * HZ)
+
+/* The next new entry, or NULL. */
+static struct sg_eqe *sgh_eq_next(struct sgh_eq *eq)
+{
+	struct sg_eqe *e = &eq->ring[eq->ci & (eq->entries - 1)];
+	u8 want = !(eq->ci & eq->entries);
+
+	if ((READ_ONCE(e->phase) & 1) != want)
+		return NULL;
+	dma_rmb();
+	return e;
+}
+
+static void sgh_eq_doorbell(struct sgh_dev *sg, struct sgh_eq *eq, u32 arm)
+{
+	sgh_write(sg, SG_REG_EQ_DB + 4 * eq->eqn, (eq->ci & SG_EQ_DB_CI_MASK) | arm);
+}
+
+static void sgh_aeq_poll(struct sgh_dev *sg)
+{
+	struct sgh_eq *eq = &sg->aeq;
+	unsigned long flags;
+	struct sg_eqe *e;
+	u32 first;
+	bool more;
+
+	spin_lock_irqsave(&sg->aeq_lock, flags);
+	first = eq->ci;
+	while (eq->ci - first < eq->entries && (e = sgh_eq_next(eq))) {
+		if (e->event != SG_EV_ADMIN && !kfifo_put(&sg->aeq_fifo, *e))
+			break;
+		eq->ci++;
+	}
+	sg->aeq_stalled = kfifo_is_full(&sg->aeq_fifo);
+	more = !kfifo_is_empty(&sg->aeq_fifo);
+	/* A completion written after this is made up for by the adapter when it is armed. */
+	sgh_admin_poll(sg);
+	if (!sgh_dead(sg))
+		sgh_eq_doorbell(sg, eq, sg->aeq_stalled ? 0 : SG_EQ_DB_ARM);
+	spin_unlock_irqrestore(&sg->aeq_lock, flags);
+
+	if (more)
+		queue_work(sg->event_wq, &sg->event_work);
+}
+
+static void sgh_event(struct sgh_dev *sg, const struct sg_eqe *e)
+{
+	u32 id = le32_to_cpu(e->id);
+
+	switch (e->event) {
+	case SG_EV_CM_REQUEST:
+	case SG_EV_CM_REPLY:
+	case SG_EV_CM_ESTABLISHED:
+	case SG_EV_CM_DISCONNECT:
+	case SG_EV_CM_CLOSED:
+		sgh_cm_event(sg, e);
+		break;
+	case SG_EV_QP_FATAL:
+		sgh_qp_event(sg, id, IB_EVENT_QP_FATAL);
+		break;
+	case SG_EV_QP_REQ_ERR:
+		sgh_qp_event(sg, id, IB_EVENT_QP_REQ_ERR);
+		break;
+	case SG_EV_QP_ACCESS_ERR:
+		sgh_qp_event(sg, id, IB_EVENT_QP_ACCESS_ERR);
+		break;
+	case SG_EV_QP_LAST_WQE:
+		sgh_qp_event(sg, id, IB_EVENT_QP_LAST_WQE_REACHED);
+		break;
+	case SG_EV_CQ_ERROR:
+		sgh_cq_event(sg, id);
+		break;
+	case SG_EV_PORT_UP:
+	case SG_EV_PORT_DOWN:
+		sgh_net_kick(sg);
+		break;
+	case SG_EV_DEVICE_FATAL:
+		sgh_fatal(sg, "it reports a fatal error");
+		break;
+	default:
+		dev_dbg(&sg->pdev->dev, "unexpected event 0x%02x\n", e->event);
+	}
+}
+
+static void sgh_event_work(struct work_struct *work)
+{
+	struct sgh_dev *sg = container_of(work, struct sgh_dev, event_work);
+	struct sg_eqe e;
+	int n;
+
+	for (n = 0; n < SGH_EVENT_BATCH; n++) {
+		unsigned long flags;
+		bool got, stalled;
+
+		spin_lock_irqsave(&sg->aeq_lock, flags);
+		got = kfifo_get(&sg->aeq_fifo, &e);
+		stalled = sg->aeq_stalled;
+		spin_unlock_irqrestore(&sg->aeq_lock, flags);
+		if (stalled)
+			sgh_aeq_poll(sg);
+		if (!got)
+			return;
+		sgh_event(sg, &e);
+	}
+	queue_work(sg->event_wq, &sg->event_work);
+}
+
+static void sgh_ceq_poll(struct sgh_dev *sg, struct sgh_eq *eq)
+{
+	struct sg_eqe *e;
+	int n = 0;
+
+	while (n < SGH_CEQ_BUDGET && (e = sgh_eq_next(eq))) {
+		/* The entry keeps the CQ until sgh_ceq_sync() has waited for this interrupt. */
+		struct sgh_cq *cq = xa_load(&sg->cqs, le32_to_cpu(e->id));
+
+		eq->ci++;
+		n++;
+		if (cq && cq->ibcq.comp_handler)
+			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	}
+	if (!sgh_dead(sg))
+		sgh_eq_doorbell(sg, eq, SG_EQ_DB_ARM);
+}
+
+static irqreturn_t sgh_irq(int irq, void *arg)
+{
+	struct sgh_vector *vec = arg;
+	struct sgh_dev *sg = vec->sg;
+	u32 i;
+
+	if (vec->index == 0) {
+		complete(&sg->test_irq);
+		if (sgh_read(sg, SG_REG_STATUS) & SG_STATUS_READY)
+			sgh_aeq_poll(sg);
+	}
+	for (i = 0; i < READ_ONCE(sg->num_ceqs); i++) {
+		if (sg->ceqs[i].vector == vec->index)
+			sgh_ceq_poll(sg, &sg->ceqs[i]);
+	}
+	return IRQ_HANDLED;
+}
+
+/* After this no interrupt handler knows a CQ that was taken out of the table before. */
+void sgh_ceq_sync(struct sgh_dev *sg, struct sgh_eq *eq)
+{
+	synchronize_irq(pci_irq_vector(sg->pdev, eq->vector));
+}
+
+static int sgh_eq_alloc(struct sgh_dev *sg, struct sgh_eq *eq, u32 entries)
+{
+	eq->entries = entries;
+	eq->ci = 0;
+	eq->ring = dma_alloc_coherent(&sg->pdev->dev, entries * sizeof(*eq->ring), &eq->dma,
+				      GFP_KERNEL);
+	return eq->ring ? 0 : -ENOMEM;
+}
+
+static void sgh_eq_free(struct sgh_dev *sg, struct sgh_eq *eq)
+{
+	dma_free_coherent(&sg->pdev->dev, eq->entries * sizeof(*eq->ring), eq->ring, eq->dma);
+	eq->ring = NULL;
+}
+
+/* Async event queue and what serves it. */
+int sgh_eq_init(struct sgh_dev *sg)
+{
+	int ret;
+
+	INIT_WORK(&sg->event_work, sgh_event_work);
+	ret = kfifo_alloc(&sg->aeq_fifo, SGH_AEQ_ENTRIES, GFP_KERNEL);
+	if (ret)
+		return ret;
+	sg->event_wq = alloc_ordered_workqueue("staghorn-%s", WQ_MEM_RECLAIM, pci_name(sg->pdev));
+	if (!sg->event_wq) {
+		ret = -ENOMEM;
+		goto err_fifo;
+	}
+	sg->aeq.eqn = 0;
+	sg->aeq.vector = 0;
+	ret = sgh_eq_alloc(sg, &sg->aeq, SGH_AEQ_ENTRIES);
+	if (ret)
+		goto err_wq;
+	return 0;
+
+err_wq:
+	destroy_workqueue(sg->event_wq);
+err_fifo:
+	kfifo_free(&sg->aeq_fifo);
+	return ret;
+}
+
+/* The adapter is reset and there are no interrupts. */
+void sgh_eq_fini(struct sgh_dev *sg)
+{
+	destroy_workqueue(sg->event_wq);
+	sgh_eq_free(sg, &sg->aeq);
+	kfifo_free(&sg->aeq_fifo);
+}
+
+int sgh_irq_init(struct sgh_dev *sg)
+{
+	struct pci_dev *pdev = sg->pdev;
+	int ret, i, max;
+
+	max = min_t(u32, sg->num_vectors, min_t(u32, num_online_cpus() + 1, SG_EQ_COUNT));
+	ret = pci_alloc_irq_vectors(pdev, 1, max_t(int, max, 1), PCI_IRQ_MSIX);
+	if (ret < 0)
+		return dev_err_probe(&pdev->dev, ret, "no MSI-X vectors\n");
+	sg->num_vectors = ret;
+	sg->num_irqs = 0;
+	sg->vectors = kcalloc(sg->num_vectors, sizeof(*sg->vectors), GFP_KERNEL);
+	if (!sg->vectors) {
+		pci_free_irq_vectors(pdev);
+		return -ENOMEM;
+	}
+	for (i = 0; i < sg->num_vectors; i++) {
+		struct sgh_vector *vec = &sg->vectors[i];
+
+		vec->sg = sg;
+		vec->index = i;
+		snprintf(vec->name, sizeof(vec->name), SGH_NAME "-%d@%s", i, pci_name(pdev));
+		ret = request_irq(pci_irq_vector(pdev, i), sgh_irq, 0, vec->name, vec);
+		if (ret) {
+			sgh_irq_fini(sg);
+			return ret;
+		}
+		sg->num_irqs++;
+	}
+	return 0;
+}
+
+void sgh_irq_fini(struct sgh_dev *sg)
+{
+	while (sg->num_irqs) {
+		sg->num_irqs--;
+		free_irq(pci_irq_vector(sg->pdev, sg->num_irqs), &sg->vectors[sg->num_irqs]);
+	}
+	pci_free_irq_vectors(sg->pdev);
+	kfree(sg->vectors);
+	sg->vectors = NULL;
+}
+
+int sgh_irq_test(struct sgh_dev *sg)
+{
+	reinit_completion(&sg->test_irq);
+	sgh_write(sg, SG_REG_TEST_IRQ, 0);
+	if (!wait_for_completion_timeout(&sg->test_irq, SGH_IRQ_TEST_TIMEOUT))
+		return dev_err_probe(&sg->pdev->dev, -EIO, "vector 0 does not interrupt\n");
+	return 0;
+}
+
+/* One completion event queue for each vector but the first; if there is no other, on the first. */
+int sgh_ceq_init(struct sgh_dev *sg)
+{
+	u32 want, i;
+	int ret = 0;
+
+	if (sg->caps.num_eq < 2)
+		return dev_err_probe(&sg->pdev->dev, -ENODEV, "no completion event queue\n");
+	want = max_t(u32, sg->num_vectors - 1, 1);
+	want = min_t(u32, want, sg->caps.num_eq - 1);
+	sg->ceqs = kcalloc(want, sizeof(*sg->ceqs), GFP_KERNEL);
+	if (!sg->ceqs)
+		return -ENOMEM;
+
+	for (i = 0; i < want; i++) {
+		struct sgh_eq *eq = &sg->ceqs[i];
+		struct sg_cmd_create_eq cmd = { };
+
+		eq->eqn = i + 1;
+		eq->vector = sg->num_vectors > 1 ? i + 1 : 0;
+		ret = sgh_eq_alloc(sg, eq, SGH_CEQ_ENTRIES);
+		if (ret)
+			break;
+		cmd.base = cpu_to_le64(eq->dma);
+		cmd.entries = cpu_to_le32(eq->entries);
+		cmd.eqn = cpu_to_le32(eq->eqn);
+		cmd.vector = cpu_to_le32(eq->vector);
+		ret = sgh_admin(sg, SG_ADMIN_CREATE_EQ, &cmd, sizeof(cmd), NULL);
+		if (ret) {
+			sgh_eq_free(sg, eq);
+			break;
+		}
+		/* Pairs with the interrupt handler: the queue is complete before it is seen. */
+		smp_wmb();
+		WRITE_ONCE(sg->num_ceqs, i + 1);
+		sgh_eq_doorbell(sg, eq, SG_EQ_DB_ARM);
+	}
+	if (!sg->num_ceqs) {
+		kfree(sg->ceqs);
+		sg->ceqs = NULL;
+		return dev_err_probe(&sg->pdev->dev, ret, "completion event queues fail\n");
+	}
+	return 0;
+}
+
+/* The adapter is reset and there are no interrupts. */
+void sgh_ceq_fini(struct sgh_dev *sg)
+{
+	u32 i;
+
+	for (i = 0; i < sg->num_ceqs; i++)
+		sgh_eq_free(sg, &sg->ceqs[i]);
+	kfree(sg->ceqs);
+	sg->num_ceqs = 0;
+	sg->ceqs = NULL;
+}

@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Registers and the admin queue.
+ *
+ * A command takes a slot (at most SGH_ADMIN_ENTRIES are in flight; more callers wait), is copied
+ * into the submission ring, and its caller sleeps until the completion with the slot's cookie is
+ * read: by the interrupt of vector 0, or by the caller itself, which looks now and then, so that a
+ * lost interrupt costs time and not the machine.  ib_core calls everything that needs a command
+ * from process context (posting and polling need none), so commands may sleep.
+ *
+ * A command without an answer means that the adapter is lost: it is reset, which is what makes it
+ * safe to free memory it knew about, and every command from then on fails with -EIO.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/iopoll.h>
+
+#include "staghorn.h"
+
+#define SGH_RESET_US (5 * USEC_PER_SEC)
+#define SGH_ADMIN_SECONDS 30
+#define SGH_HEALTH_PERIOD (2 * HZ)
+
+static int sgh_errno(u8 status)
+{
+	static const int table[] = {
+		[SG_OK] = 0,
+		[SG_EOPCODE] = -EOPNOTSUPP,
+		[SG_EINVAL] = -EINVAL,
+		[SG_ENOENT] = -ENOENT,
+		[SG_ENOMEM] = -ENOMEM,
+		[SG_EBUSY] = -EBUSY,
+		[SG_EFAULT] = -EFAULT,
+		[SG_ESTATE] = -EINVAL,
+		[SG_EADDR] = -EADDRNOTAVAIL,
+		[SG_EPERM] = -EPERM,
+		[SG_ENOTSUP] = -EOPNOTSUPP,
+	};
+
+	return status < ARRAY_SIZE(table) ? table[status] : -EIO;
+}
+
+static void sgh_write64(struct sgh_dev *sg, u32 reg, u64 value)
+{
+	sgh_write(sg, reg, lower_32_bits(value));
+	sgh_write(sg, reg + 4, upper_32_bits(value));
+}
+
+int sgh_hw_reset(struct sgh_dev *sg)
+{
+	struct device *dev = &sg->pdev->dev;
+	u32 ctrl, magic, version;
+
+	magic = sgh_read(sg, SG_REG_MAGIC);
+	if (magic != SG_MAGIC)
+		return dev_err_probe(dev, -ENODEV, "no adapter behind BAR 0 (magic 0x%08x)\n",
+				     magic);
+	version = sgh_read(sg, SG_REG_VERSION);
+	if (version >> 16 != SG_VERSION_MAJOR)
+		return dev_err_probe(dev, -ENODEV,
+				     "adapter has interface version %u.%u, this driver knows %u.x\n",
+				     version >> 16, version & 0xffff, SG_VERSION_MAJOR);
+
+	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
+	if (read_poll_timeout(sgh_read, ctrl,
+			      !(ctrl & (SG_CTRL_RESET | SG_CTRL_ENABLE)), 100, SGH_RESET_US, true,
+			      sg, SG_REG_CTRL))
+		return dev_err_probe(dev, -EIO, "adapter does not leave reset\n");
+	return 0;
+}
+
+void sgh_hw_identity(struct sgh_dev *sg)
+{
+	u32 lo = sgh_read(sg, SG_REG_MAC_LO), hi = sgh_read(sg, SG_REG_MAC_HI);
+	int i;
+
+	for (i = 0; i < 4; i++)
+		sg->mac[i] = lo >> (8 * i);
+	sg->mac[4] = hi;
+	sg->mac[5] = hi >> 8;
+	sg->guid = (u64)sgh_read(sg, SG_REG_GUID_HI) << 32 | sgh_read(sg, SG_REG_GUID_LO);
+	sg->link_speed = sgh_read(sg, SG_REG_LINK_SPEED);
+	sg->link_mtu = sgh_read(sg, SG_REG_LINK_MTU);
+	sg->num_vectors = sgh_read(sg, SG_REG_VECTORS);
+}
+
+static int sgh_test_dma(struct sgh_dev *sg, const u8 *buf, dma_addr_t dma, u32 cmd, u8 invert)
+{
+	u32 i, status;
+
+	sgh_write64(sg, SG_REG_TEST_DMA_LO, dma);
+	sgh_write(sg, SG_REG_TEST_DMA_LEN, PAGE_SIZE);
+	sgh_write(sg, SG_REG_TEST_DMA_CMD, cmd);
+	status = sgh_read(sg, SG_REG_TEST_DMA_STATUS);
+	if (status)
+		return dev_err_probe(&sg->pdev->dev, -EIO, "DMA test %u fails with status %u\n",
+				     cmd, status);
+	dma_rmb();
+	for (i = 0; i < PAGE_SIZE; i++) {
+		if (buf[i] != (u8)(i ^ invert))
+			return dev_err_probe(&sg->pdev->dev, -EIO,
+					     "DMA test %u: octet %u is 0x%02x\n", cmd, i, buf[i]);
+	}
+	return 0;
+}
+
+/* Register access and DMA, before anything depends on them. */
+int sgh_hw_self_test(struct sgh_dev *sg)
+{
+	static const u32 patterns[] = { 0x00000000, 0xffffffff, 0x5aa5c33c };
+	struct device *dev = &sg->pdev->dev;
+	dma_addr_t dma;
+	u32 i, got;
+	int ret;
+	u8 *buf;
+
+	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
+		sgh_write(sg, SG_REG_TEST_SCRATCH, patterns[i]);
+		got = sgh_read(sg, SG_REG_TEST_SCRATCH);
+		if (got != ~patterns[i])
+			return dev_err_probe(dev, -EIO, "scratch register: wrote 0x%08x, read 0x%08x\n",
+					     patterns[i], got);
+	}
+
+	buf = dma_alloc_coherent(dev, PAGE_SIZE, &dma, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	ret = sgh_test_dma(sg, buf, dma, SG_TEST_DMA_FILL, 0);
+	if (!ret)
+		ret = sgh_test_dma(sg, buf, dma, SG_TEST_DMA_INVERT, 0xff);
+	dma_free_coherent(dev, PAGE_SIZE, buf, dma);
+	return ret;
+}
+
+/* The rings are allocated; vector 0 is requested. */
+int sgh_hw_enable(struct sgh_dev *sg)
+{
+	struct device *dev = &sg->pdev->dev;
+	u32 status;
+
+	sgh_write64(sg, SG_REG_ASQ_BASE_LO, sg->admin.sq_dma);
+	sgh_write64(sg, SG_REG_ACQ_BASE_LO, sg->admin.cq_dma);
+	sgh_write(sg, SG_REG_ADMIN_SIZE, SGH_ADMIN_ENTRIES);
+	sgh_write64(sg, SG_REG_AEQ_BASE_LO, sg->aeq.dma);
+	sgh_write(sg, SG_REG_AEQ_SIZE, sg->aeq.entries);
+	sgh_write(sg, SG_REG_CTRL, SG_CTRL_ENABLE);
+
+	if (read_poll_timeout(sgh_read, status, status & (SG_STATUS_READY | SG_STATUS_FATAL), 100,
+			      SGH_RESET_US, false, sg, SG_REG_STATUS))
+		return dev_err_probe(dev, -EIO, "adapter does not become ready\n");
+	if (status & SG_STATUS_FATAL)
+		return dev_err_probe(dev, -EIO, "adapter refuses its setup (reason %u)\n",
+				     sgh_read(sg, SG_REG_FATAL));
+	sgh_write(sg, SG_REG_EQ_DB, SG_EQ_DB_ARM);
+	return 0;
+}
+
+static void sgh_fatal_work(struct work_struct *work)
+{
+	struct sgh_dev *sg = container_of(work, struct sgh_dev, fatal_work);
+
+	sgh_cm_abort_all(sg);
+	sgh_cq_kick_all(sg);
+	sgh_net_kick(sg);
+}
+
+static void sgh_health_work(struct work_struct *work)
+{
+	struct sgh_dev *sg = container_of(to_delayed_work(work), struct sgh_dev, health_work);
+	u32 status = sgh_read(sg, SG_REG_STATUS);
+
+	if (sgh_dead(sg))
+		return;
+	if (status == ~0u)
+		sgh_fatal(sg, "it does not answer");
+	else if (status & SG_STATUS_FATAL)
+		sgh_fatal(sg, "it reports a fatal error");
+	else
+		schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
+}
+
+/* From now on a silent or failed adapter is noticed even if nobody asks it for anything. */
+void sgh_health_start(struct sgh_dev *sg)
+{
+	schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
+}
+
+int sgh_admin_init(struct sgh_dev *sg)
+{
+	struct device *dev = &sg->pdev->dev;
+	struct sgh_admin *q = &sg->admin;
+	int i;
+
+	spin_lock_init(&q->lock);
+	sema_init(&q->room, SGH_ADMIN_ENTRIES);
+	for (i = 0; i < SGH_ADMIN_ENTRIES; i++)
+		init_completion(&q->slots[i].done);
+	q->pi = 0;
+	q->ci = 0;
+	INIT_WORK(&sg->fatal_work, sgh_fatal_work);
+	INIT_DELAYED_WORK(&sg->health_work, sgh_health_work);
+
+	q->sq = dma_alloc_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, &q->sq_dma,
+				   GFP_KERNEL);
+	if (!q->sq)
+		return -ENOMEM;
+	q->cq = dma_alloc_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, &q->cq_dma,
+				   GFP_KERNEL);
+	if (!q->cq) {
+		dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void sgh_admin_fini(struct sgh_dev *sg)
+{
+	struct device *dev = &sg->pdev->dev;
+	struct sgh_admin *q = &sg->admin;
+
+	dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, q->cq, q->cq_dma);
+	dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
+}
+
+static bool sgh_admin_take(struct sgh_admin *q)
+{
+	struct sg_admin_rsp *rsp = &q->cq[q->ci & (SGH_ADMIN_ENTRIES - 1)];
+	u8 want = !(q->ci / SGH_ADMIN_ENTRIES & 1);
+	struct sgh_admin_slot *slot;
+	u16 cookie;
+
+	if ((READ_ONCE(rsp->phase) & 1) != want)
+		return false;
+	dma_rmb();
+	q->ci++;
+	cookie = le16_to_cpu(rsp->cookie);
+	slot = cookie < SGH_ADMIN_ENTRIES ? &q->slots[cookie] : NULL;
+	if (slot && slot->busy) {
+		slot->rsp = *rsp;
+		complete(&slot->done);
+	}
+	return true;
+}
+
+/* Any context.  Hands every new completion to its waiter. */
+void sgh_admin_poll(struct sgh_dev *sg)
+{
+	struct sgh_admin *q = &sg->admin;
+	unsigned long flags;
+	bool any = false;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (!sgh_dead(sg)) {
+		while (sgh_admin_take(q))
+			any = true;
+		if (any)
+			sgh_write(sg, SG_REG_ADMIN_CI, q->ci);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/* Returns the slot, or -1 if the adapter is lost. */
+static int sgh_admin_post(struct sgh_dev *sg, struct sg_admin_hdr *cmd, size_t len)
+{
+	struct sgh_admin *q = &sg->admin;
+	unsigned long flags;
+	int i = -1;
+	u8 *entry;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (sgh_dead(sg))
+		goto out;
+	for (i = 0; q->slots[i].busy; i++)
+		;
+	q->slots[i].busy = true;
+	q->slots[i].aborted = false;
+	reinit_completion(&q->slots[i].done);
+	cmd->cookie = cpu_to_le16(i);
+
+	entry = q->sq + (q->pi & (SGH_ADMIN_ENTRIES - 1)) * SG_ADMIN_CMD_SIZE;
+	memcpy(entry, cmd, len);
+	memset(entry + len, 0, SG_ADMIN_CMD_SIZE - len);
+	q->pi++;
+	dma_wmb();
+	sgh_write(sg, SG_REG_ADMIN_DB, q->pi);
+out:
+	spin_unlock_irqrestore(&q->lock, flags);
+	return i;
+}
+
+static void sgh_admin_wait(struct sgh_dev *sg, struct sgh_admin_slot *slot)
+{
+	unsigned long end = jiffies + SGH_ADMIN_SECONDS * HZ;
+
+	for (;;) {
+		if (wait_for_completion_timeout(&slot->done, HZ / 10))
+			return;
+		sgh_admin_poll(sg);
+		if (try_wait_for_completion(&slot->done))
+			return;
+		if (time_after(jiffies, end)) {
+			/* Completes this slot, and all others. */
+			sgh_fatal(sg, "an admin command has no answer");
+			wait_for_completion(&slot->done);
+			return;
+		}
+	}
+}
+
+/*
+ * Executes one command.  cmd starts with struct sg_admin_hdr, whose fields are filled in here; len
+ * is at most SG_ADMIN_CMD_SIZE.  rsp may be NULL.  May sleep.  Returns 0 or a negative errno, -EIO
+ * once the adapter is lost.
+ */
+int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp)
+{
+	struct sgh_admin *q = &sg->admin;
+	struct sg_admin_hdr *hdr = cmd;
+	struct sgh_admin_slot *slot;
+	unsigned long flags;
+	int i, ret;
+
+	might_sleep();
+	hdr->opcode = opcode;
+	down(&q->room);
+	i = sgh_admin_post(sg, hdr, len);
+	if (i < 0) {
+		up(&q->room);
+		return -EIO;
+	}
+	slot = &q->slots[i];
+	sgh_admin_wait(sg, slot);
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (slot->aborted) {
+		ret = -EIO;
+	} else {
+		ret = sgh_errno(slot->rsp.status);
+		if (rsp)
+			*rsp = slot->rsp;
+	}
+	slot->busy = false;
+	spin_unlock_irqrestore(&q->lock, flags);
+	up(&q->room);
+
+	if (ret)
+		dev_dbg(&sg->pdev->dev, "admin command 0x%02x: %d\n", opcode, ret);
+	return ret;
+}
+
+int sgh_admin_id(struct sgh_dev *sg, u8 opcode, u32 id, struct sg_admin_rsp *rsp)
+{
+	struct sg_cmd_id cmd = { .id = cpu_to_le32(id) };
+
+	return sgh_admin(sg, opcode, &cmd, sizeof(cmd), rsp);
+}
+
+/* A lost adapter was reset and holds nothing, so there destruction has succeeded. */
+int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id)
+{
+	int ret = sgh_admin_id(sg, opcode, id, NULL);
+
+	if (ret && sgh_dead(sg))
+		return 0;
+	if (ret)
+		dev_warn_ratelimited(&sg->pdev->dev, "admin command 0x%02x for object 0x%x: %d\n",
+				     opcode, id, ret);
+	return ret;
+}
+
+/* A command whose answer of up to len octets goes to out. */
+int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len)
+{
+	struct device *dev = &sg->pdev->dev;
+	struct sg_cmd_query cmd = { };
+	dma_addr_t dma;
+	void *buf;
+	int ret;
+
+	buf = dma_alloc_coherent(dev, len, &dma, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	cmd.out_addr = cpu_to_le64(dma);
+	cmd.out_len = cpu_to_le32(len);
+	cmd.id = cpu_to_le32(id);
+	ret = sgh_admin(sg, opcode, &cmd, sizeof(cmd), NULL);
+	if (!ret)
+		memcpy(out, buf, len);
+	dma_free_coherent(dev, len, buf, dma);
+	return ret;
+}
+
+int sgh_query_caps(struct sgh_dev *sg)
+{
+	struct sgh_caps *c = &sg->caps;
+	struct sg_caps raw;
+	int ret;
+
+	ret = sgh_admin_query(sg, SG_ADMIN_QUERY_CAPS, 0, &raw, sizeof(raw));
+	if (ret)
+		return dev_err_probe(&sg->pdev->dev, ret, "capabilities cannot be read\n");
+
+	c->features = le32_to_cpu(raw.features);
+	c->max_pd = le32_to_cpu(raw.max_pd);
+	c->max_mr = le32_to_cpu(raw.max_mr);
+	c->max_cq = le32_to_cpu(raw.max_cq);
+	c->max_cqe = le32_to_cpu(raw.max_cqe);
+	c->max_qp = le32_to_cpu(raw.max_qp);
+	c->max_qp_wr = le32_to_cpu(raw.max_qp_wr);
+	c->max_sq_sge = min_t(u32, le32_to_cpu(raw.max_sq_sge), SG_SQ_MAX_SGE);
+	c->max_rq_sge = min_t(u32, le32_to_cpu(raw.max_rq_sge), SG_RQ_MAX_SGE);
+	c->max_inline = min_t(u32, le32_to_cpu(raw.max_inline), SG_MAX_INLINE);
+	c->max_ird = le32_to_cpu(raw.max_ird);
+	c->max_ord = le32_to_cpu(raw.max_ord);
+	c->max_fr_pages = le32_to_cpu(raw.max_fr_pages);
+	c->num_uar = min_t(u32, le32_to_cpu(raw.num_uar),
+			   pci_resource_len(sg->pdev, SG_BAR_DOORBELL) / SG_UAR_SIZE);
+	c->num_eq = min_t(u32, le32_to_cpu(raw.num_eq), SG_EQ_COUNT);
+	c->max_private_data = min_t(u32, le32_to_cpu(raw.max_private_data), SG_PRIVATE_DATA_MAX);
+	c->max_mr_size = le64_to_cpu(raw.max_mr_size);
+	c->page_size_mask = le64_to_cpu(raw.page_size_mask);
+	memcpy(c->fw_version, raw.fw_version, sizeof(raw.fw_version));
+	if (!(c->features & SG_FEATURE_FAST_REG))
+		c->max_fr_pages = 0;
+	return 0;
+}
+
+/*
+ * The adapter is lost (or, without a reason, is to be silent).  Any context, once: resets it, so
+ * that it touches no memory any more, fails the commands under way, and leaves to fatal_work what
+ * needs a process: connections end, kernel queues are flushed, consumers are told.
+ */
+void sgh_fatal(struct sgh_dev *sg, const char *why)
+{
+	struct sgh_admin *q = &sg->admin;
+	unsigned long flags;
+	int i;
+
+	if (test_and_set_bit(SGH_DEAD, &sg->flags))
+		return;
+	if (why)
+		dev_err(&sg->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why,
+			sgh_read(sg, SG_REG_STATUS), sgh_read(sg, SG_REG_FATAL));
+
+	spin_lock_irqsave(&q->lock, flags);
+	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
+	sgh_read(sg, SG_REG_CTRL); /* the write has arrived */
+	for (i = 0; i < SGH_ADMIN_ENTRIES; i++) {
+		if (q->slots[i].busy) {
+			q->slots[i].aborted = true;
+			complete(&q->slots[i].done);
+		}
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	if (why)
+		queue_work(sg->event_wq, &sg->fatal_work);
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The PCI function: probe, remove, shutdown.
+ *
+ * Probe brings the adapter up in the order of the programming manual: map, reset, self test, rings,
+ * interrupts, enable, capabilities, completion event queues.  The RDMA device comes later, from
+ * netdev.c, when the network interface is there.  Remove goes backwards; whatever it frees after
+ * sgh_hw_reset() is memory that the adapter no longer touches.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+
+#include "staghorn.h"
+
+static void sgh_init_state(struct sgh_dev *sg)
+{
+	xa_init(&sg->qps);
+	xa_init(&sg->cqs);
+	xa_init(&sg->listeners);
+	xa_init(&sg->conns);
+	ida_init(&sg->uars);
+	mutex_init(&sg->id_mutex);
+	mutex_init(&sg->listen_mutex);
+	mutex_init(&sg->addr_mutex);
+	spin_lock_init(&sg->cm_lock);
+	spin_lock_init(&sg->aeq_lock);
+	init_completion(&sg->test_irq);
+	sg->net_stopping = true; /* until sgh_net_init() */
+}
+
+static void sgh_fini_state(struct sgh_dev *sg)
+{
+	WARN_ON(!xa_empty(&sg->qps) || !xa_empty(&sg->cqs) || !xa_empty(&sg->listeners));
+	xa_destroy(&sg->qps);
+	xa_destroy(&sg->cqs);
+	xa_destroy(&sg->listeners);
+	xa_destroy(&sg->conns);
+	ida_destroy(&sg->uars);
+}
+
+static int sgh_map(struct sgh_dev *sg)
+{
+	struct pci_dev *pdev = sg->pdev;
+	int ret;
+
+	if (pci_resource_len(pdev, SG_BAR_REGS) < SG_REGS_SIZE ||
+	    pci_resource_len(pdev, SG_BAR_DOORBELL) < SG_UAR_SIZE)
+		return dev_err_probe(&pdev->dev, -ENODEV, "BARs are missing or too small\n");
+
+	ret = pci_request_regions(pdev, SGH_NAME);
+	if (ret)
+		return ret;
+	sg->regs = pci_iomap(pdev, SG_BAR_REGS, SG_REGS_SIZE);
+	sg->db = pci_iomap_range(pdev, SG_BAR_DOORBELL, 0, SG_UAR_SIZE);
+	if (sg->regs && sg->db)
+		return 0;
+
+	if (sg->regs)
+		pci_iounmap(pdev, sg->regs);
+	if (sg->db)
+		pci_iounmap(pdev, sg->db);
+	pci_release_regions(pdev);
+	return -ENOMEM;
+}
+
+static void sgh_unmap(struct sgh_dev *sg)
+{
+	pci_iounmap(sg->pdev, sg->db);
+	pci_iounmap(sg->pdev, sg->regs);
+	pci_release_regions(sg->pdev);
+}
+
+/* From a mapped function to one that executes commands. */
+static int sgh_start(struct sgh_dev *sg)
+{
+	int ret;
+
+	ret = sgh_hw_reset(sg);
+	if (ret)
+		return ret;
+	sgh_hw_identity(sg);
+	ret = sgh_hw_self_test(sg);
+	if (ret)
+		return ret;
+	ret = sgh_admin_init(sg);
+	if (ret)
+		return ret;
+	ret = sgh_eq_init(sg);
+	if (ret)
+		goto err_admin;
+	ret = sgh_irq_init(sg);
+	if (ret)
+		goto err_eq;
+	ret = sgh_irq_test(sg);
+	if (ret)
+		goto err_irq;
+	ret = sgh_hw_enable(sg);
+	if (ret)
+		goto err_irq;
+	ret = sgh_query_caps(sg);
+	if (ret)
+		goto err_reset;
+	ret = sgh_ceq_init(sg);
+	if (ret)
+		goto err_reset;
+	sgh_health_start(sg);
+	return 0;
+
+err_reset:
+	sgh_hw_reset(sg);
+err_irq:
+	sgh_irq_fini(sg);
+err_eq:
+	sgh_eq_fini(sg);
+err_admin:
+	sgh_admin_fini(sg);
+	return ret;
+}
+
+/* Interrupts go first: once they are gone nobody reads the rings, once reset nobody writes them. */
+static void sgh_stop(struct sgh_dev *sg)
+{
+	cancel_delayed_work_sync(&sg->health_work);
+	set_bit(SGH_DEAD, &sg->flags);
+	sgh_hw_reset(sg);
+	sgh_irq_fini(sg);
+	sgh_ceq_fini(sg);
+	sgh_eq_fini(sg);
+	sgh_admin_fini(sg);
+}
+
+static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct sgh_dev *sg;
+	int ret;
+
+	sg = kzalloc(sizeof(*sg), GFP_KERNEL);
+	if (!sg)
+		return -ENOMEM;
+	sg->pdev = pdev;
+	sgh_init_state(sg);
+	pci_set_drvdata(pdev, sg);
+
+	ret = pci_enable_device(pdev);
+	if (ret)
+		goto err_free;
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		goto err_disable;
+	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
+	ret = sgh_map(sg);
+	if (ret)
+		goto err_disable;
+	pci_set_master(pdev);
+	ret = sgh_start(sg);
+	if (ret)
+		goto err_unmap;
+	ret = sgh_net_init(sg);
+	if (ret)
+		goto err_stop;
+	return 0;
+
+err_stop:
+	sgh_stop(sg);
+err_unmap:
+	pci_clear_master(pdev);
+	sgh_unmap(sg);
+err_disable:
+	pci_disable_device(pdev);
+err_free:
+	sgh_fini_state(sg);
+	kfree(sg);
+	return ret;
+}
+
+static void sgh_remove(struct pci_dev *pdev)
+{
+	struct sgh_dev *sg = pci_get_drvdata(pdev);
+
+	/*
+	 * Unregisters the RDMA device, which takes every user's and every kernel consumer's objects
+	 * down while the adapter still answers.
+	 */
+	sgh_net_fini(sg);
+	sgh_stop(sg);
+	pci_clear_master(pdev);
+	sgh_unmap(sg);
+	pci_disable_device(pdev);
+	sgh_fini_state(sg);
+	kfree(sg);
+}
+
+/* Power off or kexec: silence the adapter; memory stays as it is. */
+static void sgh_shutdown(struct pci_dev *pdev)
+{
+	struct sgh_dev *sg = pci_get_drvdata(pdev);
+
+	sgh_fatal(sg, NULL);
+	pci_clear_master(pdev);
+}
+
+static const struct pci_device_id sgh_ids[] = {
+	{ PCI_DEVICE(SG_PCI_VENDOR_ID, SG_PCI_DEVICE_ID) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, sgh_ids);
+
+static struct pci_driver sgh_driver = {
+	.name = SGH_NAME,
+	.id_table = sgh_ids,
+	.probe = sgh_probe,
+	.remove = sgh_remove,
+	.shutdown = sgh_shutdown,
+};
+module_pci_driver(sgh_driver);
+
+MODULE_DESCRIPTION("Staghorn iWARP RDMA adapter");
+MODULE_AUTHOR("The Staghorn authors");
+MODULE_LICENSE("Dual BSD/GPL");

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Memory regions.  An STag is what the adapter says; its low octet is the key, which the driver
+ * chooses at random for user memory and kernel consumers change through ib_update_fast_reg_key().
+ */
+#include <linux/dma-mapping.h>
+#include <linux/random.h>
+
+#include "staghorn.h"
+
+#define SGH_ACCESS_KNOWN (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
+			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+
+u32 sgh_access(int ib_access)
+{
+	static const struct {
+		int ib;
+		u32 sg;
+	} map[] = {
+		{ IB_ACCESS_LOCAL_WRITE, SG_ACCESS_LOCAL_WRITE },
+		{ IB_ACCESS_REMOTE_READ, SG_ACCESS_REMOTE_READ },
+		{ IB_ACCESS_REMOTE_WRITE, SG_ACCESS_REMOTE_WRITE },
+		{ IB_ACCESS_REMOTE_ATOMIC, SG_ACCESS_REMOTE_ATOMIC },
+		{ IB_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_GLOBAL },
+		{ IB_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_FLUSH_PERSISTENT },
+	};
+	u32 access = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(map); i++) {
+		if (ib_access & map[i].ib)
+			access |= map[i].sg;
+	}
+	return access;
+}
+
+static int sgh_reg_mr(struct sgh_dev *sg, struct sgh_mr *mr, struct sg_cmd_reg_mr *cmd)
+{
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	cmd->pd = cpu_to_le32(to_sgh_pd(mr->ibmr.pd)->pdn);
+	cmd->key = get_random_u8();
+	ret = sgh_admin(sg, SG_ADMIN_REG_MR, cmd, sizeof(*cmd), &rsp);
+	if (ret)
+		return ret;
+	mr->ibmr.lkey = le32_to_cpu(rsp.id);
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	return 0;
+}
+
+/* All memory that the adapter can reach, for kernel consumers. */
+struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sg_cmd_reg_mr cmd = { .flags = SG_MR_WHOLE_MEMORY };
+	struct sgh_mr *mr;
+	int ret;
+
+	if (access & ~SGH_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ibmr.pd = ibpd;
+	cmd.access = cpu_to_le32(sgh_access(access));
+	ret = sgh_reg_mr(sg, mr, &cmd);
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
+	return &mr->ibmr;
+}
+
+struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
+			      struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sg_cmd_reg_mr cmd = { };
+	unsigned long page_size;
+	struct sgh_pbl pbl;
+	struct sgh_mr *mr;
+	int ret;
+
+	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
+		return ERR_PTR(-EINVAL);
+	if (access & ~SGH_ACCESS_KNOWN)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!length || length > sg->caps.max_mr_size)
+		return ERR_PTR(-EINVAL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ibmr.pd = ibpd;
+	mr->umem = ib_umem_get(ibpd->device, start, length, access);
+	if (IS_ERR(mr->umem)) {
+		ret = PTR_ERR(mr->umem);
+		goto err_free;
+	}
+	page_size = ib_umem_find_best_pgsz(mr->umem, sg->caps.page_size_mask, va);
+	if (!page_size) {
+		ret = -EINVAL;
+		goto err_umem;
+	}
+	ret = sgh_pbl_from_umem(sg, &pbl, mr->umem, page_size,
+				ib_umem_num_dma_blocks(mr->umem, page_size));
+	if (ret)
+		goto err_umem;
+
+	cmd.access = cpu_to_le32(sgh_access(access));
+	cmd.va = cpu_to_le64(va);
+	cmd.length = cpu_to_le64(length);
+	cmd.pages = pbl.desc;
+	ret = sgh_reg_mr(sg, mr, &cmd);
+	sgh_pbl_free(sg, &pbl);
+	if (ret)
+		goto err_umem;
+	mr->ibmr.iova = va;
+	mr->ibmr.length = length;
+	mr->ibmr.page_size = page_size;
+	return &mr->ibmr;
+
+err_umem:
+	ib_umem_release(mr->umem);
+err_free:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sg_cmd_alloc_mr cmd = { };
+	struct sg_admin_rsp rsp;
+	struct sgh_mr *mr;
+	int ret;
+
+	if (type != IB_MR_TYPE_MEM_REG || !sg->caps.max_fr_pages)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_sg || max_num_sg > sg->caps.max_fr_pages)
+		return ERR_PTR(-EINVAL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->max_pages = max_num_sg;
+	mr->pages = dma_alloc_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages),
+				       &mr->pages_dma, GFP_KERNEL);
+	if (!mr->pages) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
+	cmd.pd = cpu_to_le32(to_sgh_pd(ibpd)->pdn);
+	cmd.max_pages = cpu_to_le32(max_num_sg);
+	ret = sgh_admin(sg, SG_ADMIN_ALLOC_MR, &cmd, sizeof(cmd), &rsp);
+	if (ret)
+		goto err_pages;
+	mr->ibmr.lkey = le32_to_cpu(rsp.id);
+	mr->ibmr.rkey = mr->ibmr.lkey;
+	return &mr->ibmr;
+
+err_pages:
+	dma_free_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages), mr->pages,
+			  mr->pages_dma);
+err_free:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
+static int sgh_set_page(struct ib_mr *ibmr, u64 addr)
+{
+	struct sgh_mr *mr = to_sgh_mr(ibmr);
+
+	if (mr->npages == mr->max_pages)
+		return -ENOMEM;
+	mr->pages[mr->npages++] = cpu_to_le64(addr);
+	return 0;
+}
+
+int sgh_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
+{
+	struct sgh_mr *mr = to_sgh_mr(ibmr);
+
+	mr->npages = 0;
+	return ib_sg_to_pages(ibmr, sg, nents, offset, sgh_set_page);
+}
+
+int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibmr->device);
+	struct sgh_mr *mr = to_sgh_mr(ibmr);
+	int ret;
+
+	ret = sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, ibmr->lkey);
+	if (ret)
+		return ret;
+	ib_umem_release(mr->umem);
+	if (mr->pages)
+		dma_free_coherent(&sg->pdev->dev, mr->max_pages * sizeof(*mr->pages), mr->pages,
+				  mr->pages_dma);
+	kfree(mr);
+	return 0;
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The network interface that shares the adapter's port.
+ *
+ * It is another function's, found by its MAC address; of several, the one in the adapter's PCI slot
+ * is preferred, then the one that came first.  Notifiers only queue net_work, which brings
+ * everything up to date with what it finds: the binding, the RDMA device (which exists while the
+ * interface does), the port's state, and what the adapter is told of addresses, gateway and MTU.
+ * So any number of changes costs one pass, and no notifier waits for the adapter.
+ *
+ * The pass over addresses (sgh_net_sync) takes only addr_mutex and RCU, never rtnl: connection
+ * setup calls it too when the adapter does not know an address yet, and does so under locks of
+ * rdma_cm that are taken inside rtnl elsewhere.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/inetdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/if_inet6.h>
+#include <net/ip_fib.h>
+
+#include "staghorn.h"
+
+#define SGH_MTU_MIN 576
+
+void sgh_net_kick(struct sgh_dev *sg)
+{
+	if (!READ_ONCE(sg->net_stopping))
+		schedule_work(&sg->net_work);
+}
+
+static const struct pci_dev *sgh_netdev_pci(const struct net_device *netdev)
+{
+	struct device *dev;
+
+	for (dev = netdev->dev.parent; dev; dev = dev->parent) {
+		if (dev_is_pci(dev))
+			return to_pci_dev(dev);
+	}
+	return NULL;
+}
+
+/* 0: not ours; more is better. */
+static int sgh_netdev_score(struct sgh_dev *sg, const struct net_device *netdev)
+{
+	const struct pci_dev *pdev;
+
+	/* An interface without a parent is stacked on another and borrows its address. */
+	if (netdev->type != ARPHRD_ETHER || !netdev->dev.parent ||
+	    !(ether_addr_equal_unaligned(netdev->perm_addr, sg->mac) ||
+	      ether_addr_equal(netdev->dev_addr, sg->mac)))
+		return 0;
+	pdev = sgh_netdev_pci(netdev);
+	return pdev && pdev->bus == sg->pdev->bus &&
+	       PCI_SLOT(pdev->devfn) == PCI_SLOT(sg->pdev->devfn) ? 2 : 1;
+}
+
+/* With a reference in sg->netdev_tracker, or NULL. */
+static struct net_device *sgh_netdev_find(struct sgh_dev *sg)
+{
+	struct net_device *netdev, *best = NULL;
+	int score, best_score = 0;
+
+	rtnl_lock();
+	for_each_netdev(&init_net, netdev) {
+		score = sgh_netdev_score(sg, netdev);
+		if (score > best_score) {
+			best = netdev;
+			best_score = score;
+		}
+	}
+	if (best)
+		netdev_hold(best, &sg->netdev_tracker, GFP_KERNEL);
+	rtnl_unlock();
+	return best;
+}
+
+static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
+{
+	struct sg_cmd_set_addr cmd = { .op = op };
+
+	cmd.addr = a->addr;
+	cmd.prefix_len = a->prefix_len;
+	memcpy(cmd.gateway, a->gateway, sizeof(cmd.gateway));
+	return sgh_admin(sg, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
+}
+
+/* The gateway of the default route over this interface.  Under RCU. */
+static void sgh_gateway(struct net_device *netdev, u8 *gateway)
+{
+	struct flowi4 fl4 = { .flowi4_oif = netdev->ifindex };
+	struct fib_result res;
+	struct fib_nh_common *nhc;
+
+	if (fib_lookup(dev_net(netdev), &fl4, &res, 0) || res.type != RTN_UNICAST)
+		return;
+	nhc = res.nhc;
+	if (nhc && nhc->nhc_dev == netdev && nhc->nhc_gw_family == AF_INET)
+		memcpy(gateway, &nhc->nhc_gw.ipv4, 4);
+}
+
+static u32 sgh_collect_ipv4(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+{
+	const struct in_ifaddr *ifa;
+	struct in_device *in_dev;
+	u8 gateway[16] = { };
+	u32 n = 0;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(netdev);
+	if (!in_dev)
+		goto out;
+	sgh_gateway(netdev, gateway);
+	in_dev_for_each_ifa_rcu(ifa, in_dev) {
+		struct sgh_net_addr *a = &to[n];
+
+		if (n == room)
+			break;
+		memset(a, 0, sizeof(*a));
+		a->addr.family = 4;
+		memcpy(a->addr.ip, &ifa->ifa_local, 4);
+		a->prefix_len = ifa->ifa_prefixlen;
+		memcpy(a->gateway, gateway, sizeof(gateway));
+		n++;
+	}
+out:
+	rcu_read_unlock();
+	return n;
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+static u32 sgh_collect_ipv6(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+{
+	struct inet6_ifaddr *ifa;
+	struct inet6_dev *in6_dev;
+	u32 n = 0;
+
+	rcu_read_lock();
+	in6_dev = __in6_dev_get(netdev);
+	if (in6_dev) {
+		read_lock_bh(&in6_dev->lock);
+		list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+			struct sgh_net_addr *a = &to[n];
+
+			if (n == room)
+				break;
+			if (ifa->flags & IFA_F_TENTATIVE)
+				continue;
+			memset(a, 0, sizeof(*a));
+			a->addr.family = 6;
+			memcpy(a->addr.ip, &ifa->addr, 16);
+			a->prefix_len = ifa->prefix_len;
+			n++;
+		}
+		read_unlock_bh(&in6_dev->lock);
+	}
+	rcu_read_unlock();
+	return n;
+}
+#else
+static u32 sgh_collect_ipv6(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+{
+	return 0;
+}
+#endif
+
+static bool sgh_addr_in(const struct sgh_net_addr *a, const struct sgh_net_addr *set, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (!memcmp(a, &set[i], sizeof(*a)))
+			return true;
+	}
+	return false;
+}
+
+/* addr_mutex held; want is taken over. */
+static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_net_addr *want, u32 n)
+{
+	u32 i, kept = 0;
+	int ret;
+
+	for (i = 0; i < sg->num_addrs; i++) {
+		if (!sgh_addr_in(&sg->addrs[i], want, n))
+			sgh_set_addr(sg, &sg->addrs[i], SG_ADDR_DEL);
+	}
+	for (i = 0; i < n; i++) {
+		if (!sgh_addr_in(&want[i], sg->addrs, sg->num_addrs)) {
+			ret = sgh_set_addr(sg, &want[i], SG_ADDR_ADD);
+			if (ret) {
+				dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n",
+					 want[i].addr.family, ret);
+				continue; /* and tried again at the next change */
+			}
+		}
+		want[kept++] = want[i];
+	}
+	kfree(sg->addrs);
+	sg->addrs = want;
+	sg->num_addrs = kept;
+}
+
+static void sgh_apply_mtu(struct sgh_dev *sg, u32 mtu)
+{
+	struct sg_cmd_set_port cmd = { };
+	int ret;
+
+	mtu = clamp(mtu, SGH_MTU_MIN, sg->link_mtu);
+	if (mtu == sg->mtu)
+		return;
+	cmd.mtu = cpu_to_le32(mtu);
+	ret = sgh_admin(sg, SG_ADMIN_SET_PORT, &cmd, sizeof(cmd), NULL);
+	if (ret)
+		dev_warn(&sg->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
+	else
+		WRITE_ONCE(sg->mtu, mtu);
+}
+
+/* Process context.  The adapter knows the interface's addresses and MTU after this. */
+void sgh_net_sync(struct sgh_dev *sg)
+{
+	struct sgh_net_addr *want;
+	u32 n;
+
+	mutex_lock(&sg->addr_mutex);
+	if (!sg->netdev || sgh_dead(sg))
+		goto out;
+	want = kcalloc(SG_PORT_ADDR_MAX, sizeof(*want), GFP_KERNEL);
+	if (!want)
+		goto out;
+	n = sgh_collect_ipv4(sg->netdev, want, SG_PORT_ADDR_MAX);
+	if (sg->caps.features & SG_FEATURE_IPV6)
+		n += sgh_collect_ipv6(sg->netdev, want + n, SG_PORT_ADDR_MAX - n);
+	sgh_apply_mtu(sg, READ_ONCE(sg->netdev->mtu));
+	sgh_apply_addrs(sg, want, n);
+out:
+	mutex_unlock(&sg->addr_mutex);
+}
+
+static void sgh_forget_addrs(struct sgh_dev *sg)
+{
+	struct sgh_net_addr none = { };
+
+	mutex_lock(&sg->addr_mutex);
+	if (sg->num_addrs)
+		sgh_set_addr(sg, &none, SG_ADDR_CLEAR);
+	kfree(sg->addrs);
+	sg->addrs = NULL;
+	sg->num_addrs = 0;
+	mutex_unlock(&sg->addr_mutex);
+}
+
+static void sgh_set_netdev(struct sgh_dev *sg, struct net_device *netdev)
+{
+	mutex_lock(&sg->addr_mutex);
+	sg->netdev = netdev;
+	mutex_unlock(&sg->addr_mutex);
+}
+
+static void sgh_unbind(struct sgh_dev *sg)
+{
+	struct net_device *netdev = sg->netdev;
+
+	if (!netdev)
+		return;
+	sgh_ib_unregister(sg);
+	sgh_forget_addrs(sg);
+	sgh_set_netdev(sg, NULL);
+	sg->port_active = false;
+	netdev_put(netdev, &sg->netdev_tracker);
+}
+
+static bool sgh_port_up(struct sgh_dev *sg)
+{
+	return !sgh_dead(sg) && netif_running(sg->netdev) && netif_carrier_ok(sg->netdev) &&
+	       sgh_read(sg, SG_REG_STATUS) & SG_STATUS_LINK_UP;
+}
+
+static void sgh_bind(struct sgh_dev *sg)
+{
+	struct net_device *netdev;
+
+	if (sgh_dead(sg))
+		return;
+	netdev = sgh_netdev_find(sg);
+	if (!netdev)
+		return;
+	sgh_set_netdev(sg, netdev);
+	sgh_net_sync(sg);
+	WRITE_ONCE(sg->port_active, sgh_port_up(sg));
+	if (sgh_ib_register(sg))
+		sgh_unbind(sg);
+}
+
+static void sgh_net_work(struct work_struct *work)
+{
+	struct sgh_dev *sg = container_of(work, struct sgh_dev, net_work);
+	struct net_device *netdev = sg->netdev;
+	bool up;
+
+	if (READ_ONCE(sg->net_stopping))
+		return;
+	if (netdev && (READ_ONCE(netdev->reg_state) != NETREG_REGISTERED ||
+		       !net_eq(dev_net(netdev), &init_net)))
+		sgh_unbind(sg);
+	if (!sg->netdev) {
+		sgh_bind(sg);
+		return;
+	}
+	sgh_net_sync(sg);
+	up = sgh_port_up(sg);
+	if (up != sg->port_active) {
+		WRITE_ONCE(sg->port_active, up);
+		sgh_ib_port_event(sg);
+	}
+	if (sgh_dead(sg) && !sg->fatal_told) {
+		sg->fatal_told = true;
+		sgh_ib_fatal_event(sg);
+	}
+}
+
+static int sgh_netdev_event(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	struct sgh_dev *sg = container_of(nb, struct sgh_dev, netdev_nb);
+
+	switch (event) {
+	case NETDEV_REGISTER:
+	case NETDEV_UNREGISTER:
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+	case NETDEV_CHANGEMTU:
+	case NETDEV_CHANGEADDR:
+		sgh_net_kick(sg);
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static int sgh_inetaddr_event(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	sgh_net_kick(container_of(nb, struct sgh_dev, inetaddr_nb));
+	return NOTIFY_DONE;
+}
+
+static int sgh_inet6addr_event(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	sgh_net_kick(container_of(nb, struct sgh_dev, inet6addr_nb));
+	return NOTIFY_DONE;
+}
+
+/* Routes come and go without addresses: the gateway may be another. */
+static int sgh_fib_event(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	sgh_net_kick(container_of(nb, struct sgh_dev, fib_nb));
+	return NOTIFY_DONE;
+}
+
+int sgh_net_init(struct sgh_dev *sg)
+{
+	int ret;
+
+	INIT_WORK(&sg->net_work, sgh_net_work);
+	WRITE_ONCE(sg->net_stopping, false);
+	sg->inetaddr_nb.notifier_call = sgh_inetaddr_event;
+	ret = register_inetaddr_notifier(&sg->inetaddr_nb);
+	if (ret)
+		return ret;
+	sg->inet6addr_nb.notifier_call = sgh_inet6addr_event;
+	ret = register_inet6addr_notifier(&sg->inet6addr_nb);
+	if (ret)
+		goto err_inetaddr;
+	sg->fib_nb.notifier_call = sgh_fib_event;
+	ret = register_fib_notifier(&init_net, &sg->fib_nb, NULL, NULL);
+	if (ret)
+		goto err_inet6addr;
+	/* Tells of every interface that is there already, so the work needs no other start. */
+	sg->netdev_nb.notifier_call = sgh_netdev_event;
+	ret = register_netdevice_notifier(&sg->netdev_nb);
+	if (ret)
+		goto err_fib;
+	return 0;
+
+err_fib:
+	unregister_fib_notifier(&init_net, &sg->fib_nb);
+err_inet6addr:
+	unregister_inet6addr_notifier(&sg->inet6addr_nb);
+err_inetaddr:
+	unregister_inetaddr_notifier(&sg->inetaddr_nb);
+	WRITE_ONCE(sg->net_stopping, true);
+	cancel_work_sync(&sg->net_work);
+	return ret;
+}
+
+void sgh_net_fini(struct sgh_dev *sg)
+{
+	/* Tells of every interface's end, too: the work must not take that for the truth. */
+	WRITE_ONCE(sg->net_stopping, true);
+	unregister_netdevice_notifier(&sg->netdev_nb);
+	unregister_fib_notifier(&init_net, &sg->fib_nb);
+	unregister_inet6addr_notifier(&sg->inet6addr_nb);
+	unregister_inetaddr_notifier(&sg->inetaddr_nb);
+	cancel_work_sync(&sg->net_work);
+	sgh_unbind(sg);
+}

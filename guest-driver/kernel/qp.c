@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Queue pairs.
+ *
+ * References: one of the creator; one of a connection, from CONNECT or ACCEPT until the adapter
+ * says that it is gone; those that iw_cm takes.  Destruction moves the queue pair to ERROR, which
+ * ends the connection, and waits for all of them; only then the adapter forgets it and its memory
+ * is freed.  Connection events find it by number all that time.
+ */
+#include <linux/dma-mapping.h>
+
+#include "staghorn.h"
+
+#define SGH_DESTROY_WARN (60 * HZ)
+
+struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn)
+{
+	struct sgh_qp *qp;
+
+	xa_lock(&sg->qps);
+	qp = xa_load(&sg->qps, qpn);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	xa_unlock(&sg->qps);
+	return qp;
+}
+
+void sgh_qp_put(struct sgh_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->released);
+}
+
+void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
+{
+	struct sgh_qp *qp = sgh_qp_find(sg, qpn);
+	struct ib_event e = { .event = event };
+
+	if (!qp)
+		return;
+	e.device = qp->ibqp.device;
+	e.element.qp = &qp->ibqp;
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&e, qp->ibqp.qp_context);
+	sgh_qp_put(qp);
+}
+
+static u32 sgh_entries(u32 wanted)
+{
+	return roundup_pow_of_two(max_t(u32, wanted, SGH_QP_ENTRIES_MIN));
+}
+
+static int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size)
+{
+	wq->entries = sgh_entries(wr);
+	wq->stride_shift = order_base_2(max_t(size_t, wqe_size, SG_WQE_STRIDE_MIN));
+	if (wq->entries > sg->caps.max_qp_wr || 1u << wq->stride_shift > SG_WQE_STRIDE_MAX)
+		return -EINVAL;
+	return sgh_buf_alloc(sg, &wq->buf, (size_t)wq->entries << wq->stride_shift);
+}
+
+static int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
+		       u32 entries, u32 stride)
+{
+	if (!is_power_of_2(entries) || entries > sg->caps.max_qp_wr || !is_power_of_2(stride) ||
+	    stride < SG_WQE_STRIDE_MIN || stride > SG_WQE_STRIDE_MAX || !PAGE_ALIGNED(addr))
+		return -EINVAL;
+	wq->entries = entries;
+	wq->stride_shift = ilog2(stride);
+	wq->umem = ib_umem_get(ibdev, addr, (size_t)entries << wq->stride_shift,
+			       IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(wq->umem)) {
+		int ret = PTR_ERR(wq->umem);
+
+		wq->umem = NULL;
+		return ret;
+	}
+	return 0;
+}
+
+static void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq)
+{
+	ib_umem_release(wq->umem);
+	if (wq->buf.chunks)
+		sgh_buf_free(sg, &wq->buf);
+}
+
+static int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq)
+{
+	size_t size = (size_t)wq->entries << wq->stride_shift;
+
+	if (wq->umem)
+		return sgh_pbl_from_umem(sg, pbl, wq->umem, SG_PAGE_SIZE,
+					 DIV_ROUND_UP(size, SG_PAGE_SIZE));
+	return sgh_pbl_from_buf(sg, pbl, &wq->buf);
+}
+
+static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *udata,
+		       struct ib_qp_cap *cap)
+{
+	struct sg_abi_create_qp req;
+	int ret;
+
+	if (udata->inlen < sizeof(req))
+		return -EINVAL;
+	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	if (ret)
+		return ret;
+	if (req.sq_entries < cap->max_send_wr || req.rq_entries < cap->max_recv_wr ||
+	    req.sq_max_sge > sg->caps.max_sq_sge || req.rq_max_sge > sg->caps.max_rq_sge ||
+	    req.sq_max_sge < cap->max_send_sge || req.rq_max_sge < cap->max_recv_sge ||
+	    req.max_inline > sg->caps.max_inline || req.max_inline < cap->max_inline_data)
+		return -EINVAL;
+	qp->user = true;
+	qp->sq.max_sge = req.sq_max_sge;
+	qp->rq.max_sge = req.rq_max_sge;
+	qp->max_inline = req.max_inline;
+	ret = sgh_wq_user(sg, qp->ibqp.device, &qp->sq, req.sq_buf, req.sq_entries, req.sq_stride);
+	if (ret)
+		return ret;
+	return sgh_wq_user(sg, qp->ibqp.device, &qp->rq, req.rq_buf, req.rq_entries,
+			   req.rq_stride);
+}
+
+static int sgh_qp_kernel(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_qp_cap *cap)
+{
+	size_t sq_size, rq_size;
+	int ret;
+
+	qp->sq.max_sge = max_t(u32, cap->max_send_sge, 1);
+	qp->rq.max_sge = max_t(u32, cap->max_recv_sge, 1);
+	qp->max_inline = cap->max_inline_data;
+	sq_size = sizeof(struct sg_wqe_hdr) +
+		  max3(qp->sq.max_sge * sizeof(struct sg_sge), (size_t)qp->max_inline,
+		       sizeof(struct sg_wqe_reg));
+	rq_size = sizeof(struct sg_rqe_hdr) + qp->rq.max_sge * sizeof(struct sg_sge);
+	ret = sgh_wq_kernel(sg, &qp->sq, cap->max_send_wr, sq_size);
+	if (ret)
+		return ret;
+	return sgh_wq_kernel(sg, &qp->rq, cap->max_recv_wr, rq_size);
+}
+
+static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
+{
+	const struct ib_qp_cap *cap = &attr->cap;
+
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq)
+		return -EOPNOTSUPP;
+	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > sg->caps.max_qp_wr ||
+	    cap->max_recv_wr > sg->caps.max_qp_wr || cap->max_send_sge > sg->caps.max_sq_sge ||
+	    cap->max_recv_sge > sg->caps.max_rq_sge || cap->max_inline_data > sg->caps.max_inline)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * The command itself; the queues have their memory.  Enters the queue pair in the table.  -EIO, of
+ * an adapter that is alive: it has the queue pair and would not give it back.
+ */
+static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
+			  const struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
+							     ibucontext);
+	struct sgh_pbl sq_pbl, rq_pbl;
+	struct sg_cmd_create_qp cmd = { };
+	struct sg_admin_rsp rsp;
+	u32 flags = 0;
+	int ret;
+
+	ret = sgh_wq_pbl(sg, &sq_pbl, &qp->sq);
+	if (ret)
+		return ret;
+	ret = sgh_wq_pbl(sg, &rq_pbl, &qp->rq);
+	if (ret) {
+		sgh_pbl_free(sg, &sq_pbl);
+		return ret;
+	}
+	if (qp->signal_all)
+		flags |= SG_QP_SIGNAL_ALL;
+	if (!qp->user)
+		flags |= SG_QP_KERNEL;
+	cmd.pd = cpu_to_le32(to_sgh_pd(qp->ibqp.pd)->pdn);
+	cmd.send_cqn = cpu_to_le32(to_sgh_cq(attr->send_cq)->cqn);
+	cmd.recv_cqn = cpu_to_le32(to_sgh_cq(attr->recv_cq)->cqn);
+	cmd.uar = cpu_to_le32(ctx ? ctx->uar : 0);
+	cmd.sq_entries = cpu_to_le32(qp->sq.entries);
+	cmd.rq_entries = cpu_to_le32(qp->rq.entries);
+	cmd.sq_stride = cpu_to_le16(1 << qp->sq.stride_shift);
+	cmd.rq_stride = cpu_to_le16(1 << qp->rq.stride_shift);
+	cmd.sq_max_sge = qp->sq.max_sge;
+	cmd.rq_max_sge = qp->rq.max_sge;
+	cmd.max_inline = cpu_to_le16(qp->max_inline);
+	cmd.sq_pages = sq_pbl.desc;
+	cmd.rq_pages = rq_pbl.desc;
+	cmd.flags = cpu_to_le32(flags);
+	mutex_lock(&sg->id_mutex);
+	ret = sgh_admin(sg, SG_ADMIN_CREATE_QP, &cmd, sizeof(cmd), &rsp);
+	if (!ret) {
+		qp->qpn = le32_to_cpu(rsp.id);
+		qp->ibqp.qp_num = qp->qpn;
+		ret = xa_err(xa_store(&sg->qps, qp->qpn, qp, GFP_KERNEL));
+		if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn))
+			ret = -EIO;
+	}
+	mutex_unlock(&sg->id_mutex);
+	sgh_pbl_free(sg, &rq_pbl);
+	sgh_pbl_free(sg, &sq_pbl);
+	return ret;
+}
+
+static void sgh_qp_link(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_head *link,
+			struct list_head *list)
+{
+	struct sgh_cq *cq = to_sgh_cq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	list_add_tail(link, list);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* After this no poller of the CQ knows the queue pair. */
+static void sgh_qp_unlink(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_head *link)
+{
+	struct sgh_cq *cq = to_sgh_cq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	list_del_init(link);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibqp->device);
+	struct sg_abi_create_qp_resp resp = { };
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	int ret;
+
+	ret = sgh_qp_check(sg, attr);
+	if (ret)
+		return ret;
+	qp->sg = sg;
+	refcount_set(&qp->refs, 1);
+	init_completion(&qp->released);
+	spin_lock_init(&qp->sq.lock);
+	spin_lock_init(&qp->rq.lock);
+	INIT_LIST_HEAD(&qp->sq.cq_link);
+	INIT_LIST_HEAD(&qp->rq.cq_link);
+	qp->signal_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+
+	ret = udata ? sgh_qp_user(sg, qp, udata, &attr->cap) : sgh_qp_kernel(sg, qp, &attr->cap);
+	if (!ret)
+		ret = sgh_qp_command(sg, qp, attr, udata);
+	if (ret == -EIO && !sgh_dead(sg))
+		return ret; /* the adapter may still write: leave the memory to it */
+	if (ret) {
+		sgh_wq_free(sg, &qp->rq);
+		sgh_wq_free(sg, &qp->sq);
+		return ret;
+	}
+	attr->cap.max_send_wr = qp->sq.entries;
+	attr->cap.max_recv_wr = qp->rq.entries;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+	ibqp->send_cq = attr->send_cq;
+	ibqp->recv_cq = attr->recv_cq;
+	if (!qp->user) {
+		sgh_qp_link(qp, attr->send_cq, &qp->sq.cq_link,
+			    &to_sgh_cq(attr->send_cq)->send_qps);
+		sgh_qp_link(qp, attr->recv_cq, &qp->rq.cq_link,
+			    &to_sgh_cq(attr->recv_cq)->recv_qps);
+		return 0;
+	}
+	resp.qpn = qp->qpn;
+	ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (ret)
+		sgh_destroy_qp(ibqp, udata);
+	return ret;
+}
+
+int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
+{
+	struct sg_cmd_modify_qp cmd = { };
+	int ret;
+
+	cmd.qpn = cpu_to_le32(qp->qpn);
+	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE);
+	cmd.state = cpu_to_le32(state);
+	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	/* Everything of a lost adapter is in error. */
+	return ret && sgh_dead(qp->sg) && state == SG_QP_ERROR ? 0 : ret;
+}
+
+int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	struct sgh_dev *sg = qp->sg;
+	int ret;
+
+	sgh_qp_set_state(qp, SG_QP_ERROR);
+	sgh_qp_put(qp);
+	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))
+		ibdev_warn(ibqp->device, "queue pair %u is still connected or referenced\n",
+			   qp->qpn);
+
+	mutex_lock(&sg->id_mutex);
+	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
+	if (ret) {
+		/* It lives on; a later attempt starts where this one did. */
+		reinit_completion(&qp->released);
+		refcount_set(&qp->refs, 1);
+		mutex_unlock(&sg->id_mutex);
+		return ret;
+	}
+	xa_erase(&sg->qps, qp->qpn);
+	if (!qp->user) {
+		sgh_qp_unlink(qp, ibqp->send_cq, &qp->sq.cq_link);
+		sgh_qp_unlink(qp, ibqp->recv_cq, &qp->rq.cq_link);
+	}
+	sgh_cq_scrub(to_sgh_cq(ibqp->send_cq), qp->qpn);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp->qpn);
+	mutex_unlock(&sg->id_mutex);
+	sgh_wq_free(sg, &qp->rq);
+	sgh_wq_free(sg, &qp->sq);
+	return 0;
+}
+
+static int sgh_modify_access(struct sgh_qp *qp, int access)
+{
+	struct sg_cmd_modify_qp cmd = { };
+	int ret;
+
+	cmd.qpn = cpu_to_le32(qp->qpn);
+	cmd.mask = cpu_to_le32(SG_QP_MOD_ACCESS);
+	cmd.access = cpu_to_le32(sgh_access(access));
+	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	if (!ret)
+		qp->access = access;
+	return ret;
+}
+
+static int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
+{
+	int ret;
+
+	ret = sgh_admin_id(qp->sg, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
+	if (!ret) {
+		*state = le32_to_cpu(rsp->data[0]);
+	} else if (sgh_dead(qp->sg)) {
+		memset(rsp, 0, sizeof(*rsp));
+		*state = SG_QP_ERROR;
+		ret = 0;
+	}
+	return ret;
+}
+
+/* RESET: only an unconnected queue pair in error needs to do something for it. */
+static int sgh_modify_reset(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret || state == SG_QP_IDLE)
+		return ret;
+	return sgh_qp_set_state(qp, SG_QP_IDLE);
+}
+
+/*
+ * Connections are made by iw_cm alone, so the states on the way to RTS are noted and no more; those
+ * on the way out are the adapter's CLOSING (graceful, what iw_cm calls SQD) and ERROR (abortive).
+ */
+int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	int ret;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		ret = sgh_modify_access(qp, attr->qp_access_flags);
+		if (ret)
+			return ret;
+	}
+	if (!(mask & IB_QP_STATE))
+		return 0;
+	switch (attr->qp_state) {
+	case IB_QPS_INIT:
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+		return 0;
+	case IB_QPS_RESET:
+		return sgh_modify_reset(qp);
+	case IB_QPS_SQD:
+		return sgh_qp_set_state(qp, SG_QP_CLOSING);
+	case IB_QPS_SQE:
+	case IB_QPS_ERR:
+		return sgh_qp_set_state(qp, SG_QP_ERROR);
+	default:
+		return -EINVAL;
+	}
+}
+
+int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr)
+{
+	static const enum ib_qp_state states[] = {
+		[SG_QP_IDLE] = IB_QPS_INIT,
+		[SG_QP_RTS] = IB_QPS_RTS,
+		[SG_QP_CLOSING] = IB_QPS_SQD,
+		[SG_QP_TERMINATE] = IB_QPS_SQE,
+		[SG_QP_ERROR] = IB_QPS_ERR,
+	};
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret)
+		return ret;
+	attr->qp_state = state < ARRAY_SIZE(states) ? states[state] : IB_QPS_ERR;
+	attr->cur_qp_state = attr->qp_state;
+	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->sg->mtu));
+	attr->qp_access_flags = qp->access;
+	attr->max_dest_rd_atomic = le32_to_cpu(rsp.data[1]);
+	attr->max_rd_atomic = le32_to_cpu(rsp.data[2]);
+	attr->port_num = 1;
+	attr->cap.max_send_wr = qp->sq.entries;
+	attr->cap.max_recv_wr = qp->rq.entries;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->sq_sig_type = qp->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init_attr->cap = attr->cap;
+	return 0;
+}

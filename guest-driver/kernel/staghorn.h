@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn RDMA adapter driver: objects and what the files offer each other.
+ *
+ * Two objects with different lives: struct sgh_dev is the PCI function, from probe to remove;
+ * struct sgh_ibdev is the RDMA device, which exists while the network interface that shares the
+ * adapter's port does.  Names start with sgh_, because sg_ belongs to the hardware contract and
+ * to the kernel's scatterlists.
+ *
+ * Locks, outermost first:
+ *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
+ *   listen_mutex	a listener's number against the events that carry it
+ *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, in one step
+ *   cm_lock	state of connections, qp->conn
+ *   cq->lock, then sq.lock or rq.lock of a queue pair
+ *   admin.lock, aeq.lock: leaves
+ */
+#ifndef SGH_STAGHORN_H
+#define SGH_STAGHORN_H
+
+#include <linux/completion.h>
+#include <linux/idr.h>
+#include <linux/kfifo.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <net/fib_notifier.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/iw_cm.h>
+#include <rdma/restrack.h>
+
+#include <staghorn/abi.h>
+#include <staghorn/admin.h>
+#include <staghorn/io.h>
+#include <staghorn/regs.h>
+
+#include "compat.h"
+
+#define SGH_NAME "staghorn"
+
+#define SGH_ADMIN_ENTRIES 64
+#define SGH_AEQ_ENTRIES 1024
+#define SGH_CEQ_ENTRIES 8192
+#define SGH_CQ_ENTRIES_MIN 64
+#define SGH_QP_ENTRIES_MIN 16
+
+enum sgh_flag {
+	SGH_DEAD,	/* the adapter was reset: nothing reaches it any more */
+};
+
+struct sgh_admin_slot {
+	struct completion done;
+	struct sg_admin_rsp rsp;
+	bool busy;
+	bool aborted;
+};
+
+struct sgh_admin {
+	spinlock_t lock;
+	struct semaphore room;
+	u8 *sq;
+	struct sg_admin_rsp *cq;
+	dma_addr_t sq_dma;
+	dma_addr_t cq_dma;
+	u32 pi;
+	u32 ci;
+	struct sgh_admin_slot slots[SGH_ADMIN_ENTRIES];
+};
+
+struct sgh_eq {
+	struct sg_eqe *ring;
+	dma_addr_t dma;
+	u32 entries;
+	u32 ci;
+	u32 eqn;
+	u32 vector;
+};
+
+/* One interrupt vector; vector 0 also serves the async events. */
+struct sgh_vector {
+	struct sgh_dev *sg;
+	u32 index;
+	char name[32];
+};
+
+struct sgh_net_addr {
+	struct sg_sockaddr addr;
+	u8 prefix_len;
+	u8 gateway[16];
+};
+
+struct sgh_caps {
+	u32 features;
+	u32 max_pd, max_mr, max_cq, max_cqe, max_qp, max_qp_wr;
+	u32 max_sq_sge, max_rq_sge, max_inline;
+	u32 max_ird, max_ord;
+	u32 max_fr_pages;
+	u32 num_uar, num_eq;
+	u32 max_private_data;
+	u64 max_mr_size;
+	u64 page_size_mask;
+	char fw_version[17];
+};
+
+struct sgh_dev {
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	u8 __iomem *db;		/* doorbell page 0, the kernel's */
+	unsigned long flags;
+	struct sgh_caps caps;
+	u8 mac[ETH_ALEN];
+	u64 guid;
+	u32 link_mtu;
+	u32 link_speed;
+
+	struct sgh_admin admin;
+
+	u32 num_vectors;
+	u32 num_irqs;		/* of them requested */
+	struct sgh_vector *vectors;
+	struct completion test_irq;
+
+	struct sgh_eq aeq;
+	spinlock_t aeq_lock;
+	bool aeq_stalled;
+	DECLARE_KFIFO_PTR(aeq_fifo, struct sg_eqe);
+	struct workqueue_struct *event_wq;	/* ordered: events in the adapter's order */
+	struct work_struct event_work;
+	struct work_struct fatal_work;
+	struct delayed_work health_work;
+
+	u32 num_ceqs;
+	struct sgh_eq *ceqs;	/* eqn i + 1 */
+
+	struct mutex id_mutex;
+	struct xarray qps;	/* by number */
+	struct xarray cqs;
+	struct ida uars;
+
+	/* Connections. */
+	struct mutex listen_mutex;
+	struct xarray listeners;	/* by the adapter's number */
+	struct xarray conns;	/* passive connections by the adapter's number */
+	spinlock_t cm_lock;
+	u32 conn_generation;
+
+	/* Network interface. */
+	struct notifier_block netdev_nb;
+	struct notifier_block inetaddr_nb;
+	struct notifier_block inet6addr_nb;
+	struct notifier_block fib_nb;
+	struct work_struct net_work;
+	bool net_stopping;
+	struct net_device *netdev;
+	netdevice_tracker netdev_tracker;
+	struct mutex addr_mutex;
+	struct sgh_net_addr *addrs;
+	u32 num_addrs;
+	u32 mtu;
+	bool port_active;
+	bool fatal_told;
+
+	struct sgh_ibdev *ib;	/* NULL while there is no interface */
+};
+
+struct sgh_ibdev {
+	struct ib_device ibdev;
+	struct sgh_dev *sg;
+};
+
+struct sgh_ucontext {
+	struct ib_ucontext ibucontext;
+	u32 uar;
+	struct rdma_user_mmap_entry *db_entry;
+};
+
+struct sgh_pd {
+	struct ib_pd ibpd;
+	u32 pdn;
+};
+
+/* Kernel memory of a queue: chunks that are contiguous for the adapter, and a page list of them. */
+#define SGH_CHUNK_SHIFT 18
+#define SGH_CHUNK_SIZE (1u << SGH_CHUNK_SHIFT)
+
+struct sgh_chunk {
+	void *va;
+	dma_addr_t dma;
+};
+
+struct sgh_buf {
+	struct sgh_chunk *chunks;
+	u32 num_chunks;
+	u32 chunk_size;	/* octets of each; one chunk if smaller than SGH_CHUNK_SIZE */
+	size_t size;
+};
+
+/* A page list while a command carries it. */
+struct sgh_pbl {
+	struct sg_page_list desc;
+	__le64 *list;		/* level 1: the pages; level 2: the leaves */
+	dma_addr_t list_dma;
+	size_t list_size;
+	__le64 **leaves;
+	u32 num_leaves;
+};
+
+struct sgh_cq {
+	struct ib_cq ibcq;
+	u32 cqn;
+	u32 entries;
+	struct sgh_eq *eq;
+	struct ib_umem *umem;	/* user space's; else: */
+	struct sgh_buf buf;
+	struct sg_cq_record *record;
+	dma_addr_t record_dma;
+	spinlock_t lock;
+	u32 ci;
+	struct list_head send_qps;	/* kernel queue pairs, for completions after a fatal error */
+	struct list_head recv_qps;
+};
+
+struct sgh_wq {
+	spinlock_t lock;
+	struct sgh_buf buf;
+	struct ib_umem *umem;
+	u32 entries;
+	u32 stride_shift;
+	u32 max_sge;
+	u32 pi;
+	u32 ci;
+	struct list_head cq_link;
+};
+
+struct sgh_conn;
+
+struct sgh_qp {
+	struct ib_qp ibqp;
+	struct sgh_dev *sg;
+	u32 qpn;
+	refcount_t refs;
+	struct completion released;
+	struct sgh_wq sq;
+	struct sgh_wq rq;
+	u32 max_inline;
+	bool user;
+	bool signal_all;
+	int access;		/* IB_ACCESS_* granted to the peer */
+	struct sgh_conn *conn;	/* under cm_lock */
+};
+
+struct sgh_mr {
+	struct ib_mr ibmr;
+	struct ib_umem *umem;
+	/* Fast registration: the page list that REG_MR names. */
+	__le64 *pages;
+	dma_addr_t pages_dma;
+	u32 max_pages;
+	u32 npages;
+};
+
+static inline struct sgh_dev *to_sgh(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct sgh_ibdev, ibdev)->sg;
+}
+
+static inline struct sgh_pd *to_sgh_pd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct sgh_pd, ibpd);
+}
+
+static inline struct sgh_cq *to_sgh_cq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct sgh_cq, ibcq);
+}
+
+static inline struct sgh_qp *to_sgh_qp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct sgh_qp, ibqp);
+}
+
+static inline struct sgh_mr *to_sgh_mr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct sgh_mr, ibmr);
+}
+
+static inline bool sgh_dead(const struct sgh_dev *sg)
+{
+	return test_bit(SGH_DEAD, &sg->flags);
+}
+
+static inline u32 sgh_read(struct sgh_dev *sg, u32 reg)
+{
+	return ioread32(sg->regs + reg);
+}
+
+static inline void sgh_write(struct sgh_dev *sg, u32 reg, u32 value)
+{
+	iowrite32(value, sg->regs + reg);
+}
+
+/* The kernel's doorbell page; a write is ordered after earlier writes to queue memory. */
+static inline void sgh_doorbell(struct sgh_dev *sg, u32 offset, u32 low, u32 high)
+{
+	writeq((u64)high << 32 | low, sg->db + offset);
+}
+
+/* hw.c: registers and the admin queue */
+int sgh_hw_reset(struct sgh_dev *sg);
+int sgh_hw_self_test(struct sgh_dev *sg);
+int sgh_hw_enable(struct sgh_dev *sg);
+void sgh_health_start(struct sgh_dev *sg);
+void sgh_hw_identity(struct sgh_dev *sg);
+int sgh_admin_init(struct sgh_dev *sg);
+void sgh_admin_fini(struct sgh_dev *sg);
+void sgh_admin_poll(struct sgh_dev *sg);
+int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp);
+int sgh_admin_id(struct sgh_dev *sg, u8 opcode, u32 id, struct sg_admin_rsp *rsp);
+int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id);
+int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len);
+int sgh_query_caps(struct sgh_dev *sg);
+void sgh_fatal(struct sgh_dev *sg, const char *why);
+
+/* eq.c: interrupts, event queues */
+int sgh_eq_init(struct sgh_dev *sg);
+void sgh_eq_fini(struct sgh_dev *sg);
+int sgh_irq_init(struct sgh_dev *sg);
+void sgh_irq_fini(struct sgh_dev *sg);
+int sgh_irq_test(struct sgh_dev *sg);
+int sgh_ceq_init(struct sgh_dev *sg);
+void sgh_ceq_fini(struct sgh_dev *sg);
+void sgh_ceq_sync(struct sgh_dev *sg, struct sgh_eq *eq);
+
+/* netdev.c */
+int sgh_net_init(struct sgh_dev *sg);
+void sgh_net_fini(struct sgh_dev *sg);
+void sgh_net_sync(struct sgh_dev *sg);
+void sgh_net_kick(struct sgh_dev *sg);
+
+/* verbs.c: device, port, context, PD */
+int sgh_ib_register(struct sgh_dev *sg);
+void sgh_ib_unregister(struct sgh_dev *sg);
+void sgh_ib_port_event(struct sgh_dev *sg);
+void sgh_ib_fatal_event(struct sgh_dev *sg);
+u32 sgh_access(int ib_access);
+
+/* buf.c: queue memory and page lists */
+int sgh_buf_alloc(struct sgh_dev *sg, struct sgh_buf *buf, size_t size);
+void sgh_buf_free(struct sgh_dev *sg, struct sgh_buf *buf);
+int sgh_pbl_from_buf(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_buf *buf);
+int sgh_pbl_from_umem(struct sgh_dev *sg, struct sgh_pbl *pbl, struct ib_umem *umem,
+		      unsigned long page_size, u32 count);
+void sgh_pbl_free(struct sgh_dev *sg, struct sgh_pbl *pbl);
+
+static inline void *sgh_buf_at(const struct sgh_buf *buf, size_t offset)
+{
+	return buf->chunks[offset >> SGH_CHUNK_SHIFT].va + (offset & (SGH_CHUNK_SIZE - 1));
+}
+
+static inline void *sgh_wqe_at(const struct sgh_wq *wq, u32 index)
+{
+	return sgh_buf_at(&wq->buf, (size_t)(index & (wq->entries - 1)) << wq->stride_shift);
+}
+
+/* mr.c */
+struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
+			      struct ib_udata *udata);
+struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
+int sgh_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* cq.c */
+int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_create_cq_arg *arg);
+int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
+int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void sgh_cq_scrub(struct sgh_cq *cq, u32 qpn);
+void sgh_cq_event(struct sgh_dev *sg, u32 cqn);
+void sgh_cq_kick_all(struct sgh_dev *sg);
+
+/* qp.c */
+int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr);
+int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
+struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn);
+void sgh_qp_put(struct sgh_qp *qp);
+void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event);
+
+/* wr.c */
+int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		  const struct ib_send_wr **bad_wr);
+int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad_wr);
+enum ib_wc_opcode sgh_wc_opcode(u8 sg_opcode);
+
+/* cm.c */
+void sgh_iw_add_ref(struct ib_qp *ibqp);
+void sgh_iw_rem_ref(struct ib_qp *ibqp);
+struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn);
+int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param);
+int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param);
+int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len);
+int sgh_iw_create_listen(struct iw_cm_id *id, int backlog);
+int sgh_iw_destroy_listen(struct iw_cm_id *id);
+void sgh_cm_event(struct sgh_dev *sg, const struct sg_eqe *e);
+void sgh_cm_abort_all(struct sgh_dev *sg);
+void sgh_cm_drain(struct sgh_dev *sg);
+
+/* stats.c */
+struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
+int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
+int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+
+#endif

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The RDMA device as ib_core sees it: operations table, limits, port, user contexts, protection
+ * domains.  It is registered by netdev.c once the network interface is known, because the address
+ * resolution of rdma_cm takes the interface for granted.
+ */
+#include <linux/etherdevice.h>
+
+#include "staghorn.h"
+
+struct sgh_mmap_entry {
+	struct rdma_user_mmap_entry rdma;
+	phys_addr_t page;
+};
+
+static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			    struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibdev);
+	const struct sgh_caps *c = &sg->caps;
+
+	if (udata->inlen || udata->outlen)
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	attr->fw_ver = SG_VERSION;
+	attr->sys_image_guid = ibdev->node_guid;
+	attr->max_mr_size = c->max_mr_size;
+	attr->page_size_cap = c->page_size_mask;
+	attr->vendor_id = sg->pdev->vendor;
+	attr->vendor_part_id = sg->pdev->device;
+	attr->hw_ver = sg->pdev->revision;
+	attr->max_qp = c->max_qp;
+	attr->max_qp_wr = rounddown_pow_of_two(c->max_qp_wr);
+	if (c->max_fr_pages)
+		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->max_send_sge = c->max_sq_sge;
+	attr->max_recv_sge = c->max_rq_sge;
+	attr->max_sge_rd = 1;
+	attr->max_cq = c->max_cq;
+	attr->max_cqe = c->max_cqe;
+	attr->max_mr = c->max_mr;
+	attr->max_pd = c->max_pd;
+	attr->max_qp_rd_atom = c->max_ird;
+	attr->max_qp_init_rd_atom = c->max_ord;
+	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * c->max_ird, INT_MAX);
+	attr->atomic_cap = IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	attr->max_fast_reg_page_list_len = c->max_fr_pages;
+	return 0;
+}
+
+/* Nominal speed in InfiniBand's terms, the nearest that is not faster. */
+static void sgh_port_speed(u32 mbit, struct ib_port_attr *attr)
+{
+	static const struct {
+		u32 mbit;
+		u8 width;
+		u16 speed;
+	} speeds[] = {
+		{ 200000, IB_WIDTH_4X, IB_SPEED_HDR },
+		{ 100000, IB_WIDTH_4X, IB_SPEED_EDR },
+		{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 },
+		{ 25000, IB_WIDTH_1X, IB_SPEED_EDR },
+		{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 },
+		{ 0, IB_WIDTH_1X, IB_SPEED_SDR },
+	};
+	int i = 0;
+
+	while (mbit < speeds[i].mbit)
+		i++;
+	attr->active_width = speeds[i].width;
+	attr->active_speed = speeds[i].speed;
+}
+
+static int sgh_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct sgh_dev *sg = to_sgh(ibdev);
+
+	if (port != 1)
+		return -EINVAL;
+	attr->gid_tbl_len = 1;
+	attr->max_msg_sz = 0x7fffffff;
+	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_DEVICE_MGMT_SUP;
+	attr->max_mtu = ib_mtu_int_to_enum(sg->link_mtu);
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(sg->mtu));
+	attr->phys_mtu = READ_ONCE(sg->mtu);
+	sgh_port_speed(sg->link_speed, attr);
+	if (READ_ONCE(sg->port_active)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	} else {
+		attr->state = IB_PORT_DOWN;
+		attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+	}
+	return 0;
+}
+
+static int sgh_get_port_immutable(struct ib_device *ibdev, u32 port,
+				  struct ib_port_immutable *immutable)
+{
+	immutable->gid_tbl_len = 1;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	return 0;
+}
+
+/*
+ * iWARP has no GIDs; the one that there is is made of the MAC in front, where rdma_cm looks, and
+ * the GUID behind, because a GID whose lower half is zero counts as unused in many programs.
+ */
+static int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	struct sgh_dev *sg = to_sgh(ibdev);
+
+	if (port != 1 || index)
+		return -EINVAL;
+	memset(gid, 0, sizeof(*gid));
+	ether_addr_copy(gid->raw, sg->mac);
+	gid->global.interface_id = cpu_to_be64(sg->guid);
+	return 0;
+}
+
+static void sgh_get_fw_str(struct ib_device *ibdev, char *str)
+{
+	strscpy(str, to_sgh(ibdev)->caps.fw_version, IB_FW_VERSION_NAME_MAX);
+}
+
+/* User contexts: a doorbell page each. */
+
+static void sgh_free_uar(struct sgh_dev *sg, struct sgh_ucontext *ctx)
+{
+	ida_free(&sg->uars, ctx->uar);
+}
+
+static int sgh_map_uar(struct sgh_dev *sg, struct sgh_ucontext *ctx)
+{
+	struct sgh_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	int ret;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->page = pci_resource_start(sg->pdev, SG_BAR_DOORBELL) +
+		      (phys_addr_t)ctx->uar * SG_UAR_SIZE;
+	ret = rdma_user_mmap_entry_insert(&ctx->ibucontext, &entry->rdma, PAGE_SIZE);
+	if (ret) {
+		kfree(entry);
+		return ret;
+	}
+	ctx->db_entry = &entry->rdma;
+	return 0;
+}
+
+static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
+{
+	struct sgh_ucontext *ctx = container_of(ibctx, struct sgh_ucontext, ibucontext);
+	struct sgh_dev *sg = to_sgh(ibctx->device);
+	struct sg_abi_alloc_ucontext_resp resp = { };
+	int ret;
+
+	/* With larger pages a process would see its neighbours' doorbells. */
+	if (PAGE_SIZE != SG_UAR_SIZE)
+		return -EOPNOTSUPP;
+	if (sgh_dead(sg))
+		return -EIO;
+	if (sg->caps.num_uar < 2)
+		return -ENOMEM;
+	ret = ida_alloc_range(&sg->uars, 1, sg->caps.num_uar - 1, GFP_KERNEL);
+	if (ret < 0)
+		return ret == -ENOSPC ? -ENOMEM : ret;
+	ctx->uar = ret;
+	ret = sgh_map_uar(sg, ctx);
+	if (ret)
+		goto err_uar;
+
+	resp.db_mmap_key = rdma_user_mmap_get_offset(ctx->db_entry);
+	resp.uar = ctx->uar;
+	resp.max_inline = sg->caps.max_inline;
+	resp.max_sq_sge = sg->caps.max_sq_sge;
+	resp.max_rq_sge = sg->caps.max_rq_sge;
+	resp.features = sg->caps.features;
+	ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+	if (ret)
+		goto err_map;
+	return 0;
+
+err_map:
+	rdma_user_mmap_entry_remove(ctx->db_entry);
+err_uar:
+	sgh_free_uar(sg, ctx);
+	return ret;
+}
+
+static void sgh_dealloc_ucontext(struct ib_ucontext *ibctx)
+{
+	struct sgh_ucontext *ctx = container_of(ibctx, struct sgh_ucontext, ibucontext);
+
+	rdma_user_mmap_entry_remove(ctx->db_entry);
+	sgh_free_uar(to_sgh(ibctx->device), ctx);
+}
+
+/* ib_core takes the mappings away; that this exists tells it that the driver can go on without. */
+static void sgh_disassociate_ucontext(struct ib_ucontext *ibctx)
+{
+}
+
+static int sgh_mmap(struct ib_ucontext *ibctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *rdma;
+	struct sgh_mmap_entry *entry;
+	int ret;
+
+	rdma = rdma_user_mmap_entry_get(ibctx, vma);
+	if (!rdma)
+		return -EINVAL;
+	entry = container_of(rdma, struct sgh_mmap_entry, rdma);
+	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
+		ret = -EINVAL;
+	else
+		ret = rdma_user_mmap_io(ibctx, vma, PHYS_PFN(entry->page), PAGE_SIZE,
+					pgprot_noncached(vma->vm_page_prot), rdma);
+	rdma_user_mmap_entry_put(rdma);
+	return ret;
+}
+
+static void sgh_mmap_free(struct rdma_user_mmap_entry *rdma)
+{
+	kfree(container_of(rdma, struct sgh_mmap_entry, rdma));
+}
+
+static int sgh_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct sgh_pd *pd = container_of(ibpd, struct sgh_pd, ibpd);
+	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sg_abi_alloc_pd_resp resp = { };
+	struct sg_admin_hdr cmd = { };
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_admin(sg, SG_ADMIN_CREATE_PD, &cmd, sizeof(cmd), &rsp);
+	if (ret)
+		return ret;
+	pd->pdn = le32_to_cpu(rsp.id);
+	if (udata) {
+		resp.pdn = pd->pdn;
+		ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
+		if (ret)
+			sgh_admin_destroy(sg, SG_ADMIN_DESTROY_PD, pd->pdn);
+	}
+	return ret;
+}
+
+static int sgh_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	return sgh_admin_destroy(to_sgh(ibpd->device), SG_ADMIN_DESTROY_PD, to_sgh_pd(ibpd)->pdn);
+}
+
+static const struct ib_device_ops sgh_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.uverbs_abi_ver = SG_ABI_VERSION,
+
+	.alloc_hw_port_stats = sgh_alloc_hw_port_stats,
+	.alloc_mr = sgh_alloc_mr,
+	.alloc_pd = sgh_alloc_pd,
+	.alloc_ucontext = sgh_alloc_ucontext,
+	.create_cq = sgh_create_cq,
+	.create_qp = sgh_create_qp,
+	.dealloc_pd = sgh_dealloc_pd,
+	.dealloc_ucontext = sgh_dealloc_ucontext,
+	.dereg_mr = sgh_dereg_mr,
+	.destroy_cq = sgh_destroy_cq,
+	.destroy_qp = sgh_destroy_qp,
+	.disassociate_ucontext = sgh_disassociate_ucontext,
+	.fill_res_cq_entry = sgh_fill_res_cq,
+	.fill_res_qp_entry = sgh_fill_res_qp,
+	.get_dev_fw_str = sgh_get_fw_str,
+	.get_dma_mr = sgh_get_dma_mr,
+	.get_hw_stats = sgh_get_hw_stats,
+	.get_port_immutable = sgh_get_port_immutable,
+	.iw_accept = sgh_iw_accept,
+	.iw_add_ref = sgh_iw_add_ref,
+	.iw_connect = sgh_iw_connect,
+	.iw_create_listen = sgh_iw_create_listen,
+	.iw_destroy_listen = sgh_iw_destroy_listen,
+	.iw_get_qp = sgh_iw_get_qp,
+	.iw_reject = sgh_iw_reject,
+	.iw_rem_ref = sgh_iw_rem_ref,
+	.map_mr_sg = sgh_map_mr_sg,
+	.mmap = sgh_mmap,
+	.mmap_free = sgh_mmap_free,
+	.modify_qp = sgh_modify_qp,
+	.poll_cq = sgh_poll_cq,
+	.post_recv = sgh_post_recv,
+	.post_send = sgh_post_send,
+	.query_device = sgh_query_device,
+	.query_gid = sgh_query_gid,
+	.query_port = sgh_query_port,
+	.query_qp = sgh_query_qp,
+	.reg_user_mr = sgh_reg_user_mr,
+	.req_notify_cq = sgh_req_notify_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, sgh_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, sgh_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, sgh_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, sgh_ucontext, ibucontext),
+};
+
+int sgh_ib_register(struct sgh_dev *sg)
+{
+	struct ib_device *ibdev;
+	struct sgh_ibdev *ib;
+	int ret;
+
+	ib = ib_alloc_device(sgh_ibdev, ibdev);
+	if (!ib)
+		return -ENOMEM;
+	ib->sg = sg;
+	ibdev = &ib->ibdev;
+	ibdev->node_type = RDMA_NODE_RNIC;
+	ibdev->node_guid = cpu_to_be64(sg->guid);
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = sg->num_ceqs;
+	ibdev->local_dma_lkey = 0;
+	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
+	strscpy(ibdev->iw_ifname, sg->netdev->name, sizeof(ibdev->iw_ifname));
+	strscpy(ibdev->node_desc, "Staghorn", sizeof(ibdev->node_desc));
+	ib_set_device_ops(ibdev, &sgh_ops);
+
+	ret = ib_device_set_netdev(ibdev, sg->netdev, 1);
+	if (ret)
+		goto err;
+	ret = ib_register_device(ibdev, SGH_NAME "%d", &sg->pdev->dev);
+	if (ret)
+		goto err;
+	sg->ib = ib;
+	ibdev_info(ibdev, "on %s, firmware %s\n", netdev_name(sg->netdev), sg->caps.fw_version);
+	return 0;
+
+err:
+	ib_dealloc_device(ibdev);
+	return dev_err_probe(&sg->pdev->dev, ret, "RDMA device cannot be registered\n");
+}
+
+/* Returns when no consumer and no process has anything of the device any more. */
+void sgh_ib_unregister(struct sgh_dev *sg)
+{
+	struct sgh_ibdev *ib = sg->ib;
+
+	if (!ib)
+		return;
+	ib_unregister_device(&ib->ibdev);
+	sgh_cm_drain(sg);
+	sg->ib = NULL;
+	ib_dealloc_device(&ib->ibdev);
+}
+
+static void sgh_ib_event(struct sgh_dev *sg, enum ib_event_type type)
+{
+	struct ib_event event = { .event = type };
+
+	if (!sg->ib)
+		return;
+	event.device = &sg->ib->ibdev;
+	event.element.port_num = 1;
+	ib_dispatch_event(&event);
+}
+
+/* These two from the work of netdev.c only, which also registers and unregisters. */
+void sgh_ib_port_event(struct sgh_dev *sg)
+{
+	sgh_ib_event(sg, sg->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+void sgh_ib_fatal_event(struct sgh_dev *sg)
+{
+	sgh_ib_event(sg, IB_EVENT_DEVICE_FATAL);
+}
