@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A q35 machine with Staghorn functions, each behind its own PCI Express root port, and what a
+ * firmware would do for them: bus numbers, bridge windows, BARs, bus mastering, MSI-X.
+ *
+ * Function i is on bus i + 1, is called "a<i>" and has the MAC address 52:54:00:00:00:<i + 1>.
+ * MSI-X writes land in guest memory, where function_raised() finds them.
+ *
+ * All functions and the test itself are on one Ethernet hub.  A port without a NIC behind it does
+ * not answer ARP: the test does, as the guests' network stacks would.
+ */
+#ifndef SG_TESTS_MACHINE_H
+#define SG_TESTS_MACHINE_H
+
+#include "qtest_client.h"
+
+enum {
+    MACHINE_FUNCTIONS = 2,
+    MACHINE_RAM = 256 << 20,
+    MACHINE_VECTORS = 64, /* most that a function may have */
+};
+
+struct machine;
+
+struct function {
+    struct machine *m;
+    unsigned number, bus;
+    uint64_t regs, doorbells, msix; /* BARs, bus addresses */
+    uint64_t msix_table;
+    unsigned vectors;               /* of the MSI-X capability */
+    uint64_t vector_words;          /* guest memory that the vectors write to */
+    unsigned cap_msix, cap_express, cap_pm; /* offsets in configuration space, 0: absent */
+};
+
+struct machine {
+    struct qtest *q;
+    unsigned n;
+    struct function f[MACHINE_FUNCTIONS];
+    uint64_t alloc_next;
+    uint8_t *ram; /* shared with QEMU */
+    int wire;     /* Ethernet frames, one in a datagram */
+    bool mute;    /* do not answer ARP */
+    void (*tap)(struct machine *m, const uint8_t *frame, size_t len); /* NULL, or sees each frame */
+};
+
+/*
+ * Starts a machine with n functions on one Ethernet hub.  'extra' goes behind each "-device
+ * staghorn,..." ("" or ",max-qp=4"), 'args' to the command line.  Functions are ready to be
+ * accessed and may master the bus.
+ */
+struct machine *machine_start(unsigned n, const char *extra, const char *args);
+void machine_stop(struct machine *m);
+
+/* What a firmware does; again after a reset of the machine or of a function. */
+void machine_setup_ports(struct machine *m);
+void function_setup(struct function *f);
+
+/* Zeroed guest memory, never given back. */
+uint64_t machine_alloc(struct machine *m, size_t len, size_t align);
+/* Guest memory is shared memory: what is written here is there at once, and the other way round. */
+void *machine_ptr(struct machine *m, uint64_t addr);
+
+/* Configuration space, through the memory-mapped window. */
+uint8_t function_config_readb(struct function *f, unsigned offset);
+uint16_t function_config_readw(struct function *f, unsigned offset);
+uint32_t function_config_readl(struct function *f, unsigned offset);
+void function_config_writew(struct function *f, unsigned offset, uint16_t value);
+void function_config_writel(struct function *f, unsigned offset, uint32_t value);
+uint16_t port_config_readw(struct function *f, unsigned offset);
+void port_config_writew(struct function *f, unsigned offset, uint16_t value);
+/* Offset of a capability (id as in the PCI specifications), 0: there is none. */
+unsigned function_find_cap(struct function *f, uint8_t id);
+unsigned port_find_cap(struct function *f, uint8_t id);
+unsigned function_find_ext_cap(struct function *f, uint16_t id);
+
+/* Size of a BAR by writing ones; flags of its low bits. */
+uint64_t function_bar_size(struct function *f, unsigned bar, uint32_t *flags);
+
+/* Registers and doorbells. */
+uint32_t function_readl(struct function *f, uint32_t offset);
+uint64_t function_readq(struct function *f, uint32_t offset);
+void function_writel(struct function *f, uint32_t offset, uint32_t value);
+void function_writeq(struct function *f, uint32_t offset, uint64_t value);
+void function_doorbell(struct function *f, unsigned page, unsigned offset, uint64_t value);
+
+/* Was the vector raised since the last call?  MSI-X does not count, neither do we. */
+bool function_raised(struct function *f, unsigned vector);
+/* Function level reset, and the set-up that it undoes. */
+void function_flr(struct function *f);
+/* Reset of the machine, likewise. */
+void machine_reset(struct machine *m);
+
+/* Let QEMU's main loop go round until what was started has happened; the clock stands still. */
+void machine_settle(struct machine *m);
+/* A frame from the test to the hub. */
+void machine_wire_send(struct machine *m, const void *frame, size_t len);
+/* Lets virtual time go by, in steps of a millisecond. */
+void machine_pass(struct machine *m, unsigned ms);
+
+/* Lines about guest errors that QEMU has logged since the last call. */
+unsigned machine_guest_errors(struct machine *m);
+
+#endif
