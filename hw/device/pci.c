@@ -45,12 +45,13 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
     staghorn_turn(s);
 }
 
+/* All widths and alignments reach the core, which refuses the wrong ones. */
 static const MemoryRegionOps regs_ops = {
     .read = regs_read,
     .write = regs_write,
     .endianness = DEVICE_LITTLE_ENDIAN,
-    .valid = { .min_access_size = 4, .max_access_size = 8 },
-    .impl = { .min_access_size = 4, .max_access_size = 8 },
+    .valid = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
+    .impl = { .min_access_size = 1, .max_access_size = 8, .unaligned = true },
 };
 
 static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
@@ -168,6 +169,7 @@ static bool function_init(StaghornState *s, Error **errp)
         pcie_aer_init(pci, PCI_ERR_VER, ECAP_AER, PCI_ERR_SIZEOF, errp) < 0) {
         return false;
     }
+    pci_set_word(pci->config + pci->pm_cap + PCI_PM_PMC, PCI_PM_CAP_VER_1_2);
     pcie_cap_flr_init(pci);
     pcie_dev_ser_num_init(pci, ECAP_SERIAL, eui64(s->config.mac));
     return true;
@@ -226,6 +228,7 @@ static void staghorn_instance_init(Object *obj)
     StaghornState *s = STAGHORN(obj);
 
     sg_adapter_default_config(&s->config);
+    s->config.guid = 0; /* from the MAC, which is not known yet */
     s->max_ird = s->config.engine.max_ird;
     s->max_ord = s->config.engine.max_ord;
 }
