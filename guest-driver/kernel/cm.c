@@ -37,7 +37,9 @@ enum sgh_conn_state {
 };
 
 struct sgh_conn {
+	struct sgh_dev *sg;
 	struct kref ref;
+	struct work_struct end_work;
 	u32 id;
 	u32 generation;
 	enum sgh_conn_state state;
@@ -45,9 +47,11 @@ struct sgh_conn {
 	struct iw_cm_id *cm_id;
 };
 
+/* "Any" address of IPv6 includes IPv4: that takes two of the adapter's listeners. */
 struct sgh_listener {
-	u32 id;
 	struct iw_cm_id *cm_id;
+	u32 ids[2];
+	u32 num;
 };
 
 static int sgh_cm_errno(u8 status)
@@ -111,13 +115,17 @@ static void sgh_from_sockaddr(struct sockaddr_storage *to, const struct sg_socka
 
 /* Connections */
 
+static void sgh_conn_end_work(struct work_struct *work);
+
 static struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state)
 {
 	struct sgh_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 
 	if (!conn)
 		return NULL;
+	conn->sg = sg;
 	kref_init(&conn->ref);
+	INIT_WORK(&conn->end_work, sgh_conn_end_work);
 	conn->state = state;
 	spin_lock(&sg->cm_lock);
 	conn->generation = ++sg->conn_generation;
@@ -258,8 +266,11 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 	ret = sgh_admin_query(sg, SG_ADMIN_CM_DATA, id, data, sizeof(*data));
 	if (ret)
 		return ret;
-	sgh_from_sockaddr(&event->local_addr, &data->local);
-	sgh_from_sockaddr(&event->remote_addr, &data->remote);
+	/* Of a connection that failed the adapter knows no addresses any more. */
+	if (data->local.family && data->remote.family) {
+		sgh_from_sockaddr(&event->local_addr, &data->local);
+		sgh_from_sockaddr(&event->remote_addr, &data->remote);
+	}
 	ird = le16_to_cpu(data->ird);
 	ord = le16_to_cpu(data->ord);
 	if (data->mpa_rev < 2 && !ird && !ord) {
@@ -384,32 +395,20 @@ static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int er
 	cm_id->rem_ref(cm_id);
 }
 
-/*
- * The peer has closed.  The consumer hears of it through CLOSE, that is when our side is closed
- * too, which is asked for here; if the adapter is about to do so by itself, it says no.
- */
+/* The peer has closed.  The adapter closes our side by itself; consumers hear of CLOSE. */
 static void sgh_cm_disconnect(struct sgh_dev *sg, struct sgh_conn *conn)
 {
 	struct iw_cm_id *cm_id;
-	struct sgh_qp *qp = NULL;
 
 	spin_lock(&sg->cm_lock);
 	cm_id = conn->state == SGH_CONN_ESTABLISHED ? conn->cm_id : NULL;
-	if (cm_id) {
+	if (cm_id)
 		cm_id->add_ref(cm_id);
-		qp = conn->qp;
-		if (!refcount_inc_not_zero(&qp->refs))
-			qp = NULL;
-	}
 	spin_unlock(&sg->cm_lock);
 	if (!cm_id)
 		return;
 	sgh_upcall_simple(cm_id, IW_CM_EVENT_DISCONNECT, 0);
 	cm_id->rem_ref(cm_id);
-	if (qp) {
-		sgh_qp_set_state(qp, SG_QP_CLOSING);
-		sgh_qp_put(qp);
-	}
 }
 
 /* Gone: whatever iw_cm still waits for comes now. */
@@ -463,6 +462,33 @@ void sgh_cm_event(struct sgh_dev *sg, const struct sg_eqe *e)
 		break;
 	}
 	sgh_conn_put(conn);
+}
+
+static void sgh_conn_end_work(struct work_struct *work)
+{
+	struct sgh_conn *conn = container_of(work, struct sgh_conn, end_work);
+
+	sgh_cm_closed(conn->sg, conn, -ECONNRESET);
+	sgh_conn_put(conn);
+}
+
+/*
+ * The adapter has forgotten the queue pair; it closes what was connected to it, but says nothing
+ * more of that.  So iw_cm is told from here, after the events that came before.
+ */
+void sgh_cm_qp_gone(struct sgh_qp *qp)
+{
+	struct sgh_dev *sg = qp->sg;
+	struct sgh_conn *conn;
+
+	spin_lock(&sg->cm_lock);
+	conn = qp->conn;
+	if (conn)
+		kref_get(&conn->ref);
+	spin_unlock(&sg->cm_lock);
+	/* Queued already: the first to queue it passes on its reference. */
+	if (conn && !queue_work(sg->event_wq, &conn->end_work))
+		sgh_conn_put(conn);
 }
 
 /* In the event workqueue, on a lost adapter: all connections are gone. */
@@ -691,34 +717,71 @@ int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len)
 	return 0;
 }
 
-/* What the adapter is to listen on for this cm_id. */
-static int sgh_listen_addr(struct sgh_dev *sg, struct iw_cm_id *id, struct sg_sockaddr *to)
+/* The addresses that the adapter is to listen on for this cm_id: their number, or an error. */
+static int sgh_listen_addrs(struct sgh_dev *sg, struct iw_cm_id *id, struct sg_sockaddr *to)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&id->m_local_addr;
+	int ret, n = 0;
 
-	/* "Any" of IPv6 includes IPv4, which may be all that the adapter has. */
-	if (in6->sin6_family == AF_INET6 && ipv6_addr_any(&in6->sin6_addr) && !id->afonly &&
-	    !(sg->caps.features & SG_FEATURE_IPV6)) {
-		memset(to, 0, sizeof(*to));
-		to->family = 4;
-		to->port = in6->sin6_port;
-		return 0;
+	ret = sgh_to_sockaddr(sg, &to[n], &id->m_local_addr);
+	if (!ret)
+		n++;
+	if (in6->sin6_family == AF_INET6 && ipv6_addr_any(&in6->sin6_addr) && !id->afonly) {
+		memset(&to[n], 0, sizeof(to[n]));
+		to[n].family = 4;
+		to[n].port = in6->sin6_port;
+		n++;
 	}
-	return sgh_to_sockaddr(sg, to, &id->m_local_addr);
+	return n ? n : ret;
+}
+
+/* listen_mutex held. */
+static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
+			  struct sg_cmd_listen *cmd)
+{
+	struct sg_admin_rsp rsp;
+	u32 id;
+	int ret;
+
+	ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
+	if (ret == -EADDRNOTAVAIL) {
+		sgh_net_sync(sg);
+		ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
+	}
+	if (ret)
+		return ret;
+	id = le32_to_cpu(rsp.id);
+	ret = xa_err(xa_store(&sg->listeners, id, listener, GFP_KERNEL));
+	if (ret)
+		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, id);
+	else
+		listener->ids[listener->num++] = id;
+	return ret;
+}
+
+static void sgh_unlisten(struct sgh_dev *sg, struct sgh_listener *listener)
+{
+	u32 i;
+
+	/* First the table: a request that comes now finds no listener, and is refused. */
+	mutex_lock(&sg->listen_mutex);
+	for (i = 0; i < listener->num; i++)
+		xa_erase(&sg->listeners, listener->ids[i]);
+	for (i = 0; i < listener->num; i++)
+		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->ids[i]);
+	mutex_unlock(&sg->listen_mutex);
 }
 
 int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 {
 	struct sgh_dev *sg = to_sgh(id->device);
-	struct sg_cmd_listen cmd = { };
+	struct sg_sockaddr addrs[2];
 	struct sgh_listener *listener;
-	struct sg_admin_rsp rsp;
-	int ret;
+	int ret, n, i;
 
-	ret = sgh_listen_addr(sg, id, &cmd.local);
-	if (ret)
-		return ret;
-	cmd.backlog = cpu_to_le32(clamp(backlog, 1, 1024));
+	n = sgh_listen_addrs(sg, id, addrs);
+	if (n < 0)
+		return n;
 	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
 	if (!listener)
 		return -ENOMEM;
@@ -726,25 +789,21 @@ int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 
 	/* A request may come before the listener is in the table: the event work waits for us. */
 	mutex_lock(&sg->listen_mutex);
-	ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
-	if (ret == -EADDRNOTAVAIL) {
-		sgh_net_sync(sg);
-		ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
-	}
-	if (!ret) {
-		listener->id = le32_to_cpu(rsp.id);
-		ret = xa_err(xa_store(&sg->listeners, listener->id, listener, GFP_KERNEL));
-		if (ret)
-			sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->id);
-	}
-	if (!ret) {
-		id->add_ref(id);
-		id->provider_data = listener;
+	for (i = 0, ret = 0; i < n && !ret; i++) {
+		struct sg_cmd_listen cmd = { .local = addrs[i] };
+
+		cmd.backlog = cpu_to_le32(clamp(backlog, 1, 1024));
+		ret = sgh_listen_one(sg, listener, &cmd);
 	}
 	mutex_unlock(&sg->listen_mutex);
-	if (ret)
+	if (ret) {
+		sgh_unlisten(sg, listener);
 		kfree(listener);
-	return ret;
+		return ret;
+	}
+	id->add_ref(id);
+	id->provider_data = listener;
+	return 0;
 }
 
 int sgh_iw_destroy_listen(struct iw_cm_id *id)
@@ -752,10 +811,7 @@ int sgh_iw_destroy_listen(struct iw_cm_id *id)
 	struct sgh_dev *sg = to_sgh(id->device);
 	struct sgh_listener *listener = id->provider_data;
 
-	mutex_lock(&sg->listen_mutex);
-	xa_erase(&sg->listeners, listener->id);
-	mutex_unlock(&sg->listen_mutex);
-	sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->id);
+	sgh_unlisten(sg, listener);
 	id->provider_data = NULL;
 	kfree(listener);
 	id->rem_ref(id);

@@ -152,7 +152,8 @@ static irqreturn_t sgh_irq(int irq, void *arg)
 	u32 i;
 
 	if (vec->index == 0) {
-		complete(&sg->test_irq);
+		if (!completion_done(&sg->test_irq))
+			complete(&sg->test_irq);
 		if (sgh_read(sg, SG_REG_STATUS) & SG_STATUS_READY)
 			sgh_aeq_poll(sg);
 	}

@@ -165,29 +165,33 @@ static u32 sgh_collect_ipv6(struct net_device *netdev, struct sgh_net_addr *to, 
 }
 #endif
 
-static bool sgh_addr_in(const struct sgh_net_addr *a, const struct sgh_net_addr *set, u32 n)
+static const struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a,
+						const struct sgh_net_addr *set, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		if (!memcmp(a, &set[i], sizeof(*a)))
-			return true;
+		if (!memcmp(&a->addr, &set[i].addr, sizeof(a->addr)))
+			return &set[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* addr_mutex held; want is taken over. */
 static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_net_addr *want, u32 n)
 {
+	const struct sgh_net_addr *known;
 	u32 i, kept = 0;
 	int ret;
 
 	for (i = 0; i < sg->num_addrs; i++) {
-		if (!sgh_addr_in(&sg->addrs[i], want, n))
+		if (!sgh_addr_find(&sg->addrs[i], want, n))
 			sgh_set_addr(sg, &sg->addrs[i], SG_ADDR_DEL);
 	}
 	for (i = 0; i < n; i++) {
-		if (!sgh_addr_in(&want[i], sg->addrs, sg->num_addrs)) {
+		/* Adding one that is there changes its prefix and gateway. */
+		known = sgh_addr_find(&want[i], sg->addrs, sg->num_addrs);
+		if (!known || memcmp(known, &want[i], sizeof(*known))) {
 			ret = sgh_set_addr(sg, &want[i], SG_ADDR_ADD);
 			if (ret) {
 				dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n",

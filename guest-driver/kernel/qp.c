@@ -2,10 +2,10 @@
 /*
  * Queue pairs.
  *
- * References: one of the creator; one of a connection, from CONNECT or ACCEPT until the adapter
- * says that it is gone; those that iw_cm takes.  Destruction moves the queue pair to ERROR, which
- * ends the connection, and waits for all of them; only then the adapter forgets it and its memory
- * is freed.  Connection events find it by number all that time.
+ * References: one of the creator; one of a connection, from CONNECT or ACCEPT until it is gone;
+ * those that iw_cm takes.  Destruction takes the queue pair from the adapter, which closes its
+ * connection (gracefully, if everything posted was sent), then from the tables, then ends the
+ * connection towards iw_cm, and waits for all references to go.
  */
 #include <linux/dma-mapping.h>
 
@@ -300,18 +300,9 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct sgh_dev *sg = qp->sg;
 	int ret;
 
-	sgh_qp_set_state(qp, SG_QP_ERROR);
-	sgh_qp_put(qp);
-	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))
-		ibdev_warn(ibqp->device, "queue pair %u is still connected or referenced\n",
-			   qp->qpn);
-
 	mutex_lock(&sg->id_mutex);
 	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
 	if (ret) {
-		/* It lives on; a later attempt starts where this one did. */
-		reinit_completion(&qp->released);
-		refcount_set(&qp->refs, 1);
 		mutex_unlock(&sg->id_mutex);
 		return ret;
 	}
@@ -324,6 +315,12 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (ibqp->recv_cq != ibqp->send_cq)
 		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp->qpn);
 	mutex_unlock(&sg->id_mutex);
+
+	sgh_cm_qp_gone(qp);
+	sgh_qp_put(qp);
+	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))
+		ibdev_warn(ibqp->device, "queue pair %u is destroyed, but still referenced\n",
+			   qp->qpn);
 	sgh_wq_free(sg, &qp->rq);
 	sgh_wq_free(sg, &qp->sq);
 	return 0;

@@ -412,6 +412,7 @@ int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len);
 int sgh_iw_create_listen(struct iw_cm_id *id, int backlog);
 int sgh_iw_destroy_listen(struct iw_cm_id *id);
 void sgh_cm_event(struct sgh_dev *sg, const struct sg_eqe *e);
+void sgh_cm_qp_gone(struct sgh_qp *qp);
 void sgh_cm_abort_all(struct sgh_dev *sg);
 void sgh_cm_drain(struct sgh_dev *sg);
 
