@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest that writes garbage: registers, doorbells, commands, descriptors, page lists, memory.
+ *
+ * Each seed connects two adapters and lets side 0 misbehave for some hundred steps, from single
+ * damaged fields to random octets.  The sanitizers see that nothing of the host is touched; the
+ * test sees that the other side's memory keeps its content outside what was granted, that its
+ * adapter stays alive, and that reset brings side 0 back.
+ */
+#include "pair.h"
+#include "tap.h"
+
+enum { SEEDS = 300, STEPS = 400, GRANTED = 4096 };
+
+static struct pair p;
+static uint64_t rng;
+static unsigned revived;
+
+static uint32_t rnd(uint32_t below)
+{
+    rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)((rng >> 33) % below);
+}
+
+static uint64_t rnd64(void)
+{
+    static const uint64_t odd[] = {
+        0, 1, UINT64_MAX, 0x80000000, 0xffffffff, 0x7fffffff, 4096, TEST_HOST_BASE,
+    };
+
+    switch (rnd(4)) {
+    case 0:
+        return odd[rnd(8)];
+    case 1:
+        return TEST_HOST_BASE + rnd(PAIR_MEM);
+    case 2:
+        return rnd(64);
+    default:
+        return (uint64_t)rnd(0x7fffffff) << 32 | (uint64_t)rnd(0x7fffffff) << rnd(16);
+    }
+}
+
+static void bad_register(struct md *md)
+{
+    /* Reset and enable are left to the end: most of a run should do something. */
+    uint32_t reg = rnd(2) ? rnd(0x100 / 4) * 4 : SG_REG_EQ_DB + rnd(80) * 4;
+
+    if (reg != SG_REG_CTRL && (reg != SG_REG_ADMIN_DB || rnd(50) == 0)) {
+        sg_adapter_reg_write(md->a, reg, rnd64(), rnd(8) ? 4 : 8);
+    }
+    sg_adapter_reg_read(md->a, rnd(SG_REGS_SIZE), rnd(3) ? 4 : 8);
+}
+
+static void bad_command(struct md *md)
+{
+    static const uint8_t opcodes[] = {
+        SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_CREATE_EQ, SG_ADMIN_DESTROY_EQ,
+        SG_ADMIN_SET_ADDR, SG_ADMIN_SET_PORT, SG_ADMIN_CREATE_PD, SG_ADMIN_DESTROY_PD,
+        SG_ADMIN_REG_MR, SG_ADMIN_DEREG_MR, SG_ADMIN_ALLOC_MR, SG_ADMIN_CREATE_CQ,
+        SG_ADMIN_DESTROY_CQ, SG_ADMIN_CREATE_QP, SG_ADMIN_MODIFY_QP, SG_ADMIN_QUERY_QP,
+        SG_ADMIN_DESTROY_QP, SG_ADMIN_LISTEN, SG_ADMIN_UNLISTEN, SG_ADMIN_CONNECT,
+        SG_ADMIN_ACCEPT, SG_ADMIN_REJECT, SG_ADMIN_CM_DATA,
+    };
+    uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
+    struct sg_admin_rsp rsp;
+    struct sg_cmd_create_qp *qp = (void *)cmd;
+    struct sg_cmd_reg_mr *mr = (void *)cmd;
+    uint32_t i;
+
+    if (md->asq.prod - md->acq.cons >= MD_ADMIN_SIZE - 1) {
+        return; /* it does not answer any more */
+    }
+    switch (rnd(3)) {
+    case 0:
+        *qp = md_create_qp_cmd(md, &(struct md_qp_params){
+            .pd = p.side[0].pd, .scq = &p.side[0].cq, .rcq = &p.side[0].cq, .flags = rnd(4),
+        });
+        break;
+    case 1:
+        *mr = md_reg_mr_cmd(p.side[0].pd, p.side[0].buf + rnd(9000), 1 + rnd(9000), rnd(512));
+        break;
+    default:
+        cmd[0] = opcodes[rnd(sizeof(opcodes))];
+        for (i = 8; i + 4 <= sizeof(cmd); i += 4) {
+            sg_put_le32(cmd + i, (uint32_t)rnd64());
+        }
+    }
+    for (i = rnd(4); i; i--) {
+        sg_put_le32(cmd + 4 * rnd(sizeof(cmd) / 4), (uint32_t)rnd64());
+    }
+    md_submit(md, cmd, sizeof(cmd));
+    pair_settle(&p);
+    while (md_reap(md, &rsp)) {
+    }
+    if (md->h->brk > PAIR_MEM - (1 << 20)) {
+        md->h->brk = p.base_brk[0] + (1 << 18); /* reuse, however it hurts */
+    }
+}
+
+static void bad_entry(struct pair_side *s)
+{
+    struct md_wr w = {
+        .opcode = rnd(16), .flags = rnd(32), .wr_id = rnd64(), .addr = s->buf + rnd(PAIR_BUF),
+        .len = rnd(3) ? rnd(2000) : (uint32_t)rnd64(), .lkey = rnd(5) ? s->stag : rnd(1 << 30),
+        .raddr = p.side[1].buf + rnd(3) * rnd(GRANTED), .rkey = rnd(4) ? p.side[1].conn : 0,
+        .inv_stag = s->stag,
+    };
+    uint8_t *slot;
+
+    s->md.hold = rnd(2);
+    if (rnd(3) == 0) {
+        md_post_recv(&s->qp, rnd64(), w.addr, w.len, w.lkey);
+    } else {
+        slot = (uint8_t *)md_sq_entry(&s->qp);
+        s->qp.sq.prod--;
+        md_post_send(&s->qp, &w);
+        if (rnd(6) == 0) {
+            slot[rnd(96)] ^= 1 << rnd(8);
+        }
+    }
+    s->md.hold = false;
+}
+
+static void bad_doorbell(struct md *md)
+{
+    bool hold = md->hold;
+
+    md->hold = true;
+    sg_adapter_doorbell(md->a, rnd(4) ? rnd(3) : rnd(SG_UAR_COUNT), rnd(8) * 8,
+                        rnd(2) ? rnd64() : rnd(6) | (uint64_t)rnd(40) << 32, rnd(9) ? 8 : 4);
+    md->hold = hold;
+}
+
+static void bad_memory(struct test_host *h)
+{
+    uint32_t i, n = 1 + rnd(64), at = rnd(2) ? rnd(PAIR_MEM - 64) : rnd((uint32_t)h->brk);
+
+    for (i = 0; i < n && at + i < PAIR_MEM; i++) {
+        h->mem[at + i] = (uint8_t)rnd(256);
+    }
+}
+
+static void drain(struct pair_side *s)
+{
+    struct sg_eqe e;
+    struct sg_cqe c;
+    int n = 0;
+
+    while (n++ < 1000 && md_next_async(&s->md, &e)) {
+    }
+    while (n++ < 1000 && md_poll(&s->cq, &c)) {
+    }
+}
+
+/* As md_cmd, but the adapter may be past answering. */
+static bool try_cmd(struct md *md, const void *cmd, size_t len, struct sg_admin_rsp *rsp)
+{
+    bool any = false;
+
+    if (md->asq.prod - md->acq.cons >= MD_ADMIN_SIZE - 1) {
+        return false;
+    }
+    md_submit(md, cmd, len);
+    pair_settle(&p);
+    while (md_reap(md, rsp)) {
+        any = true;
+    }
+    return any && rsp->status == SG_OK && sg_get_le16(&rsp->cookie) == md->cookie;
+}
+
+/* New queue pairs, connected: most garbage ends the old ones quickly. */
+static void revive(void)
+{
+    struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_CONNECT };
+    struct sg_admin_rsp rsp;
+    struct sg_eqe e;
+    int i, n;
+
+    for (i = 0; i < 2; i++) {
+        struct pair_side *s = &p.side[i];
+        struct sg_cmd_id d = { .hdr.opcode = SG_ADMIN_DESTROY_QP };
+        struct sg_cmd_create_qp q;
+
+        drain(s);
+        sg_put_le32(&d.id, s->qp.qpn);
+        try_cmd(&s->md, &d, sizeof(d), &rsp);
+        s->h.brk = p.base_brk[i] + (1 << 16) * rnd(4);
+        q = md_create_qp_cmd(&s->md, &(struct md_qp_params){
+            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = i ? 0 : rnd(4),
+        });
+        if (!try_cmd(&s->md, &q, sizeof(q), &rsp)) {
+            return;
+        }
+        s->qp.qpn = sg_get_le32(&rsp.id);
+        s->qp.sq = (struct md_ring){ sg_get_le64(&q.sq_pages.addr), 16, 512, 0, 0 };
+        s->qp.rq = (struct md_ring){ sg_get_le64(&q.rq_pages.addr), 16, 512, 0, 0 };
+    }
+    sg_put_le32(&c.qpn, p.side[0].qp.qpn);
+    c.local = md_addr(&p.side[0].at, 0);
+    c.remote = md_addr(&p.side[1].at, PAIR_PORT);
+    sg_put_le16(&c.ird, rnd(20));
+    sg_put_le16(&c.ord, rnd(20));
+    if (!try_cmd(&p.side[0].md, &c, sizeof(c), &rsp)) {
+        return;
+    }
+    for (n = 0; n < 100 && md_next_async(&p.side[1].md, &e); n++) {
+        if (e.event == SG_EV_CM_REQUEST) {
+            pair_answer(&p, SG_ADMIN_ACCEPT, p.side[1].qp.qpn, sg_get_le32(&e.conn), 16, 16, NULL);
+        }
+    }
+    pair_settle(&p);
+    revived += md_qp_state(&p.side[1].qp) == SG_QP_RTS;
+}
+
+static void step(uint32_t mix)
+{
+    struct pair_side *s = &p.side[0];
+
+    if (rnd(30) == 0) {
+        revive();
+    }
+    switch (rnd(12)) {
+    case 0:
+        bad_register(&s->md);
+        break;
+    case 1:
+    case 2:
+        bad_command(&s->md);
+        break;
+    case 3:
+    case 4:
+        bad_doorbell(&s->md);
+        break;
+    case 5:
+        if (mix & 1) {
+            bad_memory(&s->h);
+        }
+        break;
+    case 6:
+        drain(s);
+        break;
+    case 7:
+        pair_pass(&p, rnd(2) ? 1000000 : 3000000000u);
+        break;
+    case 8:
+        md_post_recv(&p.side[1].qp, 1, p.side[1].buf, GRANTED, p.side[1].stag);
+        drain(&p.side[1]);
+        break;
+    default:
+        bad_entry(s);
+    }
+    pair_settle(&p);
+}
+
+static void misbehave(uint32_t seed)
+{
+    struct pair_side *good = &p.side[1], *bad = &p.side[0];
+    struct sg_mem_options net = { 0 };
+    uint8_t *before;
+    uint32_t i;
+
+    rng = seed * 2654435761u + 17;
+    for (i = 0; i < 8; i++) {
+        rnd(2);
+    }
+    pair_start(&p, NULL, &net);
+    pair_open(&p, &(struct md_qp_params){ .flags = rnd(4), .entries = 16 });
+    pair_connect(&p);
+    /* What side 1 grants: the first octets of its buffer. */
+    good->conn = md_reg_mr(&good->md, good->pd, good->buf, GRANTED,
+                           SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ);
+    memset(pair_buf(&p, 1), 0x5a, PAIR_BUF);
+    before = malloc(PAIR_BUF);
+    memcpy(before, pair_buf(&p, 1), PAIR_BUF);
+    bad->h.log_on[SG_LOG_GUEST_ERROR] = rnd(2);
+    for (i = 0; i < STEPS; i++) {
+        step(seed);
+    }
+    bad->h.fault_lo = TEST_HOST_BASE + rnd(PAIR_MEM);
+    bad->h.fault_hi = bad->h.fault_lo + rnd(1 << 20);
+    for (i = 0; i < STEPS / 4; i++) {
+        step(seed);
+    }
+    T_EQ_MEM(pair_buf(&p, 1) + GRANTED, before + GRANTED, PAIR_BUF - GRANTED);
+    T_EQ_U64(md_read(&good->md, SG_REG_STATUS), SG_STATUS_READY);
+    T_EQ_INT(bad->h.mapped, 0);
+    md_write(&bad->md, SG_REG_CTRL, SG_CTRL_RESET);
+    T_EQ_U64(md_read(&bad->md, SG_REG_STATUS), 0);
+    pair_settle(&p);
+    free(before);
+    pair_stop(&p);
+}
+
+static void garbage(void)
+{
+    const char *only = getenv("SG_SEED");
+    uint32_t seed;
+
+    for (seed = only ? (uint32_t)atoi(only) : 1; seed <= SEEDS || only; seed++) {
+        T_CONTEXT("seed %u: set SG_SEED to replay", seed);
+        misbehave(seed);
+        if (only) {
+            break;
+        }
+    }
+    T_NOTE("%u connections", revived);
+    T_TRUE(only || revived > SEEDS); /* else we tested a dead adapter */
+}
+
+static const struct t_case cases[] = {
+    { "SEC-01 SEC-14 garbage from the guest hurts nobody else", garbage },
+};
+
+T_MAIN(cases)
