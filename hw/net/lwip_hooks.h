@@ -6,6 +6,7 @@
 #define SG_NET_LWIP_HOOKS_H
 
 #include "lwip/arch.h"
+#include "lwip/err.h"
 #include "lwip/ip_addr.h"
 
 struct netif;
@@ -22,6 +23,11 @@ u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remo
 u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_pcb *pcb,
                           u32_t *opts);
 
+/* Sees each segment of a connection first; other than ERR_OK: drop it.  See stack.c. */
+err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p);
+
+#define LWIP_HOOK_TCP_INPACKET_PCB(pcb, hdr, optlen, opt1len, opt2, p) \
+    sg_net_segment_in(pcb, hdr, p)
 #define LWIP_HOOK_TCP_ISN(l, lp, r, rp) sg_net_isn(l, lp, r, rp)
 #define LWIP_HOOK_TCP_OUT_ADD_TCPOPTS(p, hdr, pcb, opts) sg_net_segment_out(p, hdr, pcb, opts)
 

@@ -52,6 +52,8 @@ struct flow {
     struct address *addr;
     struct tcp_pcb *pcb;
     struct stream *stream; /* NULL: half-open, or its user is done with it */
+    uint64_t challenges_since; /* ns; see sg_net_segment_in() */
+    unsigned challenges;
 };
 
 struct flow_table {

@@ -12,6 +12,10 @@
 #include "lwip/sys.h"
 #include "lwip_hooks.h"
 
+#define CHALLENGE_PERIOD_NS (1000 * NS_PER_MS)
+
+enum { CHALLENGES_PER_PERIOD = 10 };
+
 struct stack sg_stack = {
     .tcp_tick = SG_NEVER,
     .arp_tick = SG_NEVER,
@@ -93,6 +97,47 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
         flow_of(pcb)->port->count.retransmits++;
     }
     return opts;
+}
+
+/*
+ * RFC 5961, section 7: acknowledgements provoked by unacceptable segments are limited.  Without
+ * this two ends that disagree about sequence numbers acknowledge each other's acknowledgements, and
+ * since lwIP may answer one segment twice, ever faster.
+ */
+static bool may_challenge(struct flow *flow)
+{
+    if (sg_stack.now - flow->challenges_since >= CHALLENGE_PERIOD_NS) {
+        flow->challenges_since = sg_stack.now;
+        flow->challenges = 0;
+    }
+    return flow->challenges++ < CHALLENGES_PER_PERIOD;
+}
+
+err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p)
+{
+    unsigned flags = TCPH_FLAGS(hdr);
+    struct flow *flow;
+    bool bare;
+
+    if (pcb->state < ESTABLISHED || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
+        return ERR_OK;
+    }
+    flow = flow_of(pcb);
+    /* Section 5.2: not of this connection; neither its data nor its acknowledgement counts. */
+    if ((flags & TCP_ACK) && (TCP_SEQ_GT(hdr->ackno, pcb->snd_nxt) ||
+                              TCP_SEQ_LT(hdr->ackno, pcb->lastack - MAX(pcb->snd_wnd_max, 65535)))) {
+        if (may_challenge(flow)) {
+            tcp_send_empty_ack(pcb);
+        }
+        return ERR_VAL;
+    }
+    /* A bare one outside the window would be answered as well. */
+    bare = p->tot_len == 0 && !(flags & (TCP_SYN | TCP_FIN));
+    if (bare && !TCP_SEQ_BETWEEN(hdr->seqno, pcb->rcv_nxt, pcb->rcv_nxt + pcb->rcv_wnd) &&
+        !may_challenge(flow)) {
+        return ERR_VAL;
+    }
+    return ERR_OK;
 }
 
 typedef uint64_t lanes __attribute__((vector_size(32)));
