@@ -21,6 +21,8 @@ MAGIC = b"\x01sg-agent-start\n"
 HEADER = 8
 CHUNK = 32768
 REQUEST_PART = 60000
+# A channel that a broken client left in disorder may need more than one try; a
+# VM that boots needs only patience.
 RETRY_AFTER = (5.0, 10.0, 20.0)
 
 
@@ -162,7 +164,7 @@ class Session:
 
     # -- the run
 
-    def run(self, timeout=None, answer_timeout=40.0):
+    def run(self, timeout=None, answer_timeout=40.0, booting=False):
         """Runs the command and returns its exit status.
 
         timeout: seconds for all; answer_timeout: seconds until the agent answers."""
@@ -170,7 +172,7 @@ class Session:
         limit = start + timeout if timeout else None
         self.port = Port(self.folder, self.name, start + answer_timeout)
         try:
-            self._connect(start + answer_timeout, limit)
+            self._connect(start + answer_timeout, limit, [] if booting else list(RETRY_AFTER))
             for at in range(0, len(self.request), REQUEST_PART):
                 self._send(b"o", self.request[at:at + REQUEST_PART])
             self._send(b"x")
@@ -185,9 +187,8 @@ class Session:
         finally:
             self.port.close()
 
-    def _connect(self, deadline, limit):
-        """Until the agent answers; a broken earlier session may need more than one try."""
-        patience = list(RETRY_AFTER)
+    def _connect(self, deadline, limit, patience):
+        """Until the agent answers."""
         while True:
             until = min(deadline, time.monotonic() + (patience.pop(0) if patience else 1e9))
             if self._hello(self.port.open(), min(until, limit or until)):
@@ -284,9 +285,9 @@ class Session:
         self.rx = self.rx[at:]
 
 
-def capture(folder, name, argv, stdin=None, timeout=None, answer_timeout=40.0):
+def capture(folder, name, argv, stdin=None, timeout=None, answer_timeout=40.0, booting=False):
     """Runs a command; returns (status, stdout, stderr), both as text."""
     texts = {1: [], 2: []}
     session = Session(folder, name, argv, stdin, lambda stream, data: texts[stream].append(data))
-    status = session.run(timeout, answer_timeout)
+    status = session.run(timeout, answer_timeout, booting)
     return (status, *(b"".join(texts[stream]).decode(errors="replace") for stream in (1, 2)))

@@ -78,7 +78,7 @@ def wait_ready(folder, name, since, limit):
     """Until the guest says that RDMA is up; seconds since power-on."""
     left = since + limit - time.monotonic()
     try:
-        status, device, error = agent.capture(folder, name, READY, answer_timeout=left)
+        status, device, error = agent.capture(folder, name, READY, answer_timeout=left, booting=True)
     except agent.Gone:
         raise LabError("VM %s went off while it booted: %s" % (name, _qemu_words(folder, name)),
                        "The end of its console:\n" + console_tail(folder, name))

@@ -166,11 +166,12 @@ static void find_preamble(struct session *s)
             return;
         }
         poll(&p, 1, -1);
-        if (p.revents & POLLIN) {
-            fill(s->port, &s->rx);
-        } else if (p.revents & POLLHUP) {
+        /* Without a client the port is also readable: it reads as ended. */
+        if (p.revents & POLLHUP) {
             consume(&s->rx, used(&s->rx));
             wait_for_client();
+        } else if (p.revents & POLLIN) {
+            fill(s->port, &s->rx);
         }
     }
 }
