@@ -10,7 +10,8 @@ void pair_default_config(struct sg_adapter_config *config)
     sg_adapter_default_config(config);
 }
 
-static void start_side(struct pair *p, int i, const struct sg_adapter_config *config)
+static void start_side(struct pair *p, int i, const struct sg_adapter_config *config,
+                       size_t mem)
 {
     struct pair_side *s = &p->side[i];
     struct sg_adapter_config own = *config;
@@ -19,7 +20,7 @@ static void start_side(struct pair *p, int i, const struct sg_adapter_config *co
     s->at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, (uint8_t)(i + 1) } };
     own.mac[5] = (uint8_t)(i + 1);
     own.guid += i;
-    test_host_init(&s->h, PAIR_MEM, 1000 + i);
+    test_host_init(&s->h, mem, 1000 + i);
     net = sg_mem_switch_port(p->sw, &s->at);
     md_start(&s->md, &s->h, net, &own);
     s->pd = md_create_pd(&s->md);
@@ -44,6 +45,12 @@ static void listen_side1(struct pair *p)
 void pair_start(struct pair *p, const struct sg_adapter_config *config,
                 const struct sg_mem_options *net)
 {
+    pair_start_sized(p, config, net, PAIR_MEM);
+}
+
+void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
+                      const struct sg_mem_options *net, size_t mem)
+{
     static const struct sg_mem_options immediate;
     struct sg_adapter_config defaults;
     int i;
@@ -52,7 +59,7 @@ void pair_start(struct pair *p, const struct sg_adapter_config *config,
     pair_default_config(&defaults);
     p->sw = sg_mem_switch_new(net ? net : &immediate);
     for (i = 0; i < 2; i++) {
-        start_side(p, i, config ? config : &defaults);
+        start_side(p, i, config ? config : &defaults, mem);
     }
     listen_side1(p);
 }

@@ -36,6 +36,9 @@ void pair_default_config(struct sg_adapter_config *config);
 /* NULL: defaults; immediate mode. */
 void pair_start(struct pair *p, const struct sg_adapter_config *config,
                 const struct sg_mem_options *net);
+/* The same with so many octets of guest memory at each side. */
+void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
+                      const struct sg_mem_options *net, size_t mem);
 void pair_stop(struct pair *p);
 /* Runs both until nothing moves; the clock stands still. */
 void pair_settle(struct pair *p);
