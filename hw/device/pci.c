@@ -125,7 +125,7 @@ static bool config_init(StaghornState *s, Error **errp)
     const char *wrong;
 
     if (s->max_ird > UINT16_MAX || s->max_ord > UINT16_MAX) {
-        error_setg(errp, "max-ird and max-ord go up to 16383");
+        error_setg(errp, "max-ird and max-ord go up to 16382");
         return false;
     }
     e->max_ird = s->max_ird;
