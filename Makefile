@@ -10,7 +10,7 @@ help:
 	@sed -n 's/^#= //p' tools/build/run.sh
 
 $(TARGETS): $(BUILD_DIR)/config.mk
-	+@tools/build/run.sh $@
+	@tools/build/run.sh $@
 
 $(BUILD_DIR)/config.mk: configure
 	@if [ -x $(BUILD_DIR)/config.status ]; then $(BUILD_DIR)/config.status; else ./configure; fi

@@ -11,7 +11,7 @@
 #= make all         build everything
 #= make deps        only fetch the sources of third parties
 #= make guest       only build the guest image
-#= make clean       remove the build folder (the cache stays)
+#= make clean       empty the build folder (settings and cache stay)
 #= ./configure --help explains the settings
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
@@ -142,8 +142,8 @@ fuzz)
     ;;
 clean)
     lock_build
-    find "$SG_BUILD" -mindepth 1 -maxdepth 1 ! -name .lock -exec rm -rf {} +
-    echo "removed the contents of $SG_BUILD; the cache $SG_CACHE stays"
+    find "$SG_BUILD" -mindepth 1 -maxdepth 1 ! -name .lock ! -name 'config.*' -exec rm -rf {} +
+    echo "emptied $SG_BUILD (the settings stay); the cache $SG_CACHE stays too"
     ;;
 *)
     sg_die "unknown target $target; see make help"
