@@ -2,9 +2,11 @@
 /*
  * Framing (RFC 5044 section 4): one DDP segment becomes one FPDU.
  *
- * Without markers nothing is copied: length field and DDP header, the payload where it lies, pad
- * and CRC go to the stream as one vector.  With markers, which few peers ask for, the FPDU is put
- * together in memory of the engine.
+ * With a CRC the FPDU is put together in memory of the engine, payload and CRC in one pass: the
+ * payload may be guest memory that a CPU is writing to, and then the CRC must be that of the octets
+ * that are sent, or the guest's race would look like damage to the peer.  Without CRC nothing is
+ * copied: length field and DDP header, the payload where it lies and the trailer go to the stream
+ * as one vector.
  *
  * A refused send leaves no trace: sequence numbers and positions move only when the stream took
  * the FPDU, and the caller builds it anew after 'writable'.
@@ -32,6 +34,14 @@ static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, si
     return true;
 }
 
+static uint8_t *scratch(struct sg_engine *e)
+{
+    if (!e->tx_scratch) {
+        e->tx_scratch = g_malloc(SG_FPDU_WIRE_MAX);
+    }
+    return e->tx_scratch;
+}
+
 static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n)
 {
     struct sg_span parts[SG_ENGINE_IOV_MAX + 1];
@@ -39,16 +49,13 @@ static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n
     struct iovec whole;
     unsigned i;
 
-    if (!c->e->tx_scratch) {
-        c->e->tx_scratch = g_malloc(SG_FPDU_WIRE_MAX);
-    }
     for (i = 0; i < n; i++) {
         parts[i] = sg_span_of(iov[i].iov_base, iov[i].iov_len);
     }
     /* The length field is sg_fpdu_emit()'s own. */
     parts[0] = sg_span_from(parts[0], SG_FPDU_LEN_FIELD);
-    whole.iov_base = c->e->tx_scratch;
-    whole.iov_len = sg_fpdu_emit(c->e->tx_scratch, c->tx.pos, flags, parts, n);
+    whole.iov_base = scratch(c->e);
+    whole.iov_len = sg_fpdu_emit(whole.iov_base, c->tx.pos, flags, parts, n);
     if (!hand_over(c, &whole, 1, whole.iov_len)) {
         return 0;
     }
@@ -56,13 +63,28 @@ static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n
     return whole.iov_len;
 }
 
+/* Head, payload pieces, then pad and CRC. */
+static size_t send_checked(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t ulpdu)
+{
+    struct iovec whole = { .iov_base = scratch(c->e) };
+    uint8_t *at = whole.iov_base;
+    uint32_t crc = 0;
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        crc = sg_crc32c_copy(crc, at, iov[i].iov_base, iov[i].iov_len);
+        at += iov[i].iov_len;
+    }
+    at += sg_fpdu_trailer_emit(at, ulpdu, true, crc);
+    whole.iov_len = (size_t)(at - (uint8_t *)whole.iov_base);
+    return hand_over(c, &whole, 1, whole.iov_len) ? whole.iov_len : 0;
+}
+
 size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hdr *h, int npay,
                  size_t len)
 {
     size_t hlen = sg_ddp_emit(h, out->head + SG_FPDU_LEN_FIELD);
     size_t ulpdu = hlen + len, tail;
-    uint32_t crc = 0;
-    int i;
 
     sg_put_be16(out->head, (uint16_t)ulpdu);
     out->iov[0].iov_base = out->head;
@@ -71,11 +93,9 @@ size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hd
         return send_marked(c, out->iov, (unsigned)npay + 1);
     }
     if (c->crc) {
-        for (i = 0; i <= npay; i++) {
-            crc = sg_crc32c(crc, out->iov[i].iov_base, out->iov[i].iov_len);
-        }
+        return send_checked(c, out->iov, (unsigned)npay + 1, ulpdu);
     }
-    tail = sg_fpdu_trailer_emit(out->tail, ulpdu, c->crc, crc);
+    tail = sg_fpdu_trailer_emit(out->tail, ulpdu, false, 0);
     out->iov[npay + 1].iov_base = out->tail;
     out->iov[npay + 1].iov_len = tail;
     len = SG_FPDU_LEN_FIELD + ulpdu + tail;

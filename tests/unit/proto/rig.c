@@ -245,6 +245,9 @@ static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, 
     if (!sg_range_ok(mo, n, RIG_RECV_ROOM)) {
         return SG_RECV_TOO_LONG;
     }
+    if (rig->recv_fails) {
+        return SG_RECV_FAULT;
+    }
     memcpy(rig->recv_buf + (size_t)((msn - 1) % 16) * RIG_RECV_ROOM + mo, p, n);
     return SG_RECV_OK;
 }

@@ -45,7 +45,7 @@ struct rig {
     struct sg_msg queue[RIG_QUEUE];
     unsigned head, tail;
     bool tx_ready;
-    bool gather_fails;
+    bool gather_fails, recv_fails;
     bool abort_in;              /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;           /* pieces lent and not given back */

@@ -204,6 +204,53 @@ static void rtr_read_is_internal(void)
     rig_stop();
 }
 
+/* By policy the RTR message can be a Send; it counts as one, at both ends. */
+static void rtr_send(void)
+{
+    struct sg_engine_config cfg = rig_config();
+
+    cfg.rtr_mask = SG_RTR_SEND;
+    rig_start(&cfg);
+    rig_active(REP "50020004 c0080008");
+    T_EQ_MEM(rig->in + 20, "\xc0\x08\x00\x08", 4); /* A and B */
+    rig->in_used = 24;
+    rig_expect_fpdu("4143 00000000 00000000 00000001 00000000");
+    T_EQ_STR(rig_log(), "reply(OK,8/8,rev2)");
+    rig_send(0, 0);
+    rig_settle();
+    rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
+    rig_expect_nothing();
+    rig_stop();
+}
+
+/* The sink of our own Read went away meanwhile. */
+static void read_sink_gone(void)
+{
+    struct sg_msg read = { .kind = SG_MSG_READ_REQ, .length = 1, .rstag = 9, .sink_stag = 0x777 };
+
+    active();
+    rig_post(&read);
+    rig_settle();
+    rig_say_fpdu("c142 00000777 00000000 00000000 aa");
+    T_EQ_STR(rig_log(), "terminated(sent,1/1/00) disconnected(TERMINATED)");
+    rig_stop();
+}
+
+static void receive_is_broken(void)
+{
+    rig_start(NULL);
+    rig->recvs = 1;
+    rig_passive();
+    rig->in_used = rig->in_len;
+    rig->recv_fails = true;
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61");
+    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1000c000 0013 "
+                    "4143 00000000 00000000 00000001 00000000");
+    T_EQ_STR(rig_log(), "terminated(sent,1/0/00) disconnected(TERMINATED)");
+    T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors, 0);
+    rig_stop();
+}
+
 static void response_in_segments(void)
 {
     struct sg_msg read = {
@@ -432,6 +479,9 @@ static const struct t_case cases[] = {
     { "RDM-50 RDM-53 RDM-54 ORD is never exceeded", ord_is_never_exceeded },
     { "RDM-54 ORD 0", ord_zero },
     { "MP2-19 RDM-54 the RTR Read takes a place and is not told", rtr_read_is_internal },
+    { "MP2-15 MP2-19 the RTR Send has MSN 1", rtr_send },
+    { "RDM-62 the sink of a Read is gone", read_sink_gone },
+    { "DDP-48 a Receive whose memory fails", receive_is_broken },
     { "RDM-27 RDM-29 RDM-31 a Response in segments", response_in_segments },
     { "RDM-51 DDP-48 a Response must match its Request", response_must_match },
     { "RDM-28 RDM-55 SEC-11 IRD is enforced: 1/2/02", ird_is_enforced },
