@@ -316,6 +316,7 @@ int sgh_ib_register(struct sgh_dev *sg)
 		return -ENOMEM;
 	ib->sg = sg;
 	ibdev = &ib->ibdev;
+	ibdev->dev.parent = &sg->pdev->dev; /* user space finds the provider by its PCI id */
 	ibdev->node_type = RDMA_NODE_RNIC;
 	ibdev->node_guid = cpu_to_be64(sg->guid);
 	ibdev->phys_port_cnt = 1;
@@ -324,11 +325,13 @@ int sgh_ib_register(struct sgh_dev *sg)
 	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
 	strscpy(ibdev->iw_ifname, sg->netdev->name, sizeof(ibdev->iw_ifname));
 	strscpy(ibdev->node_desc, "Staghorn", sizeof(ibdev->node_desc));
+	ibdev->dev.parent = &sg->pdev->dev;	/* user space finds its provider by the PCI ids */
 	ib_set_device_ops(ibdev, &sgh_ops);
 
 	ret = ib_device_set_netdev(ibdev, sg->netdev, 1);
 	if (ret)
 		goto err;
+	ibdev->dev.parent = &sg->pdev->dev;
 	ret = ib_register_device(ibdev, SGH_NAME "%d", &sg->pdev->dev);
 	if (ret)
 		goto err;
