@@ -210,7 +210,9 @@ static void translation(void)
         phys = calloc(rows[i].pages, sizeof(*phys));
         for (p = 0; p < rows[i].pages; p++) {
             /* Pairs of pages swapped: runs of one and of two pages. */
-            phys[p] = pool + (rows[i].levels && p % 3 && (p ^ 1) < rows[i].pages ? p ^ 1 : p) * size;
+            bool swap = rows[i].levels && p % 3 && (p ^ 1) < rows[i].pages;
+
+            phys[p] = pool + (swap ? p ^ 1 : p) * size;
             sg_put_le64((uint8_t *)test_host_ptr(&s.h, list) + p * 8, phys[p]);
         }
         for (p = 0; p < (rows[i].pages + 511) / 512; p++) {

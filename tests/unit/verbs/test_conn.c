@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two adapters: how connections begin and end, and that nothing stays behind. */
+#include "pair_rig.h"
+
+static void graceful_close(void)
+{
+    struct sg_eqe e;
+
+    begin(NULL);
+    recv(0, 1, 0, 64);
+    recv(1, 2, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 3, 0, 64, 0));
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+    expect(0, 3, SG_WC_SUCCESS);
+    expect(1, 2, SG_WC_SUCCESS);
+    e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(e.cm_status, SG_CM_CLOSED);
+    e = pair_expect(&pair, 0, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(e.cm_status, SG_CM_CLOSED);
+    e = pair_expect(&pair, 0, SG_EV_CM_CLOSED);
+    T_EQ_U64(sg_get_le32(&e.conn), pair.side[0].conn);
+    e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    expect(0, 1, SG_WC_FLUSH_ERR);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+    /* What is posted now is flushed too. */
+    recv(0, 4, 0, 64);
+    expect(0, 4, SG_WC_FLUSH_ERR);
+    post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0));
+    expect(0, 5, SG_WC_FLUSH_ERR);
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_IDLE), SG_OK);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_IDLE);
+    end();
+}
+
+static void abort_flushes(void)
+{
+    struct sg_eqe e;
+    uint32_t i;
+
+    begin(NULL);
+    for (i = 0; i < 10; i++) {
+        recv(0, i, 0, 64);
+    }
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
+    for (i = 0; i < 10; i++) {
+        expect(0, i, SG_WC_FLUSH_ERR);
+    }
+    e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    (void)e;
+    end();
+}
+
+/* Queue pairs are used again after IDLE; numbers of the rings run on. */
+static void reconnect(void)
+{
+    int round;
+
+    begin(NULL);
+    for (round = 0; round < 5; round++) {
+        int i;
+
+        recv(1, 1, 0, 64);
+        recv(1, 2, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 3, 0, 64, 0));
+        expect(0, 3, SG_WC_SUCCESS);
+        expect(1, 1, SG_WC_SUCCESS);
+        T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+        for (i = 0; i < 2; i++) {
+            pair_expect(&pair, i, SG_EV_CM_DISCONNECT);
+            pair_expect(&pair, i, SG_EV_CM_CLOSED);
+        }
+        expect(1, 2, SG_WC_FLUSH_ERR);
+        for (i = 0; i < 2; i++) {
+            T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
+        }
+        pair_connect(&pair);
+    }
+    end();
+}
+
+static void private_data_and_reject(void)
+{
+    struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_CM_DATA };
+    struct sg_cm_data *d;
+    enum sg_status status;
+    struct sg_eqe e;
+    uint32_t conn;
+    uint64_t out;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    conn = pair_connect_cmd(&pair, &pair.side[0].qp, 3, 5, "hello, responder", &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(sg_get_le32(&e.aux), pair.listener);
+    out = test_host_alloc(&pair.side[1].h, sizeof(*d), 8);
+    sg_put_le64(&q.out_addr, out);
+    sg_put_le32(&q.out_len, sizeof(*d));
+    q.id = e.conn;
+    T_EQ_U64(md_cmd(&pair.side[1].md, &q, sizeof(q), NULL), SG_OK);
+    d = test_host_ptr(&pair.side[1].h, out);
+    T_EQ_U64(sg_get_le16(&d->pdata_len), 16);
+    T_EQ_MEM(d->pdata, "hello, responder", 16);
+    T_EQ_U64(sg_get_le16(&d->ird), 3);
+    T_EQ_U64(sg_get_le16(&d->ord), 5);
+    T_EQ_U64(d->mpa_rev, 2);
+    T_EQ_U64(sg_get_be16(&d->local.port), PAIR_PORT);
+    T_EQ_U64(d->remote.ip[3], 1);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, sg_get_le32(&e.conn), 0, 0, "no"), SG_OK);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, sg_get_le32(&e.conn), 0, 0, "no"), SG_ENOENT);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_REJECTED);
+    T_EQ_U64(sg_get_le32(&e.conn), conn);
+    out = test_host_alloc(&pair.side[0].h, sizeof(*d), 8);
+    sg_put_le64(&q.out_addr, out);
+    sg_put_le32(&q.id, conn);
+    T_EQ_U64(md_cmd(&pair.side[0].md, &q, sizeof(q), NULL), SG_OK);
+    d = test_host_ptr(&pair.side[0].h, out);
+    T_EQ_MEM(d->pdata, "no", 2);
+    T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_IDLE);
+    pair_connect(&pair); /* the same queue pair may try again */
+    end();
+}
+
+static void refused(void)
+{
+    enum sg_status status;
+    struct sg_eqe e;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
+    pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_REFUSED);
+    end();
+}
+
+/* Requests that nobody answers go with their listener. */
+static void unlisten_with_requests(void)
+{
+    enum sg_status status;
+    struct sg_eqe e;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    T_EQ_U64(sg_get_le32(&e.aux), pair.listener);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1,
+                         NULL), SG_ENOENT);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_RESET);
+    end();
+}
+
+/* Sends that were reported arrive even if their queue pair is destroyed at once. */
+static void destroy_delivers(void)
+{
+    begin(NULL);
+    recv(1, 1, 0, 64);
+    post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 2, SG_WC_SUCCESS);
+    end();
+}
+
+static void thousand_cycles(void)
+{
+    struct sg_adapter_census before, after;
+    int i, n;
+
+    pair_start(&pair, NULL, NULL);
+    sg_adapter_census(pair.side[0].md.a, &before);
+    for (n = 0; n < 1000; n++) {
+        pair_open(&pair, NULL);
+        pair_connect(&pair);
+        recv(1, 1, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+        expect(1, 1, SG_WC_SUCCESS);
+        switch (n % 4) {
+        case 0:
+            md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING);
+            break;
+        case 1:
+            md_modify_qp(&pair.side[1].qp, SG_QP_ERROR);
+            break;
+        case 2:
+            post(1, wr(1, SG_WR_READ, 3, 0, 64, PAIR_BUF));
+            break;
+        default:
+            break;
+        }
+        pair_close(&pair);
+    }
+    for (i = 0; i < 2; i++) {
+        struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
+        uint64_t out = test_host_alloc(&pair.side[i].h, sizeof(struct sg_stats), 8);
+        struct sg_stats *s;
+
+        sg_adapter_census(pair.side[i].md.a, &after);
+        T_EQ_U64(after.qps, 0);
+        T_EQ_U64(after.conns, 0);
+        T_EQ_U64(after.mrs, before.mrs);
+        sg_put_le64(&q.out_addr, out);
+        sg_put_le32(&q.out_len, sizeof(*s));
+        T_EQ_U64(md_cmd(&pair.side[i].md, &q, sizeof(q), NULL), SG_OK);
+        s = test_host_ptr(&pair.side[i].h, out);
+        T_EQ_U64(sg_get_le64(&s->conns), 0);
+        T_EQ_U64(sg_get_le64(&s->qps), 0);
+        T_EQ_U64(sg_get_le64(i ? &s->conn_passive : &s->conn_active), 1000);
+    }
+    pair_stop(&pair);
+}
+
+static const struct t_case cases[] = {
+    { "RDM-58 graceful close, flush, IDLE", graceful_close },
+    { "abort by MODIFY flushes", abort_flushes },
+    { "a queue pair connects again and again", reconnect },
+    { "private data, depths, rejection", private_data_and_reject },
+    { "connection refused", refused },
+    { "UNLISTEN drops unanswered requests", unlisten_with_requests },
+    { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
+    { "RDM-36 SEC-07 a peer cannot invalidate a plain region", invalidate_refused },
+    { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
+};
+
+T_MAIN(cases)

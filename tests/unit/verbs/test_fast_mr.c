@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Two adapters: fast registration, invalidation, the local DMA key. */
+#include "pair_rig.h"
+
+/* Fast registration in kernel style: register, advertise, use, invalidate, register again. */
+static uint32_t alloc_fast(int side)
+{
+    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
+    struct sg_admin_rsp rsp;
+
+    sg_put_le32(&c.pd, pair.side[side].pd);
+    sg_put_le32(&c.max_pages, 8);
+    T_EQ_U64(md_cmd(&pair.side[side].md, &c, sizeof(c), &rsp), SG_OK);
+    return sg_get_le32(&rsp.id);
+}
+
+static void post_reg(int side, uint32_t stag, uint32_t npages, uint32_t access)
+{
+    struct sg_wqe_hdr *h = md_sq_entry(&pair.side[side].qp);
+    struct sg_wqe_reg *r = (struct sg_wqe_reg *)(h + 1);
+    uint64_t pbl = test_host_alloc(&pair.side[side].h, 512 * 8, 8);
+    uint32_t i;
+
+    for (i = 0; i < npages; i++) { /* pages in reverse order */
+        sg_put_le64((uint8_t *)test_host_ptr(&pair.side[side].h, pbl) + 8 * i,
+                    pair.side[side].buf + (npages - 1 - i) * 4096);
+    }
+    h->opcode = SG_WR_REG_MR;
+    h->flags = SG_WQE_SIGNALED;
+    sg_put_le64(&h->wr_id, 900);
+    sg_put_le32(&r->stag, stag);
+    sg_put_le32(&r->access, access);
+    sg_put_le64(&r->va, 0x10000);
+    sg_put_le64(&r->length, npages * 4096);
+    sg_put_le64(&r->pbl_addr, pbl);
+    sg_put_le32(&r->npages, npages);
+    r->page_shift = 12;
+    md_sq_doorbell(&pair.side[side].qp);
+}
+
+static void fast_registration(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    const uint32_t all = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ;
+    struct sg_cqe c;
+    struct md_wr w;
+    uint32_t fast;
+    int round;
+
+    begin(&params);
+    fast = alloc_fast(0);
+    for (round = 0; round < 3; round++) {
+        T_CONTEXT("round %d", round);
+        fast++; /* a new key every time */
+        post_reg(0, fast, 3, all);
+        c = expect(0, 900, SG_WC_SUCCESS);
+        T_EQ_U64(c.opcode, SG_WC_REG_MR);
+        fill(1, 0, 10000, (uint8_t)round);
+        w = wr(1, SG_WR_WRITE, 1, 0, 10000, 0);
+        w.rkey = fast;
+        w.raddr = 0x10000;
+        post(1, w);
+        expect(1, 1, SG_WC_SUCCESS);
+        T_EQ_MEM(pair_buf(&pair, 0) + 8192, pair_buf(&pair, 1), 4096);
+        T_EQ_MEM(pair_buf(&pair, 0) + 4096, pair_buf(&pair, 1) + 4096, 4096);
+        T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 10000 - 8192);
+        if (round == 0) { /* the peer takes it back */
+            recv(0, 2, 20000, 64);
+            w = wr(1, SG_WR_SEND_INV, 3, 0, 64, 0);
+            w.inv_stag = fast;
+            post(1, w);
+            c = expect(0, 2, SG_WC_SUCCESS);
+            T_TRUE(c.flags_phase & SG_CQE_WITH_INV);
+            T_EQ_U64(sg_get_le32(&c.inv_stag), fast);
+            expect(1, 3, SG_WC_SUCCESS);
+        } else if (round == 1) { /* its owner does */
+            post(0, (struct md_wr){ .opcode = SG_WR_LOCAL_INV, .wr_id = 4, .inv_stag = fast });
+            c = expect(0, 4, SG_WC_SUCCESS);
+            T_EQ_U64(c.opcode, SG_WC_LOCAL_INV);
+        } else { /* a Read into it does */
+            w = (struct md_wr){
+                .opcode = SG_WR_READ_INV, .wr_id = 5, .addr = 0x10000, .len = 12288, .lkey = fast,
+                .raddr = pair.side[1].buf, .rkey = pair.side[1].stag,
+            };
+            post(0, w);
+            c = expect(0, 5, SG_WC_SUCCESS);
+            T_EQ_U64(sg_get_le32(&c.byte_len), 12288);
+            T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 4096);
+        }
+    }
+    /* It is invalid now: one more access ends the stream. */
+    w = wr(1, SG_WR_READ, 6, 0, 8, 0);
+    w.rkey = fast;
+    w.raddr = 0x10000;
+    post(1, w);
+    c = expect(1, 6, SG_WC_REM_ACCESS_ERR);
+    T_EQ_U64(sg_get_le32(&c.vendor_err), 0x01000000);
+    end();
+}
+
+static void fast_registration_errors(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t stag_xor, npages, access;
+    } rows[] = {
+        { "too many pages", 0, 9, 0 },
+        { "no pages", 0, 0, 0 },
+        { "other index", 0x100, 1, 0 },
+        { "right that we do not have", 0, 1, SG_ACCESS_FLUSH_GLOBAL },
+    };
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("%s", rows[i].name);
+        begin(&params);
+        post_reg(0, alloc_fast(0) ^ rows[i].stag_xor, rows[i].npages, rows[i].access);
+        expect(0, 900, SG_WC_MW_BIND_ERR);
+        T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
+        end();
+    }
+    /* Registered already. */
+    begin(&params);
+    {
+        uint32_t fast = alloc_fast(0);
+
+        post_reg(0, fast, 1, 0);
+        expect(0, 900, SG_WC_SUCCESS);
+        post_reg(0, fast, 1, 0);
+        expect(0, 900, SG_WC_MW_BIND_ERR);
+    }
+    end();
+}
+
+/* A plain region is shared by its domain's streams: no peer may take it away. */
+static void invalidate_refused(void)
+{
+    struct md_wr w;
+    struct sg_eqe e;
+
+    begin(NULL);
+    recv(1, 1, 0, 64);
+    w = wr(0, SG_WR_SEND_INV, 2, 0, 8, 0);
+    w.inv_stag = pair.side[1].stag;
+    post(0, w);
+    expect(0, 2, SG_WC_SUCCESS);
+    expect(1, 1, SG_WC_FLUSH_ERR);
+    e = pair_expect(&pair, 1, SG_EV_QP_ACCESS_ERR);
+    T_EQ_U64(sg_get_le32(&e.id), pair.side[1].qp.qpn);
+    end();
+}
+
+/* Kernel queue pairs name bus addresses with key 0, for local elements only. */
+static void local_dma_key(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    struct md_wr w;
+
+    begin(&params);
+    fill(0, 0, 5000, 8);
+    w = wr(0, SG_WR_WRITE, 1, 0, 5000, 0);
+    w.lkey = 0;
+    post(0, w);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 5000);
+    w = wr(0, SG_WR_READ, 2, 0, 64, 0);
+    w.rkey = 0;
+    post(0, w);
+    expect(0, 2, SG_WC_REM_ACCESS_ERR);
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "RDM-35 RDM-37 SEC-06 SEC-23 fast registration and three ways to end it",
+      fast_registration },
+    { "fast registration: errors", fast_registration_errors },
+    { "RDM-36 SEC-07 a peer cannot invalidate a plain region", invalidate_refused },
+    { "key 0 is local and for kernel queue pairs", local_dma_key },
+};
+
+T_MAIN(cases)
