@@ -3,10 +3,10 @@
  * Benchmark of the core alone: two adapters in one process and an immediate in-memory stream.
  *
  * Everything that the adapter does for a real guest is in the measurement: the driver writes
- * entries into rings and rings a doorbell, the adapter fetches and checks each entry, frames it
- * with CRC, and at the other end checks CRC, headers, STag and rights, places the octets, and
- * writes a completion that the driver polls.  Both ends and both drivers run on one CPU, so a rate is one
- * CPU's work for sending and receiving.
+ * entries into rings and rings a doorbell; the adapter fetches and checks each entry, frames it
+ * with CRC; the other one checks CRC, headers, STag and rights and places the octets; completions
+ * are written and polled.  Both ends and both drivers run on one CPU, so a rate is one CPU's work
+ * for sending and receiving.
  *
  * memcpy is measured in the same run, over the same buffers in the same order.  "hot" uses one
  * buffer that stays in the cache, "cold" walks through 64 MiB.

@@ -223,7 +223,6 @@ static const struct t_case cases[] = {
     { "connection refused", refused },
     { "UNLISTEN drops unanswered requests", unlisten_with_requests },
     { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
-    { "RDM-36 SEC-07 a peer cannot invalidate a plain region", invalidate_refused },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
 };
 
