@@ -13,6 +13,16 @@ struct sgh_mmap_entry {
 	phys_addr_t page;
 };
 
+/* "major.minor.patch" in three fields of 16 bits. */
+static u64 sgh_fw_number(const char *text)
+{
+	u16 major = 0, minor = 0, patch = 0;
+
+	if (sscanf(text, "%hu.%hu.%hu", &major, &minor, &patch) < 1)
+		return 0;
+	return (u64)major << 32 | (u32)minor << 16 | patch;
+}
+
 static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			    struct ib_udata *udata)
 {
@@ -22,7 +32,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	if (udata->inlen || udata->outlen)
 		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
-	attr->fw_ver = SG_VERSION;
+	attr->fw_ver = sgh_fw_number(c->fw_version);
 	attr->sys_image_guid = ibdev->node_guid;
 	attr->max_mr_size = c->max_mr_size;
 	attr->page_size_cap = c->page_size_mask;
@@ -316,7 +326,6 @@ int sgh_ib_register(struct sgh_dev *sg)
 		return -ENOMEM;
 	ib->sg = sg;
 	ibdev = &ib->ibdev;
-	ibdev->dev.parent = &sg->pdev->dev; /* user space finds the provider by its PCI id */
 	ibdev->node_type = RDMA_NODE_RNIC;
 	ibdev->node_guid = cpu_to_be64(sg->guid);
 	ibdev->phys_port_cnt = 1;
@@ -325,13 +334,12 @@ int sgh_ib_register(struct sgh_dev *sg)
 	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
 	strscpy(ibdev->iw_ifname, sg->netdev->name, sizeof(ibdev->iw_ifname));
 	strscpy(ibdev->node_desc, "Staghorn", sizeof(ibdev->node_desc));
-	ibdev->dev.parent = &sg->pdev->dev;	/* user space finds its provider by the PCI ids */
+	ibdev->dev.parent = &sg->pdev->dev; /* user space finds its provider by the PCI ids */
 	ib_set_device_ops(ibdev, &sgh_ops);
 
 	ret = ib_device_set_netdev(ibdev, sg->netdev, 1);
 	if (ret)
 		goto err;
-	ibdev->dev.parent = &sg->pdev->dev;
 	ret = ib_register_device(ibdev, SGH_NAME "%d", &sg->pdev->dev);
 	if (ret)
 		goto err;
