@@ -3,7 +3,7 @@
  * Time.
  *
  *   TCP tick     every 50 ms while lwIP has connections (TIME-WAIT included): delayed
- *                acknowledgements; every second one retransmission, persist, TIME-WAIT timers
+ *                acknowledgements; every fourth one retransmission, persist, TIME-WAIT timers
  *   ARP tick     every second while the TCP tick runs; seconds in between are made up for
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
@@ -15,11 +15,16 @@
 
 #include "net_priv.h"
 
-#define TCP_TICK_NS (TCP_TMR_INTERVAL * NS_PER_MS)
+#define TCP_TICK_NS (TCP_FAST_INTERVAL * NS_PER_MS)
 #define ARP_TICK_NS (1000 * NS_PER_MS)
 
 enum {
-    TCP_TICKS_MAX = 8,   /* made up for at once after a pause of the machine */
+    SLOW_TICK = TCP_SLOW_INTERVAL / TCP_FAST_INTERVAL,
+    /*
+     * Made up for at once.  Not more: after a pause of this machine, acknowledgements wait to be
+     * read that must not be taken for lost.
+     */
+    TCP_TICKS_MAX = 2,
     ARP_TICKS_MAX = 300, /* the life of an entry */
     KEPT_FRAMES_MAX = 512, /* per run */
 };
@@ -83,6 +88,7 @@ void clock_update(struct sg_port *port)
 
 static void tick(void)
 {
+    static unsigned ticks;
     unsigned n = 0;
 
     if (!timers_needed()) {
@@ -93,8 +99,11 @@ static void tick(void)
         sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
     }
     for (; sg_stack.now >= sg_stack.tcp_tick && n < TCP_TICKS_MAX; n++) {
-        stop_stray_persist_timers();
-        tcp_tmr();
+        tcp_fasttmr();
+        if (++ticks % SLOW_TICK == 0) {
+            stop_stray_persist_timers();
+            tcp_slowtmr();
+        }
         sg_stack.tcp_tick += TCP_TICK_NS;
     }
     if (sg_stack.now >= sg_stack.tcp_tick) {

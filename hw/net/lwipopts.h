@@ -58,11 +58,16 @@
 /* RFC 6928, section 2, without its octet limit, which predates jumbo frames. */
 #define LWIP_TCP_CALC_INITIAL_CWND(mss) ((tcpwnd_size_t)(10U * (mss)))
 
-/* Time: delayed acknowledgements 50 ms, retransmission from 300 ms, first from 1 s (RFC 6298). */
-#define TCP_TMR_INTERVAL 50
+/*
+ * Time, ms: delayed acknowledgements 50; retransmission after 400 to 600 at least, since a machine
+ * that emulates may stall for long, and 1000 at first (RFC 6298, section 2.1); giving up after
+ * about four minutes.
+ */
+#define TCP_FAST_INTERVAL 50
+#define TCP_SLOW_INTERVAL 200
 #define LWIP_TCP_RTO_TIME 1000
 #define TCP_SYNMAXRTX 12
-#define TCP_MAXRTX 12
+#define TCP_MAXRTX 9
 #define TCP_MSL 15000UL
 
 #define LWIP_CHKSUM sg_net_chksum

@@ -2,7 +2,8 @@
 /*
  * Structures shared by the files of this folder.
  *
- *   stack.c        the shared lwIP instance: initialisation, hooks, checksum
+ *   stack.c        the shared lwIP instance: initialisation, hooks
+ *   checksum.c     the Internet checksum, fast
  *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
  *   port.c         the port: life cycle, output path, kept frames

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The one lwIP instance of the process: initialisation, the hooks it calls, and the checksum.
+ * The one lwIP instance of the process: initialisation and the hooks it calls.
  *
  * lwIP keeps its state in globals.  Ports are told apart by the interface (address.c) to which each
  * connection is bound, so that two ports may even talk to each other.
@@ -138,51 +138,4 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
         return ERR_VAL;
     }
     return ERR_OK;
-}
-
-typedef uint64_t lanes __attribute__((vector_size(32)));
-
-/*
- * RFC 1071 in 64-bit lanes: each adds 32-bit halves, so that no carry is lost for 2^32 rounds.
- * The sum is over 16-bit words in memory order, whatever the byte order of the machine.
- */
-uint16_t sg_net_chksum(const void *data, int len)
-{
-    const uint8_t *p = data;
-    size_t n = len > 0 ? (size_t)len : 0;
-    lanes low = {0}, high = {0}, v;
-    uint64_t sum = 0;
-    uint32_t word;
-    uint16_t half;
-
-    for (; n >= 64; n -= 64, p += 64) {
-        memcpy(&v, p, sizeof(v));
-        low += v & 0xffffffffu;
-        high += v >> 32;
-        memcpy(&v, p + 32, sizeof(v));
-        low += v & 0xffffffffu;
-        high += v >> 32;
-    }
-    low += high;
-    sum = low[0] + low[1] + low[2] + low[3];
-    for (; n >= 4; n -= 4, p += 4) {
-        memcpy(&word, p, sizeof(word));
-        sum += word;
-    }
-    if (n >= 2) {
-        memcpy(&half, p, sizeof(half));
-        sum += half;
-        n -= 2;
-        p += 2;
-    }
-    if (n) {
-        half = 0;
-        memcpy(&half, p, 1);
-        sum += half;
-    }
-    sum = (sum & 0xffffffffu) + (sum >> 32);
-    sum = (sum & 0xffffffffu) + (sum >> 32);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return (uint16_t)sum;
 }

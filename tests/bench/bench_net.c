@@ -188,7 +188,7 @@ static void turn(struct bench *b)
         b->in_flight -= s->len;
         b->tail++;
     }
-    if (b->tail % 64 == 0) {
+    if (b->tail % 64 == 0 || b->tail == b->head) {
         read_clock();
     }
     for (i = 0; i < 2; i++) {
