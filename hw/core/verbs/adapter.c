@@ -97,6 +97,7 @@ void sg_adapter_disable(struct sg_adapter *a)
     a->status &= SG_STATUS_LINK_UP;
     a->fatal = SG_FATAL_NONE;
     a->quiesce = false;
+    a->kicked = false; /* the host may have dropped its call, too */
     make_tables(a);
     a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
     sg_log(&a->host, SG_LOG_STATE, "adapter: disabled");
