@@ -138,11 +138,13 @@ void sim_fail(struct sim_world *w, const char *fmt, ...)
         }                              \
     } while (0)
 
-/* sim_verbs.c */
-extern const struct sg_engine_ops sim_ops;
+/* sim_apps.c */
 void sim_side_init(struct sim_side *s);
 void sim_side_free(struct sim_side *s);
 void sim_post(struct sim_side *s);
+
+/* sim_verbs.c */
+extern const struct sg_engine_ops sim_ops;
 void sim_abort(struct sim_side *s);
 /* All that was taken has arrived and is done. */
 void sim_check_complete(struct sim_side *s);

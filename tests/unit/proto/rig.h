@@ -84,6 +84,7 @@ void rig_say_fpdu(const char *ulpdu_hex);
 void rig_expect(const char *hex);
 void rig_expect_fpdu(const char *ulpdu_hex);
 void rig_expect_nothing(void);
+bool rig_peer_accept(void *user, struct sg_stream *s);
 void rig_peer_close(void);
 void rig_peer_abort(void);
 

@@ -157,6 +157,30 @@ static void terminates_received(void)
     }
 }
 
+/* A message half sent is not finished, and does not hold up the end. */
+static void terminate_in_mid_message(void)
+{
+    unsigned local;
+
+    for (local = 0; local < 2; local++) {
+        active();
+        rig_send(0, 4000);
+        T_TRUE(sg_conn_transmit(rig->c, 600));
+        rig->in_used = rig->in_len;
+        if (local) {
+            sg_conn_terminate(rig->c, 0, 0, 0);
+            rig_settle();
+            rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+        } else {
+            rig_say_fpdu("4147 00000000 00000002 00000001 00000000 12050000");
+        }
+        rig_expect_nothing();
+        T_TRUE(rig->peer_fin);
+        T_NULL(strstr(rig_log(), "sent(4000)"));
+        rig_stop();
+    }
+}
+
 static void local_terminate(void)
 {
     active();
@@ -233,6 +257,15 @@ static void close_before_first_fpdu(void)
     T_EQ_STR(rig_log(), "");
     rig_peer_close();
     T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
+    rig_stop();
+    rig_start(NULL); /* A = 0: closed before 'established' could be said */
+    rig_request(REQ "40010000");
+    rig_log();
+    T_TRUE(sg_conn_accept(rig->c, rig, &(struct sg_conn_params){ .ird = 1, .ord = 1 }));
+    sg_conn_close(rig->c);
+    rig_settle();
+    T_EQ_STR(rig_log(), "");
+    T_TRUE(rig->peer_fin);
     rig_stop();
 }
 
@@ -360,6 +393,7 @@ static const struct t_case cases[] = {
     { "DDP-34 MPA-70 reset by the peer", reset_by_peer },
     { "RDM-39 RDM-40 RDM-10 RDM-11 Terminates received, in every layout", terminates_received },
     { "RDM-38 RDM-41 RDM-64 RDM-56 RDM-57 DDP-47 MP2-22 our own Terminate", local_terminate },
+    { "RDM-41 RDM-58 Terminate in mid-message", terminate_in_mid_message },
     { "RDM-57 RDM-59 a Terminate unanswered", terminate_unanswered },
     { "RDM-56 a Terminate that cannot be sent", terminate_blocked },
     { "MPA-64 no Terminate before the first FPDU", terminate_before_first_fpdu },

@@ -497,6 +497,15 @@ static void crc_table(void)
             rig_expect("00124143 00000000 00000000 00000001 00000000 00000000");
         }
         rig_stop();
+        rig_start(&cfg); /* and as initiator */
+        rig->recvs = 1;
+        rig_active(rows[i].theirs ? REP "50020004 00080008" : REP "10020004 00080008");
+        T_EQ_INT(rig->in[16] & 0x40, rows[i].ours ? 0x40 : 0);
+        rig_log();
+        rig_say("00124143 00000000 00000000 00000001 00000000 deadbeef");
+        T_EQ_STR(rig_log(), rows[i].on ? "terminated(sent,2/0/02) disconnected(TERMINATED)"
+                                       : "recv(1,0)");
+        rig_stop();
     }
 }
 

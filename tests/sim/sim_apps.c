@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the applications of the simulator do: memory of a side, and operations drawn at random,
+ * most of them sound, some of them wrong on purpose.  A wrong one is the last of its side.
+ */
+#include <glib.h>
+
+#include "sim.h"
+
+void sim_side_init(struct sim_side *s)
+{
+    struct sim_world *w = s->pair->w;
+    unsigned i;
+
+    s->area = g_malloc0(SIM_AREA);
+    s->shadow = g_malloc0(SIM_AREA);
+    s->remote = g_malloc0(SIM_AREA);
+    s->source = g_malloc(SIM_SOURCE);
+    s->sink = g_malloc0(SIM_SOURCE);
+    s->recv = g_malloc0(SIM_RECV);
+    for (i = 0; i < SIM_SOURCE; i++) {
+        s->source[i] = (uint8_t)(i * 11 + (i >> 8) * 3 + s->node + s->pair->index * 17);
+    }
+    for (i = 0; i < SIM_EXTRA; i++) {
+        s->extra_valid[i] = true;
+    }
+    s->pdata_len = (uint16_t)(1 + sim_below(w, SIM_PDATA));
+    for (i = 0; i < s->pdata_len; i++) {
+        s->pdata[i] = (uint8_t)sim_draw(w);
+    }
+    s->pdata[0] = (uint8_t)s->pair->index;
+}
+
+void sim_side_free(struct sim_side *s)
+{
+    g_free(s->area);
+    g_free(s->shadow);
+    g_free(s->remote);
+    g_free(s->source);
+    g_free(s->sink);
+    g_free(s->recv);
+}
+
+/* Makes an operation wrong. */
+static void spoil(struct sim_world *w, struct sim_op *op)
+{
+    struct sg_msg *m = &op->msg;
+
+    switch (m->kind) {
+    case SG_MSG_SEND:
+        op->fault = sim_chance(w, 50) ? SIM_SEND_TOO_LONG : SIM_BAD_INVALIDATE;
+        if (op->fault == SIM_SEND_TOO_LONG) {
+            m->length = SIM_RECV + 1 + sim_below(w, 3000);
+            m->invalidate = false;
+        } else {
+            m->invalidate = true;
+            m->inv_stag = SIM_STAG_NONE;
+        }
+        break;
+    case SG_MSG_WRITE:
+        m->length = m->length ? m->length : 1;
+        op->fault = sim_chance(w, 50) ? SIM_BAD_WRITE_STAG : SIM_BAD_WRITE_BOUNDS;
+        if (op->fault == SIM_BAD_WRITE_STAG) {
+            m->rstag = SIM_STAG_NONE;
+        } else {
+            m->rto = SIM_AREA;
+        }
+        break;
+    default:
+        m->length = m->length ? m->length : 1;
+        op->fault = sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
+        if (op->fault == SIM_BAD_READ_STAG) {
+            m->rstag = SIM_STAG_NONE;
+        } else {
+            m->rto = SIM_SOURCE;
+        }
+        break;
+    }
+}
+
+static uint32_t draw_length(struct sim_world *w, uint32_t most)
+{
+    switch (sim_below(w, 4)) {
+    case 0:
+        return sim_below(w, 4);
+    case 1:
+        return sim_below(w, SG_MIN(most, 200) + 1);
+    default:
+        return sim_below(w, most + 1);
+    }
+}
+
+static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    unsigned i;
+
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
+    op->msg.solicited = sim_chance(w, 20);
+    if (sim_chance(w, 10)) {
+        for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
+        }
+        if (i < SIM_EXTRA) {
+            s->peer->extra_valid[i] = false; /* never named again by our Writes */
+            op->msg.invalidate = true;
+            op->msg.inv_stag = SIM_STAG_EXTRA + i;
+        }
+    }
+}
+
+static void make_write(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    unsigned i = sim_below(w, SIM_EXTRA);
+
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
+    op->at = sim_below(w, SIM_AREA - op->msg.length + 1);
+    op->msg.rto = op->at;
+    op->msg.rstag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
+}
+
+static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    op->read_back = sim_chance(w, 25);
+    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
+    op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.length + 1);
+    op->msg.rto = op->at;
+    op->msg.rstag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
+    op->msg.sink_stag = SIM_STAG_SINK;
+    op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
+}
+
+void sim_post(struct sim_side *s)
+{
+    struct sim_world *w = s->pair->w;
+    struct sim_op *op = &s->ops[s->posted];
+    bool reads = w->sc.depth[0] && w->sc.depth[1];
+
+    if (s->posted >= w->sc.ops || s->fatal) {
+        return;
+    }
+    memset(op, 0, sizeof(*op));
+    op->seq = s->posted;
+    op->msg.kind = (enum sg_msg_kind)sim_below(w, reads ? SG_MSG_KINDS : SG_MSG_READ_REQ);
+    op->msg.cookie = op->seq;
+    switch (op->msg.kind) {
+    case SG_MSG_SEND:
+        make_send(w, s, op);
+        break;
+    case SG_MSG_WRITE:
+        make_write(w, s, op);
+        break;
+    default:
+        make_read(w, s, op);
+        break;
+    }
+    if (w->sc.faults && sim_chance(w, 3)) {
+        if (op->msg.kind != SG_MSG_READ_REQ && op->msg.length && sim_chance(w, 20)) {
+            op->fault = SIM_GATHER_FAILS;
+        } else {
+            spoil(w, op);
+        }
+        s->fatal = op; /* the list ends here */
+        s->pair->disturbed = true;
+    }
+    s->posted++;
+    if (s->c && s->up) {
+        sg_conn_wake(s->c);
+    }
+}
