@@ -13,7 +13,7 @@
  *
  *     bench_core [--json] [--seconds S] [--rounds N]
  *
- * Each number is the median of N rounds of S seconds.
+ * Each number is the median of N rounds of S seconds; in JSON, 0 is "not measured".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,48 +121,34 @@ static double median(double *v, int n)
     return v[n / 2];
 }
 
-/* Operations per second. */
-static double rate(const struct options *o, uint8_t opcode, uint32_t len, uint32_t batch,
-                   uint64_t span)
+/* One round: operations per second. */
+static double rate(double seconds, uint8_t opcode, uint32_t len, uint32_t batch, uint64_t span,
+                   uint64_t *off)
 {
-    double result[MAX_ROUNDS];
-    uint64_t off = 0;
-    int r;
+    uint64_t begin = now(), end = begin + (uint64_t)(seconds * 1e9), at, n = 0;
 
-    for (r = 0; r < o->rounds; r++) {
-        uint64_t begin = now(), end = begin + (uint64_t)(o->seconds * 1e9), at, n = 0;
-
-        do {
-            round_trip(opcode, len, batch, &off, span);
-            n += batch;
-            at = now();
-        } while (at < end);
-        result[r] = (double)n * 1e9 / (double)(at - begin);
-    }
-    return median(result, o->rounds);
+    do {
+        round_trip(opcode, len, batch, off, span);
+        n += batch;
+        at = now();
+    } while (at < end);
+    return (double)n * 1e9 / (double)(at - begin);
 }
 
-static double memcpy_rate(const struct options *o, uint32_t len, uint64_t span)
+static double memcpy_rate(double seconds, uint32_t len, uint64_t span, uint64_t *off)
 {
     uint8_t *dst = test_host_ptr(&pair.side[1].h, area[1]);
     const uint8_t *src = test_host_ptr(&pair.side[0].h, area[0]);
-    double result[MAX_ROUNDS];
-    uint64_t off = 0;
-    int r;
+    uint64_t begin = now(), end = begin + (uint64_t)(seconds * 1e9), at, n = 0;
 
-    for (r = 0; r < o->rounds; r++) {
-        uint64_t begin = now(), end = begin + (uint64_t)(o->seconds * 1e9), at, n = 0;
-
-        do {
-            memcpy(dst + off, src + off, len);
-            __asm__ volatile("" : : "r"(dst) : "memory");
-            off = off + len + len > span ? 0 : off + len;
-            n++;
-            at = now();
-        } while (at < end);
-        result[r] = (double)n * 1e9 / (double)(at - begin);
-    }
-    return median(result, o->rounds);
+    do {
+        memcpy(dst + *off, src + *off, len);
+        __asm__ volatile("" : : "r"(dst) : "memory");
+        *off = *off + len + len > span ? 0 : *off + len;
+        n++;
+        at = now();
+    } while (at < end);
+    return (double)n * 1e9 / (double)(at - begin);
 }
 
 struct row {
@@ -187,26 +173,36 @@ static const struct row rows[] = {
     { "read 1 MiB cold", SG_WR_READ, 1 << 20, 4, AREA, true, 65535 },
 };
 
+/* Rounds of both kinds alternate, so that a busy machine slows them alike. */
 static void run_row(const struct options *o, const struct row *row, bool last)
 {
-    double ops, gbs, copy;
+    double ops[MAX_ROUNDS], copy[MAX_ROUNDS], part[MAX_ROUNDS], gbs;
+    uint64_t at = 0, copy_at = 0;
+    int r;
 
     start(row->crc, row->emss);
-    ops = rate(o, row->opcode, row->len, row->batch, row->span);
-    copy = row->len < COPY_MIN ? 0 : memcpy_rate(o, row->len, row->span) * row->len / 1e9;
+    for (r = 0; r < o->rounds; r++) {
+        ops[r] = rate(o->seconds, row->opcode, row->len, row->batch, row->span, &at);
+        /* memcpy of a few octets would measure the clock. */
+        copy[r] = row->len < COPY_MIN ? 0 : memcpy_rate(o->seconds, row->len, row->span, &copy_at);
+        part[r] = copy[r] ? ops[r] / copy[r] : 0;
+    }
     stop();
-    gbs = ops * row->len / 1e9;
+    ops[0] = median(ops, o->rounds);
+    copy[0] = median(copy, o->rounds) * row->len / 1e9;
+    part[0] = median(part, o->rounds);
+    gbs = ops[0] * row->len / 1e9;
     if (o->json) {
-        /* memcpy of a few octets measures the clock: 0 stands for "not measured". */
         printf("  {\"name\": \"%s\", \"octets\": %u, \"crc\": %s, \"emss\": %u, "
-               "\"ops_per_s\": %.0f, \"gb_per_s\": %.3f, \"memcpy_gb_per_s\": %.3f}%s\n",
-               row->name, row->len, row->crc ? "true" : "false", row->emss, ops, gbs, copy,
-               last ? "" : ",");
-    } else if (copy == 0) {
-        printf("%-30s %12.0f %10.2f %12s %9s\n", row->name, ops, gbs, "-", "-");
+               "\"ops_per_s\": %.0f, \"gb_per_s\": %.3f, \"memcpy_gb_per_s\": %.3f, "
+               "\"part_of_memcpy\": %.3f}%s\n",
+               row->name, row->len, row->crc ? "true" : "false", row->emss, ops[0], gbs, copy[0],
+               part[0], last ? "" : ",");
+    } else if (copy[0] == 0) {
+        printf("%-30s %12.0f %10.2f %12s %9s\n", row->name, ops[0], gbs, "-", "-");
     } else {
-        printf("%-30s %12.0f %10.2f %12.2f %7.0f %%\n", row->name, ops, gbs, copy,
-               100 * gbs / copy);
+        printf("%-30s %12.0f %10.2f %12.2f %7.0f %%\n", row->name, ops[0], gbs, copy[0],
+               100 * part[0]);
     }
     fflush(stdout);
 }
