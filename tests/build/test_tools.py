@@ -121,6 +121,19 @@ def step__two_runs(folder):
 
 
 @case
+def step__prunes(folder):
+    """an old unused product goes when a new one is made, others stay"""
+    names = ("thing-0123456789abcdef", "other-0123456789abcdef", "thing-fedcba9876543210")
+    for name in names:
+        (folder / "cache" / name).mkdir(parents=True)
+    for name in names[:2]:
+        os.utime(folder / "cache" / name, (1, 1))
+    assert finished(steps(folder, MAKE + "sg_step thing title @1 -- make_it a"))[1] == 0
+    left = products(folder)
+    assert names[0] not in left and names[1] in left and names[2] in left, left
+
+
+@case
 def local__stamped(folder):
     """a local step runs again only after its key changed or it failed"""
     text = 'go() { echo ran >> "$SG_TOP/ran"; [ ! -e "$SG_TOP/bad" ]; }\n' \

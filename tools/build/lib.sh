@@ -17,6 +17,7 @@
 #       included).  Two runs at once are serialised by a lock per product.
 #       Afterwards SG_OUT names the product, and so does `sg_product NAME`.
 #       A product is moved after it was made: it must not contain its own path.
+#       Products that were not used for a month go when a new one is made.
 #
 #   sg_local NAME "title" KEY... -- COMMAND...
 #       Result is somewhere in the build folder; COMMAND is skipped while the
@@ -280,6 +281,14 @@ sg__make_product() {
     mv -T "$sg__half" "$product" || sg_die "cannot move $sg__half to $product"
     sg__half=
     exec {lock}>&-
+    sg__prune "$name"
+}
+
+# Products of this step that no run has used for a month.
+sg__prune() {
+    find "$SG_CACHE" -maxdepth 1 -type d -mtime +30 -name "$1-????????????????" \
+        -exec chmod -R u+rwX {} + -exec rm -rf {} + 2>/dev/null
+    return 0
 }
 
 # The command must not inherit the lock: a daemon it leaves would hold it.
