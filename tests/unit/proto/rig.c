@@ -318,8 +318,8 @@ void rig_start_net(const struct sg_engine_config *config, const struct sg_mem_op
     rig->e = sg_engine_new(&rig->host, rig->net_engine, &cfg, &engine_ops);
     rig->listener = sg_engine_listen(rig->e, &rig->at_engine, 4, rig, &end);
     T_NOT_NULL(rig->listener);
-    rig->peer_listener = rig->net_peer->ops->listen(rig->net_peer, &rig->at_peer, 4, rig_peer_accept,
-                                                    NULL, &why);
+    rig->peer_listener = rig->net_peer->ops->listen(rig->net_peer, &rig->at_peer, 4,
+                                                    rig_peer_accept, NULL, &why);
     T_NOT_NULL(rig->peer_listener);
     for (i = 0; i < RIG_MEM; i++) {
         rig->mem[i] = (uint8_t)(i * 7 + (i >> 8));

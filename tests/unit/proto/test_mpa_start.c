@@ -525,7 +525,7 @@ static const struct t_case cases[] = {
     { "MP2-05 RDM-26 any valid first FPDU establishes", any_rtr_establishes },
     { "MPA-48 MPA-53 MPA-54 MPA-55 MPA-61 MPA-62 MPA-63 MPA-65 MPA-71 MP2-08 MP2-09 MP2-10 MP2-13 "
       "MP2-14 MP2-19 MP2-20 MP2-21 MP2-27 initiator: every kind of Reply", every_reply },
-    { "MPA-45 MPA-25 MP2-01 MP2-15 MP2-21 MP2-23 Requests by policy", request_frames },
+    { "MPA-45 MPA-25 MPA-34 MP2-01 MP2-15 MP2-21 MP2-23 Requests by policy", request_frames },
     { "MPA-55 too much private data is refused", too_much_private_data },
     { "MPA-68 MPA-70 initiator: refused, reset, closed, timeout", initiator_ends },
     { "MPA-43 MPA-44 FPDU right behind the Reply", fpdu_behind_reply },

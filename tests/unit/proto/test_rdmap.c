@@ -472,9 +472,9 @@ static void blocked_stream(void)
 
 static const struct t_case cases[] = {
     { "DDP-02 DDP-03 DDP-04 DDP-08 DDP-10 DDP-12 DDP-15 DDP-16 DDP-17 DDP-18 DDP-19 DDP-21 DDP-22 "
-      "DDP-25 RDM-13 RDM-16 messages in segments", message_in_segments },
+      "DDP-25 DDP-07 MPA-06 RDM-13 RDM-16 messages in segments", message_in_segments },
     { "RDM-01 RDM-02 RDM-03 RDM-04 RDM-06 RDM-32 RDM-35 opcodes of Send", send_opcodes },
-    { "DDP-13 DDP-24 RDM-15 RDM-18 RDM-20 RDM-45 RDM-47 order and sequence numbers",
+    { "DDP-13 DDP-24 RDM-15 RDM-18 RDM-20 RDM-22 RDM-45 RDM-47 order and sequence numbers",
       order_and_sequence },
     { "RDM-50 RDM-53 RDM-54 ORD is never exceeded", ord_is_never_exceeded },
     { "RDM-54 ORD 0", ord_zero },
