@@ -66,8 +66,8 @@ static void tick_arp(void)
 }
 
 /*
- * While nothing needed timers the ARP entries have not aged.  This is made up for here, before a new
- * connection makes its first request, which must not age with them.
+ * While nothing needed timers the ARP entries have not aged.  This is made up for here, before a
+ * new connection makes its first request, which must not age with them.
  */
 static void set_now(uint64_t now)
 {
@@ -152,6 +152,9 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     process_kept_frames(port);
     tick();
     stream_check_connect_timeouts(port);
+    if (port->uplink_ready) {
+        stream_pump_all(port);
+    }
     stream_work(port);
     sg_stack.active = NULL;
     if (timers_needed() && sg_stack.tcp_tick == SG_NEVER) {

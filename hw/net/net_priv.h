@@ -141,7 +141,8 @@ struct sg_port {
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
     struct link work; /* streams with something to deliver or to send */
-    bool congested;   /* a stream met can_send() == false */
+    bool congested;    /* a stream met can_send() == false */
+    bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
     struct kept_frame *kept_head, **kept_tail;
     size_t kept_octets;
     uint64_t deadline; /* what 'run' returned last */
@@ -269,6 +270,7 @@ bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bo
 void stream_push(struct sg_stream *base);
 size_t stream_emss(struct sg_stream *base);
 void stream_pump(struct stream *s);
+void stream_pump_all(struct sg_port *port);
 bool stream_is_writable_again(const struct stream *s);
 
 #endif

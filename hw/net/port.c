@@ -230,7 +230,7 @@ void sg_port_reset(struct sg_port *port)
     while ((k = port_next_kept(port)) != NULL) {
         g_free(k);
     }
-    port->congested = false;
+    port->congested = port->uplink_ready = false;
 }
 
 void sg_port_free(struct sg_port *port)

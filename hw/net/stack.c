@@ -117,6 +117,7 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
 {
     unsigned flags = TCPH_FLAGS(hdr);
     struct flow *flow;
+    u32_t oldest;
     bool bare;
 
     if (pcb->state < ESTABLISHED || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
@@ -124,8 +125,9 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
     }
     flow = flow_of(pcb);
     /* Section 5.2: not of this connection; neither its data nor its acknowledgement counts. */
-    if ((flags & TCP_ACK) && (TCP_SEQ_GT(hdr->ackno, pcb->snd_nxt) ||
-                              TCP_SEQ_LT(hdr->ackno, pcb->lastack - MAX(pcb->snd_wnd_max, 65535)))) {
+    oldest = pcb->lastack - MAX(pcb->snd_wnd_max, 65535);
+    if ((flags & TCP_ACK) &&
+        (TCP_SEQ_GT(hdr->ackno, pcb->snd_nxt) || TCP_SEQ_LT(hdr->ackno, oldest))) {
         if (may_challenge(flow)) {
             tcp_send_empty_ack(pcb);
         }

@@ -28,6 +28,7 @@ enum {
     MSS_MIN = 256,          /* a peer's smaller wish is ignored: RFC 9293, section 3.7.1 */
     QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
     PBUFS_PER_CUT = 4,
+    BATCH_OCTETS = 128 * 1024, /* after these the uplink is asked again */
 };
 
 static struct stream *of_base(struct sg_stream *base)
@@ -239,9 +240,9 @@ static void batch_end(struct batch *b, struct tcp_pcb *pcb)
 }
 
 /*
- * Hands the next 'len' octets to lwIP as one segment, in two pieces where the ring ends.  lwIP would
- * fill up the last unsent segment first, and search for it from the front; so it is shown empty
- * queues.  Returns what it took: less than len if it has no memory.
+ * Hands the next 'len' octets to lwIP as one segment, in two pieces where the ring ends.  lwIP
+ * would fill up the last unsent segment first, and search for it from the front; so it is shown
+ * empty queues.  Returns what it took: less than len if it has no memory.
  */
 static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last)
 {
@@ -256,7 +257,8 @@ static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last
         size_t piece = MIN(len - done, q->size - at);
         bool push = last && done + piece == len;
 
-        if (tcp_write(pcb, q->ring + at, (u16_t)piece, push ? 0 : TCP_WRITE_FLAG_MORE) != ERR_OK) {
+        if (tcp_write(pcb, q->ring + at, (u16_t)piece,
+                      push ? 0 : TCP_WRITE_FLAG_MORE) != ERR_OK) {
             break;
         }
         done += piece;
@@ -281,10 +283,11 @@ static bool submit(struct stream *s)
 {
     struct send_queue *q = &s->tx;
     size_t emss = stream_emss(&s->base), len, done;
+    uint64_t limit = q->next + BATCH_OCTETS;
     struct batch b;
 
     batch_begin(&b, s->pcb);
-    while (cut_count(q)) {
+    while (cut_count(q) && q->next < limit) {
         uint32_t *cut = &q->cuts[q->cuts_tail & q->cuts_mask];
 
         len = MIN(*cut, emss);
@@ -305,20 +308,24 @@ static bool submit(struct stream *s)
     return b.first != NULL;
 }
 
+static bool uplink_takes(struct sg_port *port)
+{
+    if (port->ops->can_send && !port->ops->can_send(port->opaque)) {
+        port->congested = true;
+        return false;
+    }
+    return true;
+}
+
 void stream_pump(struct stream *s)
 {
-    struct sg_port *port = s->port;
-
     if (!s->connected || s->fin) {
         return;
     }
-    if (cut_count(&s->tx)) {
-        if (port->ops->can_send && !port->ops->can_send(port->opaque)) {
-            port->congested = true;
-            return;
-        }
-        if (submit(s)) {
-            tcp_output(s->pcb);
+    while (cut_count(&s->tx) && uplink_takes(s->port) && submit(s)) {
+        tcp_output(s->pcb);
+        if (tcp_input_pcb == s->pcb) {
+            return; /* nothing has left yet; demux.c calls again when lwIP is done */
         }
     }
     if (s->shut && cut_count(&s->tx) == 0) {
@@ -327,15 +334,11 @@ void stream_pump(struct stream *s)
     }
 }
 
-void sg_port_uplink_ready(struct sg_port *port)
+void stream_pump_all(struct sg_port *port)
 {
     struct link *l;
 
-    if (!port->congested) {
-        return;
-    }
-    port->congested = false;
-    clock_update(port);
+    port->congested = port->uplink_ready = false;
     for (l = port->streams.next; l != &port->streams; l = l->next) {
         struct stream *s = link_entry(l, struct stream, all);
 
@@ -343,4 +346,18 @@ void sg_port_uplink_ready(struct sg_port *port)
             stream_pump(s);
         }
     }
+}
+
+void sg_port_uplink_ready(struct sg_port *port)
+{
+    if (!port->congested) {
+        return;
+    }
+    if (sg_stack.active || sg_stack.sending) {
+        port->uplink_ready = true;
+        port_kick(port);
+        return;
+    }
+    clock_update(port);
+    stream_pump_all(port);
 }

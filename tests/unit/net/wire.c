@@ -36,6 +36,8 @@ static gint by_time(gconstpointer a, gconstpointer b, gpointer data)
     return x->sequence < y->sequence ? -1 : 1;
 }
 
+static void arrive(struct wire *w, struct in_flight *f);
+
 static void post(struct wire *w, int to, const uint8_t *frame, size_t len)
 {
     struct in_flight *f = g_malloc(sizeof(*f) + len);
@@ -48,10 +50,19 @@ static void post(struct wire *w, int to, const uint8_t *frame, size_t len)
     f->to = to;
     f->len = len;
     memcpy(f->data, frame, len);
+    if (w->synchronous) {
+        arrive(w, f);
+        return;
+    }
     if (happens(w, w->faults.corrupt)) {
         f->data[34 + wire_random(w) % (len - 34)] ^= 1u << wire_random(w) % 8;
     }
     g_sequence_insert_sorted(w->frames, f, by_time, NULL);
+}
+
+void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len)
+{
+    post(w, to, frame, len);
 }
 
 static void transmit(struct wire_host *h, const uint8_t *frame, size_t len)
@@ -226,7 +237,9 @@ static void arrive(struct wire *w, struct in_flight *f)
 {
     struct wire_host *h = &w->host[f->to];
 
-    if (!h->deaf && sg_port_input(h->port, f->data, f->len) & SG_PORT_TO_NIC) {
+    bool lost = h->deaf || (h->deaf_to_tcp && sg_get_be16(f->data + 12) != 0x0806);
+
+    if (!lost && sg_port_input(h->port, f->data, f->len) & SG_PORT_TO_NIC) {
         nic_input(h, f->data, f->len);
     }
     g_free(f);

@@ -27,6 +27,7 @@ struct wire_host {
     bool kicked;
     bool congested;
     bool deaf;             /* nothing arrives here */
+    bool deaf_to_tcp;      /* only ARP does */
     unsigned arp_answers;  /* ARP replies sent by the NIC */
     unsigned resets;       /* RSTs sent by the NIC */
     unsigned nic_frames;   /* frames that the port gave to the NIC */
@@ -40,6 +41,7 @@ struct wire {
     struct wire_host host[2];
     uint64_t now;
     uint64_t delay; /* ns */
+    bool synchronous; /* frames arrive within the call that sends them; no faults */
     uint64_t rng;
     struct wire_faults faults;
     GSequence *frames;
@@ -56,6 +58,8 @@ uint64_t wire_random(struct wire *w);
 bool wire_run(struct wire *w, bool (*done)(void *), void *data, uint64_t limit);
 /* Lets what is due now happen, and frames in flight arrive. */
 void wire_settle(struct wire *w, uint64_t ns);
+/* Puts a frame on the wire to a host, without faults. */
+void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len);
 struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port);
 struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port);
 
