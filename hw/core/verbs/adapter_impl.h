@@ -15,6 +15,7 @@
 #include "verbs/ring.h"
 #include "verbs/tpt.h"
 
+struct sg_cm;
 struct sg_eq;
 
 /* Bounds of one turn, so that no guest keeps the host for long. */
@@ -66,6 +67,7 @@ struct sg_adapter {
     struct sg_scratch scratch;
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
+    struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */

@@ -64,10 +64,11 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
         return SG_EOPCODE;
     }
     status = row->run(a, cmd, rsp);
-    if (status != SG_OK) {
+    if (status == SG_EINVAL || status == SG_EFAULT) {
         sg_guest_error(a, "admin: %s: status %d", row->name, status);
     } else {
-        sg_log(&a->host, SG_LOG_TRACE, "admin: %s: id 0x%x", row->name, sg_get_le32(&rsp->id));
+        sg_log(&a->host, SG_LOG_TRACE, "admin: %s: status %d, id 0x%x", row->name, status,
+               sg_get_le32(&rsp->id));
     }
     return status;
 }

@@ -60,6 +60,9 @@ struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
 void sg_cm_free(struct sg_cm *cm)
 {
     sg_list_remove(&cm->ready_link);
+    if (cm->adapter->transmitting == cm) {
+        cm->adapter->transmitting = NULL;
+    }
     if (cm->qp) {
         cm->qp->cm = NULL;
     }
@@ -200,9 +203,12 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
         if (!cm->conn) {
             continue;
         }
-        if (sg_conn_transmit(cm->conn, SG_MIN(budget, (size_t)SG_TURN_QUANTUM))) {
+        a->transmitting = cm;
+        if (sg_conn_transmit(cm->conn, SG_MIN(budget, (size_t)SG_TURN_QUANTUM)) &&
+            a->transmitting) {
             sg_list_append(&a->ready, &cm->ready_link);
         }
+        a->transmitting = NULL;
         cost = SG_MAX(*sent - before, (uint64_t)SG_TURN_MIN_COST);
         budget -= SG_MIN(cost, budget);
     }

@@ -315,6 +315,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     enum sg_wc_status status;
 
     if (!grow_recs(&qp->sq)) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for records of requests");
         return STEP_STOP;
     }
     status = fetch(qp, &row);

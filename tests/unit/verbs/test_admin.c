@@ -402,6 +402,27 @@ static void limits(void)
     solo_end(&s);
 }
 
+/* As many queue pairs as QUERY_CAPS promises; they may share memory as far as we care. */
+static void all_queue_pairs(void)
+{
+    struct sg_adapter_census census;
+    struct sg_cmd_create_qp c;
+    struct sg_admin_rsp rsp;
+    uint32_t i;
+
+    begin(NULL);
+    c = md_create_qp_cmd(&s.md, &(struct md_qp_params){ .pd = pd, .scq = &cq, .rcq = &cq });
+    for (i = 0; i < 65536; i++) {
+        T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
+    }
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_ENOMEM);
+    T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_DESTROY_QP, sg_get_le32(&rsp.id)), SG_OK);
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
+    sg_adapter_census(s.md.a, &census);
+    T_EQ_U64(census.qps, 65536);
+    solo_end(&s);
+}
+
 static void queries(void)
 {
     struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_QUERY_CAPS };
@@ -500,6 +521,7 @@ static const struct t_case cases[] = {
     { "SET_PORT, SET_ADDR: every field", port_fields },
     { "objects in use are busy", references },
     { "SEC-13 limits of objects", limits },
+    { "65536 queue pairs", all_queue_pairs },
     { "queries write no more than their room", queries },
     { "full completion ring delays, nothing is lost", ring_pressure },
     { "admin events only while armed", admin_events },
