@@ -123,10 +123,10 @@ def up(name, args, accel, say):
     folder = LabFolder(name)
     with folder.lock():
         _clear_stale(folder, say)
-        plan["accel"] = accel(args.accel)
         folder.data = plan
         folder.save()
         try:
+            plan["accel"] = accel(args.accel)
             _start(folder, say)
         except BaseException:
             kept = keep_logs(folder)
@@ -197,9 +197,9 @@ def down(name, say):
     if not folder.path.exists():
         return False
     _interrupt_owner(folder)
-    with folder.lock():
+    with folder.lock(wait=20):
         if not folder.data:
-            return False
+            return True
         if not stop_all(folder):
             raise LabError("some QEMU of lab %s does not end" % name, "Look at: ps %s"
                            % " ".join(str(i["pid"]) for i in folder.processes() if proc.alive(i)))

@@ -18,6 +18,7 @@ import os
 import re
 import shutil
 import socket
+import time
 
 from . import paths, proc
 from .errors import AbsentError, LabError, UsageError
@@ -74,9 +75,10 @@ class LabFolder:
                 entry.unlink()
 
     @contextlib.contextmanager
-    def lock(self):
-        """One changing verb at a time.  The lock's file goes away with the lab, so it is
-        taken again if it was replaced meanwhile."""
+    def lock(self, wait=0):
+        """One changing verb at a time; `wait` seconds for the other one.  The lock's file
+        goes away with the lab, so it is taken again if it was replaced meanwhile."""
+        deadline = time.monotonic() + wait
         while True:
             self.create()
             file = open(self.path / "lock", "a")
@@ -84,6 +86,9 @@ class LabFolder:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.close()
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
                 raise LabError("another command is changing lab %s" % self.name,
                                "Wait for it, or use another lab: ./staghorn --lab OTHER ...")
             try:

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""RDMA programs between two VMs of a lab: rping, perftest, and what they say."""
+import re
+import threading
+import time
+
+from . import agent
+from .errors import TIMEOUT, LabError
+
+SETTLE = 0.15       # seconds from a server's words to its listening
+WAITING = r"Waiting for client"
+
+# perftest program: (what it measures, unit, better is)
+TOOLS = {
+    "ib_write_bw": ("RDMA Write", "MB/s", "more"),
+    "ib_read_bw": ("RDMA Read", "MB/s", "more"),
+    "ib_send_bw": ("Send", "MB/s", "more"),
+    "ib_write_lat": ("RDMA Write latency", "us", "less"),
+    "ib_read_lat": ("RDMA Read latency", "us", "less"),
+    "ib_send_lat": ("Send latency", "us", "less"),
+}
+MIB = 1048576 / 1e6     # perftest's MiB/s to MB/s
+
+
+class Background:
+    """A command that runs in a VM in a thread of ours; `stop` ends it."""
+
+    def __init__(self, folder, vm, argv):
+        self.vm, self.argv = vm, argv
+        self.output, self.status, self.failure = "", None, None
+        self.session = agent.Session(folder, vm, ["stdbuf", "-oL", *argv], None, self._take)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _take(self, _stream, data):
+        self.output += data.decode(errors="replace")
+
+    def _run(self):
+        try:
+            self.status = self.session.run()
+        except LabError as failure:
+            self.failure = failure
+
+    def running(self):
+        return self.thread.is_alive()
+
+    def expect(self, pattern, timeout=30):
+        deadline = time.monotonic() + timeout
+        while not re.search(pattern, self.output):
+            if not self.running():
+                raise LabError("%s in VM %s ended early:\n%s" % (self.argv[0], self.vm, self.output.strip()))
+            if time.monotonic() > deadline:
+                raise LabError("%s in VM %s does not get ready:\n%s" % (self.argv[0], self.vm, self.output.strip()),
+                               None, TIMEOUT)
+            time.sleep(0.02)
+
+    def wait(self, timeout):
+        """Its exit status; it is ended after that time."""
+        self.thread.join(timeout)
+        if self.running():
+            self.stop()
+            raise LabError("%s in VM %s does not end:\n%s" % (self.argv[0], self.vm, self.output.strip()),
+                           None, TIMEOUT)
+        if self.failure:
+            raise self.failure
+        return self.status
+
+    def stop(self):
+        if self.running():
+            self.session.signals.append(15)
+            self.thread.join(3)
+            if self.running():
+                self.session.signals.append(9)
+                self.thread.join(3)
+
+
+def device(folder, vm):
+    """The VM's RDMA device now."""
+    status, name, _ = agent.capture(folder, vm, ["cat", "/run/staghorn/rdma"])
+    if status:
+        raise LabError("VM %s has no RDMA device" % vm)
+    return name.strip()
+
+
+def use(folder, kind, vms=None):
+    """Makes siw or staghorn the RDMA device of the VMs, by loading and unloading modules."""
+    for vm in vms or list(folder.data["vms"]):
+        status, out, error = agent.capture(folder, vm, ["/usr/lib/staghorn/rdma", kind], timeout=60)
+        if status:
+            raise LabError("VM %s cannot change to %s: %s" % (vm, kind, (error or out).strip()))
+
+
+def _pair(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout):
+    """Runs both; returns (server output, client output), or raises with both."""
+    server = Background(folder, server_vm, server_argv)
+    try:
+        if ready:
+            server.expect(ready)
+        else:
+            _wait_listening(folder, server_vm, server)
+        time.sleep(SETTLE)
+        client = Background(folder, client_vm, client_argv)
+        try:
+            status = client.wait(timeout)
+            server_status = server.wait(15)
+        except LabError as failure:
+            raise LabError("%s\n---- server %s\n%s\n---- client %s\n%s"
+                           % (failure, server_vm, server.output, client_vm, client.output), None, failure.status)
+        finally:
+            client.stop()
+    finally:
+        server.stop()
+    if status or server_status:
+        raise LabError("%s: server %s left with %s, client %s with %s\n---- server\n%s\n---- client\n%s"
+                       % (" ".join(client_argv), server_vm, server_status, client_vm, status,
+                          server.output, client.output))
+    return server.output, client.output
+
+
+def _wait_listening(folder, vm, server):
+    """For servers that do not say that they listen."""
+    script = "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do " \
+             "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
+    status, _, _ = agent.capture(folder, vm, ["sh", "-c", script], timeout=60)
+    if status:
+        raise LabError("%s in VM %s does not listen:\n%s" % (server.argv[0], vm, server.output))
+
+
+def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
+    """rping between two VMs, data checked by both; returns the client's output.
+
+    rping ends its server with status 0 or not by the way the connection closes,
+    so the client's lines are what counts: one with each ping's data."""
+    address = folder.data["vms"][server]["addr"]
+    flags = ["-v", "-C", str(count), "-S", str(size)] + (["-V"] if verify else [])
+    _, output = _pair(folder, server, ["rping", "-s", "-a", address, *flags],
+                      client, ["rping", "-c", "-a", address, *flags], None, timeout)
+    pings = len(re.findall(r"^ping data: ", output, re.M))
+    if pings != count:
+        raise LabError("rping: %d of %d pings came back:\n%s" % (pings, count, output))
+    return output
+
+
+def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=120):
+    """One run; the measured value: MB/s (10^6), or the typical latency in us."""
+    address = folder.data["vms"][server]["addr"]
+    common = ["-R", "-F", "-s", str(size), "-n", str(iterations), *extra]
+    _, output = _pair(folder, server, [tool, "-d", device(folder, server), *common],
+                      client, [tool, "-d", device(folder, client), *common, address], WAITING, timeout)
+    return parse(tool, output, size)
+
+
+def parse(tool, output, size):
+    """The value in perftest's table."""
+    for line in output.splitlines():
+        fields = line.split()
+        if len(fields) >= 4 and fields[0] == str(size) and fields[1].isdigit():
+            return float(fields[3]) * MIB if tool.endswith("_bw") else float(fields[4])
+    raise LabError("%s printed no result:\n%s" % (tool, output))
+
+
+def iterations_for(tool, value, size, seconds):
+    """How many iterations last about that long."""
+    if tool.endswith("_bw"):
+        return int(min(max(value * 1e6 * seconds / size, 64), 100000))
+    rounds = 1e6 / (value * (1 if "read" in tool else 2))
+    return int(min(max(rounds * seconds, 200), 100000))
+
+
+def measure(folder, tool, server, client, size, seconds=1.5, repeats=1, extra=()):
+    """Values of `repeats` runs of about that many seconds, after a short one to find out how long."""
+    first = 64 if tool.endswith("_bw") else 200
+    value = perftest(folder, tool, server, client, size, first, extra)
+    count = iterations_for(tool, value, size, seconds)
+    return [perftest(folder, tool, server, client, size, count, extra) for _ in range(repeats)]
+
+
+def row(tool):
+    """(text, unit, whether more is better) of a perftest program."""
+    text, unit, better = TOOLS[tool]
+    return text, unit, better == "more"
