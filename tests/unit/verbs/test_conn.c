@@ -167,6 +167,69 @@ static void destroy_delivers(void)
     end();
 }
 
+/* The ways in which MPA can be set up; with RTR messages the responder may speak first. */
+static void mpa_variants(void)
+{
+    int v, side;
+
+    for (v = 0; v < 32; v++) {
+        struct sg_adapter_config config;
+
+        pair_default_config(&config);
+        config.engine.mpa_rev = v & 1 ? 2 : 1;
+        config.engine.crc = v & 2;
+        config.engine.markers = v & 4;
+        config.engine.peer_to_peer = v & 8;
+        config.engine.rtr_mask = v & 16 ? SG_RTR_READ : SG_RTR_WRITE | SG_RTR_READ;
+        T_CONTEXT("revision %u crc %d markers %d p2p %d rtr 0x%x", config.engine.mpa_rev,
+                  config.engine.crc, config.engine.markers, config.engine.peer_to_peer,
+                  config.engine.rtr_mask);
+        pair_start(&pair, &config, NULL);
+        pair_open(&pair, NULL);
+        pair_connect(&pair);
+        side = config.engine.mpa_rev == 2 && config.engine.peer_to_peer;
+        fill(0, 0, 100000, 1);
+        fill(1, 0, 100000, 2);
+        recv(!side, 1, 0, 100000);
+        post(side, wr(side, SG_WR_SEND, 2, 0, 90001, 0));
+        expect(side, 2, SG_WC_SUCCESS);
+        expect(!side, 1, SG_WC_SUCCESS);
+        T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), 90001);
+        fill(side, 0, 100000, 3);
+        post(!side, wr(!side, SG_WR_READ, 3, 0, 99999, 0));
+        expect(!side, 3, SG_WC_SUCCESS);
+        T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), 99999);
+        fill(!side, 0, 100000, 4);
+        post(!side, wr(!side, SG_WR_WRITE, 4, 0, 99998, 0));
+        expect(!side, 4, SG_WC_SUCCESS);
+        T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1), 99998);
+        end();
+    }
+}
+
+/* RFC 5044 section 7.1.2, rule 4: what the responder posts waits for the initiator's first FPDU. */
+static void responder_waits(void)
+{
+    struct sg_adapter_config config;
+
+    pair_default_config(&config);
+    config.engine.peer_to_peer = false;
+    pair_start(&pair, &config, NULL);
+    pair_open(&pair, NULL);
+    pair_connect(&pair);
+    recv(0, 1, 0, 64);
+    recv(1, 2, 0, 64);
+    post(1, wr(1, SG_WR_SEND, 3, 0, 64, 0));
+    expect_none(0);
+    expect_none(1);
+    post(0, wr(0, SG_WR_SEND, 4, 0, 64, 0));
+    expect(0, 4, SG_WC_SUCCESS);
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(1, 2, SG_WC_SUCCESS);
+    expect(1, 3, SG_WC_SUCCESS);
+    end();
+}
+
 static void thousand_cycles(void)
 {
     struct sg_adapter_census before, after;
@@ -223,6 +286,8 @@ static const struct t_case cases[] = {
     { "connection refused", refused },
     { "UNLISTEN drops unanswered requests", unlisten_with_requests },
     { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
+    { "MPA-25 MPA-50 MP2-02 every kind of MPA startup", mpa_variants },
+    { "MPA-64 a responder waits for the initiator", responder_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
 };
 
