@@ -31,8 +31,10 @@ def state_folder():
     if _state is None:
         _state = tempfile.mkdtemp(prefix="sg-vm-")
         os.environ["STAGHORN_STATE"] = _state
-        os.environ.setdefault("STAGHORN_KEEP_LOGS", os.path.join(
-            os.environ.get("SG_BUILD", str(TOP / "build")), "check", "vm-logs"))
+        os.environ.setdefault(
+            "STAGHORN_KEEP_LOGS",
+            os.path.join(os.environ.get("SG_BUILD", str(TOP / "build")), "check", "vm-logs"),
+        )
         if os.environ.get("SG_BUILD"):
             os.environ.setdefault("STAGHORN_BUILD", os.environ["SG_BUILD"])
         atexit.register(_clean)
@@ -70,8 +72,14 @@ class Started:
 
     def __init__(self, command):
         self.output = ""
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
@@ -126,13 +134,21 @@ class Lab:
     def run(self, *arguments, status=0, timeout=300, **keywords):
         """Runs ./staghorn; checks the exit status unless it is None."""
         keywords.setdefault("stdin", subprocess.DEVNULL)
-        done = subprocess.run(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=timeout, check=False, **keywords)
+        done = subprocess.run(
+            self.command(*arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=timeout,
+            check=False,
+            **keywords
+        )
         done.out = done.stdout.decode(errors="replace")
         done.err = done.stderr.decode(errors="replace")
         if status is not None and done.returncode != status:
-            raise AssertionError("staghorn %s: status %d instead of %d\n%s%s"
-                                 % (" ".join(map(str, arguments)), done.returncode, status, done.out, done.err))
+            raise AssertionError(
+                "staghorn %s: status %d instead of %d\n%s%s"
+                % (" ".join(map(str, arguments)), done.returncode, status, done.out, done.err)
+            )
         return done
 
     def up(self, *arguments):
@@ -186,7 +202,10 @@ class _TapResult(unittest.TestResult):
         self.number += 1
         name = test.id().split(".", 1)[-1] if hasattr(test, "id") else str(test)
         text = (test.shortDescription() or "") if hasattr(test, "shortDescription") else ""
-        print("%s %d - %s%s%s" % (word, self.number, name, ": " + text if text else "", suffix), flush=True)
+        print(
+            "%s %d - %s%s%s" % (word, self.number, name, ": " + text if text else "", suffix),
+            flush=True,
+        )
 
     def _trouble(self, test, error):
         for line in self._exc_info_to_string(error, test).splitlines():

@@ -16,7 +16,9 @@ class Arguments(unittest.TestCase):
         done = self.lab.run(*arguments, status=status)
         self.assertIn(text, done.err)
         self.assertEqual(done.out, "")
-        self.assertFalse(os.path.exists(self.lab.state + "/labs/args"), "a refused command left its folder")
+        self.assertFalse(
+            os.path.exists(self.lab.state + "/labs/args"), "a refused command left its folder"
+        )
         return done
 
     def test_up__unknown_driver(self):
@@ -39,7 +41,9 @@ class Arguments(unittest.TestCase):
         self.assertIn("is not a lab name", done.err)
 
     def test_up__too_many_vms(self):
-        self.refused("up", "--vms", ",".join("v%d" % i for i in range(17)), text="17 VMs are more than")
+        self.refused(
+            "up", "--vms", ",".join("v%d" % i for i in range(17)), text="17 VMs are more than"
+        )
 
     def test_up__mtu_out_of_range(self):
         self.refused("up", "--mtu", "70000", text="--mtu 70000")
@@ -61,11 +65,19 @@ class Arguments(unittest.TestCase):
     def test_up__bad_device_property(self):
         self.refused("up", "--device-prop", "alpha:mpa-rev", text="is not [VM:]PROPERTY=VALUE")
         self.refused("up", "--device-prop", "gamma:mpa-rev=1", text="there is no VM gamma")
-        self.refused("up", "--device-prop", "alpha:mac=02:00:00:00:00:01", text="the launcher's to choose")
+        self.refused(
+            "up", "--device-prop", "alpha:mac=02:00:00:00:00:01", text="the launcher's to choose"
+        )
 
     def test_up__device_property_without_adapter(self):
-        self.refused("up", "--driver", "alpha=siw", "--device-prop", "alpha:crc=off",
-                     text="has no staghorn adapter")
+        self.refused(
+            "up",
+            "--driver",
+            "alpha=siw",
+            "--device-prop",
+            "alpha:crc=off",
+            text="has no staghorn adapter",
+        )
 
     def test_verb__unknown(self):
         self.refused("fly", text="invalid choice")
@@ -74,9 +86,17 @@ class Arguments(unittest.TestCase):
         self.refused(text="required: VERB")
 
     def test_absent_lab__each_verb_says_how_to_start(self):
-        for verb in (["status"], ["copy", "x", "alpha:/x"], ["console", "alpha"], ["log", "alpha"],
-                     ["cut", "alpha"], ["on", "alpha"]):
-            self.refused(*verb, status=3, text="lab args is not up\n  Start it:  ./staghorn --lab args up")
+        for verb in (
+            ["status"],
+            ["copy", "x", "alpha:/x"],
+            ["console", "alpha"],
+            ["log", "alpha"],
+            ["cut", "alpha"],
+            ["on", "alpha"],
+        ):
+            self.refused(
+                *verb, status=3, text="lab args is not up\n  Start it:  ./staghorn --lab args up"
+            )
 
     def test_exec__absent_lab(self):
         self.refused("exec", "alpha", "--", "true", status=125, text="lab args is not up")

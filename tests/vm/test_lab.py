@@ -72,7 +72,18 @@ class Basic(labtest.LabCase):
         self.assertEqual(done.out, "".join("<%s>" % word for word in words))
 
     def test_exec__environment_and_folder(self):
-        done = self.lab.run("exec", "-e", "COLOUR=blue", "-w", "/usr", "alpha", "--", "sh", "-c", "echo $COLOUR; pwd")
+        done = self.lab.run(
+            "exec",
+            "-e",
+            "COLOUR=blue",
+            "-w",
+            "/usr",
+            "alpha",
+            "--",
+            "sh",
+            "-c",
+            "echo $COLOUR; pwd",
+        )
         self.assertEqual(done.out.split(), ["blue", "/usr"])
 
     def test_exec__on_a_terminal(self):
@@ -83,7 +94,10 @@ class Basic(labtest.LabCase):
         self.assertEqual(done.stdout, bytes(3000000))
 
     def test_exec__many_at_once(self):
-        started = [self.lab.start("alpha", "sh", "-c", "sleep 1; echo %d; exit %d" % (i, i)) for i in range(8)]
+        started = [
+            self.lab.start("alpha", "sh", "-c", "sleep 1; echo %d; exit %d" % (i, i))
+            for i in range(8)
+        ]
         for i, each in enumerate(started):
             self.assertEqual(each.wait(60), i)
             self.assertEqual(each.output, "%d\n" % i)
@@ -98,13 +112,22 @@ class Basic(labtest.LabCase):
         started.expect("go")
         started.process.kill()
         started.process.wait()
-        self.assertEqual(self.lab.sh("alpha", "for i in 1 2 3 4 5 6 7 8 9 10; do "
-                                     "pgrep -f '^sleep 4321' > /dev/null || { echo gone; exit; }; sleep 0.5; done"),
-                         "gone\n")
+        self.assertEqual(
+            self.lab.sh(
+                "alpha",
+                "for i in 1 2 3 4 5 6 7 8 9 10; do "
+                "pgrep -f '^sleep 4321' > /dev/null || { echo gone; exit; }; sleep 0.5; done",
+            ),
+            "gone\n",
+        )
 
     def test_exec__interrupt_reaches_the_command(self):
-        started = self.lab.start("alpha", "sh", "-c", "trap 'echo caught; exit 7' INT; echo go; "
-                                 "while :; do sleep 0.1; done")
+        started = self.lab.start(
+            "alpha",
+            "sh",
+            "-c",
+            "trap 'echo caught; exit 7' INT; echo go; " "while :; do sleep 0.1; done",
+        )
         started.expect("go")
         started.process.send_signal(signal.SIGINT)
         self.assertEqual(started.wait(20), 7)
@@ -131,7 +154,9 @@ class Basic(labtest.LabCase):
                 file.write(data)
             os.chmod(folder + "/there", 0o750)
             self.lab.run("copy", folder + "/there", "alpha:/tmp/")
-            digest, mode = self.lab.sh("alpha", "sha256sum < /tmp/there; stat -c %a /tmp/there").split("-\n")
+            digest, mode = self.lab.sh(
+                "alpha", "sha256sum < /tmp/there; stat -c %a /tmp/there"
+            ).split("-\n")
             self.assertEqual(digest.strip(), hashlib.sha256(data).hexdigest())
             self.assertEqual(mode.strip(), "750")
             self.lab.run("copy", "alpha:/tmp/there", folder + "/back")
@@ -155,21 +180,26 @@ class Basic(labtest.LabCase):
                 self.assertEqual(file.read(), "content")
 
     def test_copy__errors(self):
-        for source, target, text in (("/nonexistent", "alpha:/tmp/x", "No such file"),
-                                     ("alpha:/nonexistent", "/tmp/sg-x", "no such file"),
-                                     ("/etc/hosts", "alpha:/nonexistent/x", "nonexistent"),
-                                     ("alpha:/etc/hosts", "/nonexistent/x", "No such file")):
+        for source, target, text in (
+            ("/nonexistent", "alpha:/tmp/x", "No such file"),
+            ("alpha:/nonexistent", "/tmp/sg-x", "no such file"),
+            ("/etc/hosts", "alpha:/nonexistent/x", "nonexistent"),
+            ("alpha:/etc/hosts", "/nonexistent/x", "No such file"),
+        ):
             self.assertIn(text, self.lab.run("copy", source, target, status=1).err)
         self.assertIn("neither side", self.lab.run("copy", "/etc/hosts", "/tmp/x", status=2).err)
-        self.assertIn("has no VM gamma", self.lab.run("copy", "/etc/hosts", "gamma:/tmp/x", status=3).err)
+        self.assertIn(
+            "has no VM gamma", self.lab.run("copy", "/etc/hosts", "gamma:/tmp/x", status=3).err
+        )
         self.assertFalse(os.path.exists("/tmp/sg-x"))
 
     def test_log__has_the_boot(self):
         self.assertIn("staghorn: alpha is up", self.lab.run("log", "alpha").out)
 
     def test_console__runs_a_shell(self):
-        console = subprocess.Popen(self.lab.command("console", "alpha"), stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE)
+        console = subprocess.Popen(
+            self.lab.command("console", "alpha"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         try:
             console.stdin.write(b"echo $((6 * 7))-answer\n")
             console.stdin.flush()

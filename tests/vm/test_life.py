@@ -31,7 +31,10 @@ class Power(labtest.LabCase):
             self.assertIn("is on already", self.lab.run("on", vm, status=1).err)
             # The segment is whole again, whichever side of the link went away.
             self.lab.sh("alpha", "ping -c 1 -W 10 beta")
-        self.assertEqual(self.lab.sh("beta", "cat /root/note 2>&1 || true"), "cat: /root/note: No such file or directory\n")
+        self.assertEqual(
+            self.lab.sh("beta", "cat /root/note 2>&1 || true"),
+            "cat: /root/note: No such file or directory\n",
+        )
 
     def test_power__cut_ends_a_running_exec(self):
         started = self.lab.start("alpha", "sh", "-c", "echo go; sleep 1000")
@@ -60,7 +63,9 @@ class Leftovers(unittest.TestCase):
         self.assertFalse(os.path.exists(self.lab.state + "/labs/" + self.lab.name))
 
     def start_up(self):
-        started = subprocess.Popen(self.lab.command("up", *SIW), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started = subprocess.Popen(
+            self.lab.command("up", *SIW), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self.addCleanup(started.stdout.close)
         self.addCleanup(started.stderr.close)
         self.addCleanup(started.kill)
@@ -134,9 +139,13 @@ class Segments(unittest.TestCase):
                 lab.down()
             with open(folder + "/x.pcap", "rb") as file:
                 data = file.read()
-        self.assertEqual(struct.unpack("<I", data[:4])[0], 0xa1b2c3d4)
-        pairs = {(src, dst) for src in (1, 2, 3) for dst in (1, 2, 3)
-                 if bytes([10, 77, 0, src, 10, 77, 0, dst]) in data}
+        self.assertEqual(struct.unpack("<I", data[:4])[0], 0xA1B2C3D4)
+        pairs = {
+            (src, dst)
+            for src in (1, 2, 3)
+            for dst in (1, 2, 3)
+            if bytes([10, 77, 0, src, 10, 77, 0, dst]) in data
+        }
         self.assertLessEqual({(1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2)}, pairs)
 
     def test_labs__two_at_once(self):

@@ -29,11 +29,36 @@ def probe():
     """Whether a guest boots with KVM."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
-    command = [paths.qemu(), "-L", paths.firmware(), "-M", "q35", "-cpu", "max", "-accel", "kvm", "-m", "512",
-               "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio", "-kernel", paths.guest("vmlinuz"),
-               "-initrd", paths.guest("initrd"), "-append", "console=ttyS0 quiet sg.probe panic=-1"]
-    child = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT)
+    command = [
+        paths.qemu(),
+        "-L",
+        paths.firmware(),
+        "-M",
+        "q35",
+        "-cpu",
+        "max",
+        "-accel",
+        "kvm",
+        "-m",
+        "512",
+        "-nodefaults",
+        "-nographic",
+        "-no-reboot",
+        "-serial",
+        "stdio",
+        "-kernel",
+        paths.guest("vmlinuz"),
+        "-initrd",
+        paths.guest("initrd"),
+        "-append",
+        "console=ttyS0 quiet sg.probe panic=-1",
+    ]
+    child = subprocess.Popen(
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     os.set_blocking(child.stdout.fileno(), False)
     seen, deadline = b"", time.monotonic() + LIMIT
     try:

@@ -51,8 +51,11 @@ class Port:
                 self.lock, self.path = file, place / ("x%d" % number)
                 return
             if time.monotonic() > deadline:
-                raise LabError("all %d command channels of VM %s are in use" % (qemu.AGENT_PORTS, self.name),
-                               "Wait for a running exec or copy to end", EXEC_FAILED)
+                raise LabError(
+                    "all %d command channels of VM %s are in use" % (qemu.AGENT_PORTS, self.name),
+                    "Wait for a running exec or copy to end",
+                    EXEC_FAILED,
+                )
             time.sleep(0.05)
 
     def open(self):
@@ -62,8 +65,11 @@ class Port:
         try:
             self.sock = connect(self.path)
         except OSError as error:
-            raise Gone("VM %s does not answer (%s)" % (self.name, error.strerror),
-                       "See ./staghorn --lab %s status" % self.folder.name, ABSENT)
+            raise Gone(
+                "VM %s does not answer (%s)" % (self.name, error.strerror),
+                "See ./staghorn --lab %s status" % self.folder.name,
+                ABSENT,
+            )
         self.sock.setblocking(False)
         return self.sock
 
@@ -94,7 +100,9 @@ class Session:
     data) gets what the command writes; stream is 1 or 2.  `interrupts` is a
     callable that returns signals to forward (see cli)."""
 
-    def __init__(self, folder, name, argv, stdin=None, on_output=None, env=None, cwd=None, terminal=None):
+    def __init__(
+        self, folder, name, argv, stdin=None, on_output=None, env=None, cwd=None, terminal=None
+    ):
         self.folder, self.name, self.argv = folder, name, argv
         self.request = _request(argv, env, cwd, terminal)
         self.stdin = stdin
@@ -118,19 +126,21 @@ class Session:
         out, self.rx = MAGIC + self.nonce, b""
         with selectors.DefaultSelector() as selector:
             while time.monotonic() < deadline:
-                selector.register(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if out else 0))
+                selector.register(
+                    sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if out else 0)
+                )
                 ready = selector.select(max(0.0, min(0.5, deadline - time.monotonic())))
                 selector.unregister(sock)
                 for _, events in ready:
                     if events & selectors.EVENT_WRITE:
-                        out = out[self._write(sock, out):]
+                        out = out[self._write(sock, out) :]
                     if events & selectors.EVENT_READ:
                         self._read(sock)
                 at = self.rx.find(answer)
                 if at >= 0:
-                    self.rx = self.rx[at + len(answer):]
+                    self.rx = self.rx[at + len(answer) :]
                     return True
-                self.rx = self.rx[-len(answer):]
+                self.rx = self.rx[-len(answer) :]
                 self._check_alive()
         return False
 
@@ -140,12 +150,15 @@ class Session:
             raise self._gone()
 
     def _gone(self):
-        return Gone("VM %s went off" % self.name,
-                    "Look at ./staghorn --lab %s log %s" % (self.folder.name, self.name), EXEC_FAILED)
+        return Gone(
+            "VM %s went off" % self.name,
+            "Look at ./staghorn --lab %s log %s" % (self.folder.name, self.name),
+            EXEC_FAILED,
+        )
 
     def _write(self, sock, data):
         try:
-            return sock.send(data[:1 << 16])
+            return sock.send(data[: 1 << 16])
         except BlockingIOError:
             return 0
         except OSError:
@@ -174,11 +187,11 @@ class Session:
         try:
             self._connect(start + answer_timeout, limit, [] if booting else list(RETRY_AFTER))
             for at in range(0, len(self.request), REQUEST_PART):
-                self._send(b"o", self.request[at:at + REQUEST_PART])
+                self._send(b"o", self.request[at : at + REQUEST_PART])
             self._send(b"x")
             if isinstance(self.stdin, bytes):
                 for at in range(0, len(self.stdin), CHUNK):
-                    self._send(b"i", self.stdin[at:at + CHUNK])
+                    self._send(b"i", self.stdin[at : at + CHUNK])
                 self.stdin = None
             if self.stdin is None:
                 self._send(b"f")
@@ -194,8 +207,12 @@ class Session:
             if self._hello(self.port.open(), min(until, limit or until)):
                 return
             if time.monotonic() >= min(deadline, limit or deadline):
-                raise LabError("VM %s does not answer" % self.name, "It may still boot, or be stuck: look at "
-                               "./staghorn --lab %s log %s" % (self.folder.name, self.name), TIMEOUT)
+                raise LabError(
+                    "VM %s does not answer" % self.name,
+                    "It may still boot, or be stuck: look at "
+                    "./staghorn --lab %s log %s" % (self.folder.name, self.name),
+                    TIMEOUT,
+                )
 
     def _loop(self, limit):
         sock = self.port.sock
@@ -208,14 +225,22 @@ class Session:
                 if self.status is not None:
                     return
                 self._forward_signals()
-                selector.modify(sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if self.out else 0))
+                selector.modify(
+                    sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if self.out else 0)
+                )
                 hungry = reading and len(self.out) < CHUNK
                 if reading and polled:
                     self._watch(selector, hungry)
                 wait = 0 if hungry and not polled else 0.5
-                ready = selector.select(wait if limit is None else min(wait, max(0.0, limit - time.monotonic())))
+                ready = selector.select(
+                    wait if limit is None else min(wait, max(0.0, limit - time.monotonic()))
+                )
                 if limit is not None and time.monotonic() >= limit:
-                    raise LabError("%s in VM %s took too long and was ended" % (self.argv[0], self.name), None, TIMEOUT)
+                    raise LabError(
+                        "%s in VM %s took too long and was ended" % (self.argv[0], self.name),
+                        None,
+                        TIMEOUT,
+                    )
                 stdin_ready = hungry and not polled
                 for key, events in ready:
                     if key.fileobj is not sock:
@@ -224,7 +249,7 @@ class Session:
                     if events & selectors.EVENT_READ:
                         self._read(sock)
                     if events & selectors.EVENT_WRITE and self.out:
-                        self.out = self.out[self._write(sock, self.out):]
+                        self.out = self.out[self._write(sock, self.out) :]
                 if stdin_ready and hungry:
                     reading = self._take_stdin()
                     if not reading and polled:
@@ -270,13 +295,13 @@ class Session:
     def _take_frames(self):
         at = 0
         while len(self.rx) - at >= HEADER:
-            length = int.from_bytes(self.rx[at + 6:at + 8], "little")
-            if self.rx[at:at + 4] != self.nonce[:4]:
+            length = int.from_bytes(self.rx[at + 6 : at + 8], "little")
+            if self.rx[at : at + 4] != self.nonce[:4]:
                 raise Gone("the agent of VM %s is out of step" % self.name, None, EXEC_FAILED)
             if len(self.rx) - at < HEADER + length:
                 break
-            kind = self.rx[at + 4:at + 5]
-            payload = self.rx[at + HEADER:at + HEADER + length]
+            kind = self.rx[at + 4 : at + 5]
+            payload = self.rx[at + HEADER : at + HEADER + length]
             at += HEADER + length
             if kind in b"12":
                 self.on_output(int(kind), payload)

@@ -16,10 +16,13 @@ DESCRIPTION = """Labs of virtual machines with Staghorn adapters on one Ethernet
 
 A lab has a name (--lab NAME, before the verb); several can run at once."""
 
-EPILOG = errors.__doc__ + """
+EPILOG = (
+    errors.__doc__
+    + """
 Environment: STAGHORN_STATE (folder of labs), STAGHORN_BUILD (build folder),
 STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KEEP_LOGS
 (folder for the logs of a lab that does not come up)."""
+)
 
 
 def say(text):
@@ -40,15 +43,18 @@ class Interrupted(BaseException):
 
 def interruptible():
     """From now on signals raise Interrupted, once; cleaning up is not interrupted."""
+
     def handler(number, _frame):
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(each, signal.SIG_IGN)
         raise Interrupted(number)
+
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, handler)
 
 
 # -- verbs
+
 
 def do_up(args):
     interruptible()
@@ -56,8 +62,12 @@ def do_up(args):
     state = lab.up(args.lab, args, accel.choose, (lambda text: None) if args.json else say)
     seconds = round(time.monotonic() - start, 1)
     slowest = max(vm["ready_s"] for vm in state["vms"].values())
-    emit(args, dict(lab.status(args.lab), up_s=seconds),
-         "lab %s is up after %.1f s (VMs ready for RDMA %.1f s after power-on)" % (args.lab, seconds, slowest))
+    emit(
+        args,
+        dict(lab.status(args.lab), up_s=seconds),
+        "lab %s is up after %.1f s (VMs ready for RDMA %.1f s after power-on)"
+        % (args.lab, seconds, slowest),
+    )
     return 0
 
 
@@ -82,18 +92,32 @@ def do_status(args):
 
 
 def _table(found):
-    lines = ["lab %(lab)s: %(state)s, %(accel)s, MTU %(mtu)s, %(mem_mib)s MiB and %(cpus)s CPU each, "
-             "segment %(segment)s" % found]
+    lines = [
+        "lab %(lab)s: %(state)s, %(accel)s, MTU %(mtu)s, %(mem_mib)s MiB and %(cpus)s CPU each, "
+        "segment %(segment)s" % found
+    ]
     if found["state"] in ("abandoned", "dead"):
         lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
     if found["capture"]:
         lines.append("capture: " + found["capture"])
     rows = [("VM", "STATE", "DRIVER", "DEVICE", "ADDRESS", "MAC", "PID", "READY")]
     for name, vm in found["vms"].items():
-        rows.append((name, vm["state"], vm["driver"], vm["device"] or "-", vm["address"], vm["mac"],
-                     str(vm["pid"] or "-"), "%.1f s" % vm["ready_s"] if vm["ready_s"] else "-"))
+        rows.append(
+            (
+                name,
+                vm["state"],
+                vm["driver"],
+                vm["device"] or "-",
+                vm["address"],
+                vm["mac"],
+                str(vm["pid"] or "-"),
+                "%.1f s" % vm["ready_s"] if vm["ready_s"] else "-",
+            )
+        )
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines += [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -115,12 +139,22 @@ def _exec(args, command):
     environment = dict(item.split("=", 1) for item in args.env if "=" in item)
     terminal = tuple(reversed(os.get_terminal_size(0))) if args.tty and os.isatty(0) else (24, 80)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    session = agent.Session(folder, args.vm, command, None if args.no_input else 0, _to_terminal, environment,
-                            args.workdir, terminal if args.tty else None)
+    session = agent.Session(
+        folder,
+        args.vm,
+        command,
+        None if args.no_input else 0,
+        _to_terminal,
+        environment,
+        args.workdir,
+        terminal if args.tty else None,
+    )
     if args.tty and os.isatty(0):
         environment.setdefault("TERM", os.environ.get("TERM", "xterm"))
-        signal.signal(signal.SIGWINCH, lambda *_: setattr(
-            session, "resize", tuple(reversed(os.get_terminal_size(0)))))
+        signal.signal(
+            signal.SIGWINCH,
+            lambda *_: setattr(session, "resize", tuple(reversed(os.get_terminal_size(0)))),
+        )
         with console_module._raw(0):
             return session.run(args.timeout)
     _forward_interrupts(session)
@@ -130,14 +164,16 @@ def _exec(args, command):
 def _to_terminal(stream, data):
     view = memoryview(data)
     while view:
-        view = view[os.write(stream, view):]
+        view = view[os.write(stream, view) :]
 
 
 def _forward_interrupts(session):
     """The first Ctrl-C is the command's, the second is ours."""
+
     def handler(number, _frame):
         signal.signal(number, lambda *_: sys.exit(errors.INTERRUPTED))
         session.signals.append(int(number))
+
     signal.signal(signal.SIGINT, handler)
 
 
@@ -172,39 +208,80 @@ def do_cut(args):
 def do_on(args):
     interruptible()
     seconds = lab.on(args.lab, args.vm, args.timeout)
-    emit(args, {"vm": args.vm, "state": "on", "ready_s": seconds},
-         "%s is ready after %.1f s" % (args.vm, seconds))
+    emit(
+        args,
+        {"vm": args.vm, "state": "on", "ready_s": seconds},
+        "%s is ready after %.1f s" % (args.vm, seconds),
+    )
     return 0
 
 
 # -- options
 
+
 def _add_up(verbs):
     parser = verbs.add_parser("up", help="start a lab and wait until RDMA is ready in all its VMs")
-    parser.add_argument("--vms", default="alpha,beta", metavar="NAMES", help="VMs, separated by commas [%(default)s]")
+    parser.add_argument(
+        "--vms",
+        default="alpha,beta",
+        metavar="NAMES",
+        help="VMs, separated by commas [%(default)s]",
+    )
     parser.add_argument("--mtu", type=int, default=1500, help="MTU of the segment [%(default)s]")
-    parser.add_argument("--driver", default="", metavar="VM=DRIVER,...",
-                        help="what a VM does RDMA with: staghorn (the adapter), siw (software, over virtio-net) "
-                             "or none; without VM= for all [staghorn]")
-    parser.add_argument("--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]")
+    parser.add_argument(
+        "--driver",
+        default="",
+        metavar="VM=DRIVER,...",
+        help="what a VM does RDMA with: staghorn (the adapter), siw (software, over virtio-net) "
+        "or none; without VM= for all [staghorn]",
+    )
+    parser.add_argument(
+        "--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]"
+    )
     parser.add_argument("--cpus", type=int, default=1, help="CPUs of each VM [%(default)s]")
-    parser.add_argument("--accel", choices=("auto", "tcg", "kvm"), default="auto",
-                        help="auto: KVM if a guest boots with it [%(default)s]")
-    parser.add_argument("--capture", metavar="FILE.pcap", help="write every frame of the segment to this file")
-    parser.add_argument("--device-prop", action="append", metavar="[VM:]NAME=VALUE", default=[],
-                        help="property of the adapter, such as alpha:mpa-rev=1; may be repeated")
-    parser.add_argument("--timeout", type=float, default=120.0, metavar="S",
-                        help="seconds until a VM must be ready [%(default)s]")
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "tcg", "kvm"),
+        default="auto",
+        help="auto: KVM if a guest boots with it [%(default)s]",
+    )
+    parser.add_argument(
+        "--capture", metavar="FILE.pcap", help="write every frame of the segment to this file"
+    )
+    parser.add_argument(
+        "--device-prop",
+        action="append",
+        metavar="[VM:]NAME=VALUE",
+        default=[],
+        help="property of the adapter, such as alpha:mpa-rev=1; may be repeated",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="seconds until a VM must be ready [%(default)s]",
+    )
     parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
     parser.set_defaults(run=do_up)
 
 
 def _add_exec(verbs):
-    parser = verbs.add_parser("exec", help="run a command as root in a VM; its exit status is ours",
-                              usage="staghorn [--lab NAME] exec [options] VM -- COMMAND...")
+    parser = verbs.add_parser(
+        "exec",
+        help="run a command as root in a VM; its exit status is ours",
+        usage="staghorn [--lab NAME] exec [options] VM -- COMMAND...",
+    )
     parser.add_argument("-t", "--tty", action="store_true", help="run it on a terminal")
     parser.add_argument("-n", "--no-input", action="store_true", help="give it an empty input")
-    parser.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="environment variable")
+    parser.add_argument(
+        "-e",
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="environment variable",
+    )
     parser.add_argument("-w", "--workdir", metavar="DIR", help="working folder [/root]")
     parser.add_argument("--timeout", type=float, metavar="S", help="end it after so many seconds")
     parser.add_argument("vm", metavar="VM")
@@ -223,25 +300,43 @@ def _add_simple(verbs, name, run, text, arguments=(), json_option=True):
 
 
 def make_parser():
-    parser = argparse.ArgumentParser(prog="staghorn", description=DESCRIPTION, epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lab", default=os.environ.get("STAGHORN_LAB", "lab"), metavar="NAME",
-                        help="the lab [%(default)s]")
+    parser = argparse.ArgumentParser(
+        prog="staghorn",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--lab",
+        default=os.environ.get("STAGHORN_LAB", "lab"),
+        metavar="NAME",
+        help="the lab [%(default)s]",
+    )
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
     vm = [("vm", {"metavar": "VM"})]
     _add_up(verbs)
     _add_simple(verbs, "status", do_status, "show the lab's VMs").add_argument(
-        "--all", action="store_true", help="all labs")
+        "--all", action="store_true", help="all labs"
+    )
     _add_simple(verbs, "down", do_down, "end the lab; nothing is left")
     _add_exec(verbs)
-    _add_simple(verbs, "copy", do_copy, "copy a file or folder; one side, or both, is VM:PATH",
-                [("source", {"metavar": "SRC"}), ("target", {"metavar": "DST"})])
-    _add_simple(verbs, "console", do_console, "use the VM's serial console; Ctrl-] leaves it", vm, False)
-    _add_simple(verbs, "log", do_log, "show what the VM wrote to its console", vm, False).add_argument(
-        "-f", "--follow", action="store_true", help="go on until the VM ends")
+    _add_simple(
+        verbs,
+        "copy",
+        do_copy,
+        "copy a file or folder; one side, or both, is VM:PATH",
+        [("source", {"metavar": "SRC"}), ("target", {"metavar": "DST"})],
+    )
+    _add_simple(
+        verbs, "console", do_console, "use the VM's serial console; Ctrl-] leaves it", vm, False
+    )
+    _add_simple(
+        verbs, "log", do_log, "show what the VM wrote to its console", vm, False
+    ).add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
     _add_simple(verbs, "cut", do_cut, "cut the VM's power", vm)
-    _add_simple(verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm).add_argument(
-        "--timeout", type=float, metavar="S", help="seconds until it must be ready")
+    _add_simple(
+        verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
+    ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")
     return parser
 
 

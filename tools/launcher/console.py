@@ -12,7 +12,7 @@ from . import proc
 from .errors import LabError
 from .state import connect
 
-LEAVE = b"\x1d"     # Ctrl-]
+LEAVE = b"\x1d"  # Ctrl-]
 
 
 def console(folder, name):
@@ -22,9 +22,11 @@ def console(folder, name):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LabError("the console of VM %s is open elsewhere" % name,
-                           "Leave it there with Ctrl-], or use: ./staghorn --lab %s exec %s -- COMMAND"
-                           % (folder.name, name))
+            raise LabError(
+                "the console of VM %s is open elsewhere" % name,
+                "Leave it there with Ctrl-], or use: ./staghorn --lab %s exec %s -- COMMAND"
+                % (folder.name, name),
+            )
         sock = connect(folder.path / name / "console")
         try:
             if sys.stdin.isatty():

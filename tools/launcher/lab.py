@@ -16,7 +16,11 @@ from . import agent, options, proc, qemu, segment
 from .errors import TIMEOUT, LabError
 from .state import LabFolder, all_names
 
-READY = ["/bin/sh", "-c", "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null"]
+READY = [
+    "/bin/sh",
+    "-c",
+    "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null",
+]
 
 
 def make_plan(name, args):
@@ -26,13 +30,31 @@ def make_plan(name, args):
     properties = options.device_properties(args.device_prop, driver_of)
     vms = {}
     for index, vm in enumerate(names):
-        vms[vm] = {"index": index, "addr": options.NET % (index + 1), "mac": options.mac(name, vm),
-                   "driver": driver_of[vm], "properties": properties[vm], "process": None, "starts": 0,
-                   "ready_s": None, "rdma": None}
-    return {"version": 1, "name": name, "phase": "starting", "owner": proc.identify(os.getpid()),
-            "mtu": options.mtu(args.mtu), "mem": options.memory(args.mem), "cpus": options.cpus(args.cpus),
-            "accel": None, "capture": options.capture(args.capture), "timeout": args.timeout,
-            "segment": {"kind": segment.plan(names, args.capture), "process": None}, "vms": vms}
+        vms[vm] = {
+            "index": index,
+            "addr": options.NET % (index + 1),
+            "mac": options.mac(name, vm),
+            "driver": driver_of[vm],
+            "properties": properties[vm],
+            "process": None,
+            "starts": 0,
+            "ready_s": None,
+            "rdma": None,
+        }
+    return {
+        "version": 1,
+        "name": name,
+        "phase": "starting",
+        "owner": proc.identify(os.getpid()),
+        "mtu": options.mtu(args.mtu),
+        "mem": options.memory(args.mem),
+        "cpus": options.cpus(args.cpus),
+        "accel": None,
+        "capture": options.capture(args.capture),
+        "timeout": args.timeout,
+        "segment": {"kind": segment.plan(names, args.capture), "process": None},
+        "vms": vms,
+    }
 
 
 def _qemu_words(folder, name):
@@ -53,7 +75,9 @@ def power_on(folder, name):
             stale.unlink()
     vm = folder.data["vms"][name]
     moment = time.monotonic()
-    vm["process"], child = proc.spawn(qemu.command(folder.data, name), folder.path, place / "qemu.log")
+    vm["process"], child = proc.spawn(
+        qemu.command(folder.data, name), folder.path, place / "qemu.log"
+    )
     vm["starts"] += 1
     vm["ready_s"] = vm["rdma"] = None
     folder.save()
@@ -67,10 +91,15 @@ def _wait_sockets(folder, name, child):
     deadline = time.monotonic() + 20
     while not last.exists():
         if child.poll() is not None:
-            raise LabError("QEMU of VM %s did not start: %s" % (name, _qemu_words(folder, name)),
-                           "Check the options given (device properties, capture file, memory)")
+            raise LabError(
+                "QEMU of VM %s did not start: %s" % (name, _qemu_words(folder, name)),
+                "Check the options given (device properties, capture file, memory)",
+            )
         if time.monotonic() > deadline:
-            raise LabError("QEMU of VM %s does not get ready" % name, "See %s" % (folder.path / name / "qemu.log"))
+            raise LabError(
+                "QEMU of VM %s does not get ready" % name,
+                "See %s" % (folder.path / name / "qemu.log"),
+            )
         time.sleep(0.005)
 
 
@@ -78,20 +107,28 @@ def wait_ready(folder, name, since, limit):
     """Until the guest says that RDMA is up; seconds since power-on."""
     left = since + limit - time.monotonic()
     try:
-        status, device, error = agent.capture(folder, name, READY, answer_timeout=left, booting=True)
+        status, device, error = agent.capture(
+            folder, name, READY, answer_timeout=left, booting=True
+        )
     except agent.Gone:
-        raise LabError("VM %s went off while it booted: %s" % (name, _qemu_words(folder, name)),
-                       "The end of its console:\n" + console_tail(folder, name))
+        raise LabError(
+            "VM %s went off while it booted: %s" % (name, _qemu_words(folder, name)),
+            "The end of its console:\n" + console_tail(folder, name),
+        )
     except LabError as failure:
         if failure.status != TIMEOUT:
             raise
-        raise LabError("VM %s was not ready within %d s" % (name, limit),
-                       "Give it more with --timeout; the end of its console:\n" + console_tail(folder, name),
-                       TIMEOUT)
+        raise LabError(
+            "VM %s was not ready within %d s" % (name, limit),
+            "Give it more with --timeout; the end of its console:\n" + console_tail(folder, name),
+            TIMEOUT,
+        )
     vm = folder.data["vms"][name]
     if status or (vm["driver"] != "none" and not device.strip()):
-        raise LabError("VM %s booted, but RDMA is not up: %s" % (name, error.strip() or "no device"),
-                       "The end of its console:\n" + console_tail(folder, name))
+        raise LabError(
+            "VM %s booted, but RDMA is not up: %s" % (name, error.strip() or "no device"),
+            "The end of its console:\n" + console_tail(folder, name),
+        )
     vm["rdma"] = device.strip() or None
     vm["ready_s"] = round(time.monotonic() - since, 2)
     return vm["ready_s"]
@@ -102,7 +139,10 @@ def console_tail(folder, name, lines=12):
         text = (folder.path / name / "console.log").read_text(errors="replace")
     except OSError:
         return "    (nothing)"
-    return "\n".join("    " + line for line in text.replace("\r", "").splitlines()[-lines:]) or "    (nothing)"
+    return (
+        "\n".join("    " + line for line in text.replace("\r", "").splitlines()[-lines:])
+        or "    (nothing)"
+    )
 
 
 def stop_all(folder):
@@ -159,9 +199,11 @@ def _clear_stale(folder, say):
     if not folder.data:
         return
     if folder.data["phase"] == "up" and any(proc.alive(i) for i in folder.processes()):
-        raise LabError("lab %s is up already" % folder.name,
-                       "Use it, end it with ./staghorn --lab %s down, or choose another name with --lab"
-                       % folder.name)
+        raise LabError(
+            "lab %s is up already" % folder.name,
+            "Use it, end it with ./staghorn --lab %s down, or choose another name with --lab"
+            % folder.name,
+        )
     say("clearing what is left of an earlier lab %s" % folder.name)
     stop_all(folder)
     folder.clear()
@@ -172,8 +214,14 @@ def _start(folder, say):
     names = list(lab["vms"])
     lab["segment"] = segment.start(folder, lab["segment"]["kind"], names, lab["capture"])
     folder.save()
-    say("starting %s (%s, MTU %d)" % (", ".join("%s: %s" % (vm, lab["vms"][vm]["driver"]) for vm in names),
-                                      lab["accel"].upper(), lab["mtu"]))
+    say(
+        "starting %s (%s, MTU %d)"
+        % (
+            ", ".join("%s: %s" % (vm, lab["vms"][vm]["driver"]) for vm in names),
+            lab["accel"].upper(),
+            lab["mtu"],
+        )
+    )
     since = {vm: power_on(folder, vm) for vm in names}
     _wait_all(folder, since, lab["timeout"], say)
     folder.save()
@@ -201,8 +249,11 @@ def down(name, say):
         if not folder.data:
             return True
         if not stop_all(folder):
-            raise LabError("some QEMU of lab %s does not end" % name, "Look at: ps %s"
-                           % " ".join(str(i["pid"]) for i in folder.processes() if proc.alive(i)))
+            raise LabError(
+                "some QEMU of lab %s does not end" % name,
+                "Look at: ps %s"
+                % " ".join(str(i["pid"]) for i in folder.processes() if proc.alive(i)),
+            )
         say("lab %s is down" % name)
         folder.data = None
     return True
@@ -211,8 +262,12 @@ def down(name, say):
 def _interrupt_owner(folder):
     """An `up` that still runs is told to stop, and cleans up itself."""
     owner = (folder.data or {}).get("owner")
-    if folder.data and folder.data["phase"] == "starting" and proc.alive(owner) \
-            and owner["pid"] != os.getpid():
+    if (
+        folder.data
+        and folder.data["phase"] == "starting"
+        and proc.alive(owner)
+        and owner["pid"] != os.getpid()
+    ):
         proc.kill(owner, signal.SIGTERM, wait=15)
 
 
@@ -260,14 +315,32 @@ def status(name):
         phase = "abandoned"
     elif phase == "up" and not alive:
         phase = "dead"
-    vms = {vm: {"state": "on" if proc.alive(state["process"]) else "off", "driver": state["driver"],
-                "device": state["rdma"], "address": state["addr"], "mac": state["mac"],
-                "pid": state["process"]["pid"] if proc.alive(state["process"]) else None,
-                "ready_s": state["ready_s"], "starts": state["starts"], "properties": state["properties"]}
-           for vm, state in lab["vms"].items()}
-    return {"lab": name, "state": phase, "accel": lab["accel"], "mtu": lab["mtu"], "mem_mib": lab["mem"],
-            "cpus": lab["cpus"], "segment": lab["segment"]["kind"], "capture": lab["capture"],
-            "folder": str(folder.path), "vms": vms}
+    vms = {
+        vm: {
+            "state": "on" if proc.alive(state["process"]) else "off",
+            "driver": state["driver"],
+            "device": state["rdma"],
+            "address": state["addr"],
+            "mac": state["mac"],
+            "pid": state["process"]["pid"] if proc.alive(state["process"]) else None,
+            "ready_s": state["ready_s"],
+            "starts": state["starts"],
+            "properties": state["properties"],
+        }
+        for vm, state in lab["vms"].items()
+    }
+    return {
+        "lab": name,
+        "state": phase,
+        "accel": lab["accel"],
+        "mtu": lab["mtu"],
+        "mem_mib": lab["mem"],
+        "cpus": lab["cpus"],
+        "segment": lab["segment"]["kind"],
+        "capture": lab["capture"],
+        "folder": str(folder.path),
+        "vms": vms,
+    }
 
 
 def status_all():

@@ -35,7 +35,9 @@ def drivers(text, names):
     for item in filter(None, (part.strip() for part in (text or "").split(","))):
         name, equals, driver = item.rpartition("=")
         if driver not in DRIVERS:
-            raise UsageError("--driver: there is no driver %s; there are %s" % (driver, ", ".join(DRIVERS)))
+            raise UsageError(
+                "--driver: there is no driver %s; there are %s" % (driver, ", ".join(DRIVERS))
+            )
         if equals and name not in chosen:
             raise UsageError("--driver: there is no VM %s; there are %s" % (name, ", ".join(names)))
         for vm in [name] if equals else names:
@@ -44,10 +46,12 @@ def drivers(text, names):
 
 
 def device_properties(items, driver_of):
-    """['alpha:mpa-rev=1', 'crc=off'] to {'alpha': {...}}; without a VM, for all with the adapter."""
+    """['alpha:mpa-rev=1', 'crc=off'] to {'alpha': {...}}; without a VM, for every adapter."""
     found = {name: {} for name in driver_of}
     for item in items or []:
-        target, colon, setting = item.partition(":") if ":" in item.split("=")[0] else ("", "", item)
+        target, colon, setting = (
+            item.partition(":") if ":" in item.split("=")[0] else ("", "", item)
+        )
         key, equals, value = setting.partition("=")
         if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value or "," in value:
             raise UsageError("--device-prop %s is not [VM:]PROPERTY=VALUE" % item)

@@ -36,8 +36,10 @@ def config():
 
 def _need(path):
     if not path.exists():
-        raise LabError("%s is not built" % path,
-                       "Build first:  make -C %s all   (or make demo, which also shows it)" % TOP)
+        raise LabError(
+            "%s is not built" % path,
+            "Build first:  make -C %s all   (or make demo, which also shows it)" % TOP,
+        )
     return path
 
 

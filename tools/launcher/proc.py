@@ -37,8 +37,14 @@ def spawn(command, folder, log):
 
     Returns (its identity, the Popen object)."""
     with open(log, "ab") as out:
-        child = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=out, stderr=out,
-                                 stdin=subprocess.DEVNULL, start_new_session=True)
+        child = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=folder,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     return identify(child.pid), child
 
 

@@ -4,16 +4,25 @@ from . import options, paths, segment
 
 AGENT_PORTS = 12
 
-KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
-                    "random.trust_cpu=on nowatchdog")
+KERNEL_ARGUMENTS = (
+    "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
+    "random.trust_cpu=on nowatchdog"
+)
 
 
 def _guest_arguments(lab, name):
     vm = lab["vms"][name]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
-    return ("%s sg.name=%s sg.addr=%s/%d sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s"
-            % (KERNEL_ARGUMENTS, name, vm["addr"], options.NET_BITS, lab["mtu"], vm["mac"],
-               vm["driver"], hosts))
+    return "%s sg.name=%s sg.addr=%s/%d sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
+        KERNEL_ARGUMENTS,
+        name,
+        vm["addr"],
+        options.NET_BITS,
+        lab["mtu"],
+        vm["mac"],
+        vm["driver"],
+        hosts,
+    )
 
 
 def _network(lab, name):
@@ -24,32 +33,74 @@ def _network(lab, name):
         properties = "".join(",%s=%s" % item for item in sorted(vm["properties"].items()))
         yield from ("-device", "staghorn,netdev=up0,id=r0,mac=%s%s" % (vm["mac"], properties))
         port = "r0.eth"
-    yield from ("-device", "virtio-net-pci,netdev=%s,mac=%s,host_mtu=%d" % (port, vm["mac"], lab["mtu"]))
+    yield from (
+        "-device",
+        "virtio-net-pci,netdev=%s,mac=%s,host_mtu=%d" % (port, vm["mac"], lab["mtu"]),
+    )
 
 
 def _channels(name):
     """Console, monitor and the agent's ports."""
-    yield from ("-chardev", "socket,id=console,path=%s/console,server=on,wait=off,logfile=%s/console.log,"
-                "logappend=on" % (name, name), "-serial", "chardev:console")
-    yield from ("-chardev", "socket,id=qmp,path=%s/qmp,server=on,wait=off" % name,
-                "-mon", "chardev=qmp,mode=control")
+    yield from (
+        "-chardev",
+        "socket,id=console,path=%s/console,server=on,wait=off,logfile=%s/console.log,"
+        "logappend=on" % (name, name),
+        "-serial",
+        "chardev:console",
+    )
+    yield from (
+        "-chardev",
+        "socket,id=qmp,path=%s/qmp,server=on,wait=off" % name,
+        "-mon",
+        "chardev=qmp,mode=control",
+    )
     yield from ("-device", "virtio-serial-pci,id=agent,max_ports=%d" % (AGENT_PORTS + 1))
     for port in range(AGENT_PORTS):
-        yield from ("-chardev", "socket,id=x%d,path=%s/x%d,server=on,wait=off" % (port, name, port),
-                    "-device", "virtserialport,bus=agent.0,nr=%d,chardev=x%d,name=staghorn.%d"
-                    % (port + 1, port, port))
+        yield from (
+            "-chardev",
+            "socket,id=x%d,path=%s/x%d,server=on,wait=off" % (port, name, port),
+            "-device",
+            "virtserialport,bus=agent.0,nr=%d,chardev=x%d,name=staghorn.%d"
+            % (port + 1, port, port),
+        )
 
 
 def command(lab, name):
     """The argument vector that switches the VM on."""
     image = str(paths.guest("root.img").resolve()).replace(",", ",,")
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
-    return [paths.qemu(), "-L", paths.firmware(), "-name", "%s/%s" % (lab["name"], name),
-            "-M", "q35,smbus=off,vmport=off", "-cpu", "max", "-accel", accel, "-m", str(lab["mem"]),
-            "-smp", str(lab["cpus"]), "-nodefaults", "-nographic", "-no-reboot",
-            "-kernel", paths.guest("vmlinuz"), "-initrd", paths.guest("initrd"),
-            "-append", _guest_arguments(lab, name),
-            "-blockdev", "driver=raw,node-name=root,read-only=on,file.driver=file,file.locking=off,"
-            "file.filename=%s" % image,
-            "-device", "virtio-blk-pci,drive=root,bootindex=9", "-device", "virtio-rng-pci",
-            *_channels(name), *_network(lab, name)]
+    return [
+        paths.qemu(),
+        "-L",
+        paths.firmware(),
+        "-name",
+        "%s/%s" % (lab["name"], name),
+        "-M",
+        "q35,smbus=off,vmport=off",
+        "-cpu",
+        "max",
+        "-accel",
+        accel,
+        "-m",
+        str(lab["mem"]),
+        "-smp",
+        str(lab["cpus"]),
+        "-nodefaults",
+        "-nographic",
+        "-no-reboot",
+        "-kernel",
+        paths.guest("vmlinuz"),
+        "-initrd",
+        paths.guest("initrd"),
+        "-append",
+        _guest_arguments(lab, name),
+        "-blockdev",
+        "driver=raw,node-name=root,read-only=on,file.driver=file,file.locking=off,"
+        "file.filename=%s" % image,
+        "-device",
+        "virtio-blk-pci,drive=root,bootindex=9",
+        "-device",
+        "virtio-rng-pci",
+        *_channels(name),
+        *_network(lab, name),
+    ]

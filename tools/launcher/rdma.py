@@ -7,7 +7,7 @@ import time
 from . import agent
 from .errors import TIMEOUT, LabError
 
-SETTLE = 0.15       # seconds from a server's words to its listening
+SETTLE = 0.15  # seconds from a server's words to its listening
 WAITING = r"Waiting for client"
 
 # perftest program: (what it measures, unit, better is)
@@ -19,7 +19,7 @@ TOOLS = {
     "ib_read_lat": ("RDMA Read latency", "us", "less"),
     "ib_send_lat": ("Send latency", "us", "less"),
 }
-MIB = 1048576 / 1e6     # perftest's MiB/s to MB/s
+MIB = 1048576 / 1e6  # perftest's MiB/s to MB/s
 
 
 class Background:
@@ -48,10 +48,16 @@ class Background:
         deadline = time.monotonic() + timeout
         while not re.search(pattern, self.output):
             if not self.running():
-                raise LabError("%s in VM %s ended early:\n%s" % (self.argv[0], self.vm, self.output.strip()))
+                raise LabError(
+                    "%s in VM %s ended early:\n%s" % (self.argv[0], self.vm, self.output.strip())
+                )
             if time.monotonic() > deadline:
-                raise LabError("%s in VM %s does not get ready:\n%s" % (self.argv[0], self.vm, self.output.strip()),
-                               None, TIMEOUT)
+                raise LabError(
+                    "%s in VM %s does not get ready:\n%s"
+                    % (self.argv[0], self.vm, self.output.strip()),
+                    None,
+                    TIMEOUT,
+                )
             time.sleep(0.02)
 
     def wait(self, timeout):
@@ -59,8 +65,11 @@ class Background:
         self.thread.join(timeout)
         if self.running():
             self.stop()
-            raise LabError("%s in VM %s does not end:\n%s" % (self.argv[0], self.vm, self.output.strip()),
-                           None, TIMEOUT)
+            raise LabError(
+                "%s in VM %s does not end:\n%s" % (self.argv[0], self.vm, self.output.strip()),
+                None,
+                TIMEOUT,
+            )
         if self.failure:
             raise self.failure
         return self.status
@@ -104,23 +113,38 @@ def _pair(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout
             status = client.wait(timeout)
             server_status = server.wait(15)
         except LabError as failure:
-            raise LabError("%s\n---- server %s\n%s\n---- client %s\n%s"
-                           % (failure, server_vm, server.output, client_vm, client.output), None, failure.status)
+            raise LabError(
+                "%s\n---- server %s\n%s\n---- client %s\n%s"
+                % (failure, server_vm, server.output, client_vm, client.output),
+                None,
+                failure.status,
+            )
         finally:
             client.stop()
     finally:
         server.stop()
     if status or server_status:
-        raise LabError("%s: server %s left with %s, client %s with %s\n---- server\n%s\n---- client\n%s"
-                       % (" ".join(client_argv), server_vm, server_status, client_vm, status,
-                          server.output, client.output))
+        raise LabError(
+            "%s: server %s left with %s, client %s with %s\n---- server\n%s\n---- client\n%s"
+            % (
+                " ".join(client_argv),
+                server_vm,
+                server_status,
+                client_vm,
+                status,
+                server.output,
+                client.output,
+            )
+        )
     return server.output, client.output
 
 
 def _wait_listening(folder, vm, server):
     """For servers that do not say that they listen."""
-    script = "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do " \
-             "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
+    script = (
+        "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do "
+        "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
+    )
     status, _, _ = agent.capture(folder, vm, ["sh", "-c", script], timeout=60)
     if status:
         raise LabError("%s in VM %s does not listen:\n%s" % (server.argv[0], vm, server.output))
@@ -133,8 +157,15 @@ def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
     so the client's lines are what counts: one with each ping's data."""
     address = folder.data["vms"][server]["addr"]
     flags = ["-v", "-C", str(count), "-S", str(size)] + (["-V"] if verify else [])
-    _, output = _pair(folder, server, ["rping", "-s", "-a", address, *flags],
-                      client, ["rping", "-c", "-a", address, *flags], None, timeout)
+    _, output = _pair(
+        folder,
+        server,
+        ["rping", "-s", "-a", address, *flags],
+        client,
+        ["rping", "-c", "-a", address, *flags],
+        None,
+        timeout,
+    )
     pings = len(re.findall(r"^ping data: ", output, re.M))
     if pings != count:
         raise LabError("rping: %d of %d pings came back:\n%s" % (pings, count, output))
@@ -145,8 +176,15 @@ def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=1
     """One run; the measured value: MB/s (10^6), or the typical latency in us."""
     address = folder.data["vms"][server]["addr"]
     common = ["-R", "-F", "-s", str(size), "-n", str(iterations), *extra]
-    _, output = _pair(folder, server, [tool, "-d", device(folder, server), *common],
-                      client, [tool, "-d", device(folder, client), *common, address], WAITING, timeout)
+    _, output = _pair(
+        folder,
+        server,
+        [tool, "-d", device(folder, server), *common],
+        client,
+        [tool, "-d", device(folder, client), *common, address],
+        WAITING,
+        timeout,
+    )
     return parse(tool, output, size)
 
 
@@ -168,7 +206,7 @@ def iterations_for(tool, value, size, seconds):
 
 
 def measure(folder, tool, server, client, size, seconds=1.5, repeats=1, extra=()):
-    """Values of `repeats` runs of about that many seconds, after a short one to find out how long."""
+    """Values of `repeats` runs of about that many seconds; a short one before finds the length."""
     first = 64 if tool.endswith("_bw") else 200
     value = perftest(folder, tool, server, client, size, first, extra)
     count = iterations_for(tool, value, size, seconds)

@@ -27,19 +27,44 @@ def netdev(kind, names, name):
     if kind == "direct" and name == names[0]:
         return "stream,id=up0,server=on,addr.type=unix,addr.path=segment/link"
     path = "segment/link" if kind == "direct" else "segment/" + name
-    return ("stream,id=up0,server=off,addr.type=unix,addr.path=%s,reconnect-ms=%d" % (path, RECONNECT_MS))
+    return "stream,id=up0,server=off,addr.type=unix,addr.path=%s,reconnect-ms=%d" % (
+        path,
+        RECONNECT_MS,
+    )
 
 
 def hub_command(names, capture):
-    command = [paths.qemu(), "-L", paths.firmware(), "-M", "none", "-accel", "tcg", "-nodefaults", "-nographic",
-               "-serial", "none", "-monitor", "none", "-name", "staghorn-segment"]
+    command = [
+        paths.qemu(),
+        "-L",
+        paths.firmware(),
+        "-M",
+        "none",
+        "-accel",
+        "tcg",
+        "-nodefaults",
+        "-nographic",
+        "-serial",
+        "none",
+        "-monitor",
+        "none",
+        "-name",
+        "staghorn-segment",
+    ]
     for name in names:
-        command += ["-netdev", "stream,id=s-%s,server=on,addr.type=unix,addr.path=segment/%s" % (name, name),
-                    "-netdev", "hubport,id=h-%s,hubid=0,netdev=s-%s" % (name, name)]
+        command += [
+            "-netdev",
+            "stream,id=s-%s,server=on,addr.type=unix,addr.path=segment/%s" % (name, name),
+            "-netdev",
+            "hubport,id=h-%s,hubid=0,netdev=s-%s" % (name, name),
+        ]
     if capture:
         # Every frame passes every port of a hub: one port's view is the whole segment.
-        command += ["-object", "filter-dump,id=capture,netdev=h-%s,file=%s,maxlen=262144"
-                    % (names[0], capture.replace(",", ",,"))]
+        command += [
+            "-object",
+            "filter-dump,id=capture,netdev=h-%s,file=%s,maxlen=262144"
+            % (names[0], capture.replace(",", ",,")),
+        ]
     return command
 
 
@@ -48,6 +73,7 @@ def start(folder, kind, names, capture):
     state = {"kind": kind, "process": None}
     (folder.path / "segment").mkdir(exist_ok=True)
     if kind == "hub":
-        state["process"], _ = proc.spawn(hub_command(names, capture), folder.path,
-                                         folder.path / "segment" / "qemu.log")
+        state["process"], _ = proc.spawn(
+            hub_command(names, capture), folder.path, folder.path / "segment" / "qemu.log"
+        )
     return state

@@ -28,8 +28,10 @@ NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
 
 def check_name(kind, name):
     if not NAME.match(name):
-        raise UsageError("%r is not a %s name: lower-case letters, digits and hyphens, a letter first, "
-                         "at most 31" % (name, kind))
+        raise UsageError(
+            "%r is not a %s name: lower-case letters, digits and hyphens, a letter first, "
+            "at most 31" % (name, kind)
+        )
     return name
 
 
@@ -48,8 +50,10 @@ class LabFolder:
         except FileNotFoundError:
             self.data = None
         except (ValueError, OSError) as error:
-            raise LabError("the state of lab %s cannot be read: %s" % (self.name, error),
-                           "Remove the folder %s once no QEMU of it runs" % self.path)
+            raise LabError(
+                "the state of lab %s cannot be read: %s" % (self.name, error),
+                "Remove the folder %s once no QEMU of it runs" % self.path,
+            )
         return self.data
 
     def save(self):
@@ -89,8 +93,10 @@ class LabFolder:
                 if time.monotonic() < deadline:
                     time.sleep(0.1)
                     continue
-                raise LabError("another command is changing lab %s" % self.name,
-                               "Wait for it, or use another lab: ./staghorn --lab OTHER ...")
+                raise LabError(
+                    "another command is changing lab %s" % self.name,
+                    "Wait for it, or use another lab: ./staghorn --lab OTHER ...",
+                )
             try:
                 same = os.path.samestat(os.fstat(file.fileno()), os.stat(self.path / "lock"))
             except FileNotFoundError:
@@ -111,7 +117,9 @@ class LabFolder:
     def require(self):
         if not self.data:
             others = [lab for lab in all_names() if lab != self.name]
-            hint = "Start it:  ./staghorn%s up" % ("" if self.name == "lab" else " --lab " + self.name)
+            hint = "Start it:  ./staghorn%s up" % (
+                "" if self.name == "lab" else " --lab " + self.name
+            )
             if others:
                 hint += "   (there are: %s)" % ", ".join(others)
             raise AbsentError("lab %s is not up" % self.name, hint)
@@ -121,15 +129,18 @@ class LabFolder:
         """The state of a VM, whether it runs or not."""
         vms = self.require()["vms"]
         if name not in vms:
-            raise AbsentError("lab %s has no VM %s" % (self.name, name),
-                              "It has: " + ", ".join(vms))
+            raise AbsentError(
+                "lab %s has no VM %s" % (self.name, name), "It has: " + ", ".join(vms)
+            )
         return vms[name]
 
     def running(self, name):
         vm = self.vm(name)
         if not proc.alive(vm.get("process")):
-            raise AbsentError("VM %s is off" % name, "Switch it on:  ./staghorn --lab %s on %s"
-                              % (self.name, name))
+            raise AbsentError(
+                "VM %s is off" % name,
+                "Switch it on:  ./staghorn --lab %s on %s" % (self.name, name),
+            )
         return vm
 
     def processes(self):

@@ -11,11 +11,18 @@ import threading
 from . import agent
 from .errors import LabError, UsageError
 
-PUT = ('dst=$1; [ ! -d "$dst" ] || dst=${dst%/}/$2; tmp=$dst.part$$; '
-       'trap \'rm -f "$tmp"\' EXIT; cat > "$tmp" && chmod "$3" "$tmp" && mv -f "$tmp" "$dst"')
-PUT_FOLDER = ('dst=$1; [ ! -d "$dst" ] || dst=${dst%/}/$2; mkdir -p "$dst" && '
-              'tar -x --no-same-owner -f - -C "$dst"')
-LOOK = '[ -e "$1" ] || { echo "no such file or folder"; exit 1; }; [ -d "$1" ] && echo folder || stat -L -c %a "$1"'
+PUT = (
+    'dst=$1; [ ! -d "$dst" ] || dst=${dst%/}/$2; tmp=$dst.part$$; '
+    'trap \'rm -f "$tmp"\' EXIT; cat > "$tmp" && chmod "$3" "$tmp" && mv -f "$tmp" "$dst"'
+)
+PUT_FOLDER = (
+    'dst=$1; [ ! -d "$dst" ] || dst=${dst%/}/$2; mkdir -p "$dst" && '
+    'tar -x --no-same-owner -f - -C "$dst"'
+)
+LOOK = (
+    '[ -e "$1" ] || { echo "no such file or folder"; exit 1; }; '
+    '[ -d "$1" ] && echo folder || stat -L -c %a "$1"'
+)
 
 
 def split(text):
@@ -54,10 +61,18 @@ def _run(folder, vm, script, arguments, stdin=None, sink=None, what=""):
         elif stream == 2:
             errors.append(data)
 
-    status = agent.Session(folder, vm, ["/bin/sh", "-c", script, "copy", *arguments], stdin, take).run()
+    status = agent.Session(
+        folder, vm, ["/bin/sh", "-c", script, "copy", *arguments], stdin, take
+    ).run()
     if status:
-        raise LabError("copy: %s: %s" % (what, b"".join(errors).decode(errors="replace").strip() or
-                                         "failed with status %d" % status))
+        raise LabError(
+            "copy: %s: %s"
+            % (
+                what,
+                b"".join(errors).decode(errors="replace").strip()
+                or "failed with status %d" % status,
+            )
+        )
 
 
 def put(folder, path, vm, target):
@@ -67,8 +82,14 @@ def put(folder, path, vm, target):
     try:
         with open(path, "rb") as file:
             facts = os.fstat(file.fileno())
-            _run(folder, vm, PUT, [target, name, "%o" % (facts.st_mode & 0o7777)], file.fileno(),
-                 what="%s:%s" % (vm, target))
+            _run(
+                folder,
+                vm,
+                PUT,
+                [target, name, "%o" % (facts.st_mode & 0o7777)],
+                file.fileno(),
+                what="%s:%s" % (vm, target),
+            )
             return facts.st_size
     except OSError as error:
         raise LabError("copy: %s: %s" % (path, error.strerror))
@@ -94,7 +115,11 @@ def _put_folder(folder, path, vm, target, name):
         thread.join()
     if failures and not isinstance(failures[0], BrokenPipeError):
         raise LabError("copy: %s: %s" % (path, failures[0]))
-    return sum(os.lstat(os.path.join(base, file)).st_size for base, _, files in os.walk(path) for file in files)
+    return sum(
+        os.lstat(os.path.join(base, file)).st_size
+        for base, _, files in os.walk(path)
+        for file in files
+    )
 
 
 def get(folder, vm, path, target):
@@ -130,7 +155,14 @@ def _get_file(folder, vm, path, target, mode):
 
 def _get_folder(folder, vm, path, target):
     with tempfile.TemporaryFile() as spool:
-        _run(folder, vm, 'exec tar -c -f - -C "$1" .', [path], sink=spool.write, what="%s:%s" % (vm, path))
+        _run(
+            folder,
+            vm,
+            'exec tar -c -f - -C "$1" .',
+            [path],
+            sink=spool.write,
+            what="%s:%s" % (vm, path),
+        )
         size = spool.tell()
         spool.seek(0)
         os.makedirs(target, exist_ok=True)
