@@ -191,9 +191,6 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	cmd.sq_max_sge = qp->sq.max_sge;
 	cmd.rq_max_sge = qp->rq.max_sge;
 	cmd.max_inline = cpu_to_le16(qp->max_inline);
-	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
-	qp->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
-	cmd.access = cpu_to_le32(sgh_access(qp->access));
 	cmd.access = cpu_to_le32(sgh_access(qp->access));
 	cmd.sq_pages = sq_pbl.desc;
 	cmd.rq_pages = rq_pbl.desc;
@@ -246,8 +243,8 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	if (ret)
 		return ret;
 	qp->sg = sg;
-	/* Processes' queue pairs go through iw_cm without ever being given rights: MRs decide. */
-	qp->access = IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
+	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
+	qp->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	spin_lock_init(&qp->sq.lock);
