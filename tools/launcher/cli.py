@@ -238,7 +238,7 @@ def _add_up(verbs):
     parser.add_argument(
         "--mem", default="1G", metavar="SIZE", help="memory of each VM [%(default)s]"
     )
-    parser.add_argument("--cpus", type=int, default=1, help="CPUs of each VM [%(default)s]")
+    parser.add_argument("--cpus", type=int, default=2, help="CPUs of each VM [%(default)s]")
     parser.add_argument(
         "--accel",
         choices=("auto", "tcg", "kvm"),
