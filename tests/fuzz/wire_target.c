@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Target "wire": a peer that is nothing but octets against a whole adapter.
+ *
+ * The driver above the adapter behaves well; it accepts, posts, polls and cleans up.  The peer says
+ * what the input says: octets as they are, FPDUs with a good CRC around anything, or messages with
+ * headers that are right but for the fields that the input spoils.  At the end everything must be
+ * free again.
+ */
+#include <stdio.h>
+
+#include "fuzz.h"
+#include "mini_driver.h"
+#include "proto/stream_mem.h"
+#include "wire/fpdu.h"
+#include "wire/mpa_frame.h"
+#include "wire/terminate.h"
+
+enum {
+    MEM = 1 << 20,
+    BUF = 64 << 10,
+    PORT = 4000,
+    STEPS = 200,
+    OUT_MAX = SG_FPDU_WIRE_MAX,
+};
+
+struct world {
+    struct fuzz_in in;
+    struct test_host h;
+    struct md md;
+    struct sg_mem_switch *sw;
+    struct sg_stream_net *peer_net;
+    struct sg_endpoint at, peer_at;
+
+    uint32_t pd, stag, fast_stag;
+    struct md_cq cq;
+    struct md_qp qp;
+    bool qp_alive;
+    uint64_t buf;
+
+    struct sg_stream *peer; /* NULL: none or over */
+    bool fin;               /* sent by the peer */
+    struct sg_listener *listener;
+    unsigned fpdu_flags;
+    uint8_t rev;
+    uint32_t pos, msn[SG_QN_COUNT], mo;
+    uint64_t sink_to;       /* of the last Read that the driver posted */
+    uint32_t sink_len;
+    uint8_t out[OUT_MAX];
+};
+
+static struct world w;
+static struct sg_stats reached;
+
+/* ---- the peer's end ---- */
+
+static void peer_nothing(struct sg_stream *s)
+{
+    (void)s;
+}
+
+static void peer_receive(struct sg_stream *s, const uint8_t *p, size_t n)
+{
+    (void)s, (void)p, (void)n;
+}
+
+static void peer_closed(struct sg_stream *s, enum sg_stream_end why)
+{
+    (void)why;
+    if (w.peer == s) {
+        w.peer = NULL;
+    }
+}
+
+static const struct sg_stream_events peer_events = {
+    .connected = peer_nothing,
+    .receive = peer_receive,
+    .writable = peer_nothing,
+    .peer_closed = peer_nothing,
+    .closed = peer_closed,
+};
+
+static bool peer_accept(void *user, struct sg_stream *s)
+{
+    (void)user;
+    if (w.peer) {
+        return false;
+    }
+    s->events = &peer_events;
+    w.peer = s;
+    w.fin = false;
+    return true;
+}
+
+static void settle(void)
+{
+    unsigned turns = 0;
+    bool more;
+
+    do {
+        sg_assert(++turns < 1000000);
+        more = sg_mem_switch_run(w.sw, w.h.now_ns) <= w.h.now_ns;
+        if (test_host_take_kick(&w.h) || w.h.timer_ns <= w.h.now_ns) {
+            w.h.kicked |= sg_adapter_run(w.md.a, 1 << 20);
+            more = true;
+        }
+    } while (more);
+}
+
+static void pass(uint64_t ns)
+{
+    uint64_t end = w.h.now_ns + ns;
+
+    settle();
+    while (w.h.now_ns < end) {
+        uint64_t next = SG_MIN(sg_mem_switch_run(w.sw, w.h.now_ns), w.h.timer_ns);
+
+        w.h.now_ns = SG_MAX(w.h.now_ns, SG_MIN(next, end));
+        settle();
+    }
+}
+
+static void say(const uint8_t *p, size_t n)
+{
+    struct iovec iov = { (void *)p, n };
+
+    if (w.peer && !w.fin && n && w.peer->ops->room(w.peer) >= n) {
+        w.peer->ops->send(w.peer, &iov, 1, false);
+        w.pos += n;
+    }
+}
+
+static void say_ulpdu(const uint8_t *p, size_t n)
+{
+    struct sg_span part = sg_span_of(p, n);
+    /* Behind raw octets there is no place for Markers. */
+    unsigned flags = w.pos % 4 ? w.fpdu_flags & ~SG_FPDU_MARKERS : w.fpdu_flags;
+    size_t len = sg_fpdu_emit(w.out, w.pos, flags, &part, 1);
+
+    if (fuzz_rarely(&w.in, 64)) {
+        w.out[fuzz_below(&w.in, len)] ^= 1 << fuzz_below(&w.in, 8);
+    }
+    say(w.out, len);
+}
+
+static void say_startup(void)
+{
+    uint8_t how = fuzz_u8(&w.in);
+    struct sg_mpa_frame f = {
+        .kind = how & 1 ? SG_MPA_REPLY : SG_MPA_REQUEST,
+        .markers = how & 2, .crc = !(how & 4), .reject = (how & 1) && (how & 8),
+        .rev = how & 16 ? 1 : 2, .enhanced = !(how & 16), .p2p = how & 32,
+        .rtr = how & 32 ? fuzz_below(&w.in, SG_MPA_RTR_ALL + 1) : 0,
+        .ird = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX, .ord = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX,
+    };
+    uint8_t buf[SG_MPA_FRAME_MAX];
+    size_t n = fuzz_u16(&w.in) % (SG_MPA_PD_V2_MAX + 1), len;
+
+    f.pd.p = fuzz_bytes(&w.in, &n);
+    f.pd.len = n;
+    len = sg_mpa_frame_emit(&f, buf);
+    if (how & 64) {
+        buf[fuzz_below(&w.in, len)] ^= fuzz_u8(&w.in);
+    }
+    w.pos = 0;
+    say(buf, how & 128 ? fuzz_below(&w.in, len) : len);
+    w.pos = 0;
+}
+
+/* A message segment, right but for what the input spoils. */
+static void say_message(void)
+{
+    static uint8_t ulpdu[70000];
+    /* Those that end the stream are rare. */
+    static const uint8_t ops[32] = {
+        SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE,
+        SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ,
+        SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND,
+        SG_OP_SEND, SG_OP_SEND, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE,
+        SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP,
+        SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE,
+    };
+    uint8_t op = fuzz_rarely(&w.in, 64) ? fuzz_u8(&w.in) & 0x1f : ops[fuzz_below(&w.in, 32)];
+    const struct sg_rdmap_op *row = sg_rdmap_op(op);
+    uint8_t spoil = fuzz_rarely(&w.in, 16) ? 1 << fuzz_below(&w.in, 8) : 0;
+    struct sg_ddp_hdr h = {
+        .tagged = row && row->tagged, .last = !fuzz_rarely(&w.in, 5), .version = SG_DDP_VERSION,
+        .ulp_ctrl = sg_rdmap_ctrl_emit((struct sg_rdmap_ctrl){ SG_RDMAP_VERSION, op }),
+        .stag = w.stag, .to = w.buf + fuzz_below(&w.in, BUF / 2), .qn = row ? row->qn : 0,
+        .ulp_word = row && row->invalidates ? w.fast_stag : 0,
+    };
+    size_t n = fuzz_rarely(&w.in, 16) ? fuzz_below(&w.in, 60000) : fuzz_below(&w.in, 256);
+    size_t have, at;
+    const uint8_t *payload;
+
+    if (op == SG_OP_READ_RESP) {
+        if (!w.sink_len) {
+            return;
+        }
+        h.to = w.sink_to;
+        n = w.sink_len;
+        w.sink_len = 0;
+    }
+
+    h.stag ^= spoil & 1 ? fuzz_u32(&w.in) : 0;
+    h.to = spoil & 2 ? fuzz_edgy(&w.in) : h.to;
+    h.qn = spoil & 4 ? fuzz_below(&w.in, 6) : h.qn;
+    h.version = spoil & 8 ? fuzz_below(&w.in, 4) : h.version;
+    h.ulp_ctrl ^= spoil & 16 ? fuzz_u8(&w.in) : 0;
+    h.tagged ^= !!(spoil & 32);
+    h.msn = w.msn[h.qn % SG_QN_COUNT] + (spoil & 64 ? fuzz_below(&w.in, 256) : 0);
+    h.mo = h.qn == SG_QN_SEND ? w.mo : 0;
+    h.mo = spoil & 128 ? (uint32_t)fuzz_edgy(&w.in) : h.mo;
+    at = sg_ddp_emit(&h, ulpdu);
+    if (op == SG_OP_READ_REQ && !fuzz_rarely(&w.in, 8)) {
+        struct sg_read_req r = {
+            .sink_stag = fuzz_u32(&w.in), .sink_to = fuzz_u64(&w.in), .src_stag = w.stag,
+            .src_to = w.buf + fuzz_below(&w.in, BUF / 2), .size = fuzz_below(&w.in, BUF / 2),
+        };
+
+        if (fuzz_rarely(&w.in, 16)) {
+            r.src_to = fuzz_edgy(&w.in);
+            r.size = (uint32_t)fuzz_edgy(&w.in);
+        }
+        at += sg_read_req_emit(&r, ulpdu + at);
+        n = fuzz_rarely(&w.in, 16) ? n : 0;
+    }
+    have = n;
+    payload = fuzz_bytes(&w.in, &have);
+    memset(ulpdu + at, 0x42, n);
+    if (have) {
+        memcpy(ulpdu + at, payload, have);
+    }
+    say_ulpdu(ulpdu, at + n);
+    if (!h.tagged && h.qn < SG_QN_COUNT) {
+        w.msn[h.qn] += h.last;
+        w.mo = h.qn == SG_QN_SEND ? (h.last ? 0 : h.mo + (uint32_t)n) : w.mo;
+    }
+}
+
+/* ---- the driver ---- */
+
+static void post_receives(unsigned n)
+{
+    while (n--) {
+        md_post_recv(&w.qp, n, w.buf, BUF / 4, w.stag);
+    }
+}
+
+static void make_qp(void)
+{
+    w.h.brk = SG_MIN(w.h.brk, (size_t)MEM - (128 << 10));
+    md_create_qp(&w.md, &w.qp, &(struct md_qp_params){
+        .pd = w.pd, .scq = &w.cq, .rcq = &w.cq, .flags = SG_QP_KERNEL,
+    });
+    w.qp_alive = true;
+    post_receives(12);
+}
+
+static void answer(uint32_t conn)
+{
+    struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_ACCEPT };
+
+    sg_put_le32(&c.conn, conn);
+    sg_put_le32(&c.qpn, w.qp.qpn);
+    sg_put_le16(&c.ird, fuzz_below(&w.in, 16));
+    sg_put_le16(&c.ord, fuzz_below(&w.in, 16));
+    if (fuzz_rarely(&w.in, 8)) {
+        c.hdr.opcode = SG_ADMIN_REJECT;
+    }
+    md_cmd(&w.md, &c, sizeof(c), NULL);
+}
+
+static void take_events(void)
+{
+    struct sg_eqe e;
+    struct sg_cqe c;
+
+    while (md_next_async(&w.md, &e)) {
+        if (e.event == SG_EV_CM_REQUEST) {
+            answer(sg_get_le32(&e.conn));
+        }
+    }
+    while (md_poll(&w.cq, &c)) {
+    }
+}
+
+static void post(void)
+{
+    static const uint8_t ops[] = {
+        SG_WR_SEND, SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_READ,
+        SG_WR_READ,
+    };
+    uint8_t how = fuzz_u8(&w.in);
+    uint64_t addr = w.buf + fuzz_below(&w.in, BUF / 2);
+    uint32_t len = fuzz_below(&w.in, BUF / 2);
+
+    if (!w.qp_alive) {
+        return;
+    }
+    if (how & 1) {
+        md_post_recv(&w.qp, how, addr, len, fuzz_rarely(&w.in, 16) ? 0x1234 : w.stag);
+    } else {
+        uint8_t op = ops[fuzz_below(&w.in, SG_ARRAY_SIZE(ops))];
+
+        if (op == SG_WR_READ) {
+            w.sink_to = addr;
+            w.sink_len = len;
+        }
+        if (fuzz_rarely(&w.in, 32)) {
+            op = how & 8 ? SG_WR_LOCAL_INV : SG_WR_READ_INV;
+        }
+        md_post_send(&w.qp, &(struct md_wr){
+            .opcode = op, .flags = how >> 4 & 7, .addr = addr, .len = len,
+            .lkey = w.stag, .raddr = how, .rkey = how << 8,
+            .inv_stag = w.fast_stag,
+        });
+    }
+}
+
+static void peer_connect(void)
+{
+    enum sg_stream_end why;
+
+    if (!w.peer) {
+        w.peer = w.peer_net->ops->connect(w.peer_net, &w.peer_at, &w.at, &peer_events, NULL, &why);
+        w.pos = w.mo = 0;
+        w.fin = false;
+        w.msn[0] = w.msn[1] = w.msn[2] = w.msn[3] = SG_DDP_FIRST_MSN;
+    }
+}
+
+static void driver_connect(void)
+{
+    struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_CONNECT };
+
+    c.local = md_addr(&w.at, 0);
+    c.remote = md_addr(&w.peer_at, PORT);
+    sg_put_le32(&c.qpn, w.qp.qpn);
+    sg_put_le16(&c.ird, fuzz_below(&w.in, 16));
+    sg_put_le16(&c.ord, fuzz_below(&w.in, 16));
+    md_cmd(&w.md, &c, sizeof(c), NULL);
+    w.pos = w.mo = 0;
+    w.msn[0] = w.msn[1] = w.msn[2] = w.msn[3] = SG_DDP_FIRST_MSN;
+}
+
+static void driver_ends(void)
+{
+    switch (fuzz_below(&w.in, 5)) {
+    case 0:
+        md_modify_qp(&w.qp, SG_QP_CLOSING);
+        break;
+    case 1:
+        md_modify_qp(&w.qp, SG_QP_ERROR);
+        break;
+    case 2:
+        md_modify_qp(&w.qp, SG_QP_IDLE);
+        break;
+    case 3:
+        if (w.qp_alive) {
+            md_cmd_id(&w.md, SG_ADMIN_DESTROY_QP, w.qp.qpn);
+            make_qp();
+        }
+        break;
+    default:
+        md_cmd_id(&w.md, SG_ADMIN_DEREG_MR, w.stag);
+    }
+}
+
+static void peer_ends(void)
+{
+    struct sg_stream *s = w.peer;
+
+    if (!s) {
+        return;
+    }
+    switch (fuzz_below(&w.in, 3)) {
+    case 0:
+        if (!w.fin) {
+            w.fin = true;
+            s->ops->shutdown(s);
+        }
+        break;
+    case 1:
+        w.peer = NULL;
+        s->ops->abort(s);
+        break;
+    default:
+        sg_mem_break(s);
+    }
+}
+
+static void open_stream(bool active);
+
+static void step(void)
+{
+    uint8_t ulpdu[256];
+    size_t n;
+    const uint8_t *p;
+
+    switch (fuzz_below(&w.in, 16)) {
+    case 0:
+        n = fuzz_rarely(&w.in, 4) ? fuzz_u8(&w.in) : 0;
+        p = fuzz_bytes(&w.in, &n);
+        say(p, n);
+        break;
+    case 1:
+        if (fuzz_rarely(&w.in, 3)) {
+            n = fuzz_u8(&w.in);
+            p = fuzz_bytes(&w.in, &n);
+            memcpy(ulpdu, p, n);
+            say_ulpdu(ulpdu, n);
+        }
+        break;
+    case 2:
+        if (!w.peer) {
+            if (fuzz_rarely(&w.in, 8)) {
+                peer_connect();
+            } else if (md_modify_qp(&w.qp, SG_QP_IDLE) == SG_OK) {
+                post_receives(4);
+                open_stream(fuzz_u8(&w.in) & 1);
+            }
+        }
+        break;
+    case 3:
+        if (fuzz_rarely(&w.in, 4)) {
+            say_startup();
+        }
+        break;
+    case 4:
+        if (!w.peer) {
+            driver_connect();
+        }
+        break;
+    case 5:
+        fuzz_rarely(&w.in, 4) ? driver_ends() : post();
+        break;
+    case 6:
+        fuzz_rarely(&w.in, 4) ? peer_ends() : post();
+        break;
+    case 7:
+        n = fuzz_u16(&w.in);
+        pass((uint64_t)n << fuzz_below(&w.in, 20));
+        break;
+    case 8:
+        w.fpdu_flags ^= fuzz_rarely(&w.in, 4) ? fuzz_below(&w.in, 4) : 0;
+        break;
+    case 9:
+    case 10:
+        post();
+        break;
+    default:
+        say_message();
+    }
+    settle();
+    take_events();
+    settle();
+}
+
+static void start(void)
+{
+    uint8_t how = fuzz_u8(&w.in), net = fuzz_u8(&w.in);
+    struct sg_mem_options options = {
+        .queued = net & 1, .seed = net, .delay_max_ns = net & 2 ? 1000 : 0,
+        .piece_max = net & 4 ? 1 + net % 50 : 0,
+    };
+    struct sg_adapter_config config;
+    struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN };
+    struct sg_cmd_alloc_mr fast = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
+    struct sg_admin_rsp rsp;
+    enum sg_stream_end why;
+
+    w.at = (struct sg_endpoint){ .family = 4, .port = PORT, .ip = { 10, 0, 0, 1 } };
+    w.peer_at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 2 } };
+    sg_adapter_default_config(&config);
+    config.engine.mpa_rev = how & 1 ? 1 : 2;
+    config.engine.crc = !(how & 2);
+    config.engine.markers = how & 4;
+    config.engine.peer_to_peer = !(how & 8);
+    config.engine.rtr_mask = how >> 4 & SG_MPA_RTR_ALL;
+    w.rev = config.engine.mpa_rev;
+    w.fpdu_flags = SG_FPDU_CRC_ON | (config.engine.markers ? SG_FPDU_MARKERS : 0);
+    test_host_init(&w.h, MEM, how);
+    w.sw = sg_mem_switch_new(&options);
+    md_start(&w.md, &w.h, sg_mem_switch_port(w.sw, &w.at), &config);
+    w.peer_net = sg_mem_switch_port(w.sw, &w.peer_at);
+    w.peer_at.port = PORT;
+    w.listener = w.peer_net->ops->listen(w.peer_net, &w.peer_at, 4, peer_accept, NULL, &why);
+    w.peer_at.port = 0;
+    w.pd = md_create_pd(&w.md);
+    w.buf = test_host_alloc(&w.h, BUF, SG_PAGE_SIZE);
+    w.stag = md_reg_mr(&w.md, w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
+                       SG_ACCESS_REMOTE_WRITE);
+    sg_put_le32(&fast.pd, w.pd);
+    sg_put_le32(&fast.max_pages, 16);
+    sg_assert(md_cmd(&w.md, &fast, sizeof(fast), &rsp) == SG_OK);
+    w.fast_stag = sg_get_le32(&rsp.id);
+    md_create_cq(&w.md, &w.cq, 256);
+    make_qp();
+    listen.local = md_addr(&w.at, PORT);
+    sg_put_le32(&listen.backlog, 4);
+    sg_assert(md_cmd(&w.md, &listen, sizeof(listen), NULL) == SG_OK);
+}
+
+static void keep_stats(void)
+{
+    struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
+    const struct sg_stats *s = test_host_ptr(&w.h, w.buf);
+
+    sg_put_le64(&c.out_addr, w.buf);
+    sg_put_le32(&c.out_len, sizeof(*s));
+    sg_assert(md_cmd(&w.md, &c, sizeof(c), NULL) == SG_OK);
+#define X(name) reached.name += sg_get_le64(&s->name);
+    SG_STATS(X)
+#undef X
+}
+
+bool fuzz_reached(char *buf, size_t len)
+{
+    snprintf(buf, len, "connections %llu+%llu, Sends %llu, Writes %llu, Reads %llu, "
+             "Responses %llu, Terminates %llu sent %llu received, errors: protocol %llu, "
+             "protection %llu, CRC %llu",
+             (unsigned long long)reached.conn_active, (unsigned long long)reached.conn_passive,
+             (unsigned long long)reached.rx_sends, (unsigned long long)reached.rx_writes,
+             (unsigned long long)reached.rx_reads,
+             (unsigned long long)reached.rx_read_responses,
+             (unsigned long long)reached.tx_terminates, (unsigned long long)reached.rx_terminates,
+             (unsigned long long)reached.protocol_errors,
+             (unsigned long long)reached.protection_errors, (unsigned long long)reached.crc_errors);
+    return reached.conn_passive && reached.conn_active && reached.rx_sends && reached.rx_writes &&
+           reached.rx_reads && reached.tx_terminates && reached.rx_terminates &&
+           reached.protocol_errors && reached.protection_errors && reached.crc_errors;
+}
+
+/* Everything can be given back, and nothing of a connection is left. */
+static void end(void)
+{
+    struct sg_adapter_census census;
+
+    if (w.peer) {
+        struct sg_stream *s = w.peer;
+
+        w.peer = NULL;
+        s->ops->abort(s);
+    }
+    pass(60ull * 1000000000);
+    take_events();
+    keep_stats();
+    sg_assert(md_cmd_id(&w.md, SG_ADMIN_DESTROY_QP, w.qp.qpn) == SG_OK);
+    pass(60ull * 1000000000);
+    sg_adapter_census(w.md.a, &census);
+    sg_assert(census.qps == 0 && census.conns == 0);
+    md_stop(&w.md);
+    w.peer_net->ops->unlisten(w.peer_net, w.listener);
+    sg_mem_switch_free(w.sw);
+    test_host_fini(&w.h);
+}
+
+/* The startup exchange as it should be, in either role. */
+static void open_stream(bool active)
+{
+    struct sg_mpa_frame f = {
+        .kind = active ? SG_MPA_REPLY : SG_MPA_REQUEST, .crc = true, .markers = fuzz_u8(&w.in) & 1,
+        .rev = w.rev, .enhanced = w.rev == 2, .ird = 8, .ord = 8,
+    };
+    uint8_t buf[SG_MPA_FRAME_MAX];
+
+    active ? driver_connect() : peer_connect();
+    settle();
+    say(buf, sg_mpa_frame_emit(&f, buf));
+    w.pos = 0;
+    settle();
+    take_events();
+    settle();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    unsigned i;
+
+    memset(&w, 0, sizeof(w));
+    w.in = (struct fuzz_in){ data, size };
+    start();
+    /* Most inputs should not waste their octets on finding the way in. */
+    switch (fuzz_below(&w.in, 8)) {
+    case 0:
+        break;
+    case 1:
+        peer_connect();
+        break;
+    case 2:
+    case 3:
+        open_stream(true);
+        break;
+    default:
+        open_stream(false);
+    }
+    for (i = 0; i < STEPS && w.in.len; i++) {
+        step();
+    }
+    end();
+    return 0;
+}
