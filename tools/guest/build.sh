@@ -47,8 +47,8 @@ make_boot() {
     mkdir -p "$SG_OUT"/root/{bin,modules,proc,dev,rw,image,new}
     cp "$tree/usr/bin/busybox" "$SG_OUT/root/bin/busybox"
     ln -s busybox "$SG_OUT/root/bin/sh"
-    for module in lib/crc16 crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 fs/overlayfs/overlay \
-        drivers/block/virtio_blk; do
+    for module in lib/crc16 crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 \
+        fs/overlayfs/overlay drivers/block/virtio_blk; do
         cp "$modules/$module.ko" "$SG_OUT/root/modules/"
     done
     install -m 755 "$guest/boot-init" "$SG_OUT/root/init"
@@ -107,7 +107,8 @@ make_provider() {
     in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
-    library=libstaghorn-rdmav$(sed -n 's/^set(IBVERBS_PABI_VERSION "\(.*\)")/\1/p' "$in_tree_work/src/CMakeLists.txt").so
+    library=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\(.*\)")/libstaghorn-rdmav\1.so/p' \
+        "$in_tree_work/src/CMakeLists.txt")
     in_tree ninja -C out -j "$SG_JOBS" "lib/$library"
     in_tree strip --strip-unneeded "out/lib/$library"
     mkdir -p "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs" "$SG_OUT/etc/libibverbs.d"
@@ -125,8 +126,10 @@ make_overlay() {
     cp -r "$guest/files/." "$root/overlay"
     install -m 755 "$(sg_product guest-agent)/staghorn-agent" "$root/overlay/usr/sbin/"
     cp "$(sg_product guest-siw)/siw.ko" "$root/overlay/usr/lib/modules/$version/updates/"
-    ! has driver ||
-        cp "$(sg_product guest-driver)/staghorn.ko" "$root/overlay/usr/lib/modules/$version/updates/"
+    if has driver; then
+        cp "$(sg_product guest-driver)/staghorn.ko" \
+            "$root/overlay/usr/lib/modules/$version/updates/"
+    fi
     ! has provider || cp -r "$(sg_product guest-provider)/." "$root/overlay"
 
     ln -s usr/lib "$base/lib"
@@ -162,9 +165,11 @@ sg_source_siw
 sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
-sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-2 -- make_boot
+sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-2 \
+    -- make_boot
 sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
-sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 -- make_siw
+sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 \
+    -- make_siw
 ! has driver ||
     sg_step guest-driver "compiling our kernel module" "$tree_key" "$SG_TOP/guest-driver/kernel" \
         "$SG_TOP/include/staghorn" @driver-1 -- make_driver

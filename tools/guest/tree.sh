@@ -39,6 +39,7 @@ check_namespaces() {
 # The machine's proxies and sources are apt's business: hand both on.
 run_mmdebstrap() {
     local mode=unshare proxy options=()
+    local no_initramfs='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"'
     [ "$(id -u)" -ne 0 ] || mode=root
     proxy=$(apt-config dump --format '%f "%v";%n' Acquire::http::Proxy Acquire::https::Proxy)
     [ -z "$proxy" ] || options+=("--aptopt=$proxy")
@@ -48,9 +49,11 @@ run_mmdebstrap() {
         --aptopt='APT::Install-Recommends "false"' \
         --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' "${options[@]}" \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
-        --dpkgopt=force-confold --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*' \
+        --dpkgopt=force-confold \
+        --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --dpkgopt='path-exclude=/usr/share/info/*' \
         --essential-hook='mkdir -p "$1/etc/initramfs-tools"' \
-        --essential-hook='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"' \
+        --essential-hook="$no_initramfs" \
         --customize-hook="$SG_TOP/tools/guest/customize \"\$1\"" \
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
@@ -96,7 +99,7 @@ guest_tree() {
 
 check_mmdebstrap() {
     command -v mmdebstrap > /dev/null && command -v mke2fs > /dev/null ||
-        sg_die "mmdebstrap and e2fsprogs are needed; run ./configure, which installs them or says how"
+        sg_die "mmdebstrap and e2fsprogs are needed; ./configure installs them or says how"
 }
 
 # enter_tree makes a scratch folder inside the tree: in_tree_work is its path
