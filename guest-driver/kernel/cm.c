@@ -20,39 +20,14 @@
  * iw_cm keeps, as provider_data of the request, number and generation instead of a pointer: the
  * connection may be gone when it comes back with accept or reject.
  *
+ * This file has connections and events; iw.c has iw_cm's calls.
+ *
  * References: the connection holds one on its queue pair and one on its cm_id until it is gone.
  */
-#include <linux/dma-mapping.h>
-#include <linux/inet.h>
-#include <net/ipv6.h>
+#include <linux/in.h>
+#include <linux/in6.h>
 
-#include "staghorn.h"
-
-enum sgh_conn_state {
-	SGH_CONN_CONNECTING,
-	SGH_CONN_REQUESTED,
-	SGH_CONN_ACCEPTING,
-	SGH_CONN_ESTABLISHED,
-	SGH_CONN_GONE,
-};
-
-struct sgh_conn {
-	struct sgh_dev *sg;
-	struct kref ref;
-	struct work_struct end_work;
-	u32 id;
-	u32 generation;
-	enum sgh_conn_state state;
-	struct sgh_qp *qp;
-	struct iw_cm_id *cm_id;
-};
-
-/* "Any" address of IPv6 includes IPv4: that takes two of the adapter's listeners. */
-struct sgh_listener {
-	struct iw_cm_id *cm_id;
-	u32 ids[2];
-	u32 num;
-};
+#include "cm.h"
 
 static int sgh_cm_errno(u8 status)
 {
@@ -70,29 +45,6 @@ static int sgh_cm_errno(u8 status)
 	};
 
 	return status < ARRAY_SIZE(table) ? table[status] : -EIO;
-}
-
-static int sgh_to_sockaddr(struct sgh_dev *sg, struct sg_sockaddr *to,
-			   const struct sockaddr_storage *from)
-{
-	memset(to, 0, sizeof(*to));
-	if (from->ss_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)from;
-
-		to->family = 4;
-		to->port = in->sin_port;
-		memcpy(to->ip, &in->sin_addr, 4);
-		return 0;
-	}
-	if (from->ss_family == AF_INET6 && sg->caps.features & SG_FEATURE_IPV6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
-
-		to->family = 6;
-		to->port = in6->sin6_port;
-		memcpy(to->ip, &in6->sin6_addr, 16);
-		return 0;
-	}
-	return -EAFNOSUPPORT;
 }
 
 static void sgh_from_sockaddr(struct sockaddr_storage *to, const struct sg_sockaddr *from)
@@ -117,7 +69,7 @@ static void sgh_from_sockaddr(struct sockaddr_storage *to, const struct sg_socka
 
 static void sgh_conn_end_work(struct work_struct *work);
 
-static struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state)
+struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state)
 {
 	struct sgh_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
 
@@ -138,7 +90,7 @@ static void sgh_conn_free(struct kref *ref)
 	kfree(container_of(ref, struct sgh_conn, ref));
 }
 
-static void sgh_conn_put(struct sgh_conn *conn)
+void sgh_conn_put(struct sgh_conn *conn)
 {
 	kref_put(&conn->ref, sgh_conn_free);
 }
@@ -146,21 +98,6 @@ static void sgh_conn_put(struct sgh_conn *conn)
 static void *sgh_conn_cookie(const struct sgh_conn *conn)
 {
 	return (void *)((uintptr_t)conn->generation << 32 | conn->id);
-}
-
-/* With a reference, or NULL: gone. */
-static struct sgh_conn *sgh_conn_by_cookie(struct sgh_dev *sg, void *cookie)
-{
-	struct sgh_conn *conn;
-
-	spin_lock(&sg->cm_lock);
-	conn = xa_load(&sg->conns, (u32)(uintptr_t)cookie);
-	if (conn && conn->generation == (uintptr_t)cookie >> 32)
-		kref_get(&conn->ref);
-	else
-		conn = NULL;
-	spin_unlock(&sg->cm_lock);
-	return conn;
 }
 
 /* The connection that an event is about, with a reference, or NULL. */
@@ -200,7 +137,7 @@ static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eq
  * Moves a connection that has qp and cm_id out of its state, if that is from, to GONE, and drops
  * what it holds.  False: somebody else was faster.
  */
-static bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from)
+bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from)
 {
 	struct iw_cm_id *cm_id;
 	struct sgh_qp *qp;
@@ -286,8 +223,6 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 	return 0;
 }
 
-static void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len);
-
 /* A peer wants to connect. */
 static void sgh_cm_request(struct sgh_dev *sg, const struct sg_eqe *e)
 {
@@ -316,11 +251,13 @@ static void sgh_cm_request(struct sgh_dev *sg, const struct sg_eqe *e)
 	    xa_err(xa_store(&sg->conns, id, conn, GFP_KERNEL)))
 		goto refuse;
 	event.provider_data = sgh_conn_cookie(conn);
-	/* A consumer may accept before this returns; the table's reference is its, not ours. */
+	/* A consumer may accept, and the connection end, before this returns. */
+	kref_get(&conn->ref);
 	if (cm_id->event_handler(cm_id, &event)) {
 		if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
 			sgh_send_reject(sg, id, NULL, 0);
 	}
+	sgh_conn_put(conn);
 	cm_id->rem_ref(cm_id);
 	kfree(data);
 	return;
@@ -535,285 +472,4 @@ void sgh_cm_drain(struct sgh_dev *sg)
 			sgh_send_reject(sg, i, NULL, 0);
 		sgh_conn_put(conn);
 	}
-}
-
-/* iw_cm's calls */
-
-void sgh_iw_add_ref(struct ib_qp *ibqp)
-{
-	refcount_inc(&to_sgh_qp(ibqp)->refs);
-}
-
-void sgh_iw_rem_ref(struct ib_qp *ibqp)
-{
-	sgh_qp_put(to_sgh_qp(ibqp));
-}
-
-/* Without a reference: iw_cm takes its own, and its caller owns the queue pair. */
-struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn)
-{
-	struct sgh_qp *qp = xa_load(&to_sgh(ibdev)->qps, qpn);
-
-	return qp ? &qp->ibqp : NULL;
-}
-
-/* CONNECT, ACCEPT or REJECT with private data, which the adapter has read when this returns. */
-static int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd,
-			  const void *pdata, u16 len, struct sg_admin_rsp *rsp)
-{
-	struct device *dev = &sg->pdev->dev;
-	dma_addr_t dma = 0;
-	void *buf = NULL;
-	int ret;
-
-	if (len > sg->caps.max_private_data)
-		return -EINVAL;
-	if (len) {
-		buf = dma_alloc_coherent(dev, len, &dma, GFP_KERNEL);
-		if (!buf)
-			return -ENOMEM;
-		memcpy(buf, pdata, len);
-		cmd->pdata_addr = cpu_to_le64(dma);
-		cmd->pdata_len = cpu_to_le16(len);
-	}
-	ret = sgh_admin(sg, opcode, cmd, sizeof(*cmd), rsp);
-	if (buf)
-		dma_free_coherent(dev, len, buf, dma);
-	return ret;
-}
-
-static void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len)
-{
-	struct sg_cmd_connect cmd = { .conn = cpu_to_le32(id) };
-
-	sgh_cm_command(sg, SG_ADMIN_REJECT, &cmd, pdata, len, NULL);
-}
-
-/* Joins a connection in state from with the queue pair and the cm_id, and moves it to state to. */
-static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
-			   struct iw_cm_id *id, enum sgh_conn_state from, enum sgh_conn_state to)
-{
-	struct sgh_qp *qp = sgh_qp_find(sg, qpn);
-	int ret = 0;
-
-	if (!qp)
-		return -EINVAL;
-	id->add_ref(id);
-	spin_lock(&sg->cm_lock);
-	if (conn->state != from) {
-		ret = -ECONNRESET;
-	} else if (qp->conn) {
-		ret = -EISCONN;
-	} else {
-		conn->state = to;
-		conn->qp = qp;
-		conn->cm_id = id;
-		qp->conn = conn;
-	}
-	spin_unlock(&sg->cm_lock);
-	if (ret) {
-		id->rem_ref(id);
-		sgh_qp_put(qp);
-	}
-	return ret;
-}
-
-static void sgh_set_depths(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
-			   const struct iw_cm_conn_param *param)
-{
-	cmd->qpn = cpu_to_le32(param->qpn);
-	cmd->ird = cpu_to_le16(min(param->ird, sg->caps.max_ird));
-	cmd->ord = cpu_to_le16(min(param->ord, sg->caps.max_ord));
-}
-
-int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
-{
-	struct sgh_dev *sg = to_sgh(id->device);
-	struct sg_cmd_connect cmd = { };
-	struct sg_admin_rsp rsp;
-	struct sgh_conn *conn;
-	int ret;
-
-	ret = sgh_to_sockaddr(sg, &cmd.local, &id->m_local_addr);
-	if (!ret)
-		ret = sgh_to_sockaddr(sg, &cmd.remote, &id->m_remote_addr);
-	if (ret)
-		return ret;
-	conn = sgh_conn_new(sg, SGH_CONN_CONNECTING);
-	if (!conn)
-		return -ENOMEM;
-	ret = sgh_conn_attach(sg, conn, param->qpn, id, SGH_CONN_CONNECTING, SGH_CONN_CONNECTING);
-	if (ret) {
-		sgh_conn_put(conn);
-		return ret;
-	}
-	/* The event work may end it before the command's answer is looked at. */
-	kref_get(&conn->ref);
-	sgh_set_depths(sg, &cmd, param);
-	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, param->private_data,
-			     param->private_data_len, &rsp);
-	if (ret == -EADDRNOTAVAIL) {
-		sgh_net_sync(sg);
-		ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, param->private_data,
-				     param->private_data_len, &rsp);
-	}
-	if (!ret) {
-		spin_lock(&sg->cm_lock);
-		if (conn->state != SGH_CONN_GONE)
-			conn->id = le32_to_cpu(rsp.id);
-		spin_unlock(&sg->cm_lock);
-	} else if (!sgh_conn_release(sg, conn, SGH_CONN_CONNECTING)) {
-		ret = 0; /* iw_cm was told already */
-	}
-	sgh_conn_put(conn);
-	return ret;
-}
-
-int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
-{
-	struct sgh_dev *sg = to_sgh(id->device);
-	struct sg_cmd_connect cmd = { };
-	struct sgh_conn *conn;
-	u32 number;
-	int ret;
-
-	conn = sgh_conn_by_cookie(sg, id->provider_data);
-	if (!conn)
-		return -ECONNRESET;
-	number = conn->id;
-	ret = sgh_conn_attach(sg, conn, param->qpn, id, SGH_CONN_REQUESTED, SGH_CONN_ACCEPTING);
-	if (ret) {
-		if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
-			sgh_send_reject(sg, number, NULL, 0);
-		goto out;
-	}
-	cmd.conn = cpu_to_le32(number);
-	sgh_set_depths(sg, &cmd, param);
-	ret = sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, param->private_data,
-			     param->private_data_len, NULL);
-	if (ret) {
-		/* The table forgets it before the adapter does, and may reuse the number. */
-		if (sgh_conn_release(sg, conn, SGH_CONN_ACCEPTING))
-			sgh_send_reject(sg, number, NULL, 0);
-		else
-			ret = 0; /* iw_cm was told already */
-	}
-out:
-	sgh_conn_put(conn);
-	return ret;
-}
-
-int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len)
-{
-	struct sgh_dev *sg = to_sgh(id->device);
-	struct sgh_conn *conn;
-
-	conn = sgh_conn_by_cookie(sg, id->provider_data);
-	if (!conn)
-		return -ECONNRESET;
-	if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
-		sgh_send_reject(sg, conn->id, pdata, pdata_len);
-	sgh_conn_put(conn);
-	return 0;
-}
-
-/* The addresses that the adapter is to listen on for this cm_id: their number, or an error. */
-static int sgh_listen_addrs(struct sgh_dev *sg, struct iw_cm_id *id, struct sg_sockaddr *to)
-{
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&id->m_local_addr;
-	int ret, n = 0;
-
-	ret = sgh_to_sockaddr(sg, &to[n], &id->m_local_addr);
-	if (!ret)
-		n++;
-	if (in6->sin6_family == AF_INET6 && ipv6_addr_any(&in6->sin6_addr) && !id->afonly) {
-		memset(&to[n], 0, sizeof(to[n]));
-		to[n].family = 4;
-		to[n].port = in6->sin6_port;
-		n++;
-	}
-	return n ? n : ret;
-}
-
-/* listen_mutex held. */
-static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
-			  struct sg_cmd_listen *cmd)
-{
-	struct sg_admin_rsp rsp;
-	u32 id;
-	int ret;
-
-	ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
-	if (ret == -EADDRNOTAVAIL) {
-		sgh_net_sync(sg);
-		ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
-	}
-	if (ret)
-		return ret;
-	id = le32_to_cpu(rsp.id);
-	ret = xa_err(xa_store(&sg->listeners, id, listener, GFP_KERNEL));
-	if (ret)
-		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, id);
-	else
-		listener->ids[listener->num++] = id;
-	return ret;
-}
-
-static void sgh_unlisten(struct sgh_dev *sg, struct sgh_listener *listener)
-{
-	u32 i;
-
-	/* First the table: a request that comes now finds no listener, and is refused. */
-	mutex_lock(&sg->listen_mutex);
-	for (i = 0; i < listener->num; i++)
-		xa_erase(&sg->listeners, listener->ids[i]);
-	for (i = 0; i < listener->num; i++)
-		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->ids[i]);
-	mutex_unlock(&sg->listen_mutex);
-}
-
-int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
-{
-	struct sgh_dev *sg = to_sgh(id->device);
-	struct sg_sockaddr addrs[2];
-	struct sgh_listener *listener;
-	int ret, n, i;
-
-	n = sgh_listen_addrs(sg, id, addrs);
-	if (n < 0)
-		return n;
-	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
-	if (!listener)
-		return -ENOMEM;
-	listener->cm_id = id;
-
-	/* A request may come before the listener is in the table: the event work waits for us. */
-	mutex_lock(&sg->listen_mutex);
-	for (i = 0, ret = 0; i < n && !ret; i++) {
-		struct sg_cmd_listen cmd = { .local = addrs[i] };
-
-		cmd.backlog = cpu_to_le32(clamp(backlog, 1, 1024));
-		ret = sgh_listen_one(sg, listener, &cmd);
-	}
-	mutex_unlock(&sg->listen_mutex);
-	if (ret) {
-		sgh_unlisten(sg, listener);
-		kfree(listener);
-		return ret;
-	}
-	id->add_ref(id);
-	id->provider_data = listener;
-	return 0;
-}
-
-int sgh_iw_destroy_listen(struct iw_cm_id *id)
-{
-	struct sgh_dev *sg = to_sgh(id->device);
-	struct sgh_listener *listener = id->provider_data;
-
-	sgh_unlisten(sg, listener);
-	id->provider_data = NULL;
-	kfree(listener);
-	id->rem_ref(id);
-	return 0;
 }

@@ -358,6 +358,22 @@ static int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_
 	return ret;
 }
 
+/*
+ * SQD: a connection that is ending already, because the peer was first, needs nothing; both sides
+ * of a graceful close come here.
+ */
+static int sgh_modify_closing(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret || (state != SG_QP_IDLE && state != SG_QP_RTS))
+		return ret;
+	return sgh_qp_set_state(qp, SG_QP_CLOSING);
+}
+
 /* RESET: only an unconnected queue pair in error needs to do something for it. */
 static int sgh_modify_reset(struct sgh_qp *qp)
 {
@@ -401,7 +417,7 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	case IB_QPS_RESET:
 		return sgh_modify_reset(qp);
 	case IB_QPS_SQD:
-		return sgh_qp_set_state(qp, SG_QP_CLOSING);
+		return sgh_modify_closing(qp);
 	case IB_QPS_SQE:
 	case IB_QPS_ERR:
 		return sgh_qp_set_state(qp, SG_QP_ERROR);

@@ -402,7 +402,7 @@ int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr);
 enum ib_wc_opcode sgh_wc_opcode(u8 sg_opcode);
 
-/* cm.c */
+/* cm.c, iw.c */
 void sgh_iw_add_ref(struct ib_qp *ibqp);
 void sgh_iw_rem_ref(struct ib_qp *ibqp);
 struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* What cm.c (connections, events) and iw.c (iw_cm's calls) share.  cm.c explains. */
+#ifndef SGH_CM_H
+#define SGH_CM_H
+
+#include "staghorn.h"
+
+enum sgh_conn_state {
+	SGH_CONN_CONNECTING,
+	SGH_CONN_REQUESTED,
+	SGH_CONN_ACCEPTING,
+	SGH_CONN_ESTABLISHED,
+	SGH_CONN_GONE,
+};
+
+struct sgh_conn {
+	struct sgh_dev *sg;
+	struct kref ref;
+	struct work_struct end_work;
+	u32 id;
+	u32 generation;
+	enum sgh_conn_state state;
+	struct sgh_qp *qp;
+	struct iw_cm_id *cm_id;
+};
+
+/* "Any" address of IPv6 includes IPv4: that takes two of the adapter's listeners. */
+struct sgh_listener {
+	struct iw_cm_id *cm_id;
+	u32 ids[2];
+	u32 num;
+};
+
+struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state);
+void sgh_conn_put(struct sgh_conn *conn);
+bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from);
+void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len);
+
+#endif
