@@ -58,7 +58,7 @@ int sgh_hw_reset(struct sgh_dev *sg)
 	version = sgh_read(sg, SG_REG_VERSION);
 	if (version >> 16 != SG_VERSION_MAJOR)
 		return dev_err_probe(dev, -ENODEV,
-				     "adapter has interface version %u.%u, this driver knows %u.x\n",
+				     "adapter has interface %u.%u, this driver knows %u.x\n",
 				     version >> 16, version & 0xffff, SG_VERSION_MAJOR);
 
 	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
@@ -118,7 +118,7 @@ int sgh_hw_self_test(struct sgh_dev *sg)
 		sgh_write(sg, SG_REG_TEST_SCRATCH, patterns[i]);
 		got = sgh_read(sg, SG_REG_TEST_SCRATCH);
 		if (got != ~patterns[i])
-			return dev_err_probe(dev, -EIO, "scratch register: wrote 0x%08x, read 0x%08x\n",
+			return dev_err_probe(dev, -EIO, "scratch register: wrote %#010x, read %#010x\n",
 					     patterns[i], got);
 	}
 

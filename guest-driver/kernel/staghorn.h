@@ -221,7 +221,7 @@ struct sgh_cq {
 	dma_addr_t record_dma;
 	spinlock_t lock;
 	u32 ci;
-	struct list_head send_qps;	/* kernel queue pairs, for completions after a fatal error */
+	struct list_head send_qps;	/* kernel queue pairs, to flush after a fatal error */
 	struct list_head recv_qps;
 };
 
