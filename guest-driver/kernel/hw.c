@@ -118,7 +118,7 @@ int sgh_hw_self_test(struct sgh_dev *sg)
 		sgh_write(sg, SG_REG_TEST_SCRATCH, patterns[i]);
 		got = sgh_read(sg, SG_REG_TEST_SCRATCH);
 		if (got != ~patterns[i])
-			return dev_err_probe(dev, -EIO, "scratch register: wrote %#010x, read %#010x\n",
+			return dev_err_probe(dev, -EIO, "scratch: wrote %#010x, read %#010x\n",
 					     patterns[i], got);
 	}
 
