@@ -480,8 +480,8 @@ static char *qmp_va(struct qtest *q, const char *fmt, va_list ap)
 {
     char *text = g_strdup_vprintf(fmt, ap);
 
+    /* A command may end QEMU before anything could be sent behind it. */
     send_text(q, &q->qmp, text, strlen(text));
-    send_text(q, &q->qmp, "\n", 1);
     g_free(text);
     return qmp_answer(q);
 }

@@ -4,8 +4,8 @@
  *
  * For each command there is a good one; a row of the table names a field by its place in the shared
  * structure, a bad value for it and the status that docs/manual/admin.md promises.  After each row
- * nothing was created or destroyed, one guest error was logged, and at the end of the table the
- * good command still succeeds.
+ * nothing was created or destroyed, and nonsense was counted as a guest error; at the end of the
+ * table the good command still succeeds.
  */
 #include <glib.h>
 #include <stddef.h>
@@ -93,7 +93,9 @@ static void try_rows(struct side *s, const union command *good, const struct row
         get_stats(s, &after);
         expect_same_objects(&before, &after);
         errors = sg_get_le64(&after.guest_errors) - sg_get_le64(&before.guest_errors);
-        T_TRUE(errors >= 1);
+        if (rows[i].status == SG_EINVAL || rows[i].status == SG_EFAULT) {
+            T_TRUE(errors >= 1); /* the others are answers, not breaches */
+        }
         before = after;
     }
     T_CONTEXT("opcode 0x%02x, the good command", good->hdr.opcode);
