@@ -362,6 +362,15 @@ void function_flr(struct function *f)
     function_setup(f);
 }
 
+void function_slot_off(struct function *f)
+{
+    unsigned express = port_find_cap(f, PCI_CAP_ID_EXP);
+    uint16_t control = port_config_readw(f, express + PCI_EXP_SLTCTL);
+
+    control |= PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF;
+    port_config_writew(f, express + PCI_EXP_SLTCTL, control);
+}
+
 void machine_reset(struct machine *m)
 {
     unsigned i;

@@ -87,6 +87,8 @@ void function_doorbell(struct function *f, unsigned page, unsigned offset, uint6
 bool function_raised(struct function *f, unsigned vector);
 /* Function level reset, and the set-up that it undoes. */
 void function_flr(struct function *f);
+/* Native hot plug: the guest agrees to a removal by switching the slot's power off. */
+void function_slot_off(struct function *f);
 /* Reset of the machine, likewise. */
 void machine_reset(struct machine *m);
 

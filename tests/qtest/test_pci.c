@@ -223,21 +223,11 @@ static void register_reset_keeps_the_bus(void)
     machine_stop(m);
 }
 
-/* Native hot plug: the guest agrees to removal by switching the slot's power off. */
-static void power_slot_off(struct function *f)
-{
-    unsigned express = port_find_cap(f, PCI_CAP_ID_EXP);
-    uint16_t control = port_config_readw(f, express + PCI_EXP_SLTCTL);
-
-    control |= PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF;
-    port_config_writew(f, express + PCI_EXP_SLTCTL, control);
-}
-
 static void unplug(struct function *f)
 {
     qtest_qmp_ok(f->m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a%u\"}}",
                  f->number);
-    power_slot_off(f);
+    function_slot_off(f);
     qtest_qmp_event(f->m->q, "DEVICE_DELETED");
     T_EQ_U64(function_config_readl(f, PCI_VENDOR_ID), UINT32_MAX);
 }
