@@ -387,6 +387,55 @@ static void unreachable_rings(void)
     machine_stop(m);
 }
 
+/* ENABLE cleared: the objects go, the registers stay and can be written again. */
+static void disable(void)
+{
+    struct machine *m = start();
+    struct function *f = &m->f[0];
+    uint64_t asq;
+    struct side s;
+
+    side_start(&s, f);
+    asq = function_readq(f, SG_REG_ASQ_BASE_LO);
+    function_writel(f, SG_REG_CTRL, 0);
+    T_EQ_U64(function_readl(f, SG_REG_STATUS), SG_STATUS_LINK_UP);
+    T_EQ_U64(function_readq(f, SG_REG_ASQ_BASE_LO), asq);
+    function_writeq(f, SG_REG_ASQ_BASE_LO, asq + 4096);
+    T_EQ_U64(function_readq(f, SG_REG_ASQ_BASE_LO), asq + 4096);
+    driver_attach(&s.md, f);
+    md_enable(&s.md);
+    T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_QUERY_QP, s.qp.qpn), SG_ENOENT);
+    machine_stop(m);
+}
+
+/* In FATAL nothing is executed, but the test registers tell whether the bus still works. */
+static void fatal_state(void)
+{
+    struct machine *m = start();
+    struct function *f = &m->f[0];
+    uint64_t buf = machine_alloc(m, 4096, 4096);
+    struct sg_admin_hdr nop = { .opcode = SG_ADMIN_NOP };
+    struct sg_admin_rsp rsp;
+    struct md md;
+
+    driver_start(&md, f);
+    function_writel(f, SG_REG_ADMIN_DB, md.asq.prod + 1000);
+    T_TRUE(function_readl(f, SG_REG_STATUS) & SG_STATUS_FATAL);
+    machine_settle(m);
+    function_raised(f, 0);
+    md_submit(&md, &nop, sizeof(nop));
+    md_settle(&md);
+    T_FALSE(md_reap(&md, &rsp));
+    T_EQ_U64(test_dma(f, buf, 16, SG_TEST_DMA_FILL), 0);
+    function_writel(f, SG_REG_TEST_IRQ, 0);
+    T_TRUE(function_raised(f, 0));
+    function_writel(f, SG_REG_TEST_SCRATCH, 5);
+    T_EQ_U64(function_readl(f, SG_REG_TEST_SCRATCH), ~5u);
+    driver_start(&md, f);
+    T_EQ_U64(md_cmd(&md, &nop, sizeof(nop), NULL), SG_OK);
+    machine_stop(m);
+}
+
 static void doorbells_read_as_zero(void)
 {
     struct machine *m = start();
@@ -433,6 +482,8 @@ static const struct t_case cases[] = {
     { "setup: ring registers are locked while enabled", setup_is_locked_while_enabled },
     { "setup: unusable rings are fatal until RESET", bad_setup },
     { "setup: rings in unmapped memory are fatal", unreachable_rings },
+    { "setup: clearing ENABLE resets all but the registers", disable },
+    { "fatal: nothing is executed, the test registers work", fatal_state },
     { "doorbells: read as 0", doorbells_read_as_zero },
     { "link: set_link shows in STATUS and as events", link_state },
 };
