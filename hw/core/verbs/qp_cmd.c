@@ -42,6 +42,15 @@ static enum sg_status check_create(const struct sg_adapter *a, const struct sg_c
     return access & ~SG_ACCESS_SUPPORTED ? SG_ENOTSUP : SG_OK;
 }
 
+/*
+ * Contexts that do not trust each other have no completion queue in common (RFC 5042 section 7.1).
+ * Page 0 is the kernel driver's, which everybody trusts.
+ */
+static bool cq_may_serve(const struct sg_cq *cq, uint32_t uar)
+{
+    return cq->uar == 0 || cq->uar == uar;
+}
+
 static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
                                  const struct sg_cmd_create_qp *c)
 {
@@ -78,6 +87,9 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     }
     if (!pd || !scq || !rcq) {
         return SG_ENOENT;
+    }
+    if (!cq_may_serve(scq, sg_get_le32(&c->uar)) || !cq_may_serve(rcq, sg_get_le32(&c->uar))) {
+        return SG_EPERM;
     }
     qp = g_new0(struct sg_qp, 1);
     status = init_rings(a, qp, c);

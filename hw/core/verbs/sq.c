@@ -52,7 +52,7 @@ static const struct op_row rows[] = {
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ },
-    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL | OP_KERNEL, SG_WC_LOCAL_INV },
     [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR },
 };
 

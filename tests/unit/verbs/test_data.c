@@ -167,7 +167,7 @@ static void faulty_entries(void)
         { "Read with two elements", SG_WR_READ, 0, 2, 0, 0, SG_WC_LOC_LEN_ERR },
         { "too much inline", SG_WR_SEND, SG_WQE_INLINE, 0, 257, 0, SG_WC_LOC_LEN_ERR },
         { "unknown lkey", SG_WR_SEND, 0, 1, 0, 0, SG_WC_LOC_PROT_ERR },
-        { "invalidate of nothing", SG_WR_LOCAL_INV, 0, 0, 0, 0, SG_WC_MW_BIND_ERR },
+        { "kernel opcode: invalidate", SG_WR_LOCAL_INV, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
     };
     struct sg_wqe_hdr *h;
     struct sg_eqe e;

@@ -2,6 +2,9 @@
 /* Two adapters: fast registration, invalidation, the local DMA key. */
 #include "pair_rig.h"
 
+#include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
+
 /* Fast registration in kernel style: register, advertise, use, invalidate, register again. */
 static uint32_t alloc_fast(int side)
 {
@@ -14,7 +17,7 @@ static uint32_t alloc_fast(int side)
     return sg_get_le32(&rsp.id);
 }
 
-static void post_reg(int side, uint32_t stag, uint32_t npages, uint32_t access)
+static void post_reg_at(int side, uint32_t stag, uint32_t npages, uint32_t access, uint64_t va)
 {
     struct sg_wqe_hdr *h = md_sq_entry(&pair.side[side].qp);
     struct sg_wqe_reg *r = (struct sg_wqe_reg *)(h + 1);
@@ -30,12 +33,17 @@ static void post_reg(int side, uint32_t stag, uint32_t npages, uint32_t access)
     sg_put_le64(&h->wr_id, 900);
     sg_put_le32(&r->stag, stag);
     sg_put_le32(&r->access, access);
-    sg_put_le64(&r->va, 0x10000);
+    sg_put_le64(&r->va, va);
     sg_put_le64(&r->length, npages * 4096);
     sg_put_le64(&r->pbl_addr, pbl);
     sg_put_le32(&r->npages, npages);
     r->page_shift = 12;
     md_sq_doorbell(&pair.side[side].qp);
+}
+
+static void post_reg(int side, uint32_t stag, uint32_t npages, uint32_t access)
+{
+    post_reg_at(side, stag, npages, access, 0x10000);
 }
 
 static void fast_registration(void)
@@ -120,6 +128,11 @@ static void fast_registration_errors(void)
         T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
         end();
     }
+    /* Nothing there to invalidate. */
+    begin(&params);
+    post(0, (struct md_wr){ .opcode = SG_WR_LOCAL_INV, .wr_id = 1, .inv_stag = 0x12300 });
+    expect(0, 1, SG_WC_MW_BIND_ERR);
+    end();
     /* Registered already. */
     begin(&params);
     {
@@ -131,6 +144,89 @@ static void fast_registration_errors(void)
         expect(0, 900, SG_WC_MW_BIND_ERR);
     }
     end();
+}
+
+/* What side 1 may do to side 0's memory, through the queue pair of side 0. */
+static enum sg_mem_status may(uint32_t stag, uint64_t to, uint64_t len, uint32_t rights)
+{
+    struct sg_adapter *a = pair.side[0].md.a;
+    struct sg_mr *mr;
+
+    return sg_tpt_check_remote(a, sg_idtab_get(&a->qps, pair.side[0].qp.qpn), stag, to, len,
+                               rights, &mr);
+}
+
+/* One STag after the other way to change or to withdraw what it stands for. */
+static void stag_changes(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    const uint32_t r = SG_ACCESS_REMOTE_READ, w = SG_ACCESS_REMOTE_WRITE;
+    struct sg_cmd_modify_qp m = { .hdr.opcode = SG_ADMIN_MODIFY_QP };
+    struct md *md;
+    uint32_t fast, other;
+
+    begin(&params);
+    md = &pair.side[0].md;
+    fast = alloc_fast(0);
+    T_EQ_U64(may(fast, 0x10000, 1, r), SG_MEM_STAG);
+    post_reg(0, fast, 2, r | w);
+    expect(0, 900, SG_WC_SUCCESS);
+    T_EQ_U64(may(fast, 0x10000, 8192, w), SG_MEM_OK);
+    T_EQ_U64(may(fast, 0x10000, 8193, w), SG_MEM_BOUNDS);
+    /* Validity. */
+    post(0, (struct md_wr){ .opcode = SG_WR_LOCAL_INV, .wr_id = 1, .inv_stag = fast });
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(may(fast, 0x10000, 1, r), SG_MEM_STAG);
+    /* Range, rights and key. */
+    post_reg_at(0, fast + 1, 1, r, 0x50000);
+    expect(0, 900, SG_WC_SUCCESS);
+    T_EQ_U64(may(fast, 0x50000, 1, r), SG_MEM_STAG);
+    T_EQ_U64(may(fast + 1, 0x50000, 4096, r), SG_MEM_OK);
+    T_EQ_U64(may(fast + 1, 0x10000, 1, r), SG_MEM_BOUNDS);
+    T_EQ_U64(may(fast + 1, 0x50000, 1, w), SG_MEM_ACCESS);
+    /* The stream: its queue pair grants nothing any more. */
+    sg_put_le32(&m.qpn, pair.side[0].qp.qpn);
+    sg_put_le32(&m.mask, SG_QP_MOD_ACCESS);
+    T_EQ_U64(md_cmd(md, &m, sizeof(m), NULL), SG_OK);
+    T_EQ_U64(may(fast + 1, 0x50000, 1, r), SG_MEM_ACCESS);
+    sg_put_le32(&m.access, r | w);
+    T_EQ_U64(md_cmd(md, &m, sizeof(m), NULL), SG_OK);
+    T_EQ_U64(may(fast + 1, 0x50000, 1, r), SG_MEM_OK);
+    /* Another domain: not this stream's any more. */
+    T_EQ_U64(md_cmd_id(md, SG_ADMIN_DEREG_MR, fast + 1), SG_OK);
+    T_EQ_U64(may(fast + 1, 0x50000, 1, r), SG_MEM_STAG);
+    other = md_reg_mr(md, md_create_pd(md), pair.side[0].buf, 4096, r | w);
+    T_EQ_U64(may(other, pair.side[0].buf, 1, r), SG_MEM_ASSOC);
+    end();
+}
+
+/* A user's queue pair has no say in which regions are valid, not even in its own domain. */
+static void kernel_only(void)
+{
+    static const uint8_t opcodes[] = { SG_WR_REG_MR, SG_WR_LOCAL_INV };
+    const struct md_qp_params kernel = { .flags = SG_QP_KERNEL };
+    struct sg_qp *qp;
+    uint32_t fast;
+    size_t i;
+
+    for (i = 0; i < sizeof(opcodes); i++) {
+        T_CONTEXT("opcode %u", opcodes[i]);
+        begin(&kernel);
+        fast = alloc_fast(0);
+        post_reg(0, fast, 1, SG_ACCESS_REMOTE_READ);
+        expect(0, 900, SG_WC_SUCCESS);
+        qp = sg_idtab_get(&pair.side[0].md.a->qps, pair.side[0].qp.qpn);
+        qp->flags &= ~SG_QP_KERNEL;
+        if (opcodes[i] == SG_WR_REG_MR) {
+            post_reg(0, alloc_fast(0), 1, SG_ACCESS_REMOTE_READ);
+            expect(0, 900, SG_WC_LOC_QP_OP_ERR);
+        } else {
+            post(0, (struct md_wr){ .opcode = opcodes[i], .wr_id = 1, .inv_stag = fast });
+            expect(0, 1, SG_WC_LOC_QP_OP_ERR);
+        }
+        T_EQ_U64(may(fast, 0x10000, 4096, SG_ACCESS_REMOTE_READ), SG_MEM_OK);
+        end();
+    }
 }
 
 /* A plain region is shared by its domain's streams: no peer may take it away. */
@@ -175,6 +271,8 @@ static const struct t_case cases[] = {
     { "RDM-35 RDM-37 SEC-06 SEC-23 fast registration and three ways to end it",
       fast_registration },
     { "fast registration: errors", fast_registration_errors },
+    { "DDP-51 SEC-04 range, validity, rights and stream of an STag change", stag_changes },
+    { "REG_MR and LOCAL_INV are for kernel queue pairs", kernel_only },
     { "RDM-36 SEC-07 a peer cannot invalidate a plain region", invalidate_refused },
     { "key 0 is local and for kernel queue pairs", local_dma_key },
 };
