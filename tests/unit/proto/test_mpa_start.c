@@ -7,6 +7,7 @@
 
 #include "tap.h"
 #include "rig.h"
+#include "base/crc32c.h"
 
 #define REQ "4d504120 49442052 65712046 72616d65 "
 #define REP "4d504120 49442052 65702046 72616d65 "
@@ -469,6 +470,58 @@ static void fpdu_behind_reply(void)
     rig_stop();
 }
 
+static const char two_sends[] =
+    "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c "
+    "00124143 00000000 00000000 00000002 00000000";
+
+static size_t octets_of(const char *hex, uint8_t *out)
+{
+    char pair[3] = "";
+    size_t n = 0;
+
+    for (; *hex; hex += 2) {
+        hex += *hex == ' ';
+        memcpy(pair, hex, 2);
+        out[n++] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return n;
+}
+
+/*
+ * Startup frame and FPDUs are one TCP stream, and startup hands it over at any octet: wherever the
+ * stream was cut into two pieces, or into single octets, the messages come out whole and once.
+ */
+static void handover_at_any_cut(void)
+{
+    uint8_t all[128];
+    size_t n, cut, reply, i;
+
+    reply = octets_of(REP "50020004 00080004", all);
+    n = reply + octets_of(two_sends, all + reply);
+    sg_put_le32(all + n, sg_crc32c(0, all + n - 20, 20));
+    n += 4;
+    for (cut = 0; cut <= n; cut++) {
+        T_CONTEXT("%zu of %zu octets first", cut, n);
+        rig_start(NULL);
+        rig->recvs = 2;
+        start_active(4, 8);
+        rig_expect(REQ "50020004 8004c008");
+        if (cut == n) { /* nothing left for a second piece: single octets instead */
+            for (i = 0; i < n; i++) {
+                rig_say_octets(all + i, 1);
+            }
+        } else {
+            rig_say_octets(all, cut);
+            rig_say_octets(all + cut, n - cut);
+        }
+        T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5) recv(2,0)");
+        T_EQ_MEM(rig->recv_buf, "hello", 5);
+        T_EQ_U64(sg_engine_stats(rig->e)->rx_octets, n);
+        rig_expect_nothing(); /* nor is anything of ours sent twice */
+        rig_stop();
+    }
+}
+
 static void crc_table(void)
 {
     static const struct {
@@ -529,6 +582,7 @@ static const struct t_case cases[] = {
     { "MPA-55 too much private data is refused", too_much_private_data },
     { "MPA-68 MPA-70 initiator: refused, reset, closed, timeout", initiator_ends },
     { "MPA-43 MPA-44 FPDU right behind the Reply", fpdu_behind_reply },
+    { "MPA-69 MPA-39 MPA-43 startup hands the stream over at any octet", handover_at_any_cut },
     { "MPA-11 MPA-27 MPA-28 MPA-51 MPA-52 CRC counts if either side wants it", crc_table },
 };
 
