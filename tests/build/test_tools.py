@@ -249,6 +249,37 @@ def tap__ids(_folder):
     assert list(check.ids_of("MPA-30 and RDM-12/14a, not mpa-1")) == ["MPA-30", "RDM-12", "RDM-14a"]
 
 
+@case
+def checklist__levels(_folder):
+    """checklist: MUSTs are counted, those of others and lower levels are not"""
+    check = load_check()
+    text = ("| Id | Section | Level | Side | Requirement | Tests |\n|---|---|---|---|---|---|\n"
+            "| AB-01 | 1 | MUST | both | a thing | |\n| AB-02 | 1 | SHOULD | both | a MUST | |\n"
+            "| AB-03 | 1 | MUST (not ours: the user does it) | user | a thing | |\n"
+            "| AB-04 | 1 | MUST NOT | both | a thing | |\n"
+            "| AB-05 | 1 | MUST (not ours: ) | both | no reason given | |\n"
+            "see AB-06 MUST\n")
+    musts, others, known = check.checklist(text)
+    assert musts == ["AB-01", "AB-04"], musts
+    assert others == {"AB-03": "the user does it"}, others
+    assert known == {"AB-01", "AB-02", "AB-03", "AB-04", "AB-05"}, known
+
+
+@case
+def checklist__coverage(_folder):
+    """checklist: covered means passed somewhere and failed nowhere"""
+    check = load_check()
+    real = check.checklist((TOP / "docs" / "conformance.md").read_text())
+    assert len(real[0]) > 200 and all(real[1].values())
+    first, second, third = real[0][:3]
+    program = check.Program("p", "unit", [])
+    program.cases = [check.Case(first + " " + second + " x", "passed"),
+                     check.Case(second + " y", "failed"), check.Case(third + " z", "skipped")]
+    cover = check.coverage([program])
+    assert cover.covered == [first] and len(cover.uncovered) == len(real[0]) - 1
+    assert cover.others == real[1] and second in cover.uncovered and third in cover.uncovered
+
+
 def main():
     print("1..%d" % len(CASES))
     good = True
