@@ -163,7 +163,9 @@ class Lab:
         return self.run("exec", vm, "--", "sh", "-c", script, status=status, timeout=timeout).out
 
     def start(self, vm, *command):
-        found = Started(self.command("exec", "-n", vm, "--", *command))
+        """In the background; its output comes line by line, though it goes into a pipe."""
+        words = ("exec", "-n", vm, "--", "stdbuf", "-oL", *command)
+        found = Started(self.command(*words))
         self.started.append(found)
         return found
 
@@ -196,6 +198,7 @@ class _TapResult(unittest.TestResult):
     def __init__(self, total):
         super().__init__()
         self.number = 0
+        self.sub_failed = None
         print("1..%d" % total, flush=True)
 
     def _line(self, word, test, suffix=""):
@@ -209,12 +212,31 @@ class _TapResult(unittest.TestResult):
 
     def _trouble(self, test, error):
         for line in self._exc_info_to_string(error, test).splitlines():
-            print("# " + line)
+            print("# " + line[:300])
         if isinstance(test, unittest.TestCase):
             self._line("not ok", test)
+            self.sub_failed = None
         else:
             # A class that cannot be set up: its cases are missing, which is a failure too.
             print("# %s" % test.description, flush=True)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            print("# " + subtest.id())
+            for line in self._exc_info_to_string(err, test).splitlines():
+                print("# " + line[:300])
+            self.sub_failed = test
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.sub_failed = None
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if self.sub_failed is test:
+            self._line("not ok", test)
+        self.sub_failed = None
 
     def addSuccess(self, test):
         super().addSuccess(test)

@@ -3,7 +3,9 @@
 # timeout: 1800
 
 alpha has the adapter, beta siw.  siw itself sends MPA revision 2 without CRC, and uses
-CRC when the peer asks for it.
+CRC when the peer asks for it.  Under revision 1, whose start-up frames carry no limits of
+reads, siw proposes to its consumer to allow none; rping takes the proposal and cannot work
+over siw then, while perftest asks for what it needs.
 """
 import os
 import shutil
@@ -36,13 +38,14 @@ class Interop(unittest.TestCase):
         arguments = [word for prop in properties for word in ("--device-prop", "alpha:" + prop)]
         self.lab.up("--driver", "beta=siw", "--mtu", "9000", "--capture", self.capture, *arguments)
 
-    def talk(self, directions):
+    def talk(self, directions, ping=True):
         """rping and perftest in each direction at both MTUs."""
         for mtu in (1500, 9000):
             rdmatest.set_mtu(self.lab, mtu)
             for server, client in directions:
                 with self.subTest(mtu=mtu, active=client):
-                    rdmatest.rping(self.lab, server, client, count=5, size=20000)
+                    if ping:
+                        rdmatest.rping(self.lab, server, client, count=5, size=20000)
                     for tool, size, iterations in PROGRAMS:
                         rdmatest.perftest(self.lab, tool, server, client, size, iterations)
 
@@ -84,15 +87,15 @@ class Interop(unittest.TestCase):
     def test_revision_1_with_crc(self):
         """We are active; siw's own revision 2 is refused by an adapter that knows only 1."""
         self.up("mpa-rev=1")
-        self.talk([("beta", "alpha")])
+        self.talk([("beta", "alpha")], ping=False)
         rdmatest.rping_fails(self.lab, "alpha", "beta")
-        rdmatest.rping(self.lab, "beta", "alpha", count=2)
+        rdmatest.perftest(self.lab, "ib_send_bw", "beta", "alpha", 4096, 20)
         found = self.report("every")
         self.assertIn(1, {request[0] for request in found.requests})
 
     def test_revision_1_without_crc(self):
         self.up("mpa-rev=1", "crc=off")
-        self.talk([("beta", "alpha")])
+        self.talk([("beta", "alpha")], ping=False)
         self.report("none")
 
     def test_markers_are_refused_by_siw(self):

@@ -42,7 +42,7 @@ class Adapters(labtest.LabCase):
 
     def test_rping__both_directions_and_sizes(self):
         for server, client in (("beta", "alpha"), ("alpha", "beta")):
-            for size in (16, 1000, 4096, 65535, 1000000):
+            for size in (23, 64, 1000, 4096, 65535):
                 with self.subTest(active=client, size=size):
                     rdmatest.rping(self.lab, server, client, count=5, size=size)
 
