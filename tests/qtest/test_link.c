@@ -4,6 +4,7 @@
  * end, through TCP/IP.  Virtual time moves only when a test lets it.
  */
 #include <glib.h>
+#include <linux/pci_regs.h>
 
 #include "base/bytes.h"
 #include "driver.h"
@@ -399,6 +400,74 @@ static void destroy_in_the_middle(void)
     stop();
 }
 
+/* Each policy of the device's properties, the same at both ends: connect, Write, Send. */
+static void policies(void)
+{
+    static const char *const rows[] = {
+        ",mpa-rev=1", ",mpa-rev=1,markers=on", ",crc=off", ",crc=off,markers=on",
+        ",peer-to-peer=off", ",rtr-write=off", ",rtr-read=off", ",rtr-send=on,rtr-write=off,"
+        "rtr-read=off", ",max-ird=4,max-ord=4",
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        T_CONTEXT("%s", rows[i]);
+        start(rows[i]);
+        if (strstr(rows[i], "rtr-send=on")) {
+            /* The RTR message is a Send and takes a Receive, as any does. */
+            md_post_recv(&pair.b.qp, 0, pair.b.buffer, 64, pair.b.stag);
+            sides_connect(&pair.a, &pair.b, 4000);
+            expect_completion(&pair.b, SG_WC_RECV, SG_WC_SUCCESS);
+        } else {
+            sides_connect(&pair.a, &pair.b, 4000);
+        }
+        md_post_recv(&pair.b.qp, 1, pair.b.buffer + 8192, 4096, pair.b.stag);
+        fill(&pair.a, 0, 4096, i);
+        post(&pair.a, SG_WR_WRITE, 0, 4096, &pair.b, 0);
+        expect_completion(&pair.a, SG_WC_WRITE, SG_WC_SUCCESS);
+        post(&pair.a, SG_WR_SEND, 0, 4096, &pair.b, 0);
+        expect_completion(&pair.a, SG_WC_SEND, SG_WC_SUCCESS);
+        expect_completion(&pair.b, SG_WC_RECV, SG_WC_SUCCESS);
+        T_EQ_MEM(side_ptr(&pair.b, 0), side_ptr(&pair.a, 0), 4096);
+        T_EQ_MEM(side_ptr(&pair.b, 8192), side_ptr(&pair.a, 0), 4096);
+        stop();
+    }
+}
+
+/* The guest takes bus mastering away under load: fatal at worst, and the peer is told. */
+static void bus_mastering_withdrawn(void)
+{
+    struct sg_eqe e;
+    unsigned i;
+
+    start_connected("");
+    md_post_recv(&pair.b.qp, 1, pair.b.buffer, 64, pair.b.stag);
+    function_config_writew(pair.b.f, PCI_COMMAND, PCI_COMMAND_MEMORY);
+    pair.a.md.hold = true;
+    for (i = 0; i < 4; i++) {
+        post(&pair.a, SG_WR_WRITE, 0, SIDE_BUFFER, &pair.b, 0);
+    }
+    function_writel(pair.b.f, SG_REG_ADMIN_DB, pair.b.md.asq.prod + 1);
+    machine_pass(pair.m, 20);
+    T_TRUE(function_readl(pair.b.f, SG_REG_STATUS) & SG_STATUS_FATAL);
+    T_EQ_U64(function_readl(pair.b.f, SG_REG_FATAL), SG_FATAL_DMA);
+    /* A Terminate comes first if it could still be sent. */
+    for (i = 0; i < 200 && !md_next_async(&pair.a.md, &e); i++) {
+        machine_pass(pair.m, 1);
+    }
+    T_TRUE(i < 200);
+    if (e.event == SG_EV_QP_FATAL) {
+        e = side_event(&pair.a, SG_EV_CM_DISCONNECT, 200);
+    }
+    T_EQ_U64(e.event, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(md_qp_state(&pair.a.qp), SG_QP_ERROR);
+    function_setup(pair.b.f);
+    side_start(&pair.a, pair.a.f);
+    side_start(&pair.b, pair.b.f);
+    sides_connect(&pair.a, &pair.b, 4000);
+    stop();
+}
+
 static void get_stats(struct side *s, struct sg_stats *out)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
@@ -456,6 +525,8 @@ static const struct t_case cases[] = {
     { "end: CTRL.RESET of one side", register_reset_of_one },
     { "end: machine reset", machine_reset_while_connected },
     { "end: QP and MR destroyed in the middle of Writes", destroy_in_the_middle },
+    { "end: bus mastering withdrawn", bus_mastering_withdrawn },
+    { "policies: MPA revision, CRC, markers, RTR", policies },
     { "link down and up in the middle of a Write", link_down_and_up },
     { "connect and disconnect, 60 times, nothing stays", many_cycles },
 };
