@@ -100,15 +100,21 @@ static void *sgh_conn_cookie(const struct sgh_conn *conn)
 	return (void *)((uintptr_t)conn->generation << 32 | conn->id);
 }
 
-/* The connection that an event is about, with a reference, or NULL. */
+/*
+ * The connection that an event is about, with a reference, or NULL.  The adapter uses a number
+ * again as soon as its queue pair is destroyed, while the old connection may still be in the table,
+ * waiting for its end_work: the event's queue pair tells them apart.
+ */
 static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eqe *e)
 {
-	u32 id = le32_to_cpu(e->conn);
+	u32 id = le32_to_cpu(e->conn), qpn = le32_to_cpu(e->id);
 	struct sgh_conn *conn;
 	struct sgh_qp *qp;
 
 	spin_lock(&sg->cm_lock);
 	conn = xa_load(&sg->conns, id);
+	if (conn && qpn && (!conn->qp || conn->qp->qpn != qpn))
+		conn = NULL;
 	if (conn) {
 		kref_get(&conn->ref);
 		spin_unlock(&sg->cm_lock);
@@ -116,7 +122,7 @@ static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eq
 	}
 	spin_unlock(&sg->cm_lock);
 
-	qp = sgh_qp_find(sg, le32_to_cpu(e->id));
+	qp = sgh_qp_find(sg, qpn);
 	if (!qp)
 		return NULL;
 	spin_lock(&sg->cm_lock);
@@ -154,9 +160,10 @@ bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_s
 	conn->cm_id = NULL;
 	if (qp)
 		qp->conn = NULL;
+	/* Under the lock: who finds it in the table may take a reference. */
+	xa_cmpxchg(&sg->conns, conn->id, conn, NULL, GFP_ATOMIC);
 	spin_unlock(&sg->cm_lock);
 
-	xa_cmpxchg(&sg->conns, conn->id, conn, NULL, GFP_KERNEL);
 	if (cm_id)
 		cm_id->rem_ref(cm_id);
 	if (qp)
@@ -191,7 +198,13 @@ static u8 sgh_depth(u32 depth)
 
 /*
  * Private data and parameters of connection id into event; data is what the event points into.
- * A peer of MPA revision 1 states no depths: it takes ours.
+ *
+ * The event's depths are the peer's, in both directions of setup: rdma_cm makes the initiator depth
+ * of ird, and the responder resources of ord.  CM_DATA has the peer's for a request, and what was
+ * agreed for us afterwards.  A peer of MPA revision 1 states none: it takes ours.
+ *
+ * MPA carries up to SG_PRIVATE_DATA_MAX octets of private data, but iw_cm counts them in eight
+ * bits, so a consumer sees the first 255.  (None that uses rdma_cm can send more, either.)
  */
 static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 			  struct sg_cm_data *data)
@@ -210,13 +223,14 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 	}
 	ird = le16_to_cpu(data->ird);
 	ord = le16_to_cpu(data->ord);
+	if (event->event != IW_CM_EVENT_CONNECT_REQUEST)
+		swap(ird, ord);
 	if (data->mpa_rev < 2 && !ird && !ord) {
 		ird = sg->caps.max_ord;
 		ord = sg->caps.max_ird;
 	}
 	event->ird = sgh_depth(ird);
 	event->ord = sgh_depth(ord);
-	/* iw_cm counts private data in eight bits. */
 	len = min_t(u16, le16_to_cpu(data->pdata_len), U8_MAX);
 	event->private_data_len = len;
 	event->private_data = len ? data->pdata : NULL;

@@ -68,9 +68,8 @@ static int sgh_cq_kernel(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_cr
 {
 	int ret;
 
-	cq->entries = roundup_pow_of_two(max_t(u32, cqe, SGH_CQ_ENTRIES_MIN));
-	if (cq->entries > sg->caps.max_cqe)
-		return -EINVAL;
+	cq->entries = roundup_pow_of_two(max_t(u32, cqe,
+					       min_t(u32, SGH_CQ_ENTRIES_MIN, sg->caps.max_cqe)));
 	ret = sgh_buf_alloc(sg, &cq->buf, (size_t)cq->entries * sizeof(struct sg_cqe));
 	if (ret)
 		return ret;

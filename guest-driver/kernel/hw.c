@@ -404,9 +404,10 @@ int sgh_query_caps(struct sgh_dev *sg)
 	c->max_pd = le32_to_cpu(raw.max_pd);
 	c->max_mr = le32_to_cpu(raw.max_mr);
 	c->max_cq = le32_to_cpu(raw.max_cq);
-	c->max_cqe = le32_to_cpu(raw.max_cqe);
+	/* Rings have 2^n entries. */
+	c->max_cqe = rounddown_pow_of_two(max_t(u32, le32_to_cpu(raw.max_cqe), 1));
 	c->max_qp = le32_to_cpu(raw.max_qp);
-	c->max_qp_wr = le32_to_cpu(raw.max_qp_wr);
+	c->max_qp_wr = rounddown_pow_of_two(max_t(u32, le32_to_cpu(raw.max_qp_wr), 1));
 	c->max_sq_sge = min_t(u32, le32_to_cpu(raw.max_sq_sge), SG_SQ_MAX_SGE);
 	c->max_rq_sge = min_t(u32, le32_to_cpu(raw.max_rq_sge), SG_RQ_MAX_SGE);
 	c->max_inline = min_t(u32, le32_to_cpu(raw.max_inline), SG_MAX_INLINE);
@@ -433,18 +434,22 @@ int sgh_query_caps(struct sgh_dev *sg)
 void sgh_fatal(struct sgh_dev *sg, const char *why)
 {
 	struct sgh_admin *q = &sg->admin;
+	u32 status, reason;
 	unsigned long flags;
 	int i;
 
-	if (test_and_set_bit(SGH_DEAD, &sg->flags))
-		return;
-	if (why)
-		dev_err(&sg->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why,
-			sgh_read(sg, SG_REG_STATUS), sgh_read(sg, SG_REG_FATAL));
-
 	spin_lock_irqsave(&q->lock, flags);
+	if (sgh_dead(sg)) {
+		spin_unlock_irqrestore(&q->lock, flags);
+		return;
+	}
+	status = sgh_read(sg, SG_REG_STATUS);
+	reason = sgh_read(sg, SG_REG_FATAL);
 	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
 	sgh_read(sg, SG_REG_CTRL); /* the write has arrived */
+	/* Whoever sees this frees memory: the adapter must have let go of it before. */
+	smp_mb__before_atomic();
+	set_bit(SGH_DEAD, &sg->flags);
 	for (i = 0; i < SGH_ADMIN_ENTRIES; i++) {
 		if (q->slots[i].busy) {
 			q->slots[i].aborted = true;
@@ -452,6 +457,9 @@ void sgh_fatal(struct sgh_dev *sg, const char *why)
 		}
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
-	if (why)
-		queue_work(sg->event_wq, &sg->fatal_work);
+	if (!why)
+		return;
+	dev_err(&sg->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why, status,
+		reason);
+	queue_work(sg->event_wq, &sg->fatal_work);
 }

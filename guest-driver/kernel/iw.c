@@ -54,22 +54,26 @@ static struct sgh_conn *sgh_conn_by_cookie(struct sgh_dev *sg, void *cookie)
 	return conn;
 }
 
+/*
+ * iw_cm asks for a queue pair by the number that a process gave, which another thread may destroy
+ * meanwhile, and takes its reference right after, always.  So the reference comes with the answer,
+ * while the table still vouches for the queue pair.
+ */
+struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn)
+{
+	struct sgh_qp *qp = sgh_qp_find(to_sgh(ibdev), qpn);
+
+	return qp ? &qp->ibqp : NULL;
+}
+
+/* Taken by sgh_iw_get_qp() already. */
 void sgh_iw_add_ref(struct ib_qp *ibqp)
 {
-	refcount_inc(&to_sgh_qp(ibqp)->refs);
 }
 
 void sgh_iw_rem_ref(struct ib_qp *ibqp)
 {
 	sgh_qp_put(to_sgh_qp(ibqp));
-}
-
-/* Without a reference: iw_cm takes its own, and its caller owns the queue pair. */
-struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn)
-{
-	struct sgh_qp *qp = xa_load(&to_sgh(ibdev)->qps, qpn);
-
-	return qp ? &qp->ibqp : NULL;
 }
 
 /* CONNECT, ACCEPT or REJECT with private data, which the adapter has read when this returns. */

@@ -371,7 +371,7 @@ int sgh_net_init(struct sgh_dev *sg)
 	sg->inetaddr_nb.notifier_call = sgh_inetaddr_event;
 	ret = register_inetaddr_notifier(&sg->inetaddr_nb);
 	if (ret)
-		return ret;
+		goto err_stop;
 	sg->inet6addr_nb.notifier_call = sgh_inet6addr_event;
 	ret = register_inet6addr_notifier(&sg->inet6addr_nb);
 	if (ret)
@@ -393,6 +393,7 @@ err_inet6addr:
 	unregister_inet6addr_notifier(&sg->inet6addr_nb);
 err_inetaddr:
 	unregister_inetaddr_notifier(&sg->inetaddr_nb);
+err_stop:
 	WRITE_ONCE(sg->net_stopping, true);
 	cancel_work_sync(&sg->net_work);
 	return ret;

@@ -7,11 +7,13 @@
  * connection (gracefully, if everything posted was sent), then from the tables, then ends the
  * connection towards iw_cm, and waits for all references to go.
  */
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 
 #include "staghorn.h"
 
 #define SGH_DESTROY_WARN (60 * HZ)
+#define SGH_RESET_TRIES 500 /* of 1 to 2 ms */
 
 struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn)
 {
@@ -45,16 +47,12 @@ void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
 	sgh_qp_put(qp);
 }
 
-static u32 sgh_entries(u32 wanted)
-{
-	return roundup_pow_of_two(max_t(u32, wanted, SGH_QP_ENTRIES_MIN));
-}
-
 static int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size)
 {
-	wq->entries = sgh_entries(wr);
+	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN,
+							      sg->caps.max_qp_wr)));
 	wq->stride_shift = order_base_2(max_t(size_t, wqe_size, SG_WQE_STRIDE_MIN));
-	if (wq->entries > sg->caps.max_qp_wr || 1u << wq->stride_shift > SG_WQE_STRIDE_MAX)
+	if (1u << wq->stride_shift > SG_WQE_STRIDE_MAX)
 		return -EINVAL;
 	return sgh_buf_alloc(sg, &wq->buf, (size_t)wq->entries << wq->stride_shift);
 }
@@ -297,6 +295,15 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
 	return ret && sgh_dead(qp->sg) && state == SG_QP_ERROR ? 0 : ret;
 }
 
+static void sgh_qp_scrub(struct sgh_qp *qp)
+{
+	struct ib_qp *ibqp = &qp->ibqp;
+
+	sgh_cq_scrub(to_sgh_cq(ibqp->send_cq), qp->qpn);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp->qpn);
+}
+
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
@@ -314,9 +321,7 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		sgh_qp_unlink(qp, ibqp->send_cq, &qp->sq.cq_link);
 		sgh_qp_unlink(qp, ibqp->recv_cq, &qp->rq.cq_link);
 	}
-	sgh_cq_scrub(to_sgh_cq(ibqp->send_cq), qp->qpn);
-	if (ibqp->recv_cq != ibqp->send_cq)
-		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp->qpn);
+	sgh_qp_scrub(qp);
 	mutex_unlock(&sg->id_mutex);
 
 	sgh_cm_qp_gone(qp);
@@ -374,22 +379,75 @@ static int sgh_modify_closing(struct sgh_qp *qp)
 	return sgh_qp_set_state(qp, SG_QP_CLOSING);
 }
 
-/* RESET: only an unconnected queue pair in error needs to do something for it. */
+/* Everything posted is completed, and nobody wants to hear of it any more. */
+static void sgh_wq_reset(struct sgh_wq *wq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	WRITE_ONCE(wq->ci, wq->pi);
+	spin_unlock_irqrestore(&wq->lock, flags);
+}
+
+/* From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment. */
+static int sgh_qp_set_idle(struct sgh_qp *qp)
+{
+	int ret, tries;
+
+	for (tries = 0; tries < SGH_RESET_TRIES; tries++) {
+		ret = sgh_qp_set_state(qp, SG_QP_IDLE);
+		if (ret != -EINVAL)
+			break;
+		usleep_range(1000, 2000);
+	}
+	return ret;
+}
+
+/*
+ * RESET goes through error, if the queue pair is connected or something was posted ahead of the
+ * connection.  Unpolled completions are void; user space forgets its own.
+ */
 static int sgh_modify_reset(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	bool pristine;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	pristine = !ret && state == SG_QP_IDLE && !rsp.data[3] && !rsp.data[4];
+	if (!ret && !pristine && state != SG_QP_ERROR)
+		ret = sgh_qp_set_state(qp, SG_QP_ERROR);
+	if (!ret && !pristine)
+		ret = sgh_qp_set_idle(qp);
+	if (ret)
+		return ret;
+	WRITE_ONCE(qp->initialized, false);
+	if (!qp->user) {
+		sgh_qp_scrub(qp);
+		sgh_wq_reset(&qp->sq);
+		sgh_wq_reset(&qp->rq);
+	}
+	return 0;
+}
+
+/* RTS: iw_cm gets there by connecting.  Better an error than a wait for what never comes. */
+static int sgh_modify_rts(struct sgh_qp *qp)
 {
 	enum sg_qp_state state;
 	struct sg_admin_rsp rsp;
 	int ret;
 
 	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret || state == SG_QP_IDLE)
+	if (ret || state == SG_QP_RTS)
 		return ret;
-	return sgh_qp_set_state(qp, SG_QP_IDLE);
+	return -EINVAL;
 }
 
 /*
- * Connections are made by iw_cm alone, so the states on the way to RTS are noted and no more; those
- * on the way out are the adapter's CLOSING (graceful, what iw_cm calls SQD) and ERROR (abortive).
+ * Connections are made by iw_cm alone, so the states on the way to RTS are noted and no more, and
+ * RTS itself is only confirmed; those on the way out are the adapter's CLOSING (graceful, what
+ * iw_cm calls SQD) and ERROR (abortive).
  */
 int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
@@ -411,9 +469,11 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 		return 0;
 	switch (attr->qp_state) {
 	case IB_QPS_INIT:
-	case IB_QPS_RTR:
-	case IB_QPS_RTS:
+	case IB_QPS_RTR: /* librdmacm, before it accepts */
+		WRITE_ONCE(qp->initialized, true);
 		return 0;
+	case IB_QPS_RTS:
+		return sgh_modify_rts(qp);
 	case IB_QPS_RESET:
 		return sgh_modify_reset(qp);
 	case IB_QPS_SQD:
@@ -445,6 +505,8 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	if (ret)
 		return ret;
 	attr->qp_state = state < ARRAY_SIZE(states) ? states[state] : IB_QPS_ERR;
+	if (state == SG_QP_IDLE && !READ_ONCE(qp->initialized))
+		attr->qp_state = IB_QPS_RESET;
 	attr->cur_qp_state = attr->qp_state;
 	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->sg->mtu));
 	attr->qp_access_flags = qp->access;

@@ -13,7 +13,7 @@
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, in one step
  *   cm_lock	state of connections, qp->conn
  *   cq->lock, then sq.lock or rq.lock of a queue pair
- *   admin.lock, aeq.lock: leaves
+ *   aeq_lock, then admin.lock: leaves
  */
 #ifndef SGH_STAGHORN_H
 #define SGH_STAGHORN_H
@@ -250,6 +250,7 @@ struct sgh_qp {
 	u32 max_inline;
 	bool user;
 	bool signal_all;
+	bool initialized;	/* was moved to INIT: what a query calls it while it is idle */
 	int access;		/* IB_ACCESS_* granted to the peer */
 	struct sgh_conn *conn;	/* under cm_lock */
 };

@@ -40,7 +40,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->vendor_part_id = sg->pdev->device;
 	attr->hw_ver = sg->pdev->revision;
 	attr->max_qp = c->max_qp;
-	attr->max_qp_wr = rounddown_pow_of_two(c->max_qp_wr);
+	attr->max_qp_wr = c->max_qp_wr;
 	if (c->max_fr_pages)
 		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
@@ -51,12 +51,15 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_cqe = c->max_cqe;
 	attr->max_mr = c->max_mr;
 	attr->max_pd = c->max_pd;
-	attr->max_qp_rd_atom = c->max_ird;
-	attr->max_qp_init_rd_atom = c->max_ord;
-	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * c->max_ird, INT_MAX);
+	/* Consumers hand these to rdma_cm, which counts in eight bits. */
+	attr->max_qp_rd_atom = min_t(u32, c->max_ird, U8_MAX);
+	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
+	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * attr->max_qp_rd_atom, INT_MAX);
 	attr->atomic_cap = IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
 	attr->max_fast_reg_page_list_len = c->max_fr_pages;
+	attr->timestamp_mask = U64_MAX; /* a completion's: ns in 64 bits */
+	attr->hca_core_clock = USEC_PER_SEC; /* in kHz */
 	return 0;
 }
 
@@ -360,6 +363,8 @@ void sgh_ib_unregister(struct sgh_dev *sg)
 	if (!ib)
 		return;
 	ib_unregister_device(&ib->ibdev);
+	/* Queue pairs go before the last words to iw_cm about their connections are said. */
+	flush_workqueue(sg->event_wq);
 	sgh_cm_drain(sg);
 	sg->ib = NULL;
 	ib_dealloc_device(&ib->ibdev);
