@@ -261,7 +261,7 @@ static void sgh_cm_request(struct sgh_dev *sg, const struct sg_eqe *e)
 	}
 	mutex_unlock(&sg->listen_mutex);
 
-	if (!cm_id || sgh_event_data(sg, id, &event, data) ||
+	if (!cm_id || sgh_event_data(sg, id, &event, data) || !event.local_addr.ss_family ||
 	    xa_err(xa_store(&sg->conns, id, conn, GFP_KERNEL)))
 		goto refuse;
 	event.provider_data = sgh_conn_cookie(conn);

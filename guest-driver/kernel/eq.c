@@ -149,7 +149,7 @@ static irqreturn_t sgh_irq(int irq, void *arg)
 {
 	struct sgh_vector *vec = arg;
 	struct sgh_dev *sg = vec->sg;
-	u32 i;
+	u32 i, num;
 
 	if (vec->index == 0) {
 		if (!completion_done(&sg->test_irq))
@@ -157,7 +157,8 @@ static irqreturn_t sgh_irq(int irq, void *arg)
 		if (sgh_read(sg, SG_REG_STATUS) & SG_STATUS_READY)
 			sgh_aeq_poll(sg);
 	}
-	for (i = 0; i < READ_ONCE(sg->num_ceqs); i++) {
+	num = smp_load_acquire(&sg->num_ceqs);
+	for (i = 0; i < num; i++) {
 		if (sg->ceqs[i].vector == vec->index)
 			sgh_ceq_poll(sg, &sg->ceqs[i]);
 	}
@@ -306,8 +307,7 @@ int sgh_ceq_init(struct sgh_dev *sg)
 			break;
 		}
 		/* Pairs with the interrupt handler: the queue is complete before it is seen. */
-		smp_wmb();
-		WRITE_ONCE(sg->num_ceqs, i + 1);
+		smp_store_release(&sg->num_ceqs, i + 1);
 		sgh_eq_doorbell(sg, eq, SG_EQ_DB_ARM);
 	}
 	if (!sg->num_ceqs) {

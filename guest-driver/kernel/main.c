@@ -117,12 +117,11 @@ err_admin:
 	return ret;
 }
 
-/* Interrupts go first: once they are gone nobody reads the rings, once reset nobody writes them. */
+/* Once reset, nobody writes the rings; once the interrupts are gone, nobody reads them. */
 static void sgh_stop(struct sgh_dev *sg)
 {
 	cancel_delayed_work_sync(&sg->health_work);
-	set_bit(SGH_DEAD, &sg->flags);
-	sgh_hw_reset(sg);
+	sgh_fatal(sg, NULL);
 	sgh_irq_fini(sg);
 	sgh_ceq_fini(sg);
 	sgh_eq_fini(sg);

@@ -10,7 +10,7 @@
  * Locks, outermost first:
  *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
  *   listen_mutex	a listener's number against the events that carry it
- *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, in one step
+ *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
  *   cm_lock	state of connections, qp->conn
  *   cq->lock, then sq.lock or rq.lock of a queue pair
  *   aeq_lock, then admin.lock: leaves
