@@ -22,18 +22,27 @@ enum {
     BH_OCTETS = 1024 * 1024,       /* a turn of the bottom half */
 };
 
+/*
+ * Memory only.  A guest that aims DMA at registers could otherwise, in the middle of a core call,
+ * reset the function or take its power through configuration space, or have another device send us
+ * a frame.
+ */
+static const MemTxAttrs memory_only = { .memory = 1 };
+
 static bool host_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     StaghornState *s = opaque;
 
-    return pci_dma_read(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+    return pci_dma_rw(&s->parent_obj, addr, buf, len, DMA_DIRECTION_TO_DEVICE, memory_only) ==
+           MEMTX_OK;
 }
 
 static bool host_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
     StaghornState *s = opaque;
 
-    return pci_dma_write(&s->parent_obj, addr, buf, len) == MEMTX_OK;
+    return pci_dma_rw(&s->parent_obj, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE,
+                      memory_only) == MEMTX_OK;
 }
 
 static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
@@ -41,16 +50,21 @@ static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
     StaghornState *s = opaque;
 
     smp_wmb();
-    return stq_le_pci_dma(&s->parent_obj, addr, value, MEMTXATTRS_UNSPECIFIED) == MEMTX_OK;
+    return stq_le_pci_dma(&s->parent_obj, addr, value, memory_only) == MEMTX_OK;
 }
 
 static void *host_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
 {
     StaghornState *s = opaque;
+    AddressSpace *as = pci_get_address_space(&s->parent_obj);
+    DMADirection dir = for_write ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE;
     dma_addr_t n = *len;
-    void *p = pci_dma_map(&s->parent_obj, addr, &n,
-                          for_write ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE);
+    void *p = dma_memory_map(as, addr, &n, dir, memory_only);
 
+    if (p && as->bounce_buffer_size) { /* no memory: let the copy fail */
+        dma_memory_unmap(as, p, n, dir, 0);
+        return NULL;
+    }
     *len = n;
     return n ? p : NULL;
 }
@@ -159,8 +173,13 @@ static void run_core(StaghornState *s, size_t budget)
     if (sg_adapter_run(s->adapter, budget)) {
         s->kicked = true;
     }
-    s->inside = false;
-    if (s->kicked) {
+    staghorn_leave(s, false);
+}
+
+void staghorn_leave(StaghornState *s, bool outer)
+{
+    s->inside = outer;
+    if (!outer && (s->kicked || s->reset_due || s->receive_due)) {
         s->kicked = false;
         qemu_bh_schedule(s->bh);
     }
@@ -170,12 +189,28 @@ void staghorn_turn(StaghornState *s)
 {
     if (s->kicked) {
         run_core(s, TURN_OCTETS);
+    } else {
+        staghorn_leave(s, false);
     }
 }
 
 static void bottom_half(void *opaque)
 {
-    run_core(opaque, BH_OCTETS);
+    StaghornState *s = opaque;
+
+    if (s->inside) { /* a nested main loop: again when that call is over */
+        s->kicked = true;
+        return;
+    }
+    if (s->reset_due) {
+        s->reset_due = false;
+        staghorn_reset_core(s);
+    }
+    run_core(s, BH_OCTETS);
+    if (s->receive_due) {
+        s->receive_due = false;
+        qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    }
 }
 
 /* The timer holds no re-entrancy guard, so it only asks for the bottom half, which does. */
@@ -201,9 +236,13 @@ void staghorn_host_exit(StaghornState *s)
     if (!s->adapter) {
         return;
     }
+    /* Nothing takes the adapter away from under a core call: its DMA reaches memory only. */
+    g_assert(!s->inside);
     s->inside = true;
     sg_adapter_free(s->adapter);
     s->adapter = NULL;
     timer_free(s->timer);
+    s->timer = NULL;
     qemu_bh_delete(s->bh);
+    s->bh = NULL;
 }

@@ -10,33 +10,49 @@
  *                                            TCP/IP of the adapter (hw/net)
  *
  * Frames from the other NIC go to the uplink as they are.  Frames from the uplink go where
- * sg_port_input() says.  Congestion: QEMU queues a frame that the uplink refuses; until it is gone
- * streams get no more room, and the other NIC's frames wait in its own queue.
+ * sg_port_input() says.  Congestion of the uplink (lane.c): streams get no more room, and the other
+ * NIC's frames wait in its own queue.  Congestion of the other NIC, which may be without a driver
+ * for ever, holds up nobody: beyond a limit its frames are dropped.
+ *
+ * A frame may arrive while the core is at work, when a third device on the same hub sends in the
+ * middle of our own transmission.  It waits in QEMU's queue until the bottom half calls for it.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/guest-random.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
+#include "qemu/units.h"
 #include "net/net.h"
 #include "staghorn.h"
 
+enum {
+    UPLINK_OCTETS_MAX = 8 * MiB,
+    ETH_OCTETS_MAX = 2 * MiB,
+};
+
+/* May outlive the adapter: a NIC model keeps its peer's memory until it goes itself. */
 typedef struct StaghornEth {
     NetClientState nc;
-    StaghornState *s;
+    StaghornState *s; /* NULL: gone */
 } StaghornEth;
 
 /* ---- towards the uplink ---- */
 
-static void uplink_drained(NetClientState *nc, ssize_t len)
+static void uplink_sent(NetClientState *nc, ssize_t len)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
+    bool outer = s->inside;
 
-    s->uplink_full = false;
-    if (s->port) {
-        sg_port_uplink_ready(s->port);
+    if (!staghorn_lane_sent(&s->to_uplink)) {
+        return;
     }
-    if (s->eth) {
+    if (s->port) {
+        s->inside = true;
+        sg_port_uplink_ready(s->port);
+        staghorn_leave(s, outer);
+    }
+    if (s->eth && !staghorn_lane_busy(&s->to_uplink)) {
         qemu_flush_queued_packets(s->eth);
     }
 }
@@ -44,10 +60,9 @@ static void uplink_drained(NetClientState *nc, ssize_t len)
 static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     StaghornState *s = opaque;
-    NetClientState *nc = qemu_get_queue(s->nic);
 
-    if (qemu_sendv_packet_async(nc, iov, n, uplink_drained) == 0) {
-        s->uplink_full = true;
+    if (!staghorn_lane_send(&s->to_uplink, iov, n) && s->port) {
+        sg_port_count_dropped(s->port);
     }
 }
 
@@ -55,7 +70,7 @@ static bool port_can_send(void *opaque)
 {
     StaghornState *s = opaque;
 
-    return !s->uplink_full;
+    return !staghorn_lane_busy(&s->to_uplink);
 }
 
 static uint64_t port_now(void *opaque)
@@ -87,40 +102,37 @@ static const struct sg_port_ops port_ops = {
 
 /* ---- frames from the uplink ---- */
 
-static void eth_drained(NetClientState *nc, ssize_t len)
+static void eth_sent(NetClientState *nc, ssize_t len)
 {
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
 
-    s->eth_full = false;
-    qemu_flush_queued_packets(qemu_get_queue(s->nic));
+    if (s) {
+        staghorn_lane_sent(&s->to_eth);
+    }
 }
 
 static bool uplink_can_receive(NetClientState *nc)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
 
-    return !s->eth_full;
+    s->receive_due |= s->inside;
+    return !s->inside;
 }
 
 static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
+    struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
     unsigned verdict;
-    bool outer = s->inside;
 
     if (!s->adapter) {
         return size;
     }
     s->inside = true;
     verdict = sg_port_input(s->port, buf, size);
-    s->inside = outer;
-    if (s->kicked && !outer) {
-        s->kicked = false;
-        qemu_bh_schedule(s->bh);
-    }
-    if ((verdict & SG_PORT_TO_NIC) && s->eth->peer &&
-        qemu_send_packet_async(s->eth, buf, size, eth_drained) == 0) {
-        s->eth_full = true;
+    staghorn_leave(s, false);
+    if ((verdict & SG_PORT_TO_NIC) && s->eth->peer) {
+        staghorn_lane_send(&s->to_eth, &iov, 1);
     }
     return size;
 }
@@ -128,11 +140,14 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
 static void uplink_link_status(NetClientState *nc)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
+    bool outer = s->inside;
 
     if (!s->adapter) {
         return;
     }
+    s->inside = true;
     sg_adapter_set_link(s->adapter, !nc->link_down);
+    staghorn_leave(s, outer);
     s->eth->link_down = nc->link_down;
     if (s->eth->peer) {
         s->eth->peer->link_down = nc->link_down;
@@ -154,15 +169,18 @@ static NetClientInfo uplink_info = {
 
 static bool eth_can_receive(NetClientState *nc)
 {
-    return !container_of(nc, StaghornEth, nc)->s->uplink_full;
+    StaghornState *s = container_of(nc, StaghornEth, nc)->s;
+
+    return !s || !staghorn_lane_busy(&s->to_uplink);
 }
 
 static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 {
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
+    struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
 
-    if (s->nic && qemu_send_packet_async(qemu_get_queue(s->nic), buf, size, uplink_drained) == 0) {
-        s->uplink_full = true;
+    if (s) {
+        staghorn_lane_send(&s->to_uplink, &iov, 1);
     }
     return size;
 }
@@ -195,6 +213,8 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
     s->eth = nc;
     container_of(nc, StaghornEth, nc)->s = s;
+    staghorn_lane_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX);
+    staghorn_lane_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX);
     qemu_set_info_str(nc, "port of %s", qemu_get_queue(s->nic)->name);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
     return true;
@@ -209,10 +229,13 @@ void staghorn_port_exit(StaghornState *s)
     if (port) {
         sg_port_free(port);
     }
+    staghorn_lane_close(&s->to_uplink);
+    staghorn_lane_close(&s->to_eth);
     if (s->eth) {
         NetClientState *eth = s->eth;
 
         s->eth = NULL;
+        container_of(eth, StaghornEth, nc)->s = NULL;
         qemu_del_net_client(eth);
     }
     if (s->nic) {

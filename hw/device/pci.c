@@ -35,10 +35,14 @@ static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
     return sg_adapter_reg_read(s->adapter, addr, size);
 }
 
+/* Writes while the core is at work come from another device's DMA and are ignored. */
 static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
     StaghornState *s = opaque;
 
+    if (s->inside) {
+        return;
+    }
     s->inside = true;
     sg_adapter_reg_write(s->adapter, addr, value, size);
     s->inside = false;
@@ -63,6 +67,9 @@ static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned s
 {
     StaghornState *s = opaque;
 
+    if (s->inside) {
+        return;
+    }
     s->inside = true;
     sg_adapter_doorbell(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, value, size);
     s->inside = false;
@@ -205,13 +212,23 @@ static void staghorn_realize(PCIDevice *pci, Error **errp)
     QLIST_INSERT_HEAD(&adapters, s, next);
 }
 
+void staghorn_reset_core(StaghornState *s)
+{
+    s->inside = true;
+    sg_adapter_reset(s->adapter);
+    staghorn_leave(s, false);
+}
+
+/* Another device, woken by a frame of ours, may have come to our configuration space. */
 static void staghorn_reset(Object *obj, ResetType type)
 {
     StaghornState *s = STAGHORN(obj);
 
-    s->inside = true;
-    sg_adapter_reset(s->adapter);
-    s->inside = false;
+    if (s->inside) {
+        s->reset_due = true;
+    } else {
+        staghorn_reset_core(s);
+    }
 }
 
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)

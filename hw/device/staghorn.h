@@ -9,6 +9,7 @@
 #include "net/net.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
+#include "lane.h"
 #include "base/host.h"
 #include "verbs/adapter.h"
 #include "port.h"
@@ -27,16 +28,17 @@ struct StaghornState {
     NICState *nic;
     NetClientState *eth;
     struct sg_port *port;
-    bool uplink_full; /* a frame of ours waits in the uplink's queue */
-    bool eth_full;    /* likewise a frame towards the other NIC model */
+    StaghornLane to_uplink, to_eth;
 
     struct sg_host host;
     struct sg_adapter *adapter;
     struct sg_adapter_config config; /* properties */
     QEMUBH *bh;
     QEMUTimer *timer;
-    bool inside; /* a core call is on the stack */
+    bool inside; /* a core call is on the stack: no other may begin */
     bool kicked; /* the core asked for a turn while inside */
+    bool reset_due;   /* a reset came while inside; the bottom half does it */
+    bool receive_due; /* likewise a frame, which waits in QEMU's queue */
 
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
@@ -49,8 +51,13 @@ extern const struct sg_host_ops staghorn_host_ops; /* host.c */
 
 /* host.c: let the core work, now (bounded) and later from the bottom half. */
 void staghorn_turn(StaghornState *s);
+/* The end of a core call; 'outer' is what s->inside was before.  Leaves the rest to later. */
+void staghorn_leave(StaghornState *s, bool outer);
 bool staghorn_host_init(StaghornState *s, Error **errp);
 void staghorn_host_exit(StaghornState *s);
+
+/* pci.c */
+void staghorn_reset_core(StaghornState *s);
 
 /* netport.c */
 bool staghorn_port_init(StaghornState *s, Error **errp);

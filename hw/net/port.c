@@ -246,6 +246,11 @@ void sg_port_free(struct sg_port *port)
     g_free(port);
 }
 
+void sg_port_count_dropped(struct sg_port *port)
+{
+    port->count.dropped++;
+}
+
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6])
 {
     unsigned i;

@@ -60,7 +60,7 @@ struct sg_port_counters {
     uint64_t frames_in;        /* frames of the adapter */
     uint64_t frames_out;
     uint64_t checksum_errors;  /* segments dropped for a bad TCP checksum */
-    uint64_t dropped;          /* frames dropped for want of room in the queue of kept frames */
+    uint64_t dropped;          /* frames dropped for want of room, here or in the uplink's queue */
     uint64_t retransmits;      /* segments */
     unsigned streams;          /* now: streams a user holds */
     unsigned connections;      /* now: TCP connections, half-open and TIME-WAIT included */
@@ -94,6 +94,9 @@ void sg_port_uplink_ready(struct sg_port *port);
  * for a reset of the adapter.
  */
 void sg_port_reset(struct sg_port *port);
+
+/* The uplink has dropped a frame that send_frame() was given. */
+void sg_port_count_dropped(struct sg_port *port);
 
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6]);
 void sg_port_counters(const struct sg_port *port, struct sg_port_counters *out);

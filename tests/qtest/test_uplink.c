@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Congestion: the uplink is a stream socket that takes little and is read late.  No frame may
+ * overtake another one of its sender or be cut into another one, and all must arrive.  Behind
+ * "a0.eth" is a second hub with a socket of the test, in the place of another NIC model.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <linux/pci_regs.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "driver.h"
+#include "tap.h"
+
+enum {
+    NIC_FRAMES_MAX = 200,
+    NIC_FRAME_LEN = 9000,
+    CONNECTS = 6,
+    FIRST_HOST = 100, /* nobody has 10.0.0.100 and following */
+    ARP_LEN = 42,
+};
+
+static struct machine *m;
+static int nic, uplink;
+
+static void stream_pair(int *ours, int *theirs)
+{
+    int fds[2], size = 4096;
+
+    T_TRUE(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+    T_TRUE(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0);
+    *ours = fds[0];
+    *theirs = fds[1];
+}
+
+/* Function 0 comes again, with the stream socket as its uplink. */
+static void plug(void)
+{
+    struct function *f = &m->f[0];
+
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");
+    function_slot_off(f);
+    qtest_qmp_event(m->q, "DEVICE_DELETED");
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": \"staghorn\", "
+                 "\"id\": \"a0\", \"bus\": \"rp0\", \"netdev\": \"up\", "
+                 "\"mac\": \"52:54:00:00:00:01\"}}");
+    port_config_writew(f, port_find_cap(f, PCI_CAP_ID_EXP) + PCI_EXP_SLTCTL,
+                       PCI_EXP_SLTCTL_PWR_IND_ON);
+    function_setup(f);
+    qtest_qmp_ok(m->q, "{\"execute\": \"netdev_add\", \"arguments\": {\"type\": \"hubport\", "
+                 "\"id\": \"b1\", \"hubid\": 1, \"netdev\": \"a0.eth\"}}");
+}
+
+static void start(void)
+{
+    int fds[2], stream;
+    char *args;
+
+    T_TRUE(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+    nic = fds[0];
+    stream_pair(&uplink, &stream);
+    args = g_strdup_printf(" -netdev dgram,id=behind,local.type=fd,local.str=%d"
+                           " -netdev hubport,id=b0,hubid=1,netdev=behind"
+                           " -netdev stream,id=up,addr.type=fd,addr.str=%d", fds[1], stream);
+    m = machine_start(1, "", args);
+    g_free(args);
+    close(fds[1]);
+    close(stream);
+    plug();
+}
+
+static void stop(void)
+{
+    machine_stop(m);
+    close(nic);
+    close(uplink);
+}
+
+/* A request for an address goes out for each. */
+static void connect_to(struct side *s, unsigned i)
+{
+    struct md_qp *qp = g_new0(struct md_qp, 1);
+    struct sg_cmd_connect c = {
+        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .remote = driver_addr(FIRST_HOST + i - 1, 4000),
+    };
+
+    md_create_qp(&s->md, qp, &(struct md_qp_params){ .pd = s->pd, .scq = &s->cq, .rcq = &s->cq });
+    sg_put_le32(&c.qpn, qp->qpn);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
+    g_free(qp);
+}
+
+/* False: QEMU has stopped to read, because the port takes no more. */
+static bool nic_sends(unsigned i)
+{
+    static uint8_t frame[NIC_FRAME_LEN];
+
+    memset(frame, (int)i, sizeof(frame));
+    memset(frame, 0xff, 6);
+    memcpy(frame + 6, "\x52\x54\0\0\0\x77", 6);
+    sg_put_be16(frame + 12, 0x88cc);
+    if (send(nic, frame, sizeof(frame), MSG_DONTWAIT) < 0) {
+        T_EQ_INT(errno, EAGAIN);
+        return false;
+    }
+    machine_settle(m);
+    return true;
+}
+
+/* Reads n octets, letting QEMU's main loop go round while there are none. */
+static void take(uint8_t *p, size_t n)
+{
+    unsigned idle = 0;
+    ssize_t got;
+
+    while (n) {
+        got = recv(uplink, p, n, MSG_DONTWAIT);
+        if (got > 0) {
+            p += got;
+            n -= (size_t)got;
+            idle = 0;
+            continue;
+        }
+        T_TRUE(got < 0 && errno == EAGAIN);
+        if (++idle > 50) {
+            T_FAIL("%zu octets do not come", n);
+        }
+        machine_settle(m);
+    }
+}
+
+static size_t take_frame(uint8_t *frame, size_t max)
+{
+    uint8_t len[4];
+
+    take(len, sizeof(len));
+    if (sg_get_be32(len) < 14 || sg_get_be32(len) > max) {
+        T_FAIL("a frame of %u octets", sg_get_be32(len));
+    }
+    take(frame, sg_get_be32(len));
+    return sg_get_be32(len);
+}
+
+static bool all_octets_are(const uint8_t *p, size_t n, uint8_t value)
+{
+    while (n && *p == value) {
+        p++, n--;
+    }
+    return n == 0;
+}
+
+static void in_order_when_congested(void)
+{
+    static uint8_t frame[NIC_FRAME_LEN];
+    unsigned nic_next = 0, nic_frames = 0, arp_next = 0, i;
+    struct side s;
+
+    start();
+    side_start(&s, &m->f[0]);
+    while (nic_frames < NIC_FRAMES_MAX && nic_sends(nic_frames)) {
+        nic_frames++;
+    }
+    T_TRUE(nic_frames > 2 && nic_frames < NIC_FRAMES_MAX);
+    for (i = 0; i < CONNECTS; i++) {
+        connect_to(&s, i);
+    }
+    while (nic_next < nic_frames || arp_next < CONNECTS) {
+        size_t len = take_frame(frame, sizeof(frame));
+
+        T_CONTEXT("after %u frames of the NIC and %u of the adapter", nic_next, arp_next);
+        if (sg_get_be16(frame + 12) == 0x0806) {
+            T_EQ_U64(len, ARP_LEN);
+            T_EQ_U64(frame[41], FIRST_HOST + arp_next);
+            arp_next++;
+        } else {
+            T_EQ_U64(len, NIC_FRAME_LEN);
+            T_TRUE(all_octets_are(frame + 14, len - 14, (uint8_t)nic_next));
+            nic_next++;
+        }
+    }
+    stop();
+}
+
+/* What waits for the uplink when the adapter goes, goes with it. */
+static void unplug_when_congested(void)
+{
+    struct side s;
+    unsigned i;
+
+    start();
+    side_start(&s, &m->f[0]);
+    for (i = 0; i < 4; i++) {
+        T_TRUE(nic_sends(i));
+    }
+    for (i = 0; i < CONNECTS; i++) {
+        connect_to(&s, i);
+    }
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");
+    function_slot_off(&m->f[0]);
+    qtest_qmp_event(m->q, "DEVICE_DELETED");
+    machine_settle(m);
+    stop();
+}
+
+/* The uplink goes first: the adapter's link is down, and nothing that waited keeps it from going. */
+static void uplink_deleted_when_congested(void)
+{
+    struct side s;
+    unsigned i;
+
+    start();
+    side_start(&s, &m->f[0]);
+    for (i = 0; i < 4; i++) {
+        T_TRUE(nic_sends(i));
+    }
+    connect_to(&s, 0);
+    qtest_qmp_ok(m->q, "{\"execute\": \"netdev_del\", \"arguments\": {\"id\": \"up\"}}");
+    side_event(&s, SG_EV_PORT_DOWN, 10);
+    T_TRUE(!(function_readl(&m->f[0], SG_REG_STATUS) & SG_STATUS_LINK_UP));
+    connect_to(&s, 1);
+    machine_pass(m, 5);
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");
+    function_slot_off(&m->f[0]);
+    qtest_qmp_event(m->q, "DEVICE_DELETED");
+    machine_settle(m);
+    stop();
+}
+
+static const struct t_case cases[] = {
+    { "congested uplink: frames keep their order and their octets", in_order_when_congested },
+    { "congested uplink: the adapter is unplugged", unplug_when_congested },
+    { "congested uplink: netdev_del, then the adapter is unplugged",
+      uplink_deleted_when_congested },
+};
+
+T_MAIN(cases)
