@@ -7,6 +7,11 @@
  *   ARP tick     every second while the TCP tick runs; seconds in between are made up for
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
+ * A machine that emulates may stall for long, and the peer's machine as well, without losing
+ * anything.  So the retransmission timer is a second at least (RFC 6298, section 2.4), and it stands
+ * still while the uplink is congested, though not for ever: what waits there is not lost, and what
+ * is sent again would wait behind it.
+ *
  * With no connection there is no deadline, so an idle machine sleeps.  The timers are the shared
  * instance's: whichever port runs first at a deadline does the work for all, and events of other
  * ports' streams wait for those ports' own 'run', which they get by a kick.
@@ -27,6 +32,8 @@ enum {
     TCP_TICKS_MAX = 2,
     ARP_TICKS_MAX = 300, /* the life of an entry */
     KEPT_FRAMES_MAX = 512, /* per run */
+    RTO_MIN = 1000 / TCP_SLOW_INTERVAL + 1, /* slow ticks; the first one is a part of one */
+    STALL_MAX = 10000 / TCP_SLOW_INTERVAL,  /* slow ticks with a congested uplink */
 };
 
 /*
@@ -40,6 +47,27 @@ static void stop_stray_persist_timers(void)
     for (pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
         if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
             pcb->persist_backoff = 0;
+        }
+    }
+}
+
+/* Before each slow tick. */
+static void hold_retransmissions(void)
+{
+    struct sg_port *port;
+    struct tcp_pcb *pcb;
+
+    for (port = sg_stack.ports; port; port = port->next) {
+        bool free = !port->ops->can_send || port->ops->can_send(port->opaque);
+
+        port->stalled = free ? 0 : MIN(port->stalled + 1, STALL_MAX + 1);
+    }
+    for (pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
+        struct flow *flow = flow_of(pcb);
+
+        pcb->rto = MAX(pcb->rto, RTO_MIN);
+        if (flow && flow->port->stalled && flow->port->stalled <= STALL_MAX) {
+            pcb->rtime = MIN(pcb->rtime, 0); /* negative: off */
         }
     }
 }
@@ -102,6 +130,7 @@ static void tick(void)
         tcp_fasttmr();
         if (++ticks % SLOW_TICK == 0) {
             stop_stray_persist_timers();
+            hold_retransmissions();
             tcp_slowtmr();
         }
         sg_stack.tcp_tick += TCP_TICK_NS;

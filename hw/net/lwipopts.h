@@ -59,9 +59,8 @@
 #define LWIP_TCP_CALC_INITIAL_CWND(mss) ((tcpwnd_size_t)(10U * (mss)))
 
 /*
- * Time, ms: delayed acknowledgements 50; retransmission after 400 to 600 at least, since a machine
- * that emulates may stall for long, and 1000 at first (RFC 6298, section 2.1); giving up after
- * about four minutes.
+ * Time, ms: delayed acknowledgements 50; retransmission after 1000 to 1200 at least (clock.c), and
+ * 1000 at first (RFC 6298, section 2.1); giving up after about four minutes.
  */
 #define TCP_FAST_INTERVAL 50
 #define TCP_SLOW_INTERVAL 200

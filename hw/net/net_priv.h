@@ -142,6 +142,7 @@ struct sg_port {
     struct link streams;
     struct link work; /* streams with something to deliver or to send */
     bool congested;    /* a stream met can_send() == false */
+    unsigned stalled;  /* slow ticks in a row with can_send() == false */
     bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
     struct kept_frame *kept_head, **kept_tail;
     size_t kept_octets;
