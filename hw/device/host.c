@@ -82,13 +82,17 @@ static uint64_t host_now(void *opaque)
     return qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
+/*
+ * Moving a QEMU timer wakes the main loop, and the core names a new deadline at nearly every turn.
+ * So only an earlier one is set; one that has moved away fires in vain, once, and the turn that
+ * follows names the true one.
+ */
 static void host_arm_timer(void *opaque, uint64_t deadline_ns)
 {
     StaghornState *s = opaque;
 
-    if (deadline_ns >= INT64_MAX) {
-        timer_del(s->timer);
-    } else if (!timer_pending(s->timer) || timer_expire_time_ns(s->timer) != deadline_ns) {
+    if (deadline_ns < INT64_MAX &&
+        (!timer_pending(s->timer) || timer_expire_time_ns(s->timer) > deadline_ns)) {
         timer_mod_ns(s->timer, deadline_ns);
     }
 }
