@@ -59,7 +59,8 @@ make_boot() {
 make_agent() {
     enter_tree
     cp "$guest"/agent/* "$in_tree_work"
-    in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent agent.c session.c
+    in_tree gcc -std=gnu11 -O2 -Wall -Wextra -Werror -static -s -o staghorn-agent \
+        agent.c buffer.c session.c
     cp "$in_tree_work/staghorn-agent" "$SG_OUT/"
 }
 

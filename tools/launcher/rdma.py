@@ -99,7 +99,8 @@ def device(folder, vm):
 def use(folder, kind, vms=None):
     """Makes siw or staghorn the RDMA device of the VMs, by loading and unloading modules."""
     for vm in vms or list(folder.data["vms"]):
-        status, out, error = agent.capture(folder, vm, ["/usr/lib/staghorn/rdma", kind], timeout=60)
+        words = ["/usr/lib/staghorn/rdma", kind]
+        status, out, error = agent.capture(folder, vm, words, timeout=120)
         if status:
             raise LabError("VM %s cannot change to %s: %s" % (vm, kind, (error or out).strip()))
 

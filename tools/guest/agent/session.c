@@ -28,16 +28,12 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "buffer.h"
 
 #define MAX_ARGS 4096
 #define IN_SIZE 65536
 #define OUT_SIZE 131072
-#define CHUNK 32768
-
-struct buffer {
-    uint8_t *data;
-    size_t start, end, size;
-};
+#define CHUNK SG_BUFFER_CHUNK
 
 struct session {
     int port;
@@ -55,35 +51,6 @@ struct session {
     bool lost;                  /* the client went away or broke the protocol */
 };
 
-static size_t used(const struct buffer *b)
-{
-    return b->end - b->start;
-}
-
-static size_t room(const struct buffer *b)
-{
-    return b->size - used(b);
-}
-
-static void append(struct buffer *b, const void *data, size_t len)
-{
-    if (b->size - b->end < len) {
-        memmove(b->data, b->data + b->start, used(b));
-        b->end -= b->start;
-        b->start = 0;
-    }
-    memcpy(b->data + b->end, data, len);
-    b->end += len;
-}
-
-static void consume(struct buffer *b, size_t len)
-{
-    b->start += len;
-    if (b->start == b->end) {
-        b->start = b->end = 0;
-    }
-}
-
 static void frame(struct session *s, char type, const void *payload, size_t len)
 {
     uint8_t header[SG_AGENT_HEADER_LEN];
@@ -93,43 +60,8 @@ static void frame(struct session *s, char type, const void *payload, size_t len)
     header[5] = 0;
     header[6] = len & 0xff;
     header[7] = len >> 8;
-    append(&s->tx, header, sizeof(header));
-    append(&s->tx, payload, len);
-}
-
-/* Reads once into the buffer.  Returns false at the end or on error. */
-static bool fill(int fd, struct buffer *b)
-{
-    uint8_t chunk[CHUNK];
-    size_t want = room(b) < sizeof(chunk) ? room(b) : sizeof(chunk);
-    ssize_t n;
-
-    if (!want) {
-        return true;
-    }
-    n = read(fd, chunk, want);
-    if (n > 0) {
-        append(b, chunk, n);
-        return true;
-    }
-    return n < 0 && (errno == EAGAIN || errno == EINTR);
-}
-
-/* Writes once from the buffer.  Returns false on error. */
-static bool drain(int fd, struct buffer *b)
-{
-    size_t len = used(b) < CHUNK ? used(b) : CHUNK;
-    ssize_t n;
-
-    if (!len) {
-        return true;
-    }
-    n = write(fd, b->data + b->start, len);
-    if (n > 0) {
-        consume(b, n);
-        return true;
-    }
-    return n < 0 && (errno == EAGAIN || errno == EINTR);
+    sg_buffer_append(&s->tx, header, sizeof(header));
+    sg_buffer_append(&s->tx, payload, len);
 }
 
 /* A client's coming and going is announced by SIGIO, kept blocked and fetched here. */
@@ -150,28 +82,28 @@ static void find_preamble(struct session *s)
     struct pollfd p = { .fd = s->port, .events = POLLIN };
 
     for (;;) {
-        while (used(&s->rx) >= want) {
-            uint8_t *at = memmem(s->rx.data + s->rx.start, used(&s->rx), SG_AGENT_MAGIC,
+        while (sg_buffer_used(&s->rx) >= want) {
+            uint8_t *at = memmem(s->rx.data + s->rx.start, sg_buffer_used(&s->rx), SG_AGENT_MAGIC,
                                  SG_AGENT_MAGIC_LEN);
             if (!at) {
-                consume(&s->rx, used(&s->rx) - SG_AGENT_MAGIC_LEN + 1);
+                sg_buffer_consume(&s->rx, sg_buffer_used(&s->rx) - SG_AGENT_MAGIC_LEN + 1);
                 break;
             }
-            consume(&s->rx, at - (s->rx.data + s->rx.start));
-            if (used(&s->rx) < want) {
+            sg_buffer_consume(&s->rx, at - (s->rx.data + s->rx.start));
+            if (sg_buffer_used(&s->rx) < want) {
                 break;
             }
             memcpy(s->nonce, s->rx.data + s->rx.start + SG_AGENT_MAGIC_LEN, SG_AGENT_NONCE_LEN);
-            consume(&s->rx, want);
+            sg_buffer_consume(&s->rx, want);
             return;
         }
         poll(&p, 1, -1);
         /* Without a client the port is also readable: it reads as ended. */
         if (p.revents & POLLHUP) {
-            consume(&s->rx, used(&s->rx));
+            sg_buffer_consume(&s->rx, sg_buffer_used(&s->rx));
             wait_for_client();
         } else if (p.revents & POLLIN) {
-            fill(s->port, &s->rx);
+            sg_buffer_fill(s->port, &s->rx);
         }
     }
 }
@@ -372,7 +304,7 @@ static bool take_frame(struct session *s, char type, const uint8_t *payload, siz
         return !s->pid && start_command(s);
     case 'i':
         if (s->in >= 0) {
-            append(&s->input, payload, len);
+            sg_buffer_append(&s->input, payload, len);
         }
         return true;
     case 'f':
@@ -396,7 +328,7 @@ static bool take_frame(struct session *s, char type, const uint8_t *payload, siz
 /* Takes what frames are complete, as long as the command's input has room. */
 static void take_frames(struct session *s, bool *over)
 {
-    while (!*over && used(&s->rx) >= SG_AGENT_HEADER_LEN) {
+    while (!*over && sg_buffer_used(&s->rx) >= SG_AGENT_HEADER_LEN) {
         uint8_t *h = s->rx.data + s->rx.start;
         size_t len = h[6] | h[7] << 8;
 
@@ -404,13 +336,13 @@ static void take_frames(struct session *s, bool *over)
             s->lost = true;
             return;
         }
-        if (used(&s->rx) < SG_AGENT_HEADER_LEN + len || room(&s->input) < len) {
+        if (sg_buffer_used(&s->rx) < SG_AGENT_HEADER_LEN + len || sg_buffer_room(&s->input) < len) {
             return;
         }
         if (!take_frame(s, h[4], h + SG_AGENT_HEADER_LEN, len)) {
             *over = true;
         }
-        consume(&s->rx, SG_AGENT_HEADER_LEN + len);
+        sg_buffer_consume(&s->rx, SG_AGENT_HEADER_LEN + len);
     }
 }
 
@@ -424,7 +356,7 @@ static void close_fd(int *fd)
 
 static bool tx_has_room(struct session *s)
 {
-    return room(&s->tx) >= CHUNK + 2 * SG_AGENT_HEADER_LEN;
+    return sg_buffer_room(&s->tx) >= CHUNK + 2 * SG_AGENT_HEADER_LEN;
 }
 
 /* One read of the command's output.  Closes the pipe at its end. */
@@ -451,12 +383,12 @@ static void give_input(struct session *s)
 {
     static const char end_of_file = 4;
 
-    if (s->in >= 0 && !drain(s->in, &s->input)) {
+    if (s->in >= 0 && !sg_buffer_drain(s->in, &s->input)) {
         close_fd(&s->in);
     }
     if (s->in < 0) {
-        consume(&s->input, used(&s->input));
-    } else if (s->input_ends && !used(&s->input)) {
+        sg_buffer_consume(&s->input, sg_buffer_used(&s->input));
+    } else if (s->input_ends && !sg_buffer_used(&s->input)) {
         if (s->terminal && write(s->in, &end_of_file, 1) < 0) {
             s->lost = true;
         }
@@ -471,13 +403,13 @@ static void wait_events(struct session *s, struct pollfd *p)
     bool output = tx_has_room(s);
 
     p[AT_PORT] = (struct pollfd) { s->port, 0, 0 };
-    if (room(&s->rx)) {
+    if (sg_buffer_room(&s->rx)) {
         p[AT_PORT].events |= POLLIN;
     }
-    if (used(&s->tx)) {
+    if (sg_buffer_used(&s->tx)) {
         p[AT_PORT].events |= POLLOUT;
     }
-    p[AT_IN] = (struct pollfd) { used(&s->input) ? s->in : -1, POLLOUT, 0 };
+    p[AT_IN] = (struct pollfd) { sg_buffer_used(&s->input) ? s->in : -1, POLLOUT, 0 };
     p[AT_OUT] = (struct pollfd) { output ? s->out : -1, POLLIN, 0 };
     p[AT_ERR] = (struct pollfd) { output ? s->err : -1, POLLIN, 0 };
     p[AT_PID] = (struct pollfd) { s->pidfd, POLLIN, 0 };
@@ -502,7 +434,7 @@ static void run_session(struct session *s)
             return;
         }
         if (p[AT_PORT].revents & POLLIN) {
-            fill(s->port, &s->rx);
+            sg_buffer_fill(s->port, &s->rx);
         }
         if (p[AT_OUT].revents) {
             take_output(s, &s->out, '1');
@@ -511,7 +443,7 @@ static void run_session(struct session *s)
             take_output(s, &s->err, '2');
         }
         if (p[AT_PORT].revents & POLLOUT) {
-            drain(s->port, &s->tx);
+            sg_buffer_drain(s->port, &s->tx);
         }
         if (p[AT_PID].revents) {
             return;
@@ -524,11 +456,11 @@ static void flush(struct session *s)
 {
     struct pollfd p = { .fd = s->port, .events = POLLOUT };
 
-    while (used(&s->tx) && !s->lost) {
+    while (sg_buffer_used(&s->tx) && !s->lost) {
         poll(&p, 1, -1);
         if (p.revents & POLLHUP) {
             s->lost = true;
-        } else if (!drain(s->port, &s->tx)) {
+        } else if (!sg_buffer_drain(s->port, &s->tx)) {
             s->lost = true;
         }
     }
@@ -574,8 +506,8 @@ static void serve_one(struct session *s)
     s->pid = 0;
     s->in = s->out = s->err = s->pidfd = -1;
     s->terminal = s->lost = s->input_ends = false;
-    consume(&s->tx, used(&s->tx));
-    consume(&s->input, used(&s->input));
+    sg_buffer_consume(&s->tx, sg_buffer_used(&s->tx));
+    sg_buffer_consume(&s->input, sg_buffer_used(&s->input));
     s->request_len = 0;
 
     find_preamble(s);
@@ -591,15 +523,6 @@ static void serve_one(struct session *s)
     close_fd(&s->pidfd);
     free(s->request);
     s->request = NULL;
-}
-
-static void make_buffer(struct buffer *b, size_t size)
-{
-    b->data = malloc(size);
-    b->size = size;
-    if (!b->data) {
-        _exit(1);
-    }
 }
 
 void sg_agent_serve(const char *device)
@@ -620,9 +543,9 @@ void sg_agent_serve(const char *device)
     }
     fcntl(s.port, F_SETOWN, getpid());
     fcntl(s.port, F_SETFL, fcntl(s.port, F_GETFL) | O_ASYNC);
-    make_buffer(&s.rx, 2 * IN_SIZE + SG_AGENT_HEADER_LEN);
-    make_buffer(&s.tx, OUT_SIZE);
-    make_buffer(&s.input, 2 * IN_SIZE);
+    sg_buffer_make(&s.rx, 2 * IN_SIZE + SG_AGENT_HEADER_LEN);
+    sg_buffer_make(&s.tx, OUT_SIZE);
+    sg_buffer_make(&s.input, 2 * IN_SIZE);
     for (;;) {
         serve_one(&s);
     }
