@@ -154,9 +154,14 @@ err_t port_netif_init(struct netif *netif)
     return ERR_OK;
 }
 
-static uint64_t retransmits(struct sg_stream_net *net)
+static void counters(struct sg_stream_net *net, struct sg_net_counters *out)
 {
-    return port_of_net(net)->count.retransmits;
+    const struct sg_port_counters *c = &port_of_net(net)->count;
+
+    *out = (struct sg_net_counters){
+        .tx_frames = c->frames_out, .rx_frames = c->frames_in,
+        .tx_dropped_frames = c->uplink_dropped, .retransmits = c->retransmits,
+    };
 }
 
 static const struct sg_stream_net_ops net_ops = {
@@ -168,7 +173,7 @@ static const struct sg_stream_net_ops net_ops = {
     .clear_addrs = address_clear,
     .set_mtu = address_set_mtu,
     .run = clock_run,
-    .retransmits = retransmits,
+    .counters = counters,
 };
 
 static bool complete_config(struct sg_port_config *c)
@@ -248,7 +253,7 @@ void sg_port_free(struct sg_port *port)
 
 void sg_port_count_dropped(struct sg_port *port)
 {
-    port->count.dropped++;
+    port->count.uplink_dropped++;
 }
 
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6])

@@ -60,7 +60,8 @@ struct sg_port_counters {
     uint64_t frames_in;        /* frames of the adapter */
     uint64_t frames_out;
     uint64_t checksum_errors;  /* segments dropped for a bad TCP checksum */
-    uint64_t dropped;          /* frames dropped for want of room, here or in the uplink's queue */
+    uint64_t dropped;          /* frames dropped for want of room in the queue of kept frames */
+    uint64_t uplink_dropped;   /* of frames_out: dropped by the uplink */
     uint64_t retransmits;      /* segments */
     unsigned streams;          /* now: streams a user holds */
     unsigned connections;      /* now: TCP connections, half-open and TIME-WAIT included */

@@ -207,6 +207,7 @@ static void measure(unsigned mtu, double seconds)
     struct sg_endpoint any = { .family = 4, .port = 5000 }, to;
     struct bench *b = calloc(1, sizeof(*b));
     uint64_t start, last, warm, frames;
+    struct sg_net_counters net;
     enum sg_stream_end why;
     double elapsed;
     int i;
@@ -241,9 +242,10 @@ static void measure(unsigned mtu, double seconds)
         last = clock_ns;
     } while (last - start < (uint64_t)(seconds * 1e9));
     elapsed = (double)(last - start) / 1e9;
+    b->end[0].net->ops->counters(b->end[0].net, &net);
     printf("MTU %5u  %8.0f MB/s  %9.0f frames/s  retransmits %" PRIu64 "\n", mtu,
            (double)(b->received - warm) / 1e6 / elapsed, (double)(b->frames - frames) / elapsed,
-           b->end[0].net->ops->retransmits(b->end[0].net));
+           net.retransmits);
     sg_port_free(b->end[0].port);
     sg_port_free(b->end[1].port);
     free(b->wire);

@@ -232,11 +232,47 @@ static void uplink_deleted_when_congested(void)
     stop();
 }
 
+static void get_stats(struct side *s, struct sg_stats *out)
+{
+    struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
+
+    sg_put_le64(&c.out_addr, s->buffer);
+    sg_put_le32(&c.out_len, sizeof(*out));
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
+    memcpy(out, side_ptr(s, 0), sizeof(*out));
+}
+
+/* Counters of the port are those since reset, as all others. */
+static void frame_counters(void)
+{
+    struct sg_stats before, after;
+    struct side a, b;
+
+    m = machine_start(2, "", "");
+    side_start(&a, &m->f[0]);
+    side_start(&b, &m->f[1]);
+    get_stats(&a, &before);
+    T_EQ_U64(sg_get_le64(&before.tx_frames), 0);
+    sides_connect(&a, &b, 4000);
+    get_stats(&a, &after);
+    /* SYN, ACK, Request, RTR message; SYN and ACK, Reply */
+    T_TRUE(sg_get_le64(&after.tx_frames) >= 4);
+    T_TRUE(sg_get_le64(&after.rx_frames) >= sg_get_le64(&before.rx_frames) + 2);
+    T_EQ_U64(sg_get_le64(&after.tx_dropped_frames), 0);
+    T_EQ_U64(sg_get_le64(&after.tcp_retransmits), 0);
+    side_start(&a, &m->f[0]);
+    get_stats(&a, &after);
+    T_EQ_U64(sg_get_le64(&after.tx_frames), 0);
+    T_EQ_U64(sg_get_le64(&after.rx_frames), 0);
+    machine_stop(m);
+}
+
 static const struct t_case cases[] = {
     { "congested uplink: frames keep their order and their octets", in_order_when_congested },
     { "congested uplink: the adapter is unplugged", unplug_when_congested },
     { "congested uplink: netdev_del, then the adapter is unplugged",
       uplink_deleted_when_congested },
+    { "counters: frames in and out, since reset", frame_counters },
 };
 
 T_MAIN(cases)

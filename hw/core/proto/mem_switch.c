@@ -178,10 +178,11 @@ static uint64_t net_run(struct sg_stream_net *net, uint64_t now_ns)
     return sg_timerq_next(&port->timers);
 }
 
-static uint64_t net_retransmits(struct sg_stream_net *net)
+/* There are no frames, and nothing is lost. */
+static void net_counters(struct sg_stream_net *net, struct sg_net_counters *out)
 {
     (void)net;
-    return 0;
+    *out = (struct sg_net_counters){ 0 };
 }
 
 static const struct sg_stream_net_ops net_ops = {
@@ -193,7 +194,7 @@ static const struct sg_stream_net_ops net_ops = {
     .clear_addrs = net_clear_addrs,
     .set_mtu = net_set_mtu,
     .run = net_run,
-    .retransmits = net_retransmits,
+    .counters = net_counters,
 };
 
 struct sg_mem_switch *sg_mem_switch_new(const struct sg_mem_options *options)

@@ -85,6 +85,13 @@ struct sg_stream_net {
     const struct sg_stream_net_ops *ops;
 };
 
+/* Since the creation of the network. */
+struct sg_net_counters {
+    uint64_t tx_frames, rx_frames; /* Ethernet frames of our streams, ARP included */
+    uint64_t tx_dropped_frames;    /* of tx_frames: dropped before the wire */
+    uint64_t retransmits;          /* TCP segments sent again */
+};
+
 struct sg_stream_net_ops {
     /* NULL: no memory or no such local address (*why).  'connected' or 'closed' follows. */
     struct sg_stream *(*connect)(struct sg_stream_net *net, const struct sg_endpoint *local,
@@ -104,8 +111,8 @@ struct sg_stream_net_ops {
     void (*set_mtu)(struct sg_stream_net *net, unsigned mtu);
     /* Timers: what is due at 'now' is done; returns the next deadline (ns) or SG_NEVER. */
     uint64_t (*run)(struct sg_stream_net *net, uint64_t now_ns);
-    /* Retransmitted segments since creation, for statistics. */
-    uint64_t (*retransmits)(struct sg_stream_net *net);
+    /* For statistics; what an implementation does not have is zero. */
+    void (*counters)(struct sg_stream_net *net, struct sg_net_counters *out);
 };
 
 #endif

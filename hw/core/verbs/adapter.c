@@ -44,6 +44,7 @@ static void make_tables(struct sg_adapter *a)
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);
     sg_tpt_init(a);
+    a->net->ops->counters(a->net, &a->net_before);
     a->engine = sg_engine_new(&a->host, a->net, &c->engine, &sg_cm_engine_ops);
 }
 

@@ -72,6 +72,7 @@ struct sg_adapter {
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
     struct sg_verbs_stats stats;
+    struct sg_net_counters net_before; /* the network's at the last reset */
 };
 
 /* Ask for a turn, unless one is under way or asked for. */

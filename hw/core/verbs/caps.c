@@ -46,9 +46,12 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
 enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_engine_stats *e = sg_engine_stats(a->engine);
+    const struct sg_net_counters *since = &a->net_before;
+    struct sg_net_counters net;
     struct sg_stats s = { 0 };
 
     (void)rsp;
+    a->net->ops->counters(a->net, &net);
 #define FROM(where, name) sg_put_le64(&s.name, (where)->name)
     FROM(e, tx_octets), FROM(e, rx_octets), FROM(e, tx_fpdus), FROM(e, rx_fpdus);
     FROM(e, tx_sends), FROM(e, rx_sends), FROM(e, tx_writes), FROM(e, rx_writes);
@@ -61,7 +64,10 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);
 #undef FROM
-    sg_put_le64(&s.tcp_retransmits, a->net->ops->retransmits(a->net));
+    sg_put_le64(&s.tcp_retransmits, net.retransmits - since->retransmits);
+    sg_put_le64(&s.rx_frames, net.rx_frames - since->rx_frames);
+    sg_put_le64(&s.tx_frames, net.tx_frames - since->tx_frames);
+    sg_put_le64(&s.tx_dropped_frames, net.tx_dropped_frames - since->tx_dropped_frames);
     sg_put_le64(&s.qps, sg_idtab_count(&a->qps));
     sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));
     sg_put_le64(&s.pds, sg_idtab_count(&a->pds));

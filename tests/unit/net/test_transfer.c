@@ -27,6 +27,7 @@ static void transfer(uint64_t seed, unsigned mtu, struct wire_faults faults, uin
     struct peer a = { .to_send = octets, .unit = unit }, b = { .to_send = octets / 2 };
     struct peer *both[2] = { &a, &b };
     struct sg_port_counters ca, cb;
+    struct sg_net_counters net;
 
     T_CONTEXT("seed %" PRIu64 ", MTU %u, loss %u, reorder %u, duplicate %u, corrupt %u", seed, mtu,
               faults.loss, faults.reorder, faults.duplicate, faults.corrupt);
@@ -45,8 +46,13 @@ static void transfer(uint64_t seed, unsigned mtu, struct wire_faults faults, uin
     }
     if (faults.loss && octets / mtu > 500) {
         T_TRUE(ca.retransmits > 0);
-        T_EQ_U64(w->host[0].net->ops->retransmits(w->host[0].net), ca.retransmits);
     }
+    w->host[0].net->ops->counters(w->host[0].net, &net);
+    T_EQ_U64(net.retransmits, ca.retransmits);
+    T_EQ_U64(net.tx_frames, ca.frames_out);
+    T_EQ_U64(net.rx_frames, ca.frames_in);
+    T_EQ_U64(net.tx_dropped_frames, 0);
+    T_TRUE(net.tx_frames > octets / mtu && net.rx_frames > octets / 2 / mtu);
     if (faults.corrupt && octets / mtu > 500) {
         T_TRUE(ca.checksum_errors + cb.checksum_errors > 0);
     }

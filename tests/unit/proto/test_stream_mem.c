@@ -196,6 +196,7 @@ static void other_ends(void)
 static void addresses(void)
 {
     struct sg_endpoint more = { .family = 4, .ip = { 10, 0, 0, 3 } };
+    struct sg_net_counters counters;
     static const uint8_t gateway[16];
     unsigned i;
 
@@ -213,7 +214,9 @@ static void addresses(void)
     nb->ops->clear_addrs(nb);
     up();
     T_TRUE(ua.closed && ua.why == SG_STREAM_REFUSED);
-    T_EQ_U64(nb->ops->retransmits(nb), 0);
+    nb->ops->counters(nb, &counters);
+    T_EQ_U64(counters.retransmits, 0);
+    T_EQ_U64(counters.tx_frames + counters.rx_frames + counters.tx_dropped_frames, 0);
     stop();
 }
 
