@@ -306,7 +306,7 @@ int qtest_refused(const char *args, char **err)
     T_TRUE(pid > 0);
     g_strfreev(argv);
     /* A QEMU that has nothing to complain about stays: that is the answer then. */
-    status = reap(pid, patience_ms() / 8);
+    status = reap(pid, patience_ms());
     *err = read_all(fd, 0);
     close(fd);
     if (has_sanitizer_report(*err)) {
