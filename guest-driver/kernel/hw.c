@@ -175,6 +175,8 @@ static void sgh_health_work(struct work_struct *work)
 		sgh_fatal(sg, "it does not answer");
 	else if (status & SG_STATUS_FATAL)
 		sgh_fatal(sg, "it reports a fatal error");
+	else if (!(status & SG_STATUS_READY))
+		sgh_fatal(sg, "somebody else has reset it");
 	else
 		schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
 }

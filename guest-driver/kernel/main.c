@@ -198,6 +198,16 @@ static void sgh_shutdown(struct pci_dev *pdev)
 	pci_clear_master(pdev);
 }
 
+/* A reset through sysfs or VFIO takes everything away; binding the driver anew starts afresh. */
+static void sgh_reset_prepare(struct pci_dev *pdev)
+{
+	sgh_fatal(pci_get_drvdata(pdev), "the function is being reset");
+}
+
+static const struct pci_error_handlers sgh_err_handler = {
+	.reset_prepare = sgh_reset_prepare,
+};
+
 static const struct pci_device_id sgh_ids[] = {
 	{ PCI_DEVICE(SG_PCI_VENDOR_ID, SG_PCI_DEVICE_ID) },
 	{ }
@@ -210,6 +220,7 @@ static struct pci_driver sgh_driver = {
 	.probe = sgh_probe,
 	.remove = sgh_remove,
 	.shutdown = sgh_shutdown,
+	.err_handler = &sgh_err_handler,
 };
 module_pci_driver(sgh_driver);
 
