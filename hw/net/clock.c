@@ -8,7 +8,7 @@
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
  * A machine that emulates may stall for long, and the peer's machine as well, without losing
- * anything.  So the retransmission timer is a second at least (RFC 6298, section 2.4), and it stands
+ * anything.  So the retransmission timer is a second at least (RFC 6298, section 2.4), and stands
  * still while the uplink is congested, though not for ever: what waits there is not lost, and what
  * is sent again would wait behind it.
  *

@@ -208,7 +208,7 @@ static void unplug_when_congested(void)
     stop();
 }
 
-/* The uplink goes first: the adapter's link is down, and nothing that waited keeps it from going. */
+/* The uplink goes first: the link is down, and nothing that waited keeps the adapter from going. */
 static void uplink_deleted_when_congested(void)
 {
     struct side s;
@@ -230,6 +230,34 @@ static void uplink_deleted_when_congested(void)
     qtest_qmp_event(m->q, "DEVICE_DELETED");
     machine_settle(m);
     stop();
+}
+
+/* A NIC model without a driver takes no frames: its own affair. */
+static void nic_that_takes_nothing(void)
+{
+    uint8_t frame[1000] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0, 0, 0, 0x77 };
+    struct side a, b;
+    unsigned i;
+
+    m = machine_start(2, "", " -device pcie-root-port,id=rpx,chassis=9,slot=9,bus=pcie.0,addr=9.0");
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
+                 "\"virtio-net-pci\", \"id\": \"v\", \"bus\": \"rpx\", "
+                 "\"netdev\": \"a1.eth\"}}");
+    side_start(&a, &m->f[0]);
+    side_start(&b, &m->f[1]);
+    sg_put_be16(frame + 12, 0x88cc);
+    for (i = 0; i < 3000; i++) { /* more than may wait, too */
+        machine_wire_send(m, frame, sizeof(frame));
+        if (i % 8 == 7) {
+            machine_settle(m);
+        }
+    }
+    sides_connect(&a, &b, 4000);
+    qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a1\"}}");
+    function_slot_off(&m->f[1]);
+    qtest_qmp_event(m->q, "DEVICE_DELETED");
+    machine_settle(m);
+    machine_stop(m);
 }
 
 static void get_stats(struct side *s, struct sg_stats *out)
@@ -272,6 +300,7 @@ static const struct t_case cases[] = {
     { "congested uplink: the adapter is unplugged", unplug_when_congested },
     { "congested uplink: netdev_del, then the adapter is unplugged",
       uplink_deleted_when_congested },
+    { "congested NIC: the adapter goes on, and can be unplugged", nic_that_takes_nothing },
     { "counters: frames in and out, since reset", frame_counters },
 };
 

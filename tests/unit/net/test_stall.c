@@ -73,7 +73,7 @@ static void late__acknowledgements(void)
     }
 }
 
-/* What waits in the uplink's own queue is not lost: sending it again would only make that longer. */
+/* What waits in the uplink's own queue is not lost: sent again it would only be longer. */
 static void congested__uplink_is_waited_for(void)
 {
     struct wire_host *h;
