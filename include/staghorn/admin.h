@@ -5,8 +5,9 @@
  * Manual: docs/manual/admin.md.  The driver fills a slot of the submission ring, then writes the
  * free-running producer index to SG_REG_ADMIN_DB.  The device executes in order and writes one
  * entry of the completion ring per command (phase bit as in io.h), then raises SG_EV_ADMIN on the
- * async event queue if that is armed.  Commands that take time (CONNECT, ...) complete when they
- * are accepted; their outcome is an async event.
+ * async event queue if that is armed; else at its next arming, if SG_REG_ADMIN_CI does not cover
+ * the completions by then.  Commands that take time (CONNECT, ...) complete when they are
+ * accepted; their outcome is an async event.
  */
 #ifndef STAGHORN_ADMIN_H
 #define STAGHORN_ADMIN_H
@@ -56,17 +57,20 @@ enum sg_status {
     SG_EFAULT = 6,     /* DMA failed */
     SG_ESTATE = 7,     /* not in this state */
     SG_EADDR = 8,      /* address in use, or not one of the port's */
-    SG_EPERM = 9,      /* belongs to another PD or user context */
+    SG_EPERM = 9,      /* belongs to another user context */
     SG_ENOTSUP = 10,   /* valid, but this adapter does not do it */
 };
 
-/* MR access rights and QP limits of them. */
+/*
+ * MR access rights and QP limits of them.  The peer's access is checked in the order STag (index,
+ * key, validity), association (PD), rights (of MR and QP), wrap of the Tagged Offset, bounds.
+ */
 #define SG_ACCESS_LOCAL_WRITE 0x001u
 #define SG_ACCESS_REMOTE_READ 0x002u
 #define SG_ACCESS_REMOTE_WRITE 0x004u
-#define SG_ACCESS_REMOTE_ATOMIC 0x008u
+#define SG_ACCESS_REMOTE_ATOMIC 0x008u    /* accepted, grants nothing yet; MW_BIND too */
 #define SG_ACCESS_MW_BIND 0x010u
-#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit */
+#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit: ENOTSUP as yet */
 #define SG_ACCESS_FLUSH_PERSISTENT 0x040u
 #define SG_ACCESS_VERIFY 0x080u
 #define SG_ACCESS_ZERO_BASED 0x100u
@@ -75,7 +79,7 @@ enum sg_admin_limits {
     SG_ADMIN_CMD_SIZE = 128,
     SG_ADMIN_RSP_SIZE = 64,
     SG_PRIVATE_DATA_MAX = 512, /* RFC 5044 section 7.1.1; with MPA revision 2, four fewer */
-    SG_PORT_ADDR_MAX = 64,     /* addresses that SET_ADDR can hold */
+    SG_PORT_ADDR_MAX = 64,     /* addresses worth trying; SET_ADDR says ENOMEM when full (16) */
 };
 
 /* First 8 octets of each command. */
@@ -158,23 +162,27 @@ struct sg_cmd_reg_mr {
     __le64 length;       /* octets; with WHOLE_MEMORY ignored */
     struct sg_page_list pages; /* first page holds va: va's offset within it counts */
     __u8 flags;          /* SG_MR_* */
-    __u8 key;            /* low octet of the STag */
+    __u8 key;            /* low octet of the STag; 0: the device draws one, not 0 */
     __u8 reserved_400[6];
 };
-#define SG_MR_WHOLE_MEMORY 0x01 /* address space of the PCI function, kernel only, no page list */
+/*
+ * Address space of the PCI function, no page list: for local elements of QPs with SG_QP_KERNEL;
+ * remote rights and ZERO_BASED are EINVAL.
+ */
+#define SG_MR_WHOLE_MEMORY 0x01
 
 struct sg_cmd_alloc_mr {
     struct sg_admin_hdr hdr;
     __le32 pd;
     __le32 max_pages;
-    __u8 key;
+    __u8 key; /* as in REG_MR */
     __u8 reserved_136[7];
 };
 
 struct sg_cmd_create_cq {
     struct sg_admin_hdr hdr;
     __le32 entries;   /* power of two */
-    __le32 eqn;       /* where completion events go */
+    __le32 eqn;       /* where completion events go: 1..SG_EQ_COUNT-1 */
     __le32 uar;       /* doorbell page */
     __le32 reserved_160;
     struct sg_page_list pages; /* zeroed */
@@ -184,7 +192,7 @@ struct sg_cmd_create_cq {
 struct sg_cmd_create_qp {
     struct sg_admin_hdr hdr;
     __le32 pd;
-    __le32 send_cqn;
+    __le32 send_cqn;   /* CQs of the same doorbell page, or of page 0 */
     __le32 recv_cqn;
     __le32 srqn;       /* reserved, 0 */
     __le32 uar;
@@ -216,7 +224,7 @@ struct sg_cmd_modify_qp {
     struct sg_admin_hdr hdr;
     __le32 qpn;
     __le32 mask;   /* SG_QP_MOD_* */
-    __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected) */
+    __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected, flushed) */
     __le32 access;
 };
 #define SG_QP_MOD_STATE 0x1

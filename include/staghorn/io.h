@@ -38,6 +38,7 @@ enum sg_wr_opcode {
     SG_WR_SEND_INV = 0x01,   /* inv_stag is invalidated at the peer */
     SG_WR_WRITE = 0x02,
     SG_WR_READ = 0x03,       /* one sink element */
+    /* The next three need an MR of ALLOC_MR, the last two a QP with SG_QP_KERNEL too. */
     SG_WR_READ_INV = 0x04,   /* as READ; the sink's STag is invalidated locally on completion */
     SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
     SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
@@ -113,16 +114,16 @@ enum sg_wc_opcode {
 /* Completion status.  The numbers are the contract; drivers map them to their system's. */
 enum sg_wc_status {
     SG_WC_SUCCESS = 0,
-    SG_WC_LOC_LEN_ERR = 1,    /* a local length or element count is wrong */
+    SG_WC_LOC_LEN_ERR = 1,    /* a local length, sum or element count is too large */
     SG_WC_LOC_QP_OP_ERR = 2,  /* the entry is malformed or not allowed on this queue */
     SG_WC_LOC_PROT_ERR = 3,   /* lkey, bounds or rights of a local element */
-    SG_WC_FLUSH_ERR = 4,      /* the queue is in error: not executed */
+    SG_WC_FLUSH_ERR = 4,      /* the queue went into error before it was complete */
     SG_WC_REM_INV_REQ_ERR = 5, /* the peer refused the request as malformed */
     SG_WC_REM_ACCESS_ERR = 6, /* the peer refused STag, bounds or rights */
     SG_WC_REM_OP_ERR = 7,     /* the peer could not perform it */
     SG_WC_MW_BIND_ERR = 8,    /* REG_MR, LOCAL_INV or bind failed */
-    SG_WC_FATAL_ERR = 9,      /* connection lost or adapter failed while it was executed */
-    SG_WC_GENERAL_ERR = 10,
+    SG_WC_FATAL_ERR = 9,      /* the peer's Terminate names the layer below (MPA) */
+    SG_WC_GENERAL_ERR = 10,   /* not used yet */
 };
 
 /* sg_cqe.flags_phase (the last 64-bit word holds wr_index, status, opcode and this) */
@@ -176,11 +177,13 @@ enum sg_event {
     SG_EV_PORT_UP = 0x20,
     SG_EV_PORT_DOWN = 0x21,
     SG_EV_DEVICE_FATAL = 0x22,
-    SG_EV_CM_REQUEST = 0x30,     /* conn (new) on listener; aux: listener id */
+    SG_EV_CM_REQUEST = 0x30,     /* conn (new) on listener; id 0, aux: listener id */
     SG_EV_CM_REPLY = 0x31,       /* conn, qpn: outcome of CONNECT in status */
     SG_EV_CM_ESTABLISHED = 0x32, /* conn, qpn: accepted side may go on; status */
     SG_EV_CM_DISCONNECT = 0x33,  /* conn, qpn: the peer closed or terminated; status */
-    SG_EV_CM_CLOSED = 0x34,      /* conn, qpn: TCP is gone, the connection id is free; status */
+    /* conn, qpn: TCP is gone, the connection id is free; status.  A request that got no answer: id
+     * 0, aux the listener.  Does not follow a failed CM_REPLY. */
+    SG_EV_CM_CLOSED = 0x34,
 };
 
 struct sg_eqe {
