@@ -178,6 +178,11 @@ static void sgh_upcall(struct iw_cm_id *cm_id, struct iw_cm_event *event)
 {
 	int ret = cm_id->event_handler(cm_id, event);
 
+	/* No memory for a copy of the private data; without the event iw_cm would wait for ever. */
+	if (ret == -ENOMEM && event->private_data_len) {
+		event->private_data_len = 0;
+		ret = cm_id->event_handler(cm_id, event);
+	}
 	if (ret)
 		ibdev_warn(cm_id->device, "connection event %d is lost: %d\n", event->event, ret);
 }
