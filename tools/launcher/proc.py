@@ -48,6 +48,21 @@ def spawn(command, folder, log):
     return identify(child.pid), child
 
 
+def yield_threads(ident, prefix, nice):
+    """Lowers the priority of the process's threads whose names begin with prefix."""
+    if not alive(ident):
+        return
+    base = "/proc/%d/task" % ident["pid"]
+    for thread in os.listdir(base):
+        try:
+            with open("%s/%s/comm" % (base, thread)) as file:
+                name = file.read()
+            if name.startswith(prefix):
+                os.setpriority(os.PRIO_PROCESS, int(thread), nice)
+        except OSError:
+            continue  # it ended meanwhile
+
+
 def kill(ident, sig=signal.SIGKILL, wait=5.0):
     """Signals the process, if it is still that one, and waits for its end."""
     if not alive(ident):

@@ -74,7 +74,7 @@ def command(lab, name):
         "-L",
         paths.firmware(),
         "-name",
-        "%s/%s" % (lab["name"], name),
+        "guest=%s/%s,debug-threads=on" % (lab["name"], name),
         "-M",
         "q35,smbus=off,vmport=off",
         "-cpu",
