@@ -21,6 +21,7 @@ struct sg_eq;
 /* Bounds of one turn, so that no guest keeps the host for long. */
 enum sg_turn_limits {
     SG_TURN_ADMIN = 32,         /* admin commands */
+    SG_TURN_PAGES = 1 << 16,    /* page addresses that end the turn of the admin queue */
     SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
     SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
     SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
@@ -38,6 +39,7 @@ struct sg_admin_queue {
     uint32_t cons;     /* commands executed */
     uint32_t cq_prod;  /* completions written */
     uint32_t cq_cons;  /* completions taken, by register */
+    uint32_t pages;    /* addresses read for commands of this turn */
     bool event_owed;   /* written while the event queue was not armed */
 };
 

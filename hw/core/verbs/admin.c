@@ -3,9 +3,10 @@
  * The admin queue.
  *
  * The driver writes commands into a ring and the producer index into a register; commands run in
- * order in sg_adapter_run(), a bounded number per turn.  Each is copied out of guest memory once.
- * The table below has one row per opcode; the dispatcher does the envelope: it fetches, finds the
- * row, calls the handler, writes the completion with cookie, status and phase.
+ * order in sg_adapter_run(), a bounded number per turn; a long page list ends the turn, too.  Each
+ * is copied out of guest memory once.  The table below has one row per opcode; the dispatcher does
+ * the envelope: it fetches, finds the row, calls the handler, writes the completion with cookie,
+ * status and phase.
  *
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
@@ -106,7 +107,8 @@ bool sg_admin_run(struct sg_adapter *a)
     struct sg_admin_queue *q = &a->admin;
     unsigned n;
 
-    for (n = 0; n < SG_TURN_ADMIN && sg_adapter_alive(a); n++) {
+    q->pages = 0;
+    for (n = 0; n < SG_TURN_ADMIN && q->pages < SG_TURN_PAGES && sg_adapter_alive(a); n++) {
         if (q->cons == q->prod || q->cq_prod - q->cq_cons >= q->cq.entries || !run_one(a)) {
             break;
         }
@@ -114,7 +116,8 @@ bool sg_admin_run(struct sg_adapter *a)
     if (n && sg_adapter_alive(a)) {
         sg_eq_admin(a);
     }
-    return n == SG_TURN_ADMIN && q->cons != q->prod;
+    return (n == SG_TURN_ADMIN || q->pages >= SG_TURN_PAGES) && q->cons != q->prod &&
+           sg_adapter_alive(a);
 }
 
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)

@@ -47,6 +47,7 @@ static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
     }
     mask = (1ull << shift) - 1;
     need = ((range.va & mask) + range.length + mask) >> shift;
+    a->admin.pages += c->pages.levels ? SG_MIN(need, (uint64_t)SG_PAGES_MAX) : 0;
     status = sg_pages_read(&range.pages, &a->host, &c->pages, need);
     if (status != SG_OK) {
         return status;

@@ -508,6 +508,39 @@ static void admin_events(void)
     solo_end(&s);
 }
 
+/* The whole list is one leaf page of zeros, over and over. */
+static void long_commands(void)
+{
+    enum { PAGES = 1 << 17, COMMANDS = 5 };
+    uint32_t top_entries = PAGES / 512, i;
+    struct sg_cmd_reg_mr c;
+    struct sg_admin_rsp rsp;
+    uint64_t top, leaf;
+
+    begin(NULL);
+    top = test_host_alloc(&s.h, top_entries * 8, 8);
+    leaf = test_host_alloc(&s.h, 4096, 4096);
+    for (i = 0; i < top_entries; i++) {
+        sg_put_le64((uint8_t *)test_host_ptr(&s.h, top) + 8 * i, leaf);
+    }
+    c = md_reg_mr_cmd(pd, 0, (uint64_t)PAGES << 12, 0);
+    c.pages.levels = 2;
+    c.pages.page_shift = 12;
+    sg_put_le64(&c.pages.addr, top);
+    sg_put_le32(&c.pages.count, PAGES);
+    for (i = 0; i < COMMANDS; i++) {
+        md_submit(&s.md, &c, sizeof(c));
+    }
+    for (i = 0; i < COMMANDS; i++) {
+        T_CONTEXT("turn %u", i);
+        T_TRUE(sg_adapter_run(s.md.a, 65536) == (i + 1 < COMMANDS));
+        T_TRUE(md_reap(&s.md, &rsp));
+        T_EQ_U64(rsp.status, SG_OK);
+        T_FALSE(md_reap(&s.md, &rsp));
+    }
+    solo_end(&s);
+}
+
 static const struct t_case cases[] = {
     { "unknown and reserved opcodes", opcodes },
     { "CREATE_EQ: every field", create_eq },
@@ -525,6 +558,7 @@ static const struct t_case cases[] = {
     { "queries write no more than their room", queries },
     { "full completion ring delays, nothing is lost", ring_pressure },
     { "admin events only while armed", admin_events },
+    { "long commands: one in a turn", long_commands },
 };
 
 T_MAIN(cases)
