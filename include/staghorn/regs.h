@@ -4,7 +4,7 @@
  *
  * Manual: docs/manual/registers.md.  Registers are 32 bits wide, little-endian, accessed aligned;
  * a 64-bit register is a low/high pair (low first), and may also be accessed as one 64-bit word.
- * Holes read as zero and ignore writes.
+ * Holes read as zero and ignore writes; both are guest errors.
  */
 #ifndef STAGHORN_REGS_H
 #define STAGHORN_REGS_H
