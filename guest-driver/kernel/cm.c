@@ -228,9 +228,9 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 	}
 	ird = le16_to_cpu(data->ird);
 	ord = le16_to_cpu(data->ord);
-	if (event->event != IW_CM_EVENT_CONNECT_REQUEST)
+	if (event->event != IW_CM_EVENT_CONNECT_REQUEST) {
 		swap(ird, ord);
-	if (data->mpa_rev < 2 && !ird && !ord) {
+	} else if (data->mpa_rev < 2 && !ird && !ord) {
 		ird = sg->caps.max_ord;
 		ord = sg->caps.max_ird;
 	}
