@@ -7,6 +7,10 @@
  * half of a frame would go on with octets of the wrong one.  So of each lane at most one frame lies
  * in QEMU's queue; what comes meanwhile waits here, in order, up to a limit, beyond which it is
  * dropped: TCP repairs that.
+ *
+ * When the machine stops QEMU throws away what its queues hold.  A stream socket that had written
+ * half of a frame needs the other half nevertheless, so such a lane keeps a copy and offers it
+ * again.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -20,23 +24,49 @@ struct StaghornFrame {
 };
 
 void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *sent,
-                        size_t max_octets)
+                        size_t max_octets, bool insist)
 {
-    *lane = (StaghornLane) { .nc = nc, .sent = sent, .max_octets = max_octets };
+    *lane = (StaghornLane) {
+        .nc = nc, .sent = sent, .max_octets = max_octets, .insist = insist,
+    };
     QSIMPLEQ_INIT(&lane->frames);
+    QSIMPLEQ_INIT(&lane->offered);
+}
+
+static StaghornFrame *frame_new(const struct iovec *iov, unsigned n)
+{
+    size_t len = iov_size(iov, n);
+    StaghornFrame *f = g_malloc(sizeof(*f) + len);
+
+    f->len = len;
+    iov_to_buf(iov, n, 0, f->data, len);
+    return f;
+}
+
+static StaghornFrame *take(StaghornFrames *list)
+{
+    StaghornFrame *f = QSIMPLEQ_FIRST(list);
+
+    if (f) {
+        QSIMPLEQ_REMOVE_HEAD(list, next);
+    }
+    return f;
 }
 
 void staghorn_lane_close(StaghornLane *lane)
 {
+    NetClientState *nc = lane->nc;
     StaghornFrame *f;
 
+    if (!nc) {
+        return;
+    }
     lane->nc = NULL;
-    while (lane->octets) {
-        f = QSIMPLEQ_FIRST(&lane->frames);
-        QSIMPLEQ_REMOVE_HEAD(&lane->frames, next);
-        lane->octets -= f->len;
+    while ((f = take(&lane->frames)) || (f = take(&lane->offered))) {
         g_free(f);
     }
+    lane->octets = 0;
+    qemu_purge_queued_packets(nc); /* they name the sender, which goes now */
 }
 
 static bool keep(StaghornLane *lane, const struct iovec *iov, unsigned n)
@@ -47,9 +77,7 @@ static bool keep(StaghornLane *lane, const struct iovec *iov, unsigned n)
     if (lane->octets + len > lane->max_octets || !len) {
         return false;
     }
-    f = g_malloc(sizeof(*f) + len);
-    f->len = len;
-    iov_to_buf(iov, n, 0, f->data, len);
+    f = frame_new(iov, n);
     QSIMPLEQ_INSERT_TAIL(&lane->frames, f, next);
     lane->octets += len;
     return true;
@@ -57,6 +85,8 @@ static bool keep(StaghornLane *lane, const struct iovec *iov, unsigned n)
 
 bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n)
 {
+    StaghornFrame *f;
+
     if (!lane->nc) {
         return false;
     }
@@ -65,23 +95,40 @@ bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n)
     }
     if (qemu_sendv_packet_async(lane->nc, iov, n, lane->sent) == 0) {
         lane->queued++;
+        if (lane->insist) {
+            f = frame_new(iov, n);
+            QSIMPLEQ_INSERT_TAIL(&lane->offered, f, next);
+        }
     }
     return true;
 }
 
-bool staghorn_lane_sent(StaghornLane *lane)
+/* Takes the frame over. */
+static void offer(StaghornLane *lane, StaghornFrame *f)
 {
-    StaghornFrame *f;
+    if (qemu_send_packet_async(lane->nc, f->data, f->len, lane->sent) == 0) {
+        lane->queued++;
+        if (lane->insist) {
+            QSIMPLEQ_INSERT_TAIL(&lane->offered, f, next);
+            return;
+        }
+    }
+    g_free(f);
+}
+
+bool staghorn_lane_sent(StaghornLane *lane, ssize_t len)
+{
+    StaghornFrame *f = take(&lane->offered);
 
     lane->queued--;
-    while (lane->nc && !lane->queued && lane->octets) {
-        f = QSIMPLEQ_FIRST(&lane->frames);
-        QSIMPLEQ_REMOVE_HEAD(&lane->frames, next);
-        lane->octets -= f->len;
-        if (qemu_send_packet_async(lane->nc, f->data, f->len, lane->sent) == 0) {
-            lane->queued++;
-        }
+    if (f && len == 0) {
+        offer(lane, f);
+    } else {
         g_free(f);
+    }
+    while (lane->nc && !lane->queued && (f = take(&lane->frames))) {
+        lane->octets -= f->len;
+        offer(lane, f);
     }
     return !staghorn_lane_busy(lane);
 }

@@ -9,24 +9,30 @@
 #include "qemu/queue.h"
 
 typedef struct StaghornFrame StaghornFrame;
+typedef QSIMPLEQ_HEAD(, StaghornFrame) StaghornFrames;
 
 typedef struct StaghornLane {
     NetClientState *nc;  /* the sender; NULL: closed */
     NetPacketSent *sent; /* has to call staghorn_lane_sent() */
     unsigned queued;     /* frames in QEMU's queue: 1, or more if the queue was entered twice */
-    QSIMPLEQ_HEAD(, StaghornFrame) frames; /* those behind it */
-    size_t octets, max_octets;             /* of 'frames' */
+    bool insist;
+    StaghornFrames offered;    /* insist: copies of what is in QEMU's queue */
+    StaghornFrames frames;     /* those behind it */
+    size_t octets, max_octets; /* of 'frames' */
 } StaghornLane;
 
 void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *sent,
-                        size_t max_octets);
-/* Drops what waits; later frames are dropped as well.  A zeroed lane is closed, too. */
+                        size_t max_octets, bool insist);
+/*
+ * Drops what waits, also in QEMU's queue; later frames are dropped as well.  A zeroed lane is
+ * closed, too.
+ */
 void staghorn_lane_close(StaghornLane *lane);
 
 /* Sends or keeps a copy of the frame; false: it was dropped. */
 bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n);
-/* A frame has left QEMU's queue.  True: all have, and the lane is free. */
-bool staghorn_lane_sent(StaghornLane *lane);
+/* A frame has left QEMU's queue, unsent if len is 0.  True: all have, and the lane is free. */
+bool staghorn_lane_sent(StaghornLane *lane, ssize_t len);
 
 static inline bool staghorn_lane_busy(const StaghornLane *lane)
 {

@@ -44,7 +44,7 @@ static void uplink_sent(NetClientState *nc, ssize_t len)
     StaghornState *s = qemu_get_nic_opaque(nc);
     bool outer = s->inside;
 
-    if (!staghorn_lane_sent(&s->to_uplink)) {
+    if (!staghorn_lane_sent(&s->to_uplink, len)) {
         return;
     }
     if (s->port) {
@@ -107,7 +107,7 @@ static void eth_sent(NetClientState *nc, ssize_t len)
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
 
     if (s) {
-        staghorn_lane_sent(&s->to_eth);
+        staghorn_lane_sent(&s->to_eth, len);
     }
 }
 
@@ -213,8 +213,9 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
     s->eth = nc;
     container_of(nc, StaghornEth, nc)->s = s;
-    staghorn_lane_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX);
-    staghorn_lane_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX);
+    staghorn_lane_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX,
+                       true);
+    staghorn_lane_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX, false);
     qemu_set_info_str(nc, "port of %s", qemu_get_queue(s->nic)->name);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
     return true;

@@ -187,9 +187,10 @@ static void in_order_when_congested(void)
     stop();
 }
 
-/* What waits for the uplink when the adapter goes, goes with it. */
+/* What waits for the uplink when the adapter goes, goes with it, before the uplink is read. */
 static void unplug_when_congested(void)
 {
+    static uint8_t rest[NIC_FRAME_LEN];
     struct side s;
     unsigned i;
 
@@ -204,7 +205,12 @@ static void unplug_when_congested(void)
     qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");
     function_slot_off(&m->f[0]);
     qtest_qmp_event(m->q, "DEVICE_DELETED");
-    machine_settle(m);
+    for (i = 0; i < 10; i++) {
+        machine_settle(m);
+        if (recv(uplink, rest, sizeof(rest), MSG_DONTWAIT) < 0) {
+            T_EQ_INT(errno, EAGAIN);
+        }
+    }
     stop();
 }
 
@@ -230,6 +236,48 @@ static void uplink_deleted_when_congested(void)
     qtest_qmp_event(m->q, "DEVICE_DELETED");
     machine_settle(m);
     stop();
+}
+
+/* Takes frames until one asks for the address of a host. */
+static void take_until_asked_for(unsigned host)
+{
+    static uint8_t frame[NIC_FRAME_LEN];
+
+    do {
+        take_frame(frame, sizeof(frame));
+    } while (sg_get_be16(frame + 12) != 0x0806 || frame[41] != host);
+}
+
+/* Both drop what waits; whole frames, and what comes later goes out. */
+static void interrupted_when_congested(void)
+{
+    static const char *const rows[][2] = {
+        { "{\"execute\": \"stop\"}", "{\"execute\": \"cont\"}" },
+        { "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", \"up\": false}}",
+          "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", \"up\": true}}" },
+    };
+    struct side s;
+    unsigned i, j;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        T_CONTEXT("%s", rows[i][0]);
+        start();
+        side_start(&s, &m->f[0]);
+        for (j = 0; j < 4; j++) {
+            T_TRUE(nic_sends(j));
+        }
+        connect_to(&s, 0);
+        connect_to(&s, 1);
+        qtest_qmp_ok(m->q, "%s", rows[i][0]);
+        machine_settle(m);
+        qtest_qmp_ok(m->q, "%s", rows[i][1]);
+        machine_settle(m);
+        connect_to(&s, 2);
+        take_until_asked_for(FIRST_HOST + 2);
+        connect_to(&s, 3);
+        take_until_asked_for(FIRST_HOST + 3);
+        stop();
+    }
 }
 
 /* A NIC model without a driver takes no frames: its own affair. */
@@ -300,6 +348,7 @@ static const struct t_case cases[] = {
     { "congested uplink: the adapter is unplugged", unplug_when_congested },
     { "congested uplink: netdev_del, then the adapter is unplugged",
       uplink_deleted_when_congested },
+    { "congested uplink: stop and cont, link down and up", interrupted_when_congested },
     { "congested NIC: the adapter goes on, and can be unplugged", nic_that_takes_nothing },
     { "counters: frames in and out, since reset", frame_counters },
 };
