@@ -125,7 +125,8 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	hdr->index = cpu_to_le32(qp->sq.pi);
 	if (wr->send_flags & IB_SEND_SIGNALED || qp->signal_all)
 		hdr->flags |= SG_WQE_SIGNALED;
-	if (wr->send_flags & IB_SEND_SOLICITED && (opcode == SG_WR_SEND || opcode == SG_WR_SEND_INV))
+	if (wr->send_flags & IB_SEND_SOLICITED &&
+	    (opcode == SG_WR_SEND || opcode == SG_WR_SEND_INV))
 		hdr->flags |= SG_WQE_SOLICITED;
 	if (wr->send_flags & IB_SEND_FENCE)
 		hdr->flags |= SG_WQE_FENCE;

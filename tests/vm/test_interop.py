@@ -4,8 +4,9 @@
 
 alpha has the adapter, beta siw.  siw itself sends MPA revision 2 without CRC, and uses
 CRC when the peer asks for it.  Under revision 1, whose start-up frames carry no limits of
-reads, siw proposes to its consumer to allow none; rping takes the proposal and cannot work
-over siw then, while perftest asks for what it needs.
+reads, siw as responder tells its consumer that none were asked for, and librdmacm lets a server
+grant none: siw answers each Read Request with the Terminate for too many (0/2/07).  So there
+the Reads of rping and perftest must fail, and cleanly; everything else must work.
 """
 import os
 import shutil
@@ -39,18 +40,26 @@ class Interop(unittest.TestCase):
         arguments = [word for prop in properties for word in ("--device-prop", "alpha:" + prop)]
         self.lab.up("--driver", "beta=siw", "--mtu", "9000", "--capture", self.capture, *arguments)
 
-    def talk(self, directions, ping=True):
+    def talk(self, directions, reads=True):
         """rping and perftest in each direction at both MTUs."""
         for mtu in (1500, 9000):
             rdmatest.set_mtu(self.lab, mtu)
             for server, client in directions:
                 with self.subTest(mtu=mtu, active=client):
-                    if ping:
+                    if reads:
                         rdmatest.rping(self.lab, server, client, count=5, size=20000)
                     for tool, size, iterations in PROGRAMS:
-                        rdmatest.perftest(self.lab, tool, server, client, size, iterations)
+                        if reads or tool != "ib_read_bw":
+                            rdmatest.perftest(self.lab, tool, server, client, size, iterations)
 
-    def report(self, crc):
+    def read_is_refused(self):
+        """siw's Terminate ends the Read with an error of the peer; the adapter goes on."""
+        with self.assertRaises(rdmatest.LabError) as caught:
+            rdmatest.perftest(self.lab, "ib_read_bw", "beta", "alpha", 4096, 20)
+        self.assertIn("Failed status 11", str(caught.exception))  # IBV_WC_REM_OP_ERR
+        rdmatest.perftest(self.lab, "ib_send_bw", "beta", "alpha", 4096, 20)
+
+    def report(self, crc, reads=True):
         """Ends the lab and reads its capture."""
         self.lab.down()
         for stall in rdmatest.rdma.siw_stalls:
@@ -62,9 +71,9 @@ class Interop(unittest.TestCase):
         self.assertEqual(found.errors, [])
         self.assertEqual(found.crc_bad, 0)
         self.assertGreater(found.fpdus, 100)
-        for opcode in ("send", "write", "read request", "read response"):
+        for opcode in ("send", "write") + (("read request", "read response") if reads else ()):
             self.assertGreater(found.opcodes.get(opcode, 0), 0, found.opcodes)
-        self.assertNotIn("terminate", found.opcodes)
+        self.assertEqual("terminate" in found.opcodes, not reads, found.opcodes)
         if crc == "every":
             self.assertEqual(found.crc_good, found.fpdus)
         elif crc == "some":
@@ -90,16 +99,17 @@ class Interop(unittest.TestCase):
     def test_revision_1_with_crc(self):
         """We are active; siw's own revision 2 is refused by an adapter that knows only 1."""
         self.up("mpa-rev=1")
-        self.talk([("beta", "alpha")], ping=False)
+        self.talk([("beta", "alpha")], reads=False)
         rdmatest.rping_fails(self.lab, "alpha", "beta")
-        rdmatest.perftest(self.lab, "ib_send_bw", "beta", "alpha", 4096, 20)
-        found = self.report("every")
+        self.read_is_refused()
+        found = self.report("every", reads=False)
         self.assertIn(1, {request[0] for request in found.requests})
 
     def test_revision_1_without_crc(self):
         self.up("mpa-rev=1", "crc=off")
-        self.talk([("beta", "alpha")], ping=False)
-        self.report("none")
+        self.talk([("beta", "alpha")], reads=False)
+        self.read_is_refused()
+        self.report("none", reads=False)
 
     def test_markers_are_refused_by_siw(self):
         """A marker request is rejected, and the adapter survives it."""
