@@ -25,6 +25,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent.h"
@@ -75,6 +76,26 @@ static void wait_for_client(void)
     sigtimedwait(&set, NULL, &limit);
 }
 
+/*
+ * Is there no client, and not only for a moment?  The end of one client and the beginning of the
+ * next are announced apart from the bytes, and may be late: the next one's preamble can be here
+ * already, and its session begun, when the port seems to hang up and at once is back.
+ */
+static bool client_gone(struct session *s)
+{
+    const struct timespec pause = { .tv_nsec = 5 * 1000 * 1000 };
+    struct pollfd p = { .fd = s->port };
+    int i;
+
+    for (i = 0; i < 20; i++) {
+        if (poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP)) {
+            return false;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 /* Scans for a preamble; the session starts behind it. */
 static void find_preamble(struct session *s)
 {
@@ -100,8 +121,10 @@ static void find_preamble(struct session *s)
         poll(&p, 1, -1);
         /* Without a client the port is also readable: it reads as ended. */
         if (p.revents & POLLHUP) {
-            sg_buffer_consume(&s->rx, sg_buffer_used(&s->rx));
-            wait_for_client();
+            if (client_gone(s)) {
+                sg_buffer_consume(&s->rx, sg_buffer_used(&s->rx));
+                wait_for_client();
+            }
         } else if (p.revents & POLLIN) {
             sg_buffer_fill(s->port, &s->rx);
         }
@@ -430,8 +453,11 @@ static void run_session(struct session *s)
         }
         wait_events(s, p);
         if (p[AT_PORT].revents & POLLHUP) {
-            s->lost = true;
-            return;
+            if (client_gone(s)) {
+                s->lost = true;
+                return;
+            }
+            continue;
         }
         if (p[AT_PORT].revents & POLLIN) {
             sg_buffer_fill(s->port, &s->rx);
@@ -459,7 +485,7 @@ static void flush(struct session *s)
     while (sg_buffer_used(&s->tx) && !s->lost) {
         poll(&p, 1, -1);
         if (p.revents & POLLHUP) {
-            s->lost = true;
+            s->lost = client_gone(s);
         } else if (!sg_buffer_drain(s->port, &s->tx)) {
             s->lost = true;
         }
