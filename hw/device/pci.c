@@ -287,6 +287,8 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-ord", StaghornState, max_ord, qdev_prop_uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("mpa-rev", StaghornState, config.engine.mpa_rev,
                                    qdev_prop_uint8, uint8_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("first-fpdu-delay", StaghornState,
+                                   config.engine.first_fpdu_delay_ms, qdev_prop_uint32, uint32_t),
     DEFINE_PROP_BOOL("crc", StaghornState, config.engine.crc, true),
     DEFINE_PROP_BOOL("markers", StaghornState, config.engine.markers, false),
     DEFINE_PROP_BOOL("peer-to-peer", StaghornState, config.engine.peer_to_peer, true),

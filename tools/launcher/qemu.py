@@ -2,6 +2,7 @@
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
 from . import options, paths, segment
 
+SIW_DELAY_MS = 100
 AGENT_PORTS = 12
 
 KERNEL_ARGUMENTS = (
@@ -30,7 +31,11 @@ def _network(lab, name):
     yield from ("-netdev", segment.netdev(lab["segment"]["kind"], list(lab["vms"]), name))
     port = "up0"
     if vm["driver"] == "staghorn":
-        properties = "".join(",%s=%s" % item for item in sorted(vm["properties"].items()))
+        wanted = dict(vm["properties"])
+        if any(other["driver"] == "siw" for other in lab["vms"].values()):
+            # siw overlooks a first FPDU that comes before it has passed its socket on.
+            wanted.setdefault("first-fpdu-delay", SIW_DELAY_MS)
+        properties = "".join(",%s=%s" % item for item in sorted(wanted.items()))
         yield from ("-device", "staghorn,netdev=up0,id=r0,mac=%s%s" % (vm["mac"], properties))
         port = "r0.eth"
     yield from (

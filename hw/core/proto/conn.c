@@ -206,6 +206,11 @@ static void startup_timer(struct sg_timer *t, uint64_t now_ns)
     struct sg_conn *c = t->opaque;
 
     (void)now_ns;
+    if (c->held) {
+        c->held = false;
+        conn_signal(c);
+        return;
+    }
     conn_log(c, SG_LOG_STATE, "timeout in %s", state_names[c->state]);
     conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);
 }
@@ -216,14 +221,22 @@ void conn_arm(struct sg_conn *c, uint32_t ms)
     uint64_t at = e->host->ops->now(e->host->opaque) + (uint64_t)ms * 1000000;
     bool sooner = at < sg_timerq_next(&e->timers);
 
+    c->held = false;
     sg_timerq_arm(&e->timers, &c->timer, at);
     if (sooner) {
         e->host->ops->kick(e->host->opaque); /* so that the new deadline becomes known */
     }
 }
 
+void conn_hold(struct sg_conn *c, uint32_t ms)
+{
+    conn_arm(c, ms);
+    c->held = true;
+}
+
 void conn_disarm(struct sg_conn *c)
 {
+    c->held = false;
     sg_timerq_cancel(&c->e->timers, &c->timer);
 }
 

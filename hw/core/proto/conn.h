@@ -87,9 +87,10 @@ struct sg_conn {
     struct sg_engine_listener *listener; /* until answered */
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *orphan_next;
-    struct sg_timer timer;      /* startup, or close */
+    struct sg_timer timer;      /* startup, or the pause before the first FPDU, or close */
     struct conn_startup *startup;
     uint32_t id;                /* for logs */
+    bool held;                  /* in that pause */
     unsigned busy;              /* frames on the stack that use this object */
     enum conn_state state;
     enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
@@ -176,8 +177,11 @@ static inline bool conn_dead(const struct sg_conn *c)
 /* RFC 5044 section 7.1.2: the responder's first FPDU follows a valid one from the initiator. */
 static inline bool conn_may_send(const struct sg_conn *c)
 {
-    return (c->initiator || c->valid_seen) && !c->fin_sent;
+    return (c->initiator || c->valid_seen) && !c->fin_sent && !c->held;
 }
+
+/* conn.c: no FPDU leaves until the pause is over, or the timer is wanted for an end. */
+void conn_hold(struct sg_conn *c, uint32_t ms);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)

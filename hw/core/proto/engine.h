@@ -40,6 +40,11 @@ struct sg_engine_config {
     uint16_t max_ord;
     uint32_t startup_timeout_ms; /* whole MPA exchange; request wait as responder */
     uint32_t close_timeout_ms;   /* FIN or Terminate unanswered for so long: abort */
+    /*
+     * Initiator: pause between a Reply and our first FPDU, 0..1000.  For responders that pass
+     * their connection on only after the Reply is out and overlook what comes at once.
+     */
+    uint32_t first_fpdu_delay_ms;
 };
 #define SG_RTR_SEND 0x1
 #define SG_RTR_WRITE 0x2

@@ -223,7 +223,9 @@ static void take_reply(struct sg_conn *c)
     p.ord = c->ord;
     conn_disarm(c);
     conn_set_state(c, CONN_STREAMING);
-    if (c->tx.rtr) {
+    if (c->e->config.first_fpdu_delay_ms) {
+        conn_hold(c, c->e->config.first_fpdu_delay_ms);
+    } else if (c->tx.rtr) {
         conn_signal(c);
     }
     c->e->ops->reply(user, SG_CONN_OK, &p);

@@ -66,6 +66,7 @@ const char *sg_adapter_check_config(const struct sg_adapter_config *c, char *buf
         { "max-ord", c->engine.max_ord, 0, 16382 },
         { "startup-timeout", c->engine.startup_timeout_ms, 1, 3600000 },
         { "close-timeout", c->engine.close_timeout_ms, 1, 3600000 },
+        { "first-fpdu-delay", c->engine.first_fpdu_delay_ms, 0, 1000 },
     };
     size_t i;
 

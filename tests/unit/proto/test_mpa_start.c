@@ -352,6 +352,34 @@ static void start_active(uint16_t ird, uint16_t ord)
     rig_settle();
 }
 
+/* A pause that the administrator asked for: nothing before its end, then the RTR message. */
+static void first_fpdu_waits(void)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.first_fpdu_delay_ms = 50;
+    rig_start(&config);
+    start_active(4, 8);
+    rig_expect(REQ "50020004 8004c008");
+    rig_say(REP "50020004 8008c004");
+    T_EQ_STR(rig_log(), "reply(OK,4/8,rev2)");
+    rig_send(0, 4);
+    rig_settle();
+    rig_pass(49);
+    rig_expect_nothing();
+    rig_pass(1);
+    rig_expect(RTR_WRITE "00164143 00000000 00000000 00000001 00000000 00070e15 170066ed");
+    rig_stop();
+    rig_start(&config); /* closed within the pause: the FIN does not wait for it */
+    start_active(4, 8);
+    rig_expect(REQ "50020004 8004c008");
+    rig_say(REP "50020004 8008c004");
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_expect(RTR_WRITE);
+    rig_stop();
+}
+
 static void run_reply(const struct reply_row *r)
 {
     T_CONTEXT("%s", r->what);
@@ -581,6 +609,7 @@ static const struct t_case cases[] = {
     { "MPA-45 MPA-25 MPA-34 MP2-01 MP2-15 MP2-21 MP2-23 Requests by policy", request_frames },
     { "MPA-55 too much private data is refused", too_much_private_data },
     { "MPA-68 MPA-70 initiator: refused, reset, closed, timeout", initiator_ends },
+    { "MP2-05 a pause before the first FPDU holds everything", first_fpdu_waits },
     { "MPA-43 MPA-44 FPDU right behind the Reply", fpdu_behind_reply },
     { "MPA-69 MPA-39 MPA-43 startup hands the stream over at any octet", handover_at_any_cut },
     { "MPA-11 MPA-27 MPA-28 MPA-51 MPA-52 CRC counts if either side wants it", crc_table },
