@@ -148,6 +148,15 @@ class Segments(unittest.TestCase):
         }
         self.assertLessEqual({(1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2)}, pairs)
 
+    def test_up__without_rdma(self):
+        """A VM that is to have no RDMA device is ready without one."""
+        lab = labtest.Lab("plain")
+        lab.up("--vms", "solo", "--driver", "none", "--mem", "512M")
+        try:
+            self.assertEqual(lab.sh("solo", "ls /sys/class/infiniband 2>/dev/null || :"), "")
+        finally:
+            lab.down()
+
     def test_labs__two_at_once(self):
         """Labs with the same VM names do not see each other."""
         one, two = labtest.Lab("one"), labtest.Lab("two")

@@ -23,7 +23,7 @@ VCPU_NICE = 5
 READY = [
     "/bin/sh",
     "-c",
-    "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null",
+    "cat /run/staghorn/error >&2 2>/dev/null; cat /run/staghorn/rdma 2>/dev/null || :",
 ]
 
 
