@@ -67,7 +67,7 @@ class Interop(unittest.TestCase):
         if not wire.available():
             self.fail("tshark is needed to judge the capture; run ./configure")
         found = wire.Report(self.capture)
-        self.assertEqual(found.malformed, 0)
+        self.assertEqual(found.malformed, 0, found.bad_frames)
         self.assertEqual(found.errors, [])
         self.assertEqual(found.crc_bad, 0)
         self.assertGreater(found.fpdus, 100)

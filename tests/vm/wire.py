@@ -2,9 +2,11 @@
 """What tshark says about a capture.
 
 Wireshark's known errors are not held against the adapter: it knows only MPA
-revision 1 (its warnings about Rev and Res), and it takes the content of Sends
-for RPC-over-RDMA or SMB Direct, which are therefore switched off.
+revision 1 (its warnings about Rev and Res), it takes the content of Sends
+for RPC-over-RDMA or SMB Direct, and it takes a connection for another protocol's if
+its ephemeral port happens to be one that it knows.  So only the protocols in question are on.
 """
+import functools
 import re
 import shutil
 import subprocess
@@ -21,22 +23,27 @@ OPCODES = {
 }
 
 
+PROTOCOLS = set("frame eth ethertype ip ipv6 tcp iwarp_mpa iwarp_ddp_rdmap data pkt_comment".split())
+
+
 def available():
     return shutil.which("tshark") is not None
 
 
+@functools.cache
+def _others_off():
+    """Arguments that leave only PROTOCOLS on (tshark 4.0 has no option for that)."""
+    listed = subprocess.run(
+        ["tshark", "-G", "protocols"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    names = [line.split("\t")[2] for line in listed.stdout.decode().splitlines() if "\t" in line]
+    off = [name for name in names if name not in PROTOCOLS]
+    return [word for name in off for word in ("--disable-protocol", name)]
+
+
 def _tshark(capture, *arguments):
     done = subprocess.run(
-        [
-            "tshark",
-            "-r",
-            capture,
-            "--disable-protocol",
-            "rpcordma",
-            "--disable-protocol",
-            "smb_direct",
-            *arguments,
-        ],
+        ["tshark", "-r", capture, *_others_off(), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         check=False,
@@ -50,7 +57,7 @@ class Report:
     """Counts over one capture.
 
     malformed: frames that a dissector gave up on; crc_good and crc_bad: FPDUs;
-    opcodes: {name: segments}; requests and replies: MPA startup frames as
+    bad_frames: the malformed ones, in words; opcodes: {name: segments}; requests and replies: MPA startup frames as
     (revision, markers, crc, rejected); errors: other expert errors' texts."""
 
     def __init__(self, capture):
@@ -58,6 +65,9 @@ class Report:
         self.malformed = len(
             re.findall(r"^\[Malformed Packet|\[Expert Info \(Error/Malformed\)", text, re.M)
         )
+        self.bad_frames = ""
+        if self.malformed:
+            self.bad_frames = _tshark(capture, "-Y", "_ws.malformed", "-V", "-x")[:20000]
         self.crc_good = len(re.findall(r"CRC check: .*Good CRC32", text))
         self.crc_bad = len(re.findall(r"CRC check: .*Bad CRC32", text))
         self.fpdus = len(re.findall(r"^ +ULPDU length: ", text, re.M))

@@ -7,7 +7,7 @@ import time
 from . import agent
 from .errors import TIMEOUT, LabError
 
-SETTLE = 0.15  # seconds from a server's words to its listening
+SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so
 WAITING = r"Waiting for client"
 SIW_TRIES = 3
 SIW_LIMIT = 30  # seconds; a run that got going takes a few
@@ -131,8 +131,7 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
     try:
         if ready:
             server.expect(ready)
-        else:
-            _wait_listening(folder, server_vm, server)
+        _wait_listening(folder, server_vm, server)
         time.sleep(SETTLE)
         client = Background(folder, client_vm, client_argv)
         try:
@@ -167,7 +166,7 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
 
 
 def _wait_listening(folder, vm, server):
-    """For servers that do not say that they listen."""
+    """What servers say comes before they listen, or is nothing at all."""
     script = (
         "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do "
         "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
