@@ -59,6 +59,8 @@ enum sg_status {
     SG_EADDR = 8,      /* address in use, or not one of the port's */
     SG_EPERM = 9,      /* belongs to another user context */
     SG_ENOTSUP = 10,   /* valid, but this adapter does not do it */
+    SG_ENOTPMEM = 11,  /* REG_MR: flush to persistence, but not all of it is persistent memory */
+    SG_ENOVERIFY = 12, /* REG_MR: verify, but the memory or the hash algorithm does not allow it */
 };
 
 /*
@@ -70,7 +72,7 @@ enum sg_status {
 #define SG_ACCESS_REMOTE_WRITE 0x004u
 #define SG_ACCESS_REMOTE_ATOMIC 0x008u    /* accepted, grants nothing yet; MW_BIND too */
 #define SG_ACCESS_MW_BIND 0x010u
-#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit: ENOTSUP as yet */
+#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit section 2 */
 #define SG_ACCESS_FLUSH_PERSISTENT 0x040u
 #define SG_ACCESS_VERIFY 0x080u
 #define SG_ACCESS_ZERO_BASED 0x100u
@@ -163,13 +165,40 @@ struct sg_cmd_reg_mr {
     struct sg_page_list pages; /* first page holds va: va's offset within it counts */
     __u8 flags;          /* SG_MR_* */
     __u8 key;            /* low octet of the STag; 0: the device draws one, not 0 */
-    __u8 reserved_400[6];
+    /* Registration for Verify and Flush (draft-talpey-rdma-commit, local semantics). */
+    __u8 hash_alg;       /* enum sg_hash; with SG_ACCESS_VERIFY not NONE, else NONE */
+    __u8 hash_key_len;   /* HMAC: 1..SG_HASH_KEY_MAX; else 0 */
+    __u8 mem_type;       /* enum sg_mem_type: what the consumer believes the memory to be */
+    __u8 mem_mode;       /* enum sg_mem_mode */
+    __u8 reserved_432[2];
+    __u8 hash_key[64];
 };
 /*
  * Address space of the PCI function, no page list: for local elements of QPs with SG_QP_KERNEL;
  * remote rights and ZERO_BASED are EINVAL.
  */
 #define SG_MR_WHOLE_MEMORY 0x01
+
+/* A reversible hash (the region can be guessed or computed from it) demands REMOTE_READ too. */
+enum sg_hash {
+    SG_HASH_NONE = 0,
+    SG_HASH_CRC32C = 1,      /* 4 octets, as MPA sends it; reversible */
+    SG_HASH_SHA256 = 2,      /* 32 octets */
+    SG_HASH_SHA512 = 3,      /* 64 octets */
+    SG_HASH_HMAC_SHA256 = 4, /* 32 octets, with hash_key */
+    SG_HASH_COUNT,
+};
+#define SG_HASH_KEY_MAX 64
+
+/* A claim that does not hold is refused with ENOTPMEM; ANY claims nothing. */
+enum sg_mem_type { SG_MEM_TYPE_ANY = 0, SG_MEM_TYPE_VOLATILE = 1, SG_MEM_TYPE_PERSISTENT = 2 };
+
+/* How Writes to the region travel on the target.  A hint about cost; Flush keeps its promise. */
+enum sg_mem_mode {
+    SG_MEM_MODE_DEFAULT = 0,
+    SG_MEM_MODE_CACHED = 1,   /* may allocate in the CPU's cache (DDIO) */
+    SG_MEM_MODE_DIRECT = 2,   /* bypasses the cache */
+};
 
 struct sg_cmd_alloc_mr {
     struct sg_admin_hdr hdr;
@@ -255,7 +284,7 @@ SG_ASSERT_SIZE(struct sg_cmd_query, 24);
 SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);
 SG_ASSERT_SIZE(struct sg_cmd_id, 12);
 SG_ASSERT_SIZE(struct sg_cmd_set_addr, 56);
-SG_ASSERT_SIZE(struct sg_cmd_reg_mr, 56);
+SG_ASSERT_SIZE(struct sg_cmd_reg_mr, 120);
 SG_ASSERT_SIZE(struct sg_cmd_create_cq, 48);
 SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
 SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
@@ -327,7 +356,8 @@ struct sg_caps {
     __le32 num_eq;         /* async event queue included */
     __le32 max_private_data;
     __u8 fw_version[16];   /* text, zero padded */
-    __le32 reserved[12];
+    __le32 hash_mask;      /* hash algorithms for Verify, bit n: enum sg_hash n */
+    __le32 reserved[11];
 };
 SG_ASSERT_SIZE(struct sg_caps, 168);
 
@@ -338,6 +368,9 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
 #define SG_FEATURE_SRQ 0x10u
 #define SG_FEATURE_FLUSH 0x20u
 #define SG_FEATURE_ATOMICS 0x40u
+#define SG_FEATURE_VERIFY 0x80u
+#define SG_FEATURE_ATOMIC_WRITE 0x100u
+#define SG_FEATURE_FLUSH_PERSISTENT 0x200u /* there is persistent memory in a domain */
 
 /* Answer of QUERY_STATS: counters since reset, in this order. */
 #define SG_STATS(X) \
@@ -347,7 +380,9 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
     X(crc_errors) X(protocol_errors) X(protection_errors) X(guest_errors) \
     X(conn_active) X(conn_passive) X(conn_failed) X(conn_closed) \
     X(tcp_retransmits) X(rx_frames) X(tx_frames) X(tx_dropped_frames) \
-    X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners)
+    X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners) \
+    X(tx_flushes) X(rx_flushes) X(tx_verifies) X(rx_verifies) \
+    X(tx_atomic_writes) X(rx_atomic_writes)
 
 struct sg_stats {
 #define X(name) __le64 name;

@@ -47,9 +47,10 @@ enum sg_wr_opcode {
     SG_WR_WRITE_IMM = 0x09,  /* reserved: RFC 7306 */
     SG_WR_FETCH_ADD = 0x0a,  /* reserved: RFC 7306 */
     SG_WR_CMP_SWAP = 0x0b,   /* reserved: RFC 7306 */
-    SG_WR_FLUSH = 0x0c,      /* reserved: draft-talpey-rdma-commit */
-    SG_WR_VERIFY = 0x0d,     /* reserved: draft-talpey-rdma-commit */
-    SG_WR_ATOMIC_WRITE = 0x0e, /* reserved: draft-talpey-rdma-commit */
+    /* draft-talpey-rdma-commit; SG_FEATURE_FLUSH, _VERIFY, _ATOMIC_WRITE */
+    SG_WR_FLUSH = 0x0c,        /* struct sg_wqe_place */
+    SG_WR_VERIFY = 0x0d,       /* struct sg_wqe_place */
+    SG_WR_ATOMIC_WRITE = 0x0e, /* INLINE with inline_len 8, or one element of 8 octets */
 };
 
 /* sg_wqe_hdr.flags */
@@ -93,6 +94,25 @@ struct sg_wqe_reg {
 };
 SG_ASSERT_SIZE(struct sg_wqe_reg, 48);
 
+/*
+ * Follows sg_wqe_hdr in a FLUSH or VERIFY entry; rkey and remote_addr name the peer's range.
+ * FLUSH: num_sge 0.  VERIFY: num_sge 0 or 1; behind this come the element, if any, which receives
+ * the hash that the peer computed (local write; at least as long as the hash), and then hash_len
+ * octets of expected hash.
+ */
+struct sg_wqe_place {
+    __le32 length;     /* octets; with SG_FLUSH_REGION ignored */
+    __le32 flags;      /* FLUSH: SG_FLUSH_*; VERIFY: 0 */
+    __u8 hash_len;     /* VERIFY: 0 (nothing expected) or 1..SG_HASH_MAX; FLUSH: 0 */
+    __u8 reserved[7];
+};
+SG_ASSERT_SIZE(struct sg_wqe_place, 16);
+
+#define SG_FLUSH_PERSISTENT 0x1u /* the draft's flag P */
+#define SG_FLUSH_GLOBAL 0x2u     /* global visibility */
+#define SG_FLUSH_REGION 0x4u     /* R: all of the region that rkey names (draft -02 only) */
+#define SG_HASH_MAX 64           /* octets of the longest hash */
+
 /* Receive queue entry: this header, then num_sge elements. */
 struct sg_rqe_hdr {
     __le64 wr_id;
@@ -108,6 +128,9 @@ enum sg_wc_opcode {
     SG_WC_READ = 0x03,
     SG_WC_LOCAL_INV = 0x05,
     SG_WC_REG_MR = 0x06,
+    SG_WC_FLUSH = 0x0c,
+    SG_WC_VERIFY = 0x0d,       /* byte_len: octets of the hash that came back */
+    SG_WC_ATOMIC_WRITE = 0x0e,
     SG_WC_RECV = 0x80,
 };
 
@@ -136,7 +159,7 @@ enum sg_wc_status {
 struct sg_cqe {
     __le64 wr_id;
     __le32 qpn;
-    __le32 byte_len;   /* receives and Reads: octets placed */
+    __le32 byte_len;   /* receives, Reads and Verifies: octets placed */
     __le32 inv_stag;
     __le32 vendor_err; /* Terminate seen: layer 31:28, type 27:24, code 23:16; 0 if none */
     __le64 imm;

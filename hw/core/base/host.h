@@ -23,6 +23,27 @@ enum sg_log_class {
 
 #define SG_NEVER UINT64_MAX
 
+/* Who causes an event in the persistence domain. */
+struct sg_pm_who {
+    uint32_t qpn;
+    uint32_t msn;     /* of the request (Flush, Verify, Atomic Write); 0 for Writes */
+    uint64_t to;      /* Tagged Offset of the first octet */
+};
+
+#define SG_PM_PERSISTENT 0x1u /* every octet is in persistent memory of a domain */
+#define SG_PM_SOME 0x2u       /* at least one octet is */
+
+enum sg_pm_result { SG_PM_DONE, SG_PM_LATER, SG_PM_FAILED };
+
+enum sg_pm_milestone {
+    SG_PM_BEFORE_FLUSH_ANSWER, /* executed, the response not yet given to the wire */
+    SG_PM_AFTER_FLUSH_ANSWER,  /* given to TCP */
+    SG_PM_WRITE_PLACED,        /* a Write's last segment */
+    SG_PM_BEFORE_ATOMIC_WRITE,
+    SG_PM_AFTER_ATOMIC_WRITE,
+    SG_PM_MILESTONES,
+};
+
 struct sg_host_ops {
     /* Copy from or to guest memory (bus addresses).  False: the address does not respond. */
     bool (*dma_read)(void *host, uint64_t addr, void *buf, size_t len);
@@ -56,6 +77,50 @@ struct sg_host_ops {
 
     /* Unpredictable octets (STag keys, initial sequence numbers); seeded in the simulator. */
     void (*random)(void *host, void *buf, size_t len);
+
+    /*
+     * Persistent memory; all NULL on a machine without a persistence domain.  addr are bus
+     * addresses; a range given to these operations lies within one registered region's page run.
+     */
+
+    /* SG_PM_* of the whole range: a property holds if it holds for every octet. */
+    unsigned (*pm_query)(void *host, uint64_t addr, uint64_t len);
+
+    /*
+     * RDMA Write payload for persistent memory; who tells the connection and message.  The data
+     * may stay in the adapter (stage S0) and be placed later and in another order, until
+     * pm_settle of this connection.  False: the address does not respond.
+     */
+    bool (*pm_place)(void *host, const struct sg_pm_who *who, uint64_t addr, const void *buf,
+                     size_t len);
+
+    /*
+     * Everything placed by this connection becomes visible.  Called before anything that
+     * promises so: delivery of a Send, a Read or Atomic Write or Flush or Verify executed.
+     */
+    void (*pm_settle)(void *host, uint32_t qpn);
+
+    /*
+     * Execute a Flush of a range (flags SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL).  SG_PM_LATER:
+     * not done yet, call again at *again_ns with the same arguments and *token as it was left
+     * (0 at the first call); SG_PM_FAILED: the medium refuses: Terminate.
+     */
+    enum sg_pm_result (*pm_flush)(void *host, const struct sg_pm_who *who, uint64_t addr,
+                                  uint64_t len, unsigned flags, uint64_t *token,
+                                  uint64_t *again_ns);
+
+    /* What the medium's side of the caches holds.  SG_PM_FAILED: uncorrectable. */
+    enum sg_pm_result (*pm_media_read)(void *host, uint64_t addr, void *buf, size_t len);
+
+    /* One aligned atom of 8 octets, value as in memory order; never torn, never delayed. */
+    bool (*pm_store)(void *host, const struct sg_pm_who *who, uint64_t addr,
+                     const uint8_t atom[8]);
+
+    /* Marks a range whose Verify failed as poisoned, if the domain is set to do so. */
+    void (*pm_poison)(void *host, uint64_t addr, uint64_t len);
+
+    /* Milestones at which a power cut may be armed; the host decides. */
+    void (*pm_milestone)(void *host, const struct sg_pm_who *who, enum sg_pm_milestone what);
 
     /* Is this class wanted?  Then log one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);

@@ -45,7 +45,10 @@ struct sg_engine_config {
      * their connection on only after the Reply is out and overlook what comes at once.
      */
     uint32_t first_fpdu_delay_ms;
+    uint8_t commit;         /* enum sg_commit_draft: opcodes above 0xb, and five opcode bits */
 };
+
+enum sg_commit_draft { SG_COMMIT_OFF = 0, SG_COMMIT_DRAFT_01 = 1, SG_COMMIT_DRAFT_02 = 2 };
 #define SG_RTR_SEND 0x1
 #define SG_RTR_WRITE 0x2
 #define SG_RTR_READ 0x4
@@ -76,6 +79,9 @@ enum sg_msg_kind {
     SG_MSG_SEND,      /* se, inv */
     SG_MSG_WRITE,
     SG_MSG_READ_REQ,
+    SG_MSG_FLUSH,        /* draft-talpey-rdma-commit; these three count as Read Requests (ORD) */
+    SG_MSG_VERIFY,
+    SG_MSG_ATOMIC_WRITE,
     SG_MSG_KINDS,
 };
 
@@ -91,6 +97,37 @@ struct sg_msg {
     uint32_t sink_stag;  /* READ_REQ: where the response goes, here */
     uint64_t sink_to;
     uint64_t cookie;     /* verbs' own */
+    /* FLUSH, VERIFY, ATOMIC_WRITE: target rstag, rto and rlen; length is 0, nothing is gathered */
+    uint32_t rlen;
+    uint32_t flush_flags;   /* SG_COMMIT_* */
+    uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE: 8 */
+    uint8_t extra[64];      /* the hash; or the atom in memory order of the target */
+};
+
+/* Flush disposition flags as on the wire (draft-talpey-rdma-commit-02 section 2.1.1). */
+#define SG_COMMIT_PERSISTENT 0x1u
+#define SG_COMMIT_GLOBAL 0x2u
+#define SG_COMMIT_REGION 0x4u
+
+/* An inbound request of the draft, parsed. */
+struct sg_commit_req {
+    enum sg_msg_kind kind;  /* FLUSH, VERIFY, ATOMIC_WRITE */
+    uint32_t msn;           /* on queue 1 */
+    uint32_t stag;
+    uint64_t to;
+    uint32_t length;        /* octets; R: as sent, to be ignored */
+    uint32_t flags;         /* SG_COMMIT_* */
+    uint32_t inv_stag;      /* draft -01: 0 or the STag to invalidate when done */
+    uint8_t extra_len;      /* VERIFY: octets of the hash sent along; ATOMIC_WRITE: 8 */
+    uint8_t extra[64];
+};
+
+enum sg_commit_result {
+    SG_COMMIT_DONE,       /* answer it */
+    SG_COMMIT_LATER,      /* ask again at *again_ns; requests behind it wait */
+    SG_COMMIT_MEM,        /* refused by *why (STag, bounds, rights, ...) */
+    SG_COMMIT_UNALIGNED,  /* Atomic Write to an unaligned address */
+    SG_COMMIT_FAILED,     /* could not be performed, or the hash differs */
 };
 
 /* Result of touching memory for the wire. Order as in RFC 5040 section 4.8 / RFC 5041 7.1. */
@@ -168,6 +205,12 @@ struct sg_engine_ops {
     void (*sent)(void *user, const struct sg_msg *msg);
     /* The oldest outstanding Read is delivered, octets placed. */
     void (*read_done)(void *user, uint32_t octets);
+    /*
+     * The oldest outstanding FLUSH, VERIFY or ATOMIC_WRITE is answered; VERIFY: with this hash
+     * (lent for the call).  Reads and these come in the order of their requests, each kind by
+     * its own upcall; the engine holds back what would overtake.
+     */
+    void (*commit_done)(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 
     /* ---- receive ---- */
     /* RDMA Write: check and place.  Nothing is placed unless all of it may be. */
@@ -187,6 +230,18 @@ struct sg_engine_ops {
     /* Pieces of a Read Response's payload, as 'gather' (released with 'gathered'). */
     int (*gather_source)(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
                          enum sg_mem_status *why);
+    /*
+     * Execute an inbound request, when all before it on this stream are executed (Reads: their
+     * source was gathered).  VERIFY: DONE stores the hash to send, *hash_len <= 64 octets.
+     * token: 0 at the first call of a request, kept between calls.
+     */
+    enum sg_commit_result (*commit)(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
+    /* Its response was handed to the stream. */
+    void (*commit_answered)(void *user, const struct sg_commit_req *r);
+    /* The last segment of a Write was placed. */
+    void (*write_placed)(void *user);
 };
 
 /* Counters that the engine keeps, summed over its connections (names as in admin.h). */
@@ -195,6 +250,7 @@ struct sg_engine_stats {
     uint64_t tx_sends, rx_sends, tx_writes, rx_writes, tx_reads, rx_reads;
     uint64_t tx_read_responses, rx_read_responses, tx_terminates, rx_terminates;
     uint64_t crc_errors, protocol_errors, protection_errors;
+    uint64_t tx_flushes, rx_flushes, tx_verifies, rx_verifies, tx_atomic_writes, rx_atomic_writes;
     uint64_t conns; /* alive now, half-open ones included */
 };
 
