@@ -73,6 +73,9 @@ void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *co
     if (!e->config.rtr_mask) {
         e->config.rtr_mask = SG_RTR_WRITE; /* RFC 6581 section 9.2: support at least one */
     }
+    if (!e->ops->commit) {
+        e->config.commit = SG_COMMIT_OFF; /* nobody to execute a request */
+    }
 }
 
 const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e)

@@ -45,7 +45,8 @@ struct sg_engine_config {
      * their connection on only after the Reply is out and overlook what comes at once.
      */
     uint32_t first_fpdu_delay_ms;
-    uint8_t commit;         /* enum sg_commit_draft: opcodes above 0xb, and five opcode bits */
+    uint8_t commit;         /* enum sg_commit_draft: opcodes above 0xb, and five opcode bits; of
+                               connections made from now on */
 };
 
 enum sg_commit_draft { SG_COMMIT_OFF = 0, SG_COMMIT_DRAFT_01 = 1, SG_COMMIT_DRAFT_02 = 2 };
@@ -89,7 +90,7 @@ enum sg_msg_kind {
 struct sg_msg {
     enum sg_msg_kind kind;
     bool solicited;
-    bool invalidate;
+    bool invalidate;     /* SEND; in draft -01 FLUSH, VERIFY and ATOMIC_WRITE, too */
     uint32_t length;     /* octets of payload; for a Read Request, octets asked for */
     uint32_t inv_stag;
     uint32_t rstag;      /* WRITE: sink; READ_REQ: source, at the peer */
@@ -117,7 +118,7 @@ struct sg_commit_req {
     uint64_t to;
     uint32_t length;        /* octets; R: as sent, to be ignored */
     uint32_t flags;         /* SG_COMMIT_* */
-    uint32_t inv_stag;      /* draft -01: 0 or the STag to invalidate when done */
+    uint32_t inv_stag;      /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
     uint8_t extra_len;      /* VERIFY: octets of the hash sent along; ATOMIC_WRITE: 8 */
     uint8_t extra[64];
 };
@@ -189,7 +190,9 @@ struct sg_engine_ops {
     void (*tx_ready)(void *user);
     /*
      * Next outgoing message, or false: none may start now.  reads_room: Read Requests that ORD
-     * still allows; a READ_REQ must not be returned when it is 0.  Called once per message.
+     * still allows; a READ_REQ, FLUSH, VERIFY or ATOMIC_WRITE must not be returned when it is 0.
+     * Called once per message.  A message that the connection's draft does not have (all three
+     * when the extension is off; REGION in draft -01) ends the stream as if 'gather' had failed.
      */
     bool (*next)(void *user, struct sg_msg *msg, unsigned reads_room);
     /*
@@ -233,7 +236,11 @@ struct sg_engine_ops {
     /*
      * Execute an inbound request, when all before it on this stream are executed (Reads: their
      * source was gathered).  VERIFY: DONE stores the hash to send, *hash_len <= 64 octets.
-     * token: 0 at the first call of a request, kept between calls.
+     * token: 0 at the first call of a request, kept between calls; a connection that ends in
+     * between is not asked again.  *why counts with SG_COMMIT_MEM, *again_ns with LATER.
+     *
+     * NULL: the extension is off, whatever the configuration says.  With 'commit', 'commit_done'
+     * is there as well; the next two may be NULL.
      */
     enum sg_commit_result (*commit)(void *user, const struct sg_commit_req *r, uint8_t hash[64],
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
