@@ -69,6 +69,18 @@ class Arguments(unittest.TestCase):
             "up", "--device-prop", "alpha:mac=02:00:00:00:00:01", text="the launcher's to choose"
         )
 
+    def test_up__bad_pmem(self):
+        self.refused("up", "--pmem", "12", text="12 is not a size such as 256M")
+        self.refused("up", "--pmem", "8M", text="8M is not a size")
+        self.refused("up", "--pmem", "33M", text="33M is not a size")
+        self.refused("up", "--pmem", "beta:", text="nothing is not a size")
+        self.refused("up", "--pmem", "gamma:64M", text="there is no VM gamma")
+        self.refused("up", "--pmem", "64M,domain", text="domain is not PROPERTY=VALUE")
+        self.refused("up", "--pmem", "64M,memdevs=x", text="the launcher's to choose")
+        self.refused(
+            "up", "--pmem", "64M,ddio=on", "--pmem", "beta:64M,ddio=off", text="given twice"
+        )
+
     def test_up__device_property_without_adapter(self):
         self.refused(
             "up",

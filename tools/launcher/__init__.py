@@ -8,6 +8,7 @@ state.py       a lab's folder and its state file
 options.py     what the user asked for, checked
 accel.py       KVM or TCG
 segment.py     the Ethernet segment
+pmem.py        NVDIMMs of a VM
 qemu.py        a VM's command line
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 lab.py         up, down, cut, on, status

@@ -256,6 +256,13 @@ def _add_up(verbs):
         help="property of the adapter, such as alpha:mpa-rev=1; may be repeated",
     )
     parser.add_argument(
+        "--pmem",
+        action="append",
+        metavar="[VM:]SIZE[,PROPERTY=VALUE...]",
+        default=[],
+        help="an NVDIMM for the VM, or for each, such as beta:256M; may be repeated",
+    )
+    parser.add_argument(
         "--timeout",
         type=float,
         default=120.0,

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from . import agent, options, proc, qemu, segment
+from . import agent, options, pmem, proc, qemu, segment
 from .errors import TIMEOUT, LabError
 from .state import LabFolder, all_names
 
@@ -32,6 +32,7 @@ def make_plan(name, args):
     names = options.vm_names(args.vms)
     driver_of = options.drivers(args.driver, names)
     properties = options.device_properties(args.device_prop, driver_of)
+    memories = pmem.parse(args.pmem, names)
     vms = {}
     for index, vm in enumerate(names):
         vms[vm] = {
@@ -40,6 +41,7 @@ def make_plan(name, args):
             "mac": options.mac(name, vm),
             "driver": driver_of[vm],
             "properties": properties[vm],
+            "pmem": memories.get(vm),
             "process": None,
             "starts": 0,
             "ready_s": None,
@@ -78,6 +80,7 @@ def power_on(folder, name):
         if stale.is_socket():
             stale.unlink()
     vm = folder.data["vms"][name]
+    pmem.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = proc.spawn(
         qemu.command(folder.data, name), folder.path, place / "qemu.log"
@@ -331,6 +334,7 @@ def status(name):
             "ready_s": state["ready_s"],
             "starts": state["starts"],
             "properties": state["properties"],
+            "pmem": state["pmem"],
         }
         for vm, state in lab["vms"].items()
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import options, paths, segment
+from . import options, paths, pmem, segment
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -74,6 +74,7 @@ def command(lab, name):
     """The argument vector that switches the VM on."""
     image = str(paths.guest("root.img").resolve()).replace(",", ",,")
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
+    machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [
         paths.qemu(),
         "-L",
@@ -81,13 +82,13 @@ def command(lab, name):
         "-name",
         "guest=%s/%s,debug-threads=on" % (lab["name"], name),
         "-M",
-        "q35,smbus=off,vmport=off",
+        "q35,smbus=off,vmport=off" + machine,
         "-cpu",
         "max",
         "-accel",
         accel,
         "-m",
-        str(lab["mem"]),
+        memory,
         "-smp",
         str(lab["cpus"]),
         "-nodefaults",
@@ -106,6 +107,7 @@ def command(lab, name):
         "virtio-blk-pci,drive=root,bootindex=9",
         "-device",
         "virtio-rng-pci",
+        *pmem.arguments(name, lab["vms"][name]),
         *_channels(name),
         *_network(lab, name),
     ]

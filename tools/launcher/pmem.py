@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Persistent memory of VMs: what --pmem asks for, and QEMU's arguments for it.
+
+Each --pmem gives a VM one NVDIMM.  Its content is the file VM/pmemN.img in the
+lab's folder; it stays when the VM loses its power and goes with the lab.
+"""
+import re
+
+from .errors import LabError, UsageError
+
+UNIT = 2  # MiB: what the guest's kernel can map
+RANGE = (16, 1 << 20)  # MiB
+MAX_DIMMS = 32
+
+
+def parse(items, names):
+    """['beta:256M,domain=adr'] to {'beta': {'sizes': [256], 'domain': {'domain': 'adr'}}}."""
+    found = {}
+    for item in items or []:
+        target, size, settings = _split(item)
+        if target and target not in names:
+            raise UsageError("--pmem: there is no VM %s" % target)
+        for name in [target] if target else names:
+            pmem = found.setdefault(name, {"sizes": [], "domain": {}})
+            pmem["sizes"].append(size)
+            if len(pmem["sizes"]) > MAX_DIMMS:
+                raise UsageError("--pmem: more than %d NVDIMMs for VM %s" % (MAX_DIMMS, name))
+            for key, value in settings.items():
+                if pmem["domain"].setdefault(key, value) != value:
+                    raise UsageError("--pmem: %s is given twice for VM %s" % (key, name))
+    return found
+
+
+def _split(item):
+    """'beta:256M,domain=adr' to ('beta', 256, {'domain': 'adr'})."""
+    head, *rest = item.split(",")
+    target, _, size = head.rpartition(":")
+    match = re.match(r"(\d+)([MG])\Z", size.upper())
+    mib = int(match[1]) * (1024 if match[2] == "G" else 1) if match else 0
+    if not RANGE[0] <= mib <= RANGE[1] or mib % UNIT:
+        raise UsageError(
+            "--pmem %s: %s is not a size such as 256M or 2G (even, %dM at least)"
+            % (item, size or "nothing", RANGE[0])
+        )
+    settings = {}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value:
+            raise UsageError("--pmem %s: %s is not PROPERTY=VALUE" % (item, part or "nothing"))
+        if key in ("memdevs", "id", "qom-type"):
+            raise UsageError("--pmem: %s is the launcher's to choose" % key)
+        settings[key] = value
+    return target, mib, settings
+
+
+def image(name, number):
+    """The NVDIMM's content, relative to the lab's folder."""
+    return "%s/pmem%d.img" % (name, number)
+
+
+def prepare(folder, name, vm):
+    """Makes the media files that are not there yet; the others keep their content."""
+    for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
+        path = folder.path / image(name, number)
+        try:
+            with open(path, "ab") as file:
+                if not file.tell():
+                    file.truncate(mib << 20)
+        except OSError as error:
+            raise LabError("%s cannot be written: %s" % (path, error.strerror))
+
+
+def machine(vm, memory):
+    """What the machine needs for its NVDIMMs: an addition to -M, and the value of -m."""
+    if not vm["pmem"]:
+        return "", str(memory)
+    sizes = vm["pmem"]["sizes"]
+    # QEMU aligns each slot to 1 GiB.
+    room = sum((mib + 1023) // 1024 * 1024 for mib in sizes)
+    return ",nvdimm=on", "%dM,slots=%d,maxmem=%dM" % (memory, len(sizes), memory + room)
+
+
+def arguments(name, vm):
+    """QEMU's -object and -device words."""
+    for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
+        yield from (
+            "-object",
+            "memory-backend-file,id=pmem%d,size=%dM,share=on,mem-path=%s"
+            % (number, mib, image(name, number)),
+            "-device",
+            "nvdimm,id=nv%d,memdev=pmem%d" % (number, number),
+        )
