@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * RDMAP messages (RFC 5040 section 4, RFC 7306): control octet, one table row
- * per opcode, and the headers of the messages that have one.
+ * per opcode, and the headers of the messages that have one (those of
+ * draft-talpey-rdma-commit: commit.h).
  *
  * Control octet: 0xc0 version, 0x30 reserved, 0x0f opcode.  The draft that
  * adds opcodes 0x10 and 0x11 widens the opcode to 0x1f.

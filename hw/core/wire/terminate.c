@@ -26,11 +26,12 @@
 
 static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_LOCAL_CATASTROPHE] = { "local catastrophe", LOCAL, 0x00, NONE },
-    [SG_TERM_READ_BAD_STAG] = { "read: invalid STag", PROTECTION, 0x00, DDP_READ },
-    [SG_TERM_READ_BOUNDS] = { "read: out of bounds", PROTECTION, 0x01, DDP_READ },
-    [SG_TERM_READ_ACCESS] = { "read: no access right", PROTECTION, 0x02, DDP_READ },
-    [SG_TERM_READ_NOT_ASSOCIATED] = { "read: STag of another stream", PROTECTION, 0x03, DDP_READ },
-    [SG_TERM_READ_WRAP] = { "read: offset wraps", PROTECTION, 0x04, DDP_READ },
+    [SG_TERM_READ_BAD_STAG] = { "request: invalid STag", PROTECTION, 0x00, DDP_READ },
+    [SG_TERM_READ_BOUNDS] = { "request: out of bounds", PROTECTION, 0x01, DDP_READ },
+    [SG_TERM_READ_ACCESS] = { "request: no access right", PROTECTION, 0x02, DDP_READ },
+    [SG_TERM_READ_NOT_ASSOCIATED] = { "request: STag of another stream", PROTECTION, 0x03,
+                                      DDP_READ },
+    [SG_TERM_READ_WRAP] = { "request: offset wraps", PROTECTION, 0x04, DDP_READ },
     [SG_TERM_INV_NOT_ASSOCIATED] = { "invalidate: STag of another stream", PROTECTION, 0x09,
                                      DDP_READ },
     [SG_TERM_INV_BAD_STAG] = { "invalidate: STag cannot be invalidated", PROTECTION, 0x09,
@@ -52,6 +53,15 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_ATOMIC_MISALIGNED] = { "misaligned atomic", OPERATION, 0x07, DDP },
     /* RFC 7306 asks for an error only; the operation code extends the opcode. */
     [SG_TERM_ATOMIC_OPCODE] = { "unknown atomic operation", OPERATION, 0x06, DDP },
+    /*
+     * draft-talpey-rdma-commit demands Terminates and names no codes.  What cannot be carried out
+     * gets the code that RFC 7306 has for Atomics, what makes no sense the unspecified one
+     * (docs/protocol.md).
+     */
+    [SG_TERM_COMMIT_FAILED] = { "flush, verify or atomic write failed", OPERATION, 0x07, DDP },
+    [SG_TERM_COMMIT_FLAGS] = { "flush: unknown disposition", OPERATION, 0xff, DDP },
+    [SG_TERM_COMMIT_LENGTH] = { "atomic write: length", OPERATION, 0xff, DDP },
+    [SG_TERM_COMMIT_RESP_MISMATCH] = { "unexpected kind of response", OPERATION, 0x06, DDP },
 
     [SG_TERM_DDP_CATASTROPHE] = { "DDP catastrophe", SG_TERM_DDP, SG_TERM_DDP_LOCAL, 0x00, DDP },
     /* No code exists; there is no complete header to return either. */
@@ -70,6 +80,7 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_UNTAGGED_BAD_QN] = { "invalid queue number", UNTAGGED, 0x01, DDP },
     [SG_TERM_UNTAGGED_NO_BUFFER] = { "no receive buffer", UNTAGGED, 0x02, DDP },
     [SG_TERM_UNTAGGED_IRD_EXCEEDED] = { "too many outstanding requests", UNTAGGED, 0x02, DDP },
+    [SG_TERM_UNTAGGED_UNASKED] = { "response without a request", UNTAGGED, 0x02, DDP },
     [SG_TERM_UNTAGGED_BAD_MSN] = { "MSN out of range", UNTAGGED, 0x03, DDP },
     [SG_TERM_UNTAGGED_BAD_MO] = { "MO out of range", UNTAGGED, 0x04, DDP },
     [SG_TERM_UNTAGGED_TOO_LONG] = { "message longer than its buffer", UNTAGGED, 0x05, DDP },

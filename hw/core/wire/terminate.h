@@ -77,13 +77,13 @@ size_t sg_term_emit(const struct sg_term *t, uint8_t *buf);
 enum sg_term_cond {
     /* RDMAP: RFC 5040 sections 4.8 and 7 */
     SG_TERM_LOCAL_CATASTROPHE,      /* we cannot go on; also errors of our own requests */
-    SG_TERM_READ_BAD_STAG,          /* source of a Read Request (and other requests) */
+    SG_TERM_READ_BAD_STAG,          /* source of a Read Request, target of other requests */
     SG_TERM_READ_BOUNDS,
     SG_TERM_READ_ACCESS,
     SG_TERM_READ_NOT_ASSOCIATED,
     SG_TERM_READ_WRAP,
-    SG_TERM_INV_NOT_ASSOCIATED,     /* Send with Invalidate: STag of another PD or stream */
-    SG_TERM_INV_BAD_STAG,           /* Send with Invalidate: no such STag, or shared */
+    SG_TERM_INV_NOT_ASSOCIATED,     /* STag to invalidate: of another PD or stream */
+    SG_TERM_INV_BAD_STAG,           /* no such STag, or shared, or not to be asked for here */
     SG_TERM_PROT_UNSPECIFIED,
     SG_TERM_RDMAP_VERSION,
     SG_TERM_OPCODE,                 /* unknown, or not expected in this state */
@@ -95,8 +95,12 @@ enum sg_term_cond {
     SG_TERM_READ_RESP_MISMATCH,     /* Response that answers no Request of ours */
     SG_TERM_MESSAGE_LENGTH,         /* RDMAP header cut short, or octets too many */
     SG_TERM_IMM_LENGTH,             /* Immediate Data of other than 8 octets */
-    SG_TERM_ATOMIC_MISALIGNED,
+    SG_TERM_ATOMIC_MISALIGNED,      /* Atomic Write, too */
     SG_TERM_ATOMIC_OPCODE,
+    SG_TERM_COMMIT_FAILED,          /* Flush, Verify, Atomic Write not done; another hash */
+    SG_TERM_COMMIT_FLAGS,           /* Flush that asks for what nobody has defined */
+    SG_TERM_COMMIT_LENGTH,          /* Atomic Write of other than 8 octets */
+    SG_TERM_COMMIT_RESP_MISMATCH,   /* Response of another kind than our oldest request */
 
     /* DDP: RFC 5041 section 7 */
     SG_TERM_DDP_CATASTROPHE,
@@ -110,6 +114,7 @@ enum sg_term_cond {
     SG_TERM_UNTAGGED_BAD_QN,
     SG_TERM_UNTAGGED_NO_BUFFER,     /* no Receive posted */
     SG_TERM_UNTAGGED_IRD_EXCEEDED,  /* no buffer on the request queue */
+    SG_TERM_UNTAGGED_UNASKED,       /* no buffer on the response queue: nothing was asked */
     SG_TERM_UNTAGGED_BAD_MSN,
     SG_TERM_UNTAGGED_BAD_MO,
     SG_TERM_UNTAGGED_TOO_LONG,

@@ -14,6 +14,9 @@ static const struct sg_ddp_hdr write_hdr = {
 static const struct sg_ddp_hdr read_hdr = {
     .last = true, .version = 1, .ulp_ctrl = 0x41, .qn = 1, .msn = 1,
 };
+static const struct sg_ddp_hdr flush_hdr = {
+    .last = true, .version = 1, .ulp_ctrl = 0x4c, .qn = 1, .msn = 2,
+};
 static const struct sg_read_req read_req = {
     .sink_stag = 0xa0000001, .sink_to = 0x1000, .size = 16, .src_stag = 0xb0000002,
     .src_to = 0x2000,
@@ -22,6 +25,7 @@ static const struct sg_read_req read_req = {
 #define SEND_HEX "4143 00000000 00000000 00000009 00000000"
 #define WRITE_HEX "c140 b0000002 0000000000002000"
 #define READ_HEX "4141 00000000 00000001 00000001 00000000"
+#define FLUSH_HEX "414c 00000000 00000001 00000002 00000000"
 #define READ_REQ_HEX "a0000001 0000000000001000 00000010 b0000002 0000000000002000"
 
 struct pair {
@@ -38,6 +42,8 @@ static const struct pair pairs[] = {
     { "1202c000 0076" SEND_HEX, SG_TERM_UNTAGGED_NO_BUFFER, &send_hdr, 118, NULL },
     { "1100c000 000e" WRITE_HEX, SG_TERM_TAGGED_BAD_STAG, &write_hdr, 14, NULL },
     { "0101e000 002e" READ_HEX READ_REQ_HEX, SG_TERM_READ_BOUNDS, &read_hdr, 46, &read_req },
+    { "0102c000 0026" FLUSH_HEX, SG_TERM_READ_ACCESS, &flush_hdr, 38, NULL },
+    { "0207c000 0026" FLUSH_HEX, SG_TERM_COMMIT_FAILED, &flush_hdr, 38, NULL },
 };
 
 static void check_pair(const struct sg_term *t, const struct pair *p)
@@ -128,6 +134,10 @@ static const struct {
     { SG_TERM_IMM_LENGTH, 0x02ff, SG_TERM_HDRS_DDP },
     { SG_TERM_ATOMIC_MISALIGNED, 0x0207, SG_TERM_HDRS_DDP },
     { SG_TERM_ATOMIC_OPCODE, 0x0206, SG_TERM_HDRS_DDP },
+    { SG_TERM_COMMIT_FAILED, 0x0207, SG_TERM_HDRS_DDP },
+    { SG_TERM_COMMIT_FLAGS, 0x02ff, SG_TERM_HDRS_DDP },
+    { SG_TERM_COMMIT_LENGTH, 0x02ff, SG_TERM_HDRS_DDP },
+    { SG_TERM_COMMIT_RESP_MISMATCH, 0x0206, SG_TERM_HDRS_DDP },
     { SG_TERM_DDP_CATASTROPHE, 0x1000, SG_TERM_HDRS_DDP },
     { SG_TERM_DDP_SHORT, 0x1000, SG_TERM_HDRS_NONE },
     { SG_TERM_TAGGED_BAD_STAG, 0x1100, SG_TERM_HDRS_DDP },
@@ -139,6 +149,7 @@ static const struct {
     { SG_TERM_UNTAGGED_BAD_QN, 0x1201, SG_TERM_HDRS_DDP },
     { SG_TERM_UNTAGGED_NO_BUFFER, 0x1202, SG_TERM_HDRS_DDP },
     { SG_TERM_UNTAGGED_IRD_EXCEEDED, 0x1202, SG_TERM_HDRS_DDP },
+    { SG_TERM_UNTAGGED_UNASKED, 0x1202, SG_TERM_HDRS_DDP },
     { SG_TERM_UNTAGGED_BAD_MSN, 0x1203, SG_TERM_HDRS_DDP },
     { SG_TERM_UNTAGGED_BAD_MO, 0x1204, SG_TERM_HDRS_DDP },
     { SG_TERM_UNTAGGED_TOO_LONG, 0x1205, SG_TERM_HDRS_DDP },
@@ -227,6 +238,11 @@ static void reserved_and_extra(void)
     T_TRUE(t.has_len && !t.has_ddp && !t.truncated);
     T_EQ_U64(t.seg_len, 0x76);
     T_EQ_U64(sg_term_len(&t), 6);
+    /* Someone who returns the 20 octets of a Flush Request, which are no Read Request. */
+    T_EQ_INT(sg_term_parse(hex("0207e000 0026" FLUSH_HEX "b0000002 00001000 0000000000002000"
+                               "00000001", buf, sizeof(buf)), &t), SG_WIRE_OK);
+    T_TRUE(t.has_len && t.has_ddp && !t.has_rdma && t.truncated);
+    T_EQ_U64(t.ddp.ulp_ctrl, 0x4c);
 }
 
 static void siw_layout(void)
@@ -275,8 +291,8 @@ static void names(void)
 }
 
 static const struct t_case cases[] = {
-    { "RDM-10 RDM-11 Terminate to bytes", emit_pairs },
-    { "RDM-10 RDM-11 Terminate from bytes", parse_pairs },
+    { "RDM-10 RDM-11 FLU-29 Terminate to bytes", emit_pairs },
+    { "RDM-10 RDM-11 FLU-29 Terminate from bytes", parse_pairs },
     { "DDP-48 RDM-12 every Terminate condition", every_condition },
     { "RDM-10 Terminate cut short", cut_short },
     { "RDM-10 RDM-11 reserved bits and octets too many", reserved_and_extra },

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "hex.h"
 #include "tap.h"
+#include "wire/commit.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
@@ -56,6 +57,10 @@ struct body {
     const struct sg_atomic_req *atomic;
     const struct sg_atomic_resp *atomic_resp;
     const struct sg_term *term;
+    const struct sg_flush_req *flush;
+    const struct sg_verify_req *verify;
+    const struct sg_atomic_write_req *atomic_write;
+    const struct sg_verify_resp *verify_resp;
     const char *octets;         /* hex */
 };
 
@@ -138,12 +143,45 @@ static const struct vector vectors[] = {
       "0026414c 00000000 00000001 00000002 00000000 b0000002 00001000 00000000 00002000 00000001 "
       "6a09cd11",
       { UNTAGGED(SG_OP_FLUSH_REQ, SG_QN_REQUEST, 2) },
-      { .octets = "b0000002 00001000 0000000000002000 00000001" } },
+      { .flush = &(const struct sg_flush_req){ .stag = 0xb0000002, .length = 4096, .to = 0x2000,
+                                               .flags = SG_FLUSH_FLAG_P } } },
+    { "Flush Response",
+      "0012414d 00000000 00000003 00000001 00000000 58c70fec",
+      { UNTAGGED(SG_OP_FLUSH_RESP, SG_QN_RESPONSE, 1) }, { .octets = "" } },
+    { "Verify Request",
+      "0022414e 00000000 00000001 00000004 00000000 b0000002 00001000 00000000 00002000 551d6cf0",
+      { UNTAGGED(SG_OP_VERIFY_REQ, SG_QN_REQUEST, 4) },
+      { .verify = &(const struct sg_verify_req){ .stag = 0xb0000002, .length = 4096,
+                                                 .to = 0x2000 } } },
+    { "Verify Request with a hash",
+      "0026414e 00000000 00000001 00000005 00000000 b0000002 00001000 00000000 00002000 e3069283 "
+      "68635b3d",
+      { UNTAGGED(SG_OP_VERIFY_REQ, SG_QN_REQUEST, 5) },
+      { .verify = &(const struct sg_verify_req){ .stag = 0xb0000002, .length = 4096, .to = 0x2000,
+                                                 .hash_len = 4,
+                                                 .hash = { 0xe3, 0x06, 0x92, 0x83 } } } },
+    { "Verify Response",
+      "0016414f 00000000 00000003 00000002 00000000 e3069283 ba7714b3",
+      { UNTAGGED(SG_OP_VERIFY_RESP, SG_QN_RESPONSE, 2) },
+      { .verify_resp = &(const struct sg_verify_resp){ .hash_len = 4,
+                                                       .hash = { 0xe3, 0x06, 0x92, 0x83 } } } },
     { "Atomic Write Request, five-bit opcode",
       "002a4150 00000000 00000001 00000003 00000000 b0000002 00000008 00000000 00002000 01234567 "
       "89abcdef 9ad58ce1",
       { UNTAGGED(SG_OP_ATOMIC_WRITE_REQ, SG_QN_REQUEST, 3) },
-      { .octets = "b0000002 00000008 0000000000002000 0123456789abcdef" } },
+      { .atomic_write = &(const struct sg_atomic_write_req){ .stag = 0xb0000002, .length = 8,
+                                                             .to = 0x2000,
+                                                             .data = 0x0123456789abcdef } } },
+    { "Atomic Write Response, five-bit opcode",
+      "00124151 00000000 00000003 00000003 00000000 5278bcfe",
+      { UNTAGGED(SG_OP_ATOMIC_WRITE_RESP, SG_QN_RESPONSE, 3) }, { .octets = "" } },
+    { "Terminate, flush failed",
+      "002a4147 00000000 00000002 00000001 00000000 0207c000 0026414c 00000000 00000001 00000002 "
+      "00000000 2872acf7",
+      { UNTAGGED(SG_OP_TERMINATE, SG_QN_TERMINATE, 1) },
+      { .term = &(const struct sg_term){ .etype = 2, .code = 7, .has_len = true, .has_ddp = true,
+                                         .seg_len = 38, .ddp = { UNTAGGED(SG_OP_FLUSH_REQ,
+                                                                          SG_QN_REQUEST, 2) } } } },
 };
 
 static struct sg_span emit_body(const struct body *b, uint8_t *buf, size_t size)
@@ -160,6 +198,18 @@ static struct sg_span emit_body(const struct body *b, uint8_t *buf, size_t size)
     }
     if (b->term) {
         return sg_span_of(buf, sg_term_emit(b->term, buf));
+    }
+    if (b->flush) {
+        return sg_span_of(buf, sg_flush_req_emit(b->flush, buf));
+    }
+    if (b->verify) {
+        return sg_span_of(buf, sg_verify_req_emit(b->verify, buf));
+    }
+    if (b->atomic_write) {
+        return sg_span_of(buf, sg_atomic_write_req_emit(b->atomic_write, buf));
+    }
+    if (b->verify_resp) {
+        return sg_span_of(buf, sg_verify_resp_emit(b->verify_resp, buf));
     }
     return hex(b->octets, buf, size);
 }
@@ -188,6 +238,10 @@ static struct sg_span body_again(unsigned opcode, struct sg_span in, uint8_t *bu
     struct sg_atomic_req atomic;
     struct sg_atomic_resp resp;
     struct sg_term term;
+    struct sg_flush_req flush;
+    struct sg_verify_req verify;
+    struct sg_atomic_write_req atomic_write;
+    struct sg_verify_resp verify_resp;
 
     switch (opcode) {
     case SG_OP_READ_REQ:
@@ -203,6 +257,18 @@ static struct sg_span body_again(unsigned opcode, struct sg_span in, uint8_t *bu
         T_EQ_INT(sg_term_parse(in, &term), SG_WIRE_OK);
         T_FALSE(term.swapped || term.truncated);
         return sg_span_of(buf, sg_term_emit(&term, buf));
+    case SG_OP_FLUSH_REQ:
+        T_EQ_INT(sg_flush_req_parse(in, &flush), SG_WIRE_OK);
+        return sg_span_of(buf, sg_flush_req_emit(&flush, buf));
+    case SG_OP_VERIFY_REQ:
+        T_EQ_INT(sg_verify_req_parse(in, &verify), SG_WIRE_OK);
+        return sg_span_of(buf, sg_verify_req_emit(&verify, buf));
+    case SG_OP_ATOMIC_WRITE_REQ:
+        T_EQ_INT(sg_atomic_write_req_parse(in, &atomic_write), SG_WIRE_OK);
+        return sg_span_of(buf, sg_atomic_write_req_emit(&atomic_write, buf));
+    case SG_OP_VERIFY_RESP:
+        T_EQ_INT(sg_verify_resp_parse(in, &verify_resp), SG_WIRE_OK);
+        return sg_span_of(buf, sg_verify_resp_emit(&verify_resp, buf));
     default:
         return in;
     }
@@ -262,7 +328,7 @@ static void fields_by_value(void)
 
 static const struct t_case cases[] = {
     { "MPA-45 MPA-47 MP2-03 MP2-04 golden startup frames", startup_frames },
-    { "MPA-30 DDP-17 RDM-01 RDM-02 RDM-03 RDM-06 RDM-07 RDM-08 golden FPDUs to bytes",
+    { "MPA-30 DDP-17 RDM-01 RDM-02 RDM-03 RDM-06 RDM-07 RDM-08 FLU-01 golden FPDUs to bytes",
       fpdus_to_bytes },
     { "MPA-33 MPA-40 DDP-01 RDM-06 golden FPDUs from bytes", fpdus_from_bytes },
     { "RDM-08 golden Read Request by value", fields_by_value },
