@@ -100,6 +100,19 @@ static void *sgh_conn_cookie(const struct sgh_conn *conn)
 	return (void *)((uintptr_t)conn->generation << 32 | conn->id);
 }
 
+/* The queue pair's connection, with a reference, or NULL. */
+static struct sgh_conn *sgh_conn_of(struct sgh_qp *qp)
+{
+	struct sgh_conn *conn;
+
+	spin_lock(&qp->sg->cm_lock);
+	conn = qp->conn;
+	if (conn)
+		kref_get(&conn->ref);
+	spin_unlock(&qp->sg->cm_lock);
+	return conn;
+}
+
 /*
  * The connection that an event is about, with a reference, or NULL.  The adapter uses a number
  * again as soon as its queue pair is destroyed, while the old connection may still be in the table,
@@ -170,6 +183,25 @@ bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_s
 		sgh_qp_put(qp);
 	sgh_conn_put(conn);
 	return true;
+}
+
+/*
+ * Moves a connection from one state to another, which may be the same, and returns its cm_id with
+ * a reference for an upcall.  NULL: it is in another state, and nothing has changed.
+ */
+static struct iw_cm_id *sgh_conn_take_id(struct sgh_dev *sg, struct sgh_conn *conn,
+					 enum sgh_conn_state from, enum sgh_conn_state to)
+{
+	struct iw_cm_id *cm_id;
+
+	spin_lock(&sg->cm_lock);
+	cm_id = conn->state == from ? conn->cm_id : NULL;
+	if (cm_id) {
+		cm_id->add_ref(cm_id);
+		conn->state = to;
+	}
+	spin_unlock(&sg->cm_lock);
+	return cm_id;
 }
 
 /* Upcalls, all from the event work */
@@ -297,14 +329,8 @@ static void sgh_cm_reply(struct sgh_dev *sg, struct sgh_conn *conn, int err, boo
 	struct sg_cm_data *data = NULL;
 	struct iw_cm_id *cm_id;
 
-	spin_lock(&sg->cm_lock);
-	cm_id = conn->state == SGH_CONN_CONNECTING ? conn->cm_id : NULL;
-	if (cm_id) {
-		cm_id->add_ref(cm_id);
-		if (!err)
-			conn->state = SGH_CONN_ESTABLISHED;
-	}
-	spin_unlock(&sg->cm_lock);
+	cm_id = sgh_conn_take_id(sg, conn, SGH_CONN_CONNECTING,
+				 err ? SGH_CONN_CONNECTING : SGH_CONN_ESTABLISHED);
 	if (!cm_id)
 		return;
 
@@ -328,13 +354,7 @@ static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int er
 	struct sg_cm_data *data;
 	struct iw_cm_id *cm_id;
 
-	spin_lock(&sg->cm_lock);
-	cm_id = conn->state == SGH_CONN_ACCEPTING ? conn->cm_id : NULL;
-	if (cm_id) {
-		cm_id->add_ref(cm_id);
-		conn->state = SGH_CONN_ESTABLISHED;
-	}
-	spin_unlock(&sg->cm_lock);
+	cm_id = sgh_conn_take_id(sg, conn, SGH_CONN_ACCEPTING, SGH_CONN_ESTABLISHED);
 	if (!cm_id)
 		return;
 
@@ -354,13 +374,9 @@ static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int er
 /* The peer has closed.  The adapter closes our side by itself; consumers hear of CLOSE. */
 static void sgh_cm_disconnect(struct sgh_dev *sg, struct sgh_conn *conn)
 {
-	struct iw_cm_id *cm_id;
+	struct iw_cm_id *cm_id = sgh_conn_take_id(sg, conn, SGH_CONN_ESTABLISHED,
+						  SGH_CONN_ESTABLISHED);
 
-	spin_lock(&sg->cm_lock);
-	cm_id = conn->state == SGH_CONN_ESTABLISHED ? conn->cm_id : NULL;
-	if (cm_id)
-		cm_id->add_ref(cm_id);
-	spin_unlock(&sg->cm_lock);
 	if (!cm_id)
 		return;
 	sgh_upcall_simple(cm_id, IW_CM_EVENT_DISCONNECT, 0);
@@ -377,11 +393,7 @@ static void sgh_cm_closed(struct sgh_dev *sg, struct sgh_conn *conn, int err)
 	sgh_cm_reply(sg, conn, err ? err : -ECONNRESET, false);
 	sgh_cm_established(sg, conn, err ? err : -ECONNRESET);
 
-	spin_lock(&sg->cm_lock);
-	cm_id = conn->state == SGH_CONN_ESTABLISHED ? conn->cm_id : NULL;
-	if (cm_id)
-		cm_id->add_ref(cm_id);
-	spin_unlock(&sg->cm_lock);
+	cm_id = sgh_conn_take_id(sg, conn, SGH_CONN_ESTABLISHED, SGH_CONN_ESTABLISHED);
 	if (!cm_id)
 		return;
 	sgh_conn_release(sg, conn, SGH_CONN_ESTABLISHED);
@@ -435,13 +447,8 @@ static void sgh_conn_end_work(struct work_struct *work)
 void sgh_cm_qp_gone(struct sgh_qp *qp)
 {
 	struct sgh_dev *sg = qp->sg;
-	struct sgh_conn *conn;
+	struct sgh_conn *conn = sgh_conn_of(qp);
 
-	spin_lock(&sg->cm_lock);
-	conn = qp->conn;
-	if (conn)
-		kref_get(&conn->ref);
-	spin_unlock(&sg->cm_lock);
 	/* Queued already: the first to queue it passes on its reference. */
 	if (conn && !queue_work(sg->event_wq, &conn->end_work))
 		sgh_conn_put(conn);
@@ -458,11 +465,7 @@ void sgh_cm_abort_all(struct sgh_dev *sg)
 		qp = sgh_qp_find(sg, i);
 		if (!qp)
 			continue;
-		spin_lock(&sg->cm_lock);
-		conn = qp->conn;
-		if (conn)
-			kref_get(&conn->ref);
-		spin_unlock(&sg->cm_lock);
+		conn = sgh_conn_of(qp);
 		if (conn) {
 			sgh_cm_closed(sg, conn, -ECONNRESET);
 			sgh_conn_put(conn);

@@ -35,6 +35,9 @@ static int sgh_errno(u8 status)
 		[SG_EADDR] = -EADDRNOTAVAIL,
 		[SG_EPERM] = -EPERM,
 		[SG_ENOTSUP] = -EOPNOTSUPP,
+		/* As rxe answers a claim of persistence that the memory does not bear out. */
+		[SG_ENOTPMEM] = -EINVAL,
+		[SG_ENOVERIFY] = -EACCES,
 	};
 
 	return status < ARRAY_SIZE(table) ? table[status] : -EIO;
@@ -403,6 +406,7 @@ int sgh_query_caps(struct sgh_dev *sg)
 		return dev_err_probe(&sg->pdev->dev, ret, "capabilities cannot be read\n");
 
 	c->features = le32_to_cpu(raw.features);
+	c->hash_mask = le32_to_cpu(raw.hash_mask);
 	c->max_pd = le32_to_cpu(raw.max_pd);
 	c->max_mr = le32_to_cpu(raw.max_mr);
 	c->max_cq = le32_to_cpu(raw.max_cq);

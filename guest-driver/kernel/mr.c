@@ -8,6 +8,9 @@
 
 #include "staghorn.h"
 
+static_assert(sizeof_field(struct sg_abi_reg_mr, hash_key) == SG_HASH_KEY_MAX);
+static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);
+
 #define SGH_ACCESS_KNOWN (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
 			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
@@ -33,6 +36,36 @@ u32 sgh_access(int ib_access)
 			access |= map[i].sg;
 	}
 	return access;
+}
+
+/*
+ * The private part of a registration, if user space sent one.  What the numbers mean is the
+ * adapter's affair: it refuses algorithms, key lengths, types and modes that it does not know.
+ */
+static int sgh_reg_mr_user(struct sg_cmd_reg_mr *cmd, struct ib_udata *udata)
+{
+	struct sg_abi_reg_mr req = { };
+	int ret;
+
+	if (!udata || !udata->inlen)
+		return 0;
+	if (udata->inlen > sizeof(req) &&
+	    !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req)))
+		return -EINVAL;
+	ret = ib_copy_from_udata(&req, udata, min(sizeof(req), udata->inlen));
+	if (ret)
+		return ret;
+	if (req.reserved)
+		return -EINVAL;
+	cmd->hash_alg = req.hash_alg;
+	cmd->hash_key_len = req.hash_key_len;
+	cmd->mem_type = req.mem_type;
+	cmd->mem_mode = req.mem_mode;
+	memcpy(cmd->hash_key, req.hash_key, sizeof(cmd->hash_key));
+	if (req.hash_alg != SG_HASH_NONE)
+		cmd->access |= cpu_to_le32(SG_ACCESS_VERIFY);
+	memzero_explicit(&req, sizeof(req));
+	return 0;
 }
 
 static int sgh_reg_mr(struct sgh_dev *sg, struct sgh_mr *mr, struct sg_cmd_reg_mr *cmd)
@@ -83,12 +116,14 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 	struct sgh_mr *mr;
 	int ret;
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return ERR_PTR(-EINVAL);
 	if (access & ~SGH_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!length || length > sg->caps.max_mr_size)
 		return ERR_PTR(-EINVAL);
+	cmd.access = cpu_to_le32(sgh_access(access));
+	ret = sgh_reg_mr_user(&cmd, udata);
+	if (ret)
+		return ERR_PTR(ret);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
@@ -108,11 +143,11 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 	if (ret)
 		goto err_umem;
 
-	cmd.access = cpu_to_le32(sgh_access(access));
 	cmd.va = cpu_to_le64(va);
 	cmd.length = cpu_to_le64(length);
 	cmd.pages = pbl.desc;
 	ret = sgh_reg_mr(sg, mr, &cmd);
+	memzero_explicit(cmd.hash_key, sizeof(cmd.hash_key));
 	sgh_pbl_free(sg, &pbl);
 	if (ret)
 		goto err_umem;

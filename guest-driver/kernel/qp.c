@@ -151,6 +151,12 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 	return 0;
 }
 
+/* Verify has no right in the verbs: queue pairs leave it to the regions, which ask for it. */
+static u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
+{
+	return sgh_access(ib_access) | (sgh_has(sg, SG_FEATURE_VERIFY) ? SG_ACCESS_VERIFY : 0);
+}
+
 /*
  * The command itself; the queues have their memory.  Enters the queue pair in the table.  -EIO, of
  * an adapter that is alive: it has the queue pair and would not give it back.
@@ -189,7 +195,7 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	cmd.sq_max_sge = qp->sq.max_sge;
 	cmd.rq_max_sge = qp->rq.max_sge;
 	cmd.max_inline = cpu_to_le16(qp->max_inline);
-	cmd.access = cpu_to_le32(sgh_access(qp->access));
+	cmd.access = cpu_to_le32(sgh_qp_access(sg, qp->access));
 	cmd.sq_pages = sq_pbl.desc;
 	cmd.rq_pages = rq_pbl.desc;
 	cmd.flags = cpu_to_le32(flags);
@@ -243,6 +249,8 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	qp->sg = sg;
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
 	qp->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
+	if (sgh_has(sg, SG_FEATURE_FLUSH))
+		qp->access |= IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT;
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	spin_lock_init(&qp->sq.lock);
@@ -341,7 +349,7 @@ static int sgh_modify_access(struct sgh_qp *qp, int access)
 
 	cmd.qpn = cpu_to_le32(qp->qpn);
 	cmd.mask = cpu_to_le32(SG_QP_MOD_ACCESS);
-	cmd.access = cpu_to_le32(sgh_access(access));
+	cmd.access = cpu_to_le32(sgh_qp_access(qp->sg, access));
 	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 	if (!ret)
 		qp->access = access;

@@ -96,6 +96,7 @@ struct sgh_net_addr {
 
 struct sgh_caps {
 	u32 features;
+	u32 hash_mask;
 	u32 max_pd, max_mr, max_cq, max_cqe, max_qp, max_qp_wr;
 	u32 max_sq_sge, max_rq_sge, max_inline;
 	u32 max_ird, max_ord;
@@ -288,6 +289,11 @@ static inline struct sgh_qp *to_sgh_qp(struct ib_qp *ibqp)
 static inline struct sgh_mr *to_sgh_mr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct sgh_mr, ibmr);
+}
+
+static inline bool sgh_has(const struct sgh_dev *sg, u32 features)
+{
+	return (sg->caps.features & features) == features;
 }
 
 static inline bool sgh_dead(const struct sgh_dev *sg)

@@ -23,6 +23,27 @@ static u64 sgh_fw_number(const char *text)
 	return (u64)major << 32 | (u32)minor << 16 | patch;
 }
 
+/* What the adapter's features are called in the verbs. */
+static u64 sgh_device_caps(const struct sgh_dev *sg)
+{
+	static const struct {
+		u32 feature;
+		u64 cap;
+	} map[] = {
+		{ SG_FEATURE_FLUSH, IB_DEVICE_FLUSH_GLOBAL },
+		{ SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT, IB_DEVICE_FLUSH_PERSISTENT },
+		{ SG_FEATURE_ATOMIC_WRITE, IB_DEVICE_ATOMIC_WRITE },
+	};
+	u64 caps = sg->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(map); i++) {
+		if (sgh_has(sg, map[i].feature))
+			caps |= map[i].cap;
+	}
+	return caps;
+}
+
 static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			    struct ib_udata *udata)
 {
@@ -41,8 +62,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->hw_ver = sg->pdev->revision;
 	attr->max_qp = c->max_qp;
 	attr->max_qp_wr = c->max_qp_wr;
-	if (c->max_fr_pages)
-		attr->device_cap_flags |= IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->device_cap_flags = sgh_device_caps(sg);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->max_send_sge = c->max_sq_sge;
 	attr->max_recv_sge = c->max_rq_sge;
@@ -191,6 +211,7 @@ static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	resp.max_sq_sge = sg->caps.max_sq_sge;
 	resp.max_rq_sge = sg->caps.max_rq_sge;
 	resp.features = sg->caps.features;
+	resp.hash_mask = sg->caps.hash_mask;
 	ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 	if (ret)
 		goto err_map;

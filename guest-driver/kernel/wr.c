@@ -8,31 +8,27 @@
  * On a lost adapter entries are still taken, and the consumer is called at once to find them
  * flushed (cq.c), so that draining ends.
  */
+#include "flush_wr.h"
 #include "staghorn.h"
 
-#define SGH_OPCODE_NONE 0xff
+/* What the adapter calls an operation, and the feature that it needs.  No row: not supported. */
+static const struct sgh_send_op {
+	bool valid;
+	u8 opcode;	/* enum sg_wr_opcode */
+	u32 feature;
+} sgh_send_ops[] = {
+	[IB_WR_SEND] = { true, SG_WR_SEND },
+	[IB_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV },
+	[IB_WR_RDMA_WRITE] = { true, SG_WR_WRITE },
+	[IB_WR_RDMA_READ] = { true, SG_WR_READ },
+	[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, SG_FEATURE_READ_INV },
+	[IB_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, SG_FEATURE_FAST_REG },
+	[IB_WR_REG_MR] = { true, SG_WR_REG_MR, SG_FEATURE_FAST_REG },
+	[IB_WR_FLUSH] = { true, SG_WR_FLUSH, SG_FEATURE_FLUSH },
+	[IB_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE },
+};
 
-static u8 sgh_wr_opcode(enum ib_wr_opcode opcode)
-{
-	switch (opcode) {
-	case IB_WR_SEND:
-		return SG_WR_SEND;
-	case IB_WR_SEND_WITH_INV:
-		return SG_WR_SEND_INV;
-	case IB_WR_RDMA_WRITE:
-		return SG_WR_WRITE;
-	case IB_WR_RDMA_READ:
-		return SG_WR_READ;
-	case IB_WR_RDMA_READ_WITH_INV:
-		return SG_WR_READ_INV;
-	case IB_WR_LOCAL_INV:
-		return SG_WR_LOCAL_INV;
-	case IB_WR_REG_MR:
-		return SG_WR_REG_MR;
-	default:
-		return SGH_OPCODE_NONE;
-	}
-}
+#define SGH_ATOM 8	/* octets of an Atomic Write */
 
 /* Of a completion's opcode, or of a send queue entry's. */
 enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
@@ -47,6 +43,10 @@ enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 		return IB_WC_LOCAL_INV;
 	case SG_WC_REG_MR:
 		return IB_WC_REG_MR;
+	case SG_WC_FLUSH:
+		return IB_WC_FLUSH;
+	case SG_WC_ATOMIC_WRITE:
+		return IB_WC_ATOMIC_WRITE;
 	case SG_WC_RECV:
 		return IB_WC_RECV;
 	default:
@@ -103,6 +103,32 @@ static int sgh_fill_reg(struct sg_wqe_hdr *hdr, const struct ib_reg_wr *wr)
 	return 0;
 }
 
+static int sgh_fill_flush(struct sgh_dev *sg, struct sg_wqe_hdr *hdr, const struct sgh_flush_wr *wr)
+{
+	struct sg_wqe_place *place = (struct sg_wqe_place *)(hdr + 1);
+	u32 flags = 0;
+
+	if (wr->wr.num_sge || wr->wr.send_flags & IB_SEND_INLINE || !wr->type ||
+	    wr->type & ~(IB_FLUSH_GLOBAL | IB_FLUSH_PERSISTENT) || wr->level > IB_FLUSH_MR)
+		return -EINVAL;
+	if (wr->level == IB_FLUSH_MR && !sgh_has(sg, SG_FEATURE_FLUSH_REGION))
+		return -EOPNOTSUPP;
+	if (wr->type & IB_FLUSH_GLOBAL)
+		flags |= SG_FLUSH_GLOBAL;
+	if (wr->type & IB_FLUSH_PERSISTENT)
+		flags |= SG_FLUSH_PERSISTENT;
+	memset(place, 0, sizeof(*place));
+	hdr->rkey = cpu_to_le32(wr->rkey);
+	if (wr->level == IB_FLUSH_MR) {
+		flags |= SG_FLUSH_REGION;
+	} else {
+		hdr->remote_addr = cpu_to_le64(wr->remote_addr);
+		place->length = cpu_to_le32(wr->length);
+	}
+	place->flags = cpu_to_le32(flags);
+	return 0;
+}
+
 static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr,
 			    const struct ib_send_wr *wr)
 {
@@ -115,10 +141,23 @@ static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr,
 	return 0;
 }
 
+static void sgh_fill_remote(struct sg_wqe_hdr *hdr, const struct ib_rdma_wr *wr)
+{
+	hdr->remote_addr = cpu_to_le64(wr->remote_addr);
+	hdr->rkey = cpu_to_le32(wr->rkey);
+}
+
 static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 {
-	u8 opcode = sgh_wr_opcode(wr->opcode);
+	const struct sgh_send_op *op;
+	u8 opcode;
 
+	if (wr->opcode >= ARRAY_SIZE(sgh_send_ops) || !sgh_send_ops[wr->opcode].valid)
+		return -EINVAL;
+	op = &sgh_send_ops[wr->opcode];
+	if (!sgh_has(qp->sg, op->feature))
+		return -EOPNOTSUPP;
+	opcode = op->opcode;
 	memset(hdr, 0, sizeof(*hdr));
 	hdr->wr_id = cpu_to_le64(wr->wr_id);
 	hdr->opcode = opcode;
@@ -146,9 +185,15 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 			return -EINVAL;
 		fallthrough;
 	case SG_WR_WRITE:
-		hdr->remote_addr = cpu_to_le64(rdma_wr(wr)->remote_addr);
-		hdr->rkey = cpu_to_le32(rdma_wr(wr)->rkey);
+		sgh_fill_remote(hdr, rdma_wr(wr));
 		return sgh_fill_payload(qp, hdr, wr);
+	case SG_WR_ATOMIC_WRITE:
+		if (wr->num_sge != 1 || wr->sg_list->length != SGH_ATOM)
+			return -EINVAL;
+		sgh_fill_remote(hdr, rdma_wr(wr));
+		return sgh_fill_payload(qp, hdr, wr);
+	case SG_WR_FLUSH:
+		return sgh_fill_flush(qp->sg, hdr, sgh_flush_wr(wr));
 	case SG_WR_LOCAL_INV:
 		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
 		return 0;
@@ -163,6 +208,21 @@ static void sgh_kick_cq(struct ib_cq *ibcq)
 {
 	if (ibcq->comp_handler)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
+}
+
+/* The slot to fill next, or NULL: all are taken.  wq->lock held, as for the two below. */
+static void *sgh_wq_slot(const struct sgh_wq *wq)
+{
+	if (wq->pi - READ_ONCE(wq->ci) >= wq->entries)
+		return NULL;
+	return sgh_wqe_at(wq, wq->pi);
+}
+
+/* The adapter hears of the entries from first on, if there are any. */
+static void sgh_wq_ring(const struct sgh_qp *qp, const struct sgh_wq *wq, u32 doorbell, u32 first)
+{
+	if (wq->pi != first && !sgh_dead(qp->sg))
+		sgh_doorbell(qp->sg, doorbell, qp->qpn, wq->pi);
 }
 
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -180,19 +240,15 @@ int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		return -EINVAL;
 	}
 	spin_lock_irqsave(&wq->lock, flags);
-	first = wq->pi;
-	for (; wr; wr = wr->next) {
-		if (wq->pi - READ_ONCE(wq->ci) >= wq->entries) {
-			ret = -ENOMEM;
-			break;
-		}
-		ret = sgh_fill_send(qp, sgh_wqe_at(wq, wq->pi), wr);
+	for (first = wq->pi; wr; wr = wr->next) {
+		struct sg_wqe_hdr *hdr = sgh_wq_slot(wq);
+
+		ret = hdr ? sgh_fill_send(qp, hdr, wr) : -ENOMEM;
 		if (ret)
 			break;
 		wq->pi++;
 	}
-	if (wq->pi != first && !sgh_dead(qp->sg))
-		sgh_doorbell(qp->sg, SG_DB_SQ, qp->qpn, wq->pi);
+	sgh_wq_ring(qp, wq, SG_DB_SQ, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
 
 	if (unlikely(sgh_dead(qp->sg)))
@@ -200,6 +256,19 @@ int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	if (ret)
 		*bad_wr = wr;
 	return ret;
+}
+
+static int sgh_fill_recv(const struct sgh_wq *wq, struct sg_rqe_hdr *hdr,
+			 const struct ib_recv_wr *wr)
+{
+	if (wr->num_sge > wq->max_sge)
+		return -EINVAL;
+	memset(hdr, 0, sizeof(*hdr));
+	hdr->wr_id = cpu_to_le64(wr->wr_id);
+	hdr->index = cpu_to_le32(wq->pi);
+	hdr->num_sge = wr->num_sge;
+	sgh_fill_sges((struct sg_sge *)(hdr + 1), wr->sg_list, wr->num_sge);
+	return 0;
 }
 
 int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
@@ -216,28 +285,15 @@ int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		return -EINVAL;
 	}
 	spin_lock_irqsave(&wq->lock, flags);
-	first = wq->pi;
-	for (; wr; wr = wr->next) {
-		struct sg_rqe_hdr *hdr;
+	for (first = wq->pi; wr; wr = wr->next) {
+		struct sg_rqe_hdr *hdr = sgh_wq_slot(wq);
 
-		if (wq->pi - READ_ONCE(wq->ci) >= wq->entries) {
-			ret = -ENOMEM;
+		ret = hdr ? sgh_fill_recv(wq, hdr, wr) : -ENOMEM;
+		if (ret)
 			break;
-		}
-		if (wr->num_sge > wq->max_sge) {
-			ret = -EINVAL;
-			break;
-		}
-		hdr = sgh_wqe_at(wq, wq->pi);
-		memset(hdr, 0, sizeof(*hdr));
-		hdr->wr_id = cpu_to_le64(wr->wr_id);
-		hdr->index = cpu_to_le32(wq->pi);
-		hdr->num_sge = wr->num_sge;
-		sgh_fill_sges((struct sg_sge *)(hdr + 1), wr->sg_list, wr->num_sge);
 		wq->pi++;
 	}
-	if (wq->pi != first && !sgh_dead(qp->sg))
-		sgh_doorbell(qp->sg, SG_DB_RQ, qp->qpn, wq->pi);
+	sgh_wq_ring(qp, wq, SG_DB_RQ, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
 
 	if (unlikely(sgh_dead(qp->sg)))

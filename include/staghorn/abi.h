@@ -19,7 +19,7 @@ struct sg_abi_alloc_ucontext_resp {
     __u32 max_sq_sge;
     __u32 max_rq_sge;
     __u32 features;            /* SG_FEATURE_* */
-    __u32 reserved;
+    __u32 hash_mask;           /* hash algorithms for Verify, bit n: enum sg_hash n */
 };
 
 struct sg_abi_alloc_pd_resp {
@@ -57,6 +57,19 @@ struct sg_abi_create_qp {
 struct sg_abi_create_qp_resp {
     __u32 qpn;
     __u32 reserved;
+};
+
+/*
+ * What the core's command cannot say of a memory region; absent or all zero: an ordinary one.  The
+ * fields are those of sg_cmd_reg_mr (admin.h); a hash algorithm other than NONE grants Verify.
+ */
+struct sg_abi_reg_mr {
+    __u8 hash_alg;
+    __u8 hash_key_len;
+    __u8 mem_type;
+    __u8 mem_mode;
+    __u32 reserved;     /* 0 */
+    __u8 hash_key[64];
 };
 
 #endif

@@ -371,6 +371,7 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
 #define SG_FEATURE_VERIFY 0x80u
 #define SG_FEATURE_ATOMIC_WRITE 0x100u
 #define SG_FEATURE_FLUSH_PERSISTENT 0x200u /* there is persistent memory in a domain */
+#define SG_FEATURE_FLUSH_REGION 0x400u     /* SG_FLUSH_REGION: draft -02; without it -01 */
 
 /* Answer of QUERY_STATS: counters since reset, in this order. */
 #define SG_STATS(X) \
