@@ -24,6 +24,7 @@ LAYERS = {
     "hw/core/wire": {"base", "wire"},
     "hw/core/proto": {"base", "wire", "proto"},
     "hw/core/verbs": {"base", "wire", "proto", "verbs"},
+    "hw/core/persist": {"base", "persist"},
 }
 LAYER_NAMES = {"base", "wire", "proto", "persist", "verbs", "net", "device"}
 QEMU_FOLDERS = {"qemu", "qapi", "qom", "hw", "exec", "system", "sysemu", "migration", "block",

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The persistence domain of one machine: what a power cut would leave of its persistent memory.
+ *
+ * A domain covers any number of extents (NVDIMMs), each with two memories of equal size: the
+ * *visible* one, which CPUs and devices read, and the *media*, which survives.  Between them data
+ * passes through stages; events move it on; a cut keeps of each stage what the configured platform
+ * keeps.  docs/persistence.md has the model in words, domain.c the numbered invariants.
+ *
+ *   S0  in the adapter, per connection        not visible      sg_persist_dma_write()
+ *   S1  PCIe posted writes, FIFO per device   not visible      sg_persist_settle()
+ *   S2' store and write-combining buffers     visible          sg_persist_cpu_store()
+ *   S2  coherent cache                        visible          DMA with ddio, CPU stores
+ *   S3  write-pending queue of the memory     visible          eviction, CPU flushes, DMA w/o ddio
+ *   S4  media
+ *
+ * Discipline.  No clock, thread or I/O; all randomness comes from seeds.  Calls are serialised by
+ * the owner.  No function calls back except through struct sg_persist_ops, and none of these
+ * operations may call into the domain.  Addresses are those of the machine (guest-physical = bus
+ * address); a range given to a function that writes must lie within extents wholly or the call is
+ * refused and has no effect.  Memories belong to the owner and outlive their extent; nobody but
+ * the domain writes the media.
+ *
+ * The life of a domain: sg_persist_new(), sg_persist_add() per NVDIMM, events; then for a cut
+ * sg_persist_cut(), the owner makes every visible memory equal to its media (drops the private
+ * pages, or copies), sg_persist_restart(), events.
+ */
+#ifndef SG_PERSIST_PERSIST_H
+#define SG_PERSIST_PERSIST_H
+
+#include <glib.h>
+
+#include "base/host.h"
+
+struct sg_persist;
+struct sg_persist_report;
+
+enum sg_persist_sizes {
+    SG_PERSIST_ATOM = 8,       /* octets that never tear */
+    SG_PERSIST_LINE = 64,
+    SG_PERSIST_PAGE = 4096,
+    SG_PERSIST_EXTENTS = 16,   /* NVDIMMs per machine */
+    SG_PERSIST_DEVICES = 64,   /* adapters: source.unit of a device is below */
+    SG_PERSIST_VCPUS = 1024,   /* source.unit of a vCPU is below */
+    SG_PERSIST_NO_EXTENT = -1,
+};
+
+/* ---- Sources ---- */
+
+enum sg_persist_agent {
+    SG_PERSIST_NOBODY,         /* unknown, or older than the log */
+    SG_PERSIST_ADAPTER,        /* unit: adapter number; qpn, msn, at = Tagged Offset */
+    SG_PERSIST_CPU,            /* unit: vCPU; at = program counter */
+    SG_PERSIST_OTHER,          /* another device or QEMU itself */
+    SG_PERSIST_AGENTS,
+};
+
+/* Who causes an event. */
+struct sg_persist_source {
+    uint8_t agent;             /* enum sg_persist_agent */
+    uint16_t unit;
+    uint32_t qpn;
+    uint32_t msn;
+    uint64_t at;
+};
+
+/* ---- Configuration ---- */
+
+enum sg_persist_domain {
+    SG_PERSIST_NONE,           /* nothing before the media survives */
+    SG_PERSIST_ADR,            /* S3 survives */
+    SG_PERSIST_EADR,           /* S2 survives too */
+    SG_PERSIST_WHOLE,          /* all but S0 survives */
+    SG_PERSIST_DOMAINS,
+};
+
+/* How readily data moves on by itself. */
+enum sg_persist_pace { SG_PERSIST_NEVER, SG_PERSIST_RANDOM, SG_PERSIST_EAGER, SG_PERSIST_PACES };
+
+/* With cpu_tracking off: what a cut does to lines that the CPU changed (unknown when and how). */
+enum sg_persist_untracked {
+    SG_PERSIST_UNTRACKED_S2,   /* as if none was flushed: any subset of whole lines survives */
+    SG_PERSIST_UNTRACKED_KEPT, /* as if all were flushed: no false alarm, and no alarm at all */
+    SG_PERSIST_UNTRACKED_KINDS,
+};
+
+/* All of it may be changed at any time; sg_persist_config_init() has the defaults. */
+struct sg_persist_config {
+    uint8_t domain;            /* enum sg_persist_domain; default ADR */
+    uint8_t untracked;         /* enum sg_persist_untracked; default S2 */
+    bool ddio;                 /* DMA allocates in the cache (S1 -> S2), else S1 -> S3; on */
+    bool cpu_tracking;         /* the owner reports CPU stores, flushes and fences; off */
+    /*
+     * Plain CPU stores and CLFLUSH wait in a modelled store buffer (S2') until it is full, a fence
+     * comes, another agent acts, or sg_persist_cpu_sync(); off: they reach S2 at once.  The owner
+     * must then call sg_persist_cpu_sync() whenever a device is told anything (doorbells).
+     */
+    bool store_buffer;
+    bool place_out_of_order;   /* S0 -> S1 in random order within a connection; off */
+    bool poison;               /* sg_persist_poison() has an effect; off */
+    uint8_t evict;             /* S2 -> S3; enum sg_persist_pace; default NEVER */
+    uint8_t wpq_drain;         /* S3 -> S4, matters for domain NONE only; default NEVER */
+    uint8_t iio_drain;         /* S1 -> visible; default EAGER: S1 is then always empty */
+    uint32_t one_in;           /* RANDOM moves something at one in so many events; 1.., default 8 */
+    uint64_t place_delay_ns;   /* data stays in S0 so long at most; 0 and in order: not at all */
+    uint64_t flush_fixed_ns;   /* latency of an RDMA Flush with P; 0 and 0: answered at once */
+    uint64_t flush_random_ns;  /* up to so much more, uniformly */
+    /*
+     * cpu_tracking off: an RDMA Flush with P also finds and persists lines changed by CPUs if its
+     * range is at most so many octets (they are found by comparing); default 1 MiB.
+     */
+    uint64_t untracked_flush_max;
+};
+
+/* Fixed at creation; sg_persist_limits_init() has the defaults. */
+struct sg_persist_limits {
+    uint64_t seed;             /* of everything that RANDOM decides; default 1 */
+    uint32_t log_events;       /* kept by the log, rounded up to a power of two; default 65536 */
+    uint32_t log_data;         /* octets of payload kept by the log; default 0: not kept */
+    uint32_t s0_octets;        /* of one connection; the oldest move on at more; default 1 MiB */
+    uint32_t s1_octets;        /* of one device; likewise; default 64 KiB */
+    uint32_t line_stores;      /* told apart within one line; older ones merge; 8.., default 64 */
+};
+
+void sg_persist_config_init(struct sg_persist_config *config);
+void sg_persist_limits_init(struct sg_persist_limits *limits);
+
+/* What the domain asks of its owner; each may be NULL. */
+struct sg_persist_ops {
+    /* An armed cut is due and the domain is frozen; call sg_persist_cut() soon, not from here. */
+    void (*cut_due)(void *opaque);
+    /*
+     * Bounds comparisons of visible memory and media when CPUs are not tracked.  From offset @from
+     * of an extent: the next run of pages that may differ; returns its offset and its length in
+     * *len, or the extent's size if there is none.  NULL: all may differ.
+     */
+    uint64_t (*next_differing)(void *opaque, int extent, uint64_t from, uint64_t *len);
+};
+
+/* Never NULL; config and limits NULL: defaults.  ops is kept by reference and may be NULL. */
+struct sg_persist *sg_persist_new(const struct sg_persist_config *config,
+                                  const struct sg_persist_limits *limits,
+                                  const struct sg_persist_ops *ops, void *opaque);
+/* Persists nothing: as if the machine were killed. */
+void sg_persist_free(struct sg_persist *p);
+
+/* NULL, or a static text that says what is wrong; the old configuration then stays. */
+const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_config *config);
+const struct sg_persist_config *sg_persist_config(const struct sg_persist *p);
+
+/* Names as in properties and reports ("none", "adr"...); the reverse is -1 for an unknown name. */
+const char *sg_persist_domain_name(enum sg_persist_domain domain);
+const char *sg_persist_pace_name(enum sg_persist_pace pace);
+int sg_persist_domain_parse(const char *name);
+int sg_persist_pace_parse(const char *name);
+
+/* ---- Extents ---- */
+
+struct sg_persist_extent {
+    uint64_t base;             /* machine address, multiple of 64 */
+    uint64_t size;             /* octets, multiple of 64, not 0 */
+    uint8_t *visible;          /* aligned to 8; equal to media when added */
+    uint8_t *media;            /* aligned to 8 */
+    const char *name;          /* for reports; copied; NULL: "extentN" */
+};
+
+/* Number of the new extent, or SG_PERSIST_NO_EXTENT: overlap, alignment, too many. */
+int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *extent);
+/* Forget an extent and everything pending for it (as sg_persist_free()). */
+void sg_persist_remove(struct sg_persist *p, int extent);
+/* SG_PM_* of a range of machine addresses (base/host.h); 0 for an empty range. */
+unsigned sg_persist_query(const struct sg_persist *p, uint64_t addr, uint64_t len);
+/* The extent that holds all of the range, and the offset in it; or SG_PERSIST_NO_EXTENT. */
+int sg_persist_find(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *offset);
+
+/* ---- Time ---- */
+
+/* Time is now_ns (never backwards): delayed placements happen.  Stamps the events that follow. */
+void sg_persist_tick(struct sg_persist *p, uint64_t now_ns);
+/* When to call sg_persist_tick() next, or SG_NEVER; may change with every event. */
+uint64_t sg_persist_next_due(const struct sg_persist *p);
+
+/* ---- Events of adapters; source.agent is SG_PERSIST_ADAPTER ---- */
+
+/*
+ * E1: payload of a Write.  It waits in S0 as configured, then in S1, and is written to visible
+ * memory by E3.  With the default configuration it is visible on return.  False: refused.
+ */
+bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, const void *buf, size_t len);
+/* E14: one aligned atom, past S0; earlier placements of the connection should be settled. */
+bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source *source,
+                           uint64_t addr, const uint8_t atom[SG_PERSIST_ATOM]);
+/* Everything that this connection has in S0 moves to S1. */
+void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
+/* The connection is gone: what it has in S0 is dropped (its peer was promised nothing). */
+void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
+/*
+ * E4: the device does any other DMA (a read, a completion entry, ordinary payload): everything
+ * that it posted before becomes visible.  Cheap when there is nothing.
+ */
+void sg_persist_device_fence(struct sg_persist *p, unsigned device);
+/*
+ * E9, E10: RDMA Flush, with flags SG_FLUSH_PERSISTENT and SG_FLUSH_GLOBAL of staghorn/io.h (by
+ * value below).  Settles the connection and fences the device itself.  SG_PM_DONE: the range is
+ * where the flags promise.  SG_PM_LATER: call again at *again_ns (or any time later) with the same
+ * arguments and *token as left; 0 at the first call; SG_NEVER: the machine is dying, drop it.
+ * SG_PM_FAILED: refused by the medium, range not in extents, or no flags; nothing is promised.
+ */
+#define SG_PERSIST_FLUSH_P 0x1u
+#define SG_PERSIST_FLUSH_G 0x2u
+enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                                   uint64_t addr, uint64_t len, unsigned flags, uint64_t *token,
+                                   uint64_t *again_ns);
+/*
+ * What a cut at this instant would certainly leave of a range: the media, with S3 where the domain
+ * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.
+ * SG_PM_FAILED: uncorrectable or poisoned octets, or range not within one extent; buf undefined.
+ */
+enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf,
+                                        size_t len);
+/* A Verify of the range failed; if so configured its lines become uncorrectable till rewritten. */
+void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len);
+
+/* A write by another device, already in visible memory: S2 with ddio, else S3.  False: refused. */
+bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source *source,
+                            uint64_t addr, uint64_t len);
+
+/* ---- Events of CPUs; source.agent is SG_PERSIST_CPU.  Ignored while cpu_tracking is off ---- */
+
+#define SG_PERSIST_STORE_NT 0x1u    /* non-temporal: S2' until a fence, may drain early */
+#define SG_PERSIST_STORE_WRITE 0x2u /* buf is not in visible memory yet: the domain writes it */
+
+/*
+ * One store instruction, 1..64 octets (longer ones: several calls in address order).  Within an
+ * atom it is indivisible, across atoms ascending.  False: not in an extent.  With
+ * SG_PERSIST_STORE_WRITE the bytes are written even when cpu_tracking is off or the domain frozen.
+ */
+bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, const void *buf, size_t len, unsigned flags);
+
+enum sg_persist_cpu_flush {
+    SG_PERSIST_CLWB,           /* E7: certain at the next fence of this vCPU */
+    SG_PERSIST_CLFLUSHOPT,     /* likewise */
+    SG_PERSIST_CLFLUSH,        /* in order with stores: done at once, or when the buffer drains */
+    SG_PERSIST_CPU_FLUSHES,
+};
+/* Flush the line that contains addr; addresses outside of extents are ignored. */
+void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, enum sg_persist_cpu_flush kind);
+
+enum sg_persist_cpu_fence {
+    SG_PERSIST_SFENCE,
+    SG_PERSIST_MFENCE,
+    SG_PERSIST_LOCKED,         /* locked instruction, XCHG with memory */
+    SG_PERSIST_SERIALIZE,      /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
+    SG_PERSIST_CPU_FENCES,
+};
+/* E7, E8: what this vCPU flushed and stored non-temporally is in S3.  Cheap when there is none. */
+void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
+                          enum sg_persist_cpu_fence kind);
+/* All store and write-combining buffers drain: a device is about to act for a CPU. */
+void sg_persist_cpu_sync(struct sg_persist *p);
+/* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
+void sg_persist_orderly(struct sg_persist *p);
+/* E13: S3 -> S4 of the range (flush hint). */
+void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len);
+
+/* ---- Faults, per extent ---- */
+
+struct sg_persist_faults {
+    bool read_only;            /* no write reaches the media */
+    bool flush_fails_always;
+    uint32_t flush_fails;      /* the next so many RDMA Flushes with P fail; counts down */
+    bool wears_out;            /* the media takes so many more lines, then refuses: */
+    uint64_t lines_left;       /* counts down */
+};
+void sg_persist_set_faults(struct sg_persist *p, int extent, const struct sg_persist_faults *f);
+/* Present values. */
+void sg_persist_get_faults(const struct sg_persist *p, int extent, struct sg_persist_faults *f);
+
+enum sg_persist_bad_kind {
+    SG_PERSIST_UNCORRECTABLE = 1, /* stays until cleared; a Flush that covers it fails */
+    SG_PERSIST_POISONED = 2,      /* healed when the line is persisted anew */
+};
+enum { SG_PERSIST_BAD_RANGES = 1024 }; /* of a domain; more are refused */
+struct sg_persist_bad {
+    uint64_t addr, len;        /* whole lines */
+    uint8_t kind;              /* enum sg_persist_bad_kind */
+};
+/* Marks all lines that the range touches.  False: too many ranges, or not within one extent. */
+bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
+                         enum sg_persist_bad_kind kind);
+void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len);
+/* The i-th bad range in order of addresses; false at the end. */
+bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_persist_bad *bad);
+
+/* ---- Milestones and armed cuts ---- */
+
+/* The adapter passed a point of the protocol; logged, and may make an armed cut due. */
+void sg_persist_milestone(struct sg_persist *p, const struct sg_persist_source *source,
+                          enum sg_pm_milestone what);
+
+enum sg_persist_arm_kind {
+    SG_PERSIST_ARM_OFF,
+    SG_PERSIST_ARM_EVENT,      /* after the count-th event from now on (sg_persist_events()) */
+    SG_PERSIST_ARM_MILESTONE,  /* at the count-th milestone of this kind from now on */
+};
+struct sg_persist_arm {
+    uint8_t kind;
+    uint8_t milestone;         /* enum sg_pm_milestone */
+    uint64_t count;            /* 1.. */
+};
+void sg_persist_arm(struct sg_persist *p, const struct sg_persist_arm *arm);
+/*
+ * A cut is due or done: the machine stopped at that instant.  Until sg_persist_restart() events
+ * have no effect on what survives: writes are dropped, a Flush answers SG_PM_LATER for ever.
+ */
+bool sg_persist_frozen(const struct sg_persist *p);
+/* Input events so far: writes, stores, flushes, fences, placements, milestones. */
+uint64_t sg_persist_events(const struct sg_persist *p);
+
+/* ---- The cut ---- */
+
+enum sg_persist_outcome {
+    SG_PERSIST_LOSE_ALL,       /* everything that may be lost is */
+    SG_PERSIST_KEEP_ALL,       /* everything that may survive does */
+    SG_PERSIST_DRAWN,          /* drawn with the seed ("random") */
+    /*
+     * Inside the range everything that may be lost is, elsewhere everything survives that then may.
+     * With a seed other than 0, what is inside is torn: drawn with the seed, never kept whole.
+     */
+    SG_PERSIST_WORST_FOR,
+    SG_PERSIST_OUTCOMES,
+};
+struct sg_persist_policy {
+    uint8_t outcome;           /* enum sg_persist_outcome */
+    uint64_t seed;
+    uint64_t addr, len;        /* WORST_FOR */
+};
+const char *sg_persist_outcome_name(enum sg_persist_outcome outcome);
+int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "random", "worst-for" */
+
+/*
+ * The power fails.  The media gets exactly what the policy lets survive; everything on its way is
+ * gone.  Visible memory is undefined until the owner has made it equal to the media.  The report is
+ * the caller's (sg_persist_report_free()).  The domain is frozen.
+ */
+struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
+                                         const struct sg_persist_policy *policy);
+/*
+ * Visible memories equal the media again; events count.  Faults, bad ranges, log and arming stay.
+ */
+void sg_persist_restart(struct sg_persist *p);
+
+enum sg_persist_stage {
+    SG_PERSIST_S0,
+    SG_PERSIST_S1,
+    SG_PERSIST_SB,             /* S2' */
+    SG_PERSIST_S2,
+    SG_PERSIST_S3,
+    SG_PERSIST_STAGES,
+};
+const char *sg_persist_stage_name(enum sg_persist_stage stage); /* "S0", "S1", "S2'"... */
+
+enum sg_persist_fate {
+    SG_PERSIST_LOST,
+    SG_PERSIST_PARTLY,         /* an in-order prefix of the line's stores survived */
+    SG_PERSIST_KEPT,
+    SG_PERSIST_REFUSED,        /* would have survived, but the medium took no more */
+    SG_PERSIST_FATES,
+};
+const char *sg_persist_fate_name(enum sg_persist_fate fate); /* "lost", "partly", "kept"... */
+
+/* A run of neighbouring lines (S2', S2, S3) or one queued piece (S0, S1) with one fate. */
+struct sg_persist_loss {
+    uint64_t addr, len;        /* octets; whole lines for S2', S2, S3 */
+    uint8_t stage;             /* of the newest store in it */
+    uint8_t fate;
+    int16_t extent;
+    uint32_t lines;
+    uint32_t stores;           /* told apart in it */
+    uint32_t stores_kept;
+    struct sg_persist_source source; /* of the newest store, if the log still knows */
+    uint64_t seq;              /* its event in the log, 0 unknown */
+};
+
+enum { SG_PERSIST_REPORT_ROWS = 4096, SG_PERSIST_REPORT_EVENTS = 64 };
+
+struct sg_persist_report {
+    uint64_t now_ns, events;   /* at the cut */
+    struct sg_persist_config config;
+    struct sg_persist_policy policy;
+    bool armed;                /* an armed cut; else by command */
+    struct sg_persist_arm arm;
+    /* Lines (S2', S2, S3) and octets (S0, S1) by stage and fate. */
+    uint64_t count[SG_PERSIST_STAGES][SG_PERSIST_FATES];
+    uint64_t untracked[SG_PERSIST_FATES]; /* lines changed by CPUs with tracking off */
+    bool untracked_counted;    /* false: not compared, because nothing depended on it */
+    uint64_t acknowledged;     /* RDMA Flushes with P done since the last restart */
+    struct sg_persist_loss *rows; /* by extent and address; at most SG_PERSIST_REPORT_ROWS */
+    size_t row_count;
+    uint64_t rows_omitted;
+    struct sg_persist_event *recent; /* the last events of the log before the cut, oldest first */
+    size_t recent_count;
+    char *extent_name[SG_PERSIST_EXTENTS]; /* NULL: no such extent */
+};
+void sg_persist_report_free(struct sg_persist_report *r);
+/* One JSON object; docs/persistence.md lists its members.  Appends. */
+void sg_persist_report_json(const struct sg_persist_report *r, GString *out);
+/* The same for people. */
+void sg_persist_report_text(const struct sg_persist_report *r, GString *out);
+
+/* What is dirty now, without a cut.  Cost follows what is dirty. */
+struct sg_persist_stats {
+    uint64_t stage[SG_PERSIST_STAGES]; /* octets in S0 and S1, lines elsewhere (newest store) */
+    uint64_t events, flushes, flushes_failed, lines_persisted, media_refusals;
+};
+void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *stats);
+
+/* ---- The log ---- */
+
+enum sg_persist_event_kind {
+    /* Inputs: replaying them with the same configuration and seed reproduces everything else. */
+    SG_PERSIST_EV_DMA_WRITE = 1,
+    SG_PERSIST_EV_ATOM_STORE,
+    SG_PERSIST_EV_SETTLE,
+    SG_PERSIST_EV_FORGET,
+    SG_PERSIST_EV_DEVICE_FENCE, /* logged only when it moved something */
+    SG_PERSIST_EV_FLUSH,        /* arg: flags */
+    SG_PERSIST_EV_OTHER_WRITE,
+    SG_PERSIST_EV_CPU_STORE,    /* arg: SG_PERSIST_STORE_*; data: the octets if at most 8 */
+    SG_PERSIST_EV_CPU_FLUSH,    /* arg: kind */
+    SG_PERSIST_EV_CPU_FENCE,    /* arg: kind; logged only when it moved something */
+    SG_PERSIST_EV_CPU_SYNC,     /* likewise */
+    SG_PERSIST_EV_ORDERLY,
+    SG_PERSIST_EV_DEEP_FLUSH,
+    SG_PERSIST_EV_POISON,
+    SG_PERSIST_EV_MILESTONE,    /* arg: enum sg_pm_milestone */
+    SG_PERSIST_EV_TICK,         /* logged only when it moved something */
+    SG_PERSIST_EV_CONFIGURE,
+    SG_PERSIST_EV_CUT,          /* arg: outcome; data: seed */
+    SG_PERSIST_EV_RESTART,
+    SG_PERSIST_EV_INPUTS,
+    /* Consequences and acknowledgements. */
+    SG_PERSIST_EV_POSTED = 64,  /* S0 -> S1 */
+    SG_PERSIST_EV_VISIBLE,      /* S1 -> visible */
+    SG_PERSIST_EV_EVICTED,      /* S2 -> S3 by itself */
+    SG_PERSIST_EV_DRAINED,      /* S3 -> S4 by itself */
+    SG_PERSIST_EV_FLUSH_DONE,   /* an acknowledgement: the range is where arg (flags) promises */
+    SG_PERSIST_EV_FLUSH_FAILED,
+    SG_PERSIST_EV_REFUSED,      /* the medium took no more */
+};
+
+/* 64 octets; in the exported log little-endian. */
+struct sg_persist_event {
+    uint64_t seq;              /* 1.. */
+    uint64_t now_ns;
+    uint64_t addr;
+    uint64_t at;               /* program counter or Tagged Offset */
+    uint64_t data;             /* small payload in memory order, or position in the payload ring */
+    uint32_t len;
+    uint32_t qpn;
+    uint32_t msn;
+    uint32_t arg;
+    uint16_t unit;
+    uint8_t kind;              /* enum sg_persist_event_kind */
+    uint8_t agent;             /* enum sg_persist_agent */
+    uint32_t reserved;         /* 0 */
+};
+
+const char *sg_persist_event_name(unsigned kind);
+/* Oldest sequence number still kept and the newest; 0 and 0: empty. */
+void sg_persist_log_bounds(const struct sg_persist *p, uint64_t *oldest, uint64_t *newest);
+/* False: not kept (any more). */
+bool sg_persist_log_event(const struct sg_persist *p, uint64_t seq, struct sg_persist_event *e);
+/* Append the log in its versioned format (docs/persistence.md). */
+void sg_persist_log_export(const struct sg_persist *p, GByteArray *out);
+/*
+ * Apply the inputs of an exported log to p, whose extents are set up as the recorded ones were and
+ * whose limits are equal.  The log must reach back to its first event and have all payload.
+ * NULL, or a static text.  Cuts are applied; the visible memories are made equal to the media.
+ */
+const char *sg_persist_log_replay(struct sg_persist *p, const uint8_t *log, size_t len);
+
+/* Checks the invariants of domain.c; deep also compares memories.  Aborts on a violation. */
+void sg_persist_check(const struct sg_persist *p, bool deep);
+
+#endif
