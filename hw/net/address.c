@@ -23,7 +23,7 @@ struct address *address_find(struct sg_port *port, unsigned family, const uint8_
 {
     unsigned i;
 
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         struct address *a = &port->addrs[i];
 
         if (a->used && a->ip.family == family && memcmp(a->ip.ip, ip, family == 4 ? 4 : 16) == 0) {
@@ -39,7 +39,7 @@ struct address *address_towards(struct sg_port *port, const struct sg_endpoint *
     struct address *through_gateway = NULL;
     unsigned i;
 
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         struct address *a = &port->addrs[i];
 
         if (!a->used || a->ip.family != remote->family) {
@@ -72,7 +72,7 @@ bool address_add(struct sg_stream_net *net, const struct sg_endpoint *addr, unsi
         return false;
     }
     a = address_find(port, addr->family, addr->ip);
-    for (i = 0; !a && i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; !a && i < SG_PORT_ADDR_MAX; i++) {
         a = port->addrs[i].used ? NULL : &port->addrs[i];
     }
     if (!a) {
@@ -132,7 +132,7 @@ void address_clear(struct sg_stream_net *net)
     struct sg_port *port = port_of_net(net);
     unsigned i;
 
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         if (port->addrs[i].used) {
             remove_address(&port->addrs[i]);
         }
@@ -145,7 +145,7 @@ void address_set_mtu(struct sg_stream_net *net, unsigned mtu)
     unsigned i;
 
     port->config.mtu = CLAMP(mtu, SG_PORT_MTU_MIN, SG_PORT_MTU_MAX);
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         port->addrs[i].netif.mtu = (u16_t)port->config.mtu;
     }
 }

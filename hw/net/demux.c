@@ -111,7 +111,7 @@ static void arp_frame(struct sg_port *port, const uint8_t *frame)
 {
     unsigned i;
 
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         struct address *a = &port->addrs[i];
 
         if (a->used) {

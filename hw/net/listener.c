@@ -21,7 +21,7 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
     struct flow_key key = { .family = 4 };
     unsigned i;
 
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         if (l->pcb[i] == (struct tcp_pcb *)(void *)lpcb) {
             addr = &l->port->addrs[i];
         }
@@ -107,7 +107,7 @@ static bool refresh(struct sg_port *port, uint16_t local_port)
     bool good = true;
     unsigned slot;
 
-    for (slot = 0; slot < SG_PORT_MAX_ADDRS; slot++) {
+    for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
         best = best_for(port, &port->addrs[slot], local_port);
         for (l = port->listeners; l; l = l->next) {
             if (l->local.port == local_port && l != best) {
@@ -220,7 +220,7 @@ void listener_free(struct sg_stream_net *net, struct sg_listener *l)
         g_assert(*p);
     }
     *p = l->next;
-    for (slot = 0; slot < SG_PORT_MAX_ADDRS; slot++) {
+    for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
         close_pcb(l, slot);
     }
     refresh(port, l->local.port);

@@ -81,7 +81,7 @@ struct sg_listener {
     sg_stream_accept accept;
     void *user;
     /* By address slot; NULL where a listener for that very address takes precedence. */
-    struct tcp_pcb *pcb[SG_PORT_MAX_ADDRS];
+    struct tcp_pcb *pcb[SG_PORT_ADDR_MAX];
 };
 
 /* A list through the objects themselves. */
@@ -135,7 +135,7 @@ struct sg_port {
     void *opaque;
     uint8_t mac[6];
     struct sg_port_config config;
-    struct address addrs[SG_PORT_MAX_ADDRS];
+    struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
     struct sg_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */

@@ -261,7 +261,7 @@ void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6])
     unsigned i;
 
     memcpy(port->mac, mac, 6);
-    for (i = 0; i < SG_PORT_MAX_ADDRS; i++) {
+    for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         memcpy(port->addrs[i].netif.hwaddr, mac, 6);
     }
 }

@@ -15,10 +15,10 @@
 #define SG_NET_PORT_H
 
 #include "proto/stream.h"
+#include "staghorn/admin.h"
 
 #define SG_PORT_MTU_MIN 576u
 #define SG_PORT_MTU_MAX 65521u  /* an Ethernet frame of 65535 octets */
-#define SG_PORT_MAX_ADDRS 16u
 
 struct sg_port;
 

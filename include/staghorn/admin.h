@@ -81,7 +81,7 @@ enum sg_admin_limits {
     SG_ADMIN_CMD_SIZE = 128,
     SG_ADMIN_RSP_SIZE = 64,
     SG_PRIVATE_DATA_MAX = 512, /* RFC 5044 section 7.1.1; with MPA revision 2, four fewer */
-    SG_PORT_ADDR_MAX = 64,     /* addresses worth trying; SET_ADDR says ENOMEM when full (16) */
+    SG_PORT_ADDR_MAX = 16,     /* addresses of the port; SET_ADDR says ENOMEM beyond that */
 };
 
 /* First 8 octets of each command. */

@@ -28,6 +28,7 @@ struct sg_pm_who {
     uint32_t qpn;
     uint32_t msn;     /* of the request (Flush, Verify, Atomic Write); 0 for Writes */
     uint64_t to;      /* Tagged Offset of the first octet */
+    uint8_t mode;     /* enum sg_mem_mode of the region: how its Writes travel */
 };
 
 #define SG_PM_PERSISTENT 0x1u /* every octet is in persistent memory of a domain */
@@ -80,16 +81,18 @@ struct sg_host_ops {
 
     /*
      * Persistent memory; all NULL on a machine without a persistence domain.  addr are bus
-     * addresses; a range given to these operations lies within one registered region's page run.
+     * addresses; a range given to these operations lies within one registered region's page run,
+     * and but for pm_query it is persistent memory as a whole: pm_query said so at registration,
+     * or was asked for just this range.
      */
 
     /* SG_PM_* of the whole range: a property holds if it holds for every octet. */
     unsigned (*pm_query)(void *host, uint64_t addr, uint64_t len);
 
     /*
-     * RDMA Write payload for persistent memory; who tells the connection and message.  The data
-     * may stay in the adapter (stage S0) and be placed later and in another order, until
-     * pm_settle of this connection.  False: the address does not respond.
+     * Payload for persistent memory (Writes, Sends, Read Responses); who tells the connection and
+     * place.  The data may stay in the adapter (stage S0) and be placed later and in another order,
+     * until pm_settle of this connection.  False: the address does not respond.
      */
     bool (*pm_place)(void *host, const struct sg_pm_who *who, uint64_t addr, const void *buf,
                      size_t len);

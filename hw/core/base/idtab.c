@@ -99,22 +99,34 @@ void sg_idtab_fini(struct sg_idtab *t)
     memset(t, 0, sizeof(*t));
 }
 
+static uint32_t take(struct sg_idtab *t, uint32_t index, void *obj)
+{
+    sg_assert(obj);
+    free_list_remove(t, index);
+    slot_at(t, index)->obj = obj;
+    t->count++;
+    return t->first + index;
+}
+
 bool sg_idtab_alloc(struct sg_idtab *t, void *obj, uint32_t *id)
 {
-    uint32_t index;
-
-    sg_assert(obj);
     if (t->free_head == NIL) {
         if (t->fresh == t->capacity) {
             return false;
         }
         add_fresh_slot(t);
     }
-    index = t->free_head;
-    free_list_remove(t, index);
-    slot_at(t, index)->obj = obj;
-    t->count++;
-    *id = t->first + index;
+    *id = take(t, t->free_head, obj);
+    return true;
+}
+
+bool sg_idtab_alloc_fresh(struct sg_idtab *t, void *obj, uint32_t *id)
+{
+    if (t->fresh == t->capacity) {
+        return sg_idtab_alloc(t, obj, id);
+    }
+    add_fresh_slot(t);
+    *id = take(t, t->free_tail, obj);
     return true;
 }
 
@@ -122,7 +134,6 @@ bool sg_idtab_alloc_at(struct sg_idtab *t, uint32_t id, void *obj)
 {
     uint32_t index = id - t->first;
 
-    sg_assert(obj);
     if (id < t->first || index >= t->capacity) {
         return false;
     }
@@ -132,9 +143,7 @@ bool sg_idtab_alloc_at(struct sg_idtab *t, uint32_t id, void *obj)
     if (slot_at(t, index)->obj) {
         return false;
     }
-    free_list_remove(t, index);
-    slot_at(t, index)->obj = obj;
-    t->count++;
+    take(t, index, obj);
     return true;
 }
 

@@ -38,6 +38,9 @@ void sg_idtab_fini(struct sg_idtab *t);
  */
 bool sg_idtab_alloc(struct sg_idtab *t, void *obj, uint32_t *id);
 
+/* The same, but numbers are reused only when all of them have been used once. */
+bool sg_idtab_alloc_fresh(struct sg_idtab *t, void *obj, uint32_t *id);
+
 /*
  * Give @obj the stated number: fixed numbers and restored state.  False when
  * it is out of range or in use.  O(distance) past the highest number so far.

@@ -43,6 +43,7 @@ static void make_tables(struct sg_adapter *a)
     sg_list_init(&a->deferred);
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);
+    sg_list_init(&a->unsettled);
     sg_tpt_init(a);
     a->net->ops->counters(a->net, &a->net_before);
     a->engine = sg_engine_new(&a->host, a->net, &c->engine, &sg_cm_engine_ops);
@@ -86,6 +87,7 @@ void sg_adapter_free(struct sg_adapter *a)
 {
     free_tables(a);
     g_free(a->scratch.buf);
+    g_free(a->hash_piece);
     g_free(a);
 }
 

@@ -27,6 +27,8 @@ enum sg_turn_limits {
     SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
 };
 
+enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
+
 /* A protection domain is a name and a count of what lives in it. */
 struct sg_pd {
     uint32_t pdn;
@@ -67,12 +69,14 @@ struct sg_adapter {
     struct sg_idtab pds, cqs, qps, conns, listeners;
     struct sg_tpt tpt;
     struct sg_scratch scratch;
+    uint8_t *hash_piece;        /* SG_HASH_PIECE octets, from the first Verify on */
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
     struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
+    struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */
 };

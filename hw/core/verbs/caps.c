@@ -18,6 +18,11 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     if (cfg->engine.mpa_rev >= 2) {
         features |= SG_FEATURE_MPA_V2;
     }
+    if (cfg->engine.commit != SG_COMMIT_OFF) {
+        features |= SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
+        features |= a->host.ops->pm_query ? SG_FEATURE_FLUSH_PERSISTENT : 0;
+        sg_put_le32(&c.hash_mask, (1u << SG_HASH_COUNT) - (1u << SG_HASH_CRC32C));
+    }
     sg_put_le32(&c.version, SG_VERSION);
     sg_put_le32(&c.features, features);
     sg_put_le32(&c.max_pd, cfg->max_pd);
@@ -60,6 +65,8 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(e, tx_terminates), FROM(e, rx_terminates);
     FROM(e, crc_errors), FROM(e, protocol_errors), FROM(e, protection_errors);
     FROM(e, conns);
+    FROM(e, tx_flushes), FROM(e, rx_flushes), FROM(e, tx_verifies), FROM(e, rx_verifies);
+    FROM(e, tx_atomic_writes), FROM(e, rx_atomic_writes);
     FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns);
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);

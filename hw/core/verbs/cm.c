@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections: the engine's upcalls, and whose turn it is to transmit.
+ * Connections: the engine's upcalls but those of received messages (inbound.c), and whose turn it
+ * is to transmit.
  *
  * Every upcall gets a struct sg_cm, which knows its queue pair.  Events for the driver come from
  * here; the order for one connection is
@@ -24,6 +25,7 @@
 
 #include "verbs/adapter_impl.h"
 #include "verbs/eq.h"
+#include "verbs/inbound.h"
 #include "verbs/qp.h"
 
 enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
@@ -50,7 +52,8 @@ struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
 
     cm->adapter = a;
     cm->state = state;
-    if (!sg_idtab_alloc(&a->conns, cm, &cm->id)) {
+    /* A number of the recent past may still be in a driver's queue of events. */
+    if (!sg_idtab_alloc_fresh(&a->conns, cm, &cm->id)) {
         g_free(cm);
         return NULL;
     }
@@ -411,127 +414,13 @@ static void up_read_done(void *user, uint32_t octets)
     }
 }
 
-/* ---- receive ---- */
-
-/* May the peer touch memory through this connection now? */
-static struct sg_qp *open_qp(void *user)
+static void up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
 {
-    struct sg_qp *qp = ((struct sg_cm *)user)->qp;
-
-    return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
-}
-
-static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
-                                         size_t n)
-{
-    struct sg_qp *qp = open_qp(user);
-    enum sg_mem_status st;
-    struct sg_mr *mr;
-
-    if (!qp) {
-        return SG_MEM_ASSOC;
-    }
-    if (n == 0) {
-        return SG_MEM_OK;
-    }
-    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
-    if (st == SG_MEM_OK && !sg_mem_place(qp->adapter, mr, to, p, n)) {
-        st = SG_MEM_FAULT;
-    }
-    return st;
-}
-
-static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
-                                        const uint8_t *p, size_t n)
-{
-    struct sg_qp *qp = open_qp(user);
-    enum sg_mem_status st;
-    struct sg_mr *mr;
-
-    if (!qp) {
-        return SG_MEM_ASSOC;
-    }
-    if (n == 0) {
-        return SG_MEM_OK;
-    }
-    st = sg_tpt_check_local(qp->adapter, qp, stag, to + off, n, SG_ACCESS_LOCAL_WRITE, &mr);
-    if (st == SG_MEM_OK && !sg_mem_place(qp->adapter, mr, to + off, p, n)) {
-        st = SG_MEM_FAULT;
-    }
-    if (st != SG_MEM_OK) {
-        /* The sink was good when we asked: its owner took it away. */
-        sg_sq_blame(qp, SG_WC_LOC_PROT_ERR, 0);
-        sg_qp_local_error(qp, "sink of a Read is gone");
-    }
-    return st;
-}
-
-static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
-                                         size_t n)
-{
-    struct sg_qp *qp = open_qp(user);
-
-    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_NO_BUFFER;
-}
-
-static void up_recv_done(void *user, const struct sg_recv_info *info)
-{
-    struct sg_qp *qp = open_qp(user);
-
-    if (qp) {
-        sg_rq_done(qp, info);
-    }
-}
-
-static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
-{
-    struct sg_qp *qp = open_qp(user);
-    enum sg_mem_status st;
-    struct sg_mr *mr;
-
-    if (!qp) {
-        return SG_MEM_ASSOC;
-    }
-    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
-    if (st == SG_MEM_OK && !mr->valid) {
-        st = SG_MEM_STAG;
-    }
-    if (st == SG_MEM_OK) {
-        sg_tpt_invalidate(qp->adapter, mr);
-    }
-    return st;
-}
-
-static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
-{
-    struct sg_qp *qp = open_qp(user);
-    struct sg_mr *mr;
-
-    return qp ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
-              : SG_MEM_ASSOC;
-}
-
-static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
-                            struct iovec *iov, enum sg_mem_status *why)
-{
-    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
     struct sg_cm *cm = user;
-    struct sg_qp *qp = cm->qp;
-    struct sg_mr *mr;
 
-    /* An answer that was promised goes out even while we close. */
-    *why = qp && qp->state != SG_QP_ERROR
-               ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
-               : SG_MEM_ASSOC;
-    if (*why != SG_MEM_OK) {
-        return -1;
+    if (cm->qp) {
+        sg_sq_commit_done(cm->qp, kind, hash, len);
     }
-    if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
-        sg_mem_release(cm->adapter, iov, g.n);
-        *why = SG_MEM_FAULT;
-        return -1;
-    }
-    return g.n;
 }
 
 const struct sg_engine_ops sg_cm_engine_ops = {
@@ -548,11 +437,15 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .gathered = up_gathered,
     .sent = up_sent,
     .read_done = up_read_done,
-    .place_write = up_place_write,
-    .place_read = up_place_read,
-    .place_recv = up_place_recv,
-    .recv_done = up_recv_done,
-    .invalidate = up_invalidate,
-    .check_source = up_check_source,
-    .gather_source = up_gather_source,
+    .commit_done = up_commit_done,
+    .place_write = sg_in_place_write,
+    .place_read = sg_in_place_read,
+    .place_recv = sg_in_place_recv,
+    .recv_done = sg_in_recv_done,
+    .invalidate = sg_in_invalidate,
+    .check_source = sg_in_check_source,
+    .gather_source = sg_in_gather_source,
+    .commit = sg_in_commit,
+    .commit_answered = sg_in_commit_answered,
+    .write_placed = sg_in_write_placed,
 };

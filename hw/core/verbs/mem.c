@@ -3,9 +3,10 @@
  * Placement and gathering.
  *
  * Placement copies: the octets come from a network buffer and land through dma_write, one call per
- * contiguous run.  Gathering maps runs of guest memory so that large payloads go from the guest
- * into the stream untouched; small pieces, memory that cannot be mapped and what exceeds the list
- * are copied into one scratch buffer per adapter, neighbours merged into one piece.
+ * contiguous run; persistent memory goes its own way (pm.c).  Gathering maps runs of guest memory so
+ * that large payloads go from the guest into the stream untouched; small pieces, memory that cannot
+ * be mapped and what exceeds the list are copied into one scratch buffer per adapter, neighbours
+ * merged into one piece.
  *
  * Pieces live from 'gather' to 'gathered' within one sg_conn_transmit(), so the scratch buffer is
  * a stack that empties itself.
@@ -15,15 +16,36 @@
 #include <glib.h>
 
 #include "verbs/adapter_impl.h"
+#include "verbs/pm.h"
 
-bool sg_mem_place(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n)
+{
+    struct sg_adapter *a = qp->adapter;
+    uint64_t bus, run;
+
+    if (mr->pm) {
+        return sg_pm_place(qp, mr, to, p, n);
+    }
+    while (n) {
+        run = sg_mr_run(mr, to, n, &bus);
+        if (!a->host.ops->dma_write(a->host.opaque, bus, p, run)) {
+            return false;
+        }
+        p += run;
+        to += run;
+        n -= run;
+    }
+    return true;
+}
+
+bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uint8_t *p, size_t n)
 {
     uint64_t bus, run;
 
     while (n) {
         run = sg_mr_run(mr, to, n, &bus);
-        if (!a->host.ops->dma_write(a->host.opaque, bus, p, run)) {
+        if (!a->host.ops->dma_read(a->host.opaque, bus, p, run)) {
             return false;
         }
         p += run;

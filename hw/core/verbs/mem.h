@@ -11,6 +11,7 @@
 
 struct sg_adapter;
 struct sg_mr;
+struct sg_qp;
 
 enum sg_mem_limits {
     SG_SCRATCH_SIZE = 256 * 1024, /* octets gathered by copying at any time, per adapter */
@@ -24,9 +25,11 @@ struct sg_scratch {
     unsigned live; /* pieces not released */
 };
 
-/* Write n octets at Tagged Offset to, which was checked.  False: DMA failed. */
-bool sg_mem_place(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+/* Write n octets, come in by qp, at Tagged Offset to, which was checked.  False: DMA failed. */
+bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n);
+/* Read n octets from Tagged Offset to, which was checked.  False: DMA failed. */
+bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uint8_t *p, size_t n);
 
 /* A list of pieces being gathered. */
 struct sg_gather {

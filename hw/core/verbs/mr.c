@@ -4,18 +4,25 @@
  *
  * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests; asking
  * for remote rights to it is refused.
+ *
+ * Flush and Verify (draft-talpey-rdma-commit-02 section 1.7): what the wire never shows is said
+ * here, the hash of the region, its key, and what the memory is.  Memory that cannot do what the
+ * rights promise is refused now, so that no peer has to find out.
  */
 #include <glib.h>
 
+#include "base/hash.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
+#include "verbs/pm.h"
 
 static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t access,
                                 uint8_t key, struct sg_admin_rsp *rsp)
 {
     struct sg_mr *mr;
 
-    if (access & (SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_ZERO_BASED)) {
+    if (access & (SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_ZERO_BASED |
+                  SG_ACCESS_FLUSH)) {
         return SG_EINVAL;
     }
     mr = sg_tpt_alloc(a, SG_MR_WHOLE, pd, key);
@@ -23,6 +30,7 @@ static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t
         return SG_ENOMEM;
     }
     mr->access = access;
+    mr->pm = (uint8_t)sg_pm_of_everything(a);
     mr->length = UINT64_MAX;
     mr->valid = true;
     sg_put_le32(&rsp->id, mr->stag);
@@ -36,6 +44,8 @@ static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
         .va = sg_get_le64(&c->va),
         .length = sg_get_le64(&c->length),
         .access = sg_get_le32(&c->access),
+        .mem_type = c->mem_type, .mem_mode = c->mem_mode, .hash_alg = c->hash_alg,
+        .hash_key_len = c->hash_key_len, .hash_key = c->hash_key,
     };
     unsigned shift = c->pages.page_shift;
     enum sg_status status;
@@ -65,11 +75,31 @@ static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
     return SG_OK;
 }
 
+/* The fields of Verify and of the memory's nature, as far as the memory itself does not matter. */
+static enum sg_status check_place(const struct sg_cmd_reg_mr *c, uint32_t access)
+{
+    bool keyed = c->hash_alg == SG_HASH_HMAC_SHA256;
+
+    if (!!(access & SG_ACCESS_VERIFY) != (c->hash_alg != SG_HASH_NONE) ||
+        c->hash_alg >= SG_HASH_COUNT || c->hash_key_len > SG_HASH_KEY_MAX ||
+        keyed != (c->hash_key_len != 0) || c->mem_type > SG_MEM_TYPE_PERSISTENT ||
+        c->mem_mode > SG_MEM_MODE_DIRECT) {
+        return SG_EINVAL;
+    }
+    if (access & SG_ACCESS_VERIFY &&
+        (c->flags & SG_MR_WHOLE_MEMORY ||
+         (sg_hash_reversible(c->hash_alg) && !(access & SG_ACCESS_REMOTE_READ)))) {
+        return SG_ENOVERIFY;
+    }
+    return SG_OK;
+}
+
 enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_reg_mr *c = cmd;
     struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
     uint32_t access = sg_get_le32(&c->access);
+    enum sg_status status;
 
     if (!pd) {
         return SG_ENOENT;
@@ -77,8 +107,12 @@ enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_ad
     if ((access & ~SG_ACCESS_KNOWN) || (c->flags & ~SG_MR_WHOLE_MEMORY)) {
         return SG_EINVAL;
     }
-    if (access & ~SG_ACCESS_SUPPORTED) {
+    if (access & ~sg_access_offered(a)) {
         return SG_ENOTSUP;
+    }
+    status = check_place(c, access);
+    if (status != SG_OK) {
+        return status;
     }
     return c->flags & SG_MR_WHOLE_MEMORY ? reg_whole(a, pd, access, c->key, rsp)
                                          : reg_pages(a, pd, c, rsp);

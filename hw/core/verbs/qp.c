@@ -27,6 +27,7 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
+#include "verbs/pm.h"
 
 const char *sg_qp_state_name(unsigned state)
 {
@@ -103,6 +104,9 @@ void sg_qp_run_deferred(struct sg_adapter *a)
 
 void sg_qp_start(struct sg_qp *qp, const char *why)
 {
+    sg_pm_settle(qp);
+    sg_commit_drop(qp);
+    qp->write_open = false;
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;

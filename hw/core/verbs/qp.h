@@ -8,6 +8,7 @@
 #include "proto/engine.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
+#include "verbs/commit.h"
 #include "verbs/cq.h"
 #include "verbs/list.h"
 #include "verbs/ring.h"
@@ -20,8 +21,9 @@ struct sg_pd;
 /* A send queue entry that was started and is not completed. */
 struct sg_sq_rec {
     uint64_t wr_id;
-    uint32_t byte_len;  /* of a Read */
-    uint32_t inv_stag;  /* READ_INV: the sink */
+    uint64_t sink_to;   /* VERIFY: where the hash goes */
+    uint32_t byte_len;  /* of a Read; VERIFY: room for the hash, 0 if it is not wanted */
+    uint32_t sink_stag; /* VERIFY, READ_INV */
     uint32_t vendor_err;
     uint8_t opcode;     /* enum sg_wr_opcode */
     uint8_t status;     /* enum sg_wc_status, when done or failed */
@@ -38,7 +40,7 @@ struct sg_sq {
     struct sg_ring ring;
     uint32_t prod, next, cons;
     uint32_t close_at;        /* CLOSING: entries from here on are not started */
-    uint32_t reads;           /* Reads started and not done */
+    uint32_t reads;           /* requests that the peer answers, started and not done */
     struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
     uint32_t rec_room;        /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
@@ -46,6 +48,7 @@ struct sg_sq {
     /* The message being sent: private copy of its entry, and the rows of its elements. */
     uint32_t cur_index;
     uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
+    uint16_t cur_body;        /* where elements or inline octets begin in cur */
     struct sg_mr *cur_mr[SG_SQ_MAX_SGE];
     _Alignas(8) uint8_t cur[SG_SQ_WQE_MAX];
 };
@@ -80,8 +83,11 @@ struct sg_qp {
     struct sg_cm *cm;         /* connection, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
+    struct sg_commit commit;  /* the peer's request under way */
+    bool write_open;          /* a Write of the peer began, its end is awaited */
+    uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
-    struct sg_link deferred_link, flush_link;
+    struct sg_link deferred_link, flush_link, unsettled_link;
 };
 
 const char *sg_qp_state_name(unsigned state);
@@ -112,6 +118,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
                  struct iovec *iov);
 void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
+void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 /* The peer's Terminate: blame the oldest request if it can be meant. */
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)

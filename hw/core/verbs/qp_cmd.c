@@ -7,6 +7,7 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
+#include "verbs/pm.h"
 #include "verbs/qp.h"
 
 /* Geometry of one queue: entries and stride are powers of two, a full entry fits its stride. */
@@ -39,7 +40,7 @@ static enum sg_status check_create(const struct sg_adapter *a, const struct sg_c
                   sizeof(struct sg_rqe_hdr), rq_body)) {
         return SG_EINVAL;
     }
-    return access & ~SG_ACCESS_SUPPORTED ? SG_ENOTSUP : SG_OK;
+    return access & ~sg_access_offered(a) ? SG_ENOTSUP : SG_OK;
 }
 
 /*
@@ -161,7 +162,7 @@ enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg
         return SG_ENOENT;
     }
     if (!mask || (mask & ~(SG_QP_MOD_STATE | SG_QP_MOD_ACCESS)) ||
-        (mask & SG_QP_MOD_ACCESS && access & ~SG_ACCESS_SUPPORTED)) {
+        (mask & SG_QP_MOD_ACCESS && access & ~sg_access_offered(a))) {
         return SG_EINVAL;
     }
     if (mask & SG_QP_MOD_STATE) {
@@ -200,6 +201,8 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->rcq_link);
     sg_list_remove(&qp->deferred_link);
     sg_list_remove(&qp->flush_link);
+    sg_pm_settle(qp);
+    sg_commit_drop(qp);
     qp->pd->users--;
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring);

@@ -10,6 +10,7 @@
  * flushed.
  */
 #include "verbs/adapter_impl.h"
+#include "verbs/pm.h"
 #include "verbs/qp.h"
 
 static const struct sg_sge *cur_sge(const struct sg_rq *rq)
@@ -99,7 +100,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
         /* The whole element must be good, not only the part that this segment fills. */
         st = sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey), addr, room,
                                 SG_ACCESS_LOCAL_WRITE, &mr);
-        if (st != SG_MEM_OK || !sg_mem_place(qp->adapter, mr, addr + mo, p, part)) {
+        if (st != SG_MEM_OK || !sg_mem_place(qp, mr, addr + mo, p, part)) {
             return fault(qp, SG_WC_LOC_PROT_ERR);
         }
         p += part;
@@ -146,6 +147,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
                  (info->invalidate ? SG_CQE_WITH_INV : 0),
     };
 
+    sg_pm_settle(qp);
     if (qp->rq.cur_valid) {
         complete(qp, &wc);
     }

@@ -5,8 +5,9 @@
  * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
- * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done'.  There is one current message
- * at most, and a record for each entry between 'cons' and 'next'.
+ * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done', and a Flush, Verify or Atomic
+ * Write (place.c) for 'commit_done'.  There is one current message at most, and a record for each
+ * entry between 'cons' and 'next'.
  *
  * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
  * waits for its elders.  Unsignaled ones only move the index.
@@ -17,34 +18,34 @@
  * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
  * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
  */
-#include "verbs/qp.h"
+#include "verbs/sq_impl.h"
 
 #include <glib.h>
 
 #include "verbs/adapter_impl.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
+#include "verbs/pm.h"
 
 enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
 
-typedef enum sg_wc_status wqe_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                    struct sg_msg *msg);
-
 enum op_flags {
-    OP_KERNEL = 1, /* kernel queue pairs only */
-    OP_LOCAL = 2,  /* done at once, no message */
-    OP_READ = 4,
-    OP_INLINE = 8, /* SG_WQE_INLINE is allowed */
+    OP_KERNEL = 1,  /* kernel queue pairs only */
+    OP_LOCAL = 2,   /* done at once, no message */
+    OP_READ = 4,    /* one element at most; shares ORD; completes with the peer's answer */
+    OP_INLINE = 8,  /* SG_WQE_INLINE is allowed */
+    OP_COMMIT = 16, /* the placement extensions must be on */
+    OP_PLACE = 32,  /* struct sg_wqe_place precedes the elements */
 };
 
 struct op_row {
     const char *name;
-    wqe_start *start; /* NULL: reserved */
+    sg_sq_start *start; /* NULL: reserved */
     uint8_t flags;
     uint8_t wc;       /* enum sg_wc_opcode */
 };
 
-static wqe_start start_send, start_write, start_read, start_local_inv, start_reg_mr;
+static sg_sq_start start_send, start_write, start_read, start_local_inv, start_reg_mr;
 
 static const struct op_row rows[] = {
     [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
@@ -54,6 +55,11 @@ static const struct op_row rows[] = {
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ },
     [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL | OP_KERNEL, SG_WC_LOCAL_INV },
     [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR },
+    [SG_WR_FLUSH] = { "FLUSH", sg_place_start_flush, OP_READ | OP_COMMIT | OP_PLACE, SG_WC_FLUSH },
+    [SG_WR_VERIFY] = { "VERIFY", sg_place_start_verify, OP_READ | OP_COMMIT | OP_PLACE,
+                       SG_WC_VERIFY },
+    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_place_start_atomic_write,
+                             OP_READ | OP_COMMIT | OP_INLINE, SG_WC_ATOMIC_WRITE },
 };
 
 static const struct op_row *op_row(uint8_t opcode)
@@ -66,16 +72,6 @@ uint8_t sg_sq_wc_opcode(uint8_t opcode)
     const struct op_row *row = op_row(opcode);
 
     return row ? row->wc : opcode;
-}
-
-static const struct sg_wqe_hdr *cur_hdr(const struct sg_sq *sq)
-{
-    return (const void *)sq->cur;
-}
-
-static const struct sg_sge *cur_sge(const struct sg_sq *sq)
-{
-    return (const void *)(sq->cur + sizeof(struct sg_wqe_hdr));
 }
 
 static bool cur_inline(const struct sg_sq *sq)
@@ -128,6 +124,35 @@ static bool grow_recs(struct sg_sq *sq)
     return true;
 }
 
+/* Octets of elements or inline data of the entry in cur, whose form is checked. */
+static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, size_t *len)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(sq);
+    const struct sg_wqe_place *place = (const void *)(h + 1);
+
+    sq->cur_body = sizeof(*h);
+    if (h->opcode == SG_WR_REG_MR) {
+        *len = sizeof(struct sg_wqe_reg);
+        return SG_WC_SUCCESS;
+    }
+    if (h->flags & SG_WQE_INLINE) {
+        *len = sg_get_le16(&h->inline_len);
+        return *len <= sq->max_inline ? SG_WC_SUCCESS : SG_WC_LOC_LEN_ERR;
+    }
+    if (h->num_sge > sq->max_sge || (row->flags & OP_READ && h->num_sge > 1)) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    *len = h->num_sge * sizeof(struct sg_sge);
+    if (row->flags & OP_PLACE) {
+        if (place->hash_len > SG_HASH_MAX) {
+            return SG_WC_LOC_LEN_ERR;
+        }
+        sq->cur_body += sizeof(*place);
+        *len += place->hash_len;
+    }
+    return SG_WC_SUCCESS;
+}
+
 /* Copies the entry at 'next' and checks everything that does not depend on the opcode. */
 static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
 {
@@ -135,6 +160,7 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
     const struct sg_host *host = &qp->adapter->host;
     const struct sg_wqe_hdr *h = cur_hdr(sq);
     size_t body, have = SG_WQE_STRIDE_MIN;
+    enum sg_wc_status status;
 
     if (!sg_ring_fetch(&sq->ring, host, sq->next, 0, sq->cur, have)) {
         return SG_WC_FATAL_ERR;
@@ -143,23 +169,15 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
     if (!*row || sg_get_le32(&h->index) != sq->next || h->reserved_88 ||
         (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
         ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
+        ((*row)->flags & OP_COMMIT && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
         (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
         return SG_WC_LOC_QP_OP_ERR;
     }
-    if (h->opcode == SG_WR_REG_MR) {
-        body = sizeof(struct sg_wqe_reg);
-    } else if (h->flags & SG_WQE_INLINE) {
-        body = sg_get_le16(&h->inline_len);
-        if (body > sq->max_inline) {
-            return SG_WC_LOC_LEN_ERR;
-        }
-    } else {
-        if (h->num_sge > sq->max_sge || ((*row)->flags & OP_READ && h->num_sge > 1)) {
-            return SG_WC_LOC_LEN_ERR;
-        }
-        body = h->num_sge * sizeof(struct sg_sge);
+    status = body_len(sq, *row, &body);
+    if (status != SG_WC_SUCCESS) {
+        return status;
     }
-    body += sizeof(*h);
+    body += sq->cur_body;
     if (body > (1u << sq->ring.stride_shift)) {
         return SG_WC_LOC_LEN_ERR;
     }
@@ -170,8 +188,7 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
     return SG_WC_SUCCESS;
 }
 
-/* Looks up the rows of all elements of the current entry; *len becomes their sum. */
-static enum sg_wc_status check_elements(struct sg_qp *qp, uint32_t rights, uint32_t *len)
+enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32_t *len)
 {
     struct sg_sq *sq = &qp->sq;
     const struct sg_sge *sge = cur_sge(sq);
@@ -204,7 +221,7 @@ static enum sg_wc_status start_send(struct sg_qp *qp, const struct sg_wqe_hdr *h
     msg->solicited = h->flags & SG_WQE_SOLICITED;
     msg->invalidate = h->opcode == SG_WR_SEND_INV;
     msg->inv_stag = msg->invalidate ? sg_get_le32(&h->inv_stag) : 0;
-    return check_elements(qp, 0, &msg->length);
+    return sg_sq_check_elements(qp, 0, &msg->length);
 }
 
 static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -213,7 +230,7 @@ static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *
     msg->kind = SG_MSG_WRITE;
     msg->rstag = sg_get_le32(&h->rkey);
     msg->rto = sg_get_le64(&h->remote_addr);
-    return check_elements(qp, 0, &msg->length);
+    return sg_sq_check_elements(qp, 0, &msg->length);
 }
 
 static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -228,7 +245,7 @@ static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h
         msg->sink_stag = sg_get_le32(&sge->lkey);
         msg->sink_to = sg_get_le64(&sge->addr);
     }
-    return check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+    return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
 }
 
 static enum sg_wc_status start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -257,7 +274,8 @@ static enum sg_wc_status start_reg_mr(struct sg_qp *qp, const struct sg_wqe_hdr 
 
     (void)msg;
     if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->pd || mr->valid ||
-        npages > mr->max_pages || (range.access & ~SG_ACCESS_SUPPORTED) ||
+        npages > mr->max_pages || (range.access & ~sg_access_offered(qp->adapter)) ||
+        (range.access & SG_ACCESS_VERIFY) || /* there is no hash for it */
         sg_pages_read_array(&range.pages, &qp->adapter->host, sg_get_le64(&r->pbl_addr), npages,
                             r->page_shift) != SG_OK) {
         return SG_WC_MW_BIND_ERR;
@@ -295,7 +313,7 @@ static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status 
     drain(qp);
 }
 
-/* May the entry in 'cur' start now? */
+/* Must the entry in 'cur' wait? */
 static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned reads_room)
 {
     if (cur_hdr(&qp->sq)->flags & SG_WQE_FENCE && qp->sq.reads) {
@@ -344,7 +362,9 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     if (row->flags & OP_READ) {
         qp->sq.reads++;
         rec->byte_len = msg->length;
-        rec->inv_stag = msg->sink_stag;
+        rec->sink_stag = msg->sink_stag;
+        rec->sink_to = msg->sink_to;
+        msg->length = msg->kind == SG_MSG_READ_REQ ? msg->length : 0;
     }
     msg->cookie = qp->sq.cur_index;
     return STEP_MESSAGE;
@@ -408,7 +428,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
         return -1;
     }
     if (sq->cur_epoch != qp->adapter->tpt.epoch) {
-        status = check_elements(qp, 0, &all);
+        status = sg_sq_check_elements(qp, 0, &all);
     }
     if (status == SG_WC_SUCCESS) {
         sg_assert(sg_range_ok(off, len, all));
@@ -429,41 +449,64 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     struct sg_sq *sq = &qp->sq;
     uint32_t index = msg->cookie;
 
-    if (msg->kind == SG_MSG_READ_REQ || index - sq->cons >= sq->next - sq->cons) {
-        return; /* a Read ends with its Response; a flushed entry has ended already */
+    if (index - sq->cons >= sq->next - sq->cons ||
+        op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
+        return; /* a flushed entry has ended already; a Read ends with its Response */
     }
     sg_sq_rec(sq, index)->done = true;
     drain(qp);
 }
 
-void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
+struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
     struct sg_sq_rec *rec;
-    struct sg_mr *mr;
 
     if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
-        return; /* being flushed */
+        return NULL; /* being flushed */
     }
-    /* Everything older is complete, or a Read that would have been answered earlier. */
+    /* Everything older is complete, or a request that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->cons);
     sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
+    sg_pm_settle(qp);
+    return rec;
+}
+
+void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault)
+{
+    struct sg_sq *sq = &qp->sq;
+
     rec->done = true;
-    rec->byte_len = octets;
     sq->reads--;
-    if (rec->opcode == SG_WR_READ_INV) {
-        if (sg_tpt_check_invalidate(qp->adapter, qp, rec->inv_stag, &mr) == SG_MEM_OK) {
-            sg_tpt_invalidate(qp->adapter, mr);
-        } else {
-            rec->status = SG_WC_MW_BIND_ERR;
-            sg_qp_local_error(qp, "Read with invalidate: no such memory region");
-            sg_qp_defer(qp, SG_DEFER_TERMINATE);
-        }
+    if (fault) {
+        sg_qp_local_error(qp, fault);
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
     }
     drain(qp);
     if (sq->next != sq->prod && qp->cm) {
         sg_cm_ready(qp->cm); /* a fence or the limit of Reads may have been in the way */
     }
+}
+
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
+{
+    struct sg_sq_rec *rec = sg_sq_answered(qp);
+    const char *fault = NULL;
+    struct sg_mr *mr;
+
+    if (!rec) {
+        return;
+    }
+    rec->byte_len = octets;
+    if (rec->opcode == SG_WR_READ_INV) {
+        if (sg_tpt_check_invalidate(qp->adapter, qp, rec->sink_stag, &mr) == SG_MEM_OK) {
+            sg_tpt_invalidate(qp->adapter, mr);
+        } else {
+            rec->status = SG_WC_MW_BIND_ERR;
+            fault = "Read with invalidate: no such memory region";
+        }
+    }
+    sg_sq_complete_answered(qp, rec, fault);
 }
 
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)

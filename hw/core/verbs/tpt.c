@@ -15,13 +15,16 @@
  * 'epoch' lets a queue pair keep the rows of the message that it is sending: as long as it has not
  * changed, no row has become invalid.
  *
- * Memory: a row is about 100 octets; page addresses of all rows together are limited.
+ * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
+ *
+ * Memory: a row is about 120 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
 
 #include <glib.h>
 
 #include "verbs/adapter_impl.h"
+#include "verbs/pm.h"
 #include "verbs/qp.h"
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
@@ -70,6 +73,7 @@ void sg_tpt_init(struct sg_adapter *a)
     t->local_dma.valid = true;
     t->local_dma.access = SG_ACCESS_LOCAL_WRITE;
     t->local_dma.length = UINT64_MAX;
+    t->local_dma.pm = sg_pm_of_everything(a);
 }
 
 void sg_tpt_fini(struct sg_adapter *a)
@@ -81,6 +85,7 @@ void sg_tpt_fini(struct sg_adapter *a)
     while ((mr = sg_idtab_next(&t->tab, &cursor, &id))) {
         if (mr != &t->local_dma) {
             g_free(mr->pages.list);
+            g_free(mr->hash_key);
             g_free(mr);
         }
     }
@@ -136,7 +141,13 @@ static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
 
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
 {
+    if (mr->pm) {
+        sg_pm_settle_all(a); /* nothing is placed any more once the owner has it back */
+    }
     drop_pages(a, mr);
+    g_free(mr->hash_key);
+    mr->hash_key = NULL;
+    mr->hash_alg = mr->hash_key_len = mr->pm = 0;
     mr->valid = false;
     a->tpt.epoch++;
 }
@@ -164,11 +175,35 @@ struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag)
     return mr && mr->stag == stag ? mr : NULL;
 }
 
+uint32_t sg_access_offered(const struct sg_adapter *a)
+{
+    uint32_t placement = SG_ACCESS_FLUSH | SG_ACCESS_VERIFY;
+
+    return SG_ACCESS_KNOWN & ~(a->config.engine.commit == SG_COMMIT_OFF ? placement : 0);
+}
+
+/* Is the memory what the rights and the consumer's claim want it to be? */
+static bool memory_suits(const struct sg_mr_range *range, unsigned pm)
+{
+    if (range->access & SG_ACCESS_FLUSH_PERSISTENT && !(pm & SG_PM_PERSISTENT)) {
+        return false;
+    }
+    switch (range->mem_type) {
+    case SG_MEM_TYPE_PERSISTENT:
+        return pm & SG_PM_PERSISTENT;
+    case SG_MEM_TYPE_VOLATILE:
+        return !pm;
+    default:
+        return true;
+    }
+}
+
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range)
 {
     const struct sg_pages *p = &range->pages;
     uint64_t skip = range->va & ((1ull << p->shift) - 1);
     uint64_t room = (uint64_t)p->count << p->shift;
+    unsigned pm;
 
     if (range->length == 0 || range->length > room - skip ||
         range->va + range->length < range->va) {
@@ -177,6 +212,11 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     if (p->list && a->tpt.pages + p->count > pages_max) {
         return SG_ENOMEM;
     }
+    pm = sg_pm_query_pages(a, p, skip, range->length);
+    if (!memory_suits(range, pm)) {
+        return SG_ENOTPMEM;
+    }
+    sg_assert(!mr->valid);
     drop_pages(a, mr);
     mr->pages = *p;
     a->tpt.pages += p->list ? p->count : 0;
@@ -184,13 +224,19 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
     mr->length = range->length;
     mr->access = range->access;
+    mr->pm = (uint8_t)pm;
+    mr->mode = range->mem_mode;
+    mr->hash_alg = range->hash_alg;
+    mr->hash_key_len = range->hash_key_len;
+    mr->hash_key = range->hash_key_len ? g_memdup2(range->hash_key, range->hash_key_len) : NULL;
+    mr->serial = ++a->tpt.serial;
     mr->valid = true;
     return SG_OK;
 }
 
-static enum sg_mem_status check_range(const struct sg_mr *mr, uint64_t to, uint64_t len)
+enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len)
 {
-    if (to + (len - 1) < to) {
+    if (len && to + (len - 1) < to) {
         return SG_MEM_WRAP;
     }
     if (to < mr->base || !sg_range_ok(to - mr->base, len, mr->length)) {
@@ -215,7 +261,24 @@ enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp 
         return SG_MEM_ACCESS;
     }
     *out = mr;
-    return check_range(mr, to, len);
+    return sg_mr_check_range(mr, to, len);
+}
+
+enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                       uint32_t rights, bool any, struct sg_mr **out)
+{
+    struct sg_mr *mr = sg_tpt_find(a, stag);
+    uint32_t granted;
+
+    if (!mr || !mr->valid || mr->kind == SG_MR_WHOLE) {
+        return SG_MEM_STAG;
+    }
+    if (mr->pd != qp->pd) {
+        return SG_MEM_ASSOC;
+    }
+    granted = mr->access & qp->access & rights;
+    *out = mr;
+    return granted == rights || (any && granted) ? SG_MEM_OK : SG_MEM_ACCESS;
 }
 
 enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
@@ -235,7 +298,7 @@ enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *
         return SG_MEM_ACCESS;
     }
     *out = mr;
-    return len ? check_range(mr, addr, len) : SG_MEM_OK;
+    return len ? sg_mr_check_range(mr, addr, len) : SG_MEM_OK;
 }
 
 enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,

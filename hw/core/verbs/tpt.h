@@ -13,16 +13,16 @@ struct sg_adapter;
 struct sg_pd;
 struct sg_qp;
 
+#define SG_ACCESS_FLUSH (SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT)
+#define SG_ACCESS_KNOWN                                                                        \
+    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |                  \
+     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH |    \
+     SG_ACCESS_VERIFY)
 /*
  * Rights that may be asked for.  Those of operations that the adapter does not have (atomics,
  * windows) are accepted and grant nothing.
  */
-#define SG_ACCESS_SUPPORTED                                                                    \
-    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |                  \
-     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED)
-#define SG_ACCESS_KNOWN                                                                        \
-    (SG_ACCESS_SUPPORTED | SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT |               \
-     SG_ACCESS_VERIFY)
+uint32_t sg_access_offered(const struct sg_adapter *a);
 
 enum sg_mr_kind {
     SG_MR_MEMORY, /* registered by command, valid until deregistered */
@@ -37,8 +37,14 @@ struct sg_mr {
     uint32_t stag;     /* index << 8 | key */
     uint32_t access;   /* SG_ACCESS_* */
     uint32_t max_pages; /* FAST */
+    uint32_t serial;   /* of its latest validity; never repeated soon */
     uint8_t kind;      /* enum sg_mr_kind */
     bool valid;
+    uint8_t pm;        /* SG_PM_*, as the host said at registration */
+    uint8_t mode;      /* enum sg_mem_mode */
+    uint8_t hash_alg;  /* enum sg_hash; with SG_ACCESS_VERIFY */
+    uint8_t hash_key_len;
+    uint8_t *hash_key; /* owned, or NULL */
     uint64_t base;     /* Tagged Offset of the first octet */
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
@@ -50,6 +56,7 @@ struct sg_tpt {
     uint32_t round_key[4]; /* of the permutation from row to index */
     uint32_t count;        /* rows in use */
     uint32_t epoch;        /* changes whenever a row loses validity: cached lookups end */
+    uint32_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
     struct sg_mr local_dma; /* what local key 0 means */
 };
@@ -70,9 +77,17 @@ struct sg_mr_range {
     uint64_t va;
     uint64_t length;
     uint32_t access;
+    uint8_t mem_type;        /* enum sg_mem_type, validated */
+    uint8_t mem_mode;        /* enum sg_mem_mode, validated */
+    uint8_t hash_alg;        /* enum sg_hash, validated */
+    uint8_t hash_key_len;
+    const uint8_t *hash_key; /* copied */
     struct sg_pages pages;
 };
-/* SG_EINVAL: the pages do not cover it; SG_ENOMEM: too many addresses held in all. */
+/*
+ * SG_EINVAL: the pages do not cover it; SG_ENOMEM: too many addresses held in all; SG_ENOTPMEM: the
+ * rights or the claimed type are not for this memory.
+ */
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range);
 /* Back to invalid; a FAST row keeps its index. */
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
@@ -81,6 +96,13 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
                                        uint64_t to, uint64_t len, uint32_t rights,
                                        struct sg_mr **mr);
+/*
+ * The same for a Flush or Verify: len may be 0, 'to' must lie within the region or at its end; with
+ * 'any' one of the rights is enough.  *mr is set whenever the STag is good.
+ */
+enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                       uint32_t rights, bool any, struct sg_mr **mr);
+enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
 enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
                                       uint64_t addr, uint64_t len, uint32_t rights,

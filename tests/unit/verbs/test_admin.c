@@ -169,7 +169,7 @@ static void create_qp(void)
         { "rq_max_sge", FIELD(sg_cmd_create_qp, rq_max_sge), 255, SG_EINVAL },
         { "max_inline", FIELD(sg_cmd_create_qp, max_inline), 257, SG_EINVAL },
         { "access", FIELD(sg_cmd_create_qp, access), 0x80000000, SG_EINVAL },
-        { "access", FIELD(sg_cmd_create_qp, access), SG_ACCESS_FLUSH_GLOBAL, SG_ENOTSUP },
+        { "access", FIELD(sg_cmd_create_qp, access), 0x200, SG_EINVAL },
         { "flags", FIELD(sg_cmd_create_qp, flags), 4, SG_EINVAL },
         { "sq_pages.levels", FIELD(sg_cmd_create_qp, sq_pages.levels), 9, SG_EINVAL },
         { "rq_pages.addr", FIELD(sg_cmd_create_qp, rq_pages.addr), 1, SG_EINVAL },
@@ -190,7 +190,7 @@ static void reg_mr(void)
     static const struct field_row rows[] = {
         { "pd", FIELD(sg_cmd_reg_mr, pd), 99, SG_ENOENT },
         { "access", FIELD(sg_cmd_reg_mr, access), 0x200, SG_EINVAL },
-        { "access", FIELD(sg_cmd_reg_mr, access), SG_ACCESS_VERIFY, SG_ENOTSUP },
+        { "access", FIELD(sg_cmd_reg_mr, access), SG_ACCESS_VERIFY, SG_EINVAL },
         { "length", FIELD(sg_cmd_reg_mr, length), 0, SG_EINVAL },
         { "length", FIELD(sg_cmd_reg_mr, length), 12289, SG_EINVAL },
         { "length", FIELD(sg_cmd_reg_mr, length), UINT64_MAX, SG_EINVAL },

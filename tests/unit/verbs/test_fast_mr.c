@@ -115,7 +115,7 @@ static void fast_registration_errors(void)
         { "too many pages", 0, 9, 0 },
         { "no pages", 0, 0, 0 },
         { "other index", 0x100, 1, 0 },
-        { "right that we do not have", 0, 1, SG_ACCESS_FLUSH_GLOBAL },
+        { "right that needs a hash", 0, 1, SG_ACCESS_VERIFY },
     };
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
     size_t i;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The hash algorithms of Verify (enum sg_hash), over a stream of pieces.
+ */
+#ifndef SG_BASE_HASH_H
+#define SG_BASE_HASH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "staghorn/admin.h"
+
+enum { SG_HASH_LEN_MAX = 64 };
+
+/* Octets of the result: 4, 32 or 64; 0 for SG_HASH_NONE and what is no algorithm. */
+size_t sg_hash_len(unsigned alg);
+/* May the memory be computed from hashes of it, a few octets at a time? */
+bool sg_hash_reversible(unsigned alg);
+
+struct sg_hasher;
+
+/*
+ * alg is one of enum sg_hash but NONE; key and key_len count for SG_HASH_HMAC_SHA256 only, 1 to
+ * SG_HASH_KEY_MAX octets, copied.  Never NULL.
+ */
+struct sg_hasher *sg_hasher_new(enum sg_hash alg, const uint8_t *key, size_t key_len);
+/* p may be NULL when n is 0. */
+void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n);
+/* Writes the result, whose length it returns, and frees h. */
+size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASH_LEN_MAX]);
+/* Without a result; h may be NULL. */
+void sg_hasher_free(struct sg_hasher *h);
+
+#endif

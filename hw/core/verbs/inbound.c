@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the peer's messages do to memory: the engine's upcalls for received segments.
+ *
+ * Each names its connection, which may have lost its queue pair or be past receiving: then nothing
+ * is touched.  Memory is checked with every segment, by the protection table; nothing is placed
+ * unless all of the segment may be.  Persistent memory may be placed late; pm.c says when it must
+ * be settled, and the callers here do it.
+ */
+#include "verbs/inbound.h"
+
+#include "verbs/adapter_impl.h"
+#include "verbs/cm.h"
+#include "verbs/pm.h"
+#include "verbs/qp.h"
+
+/* May the peer touch memory through this connection now? */
+static struct sg_qp *open_qp(void *user)
+{
+    struct sg_qp *qp = ((struct sg_cm *)user)->qp;
+
+    return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
+}
+
+enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                     size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    if (n == 0) {
+        return SG_MEM_OK;
+    }
+    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
+    if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to, p, n)) {
+        st = SG_MEM_FAULT;
+    }
+    if (!qp->write_open) {
+        qp->write_open = true;
+        qp->write_to = to;
+    }
+    return st;
+}
+
+void sg_in_write_placed(void *user)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        sg_pm_milestone(qp, 0, qp->write_open ? qp->write_to : 0, SG_PM_WRITE_PLACED);
+        qp->write_open = false;
+    }
+}
+
+enum sg_mem_status sg_in_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+                                    const uint8_t *p, size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    if (n == 0) {
+        return SG_MEM_OK;
+    }
+    st = sg_tpt_check_local(qp->adapter, qp, stag, to + off, n, SG_ACCESS_LOCAL_WRITE, &mr);
+    if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to + off, p, n)) {
+        st = SG_MEM_FAULT;
+    }
+    if (st != SG_MEM_OK) {
+        /* The sink was good when we asked: its owner took it away. */
+        sg_sq_blame(qp, SG_WC_LOC_PROT_ERR, 0);
+        sg_qp_local_error(qp, "sink of a Read is gone");
+    }
+    return st;
+}
+
+enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                     size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_NO_BUFFER;
+}
+
+void sg_in_recv_done(void *user, const struct sg_recv_info *info)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        sg_rq_done(qp, info);
+    }
+}
+
+enum sg_mem_status sg_in_invalidate(void *user, uint32_t stag)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
+    if (st == SG_MEM_OK && !mr->valid) {
+        st = SG_MEM_STAG;
+    }
+    if (st == SG_MEM_OK) {
+        sg_tpt_invalidate(qp->adapter, mr);
+    }
+    return st;
+}
+
+enum sg_mem_status sg_in_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
+{
+    struct sg_qp *qp = open_qp(user);
+    struct sg_mr *mr;
+
+    return qp ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+              : SG_MEM_ASSOC;
+}
+
+int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                        enum sg_mem_status *why)
+{
+    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
+    struct sg_cm *cm = user;
+    struct sg_qp *qp = cm->qp;
+    struct sg_mr *mr;
+
+    /* An answer that was promised goes out even while we close. */
+    *why = qp && qp->state != SG_QP_ERROR
+               ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+               : SG_MEM_ASSOC;
+    if (*why != SG_MEM_OK) {
+        return -1;
+    }
+    sg_pm_settle(qp);
+    if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
+        sg_mem_release(cm->adapter, iov, g.n);
+        *why = SG_MEM_FAULT;
+        return -1;
+    }
+    return g.n;
+}
+
+enum sg_commit_result sg_in_commit(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+                                   uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                                   uint64_t *again_ns)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (!qp) {
+        *why = SG_MEM_ASSOC;
+        return SG_COMMIT_MEM;
+    }
+    return sg_commit_run(qp, r, hash, hash_len, why, token, again_ns);
+}
+
+void sg_in_commit_answered(void *user, const struct sg_commit_req *r)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_commit_answered(cm->qp, r);
+    }
+}
