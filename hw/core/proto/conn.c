@@ -22,9 +22,10 @@
  * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
  * holder leaves.  A dead connection has no stream, no user and no timer.
  *
- * Timer.  One per connection: during startup it bounds the whole exchange (RFC 5044 section 7.1.2
+ * Timers.  One for the connection's life: during startup it bounds the whole exchange (RFC 5044 section 7.1.2
  * rule 9); while closing it bounds the wait for the peer, and any progress in sending starts it
- * anew.  A streaming connection has none: dead peers are the stream's business.
+ * anew.  A streaming connection has none: dead peers are the stream's business.  A second one runs
+ * while an inbound request is being executed and verbs asked for time (commit_resp.c).
  *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.
@@ -72,6 +73,7 @@ void conn_set_state(struct sg_conn *c, enum conn_state state)
 }
 
 static void startup_timer(struct sg_timer *t, uint64_t now_ns);
+static void exec_timer(struct sg_timer *t, uint64_t now_ns);
 
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 {
@@ -84,10 +86,12 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     c->id = ++e->next_id;
     c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
     c->rev = e->config.mpa_rev;
+    c->commit = e->config.commit;
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
     }
     sg_timer_init(&c->timer, startup_timer, c);
+    sg_timer_init(&c->exec_timer, exec_timer, c);
     c->startup = g_new(struct conn_startup, 1);
     c->startup->in_len = c->startup->out_len = 0;
     c->next = e->conns;
@@ -140,6 +144,7 @@ void conn_kill(struct sg_conn *c)
     conn_enter(c);
     conn_set_state(c, CONN_DEAD);
     sg_timerq_cancel(&e->timers, &c->timer);
+    sg_timerq_cancel(&e->timers, &c->exec_timer);
     leave_listener(c);
     if (c->prev) {
         c->prev->next = c->next;
@@ -215,17 +220,38 @@ static void startup_timer(struct sg_timer *t, uint64_t now_ns)
     conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);
 }
 
-void conn_arm(struct sg_conn *c, uint32_t ms)
+static void exec_timer(struct sg_timer *t, uint64_t now_ns)
 {
-    struct sg_engine *e = c->e;
-    uint64_t at = e->host->ops->now(e->host->opaque) + (uint64_t)ms * 1000000;
+    struct sg_conn *c = t->opaque;
+
+    (void)now_ns;
+    c->exec.waiting = false;
+    conn_signal(c);
+}
+
+static void arm(struct sg_engine *e, struct sg_timer *t, uint64_t at)
+{
     bool sooner = at < sg_timerq_next(&e->timers);
 
-    c->held = false;
-    sg_timerq_arm(&e->timers, &c->timer, at);
+    sg_timerq_arm(&e->timers, t, at);
     if (sooner) {
         e->host->ops->kick(e->host->opaque); /* so that the new deadline becomes known */
     }
+}
+
+void conn_arm(struct sg_conn *c, uint32_t ms)
+{
+    struct sg_engine *e = c->e;
+
+    c->held = false;
+    arm(e, &c->timer, e->host->ops->now(e->host->opaque) + (uint64_t)ms * 1000000);
+}
+
+void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
+{
+    sg_assert(again_ns != SG_NEVER);
+    c->exec.waiting = true;
+    arm(c->e, &c->exec_timer, again_ns);
 }
 
 void conn_hold(struct sg_conn *c, uint32_t ms)

@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "base/timerq.h"
 #include "proto/engine.h"
+#include "wire/commit.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
 #include "wire/rdmap.h"
@@ -41,20 +42,36 @@ struct conn_startup {
     struct sg_mpa_frame peer;   /* what the Request said; pd points into 'in' */
 };
 
-/* An inbound Read Request that has not been answered completely. */
+/* An inbound request of queue 1 that has not been answered completely. */
 struct conn_irrq {
-    struct sg_read_req req;
-    uint32_t msn;
-    uint32_t ulp_word;
-    uint8_t ulp_ctrl;
+    struct sg_ddp_hdr h;        /* of its segment, for a Terminate */
+    uint16_t seg_len;
+    uint8_t kind;               /* SG_MSG_READ_REQ: read; FLUSH, VERIFY, ATOMIC_WRITE: commit */
+    union {
+        struct sg_read_req read;
+        struct sg_commit_req commit;
+    };
 };
 
-/* A Read Request of ours whose Response is not complete. */
+/* The oldest inbound request, if it is one that is executed before it is answered. */
+struct conn_exec {
+    bool done;                  /* the response may go */
+    bool waiting;               /* for the timer */
+    uint8_t hash_len;
+    uint8_t hash[SG_HASH_LEN_MAX];
+    uint64_t token;             /* verbs' own */
+};
+
+/* A request of ours that verbs have not been told the end of. */
 struct conn_orq {
-    uint32_t sink_stag;
+    uint8_t kind;               /* enum sg_msg_kind: READ_REQ, FLUSH, VERIFY, ATOMIC_WRITE */
+    bool internal;              /* RTR message: verbs do not know of it */
+    bool answered;              /* waits for its elders */
+    uint8_t hash_len;
+    uint32_t sink_stag;         /* READ_REQ */
     uint64_t sink_to;
     uint32_t length;
-    bool internal;              /* RTR message: verbs do not know of it */
+    uint8_t hash[SG_HASH_LEN_MAX];
 };
 
 struct conn_rx {
@@ -65,6 +82,7 @@ struct conn_rx {
     uint32_t pos;               /* stream position modulo 2^32, with markers only */
     uint32_t msn[SG_QN_COUNT];  /* next expected */
     uint32_t read_off;          /* octets received for the oldest outstanding Read */
+    bool writing;               /* octets of a Write were placed, its last segment was not seen */
 };
 
 struct conn_tx {
@@ -88,6 +106,7 @@ struct sg_conn {
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *orphan_next;
     struct sg_timer timer;      /* startup, or the pause before the first FPDU, or close */
+    struct sg_timer exec_timer; /* while exec.waiting */
     struct conn_startup *startup;
     uint32_t id;                /* for logs */
     bool held;                  /* in that pause */
@@ -97,6 +116,7 @@ struct sg_conn {
 
     uint8_t rev;
     bool initiator;
+    uint8_t commit;             /* enum sg_commit_draft */
     bool crc;
     bool tx_markers, rx_markers;
     bool p2p;                   /* an RTR message is due */
@@ -112,6 +132,7 @@ struct sg_conn {
     uint16_t ird, ord;
     struct conn_irrq *irrq;     /* ring of ird entries, made when first needed */
     uint16_t irrq_head, irrq_count;
+    struct conn_exec exec;
     struct conn_orq *orq;       /* ring of ord + 1 entries: an RTR Read may be one more */
     uint16_t orq_head, orq_count;
 
@@ -182,6 +203,8 @@ static inline bool conn_may_send(const struct sg_conn *c)
 
 /* conn.c: no FPDU leaves until the pause is over, or the timer is wanted for an end. */
 void conn_hold(struct sg_conn *c, uint32_t ms);
+/* conn.c: the oldest inbound request is not asked about before this time. */
+void conn_wait_exec(struct sg_conn *c, uint64_t again_ns);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)
@@ -237,9 +260,34 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s);
 
 /* rdmap_tx.c */
 void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind);
-struct conn_orq *rdmap_oldest_read(struct sg_conn *c);
-void rdmap_pop_read(struct sg_conn *c);
-void rdmap_queue_response(struct sg_conn *c, const struct conn_irrq *r);
+static inline uint8_t rdmap_ctrl(enum sg_rdmap_opcode op)
+{
+    return (uint8_t)(SG_RDMAP_VERSION << 6 | op);
+}
+
+/* requests.c */
+/* Requests that ORD still allows. */
+unsigned requests_room(const struct sg_conn *c);
+void requests_push(struct sg_conn *c, const struct conn_orq *r);
+/* Our oldest request without an answer: a Read, or one of queue 3.  NULL: none. */
+struct conn_orq *requests_oldest_read(struct sg_conn *c);
+struct conn_orq *requests_oldest_commit(struct sg_conn *c);
+/* It is answered now.  Tells verbs of it, and of others that waited for it. */
+void requests_answered(struct sg_conn *c, struct conn_orq *r);
+/* The peer's requests: append, look at the oldest, drop the oldest. */
+void requests_accept(struct sg_conn *c, const struct conn_irrq *r);
+const struct conn_irrq *requests_head(const struct sg_conn *c);
+void requests_pop(struct sg_conn *c);
+
+/* commit_req.c: Flush, Verify and Atomic Write as requester */
+size_t commit_send_request(struct sg_conn *c);
+int commit_place_response(struct sg_conn *c, struct ddp_seg *s);
+
+/* commit_resp.c: the same as responder */
+int commit_place_request(struct sg_conn *c, struct ddp_seg *s);
+/* Executes the oldest request, if that is not done.  May its response go? */
+bool commit_ready(struct sg_conn *c);
+size_t commit_send_response(struct sg_conn *c);
 
 /* term.c */
 void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_hdr *ddp,

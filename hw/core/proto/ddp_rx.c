@@ -28,11 +28,12 @@ static int check_untagged_version(struct sg_conn *c, struct ddp_seg *s)
     return s->h.version == SG_DDP_VERSION ? SEG_OK : SG_TERM_UNTAGGED_VERSION;
 }
 
-/* Queue 3 belongs to the responses of RFC 7306, none of which we ask for. */
+/* Queue 3 belongs to the responses of extensions; of them we ask for those of the draft. */
 static int check_qn(struct sg_conn *c, struct ddp_seg *s)
 {
-    (void)c;
-    return s->h.qn <= SG_QN_TERMINATE ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
+    unsigned last = c->commit ? SG_QN_RESPONSE : SG_QN_TERMINATE;
+
+    return s->h.qn <= last ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
 }
 
 static int check_msn(struct sg_conn *c, struct ddp_seg *s)
@@ -40,20 +41,27 @@ static int check_msn(struct sg_conn *c, struct ddp_seg *s)
     return s->h.msn == c->rx.msn[s->h.qn] ? SEG_OK : SG_TERM_UNTAGGED_BAD_MSN;
 }
 
+/* Queue 3 has a buffer for each response that is due. */
+static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
+{
+    return s->h.qn != SG_QN_RESPONSE || requests_oldest_commit(c) ? SEG_OK
+                                                                  : SG_TERM_UNTAGGED_UNASKED;
+}
+
+/* The draft draws five bits of opcode and one reserved; elsewhere it is four and two. */
 static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 {
-    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl, false);
+    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl, c->commit != SG_COMMIT_OFF);
 
-    (void)c;
     s->opcode = ctrl.opcode;
     return ctrl.version == SG_RDMAP_VERSION ? SEG_OK : SG_TERM_RDMAP_VERSION;
 }
 
 static int check_opcode(struct sg_conn *c, struct ddp_seg *s)
 {
-    (void)c;
     s->op = sg_rdmap_op(s->opcode);
-    return s->op && s->op->spec == SG_SPEC_RFC5040 ? SEG_OK : SG_TERM_OPCODE;
+    return s->op && (s->op->spec == SG_SPEC_RFC5040 ||
+                     (s->op->spec == SG_SPEC_COMMIT && c->commit)) ? SEG_OK : SG_TERM_OPCODE;
 }
 
 static int check_opcode_place(struct sg_conn *c, struct ddp_seg *s)
@@ -65,22 +73,38 @@ static int check_opcode_place(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-/* The buffers of queues 1 and 2 hold one header each; a message there is one segment. */
+/* Octets of each buffer of a queue whose buffers hold one header. */
+static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
+{
+    switch (qn) {
+    case SG_QN_REQUEST:
+        return c->commit ? SG_COMMIT_REQ_MAX : SG_READ_REQ_LEN;
+    case SG_QN_RESPONSE:
+        return SG_COMMIT_RESP_MAX;
+    default:
+        return SG_ULPDU_FIELD_MAX;
+    }
+}
+
+/*
+ * The buffers of queues 1 to 3 hold one header each; a message there is one segment.  Requests of
+ * the draft may have any MO (-02 appendix A); as they are one segment, nothing depends on it.
+ */
 static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
 {
-    uint32_t room = s->h.qn == SG_QN_REQUEST ? SG_READ_REQ_LEN : SG_ULPDU_FIELD_MAX;
+    bool any_mo = s->op->spec == SG_SPEC_COMMIT && s->h.qn == SG_QN_REQUEST;
 
-    (void)c;
     if (s->h.qn == SG_QN_SEND) {
         return SEG_OK;
     }
-    if (s->h.mo) {
+    if (s->h.mo && !any_mo) {
         return SG_TERM_UNTAGGED_BAD_MO;
     }
-    if (s->n > room) {
+    if (s->n > buffer_size(c, s->h.qn)) {
         return SG_TERM_UNTAGGED_TOO_LONG;
     }
-    return s->h.last && s->n >= s->op->hdr_len ? SEG_OK : SG_TERM_MESSAGE_LENGTH;
+    return s->h.last && s->n >= s->op->hdr_len && (s->op->payload || s->n == s->op->hdr_len)
+               ? SEG_OK : SG_TERM_MESSAGE_LENGTH;
 }
 
 static ddp_check *const tagged_checks[] = {
@@ -95,6 +119,7 @@ static ddp_check *const untagged_checks[] = {
     check_untagged_version,
     check_qn,
     check_msn,
+    check_buffer,
     check_rdmap_version,
     check_opcode,
     check_opcode_place,

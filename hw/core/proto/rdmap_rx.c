@@ -9,6 +9,7 @@
  *   Write          placed, never delivered; zero octets are not checked against any STag
  *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
  *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
+ *   Flush, Verify, Atomic Write, and their responses: commit_resp.c, commit_req.c
  *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
  *   Terminate      ends everything
  *
@@ -27,22 +28,29 @@ static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
 
 static int place_write(struct sg_conn *c, struct ddp_seg *s)
 {
-    if (s->n) {
-        enum sg_mem_status st = c->e->ops->place_write(c->user, s->h.stag, s->h.to, s->p, s->n);
+    const struct sg_engine_ops *ops = c->e->ops;
 
-        if (st != SG_MEM_OK) {
+    if (s->n) {
+        enum sg_mem_status st = ops->place_write(c->user, s->h.stag, s->h.to, s->p, s->n);
+
+        if (st != SG_MEM_OK || conn_dead(c)) {
             return placed_memory(c, st);
         }
+        c->rx.writing = true;
     }
-    c->e->stats.rx_writes += s->h.last;
+    if (s->h.last) {
+        c->e->stats.rx_writes++;
+        if (c->rx.writing && ops->write_placed) {
+            ops->write_placed(c->user);
+        }
+        c->rx.writing = false;
+    }
     return SEG_OK;
 }
 
 static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
 {
-    struct conn_irrq r = {
-        .msn = s->h.msn, .ulp_word = s->h.ulp_word, .ulp_ctrl = s->h.ulp_ctrl,
-    };
+    struct conn_irrq r = { .h = s->h, .seg_len = s->seg_len, .kind = SG_MSG_READ_REQ };
     enum sg_mem_status st;
 
     s->has_read = sg_read_req_parse(sg_span_of(s->p, s->n), &s->read) == SG_WIRE_OK;
@@ -61,10 +69,10 @@ static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
             return (int)term_of_source(st);
         }
     }
-    r.req = s->read;
+    r.read = s->read;
     c->rx.msn[SG_QN_REQUEST]++;
     c->e->stats.rx_reads++;
-    rdmap_queue_response(c, &r);
+    requests_accept(c, &r);
     return SEG_OK;
 }
 
@@ -86,8 +94,7 @@ static int match_response(const struct sg_conn *c, const struct ddp_seg *s,
 static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
 {
     const struct sg_engine_ops *ops = c->e->ops;
-    struct conn_orq *r = rdmap_oldest_read(c);
-    struct conn_orq done;
+    struct conn_orq *r = requests_oldest_read(c);
     int cond;
 
     if (!r) {
@@ -107,12 +114,9 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
         c->rx.read_off += s->n;
     }
     if (s->h.last) {
-        done = *r;
-        rdmap_pop_read(c);
-        c->e->stats.rx_read_responses += !done.internal;
-        if (!done.internal) {
-            ops->read_done(c->user, done.length);
-        }
+        c->rx.read_off = 0;
+        c->e->stats.rx_read_responses += !r->internal;
+        requests_answered(c, r);
     }
     return SEG_OK;
 }
@@ -199,8 +203,14 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
         [SG_OP_SEND_SE] = place_send,
         [SG_OP_SEND_SE_INV] = place_send,
         [SG_OP_TERMINATE] = place_terminate,
+        [SG_OP_FLUSH_REQ] = commit_place_request,
+        [SG_OP_FLUSH_RESP] = commit_place_response,
+        [SG_OP_VERIFY_REQ] = commit_place_request,
+        [SG_OP_VERIFY_RESP] = commit_place_response,
+        [SG_OP_ATOMIC_WRITE_REQ] = commit_place_request,
+        [SG_OP_ATOMIC_WRITE_RESP] = commit_place_response,
     };
 
-    sg_assert(s->opcode < SG_ARRAY_SIZE(handlers));
+    sg_assert(s->opcode < SG_ARRAY_SIZE(handlers) && handlers[s->opcode]);
     return handlers[s->opcode](c, s);
 }

@@ -5,17 +5,17 @@
  *   1. the startup frame              (mpa_start.c)
  *   2. a Terminate, and nothing after it (term.c)
  *   3. the RTR message of an initiator: nothing may precede it (RFC 6581 section 5)
- *   4. Read Responses in the order of their Requests, and messages from 'next' in the order in
- *      which verbs give them; when both have something to say they take turns by segment
+ *   4. responses in the order of their requests, and messages from 'next' in the order in which
+ *      verbs give them; when both have something to say they take turns by segment
  *   5. FIN, when closing and all that was started is out
  *
  * One message is on the wire at a time; its segments go in order of increasing offset, the last
  * one marked (RFC 5041 section 5).  A message of no octets is one segment.  Tagged Response
  * segments may come between the segments of another message: the peer keeps them apart by queue.
  *
- * Reads.  At most ORD are outstanding; each stays in the ring until its Response is complete.  A
- * queued inbound Request stays until the last octet of its Response went out, and its source is
- * checked again with each segment.
+ * Reads.  At most ORD are outstanding (requests.c).  A queued inbound Request stays until the last
+ * octet of its Response went out, and its source is checked again with each segment.  What else
+ * stands in that queue is executed and answered by commit_resp.c.
  *
  * Memory is gathered right before a segment is sent and released right after, so a blocked stream
  * holds none of it.
@@ -27,60 +27,6 @@
 /* Octets that went out, or nothing to do, or cannot go on now. */
 enum { STEP_NONE = 0 };
 
-static uint8_t ctrl(enum sg_rdmap_opcode op)
-{
-    return (uint8_t)(SG_RDMAP_VERSION << 6 | op);
-}
-
-/* Outstanding Reads of ours. */
-
-static uint32_t orq_size(const struct sg_conn *c)
-{
-    return (uint32_t)c->ord + 1;
-}
-
-struct conn_orq *rdmap_oldest_read(struct sg_conn *c)
-{
-    return c->orq_count ? &c->orq[c->orq_head] : NULL;
-}
-
-static void push_read(struct sg_conn *c, const struct conn_orq *r)
-{
-    sg_assert(c->orq_count < orq_size(c));
-    if (!c->orq) {
-        c->orq = g_new(struct conn_orq, orq_size(c));
-    }
-    c->orq[(c->orq_head + c->orq_count) % orq_size(c)] = *r;
-    c->orq_count++;
-}
-
-void rdmap_pop_read(struct sg_conn *c)
-{
-    sg_assert(c->orq_count);
-    c->orq_head = (uint16_t)((c->orq_head + 1) % orq_size(c));
-    c->orq_count--;
-    c->rx.read_off = 0;
-    if (c->next_was_short) {
-        c->next_was_short = false;
-        conn_signal(c);
-    }
-}
-
-/* Inbound Read Requests.  After our FIN they cannot be answered and are forgotten. */
-void rdmap_queue_response(struct sg_conn *c, const struct conn_irrq *r)
-{
-    if (c->fin_sent) {
-        return;
-    }
-    sg_assert(c->irrq_count < c->ird);
-    if (!c->irrq) {
-        c->irrq = g_new(struct conn_irrq, c->ird);
-    }
-    c->irrq[(c->irrq_head + c->irrq_count) % c->ird] = *r;
-    c->irrq_count++;
-    conn_signal(c);
-}
-
 void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
 {
     c->tx.rtr = kind;
@@ -90,11 +36,11 @@ void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
 static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req, bool internal)
 {
     const struct conn_orq entry = {
+        .kind = SG_MSG_READ_REQ, .internal = internal,
         .sink_stag = req->sink_stag, .sink_to = req->sink_to, .length = req->size,
-        .internal = internal,
     };
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = ctrl(SG_OP_READ_REQ),
+        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(SG_OP_READ_REQ),
         .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_READ_REQ_LEN];
@@ -106,7 +52,7 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
     n = fpdu_send(c, &out, &h, 1, sizeof(payload));
     if (n) {
         c->tx.msn[SG_QN_REQUEST]++;
-        push_read(c, &entry);
+        requests_push(c, &entry);
     }
     return n;
 }
@@ -124,10 +70,10 @@ static size_t send_rtr(struct sg_conn *c)
     } else if (c->tx.rtr == SG_RTR_WRITE) {
         h.tagged = true;
         h.stag = 1;
-        h.ulp_ctrl = ctrl(SG_OP_WRITE);
+        h.ulp_ctrl = rdmap_ctrl(SG_OP_WRITE);
         n = fpdu_send(c, &out, &h, 0, 0);
     } else {
-        h.ulp_ctrl = ctrl(SG_OP_SEND);
+        h.ulp_ctrl = rdmap_ctrl(SG_OP_SEND);
         h.msn = c->tx.msn[SG_QN_SEND];
         n = fpdu_send(c, &out, &h, 0, 0);
         c->tx.msn[SG_QN_SEND] += n != 0;
@@ -150,31 +96,40 @@ static void check_pieces(const struct iovec *iov, int n, size_t len)
     sg_assert(sum == len);
 }
 
+/* Sends one segment whose payload was gathered from 'user', and gives the pieces back. */
+static size_t send_gathered(struct sg_conn *c, void *user, struct fpdu_out *out,
+                            const struct sg_ddp_hdr *h, int npay, size_t len)
+{
+    size_t n;
+
+    check_pieces(out->iov + 1, npay, len);
+    n = conn_dead(c) ? STEP_NONE : fpdu_send(c, out, h, npay, len);
+    if (npay) {
+        c->e->ops->gathered(user, out->iov + 1, npay);
+    }
+    return conn_dead(c) ? STEP_NONE : n;
+}
+
 /* The source of a Response is gone or forbidden: blame what is left of the Request. */
 static void fail_response(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why)
 {
-    const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = r->ulp_ctrl,
-        .ulp_word = r->ulp_word, .qn = SG_QN_REQUEST, .msn = r->msn,
-    };
-    struct sg_read_req left = r->req;
+    struct sg_read_req left = r->read;
 
     left.sink_to += c->tx.resp_off;
     left.src_to += c->tx.resp_off;
     left.size -= c->tx.resp_off;
-    term_raise(c, term_of_source(why), &h, SG_DDP_UNTAGGED_LEN + SG_READ_REQ_LEN, &left);
+    term_raise(c, term_of_source(why), &r->h, r->seg_len, &left);
 }
 
-static size_t send_response(struct sg_conn *c)
+static size_t send_read_response(struct sg_conn *c)
 {
-    const struct sg_engine_ops *ops = c->e->ops;
-    const struct conn_irrq *r = &c->irrq[c->irrq_head];
-    uint32_t left = r->req.size - c->tx.resp_off;
+    const struct conn_irrq *r = requests_head(c);
+    uint32_t left = r->read.size - c->tx.resp_off;
     uint32_t len = SG_MIN(left, fpdu_payload_max(c, true));
     const struct sg_ddp_hdr h = {
         .tagged = true, .last = len == left, .version = SG_DDP_VERSION,
-        .ulp_ctrl = ctrl(SG_OP_READ_RESP),
-        .stag = r->req.sink_stag, .to = r->req.sink_to + c->tx.resp_off,
+        .ulp_ctrl = rdmap_ctrl(SG_OP_READ_RESP),
+        .stag = r->read.sink_stag, .to = r->read.sink_to + c->tx.resp_off,
     };
     enum sg_mem_status why = SG_MEM_FAULT;
     void *user = c->user;
@@ -183,31 +138,44 @@ static size_t send_response(struct sg_conn *c)
     size_t n;
 
     if (len) {
-        npay = ops->gather_source(user, r->req.src_stag, r->req.src_to + c->tx.resp_off, len,
-                                  out.iov + 1, &why);
+        npay = c->e->ops->gather_source(user, r->read.src_stag, r->read.src_to + c->tx.resp_off,
+                                        len, out.iov + 1, &why);
         if (npay < 0) {
             if (!conn_dead(c)) {
                 fail_response(c, r, why);
             }
             return STEP_NONE;
         }
-        check_pieces(out.iov + 1, npay, len);
     }
-    n = conn_dead(c) ? STEP_NONE : fpdu_send(c, &out, &h, npay, len);
-    if (npay) {
-        ops->gathered(user, out.iov + 1, npay);
-    }
-    if (!n || conn_dead(c)) {
+    n = send_gathered(c, user, &out, &h, npay, len);
+    if (!n) {
         return STEP_NONE;
     }
     c->tx.resp_off += len;
     if (h.last) {
         c->tx.resp_off = 0;
-        c->irrq_head = (uint16_t)((c->irrq_head + 1) % c->ird);
-        c->irrq_count--;
+        requests_pop(c);
         c->e->stats.tx_read_responses++;
     }
     return n;
+}
+
+static bool response_ready(struct sg_conn *c)
+{
+    return c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING) &&
+           (requests_head(c)->kind == SG_MSG_READ_REQ || commit_ready(c));
+}
+
+static size_t send_response(struct sg_conn *c)
+{
+    c->tx.response_next = false;
+    return requests_head(c)->kind == SG_MSG_READ_REQ ? send_read_response(c)
+                                                     : commit_send_response(c);
+}
+
+static bool is_request(enum sg_msg_kind kind)
+{
+    return kind != SG_MSG_SEND && kind != SG_MSG_WRITE;
 }
 
 /* Is there a message to send?  Asks verbs for one when the last is done. */
@@ -218,7 +186,7 @@ static bool have_message(struct sg_conn *c)
     if (c->tx.active || c->state != CONN_STREAMING) {
         return c->tx.active;
     }
-    room = c->ord > c->orq_count ? (unsigned)c->ord - c->orq_count : 0;
+    room = requests_room(c);
     if (!c->e->ops->next(c->user, &c->tx.msg, room)) {
         c->next_was_short = !room;
         return false;
@@ -226,7 +194,7 @@ static bool have_message(struct sg_conn *c)
     if (c->state != CONN_STREAMING) {
         return false; /* closed, terminated or aborted in there */
     }
-    sg_assert(c->tx.msg.kind != SG_MSG_READ_REQ || room);
+    sg_assert(!is_request(c->tx.msg.kind) || room);
     c->tx.active = true;
     c->tx.off = 0;
     return true;
@@ -246,11 +214,22 @@ static void message_done(struct sg_conn *c)
     case SG_MSG_WRITE:
         st->tx_writes++;
         break;
+    case SG_MSG_FLUSH:
+        st->tx_flushes++;
+        break;
+    case SG_MSG_VERIFY:
+        st->tx_verifies++;
+        break;
+    case SG_MSG_ATOMIC_WRITE:
+        st->tx_atomic_writes++;
+        break;
     default:
         st->tx_reads++;
-        return; /* completes with 'read_done' */
+        break;
     }
-    c->e->ops->sent(c->user, &msg);
+    if (!is_request(msg.kind)) { /* else it completes with 'read_done' or 'commit_done' */
+        c->e->ops->sent(c->user, &msg);
+    }
 }
 
 static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
@@ -264,11 +243,11 @@ static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
     *h = (struct sg_ddp_hdr){ .version = SG_DDP_VERSION };
     if (m->kind == SG_MSG_WRITE) {
         h->tagged = true;
-        h->ulp_ctrl = ctrl(SG_OP_WRITE);
+        h->ulp_ctrl = rdmap_ctrl(SG_OP_WRITE);
         h->stag = m->rstag;
         h->to = m->rto + c->tx.off;
     } else {
-        h->ulp_ctrl = ctrl(send_ops[m->solicited][m->invalidate]);
+        h->ulp_ctrl = rdmap_ctrl(send_ops[m->solicited][m->invalidate]);
         h->ulp_word = m->invalidate ? m->inv_stag : 0;
         h->msn = c->tx.msn[SG_QN_SEND];
         h->mo = c->tx.off;
@@ -277,7 +256,6 @@ static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
 
 static size_t send_payload_segment(struct sg_conn *c)
 {
-    const struct sg_engine_ops *ops = c->e->ops;
     uint32_t left = c->tx.msg.length - c->tx.off, len;
     void *user = c->user;
     struct sg_ddp_hdr h;
@@ -289,18 +267,14 @@ static size_t send_payload_segment(struct sg_conn *c)
     len = SG_MIN(left, fpdu_payload_max(c, h.tagged));
     h.last = len == left;
     if (len) {
-        npay = ops->gather(user, &c->tx.msg, c->tx.off, len, out.iov + 1);
+        npay = c->e->ops->gather(user, &c->tx.msg, c->tx.off, len, out.iov + 1);
         if (npay < 0) {
             term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 5040 7.1, rule 1 */
             return STEP_NONE;
         }
-        check_pieces(out.iov + 1, npay, len);
     }
-    n = conn_dead(c) ? STEP_NONE : fpdu_send(c, &out, &h, npay, len);
-    if (npay) {
-        ops->gathered(user, out.iov + 1, npay);
-    }
-    if (!n || conn_dead(c)) {
+    n = send_gathered(c, user, &out, &h, npay, len);
+    if (!n) {
         return STEP_NONE;
     }
     c->tx.off += len;
@@ -315,13 +289,17 @@ static size_t send_message_segment(struct sg_conn *c)
     const struct sg_msg *m = &c->tx.msg;
     size_t n;
 
-    if (m->kind != SG_MSG_READ_REQ) {
+    if (!is_request(m->kind)) {
         return send_payload_segment(c);
     }
-    n = send_read_request(c, &(const struct sg_read_req){
-        .sink_stag = m->sink_stag, .sink_to = m->sink_to, .size = m->length,
-        .src_stag = m->rstag, .src_to = m->rto,
-    }, false);
+    if (m->kind == SG_MSG_READ_REQ) {
+        n = send_read_request(c, &(const struct sg_read_req){
+            .sink_stag = m->sink_stag, .sink_to = m->sink_to, .size = m->length,
+            .src_stag = m->rstag, .src_to = m->rto,
+        }, false);
+    } else {
+        n = commit_send_request(c);
+    }
     if (n && !conn_dead(c)) {
         message_done(c);
     }
@@ -333,18 +311,14 @@ static size_t send_segment(struct sg_conn *c)
     if (c->tx.rtr) {
         return send_rtr(c);
     }
-    if (c->irrq_count && c->tx.response_next) {
-        c->tx.response_next = false;
+    if (c->tx.response_next && response_ready(c)) {
         return send_response(c);
     }
     if (have_message(c)) {
         c->tx.response_next = true;
         return send_message_segment(c);
     }
-    if (c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING)) {
-        return send_response(c);
-    }
-    return STEP_NONE;
+    return response_ready(c) ? send_response(c) : STEP_NONE;
 }
 
 /* True: the budget is used up and there may be more. */

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flush, Verify and Atomic Write as requester (draft-talpey-rdma-commit).
+ *
+ * A request is one segment, all header, on queue 1, and takes its MSN and its place among the
+ * outstanding requests as a Read Request does.  Responses come on queue 3, which counts its own
+ * MSNs from 1.  No identifier links the two: the responder answers in order, so a response belongs
+ * to the oldest request of queue 3 that has none, and must be of its kind.
+ *
+ * Failure has no response; it is a Terminate, and ends all that is outstanding (-02 section 4.1).
+ *
+ * The atom of an Atomic Write is a number on the wire (-02 section 2.3.1, "in big-endian format")
+ * and lies in memory as the target's platform stores numbers.  Verbs give it as it shall lie
+ * there; memory of this adapter, and of those that it talks to, is little-endian.
+ */
+#include "proto/conn.h"
+
+/* Can the draft that this connection speaks say it? */
+static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
+{
+    uint32_t flags = SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL;
+
+    switch (c->commit) {
+    case SG_COMMIT_DRAFT_01:
+        break;
+    case SG_COMMIT_DRAFT_02:
+        flags |= SG_COMMIT_REGION;
+        if (m->invalidate) {
+            return false;
+        }
+        break;
+    default:
+        return false;
+    }
+    switch (m->kind) {
+    case SG_MSG_FLUSH:
+        return !(m->flush_flags & ~flags);
+    case SG_MSG_VERIFY:
+        return m->extra_len <= SG_HASH_LEN_MAX;
+    default:
+        return m->extra_len == SG_ATOM_LEN;
+    }
+}
+
+/* The message behind its DDP header; its opcode goes to *op. */
+static size_t make_request(const struct sg_msg *m, enum sg_rdmap_opcode *op, uint8_t *buf)
+{
+    const struct sg_flush_req flush = {
+        .stag = m->rstag, .length = m->rlen, .to = m->rto, .flags = m->flush_flags,
+    };
+    const struct sg_atomic_write_req atom = {
+        .stag = m->rstag, .length = SG_ATOM_LEN, .to = m->rto, .data = sg_get_le64(m->extra),
+    };
+    struct sg_verify_req verify = {
+        .stag = m->rstag, .length = m->rlen, .to = m->rto, .hash_len = m->extra_len,
+    };
+
+    switch (m->kind) {
+    case SG_MSG_FLUSH:
+        *op = SG_OP_FLUSH_REQ;
+        return sg_flush_req_emit(&flush, buf);
+    case SG_MSG_VERIFY:
+        *op = SG_OP_VERIFY_REQ;
+        memcpy(verify.hash, m->extra, m->extra_len);
+        return sg_verify_req_emit(&verify, buf);
+    default:
+        *op = SG_OP_ATOMIC_WRITE_REQ;
+        return sg_atomic_write_req_emit(&atom, buf);
+    }
+}
+
+size_t commit_send_request(struct sg_conn *c)
+{
+    const struct sg_msg *m = &c->tx.msg;
+    const struct conn_orq entry = { .kind = (uint8_t)m->kind };
+    struct sg_ddp_hdr h = {
+        .last = true, .version = SG_DDP_VERSION, .ulp_word = m->invalidate ? m->inv_stag : 0,
+        .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
+    };
+    uint8_t payload[SG_COMMIT_REQ_MAX];
+    enum sg_rdmap_opcode op;
+    struct fpdu_out out;
+    size_t len, n;
+
+    if (!can_say(c, m)) {
+        /* -02 section 4.1, rule 1: a Terminate takes the place of what cannot be made. */
+        term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL);
+        return 0;
+    }
+    len = make_request(m, &op, payload);
+    h.ulp_ctrl = rdmap_ctrl(op);
+    out.iov[1].iov_base = payload;
+    out.iov[1].iov_len = len;
+    n = fpdu_send(c, &out, &h, 1, len);
+    if (n) {
+        c->tx.msn[SG_QN_REQUEST]++;
+        requests_push(c, &entry);
+    }
+    return n;
+}
+
+/* The kind of request that this answers. */
+static enum sg_msg_kind kind_of_response(unsigned opcode)
+{
+    switch (opcode) {
+    case SG_OP_FLUSH_RESP:
+        return SG_MSG_FLUSH;
+    case SG_OP_VERIFY_RESP:
+        return SG_MSG_VERIFY;
+    default:
+        return SG_MSG_ATOMIC_WRITE;
+    }
+}
+
+int commit_place_response(struct sg_conn *c, struct ddp_seg *s)
+{
+    struct conn_orq *r = requests_oldest_commit(c);
+    struct sg_verify_resp hash = { 0 };
+
+    if (r->kind != kind_of_response(s->opcode)) { /* there is one: ddp_rx.c, check_buffer() */
+        return SG_TERM_COMMIT_RESP_MISMATCH;
+    }
+    if (r->kind == SG_MSG_VERIFY &&
+        (sg_verify_resp_parse(sg_span_of(s->p, s->n), &hash) != SG_WIRE_OK ||
+         (!hash.hash_len && c->commit != SG_COMMIT_DRAFT_01))) {
+        return SG_TERM_MESSAGE_LENGTH; /* -02 section 2.2.3: not of zero octets */
+    }
+    c->rx.msn[SG_QN_RESPONSE]++;
+    r->hash_len = hash.hash_len;
+    memcpy(r->hash, hash.hash, sizeof(r->hash));
+    requests_answered(c, r);
+    return SEG_OK;
+}
