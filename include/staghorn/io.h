@@ -72,7 +72,7 @@ struct sg_wqe_hdr {
     __le16 inline_len; /* 0..SG_MAX_INLINE, when INLINE */
     __le16 reserved_112;
     __le32 index;      /* low 32 bits of the producer index of this entry: the device checks it */
-    __le32 inv_stag;   /* SEND_INV, LOCAL_INV */
+    __le32 inv_stag;   /* SEND_INV, LOCAL_INV; FLUSH, VERIFY, ATOMIC_WRITE: 0, or by draft -01 */
     __le64 remote_addr; /* WRITE: Tagged Offset of the sink; READ: of the source */
     __le32 rkey;       /* WRITE, READ: the peer's STag */
     __le32 reserved_288;

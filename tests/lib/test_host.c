@@ -156,7 +156,8 @@ void test_host_init(struct test_host *h, size_t size, uint64_t seed)
     const char *echo = getenv("SG_TEST_LOG");
 
     memset(h, 0, sizeof(*h));
-    h->host.ops = &host_ops;
+    h->ops = host_ops;
+    h->host.ops = &h->ops;
     h->host.opaque = h;
     h->mem = calloc(1, size);
     sg_assert(h->mem);

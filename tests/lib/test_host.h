@@ -5,6 +5,8 @@
  *
  * Guest memory lies at bus addresses TEST_HOST_BASE .. TEST_HOST_BASE + size - 1; everything else
  * does not respond.  One range can be made to fail as well.
+ *
+ * There is no persistent memory, unless somebody fills in the pm_* operations: test_pm.h does.
  */
 #ifndef SG_TESTS_TEST_HOST_H
 #define SG_TESTS_TEST_HOST_H
@@ -17,6 +19,8 @@ enum { TEST_HOST_VECTORS = 64, TEST_HOST_LOG_LINES = 64, TEST_HOST_LOG_LEN = 200
 
 struct test_host {
     struct sg_host host;      /* give this to the adapter */
+    struct sg_host_ops ops;   /* what host points to: ours, or replaced one by one */
+    void *pm;                 /* of whoever filled in pm_* */
     uint8_t *mem;
     size_t size;
     size_t brk;               /* next free octet, for test_host_alloc() */

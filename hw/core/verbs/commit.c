@@ -18,7 +18,8 @@
  *                 the ULP buffer's address and lets the Tagged Offset be any value.
  *
  * A Flush that asks for neither state is granted to whom any flush is, and promises nothing.
- * A request of no octets is checked like any other.
+ * A request of no octets is checked like any other.  The STag that a request of draft -01 may name
+ * is invalidated by the engine, when we are done.
  */
 #include "verbs/commit.h"
 
@@ -239,25 +240,6 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
     return st != SG_MEM_OK || whole ? st : sg_mr_check_range(*mr, r->to, len);
 }
 
-/* Draft -01 section 3.1: an STag may go along, to be invalidated like a Send's. */
-static enum sg_mem_status invalidate(struct sg_qp *qp, uint32_t stag)
-{
-    enum sg_mem_status st;
-    struct sg_mr *mr;
-
-    if (!stag || qp->adapter->config.engine.commit != SG_COMMIT_DRAFT_01) {
-        return SG_MEM_OK;
-    }
-    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
-    if (st == SG_MEM_OK && !mr->valid) {
-        st = SG_MEM_STAG;
-    }
-    if (st == SG_MEM_OK) {
-        sg_tpt_invalidate(qp->adapter, mr);
-    }
-    return st;
-}
-
 /* The first turn of a request. */
 static void begin(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
                   const struct sg_mr *mr)
@@ -305,10 +287,6 @@ enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req
         *token = 1;
     }
     res = runs[r->kind](&t);
-    if (res == SG_COMMIT_DONE) {
-        *why = invalidate(qp, r->inv_stag);
-        res = *why == SG_MEM_OK ? SG_COMMIT_DONE : SG_COMMIT_MEM;
-    }
     if (res != SG_COMMIT_LATER) {
         sg_commit_drop(qp);
     }

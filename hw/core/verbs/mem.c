@@ -3,10 +3,10 @@
  * Placement and gathering.
  *
  * Placement copies: the octets come from a network buffer and land through dma_write, one call per
- * contiguous run; persistent memory goes its own way (pm.c).  Gathering maps runs of guest memory so
- * that large payloads go from the guest into the stream untouched; small pieces, memory that cannot
- * be mapped and what exceeds the list are copied into one scratch buffer per adapter, neighbours
- * merged into one piece.
+ * contiguous run; persistent memory goes its own way (pm.c).  Gathering maps runs of guest memory
+ * so that large payloads go from the guest into the stream untouched; small pieces, memory that
+ * cannot be mapped and what exceeds the list are copied into one scratch buffer per adapter,
+ * neighbours merged into one piece.
  *
  * Pieces live from 'gather' to 'gathered' within one sg_conn_transmit(), so the scratch buffer is
  * a stack that empties itself.

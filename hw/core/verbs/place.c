@@ -22,11 +22,18 @@ static const struct sg_wqe_place *cur_place(const struct sg_wqe_hdr *h)
     return (const void *)(h + 1);
 }
 
-static void set_target(struct sg_msg *msg, enum sg_msg_kind kind, const struct sg_wqe_hdr *h)
+/* Draft -01 section 3.1 lets an STag go along, to be invalidated; -02 section 2.1 does not. */
+static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
+                                    enum sg_msg_kind kind, const struct sg_wqe_hdr *h)
 {
     msg->kind = kind;
     msg->rstag = sg_get_le32(&h->rkey);
     msg->rto = sg_get_le64(&h->remote_addr);
+    msg->inv_stag = sg_get_le32(&h->inv_stag);
+    msg->invalidate = msg->inv_stag != 0;
+    return msg->invalidate && qp->adapter->config.engine.commit != SG_COMMIT_DRAFT_01
+               ? SG_WC_LOC_QP_OP_ERR
+               : SG_WC_SUCCESS;
 }
 
 enum sg_wc_status sg_place_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -43,10 +50,9 @@ enum sg_wc_status sg_place_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr
         !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {
         return SG_WC_LOC_QP_OP_ERR;
     }
-    set_target(msg, SG_MSG_FLUSH, h);
     msg->rlen = sg_get_le32(&cur_place(h)->length);
     msg->flush_flags = flags;
-    return SG_WC_SUCCESS;
+    return set_target(qp, msg, SG_MSG_FLUSH, h);
 }
 
 enum sg_wc_status sg_place_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -63,7 +69,6 @@ enum sg_wc_status sg_place_start_verify(struct sg_qp *qp, const struct sg_wqe_hd
     if (status != SG_WC_SUCCESS) {
         return status;
     }
-    set_target(msg, SG_MSG_VERIFY, h);
     msg->rlen = sg_get_le32(&place->length);
     if (h->num_sge) {
         if (msg->length < SG_MAX(place->hash_len, (uint8_t)1)) {
@@ -74,7 +79,7 @@ enum sg_wc_status sg_place_start_verify(struct sg_qp *qp, const struct sg_wqe_hd
     }
     msg->extra_len = place->hash_len;
     memcpy(msg->extra, sink + h->num_sge, place->hash_len);
-    return SG_WC_SUCCESS;
+    return set_target(qp, msg, SG_MSG_VERIFY, h);
 }
 
 enum sg_wc_status sg_place_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -89,7 +94,6 @@ enum sg_wc_status sg_place_start_atomic_write(struct sg_qp *qp, const struct sg_
     if (msg->length != ATOM) {
         return SG_WC_LOC_LEN_ERR;
     }
-    set_target(msg, SG_MSG_ATOMIC_WRITE, h);
     msg->rlen = ATOM;
     msg->extra_len = ATOM;
     if (h->flags & SG_WQE_INLINE) {
@@ -98,7 +102,7 @@ enum sg_wc_status sg_place_start_atomic_write(struct sg_qp *qp, const struct sg_
                              ATOM)) {
         return SG_WC_LOC_PROT_ERR;
     }
-    return SG_WC_SUCCESS;
+    return set_target(qp, msg, SG_MSG_ATOMIC_WRITE, h);
 }
 
 /* The hash into its sink; success, or what becomes of the request. */

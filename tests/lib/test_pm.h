@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Persistent memory in miniature, for a test host: one range of guest memory with a medium behind
+ * it, and a record of what the adapter asked for.
+ *
+ * The medium changes by pm_flush with SG_FLUSH_PERSISTENT only.  With 'hold', placed octets wait
+ * until their connection is settled and then land youngest first: the worst that an adapter may
+ * do.  All ranges that the adapter gives must lie within the range, as base/host.h promises.
+ */
+#ifndef SG_TESTS_TEST_PM_H
+#define SG_TESTS_TEST_PM_H
+
+#include "test_host.h"
+
+enum test_pm_op {
+    TEST_PM_PLACE, TEST_PM_SETTLE, TEST_PM_FLUSH, TEST_PM_READ, TEST_PM_STORE, TEST_PM_POISON,
+    TEST_PM_MILESTONE,
+};
+
+struct test_pm_call {
+    enum test_pm_op op;
+    struct sg_pm_who who;
+    uint64_t addr, len;
+    unsigned what; /* FLUSH: flags; MILESTONE: which */
+};
+
+enum { TEST_PM_CALLS = 1024 };
+
+struct test_pm {
+    struct test_host *h;
+    uint64_t lo, hi;          /* bus addresses */
+    uint8_t *media;           /* hi - lo octets */
+    bool hold;
+    unsigned later;           /* each pm_flush is put off so often, */
+    uint64_t later_ns;        /* by this time */
+    int fail_flush;           /* so many flushes succeed, then one fails; -1: never */
+    uint64_t bad_lo, bad_hi;  /* media that cannot be read */
+    unsigned count;           /* calls so far; the first ones are kept */
+    struct test_pm_call calls[TEST_PM_CALLS];
+    struct test_pm_held *held;
+};
+
+/* The range [lo, hi) of h becomes persistent; its medium holds what it holds now. */
+void test_pm_init(struct test_pm *pm, struct test_host *h, uint64_t lo, uint64_t hi);
+/* What is held back is lost. */
+void test_pm_fini(struct test_pm *pm);
+/* The medium at a bus address within the range. */
+uint8_t *test_pm_media(struct test_pm *pm, uint64_t addr);
+/* Index of the first call of this kind from 'from' on, or -1. */
+int test_pm_find(const struct test_pm *pm, unsigned from, enum test_pm_op op);
+unsigned test_pm_count(const struct test_pm *pm, enum test_pm_op op);
+
+#endif
