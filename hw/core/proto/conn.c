@@ -22,10 +22,10 @@
  * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
  * holder leaves.  A dead connection has no stream, no user and no timer.
  *
- * Timers.  One for the connection's life: during startup it bounds the whole exchange (RFC 5044 section 7.1.2
- * rule 9); while closing it bounds the wait for the peer, and any progress in sending starts it
- * anew.  A streaming connection has none: dead peers are the stream's business.  A second one runs
- * while an inbound request is being executed and verbs asked for time (commit_resp.c).
+ * Timers.  One for the connection's life: during startup it bounds the whole exchange (RFC 5044
+ * section 7.1.2 rule 9); while closing it bounds the wait for the peer, and any progress in sending
+ * starts it anew.  A streaming connection has none: dead peers are the stream's business.  A second
+ * one runs while an inbound request is being executed and verbs asked for time (commit_resp.c).
  *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.

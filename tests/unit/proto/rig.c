@@ -4,6 +4,7 @@
  *
  * Words of the log, one per upcall (parameters in brackets):
  *   request reply established disconnected closed gone terminated sent read_done recv inv
+ *   placed commit answered commit_done (rig_commit.c)
  * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
  */
 #include <glib.h>
@@ -18,7 +19,7 @@ static const char *const end_names[] = {
     "UNREACHABLE", "NORES",
 };
 
-static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
+void rig_note(const char *fmt, ...)
 {
     size_t at = strlen(rig->log);
     va_list ap;
@@ -79,7 +80,7 @@ static void say_params(const char *word, const char *end, const struct sg_conn_p
         snprintf(text, sizeof(text), ",%.*s", (int)SG_MIN(p->pdata_len, 40),
                  (const char *)p->pdata);
     }
-    say("%s(%s%u/%u,rev%u%s)", word, end, p->ird, p->ord, p->mpa_rev, text);
+    rig_note("%s(%s%u/%u,rev%u%s)", word, end, p->ird, p->ord, p->mpa_rev, text);
 }
 
 static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
@@ -94,7 +95,7 @@ static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_
 {
     T_TRUE(c == rig->c && request_user == rig->in);
     rig->c = NULL;
-    say("gone(%s)", end_names[why]);
+    rig_note("gone(%s)", end_names[why]);
 }
 
 static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
@@ -115,18 +116,19 @@ static void up_established(void *user, const struct sg_conn_params *p)
 
 static void up_disconnected(void *user, enum sg_conn_end why)
 {
-    say("disconnected(%s)", end_names[why]);
+    rig_note("disconnected(%s)", end_names[why]);
 }
 
 static void up_closed(void *user, enum sg_conn_end why)
 {
     rig->c = NULL;
-    say("closed(%s)", end_names[why]);
+    rig_note("closed(%s)", end_names[why]);
 }
 
 static void up_terminated(void *user, const struct sg_term_info *t)
 {
-    say("terminated(%s,%u/%u/%02x)", t->sent ? "sent" : "received", t->layer, t->type, t->code);
+    rig_note("terminated(%s,%u/%u/%02x)", t->sent ? "sent" : "received", t->layer, t->type,
+             t->code);
 }
 
 /* Upcalls: transmission. */
@@ -142,11 +144,11 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
     if (rig->head == rig->tail) {
         return false;
     }
-    if (rig->queue[rig->head % RIG_QUEUE].kind == SG_MSG_READ_REQ && !reads_room) {
+    if (rig->queue[rig->head % RIG_QUEUE].kind >= SG_MSG_READ_REQ && !reads_room) {
         return false;
     }
     *msg = rig->queue[rig->head++ % RIG_QUEUE];
-    if (msg->kind == SG_MSG_READ_REQ) {
+    if (msg->kind >= SG_MSG_READ_REQ) {
         rig->outstanding++;
         rig->max_outstanding = SG_MAX(rig->max_outstanding, rig->outstanding);
     }
@@ -181,18 +183,18 @@ static void up_gathered(void *user, struct iovec *iov, int n)
 
 static void up_sent(void *user, const struct sg_msg *msg)
 {
-    say("sent(%u)", msg->length);
+    rig_note("sent(%u)", msg->length);
 }
 
 static void up_read_done(void *user, uint32_t octets)
 {
     rig->outstanding--;
-    say("read_done(%u)", octets);
+    rig_note("read_done(%u)", octets);
 }
 
 /* Upcalls: reception. */
 
-static enum sg_mem_status check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden)
+enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden)
 {
     if (stag == RIG_STAG_ALIEN) {
         return SG_MEM_ASSOC;
@@ -216,7 +218,7 @@ static enum sg_mem_status check(uint32_t stag, uint64_t to, uint64_t n, uint32_t
 static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                          size_t n)
 {
-    enum sg_mem_status st = check(stag, to, n, RIG_STAG_RO);
+    enum sg_mem_status st = rig_check(stag, to, n, RIG_STAG_RO);
 
     T_TRUE(n > 0);
     if (st == SG_MEM_OK) {
@@ -228,7 +230,7 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
 static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
-    enum sg_mem_status st = check(stag, to + off, n, 0);
+    enum sg_mem_status st = rig_check(stag, to + off, n, 0);
 
     if (st == SG_MEM_OK) {
         memcpy(rig->mem + to + off, p, n);
@@ -254,25 +256,25 @@ static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, 
 
 static void up_recv_done(void *user, const struct sg_recv_info *info)
 {
-    say("recv(%u,%u%s)", info->msn, info->length, info->solicited ? ",se" : "");
+    rig_note("recv(%u,%u%s)", info->msn, info->length, info->solicited ? ",se" : "");
 }
 
 static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
 {
-    say("inv(%x)", stag);
-    return check(stag, 0, 0, 0);
+    rig_note("inv(%x)", stag);
+    return rig_check(stag, 0, 0, 0);
 }
 
 static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
 {
     T_TRUE(len > 0);
-    return check(stag, to, len, RIG_STAG_WO);
+    return rig_check(stag, to, len, RIG_STAG_WO);
 }
 
 static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
                             struct iovec *iov, enum sg_mem_status *why)
 {
-    *why = check(stag, to, len, RIG_STAG_WO);
+    *why = rig_check(stag, to, len, RIG_STAG_WO);
     if (stag == RIG_STAG_BROKEN && to >= RIG_MEM / 2) {
         *why = SG_MEM_ACCESS; /* the second half went away after the check */
     }
@@ -286,7 +288,9 @@ static const struct sg_engine_ops engine_ops = {
     .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
     .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
     .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
-    .gather_source = up_gather_source,
+    .gather_source = up_gather_source, .commit = rig_up_commit,
+    .commit_answered = rig_up_commit_answered, .commit_done = rig_up_commit_done,
+    .write_placed = rig_up_write_placed,
 };
 
 struct sg_engine_config rig_config(void)
@@ -424,6 +428,15 @@ void rig_passive(void)
     rig_say("000ec140 00000001 00000000 00000000 ebd34c5f");
     T_EQ_STR(rig_log(), "request(8/8,rev2) established(8/8,rev2)");
     rig->in_used = rig->in_len;
+}
+
+void rig_passive_commit(uint8_t draft)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.commit = draft;
+    rig_start(&config);
+    rig_passive();
 }
 
 void rig_post(const struct sg_msg *m)

@@ -4,7 +4,8 @@
  * is nothing but octets, joined by an in-memory stream.
  *
  * Everything that the engine tells verbs is written to a log as words; tests compare the log.  The
- * model of verbs has one array of memory and four STags; see rig.c.
+ * model of verbs has one array of memory and some STags; see rig.c and, for the extension,
+ * rig_commit.c.
  */
 #ifndef SG_TESTS_PROTO_RIG_H
 #define SG_TESTS_PROTO_RIG_H
@@ -49,6 +50,8 @@ struct rig {
     bool abort_in;              /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;           /* pieces lent and not given back */
+    unsigned commit_later;      /* so many times 'commit' asks for another millisecond */
+    bool commit_fails;
 
     /* the peer */
     struct sg_stream *peer;
@@ -94,6 +97,19 @@ void rig_request(const char *request_hex);  /* peer connects to the engine and a
 void rig_accept(uint16_t ird, uint16_t ord, const char *pdata);
 /* Streaming, engine as responder, an RTR Write was seen. */
 void rig_passive(void);
+/* rig_start with draft-talpey-rdma-commit (enum sg_commit_draft), then rig_passive. */
+void rig_passive_commit(uint8_t draft);
+
+/* Upcalls of the extension, in rig_commit.c. */
+enum sg_commit_result rig_up_commit(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
+void rig_up_commit_answered(void *user, const struct sg_commit_req *r);
+void rig_up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+void rig_up_write_placed(void *user);
+/* Of rig.c, for those. */
+void rig_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden);
 
 /* Post a message. */
 void rig_send(uint32_t off, uint32_t len);

@@ -31,6 +31,37 @@ static size_t frame(uint8_t *out, const uint8_t *ulpdu, size_t n)
     return n + 4;
 }
 
+/* The same of draft-talpey-rdma-commit. */
+static size_t plausible_commit(uint8_t *u)
+{
+    static const uint32_t stags[] = { 0x100, 0x100, 0x200, 0x300, 0x400, 0x500, 0, 0x999 };
+    static const uint8_t ops[] = { 0x4c, 0x4e, 0x50, 0x4d, 0x4f, 0x51 };
+    const struct sg_engine_stats *st = sg_engine_stats(rig->e);
+    uint8_t op = ops[draw(draw(10) ? 3 : 6)];
+    size_t n = 16;
+
+    u[0] = draw(20) ? 0x41 : 0xc1;
+    u[1] = op;
+    sg_put_be32(u + 2, draw(8) ? 0 : stags[draw(8)]);
+    sg_put_be32(u + 6, op % 2 ? 3 : draw(20) ? 1 : draw(5));
+    sg_put_be32(u + 10, draw(20) ? (uint32_t)(st->rx_flushes + st->rx_verifies +
+                                              st->rx_atomic_writes + st->rx_reads + 1) : draw(3));
+    sg_put_be32(u + 14, draw(2) ? 0 : draw(5000));
+    sg_put_be32(u + 18, stags[draw(8)]);
+    sg_put_be32(u + 22, op == 0x50 && draw(10) ? 8 : draw(draw(2) ? 100 : 2 * RIG_MEM));
+    sg_put_be64(u + 26, draw(8) ? draw(RIG_MEM) & ~(uint64_t)7 : UINT64_MAX - draw(8));
+    if (op == 0x4c) {
+        sg_put_be32(u + 34, draw(10) ? draw(8) : draw(0x7fffffff));
+        n += 4;
+    } else {
+        size_t extra = op == 0x50 ? 8 : draw(2) ? draw(80) : 0;
+
+        memset(u + 34, 'c', extra);
+        n += extra;
+    }
+    return 18 + n - (draw(10) == 0);
+}
+
 /* A header that is nearly right: each field is plausible, most of the time. */
 static size_t plausible(uint8_t *u)
 {
@@ -40,7 +71,10 @@ static size_t plausible(uint8_t *u)
     size_t n;
 
     u[0] = dv[draw(draw(4) ? 6 : 8)];
-    u[1] = (uint8_t)(0x40 | draw(draw(4) ? 8 : 16));
+    u[1] = (uint8_t)(0x40 | draw(draw(4) ? 8 : 18));
+    if (rig->config.commit && draw(2)) {
+        return plausible_commit(u);
+    }
     tagged = u[0] & 0x80;
     if (tagged) {
         sg_put_be32(u + 2, stags[draw(8)]);
@@ -79,13 +113,18 @@ static void check_quiet(void)
 static void valid_fpdus_of_nonsense(void)
 {
     static uint8_t u[2048], f[2100];
+    uint64_t flushes = 0, verifies = 0, atoms = 0;
     unsigned round, i;
 
     for (round = 0; round < 3000; round++) {
+        struct sg_engine_config config = rig_config();
+
         T_CONTEXT("round %u", round);
         state = round;
-        rig_start(NULL);
+        config.commit = (uint8_t)(round % 3);
+        rig_start(&config);
         rig->recvs = draw(4);
+        rig->commit_later = config.commit ? draw(3) : 0;
         rig_passive();
         for (i = 0; i < 8 && rig->peer; i++) {
             size_t n = draw(5) ? plausible(u) : draw(64);
@@ -102,10 +141,18 @@ static void valid_fpdus_of_nonsense(void)
             }
             rig->in_len = rig->in_used = 0;
             rig->log[0] = '\0';
+            rig_pass(draw(2));
         }
+        flushes += sg_engine_stats(rig->e)->rx_flushes;
+        verifies += sg_engine_stats(rig->e)->rx_verifies;
+        atoms += sg_engine_stats(rig->e)->rx_atomic_writes;
         check_quiet();
         rig_stop();
     }
+    T_NOTE("accepted: %" PRIu64 " Flushes, %" PRIu64 " Verifies, %" PRIu64 " Atomic Writes", flushes,
+           verifies, atoms);
+    /* Nonsense that never gets past the door tests nothing. */
+    T_TRUE(flushes > 100 && verifies > 100 && atoms > 100);
 }
 
 static void startup_of_nonsense(void)

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * draft-talpey-rdma-commit, the engine as requester: what it sends, how answers find their
+ * requests, and what it thinks of answers that do not fit.
+ */
+#include <string.h>
+
+#include "tap.h"
+#include "rig.h"
+
+#define REQ(op, msn) "41" op " 00000000 00000001 000000" msn " 00000000 "
+#define RESP(op, msn) "41" op " 00000000 00000003 000000" msn " 00000000 "
+#define TERM(lec, len) "4147 00000000 00000002 00000001 00000000 " lec "c000 " len " "
+
+static const struct sg_msg flush_msg = {
+    .kind = SG_MSG_FLUSH, .rstag = 0xb0000002, .rto = 0x2000, .rlen = 4096, .flush_flags = 1,
+};
+static const struct sg_msg verify_msg = {
+    .kind = SG_MSG_VERIFY, .rstag = 0xb0000002, .rto = 0x2000, .rlen = 4096, .extra_len = 4,
+    .extra = { 0xe3, 0x06, 0x92, 0x83 },
+};
+static const struct sg_msg atom_msg = {
+    .kind = SG_MSG_ATOMIC_WRITE, .rstag = 0xb0000002, .rto = 0x2000, .extra_len = 8,
+    .extra = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 },
+};
+static const struct sg_msg read_msg = {
+    .kind = SG_MSG_READ_REQ, .length = 4, .rstag = 0xb0000002, .rto = 0x2000,
+    .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
+};
+
+#define FLUSH(msn) REQ("4c", msn) "b0000002 00001000 0000000000002000 00000001"
+#define VERIFY(msn) REQ("4e", msn) "b0000002 00001000 0000000000002000 e3069283"
+#define ATOM(msn) REQ("50", msn) "b0000002 00000008 0000000000002000 0123456789abcdef"
+#define READ(msn) \
+    REQ("41", msn) "00000100 0000000000000040 00000004 b0000002 0000000000002000"
+#define READ_RESP "c142 00000100 0000000000000040 61626364"
+
+static void start(uint8_t draft, uint16_t ord)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.commit = draft;
+    config.max_ord = ord;
+    rig_start(&config);
+    rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
+    rig_log();
+    rig->in_used = rig->in_len;
+}
+
+static void post(const struct sg_msg *m)
+{
+    rig_post(m);
+    rig_settle();
+}
+
+static void requests(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    post(&flush_msg);
+    rig_expect_fpdu(FLUSH("01"));
+    post(&verify_msg);
+    rig_expect_fpdu(VERIFY("02"));
+    post(&atom_msg);
+    rig_expect_fpdu(ATOM("03"));
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), ""); /* sent is not done */
+    rig_say_fpdu(RESP("4d", "01"));
+    T_EQ_STR(rig_log(), "commit_done(F)");
+    rig_say_fpdu(RESP("4f", "02") "e3069283");
+    T_EQ_STR(rig_log(), "commit_done(V,e3069283)");
+    rig_say_fpdu(RESP("51", "03"));
+    T_EQ_STR(rig_log(), "commit_done(A)");
+    rig_expect_nothing();
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_flushes, 1);
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_verifies, 1);
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_atomic_writes, 1);
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_reads, 0);
+    rig_stop();
+}
+
+/* The FPDUs of the golden vectors, which other tools read, too. */
+static void golden(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    post(&read_msg);
+    rig->in_used = rig->in_len;
+    post(&flush_msg);
+    rig_expect("0026414c 00000000 00000001 00000002 00000000 b0000002 00001000 00000000 00002000 "
+               "00000001 6a09cd11");
+    post(&atom_msg);
+    rig_expect("002a4150 00000000 00000001 00000003 00000000 b0000002 00000008 00000000 00002000 "
+               "01234567 89abcdef 9ad58ce1");
+    rig_stop();
+}
+
+/* Everything that a request can say: all flags, all hash lengths, both drafts. */
+static void every_form(void)
+{
+    static const uint32_t flags[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    struct sg_msg m = flush_msg;
+    char text[320];
+    size_t i, k;
+
+    for (i = 0; i < SG_ARRAY_SIZE(flags); i++) {
+        start(i < 4 ? SG_COMMIT_DRAFT_01 : SG_COMMIT_DRAFT_02, 8);
+        m.flush_flags = flags[i];
+        post(&m);
+        snprintf(text, sizeof(text), "%s%08x",
+                 REQ("4c", "01") "b0000002 00001000 0000000000002000 ", flags[i]);
+        rig_expect_fpdu(text);
+        rig_stop();
+    }
+    m = verify_msg;
+    for (i = 0; i <= 64; i++) {
+        char *at = text;
+
+        start(SG_COMMIT_DRAFT_02, 8);
+        m.extra_len = (uint8_t)i;
+        at += sprintf(at, REQ("4e", "01") "b0000002 00001000 0000000000002000 ");
+        for (k = 0; k < i; k++) {
+            m.extra[k] = (uint8_t)(k * 3 + 1);
+            at += sprintf(at, "%02x", m.extra[k]);
+        }
+        post(&m);
+        rig_expect_fpdu(text);
+        rig_stop();
+    }
+    /* Draft -01: an STag that the responder invalidates. */
+    start(SG_COMMIT_DRAFT_01, 8);
+    m = atom_msg;
+    m.invalidate = true;
+    m.inv_stag = 0x11223344;
+    post(&m);
+    rig_expect_fpdu("4150 11223344 00000001 00000001 00000000 "
+                    "b0000002 00000008 0000000000002000 0123456789abcdef");
+    m.invalidate = false; /* inv_stag is left as it was, and must not show */
+    post(&m);
+    rig_expect_fpdu(ATOM("02"));
+    rig_stop();
+}
+
+/* What the draft of the connection has no words for ends the stream, without headers. */
+static void unspeakable(void)
+{
+    struct sg_msg rows[6] = { flush_msg, flush_msg, verify_msg, atom_msg, flush_msg, atom_msg };
+    static const uint8_t drafts[6] = {
+        SG_COMMIT_OFF, SG_COMMIT_DRAFT_01, SG_COMMIT_DRAFT_02, SG_COMMIT_DRAFT_02,
+        SG_COMMIT_DRAFT_02, SG_COMMIT_DRAFT_02,
+    };
+    size_t i;
+
+    rows[1].flush_flags = SG_COMMIT_REGION | SG_COMMIT_PERSISTENT;
+    rows[2].extra_len = 65;
+    rows[3].extra_len = 4;
+    rows[4].flush_flags = 8;
+    rows[5].invalidate = true;
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        T_CONTEXT("row %zu", i);
+        start(drafts[i], 8);
+        post(&rows[i]);
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+        rig_expect_nothing();
+        T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
+        rig_stop();
+    }
+}
+
+/* One space of MSNs and one limit for Reads and these. */
+static void share_ord(void)
+{
+    start(SG_COMMIT_DRAFT_02, 2);
+    rig_post(&flush_msg);
+    rig_post(&read_msg);
+    rig_post(&atom_msg);
+    rig_post(&verify_msg);
+    rig_settle();
+    rig_expect_fpdu(FLUSH("01"));
+    rig_expect_fpdu(READ("02"));
+    rig_expect_nothing();
+    rig_say_fpdu(RESP("4d", "01"));
+    rig_expect_fpdu(ATOM("03"));
+    rig_expect_nothing();
+    rig_say_fpdu(READ_RESP);
+    rig_expect_fpdu(VERIFY("04"));
+    rig_expect_nothing();
+    rig_say_fpdu(RESP("51", "02"));
+    rig_say_fpdu(RESP("4f", "03") "00");
+    T_EQ_STR(rig_log(), "commit_done(F) read_done(4) commit_done(A) commit_done(V,00)");
+    T_EQ_U64(rig->max_outstanding, 2);
+    rig_stop();
+}
+
+/* Answers that overtake are kept: verbs hear of them in the order of requests. */
+static void order_of_completions(void)
+{
+    struct sg_msg second = read_msg;
+
+    second.sink_to = 0x80;
+    start(SG_COMMIT_DRAFT_02, 8);
+    rig_post(&flush_msg);
+    rig_post(&read_msg);
+    rig_post(&verify_msg);
+    rig_post(&second);
+    rig_post(&atom_msg);
+    rig_settle();
+    rig_log();
+    rig_say_fpdu(READ_RESP);
+    rig_say_fpdu("c142 00000100 0000000000000080 65666768");
+    T_EQ_STR(rig_log(), "");
+    T_EQ_MEM(rig->mem + 0x40, "abcd", 4);
+    T_EQ_MEM(rig->mem + 0x80, "efgh", 4);
+    rig_say_fpdu(RESP("4d", "01"));
+    T_EQ_STR(rig_log(), "commit_done(F) read_done(4)");
+    rig_say_fpdu(RESP("4f", "02") "e3069283");
+    T_EQ_STR(rig_log(), "commit_done(V,e3069283) read_done(4)");
+    rig_say_fpdu(RESP("51", "03"));
+    T_EQ_STR(rig_log(), "commit_done(A)");
+
+    /* The other way round: responses of queue 3 before that of an older Read. */
+    rig->in_used = rig->in_len;
+    rig_post(&read_msg);
+    rig_post(&flush_msg);
+    rig_post(&verify_msg);
+    rig_settle();
+    rig_say_fpdu("8142 00000100 0000000000000040 6162");
+    rig_say_fpdu(RESP("4d", "04"));
+    rig_say_fpdu(RESP("4f", "05") "01020304");
+    T_EQ_STR(rig_log(), "");
+    rig_say_fpdu("c142 00000100 0000000000000042 6364");
+    T_EQ_STR(rig_log(), "read_done(4) commit_done(F) commit_done(V,01020304)");
+    rig_stop();
+}
+
+/* The ring of requests goes round. */
+static void many(void)
+{
+    unsigned i;
+
+    start(SG_COMMIT_DRAFT_02, 3);
+    for (i = 0; i < 200; i++) {
+        char text[64];
+
+        rig_post(i % 3 ? &flush_msg : &verify_msg);
+        rig_post(&read_msg);
+        rig_settle();
+        rig_say_fpdu(READ_RESP);
+        T_EQ_STR(rig_log(), "");
+        snprintf(text, sizeof(text), "41%s 00000000 00000003 %08x 00000000 %s",
+                 i % 3 ? "4d" : "4f", i + 1, i % 3 ? "" : "aabb");
+        rig_say_fpdu(text);
+        T_EQ_STR(rig_log(), i % 3 ? "commit_done(F) read_done(4)"
+                                  : "commit_done(V,aabb) read_done(4)");
+    }
+    rig_stop();
+}
+
+/* Responses that do not fit what was asked. */
+static void bad_responses(void)
+{
+    static const struct {
+        const char *what;
+        const struct sg_msg *asked;
+        const char *ulpdu, *terminate, *word;
+    } rows[] = {
+        { "another kind: Verify", &flush_msg, RESP("4f", "01") "00",
+          TERM("0206", "0013") RESP("4f", "01"), "0/2/06" },
+        { "another kind: Atomic Write", &flush_msg, RESP("51", "01"),
+          TERM("0206", "0012") RESP("51", "01"), "0/2/06" },
+        { "MSN of the request queue", &flush_msg, RESP("4d", "02"),
+          TERM("1203", "0012") RESP("4d", "02"),
+          "1/2/03" },
+        { "MSN 0", &flush_msg, RESP("4d", "00"), TERM("1203", "0012") RESP("4d", "00"), "1/2/03" },
+        { "MO", &flush_msg, "414d 00000000 00000003 00000001 00000001",
+          TERM("1204", "0012") "414d 00000000 00000003 00000001 00000001", "1/2/04" },
+        { "not the last segment", &flush_msg, "014d 00000000 00000003 00000001 00000000",
+          TERM("02ff", "0012") "014d 00000000 00000003 00000001 00000000", "0/2/ff" },
+        { "Flush Response with payload", &flush_msg, RESP("4d", "01") "00",
+          TERM("02ff", "0013") RESP("4d", "01"), "0/2/ff" },
+        { "request on the queue of responses", &flush_msg, RESP("4c", "01")
+          "00000100 00000008 0000000000000010 00000001",
+          TERM("0206", "0026") RESP("4c", "01"), "0/2/06" },
+        { "Send on the queue of responses", &flush_msg, RESP("43", "01"),
+          TERM("0206", "0012") RESP("43", "01"), "0/2/06" },
+        { "a Read Response instead", &flush_msg, "c142 00000100 0000000000000040 61626364",
+          TERM("0206", "0012") "c142 00000100 0000000000000040", "0/2/06" },
+        { "Verify Response, no hash", &verify_msg, RESP("4f", "01"),
+          TERM("02ff", "0012") RESP("4f", "01"), "0/2/ff" },
+        { "Verify Response, 65 octets", &verify_msg, RESP("4f", "01")
+          "00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+          "00000000000000000000000000000000000000000000000000", TERM("1205", "0053")
+          RESP("4f", "01"), "1/2/05" },
+        { "Atomic Write Response with payload", &atom_msg, RESP("51", "01") "00000000",
+          TERM("02ff", "0016") RESP("51", "01"), "0/2/ff" },
+    };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        char words[80];
+
+        T_CONTEXT("%s", rows[i].what);
+        start(SG_COMMIT_DRAFT_02, 8);
+        post(rows[i].asked);
+        rig->in_used = rig->in_len;
+        rig_say_fpdu(rows[i].ulpdu);
+        rig_expect_fpdu(rows[i].terminate);
+        snprintf(words, sizeof(words), "terminated(sent,%s) disconnected(TERMINATED)",
+                 rows[i].word);
+        T_EQ_STR(rig_log(), words);
+        rig_stop();
+    }
+}
+
+/* A second answer to one request, and an answer kept back that never comes out. */
+static void one_answer_each(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    rig_post(&read_msg);
+    rig_post(&flush_msg);
+    rig_settle();
+    rig->in_used = rig->in_len;
+    rig_say_fpdu(RESP("4d", "01"));
+    T_EQ_STR(rig_log(), "");
+    rig_say_fpdu(RESP("4d", "02"));
+    rig_expect_fpdu(TERM("1202", "0012") RESP("4d", "02"));
+    T_EQ_STR(rig_log(), "terminated(sent,1/2/02) disconnected(TERMINATED)");
+    rig_stop();
+}
+
+/* Draft -01 does not say that a hash has octets. */
+static void draft_01_empty_hash(void)
+{
+    start(SG_COMMIT_DRAFT_01, 8);
+    post(&verify_msg);
+    rig_say_fpdu(RESP("4f", "01"));
+    T_EQ_STR(rig_log(), "commit_done(V)");
+    rig_stop();
+}
+
+/* The peer's Terminate for a Flush: verbs hear of that and of no completion. */
+static void terminated(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    rig_post(&flush_msg);
+    rig_post(&atom_msg);
+    rig_settle();
+    rig_say_fpdu(TERM("0207", "0026") REQ("4c", "01"));
+    T_EQ_STR(rig_log(), "terminated(received,0/2/07) disconnected(TERMINATED)");
+    rig_say_fpdu(RESP("4d", "01"));
+    T_EQ_STR(rig_log(), "");
+    rig_stop();
+}
+
+/* Abort in the upcall of the first of several answers that wait. */
+static void abort_inside(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    rig_post(&flush_msg);
+    rig_post(&read_msg);
+    rig_post(&read_msg);
+    rig_settle();
+    rig_log();
+    rig_say_fpdu(READ_RESP);
+    rig_say_fpdu(READ_RESP);
+    T_EQ_STR(rig_log(), "");
+    rig->abort_in = true;
+    rig_say_fpdu(RESP("4d", "01"));
+    T_EQ_STR(rig_log(), "commit_done(F)");
+    T_NULL(rig->c);
+    rig_stop();
+}
+
+/* The close of the QP in the middle of answers that wait: the rest is told, too. */
+static void requests_before_close(void)
+{
+    start(SG_COMMIT_DRAFT_02, 8);
+    rig_post(&flush_msg);
+    rig_settle();
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_say_fpdu(RESP("4d", "01"));
+    T_TRUE(strstr(rig_log(), "commit_done(F)"));
+    rig_stop();
+}
+
+static const struct t_case cases[] = {
+    { "FLU-01 FLU-04 FLU-13 FLU-20 FLU-22 requests", requests },
+    { "FLU-04 FLU-20 golden requests on the wire", golden },
+    { "FLU-02 FLU-03 every form of request", every_form },
+    { "FLU-28 what cannot be said", unspeakable },
+    { "FLU-35 Reads and these share ORD and MSNs", share_ord },
+    { "RDM-47 completions in the order of requests", order_of_completions },
+    { "rings go round", many },
+    { "FLU-29 FLU-31 responses that do not fit", bad_responses },
+    { "FLU-29 one answer for each request", one_answer_each },
+    { "draft -01, a hash without octets", draft_01_empty_hash },
+    { "FLU-30 the peer's Terminate", terminated },
+    { "abort in the upcall of one of several answers", abort_inside },
+    { "an answer after our FIN", requests_before_close },
+};
+
+T_MAIN(cases)
