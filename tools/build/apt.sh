@@ -9,6 +9,7 @@
 # the command of an sg_step, whose product then serves without network.
 
 SG_SUITE=trixie
+SG_OLD_SUITE=bookworm # sources only
 
 # apt-get or apt-cache with the private configuration.
 sg_apt() {
@@ -34,6 +35,7 @@ sg_apt_update() {
     {
         /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb "$SG_SUITE"
         /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb-src "$SG_SUITE"
+        /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb-src "$SG_OLD_SUITE"
     } > "$dir/sources.list"
     sg_apt apt-get update
     touch "$dir/.updated"

@@ -38,6 +38,7 @@ fetch_all() {
     sg_source_lwip
     sg_source_rdma_core
     sg_source_siw
+    sg_source_fio
     sg_tool_firmware
 }
 
@@ -97,7 +98,7 @@ help)
     ;;
 deps)
     lock_build
-    sg_plan 6
+    sg_plan 7
     fetch_all
     ;;
 guest)
@@ -107,8 +108,8 @@ guest)
 all | demo | bench)
     lock_build
     case $target in
-    demo) sg_plan 17 ;;
-    *) sg_plan 19 ;;
+    demo) sg_plan 20 ;;
+    *) sg_plan 22 ;;
     esac
     run_part tools/build/qemu.sh
     run_part tools/guest/build.sh
@@ -125,7 +126,7 @@ all | demo | bench)
     ;;
 check)
     lock_build
-    sg_plan 23
+    sg_plan 26
     run_part tools/build/qemu.sh plain sanitized
     run_part tools/guest/build.sh
     native_plain

@@ -32,6 +32,13 @@ sg_source_rdma_core() {
         @56.1-* -- sg__fetch rdma-core '56.1-*'
 }
 
+# Debian's fio is packaged without its librpma engines; its source has them.  Debian 12's, for
+# not all mirrors have the source of Debian 13's.
+sg_source_fio() {
+    sg_step src-fio "fetching Debian's source of fio 3.33" "${sg__fetch_keys[@]}" \
+        @3.33-* -- sg__fetch fio '3.33-*'
+}
+
 # siw for tests: two folders of Debian's kernel source.
 sg__fetch_siw() {
     sg__fetch linux '6.12.*' \

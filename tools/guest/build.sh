@@ -11,10 +11,12 @@
 #   guest-siw       siw, built out of tree: the peer in tests
 #   guest-driver    our kernel module
 #   guest-provider  our rdma-core provider
+#   guest-fio       fio with its librpma engines, which Debian's package lacks
+#   guest-programs  the programs of tests/guest, which tests and demo copy into VMs
 #   guest-overlay   all of the above that is ours, as it lies over the image
 #
 # Results are linked in $SG_BUILD/guest, where the launcher looks: root.img,
-# vmlinuz, initrd.  The disk image never changes when our code does: what is
+# vmlinuz, initrd, programs.  The disk image never changes when our code does: what is
 # ours travels in the initramfs, whose first stage lays it over the image.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
@@ -117,6 +119,25 @@ make_provider() {
     echo "driver staghorn" > "$SG_OUT/etc/libibverbs.d/staghorn.driver"
 }
 
+make_fio() {
+    enter_tree
+    cp -r "$(sg_product src-fio)/src" "$in_tree_work/src"
+    in_tree sh -e -c 'cd src; ./configure --disable-native'
+    grep -q CONFIG_LIBRPMA_APM "$in_tree_work/src/config-host.h"
+    grep -q CONFIG_LIBRPMA_GPSPM "$in_tree_work/src/config-host.h"
+    in_tree make -j "$SG_JOBS" -C src fio
+    in_tree strip src/fio
+    cp "$in_tree_work/src/fio" "$SG_OUT/"
+}
+
+make_programs() {
+    enter_tree
+    cp -r "$SG_TOP/tests/guest" "$in_tree_work/src"
+    cp -r "$SG_TOP/include" "$in_tree_work/include"
+    in_tree make -j "$SG_JOBS" -C src OUT=../out
+    cp "$in_tree_work"/out/* "$SG_OUT/"
+}
+
 # Our modules get into the indexes of the image's modules, so that modprobe,
 # modinfo and `modprobe -r` treat them like any other.
 make_overlay() {
@@ -158,11 +179,16 @@ link_guest() {
         > "$SG_BUILD/guest/initrd.new"
     mv "$SG_BUILD/guest/initrd.new" "$SG_BUILD/guest/initrd"
     sg_product guest-tree > "$SG_BUILD/guest/tree"
+    rm -rf "$SG_BUILD/guest/programs"
+    mkdir "$SG_BUILD/guest/programs"
+    ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-programs)"/* \
+        "$SG_BUILD/guest/programs/"
 }
 
-sg_plan 11
+sg_plan 14
 sg_source_rdma_core
 sg_source_siw
+sg_source_fio
 sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
@@ -181,5 +207,10 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
 ours=$(for part in $parts; do sg_product "guest-$part"; done)
 sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
+sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-1 \
+    -- make_fio
+sg_step guest-programs "compiling test programs for the guest" "$tree_key" "$SG_TOP/tests/guest" \
+    "$SG_TOP/include/staghorn" @programs-1 -- make_programs
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
-    "@$(sg_product guest-overlay)" "@$SG_BUILD" -- link_guest
+    "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \
+    "@$SG_BUILD" @links-2 -- link_guest
