@@ -6,6 +6,7 @@ lab's folder; it stays when the VM loses its power and goes with the lab.
 """
 import re
 
+from . import devdax
 from .errors import LabError, UsageError
 
 UNIT = 2  # MiB: what the guest's kernel can map
@@ -63,9 +64,11 @@ def prepare(folder, name, vm):
     for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
         path = folder.path / image(name, number)
         try:
-            with open(path, "ab") as file:
-                if not file.tell():
-                    file.truncate(mib << 20)
+            if path.exists() and path.stat().st_size:
+                continue
+            with open(path, "wb") as file:
+                file.truncate(mib << 20)
+                devdax.write(file, mib << 20)
         except OSError as error:
             raise LabError("%s cannot be written: %s" % (path, error.strerror))
 
