@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Flushes that fail, that take time, and what may happen meanwhile. */
+#include "place_rig.h"
+
+static void flush_fails(void)
+{
+    uint32_t stag;
+    unsigned i;
+
+    place_begin(NULL, NULL);
+    pm[1].fail_flush = 1;
+    stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+    fill(0, 0, 4096, 3);
+    pair.side[0].md.hold = true;
+    write_to(1, stag, 0, 4096, 0);
+    ask(flush_of(2, stag, 0, 64, P));
+    ask(flush_of(3, stag, 64, 64, P));      /* fails */
+    ask(flush_of(4, stag, 128, 64, P));
+    ask(verify_of(5, stag, 0, 64));
+    ask(atomic_of(6, stag, 8192, 77));
+    pair.side[0].md.hold = false;
+    recv(0, 50, 0, 64);
+    pair_settle(&pair);
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(0, 2, SG_WC_SUCCESS);
+    expect_refused(3, SG_WC_REM_OP_ERR, 0, 2, 7);
+    for (i = 4; i <= 6; i++) {
+        expect(0, i, SG_WC_FLUSH_ERR);
+    }
+    expect(0, 50, SG_WC_FLUSH_ERR);
+    expect_none(0);
+    T_EQ_U64(pair_expect(&pair, 1, SG_EV_QP_REQ_ERR).event, SG_EV_QP_REQ_ERR);
+    /* What stood behind was not executed. */
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 2);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_READ), 0);
+    T_EQ_U64(pair_buf(&pair, 1)[8192], 0);
+    T_EQ_U64(media(1, 64)[1], 0);
+    place_end();
+}
+
+static void flush_takes_time(void)
+{
+    uint32_t stag;
+
+    place_begin(NULL, NULL);
+    pm[1].later = 5;
+    pm[1].later_ns = 1000000;
+    stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+    fill(0, 0, 4096, 3);
+    write_to(1, stag, 0, 4096, 0);
+    expect(0, 1, SG_WC_SUCCESS);
+    ask(flush_of(2, stag, 0, 4096, P));
+    pair_pass(&pair, 4900000);
+    expect_none(0);
+    T_EQ_U64(media(1, 0)[1], 0);
+    /* Meanwhile the connection works in both directions, but for requests behind it. */
+    write_to(3, stag, 0, 8, 8192);
+    recv(0, 50, 4096, 64);
+    post(1, wr(1, SG_WR_SEND, 51, 0, 64, 0));
+    expect(1, 51, SG_WC_SUCCESS);
+    expect(0, 50, SG_WC_SUCCESS);
+    expect_none(0);
+    pair_pass(&pair, 200000);
+    expect(0, 2, SG_WC_SUCCESS);
+    expect(0, 3, SG_WC_SUCCESS);
+    T_EQ_MEM(media(1, 0), pair_buf(&pair, 0), 4096);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 6);
+    place_end();
+}
+
+/* Between two turns of a request its region goes, or becomes another. */
+static void region_goes(void)
+{
+    uint32_t stag, again;
+    int round;
+
+    for (round = 0; round < 3; round++) {
+        T_CONTEXT("round %d", round);
+        place_begin(NULL, NULL);
+        pm[1].later = 1;
+        pm[1].later_ns = 1000000;
+        stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+        ask(flush_of(1, stag, 0, 4096, P));
+        expect_none(0);
+        if (round) {
+            T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DEREG_MR, stag), SG_OK);
+        }
+        if (round == 2) {
+            again = region(1, 0, 8192, ALL_RIGHTS, SG_HASH_SHA256);
+            T_EQ_U64(again, stag); /* the only freed row, and the same key */
+        }
+        pair_pass(&pair, 2000000);
+        if (round) {
+            expect_refused(1, SG_WC_REM_ACCESS_ERR, 0, 1, 0);
+            T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
+        } else {
+            expect(0, 1, SG_WC_SUCCESS);
+        }
+        place_end();
+    }
+}
+
+/* The queue pair is destroyed, or the connection dies, in the middle of a request. */
+static void responder_goes(void)
+{
+    uint32_t stag;
+    int round;
+
+    for (round = 0; round < 2; round++) {
+        T_CONTEXT("round %d", round);
+        place_begin(NULL, NULL);
+        pm[1].later = 1;
+        pm[1].later_ns = 1000000;
+        stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+        ask(flush_of(1, stag, 0, 4096, P));
+        expect_none(0);
+        T_EQ_U64(md_modify_qp(&pair.side[round].qp, SG_QP_ERROR), SG_OK);
+        pair_pass(&pair, 2000000);
+        /* Its queue pair gone, the request is refused as one of no association. */
+        expect(0, 1, round ? SG_WC_REM_ACCESS_ERR : SG_WC_FLUSH_ERR);
+        T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
+        place_end();
+    }
+}
+
+static const struct t_case cases[] = {
+    { "FLU-06 FLU-30 FLU-33 a Flush that fails", flush_fails },
+    { "FLU-07 a Flush that takes time", flush_takes_time },
+    { "FLU-07 the region goes while a Flush is under way", region_goes },
+    { "the connection goes while a Flush is under way", responder_goes },
+};
+
+T_MAIN(cases)
