@@ -22,6 +22,7 @@
 
 #include "staghorn.h"
 #include "doorbell.h"
+#include "staghorndv.h"
 #include "wqe.h"
 
 enum sg_cq_limits {
@@ -48,7 +49,10 @@ static const enum ibv_wc_opcode wc_send_opcode[] = {
 	[SG_WC_WRITE] = IBV_WC_RDMA_WRITE,
 	[SG_WC_READ] = IBV_WC_RDMA_READ,
 	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[SG_WC_REG_MR] = IBV_WC_DRIVER1,
+	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
+	[SG_WC_FLUSH] = IBV_WC_FLUSH,
+	[SG_WC_VERIFY] = SGDV_WC_VERIFY,
+	[SG_WC_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 };
 
 static inline enum ibv_wc_status to_wc_status(uint64_t tail)
@@ -65,7 +69,7 @@ static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 	if (sg_cqe_flags(tail) & SG_CQE_RECV)
 		return IBV_WC_RECV;
 	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
-							     IBV_WC_DRIVER1;
+							     IBV_WC_DRIVER3;
 }
 
 static inline void cq_lock(struct sg_cq *cq)

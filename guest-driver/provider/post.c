@@ -31,11 +31,16 @@ static const struct send_op {
 	uint8_t max_sge;
 	bool may_inline;
 	bool solicits;    /* IBV_SEND_SOLICITED has a meaning */
+	uint8_t octets;   /* payload must have exactly so many, in one piece; 0: any */
+	uint32_t feature; /* of the device; 0: always there */
 } send_ops[] = {
 	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_RDMA_WRITE] = { true, SG_WR_WRITE, SG_SQ_MAX_SGE, true, false },
 	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_READ_MAX_SGE, false, false },
+	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
+	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, SG_ATOM,
+				  SG_FEATURE_ATOMIC_WRITE },
 };
 
 static inline void set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
@@ -46,6 +51,7 @@ static inline void set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr
 		break;
 	case SG_WR_WRITE:
 	case SG_WR_READ:
+	case SG_WR_ATOMIC_WRITE:
 		sg_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		break;
 	}
@@ -87,6 +93,10 @@ static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr
 	if (unlikely((uint32_t)wr->opcode >= ARRAY_SIZE(send_ops) || !send_ops[wr->opcode].valid))
 		return EOPNOTSUPP;
 	op = &send_ops[wr->opcode];
+	if (unlikely(op->feature & ~qp->features))
+		return EOPNOTSUPP;
+	if (unlikely(op->octets && (num_sge != 1 || wr->sg_list->length != op->octets)))
+		return EINVAL;
 	if (unlikely(wr->send_flags & ~(unsigned int)(SG_SEND_FLAGS | IBV_SEND_INLINE)))
 		return EOPNOTSUPP;
 	if (unlikely(sg_ring_full(&qp->sq, index)))

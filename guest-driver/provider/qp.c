@@ -180,6 +180,7 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
 	qp->db = ctx->db;
+	qp->features = ctx->features;
 	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
 
 	ret = alloc_rings(ctx, qp, &attr->cap);

@@ -61,6 +61,8 @@ static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd
 	ctx->max_inline = min_t(uint32_t, resp.drv_payload.max_inline, SG_MAX_INLINE);
 	ctx->max_sq_sge = min_t(uint32_t, resp.drv_payload.max_sq_sge, SG_SQ_MAX_SGE);
 	ctx->max_rq_sge = min_t(uint32_t, resp.drv_payload.max_rq_sge, SG_RQ_MAX_SGE);
+	ctx->features = resp.drv_payload.features;
+	ctx->hash_mask = resp.drv_payload.hash_mask;
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &context_ops);
 	return &ctx->vctx;
@@ -110,5 +112,10 @@ static const struct verbs_device_ops device_ops = {
 	.uninit_device = uninit_device,
 	.alloc_context = alloc_context,
 };
+
+bool sg_is_ours(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &device_ops;
+}
 
 PROVIDER_DRIVER(staghorn, device_ops);

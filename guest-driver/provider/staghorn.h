@@ -35,6 +35,7 @@
 #define _STRUCT_sg_abi_create_cq_resp struct {}
 #define _STRUCT_sg_abi_create_qp struct {}
 #define _STRUCT_sg_abi_create_qp_resp struct {}
+#define _STRUCT_sg_abi_reg_mr struct {}
 
 DECLARE_DRV_CMD(sg_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_alloc_ucontext_resp);
 DECLARE_DRV_CMD(sg_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
@@ -42,6 +43,7 @@ DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
 		sg_abi_create_cq_resp);
 DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
 		sg_abi_create_qp_resp);
+DECLARE_DRV_CMD(sg_reg_mr_cmd, IB_USER_VERBS_CMD_REG_MR, sg_abi_reg_mr, empty);
 
 /* Queue pair numbers have 24 bits; the table of them has two levels, the second made on demand. */
 enum sg_qp_table {
@@ -69,6 +71,8 @@ struct sg_context {
 	uint32_t max_inline;
 	uint32_t max_sq_sge;
 	uint32_t max_rq_sge;
+	uint32_t features;  /* SG_FEATURE_* */
+	uint32_t hash_mask; /* bit n: enum sg_hash n */
 	pthread_mutex_t qp_mutex; /* writers of qp_root */
 	_Atomic(struct sg_qp_leaf *) qp_root[SG_QP_ROOT_SIZE];
 };
@@ -94,6 +98,15 @@ struct sg_cq {
 	struct sg_buf buf;
 };
 
+/* What the kernel was told beyond libibverbs' own words; all zero for an ordinary region. */
+struct sg_mr {
+	struct verbs_mr vmr;
+	uint8_t hash_alg; /* enum sg_hash */
+	uint8_t hash_key_len;
+	uint8_t mem_type;
+	uint8_t mem_mode;
+};
+
 struct sg_qp {
 	struct verbs_qp vqp;
 
@@ -103,12 +116,13 @@ struct sg_qp {
 	uint32_t max_inline;
 	uint8_t sq_flags; /* SG_WQE_* of every entry */
 	uint8_t *db;      /* the context's */
+	uint32_t features; /* the context's */
 	uint32_t qpn;
 
 	/* The list being built between ibv_wr_start and ibv_wr_complete; under sq_lock. */
 	int wr_err;                 /* first error */
 	uint32_t wr_head;           /* index of the next entry */
-	struct sg_wqe_hdr *wr_wqe;  /* the last one begun; NULL: none, or failed */
+	struct sg_wqe_hdr *wr_wqe;  /* the one to set payload in; NULL: none, or failed */
 
 	pthread_spinlock_t rq_lock;
 	struct sg_ring rq;
@@ -132,6 +146,11 @@ static inline struct sg_cq *to_sg_cq(struct ibv_cq *cq)
 static inline struct sg_cq *to_sg_cq_ex(struct ibv_cq_ex *cq)
 {
 	return container_of(cq, struct sg_cq, vcq.cq_ex);
+}
+
+static inline struct sg_mr *to_sg_mr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct sg_mr, vmr.ibv_mr);
 }
 
 static inline struct sg_qp *to_sg_qp(struct ibv_qp *qp)
@@ -161,6 +180,9 @@ static inline struct sg_qp *sg_qp_lookup(struct sg_context *ctx, uint32_t qpn)
 int sg_buf_alloc(struct sg_buf *buf, size_t length);
 void sg_buf_free(struct sg_buf *buf);
 
+/* staghorn.c APIs: */
+bool sg_is_ours(struct ibv_device *device);
+
 /* verbs.c APIs: */
 int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
@@ -168,6 +190,9 @@ int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
 struct ibv_pd *sg_alloc_pd(struct ibv_context *context);
 int sg_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+/* NULL and errno on failure.  req may be NULL. */
+struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				 int access, const struct sg_abi_reg_mr *req);
 int sg_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c APIs: */

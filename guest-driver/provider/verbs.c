@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "staghorn.h"
 
@@ -64,25 +65,42 @@ int sg_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* iova is the Tagged Offset of the first octet, for the peer and in lists of elements. */
-struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				 int access, const struct sg_abi_reg_mr *req)
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
-	struct ibv_reg_mr cmd = {};
-	struct verbs_mr *vmr;
+	struct sg_reg_mr_cmd cmd = {};
+	/* Without anything to say the command has the core's part only. */
+	size_t cmd_size = sizeof(cmd.ibv_cmd);
+	struct sg_mr *mr;
 	int ret;
 
-	vmr = calloc(1, sizeof(*vmr));
-	if (!vmr)
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
 		return NULL;
-	ret = ibv_cmd_reg_mr(pd, addr, length, iova, access, vmr, &cmd, sizeof(cmd), &resp,
-			     sizeof(resp));
+	if (req) {
+		cmd.drv_payload = *req;
+		cmd_size = sizeof(cmd);
+		mr->hash_alg = req->hash_alg;
+		mr->hash_key_len = req->hash_key_len;
+		mr->mem_type = req->mem_type;
+		mr->mem_mode = req->mem_mode;
+	}
+	ret = ibv_cmd_reg_mr(pd, addr, length, iova, access, &mr->vmr, &cmd.ibv_cmd, cmd_size,
+			     &resp, sizeof(resp));
+	explicit_bzero(&cmd, sizeof(cmd));
 	if (ret) {
-		free(vmr);
+		free(mr);
 		errno = ret;
 		return NULL;
 	}
-	return &vmr->ibv_mr;
+	return &mr->vmr.ibv_mr;
+}
+
+/* iova is the Tagged Offset of the first octet, for the peer and in lists of elements. */
+struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return sg_reg_mr_private(pd, addr, length, iova, access, NULL);
 }
 
 int sg_dereg_mr(struct verbs_mr *vmr)
@@ -91,6 +109,6 @@ int sg_dereg_mr(struct verbs_mr *vmr)
 
 	if (ret)
 		return ret;
-	free(vmr);
+	free(container_of(vmr, struct sg_mr, vmr));
 	return 0;
 }

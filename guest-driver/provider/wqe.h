@@ -122,6 +122,42 @@ static inline void sg_wqe_set_inline_len(struct sg_wqe_hdr *wqe, uint32_t used)
 	wqe->inline_len = htole16((uint16_t)used);
 }
 
+/* Flush and Verify: what stands right behind the header. */
+static inline struct sg_wqe_place *sg_wqe_place(struct sg_wqe_hdr *wqe)
+{
+	return (struct sg_wqe_place *)(wqe + 1);
+}
+
+static inline void sg_wqe_set_place(struct sg_wqe_hdr *wqe, uint32_t length, uint32_t flags)
+{
+	*sg_wqe_place(wqe) = (struct sg_wqe_place){
+		.length = htole32(length),
+		.flags = htole32(flags),
+	};
+}
+
+/* Octets behind the header of a Verify. */
+static inline size_t sg_verify_size(uint32_t num_sge, size_t hash_len)
+{
+	return sizeof(struct sg_wqe_place) + num_sge * sizeof(struct sg_sge) + hash_len;
+}
+
+/* Append the sink of the peer's hash to a Verify, before the hash that is expected. */
+static inline struct sg_sge *sg_verify_add_sink(struct sg_wqe_hdr *wqe)
+{
+	wqe->num_sge = 1;
+	return (struct sg_sge *)(sg_wqe_place(wqe) + 1);
+}
+
+/* length: 1..SG_HASH_MAX; the caller has made sure of the room. */
+static inline void sg_verify_add_hash(struct sg_wqe_hdr *wqe, const void *hash, size_t length)
+{
+	struct sg_wqe_place *place = sg_wqe_place(wqe);
+
+	place->hash_len = (uint8_t)length;
+	memcpy((uint8_t *)place + sg_verify_size(wqe->num_sge, 0), hash, length);
+}
+
 static inline void sg_rqe_init(struct sg_rqe_hdr *rqe, uint32_t index, uint8_t num_sge,
 			       uint64_t wr_id)
 {

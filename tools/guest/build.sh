@@ -97,26 +97,29 @@ make_driver() {
 }
 
 # rdma-core in its own tree, our folder as one more provider; only what the
-# provider needs is compiled.
+# provider needs is compiled, and its unit tests, for tests/guest.
 make_provider() {
-    local library
+    local part
     enter_tree
     cp -r "$(sg_product src-rdma-core)/src" "$in_tree_work/src"
     cp -r "$SG_TOP/guest-driver/provider" "$in_tree_work/src/providers/staghorn"
     cp -r "$SG_TOP/include" "$in_tree_work/src/providers/staghorn/include"
+    for part in lib unit/provider; do
+        mkdir -p "$in_tree_work/tests/$part"
+        cp "$SG_TOP/tests/$part"/*.[ch] "$in_tree_work/tests/$part/"
+    done
     sed -i 's|^add_subdirectory(providers/siw)|&\nadd_subdirectory(providers/staghorn)|' \
         "$in_tree_work/src/CMakeLists.txt"
     grep -q '^add_subdirectory(providers/staghorn)' "$in_tree_work/src/CMakeLists.txt"
     in_tree cmake -S src -B out -G Ninja -DCMAKE_BUILD_TYPE=Release -DNO_MAN_PAGES=1 \
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
+        "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
-    library=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\(.*\)")/libstaghorn-rdmav\1.so/p' \
-        "$in_tree_work/src/CMakeLists.txt")
-    in_tree ninja -C out -j "$SG_JOBS" "lib/$library"
-    in_tree strip --strip-unneeded "out/lib/$library"
-    mkdir -p "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs" "$SG_OUT/etc/libibverbs.d"
-    cp -L "$in_tree_work/out/lib/$library" "$SG_OUT/usr/lib/x86_64-linux-gnu/libibverbs/"
-    echo "driver staghorn" > "$SG_OUT/etc/libibverbs.d/staghorn.driver"
+    in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-test-verbs staghorn-test-place
+    in_tree strip --strip-unneeded out/lib/libstaghorn.so
+    "$SG_TOP/guest-driver/provider/collect" "$in_tree_work/out" "$SG_OUT"
+    mkdir "$SG_OUT/tests"
+    cp "$in_tree_work"/out/bin/staghorn-test-{verbs,place} "$SG_OUT/tests/"
 }
 
 make_fio() {
@@ -133,8 +136,9 @@ make_fio() {
 make_programs() {
     enter_tree
     cp -r "$SG_TOP/tests/guest" "$in_tree_work/src"
-    cp -r "$SG_TOP/include" "$in_tree_work/include"
-    in_tree make -j "$SG_JOBS" -C src OUT=../out
+    cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$in_tree_work/"
+    ! has provider || cp -r "$(sg_product guest-provider)/usr" "$in_tree_work/usr"
+    in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)"
     cp "$in_tree_work"/out/* "$SG_OUT/"
 }
 
@@ -152,7 +156,7 @@ make_overlay() {
         cp "$(sg_product guest-driver)/staghorn.ko" \
             "$root/overlay/usr/lib/modules/$version/updates/"
     fi
-    ! has provider || cp -r "$(sg_product guest-provider)/." "$root/overlay"
+    ! has provider || cp -r "$(sg_product guest-provider)"/{usr,etc} "$root/overlay"
 
     ln -s usr/lib "$base/lib"
     ln -s "$tree/usr/lib/modules/$version/kernel" "$base/usr/lib/modules/$version/kernel"
@@ -203,14 +207,14 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
 ! has provider ||
     sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
-        @provider-1 -- make_provider
+        "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
 ours=$(for part in $parts; do sg_product "guest-$part"; done)
 sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-1 \
     -- make_fio
 sg_step guest-programs "compiling test programs for the guest" "$tree_key" "$SG_TOP/tests/guest" \
-    "$SG_TOP/include/staghorn" @programs-1 -- make_programs
+    "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "@$ours" @programs-2 -- make_programs
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \
     "@$SG_BUILD" @links-2 -- link_guest

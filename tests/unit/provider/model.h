@@ -3,8 +3,8 @@
  * Model of the kernel and of the device for the provider's tests.
  *
  * The kernel's commands (ibv_cmd_*) hand out numbers and record what they were told; the doorbell
- * page is plain memory; complete() plays the device.  Included by one program, which links the
- * provider's sources instead of libibverbs.
+ * page is plain memory; complete() plays the device.  Included by programs of one file, which link
+ * the provider's sources instead of libibverbs.
  */
 #ifndef SG_TESTS_PROVIDER_MODEL_H
 #define SG_TESTS_PROVIDER_MODEL_H
@@ -28,7 +28,19 @@ static struct {
     size_t live_bufs;
     struct sg_abi_create_qp qp;
     struct sg_abi_create_cq cq;
+    int fail_mr;
+    unsigned int live_mrs;
+    size_t mr_cmd_size;
+    struct sg_reg_mr_cmd mr;
 } kernel;
+
+/* Devices of another provider are those that have this name. */
+#define FOREIGN "other0"
+
+bool sg_is_ours(struct ibv_device *device)
+{
+    return strcmp(device->name, FOREIGN) != 0;
+}
 
 int ibv_dontfork_range(void *base, size_t size)
 {
@@ -39,6 +51,57 @@ int ibv_dontfork_range(void *base, size_t size)
 int ibv_dofork_range(void *base, size_t size)
 {
     kernel.live_bufs--;
+    return 0;
+}
+
+int ibv_cmd_query_device_any(struct ibv_context *context,
+                             const struct ibv_query_device_ex_input *input,
+                             struct ibv_device_attr_ex *attr, size_t attr_size,
+                             struct ib_uverbs_ex_query_device_resp *resp, size_t *resp_size)
+{
+    memset(attr, 0, attr_size);
+    memset(resp, 0, *resp_size);
+    return 0;
+}
+
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num,
+                       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd,
+                       size_t cmd_size)
+{
+    return 0;
+}
+
+int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, struct ibv_alloc_pd *cmd,
+                     size_t cmd_size, struct ib_uverbs_alloc_pd_resp *resp, size_t resp_size)
+{
+    return 0;
+}
+
+int ibv_cmd_dealloc_pd(struct ibv_pd *pd)
+{
+    return 0;
+}
+
+int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va, int access,
+                   struct verbs_mr *vmr, struct ibv_reg_mr *cmd, size_t cmd_size,
+                   struct ib_uverbs_reg_mr_resp *resp, size_t resp_size)
+{
+    kernel.mr_cmd_size = cmd_size;
+    memset(&kernel.mr, 0xee, sizeof(kernel.mr));
+    memcpy(&kernel.mr, cmd, cmd_size);
+    kernel.mr.ibv_cmd.hca_va = hca_va;
+    kernel.mr.ibv_cmd.access_flags = (uint32_t)access;
+    if (kernel.fail_mr) {
+        return kernel.fail_mr;
+    }
+    vmr->mr_type = IBV_MR_TYPE_MR;
+    kernel.live_mrs++;
+    return 0;
+}
+
+int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
+{
+    kernel.live_mrs--;
     return 0;
 }
 
@@ -112,6 +175,7 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask
 
 struct world {
     struct sg_context *ctx;
+    struct ibv_device device;
     struct ibv_pd pd;
     struct ibv_cq *cq;
     uint64_t db[SG_UAR_SIZE / 8];
@@ -119,6 +183,11 @@ struct world {
 };
 
 static struct world w;
+
+/* Everything of the drafts, in its last version. */
+#define ALL_FEATURES                                                                    \
+    (SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION |         \
+     SG_FEATURE_ATOMIC_WRITE | SG_FEATURE_VERIFY)
 
 static void world_init(void)
 {
@@ -132,6 +201,7 @@ static void world_init(void)
     w.ctx->max_sq_sge = SG_SQ_MAX_SGE;
     w.ctx->max_rq_sge = SG_RQ_MAX_SGE;
     w.pd.context = &w.ctx->vctx.context;
+    w.pd.context->device = &w.device;
     pthread_mutex_init(&w.ctx->qp_mutex, NULL);
     w.cq = sg_create_cq(w.pd.context, 40, NULL, 0);
     T_NOT_NULL(w.cq);
@@ -142,6 +212,7 @@ static void world_fini(void)
     T_EQ_INT(sg_destroy_cq(w.cq), 0);
     T_EQ_U64(kernel.live_qps, 0);
     T_EQ_U64(kernel.live_cqs, 0);
+    T_EQ_U64(kernel.live_mrs, 0);
     T_EQ_U64(kernel.live_bufs, 0);
     for (unsigned int i = 0; i < SG_QP_ROOT_SIZE; i++) {
         free(atomic_load(&w.ctx->qp_root[i]));
@@ -161,7 +232,7 @@ static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t 
     };
 }
 
-static struct sg_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
+static T_UNUSED struct sg_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(wrs, sges, inl);
     struct ibv_qp *qp = sg_create_qp_ex(w.pd.context, &attr);
@@ -195,7 +266,7 @@ static uint64_t db_of(uint32_t low, uint32_t index)
     return (uint64_t)index << 32 | low;
 }
 
-static uint32_t record(void)
+static T_UNUSED uint32_t record(void)
 {
     return le32toh(to_sg_cq(w.cq)->record->consumer_index);
 }

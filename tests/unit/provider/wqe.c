@@ -115,6 +115,72 @@ static void send__octets(void)
     T_EQ_U64(slot[80], 0xee);
 }
 
+static void flush__octets(void)
+{
+    static const uint8_t want[64] = {
+        0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* wr_id */
+        0x0c, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* opcode flags num_sge . inline_len . */
+        0x05, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* index, inv_stag */
+        0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* remote_addr */
+        0xdd, 0xcc, 0xbb, 0xaa, 0x00, 0x00, 0x00, 0x00, /* rkey */
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* imm */
+        0x00, 0x10, 0x20, 0x40, 0x03, 0x00, 0x00, 0x00, /* length, flags */
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* hash_len, reserved */
+    };
+    uint8_t slot[128];
+    struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
+
+    memset(slot, 0xee, sizeof(slot));
+    sg_wqe_init(wqe, 5, SG_WR_FLUSH, SG_WQE_SIGNALED, 7);
+    sg_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
+    sg_wqe_set_place(wqe, 0x40201000, SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    T_EQ_MEM(slot, want, sizeof(want));
+    T_EQ_U64(slot[64], 0xee);
+    T_TRUE(sizeof(want) <= SG_WQE_STRIDE_MIN);
+}
+
+/* With and without each of the two optional parts: the hash comes last. */
+static void verify__octets(void)
+{
+    static const uint8_t hash[4] = { 0xc0, 0xc1, 0xc2, 0xc3 };
+    static const uint8_t sink[16] = { 0x00, 0x30, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x09, 0, 0, 0 };
+    uint8_t place[16] = { 0x00, 0x02, 0, 0 };
+
+    for (unsigned int row = 0; row < 4; row++) {
+        bool with_sink = row & 1, with_hash = row & 2;
+        uint8_t slot[128];
+        struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
+        uint8_t *at = slot + sizeof(*wqe) + sizeof(place);
+
+        T_CONTEXT("sink %d, hash %d", with_sink, with_hash);
+        memset(slot, 0xee, sizeof(slot));
+        sg_wqe_init(wqe, 0, SG_WR_VERIFY, 0, 1);
+        sg_wqe_set_place(wqe, 0x200, 0);
+        if (with_sink) {
+            sg_sge_set(sg_verify_add_sink(wqe), 0x3000, 0x40, 9);
+        }
+        if (with_hash) {
+            sg_verify_add_hash(wqe, hash, sizeof(hash));
+        }
+        T_EQ_U64(wqe->opcode, 0x0d);
+        T_EQ_U64(wqe->num_sge, with_sink);
+        place[8] = with_hash ? sizeof(hash) : 0;
+        T_EQ_MEM(wqe + 1, place, sizeof(place));
+        if (with_sink) {
+            T_EQ_MEM(at, sink, sizeof(sink));
+            at += sizeof(sink);
+        }
+        if (with_hash) {
+            T_EQ_MEM(at, hash, sizeof(hash));
+            at += sizeof(hash);
+        }
+        T_EQ_U64(*at, 0xee);
+        T_EQ_U64(sg_verify_size(with_sink, with_hash ? sizeof(hash) : 0),
+                 (uint64_t)(at - slot) - sizeof(*wqe));
+    }
+    T_TRUE(sg_verify_size(1, SG_HASH_MAX) <= sg_sq_inline_room(256));
+}
+
 static void send__with_invalidate(void)
 {
     struct sg_wqe_hdr wqe;
@@ -222,6 +288,8 @@ static const struct t_case cases[] = {
     { "a ring is full at its size, slots repeat", ring__full_and_slots },
     { "ring indices wrap at 32 bits", ring__index_wraps_at_32_bits },
     { "octets of a send entry", send__octets },
+    { "octets of a Flush entry", flush__octets },
+    { "octets of a Verify entry, with and without sink and hash", verify__octets },
     { "Send with Invalidate carries the STag", send__with_invalidate },
     { "inline data is gathered", inline__gathers },
     { "inline data beyond the limit is refused", inline__limit },

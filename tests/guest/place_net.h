@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Both ends of the program that tests Flush, Verify and Atomic Write in VMs: connections through
+ * rdma_cm, the server's regions, and a judge of hashes that shares nothing with the adapter.
+ */
+#ifndef SG_TESTS_PLACE_NET_H
+#define SG_TESTS_PLACE_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/staghorndv.h>
+#include <rdma/rdma_cma.h>
+
+enum {
+    PLACE_PORT = 7471,
+    PLACE_SIZE = 4 << 20, /* octets of each memory */
+    PLACE_SQ = 64,        /* entries of a send queue */
+    PLACE_KEY_LEN = 20,
+};
+
+extern const uint8_t place_key[PLACE_KEY_LEN]; /* of HMAC regions */
+
+/*
+ * The server's regions.  All but the last two lie over the same ordinary memory; those are on the
+ * device that the server was given, or absent (rkey 0).
+ */
+enum place_region {
+    R_CRC32C,     /* read, write, flush to visibility, and Verify by the hash of that name ... */
+    R_SHA256,
+    R_SHA512,
+    R_HMAC,
+    R_WRITE,      /* write only */
+    R_READ,       /* read only */
+    R_FLUSH_ONLY, /* flush to visibility, and nothing else */
+    R_PMEM,       /* read, write, flushes of both types, SHA-256 */
+    R_PMEM_VIEW,  /* flush to visibility and CRC32C */
+    R_COUNT,
+};
+
+/* What the server sends once the connection is there, little-endian as all its users are. */
+struct place_table {
+    struct place_entry {
+        uint64_t addr;
+        uint64_t length;
+        uint32_t rkey;
+        uint32_t hash;
+    } regions[R_COUNT];
+};
+
+/* One connection.  Requests are made in buf; there is one failed request at most, the last. */
+struct place_conn {
+    struct rdma_cm_id *id;
+    struct ibv_pd *pd;
+    struct ibv_cq *cq;
+    struct ibv_qp_ex *qpx;
+    struct ibv_mr *mr;
+    uint8_t *buf; /* PLACE_SIZE octets, with local and remote write */
+    struct place_table table;
+};
+
+/* These end the program with a message when the surroundings fail them. */
+_Noreturn void place_die(const char *what);
+void place_connect(struct place_conn *c, const char *address, uint32_t max_inline);
+void place_close(struct place_conn *c);
+void place_wait(struct place_conn *c, struct ibv_wc *wc);
+/* For ever.  dax: path of a device of memory, or NULL. */
+_Noreturn void place_serve(const char *address, const char *dax);
+
+/* By the kernel's own implementation; returns the hash's length. */
+uint32_t place_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *out);
+
+#endif
