@@ -149,8 +149,8 @@ static void valid_fpdus_of_nonsense(void)
         check_quiet();
         rig_stop();
     }
-    T_NOTE("accepted: %" PRIu64 " Flushes, %" PRIu64 " Verifies, %" PRIu64 " Atomic Writes", flushes,
-           verifies, atoms);
+    T_NOTE("accepted: %" PRIu64 " Flushes, %" PRIu64 " Verifies, %" PRIu64 " Atomic Writes",
+           flushes, verifies, atoms);
     /* Nonsense that never gets past the door tests nothing. */
     T_TRUE(flushes > 100 && verifies > 100 && atoms > 100);
 }
