@@ -178,6 +178,7 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
         return port->deadline;
     }
     sg_stack.active = port;
+    stream_send_acks(port);
     process_kept_frames(port);
     tick();
     stream_check_connect_timeouts(port);

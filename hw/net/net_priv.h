@@ -112,6 +112,8 @@ struct stream {
     uint64_t connect_until; /* ns, while connecting */
     struct link all;        /* in port->streams */
     struct link work;       /* in port->work, or alone */
+    struct link ack;        /* in port->acks, or alone */
+    unsigned held_octets;   /* received since an acknowledgement was held back */
     unsigned busy;          /* upcalls on the stack */
     bool connected;
     bool shut;      /* the user closed its half */
@@ -141,6 +143,7 @@ struct sg_port {
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
     struct link work; /* streams with something to deliver or to send */
+    struct link acks; /* streams that owe an acknowledgement */
     bool congested;    /* a stream met can_send() == false */
     unsigned stalled;  /* slow ticks in a row with can_send() == false */
     bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
@@ -259,6 +262,8 @@ void stream_end(struct stream *s, enum sg_stream_end why);
 /* After lwIP ran for this stream: what it can now send or report. */
 void stream_settle(struct stream *s);
 void stream_enqueue_work(struct stream *s);
+/* Sends the acknowledgements that were held back for what came in one go. */
+void stream_send_acks(struct sg_port *port);
 /* Delivers all events that are due; not to be called inside lwIP. */
 void stream_work(struct sg_port *port);
 void stream_check_connect_timeouts(struct sg_port *port);

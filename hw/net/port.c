@@ -211,6 +211,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     flow_table_init(&port->flows, seed);
     link_init(&port->streams);
     link_init(&port->work);
+    link_init(&port->acks);
     port->kept_tail = &port->kept_head;
     port->deadline = SG_NEVER;
     port->next = sg_stack.ports;

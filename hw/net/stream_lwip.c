@@ -28,6 +28,7 @@
 enum {
     EPHEMERAL_FIRST = 49152, /* RFC 6335, section 6 */
     EPHEMERAL_COUNT = 65536 - EPHEMERAL_FIRST,
+    ACK_OCTETS = TCP_WND / 8, /* no acknowledgement is held back for more */
 };
 
 static struct stream *of_base(struct sg_stream *base)
@@ -39,6 +40,7 @@ static void stream_free(struct stream *s)
 {
     link_remove(&s->all);
     link_remove(&s->work);
+    link_remove(&s->ack);
     send_queue_free(&s->tx);
     s->port->count.streams--;
     g_free(s);
@@ -54,6 +56,7 @@ static void detach(struct stream *s)
         tcp_err(s->pcb, NULL);
         s->pcb = NULL;
     }
+    link_remove(&s->ack);
     if (s->flow) {
         s->flow->stream = NULL;
         s->flow = NULL;
@@ -145,9 +148,51 @@ static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
     return result;
 }
 
+/*
+ * Frames come from the uplink several at a time, and each acknowledgement costs as much as a
+ * frame and wakes the peer.  So the one that RFC 9293, section 3.8.6.3, wants for every second
+ * segment waits until the host calls 'run', when it has passed on all that it had; as with hosts
+ * whose interface merges segments, it then covers them all.  lwIP's delayed acknowledgement stays
+ * on behind it.  Segments out of order are acknowledged at once (RFC 5681, section 4.2).
+ */
+static void hold_ack(struct stream *s, unsigned octets)
+{
+    struct tcp_pcb *pcb = s->pcb;
+
+    s->held_octets += octets;
+    if (!(pcb->flags & TF_ACK_NOW) || pcb->ooseq || pcb->state != ESTABLISHED) {
+        return;
+    }
+    if (s->held_octets >= ACK_OCTETS) {
+        s->held_octets = 0;
+        return;
+    }
+    tcp_clear_flags(pcb, TF_ACK_NOW);
+    tcp_set_flags(pcb, TF_ACK_DELAY);
+    if (link_alone(&s->ack)) {
+        link_append(&s->port->acks, &s->ack);
+        port_kick(s->port);
+    }
+}
+
+void stream_send_acks(struct sg_port *port)
+{
+    while (!link_alone(&port->acks)) {
+        struct stream *s = link_entry(port->acks.next, struct stream, ack);
+
+        link_remove(&s->ack);
+        s->held_octets = 0;
+        if (s->pcb && (s->pcb->flags & TF_ACK_DELAY)) {
+            tcp_ack_now(s->pcb);
+            tcp_output(s->pcb);
+        }
+    }
+}
+
 static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
 {
     struct stream *s = arg;
+    unsigned octets;
     struct pbuf *q;
     err_t result;
 
@@ -163,7 +208,11 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
             s->base.events->receive(&s->base, q->payload, q->len);
         }
     }
+    octets = p->tot_len;
     pbuf_free(p);
+    if (s->pcb) {
+        hold_ack(s, octets);
+    }
     result = s->pcb ? ERR_OK : ERR_ABRT;
     upcall_done(s);
     return result;
@@ -253,6 +302,7 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
     s->connect_until = SG_NEVER;
     link_append(&port->streams, &s->all);
     link_init(&s->work);
+    link_init(&s->ack);
     port->count.streams++;
     attach(s, flow);
     return s;

@@ -23,7 +23,9 @@ OPCODES = {
 }
 
 
-PROTOCOLS = set("frame eth ethertype ip ipv6 tcp iwarp_mpa iwarp_ddp_rdmap data pkt_comment".split())
+PROTOCOLS = set(
+    "frame eth ethertype ip ipv6 tcp iwarp_mpa iwarp_ddp_rdmap data pkt_comment".split()
+)
 
 
 def available():
@@ -56,8 +58,8 @@ def _tshark(capture, *arguments):
 class Report:
     """Counts over one capture.
 
-    malformed: frames that a dissector gave up on; crc_good and crc_bad: FPDUs;
-    bad_frames: the malformed ones, in words; opcodes: {name: segments}; requests and replies: MPA startup frames as
+    malformed: frames that a dissector gave up on, bad_frames: these in words; crc_good and
+    crc_bad: FPDUs; opcodes: {name: segments}; requests and replies: MPA startup frames as
     (revision, markers, crc, rejected); errors: other expert errors' texts."""
 
     def __init__(self, capture):

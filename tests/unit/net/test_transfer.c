@@ -373,6 +373,57 @@ static void window__tiny_and_closed_ones(void)
     }
 }
 
+/* Acknowledgements: frames that one host sends are kept and given to the other in one go. */
+struct kept_frames {
+    GPtrArray *data;       /* GBytes: frames with payload of host 0 */
+    unsigned bare_acks;    /* frames of host 1 */
+};
+
+static void keep_tap(struct wire *w, int from, const uint8_t *f, size_t len)
+{
+    struct kept_frames *k = w->tap_data;
+
+    if (from == 1) {
+        k->bare_acks++;
+    } else if (len > 100) {
+        g_ptr_array_add(k->data, g_bytes_new(f, len));
+    }
+}
+
+static void acks__one_for_what_comes_in_one_go(void)
+{
+    struct wire *w = wire_new(71, 1500, NULL);
+    struct peer a = { .unit = 1000 }, b = { 0 }, *both[2] = { &a, &b };
+    struct kept_frames k = { .data = g_ptr_array_new() };
+    unsigned i;
+
+    g_ptr_array_set_free_func(k.data, (GDestroyNotify)g_bytes_unref);
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    w->tap = keep_tap;
+    w->tap_data = &k;
+    w->host[1].deaf = true;
+    a.to_send = 9000; /* within the first window */
+    peer_send(&a);
+    wire_settle(w, WIRE_MS);
+    T_TRUE(k.data->len >= 4);
+    w->host[1].deaf = false;
+    for (i = 0; i < k.data->len; i++) {
+        size_t len;
+        const uint8_t *f = g_bytes_get_data(g_ptr_array_index(k.data, i), &len);
+
+        sg_port_input(w->host[1].port, f, len);
+    }
+    T_EQ_U64(b.received, 1000 * k.data->len);
+    T_EQ_U64(k.bare_acks, 0);
+    wire_settle(w, 0);
+    T_EQ_U64(k.bare_acks, 1);
+    a.to_send = 3000000; /* a quarter of the window at most is left without one, so it all flows */
+    peer_send(&a);
+    T_TRUE(wire_run(w, b_has_all, both, 60 * WIRE_S));
+    g_ptr_array_unref(k.data);
+    wire_free(w);
+}
+
 static const struct t_case cases[] = {
     { "transfer: clean wire, MTU 576 to 65521", transfer__clean_wire },
     { "transfer: loss, reordering, duplication, corruption", transfer__bad_wire },
@@ -381,6 +432,7 @@ static const struct t_case cases[] = {
     { "emss: segments begin where sends begin", emss__smaller_sends_begin_segments },
     { "MTU: a smaller one is obeyed", mtu__smaller_one_is_obeyed },
     { "window: full, and writable again", window__full_and_writable_again },
+    { "acknowledgements: one for what comes in one go", acks__one_for_what_comes_in_one_go },
     { "window: tiny and closed ones", window__tiny_and_closed_ones },
 };
 
