@@ -33,6 +33,21 @@ unsigned sg_pm_query_pages(const struct sg_adapter *a, const struct sg_pages *pa
     if (!a->host.ops->pm_query) {
         return 0;
     }
+    /* Mostly one question is enough, however many pages there are. */
+    if (pages->list) {
+        uint64_t lo = UINT64_MAX, hi = 0;
+        uint32_t i;
+
+        for (i = 0; i < pages->count; i++) {
+            lo = SG_MIN(lo, pages->list[i]);
+            hi = SG_MAX(hi, pages->list[i]);
+        }
+        some = a->host.ops->pm_query(a->host.opaque, lo, hi - lo + (1ull << pages->shift));
+        if (!some || some & SG_PM_PERSISTENT) {
+            return some;
+        }
+        some = 0;
+    }
     for (off = 0; off < length; off += run) {
         unsigned here;
 

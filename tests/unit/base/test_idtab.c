@@ -53,6 +53,33 @@ static void reuse(void)
     sg_idtab_fini(&t);
 }
 
+/* Numbers that were used come last. */
+static void fresh_first(void)
+{
+    struct sg_idtab t;
+    uint32_t id, i;
+
+    sg_idtab_init(&t, 1, 4);
+    for (i = 1; i <= 3; i++) {
+        T_TRUE(sg_idtab_alloc_fresh(&t, &objs[0], &id));
+        T_EQ_U64(id, i);
+        T_NOT_NULL(sg_idtab_free(&t, id));
+    }
+    T_TRUE(sg_idtab_alloc(&t, &objs[1], &id));
+    T_EQ_U64(id, 1);
+    T_TRUE(sg_idtab_alloc_fresh(&t, &objs[2], &id));
+    T_EQ_U64(id, 4);
+    T_TRUE(sg_idtab_get(&t, 4) == &objs[2]);
+    /* None is fresh any more: the one freed longest ago. */
+    T_TRUE(sg_idtab_alloc_fresh(&t, &objs[3], &id));
+    T_EQ_U64(id, 2);
+    T_TRUE(sg_idtab_alloc_fresh(&t, &objs[3], &id));
+    T_EQ_U64(id, 3);
+    T_FALSE(sg_idtab_alloc_fresh(&t, &objs[3], &id));
+    T_EQ_U64(sg_idtab_count(&t), 4);
+    sg_idtab_fini(&t);
+}
+
 static void fixed_numbers(void)
 {
     struct sg_idtab t;
@@ -130,6 +157,7 @@ static void millions(void)
 static const struct t_case cases[] = {
     { "idtab stays within its bounds", bounds },
     { "idtab reuses the oldest number and counts generations", reuse },
+    { "idtab takes numbers that were never used first", fresh_first },
     { "idtab fixed numbers", fixed_numbers },
     { "idtab at the top of the number range", top_of_the_range },
     { "idtab walk while freeing", walk },
