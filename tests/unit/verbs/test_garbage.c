@@ -9,12 +9,18 @@
  */
 #include "pair.h"
 #include "tap.h"
+#include "test_pm.h"
 
-enum { SEEDS = 300, STEPS = 400, GRANTED = 4096 };
+enum {
+    SEEDS = 300, STEPS = 400, GRANTED = 4096,
+    ACCESS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ |
+             SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
+};
 
 static struct pair p;
+static struct test_pm pm[2];
 static uint64_t rng;
-static unsigned revived;
+static unsigned revived, seen[2][TEST_PM_MILESTONE + 1]; /* calls of the domains */
 
 static uint32_t rnd(uint32_t below)
 {
@@ -78,6 +84,10 @@ static void bad_command(struct md *md)
         break;
     case 1:
         *mr = md_reg_mr_cmd(p.side[0].pd, p.side[0].buf + rnd(9000), 1 + rnd(9000), rnd(512));
+        mr->hash_alg = rnd(3) ? rnd(6) : 0;
+        mr->hash_key_len = rnd(4) ? 0 : rnd(70);
+        mr->mem_type = rnd(4) ? 0 : rnd(4);
+        mr->mem_mode = rnd(4);
         break;
     default:
         cmd[0] = opcodes[rnd(sizeof(opcodes))];
@@ -97,24 +107,53 @@ static void bad_command(struct md *md)
     }
 }
 
+/* What a Flush or Verify needs, more or less; the header is as bad_entry left it. */
+static void put_place(struct sg_wqe_hdr *h, bool sane)
+{
+    struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
+    struct sg_sge *sge = (struct sg_sge *)(place + 1);
+    bool verify = h->opcode == SG_WR_VERIFY;
+
+    h->num_sge = sane || rnd(4) ? verify && rnd(2) : rnd(256);
+    sg_put_le32(&place->length, sane || rnd(3) ? rnd(GRANTED) : (uint32_t)rnd64());
+    sg_put_le32(&place->flags, verify ? !sane && rnd(8) == 0 : 1 + rnd(sane ? 7 : 9));
+    place->hash_len = sane && rnd(40) ? 0 : rnd(80);
+    sg_put_le64(&sge->addr, p.side[0].buf + rnd(PAIR_BUF));
+    sg_put_le32(&sge->length, sane ? 64 : rnd(80));
+    sg_put_le32(&sge->lkey, sane || rnd(5) ? p.side[0].stag : rnd(1 << 30));
+}
+
 static void bad_entry(struct pair_side *s)
 {
+    static const uint8_t known[] = {
+        SG_WR_SEND, SG_WR_WRITE, SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
+    };
+    bool sane = rnd(3);
     struct md_wr w = {
-        .opcode = rnd(16), .flags = rnd(32), .wr_id = rnd64(), .addr = s->buf + rnd(PAIR_BUF),
-        .len = rnd(3) ? rnd(2000) : (uint32_t)rnd64(), .lkey = rnd(5) ? s->stag : rnd(1 << 30),
-        .raddr = p.side[1].buf + rnd(3) * rnd(GRANTED), .rkey = rnd(4) ? p.side[1].conn : 0,
-        .inv_stag = s->stag,
+        .opcode = sane ? known[rnd(6)] : rnd(16), .flags = sane ? 0 : rnd(32), .wr_id = rnd64(),
+        .addr = s->buf + rnd(PAIR_BUF),
+        .len = sane || rnd(3) ? rnd(2000) : (uint32_t)rnd64(),
+        .lkey = sane || rnd(5) ? s->stag : rnd(1 << 30),
+        .raddr = p.side[1].buf + (sane ? rnd(GRANTED) : rnd(3) * rnd(GRANTED)),
+        .rkey = rnd(sane ? 40 : 4) ? p.side[1].conn : 0, .inv_stag = sane ? 0 : s->stag,
     };
     uint8_t *slot;
 
-    s->md.hold = rnd(2);
+    if (sane && w.opcode == SG_WR_ATOMIC_WRITE) {
+        w.len = 8;
+        w.raddr &= ~(uint64_t)(rnd(4) ? 7 : 0);
+    }
+    s->md.hold = true; /* until the entry is as it shall be */
     if (rnd(3) == 0) {
         md_post_recv(&s->qp, rnd64(), w.addr, w.len, w.lkey);
     } else {
         slot = (uint8_t *)md_sq_entry(&s->qp);
         s->qp.sq.prod--;
         md_post_send(&s->qp, &w);
-        if (rnd(6) == 0) {
+        if (w.opcode == SG_WR_FLUSH || w.opcode == SG_WR_VERIFY) {
+            put_place((struct sg_wqe_hdr *)slot, sane);
+        }
+        if (rnd(sane ? 40 : 6) == 0) {
             slot[rnd(96)] ^= 1 << rnd(8);
         }
     }
@@ -187,6 +226,7 @@ static void revive(void)
         s->h.brk = p.base_brk[i] + (1 << 16) * rnd(4);
         q = md_create_qp_cmd(&s->md, &(struct md_qp_params){
             .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = i ? 0 : rnd(4),
+            .access = ACCESS,
         });
         if (!try_cmd(&s->md, &q, sizeof(q), &rsp)) {
             return;
@@ -216,7 +256,7 @@ static void step(uint32_t mix)
 {
     struct pair_side *s = &p.side[0];
 
-    if (rnd(30) == 0) {
+    if (rnd(20) == 0) {
         revive();
     }
     switch (rnd(12)) {
@@ -256,19 +296,29 @@ static void misbehave(uint32_t seed)
 {
     struct pair_side *good = &p.side[1], *bad = &p.side[0];
     struct sg_mem_options net = { 0 };
+    struct sg_cmd_reg_mr grant;
+    struct sg_admin_rsp rsp;
     uint8_t *before;
-    uint32_t i;
+    uint32_t i, n;
 
     rng = seed * 2654435761u + 17;
     for (i = 0; i < 8; i++) {
         rnd(2);
     }
     pair_start(&p, NULL, &net);
-    pair_open(&p, &(struct md_qp_params){ .flags = rnd(4), .entries = 16 });
+    for (i = 0; i < 2; i++) {
+        test_pm_init(&pm[i], &p.side[i].h, p.side[i].buf, p.side[i].buf + GRANTED * (1 + 8 * i));
+        pm[i].hold = rnd(2);
+        pm[i].later = rnd(3);
+        pm[i].later_ns = rnd(2) * 1000;
+    }
+    pair_open(&p, &(struct md_qp_params){ .flags = rnd(4), .entries = 16, .access = ACCESS });
     pair_connect(&p);
     /* What side 1 grants: the first octets of its buffer. */
-    good->conn = md_reg_mr(&good->md, good->pd, good->buf, GRANTED,
-                           SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ);
+    grant = md_reg_mr_cmd(good->pd, good->buf, GRANTED, ACCESS);
+    grant.hash_alg = SG_HASH_CRC32C + rnd(3);
+    T_EQ_U64(md_cmd(&good->md, &grant, sizeof(grant), &rsp), SG_OK);
+    good->conn = sg_get_le32(&rsp.id);
     memset(pair_buf(&p, 1), 0x5a, PAIR_BUF);
     before = malloc(PAIR_BUF);
     memcpy(before, pair_buf(&p, 1), PAIR_BUF);
@@ -289,6 +339,12 @@ static void misbehave(uint32_t seed)
     pair_settle(&p);
     free(before);
     pair_stop(&p);
+    for (i = 0; i < 2; i++) {
+        for (n = 0; n < pm[i].count && n < TEST_PM_CALLS; n++) {
+            seen[i][pm[i].calls[n].op]++;
+        }
+        test_pm_fini(&pm[i]);
+    }
 }
 
 static void garbage(void)
@@ -303,8 +359,12 @@ static void garbage(void)
             break;
         }
     }
-    T_NOTE("%u connections", revived);
+    T_NOTE("%u connections; at the peer %u placed, %u flushed, %u read, %u stored", revived,
+           seen[1][TEST_PM_PLACE], seen[1][TEST_PM_FLUSH], seen[1][TEST_PM_READ],
+           seen[1][TEST_PM_STORE]);
     T_TRUE(only || revived > SEEDS); /* else we tested a dead adapter */
+    T_TRUE(only || (seen[1][TEST_PM_FLUSH] > SEEDS && seen[1][TEST_PM_READ] > SEEDS &&
+                    seen[1][TEST_PM_STORE] > SEEDS));
 }
 
 static const struct t_case cases[] = {
