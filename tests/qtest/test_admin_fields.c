@@ -318,6 +318,49 @@ static void reg_mr(void)
     machine_stop(m);
 }
 
+/* Registration for Flush and Verify on a machine without persistent memory. */
+static void reg_mr_place(void)
+{
+    enum { V = SG_ACCESS_VERIFY, VR = V | SG_ACCESS_REMOTE_READ };
+    static const struct row crc[] = {
+        { FIELD(sg_cmd_reg_mr, access), V, SG_ENOVERIFY },
+        { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_READ, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, access), VR | SG_ACCESS_FLUSH_PERSISTENT, SG_ENOTPMEM },
+        { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_NONE, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_HMAC_SHA256, SG_EINVAL }, /* no key */
+        { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_COUNT, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, hash_alg), 255, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, hash_key_len), 20, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, mem_type), SG_MEM_TYPE_PERSISTENT, SG_ENOTPMEM },
+        { FIELD(sg_cmd_reg_mr, mem_type), 255, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, mem_mode), 255, SG_EINVAL },
+    };
+    static const struct row hmac[] = {
+        { FIELD(sg_cmd_reg_mr, hash_key_len), 0, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, hash_key_len), SG_HASH_KEY_MAX + 1, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_SHA512, SG_EINVAL },
+    };
+    union command c = { 0 };
+    struct side s;
+    struct machine *m = start(&s);
+    uint64_t buf = machine_alloc(m, SG_PAGE_SIZE, SG_PAGE_SIZE);
+
+    c.reg_mr = md_reg_mr_cmd(s.pd, buf, SG_PAGE_SIZE, VR | SG_ACCESS_FLUSH_GLOBAL);
+    c.reg_mr.hash_alg = SG_HASH_CRC32C;
+    TRY(&s, &c, crc);
+    sg_put_le32(&c.reg_mr.access, V);
+    c.reg_mr.hash_alg = SG_HASH_SHA512;
+    c.reg_mr.mem_type = SG_MEM_TYPE_VOLATILE;
+    c.reg_mr.mem_mode = SG_MEM_MODE_DIRECT;
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
+    c.reg_mr.hash_alg = SG_HASH_HMAC_SHA256;
+    c.reg_mr.hash_key_len = SG_HASH_KEY_MAX;
+    TRY(&s, &c, hmac);
+    c.reg_mr.flags = SG_MR_WHOLE_MEMORY;
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_ENOVERIFY);
+    machine_stop(m);
+}
+
 static void alloc_mr(void)
 {
     static const struct row rows[] = {
@@ -524,6 +567,7 @@ static const struct t_case cases[] = {
     { "CREATE_EQ: each field", create_eq },
     { "SET_ADDR, SET_PORT: each field", port },
     { "REG_MR: each field, page lists of each level", reg_mr },
+    { "REG_MR: Flush and Verify", reg_mr_place },
     { "ALLOC_MR: each field", alloc_mr },
     { "CREATE_CQ: each field", create_cq },
     { "CREATE_QP: each field", create_qp },
