@@ -151,6 +151,21 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 	return 0;
 }
 
+#define SGH_ACCESS_FLUSH (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
+
+/*
+ * Who connects by rdma_cm has a queue pair with the rights that iw_cm knows, remote write and read,
+ * and cannot ask for more.  So a peer that may write may also flush what it wrote, unless the caller
+ * names one of these rights; the regions have the last word.
+ */
+static int sgh_with_flush(const struct sgh_dev *sg, int access)
+{
+	if (sgh_has(sg, SG_FEATURE_FLUSH) && access & IB_ACCESS_REMOTE_WRITE &&
+	    !(access & SGH_ACCESS_FLUSH))
+		access |= SGH_ACCESS_FLUSH;
+	return access;
+}
+
 /* Verify has no right in the verbs: queue pairs leave it to the regions, which ask for it. */
 static u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
 {
@@ -248,9 +263,8 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 		return ret;
 	qp->sg = sg;
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
-	qp->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
-	if (sgh_has(sg, SG_FEATURE_FLUSH))
-		qp->access |= IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT;
+	qp->access = sgh_with_flush(sg, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+				    IB_ACCESS_REMOTE_ATOMIC);
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	spin_lock_init(&qp->sq.lock);
@@ -469,7 +483,7 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	 * iw_cm identifier, and never names them again: zero means that the caller has no opinion.
 	 */
 	if ((mask & IB_QP_ACCESS_FLAGS) && attr->qp_access_flags) {
-		ret = sgh_modify_access(qp, attr->qp_access_flags);
+		ret = sgh_modify_access(qp, sgh_with_flush(qp->sg, attr->qp_access_flags));
 		if (ret)
 			return ret;
 	}

@@ -273,7 +273,6 @@ static void serve_one(struct place_conn *c)
         gone = event->event == RDMA_CM_EVENT_DISCONNECTED;
         rdma_ack_cm_event(event);
     }
-    rdma_disconnect(c->id);
 }
 
 void place_serve(const char *address, const char *dax)

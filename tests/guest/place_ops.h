@@ -113,8 +113,8 @@ static T_UNUSED int try_verify(const struct sgdv_verify *v)
     return ibv_wr_complete(c.qpx);
 }
 
-static T_UNUSED void post_verify(enum place_region r, uint64_t at, uint32_t len, const uint8_t *hash,
-                        uint32_t hash_len)
+static T_UNUSED void post_verify(enum place_region r, uint64_t at, uint32_t len,
+                                 const uint8_t *hash, uint32_t hash_len)
 {
     struct sgdv_verify v = verify_of(r, at, len);
 
@@ -159,7 +159,8 @@ static T_UNUSED void expect_refused(enum ibv_wc_status status, unsigned int type
 }
 
 /* What is at the server, by a connection of its own. */
-static T_UNUSED void expect_content(enum place_region r, uint64_t at, const void *want, uint32_t len)
+static T_UNUSED void expect_content(enum place_region r, uint64_t at, const void *want,
+                                    uint32_t len)
 {
     begin();
     post_read(r, at, PLACE_SIZE / 2, len);
