@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Wireshark dissector of Flush, Verify and Atomic Write: captures made here, tshark's words.
+
+Each case writes a capture of one connection (Ethernet, IP, TCP, MPA Request and Reply first) with
+FPDUs framed here a second time, and looks at the fields that tshark finds with the script.
+"""
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+SCRIPT = TOP / "tools" / "wireshark" / "staghorn.lua"
+CASES = []
+
+MPA_REQUEST = bytes.fromhex("4d504120494420526571204672616d655002000480084008")
+MPA_REPLY = bytes.fromhex("4d504120494420526570204672616d655002000480084008")
+RTR_WRITE = bytes.fromhex("000ec140000000010000000000000000ebd34c5f")
+FLUSH_GOLDEN = bytes.fromhex(
+    "0026414c000000000000000100000002" "00000000b0000002000010000000000000002000000000016a09cd11"
+)
+ATOM_GOLDEN = bytes.fromhex(
+    "002a4150000000000000000100000003"
+    "00000000b00000020000000800000000000020000123456789abcdef9ad58ce1"
+)
+TARGET = struct.pack(">IIQ", 0xB0000002, 4096, 0x2000)
+ATOM = struct.pack(">IIQQ", 0xB0000002, 8, 0x2000, 0x0123456789ABCDEF)
+FIELDS = (
+    "opcode inv_stag qn msn stag length to flags flags.r flags.g flags.p hash data request_in"
+).split()
+WRONG = "short long header value".split()
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def crc32c(data):
+    """The CRC of MPA, bit by bit."""
+    crc = 0xFFFFFFFF
+    for octet in data:
+        crc ^= octet
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def fpdu(ulpdu):
+    """Length field, ULPDU, pad, CRC."""
+    data = struct.pack(">H", len(ulpdu)) + ulpdu
+    data += bytes(-len(data) % 4)
+    return data + struct.pack("<I", crc32c(data))
+
+
+def message(opcode, qn, msn, body=b"", ddp=0x41, rv=0x40, inv=0):
+    """An FPDU with an untagged message."""
+    return fpdu(bytes([ddp, rv | opcode]) + struct.pack(">IIII", inv, qn, msn, 0) + body)
+
+
+def ones_sum(data):
+    """The checksum of IP."""
+    total = sum(struct.unpack(">%dH" % (len(data) // 2), data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+class Capture:
+    """A connection as a list of TCP segments: add() one, then ask tshark."""
+
+    def __init__(self, folder, startup=True):
+        self.path = folder / "c.pcap"
+        self.seq = [1000, 5000]
+        self.frames = []
+        self._segment(0, 0x02, b"")
+        self._segment(1, 0x12, b"")
+        self._segment(0, 0x10, b"")
+        if startup:
+            self.add(0, MPA_REQUEST)
+            self.add(1, MPA_REPLY)
+            self.add(0, RTR_WRITE)
+
+    def _segment(self, side, flags, payload):
+        ports = (40000, 4791) if side == 0 else (4791, 40000)
+        hosts = (b"\x0a\0\0\1", b"\x0a\0\0\2") if side == 0 else (b"\x0a\0\0\2", b"\x0a\0\0\1")
+        ack = 0 if flags == 0x02 else self.seq[1 - side]
+        tcp = struct.pack(">HHIIBBHHH", *ports, self.seq[side], ack, 0x50, flags, 65535, 0, 0)
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 40 + len(payload), 1, 0x4000, 64, 6, 0)
+        ip += hosts[0] + hosts[1]
+        ip = ip[:10] + struct.pack(">H", ones_sum(ip)) + ip[12:]
+        macs = bytes([2, 0, 0, 0, 0, 2 - side, 2, 0, 0, 0, 0, 1 + side])
+        self.frames.append(macs + b"\x08\x00" + ip + tcp + payload)
+        self.seq[side] += len(payload) + (flags >> 1 & 1)
+
+    def add(self, side, payload):
+        """A segment from `side` (0: who connects); returns its frame number."""
+        self._segment(side, 0x18, payload)
+        return len(self.frames)
+
+    def write(self):
+        """The capture as a file."""
+        data = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+        for number, frame in enumerate(self.frames):
+            data += struct.pack("<IIII", 1, number * 100, len(frame), len(frame)) + frame
+        self.path.write_bytes(data)
+
+    def tshark(self, *arguments):
+        """Its output; anything that Lua complains about is a failure."""
+        self.write()
+        done = subprocess.run(
+            ["tshark", "-X", "lua_script:%s" % SCRIPT, "-r", self.path, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+        errors = done.stderr.decode(errors="replace")
+        text = done.stdout.decode(errors="replace")
+        assert done.returncode == 0 and "lua" not in errors.lower(), errors
+        assert "Lua Error" not in text, text
+        return text
+
+    def fields(self, *options):
+        """{frame: {field: values of all messages in it}}; "wrong": names of expert infos."""
+        arguments = [word for name in FIELDS + WRONG for word in ("-e", "staghorn." + name)]
+        text = self.tshark("-T", "fields", "-e", "frame.number", *arguments, *options)
+        found = {}
+        for line in text.splitlines():
+            number, *values = line.split("\t")
+            got = {n: v.split(",") for n, v in zip(FIELDS + WRONG, values) if v}
+            wrong = [name for name in WRONG if got.pop(name, None)]
+            found[int(number)] = dict(got, wrong=wrong) if got or wrong else {}
+        return found
+
+
+def judge(folder, payloads, *options):
+    """Fields of each of some segments (side, octets) in one capture."""
+    capture = Capture(folder)
+    frames = [capture.add(side, payload) for side, payload in payloads]
+    found = capture.fields(*options)
+    return [found[frame] for frame in frames]
+
+
+@case
+def requests(folder):
+    """dissector: requests, every field"""
+    flush, plain, hashed, atom = judge(
+        folder,
+        [
+            (0, FLUSH_GOLDEN),
+            (0, message(0x0E, 1, 4, TARGET)),
+            (0, message(0x0E, 1, 5, TARGET + bytes.fromhex("e3069283"))),
+            (0, ATOM_GOLDEN),
+        ],
+    )
+    bits = [flush.pop("flags." + letter)[0] in ("1", "True") for letter in "rgp"]
+    assert bits == [False, False, True], bits
+    assert flush == {
+        "opcode": ["0x0c"],
+        "inv_stag": ["0x00000000"],
+        "qn": ["1"],
+        "msn": ["2"],
+        "stag": ["0xb0000002"],
+        "length": ["4096"],
+        "to": ["0x0000000000002000"],
+        "flags": ["0x00000001"],
+        "wrong": [],
+    }, flush
+    assert plain["opcode"] == ["0x0e"] and "hash" not in plain and not plain["wrong"], plain
+    assert hashed["hash"] == ["e3069283"] and hashed["length"] == ["4096"], hashed
+    assert atom["opcode"] == ["0x10"] and atom["msn"] == ["3"] and not atom["wrong"], atom
+    assert atom["data"] == ["0x0123456789abcdef"] and atom["length"] == ["8"], atom
+    assert atom["to"] == ["0x0000000000002000"], atom
+
+
+@case
+def responses(folder):
+    """dissector: responses, and the request that each answers"""
+    capture = Capture(folder)
+    first = capture.add(0, message(0x0C, 1, 1, TARGET + b"\0\0\0\3"))
+    second = capture.add(0, message(0x0E, 1, 2, TARGET) + message(0x10, 1, 3, ATOM))
+    third = capture.add(0, message(0x0E, 1, 4, TARGET + bytes(range(64))))
+    frame = capture.add(
+        1,
+        message(0x0D, 3, 1)
+        + message(0x0F, 3, 2, b"\1\2\3\4")
+        + message(0x11, 3, 3)
+        + message(0x0F, 3, 4, bytes(range(64))),
+    )
+    got = capture.fields()[frame]
+    assert got["opcode"] == ["0x0d", "0x0f", "0x11", "0x0f"], got
+    assert got["hash"] == ["01020304", bytes(range(64)).hex()], got
+    assert [int(x) for x in got["request_in"]] == [first, second, second, third], got
+    assert not got["wrong"], got
+
+
+@case
+def pieces(folder):
+    """dissector: a message in two TCP segments, and two in one"""
+    capture = Capture(folder)
+    whole = message(0x0C, 1, 1, TARGET + b"\0\0\0\3") + message(0x10, 1, 2, ATOM)
+    capture.add(0, whole[:30])
+    frame = capture.add(0, whole[30:])
+    got = capture.fields()[frame]
+    assert got["opcode"] == ["0x0c", "0x10"] and got["flags"] == ["0x00000003"], got
+    assert got["data"] == ["0x0123456789abcdef"] and not got["wrong"], got
+
+
+@case
+def markers(folder):
+    """dissector: with markers, the one in front of the first FPDU"""
+    capture = Capture(folder, startup=False)
+    capture.add(0, MPA_REQUEST[:16] + b"\xd0" + MPA_REQUEST[17:])
+    capture.add(1, MPA_REPLY[:16] + b"\xd0" + MPA_REPLY[17:])
+    framed = bytes(4) + FLUSH_GOLDEN[:-4]
+    frame = capture.add(0, framed + struct.pack("<I", crc32c(framed)))
+    got = capture.fields()[frame]
+    assert got["opcode"] == ["0x0c"] and got["length"] == ["4096"], got
+    assert not got["wrong"], got
+
+
+@case
+def info_column(folder):
+    """dissector: the line of a packet names the message"""
+    capture = Capture(folder)
+    capture.add(0, FLUSH_GOLDEN)
+    capture.add(0, message(0x10, 1, 3, ATOM))
+    capture.add(1, message(0x0D, 3, 1))
+    text = capture.tshark()
+    target = "STag 0xb0000002 TO 0x0000000000002000 length "
+    assert "[RDMA Flush Request %s4096 P]" % target in text, text
+    assert "[Atomic Write Request %s8 data 0x0123456789abcdef]" % target in text, text
+    assert "[RDMA Flush Response]" in text and "malformed" not in text, text
+
+
+@case
+def truncated(folder):
+    """dissector: messages cut short, or with octets too many"""
+    rows = [
+        (0, message(0x0C, 1, 1), "short"),
+        (0, message(0x0C, 1, 1, TARGET), "short"),
+        (0, message(0x0C, 1, 1, TARGET + b"\0\0\0"), "short"),
+        (0, message(0x0C, 1, 1, TARGET + b"\0\0\0\1\0"), "long"),
+        (0, message(0x0E, 1, 1, TARGET[:15]), "short"),
+        (0, message(0x0E, 1, 1, TARGET + bytes(65)), "long"),
+        (0, message(0x10, 1, 1, ATOM[:23]), "short"),
+        (0, message(0x10, 1, 1, ATOM + b"\0"), "long"),
+        (1, message(0x0D, 3, 1, b"\0"), "long"),
+        (1, message(0x0F, 3, 1), "short"),
+        (1, message(0x0F, 3, 1, bytes(65)), "long"),
+        (1, message(0x11, 3, 1, b"\0"), "long"),
+    ]
+    for row, got in zip(rows, judge(folder, [row[:2] for row in rows])):
+        assert got["wrong"] == [row[2]], (row, got)
+        assert row[2] == "long" or ("stag" not in got and "data" not in got), (row, got)
+
+
+@case
+def bad_headers(folder):
+    """dissector: headers that do not fit, values that are not allowed"""
+    flush = TARGET + b"\0\0\0\1"
+    rows = [
+        (message(0x0C, 3, 1, flush), "header"),
+        (message(0x0C, 1, 1, flush, ddp=0x01), "header"),
+        (message(0x0C, 1, 1, flush, rv=0x00), "header"),
+        (fpdu(bytes([0xC1, 0x50]) + bytes(24)), "header"),
+        (message(0x0C, 1, 1, TARGET + b"\0\0\0\x08"), "value"),
+        (message(0x10, 1, 1, struct.pack(">IIQQ", 1, 7, 0, 0)), "value"),
+        (message(0x0C, 1, 1, flush, inv=0x300), "value"),
+    ]
+    for row, got in zip(rows, judge(folder, [(0, row[0]) for row in rows])):
+        assert got["wrong"] == [row[1]], (row, got)
+
+
+@case
+def drafts(folder):
+    """dissector: draft -01 has no R, an STag to invalidate, and empty hashes"""
+    rows = [
+        (0, message(0x0C, 1, 1, TARGET + b"\0\0\0\5")),
+        (0, message(0x0C, 1, 2, TARGET + b"\0\0\0\1", inv=0x300)),
+        (1, message(0x0F, 3, 1)),
+    ]
+    wrong = [got["wrong"] for got in judge(folder, rows)]
+    assert wrong == [[], ["value"], ["short"]], wrong
+    found = judge(folder, rows, "-o", "staghorn.draft:-01")
+    wrong = [got["wrong"] for got in found]
+    assert wrong == [["value"], [], []], wrong
+    assert found[1]["inv_stag"] == ["0x00000300"], found
+
+
+@case
+def narrow(folder):
+    """dissector: with four bits of opcode Flush is seen, Atomic Write is not"""
+    off = ("-o", "staghorn.wide:FALSE")
+    flush, atom = judge(folder, [(0, FLUSH_GOLDEN), (0, ATOM_GOLDEN)], *off)
+    assert flush["opcode"] == ["0x0c"] and atom == {}, (flush, atom)
+
+
+@case
+def others(folder):
+    """dissector: messages of RFC 5040 and connections without MPA are left alone"""
+    old = message(0x03, 0, 1, b"hello") + message(0x01, 1, 1, bytes(28))
+    assert judge(folder, [(0, old)]) == [{}]
+    plain = Capture(folder, startup=False)
+    frame = plain.add(0, FLUSH_GOLDEN)
+    assert plain.fields()[frame] == {}
+
+
+def main():
+    if not shutil.which("tshark"):
+        print("1..0 # SKIP no tshark")
+        return 0
+    print("1..%d" % len(CASES))
+    good = True
+    for number, function in enumerate(CASES, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                function(Path(folder))
+                print("ok %d - %s" % (number, function.__doc__))
+            except Exception:  # pylint: disable=broad-except
+                print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
+                print("not ok %d - %s" % (number, function.__doc__))
+                good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
