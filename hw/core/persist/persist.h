@@ -120,6 +120,7 @@ struct sg_persist_limits {
     uint32_t s0_octets;        /* of one connection; the oldest move on at more; default 1 MiB */
     uint32_t s1_octets;        /* of one device; likewise; default 64 KiB */
     uint32_t line_stores;      /* told apart within one line; older ones merge; 8.., default 64 */
+    bool check;                /* sg_assert_persist_state() after every event: slow; off */
 };
 
 void sg_persist_config_init(struct sg_persist_config *config);
@@ -292,7 +293,7 @@ struct sg_persist_bad {
 bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
                          enum sg_persist_bad_kind kind);
 void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len);
-/* The i-th bad range in order of addresses; false at the end. */
+/* The i-th bad range, by kind and address; false at the end. */
 bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_persist_bad *bad);
 
 /* ---- Milestones and armed cuts ---- */
@@ -424,22 +425,24 @@ enum sg_persist_event_kind {
     /* Inputs: replaying them with the same configuration and seed reproduces everything else. */
     SG_PERSIST_EV_DMA_WRITE = 1,
     SG_PERSIST_EV_ATOM_STORE,
-    SG_PERSIST_EV_SETTLE,
+    SG_PERSIST_EV_SETTLE,       /* this and the next two: logged only when there is something */
     SG_PERSIST_EV_FORGET,
-    SG_PERSIST_EV_DEVICE_FENCE, /* logged only when it moved something */
-    SG_PERSIST_EV_FLUSH,        /* arg: flags */
+    SG_PERSIST_EV_DEVICE_FENCE,
+    SG_PERSIST_EV_FLUSH,        /* arg: flags; 0x100: its begin, 0x200: its end */
     SG_PERSIST_EV_OTHER_WRITE,
     SG_PERSIST_EV_CPU_STORE,    /* arg: SG_PERSIST_STORE_*; data: the octets if at most 8 */
     SG_PERSIST_EV_CPU_FLUSH,    /* arg: kind */
-    SG_PERSIST_EV_CPU_FENCE,    /* arg: kind; logged only when it moved something */
+    SG_PERSIST_EV_CPU_FENCE,    /* arg: kind; logged only when there is something */
     SG_PERSIST_EV_CPU_SYNC,     /* likewise */
     SG_PERSIST_EV_ORDERLY,
     SG_PERSIST_EV_DEEP_FLUSH,
-    SG_PERSIST_EV_POISON,
+    SG_PERSIST_EV_MARK_BAD,     /* arg: kind */
+    SG_PERSIST_EV_CLEAR_BAD,
+    SG_PERSIST_EV_SET_FAULTS,   /* addr: extent; arg: bits; msn: flush_fails; data: lines_left */
     SG_PERSIST_EV_MILESTONE,    /* arg: enum sg_pm_milestone */
-    SG_PERSIST_EV_TICK,         /* logged only when it moved something */
+    SG_PERSIST_EV_TICK,         /* logged only when something is due */
     SG_PERSIST_EV_CONFIGURE,
-    SG_PERSIST_EV_CUT,          /* arg: outcome; data: seed */
+    SG_PERSIST_EV_CUT,          /* arg: outcome; data: seed; addr and at: the policy's range */
     SG_PERSIST_EV_RESTART,
     SG_PERSIST_EV_INPUTS,
     /* Consequences and acknowledgements. */
@@ -452,13 +455,16 @@ enum sg_persist_event_kind {
     SG_PERSIST_EV_REFUSED,      /* the medium took no more */
 };
 
-/* 64 octets; in the exported log little-endian. */
+/*
+ * 64 octets; in the exported log little-endian.  Payload of more than 8 octets: data counts the
+ * payload octets logged before, UINT64_MAX if payload is not kept.
+ */
 struct sg_persist_event {
     uint64_t seq;              /* 1.. */
     uint64_t now_ns;
     uint64_t addr;
     uint64_t at;               /* program counter or Tagged Offset */
-    uint64_t data;             /* small payload in memory order, or position in the payload ring */
+    uint64_t data;             /* payload up to 8 octets in memory order; else its place, below */
     uint32_t len;
     uint32_t qpn;
     uint32_t msn;
@@ -484,6 +490,6 @@ void sg_persist_log_export(const struct sg_persist *p, GByteArray *out);
 const char *sg_persist_log_replay(struct sg_persist *p, const uint8_t *log, size_t len);
 
 /* Checks the invariants of domain.c; deep also compares memories.  Aborts on a violation. */
-void sg_persist_check(const struct sg_persist *p, bool deep);
+void sg_assert_persist_state(const struct sg_persist *p, bool deep);
 
 #endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the cache towards the media: S2 -> S3 -> S4.
+ *
+ * Where the domain keeps S3, entering S3 is written to the media at once: no outcome of a cut can
+ * tell the difference, and a killed process leaves a correct media file.  Only domain NONE has a
+ * real write-pending queue: a noded line's leading 'queued' stores, a plain line's bit 'queued'.
+ *
+ * The medium may refuse (read-only, worn out).  Then nothing of the line changes: it stays dirty
+ * where it is, and what asked for the move reports failure.
+ */
+#include "persist/impl.h"
+
+void sg_pd_media_rec(uint8_t *media_line, const struct rec *r)
+{
+    uint8_t *at = media_line + r->atom * SG_PERSIST_ATOM;
+    uint8_t atom[SG_PERSIST_ATOM];
+
+    memcpy(atom, at, sizeof(atom));
+    for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
+        if (r->mask & (1u << i)) {
+            atom[i] = r->data[i];
+        }
+    }
+    memcpy(at, atom, sizeof(atom)); /* one store: not torn by the end of the process either */
+}
+
+size_t sg_pd_media_take(struct sg_persist *p, struct extent *e, size_t lines)
+{
+    if (e->faults.read_only) {
+        return 0;
+    }
+    if (e->faults.wears_out) {
+        lines = SG_MIN(lines, e->faults.lines_left);
+        e->faults.lines_left -= lines;
+    }
+    p->lines_persisted += lines;
+    return lines;
+}
+
+void sg_pd_refused(struct sg_persist *p, struct extent *e, uint64_t off)
+{
+    p->media_refusals++;
+    sg_pd_log(p, SG_PERSIST_EV_REFUSED, NULL, e->base + off, SG_PERSIST_LINE, 0);
+}
+
+static bool goes_to_media(const struct sg_persist *p, enum sg_pd_target to)
+{
+    return to == PD_TO_S4 || p->config.domain != SG_PERSIST_NONE
+           || p->config.wpq_drain == SG_PERSIST_EAGER;
+}
+
+/* The first k stores become the queue's one group. */
+static void queue_stores(struct sg_persist *p, struct line *l, unsigned k)
+{
+    uint32_t n = l->first;
+
+    if (k <= l->queued) {
+        return;
+    }
+    for (unsigned i = 0; i < k; i++) {
+        struct rec *r = sg_pd_rec(p, n);
+
+        r->flags = i + 1 < k ? REC_GLUE : 0;
+        n = r->next;
+    }
+    l->queued = k;
+}
+
+static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+{
+    struct page *g = e->pages[page_no];
+
+    g->dirty &= ~mask;
+    g->noded &= ~mask;
+    g->whole &= ~mask;
+    g->queued &= ~mask;
+    if (!g->dirty) {
+        sg_pd_page_free(p, e, page_no);
+    }
+}
+
+/* The group that store k ends in must go as a whole. */
+static unsigned round_up(const struct sg_persist *p, const struct line *l, unsigned k)
+{
+    while (k < l->count && !sg_pd_line_cut_point(p, l, k)) {
+        k++;
+    }
+    return k;
+}
+
+bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                        unsigned k, enum sg_pd_target to)
+{
+    struct page *g = e->pages[page_no];
+    struct line *l = sg_pd_line(p, g, i);
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+
+    k = round_up(p, l, k);
+    if (k && !goes_to_media(p, to)) {
+        queue_stores(p, l, k);
+        return true;
+    }
+    if (k && !sg_pd_media_take(p, e, 1)) {
+        sg_pd_refused(p, e, off);
+        return false;
+    }
+    for (unsigned done = 0; done < k; done++) {
+        uint32_t n = l->first;
+        struct rec *r = sg_pd_rec(p, n);
+
+        sg_pd_media_rec(e->media + off, r);
+        l->first = r->next;
+        sg_pd_pool_put(&p->recs, n);
+    }
+    l->count -= k;
+    l->queued -= SG_MIN(l->queued, k);
+    if (k) {
+        sg_pd_heal(p, e->base + off, SG_PERSIST_LINE);
+    }
+    if (!l->count) {
+        sg_pd_pool_put(&p->lines, g->ref[i]);
+        now_clean(p, e, page_no, 1ull << i);
+    }
+    return true;
+}
+
+/* Plain lines, by runs of neighbours. */
+static bool plain_to_media(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+{
+    while (mask) {
+        unsigned i = __builtin_ctzll(mask);
+        uint64_t rest = ~(mask >> i), run;
+        unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : 64;
+        uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+        size_t taken;
+
+        n = SG_MIN(n, PD_PAGE_LINES - i);
+        taken = sg_pd_media_take(p, e, n);
+        if (taken) {
+            run = (~0ull >> (64 - taken)) << i;
+            memcpy(e->media + off, e->visible + off, taken * SG_PERSIST_LINE);
+            sg_pd_heal(p, e->base + off, taken * SG_PERSIST_LINE);
+            mask &= ~run;
+            now_clean(p, e, page_no, run);
+        }
+        if (taken < n) {
+            sg_pd_refused(p, e, off + taken * SG_PERSIST_LINE);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sg_pd_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
+                        enum sg_pd_target to, bool all)
+{
+    struct page *g = e->pages[page_no];
+    uint64_t plain, noded;
+    bool good = true;
+
+    if (!g) {
+        return true;
+    }
+    plain = mask & g->dirty & ~g->noded;
+    noded = mask & g->noded;
+    if (plain && goes_to_media(p, to)) {
+        good = plain_to_media(p, e, page_no, plain);
+    } else {
+        g->whole |= plain;
+        g->queued |= plain;
+    }
+    for (; noded; noded &= noded - 1) {
+        unsigned i = __builtin_ctzll(noded);
+        struct line *l = sg_pd_line(p, e->pages[page_no], i);
+        unsigned k = all ? l->count : sg_pd_line_cached(p, l);
+
+        good &= sg_pd_advance_line(p, e, page_no, i, k, to);
+    }
+    return good;
+}
+
+bool sg_pd_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         enum sg_pd_target to, bool all)
+{
+    bool good = true;
+
+    SG_PD_FOR_PAGES(e, page_no, off, len) {
+        good &= sg_pd_advance_page(p, e, page_no, sg_pd_page_mask(page_no, off, len), to, all);
+    }
+    return good;
+}
+
+static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+{
+    struct page *g = e->pages[page_no];
+    uint64_t noded = g->noded & mask;
+    bool good = plain_to_media(p, e, page_no, g->queued & mask);
+
+    for (; noded; noded &= noded - 1) {
+        unsigned i = __builtin_ctzll(noded);
+        unsigned k = sg_pd_line(p, e->pages[page_no], i)->queued;
+
+        if (k) {
+            good &= sg_pd_advance_line(p, e, page_no, i, k, PD_TO_S4);
+        }
+    }
+    return good;
+}
+
+bool sg_pd_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    bool good = true;
+
+    SG_PD_FOR_PAGES(e, page_no, off, len) {
+        good &= drain_page(p, e, page_no, sg_pd_page_mask(page_no, off, len));
+    }
+    return good;
+}
+
+bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
+{
+    uint64_t off = 0;
+    struct extent *e = sg_pd_extent(p, addr, SG_PERSIST_LINE, &off);
+    size_t page_no = off / SG_PERSIST_PAGE;
+    unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
+    struct page *g = e ? e->pages[page_no] : NULL;
+    struct line *l;
+
+    if (!g || !(g->dirty & 1ull << i)) {
+        return true;
+    }
+    if (!(g->noded & 1ull << i)) {
+        return sg_pd_advance_page(p, e, page_no, 1ull << i, PD_TO_S3, true);
+    }
+    l = sg_pd_line(p, g, i);
+    sg_pd_line_drain_buffer(p, l, seq);
+    return sg_pd_advance_line(p, e, page_no, i, sg_pd_line_upto(p, l, seq), PD_TO_S3);
+}
+
+/* ---- What moves by itself ---- */
+
+/* Any dirty page, of any extent; NULL: none. */
+static struct extent *random_page(struct sg_persist *p, size_t *page_no)
+{
+    unsigned first = sg_pd_below(&p->rng, SG_MAX(p->extent_count, 1u));
+
+    for (unsigned n = 0; n < p->extent_count; n++) {
+        struct extent *e = &p->extent[(first + n) % p->extent_count];
+
+        if (!e->used) {
+            continue;
+        }
+        *page_no = sg_pd_page_next(e, sg_pd_below(&p->rng, e->page_count));
+        if (*page_no == e->page_count) {
+            *page_no = sg_pd_page_next(e, 0);
+        }
+        if (*page_no < e->page_count) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+static uint64_t random_bit(struct sg_persist *p, uint64_t mask)
+{
+    unsigned skip = sg_pd_below(&p->rng, __builtin_popcountll(mask));
+
+    while (skip--) {
+        mask &= mask - 1;
+    }
+    return mask & -mask;
+}
+
+static void move_random(struct sg_persist *p, unsigned event)
+{
+    size_t page_no;
+    struct extent *e = random_page(p, &page_no);
+    uint64_t bit;
+
+    if (!e) {
+        return;
+    }
+    bit = random_bit(p, e->pages[page_no]->dirty);
+    sg_pd_log(p, event, NULL, e->base + page_no * SG_PERSIST_PAGE
+                              + __builtin_ctzll(bit) * SG_PERSIST_LINE, SG_PERSIST_LINE, 0);
+    if (event == SG_PERSIST_EV_EVICTED) {
+        sg_pd_advance_page(p, e, page_no, bit, PD_TO_S3, false);
+    } else {
+        drain_page(p, e, page_no, bit);
+    }
+}
+
+void sg_pd_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    if (p->config.evict == SG_PERSIST_EAGER) {
+        sg_pd_advance_range(p, e, off, len, PD_TO_S3, false);
+    } else if (p->config.evict == SG_PERSIST_RANDOM
+               && sg_pd_below(&p->rng, p->config.one_in) == 0) {
+        move_random(p, SG_PERSIST_EV_EVICTED);
+    }
+    if (p->config.domain == SG_PERSIST_NONE && p->config.wpq_drain == SG_PERSIST_RANDOM
+        && sg_pd_below(&p->rng, p->config.one_in) == 0) {
+        move_random(p, SG_PERSIST_EV_DRAINED);
+    }
+}

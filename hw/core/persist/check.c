@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* sg_assert_persist_state(): the numbered invariants of domain.c, in code. */
+#include "persist/impl.h"
+
+/* Invariants 3, 4, 5 and 10 of one noded line. */
+static void check_line(const struct sg_persist *p, const struct extent *e, uint64_t off,
+                       const struct line *l, bool deep)
+{
+    uint8_t content[SG_PERSIST_LINE];
+    unsigned count = 0, buffered = 0;
+    uint32_t last = 0;
+    bool glued = false, before = false;
+
+    memcpy(content, e->media + off, sizeof(content));
+    for (uint32_t n = l->first; n; n = sg_pd_rec(p, n)->next) {
+        const struct rec *r = sg_pd_rec(p, n);
+        bool in_buffer = r->flags & REC_S2P;
+
+        count++;
+        last = n;
+        sg_assert(r->atom < PD_LINE_ATOMS && r->mask && r->seq <= p->seq);
+        sg_assert(!(before && !in_buffer));
+        sg_assert(!(glued && in_buffer && !before));
+        sg_assert(!(in_buffer && count <= l->queued));
+        sg_assert(!(count < l->queued && !(r->flags & REC_GLUE)));
+        sg_assert(!(count == l->queued && r->flags & REC_GLUE));
+        buffered += in_buffer;
+        glued = r->flags & REC_GLUE;
+        before = in_buffer;
+        sg_pd_media_rec(content, r);
+    }
+    sg_assert(count == l->count && count >= 1 && count <= p->limits.line_stores);
+    sg_assert(last == l->last && !glued);
+    sg_assert(l->queued <= l->count);
+    sg_assert(!l->queued || p->config.domain == SG_PERSIST_NONE);
+    sg_assert(!buffered || p->busy_cpu >= 0);
+    if (deep && p->config.cpu_tracking && !p->frozen) {
+        sg_assert(memcmp(content, e->visible + off, sizeof(content)) == 0);
+    }
+}
+
+/* Invariants 1 and 2. */
+static void check_page(const struct sg_persist *p, const struct extent *e, size_t page_no,
+                       bool deep)
+{
+    const struct page *g = e->pages[page_no];
+    bool in_map = e->map[page_no / 64] >> (page_no % 64) & 1;
+
+    sg_assert(in_map == (g != NULL));
+    if (!g) {
+        return;
+    }
+    sg_assert(g->dirty);
+    sg_assert((g->noded & ~g->dirty) == 0);
+    sg_assert(((g->whole | g->queued) & ~(g->dirty & ~g->noded)) == 0);
+    sg_assert((g->queued & ~g->whole) == 0);
+    sg_assert(!g->queued || p->config.domain == SG_PERSIST_NONE);
+    for (uint64_t m = g->noded; m; m &= m - 1) {
+        unsigned i = __builtin_ctzll(m);
+
+        check_line(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE,
+                   sg_pd_line(p, g, i), deep);
+    }
+}
+
+/* Invariant 10, the clean lines. */
+static void check_clean(const struct sg_persist *p, const struct extent *e)
+{
+    for (uint64_t off = 0; off < e->size; off += SG_PERSIST_LINE) {
+        const struct page *g = e->pages[off / SG_PERSIST_PAGE];
+
+        if (!g || !(g->dirty >> (off % SG_PERSIST_PAGE / SG_PERSIST_LINE) & 1)) {
+            sg_assert(memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) == 0);
+        }
+    }
+}
+
+static void check_extent(const struct sg_persist *p, const struct extent *e, bool deep)
+{
+    size_t words = (e->page_count + 63) / 64;
+
+    if (deep) {
+        for (size_t n = 0; n < e->page_count; n++) {
+            check_page(p, e, n, deep);
+        }
+        for (size_t w = 0; w < words; w++) {
+            sg_assert((e->top[w / 64] >> (w % 64) & 1) == (e->map[w] != 0));
+        }
+        if (p->config.cpu_tracking && !p->frozen) {
+            check_clean(p, e);
+        }
+    } else {
+        SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+            check_page(p, e, page_no, deep);
+        }
+    }
+}
+
+static void check_fifo(const struct fifo *f, uint64_t limit)
+{
+    uint64_t octets = 0, count = 0;
+    const struct piece *last = NULL;
+
+    for (const struct piece *x = f->head; x; x = x->next) {
+        octets += x->len;
+        count++;
+        last = x;
+    }
+    sg_assert(octets == f->octets && count == f->count && last == f->tail);
+    sg_assert(octets <= limit);
+}
+
+/* Invariants 7 and 8. */
+static void check_places(const struct sg_persist *p)
+{
+    const struct sg_persist_config *c = &p->config;
+
+    sg_assert(g_hash_table_size(p->conns) == p->conn_order->len);
+    sg_assert(!p->conn_order->len || c->place_delay_ns || c->place_out_of_order || p->frozen);
+    for (unsigned i = 0; i < p->conn_order->len; i++) {
+        const struct conn *conn = g_ptr_array_index(p->conn_order, i);
+
+        sg_assert(conn->s0.head);
+        check_fifo(&conn->s0, p->limits.s0_octets);
+    }
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        check_fifo(&p->s1[d], p->limits.s1_octets);
+        sg_assert(!p->s1[d].head || c->iio_drain != SG_PERSIST_EAGER || p->frozen);
+    }
+}
+
+/* Invariant 9. */
+static void check_bad(const struct sg_pd_bads *b)
+{
+    for (unsigned i = 0; i < b->count; i++) {
+        const struct sg_persist_bad *x = &b->range[i];
+
+        sg_assert(x->len && sg_is_aligned(x->addr | x->len, SG_PERSIST_LINE));
+        sg_assert(!i || x[-1].addr + x[-1].len <= x->addr);
+    }
+}
+
+void sg_assert_persist_state(const struct sg_persist *p, bool deep)
+{
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        if (p->extent[i].used) {
+            check_extent(p, &p->extent[i], deep);
+        }
+    }
+    check_places(p);
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
+        check_bad(&p->bad[i]);
+    }
+    for (int i = 0; i < SG_PERSIST_VCPUS; i++) { /* invariant 6 */
+        sg_assert(!p->cpu[i] || i == p->busy_cpu || !(p->cpu[i]->sb_count | p->cpu[i]->wc_count));
+    }
+}

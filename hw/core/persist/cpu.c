@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CPUs: stores, cache-line flushes, fences (E6, E7, E8), after the x86 memory model.
+ *
+ * A plain store is in the cache (S2) at once, or, with config.store_buffer, waits in its vCPU's
+ * FIFO.  A non-temporal store waits in a write-combining buffer and goes from there to S3, past the
+ * cache; what its line had in the cache goes with it, for a line's stores stay in order.
+ *
+ * CLWB and CLFLUSHOPT are notes (line, event): the fence makes the line's stores up to that event
+ * certain; until then they may move or not.  CLFLUSH is ordered with stores: at once, or through
+ * the FIFO.  All fences act alike: the FIFO drains, then the write-combining buffers, then the
+ * notes are carried out.
+ *
+ * Order between processors.  QEMU's visible memory has a store before the model lets it out of S2'.
+ * Another processor or a device may have read it and act upon it, and what it does must not survive
+ * where the store does not.  So whenever another agent acts, S2' drains first (invariant 6).
+ * That makes losses of S2' rarer than a machine would, never different.
+ */
+#include "persist/impl.h"
+
+static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
+{
+    if (!p->cpu[unit]) {
+        p->cpu[unit] = g_new0(struct cpu, 1);
+        p->cpu[unit]->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
+    }
+    return p->cpu[unit];
+}
+
+/* ---- S2' ---- */
+
+/* The line of an address if its stores are told apart. */
+static struct line *noded_line(struct sg_persist *p, uint64_t addr)
+{
+    uint64_t off = 0;
+    struct extent *e = sg_pd_extent(p, addr, SG_PERSIST_LINE, &off);
+    struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
+    unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
+
+    return g && g->noded & 1ull << i ? sg_pd_line(p, g, i) : NULL;
+}
+
+void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c)
+{
+    struct cpu_entry x = c->sb[c->sb_head];
+    struct line *l;
+
+    c->sb_head = (c->sb_head + 1) % PD_STORE_BUFFER;
+    c->sb_count--;
+    if (x.flush) {
+        sg_pd_advance_upto(p, x.addr, x.seq);
+        return;
+    }
+    l = noded_line(p, x.addr);
+    if (l) {
+        sg_pd_line_drain_buffer(p, l, x.seq);
+    }
+}
+
+static void drain_store_buffer(struct sg_persist *p, struct cpu *c)
+{
+    while (c->sb_count) {
+        sg_pd_cpu_drain_one(p, c);
+    }
+}
+
+/* A plain store to the same line that is older has left before, and so has all before that. */
+static void drain_one_wc(struct sg_persist *p, struct cpu *c)
+{
+    struct cpu_entry x = c->wc[c->wc_head];
+
+    drain_store_buffer(p, c);
+    c->wc_head = (c->wc_head + 1) % PD_WC_LINES;
+    c->wc_count--;
+    sg_pd_advance_upto(p, x.addr, x.seq);
+}
+
+void sg_pd_cpu_drain(struct sg_persist *p, int vcpu)
+{
+    struct cpu *c = p->cpu[vcpu];
+
+    drain_store_buffer(p, c);
+    while (c->wc_count) {
+        drain_one_wc(p, c);
+    }
+    if (p->busy_cpu == vcpu) {
+        p->busy_cpu = -1;
+    }
+}
+
+void sg_pd_others_drain(struct sg_persist *p, int vcpu)
+{
+    if (p->busy_cpu >= 0 && p->busy_cpu != vcpu) {
+        sg_pd_cpu_drain(p, p->busy_cpu);
+    }
+}
+
+static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq,
+                              bool flush)
+{
+    struct cpu *c = cpu_at(p, unit);
+
+    if (c->sb_count == PD_STORE_BUFFER) {
+        sg_pd_cpu_drain_one(p, c);
+    }
+    c->sb[(c->sb_head + c->sb_count++) % PD_STORE_BUFFER] = (struct cpu_entry) {
+        .addr = addr, .seq = seq, .flush = flush,
+    };
+    p->busy_cpu = unit;
+}
+
+static void into_wc_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq)
+{
+    struct cpu *c = cpu_at(p, unit);
+    struct cpu_entry *last = &c->wc[(c->wc_head + c->wc_count + PD_WC_LINES - 1) % PD_WC_LINES];
+
+    if (c->wc_count && last->addr == addr) {
+        last->seq = seq;
+        return;
+    }
+    if (c->wc_count == PD_WC_LINES) {
+        drain_one_wc(p, c);
+    }
+    c->wc[(c->wc_head + c->wc_count++) % PD_WC_LINES] = (struct cpu_entry) {
+        .addr = addr, .seq = seq,
+    };
+    p->busy_cpu = unit;
+}
+
+void sg_pd_cpu_clear(struct sg_persist *p)
+{
+    for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
+        struct cpu *c = p->cpu[i];
+
+        if (c) {
+            c->sb_count = c->wc_count = c->flushes_done = 0;
+            g_array_set_size(c->flushes, 0);
+        }
+    }
+    p->busy_cpu = -1;
+}
+
+/* ---- Stores ---- */
+
+/* As a CPU would: naturally aligned ones in one piece. */
+static void write_visible(uint8_t *to, const void *buf, size_t len)
+{
+    if (len == 8 && sg_is_aligned((uintptr_t)to, 8)) {
+        memcpy(__builtin_assume_aligned(to, 8), buf, 8);
+    } else if (len == 4) {
+        memcpy(to, buf, 4);
+    } else if (len == 2) {
+        memcpy(to, buf, 2);
+    } else {
+        memcpy(to, buf, len);
+    }
+}
+
+static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
+                           const uint8_t *buf, size_t len, uint64_t seq, unsigned flags,
+                           unsigned unit)
+{
+    uint8_t mark = flags & SG_PERSIST_STORE_NT ? REC_NT : p->config.store_buffer ? REC_SB : 0;
+
+    while (len) {
+        uint64_t line = sg_align_down(off, SG_PERSIST_LINE);
+        size_t n = SG_MIN(len, line + SG_PERSIST_LINE - off);
+
+        sg_pd_line_store(p, e, off / SG_PERSIST_PAGE,
+                         off % SG_PERSIST_PAGE / SG_PERSIST_LINE, &(struct sg_pd_store) {
+            .in = off - line, .len = n, .data = buf, .seq = seq, .flags = mark,
+            .written = !(flags & SG_PERSIST_STORE_WRITE),
+        });
+        if (mark == REC_NT) {
+            into_wc_buffer(p, unit, e->base + line, seq);
+        } else if (mark == REC_SB) {
+            into_store_buffer(p, unit, e->base + line, seq, false);
+        }
+        off += n;
+        buf += n;
+        len -= n;
+    }
+}
+
+bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, const void *buf, size_t len, unsigned flags)
+{
+    uint64_t off, seq;
+    struct extent *e = len ? sg_pd_extent(p, addr, len, &off) : NULL;
+    bool tracked = p->config.cpu_tracking && !p->frozen && source->unit < SG_PERSIST_VCPUS;
+
+    if (!e) {
+        return false;
+    }
+    if (tracked) {
+        sg_pd_others_drain(p, source->unit);
+        seq = sg_pd_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
+        store_in_lines(p, e, off, buf, len, seq, flags, source->unit);
+    }
+    if (flags & SG_PERSIST_STORE_WRITE) {
+        write_visible(e->visible + off, buf, len);
+    }
+    if (tracked) {
+        sg_pd_pace(p, e, off, len);
+        sg_pd_input_done(p);
+    }
+    return true;
+}
+
+/* ---- Flushes and fences ---- */
+
+static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint64_t seq)
+{
+    struct cpu_entry x = { .addr = addr, .seq = seq };
+
+    if (c->flushes->len - c->flushes_done >= PD_CPU_FLUSHES) {
+        struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry,
+                                                  c->flushes_done++);
+
+        drain_store_buffer(p, c);
+        sg_pd_advance_upto(p, oldest->addr, oldest->seq);
+        if (c->flushes_done >= PD_CPU_FLUSHES) {
+            g_array_remove_range(c->flushes, 0, c->flushes_done);
+            c->flushes_done = 0;
+        }
+    }
+    g_array_append_val(c->flushes, x);
+}
+
+void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, enum sg_persist_cpu_flush kind)
+{
+    uint64_t off, seq, line = sg_align_down(addr, SG_PERSIST_LINE);
+
+    if (p->frozen || !p->config.cpu_tracking || source->unit >= SG_PERSIST_VCPUS
+        || !sg_pd_extent(p, line, SG_PERSIST_LINE, &off)) {
+        return;
+    }
+    sg_pd_others_drain(p, source->unit);
+    seq = sg_pd_log(p, SG_PERSIST_EV_CPU_FLUSH, source, line, SG_PERSIST_LINE, kind);
+    if (kind != SG_PERSIST_CLFLUSH) {
+        note_flush(p, cpu_at(p, source->unit), line, seq);
+    } else if (p->config.store_buffer) {
+        into_store_buffer(p, source->unit, line, seq, true);
+    } else {
+        sg_pd_advance_upto(p, line, seq);
+    }
+    sg_pd_input_done(p);
+}
+
+static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
+{
+    for (unsigned i = c->flushes_done; i < c->flushes->len; i++) {
+        struct cpu_entry *x = &g_array_index(c->flushes, struct cpu_entry, i);
+
+        sg_pd_advance_upto(p, x->addr, x->seq);
+    }
+    c->flushes_done = 0;
+    g_array_set_size(c->flushes, 0);
+}
+
+void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
+                          enum sg_persist_cpu_fence kind)
+{
+    struct cpu *c = source->unit < SG_PERSIST_VCPUS ? p->cpu[source->unit] : NULL;
+
+    if (!c || !(c->sb_count | c->wc_count | c->flushes->len) || p->frozen) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_CPU_FENCE, source, 0, 0, kind);
+    sg_pd_cpu_drain(p, source->unit);
+    carry_out_flushes(p, c);
+    sg_pd_input_done(p);
+}
+
+void sg_pd_cpu_fence_all(struct sg_persist *p)
+{
+    for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
+        if (p->cpu[i]) {
+            sg_pd_cpu_drain(p, i);
+            carry_out_flushes(p, p->cpu[i]);
+        }
+    }
+}
+
+void sg_persist_cpu_sync(struct sg_persist *p)
+{
+    if (p->frozen || p->busy_cpu < 0) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
+    sg_pd_others_drain(p, -1);
+    sg_pd_input_done(p);
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The cut: of everything between the adapter and the media, what survives?
+ *
+ *            NONE                      ADR        EADR                  WHOLE
+ *   S0       lost                      lost       lost                  lost
+ *   S1       a prefix per device       same       same                  all
+ *   S2'      store buffer: a prefix per vCPU; write-combining: any      all
+ *   S2       per line a prefix         same       all                   all
+ *   S3       per line all or nothing   (media)    (media)               (media)
+ *
+ * In that order: what survives of S1 has become S2 or S3 and shares its fate from there, and so
+ * with the store buffer.  Then each line by itself gets one of its permitted states, which is
+ * written to the media:
+ *
+ *   state of a line = media content plus its first k stores, k a cut point, where
+ *   k >= stores not in S2'     if the domain keeps S2
+ *   k = 0 or k >= queued       in domain NONE
+ *   k <= stores before the first one that stays in a store buffer
+ *   k = all                    in domain WHOLE
+ *
+ * The policy only chooses among the permitted: the least, the most, or drawn.  Equal pages of
+ * plain lines with a foregone choice are handled as a whole.
+ */
+#include "persist/impl.h"
+
+enum { MAX_POINTS = 4096 + 2 };
+
+struct cut {
+    struct sg_persist *p;
+    const struct sg_persist_policy *policy;
+    struct sg_persist_report *report;
+    uint64_t rng;
+    unsigned domain;
+    uint16_t points[MAX_POINTS]; /* permitted k of the line at hand, ascending */
+    unsigned point_count;
+};
+
+static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
+{
+    return c->policy->len && addr < c->policy->addr + c->policy->len
+           && c->policy->addr < addr + len;
+}
+
+/* One of n permitted choices, 0 being the most lost. */
+static uint64_t choose(struct cut *c, uint64_t n, bool inside)
+{
+    switch (c->policy->outcome) {
+    case SG_PERSIST_LOSE_ALL:
+        return 0;
+    case SG_PERSIST_KEEP_ALL:
+        return n - 1;
+    case SG_PERSIST_WORST_FOR:
+        if (!inside) {
+            return n - 1;
+        }
+        return c->policy->seed && n > 1 ? sg_pd_below(&c->rng, n - 1) : 0;
+    default: /* the ends are worth more than the middle */
+        switch (sg_pd_random(&c->rng) >> 62) {
+        case 0:
+            return 0;
+        case 1:
+            return n - 1;
+        default:
+            return sg_pd_below(&c->rng, n);
+        }
+    }
+}
+
+/* ---- S0, S1, the store buffer ---- */
+
+static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
+{
+    struct sg_persist_loss row = {
+        .addr = x->addr, .len = x->len, .stage = stage, .extent = SG_PERSIST_NO_EXTENT,
+        .fate = kept == 0 ? SG_PERSIST_LOST : kept < x->len ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT,
+        .stores = (x->len + SG_PERSIST_ATOM - 1) / SG_PERSIST_ATOM,
+        .stores_kept = kept / SG_PERSIST_ATOM, .source = x->source, .seq = x->seq,
+    };
+
+    c->report->count[stage][SG_PERSIST_KEPT] += kept;
+    c->report->count[stage][SG_PERSIST_LOST] += x->len - kept;
+    sg_pd_report_add(c->p, c->report, &row, 0);
+}
+
+static void lose_s0(struct cut *c)
+{
+    for (unsigned i = 0; i < c->p->conn_order->len; i++) {
+        struct conn *conn = g_ptr_array_index(c->p->conn_order, i);
+
+        for (struct piece *x = conn->s0.head; x; x = x->next) {
+            piece_row(c, x, SG_PERSIST_S0, 0);
+        }
+    }
+}
+
+/* Octets of a device's S1 that get through; the range of WORST_FOR and what follows it do not. */
+static uint64_t posted_prefix(struct cut *c, const struct fifo *f)
+{
+    uint64_t octets = 0;
+
+    if (c->domain == SG_PERSIST_WHOLE) {
+        return f->octets;
+    }
+    if (c->policy->outcome != SG_PERSIST_WORST_FOR) {
+        return choose(c, (uint64_t)f->octets + 1, false);
+    }
+    for (struct piece *x = f->head; x && !in_range(c, x->addr, x->len); x = x->next) {
+        octets += x->len;
+    }
+    return octets;
+}
+
+static void cut_s1(struct cut *c, unsigned device)
+{
+    struct fifo *f = &c->p->s1[device];
+    uint64_t left = posted_prefix(c, f);
+
+    while (f->head) {
+        struct piece *x = f->head;
+        uint64_t n = SG_MIN(left, x->len), end = x->addr + n;
+
+        if (n < x->len) {
+            /* The last atom is not torn. */
+            end = SG_MAX(x->addr, sg_align_down(end, SG_PERSIST_ATOM));
+            n = end - x->addr;
+            left = n;
+        }
+        left -= n;
+        piece_row(c, x, SG_PERSIST_S1, n);
+        sg_pd_post_visible(c->p, device, n);
+    }
+}
+
+/* Entries of the busy vCPU's store buffer that get out, in order. */
+static void cut_store_buffer(struct cut *c)
+{
+    struct sg_persist *p = c->p;
+    struct cpu *cpu = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
+    uint64_t n = 0;
+
+    if (!cpu) {
+        return;
+    }
+    if (c->domain == SG_PERSIST_WHOLE) {
+        n = cpu->sb_count;
+    } else if (c->policy->outcome != SG_PERSIST_WORST_FOR) {
+        n = choose(c, cpu->sb_count + 1, false);
+    } else {
+        while (n < cpu->sb_count
+               && !in_range(c, cpu->sb[(cpu->sb_head + n) % PD_STORE_BUFFER].addr,
+                            SG_PERSIST_LINE)) {
+            n++;
+        }
+    }
+    while (n--) {
+        sg_pd_cpu_drain_one(p, cpu);
+    }
+}
+
+/* ---- Lines ---- */
+
+static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lines,
+                     struct sg_persist_loss *row, uint32_t seq_low)
+{
+    row->addr = e->base + off;
+    row->len = (uint64_t)lines * SG_PERSIST_LINE;
+    row->lines = lines;
+    row->extent = sg_pd_extent_number(c->p, e);
+    c->report->count[row->stage][row->fate] += lines;
+    sg_pd_report_add(c->p, c->report, row, seq_low);
+}
+
+/* Fills c->points. */
+static void permitted(struct cut *c, const struct line *l)
+{
+    const struct sg_persist *p = c->p;
+    unsigned least = c->domain == SG_PERSIST_WHOLE ? l->count
+                     : c->domain == SG_PERSIST_EADR ? sg_pd_line_cached(p, l) : 0;
+    unsigned k = 0;
+    uint32_t n = l->first;
+
+    c->point_count = 0;
+    if (!least) {
+        c->points[c->point_count++] = 0;
+    }
+    for (; n; n = sg_pd_rec(p, n)->next) {
+        const struct rec *r = sg_pd_rec(p, n);
+
+        if (r->flags & REC_SB && c->domain != SG_PERSIST_WHOLE) {
+            break;
+        }
+        k++;
+        if (!(r->flags & REC_GLUE) && k >= least && k >= l->queued) {
+            c->points[c->point_count++] = k;
+        }
+    }
+    sg_assert(c->point_count);
+}
+
+static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned i)
+{
+    struct sg_persist *p = c->p;
+    const struct line *l = sg_pd_line(p, e->pages[page_no], i);
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+    const struct rec *last = sg_pd_rec(p, l->last);
+    struct sg_persist_loss row = {
+        .stage = l->queued == l->count ? SG_PERSIST_S3
+                 : last->flags & REC_S2P ? SG_PERSIST_SB : SG_PERSIST_S2,
+        .stores = l->count,
+    };
+    uint32_t n = l->first;
+    unsigned k;
+
+    permitted(c, l);
+    k = c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
+    row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
+    if (k && !sg_pd_media_take(p, e, 1)) {
+        row.fate = SG_PERSIST_REFUSED;
+        k = 0;
+    }
+    row.stores_kept = k;
+    for (; k; k--) {
+        const struct rec *r = sg_pd_rec(p, n);
+
+        sg_pd_media_rec(e->media + off, r);
+        n = r->next;
+    }
+    if (row.stores_kept) {
+        sg_pd_heal(p, e->base + off, SG_PERSIST_LINE);
+    }
+    line_row(c, e, off, 1, &row, last->seq);
+}
+
+static void cut_plain(struct cut *c, struct extent *e, size_t page_no, unsigned i)
+{
+    struct page *g = e->pages[page_no];
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
+    struct sg_persist_loss row = {
+        .stage = g->queued & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = PD_LINE_ATOMS,
+    };
+    bool inside = in_range(c, e->base + off, SG_PERSIST_LINE);
+    unsigned atoms = PD_LINE_ATOMS;
+
+    if (c->domain <= SG_PERSIST_ADR) {
+        atoms = g->whole & bit ? choose(c, 2, inside) * PD_LINE_ATOMS
+                : choose(c, PD_LINE_ATOMS + 1, inside);
+    }
+    row.fate = atoms == 0 ? SG_PERSIST_LOST
+               : atoms < PD_LINE_ATOMS ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
+    if (atoms && !sg_pd_media_take(c->p, e, 1)) {
+        row.fate = SG_PERSIST_REFUSED;
+        atoms = 0;
+    }
+    row.stores_kept = atoms;
+    if (atoms) {
+        memcpy(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM);
+        sg_pd_heal(c->p, e->base + off, SG_PERSIST_LINE);
+    }
+    line_row(c, e, off, 1, &row, g->ref[i]);
+}
+
+/* -1: the policy leaves no choice and loses; 1: keeps; 0: line by line. */
+static int foregone(const struct cut *c, uint64_t addr, uint64_t len)
+{
+    const struct sg_persist_policy *policy = c->policy;
+    bool touched = in_range(c, addr, len);
+
+    if (c->domain >= SG_PERSIST_EADR || policy->outcome == SG_PERSIST_KEEP_ALL) {
+        return 1;
+    }
+    switch (policy->outcome) {
+    case SG_PERSIST_LOSE_ALL:
+        return -1;
+    case SG_PERSIST_WORST_FOR:
+        if (!touched) {
+            return 1;
+        }
+        return addr >= policy->addr && addr + len <= policy->addr + policy->len && !policy->seed
+               ? -1 : 0;
+    default:
+        return 0;
+    }
+}
+
+/* Rows of plain lines of one page that all met the same fate. */
+static void plain_rows(struct cut *c, struct extent *e, size_t page_no, const struct page *g,
+                       uint64_t lines, uint8_t fate)
+{
+    while (lines) {
+        unsigned i = __builtin_ctzll(lines), n = 1;
+        bool queued = g->queued >> i & 1;
+        struct sg_persist_loss row = {
+            .stage = queued ? SG_PERSIST_S3 : SG_PERSIST_S2, .fate = fate,
+        };
+
+        while (i + n < PD_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i]
+               && (g->queued >> (i + n) & 1) == queued) {
+            n++;
+        }
+        row.stores = n * PD_LINE_ATOMS;
+        row.stores_kept = fate == SG_PERSIST_KEPT ? row.stores : 0;
+        line_row(c, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, n, &row,
+                 g->ref[i]);
+        lines &= ~((n == 64 ? ~0ull : (1ull << n) - 1) << i);
+    }
+}
+
+static void cut_page(struct cut *c, struct extent *e, size_t page_no)
+{
+    struct page before = *e->pages[page_no];
+    uint64_t start = (uint64_t)page_no * SG_PERSIST_PAGE, left = 0;
+    int fate = before.noded ? 0 : foregone(c, e->base + start, SG_PERSIST_PAGE);
+
+    if (fate < 0) {
+        plain_rows(c, e, page_no, &before, before.dirty, SG_PERSIST_LOST);
+    } else if (fate > 0) {
+        sg_pd_advance_page(c->p, e, page_no, before.dirty, PD_TO_S4, true);
+        left = e->pages[page_no] ? e->pages[page_no]->dirty : 0;
+        plain_rows(c, e, page_no, &before, before.dirty & ~left, SG_PERSIST_KEPT);
+        plain_rows(c, e, page_no, &before, left, SG_PERSIST_REFUSED);
+    } else {
+        for (uint64_t m = before.dirty; m; m &= m - 1) {
+            unsigned i = __builtin_ctzll(m);
+
+            if (before.noded >> i & 1) {
+                cut_noded(c, e, page_no, i);
+            } else {
+                cut_plain(c, e, page_no, i);
+            }
+        }
+    }
+}
+
+/* ---- What untracked CPUs changed ---- */
+
+static void cut_untracked_line(struct cut *c, struct extent *e, uint64_t off)
+{
+    bool keep = c->domain >= SG_PERSIST_EADR
+                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
+                || choose(c, 2, in_range(c, e->base + off, SG_PERSIST_LINE));
+    struct sg_persist_loss row = {
+        .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
+        .addr = e->base + off, .len = SG_PERSIST_LINE, .lines = 1, .stores = PD_LINE_ATOMS,
+        .extent = sg_pd_extent_number(c->p, e),
+        .source = { .agent = SG_PERSIST_CPU, .unit = UINT16_MAX },
+    };
+
+    if (keep && !sg_pd_media_take(c->p, e, 1)) {
+        row.fate = SG_PERSIST_REFUSED;
+    } else if (keep) {
+        memcpy(e->media + off, e->visible + off, SG_PERSIST_LINE);
+        sg_pd_heal(c->p, e->base + off, SG_PERSIST_LINE);
+        row.stores_kept = PD_LINE_ATOMS;
+    }
+    c->report->untracked[row.fate]++;
+    sg_pd_report_add(c->p, c->report, &row, 0);
+}
+
+static void cut_untracked(struct cut *c, struct extent *e)
+{
+    bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL
+                         && c->domain <= SG_PERSIST_ADR
+                         && c->p->config.untracked == SG_PERSIST_UNTRACKED_S2;
+    uint64_t off = 0, len;
+
+    if (c->p->config.cpu_tracking) {
+        c->report->untracked_counted = true;
+        return;
+    }
+    if (foregone_loss) {
+        return; /* nothing to copy, and counting would cost a comparison of everything */
+    }
+    c->report->untracked_counted = true;
+    while ((len = sg_pd_untracked_next(c->p, e, &off, e->size)) != 0) {
+        for (; len; len -= SG_PERSIST_LINE, off += SG_PERSIST_LINE) {
+            cut_untracked_line(c, e, off);
+        }
+    }
+}
+
+static void log_cut(struct sg_persist *p, const struct sg_persist_policy *policy)
+{
+    struct sg_persist_event *e;
+
+    sg_pd_log(p, SG_PERSIST_EV_CUT, NULL, policy->addr, 0, policy->outcome);
+    e = sg_pd_log_last(p);
+    e->at = policy->len;
+    e->data = policy->seed;
+}
+
+struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
+                                         const struct sg_persist_policy *policy)
+{
+    struct cut *c = g_new0(struct cut, 1);
+    struct sg_persist_report *report;
+
+    sg_assert(policy->outcome < SG_PERSIST_OUTCOMES);
+    *c = (struct cut) {
+        .p = p, .policy = policy, .rng = policy->seed, .domain = p->config.domain,
+        .report = sg_pd_report_new(p, policy),
+    };
+    log_cut(p, policy);
+    p->frozen = true;
+    lose_s0(c);
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        cut_s1(c, d);
+    }
+    cut_store_buffer(c);
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        struct extent *e = &p->extent[i];
+
+        if (e->used) {
+            cut_untracked(c, e);
+            SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+                cut_page(c, e, page_no);
+            }
+        }
+    }
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        if (p->extent[i].used) {
+            sg_pd_extent_clear(p, &p->extent[i]);
+        }
+    }
+    sg_pd_place_clear(p);
+    sg_pd_cpu_clear(p);
+    sg_pd_pool_fini(&p->pages);
+    sg_pd_pool_fini(&p->lines);
+    sg_pd_pool_fini(&p->recs);
+    p->cut_done = true;
+    report = c->report;
+    g_free(c);
+    return report;
+}
+
+void sg_persist_restart(struct sg_persist *p)
+{
+    if (!p->cut_done) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_RESTART, NULL, 0, 0, 0);
+    p->frozen = p->cut_done = false;
+    p->acknowledged = 0;
+    if (p->armed_hit) {
+        p->arm.kind = SG_PERSIST_ARM_OFF;
+        p->armed_hit = false;
+    }
+}

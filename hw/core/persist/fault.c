@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Injected faults of the media, and its bad ranges.
+ *
+ * Read-only and worn-out media are asked in sg_pd_media_take() (advance.c), failing flushes in
+ * flush.c.  Here: uncorrectable and poisoned ranges, two sorted lists of whole lines.
+ */
+#include "persist/impl.h"
+
+static struct sg_pd_bads *list_of(struct sg_persist *p, unsigned kind)
+{
+    return &p->bad[kind - 1];
+}
+
+/* Position of the first range that ends after addr. */
+static unsigned first_after(const struct sg_pd_bads *b, uint64_t addr)
+{
+    unsigned lo = 0, hi = b->count;
+
+    while (lo < hi) {
+        unsigned mid = (lo + hi) / 2;
+
+        if (b->range[mid].addr + b->range[mid].len > addr) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return lo;
+}
+
+static bool hits(const struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+{
+    unsigned i = first_after(b, addr);
+
+    return i < b->count && b->range[i].addr < addr + len;
+}
+
+bool sg_pd_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds)
+{
+    return len
+           && ((kinds & SG_PERSIST_UNCORRECTABLE
+                && hits(&p->bad[SG_PERSIST_UNCORRECTABLE - 1], addr, len))
+               || (kinds & SG_PERSIST_POISONED
+                   && hits(&p->bad[SG_PERSIST_POISONED - 1], addr, len)));
+}
+
+static void insert(struct sg_pd_bads *b, unsigned i, struct sg_persist_bad x)
+{
+    memmove(b->range + i + 1, b->range + i, (b->count - i) * sizeof(*b->range));
+    b->range[i] = x;
+    b->count++;
+}
+
+/* Takes [addr, addr + len) out; a range around it is split (room for one more is needed). */
+static void cut_out(struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+{
+    uint64_t end = addr + len;
+    unsigned i = first_after(b, addr);
+
+    while (i < b->count && b->range[i].addr < end) {
+        struct sg_persist_bad *x = &b->range[i], right = *x;
+        uint64_t x_end = x->addr + x->len;
+
+        right.addr = end;
+        right.len = x_end > end ? x_end - end : 0;
+        if (x->addr < addr) {
+            x->len = addr - x->addr;
+            if (right.len) {
+                insert(b, i + 1, right);
+                return;
+            }
+            i++;
+        } else if (right.len) {
+            *x = right;
+            return;
+        } else {
+            b->count--;
+            memmove(x, x + 1, (b->count - i) * sizeof(*x));
+        }
+    }
+}
+
+bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
+                         enum sg_persist_bad_kind kind)
+{
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE), off;
+    uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
+    struct sg_pd_bads *b = list_of(p, kind);
+
+    if (!len || addr + len < addr || !sg_pd_extent(p, lo, hi - lo, &off)) {
+        return false;
+    }
+    if (!b->range) {
+        /* One more for a split. */
+        b->range = g_new(struct sg_persist_bad, SG_PERSIST_BAD_RANGES + 2);
+    }
+    if (b->count >= SG_PERSIST_BAD_RANGES) {
+        return false;
+    }
+    cut_out(b, lo, hi - lo);
+    insert(b, first_after(b, lo), (struct sg_persist_bad) {
+        .addr = lo, .len = hi - lo, .kind = kind,
+    });
+    sg_pd_log(p, SG_PERSIST_EV_MARK_BAD, NULL, addr, len, kind);
+    return true;
+}
+
+void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    struct sg_pd_bads *b = list_of(p, SG_PERSIST_POISONED);
+
+    if (b->count && b->count <= SG_PERSIST_BAD_RANGES) {
+        cut_out(b, addr, len);
+    }
+}
+
+void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE);
+    uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
+
+    if (!len || hi <= lo) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_CLEAR_BAD, NULL, addr, len, 0);
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
+        if (p->bad[i].count && p->bad[i].count <= SG_PERSIST_BAD_RANGES) {
+            cut_out(&p->bad[i], lo, hi - lo);
+        }
+    }
+}
+
+bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_persist_bad *bad)
+{
+    for (unsigned k = 0; k < SG_ARRAY_SIZE(p->bad); k++) {
+        if (i < p->bad[k].count) {
+            *bad = p->bad[k].range[i];
+            return true;
+        }
+        i -= p->bad[k].count;
+    }
+    return false;
+}
+
+void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    if (p->config.poison && !p->frozen) {
+        sg_persist_mark_bad(p, addr, len, SG_PERSIST_POISONED);
+    }
+}
+
+void sg_persist_set_faults(struct sg_persist *p, int extent, const struct sg_persist_faults *f)
+{
+    struct sg_persist_event *e;
+
+    sg_assert(extent >= 0 && extent < SG_PERSIST_EXTENTS && p->extent[extent].used);
+    p->extent[extent].faults = *f;
+    sg_pd_log(p, SG_PERSIST_EV_SET_FAULTS, NULL, extent, 0,
+              f->read_only | f->flush_fails_always << 1 | f->wears_out << 2);
+    e = sg_pd_log_last(p);
+    e->msn = f->flush_fails;
+    e->data = f->lines_left;
+}
+
+void sg_persist_get_faults(const struct sg_persist *p, int extent, struct sg_persist_faults *f)
+{
+    sg_assert(extent >= 0 && extent < SG_PERSIST_EXTENTS && p->extent[extent].used);
+    *f = p->extent[extent].faults;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RDMA Flush, and what else looks at a range of the media.
+ *
+ * A Flush has two halves.  Begin: the connection settles and the device's own read drives out what
+ * it posted (E9); from here on the range is visible.  Finish, after the configured latency: with P
+ * the range goes from the cache to where the domain keeps it (E10), to the media itself where the
+ * domain keeps nothing else.  Finish may cover more than begin saw, never less.  Only a Finish that
+ * moved every dirty line of the range answers SG_PM_DONE.
+ *
+ * CPUs that are not tracked dirty lines without telling.  They are found by comparing the two
+ * memories: in a Flush of at most untracked_flush_max octets, at a cut, and when tracking begins.
+ */
+#include "persist/impl.h"
+
+enum { COMPARE_STEP = 64 * 1024 };
+
+static bool line_dirty(const struct extent *e, uint64_t off)
+{
+    const struct page *g = e->pages[off / SG_PERSIST_PAGE];
+
+    return g && g->dirty & 1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE);
+}
+
+static bool changed_unseen(const struct extent *e, uint64_t off)
+{
+    return !line_dirty(e, off)
+           && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0;
+}
+
+/* The part of [off, end) that may differ begins at *off; returns its end. */
+static uint64_t candidate(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
+{
+    uint64_t at, len = 0;
+
+    if (!p->ops || !p->ops->next_differing) {
+        return end;
+    }
+    at = p->ops->next_differing(p->opaque, sg_pd_extent_number(p, e), *off, &len);
+    if (at >= end || !len) {
+        *off = end;
+        return end;
+    }
+    *off = SG_MAX(*off, sg_align_down(at, SG_PERSIST_LINE));
+    return SG_MIN(end, sg_align_up(at + len, SG_PERSIST_LINE));
+}
+
+uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
+{
+    *off = sg_align_down(*off, SG_PERSIST_LINE);
+    end = SG_MIN(sg_align_up(end, SG_PERSIST_LINE), e->size);
+    while (*off < end) {
+        uint64_t stop = candidate(p, e, off, end);
+
+        while (*off < stop) {
+            uint64_t n = SG_MIN(stop - *off, COMPARE_STEP), len = 0;
+
+            /* Most of it is equal: ask the library for big pieces first. */
+            if (memcmp(e->visible + *off, e->media + *off, n) == 0) {
+                *off += n;
+                continue;
+            }
+            for (n += *off; *off < n && !changed_unseen(e, *off); *off += SG_PERSIST_LINE) {
+            }
+            while (*off + len < n && changed_unseen(e, *off + len)) {
+                len += SG_PERSIST_LINE;
+            }
+            if (len) {
+                return len;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- Flush ---- */
+
+void sg_pd_flush_begin(struct sg_persist *p, const struct sg_persist_source *source)
+{
+    sg_pd_others_drain(p, -1);
+    sg_pd_settle(p, source->unit, source->qpn);
+    sg_pd_drain_posted(p, source->unit);
+}
+
+static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    uint64_t at = off, n;
+
+    while ((n = sg_pd_untracked_next(p, e, &at, off + len)) != 0) {
+        sg_pd_visible_mark(p, e, at, n, 0);
+        at += n;
+    }
+}
+
+/* E10 of the part of a range that lies in one extent. */
+static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+{
+    struct sg_persist_faults *f = &e->faults;
+    bool untracked = !p->config.cpu_tracking && len <= p->config.untracked_flush_max;
+
+    if (f->flush_fails_always || f->flush_fails) {
+        f->flush_fails -= f->flush_fails > 0;
+        return false;
+    }
+    if (sg_pd_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE)) {
+        return false;
+    }
+    if (untracked) {
+        mark_untracked(p, e, off, len);
+    }
+    return sg_pd_advance_range(p, e, off, len,
+                               p->config.domain == SG_PERSIST_NONE ? PD_TO_S4 : PD_TO_S3, true)
+           && !sg_pd_bad(p, e->base + off, len, SG_PERSIST_POISONED);
+}
+
+bool sg_pd_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
+                        uint64_t addr, uint64_t len, unsigned flags)
+{
+    uint64_t at = addr, left = len, off;
+    bool good = true;
+
+    sg_pd_others_drain(p, -1);
+    while (left && flags & SG_PERSIST_FLUSH_P) {
+        struct extent *e = sg_pd_extent(p, at, 1, &off);
+        uint64_t n = e ? SG_MIN(left, e->size - off) : left;
+
+        good = e && persist_part(p, e, off, n) && good;
+        at += n;
+        left -= n;
+    }
+    sg_pd_log(p, good ? SG_PERSIST_EV_FLUSH_DONE : SG_PERSIST_EV_FLUSH_FAILED, source, addr, len,
+              flags);
+    p->flushes++;
+    p->flushes_failed += !good;
+    p->acknowledged += good && flags & SG_PERSIST_FLUSH_P;
+    return good;
+}
+
+/* Answer time of a Flush that begins now; 0: at once. */
+static uint64_t answer_time(struct sg_persist *p, unsigned flags)
+{
+    uint64_t latency = p->config.flush_fixed_ns;
+
+    if (p->config.flush_random_ns) {
+        latency += sg_pd_below(&p->rng, p->config.flush_random_ns + 1);
+    }
+    return flags & SG_PERSIST_FLUSH_P && latency ? p->now_ns + latency : 0;
+}
+
+enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
+                                   uint64_t addr, uint64_t len, unsigned flags, uint64_t *token,
+                                   uint64_t *again_ns)
+{
+    unsigned phase = 0;
+    bool good = true;
+
+    flags &= SG_PERSIST_FLUSH_P | SG_PERSIST_FLUSH_G;
+    if (p->frozen) {
+        *again_ns = SG_NEVER;
+        return SG_PM_LATER;
+    }
+    if (!flags || source->unit >= SG_PERSIST_DEVICES
+        || (len && !(sg_persist_query(p, addr, len) & SG_PM_PERSISTENT))) {
+        return SG_PM_FAILED;
+    }
+    if (*token && p->now_ns < *token) {
+        *again_ns = *token;
+        return SG_PM_LATER;
+    }
+    if (!*token) {
+        phase = PD_FLUSH_BEGIN;
+        *token = answer_time(p, flags);
+    } else {
+        *token = 0;
+    }
+    phase |= *token ? 0 : PD_FLUSH_FINISH;
+    sg_pd_log(p, SG_PERSIST_EV_FLUSH, source, addr, len, flags | phase);
+    if (phase & PD_FLUSH_BEGIN) {
+        sg_pd_flush_begin(p, source);
+    }
+    if (phase & PD_FLUSH_FINISH) {
+        good = sg_pd_flush_finish(p, source, addr, len, flags);
+    }
+    sg_pd_input_done(p);
+    if (p->frozen) {
+        *again_ns = SG_NEVER; /* the power went before the answer */
+        return SG_PM_LATER;
+    }
+    if (*token) {
+        *again_ns = *token;
+        return SG_PM_LATER;
+    }
+    return good ? SG_PM_DONE : SG_PM_FAILED;
+}
+
+/* ---- The media's side ---- */
+
+enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf, size_t len)
+{
+    uint64_t off;
+    struct extent *e = sg_pd_extent(p, addr, len, &off);
+    bool cache_survives;
+
+    if (!e) {
+        return SG_PM_FAILED;
+    }
+    if (p->frozen) {
+        return SG_PM_LATER;
+    }
+    sg_pd_others_drain(p, -1);
+    if (len && sg_pd_bad(p, addr, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
+        return SG_PM_FAILED;
+    }
+    /* A medium that takes no more, or may not, leaves the cache's content nowhere to go. */
+    cache_survives = p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only
+                     && !e->faults.wears_out;
+    memcpy(buf, (cache_survives ? e->visible : e->media) + off, len);
+    return SG_PM_DONE;
+}
+
+void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t off;
+    struct extent *e = sg_pd_extent(p, addr, len, &off);
+
+    if (p->frozen || !e || !len) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_DEEP_FLUSH, NULL, addr, len, 0);
+    sg_pd_drain_range(p, e, off, len);
+    sg_pd_input_done(p);
+}
+
+void sg_persist_orderly(struct sg_persist *p)
+{
+    if (p->frozen) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_ORDERLY, NULL, 0, 0, 0);
+    sg_pd_others_drain(p, -1);
+    while (p->conn_order->len) {
+        struct conn *c = g_ptr_array_index(p->conn_order, 0);
+
+        sg_pd_settle(p, c->device, c->qpn);
+    }
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        sg_pd_drain_posted(p, d);
+    }
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        struct extent *e = &p->extent[i];
+
+        if (e->used) {
+            if (!p->config.cpu_tracking) {
+                mark_untracked(p, e, 0, e->size);
+            }
+            sg_pd_advance_range(p, e, 0, e->size, PD_TO_S4, true);
+        }
+    }
+    sg_pd_input_done(p);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the persistence domain share.  Not for anybody else.
+ *
+ * Functions are grouped by the file that has them; domain.c explains the whole.
+ */
+#ifndef SG_PERSIST_IMPL_H
+#define SG_PERSIST_IMPL_H
+
+#include "base/bytes.h"
+#include "persist/persist.h"
+
+enum sg_pd_limits {
+    PD_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
+    PD_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
+    PD_STORE_BUFFER = 56,      /* entries of a vCPU's modelled store buffer */
+    PD_WC_LINES = 64,          /* lines that wait in a vCPU's write-combining buffers */
+    PD_CPU_FLUSHES = 65536,    /* flushes that wait for a vCPU's fence; the oldest go ahead */
+    PD_POSTED_DUE_NS = 20000,  /* RANDOM root complex: drains at the latest after so long */
+    PD_REORDER_NS = 10000,     /* place_out_of_order without a delay */
+};
+
+/* ---- Stores of one line (line.c) ---- */
+
+#define REC_GLUE 0x1u          /* a cut keeps neither or both: this store and the next */
+#define REC_SB 0x2u            /* plain store, in the store buffer */
+#define REC_NT 0x4u            /* non-temporal, in a write-combining buffer */
+#define REC_S2P (REC_SB | REC_NT)
+
+/* One store to one atom. */
+struct rec {
+    uint64_t seq;              /* of its event */
+    uint8_t data[SG_PERSIST_ATOM];
+    uint32_t next;             /* in the pool; 0: last */
+    uint8_t atom;              /* 0..7 */
+    uint8_t mask;              /* octets of data that count */
+    uint8_t flags;             /* REC_* */
+    uint8_t unused;
+};
+
+/* A line whose stores are told apart: media + recs in order = visible. */
+struct line {
+    uint32_t first, last;      /* recs; 0: none */
+    uint16_t count;
+    uint16_t queued;           /* leading recs that are in S3; only domain NONE has that */
+};
+
+/* ---- What is dirty (page.c) ---- */
+
+/* 64 lines; exists while one of them is dirty. */
+struct page {
+    uint32_t number;           /* in the pool */
+    uint64_t dirty;
+    uint64_t noded;            /* has a struct line; the others are "plain" */
+    uint64_t whole;            /* plain: a cut keeps all of the line or nothing */
+    uint64_t queued;           /* plain: in S3; implies whole */
+    uint32_t ref[PD_PAGE_LINES]; /* noded: line in the pool; plain: low 32 bits of first seq */
+};
+
+struct extent {
+    bool used;
+    uint64_t base, size;
+    uint8_t *visible, *media;
+    char *name;
+    size_t page_count;
+    struct page **pages;       /* NULL: clean */
+    uint64_t *map;             /* one bit per page that is not NULL */
+    uint64_t *top;             /* one bit per word of map that is not 0 */
+    struct sg_persist_faults faults;
+};
+
+/* Elements of one size, named by number from 1 on; grows, and is emptied as a whole. */
+struct pool {
+    uint8_t **chunks;
+    uint32_t size;             /* of one element */
+    uint32_t fresh;            /* next number never used */
+    uint32_t chunk_count;
+    uint32_t free;             /* list through the elements' first octets; 0: none */
+};
+
+/* ---- On the way (place.c) ---- */
+
+/* One piece of a connection's payload in S0, or one in a device's S1. */
+struct piece {
+    struct piece *next;
+    struct sg_persist_source source;
+    uint64_t addr, seq, due_ns;
+    uint32_t len;
+    uint8_t data[];
+};
+
+struct fifo {
+    struct piece *head, *tail;
+    uint32_t octets, count;
+};
+
+struct conn {
+    struct fifo s0;
+    unsigned device;
+    uint32_t qpn;
+};
+
+/* ---- CPUs (cpu.c) ---- */
+
+struct cpu_entry {
+    uint64_t addr;             /* of the line */
+    uint64_t seq;              /* stores up to this event are meant */
+    bool flush;                /* store buffer: a CLFLUSH */
+};
+
+struct cpu {
+    struct cpu_entry sb[PD_STORE_BUFFER]; /* FIFO from sb_head */
+    unsigned sb_head, sb_count;
+    struct cpu_entry wc[PD_WC_LINES];
+    unsigned wc_head, wc_count;
+    GArray *flushes;           /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
+    unsigned flushes_done;     /* leading ones that went ahead */
+};
+
+struct sg_pd_bads {
+    struct sg_persist_bad *range; /* sorted, disjoint */
+    unsigned count;
+};
+
+struct sg_persist {
+    struct sg_persist_config config;
+    struct sg_persist_limits limits;
+    const struct sg_persist_ops *ops;
+    void *opaque;
+    uint64_t rng;
+    uint64_t now_ns;
+    bool frozen, cut_done;
+
+    struct extent extent[SG_PERSIST_EXTENTS];
+    unsigned extent_count;     /* highest in use + 1 */
+    unsigned extent_hint;      /* of the last look-up */
+    struct pool pages, lines, recs;
+
+    GHashTable *conns;         /* key to struct conn, those with something in S0 */
+    GPtrArray *conn_order;     /* the same, oldest first: so that runs repeat */
+    struct fifo s1[SG_PERSIST_DEVICES];
+    uint64_t place_due_ns;     /* no piece of S0 is due earlier */
+    uint64_t posted_due_ns;
+
+    struct cpu *cpu[SG_PERSIST_VCPUS];
+    int busy_cpu;              /* the only one with anything in S2', or -1 */
+
+    struct sg_pd_bads bad[2];  /* by kind - 1 */
+
+    struct sg_persist_arm arm;
+    bool armed_hit;
+
+    struct sg_persist_event *log; /* seq & log_mask */
+    uint64_t log_mask, seq, inputs;
+    uint8_t *log_data;
+    uint64_t log_data_end;     /* octets ever written to it */
+
+    uint64_t acknowledged;
+    uint64_t flushes, flushes_failed, lines_persisted, media_refusals;
+};
+
+/* ---- Randomness ---- */
+
+static inline uint64_t sg_pd_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+/* 0 .. n - 1; n at least 1. */
+static inline uint64_t sg_pd_below(uint64_t *state, uint64_t n)
+{
+    return sg_pd_random(state) % n;
+}
+
+/* ---- domain.c ---- */
+
+/* The extent that holds [addr, addr + len), or NULL; *off is the offset in it. */
+struct extent *sg_pd_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off);
+static inline int sg_pd_extent_number(const struct sg_persist *p, const struct extent *e)
+{
+    return e - p->extent;
+}
+/* An input event is complete: an armed cut may be due now. */
+void sg_pd_input_done(struct sg_persist *p);
+void sg_pd_freeze(struct sg_persist *p);
+
+/* ---- log.c ---- */
+
+void sg_pd_log_init(struct sg_persist *p);
+/* Returns the event's sequence number.  source may be NULL. */
+uint64_t sg_pd_log(struct sg_persist *p, unsigned kind, const struct sg_persist_source *source,
+                   uint64_t addr, uint64_t len, uint32_t arg);
+/* The same with payload. */
+uint64_t sg_pd_log_payload(struct sg_persist *p, unsigned kind,
+                           const struct sg_persist_source *source, uint64_t addr, const void *buf,
+                           size_t len, uint32_t arg);
+/* The newest event, to be completed by its writer. */
+static inline struct sg_persist_event *sg_pd_log_last(struct sg_persist *p)
+{
+    return &p->log[p->seq & p->log_mask];
+}
+void sg_pd_log_config(struct sg_persist *p);
+/* The event with these low 32 bits of its number, if the log still has it. */
+const struct sg_persist_event *sg_pd_log_find32(const struct sg_persist *p, uint32_t low);
+/* The config that a CONFIGURE event stands for. */
+void sg_pd_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *config);
+
+/* ---- pool.c ---- */
+
+enum { PD_CHUNK = 1024 };
+void sg_pd_pool_init(struct pool *pool, uint32_t element_size);
+void sg_pd_pool_fini(struct pool *pool);
+uint32_t sg_pd_pool_grow(struct pool *pool);
+
+static inline void *sg_pd_pool_at(const struct pool *pool, uint32_t n)
+{
+    return pool->chunks[n / PD_CHUNK] + (size_t)(n % PD_CHUNK) * pool->size;
+}
+
+/* Not zeroed. */
+static inline uint32_t sg_pd_pool_get(struct pool *pool)
+{
+    uint32_t n = pool->free;
+
+    if (!n) {
+        return sg_pd_pool_grow(pool);
+    }
+    memcpy(&pool->free, sg_pd_pool_at(pool, n), sizeof(pool->free));
+    return n;
+}
+
+static inline void sg_pd_pool_put(struct pool *pool, uint32_t n)
+{
+    memcpy(sg_pd_pool_at(pool, n), &pool->free, sizeof(pool->free));
+    pool->free = n;
+}
+
+/* ---- page.c ---- */
+
+/* The page, made if need be; the caller makes a line of it dirty. */
+struct page *sg_pd_page(struct sg_persist *p, struct extent *e, size_t page_no);
+/* Nothing of it is dirty any more. */
+void sg_pd_page_free(struct sg_persist *p, struct extent *e, size_t page_no);
+/* The first dirty page at or after page_no, or page_count. */
+size_t sg_pd_page_next(const struct extent *e, size_t page_no);
+/* Dirty lines of the page that lie in [off, off + len) of the extent. */
+uint64_t sg_pd_page_mask(size_t page_no, uint64_t off, uint64_t len);
+void sg_pd_extent_clear(struct sg_persist *p, struct extent *e);
+
+static inline struct line *sg_pd_line(const struct sg_persist *p, const struct page *g, unsigned i)
+{
+    return sg_pd_pool_at(&p->lines, g->ref[i]);
+}
+
+static inline struct rec *sg_pd_rec(const struct sg_persist *p, uint32_t n)
+{
+    return sg_pd_pool_at(&p->recs, n);
+}
+
+/* Calls for each dirty page of a range; a page may become clean in the body. */
+#define SG_PD_FOR_PAGES(e, page_no, off, len)                                           \
+    for (size_t page_no = sg_pd_page_next(e, (off) / SG_PERSIST_PAGE);                  \
+         page_no < (e)->page_count && (uint64_t)page_no * SG_PERSIST_PAGE < (off) + (len); \
+         page_no = sg_pd_page_next(e, page_no + 1))
+
+/* ---- line.c ---- */
+
+/* What a store of [in, in + len) to line i finds. */
+struct sg_pd_store {
+    unsigned in, len;          /* octets of the line */
+    const uint8_t *data;       /* len octets */
+    uint64_t seq;
+    uint8_t flags;             /* REC_SB or REC_NT or 0 */
+    bool written;              /* data are in visible memory already */
+};
+/* Adds a store to a line of page_no, which thereby has its stores told apart. */
+void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                      const struct sg_pd_store *store);
+/* Octets become visible in S2: writes visible memory, marks lines.  Range within the extent. */
+void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
+                         size_t len, uint64_t seq);
+/* The same for octets that are visible already, of unknown order. */
+void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
+                        uint64_t seq);
+/* Plain line -> noded; pre: its visible content before whatever comes next. */
+struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
+                                   unsigned i, const uint8_t *pre);
+/* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
+unsigned sg_pd_line_cached(const struct sg_persist *p, const struct line *l);
+unsigned sg_pd_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
+/* S2' -> S2 of the stores up to an event. */
+void sg_pd_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq);
+/* A cut may keep exactly the first k stores (or k is 0). */
+bool sg_pd_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
+
+/* ---- advance.c: towards the media ---- */
+
+enum sg_pd_target { PD_TO_S3, PD_TO_S4 };
+/* The first k stores of a noded line.  False: the medium refuses; nothing changed. */
+bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                        unsigned k, enum sg_pd_target to);
+/* Lines of a page; all: with what is in S2'.  False: some were refused. */
+bool sg_pd_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
+                        enum sg_pd_target to, bool all);
+bool sg_pd_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                         enum sg_pd_target to, bool all);
+/* What is in S3 already goes to S4 (domain NONE). */
+bool sg_pd_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+/* The line of a machine address: its stores up to an event are in S3 for certain. */
+bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
+/* May so many more lines be written to the media?  Returns how many, and counts them as worn. */
+size_t sg_pd_media_take(struct sg_persist *p, struct extent *e, size_t lines);
+void sg_pd_refused(struct sg_persist *p, struct extent *e, uint64_t off);
+/* Stores to media memory, atom by atom. */
+void sg_pd_media_rec(uint8_t *media_line, const struct rec *r);
+/* After something was written to [off, off + len): eviction and draining as configured. */
+void sg_pd_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+
+/* ---- place.c ---- */
+
+void sg_pd_fifo_clear(struct fifo *f);
+bool sg_pd_drain_posted(struct sg_persist *p, unsigned device);
+/* The head of a device's S1 becomes visible, its first octets; the rest is lost; it is gone. */
+void sg_pd_post_visible(struct sg_persist *p, unsigned device, uint32_t octets);
+void sg_pd_place_clear(struct sg_persist *p);
+void sg_pd_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
+
+/* ---- flush.c ---- */
+
+void sg_pd_flush_begin(struct sg_persist *p, const struct sg_persist_source *source);
+bool sg_pd_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
+                        uint64_t addr, uint64_t len, unsigned flags);
+/* In arg of a FLUSH event. */
+#define PD_FLUSH_BEGIN 0x100u
+#define PD_FLUSH_FINISH 0x200u
+/*
+ * Next run of octets, line by line, where visible memory and media differ although the line is
+ * clean: changed by an untracked CPU.  Searches [*off, end); returns its length or 0.
+ */
+uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end);
+
+/* ---- cpu.c ---- */
+
+/* Somebody else than this vCPU acts (-1: a device): what others hold in S2' has drained. */
+void sg_pd_others_drain(struct sg_persist *p, int vcpu);
+void sg_pd_cpu_drain(struct sg_persist *p, int vcpu);
+/* The oldest entry of the store buffer takes effect. */
+void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c);
+void sg_pd_cpu_clear(struct sg_persist *p);
+/* Every vCPU's flushes and stores so far, as if each had executed a fence. */
+void sg_pd_cpu_fence_all(struct sg_persist *p);
+
+/* ---- fault.c ---- */
+
+bool sg_pd_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds);
+void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len);
+
+/* ---- report.c ---- */
+
+struct sg_persist_report *sg_pd_report_new(struct sg_persist *p,
+                                           const struct sg_persist_policy *policy);
+/* Adds a row, or lengthens the last one if it is of the same kind and adjacent. */
+void sg_pd_report_add(struct sg_persist *p, struct sg_persist_report *r,
+                      const struct sg_persist_loss *row, uint32_t seq_low);
+#endif

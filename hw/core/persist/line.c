@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The stores of one line.
+ *
+ * A dirty line is in one of two forms.
+ *
+ * *Noded*: a list of stores (struct rec), one per atom and event, in the order in which they
+ * reached the line.  Media content plus the first k of them, for k from 0 to all, are the states
+ * that the line passes through; the last state is the visible one.  A cut may leave the line in any
+ * state that ends at a cut point: a store without REC_GLUE.
+ *
+ * *Plain*: no list.  The states follow from the two memories: the atoms that differ became visible
+ * in ascending order (one DMA write, or several that go upwards), or, with the bit 'whole', in an
+ * unknown order, so that a cut keeps all of it or nothing.  This is the form of nearly all that
+ * an adapter writes: it costs a bit and a word per line and no copy.
+ *
+ * A plain line becomes noded when a second store needs a state in between.  A list that grows
+ * beyond limits.line_stores has its oldest stores merged: they get glued together and those to the
+ * same atom become one.  Glue removes cut points and moves none, so merging takes permitted
+ * outcomes away and adds no forbidden one.
+ *
+ * Order of events in a list: REC_S2P marks a suffix (what is in the cache came before), and the
+ * 'queued' leading stores are one glued group, which a write-pending queue keeps or loses as one.
+ */
+#include "persist/impl.h"
+
+static uint64_t full_seq(const struct sg_persist *p, uint32_t low)
+{
+    uint64_t seq = (p->seq & ~0xffffffffull) | low;
+
+    return seq > p->seq && seq > UINT32_MAX ? seq - (1ull << 32) : seq;
+}
+
+static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
+                   const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
+{
+    uint32_t n = sg_pd_pool_get(&p->recs);
+    struct rec *r = sg_pd_rec(p, n);
+
+    *r = (struct rec) { .seq = seq, .atom = atom, .mask = mask, .flags = flags };
+    memcpy(r->data, data, SG_PERSIST_ATOM);
+    if (l->last) {
+        sg_pd_rec(p, l->last)->next = n;
+    } else {
+        l->first = n;
+    }
+    l->last = n;
+    l->count++;
+}
+
+/* Puts the octets of r over those of an older store to the same atom. */
+static void overlay(struct rec *old, const struct rec *r)
+{
+    for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
+        if (r->mask & (1u << i)) {
+            old->data[i] = r->data[i];
+        }
+    }
+    old->mask |= r->mask;
+}
+
+/* Makes one group, with at most one store per atom, of the first groups of stores. */
+static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
+{
+    uint32_t slot[PD_LINE_ATOMS] = { 0 }, prev = 0, next;
+    uint8_t buffered = REC_S2P;
+    unsigned kept = 0;
+
+    for (uint32_t n = l->first; n && groups; n = next) {
+        struct rec *r = sg_pd_rec(p, n);
+
+        next = r->next;
+        groups -= !(r->flags & REC_GLUE);
+        buffered &= r->flags;
+        if (slot[r->atom]) {
+            overlay(sg_pd_rec(p, slot[r->atom]), r);
+            sg_pd_rec(p, prev)->next = next;
+            if (!next) {
+                l->last = prev;
+            }
+            l->count--;
+            sg_pd_pool_put(&p->recs, n);
+        } else {
+            slot[r->atom] = n;
+            prev = n;
+            kept++;
+        }
+    }
+    l->queued = l->queued ? kept : 0;
+    for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_pd_rec(p, n)->next) {
+        sg_pd_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
+    }
+}
+
+static void bound(struct sg_persist *p, struct line *l)
+{
+    if (l->count > p->limits.line_stores) {
+        merge_head(p, l, 1);
+    }
+    while (l->count > p->limits.line_stores) {
+        merge_head(p, l, 2);
+    }
+}
+
+static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
+{
+    uint32_t n = sg_pd_pool_get(&p->lines);
+    struct line *l = sg_pd_pool_at(&p->lines, n);
+
+    *l = (struct line) { 0 };
+    g->dirty |= 1ull << i;
+    g->noded |= 1ull << i;
+    g->ref[i] = n;
+    return l;
+}
+
+struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
+                                   unsigned i, const uint8_t *pre)
+{
+    struct page *g = e->pages[page_no];
+    const uint8_t *media = e->media + (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+    uint64_t seq = full_seq(p, g->ref[i]), bit = 1ull << i;
+    bool whole = g->whole & bit, queued = g->queued & bit;
+    struct line *l = new_line(p, g, i);
+
+    g->whole &= ~bit;
+    g->queued &= ~bit;
+    for (unsigned a = 0; a < PD_LINE_ATOMS; a++) {
+        unsigned at = a * SG_PERSIST_ATOM;
+
+        if (memcmp(pre + at, media + at, SG_PERSIST_ATOM) != 0) {
+            append(p, l, a, 0xff, pre + at, seq, whole ? REC_GLUE : 0);
+        }
+    }
+    if (l->last) {
+        sg_pd_rec(p, l->last)->flags &= ~REC_GLUE;
+    }
+    l->queued = queued ? l->count : 0;
+    return l;
+}
+
+/* The line's content was overwritten before the store was told: nothing in between is known. */
+static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i)
+{
+    struct page *g = e->pages[page_no];
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+
+    /*
+     * The stores keep the number of the older event: a CLWB that came before this store must
+     * still find them.
+     */
+    g->whole |= 1ull << i;
+    if (memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0) {
+        sg_pd_line_tell_apart(p, e, page_no, i, e->visible + off);
+    }
+}
+
+static void drain_all(struct sg_persist *p, struct line *l)
+{
+    for (uint32_t n = l->first; n; ) {
+        struct rec *r = sg_pd_rec(p, n);
+
+        r->flags &= ~REC_S2P;
+        n = r->next;
+    }
+}
+
+void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                      const struct sg_pd_store *store)
+{
+    struct page *g = sg_pd_page(p, e, page_no);
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
+    unsigned end = store->in + store->len;
+    struct line *l;
+
+    if (!(g->dirty & bit)) {
+        l = new_line(p, g, i);
+    } else if (g->noded & bit) {
+        l = sg_pd_line(p, g, i);
+    } else if (store->written) {
+        absorb_written(p, e, page_no, i);
+        return;
+    } else {
+        l = sg_pd_line_tell_apart(p, e, page_no, i, e->visible + off);
+    }
+    if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
+        drain_all(p, l); /* what reaches the cache after them */
+    }
+    for (unsigned at = store->in; at < end; ) {
+        unsigned atom = at / SG_PERSIST_ATOM, skip = at % SG_PERSIST_ATOM;
+        unsigned n = SG_MIN(SG_PERSIST_ATOM - skip, end - at);
+        uint8_t data[SG_PERSIST_ATOM] = { 0 };
+
+        memcpy(data + skip, store->data + (at - store->in), n);
+        append(p, l, atom, (0xffu >> (SG_PERSIST_ATOM - n)) << skip, data, store->seq,
+               store->flags);
+        at += n;
+    }
+    bound(p, l);
+}
+
+/* Can a DMA write from octet 'in' on be one more ascending step of a plain line? */
+static bool stays_plain(const struct extent *e, const struct page *g, uint64_t off, unsigned i,
+                        unsigned in)
+{
+    uint64_t bit = 1ull << i;
+    unsigned above = sg_align_down(in, SG_PERSIST_ATOM) + SG_PERSIST_ATOM;
+
+    if (g->noded & bit || g->queued & bit) {
+        return false;
+    }
+    return g->whole & bit
+           || memcmp(e->visible + off + above, e->media + off + above,
+                     SG_PERSIST_LINE - above) == 0;
+}
+
+/* Lines of a page that were dirty before this write. */
+static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t lines,
+                        uint64_t off, const uint8_t *buf, size_t len, uint64_t seq)
+{
+    for (uint64_t m = lines; m; m &= m - 1) {
+        unsigned i = __builtin_ctzll(m);
+        uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+        uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + len, at + SG_PERSIST_LINE);
+
+        if (!stays_plain(e, e->pages[page_no], at, i, lo - at)) {
+            sg_pd_line_store(p, e, page_no, i, &(struct sg_pd_store) {
+                .in = lo - at, .len = hi - lo, .data = buf + (lo - off), .seq = seq,
+            });
+        }
+    }
+}
+
+/*
+ * Lines that become plain belong to this event.  Those that stay plain keep their first event: a
+ * CLWB between the two must still find what came before it.
+ */
+static void set_refs(struct page *g, uint64_t plain, uint32_t seq)
+{
+    if (plain == ~0ull) {
+        for (unsigned i = 0; i < PD_PAGE_LINES; i++) {
+            g->ref[i] = seq;
+        }
+        return;
+    }
+    for (; plain; plain &= plain - 1) {
+        g->ref[__builtin_ctzll(plain)] = seq;
+    }
+}
+
+void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
+                         size_t len, uint64_t seq)
+{
+    const uint8_t *from = buf;
+
+    while (len) {
+        size_t page_no = off / SG_PERSIST_PAGE;
+        size_t n = SG_MIN(len, SG_PERSIST_PAGE - off % SG_PERSIST_PAGE);
+        uint64_t mask = sg_pd_page_mask(page_no, off, n);
+        struct page *g = sg_pd_page(p, e, page_no);
+
+        if (g->dirty & mask) {
+            write_again(p, e, page_no, g->dirty & mask, off, from, n, seq);
+        }
+        memcpy(e->visible + off, from, n);
+        set_refs(g, mask & ~g->dirty, seq);
+        g->dirty |= mask;
+        off += n;
+        from += n;
+        len -= n;
+    }
+}
+
+void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
+                        uint64_t seq)
+{
+    while (len) {
+        size_t page_no = off / SG_PERSIST_PAGE;
+        size_t n = SG_MIN(len, SG_PERSIST_PAGE - off % SG_PERSIST_PAGE);
+        uint64_t mask = sg_pd_page_mask(page_no, off, n);
+        struct page *g = sg_pd_page(p, e, page_no);
+
+        for (uint64_t m = g->noded & mask; m; m &= m - 1) {
+            unsigned i = __builtin_ctzll(m);
+            uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+            uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + n, at + SG_PERSIST_LINE);
+
+            sg_pd_line_store(p, e, page_no, i, &(struct sg_pd_store) {
+                .in = lo - at, .len = hi - lo, .data = e->visible + lo, .seq = seq,
+                .written = true,
+            });
+        }
+        set_refs(g, mask & ~g->dirty, seq);
+        g->dirty |= mask;
+        g->whole |= mask & ~g->noded;
+        off += n;
+        len -= n;
+    }
+}
+
+unsigned sg_pd_line_cached(const struct sg_persist *p, const struct line *l)
+{
+    unsigned k = 0;
+
+    for (uint32_t n = l->first; n; k++) {
+        const struct rec *r = sg_pd_rec(p, n);
+
+        if (r->flags & REC_S2P) {
+            break;
+        }
+        n = r->next;
+    }
+    return k;
+}
+
+unsigned sg_pd_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq)
+{
+    unsigned k = 0, i = 0;
+    bool glued = false;
+
+    for (uint32_t n = l->first; n; i++) {
+        const struct rec *r = sg_pd_rec(p, n);
+
+        if (r->seq <= seq || glued) {
+            k = i + 1;
+            glued = r->flags & REC_GLUE;
+        }
+        n = r->next;
+    }
+    return k;
+}
+
+void sg_pd_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq)
+{
+    unsigned k = sg_pd_line_upto(p, l, seq);
+
+    for (uint32_t n = l->first; k; k--) {
+        struct rec *r = sg_pd_rec(p, n);
+
+        r->flags &= ~REC_S2P;
+        n = r->next;
+    }
+}
+
+bool sg_pd_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k)
+{
+    uint32_t n = l->first;
+
+    for (unsigned i = 1; i < k && n; i++) {
+        n = sg_pd_rec(p, n)->next;
+    }
+    return k == 0 || (n && !(sg_pd_rec(p, n)->flags & REC_GLUE));
+}

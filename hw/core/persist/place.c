@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the wire to visibility: S0, S1, and the writes that leave them.
+ *
+ * S0 is a list of pieces per connection; a piece is what one dma_write brought (at most a DDP
+ * segment).  It moves on when it is due (place_delay_ns), when the connection settles, or when
+ * there is too much.  With place_out_of_order any piece of the connection may go first: RFC 5041
+ * section 5.3 lets the order of placement differ from the order of sending, RFC 5040 section 5.5
+ * promises nothing between Writes.
+ *
+ * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head by
+ * itself (iio_drain), or because the device does other DMA, which orders behind.
+ *
+ * With neither delay nor reordering nor a lazy root complex a write goes straight through.
+ */
+#include "persist/impl.h"
+
+/* ---- FIFOs of pieces ---- */
+
+static struct piece *new_piece(const struct sg_persist_source *source, uint64_t addr,
+                               const void *buf, uint32_t len, uint64_t seq)
+{
+    struct piece *x = g_malloc(sizeof(*x) + len);
+
+    *x = (struct piece) { .source = *source, .addr = addr, .len = len, .seq = seq };
+    memcpy(x->data, buf, len);
+    return x;
+}
+
+static void fifo_push(struct fifo *f, struct piece *x)
+{
+    x->next = NULL;
+    if (f->tail) {
+        f->tail->next = x;
+    } else {
+        f->head = x;
+    }
+    f->tail = x;
+    f->octets += x->len;
+    f->count++;
+}
+
+/* Takes out the piece after prev; NULL: the head. */
+static struct piece *fifo_take(struct fifo *f, struct piece *prev)
+{
+    struct piece *x = prev ? prev->next : f->head;
+
+    if (prev) {
+        prev->next = x->next;
+    } else {
+        f->head = x->next;
+    }
+    if (f->tail == x) {
+        f->tail = prev;
+    }
+    f->octets -= x->len;
+    f->count--;
+    return x;
+}
+
+void sg_pd_fifo_clear(struct fifo *f)
+{
+    while (f->head) {
+        g_free(fifo_take(f, NULL));
+    }
+}
+
+/* ---- S1 ---- */
+
+/* E3 of one write. */
+static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
+                           uint64_t seq)
+{
+    while (len) {
+        uint64_t off, n;
+        struct extent *e = sg_pd_extent(p, addr, 1, &off);
+
+        if (!e) {
+            return; /* the extent was removed meanwhile */
+        }
+        n = SG_MIN(len, e->size - off);
+        sg_pd_visible_write(p, e, off, buf, n, seq);
+        if (!p->config.ddio) {
+            sg_pd_advance_range(p, e, off, n, PD_TO_S3, true);
+        }
+        sg_pd_pace(p, e, off, n);
+        addr += n;
+        buf += n;
+        len -= n;
+    }
+}
+
+void sg_pd_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
+{
+    struct piece *x = fifo_take(&p->s1[device], NULL);
+
+    if (octets) {
+        sg_pd_others_drain(p, -1);
+        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq);
+    }
+    g_free(x);
+}
+
+bool sg_pd_drain_posted(struct sg_persist *p, unsigned device)
+{
+    if (!p->s1[device].head) {
+        return false;
+    }
+    while (p->s1[device].head) {
+        const struct piece *x = p->s1[device].head;
+
+        sg_pd_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
+        sg_pd_post_visible(p, device, x->len);
+    }
+    return true;
+}
+
+/* The device posts a piece. */
+static void post(struct sg_persist *p, struct piece *x)
+{
+    unsigned device = x->source.unit;
+    struct fifo *f = &p->s1[device];
+
+    sg_pd_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
+    fifo_push(f, x);
+    while (f->head && (p->config.iio_drain == SG_PERSIST_EAGER
+                       || f->octets > p->limits.s1_octets)) {
+        sg_pd_post_visible(p, device, f->head->len);
+    }
+    if (p->config.iio_drain == SG_PERSIST_RANDOM) {
+        if (f->head && sg_pd_below(&p->rng, p->config.one_in) == 0) {
+            for (uint64_t n = 1 + sg_pd_below(&p->rng, f->count); n; n--) {
+                sg_pd_post_visible(p, device, f->head->len);
+            }
+        }
+        p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + PD_POSTED_DUE_NS);
+    }
+}
+
+/* ---- S0 ---- */
+
+static struct conn *find_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    int64_t key = (int64_t)device << 32 | qpn;
+
+    return g_hash_table_lookup(p->conns, &key);
+}
+
+/* The key lies in the entry, so that the table owns no memory of its own. */
+struct keyed_conn {
+    int64_t key;
+    struct conn conn;
+};
+
+static struct conn *make_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    struct keyed_conn *k = g_new0(struct keyed_conn, 1);
+
+    k->key = (int64_t)device << 32 | qpn;
+    k->conn.device = device;
+    k->conn.qpn = qpn;
+    g_hash_table_insert(p->conns, &k->key, &k->conn);
+    g_ptr_array_add(p->conn_order, &k->conn);
+    return &k->conn;
+}
+
+static void drop_conn(struct sg_persist *p, struct conn *c)
+{
+    struct keyed_conn *k = sg_container_of(c, struct keyed_conn, conn);
+
+    g_hash_table_remove(p->conns, &k->key);
+    g_ptr_array_remove(p->conn_order, c);
+    sg_pd_fifo_clear(&c->s0);
+    g_free(k);
+}
+
+/* The next piece to leave S0, in order or not. */
+static struct piece *take_next(struct sg_persist *p, struct conn *c)
+{
+    struct piece *prev = NULL;
+
+    if (p->config.place_out_of_order) {
+        for (uint64_t skip = sg_pd_below(&p->rng, c->s0.count); skip; skip--) {
+            prev = prev ? prev->next : c->s0.head;
+        }
+    }
+    return fifo_take(&c->s0, prev);
+}
+
+void sg_pd_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    struct conn *c = find_conn(p, device, qpn);
+
+    if (!c) {
+        return;
+    }
+    while (c->s0.head) {
+        post(p, take_next(p, c));
+    }
+    drop_conn(p, c);
+}
+
+void sg_pd_place_clear(struct sg_persist *p)
+{
+    while (p->conn_order->len) {
+        drop_conn(p, g_ptr_array_index(p->conn_order, p->conn_order->len - 1));
+    }
+    for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+        sg_pd_fifo_clear(&p->s1[d]);
+    }
+    p->place_due_ns = p->posted_due_ns = SG_NEVER;
+}
+
+/* A piece waits in the adapter. */
+static void hold(struct sg_persist *p, struct piece *x)
+{
+    const struct sg_persist_config *g = &p->config;
+    struct conn *c = find_conn(p, x->source.unit, x->source.qpn);
+    uint64_t delay = g->place_delay_ns ? g->place_delay_ns : PD_REORDER_NS;
+
+    if (!c) {
+        c = make_conn(p, x->source.unit, x->source.qpn);
+    }
+    if (g->place_out_of_order) {
+        delay = sg_pd_below(&p->rng, delay + 1);
+    }
+    x->due_ns = p->now_ns + delay;
+    p->place_due_ns = SG_MIN(p->place_due_ns, x->due_ns);
+    fifo_push(&c->s0, x);
+    while (c->s0.octets > p->limits.s0_octets) {
+        post(p, take_next(p, c));
+    }
+    if (!c->s0.head) {
+        drop_conn(p, c);
+    }
+}
+
+/* Pieces of a connection that are due; in order, an early one waits for those before it. */
+static void place_due(struct sg_persist *p, struct conn *c)
+{
+    struct piece *prev = NULL, *x = c->s0.head;
+
+    while (x) {
+        struct piece *next = x->next;
+
+        if (x->due_ns <= p->now_ns) {
+            post(p, fifo_take(&c->s0, prev));
+        } else if (p->config.place_out_of_order) {
+            prev = x;
+        } else {
+            break;
+        }
+        x = next;
+    }
+    for (x = c->s0.head; x; x = x->next) {
+        p->place_due_ns = SG_MIN(p->place_due_ns, x->due_ns);
+    }
+}
+
+void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
+{
+    p->now_ns = SG_MAX(p->now_ns, now_ns);
+    if (p->frozen || (p->place_due_ns > p->now_ns && p->posted_due_ns > p->now_ns)) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_TICK, NULL, 0, 0, 0);
+    if (p->place_due_ns <= p->now_ns) {
+        p->place_due_ns = SG_NEVER;
+        for (unsigned i = 0; i < p->conn_order->len; ) {
+            struct conn *c = g_ptr_array_index(p->conn_order, i);
+
+            place_due(p, c);
+            if (c->s0.head) {
+                i++;
+            } else {
+                drop_conn(p, c);
+            }
+        }
+    }
+    if (p->posted_due_ns <= p->now_ns) {
+        p->posted_due_ns = SG_NEVER;
+        for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
+            sg_pd_drain_posted(p, d);
+        }
+    }
+    sg_pd_input_done(p);
+}
+
+uint64_t sg_persist_next_due(const struct sg_persist *p)
+{
+    return p->frozen ? SG_NEVER : SG_MIN(p->place_due_ns, p->posted_due_ns);
+}
+
+/* ---- Events ---- */
+
+static bool acceptable(const struct sg_persist *p, const struct sg_persist_source *source,
+                       uint64_t addr, uint64_t len)
+{
+    return source->unit < SG_PERSIST_DEVICES && len <= UINT32_MAX
+           && sg_persist_query(p, addr, len) & SG_PM_PERSISTENT;
+}
+
+bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *source,
+                          uint64_t addr, const void *buf, size_t len)
+{
+    const struct sg_persist_config *g = &p->config;
+    uint64_t seq;
+
+    if (!acceptable(p, source, addr, len)) {
+        return false;
+    }
+    if (p->frozen) {
+        return true;
+    }
+    sg_pd_others_drain(p, -1);
+    seq = sg_pd_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len, 0);
+    if (g->place_delay_ns || g->place_out_of_order) {
+        hold(p, new_piece(source, addr, buf, len, seq));
+    } else if (g->iio_drain == SG_PERSIST_EAGER) {
+        become_visible(p, addr, buf, len, seq);
+    } else {
+        post(p, new_piece(source, addr, buf, len, seq));
+    }
+    sg_pd_input_done(p);
+    return true;
+}
+
+bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source *source,
+                           uint64_t addr, const uint8_t atom[SG_PERSIST_ATOM])
+{
+    uint64_t seq;
+
+    if (!sg_is_aligned(addr, SG_PERSIST_ATOM)
+        || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
+        return false;
+    }
+    if (p->frozen) {
+        return true;
+    }
+    sg_pd_others_drain(p, -1);
+    seq = sg_pd_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM, 0);
+    post(p, new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
+    sg_pd_input_done(p);
+    return true;
+}
+
+bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source *source,
+                            uint64_t addr, uint64_t len)
+{
+    uint64_t off, seq;
+    struct extent *e = len ? sg_pd_extent(p, addr, len, &off) : NULL;
+
+    if (!e) {
+        return false;
+    }
+    if (p->frozen) {
+        return true;
+    }
+    sg_pd_others_drain(p, -1);
+    seq = sg_pd_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off, len, 0);
+    sg_pd_visible_mark(p, e, off, len, seq);
+    if (!p->config.ddio) {
+        sg_pd_advance_range(p, e, off, len, PD_TO_S3, true);
+    }
+    sg_pd_pace(p, e, off, len);
+    sg_pd_input_done(p);
+    return true;
+}
+
+void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device, .qpn = qpn };
+
+    if (p->frozen || !find_conn(p, device, qpn)) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_SETTLE, &who, 0, 0, 0);
+    sg_pd_settle(p, device, qpn);
+    sg_pd_input_done(p);
+}
+
+void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device, .qpn = qpn };
+    struct conn *c = find_conn(p, device, qpn);
+
+    if (p->frozen || !c) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_FORGET, &who, 0, 0, 0);
+    drop_conn(p, c);
+    sg_pd_input_done(p);
+}
+
+void sg_persist_device_fence(struct sg_persist *p, unsigned device)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
+
+    if (p->frozen || device >= SG_PERSIST_DEVICES || !p->s1[device].head) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_DEVICE_FENCE, &who, 0, 0, 0);
+    sg_pd_drain_posted(p, device);
+    sg_pd_input_done(p);
+}

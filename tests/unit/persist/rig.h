@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A domain with small memories, and shorthands for its events.
+ *
+ * RIG_BASE is the machine address of the first extent.  Cases own their rig: rig_up() to
+ * rig_down(); a failing check leaks it, as tap.h says.
+ */
+#ifndef SG_TESTS_PERSIST_RIG_H
+#define SG_TESTS_PERSIST_RIG_H
+
+#include "persist/persist.h"
+#include "tap.h"
+
+#define RIG_BASE 0x100000000ull
+
+struct rig {
+    struct sg_persist *p;
+    struct sg_persist_config config;
+    struct sg_persist_limits limits;
+    uint8_t *visible, *media;
+    size_t size;
+    unsigned cuts_due;
+    uint64_t pc;               /* of the next CPU event */
+};
+
+/* Defaults, but CPUs are tracked and every event is followed by the checks. */
+void rig_init(struct rig *r);
+/* With r's config and limits as they now are. */
+void rig_up(struct rig *r, size_t size);
+void rig_down(struct rig *r);
+/* As rig_init, this domain, and up with 64 KiB. */
+void rig_simple(struct rig *r, enum sg_persist_domain domain);
+/* Takes over r->config. */
+void rig_configure(struct rig *r);
+
+/* Events of adapter 0, QP qpn, and of vCPUs, with offsets instead of addresses. */
+void rig_write(struct rig *r, uint32_t qpn, uint64_t off, const void *buf, size_t len);
+void rig_write_u64(struct rig *r, uint32_t qpn, uint64_t off, uint64_t value);
+enum sg_pm_result rig_flush(struct rig *r, uint32_t qpn, uint64_t off, uint64_t len,
+                            unsigned flags);
+void rig_store(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value);
+void rig_store_nt(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value);
+void rig_cpu_flush(struct rig *r, unsigned vcpu, uint64_t off, enum sg_persist_cpu_flush kind);
+void rig_sfence(struct rig *r, unsigned vcpu);
+
+uint64_t rig_visible(const struct rig *r, uint64_t off);
+uint64_t rig_media(const struct rig *r, uint64_t off);
+
+/* Cut, make the memories equal, restart.  rig_cut_report: the report is the caller's. */
+void rig_cut(struct rig *r, enum sg_persist_outcome outcome, uint64_t seed);
+struct sg_persist_report *rig_cut_report(struct rig *r, enum sg_persist_outcome outcome,
+                                         uint64_t seed);
+
+/*
+ * Runs scene() many times from zeroed memories, cuts each time with another seed, and collects
+ * which of the values 0..63 the media then has at an offset (as 64-bit number): a set of bits.
+ * Values above 63 fail the case.
+ */
+typedef void rig_scene(struct rig *r);
+uint64_t rig_outcomes(const struct rig *proto, rig_scene *scene, uint64_t off, unsigned seeds);
+/* The same of a number that of() makes of the media. */
+uint64_t rig_outcomes_of(const struct rig *proto, rig_scene *scene,
+                         unsigned (*of)(const struct rig *r), unsigned seeds);
+#define SET1(a) (1ull << (a))
+#define SET2(a, b) (SET1(a) | SET1(b))
+#define SET3(a, b, c) (SET2(a, b) | SET1(c))
+
+#endif
