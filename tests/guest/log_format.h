@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A log in persistent memory that another machine appends to.
+ *
+ * The tail, one atom at LOG_TAIL, says whose log this is and how many records it has; record n
+ * lies at LOG_RECORDS + n * LOG_RECORD.  Everything in a record follows from session and number,
+ * so a reader can tell an intact one, and one of an earlier session is none.  Nobody but the
+ * writer writes; the machine that has the memory only reads.
+ */
+#ifndef LOG_FORMAT_H
+#define LOG_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    LOG_TAIL = 64,
+    LOG_RECORDS = 4096,
+    LOG_RECORD = 512,
+};
+
+struct log_record {
+    uint32_t session;
+    uint32_t number;
+    uint64_t payload[LOG_RECORD / 8 - 1];
+};
+
+_Static_assert(sizeof(struct log_record) == LOG_RECORD, "a record's size");
+
+static inline uint64_t log_tail(uint32_t session, uint32_t records)
+{
+    return (uint64_t)session << 32 | records;
+}
+
+static inline void log_make(struct log_record *record, uint32_t session, uint32_t number)
+{
+    uint64_t x = ((uint64_t)session << 32 | number) ^ UINT64_C(0x9e3779b97f4a7c15);
+
+    record->session = session;
+    record->number = number;
+    for (unsigned i = 0; i < sizeof(record->payload) / 8; i++) {
+        x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        record->payload[i] = x;
+    }
+}
+
+static inline bool log_intact(const void *found, uint32_t session, uint32_t number)
+{
+    struct log_record wanted;
+
+    log_make(&wanted, session, number);
+    return memcmp(found, &wanted, sizeof(wanted)) == 0;
+}
+
+/* Records that a memory of that size has room for. */
+static inline uint32_t log_room(uint64_t size)
+{
+    return (uint32_t)((size - LOG_RECORDS) / LOG_RECORD);
+}
+
+#endif
