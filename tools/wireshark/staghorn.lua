@@ -5,6 +5,8 @@
 --     tshark -X lua_script:tools/wireshark/staghorn.lua -r capture.pcap
 --     wireshark -X lua_script:tools/wireshark/staghorn.lua capture.pcap
 --
+-- (Not as root: 4.4 then ignores scripts without a word.)
+--
 -- Wireshark knows MPA, DDP and RDMAP, with opcodes of four bits.  This is a post-dissector: it
 -- looks up where the DDP headers of a packet were found, reads the opcode with five bits and, if it
 -- is one of the draft's, adds a tree of its own and a note in the Info column.  What the built-in
