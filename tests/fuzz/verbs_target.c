@@ -4,21 +4,27 @@
  * behaves well.
  *
  * Registers, doorbells, admin commands, descriptors, rings and memory are written at will, memory
- * stops responding, the clock runs.  The other side grants four kilobytes of its memory; the rest
- * of it must stay as it is, its adapter must stay alive, and a reset must bring the bad side back
- * to nothing.
+ * stops responding, the clock runs.  The other side grants four kilobytes of its memory, persistent
+ * ones; the rest of it must stay as it is, its adapter must stay alive, and a reset must bring the
+ * bad side back to nothing.
  */
 #include <stdio.h>
 
 #include "fuzz.h"
 #include "pair.h"
+#include "test_pm.h"
 
-enum { STEPS = 250, GRANTED = 4096 };
+enum {
+    STEPS = 250, GRANTED = 4096,
+    RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+             SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
+};
 
 static struct pair p;
+static struct test_pm pm[2];
 static struct fuzz_in in;
 static uint32_t granted;
-static unsigned long long connected, completions, errors, fatals;
+static unsigned long long connected, completions, errors, fatals, flushes, hashed, stores;
 
 /* Sizes, addresses, edges. */
 static uint64_t value(void)
@@ -125,11 +131,15 @@ static void command(struct pair_side *s)
     case 0:
         c.qp = md_create_qp_cmd(&s->md, &(struct md_qp_params){
             .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = fuzz_below(&in, 4),
+            .access = RIGHTS,
         });
         break;
     case 1:
         c.mr = md_reg_mr_cmd(s->pd, s->buf, 1 + fuzz_u16(&in), fuzz_u16(&in) & 0x1ff);
         c.mr.pages.levels = fuzz_rarely(&in, 2) ? fuzz_below(&in, 3) : 0;
+        c.mr.hash_alg = fuzz_below(&in, SG_HASH_COUNT + 1);
+        c.mr.hash_key_len = fuzz_rarely(&in, 4) ? fuzz_u8(&in) : 0;
+        c.mr.mem_type = fuzz_rarely(&in, 4) ? fuzz_u8(&in) & 3 : 0;
         break;
     case 2:
         c.cq = md_create_cq_cmd(&s->md, 2u << fuzz_below(&in, 8));
@@ -165,10 +175,30 @@ static void command(struct pair_side *s)
     try_cmd(&s->md, &c, sizeof(c), &rsp);
 }
 
+/* What stands behind the header of a Flush or Verify. */
+static void put_place(struct pair_side *s, struct sg_wqe_hdr *h)
+{
+    struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
+    struct sg_sge *sge = (struct sg_sge *)(place + 1);
+    uint8_t how = fuzz_u8(&in);
+
+    h->num_sge = h->opcode == SG_WR_VERIFY && how & 1;
+    sg_put_le32(&place->length, how & 2 ? fuzz_u16(&in) % GRANTED : (uint32_t)fuzz_edgy(&in));
+    sg_put_le32(&place->flags, h->opcode == SG_WR_FLUSH ? 1 + (how >> 2 & 7) : 0);
+    place->hash_len = how & 32 || h->opcode == SG_WR_FLUSH ? 0 : fuzz_u8(&in) % 80;
+    sg_put_le64(&sge->addr, s->buf + fuzz_u16(&in));
+    sg_put_le32(&sge->length, 4 + (how >> 6) * 20);
+    sg_put_le32(&sge->lkey, s->stag);
+}
+
 static void send_entry(struct pair_side *s)
 {
+    static const uint8_t ops[] = {
+        SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_READ, SG_WR_READ_INV, SG_WR_LOCAL_INV,
+        SG_WR_REG_MR, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
+    };
     struct md_wr w = {
-        .opcode = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : fuzz_below(&in, SG_WR_REG_MR + 1),
+        .opcode = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : ops[fuzz_below(&in, sizeof(ops))],
         .flags = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : fuzz_below(&in, 8),
         .wr_id = 7, .addr = s->buf, .lkey = s->stag, .inv_stag = s->stag,
         .raddr = p.side[1].buf, .rkey = granted,
@@ -181,10 +211,19 @@ static void send_entry(struct pair_side *s)
     w.raddr += fuzz_rarely(&in, 8) ? value() : fuzz_u16(&in) % (2 * GRANTED);
     w.rkey ^= fuzz_rarely(&in, 8) ? fuzz_u32(&in) : 0;
     w.lkey ^= fuzz_rarely(&in, 8) ? fuzz_u32(&in) : 0;
+    if (w.opcode >= SG_WR_FLUSH && w.opcode <= SG_WR_ATOMIC_WRITE) {
+        w.flags &= SG_WQE_FENCE;
+        w.inv_stag = fuzz_rarely(&in, 16) ? w.inv_stag : 0;
+        w.len = w.opcode == SG_WR_ATOMIC_WRITE ? 8 : w.len;
+        w.raddr = fuzz_rarely(&in, 8) ? w.raddr : w.raddr & ~7ull;
+    }
     s->md.hold = true;
     slot = (uint8_t *)md_sq_entry(&s->qp);
     s->qp.sq.prod--;
     md_post_send(&s->qp, &w);
+    if (w.opcode == SG_WR_FLUSH || w.opcode == SG_WR_VERIFY) {
+        put_place(s, (struct sg_wqe_hdr *)slot);
+    }
     for (i = fuzz_rarely(&in, 4) ? 4 : 0; i; i--) {
         uint32_t at = fuzz_below(&in, 128);
 
@@ -287,7 +326,7 @@ static void new_qp(struct pair_side *s, uint32_t flags)
     try_cmd(&s->md, &d, sizeof(d), &rsp);
     s->h.brk = p.base_brk[s - p.side];
     c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = flags,
+        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = flags, .access = RIGHTS,
     });
     if (try_cmd(&s->md, &c, sizeof(c), &rsp)) {
         s->qp.qpn = sg_get_le32(&rsp.id);
@@ -397,26 +436,38 @@ static void step(void)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "connections %llu, completions %llu, %llu of them in error, fatal %llu",
-             connected, completions, errors, fatals);
-    return connected && completions > errors && errors && fatals;
+    snprintf(buf, len, "connections %llu, completions %llu, %llu of them in error, fatal %llu, "
+             "flushed %llu, hashed %llu, stored %llu",
+             connected, completions, errors, fatals, flushes, hashed, stores);
+    return connected && completions > errors && errors && fatals && flushes && hashed && stores;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct pair_side *good = &p.side[1], *bad = &p.side[0];
     struct sg_adapter_census census;
+    struct sg_cmd_reg_mr grant;
+    struct sg_admin_rsp rsp;
     unsigned i;
 
     in = (struct fuzz_in){ data, size };
     pair_start(&p, NULL, NULL);
     for (i = 0; i < 2; i++) {
+        uint8_t how = fuzz_u8(&in);
+
+        test_pm_init(&pm[i], &p.side[i].h, p.side[i].buf, p.side[i].buf + 8 * GRANTED);
+        pm[i].hold = how & 1;
+        pm[i].later = how >> 1 & 3;
+        pm[i].later_ns = how;
+        pm[i].fail_flush = how & 8 ? how >> 4 : -1;
         p.side[i].h.log_on[SG_LOG_GUEST_ERROR] = i;
         p.side[i].h.log_on[SG_LOG_STATE] = false;
     }
     pair_open(&p, &(struct md_qp_params){ .flags = fuzz_u8(&in) & 3 });
-    granted = md_reg_mr(&good->md, good->pd, good->buf, GRANTED, SG_ACCESS_LOCAL_WRITE |
-                        SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ);
+    grant = md_reg_mr_cmd(good->pd, good->buf, GRANTED, RIGHTS);
+    grant.hash_alg = SG_HASH_CRC32C + fuzz_below(&in, 3);
+    sg_assert(md_cmd(&good->md, &grant, sizeof(grant), &rsp) == SG_OK);
+    granted = sg_get_le32(&rsp.id);
     memset(pair_buf(&p, 1) + GRANTED, 0x5a, PAIR_BUF - GRANTED);
     reconnect();
     for (i = 0; i < STEPS && in.len; i++) {
@@ -432,5 +483,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sg_assert(!census.pds && !census.mrs && !census.cqs && !census.qps && !census.eqs &&
               !census.conns && !census.listeners);
     pair_stop(&p);
+    flushes += test_pm_count(&pm[1], TEST_PM_FLUSH);
+    hashed += test_pm_count(&pm[1], TEST_PM_READ);
+    stores += test_pm_count(&pm[1], TEST_PM_STORE);
+    test_pm_fini(&pm[0]);
+    test_pm_fini(&pm[1]);
     return 0;
 }

@@ -12,6 +12,8 @@
 #include "fuzz.h"
 #include "mini_driver.h"
 #include "proto/stream_mem.h"
+#include "test_pm.h"
+#include "wire/commit.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
@@ -22,11 +24,14 @@ enum {
     PORT = 4000,
     STEPS = 200,
     OUT_MAX = SG_FPDU_WIRE_MAX,
+    RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+             SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
 
 struct world {
     struct fuzz_in in;
     struct test_host h;
+    struct test_pm pm;      /* the first half of the buffer */
     struct md md;
     struct sg_mem_switch *sw;
     struct sg_stream_net *peer_net;
@@ -43,6 +48,8 @@ struct world {
     struct sg_listener *listener;
     unsigned fpdu_flags;
     uint8_t rev;
+    uint8_t draft;          /* enum sg_commit_draft */
+    uint8_t due;            /* opcode of the response that the peer owes; 0: none */
     uint32_t pos, msn[SG_QN_COUNT], mo;
     uint64_t sink_to;       /* of the last Read that the driver posted */
     uint32_t sink_len;
@@ -167,20 +174,58 @@ static void say_startup(void)
     w.pos = 0;
 }
 
+/* The header behind DDP's of a Read Request or a request of the extension; 0: it has none. */
+static size_t put_request(uint8_t op, uint8_t *buf)
+{
+    uint64_t to = w.buf + fuzz_below(&w.in, BUF / 2);
+    bool odd = fuzz_rarely(&w.in, 16);
+    uint32_t len = fuzz_below(&w.in, BUF / 2);
+    struct sg_read_req read = {
+        .sink_stag = fuzz_u32(&w.in), .sink_to = len, .src_stag = w.stag, .src_to = to, .size = len,
+    };
+    struct sg_flush_req flush = { .stag = w.stag, .to = to, .length = len };
+    struct sg_verify_req verify = { .stag = w.stag, .to = to, .length = len };
+    struct sg_atomic_write_req atom = { .stag = w.stag, .to = to & ~7ull, .length = SG_ATOM_LEN };
+
+    if (odd) {
+        read.src_to = flush.to = verify.to = atom.to = fuzz_edgy(&w.in);
+        read.size = flush.length = verify.length = (uint32_t)fuzz_edgy(&w.in);
+        verify.hash_len = fuzz_below(&w.in, SG_HASH_LEN_MAX + 1);
+        atom.length = fuzz_u8(&w.in) % 10;
+    }
+    switch (op) {
+    case SG_OP_READ_REQ:
+        return sg_read_req_emit(&read, buf);
+    case SG_OP_FLUSH_REQ:
+        flush.flags = odd ? fuzz_u8(&w.in) : 1 + fuzz_below(&w.in, 3);
+        return sg_flush_req_emit(&flush, buf);
+    case SG_OP_VERIFY_REQ:
+        return sg_verify_req_emit(&verify, buf);
+    case SG_OP_ATOMIC_WRITE_REQ:
+        return sg_atomic_write_req_emit(&atom, buf);
+    default:
+        return 0;
+    }
+}
+
 /* A message segment, right but for what the input spoils. */
 static void say_message(void)
 {
     static uint8_t ulpdu[70000];
     /* Those that end the stream are rare. */
-    static const uint8_t ops[32] = {
+    static const uint8_t ops[] = {
         SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE,
         SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ,
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND,
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE,
         SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP,
         SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE,
+        SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_VERIFY_REQ, SG_OP_VERIFY_REQ,
+        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ,
+        SG_OP_FLUSH_RESP, /* or whatever is due */
     };
-    uint8_t op = fuzz_rarely(&w.in, 64) ? fuzz_u8(&w.in) & 0x1f : ops[fuzz_below(&w.in, 32)];
+    unsigned known = w.draft ? SG_ARRAY_SIZE(ops) : SG_ARRAY_SIZE(ops) - 8;
+    uint8_t op = fuzz_rarely(&w.in, 64) ? fuzz_u8(&w.in) & 0x1f : ops[fuzz_below(&w.in, known)];
     const struct sg_rdmap_op *row = sg_rdmap_op(op);
     uint8_t spoil = fuzz_rarely(&w.in, 16) ? 1 << fuzz_below(&w.in, 8) : 0;
     struct sg_ddp_hdr h = {
@@ -201,6 +246,14 @@ static void say_message(void)
         n = w.sink_len;
         w.sink_len = 0;
     }
+    if (op == SG_OP_FLUSH_RESP) {
+        if (!w.due) {
+            return;
+        }
+        h.ulp_ctrl = sg_rdmap_ctrl_emit((struct sg_rdmap_ctrl){ SG_RDMAP_VERSION, w.due });
+        n = w.due == SG_OP_VERIFY_RESP ? 32 : 0;
+        w.due = 0;
+    }
 
     h.stag ^= spoil & 1 ? fuzz_u32(&w.in) : 0;
     h.to = spoil & 2 ? fuzz_edgy(&w.in) : h.to;
@@ -212,17 +265,9 @@ static void say_message(void)
     h.mo = h.qn == SG_QN_SEND ? w.mo : 0;
     h.mo = spoil & 128 ? (uint32_t)fuzz_edgy(&w.in) : h.mo;
     at = sg_ddp_emit(&h, ulpdu);
-    if (op == SG_OP_READ_REQ && !fuzz_rarely(&w.in, 8)) {
-        struct sg_read_req r = {
-            .sink_stag = fuzz_u32(&w.in), .sink_to = fuzz_u64(&w.in), .src_stag = w.stag,
-            .src_to = w.buf + fuzz_below(&w.in, BUF / 2), .size = fuzz_below(&w.in, BUF / 2),
-        };
-
-        if (fuzz_rarely(&w.in, 16)) {
-            r.src_to = fuzz_edgy(&w.in);
-            r.size = (uint32_t)fuzz_edgy(&w.in);
-        }
-        at += sg_read_req_emit(&r, ulpdu + at);
+    have = fuzz_rarely(&w.in, 16) ? 0 : put_request(op, ulpdu + at);
+    if (have) {
+        at += have;
         n = fuzz_rarely(&w.in, 16) ? n : 0;
     }
     have = n;
@@ -252,6 +297,7 @@ static void make_qp(void)
     w.h.brk = SG_MIN(w.h.brk, (size_t)MEM - (128 << 10));
     md_create_qp(&w.md, &w.qp, &(struct md_qp_params){
         .pd = w.pd, .scq = &w.cq, .rcq = &w.cq, .flags = SG_QP_KERNEL,
+        .access = w.draft ? RIGHTS : SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE,
     });
     w.qp_alive = true;
     post_receives(12);
@@ -285,11 +331,42 @@ static void take_events(void)
     }
 }
 
+/* One of the extension's, well-formed. */
+static void post_place(uint8_t op, uint8_t how, uint64_t addr)
+{
+    static const uint8_t due[] = {
+        [SG_WR_FLUSH] = SG_OP_FLUSH_RESP, [SG_WR_VERIFY] = SG_OP_VERIFY_RESP,
+        [SG_WR_ATOMIC_WRITE] = SG_OP_ATOMIC_WRITE_RESP,
+    };
+    struct sg_wqe_hdr *h = md_sq_entry(&w.qp);
+    struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
+    struct sg_sge *sge = (struct sg_sge *)(place + 1);
+
+    h->opcode = op;
+    h->flags = SG_WQE_SIGNALED;
+    sg_put_le32(&h->rkey, how << 8);
+    if (op == SG_WR_ATOMIC_WRITE) {
+        h->flags |= SG_WQE_INLINE;
+        sg_put_le16(&h->inline_len, 8);
+    } else {
+        sg_put_le32(&place->length, how);
+        sg_put_le32(&place->flags, op == SG_WR_FLUSH ? SG_FLUSH_PERSISTENT : 0);
+    }
+    if (op == SG_WR_VERIFY) {
+        h->num_sge = 1;
+        sg_put_le64(&sge->addr, addr);
+        sg_put_le32(&sge->length, how & 16 ? 20 : 64);
+        sg_put_le32(&sge->lkey, w.stag);
+    }
+    w.due = due[op];
+    md_sq_doorbell(&w.qp);
+}
+
 static void post(void)
 {
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_READ,
-        SG_WR_READ,
+        SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
     };
     uint8_t how = fuzz_u8(&w.in);
     uint64_t addr = w.buf + fuzz_below(&w.in, BUF / 2);
@@ -303,6 +380,13 @@ static void post(void)
     } else {
         uint8_t op = ops[fuzz_below(&w.in, SG_ARRAY_SIZE(ops))];
 
+        if (op >= SG_WR_FLUSH && (!w.draft || fuzz_rarely(&w.in, 32))) {
+            op = SG_WR_SEND;
+        }
+        if (op >= SG_WR_FLUSH) {
+            post_place(op, how, addr);
+            return;
+        }
         if (op == SG_WR_READ) {
             w.sink_to = addr;
             w.sink_len = len;
@@ -467,12 +551,15 @@ static void start(void)
     struct sg_adapter_config config;
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_cmd_alloc_mr fast = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
+    struct sg_cmd_reg_mr mr;
     struct sg_admin_rsp rsp;
     enum sg_stream_end why;
 
     w.at = (struct sg_endpoint){ .family = 4, .port = PORT, .ip = { 10, 0, 0, 1 } };
     w.peer_at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 2 } };
     sg_adapter_default_config(&config);
+    w.draft = SG_MIN(net >> 6, (int)SG_COMMIT_DRAFT_02);
+    config.engine.commit = w.draft;
     config.engine.mpa_rev = how & 1 ? 1 : 2;
     config.engine.crc = !(how & 2);
     config.engine.markers = how & 4;
@@ -489,8 +576,22 @@ static void start(void)
     w.peer_at.port = 0;
     w.pd = md_create_pd(&w.md);
     w.buf = test_host_alloc(&w.h, BUF, SG_PAGE_SIZE);
-    w.stag = md_reg_mr(&w.md, w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
+    test_pm_init(&w.pm, &w.h, w.buf, w.buf + BUF / 2);
+    w.pm.hold = net & 8;
+    w.pm.later = net >> 4 & 1;
+    w.pm.later_ns = net;
+    mr = md_reg_mr_cmd(w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
                        SG_ACCESS_REMOTE_WRITE);
+    if (w.draft) { /* the second half is not persistent: no right to that */
+        sg_put_le32(&mr.access, RIGHTS & ~SG_ACCESS_FLUSH_PERSISTENT);
+        mr.hash_alg = SG_HASH_CRC32C + net % 3;
+        if (net & 32) {
+            sg_put_le32(&mr.access, RIGHTS);
+            sg_put_le64(&mr.length, BUF / 2);
+        }
+    }
+    sg_assert(md_cmd(&w.md, &mr, sizeof(mr), &rsp) == SG_OK);
+    w.stag = sg_get_le32(&rsp.id);
     sg_put_le32(&fast.pd, w.pd);
     sg_put_le32(&fast.max_pages, 16);
     sg_assert(md_cmd(&w.md, &fast, sizeof(fast), &rsp) == SG_OK);
@@ -519,17 +620,20 @@ bool fuzz_reached(char *buf, size_t len)
 {
     snprintf(buf, len, "connections %llu+%llu, Sends %llu, Writes %llu, Reads %llu, "
              "Responses %llu, Terminates %llu sent %llu received, errors: protocol %llu, "
-             "protection %llu, CRC %llu",
+             "protection %llu, CRC %llu, Flushes %llu, Verifies %llu, Atomic Writes %llu",
              (unsigned long long)reached.conn_active, (unsigned long long)reached.conn_passive,
              (unsigned long long)reached.rx_sends, (unsigned long long)reached.rx_writes,
              (unsigned long long)reached.rx_reads,
              (unsigned long long)reached.rx_read_responses,
              (unsigned long long)reached.tx_terminates, (unsigned long long)reached.rx_terminates,
              (unsigned long long)reached.protocol_errors,
-             (unsigned long long)reached.protection_errors, (unsigned long long)reached.crc_errors);
+             (unsigned long long)reached.protection_errors, (unsigned long long)reached.crc_errors,
+             (unsigned long long)reached.rx_flushes, (unsigned long long)reached.rx_verifies,
+             (unsigned long long)reached.rx_atomic_writes);
     return reached.conn_passive && reached.conn_active && reached.rx_sends && reached.rx_writes &&
            reached.rx_reads && reached.tx_terminates && reached.rx_terminates &&
-           reached.protocol_errors && reached.protection_errors && reached.crc_errors;
+           reached.protocol_errors && reached.protection_errors && reached.crc_errors &&
+           reached.rx_flushes && reached.rx_verifies && reached.rx_atomic_writes;
 }
 
 /* Everything can be given back, and nothing of a connection is left. */
@@ -554,6 +658,7 @@ static void end(void)
     w.peer_net->ops->unlisten(w.peer_net, w.listener);
     sg_mem_switch_free(w.sw);
     test_host_fini(&w.h);
+    test_pm_fini(&w.pm);
 }
 
 /* The startup exchange as it should be, in either role. */

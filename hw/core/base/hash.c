@@ -65,7 +65,7 @@ void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n)
     }
 }
 
-size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASH_LEN_MAX])
+size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT])
 {
     gsize len = sg_hash_len(h->alg);
 

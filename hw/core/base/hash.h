@@ -11,7 +11,7 @@
 
 #include "staghorn/admin.h"
 
-enum { SG_HASH_LEN_MAX = 64 };
+enum { SG_HASHER_OUT = 64 };
 
 /* Octets of the result: 4, 32 or 64; 0 for SG_HASH_NONE and what is no algorithm. */
 size_t sg_hash_len(unsigned alg);
@@ -28,7 +28,7 @@ struct sg_hasher *sg_hasher_new(enum sg_hash alg, const uint8_t *key, size_t key
 /* p may be NULL when n is 0. */
 void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n);
 /* Writes the result, whose length it returns, and frees h. */
-size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASH_LEN_MAX]);
+size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT]);
 /* Without a result; h may be NULL. */
 void sg_hasher_free(struct sg_hasher *h);
 

@@ -52,9 +52,9 @@ static void to_hex(const uint8_t *p, size_t n, char *hex)
 static void check(const struct vector *v, size_t piece)
 {
     size_t unit = strlen(v->text), all = unit * v->times, off, n;
-    uint8_t key[SG_HASH_KEY_MAX], out[SG_HASH_LEN_MAX], *text = malloc(all + 1);
+    uint8_t key[SG_HASH_KEY_MAX], out[SG_HASHER_OUT], *text = malloc(all + 1);
     struct sg_hasher *h;
-    char hex[2 * SG_HASH_LEN_MAX + 1] = "";
+    char hex[2 * SG_HASHER_OUT + 1] = "";
 
     for (off = 0; off < all; off++) {
         text[off] = (uint8_t)v->text[off % unit];
