@@ -13,7 +13,7 @@
  *   - a Send or a Read of ours is reported          (RFC 5040 section 5.5)
  *   - a Read, Flush, Verify or Atomic Write is executed
  *   - any row with persistent memory becomes invalid, for all queue pairs: from then on its owner
- *     may use the memory for something else (RFC 5042 section 6.3)
+ *     may use the memory for something else (RFC 5042 section 6.2.2)
  *   - a queue pair is destroyed or connected again.
  */
 #include "verbs/pm.h"

@@ -515,7 +515,7 @@ static const struct t_case cases[] = {
     { "FLU-31 FLU-32 STag, association, wrap, bounds", bounds },
     { "FLU-32 requests of no octets", no_octets },
     { "FLU-26 FLU-34 FLU-36 Write, Flush, Verify, Atomic Write without waiting", pipeline },
-    { "FLU-36 what makes placed octets visible", settled_before },
+    { "SEC-06 FLU-36 what makes placed octets visible", settled_before },
     { "placement of Sends and Read Responses", other_placement },
     { "milestones", milestones },
     { "FLU-27 Atomic Write", atomic_write },
