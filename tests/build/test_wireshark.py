@@ -5,6 +5,7 @@
 Each case writes a capture of one connection (Ethernet, IP, TCP, MPA Request and Reply first) with
 FPDUs framed here a second time, and looks at the fields that tshark finds with the script.
 """
+import importlib
 import os
 import shutil
 import struct
@@ -319,6 +320,32 @@ def others(folder):
     plain = Capture(folder, startup=False)
     frame = plain.add(0, FLUSH_GOLDEN)
     assert plain.fields()[frame] == {}
+
+
+@case
+def placement(folder):
+    """dissector: what the VM tests ask of a capture"""
+    sys.path.insert(0, str(TOP / "tests" / "vm"))
+    sys.dont_write_bytecode = True
+    wire = importlib.import_module("wire")
+    capture = Capture(folder)
+    capture.add(0, message(0x0C, 1, 1, TARGET + b"\0\0\0\1") + message(0x10, 1, 2, ATOM))
+    capture.add(0, message(0x0C, 1, 3, TARGET + b"\0\0\0\3") + message(0x0E, 1, 4, TARGET))
+    capture.add(1, message(0x0D, 3, 1) + message(0x11, 3, 2) + message(0x0D, 3, 3))
+    capture.add(1, message(0x0F, 3, 4, b"\1\2\3\4"))
+    bad = capture.add(0, message(0x0C, 1, 5, TARGET + b"\0\0\0\x10"))
+    capture.write()
+    found = wire.Placement(capture.path)
+    assert found.messages == {
+        "flush request": 3,
+        "flush response": 2,
+        "verify request": 1,
+        "verify response": 1,
+        "atomic write request": 1,
+        "atomic write response": 1,
+    }, found.messages
+    assert found.flags == {1: 1, 3: 1, 16: 1}, found.flags
+    assert found.malformed == [bad], found.malformed
 
 
 def main():
