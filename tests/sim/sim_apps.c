@@ -139,7 +139,7 @@ void sim_post(struct sim_side *s)
     }
     memset(op, 0, sizeof(*op));
     op->seq = s->posted;
-    op->msg.kind = (enum sg_msg_kind)sim_below(w, reads ? SG_MSG_KINDS : SG_MSG_READ_REQ);
+    op->msg.kind = (enum sg_msg_kind)sim_below(w, SG_MSG_READ_REQ + reads);
     op->msg.cookie = op->seq;
     switch (op->msg.kind) {
     case SG_MSG_SEND:
