@@ -120,7 +120,7 @@ int log_send(struct log_net *net, const void *message, size_t len)
 {
     ibv_wr_start(net->qp);
     net->qp->wr_id = 0;
-    net->qp->wr_flags = IBV_SEND_INLINE;
+    net->qp->wr_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
     ibv_wr_send(net->qp);
     ibv_wr_set_inline_data(net->qp, (void *)message, len);
     return ibv_wr_complete(net->qp);

@@ -61,7 +61,7 @@ uint8_t *log_user(struct log_net *net);
 /* Receive buffer n, 0 to LOG_RQ - 1, is posted again.  0 or an errno value. */
 int log_post_receive(struct log_net *net, unsigned n);
 uint8_t *log_received(struct log_net *net, unsigned n);
-/* Sends a copy of that message, not signaled. */
+/* Sends a copy of that message; its completion is of no interest. */
 int log_send(struct log_net *net, const void *message, size_t len);
 
 uint32_t log_crc32c(const void *data, size_t len);

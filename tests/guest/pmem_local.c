@@ -6,6 +6,7 @@
  *   write    a pattern at OFFSET, persistent when this returns
  *   dirty    the same, but stored only, neither flushed nor drained
  *   check    status 0 if that pattern is there
+ *   churn    SEED times, an atom somewhere in the range is stored and persisted; prints the rate
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct memory {
@@ -86,6 +88,26 @@ static int check(const uint8_t *found, const uint8_t *wanted, uint64_t length)
     return wrong != 0;
 }
 
+static void churn(struct memory memory, uint64_t offset, uint64_t length, uint64_t times)
+{
+    pmem2_persist_fn persist = pmem2_get_persist_fn(memory.map);
+    struct timespec start, end;
+    uint64_t x = 1;
+    double seconds;
+
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    for (uint64_t n = 0; n < times; n++) {
+        x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        uint64_t *atom = (uint64_t *)(memory.start + offset + (x >> 20) % length / 8 * 8);
+
+        *atom = n;
+        persist(atom, sizeof(*atom));
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+    printf("persisted: %.0f a second\n", (double)times / seconds);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t offset, length, seed;
@@ -97,7 +119,8 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc != 6) {
-        fprintf(stderr, "usage: pmem_local info|write|dirty|check DEVICE [OFFSET LENGTH SEED]\n");
+        fprintf(stderr, "usage: pmem_local info|write|dirty|check|churn DEVICE "
+                        "[OFFSET LENGTH SEED]\n");
         return 2;
     }
     memory = map_device(argv[2]);
@@ -107,6 +130,10 @@ int main(int argc, char **argv)
     if (offset > memory.size || length > memory.size - offset) {
         fprintf(stderr, "the device has only %zu octets\n", memory.size);
         return 2;
+    }
+    if (strcmp(argv[1], "churn") == 0) {
+        churn(memory, offset, length, seed);
+        return 0;
     }
     data = make_pattern(length, seed);
     if (strcmp(argv[1], "check") == 0) {
