@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * CPU rules (E6, E7, E8) as litmus tests: a few stores to x (offset 0) and y, a cut, and the exact
+ * set of what may be left, written as x + 4 y.
+ */
+#include "base/bytes.h"
+#include "rig.h"
+
+enum { X = 0, Y = 64, X2 = 8, SEEDS = 300 };
+
+static unsigned xy(const struct rig *r)
+{
+    return rig_media(r, X) + 4 * rig_media(r, Y);
+}
+
+static unsigned xx2(const struct rig *r)
+{
+    return rig_media(r, X) + 4 * rig_media(r, X2);
+}
+
+#define XY(x, y) SET1((x) + 4 * (y))
+#define ALL4 (XY(0, 0) | XY(1, 0) | XY(0, 1) | XY(1, 1))
+
+static uint64_t outcomes(enum sg_persist_domain domain, bool store_buffer, rig_scene *scene,
+                         unsigned (*of)(const struct rig *r))
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    proto.config.domain = domain;
+    proto.config.store_buffer = store_buffer;
+    return rig_outcomes_of(&proto, scene, of, SEEDS);
+}
+
+static void same_line(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_store(r, 0, X2, 1);
+}
+
+static void other_line(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_store(r, 0, Y, 1);
+}
+
+static void stores(void)
+{
+    /* Within a line in program order, between lines any order. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, same_line, xx2), XY(0, 0) | XY(1, 0) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, same_line, xx2), XY(0, 0) | XY(1, 0) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, other_line, xy), ALL4);
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, other_line, xy), ALL4);
+    /* Where the cache survives, so does everything that reached it, in the order of the stores. */
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, false, other_line, xy), XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, true, other_line, xy), XY(0, 0) | XY(1, 0) | XY(1, 1));
+}
+
+static enum sg_persist_cpu_flush flush_kind;
+static enum sg_persist_cpu_fence fence_kind;
+
+static void fence(struct rig *r, unsigned vcpu)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_CPU, .unit = vcpu };
+
+    sg_persist_cpu_fence(r->p, &who, fence_kind);
+}
+
+static void flush_fence_flag(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 0, X + 17, flush_kind);
+    fence(r, 0);
+    rig_store(r, 0, Y, 1);
+}
+
+static void flush_flag(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 0, X, flush_kind);
+    rig_store(r, 0, Y, 1);
+}
+
+static void flushes(void)
+{
+    for (unsigned sb = 0; sb < 2; sb++) {
+        for (unsigned k = 0; k < SG_PERSIST_CPU_FLUSHES; k++) {
+            uint64_t without = k == SG_PERSIST_CLFLUSH ? 0 : XY(0, 0) | XY(0, 1);
+
+            flush_kind = k;
+            for (unsigned f = 0; f < SG_PERSIST_CPU_FENCES; f++) {
+                T_CONTEXT("flush %u, fence %u, store buffer %u", k, f, sb);
+                fence_kind = f;
+                T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_fence_flag, xy), XY(1, 0) | XY(1, 1));
+            }
+            /* CLFLUSH is in order with stores: what comes after it never survives without. */
+            if (k == SG_PERSIST_CLFLUSH && sb) {
+                without = XY(0, 0);
+            }
+            T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_flag, xy),
+                     XY(1, 0) | XY(1, 1) | without);
+        }
+    }
+}
+
+static void store_after_clwb(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
+    rig_store(r, 0, X2, 1);
+    rig_sfence(r, 0);
+}
+
+static void overwrite_after_clwb(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
+    rig_store(r, 0, X, 2);
+    rig_sfence(r, 0);
+}
+
+static void foreign_fence(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
+    rig_store(r, 1, Y, 1);
+    rig_cpu_flush(r, 1, Y, SG_PERSIST_CLWB);
+    rig_sfence(r, 1);
+}
+
+static void covers(void)
+{
+    /* The flush covers what was stored before it. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, store_after_clwb, xx2), XY(1, 0) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, store_after_clwb, xx2), XY(1, 0) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, overwrite_after_clwb, xy), XY(1, 0) | XY(2, 0));
+    /* Another vCPU's fence makes nothing certain. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, foreign_fence, xy), XY(0, 1) | XY(1, 1));
+}
+
+static void clwb_of_foreign_store(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_cpu_flush(r, 1, X, SG_PERSIST_CLWB);
+    rig_sfence(r, 1);
+}
+
+static void foreign_store(void)
+{
+    /* A flush is of the line, whoever wrote it. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, clwb_of_foreign_store, xy), XY(1, 0));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, clwb_of_foreign_store, xy), XY(1, 0));
+}
+
+static void nt_flag(struct rig *r)
+{
+    rig_store_nt(r, 0, X, 1);
+    rig_store(r, 0, Y, 1);
+}
+
+static void nt_fence_flag(struct rig *r)
+{
+    rig_store_nt(r, 0, X, 1);
+    rig_sfence(r, 0);
+    rig_store(r, 0, Y, 1);
+}
+
+static void nt_nt(struct rig *r)
+{
+    rig_store_nt(r, 0, X, 1);
+    rig_store_nt(r, 0, Y, 1);
+}
+
+static void cached_then_nt(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_store_nt(r, 0, X2, 1);
+    rig_sfence(r, 0);
+}
+
+static void non_temporal(void)
+{
+    /* Unordered with other stores, even where the cache survives. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_flag, xy), ALL4);
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, false, nt_flag, xy), XY(0, 1) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_nt, xy), ALL4);
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, false, nt_nt, xy), ALL4);
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_fence_flag, xy), XY(1, 0) | XY(1, 1));
+    /* It takes along what its line had in the cache. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, cached_then_nt, xx2), XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, cached_then_nt, xx2), XY(1, 1));
+}
+
+static void plain_nt_same_line(struct rig *r)
+{
+    rig_store(r, 0, Y, 1);
+    rig_store(r, 0, X, 1);
+    rig_store_nt(r, 0, X2, 1);
+}
+
+static unsigned y_x2(const struct rig *r)
+{
+    return rig_media(r, Y) + 4 * rig_media(r, X2);
+}
+
+static void buffer_order(void)
+{
+    /* A non-temporal store behind a buffered one of its line leaves after all before that. */
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, true, plain_nt_same_line, y_x2) & XY(0, 1), 0);
+}
+
+static void seen_by_other(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    /* vCPU 1 may have read x now; its own store follows. */
+    rig_store(r, 1, Y, 1);
+}
+
+static void seen_by_device(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_write_u64(r, 1, Y, 1);
+}
+
+static void nt_seen_by_other(struct rig *r)
+{
+    rig_store_nt(r, 0, X, 1);
+    rig_store(r, 1, Y, 1);
+    rig_cpu_flush(r, 1, Y, SG_PERSIST_CLWB);
+    rig_sfence(r, 1);
+}
+
+static void synced(struct rig *r)
+{
+    rig_store(r, 0, X, 1);
+    rig_store_nt(r, 0, Y, 1);
+    sg_persist_cpu_sync(r->p);
+}
+
+static void causality(void)
+{
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, true, seen_by_other, xy), XY(1, 0) | XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, true, seen_by_device, xy), XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, nt_seen_by_other, xy), XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_EADR, true, synced, xy), XY(1, 1));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, true, synced, xy), XY(0, 1) | XY(1, 1));
+}
+
+/* Buffers are finite: what is pushed out of them is in the next stage. */
+static void overflow(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.domain = SG_PERSIST_EADR;
+    r.config.store_buffer = true;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 100; i++) {
+        rig_store(&r, 0, i * 64, 1);
+    }
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned i = 0; i < 100; i++) {
+        T_EQ_U64(rig_media(&r, i * 64), i < 100 - 56);
+    }
+    for (unsigned i = 0; i < 100; i++) {
+        rig_store_nt(&r, 0, i * 64, 2);
+    }
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned i = 0; i < 100; i++) {
+        T_TRUE((rig_media(&r, i * 64) == 2) == (i < 100 - 64));
+    }
+    rig_down(&r);
+}
+
+static void many_flushes(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.limits.check = false;
+    rig_up(&r, 65536);
+    for (unsigned round = 0; round < 200; round++) {
+        for (unsigned i = 0; i < 1024; i++) {
+            rig_store(&r, 0, i * 64, round + 1);
+            rig_cpu_flush(&r, 0, i * 64, SG_PERSIST_CLWB);
+        }
+    }
+    rig_sfence(&r, 0);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned i = 0; i < 1024; i++) {
+        T_EQ_U64(rig_media(&r, i * 64), 200);
+    }
+    rig_down(&r);
+}
+
+/* The CPU has written already when the domain is told; the line was plain. */
+static void told_late(struct rig *r)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
+    uint8_t line[64] = { 1 }, three[8] = { 3 };
+
+    rig_write(r, 1, 0, line, sizeof(line));
+    rig_cpu_flush(r, 0, 0, SG_PERSIST_CLWB);
+    memcpy(r->visible + X2, three, 8);
+    T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X2, three, 8, 0));
+}
+
+static void told_late_fenced(struct rig *r)
+{
+    told_late(r);
+    rig_sfence(r, 0);
+}
+
+static void written_before(void)
+{
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late, xx2), XY(0, 0) | XY(1, 3));
+    /* The CLWB was before the store: the store may survive, the first octets must. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late_fenced, xx2)
+             & ~(XY(1, 0) | XY(1, 3)), 0);
+}
+
+static void tracking_off(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
+    uint8_t byte = 5;
+
+    rig_init(&r);
+    r.config.cpu_tracking = false;
+    rig_up(&r, 65536);
+    T_TRUE(sg_persist_cpu_store(r.p, &who, RIG_BASE, &byte, 1, SG_PERSIST_STORE_WRITE));
+    T_EQ_U64(rig_visible(&r, 0), 5);
+    T_EQ_U64(sg_persist_events(r.p), 0);
+    T_FALSE(sg_persist_cpu_store(r.p, &who, RIG_BASE + 65536, &byte, 1, 0));
+    T_FALSE(sg_persist_cpu_store(r.p, &who, RIG_BASE - 1, &byte, 1, 0));
+    rig_down(&r);
+}
+
+static const struct t_case cases[] = {
+    { "E6 stores: in order within a line, not between lines", stores },
+    { "E7 CLWB, CLFLUSHOPT, CLFLUSH with and without each fence", flushes },
+    { "E7 a flush covers the stores before it, a fence its own vCPU's flushes", covers },
+    { "E7 a flush is of the line, whoever stored", foreign_store },
+    { "E8 non-temporal stores", non_temporal },
+    { "S2' the store buffer is a FIFO, also towards non-temporal stores", buffer_order },
+    { "S2' what another agent may have seen has left the processor", causality },
+    { "S2' buffers are finite", overflow },
+    { "E7 more flushes than notes before a fence", many_flushes },
+    { "a store reported after the fact", written_before },
+    { "without tracking stores are written and not noted", tracking_off },
+};
+
+T_MAIN(cases)

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* S0 and S1: delay, reordering, FIFO per device, what forces them, what a cut leaves. */
+#include "base/bytes.h"
+#include "rig.h"
+
+static void up(struct rig *r, uint64_t delay, bool reorder, enum sg_persist_pace iio)
+{
+    rig_init(r);
+    r->config.place_delay_ns = delay;
+    r->config.place_out_of_order = reorder;
+    r->config.iio_drain = iio;
+    rig_up(r, 65536);
+}
+
+static void at_once(void)
+{
+    struct rig r;
+
+    up(&r, 0, false, SG_PERSIST_EAGER);
+    rig_write_u64(&r, 1, 0, 7);
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    T_EQ_U64(rig_media(&r, 0), 0);
+    T_EQ_U64(sg_persist_next_due(r.p), SG_NEVER);
+    rig_down(&r);
+}
+
+static void delay(void)
+{
+    struct rig r;
+    struct sg_persist_stats stats;
+
+    up(&r, 1000, false, SG_PERSIST_EAGER);
+    sg_persist_tick(r.p, 500);
+    rig_write_u64(&r, 1, 0, 7);
+    T_EQ_U64(sg_persist_next_due(r.p), 1500);
+    sg_persist_tick(r.p, 1499);
+    T_EQ_U64(rig_visible(&r, 0), 0);
+    rig_write_u64(&r, 1, 64, 8);
+    sg_persist_stats(r.p, &stats);
+    T_EQ_U64(stats.stage[SG_PERSIST_S0], 16);
+    sg_persist_tick(r.p, 1500);
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    T_EQ_U64(rig_visible(&r, 64), 0);
+    T_EQ_U64(sg_persist_next_due(r.p), 2499);
+    sg_persist_tick(r.p, 2499);
+    T_EQ_U64(rig_visible(&r, 64), 8);
+    T_EQ_U64(sg_persist_next_due(r.p), SG_NEVER);
+    rig_down(&r);
+}
+
+static void settle(void)
+{
+    struct rig r;
+
+    up(&r, 1000000, false, SG_PERSIST_NEVER);
+    rig_write_u64(&r, 1, 0, 7);
+    rig_write_u64(&r, 2, 64, 8);
+    sg_persist_settle(r.p, 0, 1);
+    T_EQ_U64(rig_visible(&r, 0), 0);    /* S1 */
+    sg_persist_device_fence(r.p, 1);
+    T_EQ_U64(rig_visible(&r, 0), 0);    /* another device's fence */
+    sg_persist_device_fence(r.p, 0);
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    T_EQ_U64(rig_visible(&r, 64), 0);   /* another connection */
+    T_EQ_INT(rig_flush(&r, 2, 64, 8, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_U64(rig_visible(&r, 64), 8);
+    T_EQ_U64(rig_media(&r, 64), 0);
+    rig_down(&r);
+}
+
+static void forget(void)
+{
+    struct rig r;
+
+    up(&r, 1000, false, SG_PERSIST_EAGER);
+    rig_write_u64(&r, 1, 0, 7);
+    sg_persist_forget(r.p, 0, 1);
+    sg_persist_tick(r.p, 100000);
+    T_EQ_U64(rig_visible(&r, 0), 0);
+    T_EQ_U64(sg_persist_next_due(r.p), SG_NEVER);
+    rig_down(&r);
+}
+
+static void reorder(void)
+{
+    unsigned seen = 0;
+
+    /* Two writes of one connection, watched while they become visible. */
+    for (unsigned seed = 1; seed <= 50; seed++) {
+        struct rig r;
+
+        rig_init(&r);
+        r.config.place_out_of_order = true;
+        r.config.place_delay_ns = 1000;
+        r.limits.seed = seed;
+        rig_up(&r, 65536);
+        rig_write_u64(&r, 1, 0, 1);
+        rig_write_u64(&r, 1, 64, 1);
+        while (sg_persist_next_due(r.p) != SG_NEVER) {
+            sg_persist_tick(r.p, sg_persist_next_due(r.p));
+            seen |= 1u << (rig_visible(&r, 0) + 2 * rig_visible(&r, 64));
+        }
+        T_EQ_U64(rig_visible(&r, 0) + 2 * rig_visible(&r, 64), 3);
+        rig_down(&r);
+    }
+    T_EQ_U64(seen, 0xe); /* first alone, second alone, both */
+}
+
+static void reorder_settled(void)
+{
+    unsigned first = 0;
+
+    /* Settling posts in random order; a cut then leaves a prefix of that order. */
+    for (unsigned seed = 1; seed <= 100; seed++) {
+        struct rig r;
+
+        rig_init(&r);
+        r.config.place_out_of_order = true;
+        r.config.iio_drain = SG_PERSIST_NEVER;
+        r.config.domain = SG_PERSIST_EADR;
+        r.limits.seed = seed;
+        rig_up(&r, 65536);
+        rig_write_u64(&r, 1, 0, 1);
+        rig_write_u64(&r, 1, 64, 1);
+        sg_persist_settle(r.p, 0, 1);
+        T_EQ_U64(rig_visible(&r, 0) + rig_visible(&r, 64), 0);
+        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        first |= 1u << (rig_media(&r, 0) + 2 * rig_media(&r, 64));
+        rig_down(&r);
+    }
+    T_EQ_U64(first, 0xf);
+}
+
+static void three_posted(struct rig *r)
+{
+    rig_write_u64(r, 1, 0, 1);
+    rig_write_u64(r, 2, 64, 1);
+    rig_write_u64(r, 1, 128, 1);
+}
+
+static unsigned three(const struct rig *r)
+{
+    return rig_media(r, 0) + 2 * rig_media(r, 64) + 4 * rig_media(r, 128);
+}
+
+static void prefix(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.domain = SG_PERSIST_EADR;
+    T_EQ_U64(rig_outcomes_of(&proto, three_posted, three, 300),
+             SET1(0) | SET1(1) | SET1(3) | SET1(7));
+    /* The prefix reaches the cache, whose lines survive in any subset. */
+    proto.config.domain = SG_PERSIST_ADR;
+    T_EQ_U64(rig_outcomes_of(&proto, three_posted, three, 1000), 0xff);
+    /* Without DDIO it reaches the memory controller. */
+    proto.config.ddio = false;
+    T_EQ_U64(rig_outcomes_of(&proto, three_posted, three, 300),
+             SET1(0) | SET1(1) | SET1(3) | SET1(7));
+}
+
+static void two_devices_posted(struct rig *r)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = 1 };
+    uint8_t one[8] = { 1 };
+
+    rig_write_u64(r, 1, 0, 1);
+    T_TRUE(sg_persist_dma_write(r->p, &who, RIG_BASE + 64, one, 8));
+    T_TRUE(sg_persist_dma_write(r->p, &who, RIG_BASE + 128, one, 8));
+}
+
+static void per_device(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.domain = SG_PERSIST_EADR;
+    T_EQ_U64(rig_outcomes_of(&proto, two_devices_posted, three, 500),
+             SET1(0) | SET1(1) | SET1(2) | SET1(3) | SET1(6) | SET1(7));
+}
+
+static void posted_line(struct rig *r)
+{
+    uint8_t line[64];
+
+    memset(line, 0x11, sizeof(line));
+    rig_write(r, 1, 4, line, 56); /* unaligned: two half atoms */
+}
+
+static unsigned whole_atoms(const struct rig *r)
+{
+    unsigned n = 0;
+
+    if (sg_get_le32(r->media + 4) == 0x11111111) {
+        n++;
+    }
+    for (unsigned a = 1; a < 7; a++) {
+        uint64_t v = sg_get_le64(r->media + a * 8);
+
+        if (v != 0 && v != 0x1111111111111111) {
+            return 64; /* torn */
+        }
+        n += v != 0;
+    }
+    n += sg_get_le32(r->media + 56) == 0x11111111;
+    for (unsigned a = 0; a < 64; a++) { /* ascending, without holes */
+        if (a >= 4 && a < 4 + 4 + (n > 1 ? (n - 1) * 8 : 0) && a < 60 && n) {
+            if (r->media[a] != 0x11) {
+                return 64;
+            }
+        }
+    }
+    return n;
+}
+
+static void atoms(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.domain = SG_PERSIST_EADR;
+    T_EQ_U64(rig_outcomes_of(&proto, posted_line, whole_atoms, 500), 0x1ff);
+    proto.config.iio_drain = SG_PERSIST_EAGER;
+    proto.config.domain = SG_PERSIST_ADR;
+    T_EQ_U64(rig_outcomes_of(&proto, posted_line, whole_atoms, 500), 0x1ff);
+}
+
+static void limits(void)
+{
+    struct rig r;
+    struct sg_persist_stats stats;
+    uint8_t buf[100];
+
+    memset(buf, 1, sizeof(buf));
+    rig_init(&r);
+    r.config.place_delay_ns = 1000;
+    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.limits.s0_octets = 1000;
+    r.limits.s1_octets = 500;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 40; i++) {
+        rig_write(&r, 1, i * 100, buf, 100);
+    }
+    sg_persist_stats(r.p, &stats);
+    T_EQ_U64(stats.stage[SG_PERSIST_S0], 1000);
+    T_EQ_U64(stats.stage[SG_PERSIST_S1], 500);
+    T_EQ_U64(r.visible[2499], 1);
+    T_EQ_U64(r.visible[2500], 0);
+    rig_down(&r);
+}
+
+static void random_root_complex(void)
+{
+    struct rig r;
+
+    up(&r, 0, false, SG_PERSIST_RANDOM);
+    rig_write_u64(&r, 1, 0, 7);
+    if (!rig_visible(&r, 0)) {
+        T_TRUE(sg_persist_next_due(r.p) != SG_NEVER);
+    }
+    sg_persist_tick(r.p, 1000000); /* nothing stays for ever */
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    rig_down(&r);
+}
+
+static void atom_store(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint8_t atom[8] = { 9 };
+
+    up(&r, 0, false, SG_PERSIST_NEVER);
+    rig_write_u64(&r, 1, 0, 7);
+    T_TRUE(sg_persist_atom_store(r.p, &who, RIG_BASE + 64, atom));
+    T_FALSE(sg_persist_atom_store(r.p, &who, RIG_BASE + 60, atom));
+    T_FALSE(sg_persist_atom_store(r.p, &who, RIG_BASE + 65536, atom));
+    sg_persist_device_fence(r.p, 0);
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    T_EQ_U64(rig_visible(&r, 64), 9);
+    T_EQ_U64(rig_media(&r, 64), 0); /* E14: never persistent by itself */
+    rig_down(&r);
+}
+
+static void refused(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint8_t buf[64] = { 0 };
+
+    up(&r, 0, false, SG_PERSIST_EAGER);
+    T_FALSE(sg_persist_dma_write(r.p, &who, RIG_BASE - 1, buf, 8));
+    T_FALSE(sg_persist_dma_write(r.p, &who, RIG_BASE + 65536 - 7, buf, 8));
+    T_FALSE(sg_persist_dma_write(r.p, &who, UINT64_MAX - 3, buf, 8));
+    T_FALSE(sg_persist_dma_write(r.p, &who, RIG_BASE, buf, 0));
+    who.unit = SG_PERSIST_DEVICES;
+    T_FALSE(sg_persist_dma_write(r.p, &who, RIG_BASE, buf, 8));
+    T_EQ_U64(sg_persist_events(r.p), 0);
+    rig_down(&r);
+}
+
+static void neighbours(void)
+{
+    struct rig r;
+    struct sg_persist_extent extent = { .base = RIG_BASE + 65536, .size = 4096 + 64 };
+    uint8_t buf[256];
+    uint64_t off;
+
+    up(&r, 0, false, SG_PERSIST_EAGER);
+    extent.visible = g_malloc0(extent.size);
+    extent.media = g_malloc0(extent.size);
+    T_EQ_INT(sg_persist_add(r.p, &extent), 1);
+    T_EQ_INT(sg_persist_add(r.p, &extent), SG_PERSIST_NO_EXTENT); /* overlap */
+    memset(buf, 3, sizeof(buf));
+    rig_write(&r, 1, 65536 - 100, buf, sizeof(buf));
+    T_EQ_U64(r.visible[65535], 3);
+    T_EQ_U64(extent.visible[155], 3);
+    T_EQ_INT(rig_flush(&r, 1, 65536 - 100, sizeof(buf), SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_U64(r.media[65535], 3);
+    T_EQ_U64(extent.media[155], 3);
+    T_EQ_U64(sg_persist_query(r.p, RIG_BASE, 65536 + 4096 + 64), SG_PM_PERSISTENT | SG_PM_SOME);
+    T_EQ_U64(sg_persist_query(r.p, RIG_BASE, 65536 + 4096 + 65), SG_PM_SOME);
+    T_EQ_U64(sg_persist_query(r.p, RIG_BASE - 8, 8), 0);
+    T_EQ_INT(sg_persist_find(r.p, RIG_BASE + 65536 + 70, 8, &off), 1);
+    T_EQ_U64(off, 70);
+    T_EQ_INT(sg_persist_find(r.p, RIG_BASE + 65532, 8, &off), SG_PERSIST_NO_EXTENT);
+    sg_persist_remove(r.p, 1);
+    T_EQ_U64(sg_persist_query(r.p, RIG_BASE + 65536, 1), 0);
+    g_free(extent.visible);
+    g_free(extent.media);
+    rig_down(&r);
+}
+
+static const struct t_case cases[] = {
+    { "E1 E3 with nothing in between a write is visible at once", at_once },
+    { "E1 a delayed write waits in S0, in order", delay },
+    { "E1 E4 settle is per connection, the fence per device", settle },
+    { "S0 of a lost connection is dropped", forget },
+    { "E1 writes of one connection are placed out of order", reorder },
+    { "E1 settling posts out of order too", reorder_settled },
+    { "S1 a prefix survives", prefix },
+    { "S1 the prefix is per device", per_device },
+    { "atoms are not torn, lines ascend", atoms },
+    { "S0 and S1 are bounded", limits },
+    { "E3 a random root complex drains in the end", random_root_complex },
+    { "E14 Atomic Write is one atom behind what was posted", atom_store },
+    { "writes outside of extents are refused", refused },
+    { "extents side by side", neighbours },
+};
+
+T_MAIN(cases)
