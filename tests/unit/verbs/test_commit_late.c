@@ -68,6 +68,67 @@ static void flush_takes_time(void)
     place_end();
 }
 
+/* A region of so many scattered pages of a buffer of 4 KiB pages, with a page list. */
+static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_t alg)
+{
+    struct pair_side *s = &pair.side[1];
+    struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, area, (uint64_t)pages * 4096, access);
+    uint64_t list = test_host_alloc(&s->h, 8 * pages, 4096);
+    struct sg_admin_rsp rsp;
+    uint32_t i;
+
+    for (i = 0; i < pages; i++) { /* no two follow one another */
+        sg_put_le64(test_host_ptr(&s->h, list + 8 * i), area + 4096ull * (pages - 1 - i));
+    }
+    c.hash_alg = alg;
+    c.pages.levels = 1;
+    sg_put_le64(&c.pages.addr, list);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
+    return sg_get_le32(&rsp.id);
+}
+
+/* More runs than a turn does, flushed and, after a wrong hash, marked. */
+static void many_runs(void)
+{
+    enum { PAGES = 300, LEN = PAGES * 4096 };
+    static uint8_t wrong[32];
+    uint64_t area;
+    uint32_t stag, i;
+    struct ask q;
+
+    pair_start_sized(&pair, NULL, NULL, 8 << 20);
+    area = test_host_alloc(&pair.side[1].h, LEN, 4096);
+    pair.base_brk[1] = pair.side[1].h.brk;
+    test_pm_init(&pm[1], &pair.side[1].h, area, area + LEN);
+    pair_open(&pair, &(struct md_qp_params){ .access = ALL_RIGHTS });
+    pair_connect(&pair);
+    stag = scattered(PAGES, area, ALL_RIGHTS, SG_HASH_SHA256);
+    memset(test_host_ptr(&pair.side[1].h, area), 0x3c, LEN);
+    pm[1].later = 1;
+    q = flush_of(1, stag, 0, LEN - 2, P);
+    q.raddr = area + 1;
+    ask(q);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 2 * PAGES);
+    for (i = 0; i < LEN; i++) {
+        /* The first octet of the region is in the last page, its last in the first. */
+        bool out = i == LEN - 4096 || i == 4095;
+
+        T_EQ_U64(pm[1].media[i], out ? 0 : 0x3c);
+    }
+    q = verify_of(2, stag, 0, LEN);
+    q.raddr = area;
+    q.hash = wrong;
+    q.hash_len = sizeof(wrong);
+    pm[1].count = 0;
+    ask(q);
+    expect_refused(2, SG_WC_REM_OP_ERR, 0, 2, 7);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_READ), PAGES);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_POISON), PAGES);
+    end();
+    test_pm_fini(&pm[1]);
+}
+
 /* Between two turns of a request its region goes, or becomes another. */
 static void region_goes(void)
 {
@@ -126,6 +187,7 @@ static void responder_goes(void)
 static const struct t_case cases[] = {
     { "FLU-06 FLU-30 FLU-33 a Flush that fails", flush_fails },
     { "FLU-07 a Flush that takes time", flush_takes_time },
+    { "requests over many scattered pages", many_runs },
     { "FLU-07 the region goes while a Flush is under way", region_goes },
     { "the connection goes while a Flush is under way", responder_goes },
 };
