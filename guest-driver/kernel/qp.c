@@ -155,8 +155,8 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 
 /*
  * Who connects by rdma_cm has a queue pair with the rights that iw_cm knows, remote write and read,
- * and cannot ask for more.  So a peer that may write may also flush what it wrote, unless the caller
- * names one of these rights; the regions have the last word.
+ * and cannot ask for more.  So a peer that may write may also flush what it wrote, unless the
+ * caller names one of these rights; the regions have the last word.
  */
 static int sgh_with_flush(const struct sgh_dev *sg, int access)
 {

@@ -8,6 +8,7 @@
 #define SG_TESTS_PLACE_OPS_H
 
 #include <errno.h>
+#include <time.h>
 
 #include "place_net.h"
 #include "tap.h"
@@ -44,11 +45,14 @@ static T_UNUSED const struct place_entry *region(enum place_region r)
     return &c.table.regions[r];
 }
 
-/* Different octets at each call, the same in each run. */
+/* Other octets at each call and in each run: what an earlier one left would prove nothing. */
 static T_UNUSED void fill(uint8_t *p, size_t len)
 {
-    static uint32_t x = 2463534242u;
+    static uint32_t x;
 
+    if (!x) {
+        x = (uint32_t)time(NULL) | 1;
+    }
     for (size_t i = 0; i < len; i++) {
         x ^= x << 13;
         x ^= x >> 17;

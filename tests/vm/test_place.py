@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Flush, Verify and Atomic Write between two VMs, by programs that use verbs and staghorndv.h.
+
+The programs (tests/guest/place*.c) speak TAP: what a case there finds is a failure here.
+# timeout: 900
+"""
+import os
+import re
+from pathlib import Path
+
+import labtest
+
+PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "programs"
+
+
+class PlaceCase(labtest.LabCase):
+    """A lab whose beta serves regions; each method runs cases of `program` in alpha."""
+
+    program = "place"
+    device = ()  # of memory, for the server
+    server = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for vm, name in (("beta", "place_server"), ("alpha", cls.program)):
+            cls.lab.run("copy", (PROGRAMS / name).resolve(), "%s:/usr/bin/%s" % (vm, name))
+
+    def setUp(self):
+        self.server = self.lab.start("beta", "place_server", "10.77.0.2", *self.device)
+        self.server.expect("ready")
+
+    def cases(self, part, count):
+        """Runs the cases whose name has the part, all of which must be good."""
+        words = ("exec", "alpha", "--", "env", "PLACE_SERVER=10.77.0.2", self.program, part)
+        done = self.lab.run(*words, status=None, timeout=300)
+        good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
+        self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
+        return done.out
+
+
+class Place(PlaceCase):
+    """Ordinary memory."""
+
+    def test_device__says_what_it_can(self):
+        self.assertIn("draft 2,", self.cases("device:", 1))
+        text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
+        self.assertRegex(text, r"device_cap_flags_ex:\s+0x14000")
+
+    def test_registration__refusals(self):
+        self.cases("reg:", 1)
+
+    def test_flush(self):
+        """FLU-04 FLU-05 FLU-08 FLU-09 FLU-10 FLU-11 FLU-32"""
+        self.cases("flush:", 4)
+
+    def test_verify(self):
+        """FLU-13 FLU-14 FLU-15 FLU-17 FLU-18 FLU-32"""
+        self.cases("verify:", 5)
+
+    def test_atomic_write(self):
+        """FLU-20 FLU-21 FLU-22 FLU-24 FLU-25"""
+        self.cases("atomic:", 2)
+
+    def test_pipeline(self):
+        """FLU-26 FLU-30 FLU-34 FLU-36"""
+        self.cases("pipeline:", 2)
+
+    def test_counters__move(self):
+        """What alpha sent, beta has received."""
+
+        def counters(vm):
+            text = self.lab.sh(vm, "sleep 0.1; rdma statistic show link staghorn0/1")
+            return {k: int(v) for k, v in re.findall(r"(\w+) (\d+)", text)}
+
+        before = {vm: counters(vm) for vm in ("alpha", "beta")}
+        self.cases("pipeline: a log", 1)
+        after = {vm: counters(vm) for vm in ("alpha", "beta")}
+        for what in ("flushes", "verifies", "atomic_writes"):
+            with self.subTest(what):
+                sent = after["alpha"]["tx_" + what] - before["alpha"]["tx_" + what]
+                come = after["beta"]["rx_" + what] - before["beta"]["rx_" + what]
+                self.assertEqual((sent, come), (200, 200))
+
+
+class Draft01(PlaceCase):
+    """The older draft: no flush of a region."""
+
+    up_arguments = ("--device-prop", "commit=01")
+
+    def test_device__says_what_it_can(self):
+        self.assertIn("draft 1,", self.cases("device:", 1))
+
+    def test_flush(self):
+        """FLU-02"""
+        self.cases("flush:", 4)
+
+    def test_pipeline(self):
+        self.cases("pipeline:", 2)
+
+
+class Off(PlaceCase):
+    """An adapter without the extension offers none of it."""
+
+    up_arguments = ("--device-prop", "commit=off")
+
+    def setUp(self):
+        pass
+
+    def test_device__offers_nothing(self):
+        text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
+        self.assertRegex(text, r"device_cap_flags_ex:\s+0x200000\n")
+        done = self.lab.run(
+            "exec", "beta", "--", "place_server", "10.77.0.2", status=None, timeout=60
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Operation not supported", done.out)
+
+
+class Persistent(PlaceCase):
+    """Memory that survives, behind a cache that does not."""
+
+    program = "place_pmem"
+    device = ("/dev/dax0.0",)
+    up_arguments = ("--pmem", "beta:64M,domain=adr,ddio=on,eviction=never")
+
+    def test_flush__to_persistence(self):
+        """FLU-07 FLU-12"""
+        self.cases("flush of", 2)
+
+    def test_regions__over_one_memory(self):
+        """FLU-11 FLU-18"""
+        self.cases("two regions", 1)
+
+    def test_verify__sees_the_medium(self):
+        """FLU-19"""
+        self.cases("unflushed", 1)
+
+
+if __name__ == "__main__":
+    labtest.main()
