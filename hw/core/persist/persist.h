@@ -349,6 +349,14 @@ int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "rand
  */
 struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
                                          const struct sg_persist_policy *policy);
+enum { SG_PERSIST_PREVIEW_MAX = 1 << 20 };
+/*
+ * What sg_persist_cut() would leave of a range now; p does not change.  What is still in an adapter
+ * or on its way to memory (S0, S1) counts as lost.  False: range empty, longer than
+ * SG_PERSIST_PREVIEW_MAX or not within one extent, or the domain is frozen.
+ */
+bool sg_persist_preview(const struct sg_persist *p, const struct sg_persist_policy *policy,
+                        uint64_t addr, void *buf, size_t len);
 /*
  * Visible memories equal the media again; events count.  Faults, bad ranges, log and arming stay.
  */
