@@ -4,7 +4,7 @@
  *
  * A row of the protection table remembers what the host said of its memory: none of it is
  * persistent (then nothing here is ever called for it), all, or some.  For the last, and for rows
- * that cover all bus addresses, the host is asked again page by page.
+ * that cover all bus addresses, the host is asked again for what is touched, if need be by pages.
  *
  * What the host takes with pm_place it may keep in the adapter and place later.  A queue pair with
  * such octets is linked in 'unsettled', so that the promise of visibility costs one look at the
@@ -62,15 +62,20 @@ unsigned sg_pm_query_pages(const struct sg_adapter *a, const struct sg_pages *pa
 struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, uint64_t to,
                            uint64_t max)
 {
-    struct sg_pm_run run = { .pm = mr->pm & SG_PM_PERSISTENT };
+    struct sg_pm_run run;
+    unsigned kind = mr->pm;
 
     run.len = sg_mr_run(mr, to, max, &run.bus);
-    if (mr->pm == SG_PM_SOME) {
+    if (kind == SG_PM_SOME) {
+        kind = a->host.ops->pm_query(a->host.opaque, run.bus, run.len);
+    }
+    if (kind == SG_PM_SOME) {
         uint64_t page = SG_PAGE_SIZE - (run.bus & (SG_PAGE_SIZE - 1));
 
         run.len = SG_MIN(run.len, page);
-        run.pm = a->host.ops->pm_query(a->host.opaque, run.bus, run.len) & SG_PM_PERSISTENT;
+        kind = a->host.ops->pm_query(a->host.opaque, run.bus, run.len);
     }
+    run.pm = kind & SG_PM_PERSISTENT;
     return run;
 }
 

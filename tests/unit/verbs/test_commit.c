@@ -412,6 +412,42 @@ static void other_placement(void)
     place_end();
 }
 
+/* A kernel's region of all bus addresses: what is placed into it may be of either kind. */
+static void whole_memory(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    struct sg_cmd_reg_mr c;
+    struct sg_admin_rsp rsp;
+    struct sg_sge *sge;
+    struct sg_rqe_hdr *r;
+    int i;
+
+    place_begin(NULL, &params);
+    pm[1].hold = true;
+    c = md_reg_mr_cmd(pair.side[1].pd, 0, 0, SG_ACCESS_LOCAL_WRITE);
+    c.flags = SG_MR_WHOLE_MEMORY;
+    T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
+    fill(0, 0, 30000, 4);
+    r = md_rq_entry(&pair.side[1].qp);
+    sg_put_le64(&r->wr_id, 50);
+    r->num_sge = 3;
+    sge = (struct sg_sge *)(r + 1);
+    for (i = 0; i < 3; i++) { /* persistent, ordinary, both */
+        sg_put_le64(&sge[i].addr, at(1, i == 0 ? 100 : i == 1 ? PM_LEN + 20000 : PM_LEN - 5000));
+        sg_put_le32(&sge[i].length, 10000);
+        sg_put_le32(&sge[i].lkey, sg_get_le32(&rsp.id));
+    }
+    md_rq_doorbell(&pair.side[1].qp);
+    post(0, wr(0, SG_WR_SEND, 1, 0, 30000, 0));
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(1, 50, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 1) + 100, pair_buf(&pair, 0), 10000);
+    T_EQ_MEM(pair_buf(&pair, 1) + PM_LEN + 20000, pair_buf(&pair, 0) + 10000, 10000);
+    T_EQ_MEM(pair_buf(&pair, 1) + PM_LEN - 5000, pair_buf(&pair, 0) + 20000, 10000);
+    T_TRUE(test_pm_count(&pm[1], TEST_PM_PLACE) >= 2);
+    place_end();
+}
+
 static void milestones(void)
 {
     static const struct { enum sg_pm_milestone what; uint32_t msn, off; } want[] = {
@@ -517,6 +553,7 @@ static const struct t_case cases[] = {
     { "FLU-26 FLU-34 FLU-36 Write, Flush, Verify, Atomic Write without waiting", pipeline },
     { "SEC-06 FLU-36 what makes placed octets visible", settled_before },
     { "placement of Sends and Read Responses", other_placement },
+    { "placement by a region of all memory", whole_memory },
     { "milestones", milestones },
     { "FLU-27 Atomic Write", atomic_write },
     { "FLU-23 FLU-24 alignment of an Atomic Write", alignment },
