@@ -141,10 +141,13 @@ static uint64_t answer_time(struct sg_persist *p, unsigned flags)
 {
     uint64_t latency = p->config.flush_fixed_ns;
 
+    if (!(flags & SG_PERSIST_FLUSH_P)) {
+        return 0;
+    }
     if (p->config.flush_random_ns) {
         latency += sg_pd_below(&p->rng, p->config.flush_random_ns + 1);
     }
-    return flags & SG_PERSIST_FLUSH_P && latency ? p->now_ns + latency : 0;
+    return latency ? p->now_ns + latency : 0;
 }
 
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,

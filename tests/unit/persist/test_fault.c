@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Injected media faults: nothing is reported persistent that is not. */
+#include "base/bytes.h"
+#include "rig.h"
+
+#define P SG_PERSIST_FLUSH_P
+
+static void read_only(void)
+{
+    struct rig r;
+    struct sg_persist_faults f = { .read_only = true };
+    struct sg_persist_report *report;
+    struct sg_persist_stats stats;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    sg_persist_set_faults(r.p, 0, &f);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_DONE); /* nothing to write */
+    rig_write_u64(&r, 1, 0, 1);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_FAILED);
+    rig_store(&r, 0, 64, 1);
+    rig_cpu_flush(&r, 0, 64, SG_PERSIST_CLWB);
+    rig_store_nt(&r, 0, 128, 1);
+    rig_sfence(&r, 0);
+    sg_persist_stats(r.p, &stats);
+    T_EQ_U64(stats.stage[SG_PERSIST_S2], 3);
+    T_EQ_U64(stats.flushes_failed, 1);
+    T_TRUE(stats.media_refusals >= 3);
+    report = rig_cut_report(&r, SG_PERSIST_KEEP_ALL, 0);
+    T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_REFUSED], 3);
+    T_EQ_U64(rig_media(&r, 0) + rig_media(&r, 64) + rig_media(&r, 128), 0);
+    sg_persist_report_free(report);
+    rig_down(&r);
+}
+
+static void worn_out(void)
+{
+    struct rig r;
+    struct sg_persist_faults f = { .wears_out = true, .lines_left = 5 };
+    uint8_t buf[64 * 8];
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    sg_persist_set_faults(r.p, 0, &f);
+    memset(buf, 1, sizeof(buf));
+    rig_write(&r, 1, 0, buf, 64 * 3);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64 * 3, P), SG_PM_DONE);
+    sg_persist_get_faults(r.p, 0, &f);
+    T_EQ_U64(f.lines_left, 2);
+    rig_write(&r, 1, 64 * 8, buf, 64 * 8);
+    T_EQ_INT(rig_flush(&r, 1, 64 * 8, 64 * 8, P), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 64 * 8, 64 * 8, P), SG_PM_FAILED); /* again: still not */
+    rig_cut(&r, SG_PERSIST_KEEP_ALL, 0);
+    for (unsigned i = 0; i < 16; i++) {
+        T_EQ_U64(r.media[i * 64], i < 3 || i == 8 || i == 9);
+    }
+    rig_down(&r);
+}
+
+static void recovers(void)
+{
+    struct rig r;
+    struct sg_persist_faults f = { .flush_fails = 2 };
+
+    rig_simple(&r, SG_PERSIST_NONE);
+    sg_persist_set_faults(r.p, 0, &f);
+    rig_write_u64(&r, 1, 0, 1);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
+    T_EQ_U64(rig_media(&r, 0), 0);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_DONE);
+    T_EQ_U64(rig_media(&r, 0), 1);
+    f = (struct sg_persist_faults) { .flush_fails_always = true };
+    sg_persist_set_faults(r.p, 0, &f);
+    for (unsigned i = 0; i < 5; i++) {
+        T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
+    }
+    rig_down(&r);
+}
+
+static void uncorrectable(void)
+{
+    struct rig r;
+    uint8_t buf[256];
+    struct sg_persist_bad bad;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 100, 10, SG_PERSIST_UNCORRECTABLE));
+    T_FALSE(sg_persist_mark_bad(r.p, RIG_BASE + 65536, 1, SG_PERSIST_UNCORRECTABLE));
+    T_TRUE(sg_persist_bad_range(r.p, 0, &bad));
+    T_EQ_U64(bad.addr, RIG_BASE + 64);
+    T_EQ_U64(bad.len, 64);
+    T_FALSE(sg_persist_bad_range(r.p, 1, &bad));
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 65), SG_PM_FAILED);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 128, buf, 64), SG_PM_DONE);
+    rig_write_u64(&r, 1, 64, 1);
+    T_EQ_INT(rig_flush(&r, 1, 64, 8, P), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_DONE);
+    rig_cut(&r, SG_PERSIST_KEEP_ALL, 0);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 8), SG_PM_FAILED); /* still */
+    sg_persist_clear_bad(r.p, RIG_BASE, 4096);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 8), SG_PM_DONE);
+    rig_down(&r);
+}
+
+static void poison(void)
+{
+    struct rig r;
+    uint8_t buf[64];
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    sg_persist_poison(r.p, RIG_BASE, 64);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE); /* not asked for */
+    r.config.poison = true;
+    rig_configure(&r);
+    sg_persist_poison(r.p, RIG_BASE, 128);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 0, 128, P), SG_PM_FAILED); /* clean, but not readable */
+    memset(buf, 1, sizeof(buf));
+    rig_write(&r, 1, 0, buf, 64);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_DONE); /* written anew: healed */
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 64, buf, 64), SG_PM_FAILED);
+    rig_down(&r);
+}
+
+/* Bad ranges as a set of lines, against a plain array. */
+static void range_lists(void)
+{
+    enum { LINES = 256 };
+    bool bad[LINES] = { false };
+    uint64_t x = 88172645463325252ull;
+    struct rig r;
+    uint8_t buf[64];
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    for (unsigned n = 0; n < 3000; n++) {
+        unsigned first, count;
+        bool mark;
+
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        first = x % LINES;
+        count = 1 + (x >> 20) % SG_MIN(LINES - first, 12);
+        mark = x >> 40 & 1;
+        if (mark) {
+            /* From within the first line to within the last. */
+            T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + first * 64 + x % 64,
+                                       count * 64 - x % 64, SG_PERSIST_UNCORRECTABLE));
+        } else {
+            sg_persist_clear_bad(r.p, RIG_BASE + first * 64, count * 64);
+        }
+        for (unsigned i = first; i < first + count; i++) {
+            bad[i] = mark;
+        }
+        sg_assert_persist_state(r.p, false);
+    }
+    for (unsigned i = 0; i < LINES; i++) {
+        T_CONTEXT("line %u", i);
+        T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + i * 64, buf, 64),
+                 bad[i] ? SG_PM_FAILED : SG_PM_DONE);
+    }
+    rig_down(&r);
+}
+
+static void too_many(void)
+{
+    struct rig r;
+    unsigned taken = 0;
+
+    rig_init(&r);
+    rig_up(&r, 1 << 20);
+    for (unsigned i = 0; i < 2000; i++) {
+        taken += sg_persist_mark_bad(r.p, RIG_BASE + i * 128, 1, SG_PERSIST_UNCORRECTABLE);
+    }
+    T_EQ_U64(taken, SG_PERSIST_BAD_RANGES);
+    sg_persist_clear_bad(r.p, RIG_BASE, 1 << 20);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 1, SG_PERSIST_UNCORRECTABLE));
+    rig_down(&r);
+}
+
+static void fading_cache(void)
+{
+    struct rig r;
+    uint8_t buf[8];
+    struct sg_persist_faults f = { .read_only = true };
+
+    /* The cache survives, but its content has nowhere to go: not shown as safe. */
+    rig_simple(&r, SG_PERSIST_EADR);
+    sg_persist_set_faults(r.p, 0, &f);
+    rig_write_u64(&r, 1, 0, 1);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 8), SG_PM_DONE);
+    T_EQ_U64(sg_get_le64(buf), 0);
+    rig_cut(&r, SG_PERSIST_KEEP_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 0);
+    rig_down(&r);
+}
+
+static const struct t_case cases[] = {
+    { "read-only media", read_only },
+    { "worn-out media", worn_out },
+    { "flushes that fail some times, or always", recovers },
+    { "uncorrectable lines", uncorrectable },
+    { "poisoned ranges heal when rewritten", poison },
+    { "bad ranges are a set of lines", range_lists },
+    { "bad ranges are bounded", too_many },
+    { "eADR over read-only media promises nothing", fading_cache },
+};
+
+T_MAIN(cases)

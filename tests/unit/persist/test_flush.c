@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* E9, E10, E13, what the media's side shows, eviction and draining, orderly ends, lines merged. */
+#include "base/bytes.h"
+#include "rig.h"
+
+#define P SG_PERSIST_FLUSH_P
+#define G SG_PERSIST_FLUSH_G
+
+static uint64_t media_side(struct rig *r, uint64_t off)
+{
+    uint8_t buf[8];
+
+    T_EQ_INT(sg_persist_media_read(r->p, RIG_BASE + off, buf, 8), SG_PM_DONE);
+    return sg_get_le64(buf);
+}
+
+static void persistence(void)
+{
+    for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
+        for (unsigned ddio = 0; ddio < 2; ddio++) {
+            struct rig r;
+
+            T_CONTEXT("domain %u, ddio %u", d, ddio);
+            rig_init(&r);
+            r.config.domain = d;
+            r.config.ddio = ddio;
+            r.config.place_delay_ns = 1000000;
+            r.config.iio_drain = SG_PERSIST_NEVER;
+            rig_up(&r, 65536);
+            rig_write_u64(&r, 1, 0, 1);
+            rig_write_u64(&r, 1, 64, 2);
+            rig_store(&r, 0, 128, 3);
+            rig_store_nt(&r, 0, 192, 4);
+            T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_DONE);
+            for (uint64_t i = 0; i < 4; i++) {
+                T_EQ_U64(rig_media(&r, i * 64), i + 1);
+                T_EQ_U64(rig_visible(&r, i * 64), i + 1);
+            }
+            rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+            T_EQ_U64(rig_media(&r, 64), 2);
+            rig_down(&r);
+        }
+    }
+}
+
+static void only_the_range(void)
+{
+    struct rig r;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    for (uint64_t i = 0; i < 8; i++) {
+        rig_write_u64(&r, 1, i * 64, 1);
+    }
+    T_EQ_INT(rig_flush(&r, 1, 100, 200, P | G), SG_PM_DONE);
+    for (uint64_t i = 0; i < 8; i++) {
+        T_EQ_U64(rig_media(&r, i * 64), i >= 1 && i <= 4);
+    }
+    rig_down(&r);
+}
+
+static void arguments(void)
+{
+    struct rig r;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, 0), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 65536 - 8, 9, P), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, UINT64_MAX - RIG_BASE - 3, 8, P), SG_PM_FAILED);
+    T_EQ_INT(rig_flush(&r, 1, 0, 0, P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 0, 65536, P), SG_PM_DONE);
+    rig_down(&r);
+}
+
+static void latency(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint64_t token = 0, again = 0, least = UINT64_MAX, most = 0;
+
+    rig_init(&r);
+    r.config.flush_fixed_ns = 1000;
+    r.config.flush_random_ns = 500;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 200; i++) {
+        uint64_t now = 10000 * (i + 1);
+
+        sg_persist_tick(r.p, now);
+        rig_write_u64(&r, 1, 0, i + 1);
+        token = 0;
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_LATER);
+        T_TRUE(again >= now + 1000 && again <= now + 1500);
+        least = SG_MIN(least, again - now);
+        most = SG_MAX(most, again - now);
+        T_EQ_U64(rig_media(&r, 0), i); /* not before its time */
+        sg_persist_tick(r.p, again - 1);
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_LATER);
+        sg_persist_tick(r.p, again);
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_DONE);
+        T_EQ_U64(rig_media(&r, 0), i + 1);
+    }
+    T_TRUE(most > least + 250); /* a distribution, not a constant */
+    /* G alone has nothing to wait for. */
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, G), SG_PM_DONE);
+    rig_down(&r);
+}
+
+static void verify_side(void)
+{
+    static const uint64_t after[SG_PERSIST_DOMAINS] = {
+        [SG_PERSIST_EADR] = 5, [SG_PERSIST_WHOLE] = 5,
+    };
+
+    for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
+        struct rig r;
+
+        T_CONTEXT("domain %u", d);
+        rig_simple(&r, d);
+        rig_write_u64(&r, 1, 0, 5);
+        T_EQ_U64(media_side(&r, 0), after[d]); /* where it could be lost, it is not shown */
+        T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_DONE);
+        T_EQ_U64(media_side(&r, 0), 5);
+        rig_store(&r, 0, 64, 6);
+        rig_cpu_flush(&r, 0, 64, SG_PERSIST_CLWB);
+        rig_sfence(&r, 0);
+        T_EQ_U64(media_side(&r, 64), d == SG_PERSIST_NONE ? 0 : 6);
+        sg_persist_deep_flush(r.p, RIG_BASE, 4096);
+        T_EQ_U64(media_side(&r, 64), 6);
+        rig_down(&r);
+    }
+}
+
+static void eager(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.evict = SG_PERSIST_EAGER;
+    rig_up(&r, 65536);
+    rig_write_u64(&r, 1, 0, 1);
+    rig_store(&r, 0, 64, 2);
+    rig_store_nt(&r, 0, 128, 3);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 1);
+    T_EQ_U64(rig_media(&r, 64), 2);
+    T_EQ_U64(rig_media(&r, 128), 0); /* not in the cache */
+    r.config.domain = SG_PERSIST_NONE;
+    rig_configure(&r);
+    rig_write_u64(&r, 1, 192, 1);
+    T_EQ_U64(rig_media(&r, 192), 0); /* in S3 */
+    r.config.wpq_drain = SG_PERSIST_EAGER;
+    rig_configure(&r);
+    T_EQ_U64(rig_media(&r, 192), 1);
+    rig_write_u64(&r, 1, 256, 1);
+    T_EQ_U64(rig_media(&r, 256), 1);
+    rig_down(&r);
+}
+
+static void random_pace(void)
+{
+    unsigned persisted = 0;
+    struct rig r;
+
+    rig_init(&r);
+    r.config.evict = SG_PERSIST_RANDOM;
+    r.config.domain = SG_PERSIST_NONE;
+    r.config.wpq_drain = SG_PERSIST_RANDOM;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 1000; i++) {
+        rig_write_u64(&r, 1, i * 64, 1);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        persisted += rig_media(&r, i * 64);
+    }
+    T_NOTE("%u of 1000 lines went to the media by themselves", persisted);
+    T_TRUE(persisted > 0 && persisted < 500);
+    rig_down(&r);
+}
+
+static void orderly(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.domain = SG_PERSIST_NONE;
+    r.config.place_delay_ns = 1000000;
+    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.store_buffer = true;
+    rig_up(&r, 65536);
+    rig_write_u64(&r, 1, 0, 1);
+    rig_write_u64(&r, 2, 64, 2);
+    sg_persist_settle(r.p, 0, 2);
+    rig_store(&r, 0, 128, 3);
+    rig_store_nt(&r, 0, 192, 4);
+    sg_persist_orderly(r.p);
+    sg_assert_persist_state(r.p, true);
+    T_EQ_MEM(r.media, r.visible, r.size);
+    for (uint64_t i = 0; i < 4; i++) {
+        T_EQ_U64(rig_media(&r, i * 64), i + 1);
+    }
+    rig_down(&r);
+}
+
+static void other_device(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    rig_write_u64(&r, 1, 0, 1);
+    rig_store(&r, 0, 64, 1);
+    memset(r.visible + 32, 7, 100);
+    T_TRUE(sg_persist_other_write(r.p, &who, RIG_BASE + 32, 100));
+    T_FALSE(sg_persist_other_write(r.p, &who, RIG_BASE + 65500, 100));
+    sg_assert_persist_state(r.p, true);
+    T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_DONE);
+    T_EQ_MEM(r.media, r.visible, 256);
+    r.config.ddio = false;
+    rig_configure(&r);
+    memset(r.visible + 1000, 8, 100);
+    T_TRUE(sg_persist_other_write(r.p, &who, RIG_BASE + 1000, 100));
+    T_EQ_MEM(r.media + 1000, r.visible + 1000, 100);
+    rig_down(&r);
+}
+
+/* ---- Many stores to one line ---- */
+
+static unsigned stores_wanted;
+
+static void long_history(struct rig *r)
+{
+    for (unsigned i = 1; i <= stores_wanted; i++) {
+        rig_store(r, 0, i % 2 ? 0 : 8, i);
+    }
+}
+
+static unsigned last_value(const struct rig *r)
+{
+    uint64_t a = rig_media(r, 0), b = rig_media(r, 8), n = SG_MAX(a, b);
+
+    /* State n has the last odd and the last even value up to n. */
+    if (n && SG_MIN(a, b) != n - 1) {
+        return 64;
+    }
+    return n;
+}
+
+static void every_state(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    stores_wanted = 20;
+    T_EQ_U64(rig_outcomes_of(&proto, long_history, last_value, 2000), 0x1fffff);
+}
+
+static void merged_states(void)
+{
+    struct rig proto;
+    uint64_t set;
+
+    rig_init(&proto);
+    proto.limits.line_stores = 8;
+    stores_wanted = 40;
+    set = rig_outcomes_of(&proto, long_history, last_value, 1000);
+    /* Nothing, and the youngest states; those merged are gone, no new ones came. */
+    T_EQ_U64(set, SET1(0) | 0xfeull << 33);
+}
+
+static void merged_and_fenced(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.limits.line_stores = 8;
+    rig_up(&r, 65536);
+    for (unsigned i = 1; i <= 20; i++) {
+        rig_store(&r, 0, (i % 8) * 8, i);
+    }
+    rig_cpu_flush(&r, 0, 0, SG_PERSIST_CLWB);
+    for (unsigned i = 21; i <= 60; i++) {
+        rig_store(&r, 0, (i % 8) * 8, i);
+    }
+    rig_sfence(&r, 0);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned a = 0; a < 8; a++) {
+        T_TRUE(rig_media(&r, a * 8) >= (a <= 4 ? 16 + a : 8 + a)); /* of the first 20 */
+    }
+    rig_down(&r);
+}
+
+static void queue_repeated(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.domain = SG_PERSIST_NONE;
+    r.limits.line_stores = 8;
+    rig_up(&r, 65536);
+    for (unsigned i = 1; i <= 100; i++) {
+        rig_store(&r, 0, 8 * (i % 3), i);
+        rig_cpu_flush(&r, 0, 0, SG_PERSIST_CLWB);
+        rig_sfence(&r, 0);
+    }
+    T_EQ_U64(rig_media(&r, 8), 0);
+    sg_persist_deep_flush(r.p, RIG_BASE, 64);
+    T_EQ_U64(rig_media(&r, 8), 100);
+    T_EQ_U64(rig_media(&r, 0), 99);
+    rig_down(&r);
+}
+
+static const struct t_case cases[] = {
+    { "E10 Flush with P: S0, S1, S2 of the range, in every domain", persistence },
+    { "E10 lines outside of the range stay", only_the_range },
+    { "Flush: flags and ranges", arguments },
+    { "a slow Flush is answered in its time and not before", latency },
+    { "the media's side shows what would survive", verify_side },
+    { "E6 E12 eager", eager },
+    { "E6 E12 random", random_pace },
+    { "an orderly end loses nothing", orderly },
+    { "writes of other devices", other_device },
+    { "every state of a line can be left", every_state },
+    { "merging removes states and adds none", merged_states },
+    { "merged stores are still covered by an older CLWB", merged_and_fenced },
+    { "a line that is queued again and again", queue_repeated },
+};
+
+T_MAIN(cases)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * sg_assert_persist_state(): each invariant, broken by hand, is noticed.  (That it holds while
+ * nobody breaks it is test_random's and every other case's business: they check after each event.)
+ */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "persist/impl.h"
+#include "rig.h"
+
+/* Does the check abort after this? */
+static bool noticed(struct rig *r, void (*damage)(struct sg_persist *p))
+{
+    int status = 0;
+    pid_t child;
+
+    sg_assert_persist_state(r->p, true);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) {
+            _exit(2);
+        }
+        damage(r->p);
+        sg_assert_persist_state(r->p, true);
+        _exit(0);
+    }
+    T_TRUE(child > 0);
+    T_TRUE(waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static struct page *page0(struct sg_persist *p)
+{
+    return p->extent[0].pages[0];
+}
+
+static struct line *line0(struct sg_persist *p)
+{
+    return sg_pd_line(p, page0(p), 0);
+}
+
+static struct rec *first_rec(struct sg_persist *p)
+{
+    return sg_pd_rec(p, line0(p)->first);
+}
+
+static void map_bit(struct sg_persist *p)
+{
+    p->extent[0].map[0] ^= 1;
+}
+
+static void top_bit(struct sg_persist *p)
+{
+    p->extent[0].top[0] ^= 1;
+}
+
+static void empty_page(struct sg_persist *p)
+{
+    sg_pd_page(p, &p->extent[0], 5);
+}
+
+static void noded_clean(struct sg_persist *p)
+{
+    page0(p)->noded |= 1ull << 50;
+}
+
+static void queued_not_whole(struct sg_persist *p)
+{
+    page0(p)->queued |= 1ull << 1;
+}
+
+static void count_wrong(struct sg_persist *p)
+{
+    line0(p)->count++;
+}
+
+static void empty_store(struct sg_persist *p)
+{
+    first_rec(p)->mask = 0;
+}
+
+static void glued_end(struct sg_persist *p)
+{
+    sg_pd_rec(p, line0(p)->last)->flags |= REC_GLUE;
+}
+
+static void queued_in_adr(struct sg_persist *p)
+{
+    line0(p)->queued = 1;
+}
+
+static void buffered_first(struct sg_persist *p)
+{
+    first_rec(p)->flags |= REC_NT;
+}
+
+static void two_busy(struct sg_persist *p)
+{
+    p->cpu[1] = g_new0(struct cpu, 1);
+    p->cpu[1]->wc_count = 1;
+}
+
+static void s1_count(struct sg_persist *p)
+{
+    p->s1[0].octets = 8;
+}
+
+static void s1_eager(struct sg_persist *p)
+{
+    struct piece *x = g_malloc0(sizeof(*x));
+
+    p->s1[0].head = p->s1[0].tail = x;
+    p->s1[0].count = 1;
+}
+
+static void bad_order(struct sg_persist *p)
+{
+    p->bad[0].range[0].addr = p->bad[0].range[1].addr;
+}
+
+static void clean_differs(struct sg_persist *p)
+{
+    p->extent[0].visible[8000] ^= 1;
+}
+
+static void noded_differs(struct sg_persist *p)
+{
+    first_rec(p)->data[7] ^= 1;
+}
+
+static const struct {
+    const char *name;
+    void (*damage)(struct sg_persist *p);
+} damages[] = {
+    { "1 map", map_bit }, { "1 top", top_bit }, { "1 page without dirty line", empty_page },
+    { "2 noded", noded_clean }, { "2 queued", queued_not_whole }, { "3 count", count_wrong },
+    { "3 store of nothing", empty_store }, { "3 last store glued", glued_end },
+    { "4 queue in ADR", queued_in_adr }, { "5 buffer before cache", buffered_first },
+    { "6 two vCPUs", two_busy }, { "7 S1 octets", s1_count }, { "8 S1 eager", s1_eager },
+    { "9 bad ranges", bad_order }, { "10 clean line", clean_differs },
+    { "10 noded line", noded_differs },
+};
+
+static void each_invariant(void)
+{
+    struct rig r;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    rig_store(&r, 0, 0, 1);
+    rig_store(&r, 0, 8, 1);
+    rig_write_u64(&r, 1, 64, 1);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 64, SG_PERSIST_UNCORRECTABLE));
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 256, 64, SG_PERSIST_UNCORRECTABLE));
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        T_CONTEXT("invariant %s", damages[i].name);
+        T_TRUE(noticed(&r, damages[i].damage));
+    }
+    rig_down(&r);
+}
+
+static void nothing(struct sg_persist *p)
+{
+}
+
+static void no_false_alarm(void)
+{
+    struct rig r;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    rig_store(&r, 0, 0, 1);
+    T_FALSE(noticed(&r, nothing));
+    rig_down(&r);
+}
+
+static const struct t_case cases[] = {
+    { "each broken invariant is noticed", each_invariant },
+    { "a sound state passes", no_false_alarm },
+};
+
+T_MAIN(cases)
