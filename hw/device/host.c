@@ -172,6 +172,10 @@ const struct sg_host_ops staghorn_host_ops = {
 
 static void run_core(StaghornState *s, size_t budget)
 {
+    if (staghorn_is_dark(s)) { /* the reset is on its way */
+        staghorn_leave(s, false);
+        return;
+    }
     s->inside = true;
     s->kicked = false;
     if (sg_adapter_run(s->adapter, budget)) {
@@ -227,7 +231,12 @@ static void deadline_reached(void *opaque)
 
 bool staghorn_host_init(StaghornState *s, Error **errp)
 {
-    s->host = (struct sg_host) { .ops = &staghorn_host_ops, .opaque = s };
+    const struct sg_host_ops *ops = staghorn_pm_attach(s, errp);
+
+    if (!ops) {
+        return false;
+    }
+    s->host = (struct sg_host) { .ops = ops, .opaque = s };
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_reached, s);
     s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
     s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
@@ -245,6 +254,7 @@ void staghorn_host_exit(StaghornState *s)
     s->inside = true;
     sg_adapter_free(s->adapter);
     s->adapter = NULL;
+    staghorn_pm_detach(s);
     timer_free(s->timer);
     s->timer = NULL;
     qemu_bh_delete(s->bh);

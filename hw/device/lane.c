@@ -53,6 +53,16 @@ static StaghornFrame *take(StaghornFrames *list)
     return f;
 }
 
+void staghorn_lane_empty(StaghornLane *lane)
+{
+    StaghornFrame *f;
+
+    while ((f = take(&lane->frames))) {
+        g_free(f);
+    }
+    lane->octets = 0;
+}
+
 void staghorn_lane_close(StaghornLane *lane)
 {
     NetClientState *nc = lane->nc;
@@ -62,10 +72,10 @@ void staghorn_lane_close(StaghornLane *lane)
         return;
     }
     lane->nc = NULL;
-    while ((f = take(&lane->frames)) || (f = take(&lane->offered))) {
+    staghorn_lane_empty(lane);
+    while ((f = take(&lane->offered))) {
         g_free(f);
     }
-    lane->octets = 0;
     qemu_purge_queued_packets(nc); /* they name the sender, which goes now */
 }
 

@@ -29,6 +29,12 @@ void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *s
  */
 void staghorn_lane_close(StaghornLane *lane);
 
+/*
+ * Drops what waits, but for what lies in QEMU's queue: its first octets may be out, and whoever
+ * cuts a stream to frames needs the others.
+ */
+void staghorn_lane_empty(StaghornLane *lane);
+
 /* Sends or keeps a copy of the frame; false: it was dropped. */
 bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n);
 /* A frame has left QEMU's queue, unsent if len is 0.  True: all have, and the lane is free. */

@@ -61,7 +61,7 @@ static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     StaghornState *s = opaque;
 
-    if (!staghorn_lane_send(&s->to_uplink, iov, n) && s->port) {
+    if (!staghorn_is_dark(s) && !staghorn_lane_send(&s->to_uplink, iov, n) && s->port) {
         sg_port_count_dropped(s->port);
     }
 }
@@ -125,7 +125,7 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
     unsigned verdict;
 
-    if (!s->adapter) {
+    if (!s->adapter || staghorn_is_dark(s)) {
         return size;
     }
     s->inside = true;
@@ -179,7 +179,7 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
 
-    if (s) {
+    if (s && !staghorn_is_dark(s)) {
         staghorn_lane_send(&s->to_uplink, &iov, 1);
     }
     return size;

@@ -40,9 +40,10 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
     StaghornState *s = opaque;
 
-    if (s->inside) {
+    if (s->inside || staghorn_is_dark(s)) {
         return;
     }
+    staghorn_cpus_sync(s);
     s->inside = true;
     sg_adapter_reg_write(s->adapter, addr, value, size);
     s->inside = false;
@@ -67,9 +68,10 @@ static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned s
 {
     StaghornState *s = opaque;
 
-    if (s->inside) {
+    if (s->inside || staghorn_is_dark(s)) {
         return;
     }
+    staghorn_cpus_sync(s);
     s->inside = true;
     sg_adapter_doorbell(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, value, size);
     s->inside = false;
@@ -125,6 +127,22 @@ static bool identity_init(StaghornState *s, Error **errp)
     return true;
 }
 
+/* "off", or the draft whose wire format is spoken. */
+static bool parse_commit(const char *text, uint8_t *commit)
+{
+    static const char *const names[] = {
+        [SG_COMMIT_OFF] = "off", [SG_COMMIT_DRAFT_01] = "01", [SG_COMMIT_DRAFT_02] = "02",
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!strcmp(text, names[i])) {
+            *commit = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool config_init(StaghornState *s, Error **errp)
 {
     struct sg_engine_config *e = &s->config.engine;
@@ -133,6 +151,10 @@ static bool config_init(StaghornState *s, Error **errp)
 
     if (s->max_ird > UINT16_MAX || s->max_ord > UINT16_MAX) {
         error_setg(errp, "max-ird and max-ord go up to 16382");
+        return false;
+    }
+    if (s->commit && !parse_commit(s->commit, &e->commit)) {
+        error_setg(errp, "commit takes off, 01 or 02: the draft of the placement extensions");
         return false;
     }
     e->max_ird = s->max_ird;
@@ -216,7 +238,18 @@ void staghorn_reset_core(StaghornState *s)
 {
     s->inside = true;
     sg_adapter_reset(s->adapter);
+    staghorn_pm_reset(s);
     staghorn_leave(s, false);
+}
+
+void staghorn_power_lost(void)
+{
+    StaghornState *s;
+
+    QLIST_FOREACH(s, &adapters, next) {
+        staghorn_lane_empty(&s->to_uplink);
+        staghorn_lane_empty(&s->to_eth);
+    }
 }
 
 /* Another device, woken by a frame of ours, may have come to our configuration space. */
@@ -289,6 +322,7 @@ static const Property staghorn_properties[] = {
                                    qdev_prop_uint8, uint8_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("first-fpdu-delay", StaghornState,
                                    config.engine.first_fpdu_delay_ms, qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_STRING("commit", StaghornState, commit),
     DEFINE_PROP_BOOL("crc", StaghornState, config.engine.crc, true),
     DEFINE_PROP_BOOL("markers", StaghornState, config.engine.markers, false),
     DEFINE_PROP_BOOL("peer-to-peer", StaghornState, config.engine.peer_to_peer, true),

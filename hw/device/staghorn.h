@@ -40,8 +40,12 @@ struct StaghornState {
     bool reset_due;   /* a reset came while inside; the bottom half does it */
     bool receive_due; /* likewise a frame, which waits in QEMU's queue */
 
+    struct StaghornDomain *domain; /* the machine's, or NULL */
+    unsigned pm_unit;              /* our number there */
+
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
+    char *commit;
     bool rtr_send, rtr_write, rtr_read;
 
     QLIST_ENTRY(StaghornState) next;
@@ -58,6 +62,21 @@ void staghorn_host_exit(StaghornState *s);
 
 /* pci.c */
 void staghorn_reset_core(StaghornState *s);
+/* The machine has no power: frames that wait here are gone.  Any call of the core goes on. */
+void staghorn_power_lost(void);
+
+/*
+ * persist_dma.c.  'attach' finds the machine's persistence domain, if there is one, and returns
+ * the host operations to use.  From a cut of the power to the end of the machine's reset the
+ * adapter is dark: whatever it does has no effect.
+ */
+const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp);
+void staghorn_pm_detach(StaghornState *s);
+/* The function was reset: what it had posted arrives. */
+void staghorn_pm_reset(StaghornState *s);
+bool staghorn_is_dark(const StaghornState *s);
+/* A CPU tells the adapter something: what it stored before is in memory. */
+void staghorn_cpus_sync(StaghornState *s);
 
 /* netport.c */
 bool staghorn_port_init(StaghornState *s, Error **errp);

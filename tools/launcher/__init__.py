@@ -9,6 +9,8 @@ options.py     what the user asked for, checked
 accel.py       KVM or TCG
 segment.py     the Ethernet segment
 pmem.py        NVDIMMs of a VM
+domain.py      their persistence domain, at run time
+qmp.py         QEMU's monitor
 devdax.py      how the guest finds a device in them
 qemu.py        a VM's command line
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)

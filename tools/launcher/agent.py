@@ -13,7 +13,7 @@ import secrets
 import selectors
 import time
 
-from . import proc, qemu
+from . import pmem, proc, qemu
 from .errors import ABSENT, EXEC_FAILED, TIMEOUT, LabError
 from .state import connect
 
@@ -144,7 +144,16 @@ class Session:
                 self._check_alive()
         return False
 
+    def _power(self):
+        """Another one after each cut of the power that QEMU survives."""
+        try:
+            return os.stat(self.folder.path / pmem.report_file(self.name)).st_mtime_ns
+        except OSError:
+            return None
+
     def _check_alive(self):
+        if self._power() != self.power:
+            raise Gone("VM %s lost its power" % self.name, None, EXEC_FAILED)
         vm = (self.folder.data or {}).get("vms", {}).get(self.name, {})
         if not proc.alive(vm.get("process")):
             raise self._gone()
@@ -183,6 +192,7 @@ class Session:
         timeout: seconds for all; answer_timeout: seconds until the agent answers."""
         start = time.monotonic()
         limit = start + timeout if timeout else None
+        self.power = self._power()
         self.port = Port(self.folder, self.name, start + answer_timeout)
         try:
             self._connect(start + answer_timeout, limit, [] if booting else list(RETRY_AFTER))

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, errors, lab, options, transfer
+from . import accel, agent, domain, errors, lab, options, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -200,8 +200,41 @@ def do_log(args):
 
 
 def do_cut(args):
-    lab.cut(args.lab, args.vm)
-    emit(args, {"vm": args.vm, "state": "off"}, "%s lost its power" % args.vm)
+    interruptible()
+    state = lab.cut(args.lab, args.vm, args.policy, args.hard, not args.no_wait, args.timeout)
+    if state is None:
+        emit(args, {"vm": args.vm, "state": "off"}, "%s lost its power" % args.vm)
+        return 0
+    text = "%s lost its power for %.1f ms" % (args.vm, state["cut-us"] / 1e3)
+    if "ready_s" in state:
+        text += " and is ready after %.1f s" % state["ready_s"]
+    emit(args, dict(state, vm=args.vm, state="on"), text)
+    return 0
+
+
+def do_pmem(args):
+    folder = LabFolder(args.lab)
+    domain.require(folder.running(args.vm), args.vm)
+    settings = []
+    for item in args.set:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise UsageError("pmem --set %s is not PROPERTY=VALUE" % item)
+        settings.append((key, value))
+    if args.arm is not None:
+        settings.append(("arm", args.arm))
+    if args.persist:
+        settings.append(("persist", "on"))
+    if args.export_log:
+        settings.append(("export-log", os.path.abspath(args.export_log)))
+    if settings:
+        domain.change(folder, args.vm, settings)
+    if args.report:
+        found = domain.report(folder, args.vm, args.json)
+        emit(args, found, "" if args.json else found.rstrip())
+    elif args.json or not settings:
+        found = domain.show(folder, args.vm)
+        emit(args, found, domain.text_of(found))
     return 0
 
 
@@ -260,7 +293,8 @@ def _add_up(verbs):
         action="append",
         metavar="[VM:]SIZE[,PROPERTY=VALUE...]",
         default=[],
-        help="an NVDIMM for the VM, or for each, such as beta:256M; may be repeated",
+        help="an NVDIMM for the VM, or for each, such as beta:256M,domain=adr; properties are "
+        "those of the persistence domain, or domain=off for none; may be repeated",
     )
     parser.add_argument(
         "--timeout",
@@ -306,6 +340,58 @@ def _add_simple(verbs, name, run, text, arguments=(), json_option=True):
     return parser
 
 
+def _add_cut(verbs, vm):
+    parser = _add_simple(
+        verbs,
+        "cut",
+        do_cut,
+        "cut the VM's power; with persistent memory (up --pmem) it returns at once",
+        vm,
+    )
+    parser.add_argument(
+        "--policy",
+        metavar="POLICY",
+        help="what persistent memory keeps of that which it may lose: lose-all, keep-all, "
+        "random[:SEED], worst-for:[pmemN@]ADDRESS+LENGTH[:SEED] [the domain's property]",
+    )
+    parser.add_argument(
+        "--hard", action="store_true", help="kill the VM's QEMU in any case; `on` starts it again"
+    )
+    parser.add_argument(
+        "--no-wait", action="store_true", help="do not wait until the VM is ready again"
+    )
+    parser.add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")
+
+
+def _add_pmem(verbs, vm):
+    parser = _add_simple(
+        verbs,
+        "pmem",
+        do_pmem,
+        "show or change the VM's persistence domain, or show what its last power cut did",
+        vm,
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PROPERTY=VALUE",
+        help="such as domain=none, ddio=off, placement-delay=1000000; may be repeated "
+        "(docs/manual/properties.md has all)",
+    )
+    parser.add_argument(
+        "--arm",
+        metavar="EVENT",
+        help="cut the power at event:N, write-placed[:N], before-flush-answer[:N], "
+        "after-flush-answer[:N], before-atomic-write[:N] or after-atomic-write[:N]; or off",
+    )
+    parser.add_argument(
+        "--persist", action="store_true", help="write all that is visible to the media"
+    )
+    parser.add_argument("--report", action="store_true", help="of the last power cut")
+    parser.add_argument("--export-log", metavar="FILE", help="write the log of events to a file")
+
+
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="staghorn",
@@ -340,7 +426,8 @@ def make_parser():
     _add_simple(
         verbs, "log", do_log, "show what the VM wrote to its console", vm, False
     ).add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
-    _add_simple(verbs, "cut", do_cut, "cut the VM's power", vm)
+    _add_cut(verbs, vm)
+    _add_pmem(verbs, vm)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")

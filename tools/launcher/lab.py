@@ -12,8 +12,8 @@ import signal
 import threading
 import time
 
-from . import agent, options, pmem, proc, qemu, segment
-from .errors import TIMEOUT, LabError
+from . import agent, domain, options, pmem, proc, qemu, segment
+from .errors import TIMEOUT, LabError, UsageError
 from .state import LabFolder, all_names
 
 # Guests poll for completions, and there may be fewer host CPUs than busy threads: whatever plays
@@ -279,16 +279,37 @@ def _interrupt_owner(folder):
         proc.kill(owner, signal.SIGTERM, wait=15)
 
 
-def cut(name, vm_name):
-    """A power failure."""
+def cut(name, vm_name, policy=None, hard=False, wait=True, limit=None):
+    """A power failure.  With a persistence domain power returns at once, unless it is a hard one,
+    which ends the VM's QEMU.  Returns the domain's state, with "ready_s" if the VM was waited for;
+    None: the VM is off."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
         vm = folder.running(vm_name)
+        if not hard and domain.has_one(vm):
+            return _cut_domain(folder, vm_name, policy, wait, limit)
+        if policy:
+            domain.require(vm, vm_name)
+            raise UsageError("cut: what a hard cut leaves is not a matter of policy")
         proc.kill(vm["process"])
         vm["process"] = None
         vm["ready_s"] = None
         folder.save()
+        return None
+
+
+def _cut_domain(folder, vm_name, policy, wait, limit):
+    vm = folder.vm(vm_name)
+    since = time.monotonic()
+    state = domain.cut(folder, vm_name, policy)
+    vm["starts"] += 1
+    vm["ready_s"] = vm["rdma"] = None
+    folder.save()
+    if wait:
+        state["ready_s"] = wait_ready(folder, vm_name, since, limit or folder.data["timeout"])
+        folder.save()
+    return state
 
 
 def on(name, vm_name, limit):

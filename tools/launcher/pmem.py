@@ -2,7 +2,8 @@
 """Persistent memory of VMs: what --pmem asks for, and QEMU's arguments for it.
 
 Each --pmem gives a VM one NVDIMM.  Its content is the file VM/pmemN.img in the
-lab's folder; it stays when the VM loses its power and goes with the lab.
+lab's folder; it stays when the VM loses its power and goes with the lab.  All
+NVDIMMs of a VM are in one persistence domain (domain.py).
 """
 import re
 
@@ -11,7 +12,7 @@ from .errors import LabError, UsageError
 
 UNIT = 2  # MiB: what the guest's kernel can map
 RANGE = (16, 1 << 20)  # MiB
-MAX_DIMMS = 32
+MAX_DIMMS = 16
 
 
 def parse(items, names):
@@ -29,6 +30,8 @@ def parse(items, names):
             for key, value in settings.items():
                 if pmem["domain"].setdefault(key, value) != value:
                     raise UsageError("--pmem: %s is given twice for VM %s" % (key, name))
+            if pmem["domain"].get("domain") == "off" and len(pmem["domain"]) > 1:
+                raise UsageError("--pmem: with domain=off there are no other properties")
     return found
 
 
@@ -48,7 +51,7 @@ def _split(item):
         key, equals, value = part.partition("=")
         if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value:
             raise UsageError("--pmem %s: %s is not PROPERTY=VALUE" % (item, part or "nothing"))
-        if key in ("memdevs", "id", "qom-type"):
+        if key in ("memdevs", "id", "qom-type", "report-file"):
             raise UsageError("--pmem: %s is the launcher's to choose" % key)
         settings[key] = value
     return target, mib, settings
@@ -83,13 +86,30 @@ def machine(vm, memory):
     return ",nvdimm=on", "%dM,slots=%d,maxmem=%dM" % (memory, len(sizes), memory + room)
 
 
+def report_file(name):
+    """Written by QEMU at each cut of the power; its change says that there was one."""
+    return name + "/report.json"
+
+
 def arguments(name, vm):
-    """QEMU's -object and -device words."""
-    for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
+    """QEMU's -object and -device words.
+
+    domain=off: plain NVDIMMs, whose memory is the media file."""
+    if not vm["pmem"]:
+        return
+    settings = vm["pmem"]["domain"]
+    plain = settings.get("domain") == "off"
+    if not plain:
         yield from (
             "-object",
-            "memory-backend-file,id=pmem%d,size=%dM,share=on,mem-path=%s"
-            % (number, mib, image(name, number)),
+            "staghorn-domain,id=dom0,report-file=%s%s"
+            % (report_file(name), "".join(",%s=%s" % item for item in sorted(settings.items()))),
+        )
+    for number, mib in enumerate(vm["pmem"]["sizes"]):
+        yield from (
+            "-object",
+            "memory-backend-file,id=pmem%d,size=%dM,share=%s,mem-path=%s"
+            % (number, mib, "on" if plain else "off", image(name, number)),
             "-device",
             "nvdimm,id=nv%d,memdev=pmem%d" % (number, number),
         )

@@ -22,9 +22,9 @@ def plan(names, capture):
 
 def netdev(kind, names, name):
     """The -netdev argument of the VM's uplink; paths are relative to the lab's folder."""
-    if kind == "none":
-        return "hubport,id=up0,hubid=0"
-    if kind == "direct" and name == names[0]:
+    # Alone: nobody ever connects, and frames are dropped.  (A hub without a second port would
+    # never take one.)
+    if kind == "none" or (kind == "direct" and name == names[0]):
         return "stream,id=up0,server=on,addr.type=unix,addr.path=segment/link"
     path = "segment/link" if kind == "direct" else "segment/" + name
     return "stream,id=up0,server=off,addr.type=unix,addr.path=%s,reconnect-ms=%d" % (

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The persistence domain as a QEMU object.
+ *
+ *   -object staghorn-domain,id=dom0,domain=adr
+ *   -object memory-backend-file,id=mem0,size=256M,share=off,mem-path=media.img
+ *   -device nvdimm,memdev=mem0
+ *
+ * Two memories for each NVDIMM.  What CPUs and devices see is QEMU's own mapping, which is private:
+ * stores make private pages and do not reach the file.  The media is a second mapping of the file,
+ * a shared one, that only the model writes: persisting a line copies it there.  To lose power is
+ * to discard the private pages; and whatever ends this process loses the same.
+ *
+ * The object is there before the devices, so that adapters find it, but learns of its NVDIMMs only
+ * when the machine is complete; then it makes the model.
+ *
+ * The end of the machine.  A guest that switches itself off, or starts anew where QEMU is to end
+ * then, leaves its platform time to write the caches back: all that is visible reaches the media.
+ * QEMU told to quit, or killed, is a power cut.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/error-report.h"
+#include "qemu/module.h"
+#include "qemu/nvdimm-utils.h"
+#include "hw/mem/nvdimm.h"
+#include "hw/qdev-core.h"
+#include "qom/object_interfaces.h"
+#include "system/reset.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "persist.h"
+
+bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
+
+static StaghornDomain *the_domain;
+
+static const struct sg_persist_ops model_ops = {
+    .cut_due = staghorn_domain_cut_due,
+    .next_differing = staghorn_pages_next_differing,
+};
+
+StaghornDomain *staghorn_domain(void)
+{
+    return the_domain;
+}
+
+StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name)
+{
+    for (unsigned i = 0; i < d->dimms; i++) {
+        if (!strcmp(d->dimm[i].name, name)) {
+            return &d->dimm[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- the model: lock and time ---- */
+
+struct sg_persist *staghorn_domain_enter(StaghornDomain *d)
+{
+    uint64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    staghorn_domain_lock(&d->lock);
+    sg_persist_tick(d->model, now);
+    return d->model;
+}
+
+void staghorn_domain_leave(StaghornDomain *d)
+{
+    uint64_t due = sg_persist_next_due(d->model);
+    bool sooner = due < d->timer_ns;
+
+    if (sooner) {
+        d->timer_ns = due;
+    }
+    staghorn_domain_unlock(&d->lock);
+    if (sooner && due < INT64_MAX) {
+        timer_mod_ns(d->timer, due);
+    }
+}
+
+void staghorn_domain_orderly(StaghornDomain *d)
+{
+    staghorn_domain_enter(d);
+    d->sweep_end = UINT64_MAX;
+    d->sweep_all = true;
+    sg_persist_orderly(d->model);
+    d->sweep_all = false;
+    staghorn_domain_leave(d);
+}
+
+static void time_passed(void *opaque)
+{
+    StaghornDomain *d = opaque;
+
+    staghorn_domain_lock(&d->lock);
+    d->timer_ns = SG_NEVER;
+    staghorn_domain_unlock(&d->lock);
+    staghorn_domain_enter(d);
+    staghorn_domain_leave(d);
+}
+
+/* ---- NVDIMMs ---- */
+
+/* Our own mapping of the media file. */
+static bool map_media(StaghornDimm *dimm, Error **errp)
+{
+    uint64_t offset;
+    bool shared;
+    int fd = staghorn_pages_file(dimm->mr, &offset, &shared);
+    void *media;
+
+    if (fd < 0) {
+        error_setg(errp, "memdev %s of an NVDIMM has no file: a domain needs "
+                   "memory-backend-file with share=off", dimm->name);
+        return false;
+    }
+    if (shared) {
+        error_setg(errp, "memdev %s of an NVDIMM is shared with its file: a domain needs share=off",
+                   dimm->name);
+        return false;
+    }
+    media = mmap(NULL, dimm->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    if (media == MAP_FAILED) {
+        error_setg_errno(errp, errno, "memdev %s: cannot write its file", dimm->name);
+        return false;
+    }
+    dimm->media = media;
+    return true;
+}
+
+static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
+{
+    PCDIMMDevice *pc = PC_DIMM(nvdimm);
+    StaghornDimm *dimm = &d->dimm[d->dimms];
+    struct sg_persist_extent extent;
+
+    if (nvdimm->label_size) {
+        error_setg(errp, "the NVDIMM of memdev %s has labels, which would not survive as they "
+                   "should: a domain needs label-size=0",
+                   object_get_canonical_path_component(OBJECT(pc->hostmem)));
+        return false;
+    }
+    *dimm = (StaghornDimm) {
+        .backend = pc->hostmem,
+        .mr = host_memory_backend_get_memory(pc->hostmem),
+        .name = g_strdup(object_get_canonical_path_component(OBJECT(pc->hostmem))),
+        .base = object_property_get_uint(OBJECT(pc), PC_DIMM_ADDR_PROP, &error_abort),
+        .size = object_property_get_uint(OBJECT(pc), PC_DIMM_SIZE_PROP, &error_abort),
+    };
+    object_ref(OBJECT(dimm->backend));
+    dimm->visible = memory_region_get_ram_ptr(dimm->mr);
+    d->dimms++;
+    if (!map_media(dimm, errp)) {
+        return false;
+    }
+    extent = (struct sg_persist_extent) {
+        .base = dimm->base, .size = dimm->size, .visible = dimm->visible, .media = dimm->media,
+        .name = dimm->name,
+    };
+    dimm->extent = sg_persist_add(d->model, &extent);
+    if (dimm->extent == SG_PERSIST_NO_EXTENT) {
+        error_setg(errp, "memdev %s cannot be added to the domain", dimm->name);
+        return false;
+    }
+    dimm->pages = staghorn_pages_new(dimm);
+    return true;
+}
+
+/* Is the NVDIMM one of those that the property lists?  It lists all when empty. */
+static bool is_wanted(char **wanted, NVDIMMDevice *nvdimm)
+{
+    HostMemoryBackend *backend = PC_DIMM(nvdimm)->hostmem;
+
+    return !wanted || g_strv_contains((const char *const *)wanted,
+                                      object_get_canonical_path_component(OBJECT(backend)));
+}
+
+static bool add_dimms(StaghornDomain *d, Error **errp)
+{
+    const char *list = staghorn_domain_prop(d, "memdevs");
+    g_auto(GStrv) wanted = *list ? g_strsplit(list, ":", 0) : NULL;
+    g_autoptr(GSList) nvdimms = nvdimm_get_device_list();
+
+    for (GSList *each = nvdimms; each; each = each->next) {
+        NVDIMMDevice *nvdimm = NVDIMM(each->data);
+
+        if (!is_wanted(wanted, nvdimm)) {
+            continue;
+        }
+        if (d->dimms == SG_PERSIST_EXTENTS) {
+            error_setg(errp, "a domain has %d NVDIMMs at most", SG_PERSIST_EXTENTS);
+            return false;
+        }
+        if (!add_dimm(d, nvdimm, errp)) {
+            return false;
+        }
+    }
+    for (char **name = wanted; name && *name; name++) {
+        if (!staghorn_domain_dimm(d, *name)) {
+            error_setg(errp, "memdevs: no NVDIMM has the memdev '%s'", *name);
+            return false;
+        }
+    }
+    if (!d->dimms) {
+        error_setg(errp, "there is no NVDIMM for the domain: add -device nvdimm,memdev=ID");
+        return false;
+    }
+    return true;
+}
+
+static void machine_complete(Notifier *notifier, void *opaque)
+{
+    StaghornDomain *d = container_of(notifier, StaghornDomain, machine_done);
+    struct sg_persist_limits limits;
+    Error *error = NULL;
+
+    sg_persist_limits_init(&limits);
+    limits.seed = d->seed;
+    d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
+    d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
+    if (!add_dimms(d, &error) || !staghorn_domain_apply_props(d, &error)) {
+        error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
+        error_report_err(error);
+        exit(EXIT_FAILURE);
+    }
+    qemu_register_resettable(OBJECT(d));
+}
+
+/* The machine ends, and the process with it. */
+static void machine_ends(Notifier *notifier, void *opaque)
+{
+    StaghornDomain *d = container_of(notifier, StaghornDomain, shutdown);
+    ShutdownCause *cause = opaque;
+
+    if (d->model && !d->cutting &&
+        (*cause == SHUTDOWN_CAUSE_GUEST_SHUTDOWN || *cause == SHUTDOWN_CAUSE_GUEST_RESET)) {
+        staghorn_domain_orderly(d);
+    }
+}
+
+/* ---- the object ---- */
+
+static void domain_complete(UserCreatable *uc, Error **errp)
+{
+    StaghornDomain *d = STAGHORN_DOMAIN(uc);
+
+    if (the_domain) {
+        error_setg(errp, "a machine has one persistence domain: list more memdevs in the first");
+        return;
+    }
+    if (phase_check(PHASE_MACHINE_INITIALIZED)) {
+        error_setg(errp, "a persistence domain has to be there from the machine's start");
+        return;
+    }
+    the_domain = d;
+    d->machine_done.notify = machine_complete;
+    qemu_add_machine_init_done_notifier(&d->machine_done);
+    d->shutdown.notify = machine_ends;
+    qemu_register_shutdown_notifier(&d->shutdown);
+}
+
+static bool domain_can_be_deleted(UserCreatable *uc)
+{
+    return STAGHORN_DOMAIN(uc) != the_domain;
+}
+
+static void domain_init(Object *object)
+{
+    StaghornDomain *d = STAGHORN_DOMAIN(object);
+
+    d->timer_ns = SG_NEVER;
+    staghorn_domain_init_props(d);
+    staghorn_domain_init_cuts(d);
+}
+
+/* Only of an object that was refused: the other one stays to the end of the process. */
+static void domain_finalize(Object *object)
+{
+    StaghornDomain *d = STAGHORN_DOMAIN(object);
+
+    staghorn_domain_free_cuts(d);
+    staghorn_domain_free_props(d);
+}
+
+static void domain_class_init(ObjectClass *klass, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(klass);
+
+    ucc->complete = domain_complete;
+    ucc->can_be_deleted = domain_can_be_deleted;
+    staghorn_domain_class_props(klass);
+    staghorn_domain_class_cuts(klass);
+    staghorn_domain_class_preview(klass);
+}
+
+static const TypeInfo domain_info = {
+    .name = TYPE_STAGHORN_DOMAIN,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(StaghornDomain),
+    .instance_init = domain_init,
+    .instance_finalize = domain_finalize,
+    .class_init = domain_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { TYPE_RESETTABLE_INTERFACE },
+        { }
+    },
+};
+
+static void domain_register(void)
+{
+    type_register_static(&domain_info);
+}
+
+type_init(domain_register)

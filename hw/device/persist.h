@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The persistence domain as a QEMU object: the NVDIMMs of a machine and over them the model of
+ * hw/core/persist.  At most one in a machine; there before any device, and for good.
+ *
+ * persist.c        the object: NVDIMMs, the model, time, the machine's end
+ * persist_props.c  its properties; persist_faults.c: those of failing media, and parsers
+ * persist_cut.c    power cuts
+ * persist_dma.c    what adapters do to it (staghorn.h)
+ * persist_pages.c  which pages CPUs changed; discarding memory
+ *
+ * Threads: the object and everything but the model belong to the big lock.  The model is used by
+ * vCPU threads as well (cpu_track.c) and has a lock of its own (domain_lock.h), which is taken
+ * last.
+ */
+#ifndef SG_DEVICE_PERSIST_H
+#define SG_DEVICE_PERSIST_H
+
+#include "qemu/notify.h"
+#include "qemu/timer.h"
+#include "hw/resettable.h"
+#include "qom/object.h"
+#include "system/hostmem.h"
+#include "domain_lock.h"
+#include "persist/persist.h"
+
+#define TYPE_STAGHORN_DOMAIN "staghorn-domain"
+OBJECT_DECLARE_SIMPLE_TYPE(StaghornDomain, STAGHORN_DOMAIN)
+
+enum { STAGHORN_PROPS_MAX = 32 };
+
+/* One NVDIMM.  Its visible memory is QEMU's private mapping of the media file. */
+typedef struct StaghornDimm {
+    HostMemoryBackend *backend; /* referenced */
+    MemoryRegion *mr;           /* the backend's */
+    char *name;                 /* the backend's id */
+    uint64_t base, size;        /* guest-physical */
+    uint8_t *visible;
+    uint8_t *media;             /* our shared mapping of the same file */
+    int extent;                 /* in the model */
+    struct StaghornPages *pages; /* persist_pages.c */
+} StaghornDimm;
+
+/* What a cut took, microseconds. */
+typedef struct StaghornCutTimes {
+    int64_t stop, model, discard, clear, reset, all;
+} StaghornCutTimes;
+
+struct StaghornDomain {
+    Object parent_obj;
+    ResettableState reset_state;
+
+    char *text[STAGHORN_PROPS_MAX];  /* properties as they were given (persist_props.c) */
+    struct sg_persist_config config; /* what they come to */
+    uint64_t seed;
+    bool tracking;                   /* CPU stores are reported */
+
+    StaghornDomainLock lock;         /* of the model */
+    struct sg_persist *model;        /* NULL until the machine is complete */
+    StaghornDimm dimm[SG_PERSIST_EXTENTS];
+    unsigned dimms;
+    uint64_t sweep_end;              /* comparisons need not go further (offset in the extent) */
+    bool sweep_all;                  /* all that changed since the last cut, not only lately */
+    bool unit_used[SG_PERSIST_DEVICES];
+
+    QEMUTimer *timer;                /* sg_persist_next_due() */
+    uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
+    QEMUBH *cut_bh;                  /* an armed cut is due */
+    bool dark;                       /* no power: from the cut to the end of the reset */
+    bool cutting;                    /* a cut is done, its reset is not */
+    int64_t cut_start_ns;
+    uint64_t cuts;
+    StaghornCutTimes times;          /* of the last cut */
+    struct sg_persist_report *report;
+
+    Notifier machine_done, shutdown;
+};
+
+/* The machine's domain, or NULL. */
+StaghornDomain *staghorn_domain(void);
+
+/*
+ * Into the model and out again; 'enter' lets the model's clock catch up.  Nobody calls anything of
+ * QEMU's in between.
+ */
+struct sg_persist *staghorn_domain_enter(StaghornDomain *d);
+void staghorn_domain_leave(StaghornDomain *d);
+/* All that is visible reaches the media. */
+void staghorn_domain_orderly(StaghornDomain *d);
+
+/* persist.c; NULL: no NVDIMM of the domain is called so. */
+StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name);
+
+/* ---- Properties (persist_props.c) ---- */
+
+void staghorn_domain_class_props(ObjectClass *klass);
+void staghorn_domain_init_props(StaghornDomain *d);
+void staghorn_domain_free_props(StaghornDomain *d);
+/* Those which name NVDIMMs or need the model, once there are any. */
+bool staghorn_domain_apply_props(StaghornDomain *d, Error **errp);
+const char *staghorn_domain_prop(const StaghornDomain *d, const char *name);
+/* Takes a property's text, or refuses it. */
+typedef bool StaghornApply(StaghornDomain *d, const char *text, Error **errp);
+/*
+ * "lose-all", "keep-all", "random[:SEED]", "worst-for:RANGE[:SEED]"; "": the property.  Seeds not
+ * given come from the property seed and the number of cuts so far.
+ */
+bool staghorn_domain_parse_policy(StaghornDomain *d, const char *text,
+                                  struct sg_persist_policy *policy, Error **errp);
+
+/* Parsers; 'name' is the property's, for errors (persist_faults.c). */
+bool staghorn_parse_bool(const char *name, const char *text, bool *value, Error **errp);
+bool staghorn_parse_number(const char *name, const char *text, uint64_t *value, Error **errp);
+/* The range lies within one NVDIMM; *addr is an address of the machine. */
+bool staghorn_parse_range(StaghornDomain *d, const char *name, const char *text, uint64_t *addr,
+                          uint64_t *len, Error **errp);
+StaghornApply staghorn_set_read_only, staghorn_set_wear_out, staghorn_set_uncorrectable,
+    staghorn_set_flush_fail;
+
+/*
+ * Switches the reporting of CPU stores on or off, main thread, under the big lock.  Set by
+ * cpu_track.c; NULL: this QEMU cannot.
+ */
+extern bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
+
+/* ---- Cuts (persist_cut.c) ---- */
+
+void staghorn_domain_init_cuts(StaghornDomain *d);
+void staghorn_domain_class_cuts(ObjectClass *klass);
+void staghorn_domain_free_cuts(StaghornDomain *d);
+/* Cuts the power of the whole machine, now; the reset follows in the main loop. */
+void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *policy);
+/* The model's struct sg_persist_ops.cut_due. */
+void staghorn_domain_cut_due(void *opaque);
+
+/* ---- Previews (persist_preview.c) ---- */
+
+void staghorn_domain_class_preview(ObjectClass *klass);
+
+/* ---- Pages (persist_pages.c) ---- */
+
+struct StaghornPages *staghorn_pages_new(StaghornDimm *dimm);
+void staghorn_pages_free(struct StaghornPages *pages);
+/* The model's struct sg_persist_ops.next_differing. */
+uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, uint64_t *len);
+/* Visible memory is to equal the media: drops the private pages. */
+void staghorn_pages_discard(StaghornDimm *dimm);
+/* All ordinary memory of the machine loses its content: it reads as zero. */
+void staghorn_pages_clear_ram(void);
+/* The backend's file; -1: there is none. */
+int staghorn_pages_file(MemoryRegion *mr, uint64_t *offset, bool *shared);
+
+#endif

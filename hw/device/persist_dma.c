@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Persistence domain: what adapters do to it.
+ *
+ * An adapter of a machine with a domain has this file's host operations instead of host.c's.
+ * Those for persistent memory go to the model.  The others are host.c's behind two checks:
+ *
+ *   order   Whatever else the adapter reads or writes, an interrupt included, is behind its posted
+ *           writes on the bus: they reach memory first (E4 of docs/persistence.md).
+ *   power   From a cut to the end of the machine's reset the adapter changes nothing any more.
+ *
+ * Bus addresses are translated on each access, as those of any DMA are; a range that an IOMMU
+ * scatters over the domain's memory does not count as persistent memory.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "exec/memory.h"
+#include "hw/pci/pci.h"
+#include "qemu/rcu.h"
+#include "persist.h"
+#include "staghorn.h"
+
+static const MemTxAttrs memory_only = { .memory = 1 };
+
+static bool is_dark(const StaghornState *s)
+{
+    return qatomic_read(&s->domain->dark);
+}
+
+/* ---- addresses ---- */
+
+/* The machine's address of a piece of persistent memory; *len: at most the wish. */
+static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write, uint64_t *to)
+{
+    AddressSpace *as = pci_get_address_space(&s->parent_obj);
+    StaghornDomain *d = s->domain;
+    hwaddr at, n = *len;
+    MemoryRegion *mr;
+
+    RCU_READ_LOCK_GUARD();
+    mr = address_space_translate(as, addr, &at, &n, write, memory_only);
+    *len = n;
+    for (unsigned i = 0; i < d->dimms; i++) {
+        if (mr == d->dimm[i].mr && at < d->dimm[i].size) {
+            *to = d->dimm[i].base + at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The same of all of the range, which is contiguous in the machine, too. */
+static bool translate_all(StaghornState *s, uint64_t addr, uint64_t len, bool write, uint64_t *to)
+{
+    uint64_t done = 0, n, piece;
+
+    do {
+        n = len - done;
+        if (!translate(s, addr + done, &n, write, &piece) || !n ||
+            (done && piece != *to + done)) {
+            return false;
+        }
+        if (!done) {
+            *to = piece;
+        }
+        done += n;
+    } while (done < len);
+    return true;
+}
+
+static struct sg_persist_source source_of(const StaghornState *s, const struct sg_pm_who *who)
+{
+    return (struct sg_persist_source) {
+        .agent = SG_PERSIST_ADAPTER, .unit = s->pm_unit, .qpn = who->qpn, .msn = who->msn,
+        .at = who->to,
+    };
+}
+
+/* ---- persistent memory ---- */
+
+static unsigned pm_query(void *opaque, uint64_t addr, uint64_t len)
+{
+    StaghornState *s = opaque;
+    unsigned found = SG_PM_PERSISTENT;
+    uint64_t to, first = 0, n;
+
+    if (!len || addr + len - 1 < addr) {
+        return 0;
+    }
+    if (translate_all(s, addr, len, true, &to)) {
+        return SG_PM_PERSISTENT | SG_PM_SOME;
+    }
+    for (found = 0; first < len && !found; first += n) {
+        n = len - first;
+        if (translate(s, addr + first, &n, true, &to)) {
+            found = SG_PM_SOME;
+        }
+        if (!n) {
+            break;
+        }
+    }
+    return found;
+}
+
+static bool pm_place(void *opaque, const struct sg_pm_who *who, uint64_t addr, const void *buf,
+                     size_t len)
+{
+    StaghornState *s = opaque;
+    struct sg_persist_source source = source_of(s, who);
+    uint64_t to;
+    bool placed;
+
+    if (!translate_all(s, addr, len, true, &to)) {
+        return false;
+    }
+    placed = sg_persist_dma_write(staghorn_domain_enter(s->domain), &source, to, buf, len);
+    staghorn_domain_leave(s->domain);
+    return placed || is_dark(s);
+}
+
+static void pm_settle(void *opaque, uint32_t qpn)
+{
+    StaghornState *s = opaque;
+
+    sg_persist_settle(staghorn_domain_enter(s->domain), s->pm_unit, qpn);
+    staghorn_domain_leave(s->domain);
+}
+
+static enum sg_pm_result pm_flush(void *opaque, const struct sg_pm_who *who, uint64_t addr,
+                                  uint64_t len, unsigned flags, uint64_t *token,
+                                  uint64_t *again_ns)
+{
+    StaghornState *s = opaque;
+    StaghornDomain *d = s->domain;
+    struct sg_persist_source source = source_of(s, who);
+    enum sg_pm_result result;
+    uint64_t to, offset;
+
+    if (!translate_all(s, addr, len, true, &to)) {
+        return SG_PM_FAILED;
+    }
+    staghorn_domain_enter(d);
+    d->sweep_end = UINT64_MAX;
+    if (sg_persist_find(d->model, to, len, &offset) != SG_PERSIST_NO_EXTENT) {
+        d->sweep_end = offset + len;
+    }
+    result = sg_persist_flush(d->model, &source, to, len, flags, token, again_ns);
+    staghorn_domain_leave(d);
+    return result;
+}
+
+static enum sg_pm_result pm_media_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    StaghornState *s = opaque;
+    enum sg_pm_result result;
+    uint64_t to;
+
+    if (!translate_all(s, addr, len, false, &to)) {
+        return SG_PM_FAILED;
+    }
+    result = sg_persist_media_read(staghorn_domain_enter(s->domain), to, buf, len);
+    staghorn_domain_leave(s->domain);
+    return result;
+}
+
+static bool pm_store(void *opaque, const struct sg_pm_who *who, uint64_t addr,
+                     const uint8_t atom[8])
+{
+    StaghornState *s = opaque;
+    struct sg_persist_source source = source_of(s, who);
+    uint64_t to;
+    bool stored;
+
+    if (!translate_all(s, addr, SG_PERSIST_ATOM, true, &to)) {
+        return false;
+    }
+    stored = sg_persist_atom_store(staghorn_domain_enter(s->domain), &source, to, atom);
+    staghorn_domain_leave(s->domain);
+    return stored || is_dark(s);
+}
+
+static void pm_poison(void *opaque, uint64_t addr, uint64_t len)
+{
+    StaghornState *s = opaque;
+    uint64_t to;
+
+    if (translate_all(s, addr, len, true, &to)) {
+        sg_persist_poison(staghorn_domain_enter(s->domain), to, len);
+        staghorn_domain_leave(s->domain);
+    }
+}
+
+static void pm_milestone(void *opaque, const struct sg_pm_who *who, enum sg_pm_milestone what)
+{
+    StaghornState *s = opaque;
+    struct sg_persist_source source = source_of(s, who);
+
+    sg_persist_milestone(staghorn_domain_enter(s->domain), &source, what);
+    staghorn_domain_leave(s->domain);
+}
+
+/* ---- all else ---- */
+
+static void fence(StaghornState *s)
+{
+    sg_persist_device_fence(staghorn_domain_enter(s->domain), s->pm_unit);
+    staghorn_domain_leave(s->domain);
+}
+
+static bool fenced_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
+{
+    fence(opaque);
+    return staghorn_host_ops.dma_read(opaque, addr, buf, len);
+}
+
+static bool fenced_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
+{
+    if (is_dark(opaque)) {
+        return true;
+    }
+    fence(opaque);
+    return staghorn_host_ops.dma_write(opaque, addr, buf, len);
+}
+
+static bool fenced_dma_store64(void *opaque, uint64_t addr, uint64_t value)
+{
+    if (is_dark(opaque)) {
+        return true;
+    }
+    fence(opaque);
+    return staghorn_host_ops.dma_store64(opaque, addr, value);
+}
+
+static void *fenced_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
+{
+    if (for_write && is_dark(opaque)) {
+        return NULL;
+    }
+    fence(opaque);
+    return staghorn_host_ops.map(opaque, addr, len, for_write);
+}
+
+static void fenced_raise(void *opaque, unsigned vector)
+{
+    if (!is_dark(opaque)) {
+        fence(opaque);
+        staghorn_host_ops.raise(opaque, vector);
+    }
+}
+
+/* ---- coming and going ---- */
+
+static void add_operations(struct sg_host_ops *ops)
+{
+    ops->dma_read = fenced_dma_read;
+    ops->dma_write = fenced_dma_write;
+    ops->dma_store64 = fenced_dma_store64;
+    ops->map = fenced_map;
+    ops->raise = fenced_raise;
+    ops->pm_query = pm_query;
+    ops->pm_place = pm_place;
+    ops->pm_settle = pm_settle;
+    ops->pm_flush = pm_flush;
+    ops->pm_media_read = pm_media_read;
+    ops->pm_store = pm_store;
+    ops->pm_poison = pm_poison;
+    ops->pm_milestone = pm_milestone;
+}
+
+const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp)
+{
+    static struct sg_host_ops ops;
+    StaghornDomain *d = staghorn_domain();
+    unsigned unit = 0;
+
+    if (!d) {
+        return &staghorn_host_ops;
+    }
+    while (unit < SG_PERSIST_DEVICES && d->unit_used[unit]) {
+        unit++;
+    }
+    if (unit == SG_PERSIST_DEVICES) {
+        error_setg(errp, "a persistence domain serves %d adapters at most", SG_PERSIST_DEVICES);
+        return NULL;
+    }
+    ops = staghorn_host_ops;
+    add_operations(&ops);
+    d->unit_used[unit] = true;
+    s->pm_unit = unit;
+    s->domain = d;
+    return &ops;
+}
+
+void staghorn_pm_reset(StaghornState *s)
+{
+    if (s->domain && s->domain->model) {
+        fence(s);
+    }
+}
+
+void staghorn_pm_detach(StaghornState *s)
+{
+    if (s->domain) {
+        staghorn_pm_reset(s);
+        s->domain->unit_used[s->pm_unit] = false;
+        s->domain = NULL;
+    }
+}
+
+bool staghorn_is_dark(const StaghornState *s)
+{
+    return s->domain && is_dark(s);
+}
+
+void staghorn_cpus_sync(StaghornState *s)
+{
+    if (s->domain && s->domain->config.store_buffer) {
+        sg_persist_cpu_sync(staghorn_domain_enter(s->domain));
+        staghorn_domain_leave(s->domain);
+    }
+}
