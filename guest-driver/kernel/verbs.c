@@ -23,15 +23,17 @@ static u64 sgh_fw_number(const char *text)
 	return (u64)major << 32 | (u32)minor << 16 | patch;
 }
 
-/* What the adapter's features are called in the verbs. */
+/*
+ * What the adapter's features are called in the verbs.  These tell what can be asked of a peer:
+ * flush to persistence can be, whether or not this machine has such memory itself.
+ */
 static u64 sgh_device_caps(const struct sgh_dev *sg)
 {
 	static const struct {
 		u32 feature;
 		u64 cap;
 	} map[] = {
-		{ SG_FEATURE_FLUSH, IB_DEVICE_FLUSH_GLOBAL },
-		{ SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT, IB_DEVICE_FLUSH_PERSISTENT },
+		{ SG_FEATURE_FLUSH, IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_FLUSH_PERSISTENT },
 		{ SG_FEATURE_ATOMIC_WRITE, IB_DEVICE_ATOMIC_WRITE },
 	};
 	u64 caps = sg->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
