@@ -16,6 +16,10 @@ void sg_pd_media_rec(uint8_t *media_line, const struct rec *r)
     uint8_t *at = media_line + r->atom * SG_PERSIST_ATOM;
     uint8_t atom[SG_PERSIST_ATOM];
 
+    if (r->mask == 0xff) {
+        memcpy(at, r->data, sizeof(atom));
+        return;
+    }
     memcpy(atom, at, sizeof(atom));
     for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
         if (r->mask & (1u << i)) {

@@ -228,19 +228,24 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
 
 /* ---- Extents ---- */
 
+static bool holds(const struct extent *e, uint64_t addr, uint64_t len)
+{
+    return e->used && addr >= e->base && sg_range_ok(addr - e->base, len, e->size);
+}
+
 struct extent *sg_pd_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off)
 {
-    for (unsigned n = 0; n < p->extent_count; n++) {
-        unsigned i = (p->extent_hint + n) % p->extent_count;
-        struct extent *e = &p->extent[i];
+    struct extent *e = &p->extent[p->extent_hint];
 
-        if (e->used && addr >= e->base && sg_range_ok(addr - e->base, len, e->size)) {
-            p->extent_hint = i;
-            *off = addr - e->base;
-            return e;
+    for (unsigned i = 0; !holds(e, addr, len); i++) {
+        if (i == p->extent_count) {
+            return NULL;
         }
+        e = &p->extent[i];
     }
-    return NULL;
+    p->extent_hint = e - p->extent;
+    *off = addr - e->base;
+    return e;
 }
 
 int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *x)

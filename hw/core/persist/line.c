@@ -92,13 +92,11 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
     }
 }
 
+/* Many groups at a time, so that a line that is stored to for ever costs little for each store. */
 static void bound(struct sg_persist *p, struct line *l)
 {
-    if (l->count > p->limits.line_stores) {
-        merge_head(p, l, 1);
-    }
     while (l->count > p->limits.line_stores) {
-        merge_head(p, l, 2);
+        merge_head(p, l, SG_MAX(p->limits.line_stores / 4, 2));
     }
 }
 
