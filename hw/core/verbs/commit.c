@@ -29,8 +29,9 @@
 #include "verbs/pm.h"
 
 enum turn_limits {
-    TURN_RUNS = 64,             /* calls of the host */
-    TURN_FLUSH = 1 << 30,       /* octets of a flush: the host's cost follows what is dirty */
+    TURN_RUNS = 64,             /* calls of the host, */
+    RUN_COST = 16 << 20,        /* and so many octets count as one more */
+    RUN_MAX = 1 << 30,          /* octets of one call: the host's cost follows what is dirty */
     TURN_HASH = 256 * 1024,     /* octets of a slow hash, about a millisecond */
     TURN_HASH_CRC = 4 << 20,
 };
@@ -83,23 +84,21 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
 
 static enum sg_commit_result run_flush(const struct turn *t)
 {
-    uint64_t left = TURN_FLUSH;
     struct sg_commit *x = t->x;
-    unsigned n;
+    uint64_t cost = 0;
 
     if (!t->mr->pm) {
         x->off = x->length;
     }
-    for (n = 0; x->off < x->length; n++) {
+    while (x->off < x->length) {
         struct sg_pm_run run;
 
-        if (n == TURN_RUNS || !left) {
+        if (cost >= TURN_RUNS) {
             return go_on(t);
         }
-        run = next_run(t, x->run_len ? x->run_len : left);
+        run = next_run(t, RUN_MAX); /* the same when the host asked for time */
         switch (flush_run(t, &run)) {
         case SG_PM_LATER:
-            x->run_len = run.len;
             return SG_COMMIT_LATER;
         case SG_PM_FAILED:
             return SG_COMMIT_FAILED;
@@ -107,8 +106,8 @@ static enum sg_commit_result run_flush(const struct turn *t)
             break;
         }
         x->off += run.len;
-        x->run_len = x->pm_token = 0;
-        left -= SG_MIN(left, run.len);
+        x->pm_token = 0;
+        cost += 1 + run.len / RUN_COST;
     }
     sg_pm_milestone(t->qp, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
     return SG_COMMIT_DONE;

@@ -16,8 +16,7 @@ struct sg_commit {
     bool poisoning;      /* the hash differs: the range is being marked */
     uint64_t to, length; /* the range; with R, all of the region */
     uint64_t off;        /* octets of it that are done */
-    uint64_t run_len;    /* of the run whose flush goes on; 0: none */
-    uint64_t pm_token;   /* the host's, of that flush */
+    uint64_t pm_token;   /* the host's, of the run whose flush goes on */
     struct sg_hasher *hasher;
 };
 

@@ -105,7 +105,6 @@ void sg_qp_run_deferred(struct sg_adapter *a)
 void sg_qp_start(struct sg_qp *qp, const char *why)
 {
     sg_pm_settle(qp);
-    sg_commit_drop(qp);
     qp->write_open = false;
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;

@@ -144,6 +144,26 @@ static T_UNUSED void ask(const struct ask q)
     md_sq_doorbell(&pair.side[q.from].qp);
 }
 
+/* Asks, and counts the turns of side 1 until nothing moves there: what one turn does is bounded. */
+static T_UNUSED unsigned turns_of(const struct ask q)
+{
+    struct pair_side *s = &pair.side[1];
+    unsigned n;
+
+    pair.side[0].md.hold = true;
+    ask(q);
+    test_host_take_kick(&pair.side[0].h);
+    while (sg_adapter_run(pair.side[0].md.a, 1 << 20)) {
+    }
+    sg_mem_switch_run(pair.sw, pair.side[0].h.now_ns);
+    pair.side[0].md.hold = false;
+    for (n = 0; s->h.timer_ns <= s->h.now_ns || test_host_take_kick(&s->h); n++) {
+        s->h.kicked |= sg_adapter_run(s->md.a, 1 << 20);
+        T_TRUE(n < 1000);
+    }
+    return n;
+}
+
 static T_UNUSED struct ask flush_of(uint64_t id, uint32_t rkey, uint32_t off, uint32_t len,
                                     uint32_t flags)
 {

@@ -387,6 +387,38 @@ static void settled_before(void)
     place_end();
 }
 
+/* The end of a connection or of its queue pair: what came in by it does not wait any longer. */
+static void settled_at_the_end(void)
+{
+    uint32_t stag;
+    int i;
+
+    place_begin(NULL, NULL);
+    pm[1].hold = true;
+    stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+    fill(0, 0, 3000, 1);
+    write_to(1, stag, 0, 3000, 0);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+    for (i = 0; i < 2; i++) {
+        pair_expect(&pair, i, SG_EV_CM_DISCONNECT);
+        pair_expect(&pair, i, SG_EV_CM_CLOSED);
+        T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
+    }
+    pair_connect(&pair);
+    T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000);
+    fill(0, 0, 3000, 2);
+    write_to(2, stag, 0, 3000, 0);
+    expect(0, 2, SG_WC_SUCCESS);
+    T_TRUE(memcmp(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000));
+    pair_close(&pair);
+    T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000);
+    T_NULL(pm[1].held);
+    pair_stop(&pair);
+    test_pm_fini(&pm[0]);
+    test_pm_fini(&pm[1]);
+}
+
 /* Sends and Read Responses into persistent memory pass the domain as Writes do. */
 static void other_placement(void)
 {
@@ -451,6 +483,7 @@ static void whole_memory(void)
 static void milestones(void)
 {
     static const struct { enum sg_pm_milestone what; uint32_t msn, off; } want[] = {
+        { SG_PM_WRITE_PLACED, 0, 512 },
         { SG_PM_WRITE_PLACED, 0, 4096 },
         { SG_PM_BEFORE_FLUSH_ANSWER, 1, 4096 },
         { SG_PM_AFTER_FLUSH_ANSWER, 1, 4096 },
@@ -463,6 +496,8 @@ static void milestones(void)
 
     place_begin(NULL, NULL);
     stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+    write_to(0, stag, 0, 100, 512);
+    expect(0, 0, SG_WC_SUCCESS);
     write_to(1, stag, 0, 60000, 4096);
     expect(0, 1, SG_WC_SUCCESS);
     ask(flush_of(2, stag, 4096, 60000, P));
@@ -552,6 +587,7 @@ static const struct t_case cases[] = {
     { "FLU-32 requests of no octets", no_octets },
     { "FLU-26 FLU-34 FLU-36 Write, Flush, Verify, Atomic Write without waiting", pipeline },
     { "SEC-06 FLU-36 what makes placed octets visible", settled_before },
+    { "SEC-06 nothing waits for a connection that is over", settled_at_the_end },
     { "placement of Sends and Read Responses", other_placement },
     { "placement by a region of all memory", whole_memory },
     { "milestones", milestones },

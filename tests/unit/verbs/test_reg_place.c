@@ -103,6 +103,16 @@ static void memory_by_pages(void)
     T_EQ_U64(reg(&c), SG_OK);
     sg_put_le64(&c.length, 5 * 4096 + 1);
     T_EQ_U64(reg(&c), SG_ENOTPMEM);
+    /* Ordinary pages on either side of the persistent ones. */
+    c = region_cmd(1, 0, 8192, SG_ACCESS_FLUSH_GLOBAL, 0);
+    c.mem_type = SG_MEM_TYPE_VOLATILE;
+    c.pages.levels = 1;
+    sg_put_le64(&c.pages.addr, list);
+    sg_put_le64(test_host_ptr(&pair.side[1].h, list), at(1, PM_LEN));
+    sg_put_le64(test_host_ptr(&pair.side[1].h, list + 8), TEST_HOST_BASE);
+    T_EQ_U64(reg(&c), SG_OK);
+    sg_put_le64(test_host_ptr(&pair.side[1].h, list + 8), at(1, PM_LEN - 4096));
+    T_EQ_U64(reg(&c), SG_ENOTPMEM);
     pair_stop(&pair);
     test_pm_fini(&pm[0]);
     test_pm_fini(&pm[1]);

@@ -211,20 +211,6 @@ static void media_fault(void)
     place_end();
 }
 
-/* Turns of side 1 until nothing moves. */
-static unsigned count_turns(void)
-{
-    unsigned n = 0;
-
-    while (pair.side[1].h.timer_ns <= pair.side[1].h.now_ns ||
-           test_host_take_kick(&pair.side[1].h)) {
-        pair.side[1].h.kicked |= sg_adapter_run(pair.side[1].md.a, 1 << 20);
-        n++;
-        T_TRUE(n < 1000);
-    }
-    return n;
-}
-
 /* Large ranges take many turns, and other connections' work is not held up for long. */
 static void many_turns(void)
 {
@@ -246,15 +232,7 @@ static void many_turns(void)
     T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
     q = verify_of(1, sg_get_le32(&rsp.id), 0, LEN);
     q.raddr = area;
-    /* Side 1 alone: what one turn does is seen by how many it takes. */
-    pair.side[0].md.hold = true;
-    ask(q);
-    test_host_take_kick(&pair.side[0].h);
-    while (sg_adapter_run(pair.side[0].md.a, 1 << 20)) {
-    }
-    sg_mem_switch_run(pair.sw, pair.side[0].h.now_ns);
-    pair.side[0].md.hold = false;
-    T_TRUE(count_turns() >= LEN / (256 * 1024));
+    T_TRUE(turns_of(q) >= LEN / (256 * 1024));
     expect(0, 1, SG_WC_SUCCESS);
 
     c.hash_alg = SG_HASH_CRC32C;
@@ -343,6 +321,27 @@ static void sinks_without_right(void)
     place_end();
 }
 
+/* A sink in persistent memory: the hash is there when the completion is. */
+static void persistent_sink(void)
+{
+    struct ask q;
+    uint32_t stag, sink;
+
+    place_begin(NULL, NULL);
+    pm[0].hold = true;
+    memcpy(media(1, 0), "abc", 3);
+    stag = region(1, 0, 4096, SG_ACCESS_VERIFY, SG_HASH_SHA256);
+    sink = region(0, 0, 4096, SG_ACCESS_LOCAL_WRITE, 0);
+    q = verify_of(1, stag, 0, 3);
+    q.addr = at(0, 0);
+    q.lkey = sink;
+    ask(q);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(sg_get_be32(pair_buf(&pair, 0)), 0xba7816bf);
+    T_EQ_U64(test_pm_count(&pm[0], TEST_PM_PLACE), 1);
+    place_end();
+}
+
 /* The sink's owner takes it away while the hash is being computed. */
 static void sink_goes(void)
 {
@@ -377,6 +376,7 @@ static const struct t_case cases[] = {
     { "Verify of a large range, in turns", many_turns },
     { "sinks of the hash", sinks },
     { "sinks without the right, without room", sinks_without_right },
+    { "a sink in persistent memory", persistent_sink },
     { "a sink that goes away", sink_goes },
 };
 
