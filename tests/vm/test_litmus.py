@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Litmus tests of x86 persistency, with cpu-tracking=on, for each domain.
+# timeout: 900
+
+A guest program (tests/guest/litmus.c) repeats a short pattern of stores, flushes and fences, round
+after round.  At instants that nobody chose, the domain says what a cut would leave, for many seeds
+(property "preview"); a few true cuts show that this is what cuts do.  Of each pattern it is
+demanded that no outcome appears which the model forbids, and that those which it allows do appear.
+
+Outcomes are written as V(x): the round that is visible in x at the instant, and P(x): the one that
+survives.  "x holds before y" in a domain: a round of y that is visible implies, for every outcome,
+that this round of x survives; P(x) >= V(y).  Where it does not hold, P(x) < P(y) must be seen.
+"""
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+import labtest
+
+DOMAINS = ("none", "adr", "eadr", "whole")
+DEVICE = "/dev/dax0.0"
+DAX_START = 2 << 20  # of the device, in the NVDIMM
+LINE = 64
+LINES = 2
+INSTANTS = 40
+SEEDS = 32
+MORE_INSTANTS = 400  # at most, while something allowed was not seen yet
+
+FENCED = ("adr", "eadr", "whole")  # where flushed and fenced data hold
+CACHED = ("eadr", "whole")  # where data hold that are in the cache
+BUFFERED = ("whole",)  # where those hold that wait in a write-combining buffer
+EVERYWHERE = DOMAINS
+TORN = ("none", "adr")  # where a line may survive in part
+
+
+class Instant:
+    """Visible content of the lines, and what survives with each seed."""
+
+    def __init__(self, text):
+        self.visible, *self.outcomes = map(bytes.fromhex, text.split())
+
+
+def atom(content, name):
+    """'y1': the second atom of the second line."""
+    return struct.unpack_from("<Q", content, "xyz".index(name[0]) * LINE + int(name[1]) * 8)[0]
+
+
+class Order:
+    """x holds before y, in some domains."""
+
+    def __init__(self, earlier, later, domains):
+        self.earlier, self.later, self.domains = earlier, later, domains
+
+    def forbidden(self, domain, instant):
+        if domain in self.domains:
+            least = atom(instant.visible, self.later)
+            for outcome in instant.outcomes:
+                if atom(outcome, self.earlier) < least:
+                    yield outcome
+
+    def allowed(self, domain):
+        """Name and predicate of outcomes that have to be seen."""
+        if domain not in self.domains:
+            yield "P(%s) < P(%s)" % (self.earlier, self.later), lambda v, o: atom(
+                o, self.earlier
+            ) < atom(o, self.later)
+        yield "P(%s) > P(%s)" % (self.earlier, self.later), lambda v, o: atom(
+            o, self.earlier
+        ) > atom(o, self.later)
+
+
+class Prefix:
+    """Parts of one line, in the order in which a round stores them: a cut leaves a prefix.
+
+    Each part tells the round modulo 2 ** bits; so of two neighbours the second is the same or one
+    behind, and there is at most one such step.
+    """
+
+    def __init__(self, parts, bits=64):
+        self.parts, self.modulus = parts, 1 << bits
+
+    def steps(self, outcome):
+        values = [part(outcome) for part in self.parts]
+        return [(a - b) % self.modulus for a, b in zip(values, values[1:])]
+
+    def forbidden(self, _domain, instant):
+        for outcome in instant.outcomes:
+            steps = self.steps(outcome)
+            if set(steps) - {0, 1} or sum(steps) > 1:
+                yield outcome
+
+    def allowed(self, domain):
+        yield "a whole round", lambda v, o: not any(self.steps(o))
+        if domain in TORN:
+            yield "part of a round", lambda v, o: any(self.steps(o))
+
+
+class Whole:
+    """Octets that are stored at once: all of one round."""
+
+    def __init__(self, start, length):
+        self.octets = slice(start, start + length)
+
+    def forbidden(self, _domain, instant):
+        for outcome in instant.outcomes:
+            if len(set(outcome[self.octets])) != 1:
+                yield outcome
+
+    def allowed(self, domain):
+        if domain in TORN:
+            yield "an old round", lambda v, o: v[self.octets] != o[self.octets]
+        if domain != "none":
+            return
+        yield "nothing", lambda v, o: not any(o[self.octets])
+
+
+class Apart:
+    """Two octets in different lines, stored at once: either may survive without the other."""
+
+    def __init__(self, one, other):
+        self.one, self.other = one, other
+
+    def forbidden(self, domain, instant):
+        if domain in CACHED:
+            yield from (o for o in instant.outcomes if o[self.one] != o[self.other])
+
+    def allowed(self, domain):
+        if domain in TORN:
+            yield "the first alone", lambda v, o: v[self.one] == o[self.one] != o[self.other]
+            yield "the second alone", lambda v, o: v[self.other] == o[self.other] != o[self.one]
+
+
+class Survives:
+    """What is lost, and what is kept, of the newest visible round."""
+
+    def __init__(self, name, domains):
+        self.name, self.domains = name, domains
+
+    def forbidden(self, domain, instant):
+        if domain in self.domains:
+            newest = atom(instant.visible, self.name)
+            yield from (o for o in instant.outcomes if atom(o, self.name) != newest)
+
+    def allowed(self, domain):
+        if domain not in self.domains:
+            yield "lost", lambda v, o: atom(o, self.name) < atom(v, self.name)
+        yield "kept", lambda v, o: atom(o, self.name) == atom(v, self.name)
+
+
+def octet(at):
+    return lambda content: content[at]
+
+
+def whole_atom(name):
+    return lambda content: atom(content, name)
+
+
+def before(domains):
+    return [Order("x0", "y0", domains)]
+
+
+ATOMS_OF_X = [whole_atom("x%d" % i) for i in range(8)]
+
+PATTERNS = {
+    # Two lines: without a flush and a fence there is no order.
+    "two-lines": before(CACHED) + [Survives("x0", CACHED), Survives("y0", CACHED)],
+    "clwb-sfence": before(FENCED),
+    "clwb-mfence": before(FENCED),
+    "clwb-lfence": before(CACHED),
+    "clwb-locked": before(FENCED),
+    "clwb-exchange": before(FENCED),
+    "clwb-only": before(CACHED),
+    "sfence-only": before(CACHED),
+    "clwb-too-early": before(CACHED),
+    "clwb-elsewhere": before(CACHED),
+    "clflushopt-sfence": before(FENCED),
+    "clflushopt-only": before(CACHED),
+    # CLFLUSH is ordered with the stores after it.
+    "clflush-only": before(FENCED),
+    "store-after-clwb": [Order("x0", "y0", FENCED), Order("x1", "y0", CACHED)],
+    # Non-temporal stores are in no cache: eADR does not save them.
+    "movnti-only": before(BUFFERED),
+    "movnti-sfence": before(FENCED),
+    "movnti-locked": before(FENCED),
+    "movntdq-only": before(BUFFERED),
+    "movntdq-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
+    "movntps-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
+    "vmovntdq-sfence": before(FENCED) + [Order("x3", "y0", FENCED)],
+    "maskmovdqu-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
+    # Within a line: order of stores, atoms that do not tear.
+    "one-line": [Prefix(ATOMS_OF_X[:2])],
+    "one-atom": [Whole(0, 8)],
+    "misaligned": [Whole(4, 4), Whole(8, 4), Prefix([octet(7), octet(8)], 8)],
+    "across-lines": [Whole(60, 4), Whole(64, 4), Apart(63, 64)],
+    "movdqa": [Prefix(ATOMS_OF_X[:2])],
+    "rep-stosb": [Prefix([octet(i) for i in range(LINE)], 8)],
+    "rep-movsq": [Prefix(ATOMS_OF_X)],
+    # Two CPUs: the second acts when it has seen what the first stored.
+    "cpus-one-line": [Prefix(ATOMS_OF_X[:2])],
+    "cpus-two-lines": before(CACHED),
+    "cpus-other-flushes": before(FENCED),
+    "cpus-other-fences": before(CACHED),
+}
+
+
+class Monitor:
+    """QMP, as far as it is needed."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rw", encoding="utf-8")
+        self.file.readline()
+        self.execute("qmp_capabilities")
+
+    def execute(self, command, **arguments):
+        self.file.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self.file.flush()
+        while True:
+            answer = json.loads(self.file.readline())
+            if "error" in answer:
+                raise AssertionError("%s: %s" % (command, answer["error"]["desc"]))
+            if "return" in answer:
+                return answer["return"]
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Vm:
+    """The VM of the tests: its domain, and the program in it."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.folder = os.path.join(lab.state, "labs", lab.name, "alpha")
+        self.connect()
+        self.install()
+
+    def connect(self):
+        self.monitor = Monitor(os.path.join(self.folder, "qmp"))
+        objects = self.monitor.execute("qom-list", path="/objects")
+        (self.domain,) = [
+            "/objects/" + each["name"] for each in objects if "staghorn-domain" in each["type"]
+        ]
+        nvdimm = self.monitor.execute("qom-get", path="/machine/peripheral/nv0", property="addr")
+        self.address = nvdimm + DAX_START
+
+    def install(self):
+        with open(program(), "rb") as file:
+            self.lab.run(
+                "exec",
+                "alpha",
+                "--",
+                "sh",
+                "-c",
+                "cat > /run/litmus; chmod +x /run/litmus",
+                stdin=None,
+                input=file.read(),
+            )
+
+    def set(self, name, value):
+        self.monitor.execute("qom-set", path=self.domain, property=name, value=value)
+
+    def get(self, name):
+        return self.monitor.execute("qom-get", path=self.domain, property=name)
+
+    def run(self, pattern):
+        """Makes all zero, first, then starts the program; it has done a round on return."""
+        self.set("drain", "eager")
+        self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
+        self.set("drain", "never")
+        started = self.lab.start("alpha", "/run/litmus", DEVICE, "0", pattern)
+        while not any(self.instant(0, 0).visible):
+            if started.process.poll() is not None:
+                raise AssertionError("litmus ended: " + started.output)
+        return started
+
+    def instant(self, seed, seeds=SEEDS):
+        text = "0x%x+%d:%d:%d" % (self.address, LINES * LINE, seed, seeds)
+        self.set("preview", text)
+        return Instant(self.get("preview"))
+
+    def media(self):
+        """The lines as they are on the media."""
+        with open(os.path.join(self.folder, "pmem0.img"), "rb") as file:
+            file.seek(DAX_START)
+            return file.read(LINES * LINE)
+
+
+_program = None
+
+
+def program():
+    """The guest program; static, so that any guest runs it."""
+    global _program
+    if not _program:
+        folder = tempfile.mkdtemp(prefix="sg-litmus-")
+        _program = os.path.join(folder, "litmus")
+        source = labtest.TOP / "tests" / "guest" / "litmus.c"
+        subprocess.run(
+            ["gcc", "-O2", "-Wall", "-Werror", "-static", "-pthread", "-o", _program, str(source)],
+            check=True,
+        )
+        unittest.addModuleCleanup(shutil.rmtree, folder)
+    return _program
+
+
+def judge(rules, domain, sample):
+    """Takes instants until all that is allowed was seen; returns what is wrong."""
+    missing = [(rule, name, test) for rule in rules for name, test in rule.allowed(domain)]
+    for number in range(MORE_INSTANTS):
+        if number >= INSTANTS and not missing:
+            break
+        instant = sample(number * SEEDS)
+        for rule in rules:
+            for outcome in rule.forbidden(domain, instant):
+                return "%s: forbidden: visible %s, survives %s" % (
+                    type(rule).__name__,
+                    instant.visible.hex(),
+                    outcome.hex(),
+                )
+        missing = [
+            each
+            for each in missing
+            if not any(each[2](instant.visible, outcome) for outcome in instant.outcomes)
+        ]
+    return "never seen: " + ", ".join(name for _, name, _ in missing) if missing else ""
+
+
+class Litmus(labtest.LabCase):
+    up_arguments = (
+        "--vms",
+        "alpha",
+        "--driver",
+        "none",
+        "--cpus",
+        "2",
+        "--mem",
+        "512M",
+        "--pmem",
+        "alpha:16M,cpu-tracking=on,policy=random",
+    )
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.vm = Vm(cls.lab)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.vm.monitor.close()
+        super().tearDownClass()
+
+    def check(self, pattern):
+        started = self.vm.run(pattern)
+        for domain in DOMAINS:
+            self.vm.set("domain", domain)
+            with self.subTest(domain=domain):
+                self.assertEqual(judge(PATTERNS[pattern], domain, self.vm.instant), "")
+        started.stop()
+
+    def test_guest_has_the_instructions(self):
+        flags = self.lab.sh("alpha", "grep -m1 ^flags /proc/cpuinfo").split()
+        for flag in ("clflush", "clflushopt", "clwb", "sse2", "avx"):
+            self.assertIn(flag, flags)
+
+
+def _add_patterns():
+    for pattern in PATTERNS:
+
+        def case(self, pattern=pattern):
+            self.check(pattern)
+
+        setattr(Litmus, "test_pattern__" + pattern.replace("-", "_"), case)
+
+
+_add_patterns()
+
+if __name__ == "__main__":
+    labtest.main()
