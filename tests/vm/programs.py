@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of tests/guest, and fio, in VMs of a lab.
+
+A VM forgets them with its power; install() brings them back."""
+import os
+import re
+
+import labtest
+
+BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
+FOLDER = BUILD + "/guest/programs"
+PORT_APM, PORT_GPSPM = 7204, 7205
+ADDRESS = {"alpha": "10.77.0.1", "beta": "10.77.0.2"}
+DAX = "/dev/dax0.0"
+
+
+def install(lab, vm, *names):
+    for name in names:
+        path = os.path.realpath(os.path.join(FOLDER, name))
+        lab.run("copy", path, "%s:/usr/bin/%s" % (vm, name))
+
+
+def wait_listening(lab, vm, server):
+    """Until rdma_cm of the VM listens; the server's own word may come earlier."""
+    script = (
+        "n=0; until rdma resource show cm_id | grep -q LISTEN; do "
+        "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done; sleep 0.15"
+    )
+    try:
+        lab.sh(vm, script, timeout=40)
+    except AssertionError as error:
+        raise AssertionError("%s\n%s" % (error, server.output))
+
+
+def pair(lab, *arguments, device=DAX):
+    """rpma_server on beta, rpma_client on alpha; both outputs, after both found all right."""
+    words = ["rpma_server", ADDRESS["beta"]] + ([device] if device else [])
+    server = lab.start("beta", *words)
+    server.expect("listening")
+    wait_listening(lab, "beta", server)
+    client = lab.start("alpha", "rpma_client", ADDRESS["beta"], *map(str, arguments))
+    status = client.wait(60)
+    assert status == 0, "client:\n%s\nserver:\n%s" % (client.output, server.output)
+    assert server.wait(20) == 0, server.output
+    assert "all right" in client.output and "all right" in server.output
+    return client.output, server.output
+
+
+def _fio(name, engine, *more):
+    return [
+        "fio",
+        "--name=" + name,
+        "--ioengine=" + engine,
+        "--thread",
+        "--create_serialize=0",
+        *more,
+    ]
+
+
+def fio(lab, kind, *more, port=PORT_APM, direct=1):
+    """fio's librpma engine of that kind (apm, gpspm): server on beta, client on alpha.
+
+    The client asks for the right of flush to persistence for its own buffers, too (as the library
+    then does of the adapter); so they lie in alpha's persistent memory.  Returns its output."""
+    server = lab.start(
+        "beta",
+        *_fio("server", "librpma_%s_server" % kind, "--time_based", "--runtime=365d"),
+        "--serverip=" + ADDRESS["beta"],
+        "--port=%d" % port,
+        "--filename=" + DAX,
+        "--direct_write_to_pmem=%d" % direct,
+        "--size=8M",
+        "--rw=read",
+        "--iodepth=16",
+    )
+    wait_listening(lab, "beta", server)
+    client = lab.start(
+        "alpha",
+        *_fio("client", "librpma_%s_client" % kind),
+        "--serverip=" + ADDRESS["beta"],
+        "--port=%d" % port,
+        "--bs=4096",
+        "--size=4M",
+        "--verify=crc32c",
+        "--mem=mmaphuge:" + DAX,
+        "--hugepage-size=2m",
+        *more,
+    )
+    status = client.wait(120)
+    server.stop()
+    assert status == 0, "client:\n%s\nserver:\n%s" % (client.output, server.output)
+    assert re.search(r"err= *0", client.output), client.output
+    return client.output
+
+
+def fio_verify(lab, vm="beta", status=0):
+    """What fio's client wrote is compared by the VM that has the memory, by loads of its CPU."""
+    return lab.sh(
+        vm,
+        "fio --name=v --ioengine=dev-dax --filename=%s --rw=read --bs=4096 --size=4M --iodepth=1 "
+        "--verify=crc32c --verify_fatal=1 2>&1" % DAX,
+        status=status,
+    )
