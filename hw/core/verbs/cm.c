@@ -14,7 +14,8 @@
  * destroyed or connects again, so that the private data of a refusal can be read.  A connection
  * whose queue pair was destroyed says nothing more.
  *
- * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.
+ * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
+ * the peer's requests cost to execute on the way (commit.c) counts like octets sent.
  *
  * Requests are bounded by the listener's backlog, by the number of connections, and by the
  * driver's progress with its event queue; what exceeds that is reset.
@@ -201,7 +202,7 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
 
     while (budget && (k = sg_list_pop(&a->ready))) {
         struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
-        uint64_t before = *sent, cost;
+        uint64_t before = *sent, executed = a->executed, cost;
 
         if (!cm->conn) {
             continue;
@@ -212,7 +213,7 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
             sg_list_append(&a->ready, &cm->ready_link);
         }
         a->transmitting = NULL;
-        cost = SG_MAX(*sent - before, (uint64_t)SG_TURN_MIN_COST);
+        cost = SG_MAX(*sent - before, (uint64_t)SG_TURN_MIN_COST) + (a->executed - executed);
         budget -= SG_MIN(cost, budget);
     }
     return !sg_list_empty(&a->ready);

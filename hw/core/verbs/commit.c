@@ -7,7 +7,8 @@
  * queue pair, wrap, bounds: as any access of the peer), everything that came in by the connection
  * is settled (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
  * of pages, notes how far it got in qp->commit and asks to be called again.  Between turns the
- * region may go away or become another one under the same STag: its serial number tells.
+ * region may go away or become another one under the same STag: its serial number tells.  What a
+ * turn does is charged to the adapter's turn ('executed'), which many connections share.
  *
  *   Flush         the host flushes run by run.  Ordinary memory needs nothing: what is settled is
  *                 visible, and persistence was refused at registration.  R is the whole region,
@@ -32,6 +33,7 @@ enum turn_limits {
     TURN_RUNS = 64,             /* calls of the host, */
     RUN_COST = 16 << 20,        /* and so many octets count as one more */
     RUN_MAX = 1 << 30,          /* octets of one call: the host's cost follows what is dirty */
+    RUN_WORK = 4096,            /* octets of the adapter's turn that a call counts as */
     TURN_HASH = 256 * 1024,     /* octets of a slow hash, about a millisecond */
     TURN_HASH_CRC = 4 << 20,
 };
@@ -97,6 +99,7 @@ static enum sg_commit_result run_flush(const struct turn *t)
             return go_on(t);
         }
         run = next_run(t, RUN_MAX); /* the same when the host asked for time */
+        t->a->executed += RUN_WORK;
         switch (flush_run(t, &run)) {
         case SG_PM_LATER:
             return SG_COMMIT_LATER;
@@ -146,6 +149,7 @@ static enum sg_commit_result poison(const struct turn *t)
         if (n == TURN_RUNS) {
             return go_on(t);
         }
+        t->a->executed += RUN_WORK;
         if (run.pm) {
             t->a->host.ops->pm_poison(t->a->host.opaque, run.bus, run.len);
         }
@@ -178,6 +182,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
         sg_hasher_add(x->hasher, t->a->hash_piece, run.len);
         x->off += run.len;
         left -= (uint32_t)run.len;
+        t->a->executed += run.len;
     }
     *t->hash_len = (uint8_t)sg_hasher_end(x->hasher, t->hash);
     x->hasher = NULL;

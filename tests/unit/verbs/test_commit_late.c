@@ -133,6 +133,23 @@ static void many_runs(void)
     test_pm_fini(&pm[1]);
 }
 
+/* The machine lost its power: the adapter is there, but nothing will ever be done. */
+static void flush_never_done(void)
+{
+    uint32_t stag;
+
+    place_begin(NULL, NULL);
+    pm[1].later = 1000000;
+    pm[1].later_ns = SG_NEVER - pair.side[1].h.now_ns;
+    stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_SHA256);
+    ask(flush_of(1, stag, 0, 4096, P));
+    write_to(2, stag, 0, 8, 8192);
+    pair_pass(&pair, 5000000000);
+    expect_none(0);
+    T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
+    place_end();
+}
+
 /* Between two turns of a request its region goes, or becomes another. */
 static void region_goes(void)
 {
@@ -192,6 +209,7 @@ static const struct t_case cases[] = {
     { "FLU-06 FLU-30 FLU-33 a Flush that fails", flush_fails },
     { "FLU-07 a Flush that takes time", flush_takes_time },
     { "requests over many scattered pages", many_runs },
+    { "FLU-07 a Flush that is never done, because the power went", flush_never_done },
     { "FLU-07 the region goes while a Flush is under way", region_goes },
     { "the connection goes while a Flush is under way", responder_goes },
 };

@@ -246,6 +246,62 @@ static void many_turns(void)
     end();
 }
 
+/* Many connections that all want hashes share one turn's budget. */
+static void shared_turns(void)
+{
+    enum { N = 12, LEN = 1 << 20, BUDGET = 1 << 20 };
+    static struct md_qp qp[2][N];
+    struct pair_side *s = &pair.side[1];
+    uint64_t before, most = 0;
+    struct sg_cmd_reg_mr c;
+    struct sg_admin_rsp rsp;
+    struct sg_cqe cqe;
+    uint64_t area;
+    struct ask q;
+    int i, n;
+
+    pair_start_sized(&pair, NULL, NULL, 8 << 20);
+    area = test_host_alloc(&s->h, LEN, 4096);
+    c = md_reg_mr_cmd(s->pd, area, LEN, SG_ACCESS_VERIFY);
+    c.hash_alg = SG_HASH_SHA256;
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
+    q = verify_of(1, sg_get_le32(&rsp.id), 0, LEN);
+    q.raddr = area;
+    pair.base_brk[1] = s->h.brk;
+    for (n = 0; n < N; n++) {
+        pair_open(&pair, &(struct md_qp_params){ .access = ALL_RIGHTS });
+        pair_connect(&pair);
+        for (i = 0; i < 2; i++) {
+            qp[i][n] = pair.side[i].qp;
+            pair.base_brk[i] = pair.side[i].h.brk;
+        }
+    }
+    pair.side[0].md.hold = true;
+    for (n = 0; n < N; n++) {
+        pair.side[0].qp = qp[0][n];
+        ask(q);
+        qp[0][n] = pair.side[0].qp;
+    }
+    pair.side[0].md.hold = false;
+    test_host_take_kick(&pair.side[0].h);
+    while (sg_adapter_run(pair.side[0].md.a, BUDGET)) {
+    }
+    sg_mem_switch_run(pair.sw, pair.side[0].h.now_ns);
+    while (s->h.timer_ns <= s->h.now_ns || test_host_take_kick(&s->h)) {
+        before = s->h.dma_reads;
+        s->h.kicked |= sg_adapter_run(s->md.a, BUDGET);
+        most = SG_MAX(most, s->h.dma_reads - before);
+    }
+    /* Pieces of 64 KiB; the last connection served may go beyond by what it may do alone. */
+    T_TRUE(most > 4 && most <= BUDGET / 65536 + 4);
+    pair_settle(&pair);
+    for (n = 0; n < N; n++) {
+        T_TRUE(md_poll(&pair.side[0].cq, &cqe));
+        T_EQ_U64(cqe.status, SG_WC_SUCCESS);
+    }
+    pair_stop(&pair);
+}
+
 /* ---- the requester's side of it ---- */
 
 static void sinks(void)
@@ -374,6 +430,7 @@ static const struct t_case cases[] = {
     { "FLU-19 a region over both kinds of memory", mixed_memory },
     { "FLU-16 memory that cannot be read", media_fault },
     { "Verify of a large range, in turns", many_turns },
+    { "many connections' Verifies in shared turns", shared_turns },
     { "sinks of the hash", sinks },
     { "sinks without the right, without room", sinks_without_right },
     { "a sink in persistent memory", persistent_sink },
