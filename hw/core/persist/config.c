@@ -27,6 +27,7 @@ void sg_persist_limits_init(struct sg_persist_limits *limits)
         .s0_octets = 1u << 20,
         .s1_octets = 64u << 10,
         .line_stores = DEFAULT_LINE_STORES,
+        .stores = 1u << 20,
     };
 }
 

@@ -57,7 +57,7 @@ void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c)
     }
 }
 
-static void drain_store_buffer(struct sg_persist *p, struct cpu *c)
+void sg_pd_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
 {
     while (c->sb_count) {
         sg_pd_cpu_drain_one(p, c);
@@ -69,7 +69,7 @@ static void drain_one_wc(struct sg_persist *p, struct cpu *c)
 {
     struct cpu_entry x = c->wc[c->wc_head];
 
-    drain_store_buffer(p, c);
+    sg_pd_cpu_drain_stores(p, c);
     c->wc_head = (c->wc_head + 1) % PD_WC_LINES;
     c->wc_count--;
     sg_pd_advance_upto(p, x.addr, x.seq);
@@ -79,7 +79,7 @@ void sg_pd_cpu_drain(struct sg_persist *p, int vcpu)
 {
     struct cpu *c = p->cpu[vcpu];
 
-    drain_store_buffer(p, c);
+    sg_pd_cpu_drain_stores(p, c);
     while (c->wc_count) {
         drain_one_wc(p, c);
     }
@@ -217,7 +217,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry,
                                                   c->flushes_done++);
 
-        drain_store_buffer(p, c);
+        sg_pd_cpu_drain_stores(p, c);
         sg_pd_advance_upto(p, oldest->addr, oldest->seq);
         if (c->flushes_done >= PD_CPU_FLUSHES) {
             g_array_remove_range(c->flushes, 0, c->flushes_done);

@@ -18,6 +18,7 @@ enum sg_pd_limits {
     PD_CPU_FLUSHES = 65536,    /* flushes that wait for a vCPU's fence; the oldest go ahead */
     PD_POSTED_DUE_NS = 20000,  /* RANDOM root complex: drains at the latest after so long */
     PD_REORDER_NS = 10000,     /* place_out_of_order without a delay */
+    PD_VERSIONS = 16,          /* stores of a line that DMA overwrites before it is told no more */
 };
 
 /* ---- Stores of one line (line.c) ---- */
@@ -76,6 +77,7 @@ struct pool {
     uint32_t fresh;            /* next number never used */
     uint32_t chunk_count;
     uint32_t free;             /* list through the elements' first octets; 0: none */
+    uint32_t live;             /* elements in use */
 };
 
 /* ---- On the way (place.c) ---- */
@@ -226,6 +228,7 @@ static inline uint32_t sg_pd_pool_get(struct pool *pool)
 {
     uint32_t n = pool->free;
 
+    pool->live++;
     if (!n) {
         return sg_pd_pool_grow(pool);
     }
@@ -237,6 +240,7 @@ static inline void sg_pd_pool_put(struct pool *pool, uint32_t n)
 {
     memcpy(sg_pd_pool_at(pool, n), &pool->free, sizeof(pool->free));
     pool->free = n;
+    pool->live--;
 }
 
 /* ---- page.c ---- */
@@ -348,6 +352,8 @@ uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *
 /* Somebody else than this vCPU acts (-1: a device): what others hold in S2' has drained. */
 void sg_pd_others_drain(struct sg_persist *p, int vcpu);
 void sg_pd_cpu_drain(struct sg_persist *p, int vcpu);
+/* All of a vCPU's store buffer takes effect; its write-combining buffers stay. */
+void sg_pd_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* The oldest entry of the store buffer takes effect. */
 void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c);
 void sg_pd_cpu_clear(struct sg_persist *p);

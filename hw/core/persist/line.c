@@ -17,7 +17,9 @@
  * A plain line becomes noded when a second store needs a state in between.  A list that grows
  * beyond limits.line_stores has its oldest stores merged: they get glued together and those to the
  * same atom become one.  Glue removes cut points and moves none, so merging takes permitted
- * outcomes away and adds no forbidden one.
+ * outcomes away and adds no forbidden one.  When limits.stores are told apart in all, lines make do
+ * with 8.  A line that DMA overwrites as a whole again and again becomes plain: what it was before
+ * the last version is the media's content or nothing.
  *
  * Order of events in a list: REC_S2P marks a suffix (what is in the cache came before), and the
  * 'queued' leading stores are one glued group, which a write-pending queue keeps or loses as one.
@@ -93,11 +95,53 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
 }
 
 /* Many groups at a time, so that a line that is stored to for ever costs little for each store. */
+static unsigned line_limit(const struct sg_persist *p)
+{
+    return p->recs.live > p->limits.stores ? PD_LINE_ATOMS : p->limits.line_stores;
+}
+
 static void bound(struct sg_persist *p, struct line *l)
 {
-    while (l->count > p->limits.line_stores) {
-        merge_head(p, l, SG_MAX(p->limits.line_stores / 4, 2));
+    unsigned limit = line_limit(p);
+
+    if (l->count > limit) {
+        merge_head(p, l, 1);
     }
+    while (l->count > limit) {
+        merge_head(p, l, 2 + limit / 4); /* some more, so that the next stores need not */
+    }
+}
+
+/*
+ * Merging takes stores out of S2', but a store buffer is a FIFO: if a line is so full that the next
+ * store may merge, the buffer drains first.  That may change any line.
+ */
+static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i)
+{
+    const struct page *g = e->pages[page_no];
+
+    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->noded & 1ull << i
+        && sg_pd_line(p, g, i)->count + PD_LINE_ATOMS > line_limit(p)) {
+        sg_pd_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
+    }
+}
+
+/* Noded -> plain: nothing told apart any more.  Visible memory has or gets the newest content. */
+static void collapse(struct sg_persist *p, struct page *g, unsigned i)
+{
+    struct line *l = sg_pd_line(p, g, i);
+    uint64_t bit = 1ull << i;
+    uint32_t line = g->ref[i];
+
+    g->ref[i] = sg_pd_rec(p, l->first)->seq;
+    g->noded &= ~bit;
+    g->whole |= bit;
+    g->queued |= l->queued ? bit : 0; /* the rest joins what is in S3 */
+    for (uint32_t n = l->first, next; n; n = next) {
+        next = sg_pd_rec(p, n)->next;
+        sg_pd_pool_put(&p->recs, n);
+    }
+    sg_pd_pool_put(&p->lines, line);
 }
 
 static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
@@ -166,11 +210,13 @@ static void drain_all(struct sg_persist *p, struct line *l)
 void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                       const struct sg_pd_store *store)
 {
-    struct page *g = sg_pd_page(p, e, page_no);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     unsigned end = store->in + store->len;
+    struct page *g;
     struct line *l;
 
+    make_room(p, e, page_no, i);
+    g = sg_pd_page(p, e, page_no);
     if (!(g->dirty & bit)) {
         l = new_line(p, g, i);
     } else if (g->noded & bit) {
@@ -220,8 +266,15 @@ static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, 
         unsigned i = __builtin_ctzll(m);
         uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
         uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + len, at + SG_PERSIST_LINE);
+        struct page *g = e->pages[page_no];
+        bool whole = hi - lo == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
 
-        if (!stays_plain(e, e->pages[page_no], at, i, lo - at)) {
+        if (g->noded >> i & 1 && whole
+            && (scarce || sg_pd_line(p, g, i)->count >= PD_VERSIONS)) {
+            collapse(p, g, i);
+        } else if (~(g->noded | g->queued) >> i & 1 && whole && scarce) {
+            g->whole |= 1ull << i;
+        } else if (!stays_plain(e, g, at, i, lo - at)) {
             sg_pd_line_store(p, e, page_no, i, &(struct sg_pd_store) {
                 .in = lo - at, .len = hi - lo, .data = buf + (lo - off), .seq = seq,
             });

@@ -120,6 +120,7 @@ struct sg_persist_limits {
     uint32_t s0_octets;        /* of one connection; the oldest move on at more; default 1 MiB */
     uint32_t s1_octets;        /* of one device; likewise; default 64 KiB */
     uint32_t line_stores;      /* told apart within one line; older ones merge; 8.., default 64 */
+    uint32_t stores;           /* told apart in all; then 8 in each line; default 1 Mi (24 MiB) */
     bool check;                /* sg_assert_persist_state() after every event: slow; off */
 };
 

@@ -246,6 +246,55 @@ static void causality(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, synced, xy), XY(0, 1) | XY(1, 1));
 }
 
+/* Where the cache survives, plain stores of one vCPU survive as a prefix, whatever else goes on. */
+static void prefix_of_stores(void)
+{
+    enum { STORES = 400, ATOMS = 32 };
+
+    for (unsigned seed = 1; seed <= 400; seed++) {
+        uint64_t x = seed * 0x9e3779b97f4a7c15ull, state[ATOMS] = { 0 };
+        uint8_t place[STORES];
+        unsigned n = 0, certain = 0, survived = 0;
+        struct rig r;
+
+        T_CONTEXT("seed %u", seed);
+        rig_init(&r);
+        r.config.domain = SG_PERSIST_EADR;
+        r.config.store_buffer = true;
+        r.config.evict = seed % 3;
+        r.limits.line_stores = 8 + seed % 8;
+        r.limits.seed = seed;
+        r.limits.stores = seed % 2 ? 16 : 10000;
+        rig_up(&r, 65536);
+        for (unsigned stores = 20 + seed % (STORES - 20); n < stores; ) {
+            x = x * 6364136223846793005ull + 1442695040888963407ull;
+            if (x >> 58 == 0) {
+                rig_sfence(&r, 0);
+                certain = n;
+            } else if (x >> 58 == 1) {
+                rig_cpu_flush(&r, 0, x >> 32 & 255, x >> 20 & 1 ? SG_PERSIST_CLFLUSH
+                                                               : SG_PERSIST_CLWB);
+            } else {
+                place[n] = (x >> 33) % ATOMS;
+                rig_store(&r, 0, place[n] * 8, n + 1);
+                n++;
+            }
+        }
+        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        for (unsigned a = 0; a < ATOMS; a++) {
+            survived = SG_MAX(survived, rig_media(&r, a * 8));
+        }
+        T_TRUE(survived >= certain);
+        for (unsigned i = 0; i < survived; i++) {
+            state[place[i]] = i + 1;
+        }
+        for (unsigned a = 0; a < ATOMS; a++) {
+            T_EQ_U64(rig_media(&r, a * 8), state[a]);
+        }
+        rig_down(&r);
+    }
+}
+
 /* Buffers are finite: what is pushed out of them is in the next stage. */
 static void overflow(void)
 {
@@ -269,6 +318,26 @@ static void overflow(void)
     for (unsigned i = 0; i < 100; i++) {
         T_TRUE((rig_media(&r, i * 64) == 2) == (i < 100 - 64));
     }
+    rig_down(&r);
+}
+
+/* A write-combining buffer pushed out takes its line along, and all that was stored before that. */
+static void overflow_in_order(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.domain = SG_PERSIST_EADR;
+    r.config.store_buffer = true;
+    rig_up(&r, 65536);
+    plain_nt_same_line(&r);
+    for (unsigned i = 0; i < 64; i++) {
+        rig_store_nt(&r, 0, 4096 + i * 64, 1);
+    }
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, X2), 1);
+    T_EQ_U64(rig_media(&r, X), 1);
+    T_EQ_U64(rig_media(&r, Y), 1);
     rig_down(&r);
 }
 
@@ -343,8 +412,10 @@ static const struct t_case cases[] = {
     { "E7 a flush is of the line, whoever stored", foreign_store },
     { "E8 non-temporal stores", non_temporal },
     { "S2' the store buffer is a FIFO, also towards non-temporal stores", buffer_order },
+    { "S2' stores survive as a prefix where the cache survives", prefix_of_stores },
     { "S2' what another agent may have seen has left the processor", causality },
     { "S2' buffers are finite", overflow },
+    { "E8 a buffer that is pushed out goes in order", overflow_in_order },
     { "E7 more flushes than notes before a fence", many_flushes },
     { "a store reported after the fact", written_before },
     { "without tracking stores are written and not noted", tracking_off },
