@@ -49,9 +49,10 @@ def spawn(command, folder, log):
 
 
 def yield_threads(ident, prefix, nice):
-    """Lowers the priority of the process's threads whose names begin with prefix."""
+    """Lowers the priority of the process's threads whose names begin with prefix, by nice."""
     if not alive(ident):
         return
+    nice = min(nice + os.getpriority(os.PRIO_PROCESS, ident["pid"]), 19)
     base = "/proc/%d/task" % ident["pid"]
     for thread in os.listdir(base):
         try:
