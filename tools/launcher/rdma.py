@@ -50,8 +50,9 @@ class Background:
         return self.thread.is_alive()
 
     def expect(self, pattern, timeout=30):
+        """Waits until the output has the pattern."""
         deadline = time.monotonic() + timeout
-        while not re.search(pattern, self.output):
+        while not re.search(pattern, self.output, re.M):
             if not self.running():
                 raise LabError(
                     "%s in VM %s ended early:\n%s" % (self.argv[0], self.vm, self.output.strip())
@@ -131,7 +132,7 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
     try:
         if ready:
             server.expect(ready)
-        _wait_listening(folder, server_vm, server)
+        wait_listening(folder, server_vm, server)
         time.sleep(SETTLE)
         client = Background(folder, client_vm, client_argv)
         try:
@@ -165,7 +166,7 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
     return server.output, client.output
 
 
-def _wait_listening(folder, vm, server):
+def wait_listening(folder, vm, server):
     """What servers say comes before they listen, or is nothing at all."""
     script = (
         "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do "

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The demo's story, in few rounds: a log in beta's NVDIMM, written by alpha, through power cuts.
+# timeout: 1200
+"""
+import sys
+
+import labtest
+import programs
+
+sys.path.insert(0, str(labtest.TOP / "tools"))
+
+from launcher import agent, story  # noqa: E402
+from launcher.state import LabFolder  # noqa: E402
+
+DELAYS = (0.1, 0.5, 0.9, 1.3)
+POLICIES = ("random:20", "lose-all", "random:21", "worst-for:pmem0@0x201000+0x200000")
+
+
+class Story(labtest.LabCase):
+    up_arguments = ("--pmem", "beta:64M,domain=adr")
+    sessions = iter(range(1, 1000))
+
+    def play(self, *arguments, **keywords):
+        found = story.play(self.lab.name, next(self.sessions), *arguments, **keywords)
+        print("# %s" % found)
+        self.assertGreater(found.acknowledged, 100)
+        return found
+
+    def test_flushed__every_acknowledged_record_is_there(self):
+        """FLU-07/12/26/36: through random cuts nothing acknowledged is lost, nothing is torn."""
+        for delay, policy in zip(DELAYS, POLICIES):
+            with self.subTest(delay=delay, policy=policy):
+                found = self.play(True, delay, policy=policy)
+                self.assertEqual((found.lost, found.broken), (0, 0), found)
+                self.assertGreaterEqual(found.tail, found.acknowledged)
+
+    def test_not_flushed__some_are_lost(self):
+        """The same writer without Flush: the emulator is not too kind."""
+        lost = broken = 0
+        for number in range(2):
+            found = self.play(False, 0.5, policy="random:%d" % number)
+            lost += found.lost
+            broken += found.broken
+        self.assertGreater(lost, 0)
+        self.assertGreater(broken, 0)
+
+    def test_not_flushed__all_kept(self):
+        """A domain may keep everything; then the careless writer is lucky."""
+        found = self.play(False, 0.3, policy="keep-all")
+        self.assertEqual((found.lost, found.broken), (0, 0), found)
+
+    def test_judge__sees_a_spoilt_record(self):
+        """log_check is no rubber stamp: one octet of one record is enough."""
+        folder = LabFolder(self.lab.name)
+        session = next(self.sessions)
+        story.install(folder, "beta")
+        story.install(folder, "alpha")
+        server = story.start_server(folder)
+        try:
+            words = ["log_writer", "10.77.0.2", str(session), "--seconds", "0.3"]
+            status, out, error = agent.capture(folder, "alpha", words, timeout=60)
+            self.assertEqual(status, 0, out + error)
+        finally:
+            server.stop()
+        acknowledged = int(out.split("acknowledged ")[1].split()[0])
+        self.assertEqual(story.check(folder, session, acknowledged)[1:], [0, 0])
+        programs.install(self.lab, "beta", "pmem_local")
+        self.lab.sh("beta", "pmem_local write %s %d 8 1" % (story.DEVICE, 4096 + 512 * 7 + 304))
+        self.assertEqual(story.check(folder, session, acknowledged)[1:], [1, 1])
+
+
+if __name__ == "__main__":
+    labtest.main()

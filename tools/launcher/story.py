@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A log in another machine's persistent memory, and that machine's power goes.
+
+alpha's log_writer appends records to the log in beta's NVDIMM (programs of tests/guest), beta
+loses its power in the middle, and after its restart log_check says what is there.
+"""
+import re
+from dataclasses import dataclass
+
+from . import agent, lab, paths, rdma, transfer
+from .errors import LabError
+from .state import LabFolder
+
+SERVER, CLIENT = "beta", "alpha"
+DEVICE = "/dev/dax0.0"
+PROGRAMS = {SERVER: ("log_server", "log_check"), CLIENT: ("log_writer",)}
+WRITER_LIMIT = 60
+
+
+@dataclass
+class Round:
+    """What became of one power cut."""
+
+    flush: bool
+    posted: int
+    acknowledged: int
+    seconds: float  # of writing
+    tail: int  # records that the log promises after the cut
+    lost: int  # acknowledged ones that are not there, or not intact
+    broken: int  # promised ones that are not intact
+
+
+def install(folder, vm):
+    """A VM forgets its programs with its power."""
+    for name in PROGRAMS[vm]:
+        transfer.put(folder, paths.guest("programs/" + name), vm, "/usr/bin/" + name)
+
+
+def start_server(folder):
+    """log_server, listening."""
+    address = folder.data["vms"][SERVER]["addr"]
+    server = rdma.Background(folder, SERVER, ["log_server", address, DEVICE])
+    try:
+        server.expect("listening")
+        rdma.wait_listening(folder, SERVER, server)
+    except BaseException:
+        server.stop()
+        raise
+    return server
+
+
+def _numbers(pattern, text, what):
+    match = re.search(pattern, text, re.M)
+    if not match:
+        raise LabError("%s says:\n%s" % (what, text.strip() or "nothing"))
+    return [float(x) if "." in x else int(x) for x in match.groups()]
+
+
+def check(folder, session, acknowledged):
+    """(tail, lost, broken) of the log, as beta sees it now."""
+    words = ["log_check", DEVICE, str(session), str(acknowledged)]
+    _, out, error = agent.capture(folder, SERVER, words, timeout=60)
+    return _numbers(r"^tail (\d+) lost (\d+) broken (\d+)$", out + error, "log_check")
+
+
+def play(name, session, flush, delay, policy="random"):
+    """One round in the lab of that name: write, cut the power after `delay` seconds, look."""
+    folder = LabFolder(name)
+    install(folder, SERVER)
+    install(folder, CLIENT)
+    server = start_server(folder)
+    address = folder.data["vms"][SERVER]["addr"]
+    words = ["log_writer", address, str(session)] + ([] if flush else ["--no-flush"])
+    writer = rdma.Background(folder, CLIENT, words)
+    try:
+        writer.expect("^going$")
+        writer.thread.join(delay)
+        lab.cut(name, SERVER, policy)
+        writer.wait(WRITER_LIMIT)
+    finally:
+        writer.stop()
+        server.stop()
+    acknowledged, posted, seconds = _numbers(
+        r"^acknowledged (\d+) posted (\d+) seconds ([\d.]+)$", writer.output, "log_writer"
+    )
+    folder = LabFolder(name)
+    install(folder, SERVER)
+    return Round(flush, posted, acknowledged, seconds, *check(folder, session, acknowledged))
