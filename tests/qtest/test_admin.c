@@ -401,6 +401,36 @@ static void cq_overrun(void)
     machine_stop(m);
 }
 
+/* As many addresses as the header says, and room again when one goes. */
+static void port_addresses(void)
+{
+    struct sg_cmd_set_addr c = {
+        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_CLEAR, .prefix_len = 24,
+        .addr = { .family = 4, .ip = { 192, 168, 7, 0 } },
+    };
+    struct machine *m = machine_start(1, "", "");
+    struct md md;
+    int i;
+
+    driver_start(&md, &m->f[0]);
+    T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
+    c.op = SG_ADDR_ADD;
+    for (i = 1; i <= SG_PORT_ADDR_MAX; i++) {
+        T_CONTEXT("address %d", i);
+        c.addr.ip[3] = (uint8_t)i;
+        T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
+    }
+    c.addr.ip[3] = 200;
+    T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_ENOMEM);
+    c.op = SG_ADDR_DEL;
+    c.addr.ip[3] = 5;
+    T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
+    c.op = SG_ADDR_ADD;
+    c.addr.ip[3] = 200;
+    T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
+    machine_stop(m);
+}
+
 /* Resets with commands posted, receives outstanding and a connection half made. */
 static void reset_in_the_middle(void)
 {
@@ -462,6 +492,7 @@ static const struct t_case cases[] = {
     { "admin: answers stop where the room ends", short_answer },
     { "objects: PD, MR, CQ, QP, EQ live and die; what is in use stays", life_cycle },
     { "objects: limits hold and leave nothing behind", limits },
+    { "objects: as many addresses of the port as there may be", port_addresses },
     { "events: ADMIN when armed, once", admin_event },
     { "admin: a full completion ring delays, nothing is lost", completion_ring_full },
     { "admin: a producer index beyond the ring is fatal", doorbell_beyond_ring },

@@ -252,35 +252,6 @@ static void port(void)
     machine_stop(m);
 }
 
-/* As many addresses as the header says, and room again when one goes. */
-static void port_addresses(void)
-{
-    struct sg_cmd_set_addr c = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_CLEAR, .prefix_len = 24,
-        .addr = { .family = 4, .ip = { 192, 168, 7, 0 } },
-    };
-    struct side s;
-    struct machine *m = start(&s);
-    int i;
-
-    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
-    c.op = SG_ADDR_ADD;
-    for (i = 1; i <= SG_PORT_ADDR_MAX; i++) {
-        T_CONTEXT("address %d", i);
-        c.addr.ip[3] = (uint8_t)i;
-        T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
-    }
-    c.addr.ip[3] = 200;
-    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_ENOMEM);
-    c.op = SG_ADDR_DEL;
-    c.addr.ip[3] = 5;
-    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
-    c.op = SG_ADDR_ADD;
-    c.addr.ip[3] = 200;
-    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
-    machine_stop(m);
-}
-
 static void reg_mr(void)
 {
     static const struct row rows[] = {
@@ -595,7 +566,6 @@ static const struct t_case cases[] = {
     { "QUERY_CAPS, QUERY_STATS: each field", queries },
     { "CREATE_EQ: each field", create_eq },
     { "SET_ADDR, SET_PORT: each field", port },
-    { "SET_ADDR: as many addresses as there may be", port_addresses },
     { "REG_MR: each field, page lists of each level", reg_mr },
     { "REG_MR: Flush and Verify", reg_mr_place },
     { "ALLOC_MR: each field", alloc_mr },

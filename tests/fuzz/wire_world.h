@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Target "wire": the adapter with its machine (wire_target.c) and the peer that is nothing but
+ * octets (wire_peer.c).
+ */
+#ifndef SG_TESTS_FUZZ_WIRE_WORLD_H
+#define SG_TESTS_FUZZ_WIRE_WORLD_H
+
+#include "fuzz.h"
+#include "mini_driver.h"
+#include "proto/stream_mem.h"
+#include "test_pm.h"
+#include "wire/fpdu.h"
+#include "wire/rdmap.h"
+
+enum {
+    MEM = 1 << 20,
+    BUF = 64 << 10,
+    PORT = 4000,
+    STEPS = 200,
+    OUT_MAX = SG_FPDU_WIRE_MAX,
+    RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+             SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
+};
+
+struct world {
+    struct fuzz_in in;
+    struct test_host h;
+    struct test_pm pm;      /* the first half of the buffer */
+    struct md md;
+    struct sg_mem_switch *sw;
+    struct sg_stream_net *peer_net;
+    struct sg_endpoint at, peer_at;
+
+    uint32_t pd, stag, fast_stag;
+    struct md_cq cq;
+    struct md_qp qp;
+    bool qp_alive;
+    uint64_t buf;
+
+    struct sg_stream *peer; /* NULL: none or over */
+    bool fin;               /* sent by the peer */
+    struct sg_listener *listener;
+    unsigned fpdu_flags;
+    uint8_t rev;
+    uint8_t draft;          /* enum sg_commit_draft */
+    uint8_t due;            /* opcode of the response that the peer owes; 0: none */
+    uint32_t pos, msn[SG_QN_COUNT], mo;
+    uint64_t sink_to;       /* of the last Read that the driver posted */
+    uint32_t sink_len;
+    uint8_t out[OUT_MAX];
+};
+
+extern struct world w;
+
+/* Its end of a connection: opened by us, or accepted. */
+extern const struct sg_stream_events peer_events;
+bool peer_accept(void *user, struct sg_stream *s);
+
+/* Raw octets; a ULPDU in an FPDU; a startup frame; a message.  Most are as they should be. */
+void say(const uint8_t *p, size_t n);
+void say_ulpdu(const uint8_t *p, size_t n);
+void say_startup(void);
+void say_message(void);
+
+#endif
