@@ -108,8 +108,8 @@ guest)
 all | demo | bench)
     lock_build
     case $target in
-    demo) sg_plan 20 ;;
-    *) sg_plan 22 ;;
+    demo) sg_plan 21 ;;
+    *) sg_plan 23 ;;
     esac
     run_part tools/build/qemu.sh
     run_part tools/guest/build.sh
@@ -119,6 +119,7 @@ all | demo | bench)
     demo) run_part tools/demo ;;
     bench)
         run_part tools/bench
+        run_part tools/bench-pmem
         run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"
         ;;
@@ -126,7 +127,7 @@ all | demo | bench)
     ;;
 check)
     lock_build
-    sg_plan 26
+    sg_plan 27
     run_part tools/build/qemu.sh plain sanitized
     run_part tools/guest/build.sh
     native_plain
