@@ -242,6 +242,18 @@ bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
     return sg_pd_advance_line(p, e, page_no, i, sg_pd_line_upto(p, l, seq), PD_TO_S3);
 }
 
+void sg_pd_unqueue(struct sg_persist *p, struct extent *e)
+{
+    SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+        struct page *g = e->pages[page_no];
+
+        g->queued = 0;
+        for (uint64_t m = g->noded; m; m &= m - 1) {
+            sg_pd_line(p, g, __builtin_ctzll(m))->queued = 0;
+        }
+    }
+}
+
 /* ---- What moves by itself ---- */
 
 /* Any dirty page, of any extent; NULL: none. */

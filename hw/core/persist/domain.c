@@ -218,6 +218,9 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
         if (p->extent[i].used
             && (config->domain != SG_PERSIST_NONE || config->wpq_drain == SG_PERSIST_EAGER)) {
             sg_pd_drain_range(p, &p->extent[i], 0, p->extent[i].size);
+            if (config->domain != SG_PERSIST_NONE) {
+                sg_pd_unqueue(p, &p->extent[i]);
+            }
         }
     }
     if (!p->frozen && config->cpu_tracking && !was_tracking) {

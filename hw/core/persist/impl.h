@@ -314,6 +314,8 @@ bool sg_pd_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, u
                          enum sg_pd_target to, bool all);
 /* What is in S3 already goes to S4 (domain NONE). */
 bool sg_pd_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+/* What is in S3 and could not go to the media is in S2 again: there is no queue any more. */
+void sg_pd_unqueue(struct sg_persist *p, struct extent *e);
 /* The line of a machine address: its stores up to an event are in S3 for certain. */
 bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
 /* May so many more lines be written to the media?  Returns how many, and counts them as worn. */
