@@ -82,11 +82,7 @@ void staghorn_domain_leave(StaghornDomain *d)
 
 void staghorn_domain_orderly(StaghornDomain *d)
 {
-    staghorn_domain_enter(d);
-    d->sweep_end = UINT64_MAX;
-    d->sweep_all = true;
-    sg_persist_orderly(d->model);
-    d->sweep_all = false;
+    sg_persist_orderly(staghorn_domain_enter(d));
     staghorn_domain_leave(d);
 }
 
@@ -271,6 +267,8 @@ static void domain_init(Object *object)
     StaghornDomain *d = STAGHORN_DOMAIN(object);
 
     d->timer_ns = SG_NEVER;
+    d->sweep_end = UINT64_MAX;
+    d->sweep_all = true;
     staghorn_domain_init_props(d);
     staghorn_domain_init_cuts(d);
 }

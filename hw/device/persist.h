@@ -59,8 +59,9 @@ struct StaghornDomain {
     struct sg_persist *model;        /* NULL until the machine is complete */
     StaghornDimm dimm[SG_PERSIST_EXTENTS];
     unsigned dimms;
-    uint64_t sweep_end;              /* comparisons need not go further (offset in the extent) */
-    bool sweep_all;                  /* all that changed since the last cut, not only lately */
+    /* Of a flush: comparisons go so far (offset in the extent), and over late changes only. */
+    uint64_t sweep_end;
+    bool sweep_all;
     bool unit_used[SG_PERSIST_DEVICES];
 
     QEMUTimer *timer;                /* sg_persist_next_due() */

@@ -19,6 +19,7 @@
 #include "qapi/visitor.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
+#include "qemu/rcu.h"
 #include "qobject/qdict.h"
 #include "qobject/qjson.h"
 #include "hw/core/cpu.h"
@@ -45,11 +46,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
     d->times = (StaghornCutTimes) { .stop = us_since(start) };
     sg_persist_report_free(d->report);
     at = get_clock();
-    staghorn_domain_enter(d);
-    d->sweep_end = UINT64_MAX;
-    d->sweep_all = true;
-    d->report = sg_persist_cut(d->model, policy);
-    d->sweep_all = false;
+    d->report = sg_persist_cut(staghorn_domain_enter(d), policy);
     staghorn_domain_leave(d);
     d->times.model = us_since(at);
     d->cuts++;
@@ -68,6 +65,7 @@ void staghorn_domain_cut_due(void *opaque)
 
     qatomic_set(&d->dark, true);
     /* What pause_all_vcpus() does first; it waits for them. */
+    RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
         cpu->stop = true;
         cpu_exit(cpu);

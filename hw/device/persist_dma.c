@@ -140,11 +140,13 @@ static enum sg_pm_result pm_flush(void *opaque, const struct sg_pm_who *who, uin
         return SG_PM_FAILED;
     }
     staghorn_domain_enter(d);
-    d->sweep_end = UINT64_MAX;
     if (sg_persist_find(d->model, to, len, &offset) != SG_PERSIST_NO_EXTENT) {
         d->sweep_end = offset + len;
+        d->sweep_all = false;
     }
     result = sg_persist_flush(d->model, &source, to, len, flags, token, again_ns);
+    d->sweep_end = UINT64_MAX;
+    d->sweep_all = true;
     staghorn_domain_leave(d);
     return result;
 }
