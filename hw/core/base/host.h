@@ -106,7 +106,8 @@ struct sg_host_ops {
     /*
      * Execute a Flush of a range (flags SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL).  SG_PM_LATER:
      * not done yet, call again at *again_ns with the same arguments and *token as it was left
-     * (0 at the first call); SG_PM_FAILED: the medium refuses: Terminate.
+     * (0 at the first call; SG_NEVER: do not, the machine lost its power); SG_PM_FAILED: the medium
+     * refuses: Terminate.
      */
     enum sg_pm_result (*pm_flush)(void *host, const struct sg_pm_who *who, uint64_t addr,
                                   uint64_t len, unsigned flags, uint64_t *token,

@@ -249,8 +249,11 @@ void conn_arm(struct sg_conn *c, uint32_t ms)
 
 void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
 {
-    sg_assert(again_ns != SG_NEVER);
     c->exec.waiting = true;
+    if (again_ns == SG_NEVER) {
+        sg_timerq_cancel(&c->e->timers, &c->exec_timer);
+        return;
+    }
     arm(c->e, &c->exec_timer, again_ns);
 }
 

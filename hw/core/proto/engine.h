@@ -237,7 +237,8 @@ struct sg_engine_ops {
      * Execute an inbound request, when all before it on this stream are executed (Reads: their
      * source was gathered).  VERIFY: DONE stores the hash to send, *hash_len <= 64 octets.
      * token: 0 at the first call of a request, kept between calls; a connection that ends in
-     * between is not asked again.  *why counts with SG_COMMIT_MEM, *again_ns with LATER.
+     * between is not asked again.  *why counts with SG_COMMIT_MEM, *again_ns with LATER (SG_NEVER:
+     * the machine lost its power, there will be no answer).
      *
      * NULL: the extension is off, whatever the configuration says.  With 'commit', 'commit_done'
      * is there as well; the next two may be NULL.
