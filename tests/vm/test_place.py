@@ -46,7 +46,7 @@ class Place(PlaceCase):
     def test_device__says_what_it_can(self):
         self.assertIn("draft 2,", self.cases("device:", 1))
         text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
-        self.assertRegex(text, r"device_cap_flags_ex:\s+0x14000")
+        self.assertRegex(text, r"device_cap_flags_ex:\s+0x1C000")
 
     def test_registration__refusals(self):
         self.cases("reg:", 1)
@@ -66,6 +66,17 @@ class Place(PlaceCase):
     def test_pipeline(self):
         """FLU-26 FLU-30 FLU-34 FLU-36"""
         self.cases("pipeline:", 2)
+
+    def test_kernel__consumer(self):
+        """Flush, Atomic Write and fast registration by a kernel module."""
+        self.lab.run("copy", (PROGRAMS / "kplace.ko").resolve(), "alpha:/tmp/kplace.ko")
+        try:
+            self.lab.sh("alpha", "insmod /tmp/kplace.ko server=10.77.0.2")
+        finally:
+            log = self.lab.sh("alpha", "dmesg | tail -n 40")
+            self.assertNotRegex(log, "kplace: .*not true|Call Trace")
+        self.assertIn("all is well", log)
+        self.lab.sh("alpha", "rmmod kplace")
 
     def test_counters__move(self):
         """What alpha sent, beta has received."""
@@ -123,7 +134,15 @@ class Persistent(PlaceCase):
 
     program = "place_pmem"
     device = ("/dev/dax0.0",)
-    up_arguments = ("--pmem", "beta:64M,domain=adr,ddio=on,eviction=never")
+    up_arguments = ("--pmem", "64M,domain=adr,ddio=on,eviction=never")
+
+    def test_registration__of_memory_that_is_not_persistent(self):
+        """On a machine that has some that is."""
+        self.lab.run("copy", (PROGRAMS / "place").resolve(), "alpha:/usr/bin/place")
+        text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
+        self.assertRegex(text, r"device_cap_flags_ex:\s+0x1C000")
+        self.program = "place"
+        self.cases("reg:", 1)
 
     def test_flush__to_persistence(self):
         """FLU-07 FLU-12"""
