@@ -574,6 +574,82 @@ static void cut_again(void)
     stop();
 }
 
+/* Write and Flush of a value; true: the Flush was answered, false: the power went first. */
+static bool flush_or_cut(uint64_t offset, uint8_t value, uint64_t cuts)
+{
+    struct sg_cqe c;
+    unsigned done = 0, i;
+
+    memset(side_ptr(&w.a, 0), value, LEN);
+    md_post_send(&w.a.qp, &(struct md_wr){
+        .opcode = SG_WR_WRITE, .addr = w.a.buffer, .len = LEN, .lkey = w.a.stag,
+        .raddr = PM_BASE + offset, .rkey = w.pm_stag,
+    });
+    post_flush(offset, SG_FLUSH_PERSISTENT);
+    for (i = 0; i < 50; i++) {
+        while (md_poll(&w.a.cq, &c)) {
+            T_EQ_U64(c.status, SG_WC_SUCCESS);
+            if (++done == 2) {
+                return true;
+            }
+        }
+        if (state("cuts") > cuts) {
+            return false;
+        }
+        machine_pass(w.m, 1);
+    }
+    T_FAIL("neither answer nor cut");
+}
+
+/* A cut at each event of a story of five Flushes: what was answered for is there. */
+static void cut_at_each_event(void)
+{
+    unsigned n, i, acked, before_last = 0, rounds = 0;
+    const char *const domains[] = { "\"none\"", "\"adr\"", "\"eadr\"", "\"whole\"" };
+
+    start(2, PM_MIB, "policy=lose-all,placement-delay=300000,placement-order=random,"
+          "posted-drain=random,one-in=2");
+    for (n = 1, acked = 0; acked < 5; n += 1 + n / 8) {
+        uint64_t cuts = state("cuts");
+        g_autofree char *arm = g_strdup_printf("\"event:%u\"", n);
+
+        T_CONTEXT("event %u", n);
+        set("domain", domains[n % 4]);
+        start_sides(5000 + n);
+        set("arm", arm);
+        for (acked = 0; acked < 5 && flush_or_cut(acked * 65536, n + acked, cuts); acked++) {
+        }
+        if (state("cuts") == cuts) {
+            cut("lose-all");
+        } else {
+            before_last = acked;
+        }
+        for (i = 0; i < acked; i++) {
+            T_EQ_U64(count(i * 65536, n + i, LEN), LEN);
+        }
+        machine_setup_ports(w.m);
+        function_setup(&w.m->f[0]);
+        function_setup(&w.m->f[1]);
+        rounds++;
+    }
+    T_TRUE(rounds > 8 && before_last > 0);
+    stop();
+}
+
+static void cut_of_a_stopped_machine(void)
+{
+    start(0, PM_MIB, "untracked=at-risk");
+    store(0, 7, LEN);
+    qtest_qmp_ok(w.m->q, "{\"execute\": \"stop\"}");
+    cut("lose-all");
+    T_EQ_U64(count(0, 7, LEN), 0);
+    qtest_qmp_ok(w.m->q, "{\"execute\": \"cont\"}");
+    store(0, 8, LEN);
+    cut("keep-all");
+    T_EQ_U64(count(0, 8, LEN), LEN);
+    stop();
+}
+
 /* ---- faults ---- */
 
 static void failing_flushes(void)
@@ -672,6 +748,8 @@ static const struct t_case cases[] = {
     { "data leaves the adapter in time", placement_comes_with_time },
     { "armed cuts", armed },
     { "cut, restart, connect, and again", cut_again },
+    { "a cut at each event: what a Flush answered for survives", cut_at_each_event },
+    { "a cut of a stopped machine", cut_of_a_stopped_machine },
     { "flushes that the medium refuses fail", failing_flushes },
     { "a slow flush", slow_flush },
     { "registration knows where persistent memory ends", only_with_a_domain },
