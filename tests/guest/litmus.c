@@ -8,10 +8,12 @@
  * the test asks, at instants of its own choosing, what a power cut would leave of the page.
  *
  * Round i stores i to each variable of the pattern, so a value tells its round.  Rounds count from
- * 1; PATTERN "clear" makes the page zero, on the media too where there is ADR, and ends.  Lines of
- * the page take part: x0..x7 are the atoms of the first, y0..y7 of the second and so on.  A pattern
- * of two threads runs on two CPUs; they take turns through ordinary memory, by plain loads and
- * stores, for anything else would be a fence.
+ * 1.  Lines of the page take part: x0..x7 are the atoms of the first, y0..y7 of the second and so
+ * on.  A pattern of two threads runs on two CPUs; they take turns through ordinary memory, by plain
+ * loads and stores, for anything else would be a fence.
+ *
+ * PATTERN "clear" makes the page zero, on the media too where there is ADR; "show" prints the first
+ * two lines in hexadecimal.  Both end then.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -430,6 +432,16 @@ static void clear(void)
     sfence();
 }
 
+static void show(void)
+{
+    const volatile uint8_t *octet = (const volatile uint8_t *)line;
+
+    for (unsigned i = 0; i < 2 * sizeof(line[0]); i++) {
+        printf("%02x", octet[i]);
+    }
+    printf("\n");
+}
+
 static void run(void)
 {
     pthread_t thread;
@@ -462,7 +474,7 @@ int main(int argc, char **argv)
             pattern = &patterns[i];
         }
     }
-    if (!pattern && strcmp(argv[3], "clear") != 0) {
+    if (!pattern && strcmp(argv[3], "clear") != 0 && strcmp(argv[3], "show") != 0) {
         fprintf(stderr, "litmus: there is no pattern %s\n", argv[3]);
         return 2;
     }
@@ -477,7 +489,10 @@ int main(int argc, char **argv)
     }
     if (pattern) {
         run();
+    } else if (strcmp(argv[3], "clear") == 0) {
+        clear();
+    } else {
+        show();
     }
-    clear();
     return 0;
 }

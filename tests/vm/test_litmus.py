@@ -281,10 +281,34 @@ class Vm:
                 raise AssertionError("litmus ended: " + started.output)
         return started
 
+    def stop(self, started):
+        """Ends the program, in the VM too."""
+        started.stop()
+        self.lab.sh("alpha", "while pgrep -x litmus > /dev/null; do sleep 0.01; done")
+
     def instant(self, seed, seeds=SEEDS):
         text = "0x%x+%d:%d:%d" % (self.address, LINES * LINE, seed, seeds)
         self.set("preview", text)
         return Instant(self.get("preview"))
+
+    def cut(self, *options):
+        """Cuts the power for true; the lines as they then are on the media."""
+        self.monitor.close()
+        self.lab.run("cut", "alpha", *options)
+        if "--hard" in options:
+            content = self.media()
+            self.lab.run("on", "alpha")
+        self.connect()
+        self.install()
+        if "--hard" not in options:
+            content = self.media()
+        return content
+
+    def show(self):
+        """The lines as the guest sees them."""
+        return bytes.fromhex(
+            self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "show").out
+        )
 
     def media(self):
         """The lines as they are on the media."""
@@ -311,6 +335,13 @@ def program():
     return _program
 
 
+def difference(visible, outcome):
+    """Those atoms that are not zero in both: 'x0 V 12 P 11'."""
+    names = ["%s%d" % (line, i) for line in "xyz"[:LINES] for i in range(8)]
+    values = [(name, atom(visible, name), atom(outcome, name)) for name in names]
+    return ", ".join("%s V %x P %x" % value for value in values if any(value[1:]))
+
+
 def judge(rules, domain, sample):
     """Takes instants until all that is allowed was seen; returns what is wrong."""
     missing = [(rule, name, test) for rule in rules for name, test in rule.allowed(domain)]
@@ -320,10 +351,9 @@ def judge(rules, domain, sample):
         instant = sample(number * SEEDS)
         for rule in rules:
             for outcome in rule.forbidden(domain, instant):
-                return "%s: forbidden: visible %s, survives %s" % (
+                return "%s: forbidden: %s" % (
                     type(rule).__name__,
-                    instant.visible.hex(),
-                    outcome.hex(),
+                    difference(instant.visible, outcome),
                 )
         missing = [
             each
@@ -333,7 +363,9 @@ def judge(rules, domain, sample):
     return "never seen: " + ", ".join(name for _, name, _ in missing) if missing else ""
 
 
-class Litmus(labtest.LabCase):
+class VmCase(labtest.LabCase):
+    """A VM whose CPUs are tracked."""
+
     up_arguments = (
         "--vms",
         "alpha",
@@ -357,13 +389,17 @@ class Litmus(labtest.LabCase):
         cls.vm.monitor.close()
         super().tearDownClass()
 
+
+class Litmus(VmCase):
     def check(self, pattern):
         started = self.vm.run(pattern)
         for domain in DOMAINS:
             self.vm.set("domain", domain)
             with self.subTest(domain=domain):
-                self.assertEqual(judge(PATTERNS[pattern], domain, self.vm.instant), "")
-        started.stop()
+                wrong = judge(PATTERNS[pattern], domain, self.vm.instant)
+                if wrong:
+                    self.fail(wrong)
+        self.vm.stop(started)
 
     def test_guest_has_the_instructions(self):
         flags = self.lab.sh("alpha", "grep -m1 ^flags /proc/cpuinfo").split()
@@ -381,6 +417,67 @@ def _add_patterns():
 
 
 _add_patterns()
+
+
+class Cuts(VmCase):
+    """That cuts do what previews say."""
+
+    def setUp(self):
+        self.vm.set("domain", "adr")
+
+    def check_order(self, content):
+        self.assertGreater(atom(content, "x0"), 0)
+        self.assertGreaterEqual(atom(content, "x0"), atom(content, "y0"))
+
+    def test_cut__flushed_and_fenced_is_kept(self):
+        self.vm.run("clwb-sfence")
+        content = self.vm.cut("--policy", "lose-all")
+        self.check_order(content)
+        self.assertEqual(self.vm.show(), content)
+
+    def test_kill__flushed_and_fenced_is_kept(self):
+        self.vm.run("clwb-sfence")
+        content = self.vm.cut("--hard")
+        self.check_order(content)
+        self.assertEqual(self.vm.show(), content)
+
+    def test_cut__keeps_all(self):
+        self.vm.stop(self.vm.run("two-lines"))
+        visible = self.vm.show()
+        self.assertEqual(self.vm.cut("--policy", "keep-all"), visible)
+
+    def test_cut__is_one_of_the_previews(self):
+        self.vm.stop(self.vm.run("one-line"))
+        previews = set()
+        for first in range(0, 4000, 100):
+            previews.update(self.vm.instant(first, 100).outcomes)
+        self.assertGreater(len(previews), 8)
+        self.assertIn(self.vm.cut("--policy", "random:1"), previews)
+
+    def test_cut__report_names_the_instruction(self):
+        start, end = place_of("two_lines")
+        self.vm.stop(self.vm.run("two-lines"))
+        self.assertFalse(any(self.vm.cut("--policy", "lose-all")))
+        self.vm.monitor.close()
+        report = json.loads(self.lab.run("pmem", "alpha", "--report", "--json").out)
+        self.vm.connect()
+        rows = [row for row in report["rows"] if row["addr"] - self.vm.address in (0, LINE)]
+        self.assertEqual(len(rows), LINES, report)
+        for row in rows:
+            self.assertEqual(row["fate"], "lost")
+            self.assertEqual(row["source"]["agent"], "cpu")
+            self.assertTrue(start <= row["source"]["pc"] < end, (row, hex(start), hex(end)))
+        self.assertNotEqual(rows[0]["source"]["pc"], rows[1]["source"]["pc"])
+
+
+def place_of(function):
+    """First and last address of a function of the guest program."""
+    for line in subprocess.check_output(["nm", "-S", program()], text=True).splitlines():
+        words = line.split()
+        if words[-1] == function:
+            return int(words[0], 16), int(words[0], 16) + int(words[1], 16)
+    raise AssertionError("no function " + function)
+
 
 if __name__ == "__main__":
     labtest.main()
