@@ -345,7 +345,7 @@ def _add_cut(verbs, vm):
         verbs,
         "cut",
         do_cut,
-        "cut the VM's power; with persistent memory (up --pmem) it returns at once",
+        "cut the VM's power; with persistent memory (up --pmem) power comes back at once",
         vm,
     )
     parser.add_argument(

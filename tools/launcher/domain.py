@@ -9,7 +9,7 @@ from .errors import LabError, UsageError
 from .qmp import Monitor
 
 OBJECT = "/objects/dom0"
-ACTIONS = ("cut", "persist", "export-log")
+ACTIONS = ("cut", "persist", "export-log", "preview")
 RESULTS = ("report", "report-json", "state")
 OTHERS = ("type", "memdevs")
 
