@@ -72,7 +72,7 @@ static struct sg_persist_source source_of(const StaghornState *s, const struct s
 {
     return (struct sg_persist_source) {
         .agent = SG_PERSIST_ADAPTER, .unit = s->pm_unit, .qpn = who->qpn, .msn = who->msn,
-        .at = who->to,
+        .at = who->to, .mode = who->mode,
     };
 }
 

@@ -193,7 +193,7 @@ enum sg_hash {
 /* A claim that does not hold is refused with ENOTPMEM; ANY claims nothing. */
 enum sg_mem_type { SG_MEM_TYPE_ANY = 0, SG_MEM_TYPE_VOLATILE = 1, SG_MEM_TYPE_PERSISTENT = 2 };
 
-/* How Writes to the region travel on the target.  A hint about cost; Flush keeps its promise. */
+/* Which way Writes to persistent memory take on the target (DDIO); Flush keeps its promise. */
 enum sg_mem_mode {
     SG_MEM_MODE_DEFAULT = 0,
     SG_MEM_MODE_CACHED = 1,   /* may allocate in the CPU's cache (DDIO) */

@@ -339,8 +339,10 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
 
     switch (e->kind) {
     case SG_PERSIST_EV_DMA_WRITE:
+        who.mode = (uint8_t)e->arg;
         return data && sg_persist_dma_write(p, &who, e->addr, data, e->len);
     case SG_PERSIST_EV_ATOM_STORE:
+        who.mode = (uint8_t)e->arg;
         return data && sg_persist_atom_store(p, &who, e->addr, data);
     case SG_PERSIST_EV_OTHER_WRITE:
         x = sg_pd_extent(p, e->addr, e->len, &off);

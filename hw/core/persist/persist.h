@@ -55,9 +55,17 @@ enum sg_persist_agent {
     SG_PERSIST_AGENTS,
 };
 
+/* Which way an adapter's write takes out of S1; numbers as enum sg_mem_mode of staghorn/admin.h. */
+enum sg_persist_mode {
+    SG_PERSIST_AS_CONFIGURED,  /* ddio decides */
+    SG_PERSIST_CACHED,         /* S1 -> S2 */
+    SG_PERSIST_DIRECT,         /* S1 -> S3 */
+};
+
 /* Who causes an event. */
 struct sg_persist_source {
     uint8_t agent;             /* enum sg_persist_agent */
+    uint8_t mode;              /* of an adapter's write: enum sg_persist_mode */
     uint16_t unit;
     uint32_t qpn;
     uint32_t msn;

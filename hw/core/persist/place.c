@@ -69,8 +69,10 @@ void sg_pd_fifo_clear(struct fifo *f)
 
 /* E3 of one write. */
 static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
-                           uint64_t seq)
+                           uint64_t seq, uint8_t mode)
 {
+    bool cached = mode == SG_PERSIST_CACHED || (p->config.ddio && mode != SG_PERSIST_DIRECT);
+
     while (len) {
         uint64_t off, n;
         struct extent *e = sg_pd_extent(p, addr, 1, &off);
@@ -80,7 +82,7 @@ static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
         }
         n = SG_MIN(len, e->size - off);
         sg_pd_visible_write(p, e, off, buf, n, seq);
-        if (!p->config.ddio) {
+        if (!cached) {
             sg_pd_advance_range(p, e, off, n, PD_TO_S3, true);
         }
         sg_pd_pace(p, e, off, n);
@@ -96,7 +98,8 @@ void sg_pd_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 
     if (octets) {
         sg_pd_others_drain(p, -1);
-        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq);
+        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq,
+                       x->source.mode);
     }
     g_free(x);
 }
@@ -313,11 +316,12 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
         return true;
     }
     sg_pd_others_drain(p, -1);
-    seq = sg_pd_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len, 0);
+    seq = sg_pd_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len,
+                            source->mode);
     if (g->place_delay_ns || g->place_out_of_order) {
         hold(p, new_piece(source, addr, buf, len, seq));
     } else if (g->iio_drain == SG_PERSIST_EAGER) {
-        become_visible(p, addr, buf, len, seq);
+        become_visible(p, addr, buf, len, seq, source->mode);
     } else {
         post(p, new_piece(source, addr, buf, len, seq));
     }
@@ -338,7 +342,8 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
         return true;
     }
     sg_pd_others_drain(p, -1);
-    seq = sg_pd_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM, 0);
+    seq = sg_pd_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
+                            source->mode);
     post(p, new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
     sg_pd_input_done(p);
     return true;

@@ -334,6 +334,37 @@ static void neighbours(void)
     rig_down(&r);
 }
 
+/* A region's memory mode goes before the machine's setting, by whichever way the write comes. */
+static void mode(void)
+{
+    static const struct { bool ddio; uint8_t mode; bool kept; } rows[] = {
+        { true, SG_PERSIST_AS_CONFIGURED, false }, { true, SG_PERSIST_CACHED, false },
+        { true, SG_PERSIST_DIRECT, true }, { false, SG_PERSIST_AS_CONFIGURED, true },
+        { false, SG_PERSIST_CACHED, false }, { false, SG_PERSIST_DIRECT, true },
+    };
+
+    for (unsigned i = 0; i < 3 * G_N_ELEMENTS(rows); i++) {
+        struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+        uint8_t atom[SG_PERSIST_ATOM] = { 7 }, found[SG_PERSIST_ATOM];
+        unsigned row = i / 3, way = i % 3;
+        struct rig r;
+
+        T_CONTEXT("row %u, way %u", row, way);
+        rig_init(&r);
+        r.config.ddio = rows[row].ddio;
+        r.config.iio_drain = way ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
+        rig_up(&r, 65536);
+        who.mode = rows[row].mode;
+        T_TRUE(way == 2 ? sg_persist_atom_store(r.p, &who, RIG_BASE, atom)
+                        : sg_persist_dma_write(r.p, &who, RIG_BASE, atom, sizeof(atom)));
+        sg_persist_device_fence(r.p, 0);
+        T_EQ_U64(rig_visible(&r, 0), 7);
+        T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, found, sizeof(found)), SG_PM_DONE);
+        T_EQ_INT(found[0], rows[row].kept ? 7 : 0);
+        rig_down(&r);
+    }
+}
+
 static const struct t_case cases[] = {
     { "E1 E3 with nothing in between a write is visible at once", at_once },
     { "E1 a delayed write waits in S0, in order", delay },
@@ -349,6 +380,7 @@ static const struct t_case cases[] = {
     { "E14 Atomic Write is one atom behind what was posted", atom_store },
     { "writes outside of extents are refused", refused },
     { "extents side by side", neighbours },
+    { "E3 a region's memory mode goes before ddio", mode },
 };
 
 T_MAIN(cases)
