@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Simulator of power cuts: a few machines, each with an adapter and an NVDIMM, programs that write
+ * into each other's NVDIMM, and power that fails.
+ *
+ * power_world.c  one run: scenario, loop, cuts, what is counted
+ * power_host.c   a machine: memory, NVDIMM (hw/core/persist), adapter; power off and on
+ * power_flow.c   a writer, its connection, and what the target does for it
+ * power_post.c   the writer's requests
+ * power_cpu.c    a program that stores into the NVDIMM of its own machine
+ * power_model.c  the judge: which contents of an NVDIMM are allowed after a cut
+ * power_main.c   the test cases
+ *
+ * One seed is one run.  Machines are what adapters are tested with elsewhere (tests/lib), their
+ * persistent memory is the model itself, reached through the same host operations as in QEMU.
+ */
+#ifndef SG_TESTS_POWER_H
+#define SG_TESTS_POWER_H
+
+#include <glib.h>
+#include <inttypes.h>
+
+#include "mini_driver.h"
+#include "persist/persist.h"
+#include "proto/stream_mem.h"
+
+enum pw_sizes {
+    PW_HOSTS = 3,
+    PW_FLOWS = 4,
+    PW_RAM = 384 * 1024,       /* ordinary memory of a machine */
+    PW_BOOT = 64 * 1024,       /* of it, for the driver; then */
+    PW_ARENA = 72 * 1024,      /* for each writer that has an end here */
+    PW_PM = 32 * 1024,         /* its NVDIMM, behind it */
+    PW_AREA = 8 * 1024,        /* of the NVDIMM, for one writer */
+    PW_AREAS = PW_PM / PW_AREA,
+    PW_RECORD = 1400,          /* octets of the longest record */
+    PW_DEPTH = 4,              /* transactions that a writer has under way, at most */
+    PW_OPS = 64,               /* work requests of a writer: its queue's entries */
+    PW_TAIL = 64,              /* octets at the start of an area: the pointer to the last record */
+    PW_TXS = 256,              /* transactions that are remembered */
+    PW_PORT = 7000,            /* and following, one per writer */
+};
+
+/* What a writer takes for the proof that a record is persistent. */
+enum pw_habit {
+    PW_FLUSH,                  /* Write, Flush P, Verify, Atomic Write, Flush P: the right way */
+    PW_FLUSH_ONLY,             /* Write, Flush P */
+    PW_VERIFY,                 /* Write, Verify with the expected hash: right as well */
+    PW_NOTHING,                /* completion of the Write */
+    PW_GLOBAL,                 /* Flush G */
+    PW_READ,                   /* Write, Read */
+    PW_SEND,                   /* Write, Send; the peer answers when it sees the Send */
+    PW_SEND_CPU,               /* the same, and the peer's CPU flushes before it answers */
+    PW_ATOMIC,                 /* Write, Atomic Write */
+    PW_HABITS,
+};
+
+/* The same for a program on the machine itself. */
+enum pw_cpu_habit {
+    PW_CPU_NONE,
+    PW_CPU_CLWB,               /* stores, CLWB, SFENCE */
+    PW_CPU_NT,                 /* non-temporal stores, SFENCE */
+    PW_CPU_STORE,              /* stores */
+    PW_CPU_NO_FENCE,           /* stores, CLWB */
+    PW_CPU_NT_NO_FENCE,        /* non-temporal stores */
+    PW_CPU_HABITS,
+};
+
+/* Where data certainly are when the habit's proof is there. */
+enum pw_proof {
+    PW_ANYWHERE,
+    PW_POSTED,                 /* S1 or later */
+    PW_VISIBLE,                /* DMA: S2 or later, or S3 or later */
+    PW_BUFFERED,               /* S2' or later */
+    PW_CACHED,                 /* S2 or later */
+    PW_QUEUED,                 /* S3 or later */
+    PW_MEDIA,                  /* whatever the domain keeps */
+};
+
+/* ---- The judge (power_model.c) ---- */
+
+/* What one store or placement brought to one line. */
+struct pw_frag {
+    struct pw_frag *next;
+    uint64_t order;            /* of all in its area, ascending */
+    uint64_t seq;              /* of the writer's request */
+    uint32_t epoch;            /* placements of one epoch may have changed places */
+    uint8_t off, len;
+    bool believed;
+    uint8_t data[SG_PERSIST_LINE];
+};
+
+struct pw_line {
+    struct pw_frag *head, *tail;
+    uint8_t base[SG_PERSIST_LINE];   /* what was there before them */
+    uint64_t base_order;             /* of the last one that became part of it */
+    uint32_t floor[SG_PERSIST_LINE]; /* unordered: oldest epoch that an octet may show */
+};
+
+struct pw_model {
+    bool unordered;            /* placement out of order: see power_model.c */
+    uint64_t order;
+    struct pw_line line[PW_PM / SG_PERSIST_LINE];
+};
+
+struct pw_verdict {
+    const char *wrong;         /* NULL: allowed */
+    uint64_t off;              /* of the line, in the NVDIMM */
+    bool believed_lost;        /* something that its writer relied on, not acknowledged by us */
+    unsigned dropped;          /* lines that lost something */
+};
+
+void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len,
+                    uint64_t seq, uint32_t epoch);
+/* All that requests before seq brought to the range survives from now on: acknowledged. */
+void pw_model_ack(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
+/* The writer believes so, but need not be right. */
+void pw_model_believe(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
+/*
+ * Would a cut be allowed to leave this content of [off, off + len)?  now: its first octet.
+ * fifo: only S0 and S1 may lose, so that what is left of the range as a whole is a prefix.
+ */
+void pw_model_judge(const struct pw_model *m, const uint8_t *now, uint64_t off, uint64_t len,
+                    bool fifo, struct pw_verdict *v);
+/* It is what the cut left. */
+void pw_model_rebase(struct pw_model *m, const uint8_t *now, uint64_t off, uint64_t len);
+void pw_model_free(struct pw_model *m);
+
+/* ---- Machines ---- */
+
+/* Faults of the machine on purpose, to see that the judge sees them. */
+enum pw_mutant {
+    PW_SOUND,
+    PW_FLUSH_DOES_NOTHING,
+    PW_FLUSH_SKIPS_LINE,       /* the last line of each range */
+    PW_FLUSH_SKIPS_S0,         /* data in the adapter are forgotten */
+    PW_VERIFY_READS_CACHE,
+    PW_TEARS_ATOM,
+    PW_TEARS_LINE,             /* what survives of a line is not a prefix */
+    PW_KEEPS_ALL,              /* too kind: cuts lose nothing */
+    PW_MUTANTS,
+};
+
+struct pw_world;
+
+struct pw_host {
+    struct pw_world *w;
+    unsigned index;
+    struct test_host h;
+    const struct sg_host_ops *plain;   /* ordinary operations */
+    struct md md;
+    bool enabled;
+    struct sg_endpoint at;
+    uint32_t pd;
+    struct sg_persist *p;
+    uint8_t *media;
+    uint64_t pm;               /* bus address */
+    uint64_t split;            /* octets of the first of two NVDIMMs, or all */
+    struct sg_persist_config config;
+    bool dark;                 /* an armed cut is due */
+    uint64_t events_before;
+    uint64_t life_steps;       /* steps since the power came, and when it goes at the latest */
+    uint64_t life_end;
+    struct pw_model model;
+
+    enum pw_cpu_habit cpu;
+    uint64_t cpu_seq, cpu_at;
+    uint64_t cpu_commits;      /* since the power came */
+};
+
+enum pw_conn { PW_DOWN, PW_CONNECTING, PW_UP };
+
+struct pw_op {
+    uint8_t opcode;
+    uint64_t seq;
+    uint32_t off, len;         /* in the area */
+    uint64_t tx;
+    bool last;                 /* of its transaction */
+};
+
+/* A Write or Atomic Write that the target has not had all of yet. */
+struct pw_wait {
+    uint64_t seq;
+    uint32_t off, len, done;
+};
+
+struct pw_waits {
+    struct pw_wait wait[PW_OPS * 2];
+    uint32_t head, tail;
+};
+
+struct pw_tx {
+    uint64_t number;
+    uint32_t off, len;
+    uint64_t data_seq;         /* a request behind its Writes */
+};
+
+struct pw_end {
+    struct md_cq cq;
+    struct md_qp qp;
+    bool made;
+    uint32_t conn;
+    uint64_t buf;              /* ordinary memory, and */
+    uint32_t stag;             /* its name */
+    size_t brk;                /* where queues of a new connection go */
+};
+
+struct pw_flow {
+    struct pw_world *w;
+    unsigned index;
+    struct pw_host *from, *to;
+    enum pw_habit habit;
+    unsigned depth;
+    bool deep;                 /* PW_SEND_CPU: the peer's CPU flushes to the media */
+    uint64_t tx_limit;         /* transactions in this life of the target; 0: any number */
+
+    enum pw_conn state;
+    uint64_t retry_ns;
+    struct pw_end a, b;        /* requester, target */
+    uint32_t listener;
+    uint64_t area;             /* offset in the target's NVDIMM */
+    uint32_t rkey;
+    uint8_t hash_alg;
+
+    uint64_t seq;              /* of the last request, ever */
+    uint64_t tx_next;          /* number of the next transaction, ever; from 1 */
+    uint64_t tx_first;         /* in this life of the target */
+    uint64_t tx_done;          /* all up to it are over */
+    uint32_t ring;             /* next free octet of the area */
+    struct pw_op op[PW_OPS];
+    uint32_t posted, polled;
+    struct pw_tx tx[PW_TXS];
+    struct pw_waits waits[2];  /* [1]: Atomic Writes; a Write may come before an earlier one */
+    uint32_t epoch;
+    uint8_t mirror[PW_AREA];   /* what the writer wrote */
+    uint64_t commits;          /* in this life of the target */
+    uint64_t believed_seq;
+};
+
+/* ---- A run ---- */
+
+struct pw_options {
+    uint64_t seed;
+    bool verbose;
+    enum pw_mutant mutant;
+    unsigned lives;            /* cuts; 0: drawn */
+    bool sweep;                /* cut after event 1, 2, 3... of the first machine */
+    const struct sg_persist_config *config; /* NULL: drawn for each life */
+    int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: drawn */
+    int outcome;               /* enum sg_persist_outcome; -1: drawn */
+    uint64_t tx_limit;         /* of a writer, in one life; 0: drawn */
+};
+
+/* Sums over runs. */
+struct pw_sums {
+    uint64_t steps, events, cuts, armed, previews, commits, acks, connections, broken;
+    uint64_t dropped;          /* lines that lost something */
+    uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts; [2]: ddio */
+    uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts where it could not lose */
+    uint64_t cpu_lost[PW_CPU_HABITS][SG_PERSIST_DOMAINS];
+    uint64_t cpu_safe[PW_CPU_HABITS][SG_PERSIST_DOMAINS];
+    uint64_t stage_lost[SG_PERSIST_STAGES];              /* reports: octets or lines */
+};
+
+struct pw_world {
+    struct pw_options opt;
+    uint64_t random;
+    uint64_t now_ns;
+    struct sg_mem_switch *sw;
+    unsigned hosts, flows;
+    bool net_bad;              /* connections may break */
+    bool faults;               /* flushes may fail */
+    struct sg_engine_config engine; /* of all adapters */
+    struct pw_host host[PW_HOSTS];
+    struct pw_flow flow[PW_FLOWS];
+    unsigned cuts, lives;
+    uint64_t sweep_at;         /* next cut of a sweep */
+    bool sweep_over;
+    uint64_t end_step;
+    struct pw_sums *sums;
+    char failed[300];          /* first thing that is wrong */
+};
+
+/* power_world.c */
+void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *sums);
+uint64_t pw_draw(struct pw_world *w);
+uint32_t pw_below(struct pw_world *w, uint32_t n);
+bool pw_chance(struct pw_world *w, unsigned percent);
+void pw_note(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Remembers what is wrong; the run ends at its next step. */
+void pw_fail(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Can data be lost that are certainly there? */
+bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
+
+#define PW_CHECK(w, cond, ...)         \
+    do {                               \
+        if (!(cond)) {                 \
+            pw_fail(w, __VA_ARGS__);   \
+        }                              \
+    } while (0)
+
+/* power_host.c */
+void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index);
+void pw_host_free(struct pw_host *x);
+/* The power comes: the driver starts.  The NVDIMM has what survived. */
+void pw_host_boot(struct pw_host *x);
+/* The power goes, at once or at the armed event that is due. */
+void pw_host_cut(struct pw_host *x);
+void pw_host_tick(struct pw_host *x);
+uint64_t pw_host_events(const struct pw_host *x);
+static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
+{
+    return test_host_ptr(&x->h, addr);
+}
+
+/* power_flow.c */
+void pw_flow_step(struct pw_flow *f);
+/* Its connection is no more; both ends that have power forget it. */
+void pw_flow_down(struct pw_flow *f, const struct pw_host *without_power);
+/* Events of connections of this machine. */
+void pw_host_listen(struct pw_host *x);
+enum pw_proof pw_flow_proof(const struct pw_flow *f);
+/* The flow whose target queue pair this is, or NULL. */
+struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn);
+/* What the target's adapter did for it (power_host.c tells). */
+void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom);
+/* The first request that the target has not had all of; UINT64_MAX: it had all. */
+uint64_t pw_flow_missing(const struct pw_flow *f);
+/* An epoch ends: what the target placed and will place do not change places. */
+void pw_flow_settled(struct pw_flow *f);
+/* Completions that the writer has not seen yet.  False: one of them is an error. */
+bool pw_flow_poll(struct pw_flow *f);
+/* What of its area a cut left, or would leave: 'now' is the area.  For good: it did. */
+void pw_flow_judge(struct pw_flow *f, const uint8_t *now, bool for_good);
+
+/* power_post.c */
+/* One transaction, if there is room. */
+void pw_flow_post(struct pw_flow *f);
+/* Octet i of what request seq writes. */
+uint8_t pw_octet(const struct pw_flow *f, uint64_t seq, uint32_t i);
+/* The next entry of the writer's queue. */
+struct sg_wqe_hdr *pw_post_entry(struct pw_flow *f, uint8_t opcode, uint32_t off, uint32_t len);
+void pw_post_recv(struct pw_end *e, unsigned slot);
+enum { PW_MESSAGE = 32, PW_RECVS = 8, PW_RECV_AT = 8192, PW_SEND_AT = 9216, PW_SINK_AT = 10240,
+       PW_BUF = 12288 };
+
+/* power_cpu.c */
+void pw_cpu_step(struct pw_host *x);
+/* The target's CPU makes [off, off + len) of its NVDIMM persistent. */
+void pw_cpu_flush(struct pw_host *x, uint64_t off, uint64_t len, bool deep);
+void pw_cpu_judge(struct pw_host *x, const uint8_t *now, bool for_good);
+enum pw_proof pw_cpu_proof(enum pw_cpu_habit habit, const struct sg_persist_config *c);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A machine of the power simulator: ordinary memory, an NVDIMM, an adapter.
+ *
+ * The NVDIMM is two memories: the visible one is the end of the test host's memory, the media is
+ * its own; hw/core/persist is between them.  All that the adapter does to it passes the operations
+ * below, which tell the judge.  Anything else that the adapter does on its bus comes behind what it
+ * posted, as in hw/device/persist_dma.c.
+ *
+ * An armed cut is due in the middle of a call of the adapter.  The domain is frozen from then on;
+ * the machine is 'dark' until the world cuts its power, before anything is delivered to anybody:
+ * what the adapter still sends dies with its connections.
+ */
+#include "power.h"
+
+static struct pw_host *host_of(void *host)
+{
+    return ((struct test_host *)host)->pm;
+}
+
+/* ---- operations: persistent memory ---- */
+
+static struct sg_persist_source source_of(const struct sg_pm_who *who)
+{
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_ADAPTER, .qpn = who->qpn, .msn = who->msn, .at = who->to,
+    };
+}
+
+static unsigned pm_query(void *host, uint64_t addr, uint64_t len)
+{
+    return sg_persist_query(host_of(host)->p, addr, len);
+}
+
+static bool pm_place(void *host, const struct sg_pm_who *who, uint64_t addr, const void *buf,
+                     size_t len)
+{
+    struct pw_host *x = host_of(host);
+    struct sg_persist_source source = source_of(who);
+    struct pw_flow *f = pw_flow_of(x, who->qpn);
+
+    PW_CHECK(x->w, f, "a Write is placed for queue pair %u, which is nobody's", who->qpn);
+    if (f && !sg_persist_frozen(x->p)) {
+        pw_flow_placed(f, addr - x->pm, buf, len, false);
+    }
+    return sg_persist_dma_write(x->p, &source, addr, buf, len);
+}
+
+static void settled(struct pw_host *x, uint32_t qpn)
+{
+    struct pw_flow *f = pw_flow_of(x, qpn);
+
+    if (f && !sg_persist_frozen(x->p)) {
+        pw_flow_settled(f);
+    }
+}
+
+static void pm_settle(void *host, uint32_t qpn)
+{
+    struct pw_host *x = host_of(host);
+
+    settled(x, qpn);
+    if (x->w->opt.mutant != PW_FLUSH_SKIPS_S0) {
+        sg_persist_settle(x->p, 0, qpn);
+    }
+}
+
+static enum sg_pm_result pm_flush(void *host, const struct sg_pm_who *who, uint64_t addr,
+                                  uint64_t len, unsigned flags, uint64_t *token,
+                                  uint64_t *again_ns)
+{
+    struct pw_host *x = host_of(host);
+    struct sg_persist_source source = source_of(who);
+
+    settled(x, who->qpn);
+    switch (x->w->opt.mutant) {
+    case PW_FLUSH_DOES_NOTHING:
+        return SG_PM_DONE;
+    case PW_FLUSH_SKIPS_LINE:
+        len -= len > 1 && (addr + len - 1) % SG_PERSIST_LINE < len ? 1 + (addr + len - 1) %
+               SG_PERSIST_LINE : 0;
+        break;
+    case PW_FLUSH_SKIPS_S0:
+        source.qpn += 1000;
+        break;
+    default:
+        break;
+    }
+    return sg_persist_flush(x->p, &source, addr, len, flags, token, again_ns);
+}
+
+static enum sg_pm_result pm_media_read(void *host, uint64_t addr, void *buf, size_t len)
+{
+    struct pw_host *x = host_of(host);
+
+    if (x->w->opt.mutant == PW_VERIFY_READS_CACHE) {
+        sg_persist_device_fence(x->p, 0);
+        memcpy(buf, pw_ptr(x, addr), len);
+        return SG_PM_DONE;
+    }
+    return sg_persist_media_read(x->p, addr, buf, len);
+}
+
+static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, const uint8_t atom[8])
+{
+    struct pw_host *x = host_of(host);
+    struct sg_persist_source source = source_of(who);
+    struct pw_flow *f = pw_flow_of(x, who->qpn);
+
+    PW_CHECK(x->w, f, "an Atomic Write for queue pair %u, which is nobody's", who->qpn);
+    if (f && !sg_persist_frozen(x->p)) {
+        pw_flow_settled(f);
+        pw_flow_placed(f, addr - x->pm, atom, SG_PERSIST_ATOM, true);
+        pw_flow_settled(f);
+    }
+    return sg_persist_atom_store(x->p, &source, addr, atom);
+}
+
+static void pm_poison(void *host, uint64_t addr, uint64_t len)
+{
+    sg_persist_poison(host_of(host)->p, addr, len);
+}
+
+static void pm_milestone(void *host, const struct sg_pm_who *who, enum sg_pm_milestone what)
+{
+    struct sg_persist_source source = source_of(who);
+
+    sg_persist_milestone(host_of(host)->p, &source, what);
+}
+
+/* ---- operations: all else ---- */
+
+static bool fenced_dma_read(void *host, uint64_t addr, void *buf, size_t len)
+{
+    sg_persist_device_fence(host_of(host)->p, 0);
+    return host_of(host)->plain->dma_read(host, addr, buf, len);
+}
+
+static bool fenced_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
+{
+    sg_persist_device_fence(host_of(host)->p, 0);
+    return host_of(host)->plain->dma_write(host, addr, buf, len);
+}
+
+static bool fenced_dma_store64(void *host, uint64_t addr, uint64_t value)
+{
+    sg_persist_device_fence(host_of(host)->p, 0);
+    return host_of(host)->plain->dma_store64(host, addr, value);
+}
+
+static void *fenced_map(void *host, uint64_t addr, size_t *len, bool for_write)
+{
+    sg_persist_device_fence(host_of(host)->p, 0);
+    return host_of(host)->plain->map(host, addr, len, for_write);
+}
+
+static void add_operations(struct pw_host *x)
+{
+    static struct sg_host_ops plain; /* the same for all */
+    struct sg_host_ops *ops = &x->h.ops;
+
+    plain = *ops;
+    x->plain = &plain;
+    ops->dma_read = fenced_dma_read;
+    ops->dma_write = fenced_dma_write;
+    ops->dma_store64 = fenced_dma_store64;
+    ops->map = fenced_map;
+    ops->pm_query = pm_query;
+    ops->pm_place = pm_place;
+    ops->pm_settle = pm_settle;
+    ops->pm_flush = pm_flush;
+    ops->pm_media_read = pm_media_read;
+    ops->pm_store = pm_store;
+    ops->pm_poison = pm_poison;
+    ops->pm_milestone = pm_milestone;
+}
+
+/* ---- coming and going ---- */
+
+static void cut_due(void *opaque)
+{
+    ((struct pw_host *)opaque)->dark = true;
+}
+
+static const struct sg_persist_ops persist_ops = { .cut_due = cut_due };
+
+/* One NVDIMM, or two which lie one behind the other. */
+static void add_extents(struct pw_host *x)
+{
+    uint64_t at, size;
+
+    x->split = pw_chance(x->w, 30) ? PW_PM / 2 - 1024 : PW_PM;
+    for (at = 0; at < PW_PM; at += size) {
+        struct sg_persist_extent e = {
+            .base = x->pm + at, .visible = pw_ptr(x, x->pm + at), .media = x->media + at,
+        };
+
+        e.size = size = at ? PW_PM - at : x->split;
+        sg_assert(sg_persist_add(x->p, &e) != SG_PERSIST_NO_EXTENT);
+    }
+}
+
+void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
+{
+    struct sg_persist_limits limits;
+    struct sg_adapter_config config;
+    struct sg_stream_net *net;
+
+    x->w = w;
+    x->index = index;
+    x->at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, (uint8_t)(index + 1) } };
+    test_host_init(&x->h, PW_RAM + PW_PM, pw_draw(w));
+    x->h.now_ns = w->now_ns;
+    x->h.pm = x;
+    x->pm = TEST_HOST_BASE + PW_RAM;
+    x->media = g_malloc0(PW_PM);
+    add_operations(x);
+    sg_persist_limits_init(&limits);
+    limits.seed = pw_draw(w);
+    limits.log_events = 256;
+    limits.check = true;
+    if (pw_chance(w, 30)) {
+        limits.s0_octets = 2000;
+        limits.s1_octets = 1000;
+        limits.line_stores = 8;
+    }
+    x->p = sg_persist_new(&x->config, &limits, &persist_ops, x);
+    add_extents(x);
+    sg_adapter_default_config(&config);
+    config.mac[5] = (uint8_t)(index + 1);
+    config.guid += index;
+    config.engine = w->engine;
+    config.max_qp = config.max_cq = config.max_mr = config.max_pd = config.max_conns = 64;
+    net = sg_mem_switch_port(w->sw, &x->at);
+    md_new(&x->md, &x->h, net, &config);
+}
+
+void pw_host_free(struct pw_host *x)
+{
+    x->w->sums->events += pw_host_events(x);
+    if (x->md.a) {
+        md_stop(&x->md);
+    }
+    sg_persist_free(x->p);
+    pw_model_free(&x->model);
+    g_free(x->media);
+    test_host_fini(&x->h);
+}
+
+uint64_t pw_host_events(const struct pw_host *x)
+{
+    return sg_persist_events(x->p);
+}
+
+void pw_host_boot(struct pw_host *x)
+{
+    struct sg_cmd_set_addr c = { .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD };
+
+    x->md.hold = true;
+    md_enable(&x->md);
+    c.addr = md_addr(&x->at, 0);
+    c.prefix_len = 24;
+    sg_assert(md_cmd(&x->md, &c, sizeof(c), NULL) == SG_OK);
+    x->pd = md_create_pd(&x->md);
+    x->enabled = true;
+    x->life_steps = 0;
+    x->events_before = pw_host_events(x);
+}
+
+void pw_host_tick(struct pw_host *x)
+{
+    x->h.now_ns = x->w->now_ns;
+    sg_persist_tick(x->p, x->w->now_ns);
+}
+
+/* ---- the cut ---- */
+
+static struct sg_persist_policy draw_policy(struct pw_host *x)
+{
+    struct pw_world *w = x->w;
+    struct sg_persist_policy policy = {
+        .outcome = (uint8_t)(w->opt.outcome >= 0 ? (unsigned)w->opt.outcome
+                                                 : pw_below(w, SG_PERSIST_OUTCOMES)),
+        .seed = pw_chance(w, 50) ? pw_draw(w) : 0,
+        .addr = x->pm + pw_below(w, PW_PM),
+    };
+
+    policy.len = 1 + pw_below(w, pw_chance(w, 50) ? 100 : PW_PM);
+    if (w->opt.mutant == PW_KEEPS_ALL) {
+        policy.outcome = SG_PERSIST_KEEP_ALL;
+    }
+    return policy;
+}
+
+/* Undoes a part of what reached the media since 'before'. */
+static void mutate(struct pw_host *x, const uint8_t *before)
+{
+    enum pw_mutant mutant = x->w->opt.mutant;
+    unsigned i;
+
+    for (i = 0; i + SG_PERSIST_ATOM <= PW_PM; i += SG_PERSIST_ATOM) {
+        bool last = i % SG_PERSIST_LINE == SG_PERSIST_LINE - SG_PERSIST_ATOM;
+
+        if (memcmp(before + i, x->media + i, SG_PERSIST_ATOM) == 0) {
+            continue;
+        }
+        if (mutant == PW_TEARS_ATOM && before[i] != x->media[i] &&
+            before[i + 7] != x->media[i + 7]) {
+            x->media[i + 7] = before[i + 7];
+            return;
+        }
+        if (mutant == PW_TEARS_LINE && !last &&
+            memcmp(before + i + 8, x->media + i + 8, SG_PERSIST_ATOM) != 0) {
+            memcpy(x->media + i, before + i, SG_PERSIST_ATOM);
+            return;
+        }
+    }
+}
+
+static void lose_power(struct pw_host *x)
+{
+    struct sg_persist_policy policy = draw_policy(x);
+    uint8_t *before = g_memdup2(x->media, PW_PM);
+    struct sg_persist_report *report;
+    unsigned i;
+
+    pw_note(x->w, "machine %u loses its power: %s, domain %s%s, event %" PRIu64, x->index,
+            sg_persist_outcome_name(policy.outcome),
+            sg_persist_domain_name(x->config.domain), x->config.ddio ? ", ddio" : "",
+            pw_host_events(x) - x->events_before);
+    report = sg_persist_cut(x->p, &policy);
+    for (i = 0; i < SG_PERSIST_STAGES; i++) {
+        x->w->sums->stage_lost[i] += report->count[i][SG_PERSIST_LOST] +
+                                     report->count[i][SG_PERSIST_PARTLY];
+    }
+    sg_persist_report_free(report);
+    mutate(x, before);
+    g_free(before);
+}
+
+void pw_host_cut(struct pw_host *x)
+{
+    x->w->sums->cuts++;
+    x->w->sums->armed += x->dark;
+    sg_assert_persist_state(x->p, true);
+    lose_power(x);
+    x->dark = x->enabled = false;
+    sg_adapter_reset(x->md.a);
+    x->h.kicked = false;
+    x->h.timer_ns = SG_NEVER;
+    x->h.brk = 0;
+    memset(x->h.mem, 0xa5, PW_RAM);
+    memcpy(x->h.mem + PW_RAM, x->media, PW_PM);
+}
