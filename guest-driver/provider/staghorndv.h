@@ -51,7 +51,7 @@ bool sgdv_is_supported(struct ibv_device *device);
 
 enum sgdv_device_caps {
 	SGDV_CAP_FLUSH_GLOBAL = 1 << 0,
-	SGDV_CAP_FLUSH_PERSISTENT = 1 << 1, /* there is persistent memory in the machine */
+	SGDV_CAP_FLUSH_PERSISTENT = 1 << 1, /* of memory here: there is some persistent */
 	SGDV_CAP_FLUSH_MR = 1 << 2,         /* IBV_FLUSH_MR: a whole region of the peer */
 	SGDV_CAP_ATOMIC_WRITE = 1 << 3,
 	SGDV_CAP_VERIFY = 1 << 4,

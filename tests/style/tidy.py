@@ -149,8 +149,8 @@ def trailing_space(files):
 def tabs(files):
     """tabs only where the kernel's style rules"""
     for name, lines in files.items():
-        if is_script(name, lines) and not name.startswith("guest-driver/") and not (
-                name.startswith("include/")):
+        kernel = name.startswith(("guest-driver/", "include/", "tests/guest/kernel/"))
+        if is_script(name, lines) and not kernel:
             for number, line in enumerate(lines, 1):
                 if line.startswith("\t"):
                     yield "%s:%d: tab" % (name, number)

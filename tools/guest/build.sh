@@ -144,6 +144,15 @@ make_programs() {
     cp "$in_tree_work"/out/* "$SG_OUT/"
 }
 
+# A kernel consumer of the adapter.
+make_test_module() {
+    enter_tree
+    cp -r "$SG_TOP/tests/guest/kernel" "$in_tree_work/src"
+    cp "$SG_TOP/tests/guest/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" \
+        "$in_tree_work/src"
+    build_module kplace W=1
+}
+
 # Our modules get into the indexes of the image's modules, so that modprobe,
 # modinfo and `modprobe -r` treat them like any other.
 make_overlay() {
@@ -188,10 +197,11 @@ link_guest() {
     rm -rf "$SG_BUILD/guest/programs"
     mkdir "$SG_BUILD/guest/programs"
     ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-programs)"/* \
+        "$(sg_product guest-test-module)/kplace.ko" \
         "$SG_BUILD/guest/programs/"
 }
 
-sg_plan 14
+sg_plan 15
 sg_source_rdma_core
 sg_source_siw
 sg_source_fio
@@ -217,6 +227,9 @@ sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-f
     -- make_fio
 sg_step guest-programs "compiling test programs for the guest" "$tree_key" "$SG_TOP/tests/guest" \
     "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "@$ours" @programs-2 -- make_programs
+sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
+    "$SG_TOP/tests/guest/kernel" "$SG_TOP/tests/guest/place_wire.h" \
+    "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \
-    "@$SG_BUILD" @links-2 -- link_guest
+    "@$(sg_product guest-test-module)" "@$SG_BUILD" @links-2 -- link_guest
