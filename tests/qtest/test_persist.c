@@ -728,6 +728,12 @@ static void time_of_a_cut(void)
     store(0, 1, 1 << 30);
     cut("lose-all");
     print_times("1 GiB, all of it stored to, nothing kept");
+    store(0, 2, 256 << 20);
+    cut("keep-all");
+    print_times("1 GiB, 256 MiB of it stored to, all kept");
+    store(0, 1, 256 << 20);
+    cut("keep-all");
+    print_times("the same, where the file has room already");
     T_TRUE(state("cut-us") < 5000000);
     stop();
 }
