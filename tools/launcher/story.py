@@ -5,9 +5,10 @@ alpha's log_writer appends records to the log in beta's NVDIMM (programs of test
 loses its power in the middle, and after its restart log_check says what is there.
 """
 import re
+import time
 from dataclasses import dataclass
 
-from . import agent, lab, paths, rdma, transfer
+from . import agent, domain, lab, paths, rdma, transfer
 from .errors import LabError
 from .state import LabFolder
 
@@ -63,20 +64,43 @@ def check(folder, session, acknowledged):
     return _numbers(r"^tail (\d+) lost (\d+) broken (\d+)$", out + error, "log_check")
 
 
-def play(name, session, flush, delay, policy="random"):
-    """One round in the lab of that name: write, cut the power after `delay` seconds, look."""
+def _cuts(folder):
+    return domain.show(folder, SERVER)["state"]["cuts"]
+
+
+def _wait_for_cut(folder, writer, cuts, since):
+    """An armed cut comes by itself, after so many earlier ones; then the VM starts again."""
+    writer.wait(WRITER_LIMIT)
+    if _cuts(folder) == cuts:
+        raise LabError("the armed cut did not come:\n" + writer.output)
+    with folder.lock():
+        folder.load()
+        lab.wait_ready(folder, SERVER, since, folder.data["timeout"])
+
+
+def play(name, session, flush, delay, policy="random", arm=None):
+    """One round in the lab of that name: write, cut the power after `delay` seconds, look.
+
+    arm: the event that cuts the power, such as "before-flush-answer:100"; then delay is nothing."""
     folder = LabFolder(name)
     install(folder, SERVER)
     install(folder, CLIENT)
     server = start_server(folder)
+    if arm:
+        cuts = _cuts(folder)
+        domain.change(folder, SERVER, [("policy", policy), ("arm", arm)])
+    since = time.monotonic()
     address = folder.data["vms"][SERVER]["addr"]
     words = ["log_writer", address, str(session)] + ([] if flush else ["--no-flush"])
     writer = rdma.Background(folder, CLIENT, words)
     try:
-        writer.expect("^going$")
-        writer.thread.join(delay)
-        lab.cut(name, SERVER, policy)
-        writer.wait(WRITER_LIMIT)
+        if arm:
+            _wait_for_cut(folder, writer, cuts, since)
+        else:
+            writer.expect("^going$")
+            writer.thread.join(delay)
+            lab.cut(name, SERVER, policy)
+            writer.wait(WRITER_LIMIT)
     finally:
         writer.stop()
         server.stop()
