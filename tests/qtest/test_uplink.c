@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <linux/pci_regs.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -280,6 +282,80 @@ static void interrupted_when_congested(void)
     }
 }
 
+static int listen_stream(const char *path)
+{
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    g_strlcpy(addr.sun_path, path, sizeof(addr.sun_path));
+    T_TRUE(fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
+    T_TRUE(listen(fd, 1) == 0);
+    return fd;
+}
+
+/* QEMU's next connection; it tries again every few milliseconds of real time. */
+static int accept_stream(int listener)
+{
+    struct pollfd ready = { .fd = listener, .events = POLLIN };
+
+    int fd;
+
+    T_EQ_INT(poll(&ready, 1, 10000), 1);
+    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    qtest_qmp_event(m->q, "NETDEV_STREAM_CONNECTED");
+    return fd;
+}
+
+/* The other end goes away in the middle of a frame; the next connection begins with a whole one. */
+static void reconnected_when_congested(void)
+{
+    static uint8_t frame[NIC_FRAME_LEN];
+    char folder[] = "/tmp/sg-uplink-XXXXXX";
+    g_autofree char *path = NULL, *args = NULL;
+    unsigned sent = 0, i;
+    int fds[2], listener;
+    struct side s;
+
+    T_TRUE(g_mkdtemp(folder) != NULL);
+    path = g_strdup_printf("%s/up", folder);
+    listener = listen_stream(path);
+    T_TRUE(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0);
+    fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+    nic = fds[0];
+    args = g_strdup_printf(" -netdev dgram,id=behind,local.type=fd,local.str=%d"
+                           " -netdev hubport,id=b0,hubid=1,netdev=behind"
+                           " -netdev stream,id=up,addr.type=unix,addr.path=%s,reconnect-ms=5",
+                           fds[1], path);
+    m = machine_start(1, "", args);
+    close(fds[1]);
+    uplink = accept_stream(listener);
+    machine_settle(m);
+    plug();
+    side_start(&s, &m->f[0]);
+    while (sent < NIC_FRAMES_MAX && nic_sends(sent)) {
+        sent++;
+    }
+    T_TRUE(sent > 2 && sent < NIC_FRAMES_MAX);
+    for (i = 0; i < 3; i++) {
+        close(uplink);
+        uplink = accept_stream(listener);
+        machine_settle(m);
+        connect_to(&s, i);
+        do {
+            take_frame(frame, sizeof(frame));
+        } while (sg_get_be16(frame + 12) != 0x0806 &&
+                 all_octets_are(frame + 15, NIC_FRAME_LEN - 15, frame[14]));
+        T_EQ_U64(sg_get_be16(frame + 12), 0x0806);
+        while (sent < (i + 2) * NIC_FRAMES_MAX && nic_sends(sent)) {
+            sent++;
+        }
+    }
+    close(listener);
+    unlink(path);
+    rmdir(folder);
+    stop();
+}
+
 /* A NIC model without a driver takes no frames: its own affair. */
 static void nic_that_takes_nothing(void)
 {
@@ -349,6 +425,7 @@ static const struct t_case cases[] = {
     { "congested uplink: netdev_del, then the adapter is unplugged",
       uplink_deleted_when_congested },
     { "congested uplink: stop and cont, link down and up", interrupted_when_congested },
+    { "congested uplink: a broken stream and the next one", reconnected_when_congested },
     { "congested NIC: the adapter goes on, and can be unplugged", nic_that_takes_nothing },
     { "counters: frames in and out, since reset", frame_counters },
 };
