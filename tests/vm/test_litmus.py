@@ -470,6 +470,29 @@ class Cuts(VmCase):
         self.assertNotEqual(rows[0]["source"]["pc"], rows[1]["source"]["pc"])
 
 
+class Refusal(unittest.TestCase):
+    def test_other_accelerator(self):
+        """Neither silence nor a crash where stores cannot be followed."""
+        build = labtest.TOP / os.environ.get("SG_BUILD", "build")
+        qemu = str(build / "qemu/qemu-system-x86_64")
+        with tempfile.NamedTemporaryFile() as media:
+            media.truncate(2 << 20)
+            done = subprocess.run(
+                [qemu, "-accel", "qtest", "-display", "none", "-nodefaults"]
+                + ["-L", str(build / "products/firmware/share")]
+                + ["-machine", "q35,nvdimm=on", "-m", "64M,slots=1,maxmem=2G"]
+                + ["-object", "staghorn-domain,id=dom0,cpu-tracking=on"]
+                + ["-object", "memory-backend-file,id=m0,share=off,size=2M,mem-path=" + media.name]
+                + ["-device", "nvdimm,id=nv0,memdev=m0"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("tracked with -accel tcg only, this is QTest", done.stderr)
+
+
 def place_of(function):
     """First and last address of a function of the guest program."""
     for line in subprocess.check_output(["nm", "-S", program()], text=True).splitlines():
