@@ -17,7 +17,7 @@
 enum {
     LOG_TAIL = 64,
     LOG_RECORDS = 4096,
-    LOG_RECORD = 512,
+    LOG_RECORD = 128, /* two lines of a cache */
 };
 
 struct log_record {

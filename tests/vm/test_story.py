@@ -34,15 +34,25 @@ class Story(labtest.LabCase):
                 self.assertEqual((found.lost, found.broken), (0, 0), found)
                 self.assertGreaterEqual(found.tail, found.acknowledged)
 
+    def test_flushed__cut_at_the_worst_moments(self):
+        """FLU-07/26: the power goes at an event, just before a promise is given or just after."""
+        for arm in (
+            "before-flush-answer:401",
+            "after-flush-answer:402",
+            "before-atomic-write:203",
+            "after-atomic-write:204",
+            "write-placed:205",
+        ):
+            with self.subTest(arm=arm):
+                found = self.play(True, 0, policy="lose-all", arm=arm)
+                self.assertEqual((found.lost, found.broken), (0, 0), found)
+                self.assertLess(found.acknowledged, 210)
+
     def test_not_flushed__some_are_lost(self):
         """The same writer without Flush: the emulator is not too kind."""
-        lost = broken = 0
-        for number in range(2):
-            found = self.play(False, 0.5, policy="random:%d" % number)
-            lost += found.lost
-            broken += found.broken
-        self.assertGreater(lost, 0)
-        self.assertGreater(broken, 0)
+        for policy in ("random:1", "lose-all"):
+            with self.subTest(policy=policy):
+                self.assertGreater(self.play(False, 0.5, policy=policy).lost, 0)
 
     def test_not_flushed__all_kept(self):
         """A domain may keep everything; then the careless writer is lucky."""
@@ -65,7 +75,7 @@ class Story(labtest.LabCase):
         acknowledged = int(out.split("acknowledged ")[1].split()[0])
         self.assertEqual(story.check(folder, session, acknowledged)[1:], [0, 0])
         programs.install(self.lab, "beta", "pmem_local")
-        self.lab.sh("beta", "pmem_local write %s %d 8 1" % (story.DEVICE, 4096 + 512 * 7 + 304))
+        self.lab.sh("beta", "pmem_local write %s %d 8 1" % (story.DEVICE, 4096 + 128 * 7 + 64))
         self.assertEqual(story.check(folder, session, acknowledged)[1:], [1, 1])
 
 
