@@ -137,7 +137,7 @@ static void send_entries(void)
     } rows[] = {
         { "opcode BIND_MW", opcode_bind_mw, SG_WC_LOC_QP_OP_ERR },
         { "opcode FLUSH", opcode_flush, SG_WC_LOC_QP_OP_ERR },
-        { "opcode ATOMIC_WRITE", opcode_atomic_write, SG_WC_LOC_QP_OP_ERR },
+        { "opcode ATOMIC_WRITE", opcode_atomic_write, SG_WC_LOC_LEN_ERR }, /* 64 octets */
         { "opcode 0xff", opcode_unknown, SG_WC_LOC_QP_OP_ERR },
         { "opcode REG_MR without KERNEL", opcode_reg_mr, SG_WC_LOC_QP_OP_ERR },
         { "unknown flag", flags_unknown, SG_WC_LOC_QP_OP_ERR },
@@ -160,12 +160,13 @@ static void send_entries(void)
 
     start();
     for (i = 0; i < G_N_ELEMENTS(rows); i++) {
-        struct md_wr w = good_send();
         struct sg_wqe_hdr *slot;
         struct sg_cqe c;
+        struct md_wr w;
 
         T_CONTEXT("%s", rows[i].name);
         start_over();
+        w = good_send();
         slot = md_sq_entry(&pair.a.qp); /* look where it goes ... */
         pair.a.qp.sq.prod--;
         pair.a.md.hold = true;
