@@ -82,6 +82,27 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(12288, 6), "cached")
         self.set("domain=adr")
 
+    def test_cut__followed_stores(self):
+        """With cpu-tracking=on a flush counts, and its absence."""
+        self.set("untracked=at-risk", "cpu-tracking=on")
+        self.lab.run("exec", "solo", "--", "dax_store", DAX, "persist", 40960, "flushed")
+        self.store(45056, "stored")
+        self.cut()
+        self.assertEqual(self.read(40960, 7), "flushed")
+        self.assertEqual(self.read(45056, 6), "......")
+        cuts = self.state()["state"]["cuts"]
+        self.lab.run("pmem", "solo", "--arm", "event:100")
+        done = self.lab.run(
+            *("exec", "solo", "--", "dax_store", DAX, "fill", 49152, 65536, 77), status=125
+        )
+        self.assertIn("lost its power", done.err)
+        self.assertEqual(self.state()["state"]["cuts"], cuts + 1)
+        self.lab.run("cut", "solo", "--policy", "keep-all")  # waits until it is ready
+        programs.install(self.lab, "solo", "dax_store")
+        words = ("exec", "solo", "--", "dax_store", DAX, "count", 49152, 65536, 77)
+        self.assertEqual(self.lab.run(*words).out, "0\n")
+        self.set("cpu-tracking=off")
+
     def test_cut__worst_for_a_range(self):
         """The guest's device begins 2 MiB into the NVDIMM."""
         self.set("untracked=at-risk")
