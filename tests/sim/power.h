@@ -153,6 +153,8 @@ struct pw_host {
     struct sg_endpoint at;
     uint32_t pd;
     struct sg_persist *p;
+    struct sg_persist_limits limits;
+    struct sg_persist_config first; /* when it was new */
     uint8_t *media;
     uint64_t pm;               /* bus address */
     uint64_t split;            /* octets of the first of two NVDIMMs, or all */
@@ -253,7 +255,7 @@ struct pw_options {
 
 /* Sums over runs. */
 struct pw_sums {
-    uint64_t steps, events, cuts, armed, previews, commits, acks, connections, broken;
+    uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
     uint64_t dropped;          /* lines that lost something */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts where it could not lose */
@@ -301,6 +303,8 @@ bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
 
 /* power_host.c */
 void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index);
+/* The domain's log, if it was kept, replays to the same memories.  The adapter has stopped. */
+void pw_host_replay(struct pw_host *x);
 void pw_host_free(struct pw_host *x);
 /* The power comes: the driver starts.  The NVDIMM has what survived. */
 void pw_host_boot(struct pw_host *x);

@@ -185,24 +185,42 @@ static void cut_due(void *opaque)
 static const struct sg_persist_ops persist_ops = { .cut_due = cut_due };
 
 /* One NVDIMM, or two which lie one behind the other. */
-static void add_extents(struct pw_host *x)
+static void add_extents(const struct pw_host *x, struct sg_persist *p, uint8_t *visible,
+                        uint8_t *media)
 {
     uint64_t at, size;
 
-    x->split = pw_chance(x->w, 30) ? PW_PM / 2 - 1024 : PW_PM;
     for (at = 0; at < PW_PM; at += size) {
         struct sg_persist_extent e = {
-            .base = x->pm + at, .visible = pw_ptr(x, x->pm + at), .media = x->media + at,
+            .base = x->pm + at, .visible = visible + at, .media = media + at,
         };
 
         e.size = size = at ? PW_PM - at : x->split;
-        sg_assert(sg_persist_add(x->p, &e) != SG_PERSIST_NO_EXTENT);
+        sg_assert(sg_persist_add(p, &e) != SG_PERSIST_NO_EXTENT);
+    }
+}
+
+static void draw_limits(struct pw_host *x)
+{
+    struct sg_persist_limits *limits = &x->limits;
+
+    sg_persist_limits_init(limits);
+    limits->seed = pw_draw(x->w);
+    limits->log_events = 256;
+    limits->check = true;
+    if (pw_chance(x->w, 30)) {
+        limits->s0_octets = 2000;
+        limits->s1_octets = 1000;
+        limits->line_stores = 8;
+    }
+    if (pw_chance(x->w, 5)) {
+        limits->log_events = 1 << 16;
+        limits->log_data = 1 << 22;
     }
 }
 
 void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
 {
-    struct sg_persist_limits limits;
     struct sg_adapter_config config;
     struct sg_stream_net *net;
 
@@ -215,17 +233,11 @@ void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
     x->pm = TEST_HOST_BASE + PW_RAM;
     x->media = g_malloc0(PW_PM);
     add_operations(x);
-    sg_persist_limits_init(&limits);
-    limits.seed = pw_draw(w);
-    limits.log_events = 256;
-    limits.check = true;
-    if (pw_chance(w, 30)) {
-        limits.s0_octets = 2000;
-        limits.s1_octets = 1000;
-        limits.line_stores = 8;
-    }
-    x->p = sg_persist_new(&x->config, &limits, &persist_ops, x);
-    add_extents(x);
+    x->first = x->config;
+    x->split = pw_chance(w, 30) ? PW_PM / 2 - 1024 : PW_PM;
+    draw_limits(x);
+    x->p = sg_persist_new(&x->config, &x->limits, &persist_ops, x);
+    add_extents(x, x->p, pw_ptr(x, x->pm), x->media);
     sg_adapter_default_config(&config);
     config.mac[5] = (uint8_t)(index + 1);
     config.guid += index;
@@ -235,12 +247,39 @@ void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
     md_new(&x->md, &x->h, net, &config);
 }
 
+void pw_host_replay(struct pw_host *x)
+{
+    uint8_t *visible, *media;
+    struct sg_persist *again;
+    uint64_t oldest, newest;
+    const char *wrong;
+    GByteArray *log;
+
+    sg_persist_log_bounds(x->p, &oldest, &newest);
+    if (!x->limits.log_data || oldest > 1 || x->w->opt.mutant) {
+        return;
+    }
+    log = g_byte_array_new();
+    visible = g_malloc0(PW_PM);
+    media = g_malloc0(PW_PM);
+    again = sg_persist_new(&x->first, &x->limits, NULL, NULL);
+    add_extents(x, again, visible, media);
+    sg_persist_log_export(x->p, log);
+    wrong = sg_persist_log_replay(again, log->data, log->len);
+    PW_CHECK(x->w, !wrong, "machine %u: the log does not replay: %s", x->index, wrong);
+    PW_CHECK(x->w, memcmp(media, x->media, PW_PM) == 0 &&
+             memcmp(visible, pw_ptr(x, x->pm), PW_PM) == 0,
+             "machine %u: the log replays to something else", x->index);
+    x->w->sums->replays++;
+    sg_persist_free(again);
+    g_free(visible);
+    g_free(media);
+    g_byte_array_free(log, TRUE);
+}
+
 void pw_host_free(struct pw_host *x)
 {
     x->w->sums->events += pw_host_events(x);
-    if (x->md.a) {
-        md_stop(&x->md);
-    }
     sg_persist_free(x->p);
     pw_model_free(&x->model);
     g_free(x->media);

@@ -473,6 +473,7 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
         md_stop(&w->host[i].md);
     }
     for (i = 0; i < w->hosts; i++) {
+        pw_host_replay(&w->host[i]);
         pw_host_free(&w->host[i]);
     }
     sg_mem_switch_free(w->sw);
