@@ -11,6 +11,7 @@ Outcomes are written as V(x): the round that is visible in x at the instant, and
 survives.  "x holds before y" in a domain: a round of y that is visible implies, for every outcome,
 that this round of x survives; P(x) >= V(y).  Where it does not hold, P(x) < P(y) must be seen.
 """
+import gzip
 import json
 import os
 import shutil
@@ -468,6 +469,63 @@ class Cuts(VmCase):
             self.assertEqual(row["source"]["agent"], "cpu")
             self.assertTrue(start <= row["source"]["pc"] < end, (row, hex(start), hex(end)))
         self.assertNotEqual(rows[0]["source"]["pc"], rows[1]["source"]["pc"])
+
+
+class Kernel(VmCase):
+    """The guest kernel's ways to persistent memory: block device, ext4 with DAX."""
+
+    up_arguments = VmCase.up_arguments[:-1] + ("alpha:32M,cpu-tracking=on,policy=random",)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh("alpha", "ndctl create-namespace -f -e namespace0.0 -m fsdax -M mem")
+        # The guest has no mkfs; what the host makes is written there, and flushed.
+        with tempfile.NamedTemporaryFile() as image:
+            image.truncate(16 << 20)
+            subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", image.name], check=True)
+            packed = gzip.compress(image.read())
+        cls.lab.run(
+            *("exec", "alpha", "--", "sh", "-c", "gzip -dc | dd of=/dev/pmem0 bs=1M conv=fsync"),
+            stdin=None,
+            input=packed,
+        )
+
+    def test_block_device__fsync(self):
+        """Each outcome has all of it: the driver stores past the cache, and fences."""
+        place = 20 << 20  # past the file system
+        self.vm.set("domain", "adr")
+        self.lab.sh(
+            "alpha",
+            "head -c 65536 /dev/urandom > /run/data; "
+            "dd if=/run/data of=/dev/pmem0 bs=4096 seek=%d conv=fsync,notrunc oflag=direct"
+            % (place // 4096),
+        )
+        start = int(self.lab.sh("alpha", "cat /sys/block/pmem0/device/resource"), 16)
+        data = bytes.fromhex(self.lab.sh("alpha", "od -An -v -tx1 /run/data"))
+        self.assertEqual(len(data), 65536)
+        text = "0x%x+%d:1:10" % (start + place, len(data))
+        self.vm.set("preview", text)
+        instant = Instant(self.vm.get("preview"))
+        self.assertEqual(instant.visible, data)
+        for outcome in instant.outcomes:
+            self.assertEqual(outcome, data)
+
+    def test_dax_file__fsync_and_cut(self):
+        """Namespace, file system and file are there again; what was not synced is not."""
+        self.lab.sh("alpha", "mount -o dax=always /dev/pmem0 /mnt && mount | grep -q dax=always")
+        before = self.lab.sh(
+            "alpha",
+            "head -c 1M /dev/urandom > /run/data; dd if=/run/data of=/mnt/synced conv=fsync; "
+            "cp /run/data /mnt/not-synced; sha256sum < /mnt/synced",
+        )
+        self.vm.cut("--policy", "lose-all")
+        after = self.lab.sh(
+            "alpha",
+            "mount -o dax=always /dev/pmem0 /mnt && sha256sum < /mnt/synced && ls /mnt",
+        )
+        self.assertEqual(after.splitlines()[0], before.strip())
+        self.assertNotIn("not-synced", after)
 
 
 class Refusal(unittest.TestCase):
