@@ -35,6 +35,7 @@
 enum {
     UNIT_PAGES = BITS_PER_LONG,  /* moved at once */
     CHUNK_PAGES = 64 * UNIT_PAGES, /* looked at at once */
+    RUN_PAGES = 16,              /* told at once */
     PERIOD_MS = 50,
 };
 
@@ -160,10 +161,11 @@ uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, 
     if (first >= limit) {
         return dimm->size;
     }
-    end = find_next_zero_bit(map, limit, first);
+    /* Asked again for the next run: this one is short, so that its pages are looked at once. */
+    end = find_next_zero_bit(map, MIN(limit, first + RUN_PAGES), first);
     /* Only pages that lie in the range as a whole are compared as a whole. */
     for (uint64_t i = DIV_ROUND_UP(MAX(from, first * TARGET_PAGE_SIZE), TARGET_PAGE_SIZE);
-         i < MIN(end, sweep_end / TARGET_PAGE_SIZE); i++) {
+         !d->sweep_all && i < MIN(end, sweep_end / TARGET_PAGE_SIZE); i++) {
         set_bit(i, p->seen);
     }
     from = MAX(from, first * TARGET_PAGE_SIZE);

@@ -334,26 +334,26 @@ static void cut_page(struct cut *c, struct extent *e, size_t page_no)
 
 /* ---- What untracked CPUs changed ---- */
 
-static void cut_untracked_line(struct cut *c, struct extent *e, uint64_t off)
+/* Lines that share their fate; if it is the media's to decide, one. */
+static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, uint32_t lines,
+                                bool keep)
 {
-    bool keep = c->domain >= SG_PERSIST_EADR
-                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
-                || choose(c, 2, in_range(c, e->base + off, SG_PERSIST_LINE));
+    uint64_t len = (uint64_t)lines * SG_PERSIST_LINE;
     struct sg_persist_loss row = {
         .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
-        .addr = e->base + off, .len = SG_PERSIST_LINE, .lines = 1, .stores = PD_LINE_ATOMS,
+        .addr = e->base + off, .len = len, .lines = lines, .stores = lines * PD_LINE_ATOMS,
         .extent = sg_pd_extent_number(c->p, e),
         .source = { .agent = SG_PERSIST_CPU, .unit = UINT16_MAX },
     };
 
-    if (keep && !sg_pd_media_take(c->p, e, 1)) {
+    if (keep && !sg_pd_media_take(c->p, e, lines)) {
         row.fate = SG_PERSIST_REFUSED;
     } else if (keep) {
-        memcpy(e->media + off, e->visible + off, SG_PERSIST_LINE);
-        sg_pd_heal(c->p, e->base + off, SG_PERSIST_LINE);
-        row.stores_kept = PD_LINE_ATOMS;
+        memcpy(e->media + off, e->visible + off, len);
+        sg_pd_heal(c->p, e->base + off, len);
+        row.stores_kept = row.stores;
     }
-    c->report->untracked[row.fate]++;
+    c->report->untracked[row.fate] += lines;
     sg_pd_report_add(c->p, c->report, &row, 0);
 }
 
@@ -362,7 +362,10 @@ static void cut_untracked(struct cut *c, struct extent *e)
     bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL
                          && c->domain <= SG_PERSIST_ADR
                          && c->p->config.untracked == SG_PERSIST_UNTRACKED_S2;
-    uint64_t off = 0, len;
+    bool keep = c->domain >= SG_PERSIST_EADR || c->policy->outcome == SG_PERSIST_KEEP_ALL
+                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEPT;
+    bool whole_runs = keep && !e->faults.read_only && !e->faults.wears_out;
+    uint64_t off = 0, len, n;
 
     if (c->p->config.cpu_tracking) {
         c->report->untracked_counted = true;
@@ -373,8 +376,10 @@ static void cut_untracked(struct cut *c, struct extent *e)
     }
     c->report->untracked_counted = true;
     while ((len = sg_pd_untracked_next(c->p, e, &off, e->size)) != 0) {
-        for (; len; len -= SG_PERSIST_LINE, off += SG_PERSIST_LINE) {
-            cut_untracked_line(c, e, off);
+        for (; len; len -= n, off += n) {
+            n = whole_runs ? len : SG_PERSIST_LINE;
+            cut_untracked_lines(c, e, off, n / SG_PERSIST_LINE,
+                                keep || choose(c, 2, in_range(c, e->base + off, SG_PERSIST_LINE)));
         }
     }
 }
