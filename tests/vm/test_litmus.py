@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Litmus tests of x86 persistency, with cpu-tracking=on, for each domain.
-# timeout: 900
+# timeout: 1500
 
 A guest program (tests/guest/litmus.c) repeats a short pattern of stores, flushes and fences, round
 after round.  At instants that nobody chose, the domain says what a cut would leave, for many seeds
@@ -418,6 +418,45 @@ def _add_patterns():
 
 
 _add_patterns()
+
+
+class Fifo(Order):
+    """The order of a store buffer: y's round may be visible and lost, x's with it; P(x) >= P(y)."""
+
+    def forbidden(self, domain, instant):
+        if domain in self.domains:
+            for outcome in instant.outcomes:
+                if atom(outcome, self.earlier) < atom(outcome, self.later):
+                    yield outcome
+
+
+class StoreBuffer(VmCase):
+    """With store-buffer=on stores wait, visible, before they reach the cache: in order, if at all."""
+
+    patterns = {
+        "two-lines": [Fifo("x0", "y0", CACHED), Survives("y0", BUFFERED)],
+        "clwb-sfence": before(FENCED),
+        "clwb-exchange": before(FENCED),
+        "clflush-only": [Fifo("x0", "y0", FENCED)],
+        "movnti-only": [Fifo("x0", "y0", BUFFERED)],
+        "one-line": [Prefix(ATOMS_OF_X[:2]), Survives("x0", BUFFERED)],
+        "cpus-two-lines": before(CACHED),
+        "cpus-other-flushes": before(FENCED),
+    }
+
+    def setUp(self):
+        self.vm.set("store-buffer", True)
+
+    def test_patterns(self):
+        for pattern, rules in self.patterns.items():
+            started = self.vm.run(pattern)
+            for domain in DOMAINS:
+                self.vm.set("domain", domain)
+                with self.subTest(pattern=pattern, domain=domain):
+                    wrong = judge(rules, domain, self.vm.instant)
+                    if wrong:
+                        self.fail(wrong)
+            self.vm.stop(started)
 
 
 class Cuts(VmCase):
