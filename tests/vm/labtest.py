@@ -21,6 +21,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 STAGHORN = str(TOP / "staghorn")
 
+UP_LIMIT = 280  # seconds; other work may share the machine
+
 _state = None
 _labs = []
 
@@ -152,7 +154,7 @@ class Lab:
         return done
 
     def up(self, *arguments):
-        return self.run("up", *arguments)
+        return self.run("up", "--timeout", UP_LIMIT, *arguments)
 
     def down(self):
         self.kill_started()

@@ -7,7 +7,9 @@ import time
 from . import agent
 from .errors import TIMEOUT, LabError
 
-SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so
+SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
+CONNECT_TRIES = 8  # machine it may take longer, and a client that comes in between is refused
+REFUSED = r"REJECTED.*-111"
 WAITING = r"Waiting for client"
 SIW_TRIES = 3
 SIW_LIMIT = 30  # seconds; a run that got going takes a few
@@ -133,8 +135,11 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
         if ready:
             server.expect(ready)
         wait_listening(folder, server_vm, server)
-        time.sleep(SETTLE)
-        client = Background(folder, client_vm, client_argv)
+        for _ in range(CONNECT_TRIES):
+            time.sleep(SETTLE)
+            client = Background(folder, client_vm, client_argv)
+            if not _too_early(server, client, timeout):
+                break
         try:
             status = client.wait(timeout)
             server_status = server.wait(15)
@@ -164,6 +169,13 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
             )
         )
     return server.output, client.output
+
+
+def _too_early(server, client, timeout):
+    """Was the client refused, while the server goes on as if it had not been there?"""
+    client.thread.join(timeout)
+    refused = not client.running() and re.search(REFUSED, client.output)
+    return refused and server.running()
 
 
 def wait_listening(folder, vm, server):
