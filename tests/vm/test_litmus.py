@@ -35,7 +35,6 @@ MORE_INSTANTS = 400  # at most, while something allowed was not seen yet
 FENCED = ("adr", "eadr", "whole")  # where flushed and fenced data hold
 CACHED = ("eadr", "whole")  # where data hold that are in the cache
 BUFFERED = ("whole",)  # where those hold that wait in a write-combining buffer
-EVERYWHERE = DOMAINS
 TORN = ("none", "adr")  # where a line may survive in part
 
 
@@ -115,9 +114,6 @@ class Whole:
     def allowed(self, domain):
         if domain in TORN:
             yield "an old round", lambda v, o: v[self.octets] != o[self.octets]
-        if domain != "none":
-            return
-        yield "nothing", lambda v, o: not any(o[self.octets])
 
 
 class Apart:
@@ -421,7 +417,7 @@ _add_patterns()
 
 
 class Fifo(Order):
-    """The order of a store buffer: y's round may be visible and lost, x's with it; P(x) >= P(y)."""
+    """The order of a store buffer: what is visible may be lost; P(x) >= P(y)."""
 
     def forbidden(self, domain, instant):
         if domain in self.domains:
