@@ -250,7 +250,8 @@ struct pw_options {
     const struct sg_persist_config *config; /* NULL: drawn for each life */
     int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: drawn */
     int outcome;               /* enum sg_persist_outcome; -1: drawn */
-    uint64_t tx_limit;         /* of a writer, in one life; 0: drawn */
+    uint64_t tx_limit;         /* of a writer, in one life; 0: any number */
+    unsigned previews;         /* percent of the steps; does not change what happens */
 };
 
 /* Sums over runs. */
@@ -267,6 +268,7 @@ struct pw_sums {
 struct pw_world {
     struct pw_options opt;
     uint64_t random;
+    uint64_t preview_random;   /* of its own, so that previews change nothing */
     uint64_t now_ns;
     struct sg_mem_switch *sw;
     unsigned hosts, flows;

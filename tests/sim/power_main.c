@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * power [--seeds A..B] [--sweeps A..B]   all cases; speaks TAP
- * power --case CASE --seed N             one run of a case, with its log
+ * power [--seeds A..B] [--sweeps A..B] [--previews PERCENT]   all cases; speaks TAP
+ * power --case CASE --seed N                                  one run of a case, with its log
  *
  * Cases:
  *   runs      everything drawn from the seed: nothing acknowledged is lost
@@ -34,6 +34,7 @@ static const char *const mutant_names[PW_MUTANTS] = {
 
 static struct pw_world *world;
 static unsigned number;
+static uint64_t previews = 100;
 static bool all_good = true;
 
 static void result(bool good, const char *name)
@@ -55,7 +56,8 @@ static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *
 
 static struct pw_options drawn(uint64_t seed)
 {
-    return (struct pw_options){ .seed = seed, .habit = -1, .cpu = -1, .outcome = -1 };
+    return (struct pw_options){ .seed = seed, .habit = -1, .cpu = -1, .outcome = -1,
+                                .previews = (unsigned)previews };
 }
 
 static struct pw_options sweep_of(uint64_t seed)
@@ -417,7 +419,8 @@ static void kind(void)
 
 static int usage(void)
 {
-    fputs("usage: power [--seeds A..B] [--sweeps A..B] | power --case CASE --seed N\n"
+    fputs("usage: power [--seeds A..B] [--sweeps A..B] [--previews PERCENT]\n"
+          "       power --case CASE --seed N\n"
           "CASE: runs, sweep, stage-STAGE-DOMAIN, writer-HABIT-DOMAIN-DDIO, "
           "program-HABIT-DOMAIN-DDIO, a fault:", stderr);
     for (unsigned i = 1; i < PW_MUTANTS; i++) {
@@ -481,9 +484,13 @@ int main(int argc, char **argv)
         return i;
     }
     for (i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seeds") == 0 ? !range(argv[i + 1], &first, &last)
-            : strcmp(argv[i], "--sweeps") != 0 ||
-              !range(argv[i + 1], &sweep_first, &sweep_last)) {
+        const char *value = argv[i + 1];
+        bool good = strcmp(argv[i], "--seeds") == 0 ? range(value, &first, &last)
+                    : strcmp(argv[i], "--sweeps") == 0 ? range(value, &sweep_first, &sweep_last)
+                    : strcmp(argv[i], "--previews") == 0 &&
+                      sscanf(value, "%" SCNu64, &previews) == 1;
+
+        if (!good) {
             break;
         }
     }

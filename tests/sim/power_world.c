@@ -295,7 +295,7 @@ static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
                                                    buf + first, PW_AREA - first));
 }
 
-static void judge_preview(struct pw_world *w)
+static void judge_writer(struct pw_world *w)
 {
     struct pw_flow *f = &w->flow[pw_below(w, w->flows)];
     struct pw_host *x = f->to;
@@ -315,6 +315,19 @@ static void judge_preview(struct pw_world *w)
             pw_flow_judge(f, now, false);
         }
     }
+}
+
+static void judge_now(struct pw_world *w)
+{
+    uint64_t random = w->random;
+
+    w->random = w->preview_random;
+    if (pw_chance(w, w->opt.previews)) {
+        judge_writer(w);
+        sg_assert_persist_state(w->host[pw_below(w, w->hosts)].p, pw_chance(w, 5));
+    }
+    w->preview_random = w->random;
+    w->random = random;
 }
 
 /* ---- the loop ---- */
@@ -442,8 +455,7 @@ static void step(struct pw_world *w)
     if (dark_ones(w)) {
         return;
     }
-    judge_preview(w);
-    sg_assert_persist_state(w->host[pw_below(w, w->hosts)].p, pw_chance(w, 5));
+    judge_now(w);
     timed_cuts(w);
     pass_time(w);
 }
@@ -461,6 +473,7 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
     memset(w, 0, sizeof(*w));
     w->opt = *opt;
     w->random = opt->seed;
+    w->preview_random = ~opt->seed;
     w->sums = sums;
     w->now_ns = 1000;
     build(w);
