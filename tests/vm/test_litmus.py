@@ -427,7 +427,7 @@ class Fifo(Order):
 
 
 class StoreBuffer(VmCase):
-    """With store-buffer=on stores wait, visible, before they reach the cache: in order, if at all."""
+    """With store-buffer=on stores wait, visible, before they reach the cache; a FIFO."""
 
     patterns = {
         "two-lines": [Fifo("x0", "y0", CACHED), Survives("y0", BUFFERED)],
