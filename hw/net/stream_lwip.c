@@ -362,10 +362,20 @@ static struct address *local_address(struct sg_port *port, const struct sg_endpo
 
 static struct flow *open_flow(struct sg_port *port, struct address *addr, struct flow_key *key)
 {
+    struct flow *old = flow_find(&port->flows, key);
     struct tcp_pcb *pcb;
     struct flow *flow;
 
-    if (flow_find(&port->flows, key)) {
+    /*
+     * Users name the local port and take one of those that are free to them, which one in
+     * TIME-WAIT is.  As the peer may reopen such a connection (demux.c), so may we: it has said
+     * good-bye, its peer is through with it, and the new one has a new sequence number.
+     */
+    if (old && !old->stream && old->pcb->state == TIME_WAIT) {
+        tcp_abort(old->pcb);
+        old = flow_find(&port->flows, key);
+    }
+    if (old) {
         return NULL;
     }
     pcb = tcp_new();

@@ -227,6 +227,52 @@ static void close__half_by_half(void)
     wire_free(w);
 }
 
+/* A user that takes the same local port again, as rdma_cm does by chance. */
+static bool connect_from(struct wire *w, struct peer *a, uint16_t port)
+{
+    struct sg_endpoint from = wire_endpoint(&w->host[0], port);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
+    enum sg_stream_end why;
+
+    a->wire = w;
+    a->s = w->host[0].net->ops->connect(w->host[0].net, &from, &to, &peer_events, a, &why);
+    return a->s != NULL;
+}
+
+static void close__the_port_may_be_used_again(void)
+{
+    struct wire *w = wire_new(10, 1500, NULL);
+    struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
+    struct sg_stream_net *net = w->host[1].net;
+    enum sg_stream_end why;
+    struct sg_listener *l;
+    unsigned i;
+
+    for (i = 0; i < 5; i++) {
+        struct peer a = {0}, b = { .wire = w, .shut_on_peer_close = true }, c = {0};
+
+        T_CONTEXT("round %u", i);
+        l = net->ops->listen(net, &at, 1, peer_accept, &b, &why);
+        T_TRUE(l != NULL);
+        T_TRUE(connect_from(w, &a, 40000));
+        wire_settle(w, WIRE_S);
+        T_EQ_INT(a.connects, 1);
+        T_EQ_INT(b.connects, 1);
+        T_FALSE(connect_from(w, &c, 40000)); /* not while it is in use */
+        a.to_send = 50000;
+        peer_send(&a);
+        peer_shutdown(&a);
+        wire_settle(w, WIRE_S);
+        T_EQ_U64(b.received, 50000);
+        T_EQ_INT(a.end, SG_STREAM_CLOSED);
+        T_EQ_INT(a.closes + b.closes, 2);
+        net->ops->unlisten(net, l);
+    }
+    wire_settle(w, 60 * WIRE_S);
+    check_empty(w);
+    wire_free(w);
+}
+
 static void close__both_at_once(void)
 {
     struct wire *w = wire_new(9, 1500, NULL);
@@ -448,6 +494,7 @@ static const struct t_case cases[] = {
     { "connect: explicit local port, in use or not", connect__local_port_in_use },
     { "listen: a specific address beats any", listen__specific_beats_any },
     { "close: half by half", close__half_by_half },
+    { "close: in TIME-WAIT, the port may be used again", close__the_port_may_be_used_again },
     { "close: both at once", close__both_at_once },
     { "abort: the peer hears a reset", abort__peer_hears_reset },
     { "abort: in each event", abort__in_each_event },
