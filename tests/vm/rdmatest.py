@@ -55,7 +55,7 @@ def rping_fails(lab, server, client, limit=30):
 def perftest(lab, tool, server, client, size, iterations, extra=()):
     """One short run of a perftest program."""
     value = rdma.perftest(folder(lab), tool, server, client, size, iterations, extra, timeout=90)
-    assert value > 0, "%s measured %s" % (tool, value)
+    assert value >= 0, "%s measured %s" % (tool, value)  # 0: slower than it can print
     return value
 
 
