@@ -8,7 +8,7 @@
 #define SG_TESTS_PLACE_OPS_H
 
 #include <errno.h>
-#include <time.h>
+#include <sys/random.h>
 
 #include "place_net.h"
 #include "tap.h"
@@ -45,13 +45,17 @@ static T_UNUSED const struct place_entry *region(enum place_region r)
     return &c.table.regions[r];
 }
 
-/* Other octets at each call and in each run: what an earlier one left would prove nothing. */
+/*
+ * Other octets at each call and in each run: what an earlier one left would prove nothing.  Two
+ * runs may begin in the same second, so the time of day would not do for a seed.
+ */
 static T_UNUSED void fill(uint8_t *p, size_t len)
 {
     static uint32_t x;
 
     if (!x) {
-        x = (uint32_t)time(NULL) | 1;
+        T_TRUE(getrandom(&x, sizeof(x), 0) == sizeof(x));
+        x |= 1;
     }
     for (size_t i = 0; i < len; i++) {
         x ^= x << 13;
