@@ -13,7 +13,7 @@
 #define SG_ABI_VERSION 1
 
 struct sg_abi_alloc_ucontext_resp {
-    __aligned_u64 db_mmap_key; /* offset for mmap: one doorbell page, write only */
+    __aligned_u64 db_mmap_key; /* offset for mmap: one doorbell page */
     __u32 uar;                 /* number of that page */
     __u32 max_inline;
     __u32 max_sq_sge;
@@ -39,6 +39,31 @@ struct sg_abi_create_cq {
 
 struct sg_abi_create_cq_resp {
     __u32 cqn;
+    __u32 reserved;
+};
+
+/* The new buffer, laid out as the old one. */
+struct sg_abi_resize_cq {
+    __aligned_u64 buf;
+    __u32 buf_len;
+    __u32 entries;
+};
+
+struct sg_abi_resize_cq_resp {
+    __u32 old_producer; /* completions of the old buffer end here */
+    __u32 reserved;
+};
+
+struct sg_abi_create_srq {
+    __aligned_u64 buf;
+    __u32 entries; /* power of two */
+    __u16 stride;  /* power of two */
+    __u8 max_sge;
+    __u8 reserved;
+};
+
+struct sg_abi_create_srq_resp {
+    __u32 srqn;
     __u32 reserved;
 };
 

@@ -22,27 +22,39 @@ enum sg_admin_opcode {
     SG_ADMIN_DESTROY_EQ = 0x04,
     SG_ADMIN_SET_ADDR = 0x05,
     SG_ADMIN_SET_PORT = 0x06,
+    SG_ADMIN_QUERY_QP_STATS = 0x07, /* sg_cmd_query, id: qpn; struct sg_qp_stats */
+    SG_ADMIN_QUERY_MR_STATS = 0x08, /* sg_cmd_query, id: STag; struct sg_mr_stats */
     SG_ADMIN_CREATE_PD = 0x10,
     SG_ADMIN_DESTROY_PD = 0x11,
     SG_ADMIN_REG_MR = 0x12,
     SG_ADMIN_DEREG_MR = 0x13,
     SG_ADMIN_ALLOC_MR = 0x14, /* for fast registration */
+    SG_ADMIN_ALLOC_MW = 0x15,
+    SG_ADMIN_DEALLOC_MW = 0x16, /* id: the STag as allocated or last bound */
+    SG_ADMIN_MAP_PAGES = 0x17,  /* on-demand paging: pages come, go, or cannot be had */
     SG_ADMIN_CREATE_CQ = 0x18,
     SG_ADMIN_DESTROY_CQ = 0x19,
-    SG_ADMIN_RESIZE_CQ = 0x1a, /* reserved */
+    SG_ADMIN_RESIZE_CQ = 0x1a,
+    SG_ADMIN_MODIFY_CQ = 0x1b, /* moderation */
     SG_ADMIN_CREATE_QP = 0x20,
     SG_ADMIN_MODIFY_QP = 0x21,
     SG_ADMIN_QUERY_QP = 0x22,
     SG_ADMIN_DESTROY_QP = 0x23,
-    SG_ADMIN_CREATE_SRQ = 0x28, /* reserved */
-    SG_ADMIN_MODIFY_SRQ = 0x29, /* reserved */
-    SG_ADMIN_DESTROY_SRQ = 0x2a, /* reserved */
+    SG_ADMIN_CREATE_SRQ = 0x28,
+    SG_ADMIN_MODIFY_SRQ = 0x29,
+    SG_ADMIN_DESTROY_SRQ = 0x2a, /* EBUSY while queue pairs use it */
+    SG_ADMIN_QUERY_SRQ = 0x2b,
     SG_ADMIN_LISTEN = 0x30,
     SG_ADMIN_UNLISTEN = 0x31,
     SG_ADMIN_CONNECT = 0x32,
     SG_ADMIN_ACCEPT = 0x33,
     SG_ADMIN_REJECT = 0x34,
     SG_ADMIN_CM_DATA = 0x35, /* read the private data that came with a connection event */
+    /* The adapter's flash image (docs/manual/firmware.md). */
+    SG_ADMIN_FLASH_INFO = 0x38,
+    SG_ADMIN_FLASH_READ = 0x39,
+    SG_ADMIN_FLASH_WRITE = 0x3a,
+    SG_ADMIN_FLASH_COMMIT = 0x3b,
     SG_ADMIN_OPCODE_COUNT = 0x40,
 };
 
@@ -70,8 +82,8 @@ enum sg_status {
 #define SG_ACCESS_LOCAL_WRITE 0x001u
 #define SG_ACCESS_REMOTE_READ 0x002u
 #define SG_ACCESS_REMOTE_WRITE 0x004u
-#define SG_ACCESS_REMOTE_ATOMIC 0x008u    /* accepted, grants nothing yet; MW_BIND too */
-#define SG_ACCESS_MW_BIND 0x010u
+#define SG_ACCESS_REMOTE_ATOMIC 0x008u    /* RFC 7306 */
+#define SG_ACCESS_MW_BIND 0x010u          /* memory windows may be bound to the region */
 #define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit section 2 */
 #define SG_ACCESS_FLUSH_PERSISTENT 0x040u
 #define SG_ACCESS_VERIFY 0x080u
@@ -146,7 +158,8 @@ struct sg_cmd_set_addr {
     struct sg_sockaddr addr; /* port ignored */
     __u8 op;                 /* enum sg_set_addr_op */
     __u8 prefix_len;
-    __u8 reserved_272[6];
+    __le16 vlan;             /* 802.1Q identifier 1..4094 of frames to and from addr; 0: none */
+    __u8 reserved_288[4];
     __u8 gateway[16];        /* all zero: none; else same family */
 };
 
@@ -178,6 +191,12 @@ struct sg_cmd_reg_mr {
  * remote rights and ZERO_BASED are EINVAL.
  */
 #define SG_MR_WHOLE_MEMORY 0x01
+/*
+ * On-demand paging (SG_FEATURE_ODP): pages.addr 0, pages.levels 0, pages.count pages of
+ * pages.page_shift, none of them there; length up to 2^63.  An access to one that is not there
+ * raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.
+ */
+#define SG_MR_ODP 0x02
 
 /* A reversible hash (the region can be guessed or computed from it) demands REMOTE_READ too. */
 enum sg_hash {
@@ -208,6 +227,29 @@ struct sg_cmd_alloc_mr {
     __u8 reserved_136[7];
 };
 
+struct sg_cmd_alloc_mw {
+    struct sg_admin_hdr hdr;
+    __le32 pd;
+    __u8 type; /* enum sg_mw_type */
+    __u8 key;  /* as in REG_MR */
+    __u8 reserved_112[2];
+};
+
+/* 1: bound by any QP of its PD, used by every QP of the PD.  2: used by the QP that bound it. */
+enum sg_mw_type { SG_MW_TYPE_1 = 1, SG_MW_TYPE_2 = 2 };
+
+struct sg_cmd_map_pages {
+    struct sg_admin_hdr hdr;
+    __le32 stag;
+    __le32 op;           /* enum sg_map_op */
+    __le64 first_page;   /* index within the region */
+    __le64 count;        /* pages */
+    __le64 list;         /* MAP: bus address of count 64-bit page addresses, bit 0: writable */
+};
+
+/* FAIL: whoever waits for these pages gets a protection error. */
+enum sg_map_op { SG_MAP_PAGES = 1, SG_UNMAP_PAGES = 2, SG_MAP_FAIL = 3 };
+
 struct sg_cmd_create_cq {
     struct sg_admin_hdr hdr;
     __le32 entries;   /* power of two */
@@ -218,12 +260,64 @@ struct sg_cmd_create_cq {
     __le64 record;    /* bus address of struct sg_cq_record, 64 octet aligned */
 };
 
+/*
+ * From its completion on the device uses the new ring and record, index 0 and phase 1 first.  The
+ * answer's data[0] is the producer index at which it left the old ring, which the consumer empties
+ * first.  What is not yet consumed must fit: else EINVAL, and nothing changes.
+ */
+struct sg_cmd_resize_cq {
+    struct sg_admin_hdr hdr;
+    __le32 cqn;
+    __le32 entries;            /* power of two */
+    struct sg_page_list pages; /* zeroed */
+    __le64 record;
+};
+
+/*
+ * Moderation: an armed CQ raises its event after count completions, or period microseconds after
+ * the first one that is not reported yet.  count 0 and 1, or period 0: at once.
+ */
+struct sg_cmd_modify_cq {
+    struct sg_admin_hdr hdr;
+    __le32 cqn;
+    __le16 count;
+    __le16 period;
+};
+
+/*
+ * A shared receive queue.  A QP takes the oldest entry when the first segment of a message arrives;
+ * entries complete in any order, so wr_index of their completions counts entries completed of this
+ * queue, not a position: the consumer may have at most 'entries' posted and not completed.
+ */
+struct sg_cmd_create_srq {
+    struct sg_admin_hdr hdr;
+    __le32 pd;
+    __le32 uar;
+    __le32 entries;    /* power of two, 2..caps.max_srq_wr */
+    __le16 stride;     /* power of two, SG_WQE_STRIDE_MIN..MAX */
+    __u8 max_sge;
+    __u8 reserved_184;
+    __le32 limit;      /* as in MODIFY_SRQ */
+    __le32 reserved_224;
+    struct sg_page_list pages;
+};
+
+/*
+ * limit: when fewer entries than this are left, SG_EV_SRQ_LIMIT is raised once and the limit
+ * becomes 0 (not armed).
+ */
+struct sg_cmd_modify_srq {
+    struct sg_admin_hdr hdr;
+    __le32 srqn;
+    __le32 limit;
+};
+
 struct sg_cmd_create_qp {
     struct sg_admin_hdr hdr;
     __le32 pd;
     __le32 send_cqn;   /* CQs of the same doorbell page, or of page 0 */
     __le32 recv_cqn;
-    __le32 srqn;       /* reserved, 0 */
+    __le32 srqn;       /* with SG_QP_SRQ: of the same PD; rq_entries, rq_stride, rq_pages 0 */
     __le32 uar;
     __le32 sq_entries; /* power of two, 2..caps */
     __le32 rq_entries; /* power of two, 2..caps */
@@ -240,6 +334,7 @@ struct sg_cmd_create_qp {
 };
 #define SG_QP_SIGNAL_ALL 0x01 /* every send entry is signaled */
 #define SG_QP_KERNEL 0x02     /* may use REG_MR, LOCAL_INV and STag 0 as local key */
+#define SG_QP_SRQ 0x04        /* receives from srqn */
 
 enum sg_qp_state {
     SG_QP_IDLE = 0,
@@ -285,7 +380,13 @@ SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);
 SG_ASSERT_SIZE(struct sg_cmd_id, 12);
 SG_ASSERT_SIZE(struct sg_cmd_set_addr, 56);
 SG_ASSERT_SIZE(struct sg_cmd_reg_mr, 120);
+SG_ASSERT_SIZE(struct sg_cmd_alloc_mw, 16);
+SG_ASSERT_SIZE(struct sg_cmd_map_pages, 40);
 SG_ASSERT_SIZE(struct sg_cmd_create_cq, 48);
+SG_ASSERT_SIZE(struct sg_cmd_resize_cq, 40);
+SG_ASSERT_SIZE(struct sg_cmd_modify_cq, 16);
+SG_ASSERT_SIZE(struct sg_cmd_create_srq, 48);
+SG_ASSERT_SIZE(struct sg_cmd_modify_srq, 16);
 SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
 SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
 SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
@@ -321,7 +422,11 @@ SG_ASSERT_SIZE(struct sg_cm_data, 568);
 /* Admin completion. */
 struct sg_admin_rsp {
     __le32 id;       /* new object's number or STag; CONNECT: connection id; LISTEN: listener id */
-    __le32 data[13]; /* QUERY_QP: [0] state, [1] ird, [2] ord, [3] sq depth in use, [4] rq same */
+    /*
+     * QUERY_QP: [0] state, [1] ird, [2] ord, [3] sq depth in use, [4] rq same.
+     * QUERY_SRQ: [0] entries left, [1] limit, [2] low half of the count of entries completed.
+     */
+    __le32 data[13];
     __le32 reserved_448;
     __le16 cookie;
     __u8 status;     /* enum sg_status */
@@ -357,7 +462,8 @@ struct sg_caps {
     __le32 max_private_data;
     __u8 fw_version[16];   /* text, zero padded */
     __le32 hash_mask;      /* hash algorithms for Verify, bit n: enum sg_hash n */
-    __le32 reserved[11];
+    __le32 max_srq_sge;
+    __le32 reserved[10];
 };
 SG_ASSERT_SIZE(struct sg_caps, 168);
 
@@ -372,6 +478,10 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
 #define SG_FEATURE_ATOMIC_WRITE 0x100u
 #define SG_FEATURE_FLUSH_PERSISTENT 0x200u /* there is persistent memory in a domain */
 #define SG_FEATURE_FLUSH_REGION 0x400u     /* SG_FLUSH_REGION: draft -02; without it -01 */
+#define SG_FEATURE_IMM 0x800u              /* SG_WR_SEND_IMM, SG_WR_WRITE_IMM (RFC 7306) */
+#define SG_FEATURE_MW 0x1000u              /* memory windows of both types */
+#define SG_FEATURE_ODP 0x2000u             /* SG_MR_ODP */
+#define SG_FEATURE_VLAN 0x4000u            /* sg_cmd_set_addr.vlan */
 
 /* Answer of QUERY_STATS: counters since reset, in this order. */
 #define SG_STATS(X) \
@@ -383,11 +493,32 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
     X(tcp_retransmits) X(rx_frames) X(tx_frames) X(tx_dropped_frames) \
     X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners) \
     X(tx_flushes) X(rx_flushes) X(tx_verifies) X(rx_verifies) \
-    X(tx_atomic_writes) X(rx_atomic_writes)
+    X(tx_atomic_writes) X(rx_atomic_writes) \
+    X(tx_atomics) X(rx_atomics) X(tx_imms) X(rx_imms) X(srqs) X(mws) X(page_faults)
 
 struct sg_stats {
 #define X(name) __le64 name;
     SG_STATS(X)
+#undef X
+};
+
+/* Answer of QUERY_QP_STATS: counters since the QP was created, in this order. */
+#define SG_QP_STATS(X) \
+    X(tx_octets) X(rx_octets) X(tx_requests) X(rx_requests) X(completions) X(errors)
+
+struct sg_qp_stats {
+#define X(name) __le64 name;
+    SG_QP_STATS(X)
+#undef X
+};
+
+/* Answer of QUERY_MR_STATS: accesses by peers since registration. */
+#define SG_MR_STATS(X) \
+    X(remote_writes) X(remote_reads) X(remote_atomics) X(refused) X(page_faults)
+
+struct sg_mr_stats {
+#define X(name) __le64 name;
+    SG_MR_STATS(X)
 #undef X
 };
 

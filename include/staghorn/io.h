@@ -42,11 +42,11 @@ enum sg_wr_opcode {
     SG_WR_READ_INV = 0x04,   /* as READ; the sink's STag is invalidated locally on completion */
     SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
     SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
-    SG_WR_BIND_MW = 0x07,    /* reserved for memory windows */
-    SG_WR_SEND_IMM = 0x08,   /* reserved: RFC 7306 Immediate Data */
-    SG_WR_WRITE_IMM = 0x09,  /* reserved: RFC 7306 */
-    SG_WR_FETCH_ADD = 0x0a,  /* reserved: RFC 7306 */
-    SG_WR_CMP_SWAP = 0x0b,   /* reserved: RFC 7306 */
+    SG_WR_BIND_MW = 0x07,    /* struct sg_wqe_bind; SG_FEATURE_MW */
+    SG_WR_SEND_IMM = 0x08,   /* RFC 7306 Immediate Data: imm, no payload; SG_FEATURE_IMM */
+    SG_WR_WRITE_IMM = 0x09,  /* WRITE, then Immediate Data; one completion */
+    SG_WR_FETCH_ADD = 0x0a,  /* struct sg_wqe_atomic; SG_FEATURE_ATOMICS */
+    SG_WR_CMP_SWAP = 0x0b,   /* struct sg_wqe_atomic */
     /* draft-talpey-rdma-commit; SG_FEATURE_FLUSH, _VERIFY, _ATOMIC_WRITE */
     SG_WR_FLUSH = 0x0c,        /* struct sg_wqe_place */
     SG_WR_VERIFY = 0x0d,       /* struct sg_wqe_place */
@@ -76,7 +76,7 @@ struct sg_wqe_hdr {
     __le64 remote_addr; /* WRITE: Tagged Offset of the sink; READ: of the source */
     __le32 rkey;       /* WRITE, READ: the peer's STag */
     __le32 reserved_288;
-    __le64 imm;        /* reserved, 0 */
+    __le64 imm;        /* SEND_IMM, WRITE_IMM: the 8 octets in the order of memory; else 0 */
 };
 SG_ASSERT_SIZE(struct sg_wqe_hdr, 48);
 
@@ -93,6 +93,30 @@ struct sg_wqe_reg {
     __le64 reserved_320;
 };
 SG_ASSERT_SIZE(struct sg_wqe_reg, 48);
+
+/* Follows sg_wqe_hdr in a BIND_MW entry. */
+struct sg_wqe_bind {
+    __le32 stag;       /* the window's new STag: index as allocated, any key octet */
+    __le32 mr_stag;    /* region with MW_BIND, of the same PD; length 0: ignored */
+    __le32 access;     /* REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC, ZERO_BASED, FLUSH_* */
+    __le32 reserved_96;
+    __le64 va;         /* first octet, an address of the region */
+    __le64 length;     /* octets; 0 (type 1 only): the window is unbound */
+};
+SG_ASSERT_SIZE(struct sg_wqe_bind, 32);
+
+/*
+ * Follows sg_wqe_hdr in a FETCH_ADD or CMP_SWAP entry; one element of 8 octets (local write) behind
+ * it receives the original value.  Values are 64-bit integers; the target is read and written in
+ * the byte order of this adapter's machine at the peer (RFC 7306 section 5.2).
+ */
+struct sg_wqe_atomic {
+    __le64 data;         /* value to add; or to swap in */
+    __le64 data_mask;    /* FETCH_ADD: a set bit ends a field (0: one of 64 bits); CMP_SWAP: swap */
+    __le64 compare;      /* CMP_SWAP, else 0 */
+    __le64 compare_mask; /* CMP_SWAP, else 0 */
+};
+SG_ASSERT_SIZE(struct sg_wqe_atomic, 32);
 
 /*
  * Follows sg_wqe_hdr in a FLUSH or VERIFY entry; rkey and remote_addr name the peer's range.
@@ -128,10 +152,17 @@ enum sg_wc_opcode {
     SG_WC_READ = 0x03,
     SG_WC_LOCAL_INV = 0x05,
     SG_WC_REG_MR = 0x06,
+    SG_WC_BIND_MW = 0x07,
+    SG_WC_SEND_IMM = 0x08,
+    SG_WC_WRITE_IMM = 0x09,
+    SG_WC_FETCH_ADD = 0x0a,
+    SG_WC_CMP_SWAP = 0x0b,
     SG_WC_FLUSH = 0x0c,
     SG_WC_VERIFY = 0x0d,       /* byte_len: octets of the hash that came back */
     SG_WC_ATOMIC_WRITE = 0x0e,
     SG_WC_RECV = 0x80,
+    /* imm; byte_len: octets of the Write that came directly before it, else 0 */
+    SG_WC_RECV_IMM = 0x81,
 };
 
 /* Completion status.  The numbers are the contract; drivers map them to their system's. */
@@ -196,7 +227,7 @@ enum sg_event {
     SG_EV_QP_ACCESS_ERR = 0x13,  /* qpn: the peer violated access rights */
     SG_EV_SRQ_ERROR = 0x14,
     SG_EV_SRQ_LIMIT = 0x15,
-    SG_EV_QP_LAST_WQE = 0x16,
+    SG_EV_QP_LAST_WQE = 0x16,    /* qpn, with a shared receive queue, in error: takes no more */
     SG_EV_PORT_UP = 0x20,
     SG_EV_PORT_DOWN = 0x21,
     SG_EV_DEVICE_FATAL = 0x22,
@@ -207,6 +238,8 @@ enum sg_event {
     /* conn, qpn: TCP is gone, the connection id is free; status.  A request that got no answer: id
      * 0, aux the listener.  Does not follow a failed CM_REPLY. */
     SG_EV_CM_CLOSED = 0x34,
+    /* id: STag; pages [page, page + aux) are not there: MAP_PAGES is awaited.  conn bit 0: write */
+    SG_EV_PAGE_FAULT = 0x40,
 };
 
 struct sg_eqe {
@@ -216,7 +249,7 @@ struct sg_eqe {
     __le32 id;       /* cqn, qpn or srqn */
     __le32 conn;     /* connection id of a CM event */
     __le32 aux;
-    __le64 reserved_128;
+    __le64 page;     /* PAGE_FAULT, else 0 */
     __le32 reserved_192;
     __u8 reserved_224[3];
     __u8 phase;      /* bit 0 */

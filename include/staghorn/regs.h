@@ -124,6 +124,7 @@ enum sg_doorbell {
     SG_DB_RQ = 0x08,     /* receive queue */
     SG_DB_SRQ = 0x10,    /* shared receive queue */
     SG_DB_CQ_ARM = 0x18, /* bits 31:0: SG_CQ_ARM_*; bits 63:32: consumer index */
+    SG_DB_CLOCK = 0x20,  /* read: 64 bits, ns, the clock of completion timestamps */
 };
 
 #define SG_CQ_ARM_CQN_MASK 0x00ffffffu

@@ -176,7 +176,8 @@ def machine_paths(files):
 
 def vm_path(name):
     """Scripts that name folders inside a guest, whose root user has a home."""
-    return name.startswith(("tools/", "tests/vm/", "staghorn")) or name == "configure"
+    folders = ("tools/", "tests/vm/", "tests/full/", "staghorn")
+    return name.startswith(folders) or name == "configure"
 
 
 def spdx(files):

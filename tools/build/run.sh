@@ -5,6 +5,7 @@
 #
 #= make demo        build everything, boot two VMs, show RDMA between them
 #= make check       build everything and run all tests
+#= make check-full  make check, and the long runs in VMs: kernel and user-space consumers
 #= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
 #= make bench       measure, against siw in the same VMs
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
@@ -125,14 +126,17 @@ all | demo | bench)
         ;;
     esac
     ;;
-check)
+check | check-full)
     lock_build
     sg_plan 27
     run_part tools/build/qemu.sh plain sanitized
     run_part tools/guest/build.sh
     native_plain
     native_sanitized
-    run_check
+    case $target in
+    check) run_check ;;
+    check-full) run_check --full ;;
+    esac
     ;;
 check-fast)
     lock_build
