@@ -70,7 +70,7 @@ class Interop(unittest.TestCase):
         """Ends the lab and reads its capture."""
         self.lab.down()
         for stall in rdmatest.rdma.siw_stalls:
-            print("# tried again, siw left the first FPDU unread: " + stall)
+            print("# tried again, siw left the first FPDU unread or closed: " + stall)
         if not wire.available():
             self.fail("tshark is needed to judge the capture; run ./configure")
         found = wire.Report(self.capture)
