@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 from pathlib import Path
+
+import cases
 
 TOP = Path(__file__).resolve().parents[2]
 TOOLS = TOP / "tools" / "build"
@@ -281,18 +281,7 @@ def checklist__coverage(_folder):
 
 
 def main():
-    print("1..%d" % len(CASES))
-    good = True
-    for number, function in enumerate(CASES, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                function(Path(folder))
-                print("ok %d - %s" % (number, function.__doc__))
-            except Exception:  # pylint: disable=broad-except
-                print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
-                print("not ok %d - %s" % (number, function.__doc__))
-                good = False
-    return 0 if good else 1
+    return cases.run(CASES)
 
 
 if __name__ == "__main__":

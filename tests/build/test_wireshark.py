@@ -11,9 +11,9 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
 from pathlib import Path
+
+import cases
 
 TOP = Path(__file__).resolve().parents[2]
 SCRIPT = TOP / "tools" / "wireshark" / "staghorn.lua"
@@ -352,18 +352,7 @@ def main():
     if not shutil.which("tshark"):
         print("1..0 # SKIP no tshark")
         return 0
-    print("1..%d" % len(CASES))
-    good = True
-    for number, function in enumerate(CASES, 1):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                function(Path(folder))
-                print("ok %d - %s" % (number, function.__doc__))
-            except Exception:  # pylint: disable=broad-except
-                print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
-                print("not ok %d - %s" % (number, function.__doc__))
-                good = False
-    return 0 if good else 1
+    return cases.run(CASES)
 
 
 if __name__ == "__main__":

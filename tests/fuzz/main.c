@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/draw.h"
 #include "fuzz.h"
 #include "tap.h"
 
@@ -55,23 +56,14 @@ static void on_abort(int number)
     raise(number);
 }
 
-static uint64_t next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-}
-
 /* Octets of a seed: runs of noise, of one value, of small values, of repetitions. */
 static size_t generate(uint64_t seed, uint8_t *buf, size_t max)
 {
     uint64_t state = seed;
-    size_t len = 1 + next(&state) % max, at = 0;
+    size_t len = 1 + sg_draw(&state) % max, at = 0;
 
     while (at < len) {
-        uint64_t r = next(&state);
+        uint64_t r = sg_draw(&state);
         size_t run = SG_MIN(1 + (r >> 8) % 64, len - at), i;
         uint8_t value = (uint8_t)(r >> 16);
         size_t from = at ? (r >> 24) % at : 0;
@@ -82,13 +74,13 @@ static size_t generate(uint64_t seed, uint8_t *buf, size_t max)
                 buf[at + i] = value;
                 break;
             case 1:
-                buf[at + i] = (uint8_t)(next(&state) % 16);
+                buf[at + i] = (uint8_t)(sg_draw(&state) % 16);
                 break;
             case 2:
                 buf[at + i] = at ? buf[from + i] : 0;
                 break;
             default:
-                buf[at + i] = (uint8_t)next(&state);
+                buf[at + i] = (uint8_t)sg_draw(&state);
             }
         }
         at += run;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/draw.h"
 
 /* NULL if any octet of the range does not respond. */
 static uint8_t *reach(struct test_host *h, uint64_t addr, size_t len)
@@ -102,18 +103,13 @@ static void op_raise(void *host, unsigned vector)
     h->raised[vector]++;
 }
 
-/* splitmix64 */
 static void op_random(void *host, void *buf, size_t len)
 {
     struct test_host *h = host;
     uint8_t *p = buf;
 
     while (len--) {
-        uint64_t z = h->random += 0x9e3779b97f4a7c15ull;
-
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        *p++ = z ^ (z >> 31);
+        *p++ = (uint8_t)sg_draw(&h->random);
     }
 }
 

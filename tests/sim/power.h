@@ -20,6 +20,7 @@
 #include <glib.h>
 #include <inttypes.h>
 
+#include "base/draw.h"
 #include "mini_driver.h"
 #include "persist/persist.h"
 #include "proto/stream_mem.h"

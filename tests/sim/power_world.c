@@ -25,11 +25,7 @@ enum {
 
 uint64_t pw_draw(struct pw_world *w)
 {
-    uint64_t z = w->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return sg_draw(&w->random);
 }
 
 uint32_t pw_below(struct pw_world *w, uint32_t n)

@@ -10,6 +10,7 @@
 #define SG_TESTS_SIM_H
 
 #include "base/bytes.h"
+#include "base/draw.h"
 #include "proto/engine.h"
 #include "proto/stream_mem.h"
 

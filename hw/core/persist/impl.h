@@ -8,6 +8,7 @@
 #define SG_PERSIST_IMPL_H
 
 #include "base/bytes.h"
+#include "base/draw.h"
 #include "persist/persist.h"
 
 enum sg_pd_limits {
@@ -165,11 +166,7 @@ struct sg_persist {
 
 static inline uint64_t sg_pd_random(uint64_t *state)
 {
-    uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
+    return sg_draw(state);
 }
 
 /* 0 .. n - 1; n at least 1. */

@@ -12,6 +12,7 @@
  */
 #include <glib.h>
 
+#include "base/draw.h"
 #include "proto/mem_priv.h"
 
 enum {
@@ -41,11 +42,7 @@ struct mem_end {
 
 static uint64_t draw(struct sg_mem_switch *sw)
 {
-    uint64_t z = sw->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
-
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return sg_draw(&sw->random);
 }
 
 static bool chance(struct sg_mem_switch *sw, uint32_t ppm)

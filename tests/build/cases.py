@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs functions as TAP cases: each gets an empty folder, its docstring is its name."""
+import tempfile
+import traceback
+from pathlib import Path
+
+
+def run(functions):
+    """Prints one line a case; returns the exit status of the program."""
+    print("1..%d" % len(functions))
+    good = True
+    for number, function in enumerate(functions, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                function(Path(folder))
+                print("ok %d - %s" % (number, function.__doc__))
+            except Exception:  # pylint: disable=broad-except
+                print("\n".join("# " + x for x in traceback.format_exc().splitlines()))
+                print("not ok %d - %s" % (number, function.__doc__))
+                good = False
+    return 0 if good else 1
