@@ -91,6 +91,19 @@ class Arguments(unittest.TestCase):
             text="has no staghorn adapter",
         )
 
+    def test_up__bad_adapter(self):
+        self.refused("up", "--adapter", "gamma", text="there is no VM gamma")
+        self.refused("up", "--adapter", "gamma:crc=off", text="there is no VM gamma")
+        self.refused("up", "--adapter", "alpha:crc", text="is not [VM:]PROPERTY=VALUE")
+        self.refused("up", "--adapter", "mac=02:00:00:00:00:01", text="the launcher's to choose")
+        self.refused("up", "--adapter", "alpha:segment=West", text="is not a segment name")
+        self.refused("up", *["--adapter", "alpha"] * 8, text="more than 8 adapters for VM alpha")
+        words = ("up", "--driver", "alpha=siw", "--adapter", "alpha")
+        self.refused(*words, text="has no staghorn adapter")
+
+    def test_link__arguments(self):
+        self.refused("link", "alpha", "sideways", text="invalid choice")
+
     def test_verb__unknown(self):
         self.refused("fly", text="invalid choice")
 
@@ -105,6 +118,7 @@ class Arguments(unittest.TestCase):
             ["log", "alpha"],
             ["cut", "alpha"],
             ["on", "alpha"],
+            ["link", "alpha", "down"],
         ):
             self.refused(
                 *verb, status=3, text="lab args is not up\n  Start it:  ./staghorn --lab args up"
@@ -126,7 +140,7 @@ class Arguments(unittest.TestCase):
         self.assertIn("make", done.err)
 
     def test_help__every_verb(self):
-        for verb in ("up", "status", "down", "exec", "copy", "console", "log", "cut", "on"):
+        for verb in ("up", "status", "down", "exec", "copy", "console", "log", "cut", "on", "link"):
             done = self.lab.run(verb, "--help")
             self.assertIn("usage:", done.out)
 

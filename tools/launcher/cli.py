@@ -238,6 +238,16 @@ def do_pmem(args):
     return 0
 
 
+def do_link(args):
+    lab.link(args.lab, args.vm, args.adapter, args.state == "up")
+    emit(
+        args,
+        {"vm": args.vm, "adapter": args.adapter, "link": args.state},
+        "%s: link of adapter %d is %s" % (args.vm, args.adapter, args.state),
+    )
+    return 0
+
+
 def do_on(args):
     interruptible()
     seconds = lab.on(args.lab, args.vm, args.timeout)
@@ -287,6 +297,15 @@ def _add_up(verbs):
         metavar="[VM:]NAME=VALUE",
         default=[],
         help="property of the adapter, such as alpha:mpa-rev=1; may be repeated",
+    )
+    parser.add_argument(
+        "--adapter",
+        action="append",
+        metavar="VM|[VM:]NAME=VALUE[,...]",
+        default=[],
+        help="one more adapter, with a NIC of its own, for the VM, or for each; segment=NAME is "
+        "the Ethernet segment it is on [main, where the first ones are], nic=MODEL the NIC that "
+        "shares its port [virtio-net-pci], all else properties of the adapter; may be repeated",
     )
     parser.add_argument(
         "--pmem",
@@ -428,6 +447,20 @@ def make_parser():
     ).add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
     _add_cut(verbs, vm)
     _add_pmem(verbs, vm)
+    _add_simple(
+        verbs,
+        "link",
+        do_link,
+        "pull the Ethernet cable of a VM's adapter, or plug it in again",
+        vm
+        + [
+            ("state", {"choices": ("up", "down")}),
+            (
+                "--adapter",
+                {"type": int, "default": 0, "metavar": "N", "help": "which one [%(default)s]"},
+            ),
+        ],
+    )
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The life of a lab: up, down, cut, on, status.
+"""The life of a lab: up, down, cut, link, on, status.
 
 Order matters for leaving nothing behind: each process is written into lab.json
 right after it was started, and the folder is removed only when all of them are
@@ -14,6 +14,7 @@ import time
 
 from . import agent, domain, options, pmem, proc, qemu, segment
 from .errors import TIMEOUT, LabError, UsageError
+from .qmp import Monitor
 from .state import LabFolder, all_names
 
 # Guests poll for completions, and there may be fewer host CPUs than busy threads: whatever plays
@@ -33,14 +34,25 @@ def make_plan(name, args):
     driver_of = options.drivers(args.driver, names)
     properties = options.device_properties(args.device_prop, driver_of)
     memories = pmem.parse(args.pmem, names)
+    further = options.adapters(args.adapter, driver_of)
     vms = {}
     for index, vm in enumerate(names):
         vms[vm] = {
             "index": index,
-            "addr": options.NET % (index + 1),
+            "addr": options.NET % (0, index + 1),
+            "addr6": options.NET6 % (0, index + 1),
             "mac": options.mac(name, vm),
             "driver": driver_of[vm],
             "properties": properties[vm],
+            "adapters": [
+                dict(
+                    adapter,
+                    addr=options.NET % (number, index + 1),
+                    addr6=options.NET6 % (number, index + 1),
+                    mac=options.mac(name, vm, number),
+                )
+                for number, adapter in enumerate(further[vm], 1)
+            ],
             "pmem": memories.get(vm),
             "process": None,
             "starts": 0,
@@ -58,7 +70,7 @@ def make_plan(name, args):
         "accel": None,
         "capture": options.capture(args.capture),
         "timeout": args.timeout,
-        "segment": {"kind": segment.plan(names, args.capture), "process": None},
+        "segment": segment.plan(vms, args.capture),
         "vms": vms,
     }
 
@@ -220,7 +232,7 @@ def _clear_stale(folder, say):
 def _start(folder, say):
     lab = folder.data
     names = list(lab["vms"])
-    lab["segment"] = segment.start(folder, lab["segment"]["kind"], names, lab["capture"])
+    segment.start(folder)
     folder.save()
     say(
         "starting %s (%s, MTU %d)"
@@ -312,6 +324,16 @@ def _cut_domain(folder, vm_name, policy, wait, limit):
     return state
 
 
+def link(name, vm_name, number, up):
+    """Plugs the Ethernet cable of an adapter in, or pulls it."""
+    folder = LabFolder(name)
+    vm = folder.running(vm_name)
+    if not 0 <= number <= len(vm["adapters"]):
+        raise UsageError("VM %s has no adapter %d" % (vm_name, number))
+    with Monitor(folder, vm_name) as monitor:
+        monitor.run("set_link", name="up%d" % number, up=up)
+
+
 def on(name, vm_name, limit):
     """Power returns; seconds until RDMA is ready."""
     folder = LabFolder(name)
@@ -350,11 +372,13 @@ def status(name):
             "driver": state["driver"],
             "device": state["rdma"],
             "address": state["addr"],
+            "address6": state["addr6"],
             "mac": state["mac"],
             "pid": state["process"]["pid"] if proc.alive(state["process"]) else None,
             "ready_s": state["ready_s"],
             "starts": state["starts"],
             "properties": state["properties"],
+            "adapters": state["adapters"],
             "pmem": state["pmem"],
         }
         for vm, state in lab["vms"].items()

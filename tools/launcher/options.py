@@ -11,8 +11,14 @@ from .state import check_name
 DRIVERS = ("staghorn", "siw", "none")
 MAX_VMS = 16
 MTU_RANGE = (576, 65521)
-NET = "10.77.0.%d"
+# Of a VM's first, second, ... adapter; the last number is the VM's.
+NET = "10.77.%d.%d"
 NET_BITS = 24
+NET6 = "fd77::%x:0:0:0:%x"
+NET6_BITS = 64
+MAX_ADAPTERS = 8
+MAIN = "main"  # the segment of each VM's first adapter
+NIC = "virtio-net-pci"
 
 
 def vm_names(text):
@@ -45,6 +51,48 @@ def drivers(text, names):
     return chosen
 
 
+def _property(option, item, setting):
+    """'crc=off' to ('crc', 'off')."""
+    key, equals, value = setting.partition("=")
+    if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value or "," in value:
+        raise UsageError("%s %s is not [VM:]PROPERTY=VALUE" % (option, item))
+    if key in ("netdev", "mac", "id"):
+        raise UsageError("%s: %s is the launcher's to choose" % (option, key))
+    return key, value
+
+
+def adapters(items, driver_of):
+    """Further adapters: ['beta:segment=west,crc=off'] to {'beta': [{...}]}.
+
+    Without a VM each one gets it.  segment=NAME is where its uplink goes, the first adapters'
+    (main) if not said; nic=MODEL the NIC that shares its port; all else properties of it."""
+    found = {name: [] for name in driver_of}
+    for item in items or []:
+        head = item.split("=")[0]
+        target, settings = (None, item) if "=" in item else (item, "")
+        if ":" in head:
+            target, _, settings = item.partition(":")
+        if target is not None and target not in found:
+            raise UsageError("--adapter: there is no VM %s" % target)
+        if target and driver_of[target] != "staghorn":
+            raise UsageError("--adapter: VM %s has no staghorn adapter" % target)
+        new = {"segment": MAIN, "nic": NIC, "properties": {}}
+        for setting in filter(None, settings.split(",")):
+            key, value = _property("--adapter", item, setting)
+            if key == "segment":
+                new[key] = check_name("segment", value)
+            elif key == "nic":
+                new[key] = value
+            else:
+                new["properties"][key] = value
+        for name in [target] if target else found:
+            if driver_of[name] == "staghorn":
+                found[name].append(dict(new, properties=dict(new["properties"])))
+            if len(found[name]) >= MAX_ADAPTERS:
+                raise UsageError("more than %d adapters for VM %s" % (MAX_ADAPTERS, name))
+    return found
+
+
 def device_properties(items, driver_of):
     """['alpha:mpa-rev=1', 'crc=off'] to {'alpha': {...}}; without a VM, for every adapter."""
     found = {name: {} for name in driver_of}
@@ -52,11 +100,7 @@ def device_properties(items, driver_of):
         target, colon, setting = (
             item.partition(":") if ":" in item.split("=")[0] else ("", "", item)
         )
-        key, equals, value = setting.partition("=")
-        if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value or "," in value:
-            raise UsageError("--device-prop %s is not [VM:]PROPERTY=VALUE" % item)
-        if key in ("netdev", "mac", "id"):
-            raise UsageError("--device-prop: %s is the launcher's to choose" % key)
+        key, value = _property("--device-prop", item, setting)
         if colon and target not in found:
             raise UsageError("--device-prop: there is no VM %s" % target)
         if colon and driver_of[target] != "staghorn":
@@ -98,7 +142,8 @@ def capture(text):
     return str(path)
 
 
-def mac(lab, name):
-    """Locally administered, the same for the same lab and VM."""
-    digest = hashlib.sha256(("%s/%s" % (lab, name)).encode()).digest()
+def mac(lab, name, number=0):
+    """Locally administered, the same for the same lab, VM and adapter."""
+    text = "%s/%s/%d" % (lab, name, number) if number else "%s/%s" % (lab, name)
+    digest = hashlib.sha256(text.encode()).digest()
     return ":".join("%02x" % octet for octet in (0x02, *digest[:5]))

@@ -13,35 +13,43 @@ KERNEL_ARGUMENTS = (
 
 def _guest_arguments(lab, name):
     vm = lab["vms"][name]
+    ports = [vm, *vm["adapters"]]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
-    return "%s sg.name=%s sg.addr=%s/%d sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
+    return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
         KERNEL_ARGUMENTS,
         name,
-        vm["addr"],
-        options.NET_BITS,
+        ",".join("%s/%d" % (port["addr"], options.NET_BITS) for port in ports),
+        ",".join("%s/%d" % (port["addr6"], options.NET6_BITS) for port in ports),
         lab["mtu"],
-        vm["mac"],
+        ",".join(port["mac"] for port in ports),
         vm["driver"],
         hosts,
     )
 
 
+def _adapter(lab, number, mac, properties):
+    """The adapter behind uplink upN; what its NIC model is attached to."""
+    wanted = dict(properties)
+    if any(other["driver"] == "siw" for other in lab["vms"].values()):
+        # siw overlooks a first FPDU that comes before it has passed its socket on.
+        wanted.setdefault("first-fpdu-delay", SIW_DELAY_MS)
+    text = "".join(",%s=%s" % item for item in sorted(wanted.items()))
+    return "staghorn,netdev=up%d,id=r%d,mac=%s%s" % (number, number, mac, text)
+
+
 def _network(lab, name):
     vm = lab["vms"][name]
-    yield from ("-netdev", segment.netdev(lab["segment"]["kind"], list(lab["vms"]), name))
-    port = "up0"
-    if vm["driver"] == "staghorn":
-        wanted = dict(vm["properties"])
-        if any(other["driver"] == "siw" for other in lab["vms"].values()):
-            # siw overlooks a first FPDU that comes before it has passed its socket on.
-            wanted.setdefault("first-fpdu-delay", SIW_DELAY_MS)
-        properties = "".join(",%s=%s" % item for item in sorted(wanted.items()))
-        yield from ("-device", "staghorn,netdev=up0,id=r0,mac=%s%s" % (vm["mac"], properties))
-        port = "r0.eth"
-    yield from (
-        "-device",
-        "virtio-net-pci,netdev=%s,mac=%s,host_mtu=%d" % (port, vm["mac"], lab["mtu"]),
-    )
+    first = {"mac": vm["mac"], "properties": vm["properties"], "nic": options.NIC}
+    for number, port in enumerate([first, *vm["adapters"]]):
+        yield from ("-netdev", segment.netdev(lab["segment"], name, number))
+        backend = "up%d" % number
+        if vm["driver"] == "staghorn":
+            yield from ("-device", _adapter(lab, number, port["mac"], port["properties"]))
+            backend = "r%d.eth" % number
+        model = "%s,netdev=%s,mac=%s" % (port["nic"], backend, port["mac"])
+        if port["nic"].startswith("virtio-net"):
+            model += ",host_mtu=%d" % lab["mtu"]
+        yield from ("-device", model)
 
 
 def _channels(name):

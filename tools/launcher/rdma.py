@@ -221,11 +221,11 @@ def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
     return output
 
 
-def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=120):
-    """One run; the measured value: MB/s (10^6), or the typical latency in us."""
+def perftest_output(folder, tool, server, client, size, iterations, extra=(), timeout=120):
+    """One run; what server and client printed."""
     address = folder.data["vms"][server]["addr"]
     common = ["-R", "-F", "-s", str(size), "-n", str(iterations), *extra]
-    _, output = _pair(
+    return _pair(
         folder,
         server,
         [tool, "-d", device(folder, server), *common],
@@ -234,7 +234,12 @@ def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=1
         WAITING,
         timeout,
     )
-    return parse(tool, output, size)
+
+
+def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=120):
+    """One run; the measured value: MB/s (10^6), or the typical latency in us."""
+    words = (folder, tool, server, client, size, iterations, extra, timeout)
+    return parse(tool, perftest_output(*words)[1], size)
 
 
 def parse(tool, output, size):

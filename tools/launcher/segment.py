@@ -1,39 +1,63 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Ethernet segment.
+"""Ethernet segments.
 
-direct  two VMs, a stream over one UNIX socket between their QEMUs: the fastest
-hub     more VMs, or a capture: a QEMU without a machine, whose network hub joins
-        one stream for each VM.  It outlives each VM, and so does its capture.
-none    one VM alone
+direct  two adapters, a stream over one UNIX socket between their QEMUs: the fastest
+hub     more adapters, or a capture: a QEMU without a machine, whose network hubs, one for each
+        such segment, join one stream for each adapter.  It outlives each VM, and so does its
+        capture, which is of the main segment.
+none    one adapter alone
+
+Each VM's first adapter is on the segment "main"; others are where the user said.  An adapter is
+named as its VM, with a point and its number if it is not the first.
 
 Whoever connects tries again for ever, so a VM that is cut and switched on again
 is back on the segment.
 """
-from . import paths, proc
+from . import options, paths, proc
 
 RECONNECT_MS = 100
 
 
-def plan(names, capture):
-    if capture or len(names) > 2:
+def end_name(vm, number):
+    return "%s.%d" % (vm, number) if number else vm
+
+
+def _kind(ends, capture):
+    if capture or len(ends) > 2:
         return "hub"
-    return "direct" if len(names) == 2 else "none"
+    return "direct" if len(ends) == 2 else "none"
 
 
-def netdev(kind, names, name):
-    """The -netdev argument of the VM's uplink; paths are relative to the lab's folder."""
+def plan(vms, capture):
+    """The lab's state of its segments, from its VMs: kinds, and the ends that each one joins."""
+    ends = {options.MAIN: list(vms)}
+    for name, vm in vms.items():
+        for number, adapter in enumerate(vm["adapters"], 1):
+            ends.setdefault(adapter["segment"], []).append(end_name(name, number))
+    kinds = {seg: _kind(each, capture and seg == options.MAIN) for seg, each in ends.items()}
+    return {"kind": kinds[options.MAIN], "kinds": kinds, "ends": ends, "process": None}
+
+
+def netdev(state, vm, number):
+    """The -netdev argument of the adapter's uplink; paths are relative to the lab's folder."""
+    end = end_name(vm, number)
+    seg = next(seg for seg, ends in state["ends"].items() if end in ends)
+    link = "segment/link" if seg == options.MAIN else "segment/link-" + seg
     # Alone: nobody ever connects, and frames are dropped.  (A hub without a second port would
     # never take one.)
-    if kind == "none" or (kind == "direct" and name == names[0]):
-        return "stream,id=up0,server=on,addr.type=unix,addr.path=segment/link"
-    path = "segment/link" if kind == "direct" else "segment/" + name
-    return "stream,id=up0,server=off,addr.type=unix,addr.path=%s,reconnect-ms=%d" % (
+    if state["kinds"][seg] == "none" or (
+        state["kinds"][seg] == "direct" and end == state["ends"][seg][0]
+    ):
+        return "stream,id=up%d,server=on,addr.type=unix,addr.path=%s" % (number, link)
+    path = link if state["kinds"][seg] == "direct" else "segment/end-" + end
+    return "stream,id=up%d,server=off,addr.type=unix,addr.path=%s,reconnect-ms=%d" % (
+        number,
         path,
         RECONNECT_MS,
     )
 
 
-def hub_command(names, capture):
+def hub_command(state, capture):
     command = [
         paths.qemu(),
         "-L",
@@ -51,29 +75,32 @@ def hub_command(names, capture):
         "-name",
         "staghorn-segment",
     ]
-    for name in names:
-        command += [
-            "-netdev",
-            "stream,id=s-%s,server=on,addr.type=unix,addr.path=segment/%s" % (name, name),
-            "-netdev",
-            "hubport,id=h-%s,hubid=0,netdev=s-%s" % (name, name),
-        ]
+    hubs = [seg for seg, kind in state["kinds"].items() if kind == "hub"]
+    for number, seg in enumerate(hubs):
+        for end in state["ends"][seg]:
+            command += [
+                "-netdev",
+                "stream,id=s-%s,server=on,addr.type=unix,addr.path=segment/end-%s" % (end, end),
+                "-netdev",
+                "hubport,id=h-%s,hubid=%d,netdev=s-%s" % (end, number, end),
+            ]
     if capture:
         # Every frame passes every port of a hub: one port's view is the whole segment.
         command += [
             "-object",
             "filter-dump,id=capture,netdev=h-%s,file=%s,maxlen=262144"
-            % (names[0], capture.replace(",", ",,")),
+            % (state["ends"][options.MAIN][0], capture.replace(",", ",,")),
         ]
     return command
 
 
-def start(folder, kind, names, capture):
-    """Starts what the segment needs; returns its part of the lab's state."""
-    state = {"kind": kind, "process": None}
+def start(folder):
+    """Starts what the segments need, and notes it in the lab's state."""
+    state = folder.data["segment"]
     (folder.path / "segment").mkdir(exist_ok=True)
-    if kind == "hub":
+    if "hub" in state["kinds"].values():
         state["process"], _ = proc.spawn(
-            hub_command(names, capture), folder.path, folder.path / "segment" / "qemu.log"
+            hub_command(state, folder.data["capture"]),
+            folder.path,
+            folder.path / "segment" / "qemu.log",
         )
-    return state
