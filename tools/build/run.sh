@@ -120,6 +120,7 @@ all | demo | bench)
     demo) run_part tools/demo ;;
     bench)
         run_part tools/bench
+        run_part tools/bench-curves
         run_part tools/bench-pmem
         run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"
