@@ -234,7 +234,7 @@ static struct sg_cqe *sgh_cqe_next(const struct sgh_cq *cq, u32 index)
 }
 
 /* The queue pair is destroyed and writes no more: its completions are nobody's now. */
-void sgh_cq_scrub(struct sgh_cq *cq, u32 qpn)
+void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp)
 {
 	struct sg_cqe *cqe;
 	unsigned long flags;
@@ -244,8 +244,12 @@ void sgh_cq_scrub(struct sgh_cq *cq, u32 qpn)
 		return;
 	spin_lock_irqsave(&cq->lock, flags);
 	for (i = cq->ci; i - cq->ci < cq->entries && (cqe = sgh_cqe_next(cq, i)); i++) {
-		if (le32_to_cpu(cqe->qpn) == qpn)
-			cqe->qpn = cpu_to_le32(SGH_CQE_NOBODY);
+		if (le32_to_cpu(cqe->qpn) != qp->qpn)
+			continue;
+		if (qp->ibqp.srq && cqe->flags_phase & SG_CQE_RECV)
+			sgh_srq_release(to_sgh_srq(qp->ibqp.srq),
+					le32_to_cpu(cqe->wr_index) + 1);
+		cqe->qpn = cpu_to_le32(SGH_CQE_NOBODY);
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
@@ -273,12 +277,16 @@ static enum ib_wc_status sgh_wc_status(u8 status)
 static bool sgh_fill_wc(struct sgh_dev *sg, const struct sg_cqe *cqe, struct ib_wc *wc)
 {
 	struct sgh_qp *qp = xa_load(&sg->qps, le32_to_cpu(cqe->qpn));
-	struct sgh_wq *wq;
+	u32 done = le32_to_cpu(cqe->wr_index) + 1;
 
 	if (!qp)
 		return false;
-	wq = cqe->flags_phase & SG_CQE_RECV ? &qp->rq : &qp->sq;
-	WRITE_ONCE(wq->ci, le32_to_cpu(cqe->wr_index) + 1);
+	if (!(cqe->flags_phase & SG_CQE_RECV))
+		WRITE_ONCE(qp->sq.ci, done);
+	else if (!qp->ibqp.srq)
+		WRITE_ONCE(qp->rq.ci, done);
+	else
+		sgh_srq_release(to_sgh_srq(qp->ibqp.srq), done);
 
 	memset(wc, 0, sizeof(*wc));
 	wc->wr_id = le64_to_cpu(cqe->wr_id);

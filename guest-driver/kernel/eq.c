@@ -89,6 +89,12 @@ static void sgh_event(struct sgh_dev *sg, const struct sg_eqe *e)
 	case SG_EV_QP_LAST_WQE:
 		sgh_qp_event(sg, id, IB_EVENT_QP_LAST_WQE_REACHED);
 		break;
+	case SG_EV_SRQ_LIMIT:
+		sgh_srq_event(sg, id, IB_EVENT_SRQ_LIMIT_REACHED);
+		break;
+	case SG_EV_SRQ_ERROR:
+		sgh_srq_event(sg, id, IB_EVENT_SRQ_ERR);
+		break;
 	case SG_EV_CQ_ERROR:
 		sgh_cq_event(sg, id);
 		break;

@@ -164,6 +164,7 @@ static void sgh_fatal_work(struct work_struct *work)
 
 	sgh_cm_abort_all(sg);
 	sgh_cq_kick_all(sg);
+	sgh_qp_last_wqe_all(sg);
 	sgh_net_kick(sg);
 }
 
@@ -424,6 +425,10 @@ int sgh_query_caps(struct sgh_dev *sg)
 			   pci_resource_len(sg->pdev, SG_BAR_DOORBELL) / SG_UAR_SIZE);
 	c->num_eq = min_t(u32, le32_to_cpu(raw.num_eq), SG_EQ_COUNT);
 	c->max_private_data = min_t(u32, le32_to_cpu(raw.max_private_data), SG_PRIVATE_DATA_MAX);
+	c->max_srq = le32_to_cpu(raw.max_srq);
+	c->max_srq_wr = rounddown_pow_of_two(max_t(u32, le32_to_cpu(raw.max_srq_wr), 1));
+	c->max_srq_sge = min_t(u32, le32_to_cpu(raw.max_srq_sge), SG_RQ_MAX_SGE);
+	c->max_mw = le32_to_cpu(raw.max_mw);
 	c->max_mr_size = le64_to_cpu(raw.max_mr_size);
 	c->page_size_mask = le64_to_cpu(raw.page_size_mask);
 	memcpy(c->fw_version, raw.fw_version, sizeof(raw.fw_version));

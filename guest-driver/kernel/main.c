@@ -16,6 +16,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 {
 	xa_init(&sg->qps);
 	xa_init(&sg->cqs);
+	xa_init(&sg->srqs);
 	xa_init(&sg->listeners);
 	xa_init(&sg->conns);
 	ida_init(&sg->uars);
@@ -30,9 +31,11 @@ static void sgh_init_state(struct sgh_dev *sg)
 
 static void sgh_fini_state(struct sgh_dev *sg)
 {
-	WARN_ON(!xa_empty(&sg->qps) || !xa_empty(&sg->cqs) || !xa_empty(&sg->listeners));
+	WARN_ON(!xa_empty(&sg->qps) || !xa_empty(&sg->cqs) || !xa_empty(&sg->srqs) ||
+		!xa_empty(&sg->listeners));
 	xa_destroy(&sg->qps);
 	xa_destroy(&sg->cqs);
+	xa_destroy(&sg->srqs);
 	xa_destroy(&sg->listeners);
 	xa_destroy(&sg->conns);
 	ida_destroy(&sg->uars);

@@ -47,7 +47,19 @@ void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
 	sgh_qp_put(qp);
 }
 
-static int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size)
+/* In fatal_work: whoever drains a queue pair with a shared receive queue waits for this. */
+void sgh_qp_last_wqe_all(struct sgh_dev *sg)
+{
+	unsigned long qpn;
+	struct sgh_qp *qp;
+
+	xa_for_each(&sg->qps, qpn, qp) {
+		if (qp->ibqp.srq)
+			sgh_qp_event(sg, qpn, IB_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size)
 {
 	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN,
 							      sg->caps.max_qp_wr)));
@@ -57,10 +69,11 @@ static int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t w
 	return sgh_buf_alloc(sg, &wq->buf, (size_t)wq->entries << wq->stride_shift);
 }
 
-static int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
-		       u32 entries, u32 stride)
+/* The caller has checked that so many entries are within the limits. */
+int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
+		u32 entries, u32 stride)
 {
-	if (!is_power_of_2(entries) || entries > sg->caps.max_qp_wr || !is_power_of_2(stride) ||
+	if (!is_power_of_2(entries) || !is_power_of_2(stride) ||
 	    stride < SG_WQE_STRIDE_MIN || stride > SG_WQE_STRIDE_MAX || !PAGE_ALIGNED(addr))
 		return -EINVAL;
 	wq->entries = entries;
@@ -76,14 +89,14 @@ static int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_w
 	return 0;
 }
 
-static void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq)
+void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq)
 {
 	ib_umem_release(wq->umem);
 	if (wq->buf.chunks)
 		sgh_buf_free(sg, &wq->buf);
 }
 
-static int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq)
+int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq)
 {
 	size_t size = (size_t)wq->entries << wq->stride_shift;
 
@@ -91,6 +104,16 @@ static int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_
 		return sgh_pbl_from_umem(sg, pbl, wq->umem, SG_PAGE_SIZE,
 					 DIV_ROUND_UP(size, SG_PAGE_SIZE));
 	return sgh_pbl_from_buf(sg, pbl, &wq->buf);
+}
+
+/* A queue pair with a shared receive queue has none of its own. */
+static bool sgh_rq_fits(const struct sgh_dev *sg, const struct sgh_qp *qp,
+			const struct sg_abi_create_qp *req, const struct ib_qp_cap *cap)
+{
+	if (qp->ibqp.srq)
+		return !req->rq_buf && !req->rq_entries && !req->rq_stride && !req->rq_max_sge;
+	return req->rq_entries >= cap->max_recv_wr && req->rq_entries <= sg->caps.max_qp_wr &&
+	       req->rq_max_sge >= cap->max_recv_sge && req->rq_max_sge <= sg->caps.max_rq_sge;
 }
 
 static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *udata,
@@ -104,17 +127,17 @@ static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *u
 	ret = ib_copy_from_udata(&req, udata, sizeof(req));
 	if (ret)
 		return ret;
-	if (req.sq_entries < cap->max_send_wr || req.rq_entries < cap->max_recv_wr ||
-	    req.sq_max_sge > sg->caps.max_sq_sge || req.rq_max_sge > sg->caps.max_rq_sge ||
-	    req.sq_max_sge < cap->max_send_sge || req.rq_max_sge < cap->max_recv_sge ||
-	    req.max_inline > sg->caps.max_inline || req.max_inline < cap->max_inline_data)
+	if (req.sq_entries < cap->max_send_wr || req.sq_entries > sg->caps.max_qp_wr ||
+	    req.sq_max_sge > sg->caps.max_sq_sge || req.sq_max_sge < cap->max_send_sge ||
+	    req.max_inline > sg->caps.max_inline || req.max_inline < cap->max_inline_data ||
+	    !sgh_rq_fits(sg, qp, &req, cap))
 		return -EINVAL;
 	qp->user = true;
 	qp->sq.max_sge = req.sq_max_sge;
 	qp->rq.max_sge = req.rq_max_sge;
 	qp->max_inline = req.max_inline;
 	ret = sgh_wq_user(sg, qp->ibqp.device, &qp->sq, req.sq_buf, req.sq_entries, req.sq_stride);
-	if (ret)
+	if (ret || qp->ibqp.srq)
 		return ret;
 	return sgh_wq_user(sg, qp->ibqp.device, &qp->rq, req.rq_buf, req.rq_entries,
 			   req.rq_stride);
@@ -126,15 +149,15 @@ static int sgh_qp_kernel(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_qp_cap
 	int ret;
 
 	qp->sq.max_sge = max_t(u32, cap->max_send_sge, 1);
-	qp->rq.max_sge = max_t(u32, cap->max_recv_sge, 1);
 	qp->max_inline = cap->max_inline_data;
 	sq_size = sizeof(struct sg_wqe_hdr) +
 		  max3(qp->sq.max_sge * sizeof(struct sg_sge), (size_t)qp->max_inline,
 		       sizeof(struct sg_wqe_reg));
-	rq_size = sizeof(struct sg_rqe_hdr) + qp->rq.max_sge * sizeof(struct sg_sge);
 	ret = sgh_wq_kernel(sg, &qp->sq, cap->max_send_wr, sq_size);
-	if (ret)
+	if (ret || qp->ibqp.srq)
 		return ret;
+	qp->rq.max_sge = max_t(u32, cap->max_recv_sge, 1);
+	rq_size = sizeof(struct sg_rqe_hdr) + qp->rq.max_sge * sizeof(struct sg_sge);
 	return sgh_wq_kernel(sg, &qp->rq, cap->max_recv_wr, rq_size);
 }
 
@@ -142,11 +165,14 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
 
-	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq)
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags)
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > sg->caps.max_qp_wr ||
-	    cap->max_recv_wr > sg->caps.max_qp_wr || cap->max_send_sge > sg->caps.max_sq_sge ||
-	    cap->max_recv_sge > sg->caps.max_rq_sge || cap->max_inline_data > sg->caps.max_inline)
+	    cap->max_send_sge > sg->caps.max_sq_sge || cap->max_inline_data > sg->caps.max_inline)
+		return -EINVAL;
+	/* With a shared receive queue the rest means nothing. */
+	if (!attr->srq && (cap->max_recv_wr > sg->caps.max_qp_wr ||
+			   cap->max_recv_sge > sg->caps.max_rq_sge))
 		return -EINVAL;
 	return 0;
 }
@@ -181,7 +207,7 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 {
 	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
 							     ibucontext);
-	struct sgh_pbl sq_pbl, rq_pbl;
+	struct sgh_pbl sq_pbl, rq_pbl = { };
 	struct sg_cmd_create_qp cmd = { };
 	struct sg_admin_rsp rsp;
 	u32 flags = 0;
@@ -190,7 +216,8 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	ret = sgh_wq_pbl(sg, &sq_pbl, &qp->sq);
 	if (ret)
 		return ret;
-	ret = sgh_wq_pbl(sg, &rq_pbl, &qp->rq);
+	if (!qp->ibqp.srq)
+		ret = sgh_wq_pbl(sg, &rq_pbl, &qp->rq);
 	if (ret) {
 		sgh_pbl_free(sg, &sq_pbl);
 		return ret;
@@ -199,6 +226,10 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 		flags |= SG_QP_SIGNAL_ALL;
 	if (!qp->user)
 		flags |= SG_QP_KERNEL;
+	if (qp->ibqp.srq) {
+		flags |= SG_QP_SRQ;
+		cmd.srqn = cpu_to_le32(to_sgh_srq(qp->ibqp.srq)->srqn);
+	}
 	cmd.pd = cpu_to_le32(to_sgh_pd(qp->ibqp.pd)->pdn);
 	cmd.send_cqn = cpu_to_le32(to_sgh_cq(attr->send_cq)->cqn);
 	cmd.recv_cqn = cpu_to_le32(to_sgh_cq(attr->recv_cq)->cqn);
@@ -206,7 +237,7 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	cmd.sq_entries = cpu_to_le32(qp->sq.entries);
 	cmd.rq_entries = cpu_to_le32(qp->rq.entries);
 	cmd.sq_stride = cpu_to_le16(1 << qp->sq.stride_shift);
-	cmd.rq_stride = cpu_to_le16(1 << qp->rq.stride_shift);
+	cmd.rq_stride = cpu_to_le16(qp->rq.entries ? 1 << qp->rq.stride_shift : 0);
 	cmd.sq_max_sge = qp->sq.max_sge;
 	cmd.rq_max_sge = qp->rq.max_sge;
 	cmd.max_inline = cpu_to_le16(qp->max_inline);
@@ -321,9 +352,9 @@ static void sgh_qp_scrub(struct sgh_qp *qp)
 {
 	struct ib_qp *ibqp = &qp->ibqp;
 
-	sgh_cq_scrub(to_sgh_cq(ibqp->send_cq), qp->qpn);
+	sgh_cq_scrub(to_sgh_cq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq != ibqp->send_cq)
-		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp->qpn);
+		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp);
 }
 
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
@@ -346,6 +377,8 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	sgh_qp_scrub(qp);
 	mutex_unlock(&sg->id_mutex);
 
+	if (ibqp->srq)
+		sgh_srq_recount(to_sgh_srq(ibqp->srq));
 	sgh_cm_qp_gone(qp);
 	sgh_qp_put(qp);
 	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))
@@ -545,6 +578,7 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init_attr->qp_type = ibqp->qp_type;
 	init_attr->send_cq = ibqp->send_cq;
 	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
 	init_attr->sq_sig_type = qp->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init_attr->cap = attr->cap;
 	return 0;

@@ -12,7 +12,7 @@
  *   listen_mutex	a listener's number against the events that carry it
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
  *   cm_lock	state of connections, qp->conn
- *   cq->lock, then sq.lock or rq.lock of a queue pair
+ *   cq->lock, then sq.lock or rq.lock of a queue pair, or the lock of a shared receive queue
  *   aeq_lock, then admin.lock: leaves
  */
 #ifndef SGH_STAGHORN_H
@@ -103,6 +103,8 @@ struct sgh_caps {
 	u32 max_fr_pages;
 	u32 num_uar, num_eq;
 	u32 max_private_data;
+	u32 max_srq, max_srq_wr, max_srq_sge;
+	u32 max_mw;
 	u64 max_mr_size;
 	u64 page_size_mask;
 	char fw_version[17];
@@ -141,6 +143,7 @@ struct sgh_dev {
 	struct mutex id_mutex;
 	struct xarray qps;	/* by number */
 	struct xarray cqs;
+	struct xarray srqs;
 	struct ida uars;
 
 	/* Connections. */
@@ -160,8 +163,7 @@ struct sgh_dev {
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
 	struct mutex addr_mutex;
-	struct sgh_net_addr *addrs;
-	u32 num_addrs;
+	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];
 	u32 mtu;
 	bool port_active;
 	bool fatal_told;
@@ -238,6 +240,13 @@ struct sgh_wq {
 	struct list_head cq_link;
 };
 
+/* wq.ci counts entries completed, wherever in the ring they were (srq.c). */
+struct sgh_srq {
+	struct ib_srq ibsrq;
+	u32 srqn;
+	struct sgh_wq wq;
+};
+
 struct sgh_conn;
 
 struct sgh_qp {
@@ -247,7 +256,7 @@ struct sgh_qp {
 	refcount_t refs;
 	struct completion released;
 	struct sgh_wq sq;
-	struct sgh_wq rq;
+	struct sgh_wq rq;	/* empty if ibqp.srq is there */
 	u32 max_inline;
 	bool user;
 	bool signal_all;
@@ -284,6 +293,11 @@ static inline struct sgh_cq *to_sgh_cq(struct ib_cq *ibcq)
 static inline struct sgh_qp *to_sgh_qp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct sgh_qp, ibqp);
+}
+
+static inline struct sgh_srq *to_sgh_srq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct sgh_srq, ibsrq);
 }
 
 static inline struct sgh_mr *to_sgh_mr(struct ib_mr *ibmr)
@@ -348,6 +362,9 @@ int sgh_net_init(struct sgh_dev *sg);
 void sgh_net_fini(struct sgh_dev *sg);
 void sgh_net_sync(struct sgh_dev *sg);
 void sgh_net_kick(struct sgh_dev *sg);
+int sgh_net_addr(struct sgh_dev *sg, u32 slot, struct sgh_net_addr *addr);
+u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex);
+u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan);
 
 /* verbs.c: device, port, context, PD */
 int sgh_ib_register(struct sgh_dev *sg);
@@ -387,11 +404,26 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-void sgh_cq_scrub(struct sgh_cq *cq, u32 qpn);
+void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp);
 void sgh_cq_event(struct sgh_dev *sg, u32 cqn);
 void sgh_cq_kick_all(struct sgh_dev *sg);
 
+/* srq.c */
+int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		   struct ib_udata *udata);
+int sgh_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type);
+void sgh_srq_release(struct sgh_srq *srq, u32 completed);
+void sgh_srq_recount(struct sgh_srq *srq);
+
 /* qp.c */
+int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size);
+int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
+		u32 entries, u32 stride);
+void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq);
+int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq);
 int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
@@ -401,12 +433,15 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
 struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn);
 void sgh_qp_put(struct sgh_qp *qp);
 void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event);
+void sgh_qp_last_wqe_all(struct sgh_dev *sg);
 
 /* wr.c */
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad_wr);
 int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr);
+int sgh_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr);
 enum ib_wc_opcode sgh_wc_opcode(u8 sg_opcode);
 
 /* cm.c, iw.c */

@@ -73,6 +73,11 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_cqe = c->max_cqe;
 	attr->max_mr = c->max_mr;
 	attr->max_pd = c->max_pd;
+	if (sgh_has(sg, SG_FEATURE_SRQ)) {
+		attr->max_srq = c->max_srq;
+		attr->max_srq_wr = c->max_srq_wr;
+		attr->max_srq_sge = c->max_srq_sge;
+	}
 	/* Consumers hand these to rdma_cm, which counts in eight bits. */
 	attr->max_qp_rd_atom = min_t(u32, c->max_ird, U8_MAX);
 	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
@@ -301,11 +306,13 @@ static const struct ib_device_ops sgh_ops = {
 	.alloc_ucontext = sgh_alloc_ucontext,
 	.create_cq = sgh_create_cq,
 	.create_qp = sgh_create_qp,
+	.create_srq = sgh_create_srq,
 	.dealloc_pd = sgh_dealloc_pd,
 	.dealloc_ucontext = sgh_dealloc_ucontext,
 	.dereg_mr = sgh_dereg_mr,
 	.destroy_cq = sgh_destroy_cq,
 	.destroy_qp = sgh_destroy_qp,
+	.destroy_srq = sgh_destroy_srq,
 	.disassociate_ucontext = sgh_disassociate_ucontext,
 	.fill_res_cq_entry = sgh_fill_res_cq,
 	.fill_res_qp_entry = sgh_fill_res_qp,
@@ -325,19 +332,23 @@ static const struct ib_device_ops sgh_ops = {
 	.mmap = sgh_mmap,
 	.mmap_free = sgh_mmap_free,
 	.modify_qp = sgh_modify_qp,
+	.modify_srq = sgh_modify_srq,
 	.poll_cq = sgh_poll_cq,
 	.post_recv = sgh_post_recv,
 	.post_send = sgh_post_send,
+	.post_srq_recv = sgh_post_srq_recv,
 	.query_device = sgh_query_device,
 	.query_gid = sgh_query_gid,
 	.query_port = sgh_query_port,
 	.query_qp = sgh_query_qp,
+	.query_srq = sgh_query_srq,
 	.reg_user_mr = sgh_reg_user_mr,
 	.req_notify_cq = sgh_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, sgh_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, sgh_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, sgh_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, sgh_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, sgh_ucontext, ibucontext),
 };
 

@@ -219,10 +219,11 @@ static void *sgh_wq_slot(const struct sgh_wq *wq)
 }
 
 /* The adapter hears of the entries from first on, if there are any. */
-static void sgh_wq_ring(const struct sgh_qp *qp, const struct sgh_wq *wq, u32 doorbell, u32 first)
+static void sgh_wq_ring(struct sgh_dev *sg, const struct sgh_wq *wq, u32 doorbell, u32 number,
+			u32 first)
 {
-	if (wq->pi != first && !sgh_dead(qp->sg))
-		sgh_doorbell(qp->sg, doorbell, qp->qpn, wq->pi);
+	if (wq->pi != first && !sgh_dead(sg))
+		sgh_doorbell(sg, doorbell, number, wq->pi);
 }
 
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -248,7 +249,7 @@ int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			break;
 		wq->pi++;
 	}
-	sgh_wq_ring(qp, wq, SG_DB_SQ, first);
+	sgh_wq_ring(qp->sg, wq, SG_DB_SQ, qp->qpn, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
 
 	if (unlikely(sgh_dead(qp->sg)))
@@ -271,19 +272,13 @@ static int sgh_fill_recv(const struct sgh_wq *wq, struct sg_rqe_hdr *hdr,
 	return 0;
 }
 
-int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		  const struct ib_recv_wr **bad_wr)
+static int sgh_wq_recv(struct sgh_dev *sg, struct sgh_wq *wq, u32 doorbell, u32 number,
+		       const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
 {
-	struct sgh_qp *qp = to_sgh_qp(ibqp);
-	struct sgh_wq *wq = &qp->rq;
 	unsigned long flags;
 	int ret = 0;
 	u32 first;
 
-	if (qp->user) {
-		*bad_wr = wr;
-		return -EINVAL;
-	}
 	spin_lock_irqsave(&wq->lock, flags);
 	for (first = wq->pi; wr; wr = wr->next) {
 		struct sg_rqe_hdr *hdr = sgh_wq_slot(wq);
@@ -293,12 +288,37 @@ int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			break;
 		wq->pi++;
 	}
-	sgh_wq_ring(qp, wq, SG_DB_RQ, first);
+	sgh_wq_ring(sg, wq, doorbell, number, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
-
-	if (unlikely(sgh_dead(qp->sg)))
-		sgh_kick_cq(ibqp->recv_cq);
 	if (ret)
 		*bad_wr = wr;
 	return ret;
+}
+
+int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad_wr)
+{
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	int ret;
+
+	if (qp->user || ibqp->srq) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	ret = sgh_wq_recv(qp->sg, &qp->rq, SG_DB_RQ, qp->qpn, wr, bad_wr);
+	if (unlikely(sgh_dead(qp->sg)))
+		sgh_kick_cq(ibqp->recv_cq);
+	return ret;
+}
+
+int sgh_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct sgh_srq *srq = to_sgh_srq(ibsrq);
+
+	if (srq->wq.umem) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
+	return sgh_wq_recv(to_sgh(ibsrq->device), &srq->wq, SG_DB_SRQ, srq->srqn, wr, bad_wr);
 }

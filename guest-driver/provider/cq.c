@@ -72,18 +72,6 @@ static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 							     IBV_WC_DRIVER3;
 }
 
-static inline void cq_lock(struct sg_cq *cq)
-{
-	if (!cq->single_threaded)
-		pthread_spin_lock(&cq->lock);
-}
-
-static inline void cq_unlock(struct sg_cq *cq)
-{
-	if (!cq->single_threaded)
-		pthread_spin_unlock(&cq->lock);
-}
-
 static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
 {
 	return (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
@@ -104,6 +92,17 @@ static inline void publish(struct sg_cq *cq)
 	if (cq->ci != published(cq))
 		atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
 				      memory_order_release);
+}
+
+/* The completion gives slots of a work queue back. */
+static inline void release_slots(struct sg_qp *qp, uint64_t tail)
+{
+	if (!(sg_cqe_flags(tail) & SG_CQE_RECV))
+		sg_ring_release(&qp->sq, sg_cqe_wr_index(tail));
+	else if (!qp->srq)
+		sg_ring_release(&qp->rq.ring, sg_cqe_wr_index(tail));
+	else
+		sg_ring_release_count(&qp->srq->rq.ring, sg_cqe_wr_index(tail) + 1);
 }
 
 /*
@@ -128,8 +127,7 @@ static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 		qp = sg_qp_lookup(ctx, le32toh(cqe->qpn));
 		if (unlikely(!qp))
 			continue;
-		sg_ring_release(sg_cqe_flags(word) & SG_CQE_RECV ? &qp->rq : &qp->sq,
-				sg_cqe_wr_index(word));
+		release_slots(qp, word);
 		*tail = word;
 		return cqe;
 	}
@@ -159,7 +157,7 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	uint64_t tail;
 	int n;
 
-	cq_lock(cq);
+	sg_lock(&cq->lock);
 	for (n = 0; n < num_entries; n++) {
 		cqe = take_cqe(cq, &tail);
 		if (!cqe)
@@ -167,7 +165,7 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		fill_wc(&wc[n], cqe, tail);
 	}
 	publish(cq);
-	cq_unlock(cq);
+	sg_unlock(&cq->lock);
 	return n;
 }
 
@@ -187,11 +185,11 @@ int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	return 0;
 }
 
-void sg_cq_purge(struct sg_cq *cq, uint32_t qpn)
+void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp)
 {
 	uint32_t i;
 
-	cq_lock(cq);
+	sg_lock(&cq->lock);
 	/* Ends after at most size entries: one lap on, the same slot has the wrong phase. */
 	for (i = cq->ci;; i++) {
 		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
@@ -199,10 +197,14 @@ void sg_cq_purge(struct sg_cq *cq, uint32_t qpn)
 		if (!sg_cqe_is_new(sg_cqe_tail(cqe), i, cq->size_shift))
 			break;
 		udma_from_device_barrier();
-		if (le32toh(cqe->qpn) == qpn)
-			cqe->qpn = htole32(SG_QPN_NONE);
+		if (le32toh(cqe->qpn) != qp->qpn)
+			continue;
+		/* Of a shared receive queue the slots are others' concern. */
+		if (qp->srq)
+			release_slots(qp, sg_cqe_tail(cqe));
+		cqe->qpn = htole32(SG_QPN_NONE);
 	}
-	cq_unlock(cq);
+	sg_unlock(&cq->lock);
 }
 
 /* Extended poll: the lock is held from a successful start_poll to end_poll. */
@@ -223,11 +225,11 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
-	cq_lock(cq);
+	sg_lock(&cq->lock);
 	ret = step(cq);
 	if (ret) {
 		publish(cq);
-		cq_unlock(cq);
+		sg_unlock(&cq->lock);
 	}
 	return ret;
 }
@@ -242,7 +244,7 @@ static void end_poll(struct ibv_cq_ex *ibcq)
 	struct sg_cq *cq = to_sg_cq_ex(ibcq);
 
 	publish(cq);
-	cq_unlock(cq);
+	sg_unlock(&cq->lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
@@ -366,7 +368,7 @@ static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_
 	if (ret)
 		goto err_buf;
 	cq->cqn = resp.drv_payload.cqn;
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	sg_lock_init(&cq->lock, false);
 	return cq;
 
 err_buf:
@@ -414,7 +416,7 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	cq = create_cq(context, &plain);
 	if (!cq)
 		return NULL;
-	cq->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq->lock.promised = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 	set_poll_ops(&cq->vcq.cq_ex, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }
@@ -428,7 +430,7 @@ int sg_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 	/* The device has let go of the memory. */
 	sg_buf_free(&cq->buf);
-	pthread_spin_destroy(&cq->lock);
+	sg_lock_fini(&cq->lock);
 	free(cq);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * ibv_post_send and ibv_post_recv: copy each request into its slot, then one doorbell for the list.
+ * ibv_post_send, ibv_post_recv, ibv_post_srq_recv: copy each request into its slot, then one doorbell for the list.
  * If a request is refused, those before it are posted all the same and *bad_wr names it.
  *
  * What a request may be is in one table, by opcode; a new operation is a row there, a builder in
@@ -124,7 +124,7 @@ int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	uint32_t head;
 	int ret = 0;
 
-	pthread_spin_lock(&qp->sq_lock);
+	sg_lock(&qp->sq_lock);
 	for (head = qp->sq.head; wr; wr = wr->next, head++) {
 		ret = build_send(qp, head, wr);
 		if (unlikely(ret)) {
@@ -136,43 +136,59 @@ int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		qp->sq.head = head;
 		sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, head);
 	}
-	pthread_spin_unlock(&qp->sq_lock);
+	sg_unlock(&qp->sq_lock);
 	return ret;
 }
 
-static int build_recv(struct sg_qp *qp, uint32_t index, const struct ibv_recv_wr *wr)
+static int build_recv(struct sg_rq *rq, uint32_t index, const struct ibv_recv_wr *wr)
 {
 	uint32_t num_sge = (uint32_t)wr->num_sge;
 	struct sg_rqe_hdr *rqe;
 
-	if (unlikely(sg_ring_full(&qp->rq, index)))
+	if (unlikely(sg_ring_full(&rq->ring, index)))
 		return ENOMEM;
-	if (unlikely(num_sge > qp->rq_max_sge))
+	if (unlikely(num_sge > rq->max_sge))
 		return EINVAL;
-	rqe = sg_ring_slot(&qp->rq, index);
+	rqe = sg_ring_slot(&rq->ring, index);
 	sg_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
 	set_sges(sg_rqe_sge(rqe), wr->sg_list, num_sge);
 	return 0;
 }
 
-int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_recv(struct sg_rq *rq, uint8_t *db, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr)
 {
-	struct sg_qp *qp = to_sg_qp(ibqp);
 	uint32_t head;
 	int ret = 0;
 
-	pthread_spin_lock(&qp->rq_lock);
-	for (head = qp->rq.head; wr; wr = wr->next, head++) {
-		ret = build_recv(qp, head, wr);
+	sg_lock(&rq->lock);
+	for (head = rq->ring.head; wr; wr = wr->next, head++) {
+		ret = build_recv(rq, head, wr);
 		if (unlikely(ret)) {
 			*bad_wr = wr;
 			break;
 		}
 	}
-	if (likely(head != qp->rq.head)) {
-		qp->rq.head = head;
-		sg_doorbell(qp->db, SG_DB_RQ, qp->qpn, head);
+	if (likely(head != rq->ring.head)) {
+		rq->ring.head = head;
+		sg_doorbell(db, rq->doorbell, rq->number, head);
 	}
-	pthread_spin_unlock(&qp->rq_lock);
+	sg_unlock(&rq->lock);
 	return ret;
+}
+
+int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct sg_qp *qp = to_sg_qp(ibqp);
+
+	if (unlikely(qp->srq)) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	return post_recv(&qp->rq, qp->db, wr, bad_wr);
+}
+
+int sg_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(&to_sg_srq(ibsrq)->rq, to_sg_context(ibsrq->context)->db, wr, bad_wr);
 }

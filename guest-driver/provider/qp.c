@@ -56,9 +56,9 @@ static void purge_cqs(struct sg_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	sg_cq_purge(to_sg_cq(ibqp->send_cq), qp->qpn);
+	sg_cq_purge(to_sg_cq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq != ibqp->send_cq)
-		sg_cq_purge(to_sg_cq(ibqp->recv_cq), qp->qpn);
+		sg_cq_purge(to_sg_cq(ibqp->recv_cq), qp);
 }
 
 static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
@@ -66,14 +66,34 @@ static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_att
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq || attr->comp_mask & ~known ||
+	if (attr->qp_type != IBV_QPT_RC || attr->comp_mask & ~known ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq || !attr->recv_cq ||
-	    attr->cap.max_send_wr > SG_WQ_SIZE_MAX || attr->cap.max_recv_wr > SG_WQ_SIZE_MAX ||
-	    attr->cap.max_send_sge > ctx->max_sq_sge || attr->cap.max_recv_sge > ctx->max_rq_sge ||
+	    attr->cap.max_send_wr > SG_WQ_SIZE_MAX || attr->cap.max_send_sge > ctx->max_sq_sge ||
 	    attr->cap.max_inline_data > ctx->max_inline)
 		return EINVAL;
+	if (!attr->srq && (attr->cap.max_recv_wr > SG_WQ_SIZE_MAX ||
+			   attr->cap.max_recv_sge > ctx->max_rq_sge))
+		return EINVAL;
+	return 0;
+}
+
+static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want)
+{
+	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_recv_wr), SG_WQ_SIZE_MIN);
+	uint32_t stride = sg_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
+	int ret;
+
+	if (stride > SG_WQE_STRIDE_MAX)
+		return EINVAL;
+	ret = sg_buf_alloc(&qp->rq_buf, (size_t)size * stride);
+	if (ret)
+		return ret;
+	sg_ring_init(&qp->rq.ring, qp->rq_buf.addr, size, stride);
+	qp->rq.max_sge = min_t(uint32_t, sg_rq_sge_room(stride), ctx->max_rq_sge);
+	qp->cap.max_recv_wr = size;
+	qp->cap.max_recv_sge = qp->rq.max_sge;
 	return 0;
 }
 
@@ -83,35 +103,23 @@ static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_att
  */
 static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want)
 {
-	uint32_t sq_size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
-	uint32_t rq_size = max_t(uint32_t, sg_pow2_at_least(want->max_recv_wr), SG_WQ_SIZE_MIN);
-	uint32_t sq_stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
-					  want->max_inline_data);
-	uint32_t rq_stride = sg_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
+	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
+	uint32_t stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
+				       want->max_inline_data);
 	int ret;
 
-	if (sq_stride > SG_WQE_STRIDE_MAX || rq_stride > SG_WQE_STRIDE_MAX)
+	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&qp->sq_buf, (size_t)sq_size * sq_stride);
+	ret = sg_buf_alloc(&qp->sq_buf, (size_t)size * stride);
 	if (ret)
 		return ret;
-	ret = sg_buf_alloc(&qp->rq_buf, (size_t)rq_size * rq_stride);
-	if (ret)
-		return ret;
-	sg_ring_init(&qp->sq, qp->sq_buf.addr, sq_size, sq_stride);
-	sg_ring_init(&qp->rq, qp->rq_buf.addr, rq_size, rq_stride);
-
-	qp->sq_max_sge = min_t(uint32_t, sg_sq_sge_room(sq_stride), ctx->max_sq_sge);
-	qp->rq_max_sge = min_t(uint32_t, sg_rq_sge_room(rq_stride), ctx->max_rq_sge);
-	qp->max_inline = min_t(uint32_t, sg_sq_inline_room(sq_stride), ctx->max_inline);
-	qp->cap = (struct ibv_qp_cap){
-		.max_send_wr = sq_size,
-		.max_recv_wr = rq_size,
-		.max_send_sge = qp->sq_max_sge,
-		.max_recv_sge = qp->rq_max_sge,
-		.max_inline_data = qp->max_inline,
-	};
-	return 0;
+	sg_ring_init(&qp->sq, qp->sq_buf.addr, size, stride);
+	qp->sq_max_sge = min_t(uint32_t, sg_sq_sge_room(stride), ctx->max_sq_sge);
+	qp->max_inline = min_t(uint32_t, sg_sq_inline_room(stride), ctx->max_inline);
+	qp->cap.max_send_wr = size;
+	qp->cap.max_send_sge = qp->sq_max_sge;
+	qp->cap.max_inline_data = qp->max_inline;
+	return qp->srq ? 0 : alloc_rq(ctx, qp, want);
 }
 
 /* The kernel's part and the table; under qp_mutex. */
@@ -122,6 +130,7 @@ static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
 		.qp_context = attr->qp_context,
 		.send_cq = attr->send_cq,
 		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
 		.cap = attr->cap,
 		.qp_type = attr->qp_type,
 		.sq_sig_all = attr->sq_sig_all,
@@ -136,18 +145,19 @@ static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
 		.sq_buf = (uintptr_t)qp->sq_buf.addr,
 		.rq_buf = (uintptr_t)qp->rq_buf.addr,
 		.sq_entries = qp->sq.size,
-		.rq_entries = qp->rq.size,
+		.rq_entries = qp->rq.ring.size,
 		.sq_stride = (uint16_t)(1u << qp->sq.stride_shift),
-		.rq_stride = (uint16_t)(1u << qp->rq.stride_shift),
+		.rq_stride = (uint16_t)(qp->srq ? 0 : 1u << qp->rq.ring.stride_shift),
 		.max_inline = (uint16_t)qp->max_inline,
 		.sq_max_sge = (uint8_t)qp->sq_max_sge,
-		.rq_max_sge = (uint8_t)qp->rq_max_sge,
+		.rq_max_sge = (uint8_t)qp->rq.max_sge,
 	};
 	ret = ibv_cmd_create_qp_ex(&ctx->vctx.context, &qp->vqp, &plain, &cmd.ibv_cmd, sizeof(cmd),
 				   &resp.ibv_resp, sizeof(resp));
 	if (ret)
 		return ret;
 	qp->qpn = resp.drv_payload.qpn;
+	qp->rq.number = qp->qpn;
 	ret = table_insert(ctx, qp);
 	if (ret)
 		ibv_cmd_destroy_qp(&qp->vqp.qp);
@@ -158,8 +168,8 @@ static void free_qp(struct sg_qp *qp)
 {
 	sg_buf_free(&qp->rq_buf);
 	sg_buf_free(&qp->sq_buf);
-	pthread_spin_destroy(&qp->rq_lock);
-	pthread_spin_destroy(&qp->sq_lock);
+	sg_lock_fini(&qp->rq.lock);
+	sg_lock_fini(&qp->sq_lock);
 	free(qp);
 }
 
@@ -177,8 +187,10 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
+	sg_lock_init(&qp->sq_lock, false);
+	sg_lock_init(&qp->rq.lock, false);
+	qp->rq.doorbell = SG_DB_RQ;
+	qp->srq = attr->srq ? to_sg_srq(attr->srq) : NULL;
 	qp->db = ctx->db;
 	qp->features = ctx->features;
 	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
@@ -249,12 +261,12 @@ int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 static void reset_queues(struct sg_qp *qp)
 {
 	purge_cqs(qp);
-	pthread_spin_lock(&qp->sq_lock);
+	sg_lock(&qp->sq_lock);
 	sg_ring_drain(&qp->sq);
-	pthread_spin_unlock(&qp->sq_lock);
-	pthread_spin_lock(&qp->rq_lock);
-	sg_ring_drain(&qp->rq);
-	pthread_spin_unlock(&qp->rq_lock);
+	sg_unlock(&qp->sq_lock);
+	sg_lock(&qp->rq.lock);
+	sg_ring_drain(&qp->rq.ring);
+	sg_unlock(&qp->rq.lock);
 }
 
 int sg_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)

@@ -4,8 +4,9 @@
  * free over 32 bits (io.h, "Manual: docs/manual/queues.md").
  *
  * Who writes what: head belongs to the poster, under the queue's lock; tail is moved by whoever
- * polls the completion queue, under that queue's lock, and only read by the poster.  Nothing here
- * needs libibverbs, so that it can be tested without a device.
+ * polls the completion queue, under that queue's lock, and only read by the poster.  Of a shared
+ * receive queue several completion queues' pollers move it.  Nothing here needs libibverbs, so that
+ * it can be tested without a device.
  */
 #ifndef STAGHORN_PROVIDER_RING_H
 #define STAGHORN_PROVIDER_RING_H
@@ -52,6 +53,21 @@ static inline bool sg_ring_full(const struct sg_ring *ring, uint32_t index)
 static inline void sg_ring_release(struct sg_ring *ring, uint32_t index)
 {
 	atomic_store_explicit(&ring->tail, index + 1, memory_order_release);
+}
+
+/*
+ * So many entries have completed, in whatever order.  Several may tell at once, and an older count
+ * may come later than a newer one.
+ */
+static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t completed)
+{
+	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+
+	while ((int32_t)(completed - tail) > 0 &&
+	       !atomic_compare_exchange_weak_explicit(&ring->tail, &tail, completed,
+						      memory_order_release,
+						      memory_order_relaxed))
+		;
 }
 
 /* Forget what is posted: the device does not look at it any more. */

@@ -9,7 +9,6 @@
 #ifndef STAGHORN_PROVIDER_STAGHORN_H
 #define STAGHORN_PROVIDER_STAGHORN_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +22,7 @@
 #include <staghorn/io.h>
 #include <staghorn/regs.h>
 
+#include "lock.h"
 #include "ring.h"
 
 /*
@@ -33,6 +33,8 @@
 #define _STRUCT_sg_abi_alloc_pd_resp struct {}
 #define _STRUCT_sg_abi_create_cq struct {}
 #define _STRUCT_sg_abi_create_cq_resp struct {}
+#define _STRUCT_sg_abi_create_srq struct {}
+#define _STRUCT_sg_abi_create_srq_resp struct {}
 #define _STRUCT_sg_abi_create_qp struct {}
 #define _STRUCT_sg_abi_create_qp_resp struct {}
 #define _STRUCT_sg_abi_reg_mr struct {}
@@ -41,6 +43,8 @@ DECLARE_DRV_CMD(sg_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_all
 DECLARE_DRV_CMD(sg_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
 DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
 		sg_abi_create_cq_resp);
+DECLARE_DRV_CMD(sg_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, sg_abi_create_srq,
+		sg_abi_create_srq_resp);
 DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
 		sg_abi_create_qp_resp);
 DECLARE_DRV_CMD(sg_reg_mr_cmd, IB_USER_VERBS_CMD_REG_MR, sg_abi_reg_mr, empty);
@@ -85,8 +89,7 @@ struct sg_buf {
 
 struct sg_cq {
 	struct verbs_cq vcq;
-	pthread_spinlock_t lock;
-	bool single_threaded; /* the application promised to lock */
+	struct sg_lock lock;
 	uint32_t size;        /* entries, power of two */
 	uint32_t size_shift;
 	uint32_t cqn;
@@ -107,10 +110,25 @@ struct sg_mr {
 	uint8_t mem_mode;
 };
 
+/* A receive queue, a queue pair's own or shared. */
+struct sg_rq {
+	struct sg_lock lock;
+	struct sg_ring ring;
+	uint32_t max_sge;
+	uint32_t number; /* of the queue pair, or the shared queue: what the doorbell tells */
+	enum sg_doorbell doorbell;
+};
+
+struct sg_srq {
+	struct verbs_srq vsrq;
+	struct sg_rq rq;
+	struct sg_buf buf;
+};
+
 struct sg_qp {
 	struct verbs_qp vqp;
 
-	pthread_spinlock_t sq_lock;
+	struct sg_lock sq_lock;
 	struct sg_ring sq;
 	uint32_t sq_max_sge;
 	uint32_t max_inline;
@@ -124,9 +142,8 @@ struct sg_qp {
 	uint32_t wr_head;           /* index of the next entry */
 	struct sg_wqe_hdr *wr_wqe;  /* the one to set payload in; NULL: none, or failed */
 
-	pthread_spinlock_t rq_lock;
-	struct sg_ring rq;
-	uint32_t rq_max_sge;
+	struct sg_srq *srq; /* NULL: receives are its own */
+	struct sg_rq rq;
 
 	struct ibv_qp_cap cap; /* what the application was told */
 	struct sg_buf sq_buf;
@@ -146,6 +163,11 @@ static inline struct sg_cq *to_sg_cq(struct ibv_cq *cq)
 static inline struct sg_cq *to_sg_cq_ex(struct ibv_cq_ex *cq)
 {
 	return container_of(cq, struct sg_cq, vcq.cq_ex);
+}
+
+static inline struct sg_srq *to_sg_srq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct sg_srq, vsrq.srq);
 }
 
 static inline struct sg_mr *to_sg_mr(struct ibv_mr *mr)
@@ -203,7 +225,13 @@ int sg_destroy_cq(struct ibv_cq *ibcq);
 int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 /* Completions of this queue pair that nobody has polled yet are forgotten. */
-void sg_cq_purge(struct sg_cq *cq, uint32_t qpn);
+void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp);
+
+/* srq.c APIs: */
+struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+int sg_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
+int sg_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int sg_destroy_srq(struct ibv_srq *ibsrq);
 
 /* qp.c APIs: */
 struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
@@ -216,6 +244,7 @@ int sg_destroy_qp(struct ibv_qp *ibqp);
 /* post.c APIs: */
 int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int sg_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* wr.c APIs: */
 /* 0, or EOPNOTSUPP if one of IBV_QP_EX_WITH_* is beyond us.  Before the queue pair is used. */

@@ -226,7 +226,7 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 {
 	struct sg_qp *qp = to_sg_qp_ex(ibqp);
 
-	pthread_spin_lock(&qp->sq_lock);
+	sg_lock(&qp->sq_lock);
 	qp->wr_err = 0;
 	qp->wr_wqe = NULL;
 	qp->wr_head = qp->sq.head;
@@ -241,13 +241,13 @@ static int wr_complete(struct ibv_qp_ex *ibqp)
 		qp->sq.head = qp->wr_head;
 		sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
 	}
-	pthread_spin_unlock(&qp->sq_lock);
+	sg_unlock(&qp->sq_lock);
 	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	pthread_spin_unlock(&to_sg_qp_ex(ibqp)->sq_lock);
+	sg_unlock(&to_sg_qp_ex(ibqp)->sq_lock);
 }
 
 int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags)

@@ -92,6 +92,7 @@ def manual():
 CASES = (
     ("posting, polling, creation against models", lambda: run_tests("staghorn-test-verbs")),
     ("Flush, Verify, Atomic Write against models", lambda: run_tests("staghorn-test-place")),
+    ("shared receive queues against models", lambda: run_tests("staghorn-test-queues")),
     ("the library's symbols are those of staghorndv.h", symbols),
     ("the manual pages are complete and clean", manual),
 )

@@ -115,11 +115,11 @@ make_provider() {
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_SKIP_RPATH=1 \
         "-DSTAGHORN_TESTS=${in_tree_work#"$tree"}/tests" \
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
-    in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-test-verbs staghorn-test-place
+    in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
     in_tree strip --strip-unneeded out/lib/libstaghorn.so
     "$SG_TOP/guest-driver/provider/collect" "$in_tree_work/out" "$SG_OUT"
     mkdir "$SG_OUT/tests"
-    cp "$in_tree_work"/out/bin/staghorn-test-{verbs,place} "$SG_OUT/tests/"
+    cp "$in_tree_work"/out/bin/staghorn-test-* "$SG_OUT/tests/"
 }
 
 make_fio() {

@@ -22,12 +22,18 @@
 static struct {
     uint32_t next_qpn;
     uint32_t next_cqn;
+    uint32_t next_srqn;
     int fail_qp; /* errno value of the next creation */
     unsigned int live_qps;
     unsigned int live_cqs;
     size_t live_bufs;
     struct sg_abi_create_qp qp;
     struct sg_abi_create_cq cq;
+    struct sg_abi_create_srq srq;
+    int fail_srq;
+    unsigned int live_srqs;
+    struct ibv_srq_attr srq_attr; /* last set */
+    int srq_mask;
     int fail_mr;
     unsigned int live_mrs;
     size_t mr_cmd_size;
@@ -130,6 +136,45 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq)
     return 0;
 }
 
+int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
+                       struct ibv_create_srq *cmd, size_t cmd_size,
+                       struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
+{
+    struct sg_create_srq *full = container_of(cmd, struct sg_create_srq, ibv_cmd);
+    struct sg_create_srq_resp *out = container_of(resp, struct sg_create_srq_resp, ibv_resp);
+
+    if (kernel.fail_srq) {
+        return kernel.fail_srq;
+    }
+    srq->context = pd->context;
+    kernel.srq = full->drv_payload;
+    kernel.srq_attr = attr->attr;
+    out->drv_payload.srqn = kernel.next_srqn++;
+    kernel.live_srqs++;
+    return 0;
+}
+
+int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask,
+                       struct ibv_modify_srq *cmd, size_t cmd_size)
+{
+    kernel.srq_attr = *srq_attr;
+    kernel.srq_mask = srq_attr_mask;
+    return 0;
+}
+
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
+                      struct ibv_query_srq *cmd, size_t cmd_size)
+{
+    *srq_attr = kernel.srq_attr;
+    return 0;
+}
+
+int ibv_cmd_destroy_srq(struct ibv_srq *srq)
+{
+    kernel.live_srqs--;
+    return 0;
+}
+
 int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
                          struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp *cmd,
                          size_t cmd_size, struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
@@ -195,6 +240,7 @@ static void world_init(void)
     memset(&kernel, 0, sizeof(kernel));
     kernel.next_qpn = 0x1ffe; /* numbers on both sides of a leaf of the table */
     kernel.next_cqn = 0x123;
+    kernel.next_srqn = 0x77;
     w.ctx = calloc(1, sizeof(*w.ctx));
     w.ctx->db = (uint8_t *)w.db;
     w.ctx->max_inline = SG_MAX_INLINE;
@@ -212,6 +258,7 @@ static void world_fini(void)
     T_EQ_INT(sg_destroy_cq(w.cq), 0);
     T_EQ_U64(kernel.live_qps, 0);
     T_EQ_U64(kernel.live_cqs, 0);
+    T_EQ_U64(kernel.live_srqs, 0);
     T_EQ_U64(kernel.live_mrs, 0);
     T_EQ_U64(kernel.live_bufs, 0);
     for (unsigned int i = 0; i < SG_QP_ROOT_SIZE; i++) {
@@ -271,7 +318,7 @@ static T_UNUSED uint32_t record(void)
     return le32toh(to_sg_cq(w.cq)->record->consumer_index);
 }
 
-static struct sg_wqe_hdr *sqe(struct sg_qp *qp, uint32_t index)
+static T_UNUSED struct sg_wqe_hdr *sqe(struct sg_qp *qp, uint32_t index)
 {
     return sg_ring_slot(&qp->sq, index);
 }

@@ -49,7 +49,6 @@ static void create__refusals(void)
         T_EQ_INT(errno, err);                                   \
     } while (0)
     REFUSED(EOPNOTSUPP, attr.qp_type = IBV_QPT_UD);
-    REFUSED(EOPNOTSUPP, attr.srq = (struct ibv_srq *)&w);
     REFUSED(EOPNOTSUPP, attr.send_ops_flags |= IBV_QP_EX_WITH_FLUSH);
     REFUSED(EOPNOTSUPP, attr.send_ops_flags |= IBV_QP_EX_WITH_SEND_WITH_IMM);
     REFUSED(EOPNOTSUPP, attr.comp_mask |= IBV_QP_INIT_ATTR_XRCD);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * A spin lock that an application can do without: one that created the object for a single thread,
+ * or in a parent domain with a thread domain, has promised to lock by itself.
+ */
+#ifndef STAGHORN_PROVIDER_LOCK_H
+#define STAGHORN_PROVIDER_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct sg_lock {
+	pthread_spinlock_t spin;
+	bool promised; /* set before the object is used, if at all */
+};
+
+static inline void sg_lock_init(struct sg_lock *lock, bool promised)
+{
+	pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
+	lock->promised = promised;
+}
+
+static inline void sg_lock_fini(struct sg_lock *lock)
+{
+	pthread_spin_destroy(&lock->spin);
+}
+
+static inline void sg_lock(struct sg_lock *lock)
+{
+	if (!lock->promised)
+		pthread_spin_lock(&lock->spin);
+}
+
+static inline void sg_unlock(struct sg_lock *lock)
+{
+	if (!lock->promised)
+		pthread_spin_unlock(&lock->spin);
+}
+
+#endif

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Shared receive queues: creation, limit, destruction.  Posting is in post.c.
+ *
+ * Entries complete in any order and through several completion queues, so what gives slots back is
+ * the count of completed entries, which each completion carries in wr_index (admin.h): the device
+ * takes entries strictly in order, hence as many of the oldest slots are free as have completed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/minmax.h>
+
+#include "staghorn.h"
+#include "wqe.h"
+
+enum sg_srq_limits {
+	SG_SRQ_SIZE_MIN = 2,
+	SG_SRQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
+};
+
+/* Ring and what it can hold; 0 or an errno value. */
+static int alloc_ring(struct sg_srq *srq, const struct ibv_srq_attr *want)
+{
+	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_wr), SG_SRQ_SIZE_MIN);
+	uint32_t stride;
+	int ret;
+
+	srq->rq.max_sge = max_t(uint32_t, want->max_sge, 1);
+	stride = sg_rq_stride(srq->rq.max_sge);
+	if (stride > SG_WQE_STRIDE_MAX)
+		return EINVAL;
+	ret = sg_buf_alloc(&srq->buf, (size_t)size * stride);
+	if (ret)
+		return ret;
+	sg_ring_init(&srq->rq.ring, srq->buf.addr, size, stride);
+	return 0;
+}
+
+static int create_in_kernel(struct ibv_pd *pd, struct sg_srq *srq,
+			    const struct ibv_srq_init_attr *attr)
+{
+	/* The core writes the limits that were granted into its copy. */
+	struct ibv_srq_init_attr copy = *attr;
+	struct sg_create_srq_resp resp = {};
+	struct sg_create_srq cmd = {};
+	int ret;
+
+	cmd.drv_payload = (struct sg_abi_create_srq){
+		.buf = (uintptr_t)srq->buf.addr,
+		.entries = srq->rq.ring.size,
+		.stride = (uint16_t)(1u << srq->rq.ring.stride_shift),
+		.max_sge = (uint8_t)srq->rq.max_sge,
+	};
+	ret = ibv_cmd_create_srq(pd, &srq->vsrq.srq, &copy, &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (ret)
+		return ret;
+	srq->rq.number = resp.drv_payload.srqn;
+	return 0;
+}
+
+struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct sg_context *ctx = to_sg_context(pd->context);
+	struct sg_srq *srq;
+	int ret;
+
+	if (!(ctx->features & SG_FEATURE_SRQ)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!attr->attr.max_wr || attr->attr.max_wr > SG_SRQ_SIZE_MAX ||
+	    attr->attr.max_sge > ctx->max_rq_sge) {
+		errno = EINVAL;
+		return NULL;
+	}
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	ret = alloc_ring(srq, &attr->attr);
+	if (ret)
+		goto err_free;
+	srq->rq.doorbell = SG_DB_SRQ;
+	sg_lock_init(&srq->rq.lock, false);
+	ret = create_in_kernel(pd, srq, attr);
+	if (ret)
+		goto err_buf;
+	attr->attr.max_wr = srq->rq.ring.size;
+	attr->attr.max_sge = srq->rq.max_sge;
+	return &srq->vsrq.srq;
+
+err_buf:
+	sg_lock_fini(&srq->rq.lock);
+	sg_buf_free(&srq->buf);
+err_free:
+	free(srq);
+	errno = ret;
+	return NULL;
+}
+
+int sg_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int sg_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd = {};
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int sg_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct sg_srq *srq = to_sg_srq(ibsrq);
+	int ret = ibv_cmd_destroy_srq(ibsrq);
+
+	/* EBUSY while queue pairs use it, so no poller knows it any more. */
+	if (ret)
+		return ret;
+	sg_buf_free(&srq->buf);
+	sg_lock_fini(&srq->rq.lock);
+	free(srq);
+	return 0;
+}
