@@ -70,11 +70,16 @@ void staghorn_domain_leave(StaghornDomain *d)
 {
     uint64_t due = sg_persist_next_due(d->model);
     bool sooner = due < d->timer_ns;
+    bool bad = sg_persist_bad_generation(d->model) != d->bad_generation;
 
     if (sooner) {
         d->timer_ns = due;
     }
+    d->bad_generation = sg_persist_bad_generation(d->model);
     staghorn_domain_unlock(&d->lock);
+    if (bad) {
+        staghorn_bads_changed(d);
+    }
     if (sooner && due < INT64_MAX) {
         timer_mod_ns(d->timer, due);
     }
@@ -216,7 +221,8 @@ static void machine_complete(Notifier *notifier, void *opaque)
     limits.seed = d->seed;
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
     d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
-    if (!add_dimms(d, &error) || !staghorn_domain_apply_props(d, &error)) {
+    if (!add_dimms(d, &error) || !staghorn_domain_apply_props(d, &error) ||
+        !staghorn_bads_init(d, &error)) {
         error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
         error_report_err(error);
         exit(EXIT_FAILURE);
@@ -234,6 +240,7 @@ static void machine_ends(Notifier *notifier, void *opaque)
         (*cause == SHUTDOWN_CAUSE_GUEST_SHUTDOWN || *cause == SHUTDOWN_CAUSE_GUEST_RESET)) {
         staghorn_domain_orderly(d);
     }
+    staghorn_bads_update(d);
 }
 
 /* ---- the object ---- */

@@ -8,6 +8,7 @@
  * persist_cut.c    power cuts
  * persist_dma.c    what adapters do to it (staghorn.h)
  * persist_pages.c  which pages CPUs changed; discarding memory
+ * persist_bad.c    lines that cannot be read, and who is told; persist_mce.c: CPUs are
  *
  * Threads: the object and everything but the model belong to the big lock.  The model is used by
  * vCPU threads as well (cpu_track.c) and has a lock of its own (domain_lock.h), which is taken
@@ -39,6 +40,7 @@ typedef struct StaghornDimm {
     uint8_t *media;             /* our shared mapping of the same file */
     int extent;                 /* in the model */
     struct StaghornPages *pages; /* persist_pages.c */
+    unsigned long *bad_pages;   /* guest pages with a bad line (persist_bad.c) */
 } StaghornDimm;
 
 /* What a cut took, microseconds. */
@@ -63,6 +65,9 @@ struct StaghornDomain {
     uint64_t sweep_end;
     bool sweep_all;
     bool unit_used[SG_PERSIST_DEVICES];
+
+    uint64_t bad_generation;         /* of the model's bad ranges as last seen */
+    struct StaghornBads *bads;       /* persist_bad.c */
 
     QEMUTimer *timer;                /* sg_persist_next_due() */
     uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
@@ -133,6 +138,30 @@ void staghorn_domain_free_cuts(StaghornDomain *d);
 void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *policy);
 /* The model's struct sg_persist_ops.cut_due. */
 void staghorn_domain_cut_due(void *opaque);
+
+/* ---- Lines that cannot be read (persist_bad.c) ---- */
+
+/* When the NVDIMMs are there; reads what the file of the property bad-file says. */
+bool staghorn_bads_init(StaghornDomain *d, Error **errp);
+/* The model's bad ranges have changed.  Any thread. */
+void staghorn_bads_changed(StaghornDomain *d);
+/* What changed is in the file on return.  Main thread. */
+void staghorn_bads_update(StaghornDomain *d);
+/* Could a load from the page with this octet fail?  Any thread. */
+bool staghorn_bads_page(StaghornDomain *d, const void *host);
+/* Does a load of the octets fail?  The first bad line's address.  Any thread. */
+bool staghorn_bads_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line);
+
+/* ---- Machine checks (persist_mce.c) ---- */
+
+/* From now on vCPUs' loads are asked about, where this accelerator can.  False: it cannot. */
+bool staghorn_mce_watch_loads(StaghornDomain *d);
+/*
+ * Tells the guest of an error that nobody has come across yet: a machine check, action optional,
+ * for the 2^order octets at addr.  done() then says, on any thread under the big lock, whether it
+ * was taken; not: a processor is busy with another, or takes none.
+ */
+void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool taken));
 
 /* ---- Previews (persist_preview.c) ---- */
 

@@ -334,6 +334,7 @@ static const DomainProp props[] = {
       "lose-all, keep-all, random[:SEED], worst-for:RANGE[:SEED]" },
     { "arm", "off", TEXT, NEEDS_DIMMS, set_arm, "When to cut: off, event:N, write-placed:N, ..." },
     { "report-file", "", TEXT, 0, set_anything, "Each report goes there, and to FILE.txt" },
+    { "bad-file", "", TEXT, FIXED, set_anything, "Lines that cannot be read are kept there" },
     { "poison-on-mismatch", "off", BOOL, 0, set_poison, "What fails to verify is poisoned" },
     { "read-only", "", TEXT, NEEDS_DIMMS, staghorn_set_read_only, "[MEMDEV=]on" },
     { "wear-out", "", TEXT, NEEDS_DIMMS, staghorn_set_wear_out, "[MEMDEV=]LINES still written" },

@@ -156,6 +156,18 @@ class Persistent(PlaceCase):
         """FLU-19"""
         self.cases("unflushed", 1)
 
+    def test_verify__what_mismatches_is_poisoned(self):
+        """The guest hears of it; whoever has that memory mapped is told by SIGBUS."""
+        self.lab.run("pmem", "beta", "--set", "poison-on-mismatch=on")
+        words = ("exec", "alpha", "--", "env", "PLACE_SERVER=10.77.0.2", self.program, "unflushed")
+        self.lab.run(*words, status=None, timeout=300)
+        script = (
+            "n=0; until grep -q . /sys/bus/nd/devices/region0/badblocks; do "
+            "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
+        )
+        self.lab.sh("beta", script, timeout=60)
+        self.lab.sh("alpha", "ping -c 1 -W 10 beta")
+
 
 if __name__ == "__main__":
     labtest.main()

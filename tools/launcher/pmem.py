@@ -51,7 +51,7 @@ def _split(item):
         key, equals, value = part.partition("=")
         if not equals or not re.match(r"[a-z][a-z0-9-]*\Z", key) or not value:
             raise UsageError("--pmem %s: %s is not PROPERTY=VALUE" % (item, part or "nothing"))
-        if key in ("memdevs", "id", "qom-type", "report-file"):
+        if key in ("memdevs", "id", "qom-type", "report-file", "bad-file"):
             raise UsageError("--pmem: %s is the launcher's to choose" % key)
         settings[key] = value
     return target, mib, settings
@@ -83,12 +83,28 @@ def machine(vm, memory):
     sizes = vm["pmem"]["sizes"]
     # QEMU aligns each slot to 1 GiB.
     room = sum((mib + 1023) // 1024 * 1024 for mib in sizes)
-    return ",nvdimm=on", "%dM,slots=%d,maxmem=%dM" % (memory, len(sizes), memory + room)
+    persistence = PERSISTENCE.get(vm["pmem"]["domain"].get("domain", "adr"))
+    said = ",nvdimm-persistence=" + persistence if persistence else ""
+    return ",nvdimm=on" + said, "%dM,slots=%d,maxmem=%dM" % (memory, len(sizes), memory + room)
 
 
 def report_file(name):
     """Written by QEMU at each cut of the power; its change says that there was one."""
     return name + "/report.json"
+
+
+def bad_file(name):
+    """Lines of the NVDIMMs that cannot be read; it belongs to the media."""
+    return name + "/pmem.bad"
+
+
+def cpu(vm):
+    """An addition to -cpu.  Linux hears of bad memory from processors of Intel's."""
+    return ",vendor=GenuineIntel,family=6,model=106,stepping=6" if vm["pmem"] else ""
+
+
+# What the platform says it flushes at a cut of the power (ACPI's NFIT).
+PERSISTENCE = {"adr": "mem-ctrl", "eadr": "cpu", "whole": "cpu"}
 
 
 def arguments(name, vm):
@@ -102,8 +118,12 @@ def arguments(name, vm):
     if not plain:
         yield from (
             "-object",
-            "staghorn-domain,id=dom0,report-file=%s%s"
-            % (report_file(name), "".join(",%s=%s" % item for item in sorted(settings.items()))),
+            "staghorn-domain,id=dom0,report-file=%s,bad-file=%s%s"
+            % (
+                report_file(name),
+                bad_file(name),
+                "".join(",%s=%s" % item for item in sorted(settings.items())),
+            ),
         )
     for number, mib in enumerate(vm["pmem"]["sizes"]):
         yield from (

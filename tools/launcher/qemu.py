@@ -92,7 +92,7 @@ def command(lab, name):
         "-M",
         "q35,smbus=off,vmport=off" + machine,
         "-cpu",
-        "max",
+        "max" + pmem.cpu(lab["vms"][name]),
         "-accel",
         accel,
         "-m",

@@ -98,6 +98,7 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
     if (b->count >= SG_PERSIST_BAD_RANGES) {
         return false;
     }
+    p->bad_generation++;
     cut_out(b, lo, hi - lo);
     insert(b, first_after(b, lo), (struct sg_persist_bad) {
         .addr = lo, .len = hi - lo, .kind = kind,
@@ -110,8 +111,9 @@ void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     struct sg_pd_bads *b = list_of(p, SG_PERSIST_POISONED);
 
-    if (b->count && b->count <= SG_PERSIST_BAD_RANGES) {
+    if (b->count && b->count <= SG_PERSIST_BAD_RANGES && hits(b, addr, len)) {
         cut_out(b, addr, len);
+        p->bad_generation++;
     }
 }
 
@@ -124,6 +126,7 @@ void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len)
         return;
     }
     sg_pd_log(p, SG_PERSIST_EV_CLEAR_BAD, NULL, addr, len, 0);
+    p->bad_generation++;
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         if (p->bad[i].count && p->bad[i].count <= SG_PERSIST_BAD_RANGES) {
             cut_out(&p->bad[i], lo, hi - lo);
@@ -139,6 +142,30 @@ bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_pers
             return true;
         }
         i -= p->bad[k].count;
+    }
+    return false;
+}
+
+uint64_t sg_persist_bad_generation(const struct sg_persist *p)
+{
+    return p->bad_generation;
+}
+
+bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len,
+                           uint64_t *line)
+{
+    const unsigned both = SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED;
+    uint64_t end = addr + len, offset;
+
+    for (addr = sg_align_down(addr, SG_PERSIST_LINE); addr < end; addr += SG_PERSIST_LINE) {
+        int extent = sg_persist_find(p, addr, SG_PERSIST_LINE, &offset);
+
+        if (extent != SG_PERSIST_NO_EXTENT && sg_pd_bad(p, addr, SG_PERSIST_LINE, both)
+            && !memcmp(p->extent[extent].visible + offset, p->extent[extent].media + offset,
+                       SG_PERSIST_LINE)) {
+            *line = addr;
+            return true;
+        }
     }
     return false;
 }

@@ -149,6 +149,7 @@ struct sg_persist {
     int busy_cpu;              /* the only one with anything in S2', or -1 */
 
     struct sg_pd_bads bad[2];  /* by kind - 1 */
+    uint64_t bad_generation;
 
     struct sg_persist_arm arm;
     bool armed_hit;

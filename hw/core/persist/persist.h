@@ -304,6 +304,14 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
 void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* The i-th bad range, by kind and address; false at the end. */
 bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_persist_bad *bad);
+/* Changes whenever a bad range comes, goes or changes. */
+uint64_t sg_persist_bad_generation(const struct sg_persist *p);
+/*
+ * A processor loads the range, which lies within one extent: is one of its lines bad?  A line that
+ * was changed since is not: the cache has it.  The first such line's address in *line.
+ */
+bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len,
+                           uint64_t *line);
 
 /* ---- Milestones and armed cuts ---- */
 

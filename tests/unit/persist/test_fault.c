@@ -126,6 +126,35 @@ static void poison(void)
     rig_down(&r);
 }
 
+/* A processor's load of a bad line fails, unless the cache has something newer. */
+static void loads(void)
+{
+    struct rig r;
+    uint64_t line, generation;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    generation = sg_persist_bad_generation(r.p);
+    T_FALSE(sg_persist_load_fails(r.p, RIG_BASE, 128, &line));
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 128, SG_PERSIST_POISONED));
+    T_TRUE(sg_persist_bad_generation(r.p) != generation);
+    T_FALSE(sg_persist_load_fails(r.p, RIG_BASE, 64, &line));
+    T_TRUE(sg_persist_load_fails(r.p, RIG_BASE + 60, 8, &line));
+    T_EQ_U64(line, RIG_BASE + 64);
+    T_FALSE(sg_persist_load_fails(r.p, RIG_BASE + 192, 8, &line));
+    rig_store(&r, 0, 64, 1);
+    T_FALSE(sg_persist_load_fails(r.p, RIG_BASE + 64, 8, &line));
+    T_TRUE(sg_persist_load_fails(r.p, RIG_BASE + 64, 128, &line));
+    T_EQ_U64(line, RIG_BASE + 128);
+    generation = sg_persist_bad_generation(r.p);
+    rig_cpu_flush(&r, 0, 64, SG_PERSIST_CLFLUSHOPT);
+    rig_sfence(&r, 0);
+    T_TRUE(sg_persist_bad_generation(r.p) != generation);
+    T_FALSE(sg_persist_load_fails(r.p, RIG_BASE + 64, 64, &line));
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_TRUE(sg_persist_load_fails(r.p, RIG_BASE + 128, 1, &line));
+    rig_down(&r);
+}
+
 /* Bad ranges as a set of lines, against a plain array. */
 static void range_lists(void)
 {
@@ -205,6 +234,7 @@ static const struct t_case cases[] = {
     { "flushes that fail some times, or always", recovers },
     { "uncorrectable lines", uncorrectable },
     { "poisoned ranges heal when rewritten", poison },
+    { "loads of bad lines", loads },
     { "bad ranges are a set of lines", range_lists },
     { "bad ranges are bounded", too_many },
     { "eADR over read-only media promises nothing", fading_cache },
