@@ -26,6 +26,7 @@
  */
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <net/ipv6.h>
 
 #include "cm.h"
 
@@ -47,7 +48,8 @@ static int sgh_cm_errno(u8 status)
 	return status < ARRAY_SIZE(table) ? table[status] : -EIO;
 }
 
-static void sgh_from_sockaddr(struct sockaddr_storage *to, const struct sg_sockaddr *from)
+static void sgh_from_sockaddr(struct sgh_dev *sg, struct sockaddr_storage *to,
+			      const struct sg_sockaddr *from)
 {
 	memset(to, 0, sizeof(*to));
 	if (from->family == 4) {
@@ -62,6 +64,8 @@ static void sgh_from_sockaddr(struct sockaddr_storage *to, const struct sg_socka
 		in6->sin6_family = AF_INET6;
 		in6->sin6_port = from->port;
 		memcpy(&in6->sin6_addr, from->ip, 16);
+		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+			in6->sin6_scope_id = sgh_net_ifindex(sg, le16_to_cpu(from->vlan));
 	}
 }
 
@@ -255,8 +259,8 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 		return ret;
 	/* Of a connection that failed the adapter knows no addresses any more. */
 	if (data->local.family && data->remote.family) {
-		sgh_from_sockaddr(&event->local_addr, &data->local);
-		sgh_from_sockaddr(&event->remote_addr, &data->remote);
+		sgh_from_sockaddr(sg, &event->local_addr, &data->local);
+		sgh_from_sockaddr(sg, &event->remote_addr, &data->remote);
 	}
 	ird = le16_to_cpu(data->ird);
 	ord = le16_to_cpu(data->ord);

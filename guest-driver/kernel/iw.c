@@ -34,6 +34,8 @@ static int sgh_to_sockaddr(struct sgh_dev *sg, struct sg_sockaddr *to,
 		to->family = 6;
 		to->port = in6->sin6_port;
 		memcpy(to->ip, &in6->sin6_addr, 16);
+		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+			to->vlan = cpu_to_le16(sgh_net_vlan(sg, in6->sin6_scope_id));
 		return 0;
 	}
 	return -EAFNOSUPPORT;

@@ -5,8 +5,8 @@
  * It is another function's, found by its MAC address; of several, the one in the adapter's PCI slot
  * is preferred, then the one that came first.  Notifiers only queue net_work, which brings
  * everything up to date with what it finds: the binding, the RDMA device (which exists while the
- * interface does), the port's state, and what the adapter is told of addresses, gateway and MTU.
- * So any number of changes costs one pass, and no notifier waits for the adapter.
+ * interface does), the port's state, and what the adapter is told of addresses, gateways and MTU.
+ * Addresses are the interface's own and those of VLAN devices on top of it.  So any number of changes costs one pass, and no notifier waits for the adapter.
  *
  * The pass over addresses (sgh_net_sync) takes only addr_mutex and RCU, never rtnl: connection
  * setup calls it too when the adapter does not know an address yet, and does so under locks of
@@ -14,10 +14,12 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <net/if_inet6.h>
+#include <net/ip6_route.h>
 #include <net/ip_fib.h>
 
 #include "staghorn.h"
@@ -82,11 +84,33 @@ static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
 
 	cmd.addr = a->addr;
 	cmd.prefix_len = a->prefix_len;
+	cmd.vlan = cpu_to_le16(a->vlan);
 	memcpy(cmd.gateway, a->gateway, sizeof(cmd.gateway));
 	return sgh_admin(sg, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
 }
 
-/* The gateway of the default route over this interface.  Under RCU. */
+/* Addresses found so far; no more than the adapter takes. */
+struct sgh_found {
+	struct sgh_net_addr *to;
+	u32 n;
+};
+
+static struct sgh_net_addr *sgh_found_next(struct sgh_found *found,
+					   const struct net_device *netdev, u16 vlan, u8 family)
+{
+	struct sgh_net_addr *a;
+
+	if (found->n == SG_PORT_ADDR_MAX)
+		return NULL;
+	a = &found->to[found->n++];
+	memset(a, 0, sizeof(*a));
+	a->addr.family = family;
+	a->ifindex = netdev->ifindex;
+	a->vlan = vlan;
+	return a;
+}
+
+/* The gateway of the default route over this interface.  Under RCU, as all that collects. */
 static void sgh_gateway(struct net_device *netdev, u8 *gateway)
 {
 	struct flowi4 fl4 = { .flowi4_oif = netdev->ifindex };
@@ -100,110 +124,214 @@ static void sgh_gateway(struct net_device *netdev, u8 *gateway)
 		memcpy(gateway, &nhc->nhc_gw.ipv4, 4);
 }
 
-static u32 sgh_collect_ipv4(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+static void sgh_collect_ipv4(struct net_device *netdev, u16 vlan, struct sgh_found *found)
 {
 	const struct in_ifaddr *ifa;
 	struct in_device *in_dev;
+	struct sgh_net_addr *a;
 	u8 gateway[16] = { };
-	u32 n = 0;
 
-	rcu_read_lock();
 	in_dev = __in_dev_get_rcu(netdev);
 	if (!in_dev)
-		goto out;
+		return;
 	sgh_gateway(netdev, gateway);
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		struct sgh_net_addr *a = &to[n];
-
-		if (n == room)
-			break;
-		memset(a, 0, sizeof(*a));
-		a->addr.family = 4;
+		a = sgh_found_next(found, netdev, vlan, 4);
+		if (!a)
+			return;
 		memcpy(a->addr.ip, &ifa->ifa_local, 4);
 		a->prefix_len = ifa->ifa_prefixlen;
 		memcpy(a->gateway, gateway, sizeof(gateway));
-		n++;
 	}
-out:
-	rcu_read_unlock();
-	return n;
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-static u32 sgh_collect_ipv6(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+static void sgh_gateway6(struct net_device *netdev, u8 *gateway)
+{
+	struct flowi6 fl6 = { .flowi6_oif = netdev->ifindex };
+	struct dst_entry *dst;
+	struct rt6_info *rt;
+
+	dst = ip6_route_lookup(dev_net(netdev), &fl6, NULL, RT6_LOOKUP_F_IFACE);
+	rt = (struct rt6_info *)dst;
+	if (!dst->error && dst->dev == netdev && rt->rt6i_flags & RTF_GATEWAY)
+		memcpy(gateway, &rt->rt6i_gateway, 16);
+	dst_release(dst);
+}
+
+static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_found *found)
 {
 	struct inet6_ifaddr *ifa;
 	struct inet6_dev *in6_dev;
-	u32 n = 0;
+	struct sgh_net_addr *a;
+	u8 gateway[16] = { };
 
-	rcu_read_lock();
 	in6_dev = __in6_dev_get(netdev);
-	if (in6_dev) {
-		read_lock_bh(&in6_dev->lock);
-		list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-			struct sgh_net_addr *a = &to[n];
-
-			if (n == room)
-				break;
-			if (ifa->flags & IFA_F_TENTATIVE)
-				continue;
-			memset(a, 0, sizeof(*a));
-			a->addr.family = 6;
-			memcpy(a->addr.ip, &ifa->addr, 16);
-			a->prefix_len = ifa->prefix_len;
-			n++;
-		}
-		read_unlock_bh(&in6_dev->lock);
+	if (!in6_dev)
+		return;
+	sgh_gateway6(netdev, gateway);
+	read_lock_bh(&in6_dev->lock);
+	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+		/* Not ours before the network has been asked whether somebody else has it. */
+		if (ifa->flags & IFA_F_TENTATIVE)
+			continue;
+		a = sgh_found_next(found, netdev, vlan, 6);
+		if (!a)
+			break;
+		memcpy(a->addr.ip, &ifa->addr, 16);
+		a->prefix_len = ifa->prefix_len;
+		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
+			a->addr.vlan = cpu_to_le16(vlan);
+		else
+			memcpy(a->gateway, gateway, sizeof(gateway));
 	}
-	rcu_read_unlock();
-	return n;
+	read_unlock_bh(&in6_dev->lock);
 }
 #else
-static u32 sgh_collect_ipv6(struct net_device *netdev, struct sgh_net_addr *to, u32 room)
+static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_found *found)
 {
-	return 0;
 }
 #endif
 
-static const struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a,
-						const struct sgh_net_addr *set, u32 n)
+static void sgh_collect_netdev(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+			       struct sgh_found *found)
+{
+	sgh_collect_ipv4(netdev, vlan, found);
+	if (sg->caps.features & SG_FEATURE_IPV6)
+		sgh_collect_ipv6(netdev, vlan, found);
+}
+
+/*
+ * The VLAN of a device right on top of the port's interface, 0: it is not such a device.  One with
+ * a MAC address of its own, or with the other tag protocol, is not reached through the adapter.
+ */
+static u16 sgh_vlan_of(const struct net_device *netdev, struct net_device *upper)
+{
+	if (!is_vlan_dev(upper) || dev_get_iflink(upper) != netdev->ifindex ||
+	    vlan_dev_vlan_proto(upper) != htons(ETH_P_8021Q) ||
+	    !ether_addr_equal(upper->dev_addr, netdev->dev_addr))
+		return 0;
+	return vlan_dev_vlan_id(upper);
+}
+
+/* addr_mutex held. */
+static void sgh_collect(struct sgh_dev *sg, struct sgh_found *found)
+{
+	struct net_device *upper;
+	u16 vlan;
+
+	rcu_read_lock();
+	sgh_collect_netdev(sg, sg->netdev, 0, found);
+	if (sg->caps.features & SG_FEATURE_VLAN) {
+		for_each_netdev_rcu(&init_net, upper) {
+			vlan = sgh_vlan_of(sg->netdev, upper);
+			if (vlan && netif_running(upper))
+				sgh_collect_netdev(sg, upper, vlan, found);
+		}
+	}
+	rcu_read_unlock();
+}
+
+/* The VLAN that an interface index of link-local addresses stands for. */
+u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex)
+{
+	struct net_device *netdev;
+	u16 vlan = 0;
+
+	mutex_lock(&sg->addr_mutex);
+	rcu_read_lock();
+	netdev = dev_get_by_index_rcu(&init_net, ifindex);
+	if (netdev && sg->netdev)
+		vlan = sgh_vlan_of(sg->netdev, netdev);
+	rcu_read_unlock();
+	mutex_unlock(&sg->addr_mutex);
+	return vlan;
+}
+
+/* The way back; 0: there is none. */
+u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan)
+{
+	struct net_device *netdev;
+	u32 ifindex = 0;
+
+	mutex_lock(&sg->addr_mutex);
+	rcu_read_lock();
+	if (sg->netdev && !vlan)
+		ifindex = sg->netdev->ifindex;
+	if (sg->netdev && vlan) {
+		for_each_netdev_rcu(&init_net, netdev) {
+			if (sgh_vlan_of(sg->netdev, netdev) == vlan)
+				ifindex = netdev->ifindex;
+		}
+	}
+	rcu_read_unlock();
+	mutex_unlock(&sg->addr_mutex);
+	return ifindex;
+}
+
+static struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a, struct sgh_net_addr *set,
+					  u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		if (!memcmp(&a->addr, &set[i].addr, sizeof(a->addr)))
+		if (a->vlan == set[i].vlan && !memcmp(&a->addr, &set[i].addr, sizeof(a->addr)))
 			return &set[i];
 	}
 	return NULL;
 }
 
-/* addr_mutex held; want is taken over. */
-static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_net_addr *want, u32 n)
+static void sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
 {
-	const struct sgh_net_addr *known;
-	u32 i, kept = 0;
+	static const struct sgh_net_addr none;
+	struct sgh_net_addr *slot = sgh_addr_find(a, sg->addrs, SG_PORT_ADDR_MAX);
 	int ret;
 
-	for (i = 0; i < sg->num_addrs; i++) {
-		if (!sgh_addr_find(&sg->addrs[i], want, n))
-			sgh_set_addr(sg, &sg->addrs[i], SG_ADDR_DEL);
+	/* Adding one that is there changes its prefix and gateway. */
+	if (slot && !memcmp(slot, a, sizeof(*a)))
+		return;
+	ret = sgh_set_addr(sg, a, SG_ADDR_ADD);
+	if (ret) {
+		/* It is tried again at the next change. */
+		dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n", a->addr.family, ret);
+		return;
 	}
-	for (i = 0; i < n; i++) {
-		/* Adding one that is there changes its prefix and gateway. */
-		known = sgh_addr_find(&want[i], sg->addrs, sg->num_addrs);
-		if (!known || memcmp(known, &want[i], sizeof(*known))) {
-			ret = sgh_set_addr(sg, &want[i], SG_ADDR_ADD);
-			if (ret) {
-				dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n",
-					 want[i].addr.family, ret);
-				continue; /* and tried again at the next change */
-			}
-		}
-		want[kept++] = want[i];
+	if (!slot)
+		slot = sgh_addr_find(&none, sg->addrs, SG_PORT_ADDR_MAX);
+	if (!WARN_ON(!slot))
+		*slot = *a;
+	WRITE_ONCE(sg->addrs_changed, true);
+}
+
+/* addr_mutex held. */
+static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_found *want)
+{
+	u32 i;
+
+	for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
+		struct sgh_net_addr *a = &sg->addrs[i];
+
+		if (!a->addr.family || sgh_addr_find(a, want->to, want->n))
+			continue;
+		sgh_set_addr(sg, a, SG_ADDR_DEL);
+		memset(a, 0, sizeof(*a));
+		WRITE_ONCE(sg->addrs_changed, true);
 	}
-	kfree(sg->addrs);
-	sg->addrs = want;
-	sg->num_addrs = kept;
+	for (i = 0; i < want->n; i++)
+		sgh_add_addr(sg, &want->to[i]);
+}
+
+/*
+ * The port's addresses as the adapter knows them, for who looks at each slot below
+ * SG_PORT_ADDR_MAX: an address stays in its slot while it is there, and at every change
+ * sgh_ib_gid_event() follows.  -ENOENT: nothing in this slot.  Process context.
+ */
+int sgh_net_addr(struct sgh_dev *sg, u32 slot, struct sgh_net_addr *addr)
+{
+	mutex_lock(&sg->addr_mutex);
+	*addr = sg->addrs[slot];
+	mutex_unlock(&sg->addr_mutex);
+	return addr->addr.family ? 0 : -ENOENT;
 }
 
 static void sgh_apply_mtu(struct sgh_dev *sg, u32 mtu)
@@ -225,20 +353,20 @@ static void sgh_apply_mtu(struct sgh_dev *sg, u32 mtu)
 /* Process context.  The adapter knows the interface's addresses and MTU after this. */
 void sgh_net_sync(struct sgh_dev *sg)
 {
-	struct sgh_net_addr *want;
-	u32 n;
+	struct sgh_found found = { };
 
 	mutex_lock(&sg->addr_mutex);
 	if (!sg->netdev || sgh_dead(sg))
 		goto out;
-	want = kcalloc(SG_PORT_ADDR_MAX, sizeof(*want), GFP_KERNEL);
-	if (!want)
+	found.to = kcalloc(SG_PORT_ADDR_MAX, sizeof(*found.to), GFP_KERNEL);
+	if (!found.to)
 		goto out;
-	n = sgh_collect_ipv4(sg->netdev, want, SG_PORT_ADDR_MAX);
-	if (sg->caps.features & SG_FEATURE_IPV6)
-		n += sgh_collect_ipv6(sg->netdev, want + n, SG_PORT_ADDR_MAX - n);
+	sgh_collect(sg, &found);
 	sgh_apply_mtu(sg, READ_ONCE(sg->netdev->mtu));
-	sgh_apply_addrs(sg, want, n);
+	sgh_apply_addrs(sg, &found);
+	kfree(found.to);
+	if (READ_ONCE(sg->addrs_changed))
+		sgh_net_kick(sg);
 out:
 	mutex_unlock(&sg->addr_mutex);
 }
@@ -248,11 +376,8 @@ static void sgh_forget_addrs(struct sgh_dev *sg)
 	struct sgh_net_addr none = { };
 
 	mutex_lock(&sg->addr_mutex);
-	if (sg->num_addrs)
-		sgh_set_addr(sg, &none, SG_ADDR_CLEAR);
-	kfree(sg->addrs);
-	sg->addrs = NULL;
-	sg->num_addrs = 0;
+	sgh_set_addr(sg, &none, SG_ADDR_CLEAR);
+	memset(sg->addrs, 0, sizeof(sg->addrs));
 	mutex_unlock(&sg->addr_mutex);
 }
 
@@ -314,6 +439,8 @@ static void sgh_net_work(struct work_struct *work)
 		return;
 	}
 	sgh_net_sync(sg);
+	if (xchg(&sg->addrs_changed, false))
+		sgh_ib_gid_event(sg);
 	up = sgh_port_up(sg);
 	if (up != sg->port_active) {
 		WRITE_ONCE(sg->port_active, up);

@@ -88,8 +88,11 @@ struct sgh_vector {
 	char name[32];
 };
 
+/* An address of the port: the interface's, or one of a VLAN device's on top of it. */
 struct sgh_net_addr {
-	struct sg_sockaddr addr;
+	struct sg_sockaddr addr;	/* family 0: none; port 0 */
+	u32 ifindex;
+	u16 vlan;			/* 0: not a VLAN's */
 	u8 prefix_len;
 	u8 gateway[16];
 };
@@ -163,7 +166,8 @@ struct sgh_dev {
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
 	struct mutex addr_mutex;
-	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];
+	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
+	bool addrs_changed;	/* since ib_core was told */
 	u32 mtu;
 	bool port_active;
 	bool fatal_told;
@@ -371,6 +375,7 @@ int sgh_ib_register(struct sgh_dev *sg);
 void sgh_ib_unregister(struct sgh_dev *sg);
 void sgh_ib_port_event(struct sgh_dev *sg);
 void sgh_ib_fatal_event(struct sgh_dev *sg);
+void sgh_ib_gid_event(struct sgh_dev *sg);
 u32 sgh_access(int ib_access);
 
 /* buf.c: queue memory and page lists */

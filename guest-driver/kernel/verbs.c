@@ -415,10 +415,15 @@ static void sgh_ib_event(struct sgh_dev *sg, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* These two from the work of netdev.c only, which also registers and unregisters. */
+/* These from the work of netdev.c only, which also registers and unregisters. */
 void sgh_ib_port_event(struct sgh_dev *sg)
 {
 	sgh_ib_event(sg, sg->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+void sgh_ib_gid_event(struct sgh_dev *sg)
+{
+	sgh_ib_event(sg, IB_EVENT_GID_CHANGE);
 }
 
 void sgh_ib_fatal_event(struct sgh_dev *sg)

@@ -126,7 +126,12 @@ struct sg_sockaddr {
     __u8 reserved_8;
     __be16 port;    /* network order */
     __u8 ip[16];    /* network order; IPv4 in the first four octets */
-    __le32 reserved_160;
+    /*
+     * Link-local IPv6 addresses may be the same on several links: the 802.1Q identifier of this
+     * one's, 0: none.  Of other addresses ignored, and 0 in answers.
+     */
+    __le16 vlan;
+    __le16 reserved_176;
 };
 SG_ASSERT_SIZE(struct sg_sockaddr, 24);
 
@@ -155,7 +160,7 @@ enum sg_set_addr_op { SG_ADDR_ADD = 1, SG_ADDR_DEL = 2, SG_ADDR_CLEAR = 3 };
 
 struct sg_cmd_set_addr {
     struct sg_admin_hdr hdr;
-    struct sg_sockaddr addr; /* port ignored */
+    struct sg_sockaddr addr; /* port and vlan ignored */
     __u8 op;                 /* enum sg_set_addr_op */
     __u8 prefix_len;
     __le16 vlan;             /* 802.1Q identifier 1..4094 of frames to and from addr; 0: none */
