@@ -53,6 +53,24 @@ static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
     return stq_le_pci_dma(&s->parent_obj, addr, value, memory_only) == MEMTX_OK;
 }
 
+static bool host_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uint64_t desired)
+{
+    StaghornState *s = opaque;
+    AddressSpace *as = pci_get_address_space(&s->parent_obj);
+    dma_addr_t len = sizeof(uint64_t);
+    uint64_t *p = dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE, memory_only);
+    bool direct = p && len == sizeof(uint64_t) && !as->bounce_buffer_size;
+
+    if (direct) {
+        *value = le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(*value),
+                                                      cpu_to_le64(desired)));
+    }
+    if (p) {
+        dma_memory_unmap(as, p, len, DMA_DIRECTION_FROM_DEVICE, direct ? len : 0);
+    }
+    return direct;
+}
+
 static void *host_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
 {
     StaghornState *s = opaque;
@@ -159,6 +177,7 @@ const struct sg_host_ops staghorn_host_ops = {
     .dma_read = host_dma_read,
     .dma_write = host_dma_write,
     .dma_store64 = host_dma_store64,
+    .dma_cmpxchg64 = host_dma_cmpxchg64,
     .map = host_map,
     .unmap = host_unmap,
     .now = host_now,

@@ -181,6 +181,22 @@ static bool pm_store(void *opaque, const struct sg_pm_who *who, uint64_t addr,
     return stored || is_dark(s);
 }
 
+static bool pm_cmpxchg64(void *opaque, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
+                         uint64_t desired)
+{
+    StaghornState *s = opaque;
+    struct sg_persist_source source = source_of(s, who);
+    uint64_t to;
+    bool done;
+
+    if (!translate_all(s, addr, SG_PERSIST_ATOM, true, &to)) {
+        return false;
+    }
+    done = sg_persist_atomic(staghorn_domain_enter(s->domain), &source, to, value, desired);
+    staghorn_domain_leave(s->domain);
+    return done || is_dark(s);
+}
+
 static void pm_poison(void *opaque, uint64_t addr, uint64_t len)
 {
     StaghornState *s = opaque;
@@ -233,6 +249,15 @@ static bool fenced_dma_store64(void *opaque, uint64_t addr, uint64_t value)
     return staghorn_host_ops.dma_store64(opaque, addr, value);
 }
 
+static bool fenced_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uint64_t desired)
+{
+    if (is_dark(opaque)) {
+        return true;
+    }
+    fence(opaque);
+    return staghorn_host_ops.dma_cmpxchg64(opaque, addr, value, desired);
+}
+
 static void *fenced_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
 {
     if (for_write && is_dark(opaque)) {
@@ -257,6 +282,7 @@ static void add_operations(struct sg_host_ops *ops)
     ops->dma_read = fenced_dma_read;
     ops->dma_write = fenced_dma_write;
     ops->dma_store64 = fenced_dma_store64;
+    ops->dma_cmpxchg64 = fenced_dma_cmpxchg64;
     ops->map = fenced_map;
     ops->raise = fenced_raise;
     ops->pm_query = pm_query;
@@ -265,6 +291,7 @@ static void add_operations(struct sg_host_ops *ops)
     ops->pm_flush = pm_flush;
     ops->pm_media_read = pm_media_read;
     ops->pm_store = pm_store;
+    ops->pm_cmpxchg64 = pm_cmpxchg64;
     ops->pm_poison = pm_poison;
     ops->pm_milestone = pm_milestone;
 }

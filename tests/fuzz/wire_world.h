@@ -10,6 +10,7 @@
 #include "mini_driver.h"
 #include "proto/stream_mem.h"
 #include "test_pm.h"
+#include "wire/atomic.h"
 #include "wire/fpdu.h"
 #include "wire/rdmap.h"
 

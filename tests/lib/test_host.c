@@ -57,6 +57,28 @@ static bool op_dma_store64(void *host, uint64_t addr, uint64_t value)
     return p;
 }
 
+static bool op_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *value, uint64_t desired)
+{
+    struct test_host *h = host;
+    uint8_t *p = reach(h, addr, 8);
+    uint64_t found;
+
+    sg_assert(addr % 8 == 0);
+    if (!p) {
+        return false;
+    }
+    if (h->interfere) {
+        h->interfere--;
+        sg_put_le64(p, sg_get_le64(p) + 1);
+    }
+    found = sg_get_le64(p);
+    if (found == *value) {
+        sg_put_le64(p, desired);
+    }
+    *value = found;
+    return true;
+}
+
 static void *op_map(void *host, uint64_t addr, size_t *len, bool for_write)
 {
     struct test_host *h = host;
@@ -136,6 +158,7 @@ static const struct sg_host_ops host_ops = {
     .dma_read = op_dma_read,
     .dma_write = op_dma_write,
     .dma_store64 = op_dma_store64,
+    .dma_cmpxchg64 = op_dma_cmpxchg64,
     .map = op_map,
     .unmap = op_unmap,
     .now = op_now,

@@ -32,6 +32,7 @@ struct test_host {
     bool deny_map;            /* map() always fails */
     size_t map_limit;         /* longest mapping, 0: no limit */
     uint64_t fault_lo, fault_hi; /* bus addresses that do not respond */
+    unsigned interfere;          /* so many exchanges find that a CPU just added 1 */
     long mapped;              /* mappings not given back */
     uint64_t dma_reads, dma_writes;
     bool log_on[4];           /* by enum sg_log_class; guest errors, peer errors and states */

@@ -130,6 +130,16 @@ static bool op_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
     return true;
 }
 
+static bool op_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
+                         uint64_t desired)
+{
+    struct test_pm *pm = pm_of(host);
+
+    sg_assert(inside(pm, addr, 8) && addr % 8 == 0);
+    record(pm, (struct test_pm_call){ TEST_PM_CMPXCHG, *who, addr, 8, 0 });
+    return pm->h->ops.dma_cmpxchg64(host, addr, value, desired);
+}
+
 static void op_poison(void *host, uint64_t addr, uint64_t len)
 {
     struct test_pm *pm = pm_of(host);
@@ -160,6 +170,7 @@ void test_pm_init(struct test_pm *pm, struct test_host *h, uint64_t lo, uint64_t
     h->ops.pm_flush = op_flush;
     h->ops.pm_media_read = op_media_read;
     h->ops.pm_store = op_store;
+    h->ops.pm_cmpxchg64 = op_cmpxchg64;
     h->ops.pm_poison = op_poison;
     h->ops.pm_milestone = op_milestone;
 }

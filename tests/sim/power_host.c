@@ -116,6 +116,25 @@ static bool pm_store(void *host, const struct sg_pm_who *who, uint64_t addr, con
     return sg_persist_atom_store(x->p, &source, addr, atom);
 }
 
+static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
+                         uint64_t desired)
+{
+    struct pw_host *x = host_of(host);
+    struct sg_persist_source source = source_of(who);
+    struct pw_flow *f = pw_flow_of(x, who->qpn);
+    uint64_t expected = *value;
+    bool live = !sg_persist_frozen(x->p), done;
+
+    PW_CHECK(x->w, f, "an Atomic for queue pair %u, which is nobody's", who->qpn);
+    done = sg_persist_atomic(x->p, &source, addr, value, desired);
+    if (f && live && done && *value == expected && desired != expected) {
+        pw_flow_settled(f);
+        pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true);
+        pw_flow_settled(f);
+    }
+    return done;
+}
+
 static void pm_poison(void *host, uint64_t addr, uint64_t len)
 {
     sg_persist_poison(host_of(host)->p, addr, len);
@@ -148,6 +167,12 @@ static bool fenced_dma_store64(void *host, uint64_t addr, uint64_t value)
     return host_of(host)->plain->dma_store64(host, addr, value);
 }
 
+static bool fenced_dma_cmpxchg64(void *host, uint64_t addr, uint64_t *value, uint64_t desired)
+{
+    sg_persist_device_fence(host_of(host)->p, 0);
+    return host_of(host)->plain->dma_cmpxchg64(host, addr, value, desired);
+}
+
 static void *fenced_map(void *host, uint64_t addr, size_t *len, bool for_write)
 {
     sg_persist_device_fence(host_of(host)->p, 0);
@@ -164,6 +189,7 @@ static void add_operations(struct pw_host *x)
     ops->dma_read = fenced_dma_read;
     ops->dma_write = fenced_dma_write;
     ops->dma_store64 = fenced_dma_store64;
+    ops->dma_cmpxchg64 = fenced_dma_cmpxchg64;
     ops->map = fenced_map;
     ops->pm_query = pm_query;
     ops->pm_place = pm_place;
@@ -171,6 +197,7 @@ static void add_operations(struct pw_host *x)
     ops->pm_flush = pm_flush;
     ops->pm_media_read = pm_media_read;
     ops->pm_store = pm_store;
+    ops->pm_cmpxchg64 = pm_cmpxchg64;
     ops->pm_poison = pm_poison;
     ops->pm_milestone = pm_milestone;
 }

@@ -26,7 +26,7 @@ enum sg_log_class {
 /* Who causes an event in the persistence domain. */
 struct sg_pm_who {
     uint32_t qpn;
-    uint32_t msn;     /* of the request (Flush, Verify, Atomic Write); 0 for Writes */
+    uint32_t msn;     /* of the request (Flush, Verify, Atomic Write, Atomic); 0 for Writes */
     uint64_t to;      /* Tagged Offset of the first octet */
     uint8_t mode;     /* enum sg_mem_mode of the region: how its Writes travel */
 };
@@ -55,6 +55,13 @@ struct sg_host_ops {
      * towards guest CPUs and ordered after all earlier dma_write and map writes.
      */
     bool (*dma_store64)(void *host, uint64_t addr, uint64_t value);
+
+    /*
+     * Compare and exchange of one aligned 64-bit word, which is little-endian in memory, atomic
+     * towards guest CPUs: if it is *value (host order) it becomes 'desired'.  *value becomes what
+     * was found.  False: the address is not that of memory that can be written.
+     */
+    bool (*dma_cmpxchg64)(void *host, uint64_t addr, uint64_t *value, uint64_t desired);
 
     /*
      * Direct pointer to guest memory.  *len is the wish on entry and what could be mapped on return
@@ -119,6 +126,10 @@ struct sg_host_ops {
     /* One aligned atom of 8 octets, value as in memory order; never torn, never delayed. */
     bool (*pm_store)(void *host, const struct sg_pm_who *who, uint64_t addr,
                      const uint8_t atom[8]);
+
+    /* As dma_cmpxchg64, behind everything that this adapter placed; visible on return. */
+    bool (*pm_cmpxchg64)(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
+                         uint64_t desired);
 
     /* Marks a range whose Verify failed as poisoned, if the domain is set to do so. */
     void (*pm_poison)(void *host, uint64_t addr, uint64_t len);

@@ -26,6 +26,7 @@
  *   E12  sg_pd_pace                                       advance.c
  *   E13  sg_persist_deep_flush                            flush.c
  *   E14  sg_persist_atom_store                            place.c
+ *   E15  sg_persist_atomic                                place.c
  *   cut  sg_persist_cut                                   cut.c
  *
  * (E2, E5: nothing moves.  E11 is E7 and a message.)

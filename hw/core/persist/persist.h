@@ -201,6 +201,13 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
 /* E14: one aligned atom, past S0; earlier placements of the connection should be settled. */
 bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source *source,
                            uint64_t addr, const uint8_t atom[SG_PERSIST_ATOM]);
+/*
+ * E15: compare and exchange of an aligned atom, a little-endian number, by the root complex in
+ * coherent memory: if it is *value it becomes 'desired'.  *value becomes what was found.  All that
+ * the device posted before is visible, and the outcome is: S2 with ddio, else S3.  False: refused.
+ */
+bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
+                       uint64_t addr, uint64_t *value, uint64_t desired);
 /* Everything that this connection has in S0 moves to S1. */
 void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 /* The connection is gone: what it has in S0 is dropped (its peer was promised nothing). */

@@ -349,10 +349,56 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     return true;
 }
 
+/* Octets of an extent changed in visible memory already. */
+static void changed_outside(struct sg_persist *p, const struct sg_persist_source *source,
+                            struct extent *e, uint64_t off, uint64_t addr, uint64_t len)
+{
+    uint64_t seq = sg_pd_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
+                                     len, 0);
+
+    sg_pd_visible_mark(p, e, off, len, seq);
+    if (!p->config.ddio) {
+        sg_pd_advance_range(p, e, off, len, PD_TO_S3, true);
+    }
+    sg_pd_pace(p, e, off, len);
+    sg_pd_input_done(p);
+}
+
+bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
+                       uint64_t addr, uint64_t *value, uint64_t desired)
+{
+    uint64_t off, found, want;
+    struct extent *e;
+
+    if (!sg_is_aligned(addr, SG_PERSIST_ATOM)
+        || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
+        return false;
+    }
+    if (p->frozen) {
+        return true;
+    }
+    sg_persist_device_fence(p, source->unit);
+    sg_pd_others_drain(p, -1);
+    e = sg_pd_extent(p, addr, SG_PERSIST_ATOM, &off);
+    if (!e) {
+        return false;
+    }
+    sg_put_le64(&found, *value);
+    sg_put_le64(&want, desired);
+    if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        if (found != want) {
+            changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
+        }
+    }
+    *value = sg_get_le64(&found);
+    return true;
+}
+
 bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source *source,
                             uint64_t addr, uint64_t len)
 {
-    uint64_t off, seq;
+    uint64_t off;
     struct extent *e = len ? sg_pd_extent(p, addr, len, &off) : NULL;
 
     if (!e) {
@@ -362,13 +408,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
         return true;
     }
     sg_pd_others_drain(p, -1);
-    seq = sg_pd_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off, len, 0);
-    sg_pd_visible_mark(p, e, off, len, seq);
-    if (!p->config.ddio) {
-        sg_pd_advance_range(p, e, off, len, PD_TO_S3, true);
-    }
-    sg_pd_pace(p, e, off, len);
-    sg_pd_input_done(p);
+    changed_outside(p, source, e, off, addr, len);
     return true;
 }
 

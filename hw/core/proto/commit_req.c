@@ -114,7 +114,7 @@ static enum sg_msg_kind kind_of_response(unsigned opcode)
 
 int commit_place_response(struct sg_conn *c, struct ddp_seg *s)
 {
-    struct conn_orq *r = requests_oldest_commit(c);
+    struct conn_orq *r = requests_oldest_untagged(c);
     struct sg_verify_resp hash = { 0 };
 
     if (r->kind != kind_of_response(s->opcode)) { /* there is one: ddp_rx.c, check_buffer() */

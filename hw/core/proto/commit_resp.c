@@ -3,16 +3,11 @@
  * Flush, Verify and Atomic Write as responder (draft-talpey-rdma-commit).
  *
  * A request that arrives is checked for form and put in the queue of the peer's requests, behind
- * the Reads and requests before it.  When it is the oldest, and nothing but the oldest is ever
- * touched, verbs execute it, and once executed it is answered on queue 3.  That is the strict
- * order of -02 section 2.1.2, and more than the drafts ask for as to Reads: one that precedes has
- * had its source read, one that follows sees the outcome.  Writes that came before a request were
- * placed when they came (rdmap_rx.c); what "placed" means beyond the adapter is for verbs and the
- * host to settle before they execute.
- *
- * Execution takes place in sg_conn_transmit(), right before the response could go.  Verbs may ask
- * for time (SG_COMMIT_LATER): then the queue stands still until the timer, our own messages do
- * not.  An executed request whose response the stream refused stays executed.
+ * the Reads and requests before it; exec.c says when it is executed and answered.  That is the
+ * strict order of -02 section 2.1.2, and more than the drafts ask for as to Reads: one that precedes
+ * has had its source read, one that follows sees the outcome.  Writes that came before a request
+ * were placed when they came (rdmap_rx.c); what "placed" means beyond the adapter is for verbs and
+ * the host to settle before they execute.
  *
  * Failure of any kind is a Terminate with the DDP header of the request and no RDMAP header (-02
  * section 4.1, rules 2 and 3); requests behind it are never looked at.
@@ -127,34 +122,32 @@ int commit_place_request(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-static enum sg_term_cond cond_of(enum sg_commit_result result, enum sg_mem_status why)
+enum sg_commit_result commit_execute(struct sg_conn *c, enum sg_mem_status *why,
+                                     uint64_t *again_ns)
 {
-    switch (result) {
-    case SG_COMMIT_UNALIGNED:
-        return SG_TERM_ATOMIC_MISALIGNED;
-    case SG_COMMIT_MEM:
-        /* Memory that does not respond blames nobody; for the peer its request has failed. */
-        return why == SG_MEM_FAULT ? SG_TERM_COMMIT_FAILED : term_of_source(why);
-    default:
-        return SG_TERM_COMMIT_FAILED;
+    const struct conn_irrq *r = requests_head(c);
+    struct conn_exec *x = &c->exec;
+    enum sg_commit_result result;
+
+    result = c->e->ops->commit(c->user, &r->commit, x->response, &x->len, why, &x->token,
+                               again_ns);
+    if (result == SG_COMMIT_DONE && exec_alive(c)) {
+        sg_assert(r->kind == SG_MSG_VERIFY ? x->len && x->len <= SG_HASH_LEN_MAX : !x->len);
     }
+    return result;
 }
 
-static bool alive(const struct sg_conn *c)
+/* Draft -01: what a request may ask for besides. */
+bool commit_executed(struct sg_conn *c)
 {
-    return c->state == CONN_STREAMING || c->state == CONN_CLOSING;
-}
-
-/* Draft -01: what a request may ask for besides.  False: that failed. */
-static bool invalidate(struct sg_conn *c, const struct conn_irrq *r)
-{
+    const struct conn_irrq *r = requests_head(c);
     enum sg_mem_status st;
 
     if (!r->commit.inv_stag) {
         return true;
     }
     st = c->e->ops->invalidate(c->user, r->commit.inv_stag);
-    if (!alive(c)) {
+    if (!exec_alive(c)) {
         return false;
     }
     if (st != SG_MEM_OK) {
@@ -162,67 +155,4 @@ static bool invalidate(struct sg_conn *c, const struct conn_irrq *r)
         return false;
     }
     return true;
-}
-
-static bool execute(struct sg_conn *c)
-{
-    const struct conn_irrq *r = requests_head(c);
-    enum sg_mem_status why = SG_MEM_OK;
-    uint64_t again_ns = SG_NEVER;
-    struct conn_exec *x = &c->exec;
-    enum sg_commit_result result;
-
-    x->hash_len = 0;
-    result = c->e->ops->commit(c->user, &r->commit, x->hash, &x->hash_len, &why, &x->token,
-                               &again_ns);
-    if (!alive(c)) {
-        return false;
-    }
-    if (result == SG_COMMIT_LATER) {
-        conn_wait_exec(c, again_ns);
-        return false;
-    }
-    if (result != SG_COMMIT_DONE) {
-        term_raise(c, cond_of(result, why), &r->h, r->seg_len, NULL);
-        return false;
-    }
-    sg_assert(r->kind == SG_MSG_VERIFY ? x->hash_len && x->hash_len <= SG_HASH_LEN_MAX
-                                       : !x->hash_len);
-    x->done = invalidate(c, r);
-    return x->done;
-}
-
-bool commit_ready(struct sg_conn *c)
-{
-    return !c->exec.waiting && (c->exec.done || execute(c));
-}
-
-size_t commit_send_response(struct sg_conn *c)
-{
-    static const uint8_t ops[SG_MSG_KINDS] = {
-        [SG_MSG_FLUSH] = SG_OP_FLUSH_RESP,
-        [SG_MSG_VERIFY] = SG_OP_VERIFY_RESP,
-        [SG_MSG_ATOMIC_WRITE] = SG_OP_ATOMIC_WRITE_RESP,
-    };
-    const struct sg_commit_req req = requests_head(c)->commit;
-    const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(ops[req.kind]),
-        .qn = SG_QN_RESPONSE, .msn = c->tx.msn[SG_QN_RESPONSE],
-    };
-    struct fpdu_out out;
-    size_t n;
-
-    out.iov[1].iov_base = c->exec.hash;
-    out.iov[1].iov_len = c->exec.hash_len;
-    n = fpdu_send(c, &out, &h, c->exec.hash_len ? 1 : 0, c->exec.hash_len);
-    if (!n) {
-        return 0;
-    }
-    c->tx.msn[SG_QN_RESPONSE]++;
-    c->exec = (struct conn_exec){ 0 };
-    requests_pop(c);
-    if (c->e->ops->commit_answered) {
-        c->e->ops->commit_answered(c->user, &req);
-    }
-    return conn_dead(c) ? 0 : n;
 }

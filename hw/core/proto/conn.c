@@ -87,6 +87,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
     c->rev = e->config.mpa_rev;
     c->commit = e->config.commit;
+    c->rfc7306 = e->config.rfc7306;
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
     }

@@ -12,6 +12,7 @@
 #include "base/host.h"
 #include "base/timerq.h"
 #include "proto/engine.h"
+#include "wire/atomic.h"
 #include "wire/commit.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
@@ -46,10 +47,12 @@ struct conn_startup {
 struct conn_irrq {
     struct sg_ddp_hdr h;        /* of its segment, for a Terminate */
     uint16_t seg_len;
-    uint8_t kind;               /* SG_MSG_READ_REQ: read; FLUSH, VERIFY, ATOMIC_WRITE: commit */
+    uint8_t kind;               /* enum sg_msg_kind: which member counts */
+    uint32_t atomic_id;         /* identifier of an Atomic Request */
     union {
         struct sg_read_req read;
-        struct sg_commit_req commit;
+        struct sg_commit_req commit; /* FLUSH, VERIFY, ATOMIC_WRITE */
+        struct sg_atomic_call atomic; /* FETCH_ADD, CMP_SWAP */
     };
 };
 
@@ -57,14 +60,14 @@ struct conn_irrq {
 struct conn_exec {
     bool done;                  /* the response may go */
     bool waiting;               /* for the timer */
-    uint8_t hash_len;
-    uint8_t hash[SG_HASH_LEN_MAX];
+    uint8_t len;                /* of the response, behind its DDP header */
+    uint8_t response[SG_COMMIT_RESP_MAX];
     uint64_t token;             /* verbs' own */
 };
 
 /* A request of ours that verbs have not been told the end of. */
 struct conn_orq {
-    uint8_t kind;               /* enum sg_msg_kind: READ_REQ, FLUSH, VERIFY, ATOMIC_WRITE */
+    uint8_t kind;               /* enum sg_msg_kind that is a request */
     bool internal;              /* RTR message: verbs do not know of it */
     bool answered;              /* waits for its elders */
     uint8_t hash_len;
@@ -72,6 +75,8 @@ struct conn_orq {
     uint64_t sink_to;
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
+    uint32_t atomic_id;         /* FETCH_ADD, CMP_SWAP */
+    uint64_t original;          /* what came back */
 };
 
 struct conn_rx {
@@ -83,6 +88,9 @@ struct conn_rx {
     uint32_t msn[SG_QN_COUNT];  /* next expected */
     uint32_t read_off;          /* octets received for the oldest outstanding Read */
     bool writing;               /* octets of a Write were placed, its last segment was not seen */
+    bool write_ended;           /* its last segment was seen */
+    bool sending;               /* a segment of a Send was placed, the last one was not */
+    uint32_t write_len;         /* octets of the latest Write, if nothing was asked or sent since */
 };
 
 struct conn_tx {
@@ -117,6 +125,7 @@ struct sg_conn {
     uint8_t rev;
     bool initiator;
     uint8_t commit;             /* enum sg_commit_draft */
+    bool rfc7306;
     bool crc;
     bool tx_markers, rx_markers;
     bool p2p;                   /* an RTR message is due */
@@ -271,7 +280,7 @@ unsigned requests_room(const struct sg_conn *c);
 void requests_push(struct sg_conn *c, const struct conn_orq *r);
 /* Our oldest request without an answer: a Read, or one of queue 3.  NULL: none. */
 struct conn_orq *requests_oldest_read(struct sg_conn *c);
-struct conn_orq *requests_oldest_commit(struct sg_conn *c);
+struct conn_orq *requests_oldest_untagged(struct sg_conn *c);
 /* It is answered now.  Tells verbs of it, and of others that waited for it. */
 void requests_answered(struct sg_conn *c, struct conn_orq *r);
 /* The peer's requests: append, look at the oldest, drop the oldest. */
@@ -283,11 +292,32 @@ void requests_pop(struct sg_conn *c);
 size_t commit_send_request(struct sg_conn *c);
 int commit_place_response(struct sg_conn *c, struct ddp_seg *s);
 
-/* commit_resp.c: the same as responder */
+/* commit_resp.c: the same as responder; execution for exec.c */
 int commit_place_request(struct sg_conn *c, struct ddp_seg *s);
+enum sg_commit_result commit_execute(struct sg_conn *c, enum sg_mem_status *why,
+                                     uint64_t *again_ns);
+/* What is left to do of an executed request; false: that ended the stream. */
+bool commit_executed(struct sg_conn *c);
+
+/* atomic.c: Atomic Operations, both sides */
+size_t atomic_send_request(struct sg_conn *c);
+int atomic_place_request(struct sg_conn *c, struct ddp_seg *s);
+int atomic_place_response(struct sg_conn *c, struct ddp_seg *s);
+enum sg_commit_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
+                                     uint64_t *again_ns);
+static inline bool is_atomic(enum sg_msg_kind kind)
+{
+    return kind == SG_MSG_FETCH_ADD || kind == SG_MSG_CMP_SWAP;
+}
+
+/* exec.c: requests of the peer that are executed and answered on queue 3 */
 /* Executes the oldest request, if that is not done.  May its response go? */
-bool commit_ready(struct sg_conn *c);
-size_t commit_send_response(struct sg_conn *c);
+bool exec_ready(struct sg_conn *c);
+size_t exec_send_response(struct sg_conn *c);
+static inline bool exec_alive(const struct sg_conn *c)
+{
+    return c->state == CONN_STREAMING || c->state == CONN_CLOSING;
+}
 
 /* term.c */
 void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_hdr *ddp,

@@ -28,10 +28,10 @@ static int check_untagged_version(struct sg_conn *c, struct ddp_seg *s)
     return s->h.version == SG_DDP_VERSION ? SEG_OK : SG_TERM_UNTAGGED_VERSION;
 }
 
-/* Queue 3 belongs to the responses of extensions; of them we ask for those of the draft. */
+/* Queue 3 belongs to the responses of extensions. */
 static int check_qn(struct sg_conn *c, struct ddp_seg *s)
 {
-    unsigned last = c->commit ? SG_QN_RESPONSE : SG_QN_TERMINATE;
+    unsigned last = c->commit || c->rfc7306 ? SG_QN_RESPONSE : SG_QN_TERMINATE;
 
     return s->h.qn <= last ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
 }
@@ -44,8 +44,8 @@ static int check_msn(struct sg_conn *c, struct ddp_seg *s)
 /* Queue 3 has a buffer for each response that is due. */
 static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 {
-    return s->h.qn != SG_QN_RESPONSE || requests_oldest_commit(c) ? SEG_OK
-                                                                  : SG_TERM_UNTAGGED_UNASKED;
+    return s->h.qn != SG_QN_RESPONSE || requests_oldest_untagged(c)
+               ? SEG_OK : SG_TERM_UNTAGGED_UNASKED;
 }
 
 /* The draft draws five bits of opcode and one reserved; elsewhere it is four and two. */
@@ -59,9 +59,14 @@ static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 
 static int check_opcode(struct sg_conn *c, struct ddp_seg *s)
 {
+    const bool spoken[] = {
+        [SG_SPEC_RFC5040] = true,
+        [SG_SPEC_RFC7306] = c->rfc7306,
+        [SG_SPEC_COMMIT] = c->commit != SG_COMMIT_OFF,
+    };
+
     s->op = sg_rdmap_op(s->opcode);
-    return s->op && (s->op->spec == SG_SPEC_RFC5040 ||
-                     (s->op->spec == SG_SPEC_COMMIT && c->commit)) ? SEG_OK : SG_TERM_OPCODE;
+    return s->op && spoken[s->op->spec] ? SEG_OK : SG_TERM_OPCODE;
 }
 
 static int check_opcode_place(struct sg_conn *c, struct ddp_seg *s)
@@ -78,9 +83,9 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
 {
     switch (qn) {
     case SG_QN_REQUEST:
-        return c->commit ? SG_COMMIT_REQ_MAX : SG_READ_REQ_LEN;
+        return c->commit ? SG_COMMIT_REQ_MAX : c->rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
     case SG_QN_RESPONSE:
-        return SG_COMMIT_RESP_MAX;
+        return c->commit ? SG_COMMIT_RESP_MAX : SG_ATOMIC_RESP_LEN;
     default:
         return SG_ULPDU_FIELD_MAX;
     }

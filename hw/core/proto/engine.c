@@ -76,6 +76,7 @@ void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *co
     if (!e->ops->commit) {
         e->config.commit = SG_COMMIT_OFF; /* nobody to execute a request */
     }
+    e->config.rfc7306 = config->rfc7306 && e->ops->atomic;
 }
 
 const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e)

@@ -47,6 +47,7 @@ struct sg_engine_config {
     uint32_t first_fpdu_delay_ms;
     uint8_t commit;         /* enum sg_commit_draft: opcodes above 0xb, and five opcode bits; of
                                connections made from now on */
+    bool rfc7306;           /* Atomic Operations and Immediate Data; of connections from now on */
 };
 
 enum sg_commit_draft { SG_COMMIT_OFF = 0, SG_COMMIT_DRAFT_01 = 1, SG_COMMIT_DRAFT_02 = 2 };
@@ -83,7 +84,20 @@ enum sg_msg_kind {
     SG_MSG_FLUSH,        /* draft-talpey-rdma-commit; these three count as Read Requests (ORD) */
     SG_MSG_VERIFY,
     SG_MSG_ATOMIC_WRITE,
+    SG_MSG_FETCH_ADD,    /* RFC 7306; these two count as Read Requests as well */
+    SG_MSG_CMP_SWAP,
+    SG_MSG_IMM,          /* se */
     SG_MSG_KINDS,
+};
+
+enum { SG_IMM_OCTETS = 8 };
+
+/* Operands of an Atomic as numbers (RFC 7306 section 5.2.1). */
+struct sg_atomic_args {
+    uint64_t data;       /* to add, or to swap in */
+    uint64_t mask;       /* FETCH_ADD: top bits of fields; CMP_SWAP: bits to swap */
+    uint64_t cmp;        /* CMP_SWAP only */
+    uint64_t cmp_mask;
 };
 
 /* One outgoing message, filled by 'next'. */
@@ -98,11 +112,15 @@ struct sg_msg {
     uint32_t sink_stag;  /* READ_REQ: where the response goes, here */
     uint64_t sink_to;
     uint64_t cookie;     /* verbs' own */
-    /* FLUSH, VERIFY, ATOMIC_WRITE: target rstag, rto and rlen; length is 0, nothing is gathered */
+    /*
+     * FLUSH, VERIFY, ATOMIC_WRITE: target rstag, rto and rlen; FETCH_ADD, CMP_SWAP: rstag and rto.
+     * For these and IMM length is 0, nothing is gathered.
+     */
     uint32_t rlen;
     uint32_t flush_flags;   /* SG_COMMIT_* */
-    uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE: 8 */
-    uint8_t extra[64];      /* the hash; or the atom in memory order of the target */
+    uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE, IMM: 8 */
+    uint8_t extra[64];      /* the hash; the atom in memory order of the target; the immediate */
+    struct sg_atomic_args atomic; /* FETCH_ADD, CMP_SWAP */
 };
 
 /* Flush disposition flags as on the wire (draft-talpey-rdma-commit-02 section 2.1.1). */
@@ -123,11 +141,21 @@ struct sg_commit_req {
     uint8_t extra[64];
 };
 
+/* An inbound Atomic Request, parsed. */
+struct sg_atomic_call {
+    enum sg_msg_kind kind;  /* FETCH_ADD, CMP_SWAP */
+    uint32_t msn;           /* on queue 1 */
+    uint32_t stag;
+    uint64_t to;
+    struct sg_atomic_args args;
+};
+
+/* How the execution of a request went: of the draft, or an Atomic. */
 enum sg_commit_result {
     SG_COMMIT_DONE,       /* answer it */
     SG_COMMIT_LATER,      /* ask again at *again_ns; requests behind it wait */
     SG_COMMIT_MEM,        /* refused by *why (STag, bounds, rights, ...) */
-    SG_COMMIT_UNALIGNED,  /* Atomic Write to an unaligned address */
+    SG_COMMIT_UNALIGNED,  /* Atomic (Write) on an unaligned address */
     SG_COMMIT_FAILED,     /* could not be performed, or the hash differs */
 };
 
@@ -152,10 +180,13 @@ enum sg_recv_status {
 
 struct sg_recv_info {
     uint32_t msn;
-    uint32_t length;    /* octets of the message */
+    uint32_t length;    /* octets of the message; Immediate Data has none for the buffer */
     bool solicited;
     bool invalidate;
+    bool immediate;     /* Immediate Data: imm */
     uint32_t inv_stag;
+    uint32_t write_len; /* Immediate Data: octets of the Write directly before it, else 0 */
+    uint8_t imm[8];
 };
 
 /* A Terminate message, sent or received. */
@@ -190,9 +221,10 @@ struct sg_engine_ops {
     void (*tx_ready)(void *user);
     /*
      * Next outgoing message, or false: none may start now.  reads_room: Read Requests that ORD
-     * still allows; a READ_REQ, FLUSH, VERIFY or ATOMIC_WRITE must not be returned when it is 0.
-     * Called once per message.  A message that the connection's draft does not have (all three
-     * when the extension is off; REGION in draft -01) ends the stream as if 'gather' had failed.
+     * still allows; what counts as a Read Request must not be returned when it is 0.  Called once
+     * per message.  A message that the connection does not have (the draft's when it is off, and
+     * REGION in draft -01; those of RFC 7306 when that is off) ends the stream as if 'gather' had
+     * failed.
      */
     bool (*next)(void *user, struct sg_msg *msg, unsigned reads_room);
     /*
@@ -214,6 +246,8 @@ struct sg_engine_ops {
      * its own upcall; the engine holds back what would overtake.
      */
     void (*commit_done)(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+    /* The same of a FETCH_ADD or CMP_SWAP; original: what the memory held before. */
+    void (*atomic_done)(void *user, enum sg_msg_kind kind, uint64_t original);
 
     /* ---- receive ---- */
     /* RDMA Write: check and place.  Nothing is placed unless all of it may be. */
@@ -222,10 +256,13 @@ struct sg_engine_ops {
     /* Read Response for the oldest outstanding Read, whose sink this is; off counts from 0. */
     enum sg_mem_status (*place_read)(void *user, uint32_t stag, uint64_t to, uint32_t off,
                                      const uint8_t *p, size_t n);
-    /* Send payload at message offset mo.  msn counts from 1; n may be 0 (buffer still needed). */
+    /*
+     * Send payload at message offset mo.  msn counts from 1; n may be 0 (buffer still needed), as
+     * it always is for Immediate Data.
+     */
     enum sg_recv_status (*place_recv)(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                       size_t n);
-    /* Send delivered.  Order: any invalidation first, by 'invalidate'. */
+    /* Send or Immediate Data delivered.  Order: any invalidation first, by 'invalidate'. */
     void (*recv_done)(void *user, const struct sg_recv_info *info);
     enum sg_mem_status (*invalidate)(void *user, uint32_t stag);
     /* Inbound Read Request: may [to, to + len) of stag be read?  len > 0. */
@@ -246,7 +283,15 @@ struct sg_engine_ops {
     enum sg_commit_result (*commit)(void *user, const struct sg_commit_req *r, uint8_t hash[64],
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
-    /* Its response was handed to the stream. */
+    /*
+     * Execute an Atomic, under the same rules; DONE stores in *original what the memory held.
+     * Never UNALIGNED, MEM or FAILED once the memory was changed.  NULL: RFC 7306 is off; else
+     * 'atomic_done' is there as well.
+     */
+    enum sg_commit_result (*atomic)(void *user, const struct sg_atomic_call *r,
+                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
+    /* Its response was handed to the stream (those of the draft). */
     void (*commit_answered)(void *user, const struct sg_commit_req *r);
     /* The last segment of a Write was placed. */
     void (*write_placed)(void *user);
@@ -259,6 +304,7 @@ struct sg_engine_stats {
     uint64_t tx_read_responses, rx_read_responses, tx_terminates, rx_terminates;
     uint64_t crc_errors, protocol_errors, protection_errors;
     uint64_t tx_flushes, rx_flushes, tx_verifies, rx_verifies, tx_atomic_writes, rx_atomic_writes;
+    uint64_t tx_atomics, rx_atomics, tx_imms, rx_imms;
     uint64_t conns; /* alive now, half-open ones included */
 };
 

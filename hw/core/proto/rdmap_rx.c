@@ -9,8 +9,9 @@
  *   Write          placed, never delivered; zero octets are not checked against any STag
  *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
  *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
- *   Flush, Verify, Atomic Write, and their responses: commit_resp.c, commit_req.c
+ *   Atomics, Flush, Verify, Atomic Write, and their responses: atomic.c, commit_resp.c, commit_req.c
  *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
+ *   Immediate Data takes a Receive as a Send does, and leaves its buffer alone
  *   Terminate      ends everything
  *
  * As the stream is in order and segments are placed at once, "all earlier messages are placed and
@@ -30,6 +31,10 @@ static int place_write(struct sg_conn *c, struct ddp_seg *s)
 {
     const struct sg_engine_ops *ops = c->e->ops;
 
+    if (c->rx.write_ended) {
+        c->rx.write_ended = false;
+        c->rx.write_len = 0;
+    }
     if (s->n) {
         enum sg_mem_status st = ops->place_write(c->user, s->h.stag, s->h.to, s->p, s->n);
 
@@ -37,8 +42,10 @@ static int place_write(struct sg_conn *c, struct ddp_seg *s)
             return placed_memory(c, st);
         }
         c->rx.writing = true;
+        c->rx.write_len += SG_MIN(s->n, UINT32_MAX - c->rx.write_len);
     }
     if (s->h.last) {
+        c->rx.write_ended = true;
         c->e->stats.rx_writes++;
         if (c->rx.writing && ops->write_placed) {
             ops->write_placed(c->user);
@@ -46,6 +53,17 @@ static int place_write(struct sg_conn *c, struct ddp_seg *s)
         c->rx.writing = false;
     }
     return SEG_OK;
+}
+
+/*
+ * A Write belongs to the Immediate Data that follows it, if the peer asked for and sent nothing
+ * else in between.  Its responses to us may come anywhere.
+ */
+static void forget_write(struct sg_conn *c)
+{
+    if (c->rx.write_ended) {
+        c->rx.write_len = 0;
+    }
 }
 
 static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
@@ -158,6 +176,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
     if (st != SG_RECV_OK) {
         return refused_receive(c, s, st);
     }
+    c->rx.sending = !s->h.last;
     if (!s->h.last) {
         return SEG_OK;
     }
@@ -176,6 +195,37 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
     }
     c->rx.msn[SG_QN_SEND]++;
     c->e->stats.rx_sends++;
+    ops->recv_done(c->user, &info);
+    return SEG_OK;
+}
+
+/* RFC 7306 section 6.3: one segment with eight octets, and not the end of something else. */
+static int place_imm(struct sg_conn *c, struct ddp_seg *s)
+{
+    const struct sg_engine_ops *ops = c->e->ops;
+    struct sg_recv_info info = {
+        .msn = s->h.msn, .immediate = true, .solicited = s->op->solicited,
+        .write_len = c->rx.write_ended ? c->rx.write_len : 0,
+    };
+    enum sg_recv_status st;
+
+    if (s->n != SG_IMM_LEN || !s->h.last || c->rx.sending) {
+        return SG_TERM_IMM_LENGTH;
+    }
+    if (s->h.mo) {
+        return SG_TERM_UNTAGGED_BAD_MO;
+    }
+    st = ops->place_recv(c->user, s->h.msn, 0, NULL, 0);
+    if (conn_dead(c)) {
+        return SEG_OK;
+    }
+    if (st != SG_RECV_OK) {
+        return refused_receive(c, s, st);
+    }
+    memcpy(info.imm, s->p, SG_IMM_LEN);
+    c->rx.msn[SG_QN_SEND]++;
+    c->e->stats.rx_imms++;
+    forget_write(c);
     ops->recv_done(c->user, &info);
     return SEG_OK;
 }
@@ -203,6 +253,10 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
         [SG_OP_SEND_SE] = place_send,
         [SG_OP_SEND_SE_INV] = place_send,
         [SG_OP_TERMINATE] = place_terminate,
+        [SG_OP_IMM] = place_imm,
+        [SG_OP_IMM_SE] = place_imm,
+        [SG_OP_ATOMIC_REQ] = atomic_place_request,
+        [SG_OP_ATOMIC_RESP] = atomic_place_response,
         [SG_OP_FLUSH_REQ] = commit_place_request,
         [SG_OP_FLUSH_RESP] = commit_place_response,
         [SG_OP_VERIFY_REQ] = commit_place_request,
@@ -212,5 +266,9 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
     };
 
     sg_assert(s->opcode < SG_ARRAY_SIZE(handlers) && handlers[s->opcode]);
+    if (!s->h.tagged &&
+        (s->h.qn == SG_QN_REQUEST || (s->h.qn == SG_QN_SEND && s->op->payload))) {
+        forget_write(c);
+    }
     return handlers[s->opcode](c, s);
 }

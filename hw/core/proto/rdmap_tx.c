@@ -15,7 +15,7 @@
  *
  * Reads.  At most ORD are outstanding (requests.c).  A queued inbound Request stays until the last
  * octet of its Response went out, and its source is checked again with each segment.  What else
- * stands in that queue is executed and answered by commit_resp.c.
+ * stands in that queue is executed and answered by exec.c.
  *
  * Memory is gathered right before a segment is sent and released right after, so a blocked stream
  * holds none of it.
@@ -163,19 +163,19 @@ static size_t send_read_response(struct sg_conn *c)
 static bool response_ready(struct sg_conn *c)
 {
     return c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING) &&
-           (requests_head(c)->kind == SG_MSG_READ_REQ || commit_ready(c));
+           (requests_head(c)->kind == SG_MSG_READ_REQ || exec_ready(c));
 }
 
 static size_t send_response(struct sg_conn *c)
 {
     c->tx.response_next = false;
     return requests_head(c)->kind == SG_MSG_READ_REQ ? send_read_response(c)
-                                                     : commit_send_response(c);
+                                                     : exec_send_response(c);
 }
 
 static bool is_request(enum sg_msg_kind kind)
 {
-    return kind != SG_MSG_SEND && kind != SG_MSG_WRITE;
+    return kind != SG_MSG_SEND && kind != SG_MSG_WRITE && kind != SG_MSG_IMM;
 }
 
 /* Is there a message to send?  Asks verbs for one when the last is done. */
@@ -211,8 +211,16 @@ static void message_done(struct sg_conn *c)
         c->tx.msn[SG_QN_SEND]++;
         st->tx_sends++;
         break;
+    case SG_MSG_IMM:
+        c->tx.msn[SG_QN_SEND]++;
+        st->tx_imms++;
+        break;
     case SG_MSG_WRITE:
         st->tx_writes++;
+        break;
+    case SG_MSG_FETCH_ADD:
+    case SG_MSG_CMP_SWAP:
+        st->tx_atomics++;
         break;
     case SG_MSG_FLUSH:
         st->tx_flushes++;
@@ -227,7 +235,7 @@ static void message_done(struct sg_conn *c)
         st->tx_reads++;
         break;
     }
-    if (!is_request(msg.kind)) { /* else it completes with 'read_done' or 'commit_done' */
+    if (!is_request(msg.kind)) { /* else it completes with its answer: requests.c, tell() */
         c->e->ops->sent(c->user, &msg);
     }
 }
@@ -284,12 +292,43 @@ static size_t send_payload_segment(struct sg_conn *c)
     return n;
 }
 
+/* Immediate Data: eight octets that came with the message. */
+static size_t send_immediate(struct sg_conn *c)
+{
+    struct sg_msg *m = &c->tx.msg;
+    const struct sg_ddp_hdr h = {
+        .last = true, .version = SG_DDP_VERSION, .qn = SG_QN_SEND, .msn = c->tx.msn[SG_QN_SEND],
+        .ulp_ctrl = rdmap_ctrl(m->solicited ? SG_OP_IMM_SE : SG_OP_IMM),
+    };
+    struct fpdu_out out;
+
+    sg_assert(m->extra_len == SG_IMM_LEN);
+    out.iov[1].iov_base = m->extra;
+    out.iov[1].iov_len = SG_IMM_LEN;
+    return fpdu_send(c, &out, &h, 1, SG_IMM_LEN);
+}
+
+/* A message of one segment that is not gathered. */
+static size_t send_small_message(struct sg_conn *c)
+{
+    const struct sg_msg *m = &c->tx.msg;
+
+    if ((is_atomic(m->kind) || m->kind == SG_MSG_IMM) && !c->rfc7306) {
+        term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 7306 8.1, rule 1 */
+        return STEP_NONE;
+    }
+    if (m->kind == SG_MSG_IMM) {
+        return send_immediate(c);
+    }
+    return is_atomic(m->kind) ? atomic_send_request(c) : commit_send_request(c);
+}
+
 static size_t send_message_segment(struct sg_conn *c)
 {
     const struct sg_msg *m = &c->tx.msg;
     size_t n;
 
-    if (!is_request(m->kind)) {
+    if (m->kind == SG_MSG_SEND || m->kind == SG_MSG_WRITE) {
         return send_payload_segment(c);
     }
     if (m->kind == SG_MSG_READ_REQ) {
@@ -298,7 +337,7 @@ static size_t send_message_segment(struct sg_conn *c)
             .src_stag = m->rstag, .src_to = m->rto,
         }, false);
     } else {
-        n = commit_send_request(c);
+        n = send_small_message(c);
     }
     if (n && !conn_dead(c)) {
         message_done(c);

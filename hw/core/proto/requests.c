@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The two queues of requests on queue 1: ours, bounded by ORD, and the peer's, bounded by IRD
- * (RFC 5040 section 6.1).  Reads, Flushes, Verifies and Atomic Writes share both and one space of
- * MSNs (draft-talpey-rdma-commit-02 sections 2.1.1, 2.2.1, 2.3.1).
+ * (RFC 5040 section 6.1).  Reads, Atomics, Flushes, Verifies and Atomic Writes share both and one
+ * space of MSNs (RFC 7306 section 5.2; draft-talpey-rdma-commit-02 sections 2.1.1, 2.2.1, 2.3.1).
  *
  * Ours.  An entry stays until verbs were told of its end.  Two streams of answers serve the one
  * queue: Read Responses, which are tagged, and the responses on queue 3.  Each is in the order of
@@ -10,7 +10,7 @@
  * unanswered: it is kept in its entry, and verbs hear of it in the order of requests.  Kept
  * entries count against ORD.
  *
- * The peer's.  Its head is what is being answered (rdmap_tx.c, commit_resp.c).
+ * The peer's.  Its head is what is being answered (rdmap_tx.c, exec.c).
  *
  * Both rings are allocated when they are first needed.  Looking for the oldest unanswered entry of
  * a kind walks over at most ORD entries, and over more than one only if answers overtook.
@@ -60,7 +60,7 @@ struct conn_orq *requests_oldest_read(struct sg_conn *c)
     return oldest(c, true);
 }
 
-struct conn_orq *requests_oldest_commit(struct sg_conn *c)
+struct conn_orq *requests_oldest_untagged(struct sg_conn *c)
 {
     return oldest(c, false);
 }
@@ -74,6 +74,8 @@ static void tell(struct sg_conn *c, const struct conn_orq *r)
     }
     if (r->kind == SG_MSG_READ_REQ) {
         ops->read_done(c->user, r->length);
+    } else if (is_atomic((enum sg_msg_kind)r->kind)) {
+        ops->atomic_done(c->user, (enum sg_msg_kind)r->kind, r->original);
     } else {
         ops->commit_done(c->user, (enum sg_msg_kind)r->kind, r->hash, r->hash_len);
     }

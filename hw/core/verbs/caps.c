@@ -18,6 +18,9 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     if (cfg->engine.mpa_rev >= 2) {
         features |= SG_FEATURE_MPA_V2;
     }
+    if (cfg->engine.rfc7306) {
+        features |= SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
+    }
     if (cfg->engine.commit != SG_COMMIT_OFF) {
         features |= SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
         features |= a->host.ops->pm_query ? SG_FEATURE_FLUSH_PERSISTENT : 0;
@@ -68,6 +71,7 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(e, conns);
     FROM(e, tx_flushes), FROM(e, rx_flushes), FROM(e, tx_verifies), FROM(e, rx_verifies);
     FROM(e, tx_atomic_writes), FROM(e, rx_atomic_writes);
+    FROM(e, tx_atomics), FROM(e, rx_atomics), FROM(e, tx_imms), FROM(e, rx_imms);
     FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns);
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);

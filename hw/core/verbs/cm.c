@@ -424,6 +424,15 @@ static void up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *has
     }
 }
 
+static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_atomic_done(cm->qp, kind, original);
+    }
+}
+
 const struct sg_engine_ops sg_cm_engine_ops = {
     .request = up_request,
     .request_gone = up_request_gone,
@@ -439,6 +448,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .sent = up_sent,
     .read_done = up_read_done,
     .commit_done = up_commit_done,
+    .atomic_done = up_atomic_done,
     .place_write = sg_in_place_write,
     .place_read = sg_in_place_read,
     .place_recv = sg_in_place_recv,
@@ -448,5 +458,6 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .gather_source = sg_in_gather_source,
     .commit = sg_in_commit,
     .commit_answered = sg_in_commit_answered,
+    .atomic = sg_in_atomic,
     .write_placed = sg_in_write_placed,
 };

@@ -36,6 +36,7 @@ void sg_adapter_default_config(struct sg_adapter_config *c)
             .startup_timeout_ms = 10000,
             .close_timeout_ms = 5000,
             .commit = SG_COMMIT_DRAFT_02,
+            .rfc7306 = true,
         },
     };
 }

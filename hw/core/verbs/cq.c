@@ -69,6 +69,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     sg_put_le32(&e.byte_len, wc->byte_len);
     sg_put_le32(&e.inv_stag, wc->inv_stag);
     sg_put_le32(&e.vendor_err, wc->vendor_err);
+    memcpy(&e.imm, wc->imm, sizeof(e.imm));
     sg_put_le64(&e.timestamp, sg_adapter_now(a));
     sg_put_le32(&e.wr_index, wc->wr_index);
     if (!sg_ring_post(&cq->ring, &a->host, cq->prod, &e, sizeof(e))) {

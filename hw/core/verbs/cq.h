@@ -42,6 +42,7 @@ struct sg_wc {
     uint8_t status;  /* enum sg_wc_status */
     uint8_t opcode;  /* enum sg_wc_opcode */
     uint8_t flags;   /* SG_CQE_* without phase */
+    uint8_t imm[8];  /* with SG_CQE_WITH_IMM, else 0 */
 };
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);

@@ -171,3 +171,15 @@ void sg_in_commit_answered(void *user, const struct sg_commit_req *r)
         sg_commit_answered(cm->qp, r);
     }
 }
+
+enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (!qp) {
+        *why = SG_MEM_ASSOC;
+        return SG_COMMIT_MEM;
+    }
+    return sg_atomic_run(qp, r, original, why, token, again_ns);
+}

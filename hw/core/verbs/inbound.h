@@ -23,5 +23,7 @@ enum sg_commit_result sg_in_commit(void *user, const struct sg_commit_req *r, ui
                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                    uint64_t *again_ns);
 void sg_in_commit_answered(void *user, const struct sg_commit_req *r);
+enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
 
 #endif

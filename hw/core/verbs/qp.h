@@ -21,9 +21,9 @@ struct sg_pd;
 /* A send queue entry that was started and is not completed. */
 struct sg_sq_rec {
     uint64_t wr_id;
-    uint64_t sink_to;   /* VERIFY: where the hash goes */
+    uint64_t sink_to;   /* VERIFY: where the hash goes; Atomics: the original value */
     uint32_t byte_len;  /* of a Read; VERIFY: room for the hash, 0 if it is not wanted */
-    uint32_t sink_stag; /* VERIFY, READ_INV */
+    uint32_t sink_stag; /* VERIFY, READ_INV, Atomics */
     uint32_t vendor_err;
     uint8_t opcode;     /* enum sg_wr_opcode */
     uint8_t status;     /* enum sg_wc_status, when done or failed */
@@ -49,6 +49,7 @@ struct sg_sq {
     uint32_t cur_index;
     uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
     uint16_t cur_body;        /* where elements or inline octets begin in cur */
+    bool cur_imm;             /* Immediate Data follows the Write that is being sent */
     struct sg_mr *cur_mr[SG_SQ_MAX_SGE];
     _Alignas(8) uint8_t cur[SG_SQ_WQE_MAX];
 };
@@ -119,6 +120,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
 void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
 void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
 /* The peer's Terminate: blame the oldest request if it can be meant. */
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
@@ -138,6 +140,13 @@ void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);
 enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, const uint8_t *p,
                                 size_t n);
 void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
+/* The oldest entry ends in FLUSH_ERR; false: it cannot be read. */
+bool sg_rq_flush_one(struct sg_qp *qp);
+
+/* atomic.c: as sg_engine_ops.atomic.  The queue pair is connected. */
+enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_call *r,
+                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
 
 /* Does the producer index make sense?  Common to both queues. */
 enum sg_db_verdict { SG_DB_NEW, SG_DB_STALE, SG_DB_BAD };

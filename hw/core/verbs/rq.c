@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Receive queues: untagged placement of Sends.
+ * Receive queues: untagged placement of Sends.  Immediate Data takes an entry like a Send of no
+ * octets.
  *
  * The message with MSN m goes to entry base + m - 1; as messages arrive in order that is always
  * entry 'cons'.  The entry is copied with the first segment and used for all of them.  Elements are
@@ -31,7 +32,7 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
     wc->wr_id = sg_get_le64(&cur_hdr(rq)->wr_id);
     wc->qpn = qp->qpn;
     wc->wr_index = rq->cons;
-    wc->opcode = SG_WC_RECV;
+    wc->opcode = wc->flags & SG_CQE_WITH_IMM ? SG_WC_RECV_IMM : SG_WC_RECV;
     wc->flags |= SG_CQE_RECV;
     rq->cons++;
     rq->cur_valid = false;
@@ -141,12 +142,14 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
 void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
 {
     struct sg_wc wc = {
-        .byte_len = info->length,
+        .byte_len = info->immediate ? info->write_len : info->length,
         .inv_stag = info->inv_stag,
         .flags = (info->solicited ? SG_CQE_SOLICITED : 0) |
-                 (info->invalidate ? SG_CQE_WITH_INV : 0),
+                 (info->invalidate ? SG_CQE_WITH_INV : 0) |
+                 (info->immediate ? SG_CQE_WITH_IMM : 0),
     };
 
+    memcpy(wc.imm, info->imm, sizeof(wc.imm));
     sg_pm_settle(qp);
     if (qp->rq.cur_valid) {
         complete(qp, &wc);

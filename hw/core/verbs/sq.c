@@ -5,9 +5,10 @@
  * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
- * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done', and a Flush, Verify or Atomic
- * Write (place.c) for 'commit_done'.  There is one current message at most, and a record for each
- * entry between 'cons' and 'next'.
+ * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done', a Flush, Verify or Atomic
+ * Write (place.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.  WRITE_IMM is two
+ * messages: its Immediate Data is the next one after its Write.  There is one current message at
+ * most, and a record for each entry between 'cons' and 'next'.
  *
  * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
  * waits for its elders.  Unsignaled ones only move the index.
@@ -36,6 +37,8 @@ enum op_flags {
     OP_INLINE = 8,  /* SG_WQE_INLINE is allowed */
     OP_COMMIT = 16, /* the placement extensions must be on */
     OP_PLACE = 32,  /* struct sg_wqe_place precedes the elements */
+    OP_ATOMIC = 64, /* struct sg_wqe_atomic precedes the element */
+    OP_7306 = 128,  /* RFC 7306 must be on */
 };
 
 struct op_row {
@@ -52,9 +55,17 @@ static const struct op_row rows[] = {
     [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND },
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
-    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ },
-    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL | OP_KERNEL, SG_WC_LOCAL_INV },
-    [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR },
+    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ, SG_FEATURE_READ_INV },
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL | OP_KERNEL, SG_WC_LOCAL_INV,
+                          SG_FEATURE_FAST_REG },
+    [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
+                       SG_FEATURE_FAST_REG },
+    [SG_WR_SEND_IMM] = { "SEND_IMM", sg_atomic_start_imm, OP_7306, SG_WC_SEND_IMM },
+    [SG_WR_WRITE_IMM] = { "WRITE_IMM", start_write, OP_7306 | OP_INLINE, SG_WC_WRITE_IMM },
+    [SG_WR_FETCH_ADD] = { "FETCH_ADD", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
+                          SG_WC_FETCH_ADD },
+    [SG_WR_CMP_SWAP] = { "CMP_SWAP", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
+                         SG_WC_CMP_SWAP },
     [SG_WR_FLUSH] = { "FLUSH", sg_place_start_flush, OP_READ | OP_COMMIT | OP_PLACE, SG_WC_FLUSH },
     [SG_WR_VERIFY] = { "VERIFY", sg_place_start_verify, OP_READ | OP_COMMIT | OP_PLACE,
                        SG_WC_VERIFY },
@@ -150,6 +161,9 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
         sq->cur_body += sizeof(*place);
         *len += place->hash_len;
     }
+    if (row->flags & OP_ATOMIC) {
+        sq->cur_body += sizeof(struct sg_wqe_atomic);
+    }
     return SG_WC_SUCCESS;
 }
 
@@ -170,6 +184,8 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
         (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
         ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
         ((*row)->flags & OP_COMMIT && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
+        ((*row)->flags & OP_7306 && !qp->adapter->config.engine.rfc7306) ||
+        !sg_adapter_may(qp->adapter, (*row)->features) ||
         (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
         return SG_WC_LOC_QP_OP_ERR;
     }
@@ -359,6 +375,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         drain(qp);
         return STEP_AGAIN;
     }
+    qp->sq.cur_imm = h->opcode == SG_WR_WRITE_IMM;
     if (row->flags & OP_READ) {
         qp->sq.reads++;
         rec->byte_len = msg->length;
@@ -370,10 +387,31 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     return STEP_MESSAGE;
 }
 
+/* The second message of a WRITE_IMM, whose Write has just been sent. */
+static bool next_is_immediate(struct sg_qp *qp, struct sg_msg *msg)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    if (!sq->cur_imm || (qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING)) {
+        return false;
+    }
+    sq->cur_imm = false;
+    if (sq->cur_index - sq->cons >= sq->next - sq->cons) {
+        return false; /* flushed, in an earlier connection */
+    }
+    memset(msg, 0, sizeof(*msg));
+    sg_atomic_set_imm(cur_hdr(sq), msg);
+    msg->cookie = sq->cur_index;
+    return true;
+}
+
 bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
 {
     unsigned n;
 
+    if (next_is_immediate(qp, msg)) {
+        return true;
+    }
     for (n = 0; n < LOCAL_OPS_PER_CALL; n++) {
         if (qp->sq.next == qp->sq.prod ||
             (qp->state != SG_QP_RTS &&
@@ -452,6 +490,9 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     if (index - sq->cons >= sq->next - sq->cons ||
         op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
         return; /* a flushed entry has ended already; a Read ends with its Response */
+    }
+    if (sq->cur_imm) {
+        return; /* half of it */
     }
     sg_sq_rec(sq, index)->done = true;
     drain(qp);

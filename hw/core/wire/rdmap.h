@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RDMAP messages (RFC 5040 section 4, RFC 7306): control octet, one table row
- * per opcode, and the headers of the messages that have one (those of
- * draft-talpey-rdma-commit: commit.h).
+ * RDMAP messages (RFC 5040 section 4): control octet, one table row
+ * per opcode, and the headers of the messages that have one (those of RFC 7306:
+ * atomic.h; of draft-talpey-rdma-commit: commit.h).
  *
  * Control octet: 0xc0 version, 0x30 reserved, 0x0f opcode.  The draft that
  * adds opcodes 0x10 and 0x11 widens the opcode to 0x1f.
@@ -105,32 +105,5 @@ struct sg_read_req {
 
 enum sg_wire_err sg_read_req_parse(struct sg_span in, struct sg_read_req *out);
 size_t sg_read_req_emit(const struct sg_read_req *r, uint8_t *buf);
-
-/* Atomic headers, RFC 7306 section 5. */
-enum sg_atomic_op {
-    SG_ATOMIC_FETCH_ADD = 0,
-    SG_ATOMIC_CMP_SWAP = 2,
-};
-
-struct sg_atomic_req {
-    uint8_t op;             /* 0..0xf; enum sg_atomic_op if sensible */
-    uint32_t id;            /* echoed in the response */
-    uint32_t stag;
-    uint64_t to;
-    uint64_t data;          /* addend or value to swap in */
-    uint64_t mask;
-    uint64_t cmp;
-    uint64_t cmp_mask;
-};
-
-struct sg_atomic_resp {
-    uint32_t id;
-    uint64_t value;         /* what the memory held before */
-};
-
-enum sg_wire_err sg_atomic_req_parse(struct sg_span in, struct sg_atomic_req *out);
-size_t sg_atomic_req_emit(const struct sg_atomic_req *r, uint8_t *buf);
-enum sg_wire_err sg_atomic_resp_parse(struct sg_span in, struct sg_atomic_resp *out);
-size_t sg_atomic_resp_emit(const struct sg_atomic_resp *r, uint8_t *buf);
 
 #endif /* SG_WIRE_RDMAP_H */

@@ -53,6 +53,9 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_ATOMIC_MISALIGNED] = { "misaligned atomic", OPERATION, 0x07, DDP },
     /* RFC 7306 asks for an error only; the operation code extends the opcode. */
     [SG_TERM_ATOMIC_OPCODE] = { "unknown atomic operation", OPERATION, 0x06, DDP },
+    /* No code exists for these two: done as if misaligned, and an answer without a question. */
+    [SG_TERM_ATOMIC_FAILED] = { "atomic failed", OPERATION, 0x07, DDP },
+    [SG_TERM_ATOMIC_RESP_ID] = { "atomic response: identifier", OPERATION, 0x06, DDP },
     /*
      * draft-talpey-rdma-commit demands Terminates and names no codes.  What cannot be carried out
      * gets the code that RFC 7306 has for Atomics, what makes no sense the unspecified one

@@ -97,6 +97,8 @@ enum sg_term_cond {
     SG_TERM_IMM_LENGTH,             /* Immediate Data of other than 8 octets */
     SG_TERM_ATOMIC_MISALIGNED,      /* Atomic Write, too */
     SG_TERM_ATOMIC_OPCODE,
+    SG_TERM_ATOMIC_FAILED,          /* the memory cannot be operated on */
+    SG_TERM_ATOMIC_RESP_ID,         /* Response with another identifier than our request */
     SG_TERM_COMMIT_FAILED,          /* Flush, Verify, Atomic Write not done; another hash */
     SG_TERM_COMMIT_FLAGS,           /* Flush that asks for what nobody has defined */
     SG_TERM_COMMIT_LENGTH,          /* Atomic Write of other than 8 octets */

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "hex.h"
 #include "tap.h"
+#include "wire/atomic.h"
 #include "wire/commit.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
