@@ -185,6 +185,7 @@ const struct sg_host_ops staghorn_host_ops = {
     .kick = host_kick,
     .raise = host_raise,
     .random = host_random,
+    .pm_last_cut = staghorn_last_cut,
     .log_enabled = host_log_enabled,
     .log = host_log,
 };
@@ -248,6 +249,20 @@ static void deadline_reached(void *opaque)
     qemu_bh_schedule(s->bh);
 }
 
+static void make_adapter(StaghornState *s)
+{
+    s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
+    sg_adapter_set_flash(s->adapter, s->flash.chip);
+    sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
+}
+
+void staghorn_host_renew(StaghornState *s)
+{
+    g_assert(s->inside);
+    sg_adapter_free(s->adapter);
+    make_adapter(s);
+}
+
 bool staghorn_host_init(StaghornState *s, Error **errp)
 {
     const struct sg_host_ops *ops = staghorn_pm_attach(s, errp);
@@ -258,8 +273,7 @@ bool staghorn_host_init(StaghornState *s, Error **errp)
     s->host = (struct sg_host) { .ops = ops, .opaque = s };
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_reached, s);
     s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
-    s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
-    sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
+    make_adapter(s);
     return true;
 }
 

@@ -17,6 +17,7 @@
 #include "migration/vmstate.h"
 #include "net/eth.h"
 #include "net/net.h"
+#include "given.h"
 #include "staghorn.h"
 #include "staghorn/regs.h"
 
@@ -46,6 +47,9 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
     staghorn_cpus_sync(s);
     s->inside = true;
     sg_adapter_reg_write(s->adapter, addr, value, size);
+    if (addr == SG_REG_CTRL && size >= 4 && (value & SG_CTRL_RESET)) {
+        staghorn_flash_boot(s);
+    }
     s->inside = false;
     staghorn_turn(s);
 }
@@ -166,7 +170,7 @@ static bool config_init(StaghornState *s, Error **errp)
         error_setg(errp, "%s", wrong);
         return false;
     }
-    return true;
+    return staghorn_flash_configure(s, errp);
 }
 
 static bool function_init(StaghornState *s, Error **errp)
@@ -212,6 +216,7 @@ static void staghorn_exit(PCIDevice *pci)
         QLIST_REMOVE(s, next);
     }
     staghorn_host_exit(s);
+    staghorn_flash_exit(s);
     staghorn_port_exit(s);
     if (pci_bus_is_express(pci_get_bus(pci)) && pci->exp.aer_cap) {
         pcie_aer_exit(pci);
@@ -226,7 +231,8 @@ static void staghorn_realize(PCIDevice *pci, Error **errp)
 {
     StaghornState *s = STAGHORN(pci);
 
-    if (!identity_init(s, errp) || !config_init(s, errp) || !function_init(s, errp) ||
+    if (!staghorn_flash_init(s, errp) || !identity_init(s, errp) || !config_init(s, errp) ||
+        !function_init(s, errp) || !staghorn_flash_expose(s, errp) ||
         !staghorn_port_init(s, errp) || !staghorn_host_init(s, errp)) {
         staghorn_exit(pci);
         return;
@@ -238,6 +244,7 @@ void staghorn_reset_core(StaghornState *s)
 {
     s->inside = true;
     sg_adapter_reset(s->adapter);
+    staghorn_flash_boot(s);
     staghorn_pm_reset(s);
     staghorn_leave(s, false);
 }
@@ -267,6 +274,7 @@ static void staghorn_reset(Object *obj, ResetType type)
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     pci_default_write_config(pci, addr, value, len);
+    staghorn_flash_write_config(STAGHORN(pci), addr, len);
     if (pci_is_express(pci)) {
         pcie_cap_flr_write_config(pci, addr, value, len);
         pcie_aer_write_config(pci, addr, value, len);
@@ -281,6 +289,12 @@ static void staghorn_instance_init(Object *obj)
     s->config.guid = 0; /* from the MAC, which is not known yet */
     s->max_ird = s->config.engine.max_ird;
     s->max_ord = s->config.engine.max_ord;
+    s->rtr_write = s->rtr_read = true;
+}
+
+static void staghorn_instance_finalize(Object *obj)
+{
+    g_slist_free(STAGHORN(obj)->given);
 }
 
 static const VMStateDescription vmstate_staghorn = {
@@ -291,44 +305,34 @@ static const VMStateDescription vmstate_staghorn = {
 /* Defaults come from sg_adapter_default_config(), so these only name the fields. */
 static const Property staghorn_properties[] = {
     DEFINE_NIC_PROPERTIES(StaghornState, conf),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("guid", StaghornState, config.guid, qdev_prop_uint64, uint64_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("vectors", StaghornState, config.vectors, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-qp", StaghornState, config.max_qp, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-cq", StaghornState, config.max_cq, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-mr", StaghornState, config.max_mr, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-pd", StaghornState, config.max_pd, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-qp-wr", StaghornState, config.max_qp_wr,
-                                   qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-cqe", StaghornState, config.max_cqe, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-sge", StaghornState, config.max_sge, qdev_prop_uint32,
-                                   uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-inline", StaghornState, config.max_inline,
-                                   qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-mr-size", StaghornState, config.max_mr_size,
-                                   qdev_prop_uint64, uint64_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-conns", StaghornState, config.max_conns,
-                                   qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-listeners", StaghornState, config.max_listeners,
-                                   qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-ird", StaghornState, max_ird, qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-ord", StaghornState, max_ord, qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("mpa-rev", StaghornState, config.engine.mpa_rev,
-                                   qdev_prop_uint8, uint8_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("first-fpdu-delay", StaghornState,
-                                   config.engine.first_fpdu_delay_ms, qdev_prop_uint32, uint32_t),
-    DEFINE_PROP_STRING("commit", StaghornState, commit),
-    DEFINE_PROP_BOOL("crc", StaghornState, config.engine.crc, true),
-    DEFINE_PROP_BOOL("markers", StaghornState, config.engine.markers, false),
-    DEFINE_PROP_BOOL("peer-to-peer", StaghornState, config.engine.peer_to_peer, true),
-    DEFINE_PROP_BOOL("rtr-send", StaghornState, rtr_send, false),
-    DEFINE_PROP_BOOL("rtr-write", StaghornState, rtr_write, true),
-    DEFINE_PROP_BOOL("rtr-read", StaghornState, rtr_read, true),
+    DEFINE_GIVEN("guid", StaghornState, config.guid, uint64, uint64_t),
+    DEFINE_GIVEN("vectors", StaghornState, config.vectors, uint32, uint32_t),
+    DEFINE_GIVEN("max-qp", StaghornState, config.max_qp, uint32, uint32_t),
+    DEFINE_GIVEN("max-cq", StaghornState, config.max_cq, uint32, uint32_t),
+    DEFINE_GIVEN("max-mr", StaghornState, config.max_mr, uint32, uint32_t),
+    DEFINE_GIVEN("max-pd", StaghornState, config.max_pd, uint32, uint32_t),
+    DEFINE_GIVEN("max-qp-wr", StaghornState, config.max_qp_wr, uint32, uint32_t),
+    DEFINE_GIVEN("max-cqe", StaghornState, config.max_cqe, uint32, uint32_t),
+    DEFINE_GIVEN("max-sge", StaghornState, config.max_sge, uint32, uint32_t),
+    DEFINE_GIVEN("max-inline", StaghornState, config.max_inline, uint32, uint32_t),
+    DEFINE_GIVEN("max-mr-size", StaghornState, config.max_mr_size, uint64, uint64_t),
+    DEFINE_GIVEN("max-conns", StaghornState, config.max_conns, uint32, uint32_t),
+    DEFINE_GIVEN("max-listeners", StaghornState, config.max_listeners, uint32, uint32_t),
+    DEFINE_GIVEN("max-ird", StaghornState, max_ird, uint32, uint32_t),
+    DEFINE_GIVEN("max-ord", StaghornState, max_ord, uint32, uint32_t),
+    DEFINE_GIVEN("mpa-rev", StaghornState, config.engine.mpa_rev, uint8, uint8_t),
+    DEFINE_GIVEN("first-fpdu-delay", StaghornState,
+                 config.engine.first_fpdu_delay_ms, uint32, uint32_t),
+    DEFINE_GIVEN("commit", StaghornState, commit, string, char *),
+    DEFINE_GIVEN("rfc7306", StaghornState, config.engine.rfc7306, bool, bool),
+    DEFINE_GIVEN("crc", StaghornState, config.engine.crc, bool, bool),
+    DEFINE_GIVEN("markers", StaghornState, config.engine.markers, bool, bool),
+    DEFINE_GIVEN("peer-to-peer", StaghornState, config.engine.peer_to_peer, bool, bool),
+    DEFINE_GIVEN("rtr-send", StaghornState, rtr_send, bool, bool),
+    DEFINE_GIVEN("rtr-write", StaghornState, rtr_write, bool, bool),
+    DEFINE_GIVEN("rtr-read", StaghornState, rtr_read, bool, bool),
+    DEFINE_GIVEN("features", StaghornState, config.features, uint32, uint32_t),
+    DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
 };
 
 static void staghorn_class_init(ObjectClass *klass, void *data)
@@ -337,6 +341,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     PCIDeviceClass *k = PCI_DEVICE_CLASS(klass);
     ResettableClass *rc = RESETTABLE_CLASS(klass);
 
+    staghorn_given_types();
     k->realize = staghorn_realize;
     k->exit = staghorn_exit;
     k->config_write = staghorn_write_config;
@@ -358,6 +363,7 @@ static const TypeInfo staghorn_info = {
     .parent = TYPE_PCI_DEVICE,
     .instance_size = sizeof(StaghornState),
     .instance_init = staghorn_instance_init,
+    .instance_finalize = staghorn_instance_finalize,
     .class_init = staghorn_class_init,
     .interfaces = (InterfaceInfo[]) {
         { INTERFACE_PCIE_DEVICE },

@@ -9,6 +9,7 @@
 #include "net/net.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
+#include "flash.h"
 #include "lane.h"
 #include "base/host.h"
 #include "verbs/adapter.h"
@@ -47,6 +48,10 @@ struct StaghornState {
     uint32_t max_ird, max_ord;
     char *commit;
     bool rtr_send, rtr_write, rtr_read;
+    bool flash_write;
+    GSList *given; /* names of properties that were set (given.h) */
+
+    StaghornFlash flash;
 
     QLIST_ENTRY(StaghornState) next;
 };
@@ -58,6 +63,8 @@ void staghorn_turn(StaghornState *s);
 /* The end of a core call; 'outer' is what s->inside was before.  Leaves the rest to later. */
 void staghorn_leave(StaghornState *s, bool outer);
 bool staghorn_host_init(StaghornState *s, Error **errp);
+/* Another firmware runs: the core is made anew from s->config. */
+void staghorn_host_renew(StaghornState *s);
 void staghorn_host_exit(StaghornState *s);
 
 /* pci.c */

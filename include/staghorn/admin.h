@@ -51,10 +51,10 @@ enum sg_admin_opcode {
     SG_ADMIN_REJECT = 0x34,
     SG_ADMIN_CM_DATA = 0x35, /* read the private data that came with a connection event */
     /* The adapter's flash image (docs/manual/firmware.md). */
-    SG_ADMIN_FLASH_INFO = 0x38,
-    SG_ADMIN_FLASH_READ = 0x39,
-    SG_ADMIN_FLASH_WRITE = 0x3a,
-    SG_ADMIN_FLASH_COMMIT = 0x3b,
+    SG_ADMIN_FLASH_INFO = 0x38,   /* sg_cmd_query; struct sg_flash_info */
+    SG_ADMIN_FLASH_READ = 0x39,   /* sg_cmd_flash: octets of the chip */
+    SG_ADMIN_FLASH_WRITE = 0x3a,  /* sg_cmd_flash: octets of the update */
+    SG_ADMIN_FLASH_COMMIT = 0x3b, /* sg_cmd_flash, len: of the whole update */
     SG_ADMIN_OPCODE_COUNT = 0x40,
 };
 
@@ -358,6 +358,7 @@ struct sg_cmd_modify_qp {
 };
 #define SG_QP_MOD_STATE 0x1
 #define SG_QP_MOD_ACCESS 0x2
+#define SG_QP_MOD_UNREACHABLE 0x4 /* with STATE ERROR: the oldest send entry gets RETRY_EXC_ERR */
 
 struct sg_cmd_listen {
     struct sg_admin_hdr hdr;
@@ -377,8 +378,14 @@ struct sg_cmd_connect {
     __le16 pdata_len;         /* 0..SG_PRIVATE_DATA_MAX, less 4 for MPA revision 2 */
     __le16 ird;
     __le16 ord;
-    __le16 reserved_624;
+    __le16 flags;             /* CONNECT, ACCEPT: SG_CONNECT_* */
 };
+/*
+ * When the peer leaves, or TCP is lost, and no send entry is posted: the QP stays in RTS, its
+ * receives stay posted, and the first send posted later gets RETRY_EXC_ERR and puts it in ERROR.
+ * With a send entry posted the QP goes to ERROR at once, and the oldest one gets RETRY_EXC_ERR.
+ */
+#define SG_CONNECT_STAY 0x1
 
 SG_ASSERT_SIZE(struct sg_cmd_query, 24);
 SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);
@@ -396,6 +403,42 @@ SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
 SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
 SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
 SG_ASSERT_SIZE(struct sg_cmd_connect, 80);
+
+/*
+ * The flash.  An adapter without one answers ENOTSUP.  An update is written from offset 0 on
+ * without gaps (else ESTATE); offset 0 begins it anew, and with that the slot that is not running
+ * is empty.  COMMIT checks the whole; EINVAL: refused, data[0] of the answer is an enum
+ * sg_flash_reason.  The new firmware runs after the next reset of the function (CTRL.RESET, FLR,
+ * machine).
+ */
+struct sg_cmd_flash {
+    struct sg_admin_hdr hdr;
+    __le64 addr;     /* READ, WRITE: bus address of the octets */
+    __le32 len;      /* 1..SG_FLASH_CHUNK_MAX (flash.h) */
+    __le32 offset;   /* READ: in the chip; WRITE: in the firmware */
+};
+SG_ASSERT_SIZE(struct sg_cmd_flash, 24);
+
+struct sg_flash_slot_info {
+    __u8 version[16]; /* empty if not valid */
+    __u8 profile[16];
+    __le32 sequence;
+    __u8 reason;      /* enum sg_flash_reason; 0: valid */
+    __u8 reserved_296[3];
+};
+SG_ASSERT_SIZE(struct sg_flash_slot_info, 40);
+
+/* Answer of FLASH_INFO. */
+struct sg_flash_info {
+    __u8 running;     /* slot */
+    __u8 stored;      /* slot that the next reset takes */
+    __u8 reserved_16[2];
+    __le32 fw_size_max;
+    struct sg_flash_slot_info slot[2];
+    __u8 part[16];
+    __u8 serial[24];
+};
+SG_ASSERT_SIZE(struct sg_flash_info, 128);
 
 /* Outcome of a connection event. */
 enum sg_cm_status {

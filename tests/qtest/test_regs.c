@@ -64,6 +64,7 @@ static bool is_register(uint32_t offset)
         }
     }
     return offset == SG_REG_CTRL || offset == SG_REG_LINK_SPEED || offset == SG_REG_LINK_MTU ||
+           (offset >= SG_REG_FW_VERSION && offset <= SG_REG_POWER_LOST) ||
            (offset >= SG_REG_EQ_DB && offset < SG_REG_EQ_DB + 4 * SG_EQ_COUNT);
 }
 

@@ -23,10 +23,11 @@ LAYERS = {
     "hw/core/base": {"base"},
     "hw/core/wire": {"base", "wire"},
     "hw/core/proto": {"base", "wire", "proto"},
-    "hw/core/verbs": {"base", "wire", "proto", "verbs"},
+    "hw/core/flash": {"base", "flash"},
+    "hw/core/verbs": {"base", "wire", "proto", "flash", "verbs"},
     "hw/core/persist": {"base", "persist"},
 }
-LAYER_NAMES = {"base", "wire", "proto", "persist", "verbs", "net", "device"}
+LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "verbs", "net", "device"}
 QEMU_FOLDERS = {"qemu", "qapi", "qom", "hw", "exec", "system", "sysemu", "migration", "block",
                 "chardev", "monitor", "trace", "io"}
 LICENSES = (

@@ -31,6 +31,12 @@ struct sg_pm_who {
     uint8_t mode;     /* enum sg_mem_mode of the region: how its Writes travel */
 };
 
+/* The machine's last power cut: 64-octet lines that were not on the media yet. */
+struct sg_pm_cut {
+    uint32_t cuts;       /* so far */
+    uint32_t kept, lost;
+};
+
 #define SG_PM_PERSISTENT 0x1u /* every octet is in persistent memory of a domain */
 #define SG_PM_SOME 0x2u       /* at least one octet is */
 
@@ -136,6 +142,9 @@ struct sg_host_ops {
 
     /* Milestones at which a power cut may be armed; the host decides. */
     void (*pm_milestone)(void *host, const struct sg_pm_who *who, enum sg_pm_milestone what);
+
+    /* False, or NULL: there was no power cut yet. */
+    bool (*pm_last_cut)(void *host, struct sg_pm_cut *cut);
 
     /* Is this class wanted?  Then log one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);

@@ -9,6 +9,7 @@
 #define SG_VERBS_ADAPTER_H
 
 #include "base/host.h"
+#include "flash/chip.h"
 #include "proto/engine.h"
 
 struct sg_adapter;
@@ -21,9 +22,13 @@ struct sg_adapter_config {
     uint32_t max_qp, max_cq, max_mr, max_pd;
     uint32_t max_qp_wr, max_cqe, max_listeners, max_conns;
     uint32_t max_sge, max_inline;
+    uint32_t max_srq, max_srq_wr, max_srq_sge; /* max_sge is a bound of the last, too */
     uint64_t max_mr_size;
     uint32_t link_mtu;      /* octets */
     uint32_t link_speed;    /* Mbit/s */
+    uint32_t features;      /* SG_FEATURE_* that may be there (sg_adapter_may()) */
+    char fw_version[16];    /* text, need not end with a zero */
+    uint32_t fw_version_word; /* SG_REG_FW_VERSION */
     struct sg_engine_config engine;
 };
 
@@ -31,6 +36,13 @@ struct sg_adapter_config {
 void sg_adapter_default_config(struct sg_adapter_config *config);
 /* NULL when usable, else a sentence naming the property and its range (static or in buf). */
 const char *sg_adapter_check_config(const struct sg_adapter_config *config, char *buf, size_t len);
+
+/*
+ * Applies a firmware's profile: each value becomes the profile's, unless 'given' says that the user
+ * has set the property of that name, or the profile says SG_PROFILE_ANY.  Nothing is checked.
+ */
+void sg_profile_apply(const struct sg_profile_info *profile, struct sg_adapter_config *config,
+                      bool (*given)(void *opaque, const char *property), void *opaque);
 
 /* Copies config; host and net must outlive the adapter.  Never NULL. */
 struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
@@ -54,10 +66,12 @@ void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, u
 bool sg_adapter_run(struct sg_adapter *a, size_t budget);
 
 void sg_adapter_set_link(struct sg_adapter *a, bool up);
+/* What FLASH_* commands work on; NULL, as at first: none.  It must outlive the adapter. */
+void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
 
 /* For tests and diagnostics: named counters and live objects. */
 struct sg_adapter_census {
-    uint32_t pds, mrs, cqs, qps, eqs, conns, listeners;
+    uint32_t pds, mrs, cqs, qps, srqs, eqs, conns, listeners;
 };
 void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out);
 

@@ -56,6 +56,7 @@ struct sg_adapter {
     struct sg_stream_net *net;
     struct sg_adapter_config config;
     struct sg_engine *engine;
+    struct sg_flash *flash;   /* the host's; NULL: none */
 
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
     uint32_t status;          /* SG_STATUS_* */
@@ -66,7 +67,7 @@ struct sg_adapter {
 
     struct sg_admin_queue admin;
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
-    struct sg_idtab pds, cqs, qps, conns, listeners;
+    struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
     struct sg_tpt tpt;
     struct sg_scratch scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets, from the first Verify on */
@@ -100,6 +101,12 @@ static inline bool sg_adapter_alive(const struct sg_adapter *a)
     return (a->status & (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
 }
 
+/* Does the firmware's profile allow these SG_FEATURE_*?  Where not, they are as if never made. */
+static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
+{
+    return (a->config.features & features) == features;
+}
+
 /* CTRL.ENABLE set and cleared. */
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
@@ -107,6 +114,7 @@ void sg_adapter_disable(struct sg_adapter *a);
 /* Objects of one kind, at disable and reset. */
 void sg_cm_destroy_all(struct sg_adapter *a);
 void sg_qp_destroy_all(struct sg_adapter *a);
+void sg_srq_destroy_all(struct sg_adapter *a);
 void sg_cq_destroy_all(struct sg_adapter *a);
 void sg_eq_destroy_all(struct sg_adapter *a);
 void sg_pd_destroy_all(struct sg_adapter *a);

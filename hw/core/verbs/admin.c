@@ -18,6 +18,7 @@
 struct admin_row {
     const char *name;
     sg_admin_fn *run; /* NULL: reserved */
+    uint32_t features; /* SG_FEATURE_* without which the opcode is unknown */
 };
 
 static enum sg_status cmd_nop(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
@@ -38,19 +39,27 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_DESTROY_PD] = { "DESTROY_PD", sg_cmd_destroy_pd },
     [SG_ADMIN_REG_MR] = { "REG_MR", sg_cmd_reg_mr },
     [SG_ADMIN_DEREG_MR] = { "DEREG_MR", sg_cmd_dereg_mr },
-    [SG_ADMIN_ALLOC_MR] = { "ALLOC_MR", sg_cmd_alloc_mr },
+    [SG_ADMIN_ALLOC_MR] = { "ALLOC_MR", sg_cmd_alloc_mr, SG_FEATURE_FAST_REG },
     [SG_ADMIN_CREATE_CQ] = { "CREATE_CQ", sg_cmd_create_cq },
     [SG_ADMIN_DESTROY_CQ] = { "DESTROY_CQ", sg_cmd_destroy_cq },
     [SG_ADMIN_CREATE_QP] = { "CREATE_QP", sg_cmd_create_qp },
     [SG_ADMIN_MODIFY_QP] = { "MODIFY_QP", sg_cmd_modify_qp },
     [SG_ADMIN_QUERY_QP] = { "QUERY_QP", sg_cmd_query_qp },
     [SG_ADMIN_DESTROY_QP] = { "DESTROY_QP", sg_cmd_destroy_qp },
+    [SG_ADMIN_CREATE_SRQ] = { "CREATE_SRQ", sg_cmd_create_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_MODIFY_SRQ] = { "MODIFY_SRQ", sg_cmd_modify_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_DESTROY_SRQ] = { "DESTROY_SRQ", sg_cmd_destroy_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_QUERY_SRQ] = { "QUERY_SRQ", sg_cmd_query_srq, SG_FEATURE_SRQ },
     [SG_ADMIN_LISTEN] = { "LISTEN", sg_cmd_listen },
     [SG_ADMIN_UNLISTEN] = { "UNLISTEN", sg_cmd_unlisten },
     [SG_ADMIN_CONNECT] = { "CONNECT", sg_cmd_connect },
     [SG_ADMIN_ACCEPT] = { "ACCEPT", sg_cmd_accept },
     [SG_ADMIN_REJECT] = { "REJECT", sg_cmd_reject },
     [SG_ADMIN_CM_DATA] = { "CM_DATA", sg_cmd_cm_data },
+    [SG_ADMIN_FLASH_INFO] = { "FLASH_INFO", sg_cmd_flash_info },
+    [SG_ADMIN_FLASH_READ] = { "FLASH_READ", sg_cmd_flash_read },
+    [SG_ADMIN_FLASH_WRITE] = { "FLASH_WRITE", sg_cmd_flash_write },
+    [SG_ADMIN_FLASH_COMMIT] = { "FLASH_COMMIT", sg_cmd_flash_commit },
 };
 
 static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct sg_admin_rsp *rsp)
@@ -60,7 +69,7 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
     enum sg_status status;
 
     row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
-    if (!row || !row->run) {
+    if (!row || !row->run || !sg_adapter_may(a, row->features)) {
         sg_guest_error(a, "admin: opcode 0x%02x is unknown or reserved", hdr->opcode);
         return SG_EOPCODE;
     }

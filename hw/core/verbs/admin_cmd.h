@@ -23,8 +23,11 @@ sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd.c
 sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_alloc_mr;             /* mr.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_destroy_cq;                         /* cq.c */
 sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
+sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_query_srq, sg_cmd_destroy_srq; /* srq.c */
 sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */
 sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                               /* cm_cmd.c */
+sg_admin_fn sg_cmd_flash_info, sg_cmd_flash_read, sg_cmd_flash_write; /* flash_cmd.c */
+sg_admin_fn sg_cmd_flash_commit;                                      /* flash_cmd.c */
 
 /* Execute what was posted, a bounded number; true: there is more. */
 bool sg_admin_run(struct sg_adapter *a);

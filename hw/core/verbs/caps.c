@@ -4,14 +4,13 @@
  */
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
-
-static const char fw_version[16] = "1.0.0";
+#include "verbs/srq.h"
 
 enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_adapter_config *cfg = &a->config;
     uint64_t page_sizes = (2ull << SG_PAGE_SHIFT_MAX) - (1ull << SG_PAGE_SHIFT_MIN);
-    uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV;
+    uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ;
     struct sg_caps c = { 0 };
 
     (void)rsp;
@@ -28,6 +27,7 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
         sg_put_le32(&c.hash_mask, (1u << SG_HASH_COUNT) - (1u << SG_HASH_CRC32C));
     }
     sg_put_le32(&c.version, SG_VERSION);
+    features &= cfg->features;
     sg_put_le32(&c.features, features);
     sg_put_le32(&c.max_pd, cfg->max_pd);
     sg_put_le32(&c.max_mr, cfg->max_mr);
@@ -40,15 +40,20 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     sg_put_le32(&c.max_inline, cfg->max_inline);
     sg_put_le32(&c.max_ird, cfg->engine.max_ird);
     sg_put_le32(&c.max_ord, cfg->engine.max_ord);
-    sg_put_le32(&c.max_fr_pages, SG_FR_PAGES_MAX);
+    sg_put_le32(&c.max_fr_pages, features & SG_FEATURE_FAST_REG ? SG_FR_PAGES_MAX : 0);
     sg_put_le32(&c.max_listeners, cfg->max_listeners);
     sg_put_le32(&c.max_conns, cfg->max_conns);
     sg_put_le64(&c.max_mr_size, cfg->max_mr_size);
     sg_put_le64(&c.page_size_mask, page_sizes);
+    if (features & SG_FEATURE_SRQ) {
+        sg_put_le32(&c.max_srq, cfg->max_srq);
+        sg_put_le32(&c.max_srq_wr, cfg->max_srq_wr);
+        sg_put_le32(&c.max_srq_sge, sg_srq_max_sge(a));
+    }
     sg_put_le32(&c.num_uar, SG_UAR_COUNT);
     sg_put_le32(&c.num_eq, SG_EQ_COUNT);
     sg_put_le32(&c.max_private_data, SG_PRIVATE_DATA_MAX);
-    memcpy(c.fw_version, fw_version, sizeof(c.fw_version));
+    memcpy(c.fw_version, cfg->fw_version, sizeof(c.fw_version));
     return sg_admin_answer(a, cmd, &c, sizeof(c));
 }
 
@@ -81,6 +86,7 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     sg_put_le64(&s.tx_frames, net.tx_frames - since->tx_frames);
     sg_put_le64(&s.tx_dropped_frames, net.tx_dropped_frames - since->tx_dropped_frames);
     sg_put_le64(&s.qps, sg_idtab_count(&a->qps));
+    sg_put_le64(&s.srqs, sg_idtab_count(&a->srqs));
     sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));
     sg_put_le64(&s.pds, sg_idtab_count(&a->pds));
     sg_put_le64(&s.mrs, a->tpt.count);

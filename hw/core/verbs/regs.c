@@ -44,7 +44,22 @@ static uint32_t read_guid_lo(struct sg_adapter *a) { return (uint32_t)a->config.
 static uint32_t read_guid_hi(struct sg_adapter *a) { return a->config.guid >> 32; }
 static uint32_t read_speed(struct sg_adapter *a) { return a->config.link_speed; }
 static uint32_t read_mtu(struct sg_adapter *a) { return a->config.link_mtu; }
+static uint32_t read_fw_version(struct sg_adapter *a) { return a->config.fw_version_word; }
 static uint32_t read_scratch(struct sg_adapter *a) { return ~*reg(a, SG_REG_TEST_SCRATCH); }
+
+static struct sg_pm_cut last_cut(struct sg_adapter *a)
+{
+    struct sg_pm_cut cut = { 0 };
+
+    if (!a->host.ops->pm_last_cut || !a->host.ops->pm_last_cut(a->host.opaque, &cut)) {
+        memset(&cut, 0, sizeof(cut));
+    }
+    return cut;
+}
+
+static uint32_t read_cuts(struct sg_adapter *a) { return last_cut(a).cuts; }
+static uint32_t read_kept(struct sg_adapter *a) { return last_cut(a).kept; }
+static uint32_t read_lost(struct sg_adapter *a) { return last_cut(a).lost; }
 
 static void write_ctrl(struct sg_adapter *a, uint32_t value)
 {
@@ -120,6 +135,10 @@ static const struct reg_row rows[0x100 / 4] = {
     REG(SG_REG_GUID_HI) = { REG_RO, read_guid_hi },
     REG(SG_REG_LINK_SPEED) = { REG_RO, read_speed },
     REG(SG_REG_LINK_MTU) = { REG_RO, read_mtu },
+    REG(SG_REG_FW_VERSION) = { REG_RO, read_fw_version },
+    REG(SG_REG_POWER_CUTS) = { REG_RO, read_cuts },
+    REG(SG_REG_POWER_KEPT) = { REG_RO, read_kept },
+    REG(SG_REG_POWER_LOST) = { REG_RO, read_lost },
     REG(SG_REG_TEST_SCRATCH) = { REG_RW, read_scratch },
     REG(SG_REG_TEST_IRQ) = { REG_WO, .write = write_test_irq },
     REG(SG_REG_TEST_DMA_LO) = { REG_RW },

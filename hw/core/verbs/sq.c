@@ -46,6 +46,7 @@ struct op_row {
     sg_sq_start *start; /* NULL: reserved */
     uint8_t flags;
     uint8_t wc;       /* enum sg_wc_opcode */
+    uint16_t features; /* SG_FEATURE_* that it takes */
 };
 
 static sg_sq_start start_send, start_write, start_read, start_local_inv, start_reg_mr;
@@ -582,7 +583,9 @@ void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
         break;
     }
     sq->prod = prod;
-    if (qp->state == SG_QP_ERROR) {
+    if (qp->deserted && qp->state == SG_QP_RTS) {
+        sg_qp_unreachable(qp, "the peer left before");
+    } else if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);
     } else {
         sg_qp_wake(qp);

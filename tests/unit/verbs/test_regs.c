@@ -27,7 +27,8 @@ static void holes_and_read_only(void)
     static const uint32_t readable[] = {
         SG_REG_MAGIC, SG_REG_VERSION, SG_REG_CTRL, SG_REG_STATUS, SG_REG_FATAL, SG_REG_VECTORS,
         SG_REG_MAC_LO, SG_REG_MAC_HI, SG_REG_GUID_LO, SG_REG_GUID_HI, SG_REG_LINK_SPEED,
-        SG_REG_LINK_MTU, SG_REG_TEST_SCRATCH, SG_REG_TEST_DMA_LO, SG_REG_TEST_DMA_HI,
+        SG_REG_LINK_MTU, SG_REG_FW_VERSION, SG_REG_POWER_CUTS, SG_REG_POWER_KEPT,
+        SG_REG_POWER_LOST, SG_REG_TEST_SCRATCH, SG_REG_TEST_DMA_LO, SG_REG_TEST_DMA_HI,
         SG_REG_TEST_DMA_LEN, SG_REG_TEST_DMA_STATUS, SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI,
         SG_REG_ACQ_BASE_LO, SG_REG_ACQ_BASE_HI, SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO,
         SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE,
@@ -51,7 +52,7 @@ static void holes_and_read_only(void)
         }
         T_EQ_U64(s.h.guest_errors, before + !known);
     }
-    for (offset = 0; offset <= SG_REG_LINK_MTU; offset += 4) {
+    for (offset = 0; offset <= SG_REG_POWER_LOST; offset += 4) {
         if (offset != SG_REG_CTRL) {
             T_CONTEXT("write offset 0x%04x", offset);
             before = md_read(&s.md, offset);

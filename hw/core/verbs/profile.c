@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From a firmware's capability profile to the adapter's configuration.
+ *
+ * Precedence: what the user gave as a property, then the profile, then the model's default, which
+ * is what the configuration holds already.
+ */
+#include "staghorn/admin.h"
+#include "verbs/adapter.h"
+
+struct word_row {
+    const char *property;
+    size_t from; /* uint32_t of struct sg_profile_info */
+    size_t to;   /* uint32_t of struct sg_adapter_config */
+};
+
+#define WORD(property, name) \
+    { property, offsetof(struct sg_profile_info, name), offsetof(struct sg_adapter_config, name) }
+
+static const struct word_row words[] = {
+    WORD("max-qp", max_qp),
+    WORD("max-cq", max_cq),
+    WORD("max-mr", max_mr),
+    WORD("max-pd", max_pd),
+    WORD("max-qp-wr", max_qp_wr),
+    WORD("max-cqe", max_cqe),
+    WORD("max-sge", max_sge),
+    WORD("max-inline", max_inline),
+    WORD("max-conns", max_conns),
+    WORD("max-listeners", max_listeners),
+    WORD("features", features),
+};
+
+typedef bool given_fn(void *opaque, const char *property);
+
+static void apply_words(const struct sg_profile_info *p, struct sg_adapter_config *c,
+                        given_fn *given, void *opaque)
+{
+    for (size_t i = 0; i < SG_ARRAY_SIZE(words); i++) {
+        uint32_t value;
+
+        memcpy(&value, (const uint8_t *)p + words[i].from, sizeof(value));
+        if (value != SG_PROFILE_ANY && !given(opaque, words[i].property)) {
+            memcpy((uint8_t *)c + words[i].to, &value, sizeof(value));
+        }
+    }
+}
+
+void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config *c,
+                      given_fn *given, void *opaque)
+{
+    const uint32_t placement = SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
+    const uint32_t rfc7306 = SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
+    struct sg_engine_config *e = &c->engine;
+
+    apply_words(p, c, given, opaque);
+    if (p->max_ird != SG_PROFILE_ANY && !given(opaque, "max-ird")) {
+        e->max_ird = SG_MIN(p->max_ird, UINT16_MAX); /* too large stays too large */
+    }
+    if (p->max_ord != SG_PROFILE_ANY && !given(opaque, "max-ord")) {
+        e->max_ord = SG_MIN(p->max_ord, UINT16_MAX);
+    }
+    if (p->max_mr_size != SG_PROFILE_ANY && !given(opaque, "max-mr-size")) {
+        c->max_mr_size = 1ull << p->max_mr_size;
+    }
+    if (p->mpa_rev != SG_PROFILE_ANY_8 && !given(opaque, "mpa-rev")) {
+        e->mpa_rev = p->mpa_rev;
+    }
+    if (p->commit != SG_PROFILE_ANY_8 && !given(opaque, "commit")) {
+        e->commit = p->commit;
+    }
+    if (p->crc != SG_PROFILE_ANY_8 && !given(opaque, "crc")) {
+        e->crc = p->crc;
+    }
+    if (p->markers != SG_PROFILE_ANY_8 && !given(opaque, "markers")) {
+        e->markers = p->markers;
+    }
+    if ((c->features & placement) != placement) {
+        e->commit = SG_COMMIT_OFF;
+    }
+    if ((c->features & rfc7306) != rfc7306) {
+        e->rfc7306 = false;
+    }
+    if (p->peer_to_peer != SG_PROFILE_ANY_8 && !given(opaque, "peer-to-peer")) {
+        e->peer_to_peer = p->peer_to_peer;
+    }
+}

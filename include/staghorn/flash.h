@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/*
+ * Staghorn hardware contract: the adapter's flash.
+ *
+ * Manual: docs/manual/firmware.md.  The chip holds, in this order: the identity of this very
+ * adapter (vital product data), and two slots for firmware.  A slot is a record, written last and
+ * erased first, and the firmware that it vouches for.  At reset the adapter runs the firmware of
+ * the valid slot with the later sequence number; an update goes to the other one.
+ *
+ * A firmware file, which is what an update consists of, is struct sg_fw_header with the capability
+ * profile, and the PCI expansion ROM.
+ *
+ * Multi-octet fields are little-endian, texts are printable ASCII padded with zeros, reserved
+ * fields are zero, checksums are CRC32C (as MPA's).
+ */
+#ifndef STAGHORN_FLASH_H
+#define STAGHORN_FLASH_H
+
+#include "types.h"
+
+enum sg_flash_layout {
+    SG_FLASH_SIZE = 0x30000,
+    SG_FLASH_SLOTS = 2,
+    SG_FLASH_SLOT_BASE = 0x10000, /* slot n is at SLOT_BASE + n * SLOT_SIZE */
+    SG_FLASH_SLOT_SIZE = 0x10000,
+    SG_FLASH_FW_OFFSET = 0x1000,  /* of the firmware within its slot */
+    SG_FW_SIZE_MAX = SG_FLASH_SLOT_SIZE - SG_FLASH_FW_OFFSET,
+    SG_FLASH_CHUNK_MAX = 4096,    /* octets of one FLASH_READ or FLASH_WRITE */
+    SG_ROM_SIZE_MAX = 0x8000,     /* expansion ROM */
+    SG_ROM_BAR_SIZE = 0x10000,
+    SG_FLASH_FORMAT = 1,
+};
+
+#define SG_FLASH_MAGIC "STGHFLSH"
+#define SG_SLOT_MAGIC "STGHSLOT"
+#define SG_FW_MAGIC "STGHFRMW"
+
+/* Identity of one adapter; what is zero or empty is not known. */
+struct sg_flash_vpd {
+    __u8 product[32];
+    __u8 part[16];
+    __u8 serial[24];
+    __u8 mac[6];
+    __u8 reserved_624[2];
+    __le64 guid;
+};
+SG_ASSERT_SIZE(struct sg_flash_vpd, 88);
+
+/* At offset 0 of the chip. */
+struct sg_flash_header {
+    __u8 magic[8];   /* SG_FLASH_MAGIC */
+    __le32 format;   /* SG_FLASH_FORMAT */
+    __le32 size;     /* SG_FLASH_SIZE */
+    struct sg_flash_vpd vpd;
+    __le32 reserved_832[5];
+    __le32 crc;      /* of all before */
+};
+SG_ASSERT_SIZE(struct sg_flash_header, 128);
+
+/* At the start of each slot. */
+struct sg_flash_slot {
+    __u8 magic[8];   /* SG_SLOT_MAGIC */
+    __le32 sequence; /* later: ahead by less than 2^31 */
+    __le32 length;   /* of the firmware, octets */
+    __le32 fw_crc;   /* sg_fw_header.crc */
+    __le32 reserved_160[2];
+    __le32 crc;      /* of all before */
+};
+SG_ASSERT_SIZE(struct sg_flash_slot, 32);
+
+/*
+ * What an adapter with this firmware can do.  SG_PROFILE_ANY: what the model itself does by
+ * default.  A limit above the model's own range makes the firmware unusable.
+ */
+#define SG_PROFILE_ANY 0xffffffffu
+#define SG_PROFILE_ANY_8 0xffu
+
+struct sg_profile {
+    __u8 name[16];
+    __le32 features;    /* SG_FEATURE_* (admin.h) that may be there */
+    __u8 mpa_rev;       /* 1, 2 */
+    __u8 crc;           /* 0, 1: demanded */
+    __u8 markers;       /* 0, 1: demanded */
+    __u8 commit;        /* 0 off, 1 draft -01, 2 draft -02 */
+    __u8 peer_to_peer;  /* 0, 1 */
+    __u8 reserved_200[3];
+    __le32 max_qp, max_cq, max_mr, max_pd;
+    __le32 max_qp_wr, max_cqe, max_sge, max_inline;
+    __le32 max_ird, max_ord, max_conns, max_listeners;
+    __le32 max_mr_size; /* power of two: octets 2^n */
+    __le32 reserved_640[4];
+};
+SG_ASSERT_SIZE(struct sg_profile, 96);
+
+struct sg_fw_header {
+    __u8 magic[8];      /* SG_FW_MAGIC */
+    __le32 format;      /* SG_FLASH_FORMAT */
+    __le32 length;      /* header included, multiple of 4, to SG_FW_SIZE_MAX */
+    __u8 version[16];   /* "MAJOR.MINOR.PATCH", each to 255 */
+    __le16 vendor_id;   /* SG_PCI_VENDOR_ID */
+    __le16 device_id;   /* SG_PCI_DEVICE_ID */
+    __le32 rom_offset;  /* multiple of 4, behind the header; 0: no expansion ROM */
+    __le32 rom_length;  /* multiple of 512, to SG_ROM_SIZE_MAX */
+    __le32 reserved_352;
+    struct sg_profile profile;
+    __le32 reserved_1152[3];
+    __le32 crc;         /* of the whole firmware without this field */
+};
+SG_ASSERT_SIZE(struct sg_fw_header, 160);
+
+/* What is wrong with an image or an update; data[0] of the answer to FLASH_COMMIT. */
+enum sg_flash_reason {
+    SG_FLASH_GOOD = 0,
+    SG_FLASH_SHORT = 1,      /* ends before it should */
+    SG_FLASH_NOT_OURS = 2,   /* magic */
+    SG_FLASH_FORMAT_NEW = 3, /* format unknown */
+    SG_FLASH_LENGTH = 4,     /* a length or offset is impossible */
+    SG_FLASH_CHECKSUM = 5,
+    SG_FLASH_DEVICE = 6,     /* for another adapter */
+    SG_FLASH_TEXT = 7,       /* version or name is no text, or no version */
+    SG_FLASH_ROM = 8,        /* expansion ROM malformed */
+    SG_FLASH_PROFILE = 9,    /* a value of the profile is out of range */
+    SG_FLASH_RESERVED = 10,  /* a reserved field is not zero */
+    SG_FLASH_MEDIUM = 11,    /* the chip does not take it */
+    SG_FLASH_EMPTY = 12,     /* slot: erased, or an update did not get to its end */
+    SG_FLASH_REASONS,
+};
+
+#endif
