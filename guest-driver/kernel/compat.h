@@ -20,15 +20,17 @@
 #error "staghorn needs a 64-bit kernel: a doorbell is one 64-bit write"
 #endif
 
-/* create_cq's third argument became the attribute bundle in 6.11. */
+/* create_cq's third argument became the attribute bundle in 6.11, reg_user_mr_dmabuf's last too. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 typedef struct uverbs_attr_bundle sgh_create_cq_arg;
+typedef struct uverbs_attr_bundle sgh_reg_dmabuf_arg;
 static inline struct ib_udata *sgh_create_cq_udata(sgh_create_cq_arg *arg)
 {
 	return arg ? &arg->driver_udata : NULL;
 }
 #else
 typedef struct ib_udata sgh_create_cq_arg;
+typedef struct ib_udata sgh_reg_dmabuf_arg;
 static inline struct ib_udata *sgh_create_cq_udata(sgh_create_cq_arg *arg)
 {
 	return arg;

@@ -299,6 +299,9 @@ static bool sgh_fill_wc(struct sgh_dev *sg, const struct sg_cqe *cqe, struct ib_
 	if (cqe->flags_phase & SG_CQE_WITH_INV) {
 		wc->wc_flags = IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_stag);
+	} else if (cqe->flags_phase & SG_CQE_WITH_IMM) {
+		wc->wc_flags = IB_WC_WITH_IMM;
+		memcpy(&wc->ex.imm_data, &cqe->imm, sizeof(wc->ex.imm_data));
 	}
 	return true;
 }

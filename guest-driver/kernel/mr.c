@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory regions.  An STag is what the adapter says; its low octet is the key, which the driver
- * chooses at random for user memory and kernel consumers change through ib_update_fast_reg_key().
+ * Memory regions and windows.  An STag is what the adapter says; its low octet is the key, which the
+ * driver chooses at random for user memory and kernel consumers change through
+ * ib_update_fast_reg_key().  Windows are bound by work requests; here they are only made.
+ *
+ * Re-registration makes a new region, which takes the old one's place if it can be made; so nothing
+ * changes if it cannot, and keys are others afterwards.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
@@ -13,7 +17,8 @@ static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 
 #define SGH_ACCESS_KNOWN (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
-			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_OPTIONAL)
+			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_MW_BIND | \
+			  IB_ZERO_BASED | IB_ACCESS_OPTIONAL)
 
 u32 sgh_access(int ib_access)
 {
@@ -27,6 +32,8 @@ u32 sgh_access(int ib_access)
 		{ IB_ACCESS_REMOTE_ATOMIC, SG_ACCESS_REMOTE_ATOMIC },
 		{ IB_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_GLOBAL },
 		{ IB_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_FLUSH_PERSISTENT },
+		{ IB_ACCESS_MW_BIND, SG_ACCESS_MW_BIND },
+		{ IB_ZERO_BASED, SG_ACCESS_ZERO_BASED },
 	};
 	u32 access = 0;
 	int i;
@@ -106,61 +113,131 @@ struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
-			      struct ib_udata *udata)
+static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
+{
+	if (access & ~SGH_ACCESS_KNOWN)
+		return -EOPNOTSUPP;
+	if (!length || length > sg->caps.max_mr_size)
+		return -EINVAL;
+	return 0;
+}
+
+/* The region over umem, which is its own on success and stays the caller's on failure. */
+static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 length, u64 va,
+				  int access, struct sg_cmd_reg_mr *cmd)
 {
 	struct sgh_dev *sg = to_sgh(ibpd->device);
-	struct sg_cmd_reg_mr cmd = { };
 	unsigned long page_size;
 	struct sgh_pbl pbl;
 	struct sgh_mr *mr;
 	int ret;
 
-	if (access & ~SGH_ACCESS_KNOWN)
-		return ERR_PTR(-EOPNOTSUPP);
-	if (!length || length > sg->caps.max_mr_size)
-		return ERR_PTR(-EINVAL);
-	cmd.access = cpu_to_le32(sgh_access(access));
-	ret = sgh_reg_mr_user(&cmd, udata);
-	if (ret)
-		return ERR_PTR(ret);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->ibmr.pd = ibpd;
-	mr->umem = ib_umem_get(ibpd->device, start, length, access);
-	if (IS_ERR(mr->umem)) {
-		ret = PTR_ERR(mr->umem);
-		goto err_free;
-	}
-	page_size = ib_umem_find_best_pgsz(mr->umem, sg->caps.page_size_mask, va);
+	page_size = ib_umem_find_best_pgsz(umem, sg->caps.page_size_mask, va);
 	if (!page_size) {
 		ret = -EINVAL;
-		goto err_umem;
+		goto err_free;
 	}
-	ret = sgh_pbl_from_umem(sg, &pbl, mr->umem, page_size,
-				ib_umem_num_dma_blocks(mr->umem, page_size));
+	ret = sgh_pbl_from_umem(sg, &pbl, umem, page_size,
+				ib_umem_num_dma_blocks(umem, page_size));
 	if (ret)
-		goto err_umem;
+		goto err_free;
 
-	cmd.va = cpu_to_le64(va);
-	cmd.length = cpu_to_le64(length);
-	cmd.pages = pbl.desc;
-	ret = sgh_reg_mr(sg, mr, &cmd);
-	memzero_explicit(cmd.hash_key, sizeof(cmd.hash_key));
+	cmd->access |= cpu_to_le32(sgh_access(access));
+	cmd->va = cpu_to_le64(va);
+	cmd->length = cpu_to_le64(length);
+	cmd->pages = pbl.desc;
+	ret = sgh_reg_mr(sg, mr, cmd);
 	sgh_pbl_free(sg, &pbl);
 	if (ret)
-		goto err_umem;
-	mr->ibmr.iova = va;
+		goto err_free;
+	mr->umem = umem;
+	mr->va = va;
+	mr->access = access;
+	mr->hash_alg = cmd->hash_alg;
+	mr->mem_type = cmd->mem_type;
+	mr->mem_mode = cmd->mem_mode;
+	mr->ibmr.iova = access & IB_ZERO_BASED ? 0 : va;
 	mr->ibmr.length = length;
 	mr->ibmr.page_size = page_size;
 	return &mr->ibmr;
 
-err_umem:
-	ib_umem_release(mr->umem);
 err_free:
 	kfree(mr);
 	return ERR_PTR(ret);
+}
+
+struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
+			      struct ib_udata *udata)
+{
+	struct sg_cmd_reg_mr cmd = { };
+	struct ib_umem *umem;
+	struct ib_mr *ibmr;
+	int ret;
+
+	ret = sgh_check_user_mr(to_sgh(ibpd->device), length, access);
+	if (!ret)
+		ret = sgh_reg_mr_user(&cmd, udata);
+	if (ret)
+		return ERR_PTR(ret);
+	umem = ib_umem_get(ibpd->device, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	ibmr = sgh_reg_umem(ibpd, umem, length, va, access, &cmd);
+	memzero_explicit(cmd.hash_key, sizeof(cmd.hash_key));
+	if (IS_ERR(ibmr))
+		ib_umem_release(umem);
+	return ibmr;
+}
+
+/* The exporter keeps the memory where it is: the adapter could not be told that it moves. */
+struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 va, int fd,
+				     int access, sgh_reg_dmabuf_arg *arg)
+{
+	struct sg_cmd_reg_mr cmd = { };
+	struct ib_umem_dmabuf *dmabuf;
+	struct ib_mr *ibmr;
+	int ret;
+
+	ret = sgh_check_user_mr(to_sgh(ibpd->device), length, access);
+	if (ret)
+		return ERR_PTR(ret);
+	dmabuf = ib_umem_dmabuf_get_pinned(ibpd->device, offset, length, fd, access);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	ibmr = sgh_reg_umem(ibpd, &dmabuf->umem, length, va, access, &cmd);
+	if (IS_ERR(ibmr))
+		ib_umem_release(&dmabuf->umem);
+	return ibmr;
+}
+
+/*
+ * What the flags do not name stays as it was.  A region with a hash, whose key is not kept here,
+ * and one of a dma-buf, cannot be made again.
+ */
+struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 va,
+				int access, struct ib_pd *new_pd, struct ib_udata *udata)
+{
+	struct sgh_mr *mr = to_sgh_mr(ibmr);
+
+	if (flags & ~IB_MR_REREG_SUPPORTED || !mr->umem || mr->umem->is_dmabuf ||
+	    mr->umem->is_odp || mr->hash_alg != SG_HASH_NONE)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		/* These addresses are of another process, after a fork. */
+		if (mr->umem->owning_mm != current->mm)
+			return ERR_PTR(-EOPNOTSUPP);
+		start = mr->umem->address;
+		length = mr->umem->length;
+		va = mr->va;
+	}
+	return sgh_reg_user_mr(flags & IB_MR_REREG_PD ? new_pd : ibmr->pd, start, length, va,
+			       access, NULL);
 }
 
 struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
@@ -235,4 +312,27 @@ int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 				  mr->pages_dma);
 	kfree(mr);
 	return 0;
+}
+
+int sgh_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibmw->device);
+	struct sg_cmd_alloc_mw cmd = { };
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	if (!sgh_has(sg, SG_FEATURE_MW))
+		return -EOPNOTSUPP;
+	cmd.pd = cpu_to_le32(to_sgh_pd(ibmw->pd)->pdn);
+	cmd.type = ibmw->type == IB_MW_TYPE_1 ? SG_MW_TYPE_1 : SG_MW_TYPE_2;
+	cmd.key = get_random_u8();
+	ret = sgh_admin(sg, SG_ADMIN_ALLOC_MW, &cmd, sizeof(cmd), &rsp);
+	if (!ret)
+		ibmw->rkey = le32_to_cpu(rsp.id);
+	return ret;
+}
+
+int sgh_dealloc_mw(struct ib_mw *ibmw)
+{
+	return sgh_admin_destroy(to_sgh(ibmw->device), SG_ADMIN_DEALLOC_MW, ibmw->rkey);
 }

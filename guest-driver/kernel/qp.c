@@ -182,10 +182,15 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 /*
  * Who connects by rdma_cm has a queue pair with the rights that iw_cm knows, remote write and read,
  * and cannot ask for more.  So a peer that may write may also flush what it wrote, unless the
- * caller names one of these rights; the regions have the last word.
+ * caller names one of these rights, and one that has exactly those two may also do atomic
+ * operations; the regions have the last word.
  */
-static int sgh_with_flush(const struct sgh_dev *sg, int access)
+static int sgh_with_unsaid(const struct sgh_dev *sg, int access)
 {
+	const int iw_cm = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+
+	if ((access & ~IB_ACCESS_LOCAL_WRITE) == iw_cm)
+		access |= IB_ACCESS_REMOTE_ATOMIC;
 	if (sgh_has(sg, SG_FEATURE_FLUSH) && access & IB_ACCESS_REMOTE_WRITE &&
 	    !(access & SGH_ACCESS_FLUSH))
 		access |= SGH_ACCESS_FLUSH;
@@ -294,8 +299,8 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 		return ret;
 	qp->sg = sg;
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
-	qp->access = sgh_with_flush(sg, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-				    IB_ACCESS_REMOTE_ATOMIC);
+	qp->access = sgh_with_unsaid(sg, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+				     IB_ACCESS_REMOTE_ATOMIC);
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	spin_lock_init(&qp->sq.lock);
@@ -516,7 +521,7 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	 * iw_cm identifier, and never names them again: zero means that the caller has no opinion.
 	 */
 	if ((mask & IB_QP_ACCESS_FLAGS) && attr->qp_access_flags) {
-		ret = sgh_modify_access(qp, sgh_with_flush(qp->sg, attr->qp_access_flags));
+		ret = sgh_modify_access(qp, sgh_with_unsaid(qp->sg, attr->qp_access_flags));
 		if (ret)
 			return ret;
 	}

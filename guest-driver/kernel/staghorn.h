@@ -269,9 +269,18 @@ struct sgh_qp {
 	struct sgh_conn *conn;	/* under cm_lock */
 };
 
+struct sgh_mw {
+	struct ib_mw ibmw;
+};
+
 struct sgh_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	u64 va;			/* as registered; iova is 0 if zero-based */
+	int access;		/* IB_ACCESS_* */
+	u8 hash_alg;		/* enum sg_hash */
+	u8 mem_type;
+	u8 mem_mode;
 	/* Fast registration: the page list that REG_MR names. */
 	__le64 *pages;
 	dma_addr_t pages_dma;
@@ -402,7 +411,13 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 			      struct ib_udata *udata);
 struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
 int sgh_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 va, int fd,
+				     int access, sgh_reg_dmabuf_arg *arg);
+struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 va,
+				int access, struct ib_pd *new_pd, struct ib_udata *udata);
 int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int sgh_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int sgh_dealloc_mw(struct ib_mw *ibmw);
 
 /* cq.c */
 int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_create_cq_arg *arg);

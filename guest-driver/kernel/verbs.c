@@ -35,6 +35,7 @@ static u64 sgh_device_caps(const struct sgh_dev *sg)
 	} map[] = {
 		{ SG_FEATURE_FLUSH, IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_FLUSH_PERSISTENT },
 		{ SG_FEATURE_ATOMIC_WRITE, IB_DEVICE_ATOMIC_WRITE },
+		{ SG_FEATURE_MW, IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B },
 	};
 	u64 caps = sg->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
 	int i;
@@ -82,8 +83,11 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_qp_rd_atom = min_t(u32, c->max_ird, U8_MAX);
 	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
 	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * attr->max_qp_rd_atom, INT_MAX);
-	attr->atomic_cap = IB_ATOMIC_NONE;
-	attr->masked_atomic_cap = IB_ATOMIC_NONE;
+	/* Atomic to each other, not to what processors do. */
+	attr->atomic_cap = sgh_has(sg, SG_FEATURE_ATOMICS) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = attr->atomic_cap;
+	if (sgh_has(sg, SG_FEATURE_MW))
+		attr->max_mw = c->max_mw;
 	attr->max_fast_reg_page_list_len = c->max_fr_pages;
 	attr->timestamp_mask = U64_MAX; /* a completion's: ns in 64 bits */
 	attr->hca_core_clock = USEC_PER_SEC; /* in kHz */
@@ -302,11 +306,13 @@ static const struct ib_device_ops sgh_ops = {
 
 	.alloc_hw_port_stats = sgh_alloc_hw_port_stats,
 	.alloc_mr = sgh_alloc_mr,
+	.alloc_mw = sgh_alloc_mw,
 	.alloc_pd = sgh_alloc_pd,
 	.alloc_ucontext = sgh_alloc_ucontext,
 	.create_cq = sgh_create_cq,
 	.create_qp = sgh_create_qp,
 	.create_srq = sgh_create_srq,
+	.dealloc_mw = sgh_dealloc_mw,
 	.dealloc_pd = sgh_dealloc_pd,
 	.dealloc_ucontext = sgh_dealloc_ucontext,
 	.dereg_mr = sgh_dereg_mr,
@@ -343,9 +349,12 @@ static const struct ib_device_ops sgh_ops = {
 	.query_qp = sgh_query_qp,
 	.query_srq = sgh_query_srq,
 	.reg_user_mr = sgh_reg_user_mr,
+	.reg_user_mr_dmabuf = sgh_reg_user_mr_dmabuf,
 	.req_notify_cq = sgh_req_notify_cq,
+	.rereg_user_mr = sgh_rereg_user_mr,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, sgh_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, sgh_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, sgh_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, sgh_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, sgh_srq, ibsrq),

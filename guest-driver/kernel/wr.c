@@ -24,17 +24,27 @@ static const struct sgh_send_op {
 	[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, SG_FEATURE_READ_INV },
 	[IB_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, SG_FEATURE_FAST_REG },
 	[IB_WR_REG_MR] = { true, SG_WR_REG_MR, SG_FEATURE_FAST_REG },
+	[IB_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_FEATURE_IMM },
+	[IB_WR_RDMA_WRITE_WITH_IMM] = { true, SG_WR_WRITE_IMM, SG_FEATURE_IMM },
+	[IB_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, SG_FEATURE_ATOMICS },
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, SG_FEATURE_ATOMICS },
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, SG_FEATURE_ATOMICS },
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, SG_FEATURE_ATOMICS },
 	[IB_WR_FLUSH] = { true, SG_WR_FLUSH, SG_FEATURE_FLUSH },
 	[IB_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE },
 };
 
-#define SGH_ATOM 8	/* octets of an Atomic Write */
+#define SGH_ATOM 8	/* octets of an Atomic Write, and of what an atomic operation fetches */
 
-/* Of a completion's opcode, or of a send queue entry's. */
+/*
+ * Of a completion's opcode, or of a send queue entry's.  Operations with masks complete as those
+ * without: the adapter has one opcode for both.
+ */
 enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 {
 	switch (opcode) {
 	case SG_WC_WRITE:
+	case SG_WC_WRITE_IMM:
 		return IB_WC_RDMA_WRITE;
 	case SG_WC_READ:
 	case SG_WR_READ_INV:
@@ -43,12 +53,20 @@ enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 		return IB_WC_LOCAL_INV;
 	case SG_WC_REG_MR:
 		return IB_WC_REG_MR;
+	case SG_WC_FETCH_ADD:
+		return IB_WC_FETCH_ADD;
+	case SG_WC_CMP_SWAP:
+		return IB_WC_COMP_SWAP;
+	case SG_WC_BIND_MW:
+		return IB_WC_BIND_MW;
 	case SG_WC_FLUSH:
 		return IB_WC_FLUSH;
 	case SG_WC_ATOMIC_WRITE:
 		return IB_WC_ATOMIC_WRITE;
 	case SG_WC_RECV:
 		return IB_WC_RECV;
+	case SG_WC_RECV_IMM:
+		return IB_WC_RECV_RDMA_WITH_IMM;
 	default:
 		return IB_WC_SEND;
 	}
@@ -129,6 +147,58 @@ static int sgh_fill_flush(struct sgh_dev *sg, struct sg_wqe_hdr *hdr, const stru
 	return 0;
 }
 
+static int sgh_fill_atomic(struct sg_wqe_hdr *hdr, const struct ib_atomic_wr *wr)
+{
+	struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(hdr + 1);
+	const struct ib_send_wr *send = &wr->wr;
+
+	if (send->num_sge != 1 || send->sg_list->length != SGH_ATOM ||
+	    send->send_flags & IB_SEND_INLINE)
+		return -EINVAL;
+	memset(atomic, 0, sizeof(*atomic));
+	hdr->remote_addr = cpu_to_le64(wr->remote_addr);
+	hdr->rkey = cpu_to_le32(wr->rkey);
+	switch (send->opcode) {
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		atomic->data = cpu_to_le64(wr->compare_add);
+		break;
+	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
+		atomic->data = cpu_to_le64(wr->compare_add);
+		atomic->data_mask = cpu_to_le64(wr->compare_add_mask);
+		break;
+	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
+		atomic->data = cpu_to_le64(wr->swap);
+		atomic->data_mask = cpu_to_le64(wr->swap_mask);
+		atomic->compare = cpu_to_le64(wr->compare_add);
+		atomic->compare_mask = cpu_to_le64(wr->compare_add_mask);
+		break;
+	default:
+		atomic->data = cpu_to_le64(wr->swap);
+		atomic->data_mask = cpu_to_le64(U64_MAX);
+		atomic->compare = cpu_to_le64(wr->compare_add);
+		atomic->compare_mask = cpu_to_le64(U64_MAX);
+	}
+	hdr->num_sge = 1;
+	sgh_fill_sges((struct sg_sge *)(atomic + 1), send->sg_list, 1);
+	return 0;
+}
+
+/*
+ * Immediate data: four octets of the eight that the message has room for, as they lie in memory.
+ * A Send of it has no payload.
+ */
+static int sgh_fill_imm(struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; hdr->opcode == SG_WR_SEND_IMM && i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length)
+			return -EOPNOTSUPP;
+	}
+	memcpy(&hdr->imm, &wr->ex.imm_data, sizeof(wr->ex.imm_data));
+	return 0;
+}
+
 static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr,
 			    const struct ib_send_wr *wr)
 {
@@ -165,7 +235,8 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	if (wr->send_flags & IB_SEND_SIGNALED || qp->signal_all)
 		hdr->flags |= SG_WQE_SIGNALED;
 	if (wr->send_flags & IB_SEND_SOLICITED &&
-	    (opcode == SG_WR_SEND || opcode == SG_WR_SEND_INV))
+	    (opcode == SG_WR_SEND || opcode == SG_WR_SEND_INV || opcode == SG_WR_SEND_IMM ||
+	     opcode == SG_WR_WRITE_IMM))
 		hdr->flags |= SG_WQE_SOLICITED;
 	if (wr->send_flags & IB_SEND_FENCE)
 		hdr->flags |= SG_WQE_FENCE;
@@ -187,6 +258,15 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	case SG_WR_WRITE:
 		sgh_fill_remote(hdr, rdma_wr(wr));
 		return sgh_fill_payload(qp, hdr, wr);
+	case SG_WR_WRITE_IMM:
+		sgh_fill_imm(hdr, wr);
+		sgh_fill_remote(hdr, rdma_wr(wr));
+		return sgh_fill_payload(qp, hdr, wr);
+	case SG_WR_SEND_IMM:
+		return sgh_fill_imm(hdr, wr);
+	case SG_WR_FETCH_ADD:
+	case SG_WR_CMP_SWAP:
+		return sgh_fill_atomic(hdr, atomic_wr(wr));
 	case SG_WR_ATOMIC_WRITE:
 		if (wr->num_sge != 1 || wr->sg_list->length != SGH_ATOM)
 			return -EINVAL;

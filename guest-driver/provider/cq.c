@@ -50,6 +50,11 @@ static const enum ibv_wc_opcode wc_send_opcode[] = {
 	[SG_WC_READ] = IBV_WC_RDMA_READ,
 	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
 	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
+	[SG_WC_BIND_MW] = IBV_WC_BIND_MW,
+	[SG_WC_SEND_IMM] = IBV_WC_SEND,
+	[SG_WC_WRITE_IMM] = IBV_WC_RDMA_WRITE,
+	[SG_WC_FETCH_ADD] = IBV_WC_FETCH_ADD,
+	[SG_WC_CMP_SWAP] = IBV_WC_COMP_SWAP,
 	[SG_WC_FLUSH] = IBV_WC_FLUSH,
 	[SG_WC_VERIFY] = SGDV_WC_VERIFY,
 	[SG_WC_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
@@ -67,7 +72,7 @@ static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 	uint8_t opcode = sg_cqe_opcode(tail);
 
 	if (sg_cqe_flags(tail) & SG_CQE_RECV)
-		return IBV_WC_RECV;
+		return opcode == SG_WC_RECV_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
 							     IBV_WC_DRIVER3;
 }
@@ -133,6 +138,14 @@ static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 	}
 }
 
+static inline unsigned int to_wc_flags(uint64_t tail)
+{
+	uint8_t flags = sg_cqe_flags(tail);
+
+	return (flags & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0) |
+	       (flags & SG_CQE_WITH_IMM ? IBV_WC_WITH_IMM : 0);
+}
+
 static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t tail)
 {
 	wc->wr_id = le64toh(cqe->wr_id);
@@ -140,10 +153,13 @@ static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t
 	wc->opcode = to_wc_opcode(tail);
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
-	wc->invalidated_rkey = le32toh(cqe->inv_stag);
+	if (sg_cqe_flags(tail) & SG_CQE_WITH_IMM)
+		sg_cqe_get_imm(cqe, &wc->imm_data);
+	else
+		wc->invalidated_rkey = le32toh(cqe->inv_stag);
 	wc->qp_num = le32toh(cqe->qpn);
 	wc->src_qp = 0;
-	wc->wc_flags = sg_cqe_flags(tail) & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0;
+	wc->wc_flags = to_wc_flags(tail);
 	wc->pkey_index = 0;
 	wc->slid = 0;
 	wc->sl = 0;
@@ -259,7 +275,7 @@ static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
 {
-	return sg_cqe_flags(to_sg_cq_ex(ibcq)->cur_tail) & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0;
+	return to_wc_flags(to_sg_cq_ex(ibcq)->cur_tail);
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
@@ -270,7 +286,13 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 /* libibverbs reads the invalidated STag through this one as well. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
-	return (__force __be32)le32toh(to_sg_cq_ex(ibcq)->cur->inv_stag);
+	const struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	__be32 imm_data;
+
+	if (!(sg_cqe_flags(cq->cur_tail) & SG_CQE_WITH_IMM))
+		return (__force __be32)le32toh(cq->cur->inv_stag);
+	sg_cqe_get_imm(cq->cur, &imm_data);
+	return imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)

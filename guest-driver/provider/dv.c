@@ -49,6 +49,7 @@ int sgdv_query_device(struct ibv_context *context, struct sgdv_device_attr *attr
 		{ SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_REGION, SGDV_CAP_FLUSH_MR },
 		{ SG_FEATURE_ATOMIC_WRITE, SGDV_CAP_ATOMIC_WRITE },
 		{ SG_FEATURE_VERIFY, SGDV_CAP_VERIFY },
+		{ SG_FEATURE_ATOMICS, SGDV_CAP_MASKED_ATOMICS },
 	};
 	struct sgdv_device_attr ours = {};
 	const struct sg_context *ctx;

@@ -5,6 +5,10 @@
  *
  * What a request may be is in one table, by opcode; a new operation is a row there, a builder in
  * wr.c, and what its header needs in set_operands().
+ *
+ * Immediate data is 32 bits in the verbs and 64 on the wire (RFC 7306): it travels in the first
+ * four octets, as it lies in memory.  The message has no payload, so IBV_WR_SEND_WITH_IMM is for
+ * those without any.
  */
 #include <errno.h>
 
@@ -32,29 +36,80 @@ static const struct send_op {
 	bool may_inline;
 	bool solicits;    /* IBV_SEND_SOLICITED has a meaning */
 	uint8_t octets;   /* payload must have exactly so many, in one piece; 0: any */
+	uint8_t body;     /* least room behind the header; 0: any */
 	uint32_t feature; /* of the device; 0: always there */
 } send_ops[] = {
 	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_RDMA_WRITE] = { true, SG_WR_WRITE, SG_SQ_MAX_SGE, true, false },
 	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_READ_MAX_SGE, false, false },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { true, SG_WR_WRITE_IMM, SG_SQ_MAX_SGE, true, true,
+					 .feature = SG_FEATURE_IMM },
+	[IBV_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_SQ_MAX_SGE, true, true,
+				   .feature = SG_FEATURE_IMM },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SG_ATOM,
+					.body = SG_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SG_ATOM,
+					  .body = SG_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, .feature = SG_FEATURE_MW },
+	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, 0, .body = sizeof(struct sg_wqe_bind),
+			     .feature = SG_FEATURE_MW },
 	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
-	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, SG_ATOM,
-				  SG_FEATURE_ATOMIC_WRITE },
+	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SG_ATOM,
+				  .feature = SG_FEATURE_ATOMIC_WRITE },
 };
 
-static inline void set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
+/* Only windows of type 2: those of type 1 have ibv_bind_mw(). */
+static int set_bind(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
+{
+	if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
+	return sg_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+}
+
+/* 0, or EOPNOTSUPP: the message could not carry it. */
+static int check_empty(const struct ibv_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length)
+			return EOPNOTSUPP;
+	}
+	return 0;
+}
+
+static inline int set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
 {
 	switch (wqe->opcode) {
 	case SG_WR_SEND_INV:
+	case SG_WR_LOCAL_INV:
 		sg_wqe_set_inv(wqe, wr->invalidate_rkey);
 		break;
+	case SG_WR_WRITE_IMM:
+		sg_wqe_set_imm(wqe, &wr->imm_data);
+		/* fall through */
 	case SG_WR_WRITE:
 	case SG_WR_READ:
 	case SG_WR_ATOMIC_WRITE:
 		sg_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		break;
+	case SG_WR_SEND_IMM:
+		sg_wqe_set_imm(wqe, &wr->imm_data);
+		return check_empty(wr);
+	case SG_WR_FETCH_ADD:
+		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sg_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0, 0, 0);
+		break;
+	case SG_WR_CMP_SWAP:
+		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sg_wqe_set_atomic(wqe, wr->wr.atomic.swap, UINT64_MAX, wr->wr.atomic.compare_add,
+				  UINT64_MAX);
+		break;
+	case SG_WR_BIND_MW:
+		return set_bind(wqe, wr);
 	}
+	return 0;
 }
 
 static int set_inline(const struct sg_qp *qp, struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
@@ -89,11 +144,12 @@ static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr
 	const struct send_op *op;
 	struct sg_wqe_hdr *wqe;
 	uint8_t flags;
+	int ret;
 
 	if (unlikely((uint32_t)wr->opcode >= ARRAY_SIZE(send_ops) || !send_ops[wr->opcode].valid))
 		return EOPNOTSUPP;
 	op = &send_ops[wr->opcode];
-	if (unlikely(op->feature & ~qp->features))
+	if (unlikely(op->feature & ~qp->features || op->body > qp->sq_room))
 		return EOPNOTSUPP;
 	if (unlikely(op->octets && (num_sge != 1 || wr->sg_list->length != op->octets)))
 		return EINVAL;
@@ -107,7 +163,11 @@ static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr
 		flags &= (uint8_t)~SG_WQE_SOLICITED;
 	wqe = sg_ring_slot(&qp->sq, index);
 	sg_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
-	set_operands(wqe, wr);
+	ret = set_operands(wqe, wr);
+	if (unlikely(ret))
+		return ret;
+	if (op->opcode == SG_WR_SEND_IMM)
+		return 0;
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return op->may_inline ? set_inline(qp, wqe, wr) : EINVAL;
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <ccan/array_size.h>
 #include <ccan/minmax.h>
 
 #include "staghorn.h"
@@ -98,14 +99,43 @@ static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_q
 }
 
 /*
+ * Room behind the header for operations with operands.  Who creates a queue pair without naming
+ * its operations may post any that the device has.
+ */
+static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+{
+	static const struct {
+		uint32_t feature;
+		uint64_t ops;
+		uint32_t body;
+	} rows[] = {
+		{ SG_FEATURE_ATOMICS,
+		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+		  SG_ATOMIC_BODY },
+		{ SG_FEATURE_MW, IBV_QP_EX_WITH_BIND_MW, sizeof(struct sg_wqe_bind) },
+	};
+	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags :
+									   UINT64_MAX;
+	uint32_t body = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (ctx->features & rows[i].feature && ops & rows[i].ops)
+			body = max_t(uint32_t, body, rows[i].body);
+	}
+	return body;
+}
+
+/*
  * Choose strides and sizes, allocate the rings.  What rounding up makes possible is granted.  On
  * error the caller frees the buffers.
  */
-static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want)
+static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want,
+		       uint32_t min_body)
 {
 	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
 	uint32_t stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
-				       want->max_inline_data);
+				       want->max_inline_data, min_body);
 	int ret;
 
 	if (stride > SG_WQE_STRIDE_MAX)
@@ -114,8 +144,9 @@ static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ib
 	if (ret)
 		return ret;
 	sg_ring_init(&qp->sq, qp->sq_buf.addr, size, stride);
+	qp->sq_room = sg_sq_inline_room(stride);
 	qp->sq_max_sge = min_t(uint32_t, sg_sq_sge_room(stride), ctx->max_sq_sge);
-	qp->max_inline = min_t(uint32_t, sg_sq_inline_room(stride), ctx->max_inline);
+	qp->max_inline = min_t(uint32_t, qp->sq_room, ctx->max_inline);
 	qp->cap.max_send_wr = size;
 	qp->cap.max_send_sge = qp->sq_max_sge;
 	qp->cap.max_inline_data = qp->max_inline;
@@ -195,7 +226,7 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	qp->features = ctx->features;
 	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
 
-	ret = alloc_rings(ctx, qp, &attr->cap);
+	ret = alloc_rings(ctx, qp, &attr->cap, least_body(ctx, attr));
 	if (!ret && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		ret = sg_wr_init(qp, attr->send_ops_flags);
 	if (ret)

@@ -16,12 +16,15 @@
 static void free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops context_ops = {
+	.alloc_mw = sg_alloc_mw,
 	.alloc_pd = sg_alloc_pd,
+	.bind_mw = sg_bind_mw,
 	.create_cq = sg_create_cq,
 	.create_cq_ex = sg_create_cq_ex,
 	.create_qp = sg_create_qp,
 	.create_qp_ex = sg_create_qp_ex,
 	.create_srq = sg_create_srq,
+	.dealloc_mw = sg_dealloc_mw,
 	.dealloc_pd = sg_dealloc_pd,
 	.dereg_mr = sg_dereg_mr,
 	.destroy_cq = sg_destroy_cq,
@@ -38,8 +41,10 @@ static const struct verbs_context_ops context_ops = {
 	.query_port = sg_query_port,
 	.query_qp = sg_query_qp,
 	.query_srq = sg_query_srq,
+	.reg_dmabuf_mr = sg_reg_dmabuf_mr,
 	.reg_mr = sg_reg_mr,
 	.req_notify_cq = sg_req_notify_cq,
+	.rereg_mr = sg_rereg_mr,
 };
 
 static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd,

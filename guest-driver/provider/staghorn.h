@@ -131,6 +131,7 @@ struct sg_qp {
 	struct sg_lock sq_lock;
 	struct sg_ring sq;
 	uint32_t sq_max_sge;
+	uint32_t sq_room; /* octets behind the header of an entry */
 	uint32_t max_inline;
 	uint8_t sq_flags; /* SG_WQE_* of every entry */
 	uint8_t *db;      /* the context's */
@@ -215,6 +216,10 @@ struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 /* NULL and errno on failure.  req may be NULL. */
 struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access, const struct sg_abi_reg_mr *req);
+int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		int access);
+struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				int fd, int access);
 int sg_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c APIs: */
@@ -245,6 +250,11 @@ int sg_destroy_qp(struct ibv_qp *ibqp);
 int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int sg_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* mw.c APIs: */
+struct ibv_mw *sg_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int sg_dealloc_mw(struct ibv_mw *mw);
+int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* wr.c APIs: */
 /* 0, or EOPNOTSUPP if one of IBV_QP_EX_WITH_* is beyond us.  Before the queue pair is used. */

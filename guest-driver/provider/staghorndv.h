@@ -55,6 +55,7 @@ enum sgdv_device_caps {
 	SGDV_CAP_FLUSH_MR = 1 << 2,         /* IBV_FLUSH_MR: a whole region of the peer */
 	SGDV_CAP_ATOMIC_WRITE = 1 << 3,
 	SGDV_CAP_VERIFY = 1 << 4,
+	SGDV_CAP_MASKED_ATOMICS = 1 << 5,
 };
 
 struct sgdv_device_attr {
@@ -121,6 +122,27 @@ struct sgdv_verify {
  * (signaled, fence) are those of qp.  No payload is set afterwards.
  */
 void sgdv_wr_verify(struct ibv_qp_ex *qp, const struct sgdv_verify *verify);
+
+/* RFC 7306 section 5.2.2.  A bit that is set in a mask takes part. */
+struct sgdv_cmp_swp {
+	uint64_t compare;
+	uint64_t compare_mask; /* bits that must be equal */
+	uint64_t swap;
+	uint64_t swap_mask;    /* bits that are replaced if they are */
+};
+
+/*
+ * Post an atomic operation on 8 octets of the peer, between ibv_wr_start() and ibv_wr_complete();
+ * ibv_wr_set_sge() then names the 8 octets that receive what was there before.  Completions are
+ * IBV_WC_COMP_SWAP and IBV_WC_FETCH_ADD.  The queue pair was created with
+ * IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP or IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD (either will do); else,
+ * and with a device that has no atomics, ibv_wr_complete() tells EOPNOTSUPP.
+ */
+void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			    const struct sgdv_cmp_swp *cmp_swp);
+/* field_ends: a set bit is the highest of a field, and no carry goes beyond it; 0: one of 64 bits. */
+void sgdv_wr_masked_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t add, uint64_t field_ends);
 
 /*
  * vendor_err of a completion that failed because the peer sent a Terminate message: where it says

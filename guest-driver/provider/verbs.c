@@ -103,6 +103,34 @@ struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 	return sg_reg_mr_private(pd, addr, length, iova, access, NULL);
 }
 
+/* The kernel makes a new region in the old one's place: the keys change. */
+int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		int access)
+{
+	struct ib_uverbs_rereg_mr_resp resp = {};
+	struct ibv_rereg_mr cmd = {};
+
+	return ibv_cmd_rereg_mr(vmr, (uint32_t)flags, addr, length, (uintptr_t)addr, access, pd,
+				&cmd, sizeof(cmd), &resp, sizeof(resp));
+}
+
+struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				int fd, int access)
+{
+	struct sg_mr *mr;
+	int ret;
+
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	ret = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr->vmr, NULL);
+	if (ret) {
+		free(mr);
+		return NULL; /* errno is set */
+	}
+	return &mr->vmr.ibv_mr;
+}
+
 int sg_dereg_mr(struct verbs_mr *vmr)
 {
 	int ret = ibv_cmd_dereg_mr(vmr);

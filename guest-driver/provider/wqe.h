@@ -24,14 +24,15 @@
 #endif
 
 /*
- * Octets of a send queue slot for this many elements or inline octets.  The answer may be above
+ * Octets of a send queue slot for this many elements or inline octets, and at least min_body octets
+ * behind the header, for operations that have operands there.  The answer may be above
  * SG_WQE_STRIDE_MAX: then no queue can do it.
  */
-static inline uint32_t sg_sq_stride(uint32_t max_sge, uint32_t max_inline)
+static inline uint32_t sg_sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t min_body)
 {
 	uint32_t sges = max_sge * (uint32_t)sizeof(struct sg_sge);
 	uint32_t body = sges > max_inline ? sges : max_inline;
-	uint32_t need = (uint32_t)sizeof(struct sg_wqe_hdr) + body;
+	uint32_t need = (uint32_t)sizeof(struct sg_wqe_hdr) + (body > min_body ? body : min_body);
 
 	return need <= SG_WQE_STRIDE_MIN ? SG_WQE_STRIDE_MIN : sg_pow2_at_least(need);
 }
@@ -82,9 +83,51 @@ static inline void sg_wqe_set_inv(struct sg_wqe_hdr *wqe, uint32_t stag)
 	wqe->inv_stag = htole32(stag);
 }
 
-/* Elements of an entry: right behind its header. */
+/* The octets as they lie in memory; the contract has room for eight, verbs for four. */
+static inline void sg_wqe_set_imm(struct sg_wqe_hdr *wqe, const void *imm_data)
+{
+	memcpy(&wqe->imm, imm_data, 4);
+}
+
+static inline void sg_cqe_get_imm(const struct sg_cqe *cqe, void *imm_data)
+{
+	memcpy(imm_data, &cqe->imm, 4);
+}
+
+static inline struct sg_wqe_atomic *sg_wqe_atomic(struct sg_wqe_hdr *wqe)
+{
+	return (struct sg_wqe_atomic *)(wqe + 1);
+}
+
+static inline void sg_wqe_set_atomic(struct sg_wqe_hdr *wqe, uint64_t data, uint64_t data_mask,
+				     uint64_t compare, uint64_t compare_mask)
+{
+	*sg_wqe_atomic(wqe) = (struct sg_wqe_atomic){
+		.data = htole64(data),
+		.data_mask = htole64(data_mask),
+		.compare = htole64(compare),
+		.compare_mask = htole64(compare_mask),
+	};
+}
+
+static inline struct sg_wqe_bind *sg_wqe_bind(struct sg_wqe_hdr *wqe)
+{
+	return (struct sg_wqe_bind *)(wqe + 1);
+}
+
+static inline bool sg_is_atomic(uint8_t opcode)
+{
+	return opcode == SG_WR_FETCH_ADD || opcode == SG_WR_CMP_SWAP;
+}
+
+/* Octets behind the header of an atomic operation: operands, and an element for what it fetches. */
+#define SG_ATOMIC_BODY ((uint32_t)(sizeof(struct sg_wqe_atomic) + sizeof(struct sg_sge)))
+
+/* Elements of an entry: right behind its header, or behind the operands of an atomic operation. */
 static inline struct sg_sge *sg_wqe_sge(struct sg_wqe_hdr *wqe)
 {
+	if (sg_is_atomic(wqe->opcode))
+		return (struct sg_sge *)(sg_wqe_atomic(wqe) + 1);
 	return (struct sg_sge *)(wqe + 1);
 }
 

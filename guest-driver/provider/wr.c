@@ -10,6 +10,8 @@
  */
 #include <errno.h>
 
+#include <ccan/array_size.h>
+
 #include "staghorn.h"
 #include "doorbell.h"
 #include "ops.h"
@@ -72,7 +74,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_
 		sg_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
-/* These three carry no payload that could be set after them. */
+/* For operations that carry no payload which could be set after them. */
 static void seal(struct ibv_qp_ex *ibqp)
 {
 	to_sg_qp_ex(ibqp)->wr_wqe = NULL;
@@ -132,7 +134,7 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 
 static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
 {
-	size_t room = sg_sq_inline_room(1u << qp->sq.stride_shift);
+	size_t room = qp->sq_room;
 
 	if (!(qp->features & SG_FEATURE_VERIFY))
 		return EOPNOTSUPP;
@@ -165,11 +167,124 @@ void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 	seal(ibqp);
 }
 
-static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uint32_t length)
+static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			      __be32 imm_data)
 {
-	struct sg_wqe_hdr *wqe = to_sg_qp_ex(ibqp)->wr_wqe;
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE_IMM, SG_SEND_FLAGS);
 
 	if (unlikely(!wqe))
+		return;
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_imm(wqe, &imm_data);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
+{
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_IMM, SG_SEND_FLAGS);
+
+	if (likely(wqe))
+		sg_wqe_set_imm(wqe, &imm_data);
+}
+
+/* With what it fetches in an element that the caller sets next. */
+static void begin_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode, uint32_t rkey,
+			 uint64_t remote_addr, const struct sgdv_cmp_swp *v)
+{
+	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe = begin(ibqp, opcode, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+
+	if (unlikely(!wqe))
+		return;
+	if (unlikely(!(qp->features & SG_FEATURE_ATOMICS) || SG_ATOMIC_BODY > qp->sq_room)) {
+		fail(qp, EOPNOTSUPP);
+		return;
+	}
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_atomic(wqe, v->swap, v->swap_mask, v->compare, v->compare_mask);
+}
+
+void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			    const struct sgdv_cmp_swp *v)
+{
+	begin_atomic(ibqp, SG_WR_CMP_SWAP, rkey, remote_addr, v);
+}
+
+void sgdv_wr_masked_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t add, uint64_t field_ends)
+{
+	struct sgdv_cmp_swp v = { .swap = add, .swap_mask = field_ends };
+
+	begin_atomic(ibqp, SG_WR_FETCH_ADD, rkey, remote_addr, &v);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
+{
+	struct sgdv_cmp_swp v = { compare, UINT64_MAX, swap, UINT64_MAX };
+
+	begin_atomic(ibqp, SG_WR_CMP_SWAP, rkey, remote_addr, &v);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
+{
+	sgdv_wr_masked_fetch_add(ibqp, rkey, remote_addr, add, 0);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
+{
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_LOCAL_INV, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+
+	if (likely(wqe))
+		sg_wqe_set_inv(wqe, invalidate_rkey);
+	seal(ibqp);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_BIND_MW, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	int ret;
+
+	if (unlikely(!wqe))
+		return;
+	ret = mw->type == IBV_MW_TYPE_2 ? sg_set_bind(wqe, mw, rkey, info) : EINVAL;
+	if (unlikely(ret))
+		fail(to_sg_qp_ex(ibqp), ret);
+	else
+		seal(ibqp);
+}
+
+/* What may be set as payload of the entry; the last argument in octets. */
+static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t length)
+{
+	switch (wqe->opcode) {
+	case SG_WR_READ:
+		return num_sge > SG_READ_MAX_SGE ? EINVAL : 0;
+	case SG_WR_FETCH_ADD:
+	case SG_WR_CMP_SWAP:
+		return num_sge != 1 || length != SG_ATOM ? EINVAL : 0;
+	case SG_WR_SEND_IMM: /* its message has none */
+		return length ? EOPNOTSUPP : 0;
+	default:
+		return 0;
+	}
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe = qp->wr_wqe;
+	int ret;
+
+	if (unlikely(!wqe))
+		return;
+	ret = check_payload(wqe, 1, length);
+	if (unlikely(ret)) {
+		fail(qp, ret);
+		return;
+	}
+	if (wqe->opcode == SG_WR_SEND_IMM)
 		return;
 	wqe->num_sge = 1;
 	sg_sge_set(sg_wqe_sge(wqe), addr, length, lkey);
@@ -179,16 +294,21 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct
 {
 	struct sg_qp *qp = to_sg_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe = qp->wr_wqe;
+	size_t length = 0, i;
 	struct sg_sge *dst;
-	size_t i;
+	int ret;
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(num_sge > qp->sq_max_sge ||
-		     (wqe->opcode == SG_WR_READ && num_sge > SG_READ_MAX_SGE))) {
-		fail(qp, EINVAL);
+	for (i = 0; i < num_sge; i++)
+		length += sg_list[i].length;
+	ret = num_sge > qp->sq_max_sge ? EINVAL : check_payload(wqe, num_sge, length);
+	if (unlikely(ret)) {
+		fail(qp, ret);
 		return;
 	}
+	if (wqe->opcode == SG_WR_SEND_IMM)
+		return;
 	wqe->num_sge = (uint8_t)num_sge;
 	dst = sg_wqe_sge(wqe);
 	for (i = 0; i < num_sge; i++)
@@ -202,17 +322,24 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 	struct sg_wqe_hdr *wqe = qp->wr_wqe;
 	uint32_t used = 0;
 	size_t i;
+	int ret;
 
 	if (unlikely(!wqe))
 		return;
-	for (i = 0; i < num_buf && used != SG_INLINE_TOO_LONG; i++)
-		used = sg_wqe_append_inline(wqe, used, qp->max_inline, buf_list[i].addr,
-					    buf_list[i].length);
-	if (unlikely(used == SG_INLINE_TOO_LONG || wqe->opcode == SG_WR_READ)) {
+	if (unlikely(wqe->opcode == SG_WR_READ || sg_is_atomic(wqe->opcode))) {
 		fail(qp, EINVAL);
 		return;
 	}
-	sg_wqe_set_inline_len(wqe, used);
+	for (i = 0; i < num_buf && used != SG_INLINE_TOO_LONG; i++)
+		used = sg_wqe_append_inline(wqe, used, qp->max_inline, buf_list[i].addr,
+					    buf_list[i].length);
+	ret = used == SG_INLINE_TOO_LONG ? EINVAL : check_payload(wqe, num_buf, used);
+	if (unlikely(ret)) {
+		fail(qp, ret);
+		return;
+	}
+	if (wqe->opcode != SG_WR_SEND_IMM)
+		sg_wqe_set_inline_len(wqe, used);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr, size_t length)
@@ -250,17 +377,37 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 	sg_unlock(&to_sg_qp_ex(ibqp)->sq_lock);
 }
 
+/* What is always there, and what takes a feature. */
+static uint64_t supported_ops(uint32_t features)
+{
+	static const struct {
+		uint32_t feature;
+		uint64_t ops;
+	} rows[] = {
+		{ SG_FEATURE_FLUSH, IBV_QP_EX_WITH_FLUSH },
+		{ SG_FEATURE_ATOMIC_WRITE, IBV_QP_EX_WITH_ATOMIC_WRITE },
+		{ SG_FEATURE_ATOMICS,
+		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD },
+		{ SG_FEATURE_IMM,
+		  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM },
+		{ SG_FEATURE_MW, IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW },
+	};
+	uint64_t ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
+		       IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (features & rows[i].feature)
+			ops |= rows[i].ops;
+	}
+	return ops;
+}
+
 int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags)
 {
-	uint64_t supported = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_INV |
-			     IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
-	if (qp->features & SG_FEATURE_FLUSH)
-		supported |= IBV_QP_EX_WITH_FLUSH;
-	if (qp->features & SG_FEATURE_ATOMIC_WRITE)
-		supported |= IBV_QP_EX_WITH_ATOMIC_WRITE;
-	if (send_ops_flags & ~supported)
+	if (send_ops_flags & ~supported_ops(qp->features))
 		return EOPNOTSUPP;
 
 	ex->wr_start = wr_start;
@@ -270,17 +417,21 @@ int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags)
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
-	if (send_ops_flags & IBV_QP_EX_WITH_SEND)
-		ex->wr_send = wr_send;
-	if (send_ops_flags & IBV_QP_EX_WITH_SEND_WITH_INV)
-		ex->wr_send_inv = wr_send_inv;
-	if (send_ops_flags & IBV_QP_EX_WITH_RDMA_WRITE)
-		ex->wr_rdma_write = wr_rdma_write;
-	if (send_ops_flags & IBV_QP_EX_WITH_RDMA_READ)
-		ex->wr_rdma_read = wr_rdma_read;
-	if (send_ops_flags & IBV_QP_EX_WITH_FLUSH)
-		ex->wr_flush = wr_flush;
-	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE)
-		ex->wr_atomic_write = wr_atomic_write;
+#define OP(flag, op)                                                                               \
+	if (send_ops_flags & IBV_QP_EX_WITH_##flag)                                                \
+	ex->wr_##op = wr_##op
+	OP(SEND, send);
+	OP(SEND_WITH_INV, send_inv);
+	OP(SEND_WITH_IMM, send_imm);
+	OP(RDMA_WRITE, rdma_write);
+	OP(RDMA_WRITE_WITH_IMM, rdma_write_imm);
+	OP(RDMA_READ, rdma_read);
+	OP(ATOMIC_CMP_AND_SWP, atomic_cmp_swp);
+	OP(ATOMIC_FETCH_AND_ADD, atomic_fetch_add);
+	OP(LOCAL_INV, local_inv);
+	OP(BIND_MW, bind_mw);
+	OP(FLUSH, flush);
+	OP(ATOMIC_WRITE, atomic_write);
+#undef OP
 	return 0;
 }

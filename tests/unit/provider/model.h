@@ -34,6 +34,8 @@ static struct {
     unsigned int live_srqs;
     struct ibv_srq_attr srq_attr; /* last set */
     int srq_mask;
+    int fail_mw;
+    unsigned int live_mws;
     int fail_mr;
     unsigned int live_mrs;
     size_t mr_cmd_size;
@@ -105,6 +107,25 @@ int ibv_cmd_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va
     return 0;
 }
 
+int ibv_cmd_rereg_mr(struct verbs_mr *vmr, uint32_t flags, void *addr, size_t length,
+                     uint64_t hca_va, int access, struct ibv_pd *pd, struct ibv_rereg_mr *cmd,
+                     size_t cmd_sz, struct ib_uverbs_rereg_mr_resp *resp, size_t resp_sz)
+{
+    return kernel.fail_mr;
+}
+
+int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                          int access, struct verbs_mr *vmr, struct ibv_command_buffer *driver)
+{
+    if (kernel.fail_mr) {
+        errno = kernel.fail_mr;
+        return kernel.fail_mr;
+    }
+    vmr->mr_type = IBV_MR_TYPE_DMABUF_MR;
+    kernel.live_mrs++;
+    return 0;
+}
+
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
 {
     kernel.live_mrs--;
@@ -172,6 +193,27 @@ int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 int ibv_cmd_destroy_srq(struct ibv_srq *srq)
 {
     kernel.live_srqs--;
+    return 0;
+}
+
+int ibv_cmd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type, struct ibv_mw *mw,
+                     struct ibv_alloc_mw *cmd, size_t cmd_size,
+                     struct ib_uverbs_alloc_mw_resp *resp, size_t resp_size)
+{
+    if (kernel.fail_mw) {
+        return kernel.fail_mw;
+    }
+    mw->context = pd->context;
+    mw->pd = pd;
+    mw->type = type;
+    mw->rkey = 0x4400;
+    kernel.live_mws++;
+    return 0;
+}
+
+int ibv_cmd_dealloc_mw(struct ibv_mw *mw)
+{
+    kernel.live_mws--;
     return 0;
 }
 
@@ -260,6 +302,7 @@ static void world_fini(void)
     T_EQ_U64(kernel.live_cqs, 0);
     T_EQ_U64(kernel.live_srqs, 0);
     T_EQ_U64(kernel.live_mrs, 0);
+    T_EQ_U64(kernel.live_mws, 0);
     T_EQ_U64(kernel.live_bufs, 0);
     for (unsigned int i = 0; i < SG_QP_ROOT_SIZE; i++) {
         free(atomic_load(&w.ctx->qp_root[i]));

@@ -16,7 +16,7 @@ static void geometry__strides(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("%u elements, %u inline", rows[i].sge, rows[i].inl);
-        T_EQ_U64(sg_sq_stride(rows[i].sge, rows[i].inl), rows[i].stride);
+        T_EQ_U64(sg_sq_stride(rows[i].sge, rows[i].inl, 0), rows[i].stride);
     }
     T_EQ_U64(sg_rq_stride(0), 64);
     T_EQ_U64(sg_rq_stride(3), 64);
@@ -30,13 +30,13 @@ static void geometry__room(void)
 {
     for (uint32_t stride = SG_WQE_STRIDE_MIN; stride <= SG_WQE_STRIDE_MAX; stride *= 2) {
         T_CONTEXT("stride %u", stride);
-        T_EQ_U64(sg_sq_stride(sg_sq_sge_room(stride), sg_sq_inline_room(stride)), stride);
-        T_TRUE(sg_sq_stride(sg_sq_sge_room(stride) + 1, 0) > stride);
-        T_TRUE(sg_sq_stride(0, sg_sq_inline_room(stride) + 1) > stride);
+        T_EQ_U64(sg_sq_stride(sg_sq_sge_room(stride), sg_sq_inline_room(stride), 0), stride);
+        T_TRUE(sg_sq_stride(sg_sq_sge_room(stride) + 1, 0, 0) > stride);
+        T_TRUE(sg_sq_stride(0, sg_sq_inline_room(stride) + 1, 0) > stride);
         T_EQ_U64(sg_rq_stride(sg_rq_sge_room(stride)), stride);
         T_TRUE(sg_rq_stride(sg_rq_sge_room(stride) + 1) > stride);
     }
-    T_TRUE(sg_sq_stride(SG_SQ_MAX_SGE, SG_MAX_INLINE) <= SG_WQE_STRIDE_MAX);
+    T_TRUE(sg_sq_stride(SG_SQ_MAX_SGE, SG_MAX_INLINE, 0) <= SG_WQE_STRIDE_MAX);
     T_TRUE(sg_rq_stride(SG_RQ_MAX_SGE) <= SG_WQE_STRIDE_MAX);
 }
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Memory windows.  The kernel hands out the STag; binding is a work request like any other, whose
+ * index comes from that STag and whose key the consumer chooses.
+ *
+ * Type 1: ibv_bind_mw() chooses the next key.  Type 2: whoever posts IBV_WR_BIND_MW does.  The
+ * device has the last word on region, rights and bounds, by a completion in error; here is refused
+ * what has no meaning.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <ccan/array_size.h>
+
+#include "staghorn.h"
+#include "doorbell.h"
+#include "ops.h"
+#include "wqe.h"
+
+struct ibv_mw *sg_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct ib_uverbs_alloc_mw_resp resp = {};
+	struct ibv_alloc_mw cmd = {};
+	struct ibv_mw *mw;
+	int ret;
+
+	if (!(to_sg_context(pd->context)->features & SG_FEATURE_MW)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return NULL;
+	ret = ibv_cmd_alloc_mw(pd, type, mw, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	if (ret) {
+		free(mw);
+		errno = ret;
+		return NULL;
+	}
+	return mw;
+}
+
+int sg_dealloc_mw(struct ibv_mw *mw)
+{
+	int ret = ibv_cmd_dealloc_mw(mw);
+
+	if (ret)
+		return ret;
+	free(mw);
+	return 0;
+}
+
+/* SG_ACCESS_* of a window, or -1: not rights that a window can have. */
+static int window_access(unsigned int flags)
+{
+	static const struct {
+		unsigned int ibv;
+		int sg;
+	} map[] = {
+		{ IBV_ACCESS_REMOTE_READ, SG_ACCESS_REMOTE_READ },
+		{ IBV_ACCESS_REMOTE_WRITE, SG_ACCESS_REMOTE_WRITE },
+		{ IBV_ACCESS_REMOTE_ATOMIC, SG_ACCESS_REMOTE_ATOMIC },
+		{ IBV_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_GLOBAL },
+		{ IBV_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_FLUSH_PERSISTENT },
+		{ IBV_ACCESS_ZERO_BASED, SG_ACCESS_ZERO_BASED },
+	};
+	unsigned int i;
+	int access = 0;
+
+	for (i = 0; i < ARRAY_SIZE(map); i++) {
+		if (flags & map[i].ibv)
+			access |= map[i].sg;
+		flags &= ~map[i].ibv;
+	}
+	return flags ? -1 : access;
+}
+
+int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
+		const struct ibv_mw_bind_info *info)
+{
+	int access = window_access(info->mw_access_flags);
+
+	if (access < 0 || (info->length && !info->mr) ||
+	    (!info->length && mw->type != IBV_MW_TYPE_1))
+		return EINVAL;
+	if (info->mr && info->mr->pd != mw->pd)
+		return EPERM;
+	*sg_wqe_bind(wqe) = (struct sg_wqe_bind){
+		.stag = htole32(rkey),
+		.mr_stag = htole32(info->length ? info->mr->lkey : 0),
+		.access = htole32(info->length ? (uint32_t)access : 0),
+		.va = htole64(info->length ? info->addr : 0),
+		.length = htole64(info->length),
+	};
+	return 0;
+}
+
+/* Type 1; libibverbs has looked at the type. */
+int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct sg_qp *qp = to_sg_qp(ibqp);
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	struct sg_wqe_hdr *wqe;
+	int ret = 0;
+
+	if (bind->send_flags & ~(unsigned int)SG_SEND_FLAGS)
+		return EOPNOTSUPP;
+	if (sizeof(struct sg_wqe_bind) > qp->sq_room)
+		return EOPNOTSUPP;
+	sg_lock(&qp->sq_lock);
+	if (sg_ring_full(&qp->sq, qp->sq.head)) {
+		ret = ENOMEM;
+		goto out;
+	}
+	wqe = sg_ring_slot(&qp->sq, qp->sq.head);
+	sg_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
+		    sg_wqe_flags[bind->send_flags & SG_SEND_FLAGS & ~IBV_SEND_SOLICITED] |
+		    qp->sq_flags, bind->wr_id);
+	ret = sg_set_bind(wqe, mw, rkey, &bind->bind_info);
+	if (ret)
+		goto out;
+	mw->rkey = rkey;
+	qp->sq.head++;
+	sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
+out:
+	sg_unlock(&qp->sq_lock);
+	return ret;
+}
