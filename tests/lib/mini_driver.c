@@ -308,7 +308,15 @@ struct sg_cmd_create_qp md_create_qp_cmd(struct md *md, const struct md_qp_param
     sg_put_le32(&c.access, p->access ? p->access : SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);
     sg_put_le32(&c.flags, p->flags);
     c.sq_pages = contiguous(md->ops->alloc(md->opaque, size, SG_PAGE_SIZE), size);
-    c.rq_pages = contiguous(md->ops->alloc(md->opaque, size, SG_PAGE_SIZE), size);
+    if (p->srq) {
+        sg_put_le32(&c.srqn, p->srq->srqn);
+        sg_put_le32(&c.flags, p->flags | SG_QP_SRQ);
+        sg_put_le32(&c.rq_entries, 0);
+        sg_put_le16(&c.rq_stride, 0);
+        c.rq_max_sge = 0;
+    } else {
+        c.rq_pages = contiguous(md->ops->alloc(md->opaque, size, SG_PAGE_SIZE), size);
+    }
     return c;
 }
 
@@ -410,6 +418,57 @@ void md_post_recv(struct md_qp *qp, uint64_t wr_id, uint64_t addr, uint32_t len,
         put_sge(h + 1, addr, len, lkey);
     }
     md_rq_doorbell(qp);
+}
+
+/* ---- shared receive queues ---- */
+
+struct sg_cmd_create_srq md_create_srq_cmd(struct md *md, uint32_t pd, uint32_t entries)
+{
+    struct sg_cmd_create_srq c = { .hdr.opcode = SG_ADMIN_CREATE_SRQ, .max_sge = 7 };
+    uint64_t size = (uint64_t)entries * 128;
+
+    sg_put_le32(&c.pd, pd);
+    sg_put_le32(&c.entries, entries);
+    sg_put_le16(&c.stride, 128);
+    c.pages = contiguous(md->ops->alloc(md->opaque, size, SG_PAGE_SIZE), size);
+    return c;
+}
+
+void md_create_srq(struct md *md, struct md_srq *srq, uint32_t pd, uint32_t entries)
+{
+    struct sg_cmd_create_srq c = md_create_srq_cmd(md, pd, entries);
+
+    *srq = (struct md_srq){ .md = md };
+    srq->ring = (struct md_ring){
+        .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 128,
+    };
+    srq->srqn = must(md, &c, sizeof(c));
+}
+
+struct sg_rqe_hdr *md_srq_entry(struct md_srq *srq)
+{
+    struct sg_rqe_hdr *h = ring_slot(srq->md, &srq->ring, srq->ring.prod);
+
+    memset(h, 0, srq->ring.stride);
+    sg_put_le32(&h->index, srq->ring.prod++);
+    return h;
+}
+
+void md_srq_doorbell(struct md_srq *srq)
+{
+    md_doorbell(srq->md, 0, SG_DB_SRQ, srq->srqn, srq->ring.prod);
+}
+
+void md_post_srq(struct md_srq *srq, uint64_t wr_id, uint64_t addr, uint32_t len, uint32_t lkey)
+{
+    struct sg_rqe_hdr *h = md_srq_entry(srq);
+
+    sg_put_le64(&h->wr_id, wr_id);
+    if (len) {
+        h->num_sge = 1;
+        put_sge(h + 1, addr, len, lkey);
+    }
+    md_srq_doorbell(srq);
 }
 
 /* ---- events ---- */

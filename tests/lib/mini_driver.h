@@ -64,6 +64,12 @@ struct md_qp {
     struct md_cq *scq, *rcq;
 };
 
+struct md_srq {
+    struct md *md;
+    uint32_t srqn;
+    struct md_ring ring;
+};
+
 /* Maps to the fields of CREATE_QP; zero means a default. */
 struct md_qp_params {
     uint32_t pd;
@@ -73,6 +79,7 @@ struct md_qp_params {
     uint32_t access;   /* remote read and write */
     uint32_t flags;
     uint32_t uar;
+    struct md_srq *srq; /* NULL: a receive queue of its own */
 };
 
 /* Enabled adapter with event queue 1.  *md is filled in. */
@@ -118,6 +125,12 @@ void md_arm(struct md_cq *cq, bool solicited);
 
 struct sg_cmd_create_qp md_create_qp_cmd(struct md *md, const struct md_qp_params *p);
 void md_create_qp(struct md *md, struct md_qp *qp, const struct md_qp_params *p);
+struct sg_cmd_create_srq md_create_srq_cmd(struct md *md, uint32_t pd, uint32_t entries);
+void md_create_srq(struct md *md, struct md_srq *srq, uint32_t pd, uint32_t entries);
+struct sg_rqe_hdr *md_srq_entry(struct md_srq *srq);
+void md_srq_doorbell(struct md_srq *srq);
+void md_post_srq(struct md_srq *srq, uint64_t wr_id, uint64_t addr, uint32_t len, uint32_t lkey);
+
 enum sg_status md_modify_qp(struct md_qp *qp, enum sg_qp_state state);
 uint32_t md_qp_state(struct md_qp *qp);
 

@@ -5,8 +5,8 @@
  * Life.  sg_adapter_new() makes a disabled adapter.  CTRL.ENABLE brings up the admin queue and the
  * async event queue; everything else is made by admin commands.  Clearing ENABLE destroys all of
  * it; reset also clears the registers and makes a new engine, so nothing survives.  Objects are
- * destroyed from the top: connections, queue pairs, completion queues, event queues, memory,
- * domains.
+ * destroyed from the top: connections, queue pairs, shared receive queues, completion queues, event
+ * queues, memory, domains.
  *
  * The turn.  Nothing is transmitted, executed or flushed when a register or doorbell is written:
  * that only notes work and kicks the host.  sg_adapter_run() then does, each within its bound:
@@ -37,6 +37,7 @@ static void make_tables(struct sg_adapter *a)
     sg_idtab_init(&a->pds, 1, c->max_pd);
     sg_idtab_init(&a->cqs, 1, c->max_cq);
     sg_idtab_init(&a->qps, 1, c->max_qp);
+    sg_idtab_init(&a->srqs, 1, c->max_srq);
     sg_idtab_init(&a->conns, 1, c->max_conns);
     sg_idtab_init(&a->listeners, 1, c->max_listeners);
     sg_list_init(&a->ready);
@@ -53,6 +54,7 @@ static void free_tables(struct sg_adapter *a)
 {
     sg_cm_destroy_all(a);
     sg_qp_destroy_all(a);
+    sg_srq_destroy_all(a);
     sg_cq_destroy_all(a);
     sg_eq_destroy_all(a);
     sg_engine_free(a->engine);
@@ -62,6 +64,7 @@ static void free_tables(struct sg_adapter *a)
     sg_idtab_fini(&a->pds);
     sg_idtab_fini(&a->cqs);
     sg_idtab_fini(&a->qps);
+    sg_idtab_fini(&a->srqs);
     sg_idtab_fini(&a->conns);
     sg_idtab_fini(&a->listeners);
     sg_assert(!a->scratch.live);
@@ -202,6 +205,7 @@ void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out
     out->mrs = a->tpt.count;
     out->cqs = sg_idtab_count(&a->cqs);
     out->qps = sg_idtab_count(&a->qps);
+    out->srqs = sg_idtab_count(&a->srqs);
     out->conns = sg_idtab_count(&a->conns);
     out->listeners = sg_idtab_count(&a->listeners);
     for (i = 0; i < SG_EQ_COUNT; i++) {

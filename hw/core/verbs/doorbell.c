@@ -5,6 +5,7 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/cq.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 static struct sg_qp *own_qp(struct sg_adapter *a, uint32_t page, uint64_t value)
 {
@@ -35,16 +36,10 @@ static void ring_rq(struct sg_adapter *a, uint32_t page, uint64_t value)
     }
 }
 
-static void ring_srq(struct sg_adapter *a, uint32_t page, uint64_t value)
-{
-    sg_guest_error(a, "doorbell page %u: there is no shared receive queue %u", page,
-                   (uint32_t)value);
-}
-
 static void (*const bells[])(struct sg_adapter *a, uint32_t page, uint64_t value) = {
     [SG_DB_SQ / 8] = ring_sq,
     [SG_DB_RQ / 8] = ring_rq,
-    [SG_DB_SRQ / 8] = ring_srq,
+    [SG_DB_SRQ / 8] = sg_srq_doorbell,
     [SG_DB_CQ_ARM / 8] = sg_cq_doorbell,
 };
 

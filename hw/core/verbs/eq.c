@@ -105,7 +105,8 @@ void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq)
 /* Most events that can wait: a few for each object, and some for the adapter itself. */
 static uint32_t backlog_max(const struct sg_adapter *a)
 {
-    return 4 * (a->config.max_qp + a->config.max_conns) + a->config.max_cq + 1024;
+    return 4 * (a->config.max_qp + a->config.max_conns) + a->config.max_cq + 2 * a->config.max_srq +
+           1024;
 }
 
 static void backlog_add(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe *e)

@@ -7,6 +7,9 @@
  * SG_TURN_FLUSH entries of the whole adapter and goes round the queue pairs, so one with long
  * queues does not hold up the rest.  Entries posted later come here again through their doorbell.
  *
+ * A queue pair with a shared receive queue has at most the one entry that it took; when nothing is
+ * left SG_EV_QP_LAST_WQE says so, once.
+ *
  * An entry that cannot be read any more ends the flush of its queue with SG_EV_QP_FATAL: there is
  * nothing to report it with.
  */
@@ -16,9 +19,15 @@
 
 enum { FLUSH_PER_QP = 64 };
 
+/* With a shared receive queue its owner cannot count: it is told that no more will come. */
+static bool owes_last_wqe(const struct sg_qp *qp)
+{
+    return qp->srq && !qp->last_wqe;
+}
+
 void sg_qp_flush_later(struct sg_qp *qp)
 {
-    if (qp->sq.cons != qp->sq.prod || qp->rq.cons != qp->rq.prod) {
+    if (qp->sq.cons != qp->sq.prod || qp->rq.cons != qp->rq.prod || owes_last_wqe(qp)) {
         sg_list_append(&qp->adapter->flushing, &qp->flush_link);
         sg_adapter_kick(qp->adapter);
     }
@@ -65,25 +74,18 @@ static bool flush_send(struct sg_qp *qp)
 
 static bool flush_recv(struct sg_qp *qp)
 {
-    struct sg_rq *rq = &qp->rq;
-    struct sg_wc wc = {
-        .qpn = qp->qpn, .wr_index = rq->cons, .status = SG_WC_FLUSH_ERR, .opcode = SG_WC_RECV,
-        .flags = SG_CQE_RECV,
-    };
-    struct sg_rqe_hdr h;
-
-    if (rq->cur_valid) {
-        memcpy(&h, rq->cur, sizeof(h));
-        rq->cur_valid = false;
-    } else if (!sg_ring_fetch(&rq->ring, &qp->adapter->host, rq->cons, 0, &h, sizeof(h))) {
+    if (!sg_rq_flush_one(qp)) {
         unreadable(qp, "receive");
-        rq->cons = rq->prod;
+        qp->rq.cons = qp->rq.prod;
         return false;
     }
-    wc.wr_id = sg_get_le64(&h.wr_id);
-    rq->cons++;
-    sg_cq_post(qp->adapter, qp->rcq, &wc);
     return true;
+}
+
+static void say_last_wqe(struct sg_qp *qp)
+{
+    qp->last_wqe = true;
+    sg_eq_async(qp->adapter, &(struct sg_async){ .event = SG_EV_QP_LAST_WQE, .id = qp->qpn });
 }
 
 /* Returns how many entries were completed. */
@@ -99,6 +101,9 @@ static unsigned flush_some(struct sg_qp *qp, unsigned max)
     }
     while (n < max && qp->rq.cons != qp->rq.prod && flush_recv(qp)) {
         n++;
+    }
+    if (owes_last_wqe(qp) && qp->sq.cons == qp->sq.prod && qp->rq.cons == qp->rq.prod) {
+        say_last_wqe(qp);
     }
     return n;
 }

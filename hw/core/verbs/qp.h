@@ -17,6 +17,7 @@ struct sg_adapter;
 struct sg_cm;
 struct sg_mr;
 struct sg_pd;
+struct sg_srq;
 
 /* A send queue entry that was started and is not completed. */
 struct sg_sq_rec {
@@ -54,6 +55,10 @@ struct sg_sq {
     _Alignas(8) uint8_t cur[SG_SQ_WQE_MAX];
 };
 
+/*
+ * Own, or a share of the queue pair's SRQ: then there is no ring, 'cons' counts messages, and the
+ * entry that is taken, if any, is [cons, prod).
+ */
 struct sg_rq {
     struct sg_ring ring;
     uint32_t prod, cons;      /* cons: where the next message goes */
@@ -79,8 +84,10 @@ struct sg_qp {
     uint8_t deferred;         /* SG_DEFER_* */
     bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
     bool local_error;         /* the Terminate is about our own request */
+    bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
     struct sg_pd *pd;
     struct sg_cq *scq, *rcq;
+    struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
     struct sg_cm *cm;         /* connection, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;

@@ -9,6 +9,7 @@
 #include "verbs/cm.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 /* Geometry of one queue: entries and stride are powers of two, a full entry fits its stride. */
 static bool queue_ok(const struct sg_adapter *a, uint32_t entries, uint32_t stride, size_t hdr,
@@ -19,6 +20,13 @@ static bool queue_ok(const struct sg_adapter *a, uint32_t entries, uint32_t stri
            hdr + body <= stride;
 }
 
+static bool all_zero(const struct sg_page_list *l)
+{
+    static const struct sg_page_list zero;
+
+    return !memcmp(l, &zero, sizeof(zero));
+}
+
 static enum sg_status check_create(const struct sg_adapter *a, const struct sg_cmd_create_qp *c)
 {
     uint32_t flags = sg_get_le32(&c->flags), access = sg_get_le32(&c->access);
@@ -26,18 +34,24 @@ static enum sg_status check_create(const struct sg_adapter *a, const struct sg_c
     size_t sq_body = SG_MAX(c->sq_max_sge * sizeof(struct sg_sge), (size_t)max_inline);
     size_t rq_body = c->rq_max_sge * sizeof(struct sg_sge);
 
-    if (sg_get_le32(&c->srqn)) {
-        return SG_ENOTSUP;
-    }
-    if (sg_get_le32(&c->uar) >= SG_UAR_COUNT || (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL)) ||
+    if (sg_get_le32(&c->uar) >= SG_UAR_COUNT ||
+        (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL | SG_QP_SRQ)) ||
         (access & ~SG_ACCESS_KNOWN) || c->sq_max_sge > a->config.max_sge ||
-        c->rq_max_sge > a->config.max_sge || max_inline > a->config.max_inline) {
+        c->rq_max_sge > a->config.max_sge || max_inline > a->config.max_inline ||
+        !queue_ok(a, sg_get_le32(&c->sq_entries), sg_get_le16(&c->sq_stride),
+                  sizeof(struct sg_wqe_hdr), sq_body)) {
         return SG_EINVAL;
     }
-    if (!queue_ok(a, sg_get_le32(&c->sq_entries), sg_get_le16(&c->sq_stride),
-                  sizeof(struct sg_wqe_hdr), sq_body) ||
-        !queue_ok(a, sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride),
-                  sizeof(struct sg_rqe_hdr), rq_body)) {
+    if (flags & SG_QP_SRQ) {
+        if (!sg_adapter_may(a, SG_FEATURE_SRQ)) {
+            return SG_ENOTSUP;
+        }
+        if (c->rq_entries || c->rq_stride || c->rq_max_sge || !all_zero(&c->rq_pages)) {
+            return SG_EINVAL;
+        }
+    } else if (sg_get_le32(&c->srqn) ||
+               !queue_ok(a, sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride),
+                         sizeof(struct sg_rqe_hdr), rq_body)) {
         return SG_EINVAL;
     }
     return access & ~sg_access_offered(a) ? SG_ENOTSUP : SG_OK;
@@ -62,8 +76,10 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
     if (status != SG_OK) {
         return status;
     }
-    status = sg_ring_init_pages(&qp->rq.ring, &a->host, &c->rq_pages, sg_get_le32(&c->rq_entries),
-                                sg_get_le16(&c->rq_stride));
+    if (!qp->srq) {
+        status = sg_ring_init_pages(&qp->rq.ring, &a->host, &c->rq_pages,
+                                    sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride));
+    }
     if (status == SG_OK && !sg_idtab_alloc(&a->qps, qp, &qp->qpn)) {
         sg_ring_fini(&qp->rq.ring);
         status = SG_ENOMEM;
@@ -80,19 +96,23 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
     struct sg_cq *scq = sg_idtab_get(&a->cqs, sg_get_le32(&c->send_cqn));
     struct sg_cq *rcq = sg_idtab_get(&a->cqs, sg_get_le32(&c->recv_cqn));
+    bool shared = sg_get_le32(&c->flags) & SG_QP_SRQ;
+    struct sg_srq *srq = shared ? sg_idtab_get(&a->srqs, sg_get_le32(&c->srqn)) : NULL;
     enum sg_status status = check_create(a, c);
     struct sg_qp *qp;
 
     if (status != SG_OK) {
         return status;
     }
-    if (!pd || !scq || !rcq) {
+    if (!pd || !scq || !rcq || (shared && !srq)) {
         return SG_ENOENT;
     }
-    if (!cq_may_serve(scq, sg_get_le32(&c->uar)) || !cq_may_serve(rcq, sg_get_le32(&c->uar))) {
+    if (!cq_may_serve(scq, sg_get_le32(&c->uar)) || !cq_may_serve(rcq, sg_get_le32(&c->uar)) ||
+        (srq && srq->pd != pd)) {
         return SG_EPERM;
     }
     qp = g_new0(struct sg_qp, 1);
+    qp->srq = srq;
     status = init_rings(a, qp, c);
     if (status != SG_OK) {
         g_free(qp);
@@ -107,8 +127,11 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     qp->rcq = rcq;
     qp->sq.max_sge = c->sq_max_sge;
     qp->sq.max_inline = sg_get_le16(&c->max_inline);
-    qp->rq.max_sge = c->rq_max_sge;
+    qp->rq.max_sge = srq ? srq->max_sge : c->rq_max_sge;
     pd->users++;
+    if (srq) {
+        srq->users++;
+    }
     sg_list_append(&scq->senders, &qp->scq_link);
     sg_list_append(&rcq->receivers, &qp->rcq_link);
     sg_put_le32(&rsp->id, qp->qpn);
@@ -126,6 +149,7 @@ static enum sg_status to_idle(struct sg_qp *qp)
         return SG_ESTATE;
     }
     qp->fatal_reported = false;
+    qp->last_wqe = false;
     qp->local_error = false;
     sg_qp_set_state(qp, SG_QP_IDLE, "reset by its owner");
     return SG_OK;
@@ -204,6 +228,9 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_pm_settle(qp);
     sg_commit_drop(qp);
     qp->pd->users--;
+    if (qp->srq) {
+        qp->srq->users--;
+    }
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring);
     sg_ring_fini(&qp->rq.ring);
@@ -219,6 +246,9 @@ enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct s
     (void)rsp;
     if (!qp) {
         return SG_ENOENT;
+    }
+    if (qp->srq && qp->rq.cons != qp->rq.prod) {
+        sg_rq_flush_one(qp); /* the consumer counts it */
     }
     qp_free(a, qp);
     return SG_OK;

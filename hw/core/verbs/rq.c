@@ -7,12 +7,16 @@
  * entry 'cons'.  The entry is copied with the first segment and used for all of them.  Elements are
  * checked when octets are placed into them: an element that no message reaches is never looked at.
  *
+ * A queue pair with a shared queue (srq.c) has no entries of its own: it takes one with the first
+ * segment, and that is entry 'cons' until it is complete.
+ *
  * A faulty entry completes in error here, once; the engine then ends the stream and the rest is
  * flushed.
  */
 #include "verbs/adapter_impl.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 static const struct sg_sge *cur_sge(const struct sg_rq *rq)
 {
@@ -31,7 +35,7 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
 
     wc->wr_id = sg_get_le64(&cur_hdr(rq)->wr_id);
     wc->qpn = qp->qpn;
-    wc->wr_index = rq->cons;
+    wc->wr_index = qp->srq ? qp->srq->completed++ : rq->cons;
     wc->opcode = wc->flags & SG_CQE_WITH_IMM ? SG_WC_RECV_IMM : SG_WC_RECV;
     wc->flags |= SG_CQE_RECV;
     rq->cons++;
@@ -50,8 +54,8 @@ static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
     return SG_RECV_FAULT;
 }
 
-/* Copies the entry at 'cons'. */
-static enum sg_wc_status fetch(struct sg_qp *qp)
+/* Copies the entry at 'index' of a ring. */
+static enum sg_wc_status fetch(struct sg_qp *qp, const struct sg_ring *ring, uint32_t index)
 {
     struct sg_rq *rq = &qp->rq;
     const struct sg_host *host = &qp->adapter->host;
@@ -59,18 +63,17 @@ static enum sg_wc_status fetch(struct sg_qp *qp)
     size_t have = SG_WQE_STRIDE_MIN, size;
     unsigned i;
 
-    if (!sg_ring_fetch(&rq->ring, host, rq->cons, 0, rq->cur, have)) {
+    if (!sg_ring_fetch(ring, host, index, 0, rq->cur, have)) {
         return SG_WC_FATAL_ERR;
     }
-    if (sg_get_le32(&h->index) != rq->cons) {
+    if (sg_get_le32(&h->index) != index) {
         return SG_WC_LOC_QP_OP_ERR;
     }
     size = sizeof(*h) + h->num_sge * sizeof(struct sg_sge);
-    if (h->num_sge > rq->max_sge || size > (1u << rq->ring.stride_shift)) {
+    if (h->num_sge > rq->max_sge || size > (1u << ring->stride_shift)) {
         return SG_WC_LOC_LEN_ERR;
     }
-    if (size > have &&
-        !sg_ring_fetch(&rq->ring, host, rq->cons, have, rq->cur + have, size - have)) {
+    if (size > have && !sg_ring_fetch(ring, host, index, have, rq->cur + have, size - have)) {
         return SG_WC_FATAL_ERR;
     }
     rq->cur_len = 0;
@@ -79,6 +82,25 @@ static enum sg_wc_status fetch(struct sg_qp *qp)
     }
     rq->cur_valid = true;
     return SG_WC_SUCCESS;
+}
+
+/* The oldest entry of the shared queue becomes this queue pair's, as its only one. */
+static enum sg_wc_status take_shared(struct sg_qp *qp)
+{
+    enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->cons);
+
+    if (status == SG_WC_FATAL_ERR) {
+        sg_srq_fail(qp->adapter, qp->srq, "cannot be read");
+    } else {
+        sg_srq_taken(qp->adapter, qp->srq);
+        qp->rq.prod++;
+    }
+    return status;
+}
+
+static bool anything_posted(const struct sg_qp *qp)
+{
+    return qp->rq.cons != qp->rq.prod || (qp->srq && sg_srq_left(qp->srq));
 }
 
 static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const uint8_t *p,
@@ -120,11 +142,15 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     if (qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) {
         return SG_RECV_NO_BUFFER;
     }
-    if (rq->base + msn - 1 != rq->cons || rq->cons == rq->prod) {
+    if (rq->base + msn - 1 != rq->cons || !anything_posted(qp)) {
         return SG_RECV_NO_BUFFER;
     }
     if (!rq->cur_valid) {
-        status = fetch(qp);
+        if (qp->srq) {
+            status = qp->srq->error ? SG_WC_FATAL_ERR : take_shared(qp);
+        } else {
+            status = fetch(qp, &rq->ring, rq->cons);
+        }
         if (status == SG_WC_FATAL_ERR) {
             sg_qp_fail(qp, SG_EV_QP_FATAL, "receive queue cannot be read");
             return SG_RECV_FAULT;
@@ -156,10 +182,29 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
     }
 }
 
+bool sg_rq_flush_one(struct sg_qp *qp)
+{
+    struct sg_wc wc = { .status = SG_WC_FLUSH_ERR };
+    struct sg_rq *rq = &qp->rq;
+
+    if (!rq->cur_valid && !qp->srq &&
+        !sg_ring_fetch(&rq->ring, &qp->adapter->host, rq->cons, 0, rq->cur,
+                       sizeof(struct sg_rqe_hdr))) {
+        return false;
+    }
+    complete(qp, &wc);
+    return true;
+}
+
 void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
     struct sg_rq *rq = &qp->rq;
 
+    if (qp->srq) {
+        sg_guest_error(qp->adapter, "qp %u: receive doorbell, but its queue is a shared one",
+                       qp->qpn);
+        return;
+    }
     switch (sg_qp_judge_doorbell(rq->ring.entries, rq->cons, rq->prod, prod)) {
     case SG_DB_STALE:
         return;

@@ -56,8 +56,7 @@ static void try_fields(const void *good, size_t len, const struct field_row *row
 static void opcodes(void)
 {
     static const uint8_t reserved[] = {
-        SG_ADMIN_RESIZE_CQ, SG_ADMIN_CREATE_SRQ, SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ,
-        0x07, 0x3f, 0x40, 0x80, 0xff,
+        SG_ADMIN_RESIZE_CQ, 0x07, 0x3f, 0x40, 0x80, 0xff,
     };
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_NOP };
     size_t i;
@@ -151,7 +150,7 @@ static void create_qp(void)
         { "pd", FIELD(sg_cmd_create_qp, pd), 99, SG_ENOENT },
         { "send_cqn", FIELD(sg_cmd_create_qp, send_cqn), 99, SG_ENOENT },
         { "recv_cqn", FIELD(sg_cmd_create_qp, recv_cqn), 0xffffffff, SG_ENOENT },
-        { "srqn", FIELD(sg_cmd_create_qp, srqn), 1, SG_ENOTSUP },
+        { "srqn", FIELD(sg_cmd_create_qp, srqn), 1, SG_EINVAL },
         { "uar", FIELD(sg_cmd_create_qp, uar), SG_UAR_COUNT, SG_EINVAL },
         { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 0, SG_EINVAL },
         { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 1, SG_EINVAL },
@@ -170,7 +169,8 @@ static void create_qp(void)
         { "max_inline", FIELD(sg_cmd_create_qp, max_inline), 257, SG_EINVAL },
         { "access", FIELD(sg_cmd_create_qp, access), 0x80000000, SG_EINVAL },
         { "access", FIELD(sg_cmd_create_qp, access), 0x200, SG_EINVAL },
-        { "flags", FIELD(sg_cmd_create_qp, flags), 4, SG_EINVAL },
+        { "flags", FIELD(sg_cmd_create_qp, flags), SG_QP_SRQ, SG_EINVAL }, /* with its own queue */
+        { "flags", FIELD(sg_cmd_create_qp, flags), 8, SG_EINVAL },
         { "sq_pages.levels", FIELD(sg_cmd_create_qp, sq_pages.levels), 9, SG_EINVAL },
         { "rq_pages.addr", FIELD(sg_cmd_create_qp, rq_pages.addr), 1, SG_EINVAL },
         { "rq_pages.count", FIELD(sg_cmd_create_qp, rq_pages.count), 1, SG_EINVAL },
@@ -279,7 +279,8 @@ static void connect_fields(void)
         { "pdata_addr", FIELD(sg_cmd_connect, pdata_addr), 1, SG_EFAULT },
         { "ird", FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },
         { "ord", FIELD(sg_cmd_connect, ord), 65535, SG_EINVAL },
-        { "state", FIELD(sg_cmd_connect, reserved_624), 0, SG_ESTATE }, /* connecting already */
+        { "flags", FIELD(sg_cmd_connect, flags), 2, SG_EINVAL },
+        { "state", FIELD(sg_cmd_connect, flags), 0, SG_ESTATE }, /* connecting already */
     };
     const struct sg_endpoint local = { .family = 4, .ip = { 10, 0, 0, 1 } };
     const struct sg_endpoint remote = { .family = 4, .ip = { 10, 0, 0, 9 } };

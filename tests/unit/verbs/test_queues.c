@@ -283,7 +283,7 @@ static void async_overrun(void)
     int i;
 
     sg_adapter_default_config(&config);
-    config.max_qp = config.max_cq = config.max_conns = 1;
+    config.max_qp = config.max_cq = config.max_srq = config.max_conns = 1;
     begin_flushing(&config, 8, 16);
     for (i = 0; i < 2000 && !(md_read(&s.md, SG_REG_STATUS) & SG_STATUS_FATAL); i++) {
         sg_adapter_set_link(s.md.a, i % 2 == 0);

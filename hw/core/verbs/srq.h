@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shared receive queues.
+ */
+#ifndef SG_VERBS_SRQ_H
+#define SG_VERBS_SRQ_H
+
+#include "verbs/ring.h"
+
+struct sg_adapter;
+struct sg_pd;
+
+/* cons <= prod: [cons, prod) is posted and not taken. */
+struct sg_srq {
+    struct sg_ring ring;
+    struct sg_pd *pd;
+    uint32_t srqn, uar;
+    uint32_t prod, cons;
+    uint32_t completed;  /* entries, of those taken */
+    uint32_t limit;      /* 0: not armed */
+    uint32_t users;      /* queue pairs */
+    uint8_t max_sge;
+    bool error;          /* SG_EV_SRQ_ERROR was raised: nothing is taken any more */
+};
+
+static inline uint32_t sg_srq_left(const struct sg_srq *srq)
+{
+    return srq->prod - srq->cons;
+}
+
+/* Elements of an entry at most. */
+uint32_t sg_srq_max_sge(const struct sg_adapter *a);
+/* The oldest entry was copied: it belongs to a queue pair. */
+void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq);
+/* The queue is of no use any more; said once. */
+void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, const char *why);
+/* SG_DB_SRQ */
+void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
+
+#endif
