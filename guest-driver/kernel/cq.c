@@ -268,6 +268,7 @@ static enum ib_wc_status sgh_wc_status(u8 status)
 		[SG_WC_MW_BIND_ERR] = IB_WC_MW_BIND_ERR,
 		[SG_WC_FATAL_ERR] = IB_WC_FATAL_ERR,
 		[SG_WC_GENERAL_ERR] = IB_WC_GENERAL_ERR,
+		[SG_WC_RETRY_EXC_ERR] = IB_WC_RETRY_EXC_ERR,
 	};
 
 	return status < ARRAY_SIZE(table) ? table[status] : IB_WC_GENERAL_ERR;

@@ -42,6 +42,7 @@ static const enum ibv_wc_status wc_status[] = {
 	[SG_WC_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
 	[SG_WC_FATAL_ERR] = IBV_WC_FATAL_ERR,
 	[SG_WC_GENERAL_ERR] = IBV_WC_GENERAL_ERR,
+	[SG_WC_RETRY_EXC_ERR] = IBV_WC_RETRY_EXC_ERR,
 };
 
 static const enum ibv_wc_opcode wc_send_opcode[] = {

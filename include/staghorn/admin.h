@@ -384,6 +384,7 @@ struct sg_cmd_connect {
  * When the peer leaves, or TCP is lost, and no send entry is posted: the QP stays in RTS, its
  * receives stay posted, and the first send posted later gets RETRY_EXC_ERR and puts it in ERROR.
  * With a send entry posted the QP goes to ERROR at once, and the oldest one gets RETRY_EXC_ERR.
+ * If setup fails after ACCEPT the QP is IDLE again, with all that is posted.
  */
 #define SG_CONNECT_STAY 0x1
 

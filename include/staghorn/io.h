@@ -178,6 +178,7 @@ enum sg_wc_status {
     SG_WC_MW_BIND_ERR = 8,    /* REG_MR, LOCAL_INV or bind failed */
     SG_WC_FATAL_ERR = 9,      /* the peer's Terminate names the layer below (MPA) */
     SG_WC_GENERAL_ERR = 10,   /* not used yet */
+    SG_WC_RETRY_EXC_ERR = 11, /* the peer is not there, or no more */
 };
 
 /* sg_cqe.flags_phase (the last 64-bit word holds wr_index, status, opcode and this) */

@@ -149,6 +149,7 @@ uint32_t pair_connect_cmd(struct pair *p, struct md_qp *qp, uint16_t ird, uint16
     c.remote = md_addr(&p->side[1].at, PAIR_PORT);
     sg_put_le16(&c.ird, ird);
     sg_put_le16(&c.ord, ord);
+    sg_put_le16(&c.flags, p->connect_flags);
     if (pdata) {
         sg_put_le64(&c.pdata_addr, put_pdata(&p->side[0], pdata));
         sg_put_le16(&c.pdata_len, (uint16_t)strlen(pdata));
@@ -166,6 +167,7 @@ enum sg_status pair_answer(struct pair *p, enum sg_admin_opcode op, uint32_t qpn
     sg_put_le32(&c.conn, conn);
     sg_put_le16(&c.ird, ird);
     sg_put_le16(&c.ord, ord);
+    sg_put_le16(&c.flags, p->connect_flags);
     if (pdata) {
         sg_put_le64(&c.pdata_addr, put_pdata(&p->side[1], pdata));
         sg_put_le16(&c.pdata_len, (uint16_t)strlen(pdata));

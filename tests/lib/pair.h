@@ -29,6 +29,7 @@ struct pair {
     struct sg_mem_switch *sw;
     struct pair_side side[2];
     uint32_t listener;
+    uint16_t connect_flags; /* SG_CONNECT_*, of both sides */
     size_t base_brk[2]; /* of guest memory, when nothing was opened yet */
 };
 

@@ -109,6 +109,25 @@ void sg_cm_ready(struct sg_cm *cm)
     sg_adapter_kick(cm->adapter);
 }
 
+/* The connection has ended for the queue pair; finally: TCP is gone, too. */
+static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
+{
+    struct sg_qp *qp = cm->qp;
+
+    if (!cm->stay || qp->state != SG_QP_RTS) {
+        sg_qp_set_state(qp, SG_QP_ERROR, why);
+    } else if (!cm->was_up) {
+        /* Nothing came, and a responder sends nothing before: as if there had been no ACCEPT. */
+        if (finally) {
+            sg_qp_set_state(qp, SG_QP_IDLE, why);
+        }
+    } else if (sg_sq_idle(&qp->sq)) {
+        qp->deserted = true;
+    } else {
+        sg_qp_unreachable(qp, why);
+    }
+}
+
 /* TCP is gone: the last word about this connection. */
 static void gone(struct sg_cm *cm, enum sg_conn_end why)
 {
@@ -122,7 +141,7 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
         emit(cm, SG_EV_CM_DISCONNECT, why);
     }
     if (qp) {
-        sg_qp_set_state(qp, SG_QP_ERROR, "connection gone");
+        lose_peer(cm, true, "connection gone");
     }
     emit(cm, SG_EV_CM_CLOSED, why);
     sg_cm_free(cm);
@@ -271,6 +290,7 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
     }
     cm->state = SG_CM_UP;
     cm->streaming = true;
+    cm->was_up = true;
     cm->adapter->stats.conn_active++;
     if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
         sg_conn_abort(cm->conn);
@@ -292,6 +312,7 @@ static void up_established(void *user, const struct sg_conn_params *p)
         return;
     }
     cm->state = SG_CM_UP;
+    cm->was_up = true;
     cm->adapter->stats.conn_passive++;
     emit(cm, SG_EV_CM_ESTABLISHED, SG_CONN_OK);
     if (cm->qp) {
@@ -310,7 +331,7 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     }
     cm->state = SG_CM_DOWN;
     if (cm->qp) {
-        sg_qp_set_state(cm->qp, SG_QP_ERROR, "peer disconnected");
+        lose_peer(cm, false, "peer disconnected");
         sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
     }
 }

@@ -34,6 +34,8 @@ struct sg_cm {
     uint32_t id;
     uint8_t state;           /* enum sg_cm_state */
     bool streaming;          /* FPDUs may flow: a FIN is a graceful end */
+    bool stay;               /* SG_CONNECT_STAY */
+    bool was_up;             /* setup was completed */
     struct sg_conn *conn;    /* NULL: gone */
     struct sg_qp *qp;        /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */

@@ -108,8 +108,8 @@ static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_conn
     p->ord = sg_get_le16(&c->ord);
     p->pdata_len = sg_get_le16(&c->pdata_len);
     p->pdata = pdata;
-    if (p->pdata_len > max || p->ird > a->config.engine.max_ird ||
-        p->ord > a->config.engine.max_ord) {
+    if (p->pdata_len > max || sg_get_le16(&c->flags) & ~SG_CONNECT_STAY ||
+        p->ird > a->config.engine.max_ird || p->ord > a->config.engine.max_ord) {
         return SG_EINVAL;
     }
     if (p->pdata_len && !a->host.ops->dma_read(a->host.opaque, sg_get_le64(&c->pdata_addr), pdata,
@@ -176,6 +176,7 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
         return status_of(why);
     }
     bind_qp(cm, qp);
+    cm->stay = sg_get_le16(&c->flags) & SG_CONNECT_STAY;
     sg_put_le32(&rsp->id, cm->id);
     return SG_OK;
 }
@@ -221,6 +222,7 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
     }
     answered(cm);
     bind_qp(cm, qp);
+    cm->stay = sg_get_le16(&c->flags) & SG_CONNECT_STAY;
     sg_qp_start(qp, "accepted");
     sg_put_le32(&rsp->id, cm->id);
     return SG_OK;

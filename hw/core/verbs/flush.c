@@ -67,6 +67,10 @@ static bool flush_send(struct sg_qp *qp)
         wc.opcode = sg_sq_wc_opcode(h.opcode);
         sq->next++;
     }
+    if (sq->flush_status) {
+        wc.status = sq->flush_status;
+        sq->flush_status = 0;
+    }
     sq->cons++;
     sg_cq_post(qp->adapter, qp->scq, &wc);
     return true;

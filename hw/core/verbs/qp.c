@@ -19,6 +19,10 @@
  * A connection that ends gracefully leaves its queue pair in ERROR as well, not in IDLE: consumers
  * wait for their receives to be flushed, and one rule for all ends is easier to rely on.
  *
+ * A connection with SG_CONNECT_STAY is the exception: while no send is posted its end leaves the
+ * queue pair in RTS, 'deserted', until something is sent; and one that was accepted but never came
+ * to be leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
+ *
  * The engine calls up in the middle of its own work, so what verbs then want of the connection
  * (close it, terminate it) is noted in 'deferred' and done in the next turn.
  */
@@ -109,8 +113,17 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;
+    qp->deserted = false;
     sg_qp_set_state(qp, SG_QP_RTS, why);
     sg_qp_wake(qp);
+}
+
+void sg_qp_unreachable(struct sg_qp *qp, const char *why)
+{
+    if (qp->state != SG_QP_ERROR) {
+        qp->sq.flush_status = SG_WC_RETRY_EXC_ERR;
+    }
+    sg_qp_set_state(qp, SG_QP_ERROR, why);
 }
 
 void sg_qp_wake(struct sg_qp *qp)

@@ -46,6 +46,7 @@ struct sg_sq {
     uint32_t rec_room;        /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
     uint8_t max_sge;
+    uint8_t flush_status;     /* of the next entry that is flushed, if not 0 */
     /* The message being sent: private copy of its entry, and the rows of its elements. */
     uint32_t cur_index;
     uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
@@ -85,6 +86,7 @@ struct sg_qp {
     bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
     bool local_error;         /* the Terminate is about our own request */
     bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
+    bool deserted;            /* RTS, but the peer left (SG_CONNECT_STAY) */
     struct sg_pd *pd;
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
@@ -108,6 +110,8 @@ void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
 void sg_qp_run_deferred(struct sg_adapter *a);
 /* RTS, with fresh sequence numbers. */
 void sg_qp_start(struct sg_qp *qp, const char *why);
+/* There is no peer: ERROR, and the oldest send entry has RETRY_EXC_ERR. */
+void sg_qp_unreachable(struct sg_qp *qp, const char *why);
 /* ULP closes; FIN as soon as everything posted so far is done. */
 void sg_qp_close(struct sg_qp *qp);
 /* ULP aborts. */

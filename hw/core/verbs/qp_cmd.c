@@ -151,6 +151,8 @@ static enum sg_status to_idle(struct sg_qp *qp)
     qp->fatal_reported = false;
     qp->last_wqe = false;
     qp->local_error = false;
+    qp->deserted = false;
+    qp->sq.flush_status = 0;
     sg_qp_set_state(qp, SG_QP_IDLE, "reset by its owner");
     return SG_OK;
 }
@@ -161,7 +163,7 @@ static enum sg_status modify_state(struct sg_qp *qp, uint32_t state)
     case SG_QP_IDLE:
         return to_idle(qp);
     case SG_QP_CLOSING:
-        if (qp->state == SG_QP_RTS) {
+        if (qp->state == SG_QP_RTS && !qp->deserted) {
             sg_qp_close(qp);
         }
         return qp->state == SG_QP_CLOSING ? SG_OK : SG_ESTATE;
@@ -185,9 +187,14 @@ enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg
     if (!qp) {
         return SG_ENOENT;
     }
-    if (!mask || (mask & ~(SG_QP_MOD_STATE | SG_QP_MOD_ACCESS)) ||
+    if (!mask || (mask & ~(SG_QP_MOD_STATE | SG_QP_MOD_ACCESS | SG_QP_MOD_UNREACHABLE)) ||
+        (mask & SG_QP_MOD_UNREACHABLE &&
+         (!(mask & SG_QP_MOD_STATE) || sg_get_le32(&c->state) != SG_QP_ERROR)) ||
         (mask & SG_QP_MOD_ACCESS && access & ~sg_access_offered(a))) {
         return SG_EINVAL;
+    }
+    if (mask & SG_QP_MOD_UNREACHABLE && qp->state != SG_QP_ERROR) {
+        qp->sq.flush_status = SG_WC_RETRY_EXC_ERR;
     }
     if (mask & SG_QP_MOD_STATE) {
         status = modify_state(qp, sg_get_le32(&c->state));
