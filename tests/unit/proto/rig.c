@@ -4,7 +4,7 @@
  *
  * Words of the log, one per upcall (parameters in brackets):
  *   request reply established disconnected closed gone terminated sent read_done recv inv
- *   placed commit answered commit_done (rig_commit.c)
+ *   placed commit answered commit_done (rig_commit.c) atomic atomic_done imm (rig_7306.c)
  * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
  */
 #include <glib.h>
@@ -139,16 +139,21 @@ static void up_tx_ready(void *user)
     rig->tx_ready = true;
 }
 
+static bool counts(enum sg_msg_kind kind)
+{
+    return kind != SG_MSG_SEND && kind != SG_MSG_WRITE && kind != SG_MSG_IMM;
+}
+
 static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
 {
     if (rig->head == rig->tail) {
         return false;
     }
-    if (rig->queue[rig->head % RIG_QUEUE].kind >= SG_MSG_READ_REQ && !reads_room) {
+    if (counts(rig->queue[rig->head % RIG_QUEUE].kind) && !reads_room) {
         return false;
     }
     *msg = rig->queue[rig->head++ % RIG_QUEUE];
-    if (msg->kind >= SG_MSG_READ_REQ) {
+    if (counts(msg->kind)) {
         rig->outstanding++;
         rig->max_outstanding = SG_MAX(rig->max_outstanding, rig->outstanding);
     }
@@ -250,12 +255,18 @@ static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, 
     if (rig->recv_fails) {
         return SG_RECV_FAULT;
     }
-    memcpy(rig->recv_buf + (size_t)((msn - 1) % 16) * RIG_RECV_ROOM + mo, p, n);
+    if (n) {
+        memcpy(rig->recv_buf + (size_t)((msn - 1) % 16) * RIG_RECV_ROOM + mo, p, n);
+    }
     return SG_RECV_OK;
 }
 
 static void up_recv_done(void *user, const struct sg_recv_info *info)
 {
+    if (info->immediate) {
+        rig_note_imm(info);
+        return;
+    }
     rig_note("recv(%u,%u%s)", info->msn, info->length, info->solicited ? ",se" : "");
 }
 
@@ -290,7 +301,8 @@ static const struct sg_engine_ops engine_ops = {
     .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
     .gather_source = up_gather_source, .commit = rig_up_commit,
     .commit_answered = rig_up_commit_answered, .commit_done = rig_up_commit_done,
-    .write_placed = rig_up_write_placed,
+    .write_placed = rig_up_write_placed, .atomic = rig_up_atomic,
+    .atomic_done = rig_up_atomic_done,
 };
 
 struct sg_engine_config rig_config(void)
@@ -428,6 +440,16 @@ void rig_passive(void)
     rig_say("000ec140 00000001 00000000 00000000 ebd34c5f");
     T_EQ_STR(rig_log(), "request(8/8,rev2) established(8/8,rev2)");
     rig->in_used = rig->in_len;
+}
+
+void rig_passive_7306(uint8_t draft)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.rfc7306 = true;
+    config.commit = draft;
+    rig_start(&config);
+    rig_passive();
 }
 
 void rig_passive_commit(uint8_t draft)

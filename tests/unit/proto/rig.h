@@ -4,8 +4,8 @@
  * is nothing but octets, joined by an in-memory stream.
  *
  * Everything that the engine tells verbs is written to a log as words; tests compare the log.  The
- * model of verbs has one array of memory and some STags; see rig.c and, for the extension,
- * rig_commit.c.
+ * model of verbs has one array of memory and some STags; see rig.c and, for the extensions,
+ * rig_commit.c and rig_7306.c.
  */
 #ifndef SG_TESTS_PROTO_RIG_H
 #define SG_TESTS_PROTO_RIG_H
@@ -50,7 +50,7 @@ struct rig {
     bool abort_in;              /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;           /* pieces lent and not given back */
-    unsigned commit_later;      /* so many times 'commit' asks for another millisecond */
+    unsigned commit_later;      /* so many times 'commit' or 'atomic' asks for another ms */
     bool commit_fails;
 
     /* the peer */
@@ -99,6 +99,8 @@ void rig_accept(uint16_t ird, uint16_t ord, const char *pdata);
 void rig_passive(void);
 /* rig_start with draft-talpey-rdma-commit (enum sg_commit_draft), then rig_passive. */
 void rig_passive_commit(uint8_t draft);
+/* The same with RFC 7306, and with that draft. */
+void rig_passive_7306(uint8_t draft);
 
 /* Upcalls of the extension, in rig_commit.c. */
 enum sg_commit_result rig_up_commit(void *user, const struct sg_commit_req *r, uint8_t hash[64],
@@ -107,6 +109,12 @@ enum sg_commit_result rig_up_commit(void *user, const struct sg_commit_req *r, u
 void rig_up_commit_answered(void *user, const struct sg_commit_req *r);
 void rig_up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void rig_up_write_placed(void *user);
+/* Upcalls of RFC 7306, in rig_7306.c. */
+enum sg_commit_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
+                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
+void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original);
+void rig_note_imm(const struct sg_recv_info *info);
 /* Of rig.c, for those. */
 void rig_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden);

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * RFC 7306, the engine as receiver: each field of each message malformed or refused.  In every
+ * case: the Terminate with the message's DDP header and no RDMAP header, no octet of memory
+ * touched, nothing delivered, nothing behind it executed.
+ */
+#include <string.h>
+
+#include "tap.h"
+#include "rig.h"
+
+enum spoken { BOTH, ALONE, DRAFT, NONE }; /* RFC 7306 with and without the draft; draft; 5040 */
+
+struct row {
+    const char *what;
+    enum spoken spoken;
+    const char *header;         /* DDP header, 18 octets, or 14 if tagged */
+    const char *body;
+    const char *lec;            /* layer, type, code */
+    bool asked;                 /* verbs were asked to execute it */
+};
+
+static unsigned octets(const char *hex)
+{
+    unsigned digits = 0;
+
+    for (; *hex; hex++) {
+        digits += *hex != ' ';
+    }
+    return digits / 2;
+}
+
+static void begin(enum spoken spoken)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.rfc7306 = spoken == BOTH || spoken == ALONE;
+    config.commit = spoken == BOTH || spoken == DRAFT ? SG_COMMIT_DRAFT_02 : SG_COMMIT_OFF;
+    rig_start(&config);
+    rig_passive();
+    rig->recvs = 4;
+}
+
+static void run_row(const struct row *r)
+{
+    static uint8_t before[RIG_MEM], buffers[sizeof(rig->recv_buf)];
+    const char *log, *c = r->lec; /* "0/2/ff" */
+    char text[512], end[80];
+
+    T_CONTEXT("%s", r->what);
+    begin(r->spoken);
+    memcpy(before, rig->mem, sizeof(before));
+    memcpy(buffers, rig->recv_buf, sizeof(buffers));
+    snprintf(text, sizeof(text), "%s %s", r->header, r->body);
+    rig_say_fpdu(text);
+    snprintf(text, sizeof(text), "4147 00000000 00000002 00000001 00000000 %c%c%c%cc000 %04x %s",
+             c[0], c[2], c[4], c[5], octets(r->header) + octets(r->body), r->header);
+    rig_expect_fpdu(text);
+    log = rig_log();
+    snprintf(end, sizeof(end), "terminated(sent,%s) disconnected(TERMINATED)", r->lec);
+    T_TRUE(strlen(log) >= strlen(end));
+    T_EQ_STR(log + strlen(log) - strlen(end), end);
+    T_EQ_INT(strstr(log, "atomic(") != NULL, r->asked);
+    T_NULL(strstr(log, "imm("));
+    T_NULL(strstr(log, "done("));
+
+    /* Dead to the world: neither proper messages nor a Write count any more. */
+    rig_say_fpdu("414a 00000000 00000001 00000002 00000000 00000000 00000001 00000100 "
+                 "0000000000000020 0000000000000005 0000000000000000 0000000000000000 "
+                 "0000000000000000");
+    rig_say_fpdu("4148 00000000 00000000 00000001 00000000 0102030405060708");
+    rig_say_fpdu("c140 00000100 0000000000000000 ffffffff");
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), "");
+    T_EQ_MEM(rig->mem, before, sizeof(before));
+    T_EQ_MEM(rig->recv_buf, buffers, sizeof(buffers));
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 1);
+    rig_stop();
+}
+
+static void run(const struct row *rows, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        run_row(&rows[i]);
+    }
+}
+
+#define Q1(op) "41" op " 00000000 00000001 00000001 00000000"
+#define Q0(op) "41" op " 00000000 00000000 00000001 00000000"
+#define OP(code, stag, to) \
+    code " 00000007 " stag " " to " 0000000000000005 0000000000000000 0000000000000000 " \
+    "ffffffffffffffff"
+#define GOOD OP("00000000", "00000100", "0000000000000020")
+#define DATA "0102030405060708"
+
+static const struct row atomic_rows[] = {
+    { "DDP version 0", BOTH, "404a 00000000 00000001 00000001 00000000", GOOD, "1/2/06" },
+    { "DDP version 2", ALONE, "424a 00000000 00000001 00000001 00000000", GOOD, "1/2/06" },
+    { "not the last segment", BOTH, "014a 00000000 00000001 00000001 00000000", GOOD, "0/2/ff" },
+    { "RDMAP version 0", BOTH, "410a 00000000 00000001 00000001 00000000", GOOD, "0/2/05" },
+    { "RDMAP version 2", ALONE, "418a 00000000 00000001 00000001 00000000", GOOD, "0/2/05" },
+    { "RDMAP version 3", BOTH, "41ca 00000000 00000001 00000001 00000000", GOOD, "0/2/05" },
+    { "tagged", BOTH, "c14a 00000100 0000000000000020", GOOD, "0/2/06" },
+    { "Response, tagged", ALONE, "c14b 00000100 0000000000000020", "00000007 0000000000000001",
+      "0/2/06" },
+    { "queue 0", BOTH, Q0("4a"), GOOD, "0/2/06" },
+    { "queue 2", BOTH, "414a 00000000 00000002 00000001 00000000", GOOD, "0/2/06" },
+    { "queue 3, nothing asked", ALONE, "414a 00000000 00000003 00000001 00000000", GOOD,
+      "1/2/02" },
+    { "queue 4", BOTH, "414a 00000000 00000004 00000001 00000000", GOOD, "1/2/01" },
+    { "queue 2^32 - 1", ALONE, "414a 00000000 ffffffff 00000001 00000000", GOOD, "1/2/01" },
+    { "MSN 0", BOTH, "414a 00000000 00000001 00000000 00000000", GOOD, "1/2/03" },
+    { "MSN 2", ALONE, "414a 00000000 00000001 00000002 00000000", GOOD, "1/2/03" },
+    { "MSN 2^32 - 1", BOTH, "414a 00000000 00000001 ffffffff 00000000", GOOD, "1/2/03" },
+    { "MO 1", BOTH, "414a 00000000 00000001 00000001 00000001", GOOD, "1/2/04" },
+    { "MO 2^32 - 1", ALONE, "414a 00000000 00000001 00000001 ffffffff", GOOD, "1/2/04" },
+    { "Response on queue 1", BOTH, Q1("4b"), "00000007 0000000000000001", "0/2/06" },
+    { "Response, nothing asked", ALONE, "414b 00000000 00000003 00000001 00000000",
+      "00000007 0000000000000001", "1/2/02" },
+    { "empty", BOTH, Q1("4a"), "", "0/2/ff" },
+    { "a Read Request's length", ALONE, Q1("4a"),
+      "00000000 00000007 00000100 0000000000000020 0000000000000005", "0/2/ff" },
+    { "an octet missing", ALONE, Q1("4a"), "00000000 00000007 00000100 0000000000000020 "
+      "0000000000000005 0000000000000000 0000000000000000 ffffffffffffff", "0/2/ff" },
+    { "an octet too many", BOTH, Q1("4a"), GOOD "00", "0/2/ff" },
+    { "beyond the buffer", ALONE, Q1("4a"), GOOD "00", "1/2/05" },
+    { "operation 1", BOTH, Q1("4a"), OP("00000001", "00000100", "0000000000000020"), "0/2/06" },
+    { "operation 3", ALONE, Q1("4a"), OP("00000003", "00000100", "0000000000000020"), "0/2/06" },
+    { "operation 8", BOTH, Q1("4a"), OP("00000008", "00000100", "0000000000000020"), "0/2/06" },
+    { "operation 15, reserved bits", ALONE, Q1("4a"),
+      OP("ffffffff", "00000100", "0000000000000020"), "0/2/06" },
+    { "no such STag", BOTH, Q1("4a"), OP("00000000", "00000999", "0000000000000020"), "0/1/00",
+      true },
+    { "STag 0", ALONE, Q1("4a"), OP("00000002", "00000000", "0000000000000020"), "0/1/00", true },
+    { "beyond the region", BOTH, Q1("4a"), OP("00000000", "00000100", "0000000000040000"),
+      "0/1/01", true },
+    { "half beyond the region", ALONE, Q1("4a"), OP("00000002", "00000100", "000000000003fffc"),
+      "0/1/01", true },
+    { "no right", BOTH, Q1("4a"), OP("00000000", "00000200", "0000000000000020"), "0/1/02", true },
+    { "another PD", ALONE, Q1("4a"), OP("00000002", "00000400", "0000000000000020"), "0/1/03",
+      true },
+    { "wraps", BOTH, Q1("4a"), OP("00000000", "00000100", "fffffffffffffffc"), "0/1/04", true },
+    { "memory that does not respond", ALONE, Q1("4a"),
+      OP("00000002", "00000500", "0000000000000020"), "0/2/07", true },
+    { "misaligned by 1", BOTH, Q1("4a"), OP("00000000", "00000100", "0000000000000021"), "0/2/07",
+      true },
+    { "misaligned by 4", ALONE, Q1("4a"), OP("00000002", "00000100", "0000000000000024"),
+      "0/2/07", true },
+    { "misaligned by 7", BOTH, Q1("4a"), OP("00000002", "00000100", "0000000000000027"), "0/2/07",
+      true },
+};
+
+static void atomics(void)
+{
+    run(atomic_rows, SG_ARRAY_SIZE(atomic_rows));
+}
+
+static const struct row imm_rows[] = {
+    { "DDP version 0", BOTH, "4048 00000000 00000000 00000001 00000000", DATA, "1/2/06" },
+    { "DDP version 3", ALONE, "4349 00000000 00000000 00000001 00000000", DATA, "1/2/06" },
+    { "RDMAP version 0", BOTH, "4108 00000000 00000000 00000001 00000000", DATA, "0/2/05" },
+    { "RDMAP version 2", ALONE, "4189 00000000 00000000 00000001 00000000", DATA, "0/2/05" },
+    { "tagged", BOTH, "c148 00000100 0000000000000020", DATA, "0/2/06" },
+    { "tagged, SE", ALONE, "c149 00000100 0000000000000020", DATA, "0/2/06" },
+    { "queue 1", BOTH, Q1("48"), DATA, "0/2/06" },
+    { "queue 2", ALONE, "4149 00000000 00000002 00000001 00000000", DATA, "0/2/06" },
+    { "queue 3", BOTH, "4148 00000000 00000003 00000001 00000000", DATA, "1/2/02" },
+    { "queue 4", ALONE, "4149 00000000 00000004 00000001 00000000", DATA, "1/2/01" },
+    { "MSN 0", BOTH, "4148 00000000 00000000 00000000 00000000", DATA, "1/2/03" },
+    { "MSN 2", ALONE, "4149 00000000 00000000 00000002 00000000", DATA, "1/2/03" },
+    { "MO 8", BOTH, "4148 00000000 00000000 00000001 00000008", DATA, "1/2/04" },
+    { "MO 2^32 - 1", ALONE, "4149 00000000 00000000 00000001 ffffffff", DATA, "1/2/04" },
+    { "not the last segment", BOTH, "0148 00000000 00000000 00000001 00000000", DATA, "0/2/ff" },
+    { "empty", ALONE, Q0("48"), "", "0/2/ff" },
+    { "4 octets", BOTH, Q0("49"), "01020304", "0/2/ff" },
+    { "7 octets", ALONE, Q0("48"), "01020304050607", "0/2/ff" },
+    { "9 octets", BOTH, Q0("49"), DATA "09", "0/2/ff" },
+    { "16 octets", ALONE, Q0("48"), DATA DATA, "0/2/ff" },
+};
+
+static void immediates(void)
+{
+    run(imm_rows, SG_ARRAY_SIZE(imm_rows));
+}
+
+/* A peer that does not speak it: as RFC 5040 alone has it, with or without the draft. */
+static const struct row off_rows[] = {
+    { "off: Immediate Data", NONE, Q0("48"), DATA, "0/2/06" },
+    { "off: Immediate Data, SE", NONE, Q0("49"), DATA, "0/2/06" },
+    { "off: Atomic Request", NONE, Q1("4a"), GOOD, "0/2/06" },
+    { "off: Atomic Response", NONE, "414b 00000000 00000003 00000001 00000000",
+      "00000007 0000000000000001", "1/2/01" },
+    { "draft alone: Immediate Data", DRAFT, Q0("48"), DATA, "0/2/06" },
+    { "draft alone: Immediate Data, SE", DRAFT, Q0("49"), DATA, "0/2/06" },
+    { "draft alone: Atomic Request", DRAFT, Q1("4a"), GOOD, "0/2/06" },
+    { "alone: Flush", ALONE, Q1("4c"), "00000100 00000008 0000000000000010 00000001", "0/2/06" },
+    { "alone: opcode f", ALONE, Q1("4f"), "", "0/2/06" },
+};
+
+static void switched_off(void)
+{
+    run(off_rows, SG_ARRAY_SIZE(off_rows));
+}
+
+/* Immediate Data as the end of a Send that has begun. */
+static void end_of_a_send(void)
+{
+    begin(ALONE);
+    rig_say_fpdu("0143 00000000 00000000 00000001 00000000 6869");
+    rig_say_fpdu(Q0("48") DATA);
+    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 02ffc000 001a " Q0("48"));
+    T_EQ_STR(rig_log(), "terminated(sent,0/2/ff) disconnected(TERMINATED)");
+    rig_stop();
+}
+
+/* Of several faults the first counts, and none of those behind it is looked at. */
+static void first_fault(void)
+{
+    begin(BOTH);
+    rig_say_fpdu(Q1("4a") OP("00000000", "00000100", "0000000000000020"));
+    rig_say_fpdu("414a 00000000 00000001 00000002 00000000 "
+                 OP("00000000", "00000100", "0000000000000021"));
+    rig_say_fpdu("414a 00000000 00000001 00000003 00000000 "
+                 OP("00000000", "00000999", "0000000000000020"));
+    T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(+2,100,21) terminated(sent,0/2/07) "
+                        "disconnected(TERMINATED)");
+    rig_stop();
+}
+
+static const struct t_case cases[] = {
+    { "EXT-06 EXT-08 EXT-14 EXT-30 EXT-31 EXT-32 each field of an Atomic", atomics },
+    { "EXT-29 EXT-30 EXT-31 each field of Immediate Data", immediates },
+    { "EXT-31 switched off", switched_off },
+    { "EXT-29 Immediate Data as the end of a Send", end_of_a_send },
+    { "EXT-15 EXT-30 of several faults the first", first_fault },
+};
+
+T_MAIN(cases)
