@@ -12,6 +12,7 @@
 #= make all         build everything
 #= make deps        only fetch the sources of third parties
 #= make guest       only build the guest image
+#= make consumers   only build the guest images, that of the consumers included
 #= make clean       empty the build folder (settings and cache stay)
 #= ./configure --help explains the settings
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -106,13 +107,18 @@ guest)
     lock_build
     run_part tools/guest/build.sh
     ;;
+consumers)
+    lock_build
+    run_part tools/guest/build.sh --with consumers
+    ;;
 all | demo | bench)
     lock_build
     case $target in
-    demo) sg_plan 21 ;;
-    *) sg_plan 23 ;;
+    demo) sg_plan 22 ;;
+    *) sg_plan 24 ;;
     esac
     run_part tools/build/qemu.sh
+    run_part firmware/build.sh
     run_part tools/guest/build.sh
     [ "$target" = demo ] || native_plain
     unlock_build
@@ -129,9 +135,19 @@ all | demo | bench)
     ;;
 check | check-full)
     lock_build
-    sg_plan 27
+    case $target in
+    check)
+        sg_plan 29
+        parts=()
+        ;;
+    check-full)
+        sg_plan 32
+        parts=(--with consumers)
+        ;;
+    esac
     run_part tools/build/qemu.sh plain sanitized
-    run_part tools/guest/build.sh
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh "${parts[@]}"
     native_plain
     native_sanitized
     case $target in

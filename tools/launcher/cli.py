@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, domain, errors, lab, options, transfer
+from . import accel, agent, domain, errors, firmware, lab, options, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -248,6 +248,14 @@ def do_link(args):
     return 0
 
 
+def do_profiles(args):
+    found = firmware.profiles()
+    width = max(map(len, found))
+    lines = ["%s  %s" % (name.ljust(width), text) for name, text in found.items()]
+    emit(args, found, "\n".join(lines))
+    return 0
+
+
 def do_on(args):
     interruptible()
     seconds = lab.on(args.lab, args.vm, args.timeout)
@@ -283,6 +291,13 @@ def _add_up(verbs):
     )
     parser.add_argument("--cpus", type=int, default=2, help="CPUs of each VM [%(default)s]")
     parser.add_argument(
+        "--image",
+        choices=options.IMAGES,
+        default="base",
+        help="disk image of the VMs; consumers (built by make consumers) has the programs of "
+        "NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python [%(default)s]",
+    )
+    parser.add_argument(
         "--accel",
         choices=("auto", "tcg", "kvm"),
         default="auto",
@@ -306,6 +321,14 @@ def _add_up(verbs):
         help="one more adapter, with a NIC of its own, for the VM, or for each; segment=NAME is "
         "the Ethernet segment it is on [main, where the first ones are], nic=MODEL the NIC that "
         "shares its port [virtio-net-pci], all else properties of the adapter; may be repeated",
+    )
+    parser.add_argument(
+        "--profile",
+        action="append",
+        metavar="[VM=]NAME",
+        default=[],
+        help="capability profile of the adapter's firmware (see `staghorn profiles`), or none for "
+        "an adapter without a flash image; may be repeated [full]",
     )
     parser.add_argument(
         "--pmem",
@@ -445,6 +468,7 @@ def make_parser():
     _add_simple(
         verbs, "log", do_log, "show what the VM wrote to its console", vm, False
     ).add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
+    _add_simple(verbs, "profiles", do_profiles, "list the capability profiles for up --profile")
     _add_cut(verbs, vm)
     _add_pmem(verbs, vm)
     _add_simple(

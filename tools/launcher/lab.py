@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from . import agent, domain, options, pmem, proc, qemu, segment
+from . import agent, domain, firmware, options, pmem, proc, qemu, segment
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -34,6 +34,7 @@ def make_plan(name, args):
     driver_of = options.drivers(args.driver, names)
     properties = options.device_properties(args.device_prop, driver_of)
     memories = pmem.parse(args.pmem, names)
+    profiles = firmware.parse(args.profile, driver_of)
     further = options.adapters(args.adapter, driver_of)
     vms = {}
     for index, vm in enumerate(names):
@@ -44,6 +45,7 @@ def make_plan(name, args):
             "mac": options.mac(name, vm),
             "driver": driver_of[vm],
             "properties": properties[vm],
+            "profile": profiles[vm],
             "adapters": [
                 dict(
                     adapter,
@@ -66,6 +68,7 @@ def make_plan(name, args):
         "owner": proc.identify(os.getpid()),
         "mtu": options.mtu(args.mtu),
         "mem": options.memory(args.mem),
+        "image": args.image,
         "cpus": options.cpus(args.cpus),
         "accel": None,
         "capture": options.capture(args.capture),
@@ -93,6 +96,7 @@ def power_on(folder, name):
             stale.unlink()
     vm = folder.data["vms"][name]
     pmem.prepare(folder, name, vm)
+    firmware.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = proc.spawn(
         qemu.command(folder.data, name), folder.path, place / "qemu.log"
@@ -378,6 +382,7 @@ def status(name):
             "ready_s": state["ready_s"],
             "starts": state["starts"],
             "properties": state["properties"],
+            "profile": state["profile"],
             "adapters": state["adapters"],
             "pmem": state["pmem"],
         }

@@ -34,12 +34,9 @@ def config():
     return {key: value.strip("'\"") for key, value in pairs}
 
 
-def _need(path):
+def _need(path, target="all   (or make demo, which also shows it)"):
     if not path.exists():
-        raise LabError(
-            "%s is not built" % path,
-            "Build first:  make -C %s all   (or make demo, which also shows it)" % TOP,
-        )
+        raise LabError("%s is not built" % path, "Build first:  make -C %s %s" % (TOP, target))
     return path
 
 
@@ -53,9 +50,21 @@ def firmware():
     return _need(build() / "products" / "firmware" / "share")
 
 
+def adapter_firmware(name):
+    """What firmware/build.sh makes: NAME.flash, profiles.ini, sg-flash."""
+    return _need(build() / "firmware" / name)
+
+
 def guest(name):
     """root.img, vmlinuz or initrd."""
     return _need(build() / "guest" / name)
+
+
+def image(name):
+    """The VMs' disk image of that name (options.IMAGES)."""
+    if name == "consumers":
+        return _need(build() / "guest" / "consumers.img", "consumers")
+    return guest("root.img")
 
 
 def state():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import options, paths, pmem, segment
+from . import firmware, options, paths, pmem, segment
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -44,7 +44,8 @@ def _network(lab, name):
         yield from ("-netdev", segment.netdev(lab["segment"], name, number))
         backend = "up%d" % number
         if vm["driver"] == "staghorn":
-            yield from ("-device", _adapter(lab, number, port["mac"], port["properties"]))
+            properties = {**firmware.properties(name, vm, number), **port["properties"]}
+            yield from ("-device", _adapter(lab, number, port["mac"], properties))
             backend = "r%d.eth" % number
         model = "%s,netdev=%s,mac=%s" % (port["nic"], backend, port["mac"])
         if port["nic"].startswith("virtio-net"):
@@ -80,7 +81,7 @@ def _channels(name):
 
 def command(lab, name):
     """The argument vector that switches the VM on."""
-    image = str(paths.guest("root.img").resolve()).replace(",", ",,")
+    image = str(paths.image(lab.get("image", "base")).resolve()).replace(",", ",,")
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
     machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [
