@@ -64,6 +64,18 @@ void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
     listen_side1(p);
 }
 
+void pair_start_two(struct pair *p, const struct sg_adapter_config *first,
+                    const struct sg_adapter_config *second)
+{
+    static const struct sg_mem_options immediate;
+
+    memset(p, 0, sizeof(*p));
+    p->sw = sg_mem_switch_new(&immediate);
+    start_side(p, 0, first, PAIR_MEM);
+    start_side(p, 1, second, PAIR_MEM);
+    listen_side1(p);
+}
+
 void pair_stop(struct pair *p)
 {
     int i;

@@ -40,6 +40,9 @@ void pair_start(struct pair *p, const struct sg_adapter_config *config,
 /* The same with so many octets of guest memory at each side. */
 void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
                       const struct sg_mem_options *net, size_t mem);
+/* Two that differ. */
+void pair_start_two(struct pair *p, const struct sg_adapter_config *first,
+                    const struct sg_adapter_config *second);
 void pair_stop(struct pair *p);
 /* Runs both until nothing moves; the clock stands still. */
 void pair_settle(struct pair *p);
