@@ -11,6 +11,11 @@
  * An entry also gives slots of a work queue back: its wr_index completes all entries up to it.  For
  * this the queue pair is looked up by number.  Entries of a queue pair that was destroyed before
  * they were polled carry SG_QPN_NONE (sg_cq_purge) and are passed over.
+ *
+ * Resizing: the device goes over to a new ring at once, so what was in the old one and not read is
+ * copied aside, and read before the new ring.  All of this is under the queue's lock; only arming
+ * takes none, and may tell the device an index of the ring that is just being left.  So whoever
+ * resizes arms once more what was armed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -29,6 +34,9 @@ enum sg_cq_limits {
 	SG_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
 	SG_CQ_SIZE_MAX = 1 << 24, /* bounds our own arithmetic; the kernel has the real limit */
 };
+
+/* In sg_cq.armed: a bit that is neither number nor SOLICITED. */
+#define SG_CQ_ARMED 0x40000000u
 
 static const enum ibv_wc_status wc_status[] = {
 	[SG_WC_SUCCESS] = IBV_WC_SUCCESS,
@@ -86,18 +94,22 @@ static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
 /* How far the device knows that we have read. */
 static inline uint32_t published(struct sg_cq *cq)
 {
-	uint32_t word = atomic_load_explicit(record_word(cq), memory_order_relaxed);
-
-	return le32toh((__force __le32)word);
+	return atomic_load_explicit(&cq->told, memory_order_relaxed);
 }
 
 /* Gives the slots of everything taken so far back to the device. */
 static inline void publish(struct sg_cq *cq)
 {
+	if (unlikely(cq->backlog.entries && cq->backlog.pos == cq->backlog.num)) {
+		free(cq->backlog.entries);
+		cq->backlog.entries = NULL;
+	}
+	if (cq->ci == published(cq))
+		return;
 	/* Release: the reads of the entries come first. */
-	if (cq->ci != published(cq))
-		atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
-				      memory_order_release);
+	atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
+			      memory_order_release);
+	atomic_store_explicit(&cq->told, cq->ci, memory_order_relaxed);
 }
 
 /* The completion gives slots of a work queue back. */
@@ -111,6 +123,22 @@ static inline void release_slots(struct sg_qp *qp, uint64_t tail)
 		sg_ring_release_count(&qp->srq->rq.ring, sg_cqe_wr_index(tail) + 1);
 }
 
+/* Off the backlog, or off the ring. */
+static inline const struct sg_cqe *next_cqe(struct sg_cq *cq)
+{
+	const struct sg_cqe *cqe;
+
+	if (unlikely(cq->backlog.entries && cq->backlog.pos < cq->backlog.num))
+		return &cq->backlog.entries[cq->backlog.pos++];
+	cqe = &cq->ring[cq->ci & (cq->size - 1)];
+	if (!sg_cqe_is_new(sg_cqe_tail(cqe), cq->ci, cq->size_shift))
+		return NULL;
+	/* The rest of the entry was written before the word that was just read. */
+	udma_from_device_barrier();
+	cq->ci++;
+	return cqe;
+}
+
 /*
  * Takes the next entry off the ring, or returns NULL.  *tail: its last word.  The entry stays
  * readable until publish().
@@ -121,15 +149,13 @@ static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 
 	/* Ends: the device cannot pass the record, which does not move here. */
 	for (;;) {
-		const struct sg_cqe *cqe = &cq->ring[cq->ci & (cq->size - 1)];
-		uint64_t word = sg_cqe_tail(cqe);
+		const struct sg_cqe *cqe = next_cqe(cq);
 		struct sg_qp *qp;
+		uint64_t word;
 
-		if (!sg_cqe_is_new(word, cq->ci, cq->size_shift))
+		if (!cqe)
 			return NULL;
-		/* The rest of the entry was written before the word that was just read. */
-		udma_from_device_barrier();
-		cq->ci++;
+		word = sg_cqe_tail(cqe);
 		qp = sg_qp_lookup(ctx, le32toh(cqe->qpn));
 		if (unlikely(!qp))
 			continue;
@@ -198,8 +224,26 @@ int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (solicited_only)
 		low |= SG_CQ_ARM_SOLICITED;
+	/* Bit 31 may be 0, the number too: what is kept is never 0. */
+	atomic_store(&cq->armed, low | SG_CQ_ARMED);
 	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, published(cq));
 	return 0;
+}
+
+/* libibverbs has fetched an event. */
+void sg_cq_event(struct ibv_cq *ibcq)
+{
+	atomic_store(&to_sg_cq(ibcq)->armed, 0);
+}
+
+static void purge_cqe(struct sg_cqe *cqe, struct sg_qp *qp)
+{
+	if (le32toh(cqe->qpn) != qp->qpn)
+		return;
+	/* Of a shared receive queue the slots are others' concern. */
+	if (qp->srq)
+		release_slots(qp, sg_cqe_tail(cqe));
+	cqe->qpn = htole32(SG_QPN_NONE);
 }
 
 void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp)
@@ -214,13 +258,10 @@ void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp)
 		if (!sg_cqe_is_new(sg_cqe_tail(cqe), i, cq->size_shift))
 			break;
 		udma_from_device_barrier();
-		if (le32toh(cqe->qpn) != qp->qpn)
-			continue;
-		/* Of a shared receive queue the slots are others' concern. */
-		if (qp->srq)
-			release_slots(qp, sg_cqe_tail(cqe));
-		cqe->qpn = htole32(SG_QPN_NONE);
+		purge_cqe(cqe, qp);
 	}
+	for (i = cq->backlog.pos; cq->backlog.entries && i < cq->backlog.num; i++)
+		purge_cqe(&cq->backlog.entries[i], qp);
 	sg_unlock(&cq->lock);
 }
 
@@ -348,27 +389,34 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 		cq->read_completion_ts = read_completion_ts;
 }
 
-/* Ring and record; 0 or an errno value. */
-static int alloc_ring(struct sg_cq *cq, uint32_t cqe)
+/* Room for a ring of that size and its record; 0 or an errno value. */
+static int alloc_ring(struct sg_buf *buf, uint32_t size)
 {
-	size_t ring_len;
-	int ret;
+	return sg_buf_alloc(buf, (size_t)size * sizeof(struct sg_cqe) +
+				 sizeof(struct sg_cq_record));
+}
 
-	cq->size = max_t(uint32_t, sg_pow2_at_least(cqe), SG_CQ_SIZE_MIN);
-	cq->size_shift = (uint32_t)__builtin_ctz(cq->size);
-	ring_len = (size_t)cq->size * sizeof(struct sg_cqe);
-	ret = sg_buf_alloc(&cq->buf, ring_len + sizeof(struct sg_cq_record));
-	if (ret)
-		return ret;
-	cq->ring = cq->buf.addr;
-	cq->record = (struct sg_cq_record *)(cq->ring + cq->size);
-	return 0;
+static uint32_t ring_size(uint32_t cqe)
+{
+	return max_t(uint32_t, sg_pow2_at_least(cqe), SG_CQ_SIZE_MIN);
+}
+
+static void set_ring(struct sg_cq *cq, const struct sg_buf *buf, uint32_t size)
+{
+	cq->buf = *buf;
+	cq->size = size;
+	cq->size_shift = (uint32_t)__builtin_ctz(size);
+	cq->ring = buf->addr;
+	cq->record = (struct sg_cq_record *)(cq->ring + size);
+	cq->ci = 0;
+	atomic_store_explicit(&cq->told, 0, memory_order_relaxed);
 }
 
 static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	struct sg_create_cq_resp resp = {};
 	struct sg_create_cq cmd = {};
+	struct sg_buf buf = {};
 	struct sg_cq *cq;
 	int ret;
 
@@ -379,9 +427,10 @@ static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
-	ret = alloc_ring(cq, attr->cqe);
+	ret = alloc_ring(&buf, ring_size(attr->cqe));
 	if (ret)
 		goto err_free;
+	set_ring(cq, &buf, ring_size(attr->cqe));
 
 	cmd.drv_payload.buf = (uintptr_t)cq->buf.addr;
 	cmd.drv_payload.buf_len = (uint32_t)cq->buf.length;
@@ -429,19 +478,108 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 		.comp_vector = attr->comp_vector,
 	};
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	bool has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	struct sg_cq *cq;
 
-	if (attr->comp_mask & ~IBV_CQ_INIT_ATTR_MASK_FLAGS || flags & ~CQ_FLAGS_SUPPORTED ||
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) || flags & ~CQ_FLAGS_SUPPORTED ||
 	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (has_pd && (!attr->parent_domain || !to_sg_pd(attr->parent_domain)->base)) {
+		errno = EINVAL;
 		return NULL;
 	}
 	cq = create_cq(context, &plain);
 	if (!cq)
 		return NULL;
-	cq->lock.promised = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq->lock.promised = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
+			    (has_pd && sg_pd_promised(attr->parent_domain));
 	set_poll_ops(&cq->vcq.cq_ex, attr->wc_flags);
 	return &cq->vcq.cq_ex;
+}
+
+/*
+ * After the device has left the old ring at index end: copies what nobody has read of it behind
+ * what is left of an earlier backlog.  room: for all of these.
+ */
+static void keep_unread(struct sg_cq *cq, struct sg_cqe *room, uint32_t end)
+{
+	struct sg_backlog *old = &cq->backlog;
+	uint32_t n = 0;
+
+	udma_from_device_barrier();
+	while (old->entries && old->pos < old->num)
+		room[n++] = old->entries[old->pos++];
+	for (; cq->ci != end; cq->ci++)
+		room[n++] = cq->ring[cq->ci & (cq->size - 1)];
+	free(old->entries);
+	*old = (struct sg_backlog){ .entries = room, .num = n };
+}
+
+/* Under the lock; buf is taken over on success. */
+static int resize_in_kernel(struct sg_cq *cq, int cqe, const struct sg_buf *buf, uint32_t size)
+{
+	uint32_t left = cq->backlog.entries ? cq->backlog.num - cq->backlog.pos : 0;
+	struct sg_resize_cq_resp resp = {};
+	struct sg_resize_cq cmd = {};
+	struct sg_cqe *room;
+	int ret;
+
+	room = calloc(left + cq->size, sizeof(*room));
+	if (!room)
+		return ENOMEM;
+	publish(cq);
+	cmd.drv_payload.buf = (uintptr_t)buf->addr;
+	cmd.drv_payload.buf_len = (uint32_t)buf->length;
+	cmd.drv_payload.entries = size;
+	ret = ibv_cmd_resize_cq(&cq->vcq.cq, cqe, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				sizeof(resp));
+	/* It cannot have written more than the ring holds. */
+	if (!ret && resp.drv_payload.old_producer - cq->ci > cq->size)
+		ret = EIO;
+	if (ret) {
+		free(room);
+		return ret;
+	}
+	keep_unread(cq, room, resp.drv_payload.old_producer);
+	return 0;
+}
+
+int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct sg_cq *cq = to_sg_cq(ibcq);
+	struct sg_buf buf = {}, old;
+	uint32_t size, armed;
+	int ret;
+
+	if (cqe < 1 || cqe > SG_CQ_SIZE_MAX)
+		return EINVAL;
+	size = ring_size((uint32_t)cqe);
+	ret = alloc_ring(&buf, size);
+	if (ret)
+		return ret;
+	sg_lock(&cq->lock);
+	ret = resize_in_kernel(cq, cqe, &buf, size);
+	if (!ret) {
+		old = cq->buf;
+		set_ring(cq, &buf, size);
+		buf = old;
+	}
+	armed = atomic_load(&cq->armed);
+	if (!ret && armed)
+		sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM,
+			    armed & ~SG_CQ_ARMED, 0);
+	sg_unlock(&cq->lock);
+	sg_buf_free(&buf);
+	return ret;
+}
+
+int sg_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+{
+	struct ibv_modify_cq cmd = {};
+
+	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
 int sg_destroy_cq(struct ibv_cq *ibcq)
@@ -453,6 +591,7 @@ int sg_destroy_cq(struct ibv_cq *ibcq)
 		return ret;
 	/* The device has let go of the memory. */
 	sg_buf_free(&cq->buf);
+	free(cq->backlog.entries);
 	sg_lock_fini(&cq->lock);
 	free(cq);
 	return 0;

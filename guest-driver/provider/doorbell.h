@@ -23,4 +23,9 @@ static inline void sg_doorbell(uint8_t *page, enum sg_doorbell which, uint32_t l
 	mmio_flush_writes();
 }
 
+static inline uint64_t sg_doorbell_read(const uint8_t *page, enum sg_doorbell which)
+{
+	return le64toh((__force uint64_t)mmio_read64_le(page + which));
+}
+
 #endif

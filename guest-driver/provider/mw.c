@@ -83,7 +83,7 @@ int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 	if (access < 0 || (info->length && !info->mr) ||
 	    (!info->length && mw->type != IBV_MW_TYPE_1))
 		return EINVAL;
-	if (info->mr && info->mr->pd != mw->pd)
+	if (info->mr && info->mr->pd->handle != mw->pd->handle)
 		return EPERM;
 	*sg_wqe_bind(wqe) = (struct sg_wqe_bind){
 		.stag = htole32(rkey),

@@ -218,8 +218,8 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	sg_lock_init(&qp->sq_lock, false);
-	sg_lock_init(&qp->rq.lock, false);
+	sg_lock_init(&qp->sq_lock, sg_pd_promised(attr->pd));
+	sg_lock_init(&qp->rq.lock, sg_pd_promised(attr->pd));
 	qp->rq.doorbell = SG_DB_RQ;
 	qp->srq = attr->srq ? to_sg_srq(attr->srq) : NULL;
 	qp->db = ctx->db;

@@ -82,7 +82,7 @@ struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	if (ret)
 		goto err_free;
 	srq->rq.doorbell = SG_DB_SRQ;
-	sg_lock_init(&srq->rq.lock, false);
+	sg_lock_init(&srq->rq.lock, sg_pd_promised(pd));
 	ret = create_in_kernel(pd, srq, attr);
 	if (ret)
 		goto err_buf;

@@ -17,8 +17,11 @@ static void free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops context_ops = {
 	.alloc_mw = sg_alloc_mw,
+	.alloc_parent_domain = sg_alloc_parent_domain,
 	.alloc_pd = sg_alloc_pd,
+	.alloc_td = sg_alloc_td,
 	.bind_mw = sg_bind_mw,
+	.cq_event = sg_cq_event,
 	.create_cq = sg_create_cq,
 	.create_cq_ex = sg_create_cq_ex,
 	.create_qp = sg_create_qp,
@@ -26,11 +29,13 @@ static const struct verbs_context_ops context_ops = {
 	.create_srq = sg_create_srq,
 	.dealloc_mw = sg_dealloc_mw,
 	.dealloc_pd = sg_dealloc_pd,
+	.dealloc_td = sg_dealloc_td,
 	.dereg_mr = sg_dereg_mr,
 	.destroy_cq = sg_destroy_cq,
 	.destroy_qp = sg_destroy_qp,
 	.destroy_srq = sg_destroy_srq,
 	.free_context = free_context,
+	.modify_cq = sg_modify_cq,
 	.modify_qp = sg_modify_qp,
 	.modify_srq = sg_modify_srq,
 	.poll_cq = sg_poll_cq,
@@ -40,11 +45,13 @@ static const struct verbs_context_ops context_ops = {
 	.query_device_ex = sg_query_device_ex,
 	.query_port = sg_query_port,
 	.query_qp = sg_query_qp,
+	.query_rt_values = sg_query_rt_values,
 	.query_srq = sg_query_srq,
 	.reg_dmabuf_mr = sg_reg_dmabuf_mr,
 	.reg_mr = sg_reg_mr,
 	.req_notify_cq = sg_req_notify_cq,
 	.rereg_mr = sg_rereg_mr,
+	.resize_cq = sg_resize_cq,
 };
 
 static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd,
@@ -62,7 +69,7 @@ static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd
 	if (ibv_cmd_get_context(&ctx->vctx, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp)))
 		goto err;
 
-	db = mmap(NULL, SG_UAR_SIZE, PROT_WRITE, MAP_SHARED, cmd_fd,
+	db = mmap(NULL, SG_UAR_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, cmd_fd,
 		  (off_t)resp.drv_payload.db_mmap_key);
 	if (db == MAP_FAILED)
 		goto err;

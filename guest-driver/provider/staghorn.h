@@ -33,6 +33,8 @@
 #define _STRUCT_sg_abi_alloc_pd_resp struct {}
 #define _STRUCT_sg_abi_create_cq struct {}
 #define _STRUCT_sg_abi_create_cq_resp struct {}
+#define _STRUCT_sg_abi_resize_cq struct {}
+#define _STRUCT_sg_abi_resize_cq_resp struct {}
 #define _STRUCT_sg_abi_create_srq struct {}
 #define _STRUCT_sg_abi_create_srq_resp struct {}
 #define _STRUCT_sg_abi_create_qp struct {}
@@ -43,6 +45,7 @@ DECLARE_DRV_CMD(sg_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_all
 DECLARE_DRV_CMD(sg_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
 DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
 		sg_abi_create_cq_resp);
+DECLARE_DRV_CMD(sg_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, sg_abi_resize_cq, sg_abi_resize_cq_resp);
 DECLARE_DRV_CMD(sg_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, sg_abi_create_srq,
 		sg_abi_create_srq_resp);
 DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
@@ -71,7 +74,7 @@ struct sg_qp_leaf {
 
 struct sg_context {
 	struct verbs_context vctx;
-	uint8_t *db; /* doorbell page, write only */
+	uint8_t *db; /* doorbell page */
 	uint32_t max_inline;
 	uint32_t max_sq_sge;
 	uint32_t max_rq_sge;
@@ -87,6 +90,25 @@ struct sg_buf {
 	size_t length;
 };
 
+struct sg_td {
+	struct ibv_td ibtd;
+	_Atomic(unsigned int) parents;
+};
+
+struct sg_pd {
+	struct ibv_pd ibpd;
+	struct sg_pd *base; /* NULL: the kernel's; else a parent domain over that one */
+	struct sg_td *td;   /* of a parent domain; may be NULL */
+	_Atomic(unsigned int) parents;
+};
+
+/* Entries that the device had written when the queue was resized, and nobody has read. */
+struct sg_backlog {
+	struct sg_cqe *entries; /* NULL: none */
+	uint32_t pos;
+	uint32_t num;
+};
+
 struct sg_cq {
 	struct verbs_cq vcq;
 	struct sg_lock lock;
@@ -94,8 +116,11 @@ struct sg_cq {
 	uint32_t size_shift;
 	uint32_t cqn;
 	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
+	_Atomic(uint32_t) told;  /* what the record holds */
+	_Atomic(uint32_t) armed; /* the word last armed with, 0 once its event came */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;
+	struct sg_backlog backlog; /* read before the ring */
 	const struct sg_cqe *cur; /* the entry that the extended poll stands on ... */
 	uint64_t cur_tail;        /* ... and its last word */
 	struct sg_buf buf;
@@ -171,6 +196,11 @@ static inline struct sg_srq *to_sg_srq(struct ibv_srq *srq)
 	return container_of(srq, struct sg_srq, vsrq.srq);
 }
 
+static inline struct sg_pd *to_sg_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct sg_pd, ibpd);
+}
+
 static inline struct sg_mr *to_sg_mr(struct ibv_mr *mr)
 {
 	return container_of(mr, struct sg_mr, vmr.ibv_mr);
@@ -206,12 +236,25 @@ void sg_buf_free(struct sg_buf *buf);
 /* staghorn.c APIs: */
 bool sg_is_ours(struct ibv_device *device);
 
+/* pd.c APIs: */
+struct ibv_pd *sg_alloc_pd(struct ibv_context *context);
+struct ibv_td *sg_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int sg_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr);
+int sg_dealloc_pd(struct ibv_pd *ibpd);
+
+/* What is created here belongs to one thread. */
+static inline bool sg_pd_promised(struct ibv_pd *ibpd)
+{
+	return to_sg_pd(ibpd)->td != NULL;
+}
+
 /* verbs.c APIs: */
 int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
-struct ibv_pd *sg_alloc_pd(struct ibv_context *context);
-int sg_dealloc_pd(struct ibv_pd *pd);
+int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 /* NULL and errno on failure.  req may be NULL. */
 struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -226,6 +269,9 @@ int sg_dereg_mr(struct verbs_mr *vmr);
 struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 			    int comp_vector);
 struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int sg_resize_cq(struct ibv_cq *ibcq, int cqe);
+int sg_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
+void sg_cq_event(struct ibv_cq *ibcq);
 int sg_destroy_cq(struct ibv_cq *ibcq);
 int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);

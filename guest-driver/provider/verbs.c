@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Verbs that the kernel answers alone: limits, port, protection domains, memory regions.
+ * Verbs that the kernel answers alone: limits, port, memory regions.  And the adapter's clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "staghorn.h"
+#include "doorbell.h"
 
 int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -36,32 +37,17 @@ int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
-struct ibv_pd *sg_alloc_pd(struct ibv_context *context)
+/* The clock of completion timestamps: ns, as hca_core_clock says. */
+int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
-	struct sg_alloc_pd_resp resp = {};
-	struct ibv_alloc_pd cmd = {};
-	struct ibv_pd *pd;
-	int ret;
+	uint32_t known = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
 
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-	ret = ibv_cmd_alloc_pd(context, pd, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
-	if (ret) {
-		free(pd);
-		errno = ret;
-		return NULL;
+	if (known) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec =
+			(long)sg_doorbell_read(to_sg_context(context)->db, SG_DB_CLOCK);
 	}
-	return pd;
-}
-
-int sg_dealloc_pd(struct ibv_pd *pd)
-{
-	int ret = ibv_cmd_dealloc_pd(pd);
-
-	if (ret)
-		return ret;
-	free(pd);
+	values->comp_mask = known;
 	return 0;
 }
 

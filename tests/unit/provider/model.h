@@ -29,6 +29,9 @@ static struct {
     size_t live_bufs;
     struct sg_abi_create_qp qp;
     struct sg_abi_create_cq cq;
+    struct sg_abi_resize_cq resize;
+    int fail_resize;
+    struct ibv_moderate_cq moderate;
     struct sg_abi_create_srq srq;
     int fail_srq;
     unsigned int live_srqs;
@@ -41,6 +44,9 @@ static struct {
     size_t mr_cmd_size;
     struct sg_reg_mr_cmd mr;
 } kernel;
+
+/* Completion entries that the device has written into the present ring; it then starts anew. */
+static uint32_t w_device_pi(void);
 
 /* Devices of another provider are those that have this name. */
 #define FOREIGN "other0"
@@ -157,6 +163,27 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq)
     return 0;
 }
 
+int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, size_t cmd_size,
+                      struct ib_uverbs_resize_cq_resp *resp, size_t resp_size)
+{
+    struct sg_resize_cq *full = container_of(cmd, struct sg_resize_cq, ibv_cmd);
+    struct sg_resize_cq_resp *out = container_of(resp, struct sg_resize_cq_resp, ibv_resp);
+
+    kernel.resize = full->drv_payload;
+    if (kernel.fail_resize) {
+        return kernel.fail_resize;
+    }
+    out->drv_payload.old_producer = w_device_pi();
+    return 0;
+}
+
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
+                      struct ibv_modify_cq *cmd, size_t cmd_size)
+{
+    kernel.moderate = attr->moderate;
+    return 0;
+}
+
 int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
                        struct ibv_create_srq *cmd, size_t cmd_size,
                        struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
@@ -263,13 +290,21 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask
 struct world {
     struct sg_context *ctx;
     struct ibv_device device;
-    struct ibv_pd pd;
+    struct sg_pd spd;
     struct ibv_cq *cq;
     uint64_t db[SG_UAR_SIZE / 8];
     uint32_t device_pi; /* completion entries written */
 };
 
 static struct world w;
+
+static uint32_t w_device_pi(void)
+{
+    uint32_t pi = w.device_pi;
+
+    w.device_pi = 0;
+    return pi;
+}
 
 /* Everything of the drafts, in its last version. */
 #define ALL_FEATURES                                                                    \
@@ -288,10 +323,10 @@ static void world_init(void)
     w.ctx->max_inline = SG_MAX_INLINE;
     w.ctx->max_sq_sge = SG_SQ_MAX_SGE;
     w.ctx->max_rq_sge = SG_RQ_MAX_SGE;
-    w.pd.context = &w.ctx->vctx.context;
-    w.pd.context->device = &w.device;
+    w.spd.ibpd.context = &w.ctx->vctx.context;
+    w.spd.ibpd.context->device = &w.device;
     pthread_mutex_init(&w.ctx->qp_mutex, NULL);
-    w.cq = sg_create_cq(w.pd.context, 40, NULL, 0);
+    w.cq = sg_create_cq(w.spd.ibpd.context, 40, NULL, 0);
     T_NOT_NULL(w.cq);
 }
 
@@ -313,7 +348,7 @@ static void world_fini(void)
 static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t inl)
 {
     return (struct ibv_qp_init_attr_ex){
-        .send_cq = w.cq, .recv_cq = w.cq, .pd = &w.pd,
+        .send_cq = w.cq, .recv_cq = w.cq, .pd = &w.spd.ibpd,
         .cap = { wrs, wrs, sges, sges, inl },
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
@@ -325,7 +360,7 @@ static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t 
 static T_UNUSED struct sg_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(wrs, sges, inl);
-    struct ibv_qp *qp = sg_create_qp_ex(w.pd.context, &attr);
+    struct ibv_qp *qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
 
     T_NOT_NULL(qp);
     return to_sg_qp(qp);

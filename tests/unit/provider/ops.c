@@ -16,7 +16,7 @@ static struct sg_qp *make(uint64_t ops)
     struct ibv_qp_init_attr_ex attr = qp_attr(16, 2, 0);
 
     attr.send_ops_flags |= ops;
-    return to_sg_qp(sg_create_qp_ex(w.pd.context, &attr));
+    return to_sg_qp(sg_create_qp_ex(w.spd.ibpd.context, &attr));
 }
 
 static struct sg_qp *begin(void)
@@ -63,17 +63,17 @@ static void create__follows_features(void)
         attr.send_ops_flags = rows[i].ops;
         w.ctx->features = ~rows[i].feature;
         errno = 0;
-        T_NULL(sg_create_qp_ex(w.pd.context, &attr));
+        T_NULL(sg_create_qp_ex(w.spd.ibpd.context, &attr));
         T_EQ_INT(errno, EOPNOTSUPP);
         w.ctx->features = rows[i].feature;
-        qp = sg_create_qp_ex(w.pd.context, &attr);
+        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
         T_NOT_NULL(qp);
         T_EQ_U64(kernel.qp.sq_stride, rows[i].stride);
         sg_destroy_qp(qp);
         /* Who names no operations can post them all. */
         attr = qp_attr(4, 1, 0);
         attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        qp = sg_create_qp_ex(w.pd.context, &attr);
+        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
         T_NOT_NULL(qp);
         T_EQ_U64(kernel.qp.sq_stride, rows[i].feature == SG_FEATURE_IMM ? 64 : 128);
         sg_destroy_qp(qp);
@@ -222,7 +222,7 @@ static void imm__extended_poll(void)
 
     world_init();
     sg_destroy_cq(w.cq);
-    ex = sg_create_cq_ex(w.pd.context, &attr);
+    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
     w.cq = ibv_cq_ex_to_cq(ex);
     qp = make_qp(4, 1, 0);
     complete(qp->qpn, 1, 0, SG_WC_RECV_IMM, SG_CQE_RECV | SG_CQE_WITH_IMM, SG_WC_SUCCESS);
@@ -261,14 +261,14 @@ static void atomic__completions(void)
 
 static void window__bound(void)
 {
-    struct ibv_mr mr = { .pd = &w.pd, .lkey = 0x1122 };
+    struct ibv_mr mr = { .pd = &w.spd.ibpd, .lkey = 0x1122 };
     struct ibv_mw_bind bind = { .wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = {
         &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED } };
     struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
     struct sg_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
-    struct ibv_mw *one = sg_alloc_mw(&w.pd, IBV_MW_TYPE_1);
-    struct ibv_mw *two = sg_alloc_mw(&w.pd, IBV_MW_TYPE_2);
+    struct ibv_mw *one = sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1);
+    struct ibv_mw *two = sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_2);
     const struct sg_wqe_bind *b;
 
     T_EQ_INT(sg_bind_mw(&qp->vqp.qp, one, &bind), 0);
@@ -314,8 +314,8 @@ static void window__bound(void)
 
 static void window__refused(void)
 {
-    struct ibv_pd other = { 0 };
-    struct ibv_mr mr = { .pd = &w.pd }, foreign = { .pd = &other };
+    struct ibv_pd other = { .handle = 1 };
+    struct ibv_mr mr = { .pd = &w.spd.ibpd }, foreign = { .pd = &other };
     const struct {
         struct ibv_mw_bind_info info;
         int type, want;
@@ -333,7 +333,7 @@ static void window__refused(void)
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ibv_mw *mw = sg_alloc_mw(&w.pd, rows[i].type == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+        struct ibv_mw *mw = sg_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
         struct ibv_mw_bind bind = { .bind_info = rows[i].info };
         struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
 
@@ -357,10 +357,10 @@ static void window__refused(void)
     }
     T_EQ_U64(db(SG_DB_SQ), 0);
     kernel.fail_mw = ENOMEM;
-    T_NULL(sg_alloc_mw(&w.pd, IBV_MW_TYPE_1));
+    T_NULL(sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
     T_EQ_INT(errno, ENOMEM);
     w.ctx->features = 0;
-    T_NULL(sg_alloc_mw(&w.pd, IBV_MW_TYPE_1));
+    T_NULL(sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
     T_EQ_INT(errno, EOPNOTSUPP);
     end(qp);
 }

@@ -26,7 +26,7 @@ static struct sg_qp *make_place_qp(uint32_t features, uint32_t hash_len)
     if (!(features & SG_FEATURE_ATOMIC_WRITE)) {
         attr.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_ATOMIC_WRITE;
     }
-    qp = sg_create_qp_ex(w.pd.context, &attr);
+    qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(qp);
     return to_sg_qp(qp);
 }
@@ -65,7 +65,7 @@ static void create__follows_the_features(void)
         w.ctx->features = rows[i].features;
         attr.send_ops_flags = rows[i].op;
         errno = 0;
-        qp = sg_create_qp_ex(w.pd.context, &attr);
+        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
         T_EQ_INT(qp ? 0 : errno, rows[i].err);
         if (qp) {
             T_EQ_INT(!to_sg_qp(qp)->vqp.qp_ex.wr_flush, !(rows[i].op & IBV_QP_EX_WITH_FLUSH));
@@ -100,7 +100,7 @@ static void query__device(void)
         w.ctx->features = rows[i].features;
         w.ctx->hash_mask = rows[i].hash_mask;
         memset(&big, 0xee, sizeof(big));
-        T_EQ_INT(sgdv_query_device(w.pd.context, &big.attr, sizeof(big)), 0);
+        T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr, sizeof(big)), 0);
         T_EQ_U64(big.attr.comp_mask, 0);
         T_EQ_U64(big.attr.caps, rows[i].caps);
         T_EQ_U64(big.attr.draft, rows[i].draft);
@@ -110,13 +110,13 @@ static void query__device(void)
     }
     /* An older caller gets what it knows and no more. */
     memset(&big, 0xee, sizeof(big));
-    T_EQ_INT(sgdv_query_device(w.pd.context, &big.attr,
+    T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr,
                                offsetof(struct sgdv_device_attr, max_hash_key)), 0);
     T_EQ_U64(big.attr.draft, 2);
     T_EQ_U64(big.attr.max_hash_key, 0xeeeeeeee);
-    T_EQ_INT(sgdv_query_device(w.pd.context, &big.attr, 8), EINVAL);
+    T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr, 8), EINVAL);
     strcpy(w.device.name, FOREIGN);
-    T_EQ_INT(sgdv_query_device(w.pd.context, &big.attr, sizeof(big.attr)), EOPNOTSUPP);
+    T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr, sizeof(big.attr)), EOPNOTSUPP);
     world_fini();
 }
 
@@ -437,9 +437,9 @@ static void reg__ordinary_says_nothing(void)
     struct ibv_mr *mr;
 
     world_init();
-    mr = sg_reg_mr(&w.pd, memory, sizeof(memory), 0x5000, IBV_ACCESS_FLUSH_GLOBAL);
+    mr = sg_reg_mr(&w.spd.ibpd, memory, sizeof(memory), 0x5000, IBV_ACCESS_FLUSH_GLOBAL);
     T_NOT_NULL(mr);
-    mr->context = w.pd.context; /* as libibverbs does */
+    mr->context = w.spd.ibpd.context; /* as libibverbs does */
     T_EQ_U64(kernel.mr_cmd_size, sizeof(struct ibv_reg_mr));
     T_EQ_U64(kernel.mr.ibv_cmd.hca_va, 0x5000);
     T_EQ_U64(kernel.mr.ibv_cmd.access_flags, IBV_ACCESS_FLUSH_GLOBAL);
@@ -460,10 +460,10 @@ static void reg__tells_the_kernel(void)
     world_init();
     w.ctx->features = ALL_FEATURES;
     w.ctx->hash_mask = 0x1e;
-    mr = sgdv_reg_mr(&w.pd, memory, sizeof(memory), IBV_ACCESS_REMOTE_READ, &attr);
+    mr = sgdv_reg_mr(&w.spd.ibpd, memory, sizeof(memory), IBV_ACCESS_REMOTE_READ, &attr);
     T_NOT_NULL(mr);
     T_TRUE(mr->addr == memory && mr->length == sizeof(memory));
-    T_TRUE(mr->pd == &w.pd && mr->context == w.pd.context);
+    T_TRUE(mr->pd == &w.spd.ibpd && mr->context == w.spd.ibpd.context);
     T_EQ_U64(kernel.mr_cmd_size, sizeof(struct sg_reg_mr_cmd));
     T_EQ_U64(kernel.mr.ibv_cmd.hca_va, 0x80);
     T_EQ_U64(kernel.mr.ibv_cmd.access_flags, IBV_ACCESS_REMOTE_READ);
@@ -486,7 +486,7 @@ static void reg__tells_the_kernel(void)
 
     /* A second region over the same memory, with another hash; its offsets are addresses. */
     attr = (struct sgdv_mr_attr){ .hash = SGDV_HASH_CRC32C, .iova = 0x80 };
-    mr = sgdv_reg_mr(&w.pd, memory, sizeof(memory), IBV_ACCESS_REMOTE_READ, &attr);
+    mr = sgdv_reg_mr(&w.spd.ibpd, memory, sizeof(memory), IBV_ACCESS_REMOTE_READ, &attr);
     T_NOT_NULL(mr);
     T_EQ_U64(kernel.mr.ibv_cmd.hca_va, (uintptr_t)memory);
     T_EQ_INT(sg_dereg_mr(verbs_get_mr(mr)), 0);
@@ -527,13 +527,13 @@ static void reg__bad_arguments(void)
         w.ctx->hash_mask = rows[i].hash_mask;
         kernel.fail_mr = rows[i].kernel;
         errno = 0;
-        T_NULL(sgdv_reg_mr(&w.pd, memory, sizeof(memory), 0, &rows[i].attr));
+        T_NULL(sgdv_reg_mr(&w.spd.ibpd, memory, sizeof(memory), 0, &rows[i].attr));
         T_EQ_INT(errno, rows[i].err);
         world_fini();
     }
     world_init();
     strcpy(w.device.name, FOREIGN);
-    T_NULL(sgdv_reg_mr(&w.pd, memory, sizeof(memory), 0, &rows[0].attr));
+    T_NULL(sgdv_reg_mr(&w.spd.ibpd, memory, sizeof(memory), 0, &rows[0].attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     world_fini();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * guest-driver/provider: shared receive queues, with the sources as shipped, between the models of
- * kernel and device in model.h.
+ * guest-driver/provider: shared receive queues, resizing and moderation of completion queues, thread
+ * and parent domains, the clock; with the sources as shipped, between the models of kernel and
+ * device in model.h.
  */
 #include "model.h"
 
@@ -13,7 +14,7 @@ static struct sg_srq *make_srq(uint32_t wrs, uint32_t sges)
     struct ibv_srq *srq;
 
     w.ctx->features |= SG_FEATURE_SRQ;
-    srq = sg_create_srq(&w.pd, &attr);
+    srq = sg_create_srq(&w.spd.ibpd, &attr);
     T_NOT_NULL(srq);
     return to_sg_srq(srq);
 }
@@ -25,7 +26,7 @@ static struct sg_qp *make_srq_qp(struct sg_srq *srq)
 
     attr.srq = &srq->vsrq.srq;
     attr.cap.max_recv_sge = 1000; /* means nothing */
-    qp = sg_create_qp_ex(w.pd.context, &attr);
+    qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(qp);
     T_EQ_U64(attr.cap.max_recv_wr, 0);
     T_EQ_U64(attr.cap.max_recv_sge, 0);
@@ -48,7 +49,7 @@ static void srq__tells_the_kernel(void)
 
     world_init();
     w.ctx->features |= SG_FEATURE_SRQ;
-    srq = sg_create_srq(&w.pd, &attr);
+    srq = sg_create_srq(&w.spd.ibpd, &attr);
     T_NOT_NULL(srq);
     T_EQ_U64(kernel.srq.entries, 8);
     T_EQ_U64(kernel.srq.stride, 128);
@@ -87,7 +88,7 @@ static void srq__refusals(void)
     struct ibv_srq_init_attr attr = { .attr = { 4, 1, 0 } };
 
     world_init();
-    T_NULL(sg_create_srq(&w.pd, &attr));
+    T_NULL(sg_create_srq(&w.spd.ibpd, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     w.ctx->features |= SG_FEATURE_SRQ;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -95,7 +96,7 @@ static void srq__refusals(void)
         attr.attr = rows[i].attr;
         kernel.fail_srq = rows[i].fail;
         errno = 0;
-        T_NULL(sg_create_srq(&w.pd, &attr));
+        T_NULL(sg_create_srq(&w.spd.ibpd, &attr));
         T_EQ_INT(errno, rows[i].want);
     }
     world_fini();
@@ -185,12 +186,189 @@ static void srq__count_wraps(void)
     T_FALSE(sg_ring_full(&ring, ring.head));
 }
 
+/* ---- completion queues ---- */
+
+static void resize__unread_comes_first(void)
+{
+    struct ibv_wc wc[64];
+    struct sg_qp *qp;
+
+    world_init();
+    qp = make_qp(64, 1, 0);
+    for (uint32_t i = 0; i < 5; i++) {
+        complete(qp->qpn, i, i, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    }
+    T_EQ_INT(sg_poll_cq(w.cq, 2, wc), 2);
+    T_EQ_INT(sg_req_notify_cq(w.cq, 1), 0);
+    T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 2));
+    T_EQ_INT(sg_resize_cq(w.cq, 100), 0);
+    T_EQ_U64(kernel.resize.entries, 128);
+    T_TRUE(kernel.resize.buf_len >= 128 * 64 + 64);
+    T_EQ_U64(kernel.resize.buf % 4096, 0);
+    /* What was armed is armed in the new ring. */
+    T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 0));
+    T_EQ_U64(record(), 0);
+    complete(qp->qpn, 5, 5, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    T_EQ_INT(sg_poll_cq(w.cq, 1, wc), 1);
+    T_EQ_U64(wc[0].wr_id, 2);
+    /* Once more, with entries left over from the first time; no event is awaited any more. */
+    sg_cq_event(w.cq);
+    w.db[SG_DB_CQ_ARM / 8] = 0;
+    T_EQ_INT(sg_resize_cq(w.cq, 1), 0);
+    T_EQ_U64(kernel.resize.entries, 32);
+    T_EQ_U64(db(SG_DB_CQ_ARM), 0);
+    complete(qp->qpn, 6, 6, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    T_EQ_INT(sg_poll_cq(w.cq, 64, wc), 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        T_EQ_U64(wc[i].wr_id, i + 3);
+    }
+    T_EQ_U64(record(), 1);
+    T_EQ_U64(atomic_load(&qp->sq.tail), 7);
+    T_EQ_INT(sg_poll_cq(w.cq, 64, wc), 0);
+    sg_destroy_qp(&qp->vqp.qp);
+    world_fini();
+}
+
+static void resize__forgets_the_destroyed(void)
+{
+    struct ibv_wc wc[4];
+    struct sg_qp *a, *b;
+
+    world_init();
+    a = make_qp(8, 1, 0);
+    b = make_qp(8, 1, 0);
+    complete(a->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    complete(b->qpn, 2, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    complete(a->qpn, 3, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    T_EQ_INT(sg_resize_cq(w.cq, 64), 0);
+    sg_destroy_qp(&a->vqp.qp);
+    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_U64(wc[0].wr_id, 2);
+    sg_destroy_qp(&b->vqp.qp);
+    /* The last entry of the backlog is nobody's, and the queue goes with it unread. */
+    world_fini();
+}
+
+static void resize__refusals(void)
+{
+    struct ibv_wc wc[4];
+    struct sg_qp *qp;
+
+    world_init();
+    qp = make_qp(8, 1, 0);
+    complete(qp->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    T_EQ_INT(sg_resize_cq(w.cq, 0), EINVAL);
+    T_EQ_INT(sg_resize_cq(w.cq, -1), EINVAL);
+    T_EQ_INT(sg_resize_cq(w.cq, 1 << 30), EINVAL);
+    kernel.fail_resize = ENOSPC;
+    T_EQ_INT(sg_resize_cq(w.cq, 64), ENOSPC);
+    /* A kernel that tells nonsense is not followed. */
+    kernel.fail_resize = 0;
+    w.device_pi += 1000;
+    T_EQ_INT(sg_resize_cq(w.cq, 64), EIO);
+    w.device_pi = 1;
+    /* All is as before. */
+    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_U64(record(), 1);
+    sg_destroy_qp(&qp->vqp.qp);
+    world_fini();
+}
+
+static void cq__moderation_and_clock(void)
+{
+    struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { 16, 8 } };
+    struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1u << 7 };
+
+    world_init();
+    T_EQ_INT(sg_modify_cq(w.cq, &attr), 0);
+    T_EQ_U64(kernel.moderate.cq_count, 16);
+    T_EQ_U64(kernel.moderate.cq_period, 8);
+    w.db[SG_DB_CLOCK / 8] = htole64(0x123456789abcdef0);
+    T_EQ_INT(sg_query_rt_values(w.spd.ibpd.context, &values), 0);
+    T_EQ_U64(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+    T_EQ_U64((uint64_t)values.raw_clock.tv_nsec, 0x123456789abcdef0);
+    T_EQ_U64((uint64_t)values.raw_clock.tv_sec, 0);
+    values = (struct ibv_values_ex){ .raw_clock.tv_nsec = 5 };
+    T_EQ_INT(sg_query_rt_values(w.spd.ibpd.context, &values), 0);
+    T_EQ_U64(values.comp_mask, 0);
+    T_EQ_U64((uint64_t)values.raw_clock.tv_nsec, 5);
+    world_fini();
+}
+
+/* ---- domains ---- */
+
+static void domains__promise_and_refer(void)
+{
+    struct ibv_parent_domain_init_attr attr = { 0 };
+    struct ibv_td_init_attr td_attr = { 0 };
+    struct ibv_cq_init_attr_ex cq_attr = { .cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+    struct ibv_qp_init_attr_ex qa;
+    struct ibv_pd *pd, *parent, *plain;
+    struct ibv_cq_ex *cq;
+    struct ibv_td *td;
+    struct ibv_qp *qp;
+
+    world_init();
+    pd = sg_alloc_pd(w.spd.ibpd.context);
+    pd->context = w.spd.ibpd.context;
+    pd->handle = 9;
+    T_NULL(sg_alloc_td(pd->context, &(struct ibv_td_init_attr){ .comp_mask = 1 }));
+    T_EQ_INT(errno, EOPNOTSUPP);
+    td = sg_alloc_td(pd->context, &td_attr);
+    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    T_EQ_INT(errno, EINVAL);
+    attr.pd = pd;
+    attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    T_EQ_INT(errno, EOPNOTSUPP);
+    attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+    plain = sg_alloc_parent_domain(pd->context, &attr);
+    attr.td = td;
+    parent = sg_alloc_parent_domain(pd->context, &attr);
+    T_NOT_NULL(parent);
+    T_EQ_U64(parent->handle, 9);
+    T_FALSE(sg_pd_promised(pd));
+    T_FALSE(sg_pd_promised(plain));
+    T_TRUE(sg_pd_promised(parent));
+    attr.pd = parent; /* not a parent of a parent */
+    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    T_EQ_INT(errno, EINVAL);
+    T_EQ_INT(sg_dealloc_pd(pd), EBUSY);
+    T_EQ_INT(sg_dealloc_td(td), EBUSY);
+
+    qa = qp_attr(4, 1, 0);
+    qa.pd = parent;
+    qp = sg_create_qp_ex(pd->context, &qa);
+    T_TRUE(to_sg_qp(qp)->sq_lock.promised);
+    T_TRUE(to_sg_qp(qp)->rq.lock.promised);
+    sg_destroy_qp(qp);
+    cq_attr.parent_domain = pd;
+    T_NULL(sg_create_cq_ex(pd->context, &cq_attr));
+    T_EQ_INT(errno, EINVAL);
+    cq_attr.parent_domain = parent;
+    cq = sg_create_cq_ex(pd->context, &cq_attr);
+    T_TRUE(to_sg_cq_ex(cq)->lock.promised);
+    sg_destroy_cq(ibv_cq_ex_to_cq(cq));
+
+    T_EQ_INT(sg_dealloc_pd(parent), 0);
+    T_EQ_INT(sg_dealloc_td(td), 0);
+    T_EQ_INT(sg_dealloc_pd(pd), EBUSY);
+    T_EQ_INT(sg_dealloc_pd(plain), 0);
+    T_EQ_INT(sg_dealloc_pd(pd), 0);
+    world_fini();
+}
+
 static const struct t_case cases[] = {
     { "srq: creation tells the kernel", srq__tells_the_kernel },
     { "srq: what cannot be", srq__refusals },
     { "srq: posting", srq__posting },
     { "srq: room comes by count", srq__room_by_count },
     { "srq: the count wraps", srq__count_wraps },
+    { "resize: what is unread comes first", resize__unread_comes_first },
+    { "resize: completions of a destroyed queue pair", resize__forgets_the_destroyed },
+    { "resize: what cannot be", resize__refusals },
+    { "moderation, and the clock", cq__moderation_and_clock },
+    { "domains: what they promise and refer to", domains__promise_and_refer },
 };
 
 T_MAIN(cases)

@@ -45,7 +45,7 @@ static void create__refusals(void)
         attr = qp_attr(4, 1, 0);                                \
         __VA_ARGS__;                                            \
         errno = 0;                                              \
-        T_NULL(sg_create_qp_ex(w.pd.context, &attr));           \
+        T_NULL(sg_create_qp_ex(w.spd.ibpd.context, &attr));           \
         T_EQ_INT(errno, err);                                   \
     } while (0)
     REFUSED(EOPNOTSUPP, attr.qp_type = IBV_QPT_UD);
@@ -61,7 +61,7 @@ static void create__refusals(void)
     kernel.fail_qp = 0;
     REFUSED(EOVERFLOW, kernel.next_qpn = 1 << SG_QPN_BITS);
     errno = 0;
-    T_NULL(sg_create_cq(w.pd.context, 0, NULL, 0));
+    T_NULL(sg_create_cq(w.spd.ibpd.context, 0, NULL, 0));
     T_EQ_INT(errno, EINVAL);
     world_fini();
 }
@@ -282,7 +282,7 @@ static void wr__all_signaled(void)
 
     world_init();
     attr.send_cq = attr.recv_cq = w.cq;
-    qp = to_sg_qp(sg_create_qp(&w.pd, &attr));
+    qp = to_sg_qp(sg_create_qp(&w.spd.ibpd, &attr));
     T_FALSE(qp->vqp.comp_mask & VERBS_QP_EX);
     T_EQ_U64(attr.cap.max_inline_data, 16);
     T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
@@ -421,10 +421,10 @@ static void poll__extended(void)
     world_init();
     sg_destroy_cq(w.cq);
     attr.wc_flags |= IBV_WC_EX_WITH_CVLAN;
-    T_NULL(sg_create_cq_ex(w.pd.context, &attr));
+    T_NULL(sg_create_cq_ex(w.spd.ibpd.context, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     attr.wc_flags &= ~(uint64_t)IBV_WC_EX_WITH_CVLAN;
-    ex = sg_create_cq_ex(w.pd.context, &attr);
+    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(ex);
     w.cq = ibv_cq_ex_to_cq(ex);
     qp = make_qp(8, 1, 0);

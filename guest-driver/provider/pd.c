@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Protection domains, thread domains, and parent domains, which put one of either together.
+ *
+ * A parent domain is no object of the kernel's: it has the handle of the protection domain below it
+ * and keeps that alive.  What is created in one with a thread domain takes no locks.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "staghorn.h"
+
+struct ibv_pd *sg_alloc_pd(struct ibv_context *context)
+{
+	struct sg_alloc_pd_resp resp = {};
+	struct ibv_alloc_pd cmd = {};
+	struct sg_pd *pd;
+	int ret;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	ret = ibv_cmd_alloc_pd(context, &pd->ibpd, &cmd, sizeof(cmd), &resp.ibv_resp,
+			       sizeof(resp));
+	if (ret) {
+		free(pd);
+		errno = ret;
+		return NULL;
+	}
+	return &pd->ibpd;
+}
+
+struct ibv_td *sg_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct sg_td *td;
+
+	if (attr->comp_mask) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibtd.context = context;
+	return &td->ibtd;
+}
+
+int sg_dealloc_td(struct ibv_td *ibtd)
+{
+	struct sg_td *td = container_of(ibtd, struct sg_td, ibtd);
+
+	if (atomic_load(&td->parents))
+		return EBUSY;
+	free(td);
+	return 0;
+}
+
+struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr)
+{
+	struct sg_pd *parent, *base;
+
+	/* Queue memory is the provider's own. */
+	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	base = attr->pd ? to_sg_pd(attr->pd) : NULL;
+	if (!base || base->base) {
+		errno = EINVAL;
+		return NULL;
+	}
+	parent = calloc(1, sizeof(*parent));
+	if (!parent)
+		return NULL;
+	ibv_initialize_parent_domain(&parent->ibpd, &base->ibpd);
+	parent->base = base;
+	atomic_fetch_add(&base->parents, 1);
+	if (attr->td) {
+		parent->td = container_of(attr->td, struct sg_td, ibtd);
+		atomic_fetch_add(&parent->td->parents, 1);
+	}
+	return &parent->ibpd;
+}
+
+/* Of either kind. */
+int sg_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct sg_pd *pd = to_sg_pd(ibpd);
+	int ret;
+
+	if (pd->base) {
+		atomic_fetch_sub(&pd->base->parents, 1);
+		if (pd->td)
+			atomic_fetch_sub(&pd->td->parents, 1);
+		free(pd);
+		return 0;
+	}
+	if (atomic_load(&pd->parents))
+		return EBUSY;
+	ret = ibv_cmd_dealloc_pd(ibpd);
+	if (ret)
+		return ret;
+	free(pd);
+	return 0;
+}
