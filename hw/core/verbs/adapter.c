@@ -202,7 +202,8 @@ void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out
 
     memset(out, 0, sizeof(*out));
     out->pds = sg_idtab_count(&a->pds);
-    out->mrs = a->tpt.count;
+    out->mrs = a->tpt.count - a->tpt.windows;
+    out->mws = a->tpt.windows;
     out->cqs = sg_idtab_count(&a->cqs);
     out->qps = sg_idtab_count(&a->qps);
     out->srqs = sg_idtab_count(&a->srqs);

@@ -71,7 +71,7 @@ void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
 
 /* For tests and diagnostics: named counters and live objects. */
 struct sg_adapter_census {
-    uint32_t pds, mrs, cqs, qps, srqs, eqs, conns, listeners;
+    uint32_t pds, mrs, mws, cqs, qps, srqs, eqs, conns, listeners;
 };
 void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out);
 

@@ -10,7 +10,8 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
 {
     const struct sg_adapter_config *cfg = &a->config;
     uint64_t page_sizes = (2ull << SG_PAGE_SHIFT_MAX) - (1ull << SG_PAGE_SHIFT_MIN);
-    uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ;
+    uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ |
+                        SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW;
     struct sg_caps c = { 0 };
 
     (void)rsp;
@@ -50,6 +51,7 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
         sg_put_le32(&c.max_srq_wr, cfg->max_srq_wr);
         sg_put_le32(&c.max_srq_sge, sg_srq_max_sge(a));
     }
+    sg_put_le32(&c.max_mw, features & SG_FEATURE_MW ? cfg->max_mr : 0);
     sg_put_le32(&c.num_uar, SG_UAR_COUNT);
     sg_put_le32(&c.num_eq, SG_EQ_COUNT);
     sg_put_le32(&c.max_private_data, SG_PRIVATE_DATA_MAX);
@@ -89,7 +91,8 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     sg_put_le64(&s.srqs, sg_idtab_count(&a->srqs));
     sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));
     sg_put_le64(&s.pds, sg_idtab_count(&a->pds));
-    sg_put_le64(&s.mrs, a->tpt.count);
+    sg_put_le64(&s.mrs, a->tpt.count - a->tpt.windows);
+    sg_put_le64(&s.mws, a->tpt.windows);
     sg_put_le64(&s.listeners, sg_idtab_count(&a->listeners));
     return sg_admin_answer(a, cmd, &s, sizeof(s));
 }

@@ -148,8 +148,11 @@ enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_
     struct sg_mr *mr = sg_tpt_find_index(a, stag);
 
     (void)rsp;
-    if (!mr || (mr->kind != SG_MR_FAST && mr->stag != stag)) {
+    if (!mr || mr->kind == SG_MR_WINDOW || (mr->kind != SG_MR_FAST && mr->stag != stag)) {
         return SG_ENOENT;
+    }
+    if (mr->windows) {
+        return SG_EBUSY;
     }
     sg_tpt_free(a, mr);
     return SG_OK;

@@ -97,6 +97,7 @@ struct sg_qp {
     bool write_open;          /* a Write of the peer began, its end is awaited */
     uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
+    struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
     struct sg_link deferred_link, flush_link, unsettled_link;
 };
 
@@ -145,6 +146,9 @@ static inline bool sg_sq_idle(const struct sg_sq *sq)
 
 /* Numbers of a completion that are the same for success and flush. */
 uint8_t sg_sq_wc_opcode(uint8_t opcode);
+
+/* mw.c: the queue pair is being destroyed. */
+void sg_mw_release(struct sg_qp *qp);
 
 /* rq.c */
 void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);

@@ -119,6 +119,7 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         return status;
     }
     qp->adapter = a;
+    sg_list_init(&qp->windows);
     qp->uar = sg_get_le32(&c->uar);
     qp->flags = sg_get_le32(&c->flags);
     qp->access = sg_get_le32(&c->access);
@@ -234,6 +235,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->flush_link);
     sg_pm_settle(qp);
     sg_commit_drop(qp);
+    sg_mw_release(qp);
     qp->pd->users--;
     if (qp->srq) {
         qp->srq->users--;

@@ -39,12 +39,13 @@ enum op_flags {
     OP_PLACE = 32,  /* struct sg_wqe_place precedes the elements */
     OP_ATOMIC = 64, /* struct sg_wqe_atomic precedes the element */
     OP_7306 = 128,  /* RFC 7306 must be on */
+    OP_BIND = 256,  /* struct sg_wqe_bind follows the header */
 };
 
 struct op_row {
     const char *name;
     sg_sq_start *start; /* NULL: reserved */
-    uint8_t flags;
+    uint16_t flags;
     uint8_t wc;       /* enum sg_wc_opcode */
     uint16_t features; /* SG_FEATURE_* that it takes */
 };
@@ -57,10 +58,11 @@ static const struct op_row rows[] = {
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ, SG_FEATURE_READ_INV },
-    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL | OP_KERNEL, SG_WC_LOCAL_INV,
-                          SG_FEATURE_FAST_REG },
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
     [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
                        SG_FEATURE_FAST_REG },
+    [SG_WR_BIND_MW] = { "BIND_MW", sg_mw_start_bind, OP_LOCAL | OP_BIND, SG_WC_BIND_MW,
+                        SG_FEATURE_MW },
     [SG_WR_SEND_IMM] = { "SEND_IMM", sg_atomic_start_imm, OP_7306, SG_WC_SEND_IMM },
     [SG_WR_WRITE_IMM] = { "WRITE_IMM", start_write, OP_7306 | OP_INLINE, SG_WC_WRITE_IMM },
     [SG_WR_FETCH_ADD] = { "FETCH_ADD", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
@@ -143,8 +145,8 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
     const struct sg_wqe_place *place = (const void *)(h + 1);
 
     sq->cur_body = sizeof(*h);
-    if (h->opcode == SG_WR_REG_MR) {
-        *len = sizeof(struct sg_wqe_reg);
+    if (row->flags & (OP_BIND | OP_KERNEL)) {
+        *len = row->flags & OP_BIND ? sizeof(struct sg_wqe_bind) : sizeof(struct sg_wqe_reg);
         return SG_WC_SUCCESS;
     }
     if (h->flags & SG_WQE_INLINE) {
@@ -268,9 +270,13 @@ static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h
 static enum sg_wc_status start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                          struct sg_msg *msg)
 {
-    struct sg_mr *mr;
+    bool fast = qp->flags & SG_QP_KERNEL && sg_adapter_may(qp->adapter, SG_FEATURE_FAST_REG);
+    struct sg_mr *mr = sg_tpt_find(qp->adapter, sg_get_le32(&h->inv_stag));
 
     (void)msg;
+    if (!fast && (!mr || mr->kind != SG_MR_WINDOW)) {
+        return SG_WC_LOC_QP_OP_ERR; /* user contexts have windows only */
+    }
     if (sg_tpt_check_invalidate(qp->adapter, qp, sg_get_le32(&h->inv_stag), &mr) != SG_MEM_OK) {
         return SG_WC_MW_BIND_ERR;
     }

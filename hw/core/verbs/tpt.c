@@ -17,7 +17,7 @@
  *
  * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
  *
- * Memory: a row is about 120 octets; page addresses of all rows together are limited.
+ * Memory: a row is about 200 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
 
@@ -141,6 +141,11 @@ static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
 
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
 {
+    sg_assert(!mr->windows);
+    if (mr->region) {
+        sg_mw_unbind(a, mr);
+        return;
+    }
     if (mr->pm) {
         sg_pm_settle_all(a); /* nothing is placed any more once the owner has it back */
     }
@@ -245,17 +250,28 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
     return SG_MEM_OK;
 }
 
-enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
-                                       uint64_t to, uint64_t len, uint32_t rights,
-                                       struct sg_mr **out)
+/* What the peer of this queue pair calls so. */
+static enum sg_mem_status find_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                      struct sg_mr **out)
 {
     struct sg_mr *mr = sg_tpt_find(a, stag);
 
     if (!mr || !mr->valid || mr->kind == SG_MR_WHOLE) {
         return SG_MEM_STAG;
     }
-    if (mr->pd != qp->pd) {
-        return SG_MEM_ASSOC;
+    *out = mr;
+    return mr->pd != qp->pd || (mr->qp && mr->qp != qp) ? SG_MEM_ASSOC : SG_MEM_OK;
+}
+
+enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+                                       uint64_t to, uint64_t len, uint32_t rights,
+                                       struct sg_mr **out)
+{
+    struct sg_mr *mr;
+    enum sg_mem_status st = find_remote(a, qp, stag, &mr);
+
+    if (st != SG_MEM_OK) {
+        return st;
     }
     if ((mr->access & qp->access & rights) != rights) {
         return SG_MEM_ACCESS;
@@ -267,14 +283,12 @@ enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp 
 enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **out)
 {
-    struct sg_mr *mr = sg_tpt_find(a, stag);
+    struct sg_mr *mr;
+    enum sg_mem_status st = find_remote(a, qp, stag, &mr);
     uint32_t granted;
 
-    if (!mr || !mr->valid || mr->kind == SG_MR_WHOLE) {
-        return SG_MEM_STAG;
-    }
-    if (mr->pd != qp->pd) {
-        return SG_MEM_ASSOC;
+    if (st != SG_MEM_OK) {
+        return st;
     }
     granted = mr->access & qp->access & rights;
     *out = mr;
@@ -288,7 +302,7 @@ enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *
     bool kernel = qp->flags & SG_QP_KERNEL;
     struct sg_mr *mr = lkey == 0 && kernel ? &a->tpt.local_dma : sg_tpt_find(a, lkey);
 
-    if (!mr || !mr->valid || (mr->kind == SG_MR_WHOLE && !kernel)) {
+    if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW || (mr->kind == SG_MR_WHOLE && !kernel)) {
         return SG_MEM_STAG;
     }
     if (mr->pd != qp->pd && mr != &a->tpt.local_dma) {
@@ -306,10 +320,13 @@ enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg
 {
     struct sg_mr *mr = sg_tpt_find(a, stag);
 
-    if (!mr || mr->kind != SG_MR_FAST) {
+    bool revocable = mr && (mr->kind == SG_MR_FAST ? !mr->windows
+                            : mr->kind == SG_MR_WINDOW && mr->type == SG_MW_TYPE_2);
+
+    if (!revocable) {
         return SG_MEM_STAG; /* rows shared by a PD's streams cannot be revoked by one peer */
     }
-    if (mr->pd != qp->pd) {
+    if (mr->pd != qp->pd || (mr->qp && mr->qp != qp)) {
         return SG_MEM_ASSOC;
     }
     *out = mr;
@@ -318,7 +335,7 @@ enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg
 
 uint64_t sg_mr_run(const struct sg_mr *mr, uint64_t to, uint64_t len, uint64_t *bus)
 {
-    const struct sg_pages *p = &mr->pages;
+    const struct sg_pages *p = mr->region ? &mr->region->pages : &mr->pages;
     uint64_t off = to - mr->base + mr->skip;
     uint64_t page = off >> p->shift, run;
 

@@ -7,6 +7,7 @@
 
 #include "base/idtab.h"
 #include "proto/engine.h"
+#include "verbs/list.h"
 #include "verbs/pagelist.h"
 
 struct sg_adapter;
@@ -19,14 +20,15 @@ struct sg_qp;
      SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH |    \
      SG_ACCESS_VERIFY)
 /*
- * Rights that may be asked for.  Those of operations that the adapter does not have (atomics,
- * windows) are accepted and grant nothing.
+ * Rights that may be asked for.  Those of operations that the adapter does not have are
+ * accepted and grant nothing.
  */
 uint32_t sg_access_offered(const struct sg_adapter *a);
 
 enum sg_mr_kind {
     SG_MR_MEMORY, /* registered by command, valid until deregistered */
     SG_MR_FAST,   /* registered by work requests, may be invalidated by them and by the peer */
+    SG_MR_WINDOW, /* part of a region, for peers (mw.c) */
     SG_MR_WHOLE,  /* all bus addresses; local use by kernel queue pairs only */
 };
 
@@ -37,8 +39,10 @@ struct sg_mr {
     uint32_t stag;     /* index << 8 | key */
     uint32_t access;   /* SG_ACCESS_* */
     uint32_t max_pages; /* FAST */
+    uint32_t windows;  /* bound to it */
     uint32_t serial;   /* of its latest validity; never repeated soon */
     uint8_t kind;      /* enum sg_mr_kind */
+    uint8_t type;      /* WINDOW: enum sg_mw_type */
     bool valid;
     uint8_t pm;        /* SG_PM_*, as the host said at registration */
     uint8_t mode;      /* enum sg_mem_mode */
@@ -49,12 +53,16 @@ struct sg_mr {
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
     struct sg_pages pages;
+    struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
+    struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
+    struct sg_link qp_link; /* in sg_qp.windows */
 };
 
 struct sg_tpt {
     struct sg_idtab tab;
     uint32_t round_key[4]; /* of the permutation from row to index */
     uint32_t count;        /* rows in use */
+    uint32_t windows;      /* of them */
     uint32_t epoch;        /* changes whenever a row loses validity: cached lookups end */
     uint32_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
@@ -107,9 +115,15 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
 enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
                                       uint64_t addr, uint64_t len, uint32_t rights,
                                       struct sg_mr **mr);
-/* Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD. */
+/*
+ * Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD without windows, and
+ * windows of type 2 that no other queue pair has bound.
+ */
 enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,
                                            uint32_t stag, struct sg_mr **mr);
+
+/* mw.c: the window is invalid and of no region any more; whether it was bound does not matter. */
+void sg_mw_unbind(struct sg_adapter *a, struct sg_mr *mw);
 
 /*
  * Bus address of Tagged Offset to, which was checked, and how many of the next len octets follow

@@ -157,7 +157,7 @@ struct bad_wr {
 static void faulty_entries(void)
 {
     static const struct bad_wr rows[] = {
-        { "reserved opcode", SG_WR_BIND_MW, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
+        { "reserved opcode", 0x0f, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
         { "unknown opcode", 0xff, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
         { "kernel opcode", SG_WR_REG_MR, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
         { "unknown flag", SG_WR_SEND, 0x80, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
