@@ -9,7 +9,8 @@
  * Two memories for each NVDIMM.  What CPUs and devices see is QEMU's own mapping, which is private:
  * stores make private pages and do not reach the file.  The media is a second mapping of the file,
  * a shared one, that only the model writes: persisting a line copies it there.  To lose power is
- * to discard the private pages; and whatever ends this process loses the same.
+ * to discard the private pages; and whatever ends this process loses the same.  (Where the caches
+ * survive, the two mappings are one: persist_map.c.)
  *
  * The object is there before the devices, so that adapters find it, but learns of its NVDIMMs only
  * when the machine is complete; then it makes the model.
@@ -38,6 +39,7 @@ static StaghornDomain *the_domain;
 static const struct sg_persist_ops model_ops = {
     .cut_due = staghorn_domain_cut_due,
     .next_differing = staghorn_pages_next_differing,
+    .may_stay = true,
 };
 
 StaghornDomain *staghorn_domain(void)
@@ -128,6 +130,8 @@ static bool map_media(StaghornDimm *dimm, Error **errp)
         return false;
     }
     dimm->media = media;
+    dimm->file = fd;
+    dimm->file_offset = offset;
     return true;
 }
 
@@ -222,7 +226,7 @@ static void machine_complete(Notifier *notifier, void *opaque)
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
     d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
     if (!add_dimms(d, &error) || !staghorn_domain_apply_props(d, &error) ||
-        !staghorn_bads_init(d, &error)) {
+        !staghorn_bads_init(d, &error) || !staghorn_map_init(d, &error)) {
         error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
         error_report_err(error);
         exit(EXIT_FAILURE);
@@ -240,6 +244,10 @@ static void machine_ends(Notifier *notifier, void *opaque)
         (*cause == SHUTDOWN_CAUSE_GUEST_SHUTDOWN || *cause == SHUTDOWN_CAUSE_GUEST_RESET)) {
         staghorn_domain_orderly(d);
     }
+    if (d->cutting && d->report->stays) {
+        staghorn_map_owe(d);
+    }
+    staghorn_map_write_back(d);
     staghorn_bads_update(d);
 }
 

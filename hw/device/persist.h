@@ -7,7 +7,9 @@
  * persist_props.c  its properties; persist_faults.c: those of failing media, and parsers
  * persist_cut.c    power cuts
  * persist_dma.c    what adapters do to it (staghorn.h)
- * persist_pages.c  which pages CPUs changed; discarding memory
+ * persist_pages.c  which pages CPUs changed
+ * persist_ram.c    the loss of ordinary memory
+ * persist_map.c    where visible memory and the media are one
  * persist_bad.c    lines that cannot be read, and who is told; persist_mce.c: CPUs are
  *
  * Threads: the object and everything but the model belong to the big lock.  The model is used by
@@ -38,6 +40,9 @@ typedef struct StaghornDimm {
     uint64_t base, size;        /* guest-physical */
     uint8_t *visible;
     uint8_t *media;             /* our shared mapping of the same file */
+    uint64_t file_offset;       /* of it */
+    int file;
+    bool merged;                /* visible is a shared mapping, too */
     int extent;                 /* in the model */
     struct StaghornPages *pages; /* persist_pages.c */
     unsigned long *bad_pages;   /* guest pages with a bad line (persist_bad.c) */
@@ -68,6 +73,10 @@ struct StaghornDomain {
 
     uint64_t bad_generation;         /* of the model's bad ranges as last seen */
     struct StaghornBads *bads;       /* persist_bad.c */
+    QEMUTimer *back_timer;           /* persist_map.c: what a cut left in visible memory... */
+    bool owing;                      /* is not on the media yet, */
+    unsigned back_dimm;              /* from here on */
+    uint64_t back_offset;
 
     QEMUTimer *timer;                /* sg_persist_next_due() */
     uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
@@ -163,6 +172,24 @@ bool staghorn_mce_watch_loads(StaghornDomain *d);
  */
 void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool taken));
 
+/* ---- Mappings (persist_map.c) ---- */
+
+bool staghorn_map_init(StaghornDomain *d, Error **errp);
+/* Configuration, faults or bad lines have changed, or are about to.  Main thread. */
+void staghorn_map_update(StaghornDomain *d);
+/* A cut has left visible memory as it is: the media follow. */
+void staghorn_map_owe(StaghornDomain *d);
+/* They have, on return.  Main thread. */
+void staghorn_map_write_back(StaghornDomain *d);
+
+/* ---- Ordinary memory (persist_ram.c) ---- */
+
+/*
+ * All ordinary memory of the machine loses its content.  It reads as noise, the same for the same
+ * seed; as zero where it is a file's, or where the host does not let us.
+ */
+void staghorn_ram_scramble(uint64_t seed);
+
 /* ---- Previews (persist_preview.c) ---- */
 
 void staghorn_domain_class_preview(ObjectClass *klass);
@@ -175,8 +202,6 @@ void staghorn_pages_free(struct StaghornPages *pages);
 uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, uint64_t *len);
 /* Visible memory is to equal the media: drops the private pages. */
 void staghorn_pages_discard(StaghornDimm *dimm);
-/* All ordinary memory of the machine loses its content: it reads as zero. */
-void staghorn_pages_clear_ram(void);
 /* The backend's file; -1: there is none. */
 int staghorn_pages_file(MemoryRegion *mr, uint64_t *offset, bool *shared);
 

@@ -267,6 +267,7 @@ static void update(StaghornDomain *d, bool announce)
     b->known = bads;
     b->count = count;
     write_file(d);
+    staghorn_map_update(d);
     announce_next(b);
 }
 

@@ -5,8 +5,9 @@
  * A cut is two steps.  First the instant: vCPUs stop, the model decides what the media keeps, and
  * adapters go dark: nothing leaves them any more, and nothing of theirs reaches memory (host.c,
  * netport.c), so that their connections vanish without a word.  Then QEMU resets the machine from
- * its main loop; at the beginning of that reset visible memory becomes the media and all other
- * memory is cleared, and at its end there is power again.
+ * its main loop; at the beginning of that reset visible memory becomes the media (or stays, where
+ * all of it survives: persist_map.c) and all other
+ * memory becomes noise, and at its end there is power again.
  *
  * An armed cut comes due in the middle of something, an adapter's work or a vCPU's store.  The
  * model freezes at once and the adapters go dark; the rest follows from a bottom half.  vCPUs end
@@ -89,7 +90,7 @@ static void armed_cut(void *opaque)
 
 /*
  * QEMU's q35 keeps its shadow of the firmware in ordinary memory over a reset, where a processor
- * that starts would find what is cleared now.  Its own reset, which follows, heeds the registers.
+ * that starts would find noise now.  Its own reset, which follows, heeds the registers.
  */
 static void unmap_shadow(void)
 {
@@ -108,12 +109,12 @@ static void reset_enter(Object *object, ResetType type)
     if (!d->cutting) {
         return;
     }
-    for (unsigned i = 0; i < d->dimms; i++) {
+    for (unsigned i = 0; i < d->dimms && !d->report->stays; i++) {
         staghorn_pages_discard(&d->dimm[i]);
     }
     d->times.discard = us_since(at);
     at = get_clock();
-    staghorn_pages_clear_ram();
+    staghorn_ram_scramble(d->seed + d->cuts);
     unmap_shadow();
     d->times.clear = us_since(at);
     d->times.reset = -us_since(d->cut_start_ns);
@@ -174,6 +175,10 @@ static void reset_exit(Object *object, ResetType type)
     qatomic_set(&d->dark, false);
     d->times.all = us_since(d->cut_start_ns);
     d->times.reset += d->times.all;
+    if (d->report->stays) {
+        staghorn_map_owe(d);
+    }
+    staghorn_map_update(d);
     write_report(d);
 }
 

@@ -102,11 +102,13 @@ static bool set_faults(StaghornDomain *d, const char *name, const char *text, Se
             }
         }
     }
+    staghorn_map_write_back(d);
     staghorn_domain_enter(d);
     for (unsigned i = 0; i < d->dimms; i++) {
         sg_persist_set_faults(d->model, d->dimm[i].extent, &faults[i]);
     }
     staghorn_domain_leave(d);
+    staghorn_map_update(d);
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: pages that CPUs (or other devices) changed, and the discarding of memory.
+ * Persistence domain: pages that CPUs (or other devices) changed, and their discarding.
  *
  * With CPU tracking off nobody reports stores, so the model finds them by comparing visible memory
  * with the media.  QEMU's dirty bitmap (the display's client, which an NVDIMM has no other use
@@ -20,16 +20,10 @@
 #include "qemu/osdep.h"
 #include "qemu/bitmap.h"
 #include "qemu/error-report.h"
-#include "qemu/madvise.h"
-#include "qemu/nvdimm-utils.h"
 #include "exec/memory.h"
 #include "exec/ram_addr.h"
 #include "exec/ramblock.h"
-#include "exec/tb-flush.h"
-#include "hw/boards.h"
-#include "hw/core/cpu.h"
 #include "system/kvm.h"
-#include "system/tcg.h"
 #include "persist.h"
 
 enum {
@@ -193,49 +187,4 @@ int staghorn_pages_file(MemoryRegion *mr, uint64_t *offset, bool *shared)
     *offset = mr->ram_block->fd_offset;
     *shared = qemu_ram_is_shared(mr->ram_block);
     return mr->ram_block->fd;
-}
-
-/* ---- ordinary memory ---- */
-
-/* Anonymous or a private file: new pages; a shared file: a hole in it. */
-static void clear_block(RAMBlock *block)
-{
-    bool shared = qemu_ram_is_shared(block);
-
-    if (!shared && block->fd >= 0) {
-        memset(block->host, 0, block->used_length);
-    } else if (madvise(block->host, block->used_length, shared ? MADV_REMOVE : MADV_DONTNEED)) {
-        memset(block->host, 0, block->used_length);
-    }
-}
-
-/* NVDIMMs keep what they have, in this domain or out of it. */
-static int clear_backend(Object *object, void *opaque)
-{
-    GSList *nvdimms = opaque;
-    HostMemoryBackend *backend;
-
-    backend = (HostMemoryBackend *)object_dynamic_cast(object, TYPE_MEMORY_BACKEND);
-    if (!backend || !host_memory_backend_is_mapped(backend) ||
-        memory_region_is_rom(&backend->mr)) {
-        return 0;
-    }
-    for (GSList *each = nvdimms; each; each = each->next) {
-        if (object_property_get_link(each->data, "memdev", NULL) == object) {
-            return 0;
-        }
-    }
-    clear_block(backend->mr.ram_block);
-    return 0;
-}
-
-void staghorn_pages_clear_ram(void)
-{
-    GSList *nvdimms = nvdimm_get_device_list();
-
-    object_child_foreach_recursive(object_get_root(), clear_backend, nvdimms);
-    g_slist_free(nvdimms);
-    if (tcg_enabled() && first_cpu) {
-        tb_flush(first_cpu); /* translations of what was there */
-    }
 }

@@ -15,20 +15,24 @@
 #include "qemu/cutils.h"
 #include "persist.h"
 
-enum prop_type { TEXT, BOOL, UINT };
+enum prop_type { TEXT, BOOL, UINT, PACE };
 
 enum prop_flags {
     FIXED = 1,     /* not after the machine's start */
     NEEDS_DIMMS = 2,
 };
 
+/* One that is a member of the model's configuration and nothing more has no function 'apply'. */
 typedef struct DomainProp {
     const char *name;
     const char *initial;
     uint8_t type, flags;
     StaghornApply *apply;
     const char *description;
+    size_t member;
 } DomainProp;
+
+#define MEMBER(name) offsetof(struct sg_persist_config, name)
 
 /* ---- configuration of the model ---- */
 
@@ -38,6 +42,7 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
     const char *wrong = NULL;
 
     if (d->model) {
+        staghorn_map_write_back(d);
         staghorn_domain_enter(d);
         wrong = sg_persist_configure(d->model, config);
         staghorn_domain_leave(d);
@@ -47,6 +52,7 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
         return false;
     }
     d->config = *config;
+    staghorn_map_update(d);
     return true;
 }
 
@@ -63,41 +69,6 @@ static bool set_domain(StaghornDomain *d, const char *text, Error **errp)
     return configure(d, &config, "domain", errp);
 }
 
-static bool set_bool(StaghornDomain *d, const char *name, const char *text,
-                     struct sg_persist_config *config, bool *member, Error **errp)
-{
-    return staghorn_parse_bool(name, text, member, errp) && configure(d, config, name, errp);
-}
-
-static bool set_ddio(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_bool(d, "ddio", text, &config, &config.ddio, errp);
-}
-
-static bool set_store_buffer(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_bool(d, "store-buffer", text, &config, &config.store_buffer, errp);
-}
-
-static bool set_poison(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_bool(d, "poison-on-mismatch", text, &config, &config.poison, errp);
-}
-
-static bool set_placement_delay(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return staghorn_parse_number("placement-delay", text, &config.place_delay_ns, errp) &&
-           configure(d, &config, "placement-delay", errp);
-}
-
 static bool set_placement_order(StaghornDomain *d, const char *text, Error **errp)
 {
     struct sg_persist_config config = d->config;
@@ -108,40 +79,6 @@ static bool set_placement_order(StaghornDomain *d, const char *text, Error **err
     }
     config.place_out_of_order = !strcmp(text, "random");
     return configure(d, &config, "placement-order", errp);
-}
-
-static bool set_pace(StaghornDomain *d, const char *name, const char *text,
-                     struct sg_persist_config *config, uint8_t *member, Error **errp)
-{
-    int value = sg_persist_pace_parse(text);
-
-    if (value < 0) {
-        error_setg(errp, "%s: '%s' is not never, random or eager", name, text);
-        return false;
-    }
-    *member = value;
-    return configure(d, config, name, errp);
-}
-
-static bool set_posted_drain(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_pace(d, "posted-drain", text, &config, &config.iio_drain, errp);
-}
-
-static bool set_eviction(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_pace(d, "eviction", text, &config, &config.evict, errp);
-}
-
-static bool set_drain(StaghornDomain *d, const char *text, Error **errp)
-{
-    struct sg_persist_config config = d->config;
-
-    return set_pace(d, "drain", text, &config, &config.wpq_drain, errp);
 }
 
 static bool set_one_in(StaghornDomain *d, const char *text, Error **errp)
@@ -319,15 +256,20 @@ static bool set_arm(StaghornDomain *d, const char *text, Error **errp)
 static const DomainProp props[] = {
     { "memdevs", "", TEXT, FIXED, set_anything, "Memory backends of the NVDIMMs, A:B; empty: all" },
     { "domain", "adr", TEXT, 0, set_domain, "What survives a cut: none, adr, eadr, whole" },
-    { "ddio", "on", BOOL, 0, set_ddio, "DMA goes to the CPU's cache" },
-    { "placement-delay", "0", UINT, 0, set_placement_delay, "Time of data in the adapter, ns" },
+    { "ddio", "on", BOOL, 0, NULL, "DMA goes to the CPU's cache", MEMBER(ddio) },
+    { "placement-delay", "0", UINT, 0, NULL, "Time of data in the adapter, ns",
+      MEMBER(place_delay_ns) },
     { "placement-order", "in-order", TEXT, 0, set_placement_order, "in-order or random" },
-    { "posted-drain", "eager", TEXT, 0, set_posted_drain, "Posted writes: never, random, eager" },
-    { "eviction", "never", TEXT, 0, set_eviction, "Lines of the cache: never, random, eager" },
-    { "drain", "never", TEXT, 0, set_drain, "Write-pending queue: never, random, eager" },
+    { "posted-drain", "eager", PACE, 0, NULL, "Posted writes: never, random, eager",
+      MEMBER(iio_drain) },
+    { "eviction", "never", PACE, 0, NULL, "Lines of the cache: never, random, eager",
+      MEMBER(evict) },
+    { "drain", "never", PACE, 0, NULL, "Write-pending queue: never, random, eager",
+      MEMBER(wpq_drain) },
     { "one-in", "8", UINT, 0, set_one_in, "Odds of what is random" },
     { "untracked", "keep", TEXT, 0, set_untracked, "CPU stores that nobody saw: keep, at-risk" },
-    { "store-buffer", "off", BOOL, 0, set_store_buffer, "CPU stores wait in store buffers" },
+    { "store-buffer", "off", BOOL, 0, NULL, "CPU stores wait in store buffers",
+      MEMBER(store_buffer) },
     { "cpu-tracking", "off", BOOL, NEEDS_DIMMS, set_cpu_tracking, "CPU stores are followed" },
     { "seed", "1", UINT, 0, set_seed, "Of all that is random" },
     { "policy", "random", TEXT, NEEDS_DIMMS, set_policy,
@@ -335,7 +277,8 @@ static const DomainProp props[] = {
     { "arm", "off", TEXT, NEEDS_DIMMS, set_arm, "When to cut: off, event:N, write-placed:N, ..." },
     { "report-file", "", TEXT, 0, set_anything, "Each report goes there, and to FILE.txt" },
     { "bad-file", "", TEXT, FIXED, set_anything, "Lines that cannot be read are kept there" },
-    { "poison-on-mismatch", "off", BOOL, 0, set_poison, "What fails to verify is poisoned" },
+    { "poison-on-mismatch", "off", BOOL, 0, NULL, "What fails to verify is poisoned",
+      MEMBER(poison) },
     { "read-only", "", TEXT, NEEDS_DIMMS, staghorn_set_read_only, "[MEMDEV=]on" },
     { "wear-out", "", TEXT, NEEDS_DIMMS, staghorn_set_wear_out, "[MEMDEV=]LINES still written" },
     { "uncorrectable", "", TEXT, NEEDS_DIMMS, staghorn_set_uncorrectable, "RANGE:RANGE..." },
@@ -355,6 +298,39 @@ const char *staghorn_domain_prop(const StaghornDomain *d, const char *name)
     g_assert_not_reached();
 }
 
+static bool set_member(StaghornDomain *d, const DomainProp *prop, const char *text, Error **errp)
+{
+    struct sg_persist_config config = d->config;
+    void *member = (char *)&config + prop->member;
+    int pace;
+
+    switch (prop->type) {
+    case BOOL:
+        if (!staghorn_parse_bool(prop->name, text, member, errp)) {
+            return false;
+        }
+        break;
+    case UINT:
+        if (!staghorn_parse_number(prop->name, text, member, errp)) {
+            return false;
+        }
+        break;
+    default:
+        pace = sg_persist_pace_parse(text);
+        if (pace < 0) {
+            error_setg(errp, "%s: '%s' is not never, random or eager", prop->name, text);
+            return false;
+        }
+        *(uint8_t *)member = pace;
+    }
+    return configure(d, &config, prop->name, errp);
+}
+
+static bool apply(StaghornDomain *d, const DomainProp *prop, const char *text, Error **errp)
+{
+    return prop->apply ? prop->apply(d, text, errp) : set_member(d, prop, text, errp);
+}
+
 static bool set_text(StaghornDomain *d, const DomainProp *prop, const char *text, Error **errp)
 {
     char **place = &d->text[prop - props];
@@ -363,7 +339,7 @@ static bool set_text(StaghornDomain *d, const DomainProp *prop, const char *text
         error_setg(errp, "%s cannot be changed while the machine is there", prop->name);
         return false;
     }
-    if ((d->model || !(prop->flags & NEEDS_DIMMS)) && !prop->apply(d, text, errp)) {
+    if ((d->model || !(prop->flags & NEEDS_DIMMS)) && !apply(d, prop, text, errp)) {
         return false;
     }
     g_free(*place);
@@ -380,6 +356,7 @@ static void prop_set(Object *object, Visitor *v, const char *name, void *opaque,
 
     switch (prop->type) {
     case TEXT:
+    case PACE:
         if (!visit_type_str(v, name, &text, errp)) {
             return;
         }
@@ -408,6 +385,7 @@ static void prop_get(Object *object, Visitor *v, const char *name, void *opaque,
 
     switch (prop->type) {
     case TEXT:
+    case PACE:
         visit_type_str(v, name, &text, errp);
         break;
     case BOOL:
@@ -422,7 +400,9 @@ static void prop_get(Object *object, Visitor *v, const char *name, void *opaque,
 
 void staghorn_domain_class_props(ObjectClass *klass)
 {
-    static const char *const types[] = { [TEXT] = "str", [BOOL] = "bool", [UINT] = "uint64" };
+    static const char *const types[] = {
+        [TEXT] = "str", [PACE] = "str", [BOOL] = "bool", [UINT] = "uint64",
+    };
 
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {
         object_class_property_add(klass, props[i].name, types[props[i].type], prop_get, prop_set,
@@ -450,7 +430,7 @@ void staghorn_domain_free_props(StaghornDomain *d)
 bool staghorn_domain_apply_props(StaghornDomain *d, Error **errp)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {
-        if ((props[i].flags & NEEDS_DIMMS) && !props[i].apply(d, d->text[i], errp)) {
+        if ((props[i].flags & NEEDS_DIMMS) && !apply(d, &props[i], d->text[i], errp)) {
             return false;
         }
     }

@@ -292,6 +292,14 @@ void qtest_stop(struct qtest *q)
     }
 }
 
+void qtest_kill(struct qtest *q)
+{
+    T_TRUE(q == the_qtest);
+    kill(q->pid, SIGKILL);
+    T_EQ_INT(reap(q->pid, patience_ms()), 128 + SIGKILL);
+    forget(q);
+}
+
 int qtest_refused(const char *args, char **err)
 {
     int fd = memfd_create("stderr", MFD_CLOEXEC), status;

@@ -25,6 +25,8 @@ struct qtest;
 struct qtest *qtest_start(const char *args);
 /* Asks QEMU to end; fails if it does not end well or has written a sanitizer's report. */
 void qtest_stop(struct qtest *q);
+/* Kills QEMU, which has no time for anything. */
+void qtest_kill(struct qtest *q);
 /*
  * Runs QEMU with a command line that it should refuse.  Returns the exit status, 128 + N for death
  * by signal N; *err is what it wrote to stderr (free with g_free).  A QEMU that accepts the command

@@ -288,6 +288,13 @@ struct machine *machine_start(unsigned n, const char *extra, const char *args)
     return m;
 }
 
+void machine_kill(struct machine *m)
+{
+    qtest_kill(m->q);
+    m->q = NULL;
+    drop(m);
+}
+
 void machine_stop(struct machine *m)
 {
     qtest_stop(m->q);

@@ -50,6 +50,8 @@ struct machine {
  */
 struct machine *machine_start(unsigned n, const char *extra, const char *args);
 void machine_stop(struct machine *m);
+/* The same by SIGKILL. */
+void machine_kill(struct machine *m);
 
 /* What a firmware does; again after a reset of the machine or of a function. */
 void machine_setup_ports(struct machine *m);

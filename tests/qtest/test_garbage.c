@@ -84,11 +84,9 @@ static void index_old(struct sg_wqe_hdr *h) { sg_put_le32(&h->index, UINT32_MAX)
 static void elements_17(struct sg_wqe_hdr *h) { h->num_sge = SG_SQ_MAX_SGE + 1; }
 static void elements_255(struct sg_wqe_hdr *h) { h->num_sge = 255; }
 static void lkey_0(struct sg_wqe_hdr *h) { sg_put_le32(&first_sge(h)->lkey, 0); }
-
-static void lkey_wrong(struct sg_wqe_hdr *h)
-{
-    sg_put_le32(&first_sge(h)->lkey, pair.a.stag ^ 0x01000000);
-}
+static void lkey_wrong(struct sg_wqe_hdr *h) { first_sge(h)->lkey ^= GUINT32_TO_LE(1u << 24); }
+static void address_wraps(struct sg_wqe_hdr *h) { sg_put_le64(&first_sge(h)->addr, -10ull); }
+static void length_huge(struct sg_wqe_hdr *h) { sg_put_le32(&first_sge(h)->length, ~0u); }
 
 static void inline_long(struct sg_wqe_hdr *h)
 {
@@ -116,16 +114,6 @@ static void address_below(struct sg_wqe_hdr *h)
 static void address_behind(struct sg_wqe_hdr *h)
 {
     sg_put_le64(&first_sge(h)->addr, pair.a.buffer + SIDE_BUFFER - 63);
-}
-
-static void address_wraps(struct sg_wqe_hdr *h)
-{
-    sg_put_le64(&first_sge(h)->addr, UINT64_MAX - 10);
-}
-
-static void length_huge(struct sg_wqe_hdr *h)
-{
-    sg_put_le32(&first_sge(h)->length, UINT32_MAX);
 }
 
 static void send_entries(void)

@@ -151,6 +151,16 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(28672, 9), "persisted")
         self.assertEqual(self.read(32768, 6), "......")
 
+    def test_kill__caches_survive(self):
+        """Where the domain keeps them; and the next start is by the command line."""
+        self.set("untracked=at-risk", "domain=eadr")
+        self.store(57344, "cached")
+        self.lab.run("cut", "solo", "--hard")
+        self.lab.run("on", "solo")
+        programs.install(self.lab, "solo", "dax_store")
+        self.assertEqual(self.read(57344, 6), "cached")
+        self.assertEqual(self.state()["properties"]["domain"], "adr")
+
     def test_poweroff__keeps_all(self):
         self.set("untracked=at-risk")
         self.store(36864, "stored")
@@ -170,6 +180,8 @@ class Cut(labtest.LabCase):
     def test_memory__all_of_it_is_there(self):
         found = self.state()["state"]["nvdimms"]
         self.assertEqual([found[dimm]["size"] >> 20 for dimm in sorted(found)], [64, 32])
+        said = self.lab.sh("solo", "cat /sys/bus/nd/devices/region0/persistence_domain")
+        self.assertEqual(said, "memory_controller\n")
         sizes = self.lab.sh("solo", "cat /sys/bus/dax/devices/*/size").split()
         self.assertEqual([int(size) >> 20 for size in sizes], [62, 30])
 

@@ -384,6 +384,54 @@ static void cut_untracked(struct cut *c, struct extent *e)
     }
 }
 
+/*
+ * Where all that CPUs changed unseen survives, there is nothing to decide about it, and copying it
+ * takes time that a cut does not have: it stays in visible memory.  Pages with lines of adapters
+ * are settled as a whole, on both sides.
+ */
+static bool all_stays(const struct cut *c)
+{
+    const struct sg_persist *p = c->p;
+
+    for (unsigned i = 0; i < p->extent_count; i++) {
+        if (p->extent[i].faults.read_only || p->extent[i].faults.wears_out) {
+            return false;
+        }
+    }
+    return p->ops && p->ops->may_stay && !p->config.cpu_tracking
+           && (c->domain >= SG_PERSIST_EADR || p->config.untracked == SG_PERSIST_UNTRACKED_KEPT);
+}
+
+static void cut_page_on_both_sides(struct cut *c, struct extent *e, size_t page_no)
+{
+    uint64_t start = (uint64_t)page_no * SG_PERSIST_PAGE;
+    uint64_t end = SG_MIN(start + SG_PERSIST_PAGE, e->size);
+    uint64_t dirty = e->pages[page_no]->dirty;
+
+    for (uint64_t off = start; off < end; off += SG_PERSIST_LINE) {
+        if (!(dirty >> ((off - start) / SG_PERSIST_LINE) & 1)
+            && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE)) {
+            cut_untracked_lines(c, e, off, 1, true);
+        }
+    }
+    cut_page(c, e, page_no);
+    memcpy(e->visible + start, e->media + start, end - start);
+}
+
+static void cut_extent(struct cut *c, struct extent *e)
+{
+    if (!c->report->stays) {
+        cut_untracked(c, e);
+    }
+    SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+        if (c->report->stays) {
+            cut_page_on_both_sides(c, e, page_no);
+        } else {
+            cut_page(c, e, page_no);
+        }
+    }
+}
+
 static void log_cut(struct sg_persist *p, const struct sg_persist_policy *policy)
 {
     struct sg_persist_event *e;
@@ -412,14 +460,11 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
         cut_s1(c, d);
     }
     cut_store_buffer(c);
+    report = c->report;
+    report->stays = all_stays(c);
     for (unsigned i = 0; i < p->extent_count; i++) {
-        struct extent *e = &p->extent[i];
-
-        if (e->used) {
-            cut_untracked(c, e);
-            SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
-                cut_page(c, e, page_no);
-            }
+        if (p->extent[i].used) {
+            cut_extent(c, &p->extent[i]);
         }
     }
     for (unsigned i = 0; i < p->extent_count; i++) {
@@ -433,7 +478,6 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     sg_pd_pool_fini(&p->lines);
     sg_pd_pool_fini(&p->recs);
     p->cut_done = true;
-    report = c->report;
     g_free(c);
     return report;
 }

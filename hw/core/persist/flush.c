@@ -92,6 +92,25 @@ static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off,
     }
 }
 
+void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    uint64_t off, at, n;
+    struct extent *e = sg_pd_extent(p, addr, len, &off);
+
+    if (!e || (p->frozen && !p->cut_done) || p->config.cpu_tracking) {
+        return;
+    }
+    for (at = off; (n = sg_pd_untracked_next(p, e, &at, off + len)) != 0; at += n) {
+        if (e->faults.wears_out) {
+            n = SG_PERSIST_LINE;
+        }
+        if (sg_pd_media_take(p, e, n / SG_PERSIST_LINE)) {
+            memcpy(e->media + at, e->visible + at, n);
+            sg_pd_heal(p, e->base + at, n);
+        }
+    }
+}
+
 /* E10 of the part of a range that lies in one extent. */
 static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {

@@ -145,6 +145,8 @@ struct sg_persist_ops {
      * *len, or the extent's size if there is none.  NULL: all may differ.
      */
     uint64_t (*next_differing)(void *opaque, int extent, uint64_t from, uint64_t *len);
+    /* The owner knows report.stays: a cut need not copy what CPUs changed unseen and is kept. */
+    bool may_stay;
 };
 
 /* Never NULL; config and limits NULL: defaults.  ops is kept by reference and may be NULL. */
@@ -280,6 +282,11 @@ void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *
 void sg_persist_cpu_sync(struct sg_persist *p);
 /* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
 void sg_persist_orderly(struct sg_persist *p);
+/*
+ * CPUs that are not tracked write back the range, which lies in one extent: what they changed is on
+ * the media.  What adapters placed stays where it is.
+ */
+void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* E13: S3 -> S4 of the range (flush hint). */
 void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len);
 
@@ -368,7 +375,8 @@ int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "rand
 
 /*
  * The power fails.  The media gets exactly what the policy lets survive; everything on its way is
- * gone.  Visible memory is undefined until the owner has made it equal to the media.  The report is
+ * gone.  Visible memory is undefined until the owner has made it equal to the media, unless the
+ * report says that it stays.  The report is
  * the caller's (sg_persist_report_free()).  The domain is frozen.
  */
 struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
@@ -430,6 +438,11 @@ struct sg_persist_report {
     uint64_t count[SG_PERSIST_STAGES][SG_PERSIST_FATES];
     uint64_t untracked[SG_PERSIST_FATES]; /* lines changed by CPUs with tracking off */
     bool untracked_counted;    /* false: not compared, because nothing depended on it */
+    /*
+     * Visible memory is as it has to be already and the owner leaves it alone.  What CPUs changed
+     * unseen stays there, and differs from the media still: sg_persist_write_back().
+     */
+    bool stays;
     uint64_t acknowledged;     /* RDMA Flushes with P done since the last restart */
     struct sg_persist_loss *rows; /* by extent and address; at most SG_PERSIST_REPORT_ROWS */
     size_t row_count;

@@ -264,7 +264,9 @@ static void text_counts(const struct sg_persist_report *r, GString *out)
     if (!any) {
         g_string_append(out, "(nothing was on its way)\n");
     }
-    if (!r->config.cpu_tracking && !r->untracked_counted) {
+    if (r->stays) {
+        g_string_append(out, "Lines changed by CPUs were not tracked and not counted: all kept.\n");
+    } else if (!r->config.cpu_tracking && !r->untracked_counted) {
         g_string_append(out, "Lines changed by CPUs were not tracked and not counted: all lost.\n");
     } else if (!r->config.cpu_tracking) {
         g_string_append_printf(out, "Lines changed by CPUs, untracked: %" PRIu64 " lost, %" PRIu64

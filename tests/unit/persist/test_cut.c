@@ -293,6 +293,53 @@ static void bounded_search(void)
     g_free(extent.media);
 }
 
+/* What is kept anyway is not copied, and not lost by the next cut either. */
+static void what_stays(void)
+{
+    static const struct sg_persist_ops ops = { .may_stay = true };
+    const struct sg_persist_source adapter = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
+    struct sg_persist_extent extent = { .base = RIG_BASE, .size = 65536 };
+    struct sg_persist_config config;
+    struct sg_persist_report *report;
+    struct sg_persist *p;
+    unsigned round;
+
+    sg_persist_config_init(&config);
+    config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+    p = sg_persist_new(&config, NULL, &ops, NULL);
+    extent.visible = g_malloc0(65536);
+    extent.media = g_malloc0(65536);
+    T_EQ_INT(sg_persist_add(p, &extent), 0);
+    for (round = 1; round < 4; round++) {
+        extent.visible[100] = round;
+        extent.visible[8192] = round;
+        T_TRUE(sg_persist_dma_write(p, &adapter, RIG_BASE + 8192 + 64, "lost", 4));
+        report = sg_persist_cut(p, &policy);
+        T_TRUE(report->stays);
+        sg_persist_report_free(report);
+        sg_persist_restart(p);
+        T_EQ_U64(extent.visible[100], round);
+        T_EQ_U64(extent.media[100], round - 1);
+        /* In a page with something of an adapter's, both sides are settled. */
+        T_EQ_U64(extent.visible[8192], round);
+        T_EQ_U64(extent.media[8192], round);
+        T_EQ_U64(extent.visible[8192 + 64], 0);
+        sg_persist_write_back(p, RIG_BASE, 65536);
+        T_EQ_U64(extent.media[100], round);
+    }
+    config.untracked = SG_PERSIST_UNTRACKED_S2;
+    T_TRUE(!sg_persist_configure(p, &config));
+    extent.visible[200] = 1;
+    report = sg_persist_cut(p, &policy);
+    T_TRUE(!report->stays);
+    T_EQ_U64(extent.media[200], 0);
+    sg_persist_report_free(report);
+    sg_persist_free(p);
+    g_free(extent.visible);
+    g_free(extent.media);
+}
+
 /* ---- Configuration ---- */
 
 static void configuration(void)
@@ -364,6 +411,7 @@ static const struct t_case cases[] = {
     { "untracked CPU stores: Flush and an orderly end find them", untracked_flush },
     { "tracking begins and ends", tracking_begins },
     { "untracked CPU stores: the owner bounds the search", bounded_search },
+    { "untracked CPU stores: what is kept stays where it is", what_stays },
     { "configuration is checked", configuration },
     { "configuration changes at run time", changes },
 };
