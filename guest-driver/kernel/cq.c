@@ -15,16 +15,19 @@
 #include "staghorn.h"
 
 #define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair is gone */
+#define SGH_CQ_ARMED 0x40000000u /* in sgh_cq.arm: neither number nor SOLICITED */
 
-static int sgh_cq_user(struct sgh_dev *sg, struct sgh_cq *cq, struct ib_udata *udata,
-		       struct sg_cmd_create_cq *cmd, struct sgh_pbl *pbl, u32 cqe)
+static_assert(sizeof(struct sg_abi_create_cq) == sizeof(struct sg_abi_resize_cq));
+static_assert(offsetof(struct sg_abi_create_cq, entries) ==
+	      offsetof(struct sg_abi_resize_cq, entries));
+
+/* Creation and resizing describe the ring in the same words. */
+static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_cq_ring *ring,
+			 struct ib_udata *udata, struct sgh_pbl *pbl, u32 cqe)
 {
-	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
-							     ibucontext);
 	struct sg_abi_create_cq req;
 	struct ib_block_iter it;
-	u64 record, pos = 0;
-	size_t size;
+	size_t size, pos = 0;
 	int ret;
 
 	if (udata->inlen < sizeof(req))
@@ -37,68 +40,67 @@ static int sgh_cq_user(struct sgh_dev *sg, struct sgh_cq *cq, struct ib_udata *u
 	    !PAGE_ALIGNED(req.buf) || req.buf_len < size + sizeof(struct sg_cq_record))
 		return -EINVAL;
 
-	cq->umem = ib_umem_get(cq->ibcq.device, req.buf, req.buf_len, IB_ACCESS_LOCAL_WRITE);
-	if (IS_ERR(cq->umem)) {
-		ret = PTR_ERR(cq->umem);
-		cq->umem = NULL;
+	ring->umem = ib_umem_get(ibdev, req.buf, req.buf_len, IB_ACCESS_LOCAL_WRITE);
+	if (IS_ERR(ring->umem)) {
+		ret = PTR_ERR(ring->umem);
+		ring->umem = NULL;
 		return ret;
 	}
-	record = 0;
-	rdma_umem_for_each_dma_block(cq->umem, &it, SG_PAGE_SIZE) {
+	rdma_umem_for_each_dma_block(ring->umem, &it, SG_PAGE_SIZE) {
 		if (size - pos < SG_PAGE_SIZE) {
-			record = rdma_block_iter_dma_address(&it) + (size - pos);
+			ring->record_dma = rdma_block_iter_dma_address(&it) + (size - pos);
 			break;
 		}
 		pos += SG_PAGE_SIZE;
 	}
-	ret = sgh_pbl_from_umem(sg, pbl, cq->umem, SG_PAGE_SIZE, DIV_ROUND_UP(size, SG_PAGE_SIZE));
+	ret = sgh_pbl_from_umem(sg, pbl, ring->umem, SG_PAGE_SIZE,
+				DIV_ROUND_UP(size, SG_PAGE_SIZE));
 	if (ret) {
-		ib_umem_release(cq->umem);
-		cq->umem = NULL;
+		ib_umem_release(ring->umem);
+		ring->umem = NULL;
 		return ret;
 	}
-	cq->entries = req.entries;
-	cmd->uar = cpu_to_le32(ctx->uar);
-	cmd->record = cpu_to_le64(record);
+	ring->entries = req.entries;
 	return 0;
 }
 
-static int sgh_cq_kernel(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd,
-			 struct sgh_pbl *pbl, u32 cqe)
+static int sgh_ring_kernel(struct sgh_dev *sg, struct sgh_cq_ring *ring, struct sgh_pbl *pbl,
+			   u32 cqe)
 {
 	int ret;
 
-	cq->entries = roundup_pow_of_two(max_t(u32, cqe,
-					       min_t(u32, SGH_CQ_ENTRIES_MIN, sg->caps.max_cqe)));
-	ret = sgh_buf_alloc(sg, &cq->buf, (size_t)cq->entries * sizeof(struct sg_cqe));
+	ring->entries = roundup_pow_of_two(max_t(u32, cqe,
+						 min_t(u32, SGH_CQ_ENTRIES_MIN,
+						       sg->caps.max_cqe)));
+	ret = sgh_buf_alloc(sg, &ring->buf, (size_t)ring->entries * sizeof(struct sg_cqe));
 	if (ret)
 		return ret;
-	cq->record = dma_alloc_coherent(&sg->pdev->dev, sizeof(*cq->record), &cq->record_dma,
-					GFP_KERNEL);
-	if (!cq->record) {
+	ring->record = dma_alloc_coherent(&sg->pdev->dev, sizeof(*ring->record),
+					  &ring->record_dma, GFP_KERNEL);
+	if (!ring->record) {
 		ret = -ENOMEM;
 		goto err_buf;
 	}
-	ret = sgh_pbl_from_buf(sg, pbl, &cq->buf);
+	ret = sgh_pbl_from_buf(sg, pbl, &ring->buf);
 	if (ret)
 		goto err_record;
-	cmd->record = cpu_to_le64(cq->record_dma);
 	return 0;
 
 err_record:
-	dma_free_coherent(&sg->pdev->dev, sizeof(*cq->record), cq->record, cq->record_dma);
+	dma_free_coherent(&sg->pdev->dev, sizeof(*ring->record), ring->record, ring->record_dma);
 err_buf:
-	sgh_buf_free(sg, &cq->buf);
+	sgh_buf_free(sg, &ring->buf);
 	return ret;
 }
 
-static void sgh_cq_free_memory(struct sgh_dev *sg, struct sgh_cq *cq)
+static void sgh_ring_free(struct sgh_dev *sg, struct sgh_cq_ring *ring)
 {
-	if (cq->umem) {
-		ib_umem_release(cq->umem);
+	if (ring->umem) {
+		ib_umem_release(ring->umem);
 	} else {
-		dma_free_coherent(&sg->pdev->dev, sizeof(*cq->record), cq->record, cq->record_dma);
-		sgh_buf_free(sg, &cq->buf);
+		dma_free_coherent(&sg->pdev->dev, sizeof(*ring->record), ring->record,
+				  ring->record_dma);
+		sgh_buf_free(sg, &ring->buf);
 	}
 }
 
@@ -129,25 +131,31 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	struct ib_udata *udata = sgh_create_cq_udata(arg);
 	struct sgh_dev *sg = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
+	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
+							     ibucontext);
 	struct sg_abi_create_cq_resp resp = { };
 	struct sg_cmd_create_cq cmd = { };
 	struct sgh_pbl pbl;
 	int ret;
 
-	if (attr->flags)
+	/* Every completion has a timestamp. */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > sg->caps.max_cqe)
 		return -EINVAL;
+	mutex_init(&cq->resize_mutex);
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->send_qps);
 	INIT_LIST_HEAD(&cq->recv_qps);
 	cq->eq = &sg->ceqs[attr->comp_vector % sg->num_ceqs];
 
-	ret = udata ? sgh_cq_user(sg, cq, udata, &cmd, &pbl, attr->cqe)
-		    : sgh_cq_kernel(sg, cq, &cmd, &pbl, attr->cqe);
+	ret = udata ? sgh_ring_user(sg, ibcq->device, &cq->ring, udata, &pbl, attr->cqe)
+		    : sgh_ring_kernel(sg, &cq->ring, &pbl, attr->cqe);
 	if (ret)
 		return ret;
-	cmd.entries = cpu_to_le32(cq->entries);
+	cmd.entries = cpu_to_le32(cq->ring.entries);
+	cmd.uar = cpu_to_le32(ctx ? ctx->uar : 0);
+	cmd.record = cpu_to_le64(cq->ring.record_dma);
 	cmd.eqn = cpu_to_le32(cq->eq->eqn);
 	cmd.pages = pbl.desc;
 	ret = sgh_cq_command(sg, cq, &cmd);
@@ -155,10 +163,10 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	if (ret == -EIO && !sgh_dead(sg))
 		return ret; /* the adapter may still write: leave the memory to it */
 	if (ret) {
-		sgh_cq_free_memory(sg, cq);
+		sgh_ring_free(sg, &cq->ring);
 		return ret;
 	}
-	ibcq->cqe = max_t(int, cq->entries - 1, attr->cqe);
+	ibcq->cqe = max_t(int, cq->ring.entries - 1, attr->cqe);
 	if (udata) {
 		resp.cqn = cq->cqn;
 		ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
@@ -185,8 +193,20 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	sgh_ceq_sync(sg, cq->eq);
 	flush_work(&sg->event_work);
 	flush_work(&sg->fatal_work);
-	sgh_cq_free_memory(sg, cq);
+	sgh_ring_free(sg, &cq->ring);
+	kvfree(cq->backlog);
 	return 0;
+}
+
+/* Moderation; the adapter's unit is the verbs': completions and microseconds. */
+int sgh_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct sg_cmd_modify_cq cmd = { };
+
+	cmd.cqn = cpu_to_le32(to_sgh_cq(ibcq)->cqn);
+	cmd.count = cpu_to_le16(count);
+	cmd.period = cpu_to_le16(period);
+	return sgh_admin(to_sgh(ibcq->device), SG_ADMIN_MODIFY_CQ, &cmd, sizeof(cmd), NULL);
 }
 
 void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
@@ -212,25 +232,35 @@ void sgh_cq_kick_all(struct sgh_dev *sg)
 	struct sgh_cq *cq;
 
 	xa_for_each(&sg->cqs, cqn, cq) {
-		if (!cq->umem && cq->ibcq.comp_handler)
+		if (!cq->ring.umem && cq->ibcq.comp_handler)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
 }
 
 static struct sg_cqe *sgh_cqe_at(const struct sgh_cq *cq, u32 index)
 {
-	return sgh_buf_at(&cq->buf, (size_t)(index & (cq->entries - 1)) * sizeof(struct sg_cqe));
+	return sgh_buf_at(&cq->ring.buf,
+			  (size_t)(index & (cq->ring.entries - 1)) * sizeof(struct sg_cqe));
 }
 
 static struct sg_cqe *sgh_cqe_next(const struct sgh_cq *cq, u32 index)
 {
 	struct sg_cqe *cqe = sgh_cqe_at(cq, index);
-	u8 want = index & cq->entries ? 0 : SG_CQE_PHASE;
+	u8 want = index & cq->ring.entries ? 0 : SG_CQE_PHASE;
 
 	if ((READ_ONCE(cqe->flags_phase) & SG_CQE_PHASE) != want)
 		return NULL;
 	dma_rmb();
 	return cqe;
+}
+
+static void sgh_cqe_scrub(struct sg_cqe *cqe, const struct sgh_qp *qp)
+{
+	if (le32_to_cpu(cqe->qpn) != qp->qpn)
+		return;
+	if (qp->ibqp.srq && cqe->flags_phase & SG_CQE_RECV)
+		sgh_srq_release(to_sgh_srq(qp->ibqp.srq), le32_to_cpu(cqe->wr_index) + 1);
+	cqe->qpn = cpu_to_le32(SGH_CQE_NOBODY);
 }
 
 /* The queue pair is destroyed and writes no more: its completions are nobody's now. */
@@ -240,17 +270,13 @@ void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp)
 	unsigned long flags;
 	u32 i;
 
-	if (cq->umem)
+	if (cq->ring.umem)
 		return;
 	spin_lock_irqsave(&cq->lock, flags);
-	for (i = cq->ci; i - cq->ci < cq->entries && (cqe = sgh_cqe_next(cq, i)); i++) {
-		if (le32_to_cpu(cqe->qpn) != qp->qpn)
-			continue;
-		if (qp->ibqp.srq && cqe->flags_phase & SG_CQE_RECV)
-			sgh_srq_release(to_sgh_srq(qp->ibqp.srq),
-					le32_to_cpu(cqe->wr_index) + 1);
-		cqe->qpn = cpu_to_le32(SGH_CQE_NOBODY);
-	}
+	for (i = cq->ci; i - cq->ci < cq->ring.entries && (cqe = sgh_cqe_next(cq, i)); i++)
+		sgh_cqe_scrub(cqe, qp);
+	for (i = cq->backlog_pos; i < cq->backlog_num; i++)
+		sgh_cqe_scrub(&cq->backlog[i], qp);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -359,6 +385,10 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	first = cq->ci;
+	while (n < num && unlikely(cq->backlog_pos < cq->backlog_num)) {
+		if (sgh_fill_wc(sg, &cq->backlog[cq->backlog_pos++], &wc[n]))
+			n++;
+	}
 	while (n < num && (cqe = sgh_cqe_next(cq, cq->ci))) {
 		if (sgh_fill_wc(sg, cqe, &wc[n]))
 			n++;
@@ -367,7 +397,7 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	if (cq->ci != first) {
 		/* Entries were read before the adapter may reuse them. */
 		smp_mb();
-		WRITE_ONCE(cq->record->consumer_index, cpu_to_le32(cq->ci));
+		WRITE_ONCE(cq->ring.record->consumer_index, cpu_to_le32(cq->ci));
 	}
 	if (n < num && unlikely(sgh_dead(sg)))
 		n += sgh_flush_dead(cq, num - n, wc + n);
@@ -386,10 +416,128 @@ int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED)
 		arm |= SG_CQ_ARM_SOLICITED;
 	spin_lock_irqsave(&cq->lock, irqflags);
-	if (!sgh_dead(sg))
+	if (cq->resizing)
+		cq->arm = arm | SGH_CQ_ARMED;
+	else if (!sgh_dead(sg))
 		sgh_doorbell(sg, SG_DB_CQ_ARM, arm, cq->ci);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
-		ret = !!sgh_cqe_next(cq, cq->ci);
+		ret = cq->backlog_pos < cq->backlog_num || sgh_cqe_next(cq, cq->ci);
 	spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
+}
+
+/*
+ * Resizing.  The adapter goes over to the new ring while it executes the command.  What it wrote
+ * into the old one before is copied aside, and polled first; user space does that for itself.
+ * Until we have followed, arming would tell an index of the wrong ring, and waits.
+ */
+static void sgh_cq_resizing(struct sgh_cq *cq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->resizing = true;
+	cq->arm = 0;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* Kernel queues, under the lock: what is unread before index end of the old ring goes to room. */
+static void sgh_cq_keep_unread(struct sgh_cq *cq, struct sg_cqe *room, u32 end)
+{
+	u32 n = 0;
+
+	dma_rmb();
+	while (cq->backlog_pos < cq->backlog_num)
+		room[n++] = cq->backlog[cq->backlog_pos++];
+	for (; cq->ci != end; cq->ci++)
+		room[n++] = *sgh_cqe_at(cq, cq->ci);
+	cq->backlog_pos = 0;
+	cq->backlog_num = n;
+}
+
+/*
+ * The adapter uses *ring, or still the old one if ret says so.  What is not needed any more is in
+ * *ring and *room afterwards.
+ */
+static void sgh_cq_resized(struct sgh_cq *cq, int ret, struct sgh_cq_ring *ring,
+			   struct sg_cqe **room, u32 end)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!ret) {
+		if (*room) {
+			sgh_cq_keep_unread(cq, *room, end);
+			swap(cq->backlog, *room);
+		}
+		swap(cq->ring, *ring);
+		cq->ci = 0;
+	}
+	cq->resizing = false;
+	if (cq->arm && !sgh_dead(to_sgh(cq->ibcq.device)))
+		sgh_doorbell(to_sgh(cq->ibcq.device), SG_DB_CQ_ARM, cq->arm & ~SGH_CQ_ARMED,
+			     cq->ci);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* resize_mutex held. */
+static int sgh_cq_resize(struct sgh_dev *sg, struct sgh_cq *cq, struct sgh_cq_ring *ring,
+			 const struct sgh_pbl *pbl, u32 *end)
+{
+	struct sg_cmd_resize_cq cmd = { };
+	struct sg_cqe *room = NULL;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	if (!cq->ring.umem) {
+		room = kvcalloc(cq->backlog_num + cq->ring.entries, sizeof(*room), GFP_KERNEL);
+		if (!room)
+			return -ENOMEM;
+	}
+	cmd.cqn = cpu_to_le32(cq->cqn);
+	cmd.entries = cpu_to_le32(ring->entries);
+	cmd.pages = pbl->desc;
+	cmd.record = cpu_to_le64(ring->record_dma);
+	sgh_cq_resizing(cq);
+	ret = sgh_admin(sg, SG_ADMIN_RESIZE_CQ, &cmd, sizeof(cmd), &rsp);
+	if (!ret) {
+		*end = le32_to_cpu(rsp.data[0]);
+		if (room && *end - READ_ONCE(cq->ci) > cq->ring.entries) {
+			sgh_fatal(sg, "it has written more completions than there is room for");
+			ret = -EIO;
+		}
+	}
+	sgh_cq_resized(cq, ret, ring, &room, *end);
+	kvfree(room);
+	return ret;
+}
+
+int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sg_abi_resize_cq_resp resp = { };
+	struct sgh_cq *cq = to_sgh_cq(ibcq);
+	struct sgh_cq_ring ring = { };
+	struct sgh_pbl pbl;
+	u32 end = 0;
+	int ret;
+
+	if (cqe < 1 || cqe > sg->caps.max_cqe)
+		return -EINVAL;
+	ret = udata ? sgh_ring_user(sg, ibcq->device, &ring, udata, &pbl, cqe)
+		    : sgh_ring_kernel(sg, &ring, &pbl, cqe);
+	if (ret)
+		return ret;
+	mutex_lock(&cq->resize_mutex);
+	ret = sgh_cq_resize(sg, cq, &ring, &pbl, &end);
+	if (!ret)
+		ibcq->cqe = max_t(int, cq->ring.entries - 1, cqe);
+	mutex_unlock(&cq->resize_mutex);
+	sgh_pbl_free(sg, &pbl);
+	/* The one that is not used. */
+	sgh_ring_free(sg, &ring);
+	if (ret || !udata)
+		return ret;
+	resp.old_producer = end;
+	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory regions and windows.  An STag is what the adapter says; its low octet is the key, which the
- * driver chooses at random for user memory and kernel consumers change through
+ * Memory regions and windows.  An STag is what the adapter says; its low octet is the key, which
+ * the driver chooses at random for user memory and kernel consumers change through
  * ib_update_fast_reg_key().  Windows are bound by work requests; here they are only made.
  *
  * Re-registration makes a new region, which takes the old one's place if it can be made; so nothing

@@ -12,6 +12,7 @@
  *   listen_mutex	a listener's number against the events that carry it
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
  *   cm_lock	state of connections, qp->conn
+ *   cq->resize_mutex
  *   cq->lock, then sq.lock or rq.lock of a queue pair, or the lock of a shared receive queue
  *   aeq_lock, then admin.lock: leaves
  */
@@ -118,6 +119,8 @@ struct sgh_dev {
 	void __iomem *regs;
 	u8 __iomem *db;		/* doorbell page 0, the kernel's */
 	unsigned long flags;
+	bool up;		/* between sgh_up() and sgh_down() */
+	struct devlink *devlink;
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
 	u64 guid;
@@ -217,17 +220,28 @@ struct sgh_pbl {
 	u32 num_leaves;
 };
 
-struct sgh_cq {
-	struct ib_cq ibcq;
-	u32 cqn;
+/* A ring of completions and the record behind it. */
+struct sgh_cq_ring {
 	u32 entries;
-	struct sgh_eq *eq;
 	struct ib_umem *umem;	/* user space's; else: */
 	struct sgh_buf buf;
 	struct sg_cq_record *record;
-	dma_addr_t record_dma;
+	dma_addr_t record_dma;	/* user space's, too */
+};
+
+struct sgh_cq {
+	struct ib_cq ibcq;
+	u32 cqn;
+	struct sgh_eq *eq;
+	struct mutex resize_mutex;
 	spinlock_t lock;
+	struct sgh_cq_ring ring;
 	u32 ci;
+	/* Kernel queues: what was unread in the ring before this one. */
+	struct sg_cqe *backlog;
+	u32 backlog_pos, backlog_num;
+	bool resizing;		/* the adapter may be in another ring than we */
+	u32 arm;		/* what was to be armed meanwhile */
 	struct list_head send_qps;	/* kernel queue pairs, to flush after a fatal error */
 	struct list_head recv_qps;
 };
@@ -360,6 +374,14 @@ int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len
 int sgh_query_caps(struct sgh_dev *sg);
 void sgh_fatal(struct sgh_dev *sg, const char *why);
 
+/* main.c: life between probe and remove, or reload and reload */
+int sgh_up(struct sgh_dev *sg);
+void sgh_down(struct sgh_dev *sg);
+
+/* devlink.c: information, updates of the firmware, reload */
+int sgh_devlink_init(struct sgh_dev *sg);
+void sgh_devlink_fini(struct sgh_dev *sg);
+
 /* eq.c: interrupts, event queues */
 int sgh_eq_init(struct sgh_dev *sg);
 void sgh_eq_fini(struct sgh_dev *sg);
@@ -421,6 +443,8 @@ int sgh_dealloc_mw(struct ib_mw *ibmw);
 
 /* cq.c */
 int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_create_cq_arg *arg);
+int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int sgh_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);

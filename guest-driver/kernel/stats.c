@@ -80,7 +80,7 @@ int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 {
 	const struct sgh_cq *cq = to_sgh_cq(ibcq);
 	const struct sgh_detail d[] = {
-		{ "entries", cq->entries },
+		{ "entries", cq->ring.entries },
 		{ "eqn", cq->eq->eqn },
 		{ "vector", cq->eq->vector },
 	};

@@ -72,6 +72,8 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_sge_rd = 1;
 	attr->max_cq = c->max_cq;
 	attr->max_cqe = c->max_cqe;
+	attr->cq_caps.max_cq_moderation_count = U16_MAX;
+	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	attr->max_mr = c->max_mr;
 	attr->max_pd = c->max_pd;
 	if (sgh_has(sg, SG_FEATURE_SRQ)) {
@@ -337,6 +339,7 @@ static const struct ib_device_ops sgh_ops = {
 	.map_mr_sg = sgh_map_mr_sg,
 	.mmap = sgh_mmap,
 	.mmap_free = sgh_mmap_free,
+	.modify_cq = sgh_modify_cq,
 	.modify_qp = sgh_modify_qp,
 	.modify_srq = sgh_modify_srq,
 	.poll_cq = sgh_poll_cq,
@@ -352,6 +355,7 @@ static const struct ib_device_ops sgh_ops = {
 	.reg_user_mr_dmabuf = sgh_reg_user_mr_dmabuf,
 	.req_notify_cq = sgh_req_notify_cq,
 	.rereg_user_mr = sgh_rereg_user_mr,
+	.resize_cq = sgh_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, sgh_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, sgh_mw, ibmw),

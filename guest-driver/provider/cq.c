@@ -481,7 +481,8 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	bool has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
 	struct sg_cq *cq;
 
-	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) || flags & ~CQ_FLAGS_SUPPORTED ||
+	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
+	    flags & ~CQ_FLAGS_SUPPORTED ||
 	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) {
 		errno = EOPNOTSUPP;
 		return NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * ibv_post_send, ibv_post_recv, ibv_post_srq_recv: copy each request into its slot, then one doorbell for the list.
- * If a request is refused, those before it are posted all the same and *bad_wr names it.
+ * ibv_post_send, ibv_post_recv, ibv_post_srq_recv: copy each request into its slot, then one
+ * doorbell for the list.  If a request is refused, those before it are posted all the same and
+ * *bad_wr names it.
  *
  * What a request may be is in one table, by opcode; a new operation is a row there, a builder in
  * wr.c, and what its header needs in set_operands().

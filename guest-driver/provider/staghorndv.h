@@ -140,7 +140,7 @@ struct sgdv_cmp_swp {
  */
 void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
 			    const struct sgdv_cmp_swp *cmp_swp);
-/* field_ends: a set bit is the highest of a field, and no carry goes beyond it; 0: one of 64 bits. */
+/* field_ends: a set bit is the highest of a field, and no carry leaves it; 0: one of 64 bits. */
 void sgdv_wr_masked_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
 			      uint64_t add, uint64_t field_ends);
 

@@ -333,7 +333,8 @@ static void window__refused(void)
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ibv_mw *mw = sg_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
+        struct ibv_mw *mw = sg_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 :
+                                                                         IBV_MW_TYPE_2);
         struct ibv_mw_bind bind = { .bind_info = rows[i].info };
         struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * guest-driver/provider: shared receive queues, resizing and moderation of completion queues, thread
- * and parent domains, the clock; with the sources as shipped, between the models of kernel and
- * device in model.h.
+ * guest-driver/provider: shared receive queues, resizing and moderation of completion queues,
+ * thread and parent domains, the clock; with the sources as shipped, between the models of kernel
+ * and device in model.h.
  */
 #include "model.h"
 
