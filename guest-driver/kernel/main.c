@@ -26,6 +26,9 @@ static void sgh_init_state(struct sgh_dev *sg)
 	spin_lock_init(&sg->cm_lock);
 	spin_lock_init(&sg->aeq_lock);
 	init_completion(&sg->test_irq);
+	sg->flags = 0;
+	sg->aeq_stalled = false;
+	sg->fatal_told = false;
 	sg->net_stopping = true; /* until sgh_net_init() */
 }
 
@@ -131,6 +134,44 @@ static void sgh_stop(struct sgh_dev *sg)
 	sgh_admin_fini(sg);
 }
 
+/* From a mapped function to an RDMA device, which comes when its network interface does. */
+int sgh_up(struct sgh_dev *sg)
+{
+	int ret;
+
+	sgh_init_state(sg);
+	ret = sgh_start(sg);
+	if (ret)
+		goto err_state;
+	ret = sgh_net_init(sg);
+	if (ret)
+		goto err_stop;
+	sg->up = true;
+	return 0;
+
+err_stop:
+	sgh_stop(sg);
+err_state:
+	set_bit(SGH_DEAD, &sg->flags);
+	sgh_fini_state(sg);
+	return ret;
+}
+
+/* And back; nothing if it is not up. */
+void sgh_down(struct sgh_dev *sg)
+{
+	if (!sg->up)
+		return;
+	sg->up = false;
+	/*
+	 * Unregisters the RDMA device, which takes every user's and every kernel consumer's objects
+	 * down while the adapter still answers.
+	 */
+	sgh_net_fini(sg);
+	sgh_stop(sg);
+	sgh_fini_state(sg);
+}
+
 static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct sgh_dev *sg;
@@ -140,7 +181,6 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!sg)
 		return -ENOMEM;
 	sg->pdev = pdev;
-	sgh_init_state(sg);
 	pci_set_drvdata(pdev, sg);
 
 	ret = pci_enable_device(pdev);
@@ -154,23 +194,22 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_disable;
 	pci_set_master(pdev);
-	ret = sgh_start(sg);
+	ret = sgh_up(sg);
 	if (ret)
 		goto err_unmap;
-	ret = sgh_net_init(sg);
+	ret = sgh_devlink_init(sg);
 	if (ret)
-		goto err_stop;
+		goto err_down;
 	return 0;
 
-err_stop:
-	sgh_stop(sg);
+err_down:
+	sgh_down(sg);
 err_unmap:
 	pci_clear_master(pdev);
 	sgh_unmap(sg);
 err_disable:
 	pci_disable_device(pdev);
 err_free:
-	sgh_fini_state(sg);
 	kfree(sg);
 	return ret;
 }
@@ -179,16 +218,11 @@ static void sgh_remove(struct pci_dev *pdev)
 {
 	struct sgh_dev *sg = pci_get_drvdata(pdev);
 
-	/*
-	 * Unregisters the RDMA device, which takes every user's and every kernel consumer's objects
-	 * down while the adapter still answers.
-	 */
-	sgh_net_fini(sg);
-	sgh_stop(sg);
+	sgh_devlink_fini(sg);
+	sgh_down(sg);
 	pci_clear_master(pdev);
 	sgh_unmap(sg);
 	pci_disable_device(pdev);
-	sgh_fini_state(sg);
 	kfree(sg);
 }
 
