@@ -29,6 +29,10 @@ OPCODES = {
 
 
 PLACEMENT = {
+    0x8: "immediate",
+    0x9: "immediate se",
+    0xA: "atomic request",
+    0xB: "atomic response",
     0xC: "flush request",
     0xD: "flush response",
     0xE: "verify request",

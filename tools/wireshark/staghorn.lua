@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
 --
--- RDMA Flush, RDMA Verify and Atomic Write (draft-talpey-rdma-commit) in Wireshark and tshark.
+-- Extensions of RDMAP in Wireshark and tshark: Atomic Operations and Immediate Data (RFC 7306),
+-- RDMA Flush, RDMA Verify and Atomic Write (draft-talpey-rdma-commit).
 --
 --     tshark -X lua_script:tools/wireshark/staghorn.lua -r capture.pcap
 --     wireshark -X lua_script:tools/wireshark/staghorn.lua capture.pcap
@@ -9,16 +10,17 @@
 --
 -- Wireshark knows MPA, DDP and RDMAP, with opcodes of four bits.  This is a post-dissector: it
 -- looks up where the DDP headers of a packet were found, reads the opcode with five bits and, if it
--- is one of the draft's, adds a tree of its own and a note in the Info column.  What the built-in
--- dissector says of such a message is to be ignored: to it an Atomic Write is a Write, and its
--- Response a Read Request that is cut short ("Malformed Packet").
+-- is one of the extensions', adds a tree of its own and a note in the Info column.  What the built-in
+-- dissector says of a message of the draft is to be ignored: to it an Atomic Write is a Write, and
+-- its Response a Read Request that is cut short ("Malformed Packet").  It knows Atomic Requests and
+-- Responses itself, but not Immediate Data.
 --
--- What the draft forbids is reported as malformed; docs/protocol.md says how we read it.
+-- What RFC or draft forbid is reported as malformed; docs/protocol.md says how we read them.
 -- Preferences (Protocols, Staghorn): which draft, and whether to read five bits of opcode at all.
 --
 -- No operators on bits: those of Lua 5.2 (Wireshark 4.0) and 5.4 (4.4) have nothing in common.
 
-local staghorn = Proto("staghorn", "RDMA placement extensions (draft-talpey-rdma-commit)")
+local staghorn = Proto("staghorn", "RDMAP extensions (RFC 7306, draft-talpey-rdma-commit)")
 
 staghorn.prefs.draft = Pref.enum("Draft", 2, "Whose rules to judge by",
                                  { { 1, "-01", 1 }, { 2, "-02", 2 } }, true)
@@ -26,11 +28,16 @@ staghorn.prefs.wide = Pref.bool("Opcodes have five bits", true,
                                 "Off: 0x10 and 0x11 are RFC 5040's Write and Read Request")
 
 local DDP_TAGGED, DDP_UNTAGGED = 14, 18
-local QN_REQUEST, QN_RESPONSE = 1, 3
+local QN_SEND, QN_REQUEST, QN_RESPONSE = 0, 1, 3
 local HASH_MAX = 64
 
 -- least, most: octets behind the DDP header.
 local MESSAGES = {
+    [0x08] = { name = "Immediate Data", qn = QN_SEND, least = 8, most = 8, rfc = true },
+    [0x09] = { name = "Immediate Data with Solicited Event", qn = QN_SEND, least = 8, most = 8,
+               rfc = true },
+    [0x0a] = { name = "Atomic Request", qn = QN_REQUEST, least = 52, most = 52, rfc = true },
+    [0x0b] = { name = "Atomic Response", qn = QN_RESPONSE, least = 12, most = 12, rfc = true },
     [0x0c] = { name = "RDMA Flush Request", qn = QN_REQUEST, least = 20, most = 20 },
     [0x0d] = { name = "RDMA Flush Response", qn = QN_RESPONSE, least = 0, most = 0 },
     [0x0e] = { name = "RDMA Verify Request", qn = QN_REQUEST, least = 16, most = 16 + HASH_MAX },
@@ -42,6 +49,8 @@ local NAMES = {}
 for opcode, message in pairs(MESSAGES) do
     NAMES[opcode] = message.name
 end
+
+local ATOMICS = { [0] = "FetchAdd", [2] = "CmpSwap" }
 
 local f = staghorn.fields
 f.opcode = ProtoField.uint8("staghorn.opcode", "Opcode", base.HEX, NAMES, 0x1f)
@@ -57,6 +66,16 @@ f.global = ProtoField.bool("staghorn.flags.g", "G: global visibility", 32, nil, 
 f.persistent = ProtoField.bool("staghorn.flags.p", "P: persistence", 32, nil, 0x1)
 f.hash = ProtoField.bytes("staghorn.hash", "Hash value")
 f.data = ProtoField.uint64("staghorn.data", "Data", base.HEX)
+f.imm = ProtoField.bytes("staghorn.imm", "Immediate data")
+f.aop = ProtoField.uint32("staghorn.aop", "Atomic operation", base.DEC, ATOMICS, 0xf)
+f.id = ProtoField.uint32("staghorn.id", "Request identifier", base.HEX)
+f.rstag = ProtoField.uint32("staghorn.rstag", "Remote STag", base.HEX)
+f.rto = ProtoField.uint64("staghorn.rto", "Remote Tagged Offset", base.HEX)
+f.operand = ProtoField.uint64("staghorn.operand", "Add or swap data", base.HEX)
+f.mask = ProtoField.uint64("staghorn.mask", "Add or swap mask", base.HEX)
+f.compare = ProtoField.uint64("staghorn.compare", "Compare data", base.HEX)
+f.compare_mask = ProtoField.uint64("staghorn.compare_mask", "Compare mask", base.HEX)
+f.original = ProtoField.uint64("staghorn.original", "Original value", base.HEX)
 f.request = ProtoField.framenum("staghorn.request_in", "Answers the request in frame", base.NONE,
                                 frametype.REQUEST)
 f.time = ProtoField.double("staghorn.time", "Seconds since the request")
@@ -68,7 +87,7 @@ local e = {
                            expert.severity.ERROR),
     header = ProtoExpert.new("staghorn.header", "DDP or RDMAP header does not fit the opcode",
                              expert.group.MALFORMED, expert.severity.ERROR),
-    value = ProtoExpert.new("staghorn.value", "Value that the draft does not allow",
+    value = ProtoExpert.new("staghorn.value", "Value that RFC or draft do not allow",
                             expert.group.MALFORMED, expert.severity.ERROR),
 }
 staghorn.experts = { e.short, e.long, e.header, e.value }
@@ -172,7 +191,7 @@ local function check_header(range, message, complain)
     if range(6, 4):uint() ~= message.qn then
         complain(e.header, "belongs on queue " .. message.qn)
     end
-    if message.qn == QN_REQUEST and inv ~= 0 and staghorn.prefs.draft == 2 then
+    if message.qn == QN_REQUEST and not message.rfc and inv ~= 0 and staghorn.prefs.draft == 2 then
         complain(e.value, "draft -02: Invalidate STag is not 0")
     end
 end
@@ -206,10 +225,46 @@ local function show_flags(tree, range, complain)
     return letters == "" and "-" or letters
 end
 
+local function hex(range)
+    return "0x" .. range:uint64():tohex()
+end
+
+-- Of RFC 7306: the same for its four.
+local function show_7306(opcode, tree, body, complain)
+    local operation
+
+    if opcode < 0x0a then
+        tree:add(f.imm, body)
+        return hex(body)
+    elseif opcode == 0x0b then
+        tree:add(f.id, body(0, 4))
+        tree:add(f.original, body(4, 8))
+        return ("id %d original %s"):format(body(0, 4):uint(), hex(body(4, 8)))
+    end
+    operation = body(0, 4):uint() % 16
+    tree:add(f.aop, body(0, 4))
+    tree:add(f.id, body(4, 4))
+    tree:add(f.rstag, body(8, 4))
+    tree:add(f.rto, body(12, 8))
+    tree:add(f.operand, body(20, 8))
+    tree:add(f.mask, body(28, 8))
+    tree:add(f.compare, body(36, 8))
+    tree:add(f.compare_mask, body(44, 8))
+    if not ATOMICS[operation] then
+        complain(e.value, ("operation %d is not assigned"):format(operation))
+    end
+    return ("%s id %d STag 0x%08x TO %s data %s"):format(
+        ATOMICS[operation] or "operation " .. operation, body(4, 4):uint(), body(8, 4):uint(),
+        hex(body(12, 8)), hex(body(20, 8)))
+end
+
 -- Behind the DDP header; returns a summary.
 local function show_body(opcode, tree, body, size, complain)
     local summary
 
+    if MESSAGES[opcode].rfc then
+        return show_7306(opcode, tree, body, complain)
+    end
     if opcode == 0x0f then
         if size == 0 then
             if staghorn.prefs.draft == 2 then
@@ -269,7 +324,7 @@ local function show(opcode, range, pinfo, root)
         end
         if message.qn == QN_REQUEST then
             note_request(pinfo, range(10, 4):uint())
-        else
+        elseif message.qn == QN_RESPONSE then
             show_request(pinfo, tree, range(10, 4):uint())
         end
     end

@@ -4,10 +4,10 @@
  *
  * A request that arrives is checked for form and put in the queue of the peer's requests, behind
  * the Reads and requests before it; exec.c says when it is executed and answered.  That is the
- * strict order of -02 section 2.1.2, and more than the drafts ask for as to Reads: one that precedes
- * has had its source read, one that follows sees the outcome.  Writes that came before a request
- * were placed when they came (rdmap_rx.c); what "placed" means beyond the adapter is for verbs and
- * the host to settle before they execute.
+ * strict order of -02 section 2.1.2, and more than the drafts ask for as to Reads: one that
+ * precedes has had its source read, one that follows sees the outcome.  Writes that came before a
+ * request were placed when they came (rdmap_rx.c); what "placed" means beyond the adapter is for
+ * verbs and the host to settle before they execute.
  *
  * Failure of any kind is a Terminate with the DDP header of the request and no RDMAP header (-02
  * section 4.1, rules 2 and 3); requests behind it are never looked at.
