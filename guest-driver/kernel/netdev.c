@@ -6,7 +6,8 @@
  * is preferred, then the one that came first.  Notifiers only queue net_work, which brings
  * everything up to date with what it finds: the binding, the RDMA device (which exists while the
  * interface does), the port's state, and what the adapter is told of addresses, gateways and MTU.
- * Addresses are the interface's own and those of VLAN devices on top of it.  So any number of changes costs one pass, and no notifier waits for the adapter.
+ * Addresses are the interface's own and those of VLAN devices on top of it.  So any number of
+ * changes costs one pass, and no notifier waits for the adapter.
  *
  * The pass over addresses (sgh_net_sync) takes only addr_mutex and RCU, never rtnl: connection
  * setup calls it too when the adapter does not know an address yet, and does so under locks of

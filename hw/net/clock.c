@@ -4,7 +4,8 @@
  *
  *   TCP tick     every 50 ms while lwIP has connections (TIME-WAIT included): delayed
  *                acknowledgements; every fourth one retransmission, persist, TIME-WAIT timers
- *   ARP tick     every second while the TCP tick runs; seconds in between are made up for
+ *   ARP tick     every second while the TCP tick runs; seconds in between are made up for; IPv6's
+ *                neighbours have theirs with it, but not what was made up for
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
  * A machine that emulates may stall for long, and the peer's machine as well, without losing
@@ -79,7 +80,14 @@ static bool timers_needed(void)
 
 static void tick_arp(void)
 {
+    struct sg_port *port;
     unsigned n = 0;
+
+    if (sg_stack.arp_tick != SG_NEVER && sg_stack.now >= sg_stack.arp_tick) {
+        for (port = sg_stack.ports; port; port = port->next) {
+            neigh6_tick(port);
+        }
+    }
 
     if (sg_stack.arp_tick == SG_NEVER) {
         sg_stack.arp_tick = sg_stack.now + ARP_TICK_NS;

@@ -3,103 +3,159 @@
  * Frames from the uplink: the adapter's, the NIC's, or both.
  *
  * The adapter gets TCP segments to one of the port's addresses that belong to a connection of its
- * own (connections in TIME-WAIT included) or to a listener.  ARP goes to both: lwIP learns from it,
- * the stack behind the NIC answers.  Everything else is the NIC's: other protocols, fragments,
- * segments to a port on which nobody listens, which the stack there refuses.
+ * own (connections in TIME-WAIT included) or to a listener.  ARP and IPv6's neighbour messages go
+ * to both: the adapter learns from them, the stack behind the NIC answers.  Everything else is the
+ * NIC's: other protocols, fragments, segments to a port on which nobody listens, which the stack
+ * there refuses.
  *
- * Every length that lwIP relies on is checked here, before the frame is handed over.
+ * A tagged frame (802.1Q) concerns the addresses on that VLAN, an untagged one or one with a tag of
+ * priority alone (identifier 0) those on none.  A second tag makes it the NIC's.
+ *
+ * Every length that lwIP relies on is checked here, before the frame is handed over; and lwIP sees
+ * neither tags nor IPv6 extension headers (rx_ip.c).
  */
 #include <string.h>
 
 #include "net_priv.h"
+#include "rx_ip.h"
 #include "base/bytes.h"
 #include "lwip/stats.h"
 
 enum {
     FRAME_MAX = 65535,
-    IP_AT = SIZEOF_ETH_HDR,
-    FRAGMENT_BITS = 0x3fff, /* MF and offset */
-    ARP_LEN = SIZEOF_ETH_HDR + 28,
+    ARP_LEN = 28,
+    FRAME_MIN = SIZEOF_ETH_HDR + ARP_LEN,
+    VLAN_ID_BITS = 0xfff,
 };
 
-/* What demux needs of a TCP segment. */
-struct segment {
-    struct address *addr;
-    size_t head; /* octets of Ethernet, IP and TCP headers */
-    size_t len;  /* of the frame without padding */
-    uint8_t flags;
-    uint32_t seqno;
+enum kind { KIND_NIC, KIND_ARP, KIND_NEIGHBOUR, KIND_TCP };
+
+/* A frame without its tag, if it has one. */
+struct view {
+    const uint8_t *frame;
+    const uint8_t *packet; /* what the Ethernet type speaks of */
+    size_t len;            /* of the packet and of padding */
+    uint16_t type;
+    uint16_t vlan;
+    struct address *addr;  /* KIND_TCP: whose it is */
+    struct sg_rx_tcp tcp;
     struct flow_key key;
 };
 
-/* True: a whole TCP segment to one of our addresses. */
-static bool parse_segment(struct sg_port *port, const uint8_t *frame, size_t len,
-                          struct segment *s)
+static bool look(struct view *v, const uint8_t *frame, size_t len)
 {
-    const uint8_t *ip = frame + IP_AT, *tcp;
-    size_t ip_head, ip_len, tcp_head;
+    size_t head = SIZEOF_ETH_HDR;
 
-    if (len < IP_AT + 20 || sg_get_be16(frame + 12) != ETHTYPE_IP || ip[0] >> 4 != 4) {
+    if (len < FRAME_MIN || len > FRAME_MAX) {
         return false;
     }
-    ip_head = (ip[0] & 15u) * 4;
-    ip_len = sg_get_be16(ip + 2);
-    if (ip_head < 20 || ip_len < ip_head + TCP_HLEN || ip_len > len - IP_AT ||
-        ip[9] != IP_PROTO_TCP || (sg_get_be16(ip + 6) & FRAGMENT_BITS) != 0) {
-        return false;
+    memset(v, 0, sizeof(*v));
+    v->frame = frame;
+    v->type = sg_get_be16(frame + 12);
+    if (v->type == ETHTYPE_VLAN) {
+        v->vlan = sg_get_be16(frame + 14) & VLAN_ID_BITS;
+        v->type = sg_get_be16(frame + 16);
+        head += SIZEOF_VLAN_HDR;
     }
-    tcp = ip + ip_head;
-    tcp_head = (tcp[12] >> 4) * 4u;
-    if (tcp_head < TCP_HLEN || ip_len < ip_head + tcp_head) {
-        return false;
-    }
-    s->addr = address_find(port, 4, ip + 16);
-    if (!s->addr) {
-        return false;
-    }
-    s->head = IP_AT + ip_head + tcp_head;
-    s->len = IP_AT + ip_len;
-    s->flags = tcp[13];
-    s->seqno = sg_get_be32(tcp + 4);
-    memset(&s->key, 0, sizeof(s->key));
-    s->key.family = 4;
-    memcpy(s->key.local_ip, ip + 16, 4);
-    memcpy(s->key.remote_ip, ip + 12, 4);
-    s->key.remote_port = sg_get_be16(tcp);
-    s->key.local_port = sg_get_be16(tcp + 2);
+    v->packet = frame + head;
+    v->len = len - head;
     return true;
+}
+
+static bool is_tcp_of_ours(struct sg_port *port, struct view *v)
+{
+    const struct sg_rx_tcp *t = &v->tcp;
+
+    if (!(v->type == ETHTYPE_IP ? sg_rx_ipv4(&v->tcp, v->packet, v->len)
+                                : sg_rx_ipv6(&v->tcp, v->packet, v->len))) {
+        return false;
+    }
+    v->addr = address_find(port, t->family, t->dst, v->vlan);
+    if (!v->addr) {
+        return false;
+    }
+    v->key.family = (uint16_t)t->family;
+    v->key.vlan = v->vlan;
+    memcpy(v->key.local_ip, t->dst, t->family == 4 ? 4 : 16);
+    memcpy(v->key.remote_ip, t->src, t->family == 4 ? 4 : 16);
+    v->key.remote_port = sg_get_be16(t->tcp);
+    v->key.local_port = sg_get_be16(t->tcp + 2);
+    return true;
+}
+
+static enum kind kind_of(struct sg_port *port, struct view *v, const uint8_t *frame, size_t len)
+{
+    bool to_us;
+
+    if (!look(v, frame, len)) {
+        return KIND_NIC;
+    }
+    to_us = memcmp(frame, port->mac, 6) == 0;
+    switch (v->type) {
+    case ETHTYPE_ARP:
+        return v->len >= ARP_LEN ? KIND_ARP : KIND_NIC;
+    case ETHTYPE_IPV6:
+        if ((to_us || (frame[0] & 1)) && sg_rx_is_neighbour(v->packet, v->len)) {
+            return KIND_NEIGHBOUR;
+        }
+        return to_us && is_tcp_of_ours(port, v) ? KIND_TCP : KIND_NIC;
+    case ETHTYPE_IP:
+        return to_us && is_tcp_of_ours(port, v) ? KIND_TCP : KIND_NIC;
+    default:
+        return KIND_NIC;
+    }
 }
 
 /*
  * RFC 9293, section 3.10.7.4: a new SYN beyond the old connection may reopen one in TIME-WAIT.
  * lwIP would acknowledge it and ignore the RST that follows.
  */
-static bool reopens(const struct segment *s, const struct flow *f)
+static bool reopens(const struct view *v, const struct flow *f)
 {
-    return f->pcb->state == TIME_WAIT && (s->flags & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN &&
-           TCP_SEQ_GT(s->seqno, f->pcb->rcv_nxt) &&
-           listener_matches(f->port, f->addr, s->key.local_port);
+    const uint8_t *tcp = v->tcp.tcp;
+
+    return f->pcb->state == TIME_WAIT && (tcp[13] & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN &&
+           TCP_SEQ_GT(sg_get_be32(tcp + 4), f->pcb->rcv_nxt) &&
+           listener_matches(f->port, f->addr, v->key.local_port);
 }
 
-static unsigned tcp_frame(struct sg_port *port, const uint8_t *frame, struct segment *s,
-                          bool looped)
+/* lwIP gets Ethernet, IP and TCP headers in one piece, without what is not its business. */
+static void tcp_input_frame(const struct view *v)
 {
-    struct flow *f = flow_find(&port->flows, &s->key);
+    const struct sg_rx_tcp *t = &v->tcp;
+    size_t ip = (size_t)(t->tcp - v->packet) - t->extensions;
+    uint8_t head[SIZEOF_ETH_HDR + 60 + 60];
+
+    memcpy(head, v->frame, 12);
+    sg_put_be16(head + 12, v->type);
+    memcpy(head + SIZEOF_ETH_HDR, v->packet, ip);
+    memcpy(head + SIZEOF_ETH_HDR + ip, t->tcp, t->tcp_head);
+    if (t->extensions) {
+        sg_put_be16(head + SIZEOF_ETH_HDR + 4, (uint16_t)(t->tcp_head + t->payload));
+        head[SIZEOF_ETH_HDR + 6] = IP_PROTO_TCP;
+    }
+    rx_frame_input(v->addr, head, SIZEOF_ETH_HDR + ip + t->tcp_head, t->tcp + t->tcp_head,
+                   t->payload);
+}
+
+static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool looped)
+{
+    struct flow *f = flow_find(&port->flows, &v->key);
     uint64_t errors = lwip_stats.tcp.chkerr;
     struct stream *stream;
 
-    if (f && reopens(s, f)) {
+    if (f && reopens(v, f)) {
         tcp_abort(f->pcb);
         f = NULL;
     }
-    if (!f && !looped && !listener_matches(port, s->addr, s->key.local_port)) {
+    if (!f && !looped && !listener_matches(port, v->addr, v->key.local_port)) {
         return SG_PORT_TO_NIC;
     }
     port->count.frames_in++;
-    rx_frame_input(s->addr, frame, s->head, s->len);
+    tcp_input_frame(v);
     port->count.checksum_errors += lwip_stats.tcp.chkerr - errors;
 
-    f = flow_find(&port->flows, &s->key); /* it may be gone, or new */
+    f = flow_find(&port->flows, &v->key); /* it may be gone, or new */
     stream = f ? f->stream : NULL;
     if (stream) {
         stream_settle(stream);
@@ -107,15 +163,19 @@ static unsigned tcp_frame(struct sg_port *port, const uint8_t *frame, struct seg
     return SG_PORT_TO_ADAPTER;
 }
 
-static void arp_frame(struct sg_port *port, const uint8_t *frame)
+static void arp_frame(struct sg_port *port, const struct view *v)
 {
+    uint8_t frame[SIZEOF_ETH_HDR + ARP_LEN];
     unsigned i;
 
+    memcpy(frame, v->frame, 12);
+    sg_put_be16(frame + 12, ETHTYPE_ARP);
+    memcpy(frame + SIZEOF_ETH_HDR, v->packet, ARP_LEN);
     for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
         struct address *a = &port->addrs[i];
 
-        if (a->used) {
-            rx_frame_input(a, frame, ARP_LEN, ARP_LEN);
+        if (a->used && a->ip.family == 4 && a->ip.vlan == v->vlan) {
+            rx_frame_input(a, frame, sizeof(frame), NULL, 0);
         }
     }
 }
@@ -123,38 +183,38 @@ static void arp_frame(struct sg_port *port, const uint8_t *frame)
 /* 'looped': sent by this port itself, so that the NIC has no part in it. */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped)
 {
-    struct segment s;
+    struct view v;
 
-    if (len < ARP_LEN || len > FRAME_MAX) {
-        return SG_PORT_TO_NIC;
-    }
-    if (sg_get_be16(frame + 12) == ETHTYPE_ARP) {
-        arp_frame(port, frame);
+    switch (kind_of(port, &v, frame, len)) {
+    case KIND_ARP:
+        arp_frame(port, &v);
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
-    }
-    if (memcmp(frame, port->mac, 6) != 0 || !parse_segment(port, frame, len, &s)) {
+    case KIND_NEIGHBOUR:
+        neigh6_input(port, v.vlan, v.packet, sg_rx_ipv6_len(v.packet));
+        return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
+    case KIND_TCP:
+        return tcp_frame(port, &v, looped);
+    default:
         return SG_PORT_TO_NIC;
     }
-    return tcp_frame(port, frame, &s, looped);
 }
 
 /* The verdict alone, for a frame that is processed later. */
 static unsigned verdict(struct sg_port *port, const uint8_t *frame, size_t len)
 {
-    struct segment s;
+    struct view v;
 
-    if (len < ARP_LEN || len > FRAME_MAX) {
-        return SG_PORT_TO_NIC;
-    }
-    if (sg_get_be16(frame + 12) == ETHTYPE_ARP) {
+    switch (kind_of(port, &v, frame, len)) {
+    case KIND_ARP:
+    case KIND_NEIGHBOUR:
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
-    }
-    if (memcmp(frame, port->mac, 6) != 0 || !parse_segment(port, frame, len, &s) ||
-        (!flow_find(&port->flows, &s.key) &&
-         !listener_matches(port, s.addr, s.key.local_port))) {
+    case KIND_TCP:
+        return flow_find(&port->flows, &v.key) ||
+               listener_matches(port, v.addr, v.key.local_port) ? SG_PORT_TO_ADAPTER
+                                                                : SG_PORT_TO_NIC;
+    default:
         return SG_PORT_TO_NIC;
     }
-    return SG_PORT_TO_ADAPTER;
 }
 
 unsigned sg_port_input(struct sg_port *port, const uint8_t *frame, size_t len)

@@ -18,7 +18,7 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
 {
     struct sg_listener *l = lpcb->callback_arg;
     struct address *addr = NULL;
-    struct flow_key key = { .family = 4 };
+    struct flow_key key = { .family = l->local.family };
     unsigned i;
 
     for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
@@ -27,8 +27,9 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
         }
     }
     g_assert(addr);
-    memcpy(key.local_ip, &ip_2_ip4(&cpcb->local_ip)->addr, 4);
-    memcpy(key.remote_ip, &ip_2_ip4(&cpcb->remote_ip)->addr, 4);
+    stack_ip_get(key.local_ip, &cpcb->local_ip);
+    stack_ip_get(key.remote_ip, &cpcb->remote_ip);
+    key.vlan = addr->ip.vlan;
     key.local_port = cpcb->local_port;
     key.remote_port = cpcb->remote_port;
     if (!flow_new(l->port, addr, &key, cpcb)) {
@@ -58,7 +59,7 @@ static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
         return NULL;
     }
     tcp_bind_netif(pcb, &addr->netif);
-    ip_addr_copy_from_ip4(pcb->local_ip, *netif_ip4_addr(&addr->netif));
+    stack_ip_set(&pcb->local_ip, addr->ip.family, addr->ip.ip);
     pcb->local_port = l->local.port;
     TCP_REG(&tcp_bound_pcbs, pcb);
     lpcb = tcp_listen_with_backlog(pcb, (u8_t)l->backlog);
@@ -83,7 +84,8 @@ static void close_pcb(struct sg_listener *l, unsigned slot)
 static bool concerns(const struct sg_listener *l, const struct address *a)
 {
     return a->used && l->local.family == a->ip.family &&
-           (endpoint_is_any(&l->local) || memcmp(l->local.ip, a->ip.ip, 16) == 0);
+           (endpoint_is_any(&l->local) ||
+            (memcmp(l->local.ip, a->ip.ip, 16) == 0 && l->local.vlan == a->ip.vlan));
 }
 
 static struct sg_listener *best_for(const struct sg_port *port, const struct address *a,
@@ -166,7 +168,7 @@ static bool in_use(const struct sg_port *port, const struct sg_endpoint *local)
 
     for (l = port->listeners; l; l = l->next) {
         if (l->local.port == local->port && l->local.family == local->family &&
-            memcmp(l->local.ip, local->ip, 16) == 0) {
+            memcmp(l->local.ip, local->ip, 16) == 0 && l->local.vlan == local->vlan) {
             return true;
         }
     }
@@ -178,18 +180,21 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
                                  enum sg_stream_end *why)
 {
     struct sg_port *port = port_of_net(net);
+    bool any = endpoint_is_any(local);
+    struct address *addr = any ? NULL : address_named(port, local);
     struct sg_listener *l;
 
-    if (local->family != 4 ||
-        (!endpoint_is_any(local) && !address_find(port, local->family, local->ip))) {
+    if ((local->family != 4 && local->family != 6) || (!any && !addr)) {
         *why = SG_STREAM_UNREACHABLE;
         return NULL;
     }
     l = g_new0(struct sg_listener, 1);
     l->port = port;
     l->local.family = local->family;
+    if (addr) {
+        l->local = addr->ip;
+    }
     l->local.port = local->port;
-    memcpy(l->local.ip, local->ip, 4);
     l->backlog = CLAMP(backlog, 1, BACKLOG_MAX);
     l->accept = accept;
     l->user = user;

@@ -26,6 +26,9 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
 /* Sees each segment of a connection first; other than ERR_OK: drop it.  See stack.c. */
 err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p);
 
+/* Of IPv6 extension headers, which demux.c takes away before. */
+#define icmp6_param_problem(p, code, pointer) ((void)(p))
+
 #define LWIP_HOOK_TCP_INPACKET_PCB(pcb, hdr, optlen, opt1len, opt2, p) \
     sg_net_segment_in(pcb, hdr, p)
 #define LWIP_HOOK_TCP_ISN(l, lp, r, rp) sg_net_isn(l, lp, r, rp)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lwIP's configuration: TCP over IPv4 over Ethernet, nothing else, for fast local networks.
+ * lwIP's configuration: TCP over IP over Ethernet, nothing else, for fast local networks.
  * Files that see this header are lwIP's own and those of this folder.
  */
 #ifndef SG_NET_LWIPOPTS_H
@@ -22,8 +22,19 @@
 #define PBUF_NEEDS_COPY(p) (((p)->type_internal & 0x80) == 0)
 
 #define LWIP_IPV4 1
-#define LWIP_IPV6 0
+#define LWIP_IPV6 1
+#define LWIP_IPV6_NUM_ADDRESSES 1
+#define LWIP_IPV6_SCOPES 0 /* connections are bound to an interface, which has one link */
 #define LWIP_ICMP 0 /* the stack behind the NIC answers */
+#define LWIP_ICMP6 0
+#define LWIP_IPV6_MLD 0
+#define LWIP_IPV6_FRAG 0
+#define LWIP_IPV6_REASS 0
+#define LWIP_IPV6_AUTOCONFIG 0
+#define LWIP_IPV6_SEND_ROUTER_SOLICIT 0
+#define LWIP_IPV6_DUP_DETECT_ATTEMPTS 0
+#define LWIP_ND6_ALLOW_RA_UPDATES 0
+#define LWIP_ND6_TCP_REACHABILITY_HINTS 0
 #define LWIP_UDP 0
 #define LWIP_RAW 0
 #define LWIP_NETCONN 0

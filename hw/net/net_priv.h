@@ -8,7 +8,9 @@
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
  *   port.c         the port: life cycle, output path, kept frames
  *   address.c      addresses, one lwIP interface each
+ *   neigh6.c       neighbours over IPv6
  *   demux.c        frames from the uplink: whose are they?
+ *   rx_ip.c        TCP segments in IP packets
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
  *   listener.c     listening endpoints
  *   stream_lwip.c  streams: connect, accept, events, close
@@ -28,6 +30,7 @@
 
 #include "lwip/opt.h"
 #include "lwip/etharp.h"
+#include "lwip/ip6.h"
 #include "lwip/netif.h"
 #include "lwip/tcp.h"
 #include "lwip/priv/tcp_priv.h"
@@ -43,7 +46,8 @@ struct flow_key {
     uint8_t remote_ip[16];
     uint16_t local_port;   /* host order */
     uint16_t remote_port;
-    uint32_t family;       /* 4 or 6 */
+    uint16_t vlan;         /* of the local address */
+    uint16_t family;       /* 4 or 6 */
 };
 
 struct flow {
@@ -69,8 +73,9 @@ struct address {
     struct netif netif;
     struct sg_port *port;
     bool used;
-    struct sg_endpoint ip; /* port 0 */
+    struct sg_endpoint ip; /* port 0; the VLAN of its link, whatever the address is */
     unsigned prefix_len;
+    uint8_t gateway[16];   /* all zero: none */
 };
 
 struct sg_listener {
@@ -139,6 +144,7 @@ struct sg_port {
     struct sg_port_config config;
     struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
+    struct neigh_table *neigh;
     struct sg_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
@@ -197,6 +203,9 @@ static inline void link_remove(struct link *l)
 /* stack.c */
 void stack_init(void);
 ip4_addr_t stack_ip4(const uint8_t ip[16]);
+/* Between lwIP's form of an address and ours; octets behind IPv4 become zero. */
+void stack_ip_set(ip_addr_t *to, unsigned family, const uint8_t ip[16]);
+void stack_ip_get(uint8_t to[16], const ip_addr_t *ip);
 
 /* clock.c */
 void clock_update(struct sg_port *port);
@@ -218,6 +227,8 @@ struct flow *flow_of(const struct tcp_pcb *pcb);
 /* port.c */
 struct sg_port *port_of_net(struct sg_stream_net *net);
 err_t port_netif_init(struct netif *netif);
+/* Sends a frame that begins with an untagged Ethernet header, tagged as the address demands. */
+void port_send(struct address *addr, const struct iovec *iov, unsigned n);
 void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n);
 struct kept_frame *port_next_kept(struct sg_port *port);
 void port_kick(struct sg_port *port);
@@ -228,16 +239,35 @@ bool address_add(struct sg_stream_net *net, const struct sg_endpoint *addr, unsi
 bool address_del(struct sg_stream_net *net, const struct sg_endpoint *addr);
 void address_clear(struct sg_stream_net *net);
 void address_set_mtu(struct sg_stream_net *net, unsigned mtu);
-struct address *address_find(struct sg_port *port, unsigned family, const uint8_t *ip);
+/* The address on that very VLAN. */
+struct address *address_find(struct sg_port *port, unsigned family, const uint8_t *ip,
+                             uint16_t vlan);
+/* The address that a user names: of those that are not link-local, whatever the VLAN. */
+struct address *address_named(struct sg_port *port, const struct sg_endpoint *e);
 /* The address from which 'remote' is reached, or NULL. */
 struct address *address_towards(struct sg_port *port, const struct sg_endpoint *remote);
 bool endpoint_is_any(const struct sg_endpoint *e);
+bool endpoint_is_link_local(const struct sg_endpoint *e);
+/* Can a connection go to or come from there: neither a group, nor loopback, nor no address? */
+bool endpoint_is_unicast(const struct sg_endpoint *e);
+/* Is 'ip', of the address's family, on its link? */
+bool address_on_link(const struct address *a, const uint8_t *ip);
+
+/* neigh6.c */
+struct neigh_table *neigh6_new(void);
+void neigh6_free(struct sg_port *port);
+err_t neigh6_output(struct address *a, struct pbuf *p, const uint8_t next_hop[16]);
+void neigh6_tick(struct sg_port *port); /* once a second */
+void neigh6_forget_address(struct address *a);
+/* An IPv6 packet of 'len' octets, header included.  True: a message that concerns neighbours. */
+bool neigh6_input(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
 
 /* demux.c */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);
 
-/* rx_frame.c: runs lwIP on one frame, of which the first 'head' octets are headers. */
-void rx_frame_input(struct address *addr, const uint8_t *frame, size_t head, size_t len);
+/* rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and what follows. */
+void rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
+                    const uint8_t *body, size_t len);
 
 /* listener.c */
 struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,

@@ -3,10 +3,11 @@
  * A port: its life cycle and its output path.
  *
  * lwIP hands finished frames to link_output(), which passes them on as they are: pbuf chain to
- * iovec.  Three kinds stay inside: ARP replies and announcements, which are the business of the
- * stack behind the NIC that has the same addresses; and frames to our own MAC address (a stream
- * between two endpoints of this port), which are kept and come back in the next 'run'.  Kept too
- * are frames that arrive while lwIP is at work, because lwIP cannot be entered twice.
+ * iovec, with an 802.1Q tag put in if the address they come from is on a VLAN.  Three kinds stay
+ * inside: ARP replies and announcements, which are the business of the stack behind the NIC that
+ * has the same addresses; and frames to our own MAC address (a stream between two endpoints of this
+ * port), which are kept and come back in the next 'run'.  Kept too are frames that arrive while
+ * lwIP is at work, because lwIP cannot be entered twice.
  */
 #include <string.h>
 
@@ -90,10 +91,38 @@ static bool is_reply_or_announcement(const struct pbuf *p)
            memcmp(frame + ARP_SENDER_IP_AT, frame + ARP_TARGET_IP_AT, 4) == 0;
 }
 
+/* The first element holds the whole Ethernet header. */
+void port_send(struct address *addr, const struct iovec *iov, unsigned n)
+{
+    struct sg_port *port = addr->port;
+    struct iovec tagged[FRAME_PIECES_MAX + 1];
+    uint8_t head[SIZEOF_ETH_HDR + SIZEOF_VLAN_HDR];
+
+    if (addr->ip.vlan) {
+        memcpy(head, iov[0].iov_base, SIZEOF_ETH_HDR - 2);
+        sg_put_be16(head + 12, ETHTYPE_VLAN);
+        sg_put_be16(head + 14, addr->ip.vlan);
+        memcpy(head + 16, (uint8_t *)iov[0].iov_base + 12, 2);
+        memcpy(tagged, iov, n * sizeof(*iov));
+        memmove(tagged + 1, tagged, n * sizeof(*iov));
+        tagged[0] = (struct iovec){ head, sizeof(head) };
+        tagged[1].iov_base = (uint8_t *)tagged[1].iov_base + SIZEOF_ETH_HDR;
+        tagged[1].iov_len -= SIZEOF_ETH_HDR;
+        iov = tagged;
+        n++;
+    }
+    if (memcmp(iov[0].iov_base, port->mac, 6) == 0) {
+        port_keep_frame(port, iov, n);
+    } else {
+        port->count.frames_out++;
+        sg_stack.sending++;
+        port->ops->send_frame(port->opaque, iov, n);
+        sg_stack.sending--;
+    }
+}
+
 static err_t link_output(struct netif *netif, struct pbuf *p)
 {
-    struct address *addr = netif->state;
-    struct sg_port *port = addr->port;
     struct iovec iov[FRAME_PIECES_MAX];
     struct pbuf *q, *flat = NULL;
     unsigned n = 0;
@@ -112,14 +141,7 @@ static err_t link_output(struct netif *netif, struct pbuf *p)
             iov[n++] = (struct iovec){ .iov_base = q->payload, .iov_len = q->len };
         }
     }
-    if (memcmp(p->payload, port->mac, 6) == 0) {
-        port_keep_frame(port, iov, n);
-    } else {
-        port->count.frames_out++;
-        sg_stack.sending++;
-        port->ops->send_frame(port->opaque, iov, n);
-        sg_stack.sending--;
-    }
+    port_send(netif->state, iov, n);
     if (flat) {
         pbuf_free(flat);
     }
@@ -128,15 +150,37 @@ static err_t link_output(struct netif *netif, struct pbuf *p)
 
 static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to)
 {
-    struct address *addr = netif->state;
+    struct address *addr = netif->state, *own;
     const struct eth_addr *mac = (const struct eth_addr *)netif->hwaddr;
-    uint8_t ip[4];
+    struct sg_endpoint ep = { .family = 4 };
 
-    memcpy(ip, &to->addr, 4);
-    if (address_find(addr->port, 4, ip)) {
-        return ethernet_output(netif, p, mac, mac, ETHTYPE_IP);
+    memcpy(ep.ip, &to->addr, 4);
+    own = address_named(addr->port, &ep);
+    if (own) { /* by the link where it is expected */
+        return ethernet_output(&own->netif, p, mac, mac, ETHTYPE_IP);
     }
     return etharp_output(netif, p, to);
+}
+
+static err_t output6(struct netif *netif, struct pbuf *p, const ip6_addr_t *to)
+{
+    struct address *addr = netif->state, *own;
+    const struct eth_addr *mac = (const struct eth_addr *)netif->hwaddr;
+    struct sg_endpoint ep = { .family = 6, .vlan = addr->ip.vlan };
+    static const uint8_t none[16];
+
+    memcpy(ep.ip, to->addr, 16);
+    own = address_named(addr->port, &ep);
+    if (own) {
+        return ethernet_output(&own->netif, p, mac, mac, ETHTYPE_IPV6);
+    }
+    if (address_on_link(addr, ep.ip)) {
+        return neigh6_output(addr, p, ep.ip);
+    }
+    if (memcmp(addr->gateway, none, sizeof(none)) != 0) {
+        return neigh6_output(addr, p, addr->gateway);
+    }
+    return ERR_RTE;
 }
 
 err_t port_netif_init(struct netif *netif)
@@ -146,6 +190,7 @@ err_t port_netif_init(struct netif *netif)
     netif->name[0] = 's';
     netif->name[1] = 'g';
     netif->output = output;
+    netif->output_ip6 = output6;
     netif->linkoutput = link_output;
     netif->mtu = (u16_t)addr->port->config.mtu;
     netif->hwaddr_len = 6;
@@ -209,6 +254,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     memcpy(port->mac, mac, 6);
     ops->random(opaque, &seed, sizeof(seed));
     flow_table_init(&port->flows, seed);
+    port->neigh = neigh6_new();
     link_init(&port->streams);
     link_init(&port->work);
     link_init(&port->acks);
@@ -249,6 +295,7 @@ void sg_port_free(struct sg_port *port)
     }
     *p = port->next;
     flow_table_free(&port->flows);
+    neigh6_free(port);
     g_free(port);
 }
 

@@ -12,7 +12,7 @@
 #include "net_priv.h"
 
 enum {
-    HEADERS_MAX = SIZEOF_ETH_HDR + 60 + 60, /* IPv4 and TCP with all options */
+    HEADERS_MAX = SIZEOF_ETH_HDR + 60 + 60, /* IPv4 and TCP with all options; IPv6 has fewer */
     HEADER_ALIGN = 2,                       /* puts the IP header on a word boundary */
     SPARE_MAX = 64,
 };
@@ -81,24 +81,24 @@ static void move_body(struct rx_frame *f)
     body->payload = f->moved;
 }
 
-void rx_frame_input(struct address *addr, const uint8_t *frame, size_t head, size_t len)
+void rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
+                    const uint8_t *body, size_t len)
 {
     struct rx_frame *f = take_spare();
-    size_t body = len - head;
     struct pbuf *p;
 
-    g_assert(head <= HEADERS_MAX && len <= UINT16_MAX);
+    g_assert(head <= HEADERS_MAX && head + len <= UINT16_MAX);
     f->users = 2;
     f->head.custom_free_function = head_freed;
-    memcpy(f->headers + HEADER_ALIGN, frame, head);
+    memcpy(f->headers + HEADER_ALIGN, headers, head);
     p = pbuf_alloced_custom(PBUF_RAW, (u16_t)head, PBUF_REF, &f->head, f->headers + HEADER_ALIGN,
                             HEADERS_MAX);
-    if (body) {
+    if (len) {
         f->users++;
         f->body_live = true;
         f->body.custom_free_function = body_freed;
-        pbuf_cat(p, pbuf_alloced_custom(PBUF_RAW, (u16_t)body, PBUF_REF, &f->body,
-                                        (uint8_t *)(uintptr_t)(frame + head), (u16_t)body));
+        pbuf_cat(p, pbuf_alloced_custom(PBUF_RAW, (u16_t)len, PBUF_REF, &f->body,
+                                        (uint8_t *)(uintptr_t)body, (u16_t)len));
     }
     if (addr->netif.input(p, &addr->netif) != ERR_OK) {
         pbuf_free(p);

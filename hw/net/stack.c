@@ -51,6 +51,28 @@ ip4_addr_t stack_ip4(const uint8_t ip[16])
     return a;
 }
 
+void stack_ip_set(ip_addr_t *to, unsigned family, const uint8_t ip[16])
+{
+    if (family == 4) {
+        ip_addr_copy_from_ip4(*to, stack_ip4(ip));
+    } else {
+        ip6_addr_t six;
+
+        memcpy(six.addr, ip, 16);
+        ip_addr_copy_from_ip6(*to, six);
+    }
+}
+
+void stack_ip_get(uint8_t to[16], const ip_addr_t *ip)
+{
+    memset(to, 0, 16);
+    if (IP_IS_V6(ip)) {
+        memcpy(to, ip_2_ip6(ip)->addr, 16);
+    } else {
+        memcpy(to, &ip_2_ip4(ip)->addr, 4);
+    }
+}
+
 struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest)
 {
     struct netif *netif;
@@ -69,14 +91,10 @@ struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest)
 u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
                  u16_t remote_port)
 {
-    struct netif *netif = sg_net_route(ip_2_ip4(local), ip_2_ip4(remote));
-    struct address *addr;
+    struct sg_port *port = sg_stack.ports; /* any will do */
     u32_t isn = 0;
 
-    if (netif) {
-        addr = netif->state;
-        addr->port->ops->random(addr->port->opaque, &isn, sizeof(isn));
-    }
+    port->ops->random(port->opaque, &isn, sizeof(isn));
     return isn;
 }
 

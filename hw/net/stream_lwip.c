@@ -299,6 +299,8 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
     s->remote.port = flow->key.remote_port;
     memcpy(s->local.ip, flow->key.local_ip, 16);
     memcpy(s->remote.ip, flow->key.remote_ip, 16);
+    s->local.vlan = endpoint_is_link_local(&s->local) ? flow->key.vlan : 0;
+    s->remote.vlan = endpoint_is_link_local(&s->remote) ? flow->key.vlan : 0;
     s->connect_until = SG_NEVER;
     link_append(&port->streams, &s->all);
     link_init(&s->work);
@@ -351,13 +353,17 @@ static uint16_t free_local_port(struct sg_port *port, const struct address *addr
 static struct address *local_address(struct sg_port *port, const struct sg_endpoint *local,
                                      const struct sg_endpoint *remote)
 {
-    struct address *own = address_find(port, remote->family, remote->ip);
+    struct address *own = address_named(port, remote);
     struct address *addr = own ? own : address_towards(port, remote);
 
     if (endpoint_is_any(local) || !addr) {
         return addr;
     }
-    return address_find(port, local->family, local->ip);
+    addr = address_named(port, local);
+    if (addr && endpoint_is_link_local(remote) && addr->ip.vlan != remote->vlan) {
+        return NULL;
+    }
+    return addr;
 }
 
 static struct flow *open_flow(struct sg_port *port, struct address *addr, struct flow_key *key)
@@ -383,7 +389,7 @@ static struct flow *open_flow(struct sg_port *port, struct address *addr, struct
         return NULL;
     }
     tcp_bind_netif(pcb, &addr->netif);
-    ip_addr_copy_from_ip4(pcb->local_ip, *netif_ip4_addr(&addr->netif));
+    stack_ip_set(&pcb->local_ip, addr->ip.family, addr->ip.ip);
     pcb->local_port = key->local_port;
     TCP_REG(&tcp_bound_pcbs, pcb);
     flow = flow_new(port, addr, key, pcb);
@@ -399,15 +405,16 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
                                  enum sg_stream_end *why)
 {
     struct sg_port *port = port_of_net(net);
-    struct flow_key key = { .family = 4, .remote_port = remote->port, .local_port = local->port };
+    struct flow_key key = {
+        .family = remote->family, .remote_port = remote->port, .local_port = local->port,
+    };
     struct address *addr;
     struct stream *s;
     struct flow *flow;
     ip_addr_t to;
 
     *why = SG_STREAM_UNREACHABLE;
-    if (remote->family != 4 || remote->port == 0 || endpoint_is_any(remote) ||
-        remote->ip[0] >= 224 || remote->ip[0] == 127) {
+    if (remote->port == 0 || local->family != remote->family || !endpoint_is_unicast(remote)) {
         return NULL;
     }
     addr = local_address(port, local, remote);
@@ -416,8 +423,9 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
     }
     *why = SG_STREAM_NORES;
     clock_update(port);
-    memcpy(key.local_ip, addr->ip.ip, 4);
-    memcpy(key.remote_ip, remote->ip, 4);
+    memcpy(key.local_ip, addr->ip.ip, 16);
+    memcpy(key.remote_ip, remote->ip, remote->family == 4 ? 4 : 16);
+    key.vlan = addr->ip.vlan;
     if (key.local_port == 0 && free_local_port(port, addr, &key) == 0) {
         return NULL;
     }
@@ -433,7 +441,7 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
     s->base.events = events;
     s->base.user = user;
     s->connect_until = sg_stack.now + port->config.connect_timeout_ms * NS_PER_MS;
-    ip_addr_copy_from_ip4(to, stack_ip4(remote->ip));
+    stack_ip_set(&to, remote->family, remote->ip);
     if (tcp_connect(s->pcb, &to, remote->port, connected_cb) != ERR_OK) {
         stream_abort(&s->base);
         return NULL;

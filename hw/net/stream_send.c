@@ -24,7 +24,8 @@
 enum {
     FIRST_CUTS = 64,
     CUTS_MAX = 65536,
-    IP_TCP_HEADERS = 40,
+    IP4_TCP_HEADERS = 40,
+    IP6_TCP_HEADERS = 60,
     MSS_MIN = 256,          /* a peer's smaller wish is ignored: RFC 9293, section 3.7.1 */
     QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
     PBUFS_PER_CUT = 4,
@@ -68,7 +69,8 @@ static size_t free_octets(const struct send_queue *q)
 size_t stream_emss(struct sg_stream *base)
 {
     struct stream *s = of_base(base);
-    unsigned mtu_mss = s->port->config.mtu - IP_TCP_HEADERS;
+    unsigned headers = s->local.family == 6 ? IP6_TCP_HEADERS : IP4_TCP_HEADERS;
+    unsigned mtu_mss = s->port->config.mtu - headers;
     struct tcp_pcb *pcb = s->pcb;
     unsigned mss;
 

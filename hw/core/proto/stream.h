@@ -23,6 +23,8 @@ struct sg_endpoint {
     uint8_t family;  /* 4 or 6 */
     uint16_t port;   /* host order */
     uint8_t ip[16];  /* network order; IPv4 in the first four octets; all zero: any */
+    /* 802.1Q identifier, 0: none; of a link-local IPv6 address and in add_addr, else ignored. */
+    uint16_t vlan;
 };
 
 enum sg_stream_end {
@@ -103,7 +105,10 @@ struct sg_stream_net_ops {
                                   unsigned backlog, sg_stream_accept accept, void *user,
                                   enum sg_stream_end *why);
     void (*unlisten)(struct sg_stream_net *net, struct sg_listener *l);
-    /* Port addresses, from SET_ADDR; false: table full, or no such address. */
+    /*
+     * Port addresses, from SET_ADDR; false: table full, or no such address, or (add) one that is
+     * there on another VLAN.  An address that is there gets the new prefix and gateway.
+     */
     bool (*add_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr, unsigned prefix_len,
                      const uint8_t gateway[16]);
     bool (*del_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr);

@@ -20,6 +20,7 @@ static bool endpoint_of(struct sg_endpoint *ep, const struct sg_sockaddr *sa)
     }
     ep->family = sa->family;
     ep->port = sg_get_be16(&sa->port);
+    ep->vlan = sg_get_le16(&sa->vlan); /* who needs it knows */
     memcpy(ep->ip, sa->ip, sa->family == 4 ? 4 : 16);
     return true;
 }
@@ -29,6 +30,7 @@ static void sockaddr_of(struct sg_sockaddr *sa, const struct sg_endpoint *ep)
     memset(sa, 0, sizeof(*sa));
     sa->family = ep->family;
     sg_put_be16(&sa->port, ep->port);
+    sg_put_le16(&sa->vlan, ep->vlan);
     memcpy(sa->ip, ep->ip, sizeof(sa->ip));
 }
 

@@ -6,13 +6,13 @@
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 
-enum { MTU_MIN = 576 };
+enum { MTU_MIN = 576, VLAN_MAX = 4094 };
 
 enum sg_status sg_cmd_set_addr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_set_addr *c = cmd;
     const struct sg_stream_net_ops *net = a->net->ops;
-    struct sg_endpoint ep = { .family = c->addr.family };
+    struct sg_endpoint ep = { .family = c->addr.family, .vlan = sg_get_le16(&c->vlan) };
     static const uint8_t any[16];
 
     (void)rsp;
@@ -23,8 +23,13 @@ enum sg_status sg_cmd_set_addr(struct sg_adapter *a, const void *cmd, struct sg_
     if (c->op != SG_ADDR_ADD && c->op != SG_ADDR_DEL) {
         return SG_EINVAL;
     }
-    if ((ep.family != 4 && ep.family != 6) || c->prefix_len > (ep.family == 4 ? 32 : 128)) {
+    if ((ep.family != 4 && ep.family != 6) || c->prefix_len > (ep.family == 4 ? 32 : 128) ||
+        ep.vlan > VLAN_MAX) {
         return SG_EINVAL;
+    }
+    if ((ep.family == 6 && !sg_adapter_may(a, SG_FEATURE_IPV6)) ||
+        (ep.vlan && !sg_adapter_may(a, SG_FEATURE_VLAN))) {
+        return SG_ENOTSUP;
     }
     memcpy(ep.ip, c->addr.ip, ep.family == 4 ? 4 : 16);
     if (memcmp(ep.ip, any, sizeof(any)) == 0) {

@@ -152,7 +152,7 @@ bool peer_connect(struct wire *w, struct peer *a, int host, const struct sg_endp
                   enum sg_stream_end *why)
 {
     struct wire_host *h = &w->host[host];
-    struct sg_endpoint any = { .family = 4 };
+    struct sg_endpoint any = { .family = to->family };
 
     a->wire = w;
     a->in_call = true;
@@ -170,8 +170,15 @@ static bool both_connected(void *data)
 
 bool peer_pair(struct wire *w, struct peer *a, struct peer *b, uint16_t port)
 {
+    struct sg_endpoint to = wire_endpoint(&w->host[1], port);
+
+    return peer_pair_at(w, a, b, &to);
+}
+
+bool peer_pair_at(struct wire *w, struct peer *a, struct peer *b, const struct sg_endpoint *to)
+{
     struct wire_host *h = &w->host[1];
-    struct sg_endpoint to = wire_endpoint(h, port), any = { .family = 4, .port = port };
+    struct sg_endpoint any = { .family = to->family, .port = to->port };
     struct peer *both[2] = { a, b };
     struct sg_listener *l;
     enum sg_stream_end why;
@@ -179,7 +186,7 @@ bool peer_pair(struct wire *w, struct peer *a, struct peer *b, uint16_t port)
 
     b->wire = w;
     l = h->net->ops->listen(h->net, &any, 16, peer_accept, b, &why);
-    good = l && peer_connect(w, a, 0, &to, &why) && wire_run(w, both_connected, both, 60 * WIRE_S);
+    good = l && peer_connect(w, a, 0, to, &why) && wire_run(w, both_connected, both, 60 * WIRE_S);
     if (l) {
         h->net->ops->unlisten(h->net, l);
     }

@@ -33,6 +33,8 @@ void peer_shutdown(struct peer *p);
 bool peer_accept(void *user, struct sg_stream *s); /* user: struct peer */
 /* Connects 'a' on host 0 to a listener of 'b' on host 1; true when both know. */
 bool peer_pair(struct wire *w, struct peer *a, struct peer *b, uint16_t port);
+/* Likewise, to that address of host 1. */
+bool peer_pair_at(struct wire *w, struct peer *a, struct peer *b, const struct sg_endpoint *to);
 bool peer_connect(struct wire *w, struct peer *a, int host, const struct sg_endpoint *to,
                   enum sg_stream_end *why);
 

@@ -151,22 +151,20 @@ uint32_t wire_pseudo_header(const uint8_t *ip, size_t tcp_len)
            sg_get_be16(ip + 18) + 6 + (uint32_t)tcp_len;
 }
 
-size_t wire_build(uint8_t *frame, const struct wire_segment *s)
+static uint32_t pseudo_header6(const uint8_t *ip, size_t len, uint8_t proto)
 {
-    uint8_t *ip = frame + 14, *tcp = ip + 20;
-    size_t tcp_len = 20 + s->payload_len;
+    uint32_t sum = proto + (uint32_t)len;
+    unsigned i;
 
-    memset(frame, 0, 54);
-    memcpy(frame, s->dst_mac, 6);
-    memcpy(frame + 6, s->src_mac, 6);
-    sg_put_be16(frame + 12, 0x0800);
-    ip[0] = 0x45;
-    sg_put_be16(ip + 2, (uint16_t)(20 + tcp_len));
-    ip[8] = 64;
-    ip[9] = 6;
-    memcpy(ip + 12, s->src.ip, 4);
-    memcpy(ip + 16, s->dst.ip, 4);
-    sg_put_be16(ip + 10, wire_checksum(ip, 20, 0));
+    for (i = 8; i < 40; i += 2) {
+        sum += sg_get_be16(ip + i);
+    }
+    return sum;
+}
+
+static size_t build_tcp(uint8_t *tcp, const struct wire_segment *s)
+{
+    memset(tcp, 0, 20);
     sg_put_be16(tcp, s->src.port);
     sg_put_be16(tcp + 2, s->dst.port);
     sg_put_be32(tcp + 4, s->seq);
@@ -177,15 +175,95 @@ size_t wire_build(uint8_t *frame, const struct wire_segment *s)
     if (s->payload_len) {
         memcpy(tcp + 20, s->payload, s->payload_len);
     }
+    return 20 + s->payload_len;
+}
+
+static size_t build6(uint8_t *frame, const struct wire_segment *s)
+{
+    uint8_t *ip = frame + 14, *tcp = ip + 40 + s->extensions_len;
+    size_t len = build_tcp(tcp, s);
+
+    memset(ip, 0, 40);
+    ip[0] = 0x60;
+    sg_put_be16(ip + 4, (uint16_t)(s->extensions_len + len));
+    ip[6] = s->extensions_len ? s->first_extension : 6;
+    ip[7] = 64;
+    memcpy(ip + 8, s->src.ip, 16);
+    memcpy(ip + 24, s->dst.ip, 16);
+    if (s->extensions_len) {
+        memcpy(ip + 40, s->extensions, s->extensions_len);
+    }
+    sg_put_be16(tcp + 16, wire_checksum(tcp, len, pseudo_header6(ip, len, 6)));
+    return 14 + 40 + s->extensions_len + len;
+}
+
+size_t wire_build(uint8_t *frame, const struct wire_segment *s)
+{
+    uint8_t *ip = frame + 14, *tcp = ip + 20;
+    size_t tcp_len;
+
+    memcpy(frame, s->dst_mac, 6);
+    memcpy(frame + 6, s->src_mac, 6);
+    sg_put_be16(frame + 12, s->src.family == 6 ? 0x86dd : 0x0800);
+    if (s->src.family == 6) {
+        return build6(frame, s);
+    }
+    tcp_len = build_tcp(tcp, s);
+    memset(ip, 0, 20);
+    ip[0] = 0x45;
+    sg_put_be16(ip + 2, (uint16_t)(20 + tcp_len));
+    ip[8] = 64;
+    ip[9] = 6;
+    memcpy(ip + 12, s->src.ip, 4);
+    memcpy(ip + 16, s->dst.ip, 4);
+    sg_put_be16(ip + 10, wire_checksum(ip, 20, 0));
     sg_put_be16(tcp + 16, wire_checksum(tcp, tcp_len, wire_pseudo_header(ip, tcp_len)));
     return 34 + tcp_len;
 }
 
-static void nic_answer_arp(struct wire_host *h, const uint8_t *f)
+size_t wire_tag(uint8_t *frame, size_t len, uint16_t tci)
 {
-    uint8_t r[42];
+    memmove(frame + 16, frame + 12, len - 12);
+    sg_put_be16(frame + 12, 0x8100);
+    sg_put_be16(frame + 14, tci);
+    return len + 4;
+}
 
-    if (sg_get_be16(f + 20) != 1 || memcmp(f + 38, h->ip.ip, 4) != 0) {
+void wire_mend_icmp6(uint8_t *f)
+{
+    uint8_t *ip = f + 14;
+    size_t len = sg_get_be16(ip + 4);
+
+    sg_put_be16(ip + 42, 0);
+    sg_put_be16(ip + 42, wire_checksum(ip + 40, len, pseudo_header6(ip, len, 58)));
+}
+
+/* Is this one of the host's addresses, on that link? */
+static bool nic_has(const struct wire_host *h, unsigned family, const uint8_t *ip, uint16_t vlan)
+{
+    unsigned i;
+
+    for (i = 0; i < h->n_more; i++) {
+        const struct sg_endpoint *e = &h->more[i];
+
+        if (e->family == family && e->vlan == vlan &&
+            memcmp(e->ip, ip, family == 4 ? 4 : 16) == 0) {
+            return true;
+        }
+    }
+    return family == 4 && vlan == 0 && memcmp(ip, h->ip.ip, 4) == 0;
+}
+
+static void answer(struct wire_host *h, uint8_t *frame, size_t len, uint16_t vlan)
+{
+    transmit(h, frame, vlan ? wire_tag(frame, len, vlan) : len);
+}
+
+static void nic_answer_arp(struct wire_host *h, const uint8_t *f, uint16_t vlan)
+{
+    uint8_t r[46];
+
+    if (sg_get_be16(f + 20) != 1 || !nic_has(h, 4, f + 38, vlan)) {
         return;
     }
     memcpy(r, f, 42);
@@ -196,7 +274,32 @@ static void nic_answer_arp(struct wire_host *h, const uint8_t *f)
     memcpy(r + 28, f + 38, 4);
     memcpy(r + 32, f + 22, 10);
     h->arp_answers++;
-    transmit(h, r, sizeof(r));
+    answer(h, r, 42, vlan);
+}
+
+/* RFC 4861, section 7.2.4. */
+static void nic_answer_solicitation(struct wire_host *h, const uint8_t *f, uint16_t vlan)
+{
+    uint8_t r[90] = { 0 };
+
+    if (f[54] != 135 || !nic_has(h, 6, f + 62, vlan)) {
+        return;
+    }
+    memcpy(r, f + 6, 6);
+    memcpy(r + 6, h->mac, 6);
+    memcpy(r + 12, f + 12, 10);
+    sg_put_be16(r + 18, 32);
+    memcpy(r + 22, f + 62, 16);
+    memcpy(r + 38, f + 22, 16);
+    r[54] = 136;
+    r[58] = 0x60; /* solicited, override */
+    memcpy(r + 62, f + 62, 16);
+    r[78] = 2;
+    r[79] = 1;
+    memcpy(r + 80, h->mac, 6);
+    wire_mend_icmp6(r);
+    h->nd_answers++;
+    answer(h, r, 86, vlan);
 }
 
 /* RFC 9293, section 3.5.2, group 1: no such connection. */
@@ -222,12 +325,28 @@ static void nic_refuse(struct wire_host *h, const uint8_t *f)
     transmit(h, r, wire_build(r, &s));
 }
 
-static void nic_input(struct wire_host *h, const uint8_t *f, size_t len)
+static void nic_input(struct wire_host *h, const uint8_t *frame, size_t len)
 {
+    uint8_t untagged[200] = { 0 };
+    const uint8_t *f = frame;
+    uint16_t vlan = 0;
+
     h->nic_frames++;
+    if (h->mute) {
+        return;
+    }
+    if (len >= 46 && sg_get_be16(f + 12) == 0x8100) {
+        vlan = sg_get_be16(f + 14) & 0xfff;
+        len = MIN(len - 4, sizeof(untagged));
+        memcpy(untagged, f, 12);
+        memcpy(untagged + 12, f + 16, len - 12);
+        f = untagged;
+    }
     if (len >= 42 && sg_get_be16(f + 12) == 0x0806) {
-        nic_answer_arp(h, f);
-    } else if (len >= 54 && sg_get_be16(f + 12) == 0x0800 && f[23] == 6 &&
+        nic_answer_arp(h, f, vlan);
+    } else if (len >= 86 && sg_get_be16(f + 12) == 0x86dd && f[20] == 58) {
+        nic_answer_solicitation(h, f, vlan);
+    } else if (!vlan && len >= 54 && sg_get_be16(f + 12) == 0x0800 && f[23] == 6 &&
                memcmp(f, h->mac, 6) == 0) {
         nic_refuse(h, f);
     }
@@ -243,6 +362,31 @@ static void arrive(struct wire *w, struct in_flight *f)
         nic_input(h, f->data, f->len);
     }
     g_free(f);
+}
+
+struct sg_endpoint wire_ip6(bool link_local, uint16_t last, uint16_t vlan, uint16_t port)
+{
+    struct sg_endpoint e = { .family = 6, .port = port, .ip = { 0xfd }, .vlan = vlan };
+
+    if (link_local) {
+        e.ip[0] = 0xfe;
+        e.ip[1] = 0x80;
+    }
+    sg_put_be16(e.ip + 14, last);
+    return e;
+}
+
+bool wire_add(struct wire *w, int host, const struct sg_endpoint *ip, unsigned prefix_len,
+              const uint8_t *gateway)
+{
+    struct wire_host *h = &w->host[host];
+
+    if (!h->net->ops->add_addr(h->net, ip, prefix_len, gateway)) {
+        return false;
+    }
+    g_assert(h->n_more < WIRE_MORE);
+    h->more[h->n_more++] = *ip;
+    return true;
 }
 
 struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port)

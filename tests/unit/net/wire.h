@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Two ports, a wire between them with seeded loss, reordering, duplication and corruption, and
- * behind each port a small NIC that answers ARP and refuses TCP, as a guest's stack would.
+ * behind each port a small NIC that answers ARP and neighbour solicitations and refuses TCP over
+ * IPv4, as a guest's stack would.
  *
  * Time is simulated: wire_run() goes from event to event (a frame's arrival, a port's deadline or
  * kick) until a condition holds or the time is up.
@@ -14,6 +15,7 @@
 
 #define WIRE_MS 1000000ull
 #define WIRE_S (1000 * WIRE_MS)
+#define WIRE_MORE 20
 
 struct wire;
 
@@ -23,12 +25,16 @@ struct wire_host {
     struct sg_stream_net *net;
     uint8_t mac[6];
     struct sg_endpoint ip;
+    struct sg_endpoint more[WIRE_MORE]; /* further addresses: wire_add() */
+    unsigned n_more;
     uint64_t deadline;
     bool kicked;
     bool congested;
     bool deaf;             /* nothing arrives here */
     bool deaf_to_tcp;      /* only ARP does */
+    bool mute;             /* the NIC answers nothing */
     unsigned arp_answers;  /* ARP replies sent by the NIC */
+    unsigned nd_answers;   /* neighbour advertisements */
     unsigned resets;       /* RSTs sent by the NIC */
     unsigned nic_frames;   /* frames that the port gave to the NIC */
 };
@@ -61,9 +67,14 @@ void wire_settle(struct wire *w, uint64_t ns);
 /* Puts a frame on the wire to a host, without faults. */
 void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len);
 struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port);
+/* Another address of a host, on a VLAN if it has one; NULL: no gateway.  What add_addr says. */
+bool wire_add(struct wire *w, int host, const struct sg_endpoint *ip, unsigned prefix_len,
+              const uint8_t *gateway);
+/* fd00::last or, link-local, fe80::last. */
+struct sg_endpoint wire_ip6(bool link_local, uint16_t last, uint16_t vlan, uint16_t port);
 struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port);
 
-/* A frame with an IPv4 TCP segment, checksums right.  Returns its length. */
+/* A frame with a TCP segment, checksums right.  Returns its length. */
 struct wire_segment {
     const uint8_t *dst_mac, *src_mac;
     struct sg_endpoint src, dst;
@@ -72,9 +83,16 @@ struct wire_segment {
     uint16_t window;
     const uint8_t *payload;
     size_t payload_len;
+    const uint8_t *extensions; /* of IPv6; the last one says TCP */
+    size_t extensions_len;
+    uint8_t first_extension;   /* its type */
 };
 size_t wire_build(uint8_t *frame, const struct wire_segment *s);
 uint16_t wire_checksum(const uint8_t *p, size_t len, uint32_t start);
 uint32_t wire_pseudo_header(const uint8_t *ip, size_t tcp_len);
+/* Makes room for a tag behind the MAC addresses; returns the new length. */
+size_t wire_tag(uint8_t *frame, size_t len, uint16_t tci);
+/* Makes the checksum of ICMPv6 in a frame right. */
+void wire_mend_icmp6(uint8_t *frame);
 
 #endif

@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * IPv6: what goes onto the wire, octet by octet; what comes from it, good and bad; neighbours.
+ */
+#include "tap.h"
+#include "peer.h"
+#include "base/bytes.h"
+
+enum {
+    PORT = 4791,
+    SYN = 2, ACK = 16,
+    A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
+    HOPS = 0, ROUTING = 43, FRAGMENT = 44, ICMP = 58, DESTINATION = 60,
+};
+
+/* Frames of a host, as they leave it. */
+struct log {
+    unsigned n;
+    size_t len[64];
+    uint8_t frame[64][200];
+};
+
+static void note(struct wire *w, int from, const uint8_t *frame, size_t len)
+{
+    struct log *log = w->tap_data;
+
+    if (from == 0 && log->n < 64) {
+        log->len[log->n] = len;
+        memcpy(log->frame[log->n++], frame, MIN(len, sizeof(log->frame[0])));
+    }
+}
+
+static struct wire *two_hosts(uint64_t seed, bool link_local, struct log *log)
+{
+    struct wire *w = wire_new(seed, 1500, NULL);
+    struct sg_endpoint a = wire_ip6(link_local, 1, 0, 0), b = wire_ip6(link_local, 2, 0, 0);
+
+    T_TRUE(wire_add(w, 0, &a, 64, NULL));
+    T_TRUE(wire_add(w, 1, &b, 64, NULL));
+    if (log) {
+        memset(log, 0, sizeof(*log));
+        w->tap = note;
+        w->tap_data = log;
+    }
+    return w;
+}
+
+static bool all_arrived(void *data)
+{
+    struct peer **p = data;
+
+    return p[0]->received >= p[1]->to_send && p[1]->received >= p[0]->to_send;
+}
+
+static void transfer(bool link_local, struct wire_faults faults)
+{
+    struct wire *w = two_hosts(3, link_local, NULL);
+    struct peer a = { .to_send = 3000000 }, b = { .to_send = 1000000 };
+    struct peer *both[2] = { &a, &b };
+    struct sg_endpoint to = wire_ip6(link_local, 2, 0, PORT), local, remote;
+
+    T_TRUE(peer_pair_at(w, &a, &b, &to));
+    w->faults = faults;
+    T_TRUE(wire_run(w, all_arrived, both, 3600 * WIRE_S));
+    T_FALSE(a.damaged || b.damaged);
+    T_EQ_INT((int)a.s->ops->emss(a.s), 1500 - 60 - 12);
+    a.s->ops->endpoints(a.s, &local, &remote);
+    T_EQ_INT(remote.family, 6);
+    T_EQ_MEM(remote.ip, to.ip, 16);
+    T_EQ_INT(local.ip[15], 1);
+    T_EQ_INT(w->host[0].arp_answers + w->host[1].arp_answers, 0);
+    T_TRUE(w->host[1].nd_answers > 0);
+    wire_free(w);
+}
+
+static void transfer__clean(void)
+{
+    transfer(false, (struct wire_faults){0});
+}
+
+static void transfer__bad_wire(void)
+{
+    transfer(false, (struct wire_faults){ .loss = 20, .reorder = 50, .duplicate = 20,
+                                          .corrupt = 10 });
+}
+
+static void transfer__link_local(void)
+{
+    transfer(true, (struct wire_faults){0});
+}
+
+/* The first frames of a connect, against octets written down by hand (RFC 4861, 8200, 9293). */
+static void wire__solicitation_and_syn(void)
+{
+    static const uint8_t solicitation[86] = {
+        0x33, 0x33, 0xff, 0x00, 0x00, 0x02, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01, 0x86, 0xdd,
+        0x60, 0x00, 0x00, 0x00, 0x00, 0x20, 0x3a, 0xff,
+        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01,
+        0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01, 0xff, 0, 0, 0x02,
+        /* fd00 + 1 + ff02 + 1 + ff00 + 2 + 20 + 3a + 8700 + fd00 + 2 + 101 + 5254 + 0 + 1,
+           complemented */
+        0x87, 0x00, 0x2d, 0x43, 0, 0, 0, 0,
+        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
+        0x01, 0x01, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01,
+    };
+    static const uint8_t syn_head[54] = {
+        0x52, 0x54, 0x00, 0x00, 0x00, 0x02, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01, 0x86, 0xdd,
+        0x60, 0x00, 0x00, 0x00, 0x00, 0x2c, 0x06, 0xff,
+        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01,
+        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
+    };
+    struct log log;
+    struct wire *w = two_hosts(1, false, &log);
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
+    struct peer a = {0};
+    enum sg_stream_end why;
+    uint32_t pseudo = 0;
+    const uint8_t *tcp = log.frame[1] + 54;
+    unsigned i;
+
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    wire_settle(w, 100 * WIRE_MS);
+    T_TRUE(log.n >= 2);
+    T_EQ_INT((int)log.len[0], 86);
+    T_EQ_MEM(log.frame[0], solicitation, 86);
+    T_EQ_INT((int)log.len[1], 14 + 40 + 44);
+    T_EQ_MEM(log.frame[1], syn_head, 54);
+    T_EQ_INT(sg_get_be16(tcp + 2), PORT);
+    T_EQ_INT(tcp[13], SYN);
+    T_EQ_INT(sg_get_be32(tcp + 20), 0x02040000 + 1500 - 60); /* MSS */
+    for (i = 22; i < 54; i += 2) {
+        pseudo += sg_get_be16(log.frame[1] + i);
+    }
+    T_EQ_INT(wire_checksum(tcp, 44, pseudo + 6 + 44), 0);
+    wire_free(w);
+}
+
+static size_t segment(struct wire *w, uint8_t *frame, const uint8_t *extensions, size_t len,
+                      uint8_t first)
+{
+    struct wire_segment s = {
+        .dst_mac = w->host[1].mac, .src_mac = w->host[0].mac,
+        .src = wire_ip6(false, 1, 0, 9), .dst = wire_ip6(false, 2, 0, PORT),
+        .flags = SYN, .seq = 1, .window = 1000,
+        .extensions = extensions, .extensions_len = len, .first_extension = first,
+    };
+
+    return wire_build(frame, &s);
+}
+
+static struct sg_listener *listen_on(struct wire *w, struct peer *b, unsigned family)
+{
+    struct sg_endpoint any = { .family = (uint8_t)family, .port = PORT };
+    enum sg_stream_end why;
+
+    b->wire = w;
+    return w->host[1].net->ops->listen(w->host[1].net, &any, 64, peer_accept, b, &why);
+}
+
+/* Extension headers that are passed over, and those that make a packet the NIC's. */
+static void verdict__extension_headers(void)
+{
+    static const struct {
+        const char *what;
+        unsigned want;
+        uint8_t first;
+        uint8_t len;
+        uint8_t octets[40];
+    } rows[] = {
+        { "none", A, 0, 0, {0} },
+        { "hop-by-hop, PadN", A, HOPS, 8, { 6, 0, 1, 4 } },
+        { "hop-by-hop, Pad1s", A, HOPS, 8, { 6, 0 } },
+        { "hop-by-hop, router alert", A, HOPS, 8, { 6, 0, 5, 2, 0, 0, 1, 0 } },
+        { "destination options", A, DESTINATION, 16, { 6, 1, 1, 12 } },
+        { "hop-by-hop, then destination", A, HOPS, 16, { 60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4 } },
+        { "used up routing header", A, ROUTING, 8, { 6, 0, 4, 0 } },
+        { "fragment header of a whole packet", A, FRAGMENT, 8, { 6, 0, 0, 0, 1, 2, 3, 4 } },
+        { "first fragment", N, FRAGMENT, 8, { 6, 0, 0, 1, 1, 2, 3, 4 } },
+        { "later fragment", N, FRAGMENT, 8, { 6, 0, 5, 0xa8, 1, 2, 3, 4 } },
+        { "routing header with a segment left", N, ROUTING, 8, { 6, 0, 4, 1 } },
+        { "option: discard if unknown", N, DESTINATION, 8, { 6, 0, 0x5e, 4 } },
+        { "option: complain if unknown", N, DESTINATION, 8, { 6, 0, 0x9e, 4 } },
+        { "jumbo payload", N, HOPS, 8, { 6, 0, 0xc2, 4, 0, 1, 0, 0 } },
+        { "option beyond its header", N, HOPS, 8, { 6, 0, 1, 5 } },
+        { "option without length", N, HOPS, 8, { 6, 0, 1, 3, 0, 0, 0, 1 } },
+        { "header beyond the packet", N, HOPS, 8, { 6, 9, 1, 4 } },
+        { "hop-by-hop in second place", N, DESTINATION, 16,
+          { 0, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4 } },
+        { "authentication header", N, 51, 8, { 6, 0 } },
+        { "encapsulated", N, 50, 8, { 6, 0 } },
+        { "no next header", N, 59, 8, { 6, 0 } },
+        { "five headers", N, DESTINATION, 40,
+          { 60, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0,
+            60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0 } },
+    };
+    struct wire *w = two_hosts(4, false, NULL);
+    struct peer b = { .refuse = true };
+    struct sg_port_counters before, after;
+    uint8_t frame[200];
+    size_t i, n;
+
+    T_TRUE(listen_on(w, &b, 6) != NULL);
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("%s", rows[i].what);
+        n = segment(w, frame, rows[i].octets, rows[i].len, rows[i].first);
+        sg_port_counters(w->host[1].port, &before);
+        T_EQ_INT(sg_port_input(w->host[1].port, frame, n), rows[i].want);
+        sg_port_counters(w->host[1].port, &after);
+        T_EQ_U64(after.checksum_errors, before.checksum_errors);
+        if (rows[i].want == A) { /* lwIP took it for a SYN: one connection is half-open */
+            T_EQ_INT(after.connections, 1);
+        }
+    }
+    wire_free(w);
+}
+
+static void verdict__table(void)
+{
+    struct wire *w = two_hosts(5, false, NULL);
+    struct peer b = { .refuse = true };
+    uint8_t frame[200] = {0}, broken[200];
+    size_t n, i, len;
+
+    T_TRUE(listen_on(w, &b, 6) != NULL);
+    n = segment(w, frame, NULL, 0, 0);
+#define VARIANT(change, want)                                           \
+    do {                                                                \
+        T_CONTEXT("%s", #change);                                       \
+        memcpy(broken, frame, sizeof(frame));                           \
+        change;                                                         \
+        T_EQ_INT(sg_port_input(w->host[1].port, broken, n), want);      \
+    } while (0)
+    VARIANT((void)0, A);
+    VARIANT(broken[5] ^= 1, N);                   /* another station's MAC address */
+    VARIANT(broken[14] = 0x45, N);                /* not version 6 */
+    VARIANT(broken[53] ^= 4, N);                  /* not our address */
+    VARIANT(broken[20] = 17, N);                  /* UDP */
+    VARIANT(sg_put_be16(broken + 18, 19), N);     /* shorter than a TCP header */
+    VARIANT(sg_put_be16(broken + 18, 200), N);    /* longer than the frame */
+    VARIANT(broken[54 + 12] = 0x40, N);           /* TCP header too short */
+    VARIANT(broken[54 + 12] = 0xf0, N);           /* TCP header longer than the packet */
+    VARIANT(sg_put_be16(broken + 54 + 2, 22), N); /* nobody listens */
+    VARIANT(broken[20] = ICMP, A | N);            /* shown to both, if a bad one */
+    n += 6;
+    VARIANT((void)0, A);                          /* padding behind the packet */
+    n -= 6;
+    for (len = 0; len < n; len++) { /* none of its octets beyond the end are looked at */
+        uint8_t *copy = g_memdup2(frame, len ? len : 1);
+
+        T_CONTEXT("%zu octets", len);
+        T_EQ_INT(sg_port_input(w->host[1].port, copy, len), N);
+        g_free(copy);
+    }
+    for (i = 0; i < 2; i++) { /* mapped IPv4, group: lwIP would drop them */
+        T_CONTEXT("source %zu", i);
+        memcpy(broken, frame, n);
+        memset(broken + 22, i ? 0xff : 0, 16);
+        broken[32] = broken[33] = 0xff;
+        T_EQ_INT(sg_port_input(w->host[1].port, broken, n), A);
+    }
+    wire_free(w);
+}
+
+static size_t advertisement(struct wire *w, uint8_t *f, uint8_t flags, uint8_t mac)
+{
+    memset(f, 0, 86);
+    memcpy(f, w->host[0].mac, 6);
+    memcpy(f + 6, w->host[1].mac, 6);
+    sg_put_be16(f + 12, 0x86dd);
+    f[14] = 0x60;
+    sg_put_be16(f + 18, 32);
+    f[20] = ICMP;
+    f[21] = 255;
+    memcpy(f + 22, wire_ip6(false, 2, 0, 0).ip, 16);
+    memcpy(f + 38, wire_ip6(false, 1, 0, 0).ip, 16);
+    f[54] = 136;
+    f[58] = flags;
+    memcpy(f + 62, f + 22, 16);
+    f[78] = 2;
+    f[79] = 1;
+    memcpy(f + 80, (uint8_t[]){ 0x52, 0x54, 0, 0, 9, mac }, 6);
+    wire_mend_icmp6(f);
+    return 86;
+}
+
+/* Where the host sends its next segment: the last octet of the MAC address, 0: it asks again. */
+static unsigned next_hop(struct wire *w, struct log *log, struct peer *a)
+{
+    log->n = 0;
+    a->to_send += 10;
+    peer_send(a);
+    wire_settle(w, 0);
+    T_TRUE(log->n > 0);
+    return log->frame[0][20] == ICMP ? 0 : log->frame[0][5] | log->frame[0][4] << 8;
+}
+
+/* RFC 4861, section 7.1: messages that must be dropped teach nothing; good ones do. */
+static void neighbour__bad_advertisements(void)
+{
+    struct log log;
+    struct wire *w = two_hosts(6, false, &log);
+    struct peer a = {0}, b = {0};
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
+    uint8_t f[86], copy[86];
+    size_t len;
+
+    T_TRUE(peer_pair_at(w, &a, &b, &to));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(next_hop(w, &log, &a), 2);
+#define BAD(change)                                                     \
+    do {                                                                \
+        T_CONTEXT("%s", #change);                                       \
+        len = advertisement(w, f, 0x60, 7);                             \
+        change;                                                         \
+        T_EQ_INT(sg_port_input(w->host[0].port, f, len), A | N);        \
+        T_EQ_INT(next_hop(w, &log, &a), 2);                             \
+    } while (0)
+#define MEND() wire_mend_icmp6(f)
+    BAD(f[56] ^= 1);                                  /* checksum */
+    BAD((f[21] = 254, MEND()));                       /* came through a router */
+    BAD((f[55] = 1, MEND()));                         /* code */
+    BAD((f[79] = 0, MEND()));                         /* option of no length */
+    BAD((f[79] = 2, MEND()));                         /* option beyond the end */
+    BAD((f[80] = 0x53, MEND()));                      /* a group's MAC address */
+    BAD((f[62] = 0xff, MEND()));                      /* target is a group */
+    BAD((memset(f + 38, 0xff, 16), MEND()));          /* solicited, yet to a group */
+    BAD((sg_put_be16(f + 18, 23), MEND()));           /* too short */
+    BAD((f[54] = 137, MEND()));                       /* a redirect */
+    advertisement(w, f, 0x60, 7);
+    for (len = 54; len < 86; len++) {
+        T_CONTEXT("%zu octets", len);
+        memcpy(copy, f, len);
+        T_EQ_INT(sg_port_input(w->host[0].port, copy, len), N);
+    }
+    T_CONTEXT("no override: one word against another, so the old station is asked");
+    advertisement(w, f, 0x40, 7);
+    T_EQ_INT(sg_port_input(w->host[0].port, f, 86), A | N);
+    T_EQ_INT(next_hop(w, &log, &a), 0);
+    T_EQ_INT(log.frame[0][5], 2);
+    wire_settle(w, WIRE_MS);
+    T_EQ_INT(next_hop(w, &log, &a), 2);
+    advertisement(w, f, 0x60, 7);
+    T_CONTEXT("good");
+    T_EQ_INT(sg_port_input(w->host[0].port, f, 86), A | N);
+    T_EQ_INT(next_hop(w, &log, &a), 0x907);
+    wire_free(w);
+}
+
+/* Section 7.3: after 30 s an entry in use is probed, to that very station; silence forgets it. */
+static void neighbour__is_probed(void)
+{
+    struct log log;
+    struct wire *w = two_hosts(7, false, &log);
+    struct peer a = {0}, b = {0};
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
+    unsigned answers;
+
+    T_TRUE(peer_pair_at(w, &a, &b, &to));
+    wire_settle(w, 20 * WIRE_S);
+    T_EQ_INT(next_hop(w, &log, &a), 2);
+    wire_settle(w, 20 * WIRE_S);
+    answers = w->host[1].nd_answers;
+    T_EQ_INT(next_hop(w, &log, &a), 0);
+    T_EQ_INT(log.frame[0][5], 2); /* unicast */
+    T_EQ_INT(log.frame[1][20], 6); /* and the segment follows at once */
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(w->host[1].nd_answers, (int)answers + 1);
+    T_EQ_INT(next_hop(w, &log, &a), 2);
+    w->host[1].mute = true;
+    wire_settle(w, 40 * WIRE_S);
+    T_EQ_INT(next_hop(w, &log, &a), 0);
+    wire_settle(w, 10 * WIRE_S);
+    T_EQ_INT(next_hop(w, &log, &a), 0);
+    T_EQ_INT(log.frame[0][0], 0x33); /* to the group again */
+    wire_free(w);
+}
+
+static bool is_closed(void *data)
+{
+    return ((struct peer *)data)->closes != 0;
+}
+
+static void neighbour__absent(void)
+{
+    struct log log;
+    struct wire *w = two_hosts(8, false, &log);
+    struct sg_endpoint to = wire_ip6(false, 99, 0, PORT);
+    struct peer a = {0};
+    enum sg_stream_end why;
+
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    T_TRUE(wire_run(w, is_closed, &a, 30 * WIRE_S));
+    T_EQ_INT(a.end, SG_STREAM_TIMEOUT);
+    T_TRUE(log.n >= 3 && log.n <= 15);
+    T_EQ_INT(log.frame[0][0], 0x33);
+    T_EQ_INT(log.frame[log.n - 1][20], ICMP);
+    wire_free(w);
+}
+
+/* Nobody may make the table grow, or forget who is in use, by claiming addresses. */
+static void neighbour__table_is_bounded(void)
+{
+    struct wire *w = two_hosts(9, false, NULL);
+    struct peer a = { .to_send = 10 }, b = {0};
+    struct peer *both[2] = { &a, &b };
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
+    uint8_t f[86];
+    unsigned i;
+
+    T_TRUE(peer_pair_at(w, &a, &b, &to));
+    for (i = 0; i < 20000; i++) { /* solicitations for our address, each from somebody else */
+        advertisement(w, f, 0, (uint8_t)i);
+        f[54] = 135;
+        f[78] = 1;
+        sg_put_be32(f + 30, i + 1);
+        memcpy(f + 62, wire_ip6(false, 1, 0, 0).ip, 16);
+        wire_mend_icmp6(f);
+        T_EQ_INT(sg_port_input(w->host[0].port, f, 86), A | N);
+        if (i % 500 == 0) {
+            a.to_send += 10;
+            peer_send(&a);
+            wire_settle(w, WIRE_MS);
+        }
+    }
+    T_TRUE(wire_run(w, all_arrived, both, 10 * WIRE_S));
+    wire_free(w);
+}
+
+static void route__gateway(void)
+{
+    struct log log;
+    struct wire *w = two_hosts(10, false, &log);
+    struct sg_endpoint far = { .family = 6, .port = PORT, .ip = { 0x20, 1 } };
+    struct sg_endpoint router = wire_ip6(true, 0xfe, 0, 0), own = wire_ip6(false, 1, 0, 0);
+    const struct sg_stream_net_ops *ops = w->host[0].net->ops;
+    struct peer a = {0};
+    enum sg_stream_end why;
+
+    T_FALSE(peer_connect(w, &a, 0, &far, &why));
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
+    T_TRUE(wire_add(w, 1, &router, 64, NULL));
+    T_TRUE(ops->add_addr(w->host[0].net, &own, 64, router.ip));
+    T_TRUE(peer_connect(w, &a, 0, &far, &why));
+    wire_settle(w, 10 * WIRE_MS);
+    T_TRUE(log.n >= 2);
+    T_EQ_MEM(log.frame[0] + 62, router.ip, 16); /* asks for the router */
+    T_EQ_INT(log.frame[1][20], 6);
+    T_EQ_INT(log.frame[1][5], 2);
+    T_EQ_MEM(log.frame[1] + 38, far.ip, 16);
+    wire_free(w);
+}
+
+/* Prefixes need not be 64 bits long. */
+static void route__prefix_lengths(void)
+{
+    static const struct { unsigned prefix; uint8_t other; bool on_link; } rows[] = {
+        { 128, 0x10, false }, { 121, 0x7f, true }, { 121, 0x80, false }, { 120, 0xff, true },
+        { 0, 0xff, true },
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wire *w = wire_new(11, 1500, NULL);
+        struct sg_endpoint own = wire_ip6(false, 1, 0, 0);
+        struct sg_endpoint to = wire_ip6(false, rows[i].other, 0, PORT);
+        enum sg_stream_end why;
+        struct peer a = {0};
+
+        T_CONTEXT("row %zu", i);
+        T_TRUE(wire_add(w, 0, &own, rows[i].prefix, NULL));
+        T_TRUE(peer_connect(w, &a, 0, &to, &why) == rows[i].on_link);
+        wire_free(w);
+    }
+}
+
+static void address__refused(void)
+{
+    static const uint8_t bad[][16] = {
+        { 0 }, { [15] = 1 }, { 0xff, 2 }, { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+    };
+    struct wire *w = wire_new(12, 1500, NULL);
+    const struct sg_stream_net_ops *ops = w->host[0].net->ops;
+    struct sg_endpoint e = { .family = 6 }, good = wire_ip6(false, 1, 0, PORT);
+    enum sg_stream_end why;
+    struct peer a = {0};
+    size_t i;
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        T_CONTEXT("row %zu", i);
+        memcpy(e.ip, bad[i], 16);
+        e.port = 0;
+        T_FALSE(ops->add_addr(w->host[0].net, &e, 64, NULL));
+        e.port = PORT;
+        T_FALSE(peer_connect(w, &a, 0, &e, &why));
+        T_EQ_INT(why, SG_STREAM_UNREACHABLE);
+    }
+    T_FALSE(ops->add_addr(w->host[0].net, &good, 129, NULL));
+    T_FALSE(ops->del_addr(w->host[0].net, &good));
+    good.vlan = 4095;
+    T_FALSE(ops->add_addr(w->host[0].net, &good, 64, NULL));
+    wire_free(w);
+}
+
+/* A listener on any IPv6 address hears no IPv4, and both may have the same port. */
+static void listen__families_are_apart(void)
+{
+    struct wire *w = two_hosts(13, false, NULL);
+    struct peer six = {0}, four = {0}, a = {0}, c = {0};
+    struct sg_endpoint to6 = wire_ip6(false, 2, 0, PORT), to4 = wire_endpoint(&w->host[1], PORT);
+    enum sg_stream_end why;
+
+    T_TRUE(listen_on(w, &six, 6) != NULL);
+    T_TRUE(listen_on(w, &six, 6) == NULL); /* in use */
+    T_TRUE(peer_connect(w, &a, 0, &to4, &why));
+    wire_settle(w, 100 * WIRE_MS);
+    T_EQ_INT(a.end, SG_STREAM_REFUSED);
+    T_TRUE(listen_on(w, &four, 4) != NULL);
+    a = (struct peer){0};
+    T_TRUE(peer_connect(w, &a, 0, &to4, &why));
+    T_TRUE(peer_connect(w, &c, 0, &to6, &why));
+    wire_settle(w, 100 * WIRE_MS);
+    T_EQ_INT(four.connects, 1);
+    T_EQ_INT(six.connects, 1);
+    wire_free(w);
+}
+
+/* Both ends on one port: the same address, and two addresses; nothing reaches the wire. */
+static void loopback__within_a_port(void)
+{
+    struct log log;
+    struct wire *w = two_hosts(14, false, &log);
+    struct wire_host *h = &w->host[0];
+    struct sg_endpoint more = wire_ip6(false, 77, 0, 0), any = { .family = 6, .port = PORT };
+    struct sg_endpoint to[2] = { wire_ip6(false, 1, 0, PORT), wire_ip6(false, 77, 0, PORT) };
+    struct sg_endpoint local, remote;
+    enum sg_stream_end why;
+    size_t i;
+
+    T_TRUE(wire_add(w, 0, &more, 64, NULL));
+    for (i = 0; i < 2; i++) {
+        struct peer a = { .to_send = 500000 }, b = { .to_send = 500000, .wire = w };
+        struct peer *both[2] = { &a, &b };
+        struct sg_listener *l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
+
+        T_CONTEXT("address %zu", i);
+        T_TRUE(l != NULL);
+        T_TRUE(peer_connect(w, &a, 0, &to[i], &why));
+        T_TRUE(wire_run(w, all_arrived, both, 60 * WIRE_S));
+        T_FALSE(a.damaged || b.damaged);
+        a.s->ops->endpoints(a.s, &local, &remote);
+        T_EQ_MEM(remote.ip, to[i].ip, 16);
+        h->net->ops->unlisten(h->net, l);
+        peer_abort(&a);
+        wire_settle(w, WIRE_S);
+        T_EQ_INT(b.closes, 1);
+    }
+    T_EQ_INT((int)log.n, 0);
+    wire_free(w);
+}
+
+static void address__its_end_is_its_connections_end(void)
+{
+    struct wire *w = two_hosts(15, false, NULL);
+    struct peer a = {0}, b = {0}, a4 = {0}, b4 = {0};
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT), own = wire_ip6(false, 1, 0, 0);
+
+    T_TRUE(peer_pair_at(w, &a, &b, &to));
+    T_TRUE(peer_pair(w, &a4, &b4, PORT));
+    T_TRUE(w->host[0].net->ops->del_addr(w->host[0].net, &own));
+    wire_settle(w, 100 * WIRE_MS);
+    T_EQ_INT(a.closes, 1);
+    T_EQ_INT(a.end, SG_STREAM_UNREACHABLE);
+    T_EQ_INT(b.closes, 1);
+    T_EQ_INT(a4.closes + b4.closes, 0);
+    wire_free(w);
+}
+
+static const struct t_case cases[] = {
+    { "data arrives over IPv6", transfer__clean },
+    { "data arrives over IPv6 and a bad wire", transfer__bad_wire },
+    { "data arrives between link-local addresses", transfer__link_local },
+    { "solicitation and SYN, octet by octet", wire__solicitation_and_syn },
+    { "whose an IPv6 frame is", verdict__table },
+    { "extension headers: passed over, or the NIC's", verdict__extension_headers },
+    { "neighbour messages that must be dropped teach nothing", neighbour__bad_advertisements },
+    { "a neighbour in use is probed after 30 s", neighbour__is_probed },
+    { "a neighbour that does not answer", neighbour__absent },
+    { "the table of neighbours is bounded", neighbour__table_is_bounded },
+    { "a gateway, link-local, or none", route__gateway },
+    { "prefixes of any length", route__prefix_lengths },
+    { "addresses that cannot be a port's", address__refused },
+    { "listeners of IPv4 and IPv6 on one port number", listen__families_are_apart },
+    { "loopback within a port", loopback__within_a_port },
+    { "the end of an address is the end of its connections only",
+      address__its_end_is_its_connections_end },
+};
+
+T_MAIN(cases)
