@@ -306,6 +306,20 @@ def _add_up(verbs):
     parser.add_argument(
         "--capture", metavar="FILE.pcap", help="write every frame of the segment to this file"
     )
+    _add_hardware(parser)
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="seconds until a VM must be ready [%(default)s]",
+    )
+    parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
+    parser.set_defaults(run=do_up)
+
+
+def _add_hardware(parser):
+    """Options of `up` about what is in the VMs."""
     parser.add_argument(
         "--device-prop",
         action="append",
@@ -338,15 +352,6 @@ def _add_up(verbs):
         help="an NVDIMM for the VM, or for each, such as beta:256M,domain=adr; properties are "
         "those of the persistence domain, or domain=off for none; may be repeated",
     )
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=120.0,
-        metavar="S",
-        help="seconds until a VM must be ready [%(default)s]",
-    )
-    parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
-    parser.set_defaults(run=do_up)
 
 
 def _add_exec(verbs):
