@@ -123,6 +123,13 @@ struct sgdv_verify {
  */
 void sgdv_wr_verify(struct ibv_qp_ex *qp, const struct sgdv_verify *verify);
 
+/*
+ * Draft -01: the peer also invalidates its region or window rkey, once the Flush, Verify or Atomic
+ * Write begun last has succeeded.  Called right after that one's function; ibv_wr_complete() tells
+ * EOPNOTSUPP (the device does not speak draft -01) and EINVAL (no such request, or an rkey of 0).
+ */
+void sgdv_wr_invalidate(struct ibv_qp_ex *qp, uint32_t rkey);
+
 /* RFC 7306 section 5.2.2.  A bit that is set in a mask takes part. */
 struct sgdv_cmp_swp {
 	uint64_t compare;

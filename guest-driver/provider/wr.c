@@ -167,6 +167,28 @@ void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 	seal(ibqp);
 }
 
+void sgdv_wr_invalidate(struct ibv_qp_ex *ibqp, uint32_t rkey)
+{
+	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe;
+
+	if (unlikely(qp->wr_err))
+		return;
+	/* Draft -02 has no room for it in its requests. */
+	if (!(qp->features & SG_FEATURE_FLUSH) || qp->features & SG_FEATURE_FLUSH_REGION) {
+		fail(qp, EOPNOTSUPP);
+		return;
+	}
+	wqe = qp->wr_head == qp->sq.head ? NULL : sg_ring_slot(&qp->sq, qp->wr_head - 1);
+	if (!wqe || !rkey ||
+	    (wqe->opcode != SG_WR_FLUSH && wqe->opcode != SG_WR_VERIFY &&
+	     wqe->opcode != SG_WR_ATOMIC_WRITE)) {
+		fail(qp, EINVAL);
+		return;
+	}
+	sg_wqe_set_inv(wqe, rkey);
+}
+
 static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 			      __be32 imm_data)
 {

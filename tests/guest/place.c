@@ -388,6 +388,29 @@ static void reg__refusals(void)
     T_EQ_INT(try_reg(IBV_ACCESS_FLUSH_PERSISTENT, NULL), EINVAL);
 }
 
+/*
+ * Draft -01's Invalidate STag: the peer refuses to invalidate what it registered by ibv_reg_mr(),
+ * which shows that it was asked.  The other draft has no such field.
+ */
+static void invalidate__asked_for(void)
+{
+    struct sgdv_device_attr attr;
+    int want;
+
+    begin();
+    T_EQ_INT(sgdv_query_device(c.id->verbs, &attr, sizeof(attr)), 0);
+    want = attr.draft == 1 ? 0 : EOPNOTSUPP;
+    post_flush(R_CRC32C, AT, LEN, IBV_FLUSH_GLOBAL);
+    expect_ok(IBV_WC_FLUSH);
+    ibv_wr_flush(start(), region(R_CRC32C)->rkey, region(R_CRC32C)->addr + AT, LEN,
+                 IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+    sgdv_wr_invalidate(c.qpx, region(R_CRC32C)->rkey);
+    T_EQ_INT(ibv_wr_complete(c.qpx), want);
+    if (!want) {
+        expect_refused(IBV_WC_REM_ACCESS_ERR, 1, 0x09);
+    }
+}
+
 static void device__capabilities(void)
 {
     struct ibv_device_attr_ex ex;
@@ -416,6 +439,7 @@ static const struct t_case cases[] = {
     { "verify: a hash of another length", verify__wrong_length },
     { "verify: the peer refuses", verify__refused_there },
     { "verify: sinks and queues that do not fit", verify__refused_here },
+    { "invalidate: asked for", invalidate__asked_for },
     { "atomic: the value arrives", atomic__value_arrives },
     { "atomic: the peer refuses", atomic__refused_there },
     { "pipeline: a log without waiting", pipeline__in_order },

@@ -107,6 +107,9 @@ class Draft01(PlaceCase):
         """FLU-02"""
         self.cases("flush:", 4)
 
+    def test_invalidate(self):
+        self.cases("invalidate:", 1)
+
     def test_pipeline(self):
         self.cases("pipeline:", 2)
 

@@ -344,6 +344,71 @@ static void verify__with_sink_and_hash(void)
     finish(qp);
 }
 
+/* ---- Draft -01's invalidation ---- */
+
+static void invalidate__with_each_request(void)
+{
+    struct sgdv_verify v = { .remote_addr = TO, .rkey = RKEY, .length = 64 };
+    uint64_t atom = 1;
+    struct ibv_qp_ex *ex;
+    struct sg_qp *qp;
+    unsigned i;
+
+    world_init();
+    qp = make_place_qp(ALL_FEATURES & ~SG_FEATURE_FLUSH_REGION, 64);
+    ex = &qp->vqp.qp_ex;
+    ibv_wr_start(ex);
+    ibv_wr_flush(ex, RKEY, TO, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+    sgdv_wr_invalidate(ex, 0x101);
+    sgdv_wr_verify(ex, &v);
+    sgdv_wr_invalidate(ex, 0x102);
+    ibv_wr_atomic_write(ex, RKEY, TO, &atom);
+    sgdv_wr_invalidate(ex, 0x103);
+    ibv_wr_flush(ex, RKEY, TO, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+    T_EQ_INT(ibv_wr_complete(ex), 0);
+    for (i = 0; i < 4; i++) {
+        T_EQ_U64(le32toh(sqe(qp, i)->inv_stag), i < 3 ? 0x101 + i : 0);
+    }
+    finish(qp);
+}
+
+static void invalidate__refused(void)
+{
+    static const struct {
+        uint32_t features, rkey;
+        bool send;
+        int err;
+    } rows[] = {
+        { ALL_FEATURES, 1, false, EOPNOTSUPP },
+        { 0, 1, true, EOPNOTSUPP },
+        { ALL_FEATURES & ~SG_FEATURE_FLUSH_REGION, 1, true, EINVAL },
+        { ALL_FEATURES & ~SG_FEATURE_FLUSH_REGION, 0, false, EINVAL },
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ibv_qp_ex *ex;
+        struct sg_qp *qp;
+
+        T_CONTEXT("row %u", i);
+        world_init();
+        qp = make_place_qp(rows[i].features, 0);
+        ex = &qp->vqp.qp_ex;
+        ibv_wr_start(ex);
+        if (rows[i].send) {
+            ibv_wr_send(ex);
+        } else {
+            ibv_wr_flush(ex, RKEY, TO, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+        }
+        sgdv_wr_invalidate(ex, rows[i].rkey);
+        T_EQ_INT(ibv_wr_complete(ex), rows[i].err);
+        ibv_wr_start(ex);
+        sgdv_wr_invalidate(ex, 1); /* of nothing */
+        T_TRUE(ibv_wr_complete(ex) != 0);
+        finish(qp);
+    }
+}
+
 static void verify__bad_arguments(void)
 {
     static const uint8_t hash[SGDV_HASH_MAX + 1];
@@ -559,6 +624,8 @@ static const struct t_case cases[] = {
     { "Flush does not fit in ibv_post_send", flush__not_by_ibv_post_send },
     { "Verify: sink and expected hash", verify__with_sink_and_hash },
     { "Verify: bad arguments and room", verify__bad_arguments },
+    { "Invalidate of draft -01 with each request", invalidate__with_each_request },
+    { "Invalidate of draft -01: refused", invalidate__refused },
     { "opcodes and status of completions", poll__opcodes },
     { "fields of a Terminate in vendor_err", poll__terminate },
     { "an ordinary region has no private part", reg__ordinary_says_nothing },
