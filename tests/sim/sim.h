@@ -22,6 +22,7 @@ enum sim_limits {
     SIM_RECV = 12000,           /* octets of every Receive */
     SIM_PDATA = 508,
     SIM_EXTRA = 6,              /* STags that can be invalidated */
+    SIM_WORDS = 8,              /* that the peer's Atomics work on */
 };
 
 enum sim_stag {
@@ -29,6 +30,7 @@ enum sim_stag {
     SIM_STAG_SOURCE = 0x2000,
     SIM_STAG_SINK = 0x3000,
     SIM_STAG_EXTRA = 0x4000,    /* and following: the area under another name */
+    SIM_STAG_WORDS = 0x5000,
     SIM_STAG_NONE = 0x9999,
 };
 
@@ -42,6 +44,8 @@ enum sim_fault {
     SIM_SEND_TOO_LONG,
     SIM_BAD_INVALIDATE,
     SIM_GATHER_FAILS,
+    SIM_MISALIGNED,
+    SIM_UNSPOKEN,               /* the peer does not speak RFC 7306 */
     SIM_FAULTS,
 };
 
@@ -50,6 +54,8 @@ struct sim_op {
     enum sim_fault fault;
     uint32_t at;                /* offset in the peer's area or source */
     bool read_back;             /* a Read of the area: nothing is written until it is done */
+    bool words;                 /* an Atomic, or a Read of the words; then, when it is taken: */
+    uint64_t before[SIM_WORDS]; /* what the peer's words must be when it is executed */
     unsigned seq;
 };
 
@@ -68,13 +74,17 @@ struct sim_side {
     struct sim_op ops[SIM_OPS];
     unsigned posted, taken;     /* taken: given to the engine */
     unsigned completed;         /* Sends and Writes reported as sent, by index of the next */
-    unsigned read_done;         /* index of the next op to look at for a finished Read */
+    unsigned answered;          /* index of the next op to look at for an answer */
+    unsigned executed;          /* index of the peer's op to look at for its next Atomic */
     unsigned reads_out;
     bool fenced;
     bool extra_valid[SIM_EXTRA];
 
     uint8_t *area, *shadow;     /* what the peer wrote, and what it must be */
     uint8_t *remote;            /* what the peer's area will be once our taken Writes landed */
+    uint64_t words[SIM_WORDS];  /* what the peer's Atomics change, little-endian */
+    uint64_t remote_words[SIM_WORDS]; /* the peer's, once all taken are executed */
+    unsigned later;             /* how often the oldest Atomic was put off */
     uint8_t *source, *sink;
     uint8_t *recv;
     unsigned applied;           /* peer's ops that the shadow shows */
@@ -147,7 +157,22 @@ void sim_post(struct sim_side *s);
 /* sim_verbs.c */
 extern const struct sg_engine_ops sim_ops;
 void sim_abort(struct sim_side *s);
+/* Called first in every upcall about a connection. */
+struct sim_side *sim_heard(void *user, const char *what, bool inbound);
+/* Sometimes verbs have had enough, in the middle of an upcall; true: the connection is gone. */
+bool sim_tantrum(struct sim_side *s);
+/* Memory behind an STag. */
+enum sg_mem_status sim_area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,
+                               uint8_t **p);
 /* All that was taken has arrived and is done. */
 void sim_check_complete(struct sim_side *s);
+
+/* sim_atomic.c */
+bool sim_is_atomic(const struct sim_op *op);
+/* What the word becomes. */
+uint64_t sim_atomic_result(enum sg_msg_kind kind, const struct sg_atomic_args *a, uint64_t v);
+enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                    enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
 
 #endif

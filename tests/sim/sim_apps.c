@@ -66,6 +66,16 @@ static void spoil(struct sim_world *w, struct sim_op *op)
             m->rto = SIM_AREA;
         }
         break;
+    case SG_MSG_FETCH_ADD:
+    case SG_MSG_CMP_SWAP:
+        op->fault = sim_chance(w, 33) ? SIM_MISALIGNED
+                    : sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
+        if (op->fault == SIM_BAD_READ_STAG) {
+            m->rstag = SIM_STAG_NONE;
+        } else {
+            m->rto = op->fault == SIM_MISALIGNED ? 1 + sim_below(w, 7) : SIM_WORDS * 8;
+        }
+        break;
     default:
         m->length = m->length ? m->length : 1;
         op->fault = sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
@@ -117,8 +127,45 @@ static void make_write(struct sim_world *w, struct sim_side *s, struct sim_op *o
     op->msg.rstag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
 }
 
+static uint64_t draw_mask(struct sim_world *w)
+{
+    return sim_chance(w, 30) ? 0 : sim_chance(w, 50) ? UINT64_MAX : sim_draw(w);
+}
+
+/* Small numbers, so that a CmpSwap often finds what it hopes for. */
+static void make_atomic(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    struct sg_atomic_args *a = &op->msg.atomic;
+
+    (void)s;
+    op->words = true;
+    op->msg.rstag = SIM_STAG_WORDS;
+    op->msg.rto = 8 * sim_below(w, SIM_WORDS);
+    a->data = sim_chance(w, 70) ? sim_below(w, 4) : sim_draw(w);
+    a->mask = draw_mask(w);
+    if (op->msg.kind == SG_MSG_CMP_SWAP) {
+        a->cmp = sim_chance(w, 70) ? sim_below(w, 4) : sim_draw(w);
+        a->cmp_mask = draw_mask(w);
+    }
+}
+
+static void make_imm(struct sim_world *w, struct sim_op *op)
+{
+    op->msg.solicited = sim_chance(w, 20);
+    op->msg.extra_len = SG_IMM_OCTETS;
+    sg_put_be64(op->msg.extra, sim_draw(w));
+}
+
 static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
+    if (sim_chance(w, 20)) {
+        op->words = true;
+        op->msg.length = 8 * SIM_WORDS;
+        op->msg.rstag = SIM_STAG_WORDS;
+        op->msg.sink_stag = SIM_STAG_SINK;
+        op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
+        return;
+    }
     op->read_back = sim_chance(w, 25);
     op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
     op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.length + 1);
@@ -128,18 +175,54 @@ static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op
     op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
 }
 
+static enum sg_msg_kind draw_kind(struct sim_world *w, const struct sim_side *s)
+{
+    static const enum sg_msg_kind kinds[] = {
+        SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_READ_REQ, SG_MSG_READ_REQ,
+        SG_MSG_IMM, SG_MSG_FETCH_ADD, SG_MSG_CMP_SWAP,
+    };
+    enum { PLAIN = 4, READS = 6 };
+    bool reads = w->sc.depth[0] && w->sc.depth[1];
+    unsigned n = w->sc.config[s->node].rfc7306 ? SG_ARRAY_SIZE(kinds) : READS, i;
+
+    do {
+        i = sim_below(w, n);
+    } while (!reads && i >= PLAIN && kinds[i] != SG_MSG_IMM);
+    return kinds[i];
+}
+
+static void make_wrong(struct sim_world *w, struct sim_side *s, struct sim_op *op)
+{
+    enum sg_msg_kind kind = op->msg.kind;
+
+    if ((kind == SG_MSG_SEND || kind == SG_MSG_WRITE) && op->msg.length && sim_chance(w, 20)) {
+        op->fault = SIM_GATHER_FAILS;
+    } else if (kind == SG_MSG_IMM) {
+        return; /* nothing about it can be wrong */
+    } else {
+        spoil(w, op);
+    }
+    s->fatal = op; /* the list ends here */
+    s->pair->disturbed = true;
+}
+
 void sim_post(struct sim_side *s)
 {
     struct sim_world *w = s->pair->w;
     struct sim_op *op = &s->ops[s->posted];
-    bool reads = w->sc.depth[0] && w->sc.depth[1];
+    bool extension;
 
     if (s->posted >= w->sc.ops || s->fatal) {
         return;
     }
     memset(op, 0, sizeof(*op));
     op->seq = s->posted;
-    op->msg.kind = (enum sg_msg_kind)sim_below(w, SG_MSG_READ_REQ + reads);
+    op->msg.kind = draw_kind(w, s);
+    extension = op->msg.kind > SG_MSG_READ_REQ;
+    if (extension && !w->sc.config[!s->node].rfc7306 && !w->sc.faults) {
+        op->msg.kind = SG_MSG_SEND;
+        extension = false;
+    }
     op->msg.cookie = op->seq;
     switch (op->msg.kind) {
     case SG_MSG_SEND:
@@ -148,18 +231,23 @@ void sim_post(struct sim_side *s)
     case SG_MSG_WRITE:
         make_write(w, s, op);
         break;
+    case SG_MSG_IMM:
+        make_imm(w, op);
+        break;
+    case SG_MSG_FETCH_ADD:
+    case SG_MSG_CMP_SWAP:
+        make_atomic(w, s, op);
+        break;
     default:
         make_read(w, s, op);
         break;
     }
-    if (w->sc.faults && sim_chance(w, 3)) {
-        if (op->msg.kind != SG_MSG_READ_REQ && op->msg.length && sim_chance(w, 20)) {
-            op->fault = SIM_GATHER_FAILS;
-        } else {
-            spoil(w, op);
-        }
-        s->fatal = op; /* the list ends here */
+    if (extension && !w->sc.config[!s->node].rfc7306) {
+        op->fault = SIM_UNSPOKEN;
+        s->fatal = op;
         s->pair->disturbed = true;
+    } else if (w->sc.faults && sim_chance(w, 3)) {
+        make_wrong(w, s, op);
     }
     s->posted++;
     if (s->c && s->up) {

@@ -38,7 +38,7 @@ int main(int argc, char **argv)
         sim_run(w, seed, verbose);
         delivered += w->delivered;
     }
-    printf("ok 1 - RDM-42 RDM-47 DDP-26 DDP-27 DDP-28 seeds %" PRIu64 " to %" PRIu64
+    printf("ok 1 - RDM-42 RDM-47 EXT-15 EXT-26 DDP-26 DDP-27 DDP-28 seeds %" PRIu64 " to %" PRIu64
            ": %" PRIu64 " messages delivered\n", first, last, delivered);
     g_free(w);
     return 0;

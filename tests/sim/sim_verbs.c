@@ -9,6 +9,9 @@
  *           holds exactly what the Writes before it left there
  *   Write   lands in the peer's area; seen by the next Send and by read-backs
  *   Read    of the constant source: its octets; read-back of the area: all our earlier Writes
+ *   Atomic  executed once, in the order of requests; each finds what those before it left, and so
+ *           does a Read of the words that they work on
+ *   Immediate Data  in order with Sends, with the length of the Write before it
  *
  * Order of completion, the limit on outstanding Reads, silence after the end and the layer, type
  * and code of every Terminate are checked as well.
@@ -25,7 +28,19 @@ static const struct {
     [SIM_SEND_TOO_LONG] = { 1, 2, 0x05 },
     [SIM_BAD_INVALIDATE] = { 0, 1, 0x09 },
     [SIM_GATHER_FAILS] = { 0, 0, 0x00 },
+    [SIM_MISALIGNED] = { 0, 2, 0x07 },
+    [SIM_UNSPOKEN] = { 0, 2, 0x06 },
 };
+
+static bool is_request(const struct sim_op *op)
+{
+    return op->msg.kind == SG_MSG_READ_REQ || sim_is_atomic(op);
+}
+
+static bool is_untagged(const struct sim_op *op)
+{
+    return op->msg.kind == SG_MSG_SEND || op->msg.kind == SG_MSG_IMM;
+}
 
 static struct sim_world *world_of(const struct sim_side *s)
 {
@@ -48,7 +63,7 @@ void sim_abort(struct sim_side *s)
 }
 
 /* Called first in every upcall about a connection. */
-static struct sim_side *heard(void *user, const char *what, bool inbound)
+struct sim_side *sim_heard(void *user, const char *what, bool inbound)
 {
     struct sim_side *s = user;
     struct sim_world *w = world_of(s);
@@ -60,7 +75,7 @@ static struct sim_side *heard(void *user, const char *what, bool inbound)
 }
 
 /* Sometimes verbs have had enough, in the middle of an upcall. */
-static bool tantrum(struct sim_side *s)
+bool sim_tantrum(struct sim_side *s)
 {
     struct sim_world *w = world_of(s);
 
@@ -99,7 +114,7 @@ static void up_request(void *listener_user, struct sg_conn *c, const struct sg_c
 
 static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
 {
-    struct sim_side *s = heard(request_user, "request_gone", false);
+    struct sim_side *s = sim_heard(request_user, "request_gone", false);
 
     sim_note(world_of(s), "%u.1 request gone (%d)", s->pair->index, why);
     s->c = NULL;
@@ -109,7 +124,7 @@ static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_
 
 static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
 {
-    struct sim_side *s = heard(user, "reply", true);
+    struct sim_side *s = sim_heard(user, "reply", true);
 
     sim_note(world_of(s), "%u.0 reply (%d)", s->pair->index, end);
     if (end != SG_CONN_OK) {
@@ -123,34 +138,34 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
     s->ord = p->ord;
     s->up = true;
     sg_conn_wake(s->c);
-    tantrum(s);
+    sim_tantrum(s);
 }
 
 static void up_established(void *user, const struct sg_conn_params *p)
 {
-    struct sim_side *s = heard(user, "established", true);
+    struct sim_side *s = sim_heard(user, "established", true);
 
     sim_note(world_of(s), "%u.1 established", s->pair->index);
     s->ird = p->ird;
     s->ord = p->ord;
     s->up = true;
     sg_conn_wake(s->c);
-    tantrum(s);
+    sim_tantrum(s);
 }
 
 static void up_disconnected(void *user, enum sg_conn_end why)
 {
-    struct sim_side *s = heard(user, "disconnected", true);
+    struct sim_side *s = sim_heard(user, "disconnected", true);
 
     sim_note(world_of(s), "%u.%u disconnected (%d)", s->pair->index, s->node, why);
     s->down = true;
     s->close_asked = true; /* done from the loop */
-    tantrum(s);
+    sim_tantrum(s);
 }
 
 static void up_closed(void *user, enum sg_conn_end why)
 {
-    struct sim_side *s = heard(user, "closed", false);
+    struct sim_side *s = sim_heard(user, "closed", false);
 
     sim_note(world_of(s), "%u.%u closed (%d)", s->pair->index, s->node, why);
     s->c = NULL;
@@ -160,7 +175,7 @@ static void up_closed(void *user, enum sg_conn_end why)
 
 static void up_terminated(void *user, const struct sg_term_info *t)
 {
-    struct sim_side *s = heard(user, "terminated", !t->sent);
+    struct sim_side *s = sim_heard(user, "terminated", !t->sent);
     struct sim_world *w = world_of(s);
     const struct sim_op *op = t->sent ? s->peer->fatal : s->fatal;
     bool crc = t->layer == 2 && t->type == 0 && t->code == 2 && w->sc.corrupt;
@@ -183,19 +198,19 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     s->term_sent |= t->sent;
     s->term_received |= !t->sent;
     s->pair->disturbed = true;
-    tantrum(s);
+    sim_tantrum(s);
 }
 
 /* Transmission. */
 
 static void up_tx_ready(void *user)
 {
-    heard(user, "tx_ready", false)->tx_ready = true;
+    sim_heard(user, "tx_ready", false)->tx_ready = true;
 }
 
 static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
 {
-    struct sim_side *s = heard(user, "next", false);
+    struct sim_side *s = sim_heard(user, "next", false);
     struct sim_world *w = world_of(s);
     struct sim_op *op = &s->ops[s->taken];
     uint32_t i;
@@ -203,15 +218,22 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
     SIM_CHECK(w, s->up, "next before the connection is up");
     SIM_CHECK(w, s->reads_out + reads_room <= s->ord, "%u Reads allowed with %u out, ORD %u",
               reads_room, s->reads_out, s->ord);
-    if (s->taken == s->posted || s->fenced || tantrum(s)) {
+    if (s->taken == s->posted || s->fenced || sim_tantrum(s)) {
         return false;
     }
-    if (op->msg.kind == SG_MSG_READ_REQ) {
+    if (is_request(op)) {
         if (!reads_room) {
             return false;
         }
         s->reads_out++;
         s->fenced = op->read_back;
+    }
+    if (op->words) {
+        memcpy(op->before, s->remote_words, sizeof(op->before));
+    }
+    if (sim_is_atomic(op) && op->fault == SIM_SOUND) {
+        i = (uint32_t)op->msg.rto / 8;
+        s->remote_words[i] = sim_atomic_result(op->msg.kind, &op->msg.atomic, s->remote_words[i]);
     }
     if (op->msg.kind == SG_MSG_WRITE && op->fault == SIM_SOUND) {
         for (i = 0; i < op->msg.length; i++) {
@@ -245,7 +267,7 @@ static int lend(struct sim_world *w, struct sim_side *s, uint32_t len, struct io
 static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                      struct iovec *iov)
 {
-    struct sim_side *s = heard(user, "gather", false);
+    struct sim_side *s = sim_heard(user, "gather", false);
     struct sim_world *w = world_of(s);
     const struct sim_op *op = &s->ops[msg->cookie];
     uint32_t i;
@@ -271,54 +293,79 @@ static void up_gathered(void *user, struct iovec *iov, int n)
 
 static void up_sent(void *user, const struct sg_msg *msg)
 {
-    struct sim_side *s = heard(user, "sent", false);
+    struct sim_side *s = sim_heard(user, "sent", false);
     struct sim_world *w = world_of(s);
 
-    while (s->completed < s->taken && s->ops[s->completed].msg.kind == SG_MSG_READ_REQ) {
+    while (s->completed < s->taken && is_request(&s->ops[s->completed])) {
         s->completed++;
     }
     SIM_CHECK(w, s->completed < s->taken && s->ops[s->completed].seq == msg->cookie,
               "%u.%u: op %u completed out of turn", s->pair->index, s->node,
               (unsigned)msg->cookie);
     s->completed++;
-    tantrum(s);
+    sim_tantrum(s);
+}
+
+/* The oldest request of ours that is not answered. */
+static const struct sim_op *answered(struct sim_side *s)
+{
+    while (s->answered < s->taken && !is_request(&s->ops[s->answered])) {
+        s->answered++;
+    }
+    SIM_CHECK(world_of(s), s->answered < s->taken, "an answer to nothing");
+    s->reads_out--;
+    world_of(s)->delivered++;
+    return &s->ops[s->answered++];
 }
 
 static void up_read_done(void *user, uint32_t octets)
 {
-    struct sim_side *s = heard(user, "read_done", true);
+    struct sim_side *s = sim_heard(user, "read_done", true);
     struct sim_world *w = world_of(s);
-    const struct sim_op *op;
-    const uint8_t *want;
+    const struct sim_op *op = answered(s);
+    const uint8_t *want = (op->read_back ? s->remote : s->peer->source) + op->at;
+    uint8_t words[8 * SIM_WORDS];
+    unsigned i;
 
-    while (s->read_done < s->taken && s->ops[s->read_done].msg.kind != SG_MSG_READ_REQ) {
-        s->read_done++;
+    SIM_CHECK(w, op->msg.kind == SG_MSG_READ_REQ, "a Read done before its turn");
+    for (i = 0; op->words && i < SIM_WORDS; i++) {
+        sg_put_le64(words + 8 * i, op->before[i]);
+        want = words;
     }
-    SIM_CHECK(w, s->read_done < s->taken, "a Read done that was never sent");
-    op = &s->ops[s->read_done++];
-    want = (op->read_back ? s->remote : s->peer->source) + op->at;
     SIM_CHECK(w, octets == op->msg.length, "Read of %u octets brought %u", op->msg.length, octets);
     SIM_CHECK(w, memcmp(s->sink + op->msg.sink_to, want, octets) == 0,
               "%u.%u: op %u: Read%s brought wrong octets", s->pair->index, s->node, op->seq,
-              op->read_back ? "-back" : "");
-    s->reads_out--;
-    w->delivered++;
+              op->read_back ? "-back" : op->words ? " of words" : "");
     if (op->read_back) {
         s->fenced = false;
         sg_conn_wake(s->c);
     }
-    tantrum(s);
+    sim_tantrum(s);
+}
+
+static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
+{
+    struct sim_side *s = sim_heard(user, "atomic_done", true);
+    const struct sim_op *op = answered(s);
+
+    SIM_CHECK(world_of(s), op->msg.kind == kind, "an Atomic done before its turn");
+    SIM_CHECK(world_of(s), original == op->before[op->msg.rto / 8],
+              "%u.%u: op %u: an Atomic found something else", s->pair->index, s->node, op->seq);
+    sim_tantrum(s);
 }
 
 /* Reception. */
 
-static enum sg_mem_status area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,
-                                  uint8_t **p)
+enum sg_mem_status sim_area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,
+                               uint8_t **p)
 {
     uint64_t size = SIM_AREA;
 
     *p = s->area;
-    if (stag == SIM_STAG_SOURCE || stag == SIM_STAG_SINK) {
+    if (stag == SIM_STAG_WORDS) {
+        *p = (uint8_t *)s->words;
+        size = sizeof(s->words);
+    } else if (stag == SIM_STAG_SOURCE || stag == SIM_STAG_SINK) {
         *p = stag == SIM_STAG_SOURCE ? s->source : s->sink;
         size = SIM_SOURCE;
     } else if (stag != SIM_STAG_AREA &&
@@ -332,13 +379,13 @@ static enum sg_mem_status area_of(struct sim_side *s, uint32_t stag, uint64_t to
 static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                          size_t n)
 {
-    struct sim_side *s = heard(user, "place_write", true);
+    struct sim_side *s = sim_heard(user, "place_write", true);
     uint8_t *at;
-    enum sg_mem_status st = area_of(s, stag, to, n, &at);
+    enum sg_mem_status st = sim_area_of(s, stag, to, n, &at);
 
     if (st == SG_MEM_OK) {
-        SIM_CHECK(world_of(s), stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK,
-                  "Write to STag %x", stag);
+        SIM_CHECK(world_of(s), stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK &&
+                  stag != SIM_STAG_WORDS, "Write to STag %x", stag);
         memcpy(at, p, n);
     }
     return st;
@@ -347,11 +394,11 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
 static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
-    struct sim_side *s = heard(user, "place_read", true);
+    struct sim_side *s = sim_heard(user, "place_read", true);
     uint8_t *at;
 
     SIM_CHECK(world_of(s), stag == SIM_STAG_SINK &&
-              area_of(s, stag, to + off, n, &at) == SG_MEM_OK, "Response to a wrong place");
+              sim_area_of(s, stag, to + off, n, &at) == SG_MEM_OK, "Response to a wrong place");
     memcpy(at, p, n);
     return SG_MEM_OK;
 }
@@ -359,18 +406,20 @@ static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, 
 static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                          size_t n)
 {
-    struct sim_side *s = heard(user, "place_recv", true);
+    struct sim_side *s = sim_heard(user, "place_recv", true);
 
     SIM_CHECK(world_of(s), msn == s->received + 1, "%u.%u: MSN %u after %u Sends", s->pair->index,
               s->node, msn, s->received);
     if (!sg_range_ok(mo, n, SIM_RECV)) {
         return SG_RECV_TOO_LONG;
     }
-    memcpy(s->recv + mo, p, n);
+    if (n) {
+        memcpy(s->recv + mo, p, n);
+    }
     return SG_RECV_OK;
 }
 
-/* Replays the peer's Writes up to its next Send, which must be this one. */
+/* Replays the peer's Writes up to its next Send or Immediate Data, which must be this one. */
 static const struct sim_op *next_send(struct sim_side *s)
 {
     const struct sim_side *from = s->peer;
@@ -379,7 +428,7 @@ static const struct sim_op *next_send(struct sim_side *s)
     while (s->applied < from->taken) {
         const struct sim_op *op = &from->ops[s->applied++];
 
-        if (op->msg.kind == SG_MSG_SEND) {
+        if (is_untagged(op)) {
             return op;
         }
         for (i = 0; op->msg.kind == SG_MSG_WRITE && !op->fault && i < op->msg.length; i++) {
@@ -389,9 +438,20 @@ static const struct sim_op *next_send(struct sim_side *s)
     return NULL;
 }
 
+static void check_imm(struct sim_side *s, const struct sim_op *op, const struct sg_recv_info *info)
+{
+    const struct sim_op *before = op->seq ? op - 1 : NULL;
+    uint32_t written = before && before->msg.kind == SG_MSG_WRITE ? before->msg.length : 0;
+
+    SIM_CHECK(world_of(s), op->msg.kind == SG_MSG_IMM && !info->length &&
+              memcmp(info->imm, op->msg.extra, SG_IMM_OCTETS) == 0 && info->write_len == written,
+              "%u.%u: Immediate Data for op %u: behind a Write of %u octets", s->pair->index,
+              s->node, op->seq, info->write_len);
+}
+
 static void up_recv_done(void *user, const struct sg_recv_info *info)
 {
-    struct sim_side *s = heard(user, "recv_done", true);
+    struct sim_side *s = sim_heard(user, "recv_done", true);
     struct sim_world *w = world_of(s);
     const struct sim_op *op = next_send(s);
     uint32_t i;
@@ -403,6 +463,9 @@ static void up_recv_done(void *user, const struct sg_recv_info *info)
               info->inv_stag == op->msg.inv_stag,
               "%u.%u: Send op %u of %u octets delivered as MSN %u of %u octets", s->pair->index,
               s->node, op->seq, op->msg.length, info->msn, info->length);
+    if (info->immediate || op->msg.kind == SG_MSG_IMM) {
+        check_imm(s, op, info);
+    }
     for (i = 0; i < info->length; i++) {
         SIM_CHECK(w, s->recv[i] == octet_of(s->peer, op->seq, i), "Send op %u: octet %u is wrong",
                   op->seq, i);
@@ -411,33 +474,33 @@ static void up_recv_done(void *user, const struct sg_recv_info *info)
               "%u.%u: at Send op %u the area is not what the Writes before it made it",
               s->pair->index, s->node, op->seq);
     w->delivered++;
-    tantrum(s);
+    sim_tantrum(s);
 }
 
 static enum sg_mem_status up_invalidate(void *user, uint32_t stag)
 {
-    struct sim_side *s = heard(user, "invalidate", true);
+    struct sim_side *s = sim_heard(user, "invalidate", true);
     uint8_t *at;
 
-    return area_of(s, stag, 0, 0, &at);
+    return sim_area_of(s, stag, 0, 0, &at);
 }
 
 static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
 {
-    struct sim_side *s = heard(user, "check_source", true);
+    struct sim_side *s = sim_heard(user, "check_source", true);
     uint8_t *at;
 
-    return area_of(s, stag, to, len, &at);
+    return sim_area_of(s, stag, to, len, &at);
 }
 
 static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
                             struct iovec *iov, enum sg_mem_status *why)
 {
-    struct sim_side *s = heard(user, "gather_source", false);
+    struct sim_side *s = sim_heard(user, "gather_source", false);
     struct sim_world *w = world_of(s);
     uint8_t *at;
 
-    *why = area_of(s, stag, to, len, &at);
+    *why = sim_area_of(s, stag, to, len, &at);
     if (*why != SG_MEM_OK) {
         return -1;
     }
@@ -452,7 +515,7 @@ const struct sg_engine_ops sim_ops = {
     .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
     .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
     .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
-    .gather_source = up_gather_source,
+    .gather_source = up_gather_source, .atomic = sim_up_atomic, .atomic_done = up_atomic_done,
 };
 
 void sim_check_complete(struct sim_side *s)
@@ -461,11 +524,15 @@ void sim_check_complete(struct sim_side *s)
     unsigned i, sends = 0;
 
     for (i = 0; i < s->taken; i++) {
-        sends += s->ops[i].msg.kind == SG_MSG_SEND;
+        sends += is_untagged(&s->ops[i]);
     }
     SIM_CHECK(w, s->peer->received == sends, "%u.%u: %u of %u Sends arrived", s->pair->index,
               s->node, s->peer->received, sends);
     next_send(s->peer);
     SIM_CHECK(w, memcmp(s->peer->area, s->remote, SIM_AREA) == 0,
               "%u.%u: not all Writes arrived", s->pair->index, s->node);
+    for (i = 0; i < SIM_WORDS && !s->pair->early; i++) { /* behind a FIN no request is executed */
+        SIM_CHECK(w, sg_get_le64(&s->peer->words[i]) == s->remote_words[i],
+                  "%u.%u: word %u is not what the Atomics made it", s->pair->index, s->node, i);
+    }
 }

@@ -121,10 +121,12 @@ static void draw_config(struct sim_world *w)
     static const uint8_t masks[] = { SG_RTR_WRITE, SG_RTR_READ, SG_RTR_WRITE | SG_RTR_READ };
     struct sim_scenario *sc = &w->sc;
     bool old = sim_chance(w, 15);
+    bool spoken = sim_chance(w, 85);
     unsigned i;
 
     for (i = 0; i < 2; i++) {
         sc->config[i] = (struct sg_engine_config){
+            .rfc7306 = sim_chance(w, 5) ? !spoken : spoken,
             .mpa_rev = 2, .crc = sc->corrupt || sim_chance(w, 60), .markers = sim_chance(w, 25),
             .peer_to_peer = sim_chance(w, 60), .rtr_mask = masks[sim_below(w, 3)],
             .max_ird = 16, .max_ord = 16, .startup_timeout_ms = 1000, .close_timeout_ms = 500,
@@ -303,6 +305,21 @@ static bool all_over(struct sim_world *w)
     return true;
 }
 
+/* Has a model of verbs asked for time? */
+static bool put_off(struct sim_world *w)
+{
+    unsigned i;
+
+    for (i = 0; i < w->sc.pairs * 2; i++) {
+        const struct sim_side *s = &w->pair[i / 2].side[i % 2];
+
+        if (s->c && s->later && !s->down) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Nothing moves any more: what was taken has arrived, and now it ends. */
 static void finish(struct sim_world *w)
 {
@@ -352,12 +369,12 @@ static void loop(struct sim_world *w)
         }
         next = sg_mem_switch_run(w->sw, w->now_ns);
         if (next == SG_NEVER) {
-            if (++quiet > 20) {
+            if (!put_off(w) && ++quiet > 20) {
                 finish(w); /* 20 steps: answers and closes are drawn, too */
             }
             next = SG_MIN(sg_engine_run(w->engine[0], w->now_ns),
                           sg_engine_run(w->engine[1], w->now_ns));
-            if (quiet < 40) {
+            if (quiet < 40 && !put_off(w)) {
                 next = w->now_ns;
             }
         }
