@@ -13,7 +13,7 @@
  *
  *   1. admin commands               2. overrun completion queues
  *   3. deferred ends of connections 4. transmission, round-robin
- *   5. flushing                     6. timers of the engine and of the network
+ *   5. flushing                     6. timers
  *
  * and arms the host's timer with the next deadline.  Frames come in between turns, through the
  * network's own entry; placement and completion happen at once, answers in the next turn.
@@ -45,6 +45,7 @@ static void make_tables(struct sg_adapter *a)
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);
     sg_list_init(&a->unsettled);
+    sg_timerq_init(&a->timers);
     sg_tpt_init(a);
     a->net->ops->counters(a->net, &a->net_before);
     a->engine = sg_engine_new(&a->host, a->net, &c->engine, &sg_cm_engine_ops);
@@ -133,7 +134,7 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
         return;
     }
     sg_log(&a->host, SG_LOG_STATE, "adapter: fatal error %d", why);
-    if (aeq && why == SG_FATAL_ADMIN_INDEX) {
+    if (aeq && (why == SG_FATAL_ADMIN_INDEX || why == SG_FATAL_INJECTED)) {
         sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
     }
     a->status |= SG_STATUS_FATAL;
@@ -141,6 +142,13 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
     a->quiesce = true;
     a->host.ops->raise(a->host.opaque, 0);
     sg_adapter_kick(a);
+}
+
+void sg_adapter_break(struct sg_adapter *a)
+{
+    if (sg_adapter_alive(a)) {
+        sg_adapter_fatal(a, SG_FATAL_INJECTED);
+    }
 }
 
 void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
@@ -164,8 +172,11 @@ static uint64_t run_timers(struct sg_adapter *a)
     uint64_t now = sg_adapter_now(a);
     uint64_t engine = sg_engine_run(a->engine, now);
     uint64_t net = a->net->ops->run(a->net, now);
+    uint64_t own;
 
-    return SG_MIN(engine, net);
+    sg_timerq_run(&a->timers, now);
+    own = sg_timerq_next(&a->timers);
+    return SG_MIN(own, SG_MIN(engine, net));
 }
 
 bool sg_adapter_run(struct sg_adapter *a, size_t budget)

@@ -65,6 +65,12 @@ void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, u
  */
 bool sg_adapter_run(struct sg_adapter *a, size_t budget);
 
+/* Reads of BAR2: the clock (SG_DB_CLOCK), 8 octets or halves of 4; anything else is 0. */
+uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t offset,
+                                  unsigned size);
+/* A fault of the adapter itself, for tests of drivers: SG_FATAL_INJECTED, if it is enabled. */
+void sg_adapter_break(struct sg_adapter *a);
+
 void sg_adapter_set_link(struct sg_adapter *a, bool up);
 /* What FLASH_* commands work on; NULL, as at first: none.  It must outlive the adapter. */
 void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);

@@ -6,6 +6,7 @@
 #define SG_VERBS_ADAPTER_IMPL_H
 
 #include "base/idtab.h"
+#include "base/timerq.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
@@ -79,6 +80,7 @@ struct sg_adapter {
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
     struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
+    struct sg_timerq timers;  /* of completion queues */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */
 };

@@ -17,12 +17,13 @@ typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
                                    struct sg_admin_rsp *rsp);
 
 sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                       /* caps.c */
+sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                /* counters.c */
 sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq.c */
 sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port.c */
 sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd.c */
 sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_alloc_mr;             /* mr.c */
 sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw;                          /* mw.c */
-sg_admin_fn sg_cmd_create_cq, sg_cmd_destroy_cq;                         /* cq.c */
+sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
 sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
 sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_query_srq, sg_cmd_destroy_srq; /* srq.c */
 sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */

@@ -106,7 +106,7 @@ static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_a
                    : host->ops->dma_cmpxchg64(host->opaque, run->bus, value, desired);
 }
 
-static enum sg_commit_result operate(struct sg_qp *qp, const struct sg_mr *mr,
+static enum sg_commit_result operate(struct sg_qp *qp, struct sg_mr *mr,
                                      const struct sg_atomic_call *r, const struct sg_pm_run *run,
                                      uint64_t *original)
 {
@@ -130,6 +130,8 @@ static enum sg_commit_result operate(struct sg_qp *qp, const struct sg_mr *mr,
         }
         if (found == guess) {
             *original = found;
+            mr->counters.remote_atomics++;
+            qp->counters.rx_requests++;
             return SG_COMMIT_DONE;
         }
     }

@@ -219,6 +219,7 @@ static enum sg_commit_result run_atomic_write(const struct turn *t)
         return SG_COMMIT_FAILED;
     }
     sg_pm_milestone(t->qp, r->msn, r->to, SG_PM_AFTER_ATOMIC_WRITE);
+    t->mr->counters.remote_writes++;
     return SG_COMMIT_DONE;
 }
 
@@ -292,6 +293,7 @@ enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req
     }
     res = runs[r->kind](&t);
     if (res != SG_COMMIT_LATER) {
+        qp->counters.rx_requests++;
         sg_commit_drop(qp);
     }
     return res;

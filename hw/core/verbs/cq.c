@@ -10,15 +10,18 @@
  * raised, and its queue pairs go to ERROR in the next turn; others are not affected (RFC 5042
  * section 6.4.6).
  *
+ * After RESIZE_CQ (cq_cmd.c) completions go to another ring from index 0 on; that an event is
+ * wanted stays.
+ *
  * Arming names the consumer index up to which the consumer has looked; if an entry of the wanted
  * kind lies beyond it the event is raised at once.  "Any" beats "solicited only" until it fires.
+ *
+ * Moderation puts the event off until so many completions of the wanted kind are there, or until
+ * the first of them has waited for the period.
  */
 #include "verbs/cq.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
-#include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 #include "verbs/qp.h"
 
@@ -32,8 +35,7 @@ static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)
     sg_adapter_kick(a);
 }
 
-/* Reads the consumer's record; true: there is room after all. */
-static bool refresh_consumer(struct sg_adapter *a, struct sg_cq *cq)
+bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq)
 {
     __le32 ci;
 
@@ -49,7 +51,47 @@ static bool refresh_consumer(struct sg_adapter *a, struct sg_cq *cq)
 static void cq_fire(struct sg_adapter *a, struct sg_cq *cq)
 {
     cq->arm = SG_CQ_IDLE;
+    cq->unreported = 0;
+    sg_timerq_cancel(&a->timers, &cq->timer);
     sg_eq_completion(a, cq);
+}
+
+static void period_over(struct sg_timer *t, uint64_t now_ns)
+{
+    struct sg_cq *cq = sg_container_of(t, struct sg_cq, timer);
+    struct sg_adapter *a = t->opaque;
+
+    (void)now_ns;
+    if (cq->arm != SG_CQ_IDLE && sg_adapter_alive(a)) {
+        cq_fire(a, cq);
+    }
+}
+
+void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq)
+{
+    sg_timer_init(&cq->timer, period_over, a);
+}
+
+/* So many more completions are worth an event that is armed. */
+static void cq_want(struct sg_adapter *a, struct sg_cq *cq, uint32_t fresh)
+{
+    cq->unreported += fresh;
+    if (cq->period_us == 0 || cq->unreported >= cq->count) {
+        cq_fire(a, cq);
+    } else if (!sg_timer_armed(&cq->timer)) {
+        sg_timerq_arm(&a->timers, &cq->timer, sg_adapter_now(a) + cq->period_us * 1000ull);
+        sg_adapter_kick(a); /* the host learns of the deadline */
+    }
+}
+
+void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us)
+{
+    cq->count = count;
+    cq->period_us = period_us;
+    if (cq->unreported) {
+        sg_timerq_cancel(&a->timers, &cq->timer);
+        cq_want(a, cq, 0);
+    }
 }
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
@@ -60,7 +102,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     if (cq->error) {
         return;
     }
-    if (cq->prod - cq->ci >= cq->ring.entries && !refresh_consumer(a, cq)) {
+    if (cq->prod - cq->ci >= cq->ring.entries && !sg_cq_refresh(a, cq)) {
         cq_fail(a, cq, "overrun");
         return;
     }
@@ -81,7 +123,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
         cq->solicited = cq->prod;
     }
     if (cq->arm == SG_CQ_ARM_ANY || (cq->arm == SG_CQ_ARM_SOLICITED_ONLY && solicited)) {
-        cq_fire(a, cq);
+        cq_want(a, cq, 1);
     }
 }
 
@@ -109,7 +151,8 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
     }
     if ((int32_t)(latest - ci) > 0) {
-        cq_fire(a, cq);
+        cq->unreported = 0;
+        cq_want(a, cq, latest - ci);
     }
 }
 
@@ -126,77 +169,5 @@ void sg_cq_run_errors(struct sg_adapter *a)
         for (q = cq->receivers.head.next; q != &cq->receivers.head; q = q->next) {
             sg_qp_fail(sg_container_of(q, struct sg_qp, rcq_link), SG_EV_NONE, "CQ error");
         }
-    }
-}
-
-enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_create_cq *c = cmd;
-    uint32_t entries = sg_get_le32(&c->entries), eqn = sg_get_le32(&c->eqn);
-    uint32_t uar = sg_get_le32(&c->uar);
-    uint64_t record = sg_get_le64(&c->record);
-    struct sg_cq *cq;
-    enum sg_status status;
-
-    if (!sg_is_pow2(entries) || entries < 2 || entries > a->config.max_cqe ||
-        uar >= SG_UAR_COUNT || eqn == 0 || eqn >= SG_EQ_COUNT || !sg_is_aligned(record, 64)) {
-        return SG_EINVAL;
-    }
-    if (!a->eqs[eqn]) {
-        return SG_ENOENT;
-    }
-    cq = g_new0(struct sg_cq, 1);
-    status = sg_ring_init_pages(&cq->ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));
-    if (status == SG_OK && !sg_idtab_alloc(&a->cqs, cq, &cq->cqn)) {
-        sg_ring_fini(&cq->ring);
-        status = SG_ENOMEM;
-    }
-    if (status != SG_OK) {
-        g_free(cq);
-        return status;
-    }
-    cq->record = record;
-    cq->eqn = eqn;
-    cq->uar = uar;
-    sg_list_init(&cq->senders);
-    sg_list_init(&cq->receivers);
-    a->eqs[eqn]->users++;
-    sg_put_le32(&rsp->id, cq->cqn);
-    return SG_OK;
-}
-
-static void cq_free(struct sg_adapter *a, struct sg_cq *cq)
-{
-    sg_list_remove(&cq->eq_link);
-    sg_list_remove(&cq->error_link);
-    a->eqs[cq->eqn]->users--;
-    sg_idtab_free(&a->cqs, cq->cqn);
-    sg_ring_fini(&cq->ring);
-    g_free(cq);
-}
-
-enum sg_status sg_cmd_destroy_cq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_id *c = cmd;
-    struct sg_cq *cq = sg_idtab_get(&a->cqs, sg_get_le32(&c->id));
-
-    (void)rsp;
-    if (!cq) {
-        return SG_ENOENT;
-    }
-    if (!sg_list_empty(&cq->senders) || !sg_list_empty(&cq->receivers)) {
-        return SG_EBUSY;
-    }
-    cq_free(a, cq);
-    return SG_OK;
-}
-
-void sg_cq_destroy_all(struct sg_adapter *a)
-{
-    uint32_t cursor = 0;
-    struct sg_cq *cq;
-
-    while ((cq = sg_idtab_next(&a->cqs, &cursor, NULL))) {
-        cq_free(a, cq);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef SG_VERBS_CQ_H
 #define SG_VERBS_CQ_H
 
+#include "base/timerq.h"
 #include "staghorn/io.h"
 #include "verbs/list.h"
 #include "verbs/ring.h"
@@ -25,6 +26,9 @@ struct sg_cq {
     uint32_t ci;           /* last consumer index seen; the true one may be ahead */
     uint32_t solicited;    /* behind the last solicited or failed entry */
     enum sg_cq_arm arm;
+    uint16_t count, period_us; /* moderation; none with count 0 or 1, or period 0 */
+    uint32_t unreported;   /* completions that the armed event is put off for */
+    struct sg_timer timer; /* the period */
     bool error;            /* overrun: nothing is written any more */
     struct sg_list senders, receivers; /* sg_qp */
     struct sg_link eq_link;            /* waits for room in the event queue */
@@ -46,6 +50,11 @@ struct sg_wc {
 };
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
+/* Reads the consumer's record; true: there is room. */
+bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq);
+void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq);
+/* Takes effect at once, also on an event that is being put off. */
+void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us);
 /* SG_DB_CQ_ARM */
 void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
 /* Puts the queue pairs of overrun queues into error. */

@@ -43,6 +43,21 @@ static void (*const bells[])(struct sg_adapter *a, uint32_t page, uint64_t value
     [SG_DB_CQ_ARM / 8] = sg_cq_doorbell,
 };
 
+uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t offset,
+                                  unsigned size)
+{
+    uint64_t now = sg_adapter_now(a);
+
+    (void)page; /* every context has the same clock */
+    if (offset == SG_DB_CLOCK && size == 8) {
+        return now;
+    }
+    if (size == 4 && (offset == SG_DB_CLOCK || offset == SG_DB_CLOCK + 4)) {
+        return (uint32_t)(offset == SG_DB_CLOCK ? now : now >> 32);
+    }
+    return 0;
+}
+
 void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, uint64_t value,
                          unsigned size)
 {

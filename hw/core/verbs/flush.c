@@ -72,7 +72,7 @@ static bool flush_send(struct sg_qp *qp)
         sq->flush_status = 0;
     }
     sq->cons++;
-    sg_cq_post(qp->adapter, qp->scq, &wc);
+    sg_qp_complete(qp, qp->scq, &wc);
     return true;
 }
 

@@ -39,7 +39,12 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
     if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to, p, n)) {
         st = SG_MEM_FAULT;
     }
+    qp->counters.rx_octets += n;
     if (!qp->write_open) {
+        if (st == SG_MEM_OK) {
+            mr->counters.remote_writes++;
+        }
+        qp->counters.rx_requests++;
         qp->write_open = true;
         qp->write_to = to;
     }
@@ -73,6 +78,7 @@ enum sg_mem_status sg_in_place_read(void *user, uint32_t stag, uint64_t to, uint
     if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to + off, p, n)) {
         st = SG_MEM_FAULT;
     }
+    qp->counters.rx_octets += n;
     if (st != SG_MEM_OK) {
         /* The sink was good when we asked: its owner took it away. */
         sg_sq_blame(qp, SG_WC_LOC_PROT_ERR, 0);
@@ -120,10 +126,18 @@ enum sg_mem_status sg_in_invalidate(void *user, uint32_t stag)
 enum sg_mem_status sg_in_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
 {
     struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
     struct sg_mr *mr;
 
-    return qp ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
-              : SG_MEM_ASSOC;
+    if (!qp) {
+        return SG_MEM_ASSOC;
+    }
+    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr);
+    if (st == SG_MEM_OK) {
+        mr->counters.remote_reads++;
+        qp->counters.rx_requests++;
+    }
+    return st;
 }
 
 int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
@@ -142,6 +156,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
         return -1;
     }
     sg_pm_settle(qp);
+    qp->counters.tx_octets += len;
     if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
         sg_mem_release(cm->adapter, iov, g.n);
         *why = SG_MEM_FAULT;

@@ -143,12 +143,10 @@ enum sg_status sg_cmd_alloc_mr(struct sg_adapter *a, const void *cmd, struct sg_
 enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_id *c = cmd;
-    uint32_t stag = sg_get_le32(&c->id);
-    /* A fast-register region may have a new key by now: its index names it. */
-    struct sg_mr *mr = sg_tpt_find_index(a, stag);
+    struct sg_mr *mr = sg_tpt_find_owned(a, sg_get_le32(&c->id));
 
     (void)rsp;
-    if (!mr || mr->kind == SG_MR_WINDOW || (mr->kind != SG_MR_FAST && mr->stag != stag)) {
+    if (!mr || mr->kind == SG_MR_WINDOW) {
         return SG_ENOENT;
     }
     if (mr->windows) {

@@ -91,6 +91,7 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
     mw->access = access;
     mw->pm = (uint8_t)pm;
     mw->mode = region->mode;
+    mw->counters = (struct sg_mr_counters){ 0 };
     mw->serial = ++a->tpt.serial;
     mw->valid = true;
     if (mw->type == SG_MW_TYPE_2) {
@@ -153,7 +154,7 @@ enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct s
 {
     const struct sg_cmd_id *c = cmd;
     /* It may have been bound under another key: its index names it. */
-    struct sg_mr *mw = sg_tpt_find_index(a, sg_get_le32(&c->id));
+    struct sg_mr *mw = sg_tpt_find_owned(a, sg_get_le32(&c->id));
 
     (void)rsp;
     if (!mw || mw->kind != SG_MR_WINDOW) {

@@ -161,6 +161,13 @@ void sg_qp_abort(struct sg_qp *qp)
     }
 }
 
+void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
+{
+    qp->counters.completions++;
+    qp->counters.errors += wc->status != SG_WC_SUCCESS && wc->status != SG_WC_FLUSH_ERR;
+    sg_cq_post(qp->adapter, cq, wc);
+}
+
 enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
                                         uint32_t prod)
 {

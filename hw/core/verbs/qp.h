@@ -77,6 +77,13 @@ enum sg_qp_deferred {
     SG_DEFER_CLOSE = 2,     /* FIN */
 };
 
+/* Since the queue pair was created (QUERY_QP_STATS). */
+struct sg_qp_counters {
+    uint64_t tx_octets, rx_octets;     /* payload of Sends, Writes and Read Responses */
+    uint64_t tx_requests, rx_requests; /* messages but responses */
+    uint64_t completions, errors;      /* errors: neither SUCCESS nor FLUSH_ERR */
+};
+
 struct sg_qp {
     struct sg_adapter *adapter;
     uint32_t qpn;
@@ -97,6 +104,7 @@ struct sg_qp {
     bool write_open;          /* a Write of the peer began, its end is awaited */
     uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
+    struct sg_qp_counters counters;
     struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
     struct sg_link deferred_link, flush_link, unsettled_link;
 };
@@ -119,6 +127,9 @@ void sg_qp_close(struct sg_qp *qp);
 void sg_qp_abort(struct sg_qp *qp);
 /* Wake transmission after a doorbell or a change of state. */
 void sg_qp_wake(struct sg_qp *qp);
+
+/* Posts a completion of this queue pair. */
+void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc);
 
 /* flush.c: bounded; true: there is more. */
 void sg_qp_flush_later(struct sg_qp *qp);

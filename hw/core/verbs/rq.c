@@ -40,7 +40,7 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
     wc->flags |= SG_CQE_RECV;
     rq->cons++;
     rq->cur_valid = false;
-    sg_cq_post(qp->adapter, qp->rcq, wc);
+    sg_qp_complete(qp, qp->rcq, wc);
 }
 
 static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
@@ -162,6 +162,7 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     if (!sg_range_ok(mo, n, rq->cur_len)) {
         return SG_RECV_TOO_LONG;
     }
+    qp->counters.rx_octets += n;
     return place_elements(qp, mo, p, n);
 }
 
@@ -177,6 +178,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
 
     memcpy(wc.imm, info->imm, sizeof(wc.imm));
     sg_pm_settle(qp);
+    qp->counters.rx_requests++;
     if (qp->rq.cur_valid) {
         complete(qp, &wc);
     }

@@ -50,7 +50,7 @@ struct op_row {
     uint16_t features; /* SG_FEATURE_* that it takes */
 };
 
-static sg_sq_start start_send, start_write, start_read, start_local_inv, start_reg_mr;
+static sg_sq_start start_send, start_write, start_read;
 
 static const struct op_row rows[] = {
     [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
@@ -58,8 +58,8 @@ static const struct op_row rows[] = {
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
     [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ, SG_FEATURE_READ_INV },
-    [SG_WR_LOCAL_INV] = { "LOCAL_INV", start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
-    [SG_WR_REG_MR] = { "REG_MR", start_reg_mr, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", sg_mr_start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
+    [SG_WR_REG_MR] = { "REG_MR", sg_mr_start_reg, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
                        SG_FEATURE_FAST_REG },
     [SG_WR_BIND_MW] = { "BIND_MW", sg_mw_start_bind, OP_LOCAL | OP_BIND, SG_WC_BIND_MW,
                         SG_FEATURE_MW },
@@ -109,7 +109,7 @@ static void drain(struct sg_qp *qp)
 
         sq->cons++;
         if (report) {
-            sg_cq_post(qp->adapter, qp->scq, &wc);
+            sg_qp_complete(qp, qp->scq, &wc);
         }
     }
     if (qp->state == SG_QP_CLOSING && sq->cons == sq->close_at) {
@@ -267,50 +267,6 @@ static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h
     return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
 }
 
-static enum sg_wc_status start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                         struct sg_msg *msg)
-{
-    bool fast = qp->flags & SG_QP_KERNEL && sg_adapter_may(qp->adapter, SG_FEATURE_FAST_REG);
-    struct sg_mr *mr = sg_tpt_find(qp->adapter, sg_get_le32(&h->inv_stag));
-
-    (void)msg;
-    if (!fast && (!mr || mr->kind != SG_MR_WINDOW)) {
-        return SG_WC_LOC_QP_OP_ERR; /* user contexts have windows only */
-    }
-    if (sg_tpt_check_invalidate(qp->adapter, qp, sg_get_le32(&h->inv_stag), &mr) != SG_MEM_OK) {
-        return SG_WC_MW_BIND_ERR;
-    }
-    sg_tpt_invalidate(qp->adapter, mr);
-    return SG_WC_SUCCESS;
-}
-
-static enum sg_wc_status start_reg_mr(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                      struct sg_msg *msg)
-{
-    const struct sg_wqe_reg *r = (const void *)(h + 1);
-    uint32_t stag = sg_get_le32(&r->stag), npages = sg_get_le32(&r->npages);
-    struct sg_mr *mr = sg_tpt_find_index(qp->adapter, stag);
-    struct sg_mr_range range = {
-        .va = sg_get_le64(&r->va), .length = sg_get_le64(&r->length),
-        .access = sg_get_le32(&r->access),
-    };
-
-    (void)msg;
-    if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->pd || mr->valid ||
-        npages > mr->max_pages || (range.access & ~sg_access_offered(qp->adapter)) ||
-        (range.access & SG_ACCESS_VERIFY) || /* there is no hash for it */
-        sg_pages_read_array(&range.pages, &qp->adapter->host, sg_get_le64(&r->pbl_addr), npages,
-                            r->page_shift) != SG_OK) {
-        return SG_WC_MW_BIND_ERR;
-    }
-    if (sg_tpt_set(qp->adapter, mr, &range) != SG_OK) {
-        g_free(range.pages.list);
-        return SG_WC_MW_BIND_ERR;
-    }
-    mr->stag = stag;
-    return SG_WC_SUCCESS;
-}
-
 /* Opens the record of the entry at 'next', which is then started. */
 static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
 {
@@ -391,6 +347,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         msg->length = msg->kind == SG_MSG_READ_REQ ? msg->length : 0;
     }
     msg->cookie = qp->sq.cur_index;
+    qp->counters.tx_requests++;
     return STEP_MESSAGE;
 }
 
@@ -498,6 +455,7 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
         op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
         return; /* a flushed entry has ended already; a Read ends with its Response */
     }
+    qp->counters.tx_octets += msg->length;
     if (sq->cur_imm) {
         return; /* half of it */
     }

@@ -180,6 +180,14 @@ struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag)
     return mr && mr->stag == stag ? mr : NULL;
 }
 
+struct sg_mr *sg_tpt_find_owned(struct sg_adapter *a, uint32_t stag)
+{
+    struct sg_mr *mr = sg_tpt_find_index(a, stag);
+    bool rekeyed = mr && (mr->kind == SG_MR_FAST || mr->kind == SG_MR_WINDOW);
+
+    return rekeyed || (mr && mr->stag == stag) ? mr : NULL;
+}
+
 uint32_t sg_access_offered(const struct sg_adapter *a)
 {
     uint32_t placement = SG_ACCESS_FLUSH | SG_ACCESS_VERIFY;
@@ -234,6 +242,7 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     mr->hash_alg = range->hash_alg;
     mr->hash_key_len = range->hash_key_len;
     mr->hash_key = range->hash_key_len ? g_memdup2(range->hash_key, range->hash_key_len) : NULL;
+    mr->counters = (struct sg_mr_counters){ 0 };
     mr->serial = ++a->tpt.serial;
     mr->valid = true;
     return SG_OK;
@@ -260,7 +269,11 @@ static enum sg_mem_status find_remote(struct sg_adapter *a, const struct sg_qp *
         return SG_MEM_STAG;
     }
     *out = mr;
-    return mr->pd != qp->pd || (mr->qp && mr->qp != qp) ? SG_MEM_ASSOC : SG_MEM_OK;
+    if (mr->pd != qp->pd || (mr->qp && mr->qp != qp)) {
+        mr->counters.refused++;
+        return SG_MEM_ASSOC;
+    }
+    return SG_MEM_OK;
 }
 
 enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
@@ -273,11 +286,11 @@ enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp 
     if (st != SG_MEM_OK) {
         return st;
     }
-    if ((mr->access & qp->access & rights) != rights) {
-        return SG_MEM_ACCESS;
-    }
     *out = mr;
-    return sg_mr_check_range(mr, to, len);
+    st = (mr->access & qp->access & rights) == rights ? sg_mr_check_range(mr, to, len)
+                                                      : SG_MEM_ACCESS;
+    mr->counters.refused += st != SG_MEM_OK;
+    return st;
 }
 
 enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
@@ -292,7 +305,11 @@ enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp 
     }
     granted = mr->access & qp->access & rights;
     *out = mr;
-    return granted == rights || (any && granted) ? SG_MEM_OK : SG_MEM_ACCESS;
+    if (granted == rights || (any && granted)) {
+        return SG_MEM_OK;
+    }
+    mr->counters.refused++;
+    return SG_MEM_ACCESS;
 }
 
 enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,

@@ -32,6 +32,11 @@ enum sg_mr_kind {
     SG_MR_WHOLE,  /* all bus addresses; local use by kernel queue pairs only */
 };
 
+/* Accesses of peers since the row became valid (QUERY_MR_STATS). */
+struct sg_mr_counters {
+    uint64_t remote_writes, remote_reads, remote_atomics, refused, page_faults;
+};
+
 /* A row of the table. */
 struct sg_mr {
     struct sg_pd *pd;
@@ -53,6 +58,7 @@ struct sg_mr {
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
     struct sg_pages pages;
+    struct sg_mr_counters counters;
     struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
     struct sg_link qp_link; /* in sg_qp.windows */
@@ -79,6 +85,8 @@ void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr);
 /* By index alone or by the whole STag; NULL if there is none.  Validity is not looked at. */
 struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag);
 struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag);
+/* As its owner names it: rows that work requests give new keys by index, others by STag. */
+struct sg_mr *sg_tpt_find_owned(struct sg_adapter *a, uint32_t stag);
 
 /* What a row is to cover: address, length, rights, pages (taken over on success). */
 struct sg_mr_range {

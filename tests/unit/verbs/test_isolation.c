@@ -208,6 +208,7 @@ static void cq_space(void)
 {
     struct sg_adapter_census before, after;
     struct sg_adapter_config config;
+    struct sg_cmd_resize_cq larger = { .hdr.opcode = SG_ADMIN_RESIZE_CQ };
     struct sg_cmd_create_cq c;
     static struct solo s;
     uint32_t page, offset;
@@ -233,7 +234,11 @@ static void cq_space(void)
     }
     sg_adapter_census(s.md.a, &after);
     T_EQ_MEM(&after, &before, sizeof(before));
-    T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_RESIZE_CQ, 1), SG_EOPCODE);
+    sg_put_le32(&larger.cqn, 1);
+    sg_put_le32(&larger.entries, 128);
+    larger.pages = c.pages;
+    sg_put_le64(&larger.record, sg_get_le64(&c.record));
+    T_EQ_U64(md_cmd(&s.md, &larger, sizeof(larger), NULL), SG_EINVAL);
     solo_end(&s);
 }
 
