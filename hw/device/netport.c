@@ -29,6 +29,8 @@
 enum {
     UPLINK_OCTETS_MAX = 8 * MiB,
     ETH_OCTETS_MAX = 2 * MiB,
+    PEER_TIMEOUT_MIN = SG_PORT_PEER_TIMEOUT_MIN / 1000, /* seconds */
+    PEER_TIMEOUT_MAX = SG_PORT_PEER_TIMEOUT_MAX / 1000,
 };
 
 /* May outlive the adapter: a NIC model keeps its peer's memory until it goes itself. */
@@ -198,10 +200,17 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     struct sg_port_config config = {
         .mtu = MIN(s->config.link_mtu, 1500),
         .max_connections = s->config.max_conns,
+        .peer_timeout_ms = s->peer_timeout ? s->peer_timeout * 1000 : SG_PORT_PEER_TIMEOUT_NONE,
     };
     g_autofree char *name = NULL;
     NetClientState *nc;
 
+    if (s->peer_timeout && (s->peer_timeout < PEER_TIMEOUT_MIN ||
+                            s->peer_timeout > PEER_TIMEOUT_MAX)) {
+        error_setg(errp, "peer-timeout is %u, must be 0 or from %d to %d seconds",
+                   s->peer_timeout, PEER_TIMEOUT_MIN, PEER_TIMEOUT_MAX);
+        return false;
+    }
     s->port = sg_port_new(&port_ops, s, s->config.mac, &config);
     if (!s->port) {
         error_setg(errp, "max-conns is out of the range that TCP/IP can hold");

@@ -339,6 +339,7 @@ static const Property staghorn_properties[] = {
     DEFINE_GIVEN("rtr-read", StaghornState, rtr_read, bool, bool),
     DEFINE_GIVEN("features", StaghornState, config.features, uint32, uint32_t),
     DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
+    DEFINE_PROP_UINT32("peer-timeout", StaghornState, peer_timeout, 60),
 };
 
 static void staghorn_class_init(ObjectClass *klass, void *data)

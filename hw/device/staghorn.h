@@ -49,6 +49,7 @@ struct StaghornState {
     char *commit;
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
+    uint32_t peer_timeout; /* seconds, 0: none */
     GSList *given; /* names of properties that were set (given.h) */
 
     StaghornFlash flash;

@@ -11,7 +11,7 @@
 
 #include "net_priv.h"
 
-enum { FIRST_BUCKETS = 64 };
+enum { FIRST_BUCKETS = 64, KEEPALIVES = 5 };
 
 void flow_table_init(struct flow_table *t, uint64_t seed)
 {
@@ -128,6 +128,23 @@ static bool reclaim_time_wait(struct sg_port *port)
     return oldest != NULL;
 }
 
+/*
+ * lwIP's keep-alive (RFC 9293, section 3.8.4), which is told of every segment that comes: after half
+ * of the time it asks, five times, and at the end of it resets the connection, whether there is
+ * something outstanding or not.  So a peer that is asked for something after a long silence has half
+ * of the time to answer at least.
+ */
+static void watch_peer(struct tcp_pcb *pcb, unsigned timeout_ms)
+{
+    if (timeout_ms == SG_PORT_PEER_TIMEOUT_NONE) {
+        return;
+    }
+    pcb->keep_cnt = KEEPALIVES;
+    pcb->keep_idle = timeout_ms / 2;
+    pcb->keep_intvl = timeout_ms / 2 / KEEPALIVES;
+    ip_set_option(pcb, SOF_KEEPALIVE);
+}
+
 struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
                       struct tcp_pcb *pcb)
 {
@@ -152,6 +169,7 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
     t->count++;
     tcp_ext_arg_set_callbacks(pcb, sg_stack.ext_id, &flow_callbacks);
     tcp_ext_arg_set(pcb, sg_stack.ext_id, f);
+    watch_peer(pcb, port->config.peer_timeout_ms);
     return f;
 }
 

@@ -59,6 +59,7 @@
 #define TCP_SND_QUEUELEN 65000
 #define TCP_OVERSIZE 0
 #define LWIP_TCP_TIMESTAMPS 1
+#define LWIP_TCP_KEEPALIVE 1 /* flow.c sets it for each connection */
 #define LWIP_TCP_SACK_OUT 1
 #define LWIP_TCP_MAX_SACK_NUM 3
 #define TCP_QUEUE_OOSEQ 1
@@ -71,7 +72,8 @@
 
 /*
  * Time, ms: delayed acknowledgements 50; retransmission after 1000 to 1200 at least (clock.c), and
- * 1000 at first (RFC 6298, section 2.1); giving up after about four minutes.
+ * 1000 at first (RFC 6298, section 2.1); giving up after about four minutes, if the peer's silence
+ * is not noticed before (flow.c).
  */
 #define TCP_FAST_INTERVAL 50
 #define TCP_SLOW_INTERVAL 200

@@ -227,6 +227,12 @@ static bool complete_config(struct sg_port_config *c)
     c->max_connections = c->max_connections ? c->max_connections : 66560;
     c->send_buffer = c->send_buffer ? c->send_buffer : 1024 * 1024;
     c->connect_timeout_ms = c->connect_timeout_ms ? c->connect_timeout_ms : 10000;
+    c->peer_timeout_ms = c->peer_timeout_ms ? c->peer_timeout_ms : 60000;
+    if (c->peer_timeout_ms != SG_PORT_PEER_TIMEOUT_NONE &&
+        (c->peer_timeout_ms < SG_PORT_PEER_TIMEOUT_MIN ||
+         c->peer_timeout_ms > SG_PORT_PEER_TIMEOUT_MAX)) {
+        return false;
+    }
     return c->mtu >= SG_PORT_MTU_MIN && c->mtu <= SG_PORT_MTU_MAX &&
            c->send_buffer >= 64 * 1024 && c->send_buffer <= 2 * 1024 * 1024 &&
            (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000;

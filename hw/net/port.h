@@ -20,6 +20,10 @@
 #define SG_PORT_MTU_MIN 576u
 #define SG_PORT_MTU_MAX 65521u  /* an Ethernet frame of 65535 octets */
 
+#define SG_PORT_PEER_TIMEOUT_MIN 2000u /* ms */
+#define SG_PORT_PEER_TIMEOUT_MAX 3600000u
+#define SG_PORT_PEER_TIMEOUT_NONE UINT32_MAX
+
 struct sg_port;
 
 /* What a port asks of its host.  None of these may call back into this or another port. */
@@ -49,6 +53,12 @@ struct sg_port_config {
     unsigned max_connections;     /* streams, half-open and closing ones included; 66560 */
     size_t send_buffer;           /* octets per stream, power of two, 64 KiB to 2 MiB; 1 MiB */
     unsigned connect_timeout_ms;  /* 1 to 12000; 10000 */
+    /*
+     * A peer that says nothing for so long is taken for dead: SG_PORT_PEER_TIMEOUT_MIN to _MAX;
+     * 60000.  NONE: an idle connection is not looked after, one with something to send gives up
+     * after about four minutes of retransmissions.
+     */
+    unsigned peer_timeout_ms;
 };
 
 enum sg_port_verdict {

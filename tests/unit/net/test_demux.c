@@ -162,7 +162,7 @@ static void half_open__bounded_by_backlog(void)
     }
     sg_port_counters(f.w->host[1].port, &c);
     T_EQ_INT(c.connections, 1 + 8);
-    wire_settle(f.w, 60 * WIRE_S);
+    wire_settle(f.w, 50 * WIRE_S);
     sg_port_counters(f.w->host[1].port, &c);
     T_EQ_INT(c.connections, 1);
     wire_free(f.w);

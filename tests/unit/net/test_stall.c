@@ -99,7 +99,7 @@ static void congested__uplink_for_ever(void)
     struct rig r;
 
     start(&r, 720);
-    r.w->host[1].deaf_to_tcp = true;
+    r.w->host[0].deaf = r.w->host[1].deaf_to_tcp = true;
     r.a.to_send += 100000;
     peer_send(&r.a);
     r.w->host[0].congested = true;

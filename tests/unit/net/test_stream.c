@@ -348,7 +348,8 @@ static void abort__in_each_event(void)
 
 static void retransmission__gives_up(void)
 {
-    struct wire *w = wire_new(11, 1500, NULL);
+    struct sg_port_config config = { .peer_timeout_ms = SG_PORT_PEER_TIMEOUT_NONE };
+    struct wire *w = wire_new(11, 1500, &config);
     struct peer a = {0}, b = {0};
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
