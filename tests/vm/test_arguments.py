@@ -24,6 +24,9 @@ class Arguments(unittest.TestCase):
     def test_up__unknown_driver(self):
         self.refused("up", "--driver", "alpha=mlx5", text="there is no driver mlx5")
 
+    def test_up__unknown_image(self):
+        self.refused("up", "--image", "full", text="choose from 'base', 'consumers'")
+
     def test_up__driver_of_unknown_vm(self):
         self.refused("up", "--driver", "gamma=siw", text="there is no VM gamma")
 

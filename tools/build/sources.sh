@@ -51,6 +51,18 @@ sg_source_siw() {
         @6.12.* @siw -- sg__fetch_siw
 }
 
+# The SMB client and server, likewise: Debian's kernel has them without RDMA.
+sg__fetch_smb() {
+    sg__fetch linux '6.12.*' \
+        "--wildcards */fs/smb/* */fs/nls/nls_ucs2* */scripts/asn1_compiler.c"
+    [ -r src/fs/smb/client/smbdirect.c ] && [ -r src/fs/smb/server/transport_rdma.c ]
+}
+
+sg_source_smb() {
+    sg_step src-smb "fetching SMB from Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
+        @6.12.* @smb -- sg__fetch_smb
+}
+
 # Meson 1.7 in a virtual environment: Debian 12 has 1.0, QEMU wants 1.5.  Run
 # it as `sg_meson ARGS`; QEMU's configure takes "$(sg_product meson)/bin/python3".
 sg__make_meson() {

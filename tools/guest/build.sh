@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Builds the guest: tools/guest/build.sh [--without PART]...
+# Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers]
 #
-# PART (driver or provider) is left out, for work on the rest of the tree.
+# PART (driver or provider) is left out, for work on the rest of the tree.  With consumers, the
+# image of that name is built, too, and the SMB modules, which only the long tests need.
 #
 #   guest-tree      Debian 13 tree and disk image (see tree.sh); rarely
 #   guest-boot      the first-stage initramfs
@@ -14,10 +15,12 @@
 #   guest-fio       fio with its librpma engines, which Debian's package lacks
 #   guest-programs  the programs of tests/guest, which tests and demo copy into VMs
 #   guest-overlay   all of the above that is ours, as it lies over the image
+#   guest-consumers another disk image, with the programs of kernel and user consumers
+#   guest-smb       SMB client and server with SMB Direct, which Debian's kernel leaves out
 #
 # Results are linked in $SG_BUILD/guest, where the launcher looks: root.img,
-# vmlinuz, initrd, programs.  The disk image never changes when our code does: what is
-# ours travels in the initramfs, whose first stage lays it over the image.
+# vmlinuz, initrd, programs, consumers.img, smb.  The disk images never change when our
+# code does: what is ours travels in the initramfs, whose first stage lays it over the image.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -26,9 +29,14 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 guest=$SG_TOP/tools/guest
 parts=" siw driver provider "
 while [ $# -gt 0 ]; do
-    [ "$1 ${2:-}" = "--without driver" ] || [ "$1 ${2:-}" = "--without provider" ] ||
-        sg_die "unknown argument $1 ${2:-}; usage: build.sh [--without driver|provider]..."
-    parts=${parts/ $2 / }
+    case "$1 ${2:-}" in
+    "--without driver" | "--without provider") parts=${parts/ $2 / } ;;
+    "--with consumers") parts="$parts$2 " ;;
+    *)
+        sg_die "unknown argument $1 ${2:-}; usage:" \
+            "build.sh [--without driver|provider]... [--with consumers]"
+        ;;
+    esac
     shift 2
 done
 
@@ -85,6 +93,28 @@ make_siw() {
     echo 'ccflags-y += -I$(src)' >> "$in_tree_work/src/Makefile"
     sed -i 's/\$(CONFIG_RDMA_SIW)/m/' "$in_tree_work/src/Makefile"
     build_module siw
+}
+
+# The kernel's header packages lack the ASN.1 compiler; where it is missing, Kbuild takes what lies
+# there already.
+make_smb() {
+    local asn1 kernel on=-DCONFIG_
+    enter_tree
+    kernel=/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")/build
+    cp -r "$(sg_product src-smb)/src" "$in_tree_work/src"
+    mkdir -p "$in_tree_work/include/linux"
+    cp "$tree"/usr/src/linux-headers-*-common/include/linux/asn1*.h "$in_tree_work/include/linux/"
+    in_tree gcc -O1 -w -idirafter include -o asn1_compiler src/scripts/asn1_compiler.c
+    for asn1 in "$in_tree_work"/src/fs/smb/*/*.asn1; do
+        asn1=${asn1#"$in_tree_work/"}
+        in_tree ./asn1_compiler "$asn1" "$asn1.c" "$asn1.h"
+    done
+    echo "obj-m := fs/smb/client/ fs/smb/server/" > "$in_tree_work/src/Kbuild"
+    in_tree make -j "$SG_JOBS" -C "$kernel" "M=${in_tree_work#"$tree"}/src" \
+        CONFIG_CIFS_SMB_DIRECT=y CONFIG_SMB_SERVER_SMBDIRECT=y \
+        "KCFLAGS=${on}CIFS_SMB_DIRECT=1 ${on}SMB_SERVER_SMBDIRECT=1" modules
+    in_tree strip --strip-debug src/fs/smb/client/cifs.ko src/fs/smb/server/ksmbd.ko
+    cp "$in_tree_work"/src/fs/smb/{client/cifs,server/ksmbd}.ko "$SG_OUT/"
 }
 
 make_driver() {
@@ -201,7 +231,7 @@ link_guest() {
         "$SG_BUILD/guest/programs/"
 }
 
-sg_plan 15
+sg_plan $((15 + $(has consumers && echo 3 || echo 0)))
 sg_source_rdma_core
 sg_source_siw
 sg_source_fio
@@ -220,7 +250,7 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
     sg_step guest-provider "compiling our rdma-core provider" "$tree_key" \
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
         "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
-ours=$(for part in $parts; do sg_product "guest-$part"; done)
+ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
 sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
@@ -233,3 +263,11 @@ sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \
     "@$(sg_product guest-test-module)" "@$SG_BUILD" @links-2 -- link_guest
+if has consumers; then
+    guest_consumers
+    sg_source_smb
+    sg_step guest-smb "compiling SMB Direct for the guest" "$tree_key" \
+        "@$(sg_product src-smb)" @smb-1 -- make_smb
+    ln -sfn "$(sg_product guest-consumers)/consumers.img" "$SG_BUILD/guest/consumers.img"
+    ln -sfn "$(sg_product guest-smb)" "$SG_BUILD/guest/smb"
+fi

@@ -10,10 +10,26 @@
 #   root.img   the same tree as an ext4 image with true owners, the VMs' disk
 #   vmlinuz, KERNEL (its version), PACKAGES (what was installed)
 #
+# Product guest-consumers, for the long tests only:
+#   consumers.img   a second disk image: packages.consumers, and the modules of
+#                   guest-tree's kernel
+#
 # Works as root (a container will do) and otherwise in user namespaces.
 
+# The packages of one list, one a line.
+packages_of() {
+    sed 's/#.*//' "$SG_TOP/tools/guest/$1" | tr -s ' ' '\n' | grep .
+}
+
 guest_packages() {
-    sed 's/#.*//' "$SG_TOP/tools/guest/packages" | tr -s ' \n' ',' | sed 's/^,//; s/,$//'
+    packages_of packages | paste -s -d ,
+}
+
+consumers_packages() {
+    {
+        packages_of packages | grep -vxF -f <(packages_of packages.consumers | sed -n 's/^-//p')
+        packages_of packages.consumers | grep -v '^-'
+    } | paste -s -d ,
 }
 
 # as_owner COMMAND...: runs it where files can have any owner.
@@ -36,7 +52,8 @@ check_namespaces() {
     return 1
 }
 
-# The machine's proxies and sources are apt's business: hand both on.
+# run_mmdebstrap PACKAGES LAST-STEP: makes tree.tar.  The machine's proxies and sources are apt's
+# business: hand both on.
 run_mmdebstrap() {
     local mode=unshare proxy options=()
     local no_initramfs='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"'
@@ -45,7 +62,7 @@ run_mmdebstrap() {
     [ -z "$proxy" ] || options+=("--aptopt=$proxy")
     /usr/bin/python3 "$SG_TOP/tools/build/apt-mirror" deb "$SG_SUITE" > "$SG_OUT/sources.list"
     SOURCE_DATE_EPOCH=0 mmdebstrap --mode=$mode --variant=apt --format=tar \
-        --include="$(guest_packages)" \
+        --include="$1" \
         --aptopt='APT::Install-Recommends "false"' \
         --aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "3"' "${options[@]}" \
         --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
@@ -54,26 +71,32 @@ run_mmdebstrap() {
         --dpkgopt='path-exclude=/usr/share/info/*' \
         --essential-hook='mkdir -p "$1/etc/initramfs-tools"' \
         --essential-hook="$no_initramfs" \
-        --customize-hook="$SG_TOP/tools/guest/customize \"\$1\"" \
+        --customize-hook="$SG_TOP/tools/guest/$2 \"\$1\"" \
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
 
-# Runs with every owner at hand: the image keeps what the tarball says, but for device nodes,
-# which only root could make and the guest's kernel makes itself.
+# make_image NAME [MODULES]: runs with every owner at hand: the image keeps what the tarball says,
+# but for device nodes, which only root could make and the guest's kernel makes itself.  MODULES:
+# a folder of kernel modules that the tarball does not have.
 make_image() {
     local dir=$SG_OUT/image
     mkdir "$dir"
     tar -xpf "$SG_OUT/tree.tar" -C "$dir" --numeric-owner --exclude='./dev/*'
+    if [ -n "${2:-}" ]; then
+        mkdir -p "$dir/usr/lib/modules"
+        cp -r --no-preserve=ownership "$2" "$dir/usr/lib/modules/"
+        rm -f "$dir/usr/lib/modules/${2##*/}"/{build,source}
+    fi
     rm -rf "$dir"/boot/* "$dir"/var/cache/apt/* "$dir"/var/lib/apt/lists/*
     mke2fs -q -t ext4 -O ^metadata_csum,^has_journal,^ea_inode -m 0 -E root_owner=0:0 \
-        -L staghorn -d "$dir" "$SG_OUT/root.img" 1400M
+        -L staghorn -d "$dir" "$SG_OUT/$1" 1400M
     rm -rf "$dir"
 }
 
 make_tree() {
     local version
     check_namespaces
-    run_mmdebstrap
+    run_mmdebstrap "$(guest_packages)" customize
     mkdir "$SG_OUT/tree"
     if [ "$(id -u)" -eq 0 ]; then
         tar -xpf "$SG_OUT/tree.tar" -C "$SG_OUT/tree"
@@ -86,7 +109,17 @@ make_tree() {
     cp "$SG_OUT/tree/boot/vmlinuz-$version" "$SG_OUT/vmlinuz"
     cp "$SG_OUT/tree/usr/share/staghorn/PACKAGES" "$SG_OUT/PACKAGES"
     export -f make_image
-    as_owner bash -e -c make_image
+    as_owner bash -e -c 'make_image root.img'
+    rm "$SG_OUT/tree.tar" "$SG_OUT/sources.list"
+}
+
+# The kernel is the base tree's, whatever the mirror offers by now: our modules fit that one.
+make_consumers() {
+    check_namespaces
+    run_mmdebstrap "$(consumers_packages)" customize.consumers
+    export -f make_image
+    as_owner bash -e -c 'make_image consumers.img "$0"' \
+        "$(sg_product guest-tree)/tree/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")"
     rm "$SG_OUT/tree.tar" "$SG_OUT/sources.list"
 }
 
@@ -96,6 +129,12 @@ guest_tree() {
     # list of packages or this recipe changes, or the cache is emptied.
     sg_step guest-tree "installing Debian 13 for the guest" "$SG_TOP/tools/guest/packages" \
         "$SG_TOP/tools/guest/customize" @tree-2 -- make_tree
+}
+
+guest_consumers() {
+    sg_step guest-consumers "installing the consumers' image" "@$(sg_product guest-tree)" \
+        "$SG_TOP/tools/guest/packages.consumers" "$SG_TOP/tools/guest/customize.consumers" \
+        @consumers-1 -- make_consumers
 }
 
 check_mmdebstrap() {

@@ -9,6 +9,7 @@ from .errors import UsageError
 from .state import check_name
 
 DRIVERS = ("staghorn", "siw", "none")
+IMAGES = ("base", "consumers")
 MAX_VMS = 16
 MTU_RANGE = (576, 65521)
 # Of a VM's first, second, ... adapter; the last number is the VM's.
