@@ -412,9 +412,12 @@ void sgh_cm_event(struct sgh_dev *sg, const struct sg_eqe *e)
 	struct sgh_conn *conn;
 
 	if (e->event == SG_EV_CM_REQUEST) {
-		sgh_cm_request(sg, e);
+		if (!sgh_rdv_request(sg, e))
+			sgh_cm_request(sg, e);
 		return;
 	}
+	if (sgh_rdv_event(sg, e))
+		return;
 	conn = sgh_conn_by_event(sg, e);
 	if (!conn)
 		return;

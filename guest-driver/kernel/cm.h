@@ -34,6 +34,8 @@ struct sgh_listener {
 struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);
 bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from);
+int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
+		   u16 len, struct sg_admin_rsp *rsp);
 void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len);
 
 #endif

@@ -79,8 +79,8 @@ void sgh_iw_rem_ref(struct ib_qp *ibqp)
 }
 
 /* CONNECT, ACCEPT or REJECT with private data, which the adapter has read when this returns. */
-static int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd,
-			  const void *pdata, u16 len, struct sg_admin_rsp *rsp)
+int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
+		   u16 len, struct sg_admin_rsp *rsp)
 {
 	struct device *dev = &sg->pdev->dev;
 	dma_addr_t dma = 0;
@@ -123,7 +123,7 @@ static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
 	spin_lock(&sg->cm_lock);
 	if (conn->state != from) {
 		ret = -ECONNRESET;
-	} else if (qp->conn) {
+	} else if (qp->conn || sgh_rdv_active(qp)) {
 		ret = -EISCONN;
 	} else {
 		conn->state = to;

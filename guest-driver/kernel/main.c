@@ -23,6 +23,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 	mutex_init(&sg->id_mutex);
 	mutex_init(&sg->listen_mutex);
 	mutex_init(&sg->addr_mutex);
+	mutex_init(&sg->rdv_mutex);
 	spin_lock_init(&sg->cm_lock);
 	spin_lock_init(&sg->aeq_lock);
 	init_completion(&sg->test_irq);

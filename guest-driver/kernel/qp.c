@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Queue pairs.
+ * Queue pairs: creation and destruction; modify.c has their states.
  *
  * References: one of the creator; one of a connection, from CONNECT or ACCEPT until it is gone;
  * those that iw_cm takes.  Destruction takes the queue pair from the adapter, which closes its
  * connection (gracefully, if everything posted was sent), then from the tables, then ends the
  * connection towards iw_cm, and waits for all references to go.
  */
-#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 
 #include "staghorn.h"
 
 #define SGH_DESTROY_WARN (60 * HZ)
-#define SGH_RESET_TRIES 500 /* of 1 to 2 ms */
 
 struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn)
 {
@@ -185,7 +183,7 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
  * caller names one of these rights, and one that has exactly those two may also do atomic
  * operations; the regions have the last word.
  */
-static int sgh_with_unsaid(const struct sgh_dev *sg, int access)
+int sgh_with_unsaid(const struct sgh_dev *sg, int access)
 {
 	const int iw_cm = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
 
@@ -198,7 +196,7 @@ static int sgh_with_unsaid(const struct sgh_dev *sg, int access)
 }
 
 /* Verify has no right in the verbs: queue pairs leave it to the regions, which ask for it. */
-static u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
+u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
 {
 	return sgh_access(ib_access) | (sgh_has(sg, SG_FEATURE_VERIFY) ? SG_ACCESS_VERIFY : 0);
 }
@@ -301,6 +299,9 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
 	qp->access = sgh_with_unsaid(sg, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 				     IB_ACCESS_REMOTE_ATOMIC);
+	mutex_init(&qp->mutex);
+	qp->ib_state = IB_QPS_RESET;
+	qp->fresh = true;
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->released);
 	spin_lock_init(&qp->sq.lock);
@@ -340,20 +341,7 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	return ret;
 }
 
-int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
-{
-	struct sg_cmd_modify_qp cmd = { };
-	int ret;
-
-	cmd.qpn = cpu_to_le32(qp->qpn);
-	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE);
-	cmd.state = cpu_to_le32(state);
-	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
-	/* Everything of a lost adapter is in error. */
-	return ret && sgh_dead(qp->sg) && state == SG_QP_ERROR ? 0 : ret;
-}
-
-static void sgh_qp_scrub(struct sgh_qp *qp)
+void sgh_qp_scrub(struct sgh_qp *qp)
 {
 	struct ib_qp *ibqp = &qp->ibqp;
 
@@ -368,6 +356,7 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct sgh_dev *sg = qp->sg;
 	int ret;
 
+	sgh_rdv_end(qp);
 	mutex_lock(&sg->id_mutex);
 	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
 	if (ret) {
@@ -391,200 +380,6 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 			   qp->qpn);
 	sgh_wq_free(sg, &qp->rq);
 	sgh_wq_free(sg, &qp->sq);
-	return 0;
-}
-
-static int sgh_modify_access(struct sgh_qp *qp, int access)
-{
-	struct sg_cmd_modify_qp cmd = { };
-	int ret;
-
-	cmd.qpn = cpu_to_le32(qp->qpn);
-	cmd.mask = cpu_to_le32(SG_QP_MOD_ACCESS);
-	cmd.access = cpu_to_le32(sgh_qp_access(qp->sg, access));
-	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
-	if (!ret)
-		qp->access = access;
-	return ret;
-}
-
-static int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
-{
-	int ret;
-
-	ret = sgh_admin_id(qp->sg, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
-	if (!ret) {
-		*state = le32_to_cpu(rsp->data[0]);
-	} else if (sgh_dead(qp->sg)) {
-		memset(rsp, 0, sizeof(*rsp));
-		*state = SG_QP_ERROR;
-		ret = 0;
-	}
-	return ret;
-}
-
-/*
- * SQD: a connection that is ending already, because the peer was first, needs nothing; both sides
- * of a graceful close come here.
- */
-static int sgh_modify_closing(struct sgh_qp *qp)
-{
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
-	int ret;
-
-	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret || (state != SG_QP_IDLE && state != SG_QP_RTS))
-		return ret;
-	return sgh_qp_set_state(qp, SG_QP_CLOSING);
-}
-
-/* Everything posted is completed, and nobody wants to hear of it any more. */
-static void sgh_wq_reset(struct sgh_wq *wq)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&wq->lock, flags);
-	WRITE_ONCE(wq->ci, wq->pi);
-	spin_unlock_irqrestore(&wq->lock, flags);
-}
-
-/* From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment. */
-static int sgh_qp_set_idle(struct sgh_qp *qp)
-{
-	int ret, tries;
-
-	for (tries = 0; tries < SGH_RESET_TRIES; tries++) {
-		ret = sgh_qp_set_state(qp, SG_QP_IDLE);
-		if (ret != -EINVAL)
-			break;
-		usleep_range(1000, 2000);
-	}
-	return ret;
-}
-
-/*
- * RESET goes through error, if the queue pair is connected or something was posted ahead of the
- * connection.  Unpolled completions are void; user space forgets its own.
- */
-static int sgh_modify_reset(struct sgh_qp *qp)
-{
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
-	bool pristine;
-	int ret;
-
-	ret = sgh_query_state(qp, &rsp, &state);
-	pristine = !ret && state == SG_QP_IDLE && !rsp.data[3] && !rsp.data[4];
-	if (!ret && !pristine && state != SG_QP_ERROR)
-		ret = sgh_qp_set_state(qp, SG_QP_ERROR);
-	if (!ret && !pristine)
-		ret = sgh_qp_set_idle(qp);
-	if (ret)
-		return ret;
-	WRITE_ONCE(qp->initialized, false);
-	if (!qp->user) {
-		sgh_qp_scrub(qp);
-		sgh_wq_reset(&qp->sq);
-		sgh_wq_reset(&qp->rq);
-	}
-	return 0;
-}
-
-/* RTS: iw_cm gets there by connecting.  Better an error than a wait for what never comes. */
-static int sgh_modify_rts(struct sgh_qp *qp)
-{
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
-	int ret;
-
-	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret || state == SG_QP_RTS)
-		return ret;
-	return -EINVAL;
-}
-
-/*
- * Connections are made by iw_cm alone, so the states on the way to RTS are noted and no more, and
- * RTS itself is only confirmed; those on the way out are the adapter's CLOSING (graceful, what
- * iw_cm calls SQD) and ERROR (abortive).
- */
-int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
-{
-	struct sgh_qp *qp = to_sgh_qp(ibqp);
-	int ret;
-
-	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
-		return -EOPNOTSUPP;
-	/*
-	 * rdma_cm moves every iWARP queue pair to INIT with no rights at all, before it has an
-	 * iw_cm identifier, and never names them again: zero means that the caller has no opinion.
-	 */
-	if ((mask & IB_QP_ACCESS_FLAGS) && attr->qp_access_flags) {
-		ret = sgh_modify_access(qp, sgh_with_unsaid(qp->sg, attr->qp_access_flags));
-		if (ret)
-			return ret;
-	}
-	if (!(mask & IB_QP_STATE))
-		return 0;
-	switch (attr->qp_state) {
-	case IB_QPS_INIT:
-	case IB_QPS_RTR: /* librdmacm, before it accepts */
-		WRITE_ONCE(qp->initialized, true);
-		return 0;
-	case IB_QPS_RTS:
-		return sgh_modify_rts(qp);
-	case IB_QPS_RESET:
-		return sgh_modify_reset(qp);
-	case IB_QPS_SQD:
-		return sgh_modify_closing(qp);
-	case IB_QPS_SQE:
-	case IB_QPS_ERR:
-		return sgh_qp_set_state(qp, SG_QP_ERROR);
-	default:
-		return -EINVAL;
-	}
-}
-
-int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		 struct ib_qp_init_attr *init_attr)
-{
-	static const enum ib_qp_state states[] = {
-		[SG_QP_IDLE] = IB_QPS_INIT,
-		[SG_QP_RTS] = IB_QPS_RTS,
-		[SG_QP_CLOSING] = IB_QPS_SQD,
-		[SG_QP_TERMINATE] = IB_QPS_SQE,
-		[SG_QP_ERROR] = IB_QPS_ERR,
-	};
-	struct sgh_qp *qp = to_sgh_qp(ibqp);
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
-	int ret;
-
-	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret)
-		return ret;
-	attr->qp_state = state < ARRAY_SIZE(states) ? states[state] : IB_QPS_ERR;
-	if (state == SG_QP_IDLE && !READ_ONCE(qp->initialized))
-		attr->qp_state = IB_QPS_RESET;
-	attr->cur_qp_state = attr->qp_state;
-	attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->sg->mtu));
-	attr->qp_access_flags = qp->access;
-	attr->max_dest_rd_atomic = le32_to_cpu(rsp.data[1]);
-	attr->max_rd_atomic = le32_to_cpu(rsp.data[2]);
-	attr->port_num = 1;
-	attr->cap.max_send_wr = qp->sq.entries;
-	attr->cap.max_recv_wr = qp->rq.entries;
-	attr->cap.max_send_sge = qp->sq.max_sge;
-	attr->cap.max_recv_sge = qp->rq.max_sge;
-	attr->cap.max_inline_data = qp->max_inline;
-
-	init_attr->qp_context = ibqp->qp_context;
-	init_attr->qp_type = ibqp->qp_type;
-	init_attr->send_cq = ibqp->send_cq;
-	init_attr->recv_cq = ibqp->recv_cq;
-	init_attr->srq = ibqp->srq;
-	init_attr->sq_sig_type = qp->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
-	init_attr->cap = attr->cap;
+	kfree(qp->rdv);
 	return 0;
 }

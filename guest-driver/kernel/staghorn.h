@@ -8,6 +8,7 @@
  * to the kernel's scatterlists.
  *
  * Locks, outermost first:
+ *   qp->mutex	state of a queue pair, what its rendezvous does; then rdv_mutex, for its listeners
  *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
  *   listen_mutex	a listener's number against the events that carry it
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
@@ -156,6 +157,8 @@ struct sgh_dev {
 	struct mutex listen_mutex;
 	struct xarray listeners;	/* by the adapter's number */
 	struct xarray conns;	/* passive connections by the adapter's number */
+	struct mutex rdv_mutex;
+	u32 rdv_listeners[2];	/* the adapter's numbers, IPv4 and IPv6; 0: none */
 	spinlock_t cm_lock;
 	u32 conn_generation;
 
@@ -266,6 +269,7 @@ struct sgh_srq {
 };
 
 struct sgh_conn;
+struct sgh_rdv;
 
 struct sgh_qp {
 	struct ib_qp ibqp;
@@ -278,7 +282,10 @@ struct sgh_qp {
 	u32 max_inline;
 	bool user;
 	bool signal_all;
-	bool initialized;	/* was moved to INIT: what a query calls it while it is idle */
+	struct mutex mutex;
+	enum ib_qp_state ib_state;	/* where its owner has moved it, if not by iw_cm */
+	bool fresh;		/* was never reset */
+	struct sgh_rdv *rdv;	/* under mutex; NULL: never needed one */
 	int access;		/* IB_ACCESS_* granted to the peer */
 	struct sgh_conn *conn;	/* under cm_lock */
 };
@@ -470,14 +477,27 @@ void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq);
 int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq);
 int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
-int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
-		 struct ib_qp_init_attr *init_attr);
-int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
+void sgh_qp_scrub(struct sgh_qp *qp);
+int sgh_with_unsaid(const struct sgh_dev *sg, int access);
+u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access);
 struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn);
 void sgh_qp_put(struct sgh_qp *qp);
 void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event);
 void sgh_qp_last_wqe_all(struct sgh_dev *sg);
+
+/* modify.c */
+int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr);
+int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
+
+/* gid.c, rendezvous.c */
+int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid);
+bool sgh_rdv_active(const struct sgh_qp *qp);
+bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e);
+bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e);
+void sgh_rdv_end(struct sgh_qp *qp);
+void sgh_rdv_unlisten(struct sgh_dev *sg);
 
 /* wr.c */
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -6,7 +6,7 @@
  */
 #include <linux/etherdevice.h>
 
-#include "staghorn.h"
+#include "rendezvous.h"
 
 struct sgh_mmap_entry {
 	struct rdma_user_mmap_entry rdma;
@@ -125,7 +125,7 @@ static int sgh_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr
 
 	if (port != 1)
 		return -EINVAL;
-	attr->gid_tbl_len = 1;
+	attr->gid_tbl_len = SGH_GIDS;
 	attr->max_msg_sz = 0x7fffffff;
 	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_DEVICE_MGMT_SUP;
 	attr->max_mtu = ib_mtu_int_to_enum(sg->link_mtu);
@@ -145,24 +145,8 @@ static int sgh_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr
 static int sgh_get_port_immutable(struct ib_device *ibdev, u32 port,
 				  struct ib_port_immutable *immutable)
 {
-	immutable->gid_tbl_len = 1;
+	immutable->gid_tbl_len = SGH_GIDS;
 	immutable->core_cap_flags = RDMA_CORE_PORT_IWARP;
-	return 0;
-}
-
-/*
- * iWARP has no GIDs; the one that there is is made of the MAC in front, where rdma_cm looks, and
- * the GUID behind, because a GID whose lower half is zero counts as unused in many programs.
- */
-static int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
-{
-	struct sgh_dev *sg = to_sgh(ibdev);
-
-	if (port != 1 || index)
-		return -EINVAL;
-	memset(gid, 0, sizeof(*gid));
-	ether_addr_copy(gid->raw, sg->mac);
-	gid->global.interface_id = cpu_to_be64(sg->guid);
 	return 0;
 }
 
@@ -413,6 +397,7 @@ void sgh_ib_unregister(struct sgh_dev *sg)
 	/* Queue pairs go before the last words to iw_cm about their connections are said. */
 	flush_workqueue(sg->event_wq);
 	sgh_cm_drain(sg);
+	sgh_rdv_unlisten(sg);
 	sg->ib = NULL;
 	ib_dealloc_device(&ib->ibdev);
 }
@@ -434,9 +419,27 @@ void sgh_ib_port_event(struct sgh_dev *sg)
 	sgh_ib_event(sg, sg->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
+/*
+ * ib_core reads the table again, from a work of its own, but leaves it to RoCE's GID management to
+ * tell of it.  Here that is up to us, when the new table can be seen.
+ */
 void sgh_ib_gid_event(struct sgh_dev *sg)
 {
+	struct ib_event event = { .event = IB_EVENT_GID_CHANGE };
+	struct ib_event_handler *handler;
+	struct ib_device *ibdev;
+
+	if (!sg->ib)
+		return;
 	sgh_ib_event(sg, IB_EVENT_GID_CHANGE);
+	flush_workqueue(ib_wq);
+	ibdev = &sg->ib->ibdev;
+	event.device = ibdev;
+	event.element.port_num = 1;
+	down_read(&ibdev->event_handler_rwsem);
+	list_for_each_entry(handler, &ibdev->event_handler_list, list)
+		handler->handler(handler, &event);
+	up_read(&ibdev->event_handler_rwsem);
 }
 
 void sgh_ib_fatal_event(struct sgh_dev *sg)

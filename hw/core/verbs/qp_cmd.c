@@ -145,8 +145,13 @@ static enum sg_status to_idle(struct sg_qp *qp)
     if (qp->state == SG_QP_IDLE) {
         return SG_OK;
     }
-    if (qp->state != SG_QP_ERROR || (qp->cm && qp->cm->conn) || !sg_sq_idle(&qp->sq) ||
-        qp->rq.cons != qp->rq.prod) {
+    if (qp->state != SG_QP_ERROR || !sg_sq_idle(&qp->sq) || qp->rq.cons != qp->rq.prod) {
+        return SG_ESTATE;
+    }
+    if (qp->cm && qp->cm->stay) {
+        sg_cm_release(qp->cm); /* TCP may take a while to end, and the owner does not wait for it */
+    }
+    if (qp->cm && qp->cm->conn) {
         return SG_ESTATE;
     }
     qp->fatal_reported = false;

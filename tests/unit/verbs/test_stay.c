@@ -48,15 +48,19 @@ static void stays(void)
     pair_stop(&pair);
 }
 
-/* The same queue pairs connect anew. */
+/* The same queue pairs connect anew; one does not wait for the end of the old connection. */
 static void again(void)
 {
+    struct sg_eqe e;
     int i;
 
     begin_staying();
+    recv(1, 7, 0, 64);
     T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
+    T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
+    expect(1, 7, SG_WC_FLUSH_ERR);
     peer_left(0);
-    peer_left(1);
+    T_FALSE(md_next_async(&pair.side[1].md, &e));
     T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_RTS);
     for (i = 0; i < 2; i++) {
         T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_ERROR), SG_OK);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * States of queue pairs: modify and query.
+ *
+ * There are two ways to a connection, told apart by the attributes that come along:
+ *
+ * - iw_cm and rdma_cm name nothing but state, rights and port.  They connect the queue pair
+ *   themselves, so the states on the way to RTS are noted and no more, and RTS is only confirmed;
+ *   those on the way out are the adapter's CLOSING (graceful, what iw_cm calls SQD) and ERROR
+ *   (abortive).
+ * - Whoever connects as on InfiniBand names all that ib_modify_qp_is_ok() demands, and the move to
+ *   RTR, which names a destination, starts a rendezvous (rendezvous.c).  From then on, until RESET,
+ *   the queue pair follows InfiniBand's table of states.
+ *
+ * qp->mutex makes modify, and what the rendezvous does by itself, one after the other.
+ */
+#include <linux/delay.h>
+
+#include "rendezvous.h"
+
+#define SGH_RESET_TRIES 500 /* of 1 to 2 ms */
+
+/* What the iWARP way knows. */
+#define SGH_IW_ATTRS (IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT)
+
+int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
+{
+	struct sg_cmd_modify_qp cmd = { };
+	int ret;
+
+	cmd.qpn = cpu_to_le32(qp->qpn);
+	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE);
+	cmd.state = cpu_to_le32(state);
+	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	/* Everything of a lost adapter is in error. */
+	return ret && sgh_dead(qp->sg) && state == SG_QP_ERROR ? 0 : ret;
+}
+
+static int sgh_modify_access(struct sgh_qp *qp, int access)
+{
+	struct sg_cmd_modify_qp cmd = { };
+	int ret;
+
+	cmd.qpn = cpu_to_le32(qp->qpn);
+	cmd.mask = cpu_to_le32(SG_QP_MOD_ACCESS);
+	cmd.access = cpu_to_le32(sgh_qp_access(qp->sg, access));
+	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	if (!ret)
+		qp->access = access;
+	return ret;
+}
+
+int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
+{
+	int ret;
+
+	ret = sgh_admin_id(qp->sg, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
+	if (!ret) {
+		*state = le32_to_cpu(rsp->data[0]);
+	} else if (sgh_dead(qp->sg)) {
+		memset(rsp, 0, sizeof(*rsp));
+		*state = SG_QP_ERROR;
+		ret = 0;
+	}
+	return ret;
+}
+
+/*
+ * SQD: a connection that is ending already, because the peer was first, needs nothing; both sides
+ * of a graceful close come here.
+ */
+static int sgh_modify_closing(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret || (state != SG_QP_IDLE && state != SG_QP_RTS))
+		return ret;
+	return sgh_qp_set_state(qp, SG_QP_CLOSING);
+}
+
+/* Everything posted is completed, and nobody wants to hear of it any more. */
+static void sgh_wq_reset(struct sgh_wq *wq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	WRITE_ONCE(wq->ci, wq->pi);
+	spin_unlock_irqrestore(&wq->lock, flags);
+}
+
+/* From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment. */
+static int sgh_qp_set_idle(struct sgh_qp *qp)
+{
+	int ret, tries;
+
+	for (tries = 0; tries < SGH_RESET_TRIES; tries++) {
+		ret = sgh_qp_set_state(qp, SG_QP_IDLE);
+		if (ret != -EINVAL)
+			break;
+		usleep_range(1000, 2000);
+	}
+	return ret;
+}
+
+/*
+ * RESET goes through error, if the queue pair is connected or something was posted ahead of the
+ * connection.  Unpolled completions are void; user space forgets its own.
+ */
+static int sgh_modify_reset(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	bool pristine;
+	int ret;
+
+	sgh_rdv_stop(qp);
+	ret = sgh_query_state(qp, &rsp, &state);
+	pristine = !ret && state == SG_QP_IDLE && !rsp.data[3] && !rsp.data[4];
+	if (!ret && !pristine && state != SG_QP_ERROR)
+		ret = sgh_qp_set_state(qp, SG_QP_ERROR);
+	if (!ret && !pristine)
+		ret = sgh_qp_set_idle(qp);
+	if (ret)
+		return ret;
+	qp->ib_state = IB_QPS_RESET;
+	qp->fresh = false;
+	if (!qp->user) {
+		sgh_qp_scrub(qp);
+		sgh_wq_reset(&qp->sq);
+		sgh_wq_reset(&qp->rq);
+	}
+	return 0;
+}
+
+/* RTS: iw_cm gets there by connecting.  Better an error than a wait for what never comes. */
+static int sgh_modify_rts(struct sgh_qp *qp)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret || state == SG_QP_RTS)
+		return ret;
+	return -EINVAL;
+}
+
+static int sgh_modify_iw(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	int ret;
+
+	/*
+	 * rdma_cm moves every iWARP queue pair to INIT with no rights at all, before it has an
+	 * iw_cm identifier, and never names them again: zero means that the caller has no opinion.
+	 */
+	if ((mask & IB_QP_ACCESS_FLAGS) && attr->qp_access_flags) {
+		ret = sgh_modify_access(qp, sgh_with_unsaid(qp->sg, attr->qp_access_flags));
+		if (ret)
+			return ret;
+	}
+	if (!(mask & IB_QP_STATE))
+		return 0;
+	switch (attr->qp_state) {
+	case IB_QPS_INIT:
+	case IB_QPS_RTR: /* librdmacm, before it accepts */
+		qp->ib_state = IB_QPS_INIT;
+		return 0;
+	case IB_QPS_RTS:
+		return sgh_modify_rts(qp);
+	case IB_QPS_RESET:
+		return sgh_modify_reset(qp);
+	case IB_QPS_SQD:
+		return sgh_modify_closing(qp);
+	case IB_QPS_SQE:
+	case IB_QPS_ERR:
+		return sgh_qp_set_state(qp, SG_QP_ERROR);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Where the queue pair stands, in InfiniBand's words. */
+static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state state)
+{
+	bool rdv = sgh_rdv_active(qp);
+
+	switch (state) {
+	case SG_QP_IDLE:
+		return qp->ib_state;
+	case SG_QP_RTS:
+		/* A rendezvous may be over before its owner has come that far. */
+		return rdv ? qp->ib_state : IB_QPS_RTS;
+	case SG_QP_CLOSING:
+		return IB_QPS_SQD;
+	case SG_QP_TERMINATE:
+		return rdv ? IB_QPS_ERR : IB_QPS_SQE;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+/* Attributes that InfiniBand bounds; those that mean nothing on TCP are accepted. */
+static bool sgh_attr_ok(const struct sgh_dev *sg, const struct ib_qp_attr *attr, int mask)
+{
+	return !((mask & IB_QP_PORT && attr->port_num != 1) ||
+		 (mask & IB_QP_PKEY_INDEX && attr->pkey_index) ||
+		 (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 ||
+					    attr->path_mtu > IB_MTU_4096)) ||
+		 (mask & IB_QP_TIMEOUT && attr->timeout > 31) ||
+		 (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
+		 (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
+		 (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
+		 (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > sg->caps.max_ord) ||
+		 (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > sg->caps.max_ird) ||
+		 (mask & IB_QP_DEST_QPN && attr->dest_qp_num >> 24) ||
+		 (mask & IB_QP_AV && !(attr->ah_attr.ah_flags & IB_AH_GRH)));
+}
+
+static int sgh_modify_ib(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	enum ib_qp_state cur, next;
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (ret)
+		return ret;
+	cur = sgh_ib_state(qp, state);
+	next = mask & IB_QP_STATE ? attr->qp_state : cur;
+	if ((mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur) ||
+	    !ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) || !sgh_attr_ok(qp->sg, attr, mask))
+		return -EINVAL;
+	if (next == IB_QPS_SQD || cur == IB_QPS_SQD)
+		return -EOPNOTSUPP; /* a connection cannot rest */
+	if (mask & IB_QP_ACCESS_FLAGS) {
+		ret = sgh_modify_access(qp, attr->qp_access_flags);
+		if (ret)
+			return ret;
+	}
+	switch (next) {
+	case IB_QPS_RESET:
+		return sgh_modify_reset(qp);
+	case IB_QPS_ERR:
+		sgh_rdv_stop(qp);
+		return sgh_qp_set_state(qp, SG_QP_ERROR);
+	case IB_QPS_RTR:
+		ret = sgh_rdv_rtr(qp, attr);
+		if (ret)
+			return ret;
+		break;
+	case IB_QPS_RTS:
+		sgh_rdv_rts(qp, attr, mask);
+		break;
+	default:
+		break;
+	}
+	qp->ib_state = next;
+	return 0;
+}
+
+int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
+{
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	int ret;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	mutex_lock(&qp->mutex);
+	if (sgh_rdv_active(qp) || (mask & ~SGH_IW_ATTRS && !READ_ONCE(qp->conn)))
+		ret = sgh_modify_ib(qp, attr, mask);
+	else
+		ret = sgh_modify_iw(qp, attr, mask);
+	mutex_unlock(&qp->mutex);
+	return ret;
+}
+
+int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init_attr)
+{
+	struct sgh_qp *qp = to_sgh_qp(ibqp);
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	mutex_lock(&qp->mutex);
+	ret = sgh_query_state(qp, &rsp, &state);
+	if (!ret && !sgh_rdv_attr(qp, attr)) {
+		attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->sg->mtu));
+		attr->max_dest_rd_atomic = le32_to_cpu(rsp.data[1]);
+		attr->max_rd_atomic = le32_to_cpu(rsp.data[2]);
+	}
+	if (!ret) {
+		attr->qp_state = sgh_ib_state(qp, state);
+		/* As all iWARP drivers call a new queue pair. */
+		if (attr->qp_state == IB_QPS_RESET && qp->fresh)
+			attr->qp_state = IB_QPS_INIT;
+	}
+	mutex_unlock(&qp->mutex);
+	if (ret)
+		return ret;
+	attr->cur_qp_state = attr->qp_state;
+	attr->qp_access_flags = qp->access;
+	attr->port_num = 1;
+	attr->cap.max_send_wr = qp->sq.entries;
+	attr->cap.max_recv_wr = qp->rq.entries;
+	attr->cap.max_send_sge = qp->sq.max_sge;
+	attr->cap.max_recv_sge = qp->rq.max_sge;
+	attr->cap.max_inline_data = qp->max_inline;
+
+	init_attr->qp_context = ibqp->qp_context;
+	init_attr->qp_type = ibqp->qp_type;
+	init_attr->send_cq = ibqp->send_cq;
+	init_attr->recv_cq = ibqp->recv_cq;
+	init_attr->srq = ibqp->srq;
+	init_attr->sq_sig_type = qp->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init_attr->cap = attr->cap;
+	return 0;
+}

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Rendezvous: connections of programs that know no connection manager.
+ *
+ * Such a program tells its peer GID and queue pair number by means of its own, moves its queue pair
+ * to RTR with the peer's and to RTS, and takes for granted that the two are then connected.  Here
+ * that takes a TCP connection.  Both sides know both names, so the roles need no talk: the queue
+ * pair with the lower (GID, number) connects, to SGH_RDV_PORT; the other waits for it.  Private
+ * data of MPA startup says who connects to whom (struct sgh_rdv_msg; docs/protocol.md,
+ * "Rendezvous").
+ *
+ * Modify only notes what is asked for and returns.  The rest is done by rdv->work and the ordered
+ * event work, both under qp->mutex:
+ *
+ *            RTR                     CONNECT            CM_REPLY
+ *   OFF ----------> WAITING (active) --------> CALLING ---------> UP
+ *                      ^                          |                |
+ *                      +------- refused ----------+                | CM_CLOSED
+ *            RTR                      ACCEPT            CM_ESTABLISHED
+ *   OFF ----------> WAITING (passive) -------> ANSWERED --------> UP ---> LEFT
+ *                      ^                          |
+ *                      +------- CM_CLOSED --------+
+ *   any ---- RESET, ERR, destruction, time is over ----> OFF
+ *
+ * Who is too early is refused and asks again, first after SGH_RDV_PAUSE_MIN ms, then at growing
+ * intervals; also one that the other side does not expect, which may yet be told of it, but at
+ * leisure.  As on InfiniBand nothing is at stake while there is nothing to send: a queue pair waits
+ * for ever in RTR, and in RTS as long as its send queue is empty.  With work posted in RTS it waits
+ * for (retry_cnt + 1) * 4.096 us * 2^timeout, but at least SGH_RDV_PATIENCE_MIN, because setting up
+ * TCP takes longer than a packet of InfiniBand, and a lost SYN is sent again after a second;
+ * timeout 0 is for ever.  Then the queue pair is in error, the oldest entry of the send queue
+ * completes with RETRY_EXC_ERR, and the rest is flushed.
+ *
+ * The adapter keeps what is posted before (queue pair IDLE), and with SG_CONNECT_STAY a queue pair
+ * stays in RTS when its peer leaves, until it has something to send.  It never connects by itself a
+ * second time: what was lost in between cannot be known.
+ *
+ * A request is taken only by a queue pair that waits for this very peer: number, both GIDs and the
+ * address that the request comes from.  First PSNs are not used on TCP, but they tell incarnations
+ * apart: a peer whose idea of ours is another does not mean this queue pair as it is now.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "cm.h"
+#include "rendezvous.h"
+
+#define SGH_RDV_MAGIC 0x53475244 /* "SGRD" */
+#define SGH_RDV_VERSION 1
+#define SGH_RDV_PSN_MASK 0xffffff
+
+#define SGH_RDV_PAUSE_MIN 4	/* ms between attempts, doubled each time */
+#define SGH_RDV_PAUSE_MAX 250
+#define SGH_RDV_PAUSE_STRANGER 1000
+#define SGH_RDV_LOOK_MIN 50	/* ms between looks at the send queue, likewise */
+#define SGH_RDV_LOOK_MAX 1000
+#define SGH_RDV_PATIENCE_MIN (4 * NSEC_PER_SEC)
+#define SGH_RDV_BACKLOG 1024
+
+static ushort rendezvous_port = 24791;
+module_param(rendezvous_port, ushort, 0444);
+MODULE_PARM_DESC(rendezvous_port,
+		 "TCP port of connections without a connection manager (0: there are none)");
+
+enum sgh_rdv_kind {
+	SGH_RDV_REQUEST = 1,
+	SGH_RDV_ACCEPT = 2,
+	SGH_RDV_REFUSE = 3,
+};
+
+enum sgh_rdv_reason {
+	SGH_RDV_OK = 0,
+	SGH_RDV_EARLY = 1,	/* no such queue pair, or not in RTR, or connected still: again */
+	SGH_RDV_STRANGER = 2,	/* it expects another peer */
+	SGH_RDV_FORM = 3,	/* not a message of this version */
+};
+
+/* Private data of MPA request and reply; network order. */
+struct sgh_rdv_msg {
+	__be32 magic;
+	u8 version;
+	u8 kind;
+	u8 reason;		/* REFUSE */
+	u8 reserved;
+	__be32 src_qpn;
+	__be32 dst_qpn;
+	__be32 rq_psn;		/* the first PSN that the sender expects */
+	u8 sgid[16];
+	u8 dgid[16];
+};
+
+static_assert(sizeof(struct sgh_rdv_msg) == 52);
+
+enum sgh_rdv_state {
+	RDV_OFF,
+	RDV_WAITING,
+	RDV_CALLING,
+	RDV_ANSWERED,
+	RDV_UP,
+	RDV_LEFT,
+};
+
+/* Exists from the first RTR until the queue pair is destroyed. */
+struct sgh_rdv {
+	struct sgh_qp *qp;
+	struct delayed_work work;
+	enum sgh_rdv_state state;
+	bool active;
+	bool rts;
+	bool ticking;		/* deadline counts */
+	struct ib_qp_attr attr;	/* as the owner set them */
+	union ib_gid sgid;
+	struct sg_sockaddr local;
+	struct sg_sockaddr remote;
+	u32 peer_psn;		/* from ANSWERED or UP on: the first PSN that the peer expects */
+	u32 conn;		/* the adapter's number; 0: none */
+	u32 pause;		/* ms */
+	u32 look;
+	ktime_t next_call;
+	ktime_t deadline;
+};
+
+/* Messages */
+
+static void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg,
+			 enum sgh_rdv_kind kind)
+{
+	memset(msg, 0, sizeof(*msg));
+	msg->magic = cpu_to_be32(SGH_RDV_MAGIC);
+	msg->version = SGH_RDV_VERSION;
+	msg->kind = kind;
+	msg->src_qpn = cpu_to_be32(rdv->qp->qpn);
+	msg->dst_qpn = cpu_to_be32(rdv->attr.dest_qp_num);
+	msg->rq_psn = cpu_to_be32(rdv->attr.rq_psn);
+	memcpy(msg->sgid, &rdv->sgid, sizeof(msg->sgid));
+	memcpy(msg->dgid, &rdv->attr.ah_attr.grh.dgid, sizeof(msg->dgid));
+}
+
+/* The private data of a connection; data is the caller's. */
+static const struct sgh_rdv_msg *sgh_rdv_read(struct sgh_dev *sg, u32 conn,
+					      struct sg_cm_data *data, enum sgh_rdv_kind kind)
+{
+	const struct sgh_rdv_msg *msg = (const void *)data->pdata;
+
+	if (sgh_admin_query(sg, SG_ADMIN_CM_DATA, conn, data, sizeof(*data)) ||
+	    le16_to_cpu(data->pdata_len) < sizeof(*msg) ||
+	    be32_to_cpu(msg->magic) != SGH_RDV_MAGIC || msg->version != SGH_RDV_VERSION ||
+	    msg->kind != kind)
+		return NULL;
+	return msg;
+}
+
+/* Is it from the peer, for this queue pair? */
+static bool sgh_rdv_is_peer(const struct sgh_rdv *rdv, const struct sgh_rdv_msg *msg)
+{
+	return be32_to_cpu(msg->src_qpn) == rdv->attr.dest_qp_num &&
+	       be32_to_cpu(msg->dst_qpn) == rdv->qp->qpn &&
+	       !memcmp(msg->sgid, &rdv->attr.ah_attr.grh.dgid, sizeof(msg->sgid)) &&
+	       !memcmp(msg->dgid, &rdv->sgid, sizeof(msg->dgid));
+}
+
+/* What the peer expects of us is known when we are in RTS; before, anything will do. */
+static bool sgh_rdv_psn_ok(const struct sgh_rdv *rdv, u32 psn)
+{
+	return !rdv->rts || psn == rdv->attr.sq_psn;
+}
+
+/* State; all of it under qp->mutex */
+
+static void sgh_rdv_later(struct sgh_rdv *rdv, u32 ms)
+{
+	mod_delayed_work(system_unbound_wq, &rdv->work, msecs_to_jiffies(ms));
+}
+
+/* Back to waiting, for a connection or a request, after something went wrong. */
+static void sgh_rdv_retry(struct sgh_rdv *rdv, u32 pause)
+{
+	rdv->state = RDV_WAITING;
+	rdv->conn = 0;
+	rdv->next_call = ktime_add_ms(ktime_get(), pause);
+	sgh_rdv_later(rdv, pause);
+}
+
+static u32 sgh_rdv_pause(struct sgh_rdv *rdv)
+{
+	u32 pause = rdv->pause;
+
+	rdv->pause = min(2 * pause, SGH_RDV_PAUSE_MAX);
+	return pause;
+}
+
+/* Nobody there: the adapter says so to what is posted, or to what will be. */
+static void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
+{
+	struct sg_cmd_modify_qp cmd = { };
+
+	ibdev_dbg(rdv->qp->ibqp.device, "queue pair %u: %s\n", rdv->qp->qpn, why);
+	rdv->state = RDV_LEFT;
+	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
+	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE | SG_QP_MOD_UNREACHABLE);
+	cmd.state = cpu_to_le32(SG_QP_ERROR);
+	sgh_admin(rdv->qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+}
+
+static void sgh_rdv_up(struct sgh_rdv *rdv)
+{
+	rdv->state = RDV_UP;
+	if (!sgh_rdv_psn_ok(rdv, rdv->peer_psn))
+		sgh_rdv_fail(rdv, "the peer expects another PSN");
+}
+
+static void sgh_rdv_call(struct sgh_rdv *rdv)
+{
+	struct sgh_dev *sg = rdv->qp->sg;
+	struct sg_cmd_connect cmd = { };
+	struct sg_admin_rsp rsp;
+	struct sgh_rdv_msg msg;
+	int ret;
+
+	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
+	cmd.local = rdv->local;
+	cmd.remote = rdv->remote;
+	cmd.remote.port = cpu_to_be16(rendezvous_port);
+	cmd.ird = cpu_to_le16(rdv->attr.max_dest_rd_atomic);
+	cmd.ord = cpu_to_le16(sg->caps.max_ord);
+	cmd.flags = cpu_to_le16(SG_CONNECT_STAY);
+	sgh_rdv_fill(rdv, &msg, SGH_RDV_REQUEST);
+	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, &msg, sizeof(msg), &rsp);
+	if (ret) {
+		sgh_rdv_retry(rdv, sgh_rdv_pause(rdv));
+		return;
+	}
+	rdv->state = RDV_CALLING;
+	rdv->conn = le32_to_cpu(rsp.id);
+}
+
+static ktime_t sgh_rdv_patience(const struct sgh_rdv *rdv)
+{
+	u64 ns = (4096ull << rdv->attr.timeout) * (rdv->attr.retry_cnt + 1);
+
+	return ns_to_ktime(max_t(u64, ns, SGH_RDV_PATIENCE_MIN));
+}
+
+/* In RTS and not connected: is there something to send, and for too long? */
+static bool sgh_rdv_expired(struct sgh_rdv *rdv)
+{
+	enum sg_qp_state state;
+	struct sg_admin_rsp rsp;
+
+	if (!rdv->rts || !rdv->attr.timeout || sgh_query_state(rdv->qp, &rsp, &state))
+		return false;
+	if (!rsp.data[3]) {
+		rdv->ticking = false;
+		return false;
+	}
+	if (!rdv->ticking) {
+		rdv->ticking = true;
+		rdv->deadline = ktime_add(ktime_get(), sgh_rdv_patience(rdv));
+	}
+	return ktime_after(ktime_get(), rdv->deadline);
+}
+
+static void sgh_rdv_work(struct work_struct *work)
+{
+	struct sgh_rdv *rdv = container_of(work, struct sgh_rdv, work.work);
+	struct sgh_qp *qp = rdv->qp;
+	bool failed = false;
+	s64 wait;
+
+	mutex_lock(&qp->mutex);
+	if (sgh_dead(qp->sg) || rdv->state == RDV_OFF || rdv->state >= RDV_UP)
+		goto out;
+	if (sgh_rdv_expired(rdv)) {
+		sgh_rdv_fail(rdv, "no peer within its retries");
+		failed = true;
+		goto out;
+	}
+	wait = ktime_ms_delta(rdv->next_call, ktime_get());
+	if (rdv->active && rdv->state == RDV_WAITING && wait <= 0) {
+		sgh_rdv_call(rdv);
+		wait = ktime_ms_delta(rdv->next_call, ktime_get());
+	}
+	if (rdv->rts) {
+		rdv->look = min(2 * rdv->look, SGH_RDV_LOOK_MAX);
+		if (!rdv->active || rdv->state != RDV_WAITING || wait > rdv->look)
+			wait = rdv->look;
+	}
+	if (rdv->rts || (rdv->active && rdv->state == RDV_WAITING))
+		sgh_rdv_later(rdv, max_t(s64, wait, 1));
+out:
+	mutex_unlock(&qp->mutex);
+	if (failed)
+		sgh_qp_event(qp->sg, qp->qpn, IB_EVENT_QP_FATAL);
+}
+
+/* Modify */
+
+bool sgh_rdv_active(const struct sgh_qp *qp)
+{
+	return qp->rdv && qp->rdv->state != RDV_OFF;
+}
+
+static int sgh_rdv_listen(struct sgh_dev *sg, u8 family)
+{
+	u32 *id = &sg->rdv_listeners[family == 6];
+	struct sg_cmd_listen cmd = { };
+	struct sg_admin_rsp rsp;
+	int ret = 0;
+
+	mutex_lock(&sg->rdv_mutex);
+	if (!*id) {
+		cmd.local.family = family;
+		cmd.local.port = cpu_to_be16(rendezvous_port);
+		cmd.backlog = cpu_to_le32(SGH_RDV_BACKLOG);
+		ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
+		if (!ret)
+			*id = le32_to_cpu(rsp.id);
+	}
+	mutex_unlock(&sg->rdv_mutex);
+	return ret == -EADDRNOTAVAIL ? -EADDRINUSE : ret;
+}
+
+void sgh_rdv_unlisten(struct sgh_dev *sg)
+{
+	int i;
+
+	mutex_lock(&sg->rdv_mutex);
+	for (i = 0; i < ARRAY_SIZE(sg->rdv_listeners); i++) {
+		if (sg->rdv_listeners[i])
+			sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, sg->rdv_listeners[i]);
+		sg->rdv_listeners[i] = 0;
+	}
+	mutex_unlock(&sg->rdv_mutex);
+}
+
+static struct sgh_rdv *sgh_rdv_get(struct sgh_qp *qp)
+{
+	struct sgh_rdv *rdv = qp->rdv;
+
+	if (!rdv) {
+		rdv = kzalloc(sizeof(*rdv), GFP_KERNEL);
+		if (!rdv)
+			return NULL;
+		rdv->qp = qp;
+		INIT_DELAYED_WORK(&rdv->work, sgh_rdv_work);
+		qp->rdv = rdv;
+	}
+	return rdv;
+}
+
+static void sgh_rdv_note(struct sgh_rdv *rdv, const struct ib_qp_attr *attr)
+{
+	struct ib_qp_attr *to = &rdv->attr;
+
+	memset(to, 0, sizeof(*to));
+	to->path_mtu = attr->path_mtu;
+	to->dest_qp_num = attr->dest_qp_num;
+	to->rq_psn = attr->rq_psn & SGH_RDV_PSN_MASK;
+	to->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	to->min_rnr_timer = attr->min_rnr_timer;
+	to->ah_attr = attr->ah_attr;
+	to->ah_attr.grh.sgid_attr = NULL; /* ib_core's reference */
+}
+
+/* To RTR.  -EINVAL, -ENETUNREACH: see sgh_gid_route(); -EADDRINUSE: somebody has our port. */
+int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
+{
+	const union ib_gid *dgid = &attr->ah_attr.grh.dgid;
+	struct sg_sockaddr local, remote;
+	struct sgh_dev *sg = qp->sg;
+	union ib_gid sgid;
+	struct sgh_rdv *rdv;
+	int order, ret;
+
+	if (!rendezvous_port)
+		return -EOPNOTSUPP;
+	ret = sgh_gid_route(sg, attr->ah_attr.grh.sgid_index, dgid, &sgid, &local, &remote);
+	if (ret)
+		return ret;
+	order = memcmp(&sgid, dgid, sizeof(sgid));
+	if (!order && attr->dest_qp_num == qp->qpn)
+		return -EOPNOTSUPP; /* a connection to itself */
+	if (READ_ONCE(qp->conn))
+		return -EISCONN;
+	rdv = sgh_rdv_get(qp);
+	if (!rdv)
+		return -ENOMEM;
+	rdv->active = order < 0 || (!order && qp->qpn < attr->dest_qp_num);
+	if (!rdv->active) {
+		ret = sgh_rdv_listen(sg, local.family);
+		if (ret)
+			return ret;
+	}
+	sgh_rdv_note(rdv, attr);
+	rdv->sgid = sgid;
+	rdv->local = local;
+	rdv->remote = remote;
+	rdv->rts = false;
+	rdv->ticking = false;
+	rdv->conn = 0;
+	rdv->pause = SGH_RDV_PAUSE_MIN;
+	rdv->next_call = ktime_get();
+	rdv->state = RDV_WAITING;
+	if (rdv->active)
+		sgh_rdv_later(rdv, 0);
+	return 0;
+}
+
+/* To RTS, or attributes of RTS. */
+void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct sgh_rdv *rdv = qp->rdv;
+
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		rdv->attr.min_rnr_timer = attr->min_rnr_timer;
+	if (rdv->rts)
+		return;
+	rdv->attr.sq_psn = attr->sq_psn & SGH_RDV_PSN_MASK;
+	rdv->attr.timeout = attr->timeout;
+	rdv->attr.retry_cnt = attr->retry_cnt;
+	rdv->attr.rnr_retry = attr->rnr_retry;
+	rdv->attr.max_rd_atomic = attr->max_rd_atomic;
+	rdv->rts = true;
+	rdv->look = SGH_RDV_LOOK_MIN;
+	if (rdv->state == RDV_UP)
+		sgh_rdv_up(rdv);
+	else if (rdv->state < RDV_UP)
+		sgh_rdv_later(rdv, 0);
+}
+
+/* From now on what comes of it is nobody's. */
+void sgh_rdv_stop(struct sgh_qp *qp)
+{
+	if (qp->rdv) {
+		qp->rdv->state = RDV_OFF;
+		qp->rdv->conn = 0;
+	}
+}
+
+/* Before the queue pair is destroyed. */
+void sgh_rdv_end(struct sgh_qp *qp)
+{
+	mutex_lock(&qp->mutex);
+	sgh_rdv_stop(qp);
+	mutex_unlock(&qp->mutex);
+	if (qp->rdv)
+		cancel_delayed_work_sync(&qp->rdv->work);
+}
+
+/* Attributes that the owner set; false: it set none. */
+bool sgh_rdv_attr(const struct sgh_qp *qp, struct ib_qp_attr *attr)
+{
+	if (!sgh_rdv_active(qp))
+		return false;
+	*attr = qp->rdv->attr;
+	return true;
+}
+
+/* Events; from the event work */
+
+/* What a request gets: SGH_RDV_OK is ACCEPT. */
+static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct sgh_rdv_msg *msg,
+					 const struct sg_cm_data *data)
+{
+	if (!rdv || rdv->state == RDV_OFF)
+		return SGH_RDV_EARLY;
+	if (!sgh_rdv_is_peer(rdv, msg) || rdv->active ||
+	    data->remote.family != rdv->remote.family ||
+	    memcmp(data->remote.ip, rdv->remote.ip, sizeof(data->remote.ip)))
+		return SGH_RDV_STRANGER;
+	if (rdv->state != RDV_WAITING || !sgh_rdv_psn_ok(rdv, be32_to_cpu(msg->rq_psn)))
+		return SGH_RDV_EARLY;
+	return SGH_RDV_OK;
+}
+
+static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
+{
+	struct sgh_dev *sg = rdv->qp->sg;
+	struct sg_cmd_connect cmd = { };
+	struct sgh_rdv_msg reply;
+
+	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
+	cmd.conn = cpu_to_le32(conn);
+	cmd.ird = cpu_to_le16(rdv->attr.max_dest_rd_atomic);
+	cmd.ord = cpu_to_le16(sg->caps.max_ord);
+	cmd.flags = cpu_to_le16(SG_CONNECT_STAY);
+	sgh_rdv_fill(rdv, &reply, SGH_RDV_ACCEPT);
+	if (sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
+		return false;
+	rdv->state = RDV_ANSWERED;
+	rdv->conn = conn;
+	rdv->peer_psn = psn;
+	return true;
+}
+
+/* A request at a listener of ours?  Then it is answered here. */
+bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
+{
+	u32 conn = le32_to_cpu(e->conn), listener = le32_to_cpu(e->aux);
+	enum sgh_rdv_reason reason = SGH_RDV_FORM;
+	struct sgh_rdv_msg refusal = { };
+	const struct sgh_rdv_msg *msg;
+	struct sg_cm_data *data;
+	struct sgh_qp *qp;
+	bool ours;
+
+	mutex_lock(&sg->rdv_mutex);
+	ours = listener && (listener == sg->rdv_listeners[0] || listener == sg->rdv_listeners[1]);
+	mutex_unlock(&sg->rdv_mutex);
+	if (!ours)
+		return false;
+	data = kzalloc(sizeof(*data), GFP_KERNEL);
+	msg = data ? sgh_rdv_read(sg, conn, data, SGH_RDV_REQUEST) : NULL;
+	if (msg) {
+		reason = SGH_RDV_EARLY;
+		qp = sgh_qp_find(sg, be32_to_cpu(msg->dst_qpn));
+		if (qp) {
+			mutex_lock(&qp->mutex);
+			reason = sgh_rdv_judge(qp->rdv, msg, data);
+			if (!reason && !sgh_rdv_accept(qp->rdv, conn, be32_to_cpu(msg->rq_psn)))
+				reason = SGH_RDV_EARLY;
+			mutex_unlock(&qp->mutex);
+			sgh_qp_put(qp);
+		}
+	}
+	if (reason) {
+		refusal.magic = cpu_to_be32(SGH_RDV_MAGIC);
+		refusal.version = SGH_RDV_VERSION;
+		refusal.kind = SGH_RDV_REFUSE;
+		refusal.reason = reason;
+		sgh_send_reject(sg, conn, &refusal, sizeof(refusal));
+	}
+	kfree(data);
+	return true;
+}
+
+static void sgh_rdv_reply(struct sgh_rdv *rdv, const struct sg_eqe *e)
+{
+	struct sg_cm_data *data = kzalloc(sizeof(*data), GFP_KERNEL);
+	struct sgh_dev *sg = rdv->qp->sg;
+	const struct sgh_rdv_msg *msg = NULL;
+	u32 pause;
+
+	if (e->cm_status == SG_CM_OK) {
+		if (data)
+			msg = sgh_rdv_read(sg, rdv->conn, data, SGH_RDV_ACCEPT);
+		if (msg && sgh_rdv_is_peer(rdv, msg)) {
+			rdv->peer_psn = be32_to_cpu(msg->rq_psn);
+			sgh_rdv_up(rdv);
+		} else {
+			sgh_rdv_fail(rdv, "whoever answered is not the peer");
+		}
+	} else {
+		if (data && e->cm_status == SG_CM_REJECTED)
+			msg = sgh_rdv_read(sg, rdv->conn, data, SGH_RDV_REFUSE);
+		pause = sgh_rdv_pause(rdv);
+		if (msg && msg->reason != SGH_RDV_EARLY)
+			pause = SGH_RDV_PAUSE_STRANGER;
+		sgh_rdv_retry(rdv, pause);
+	}
+	kfree(data);
+}
+
+static void sgh_rdv_closed(struct sgh_rdv *rdv)
+{
+	if (rdv->state == RDV_ANSWERED)
+		sgh_rdv_retry(rdv, 0);
+	else
+		rdv->state = RDV_LEFT;
+}
+
+/* About a connection of ours?  Events of one that is over are nobody's any more. */
+bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e)
+{
+	struct sgh_qp *qp = sgh_qp_find(sg, le32_to_cpu(e->id));
+	struct sgh_rdv *rdv;
+	bool ours;
+
+	if (!qp)
+		return false;
+	mutex_lock(&qp->mutex);
+	rdv = qp->rdv;
+	ours = sgh_rdv_active(qp);
+	if (ours && rdv->conn == le32_to_cpu(e->conn)) {
+		if (e->event == SG_EV_CM_REPLY && rdv->state == RDV_CALLING)
+			sgh_rdv_reply(rdv, e);
+		else if (e->event == SG_EV_CM_ESTABLISHED && rdv->state == RDV_ANSWERED &&
+			 e->cm_status == SG_CM_OK)
+			sgh_rdv_up(rdv);
+		else if (e->event == SG_EV_CM_CLOSED)
+			sgh_rdv_closed(rdv);
+	}
+	mutex_unlock(&qp->mutex);
+	sgh_qp_put(qp);
+	return ours;
+}
