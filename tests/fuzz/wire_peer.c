@@ -102,6 +102,11 @@ static size_t put_request(uint8_t op, uint8_t *buf)
     };
     struct sg_flush_req flush = { .stag = w.stag, .to = to, .length = len };
     struct sg_verify_req verify = { .stag = w.stag, .to = to, .length = len };
+    struct sg_atomic_req atomic = {
+        .op = len & 1 ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP, .id = len, .stag = w.stag,
+        .to = to & ~7ull, .data = len, .mask = len & 2 ? 0 : UINT64_MAX,
+    };
+    struct sg_atomic_resp answer = { .value = to };
     struct sg_atomic_write_req atom = { .stag = w.stag, .to = to & ~7ull, .length = SG_ATOM_LEN };
 
     if (odd) {
@@ -109,10 +114,18 @@ static size_t put_request(uint8_t op, uint8_t *buf)
         read.size = flush.length = verify.length = (uint32_t)fuzz_edgy(&w.in);
         verify.hash_len = fuzz_below(&w.in, SG_HASH_LEN_MAX + 1);
         atom.length = fuzz_u8(&w.in) % 10;
+        atomic.to = atom.to;
+        atomic.op = fuzz_u8(&w.in) & 0xf;
+        atomic.mask = fuzz_edgy(&w.in);
     }
     switch (op) {
     case SG_OP_READ_REQ:
         return sg_read_req_emit(&read, buf);
+    case SG_OP_ATOMIC_REQ:
+        return sg_atomic_req_emit(&atomic, buf);
+    case SG_OP_ATOMIC_RESP:
+        answer.id = odd ? len : w.asked;
+        return sg_atomic_resp_emit(&answer, buf);
     case SG_OP_FLUSH_REQ:
         flush.flags = odd ? fuzz_u8(&w.in) : 1 + fuzz_below(&w.in, 3);
         return sg_flush_req_emit(&flush, buf);
@@ -125,24 +138,44 @@ static size_t put_request(uint8_t op, uint8_t *buf)
     }
 }
 
-/* A message segment, right but for what the input spoils. */
-void say_message(void)
+/* An opcode that the adapter knows, or any; those that end the stream are rare. */
+static uint8_t choose_opcode(void)
 {
-    static uint8_t ulpdu[70000];
-    /* Those that end the stream are rare. */
-    static const uint8_t ops[] = {
+    static const uint8_t plain[] = {
         SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE,
         SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ,
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND,
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE,
         SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP,
         SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE,
-        SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_VERIFY_REQ, SG_OP_VERIFY_REQ,
-        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ,
-        SG_OP_FLUSH_RESP, /* or whatever is due */
     };
-    unsigned known = w.draft ? SG_ARRAY_SIZE(ops) : SG_ARRAY_SIZE(ops) - 8;
-    uint8_t op = fuzz_rarely(&w.in, 64) ? fuzz_u8(&w.in) & 0x1f : ops[fuzz_below(&w.in, known)];
+    /* The Responses stand for whatever is due. */
+    static const uint8_t rfc7306[] = {
+        SG_OP_IMM, SG_OP_IMM, SG_OP_IMM_SE, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ,
+        SG_OP_ATOMIC_RESP,
+    };
+    static const uint8_t draft[] = {
+        SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_VERIFY_REQ, SG_OP_VERIFY_REQ,
+        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ, SG_OP_FLUSH_RESP,
+    };
+    unsigned first = w.rfc7306 ? SG_ARRAY_SIZE(rfc7306) : 0, i;
+
+    if (fuzz_rarely(&w.in, 64)) {
+        return fuzz_u8(&w.in) & 0x1f;
+    }
+    i = fuzz_below(&w.in, SG_ARRAY_SIZE(plain) + first + (w.draft ? SG_ARRAY_SIZE(draft) : 0));
+    if (i < SG_ARRAY_SIZE(plain)) {
+        return plain[i];
+    }
+    i -= SG_ARRAY_SIZE(plain);
+    return i < first ? rfc7306[i] : draft[i - first];
+}
+
+/* A message segment, right but for what the input spoils. */
+void say_message(void)
+{
+    static uint8_t ulpdu[70000];
+    uint8_t op = choose_opcode();
     const struct sg_rdmap_op *row = sg_rdmap_op(op);
     uint8_t spoil = fuzz_rarely(&w.in, 16) ? 1 << fuzz_below(&w.in, 8) : 0;
     struct sg_ddp_hdr h = {
@@ -163,13 +196,18 @@ void say_message(void)
         n = w.sink_len;
         w.sink_len = 0;
     }
-    if (op == SG_OP_FLUSH_RESP) {
+    if (op == SG_OP_FLUSH_RESP || op == SG_OP_ATOMIC_RESP) {
         if (!w.due) {
             return;
         }
-        h.ulp_ctrl = sg_rdmap_ctrl_emit((struct sg_rdmap_ctrl){ SG_RDMAP_VERSION, w.due });
-        n = w.due == SG_OP_VERIFY_RESP ? 32 : 0;
+        op = w.due;
+        h.ulp_ctrl = sg_rdmap_ctrl_emit((struct sg_rdmap_ctrl){ SG_RDMAP_VERSION, op });
+        n = op == SG_OP_VERIFY_RESP ? 32 : 0;
         w.due = 0;
+    }
+    if (op == SG_OP_IMM || op == SG_OP_IMM_SE) {
+        n = fuzz_rarely(&w.in, 16) ? n : SG_IMM_LEN;
+        h.last = true;
     }
 
     h.stag ^= spoil & 1 ? fuzz_u32(&w.in) : 0;

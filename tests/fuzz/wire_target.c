@@ -57,7 +57,7 @@ static void make_qp(void)
     w.h.brk = SG_MIN(w.h.brk, (size_t)MEM - (128 << 10));
     md_create_qp(&w.md, &w.qp, &(struct md_qp_params){
         .pd = w.pd, .scq = &w.cq, .rcq = &w.cq, .flags = SG_QP_KERNEL,
-        .access = w.draft ? RIGHTS : SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE,
+        .access = w.draft ? RIGHTS : PLAIN_RIGHTS,
     });
     w.qp_alive = true;
     post_receives(12);
@@ -97,10 +97,13 @@ static void post_place(uint8_t op, uint8_t how, uint64_t addr)
     static const uint8_t due[] = {
         [SG_WR_FLUSH] = SG_OP_FLUSH_RESP, [SG_WR_VERIFY] = SG_OP_VERIFY_RESP,
         [SG_WR_ATOMIC_WRITE] = SG_OP_ATOMIC_WRITE_RESP,
+        [SG_WR_FETCH_ADD] = SG_OP_ATOMIC_RESP, [SG_WR_CMP_SWAP] = SG_OP_ATOMIC_RESP,
     };
     struct sg_wqe_hdr *h = md_sq_entry(&w.qp);
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
-    struct sg_sge *sge = (struct sg_sge *)(place + 1);
+    struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(h + 1);
+    bool is_atomic = op == SG_WR_FETCH_ADD || op == SG_WR_CMP_SWAP;
+    struct sg_sge *sge = is_atomic ? (struct sg_sge *)(atomic + 1) : (struct sg_sge *)(place + 1);
 
     h->opcode = op;
     h->flags = SG_WQE_SIGNALED;
@@ -108,16 +111,20 @@ static void post_place(uint8_t op, uint8_t how, uint64_t addr)
     if (op == SG_WR_ATOMIC_WRITE) {
         h->flags |= SG_WQE_INLINE;
         sg_put_le16(&h->inline_len, 8);
+    } else if (is_atomic) {
+        sg_put_le64(&atomic->data, how);
+        sg_put_le64(&atomic->data_mask, how & 32 ? UINT64_MAX : how);
     } else {
         sg_put_le32(&place->length, how);
         sg_put_le32(&place->flags, op == SG_WR_FLUSH ? SG_FLUSH_PERSISTENT : 0);
     }
-    if (op == SG_WR_VERIFY) {
+    if (op == SG_WR_VERIFY || is_atomic) {
         h->num_sge = 1;
         sg_put_le64(&sge->addr, addr);
-        sg_put_le32(&sge->length, how & 16 ? 20 : 64);
+        sg_put_le32(&sge->length, is_atomic ? 8 : how & 16 ? 20 : 64);
         sg_put_le32(&sge->lkey, w.stag);
     }
+    w.asked++;
     w.due = due[op];
     md_sq_doorbell(&w.qp);
 }
@@ -126,7 +133,8 @@ static void post(void)
 {
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_READ,
-        SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
+        SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_FETCH_ADD,
+        SG_WR_CMP_SWAP, SG_WR_SEND_IMM, SG_WR_WRITE_IMM,
     };
     uint8_t how = fuzz_u8(&w.in);
     uint64_t addr = w.buf + fuzz_below(&w.in, BUF / 2);
@@ -140,22 +148,25 @@ static void post(void)
     } else {
         uint8_t op = ops[fuzz_below(&w.in, SG_ARRAY_SIZE(ops))];
 
-        if (op >= SG_WR_FLUSH && (!w.draft || fuzz_rarely(&w.in, 32))) {
+        if (op >= SG_WR_SEND_IMM && (!(op < SG_WR_FLUSH ? w.rfc7306 : w.draft) ||
+                                     fuzz_rarely(&w.in, 32))) {
             op = SG_WR_SEND;
         }
-        if (op >= SG_WR_FLUSH) {
+        if (op >= SG_WR_FETCH_ADD) {
             post_place(op, how, addr);
             return;
         }
         if (op == SG_WR_READ) {
             w.sink_to = addr;
             w.sink_len = len;
+            w.asked++;
         }
         if (fuzz_rarely(&w.in, 32)) {
             op = how & 8 ? SG_WR_LOCAL_INV : SG_WR_READ_INV;
         }
         md_post_send(&w.qp, &(struct md_wr){
-            .opcode = op, .flags = how >> 4 & 7, .addr = addr, .len = len,
+            .opcode = op, .flags = how >> 4 & 7, .addr = addr,
+            .len = op == SG_WR_SEND_IMM ? 0 : len,
             .lkey = w.stag, .raddr = how, .rkey = how << 8,
             .inv_stag = w.fast_stag,
         });
@@ -168,7 +179,7 @@ static void peer_connect(void)
 
     if (!w.peer) {
         w.peer = w.peer_net->ops->connect(w.peer_net, &w.peer_at, &w.at, &peer_events, NULL, &why);
-        w.pos = w.mo = 0;
+        w.pos = w.mo = w.asked = 0;
         w.fin = false;
         w.msn[0] = w.msn[1] = w.msn[2] = w.msn[3] = SG_DDP_FIRST_MSN;
     }
@@ -184,7 +195,7 @@ static void driver_connect(void)
     sg_put_le16(&c.ird, fuzz_below(&w.in, 16));
     sg_put_le16(&c.ord, fuzz_below(&w.in, 16));
     md_cmd(&w.md, &c, sizeof(c), NULL);
-    w.pos = w.mo = 0;
+    w.pos = w.mo = w.asked = 0;
     w.msn[0] = w.msn[1] = w.msn[2] = w.msn[3] = SG_DDP_FIRST_MSN;
 }
 
@@ -320,6 +331,7 @@ static void start(void)
     sg_adapter_default_config(&config);
     w.draft = SG_MIN(net >> 6, (int)SG_COMMIT_DRAFT_02);
     config.engine.commit = w.draft;
+    w.rfc7306 = config.engine.rfc7306 = how % 5;
     config.engine.mpa_rev = how & 1 ? 1 : 2;
     config.engine.crc = !(how & 2);
     config.engine.markers = how & 4;
@@ -340,8 +352,7 @@ static void start(void)
     w.pm.hold = net & 8;
     w.pm.later = net >> 4 & 1;
     w.pm.later_ns = net;
-    mr = md_reg_mr_cmd(w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
-                       SG_ACCESS_REMOTE_WRITE);
+    mr = md_reg_mr_cmd(w.pd, w.buf, BUF, SG_ACCESS_LOCAL_WRITE | PLAIN_RIGHTS);
     if (w.draft) { /* the second half is not persistent: no right to that */
         sg_put_le32(&mr.access, RIGHTS & ~SG_ACCESS_FLUSH_PERSISTENT);
         mr.hash_alg = SG_HASH_CRC32C + net % 3;
@@ -380,7 +391,8 @@ bool fuzz_reached(char *buf, size_t len)
 {
     snprintf(buf, len, "connections %llu+%llu, Sends %llu, Writes %llu, Reads %llu, "
              "Responses %llu, Terminates %llu sent %llu received, errors: protocol %llu, "
-             "protection %llu, CRC %llu, Flushes %llu, Verifies %llu, Atomic Writes %llu",
+             "protection %llu, CRC %llu, Flushes %llu, Verifies %llu, Atomic Writes %llu, "
+             "Atomics %llu+%llu, Immediates %llu+%llu",
              (unsigned long long)reached.conn_active, (unsigned long long)reached.conn_passive,
              (unsigned long long)reached.rx_sends, (unsigned long long)reached.rx_writes,
              (unsigned long long)reached.rx_reads,
@@ -389,11 +401,14 @@ bool fuzz_reached(char *buf, size_t len)
              (unsigned long long)reached.protocol_errors,
              (unsigned long long)reached.protection_errors, (unsigned long long)reached.crc_errors,
              (unsigned long long)reached.rx_flushes, (unsigned long long)reached.rx_verifies,
-             (unsigned long long)reached.rx_atomic_writes);
+             (unsigned long long)reached.rx_atomic_writes,
+             (unsigned long long)reached.tx_atomics, (unsigned long long)reached.rx_atomics,
+             (unsigned long long)reached.tx_imms, (unsigned long long)reached.rx_imms);
     return reached.conn_passive && reached.conn_active && reached.rx_sends && reached.rx_writes &&
            reached.rx_reads && reached.tx_terminates && reached.rx_terminates &&
            reached.protocol_errors && reached.protection_errors && reached.crc_errors &&
-           reached.rx_flushes && reached.rx_verifies && reached.rx_atomic_writes;
+           reached.rx_flushes && reached.rx_verifies && reached.rx_atomic_writes &&
+           reached.tx_atomics && reached.rx_atomics && reached.tx_imms && reached.rx_imms;
 }
 
 /* Everything can be given back, and nothing of a connection is left. */

@@ -20,8 +20,9 @@ enum {
     PORT = 4000,
     STEPS = 200,
     OUT_MAX = SG_FPDU_WIRE_MAX,
-    RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
-             SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
+    PLAIN_RIGHTS = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC,
+    RIGHTS = SG_ACCESS_LOCAL_WRITE | PLAIN_RIGHTS | SG_ACCESS_FLUSH_GLOBAL |
+             SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
 
 struct world {
@@ -45,6 +46,8 @@ struct world {
     unsigned fpdu_flags;
     uint8_t rev;
     uint8_t draft;          /* enum sg_commit_draft */
+    bool rfc7306;
+    uint32_t asked;         /* requests of queue 1 that the driver posted */
     uint8_t due;            /* opcode of the response that the peer owes; 0: none */
     uint32_t pos, msn[SG_QN_COUNT], mo;
     uint64_t sink_to;       /* of the last Read that the driver posted */

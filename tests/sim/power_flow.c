@@ -19,7 +19,7 @@ enum { CQ_ENTRIES = 128, QP_STRIDE = 256, RETRY_NS = 20000 };
 
 enum {
     AREA_RIGHTS = SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_FLUSH_PERSISTENT |
-                  SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY,
+                  SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_ATOMIC,
 };
 
 enum pw_proof pw_flow_proof(const struct pw_flow *f)

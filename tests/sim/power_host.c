@@ -127,7 +127,7 @@ static bool pm_cmpxchg64(void *host, const struct sg_pm_who *who, uint64_t addr,
 
     PW_CHECK(x->w, f, "an Atomic for queue pair %u, which is nobody's", who->qpn);
     done = sg_persist_atomic(x->p, &source, addr, value, desired);
-    if (f && live && done && *value == expected && desired != expected) {
+    if (f && live && done && *value == expected) {
         pw_flow_settled(f);
         pw_flow_placed(f, addr - x->pm, pw_ptr(x, addr), SG_PERSIST_ATOM, true);
         pw_flow_settled(f);

@@ -96,14 +96,22 @@ static void post_verify(struct pw_flow *f, uint32_t off, uint32_t len)
     place->hash_len = (uint8_t)sg_hasher_end(hasher, (uint8_t *)(place + 1));
 }
 
-/* The pointer to the last record: the number of its transaction. */
+/* The pointer to the last record, the number of its transaction: as an atom, or swapped in. */
 static void post_atomic(struct pw_flow *f)
 {
-    struct sg_wqe_hdr *h = pw_post_entry(f, SG_WR_ATOMIC_WRITE, 0, ATOM);
+    bool swap = pw_chance(f->w, 25);
+    struct sg_wqe_hdr *h = pw_post_entry(f, swap ? SG_WR_CMP_SWAP : SG_WR_ATOMIC_WRITE, 0, ATOM);
+    struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(h + 1);
 
-    h->flags |= SG_WQE_INLINE;
-    sg_put_le16(&h->inline_len, ATOM);
-    sg_put_le64(h + 1, f->tx_next);
+    if (swap) { /* with whatever is there */
+        sg_put_le64(&atomic->data, f->tx_next);
+        sg_put_le64(&atomic->data_mask, UINT64_MAX);
+        put_sge(&f->a, h, atomic + 1, PW_SINK_AT, ATOM);
+    } else {
+        h->flags |= SG_WQE_INLINE;
+        sg_put_le16(&h->inline_len, ATOM);
+        sg_put_le64(h + 1, f->tx_next);
+    }
     sg_put_le64(f->mirror, f->tx_next);
     expect(f, 0, ATOM, true);
 }

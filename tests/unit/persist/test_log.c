@@ -86,11 +86,11 @@ static uint64_t below(uint64_t n)
 static void random_event(struct rig *r, uint64_t *now, uint64_t *token, uint64_t *again)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 3 };
-    uint64_t off = below(4000);
+    uint64_t off = below(4000), value;
     uint8_t buf[200];
 
     memset(buf, below(256), sizeof(buf));
-    switch (below(14)) {
+    switch (below(15)) {
     case 0:
         sg_persist_flush(r->p, &who, RIG_BASE, 4096, 1 + below(3), token, again);
         break;
@@ -122,6 +122,10 @@ static void random_event(struct rig *r, uint64_t *now, uint64_t *token, uint64_t
         break;
     case 11:
         sg_persist_atom_store(r->p, &who, RIG_BASE + (off & ~7ull), buf);
+        break;
+    case 12:
+        value = rig_visible(r, off & ~7ull);
+        sg_persist_atomic(r->p, &who, RIG_BASE + (off & ~7ull), &value, value + below(2));
         break;
     default:
         rig_write(r, 3, off, buf, 1 + below(200));

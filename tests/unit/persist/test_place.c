@@ -285,6 +285,31 @@ static void atom_store(void)
     rig_down(&r);
 }
 
+static void atomic(void)
+{
+    struct rig r;
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint64_t value = 7;
+
+    up(&r, 0, false, SG_PERSIST_NEVER);
+    rig_write_u64(&r, 1, 64, 7);
+    T_EQ_U64(rig_visible(&r, 64), 0); /* in S1 */
+    T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE + 64, &value, 9));
+    T_EQ_U64(value, 7); /* what was posted before is seen, and it is replaced at once */
+    T_EQ_U64(rig_visible(&r, 64), 9);
+    T_EQ_U64(rig_media(&r, 64), 0); /* E15: never persistent by itself */
+    value = 8;
+    T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE + 64, &value, 1));
+    T_EQ_U64(value, 9);
+    T_EQ_U64(rig_visible(&r, 64), 9);
+    T_FALSE(sg_persist_atomic(r.p, &who, RIG_BASE + 60, &value, 1));
+    T_FALSE(sg_persist_atomic(r.p, &who, RIG_BASE + 65536, &value, 1));
+    who.unit = SG_PERSIST_DEVICES;
+    T_FALSE(sg_persist_atomic(r.p, &who, RIG_BASE + 64, &value, 1));
+    T_EQ_U64(rig_visible(&r, 64), 9);
+    rig_down(&r);
+}
+
 static void refused(void)
 {
     struct rig r;
@@ -378,6 +403,7 @@ static const struct t_case cases[] = {
     { "S0 and S1 are bounded", limits },
     { "E3 a random root complex drains in the end", random_root_complex },
     { "E14 Atomic Write is one atom behind what was posted", atom_store },
+    { "E15 an Atomic sees what was posted, and is visible at once", atomic },
     { "writes outside of extents are refused", refused },
     { "extents side by side", neighbours },
     { "E3 a region's memory mode goes before ddio", mode },
