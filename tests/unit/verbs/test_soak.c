@@ -4,7 +4,8 @@
  *
  * Whatever happens, each entry that was posted completes exactly once and in order; a queue's
  * statuses are successes, then at most one error, then flushes; what completed with success is
- * right to the octet: received Sends and Reads of constant memory.  At the end nothing is left.
+ * right to the octet: received Sends, Immediate Data, Reads of constant memory, and what Atomics
+ * found: each side counts up a word of the other.  At the end nothing is left.
  */
 #include "pair.h"
 #include "tap.h"
@@ -13,13 +14,15 @@ enum {
     SEEDS = 400, QUEUE = 64, SLOT = 2048, MAX_LEN = 20000,
     /* layout of the buffers: receives, constant source, sink of Reads, target of Writes */
     RECV_AT = 0, SOURCE_AT = QUEUE * SLOT, SINK_AT = SOURCE_AT + 2 * MAX_LEN,
-    TARGET_AT = SINK_AT + MAX_LEN,
+    TARGET_AT = SINK_AT + MAX_LEN, WORD_AT = TARGET_AT + MAX_LEN + 8 - MAX_LEN % 8,
+    FOUND_AT = WORD_AT + 8, /* what Atomics found, by entry */
 };
 
 struct op {
     uint8_t opcode;
     uint32_t len;
     uint32_t at; /* Read: offset in the source */
+    uint64_t add;
 };
 
 struct end {
@@ -27,6 +30,8 @@ struct end {
     uint32_t posted, completed;         /* send queue */
     uint32_t recv_posted, recv_done;
     uint32_t sends, arrived;            /* messages sent; of the peer's, received */
+    uint32_t stag;                      /* of the word */
+    uint64_t counted;                   /* the peer's word, when what is completed was done */
     bool send_broken, recv_broken;      /* an entry failed: only flushes may follow */
 };
 
@@ -63,6 +68,54 @@ static void post_recv(int side)
     }
 }
 
+/* Counts up the word of the peer. */
+static void post_atomic(int side, struct op *op)
+{
+    struct pair_side *s = &p.side[side];
+    struct sg_wqe_hdr *h = md_sq_entry(&s->qp);
+    struct sg_wqe_atomic *a = (struct sg_wqe_atomic *)(h + 1);
+    struct sg_sge *sge = (struct sg_sge *)(a + 1);
+
+    op->opcode = h->opcode = SG_WR_FETCH_ADD;
+    op->len = 8;
+    op->add = rnd(1000);
+    sg_put_le64(&h->wr_id, ends[side].posted);
+    h->flags = SG_WQE_SIGNALED | (rnd(4) ? 0 : SG_WQE_FENCE);
+    h->num_sge = 1;
+    sg_put_le64(&h->remote_addr, p.side[!side].buf + WORD_AT);
+    sg_put_le32(&h->rkey, ends[!side].stag);
+    sg_put_le64(&a->data, op->add);
+    sg_put_le64(&sge->addr, s->buf + FOUND_AT + 8 * (ends[side].posted % QUEUE));
+    sg_put_le32(&sge->length, 8);
+    sg_put_le32(&sge->lkey, s->stag);
+    md_sq_doorbell(&s->qp);
+}
+
+/* The number of the message; alone, or behind a Write. */
+static void post_imm(int side, struct op *op)
+{
+    struct pair_side *s = &p.side[side], *peer = &p.side[!side];
+    struct sg_wqe_hdr *h = md_sq_entry(&s->qp);
+    struct sg_sge *sge = (struct sg_sge *)(h + 1);
+
+    op->opcode = h->opcode = rnd(2) ? SG_WR_SEND_IMM : SG_WR_WRITE_IMM;
+    op->len = 0;
+    sg_put_le64(&h->wr_id, ends[side].posted);
+    h->flags = SG_WQE_SIGNALED;
+    sg_put_le32(&h->imm, ends[side].sends++);
+    if (op->opcode == SG_WR_WRITE_IMM) {
+        op->len = rnd(MAX_LEN);
+        h->num_sge = 1;
+        sg_put_le64(&h->remote_addr, peer->buf + TARGET_AT);
+        sg_put_le32(&h->rkey, peer->stag);
+        sg_put_le64(&sge->addr, s->buf + SOURCE_AT);
+        sg_put_le32(&sge->length, op->len);
+        sg_put_le32(&sge->lkey, s->stag);
+        sg_put_le32((uint8_t *)&h->imm + 4, op->len + 1);
+    }
+    md_sq_doorbell(&s->qp);
+}
+
 static void post_send(int side)
 {
     struct pair_side *s = &p.side[side], *peer = &p.side[!side];
@@ -75,7 +128,13 @@ static void post_send(int side)
     if (e->posted - e->completed >= QUEUE) {
         return;
     }
-    switch (rnd(3)) {
+    switch (rnd(5)) {
+    case 3:
+        post_atomic(side, op);
+        break;
+    case 4:
+        post_imm(side, op);
+        break;
     case 0: /* inline, so that its octets are the entry's own */
         op->opcode = SG_WR_SEND;
         op->len = rnd(200);
@@ -119,7 +178,14 @@ static void took_recv(int side, const struct sg_cqe *c)
     T_EQ_U64(sg_get_le32(&c->wr_index), e->recv_done);
     if (c->status == SG_WC_SUCCESS) {
         T_FALSE(e->recv_broken);
-        for (i = 0; i < len; i++) {
+        T_EQ_U64(c->opcode == SG_WC_RECV_IMM, !!(c->flags_phase & SG_CQE_WITH_IMM));
+        if (c->opcode == SG_WC_RECV_IMM) {
+            T_EQ_U64(sg_get_le32(&c->imm), e->arrived);
+            if (sg_get_le32((const uint8_t *)&c->imm + 4)) { /* else behind any Write, or none */
+                T_EQ_U64(len, sg_get_le32((const uint8_t *)&c->imm + 4) - 1);
+            }
+        }
+        for (i = 0; i < len && c->opcode == SG_WC_RECV; i++) {
             T_EQ_U64(buf[i], send_octet(!side, e->arrived, i));
         }
         e->arrived++;
@@ -143,6 +209,12 @@ static void took_send(int side, const struct sg_cqe *c)
     if (c->status == SG_WC_SUCCESS) {
         T_FALSE(e->send_broken);
         T_EQ_U64(c->opcode, op->opcode);
+        if (op->opcode == SG_WR_FETCH_ADD) {
+            const uint8_t *found = pair_buf(&p, side) + FOUND_AT + 8 * (e->completed % QUEUE);
+
+            T_EQ_U64(sg_get_le64(found), e->counted);
+            e->counted += op->add;
+        }
         if (op->opcode == SG_WR_READ) {
             T_EQ_U64(sg_get_le32(&c->byte_len), op->len);
         }
@@ -257,8 +329,13 @@ static void soak(uint32_t seed)
     net.seed = seed;
     memset(ends, 0, sizeof(ends));
     pair_start(&p, NULL, &net);
-    pair_open(&p, &(struct md_qp_params){ .entries = QUEUE, .flags = rnd(2) });
+    pair_open(&p, &(struct md_qp_params){
+        .entries = QUEUE, .flags = rnd(2),
+        .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC,
+    });
     for (side = 0; side < 2; side++) {
+        ends[side].stag = md_reg_mr(&p.side[side].md, p.side[side].pd,
+                                    p.side[side].buf + WORD_AT, 8, SG_ACCESS_REMOTE_ATOMIC);
         for (i = 0; i < 2 * MAX_LEN; i++) {
             pair_buf(&p, side)[SOURCE_AT + i] = source_octet(side, i);
         }
@@ -308,7 +385,7 @@ static void soak_all(void)
 }
 
 static const struct t_case cases[] = {
-    { "RDM-47 RDM-58 every entry completes once, in order, whatever the stream does", soak_all },
+    { "RDM-47 RDM-58 EXT-25 every entry completes once, in order, whatever the stream does", soak_all },
 };
 
 T_MAIN(cases)
