@@ -55,7 +55,7 @@ def symbols():
     listed = subprocess.run(
         ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
     ).stdout
-    found = set(re.findall(r" T (\w+)@@STAGHORN_1\.0$", listed, re.M))
+    found = set(re.findall(r" T (\w+)@@STAGHORN_1\.\d$", listed, re.M))
     header = (PROVIDER / "staghorndv.h").read_text()
     inline = set(re.findall(r"^static inline [\w ]*?(sgdv_\w+)\(", header, re.M))
     declared = set(re.findall(r"^[a-z].*?\b(sgdv_\w+)\(", header, re.M)) - inline
