@@ -118,8 +118,10 @@ struct stream {
     struct link all;        /* in port->streams */
     struct link work;       /* in port->work, or alone */
     struct link ack;        /* in port->acks, or alone */
+    unsigned unread;        /* octets received that open no window, while held by the user */
     unsigned held_octets;   /* received since an acknowledgement was held back */
     unsigned busy;          /* upcalls on the stack */
+    bool held;      /* by the user: the window stays as it is */
     bool connected;
     bool shut;      /* the user closed its half */
     bool fin;       /* and lwIP was told */

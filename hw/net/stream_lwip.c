@@ -202,7 +202,11 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
         return ERR_OK;
     }
     s->busy++;
-    tcp_recved(pcb, p->tot_len);
+    if (s->held) {
+        s->unread += p->tot_len;
+    } else {
+        tcp_recved(pcb, p->tot_len);
+    }
     for (q = p; q && s->pcb; q = q->next) {
         if (q->len) {
             s->base.events->receive(&s->base, q->payload, q->len);
@@ -263,6 +267,23 @@ static void attach(struct stream *s, struct flow *flow)
     tcp_nagle_disable(pcb);
 }
 
+/* What was received meanwhile opens the window again: lwIP takes 16 bits at a time. */
+static void stream_hold(struct sg_stream *base, bool held)
+{
+    struct stream *s = of_base(base);
+
+    s->held = held;
+    if (!held && s->unread && sg_stack.active != s->port) {
+        clock_update(s->port);
+    }
+    while (!held && s->unread && s->pcb) {
+        u16_t part = (u16_t)(s->unread < UINT16_MAX ? s->unread : UINT16_MAX);
+
+        s->unread -= part;
+        tcp_recved(s->pcb, part);
+    }
+}
+
 static void stream_endpoints(struct sg_stream *base, struct sg_endpoint *local,
                              struct sg_endpoint *remote)
 {
@@ -279,6 +300,7 @@ static const struct sg_stream_ops stream_ops = {
     .shutdown = stream_shutdown,
     .abort = stream_abort,
     .emss = stream_emss,
+    .hold = stream_hold,
     .endpoints = stream_endpoints,
 };
 

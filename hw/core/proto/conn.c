@@ -107,6 +107,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 static void conn_free(struct sg_conn *c)
 {
     g_free(c->startup);
+    stall_drop(c);
     g_free(c->rx.buf);
     g_free(c->irrq);
     g_free(c->orq);

@@ -59,7 +59,7 @@ struct conn_irrq {
 /* The oldest inbound request, if it is one that is executed before it is answered. */
 struct conn_exec {
     bool done;                  /* the response may go */
-    bool waiting;               /* for the timer */
+    bool waiting;               /* for the timer, or for sg_conn_resume(); a Read waits, too */
     uint8_t len;                /* of the response, behind its DDP header */
     uint8_t response[SG_COMMIT_RESP_MAX];
     uint64_t token;             /* verbs' own */
@@ -101,9 +101,12 @@ struct conn_tx {
     uint32_t resp_off;          /* payload octets of the oldest IRRQ entry sent */
     struct sg_msg msg;          /* valid while 'active' */
     bool active;
+    bool later;                 /* its payload is not there yet: sg_conn_resume() */
     bool response_next;         /* whose turn, when both want to send */
     uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
 };
+
+struct conn_stall;
 
 struct sg_conn {
     struct sg_engine *e;
@@ -146,6 +149,7 @@ struct sg_conn {
     uint16_t orq_head, orq_count;
 
     struct conn_rx rx;
+    struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
     struct conn_tx tx;
     struct sg_term term;        /* valid while term_due */
 };
@@ -176,6 +180,8 @@ struct sg_engine {
 
 /* conn.c */
 extern const struct sg_stream_events conn_events;
+/* engine.c: the peer's FIN, in its turn. */
+void conn_peer_closed(struct sg_conn *c);
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
 void conn_set_state(struct sg_conn *c, enum conn_state state);
 /* Bracket everything that may make an upcall; conn_leave frees a dead connection. */
@@ -260,9 +266,16 @@ struct ddp_seg {
     bool has_read;              /* 'read' was parsed: the Terminate may quote it */
     struct sg_read_req read;
 };
-/* What a check or handler found; SEG_OK or an enum sg_term_cond. */
-enum { SEG_OK = -1 };
+/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed) or an enum sg_term_cond. */
+enum { SEG_OK = -1, SEG_LATER = -2 };
 void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
+
+/* stall.c: reception that waits for memory */
+void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n);
+void stall_keep(struct sg_conn *c, const uint8_t *p, size_t n);
+void stall_keep_fin(struct sg_conn *c);
+/* Nothing more is to be received. */
+void stall_drop(struct sg_conn *c);
 
 /* rdmap_rx.c */
 int rdmap_place(struct sg_conn *c, struct ddp_seg *s);

@@ -160,6 +160,10 @@ void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n)
     count = s.h.tagged ? SG_ARRAY_SIZE(tagged_checks) : SG_ARRAY_SIZE(untagged_checks);
     for (i = 0; i < count; i++) {
         cond = checks[i](c, &s);
+        if (cond == SEG_LATER) {
+            stall_begin(c, p, n);
+            return;
+        }
         if (cond != SEG_OK) {
             fault(c, &s, cond);
             return;

@@ -245,11 +245,8 @@ static void stream_writable(struct sg_stream *s)
  * FIN.  Verbs hear of it and close our half when they are done; in startup, behind half an FPDU
  * and where nobody listens any more it ends the connection.
  */
-static void stream_peer_closed(struct sg_stream *s)
+void conn_peer_closed(struct sg_conn *c)
 {
-    struct sg_conn *c = s->user;
-
-    conn_enter(c);
     switch (c->state) {
     case CONN_WAIT_FIRST:
     case CONN_STREAMING:
@@ -272,6 +269,18 @@ static void stream_peer_closed(struct sg_stream *s)
     default:
         conn_drop(c, SG_CONN_RESET);
         break;
+    }
+}
+
+static void stream_peer_closed(struct sg_stream *s)
+{
+    struct sg_conn *c = s->user;
+
+    conn_enter(c);
+    if (c->stall) {
+        stall_keep_fin(c);
+    } else {
+        conn_peer_closed(c);
     }
     conn_leave(c);
 }

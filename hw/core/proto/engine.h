@@ -90,7 +90,7 @@ enum sg_msg_kind {
     SG_MSG_KINDS,
 };
 
-enum { SG_IMM_OCTETS = 8 };
+enum { SG_IMM_OCTETS = 8, SG_GATHER_LATER = -2 };
 
 /* Operands of an Atomic as numbers (RFC 7306 section 5.2.1). */
 struct sg_atomic_args {
@@ -168,6 +168,7 @@ enum sg_mem_status {
     SG_MEM_ASSOC,   /* not associated with this stream: PD or QP differs */
     SG_MEM_WRAP,    /* TO + length wraps */
     SG_MEM_FAULT,   /* the memory behind it does not respond */
+    SG_MEM_LATER,   /* place_*, gather_source: not there yet, the same again at sg_conn_resume() */
 };
 
 /* Untagged placement on queue 0. */
@@ -176,6 +177,7 @@ enum sg_recv_status {
     SG_RECV_NO_BUFFER,  /* nothing posted for this MSN */
     SG_RECV_TOO_LONG,   /* beyond the posted buffer */
     SG_RECV_FAULT,      /* local element invalid: the receive completes in error */
+    SG_RECV_LATER,      /* as SG_MEM_LATER */
 };
 
 struct sg_recv_info {
@@ -231,6 +233,7 @@ struct sg_engine_ops {
      * Pieces of the payload of 'msg', [off, off + len): host pointers, at most SG_ENGINE_IOV_MAX.
      * Negative: the source is not accessible (local protection error; verbs complete the work
      * request in error), the engine then terminates the stream without headers (RDM-61).
+     * SG_GATHER_LATER: the payload is not there yet, the same again at sg_conn_resume().
      * 'gathered' releases the pieces at once after they were sent.
      */
     int (*gather)(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
@@ -342,6 +345,11 @@ bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
 bool sg_conn_transmit(struct sg_conn *c, size_t budget);
 /* Verbs have new work for 'next': sets tx_ready if the stream has room.  Cheap, idempotent. */
 void sg_conn_wake(struct sg_conn *c);
+/*
+ * What verbs answered with LATER may be there now: each such upcall is repeated.  Upcalls of
+ * reception come from within this call, and may end the connection.
+ */
+void sg_conn_resume(struct sg_conn *c);
 /* Graceful: after all that was started is sent, FIN.  'next' is not called any more. */
 void sg_conn_close(struct sg_conn *c);
 /* At once: RST.  No upcall follows; c is dead on return. */

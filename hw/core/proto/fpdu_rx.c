@@ -175,7 +175,7 @@ void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     size_t ulpdu, whole;
 
-    while (n && receiving(c)) {
+    while (n && receiving(c) && !c->stall) {
         size_t used;
 
         if (!c->rx.have && measure(c, p, n, &ulpdu, &whole) && whole <= n) {
@@ -190,5 +190,8 @@ void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n)
         }
         p += used;
         n -= used;
+    }
+    if (n && c->stall) {
+        stall_keep(c, p, n);
     }
 }

@@ -24,6 +24,9 @@
 /* After an upcall that may have ended the connection, and is no fault of the segment. */
 static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
 {
+    if (st == SG_MEM_LATER && !conn_dead(c)) {
+        return SEG_LATER;
+    }
     return st == SG_MEM_OK || conn_dead(c) ? SEG_OK : (int)term_of_tagged(st);
 }
 
@@ -145,6 +148,8 @@ static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_r
     switch (st) {
     case SG_RECV_OK:
         break;
+    case SG_RECV_LATER:
+        return SEG_LATER;
     case SG_RECV_NO_BUFFER:
         return SG_TERM_UNTAGGED_NO_BUFFER;
     case SG_RECV_TOO_LONG:

@@ -141,7 +141,9 @@ static size_t send_read_response(struct sg_conn *c)
         npay = c->e->ops->gather_source(user, r->read.src_stag, r->read.src_to + c->tx.resp_off,
                                         len, out.iov + 1, &why);
         if (npay < 0) {
-            if (!conn_dead(c)) {
+            if (!conn_dead(c) && why == SG_MEM_LATER) {
+                conn_wait_exec(c, SG_NEVER); /* sg_conn_resume() */
+            } else if (!conn_dead(c)) {
                 fail_response(c, r, why);
             }
             return STEP_NONE;
@@ -163,7 +165,7 @@ static size_t send_read_response(struct sg_conn *c)
 static bool response_ready(struct sg_conn *c)
 {
     return c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING) &&
-           (requests_head(c)->kind == SG_MSG_READ_REQ || exec_ready(c));
+           (requests_head(c)->kind == SG_MSG_READ_REQ ? !c->exec.waiting : exec_ready(c));
 }
 
 static size_t send_response(struct sg_conn *c)
@@ -184,7 +186,7 @@ static bool have_message(struct sg_conn *c)
     unsigned room;
 
     if (c->tx.active || c->state != CONN_STREAMING) {
-        return c->tx.active;
+        return c->tx.active && !c->tx.later;
     }
     room = requests_room(c);
     if (!c->e->ops->next(c->user, &c->tx.msg, room)) {
@@ -276,6 +278,10 @@ static size_t send_payload_segment(struct sg_conn *c)
     h.last = len == left;
     if (len) {
         npay = c->e->ops->gather(user, &c->tx.msg, c->tx.off, len, out.iov + 1);
+        if (npay == SG_GATHER_LATER) {
+            c->tx.later = true;
+            return STEP_NONE;
+        }
         if (npay < 0) {
             term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 5040 7.1, rule 1 */
             return STEP_NONE;
@@ -354,8 +360,13 @@ static size_t send_segment(struct sg_conn *c)
         return send_response(c);
     }
     if (have_message(c)) {
+        size_t n;
+
         c->tx.response_next = true;
-        return send_message_segment(c);
+        n = send_message_segment(c);
+        if (n || conn_dead(c) || !c->tx.later) {
+            return n;
+        }
     }
     return response_ready(c) ? send_response(c) : STEP_NONE;
 }

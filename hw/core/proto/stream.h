@@ -70,6 +70,10 @@ struct sg_stream_ops {
     void (*abort)(struct sg_stream *s);
     /* Largest TCP payload of a segment now (EMSS, octets, options already deducted). */
     size_t (*emss)(struct sg_stream *s);
+    /*
+     * Held: the peer gets no new room.  What it had room for may still be received.  NULL: cannot.
+     */
+    void (*hold)(struct sg_stream *s, bool held);
     /* Own and peer's address. */
     void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
 };

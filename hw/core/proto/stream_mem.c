@@ -36,6 +36,7 @@ struct mem_end {
     bool writable_due, want_room;
     bool fin_due, fin_seen;     /* from the peer */
     bool fin_sent;
+    bool held;                  /* by its user: nothing is delivered but an end */
     bool closed_due;
     enum sg_stream_end why;
 };
@@ -219,9 +220,9 @@ static void step(struct mem_end *e)
     } else if (e->writable_due) {
         e->writable_due = false;
         e->s.events->writable(&e->s);
-    } else if (e->q_len) {
+    } else if (e->q_len && !e->held) {
         deliver_queued(e);
-    } else if (e->fin_due) {
+    } else if (e->fin_due && !e->q_len) {
         e->fin_due = false;
         e->fin_seen = true;
         e->s.events->peer_closed(&e->s);
@@ -239,7 +240,8 @@ static void end_timer(struct sg_timer *t, uint64_t now_ns)
         e->closed_due = true;
         e->why = SG_STREAM_CLOSED;
     }
-    if (!e->dead && (e->connecting || e->closed_due || e->writable_due || e->q_len || e->fin_due)) {
+    if (!e->dead && (e->connecting || e->closed_due || e->writable_due ||
+                     (e->q_len ? !e->held : e->fin_due))) {
         schedule(e);
     }
     release(e);
@@ -252,7 +254,7 @@ static size_t mem_room(struct sg_stream *s)
     struct mem_end *e = end_of(s);
     const struct sg_mem_options *opt = &e->port->sw->opt;
 
-    if (!opt->queued || !e->peer) {
+    if (!e->peer || (!opt->queued && !e->peer->held)) {
         return SIZE_MAX / 2;
     }
     return e->peer->q_len < opt->room ? opt->room - e->peer->q_len : 0;
@@ -301,7 +303,7 @@ static bool mem_send(struct sg_stream *s, const struct iovec *iov, unsigned n, b
     if (!to || to->dead || to->closed_due) {
         return true;
     }
-    if (e->port->sw->opt.queued || to->in_receive || to->q_len || to->connecting) {
+    if (e->port->sw->opt.queued || to->in_receive || to->q_len || to->connecting || to->held) {
         enqueue(to, iov, n, total);
     } else {
         hand_over(to, iov, n, total);
@@ -343,6 +345,16 @@ static void mem_abort(struct sg_stream *s)
     die(e);
 }
 
+static void mem_hold(struct sg_stream *s, bool held)
+{
+    struct mem_end *e = end_of(s);
+
+    e->held = held;
+    if (!held && (e->q_len || e->fin_due)) {
+        schedule(e);
+    }
+}
+
 static size_t mem_emss(struct sg_stream *s)
 {
     return end_of(s)->port->sw->opt.emss;
@@ -362,6 +374,7 @@ static const struct sg_stream_ops mem_ops = {
     .shutdown = mem_shutdown,
     .abort = mem_abort,
     .emss = mem_emss,
+    .hold = mem_hold,
     .endpoints = mem_endpoints,
 };
 

@@ -58,6 +58,7 @@ static void start(struct sg_conn *c)
 {
     c->end = SG_CONN_TERMINATED;
     c->term_due = true;
+    stall_drop(c);
     c->tx.active = false;
     c->tx.rtr = 0;
     conn_set_state(c, CONN_TERMINATING);
