@@ -129,10 +129,10 @@ static bool reclaim_time_wait(struct sg_port *port)
 }
 
 /*
- * lwIP's keep-alive (RFC 9293, section 3.8.4), which is told of every segment that comes: after half
- * of the time it asks, five times, and at the end of it resets the connection, whether there is
- * something outstanding or not.  So a peer that is asked for something after a long silence has half
- * of the time to answer at least.
+ * lwIP's keep-alive (RFC 9293, section 3.8.4), which hears of every segment that comes: after half
+ * of the time it asks, five times, and at the end of it resets the connection, whether something is
+ * outstanding or not.  So a peer that is asked for something after a long silence has half of the
+ * time to answer at least.
  */
 static void watch_peer(struct tcp_pcb *pcb, unsigned timeout_ms)
 {

@@ -4,8 +4,9 @@
  *
  * Two ports exchange frames through the hands of the input, which drops, repeats, reorders and
  * changes them (with checksums made right again, or not), and invents others: TCP segments near the
- * connections' own numbers, ARP, noise.  The users of the streams connect, send, close, abort.
- * Behind neither port is a NIC.
+ * connections' own numbers, ARP, neighbour messages, extension headers, tags, noise.  The users of
+ * the streams connect over IPv4 and IPv6, on the port's link and on a VLAN, send, close, abort.
+ * Behind neither port is a NIC; ARP and neighbour solicitations are answered as it would.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,14 @@ enum {
     PORT = 4000,
     ETH = 14,
     IPV4 = 20,
+    IPV6 = 40,
     TCP = 20,
+    VLAN = 5,
+    NETS = 4,  /* addresses of each host */
+    TYPE_IP4 = 0x0800,
+    TYPE_ARP = 0x0806,
+    TYPE_VLAN = 0x8100,
+    TYPE_IP6 = 0x86dd,
 };
 
 struct frame {
@@ -40,8 +48,8 @@ struct user {
 struct host {
     struct sg_port *port;
     struct sg_stream_net *net;
-    struct sg_endpoint ip;
-    struct sg_listener *listener;
+    struct sg_endpoint ips[NETS];
+    struct sg_listener *listeners[2]; /* any IPv4, any IPv6 address */
     struct user users[STREAMS];
     uint8_t mac[6];
     bool kicked, congested;
@@ -54,7 +62,7 @@ static struct frame *frames[FRAMES]; /* under way, oldest first; then the free o
 static unsigned n_frames;
 static uint64_t now_ns = 1000000000; /* goes on over all inputs, as the clock of TCP/IP does */
 static uint64_t random_state;
-static unsigned long long connects, received, closes, resets;
+static unsigned long long connects, connects6, tagged, received, closes, resets;
 
 /* ---- the ports' host ---- */
 
@@ -76,6 +84,7 @@ static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
         f->len += iov[i].iov_len;
     }
     sg_assert(f->len >= ETH);
+    tagged += sg_get_be16(f->data + 12) == TYPE_VLAN;
 }
 
 static bool can_send(void *opaque)
@@ -117,8 +126,11 @@ static const struct sg_port_ops port_ops = {
 
 static void on_connected(struct sg_stream *s)
 {
-    (void)s;
+    struct sg_endpoint local, remote;
+
+    s->ops->endpoints(s, &local, &remote);
     connects++;
+    connects6 += local.family == 6;
 }
 
 static void on_receive(struct sg_stream *s, const uint8_t *p, size_t n)
@@ -182,22 +194,22 @@ static bool accept_stream(void *opaque, struct sg_stream *s)
     return true;
 }
 
-static void do_listen(struct host *h)
+static void do_listen(struct host *h, unsigned which)
 {
-    struct sg_endpoint at = { .family = 4, .port = PORT };
+    struct sg_endpoint at = { .family = which ? 6 : 4, .port = PORT };
     enum sg_stream_end why;
 
-    if (!h->listener) {
-        h->listener = h->net->ops->listen(h->net, &at, 2, accept_stream, h, &why);
+    if (!h->listeners[which]) {
+        h->listeners[which] = h->net->ops->listen(h->net, &at, 2, accept_stream, h, &why);
     } else if (fuzz_rarely(&in, 4)) {
-        h->net->ops->unlisten(h->net, h->listener);
-        h->listener = NULL;
+        h->net->ops->unlisten(h->net, h->listeners[which]);
+        h->listeners[which] = NULL;
     }
 }
 
-static void do_connect(struct host *h)
+static void do_connect(struct host *h, unsigned net)
 {
-    struct sg_endpoint local = { .family = 4 }, remote = hosts[h == &hosts[0]].ip;
+    struct sg_endpoint remote = hosts[h == &hosts[0]].ips[net], local = { .family = remote.family };
     struct user *u = free_user(h);
     enum sg_stream_end why;
 
@@ -251,30 +263,68 @@ static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
     return (uint16_t)~sum;
 }
 
-/* Makes the checksums of an IPv4 TCP frame right, if its lengths allow. */
+/* Behind MAC addresses and tag: the Ethernet type's place, 0: the frame is too short. */
+static size_t type_at(const uint8_t *f, size_t len)
+{
+    size_t at = len >= ETH + 4 && sg_get_be16(f + 12) == TYPE_VLAN ? 16 : 12;
+
+    return len >= at + 2 ? at : 0;
+}
+
+/* Where TCP, or ICMPv6, begins, and how long it is; 0: nowhere. */
+static size_t transport_at(const uint8_t *f, size_t len, size_t *octets, uint32_t *pseudo)
+{
+    size_t ip = type_at(f, len) + 2, head, total, i;
+
+    if (ip == 2 || len < ip + IPV4) {
+        return 0;
+    }
+    *pseudo = 0;
+    if (sg_get_be16(f + ip - 2) == TYPE_IP4) {
+        head = (f[ip] & 15u) * 4;
+        total = sg_get_be16(f + ip + 2);
+        for (i = 12; i < 20; i += 2) {
+            *pseudo += sg_get_be16(f + ip + i);
+        }
+        *pseudo += 6;
+    } else if (sg_get_be16(f + ip - 2) == TYPE_IP6 && len >= ip + IPV6) {
+        head = IPV6;
+        total = IPV6 + sg_get_be16(f + ip + 4);
+        for (i = 8; i < 40; i += 2) {
+            *pseudo += sg_get_be16(f + ip + i);
+        }
+        *pseudo += f[ip + 6] == 58 ? 58 : 6;
+        if (f[ip + 6] == 60 && len >= ip + IPV6 + 8) { /* what extend() puts in */
+            head += 8 + f[ip + IPV6 + 1] * 8u;
+        }
+    } else {
+        return 0;
+    }
+    if (head < IPV4 || total < head + TCP || total > len - ip) {
+        return 0;
+    }
+    *octets = total - head;
+    *pseudo += (uint32_t)*octets;
+    return ip + head;
+}
+
+/* Makes checksums right, if lengths allow. */
 static void mend(uint8_t *f, size_t len)
 {
-    uint8_t *ip = f + ETH, *tcp;
-    size_t head, total;
-    uint32_t pseudo = 6;
-    unsigned i;
+    size_t ip = type_at(f, len) + 2, octets, at, sum;
+    uint32_t pseudo;
 
-    if (len < ETH + IPV4 + TCP || sg_get_be16(f + 12) != 0x0800) {
+    at = transport_at(f, len, &octets, &pseudo);
+    if (!at) {
         return;
     }
-    head = (ip[0] & 15u) * 4;
-    total = sg_get_be16(ip + 2);
-    if (head < IPV4 || total < head + TCP || total > len - ETH) {
-        return;
+    if (sg_get_be16(f + ip - 2) == TYPE_IP4) {
+        sg_put_be16(f + ip + 10, 0);
+        sg_put_be16(f + ip + 10, checksum(f + ip, at - ip, 0));
     }
-    sg_put_be16(ip + 10, 0);
-    sg_put_be16(ip + 10, checksum(ip, head, 0));
-    tcp = ip + head;
-    for (i = 12; i < 20; i += 2) {
-        pseudo += sg_get_be16(ip + i);
-    }
-    sg_put_be16(tcp + 16, 0);
-    sg_put_be16(tcp + 16, checksum(tcp, total - head, pseudo + (uint32_t)(total - head)));
+    sum = at + (sg_get_be16(f + ip - 2) == TYPE_IP6 && f[ip + 6] == 58 ? 2 : 16);
+    sg_put_be16(f + sum, 0);
+    sg_put_be16(f + sum, checksum(f + at, octets, pseudo));
 }
 
 /* A copy of exactly that size, so that any octet read beyond it is noticed. */
@@ -287,24 +337,50 @@ static void deliver(int to, const uint8_t *data, size_t len)
     free(copy);
 }
 
-/* Answers ARP as the guest behind a port would. */
-static void answer_arp(const struct frame *f)
+static bool has(const struct host *h, unsigned family, const uint8_t *ip)
 {
-    const struct host *h = &hosts[f->to];
-    uint8_t r[42];
+    unsigned i;
 
-    if (f->len < 42 || sg_get_be16(f->data + 12) != 0x0806 || sg_get_be16(f->data + 20) != 1 ||
-        memcmp(f->data + 38, h->ip.ip, 4) != 0) {
+    for (i = 0; i < NETS; i++) {
+        if (h->ips[i].family == family && memcmp(h->ips[i].ip, ip, family == 4 ? 4 : 16) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Answers ARP and neighbour solicitations as the guest behind a port would, on the same link. */
+static void answer(const struct frame *f)
+{
+    size_t at = type_at(f->data, f->len), ip = at + 2, n = ip + 28;
+    const struct host *h = &hosts[f->to];
+    uint8_t r[90];
+
+    if (!at || f->len < n) {
         return;
     }
-    memcpy(r, f->data, 42);
+    memcpy(r, f->data, SG_MIN(f->len, sizeof(r)));
     memcpy(r, f->data + 6, 6);
     memcpy(r + 6, h->mac, 6);
-    sg_put_be16(r + 20, 2);
-    memcpy(r + 22, h->mac, 6);
-    memcpy(r + 28, f->data + 38, 4);
-    memcpy(r + 32, f->data + 22, 10);
-    deliver(!f->to, r, 42);
+    if (sg_get_be16(r + at) == TYPE_ARP && sg_get_be16(r + ip + 6) == 1 && has(h, 4, r + ip + 24)) {
+        sg_put_be16(r + ip + 6, 2);
+        memcpy(r + ip + 8, h->mac, 6);
+        memcpy(r + ip + 14, f->data + ip + 24, 4);
+        memcpy(r + ip + 18, f->data + ip + 8, 10);
+    } else if (sg_get_be16(r + at) == TYPE_IP6 && f->len == ip + 72 && r[ip + 6] == 58 &&
+               r[ip + 40] == 135 && has(h, 6, r + ip + 48)) {
+        n = ip + 72;
+        memcpy(r + ip + 24, f->data + ip + 8, 16);
+        memcpy(r + ip + 8, f->data + ip + 48, 16);
+        r[ip + 40] = 136;
+        r[ip + 44] = 0x60;
+        r[ip + 64] = 2;
+        memcpy(r + ip + 66, h->mac, 6);
+        mend(r, n);
+    } else {
+        return;
+    }
+    deliver(!f->to, r, n);
 }
 
 static void copy_frame(struct frame *to, const struct frame *from)
@@ -355,23 +431,67 @@ static void transport(bool honest)
     } else if (!honest && fuzz_rarely(&in, 8)) {
         return; /* lost */
     }
-    answer_arp(&f);
+    answer(&f);
     deliver(f.to, f.data, f.len);
+}
+
+/* An extension header before TCP, or a tag, or one tag less. */
+static void extend(struct frame *f)
+{
+    size_t ip = type_at(f->data, f->len) + 2;
+    unsigned kind = fuzz_below(&in, 3);
+
+    if (ip == 2 || f->len + 24 > FRAME_MAX) {
+        return;
+    }
+    if (kind == 0 && ip == ETH) {
+        memmove(f->data + 16, f->data + 12, f->len - 12);
+        sg_put_be16(f->data + 12, TYPE_VLAN);
+        sg_put_be16(f->data + 14, fuzz_u8(&in) & 1 ? VLAN : fuzz_u16(&in));
+        f->len += 4;
+    } else if (kind == 1 && ip > ETH) {
+        memmove(f->data + 12, f->data + 16, f->len - 16);
+        f->len -= 4;
+    } else if (f->len > ip + IPV6 && sg_get_be16(f->data + ip - 2) == TYPE_IP6) {
+        uint8_t *head = f->data + ip, *options = head + IPV6;
+        unsigned i;
+
+        memmove(options + 16, options, f->len - ip - IPV6);
+        options[0] = head[6];
+        options[1] = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : 1;
+        head[6] = fuzz_rarely(&in, 4) ? fuzz_u8(&in) : 60;
+        memset(options + 2, 0, 14);
+        for (i = 2; i < 16 && fuzz_rarely(&in, 2); i++) {
+            options[i] = fuzz_u8(&in);
+        }
+        sg_put_be16(head + 4, (uint16_t)(sg_get_be16(head + 4) + 16));
+        f->len += 16;
+    }
 }
 
 /* A segment with the addresses of a frame under way, and numbers near its own. */
 static void forge(void)
 {
     static struct frame f;
-    uint8_t *tcp = f.data + ETH + IPV4;
+    uint32_t pseudo;
+    uint8_t *tcp;
+    size_t octets, at;
 
     if (!n_frames) {
         return;
     }
     copy_frame(&f, frames[fuzz_below(&in, n_frames)]);
-    if (f.len < ETH + IPV4 + TCP || sg_get_be16(f.data + 12) != 0x0800) {
+    at = transport_at(f.data, f.len, &octets, &pseudo);
+    if (!at) {
         return;
     }
+    if (octets >= 32 && fuzz_rarely(&in, 3)) {
+        extend(&f);
+        mend(f.data, f.len);
+        deliver(f.to, f.data, f.len);
+        return;
+    }
+    tcp = f.data + at;
     sg_put_be32(tcp + 4, sg_get_be32(tcp + 4) + (uint32_t)fuzz_edgy(&in));
     sg_put_be32(tcp + 8, sg_get_be32(tcp + 8) + (fuzz_u8(&in) & 1 ? (uint32_t)fuzz_edgy(&in) : 0));
     tcp[12] = fuzz_rarely(&in, 4) ? fuzz_u8(&in) : tcp[12];
@@ -381,9 +501,39 @@ static void forge(void)
     deliver(f.to, f.data, f.len);
 }
 
+/* A neighbour message with something of everything. */
+static void neighbour(void)
+{
+    int to = fuzz_u8(&in) & 1;
+    uint8_t f[ETH + IPV6 + 64] = { 0 }, *ip = f + ETH, *nd = ip + IPV6;
+    size_t n = 24 + fuzz_below(&in, 40), i;
+
+    memcpy(f, hosts[to].mac, 6);
+    memcpy(f + 6, hosts[!to].mac, 6);
+    sg_put_be16(f + 12, TYPE_IP6);
+    ip[0] = 0x60;
+    sg_put_be16(ip + 4, (uint16_t)n);
+    ip[6] = 58;
+    ip[7] = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : 255;
+    memcpy(ip + 8, hosts[!to].ips[2].ip, 16);
+    ip[23] = fuzz_rarely(&in, 2) ? fuzz_u8(&in) : ip[23];
+    memcpy(ip + 24, hosts[to].ips[2].ip, 16);
+    nd[0] = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : 135 + (fuzz_u8(&in) & 1);
+    nd[4] = fuzz_u8(&in);
+    memcpy(nd + 8, nd[0] == 135 ? ip + 24 : ip + 8, 16);
+    nd[24] = nd[0] == 135 ? 1 : 2;
+    nd[25] = 1;
+    memcpy(nd + 26, hosts[!to].mac, 6);
+    for (i = fuzz_below(&in, 4); i; i--) {
+        nd[fuzz_below(&in, 40)] = fuzz_u8(&in);
+    }
+    mend(f, ETH + IPV6 + n);
+    deliver(to, f, ETH + IPV6 + n);
+}
+
 static void noise(void)
 {
-    static const uint16_t types[] = { 0x0800, 0x0806, 0x86dd, 0x8100 };
+    static const uint16_t types[] = { TYPE_IP4, TYPE_ARP, TYPE_IP6, TYPE_VLAN };
     uint8_t f[600] = { 0 };
     int to = fuzz_u8(&in) & 1;
     size_t n = fuzz_u16(&in) % (sizeof(f) - ETH);
@@ -421,17 +571,33 @@ static void pass(uint64_t ns)
     }
 }
 
+static void add_addresses(struct host *h)
+{
+    unsigned i;
+
+    for (i = 0; i < NETS; i++) {
+        sg_assert(h->net->ops->add_addr(h->net, &h->ips[i], h->ips[i].family == 4 ? 24 : 64, NULL));
+    }
+}
+
 static void configure(struct host *h)
 {
-    struct sg_endpoint other = { .family = 4, .ip = { 10, 0, 1, fuzz_u8(&in) } };
+    struct sg_endpoint other = { .family = 4, .ip = { 10, 0, 9, fuzz_u8(&in) } };
+    const struct sg_endpoint *own = &h->ips[fuzz_below(&in, NETS)];
     unsigned i;
+
+    if (fuzz_u8(&in) & 1) {
+        other = (struct sg_endpoint){ .family = 6, .ip = { 0xfe, 0x80 } };
+        other.ip[15] = fuzz_u8(&in);
+        other.vlan = fuzz_below(&in, 3);
+    }
 
     switch (fuzz_below(&in, 8)) {
     case 0:
         h->net->ops->set_mtu(h->net, 576 + fuzz_u16(&in) % 8000);
         break;
     case 1:
-        h->net->ops->add_addr(h->net, &other, fuzz_u8(&in) % 33, (uint8_t[16]){ 10, 0, 1, 1 });
+        h->net->ops->add_addr(h->net, &other, fuzz_u8(&in) % 33, (uint8_t[16]){ 10, 0, 9, 1 });
         break;
     case 2:
         h->net->ops->del_addr(h->net, &other);
@@ -441,12 +607,12 @@ static void configure(struct host *h)
         for (i = 0; i < STREAMS; i++) {
             h->users[i].s = NULL;
         }
-        h->listener = NULL;
-        h->net->ops->add_addr(h->net, &h->ip, 24, NULL);
+        h->listeners[0] = h->listeners[1] = NULL;
+        add_addresses(h);
         break;
     case 4:
-        h->net->ops->del_addr(h->net, &h->ip);
-        h->net->ops->add_addr(h->net, &h->ip, 24, NULL);
+        h->net->ops->del_addr(h->net, own);
+        h->net->ops->add_addr(h->net, own, own->family == 4 ? 24 : 64, NULL);
         break;
     default:
         h->congested = !h->congested;
@@ -464,17 +630,17 @@ static void step(void)
 
     switch (fuzz_below(&in, 20)) {
     case 0:
-        noise();
+        fuzz_u8(&in) & 1 ? noise() : neighbour();
         break;
     case 1:
     case 2:
         forge();
         break;
     case 3:
-        do_connect(h);
+        do_connect(h, fuzz_below(&in, NETS));
         break;
     case 4:
-        do_listen(h);
+        do_listen(h, fuzz_u8(&in) & 1);
         break;
     case 5:
     case 6:
@@ -505,9 +671,10 @@ static void step(void)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "%llu connections, %llu octets received, %llu ends, %llu of them resets",
-             connects, received, closes, resets);
-    return connects && received > 1000 && closes > resets && resets;
+    snprintf(buf, len, "%llu connections, %llu of them over IPv6, %llu frames tagged, %llu octets "
+             "received, %llu ends, %llu of them resets", connects, connects6, tagged, received,
+             closes, resets);
+    return connects && connects6 && tagged && received > 1000 && closes > resets && resets;
 }
 
 static void start(void)
@@ -525,11 +692,16 @@ static void start(void)
         struct host *h = &hosts[i];
 
         memcpy(h->mac, (uint8_t[]){ 0x52, 0x54, 0, 0, 0, (uint8_t)(i + 1) }, 6);
-        h->ip = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, (uint8_t)(i + 1) } };
+        h->ips[0] = (struct sg_endpoint){ .family = 4, .ip = { 10, [3] = (uint8_t)(i + 1) } };
+        h->ips[1] = (struct sg_endpoint){ .family = 4, .vlan = VLAN,
+                                          .ip = { 10, 0, VLAN, (uint8_t)(i + 1) } };
+        h->ips[2] = (struct sg_endpoint){ .family = 6, .ip = { 0xfd, [15] = (uint8_t)(i + 1) } };
+        h->ips[3] = (struct sg_endpoint){ .family = 6, .vlan = VLAN,
+                                          .ip = { 0xfe, 0x80, [15] = (uint8_t)(i + 1) } };
         h->port = sg_port_new(&port_ops, h, h->mac, &config);
         sg_assert(h->port);
         h->net = sg_port_stream_net(h->port);
-        sg_assert(h->net->ops->add_addr(h->net, &h->ip, 24, NULL));
+        add_addresses(h);
     }
 }
 
@@ -541,8 +713,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     in = (struct fuzz_in){ data, size };
     start();
     /* A connection to begin with. */
-    do_listen(&hosts[1]);
-    do_connect(&hosts[0]);
+    i = size ? data[0] % NETS : 0;
+    do_listen(&hosts[1], i / 2);
+    do_connect(&hosts[0], i);
     for (i = 0; i < 8; i++) {
         transport(true);
         settle();
