@@ -81,15 +81,18 @@ struct sgh_rdv_msg {
 	u8 version;
 	u8 kind;
 	u8 reason;		/* REFUSE */
-	u8 reserved;
+	u8 flags;		/* SGH_RDV_HAS_SQ_PSN */
 	__be32 src_qpn;
 	__be32 dst_qpn;
 	__be32 rq_psn;		/* the first PSN that the sender expects */
+	__be32 sq_psn;		/* its own, if it is in RTS */
 	u8 sgid[16];
 	u8 dgid[16];
 };
 
-static_assert(sizeof(struct sgh_rdv_msg) == 52);
+#define SGH_RDV_HAS_SQ_PSN 1
+
+static_assert(sizeof(struct sgh_rdv_msg) == 56);
 
 enum sgh_rdv_state {
 	RDV_OFF,
@@ -132,6 +135,10 @@ static void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg,
 	msg->src_qpn = cpu_to_be32(rdv->qp->qpn);
 	msg->dst_qpn = cpu_to_be32(rdv->attr.dest_qp_num);
 	msg->rq_psn = cpu_to_be32(rdv->attr.rq_psn);
+	if (rdv->rts) {
+		msg->flags = SGH_RDV_HAS_SQ_PSN;
+		msg->sq_psn = cpu_to_be32(rdv->attr.sq_psn);
+	}
 	memcpy(msg->sgid, &rdv->sgid, sizeof(msg->sgid));
 	memcpy(msg->dgid, &rdv->attr.ah_attr.grh.dgid, sizeof(msg->dgid));
 }
@@ -468,7 +475,8 @@ static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct
 	    data->remote.family != rdv->remote.family ||
 	    memcmp(data->remote.ip, rdv->remote.ip, sizeof(data->remote.ip)))
 		return SGH_RDV_STRANGER;
-	if (rdv->state != RDV_WAITING || !sgh_rdv_psn_ok(rdv, be32_to_cpu(msg->rq_psn)))
+	if (rdv->state != RDV_WAITING || !sgh_rdv_psn_ok(rdv, be32_to_cpu(msg->rq_psn)) ||
+	    (msg->flags & SGH_RDV_HAS_SQ_PSN && be32_to_cpu(msg->sq_psn) != rdv->attr.rq_psn))
 		return SGH_RDV_EARLY;
 	return SGH_RDV_OK;
 }

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that connect by ibv_modify_qp alone: rdma-core's ping-pong between two VMs and within one,
+and the rendezvous under all that can go wrong (tests/guest/rendezvous.py)."""
+# timeout: 900
+import re
+
+import labtest
+
+GIDS = '/sys/class/infiniband/staghorn0/ports/1/gids'
+
+
+class Pingpong(labtest.LabCase):
+    up_arguments = ('--image', 'consumers')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.run('copy', labtest.TOP / 'tests/guest/rendezvous.py', 'alpha:/root/rendezvous.py')
+        cls.gids = {vm: cls.table(vm) for vm in ('alpha', 'beta')}
+
+    @classmethod
+    def table(cls, vm):
+        """Entries that are there: {index: GID}."""
+        out = cls.lab.sh(vm, 'cd %s; grep . *' % GIDS)
+        lines = (line.split(':', 1) for line in out.split())
+        return {int(i): gid for i, gid in lines if gid.strip('0:')}
+
+    def program(self, server, client, tool, *extra):
+        """One run; the client's output.  The server's line is awaited, so that it listens."""
+        waiting = self.lab.start(server, 'timeout', '90', tool, *extra)
+        waiting.expect('local address')
+        address = self.lab.sh(server, 'hostname -I').split()[0]
+        words = ' '.join(map(str, extra))
+        out = self.lab.sh(client, 'timeout 90 %s %s %s' % (tool, words, address))
+        self.assertEqual(waiting.wait(), 0, waiting.output)
+        self.assertRegex(out, r'iters in [0-9.]+ seconds')
+        return out
+
+    def test_gid_kinds(self):
+        """The MAC-based entry, IPv4, global and link-local IPv6, each towards its like."""
+        kinds = set()
+        for index, gid in self.gids['beta'].items():
+            kinds.add(gid[:4] if index else 'mac')
+            with self.subTest(gid=gid):
+                self.program('beta', 'alpha', 'ibv_rc_pingpong', '-g', index, '-n', 50)
+        self.assertIn('mac', kinds)
+        self.assertIn('0000', kinds)
+        self.assertIn('fe80', kinds)
+
+    def test_variants(self):
+        """Events, sizes from one octet on, many messages under way, either side first."""
+        runs = (
+            ('beta', 'alpha', '-s', 1, '-n', 200),
+            ('alpha', 'beta', '-e', '-s', 1024, '-n', 200),
+            ('beta', 'alpha', '-s', 65536, '-n', 50, '-r', 16),
+            ('alpha', 'beta', '-s', 1 << 20, '-n', 5, '-e', '-c'),
+            ('beta', 'alpha', '-s', 100, '-n', 100, '-l', 3, '-c'),
+        )
+        for server, client, *extra in runs:
+            with self.subTest(extra=extra):
+                self.program(server, client, 'ibv_rc_pingpong', '-g', 1, *extra)
+
+    def test_loopback(self):
+        """Two processes, one adapter."""
+        for index in self.gids['alpha']:
+            with self.subTest(index=index):
+                self.program('alpha', 'alpha', 'ibv_rc_pingpong', '-g', index, '-n', 50)
+
+    def test_srq(self):
+        """16 queue pairs with one receive queue."""
+        self.program('beta', 'alpha', 'ibv_srq_pingpong', '-g', 1, '-n', 200)
+
+    def test_refused(self):
+        """Without a destination GID there is nobody to connect to."""
+        waiting = self.lab.start('beta', 'timeout', '60', 'ibv_rc_pingpong')
+        waiting.expect('local address')
+        self.lab.run(
+            'exec', 'alpha', '--', 'timeout', '60', 'ibv_rc_pingpong', '10.77.0.2', status=None
+        )
+        self.assertNotEqual(waiting.wait(), 0)
+        self.assertIn('Failed to modify QP to RTR', waiting.output)
+
+    def test_killed(self):
+        """Both programs are killed in the middle; nothing of them is in the way of the next."""
+        waiting = self.lab.start('beta', 'ibv_rc_pingpong', '-g', '1', '-n', '1000000')
+        waiting.expect('local address')
+        client = self.lab.start('alpha', 'ibv_rc_pingpong', '-g', '1', '-n', '1000000', '10.77.0.2')
+        client.expect('remote address')
+        self.lab.sh('beta', 'sleep 1; pkill -9 ibv_rc_pingpong')
+        self.lab.sh('alpha', 'pkill -9 ibv_rc_pingpong; true')
+        client.wait()
+        self.program('beta', 'alpha', 'ibv_rc_pingpong', '-g', 1, '-n', 50)
+
+    def test_rendezvous(self):
+        """States, masks, roles, strangers, wrong numbers, bounds, restarts, GID changes."""
+        done = self.lab.run(
+            'exec',
+            '--timeout',
+            '500',
+            'alpha',
+            '--',
+            'python3',
+            '/root/rendezvous.py',
+            status=None,
+            timeout=600,
+        )
+        said = re.findall(r'^(ok|not ok) (\w+)$', done.out, re.M)
+        self.assertGreaterEqual(len(said), 12, done.out + done.err)
+        for word, name in said:
+            with self.subTest(case=name):
+                self.assertEqual(word, 'ok', done.out)
+        self.assertEqual(done.returncode, 0, done.out + done.err)
+
+    def test_zz_nothing_left(self):
+        """No queue pair outlives its program, and the kernel has not complained."""
+        for vm in ('alpha', 'beta'):
+            self.assertEqual(self.lab.sh(vm, 'rdma resource show qp').strip(), '')
+            self.assertNotRegex(self.lab.sh(vm, 'dmesg'), r'WARNING:|BUG:|Oops|lockdep')
+
+
+if __name__ == '__main__':
+    labtest.main()

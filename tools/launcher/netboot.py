@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""VMs without a disk: they get kernel and root through the adapter's port.
+
+The boot server, DHCP and TFTP of libslirp, is one more end of the main segment's hub.  A VM's NIC
+model has iPXE as its boot ROM; that fetches boot.ipxe, which asks for the VM's own script, by its
+MAC address.  The files are links in the lab's folder.
+"""
+from . import paths
+from .errors import UsageError
+
+SERVER = "10.78.0.2"
+FOLDER = "segment/boot"
+FILES = ("vmlinuz", "initrd", "netroot.gz")
+
+
+def parse(text, names):
+    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    if text is None:
+        return set()
+    wanted = [name.strip() for name in text.split(",") if name.strip()] or list(names)
+    for name in wanted:
+        if name not in names:
+            raise UsageError("--netboot: there is no VM %s" % name)
+    return set(wanted)
+
+
+def used(vms):
+    return any(vm["netboot"] for vm in vms.values())
+
+
+def netdevs(hub):
+    """Arguments of the hub's QEMU."""
+    yield from (
+        "-netdev",
+        "user,id=s-boot,restrict=on,ipv6=off,net=10.78.0.0/24,host=%s,dhcpstart=10.78.0.15,tftp=%s,"
+        "bootfile=boot.ipxe" % (SERVER, FOLDER),
+        "-netdev",
+        "hubport,id=h-boot,hubid=%d,netdev=s-boot" % hub,
+    )
+
+
+def prepare(folder, arguments):
+    """Fills the boot server's folder; arguments: of a VM's kernel, by its name."""
+    vms = folder.data["vms"]
+    if not used(vms):
+        return
+    place = folder.path / FOLDER
+    place.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        link = place / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(paths.guest(name).resolve())
+    (place / "boot.ipxe").write_text("#!ipxe\nchain ${net0/mac:hexhyp}.ipxe\n")
+    for name, vm in vms.items():
+        if vm["netboot"]:
+            script = "#!ipxe\nkernel vmlinuz %s\ninitrd initrd\ninitrd netroot.gz\nboot\n"
+            path = place / (vm["mac"].replace(":", "-") + ".ipxe")
+            path.write_text(script % arguments(folder.data, name))
