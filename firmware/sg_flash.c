@@ -90,11 +90,11 @@ static const struct {
     uint32_t bits;
 } features[] = {
     { "fast-reg", SG_FEATURE_FAST_REG }, { "read-inv", SG_FEATURE_READ_INV },
-    { "ipv6", SG_FEATURE_IPV6 }, { "srq", SG_FEATURE_SRQ },
+    { "srq", SG_FEATURE_SRQ },
     { "flush", SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION },
     { "atomics", SG_FEATURE_ATOMICS }, { "verify", SG_FEATURE_VERIFY },
     { "atomic-write", SG_FEATURE_ATOMIC_WRITE }, { "imm", SG_FEATURE_IMM },
-    { "mw", SG_FEATURE_MW }, { "odp", SG_FEATURE_ODP }, { "vlan", SG_FEATURE_VLAN },
+    { "mw", SG_FEATURE_MW },
 };
 
 static uint32_t parse_without(const char *text)

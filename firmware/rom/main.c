@@ -2,9 +2,10 @@
 /*
  * Expansion ROM: says at power-on which adapter there is, and what the last power cut has left.
  *
- * In lines of less than 80 columns.  On the screen through INT 10h and on the first serial port.  A BIOS that serves INT 10h itself
- * without a video card (a serial console) writes to that port already, so then the port is left to
- * it.  Real mode, no memory but the stack: see start.S for what the code may not do.
+ * In lines of less than 80 columns, on the screen through INT 10h and on the first serial port.  A
+ * BIOS that serves INT 10h itself without a video card (a serial console) writes to that port
+ * already, so then the port is left to it.  Real mode, no memory but the stack: see start.S for
+ * what the code may not do.
  */
 #include "staghorn/regs.h"
 

@@ -120,6 +120,7 @@ all | demo | bench)
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
     run_part tools/guest/build.sh
+    [ "$target" = demo ] || run_part tools/guest/netboot.sh
     [ "$target" = demo ] || native_plain
     unlock_build
     case $target in
@@ -148,6 +149,7 @@ check | check-full)
     run_part tools/build/qemu.sh plain sanitized
     run_part firmware/build.sh
     run_part tools/guest/build.sh "${parts[@]}"
+    run_part tools/guest/netboot.sh
     native_plain
     native_sanitized
     case $target in

@@ -11,8 +11,8 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/guest/tree.sh"
 
 guest=$SG_TOP/tools/guest
-packages="base-files bash coreutils dash grep sed mawk findutils util-linux mount procps kmod
-    iproute2 iputils-ping ethtool tar rdma-core ibverbs-utils ibverbs-providers librdmacm1t64
+packages="base-files libc-bin bash coreutils dash grep sed mawk findutils util-linux mount procps
+    kmod iproute2 iputils-ping ethtool tar rdma-core ibverbs-utils ibverbs-providers librdmacm1t64
     rdmacm-utils perftest"
 
 # With root's ownership for all files, whoever builds.

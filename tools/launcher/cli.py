@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, domain, errors, firmware, lab, options, transfer
+from . import accel, agent, domain, errors, firmware, lab, options, plug, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -248,6 +248,36 @@ def do_link(args):
     return 0
 
 
+def do_unplug(args):
+    plug.unplug(LabFolder(args.lab), args.vm, args.adapter)
+    found = {"vm": args.vm, "adapter": args.adapter, "plugged": False}
+    emit(args, found, "%s: adapter %d is unplugged" % (args.vm, args.adapter))
+    return 0
+
+
+def do_plug(args):
+    plug.plug(LabFolder(args.lab), args.vm, args.adapter)
+    found = {"vm": args.vm, "adapter": args.adapter, "plugged": True}
+    emit(args, found, "%s: adapter %d is plugged in" % (args.vm, args.adapter))
+    return 0
+
+
+def do_save(args):
+    interruptible()
+    size = lab.save(args.lab, args.vm, args.file, args.timeout)
+    found = {"vm": args.vm, "state": "off", "bytes": size}
+    emit(args, found, "%s is saved (%d MiB) and off" % (args.vm, size >> 20))
+    return 0
+
+
+def do_load(args):
+    interruptible()
+    seconds = lab.load(args.lab, args.vm, args.file, args.timeout)
+    found = {"vm": args.vm, "state": "on", "ready_s": seconds}
+    emit(args, found, "%s goes on after %.1f s" % (args.vm, seconds))
+    return 0
+
+
 def do_profiles(args):
     found = firmware.profiles()
     width = max(map(len, found))
@@ -335,6 +365,13 @@ def _add_hardware(parser):
         help="one more adapter, with a NIC of its own, for the VM, or for each; segment=NAME is "
         "the Ethernet segment it is on [main, where the first ones are], nic=MODEL the NIC that "
         "shares its port [virtio-net-pci], all else properties of the adapter; may be repeated",
+    )
+    parser.add_argument(
+        "--netboot",
+        nargs="?",
+        const="",
+        metavar="NAMES",
+        help="VMs without a disk, which boot through their adapter's port [all]",
     )
     parser.add_argument(
         "--profile",
@@ -476,6 +513,22 @@ def make_parser():
     _add_simple(verbs, "profiles", do_profiles, "list the capability profiles for up --profile")
     _add_cut(verbs, vm)
     _add_pmem(verbs, vm)
+    which = [
+        (
+            "--adapter",
+            {"type": int, "default": 0, "metavar": "N", "help": "which one [%(default)s]"},
+        ),
+    ]
+    _add_simple(
+        verbs, "unplug", do_unplug, "pull a VM's adapter, and the NIC behind it, out", vm + which
+    )
+    _add_simple(verbs, "plug", do_plug, "plug it in again and wait for RDMA", vm + which)
+    file = [("file", {"metavar": "FILE"})]
+    limit = [("--timeout", {"type": float, "metavar": "S", "help": "seconds that it may take"})]
+    _add_simple(
+        verbs, "save", do_save, "write a VM's state to a file and switch it off", vm + file + limit
+    )
+    _add_simple(verbs, "load", do_load, "let a saved VM go on", vm + file + limit)
     _add_simple(
         verbs,
         "link",

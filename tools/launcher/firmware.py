@@ -12,7 +12,7 @@ from . import paths
 from .errors import LabError, UsageError
 
 NONE = "none"
-DEFAULT = None
+DEFAULT = "full"
 
 
 def profiles():

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from . import agent, domain, firmware, options, pmem, proc, qemu, segment
+from . import agent, domain, firmware, netboot, options, plug, pmem, proc, qemu, segment
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -35,6 +35,7 @@ def make_plan(name, args):
     properties = options.device_properties(args.device_prop, driver_of)
     memories = pmem.parse(args.pmem, names)
     profiles = firmware.parse(args.profile, driver_of)
+    diskless = netboot.parse(args.netboot, names)
     further = options.adapters(args.adapter, driver_of)
     vms = {}
     for index, vm in enumerate(names):
@@ -46,6 +47,7 @@ def make_plan(name, args):
             "driver": driver_of[vm],
             "properties": properties[vm],
             "profile": profiles[vm],
+            "netboot": vm in diskless,
             "adapters": [
                 dict(
                     adapter,
@@ -87,8 +89,8 @@ def _qemu_words(folder, name):
     return " / ".join(lines[-3:]) or "it said nothing"
 
 
-def power_on(folder, name):
-    """Starts the VM's QEMU; returns the moment."""
+def power_on(folder, name, incoming=False):
+    """Starts the VM's QEMU, or one that waits for a saved machine; returns the moment."""
     place = folder.path / name
     place.mkdir(exist_ok=True)
     for stale in place.iterdir():
@@ -99,7 +101,7 @@ def power_on(folder, name):
     firmware.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = proc.spawn(
-        qemu.command(folder.data, name), folder.path, place / "qemu.log"
+        qemu.command(folder.data, name, incoming), folder.path, place / "qemu.log"
     )
     vm["starts"] += 1
     vm["ready_s"] = vm["rdma"] = None
@@ -236,6 +238,7 @@ def _clear_stale(folder, say):
 def _start(folder, say):
     lab = folder.data
     names = list(lab["vms"])
+    netboot.prepare(folder, qemu.guest_arguments)
     segment.start(folder)
     folder.save()
     say(
@@ -336,6 +339,38 @@ def link(name, vm_name, number, up):
         raise UsageError("VM %s has no adapter %d" % (vm_name, number))
     with Monitor(folder, vm_name) as monitor:
         monitor.run("set_link", name="up%d" % number, up=up)
+
+
+def save(name, vm_name, path, limit):
+    """The VM's state goes to a file, and the VM off; returns the file's size."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock():
+        plug.save(folder, vm_name, path, limit or folder.data["timeout"])
+        folder.save()
+    return os.path.getsize(path)
+
+
+def load(name, vm_name, path, limit):
+    """A saved VM goes on; seconds until it did."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock():
+        vm = folder.vm(vm_name)
+        if proc.alive(vm["process"]):
+            raise LabError("VM %s is on already" % vm_name)
+        since = power_on(folder, vm_name, incoming=True)
+        try:
+            plug.load(folder, vm_name, path, limit or folder.data["timeout"])
+        except BaseException:
+            proc.kill(vm["process"])
+            vm["process"] = None
+            folder.save()
+            raise
+        vm["ready_s"] = round(time.monotonic() - since, 2)
+        proc.yield_threads(vm["process"], "CPU ", VCPU_NICE)
+        folder.save()
+        return vm["ready_s"]
 
 
 def on(name, vm_name, limit):

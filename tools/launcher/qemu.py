@@ -11,7 +11,7 @@ KERNEL_ARGUMENTS = (
 )
 
 
-def _guest_arguments(lab, name):
+def guest_arguments(lab, name):
     vm = lab["vms"][name]
     ports = [vm, *vm["adapters"]]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
@@ -34,23 +34,48 @@ def _adapter(lab, number, mac, properties):
         # siw overlooks a first FPDU that comes before it has passed its socket on.
         wanted.setdefault("first-fpdu-delay", SIW_DELAY_MS)
     text = "".join(",%s=%s" % item for item in sorted(wanted.items()))
-    return "staghorn,netdev=up%d,id=r%d,mac=%s%s" % (number, number, mac, text)
+    return "staghorn,netdev=up%d,id=r%d,bus=rp%d,mac=%s%s" % (number, number, number, mac, text)
+
+
+def addresses(port):
+    """Of an Ethernet port, with the lengths of their prefixes."""
+    return [
+        "%s/%d" % (port["addr"], options.NET_BITS),
+        "%s/%d" % (port["addr6"], options.NET6_BITS),
+    ]
+
+
+def devices(lab, name, number):
+    """The words of -device for the adapter and the NIC model behind it, or for the NIC alone."""
+    vm = lab["vms"][name]
+    first = {"mac": vm["mac"], "properties": vm["properties"], "nic": options.NIC}
+    port = [first, *vm["adapters"]][number]
+    backend = "up%d" % number
+    if vm["driver"] == "staghorn":
+        properties = {**firmware.properties(name, vm, number), **port["properties"]}
+        yield _adapter(lab, number, port["mac"], properties)
+        backend = "r%d.eth" % number
+    model = "%s,netdev=%s,id=n%d,bus=np%d,mac=%s" % (
+        port["nic"],
+        backend,
+        number,
+        number,
+        port["mac"],
+    )
+    if port["nic"].startswith("virtio-net"):
+        model += ",host_mtu=%d" % lab["mtu"]
+    yield model
 
 
 def _network(lab, name):
-    vm = lab["vms"][name]
-    first = {"mac": vm["mac"], "properties": vm["properties"], "nic": options.NIC}
-    for number, port in enumerate([first, *vm["adapters"]]):
+    """Each device has a slot of its own, so that it can be unplugged."""
+    for number in range(1 + len(lab["vms"][name]["adapters"])):
         yield from ("-netdev", segment.netdev(lab["segment"], name, number))
-        backend = "up%d" % number
-        if vm["driver"] == "staghorn":
-            properties = {**firmware.properties(name, vm, number), **port["properties"]}
-            yield from ("-device", _adapter(lab, number, port["mac"], properties))
-            backend = "r%d.eth" % number
-        model = "%s,netdev=%s,mac=%s" % (port["nic"], backend, port["mac"])
-        if port["nic"].startswith("virtio-net"):
-            model += ",host_mtu=%d" % lab["mtu"]
-        yield from ("-device", model)
+        for slot, kind in enumerate(("rp", "np"), 2 * number + 1):
+            words = "pcie-root-port,id=%s%d,chassis=%d,slot=%d" % (kind, number, slot, slot)
+            yield from ("-device", words)
+        for words in devices(lab, name, number):
+            yield from ("-device", words)
 
 
 def _channels(name):
@@ -79,9 +104,22 @@ def _channels(name):
         )
 
 
-def command(lab, name):
-    """The argument vector that switches the VM on."""
+def _boot(lab, name):
+    """Kernel and disk."""
     image = str(paths.image(lab.get("image", "base")).resolve()).replace(",", ",,")
+    yield from ("-kernel", paths.guest("vmlinuz"), "-initrd", paths.guest("initrd"))
+    yield from ("-append", guest_arguments(lab, name))
+    yield from (
+        "-blockdev",
+        "driver=raw,node-name=root,read-only=on,file.driver=file,file.locking=off,"
+        "file.filename=%s" % image,
+        "-device",
+        "virtio-blk-pci,drive=root,bootindex=9",
+    )
+
+
+def command(lab, name, incoming=False):
+    """The argument vector that switches the VM on, or has it wait for a machine's state."""
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
     machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [
@@ -103,20 +141,11 @@ def command(lab, name):
         "-nodefaults",
         "-nographic",
         "-no-reboot",
-        "-kernel",
-        paths.guest("vmlinuz"),
-        "-initrd",
-        paths.guest("initrd"),
-        "-append",
-        _guest_arguments(lab, name),
-        "-blockdev",
-        "driver=raw,node-name=root,read-only=on,file.driver=file,file.locking=off,"
-        "file.filename=%s" % image,
-        "-device",
-        "virtio-blk-pci,drive=root,bootindex=9",
+        *([] if lab["vms"][name]["netboot"] else _boot(lab, name)),
         "-device",
         "virtio-rng-pci",
         *pmem.arguments(name, lab["vms"][name]),
         *_channels(name),
         *_network(lab, name),
+        *(("-incoming", "defer") if incoming else ()),
     ]

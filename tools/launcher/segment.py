@@ -7,13 +7,15 @@ hub     more adapters, or a capture: a QEMU without a machine, whose network hub
         capture, which is of the main segment.
 none    one adapter alone
 
+A lab with VMs that boot from the network has a hub, and their boot server at it.
+
 Each VM's first adapter is on the segment "main"; others are where the user said.  An adapter is
 named as its VM, with a point and its number if it is not the first.
 
 Whoever connects tries again for ever, so a VM that is cut and switched on again
 is back on the segment.
 """
-from . import options, paths, proc
+from . import netboot, options, paths, proc
 
 RECONNECT_MS = 100
 
@@ -34,8 +36,15 @@ def plan(vms, capture):
     for name, vm in vms.items():
         for number, adapter in enumerate(vm["adapters"], 1):
             ends.setdefault(adapter["segment"], []).append(end_name(name, number))
+    capture = capture or netboot.used(vms)
     kinds = {seg: _kind(each, capture and seg == options.MAIN) for seg, each in ends.items()}
-    return {"kind": kinds[options.MAIN], "kinds": kinds, "ends": ends, "process": None}
+    return {
+        "kind": kinds[options.MAIN],
+        "kinds": kinds,
+        "ends": ends,
+        "boot": netboot.used(vms),
+        "process": None,
+    }
 
 
 def netdev(state, vm, number):
@@ -84,6 +93,8 @@ def hub_command(state, capture):
                 "-netdev",
                 "hubport,id=h-%s,hubid=%d,netdev=s-%s" % (end, number, end),
             ]
+    if state.get("boot"):
+        command += netboot.netdevs(hubs.index(options.MAIN))
     if capture:
         # Every frame passes every port of a hub: one port's view is the whole segment.
         command += [
