@@ -368,7 +368,8 @@ int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id)
 
 	if (ret && sgh_dead(sg))
 		return 0;
-	if (ret)
+	/* Busy is what a process may find by its own doing. */
+	if (ret && ret != -EBUSY)
 		dev_warn_ratelimited(&sg->pdev->dev, "admin command 0x%02x for object 0x%x: %d\n",
 				     opcode, id, ret);
 	return ret;

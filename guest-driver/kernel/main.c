@@ -17,6 +17,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 	xa_init(&sg->qps);
 	xa_init(&sg->cqs);
 	xa_init(&sg->srqs);
+	xa_init_flags(&sg->counters, XA_FLAGS_ALLOC1);
 	xa_init(&sg->listeners);
 	xa_init(&sg->conns);
 	ida_init(&sg->uars);
@@ -40,6 +41,7 @@ static void sgh_fini_state(struct sgh_dev *sg)
 	xa_destroy(&sg->qps);
 	xa_destroy(&sg->cqs);
 	xa_destroy(&sg->srqs);
+	xa_destroy(&sg->counters);
 	xa_destroy(&sg->listeners);
 	xa_destroy(&sg->conns);
 	ida_destroy(&sg->uars);

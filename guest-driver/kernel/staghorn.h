@@ -151,6 +151,7 @@ struct sgh_dev {
 	struct xarray qps;	/* by number */
 	struct xarray cqs;
 	struct xarray srqs;
+	struct xarray counters;	/* of queue pairs, by the RDMA core's number */
 	struct ida uars;
 
 	/* Connections. */
@@ -525,7 +526,17 @@ void sgh_cm_drain(struct sgh_dev *sg);
 /* stats.c */
 struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);
+int sgh_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int sgh_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+
+/* counter.c */
+int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
+int sgh_counter_unbind_qp(struct ib_qp *ibqp);
+int sgh_counter_dealloc(struct rdma_counter *counter);
+struct rdma_hw_stats *sgh_counter_alloc_stats(struct rdma_counter *counter);
+int sgh_counter_update_stats(struct rdma_counter *counter);
 
 #endif

@@ -38,6 +38,39 @@ int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 p
 	return stats->num_counters;
 }
 
+static const char *const sgh_mr_stat_names[] = {
+#define X(counter) #counter,
+	SG_MR_STATS(X)
+#undef X
+};
+
+static_assert(sizeof(struct sg_mr_stats) == ARRAY_SIZE(sgh_mr_stat_names) * sizeof(__le64));
+
+/* What peers did with the region. */
+int sgh_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	__le64 raw[ARRAY_SIZE(sgh_mr_stat_names)];
+	struct nlattr *table;
+	int ret, i;
+
+	/* Regions for fast registration change their key. */
+	ret = sgh_admin_query(to_sgh(ibmr->device), SG_ADMIN_QUERY_MR_STATS, ibmr->rkey, raw,
+			      sizeof(raw));
+	if (ret)
+		return 0;
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
+	if (!table)
+		return -EMSGSIZE;
+	for (i = 0; i < ARRAY_SIZE(raw); i++) {
+		if (rdma_nl_stat_hwcounter_entry(msg, sgh_mr_stat_names[i], le64_to_cpu(raw[i]))) {
+			nla_nest_cancel(msg, table);
+			return -EMSGSIZE;
+		}
+	}
+	nla_nest_end(msg, table);
+	return 0;
+}
+
 /* Puts the driver's part of a resource: pairs of a name and a number. */
 struct sgh_detail {
 	const char *name;
@@ -71,6 +104,7 @@ int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "rq_entries", qp->rq.entries },
 		{ "rq_stride", 1u << qp->rq.stride_shift },
 		{ "max_inline", qp->max_inline },
+		{ "srqn", ibqp->srq ? to_sgh_srq(ibqp->srq)->srqn : 0 },
 	};
 
 	return sgh_put_details(msg, d, ARRAY_SIZE(d));
@@ -83,6 +117,34 @@ int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 		{ "entries", cq->ring.entries },
 		{ "eqn", cq->eq->eqn },
 		{ "vector", cq->eq->vector },
+	};
+
+	return sgh_put_details(msg, d, ARRAY_SIZE(d));
+}
+
+int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	const struct sgh_mr *mr = to_sgh_mr(ibmr);
+	const struct sgh_detail d[] = {
+		{ "access", mr->access },
+		{ "page_size", ibmr->page_size },
+		{ "max_pages", mr->max_pages },
+		{ "hash_alg", mr->hash_alg },
+		{ "mem_type", mr->mem_type },
+		{ "mem_mode", mr->mem_mode },
+	};
+
+	return sgh_put_details(msg, d, ARRAY_SIZE(d));
+}
+
+int sgh_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	const struct sgh_srq *srq = to_sgh_srq(ibsrq);
+	const struct sgh_detail d[] = {
+		{ "number", srq->srqn },
+		{ "entries", srq->wq.entries },
+		{ "stride", 1u << srq->wq.stride_shift },
+		{ "max_sge", srq->wq.max_sge },
 	};
 
 	return sgh_put_details(msg, d, ARRAY_SIZE(d));

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * Counters of queue pairs, for "rdma statistic qp".
+ *
+ * The adapter counts for each queue pair.  A counter of the RDMA core is bound to any number of
+ * them and shows what they did while they were bound: what a queue pair had counted before is taken
+ * off, what it has counted when it leaves stays.  The core holds the counter's lock in each of
+ * these, and unbinds a queue pair before it is destroyed.
+ */
+#include <rdma/rdma_counter.h>
+
+#include "staghorn.h"
+
+static const struct rdma_stat_desc sgh_qp_stat_descs[] = {
+#define X(counter) { .name = #counter },
+	SG_QP_STATS(X)
+#undef X
+};
+
+#define SGH_QP_STATS ARRAY_SIZE(sgh_qp_stat_descs)
+
+static_assert(sizeof(struct sg_qp_stats) == SGH_QP_STATS * sizeof(__le64));
+
+/* Modulo 2^64: the sum of the bound queue pairs' counters plus this is what the counter shows. */
+struct sgh_counter {
+	u64 offset[SGH_QP_STATS];
+};
+
+static int sgh_qp_counts(struct sgh_dev *sg, u32 qpn, u64 *counts)
+{
+	__le64 raw[SGH_QP_STATS];
+	int ret, i;
+
+	ret = sgh_admin_query(sg, SG_ADMIN_QUERY_QP_STATS, qpn, raw, sizeof(raw));
+	for (i = 0; !ret && i < SGH_QP_STATS; i++)
+		counts[i] = le64_to_cpu(raw[i]);
+	return ret;
+}
+
+static int sgh_counter_new(struct sgh_dev *sg, struct rdma_counter *counter)
+{
+	struct sgh_counter *c = kzalloc(sizeof(*c), GFP_KERNEL);
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	ret = xa_alloc(&sg->counters, &counter->id, c, XA_LIMIT(1, INT_MAX), GFP_KERNEL);
+	if (ret)
+		kfree(c);
+	return ret;
+}
+
+int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
+{
+	struct sgh_dev *sg = to_sgh(ibqp->device);
+	u64 counts[SGH_QP_STATS];
+	struct sgh_counter *c;
+	int ret, i;
+
+	if (!counter->id) {
+		ret = sgh_counter_new(sg, counter);
+		if (ret)
+			return ret;
+	}
+	ret = sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
+	if (ret)
+		return ret;
+	c = xa_load(&sg->counters, counter->id);
+	for (i = 0; i < SGH_QP_STATS; i++)
+		c->offset[i] -= counts[i];
+	ibqp->counter = counter;
+	return 0;
+}
+
+int sgh_counter_unbind_qp(struct ib_qp *ibqp)
+{
+	struct sgh_dev *sg = to_sgh(ibqp->device);
+	u64 counts[SGH_QP_STATS] = { };
+	struct sgh_counter *c;
+	int i;
+
+	/* Of a lost adapter there is nothing to be had; the queue pair leaves all the same. */
+	sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
+	c = xa_load(&sg->counters, ibqp->counter->id);
+	for (i = 0; c && i < SGH_QP_STATS; i++)
+		c->offset[i] += counts[i];
+	ibqp->counter = NULL;
+	return 0;
+}
+
+int sgh_counter_dealloc(struct rdma_counter *counter)
+{
+	kfree(xa_erase(&to_sgh(counter->device)->counters, counter->id));
+	return 0;
+}
+
+struct rdma_hw_stats *sgh_counter_alloc_stats(struct rdma_counter *counter)
+{
+	return rdma_alloc_hw_stats_struct(sgh_qp_stat_descs, SGH_QP_STATS,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+int sgh_counter_update_stats(struct rdma_counter *counter)
+{
+	struct sgh_dev *sg = to_sgh(counter->device);
+	struct sgh_counter *c = xa_load(&sg->counters, counter->id);
+	u64 counts[SGH_QP_STATS];
+	unsigned long qpn;
+	struct sgh_qp *qp;
+	int ret, i;
+
+	if (!c)
+		return -ENOENT;
+	memcpy(counter->stats->value, c->offset, sizeof(c->offset));
+	xa_for_each(&sg->qps, qpn, qp) {
+		/* Bound ones are not destroyed while the counter's lock is held. */
+		if (READ_ONCE(qp->ibqp.counter) != counter)
+			continue;
+		ret = sgh_qp_counts(sg, qpn, counts);
+		if (ret)
+			return ret;
+		for (i = 0; i < SGH_QP_STATS; i++)
+			counter->stats->value[i] += counts[i];
+	}
+	return 0;
+}
