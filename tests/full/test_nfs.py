@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""NFS over RDMA: the kernel's client and server, each on an adapter.
+# timeout: 1200
+
+Debian's kernel, nfs-utils and nothing else.  The export is an ext4 on the server's NVDIMM, so that
+a server whose power was cut comes back with what it has acknowledged: clients of NFS go on then.
+"""
+import labtest
+import storage
+from storage import CLIENT, SERVER
+
+SERVE = (
+    storage.MAKE_DISK
+    + """
+[ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
+mkdir -p /srv/export /var/lib/nfs/v4recovery
+mount /dev/pmem0 /srv/export
+echo '/srv/export *(rw,no_root_squash,no_subtree_check,insecure,fsid=0)' > /etc/exports
+modprobe -a nfsd rpcrdma
+mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+exportfs -a
+rpc.mountd -N 3 -u
+rpc.nfsd -N 3 --rdma=20049 -G 10 -L 10 4
+grep -q 'rdma 20049' /proc/fs/nfsd/portlist
+"""
+)
+MOUNT = "mount -t nfs4 -o rdma,port=20049,vers=%s %s:/ /mnt/nfs"
+
+
+class Nfs(storage.ConsumerCase):
+    """/mnt/nfs of alpha is beta's export."""
+
+    server_script = SERVE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh(CLIENT, "mkdir -p /mnt/nfs")
+
+    def setUp(self):
+        self.mount()
+
+    def mount(self, version="4.2"):
+        script = "mountpoint -q /mnt/nfs || " + MOUNT % (version, storage.ADDRESS)
+        self.sh(CLIENT, script, timeout=storage.LIMIT)
+
+    def hashes(self, name):
+        """Of a file as the client and as the server's file system have it."""
+        client = self.sh(CLIENT, "sync; echo 3 > /proc/sys/vm/drop_caches; "
+                         "sha256sum < /mnt/nfs/" + name, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, "sha256sum < /srv/export/" + name)
+
+    def test_mount__is_over_rdma(self):
+        self.assertIn(",proto=rdma,port=20049,", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
+        self.assertIn("proto=rdma", self.sh(CLIENT, "nfsstat -m"))
+        self.assertRegex(self.sh(CLIENT, "cat /proc/self/mountstats"), r"xprt:\s+rdma ")
+        for vm in (CLIENT, SERVER):
+            self.assertGreaterEqual(storage.resources(self.lab, vm)["qp"], 1)
+
+    def test_fio__verified(self):
+        """Reads and writes of all sizes; each one is RDMA of the server in the client's memory"""
+        before = storage.counters(self.lab, CLIENT)
+        server = storage.counters(self.lab, SERVER)
+        storage.fio(self.lab, "/mnt/nfs/fio", size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = storage.counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], server["tx_reads"])
+        self.assertGreater(after["tx_writes"], server["tx_writes"])
+        self.assertEqual(after["protection_errors"], server["protection_errors"])
+        client, there = self.hashes("fio")
+        self.assertEqual(client, there)
+
+    def test_data__both_directions(self):
+        script = "head -c 9000001 /dev/urandom > /mnt/nfs/up && sha256sum < /mnt/nfs/up"
+        self.sh(CLIENT, script, timeout=storage.LIMIT)
+        client, there = self.hashes("up")
+        self.assertEqual(client, there)
+        self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/export/down")
+        client, there = self.hashes("down")
+        self.assertEqual(client, there)
+
+    def test_metadata__many_files(self):
+        """Short calls, which are Sends alone, and long replies, which are not"""
+        names = self.sh(
+            CLIENT,
+            "mkdir /mnt/nfs/many && cd /mnt/nfs/many && for n in $(seq 200); do "
+            "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
+            "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/nfs/many",
+            timeout=storage.LIMIT,
+        )
+        self.assertEqual(names.split(), ["200", "200"])
+
+    def test_versions(self):
+        for version in ("4.0", "4.1"):
+            with self.subTest(version):
+                self.sh(CLIENT, "umount /mnt/nfs")
+                self.mount(version)
+                self.assertIn("vers=%s," % version, self.sh(CLIENT, "grep nfs4 /proc/mounts"))
+                storage.fio(self.lab, "/mnt/nfs/v" + version, size="2M")
+        self.sh(CLIENT, "umount /mnt/nfs")
+
+    def test_umount__leaves_nothing(self):
+        self.sh(CLIENT, "umount /mnt/nfs", timeout=storage.LIMIT)
+        storage.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr", "pd", "srq"))
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for four seconds under traffic: nothing is lost, nobody reconnects"""
+        running = storage.Running(self.lab, "/mnt/nfs/unplugged", size="24M")
+        before = storage.unplug(self.lab)
+        running.finish()
+        self.assertGreater(storage.retransmits(self.lab), before)
+        client, there = self.hashes("unplugged")
+        self.assertEqual(client, there)
+
+    def test_server_killed(self):
+        """The server's power is cut under traffic; it comes back, and so does the client"""
+        running = storage.Running(self.lab, "/mnt/nfs/killed", size="24M")
+        self.cut_and_on()
+        running.finish()
+        client, there = self.hashes("killed")
+        self.assertEqual(client, there)
+
+    def test_server_gone(self):
+        """A soft mount tells its user in bounded time that the server is not there"""
+        self.sh(CLIENT, "mkdir -p /mnt/soft && mount -t nfs4 -o rdma,port=20049,soft,timeo=30,"
+                "retrans=1,noac %s:/ /mnt/soft" % storage.ADDRESS)
+        self.sh(CLIENT, "echo here > /mnt/soft/file; umount /mnt/nfs")
+        self.lab.run("cut", SERVER)
+        text = self.sh(CLIENT, "timeout 200 cat /mnt/soft/file 2>&1; echo status $?", timeout=220)
+        self.assertIn("status 1", text)
+        self.sh(CLIENT, "umount -f -l /mnt/soft")
+        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
+        self.serve()
+        self.mount()
+        self.assertEqual(self.sh(CLIENT, "cat /mnt/nfs/file"), "here\n")
+
+
+if __name__ == "__main__":
+    labtest.main()
