@@ -166,6 +166,7 @@ static void sgh_fatal_work(struct work_struct *work)
 	sgh_cq_kick_all(sg);
 	sgh_qp_last_wqe_all(sg);
 	sgh_net_kick(sg);
+	sgh_recover(sg);
 }
 
 static void sgh_health_work(struct work_struct *work)

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The PCI function: probe, remove, shutdown.
+ * The PCI function: probe, remove, shutdown, suspend, recovery.
  *
  * Probe brings the adapter up in the order of the programming manual: map, reset, self test, rings,
  * interrupts, enable, capabilities, completion event queues.  The RDMA device comes later, from
  * netdev.c, when the network interface is there.  Remove goes backwards; whatever it frees after
  * sgh_hw_reset() is memory that the adapter no longer touches.
+ *
+ * An adapter that is lost (it failed, somebody reset it, the machine was restored from a snapshot)
+ * is taken down and up again, from recover_work: a new RDMA device with nothing on it, after the
+ * users of the old one were told.  One that does not stay up is left alone.  Suspend and resume are
+ * the same on purpose.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
+#include <linux/pm.h>
+#include <net/devlink.h>
 
 #include "staghorn.h"
 
@@ -175,6 +182,73 @@ void sgh_down(struct sgh_dev *sg)
 	sgh_fini_state(sg);
 }
 
+/* In devlink's lock, which keeps the others out that take the adapter down and up. */
+static void sgh_recover_work(struct work_struct *work)
+{
+	struct sgh_dev *sg = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
+	int ret;
+
+	devl_lock(sg->devlink);
+	if (sg->up && sgh_dead(sg)) {
+		sgh_down(sg);
+		ret = sgh_up(sg);
+		if (ret)
+			dev_err(&sg->pdev->dev, "adapter does not come up again: %d\n", ret);
+		else
+			dev_info(&sg->pdev->dev, "adapter is up again\n");
+	}
+	devl_unlock(sg->devlink);
+}
+
+/* The adapter is lost, and who was to be told has been. */
+void sgh_recover(struct sgh_dev *sg)
+{
+	if (!time_after(jiffies, sg->recover_since + SGH_RECOVER_PERIOD)) {
+		if (sg->recoveries == SGH_RECOVERIES)
+			return;
+	} else {
+		sg->recover_since = jiffies;
+		sg->recoveries = 0;
+	}
+	sg->recoveries++;
+	schedule_delayed_work(&sg->recover_work, SGH_RECOVER_DELAY);
+}
+
+static void sgh_no_recovery(struct sgh_dev *sg)
+{
+	sg->recover_since = jiffies + MAX_JIFFY_OFFSET / 2;
+	sg->recoveries = SGH_RECOVERIES;
+	cancel_delayed_work_sync(&sg->recover_work);
+}
+
+static int sgh_suspend(struct device *dev)
+{
+	struct sgh_dev *sg = dev_get_drvdata(dev);
+
+	cancel_delayed_work_sync(&sg->recover_work);
+	devl_lock(sg->devlink);
+	sg->resume = sg->up;
+	sgh_down(sg);
+	devl_unlock(sg->devlink);
+	pci_clear_master(sg->pdev);
+	return 0;
+}
+
+static int sgh_resume(struct device *dev)
+{
+	struct sgh_dev *sg = dev_get_drvdata(dev);
+	int ret = 0;
+
+	pci_set_master(sg->pdev);
+	devl_lock(sg->devlink);
+	if (sg->resume)
+		ret = sgh_up(sg);
+	devl_unlock(sg->devlink);
+	return ret;
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(sgh_pm_ops, sgh_suspend, sgh_resume);
+
 static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct sgh_dev *sg;
@@ -184,6 +258,9 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!sg)
 		return -ENOMEM;
 	sg->pdev = pdev;
+	INIT_DELAYED_WORK(&sg->recover_work, sgh_recover_work);
+	sg->recoveries = SGH_RECOVERIES; /* not before there is devlink */
+	sg->recover_since = jiffies;
 	pci_set_drvdata(pdev, sg);
 
 	ret = pci_enable_device(pdev);
@@ -203,6 +280,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = sgh_devlink_init(sg);
 	if (ret)
 		goto err_down;
+	WRITE_ONCE(sg->recoveries, 0);
 	return 0;
 
 err_down:
@@ -221,6 +299,7 @@ static void sgh_remove(struct pci_dev *pdev)
 {
 	struct sgh_dev *sg = pci_get_drvdata(pdev);
 
+	sgh_no_recovery(sg);
 	sgh_devlink_fini(sg);
 	sgh_down(sg);
 	pci_clear_master(pdev);
@@ -238,7 +317,7 @@ static void sgh_shutdown(struct pci_dev *pdev)
 	pci_clear_master(pdev);
 }
 
-/* A reset through sysfs or VFIO takes everything away; binding the driver anew starts afresh. */
+/* A reset through sysfs or VFIO takes everything away: then recovery starts afresh. */
 static void sgh_reset_prepare(struct pci_dev *pdev)
 {
 	sgh_fatal(pci_get_drvdata(pdev), "the function is being reset");
@@ -261,6 +340,7 @@ static struct pci_driver sgh_driver = {
 	.remove = sgh_remove,
 	.shutdown = sgh_shutdown,
 	.err_handler = &sgh_err_handler,
+	.driver.pm = pm_sleep_ptr(&sgh_pm_ops),
 };
 module_pci_driver(sgh_driver);
 

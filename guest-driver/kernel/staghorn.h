@@ -122,6 +122,12 @@ struct sgh_dev {
 	unsigned long flags;
 	bool up;		/* between sgh_up() and sgh_down() */
 	struct devlink *devlink;
+
+	/* Recovery (main.c): so many since, at most SGH_RECOVERIES in a period. */
+	struct delayed_work recover_work;
+	unsigned long recover_since;
+	unsigned int recoveries;
+	bool resume;		/* it was up when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
 	u64 guid;
@@ -383,6 +389,10 @@ int sgh_query_caps(struct sgh_dev *sg);
 void sgh_fatal(struct sgh_dev *sg, const char *why);
 
 /* main.c: life between probe and remove, or reload and reload */
+#define SGH_RECOVERIES 3
+#define SGH_RECOVER_PERIOD (60 * HZ)
+#define SGH_RECOVER_DELAY (HZ / 2)
+void sgh_recover(struct sgh_dev *sg);
 int sgh_up(struct sgh_dev *sg);
 void sgh_down(struct sgh_dev *sg);
 

@@ -297,9 +297,36 @@ static void staghorn_instance_finalize(Object *obj)
     g_slist_free(STAGHORN(obj)->given);
 }
 
+/*
+ * What a snapshot or a migration takes along is the function: configuration space and MSI-X.  The
+ * adapter itself arrives as after a reset.  Its connections could not come along (their peers'
+ * state is elsewhere), and a driver that finds them gone has to start anew anyway: it sees
+ * STATUS.READY clear, as after a reset by somebody else.
+ */
+static int staghorn_post_load(void *opaque, int version)
+{
+    StaghornState *s = opaque;
+
+    if (s->inside) {
+        s->reset_due = true;
+    } else {
+        staghorn_reset_core(s);
+    }
+    return 0;
+}
+
 static const VMStateDescription vmstate_staghorn = {
     .name = TYPE_STAGHORN,
-    .unmigratable = 1,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .post_load = staghorn_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_PCI_DEVICE(parent_obj, StaghornState),
+        VMSTATE_MSIX(parent_obj, StaghornState),
+        VMSTATE_STRUCT(parent_obj.exp.aer_log, StaghornState, 0, vmstate_pcie_aer_log,
+                       PCIEAERLog),
+        VMSTATE_END_OF_LIST()
+    },
 };
 
 /* Defaults come from sg_adapter_default_config(), so these only name the fields. */

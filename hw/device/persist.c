@@ -26,6 +26,7 @@
 #include "qemu/nvdimm-utils.h"
 #include "hw/mem/nvdimm.h"
 #include "hw/qdev-core.h"
+#include "migration/blocker.h"
 #include "qom/object_interfaces.h"
 #include "system/reset.h"
 #include "system/runstate.h"
@@ -215,6 +216,15 @@ static bool add_dimms(StaghornDomain *d, Error **errp)
     return true;
 }
 
+/* A snapshot of visible memory says nothing of what is on the media. */
+static void block_migration(StaghornDomain *d)
+{
+    static Error *blocker;
+
+    error_setg(&blocker, "the machine has a persistence domain, whose stages cannot be saved");
+    migrate_add_blocker(&blocker, &error_abort);
+}
+
 static void machine_complete(Notifier *notifier, void *opaque)
 {
     StaghornDomain *d = container_of(notifier, StaghornDomain, machine_done);
@@ -232,6 +242,7 @@ static void machine_complete(Notifier *notifier, void *opaque)
         exit(EXIT_FAILURE);
     }
     qemu_register_resettable(OBJECT(d));
+    block_migration(d);
 }
 
 /* The machine ends, and the process with it. */
