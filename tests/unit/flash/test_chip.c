@@ -3,7 +3,7 @@
 #include <glib.h>
 
 #include "flash/chip.h"
-#include "make.h"
+#include "flash_make.h"
 #include "tap.h"
 
 /* A chip that is kept outside, as a file is, and may break after so many octets. */

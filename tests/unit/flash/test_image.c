@@ -2,7 +2,7 @@
 /* flash/image.h: firmware and identity, made and taken apart; each field malformed in turn. */
 #include <glib.h>
 
-#include "make.h"
+#include "flash_make.h"
 #include "staghorn/regs.h"
 #include "tap.h"
 

@@ -2,7 +2,7 @@
 #include <glib.h>
 
 #include "base/crc32c.h"
-#include "make.h"
+#include "flash_make.h"
 #include "staghorn/regs.h"
 
 uint8_t *make_rom(unsigned units)

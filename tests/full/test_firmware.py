@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Firmware: what the expansion ROM says, vital product data, updates, profiles.
+
+The profiles' VM, alpha, changes its profile as a user would: by an update and a reload.
+# timeout: 900
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import unittest
+
+import labtest
+import rdmatest
+
+BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
+FIRMWARE = BUILD + "/firmware"
+PROFILES = ("full", "no-srq-no-mw", "small", "mpa1", "strict", "no-placement")
+TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
+DEVICE = "$(devlink dev | grep ^pci/)"
+# ib_device_attr.device_cap_flags, as ibv_devinfo prints them
+CAP_MEM_WINDOW = 1 << 17
+MPA_KEY = {"request": b"MPA ID Req Frame", "reply": b"MPA ID Rep Frame"}
+MPA_MARKERS, MPA_CRC = 0x80, 0x40
+
+
+def make(path, profile, version):
+    words = [FIRMWARE + "/sg-flash", "firmware", path, FIRMWARE + "/profiles.ini", profile, version]
+    subprocess.run([*words, FIRMWARE + "/staghorn.rom"], check=True)
+
+
+def console(lab, vm):
+    return lab.run("log", vm).out
+
+
+def info(lab, vm):
+    """devlink dev info: serial number and versions."""
+    found = json.loads(lab.sh(vm, "devlink -j dev info " + DEVICE))["info"]
+    (found,) = found.values()
+    return found
+
+
+def flash(lab, vm, data, status=0):
+    """devlink dev flash; returns all it said."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        lab.sh(vm, "mkdir -p /usr/lib/firmware")
+        lab.run("copy", file.name, vm + ":/usr/lib/firmware/new.fw")
+    return lab.sh(vm, "devlink dev flash %s file new.fw 2>&1" % DEVICE, status=status)
+
+
+def reload_driver(lab, vm):
+    lab.sh(vm, "devlink dev reload %s action fw_activate" % DEVICE)
+    wait_active(lab, vm)
+
+
+def wait_active(lab, vm):
+    script = (
+        "n=0; until ibv_devinfo | grep -q PORT_ACTIVE && ip -4 addr show up | grep -q 10.77; do "
+    )
+    lab.sh(vm, script + "n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Updates(unittest.TestCase):
+    """One VM with an NVDIMM that loses CPU stores which nobody flushed."""
+
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = labtest.Lab("updates")
+        cls.lab.up("--vms", "alpha", "--pmem", "64M,untracked=at-risk", "--profile", "full")
+        cls.folder = tempfile.mkdtemp(prefix="sg-fw-")
+        make(cls.folder + "/next.fw", "small", "1.1.0")
+        cls.next = read(cls.folder + "/next.fw")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.down()
+        subprocess.run(["rm", "-rf", cls.folder], check=True)
+
+    def test_1_rom__says_what_there_is(self):
+        text = console(self.lab, "alpha")
+        mac = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]["mac"]
+        self.assertRegex(text, r"Staghorn iWARP RDMA adapter at [0-9a-f]{2}:[0-9a-f]{2}\.0, ")
+        self.assertIn("firmware 1.0.0", text)
+        self.assertIn("MAC %s, link up, 10000 Mbit/s" % mac, text)
+        self.assertNotIn("power cut", text)
+
+    def test_2_vpd__is_the_image_s(self):
+        vpd = self.lab.sh("alpha", "cat $(dirname $(find /sys/devices -name vpd))/vpd")
+        mac = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]["mac"]
+        octets = mac.replace(":", "")
+        for part in ("Staghorn iWARP RDMA adapter", "SG-1", "SG" + octets.upper(), octets, "full"):
+            self.assertIn(part, vpd)
+        found = info(self.lab, "alpha")
+        self.assertEqual(found["serial_number"], "SG" + octets.upper())
+        self.assertEqual(found["versions"]["fixed"]["board.id"], "SG-1")
+        self.assertEqual(found["versions"]["running"], {"fw": "1.0.0", "fw.profile": "full"})
+        self.assertEqual(found["versions"]["running"], found["versions"]["stored"])
+
+    def test_3_bad_updates__are_refused(self):
+        good = self.next
+        rows = {
+            "ends too early": good[:1000],
+            "checksum is wrong": good[:-1] + bytes([good[-1] ^ 1]),
+            "not firmware of this adapter": b"x" * 4096,
+            "octets, must be": b"x" * 70000,
+            "format that is not known": good[:8] + b"\x02" + good[9:],
+            "length or an offset": good + b"more",
+        }
+        for words, data in rows.items():
+            with self.subTest(words):
+                self.assertIn(words, flash(self.lab, "alpha", data, status=1))
+                stored = info(self.lab, "alpha")["versions"]["stored"]
+                self.assertEqual(stored["fw"], "1.0.0")
+
+    def test_4_cut_in_the_middle__leaves_the_old(self):
+        # The last word of an update never comes: this is what the chip holds then.
+        flash(self.lab, "alpha", self.next[: len(self.next) // 2], status=1)
+        self.lab.run("cut", "--hard", "alpha")
+        self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
+        self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.0.0")
+        self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
+
+    def test_5_power_cut__is_reported(self):
+        program = BUILD + "/guest/programs/dax_store"
+        self.lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
+        self.lab.sh("alpha", "dax_store /dev/dax0.0 fill 4194304 4096 65")
+        self.lab.run("cut", "--policy", "random:7", "alpha", "--timeout", labtest.UP_LIMIT)
+        report = json.loads(self.lab.run("pmem", "alpha", "--report", "--json").out)
+        self.assertTrue(report["untracked-counted"])
+        fates = [report["untracked"]] + list(report["stages"].values())
+        kept = sum(each["kept"] for each in fates)
+        lost = sum(each[fate] for each in fates for fate in ("lost", "partly", "refused"))
+        self.assertGreaterEqual(kept + lost, 64)
+        self.assertIn(
+            "power cut 1: persistent memory kept %d lines that were under way, lost %d"
+            % (kept, lost),
+            re.sub(r"\s+", " ", console(self.lab, "alpha")),
+        )
+
+    def test_6_update__runs_after_a_reload_and_for_good(self):
+        self.assertIn("Flashing done", flash(self.lab, "alpha", self.next))
+        found = info(self.lab, "alpha")["versions"]
+        self.assertEqual(found["running"]["fw"], "1.0.0")
+        self.assertEqual(found["stored"], {"fw": "1.1.0", "fw.profile": "small"})
+        self.lab.sh("alpha", "ibv_devinfo | grep -q 'fw_ver:.*1.0.0'")
+        reload_driver(self.lab, "alpha")
+        self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.1.0")
+        self.lab.sh("alpha", "ibv_devinfo | grep -q 'fw_ver:.*1.1.0'")
+        self.lab.run("cut", "--hard", "alpha")
+        self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
+        self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.1.0")
+        self.assertIn("firmware 1.1.0", console(self.lab, "alpha"))
+
+
+class Profiles(unittest.TestCase):
+    """alpha has one profile after the other, beta is a full adapter; rping both ways, perftest."""
+
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="sg-profiles-")
+        cls.capture = cls.folder.name + "/x.pcap"
+        cls.lab = labtest.Lab("profiles")
+        cls.lab.up("--profile", "alpha=small", "--capture", cls.capture)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.down()
+        cls.folder.cleanup()
+
+    def become(self, profile):
+        path = self.folder.name + "/new.fw"
+        make(path, profile, "1.0.%d" % (PROFILES.index(profile) + 1))
+        flash(self.lab, "alpha", read(path))
+        reload_driver(self.lab, "alpha")
+        self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw.profile"], profile)
+
+    def attributes(self):
+        """What ibv_devinfo -v says of alpha: name to text."""
+        lines = self.lab.sh("alpha", "ibv_devinfo -v").splitlines()
+        pairs = (line.strip().split(":", 1) for line in lines if ":" in line)
+        return {name: text.strip() for name, text in pairs}
+
+    def traffic(self):
+        """Both ways; returns what the capture gained."""
+        before = os.path.getsize(self.capture)
+        rdmatest.rping(self.lab, "alpha", "beta")
+        rdmatest.rping(self.lab, "beta", "alpha")
+        for tool in TOOLS:
+            rdmatest.perftest(self.lab, tool, "beta", "alpha", 4096, 200)
+        return self.captured(before)
+
+    def captured(self, before):
+        """What the capture, which another process writes, has behind that octet."""
+        size = -1
+        while size != os.path.getsize(self.capture):
+            size = os.path.getsize(self.capture)
+            time.sleep(0.5)
+        return read(self.capture)[before:]
+
+    def startup(self, octets, kind):
+        """(flags, revision) of each MPA startup frame of that kind."""
+        key = MPA_KEY[kind]
+        found = [m.end() for m in re.finditer(re.escape(key), octets)]
+        self.assertTrue(found, "no MPA startup frames in the capture")
+        return [(octets[at], octets[at + 1]) for at in found]
+
+    def test_1_small__at_power_on(self):
+        found = self.attributes()
+        wanted = {"max_sge": "2", "max_qp": "64", "max_qp_rd_atom": "1", "max_mr": "1024"}
+        self.assertEqual({name: found[name] for name in wanted}, wanted)
+        self.traffic()
+
+    def test_2_no_srq_no_mw(self):
+        self.become("no-srq-no-mw")
+        found = self.attributes()
+        self.assertEqual((found["max_srq"], found["max_mw"]), ("0", "0"))
+        self.assertFalse(int(found["device_cap_flags"], 16) & CAP_MEM_WINDOW)
+        self.traffic()
+
+    def test_3_mpa1(self):
+        """MP2-26: a Request of revision 2 is not answered; who connects itself, does."""
+        self.become("mpa1")
+        before = os.path.getsize(self.capture)
+        rdmatest.rping(self.lab, "beta", "alpha")
+        for tool in TOOLS:
+            rdmatest.perftest(self.lab, tool, "beta", "alpha", 4096, 200)
+        rdmatest.rping_fails(self.lab, "alpha", "beta")
+        octets = self.captured(before)
+        self.assertEqual({rev for _, rev in self.startup(octets, "request")}, {1, 2})
+        self.assertEqual({rev for _, rev in self.startup(octets, "reply")}, {1})
+
+    def test_4_strict(self):
+        self.become("strict")
+        octets = self.traffic()
+        both = MPA_MARKERS | MPA_CRC
+        frames = self.startup(octets, "request") + self.startup(octets, "reply")
+        self.assertTrue(any(flags & both == both for flags, _ in frames), frames)
+        self.assertFalse(any(not flags & MPA_CRC for flags, _ in frames), frames)
+
+    def test_5_no_placement(self):
+        self.become("no-placement")
+        self.traffic()
+        without = self.attributes()
+        self.become("full")
+        self.traffic()
+        full = self.attributes()
+        flags = [int(found.get("device_cap_flags", "0"), 16) for found in (without, full)]
+        self.assertTrue(flags[1] & CAP_MEM_WINDOW)
+        changed = {name for name in full if full[name] != without.get(name)}
+        self.assertIn("fw_ver", changed)
+        placement = [
+            name for name in changed if "cap_flags_ex" in name or name.startswith("Unknown")
+        ]
+        self.assertTrue(placement, "ibv_devinfo tells no difference: %s" % sorted(changed))
+
+
+class Launcher(unittest.TestCase):
+    def test_profiles__lists_them(self):
+        out = labtest.Lab("none").run("profiles").out
+        self.assertEqual([line.split()[0] for line in out.splitlines()], list(PROFILES))
+
+    def test_profile__unknown(self):
+        done = labtest.Lab("none").run("up", "--profile", "huge", status=2)
+        self.assertIn("there is no profile huge", done.err)
+        done = labtest.Lab("none").run("up", "--profile", "gamma=small", status=2)
+        self.assertIn("there is no VM gamma", done.err)
+
+
+if __name__ == "__main__":
+    labtest.main()

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Profiles over configurations, what a masked feature is like, and the FLASH_* commands. */
+#include <glib.h>
+
+#include "flash_make.h"
+#include "rig.h"
+#include "tap.h"
+
+static struct solo s;
+static struct sg_flash *chip;
+static uint64_t buffer; /* of the guest */
+
+static void begin(const struct sg_adapter_config *config)
+{
+    const struct sg_flash_ops none = { 0 };
+    size_t len;
+    uint8_t *fw = make_firmware("1.0.0", "full", 1, &len), *octets = make_chip(fw, len);
+    char *why;
+
+    chip = sg_flash_new(sg_span_of(octets, SG_FLASH_SIZE), &none, &why);
+    g_free(octets);
+    g_free(fw);
+    solo_new(&s, config, true);
+    sg_adapter_set_flash(s.md.a, chip);
+    buffer = test_host_alloc(&s.h, 8192, 4096);
+}
+
+static void end(void)
+{
+    solo_end(&s);
+    sg_flash_free(chip);
+}
+
+static enum sg_status flash_cmd(uint8_t opcode, uint64_t addr, uint32_t len, uint32_t offset,
+                                struct sg_admin_rsp *rsp)
+{
+    struct sg_cmd_flash c = { .hdr.opcode = opcode };
+
+    sg_put_le64(&c.addr, addr);
+    sg_put_le32(&c.len, len);
+    sg_put_le32(&c.offset, offset);
+    return md_cmd(&s.md, &c, sizeof(c), rsp);
+}
+
+static enum sg_status query(uint8_t opcode, void *out, size_t len)
+{
+    struct sg_cmd_query c = { .hdr.opcode = opcode };
+    enum sg_status status;
+
+    sg_put_le64(&c.out_addr, buffer);
+    sg_put_le32(&c.out_len, len);
+    status = md_cmd(&s.md, &c, sizeof(c), NULL);
+    memcpy(out, test_host_ptr(&s.h, buffer), len);
+    return status;
+}
+
+static enum sg_status write_all(const uint8_t *fw, size_t len)
+{
+    enum sg_status status = SG_OK;
+
+    for (size_t at = 0, n; at < len && status == SG_OK; at += n) {
+        n = SG_MIN(len - at, (size_t)SG_FLASH_CHUNK_MAX);
+        memcpy(test_host_ptr(&s.h, buffer), fw + at, n);
+        status = flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, n, at, NULL);
+    }
+    return status;
+}
+
+/* ---- profiles ---- */
+
+static bool is_given(void *opaque, const char *property)
+{
+    const char *const *given = opaque;
+
+    for (; given && *given; given++) {
+        if (!strcmp(*given, property)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct sg_profile_info tight(void)
+{
+    struct sg_profile_info p;
+
+    sg_profile_init(&p, "tight");
+    p.features = ~(SG_FEATURE_SRQ | SG_FEATURE_IMM);
+    p.mpa_rev = 1, p.crc = 0, p.markers = 1, p.commit = 1, p.peer_to_peer = 0;
+    p.max_qp = 2, p.max_cq = 3, p.max_mr = 4, p.max_pd = 5, p.max_qp_wr = 8, p.max_cqe = 16;
+    p.max_sge = 1, p.max_inline = 0, p.max_ird = 1, p.max_ord = 0, p.max_conns = 6;
+    p.max_listeners = 7, p.max_mr_size = 20;
+    return p;
+}
+
+static void profile_wins_over_defaults(void)
+{
+    struct sg_profile_info p = tight();
+    struct sg_adapter_config c;
+
+    sg_adapter_default_config(&c);
+    sg_profile_apply(&p, &c, is_given, NULL);
+    T_EQ_U64(c.features, p.features);
+    T_FALSE(c.engine.rfc7306); /* immediate data goes with the atomics */
+    T_EQ_U64(c.engine.mpa_rev, 1);
+    T_FALSE(c.engine.crc);
+    T_TRUE(c.engine.markers);
+    T_FALSE(c.engine.peer_to_peer);
+    T_EQ_U64(c.engine.commit, SG_COMMIT_DRAFT_01);
+    T_EQ_U64(c.max_qp + c.max_cq + c.max_mr + c.max_pd, 2 + 3 + 4 + 5);
+    T_EQ_U64(c.max_qp_wr, 8);
+    T_EQ_U64(c.max_cqe, 16);
+    T_EQ_U64(c.max_sge, 1);
+    T_EQ_U64(c.max_inline, 0);
+    T_EQ_U64(c.engine.max_ird, 1);
+    T_EQ_U64(c.engine.max_ord, 0);
+    T_EQ_U64(c.max_conns, 6);
+    T_EQ_U64(c.max_listeners, 7);
+    T_EQ_U64(c.max_mr_size, 1 << 20);
+}
+
+static void properties_win_over_profile(void)
+{
+    static const char *const all[] = {
+        "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr", "max-cqe", "max-sge", "max-inline",
+        "max-ird", "max-ord", "max-conns", "max-listeners", "max-mr-size", "mpa-rev", "crc",
+        "markers", "commit", "peer-to-peer", "features", NULL,
+    };
+    struct sg_profile_info p = tight();
+    struct sg_adapter_config c, defaults;
+
+    memset(&c, 0, sizeof(c));
+    memset(&defaults, 0, sizeof(defaults));
+    sg_adapter_default_config(&defaults);
+    sg_adapter_default_config(&c);
+    sg_profile_apply(&p, &c, is_given, (void *)all);
+    T_EQ_MEM(&c, &defaults, sizeof(c));
+    for (size_t i = 0; all[i]; i++) {
+        const char *one[] = { all[i], NULL };
+
+        T_CONTEXT("%s given", all[i]);
+        sg_adapter_default_config(&c);
+        sg_profile_apply(&p, &c, is_given, one);
+        T_EQ_INT(c.max_sge == defaults.max_sge, !strcmp(all[i], "max-sge"));
+        T_EQ_INT(c.max_mr_size == defaults.max_mr_size, !strcmp(all[i], "max-mr-size"));
+        T_EQ_INT(c.engine.mpa_rev == defaults.engine.mpa_rev, !strcmp(all[i], "mpa-rev"));
+        T_EQ_INT(c.engine.max_ird == defaults.engine.max_ird, !strcmp(all[i], "max-ird"));
+    }
+}
+
+static void any_changes_nothing(void)
+{
+    struct sg_adapter_config c, defaults;
+    struct sg_profile_info p;
+
+    memset(&c, 0, sizeof(c));
+    memset(&defaults, 0, sizeof(defaults));
+    sg_profile_init(&p, "full");
+    sg_adapter_default_config(&c);
+    sg_adapter_default_config(&defaults);
+    sg_profile_apply(&p, &c, is_given, NULL);
+    T_EQ_MEM(&c, &defaults, sizeof(c));
+}
+
+/* Every command of a masked feature is as if it had never been made, and QUERY_CAPS says so. */
+static void masked_features(void)
+{
+    static const struct {
+        uint32_t feature;
+        uint8_t opcode;
+    } rows[] = {
+        { SG_FEATURE_FAST_REG, SG_ADMIN_ALLOC_MR },
+        { SG_FEATURE_SRQ, SG_ADMIN_CREATE_SRQ },
+        { SG_FEATURE_SRQ, SG_ADMIN_QUERY_SRQ },
+        { SG_FEATURE_MW, SG_ADMIN_ALLOC_MW },
+        { SG_FEATURE_MW, SG_ADMIN_DEALLOC_MW },
+    };
+
+    for (size_t i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        struct sg_adapter_config c;
+        struct sg_caps caps;
+
+        T_CONTEXT("opcode 0x%02x", rows[i].opcode);
+        sg_adapter_default_config(&c);
+        c.features = ~rows[i].feature;
+        begin(&c);
+        T_EQ_U64(md_cmd_id(&s.md, rows[i].opcode, 0), SG_EOPCODE);
+        T_EQ_U64(query(SG_ADMIN_QUERY_CAPS, &caps, sizeof(caps)), SG_OK);
+        T_EQ_U64(sg_get_le32(&caps.features) & rows[i].feature, 0);
+        end();
+        begin(NULL);
+        T_TRUE(md_cmd_id(&s.md, rows[i].opcode, 0) != SG_EOPCODE);
+        end();
+    }
+}
+
+/* ---- commands ---- */
+
+static void update(void)
+{
+    struct sg_flash_info info;
+    struct sg_admin_rsp rsp;
+    size_t len;
+    uint8_t *fw = make_firmware("2.3.4", "next", 20, &len);
+
+    begin(NULL);
+    T_EQ_U64(write_all(fw, len), SG_OK);
+    T_EQ_U64(query(SG_ADMIN_FLASH_INFO, &info, sizeof(info)), SG_OK);
+    T_EQ_U64(info.slot[1].reason, SG_FLASH_EMPTY);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_COMMIT, 0, len, 0, &rsp), SG_OK);
+    T_EQ_U64(query(SG_ADMIN_FLASH_INFO, &info, sizeof(info)), SG_OK);
+    T_EQ_U64(info.running, 0);
+    T_EQ_U64(info.stored, 1);
+    T_EQ_STR((char *)info.slot[1].version, "2.3.4");
+    T_EQ_STR((char *)info.slot[1].profile, "next");
+    T_EQ_STR((char *)info.slot[0].version, "1.0.0");
+    T_EQ_STR((char *)info.part, "SG-1");
+    T_EQ_STR((char *)info.serial, "SN0001");
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 512,
+                       SG_FLASH_SLOT_BASE + SG_FLASH_SLOT_SIZE + SG_FLASH_FW_OFFSET, NULL), SG_OK);
+    T_EQ_MEM(test_host_ptr(&s.h, buffer), fw, 512);
+    end();
+    g_free(fw);
+}
+
+static void bad_profile(void)
+{
+    struct sg_profile_info p;
+    struct sg_admin_rsp rsp;
+    uint8_t *fw;
+    size_t len;
+
+    sg_profile_init(&p, "greedy");
+    p.max_sge = 200;
+    fw = sg_firmware_make("1.0.0", &p, SG_SPAN_NONE, &len);
+    begin(NULL);
+    T_EQ_U64(write_all(fw, len), SG_OK);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_COMMIT, 0, len, 0, &rsp), SG_EINVAL);
+    T_EQ_U64(sg_get_le32(&rsp.data[0]), SG_FLASH_PROFILE);
+    T_EQ_U64(sg_flash_stored(chip), 0);
+    end();
+    g_free(fw);
+}
+
+static void bad_fields(void)
+{
+    const uint64_t nowhere = 1ull << 40;
+
+    begin(NULL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 0, 0, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, SG_FLASH_CHUNK_MAX + 1, 0, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 1, SG_FLASH_SIZE, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 16, UINT32_MAX - 8, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, nowhere, 16, 0, NULL), SG_EFAULT);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 16, SG_FLASH_SIZE - 16, NULL), SG_OK);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, 0, 0, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, SG_FLASH_CHUNK_MAX + 1, 0, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, nowhere, 16, 0, NULL), SG_EFAULT);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, 16, 16, NULL), SG_ESTATE);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, 16, SG_FW_SIZE_MAX, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_COMMIT, 0, 16, 0, NULL), SG_EINVAL);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, 16, 0, NULL), SG_OK);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_COMMIT, 0, UINT32_MAX, 0, NULL), SG_EINVAL);
+    T_EQ_U64(sg_flash_stored(chip), 0);
+    end();
+}
+
+static void without_flash(void)
+{
+    struct sg_flash_info info;
+
+    begin(NULL);
+    sg_adapter_set_flash(s.md.a, NULL);
+    T_EQ_U64(query(SG_ADMIN_FLASH_INFO, &info, sizeof(info)), SG_ENOTSUP);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 16, 0, NULL), SG_ENOTSUP);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_WRITE, buffer, 16, 0, NULL), SG_ENOTSUP);
+    T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_COMMIT, 0, 16, 0, NULL), SG_ENOTSUP);
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "a profile wins over defaults", profile_wins_over_defaults },
+    { "properties win over a profile, each for itself", properties_win_over_profile },
+    { "a profile that says nothing changes nothing", any_changes_nothing },
+    { "commands of masked features", masked_features },
+    { "update", update },
+    { "an update whose profile is out of range", bad_profile },
+    { "each field out of range", bad_fields },
+    { "without a flash", without_flash },
+};
+
+T_MAIN(cases)
