@@ -65,7 +65,11 @@ static const MemoryRegionOps regs_ops = {
 
 static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
 {
-    return 0; /* write only */
+    StaghornState *s = opaque;
+
+    return staghorn_is_dark(s) ? 0
+                               : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE,
+                                                          addr % SG_UAR_SIZE, size);
 }
 
 static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
@@ -369,6 +373,31 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_UINT32("peer-timeout", StaghornState, peer_timeout, 60),
 };
 
+static bool get_fatal(Object *obj, Error **errp)
+{
+    StaghornState *s = STAGHORN(obj);
+
+    return s->adapter && sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE;
+}
+
+/* A fault at the command of the machine's owner; the driver's reset ends it. */
+static void set_fatal(Object *obj, bool value, Error **errp)
+{
+    StaghornState *s = STAGHORN(obj);
+
+    if (!s->adapter || !value) {
+        error_setg(errp, "fatal can only be set to true, and when the machine runs");
+        return;
+    }
+    if (s->inside || staghorn_is_dark(s)) {
+        return;
+    }
+    s->inside = true;
+    sg_adapter_break(s->adapter);
+    s->inside = false;
+    staghorn_turn(s);
+}
+
 static void staghorn_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
@@ -389,6 +418,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     dc->desc = "Staghorn iWARP RDMA adapter";
     dc->vmsd = &vmstate_staghorn;
     device_class_set_props(dc, staghorn_properties);
+    object_class_property_add_bool(klass, "fatal", get_fatal, set_fatal);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -45,6 +45,7 @@ static void make_tables(struct sg_adapter *a)
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);
     sg_list_init(&a->unsettled);
+    sg_list_init(&a->paging);
     sg_timerq_init(&a->timers);
     sg_tpt_init(a);
     a->net->ops->counters(a->net, &a->net_before);

@@ -48,7 +48,7 @@ struct sg_admin_queue {
 
 /* Counters of verbs; the engine has its own. */
 struct sg_verbs_stats {
-    uint64_t guest_errors, cq_overruns;
+    uint64_t guest_errors, cq_overruns, page_faults;
     uint64_t conn_active, conn_passive, conn_failed, conn_closed;
 };
 
@@ -79,6 +79,7 @@ struct sg_adapter {
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
+    struct sg_list paging;    /* sg_qp: wait for pages (odp.c) */
     struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;  /* of completion queues */
     struct sg_verbs_stats stats;

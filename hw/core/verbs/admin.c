@@ -44,6 +44,7 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_ALLOC_MR] = { "ALLOC_MR", sg_cmd_alloc_mr, SG_FEATURE_FAST_REG },
     [SG_ADMIN_ALLOC_MW] = { "ALLOC_MW", sg_cmd_alloc_mw, SG_FEATURE_MW },
     [SG_ADMIN_DEALLOC_MW] = { "DEALLOC_MW", sg_cmd_dealloc_mw, SG_FEATURE_MW },
+    [SG_ADMIN_MAP_PAGES] = { "MAP_PAGES", sg_cmd_map_pages, SG_FEATURE_ODP },
     [SG_ADMIN_CREATE_CQ] = { "CREATE_CQ", sg_cmd_create_cq },
     [SG_ADMIN_DESTROY_CQ] = { "DESTROY_CQ", sg_cmd_destroy_cq },
     [SG_ADMIN_RESIZE_CQ] = { "RESIZE_CQ", sg_cmd_resize_cq },

@@ -68,6 +68,7 @@ void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t origina
     sg_put_le64(octets, original);
     if (sg_tpt_check_local(qp->adapter, qp, rec->sink_stag, rec->sink_to, WORD,
                            SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
+        !sg_odp_there(mr, rec->sink_to, WORD, true) ||
         !sg_mem_place(qp, mr, rec->sink_to, octets, WORD)) {
         rec->status = SG_WC_LOC_PROT_ERR;
     }
@@ -149,6 +150,16 @@ enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_cal
     (void)token;
     *why = sg_tpt_check_remote(a, qp, r->stag, r->to, WORD, SG_ACCESS_REMOTE_ATOMIC, &mr);
     if (*why != SG_MEM_OK) {
+        return SG_COMMIT_MEM;
+    }
+    switch (sg_odp_ready(qp, SG_ODP_ANSWER, mr, r->to, WORD, true)) {
+    case SG_ODP_READY:
+        break;
+    case SG_ODP_WAIT:
+        *again_ns = SG_NEVER; /* until MAP_PAGES */
+        return SG_COMMIT_LATER;
+    case SG_ODP_FAILED:
+        *why = SG_MEM_ACCESS;
         return SG_COMMIT_MEM;
     }
     run = sg_pm_run(a, mr, r->to, WORD);

@@ -11,7 +11,7 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     const struct sg_adapter_config *cfg = &a->config;
     uint64_t page_sizes = (2ull << SG_PAGE_SHIFT_MAX) - (1ull << SG_PAGE_SHIFT_MIN);
     uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ |
-                        SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW;
+                        SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW | SG_FEATURE_ODP;
     struct sg_caps c = { 0 };
 
     (void)rsp;
@@ -79,7 +79,7 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(e, tx_flushes), FROM(e, rx_flushes), FROM(e, tx_verifies), FROM(e, rx_verifies);
     FROM(e, tx_atomic_writes), FROM(e, rx_atomic_writes);
     FROM(e, tx_atomics), FROM(e, rx_atomics), FROM(e, tx_imms), FROM(e, rx_imms);
-    FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns);
+    FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns), FROM(&a->stats, page_faults);
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);
 #undef FROM

@@ -167,8 +167,9 @@ void sg_cm_abort(struct sg_cm *cm)
 
 void sg_cm_release(struct sg_cm *cm)
 {
-    bool closing = cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN;
-    bool quiet = cm->qp->sq.cons == cm->qp->sq.next;
+    bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN) &&
+                   !sg_link_queued(&cm->qp->paging_link); /* else it would never go on */
+    bool quiet = cm->qp->sq.cons == cm->qp->sq.next && !sg_link_queued(&cm->qp->paging_link);
 
     cm->qp->cm = NULL;
     cm->qp = NULL;

@@ -68,6 +68,20 @@ static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
     return sg_pm_run(t->a, t->mr, x->to + x->off, SG_MIN(max, x->length - x->off));
 }
 
+/* Are they there?  DONE: go on. */
+static enum sg_commit_result pages(const struct turn *t, uint64_t to, uint64_t len, bool write)
+{
+    switch (sg_odp_ready(t->qp, SG_ODP_ANSWER, t->mr, to, len, write)) {
+    case SG_ODP_READY:
+        return SG_COMMIT_DONE;
+    case SG_ODP_WAIT:
+        *t->again_ns = SG_NEVER; /* until MAP_PAGES */
+        return SG_COMMIT_LATER;
+    default:
+        return SG_COMMIT_FAILED;
+    }
+}
+
 /* ---- Flush ---- */
 
 static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run *run)
@@ -77,6 +91,9 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     };
     unsigned flags = t->r->flags & (SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL);
 
+    if (!run->pm && flags & SG_COMMIT_PERSISTENT && sg_mr_root(t->mr)->odp) {
+        return SG_PM_FAILED; /* registration could not know */
+    }
     if (!run->pm || !flags) {
         return SG_PM_DONE;
     }
@@ -87,6 +104,7 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
 static enum sg_commit_result run_flush(const struct turn *t)
 {
     struct sg_commit *x = t->x;
+    enum sg_commit_result res;
     uint64_t cost = 0;
 
     if (!t->mr->pm) {
@@ -97,6 +115,10 @@ static enum sg_commit_result run_flush(const struct turn *t)
 
         if (cost >= TURN_RUNS) {
             return go_on(t);
+        }
+        res = pages(t, x->to + x->off, 1, false);
+        if (res != SG_COMMIT_DONE) {
+            return res;
         }
         run = next_run(t, RUN_MAX); /* the same when the host asked for time */
         t->a->executed += RUN_WORK;
@@ -203,12 +225,17 @@ static enum sg_commit_result run_atomic_write(const struct turn *t)
 {
     const struct sg_host *host = &t->a->host;
     const struct sg_commit_req *r = t->r;
-    struct sg_pm_run run = sg_pm_run(t->a, t->mr, r->to, sizeof(uint64_t));
+    enum sg_commit_result res = pages(t, r->to, sizeof(uint64_t), true);
+    struct sg_pm_run run;
     const struct sg_pm_who who = {
         .qpn = t->qp->qpn, .msn = r->msn, .to = r->to, .mode = t->mr->mode,
     };
     bool ok;
 
+    if (res != SG_COMMIT_DONE) {
+        return res;
+    }
+    run = sg_pm_run(t->a, t->mr, r->to, sizeof(uint64_t));
     if (!sg_is_aligned(run.bus, sizeof(uint64_t)) || run.len != sizeof(uint64_t)) {
         return SG_COMMIT_UNALIGNED;
     }

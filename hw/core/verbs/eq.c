@@ -105,8 +105,9 @@ void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq)
 /* Most events that can wait: a few for each object, and some for the adapter itself. */
 static uint32_t backlog_max(const struct sg_adapter *a)
 {
-    return 4 * (a->config.max_qp + a->config.max_conns) + a->config.max_cq + 2 * a->config.max_srq +
-           1024;
+    const struct sg_adapter_config *c = &a->config;
+
+    return 7 * c->max_qp + 4 * c->max_conns + c->max_cq + 2 * c->max_srq + 1024;
 }
 
 static void backlog_add(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe *e)
@@ -143,6 +144,7 @@ void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev)
     sg_put_le32(&e.id, ev->id);
     sg_put_le32(&e.conn, ev->conn);
     sg_put_le32(&e.aux, ev->aux);
+    sg_put_le64(&e.page, ev->page);
     if (eq_full(eq) || eq->backlog_count) {
         backlog_add(a, eq, &e);
     } else {

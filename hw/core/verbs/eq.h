@@ -40,6 +40,7 @@ struct sg_async {
     enum sg_event event;
     enum sg_cm_status status;
     uint32_t id, conn, aux;
+    uint64_t page;
 };
 void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
 /* May a peer cause new events, or is the driver behind? */

@@ -22,6 +22,19 @@ static struct sg_qp *open_qp(void *user)
     return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
 }
 
+/* Are they there?  A page that cannot be had is one that may not be touched. */
+static enum sg_mem_status pages(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
+                                uint64_t to, uint64_t len, bool write)
+{
+    static const enum sg_mem_status status[] = {
+        [SG_ODP_READY] = SG_MEM_OK,
+        [SG_ODP_WAIT] = SG_MEM_LATER,
+        [SG_ODP_FAILED] = SG_MEM_ACCESS,
+    };
+
+    return status[sg_odp_ready(qp, side, mr, to, len, write)];
+}
+
 enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                      size_t n)
 {
@@ -36,6 +49,12 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
         return SG_MEM_OK;
     }
     st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
+    if (st == SG_MEM_OK) {
+        st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
+    }
+    if (st == SG_MEM_LATER) {
+        return st;
+    }
     if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to, p, n)) {
         st = SG_MEM_FAULT;
     }
@@ -75,6 +94,12 @@ enum sg_mem_status sg_in_place_read(void *user, uint32_t stag, uint64_t to, uint
         return SG_MEM_OK;
     }
     st = sg_tpt_check_local(qp->adapter, qp, stag, to + off, n, SG_ACCESS_LOCAL_WRITE, &mr);
+    if (st == SG_MEM_OK) {
+        st = pages(qp, SG_ODP_RECEIVE, mr, to + off, n, true);
+    }
+    if (st == SG_MEM_LATER) {
+        return st;
+    }
     if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to + off, p, n)) {
         st = SG_MEM_FAULT;
     }
@@ -152,6 +177,9 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     *why = qp && qp->state != SG_QP_ERROR
                ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
                : SG_MEM_ASSOC;
+    if (*why == SG_MEM_OK) {
+        *why = pages(qp, SG_ODP_ANSWER, mr, to, len, false);
+    }
     if (*why != SG_MEM_OK) {
         return -1;
     }

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
+#include "verbs/odp.h"
 #include "verbs/pm.h"
 
 static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t access,
@@ -75,6 +76,41 @@ static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
     return SG_OK;
 }
 
+/* Pages come later (odp.c). */
+static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const struct sg_cmd_reg_mr *c,
+                              struct sg_admin_rsp *rsp)
+{
+    struct sg_mr_range range = {
+        .va = sg_get_le64(&c->va), .length = sg_get_le64(&c->length),
+        .access = sg_get_le32(&c->access), .mem_type = c->mem_type, .mem_mode = c->mem_mode,
+        .pages.shift = c->pages.page_shift, .odp = true,
+    };
+    uint64_t count = sg_get_le32(&c->pages.count), mask;
+    enum sg_status status;
+    struct sg_mr *mr;
+
+    if (!sg_adapter_may(a, SG_FEATURE_ODP) || range.access & SG_ACCESS_VERIFY) {
+        return SG_ENOTSUP;
+    }
+    if (range.pages.shift < SG_PAGE_SHIFT_MIN || range.pages.shift > SG_PAGE_SHIFT_MAX ||
+        range.length > 1ull << 63 || sg_get_le64(&c->pages.addr) || c->pages.levels) {
+        return SG_EINVAL;
+    }
+    mask = (1ull << range.pages.shift) - 1;
+    if (count && range.length &&
+        count <= ((range.va & mask) + range.length - 1) >> range.pages.shift) {
+        return SG_EINVAL;
+    }
+    mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
+    status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
+    if (status == SG_OK) {
+        sg_put_le32(&rsp->id, mr->stag);
+    } else if (mr) {
+        sg_tpt_free(a, mr);
+    }
+    return status;
+}
+
 /* The fields of Verify and of the memory's nature, as far as the memory itself does not matter. */
 static enum sg_status check_place(const struct sg_cmd_reg_mr *c, uint32_t access)
 {
@@ -104,7 +140,8 @@ enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_ad
     if (!pd) {
         return SG_ENOENT;
     }
-    if ((access & ~SG_ACCESS_KNOWN) || (c->flags & ~SG_MR_WHOLE_MEMORY)) {
+    if ((access & ~SG_ACCESS_KNOWN) || (c->flags & ~(SG_MR_WHOLE_MEMORY | SG_MR_ODP)) ||
+        c->flags == (SG_MR_WHOLE_MEMORY | SG_MR_ODP)) {
         return SG_EINVAL;
     }
     if (access & ~sg_access_offered(a)) {
@@ -113,6 +150,9 @@ enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_ad
     status = check_place(c, access);
     if (status != SG_OK) {
         return status;
+    }
+    if (c->flags & SG_MR_ODP) {
+        return reg_odp(a, pd, c, rsp);
     }
     return c->flags & SG_MR_WHOLE_MEMORY ? reg_whole(a, pd, access, c->key, rsp)
                                          : reg_pages(a, pd, c, rsp);
@@ -144,6 +184,7 @@ enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_
 {
     const struct sg_cmd_id *c = cmd;
     struct sg_mr *mr = sg_tpt_find_owned(a, sg_get_le32(&c->id));
+    uint32_t serial;
 
     (void)rsp;
     if (!mr || mr->kind == SG_MR_WINDOW) {
@@ -152,6 +193,10 @@ enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_
     if (mr->windows) {
         return SG_EBUSY;
     }
+    serial = mr->odp ? mr->serial : 0;
     sg_tpt_free(a, mr);
+    if (serial) {
+        sg_odp_region_gone(a, serial);
+    }
     return SG_OK;
 }

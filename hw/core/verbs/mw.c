@@ -58,7 +58,8 @@ static bool rights_ok(const struct sg_adapter *a, const struct sg_mr *region, ui
     return !(access & ~(rights_known & sg_access_offered(a))) &&
            region->access & SG_ACCESS_MW_BIND &&
            (!(access & changes) || region->access & SG_ACCESS_LOCAL_WRITE) &&
-           (!(access & SG_ACCESS_FLUSH_PERSISTENT) || pm & SG_PM_PERSISTENT);
+           (!(access & SG_ACCESS_FLUSH_PERSISTENT) || pm & SG_PM_PERSISTENT ||
+            (region->odp && region->access & SG_ACCESS_FLUSH_PERSISTENT));
 }
 
 static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b)
@@ -75,7 +76,7 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
         return false;
     }
     skip = region->skip + (va - region->base);
-    pm = sg_pm_query_pages(a, &region->pages, skip, length);
+    pm = region->odp ? region->pm : sg_pm_query_pages(a, &region->pages, skip, length);
     if (!rights_ok(a, region, access, pm)) {
         return false;
     }

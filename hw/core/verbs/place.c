@@ -119,6 +119,7 @@ static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *re
     }
     if (sg_tpt_check_local(qp->adapter, qp, rec->sink_stag, rec->sink_to, len,
                            SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
+        !sg_odp_there(mr, rec->sink_to, len, true) ||
         !sg_mem_place(qp, mr, rec->sink_to, hash, len)) {
         return SG_WC_LOC_PROT_ERR;
     }

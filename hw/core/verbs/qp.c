@@ -110,6 +110,7 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
 {
     sg_pm_settle(qp);
     qp->write_open = false;
+    sg_odp_forget(qp);
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;

@@ -11,6 +11,7 @@
 #include "verbs/commit.h"
 #include "verbs/cq.h"
 #include "verbs/list.h"
+#include "verbs/odp.h"
 #include "verbs/ring.h"
 
 struct sg_adapter;
@@ -106,6 +107,8 @@ struct sg_qp {
     struct sg_link scq_link, rcq_link; /* in the completion queues */
     struct sg_qp_counters counters;
     struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
+    struct sg_odp_wait waits[SG_ODP_SIDES];
+    struct sg_link paging_link; /* in sg_adapter.paging */
     struct sg_link deferred_link, flush_link, unsettled_link;
 };
 

@@ -241,6 +241,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_pm_settle(qp);
     sg_commit_drop(qp);
     sg_mw_release(qp);
+    sg_odp_forget(qp);
     qp->pd->users--;
     if (qp->srq) {
         qp->srq->users--;

@@ -109,6 +109,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
     const struct sg_sge *sge = cur_sge(&qp->rq);
     enum sg_mem_status st;
     struct sg_mr *mr;
+    size_t all = n;
 
     for (; n; sge++) {
         uint32_t room = sg_get_le32(&sge->length);
@@ -123,6 +124,16 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
         /* The whole element must be good, not only the part that this segment fills. */
         st = sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey), addr, room,
                                 SG_ACCESS_LOCAL_WRITE, &mr);
+        if (st == SG_MEM_OK) {
+            switch (sg_odp_ready(qp, SG_ODP_RECEIVE, mr, addr + mo, part, true)) {
+            case SG_ODP_READY:
+                break;
+            case SG_ODP_WAIT:
+                return SG_RECV_LATER; /* what was placed is placed again */
+            case SG_ODP_FAILED:
+                st = SG_MEM_ACCESS;
+            }
+        }
         if (st != SG_MEM_OK || !sg_mem_place(qp, mr, addr + mo, p, part)) {
             return fault(qp, SG_WC_LOC_PROT_ERR);
         }
@@ -130,6 +141,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
         n -= part;
         mo = 0;
     }
+    qp->counters.rx_octets += all;
     return SG_RECV_OK;
 }
 
@@ -162,7 +174,6 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     if (!sg_range_ok(mo, n, rq->cur_len)) {
         return SG_RECV_TOO_LONG;
     }
-    qp->counters.rx_octets += n;
     return place_elements(qp, mo, p, n);
 }
 

@@ -301,6 +301,18 @@ static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned
     return (row->flags & OP_READ) && !reads_room;
 }
 
+/* Pages of an element that is used as a whole, at the start or when the answer comes. */
+static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *row)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
+    bool result = row->flags & (OP_PLACE | OP_ATOMIC);
+
+    if ((!result && h->opcode != SG_WR_ATOMIC_WRITE) || cur_inline(&qp->sq) || !h->num_sge) {
+        return SG_ODP_READY;
+    }
+    return sg_odp_element(qp, cur_sge(&qp->sq), result);
+}
+
 enum step { STEP_MESSAGE, STEP_AGAIN, STEP_STOP };
 
 /* Starts the entry at 'next'. */
@@ -320,8 +332,14 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
         return STEP_STOP;
     }
-    if (status == SG_WC_SUCCESS && must_wait(qp, row, reads_room)) {
-        return STEP_STOP;
+    if (status == SG_WC_SUCCESS) {
+        enum sg_odp_status pages = must_wait(qp, row, reads_room) ? SG_ODP_WAIT
+                                                                  : small_element(qp, row);
+
+        if (pages == SG_ODP_WAIT) {
+            return STEP_STOP;
+        }
+        status = pages == SG_ODP_FAILED ? SG_WC_LOC_PROT_ERR : status;
     }
     rec = open_rec(qp, h);
     if (status == SG_WC_SUCCESS) {
@@ -395,10 +413,13 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     return false;
 }
 
-static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct sg_gather *g)
+/* False: *pages tells whether it must wait, else it cannot be had. */
+static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct sg_gather *g,
+                            enum sg_odp_status *pages)
 {
     struct sg_sq *sq = &qp->sq;
     const struct sg_sge *sge = cur_sge(sq);
+    uint64_t at;
     unsigned i;
 
     for (i = 0; len && i < cur_hdr(sq)->num_sge; i++, sge++) {
@@ -409,7 +430,9 @@ static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct
             continue;
         }
         part = SG_MIN(n - off, len);
-        if (!sg_mem_gather(qp->adapter, g, sq->cur_mr[i], sg_get_le64(&sge->addr) + off, part)) {
+        at = sg_get_le64(&sge->addr) + off;
+        *pages = sg_odp_ready(qp, SG_ODP_SEND, sq->cur_mr[i], at, part, false);
+        if (*pages != SG_ODP_READY || !sg_mem_gather(qp->adapter, g, sq->cur_mr[i], at, part)) {
             return false;
         }
         len -= part;
@@ -424,6 +447,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
     struct sg_sq *sq = &qp->sq;
     enum sg_wc_status status = SG_WC_SUCCESS;
+    enum sg_odp_status pages = SG_ODP_READY;
     uint32_t all = msg->length;
 
     if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
@@ -436,12 +460,15 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
         sg_assert(sg_range_ok(off, len, all));
         if (cur_inline(sq) ? sg_mem_gather_bytes(qp->adapter, &g, (const uint8_t *)cur_sge(sq) +
                                                  off, len)
-                           : gather_elements(qp, off, len, &g)) {
+                           : gather_elements(qp, off, len, &g, &pages)) {
             return g.n;
         }
         status = SG_WC_LOC_PROT_ERR;
     }
     sg_mem_release(qp->adapter, iov, g.n);
+    if (pages == SG_ODP_WAIT) {
+        return SG_GATHER_LATER;
+    }
     fail_rec(qp, sg_sq_rec(sq, sq->cur_index), status);
     return -1;
 }

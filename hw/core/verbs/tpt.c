@@ -17,18 +17,18 @@
  *
  * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
  *
- * Memory: a row is about 200 octets; page addresses of all rows together are limited.
+ * Memory: a row is about 230 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
 
 #include <glib.h>
 
 #include "verbs/adapter_impl.h"
+#include "verbs/odp.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
-static const uint64_t pages_max = 1ull << 26; /* addresses in all: 512 MiB of host memory */
 
 static uint32_t mix(uint32_t half, uint32_t key)
 {
@@ -76,6 +76,19 @@ void sg_tpt_init(struct sg_adapter *a)
     t->local_dma.pm = sg_pm_of_everything(a);
 }
 
+static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
+{
+    if (mr->pages.list) {
+        a->tpt.pages -= mr->pages.count;
+        g_free(mr->pages.list);
+    }
+    if (mr->odp) {
+        sg_odp_free(a, mr->odp);
+        mr->odp = NULL;
+    }
+    memset(&mr->pages, 0, sizeof(mr->pages));
+}
+
 void sg_tpt_fini(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
@@ -84,7 +97,7 @@ void sg_tpt_fini(struct sg_adapter *a)
 
     while ((mr = sg_idtab_next(&t->tab, &cursor, &id))) {
         if (mr != &t->local_dma) {
-            g_free(mr->pages.list);
+            drop_pages(a, mr);
             g_free(mr->hash_key);
             g_free(mr);
         }
@@ -128,15 +141,6 @@ struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg
     pd->users++;
     t->count++;
     return mr;
-}
-
-static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
-{
-    if (mr->pages.list) {
-        a->tpt.pages -= mr->pages.count;
-        g_free(mr->pages.list);
-    }
-    memset(&mr->pages, 0, sizeof(mr->pages));
 }
 
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
@@ -211,6 +215,13 @@ static bool memory_suits(const struct sg_mr_range *range, unsigned pm)
     }
 }
 
+/* The same of pages that nobody knows yet: no claim can be proved. */
+static bool pages_may_suit(const struct sg_mr_range *range, unsigned pm)
+{
+    return range->mem_type == SG_MEM_TYPE_ANY &&
+           (!(range->access & SG_ACCESS_FLUSH_PERSISTENT) || pm);
+}
+
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range)
 {
     const struct sg_pages *p = &range->pages;
@@ -218,21 +229,22 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     uint64_t room = (uint64_t)p->count << p->shift;
     unsigned pm;
 
-    if (range->length == 0 || range->length > room - skip ||
+    if (range->length == 0 || (!range->odp && range->length > room - skip) ||
         range->va + range->length < range->va) {
         return SG_EINVAL;
     }
-    if (p->list && a->tpt.pages + p->count > pages_max) {
+    if (p->list && a->tpt.pages + p->count > SG_TPT_PAGES_MAX) {
         return SG_ENOMEM;
     }
-    pm = sg_pm_query_pages(a, p, skip, range->length);
-    if (!memory_suits(range, pm)) {
+    pm = range->odp ? sg_pm_of_everything(a) : sg_pm_query_pages(a, p, skip, range->length);
+    if (range->odp ? !pages_may_suit(range, pm) : !memory_suits(range, pm)) {
         return SG_ENOTPMEM;
     }
     sg_assert(!mr->valid);
     drop_pages(a, mr);
     mr->pages = *p;
     a->tpt.pages += p->list ? p->count : 0;
+    mr->odp = range->odp ? sg_odp_new() : NULL;
     mr->skip = skip;
     mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
     mr->length = range->length;
@@ -350,12 +362,33 @@ enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg
     return SG_MEM_OK;
 }
 
+static uint64_t odp_run(const struct sg_mr *root, uint64_t off, uint64_t len, uint64_t *bus)
+{
+    unsigned shift = root->pages.shift;
+    uint64_t page = off >> shift, size = 1ull << shift, first, next, run;
+    bool there = sg_odp_page(root->odp, page, &first);
+
+    sg_assert(there);
+    off &= size - 1;
+    *bus = first + off;
+    for (run = size - off; run < len; run += size) {
+        page++;
+        if (!sg_odp_page(root->odp, page, &next) || next != *bus + run) {
+            break;
+        }
+    }
+    return SG_MIN(run, len);
+}
+
 uint64_t sg_mr_run(const struct sg_mr *mr, uint64_t to, uint64_t len, uint64_t *bus)
 {
-    const struct sg_pages *p = mr->region ? &mr->region->pages : &mr->pages;
+    const struct sg_pages *p = &sg_mr_root(mr)->pages;
     uint64_t off = to - mr->base + mr->skip;
     uint64_t page = off >> p->shift, run;
 
+    if (sg_mr_root(mr)->odp) {
+        return odp_run(sg_mr_root(mr), off, len, bus);
+    }
     if (!p->list) {
         *bus = p->base + off;
         return len;

@@ -11,6 +11,7 @@
 #include "verbs/pagelist.h"
 
 struct sg_adapter;
+struct sg_odp;
 struct sg_pd;
 struct sg_qp;
 
@@ -58,11 +59,20 @@ struct sg_mr {
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
     struct sg_pages pages;
+    struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
     struct sg_mr_counters counters;
     struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
     struct sg_link qp_link; /* in sg_qp.windows */
 };
+
+/* The region that has the pages: a window's, or the row itself. */
+static inline const struct sg_mr *sg_mr_root(const struct sg_mr *mr)
+{
+    return mr->region ? mr->region : mr;
+}
+
+#define SG_TPT_PAGES_MAX (1ull << 26) /* addresses in all: 512 MiB of host memory */
 
 struct sg_tpt {
     struct sg_idtab tab;
@@ -99,6 +109,7 @@ struct sg_mr_range {
     uint8_t hash_key_len;
     const uint8_t *hash_key; /* copied */
     struct sg_pages pages;
+    bool odp;                /* no pages yet: only pages.shift counts */
 };
 /*
  * SG_EINVAL: the pages do not cover it; SG_ENOMEM: too many addresses held in all; SG_ENOTPMEM: the
@@ -134,8 +145,8 @@ enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg
 void sg_mw_unbind(struct sg_adapter *a, struct sg_mr *mw);
 
 /*
- * Bus address of Tagged Offset to, which was checked, and how many of the next len octets follow
- * it contiguously (at least 1).
+ * Bus address of Tagged Offset to, which was checked and is there (odp.h), and how many of the next
+ * len octets follow it contiguously (at least 1).
  */
 uint64_t sg_mr_run(const struct sg_mr *mr, uint64_t to, uint64_t len, uint64_t *bus);
 

@@ -56,7 +56,7 @@ static void try_fields(const void *good, size_t len, const struct field_row *row
 static void opcodes(void)
 {
     static const uint8_t reserved[] = {
-        SG_ADMIN_MAP_PAGES, 0x09, 0x1c, 0x24, 0x2c, 0x36, 0x3c, 0x3f, 0x40, 0x80, 0xff,
+        0x09, 0x1c, 0x24, 0x2c, 0x36, 0x3c, 0x3f, 0x40, 0x80, 0xff,
     };
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_NOP };
     size_t i;
