@@ -430,6 +430,7 @@ static bool drain_wire(struct machine *m)
 
     while ((n = recv(m->wire, frame, sizeof(frame), MSG_DONTWAIT)) >= 0) {
         answered = answer_arp(m, frame, n) || answered;
+        answered = (m->answer && m->answer(m, frame, n)) || answered;
         if (m->tap) {
             m->tap(m, frame, n);
         }

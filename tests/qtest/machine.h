@@ -40,6 +40,8 @@ struct machine {
     uint8_t *ram; /* shared with QEMU */
     int wire;     /* Ethernet frames, one in a datagram */
     bool mute;    /* do not answer ARP */
+    /* NULL, or answers as further guests would; true if something was sent. */
+    bool (*answer)(struct machine *m, const uint8_t *frame, size_t len);
     void (*tap)(struct machine *m, const uint8_t *frame, size_t len); /* NULL, or sees each frame */
 };
 

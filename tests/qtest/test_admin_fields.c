@@ -227,6 +227,8 @@ static void port(void)
         { FIELD(sg_cmd_set_addr, addr.family), 0, SG_EINVAL },
         { FIELD(sg_cmd_set_addr, addr.family), 5, SG_EINVAL },
         { FIELD(sg_cmd_set_addr, addr.ip), 0, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, vlan), 4095, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, vlan), 65535, SG_EINVAL },
     };
     static const struct row mtu[] = {
         { FIELD(sg_cmd_set_port, mtu), 0, SG_EINVAL },

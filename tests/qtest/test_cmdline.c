@@ -113,6 +113,7 @@ static void out_of_range(void)
         { "max-ird", 0, 16382 },
         { "max-ord", 0, 16382 },
         { "mpa-rev", 1, 2 },
+        { "peer-timeout", 2, 3600 },
         { "max-mr-size", 4096, 1ull << 48 },
     };
     unsigned i;
