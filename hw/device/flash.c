@@ -299,6 +299,7 @@ bool staghorn_flash_expose(StaghornState *s, Error **errp)
     }
     s->flash.vpd_cap = cap;
     pci_set_word(pci->wmask + cap + VPD_ADDR, 0xffff);
+    memset(pci->cmask + cap + VPD_ADDR, 0, VPD_CAP_LEN - VPD_ADDR); /* differs between machines */
     if (pci->rom_bar) {
         if (!memory_region_init_rom(&pci->rom, OBJECT(pci), "staghorn.rom", SG_ROM_BAR_SIZE,
                                     errp)) {
