@@ -115,7 +115,7 @@ all | demo | bench)
     lock_build
     case $target in
     demo) sg_plan 22 ;;
-    *) sg_plan 24 ;;
+    *) sg_plan 26 ;;
     esac
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
@@ -138,11 +138,11 @@ check | check-full)
     lock_build
     case $target in
     check)
-        sg_plan 29
+        sg_plan 30
         parts=()
         ;;
     check-full)
-        sg_plan 32
+        sg_plan 33
         parts=(--with consumers)
         ;;
     esac
