@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a process can tell the driver without libibverbs and the provider between: each field of
+ * the driver's part of a command (staghorn/abi.h) wrong, one at a time.
+ *
+ * verbs_abi ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <rdma/ib_user_verbs.h>
+#include <staghorn/abi.h>
+#include <staghorn/io.h>
+
+#include "verbs_pair.h"
+
+enum { BUF = 64 * 1024, ENTRIES = 64 };
+
+static uint8_t *buf; /* of every queue here; page-aligned */
+static uint8_t answer[512];
+
+/* One command: the core's part, then the driver's.  0 or an errno value. */
+static int command(uint32_t number, const void *core, size_t core_len, const void *driver,
+                   size_t driver_len, size_t answer_len)
+{
+    struct ib_uverbs_cmd_hdr hdr = { .command = number };
+    uint8_t raw[512] = { 0 };
+    size_t len = sizeof(hdr) + core_len + driver_len;
+
+    hdr.in_words = (__u16)(len / 4);
+    hdr.out_words = (__u16)(answer_len / 4);
+    memcpy(raw, &hdr, sizeof(hdr));
+    memcpy(raw + sizeof(hdr), core, core_len);
+    memcpy(raw + sizeof(hdr) + core_len, driver, driver_len);
+    return write(w.ctx->cmd_fd, raw, len) == (ssize_t)len ? 0 : errno;
+}
+
+static void begin(void)
+{
+    if (!buf) {
+        buf = mmap(NULL, BUF + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mprotect(buf + BUF, 4096, PROT_NONE);
+    }
+    pair_close();
+}
+
+/* ---- completion queues ---- */
+
+
+static const struct ring_row {
+    const char *what;
+    uint64_t buf; /* added to the good one, or alone if the row says so */
+    bool alone;
+    uint32_t buf_len, entries;
+    size_t len;   /* of the driver's part */
+    int want;
+} ring_rows[] = {
+    { "good", 0, false, BUF, ENTRIES, 16, 0 },
+    { "short", 0, false, BUF, ENTRIES, 12, EINVAL },
+    { "absent", 0, false, BUF, ENTRIES, 0, EINVAL },
+    { "not a page", 64, false, BUF, ENTRIES, 16, EINVAL },
+    { "no memory there", 0, true, BUF, ENTRIES, 16, EFAULT },
+    { "the kernel's memory", 0xffff888000000000, true, BUF, ENTRIES, 16, EFAULT },
+    { "entries not a power of two", 0, false, BUF, ENTRIES + 1, 16, EINVAL },
+    { "fewer than asked for", 0, false, BUF, ENTRIES / 4, 16, EINVAL },
+    { "none", 0, false, BUF, 0, 16, EINVAL },
+    { "more than the adapter can", 0, false, BUF, 1u << 31, 16, EINVAL },
+    { "no room for the record", 0, false, ENTRIES * 64, ENTRIES, 16, EINVAL },
+    { "no room for the entries", 0, false, 4096, ENTRIES, 16, EINVAL },
+    { "beyond the mapping", 0, false, 1u << 30, ENTRIES, 16, EFAULT },
+};
+
+#define RING_ROWS (sizeof(ring_rows) / sizeof(ring_rows[0]))
+
+static struct sg_abi_create_cq ring_of(const struct ring_row *row)
+{
+    return (struct sg_abi_create_cq){
+        .buf = row->alone ? row->buf : (uintptr_t)buf + row->buf,
+        .buf_len = row->buf_len,
+        .entries = row->entries,
+    };
+}
+
+static void cq__creation(void)
+{
+    begin();
+    for (size_t i = 0; i < RING_ROWS; i++) {
+        struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
+        struct ib_uverbs_create_cq core = {
+            .response = (uintptr_t)answer, .cqe = 32, .comp_channel = -1,
+        };
+        struct ib_uverbs_create_cq_resp *resp = (void *)answer;
+
+        T_CONTEXT("%s", ring_rows[i].what);
+        T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_CQ, &core, sizeof(core), &req,
+                         ring_rows[i].len, sizeof(*resp) + 8), ring_rows[i].want);
+        if (!ring_rows[i].want) {
+            struct ib_uverbs_destroy_cq end = { (uintptr_t)answer, resp->cq_handle, 0 };
+
+            T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_CQ, &end, sizeof(end), NULL, 0,
+                             sizeof(struct ib_uverbs_destroy_cq_resp)), 0);
+        }
+    }
+}
+
+static void cq__resize(void)
+{
+    struct ibv_cq *cq;
+
+    begin();
+    cq = ibv_create_cq(w.ctx, 100, NULL, NULL, 0);
+    T_NOT_NULL(cq);
+    /* From the end, so that the good one comes last. */
+    for (size_t i = RING_ROWS; i-- > 0;) {
+        struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
+        struct ib_uverbs_resize_cq core = {
+            .response = (uintptr_t)answer, .cq_handle = cq->handle, .cqe = 32,
+        };
+
+        T_CONTEXT("%s", ring_rows[i].what);
+        T_EQ_INT(command(IB_USER_VERBS_CMD_RESIZE_CQ, &core, sizeof(core), &req,
+                         ring_rows[i].len, sizeof(struct ib_uverbs_resize_cq_resp) + 8),
+                 ring_rows[i].want);
+    }
+    T_EQ_INT(ibv_destroy_cq(cq), 0);
+}
+
+/* ---- shared receive queues ---- */
+
+static void srq__creation(void)
+{
+    static const struct {
+        const char *what;
+        uint64_t buf_add;
+        uint32_t entries;
+        uint16_t stride;
+        uint8_t max_sge, reserved;
+        size_t len;
+        int want;
+    } rows[] = {
+        { "good", 0, ENTRIES, 64, 1, 0, 16, 0 },
+        { "short", 0, ENTRIES, 64, 1, 0, 12, EINVAL },
+        { "not a page", 64, ENTRIES, 64, 1, 0, 16, EINVAL },
+        { "not a power of two", 0, ENTRIES + 1, 64, 1, 0, 16, EINVAL },
+        { "fewer than asked for", 0, 16, 64, 1, 0, 16, EINVAL },
+        { "too many", 0, 1u << 31, 64, 1, 0, 16, EINVAL },
+        { "stride too small", 0, ENTRIES, 32, 1, 0, 16, EINVAL },
+        { "stride too large", 0, ENTRIES, 1024, 1, 0, 16, EINVAL },
+        { "stride odd", 0, ENTRIES, 96, 1, 0, 16, EINVAL },
+        { "elements beyond the stride", 0, ENTRIES, 64, 16, 0, 16, EINVAL },
+        { "fewer elements than asked for", 0, ENTRIES, 64, 0, 0, 16, EINVAL },
+        { "too many elements", 0, ENTRIES, 512, 255, 0, 16, EINVAL },
+        { "reserved", 0, ENTRIES, 64, 1, 1, 16, EINVAL },
+        { "beyond the mapping", 0, 4096, 64, 1, 0, 16, EFAULT },
+    };
+
+    begin();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sg_abi_create_srq req = {
+            .buf = (uintptr_t)buf + rows[i].buf_add, .entries = rows[i].entries,
+            .stride = rows[i].stride, .max_sge = rows[i].max_sge, .reserved = rows[i].reserved,
+        };
+        struct ib_uverbs_create_srq core = {
+            .response = (uintptr_t)answer, .pd_handle = w.pd->handle, .max_wr = 32, .max_sge = 1,
+        };
+        struct ib_uverbs_create_srq_resp *resp = (void *)answer;
+
+        T_CONTEXT("%s", rows[i].what);
+        T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_SRQ, &core, sizeof(core), &req, rows[i].len,
+                         sizeof(*resp) + 8), rows[i].want);
+        if (!rows[i].want) {
+            struct ib_uverbs_destroy_srq end = { (uintptr_t)answer, resp->srq_handle, 0 };
+
+            T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_SRQ, &end, sizeof(end), NULL, 0,
+                             sizeof(struct ib_uverbs_destroy_srq_resp)), 0);
+        }
+    }
+}
+
+/* ---- queue pairs ---- */
+
+static const struct sg_abi_create_qp good_qp = {
+    .sq_entries = 16, .rq_entries = 16, .sq_stride = 128, .rq_stride = 64, .max_inline = 64,
+    .sq_max_sge = 2, .rq_max_sge = 1,
+};
+
+static int create_qp(const struct ibv_cq *cq, const struct sg_abi_create_qp *req, size_t len,
+                     bool srq)
+{
+    struct ib_uverbs_create_qp core = {
+        .response = (uintptr_t)answer, .pd_handle = w.pd->handle, .send_cq_handle = cq->handle,
+        .recv_cq_handle = cq->handle, .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2,
+        .max_recv_sge = 1, .max_inline_data = 64, .qp_type = IB_UVERBS_QPT_RC, .is_srq = srq,
+    };
+    struct ib_uverbs_create_qp_resp *resp = (void *)answer;
+    struct ib_uverbs_destroy_qp end = { .response = (uintptr_t)answer };
+    int ret = command(IB_USER_VERBS_CMD_CREATE_QP, &core, sizeof(core), req, len,
+                      sizeof(*resp) + 8);
+
+    if (!ret) {
+        end.qp_handle = resp->qp_handle;
+        T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_QP, &end, sizeof(end), NULL, 0,
+                         sizeof(struct ib_uverbs_destroy_qp_resp)), 0);
+    }
+    return ret;
+}
+
+static void qp__creation(void)
+{
+    struct ibv_cq *cq;
+
+    begin();
+    cq = ibv_create_cq(w.ctx, 100, NULL, NULL, 0);
+    T_NOT_NULL(cq);
+#define ROW(expected, ...)                                                                   \
+    do {                                                                                     \
+        struct sg_abi_create_qp req = good_qp;                                               \
+        size_t len = sizeof(req);                                                            \
+                                                                                             \
+        req.sq_buf = (uintptr_t)buf;                                                         \
+        req.rq_buf = (uintptr_t)buf + 32768;                                                 \
+        T_CONTEXT("%s", #__VA_ARGS__);                                                       \
+        __VA_ARGS__;                                                                         \
+        T_EQ_INT(create_qp(cq, &req, len, false), expected);                                 \
+    } while (0)
+    ROW(0, (void)len);
+    ROW(EINVAL, len = 8);
+    ROW(EINVAL, req.sq_buf += 8);
+    ROW(EINVAL, req.rq_buf += 8);
+    ROW(EFAULT, req.sq_buf = 0);
+    ROW(EFAULT, req.rq_buf = 0xffff888000000000);
+    ROW(EINVAL, req.sq_entries = 8);
+    ROW(EINVAL, req.sq_entries = 17);
+    ROW(EINVAL, req.sq_entries = 1u << 31);
+    ROW(EINVAL, req.rq_entries = 8);
+    ROW(EINVAL, req.rq_entries = 17);
+    ROW(EINVAL, req.rq_entries = 1u << 31);
+    ROW(EINVAL, req.sq_stride = 0);
+    ROW(EINVAL, req.sq_stride = 32);
+    ROW(EINVAL, req.sq_stride = 64); /* does not hold what it says */
+    ROW(EINVAL, req.sq_stride = 100);
+    ROW(EINVAL, req.sq_stride = 32768);
+    ROW(EINVAL, req.rq_stride = 32);
+    ROW(EINVAL, req.rq_stride = 1024);
+    ROW(EINVAL, req.max_inline = 63);
+    ROW(EINVAL, req.max_inline = 4096);
+    ROW(EINVAL, req.sq_max_sge = 1);
+    ROW(EINVAL, req.sq_max_sge = 255);
+    ROW(EINVAL, req.rq_max_sge = 0);
+    ROW(EINVAL, req.rq_max_sge = 255);
+    ROW(EINVAL, req.rq_max_sge = 16); /* beyond the stride */
+#undef ROW
+    T_EQ_INT(ibv_destroy_cq(cq), 0);
+}
+
+/* ---- regions ---- */
+
+static void mr__registration(void)
+{
+    begin();
+#define ROW(expected, ...)                                                                   \
+    do {                                                                                     \
+        struct ib_uverbs_reg_mr core = {                                                     \
+            .response = (uintptr_t)answer, .start = (uintptr_t)buf, .length = 4096,          \
+            .hca_va = (uintptr_t)buf, .pd_handle = w.pd->handle, .access_flags = 7,          \
+        };                                                                                   \
+        struct { struct sg_abi_reg_mr mr; uint32_t more[4]; } req = { 0 };                   \
+        size_t len = sizeof(req.mr);                                                         \
+                                                                                             \
+        T_CONTEXT("%s", #__VA_ARGS__);                                                       \
+        __VA_ARGS__;                                                                         \
+        T_EQ_INT(command(IB_USER_VERBS_CMD_REG_MR, &core, sizeof(core), &req, len,           \
+                         sizeof(struct ib_uverbs_reg_mr_resp)), expected);                   \
+        if (!(expected)) {                                                                   \
+            struct ib_uverbs_dereg_mr end = {                                                \
+                ((struct ib_uverbs_reg_mr_resp *)answer)->mr_handle };                       \
+                                                                                             \
+            T_EQ_INT(command(IB_USER_VERBS_CMD_DEREG_MR, &end, sizeof(end), NULL, 0, 0), 0); \
+        }                                                                                    \
+    } while (0)
+    ROW(0, (void)req);
+    ROW(0, len = 0);
+    ROW(0, req.mr.hash_alg = SGDV_HASH_SHA256);
+    ROW(0, len = sizeof(req)); /* of a newer program that asks for nothing new */
+    ROW(EINVAL, len = sizeof(req), req.more[3] = 1);
+    ROW(EINVAL, req.mr.reserved = 1);
+    ROW(EINVAL, req.mr.hash_alg = 99);
+    ROW(EINVAL, req.mr.hash_key_len = 1);
+    ROW(EINVAL, req.mr.hash_alg = SGDV_HASH_HMAC_SHA256);
+    ROW(EINVAL, req.mr.hash_alg = SGDV_HASH_HMAC_SHA256, req.mr.hash_key_len = 65);
+    ROW(EINVAL, req.mr.mem_type = 3);
+    ROW(EINVAL, req.mr.mem_mode = 3);
+    ROW(EINVAL, core.length = 0);
+    ROW(EINVAL, core.hca_va += 1);
+    ROW(EINVAL, core.length = UINT64_MAX);
+    ROW(EINVAL, core.access_flags = 1 << 15);
+    ROW(ENOENT, core.pd_handle += 12345);
+#undef ROW
+}
+
+static const struct t_case cases[] = {
+    { "abi: creation of completion queues", cq__creation },
+    { "abi: completion queues of another size", cq__resize },
+    { "abi: creation of shared receive queues", srq__creation },
+    { "abi: creation of queue pairs", qp__creation },
+    { "abi: registration of memory", mr__registration },
+};
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        return 2;
+    }
+    pair_open(argv[1]);
+    return t_main(cases, sizeof(cases) / sizeof(cases[0]), argc - 1, argv + 1);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two queue pairs of one process, connected through rdma_cm over the adapter's own address: what
+ * the cases of verbs_*.c are made of.  Both ends are at hand, so a case sees what either is told.
+ */
+#ifndef SG_TESTS_VERBS_PAIR_H
+#define SG_TESTS_VERBS_PAIR_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/staghorndv.h>
+#include <rdma/rdma_cma.h>
+
+#include "tap.h"
+
+enum {
+    PAIR_BUF = 1 << 20, /* octets of memory of each side */
+    PAIR_WRS = 32,
+};
+
+#define PAIR_ALL                                                                      \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |      \
+     IBV_ACCESS_REMOTE_ATOMIC)
+
+struct side {
+    struct rdma_cm_id *id;
+    struct ibv_qp *qp;
+    struct ibv_qp_ex *qpx;
+    struct ibv_cq *cq;   /* of both queues */
+    struct ibv_mr *mr;   /* all of buf, with PAIR_ALL and MW_BIND */
+    uint8_t *buf;
+};
+
+/* What a case wants to be different; zeroed, nothing. */
+struct pair_want {
+    struct ibv_srq *srq; /* of b */
+    struct ibv_pd *pd;   /* of both, NULL: w.pd */
+    struct ibv_cq *cq_a; /* else made, with room for all */
+    int cq_entries;
+};
+
+struct pair_world {
+    struct ibv_context *ctx;
+    struct ibv_pd *pd;
+    struct ibv_device_attr_ex attr;
+    struct side a, b;
+};
+
+extern struct pair_world w;
+
+/* These end the program with a message when the surroundings fail them. */
+_Noreturn void pair_die(const char *what);
+void pair_open(const char *address);
+/* A new connection, a the active side; the one before is closed. */
+void pair_connect(const struct pair_want *want);
+void pair_close(void);
+
+/* One completion, within 30 s. */
+struct ibv_wc pair_wait(struct ibv_cq *cq);
+struct ibv_wc pair_expect(struct ibv_cq *cq, enum ibv_wc_status status);
+struct ibv_wc pair_expect_ok(struct ibv_cq *cq, enum ibv_wc_opcode opcode);
+/* True: nothing came for so long. */
+bool pair_quiet(struct ibv_cq *cq, unsigned int ms);
+/* The next async event of that type, within 10 s; acknowledged. */
+void pair_event(enum ibv_event_type type, const void *element);
+bool pair_no_event(void);
+
+/* By ibv_post_send; the requests are signaled. */
+int pair_post(struct side *s, struct ibv_send_wr *wr);
+int pair_send(struct side *s, uint64_t at, uint32_t len);
+int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey,
+              uint64_t remote_addr);
+int pair_recv(struct side *s, uint64_t at, uint32_t len);
+int pair_recv_srq(struct ibv_srq *srq, uint64_t wr_id, uint64_t at, uint32_t len);
+
+#endif

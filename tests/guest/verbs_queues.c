@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queues of every kind, against the adapter: shared receive queues, completion queues that change
+ * size or are moderated, timestamps, domains, states, events.
+ *
+ * verbs_queues ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ */
+#include <poll.h>
+#include <unistd.h>
+
+#include "verbs_pair.h"
+
+/* ---- shared receive queues ---- */
+
+static struct ibv_srq *make_srq(uint32_t wrs, uint32_t limit)
+{
+    struct ibv_srq_init_attr attr = { .attr = { wrs, 1, limit } };
+    struct ibv_srq *srq = ibv_create_srq(w.pd, &attr);
+
+    T_NOT_NULL(srq);
+    T_TRUE(attr.attr.max_wr >= wrs);
+    return srq;
+}
+
+static void srq__attributes(void)
+{
+    struct ibv_srq_attr attr = { .srq_limit = 3 };
+    struct ibv_srq *srq;
+
+    pair_close();
+    T_TRUE(w.attr.orig_attr.max_srq > 0 && w.attr.orig_attr.max_srq_wr > 0);
+    srq = make_srq(10, 2);
+    T_EQ_INT(ibv_query_srq(srq, &attr), 0);
+    T_EQ_U64(attr.max_wr, 16);
+    T_EQ_U64(attr.srq_limit, 2);
+    /* With fewer entries than that it would be passed at once. */
+    for (uint64_t i = 0; i < 6; i++) {
+        T_EQ_INT(pair_recv_srq(srq, i, 0, 0), 0);
+    }
+    attr.srq_limit = 5;
+    T_EQ_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
+    T_EQ_INT(ibv_query_srq(srq, &attr), 0);
+    T_EQ_U64(attr.srq_limit, 5);
+    attr.srq_limit = 17;
+    T_EQ_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+    T_EQ_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+    T_EQ_INT(ibv_destroy_srq(srq), 0);
+}
+
+static void srq__cannot_be(void)
+{
+    const struct ibv_srq_attr rows[] = {
+        { 0, 1, 0 },
+        { (uint32_t)w.attr.orig_attr.max_srq_wr + 1, 1, 0 },
+        { 16, (uint32_t)w.attr.orig_attr.max_srq_sge + 1, 0 },
+        { 16, 1, 17 },
+    };
+
+    pair_close();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ibv_srq_init_attr attr = { .attr = rows[i] };
+
+        T_CONTEXT("row %zu", i);
+        errno = 0;
+        T_NULL(ibv_create_srq(w.pd, &attr));
+        T_EQ_INT(errno, EINVAL);
+    }
+}
+
+/* In order of arrival, many laps; the limit is told once, when it is passed. */
+static void srq__receives(void)
+{
+    struct pair_want want = { .srq = make_srq(8, 0) };
+    struct ibv_srq_attr attr = { .srq_limit = 3 };
+    struct ibv_wc wc;
+
+    pair_connect(&want);
+    T_EQ_INT(ibv_destroy_srq(want.srq), EBUSY);
+    for (uint64_t i = 0; i < 8; i++) {
+        T_EQ_INT(pair_recv_srq(want.srq, i, i * 64, 64), 0);
+    }
+    T_EQ_INT(pair_recv_srq(want.srq, 8, 0, 64), ENOMEM);
+    for (uint64_t i = 0; i < 40; i++) {
+        w.a.buf[0] = (uint8_t)i;
+        T_EQ_INT(pair_send(&w.a, 0, 33), 0);
+        pair_expect_ok(w.a.cq, IBV_WC_SEND);
+        wc = pair_expect_ok(w.b.cq, IBV_WC_RECV);
+        T_EQ_U64(wc.wr_id, i);
+        T_EQ_U64(wc.byte_len, 33);
+        T_EQ_U64(wc.qp_num, w.b.qp->qp_num);
+        T_EQ_U64(w.b.buf[i % 8 * 64], i);
+        T_EQ_INT(pair_recv_srq(want.srq, i + 8, i % 8 * 64, 64), 0);
+    }
+    T_EQ_INT(ibv_modify_srq(want.srq, &attr, IBV_SRQ_LIMIT), 0);
+    for (int i = 0; i < 5; i++) {
+        T_EQ_INT(pair_send(&w.a, 0, 1), 0);
+        pair_expect_ok(w.a.cq, IBV_WC_SEND);
+        pair_expect_ok(w.b.cq, IBV_WC_RECV);
+    }
+    T_TRUE(pair_no_event());
+    T_EQ_INT(pair_send(&w.a, 0, 1), 0);
+    pair_expect_ok(w.b.cq, IBV_WC_RECV);
+    pair_event(IBV_EVENT_SRQ_LIMIT_REACHED, want.srq);
+    T_EQ_INT(ibv_query_srq(want.srq, &attr), 0);
+    T_EQ_U64(attr.srq_limit, 0);
+    pair_close();
+    T_EQ_INT(ibv_destroy_srq(want.srq), 0);
+}
+
+static void srq__queue_pair_in_error(void)
+{
+    struct pair_want want = { .srq = make_srq(8, 0) };
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_recv_wr wr = { 0 }, *bad;
+
+    pair_connect(&want);
+    T_EQ_INT(ibv_post_recv(w.b.qp, &wr, &bad), EINVAL);
+    T_EQ_INT(pair_recv_srq(want.srq, 1, 0, 64), 0);
+    T_EQ_INT(ibv_modify_qp(w.b.qp, &attr, IBV_QP_STATE), 0);
+    pair_event(IBV_EVENT_QP_LAST_WQE_REACHED, w.b.qp);
+    /* Its entries stay, for others. */
+    T_TRUE(pair_quiet(w.b.cq, 50));
+    pair_close();
+    T_EQ_INT(ibv_destroy_srq(want.srq), 0);
+}
+
+/* ---- completion queues ---- */
+
+static void cq__resize(void)
+{
+    struct pair_want want = { .cq_entries = 40 };
+
+    pair_connect(&want);
+    for (int i = 0; i < 10; i++) {
+        T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_WRITE, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
+    }
+    pair_expect_ok(w.a.cq, IBV_WC_RDMA_WRITE);
+    usleep(20000);
+    T_EQ_INT(ibv_resize_cq(w.a.cq, 1000), 0);
+    T_TRUE(w.a.cq->cqe >= 1000);
+    for (int i = 0; i < 10; i++) {
+        T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
+    }
+    for (int i = 0; i < 9; i++) {
+        pair_expect_ok(w.a.cq, IBV_WC_RDMA_WRITE);
+    }
+    for (int i = 0; i < 10; i++) {
+        pair_expect_ok(w.a.cq, IBV_WC_RDMA_READ);
+    }
+    T_EQ_INT(ibv_resize_cq(w.a.cq, 1), 0);
+    T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_RDMA_READ);
+    T_EQ_INT(ibv_resize_cq(w.a.cq, w.attr.orig_attr.max_cqe + 1), EINVAL);
+    T_EQ_INT(ibv_resize_cq(w.a.cq, 0), EINVAL);
+}
+
+/* An event comes for a full batch, and for less when the period is over. */
+static void cq__moderation(void)
+{
+    struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);
+    struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+                                       .moderate = { 4, 60000 } };
+    struct pair_want want = { 0 };
+    struct pollfd pfd = { .fd = events->fd, .events = POLLIN };
+    struct ibv_cq *cq;
+    void *context;
+
+    T_TRUE(w.attr.cq_mod_caps.max_cq_count > 0 && w.attr.cq_mod_caps.max_cq_period > 0);
+    want.cq_a = ibv_create_cq(w.ctx, 64, NULL, events, 0);
+    T_EQ_INT(ibv_modify_cq(want.cq_a, &attr), 0);
+    pair_connect(&want);
+    for (int round = 0; round < 2; round++) {
+        T_EQ_INT(ibv_req_notify_cq(want.cq_a, 0), 0);
+        for (int i = 0; i < 3 + round; i++) {
+            T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey,
+                               (uintptr_t)w.b.buf), 0);
+        }
+        for (int i = 0; i < 3 + round; i++) {
+            pair_expect_ok(want.cq_a, IBV_WC_RDMA_READ);
+        }
+        T_EQ_INT(poll(&pfd, 1, 10000), 1);
+        T_EQ_INT(ibv_get_cq_event(events, &cq, &context), 0);
+        ibv_ack_cq_events(cq, 1);
+    }
+    pair_close();
+    ibv_destroy_comp_channel(events);
+}
+
+/* Completions carry the time of the clock that can be read. */
+static void cq__timestamps(void)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+    };
+    struct ibv_cq_ex *cq = ibv_create_cq_ex(w.ctx, &attr);
+    struct ibv_values_ex before = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK }, after = before;
+    struct ibv_poll_cq_attr poll_attr = { 0 };
+    struct pair_want want = { 0 };
+    uint64_t last, stamp;
+
+    T_NOT_NULL(cq);
+    T_TRUE(w.attr.completion_timestamp_mask != 0);
+    T_EQ_U64(w.attr.hca_core_clock, 1000000); /* kHz: ns */
+    want.cq_a = ibv_cq_ex_to_cq(cq);
+    pair_connect(&want);
+    T_EQ_INT(ibv_query_rt_values_ex(w.ctx, &before), 0);
+    T_EQ_U64(before.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+    last = (uint64_t)before.raw_clock.tv_nsec;
+    for (int i = 0; i < 5; i++) {
+        T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        while (ibv_start_poll(cq, &poll_attr) == ENOENT) {
+        }
+        T_EQ_U64(cq->status, IBV_WC_SUCCESS);
+        T_EQ_U64(ibv_wc_read_opcode(cq), IBV_WC_RDMA_READ);
+        T_EQ_U64(ibv_wc_read_qp_num(cq), w.a.qp->qp_num);
+        stamp = ibv_wc_read_completion_ts(cq);
+        ibv_end_poll(cq);
+        T_TRUE(stamp >= last);
+        last = stamp;
+    }
+    T_EQ_INT(ibv_query_rt_values_ex(w.ctx, &after), 0);
+    T_TRUE((uint64_t)after.raw_clock.tv_nsec >= last);
+    T_TRUE((uint64_t)after.raw_clock.tv_nsec > (uint64_t)before.raw_clock.tv_nsec);
+    pair_close();
+}
+
+/* More completions than the queue has room for: its owner is told, and its queue pairs fail. */
+static void cq__overflow(void)
+{
+    struct pair_want want = { .cq_entries = 1 };
+    struct ibv_cq *cq;
+
+    pair_connect(&want);
+    cq = w.a.cq;
+    for (int i = 0; i < 2 * PAIR_WRS && !pair_rdma(&w.a, IBV_WR_RDMA_WRITE, 0, 8, w.b.mr->rkey,
+                                                  (uintptr_t)w.b.buf); i++) {
+    }
+    T_EQ_INT(pair_recv(&w.a, 0, 8), 0);
+    for (int i = 1; i < PAIR_WRS && !pair_recv(&w.a, 0, 8); i++) {
+    }
+    rdma_disconnect(w.b.id);
+    pair_event(IBV_EVENT_CQ_ERR, cq);
+}
+
+/* ---- domains, states ---- */
+
+static void domains__queue_pairs_in_them(void)
+{
+    struct ibv_td_init_attr td_attr = { 0 };
+    struct ibv_td *td = ibv_alloc_td(w.ctx, &td_attr);
+    struct ibv_parent_domain_init_attr attr = { .pd = w.pd, .td = td };
+    struct pair_want want = { .pd = ibv_alloc_parent_domain(w.ctx, &attr) };
+
+    T_NOT_NULL(td);
+    T_NOT_NULL(want.pd);
+    pair_connect(&want);
+    T_EQ_INT(pair_recv(&w.b, 0, 64), 0);
+    T_EQ_INT(pair_send(&w.a, 0, 64), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_SEND);
+    pair_expect_ok(w.b.cq, IBV_WC_RECV);
+    T_EQ_INT(ibv_dealloc_td(td), EBUSY);
+    pair_close();
+    T_EQ_INT(ibv_dealloc_pd(want.pd), 0);
+    T_EQ_INT(ibv_dealloc_td(td), 0);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    T_EQ_INT(ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init), 0);
+    T_EQ_U64(init.qp_type, IBV_QPT_RC);
+    T_TRUE(init.cap.max_send_wr >= PAIR_WRS);
+    return attr.qp_state;
+}
+
+static void qp__true_state(void)
+{
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+    struct ibv_qp_init_attr init = { .cap = { PAIR_WRS, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+    struct ibv_qp *qp;
+
+    pair_connect(NULL);
+    T_EQ_U64(state_of(w.a.qp), IBV_QPS_RTS);
+    T_EQ_U64(state_of(w.b.qp), IBV_QPS_RTS);
+    T_EQ_INT(ibv_modify_qp(w.a.qp, &attr, IBV_QP_STATE), 0);
+    T_EQ_U64(state_of(w.a.qp), IBV_QPS_ERR);
+    for (int i = 0; i < 1000 && state_of(w.b.qp) == IBV_QPS_RTS; i++) {
+        usleep(5000);
+    }
+    T_EQ_U64(state_of(w.b.qp), IBV_QPS_ERR);
+    init.send_cq = init.recv_cq = w.a.cq;
+    qp = ibv_create_qp(w.pd, &init);
+    T_NOT_NULL(qp);
+    T_EQ_U64(state_of(qp), IBV_QPS_INIT); /* as all iWARP devices call a new one */
+    T_EQ_INT(ibv_destroy_qp(qp), 0);
+}
+
+static const struct t_case cases[] = {
+    { "srq: attributes and their change", srq__attributes },
+    { "srq: what cannot be", srq__cannot_be },
+    { "srq: receives, limit", srq__receives },
+    { "srq: a queue pair in error", srq__queue_pair_in_error },
+    { "cq: another size", cq__resize },
+    { "cq: moderation", cq__moderation },
+    { "cq: timestamps", cq__timestamps },
+    { "cq: overflow", cq__overflow },
+    { "domains: queue pairs in them", domains__queue_pairs_in_them },
+    { "qp: true state", qp__true_state },
+};
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        return 2;
+    }
+    pair_open(argv[1]);
+    return t_main(cases, sizeof(cases) / sizeof(cases[0]), argc - 1, argv + 1);
+}

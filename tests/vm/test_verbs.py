@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Verbs in a VM, by programs whose two queue pairs talk over the adapter's own address.
+
+The programs (tests/guest/verbs_*.c) speak TAP: what a case there finds is a failure here.
+# timeout: 600
+"""
+import re
+import time
+
+import labtest
+import programs
+
+ADDRESS = programs.ADDRESS["alpha"]
+
+
+class Verbs(labtest.LabCase):
+    up_arguments = ("--vms", "alpha")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        programs.install(cls.lab, "alpha", "verbs_abi", "verbs_memory", "verbs_queues")
+
+    def cases(self, program, part, count):
+        """Runs the cases whose name has the part, all of which must be good."""
+        words = ("exec", "-n", "alpha", "--", program, ADDRESS, part)
+        done = self.lab.run(*words, status=None, timeout=200)
+        good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
+        self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
+
+    def test_abi__wrong_fields_from_a_process(self):
+        self.cases("verbs_abi", "abi:", 5)
+
+    def test_shared_receive_queues(self):
+        self.cases("verbs_queues", "srq:", 4)
+
+    def test_completion_queues(self):
+        self.cases("verbs_queues", "cq:", 4)
+
+    def test_domains(self):
+        self.cases("verbs_queues", "domains:", 1)
+
+    def test_queue_pair__true_state(self):
+        self.cases("verbs_queues", "qp:", 1)
+
+    def test_atomics(self):
+        self.cases("verbs_memory", "atomic:", 3)
+
+    def test_immediate_data(self):
+        self.cases("verbs_memory", "imm:", 1)
+
+    def test_regions(self):
+        self.cases("verbs_memory", "mr:", 5)
+
+    def test_windows(self):
+        self.cases("verbs_memory", "window:", 3)
+
+    def test_resources__details(self):
+        """rdma resource and rdma statistic, of a connection that is at work."""
+        server = self.lab.start("alpha", "rping", "-s", "-a", ADDRESS, "-C", "1000000")
+        programs.wait_listening(self.lab, "alpha", server)
+        client = self.lab.start("alpha", "rping", "-c", "-a", ADDRESS, "-C", "1000000")
+        self.wait_for("rdma resource show qp", r"state RTS")
+        for kind, words in (
+            ("qp", ("drv_sq_entries", "drv_rq_stride", "drv_srqn")),
+            ("cq", ("drv_entries", "drv_vector")),
+            ("mr", ("drv_access", "drv_page_size", "drv_hash_alg")),
+        ):
+            text = self.lab.sh("alpha", "rdma resource show %s -dd" % kind)
+            for word in words:
+                self.assertIn(word, text)
+        self.assertRegex(
+            self.wait_for("rdma statistic show mr", r"remote_(writes|reads) [1-9]"),
+            r"remote_writes [1-9][\s\S]*|remote_reads [1-9]",
+        )
+        client.stop()
+        server.stop()
+
+    def test_counters__of_queue_pairs(self):
+        """What is bound to a counter is counted, and what leaves stays counted."""
+        self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto type on")
+        try:
+            server = self.lab.start("alpha", "rping", "-s", "-a", ADDRESS, "-C", "1000000")
+            programs.wait_listening(self.lab, "alpha", server)
+            client = self.lab.start("alpha", "rping", "-c", "-a", ADDRESS, "-C", "1000000")
+            text = self.wait_for("rdma statistic qp show", r"tx_requests [1-9]")
+            self.assertIn("LQPN", text)
+            first = int(re.search(r"tx_requests (\d+)", text).group(1))
+            self.wait_for(
+                "rdma statistic qp show",
+                lambda x: int(re.search(r"tx_requests (\d+)", x).group(1)) > first,
+            )
+            client.stop()
+            server.stop()
+        finally:
+            self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto off")
+
+    def wait_for(self, script, pattern, limit=60):
+        """The script's output, once it has the pattern, or satisfies the function."""
+        good = pattern if callable(pattern) else lambda x: re.search(pattern, x)
+        deadline = time.monotonic() + limit
+        while True:
+            text = self.lab.sh("alpha", script)
+            if good(text):
+                return text
+            self.assertLess(time.monotonic(), deadline, text)
+            time.sleep(0.2)
+
+    def test_log__is_clean(self):
+        log = self.lab.sh("alpha", "dmesg")
+        self.assertNotRegex(log, r"WARNING: |BUG: |Call Trace")
+
+
+if __name__ == "__main__":
+    labtest.main()
