@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""NVMe over RDMA: the kernel's target (nvmet-rdma) and host (nvme-rdma), nvme-cli.
+# timeout: 1200
+
+The namespace is the target's NVDIMM, so what the target has acknowledged is there when its power
+was cut.  The target's receive queues are each queue pair's own, or shared (use_srq)."""
+import re
+
+import labtest
+import storage
+from storage import CLIENT, SERVER
+
+NQN = "nqn.2024-01.org.example:disk"
+SERVE = (
+    storage.MAKE_DISK
+    + """
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+modprobe nvmet
+modprobe nvmet-rdma use_srq=${srq:-N}
+cd /sys/kernel/config/nvmet
+mkdir subsystems/%(nqn)s
+echo 1 > subsystems/%(nqn)s/attr_allow_any_host
+echo 5347 > subsystems/%(nqn)s/attr_serial
+mkdir subsystems/%(nqn)s/namespaces/1
+echo /dev/pmem0 > subsystems/%(nqn)s/namespaces/1/device_path
+echo 5347a5a5-0000-4000-8000-000000000001 > subsystems/%(nqn)s/namespaces/1/device_uuid
+echo 1 > subsystems/%(nqn)s/namespaces/1/enable
+mkdir ports/1
+echo rdma > ports/1/addr_trtype
+echo ipv4 > ports/1/addr_adrfam
+echo %(address)s > ports/1/addr_traddr
+echo 4420 > ports/1/addr_trsvcid
+ln -s /sys/kernel/config/nvmet/subsystems/%(nqn)s ports/1/subsystems/
+"""
+    % {"nqn": NQN, "address": storage.ADDRESS}
+)
+UNSERVE = """
+cd /sys/kernel/config/nvmet
+rm ports/1/subsystems/*
+rmdir ports/1 subsystems/*/namespaces/1 subsystems/*
+cd /
+modprobe -r nvmet-rdma
+"""
+CONNECT = (
+    "nvme connect -t rdma -a %s -s 4420 -n %s -q nqn.2024-01.org.example:host "
+    "--nr-io-queues=2 %%s" % (storage.ADDRESS, NQN)
+)
+DISK = "ls /dev/nvme*n1 | head -n 1"
+
+
+class Nvme(storage.ConsumerCase):
+    """alpha connects to beta's namespace."""
+
+    server_script = SERVE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh(CLIENT, "modprobe nvme-rdma; mkdir -p /etc/nvme")
+
+    def tearDown(self):
+        super().tearDown()
+        self.sh(CLIENT, "nvme disconnect -n " + NQN, status=None, timeout=storage.LIMIT)
+
+    def connect(self, **more):
+        """The disk's name once it is there."""
+        options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 5, **more}
+        words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
+        self.sh(CLIENT, CONNECT % words, timeout=storage.LIMIT)
+        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        return self.sh(CLIENT, DISK).strip()
+
+    def hashes(self, disk, octets=16 << 20):
+        """Of the beginning of the disk, by the host and on the target."""
+        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
+        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, script % storage.DISK)
+
+    def state(self):
+        return self.sh(CLIENT, "cat /sys/class/nvme/nvme*/state", status=None).strip()
+
+    def test_discover(self):
+        text = self.sh(CLIENT, "nvme discover -t rdma -a %s -s 4420" % storage.ADDRESS)
+        self.assertIn(NQN, text)
+        self.assertRegex(text, r"trtype: *rdma")
+        self.assertRegex(text, r"rdma_qptype: *connected")
+
+    def test_fio__verified(self):
+        """Small writes travel in the capsule, others are read by the target"""
+        disk = self.connect()
+        before = storage.counters(self.lab, CLIENT)
+        target = storage.counters(self.lab, SERVER)
+        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = storage.counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], target["tx_reads"])
+        self.assertGreater(after["tx_writes"], target["tx_writes"])
+        self.assertEqual(*self.hashes(disk))
+
+    def test_file_system(self):
+        """An ext4 made, written, unmounted, checked"""
+        disk = self.connect()
+        self.sh(
+            CLIENT,
+            "set -e; mkfs.ext4 -q -F %s 96M; mkdir -p /mnt/x; mount %s /mnt/x; "
+            "cp -r /usr/share/nfs* /usr/lib/x86_64-linux-gnu/libc.so* /mnt/x 2>/dev/null || :; "
+            "sha256sum /mnt/x/libc.so.6 | cut -c1-64 > /tmp/a; umount /mnt/x; e2fsck -fn %s; "
+            "mount %s /mnt/x; sha256sum /mnt/x/libc.so.6 | cut -c1-64 > /tmp/b; umount /mnt/x; "
+            "cmp /tmp/a /tmp/b" % (disk, disk, disk, disk),
+            timeout=storage.LIMIT,
+        )
+
+    def test_shared_receive_queue(self):
+        """The target with use_srq=1: the same data, and a queue that all queue pairs share"""
+        self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+        self.sh(SERVER, "srq=Y\nset -e\n" + SERVE)
+        try:
+            disk = self.connect()
+            found = storage.resources(self.lab, SERVER)
+            self.assertGreaterEqual(found["srq"], 1)
+            self.assertGreaterEqual(found["qp"], 3)
+            storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+            self.assertEqual(*self.hashes(disk))
+            self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=storage.LIMIT)
+        finally:
+            self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+            storage.wait_empty(self.lab, SERVER)
+            self.serve()
+
+    def test_disconnect__leaves_nothing(self):
+        self.connect()
+        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 3)
+        text = self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=storage.LIMIT)
+        self.assertIn("disconnected 1 controller", text)
+        storage.wait_empty(self.lab, CLIENT)
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for longer than the keep-alive: the host reconnects, fio goes on"""
+        disk = self.connect()
+        running = storage.Running(self.lab, disk, size="24M")
+        self.lab.run("link", SERVER, "down")
+        storage.wait_for(self.lab, CLIENT, "grep -q connecting /sys/class/nvme/nvme*/state")
+        self.lab.run("link", SERVER, "up")
+        running.finish()
+        self.assertEqual(self.state(), "live")
+        self.assertEqual(*self.hashes(disk))
+
+    def test_unplugged_shortly(self):
+        """The cable is out for less: TCP repeats itself, nobody reconnects"""
+        disk = self.connect(keep_alive_tmo=60)
+        running = storage.Running(self.lab, disk, size="24M")
+        before = storage.unplug(self.lab)
+        running.finish()
+        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg | tail -n 3"))
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_killed(self):
+        """The target's power is cut under traffic; it comes back, and fio goes on"""
+        disk = self.connect()
+        running = storage.Running(self.lab, disk, size="24M")
+        self.cut_and_on()
+        running.finish()
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_gone(self):
+        """A target that stays away: the controller is given up in bounded time, with errors"""
+        disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5)
+        running = storage.Running(self.lab, disk, size="24M")
+        self.lab.run("cut", SERVER)
+        output = running.end()
+        self.assertTrue(re.search(r"err= *5|Input/output error", output), output)
+        storage.wait_for(self.lab, CLIENT, "! ls /dev/nvme*n1")
+        storage.wait_empty(self.lab, CLIENT)
+        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
+        self.serve()
+
+
+if __name__ == "__main__":
+    labtest.main()
