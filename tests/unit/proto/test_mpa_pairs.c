@@ -494,8 +494,8 @@ static void every_depth(void)
         bool p2p;
         uint8_t rtr;
     } opening[] = {
-        { false, SG_RTR_WRITE }, { true, SG_RTR_WRITE }, { true, SG_RTR_READ }, { true, SG_RTR_SEND },
-        { true, SG_RTR_READ | SG_RTR_SEND },
+        { false, SG_RTR_WRITE }, { true, SG_RTR_WRITE }, { true, SG_RTR_READ },
+        { true, SG_RTR_SEND }, { true, SG_RTR_READ | SG_RTR_SEND },
     };
     unsigned n, k;
 
