@@ -266,6 +266,18 @@ class Profiles(unittest.TestCase):
         ]
         self.assertTrue(placement, "ibv_devinfo tells no difference: %s" % sorted(changed))
 
+    def test_6_reload__under_traffic(self):
+        """Connections end, nothing hangs, and the adapter serves new ones."""
+        address = "10.77.0.2"
+        server = self.lab.start("beta", "rping", "-s", "-a", address)
+        client = self.lab.start("alpha", "rping", "-c", "-v", "-a", address, "-C", "1000000")
+        client.expect("ping data: ", 60)
+        reload_driver(self.lab, "alpha")
+        client.wait(60)
+        server.stop()
+        self.traffic()
+        self.assertEqual(self.lab.sh("alpha", "dmesg | grep -cE 'WARNING|BUG|Oops' || :"), "0\n")
+
 
 class Launcher(unittest.TestCase):
     def test_profiles__lists_them(self):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "driver.h"
+#include "flash_make.h"
 #include "tap.h"
 #include "staghorn/regs.h"
 
@@ -40,9 +41,9 @@ static void save(struct machine *m)
     machine_stop(m);
 }
 
-static struct machine *load(unsigned functions)
+static struct machine *load_with(unsigned functions, const char *extra)
 {
-    struct machine *m = machine_start(functions, "", "-incoming defer ");
+    struct machine *m = machine_start(functions, extra, "-incoming defer ");
 
     qtest_qmp_ok(m->q, "{\"execute\": \"migrate-incoming\", \"arguments\": "
                  "{\"uri\": \"file:%s\"}}", path);
@@ -50,6 +51,11 @@ static struct machine *load(unsigned functions)
     unlink(path);
     g_free(path);
     return m;
+}
+
+static struct machine *load(unsigned functions)
+{
+    return load_with(functions, "");
 }
 
 /* BARs, bus mastering and MSI-X are as they were; registers are as after a reset. */
@@ -127,10 +133,35 @@ static void not_with_a_domain(void)
     unlink(media);
 }
 
+/* Vital product data that was read on the way does not make it another function. */
+static void flash_image(void)
+{
+    size_t len;
+    uint8_t *fw = make_firmware("3.2.1", "full", 2, &len), *chip = make_chip(fw, len);
+    g_autofree char *file = g_strdup_printf("/tmp/sg-image-%d", getpid());
+    g_autofree char *extra = g_strdup_printf(",romfile=%s", file);
+    struct machine *m;
+    unsigned cap;
+
+    T_TRUE(g_file_set_contents(file, (char *)chip, SG_FLASH_SIZE, NULL));
+    m = machine_start(1, extra, "");
+    cap = function_find_cap(&m->f[0], PCI_CAP_ID_VPD);
+    function_config_writew(&m->f[0], cap + PCI_VPD_ADDR, 4);
+    T_TRUE(function_config_readl(&m->f[0], cap + PCI_VPD_DATA));
+    save(m);
+    m = load_with(1, extra);
+    T_EQ_U64(function_readl(&m->f[0], SG_REG_FW_VERSION), 0x030201);
+    machine_stop(m);
+    unlink(file);
+    g_free(chip);
+    g_free(fw);
+}
+
 static const struct t_case cases[] = {
     { "migration: the function is as it was", function_goes_along },
     { "migration: adapters start anew", adapters_start_anew },
     { "migration: refused with a persistence domain", not_with_a_domain },
+    { "with a flash image", flash_image },
 };
 
 T_MAIN(cases)
