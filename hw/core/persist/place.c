@@ -378,7 +378,6 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
         return true;
     }
     sg_persist_device_fence(p, source->unit);
-    sg_pd_others_drain(p, -1);
     e = sg_pd_extent(p, addr, SG_PERSIST_ATOM, &off);
     if (!e) {
         return false;
@@ -387,7 +386,8 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     sg_put_le64(&want, desired);
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-        if (found != want) {
+        if (found != want) { /* else nothing happened that a log could tell */
+            sg_pd_others_drain(p, -1);
             changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
         }
     }
