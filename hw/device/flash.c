@@ -32,6 +32,13 @@ enum {
     VPD_ID_STRING = 0x82, VPD_READ_ONLY = 0x90, VPD_END = 0x78,
 };
 
+static bool is_zero_mac(const uint8_t *mac)
+{
+    static const MACAddr zero;
+
+    return !memcmp(mac, zero.a, ETH_ALEN);
+}
+
 /* ---- the image ---- */
 
 /* Reads the file; one octet more than the chip is enough to see that it is too long. */
@@ -132,7 +139,7 @@ bool staghorn_flash_init(StaghornState *s, Error **errp)
         return false;
     }
     id = sg_flash_identity(f->chip);
-    if (is_unicast_ether_addr(id->mac) && memcmp(s->conf.macaddr.a, &(MACAddr){}, ETH_ALEN) == 0) {
+    if (is_unicast_ether_addr(id->mac) && is_zero_mac(s->conf.macaddr.a)) {
         memcpy(s->conf.macaddr.a, id->mac, ETH_ALEN);
     }
     if (id->guid && !staghorn_given(s, "guid")) {
@@ -228,8 +235,8 @@ static void vpd_make(StaghornState *s)
     f->vpd_len = resource + 3;
     vpd_item(f, "PN", id->part);
     vpd_item(f, "SN", id->serial);
-    vpd_item(f, "V0", mac);
-    vpd_item(f, "V1", guid);
+    vpd_item(f, "V0", is_zero_mac(id->mac) ? "" : mac);
+    vpd_item(f, "V1", id->guid ? guid : "");
     vpd_item(f, "V2", fw->version);
     vpd_item(f, "V3", fw->profile.name);
     memcpy(f->vpd + f->vpd_len, "RV\1", 3);

@@ -101,6 +101,8 @@ class Updates(unittest.TestCase):
         octets = mac.replace(":", "")
         for part in ("Staghorn iWARP RDMA adapter", "SG-1", "SG" + octets.upper(), octets, "full"):
             self.assertIn(part, vpd)
+        guid = self.lab.sh("alpha", "cat /sys/class/infiniband/*/node_guid").strip()
+        self.assertIn(guid.replace(":", ""), vpd)
         found = info(self.lab, "alpha")
         self.assertEqual(found["serial_number"], "SG" + octets.upper())
         self.assertEqual(found["versions"]["fixed"]["board.id"], "SG-1")

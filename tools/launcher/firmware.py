@@ -59,6 +59,7 @@ def prepare(folder, name, vm):
         new = path.with_suffix(".new")
         shutil.copyfile(paths.adapter_firmware(vm["profile"] + ".flash"), new)
         octets = port["mac"].replace(":", "")
+        eui64 = "%02x%sfffe%s" % (int(octets[:2], 16) ^ 2, octets[2:6], octets[6:])
         done = subprocess.run(
             [
                 paths.adapter_firmware("sg-flash"),
@@ -66,6 +67,7 @@ def prepare(folder, name, vm):
                 new,
                 "serial=SG" + octets.upper(),
                 "mac=" + port["mac"],
+                "guid=0x" + eui64,
             ],
             capture_output=True,
             text=True,
