@@ -23,8 +23,8 @@ enum {
 static struct pair p;
 static struct test_pm pm[2];
 static struct fuzz_in in;
-static uint32_t granted;
-static unsigned long long connected, completions, errors, fatals, flushes, hashed, stores;
+static uint32_t granted, window, paged; /* the last two of side 0; 0: none */
+static unsigned long long mapped, connected, completions, errors, fatals, flushes, hashed, stores;
 
 /* Sizes, addresses, edges. */
 static uint64_t value(void)
@@ -97,7 +97,7 @@ static void register_read(struct md *md)
 static void doorbell(struct pair_side *s)
 {
     uint32_t page = fuzz_rarely(&in, 8) ? fuzz_below(&in, SG_UAR_COUNT) : 0;
-    uint32_t offset = fuzz_rarely(&in, 16) ? fuzz_u16(&in) % SG_UAR_SIZE : 8 * fuzz_below(&in, 4);
+    uint32_t offset = fuzz_rarely(&in, 16) ? fuzz_u16(&in) % SG_UAR_SIZE : 8 * fuzz_below(&in, 5);
     uint32_t number = fuzz_rarely(&in, 4) ? (uint32_t)value()
                       : offset == SG_DB_CQ_ARM ? s->cq.cqn : s->qp.qpn;
     uint32_t index = fuzz_rarely(&in, 4) ? (uint32_t)fuzz_edgy(&in)
@@ -122,16 +122,19 @@ static void command(struct pair_side *s)
         struct sg_cmd_connect connect;
         struct sg_cmd_listen listen;
         struct sg_cmd_id id;
+        struct sg_cmd_create_srq srq;
+        struct sg_cmd_alloc_mw mw;
+        struct sg_cmd_map_pages map;
     } c = { 0 };
     struct sg_admin_rsp rsp;
     unsigned i;
 
     s->h.brk = SG_MIN(s->h.brk, (size_t)PAIR_MEM - (1 << 20));
-    switch (fuzz_below(&in, 8)) {
+    switch (fuzz_below(&in, 12)) {
     case 0:
         c.qp = md_create_qp_cmd(&s->md, &(struct md_qp_params){
             .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = fuzz_below(&in, 4),
-            .access = RIGHTS,
+            .access = RIGHTS, .srq = fuzz_below(&in, 2) ? &(struct md_srq){ .srqn = 1 } : NULL,
         });
         break;
     case 1:
@@ -157,6 +160,28 @@ static void command(struct pair_side *s)
         sg_put_le64(&c.connect.pdata_addr, value());
         sg_put_le16(&c.connect.pdata_len, fuzz_u16(&in) % 600);
         break;
+    case 6:
+        c.srq = md_create_srq_cmd(&s->md, s->pd, 2u << fuzz_below(&in, 5));
+        sg_put_le32(&c.srq.limit, fuzz_u8(&in) & 15);
+        break;
+    case 7:
+        c.mw = (struct sg_cmd_alloc_mw){ .hdr.opcode = SG_ADMIN_ALLOC_MW };
+        c.mw.type = 1 + fuzz_below(&in, 2);
+        sg_put_le32(&c.mw.pd, s->pd);
+        break;
+    case 8:
+        c.mr = md_reg_mr_cmd(s->pd, s->buf, 1 + fuzz_u16(&in), fuzz_u16(&in) & 0x7f);
+        c.mr.flags = SG_MR_ODP;
+        sg_put_le64(&c.mr.pages.addr, 0);
+        break;
+    case 9:
+        c.hdr.opcode = SG_ADMIN_MAP_PAGES;
+        sg_put_le32(&c.map.stag, paged);
+        sg_put_le32(&c.map.op, 1 + fuzz_below(&in, 3));
+        sg_put_le64(&c.map.first_page, fuzz_below(&in, 8));
+        sg_put_le64(&c.map.count, 1 + fuzz_below(&in, 8));
+        sg_put_le64(&c.map.list, s->buf + PAIR_BUF / 2); /* zeros, or what stands there */
+        break;
     case 5:
         c.hdr.opcode = fuzz_below(&in, SG_ADMIN_OPCODE_COUNT);
         sg_put_le32(&c.id.id, fuzz_u8(&in));
@@ -172,7 +197,28 @@ static void command(struct pair_side *s)
 
         sg_put_le32(c.octets + at, (uint32_t)value());
     }
-    try_cmd(&s->md, &c, sizeof(c), &rsp);
+    if (!try_cmd(&s->md, &c, sizeof(c), &rsp)) {
+        return;
+    }
+    if (c.hdr.opcode == SG_ADMIN_ALLOC_MW) {
+        window = sg_get_le32(&rsp.id);
+    } else if (c.hdr.opcode == SG_ADMIN_REG_MR && c.mr.flags & SG_MR_ODP) {
+        paged = sg_get_le32(&rsp.id);
+    } else if (c.hdr.opcode == SG_ADMIN_MAP_PAGES) {
+        mapped++;
+    }
+}
+
+/* What stands behind the header of a bind. */
+static void put_bind(struct pair_side *s, struct sg_wqe_hdr *h)
+{
+    struct sg_wqe_bind *b = (struct sg_wqe_bind *)(h + 1);
+
+    sg_put_le32(&b->stag, window);
+    sg_put_le32(&b->mr_stag, fuzz_below(&in, 2) ? paged : s->stag);
+    sg_put_le32(&b->access, fuzz_u16(&in) & 0x17f);
+    sg_put_le64(&b->va, s->buf + fuzz_u16(&in));
+    sg_put_le64(&b->length, fuzz_u16(&in));
 }
 
 /* What stands behind the header of a Flush or Verify. */
@@ -196,11 +242,13 @@ static void send_entry(struct pair_side *s)
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_READ, SG_WR_READ_INV, SG_WR_LOCAL_INV,
         SG_WR_REG_MR, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
+        SG_WR_BIND_MW,
     };
     struct md_wr w = {
         .opcode = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : ops[fuzz_below(&in, sizeof(ops))],
         .flags = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : fuzz_below(&in, 8),
-        .wr_id = 7, .addr = s->buf, .lkey = s->stag, .inv_stag = s->stag,
+        .wr_id = 7, .addr = s->buf, .lkey = fuzz_rarely(&in, 4) ? paged : s->stag,
+        .inv_stag = fuzz_rarely(&in, 2) ? window : s->stag,
         .raddr = p.side[1].buf, .rkey = granted,
     };
     uint8_t *slot;
@@ -223,6 +271,8 @@ static void send_entry(struct pair_side *s)
     md_post_send(&s->qp, &w);
     if (w.opcode == SG_WR_FLUSH || w.opcode == SG_WR_VERIFY) {
         put_place(s, (struct sg_wqe_hdr *)slot);
+    } else if (w.opcode == SG_WR_BIND_MW) {
+        put_bind(s, (struct sg_wqe_hdr *)slot);
     }
     for (i = fuzz_rarely(&in, 4) ? 4 : 0; i; i--) {
         uint32_t at = fuzz_below(&in, 128);
@@ -437,9 +487,9 @@ static void step(void)
 bool fuzz_reached(char *buf, size_t len)
 {
     snprintf(buf, len, "connections %llu, completions %llu, %llu of them in error, fatal %llu, "
-             "flushed %llu, hashed %llu, stored %llu",
-             connected, completions, errors, fatals, flushes, hashed, stores);
-    return connected && completions > errors && errors && fatals && flushes && hashed && stores;
+             "flushed %llu, hashed %llu, stored %llu, paged %llu",
+             connected, completions, errors, fatals, flushes, hashed, stores, mapped);
+    return mapped && connected && completions > errors && errors && fatals && flushes && hashed && stores;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -451,6 +501,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned i;
 
     in = (struct fuzz_in){ data, size };
+    window = paged = 0;
     pair_start(&p, NULL, NULL);
     for (i = 0; i < 2; i++) {
         uint8_t how = fuzz_u8(&in);
@@ -480,6 +531,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sg_assert(bad->h.mapped == 0);
     sg_adapter_reset(bad->md.a);
     sg_adapter_census(bad->md.a, &census);
+    sg_assert(!census.srqs && !census.mws);
     sg_assert(!census.pds && !census.mrs && !census.cqs && !census.qps && !census.eqs &&
               !census.conns && !census.listeners);
     pair_stop(&p);

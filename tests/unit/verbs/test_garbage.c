@@ -12,7 +12,7 @@
 #include "test_pm.h"
 
 enum {
-    SEEDS = 300, STEPS = 400, GRANTED = 4096,
+    SEEDS = 300, STEPS = 600, GRANTED = 4096,
     ACCESS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ |
              SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
@@ -20,6 +20,10 @@ enum {
 static struct pair p;
 static struct test_pm pm[2];
 static uint64_t rng;
+static uint32_t last_srq, last_mw, last_odp; /* of side 0; 0: none yet */
+static struct md_ring srq_ring;               /* of last_srq */
+static uint32_t srq_used;                     /* the one that side 0's queue pair has, or 0 */
+static unsigned mapped, shares;               /* MAP_PAGES that worked, shared queues made */
 static unsigned revived, seen[2][TEST_PM_MILESTONE + 1]; /* calls of the domains */
 
 static uint32_t rnd(uint32_t below)
@@ -57,6 +61,77 @@ static void bad_register(struct md *md)
     sg_adapter_reg_read(md->a, rnd(SG_REGS_SIZE), rnd(3) ? 4 : 8);
 }
 
+/* A window, or a region with pages that come and go, or pages for it, or a shared queue. */
+static void make_command(struct md *md, uint8_t *cmd)
+{
+    struct sg_cmd_create_srq *srq = (void *)cmd;
+    struct sg_cmd_alloc_mw *mw = (void *)cmd;
+    struct sg_cmd_map_pages *map = (void *)cmd;
+    struct sg_cmd_reg_mr *mr = (void *)cmd;
+    uint64_t list;
+    uint32_t i;
+
+    switch (rnd(6)) {
+    case 0:
+        *srq = md_create_srq_cmd(md, p.side[0].pd, 16);
+        break;
+    case 1:
+        *mw = (struct sg_cmd_alloc_mw){ .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = 1 + rnd(2) };
+        sg_put_le32(&mw->pd, p.side[0].pd);
+        break;
+    case 2:
+        *mr = md_reg_mr_cmd(p.side[0].pd, p.side[0].buf, 8 * SG_PAGE_SIZE, rnd(128));
+        mr->flags = SG_MR_ODP;
+        sg_put_le64(&mr->pages.addr, 0);
+        break;
+    default:
+        list = test_host_alloc(md->h, 64, 8);
+        for (i = 0; i < 8; i++) {
+            sg_put_le64((uint8_t *)test_host_ptr(md->h, list) + 8 * i,
+                        p.side[0].buf + rnd(64) * SG_PAGE_SIZE + (rnd(4) > 0));
+        }
+        *map = (struct sg_cmd_map_pages){ .hdr.opcode = SG_ADMIN_MAP_PAGES };
+        sg_put_le32(&map->stag, last_odp);
+        sg_put_le32(&map->op, rnd(3) ? SG_MAP_PAGES : SG_UNMAP_PAGES + rnd(2));
+        sg_put_le64(&map->first_page, rnd(4));
+        sg_put_le64(&map->count, 1 + rnd(5));
+        sg_put_le64(&map->list, list);
+    }
+}
+
+static uint64_t srq_of(const uint8_t *cmd)
+{
+    return sg_get_le64(&((const struct sg_cmd_create_srq *)(const void *)cmd)->pages.addr);
+}
+
+/* A spoilt command may have put its ring anywhere. */
+static bool in_memory(uint64_t addr)
+{
+    return addr >= TEST_HOST_BASE && addr - TEST_HOST_BASE < PAIR_MEM - 16 * 128;
+}
+
+/* Keeps what a good answer to it names. */
+static void remember(const uint8_t *cmd, const struct sg_admin_rsp *rsp)
+{
+    uint32_t id = sg_get_le32(&rsp->id);
+
+    if (rsp->status != SG_OK) {
+        return;
+    }
+    if (cmd[0] == SG_ADMIN_CREATE_SRQ && in_memory(srq_of(cmd))) {
+        last_srq = id;
+        srq_ring = (struct md_ring){ srq_of(cmd), 16, 128, 0, 0 };
+        shares++;
+    } else if (cmd[0] == SG_ADMIN_ALLOC_MW) {
+        last_mw = id;
+    } else if (cmd[0] == SG_ADMIN_REG_MR &&
+               ((const struct sg_cmd_reg_mr *)(const void *)cmd)->flags & SG_MR_ODP) {
+        last_odp = id;
+    } else if (cmd[0] == SG_ADMIN_MAP_PAGES) {
+        mapped++;
+    }
+}
+
 static void bad_command(struct md *md)
 {
     static const uint8_t opcodes[] = {
@@ -65,9 +140,12 @@ static void bad_command(struct md *md)
         SG_ADMIN_REG_MR, SG_ADMIN_DEREG_MR, SG_ADMIN_ALLOC_MR, SG_ADMIN_CREATE_CQ,
         SG_ADMIN_DESTROY_CQ, SG_ADMIN_CREATE_QP, SG_ADMIN_MODIFY_QP, SG_ADMIN_QUERY_QP,
         SG_ADMIN_DESTROY_QP, SG_ADMIN_LISTEN, SG_ADMIN_UNLISTEN, SG_ADMIN_CONNECT,
-        SG_ADMIN_ACCEPT, SG_ADMIN_REJECT, SG_ADMIN_CM_DATA,
+        SG_ADMIN_ACCEPT, SG_ADMIN_REJECT, SG_ADMIN_CM_DATA, SG_ADMIN_CREATE_SRQ,
+        SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_ALLOC_MW,
+        SG_ADMIN_DEALLOC_MW, SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ,
+        SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS,
     };
-    uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
+    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
     struct sg_admin_rsp rsp;
     struct sg_cmd_create_qp *qp = (void *)cmd;
     struct sg_cmd_reg_mr *mr = (void *)cmd;
@@ -76,7 +154,7 @@ static void bad_command(struct md *md)
     if (md->asq.prod - md->acq.cons >= MD_ADMIN_SIZE - 1) {
         return; /* it does not answer any more */
     }
-    switch (rnd(3)) {
+    switch (rnd(5)) {
     case 0:
         *qp = md_create_qp_cmd(md, &(struct md_qp_params){
             .pd = p.side[0].pd, .scq = &p.side[0].cq, .rcq = &p.side[0].cq, .flags = rnd(4),
@@ -88,6 +166,9 @@ static void bad_command(struct md *md)
         mr->hash_key_len = rnd(4) ? 0 : rnd(70);
         mr->mem_type = rnd(4) ? 0 : rnd(4);
         mr->mem_mode = rnd(4);
+        break;
+    case 2:
+        make_command(md, cmd);
         break;
     default:
         cmd[0] = opcodes[rnd(sizeof(opcodes))];
@@ -101,6 +182,7 @@ static void bad_command(struct md *md)
     md_submit(md, cmd, sizeof(cmd));
     pair_settle(&p);
     while (md_reap(md, &rsp)) {
+        remember(cmd, &rsp);
     }
     if (md->h->brk > PAIR_MEM - (1 << 20)) {
         md->h->brk = p.base_brk[0] + (1 << 18); /* reuse, however it hurts */
@@ -123,14 +205,27 @@ static void put_place(struct sg_wqe_hdr *h, bool sane)
     sg_put_le32(&sge->lkey, sane || rnd(5) ? p.side[0].stag : rnd(1 << 30));
 }
 
+static void put_bind(struct sg_wqe_hdr *h, bool sane)
+{
+    struct sg_wqe_bind *b = (struct sg_wqe_bind *)(h + 1);
+    uint32_t off = rnd(7 * SG_PAGE_SIZE);
+
+    sg_put_le32(&b->stag, last_mw);
+    sg_put_le32(&b->mr_stag, rnd(2) ? last_odp : p.side[0].stag);
+    sg_put_le32(&b->access, sane ? SG_ACCESS_REMOTE_READ : rnd(512));
+    sg_put_le64(&b->va, sane ? p.side[0].buf + off : rnd64());
+    sg_put_le64(&b->length, sane ? rnd(SG_PAGE_SIZE) : rnd64());
+}
+
 static void bad_entry(struct pair_side *s)
 {
     static const uint8_t known[] = {
         SG_WR_SEND, SG_WR_WRITE, SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
+        SG_WR_BIND_MW,
     };
     bool sane = rnd(3);
     struct md_wr w = {
-        .opcode = sane ? known[rnd(6)] : rnd(16), .flags = sane ? 0 : rnd(32), .wr_id = rnd64(),
+        .opcode = sane ? known[rnd(sizeof(known))] : rnd(16), .flags = sane ? 0 : rnd(32), .wr_id = rnd64(),
         .addr = s->buf + rnd(PAIR_BUF),
         .len = sane || rnd(3) ? rnd(2000) : (uint32_t)rnd64(),
         .lkey = sane || rnd(5) ? s->stag : rnd(1 << 30),
@@ -139,6 +234,10 @@ static void bad_entry(struct pair_side *s)
     };
     uint8_t *slot;
 
+    if (last_odp && rnd(4) == 0) {
+        w.lkey = last_odp;
+        w.addr = s->buf + rnd(7 * SG_PAGE_SIZE);
+    }
     if (sane && w.opcode == SG_WR_ATOMIC_WRITE) {
         w.len = 8;
         w.raddr &= ~(uint64_t)(rnd(4) ? 7 : 0);
@@ -146,12 +245,17 @@ static void bad_entry(struct pair_side *s)
     s->md.hold = true; /* until the entry is as it shall be */
     if (rnd(3) == 0) {
         md_post_recv(&s->qp, rnd64(), w.addr, w.len, w.lkey);
+        if (srq_used) {
+            md_doorbell(&s->md, 0, SG_DB_SRQ, srq_used, s->qp.rq.prod);
+        }
     } else {
         slot = (uint8_t *)md_sq_entry(&s->qp);
         s->qp.sq.prod--;
         md_post_send(&s->qp, &w);
         if (w.opcode == SG_WR_FLUSH || w.opcode == SG_WR_VERIFY) {
             put_place((struct sg_wqe_hdr *)slot, sane);
+        } else if (w.opcode == SG_WR_BIND_MW) {
+            put_bind((struct sg_wqe_hdr *)slot, sane);
         }
         if (rnd(sane ? 40 : 6) == 0) {
             slot[rnd(96)] ^= 1 << rnd(8);
@@ -212,6 +316,7 @@ static void revive(void)
 {
     struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_CONNECT };
     struct sg_admin_rsp rsp;
+    struct md_srq shared = { .srqn = last_srq };
     struct sg_eqe e;
     int i, n;
 
@@ -226,7 +331,7 @@ static void revive(void)
         s->h.brk = p.base_brk[i] + (1 << 16) * rnd(4);
         q = md_create_qp_cmd(&s->md, &(struct md_qp_params){
             .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = i ? 0 : rnd(4),
-            .access = ACCESS,
+            .access = ACCESS, .srq = !i && last_srq && rnd(2) ? &shared : NULL,
         });
         if (!try_cmd(&s->md, &q, sizeof(q), &rsp)) {
             return;
@@ -234,6 +339,10 @@ static void revive(void)
         s->qp.qpn = sg_get_le32(&rsp.id);
         s->qp.sq = (struct md_ring){ sg_get_le64(&q.sq_pages.addr), 16, 512, 0, 0 };
         s->qp.rq = (struct md_ring){ sg_get_le64(&q.rq_pages.addr), 16, 512, 0, 0 };
+        if (!i) {
+            srq_used = sg_get_le32(&q.srqn);
+            s->qp.rq = srq_used ? srq_ring : s->qp.rq;
+        }
     }
     sg_put_le32(&c.qpn, p.side[0].qp.qpn);
     c.local = md_addr(&p.side[0].at, 0);
@@ -284,6 +393,9 @@ static void step(uint32_t mix)
         break;
     case 8:
         md_post_recv(&p.side[1].qp, 1, p.side[1].buf, GRANTED, p.side[1].stag);
+        md_post_send(&p.side[1].qp, &(struct md_wr){ /* zero octets: takes a receive */
+            .opcode = SG_WR_SEND, .wr_id = 5,
+        });
         drain(&p.side[1]);
         break;
     default:
@@ -305,6 +417,7 @@ static void misbehave(uint32_t seed)
     for (i = 0; i < 8; i++) {
         rnd(2);
     }
+    last_srq = last_mw = last_odp = srq_used = 0;
     pair_start(&p, NULL, &net);
     for (i = 0; i < 2; i++) {
         test_pm_init(&pm[i], &p.side[i].h, p.side[i].buf, p.side[i].buf + GRANTED * (1 + 8 * i));
@@ -362,6 +475,8 @@ static void garbage(void)
     T_NOTE("%u connections; at the peer %u placed, %u flushed, %u read, %u stored", revived,
            seen[1][TEST_PM_PLACE], seen[1][TEST_PM_FLUSH], seen[1][TEST_PM_READ],
            seen[1][TEST_PM_STORE]);
+    T_NOTE("%u times pages came or went, %u shared queues", mapped, shares);
+    T_TRUE(only || (mapped > SEEDS && shares > SEEDS));
     T_TRUE(only || revived > SEEDS); /* else we tested a dead adapter */
     T_TRUE(only || (seen[1][TEST_PM_FLUSH] > SEEDS && seen[1][TEST_PM_READ] > SEEDS &&
                     seen[1][TEST_PM_STORE] > SEEDS));
