@@ -87,8 +87,8 @@ static bool program_file(void *opaque, uint32_t offset, const void *buf, uint32_
             continue;
         }
         if (n <= 0) {
-            warn_report("flash: '%s' cannot be written: %s", f->path,
-                        n ? strerror(errno) : "no room");
+            warn_report_once("flash: '%s' cannot be written: %s", f->path,
+                             n ? strerror(errno) : "no room");
             return false;
         }
         done += n;
