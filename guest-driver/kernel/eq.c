@@ -89,6 +89,9 @@ static void sgh_event(struct sgh_dev *sg, const struct sg_eqe *e)
 	case SG_EV_QP_LAST_WQE:
 		sgh_qp_event(sg, id, IB_EVENT_QP_LAST_WQE_REACHED);
 		break;
+	case SG_EV_PAGE_FAULT:
+		sgh_odp_fault(sg, e);
+		break;
 	case SG_EV_SRQ_LIMIT:
 		sgh_srq_event(sg, id, IB_EVENT_SRQ_LIMIT_REACHED);
 		break;

@@ -24,6 +24,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 	xa_init(&sg->qps);
 	xa_init(&sg->cqs);
 	xa_init(&sg->srqs);
+	xa_init(&sg->odps);
 	xa_init_flags(&sg->counters, XA_FLAGS_ALLOC1);
 	xa_init(&sg->listeners);
 	xa_init(&sg->conns);
@@ -48,6 +49,7 @@ static void sgh_fini_state(struct sgh_dev *sg)
 	xa_destroy(&sg->qps);
 	xa_destroy(&sg->cqs);
 	xa_destroy(&sg->srqs);
+	xa_destroy(&sg->odps);
 	xa_destroy(&sg->counters);
 	xa_destroy(&sg->listeners);
 	xa_destroy(&sg->conns);

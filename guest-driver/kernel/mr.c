@@ -18,7 +18,7 @@ static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 #define SGH_ACCESS_KNOWN (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
 			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_MW_BIND | \
-			  IB_ZERO_BASED | IB_ACCESS_OPTIONAL)
+			  IB_ZERO_BASED | IB_ACCESS_ON_DEMAND | IB_ACCESS_OPTIONAL)
 
 u32 sgh_access(int ib_access)
 {
@@ -117,7 +117,7 @@ static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
 {
 	if (access & ~SGH_ACCESS_KNOWN)
 		return -EOPNOTSUPP;
-	if (!length || length > sg->caps.max_mr_size)
+	if (!length || (length > sg->caps.max_mr_size && !(access & IB_ACCESS_ON_DEMAND)))
 		return -EINVAL;
 	return 0;
 }
@@ -170,6 +170,47 @@ err_free:
 	return ERR_PTR(ret);
 }
 
+static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
+				 struct sg_cmd_reg_mr *cmd)
+{
+	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_mr *mr;
+	int ret;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ibmr.pd = ibpd;
+	mr->odp = sgh_odp_begin(sg, ibpd, cmd, start, &length, va, access);
+	if (IS_ERR(mr->odp)) {
+		ret = PTR_ERR(mr->odp);
+		goto err_free;
+	}
+	cmd->access |= cpu_to_le32(sgh_access(access));
+	cmd->va = cpu_to_le64(va);
+	cmd->length = cpu_to_le64(length);
+	ret = sgh_reg_mr(sg, mr, cmd);
+	if (ret)
+		goto err_odp;
+	ret = sgh_odp_registered(mr->odp, mr->ibmr.lkey);
+	if (ret) {
+		sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, mr->ibmr.lkey);
+		goto err_odp;
+	}
+	mr->va = va;
+	mr->access = access;
+	mr->ibmr.iova = access & IB_ZERO_BASED ? 0 : va;
+	mr->ibmr.length = length;
+	mr->ibmr.page_size = PAGE_SIZE;
+	return &mr->ibmr;
+
+err_odp:
+	sgh_odp_end(mr->odp);
+err_free:
+	kfree(mr);
+	return ERR_PTR(ret);
+}
+
 struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
 			      struct ib_udata *udata)
 {
@@ -183,6 +224,11 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 		ret = sgh_reg_mr_user(&cmd, udata);
 	if (ret)
 		return ERR_PTR(ret);
+	if (access & IB_ACCESS_ON_DEMAND) {
+		ibmr = sgh_reg_odp(ibpd, start, length, va, access, &cmd);
+		memzero_explicit(cmd.hash_key, sizeof(cmd.hash_key));
+		return ibmr;
+	}
 	umem = ib_umem_get(ibpd->device, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
@@ -306,6 +352,8 @@ int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	ret = sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, ibmr->lkey);
 	if (ret)
 		return ret;
+	if (mr->odp)
+		sgh_odp_end(mr->odp);
 	ib_umem_release(mr->umem);
 	if (mr->pages)
 		dma_free_coherent(&sg->pdev->dev, mr->max_pages * sizeof(*mr->pages), mr->pages,

@@ -371,8 +371,6 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	sgh_qp_scrub(qp);
 	mutex_unlock(&sg->id_mutex);
 
-	if (ibqp->srq)
-		sgh_srq_recount(to_sgh_srq(ibqp->srq));
 	sgh_cm_qp_gone(qp);
 	sgh_qp_put(qp);
 	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))

@@ -8,9 +8,8 @@
  * ones is there (admin.h).  Completions of several queues are polled in any order; the largest
  * count that was seen is the truth.
  *
- * An entry whose queue pair is destroyed under it has no completion that anybody polls; for those
- * the adapter is asked (sgh_srq_recount).  User space counts its own and is told nothing more than
- * that its queue is full until the next completion.
+ * The adapter completes an entry whose queue pair is destroyed under it before the command that
+ * destroys ends, so all are counted when the queue pair's completions are thrown away.
  */
 #include "staghorn.h"
 
@@ -23,18 +22,6 @@ void sgh_srq_release(struct sgh_srq *srq, u32 completed)
 	if ((s32)(completed - wq->ci) > 0)
 		WRITE_ONCE(wq->ci, completed);
 	spin_unlock_irqrestore(&wq->lock, flags);
-}
-
-/* One of its queue pairs is gone, with whatever entries it had taken. */
-void sgh_srq_recount(struct sgh_srq *srq)
-{
-	struct sgh_dev *sg = to_sgh(srq->ibsrq.device);
-	struct sg_admin_rsp rsp;
-
-	if (srq->wq.umem)
-		return;
-	if (!sgh_admin_id(sg, SG_ADMIN_QUERY_SRQ, srq->srqn, &rsp))
-		sgh_srq_release(srq, le32_to_cpu(rsp.data[2]));
 }
 
 static int sgh_srq_user(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr,

@@ -157,6 +157,7 @@ struct sgh_dev {
 	struct xarray qps;	/* by number */
 	struct xarray cqs;
 	struct xarray srqs;
+	struct xarray odps;	/* regions on demand, by STag */
 	struct xarray counters;	/* of queue pairs, by the RDMA core's number */
 	struct ida uars;
 
@@ -297,6 +298,8 @@ struct sgh_qp {
 	struct sgh_conn *conn;	/* under cm_lock */
 };
 
+struct sgh_odp;
+
 struct sgh_mw {
 	struct ib_mw ibmw;
 };
@@ -304,6 +307,7 @@ struct sgh_mw {
 struct sgh_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	struct sgh_odp *odp;	/* with umem NULL */
 	u64 va;			/* as registered; iova is 0 if zero-based */
 	int access;		/* IB_ACCESS_* */
 	u8 hash_alg;		/* enum sg_hash */
@@ -478,7 +482,6 @@ int sgh_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type);
 void sgh_srq_release(struct sgh_srq *srq, u32 completed);
-void sgh_srq_recount(struct sgh_srq *srq);
 
 /* qp.c */
 int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size);
@@ -541,6 +544,15 @@ int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
 int sgh_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+
+/* odp.c */
+struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
+			      u64 start, u64 *length, u64 va, int access);
+int sgh_odp_registered(struct sgh_odp *odp, u32 stag);
+void sgh_odp_end(struct sgh_odp *odp);
+void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e);
+int sgh_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		  struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
 
 /* counter.c */
 int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);

@@ -67,6 +67,13 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_qp_wr = c->max_qp_wr;
 	attr->device_cap_flags = sgh_device_caps(sg);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	if (sgh_has(sg, SG_FEATURE_ODP)) {
+		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
+		attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
+		attr->odp_caps.per_transport_caps.rc_odp_caps =
+			IB_ODP_SUPPORT_SEND | IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_WRITE |
+			IB_ODP_SUPPORT_READ | IB_ODP_SUPPORT_ATOMIC | IB_ODP_SUPPORT_SRQ_RECV;
+	}
 	attr->max_send_sge = c->max_sq_sge;
 	attr->max_recv_sge = c->max_rq_sge;
 	attr->max_sge_rd = 1;
@@ -290,6 +297,7 @@ static const struct ib_device_ops sgh_ops = {
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = SG_ABI_VERSION,
 
+	.advise_mr = sgh_advise_mr,
 	.alloc_hw_port_stats = sgh_alloc_hw_port_stats,
 	.alloc_mr = sgh_alloc_mr,
 	.alloc_mw = sgh_alloc_mw,

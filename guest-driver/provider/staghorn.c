@@ -16,6 +16,7 @@
 static void free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops context_ops = {
+	.advise_mr = sg_advise_mr,
 	.alloc_mw = sg_alloc_mw,
 	.alloc_parent_domain = sg_alloc_parent_domain,
 	.alloc_pd = sg_alloc_pd,

@@ -263,6 +263,8 @@ int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, 
 		int access);
 struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				int fd, int access);
+int sg_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sg_list, uint32_t num_sge);
 int sg_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c APIs: */

@@ -299,7 +299,6 @@ static void mr__cannot_be(void)
         { 0, PAIR_ALL, EINVAL },
         { 4096, IBV_ACCESS_REMOTE_WRITE, EINVAL },
         { 4096, IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
-        { 4096, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP },
         { 4096, 1 << 12, EINVAL },
     };
 
@@ -313,6 +312,115 @@ static void mr__cannot_be(void)
     errno = 0;
     T_NULL(ibv_reg_mr(w.pd, (void *)0x1000, 4096, 0)); /* nobody's memory */
     T_EQ_INT(errno, EFAULT);
+}
+
+/* ---- on demand ---- */
+
+enum { ODP_SIZE = 1 << 21 };
+
+static uint8_t *fresh_memory(void)
+{
+    void *p = mmap(NULL, ODP_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    T_TRUE(p != MAP_FAILED);
+    madvise(p, ODP_SIZE, MADV_NOHUGEPAGE);
+    return p;
+}
+
+/* Remote and local, across pages that are not there, that come, and that go again. */
+static void odp_case(bool implicit)
+{
+    uint8_t *mem = fresh_memory();
+    uint64_t at = (uintptr_t)mem + 4001;
+    struct ibv_sge sge = { (uintptr_t)mem + 500000, 9000, 0 };
+    struct ibv_send_wr swr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 };
+    struct ibv_mr *mr;
+
+    pair_connect(NULL);
+    mr = ibv_reg_mr(w.pd, implicit ? NULL : mem, implicit ? SIZE_MAX : ODP_SIZE,
+                    PAIR_ALL | IBV_ACCESS_ON_DEMAND);
+    T_NOT_NULL(mr);
+    for (int round = 0; round < 3; round++) {
+        T_CONTEXT("round %d", round);
+        memset(w.a.buf, 0x21 + round, 100000);
+        rdma_ok(IBV_WR_RDMA_WRITE, 0, 100000, mr->rkey, at);
+        rdma_ok(IBV_WR_RDMA_READ, 200000, 100000, mr->rkey, at);
+        T_EQ_MEM(mem + 4001, w.a.buf, 100000);
+        T_EQ_MEM(w.a.buf + 200000, w.a.buf, 100000);
+        T_EQ_U64(mem[4000], 0);
+        /* Given back to the kernel: the adapter sees the new pages. */
+        T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
+        rdma_ok(IBV_WR_RDMA_READ, 200000, 100000, mr->rkey, at);
+        T_EQ_U64(w.a.buf[200000], 0);
+        T_EQ_U64(w.a.buf[299999], 0);
+        mem[4001] = 0x77;
+        rdma_ok(IBV_WR_RDMA_READ, 200000, 8, mr->rkey, at);
+        T_EQ_U64(w.a.buf[200000], 0x77);
+        mem[4001] = 0;
+    }
+    /* Sent from there, and received there. */
+    sge.lkey = mr->lkey;
+    T_EQ_INT(pair_recv(&w.b, 0, 9000), 0);
+    T_EQ_INT(pair_post(&w.a, &swr), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_SEND);
+    pair_expect_ok(w.b.cq, IBV_WC_RECV);
+    T_EQ_MEM(w.b.buf, mem + 500000, 9000);
+    {
+        struct ibv_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+        T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
+        memset(w.a.buf, 0x55, 9000);
+        T_EQ_INT(ibv_post_recv(w.b.qp, &rwr, &bad), 0);
+        T_EQ_INT(pair_send(&w.a, 0, 9000), 0);
+        pair_expect_ok(w.b.cq, IBV_WC_RECV);
+        pair_expect_ok(w.a.cq, IBV_WC_SEND);
+        T_EQ_MEM(mem + 500000, w.a.buf, 9000);
+    }
+    /* Memory that is gone for good. */
+    T_EQ_INT(munmap(mem, ODP_SIZE), 0);
+    refused(IBV_WR_RDMA_READ, mr->rkey, at, 8);
+    pair_close();
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+}
+
+static void odp__explicit(void)
+{
+    T_TRUE(w.attr.odp_caps.general_caps & IBV_ODP_SUPPORT);
+    odp_case(false);
+}
+
+static void odp__implicit(void)
+{
+    T_TRUE(w.attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT);
+    odp_case(true);
+}
+
+static void odp__prefetch(void)
+{
+    uint8_t *mem = fresh_memory();
+    struct ibv_sge sge = { (uintptr_t)mem + 100, 1 << 20, 0 };
+    unsigned char there[1];
+    struct ibv_mr *mr;
+
+    pair_connect(NULL);
+    mr = ibv_reg_mr(w.pd, mem, ODP_SIZE, PAIR_ALL | IBV_ACCESS_ON_DEMAND);
+    T_NOT_NULL(mr);
+    sge.lkey = mr->lkey;
+    T_EQ_INT(mincore(mem, 4096, there), 0);
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                           IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), 0);
+    T_EQ_INT(mincore(mem + 4096, 4096, there), 0);
+    T_EQ_U64(there[0] & 1, 1);
+    rdma_ok(IBV_WR_RDMA_WRITE, 0, 100000, mr->rkey, (uintptr_t)mem);
+    rdma_ok(IBV_WR_RDMA_READ, 0, 8, mr->rkey, (uintptr_t)mem);
+    sge.length = 2 * ODP_SIZE;
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
+                           1), EFAULT);
+    sge.lkey = w.a.mr->lkey; /* not on demand */
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
+    pair_close();
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+    munmap(mem, ODP_SIZE);
 }
 
 /* ---- windows ---- */
@@ -434,6 +542,9 @@ static const struct t_case cases[] = {
     { "mr: registered anew", mr__registered_anew },
     { "mr: of a dma-buf", mr__dma_buf },
     { "mr: what cannot be", mr__cannot_be },
+    { "odp: a region", odp__explicit },
+    { "odp: the address space", odp__implicit },
+    { "odp: prefetch", odp__prefetch },
     { "window: type 1", window__type_1 },
     { "window: type 2", window__type_2 },
     { "window: what cannot be bound", window__cannot_be_bound },

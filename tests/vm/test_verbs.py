@@ -53,6 +53,9 @@ class Verbs(labtest.LabCase):
     def test_regions(self):
         self.cases("verbs_memory", "mr:", 5)
 
+    def test_regions__on_demand(self):
+        self.cases("verbs_memory", "odp:", 3)
+
     def test_windows(self):
         self.cases("verbs_memory", "window:", 3)
 

@@ -132,6 +132,12 @@ int ibv_cmd_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uin
     return 0;
 }
 
+int ibv_cmd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                      struct ibv_sge *sg_list, uint32_t num_sge)
+{
+    return 0;
+}
+
 int ibv_cmd_dereg_mr(struct verbs_mr *vmr)
 {
     kernel.live_mrs--;
