@@ -8,7 +8,6 @@ import time
 
 import labtest
 import programs
-import rdmatest
 
 UP = ("--image", "consumers", "--pmem", "beta:160M,domain=off")
 CLIENT, SERVER = "alpha", "beta"
@@ -47,8 +46,8 @@ def resources(lab, vm):
 
 
 def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=60):
-    """Until the adapter has none of these any more: consumers let go in the background.  (Completion
-    queues that consumers share, the kernel keeps for the next one.)"""
+    """Until the adapter has none of these any more: consumers let go in the background.
+    (Completion queues that consumers share, the kernel keeps for the next one.)"""
     deadline = time.monotonic() + limit
     while True:
         found = resources(lab, vm)
@@ -152,7 +151,3 @@ class ConsumerCase(labtest.LabCase):
         self.assertGreater(moved, octets)
         self.assertEqual(after["protocol_errors"], before["protocol_errors"])
         return after
-
-
-def device(lab, vm):
-    return rdmatest.rdma.device(rdmatest.folder(lab), vm)

@@ -46,8 +46,11 @@ class Nfs(storage.ConsumerCase):
 
     def hashes(self, name):
         """Of a file as the client and as the server's file system have it."""
-        client = self.sh(CLIENT, "sync; echo 3 > /proc/sys/vm/drop_caches; "
-                         "sha256sum < /mnt/nfs/" + name, timeout=storage.LIMIT)
+        client = self.sh(
+            CLIENT,
+            "sync; echo 3 > /proc/sys/vm/drop_caches; " "sha256sum < /mnt/nfs/" + name,
+            timeout=storage.LIMIT,
+        )
         return client, self.sh(SERVER, "sha256sum < /srv/export/" + name)
 
     def test_mount__is_over_rdma(self):
@@ -123,8 +126,11 @@ class Nfs(storage.ConsumerCase):
 
     def test_server_gone(self):
         """A soft mount tells its user in bounded time that the server is not there"""
-        self.sh(CLIENT, "mkdir -p /mnt/soft && mount -t nfs4 -o rdma,port=20049,soft,timeo=30,"
-                "retrans=1,noac %s:/ /mnt/soft" % storage.ADDRESS)
+        self.sh(
+            CLIENT,
+            "mkdir -p /mnt/soft && mount -t nfs4 -o rdma,port=20049,soft,timeo=30,"
+            "retrans=1,noac %s:/ /mnt/soft" % storage.ADDRESS,
+        )
         self.sh(CLIENT, "echo here > /mnt/soft/file; umount /mnt/nfs")
         self.lab.run("cut", SERVER)
         text = self.sh(CLIENT, "timeout 200 cat /mnt/soft/file 2>&1; echo status $?", timeout=220)
