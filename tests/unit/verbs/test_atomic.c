@@ -484,9 +484,79 @@ static void fence(void)
     }
 }
 
+/* A second connection between the two sides. */
+static void second_connection(struct md_qp qp[2])
+{
+    enum sg_status status;
+    struct sg_eqe e;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        struct pair_side *s = &pair.side[i];
+
+        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
+            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .entries = 64, .access = RIGHTS,
+        });
+    }
+    pair_connect_cmd(&pair, &qp[0], 8, 8, NULL, &status);
+    T_EQ_U64(status, SG_OK);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, qp[1].qpn, sg_get_le32(&e.conn), 8, 8, NULL),
+             SG_OK);
+    pair_expect(&pair, 0, SG_EV_CM_REPLY);
+}
+
+/* One counter, two streams and a CPU: every count is there, and no two found the same value. */
+static void two_streams(void)
+{
+    enum { N = 50 };
+    struct md_qp second[2], first;
+    bool seen[2 * N + 8] = { false };
+    struct sg_cqe c;
+    uint32_t i, stag;
+
+    place_begin(NULL, &(struct md_qp_params){ .entries = 64, .access = RIGHTS });
+    second_connection(second);
+    stag = region(1, 0, PAIR_BUF, SG_ACCESS_REMOTE_ATOMIC, 0);
+    pair.side[0].md.hold = true;
+    pair.side[1].h.interfere = 7;
+    for (i = 0; i < 2 * N; i++) {
+        struct op o = add_of(i, stag, PM_LEN, 1);
+
+        o.sink = 4096 + 8 * i;
+        first = pair.side[0].qp;
+        if (i & 1) {
+            pair.side[0].qp = second[0];
+        }
+        operate(o);
+        if (i & 1) {
+            second[0] = pair.side[0].qp;
+            pair.side[0].qp = first;
+        }
+    }
+    pair.side[0].md.hold = false;
+    pair_settle(&pair);
+    for (i = 0; i < 2 * N; i++) {
+        T_TRUE(md_poll(&pair.side[0].cq, &c));
+        T_EQ_U64(c.status, SG_WC_SUCCESS);
+    }
+    for (i = 0; i < 2 * N; i++) {
+        uint64_t found = word(0, 4096 + 8 * i);
+
+        T_TRUE(found < SG_ARRAY_SIZE(seen) && !seen[found]);
+        seen[found] = true;
+    }
+    T_EQ_U64(word(1, PM_LEN), 2 * N + 7);
+    for (i = 0; i < 2; i++) {
+        T_EQ_U64(md_cmd_id(&pair.side[i].md, SG_ADMIN_DESTROY_QP, second[i].qpn), SG_OK);
+    }
+    place_end();
+}
+
 static const struct t_case cases[] = {
     { "EXT-03 EXT-07 EXT-10 EXT-20 add and swap, with masks", arithmetic },
-    { "EXT-02 EXT-22 CPUs that come in between", interference },
+    { "EXT-02 CPUs that come in between", interference },
+    { "EXT-02 EXT-22 two streams and a CPU", two_streams },
     { "EXT-24 an Atomic on persistent memory", persistent },
     { "EXT-06 EXT-08 EXT-31 EXT-32 SEC-05 rights, bounds, alignment", refused },
     { "EXT-06 it is the address that must be aligned", alignment_of_address },
