@@ -110,22 +110,53 @@ static void doorbell(struct pair_side *s)
                         fuzz_rarely(&in, 16) ? 4 : 8);
 }
 
+union any_command {
+    uint8_t octets[SG_ADMIN_CMD_SIZE];
+    struct sg_admin_hdr hdr;
+    struct sg_cmd_create_qp qp;
+    struct sg_cmd_create_cq cq;
+    struct sg_cmd_reg_mr mr;
+    struct sg_cmd_connect connect;
+    struct sg_cmd_listen listen;
+    struct sg_cmd_id id;
+    struct sg_cmd_create_srq srq;
+    struct sg_cmd_alloc_mw mw;
+    struct sg_cmd_map_pages map;
+};
+
+/* A shared queue, a window, a region whose pages come and go, and those. */
+static void make_object(struct pair_side *s, union any_command *c)
+{
+    switch (fuzz_below(&in, 4)) {
+    case 0:
+        c->srq = md_create_srq_cmd(&s->md, s->pd, 2u << fuzz_below(&in, 5));
+        sg_put_le32(&c->srq.limit, fuzz_u8(&in) & 15);
+        break;
+    case 1:
+        c->mw = (struct sg_cmd_alloc_mw){ .hdr.opcode = SG_ADMIN_ALLOC_MW };
+        c->mw.type = 1 + fuzz_below(&in, 2);
+        sg_put_le32(&c->mw.pd, s->pd);
+        break;
+    case 2:
+        c->mr = md_reg_mr_cmd(s->pd, s->buf, 1 + fuzz_u16(&in), fuzz_u16(&in) & 0x7f);
+        c->mr.flags = SG_MR_ODP;
+        sg_put_le64(&c->mr.pages.addr, 0);
+        break;
+    default:
+        c->hdr.opcode = SG_ADMIN_MAP_PAGES;
+        sg_put_le32(&c->map.stag, paged);
+        sg_put_le32(&c->map.op, 1 + fuzz_below(&in, 3));
+        sg_put_le64(&c->map.first_page, fuzz_below(&in, 8));
+        sg_put_le64(&c->map.count, 1 + fuzz_below(&in, 8));
+        sg_put_le64(&c->map.list, s->buf + PAIR_BUF / 2); /* zeros, or what stands there */
+        break;
+    }
+}
+
 /* A command that could be good, or nothing but numbers; then a few fields are spoilt. */
 static void command(struct pair_side *s)
 {
-    union {
-        uint8_t octets[SG_ADMIN_CMD_SIZE];
-        struct sg_admin_hdr hdr;
-        struct sg_cmd_create_qp qp;
-        struct sg_cmd_create_cq cq;
-        struct sg_cmd_reg_mr mr;
-        struct sg_cmd_connect connect;
-        struct sg_cmd_listen listen;
-        struct sg_cmd_id id;
-        struct sg_cmd_create_srq srq;
-        struct sg_cmd_alloc_mw mw;
-        struct sg_cmd_map_pages map;
-    } c = { 0 };
+    union any_command c = { 0 };
     struct sg_admin_rsp rsp;
     unsigned i;
 
@@ -161,26 +192,10 @@ static void command(struct pair_side *s)
         sg_put_le16(&c.connect.pdata_len, fuzz_u16(&in) % 600);
         break;
     case 6:
-        c.srq = md_create_srq_cmd(&s->md, s->pd, 2u << fuzz_below(&in, 5));
-        sg_put_le32(&c.srq.limit, fuzz_u8(&in) & 15);
-        break;
     case 7:
-        c.mw = (struct sg_cmd_alloc_mw){ .hdr.opcode = SG_ADMIN_ALLOC_MW };
-        c.mw.type = 1 + fuzz_below(&in, 2);
-        sg_put_le32(&c.mw.pd, s->pd);
-        break;
     case 8:
-        c.mr = md_reg_mr_cmd(s->pd, s->buf, 1 + fuzz_u16(&in), fuzz_u16(&in) & 0x7f);
-        c.mr.flags = SG_MR_ODP;
-        sg_put_le64(&c.mr.pages.addr, 0);
-        break;
     case 9:
-        c.hdr.opcode = SG_ADMIN_MAP_PAGES;
-        sg_put_le32(&c.map.stag, paged);
-        sg_put_le32(&c.map.op, 1 + fuzz_below(&in, 3));
-        sg_put_le64(&c.map.first_page, fuzz_below(&in, 8));
-        sg_put_le64(&c.map.count, 1 + fuzz_below(&in, 8));
-        sg_put_le64(&c.map.list, s->buf + PAIR_BUF / 2); /* zeros, or what stands there */
+        make_object(s, &c);
         break;
     case 5:
         c.hdr.opcode = fuzz_below(&in, SG_ADMIN_OPCODE_COUNT);
@@ -489,7 +504,8 @@ bool fuzz_reached(char *buf, size_t len)
     snprintf(buf, len, "connections %llu, completions %llu, %llu of them in error, fatal %llu, "
              "flushed %llu, hashed %llu, stored %llu, paged %llu",
              connected, completions, errors, fatals, flushes, hashed, stores, mapped);
-    return mapped && connected && completions > errors && errors && fatals && flushes && hashed && stores;
+    return mapped && connected && completions > errors && errors && fatals && flushes &&
+           hashed && stores;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

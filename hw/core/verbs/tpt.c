@@ -17,7 +17,7 @@
  *
  * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
  *
- * Memory: a row is about 230 octets; page addresses of all rows together are limited.
+ * Memory: a row is about 180 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
 

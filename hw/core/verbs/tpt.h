@@ -38,31 +38,31 @@ struct sg_mr_counters {
     uint64_t remote_writes, remote_reads, remote_atomics, refused, page_faults;
 };
 
-/* A row of the table. */
+/* A row of the table.  What every access looks at comes first. */
 struct sg_mr {
     struct sg_pd *pd;
-    uint32_t id;       /* in the table; not what the wire sees */
     uint32_t stag;     /* index << 8 | key */
     uint32_t access;   /* SG_ACCESS_* */
-    uint32_t max_pages; /* FAST */
-    uint32_t windows;  /* bound to it */
-    uint32_t serial;   /* of its latest validity; never repeated soon */
     uint8_t kind;      /* enum sg_mr_kind */
-    uint8_t type;      /* WINDOW: enum sg_mw_type */
     bool valid;
     uint8_t pm;        /* SG_PM_*, as the host said at registration */
     uint8_t mode;      /* enum sg_mem_mode */
-    uint8_t hash_alg;  /* enum sg_hash; with SG_ACCESS_VERIFY */
-    uint8_t hash_key_len;
-    uint8_t *hash_key; /* owned, or NULL */
+    uint32_t serial;   /* of its latest validity; never repeated soon */
     uint64_t base;     /* Tagged Offset of the first octet */
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
-    struct sg_pages pages;
-    struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
-    struct sg_mr_counters counters;
-    struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
+    struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
+    struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
+    struct sg_pages pages;
+    struct sg_mr_counters counters;
+    uint32_t id;       /* in the table; not what the wire sees */
+    uint32_t max_pages; /* FAST */
+    uint32_t windows;  /* bound to it */
+    uint8_t type;      /* WINDOW: enum sg_mw_type */
+    uint8_t hash_alg;  /* enum sg_hash; with SG_ACCESS_VERIFY */
+    uint8_t hash_key_len;
+    uint8_t *hash_key; /* owned, or NULL */
     struct sg_link qp_link; /* in sg_qp.windows */
 };
 

@@ -106,6 +106,42 @@ static void fast_registration(void)
     end();
 }
 
+/* Zero-based: Tagged Offset 0 is the first octet, for the peer and for elements of our own. */
+static void zero_based(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    const uint32_t all = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ;
+    struct sg_cqe c;
+    struct md_wr w;
+    uint32_t fast;
+
+    begin(&params);
+    fast = alloc_fast(0);
+    post_reg_at(0, fast, 3, all | SG_ACCESS_ZERO_BASED, 0x7fff0000);
+    expect(0, 900, SG_WC_SUCCESS);
+    fill(1, 0, 12288, 1);
+    w = wr(1, SG_WR_WRITE, 1, 0, 12288, 0);
+    w.rkey = fast;
+    w.raddr = 0;
+    post(1, w);
+    expect(1, 1, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 0) + 8192, pair_buf(&pair, 1), 4096);
+    T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 4096);
+    w = wr(0, SG_WR_WRITE, 2, 0, 100, 100000);
+    w.lkey = fast;
+    w.addr = 4000;
+    post(0, w);
+    expect(0, 2, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 1) + 100000, pair_buf(&pair, 1) + 4000, 100);
+    w = wr(1, SG_WR_READ, 3, 0, 1, 0); /* one octet behind its end */
+    w.rkey = fast;
+    w.raddr = 12288;
+    post(1, w);
+    c = expect(1, 3, SG_WC_REM_ACCESS_ERR);
+    T_EQ_U64(sg_get_le32(&c.vendor_err), 0x01010000);
+    end();
+}
+
 static void fast_registration_errors(void)
 {
     static const struct {
@@ -268,6 +304,7 @@ static void local_dma_key(void)
 }
 
 static const struct t_case cases[] = {
+    { "a zero-based region", zero_based },
     { "RDM-35 RDM-37 SEC-06 SEC-23 fast registration and three ways to end it",
       fast_registration },
     { "fast registration: errors", fast_registration_errors },

@@ -225,7 +225,8 @@ static void bad_entry(struct pair_side *s)
     };
     bool sane = rnd(3);
     struct md_wr w = {
-        .opcode = sane ? known[rnd(sizeof(known))] : rnd(16), .flags = sane ? 0 : rnd(32), .wr_id = rnd64(),
+        .opcode = sane ? known[rnd(sizeof(known))] : rnd(16), .flags = sane ? 0 : rnd(32),
+        .wr_id = rnd64(),
         .addr = s->buf + rnd(PAIR_BUF),
         .len = sane || rnd(3) ? rnd(2000) : (uint32_t)rnd64(),
         .lkey = sane || rnd(5) ? s->stag : rnd(1 << 30),

@@ -469,7 +469,7 @@ static void commands(void)
         { "rq_entries", FIELD(sg_cmd_create_qp, rq_entries), 16, SG_EINVAL },
         { "rq_stride", FIELD(sg_cmd_create_qp, rq_stride), 64, SG_EINVAL },
         { "rq_max_sge", FIELD(sg_cmd_create_qp, rq_max_sge), 1, SG_EINVAL },
-        { "rq_pages", FIELD(sg_cmd_create_qp, rq_pages), 4096, SG_EINVAL },
+        { "rq_pages", FIELD(sg_cmd_create_qp, rq_pages.addr), 4096, SG_EINVAL },
     };
     struct sg_cmd_create_srq c;
     struct sg_cmd_create_qp q;
