@@ -171,6 +171,7 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	/* The event work may end it before the command's answer is looked at. */
 	kref_get(&conn->ref);
 	sgh_set_depths(sg, &cmd, param);
+	cmd.local.tos = id->tos_set ? id->tos : 0;
 	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, param->private_data,
 			     param->private_data_len, &rsp);
 	if (ret == -EADDRNOTAVAIL) {
@@ -314,6 +315,7 @@ int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 		struct sg_cmd_listen cmd = { .local = addrs[i] };
 
 		cmd.backlog = cpu_to_le32(clamp(backlog, 1, 1024));
+		cmd.local.tos = id->tos_set ? id->tos : 0;
 		ret = sgh_listen_one(sg, listener, &cmd);
 	}
 	mutex_unlock(&sg->listen_mutex);

@@ -36,6 +36,7 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
         return ERR_MEM;
     }
     tcp_nagle_disable(cpcb);
+    cpcb->tos = l->local.tos;
     return ERR_OK;
 }
 
@@ -195,6 +196,7 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
         l->local = addr->ip;
     }
     l->local.port = local->port;
+    l->local.tos = local->tos;
     l->backlog = CLAMP(backlog, 1, BACKLOG_MAX);
     l->accept = accept;
     l->user = user;

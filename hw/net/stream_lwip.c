@@ -460,6 +460,7 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
         tcp_abort(flow->pcb);
         return NULL;
     }
+    s->pcb->tos = local->tos;
     s->base.events = events;
     s->base.user = user;
     s->connect_until = sg_stack.now + port->config.connect_timeout_ms * NS_PER_MS;

@@ -123,7 +123,8 @@ SG_ASSERT_SIZE(struct sg_page_list, 16);
 /* Internet address and TCP port. */
 struct sg_sockaddr {
     __u8 family;    /* 4 or 6 */
-    __u8 reserved_8;
+    /* Local address of CONNECT, LISTEN: type of service, traffic class of what is sent; else 0. */
+    __u8 tos;
     __be16 port;    /* network order */
     __u8 ip[16];    /* network order; IPv4 in the first four octets */
     /*

@@ -25,6 +25,8 @@ struct sg_endpoint {
     uint8_t ip[16];  /* network order; IPv4 in the first four octets; all zero: any */
     /* 802.1Q identifier, 0: none; of a link-local IPv6 address and in add_addr, else ignored. */
     uint16_t vlan;
+    /* Type of service of what is sent; of the local endpoint of connect and listen. */
+    uint8_t tos;
 };
 
 enum sg_stream_end {

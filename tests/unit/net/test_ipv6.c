@@ -575,6 +575,51 @@ static void address__its_end_is_its_connections_end(void)
     wire_free(w);
 }
 
+/* Type of service and traffic class: the active side's own, the passive side's listener's. */
+static void note_class(struct wire *w, int from, const uint8_t *f, size_t len)
+{
+    unsigned *classes = w->tap_data;
+
+    (void)len;
+    if (sg_get_be16(f + 12) == 0x0800) {
+        classes[from] |= f[15];
+    } else if (sg_get_be16(f + 12) == 0x86dd && f[20] == 6) {
+        classes[from] |= (unsigned)(f[14] & 15) << 4 | f[15] >> 4;
+    }
+}
+
+static void traffic_class(void)
+{
+    struct wire *w = two_hosts(16, false, NULL);
+    struct wire_host *h = &w->host[1];
+    unsigned family, classes[2];
+    enum sg_stream_end why;
+
+    w->tap = note_class;
+    w->tap_data = classes;
+    for (family = 4; family <= 6; family += 2) {
+        struct sg_endpoint to = family == 6 ? wire_ip6(false, 2, 0, PORT) : wire_endpoint(h, PORT);
+        struct sg_endpoint at = { .family = (uint8_t)family, .port = PORT, .tos = 0x48 };
+        struct sg_endpoint from = { .family = (uint8_t)family, .tos = 0xb8 };
+        struct peer a = { .to_send = 5000, .wire = w }, b = { .to_send = 5000, .wire = w };
+        struct peer *both[2] = { &a, &b };
+        struct sg_listener *l = h->net->ops->listen(h->net, &at, 4, peer_accept, &b, &why);
+
+        T_CONTEXT("IPv%u", family);
+        classes[0] = classes[1] = 0;
+        T_TRUE(l != NULL);
+        a.s = w->host[0].net->ops->connect(w->host[0].net, &from, &to, &peer_events, &a, &why);
+        T_TRUE(a.s != NULL);
+        T_TRUE(wire_run(w, all_arrived, both, 10 * WIRE_S));
+        T_EQ_INT((int)classes[0], 0xb8);
+        T_EQ_INT((int)classes[1], 0x48);
+        h->net->ops->unlisten(h->net, l);
+        peer_abort(&a);
+        wire_settle(w, WIRE_S);
+    }
+    wire_free(w);
+}
+
 static const struct t_case cases[] = {
     { "data arrives over IPv6", transfer__clean },
     { "data arrives over IPv6 and a bad wire", transfer__bad_wire },
@@ -591,6 +636,7 @@ static const struct t_case cases[] = {
     { "addresses that cannot be a port's", address__refused },
     { "listeners of IPv4 and IPv6 on one port number", listen__families_are_apart },
     { "loopback within a port", loopback__within_a_port },
+    { "type of service and traffic class", traffic_class },
     { "the end of an address is the end of its connections only",
       address__its_end_is_its_connections_end },
 };
