@@ -12,7 +12,7 @@
  * be used in a notifier.
  *
  * An implicit region is a whole address space: its pieces ("children") of SGH_ODP_CHILD octets,
- * each with a notifier of its own, come with the first fault in them and stay until the region goes.
+ * each with a notifier of its own, come with the first fault in them and go with the region.
  */
 #include <linux/dma-mapping.h>
 #include <rdma/ib_umem_odp.h>

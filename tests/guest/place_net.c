@@ -191,7 +191,7 @@ void place_close(struct place_conn *c)
 /* ---- server ---- */
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-             IBV_ACCESS_FLUSH_GLOBAL)
+             IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL)
 
 static const struct recipe {
     int access;

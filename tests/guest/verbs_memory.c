@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE /* memfd_create */
 #include <fcntl.h>
+#include <linux/mman.h>
 #include <linux/udmabuf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -423,6 +424,42 @@ static void odp__prefetch(void)
     munmap(mem, ODP_SIZE);
 }
 
+/* A file on persistent memory, mapped without a page cache: it can be registered in no other way. */
+static void odp__file(void)
+{
+    enum { SIZE = 1 << 20 };
+    const char *path = getenv("VERBS_FILE");
+    uint8_t *view, back[5000];
+    struct ibv_mr *mr;
+    int fd;
+
+    if (!path) {
+        T_SKIP("VERBS_FILE names no file");
+    }
+    fd = open(path, O_RDWR | O_CREAT, 0600);
+    T_TRUE(fd >= 0);
+    T_EQ_INT(ftruncate(fd, SIZE), 0);
+    view = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    T_TRUE(view != MAP_FAILED);
+    pair_connect(NULL);
+    T_NULL(ibv_reg_mr(w.pd, view, SIZE, PAIR_ALL));
+    mr = ibv_reg_mr(w.pd, view, SIZE, PAIR_ALL | IBV_ACCESS_ON_DEMAND);
+    T_NOT_NULL(mr);
+    memset(w.a.buf, 0x3c, sizeof(back));
+    rdma_ok(IBV_WR_RDMA_WRITE, 0, sizeof(back), mr->rkey, (uintptr_t)view + 12345);
+    rdma_ok(IBV_WR_RDMA_READ, 8192, sizeof(back), mr->rkey, (uintptr_t)view + 12345);
+    T_EQ_MEM(w.a.buf + 8192, w.a.buf, sizeof(back));
+    T_EQ_INT(pread(fd, back, sizeof(back), 12345), sizeof(back));
+    T_EQ_MEM(back, w.a.buf, sizeof(back));
+    /* Its blocks go, and with them what the adapter may reach. */
+    T_EQ_INT(ftruncate(fd, 0), 0);
+    refused(IBV_WR_RDMA_READ, mr->rkey, (uintptr_t)view + 12345, 8);
+    pair_close();
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+    munmap(view, SIZE);
+    close(fd);
+}
+
 /* ---- windows ---- */
 
 static struct ibv_mw *make_window(enum ibv_mw_type type)
@@ -545,6 +582,7 @@ static const struct t_case cases[] = {
     { "odp: a region", odp__explicit },
     { "odp: the address space", odp__implicit },
     { "odp: prefetch", odp__prefetch },
+    { "odp: a file on persistent memory", odp__file },
     { "window: type 1", window__type_1 },
     { "window: type 2", window__type_2 },
     { "window: what cannot be bound", window__cannot_be_bound },

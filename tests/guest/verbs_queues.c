@@ -5,6 +5,7 @@
  *
  * verbs_queues ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -299,6 +300,38 @@ static void qp__true_state(void)
     T_EQ_INT(ibv_destroy_qp(qp), 0);
 }
 
+/* ---- a lost adapter ---- */
+
+/* The last case: what is left of the process's device is of no use. */
+static void fatal__told_and_gone(void)
+{
+    struct pollfd pfd = { .fd = w.ctx->async_fd, .events = POLLIN };
+    struct ibv_async_event event = { 0 };
+    char path[200];
+    int fd, i;
+
+    snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device/reset",
+             ibv_get_device_name(w.ctx->device));
+    pair_connect(NULL);
+    T_EQ_INT(pair_recv(&w.b, 0, 64), 0);
+    fd = open(path, O_WRONLY);
+    T_TRUE(fd >= 0);
+    T_EQ_INT(write(fd, "1", 1), 1);
+    close(fd);
+    for (i = 0; i < 10 && event.event_type != IBV_EVENT_DEVICE_FATAL; i++) {
+        T_EQ_INT(poll(&pfd, 1, 10000), 1);
+        T_EQ_INT(ibv_get_async_event(w.ctx, &event), 0);
+        ibv_ack_async_event(&event);
+    }
+    T_EQ_U64(event.event_type, IBV_EVENT_DEVICE_FATAL);
+    errno = 0;
+    T_NULL(ibv_alloc_pd(w.ctx));
+    T_EQ_INT(errno, EIO);
+    /* Posting finds nobody, and does no harm. */
+    T_EQ_INT(pair_send(&w.a, 0, 8), 0);
+    w.a.id = w.b.id = NULL;
+}
+
 static const struct t_case cases[] = {
     { "srq: attributes and their change", srq__attributes },
     { "srq: what cannot be", srq__cannot_be },
@@ -310,6 +343,7 @@ static const struct t_case cases[] = {
     { "cq: overflow", cq__overflow },
     { "domains: queue pairs in them", domains__queue_pairs_in_them },
     { "qp: true state", qp__true_state },
+    { "fatal: told and gone", fatal__told_and_gone },
 };
 
 int main(int argc, char **argv)

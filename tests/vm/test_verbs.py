@@ -5,8 +5,12 @@
 The programs (tests/guest/verbs_*.c) speak TAP: what a case there finds is a failure here.
 # timeout: 600
 """
+import gzip
 import re
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import labtest
 import programs
@@ -15,7 +19,7 @@ ADDRESS = programs.ADDRESS["alpha"]
 
 
 class Verbs(labtest.LabCase):
-    up_arguments = ("--vms", "alpha")
+    up_arguments = ("--vms", "alpha", "--pmem", "64M")
 
     @classmethod
     def setUpClass(cls):
@@ -24,7 +28,17 @@ class Verbs(labtest.LabCase):
 
     def cases(self, program, part, count):
         """Runs the cases whose name has the part, all of which must be good."""
-        words = ("exec", "-n", "alpha", "--", program, ADDRESS, part)
+        words = (
+            "exec",
+            "-n",
+            "alpha",
+            "--",
+            "env",
+            "VERBS_FILE=/mnt/dax/file",
+            program,
+            ADDRESS,
+            part,
+        )
         done = self.lab.run(*words, status=None, timeout=200)
         good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
         self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
@@ -54,7 +68,23 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_memory", "mr:", 5)
 
     def test_regions__on_demand(self):
-        self.cases("verbs_memory", "odp:", 3)
+        self.mount_dax()
+        self.cases("verbs_memory", "odp:", 4)
+
+    def mount_dax(self):
+        """A file system on the NVDIMM, made here: the image has no program for it."""
+        with tempfile.TemporaryDirectory() as folder:
+            image = Path(folder) / "image"
+            make = ["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-O", "^has_journal", image, "24M"]
+            subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+            packed = Path(folder) / "image.gz"
+            packed.write_bytes(gzip.compress(image.read_bytes(), 1))
+            self.lab.run("copy", packed, "alpha:/tmp/image.gz")
+        self.lab.sh(
+            "alpha",
+            "ndctl create-namespace -f -e namespace0.0 -m fsdax && "
+            "zcat /tmp/image.gz > /dev/pmem0 && mount -o dax --mkdir /dev/pmem0 /mnt/dax",
+        )
 
     def test_windows(self):
         self.cases("verbs_memory", "window:", 3)
@@ -98,6 +128,13 @@ class Verbs(labtest.LabCase):
             server.stop()
         finally:
             self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto off")
+
+    def test_zz_fatal__recovered_from(self):
+        """A process loses its device; the next one finds it again."""
+        self.cases("verbs_queues", "fatal:", 1)
+        self.wait_for("rdma link show", r"staghorn0/1 state ACTIVE")
+        self.cases("verbs_queues", "srq: receives", 1)
+        self.assertIn("adapter is up again", self.lab.sh("alpha", "dmesg"))
 
     def wait_for(self, script, pattern, limit=60):
         """The script's output, once it has the pattern, or satisfies the function."""

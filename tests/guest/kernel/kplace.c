@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Flush, Atomic Write and fast registration by a kernel consumer.
+ * Flush, Atomic Write, atomics and fast registration by a kernel consumer.
  *
  * insmod kplace.ko server=10.77.0.2 runs against place_server and fails if anything is not as it
  * should be; the log tells what.  Everything happens in the module's initialisation.
@@ -185,6 +185,45 @@ static int test_atomic_write(void)
 	return 0;
 }
 
+/* One operation on the word at AT; what was there before is at octet 64 of the buffer. */
+static int atomic(enum ib_wr_opcode opcode, u64 compare_add, u64 swap, u64 compare_add_mask,
+		  u64 swap_mask)
+{
+	struct ib_sge sge = sge_of(64, 8);
+	struct ib_atomic_wr wr = {
+		.wr = { .opcode = opcode, .sg_list = &sge, .num_sge = 1,
+			.send_flags = IB_SEND_SIGNALED },
+		.remote_addr = k.table.regions[R_CRC32C].addr + AT,
+		.rkey = k.table.regions[R_CRC32C].rkey,
+		.compare_add = compare_add, .swap = swap,
+		.compare_add_mask = compare_add_mask, .swap_mask = swap_mask,
+	};
+	bool add = opcode == IB_WR_ATOMIC_FETCH_AND_ADD ||
+		   opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+
+	CHECK(!post(&wr.wr));
+	return expect(IB_WC_SUCCESS, add ? IB_WC_FETCH_ADD : IB_WC_COMP_SWAP);
+}
+
+static int test_atomics(void)
+{
+	u64 zero = 0, *old = (u64 *)(k.buf + 64);
+	struct ib_sge by_value = { (uintptr_t)&zero, 8, 0 }, four = sge_of(64, 4);
+	struct ib_atomic_wr bad = { .wr = { .opcode = IB_WR_ATOMIC_FETCH_AND_ADD,
+					    .sg_list = &four, .num_sge = 1 } };
+
+	CHECK(!post_rdma(IB_WR_ATOMIC_WRITE, AT, &by_value, IB_SEND_INLINE));
+	CHECK(!expect(IB_WC_SUCCESS, IB_WC_ATOMIC_WRITE));
+	CHECK(!atomic(IB_WR_ATOMIC_FETCH_AND_ADD, 5, 99, 99, 99) && *old == 0);
+	CHECK(!atomic(IB_WR_ATOMIC_CMP_AND_SWP, 5, 0x1234, 0, 0) && *old == 5);
+	CHECK(!atomic(IB_WR_MASKED_ATOMIC_CMP_AND_SWP, 0x34, 0xab00, 0xff, 0xff00) &&
+	      *old == 0x1234);
+	CHECK(!atomic(IB_WR_MASKED_ATOMIC_FETCH_AND_ADD, 0xff, 0, 0x80, 0) && *old == 0xab34);
+	CHECK(!atomic(IB_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 0, 0) && *old == 0xab33);
+	CHECK(post(&bad.wr) == EINVAL);
+	return 0;
+}
+
 /* The region's rights are checked when it is registered: the memory is not persistent. */
 static int reg(struct ib_mr *mr, int access, enum ib_wc_status status)
 {
@@ -294,6 +333,7 @@ static int run(void)
 	CHECK(!test_flush());
 	CHECK(!test_flush_arguments());
 	CHECK(!test_atomic_write());
+	CHECK(!test_atomics());
 	CHECK(!test_fast_registration());
 	return 0;
 }
