@@ -423,7 +423,7 @@ static void create_qp(void)
         { FIELD(sg_cmd_create_qp, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_create_qp, send_cqn), 0, SG_ENOENT },
         { FIELD(sg_cmd_create_qp, recv_cqn), UINT32_MAX, SG_ENOENT },
-        { FIELD(sg_cmd_create_qp, srqn), 1, SG_ENOTSUP },
+        { FIELD(sg_cmd_create_qp, srqn), 1, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, uar), SG_UAR_COUNT, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, uar), UINT32_MAX, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, sq_entries), 0, SG_EINVAL },
