@@ -424,7 +424,7 @@ static void odp__prefetch(void)
     munmap(mem, ODP_SIZE);
 }
 
-/* A file on persistent memory, mapped without a page cache: it can be registered in no other way. */
+/* A file on persistent memory, without a page cache: it can be registered in no other way. */
 static void odp__file(void)
 {
     enum { SIZE = 1 << 20 };
