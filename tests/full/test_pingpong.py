@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that connect by ibv_modify_qp alone: rdma-core's ping-pong between two VMs and within one,
-and the rendezvous under all that can go wrong (tests/guest/rendezvous.py)."""
+"""Programs that connect by ibv_modify_qp alone.
+
+rdma-core's ping-pong between two VMs and within one, and the rendezvous under all that can go
+wrong (tests/guest/rendezvous.py)."""
 # timeout: 900
 import re
 
