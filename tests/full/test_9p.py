@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""9P over RDMA: the kernel's client (9pnet_rdma), and Debian's diod behind a relay.
+# timeout: 900
+
+None of Debian's servers of 9P speaks RDMA: diod and nfs-ganesha are packaged without it.  diod
+serves a connection that it is given as a stream, though; tests/guest/ninep_relay.c accepts RDMA
+connections and passes the messages on, one Send each."""
+import labtest
+import programs
+import storage
+from storage import CLIENT, SERVER
+
+PORT = 5640
+SERVE = (
+    storage.MAKE_DISK
+    + """
+[ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
+mkdir -p /srv/9p
+mount /dev/pmem0 /srv/9p
+setsid ninep_relay %d diod -f -r 0 -w 1 -e /srv/9p -n -N -L stderr \\
+    < /dev/null > /tmp/relay.log 2>&1 &
+"""
+    % PORT
+)
+MOUNT = (
+    "mount -t 9p -o trans=rdma,port=%d,version=9p2000.L,uname=root,access=user,aname=/srv/9p,"
+    "msize=65536%%s %s /mnt/9p" % (PORT, storage.ADDRESS)
+)
+
+
+class NineP(storage.ConsumerCase):
+    """/mnt/9p of alpha is beta's folder."""
+
+    server_script = SERVE
+
+    @classmethod
+    def serve(cls, new=False):
+        programs.install(cls.lab, SERVER, "ninep_relay")
+        super().serve(new)
+        storage.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % PORT)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh(CLIENT, "modprobe -a 9p 9pnet_rdma; mkdir -p /mnt/9p")
+
+    def setUp(self):
+        self.mount()
+
+    def tearDown(self):
+        super().tearDown()
+        self.sh(CLIENT, "umount /mnt/9p || umount -f -l /mnt/9p", status=None, timeout=60)
+
+    def mount(self, more=""):
+        self.sh(CLIENT, MOUNT % more, timeout=storage.LIMIT)
+
+    def hashes(self, name):
+        """Of a file as the client and as the server's file system have it."""
+        client = self.sh(CLIENT, "sha256sum < /mnt/9p/" + name, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, "sha256sum < /srv/9p/" + name)
+
+    def test_mount__is_over_rdma(self):
+        """Its connection allows no Reads in either direction"""
+        self.assertRegex(self.sh(CLIENT, "grep /mnt/9p /proc/mounts"), r"trans=rdma")
+        self.assertEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+
+    def test_fio__verified(self):
+        before = storage.counters(self.lab, CLIENT)
+        storage.fio(self.lab, "/mnt/9p/fio", size="8M")
+        after = self.moved_by_rdma(before, 10 << 20)
+        self.assertEqual(after["tx_reads"], before["tx_reads"])
+        self.assertEqual(*self.hashes("fio"))
+
+    def test_data__both_directions(self):
+        self.sh(CLIENT, "head -c 3000001 /dev/urandom > /mnt/9p/up", timeout=storage.LIMIT)
+        self.assertEqual(*self.hashes("up"))
+        self.sh(SERVER, "head -c 2000003 /dev/urandom > /srv/9p/down")
+        self.assertEqual(*self.hashes("down"))
+
+    def test_metadata__many_files(self):
+        """Replies that are a list in several messages"""
+        names = self.sh(
+            CLIENT,
+            "mkdir /mnt/9p/many && cd /mnt/9p/many && for n in $(seq 100); do "
+            "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
+            "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/9p/many",
+            timeout=storage.LIMIT,
+        )
+        self.assertEqual(names.split(), ["100", "100"])
+
+    def test_umount__leaves_nothing(self):
+        self.sh(CLIENT, "umount /mnt/9p", timeout=storage.LIMIT)
+        storage.wait_empty(self.lab, CLIENT)
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for four seconds under traffic: nothing is lost"""
+        running = storage.Running(self.lab, "/mnt/9p/unplugged", size="16M")
+        before = storage.unplug(self.lab)
+        running.finish()
+        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertEqual(*self.hashes("unplugged"))
+
+    def test_server_killed(self):
+        """9P has no recovery and no keep-alive: what waits can be killed, and a new mount works"""
+        running = storage.Running(self.lab, "/mnt/9p/killed", size="24M")
+        self.cut_and_on()
+        storage.wait_for(self.lab, CLIENT, "kill -9 $(pgrep -x fio); ! pgrep -x fio")
+        running.end()
+        self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=60)
+        self.mount()
+        storage.fio(self.lab, "/mnt/9p/again", size="4M")
+        self.assertEqual(*self.hashes("again"))
+
+
+if __name__ == "__main__":
+    labtest.main()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""iSER: the kernel's target (LIO with ib_isert, set up by targetcli) and open-iscsi.
+# timeout: 1200
+
+The adapter listens on the portal's port, so TCP's iSCSI on the same port of the same address is
+not reachable: what is RDMA and what is not is told by the port, as on all iWARP adapters."""
+import re
+
+import labtest
+import storage
+from storage import CLIENT, SERVER
+
+TARGET = "iqn.2024-01.org.example:disk"
+INITIATOR = "iqn.2024-01.org.example:alpha"
+PORTAL = storage.ADDRESS + ":3260"
+SERVE = (
+    storage.MAKE_DISK
+    + """
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+modprobe -a target_core_mod target_core_iblock iscsi_target_mod ib_isert
+mkdir -p /etc/target/pr /var/target/pr /var/target/alua
+mkdir -p /run/dbus
+[ -e /run/dbus/system_bus_socket ] || dbus-daemon --system --fork
+targetcli > /tmp/targetcli.log 2>&1 << END || { cat /tmp/targetcli.log >&2; exit 1; }
+/backstores/block create name=disk dev=/dev/pmem0
+/iscsi create %(target)s
+/iscsi/%(target)s/tpg1/portals delete 0.0.0.0 3260
+/iscsi/%(target)s/tpg1/portals create %(address)s 3260
+/iscsi/%(target)s/tpg1/portals/%(address)s:3260 enable_iser true
+/iscsi/%(target)s/tpg1/luns create /backstores/block/disk
+/iscsi/%(target)s/tpg1/acls create %(initiator)s
+exit
+END
+grep -q 1 /sys/kernel/config/target/iscsi/%(target)s/tpgt_1/np/%(address)s:3260/iser
+"""
+    % {"target": TARGET, "address": storage.ADDRESS, "initiator": INITIATOR}
+)
+PREPARE = (
+    """
+mkdir -p /etc/iscsi /run/lock/iscsi
+echo InitiatorName=%s > /etc/iscsi/initiatorname.iscsi
+modprobe ib_iser
+modprobe sd_mod
+iscsid
+"""
+    % INITIATOR
+)
+NODE = "iscsiadm -m node -T %s -p %s" % (TARGET, PORTAL)
+DISK = "ls /dev/sd? | head -n 1"
+SETTINGS = (
+    "node.session.timeo.replacement_timeout=%d",
+    "node.conn[0].timeo.noop_out_interval=%d",
+    "node.conn[0].timeo.noop_out_timeout=%d",
+    "node.conn[0].timeo.login_timeout=15",
+)
+
+
+class Iser(storage.ConsumerCase):
+    """alpha logs in to beta's target."""
+
+    server_script = SERVE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh(CLIENT, PREPARE)
+
+    def tearDown(self):
+        super().tearDown()
+        self.sh(CLIENT, NODE + " -u; " + NODE + " -o delete", status=None, timeout=storage.LIMIT)
+
+    def login(self, replacement=600, noop=15):
+        """The disk's name once it is there."""
+        values = [
+            text % value if "%d" in text else text
+            for text, value in zip(SETTINGS, (replacement, noop, noop, 0))
+        ]
+        script = "set -e; %s -o new -I iser\n" % NODE
+        for name, value in (text.split("=") for text in values):
+            script += "%s -o update -n '%s' -v %s\n" % (NODE, name, value)
+        self.sh(CLIENT, script + NODE + " --login", timeout=storage.LIMIT)
+        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        return self.sh(CLIENT, DISK).strip()
+
+    def hashes(self, disk, octets=16 << 20):
+        """Of the beginning of the disk, by the initiator and on the target."""
+        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
+        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, script % storage.DISK)
+
+    def test_discovery(self):
+        """Its session is over RDMA, too"""
+        text = self.sh(
+            CLIENT,
+            "iscsiadm -m discovery -t sendtargets -p %s -I iser" % PORTAL,
+            timeout=storage.LIMIT,
+        )
+        self.assertIn(TARGET, text)
+
+    def test_session__is_iser(self):
+        self.login()
+        self.assertRegex(self.sh(CLIENT, "iscsiadm -m session"), r"(?m)^iser: ")
+        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+
+    def test_fio__verified(self):
+        """Each command's data is read or written by the target"""
+        disk = self.login()
+        before = storage.counters(self.lab, CLIENT)
+        target = storage.counters(self.lab, SERVER)
+        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = storage.counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], target["tx_reads"])
+        self.assertGreater(after["tx_writes"], target["tx_writes"])
+        self.assertEqual(*self.hashes(disk))
+
+    def test_logout__leaves_nothing(self):
+        self.login()
+        self.sh(CLIENT, NODE + " -u", timeout=storage.LIMIT)
+        storage.wait_empty(self.lab, CLIENT)
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for longer than iSCSI's pings: the session is recovered"""
+        disk = self.login(noop=3)
+        running = storage.Running(self.lab, disk, size="24M")
+        self.lab.run("link", SERVER, "down")
+        storage.wait_for(self.lab, CLIENT, "! grep -q LOGGED_IN /sys/class/iscsi_session/*/state")
+        self.lab.run("link", SERVER, "up")
+        running.finish()
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_killed(self):
+        """The target's power is cut under traffic; it comes back, and fio goes on"""
+        disk = self.login()
+        running = storage.Running(self.lab, disk, size="24M")
+        self.cut_and_on()
+        running.finish()
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_gone(self):
+        """A target that stays away: errors in bounded time"""
+        disk = self.login(replacement=5, noop=3)
+        running = storage.Running(self.lab, disk, size="24M")
+        self.lab.run("cut", SERVER)
+        output = running.end()
+        self.assertTrue(re.search(r"err= *\d+[^0]|Input/output error|error=", output), output)
+        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
+        self.serve()
+
+
+if __name__ == "__main__":
+    labtest.main()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SMB Direct: the kernel's client (cifs) and server (ksmbd), from Debian's kernel source.
+# timeout: 1200
+
+Debian's kernel has both without RDMA; `make consumers` builds them with it (build/guest/smb).
+ksmbd moves data of large requests by RDMA in the client's memory; the client finds it on port
+5445, as on any iWARP adapter."""
+import os
+
+import labtest
+import programs
+import storage
+from storage import CLIENT, SERVER
+
+MODULES = os.path.join(programs.BUILD, "guest", "smb")
+# What the module needs is loaded as for Debian's own; then ours takes its place.
+INSERT = (
+    "grep -q '^%(name)s ' /proc/modules || { for module in $(modprobe --show-depends %(name)s | "
+    "sed -n 's,^insmod .*/\\([^/]*\\)\\.ko[.xz]* *$,\\1,p' | grep -vx %(name)s); do "
+    "modprobe $module; done; modprobe -a rdma_cm ib_core; insmod /tmp/%(name)s.ko; }\n"
+)
+SERVE = (
+    storage.MAKE_DISK
+    + "\n"
+    + INSERT % {"name": "ksmbd"}
+    + """
+[ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
+mkdir -p /srv/share /etc/ksmbd
+mount /dev/pmem0 /srv/share
+cat > /etc/ksmbd/ksmbd.conf << END
+[global]
+    netbios name = beta
+    map to guest = never
+[share]
+    path = /srv/share
+    read only = no
+    force user = root
+    force group = root
+END
+ksmbd.adduser -a -p secret user
+ksmbd.mountd
+"""
+)
+MOUNT = "mount -t cifs //%s/share /mnt/smb -o rdma,username=user,password=secret,vers=%s,%s"
+
+
+class Smb(storage.ConsumerCase):
+    """/mnt/smb of alpha is beta's share."""
+
+    server_script = SERVE
+
+    @classmethod
+    def serve(cls, new=False):
+        cls.lab.run("copy", os.path.join(MODULES, "ksmbd.ko"), SERVER + ":/tmp/ksmbd.ko")
+        super().serve(new)
+        storage.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*5445'")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.run("copy", os.path.join(MODULES, "cifs.ko"), CLIENT + ":/tmp/cifs.ko")
+        script = "set -e; mkdir -p /mnt/smb\n" + INSERT % {"name": "cifs"}
+        cls.lab.sh(CLIENT, script)
+
+    def tearDown(self):
+        super().tearDown()
+        self.sh(CLIENT, "umount /mnt/smb || umount -f -l /mnt/smb", status=None, timeout=300)
+
+    def mount(self, version="3.1.1", options="cache=none"):
+        script = MOUNT % (storage.ADDRESS, version, options)
+        self.sh(CLIENT, script, timeout=storage.LIMIT)
+
+    def hashes(self, name):
+        """Of a file as the client and as the server's file system have it."""
+        client = self.sh(CLIENT, "sha256sum < /mnt/smb/" + name, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, "sha256sum < /srv/share/" + name)
+
+    def test_mount__is_over_rdma(self):
+        self.mount()
+        self.assertIn("rdma", self.sh(CLIENT, "grep /mnt/smb /proc/mounts"))
+        self.assertRegex(self.sh(CLIENT, "cat /proc/fs/cifs/DebugData"), r"SMBDirect")
+        for vm in (CLIENT, SERVER):
+            self.assertGreaterEqual(storage.resources(self.lab, vm)["qp"], 1)
+
+    def test_fio__verified(self):
+        """Reads and writes of all sizes; large ones are RDMA of the server"""
+        self.mount()
+        before = storage.counters(self.lab, CLIENT)
+        server = storage.counters(self.lab, SERVER)
+        storage.fio(self.lab, "/mnt/smb/fio", size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = storage.counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], server["tx_reads"])
+        self.assertGreater(after["tx_writes"], server["tx_writes"])
+        self.assertEqual(*self.hashes("fio"))
+
+    def test_data__both_directions(self):
+        self.mount(options="cache=strict")
+        script = "head -c 9000001 /dev/urandom > /mnt/smb/up && sync && sha256sum < /mnt/smb/up"
+        self.sh(CLIENT, script, timeout=storage.LIMIT)
+        self.assertEqual(*self.hashes("up"))
+        self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/share/down")
+        self.assertEqual(*self.hashes("down"))
+
+    def test_umount__leaves_nothing(self):
+        self.mount()
+        self.sh(CLIENT, "umount /mnt/smb", timeout=storage.LIMIT)
+        storage.wait_empty(self.lab, CLIENT)
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for four seconds under traffic: nothing is lost"""
+        self.mount()
+        running = storage.Running(self.lab, "/mnt/smb/unplugged", size="24M")
+        before = storage.unplug(self.lab)
+        running.finish()
+        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertEqual(*self.hashes("unplugged"))
+
+    def test_server_killed(self):
+        """The server's power is cut: errors or success in bounded time, and a new mount works"""
+        self.mount(options="cache=none,soft,echo_interval=2")
+        running = storage.Running(self.lab, "/mnt/smb/killed", size="24M")
+        self.cut_and_on()
+        running.end()
+        self.sh(CLIENT, "umount -f -l /mnt/smb", status=None, timeout=storage.LIMIT)
+        self.mount()
+        storage.fio(self.lab, "/mnt/smb/again", size="4M")
+        self.assertEqual(*self.hashes("again"))
+
+
+if __name__ == "__main__":
+    labtest.main()

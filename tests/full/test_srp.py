@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SRP: the kernel's target (ib_srpt) and initiator (ib_srp), connected by rdma_cm.
+# timeout: 1200
+
+SRP is InfiniBand's; its login through rdma_cm works on any RDMA device.  The target has no tool of
+its own among Debian's packages that knows iWARP: LIO's configuration file system is written
+directly.  With use_srq the target's receive queue is shared.  An initiator that came through
+rdma_cm goes by the target's own address there, as ib_srpt takes the connection's source for its."""
+import labtest
+import storage
+from storage import CLIENT, SERVER
+
+PORT = 5555
+GUID = "5347001122334455"
+SERVE = (
+    storage.MAKE_DISK
+    + """
+mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
+modprobe -a target_core_mod target_core_iblock
+mkdir -p /etc/target/pr /var/target/pr /var/target/alua
+modprobe ib_srpt srpt_service_guid=0x%(guid)s
+cd /sys/kernel/config/target
+mkdir -p core/iblock_0/disk
+echo udev_path=/dev/pmem0 > core/iblock_0/disk/control
+echo 1 > core/iblock_0/disk/enable
+dev=$(cat /run/staghorn/rdma)
+port=$(cut -d : -f 5-8 /sys/class/infiniband/$dev/ports/1/gids/0)
+mkdir -p srpt/$port
+echo %(port)d > srpt/discovery_auth/rdma_cm_port
+mkdir -p srpt/$port/tpg
+echo 256 > srpt/$port/tpg/attrib/srp_sq_size
+echo ${srq:-0} > srpt/$port/tpg/attrib/use_srq
+mkdir -p srpt/$port/tpg/lun/lun_0
+ln -s /sys/kernel/config/target/core/iblock_0/disk srpt/$port/tpg/lun/lun_0/disk
+mkdir -p srpt/$port/tpg/acls/%(client)s/lun_0
+ln -s /sys/kernel/config/target/srpt/$port/tpg/lun/lun_0 srpt/$port/tpg/acls/%(client)s/lun_0/lun
+echo 1 > srpt/$port/tpg/enable
+"""
+    % {"guid": GUID, "port": PORT, "client": storage.ADDRESS}
+)
+UNSERVE = """
+cd /sys/kernel/config/target/srpt/*:*/tpg
+echo 0 > enable
+rm acls/*/lun_0/lun
+rmdir acls/*/lun_0 acls/*
+rm lun/lun_0/disk
+rmdir lun/lun_0
+cd ../..
+rmdir *:*/tpg *:*
+echo 0 > discovery_auth/rdma_cm_port
+cd ../core
+rmdir iblock_0/disk
+cd /
+rmdir /sys/kernel/config/target/srpt
+modprobe -r ib_srpt
+"""
+LOGIN = (
+    "echo id_ext=%(guid)s,ioc_guid=%(guid)s,dest=%(address)s:%(port)d,max_cmd_per_lun=16,"
+    "queue_size=64 > /sys/class/infiniband_srp/srp-$(cat /run/staghorn/rdma)-1/add_target"
+    % {"guid": GUID, "address": storage.ADDRESS, "port": PORT}
+)
+LOGOUT = "for port in /sys/class/srp_remote_ports/*; do echo 1 > $port/delete; done"
+DISK = "ls /dev/sd? | head -n 1"
+TIMEOUTS = """
+for port in /sys/class/srp_remote_ports/*; do
+    echo off > $port/dev_loss_tmo; echo %s > $port/fast_io_fail_tmo
+    echo %s > $port/dev_loss_tmo; echo 2 > $port/reconnect_delay
+done
+"""
+
+
+class Srp(storage.ConsumerCase):
+    """alpha logs in to beta's target."""
+
+    server_script = SERVE
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.sh(CLIENT, "modprobe -a sd_mod ib_srp")
+
+    def tearDown(self):
+        super().tearDown()
+        self.sh(CLIENT, LOGOUT, status=None)
+        storage.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
+
+    def login(self, fast_fail="off", loss="off"):
+        """The disk's name once it is there."""
+        # The initiator refuses while it still takes an earlier login apart.
+        storage.wait_for(self.lab, CLIENT, LOGIN, 60)
+        self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
+        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        return self.sh(CLIENT, DISK).strip()
+
+    def hashes(self, disk, octets=16 << 20):
+        """Of the beginning of the disk, by the initiator and on the target."""
+        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
+        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
+        return client, self.sh(SERVER, script % storage.DISK)
+
+    def check_data(self):
+        disk = self.login()
+        before = storage.counters(self.lab, CLIENT)
+        target = storage.counters(self.lab, SERVER)
+        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = storage.counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], target["tx_reads"])
+        self.assertGreater(after["tx_writes"], target["tx_writes"])
+        self.assertEqual(*self.hashes(disk))
+
+    def test_fio__verified(self):
+        """Each command's data is read or written by the target"""
+        self.check_data()
+
+    def test_shared_receive_queue(self):
+        """The target with use_srq: the same data"""
+        self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+        self.sh(SERVER, "srq=1\nset -e\n" + SERVE)
+        try:
+            self.assertGreaterEqual(storage.resources(self.lab, SERVER)["srq"], 1)
+            self.check_data()
+            self.sh(CLIENT, LOGOUT)
+            storage.wait_empty(self.lab, CLIENT, ("qp",))
+        finally:
+            self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+            storage.wait_empty(self.lab, SERVER)
+            self.serve()
+
+    def test_logout__leaves_nothing(self):
+        self.login()
+        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+        self.sh(CLIENT, LOGOUT)
+        storage.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
+        # The module keeps a protection domain of each device for itself.
+        storage.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr"))
+        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+
+    def test_unplugged(self):
+        """The cable is out for four seconds under traffic: nothing is lost"""
+        disk = self.login()
+        running = storage.Running(self.lab, disk, size="24M")
+        before = storage.unplug(self.lab)
+        running.finish()
+        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_killed(self):
+        """The target's power is cut under traffic; it comes back, and fio goes on"""
+        disk = self.login()
+        running = storage.Running(self.lab, disk, size="24M")
+        self.cut_and_on()
+        running.finish()
+        self.assertEqual(*self.hashes(disk))
+
+    def test_target_gone(self):
+        """A target that stays away: errors in bounded time"""
+        disk = self.login(fast_fail="5", loss="10")
+        running = storage.Running(self.lab, disk, size="24M")
+        self.lab.run("cut", SERVER)
+        output = running.end()
+        self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
+        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
+        self.serve()
+
+
+if __name__ == "__main__":
+    labtest.main()
