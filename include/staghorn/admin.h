@@ -200,7 +200,8 @@ struct sg_cmd_reg_mr {
 /*
  * On-demand paging (SG_FEATURE_ODP): pages.addr 0, pages.levels 0, pages.count pages of
  * pages.page_shift (count 0: as many as it takes), none of them there; length up to 2^63.  An
- * access to one that is not there raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with VERIFY.
+ * access to one that is not there raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with
+ * VERIFY.
  */
 #define SG_MR_ODP 0x02
 
