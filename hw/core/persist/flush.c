@@ -229,7 +229,7 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
     if (p->frozen) {
         return SG_PM_LATER;
     }
-    sg_pd_others_drain(p, -1);
+    sg_persist_cpu_sync(p);
     if (len && sg_pd_bad(p, addr, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
         return SG_PM_FAILED;
     }
