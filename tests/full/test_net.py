@@ -246,8 +246,8 @@ class TwoVms(labtest.LabCase):
     def port_state(self, vm, state):
         self.lab.sh(
             vm,
-            "n=0; until rdma link show $(cat /run/staghorn/rdma)/1 | grep -q 'state %s'; do n=$((n + 1)); "
-            "[ $n -lt 100 ] || exit 1; sleep 0.1; done" % state,
+            "n=0; until rdma link show $(cat /run/staghorn/rdma)/1 | grep -q 'state %s'; "
+            "do n=$((n + 1)); [ $n -lt 100 ] || exit 1; sleep 0.1; done" % state,
         )
 
     def test_link__down_and_up_under_traffic(self):

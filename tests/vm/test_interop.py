@@ -7,6 +7,10 @@ CRC when the peer asks for it.  Under revision 1, whose start-up frames carry no
 reads, siw as responder tells its consumer that none were asked for, and librdmacm lets a server
 grant none: siw answers each Read Request with the Terminate for too many (0/2/07).  So there
 the Reads of rping and perftest must fail, and cleanly; everything else must work.
+
+perftest's client may send before its server, in a slow VM, has posted a receive.  siw's answer
+is a Terminate, after which the kernel of siw's VM may end with "kernel BUG at .../iwcm.c".  So
+a program may fail twice in a test, or siw's VM be started again; each time is printed.
 """
 import os
 import shutil
@@ -16,6 +20,9 @@ import unittest
 import labtest
 import rdmatest
 import wire
+
+FAILURES = 2  # in a test, for siw's sake
+BUG = "kernel BUG at drivers/infiniband/core/iwcm.c"
 
 PROGRAMS = (
     ("ib_send_bw", 65536, 30),
@@ -35,22 +42,39 @@ class Interop(unittest.TestCase):
         self.lab = labtest.Lab("interop")
         self.addCleanup(self.lab.down)
         self.capture = os.path.join(self.folder, "interop.pcap")
+        self.failures = []
 
     def up(self, *properties):
         arguments = [word for prop in properties for word in ("--device-prop", "alpha:" + prop)]
         self.lab.up("--driver", "beta=siw", "--mtu", "9000", "--capture", self.capture, *arguments)
 
+    def again(self, function, *words, **keywords):
+        """Runs it; up to FAILURES times a test once more."""
+        while True:
+            try:
+                return function(self.lab, *words, **keywords)
+            except rdmatest.LabError as error:
+                if len(self.failures) == FAILURES:
+                    raise
+                self.failures.append(str(error).splitlines()[0])
+            if BUG in self.lab.run("log", "beta").out:
+                self.failures[-1] += " (siw's kernel ended)"
+                self.lab.run("cut", "beta")
+                self.lab.run("on", "beta", timeout=labtest.UP_LIMIT)
+                rdmatest.set_mtu(self.lab, self.mtu)
+
     def talk(self, directions, reads=True):
         """rping and perftest in each direction at both MTUs."""
         for mtu in (1500, 9000):
+            self.mtu = mtu
             rdmatest.set_mtu(self.lab, mtu)
             for server, client in directions:
                 with self.subTest(mtu=mtu, active=client):
                     if reads:
-                        rdmatest.rping(self.lab, server, client, count=5, size=20000)
+                        self.again(rdmatest.rping, server, client, count=5, size=20000)
                     for tool, size, iterations in PROGRAMS:
                         if reads or tool != "ib_read_bw":
-                            rdmatest.perftest(self.lab, tool, server, client, size, iterations)
+                            self.again(rdmatest.perftest, tool, server, client, size, iterations)
 
     def read_is_refused(self):
         """siw's Terminate ends the Read with an error of the peer; the adapter goes on.
@@ -71,6 +95,8 @@ class Interop(unittest.TestCase):
         self.lab.down()
         for stall in rdmatest.rdma.siw_stalls:
             print("# tried again, siw left the first FPDU unread or closed: " + stall)
+        for failure in self.failures:
+            print("# tried again: " + failure)
         if not wire.available():
             self.fail("tshark is needed to judge the capture; run ./configure")
         found = wire.Report(self.capture)
@@ -80,7 +106,8 @@ class Interop(unittest.TestCase):
         self.assertGreater(found.fpdus, 100)
         for opcode in ("send", "write") + (("read request", "read response") if reads else ()):
             self.assertGreater(found.opcodes.get(opcode, 0), 0, found.opcodes)
-        self.assertEqual("terminate" in found.opcodes, not reads, found.opcodes)
+        if not self.failures:
+            self.assertEqual("terminate" in found.opcodes, not reads, found.opcodes)
         if crc == "every":
             self.assertEqual(found.crc_good, found.fpdus)
         elif crc == "some":
