@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The build's own tools: configure, the step runner, apt-mirror, the TAP reader."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import signal
 import subprocess
@@ -36,11 +38,19 @@ def load_check():
 def steps(folder, text, **env):
     """Starts a bash script that uses lib.sh with cache and build under `folder`."""
     script = folder / "script.sh"
-    script.write_text("#!/bin/bash\nSG_TOP=%s SG_BUILD=%s/build SG_CACHE=%s/cache\n"
-                      ". %s/lib.sh\n%s\n" % (folder, folder, folder, TOOLS, text))
+    script.write_text(
+        "#!/bin/bash\nSG_TOP=%s SG_BUILD=%s/build SG_CACHE=%s/cache\n"
+        ". %s/lib.sh\n%s\n" % (folder, folder, folder, TOOLS, text)
+    )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SG_")}
-    return subprocess.Popen(["bash", str(script)], stdout=subprocess.PIPE, text=True,
-                            stderr=subprocess.STDOUT, env={**clean, **env}, start_new_session=True)
+    return subprocess.Popen(
+        ["bash", str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.STDOUT,
+        env={**clean, **env},
+        start_new_session=True,
+    )
 
 
 def finished(process):
@@ -85,8 +95,10 @@ def step__key_counts(folder):
 @case
 def step__failure(folder):
     """a failing step stops the script, shows its log and leaves no product"""
-    text = 'bad() { echo some words; touch "$SG_OUT/half"; false; echo more; }\n' \
-           "sg_step thing title @1 -- bad\necho not reached"
+    text = (
+        'bad() { echo some words; touch "$SG_OUT/half"; false; echo more; }\n'
+        "sg_step thing title @1 -- bad\necho not reached"
+    )
     output, status = finished(steps(folder, text))
     assert status == 1 and "some words" in output and "more" not in output, output
     assert "not reached" not in output and "run the same command again" in output, output
@@ -96,8 +108,10 @@ def step__failure(folder):
 @case
 def step__interrupted(folder):
     """an interrupted step leaves no product and no process"""
-    text = 'slow() { touch "$SG_OUT/half" "$SG_TOP/begun"; sleep 77.25; }\n' \
-           "sg_step thing title @1 -- slow"
+    text = (
+        'slow() { touch "$SG_OUT/half" "$SG_TOP/begun"; sleep 77.25; }\n'
+        "sg_step thing title @1 -- slow"
+    )
     process = steps(folder, text)
     limit = time.monotonic() + 30
     while not (folder / "begun").exists() and time.monotonic() < limit:
@@ -136,8 +150,10 @@ def step__prunes(folder):
 @case
 def local__stamped(folder):
     """a local step runs again only after its key changed or it failed"""
-    text = 'go() { echo ran >> "$SG_TOP/ran"; [ ! -e "$SG_TOP/bad" ]; }\n' \
-           "sg_local thing title @%s -- go"
+    text = (
+        'go() { echo ran >> "$SG_TOP/ran"; [ ! -e "$SG_TOP/bad" ]; }\n'
+        "sg_local thing title @%s -- go"
+    )
     (folder / "bad").touch()
     assert finished(steps(folder, text % 1))[1] == 1
     (folder / "bad").unlink()
@@ -148,9 +164,13 @@ def local__stamped(folder):
 
 def mirror(folder, *args):
     """Output and status of apt-mirror with the /etc/apt of `folder`."""
-    run = subprocess.run([sys.executable, str(TOOLS / "apt-mirror"), *args], text=True,
-                         env={**os.environ, "APT_ETC": str(folder)}, capture_output=True,
-                         check=False)
+    run = subprocess.run(
+        [sys.executable, str(TOOLS / "apt-mirror"), *args],
+        text=True,
+        env={**os.environ, "APT_ETC": str(folder)},
+        capture_output=True,
+        check=False,
+    )
     return run.stdout.strip(), run.returncode
 
 
@@ -160,7 +180,8 @@ def mirror__one_line_form(folder):
     (folder / "sources.list").write_text(
         "# deb http://comment.invalid/debian bookworm main\n"
         "deb http://security.invalid/debian bookworm-security main\n"
-        "deb [arch=amd64 trusted=yes] http://here.invalid/debian/ bookworm main contrib\n")
+        "deb [arch=amd64 trusted=yes] http://here.invalid/debian/ bookworm main contrib\n"
+    )
     assert mirror(folder, "uri") == ("http://here.invalid/debian", 0)
     line, status = mirror(folder, "deb-src", "trixie")
     assert status == 0 and line.startswith("deb-src [") and "trusted=yes" in line, line
@@ -174,7 +195,8 @@ def mirror__deb822_form(folder):
     (folder / "sources.list.d" / "debian.sources").write_text(
         "Enabled: no\nTypes: deb\nURIs: http://off.invalid/debian\nSuites: trixie\n"
         "Components: main\n\n# comment\nTypes: deb deb-src\nURIs: http://here.invalid/debian\n"
-        "Suites: trixie\n trixie-updates\nComponents: main\nSigned-By:\n -----BEGIN\n .\n KEY\n")
+        "Suites: trixie\n trixie-updates\nComponents: main\nSigned-By:\n -----BEGIN\n .\n KEY\n"
+    )
     assert mirror(folder, "uri") == ("http://here.invalid/debian", 0)
 
 
@@ -187,16 +209,26 @@ def mirror__none(folder):
 
 def configure(*args):
     """Status and standard error of configure."""
-    run = subprocess.run([str(TOP / "configure"), *args], capture_output=True, text=True,
-                         check=False, env=os.environ)
+    run = subprocess.run(
+        [str(TOP / "configure"), *args], capture_output=True, text=True, check=False, env=os.environ
+    )
     return run.returncode, run.stderr + run.stdout
 
 
 @case
 def configure__bad_options(folder):
     """configure refuses what it does not understand with status 2"""
-    for option in ("--nonsense", "--jobs=x", "--jobs=0", "--kvm=maybe", "--cache", "--cache=",
-                   "--qemu-src=" + str(folder), "--cache=/a b", "extra"):
+    for option in (
+        "--nonsense",
+        "--jobs=x",
+        "--jobs=0",
+        "--kvm=maybe",
+        "--cache",
+        "--cache=",
+        "--qemu-src=" + str(folder),
+        "--cache=/a b",
+        "extra",
+    ):
         status, words = configure(option)
         assert status == 2 and words.startswith("configure: "), (option, status, words)
 
@@ -206,8 +238,14 @@ def configure__help(_folder):
     """configure --help names every option"""
     status, words = configure("--help")
     assert status == 0
-    for option in ("--cache=", "--build=", "--qemu-src=", "--enable-sanitizers", "--kvm=",
-                   "--jobs="):
+    for option in (
+        "--cache=",
+        "--build=",
+        "--qemu-src=",
+        "--enable-sanitizers",
+        "--kvm=",
+        "--jobs=",
+    ):
         assert option in words, option
 
 
@@ -232,7 +270,10 @@ def tap__defects(_folder):
     """TAP: a program that dies, lies about its plan or says nothing has failed"""
     check = load_check()
     assert outcomes(check, "1..3\nok 1 - a\n", 0, "killed by SIGSEGV") == [
-        "passed", "failed", "failed"]
+        "passed",
+        "failed",
+        "failed",
+    ]
     assert outcomes(check, "1..2\nok 1 - a\n") == ["passed", "failed"]
     assert outcomes(check, "1..1\nok 1 - a\nok 2 - b\n") == ["passed", "passed", "failed"]
     assert outcomes(check, "") == ["failed"]
@@ -250,15 +291,47 @@ def tap__ids(_folder):
 
 
 @case
+def runner__second_run(folder):
+    """runner: a real-time program runs a second time, is named unsteady, and may fail for good"""
+    check = load_check()
+    script = (
+        "mkdir -p $D; n=$(ls $D | wc -l); touch $D/$n; echo 1..1; "
+        "[ $n -ge $GOOD ] && echo ok 1 - a || echo not ok 1 - a"
+    )
+    ends = {}
+    for suite, good in (("vm", 0), ("vm", 1), ("vm", 2), ("unit", 1)):
+        name = "%s%d" % (suite, good)
+        program = check.Program(
+            name, suite, ["sh", "-c", script], {"D": str(folder / name), "GOOD": str(good)}
+        )
+        with contextlib.redirect_stdout(io.StringIO()):
+            check.Runner(folder, False).run(program)
+        ends[name] = (
+            program.cases[0].outcome,
+            len(program.unsteady),
+            len(program.cases),
+            (folder / (suite + "-" + name + ".first.log")).exists(),
+        )
+    assert ends == {
+        "vm0": ("passed", 0, 1, False),
+        "vm1": ("passed", 1, 1, True),
+        "vm2": ("failed", 1, 1, True),
+        "unit1": ("failed", 0, 1, False),
+    }, ends
+
+
+@case
 def checklist__levels(_folder):
     """checklist: MUSTs are counted, those of others and lower levels are not"""
     check = load_check()
-    text = ("| Id | Section | Level | Side | Requirement | Tests |\n|---|---|---|---|---|---|\n"
-            "| AB-01 | 1 | MUST | both | a thing | |\n| AB-02 | 1 | SHOULD | both | a MUST | |\n"
-            "| AB-03 | 1 | MUST (not ours: the user does it) | user | a thing | |\n"
-            "| AB-04 | 1 | MUST NOT | both | a thing | |\n"
-            "| AB-05 | 1 | MUST (not ours: ) | both | no reason given | |\n"
-            "see AB-06 MUST\n")
+    text = (
+        "| Id | Section | Level | Side | Requirement | Tests |\n|---|---|---|---|---|---|\n"
+        "| AB-01 | 1 | MUST | both | a thing | |\n| AB-02 | 1 | SHOULD | both | a MUST | |\n"
+        "| AB-03 | 1 | MUST (not ours: the user does it) | user | a thing | |\n"
+        "| AB-04 | 1 | MUST NOT | both | a thing | |\n"
+        "| AB-05 | 1 | MUST (not ours: ) | both | no reason given | |\n"
+        "see AB-06 MUST\n"
+    )
     musts, others, known = check.checklist(text)
     assert musts == ["AB-01", "AB-04"], musts
     assert others == {"AB-03": "the user does it"}, others
@@ -273,8 +346,11 @@ def checklist__coverage(_folder):
     assert len(real[0]) > 200 and all(real[1].values())
     first, second, third = real[0][:3]
     program = check.Program("p", "unit", [])
-    program.cases = [check.Case(first + " " + second + " x", "passed"),
-                     check.Case(second + " y", "failed"), check.Case(third + " z", "skipped")]
+    program.cases = [
+        check.Case(first + " " + second + " x", "passed"),
+        check.Case(second + " y", "failed"),
+        check.Case(third + " z", "skipped"),
+    ]
     cover = check.coverage([program])
     assert cover.covered == [first] and len(cover.uncovered) == len(real[0]) - 1
     assert cover.others == real[1] and second in cover.uncovered and third in cover.uncovered

@@ -23,7 +23,7 @@ class Scale(labtest.LabCase):
 
     def test_connections__1024_at_once(self):
         words = ("ucmatose", "-c", CONNECTIONS, "-C", MESSAGES, "-S", 64)
-        limits = ("sh", "-c", 'ulimit -n 8192 -l unlimited; exec "$@"', "sh")
+        limits = ("sh", "-c", 'ulimit -n 8192; ulimit -l unlimited; exec "$@"', "sh")
         before = self.count("beta")
         server = self.lab.start("beta", *limits, *words)
         programs.wait_listening(self.lab, "beta", server)
