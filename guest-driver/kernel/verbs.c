@@ -76,7 +76,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	}
 	attr->max_send_sge = c->max_sq_sge;
 	attr->max_recv_sge = c->max_rq_sge;
-	attr->max_sge_rd = 1;
+	attr->max_sge_rd = c->max_sq_sge;
 	attr->max_cq = c->max_cq;
 	attr->max_cqe = c->max_cqe;
 	attr->cq_caps.max_cq_moderation_count = U16_MAX;

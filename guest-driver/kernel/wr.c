@@ -251,8 +251,8 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
 		fallthrough;
 	case SG_WR_READ:
-		/* The Read Request names one sink. */
-		if (wr->num_sge > 1 || wr->send_flags & IB_SEND_INLINE)
+		if (wr->send_flags & IB_SEND_INLINE ||
+		    (opcode == SG_WR_READ_INV && wr->num_sge > 1))
 			return -EINVAL;
 		fallthrough;
 	case SG_WR_WRITE:

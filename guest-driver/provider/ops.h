@@ -11,7 +11,6 @@
 
 enum sg_send_ops {
 	SG_SEND_FLAGS = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-	SG_READ_MAX_SGE = 1, /* RFC 5040 section 5.2: a Read has one sink buffer */
 	SG_ATOM = 8,         /* octets of an Atomic Write; of what an atomic operation fetches */
 };
 

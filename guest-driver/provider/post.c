@@ -43,7 +43,7 @@ static const struct send_op {
 	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_RDMA_WRITE] = { true, SG_WR_WRITE, SG_SQ_MAX_SGE, true, false },
-	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_READ_MAX_SGE, false, false },
+	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_SQ_MAX_SGE, false, false },
 	[IBV_WR_RDMA_WRITE_WITH_IMM] = { true, SG_WR_WRITE_IMM, SG_SQ_MAX_SGE, true, true,
 					 .feature = SG_FEATURE_IMM },
 	[IBV_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_SQ_MAX_SGE, true, true,

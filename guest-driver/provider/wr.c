@@ -281,8 +281,6 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t length)
 {
 	switch (wqe->opcode) {
-	case SG_WR_READ:
-		return num_sge > SG_READ_MAX_SGE ? EINVAL : 0;
 	case SG_WR_FETCH_ADD:
 	case SG_WR_CMP_SWAP:
 		return num_sge != 1 || length != SG_ATOM ? EINVAL : 0;

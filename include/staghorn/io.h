@@ -37,9 +37,9 @@ enum sg_wr_opcode {
     SG_WR_SEND = 0x00,
     SG_WR_SEND_INV = 0x01,   /* inv_stag is invalidated at the peer */
     SG_WR_WRITE = 0x02,
-    SG_WR_READ = 0x03,       /* one sink element */
+    SG_WR_READ = 0x03,       /* elements: the sink, filled in their order */
     /* The next three need an MR of ALLOC_MR, the last two a QP with SG_QP_KERNEL too. */
-    SG_WR_READ_INV = 0x04,   /* as READ; the sink's STag is invalidated locally on completion */
+    SG_WR_READ_INV = 0x04,   /* as READ, with one element, whose STag is invalidated locally on completion */
     SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
     SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
     SG_WR_BIND_MW = 0x07,    /* struct sg_wqe_bind; SG_FEATURE_MW */
@@ -67,7 +67,7 @@ struct sg_wqe_hdr {
     __le64 wr_id;      /* returned in the completion, not interpreted */
     __u8 opcode;       /* enum sg_wr_opcode */
     __u8 flags;        /* SG_WQE_* */
-    __u8 num_sge;      /* 0..SG_SQ_MAX_SGE; for READ 0 or 1; ignored when INLINE */
+    __u8 num_sge;      /* 0..SG_SQ_MAX_SGE; READ_INV, atomics: 0 or 1 */
     __u8 reserved_88;  /* 0 */
     __le16 inline_len; /* 0..SG_MAX_INLINE, when INLINE */
     __le16 reserved_112;

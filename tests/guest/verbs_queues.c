@@ -300,6 +300,42 @@ static void qp__true_state(void)
     T_EQ_INT(ibv_destroy_qp(qp), 0);
 }
 
+/* ---- a Read with several elements ---- */
+
+static void read__two_elements(void)
+{
+    struct ibv_sge sge[2] = { { 0, 100, 0 }, { 0, 5000, 0 } };
+    struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ, .sg_list = sge, .num_sge = 2 };
+
+    pair_connect(NULL);
+    T_TRUE(w.attr.orig_attr.max_sge_rd >= 2);
+    for (uint32_t i = 0; i < PAIR_BUF; i++) {
+        w.b.buf[i] = (uint8_t)(i * 7 + (i >> 8));
+    }
+    sge[0].addr = (uintptr_t)w.a.buf + 6000;
+    sge[1].addr = (uintptr_t)w.a.buf + 10;
+    sge[0].lkey = sge[1].lkey = w.a.mr->lkey;
+    wr.wr.rdma.remote_addr = (uintptr_t)w.b.buf + 3;
+    wr.wr.rdma.rkey = w.b.mr->rkey;
+    for (int extended = 0; extended < 2; extended++) {
+        memset(w.a.buf, 0, PAIR_BUF);
+        if (extended) {
+            ibv_wr_start(w.a.qpx);
+            w.a.qpx->wr_flags = IBV_SEND_SIGNALED;
+            ibv_wr_rdma_read(w.a.qpx, w.b.mr->rkey, (uintptr_t)w.b.buf + 3);
+            ibv_wr_set_sge_list(w.a.qpx, 2, sge);
+            T_EQ_INT(ibv_wr_complete(w.a.qpx), 0);
+        } else {
+            T_EQ_INT(pair_post(&w.a, &wr), 0);
+        }
+        pair_expect_ok(w.a.cq, IBV_WC_RDMA_READ);
+        T_EQ_MEM(w.a.buf + 6000, w.b.buf + 3, 100);
+        T_EQ_MEM(w.a.buf + 10, w.b.buf + 103, 5000);
+        T_EQ_U64(w.a.buf[9] + w.a.buf[5010] + w.a.buf[5999] + w.a.buf[6100], 0);
+    }
+    pair_close();
+}
+
 /* ---- a lost adapter ---- */
 
 /* The last case: what is left of the process's device is of no use. */
@@ -342,6 +378,7 @@ static const struct t_case cases[] = {
     { "cq: timestamps", cq__timestamps },
     { "cq: overflow", cq__overflow },
     { "domains: queue pairs in them", domains__queue_pairs_in_them },
+    { "read: two elements", read__two_elements },
     { "qp: true state", qp__true_state },
     { "fatal: told and gone", fatal__told_and_gone },
 };

@@ -100,9 +100,9 @@ static void inline_read(struct sg_wqe_hdr *h)
     h->flags |= SG_WQE_INLINE;
 }
 
-static void read_two(struct sg_wqe_hdr *h)
+static void read_inv_two(struct sg_wqe_hdr *h)
 {
-    h->opcode = SG_WR_READ;
+    h->opcode = SG_WR_READ_INV;
     h->num_sge = 2;
 }
 
@@ -136,7 +136,7 @@ static void send_entries(void)
         { "255 elements", elements_255, SG_WC_LOC_LEN_ERR },
         { "inline too long", inline_long, SG_WC_LOC_LEN_ERR },
         { "inline Read", inline_read, SG_WC_LOC_QP_OP_ERR },
-        { "Read into two elements", read_two, SG_WC_LOC_LEN_ERR },
+        { "Read with invalidate into two elements", read_inv_two, SG_WC_LOC_LEN_ERR },
         { "lkey 0", lkey_0, SG_WC_LOC_PROT_ERR },
         { "lkey of nothing", lkey_wrong, SG_WC_LOC_PROT_ERR },
         { "address below", address_below, SG_WC_LOC_PROT_ERR },

@@ -391,14 +391,15 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     return st;
 }
 
-static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
     struct sim_side *s = sim_heard(user, "place_read", true);
     uint8_t *at;
 
-    SIM_CHECK(world_of(s), stag == SIM_STAG_SINK &&
-              sim_area_of(s, stag, to + off, n, &at) == SG_MEM_OK, "Response to a wrong place");
+    SIM_CHECK(world_of(s), sink->stag == SIM_STAG_SINK &&
+              sim_area_of(s, sink->stag, sink->to + off, n, &at) == SG_MEM_OK,
+              "Response to a wrong place");
     memcpy(at, p, n);
     return SG_MEM_OK;
 }

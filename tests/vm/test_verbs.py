@@ -58,6 +58,9 @@ class Verbs(labtest.LabCase):
     def test_queue_pair__true_state(self):
         self.cases("verbs_queues", "qp:", 1)
 
+    def test_read__several_elements(self):
+        self.cases("verbs_queues", "read:", 1)
+
     def test_atomics(self):
         self.cases("verbs_memory", "atomic:", 3)
 

@@ -71,8 +71,7 @@ struct conn_orq {
     bool internal;              /* RTR message: verbs do not know of it */
     bool answered;              /* waits for its elders */
     uint8_t hash_len;
-    uint32_t sink_stag;         /* READ_REQ */
-    uint64_t sink_to;
+    struct sg_read_sink sink;   /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
     uint32_t atomic_id;         /* FETCH_ADD, CMP_SWAP */

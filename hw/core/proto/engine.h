@@ -197,6 +197,13 @@ struct sg_term_info {
     uint8_t layer, type, code; /* RFC 5040 section 4.8 */
 };
 
+/* Where the response to a Read of ours goes: what the Request said, and the message's cookie. */
+struct sg_read_sink {
+    uint64_t to;
+    uint64_t cookie;
+    uint32_t stag;
+};
+
 /*
  * Upcalls.  'user' is the object bound to the connection: the QP.  None may call
  * sg_conn_transmit(); each may call sg_conn_abort() on its connection.
@@ -257,7 +264,7 @@ struct sg_engine_ops {
     enum sg_mem_status (*place_write)(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                       size_t n);
     /* Read Response for the oldest outstanding Read, whose sink this is; off counts from 0. */
-    enum sg_mem_status (*place_read)(void *user, uint32_t stag, uint64_t to, uint32_t off,
+    enum sg_mem_status (*place_read)(void *user, const struct sg_read_sink *sink, uint32_t off,
                                      const uint8_t *p, size_t n);
     /*
      * Send payload at message offset mo.  msn counts from 1; n may be 0 (buffer still needed), as

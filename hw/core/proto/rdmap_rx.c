@@ -103,10 +103,10 @@ static int match_response(const struct sg_conn *c, const struct ddp_seg *s,
 {
     uint32_t left = r->length - c->rx.read_off;
 
-    if (s->n && s->h.stag != r->sink_stag) {
+    if (s->n && s->h.stag != r->sink.stag) {
         return SG_TERM_TAGGED_BAD_STAG;
     }
-    if (s->n && (s->h.to != r->sink_to + c->rx.read_off || s->n > left)) {
+    if (s->n && (s->h.to != r->sink.to + c->rx.read_off || s->n > left)) {
         return SG_TERM_TAGGED_BOUNDS;
     }
     return s->h.last && s->n != left ? SG_TERM_READ_RESP_MISMATCH : SEG_OK;
@@ -126,8 +126,7 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
         return cond;
     }
     if (s->n) {
-        enum sg_mem_status st = ops->place_read(c->user, r->sink_stag, r->sink_to,
-                                                c->rx.read_off, s->p, s->n);
+        enum sg_mem_status st = ops->place_read(c->user, &r->sink, c->rx.read_off, s->p, s->n);
 
         if (st != SG_MEM_OK || conn_dead(c)) {
             return placed_memory(c, st);

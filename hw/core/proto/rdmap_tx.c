@@ -32,12 +32,13 @@ void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
     c->tx.rtr = kind;
 }
 
-/* A Read Request, which is all header. */
-static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req, bool internal)
+/* A Read Request, which is all header; of verbs' message 'm', or internal. */
+static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req,
+                                const struct sg_msg *m)
 {
     const struct conn_orq entry = {
-        .kind = SG_MSG_READ_REQ, .internal = internal,
-        .sink_stag = req->sink_stag, .sink_to = req->sink_to, .length = req->size,
+        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size,
+        .sink = { .stag = req->sink_stag, .to = req->sink_to, .cookie = m ? m->cookie : 0 },
     };
     const struct sg_ddp_hdr h = {
         .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(SG_OP_READ_REQ),
@@ -66,7 +67,7 @@ static size_t send_rtr(struct sg_conn *c)
     size_t n;
 
     if (c->tx.rtr == SG_RTR_READ) {
-        n = send_read_request(c, &req, true);
+        n = send_read_request(c, &req, NULL);
     } else if (c->tx.rtr == SG_RTR_WRITE) {
         h.tagged = true;
         h.stag = 1;
@@ -341,7 +342,7 @@ static size_t send_message_segment(struct sg_conn *c)
         n = send_read_request(c, &(const struct sg_read_req){
             .sink_stag = m->sink_stag, .sink_to = m->sink_to, .size = m->length,
             .src_stag = m->rstag, .src_to = m->rto,
-        }, false);
+        }, m);
     } else {
         n = send_small_message(c);
     }

@@ -80,28 +80,42 @@ void sg_in_write_placed(void *user)
     }
 }
 
-enum sg_mem_status sg_in_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+/* Octets of a Response that go to one element. */
+static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t to,
+                                     const uint8_t *p, size_t n)
+{
+    struct sg_mr *mr;
+    enum sg_mem_status st = sg_tpt_check_local(qp->adapter, qp, stag, to, n,
+                                               SG_ACCESS_LOCAL_WRITE, &mr);
+
+    if (st == SG_MEM_OK) {
+        st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
+    }
+    return st != SG_MEM_OK || sg_mem_place(qp, mr, to, p, n) ? st : SG_MEM_FAULT;
+}
+
+enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                     const uint8_t *p, size_t n)
 {
     struct sg_qp *qp = open_qp(user);
-    enum sg_mem_status st;
-    struct sg_mr *mr;
+    enum sg_mem_status st = SG_MEM_OK;
+    uint32_t index = (uint32_t)sink->cookie, stag;
+    size_t done = 0, piece;
+    uint64_t to;
 
-    if (!qp) {
+    if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
         return SG_MEM_ASSOC;
     }
-    if (n == 0) {
-        return SG_MEM_OK;
-    }
-    st = sg_tpt_check_local(qp->adapter, qp, stag, to + off, n, SG_ACCESS_LOCAL_WRITE, &mr);
-    if (st == SG_MEM_OK) {
-        st = pages(qp, SG_ODP_RECEIVE, mr, to + off, n, true);
+    while (st == SG_MEM_OK && done < n) {
+        piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag,
+                                 &to);
+        sg_assert(piece);
+        piece = SG_MIN(piece, n - done);
+        st = place_sink(qp, stag, to, p + done, piece);
+        done += piece;
     }
     if (st == SG_MEM_LATER) {
-        return st;
-    }
-    if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to + off, p, n)) {
-        st = SG_MEM_FAULT;
+        return st; /* all of it again then */
     }
     qp->counters.rx_octets += n;
     if (st != SG_MEM_OK) {

@@ -10,7 +10,7 @@
 enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                      size_t n);
 void sg_in_write_placed(void *user);
-enum sg_mem_status sg_in_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                     const uint8_t *p, size_t n);
 enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                      size_t n);

@@ -31,6 +31,8 @@ struct sg_sq_rec {
     uint8_t status;     /* enum sg_wc_status, when done or failed */
     bool signaled;
     bool done;
+    uint8_t sink_count;
+    struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
 };
 
 enum { SG_SQ_WQE_MAX = sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) };
@@ -157,6 +159,17 @@ static inline bool sg_sq_idle(const struct sg_sq *sq)
 {
     return sq->cons == sq->prod;
 }
+
+/*
+ * scatter.c: what the Request of a Read with these elements names as its sink; the record's copy
+ * of them, and its end.
+ */
+void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg);
+void sg_scatter_keep(struct sg_sq_rec *rec, const struct sg_sge *sges, unsigned n);
+void sg_scatter_drop(struct sg_sq_rec *rec);
+/* Where the octet at 'off' of a Response goes; returns how many go there, 0: none. */
+uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink *sink,
+                          uint32_t off, uint32_t *stag, uint64_t *to);
 
 /* Numbers of a completion that are the same for success and flush. */
 uint8_t sg_sq_wc_opcode(uint8_t opcode);

@@ -249,6 +249,9 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring);
     sg_ring_fini(&qp->rq.ring);
+    for (uint32_t i = qp->sq.cons; i != qp->sq.next; i++) {
+        sg_scatter_drop(sg_sq_rec(&qp->sq, i));
+    }
     g_free(qp->sq.recs);
     g_free(qp);
 }

@@ -99,7 +99,7 @@ static void drain(struct sg_qp *qp)
     struct sg_sq *sq = &qp->sq;
 
     while (sq->cons != sq->next && sg_sq_rec(sq, sq->cons)->done) {
-        const struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
+        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
         struct sg_wc wc = {
             .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
             .wr_index = sq->cons, .status = rec->status, .vendor_err = rec->vendor_err,
@@ -107,6 +107,7 @@ static void drain(struct sg_qp *qp)
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
 
+        sg_scatter_drop(rec);
         sq->cons++;
         if (report) {
             sg_qp_complete(qp, qp->scq, &wc);
@@ -153,7 +154,7 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
         *len = sg_get_le16(&h->inline_len);
         return *len <= sq->max_inline ? SG_WC_SUCCESS : SG_WC_LOC_LEN_ERR;
     }
-    if (h->num_sge > sq->max_sge || (row->flags & OP_READ && h->num_sge > 1)) {
+    if (h->num_sge > sq->max_sge || (row->flags & OP_READ && h->num_sge > 1 && h->opcode != SG_WR_READ)) {
         return SG_WC_LOC_LEN_ERR;
     }
     *len = h->num_sge * sizeof(struct sg_sge);
@@ -255,15 +256,10 @@ static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *
 static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                     struct sg_msg *msg)
 {
-    const struct sg_sge *sge = cur_sge(&qp->sq);
-
     msg->kind = SG_MSG_READ_REQ;
     msg->rstag = sg_get_le32(&h->rkey);
     msg->rto = sg_get_le64(&h->remote_addr);
-    if (h->num_sge) {
-        msg->sink_stag = sg_get_le32(&sge->lkey);
-        msg->sink_to = sg_get_le64(&sge->addr);
-    }
+    sg_scatter_name(cur_sge(&qp->sq), h->num_sge, msg);
     return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
 }
 
@@ -362,7 +358,11 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         rec->byte_len = msg->length;
         rec->sink_stag = msg->sink_stag;
         rec->sink_to = msg->sink_to;
-        msg->length = msg->kind == SG_MSG_READ_REQ ? msg->length : 0;
+        if (msg->kind == SG_MSG_READ_REQ) {
+            sg_scatter_keep(rec, cur_sge(&qp->sq), h->num_sge);
+        } else {
+            msg->length = 0;
+        }
     }
     msg->cookie = qp->sq.cur_index;
     qp->counters.tx_requests++;

@@ -232,13 +232,13 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     return st;
 }
 
-static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
-    enum sg_mem_status st = rig_check(stag, to + off, n, 0);
+    enum sg_mem_status st = rig_check(sink->stag, sink->to + off, n, 0);
 
     if (st == SG_MEM_OK) {
-        memcpy(rig->mem + to + off, p, n);
+        memcpy(rig->mem + sink->to + off, p, n);
     }
     return st;
 }

@@ -220,11 +220,10 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     return SG_MEM_STAG;
 }
 
-static enum sg_mem_status up_place_read(void *user, uint32_t stag, uint64_t to, uint32_t off,
+static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
-    (void)stag;
-    memcpy(((struct side *)user)->sink + to + off, p, n);
+    memcpy(((struct side *)user)->sink + sink->to + off, p, n);
     return SG_MEM_OK;
 }
 

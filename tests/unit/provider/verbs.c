@@ -122,7 +122,7 @@ static void post__bad_request(void)
     } while (0)
     BAD(EINVAL, .opcode = IBV_WR_SEND, .num_sge = 3);
     BAD(EINVAL, .opcode = IBV_WR_SEND, .num_sge = -1);
-    BAD(EINVAL, .opcode = IBV_WR_RDMA_READ, .num_sge = 2);
+    BAD(EINVAL, .opcode = IBV_WR_RDMA_READ, .num_sge = 3);
     BAD(EINVAL, .opcode = IBV_WR_RDMA_READ, .num_sge = 1, .send_flags = IBV_SEND_INLINE);
     BAD(EINVAL, .opcode = IBV_WR_SEND, .num_sge = 2, .send_flags = IBV_SEND_INLINE);
     BAD(EOPNOTSUPP, .opcode = IBV_WR_LOCAL_INV);

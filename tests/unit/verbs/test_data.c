@@ -164,7 +164,7 @@ static void faulty_entries(void)
         { "wrong index", SG_WR_SEND, 0, 0, 0, 1, SG_WC_LOC_QP_OP_ERR },
         { "inline Read", SG_WR_READ, SG_WQE_INLINE, 0, 8, 0, SG_WC_LOC_QP_OP_ERR },
         { "too many elements", SG_WR_SEND, 0, 17, 0, 0, SG_WC_LOC_LEN_ERR },
-        { "Read with two elements", SG_WR_READ, 0, 2, 0, 0, SG_WC_LOC_LEN_ERR },
+        { "Read with 17 elements", SG_WR_READ, 0, 17, 0, 0, SG_WC_LOC_LEN_ERR },
         { "too much inline", SG_WR_SEND, SG_WQE_INLINE, 0, 257, 0, SG_WC_LOC_LEN_ERR },
         { "unknown lkey", SG_WR_SEND, 0, 1, 0, 0, SG_WC_LOC_PROT_ERR },
         { "kernel opcode: invalidate", SG_WR_LOCAL_INV, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
