@@ -39,7 +39,7 @@ enum sg_wr_opcode {
     SG_WR_WRITE = 0x02,
     SG_WR_READ = 0x03,       /* elements: the sink, filled in their order */
     /* The next three need an MR of ALLOC_MR, the last two a QP with SG_QP_KERNEL too. */
-    SG_WR_READ_INV = 0x04,   /* as READ, with one element, whose STag is invalidated locally on completion */
+    SG_WR_READ_INV = 0x04,   /* as READ, one element; its STag is invalidated at the end */
     SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
     SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
     SG_WR_BIND_MW = 0x07,    /* struct sg_wqe_bind; SG_FEATURE_MW */

@@ -154,7 +154,8 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
         *len = sg_get_le16(&h->inline_len);
         return *len <= sq->max_inline ? SG_WC_SUCCESS : SG_WC_LOC_LEN_ERR;
     }
-    if (h->num_sge > sq->max_sge || (row->flags & OP_READ && h->num_sge > 1 && h->opcode != SG_WR_READ)) {
+    if (h->num_sge > sq->max_sge ||
+        (row->flags & OP_READ && h->num_sge > 1 && h->opcode != SG_WR_READ)) {
         return SG_WC_LOC_LEN_ERR;
     }
     *len = h->num_sge * sizeof(struct sg_sge);

@@ -233,12 +233,13 @@ static void wr__list_and_one_doorbell(void)
 static void wr__error_or_abort_posts_nothing(void)
 {
     static char data[SG_MAX_INLINE + 1];
-    struct ibv_sge sges[2] = { { 0 } };
+    struct ibv_sge sges[3] = { { 0 } };
     struct ibv_qp_ex *ex;
     struct sg_qp *qp;
 
     world_init();
     qp = make_qp(4, 2, 16);
+    qp->sq_max_sge = 2;
     ex = &qp->vqp.qp_ex;
     ex->wr_flags = 0;
     ibv_wr_start(ex);
@@ -246,7 +247,7 @@ static void wr__error_or_abort_posts_nothing(void)
     ibv_wr_abort(ex);
     ibv_wr_start(ex);
     ibv_wr_rdma_read(ex, 0, 0);
-    ibv_wr_set_sge_list(ex, 2, sges);
+    ibv_wr_set_sge_list(ex, 3, sges);
     ibv_wr_send(ex); /* passed over */
     ibv_wr_set_sge(ex, 0, 0, 0);
     T_EQ_INT(ibv_wr_complete(ex), EINVAL);
