@@ -228,7 +228,7 @@ static void alloc_mr(void)
     static const struct field_row rows[] = {
         { "pd", FIELD(sg_cmd_alloc_mr, pd), 77, SG_ENOENT },
         { "max_pages", FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
-        { "max_pages", FIELD(sg_cmd_alloc_mr, max_pages), 513, SG_EINVAL },
+        { "max_pages", FIELD(sg_cmd_alloc_mr, max_pages), 4097, SG_EINVAL },
     };
     struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 9 };
 

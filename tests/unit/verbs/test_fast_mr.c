@@ -3,30 +3,36 @@
 #include "pair_rig.h"
 
 #include "verbs/adapter_impl.h"
+#include "verbs/pagelist.h"
 #include "verbs/qp.h"
 
 /* Fast registration in kernel style: register, advertise, use, invalidate, register again. */
-static uint32_t alloc_fast(int side)
+static uint32_t alloc_fast_of(int side, uint32_t pages)
 {
     struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
     struct sg_admin_rsp rsp;
 
     sg_put_le32(&c.pd, pair.side[side].pd);
-    sg_put_le32(&c.max_pages, 8);
+    sg_put_le32(&c.max_pages, pages);
     T_EQ_U64(md_cmd(&pair.side[side].md, &c, sizeof(c), &rsp), SG_OK);
     return sg_get_le32(&rsp.id);
+}
+
+static uint32_t alloc_fast(int side)
+{
+    return alloc_fast_of(side, 8);
 }
 
 static void post_reg_at(int side, uint32_t stag, uint32_t npages, uint32_t access, uint64_t va)
 {
     struct sg_wqe_hdr *h = md_sq_entry(&pair.side[side].qp);
     struct sg_wqe_reg *r = (struct sg_wqe_reg *)(h + 1);
-    uint64_t pbl = test_host_alloc(&pair.side[side].h, 512 * 8, 8);
+    uint64_t pbl = test_host_alloc(&pair.side[side].h, SG_MAX(npages, 1u) * 8, 8);
     uint32_t i;
 
-    for (i = 0; i < npages; i++) { /* pages in reverse order */
+    for (i = 0; i < npages; i++) { /* pages in reverse order; the buffer's again and again */
         sg_put_le64((uint8_t *)test_host_ptr(&pair.side[side].h, pbl) + 8 * i,
-                    pair.side[side].buf + (npages - 1 - i) * 4096);
+                    pair.side[side].buf + (npages - 1 - i) * 4096 % PAIR_BUF);
     }
     h->opcode = SG_WR_REG_MR;
     h->flags = SG_WQE_SIGNALED;
@@ -303,10 +309,40 @@ static void local_dma_key(void)
     end();
 }
 
+/* As many pages as one registration can have: the first, and the last two are written to. */
+static void longest_list(void)
+{
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    struct md_wr w;
+    uint32_t fast;
+
+    begin(&params);
+    fast = alloc_fast_of(0, SG_FR_PAGES_MAX) + 1;
+    post_reg(0, fast, SG_FR_PAGES_MAX, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE);
+    expect(0, 900, SG_WC_SUCCESS);
+    memset(pair_buf(&pair, 0), 0, PAIR_BUF);
+    fill(1, 0, 8192, 3);
+    w = wr(1, SG_WR_WRITE, 1, 0, 4096, 0);
+    w.rkey = fast;
+    w.raddr = 0x10000;
+    post(1, w);
+    expect(1, 1, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 0) + (SG_FR_PAGES_MAX - 1) * 4096 % PAIR_BUF, pair_buf(&pair, 1), 4096);
+    w.len = 8192;
+    w.wr_id = 2;
+    w.raddr = 0x10000 + (SG_FR_PAGES_MAX - 2) * 4096;
+    post(1, w);
+    expect(1, 2, SG_WC_SUCCESS);
+    T_EQ_MEM(pair_buf(&pair, 0) + 4096, pair_buf(&pair, 1), 4096);
+    T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 4096, 4096);
+    end();
+}
+
 static const struct t_case cases[] = {
     { "a zero-based region", zero_based },
     { "RDM-35 RDM-37 SEC-06 SEC-23 fast registration and three ways to end it",
       fast_registration },
+    { "fast registration of the longest page list", longest_list },
     { "fast registration: errors", fast_registration_errors },
     { "DDP-51 SEC-04 range, validity, rights and stream of an STag change", stag_changes },
     { "REG_MR and LOCAL_INV are for kernel queue pairs", kernel_only },
