@@ -4,6 +4,7 @@
 alpha is the client, beta the server; both run the image "consumers".  beta has an NVDIMM, whose
 content outlives its power: what the server exports lies there."""
 import re
+import subprocess
 import time
 
 import labtest
@@ -19,6 +20,13 @@ MAKE_DISK = (
     "> /dev/null"
 )
 LIMIT = 240  # seconds; other work may share the machine
+# What no kernel may say.  Lock-ups that a watchdog sees are left out: a virtual CPU that the host
+# does not run for some time is one.
+TROUBLE = (
+    r"WARNING: CPU|kernel BUG|(?<!watchdog: )BUG: |Oops|general protection|refcount_t: |KASAN|"
+    r"UBSAN|possible recursive locking|list_(?:add|del) corruption"
+)
+AROUND = 40  # lines of the log to show
 
 
 def wait_for(lab, vm, condition, limit=LIMIT):
@@ -45,13 +53,13 @@ def resources(lab, vm):
     return {name: int(count) for name, count in re.findall(r"([a-z_]+) (\d+)", line[1])}
 
 
-def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=60):
-    """Until the adapter has none of these any more: consumers let go in the background.
-    (Completion queues that consumers share, the kernel keeps for the next one.)"""
+def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=LIMIT, beside=None):
+    """Until the adapter has none of these, or not more than it had before: consumers let go in
+    the background.  (Completion queues that they share, the kernel keeps for the next one.)"""
     deadline = time.monotonic() + limit
     while True:
         found = resources(lab, vm)
-        if not any(found.get(kind) for kind in kinds):
+        if all(found.get(kind, 0) <= (beside or {}).get(kind, 0) for kind in kinds):
             return
         assert time.monotonic() < deadline, "%s still has %s" % (vm, found)
         time.sleep(0.3)
@@ -84,10 +92,14 @@ def fio(lab, target, *more, limit=LIMIT, **keywords):
 
 
 class Running:
-    """fio that runs on the client while something happens."""
+    """fio that runs on the client while something happens.
+
+    It writes slowly, so that it is still at it when that happens, however fast the machine."""
 
     def __init__(self, lab, target, *more, **keywords):
-        words = fio_words(target, "--status-interval=500ms", *more, **keywords)
+        keywords.setdefault("size", "12M")
+        more = ("--rate=,2m", "--status-interval=500ms", *more)
+        words = fio_words(target, *more, **keywords)
         self.process = lab.start(CLIENT, *words)
         self.process.expect(r"(?m)^ *WRITE: bw=", LIMIT)
 
@@ -114,11 +126,27 @@ def retransmits(lab):
     return sum(counters(lab, vm)["tcp_retransmits"] for vm in (CLIENT, SERVER))
 
 
+def check_kernel(lab, vm, tolerated=()):
+    """The kernel's log since the last check has no trouble in it, but what matches `tolerated`.
+
+    A VM that is off, or does not answer, has its test to say so."""
+    try:
+        done = lab.run("exec", "-n", vm, "--", "dmesg", "-c", status=None, timeout=60)
+    except subprocess.TimeoutExpired:
+        return
+    lines = done.out.splitlines()
+    for number, line in enumerate(lines):
+        if re.search(TROUBLE, line) and not any(re.search(text, line) for text in tolerated):
+            text = "\n".join(lines[max(number - 5, 0) : number + AROUND])
+            raise AssertionError("the kernel of %s says:\n%s" % (vm, text))
+
+
 class ConsumerCase(labtest.LabCase):
-    """Cases with a server on beta and a client on alpha."""
+    """Cases with a server on beta and a client on alpha; no kernel may complain in any."""
 
     up_arguments = UP
     server_script = ""
+    tolerated = ()  # patterns of kernel warnings that are the consumer's own
 
     @classmethod
     def setUpClass(cls):
@@ -135,14 +163,29 @@ class ConsumerCase(labtest.LabCase):
         """Starts the server; new: with nothing on its disk."""
         cls.lab.sh(SERVER, "new=%s\nset -e\n%s" % ("yes" if new else "", cls.server_script))
 
+    def setUp(self):
+        self.addCleanup(self.check_kernels)
+
+    def check_kernels(self):
+        for vm in (CLIENT, SERVER):
+            check_kernel(self.lab, vm, self.tolerated)
+
     def sh(self, vm, script, **keywords):
         return self.lab.sh(vm, script, **keywords)
 
-    def cut_and_on(self):
-        """The server loses its power, comes back, and serves what its disk still has."""
+    def cut(self):
+        """The server loses its power, and with it what its kernel had to say."""
+        check_kernel(self.lab, SERVER, self.tolerated)
         self.lab.run("cut", SERVER)
+
+    def on(self):
+        """The server comes back, and serves what its disk still has."""
         self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
         self.serve()
+
+    def cut_and_on(self):
+        self.cut()
+        self.on()
 
     def moved_by_rdma(self, before, octets):
         """Since `before` the adapter has moved at least so many octets."""

@@ -45,11 +45,14 @@ class NineP(storage.ConsumerCase):
         cls.lab.sh(CLIENT, "modprobe -a 9p 9pnet_rdma; mkdir -p /mnt/9p")
 
     def setUp(self):
+        super().setUp()
         self.mount()
 
     def tearDown(self):
         super().tearDown()
-        self.sh(CLIENT, "umount /mnt/9p || umount -f -l /mnt/9p", status=None, timeout=60)
+        self.sh(
+            CLIENT, "umount /mnt/9p || umount -f -l /mnt/9p", status=None, timeout=storage.LIMIT
+        )
 
     def mount(self, more=""):
         self.sh(CLIENT, MOUNT % more, timeout=storage.LIMIT)
@@ -89,13 +92,17 @@ class NineP(storage.ConsumerCase):
         self.assertEqual(names.split(), ["100", "100"])
 
     def test_umount__leaves_nothing(self):
+        """But what a mount whose server was killed still has: its client waits for ever"""
         self.sh(CLIENT, "umount /mnt/9p", timeout=storage.LIMIT)
-        storage.wait_empty(self.lab, CLIENT)
+        before = storage.resources(self.lab, CLIENT)
+        self.mount()
+        self.sh(CLIENT, "umount /mnt/9p", timeout=storage.LIMIT)
+        storage.wait_empty(self.lab, CLIENT, beside=before)
         storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
-        running = storage.Running(self.lab, "/mnt/9p/unplugged", size="16M")
+        running = storage.Running(self.lab, "/mnt/9p/unplugged")
         before = storage.unplug(self.lab)
         running.finish()
         self.assertGreater(storage.retransmits(self.lab), before)
@@ -103,9 +110,9 @@ class NineP(storage.ConsumerCase):
 
     def test_server_killed(self):
         """9P has no recovery, and its client no limit of time: a new mount works beside the dead"""
-        storage.Running(self.lab, "/mnt/9p/killed", size="24M")
+        storage.Running(self.lab, "/mnt/9p/killed")
         self.cut_and_on()
-        self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=60)
+        self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=storage.LIMIT)
         self.mount()
         storage.fio(self.lab, "/mnt/9p/again", size="4M")
         self.assertEqual(*self.hashes("again"))

@@ -51,7 +51,7 @@ SETTINGS = (
     "node.session.timeo.replacement_timeout=%d",
     "node.conn[0].timeo.noop_out_interval=%d",
     "node.conn[0].timeo.noop_out_timeout=%d",
-    "node.conn[0].timeo.login_timeout=15",
+    "node.conn[0].timeo.login_timeout=60",
 )
 
 
@@ -123,7 +123,7 @@ class Iser(storage.ConsumerCase):
     def test_unplugged(self):
         """The cable is out for longer than iSCSI's pings: the session is recovered"""
         disk = self.login(noop=3)
-        running = storage.Running(self.lab, disk, size="24M")
+        running = storage.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")
         storage.wait_for(self.lab, CLIENT, "! grep -q LOGGED_IN /sys/class/iscsi_session/*/state")
         self.lab.run("link", SERVER, "up")
@@ -133,7 +133,7 @@ class Iser(storage.ConsumerCase):
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
         disk = self.login()
-        running = storage.Running(self.lab, disk, size="24M")
+        running = storage.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -141,12 +141,11 @@ class Iser(storage.ConsumerCase):
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(replacement=5, noop=3)
-        running = storage.Running(self.lab, disk, size="24M")
-        self.lab.run("cut", SERVER)
+        running = storage.Running(self.lab, disk)
+        self.cut()
         output = running.end()
         self.assertTrue(re.search(r"err= *\d+[^0]|Input/output error|error=", output), output)
-        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
-        self.serve()
+        self.on()
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Nfs(storage.ConsumerCase):
         cls.lab.sh(CLIENT, "mkdir -p /mnt/nfs")
 
     def setUp(self):
+        super().setUp()
         self.mount()
 
     def mount(self, version="4.2"):
@@ -109,7 +110,7 @@ class Nfs(storage.ConsumerCase):
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost, nobody reconnects"""
-        running = storage.Running(self.lab, "/mnt/nfs/unplugged", size="24M")
+        running = storage.Running(self.lab, "/mnt/nfs/unplugged")
         before = storage.unplug(self.lab)
         running.finish()
         self.assertGreater(storage.retransmits(self.lab), before)
@@ -118,7 +119,7 @@ class Nfs(storage.ConsumerCase):
 
     def test_server_killed(self):
         """The server's power is cut under traffic; it comes back, and so does the client"""
-        running = storage.Running(self.lab, "/mnt/nfs/killed", size="24M")
+        running = storage.Running(self.lab, "/mnt/nfs/killed")
         self.cut_and_on()
         running.finish()
         client, there = self.hashes("killed")
@@ -132,12 +133,11 @@ class Nfs(storage.ConsumerCase):
             "retrans=1,noac %s:/ /mnt/soft" % storage.ADDRESS,
         )
         self.sh(CLIENT, "echo here > /mnt/soft/file; umount /mnt/nfs")
-        self.lab.run("cut", SERVER)
+        self.cut()
         text = self.sh(CLIENT, "timeout 200 cat /mnt/soft/file 2>&1; echo status $?", timeout=220)
         self.assertIn("status 1", text)
         self.sh(CLIENT, "umount -f -l /mnt/soft")
-        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
-        self.serve()
+        self.on()
         self.mount()
         self.assertEqual(self.sh(CLIENT, "cat /mnt/nfs/file"), "here\n")
 

@@ -64,7 +64,7 @@ class Nvme(storage.ConsumerCase):
 
     def connect(self, **more):
         """The disk's name once it is there."""
-        options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 5, **more}
+        options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 60, **more}
         words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
         self.sh(CLIENT, CONNECT % words, timeout=storage.LIMIT)
         storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
@@ -137,8 +137,8 @@ class Nvme(storage.ConsumerCase):
 
     def test_unplugged(self):
         """The cable is out for longer than the keep-alive: the host reconnects, fio goes on"""
-        disk = self.connect()
-        running = storage.Running(self.lab, disk, size="24M")
+        disk = self.connect(keep_alive_tmo=5)
+        running = storage.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")
         storage.wait_for(self.lab, CLIENT, "grep -q connecting /sys/class/nvme/nvme*/state")
         self.lab.run("link", SERVER, "up")
@@ -148,33 +148,32 @@ class Nvme(storage.ConsumerCase):
 
     def test_unplugged_shortly(self):
         """The cable is out for less: TCP repeats itself, nobody reconnects"""
-        disk = self.connect(keep_alive_tmo=60)
-        running = storage.Running(self.lab, disk, size="24M")
+        disk = self.connect()
+        running = storage.Running(self.lab, disk)
         before = storage.unplug(self.lab)
         running.finish()
         self.assertGreater(storage.retransmits(self.lab), before)
-        self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg | tail -n 3"))
+        self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg"))
         self.assertEqual(*self.hashes(disk))
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
-        disk = self.connect()
-        running = storage.Running(self.lab, disk, size="24M")
+        disk = self.connect(keep_alive_tmo=5)
+        running = storage.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
 
     def test_target_gone(self):
         """A target that stays away: the controller is given up in bounded time, with errors"""
-        disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5)
-        running = storage.Running(self.lab, disk, size="24M")
-        self.lab.run("cut", SERVER)
+        disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5, keep_alive_tmo=5)
+        running = storage.Running(self.lab, disk)
+        self.cut()
         output = running.end()
         self.assertTrue(re.search(r"err= *5|Input/output error", output), output)
         storage.wait_for(self.lab, CLIENT, "! ls /dev/nvme*n1")
         storage.wait_empty(self.lab, CLIENT)
-        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
-        self.serve()
+        self.on()
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class Smb(storage.ConsumerCase):
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
         self.mount()
-        running = storage.Running(self.lab, "/mnt/smb/unplugged", size="24M")
+        running = storage.Running(self.lab, "/mnt/smb/unplugged")
         before = storage.unplug(self.lab)
         running.finish()
         self.assertGreater(storage.retransmits(self.lab), before)
@@ -120,7 +120,7 @@ class Smb(storage.ConsumerCase):
     def test_server_killed(self):
         """The server's power is cut: errors or success in bounded time, and a new mount works"""
         self.mount(options="cache=none,soft,echo_interval=2")
-        running = storage.Running(self.lab, "/mnt/smb/killed", size="24M")
+        running = storage.Running(self.lab, "/mnt/smb/killed")
         self.cut_and_on()
         running.end()
         self.sh(CLIENT, "umount -f -l /mnt/smb", status=None, timeout=storage.LIMIT)

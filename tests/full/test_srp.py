@@ -87,7 +87,7 @@ class Srp(storage.ConsumerCase):
     def login(self, fast_fail="off", loss="off"):
         """The disk's name once it is there."""
         # The initiator refuses while it still takes an earlier login apart.
-        storage.wait_for(self.lab, CLIENT, LOGIN, 60)
+        storage.wait_for(self.lab, CLIENT, LOGIN)
         self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
         storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
         return self.sh(CLIENT, DISK).strip()
@@ -115,6 +115,9 @@ class Srp(storage.ConsumerCase):
 
     def test_shared_receive_queue(self):
         """The target with use_srq: the same data"""
+        # When ib_srpt takes a channel apart it gives the cache of the channel's own receive
+        # buffers back, which one with a shared queue never took: its WARN_ON_ONCE, on any device.
+        self.tolerated = (r"ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+",)
         self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
         self.sh(SERVER, "srq=1\nset -e\n" + SERVE)
         try:
@@ -139,7 +142,7 @@ class Srp(storage.ConsumerCase):
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
         disk = self.login()
-        running = storage.Running(self.lab, disk, size="24M")
+        running = storage.Running(self.lab, disk)
         before = storage.unplug(self.lab)
         running.finish()
         self.assertGreater(storage.retransmits(self.lab), before)
@@ -148,7 +151,7 @@ class Srp(storage.ConsumerCase):
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
         disk = self.login()
-        running = storage.Running(self.lab, disk, size="24M")
+        running = storage.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -156,12 +159,11 @@ class Srp(storage.ConsumerCase):
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(fast_fail="5", loss="10")
-        running = storage.Running(self.lab, disk, size="24M")
-        self.lab.run("cut", SERVER)
+        running = storage.Running(self.lab, disk)
+        self.cut()
         output = running.end()
         self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
-        self.lab.run("on", SERVER, "--timeout", labtest.UP_LIMIT)
-        self.serve()
+        self.on()
 
 
 if __name__ == "__main__":

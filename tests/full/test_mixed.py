@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel consumers between the adapter and siw: NFS and NVMe, each kind at each end.
+# timeout: 1200
+
+siw leaves a first message unread that comes before its queue pair has the socket, closes now and
+then for no reason, and its kernel may end with "kernel BUG at .../iwcm.c" (see test_interop).
+So a case may fail twice with siw's VM started again in between; each time is printed.  What is
+judged strictly is the data, and the adapter's side: no protocol error, no word of its kernel.
+"""
+import labtest
+import rdmatest
+import storage
+import test_nfs
+import test_nvme
+from storage import CLIENT, SERVER
+
+ATTEMPTS = 3  # of a case, for siw's sake
+LIMIT = 120  # seconds of a step; siw that hangs does so for ever
+NFS_END = """
+rpc.nfsd 0; exportfs -au
+kill $(cat /proc/[0-9]*/stat | sed -n 's/^\\([0-9]*\\) (rpc.mountd) .*/\\1/p')
+umount /srv/export
+"""
+
+
+class Mixed(labtest.LabCase):
+    """The server is beta, the client alpha; which of them has siw, a case says."""
+
+    up_arguments = storage.UP
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.kinds = {CLIENT: "staghorn", SERVER: "staghorn"}
+        cls.prepare_client()
+
+    @classmethod
+    def prepare_client(cls):
+        storage.programs.install(cls.lab, CLIENT, "fio")
+        cls.lab.sh(CLIENT, "modprobe nvme-rdma; mkdir -p /mnt/nfs /etc/nvme")
+
+    def setUp(self):
+        self.ours = None
+
+    def start_again(self, vm):
+        """A VM without a past, with the device that it had."""
+        self.lab.run("cut", vm)
+        self.lab.run("on", vm, "--timeout", labtest.UP_LIMIT, timeout=labtest.UP_LIMIT + 60)
+        if vm == CLIENT:
+            self.prepare_client()
+        rdmatest.rdma.use(rdmatest.folder(self.lab), self.kinds[vm], [vm])
+
+    def sh(self, vm, script, limit=LIMIT):
+        """Bounded at both ends: a command that siw lets hang is an AssertionError."""
+        words = ("exec", "-n", "--timeout", limit, vm, "--", "sh", "-c", script)
+        return self.lab.run(*words, timeout=limit + 60).out
+
+    def run_case(self, siw, case):
+        """With siw in that VM and the adapter in the other."""
+        self.ours = SERVER if siw == CLIENT else CLIENT
+        for vm, kind in ((siw, "siw"), (self.ours, "staghorn")):
+            if self.kinds[vm] != kind:
+                rdmatest.rdma.use(rdmatest.folder(self.lab), kind, [vm])
+                self.kinds[vm] = kind
+        for attempt in range(1, ATTEMPTS + 1):
+            before = storage.counters(self.lab, self.ours)
+            try:
+                case()
+                break
+            except AssertionError as error:
+                storage.check_kernel(self.lab, self.ours)
+                if attempt == ATTEMPTS:
+                    raise
+                print("# tried again: " + str(error).splitlines()[0])
+                for vm in (CLIENT, SERVER):
+                    self.start_again(vm)
+        after = storage.counters(self.lab, self.ours)
+        self.assertEqual(after["protocol_errors"], before["protocol_errors"])
+        moved = sum(after[name] - before[name] for name in ("tx_octets", "rx_octets"))
+        self.assertGreater(moved, 8 << 20)
+        storage.check_kernel(self.lab, self.ours)
+
+    def fio(self, target, *more):
+        words = storage.fio_words(target, *more, size="4M")
+        words = ("exec", "-n", "--timeout", LIMIT, CLIENT, "--", *words)
+        done = self.lab.run(*words, status=None, timeout=LIMIT + 60)
+        storage.check_fio(done.returncode, done.out + done.err)
+
+    def nfs(self):
+        self.sh(SERVER, "new=yes\nset -e\n" + test_nfs.SERVE)
+        self.sh(CLIENT, test_nfs.MOUNT % ("4.2", storage.ADDRESS))
+        self.assertIn(",proto=rdma,", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
+        self.fio("/mnt/nfs/fio")
+        script = "sync; echo 3 > /proc/sys/vm/drop_caches; sha256sum < %s/fio"
+        client = self.sh(CLIENT, script % "/mnt/nfs")
+        self.assertEqual(client, self.sh(SERVER, script % "/srv/export"))
+        self.sh(CLIENT, "umount /mnt/nfs")
+        self.sh(SERVER, NFS_END)
+
+    def nvme(self):
+        self.sh(SERVER, "set -e\n" + test_nvme.SERVE)
+        self.sh(CLIENT, test_nvme.CONNECT % "--keep-alive-tmo=60")
+        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % test_nvme.DISK, LIMIT)
+        disk = self.sh(CLIENT, test_nvme.DISK).strip()
+        self.fio(disk, "--iodepth=8", "--ioengine=io_uring")
+        script = "dd if=%s bs=1M count=4 iflag=direct 2> /dev/null | sha256sum"
+        client = self.sh(CLIENT, script % disk)
+        self.assertEqual(client, self.sh(SERVER, script % storage.DISK))
+        self.sh(CLIENT, "nvme disconnect -n " + test_nvme.NQN)
+        self.sh(SERVER, test_nvme.UNSERVE)
+
+    def test_nfs__server_is_siw(self):
+        self.run_case(SERVER, self.nfs)
+
+    def test_nfs__client_is_siw(self):
+        self.run_case(CLIENT, self.nfs)
+
+    def test_nvme__target_is_siw(self):
+        self.run_case(SERVER, self.nvme)
+
+    def test_nvme__host_is_siw(self):
+        self.run_case(CLIENT, self.nvme)
+
+
+if __name__ == "__main__":
+    labtest.main()
