@@ -22,8 +22,8 @@ static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t
 {
     struct sg_mr *mr;
 
-    if (access & (SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_ZERO_BASED |
-                  SG_ACCESS_FLUSH)) {
+    if (access & (SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC |
+                  SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH)) {
         return SG_EINVAL;
     }
     mr = sg_tpt_alloc(a, SG_MR_WHOLE, pd, key);
