@@ -5,7 +5,8 @@
  * The adapter counts for each queue pair.  A counter of the RDMA core is bound to any number of
  * them and shows what they did while they were bound: what a queue pair had counted before is taken
  * off, what it has counted when it leaves stays.  The core holds the counter's lock in each of
- * these, and unbinds a queue pair before it is destroyed.
+ * these, and unbinds a queue pair before it is destroyed; others are kept by id_mutex while they
+ * are looked at.
  */
 #include <rdma/rdma_counter.h>
 
@@ -107,20 +108,21 @@ int sgh_counter_update_stats(struct rdma_counter *counter)
 	u64 counts[SGH_QP_STATS];
 	unsigned long qpn;
 	struct sgh_qp *qp;
-	int ret, i;
+	int ret = 0, i;
 
 	if (!c)
 		return -ENOENT;
 	memcpy(counter->stats->value, c->offset, sizeof(c->offset));
+	mutex_lock(&sg->id_mutex);
 	xa_for_each(&sg->qps, qpn, qp) {
-		/* Bound ones are not destroyed while the counter's lock is held. */
 		if (READ_ONCE(qp->ibqp.counter) != counter)
 			continue;
 		ret = sgh_qp_counts(sg, qpn, counts);
 		if (ret)
-			return ret;
+			break;
 		for (i = 0; i < SGH_QP_STATS; i++)
 			counter->stats->value[i] += counts[i];
 	}
-	return 0;
+	mutex_unlock(&sg->id_mutex);
+	return ret;
 }

@@ -117,7 +117,9 @@ static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
 {
 	if (access & ~SGH_ACCESS_KNOWN)
 		return -EOPNOTSUPP;
-	if (!length || (length > sg->caps.max_mr_size && !(access & IB_ACCESS_ON_DEMAND)))
+	/* All there is, on demand, is the adapter's affair. */
+	if (!length || (length > sg->caps.max_mr_size &&
+			!(access & IB_ACCESS_ON_DEMAND && length == U64_MAX)))
 		return -EINVAL;
 	return 0;
 }

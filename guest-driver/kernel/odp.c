@@ -15,6 +15,8 @@
  * each with a notifier of its own, come with the first fault in them and go with the region.
  */
 #include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
 #include <rdma/ib_umem_odp.h>
 
 #include "staghorn.h"
@@ -87,7 +89,25 @@ static const struct mmu_interval_notifier_ops sgh_odp_ops = {
 	.invalidate = sgh_odp_invalidate,
 };
 
-/* The piece that has this address, and how far it goes.  NULL: no memory. */
+/*
+ * Is there memory at this address?  A piece costs much more than the access that asks for it, so
+ * neither a peer nor a process gets one for an address that means nothing.
+ */
+static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
+{
+	struct mm_struct *mm = odp->umem->umem.owning_mm;
+	bool mapped;
+
+	if (addr >= SGH_ODP_SPACE || !mmget_not_zero(mm))
+		return false;
+	mmap_read_lock(mm);
+	mapped = vma_lookup(mm, addr);
+	mmap_read_unlock(mm);
+	mmput(mm);
+	return mapped;
+}
+
+/* The piece that has this address, and how far it goes.  NULL: nothing there, or no memory. */
 static struct ib_umem_odp *sgh_odp_piece(struct sgh_odp *odp, u64 addr)
 {
 	unsigned long index = addr >> SGH_ODP_CHILD_SHIFT;
@@ -97,7 +117,7 @@ static struct ib_umem_odp *sgh_odp_piece(struct sgh_odp *odp, u64 addr)
 		return odp->umem;
 	mutex_lock(&odp->children_mutex);
 	child = xa_load(&odp->children, index);
-	if (!child) {
+	if (!child && sgh_odp_mapped(odp, addr)) {
 		child = ib_umem_odp_alloc_child(odp->umem, (u64)index << SGH_ODP_CHILD_SHIFT,
 						SGH_ODP_CHILD, &sgh_odp_ops);
 		if (IS_ERR(child)) {
@@ -129,7 +149,7 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u32 count, bool write, boo
 
 	umem = sgh_odp_piece(odp, addr);
 	if (!umem)
-		return -ENOMEM;
+		return -EFAULT;
 	if (addr >= ib_umem_end(umem))
 		return -EFAULT;
 	if (write && !umem->umem.writable)

@@ -50,9 +50,16 @@ void sgh_qp_last_wqe_all(struct sgh_dev *sg)
 {
 	unsigned long qpn;
 	struct sgh_qp *qp;
+	bool shared;
 
 	xa_for_each(&sg->qps, qpn, qp) {
-		if (qp->ibqp.srq)
+		/* What the table showed may be gone by now. */
+		qp = sgh_qp_find(sg, qpn);
+		if (!qp)
+			continue;
+		shared = qp->ibqp.srq;
+		sgh_qp_put(qp);
+		if (shared)
 			sgh_qp_event(sg, qpn, IB_EVENT_QP_LAST_WQE_REACHED);
 	}
 }

@@ -387,8 +387,6 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 	order = memcmp(&sgid, dgid, sizeof(sgid));
 	if (!order && attr->dest_qp_num == qp->qpn)
 		return -EOPNOTSUPP; /* a connection to itself */
-	if (READ_ONCE(qp->conn))
-		return -EISCONN;
 	rdv = sgh_rdv_get(qp);
 	if (!rdv)
 		return -ENOMEM;
@@ -407,10 +405,16 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 	rdv->conn = 0;
 	rdv->pause = SGH_RDV_PAUSE_MIN;
 	rdv->next_call = ktime_get();
-	rdv->state = RDV_WAITING;
-	if (rdv->active)
+	/* sgh_conn_attach() looks under the same lock: events are of one of the two. */
+	spin_lock(&sg->cm_lock);
+	if (qp->conn)
+		ret = -EISCONN;
+	else
+		rdv->state = RDV_WAITING;
+	spin_unlock(&sg->cm_lock);
+	if (!ret && rdv->active)
 		sgh_rdv_later(rdv, 0);
-	return 0;
+	return ret;
 }
 
 /* To RTS, or attributes of RTS. */

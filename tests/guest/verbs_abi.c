@@ -5,6 +5,8 @@
  *
  * verbs_abi ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -298,12 +300,195 @@ static void mr__registration(void)
 #undef ROW
 }
 
+/* ---- on demand ---- */
+
+static long available_kib(void)
+{
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[100];
+    long kib = -1;
+
+    while (f && kib < 0 && fgets(line, sizeof(line), f)) {
+        sscanf(line, "MemAvailable: %ld", &kib);
+    }
+    T_NOT_NULL(f);
+    fclose(f);
+    return kib;
+}
+
+/* The kernel keeps nothing for addresses of nothing, though they are all in the region. */
+static void mr__on_demand(void)
+{
+    enum { PIECE_SHIFT = 26, PIECES = 2048, LOST_KIB_MAX = 128 * 1024 };
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
+    struct ibv_device_attr attr;
+    struct ibv_sge sge = { .length = 4096 };
+    struct ibv_mr *mr;
+    long before;
+
+    begin();
+    mr = ibv_reg_mr(w.pd, NULL, SIZE_MAX, access);
+    T_NOT_NULL(mr);
+    sge.lkey = mr->lkey;
+    before = available_kib();
+    for (uint64_t i = 0; i < PIECES; i++) {
+        T_CONTEXT("piece %" PRIu64, i);
+        sge.addr = 1ull << 45 | i << PIECE_SHIFT;
+        T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+                               &sge, 1), EFAULT);
+    }
+    T_NOTE("%ld KiB less", before - available_kib());
+    T_TRUE(before - available_kib() < LOST_KIB_MAX);
+    for (uint64_t bit = 47; bit < 64; bit++) {
+        T_CONTEXT("bit %" PRIu64, bit);
+        sge.addr = 1ull << bit;
+        T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
+                               1), EFAULT);
+    }
+    sge.addr = (uintptr_t)buf;
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+                           &sge, 1), 0);
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+    T_EQ_INT(ibv_query_device(w.ctx, &attr), 0);
+    T_NULL(ibv_reg_mr(w.pd, buf, attr.max_mr_size + 1, access));
+    T_EQ_INT(errno, EINVAL);
+    T_NULL(ibv_reg_mr(w.pd, (void *)4096, SIZE_MAX, access));
+}
+
+/* ---- states, as on InfiniBand ---- */
+
+static struct ibv_qp *new_qp(struct ibv_cq *cq)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+        .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+    };
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+    struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
+
+    T_NOT_NULL(qp);
+    T_EQ_INT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                           IBV_QP_ACCESS_FLAGS), 0);
+    return qp;
+}
+
+/* To RTR; then a queue pair that was refused is where it was. */
+static void qp__states(void)
+{
+    const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+    union ibv_gid gid;
+    struct ibv_cq *cq;
+    struct ibv_qp *qp;
+
+    begin();
+    cq = ibv_create_cq(w.ctx, 16, NULL, NULL, 0);
+    T_NOT_NULL(cq);
+    qp = new_qp(cq);
+    T_EQ_INT(ibv_query_gid(w.ctx, 1, 1, &gid), 0);
+#define ROW(good, ...)                                                                       \
+    do {                                                                                     \
+        struct ibv_qp_attr a = {                                                             \
+            .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 0xabcdef,      \
+            .max_dest_rd_atomic = 1,                                                         \
+            .ah_attr = { .is_global = 1, .port_num = 1,                                      \
+                         .grh = { .sgid_index = 1, .dgid = gid } },                          \
+        };                                                                                   \
+        int m = mask;                                                                        \
+                                                                                             \
+        T_CONTEXT("%s", #__VA_ARGS__);                                                       \
+        __VA_ARGS__;                                                                         \
+        T_TRUE((ibv_modify_qp(qp, &a, m) == 0) == good);                                     \
+        T_EQ_INT(ibv_query_qp(qp, &a, IBV_QP_STATE, &(struct ibv_qp_init_attr){ 0 }), 0);    \
+        T_EQ_INT(a.qp_state, good ? IBV_QPS_RTR : IBV_QPS_INIT);                             \
+    } while (0)
+    ROW(false, m &= ~IBV_QP_DEST_QPN);
+    ROW(false, m &= ~IBV_QP_AV);
+    ROW(false, m |= IBV_QP_QKEY);
+    ROW(false, a.qp_state = IBV_QPS_RTS);
+    ROW(false, a.qp_state = 99);
+    ROW(false, m |= IBV_QP_CUR_STATE, a.cur_qp_state = IBV_QPS_RTS);
+    ROW(false, a.path_mtu = 0);
+    ROW(false, a.path_mtu = IBV_MTU_4096 + 1);
+    ROW(false, a.dest_qp_num = 1 << 24);
+    ROW(false, a.min_rnr_timer = 32);
+    ROW(false, a.max_dest_rd_atomic = 255);
+    ROW(false, a.ah_attr.is_global = 0);
+    ROW(false, a.ah_attr.port_num = 2);
+    ROW(false, a.ah_attr.grh.sgid_index = 16);
+    ROW(false, a.ah_attr.grh.sgid_index = 255);
+    ROW(false, memset(&a.ah_attr.grh.dgid, 0, 16));
+    ROW(false, a.ah_attr.grh.dgid.raw[0] = 0xff, a.ah_attr.grh.dgid.raw[1] = 0x02);
+    ROW(false, a.dest_qp_num = qp->qp_num); /* to itself */
+    ROW(true, (void)m);
+#undef ROW
+    T_EQ_INT(ibv_destroy_qp(qp), 0);
+    T_EQ_INT(ibv_destroy_cq(cq), 0);
+}
+
+/* ---- what belongs to others, or is something else ---- */
+
+static void handles(void)
+{
+    struct ibv_cq *cq;
+
+    begin();
+    cq = ibv_create_cq(w.ctx, 16, NULL, NULL, 0);
+    T_NOT_NULL(cq);
+    for (uint32_t i = 0; i < 64; i++) {
+        const uint32_t handle = i < 60 ? 1000 + i : UINT32_MAX - i;
+        struct ib_uverbs_destroy_cq end_cq = { (uintptr_t)answer, handle, 0 };
+        struct ib_uverbs_destroy_qp end_qp = { (uintptr_t)answer, handle, 0 };
+        struct ib_uverbs_destroy_srq end_srq = { (uintptr_t)answer, handle, 0 };
+        struct ib_uverbs_dereg_mr end_mr = { handle };
+        struct ib_uverbs_dealloc_pd end_pd = { handle };
+
+        T_CONTEXT("handle %u", handle);
+        T_TRUE(command(IB_USER_VERBS_CMD_DESTROY_CQ, &end_cq, sizeof(end_cq), NULL, 0, 8));
+        T_TRUE(command(IB_USER_VERBS_CMD_DESTROY_QP, &end_qp, sizeof(end_qp), NULL, 0, 4));
+        T_TRUE(command(IB_USER_VERBS_CMD_DESTROY_SRQ, &end_srq, sizeof(end_srq), NULL, 0, 4));
+        T_TRUE(command(IB_USER_VERBS_CMD_DEREG_MR, &end_mr, sizeof(end_mr), NULL, 0, 0));
+        T_TRUE(command(IB_USER_VERBS_CMD_DEALLOC_PD, &end_pd, sizeof(end_pd), NULL, 0, 0));
+    }
+    T_CONTEXT("a completion queue that is called another thing");
+    T_TRUE(command(IB_USER_VERBS_CMD_DEALLOC_PD, &(struct ib_uverbs_dealloc_pd){ cq->handle },
+                   sizeof(struct ib_uverbs_dealloc_pd), NULL, 0, 0));
+    T_TRUE(command(IB_USER_VERBS_CMD_DEREG_MR, &(struct ib_uverbs_dereg_mr){ cq->handle },
+                   sizeof(struct ib_uverbs_dereg_mr), NULL, 0, 0));
+    T_EQ_INT(ibv_destroy_cq(cq), 0);
+}
+
+/* Of the doorbell pages a process sees its own, and no more than it. */
+static void pages(void)
+{
+    unsigned seen = 0;
+
+    begin();
+    for (off_t i = 0; i < 256; i++) {
+        void *p = mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, w.ctx->cmd_fd, i * 4096);
+
+        if (p != MAP_FAILED) {
+            seen++;
+            T_EQ_INT(munmap(p, 4096), 0);
+        }
+        T_CONTEXT("two pages from %lld on", (long long)i);
+        T_TRUE(mmap(NULL, 8192, PROT_WRITE, MAP_SHARED, w.ctx->cmd_fd, i * 4096) == MAP_FAILED);
+        T_CONTEXT("page %lld of its own", (long long)i);
+        T_TRUE(mmap(NULL, 4096, PROT_WRITE, MAP_PRIVATE, w.ctx->cmd_fd, i * 4096) == MAP_FAILED);
+    }
+    T_EQ_INT(seen, 1);
+}
+
 static const struct t_case cases[] = {
     { "abi: creation of completion queues", cq__creation },
     { "abi: completion queues of another size", cq__resize },
     { "abi: creation of shared receive queues", srq__creation },
     { "abi: creation of queue pairs", qp__creation },
     { "abi: registration of memory", mr__registration },
+    { "abi: memory on demand where there is none", mr__on_demand },
+    { "abi: states of queue pairs", qp__states },
+    { "abi: handles of nothing", handles },
+    { "abi: doorbell pages", pages },
 };
 
 int main(int argc, char **argv)

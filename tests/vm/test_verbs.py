@@ -44,7 +44,7 @@ class Verbs(labtest.LabCase):
         self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
 
     def test_abi__wrong_fields_from_a_process(self):
-        self.cases("verbs_abi", "abi:", 5)
+        self.cases("verbs_abi", "abi:", 9)
 
     def test_shared_receive_queues(self):
         self.cases("verbs_queues", "srq:", 4)
