@@ -113,13 +113,18 @@ consumers)
     ;;
 all | demo | bench)
     lock_build
+    parts=()
     case $target in
     demo) sg_plan 22 ;;
-    *) sg_plan 26 ;;
+    all) sg_plan 26 ;;
+    bench)
+        sg_plan 29
+        parts=(--with consumers)
+        ;;
     esac
     run_part tools/build/qemu.sh
     run_part firmware/build.sh
-    run_part tools/guest/build.sh
+    run_part tools/guest/build.sh "${parts[@]}"
     [ "$target" = demo ] || run_part tools/guest/netboot.sh
     [ "$target" = demo ] || native_plain
     unlock_build
@@ -128,6 +133,7 @@ all | demo | bench)
     bench)
         run_part tools/bench
         run_part tools/bench-curves
+        run_part tools/bench-consumers
         run_part tools/bench-pmem
         run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"

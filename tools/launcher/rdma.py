@@ -259,12 +259,13 @@ def iterations_for(tool, value, size, seconds):
     return int(min(max(rounds * seconds, 200), 100000))
 
 
-def measure(folder, tool, server, client, size, seconds=1.5, repeats=1, extra=()):
+def measure(folder, tool, server, client, size, seconds=1.5, repeats=1, extra=(), limit=120):
     """Values of `repeats` runs of about that many seconds; a short one before finds the length."""
     first = 64 if tool.endswith("_bw") else 200
-    value = perftest(folder, tool, server, client, size, first, extra)
+    value = perftest(folder, tool, server, client, size, first, extra, limit)
     count = iterations_for(tool, value, size, seconds)
-    return [perftest(folder, tool, server, client, size, count, extra) for _ in range(repeats)]
+    words = (folder, tool, server, client, size, count, extra, limit)
+    return [perftest(*words) for _ in range(repeats)]
 
 
 def row(tool):
@@ -277,7 +278,7 @@ def measure_kind(kind, *words):
     """measure(); siw, which now and then hangs of itself, is tried again.  None: it never ended."""
     for _ in range(1 if kind != "siw" else 2):
         try:
-            return measure(*words)
+            return measure(*words, **({"limit": SIW_LIMIT} if kind == "siw" else {}))
         except LabError:
             if kind != "siw":
                 raise
