@@ -302,6 +302,22 @@ void machine_stop(struct machine *m)
     drop(m);
 }
 
+unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES])
+{
+    struct function *f = &m->f[0], *g = &m->f[1];
+    const uint64_t places[] = {
+        f->regs, f->doorbells, f->msix & ~0xfffull, g->regs, g->doorbells, g->msix & ~0xfffull,
+        MACHINE_CONFIG_0,
+        0xfee00000,   /* local APIC */
+        0x7000000000, /* nothing */
+        MACHINE_RAM - 4096, MACHINE_RAM, 0xfffffffffffff000,
+    };
+
+    G_STATIC_ASSERT(G_N_ELEMENTS(places) == MACHINE_PLACES);
+    memcpy(at, places, sizeof(places));
+    return MACHINE_PLACES;
+}
+
 uint64_t machine_alloc(struct machine *m, size_t len, size_t align)
 {
     uint64_t at = (m->alloc_next + align - 1) & ~(uint64_t)(align - 1);

@@ -18,7 +18,10 @@ enum {
     MACHINE_FUNCTIONS = 2,
     MACHINE_RAM = 256 << 20,
     MACHINE_VECTORS = 64, /* most that a function may have */
+    MACHINE_PLACES = 12,
 };
+
+#define MACHINE_CONFIG_0 (0xb0000000ull + (1 << 20))
 
 struct machine;
 
@@ -58,6 +61,12 @@ void machine_kill(struct machine *m);
 /* What a firmware does; again after a reset of the machine or of a function. */
 void machine_setup_ports(struct machine *m);
 void function_setup(struct function *f);
+
+/*
+ * Addresses of two functions' machine that an operating system would never give for memory:
+ * devices, configuration space (MACHINE_CONFIG_0: of function 0), nothing.  Returns how many.
+ */
+unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES]);
 
 /* Zeroed guest memory, never given back. */
 uint64_t machine_alloc(struct machine *m, size_t len, size_t align);

@@ -184,22 +184,11 @@ static void send_entries(void)
 
 /* ---- memory that is not memory ---- */
 
-static const uint64_t own_config = 0xb0000000 + (1 << 20); /* of function 0 */
+static const uint64_t own_config = MACHINE_CONFIG_0;
 
-/* Addresses that an operating system would never give: devices, configuration space, nothing. */
 static unsigned strange_places(uint64_t *at)
 {
-    struct function *f = &pair.m->f[0], *g = &pair.m->f[1];
-    uint64_t places[] = {
-        f->regs, f->doorbells, f->msix & ~0xfffull, g->regs, g->doorbells, g->msix & ~0xfffull,
-        own_config,
-        0xfee00000,   /* local APIC */
-        0x7000000000, /* nothing */
-        MACHINE_RAM - SG_PAGE_SIZE, MACHINE_RAM, 0xfffffffffffff000,
-    };
-
-    memcpy(at, places, sizeof(places));
-    return G_N_ELEMENTS(places);
+    return machine_strange_places(pair.m, at);
 }
 
 /* Unless the guest has just overwritten its own configuration space, the function answers. */
@@ -222,7 +211,7 @@ static uint32_t try_reg_mr(struct side *s, uint64_t at)
 /* Payload read from, and placed into, strange places, at both ends. */
 static void strange_payload(void)
 {
-    uint64_t places[32];
+    uint64_t places[MACHINE_PLACES];
     unsigned n, i, k;
 
     start();
@@ -262,7 +251,7 @@ static void strange_payload(void)
 
 static void strange_rings(void)
 {
-    uint64_t places[32];
+    uint64_t places[MACHINE_PLACES];
     unsigned n, i;
 
     start();
@@ -310,7 +299,7 @@ static void strange_rings(void)
 /* Answers of commands, and admin and event rings, aimed at ourselves. */
 static void strange_answers(void)
 {
-    uint64_t places[32];
+    uint64_t places[MACHINE_PLACES];
     unsigned n, i, k;
 
     start();
