@@ -327,7 +327,8 @@ static void longest_list(void)
     w.raddr = 0x10000;
     post(1, w);
     expect(1, 1, SG_WC_SUCCESS);
-    T_EQ_MEM(pair_buf(&pair, 0) + (SG_FR_PAGES_MAX - 1) * 4096 % PAIR_BUF, pair_buf(&pair, 1), 4096);
+    T_EQ_MEM(pair_buf(&pair, 0) + (SG_FR_PAGES_MAX - 1) * 4096 % PAIR_BUF, pair_buf(&pair, 1),
+             4096);
     w.len = 8192;
     w.wr_id = 2;
     w.raddr = 0x10000 + (SG_FR_PAGES_MAX - 2) * 4096;
