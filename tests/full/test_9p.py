@@ -84,12 +84,12 @@ class NineP(storage.ConsumerCase):
         """Replies that are a list in several messages"""
         names = self.sh(
             CLIENT,
-            "mkdir /mnt/9p/many && cd /mnt/9p/many && for n in $(seq 100); do "
+            "mkdir /mnt/9p/many && cd /mnt/9p/many && for n in $(seq 50); do "
             "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
             "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/9p/many",
             timeout=storage.LIMIT,
         )
-        self.assertEqual(names.split(), ["100", "100"])
+        self.assertEqual(names.split(), ["50", "50"])
 
     def test_umount__leaves_nothing(self):
         """But what a mount whose server was killed still has: its client waits for ever"""

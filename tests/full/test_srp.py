@@ -11,6 +11,7 @@ import storage
 from storage import CLIENT, SERVER
 
 PORT = 5555
+SCSI_TIMEOUT = 300  # seconds of a command
 GUID = "5347001122334455"
 SERVE = (
     storage.MAKE_DISK
@@ -90,7 +91,10 @@ class Srp(storage.ConsumerCase):
         storage.wait_for(self.lab, CLIENT, LOGIN)
         self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
         storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
-        return self.sh(CLIENT, DISK).strip()
+        disk = self.sh(CLIENT, DISK).strip()
+        # SCSI must not give the disk up while the transport still waits for the target.
+        self.sh(CLIENT, "echo %d > /sys/block/%s/device/timeout" % (SCSI_TIMEOUT, disk[5:]))
+        return disk
 
     def hashes(self, disk, octets=16 << 20):
         """Of the beginning of the disk, by the initiator and on the target."""
