@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/host.h"
-#include "fuzz.h"
+#include "net_frame.h"
 #include "port.h"
 
 enum {
@@ -20,24 +20,8 @@ enum {
     HOSTS = 2,
     STREAMS = 4,
     FRAMES = 64,
-    FRAME_MAX = 10000,
     PORT = 4000,
-    ETH = 14,
-    IPV4 = 20,
-    IPV6 = 40,
-    TCP = 20,
-    VLAN = 5,
     NETS = 4,  /* addresses of each host */
-    TYPE_IP4 = 0x0800,
-    TYPE_ARP = 0x0806,
-    TYPE_VLAN = 0x8100,
-    TYPE_IP6 = 0x86dd,
-};
-
-struct frame {
-    size_t len;
-    int to;
-    uint8_t data[FRAME_MAX];
 };
 
 struct user {
@@ -249,84 +233,6 @@ static void do_end(struct user *u)
 
 /* ---- frames ---- */
 
-static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
-{
-    size_t i;
-
-    for (i = 0; i + 1 < len; i += 2) {
-        sum += sg_get_be16(p + i);
-    }
-    sum += len & 1 ? (uint32_t)p[len - 1] << 8 : 0;
-    while (sum >> 16) {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    return (uint16_t)~sum;
-}
-
-/* Behind MAC addresses and tag: the Ethernet type's place, 0: the frame is too short. */
-static size_t type_at(const uint8_t *f, size_t len)
-{
-    size_t at = len >= ETH + 4 && sg_get_be16(f + 12) == TYPE_VLAN ? 16 : 12;
-
-    return len >= at + 2 ? at : 0;
-}
-
-/* Where TCP, or ICMPv6, begins, and how long it is; 0: nowhere. */
-static size_t transport_at(const uint8_t *f, size_t len, size_t *octets, uint32_t *pseudo)
-{
-    size_t ip = type_at(f, len) + 2, head, total, i;
-
-    if (ip == 2 || len < ip + IPV4) {
-        return 0;
-    }
-    *pseudo = 0;
-    if (sg_get_be16(f + ip - 2) == TYPE_IP4) {
-        head = (f[ip] & 15u) * 4;
-        total = sg_get_be16(f + ip + 2);
-        for (i = 12; i < 20; i += 2) {
-            *pseudo += sg_get_be16(f + ip + i);
-        }
-        *pseudo += 6;
-    } else if (sg_get_be16(f + ip - 2) == TYPE_IP6 && len >= ip + IPV6) {
-        head = IPV6;
-        total = IPV6 + sg_get_be16(f + ip + 4);
-        for (i = 8; i < 40; i += 2) {
-            *pseudo += sg_get_be16(f + ip + i);
-        }
-        *pseudo += f[ip + 6] == 58 ? 58 : 6;
-        if (f[ip + 6] == 60 && len >= ip + IPV6 + 8) { /* what extend() puts in */
-            head += 8 + f[ip + IPV6 + 1] * 8u;
-        }
-    } else {
-        return 0;
-    }
-    if (head < IPV4 || total < head + TCP || total > len - ip) {
-        return 0;
-    }
-    *octets = total - head;
-    *pseudo += (uint32_t)*octets;
-    return ip + head;
-}
-
-/* Makes checksums right, if lengths allow. */
-static void mend(uint8_t *f, size_t len)
-{
-    size_t ip = type_at(f, len) + 2, octets, at, sum;
-    uint32_t pseudo;
-
-    at = transport_at(f, len, &octets, &pseudo);
-    if (!at) {
-        return;
-    }
-    if (sg_get_be16(f + ip - 2) == TYPE_IP4) {
-        sg_put_be16(f + ip + 10, 0);
-        sg_put_be16(f + ip + 10, checksum(f + ip, at - ip, 0));
-    }
-    sum = at + (sg_get_be16(f + ip - 2) == TYPE_IP6 && f[ip + 6] == 58 ? 2 : 16);
-    sg_put_be16(f + sum, 0);
-    sg_put_be16(f + sum, checksum(f + at, octets, pseudo));
-}
-
 /* A copy of exactly that size, so that any octet read beyond it is noticed. */
 static void deliver(int to, const uint8_t *data, size_t len)
 {
@@ -352,7 +258,7 @@ static bool has(const struct host *h, unsigned family, const uint8_t *ip)
 /* Answers ARP and neighbour solicitations as the guest behind a port would, on the same link. */
 static void answer(const struct frame *f)
 {
-    size_t at = type_at(f->data, f->len), ip = at + 2, n = ip + 28;
+    size_t at = frame_type_at(f->data, f->len), ip = at + 2, n = ip + 28;
     const struct host *h = &hosts[f->to];
     uint8_t r[90];
 
@@ -376,7 +282,7 @@ static void answer(const struct frame *f)
         r[ip + 44] = 0x60;
         r[ip + 64] = 2;
         memcpy(r + ip + 66, h->mac, 6);
-        mend(r, n);
+        frame_mend(r, n);
     } else {
         return;
     }
@@ -388,24 +294,6 @@ static void copy_frame(struct frame *to, const struct frame *from)
     to->to = from->to;
     to->len = from->len;
     memcpy(to->data, from->data, from->len);
-}
-
-static void spoil(struct frame *f)
-{
-    unsigned n = 1 + fuzz_below(&in, 4);
-
-    while (n--) {
-        size_t at = fuzz_below(&in, 2) ? fuzz_below(&in, SG_MIN(f->len, (size_t)70))
-                                       : fuzz_u16(&in) % f->len;
-
-        f->data[at] = fuzz_rarely(&in, 2) ? fuzz_u8(&in) : f->data[at] ^ 1 << fuzz_below(&in, 8);
-    }
-    if (fuzz_rarely(&in, 4)) {
-        f->len = 1 + fuzz_u16(&in) % f->len;
-    }
-    if (!fuzz_rarely(&in, 8)) {
-        mend(f->data, f->len);
-    }
 }
 
 /* The oldest frame, or another one, arrives as it is or changed, or does not. */
@@ -427,46 +315,12 @@ static void transport(bool honest)
         frames[n_frames] = taken;
     }
     if (!honest && fuzz_rarely(&in, 2)) {
-        spoil(&f);
+        frame_spoil(&in, &f);
     } else if (!honest && fuzz_rarely(&in, 8)) {
         return; /* lost */
     }
     answer(&f);
     deliver(f.to, f.data, f.len);
-}
-
-/* An extension header before TCP, or a tag, or one tag less. */
-static void extend(struct frame *f)
-{
-    size_t ip = type_at(f->data, f->len) + 2;
-    unsigned kind = fuzz_below(&in, 3);
-
-    if (ip == 2 || f->len + 24 > FRAME_MAX) {
-        return;
-    }
-    if (kind == 0 && ip == ETH) {
-        memmove(f->data + 16, f->data + 12, f->len - 12);
-        sg_put_be16(f->data + 12, TYPE_VLAN);
-        sg_put_be16(f->data + 14, fuzz_u8(&in) & 1 ? VLAN : fuzz_u16(&in));
-        f->len += 4;
-    } else if (kind == 1 && ip > ETH) {
-        memmove(f->data + 12, f->data + 16, f->len - 16);
-        f->len -= 4;
-    } else if (f->len > ip + IPV6 && sg_get_be16(f->data + ip - 2) == TYPE_IP6) {
-        uint8_t *head = f->data + ip, *options = head + IPV6;
-        unsigned i;
-
-        memmove(options + 16, options, f->len - ip - IPV6);
-        options[0] = head[6];
-        options[1] = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : 1;
-        head[6] = fuzz_rarely(&in, 4) ? fuzz_u8(&in) : 60;
-        memset(options + 2, 0, 14);
-        for (i = 2; i < 16 && fuzz_rarely(&in, 2); i++) {
-            options[i] = fuzz_u8(&in);
-        }
-        sg_put_be16(head + 4, (uint16_t)(sg_get_be16(head + 4) + 16));
-        f->len += 16;
-    }
 }
 
 /* A segment with the addresses of a frame under way, and numbers near its own. */
@@ -481,13 +335,13 @@ static void forge(void)
         return;
     }
     copy_frame(&f, frames[fuzz_below(&in, n_frames)]);
-    at = transport_at(f.data, f.len, &octets, &pseudo);
+    at = frame_transport_at(f.data, f.len, &octets, &pseudo);
     if (!at) {
         return;
     }
     if (octets >= 32 && fuzz_rarely(&in, 3)) {
-        extend(&f);
-        mend(f.data, f.len);
+        frame_extend(&in, &f);
+        frame_mend(f.data, f.len);
         deliver(f.to, f.data, f.len);
         return;
     }
@@ -497,7 +351,7 @@ static void forge(void)
     tcp[12] = fuzz_rarely(&in, 4) ? fuzz_u8(&in) : tcp[12];
     tcp[13] = fuzz_u8(&in);
     sg_put_be16(tcp + 14, (uint16_t)fuzz_edgy(&in));
-    mend(f.data, f.len);
+    frame_mend(f.data, f.len);
     deliver(f.to, f.data, f.len);
 }
 
@@ -527,7 +381,7 @@ static void neighbour(void)
     for (i = fuzz_below(&in, 4); i; i--) {
         nd[fuzz_below(&in, 40)] = fuzz_u8(&in);
     }
-    mend(f, ETH + IPV6 + n);
+    frame_mend(f, ETH + IPV6 + n);
     deliver(to, f, ETH + IPV6 + n);
 }
 
@@ -545,7 +399,7 @@ static void noise(void)
     if (n) {
         memcpy(f + ETH, p, n);
     }
-    mend(f, ETH + n);
+    frame_mend(f, ETH + n);
     deliver(to, f, ETH + n);
 }
 
