@@ -32,7 +32,8 @@
  * completes with RETRY_EXC_ERR, and the rest is flushed.
  *
  * The adapter keeps what is posted before (queue pair IDLE), and with SG_CONNECT_STAY a queue pair
- * stays in RTS when its peer leaves, until it has something to send.  It never connects by itself a
+ * stays in RTS when its peer leaves, until it has something to send.  With SG_CONNECT_CONFIRM
+ * completions mean what they mean on InfiniBand.  It never connects by itself a
  * second time: what was lost in between cannot be known.
  *
  * A request is taken only by a queue pair that waits for this very peer: number, both GIDs and the
@@ -216,6 +217,12 @@ static void sgh_rdv_up(struct sgh_rdv *rdv)
 		sgh_rdv_fail(rdv, "the peer expects another PSN");
 }
 
+/* One more than its owner expects: the peer's adapter asks for confirmations. */
+static u16 sgh_rdv_ird(const struct sgh_rdv *rdv)
+{
+	return min_t(u32, rdv->attr.max_dest_rd_atomic + 1, rdv->qp->sg->caps.max_ird);
+}
+
 static void sgh_rdv_call(struct sgh_rdv *rdv)
 {
 	struct sgh_dev *sg = rdv->qp->sg;
@@ -228,9 +235,9 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 	cmd.local = rdv->local;
 	cmd.remote = rdv->remote;
 	cmd.remote.port = cpu_to_be16(rendezvous_port);
-	cmd.ird = cpu_to_le16(rdv->attr.max_dest_rd_atomic);
+	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
 	cmd.ord = cpu_to_le16(sg->caps.max_ord);
-	cmd.flags = cpu_to_le16(SG_CONNECT_STAY);
+	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
 	sgh_rdv_fill(rdv, &msg, SGH_RDV_REQUEST);
 	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, &msg, sizeof(msg), &rsp);
 	if (ret) {
@@ -493,9 +500,9 @@ static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
 	cmd.conn = cpu_to_le32(conn);
-	cmd.ird = cpu_to_le16(rdv->attr.max_dest_rd_atomic);
+	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
 	cmd.ord = cpu_to_le16(sg->caps.max_ord);
-	cmd.flags = cpu_to_le16(SG_CONNECT_STAY);
+	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
 	sgh_rdv_fill(rdv, &reply, SGH_RDV_ACCEPT);
 	if (sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
 		return false;

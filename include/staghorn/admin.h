@@ -389,6 +389,11 @@ struct sg_cmd_connect {
  * If setup fails after ACCEPT the QP is IDLE again, with all that is posted.
  */
 #define SG_CONNECT_STAY 0x1
+/*
+ * A send entry completes when the peer's adapter has taken its message, as on InfiniBand: placed
+ * it, or received it.  Without this, when it was handed to TCP (RFC 5040 section 5.5).
+ */
+#define SG_CONNECT_CONFIRM 0x2
 
 SG_ASSERT_SIZE(struct sg_cmd_query, 24);
 SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);

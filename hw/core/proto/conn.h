@@ -70,6 +70,7 @@ struct conn_orq {
     uint8_t kind;               /* enum sg_msg_kind that is a request */
     bool internal;              /* RTR message: verbs do not know of it */
     bool answered;              /* waits for its elders */
+    bool confirm;               /* sg_msg.confirm */
     uint8_t hash_len;
     struct sg_read_sink sink;   /* READ_REQ */
     uint32_t length;

@@ -104,6 +104,7 @@ struct sg_atomic_args {
 struct sg_msg {
     enum sg_msg_kind kind;
     bool solicited;
+    bool confirm;        /* READ_REQ of no octets that completes with 'confirmed' */
     bool invalidate;     /* SEND; in draft -01 FLUSH, VERIFY and ATOMIC_WRITE, too */
     uint32_t length;     /* octets of payload; for a Read Request, octets asked for */
     uint32_t inv_stag;
@@ -250,6 +251,8 @@ struct sg_engine_ops {
     void (*sent)(void *user, const struct sg_msg *msg);
     /* The oldest outstanding Read is delivered, octets placed. */
     void (*read_done)(void *user, uint32_t octets);
+    /* The same of one with 'confirm': the peer has taken all messages before it. */
+    void (*confirmed)(void *user);
     /*
      * The oldest outstanding FLUSH, VERIFY or ATOMIC_WRITE is answered; VERIFY: with this hash
      * (lent for the call).  Reads and these come in the order of their requests, each kind by

@@ -135,7 +135,7 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
     }
     if (s->h.last) {
         c->rx.read_off = 0;
-        c->e->stats.rx_read_responses += !r->internal;
+        c->e->stats.rx_read_responses += !r->internal && !r->confirm;
         requests_answered(c, r);
     }
     return SEG_OK;

@@ -37,7 +37,7 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
                                 const struct sg_msg *m)
 {
     const struct conn_orq entry = {
-        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size,
+        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size, .confirm = m && m->confirm,
         .sink = { .stag = req->sink_stag, .to = req->sink_to, .cookie = m ? m->cookie : 0 },
     };
     const struct sg_ddp_hdr h = {
@@ -235,7 +235,7 @@ static void message_done(struct sg_conn *c)
         st->tx_atomic_writes++;
         break;
     default:
-        st->tx_reads++;
+        st->tx_reads += !msg.confirm;
         break;
     }
     if (!is_request(msg.kind)) { /* else it completes with its answer: requests.c, tell() */

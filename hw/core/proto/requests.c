@@ -72,7 +72,9 @@ static void tell(struct sg_conn *c, const struct conn_orq *r)
     if (r->internal) {
         return;
     }
-    if (r->kind == SG_MSG_READ_REQ) {
+    if (r->confirm) {
+        ops->confirmed(c->user);
+    } else if (r->kind == SG_MSG_READ_REQ) {
         ops->read_done(c->user, r->length);
     } else if (is_atomic((enum sg_msg_kind)r->kind)) {
         ops->atomic_done(c->user, (enum sg_msg_kind)r->kind, r->original);

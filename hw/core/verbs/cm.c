@@ -169,7 +169,7 @@ void sg_cm_release(struct sg_cm *cm)
 {
     bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN) &&
                    !sg_link_queued(&cm->qp->paging_link); /* else it would never go on */
-    bool quiet = cm->qp->sq.cons == cm->qp->sq.next && !sg_link_queued(&cm->qp->paging_link);
+    bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->paging_link);
 
     cm->qp->cm = NULL;
     cm->qp = NULL;
@@ -351,7 +351,7 @@ static enum sg_wc_status blame(const struct sg_term_info *t)
     if (t->layer == 0 && t->type == 1) {
         return SG_WC_REM_ACCESS_ERR;
     }
-    if (t->layer == 0 && t->type == 0) {
+    if (t->layer <= 1 && t->type == 0) { /* catastrophes of their own */
         return SG_WC_REM_OP_ERR;
     }
     if (t->layer == 1 && t->type == 1) {
@@ -437,6 +437,15 @@ static void up_read_done(void *user, uint32_t octets)
     }
 }
 
+static void up_confirmed(void *user)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_confirmed(cm->qp);
+    }
+}
+
 static void up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
 {
     struct sg_cm *cm = user;
@@ -469,6 +478,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .gathered = up_gathered,
     .sent = up_sent,
     .read_done = up_read_done,
+    .confirmed = up_confirmed,
     .commit_done = up_commit_done,
     .atomic_done = up_atomic_done,
     .place_write = sg_in_place_write,

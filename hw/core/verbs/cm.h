@@ -35,6 +35,7 @@ struct sg_cm {
     uint8_t state;           /* enum sg_cm_state */
     bool streaming;          /* FPDUs may flow: a FIN is a graceful end */
     bool stay;               /* SG_CONNECT_STAY */
+    bool confirm;            /* SG_CONNECT_CONFIRM */
     bool was_up;             /* setup was completed */
     struct sg_conn *conn;    /* NULL: gone */
     struct sg_qp *qp;        /* NULL: none yet, or no more */

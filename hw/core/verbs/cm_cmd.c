@@ -111,7 +111,7 @@ static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_conn
     p->ord = sg_get_le16(&c->ord);
     p->pdata_len = sg_get_le16(&c->pdata_len);
     p->pdata = pdata;
-    if (p->pdata_len > max || sg_get_le16(&c->flags) & ~SG_CONNECT_STAY ||
+    if (p->pdata_len > max || sg_get_le16(&c->flags) & ~(SG_CONNECT_STAY | SG_CONNECT_CONFIRM) ||
         p->ird > a->config.engine.max_ird || p->ord > a->config.engine.max_ord) {
         return SG_EINVAL;
     }
@@ -144,6 +144,14 @@ static void bind_qp(struct sg_cm *cm, struct sg_qp *qp)
     }
     qp->cm = cm;
     cm->qp = qp;
+}
+
+static void keep_flags(struct sg_cm *cm, const struct sg_cmd_connect *c)
+{
+    uint16_t flags = sg_get_le16(&c->flags);
+
+    cm->stay = flags & SG_CONNECT_STAY;
+    cm->confirm = flags & SG_CONNECT_CONFIRM;
 }
 
 enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
@@ -179,7 +187,7 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
         return status_of(why);
     }
     bind_qp(cm, qp);
-    cm->stay = sg_get_le16(&c->flags) & SG_CONNECT_STAY;
+    keep_flags(cm, c);
     sg_put_le32(&rsp->id, cm->id);
     return SG_OK;
 }
@@ -225,7 +233,7 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
     }
     answered(cm);
     bind_qp(cm, qp);
-    cm->stay = sg_get_le16(&c->flags) & SG_CONNECT_STAY;
+    keep_flags(cm, c);
     sg_qp_start(qp, "accepted");
     sg_put_le32(&rsp->id, cm->id);
     return SG_OK;

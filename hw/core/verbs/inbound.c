@@ -106,6 +106,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
         return SG_MEM_ASSOC;
     }
+    sg_sq_confirm_elders(qp);
     while (st == SG_MEM_OK && done < n) {
         piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag,
                                  &to);

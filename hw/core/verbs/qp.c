@@ -115,6 +115,7 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
     qp->rq.cur_valid = false;
     qp->local_error = false;
     qp->deserted = false;
+    sg_sq_begin_confirming(qp);
     sg_qp_set_state(qp, SG_QP_RTS, why);
     sg_qp_wake(qp);
 }
@@ -149,7 +150,7 @@ void sg_qp_close(struct sg_qp *qp)
  */
 void sg_qp_abort(struct sg_qp *qp)
 {
-    bool quiet = qp->sq.cons == qp->sq.next;
+    bool quiet = sg_sq_all_sent(&qp->sq);
 
     sg_qp_set_state(qp, SG_QP_ERROR, "aborted by its owner");
     if (!qp->cm || !qp->cm->conn) {

@@ -45,6 +45,12 @@ struct sg_sq {
     uint32_t prod, next, cons;
     uint32_t close_at;        /* CLOSING: entries from here on are not started */
     uint32_t reads;           /* requests that the peer answers, started and not done */
+    /* SG_CONNECT_CONFIRM (confirm.c): */
+    uint32_t sent;            /* entries before it were handed to TCP */
+    uint32_t asked;           /* entries before it are what the question was about, or is */
+    bool confirming;
+    bool asking;              /* a question is on its way */
+    bool unasked;             /* there are entries that no question covers */
     struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
     uint32_t rec_room;        /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
@@ -151,6 +157,25 @@ void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *h
 void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
 /* The peer's Terminate: blame the oldest request if it can be meant. */
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
+/* All entries that are complete leave, oldest first. */
+void sg_sq_drain(struct sg_qp *qp);
+/* Does the peer answer requests of this opcode? */
+bool sg_sq_is_answered(uint8_t opcode);
+/* Nothing is half sent, and the peer owes no answer to a request. */
+bool sg_sq_all_sent(struct sg_sq *sq);
+
+/* confirm.c */
+void sg_sq_begin_confirming(struct sg_qp *qp);
+/* Entry 'index' was handed to TCP; false: that completes it. */
+bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index);
+/* Is it time to ask, and may we?  Then *msg is the question. */
+bool sg_sq_ask(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
+/* The question is answered. */
+void sg_sq_confirmed(struct sg_qp *qp);
+/* Entries before 'end', all of them sent, are done unless they have answers of their own. */
+void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end);
+/* A request is answered, or its answer begins: what was sent before it is confirmed, too. */
+void sg_sq_confirm_elders(struct sg_qp *qp);
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
 {
     return &sq->recs[index & (sq->rec_room - 1)];

@@ -5,10 +5,10 @@
  * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
- * (sg_sq_gather); 'sent' completes it, a Read waits for 'read_done', a Flush, Verify or Atomic
- * Write (place.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.  WRITE_IMM is two
- * messages: its Immediate Data is the next one after its Write.  There is one current message at
- * most, and a record for each entry between 'cons' and 'next'.
+ * (sg_sq_gather); 'sent' completes it (or confirm.c), a Read waits for 'read_done', a Flush,
+ * Verify or Atomic Write (place.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.
+ * WRITE_IMM is two messages: its Immediate Data is the next one after its Write.  There is one
+ * current message at most, and a record for each entry between 'cons' and 'next'.
  *
  * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
  * waits for its elders.  Unsignaled ones only move the index.
@@ -88,13 +88,20 @@ uint8_t sg_sq_wc_opcode(uint8_t opcode)
     return row ? row->wc : opcode;
 }
 
+bool sg_sq_is_answered(uint8_t opcode)
+{
+    const struct op_row *row = op_row(opcode);
+
+    return row && row->flags & OP_READ;
+}
+
 static bool cur_inline(const struct sg_sq *sq)
 {
     return cur_hdr(sq)->flags & SG_WQE_INLINE;
 }
 
 /* Completion of done entries, oldest first. */
-static void drain(struct sg_qp *qp)
+void sg_sq_drain(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
 
@@ -281,12 +288,13 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
 
 static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status)
 {
+    sg_sq_confirm_until(qp, qp->sq.cur_index); /* nobody will, the stream ends */
     rec->status = status;
     rec->done = true;
     sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: status %d", qp->qpn,
                    qp->sq.cur_index, rec->opcode, status);
     sg_qp_local_error(qp, "faulty work request");
-    drain(qp);
+    sg_sq_drain(qp);
 }
 
 /* Must the entry in 'cur' wait? */
@@ -350,7 +358,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     }
     if (row->flags & OP_LOCAL) {
         rec->done = true;
-        drain(qp);
+        sg_sq_drain(qp);
         return STEP_AGAIN;
     }
     qp->sq.cur_imm = h->opcode == SG_WR_WRITE_IMM;
@@ -392,7 +400,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
 {
     unsigned n;
 
-    if (next_is_immediate(qp, msg)) {
+    if (next_is_immediate(qp, msg) || sg_sq_ask(qp, msg, reads_room)) {
         return true;
     }
     for (n = 0; n < LOCAL_OPS_PER_CALL; n++) {
@@ -487,8 +495,11 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     if (sq->cur_imm) {
         return; /* half of it */
     }
+    if (sg_sq_confirm_later(qp, index)) {
+        return;
+    }
     sg_sq_rec(sq, index)->done = true;
-    drain(qp);
+    sg_sq_drain(qp);
 }
 
 struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
@@ -499,6 +510,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
         return NULL; /* being flushed */
     }
+    sg_sq_confirm_elders(qp);
     /* Everything older is complete, or a request that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->cons);
     sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
@@ -516,7 +528,7 @@ void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char
         sg_qp_local_error(qp, fault);
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
     }
-    drain(qp);
+    sg_sq_drain(qp);
     if (sq->next != sq->prod && qp->cm) {
         sg_cm_ready(qp->cm); /* a fence or the limit of Reads may have been in the way */
     }

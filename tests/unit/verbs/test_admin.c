@@ -279,7 +279,7 @@ static void connect_fields(void)
         { "pdata_addr", FIELD(sg_cmd_connect, pdata_addr), 1, SG_EFAULT },
         { "ird", FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },
         { "ord", FIELD(sg_cmd_connect, ord), 65535, SG_EINVAL },
-        { "flags", FIELD(sg_cmd_connect, flags), 2, SG_EINVAL },
+        { "flags", FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },
         { "state", FIELD(sg_cmd_connect, flags), 0, SG_ESTATE }, /* connecting already */
     };
     const struct sg_endpoint local = { .family = 4, .ip = { 10, 0, 0, 1 } };

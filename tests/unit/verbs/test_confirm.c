@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * SG_CONNECT_CONFIRM: completions of Sends and Writes tell what became of them at the peer.
+ */
+#include "pair_rig.h"
+
+static void begin_confirming(const struct md_qp_params *params)
+{
+    pair_start(&pair, NULL, NULL);
+    pair.connect_flags = SG_CONNECT_STAY | SG_CONNECT_CONFIRM;
+    pair_open(&pair, params);
+    pair_connect(&pair);
+}
+
+/* What is complete is placed, at the very moment of the completion. */
+static void placed(void)
+{
+    struct sg_cqe c;
+    int side;
+
+    begin_confirming(NULL);
+    for (side = 0; side < 2; side++) {
+        fill(side, 0, 3000, (uint8_t)(1 + side));
+        post(side, wr(side, SG_WR_WRITE, 1, 0, 3000, 8192));
+        md_settle(&pair.side[side].md);
+        T_FALSE(md_poll(&pair.side[side].cq, &c));
+        expect(side, 1, SG_WC_SUCCESS);
+        T_EQ_MEM(pair_buf(&pair, !side) + 8192, pair_buf(&pair, side), 3000);
+        recv(!side, 2, 0, 64);
+        post(side, wr(side, SG_WR_SEND, 3, 0, 64, 0));
+        expect(!side, 2, SG_WC_SUCCESS);
+        expect(side, 3, SG_WC_SUCCESS);
+    }
+    expect_none(0);
+    expect_none(1);
+    end();
+}
+
+/* A Write that the peer refuses fails itself, though TCP had taken it; the next one is flushed. */
+static void refused_write(void)
+{
+    struct md_wr bad;
+
+    begin_confirming(NULL);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 64, 0));
+    expect(0, 1, SG_WC_SUCCESS);
+    bad = wr(0, SG_WR_WRITE, 2, 0, 64, 0);
+    bad.rkey ^= 1;
+    post(0, bad);
+    post(0, wr(0, SG_WR_WRITE, 3, 0, 64, 0));
+    expect(0, 2, SG_WC_REM_ACCESS_ERR);
+    expect(0, 3, SG_WC_FLUSH_ERR);
+    expect_none(1);
+    end();
+}
+
+/* The peer's receive has no memory of its own: its mistake, and our Send did not succeed. */
+static void refused_send(void)
+{
+    begin_confirming(NULL);
+    md_post_recv(&pair.side[1].qp, 1, pair.side[1].buf, 64, pair.side[1].stag ^ 1);
+    post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+    expect(0, 2, SG_WC_REM_OP_ERR);
+    expect(1, 1, SG_WC_LOC_PROT_ERR);
+    end();
+}
+
+/* Every opcode, quiet entries between, more than a batch: in order, all of them, once. */
+static void in_order(void)
+{
+    static const uint8_t ops[] = { SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_SEND, SG_WR_WRITE };
+    const struct md_qp_params params = { .entries = 256 };
+    const uint32_t count = 200;
+    struct sg_cqe c;
+    uint32_t i;
+
+    begin_confirming(&params);
+    pair.side[0].md.hold = true;
+    for (i = 0; i < count; i++) {
+        struct md_wr w = wr(0, ops[i % SG_ARRAY_SIZE(ops)], i, i * 64, 64, 65536 + i * 64);
+
+        w.quiet = i % 3 == 1;
+        if (w.opcode == SG_WR_SEND) {
+            recv(1, i, 131072, 64);
+        }
+        post(0, w);
+    }
+    pair.side[0].md.hold = false;
+    for (i = 0; i < count; i++) {
+        if (i % 3 != 1) {
+            c = expect(0, i, SG_WC_SUCCESS);
+            T_EQ_U64(sg_get_le32(&c.wr_index), i);
+        }
+    }
+    expect_none(0);
+    end();
+}
+
+/* Our own mistake: what went out before it is reported as sent. */
+static void own_mistake(void)
+{
+    struct md_wr bad;
+
+    begin_confirming(NULL);
+    pair.side[0].md.hold = true;
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 64, 0));
+    bad = wr(0, SG_WR_WRITE, 2, 0, 64, 0);
+    bad.lkey ^= 1;
+    post(0, bad);
+    pair.side[0].md.hold = false;
+    expect(0, 1, SG_WC_SUCCESS);
+    expect(0, 2, SG_WC_LOC_PROT_ERR);
+    end();
+}
+
+/* Both leave as soon as they have what they waited for, though nobody has heard of all of it. */
+static void last_words(void)
+{
+    struct md_wr w;
+
+    begin_confirming(NULL);
+    recv(1, 1, 0, 64);
+    w = wr(0, SG_WR_SEND, 2, 0, 64, 0);
+    w.quiet = true;
+    post(0, w);
+    md_settle(&pair.side[0].md);
+    T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, pair.side[0].qp.qpn), SG_OK);
+    expect(1, 1, SG_WC_SUCCESS);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, pair.side[1].qp.qpn), SG_OK);
+    pair_stop(&pair);
+}
+
+/* The queue pair connects anew, with and without; nothing of the old questions is left. */
+static void again(void)
+{
+    struct sg_eqe e;
+    int round, i;
+
+    begin_confirming(NULL);
+    for (round = 0; round < 4; round++) {
+        T_CONTEXT("round %d", round);
+        recv(1, 1, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+        expect(0, 2, SG_WC_SUCCESS);
+        expect(1, 1, SG_WC_SUCCESS);
+        post(0, wr(0, SG_WR_WRITE, 3, 0, 64, 0));
+        md_settle(&pair.side[0].md);
+        for (i = 0; i < 2; i++) {
+            T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_ERROR), SG_OK);
+        }
+        pair_settle(&pair);
+        while (md_poll(&pair.side[0].cq, &(struct sg_cqe){ 0 })) {
+        }
+        for (i = 0; i < 2; i++) {
+            T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
+        }
+        pair_settle(&pair);
+        for (i = 0; i < 2; i++) {
+            while (md_next_async(&pair.side[i].md, &e)) {
+                T_TRUE(e.event == SG_EV_CM_DISCONNECT || e.event == SG_EV_CM_CLOSED);
+            }
+        }
+        pair.connect_flags = round % 2 ? SG_CONNECT_STAY | SG_CONNECT_CONFIRM : SG_CONNECT_STAY;
+        pair_connect(&pair);
+    }
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "complete is placed", placed },
+    { "a Write that is refused", refused_write },
+    { "a Send into a bad receive", refused_send },
+    { "all kinds in order", in_order },
+    { "a mistake of our own", own_mistake },
+    { "gone before the answer", last_words },
+    { "connected anew", again },
+};
+
+T_MAIN(cases)
