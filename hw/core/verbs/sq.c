@@ -407,7 +407,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         if (qp->sq.next == qp->sq.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
-            return false;
+            return n && sg_sq_ask(qp, msg, reads_room); /* local ones were the last */
         }
         switch (step(qp, msg, reads_room)) {
         case STEP_MESSAGE:
