@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* Connections without a connection manager: modify.c, gid.c, rendezvous.c, which explains. */
+/*
+ * Connections without a connection manager: modify.c, gid.c, rdv_peer.c, and rendezvous.c, which
+ * explains.
+ */
 #ifndef SGH_RENDEZVOUS_H
 #define SGH_RENDEZVOUS_H
 
@@ -19,5 +22,77 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr);
 void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask);
 void sgh_rdv_stop(struct sgh_qp *qp);
 bool sgh_rdv_attr(const struct sgh_qp *qp, struct ib_qp_attr *attr);
+
+/* The rest is between rendezvous.c and rdv_peer.c. */
+
+enum sgh_rdv_kind {
+	SGH_RDV_REQUEST = 1,
+	SGH_RDV_ACCEPT = 2,
+	SGH_RDV_REFUSE = 3,
+};
+
+enum sgh_rdv_reason {
+	SGH_RDV_OK = 0,
+	SGH_RDV_EARLY = 1,	/* no such queue pair, or not in RTR, or connected still: again */
+	SGH_RDV_STRANGER = 2,	/* it expects another peer */
+	SGH_RDV_FORM = 3,	/* not a message of this version */
+};
+
+/* Private data of MPA request and reply; network order. */
+struct sgh_rdv_msg {
+	__be32 magic;
+	u8 version;
+	u8 kind;
+	u8 reason;		/* REFUSE */
+	u8 flags;		/* SGH_RDV_HAS_SQ_PSN */
+	__be32 src_qpn;
+	__be32 dst_qpn;
+	__be32 rq_psn;		/* the first PSN that the sender expects */
+	__be32 sq_psn;		/* its own, if it is in RTS */
+	u8 sgid[16];
+	u8 dgid[16];
+};
+
+#define SGH_RDV_HAS_SQ_PSN 1
+
+static_assert(sizeof(struct sgh_rdv_msg) == 56);
+
+enum sgh_rdv_state {
+	RDV_OFF,
+	RDV_WAITING,
+	RDV_CALLING,
+	RDV_ANSWERED,
+	RDV_UP,
+	RDV_LEFT,
+};
+
+/* Exists from the first RTR until the queue pair is destroyed. */
+struct sgh_rdv {
+	struct sgh_qp *qp;
+	struct delayed_work work;
+	enum sgh_rdv_state state;
+	bool active;
+	bool rts;
+	bool ticking;		/* deadline counts */
+	struct ib_qp_attr attr;	/* as the owner set them */
+	union ib_gid sgid;
+	struct sg_sockaddr local;
+	struct sg_sockaddr remote;
+	u32 peer_psn;		/* from ANSWERED or UP on: the first PSN that the peer expects */
+	u32 conn;		/* the adapter's number; 0: none */
+	u32 pause;		/* ms */
+	u32 look;
+	ktime_t next_call;
+	ktime_t deadline;
+};
+
+void sgh_rdv_retry(struct sgh_rdv *rdv, u32 pause);
+u32 sgh_rdv_pause(struct sgh_rdv *rdv);
+void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why);
+void sgh_rdv_up(struct sgh_rdv *rdv);
+u16 sgh_rdv_ird(const struct sgh_rdv *rdv);
+
+void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg, enum sgh_rdv_kind kind);
+bool sgh_rdv_psn_ok(const struct sgh_rdv *rdv, u32 psn);
 
 #endif
