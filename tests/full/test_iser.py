@@ -56,8 +56,15 @@ SETTINGS = (
 
 
 class Iser(storage.ConsumerCase):
-    """alpha logs in to beta's target."""
+    """alpha logs in to beta's target.
 
+    LIO's login thread sets a connection's parameters after it has sent the last login response;
+    ib_isert hands on commands as they come.  One that comes in between finds lengths of 0, and
+    iscsit_build_pdu_and_seq_lists() never ends.  An initiator that logs in again with writes at
+    hand is fast enough for that where the login thread does not run on.  With one processor,
+    whose kernel threads are not preempted, the command waits until the thread has done."""
+
+    up_arguments = (*storage.UP, "--cpus", "1")
     server_script = SERVE
 
     @classmethod

@@ -87,12 +87,12 @@ class Nfs(storage.ConsumerCase):
         """Short calls, which are Sends alone, and long replies, which are not"""
         names = self.sh(
             CLIENT,
-            "mkdir /mnt/nfs/many && cd /mnt/nfs/many && for n in $(seq 200); do "
+            "mkdir /mnt/nfs/many && cd /mnt/nfs/many && for n in $(seq 100); do "
             "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
             "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/nfs/many",
             timeout=storage.LIMIT,
         )
-        self.assertEqual(names.split(), ["200", "200"])
+        self.assertEqual(names.split(), ["100", "100"])
 
     def test_versions(self):
         for version in ("4.0", "4.1"):
