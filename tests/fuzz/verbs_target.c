@@ -190,6 +190,7 @@ static void command(struct pair_side *s)
         c.connect.remote = md_addr(&p.side[1].at, PAIR_PORT + fuzz_below(&in, 2));
         sg_put_le64(&c.connect.pdata_addr, value());
         sg_put_le16(&c.connect.pdata_len, fuzz_u16(&in) % 600);
+        sg_put_le16(&c.connect.flags, fuzz_below(&in, 4));
         break;
     case 6:
     case 7:
@@ -358,6 +359,7 @@ static void drain(struct pair_side *s)
 
             sg_put_le32(&a.qpn, s->qp.qpn);
             a.conn = e.conn;
+            sg_put_le16(&a.flags, fuzz_below(&in, 4));
             connected += try_cmd(&s->md, &a, sizeof(a), &rsp);
         }
     }
@@ -414,6 +416,7 @@ static void reconnect(void)
     sg_put_le32(&c.qpn, p.side[0].qp.qpn);
     sg_put_le16(&c.ird, 8);
     sg_put_le16(&c.ord, 8);
+    sg_put_le16(&c.flags, fuzz_below(&in, 4)); /* STAY, CONFIRM */
     try_cmd(&p.side[0].md, &c, sizeof(c), &rsp);
     drain(&p.side[1]);
     settle();
