@@ -352,6 +352,8 @@ static void mr__on_demand(void)
     T_EQ_INT(ibv_query_device(w.ctx, &attr), 0);
     T_NULL(ibv_reg_mr(w.pd, buf, attr.max_mr_size + 1, access));
     T_EQ_INT(errno, EINVAL);
+    T_NULL(ibv_reg_mr(w.pd, buf, attr.max_mr_size, access));
+    T_EQ_INT(errno, ENOMEM);
     T_NULL(ibv_reg_mr(w.pd, (void *)4096, SIZE_MAX, access));
 }
 
