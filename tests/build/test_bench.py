@@ -67,7 +67,7 @@ def plots__curves(folder):
 
 def plots__without_siw(folder):
     """what siw did not reach is not there, and nothing fails"""
-    some = [p for p in points() if p["kind"] == "staghorn" or p["x"] in (64, 4096)]
+    some = [p for p in points() if p["kind"] == "staghorn" or p["x"] in (128, 8192)]
     curves.draw([p for p in some if (p["kind"], p["curve"]) != ("siw", "rate")], folder)
     if shutil.which("gnuplot"):
         assert not any("siw" in word for word in texts(folder / "rate.svg"))
