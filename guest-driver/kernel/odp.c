@@ -251,7 +251,7 @@ static int sgh_odp_umem(struct ib_device *ibdev, struct sgh_odp *odp, struct sg_
 
 	if (implicit && (va || access & IB_ZERO_BASED))
 		return -EINVAL;
-	/* ib_core has arrays of 64-bit words for the pages, and the kernel complains of longer ones. */
+	/* ib_core has arrays of 64-bit words for pages; the kernel complains of longer ones. */
 	if (!implicit && *length >> PAGE_SHIFT >= INT_MAX / sizeof(u64) - 1)
 		return -ENOMEM;
 	odp->umem = implicit ? ib_umem_odp_alloc_implicit(ibdev, access)
