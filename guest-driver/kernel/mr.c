@@ -4,8 +4,9 @@
  * the driver chooses at random for user memory and kernel consumers change through
  * ib_update_fast_reg_key().  Windows are bound by work requests; here they are only made.
  *
- * Re-registration makes a new region, which takes the old one's place if it can be made; so nothing
- * changes if it cannot, and keys are others afterwards.
+ * Re-registration with other rights or another domain keeps the region and its keys.  Other memory,
+ * or a right to write that the pinned pages do not have, takes a new region, which takes the old
+ * one's place if it can be made; then the keys are others.  Nothing changes if it fails.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
@@ -262,6 +263,25 @@ struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 	return ibmr;
 }
 
+static int sgh_modify_mr(struct sgh_mr *mr, int flags, struct ib_pd *pd, int access)
+{
+	struct sg_cmd_modify_mr cmd = { };
+	int ret;
+
+	ret = sgh_check_user_mr(to_sgh(pd->device), mr->ibmr.length, access);
+	if (ret)
+		return ret;
+	cmd.stag = cpu_to_le32(mr->ibmr.lkey);
+	cmd.mask = cpu_to_le32((flags & IB_MR_REREG_PD ? SG_MR_MOD_PD : 0) |
+			       (flags & IB_MR_REREG_ACCESS ? SG_MR_MOD_ACCESS : 0));
+	cmd.pd = cpu_to_le32(to_sgh_pd(pd)->pdn);
+	cmd.access = cpu_to_le32(sgh_access(access));
+	ret = sgh_admin(to_sgh(pd->device), SG_ADMIN_MODIFY_MR, &cmd, sizeof(cmd), NULL);
+	if (!ret)
+		mr->access = access;
+	return ret;
+}
+
 /*
  * What the flags do not name stays as it was.  A region with a hash, whose key is not kept here,
  * and one of a dma-buf, cannot be made again.
@@ -270,6 +290,7 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 				int access, struct ib_pd *new_pd, struct ib_udata *udata)
 {
 	struct sgh_mr *mr = to_sgh_mr(ibmr);
+	struct ib_pd *pd;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED || !mr->umem || mr->umem->is_dmabuf ||
 	    mr->umem->is_odp || mr->hash_alg != SG_HASH_NONE)
@@ -284,8 +305,12 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 		length = mr->umem->length;
 		va = mr->va;
 	}
-	return sgh_reg_user_mr(flags & IB_MR_REREG_PD ? new_pd : ibmr->pd, start, length, va,
-			       access, NULL);
+	pd = flags & IB_MR_REREG_PD ? new_pd : ibmr->pd;
+	if (!(flags & IB_MR_REREG_TRANS) && !(access & IB_ACCESS_ON_DEMAND) &&
+	    !((access ^ mr->access) & IB_ZERO_BASED) &&
+	    (mr->umem->writable || !ib_access_writable(access)))
+		return ERR_PTR(sgh_modify_mr(mr, flags, pd, access)); /* NULL: as it is */
+	return sgh_reg_user_mr(pd, start, length, va, access, NULL);
 }
 
 struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)

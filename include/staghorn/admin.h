@@ -36,6 +36,7 @@ enum sg_admin_opcode {
     SG_ADMIN_DESTROY_CQ = 0x19,
     SG_ADMIN_RESIZE_CQ = 0x1a,
     SG_ADMIN_MODIFY_CQ = 0x1b, /* moderation */
+    SG_ADMIN_MODIFY_MR = 0x1c, /* rights and domain; the STag stays */
     SG_ADMIN_CREATE_QP = 0x20,
     SG_ADMIN_MODIFY_QP = 0x21,
     SG_ADMIN_QUERY_QP = 0x22,
@@ -204,6 +205,18 @@ struct sg_cmd_reg_mr {
  * VERIFY.
  */
 #define SG_MR_ODP 0x02
+
+/* A region made by REG_MR, without a hash and without windows: what mask names is changed. */
+struct sg_cmd_modify_mr {
+    struct sg_admin_hdr hdr;
+    __le32 stag;
+    __le32 mask;   /* SG_MR_MOD_*, at least one */
+    __le32 pd;
+    __le32 access; /* ZERO_BASED as it was; not VERIFY */
+};
+#define SG_MR_MOD_PD 0x1
+#define SG_MR_MOD_ACCESS 0x2
+SG_ASSERT_SIZE(struct sg_cmd_modify_mr, 24);
 
 /* A reversible hash (the region can be guessed or computed from it) demands REMOTE_READ too. */
 enum sg_hash {

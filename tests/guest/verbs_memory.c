@@ -227,6 +227,7 @@ static void mr__registered_anew(void)
         struct ibv_pd *other = ibv_alloc_pd(w.ctx);
         uint8_t *at = w.b.buf, *to = w.b.buf + 8192;
         struct ibv_mr *mr;
+        uint32_t key;
 
         T_CONTEXT("flags %d", flags);
         pair_connect(NULL);
@@ -234,6 +235,7 @@ static void mr__registered_anew(void)
         mr = ibv_reg_mr(flags & IBV_REREG_MR_CHANGE_PD ? other : w.pd, at, 4096,
                         flags & IBV_REREG_MR_CHANGE_ACCESS ? 0 : PAIR_ALL);
         T_NOT_NULL(mr);
+        key = mr->rkey;
         T_EQ_INT(ibv_rereg_mr(mr, flags, flags & IBV_REREG_MR_CHANGE_PD ? w.pd : NULL,
                               flags & IBV_REREG_MR_CHANGE_TRANSLATION ? to : NULL,
                               flags & IBV_REREG_MR_CHANGE_TRANSLATION ? 100 : 0,
@@ -242,6 +244,8 @@ static void mr__registered_anew(void)
             at = to;
             T_TRUE(mr->addr == to && mr->length == 100);
         }
+        /* Pages that were pinned for reading alone are pinned anew. */
+        T_TRUE((mr->rkey == key) == (flags == IBV_REREG_MR_CHANGE_PD));
         memset(w.a.buf, 0x40 + flags, 100);
         rdma_ok(IBV_WR_RDMA_WRITE, 0, 100, mr->rkey, (uintptr_t)at);
         rdma_ok(IBV_WR_RDMA_READ, 4096, 100, mr->rkey, (uintptr_t)at);

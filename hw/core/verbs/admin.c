@@ -41,6 +41,7 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_DESTROY_PD] = { "DESTROY_PD", sg_cmd_destroy_pd },
     [SG_ADMIN_REG_MR] = { "REG_MR", sg_cmd_reg_mr },
     [SG_ADMIN_DEREG_MR] = { "DEREG_MR", sg_cmd_dereg_mr },
+    [SG_ADMIN_MODIFY_MR] = { "MODIFY_MR", sg_cmd_modify_mr },
     [SG_ADMIN_ALLOC_MR] = { "ALLOC_MR", sg_cmd_alloc_mr, SG_FEATURE_FAST_REG },
     [SG_ADMIN_ALLOC_MW] = { "ALLOC_MW", sg_cmd_alloc_mw, SG_FEATURE_MW },
     [SG_ADMIN_DEALLOC_MW] = { "DEALLOC_MW", sg_cmd_dealloc_mw, SG_FEATURE_MW },

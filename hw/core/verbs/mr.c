@@ -180,6 +180,35 @@ enum sg_status sg_cmd_alloc_mr(struct sg_adapter *a, const void *cmd, struct sg_
     return SG_OK;
 }
 
+enum sg_status sg_cmd_modify_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_modify_mr *c = cmd;
+    uint32_t mask = sg_get_le32(&c->mask), access = sg_get_le32(&c->access);
+    struct sg_mr *mr = sg_tpt_find(a, sg_get_le32(&c->stag));
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+
+    (void)rsp;
+    if (!mr || mr->kind != SG_MR_MEMORY || (mask & SG_MR_MOD_PD && !pd)) {
+        return SG_ENOENT;
+    }
+    if (!mask || mask & ~(SG_MR_MOD_PD | SG_MR_MOD_ACCESS) || mr->hash_alg != SG_HASH_NONE) {
+        return SG_EINVAL;
+    }
+    if (mask & SG_MR_MOD_ACCESS &&
+        (access & ~SG_ACCESS_KNOWN || access & SG_ACCESS_VERIFY ||
+         (access ^ mr->access) & SG_ACCESS_ZERO_BASED)) {
+        return SG_EINVAL;
+    }
+    if (mr->windows) {
+        return SG_EBUSY;
+    }
+    if (mask & SG_MR_MOD_ACCESS && access & ~sg_access_offered(a)) {
+        return SG_ENOTSUP;
+    }
+    return sg_tpt_modify(a, mr, mask & SG_MR_MOD_PD ? pd : mr->pd,
+                         mask & SG_MR_MOD_ACCESS ? access : mr->access);
+}
+
 enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_id *c = cmd;

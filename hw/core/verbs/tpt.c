@@ -260,6 +260,23 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     return SG_OK;
 }
 
+enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_pd *pd,
+                             uint32_t access)
+{
+    if (access & ~mr->access & SG_ACCESS_FLUSH_PERSISTENT && !(mr->pm & SG_PM_PERSISTENT)) {
+        return SG_ENOTPMEM;
+    }
+    if (mr->pm) {
+        sg_pm_settle_all(a); /* as if it had become invalid */
+    }
+    mr->pd->users--;
+    pd->users++;
+    mr->pd = pd;
+    mr->access = access;
+    a->tpt.epoch++;
+    return SG_OK;
+}
+
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len)
 {
     if (len && to + (len - 1) < to) {

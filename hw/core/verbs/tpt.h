@@ -116,6 +116,9 @@ struct sg_mr_range {
  * rights or the claimed type are not for this memory.
  */
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range);
+/* Of a valid row: another domain, other rights.  SG_ENOTPMEM: they are not for this memory. */
+enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_pd *pd,
+                             uint32_t access);
 /* Back to invalid; a FAST row keeps its index. */
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 

@@ -310,6 +310,32 @@ static void windows(void)
     end_busy();
 }
 
+static void changed_regions(void)
+{
+    struct sg_cmd_modify_mr c = { .hdr.opcode = SG_ADMIN_MODIFY_MR };
+
+    begin_busy();
+    sg_put_le32(&c.stag, pair.side[1].stag);
+    sg_put_le32(&c.mask, SG_MR_MOD_PD | SG_MR_MOD_ACCESS);
+    sg_put_le32(&c.pd, pair.side[1].pd);
+    const struct row rows[] = {
+        { FIELD(sg_cmd_modify_mr, stag), 0, SG_ENOENT },
+        { FIELD(sg_cmd_modify_mr, stag), pair.side[1].stag ^ 1, SG_ENOENT },
+        { FIELD(sg_cmd_modify_mr, stag), o.window, SG_ENOENT },
+        { FIELD(sg_cmd_modify_mr, stag), o.fast, SG_ENOENT },
+        { FIELD(sg_cmd_modify_mr, stag), o.region, SG_EBUSY },
+        { FIELD(sg_cmd_modify_mr, mask), 0, SG_EINVAL },
+        { FIELD(sg_cmd_modify_mr, mask), 4, SG_EINVAL },
+        { FIELD(sg_cmd_modify_mr, pd), UINT32_MAX, SG_ENOENT },
+        { FIELD(sg_cmd_modify_mr, access), SG_ACCESS_ZERO_BASED, SG_EINVAL },
+        { FIELD(sg_cmd_modify_mr, access), SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ, SG_EINVAL },
+        { FIELD(sg_cmd_modify_mr, access), 0x80000000, SG_EINVAL },
+        { FIELD(sg_cmd_modify_mr, access), SG_ACCESS_FLUSH_PERSISTENT, SG_ENOTPMEM },
+    };
+    REFUSE(c, rows);
+    end_busy();
+}
+
 /* ---- queues ---- */
 
 static void shared_queues(void)
@@ -587,6 +613,7 @@ static const struct t_case cases[] = {
     { "REG_MR of pages on demand: each field", on_demand },
     { "MAP_PAGES: each field, and pages of another kind of region", map_pages },
     { "ALLOC_MW: each field", windows },
+    { "MODIFY_MR: each field", changed_regions },
     { "MODIFY_SRQ: each field", shared_queues },
     { "SEC-09 queues of another context, of another domain", foreign_queues },
     { "queries: each field, room that is not there", queries },

@@ -379,7 +379,44 @@ static void revoked_in_flight(void)
     pair_stop(&pair);
 }
 
+static enum sg_status modify_mr(int side, uint32_t mask, uint32_t pd, uint32_t access)
+{
+    struct sg_cmd_modify_mr c = { .hdr.opcode = SG_ADMIN_MODIFY_MR };
+
+    sg_put_le32(&c.stag, pair.side[side].stag);
+    sg_put_le32(&c.mask, mask);
+    sg_put_le32(&c.pd, pd);
+    sg_put_le32(&c.access, access);
+    return md_cmd(&pair.side[side].md, &c, sizeof(c), NULL);
+}
+
+/* Rights and domain change, the STag does not; what was taken away is gone at once. */
+static void region_changes(void)
+{
+    const uint32_t all = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        uint32_t other;
+
+        begin(NULL);
+        other = md_create_pd(&pair.side[1].md);
+        post(0, wr(0, SG_WR_READ, 1, 0, 64, 0));
+        expect(0, 1, SG_WC_SUCCESS);
+        T_EQ_U64(i ? modify_mr(1, SG_MR_MOD_PD, other, 0)
+                   : modify_mr(1, SG_MR_MOD_ACCESS, UINT32_MAX, SG_ACCESS_REMOTE_WRITE), SG_OK);
+        T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_PD, other), i ? SG_EBUSY : SG_OK);
+        post(0, wr(0, SG_WR_READ, 2, 0, 64, 0));
+        expect(0, 2, SG_WC_REM_ACCESS_ERR);
+        T_EQ_U64(modify_mr(1, SG_MR_MOD_PD | SG_MR_MOD_ACCESS, pair.side[1].pd, all), SG_OK);
+        T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
+        T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
+        end();
+    }
+}
+
 static const struct t_case cases[] = {
+    { "rights and domain of a region change", region_changes },
     { "RDM-33 RDM-42 Sends of all sizes, both ways", send_both_ways },
     { "RDM-17 RDM-25 RDM-26 Write and Read, also of nothing", write_and_read },
     { "RDM-45 RDM-47 RDM-54 completions leave in order of submission", completions_in_order },
