@@ -67,7 +67,7 @@ int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_stat
 
 /*
  * SQD: a connection that is ending already, because the peer was first, needs nothing; both sides
- * of a graceful close come here.
+ * of a graceful close come here, and the peer's may come between question and command.
  */
 static int sgh_modify_closing(struct sgh_qp *qp)
 {
@@ -78,7 +78,10 @@ static int sgh_modify_closing(struct sgh_qp *qp)
 	ret = sgh_query_state(qp, &rsp, &state);
 	if (ret || (state != SG_QP_IDLE && state != SG_QP_RTS))
 		return ret;
-	return sgh_qp_set_state(qp, SG_QP_CLOSING);
+	ret = sgh_qp_set_state(qp, SG_QP_CLOSING);
+	if (ret && !sgh_query_state(qp, &rsp, &state) && state != SG_QP_IDLE && state != SG_QP_RTS)
+		ret = 0;
+	return ret;
 }
 
 /* Everything posted is completed, and nobody wants to hear of it any more. */

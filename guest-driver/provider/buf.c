@@ -1,33 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * Memory of queues: pages of their own, because the kernel pins whole pages and the device writes
- * into them.
+ * into them.  A parent domain may have an allocator, which is asked first.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "staghorn.h"
 
-/* 0 or an errno value; length is rounded up to pages, the memory is zero. */
-int sg_buf_alloc(struct sg_buf *buf, size_t length)
+static int map_pages(struct sg_buf *buf, size_t length)
+{
+	void *addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (addr == MAP_FAILED)
+		return errno;
+	buf->addr = addr;
+	return 0;
+}
+
+static int ask_owner(struct sg_buf *buf, size_t length, size_t page)
+{
+	struct sg_pd *pd = buf->owner;
+	void *addr = pd->alloc(&pd->ibpd, pd->alloc_context, length, page, buf->type);
+
+	if (addr == IBV_ALLOCATOR_USE_DEFAULT) {
+		buf->owner = NULL;
+		return map_pages(buf, length);
+	}
+	if (!addr)
+		return ENOMEM;
+	if ((uintptr_t)addr % page) {
+		pd->free(&pd->ibpd, pd->alloc_context, addr, buf->type);
+		return EINVAL;
+	}
+	memset(addr, 0, length);
+	buf->addr = addr;
+	return 0;
+}
+
+static void give_back(struct sg_buf *buf)
+{
+	struct sg_pd *pd = buf->owner;
+
+	if (pd)
+		pd->free(&pd->ibpd, pd->alloc_context, buf->addr, buf->type);
+	else
+		munmap(buf->addr, buf->length);
+	buf->addr = NULL;
+}
+
+/*
+ * 0 or an errno value; length is rounded up to pages, the memory is zero.  ibpd: where the queue is
+ * made, or NULL; type: enum sgdv_resource.
+ */
+int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *addr;
 	int ret;
 
 	length = align(length, page);
-	addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (addr == MAP_FAILED)
-		return errno;
-	ret = ibv_dontfork_range(addr, length);
-	if (ret) {
-		munmap(addr, length);
-		return ret;
-	}
-	buf->addr = addr;
+	buf->owner = ibpd && to_sg_pd(ibpd)->alloc ? to_sg_pd(ibpd) : NULL;
+	buf->type = type;
 	buf->length = length;
-	return 0;
+	ret = buf->owner ? ask_owner(buf, length, page) : map_pages(buf, length);
+	if (ret)
+		return ret;
+	ret = ibv_dontfork_range(buf->addr, length);
+	if (ret)
+		give_back(buf);
+	return ret;
 }
 
 void sg_buf_free(struct sg_buf *buf)
@@ -35,6 +78,5 @@ void sg_buf_free(struct sg_buf *buf)
 	if (!buf->addr)
 		return;
 	ibv_dofork_range(buf->addr, buf->length);
-	munmap(buf->addr, buf->length);
-	buf->addr = NULL;
+	give_back(buf);
 }

@@ -26,6 +26,7 @@
 #include <util/udma_barrier.h>
 
 #include "staghorn.h"
+#include "staghorndv.h"
 #include "doorbell.h"
 #include "staghorndv.h"
 #include "wqe.h"
@@ -390,9 +391,9 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 }
 
 /* Room for a ring of that size and its record; 0 or an errno value. */
-static int alloc_ring(struct sg_buf *buf, uint32_t size)
+static int alloc_ring(struct sg_buf *buf, struct ibv_pd *pd, uint32_t size)
 {
-	return sg_buf_alloc(buf, (size_t)size * sizeof(struct sg_cqe) +
+	return sg_buf_alloc(buf, pd, SGDV_RESOURCE_CQ, (size_t)size * sizeof(struct sg_cqe) +
 				 sizeof(struct sg_cq_record));
 }
 
@@ -412,7 +413,9 @@ static void set_ring(struct sg_cq *cq, const struct sg_buf *buf, uint32_t size)
 	atomic_store_explicit(&cq->told, 0, memory_order_relaxed);
 }
 
-static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_init_attr_ex *attr)
+/* pd: a parent domain or NULL */
+static struct sg_cq *create_cq(struct ibv_context *context, struct ibv_pd *pd,
+			       const struct ibv_cq_init_attr_ex *attr)
 {
 	struct sg_create_cq_resp resp = {};
 	struct sg_create_cq cmd = {};
@@ -427,7 +430,7 @@ static struct sg_cq *create_cq(struct ibv_context *context, const struct ibv_cq_
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
-	ret = alloc_ring(&buf, ring_size(attr->cqe));
+	ret = alloc_ring(&buf, pd, ring_size(attr->cqe));
 	if (ret)
 		goto err_free;
 	set_ring(cq, &buf, ring_size(attr->cqe));
@@ -465,7 +468,7 @@ struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_com
 		return NULL;
 	}
 	attr.cqe = (uint32_t)cqe;
-	cq = create_cq(context, &attr);
+	cq = create_cq(context, NULL, &attr);
 	return cq ? &cq->vcq.cq : NULL;
 }
 
@@ -491,7 +494,7 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 		errno = EINVAL;
 		return NULL;
 	}
-	cq = create_cq(context, &plain);
+	cq = create_cq(context, has_pd ? attr->parent_domain : NULL, &plain);
 	if (!cq)
 		return NULL;
 	cq->lock.promised = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
@@ -557,7 +560,7 @@ int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (cqe < 1 || cqe > SG_CQ_SIZE_MAX)
 		return EINVAL;
 	size = ring_size((uint32_t)cqe);
-	ret = alloc_ring(&buf, size);
+	ret = alloc_ring(&buf, cq->buf.owner ? &cq->buf.owner->ibpd : NULL, size);
 	if (ret)
 		return ret;
 	sg_lock(&cq->lock);

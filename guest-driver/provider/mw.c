@@ -50,7 +50,7 @@ int sg_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-/* SG_ACCESS_* of a window, or -1: not rights that a window can have. */
+/* SG_ACCESS_* of a window, or -1: not rights that a window can have; local ones mean nothing. */
 static int window_access(unsigned int flags)
 {
 	static const struct {
@@ -67,6 +67,7 @@ static int window_access(unsigned int flags)
 	unsigned int i;
 	int access = 0;
 
+	flags &= ~(unsigned int)IBV_ACCESS_LOCAL_WRITE;
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (flags & map[i].ibv)
 			access |= map[i].sg;

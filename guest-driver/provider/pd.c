@@ -3,7 +3,8 @@
  * Protection domains, thread domains, and parent domains, which put one of either together.
  *
  * A parent domain is no object of the kernel's: it has the handle of the protection domain below it
- * and keeps that alive.  What is created in one with a thread domain takes no locks.
+ * and keeps that alive.  What is created in one with a thread domain takes no locks; queues that
+ * are created in one with allocators have their memory from there.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,15 +59,17 @@ int sg_dealloc_td(struct ibv_td *ibtd)
 struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr)
 {
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	bool asked = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct sg_pd *parent, *base;
 
-	/* Queue memory is the provider's own. */
-	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+	if (attr->comp_mask & ~known) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	base = attr->pd ? to_sg_pd(attr->pd) : NULL;
-	if (!base || base->base) {
+	if (!base || base->base || (asked && !attr->alloc != !attr->free)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -80,6 +83,12 @@ struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 		parent->td = container_of(attr->td, struct sg_td, ibtd);
 		atomic_fetch_add(&parent->td->parents, 1);
 	}
+	if (asked) {
+		parent->alloc = attr->alloc;
+		parent->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		parent->alloc_context = attr->pd_context;
 	return &parent->ibpd;
 }
 

@@ -16,6 +16,7 @@
 #include <ccan/minmax.h>
 
 #include "staghorn.h"
+#include "staghorndv.h"
 #include "wqe.h"
 
 enum sg_qp_limits {
@@ -80,7 +81,8 @@ static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_att
 	return 0;
 }
 
-static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want)
+static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
+		    const struct ibv_qp_cap *want)
 {
 	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_recv_wr), SG_WQ_SIZE_MIN);
 	uint32_t stride = sg_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
@@ -88,7 +90,7 @@ static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_q
 
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&qp->rq_buf, (size_t)size * stride);
+	ret = sg_buf_alloc(&qp->rq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
 	if (ret)
 		return ret;
 	sg_ring_init(&qp->rq.ring, qp->rq_buf.addr, size, stride);
@@ -130,8 +132,8 @@ static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_ini
  * Choose strides and sizes, allocate the rings.  What rounding up makes possible is granted.  On
  * error the caller frees the buffers.
  */
-static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ibv_qp_cap *want,
-		       uint32_t min_body)
+static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
+		       const struct ibv_qp_cap *want, uint32_t min_body)
 {
 	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
 	uint32_t stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
@@ -140,7 +142,7 @@ static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ib
 
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&qp->sq_buf, (size_t)size * stride);
+	ret = sg_buf_alloc(&qp->sq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
 	if (ret)
 		return ret;
 	sg_ring_init(&qp->sq, qp->sq_buf.addr, size, stride);
@@ -150,7 +152,7 @@ static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, const struct ib
 	qp->cap.max_send_wr = size;
 	qp->cap.max_send_sge = qp->sq_max_sge;
 	qp->cap.max_inline_data = qp->max_inline;
-	return qp->srq ? 0 : alloc_rq(ctx, qp, want);
+	return qp->srq ? 0 : alloc_rq(ctx, qp, pd, want);
 }
 
 /* The kernel's part and the table; under qp_mutex. */
@@ -226,7 +228,7 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	qp->features = ctx->features;
 	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
 
-	ret = alloc_rings(ctx, qp, &attr->cap, least_body(ctx, attr));
+	ret = alloc_rings(ctx, qp, attr->pd, &attr->cap, least_body(ctx, attr));
 	if (!ret && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		ret = sg_wr_init(qp, attr->send_ops_flags);
 	if (ret)

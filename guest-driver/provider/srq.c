@@ -12,6 +12,7 @@
 #include <ccan/minmax.h>
 
 #include "staghorn.h"
+#include "staghorndv.h"
 #include "wqe.h"
 
 enum sg_srq_limits {
@@ -20,7 +21,7 @@ enum sg_srq_limits {
 };
 
 /* Ring and what it can hold; 0 or an errno value. */
-static int alloc_ring(struct sg_srq *srq, const struct ibv_srq_attr *want)
+static int alloc_ring(struct sg_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *want)
 {
 	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_wr), SG_SRQ_SIZE_MIN);
 	uint32_t stride;
@@ -30,7 +31,7 @@ static int alloc_ring(struct sg_srq *srq, const struct ibv_srq_attr *want)
 	stride = sg_rq_stride(srq->rq.max_sge);
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&srq->buf, (size_t)size * stride);
+	ret = sg_buf_alloc(&srq->buf, pd, SGDV_RESOURCE_SRQ, (size_t)size * stride);
 	if (ret)
 		return ret;
 	sg_ring_init(&srq->rq.ring, srq->buf.addr, size, stride);
@@ -78,7 +79,7 @@ struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return NULL;
-	ret = alloc_ring(srq, &attr->attr);
+	ret = alloc_ring(srq, pd, &attr->attr);
 	if (ret)
 		goto err_free;
 	srq->rq.doorbell = SG_DB_SRQ;

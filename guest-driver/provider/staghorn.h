@@ -88,6 +88,8 @@ struct sg_context {
 struct sg_buf {
 	void *addr;
 	size_t length;
+	struct sg_pd *owner; /* the parent domain whose allocator it is from, or NULL */
+	uint64_t type;       /* what that was told */
 };
 
 struct sg_td {
@@ -99,6 +101,11 @@ struct sg_pd {
 	struct ibv_pd ibpd;
 	struct sg_pd *base; /* NULL: the kernel's; else a parent domain over that one */
 	struct sg_td *td;   /* of a parent domain; may be NULL */
+	/* The same; both or neither. */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
+	void *alloc_context;
 	_Atomic(unsigned int) parents;
 };
 
@@ -230,7 +237,7 @@ static inline struct sg_qp *sg_qp_lookup(struct sg_context *ctx, uint32_t qpn)
 }
 
 /* buf.c APIs: */
-int sg_buf_alloc(struct sg_buf *buf, size_t length);
+int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length);
 void sg_buf_free(struct sg_buf *buf);
 
 /* staghorn.c APIs: */

@@ -46,6 +46,13 @@ enum sgdv_mem_mode {
 	SGDV_MODE_DIRECT = 2, /* go past it */
 };
 
+/* resource_type of a parent domain's allocators: whose queue the memory is for. */
+enum sgdv_resource {
+	SGDV_RESOURCE_CQ = 1,
+	SGDV_RESOURCE_QP = 2,
+	SGDV_RESOURCE_SRQ = 3,
+};
+
 /* True: the functions below work with the device. */
 bool sgdv_is_supported(struct ibv_device *device);
 

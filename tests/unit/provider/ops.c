@@ -320,7 +320,7 @@ static void window__refused(void)
         struct ibv_mw_bind_info info;
         int type, want;
     } rows[] = {
-        { { &mr, 0, 8, IBV_ACCESS_LOCAL_WRITE }, 1, EINVAL },
+        { { &mr, 0, 8, IBV_ACCESS_ON_DEMAND }, 1, EINVAL },
         { { &mr, 0, 8, IBV_ACCESS_MW_BIND }, 2, EINVAL },
         { { &mr, 0, 8, 1u << 31 }, 2, EINVAL },
         { { NULL, 0, 8, IBV_ACCESS_REMOTE_READ }, 1, EINVAL },

@@ -5,6 +5,7 @@
  * and device in model.h.
  */
 #include "model.h"
+#include "staghorndv.h"
 
 /* ---- shared receive queues ---- */
 
@@ -297,6 +298,86 @@ static void cq__moderation_and_clock(void)
 
 /* ---- domains ---- */
 
+/* An allocator that does as it is told, and what it was asked. */
+static struct {
+    unsigned asked[SGDV_RESOURCE_SRQ + 1], held;
+    enum { GIVES, GIVES_ODD, HAS_NONE, LEAVES_IT } mood;
+} owner;
+
+static void *owner_alloc(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+                         uint64_t type)
+{
+    char *p;
+
+    T_TRUE(context == &owner);
+    T_TRUE(to_sg_pd(pd)->base);
+    T_EQ_U64(size % 4096, 0);
+    T_EQ_U64(alignment, 4096);
+    owner.asked[type]++;
+    if (owner.mood >= HAS_NONE) {
+        return owner.mood == HAS_NONE ? NULL : IBV_ALLOCATOR_USE_DEFAULT;
+    }
+    owner.held++;
+    p = aligned_alloc(alignment, size + alignment);
+    memset(p, 0xee, size + alignment);
+    return owner.mood == GIVES_ODD ? p + 64 : p;
+}
+
+static void owner_free(struct ibv_pd *pd, void *context, void *p, uint64_t type)
+{
+    (void)pd, (void)context, (void)type;
+    owner.held--;
+    free((void *)((uintptr_t)p & ~(uintptr_t)4095));
+}
+
+static void domains__allocators(void)
+{
+    struct ibv_parent_domain_init_attr attr = {
+        .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+                     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+        .alloc = owner_alloc, .pd_context = &owner,
+    };
+    struct ibv_qp_init_attr_ex qa;
+    struct ibv_pd *pd, *parent;
+    struct ibv_qp *qp;
+
+    world_init();
+    memset(&owner, 0, sizeof(owner));
+    pd = sg_alloc_pd(w.spd.ibpd.context);
+    pd->context = w.spd.ibpd.context;
+    attr.pd = pd;
+    T_NULL(sg_alloc_parent_domain(pd->context, &attr)); /* both or neither */
+    T_EQ_INT(errno, EINVAL);
+    attr.free = owner_free;
+    parent = sg_alloc_parent_domain(pd->context, &attr);
+    T_NOT_NULL(parent);
+
+    qa = qp_attr(4, 1, 0);
+    qa.pd = parent;
+    qp = sg_create_qp_ex(pd->context, &qa);
+    T_NOT_NULL(qp);
+    T_EQ_U64(owner.asked[SGDV_RESOURCE_QP], 2);
+    T_EQ_U64(owner.held, 2);
+    T_EQ_U64(*(uint64_t *)to_sg_qp(qp)->sq_buf.addr, 0); /* it had other content */
+    sg_destroy_qp(qp);
+    T_EQ_U64(owner.held, 0);
+
+    owner.mood = LEAVES_IT;
+    qp = sg_create_qp_ex(pd->context, &qa);
+    T_NOT_NULL(qp);
+    sg_destroy_qp(qp);
+    owner.mood = HAS_NONE;
+    T_NULL(sg_create_qp_ex(pd->context, &qa));
+    T_EQ_INT(errno, ENOMEM);
+    owner.mood = GIVES_ODD;
+    T_NULL(sg_create_qp_ex(pd->context, &qa));
+    T_EQ_INT(errno, EINVAL);
+    T_EQ_U64(owner.held, 0);
+    T_EQ_INT(sg_dealloc_pd(parent), 0);
+    T_EQ_INT(sg_dealloc_pd(pd), 0);
+    world_fini();
+}
+
 static void domains__promise_and_refer(void)
 {
     struct ibv_parent_domain_init_attr attr = { 0 };
@@ -318,7 +399,7 @@ static void domains__promise_and_refer(void)
     T_NULL(sg_alloc_parent_domain(pd->context, &attr));
     T_EQ_INT(errno, EINVAL);
     attr.pd = pd;
-    attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+    attr.comp_mask = 1u << 31;
     T_NULL(sg_alloc_parent_domain(pd->context, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
@@ -369,6 +450,7 @@ static const struct t_case cases[] = {
     { "resize: what cannot be", resize__refusals },
     { "moderation, and the clock", cq__moderation_and_clock },
     { "domains: what they promise and refer to", domains__promise_and_refer },
+    { "domains: allocators of queue memory", domains__allocators },
 };
 
 T_MAIN(cases)
