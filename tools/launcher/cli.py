@@ -264,7 +264,7 @@ def do_plug(args):
 
 def do_save(args):
     interruptible()
-    size = lab.save(args.lab, args.vm, args.file, args.timeout)
+    size = lab.save(args.lab, args.vm, args.file, args.timeout, args.live)
     found = {"vm": args.vm, "state": "off", "bytes": size}
     emit(args, found, "%s is saved (%d MiB) and off" % (args.vm, size >> 20))
     return 0
@@ -527,7 +527,7 @@ def make_parser():
     limit = [("--timeout", {"type": float, "metavar": "S", "help": "seconds that it may take"})]
     _add_simple(
         verbs, "save", do_save, "write a VM's state to a file and switch it off", vm + file + limit
-    )
+    ).add_argument("--live", action="store_true", help="the guest runs on meanwhile")
     _add_simple(verbs, "load", do_load, "let a saved VM go on", vm + file + limit)
     _add_simple(
         verbs,

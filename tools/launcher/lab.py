@@ -341,12 +341,12 @@ def link(name, vm_name, number, up):
         monitor.run("set_link", name="up%d" % number, up=up)
 
 
-def save(name, vm_name, path, limit):
+def save(name, vm_name, path, limit, live=False):
     """The VM's state goes to a file, and the VM off; returns the file's size."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
-        plug.save(folder, vm_name, path, limit or folder.data["timeout"])
+        plug.save(folder, vm_name, path, limit or folder.data["timeout"], live)
         folder.save()
     return os.path.getsize(path)
 

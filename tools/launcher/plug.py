@@ -105,17 +105,22 @@ def _wait_migration(monitor, limit):
         time.sleep(0.05)
 
 
-def save(folder, name, path, limit):
-    """The machine's state goes to a file, and the VM off."""
+def save(folder, name, path, limit, live=False):
+    """The machine's state goes to a file, and the VM off.
+
+    Live, as a migration to another host: the guest runs on until little of its memory is left to
+    be written."""
     vm = folder.running(name)
     with Monitor(folder, name) as monitor:
         parameters = {"max-bandwidth": 1 << 34}
         monitor.run("migrate-set-parameters", **parameters)
-        monitor.run("stop")
+        if not live:
+            monitor.run("stop")
         try:
             monitor.run("migrate", uri="file:" + os.path.abspath(path))
             _wait_migration(monitor, limit)
         except LabError:
+            monitor.run("migrate_cancel")
             monitor.run("cont")
             raise
     proc.kill(vm["process"])
