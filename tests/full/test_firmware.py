@@ -7,6 +7,7 @@ The profiles' VM, alpha, changes its profile as a user would: by an update and a
 import json
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -20,15 +21,18 @@ FIRMWARE = BUILD + "/firmware"
 PROFILES = ("full", "no-srq-no-mw", "small", "mpa1", "strict", "no-placement")
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
 DEVICE = "$(devlink dev | grep ^pci/)"
+FLASH = "devlink dev flash %s file new.fw 2>&1" % DEVICE
+SLOTS = 0x11000, 0x21000  # where the firmware of each is on the chip
+UPDATES = 20  # at most, to be caught in the middle of one
 # ib_device_attr.device_cap_flags, as ibv_devinfo prints them
 CAP_MEM_WINDOW = 1 << 17
 MPA_KEY = {"request": b"MPA ID Req Frame", "reply": b"MPA ID Rep Frame"}
 MPA_MARKERS, MPA_CRC = 0x80, 0x40
 
 
-def make(path, profile, version):
+def make(path, profile, version, rom=FIRMWARE + "/staghorn.rom"):
     words = [FIRMWARE + "/sg-flash", "firmware", path, FIRMWARE + "/profiles.ini", profile, version]
-    subprocess.run([*words, FIRMWARE + "/staghorn.rom"], check=True)
+    subprocess.run([*words, rom], check=True)
 
 
 def console(lab, vm):
@@ -42,14 +46,19 @@ def info(lab, vm):
     return found
 
 
-def flash(lab, vm, data, status=0):
-    """devlink dev flash; returns all it said."""
+def put(lab, vm, data):
+    """To where devlink dev flash looks for it."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
         lab.sh(vm, "mkdir -p /usr/lib/firmware")
         lab.run("copy", file.name, vm + ":/usr/lib/firmware/new.fw")
-    return lab.sh(vm, "devlink dev flash %s file new.fw 2>&1" % DEVICE, status=status)
+
+
+def flash(lab, vm, data, status=0):
+    """devlink dev flash; returns all it said."""
+    put(lab, vm, data)
+    return lab.sh(vm, FLASH, status=status)
 
 
 def reload_driver(lab, vm):
@@ -132,6 +141,50 @@ class Updates(unittest.TestCase):
         self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
         self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.0.0")
         self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
+
+    def test_4_killed_in_the_middle__leaves_the_old(self):
+        """QEMU dies while the guest flashes: part of the update is in the image's other slot."""
+        folder = rdmatest.folder(self.lab)
+        chip = str(folder.path / "alpha" / "flash0.img")
+        pid = folder.data["vms"]["alpha"]["process"]["pid"]
+        middle = False
+        for version in range(2, 2 + UPDATES):
+            new = self.long_update(version)
+            put(self.lab, "alpha", new)
+            update = self.lab.start("alpha", "sh", "-c", FLASH)
+            middle = self.stop_in_the_middle(chip, pid, new, update)
+            if middle:
+                break
+            os.kill(pid, signal.SIGCONT)
+            self.assertEqual(update.wait(labtest.UP_LIMIT), 0, update.output)
+        self.assertTrue(middle, "%d updates, each of them too quick" % UPDATES)
+        self.lab.run("cut", "--hard", "alpha")
+        update.stop()
+        self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
+        found = info(self.lab, "alpha")["versions"]
+        self.assertEqual(found["running"], {"fw": "1.0.0", "fw.profile": "full"})
+        self.assertEqual(found["stored"], found["running"])
+
+    def long_update(self, version):
+        """Firmware with an expansion ROM of some 30 KiB, which takes a while to be written."""
+        path = self.folder + "/long"
+        with open(path + ".bin", "wb") as file:
+            file.write(read(FIRMWARE + "/staghorn.rom") + bytes([version]) * 30000)
+        subprocess.run([FIRMWARE + "/sg-flash", "rom", path + ".bin", path + ".rom"], check=True)
+        make(path + ".fw", "small", "1.0.%d" % version, path + ".rom")
+        return read(path + ".fw")
+
+    def stop_in_the_middle(self, chip, pid, new, update):
+        """Stops QEMU once the update's beginning is on the chip; is its end not there yet?"""
+        deadline = time.monotonic() + labtest.UP_LIMIT
+        with open(chip, "rb", buffering=0) as file:
+            while new[:512] not in [os.pread(file.fileno(), 512, at) for at in SLOTS]:
+                self.assertLess(time.monotonic(), deadline, update.output)
+                time.sleep(0.0002)
+            os.kill(pid, signal.SIGSTOP)
+        now = read(chip)
+        self.assertIn(new[:512], now)
+        return new[-512:] not in now
 
     def test_5_power_cut__is_reported(self):
         program = BUILD + "/guest/programs/dax_store"
