@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel consumers on lesser adapters: NFS and NVMe over RDMA, each with several profiles.
+# timeout: 1200
+
+The profiles change as a user would change them, by an update and a reload.  What a consumer cannot
+do without, it finds missing and says so; the adapter goes on."""
+import os
+import tempfile
+
+import labtest
+import storage
+import test_firmware as firmware
+import test_nfs as nfs
+import test_nvme as nvme
+from storage import CLIENT, SERVER
+
+LIMIT = storage.LIMIT
+NVME_WORDS = "--queue-size=32 --keep-alive-tmo=60"
+
+
+class Profiles(storage.ConsumerCase):
+    """alpha is the client, beta the server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="sg-profiles-")
+        cls.number = 0
+        super().setUpClass()
+        cls.lab.sh(CLIENT, "modprobe nvme-rdma; mkdir -p /etc/nvme /mnt/nfs")
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def become(self, **profiles):
+        for vm, profile in profiles.items():
+            path = os.path.join(self.folder.name, "new.fw")
+            type(self).number += 1
+            firmware.make(path, profile, "2.0.%d" % self.number)
+            firmware.flash(self.lab, vm, firmware.read(path))
+            firmware.reload_driver(self.lab, vm)
+            found = firmware.info(self.lab, vm)["versions"]["running"]
+            self.assertEqual(found["fw.profile"], profile)
+
+    def nfs(self, run):
+        """The server, and run() while it serves."""
+        self.sh(SERVER, "set -e\nnew=yes\n" + nfs.SERVE, timeout=LIMIT)
+        try:
+            run()
+        finally:
+            self.sh(SERVER, "rpc.nfsd 0; exportfs -ua; umount /srv/export", timeout=LIMIT)
+
+    def nfs_moves(self):
+        self.sh(CLIENT, nfs.MOUNT % ("4.2", storage.ADDRESS), timeout=LIMIT)
+        try:
+            self.assertIn("proto=rdma", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
+            storage.fio(self.lab, "/mnt/nfs/fio", size="4M")
+            sums = [
+                self.sh(vm, "sync; sha256sum < %s/fio" % folder, timeout=LIMIT)
+                for vm, folder in ((CLIENT, "/mnt/nfs"), (SERVER, "/srv/export"))
+            ]
+            self.assertEqual(*sums)
+        finally:
+            self.sh(CLIENT, "umount /mnt/nfs", timeout=LIMIT)
+
+    def nvme(self, srq="N"):
+        self.sh(SERVER, "srq=%s\nset -e\n%s" % (srq, nvme.SERVE), timeout=LIMIT)
+        try:
+            self.nvme_moves()
+        finally:
+            self.sh(SERVER, nvme.UNSERVE, timeout=LIMIT)
+
+    def nvme_moves(self):
+        self.sh(CLIENT, nvme.CONNECT % NVME_WORDS, timeout=LIMIT)
+        try:
+            storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % nvme.DISK)
+            disk = self.sh(CLIENT, nvme.DISK).strip()
+            storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="4M")
+            script = "dd if=%s bs=1M count=4 iflag=direct 2>/dev/null | sha256sum"
+            self.assertEqual(self.sh(CLIENT, script % disk), self.sh(SERVER, script % storage.DISK))
+        finally:
+            self.sh(CLIENT, "nvme disconnect -n " + nvme.NQN, timeout=LIMIT)
+
+    def refused(self):
+        mount = nfs.MOUNT % ("4.2", storage.ADDRESS)
+        self.sh(CLIENT, "timeout 60 %s; test $? -ne 0" % mount, timeout=LIMIT)
+        self.assertIn("HCA provides only 2 send SGEs", self.sh(CLIENT, "dmesg"))
+
+    # -- the profiles
+
+    def test_no_srq_no_mw(self):
+        """A target that is told to share its receive queues goes without"""
+        self.become(alpha="no-srq-no-mw", beta="no-srq-no-mw")
+        self.nvme(srq="Y")
+        self.assertIn("SRQ requested but not supported", self.sh(SERVER, "dmesg"))
+        self.nfs(self.nfs_moves)
+
+    def test_small__server(self):
+        """One Read at a time, two elements"""
+        self.become(alpha="full", beta="small")
+        self.nvme()
+        self.nfs(self.nfs_moves)
+
+    def test_small__client(self):
+        """NFS needs three elements of its client, finds two, and says so"""
+        self.become(alpha="small", beta="full")
+        self.nvme()
+        self.nfs(self.refused)
+
+    def test_strict__client_of_mpa1(self):
+        """CRC and markers on one side, no negotiation of depths on the other"""
+        self.become(alpha="mpa1", beta="strict")
+        self.nvme()
+        self.nfs(self.nfs_moves)
+
+    def test_no_placement(self):
+        self.become(alpha="no-placement", beta="no-placement")
+        self.nfs(self.nfs_moves)
+
+
+if __name__ == "__main__":
+    labtest.main()
