@@ -393,6 +393,15 @@ def on(name, vm_name, limit):
         return seconds
 
 
+def restart(name, vm_name, limit=0):
+    """Off, as it is, and on again; seconds until RDMA is ready."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock():
+        proc.kill(folder.vm(vm_name)["process"])
+    return on(name, vm_name, limit)
+
+
 def status(name):
     """The lab's state with what runs now; None if there is no such lab."""
     folder = LabFolder(name)

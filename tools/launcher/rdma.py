@@ -4,7 +4,7 @@ import re
 import threading
 import time
 
-from . import agent
+from . import agent, lab
 from .errors import TIMEOUT, LabError
 
 SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
@@ -274,6 +274,20 @@ def row(tool):
     return text, unit, better == "more"
 
 
+def revive(folder, kind):
+    """VMs whose kernel siw has ended or hung start again, with that RDMA device."""
+    for vm in list(folder.data["vms"]):
+        try:
+            alive = agent.capture(folder, vm, ["true"], timeout=30)[0] == 0
+        except (LabError, OSError):
+            alive = False
+        if not alive:
+            print("  VM %s does not answer any more; it starts again" % vm, flush=True)
+            lab.restart(folder.name, vm)
+            folder.load()
+            use(folder, kind, [vm])
+
+
 def measure_kind(kind, *words):
     """measure(); siw, which now and then hangs of itself, is tried again.  None: it never ended."""
     for _ in range(1 if kind != "siw" else 2):
@@ -282,4 +296,5 @@ def measure_kind(kind, *words):
         except LabError:
             if kind != "siw":
                 raise
+            revive(words[0], kind)
     return None
