@@ -359,11 +359,16 @@ static void completion_events(void)
     flushed_receive(&s, 13);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
-    /* Armed with an entry that was not looked at. */
+    /* Armed with an entry that came since, and was not looked at. */
     md_arm_eq(&s.md, 1);
+    flushed_receive(&s, 14);
+    T_FALSE(md_next_event(&s.md, &e));
     md_arm(&s.cq, false);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
+    /* Armed again: both entries are unread, but told of. */
+    md_arm(&s.cq, false);
+    T_FALSE(md_next_event(&s.md, &e));
     machine_stop(m);
 }
 

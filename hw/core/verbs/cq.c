@@ -14,7 +14,9 @@
  * wanted stays.
  *
  * Arming names the consumer index up to which the consumer has looked; if an entry of the wanted
- * kind lies beyond it the event is raised at once.  "Any" beats "solicited only" until it fires.
+ * kind lies beyond it, and is younger than the last event, the event is raised at once.  Entries
+ * that were there at the last event have been told of: a consumer that waits, arms and then reads
+ * must not be told twice.  "Any" beats "solicited only" until it fires.
  *
  * Moderation puts the event off until so many completions of the wanted kind are there, or until
  * the first of them has waited for the period.
@@ -52,6 +54,7 @@ static void cq_fire(struct sg_adapter *a, struct sg_cq *cq)
 {
     cq->arm = SG_CQ_IDLE;
     cq->unreported = 0;
+    cq->told = cq->prod;
     sg_timerq_cancel(&a->timers, &cq->timer);
     sg_eq_completion(a, cq);
 }
@@ -132,7 +135,7 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     uint32_t cqn = value & SG_CQ_ARM_CQN_MASK, ci = value >> 32;
     struct sg_cq *cq = sg_idtab_get(&a->cqs, cqn);
     bool solicited_only = value & SG_CQ_ARM_SOLICITED;
-    uint32_t latest;
+    uint32_t latest, known;
 
     if (!cq || cq->uar != page) {
         sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
@@ -150,9 +153,10 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     if (cq->arm != SG_CQ_ARM_ANY) {
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
     }
-    if ((int32_t)(latest - ci) > 0) {
+    known = (int32_t)(cq->told - ci) > 0 ? cq->told : ci;
+    if ((int32_t)(latest - known) > 0) {
         cq->unreported = 0;
-        cq_want(a, cq, latest - ci);
+        cq_want(a, cq, latest - known);
     }
 }
 

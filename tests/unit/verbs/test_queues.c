@@ -94,6 +94,35 @@ static void arming(void)
     solo_end(&s);
 }
 
+/* perftest's "-e" waits, arms, then takes one entry: of that entry there is no second event. */
+static void arming_unread(void)
+{
+    struct sg_cqe c;
+    struct sg_eqe e;
+
+    begin_flushing(NULL, 64, 64);
+    md_arm(&cq, false);
+    complete_one(1);
+    T_TRUE(md_next_event(&s.md, &e));
+    md_arm(&cq, false);
+    T_FALSE(md_next_event(&s.md, &e)); /* entry 1 is unread, but was told */
+    T_TRUE(md_poll(&cq, &c));
+    complete_one(2);
+    T_TRUE(md_next_event(&s.md, &e));
+    complete_one(3); /* nobody was told of this one */
+    md_arm(&cq, false);
+    T_TRUE(md_next_event(&s.md, &e));
+    md_arm(&cq, true);
+    T_FALSE(md_next_event(&s.md, &e)); /* all three failed, so are solicited, and told */
+    complete_one(4);
+    T_TRUE(md_next_event(&s.md, &e));
+    T_TRUE(md_poll(&cq, &c));
+    T_TRUE(md_poll(&cq, &c));
+    T_TRUE(md_poll(&cq, &c));
+    T_FALSE(md_poll(&cq, &c));
+    solo_end(&s);
+}
+
 static void arming_solicited(void)
 {
     static struct pair p;
@@ -354,6 +383,7 @@ static const struct t_case cases[] = {
     { "slots and phases", ring_geometry },
     { "rings wrap many times", wrap_many_times },
     { "arming a completion queue", arming },
+    { "arming with entries that an event told of", arming_unread },
     { "arming for solicited completions", arming_solicited },
     { "SEC-10 overrun hits its own queue pairs only", overflow },
     { "consumer record with a wild index", lying_record },
