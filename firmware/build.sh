@@ -3,8 +3,9 @@
 #
 # Builds the adapter's firmware: firmware/build.sh
 #
-# Into $SG_BUILD/firmware: sg-flash (see its usage), staghorn.rom (the expansion ROM), and for each
-# section NAME of profiles.ini NAME.fw (an update) and NAME.flash (a chip, the device's romfile).
+# Into $SG_BUILD/firmware: sg-flash (see its usage), staghorn.rom (the expansion ROM, with an image
+# for a BIOS and one for UEFI), staghorn.efi (the latter's driver), and for each section NAME of
+# profiles.ini NAME.fw (an update) and NAME.flash (a chip, the device's romfile).
 SG_TOP=$(cd "$(dirname "$0")/.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 
@@ -12,17 +13,32 @@ VERSION=1.0.0
 
 here=$SG_TOP/firmware
 
-# 16-bit code without a C library: only the compiler's own headers, and rom/assert.h.
+# Both images: no C library, only the compiler's own headers and rom/assert.h.
+freestanding=(-Os -ffreestanding -fno-builtin -fno-stack-protector -fno-asynchronous-unwind-tables
+    -fcf-protection=none -nostdinc -U__linux__ -isystem "$(gcc -print-file-name=include)"
+    "-I$here/rom" "-I$SG_TOP/include" -Wall -Wextra -Werror)
+
+# For a PC's BIOS: 16-bit code.
 build_rom() {
-    local flags=(-m16 -march=i386 -Os -ffreestanding -fno-builtin -fno-pic -fno-stack-protector
-        -fno-asynchronous-unwind-tables -fcf-protection=none -mregparm=3 -nostdinc -U__linux__
-        -isystem "$(gcc -print-file-name=include)" "-I$here/rom" "-I$SG_TOP/include"
-        -Wall -Wextra -Werror)
-    gcc "${flags[@]}" -c "$here/rom/start.S" -o start.o
-    gcc "${flags[@]}" -c "$here/rom/main.c" -o main.o
-    ld -m elf_i386 -T "$here/rom/rom.ld" -o rom.elf start.o main.o
+    local flags=("${freestanding[@]}" -m16 -march=i386 -fno-pic -mregparm=3) part
+    for part in start.S main.c lines.c; do
+        gcc "${flags[@]}" -c "$here/rom/$part" -o "${part%.*}.o"
+    done
+    ld -m elf_i386 -T "$here/rom/rom.ld" -o rom.elf start.o main.o lines.o
     objcopy -O binary -j .rom rom.elf rom.bin
-    rm start.o main.o rom.elf
+    rm start.o main.o lines.o rom.elf
+}
+
+# For UEFI: a driver that runs wherever it is put.
+build_uefi() {
+    local flags=("${freestanding[@]}" -m64 -march=x86-64 -fshort-wchar -fpie -fvisibility=hidden
+        -mno-red-zone -mgeneral-regs-only)
+    gcc "${flags[@]}" -c "$here/uefi/main.c" -o main.o
+    gcc "${flags[@]}" -c "$here/rom/lines.c" -o lines.o
+    ld -m elf_x86_64 -pie --no-dynamic-linker --build-id=none -z noexecstack \
+        -T "$here/uefi/uefi.ld" -o uefi.elf main.o lines.o
+    objcopy -O binary -j .head -j .text -j .data -j .reloc uefi.elf staghorn.efi
+    rm main.o lines.o uefi.elf
 }
 
 build_tool() {
@@ -39,7 +55,8 @@ build_firmware() {
     cd "$SG_BUILD/firmware.new"
     build_rom
     build_tool
-    ./sg-flash rom rom.bin staghorn.rom
+    build_uefi
+    ./sg-flash rom rom.bin staghorn.rom staghorn.efi
     rm rom.bin
     cp "$here/profiles.ini" .
     for name in $(sed -n 's/^\[\(.*\)\]$/\1/p' profiles.ini); do
@@ -53,4 +70,4 @@ build_firmware() {
 
 sg_plan 1
 sg_local firmware-image "building the adapter's firmware" "$here" "$SG_TOP/hw/core/flash" \
-    "$SG_TOP/hw/core/base" "$SG_TOP/include/staghorn" @firmware-1 -- build_firmware
+    "$SG_TOP/hw/core/base" "$SG_TOP/include/staghorn" @firmware-2 -- build_firmware

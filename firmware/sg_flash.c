@@ -8,11 +8,12 @@
 #include <inttypes.h>
 
 #include "flash/chip.h"
+#include "flash/rom.h"
 #include "staghorn/admin.h"
 
 static const char usage[] =
-    "usage: sg-flash rom IN.bin OUT.rom\n"
-    "           pad an expansion ROM, set its length and checksum\n"
+    "usage: sg-flash rom BIOS.bin OUT.rom [UEFI.efi]\n"
+    "           an expansion ROM: an image for a BIOS, with length and checksum, and one for UEFI\n"
     "       sg-flash firmware OUT.fw PROFILES.ini PROFILE VERSION [FILE.rom]\n"
     "           what an update consists of (devlink dev flash)\n"
     "       sg-flash chip OUT.flash FILE.fw [NAME=VALUE]...\n"
@@ -58,28 +59,22 @@ static void save(const char *path, const uint8_t *octets, size_t len)
 
 static int do_rom(int count, char **args)
 {
-    size_t len, size;
-    uint8_t *raw, *rom, sum = 0;
-    uint32_t pcir;
+    struct sg_span bios, efi = SG_SPAN_NONE;
+    const char *why;
+    uint8_t *octets, *rom;
+    size_t len;
 
-    raw = load(args[0], &len);
-    size = sg_align_up(len + 1, 512); /* the last octet is the checksum's */
-    if (len < 0x1a || size > SG_ROM_SIZE_MAX) {
-        die("%s: %zu octets are no expansion ROM", args[0], len);
+    octets = load(args[0], &len);
+    bios = sg_span_of(octets, len);
+    if (count > 2) {
+        octets = load(args[2], &len);
+        efi = sg_span_of(octets, len);
     }
-    rom = g_malloc0(size);
-    memcpy(rom, raw, len);
-    pcir = sg_get_le16(rom + 0x18);
-    if (pcir + 0x18 > len) {
-        die("%s: no PCI data structure", args[0]);
+    rom = sg_rom_make(bios, efi, &len, &why);
+    if (!rom) {
+        die("%s: %s", args[1], why);
     }
-    rom[2] = size / 512;
-    sg_put_le16(rom + pcir + 0x10, size / 512);
-    for (size_t i = 0; i < size; i++) {
-        sum += rom[i];
-    }
-    rom[size - 1] = -sum;
-    save(args[1], rom, size);
+    save(args[1], rom, len);
     return 0;
 }
 
@@ -90,7 +85,7 @@ static const struct {
     uint32_t bits;
 } features[] = {
     { "fast-reg", SG_FEATURE_FAST_REG }, { "read-inv", SG_FEATURE_READ_INV },
-    { "srq", SG_FEATURE_SRQ },
+    { "srq", SG_FEATURE_SRQ | SG_FEATURE_SRQ_RESIZE }, { "srq-resize", SG_FEATURE_SRQ_RESIZE },
     { "flush", SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION },
     { "atomics", SG_FEATURE_ATOMICS }, { "verify", SG_FEATURE_VERIFY },
     { "atomic-write", SG_FEATURE_ATOMIC_WRITE }, { "imm", SG_FEATURE_IMM },
@@ -386,7 +381,7 @@ int main(int argc, char **argv)
         int min, max;
         int (*run)(int count, char **args);
     } verbs[] = {
-        { "rom", 2, 2, do_rom },
+        { "rom", 2, 3, do_rom },
         { "firmware", 4, 5, do_firmware },
         { "chip", 2, 16, do_chip },
         { "identity", 2, 16, do_identity },

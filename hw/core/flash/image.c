@@ -9,9 +9,8 @@
 
 #include "base/crc32c.h"
 #include "flash/image.h"
+#include "flash/rom.h"
 #include "staghorn/regs.h"
-
-enum { ROM_UNIT = 512, PCIR_LEN = 0x18 };
 
 static const char *const reasons[SG_FLASH_REASONS] = {
     [SG_FLASH_GOOD] = "it is good",
@@ -149,35 +148,6 @@ static bool profile_make(const struct sg_profile_info *p, struct sg_profile *out
 
 /* ---- firmware ---- */
 
-/*
- * PCI Firmware Specification 3.0 section 5.1: signature, length in units of 512 octets, pointer to
- * the data structure "PCIR" with our ids; all octets of the image add up to zero.
- */
-static bool rom_ok(struct sg_span rom)
-{
-    const uint8_t *p, *pcir;
-    uint8_t sum = 0;
-
-    if (rom.len == 0) {
-        return true;
-    }
-    p = sg_span_get(rom, 0, ROM_UNIT);
-    if (!p || rom.len > SG_ROM_SIZE_MAX || rom.len % ROM_UNIT || p[0] != 0x55 || p[1] != 0xaa ||
-        p[2] * ROM_UNIT != rom.len) {
-        return false;
-    }
-    pcir = sg_span_get(rom, sg_get_le16(p + 0x18), PCIR_LEN);
-    if (!pcir || memcmp(pcir, "PCIR", 4) || sg_get_le16(pcir + 4) != SG_PCI_VENDOR_ID ||
-        sg_get_le16(pcir + 6) != SG_PCI_DEVICE_ID || sg_get_le16(pcir + 0x10) != p[2] ||
-        !(pcir[0x15] & 0x80)) {
-        return false;
-    }
-    for (size_t i = 0; i < rom.len; i++) {
-        sum += p[i];
-    }
-    return sum == 0;
-}
-
 static uint32_t firmware_crc(const uint8_t *p, size_t len)
 {
     size_t at = offsetof(struct sg_fw_header, crc);
@@ -224,7 +194,7 @@ static enum sg_flash_reason firmware_rom(const struct sg_fw_header *h, struct sg
         return SG_FLASH_LENGTH;
     }
     out->rom = sg_span_of(s.p + offset, len);
-    return rom_ok(out->rom) ? SG_FLASH_GOOD : SG_FLASH_ROM;
+    return sg_rom_ok(out->rom) ? SG_FLASH_GOOD : SG_FLASH_ROM;
 }
 
 enum sg_flash_reason sg_firmware_parse(struct sg_span s, struct sg_firmware *out)
