@@ -198,7 +198,7 @@ enum sg_status md_cmd_id(struct md *md, enum sg_admin_opcode op, uint32_t id)
     return md_cmd(md, &c, sizeof(c), NULL);
 }
 
-static uint32_t must(struct md *md, const void *cmd, size_t len)
+uint32_t md_make(struct md *md, const void *cmd, size_t len)
 {
     struct sg_admin_rsp rsp;
 
@@ -220,7 +220,7 @@ uint32_t md_create_pd(struct md *md)
 {
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_CREATE_PD };
 
-    return must(md, &c, sizeof(c));
+    return md_make(md, &c, sizeof(c));
 }
 
 struct sg_cmd_reg_mr md_reg_mr_cmd(uint32_t pd, uint64_t addr, uint64_t len, uint32_t access)
@@ -240,7 +240,24 @@ uint32_t md_reg_mr(struct md *md, uint32_t pd, uint64_t addr, uint64_t len, uint
 {
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(pd, addr, len, access);
 
-    return must(md, &c, sizeof(c));
+    return md_make(md, &c, sizeof(c));
+}
+
+uint32_t md_alloc_mr(struct md *md, uint32_t pd, uint32_t max_pages)
+{
+    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
+
+    sg_put_le32(&c.pd, pd);
+    sg_put_le32(&c.max_pages, max_pages);
+    return md_make(md, &c, sizeof(c));
+}
+
+uint32_t md_alloc_mw(struct md *md, uint32_t pd, uint8_t type)
+{
+    struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = type, .key = 1 };
+
+    sg_put_le32(&c.pd, pd);
+    return md_make(md, &c, sizeof(c));
 }
 
 /* ---- completion queues ---- */
@@ -266,7 +283,7 @@ void md_create_cq(struct md *md, struct md_cq *cq, uint32_t entries)
         .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 64,
     };
     cq->record = sg_get_le64(&c.record);
-    cq->cqn = must(md, &c, sizeof(c));
+    cq->cqn = md_make(md, &c, sizeof(c));
 }
 
 bool md_poll(struct md_cq *cq, struct sg_cqe *out)
@@ -331,7 +348,7 @@ void md_create_qp(struct md *md, struct md_qp *qp, const struct md_qp_params *p)
     };
     qp->rq = qp->sq;
     qp->rq.base = sg_get_le64(&c.rq_pages.addr);
-    qp->qpn = must(md, &c, sizeof(c));
+    qp->qpn = md_make(md, &c, sizeof(c));
 }
 
 enum sg_status md_modify_qp(struct md_qp *qp, enum sg_qp_state state)
@@ -442,7 +459,7 @@ void md_create_srq(struct md *md, struct md_srq *srq, uint32_t pd, uint32_t entr
     srq->ring = (struct md_ring){
         .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 128,
     };
-    srq->srqn = must(md, &c, sizeof(c));
+    srq->srqn = md_make(md, &c, sizeof(c));
 }
 
 struct sg_rqe_hdr *md_srq_entry(struct md_srq *srq)

@@ -107,6 +107,8 @@ void md_doorbell(struct md *md, uint32_t page, uint32_t offset, uint32_t lo, uin
 /* Post a command of any kind and wait for its completion; rsp may be NULL. */
 enum sg_status md_cmd(struct md *md, const void *cmd, size_t len, struct sg_admin_rsp *rsp);
 enum sg_status md_cmd_id(struct md *md, enum sg_admin_opcode op, uint32_t id);
+/* A command that makes something, and succeeds; returns its number. */
+uint32_t md_make(struct md *md, const void *cmd, size_t len);
 /* Post without waiting; md_reap() takes one completion if there is one. */
 void md_submit(struct md *md, const void *cmd, size_t len);
 bool md_reap(struct md *md, struct sg_admin_rsp *rsp);
@@ -116,6 +118,10 @@ uint32_t md_create_pd(struct md *md);
 uint32_t md_reg_mr(struct md *md, uint32_t pd, uint64_t addr, uint64_t len, uint32_t access);
 /* Fills in a command that registers [addr, addr + len) so. */
 struct sg_cmd_reg_mr md_reg_mr_cmd(uint32_t pd, uint64_t addr, uint64_t len, uint32_t access);
+
+/* A region for fast registration; a window (SG_MW_TYPE_*).  Both have key 1. */
+uint32_t md_alloc_mr(struct md *md, uint32_t pd, uint32_t max_pages);
+uint32_t md_alloc_mw(struct md *md, uint32_t pd, uint8_t type);
 
 struct sg_cmd_create_cq md_create_cq_cmd(struct md *md, uint32_t entries);
 void md_create_cq(struct md *md, struct md_cq *cq, uint32_t entries);

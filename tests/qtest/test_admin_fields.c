@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "driver.h"
+#include "field_row.h"
 #include "tap.h"
 
 /* Good commands are as large as the largest. */
@@ -32,26 +33,7 @@ union command {
     struct sg_cmd_id id;
 };
 
-struct row {
-    const char *name;
-    size_t offset, size;
-    uint64_t value;
-    uint8_t status;
-};
-
-#define FIELD(type, member) \
-    #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)
-
 static const uint64_t nowhere = 0x7000000000;
-
-static void put(union command *c, const struct row *row)
-{
-    unsigned i;
-
-    for (i = 0; i < row->size; i++) {
-        c->octets[row->offset + i] = i < 8 ? row->value >> (8 * i) : 0;
-    }
-}
 
 static void get_stats(struct side *s, struct sg_stats *out)
 {
@@ -75,8 +57,8 @@ static void expect_same_objects(const struct sg_stats *a, const struct sg_stats 
 }
 
 /* 'good' is run at the end, unless it is a one-way street. */
-static void try_rows(struct side *s, const union command *good, const struct row *rows, size_t n,
-                     enum sg_status good_status)
+static void try_rows(struct side *s, const union command *good, const struct field_row *rows,
+                     size_t n, enum sg_status good_status)
 {
     struct sg_stats before, after;
     uint64_t errors;
@@ -88,7 +70,7 @@ static void try_rows(struct side *s, const union command *good, const struct row
 
         T_CONTEXT("opcode 0x%02x, %s = 0x%" PRIx64, good->hdr.opcode, rows[i].name,
                   rows[i].value);
-        put(&c, &rows[i]);
+        field_put(&c, &rows[i]);
         T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), rows[i].status);
         get_stats(s, &after);
         expect_same_objects(&before, &after);
@@ -170,7 +152,7 @@ static void ids(void)
 
 static void queries(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_query, out_len), 0, SG_EINVAL },
         { FIELD(sg_cmd_query, out_addr), 0x7000000000, SG_EFAULT },
         { FIELD(sg_cmd_query, out_addr), UINT64_MAX, SG_EFAULT },
@@ -193,7 +175,7 @@ static void queries(void)
 
 static void create_eq(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_create_eq, base), 0, SG_EINVAL },
         { FIELD(sg_cmd_create_eq, base), 0x100800, SG_EINVAL },
         { FIELD(sg_cmd_create_eq, entries), 0, SG_EINVAL },
@@ -222,7 +204,7 @@ static void create_eq(void)
 
 static void port(void)
 {
-    static const struct row addr[] = {
+    static const struct field_row addr[] = {
         { FIELD(sg_cmd_set_addr, op), 0, SG_EINVAL },
         { FIELD(sg_cmd_set_addr, op), 4, SG_EINVAL },
         { FIELD(sg_cmd_set_addr, op), 255, SG_EINVAL },
@@ -235,7 +217,7 @@ static void port(void)
         { FIELD(sg_cmd_set_addr, vlan), 4095, SG_EINVAL },
         { FIELD(sg_cmd_set_addr, vlan), 65535, SG_EINVAL },
     };
-    static const struct row mtu[] = {
+    static const struct field_row mtu[] = {
         { FIELD(sg_cmd_set_port, mtu), 0, SG_EINVAL },
         { FIELD(sg_cmd_set_port, mtu), 575, SG_EINVAL },
         { FIELD(sg_cmd_set_port, mtu), 65536, SG_EINVAL },
@@ -261,7 +243,7 @@ static void port(void)
 
 static void reg_mr(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_reg_mr, pd), 0, SG_ENOENT },
         { FIELD(sg_cmd_reg_mr, pd), 999, SG_ENOENT },
         { FIELD(sg_cmd_reg_mr, pd), UINT32_MAX, SG_ENOENT },
@@ -291,12 +273,12 @@ static void reg_mr(void)
         { FIELD(sg_cmd_reg_mr, pages.addr), UINT64_MAX - 4095, SG_EINVAL }, /* wraps */
         { FIELD(sg_cmd_reg_mr, flags), 0x80, SG_EINVAL },
     };
-    static const struct row lists[] = {
+    static const struct field_row lists[] = {
         { FIELD(sg_cmd_reg_mr, pages.addr), 0x7000000000, SG_EFAULT },
         { FIELD(sg_cmd_reg_mr, pages.addr), 0x100004, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, pages.addr), UINT64_MAX - 7, SG_EINVAL },
     };
-    static const struct row whole[] = {
+    static const struct field_row whole[] = {
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_WRITE, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_READ, SG_EINVAL },
     };
@@ -329,7 +311,7 @@ static void reg_mr(void)
 static void reg_mr_place(void)
 {
     enum { V = SG_ACCESS_VERIFY, VR = V | SG_ACCESS_REMOTE_READ };
-    static const struct row crc[] = {
+    static const struct field_row crc[] = {
         { FIELD(sg_cmd_reg_mr, access), V, SG_ENOVERIFY },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_READ, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), VR | SG_ACCESS_FLUSH_PERSISTENT, SG_ENOTPMEM },
@@ -342,7 +324,7 @@ static void reg_mr_place(void)
         { FIELD(sg_cmd_reg_mr, mem_type), 255, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, mem_mode), 255, SG_EINVAL },
     };
-    static const struct row hmac[] = {
+    static const struct field_row hmac[] = {
         { FIELD(sg_cmd_reg_mr, hash_key_len), 0, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, hash_key_len), SG_HASH_KEY_MAX + 1, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_SHA512, SG_EINVAL },
@@ -370,7 +352,7 @@ static void reg_mr_place(void)
 
 static void alloc_mr(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_alloc_mr, pd), 0, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mr, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
@@ -388,7 +370,7 @@ static void alloc_mr(void)
 
 static void create_cq(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_create_cq, entries), 0, SG_EINVAL },
         { FIELD(sg_cmd_create_cq, entries), 1, SG_EINVAL },
         { FIELD(sg_cmd_create_cq, entries), 63, SG_EINVAL },
@@ -418,7 +400,7 @@ static void create_cq(void)
 
 static void create_qp(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_create_qp, pd), 0, SG_ENOENT },
         { FIELD(sg_cmd_create_qp, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_create_qp, send_cqn), 0, SG_ENOENT },
@@ -466,7 +448,7 @@ static void create_qp(void)
 
 static void modify_qp(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_modify_qp, qpn), 0, SG_ENOENT },
         { FIELD(sg_cmd_modify_qp, qpn), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_modify_qp, mask), 0, SG_EINVAL },
@@ -494,7 +476,7 @@ static void modify_qp(void)
 
 static void listen_and_connect(void)
 {
-    static const struct row listens[] = {
+    static const struct field_row listens[] = {
         { FIELD(sg_cmd_listen, backlog), 0, SG_EINVAL },
         { FIELD(sg_cmd_listen, backlog), 1025, SG_EINVAL },
         { FIELD(sg_cmd_listen, backlog), UINT32_MAX, SG_EINVAL },
@@ -503,7 +485,7 @@ static void listen_and_connect(void)
         { FIELD(sg_cmd_listen, local.port), 0, SG_EINVAL },
         { FIELD(sg_cmd_listen, local.ip), 0x01020304, SG_EADDR },
     };
-    static const struct row connects[] = {
+    static const struct field_row connects[] = {
         { FIELD(sg_cmd_connect, qpn), 0, SG_ENOENT },
         { FIELD(sg_cmd_connect, qpn), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_connect, local.family), 0, SG_EINVAL },

@@ -71,10 +71,8 @@ static T_UNUSED struct sg_cmd_reg_mr region_cmd(int side, uint32_t off, uint32_t
 static T_UNUSED uint32_t region(int side, uint32_t off, uint32_t len, uint32_t access, uint8_t alg)
 {
     struct sg_cmd_reg_mr c = region_cmd(side, off, len, access, alg);
-    struct sg_admin_rsp rsp;
 
-    T_EQ_U64(md_cmd(&pair.side[side].md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
+    return md_make(&pair.side[side].md, &c, sizeof(c));
 }
 
 static T_UNUSED uint64_t at(int side, uint32_t off)

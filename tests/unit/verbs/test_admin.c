@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Admin commands: every field out of range, limits, references, the queue itself. */
+#include "field_row.h"
 #include "rig.h"
 #include "tap.h"
 
@@ -14,24 +15,6 @@ static void begin(const struct sg_adapter_config *config)
     md_create_cq(&s.md, &cq, 16);
 }
 
-/* One field of a command, overwritten. */
-struct field_row {
-    const char *name;
-    size_t offset, size;
-    uint64_t value;
-    enum sg_status status;
-};
-
-#define FIELD(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
-
-static void put(uint8_t *cmd, const struct field_row *row)
-{
-    uint8_t le[8];
-
-    sg_put_le64(le, row->value);
-    memcpy(cmd + row->offset, le, row->size);
-}
-
 /* The command works as it is, and each row makes it fail without any effect. */
 static void try_fields(const void *good, size_t len, const struct field_row *rows, size_t count)
 {
@@ -43,7 +26,7 @@ static void try_fields(const void *good, size_t len, const struct field_row *row
     for (i = 0; i < count; i++) {
         T_CONTEXT("%s = 0x%" PRIx64, rows[i].name, rows[i].value);
         memcpy(cmd, good, len);
-        put(cmd, &rows[i]);
+        field_put(cmd, &rows[i]);
         sg_adapter_census(s.md.a, &before);
         T_EQ_U64(md_cmd(&s.md, cmd, len, NULL), rows[i].status);
         sg_adapter_census(s.md.a, &after);
@@ -74,17 +57,17 @@ static void opcodes(void)
 static void create_eq(void)
 {
     static const struct field_row rows[] = {
-        { "eqn", FIELD(sg_cmd_create_eq, eqn), 0, SG_EINVAL },
-        { "eqn", FIELD(sg_cmd_create_eq, eqn), SG_EQ_COUNT, SG_EINVAL },
-        { "eqn", FIELD(sg_cmd_create_eq, eqn), 1, SG_EBUSY },
-        { "eqn", FIELD(sg_cmd_create_eq, eqn), 0xffffffff, SG_EINVAL },
-        { "vector", FIELD(sg_cmd_create_eq, vector), 8, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_eq, entries), 0, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_eq, entries), 63, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_eq, entries), 32, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_eq, entries), 1 << 17, SG_EINVAL },
-        { "base", FIELD(sg_cmd_create_eq, base), TEST_HOST_BASE + 8, SG_EINVAL },
-        { "base", FIELD(sg_cmd_create_eq, base), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, eqn), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, eqn), SG_EQ_COUNT, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, eqn), 1, SG_EBUSY },
+        { FIELD(sg_cmd_create_eq, eqn), 0xffffffff, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, vector), 8, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, entries), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, entries), 63, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, entries), 32, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, entries), 1 << 17, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, base), TEST_HOST_BASE + 8, SG_EINVAL },
+        { FIELD(sg_cmd_create_eq, base), 0, SG_EINVAL },
     };
     struct sg_cmd_create_eq c = { .hdr.opcode = SG_ADMIN_CREATE_EQ };
 
@@ -105,21 +88,21 @@ static void create_eq(void)
 static void create_cq(void)
 {
     static const struct field_row rows[] = {
-        { "entries", FIELD(sg_cmd_create_cq, entries), 0, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_cq, entries), 1, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_cq, entries), 65, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_cq, entries), 128, SG_EINVAL }, /* list too short */
-        { "entries", FIELD(sg_cmd_create_cq, entries), 1u << 31, SG_EINVAL },
-        { "eqn", FIELD(sg_cmd_create_cq, eqn), 0, SG_EINVAL },
-        { "eqn", FIELD(sg_cmd_create_cq, eqn), 64, SG_EINVAL },
-        { "eqn", FIELD(sg_cmd_create_cq, eqn), 5, SG_ENOENT },
-        { "uar", FIELD(sg_cmd_create_cq, uar), SG_UAR_COUNT, SG_EINVAL },
-        { "record", FIELD(sg_cmd_create_cq, record), TEST_HOST_BASE + 4, SG_EINVAL },
-        { "pages.addr", FIELD(sg_cmd_create_cq, pages.addr), TEST_HOST_BASE + 64, SG_EINVAL },
-        { "pages.addr", FIELD(sg_cmd_create_cq, pages.addr), UINT64_MAX, SG_EINVAL },
-        { "pages.levels", FIELD(sg_cmd_create_cq, pages.levels), 3, SG_EINVAL },
-        { "pages.shift", FIELD(sg_cmd_create_cq, pages.page_shift), 13, SG_EINVAL },
-        { "pages.count", FIELD(sg_cmd_create_cq, pages.count), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, entries), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, entries), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, entries), 65, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, entries), 128, SG_EINVAL }, /* list too short */
+        { FIELD(sg_cmd_create_cq, entries), 1u << 31, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, eqn), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, eqn), 64, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, eqn), 5, SG_ENOENT },
+        { FIELD(sg_cmd_create_cq, uar), SG_UAR_COUNT, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, record), TEST_HOST_BASE + 4, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, pages.addr), TEST_HOST_BASE + 64, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, pages.addr), UINT64_MAX, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, pages.levels), 3, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, pages.page_shift), 13, SG_EINVAL },
+        { FIELD(sg_cmd_create_cq, pages.count), 0, SG_EINVAL },
     };
     struct sg_cmd_create_cq c;
     struct sg_page_list l;
@@ -146,34 +129,34 @@ static void create_cq(void)
 static void create_qp(void)
 {
     static const struct field_row rows[] = {
-        { "pd", FIELD(sg_cmd_create_qp, pd), 0, SG_ENOENT },
-        { "pd", FIELD(sg_cmd_create_qp, pd), 99, SG_ENOENT },
-        { "send_cqn", FIELD(sg_cmd_create_qp, send_cqn), 99, SG_ENOENT },
-        { "recv_cqn", FIELD(sg_cmd_create_qp, recv_cqn), 0xffffffff, SG_ENOENT },
-        { "srqn", FIELD(sg_cmd_create_qp, srqn), 1, SG_EINVAL },
-        { "uar", FIELD(sg_cmd_create_qp, uar), SG_UAR_COUNT, SG_EINVAL },
-        { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 0, SG_EINVAL },
-        { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 1, SG_EINVAL },
-        { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 12, SG_EINVAL },
-        { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 32, SG_EINVAL }, /* list too short */
-        { "sq_entries", FIELD(sg_cmd_create_qp, sq_entries), 1 << 20, SG_EINVAL },
-        { "rq_entries", FIELD(sg_cmd_create_qp, rq_entries), 1, SG_EINVAL },
-        { "rq_entries", FIELD(sg_cmd_create_qp, rq_entries), 1u << 31, SG_EINVAL },
-        { "sq_stride", FIELD(sg_cmd_create_qp, sq_stride), 32, SG_EINVAL },
-        { "sq_stride", FIELD(sg_cmd_create_qp, sq_stride), 1024, SG_EINVAL },
-        { "sq_stride", FIELD(sg_cmd_create_qp, sq_stride), 96, SG_EINVAL },
-        { "sq_stride", FIELD(sg_cmd_create_qp, sq_stride), 64, SG_EINVAL }, /* 16 elements */
-        { "rq_stride", FIELD(sg_cmd_create_qp, rq_stride), 256, SG_EINVAL },
-        { "sq_max_sge", FIELD(sg_cmd_create_qp, sq_max_sge), 17, SG_EINVAL },
-        { "rq_max_sge", FIELD(sg_cmd_create_qp, rq_max_sge), 255, SG_EINVAL },
-        { "max_inline", FIELD(sg_cmd_create_qp, max_inline), 257, SG_EINVAL },
-        { "access", FIELD(sg_cmd_create_qp, access), 0x80000000, SG_EINVAL },
-        { "access", FIELD(sg_cmd_create_qp, access), 0x200, SG_EINVAL },
-        { "flags", FIELD(sg_cmd_create_qp, flags), SG_QP_SRQ, SG_EINVAL }, /* with its own queue */
-        { "flags", FIELD(sg_cmd_create_qp, flags), 8, SG_EINVAL },
-        { "sq_pages.levels", FIELD(sg_cmd_create_qp, sq_pages.levels), 9, SG_EINVAL },
-        { "rq_pages.addr", FIELD(sg_cmd_create_qp, rq_pages.addr), 1, SG_EINVAL },
-        { "rq_pages.count", FIELD(sg_cmd_create_qp, rq_pages.count), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, pd), 0, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, pd), 99, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, send_cqn), 99, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, recv_cqn), 0xffffffff, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, srqn), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, uar), SG_UAR_COUNT, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_entries), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_entries), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_entries), 12, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_entries), 32, SG_EINVAL }, /* list too short */
+        { FIELD(sg_cmd_create_qp, sq_entries), 1 << 20, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_entries), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_entries), 1u << 31, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_stride), 32, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_stride), 1024, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_stride), 96, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_stride), 64, SG_EINVAL }, /* 16 elements */
+        { FIELD(sg_cmd_create_qp, rq_stride), 256, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_max_sge), 17, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_max_sge), 255, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, max_inline), 257, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, access), 0x80000000, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, access), 0x200, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, flags), SG_QP_SRQ, SG_EINVAL }, /* with its own queue */
+        { FIELD(sg_cmd_create_qp, flags), 8, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_pages.levels), 9, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_pages.addr), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_pages.count), 1, SG_EINVAL },
     };
     struct sg_cmd_create_qp c;
 
@@ -188,21 +171,21 @@ static void create_qp(void)
 static void reg_mr(void)
 {
     static const struct field_row rows[] = {
-        { "pd", FIELD(sg_cmd_reg_mr, pd), 99, SG_ENOENT },
-        { "access", FIELD(sg_cmd_reg_mr, access), 0x200, SG_EINVAL },
-        { "access", FIELD(sg_cmd_reg_mr, access), SG_ACCESS_VERIFY, SG_EINVAL },
-        { "length", FIELD(sg_cmd_reg_mr, length), 0, SG_EINVAL },
-        { "length", FIELD(sg_cmd_reg_mr, length), 12289, SG_EINVAL },
-        { "length", FIELD(sg_cmd_reg_mr, length), UINT64_MAX, SG_EINVAL },
-        { "va", FIELD(sg_cmd_reg_mr, va), UINT64_MAX - 100, SG_EINVAL },
-        { "va", FIELD(sg_cmd_reg_mr, va), TEST_HOST_BASE + 1, SG_EINVAL },
-        { "shift", FIELD(sg_cmd_reg_mr, pages.page_shift), 11, SG_EINVAL },
-        { "shift", FIELD(sg_cmd_reg_mr, pages.page_shift), 31, SG_EINVAL },
-        { "shift", FIELD(sg_cmd_reg_mr, pages.page_shift), 255, SG_EINVAL },
-        { "count", FIELD(sg_cmd_reg_mr, pages.count), 2, SG_EINVAL },
-        { "levels", FIELD(sg_cmd_reg_mr, pages.levels), 3, SG_EINVAL },
-        { "addr", FIELD(sg_cmd_reg_mr, pages.addr), TEST_HOST_BASE + 512, SG_EINVAL },
-        { "flags", FIELD(sg_cmd_reg_mr, flags), 2, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pd), 99, SG_ENOENT },
+        { FIELD(sg_cmd_reg_mr, access), 0x200, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_VERIFY, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, length), 0, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, length), 12289, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, length), UINT64_MAX, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, va), UINT64_MAX - 100, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, va), TEST_HOST_BASE + 1, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.page_shift), 11, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.page_shift), 31, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.page_shift), 255, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.count), 2, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.levels), 3, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, pages.addr), TEST_HOST_BASE + 512, SG_EINVAL },
+        { FIELD(sg_cmd_reg_mr, flags), 2, SG_EINVAL },
     };
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;
@@ -226,9 +209,9 @@ static void reg_mr(void)
 static void alloc_mr(void)
 {
     static const struct field_row rows[] = {
-        { "pd", FIELD(sg_cmd_alloc_mr, pd), 77, SG_ENOENT },
-        { "max_pages", FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
-        { "max_pages", FIELD(sg_cmd_alloc_mr, max_pages), 4097, SG_EINVAL },
+        { FIELD(sg_cmd_alloc_mr, pd), 77, SG_ENOENT },
+        { FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
+        { FIELD(sg_cmd_alloc_mr, max_pages), 4097, SG_EINVAL },
     };
     struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 9 };
 
@@ -242,14 +225,14 @@ static void alloc_mr(void)
 static void modify_qp(void)
 {
     static const struct field_row rows[] = {
-        { "qpn", FIELD(sg_cmd_modify_qp, qpn), 0, SG_ENOENT },
-        { "mask", FIELD(sg_cmd_modify_qp, mask), 0, SG_EINVAL },
-        { "mask", FIELD(sg_cmd_modify_qp, mask), 4, SG_EINVAL },
-        { "state", FIELD(sg_cmd_modify_qp, state), SG_QP_RTS, SG_EINVAL },
-        { "state", FIELD(sg_cmd_modify_qp, state), SG_QP_TERMINATE, SG_EINVAL },
-        { "state", FIELD(sg_cmd_modify_qp, state), 99, SG_EINVAL },
-        { "state", FIELD(sg_cmd_modify_qp, state), SG_QP_CLOSING, SG_ESTATE },
-        { "access", FIELD(sg_cmd_modify_qp, access), 0x1000, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, qpn), 0, SG_ENOENT },
+        { FIELD(sg_cmd_modify_qp, mask), 0, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, mask), 4, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, state), SG_QP_RTS, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, state), SG_QP_TERMINATE, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, state), 99, SG_EINVAL },
+        { FIELD(sg_cmd_modify_qp, state), SG_QP_CLOSING, SG_ESTATE },
+        { FIELD(sg_cmd_modify_qp, access), 0x1000, SG_EINVAL },
     };
     struct sg_cmd_modify_qp c = { .hdr.opcode = SG_ADMIN_MODIFY_QP };
     struct md_qp qp;
@@ -271,16 +254,16 @@ static void modify_qp(void)
 static void connect_fields(void)
 {
     static const struct field_row rows[] = {
-        { "qpn", FIELD(sg_cmd_connect, qpn), 0, SG_ENOENT },
-        { "local family", FIELD(sg_cmd_connect, local.family), 5, SG_EINVAL },
-        { "remote family", FIELD(sg_cmd_connect, remote.family), 6, SG_EINVAL },
-        { "remote port", FIELD(sg_cmd_connect, remote.port), 0, SG_EINVAL },
-        { "pdata_len", FIELD(sg_cmd_connect, pdata_len), 509, SG_EINVAL },
-        { "pdata_addr", FIELD(sg_cmd_connect, pdata_addr), 1, SG_EFAULT },
-        { "ird", FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },
-        { "ord", FIELD(sg_cmd_connect, ord), 65535, SG_EINVAL },
-        { "flags", FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },
-        { "state", FIELD(sg_cmd_connect, flags), 0, SG_ESTATE }, /* connecting already */
+        { FIELD(sg_cmd_connect, qpn), 0, SG_ENOENT },
+        { FIELD(sg_cmd_connect, local.family), 5, SG_EINVAL },
+        { FIELD(sg_cmd_connect, remote.family), 6, SG_EINVAL },
+        { FIELD(sg_cmd_connect, remote.port), 0, SG_EINVAL },
+        { FIELD(sg_cmd_connect, pdata_len), 509, SG_EINVAL },
+        { FIELD(sg_cmd_connect, pdata_addr), 1, SG_EFAULT },
+        { FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },
+        { FIELD(sg_cmd_connect, ord), 65535, SG_EINVAL },
+        { FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },
+        { FIELD(sg_cmd_connect, flags), 0, SG_ESTATE }, /* connecting already */
     };
     const struct sg_endpoint local = { .family = 4, .ip = { 10, 0, 0, 1 } };
     const struct sg_endpoint remote = { .family = 4, .ip = { 10, 0, 0, 9 } };
@@ -306,7 +289,7 @@ static void connect_fields(void)
             T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
         }
         memcpy(cmd, &c, sizeof(c));
-        put(cmd, &rows[i]);
+        field_put(cmd, &rows[i]);
         T_EQ_U64(md_cmd(&s.md, cmd, sizeof(c), NULL), rows[i].status);
     }
     sg_put_le32(&c.conn, 4711);
@@ -321,11 +304,11 @@ static void connect_fields(void)
 static void listen_fields(void)
 {
     static const struct field_row rows[] = {
-        { "family", FIELD(sg_cmd_listen, local.family), 0, SG_EINVAL },
-        { "port", FIELD(sg_cmd_listen, local.port), 0, SG_EINVAL },
-        { "backlog", FIELD(sg_cmd_listen, backlog), 0, SG_EINVAL },
-        { "backlog", FIELD(sg_cmd_listen, backlog), 1025, SG_EINVAL },
-        { "port in use", FIELD(sg_cmd_listen, reserved_288), 0, SG_EADDR },
+        { FIELD(sg_cmd_listen, local.family), 0, SG_EINVAL },
+        { FIELD(sg_cmd_listen, local.port), 0, SG_EINVAL },
+        { FIELD(sg_cmd_listen, backlog), 0, SG_EINVAL },
+        { FIELD(sg_cmd_listen, backlog), 1025, SG_EINVAL },
+        { FIELD(sg_cmd_listen, reserved_288), 0, SG_EADDR }, /* the port is in use */
     };
     const struct sg_endpoint local = { .family = 4, .ip = { 10, 0, 0, 1 } };
     struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
@@ -340,14 +323,14 @@ static void listen_fields(void)
 static void port_fields(void)
 {
     static const struct field_row mtu_rows[] = {
-        { "mtu", FIELD(sg_cmd_set_port, mtu), 575, SG_EINVAL },
-        { "mtu", FIELD(sg_cmd_set_port, mtu), 9001, SG_EINVAL },
+        { FIELD(sg_cmd_set_port, mtu), 575, SG_EINVAL },
+        { FIELD(sg_cmd_set_port, mtu), 9001, SG_EINVAL },
     };
     static const struct field_row addr_rows[] = {
-        { "op", FIELD(sg_cmd_set_addr, op), 0, SG_EINVAL },
-        { "op", FIELD(sg_cmd_set_addr, op), 9, SG_EINVAL },
-        { "family", FIELD(sg_cmd_set_addr, addr.family), 7, SG_EINVAL },
-        { "prefix", FIELD(sg_cmd_set_addr, prefix_len), 33, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, op), 0, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, op), 9, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, addr.family), 7, SG_EINVAL },
+        { FIELD(sg_cmd_set_addr, prefix_len), 33, SG_EINVAL },
     };
     struct sg_cmd_set_port p = { .hdr.opcode = SG_ADMIN_SET_PORT };
     struct sg_cmd_set_addr a = { .hdr.opcode = SG_ADMIN_SET_ADDR };

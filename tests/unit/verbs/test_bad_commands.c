@@ -6,6 +6,7 @@
  *
  * The last case goes through all opcodes, words and edge values, whatever the status is.
  */
+#include "field_row.h"
 #include "pair_rig.h"
 
 enum { MEM = 1 << 20, ODP_PAGES = 8, FR_PAGES = 4 };
@@ -26,22 +27,6 @@ static uint8_t memory[MEM];
 static struct md *md(void)
 {
     return &pair.side[1].md;
-}
-
-static uint32_t made(const void *cmd, size_t len)
-{
-    struct sg_admin_rsp rsp;
-
-    T_EQ_U64(md_cmd(md(), cmd, len, &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
-}
-
-static uint32_t make_window(uint8_t type)
-{
-    struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = type };
-
-    sg_put_le32(&c.pd, pair.side[1].pd);
-    return made(&c, sizeof(c));
 }
 
 static struct sg_cmd_reg_mr odp_cmd(void)
@@ -89,7 +74,6 @@ static void ask(void)
 static void begin_busy(void)
 {
     struct pair_side *s = &pair.side[1];
-    struct sg_cmd_alloc_mr fast = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
     struct sg_cmd_reg_mr paged;
     struct md_qp idle;
     struct md_srq srq;
@@ -100,14 +84,12 @@ static void begin_busy(void)
     md_create_srq(&s->md, &srq, s->pd, 16);
     o.srqn = srq.srqn;
     o.region = md_reg_mr(&s->md, s->pd, s->buf, 4096, SG_ACCESS_MW_BIND | SG_ACCESS_LOCAL_WRITE);
-    o.window = make_window(SG_MW_TYPE_2);
-    o.bound_window = make_window(SG_MW_TYPE_1);
+    o.window = md_alloc_mw(md(), s->pd, SG_MW_TYPE_2);
+    o.bound_window = md_alloc_mw(md(), s->pd, SG_MW_TYPE_1);
     bind_window(o.region);
     paged = odp_cmd();
-    o.odp = made(&paged, sizeof(paged));
-    sg_put_le32(&fast.pd, s->pd);
-    sg_put_le32(&fast.max_pages, FR_PAGES);
-    o.fast = made(&fast, sizeof(fast));
+    o.odp = md_make(md(), &paged, sizeof(paged));
+    o.fast = md_alloc_mr(md(), s->pd, FR_PAGES);
     o.room = test_host_alloc(&s->h, SG_PAGE_SIZE, SG_PAGE_SIZE);
     md_create_qp(&s->md, &idle, &(struct md_qp_params){
         .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
@@ -148,26 +130,8 @@ static void expect_same(void)
     T_EQ_MEM(pair.side[1].h.mem, memory, MEM);
 }
 
-struct row {
-    const char *name;
-    size_t offset, size;
-    uint64_t value;
-    uint8_t status;
-};
-
-#define FIELD(type, member) \
-    #member, offsetof(struct type, member), sizeof(((struct type *)0)->member)
-
-static void put(uint8_t *cmd, const struct row *row)
-{
-    uint8_t le[8];
-
-    sg_put_le64(le, row->value);
-    memcpy(cmd + row->offset, le, row->size);
-}
-
 /* Each row is refused; then the good command does what it says. */
-static void refuse(const void *good, size_t len, const struct row *rows, size_t n)
+static void refuse(const void *good, size_t len, const struct field_row *rows, size_t n)
 {
     const struct sg_admin_hdr *hdr = good;
     uint8_t cmd[SG_ADMIN_CMD_SIZE];
@@ -176,7 +140,7 @@ static void refuse(const void *good, size_t len, const struct row *rows, size_t 
     for (i = 0; i < n; i++) {
         T_CONTEXT("opcode 0x%02x, %s = 0x%" PRIx64, hdr->opcode, rows[i].name, rows[i].value);
         memcpy(cmd, good, len);
-        put(cmd, &rows[i]);
+        field_put(cmd, &rows[i]);
         remember();
         T_EQ_U64(md_cmd(md(), cmd, len, NULL), rows[i].status);
         pair_settle(&pair);
@@ -192,7 +156,7 @@ static void refuse(const void *good, size_t len, const struct row *rows, size_t 
 
 static void whole_memory(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_READ, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_WRITE, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_ATOMIC, SG_EINVAL },
@@ -217,7 +181,7 @@ static void whole_memory(void)
 
 static void on_demand(void)
 {
-    static const struct row regions[] = {
+    static const struct field_row regions[] = {
         { FIELD(sg_cmd_reg_mr, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_reg_mr, access), 0x200, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_FLUSH_PERSISTENT, SG_ENOTPMEM },
@@ -245,7 +209,7 @@ static void on_demand(void)
 
 static void map_pages(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_map_pages, stag), 0, SG_ENOENT },
         { FIELD(sg_cmd_map_pages, stag), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_map_pages, op), 0, SG_EINVAL },
@@ -296,7 +260,7 @@ static void map_pages(void)
 
 static void windows(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_alloc_mw, pd), 0, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mw, pd), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mw, type), 0, SG_EINVAL },
@@ -318,7 +282,7 @@ static void changed_regions(void)
     sg_put_le32(&c.stag, pair.side[1].stag);
     sg_put_le32(&c.mask, SG_MR_MOD_PD | SG_MR_MOD_ACCESS);
     sg_put_le32(&c.pd, pair.side[1].pd);
-    const struct row rows[] = {
+    const struct field_row rows[] = {
         { FIELD(sg_cmd_modify_mr, stag), 0, SG_ENOENT },
         { FIELD(sg_cmd_modify_mr, stag), pair.side[1].stag ^ 1, SG_ENOENT },
         { FIELD(sg_cmd_modify_mr, stag), o.window, SG_ENOENT },
@@ -340,7 +304,7 @@ static void changed_regions(void)
 
 static void shared_queues(void)
 {
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_modify_srq, srqn), 0, SG_ENOENT },
         { FIELD(sg_cmd_modify_srq, srqn), UINT32_MAX, SG_ENOENT },
         { FIELD(sg_cmd_modify_srq, limit), 17, SG_EINVAL },
@@ -370,12 +334,12 @@ static void foreign_queues(void)
     });
     cq = md_create_cq_cmd(md(), 16);
     sg_put_le32(&cq.uar, 1);
-    cqn = made(&cq, sizeof(cq));
+    cqn = md_make(md(), &cq, sizeof(cq));
     other_pd = md_create_pd(md());
     srq = md_create_srq_cmd(md(), other_pd, 16);
-    srqn = made(&srq, sizeof(srq));
+    srqn = md_make(md(), &srq, sizeof(srq));
     {
-        const struct row rows[] = {
+        const struct field_row rows[] = {
             { FIELD(sg_cmd_create_qp, send_cqn), cqn, SG_EPERM },
             { FIELD(sg_cmd_create_qp, recv_cqn), cqn, SG_EPERM },
             { FIELD(sg_cmd_create_qp, pd), 0, SG_ENOENT },
@@ -403,7 +367,7 @@ static void queries(void)
         SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
         SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA,
     };
-    static const struct row rows[] = {
+    static const struct field_row rows[] = {
         { FIELD(sg_cmd_query, out_len), 0, SG_EINVAL },
         { FIELD(sg_cmd_query, out_addr), nowhere, SG_EFAULT },
         { FIELD(sg_cmd_query, out_addr), 0, SG_EFAULT },
@@ -460,7 +424,7 @@ static void answers(void)
 
     begin_busy();
     {
-        const struct row rows[] = {
+        const struct field_row rows[] = {
             ANSWER_ROWS,
             { FIELD(sg_cmd_connect, qpn), 0, SG_ENOENT },
             { FIELD(sg_cmd_connect, qpn), UINT32_MAX, SG_ENOENT },
@@ -476,7 +440,7 @@ static void answers(void)
 
     begin_busy();
     {
-        const struct row rows[] = { ANSWER_ROWS };
+        const struct field_row rows[] = { ANSWER_ROWS };
 
         c = answer_cmd(SG_ADMIN_REJECT);
         REFUSE(c, rows);

@@ -32,29 +32,6 @@ struct entry {
     };
 };
 
-static uint32_t alloc_mr(void)
-{
-    struct pair_side *s = &pair.side[0];
-    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
-    struct sg_admin_rsp rsp;
-
-    sg_put_le32(&c.pd, s->pd);
-    sg_put_le32(&c.max_pages, FR_PAGES);
-    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
-}
-
-static uint32_t alloc_mw(void)
-{
-    struct pair_side *s = &pair.side[0];
-    struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = SG_MW_TYPE_2 };
-    struct sg_admin_rsp rsp;
-
-    sg_put_le32(&c.pd, s->pd);
-    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
-}
-
 static void put_sge(struct sg_sge *e, uint64_t off, uint32_t len)
 {
     sg_put_le64(&e->addr, pair.side[0].buf + off);
@@ -152,7 +129,6 @@ static void begin_row(void)
                           SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY;
     struct pair_side *s = &pair.side[0];
     struct sg_cmd_reg_mr c;
-    struct sg_admin_rsp rsp;
     __le64 *list;
     int i;
 
@@ -162,16 +138,15 @@ static void begin_row(void)
     for (i = 0; i < FR_PAGES; i++) {
         sg_put_le64(&list[i], s->buf + i * SG_PAGE_SIZE);
     }
-    o.fast = alloc_mr();
-    o.valid_fast = alloc_mr();
-    o.window = alloc_mw();
+    o.fast = md_alloc_mr(&s->md, s->pd, FR_PAGES);
+    o.valid_fast = md_alloc_mr(&s->md, s->pd, FR_PAGES);
+    o.window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_2);
     o.region = md_reg_mr(&s->md, s->pd, s->buf, 8192, SG_ACCESS_MW_BIND | SG_ACCESS_LOCAL_WRITE);
     o.read_only = md_reg_mr(&s->md, s->pd, s->buf, PAIR_BUF, 0);
     /* The peer's whole buffer again, with all that requests may want. */
     c = md_reg_mr_cmd(pair.side[1].pd, pair.side[1].buf, PAIR_BUF, SG_ACCESS_LOCAL_WRITE | peer);
     c.hash_alg = SG_HASH_SHA256;
-    T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
-    pair.side[1].stag = sg_get_le32(&rsp.id);
+    pair.side[1].stag = md_make(&pair.side[1].md, &c, sizeof(c));
     make_valid();
     fill(0, 0, PAIR_BUF, 3);
     fill(1, 0, PAIR_BUF, 5);

@@ -74,7 +74,6 @@ static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_
     struct pair_side *s = &pair.side[1];
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, area, (uint64_t)pages * 4096, access);
     uint64_t list = test_host_alloc(&s->h, 8 * pages, 4096);
-    struct sg_admin_rsp rsp;
     uint32_t i;
 
     for (i = 0; i < pages; i++) { /* no two follow one another */
@@ -83,8 +82,7 @@ static uint32_t scattered(uint32_t pages, uint64_t area, uint32_t access, uint8_
     c.hash_alg = alg;
     c.pages.levels = 1;
     sg_put_le64(&c.pages.addr, list);
-    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
+    return md_make(&s->md, &c, sizeof(c));
 }
 
 /* More runs than a turn does, flushed and, after a wrong hash, marked. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Completion queues that change: RESIZE_CQ, moderation, and the clock of completions. */
+#include "field_row.h"
 #include "pair_rig.h"
 #include "rig.h"
 
@@ -128,30 +129,20 @@ static void armed_across(void)
     end();
 }
 
-struct field_row {
-    const char *name;
-    size_t off, size;
-    uint64_t value;
-    enum sg_status status;
-};
-
-#define FIELD(field) \
-    offsetof(struct sg_cmd_resize_cq, field), sizeof(((struct sg_cmd_resize_cq *)0)->field)
-
 static void commands(void)
 {
     static const struct field_row rows[] = {
-        { "cqn", FIELD(cqn), 0, SG_ENOENT },
-        { "cqn", FIELD(cqn), UINT32_MAX, SG_ENOENT },
-        { "entries", FIELD(entries), 0, SG_EINVAL },
-        { "entries", FIELD(entries), 1, SG_EINVAL },
-        { "entries", FIELD(entries), 48, SG_EINVAL },
-        { "entries", FIELD(entries), 128, SG_EINVAL }, /* list too short */
-        { "entries", FIELD(entries), 1u << 31, SG_EINVAL },
-        { "record", FIELD(record), 32, SG_EINVAL },
-        { "pages.addr", FIELD(pages.addr), 4, SG_EINVAL },
-        { "pages.levels", FIELD(pages.levels), 3, SG_EINVAL },
-        { "pages.count", FIELD(pages.count), 0, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, cqn), 0, SG_ENOENT },
+        { FIELD(sg_cmd_resize_cq, cqn), UINT32_MAX, SG_ENOENT },
+        { FIELD(sg_cmd_resize_cq, entries), 0, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, entries), 1, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, entries), 48, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, entries), 128, SG_EINVAL }, /* list too short */
+        { FIELD(sg_cmd_resize_cq, entries), 1u << 31, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, record), 32, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, pages.addr), 4, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, pages.levels), 3, SG_EINVAL },
+        { FIELD(sg_cmd_resize_cq, pages.count), 0, SG_EINVAL },
     };
     struct sg_cmd_modify_cq m = { .hdr.opcode = SG_ADMIN_MODIFY_CQ };
     struct sg_cmd_resize_cq good = { .hdr.opcode = SG_ADMIN_RESIZE_CQ };
@@ -169,11 +160,9 @@ static void commands(void)
     memcpy(&good.record, &like.record, sizeof(good.record));
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sg_cmd_resize_cq c = good;
-        uint8_t le[8];
 
-        T_CONTEXT("%s = 0x%llx", rows[i].name, (unsigned long long)rows[i].value);
-        sg_put_le64(le, rows[i].value);
-        memcpy((uint8_t *)&c + rows[i].off, le, rows[i].size);
+        T_CONTEXT("%s = 0x%" PRIx64, rows[i].name, rows[i].value);
+        field_put(&c, &rows[i]);
         T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), rows[i].status);
     }
     good.pages.levels = 1;

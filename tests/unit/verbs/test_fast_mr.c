@@ -7,20 +7,9 @@
 #include "verbs/qp.h"
 
 /* Fast registration in kernel style: register, advertise, use, invalidate, register again. */
-static uint32_t alloc_fast_of(int side, uint32_t pages)
+static uint32_t alloc_fast(uint32_t pages)
 {
-    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
-    struct sg_admin_rsp rsp;
-
-    sg_put_le32(&c.pd, pair.side[side].pd);
-    sg_put_le32(&c.max_pages, pages);
-    T_EQ_U64(md_cmd(&pair.side[side].md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
-}
-
-static uint32_t alloc_fast(int side)
-{
-    return alloc_fast_of(side, 8);
+    return md_alloc_mr(&pair.side[0].md, pair.side[0].pd, pages);
 }
 
 static void post_reg_at(int side, uint32_t stag, uint32_t npages, uint32_t access, uint64_t va)
@@ -52,6 +41,17 @@ static void post_reg(int side, uint32_t stag, uint32_t npages, uint32_t access)
     post_reg_at(side, stag, npages, access, 0x10000);
 }
 
+/* Side 1 writes to the region from its own octet 0 on. */
+static void peer_writes(uint64_t id, uint32_t stag, uint64_t to, uint32_t len)
+{
+    struct md_wr w = wr(1, SG_WR_WRITE, id, 0, len, 0);
+
+    w.rkey = stag;
+    w.raddr = to;
+    post(1, w);
+    expect(1, id, SG_WC_SUCCESS);
+}
+
 static void fast_registration(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
@@ -62,7 +62,7 @@ static void fast_registration(void)
     int round;
 
     begin(&params);
-    fast = alloc_fast(0);
+    fast = alloc_fast(8);
     for (round = 0; round < 3; round++) {
         T_CONTEXT("round %d", round);
         fast++; /* a new key every time */
@@ -70,11 +70,7 @@ static void fast_registration(void)
         c = expect(0, 900, SG_WC_SUCCESS);
         T_EQ_U64(c.opcode, SG_WC_REG_MR);
         fill(1, 0, 10000, (uint8_t)round);
-        w = wr(1, SG_WR_WRITE, 1, 0, 10000, 0);
-        w.rkey = fast;
-        w.raddr = 0x10000;
-        post(1, w);
-        expect(1, 1, SG_WC_SUCCESS);
+        peer_writes(1, fast, 0x10000, 10000);
         T_EQ_MEM(pair_buf(&pair, 0) + 8192, pair_buf(&pair, 1), 4096);
         T_EQ_MEM(pair_buf(&pair, 0) + 4096, pair_buf(&pair, 1) + 4096, 4096);
         T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 10000 - 8192);
@@ -122,15 +118,11 @@ static void zero_based(void)
     uint32_t fast;
 
     begin(&params);
-    fast = alloc_fast(0);
+    fast = alloc_fast(8);
     post_reg_at(0, fast, 3, all | SG_ACCESS_ZERO_BASED, 0x7fff0000);
     expect(0, 900, SG_WC_SUCCESS);
     fill(1, 0, 12288, 1);
-    w = wr(1, SG_WR_WRITE, 1, 0, 12288, 0);
-    w.rkey = fast;
-    w.raddr = 0;
-    post(1, w);
-    expect(1, 1, SG_WC_SUCCESS);
+    peer_writes(1, fast, 0, 12288);
     T_EQ_MEM(pair_buf(&pair, 0) + 8192, pair_buf(&pair, 1), 4096);
     T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 8192, 4096);
     w = wr(0, SG_WR_WRITE, 2, 0, 100, 100000);
@@ -165,7 +157,7 @@ static void fast_registration_errors(void)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("%s", rows[i].name);
         begin(&params);
-        post_reg(0, alloc_fast(0) ^ rows[i].stag_xor, rows[i].npages, rows[i].access);
+        post_reg(0, alloc_fast(8) ^ rows[i].stag_xor, rows[i].npages, rows[i].access);
         expect(0, 900, SG_WC_MW_BIND_ERR);
         T_EQ_U64(md_qp_state(&pair.side[0].qp), SG_QP_ERROR);
         end();
@@ -178,7 +170,7 @@ static void fast_registration_errors(void)
     /* Registered already. */
     begin(&params);
     {
-        uint32_t fast = alloc_fast(0);
+        uint32_t fast = alloc_fast(8);
 
         post_reg(0, fast, 1, 0);
         expect(0, 900, SG_WC_SUCCESS);
@@ -209,7 +201,7 @@ static void stag_changes(void)
 
     begin(&params);
     md = &pair.side[0].md;
-    fast = alloc_fast(0);
+    fast = alloc_fast(8);
     T_EQ_U64(may(fast, 0x10000, 1, r), SG_MEM_STAG);
     post_reg(0, fast, 2, r | w);
     expect(0, 900, SG_WC_SUCCESS);
@@ -254,13 +246,13 @@ static void kernel_only(void)
     for (i = 0; i < sizeof(opcodes); i++) {
         T_CONTEXT("opcode %u", opcodes[i]);
         begin(&kernel);
-        fast = alloc_fast(0);
+        fast = alloc_fast(8);
         post_reg(0, fast, 1, SG_ACCESS_REMOTE_READ);
         expect(0, 900, SG_WC_SUCCESS);
         qp = sg_idtab_get(&pair.side[0].md.a->qps, pair.side[0].qp.qpn);
         qp->flags &= ~SG_QP_KERNEL;
         if (opcodes[i] == SG_WR_REG_MR) {
-            post_reg(0, alloc_fast(0), 1, SG_ACCESS_REMOTE_READ);
+            post_reg(0, alloc_fast(8), 1, SG_ACCESS_REMOTE_READ);
             expect(0, 900, SG_WC_LOC_QP_OP_ERR);
         } else {
             post(0, (struct md_wr){ .opcode = opcodes[i], .wr_id = 1, .inv_stag = fast });
@@ -313,27 +305,18 @@ static void local_dma_key(void)
 static void longest_list(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
-    struct md_wr w;
     uint32_t fast;
 
     begin(&params);
-    fast = alloc_fast_of(0, SG_FR_PAGES_MAX) + 1;
+    fast = alloc_fast(SG_FR_PAGES_MAX) + 1;
     post_reg(0, fast, SG_FR_PAGES_MAX, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE);
     expect(0, 900, SG_WC_SUCCESS);
     memset(pair_buf(&pair, 0), 0, PAIR_BUF);
     fill(1, 0, 8192, 3);
-    w = wr(1, SG_WR_WRITE, 1, 0, 4096, 0);
-    w.rkey = fast;
-    w.raddr = 0x10000;
-    post(1, w);
-    expect(1, 1, SG_WC_SUCCESS);
+    peer_writes(1, fast, 0x10000, 4096);
     T_EQ_MEM(pair_buf(&pair, 0) + (SG_FR_PAGES_MAX - 1) * 4096 % PAIR_BUF, pair_buf(&pair, 1),
              4096);
-    w.len = 8192;
-    w.wr_id = 2;
-    w.raddr = 0x10000 + (SG_FR_PAGES_MAX - 2) * 4096;
-    post(1, w);
-    expect(1, 2, SG_WC_SUCCESS);
+    peer_writes(2, fast, 0x10000 + (SG_FR_PAGES_MAX - 2) * 4096, 8192);
     T_EQ_MEM(pair_buf(&pair, 0) + 4096, pair_buf(&pair, 1), 4096);
     T_EQ_MEM(pair_buf(&pair, 0), pair_buf(&pair, 1) + 4096, 4096);
     end();

@@ -26,18 +26,9 @@ static struct {
     bool answered, started;
 } o;
 
-static uint32_t made(int side, const void *cmd, size_t len)
-{
-    struct sg_admin_rsp rsp;
-
-    T_EQ_U64(md_cmd(&pair.side[side].md, cmd, len, &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
-}
-
 static void make_objects(void)
 {
     struct pair_side *s = &pair.side[1];
-    struct sg_cmd_alloc_mw mw = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = SG_MW_TYPE_2 };
     struct sg_cmd_reg_mr c;
 
     md_create_srq(&s->md, &o.srq, s->pd, 16);
@@ -53,15 +44,14 @@ static void make_objects(void)
     });
     c = md_reg_mr_cmd(s->pd, s->buf, PAIR_BUF, SG_ACCESS_LOCAL_WRITE | RIGHTS);
     c.hash_alg = SG_HASH_SHA256;
-    o.wide = made(1, &c, sizeof(c));
+    o.wide = md_make(&s->md, &c, sizeof(c));
     c = md_reg_mr_cmd(s->pd, 0, PAGED * SG_PAGE_SIZE, SG_ACCESS_LOCAL_WRITE | RIGHTS);
     sg_put_le32(&c.access, SG_ACCESS_LOCAL_WRITE | (RIGHTS & ~SG_ACCESS_VERIFY));
     sg_put_le64(&c.pages.addr, 0);
     c.flags = SG_MR_ODP;
-    o.paged = made(1, &c, sizeof(c));
+    o.paged = md_make(&s->md, &c, sizeof(c));
     o.region = md_reg_mr(&s->md, s->pd, s->buf, 8192, SG_ACCESS_MW_BIND | SG_ACCESS_LOCAL_WRITE);
-    sg_put_le32(&mw.pd, s->pd);
-    o.window = made(1, &mw, sizeof(mw));
+    o.window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_2);
     o.list = test_host_alloc(&s->h, SG_PAGE_SIZE, SG_PAGE_SIZE);
 }
 

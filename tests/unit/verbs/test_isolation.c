@@ -162,11 +162,9 @@ static void read_room_is_not_shared(void)
 static uint32_t create_cq_at(struct md *md, uint32_t uar)
 {
     struct sg_cmd_create_cq c = md_create_cq_cmd(md, 16);
-    struct sg_admin_rsp rsp;
 
     sg_put_le32(&c.uar, uar);
-    T_EQ_U64(md_cmd(md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
+    return md_make(md, &c, sizeof(c));
 }
 
 /* Page 0 is the kernel driver's; the others are user contexts, which do not trust each other. */

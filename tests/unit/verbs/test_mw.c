@@ -13,12 +13,7 @@ static uint32_t region, window;
 
 static uint32_t alloc_mw(uint32_t pd, uint8_t type)
 {
-    struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = type, .key = 1 };
-    struct sg_admin_rsp rsp;
-
-    sg_put_le32(&c.pd, pd);
-    T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
+    return md_alloc_mw(&pair.side[1].md, pd, type);
 }
 
 static enum sg_status command(enum sg_admin_opcode op, uint32_t id)
@@ -206,11 +201,9 @@ enum odd {
 static uint32_t whole_memory(void)
 {
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(pair.side[1].pd, 0, 0, SG_ACCESS_LOCAL_WRITE);
-    struct sg_admin_rsp rsp;
 
     c.flags = SG_MR_WHOLE_MEMORY;
-    T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
-    return sg_get_le32(&rsp.id);
+    return md_make(&pair.side[1].md, &c, sizeof(c));
 }
 
 /* A window or region for *b that is not what it should be. */
@@ -463,19 +456,14 @@ static void not_local(void)
 /* Windows over a region of fast registration keep it valid. */
 static void over_fast_region(void)
 {
-    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
     struct pair_side *s = &pair.side[1];
-    struct sg_admin_rsp rsp;
     struct sg_wqe_hdr *h;
     struct sg_wqe_reg *r;
     uint32_t fast;
     uint64_t pbl;
 
     begin_with_window(SG_MW_TYPE_1, SG_QP_KERNEL);
-    sg_put_le32(&c.pd, s->pd);
-    sg_put_le32(&c.max_pages, 8);
-    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), &rsp), SG_OK);
-    fast = sg_get_le32(&rsp.id);
+    fast = md_alloc_mr(&s->md, s->pd, 8);
     pbl = test_host_alloc(&s->h, 8, 8);
     sg_put_le64(test_host_ptr(&s->h, pbl), s->buf + BASE);
     h = md_sq_entry(&s->qp);

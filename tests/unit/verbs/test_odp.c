@@ -28,7 +28,6 @@ static struct sg_cmd_reg_mr odp_cmd(int side, uint64_t length, uint32_t access)
 
 static void begin_paging(void)
 {
-    struct sg_admin_rsp rsp;
     int i;
 
     begin(&(struct md_qp_params){ .access = every_right & ~(SG_ACCESS_LOCAL_WRITE |
@@ -36,8 +35,7 @@ static void begin_paging(void)
     for (i = 0; i < 2; i++) {
         struct sg_cmd_reg_mr c = odp_cmd(i, PAGES * PAGE, every_right);
 
-        T_EQ_U64(md_cmd(&pair.side[i].md, &c, sizeof(c), &rsp), SG_OK);
-        odp[i] = sg_get_le32(&rsp.id);
+        odp[i] = md_make(&pair.side[i].md, &c, sizeof(c));
     }
 }
 
@@ -454,17 +452,13 @@ static void under_load(void)
 
 static void window_over_it(void)
 {
-    struct sg_cmd_alloc_mw c = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = SG_MW_TYPE_2 };
-    struct sg_admin_rsp rsp;
     struct sg_wqe_hdr *h;
     struct sg_wqe_bind *b;
     uint32_t window;
     struct md_wr w;
 
     begin_paging();
-    sg_put_le32(&c.pd, pair.side[1].pd);
-    T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
-    window = sg_get_le32(&rsp.id);
+    window = md_alloc_mw(&pair.side[1].md, pair.side[1].pd, SG_MW_TYPE_2);
     h = md_sq_entry(&pair.side[1].qp);
     b = (struct sg_wqe_bind *)(h + 1);
     h->opcode = SG_WR_BIND_MW;

@@ -301,8 +301,6 @@ static void extension_off(void)
 static void draft_01(void)
 {
     struct sg_adapter_config config;
-    struct sg_cmd_alloc_mr alloc = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
-    struct sg_admin_rsp rsp;
     struct ask q;
     uint32_t stag;
 
@@ -323,11 +321,8 @@ static void draft_01(void)
     /* An STag may go along: it must be one that can be invalidated, and is, when all is done. */
     place_begin(&config, NULL);
     stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_CRC32C);
-    sg_put_le32(&alloc.pd, pair.side[1].pd);
-    sg_put_le32(&alloc.max_pages, 4);
-    T_EQ_U64(md_cmd(&pair.side[1].md, &alloc, sizeof(alloc), &rsp), SG_OK);
     q = flush_of(1, stag, 0, 64, P);
-    q.inv_stag = sg_get_le32(&rsp.id); /* not valid yet */
+    q.inv_stag = md_alloc_mr(&pair.side[1].md, pair.side[1].pd, 4); /* not valid yet */
     ask(q);
     expect_refused(1, SG_WC_REM_ACCESS_ERR, 0, 1, 9);
     T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
@@ -338,9 +333,7 @@ static void draft_01(void)
 static void draft_01_invalidates(void)
 {
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
-    struct sg_cmd_alloc_mr alloc = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
     struct sg_adapter_config config;
-    struct sg_admin_rsp rsp;
     struct sg_wqe_hdr *h;
     struct sg_wqe_reg *r;
     uint64_t pbl;
@@ -349,10 +342,7 @@ static void draft_01_invalidates(void)
 
     set_draft(&config, SG_COMMIT_DRAFT_01);
     place_begin(&config, &params);
-    sg_put_le32(&alloc.pd, pair.side[1].pd);
-    sg_put_le32(&alloc.max_pages, 1);
-    T_EQ_U64(md_cmd(&pair.side[1].md, &alloc, sizeof(alloc), &rsp), SG_OK);
-    stag = sg_get_le32(&rsp.id);
+    stag = md_alloc_mr(&pair.side[1].md, pair.side[1].pd, 1);
     pbl = test_host_alloc(&pair.side[1].h, 8, 8);
     sg_put_le64(test_host_ptr(&pair.side[1].h, pbl), at(1, 0));
     h = md_sq_entry(&pair.side[1].qp);
@@ -392,26 +382,23 @@ static void fast_registered(void)
         { 0, SG_ACCESS_VERIFY, SG_WC_MW_BIND_ERR },
     };
     const struct md_qp_params params = { .flags = SG_QP_KERNEL };
-    struct sg_cmd_alloc_mr alloc = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
-    struct sg_admin_rsp rsp;
     struct sg_wqe_hdr *h;
     struct sg_wqe_reg *r;
+    uint32_t stag;
     uint64_t pbl;
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("row %zu", i);
         place_begin(NULL, &params);
-        sg_put_le32(&alloc.pd, pair.side[1].pd);
-        sg_put_le32(&alloc.max_pages, 1);
-        T_EQ_U64(md_cmd(&pair.side[1].md, &alloc, sizeof(alloc), &rsp), SG_OK);
+        stag = md_alloc_mr(&pair.side[1].md, pair.side[1].pd, 1);
         pbl = test_host_alloc(&pair.side[1].h, 8, 8);
         sg_put_le64(test_host_ptr(&pair.side[1].h, pbl), at(1, rows[i].off));
         h = md_sq_entry(&pair.side[1].qp);
         h->opcode = SG_WR_REG_MR;
         h->flags = SG_WQE_SIGNALED;
         r = (struct sg_wqe_reg *)(h + 1);
-        sg_put_le32(&r->stag, sg_get_le32(&rsp.id));
+        sg_put_le32(&r->stag, stag);
         sg_put_le32(&r->access, rows[i].access);
         sg_put_le64(&r->va, at(1, rows[i].off));
         sg_put_le64(&r->length, 4096);
@@ -421,7 +408,7 @@ static void fast_registered(void)
         md_sq_doorbell(&pair.side[1].qp);
         expect(1, 0, rows[i].status);
         if (rows[i].status == SG_WC_SUCCESS) {
-            ask(flush_of(1, sg_get_le32(&rsp.id), rows[i].off, 4096,
+            ask(flush_of(1, stag, rows[i].off, 4096,
                          rows[i].access & SG_ACCESS_FLUSH_PERSISTENT ? P | G : G));
             expect(0, 1, SG_WC_SUCCESS);
         }

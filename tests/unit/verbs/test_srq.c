@@ -5,6 +5,7 @@
  *
  * Side 1 has the shared queue and receives; LINKS connections lead there.
  */
+#include "field_row.h"
 #include "pair_rig.h"
 #include "rig.h"
 #include "verbs/adapter_impl.h"
@@ -415,24 +416,14 @@ static void doorbells(void)
     end_shared();
 }
 
-struct field_row {
-    const char *name;
-    size_t off, size;
-    uint64_t value;
-    enum sg_status status;
-};
-
-#define FIELD(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
-
 static void try_row(struct md *md, const void *good, size_t len, const struct field_row *row)
 {
     struct sg_adapter_census before, after;
-    uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 }, le[8];
+    uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
 
-    T_CONTEXT("%s = 0x%llx", row->name, (unsigned long long)row->value);
+    T_CONTEXT("%s = 0x%" PRIx64, row->name, row->value);
     memcpy(cmd, good, len);
-    sg_put_le64(le, row->value);
-    memcpy(cmd + row->off, le, row->size);
+    field_put(cmd, row);
     sg_adapter_census(md->a, &before);
     T_EQ_U64(md_cmd(md, cmd, len, NULL), row->status);
     sg_adapter_census(md->a, &after);
@@ -442,34 +433,34 @@ static void try_row(struct md *md, const void *good, size_t len, const struct fi
 static void commands(void)
 {
     static const struct field_row create[] = {
-        { "pd", FIELD(sg_cmd_create_srq, pd), 99, SG_ENOENT },
-        { "uar", FIELD(sg_cmd_create_srq, uar), SG_UAR_COUNT, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_srq, entries), 0, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_srq, entries), 1, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_srq, entries), 24, SG_EINVAL },
-        { "entries", FIELD(sg_cmd_create_srq, entries), 64, SG_EINVAL }, /* list too short */
-        { "entries", FIELD(sg_cmd_create_srq, entries), 1u << 31, SG_EINVAL },
-        { "stride", FIELD(sg_cmd_create_srq, stride), 32, SG_EINVAL },
-        { "stride", FIELD(sg_cmd_create_srq, stride), 64, SG_EINVAL }, /* seven elements */
-        { "stride", FIELD(sg_cmd_create_srq, stride), 192, SG_EINVAL },
-        { "stride", FIELD(sg_cmd_create_srq, stride), 1024, SG_EINVAL },
-        { "max_sge", FIELD(sg_cmd_create_srq, max_sge), 8, SG_EINVAL },
-        { "max_sge", FIELD(sg_cmd_create_srq, max_sge), 255, SG_EINVAL },
-        { "limit", FIELD(sg_cmd_create_srq, limit), 33, SG_EINVAL },
-        { "limit", FIELD(sg_cmd_create_srq, limit), UINT32_MAX, SG_EINVAL },
-        { "pages.addr", FIELD(sg_cmd_create_srq, pages.addr), 8, SG_EINVAL },
-        { "pages.count", FIELD(sg_cmd_create_srq, pages.count), 0, SG_EINVAL },
-        { "pages.levels", FIELD(sg_cmd_create_srq, pages.levels), 3, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, pd), 99, SG_ENOENT },
+        { FIELD(sg_cmd_create_srq, uar), SG_UAR_COUNT, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, entries), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, entries), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, entries), 24, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, entries), 64, SG_EINVAL }, /* list too short */
+        { FIELD(sg_cmd_create_srq, entries), 1u << 31, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, stride), 32, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, stride), 64, SG_EINVAL }, /* seven elements */
+        { FIELD(sg_cmd_create_srq, stride), 192, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, stride), 1024, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, max_sge), 8, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, max_sge), 255, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, limit), 33, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, limit), UINT32_MAX, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, pages.addr), 8, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, pages.count), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, pages.levels), 3, SG_EINVAL },
     };
     static const struct field_row qp[] = {
-        { "srqn", FIELD(sg_cmd_create_qp, srqn), 0, SG_ENOENT },
-        { "srqn", FIELD(sg_cmd_create_qp, srqn), 99, SG_ENOENT },
-        { "pd", FIELD(sg_cmd_create_qp, pd), 2, SG_EPERM },
-        { "flags", FIELD(sg_cmd_create_qp, flags), 0, SG_EINVAL },
-        { "rq_entries", FIELD(sg_cmd_create_qp, rq_entries), 16, SG_EINVAL },
-        { "rq_stride", FIELD(sg_cmd_create_qp, rq_stride), 64, SG_EINVAL },
-        { "rq_max_sge", FIELD(sg_cmd_create_qp, rq_max_sge), 1, SG_EINVAL },
-        { "rq_pages", FIELD(sg_cmd_create_qp, rq_pages.addr), 4096, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, srqn), 0, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, srqn), 99, SG_ENOENT },
+        { FIELD(sg_cmd_create_qp, pd), 2, SG_EPERM },
+        { FIELD(sg_cmd_create_qp, flags), 0, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_entries), 16, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_stride), 64, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_max_sge), 1, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, rq_pages.addr), 4096, SG_EINVAL },
     };
     struct sg_cmd_create_srq c;
     struct sg_cmd_create_qp q;

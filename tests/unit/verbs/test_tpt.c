@@ -264,18 +264,13 @@ static void zero_based(void)
 
 static void invalidation_rules(void)
 {
-    struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 1 };
-    struct sg_admin_rsp rsp;
     struct sg_qp mine, alien;
     struct sg_mr *mr;
     uint32_t stag, fast;
 
     begin();
     stag = md_reg_mr(&s.md, pd, TEST_HOST_BASE, 4096, R);
-    sg_put_le32(&c.pd, pd);
-    sg_put_le32(&c.max_pages, 4);
-    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
-    fast = sg_get_le32(&rsp.id);
+    fast = md_alloc_mr(&s.md, pd, 4);
     mine = qp_of(pd, R, 0);
     alien = qp_of(md_create_pd(&s.md), R, 0);
     T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, stag, &mr), SG_MEM_STAG);
