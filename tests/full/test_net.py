@@ -3,6 +3,7 @@
 # timeout: 1500
 """
 import concurrent.futures
+import itertools
 import re
 import time
 import unittest
@@ -11,7 +12,8 @@ import labtest
 import rdmatest
 
 PEER_TIMEOUT = 12  # seconds, of the first adapters
-LISTENS = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"
+LISTENS = "until rdma resource show cm_id | grep LISTEN | grep -q :%d; do sleep 0.1; done"
+PORTS = itertools.count(7300)  # the server before may not have given its port back
 TRIES = 6  # a client may come between rdma_cm's noting the listener and the adapter's
 
 
@@ -20,21 +22,23 @@ def pings(text):
 
 
 def serve(lab, vm, address, *words):
-    """An rping server that listens."""
-    found = lab.start(vm, "rping", "-s", "-a", address, "-v", "-V", *words)
-    lab.sh(vm, LISTENS, timeout=60)
+    """An rping server that listens, on a port of its own."""
+    port = next(PORTS)
+    found = lab.start(vm, "rping", "-s", "-a", address, "-p", port, "-v", "-V", *words)
+    found.port = port
+    lab.sh(vm, LISTENS % port, timeout=60)
     return found
 
 
-def rping(lab, server, client, address, count=5, size=1000, listen=None, words=(), common=()):
+def rping(lab, server, client, address, count=5, size=1000, listen=None, words=()):
     """rping with validation to that address; its data must all come back."""
-    numbers = ("-C", count, "-S", size, *common)
+    numbers = ("-C", count, "-S", size)
     waiting = serve(lab, server, listen or address, *numbers)
     for _ in range(TRIES):
         time.sleep(0.2)
         done = lab.run(
             *("exec", "-n", "--timeout", 60, client, "--", "rping", "-c", "-a", address),
-            *("-v", "-V", *numbers, *words),
+            *("-p", waiting.port, "-v", "-V", *numbers, *words),
             status=None,
         )
         if "REJECTED" not in done.out + done.err:
@@ -43,12 +47,10 @@ def rping(lab, server, client, address, count=5, size=1000, listen=None, words=(
     assert pings(done.out) == count, "%s from %s:\n%s%s" % (address, client, done.out, done.err)
 
 
-def unreachable(lab, client, address):
+def unreachable(lab, client, address, port):
     """A client that must not get through, for whatever reason."""
-    done = lab.run(
-        *("exec", "-n", "--timeout", 40, client, "--", "rping", "-c", "-a", address, "-C", 1),
-        status=None,
-    )
+    words = ("rping", "-c", "-a", address, "-p", port, "-C", 1)
+    done = lab.run("exec", "-n", "--timeout", 40, client, "--", *words, status=None)
     assert pings(done.out) == 0 and done.returncode != 0, done.out + done.err
 
 
@@ -61,7 +63,8 @@ class Traffic:
         for _ in range(TRIES):
             time.sleep(0.2)
             self.client = lab.start(
-                client, "rping", "-c", "-a", address, "-v", "-V", *map(str, words)
+                *(client, "rping", "-c", "-a", address, "-p", self.server.port),
+                *("-v", "-V", *words),
             )
             try:
                 self.client.expect("ping data", 30)
@@ -159,9 +162,11 @@ class TwoVms(labtest.LabCase):
     def test_ipv6__perftest(self):
         for tool in ("ib_write_bw", "ib_send_lat"):
             with self.subTest(tool=tool):
-                words = (tool, "-R", "-F", "-s", "8192", "-n", "200", "--ipv6-addr")
+                port = next(PORTS)
+                words = (tool, "-R", "-F", "-p", str(port), "-s", "8192", "-n", "200")
+                words += ("--ipv6-addr",)
                 server = self.lab.start("beta", *words)
-                self.lab.sh("beta", LISTENS, timeout=60)
+                self.lab.sh("beta", LISTENS % port, timeout=60)
                 text = self.lab.sh("alpha", "sleep 0.5; %s fd77::2" % " ".join(words))
                 self.assertRegex(text, r"(?m)^\s*8192\s+200\s")
                 self.assertEqual(server.wait(30), 0)
@@ -207,7 +212,7 @@ class TwoVms(labtest.LabCase):
             self.lab.sh("alpha", "ip link del eth0.5")
             self.vlan("alpha", 6, 1)
             waiting = serve(self.lab, "beta", "10.88.5.2")
-            unreachable(self.lab, "alpha", "10.88.5.2")
+            unreachable(self.lab, "alpha", "10.88.5.2", waiting.port)
             waiting.stop()
         finally:
             self.lab.sh(
@@ -281,7 +286,8 @@ class TwoVms(labtest.LabCase):
         """An idle connection is kept while the peer is there, and its death is noticed."""
         server = serve(self.lab, "alpha", "10.77.0.1", "-C", 10000000)
         time.sleep(0.5)
-        client = self.lab.start("beta", "rping", "-c", "-a", "10.77.0.1", "-v", "-C", "10000000")
+        words = ("-a", "10.77.0.1", "-p", server.port, "-v", "-C", 10000000)
+        client = self.lab.start("beta", "rping", "-c", *words)
         client.expect("ping data", 30)
         self.lab.sh("beta", "killall -STOP rping || pkill -STOP -x rping")
         time.sleep(2 * PEER_TIMEOUT)
@@ -320,18 +326,7 @@ class EightVms(labtest.LabCase):
         """Seven servers in one VM, a client in each of the others, at the same time."""
         names = "bcdefgh"
         with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
-            runs = [
-                pool.submit(
-                    rping,
-                    self.lab,
-                    "a",
-                    vm,
-                    "10.77.0.1",
-                    count=20,
-                    common=("-p", 7300 + i),
-                )
-                for i, vm in enumerate(names)
-            ]
+            runs = [pool.submit(rping, self.lab, "a", vm, "10.77.0.1", count=20) for vm in names]
             for run in runs:
                 run.result()
 
