@@ -321,6 +321,22 @@ def runner__second_run(folder):
 
 
 @case
+def runner__choice(_folder):
+    """runner: a name that no program has is an error, not a run of nothing"""
+    check = load_check()
+    programs = [check.Program(n, s, []) for n, s in (("a/one", "unit"), ("b", "style"))]
+    assert check.choose(programs, ["unit", "style"], []) == (programs, [])
+    assert check.choose(programs, ["unit", "style", "sim"], ["a/"]) == (programs[:1], [])
+    assert check.choose(programs, ["unit"], ["one", "b"])[1] == [
+        "no program has b in its name; --list shows them"
+    ]
+    assert check.choose(programs, ["sim"], []) == (
+        [],
+        ["suite sim has no programs; make check builds it"],
+    )
+
+
+@case
 def checklist__levels(_folder):
     """checklist: MUSTs are counted, those of others and lower levels are not"""
     check = load_check()
