@@ -83,7 +83,7 @@ def step__made_once(folder):
 def step__key_counts(folder):
     """another key or changed key file makes another product"""
     (folder / "input").write_text("1")
-    text = MAKE + 'sg_step thing title @%s input -- make_it a; sg_product thing'
+    text = MAKE + "sg_step thing title @%s input -- make_it a; sg_product thing"
     text = 'cd "$SG_TOP"\n' + text
     outputs = [finished(steps(folder, text % "1"))[0].splitlines()[-1]]
     outputs.append(finished(steps(folder, text % "2"))[0].splitlines()[-1])

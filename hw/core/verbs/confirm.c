@@ -114,8 +114,16 @@ void sg_sq_confirm_elders(struct sg_qp *qp)
 
 bool sg_sq_all_sent(struct sg_sq *sq)
 {
+    uint32_t i = sq->sent;
+
     if (sq->cons == sq->next) {
         return true;
     }
-    return sq->confirming && !sq->reads && sq->sent == sq->next;
+    if (!sq->confirming || sq->reads || i - sq->cons > sq->next - sq->cons) {
+        return false;
+    }
+    while (i != sq->next && sg_sq_rec(sq, i)->done) {
+        i++; /* a local operation */
+    }
+    return i == sq->next;
 }

@@ -17,6 +17,28 @@ static T_UNUSED void begin(const struct md_qp_params *params)
     pair_connect(&pair);
 }
 
+/* An octet takes a millisecond to the other side, so pair_pass() is needed; flags: SG_CONNECT_*. */
+static T_UNUSED void begin_slow(uint16_t flags)
+{
+    const struct sg_mem_options slow = {
+        .queued = true, .seed = 3, .room = 70000, .emss = 9000, .delay_min_ns = 1000000,
+        .delay_max_ns = 1000000,
+    };
+    enum sg_status status;
+    struct sg_eqe e;
+
+    pair_start(&pair, NULL, &slow);
+    pair.connect_flags = flags;
+    pair_open(&pair, NULL);
+    pair.side[0].conn = pair_connect_cmd(&pair, &pair.side[0].qp, 4, 4, NULL, &status);
+    pair_pass(&pair, 100000000);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
+                         NULL), SG_OK);
+    pair_pass(&pair, 100000000);
+    pair_expect(&pair, 0, SG_EV_CM_REPLY);
+}
+
 static T_UNUSED void end(void)
 {
     struct sg_adapter_census c;

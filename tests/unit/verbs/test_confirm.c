@@ -4,6 +4,9 @@
  */
 #include "pair_rig.h"
 
+#include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
+
 static void begin_confirming(const struct md_qp_params *params)
 {
     pair_start(&pair, NULL, NULL);
@@ -96,24 +99,63 @@ static void in_order(void)
     end();
 }
 
+/* With no end of things to send, questions are asked nevertheless, and not one for each. */
+static void busy(void)
+{
+    enum { COUNT = 200, TURN = 512 };
+    const struct md_qp_params params = { .entries = 256 };
+    struct sg_adapter *a[2];
+    const struct sg_qp *qp;
+    struct sg_cqe c;
+    uint32_t i;
+
+    begin_confirming(&params);
+    a[0] = pair.side[0].md.a;
+    a[1] = pair.side[1].md.a;
+    qp = sg_idtab_get(&a[0]->qps, pair.side[0].qp.qpn);
+    pair.side[0].md.hold = true;
+    for (i = 0; i < COUNT; i++) {
+        post(0, wr(0, SG_WR_WRITE, i, 0, 64, 0));
+    }
+    pair.side[0].md.hold = false;
+    for (i = 0; !md_poll(&pair.side[0].cq, &c); i++) {
+        T_TRUE(i < COUNT);
+        sg_adapter_run(a[0], TURN);
+        sg_adapter_run(a[1], TURN);
+    }
+    T_EQ_U64(sg_get_le64(&c.wr_id), 0);
+    T_TRUE(qp->sq.next < COUNT / 2);
+    for (i = 1; i < COUNT; i++) {
+        expect(0, i, SG_WC_SUCCESS);
+    }
+    T_TRUE(sg_engine_stats(a[1]->engine)->rx_reads <= COUNT / 16 + 1);
+    end();
+}
+
+/* Side 0's window is bound to nothing, which sends nothing. */
+static void unbind(uint32_t window, uint64_t id)
+{
+    struct sg_wqe_hdr *h = md_sq_entry(&pair.side[0].qp);
+
+    h->opcode = SG_WR_BIND_MW;
+    h->flags = SG_WQE_SIGNALED;
+    sg_put_le64(&h->wr_id, id);
+    sg_put_le32(&((struct sg_wqe_bind *)(h + 1))->stag, window);
+    md_sq_doorbell(&pair.side[0].qp);
+}
+
 /* Behind the last message comes something that sends none. */
 static void local_operation_last(void)
 {
     struct pair_side *s = &pair.side[0];
-    struct sg_wqe_hdr *h;
     uint32_t window;
 
     begin_confirming(NULL);
     window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_1);
     s->md.hold = true;
     post(0, wr(0, SG_WR_WRITE, 1, 0, 64, 0));
-    h = md_sq_entry(&s->qp);
-    h->opcode = SG_WR_BIND_MW; /* of nothing: it is unbound */
-    h->flags = SG_WQE_SIGNALED;
-    sg_put_le64(&h->wr_id, 2);
-    sg_put_le32(&((struct sg_wqe_bind *)(h + 1))->stag, window);
     s->md.hold = false;
-    md_sq_doorbell(&s->qp);
+    unbind(window, 2);
     expect(0, 1, SG_WC_SUCCESS);
     expect(0, 2, SG_WC_SUCCESS);
     expect_none(0);
@@ -138,19 +180,42 @@ static void own_mistake(void)
     end();
 }
 
-/* Both leave as soon as they have what they waited for, though nobody has heard of all of it. */
+/* Who leaves when all is sent, though nobody has heard of it, leaves by FIN: it arrives. */
 static void last_words(void)
 {
-    struct md_wr w;
+    struct pair_side *s = &pair.side[0];
+    uint32_t window;
+    int local;
 
-    begin_confirming(NULL);
-    recv(1, 1, 0, 64);
-    w = wr(0, SG_WR_SEND, 2, 0, 64, 0);
-    w.quiet = true;
-    post(0, w);
-    md_settle(&pair.side[0].md);
+    for (local = 0; local < 2; local++) {
+        T_CONTEXT("%s", local ? "a local operation is the last" : "the message is the last");
+        begin_slow(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
+        window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_1);
+        recv(1, 1, 0, 64);
+        post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+        if (local) {
+            unbind(window, 3);
+        }
+        expect_none(1);
+        T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, s->qp.qpn), SG_OK);
+        pair_pass(&pair, 1000000000);
+        expect(1, 1, SG_WC_SUCCESS);
+        T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, pair.side[1].qp.qpn), SG_OK);
+        pair_stop(&pair);
+    }
+}
+
+/* But with a Read under way it cannot: the peer would answer to nobody. */
+static void unanswered(void)
+{
+    begin_slow(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
+    post(0, wr(0, SG_WR_READ, 1, 0, 64, 0));
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 64, 0));
+    expect_none(0);
     T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, pair.side[0].qp.qpn), SG_OK);
-    expect(1, 1, SG_WC_SUCCESS);
+    pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
+    pair_pass(&pair, 1000000000);
+    T_EQ_U64(pair_expect(&pair, 1, SG_EV_CM_DISCONNECT).cm_status, SG_CM_RESET);
     T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, pair.side[1].qp.qpn), SG_OK);
     pair_stop(&pair);
 }
@@ -196,9 +261,11 @@ static const struct t_case cases[] = {
     { "a Write that is refused", refused_write },
     { "a Send into a bad receive", refused_send },
     { "all kinds in order", in_order },
+    { "a queue that never runs empty", busy },
     { "a local operation is the last one", local_operation_last },
     { "a mistake of our own", own_mistake },
     { "gone before the answer", last_words },
+    { "gone before the answer to a Read", unanswered },
     { "connected anew", again },
 };
 

@@ -153,33 +153,12 @@ static void refused(void)
     }
 }
 
-/* As begin(), but an octet takes a millisecond to the other side. */
-static void begin_slow(void)
-{
-    const struct sg_mem_options slow = {
-        .queued = true, .seed = 3, .room = 70000, .emss = 9000, .delay_min_ns = 1000000,
-        .delay_max_ns = 1000000,
-    };
-    enum sg_status status;
-    struct sg_eqe e;
-
-    pair_start(&pair, NULL, &slow);
-    pair_open(&pair, NULL);
-    pair.side[0].conn = pair_connect_cmd(&pair, &pair.side[0].qp, 4, 4, NULL, &status);
-    pair_pass(&pair, 100000000);
-    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
-                         NULL), SG_OK);
-    pair_pass(&pair, 100000000);
-    pair_expect(&pair, 0, SG_EV_CM_REPLY);
-}
-
 /* The last element's region goes away between Request and Response. */
 static void revoked_while_asked(void)
 {
     uint32_t lkey;
 
-    begin_slow();
+    begin_slow(0);
     fill(1, 0, 1000, 8);
     memset(pair_buf(&pair, 0), PATTERN, 1000);
     lkey = md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 200000,
@@ -202,7 +181,7 @@ static void revoked_while_asked(void)
 static void never_answered(void)
 {
     for (int flush = 0; flush < 2; flush++) {
-        begin_slow();
+        begin_slow(0);
         for (uint64_t id = 1; id <= 3; id++) {
             scatter(&shapes[5], id, SG_WR_READ, 0, 0, pair.side[0].stag);
         }
