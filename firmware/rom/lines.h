@@ -18,8 +18,8 @@ u32 reg_read(reg_place at, u32 reg);
 void put_char(char c);
 
 /*
- * The adapter's lines, each of less than 80 columns.  at: 0 if there is no way to its registers;
- * bdf: bus in bits 15:8, device and function below.
+ * The adapter's lines, of less than 80 columns where their numbers are not huge.
+ * at: 0 if there is no way to its registers; bdf: bus in bits 15:8, device and function below.
  */
 void say_adapter(reg_place at, u32 bdf);
 

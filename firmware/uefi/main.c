@@ -12,7 +12,7 @@
 #include "lines.h"
 #include "staghorn/regs.h"
 
-enum { LINE_MAX = 100, DRIVER_VERSION = 0x10 };
+enum { LINE_MAX = 128, DRIVER_VERSION = 0x10 };
 
 static const struct efi_guid pci_io_guid = {
     0x4cf5b200, 0x68b8, 0x4ca5, { 0x9e, 0xec, 0xb2, 0x3e, 0x3f, 0x50, 0x02, 0x9a }

@@ -83,12 +83,13 @@ sg_meson() {
     "$(sg_product meson)/bin/python3" -m mesonbuild.mesonmain "$@"
 }
 
-# BIOS, option and boot ROMs for QEMU's -L: "$(sg_product firmware)/share".
+# BIOS, UEFI, option and boot ROMs for QEMU's -L: "$(sg_product firmware)/share".
 sg__make_firmware() {
     cd "$SG_OUT"
-    sg_apt_extract "$SG_OUT/deb" seabios qemu-system-data ipxe-qemu
+    sg_apt_extract "$SG_OUT/deb" seabios ovmf qemu-system-data ipxe-qemu
     mkdir share
     cp -rL deb/usr/share/seabios/. share/
+    cp deb/usr/share/OVMF/OVMF_{CODE,VARS}_4M.fd share/
     (cd deb/usr/share/qemu &&
         cp kvmvapic.bin linuxboot*.bin multiboot*.bin pvh.bin pxe-*.rom efi-*.rom \
             "$SG_OUT/share/")
@@ -97,7 +98,8 @@ sg__make_firmware() {
 }
 
 sg_tool_firmware() {
-    sg_step firmware "fetching Debian's boot firmware" "${sg__fetch_keys[@]}" -- sg__make_firmware
+    sg_step firmware "fetching Debian's boot firmware" "${sg__fetch_keys[@]}" @ovmf \
+        -- sg__make_firmware
 }
 
 # The compiler that both meson projects use, $SG_BUILD/bin/cc: gcc behind

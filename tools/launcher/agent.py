@@ -24,6 +24,8 @@ REQUEST_PART = 60000
 # A channel that a broken client left in disorder may need more than one try; a
 # VM that boots needs only patience.
 RETRY_AFTER = (5.0, 10.0, 20.0)
+# OVMF has a driver for virtio-serial, and swallows what comes while it has the ports open.
+UEFI_RETRY_AFTER = (5.0,) * 12 + (20.0,) * 1000
 
 
 class Gone(LabError):
@@ -195,7 +197,7 @@ class Session:
         self.power = self._power()
         self.port = Port(self.folder, self.name, start + answer_timeout)
         try:
-            self._connect(start + answer_timeout, limit, [] if booting else list(RETRY_AFTER))
+            self._connect(start + answer_timeout, limit, self._patience(booting))
             for at in range(0, len(self.request), REQUEST_PART):
                 self._send(b"o", self.request[at : at + REQUEST_PART])
             self._send(b"x")
@@ -209,6 +211,12 @@ class Session:
             return self.status
         finally:
             self.port.close()
+
+    def _patience(self, booting):
+        """How long to wait for an answer before trying anew; behind the last one for ever."""
+        if not booting:
+            return list(RETRY_AFTER)
+        return list(UEFI_RETRY_AFTER) if self.folder.data["vms"][self.name].get("uefi") else []
 
     def _connect(self, deadline, limit, patience):
         """Until the agent answers."""

@@ -374,6 +374,13 @@ def _add_hardware(parser):
         help="VMs without a disk, which boot through their adapter's port [all]",
     )
     parser.add_argument(
+        "--uefi",
+        nargs="?",
+        const="",
+        metavar="NAMES",
+        help="VMs that boot with UEFI (OVMF) instead of a BIOS [all]",
+    )
+    parser.add_argument(
         "--profile",
         action="append",
         metavar="[VM=]NAME",

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from . import agent, domain, firmware, netboot, options, plug, pmem, proc, qemu, segment
+from . import agent, domain, firmware, netboot, options, plug, pmem, proc, qemu, segment, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -36,6 +36,7 @@ def make_plan(name, args):
     memories = pmem.parse(args.pmem, names)
     profiles = firmware.parse(args.profile, driver_of)
     diskless = netboot.parse(args.netboot, names)
+    with_uefi = uefi.parse(args.uefi, names, diskless)
     further = options.adapters(args.adapter, driver_of)
     vms = {}
     for index, vm in enumerate(names):
@@ -48,6 +49,7 @@ def make_plan(name, args):
             "properties": properties[vm],
             "profile": profiles[vm],
             "netboot": vm in diskless,
+            "uefi": vm in with_uefi,
             "adapters": [
                 dict(
                     adapter,
@@ -99,6 +101,7 @@ def power_on(folder, name, incoming=False):
     vm = folder.data["vms"][name]
     pmem.prepare(folder, name, vm)
     firmware.prepare(folder, name, vm)
+    uefi.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = proc.spawn(
         qemu.command(folder.data, name, incoming), folder.path, place / "qemu.log"

@@ -5,8 +5,7 @@ The boot server, DHCP and TFTP of libslirp, is one more end of the main segment'
 model has iPXE as its boot ROM; that fetches boot.ipxe, which asks for the VM's own script, by its
 MAC address.  The files are links in the lab's folder.
 """
-from . import paths
-from .errors import UsageError
+from . import options, paths
 
 SERVER = "10.78.0.2"
 FOLDER = "segment/boot"
@@ -15,13 +14,7 @@ FILES = ("vmlinuz", "initrd", "netroot.gz")
 
 def parse(text, names):
     """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
-    if text is None:
-        return set()
-    wanted = [name.strip() for name in text.split(",") if name.strip()] or list(names)
-    for name in wanted:
-        if name not in names:
-            raise UsageError("--netboot: there is no VM %s" % name)
-    return set(wanted)
+    return options.some("--netboot", text, names)
 
 
 def used(vms):

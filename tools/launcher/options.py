@@ -36,6 +36,17 @@ def vm_names(text):
     return names
 
 
+def some(option, text, names):
+    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    if text is None:
+        return set()
+    wanted = [name.strip() for name in text.split(",") if name.strip()] or list(names)
+    for name in wanted:
+        if name not in names:
+            raise UsageError("%s: there is no VM %s" % (option, name))
+    return set(wanted)
+
+
 def drivers(text, names):
     """alpha=staghorn,beta=siw, or one driver for all."""
     chosen = dict.fromkeys(names, "staghorn")

@@ -46,8 +46,9 @@ def qemu():
     return _need(build() / "qemu" / "qemu-system-x86_64")
 
 
-def firmware():
-    return _need(build() / "products" / "firmware" / "share")
+def firmware(name=""):
+    """The folder of QEMU's -L, or a file in it."""
+    return _need(build() / "products" / "firmware" / "share" / name)
 
 
 def adapter_firmware(name):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import firmware, options, paths, pmem, segment
+from . import firmware, options, paths, pmem, segment, uefi
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -141,6 +141,7 @@ def command(lab, name, incoming=False):
         "-nodefaults",
         "-nographic",
         "-no-reboot",
+        *uefi.arguments(name, lab["vms"][name]),
         *([] if lab["vms"][name]["netboot"] else _boot(lab, name)),
         "-device",
         "virtio-rng-pci",

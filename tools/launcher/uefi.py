@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""VMs that boot with UEFI: Debian's OVMF, without Secure Boot.
+
+Its variables are in a file of the VM's own, which lasts as long as the lab.
+"""
+import shutil
+
+from . import options, paths
+from .errors import UsageError
+
+CODE = "OVMF_CODE_4M.fd"
+VARIABLES = "OVMF_VARS_4M.fd"
+
+
+def parse(text, names, diskless):
+    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    wanted = options.some("--uefi", text, names)
+    for name in sorted(wanted & diskless):
+        raise UsageError("--uefi: VM %s boots from the network, which needs a BIOS" % name)
+    return wanted
+
+
+def _file(name):
+    """Relative to the lab's folder."""
+    return "%s/uefi.fd" % name
+
+
+def prepare(folder, name, vm):
+    """Makes the VM's file, unless it is there."""
+    path = folder.path / _file(name)
+    if vm.get("uefi") and not path.exists():
+        new = path.with_suffix(".new")
+        shutil.copyfile(paths.firmware(VARIABLES), new)
+        new.rename(path)
+
+
+def arguments(name, vm):
+    if vm.get("uefi"):
+        code = str(paths.firmware(CODE)).replace(",", ",,")
+        yield from ("-drive", "if=pflash,unit=0,format=raw,readonly=on,file=" + code)
+        yield from ("-drive", "if=pflash,unit=1,format=raw,file=" + _file(name))
