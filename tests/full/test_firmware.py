@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Firmware: what the expansion ROM says, vital product data, updates, profiles.
+"""Firmware: what the expansion ROM says (BIOS, UEFI), vital product data, updates, profiles.
 
 The profiles' VM, alpha, changes its profile as a user would: by an update and a reload.
 # timeout: 900
@@ -26,6 +26,7 @@ SLOTS = 0x11000, 0x21000  # where the firmware of each is on the chip
 UPDATES = 20  # at most, to be caught in the middle of one
 # ib_device_attr.device_cap_flags, as ibv_devinfo prints them
 CAP_MEM_WINDOW = 1 << 17
+QEMU_PATIENCE = 240  # seconds for machines that boot nothing
 MPA_KEY = {"request": b"MPA ID Req Frame", "reply": b"MPA ID Rep Frame"}
 MPA_MARKERS, MPA_CRC = 0x80, 0x40
 
@@ -76,6 +77,22 @@ def wait_active(lab, vm):
 def read(path):
     with open(path, "rb") as file:
         return file.read()
+
+
+def cut_power(lab):
+    """Cuts alpha's while lines are under way; the line that the ROM has to say then."""
+    program = BUILD + "/guest/programs/dax_store"
+    lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
+    lab.sh("alpha", "dax_store /dev/dax0.0 fill 4194304 4096 65")
+    lab.run("cut", "--policy", "random:7", "alpha", "--timeout", labtest.UP_LIMIT)
+    report = json.loads(lab.run("pmem", "alpha", "--report", "--json").out)
+    assert report["untracked-counted"], report
+    fates = [report["untracked"]] + list(report["stages"].values())
+    kept = sum(each["kept"] for each in fates)
+    lost = sum(each[fate] for each in fates for fate in ("lost", "partly", "refused"))
+    assert kept + lost >= 64, report
+    words = "power cut 1: persistent memory kept %d lines that were under way, lost %d"
+    return words % (kept, lost)
 
 
 class Updates(unittest.TestCase):
@@ -169,7 +186,7 @@ class Updates(unittest.TestCase):
         """Firmware with an expansion ROM of some 30 KiB, which takes a while to be written."""
         path = self.folder + "/long"
         with open(path + ".bin", "wb") as file:
-            file.write(read(FIRMWARE + "/staghorn.rom") + bytes([version]) * 30000)
+            file.write(read(FIRMWARE + "/staghorn.rom").ljust(31000, bytes([version])))
         subprocess.run([FIRMWARE + "/sg-flash", "rom", path + ".bin", path + ".rom"], check=True)
         make(path + ".fw", "small", "1.0.%d" % version, path + ".rom")
         return read(path + ".fw")
@@ -187,21 +204,8 @@ class Updates(unittest.TestCase):
         return new[-512:] not in now
 
     def test_5_power_cut__is_reported(self):
-        program = BUILD + "/guest/programs/dax_store"
-        self.lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
-        self.lab.sh("alpha", "dax_store /dev/dax0.0 fill 4194304 4096 65")
-        self.lab.run("cut", "--policy", "random:7", "alpha", "--timeout", labtest.UP_LIMIT)
-        report = json.loads(self.lab.run("pmem", "alpha", "--report", "--json").out)
-        self.assertTrue(report["untracked-counted"])
-        fates = [report["untracked"]] + list(report["stages"].values())
-        kept = sum(each["kept"] for each in fates)
-        lost = sum(each[fate] for each in fates for fate in ("lost", "partly", "refused"))
-        self.assertGreaterEqual(kept + lost, 64)
-        self.assertIn(
-            "power cut 1: persistent memory kept %d lines that were under way, lost %d"
-            % (kept, lost),
-            re.sub(r"\s+", " ", console(self.lab, "alpha")),
-        )
+        line = cut_power(self.lab)
+        self.assertIn(line, re.sub(r"\s+", " ", console(self.lab, "alpha")))
 
     def test_6_update__runs_after_a_reload_and_for_good(self):
         self.assertIn("Flashing done", flash(self.lab, "alpha", self.next))
@@ -216,6 +220,105 @@ class Updates(unittest.TestCase):
         self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
         self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw"], "1.1.0")
         self.assertIn("firmware 1.1.0", console(self.lab, "alpha"))
+
+
+class Uefi(unittest.TestCase):
+    """A VM that boots with UEFI: two adapters, and the same NVDIMM as above."""
+
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = labtest.Lab("uefi")
+        memory = "64M,untracked=at-risk"
+        cls.lab.up("--vms", "alpha", "--uefi", "--adapter", "alpha", "--pmem", memory)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.down()
+
+    def test_1_rom__says_what_there_is(self):
+        """Once for each adapter, before Linux, which boots after it."""
+        vm = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]
+        ports = [vm, *vm["adapters"]]
+        text = console(self.lab, "alpha")
+        self.lab.sh("alpha", "test -d /sys/firmware/efi")
+        self.assertEqual(len(re.findall(r"adapter at [0-9a-f:]+\.0, firmware 1\.0\.0", text)), 2)
+        self.assertEqual(len(ports), 2)
+        for port in ports:
+            line = "MAC %s, link up, 10000 Mbit/s" % port["mac"]
+            self.assertEqual(text.count(line), 1, text)
+            self.assertLess(text.index(line), text.index("EFI stub"))
+        self.assertNotIn("power cut", text)
+
+    def test_2_power_cut__is_reported(self):
+        line = cut_power(self.lab)
+        text = console(self.lab, "alpha")
+        self.assertEqual(text.count(line), 2, text)
+        self.assertEqual(text.count(", link up, "), 4, text)
+
+
+class PowerOn(unittest.TestCase):
+    """Machines with two adapters and nothing to boot, the first one's cable pulled out."""
+
+    def console(self, uefi, end):
+        """All that there is until the words `end` come."""
+        share = BUILD + "/products/firmware/share"
+        command = [BUILD + "/qemu/qemu-system-x86_64", "-L", share, "-S", "-monitor", "stdio"]
+        command += ["-M", "q35", "-cpu", "max", "-accel", "tcg", "-m", "256"]
+        command += ["-nodefaults", "-nographic"]
+        with tempfile.TemporaryDirectory(prefix="sg-on-") as folder:
+            text = folder + "/console"
+            command += ["-serial", "file:" + text]
+            if uefi:
+                with open(folder + "/variables", "wb") as file:
+                    file.write(read(share + "/OVMF_VARS_4M.fd"))
+                pflash = "if=pflash,format=raw,unit=%d,file=%s"
+                code = pflash % (0, share + "/OVMF_CODE_4M.fd") + ",readonly=on"
+                command += ["-drive", code, "-drive", pflash % (1, folder + "/variables")]
+            for n in range(2):
+                command += ["-netdev", "hubport,id=up%d,hubid=%d" % (n, n)]
+                command += ["-device", "pcie-root-port,id=rp%d,chassis=%d,slot=%d" % (n, n, n)]
+                adapter = (
+                    "staghorn,netdev=up%d,bus=rp%d,mac=52:54:00:00:00:0%d,romfile=%s/full.flash"
+                )
+                command += ["-device", adapter % (n, n, n, FIRMWARE)]
+            return self.until(command, text, end)
+
+    def until(self, command, path, end):
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as qemu:
+            try:
+                qemu.stdin.write(b"set_link up0 off\ncont\n")
+                qemu.stdin.flush()
+                text, deadline = "", time.monotonic() + QEMU_PATIENCE
+                while end not in text:
+                    self.assertIsNone(qemu.poll(), "QEMU ended")
+                    self.assertLess(time.monotonic(), deadline, text)
+                    time.sleep(0.1)
+                    if os.path.exists(path):
+                        text = read(path).decode(errors="replace")
+                return text
+            finally:
+                qemu.kill()
+
+    def check(self, text):
+        lines = text.replace("\r", "").split("\n")
+        found = [line for line in lines if "Staghorn" in line or "  MAC " in line]
+        self.assertEqual(len(found), 4, text)
+        for at, (place, state) in enumerate((("01", "down"), ("02", "up, 10000 Mbit/s"))):
+            # A terminal's control sequences may come before a line.
+            wanted = "Staghorn iWARP RDMA adapter at %s:00.0, firmware 1.0.0" % place
+            self.assertTrue(found[2 * at].endswith(wanted), found)
+            wanted = "  MAC 52:54:00:00:00:0%d, link %s" % (at, state)
+            self.assertEqual(found[2 * at + 1], wanted)
+
+    def test_bios(self):
+        self.check(self.console(False, "No bootable device"))
+
+    def test_uefi(self):
+        self.check(self.console(True, "UEFI Interactive Shell"))
 
 
 class Profiles(unittest.TestCase):
@@ -344,6 +447,12 @@ class Launcher(unittest.TestCase):
         self.assertIn("there is no profile huge", done.err)
         done = labtest.Lab("none").run("up", "--profile", "gamma=small", status=2)
         self.assertIn("there is no VM gamma", done.err)
+
+    def test_uefi__refusals(self):
+        done = labtest.Lab("none").run("up", "--uefi", "gamma", status=2)
+        self.assertIn("--uefi: there is no VM gamma", done.err)
+        done = labtest.Lab("none").run("up", "--uefi", "--netboot", "beta", status=2)
+        self.assertIn("--uefi: VM beta boots from the network, which needs a BIOS", done.err)
 
 
 if __name__ == "__main__":
