@@ -96,6 +96,7 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	if (!attr->max_wr || attr->max_wr > sg->caps.max_srq_wr ||
 	    attr->max_sge > sg->caps.max_srq_sge || attr->srq_limit > attr->max_wr)
 		return -EINVAL;
+	mutex_init(&srq->resize_mutex);
 	spin_lock_init(&srq->wq.lock);
 	ret = udata ? sgh_srq_user(sg, srq, attr, udata) : sgh_srq_kernel(sg, srq, attr);
 	if (!ret)
@@ -117,7 +118,124 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	return ret;
 }
 
-/* The size is fixed: there is no IB_DEVICE_SRQ_RESIZE. */
+/*
+ * Another size.  Indices do not depend on it, so the adapter may go over to the new ring at any
+ * moment if each entry that is posted, and may not have been taken yet, is in both.  User space
+ * has seen to that.  Here what is posted from now on goes to both, and what was posted before is
+ * copied, a piece at a time.
+ */
+#define SGH_SRQ_COPY 64	/* entries copied under the lock at once */
+
+static int sgh_srq_copy(struct sgh_wq *wq, struct sgh_wq *next)
+{
+	u32 i, end, left, n;
+	unsigned long flags;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	i = wq->ci;
+	end = wq->pi;
+	if (end - i > next->entries) {
+		spin_unlock_irqrestore(&wq->lock, flags);
+		return -EINVAL;
+	}
+	wq->next = next;
+	spin_unlock_irqrestore(&wq->lock, flags);
+
+	do {
+		spin_lock_irqsave(&wq->lock, flags);
+		/* Slots of what has completed meanwhile may hold newer entries. */
+		if ((s32)(wq->ci - i) > 0)
+			i = wq->ci;
+		left = max_t(s32, end - i, 0);
+		for (n = min_t(u32, left, SGH_SRQ_COPY); n; n--, left--)
+			sgh_wq_copy(next, wq, i++);
+		spin_unlock_irqrestore(&wq->lock, flags);
+	} while (left);
+	return 0;
+}
+
+/* The adapter uses *next, or still the old ring if ret says so.  The other one is in *next then. */
+static void sgh_srq_resized(struct sgh_wq *wq, struct sgh_wq *next, int ret)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&wq->lock, flags);
+	wq->next = NULL;
+	if (!ret) {
+		swap(wq->buf, next->buf);
+		swap(wq->umem, next->umem);
+		swap(wq->entries, next->entries);
+	}
+	spin_unlock_irqrestore(&wq->lock, flags);
+}
+
+static int sgh_srq_new_ring(struct sgh_dev *sg, struct sgh_srq *srq, struct sgh_wq *next, u32 wr,
+			    struct ib_udata *udata)
+{
+	u32 stride = 1u << srq->wq.stride_shift;
+	struct sg_abi_modify_srq req;
+	int ret;
+
+	if (!udata)
+		return sgh_wq_kernel(sg, next, wr, stride);
+	if (udata->inlen < sizeof(req))
+		return -EINVAL;
+	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	if (ret)
+		return ret;
+	if (req.reserved || req.entries < wr || req.entries > sg->caps.max_srq_wr)
+		return -EINVAL;
+	return sgh_wq_user(sg, srq->ibsrq.device, next, req.buf, req.entries, stride);
+}
+
+static int sgh_srq_resize_command(struct sgh_dev *sg, struct sgh_srq *srq,
+				  const struct sgh_wq *next, struct sg_cmd_resize_srq *cmd)
+{
+	struct sgh_pbl pbl;
+	int ret;
+
+	ret = sgh_wq_pbl(sg, &pbl, next);
+	if (ret)
+		return ret;
+	cmd->srqn = cpu_to_le32(srq->srqn);
+	cmd->entries = cpu_to_le32(next->entries);
+	cmd->pages = pbl.desc;
+	ret = sgh_admin(sg, SG_ADMIN_RESIZE_SRQ, cmd, sizeof(*cmd), NULL);
+	sgh_pbl_free(sg, &pbl);
+	return ret;
+}
+
+static int sgh_resize_srq(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr,
+			  enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct sg_cmd_resize_srq cmd = { };
+	struct sgh_wq next = { };
+	int ret;
+
+	if (!sgh_has(sg, SG_FEATURE_SRQ_RESIZE))
+		return -EOPNOTSUPP;
+	if (!attr->max_wr || attr->max_wr > sg->caps.max_srq_wr)
+		return -EINVAL;
+	if (mask & IB_SRQ_LIMIT) {
+		cmd.flags = cpu_to_le32(SG_RESIZE_SRQ_LIMIT);
+		cmd.limit = cpu_to_le32(attr->srq_limit);
+	}
+	mutex_lock(&srq->resize_mutex);
+	ret = sgh_srq_new_ring(sg, srq, &next, attr->max_wr, udata);
+	if (ret)
+		goto out;
+	if (!udata)
+		ret = sgh_srq_copy(&srq->wq, &next);
+	if (!ret) {
+		ret = sgh_srq_resize_command(sg, srq, &next, &cmd);
+		sgh_srq_resized(&srq->wq, &next, ret);
+	}
+	sgh_wq_free(sg, &next);
+out:
+	mutex_unlock(&srq->resize_mutex);
+	return ret;
+}
+
 int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata)
 {
@@ -125,8 +243,10 @@ int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
 	struct sg_cmd_modify_srq cmd = { };
 
-	if (mask & ~IB_SRQ_LIMIT)
+	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
+	if (mask & IB_SRQ_MAX_WR)
+		return sgh_resize_srq(sg, srq, attr, mask, udata);
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > srq->wq.entries)

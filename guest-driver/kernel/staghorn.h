@@ -13,7 +13,7 @@
  *   listen_mutex	a listener's number against the events that carry it
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
  *   cm_lock	state of connections, qp->conn
- *   cq->resize_mutex
+ *   cq->resize_mutex, srq->resize_mutex
  *   cq->lock, then sq.lock or rq.lock of a queue pair, or the lock of a shared receive queue
  *   aeq_lock, then admin.lock: leaves
  */
@@ -124,9 +124,11 @@ struct sgh_dev {
 	struct devlink *devlink;
 
 	/* Recovery (main.c): so many since, at most SGH_RECOVERIES in a period. */
-	struct delayed_work recover_work;
+	spinlock_t recover_lock; /* the next three, and the start of the work */
+	bool may_recover;
 	unsigned long recover_since;
 	unsigned int recoveries;
+	struct delayed_work recover_work;
 	bool resume;		/* it was up when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
@@ -267,11 +269,13 @@ struct sgh_wq {
 	u32 pi;
 	u32 ci;
 	struct list_head cq_link;
+	struct sgh_wq *next;	/* new ring of a shared queue: posts go to both, else NULL */
 };
 
 /* wq.ci counts entries completed, wherever in the ring they were (srq.c). */
 struct sgh_srq {
 	struct ib_srq ibsrq;
+	struct mutex resize_mutex;
 	u32 srqn;
 	struct sgh_wq wq;
 };
@@ -447,6 +451,12 @@ static inline void *sgh_buf_at(const struct sgh_buf *buf, size_t offset)
 static inline void *sgh_wqe_at(const struct sgh_wq *wq, u32 index)
 {
 	return sgh_buf_at(&wq->buf, (size_t)(index & (wq->entries - 1)) << wq->stride_shift);
+}
+
+/* Both rings have slots of the same size. */
+static inline void sgh_wq_copy(const struct sgh_wq *to, const struct sgh_wq *from, u32 index)
+{
+	memcpy(sgh_wqe_at(to, index), sgh_wqe_at(from, index), 1 << from->stride_shift);
 }
 
 /* mr.c */

@@ -352,6 +352,19 @@ static int sgh_fill_recv(const struct sgh_wq *wq, struct sg_rqe_hdr *hdr,
 	return 0;
 }
 
+/* The entry just filled, if its ring has a successor.  wq->lock held. */
+static int sgh_wq_mirror(const struct sgh_wq *wq)
+{
+	const struct sgh_wq *next = wq->next;
+
+	if (likely(!next))
+		return 0;
+	if (wq->pi - READ_ONCE(wq->ci) >= next->entries)
+		return -ENOMEM;
+	sgh_wq_copy(next, wq, wq->pi);
+	return 0;
+}
+
 static int sgh_wq_recv(struct sgh_dev *sg, struct sgh_wq *wq, u32 doorbell, u32 number,
 		       const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
 {
@@ -364,6 +377,8 @@ static int sgh_wq_recv(struct sgh_dev *sg, struct sgh_wq *wq, u32 doorbell, u32 
 		struct sg_rqe_hdr *hdr = sgh_wq_slot(wq);
 
 		ret = hdr ? sgh_fill_recv(wq, hdr, wr) : -ENOMEM;
+		if (!ret)
+			ret = sgh_wq_mirror(wq);
 		if (ret)
 			break;
 		wq->pi++;

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct sg_ring {
 	uint8_t *base;
@@ -68,6 +69,30 @@ static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t complete
 						      memory_order_release,
 						      memory_order_relaxed))
 		;
+}
+
+/*
+ * Copies what the device may still own to a ring of size slots at base, of the same stride.  False:
+ * it has no room for that, and nothing is copied.  Nobody posts meanwhile.
+ */
+static inline bool sg_ring_copy(const struct sg_ring *ring, void *base, uint32_t size)
+{
+	struct sg_ring to = { .base = base, .size = size, .stride_shift = ring->stride_shift };
+	uint32_t i = atomic_load_explicit(&ring->tail, memory_order_acquire);
+
+	if (ring->head - i > size)
+		return false;
+	for (; i != ring->head; i++)
+		memcpy(sg_ring_slot(&to, i), sg_ring_slot(ring, i),
+		       (size_t)1 << ring->stride_shift);
+	return true;
+}
+
+/* The device has gone over to the copy. */
+static inline void sg_ring_move(struct sg_ring *ring, void *base, uint32_t size)
+{
+	ring->base = base;
+	ring->size = size;
 }
 
 /* Forget what is posted: the device does not look at it any more. */

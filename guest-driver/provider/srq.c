@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Shared receive queues: creation, limit, destruction.  Posting is in post.c.
+ * Shared receive queues: creation, limit, size, destruction.  Posting is in post.c.
  *
  * Entries complete in any order and through several completion queues, so what gives slots back is
  * the count of completed entries, which each completion carries in wr_index (admin.h): the device
  * takes entries strictly in order, hence as many of the oldest slots are free as have completed.
+ *
+ * Resizing keeps the indices.  Under the lock nobody posts: what may not have been taken yet is
+ * copied to the new ring, from which the device goes on at whatever moment the kernel says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,10 +23,15 @@ enum sg_srq_limits {
 	SG_SRQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
+static uint32_t ring_size(uint32_t max_wr)
+{
+	return max_t(uint32_t, sg_pow2_at_least(max_wr), SG_SRQ_SIZE_MIN);
+}
+
 /* Ring and what it can hold; 0 or an errno value. */
 static int alloc_ring(struct sg_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *want)
 {
-	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_wr), SG_SRQ_SIZE_MIN);
+	uint32_t size = ring_size(want->max_wr);
 	uint32_t stride;
 	int ret;
 
@@ -100,10 +108,58 @@ err_free:
 	return NULL;
 }
 
+/* Under the lock. */
+static int resize_in_kernel(struct sg_srq *srq, struct ibv_srq_attr *attr, int attr_mask,
+			    const struct sg_buf *buf, uint32_t size)
+{
+	struct sg_modify_srq cmd = {};
+
+	cmd.drv_payload.buf = (uintptr_t)buf->addr;
+	cmd.drv_payload.entries = size;
+	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd, sizeof(cmd));
+}
+
+static int resize(struct sg_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct sg_ring *ring = &srq->rq.ring;
+	struct sg_buf buf = {};
+	uint32_t size, stride;
+	int ret;
+
+	if (!attr->max_wr || attr->max_wr > SG_SRQ_SIZE_MAX)
+		return EINVAL;
+	size = ring_size(attr->max_wr);
+	stride = 1u << ring->stride_shift;
+	ret = sg_buf_alloc(&buf, srq->buf.owner ? &srq->buf.owner->ibpd : NULL, SGDV_RESOURCE_SRQ,
+			   (size_t)size * stride);
+	if (ret)
+		return ret;
+	sg_lock(&srq->rq.lock);
+	if (sg_ring_copy(ring, buf.addr, size))
+		ret = resize_in_kernel(srq, attr, attr_mask, &buf, size);
+	else
+		ret = EINVAL;
+	if (!ret) {
+		struct sg_buf old = srq->buf;
+
+		sg_ring_move(ring, buf.addr, size);
+		srq->buf = buf;
+		buf = old;
+	}
+	sg_unlock(&srq->rq.lock);
+	sg_buf_free(&buf);
+	return ret;
+}
+
 int sg_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
 {
 	struct ibv_modify_srq cmd = {};
 
+	if (attr_mask & IBV_SRQ_MAX_WR) {
+		if (!(to_sg_context(ibsrq->context)->features & SG_FEATURE_SRQ_RESIZE))
+			return EOPNOTSUPP;
+		return resize(to_sg_srq(ibsrq), attr, attr_mask);
+	}
 	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
 }
 

@@ -37,6 +37,7 @@
 #define _STRUCT_sg_abi_resize_cq_resp struct {}
 #define _STRUCT_sg_abi_create_srq struct {}
 #define _STRUCT_sg_abi_create_srq_resp struct {}
+#define _STRUCT_sg_abi_modify_srq struct {}
 #define _STRUCT_sg_abi_create_qp struct {}
 #define _STRUCT_sg_abi_create_qp_resp struct {}
 #define _STRUCT_sg_abi_reg_mr struct {}
@@ -48,6 +49,7 @@ DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
 DECLARE_DRV_CMD(sg_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, sg_abi_resize_cq, sg_abi_resize_cq_resp);
 DECLARE_DRV_CMD(sg_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, sg_abi_create_srq,
 		sg_abi_create_srq_resp);
+DECLARE_DRV_CMD(sg_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ, sg_abi_modify_srq, empty);
 DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
 		sg_abi_create_qp_resp);
 DECLARE_DRV_CMD(sg_reg_mr_cmd, IB_USER_VERBS_CMD_REG_MR, sg_abi_reg_mr, empty);

@@ -67,6 +67,16 @@ struct sg_abi_create_srq_resp {
     __u32 reserved;
 };
 
+/*
+ * With IB_SRQ_MAX_WR: the new ring, of the same stride.  All that is posted and not completed is in
+ * it already, each entry at its index modulo the new size; nobody posts until the call returns.
+ */
+struct sg_abi_modify_srq {
+    __aligned_u64 buf;
+    __u32 entries; /* power of two */
+    __u32 reserved;
+};
+
 struct sg_abi_create_qp {
     __aligned_u64 sq_buf;
     __aligned_u64 rq_buf;

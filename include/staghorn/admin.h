@@ -45,6 +45,7 @@ enum sg_admin_opcode {
     SG_ADMIN_MODIFY_SRQ = 0x29,
     SG_ADMIN_DESTROY_SRQ = 0x2a, /* EBUSY while queue pairs use it */
     SG_ADMIN_QUERY_SRQ = 0x2b,
+    SG_ADMIN_RESIZE_SRQ = 0x2c, /* another ring; SG_FEATURE_SRQ_RESIZE */
     SG_ADMIN_LISTEN = 0x30,
     SG_ADMIN_UNLISTEN = 0x31,
     SG_ADMIN_CONNECT = 0x32,
@@ -332,6 +333,22 @@ struct sg_cmd_modify_srq {
     __le32 limit;
 };
 
+/*
+ * From its completion on the device reads entries from the new ring, of the same stride.  Indices
+ * run on: what is posted and not known to be complete is in both rings beforehand, and what is
+ * posted meanwhile too.  The answer's data[0] is the index of the first that is read from the new
+ * ring.  EINVAL, and nothing changes: more entries are posted and not completed, or a limit beyond.
+ */
+struct sg_cmd_resize_srq {
+    struct sg_admin_hdr hdr;
+    __le32 srqn;
+    __le32 entries;    /* power of two, 2..caps.max_srq_wr */
+    __le32 flags;      /* SG_RESIZE_SRQ_* */
+    __le32 limit;      /* with SG_RESIZE_SRQ_LIMIT, as in MODIFY_SRQ; else the limit stays */
+    struct sg_page_list pages;
+};
+#define SG_RESIZE_SRQ_LIMIT 0x1
+
 struct sg_cmd_create_qp {
     struct sg_admin_hdr hdr;
     __le32 pd;
@@ -420,6 +437,7 @@ SG_ASSERT_SIZE(struct sg_cmd_resize_cq, 40);
 SG_ASSERT_SIZE(struct sg_cmd_modify_cq, 16);
 SG_ASSERT_SIZE(struct sg_cmd_create_srq, 48);
 SG_ASSERT_SIZE(struct sg_cmd_modify_srq, 16);
+SG_ASSERT_SIZE(struct sg_cmd_resize_srq, 40);
 SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
 SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
 SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
@@ -551,6 +569,7 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
 #define SG_FEATURE_MW 0x1000u              /* memory windows of both types */
 #define SG_FEATURE_ODP 0x2000u             /* SG_MR_ODP */
 #define SG_FEATURE_VLAN 0x4000u            /* sg_cmd_set_addr.vlan */
+#define SG_FEATURE_SRQ_RESIZE 0x8000u
 
 /* Answer of QUERY_STATS: counters since reset, in this order. */
 #define SG_STATS(X) \

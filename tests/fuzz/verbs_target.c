@@ -120,14 +120,26 @@ union any_command {
     struct sg_cmd_listen listen;
     struct sg_cmd_id id;
     struct sg_cmd_create_srq srq;
+    struct sg_cmd_resize_srq resize;
     struct sg_cmd_alloc_mw mw;
     struct sg_cmd_map_pages map;
 };
 
-/* A shared queue, a window, a region whose pages come and go, and those. */
+/* A shared queue or another ring for it, a window, a region whose pages come and go, and those. */
 static void make_object(struct pair_side *s, union any_command *c)
 {
-    switch (fuzz_below(&in, 4)) {
+    struct sg_cmd_create_srq like;
+
+    switch (fuzz_below(&in, 5)) {
+    case 3:
+        like = md_create_srq_cmd(&s->md, s->pd, 2u << fuzz_below(&in, 5));
+        c->hdr.opcode = SG_ADMIN_RESIZE_SRQ;
+        sg_put_le32(&c->resize.srqn, 1 + fuzz_below(&in, 2));
+        sg_put_le32(&c->resize.flags, fuzz_below(&in, 2));
+        sg_put_le32(&c->resize.limit, fuzz_u8(&in) & 15);
+        c->resize.entries = like.entries;
+        c->resize.pages = like.pages;
+        break;
     case 0:
         c->srq = md_create_srq_cmd(&s->md, s->pd, 2u << fuzz_below(&in, 5));
         sg_put_le32(&c->srq.limit, fuzz_u8(&in) & 15);

@@ -179,6 +179,50 @@ static void srq__creation(void)
     }
 }
 
+static void srq__resize(void)
+{
+    static const struct {
+        const char *what;
+        uint64_t buf_add;
+        uint32_t entries, reserved;
+        size_t len;
+        int want;
+    } rows[] = {
+        { "short", 0, ENTRIES, 0, 12, EINVAL },
+        { "absent", 0, ENTRIES, 0, 0, EINVAL },
+        { "not a page", 64, ENTRIES, 0, 16, EINVAL },
+        { "not a power of two", 0, ENTRIES + 1, 0, 16, EINVAL },
+        { "fewer than asked for", 0, 16, 0, 16, EINVAL },
+        { "none", 0, 0, 0, 16, EINVAL },
+        { "too many", 0, 1u << 31, 0, 16, EINVAL },
+        { "reserved", 0, ENTRIES, 1, 16, EINVAL },
+        { "beyond the mapping", 0, 4096, 0, 16, EFAULT },
+        { "good", 0, ENTRIES, 0, 16, 0 },
+    };
+    struct ibv_srq_init_attr attr = { .attr = { 100, 1, 0 } };
+    struct ibv_srq *srq;
+
+    begin();
+    srq = ibv_create_srq(w.pd, &attr);
+    T_NOT_NULL(srq);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sg_abi_modify_srq req = {
+            .buf = (uintptr_t)buf + rows[i].buf_add, .entries = rows[i].entries,
+            .reserved = rows[i].reserved,
+        };
+        struct ib_uverbs_modify_srq core = {
+            .srq_handle = srq->handle, .attr_mask = IBV_SRQ_MAX_WR, .max_wr = 32,
+        };
+
+        T_CONTEXT("%s", rows[i].what);
+        T_EQ_INT(command(IB_USER_VERBS_CMD_MODIFY_SRQ, &core, sizeof(core), &req, rows[i].len, 0),
+                 rows[i].want);
+        T_EQ_INT(ibv_query_srq(srq, &attr.attr), 0);
+        T_EQ_U64(attr.attr.max_wr, rows[i].want ? 128 : ENTRIES);
+    }
+    T_EQ_INT(ibv_destroy_srq(srq), 0);
+}
+
 /* ---- queue pairs ---- */
 
 static const struct sg_abi_create_qp good_qp = {
@@ -485,6 +529,7 @@ static const struct t_case cases[] = {
     { "abi: creation of completion queues", cq__creation },
     { "abi: completion queues of another size", cq__resize },
     { "abi: creation of shared receive queues", srq__creation },
+    { "abi: shared receive queues of another size", srq__resize },
     { "abi: creation of queue pairs", qp__creation },
     { "abi: registration of memory", mr__registration },
     { "abi: memory on demand where there is none", mr__on_demand },

@@ -7,6 +7,8 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "verbs_pair.h"
@@ -44,8 +46,115 @@ static void srq__attributes(void)
     T_EQ_U64(attr.srq_limit, 5);
     attr.srq_limit = 17;
     T_EQ_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
-    T_EQ_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
     T_EQ_INT(ibv_destroy_srq(srq), 0);
+}
+
+/* Other sizes, with six receives posted and a limit of five. */
+static void srq__sizes(void)
+{
+    const uint32_t most = (uint32_t)w.attr.orig_attr.max_srq_wr;
+    const struct {
+        uint32_t max_wr, limit;
+        int mask, want;
+        uint32_t now; /* entries afterwards */
+    } rows[] = {
+        { 100, 0, IBV_SRQ_MAX_WR, 0, 128 },
+        { 8, 0, IBV_SRQ_MAX_WR, 0, 8 },
+        { 4, 0, IBV_SRQ_MAX_WR, EINVAL, 8 },
+        { 0, 0, IBV_SRQ_MAX_WR, EINVAL, 8 },
+        { most + 1, 0, IBV_SRQ_MAX_WR, EINVAL, 8 },
+        { UINT32_MAX, 0, IBV_SRQ_MAX_WR, EINVAL, 8 },
+        { most, 0, IBV_SRQ_MAX_WR, 0, most },
+        { 6, 9, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, EINVAL, most },
+        { 6, 6, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, 0, 8 },
+        { 16, 0, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT | 4, EOPNOTSUPP, 8 },
+    };
+    uint32_t limit = 5;
+    struct ibv_srq *srq;
+
+    pair_close();
+    T_TRUE(w.attr.orig_attr.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
+    srq = make_srq(10, limit);
+    for (uint64_t i = 0; i < 6; i++) {
+        T_EQ_INT(pair_recv_srq(srq, i, 0, 0), 0);
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ibv_srq_attr attr = { .max_wr = rows[i].max_wr, .srq_limit = rows[i].limit };
+
+        T_CONTEXT("row %zu", i);
+        T_EQ_INT(ibv_modify_srq(srq, &attr, rows[i].mask), rows[i].want);
+        limit = !rows[i].want && rows[i].mask & IBV_SRQ_LIMIT ? rows[i].limit : limit;
+        T_EQ_INT(ibv_query_srq(srq, &attr), 0);
+        T_EQ_U64(attr.max_wr, rows[i].now);
+        T_EQ_U64(attr.srq_limit, limit);
+    }
+    T_EQ_INT(pair_recv_srq(srq, 6, 0, 0), 0);
+    T_EQ_INT(pair_recv_srq(srq, 7, 0, 0), 0);
+    T_EQ_INT(pair_recv_srq(srq, 8, 0, 0), ENOMEM);
+    T_TRUE(pair_no_event());
+    T_EQ_INT(ibv_destroy_srq(srq), 0);
+}
+
+enum { RESIZED_POSTED = 8, RESIZED_TIMES = 40 };
+
+static struct {
+    struct ibv_srq *srq;
+    atomic_bool stop;
+    atomic_int times, error;
+} resized;
+
+static void *keep_resizing(void *unused)
+{
+    static const uint32_t sizes[] = { 64, RESIZED_POSTED, 1024, 16, RESIZED_POSTED, 4096 };
+
+    while (!atomic_load(&resized.stop) && !atomic_load(&resized.error)) {
+        struct ibv_srq_attr attr = { .max_wr = sizes[atomic_load(&resized.times) % 6] };
+
+        atomic_store(&resized.error, ibv_modify_srq(resized.srq, &attr, IBV_SRQ_MAX_WR));
+        atomic_fetch_add(&resized.times, 1);
+    }
+    return unused;
+}
+
+/* One thread sends, receives and posts; the other resizes all the while. */
+static void srq__resized_under_traffic(void)
+{
+    struct pair_want want = { .srq = make_srq(RESIZED_POSTED, 0) };
+    uint64_t sent = 0, posted = 0, i;
+    struct ibv_wc wc;
+    pthread_t thread;
+
+    resized.srq = want.srq;
+    atomic_store(&resized.stop, false);
+    atomic_store(&resized.times, 0);
+    pair_connect(&want);
+    for (; posted < RESIZED_POSTED; posted++) {
+        T_EQ_INT(pair_recv_srq(want.srq, posted, posted * 64, 64), 0);
+    }
+    T_EQ_INT(pthread_create(&thread, NULL, keep_resizing, NULL), 0);
+    while (!atomic_load(&resized.error) &&
+           (sent < 400 || atomic_load(&resized.times) < RESIZED_TIMES)) {
+        for (i = sent; i < sent + RESIZED_POSTED; i++) {
+            w.a.buf[i % RESIZED_POSTED * 64] = (uint8_t)i;
+            T_EQ_INT(pair_send(&w.a, i % RESIZED_POSTED * 64, 40), 0);
+        }
+        for (; sent < i; sent++) {
+            pair_expect_ok(w.a.cq, IBV_WC_SEND);
+            wc = pair_expect_ok(w.b.cq, IBV_WC_RECV);
+            T_EQ_U64(wc.wr_id, sent);
+            T_EQ_U64(wc.byte_len, 40);
+            T_EQ_U64(w.b.buf[sent % RESIZED_POSTED * 64], (uint8_t)sent);
+            T_EQ_INT(pair_recv_srq(want.srq, posted++, sent % RESIZED_POSTED * 64, 64), 0);
+        }
+    }
+    atomic_store(&resized.stop, true);
+    T_EQ_INT(pthread_join(thread, NULL), 0);
+    T_EQ_INT(atomic_load(&resized.error), 0);
+    T_EQ_U64(posted - sent, RESIZED_POSTED);
+    T_TRUE(pair_no_event());
+    T_TRUE(pair_quiet(w.b.cq, 50));
+    pair_close();
+    T_EQ_INT(ibv_destroy_srq(want.srq), 0);
 }
 
 static void srq__cannot_be(void)
@@ -371,6 +480,8 @@ static void fatal__told_and_gone(void)
 static const struct t_case cases[] = {
     { "srq: attributes and their change", srq__attributes },
     { "srq: what cannot be", srq__cannot_be },
+    { "srq: other sizes", srq__sizes },
+    { "srq: resized under traffic", srq__resized_under_traffic },
     { "srq: receives, limit", srq__receives },
     { "srq: a queue pair in error", srq__queue_pair_in_error },
     { "cq: another size", cq__resize },

@@ -72,6 +72,30 @@ static void share(struct md_srq *srq)
 
 /* ---- rings ---- */
 
+/* The ring is there from the beginning, or since the queue was resized; false: it was refused. */
+static bool shared_at(struct md_srq *srq, uint64_t place, bool resized)
+{
+    struct sg_cmd_resize_srq r = { .hdr.opcode = SG_ADMIN_RESIZE_SRQ };
+    struct sg_cmd_create_srq c = md_create_srq_cmd(&b.md, b.pd, 16);
+    struct sg_admin_rsp rsp;
+
+    if (!resized) {
+        sg_put_le64(&c.pages.addr, place);
+    }
+    if (md_cmd(&b.md, &c, sizeof(c), &rsp) != SG_OK) {
+        return false;
+    }
+    *srq = (struct md_srq){ .md = &b.md, .srqn = sg_get_le32(&rsp.id) };
+    if (!resized) {
+        return true;
+    }
+    r.srqn = rsp.id;
+    r.entries = c.entries;
+    r.pages = c.pages;
+    sg_put_le64(&r.pages.addr, place);
+    return md_cmd(&b.md, &r, sizeof(r), NULL) == SG_OK;
+}
+
 static void shared_queues(void)
 {
     uint64_t places[MACHINE_PLACES];
@@ -79,21 +103,16 @@ static void shared_queues(void)
 
     start();
     n = machine_strange_places(m, places);
-    for (i = 0; i < n; i++) {
-        struct sg_cmd_create_srq c;
-        struct sg_admin_rsp rsp;
-        struct md_srq srq = { .md = &b.md };
+    for (i = 0; i < 2 * n; i++) {
+        struct md_srq srq;
         struct md_wr w;
 
-        T_CONTEXT("shared queue at 0x%" PRIx64, places[i]);
+        T_CONTEXT("shared queue %s 0x%" PRIx64, i & 1 ? "moved to" : "at", places[i / 2]);
         side_start(&a, &m->f[0]);
         side_start(&b, &m->f[1]);
-        c = md_create_srq_cmd(&b.md, b.pd, 16);
-        sg_put_le64(&c.pages.addr, places[i]);
-        if (md_cmd(&b.md, &c, sizeof(c), &rsp) != SG_OK) {
+        if (!shared_at(&srq, places[i / 2], i & 1)) {
             continue;
         }
-        srq.srqn = sg_get_le32(&rsp.id);
         share(&srq);
         md_doorbell(&b.md, 0, SG_DB_SRQ, srq.srqn, 16);
         w = send_of(&a, 64);

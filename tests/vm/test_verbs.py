@@ -44,10 +44,10 @@ class Verbs(labtest.LabCase):
         self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
 
     def test_abi__wrong_fields_from_a_process(self):
-        self.cases("verbs_abi", "abi:", 9)
+        self.cases("verbs_abi", "abi:", 10)
 
     def test_shared_receive_queues(self):
-        self.cases("verbs_queues", "srq:", 4)
+        self.cases("verbs_queues", "srq:", 6)
 
     def test_completion_queues(self):
         self.cases("verbs_queues", "cq:", 4)

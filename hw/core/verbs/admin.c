@@ -58,6 +58,8 @@ static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
     [SG_ADMIN_MODIFY_SRQ] = { "MODIFY_SRQ", sg_cmd_modify_srq, SG_FEATURE_SRQ },
     [SG_ADMIN_DESTROY_SRQ] = { "DESTROY_SRQ", sg_cmd_destroy_srq, SG_FEATURE_SRQ },
     [SG_ADMIN_QUERY_SRQ] = { "QUERY_SRQ", sg_cmd_query_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_RESIZE_SRQ] = { "RESIZE_SRQ", sg_cmd_resize_srq,
+                              SG_FEATURE_SRQ | SG_FEATURE_SRQ_RESIZE },
     [SG_ADMIN_LISTEN] = { "LISTEN", sg_cmd_listen },
     [SG_ADMIN_UNLISTEN] = { "UNLISTEN", sg_cmd_unlisten },
     [SG_ADMIN_CONNECT] = { "CONNECT", sg_cmd_connect },

@@ -26,7 +26,8 @@ sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw;                          /* mw.c
 sg_admin_fn sg_cmd_map_pages;                                            /* odp.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
 sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
-sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_query_srq, sg_cmd_destroy_srq; /* srq.c */
+sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq.c */
+sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                        /* srq.c */
 sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */
 sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                               /* cm_cmd.c */
 sg_admin_fn sg_cmd_flash_info, sg_cmd_flash_read, sg_cmd_flash_write; /* flash_cmd.c */

@@ -12,6 +12,11 @@
  * Entries complete in any order, in any completion queue; 'completed' counts them, and it is that
  * count which the consumer gets and by which its producer index is judged.
  *
+ * Indices count for ever and do not depend on the ring's size.  So RESIZE_SRQ needs no agreement on
+ * a moment: the driver has each entry that is posted in both rings, we read the next one from the
+ * new ring, and a doorbell, however late, means the same in either.  Entries that were taken are
+ * copies and do not concern the ring at all.
+ *
  * The limit is a level that falls once: when fewer entries are left the event is raised and the
  * limit is gone.  A ring that cannot be read, or a producer index beyond it, is the end of the
  * queue: one event; queue pairs that need an entry fail, the others may go on.
@@ -69,11 +74,19 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     case SG_DB_STALE:
         return;
     case SG_DB_BAD:
+        if (srq->prod - prod <= srq->largest) {
+            return; /* late, and the ring is a smaller one by now */
+        }
         sg_srq_fail(a, srq, "doorbell beyond the queue");
         return;
     case SG_DB_NEW:
         srq->prod = prod;
     }
+}
+
+static bool entries_ok(const struct sg_adapter *a, uint32_t entries)
+{
+    return sg_is_pow2(entries) && entries >= 2 && entries <= a->config.max_srq_wr;
 }
 
 enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
@@ -85,9 +98,9 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     struct sg_srq *srq;
     enum sg_status status;
 
-    if (!sg_is_pow2(entries) || entries < 2 || entries > a->config.max_srq_wr ||
-        !sg_is_pow2(stride) || stride < SG_WQE_STRIDE_MIN || stride > SG_WQE_STRIDE_MAX ||
-        c->max_sge > sg_srq_max_sge(a) || uar >= SG_UAR_COUNT || limit > entries ||
+    if (!entries_ok(a, entries) || !sg_is_pow2(stride) || stride < SG_WQE_STRIDE_MIN ||
+        stride > SG_WQE_STRIDE_MAX || c->max_sge > sg_srq_max_sge(a) || uar >= SG_UAR_COUNT ||
+        limit > entries ||
         sizeof(struct sg_rqe_hdr) + c->max_sge * sizeof(struct sg_sge) > stride) {
         return SG_EINVAL;
     }
@@ -107,6 +120,7 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     srq->pd = pd;
     srq->uar = uar;
     srq->limit = limit;
+    srq->largest = entries;
     srq->max_sge = c->max_sge;
     pd->users++;
     sg_put_le32(&rsp->id, srq->srqn);
@@ -128,6 +142,43 @@ enum sg_status sg_cmd_modify_srq(struct sg_adapter *a, const void *cmd, struct s
     srq->limit = limit;
     check_limit(a, srq);
     sg_put_le32(&rsp->id, srq->srqn);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_resize_srq *c = cmd;
+    struct sg_srq *srq = sg_idtab_get(&a->srqs, sg_get_le32(&c->srqn));
+    uint32_t entries = sg_get_le32(&c->entries), flags = sg_get_le32(&c->flags);
+    struct sg_ring ring;
+    enum sg_status status;
+    uint32_t limit;
+
+    if (!srq) {
+        return SG_ENOENT;
+    }
+    limit = flags & SG_RESIZE_SRQ_LIMIT ? sg_get_le32(&c->limit) : srq->limit;
+    if (!entries_ok(a, entries) || flags & ~SG_RESIZE_SRQ_LIMIT || limit > entries) {
+        return SG_EINVAL;
+    }
+    if (srq->error) {
+        return SG_ESTATE;
+    }
+    if (srq->prod - srq->completed > entries) {
+        return SG_EINVAL;
+    }
+    status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries,
+                                1u << srq->ring.stride_shift);
+    if (status != SG_OK) {
+        return status;
+    }
+    sg_ring_fini(&srq->ring);
+    srq->ring = ring;
+    srq->largest = SG_MAX(srq->largest, entries);
+    srq->limit = limit;
+    sg_put_le32(&rsp->id, srq->srqn);
+    sg_put_le32(&rsp->data[0], srq->cons);
+    check_limit(a, srq);
     return SG_OK;
 }
 

@@ -19,6 +19,7 @@ struct sg_srq {
     uint32_t completed;  /* entries, of those taken */
     uint32_t limit;      /* 0: not armed */
     uint32_t users;      /* queue pairs */
+    uint32_t largest;    /* entries of the largest ring so far: doorbells may be as late as that */
     uint8_t max_sge;
     bool error;          /* SG_EV_SRQ_ERROR was raised: nothing is taken any more */
 };

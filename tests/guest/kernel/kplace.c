@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Flush, Atomic Write, atomics and fast registration by a kernel consumer.
+ * Flush, Atomic Write, atomics, fast registration and a shared receive queue that changes size, by
+ * a kernel consumer.
  *
  * insmod kplace.ko server=10.77.0.2 runs against place_server and fails if anything is not as it
  * should be; the log tells what.  Everything happens in the module's initialisation.
@@ -29,6 +30,7 @@ static struct {
 	enum rdma_cm_event_type event;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
+	struct ib_srq *srq;
 	u8 *buf;
 	u64 dma;
 	struct place_table table;
@@ -263,9 +265,9 @@ static int test_fast_registration(void)
 static int make_queues(void)
 {
 	struct ib_cq_init_attr cq_attr = { .cqe = 64 };
+	struct ib_srq_init_attr srq_attr = { .attr = { .max_wr = 32, .max_sge = 1 } };
 	struct ib_qp_init_attr attr = {
-		.cap = { .max_send_wr = 32, .max_recv_wr = 2, .max_send_sge = 1,
-			 .max_recv_sge = 1, .max_inline_data = 8 },
+		.cap = { .max_send_wr = 32, .max_send_sge = 1, .max_inline_data = 8 },
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 	};
@@ -274,6 +276,9 @@ static int make_queues(void)
 	CHECK(!IS_ERR(k.pd));
 	k.cq = ib_create_cq(k.id->device, NULL, NULL, NULL, &cq_attr);
 	CHECK(!IS_ERR(k.cq));
+	k.srq = ib_create_srq(k.pd, &srq_attr);
+	CHECK(!IS_ERR(k.srq));
+	attr.srq = k.srq;
 	attr.send_cq = k.cq;
 	attr.recv_cq = k.cq;
 	CHECK(!rdma_create_qp(k.id, k.pd, &attr));
@@ -282,12 +287,49 @@ static int make_queues(void)
 	return 0;
 }
 
+static int resize(u32 max_wr)
+{
+	struct ib_srq_attr attr = { .max_wr = max_wr };
+
+	return -ib_modify_srq(k.srq, &attr, IB_SRQ_MAX_WR);
+}
+
+/* The oldest of so many receives has the buffer's beginning, which no other has. */
+static int post_receives(int n)
+{
+	struct ib_recv_wr wr = { .num_sge = 1 };
+	struct ib_sge sge = sge_of(0, sizeof(k.table));
+
+	BUILD_BUG_ON(sizeof(k.table) > PAGE_SIZE);
+	for (wr.sg_list = &sge; n; n--) {
+		CHECK(!ib_post_srq_recv(k.srq, &wr, NULL));
+		sge = sge_of(PAGE_SIZE, sizeof(k.table));
+	}
+	return 0;
+}
+
+/* What is posted before the queue gets other sizes is there afterwards, and in order. */
+static int test_sizes(void)
+{
+	struct ib_recv_wr wr = { };
+
+	CHECK(!post_receives(20));
+	CHECK(resize(16) == EINVAL);
+	CHECK(resize(0) == EINVAL);
+	CHECK(resize(INT_MAX) == EINVAL);
+	CHECK(!resize(1000));
+	CHECK(!resize(60));
+	CHECK(!resize(32));
+	while (!ib_post_srq_recv(k.srq, &wr, NULL))
+		wr.wr_id++;
+	CHECK(wr.wr_id == 12);
+	return 0;
+}
+
 static int connect_to_server(void)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(PLACE_PORT) };
 	struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 8 };
-	struct ib_recv_wr wr = { .num_sge = 1 };
-	struct ib_sge sge;
 
 	CHECK(server && in4_pton(server, -1, (u8 *)&sin.sin_addr, -1, NULL));
 	CHECK(!rdma_resolve_addr(k.id, NULL, (struct sockaddr *)&sin, WAIT_MS));
@@ -295,9 +337,7 @@ static int connect_to_server(void)
 	CHECK(!rdma_resolve_route(k.id, WAIT_MS));
 	CHECK(!wait_for(RDMA_CM_EVENT_ROUTE_RESOLVED));
 	CHECK(!make_queues());
-	sge = sge_of(0, sizeof(k.table));
-	wr.sg_list = &sge;
-	CHECK(!ib_post_recv(k.id->qp, &wr, NULL));
+	CHECK(!test_sizes());
 	CHECK(!rdma_connect(k.id, &param));
 	CHECK(!wait_for(RDMA_CM_EVENT_ESTABLISHED));
 	CHECK(!expect(IB_WC_SUCCESS, IB_WC_RECV));
@@ -313,6 +353,8 @@ static void clean_up(void)
 			rdma_destroy_qp(k.id);
 		if (k.dma)
 			ib_dma_unmap_single(k.id->device, k.dma, BUF_SIZE, DMA_BIDIRECTIONAL);
+		if (!IS_ERR_OR_NULL(k.srq))
+			ib_destroy_srq(k.srq);
 		if (!IS_ERR_OR_NULL(k.cq))
 			ib_destroy_cq(k.cq);
 		if (!IS_ERR_OR_NULL(k.pd))

@@ -37,6 +37,8 @@ static struct {
     unsigned int live_srqs;
     struct ibv_srq_attr srq_attr; /* last set */
     int srq_mask;
+    struct sg_abi_modify_srq srq_resize;
+    int fail_srq_modify;
     int fail_mw;
     unsigned int live_mws;
     int fail_mr;
@@ -211,8 +213,14 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
 int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask,
                        struct ibv_modify_srq *cmd, size_t cmd_size)
 {
+    if (kernel.fail_srq_modify) {
+        return kernel.fail_srq_modify;
+    }
     kernel.srq_attr = *srq_attr;
     kernel.srq_mask = srq_attr_mask;
+    if (cmd_size == sizeof(struct sg_modify_srq)) {
+        kernel.srq_resize = container_of(cmd, struct sg_modify_srq, ibv_cmd)->drv_payload;
+    }
     return 0;
 }
 

@@ -187,6 +187,101 @@ static void srq__count_wraps(void)
     T_FALSE(sg_ring_full(&ring, ring.head));
 }
 
+static int resize_srq(struct sg_srq *srq, uint32_t max_wr, int more)
+{
+    struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = 1 };
+
+    return sg_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR | more);
+}
+
+/* The ring that the kernel was told of has this entry, where its index belongs. */
+static void expect_entry(uint32_t index, uint64_t wr_id)
+{
+    const uint8_t *ring = (const uint8_t *)(uintptr_t)kernel.srq_resize.buf;
+    const struct sg_rqe_hdr *h =
+        (const void *)(ring + 64 * (index & (kernel.srq_resize.entries - 1)));
+
+    T_EQ_U64(le32toh(h->index), index);
+    T_EQ_U64(le64toh(h->wr_id), wr_id);
+}
+
+/* What may not have been taken is in the new ring; posting and room go on by the same indices. */
+static void srq__another_size(void)
+{
+    struct sg_srq *srq;
+    struct ibv_wc wc[8];
+    struct sg_qp *qp;
+    uint64_t i;
+
+    world_init();
+    w.ctx->features |= SG_FEATURE_SRQ_RESIZE;
+    srq = make_srq(4, 1);
+    qp = make_srq_qp(srq);
+    for (i = 0; i < 4; i++) {
+        post(srq, i, 0);
+    }
+    for (i = 0; i < 3; i++) {
+        complete(qp->qpn, (uint32_t)i, i, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
+    }
+    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 3);
+    post(srq, 4, 0);
+    post(srq, 5, 0); /* 3, 4 and 5 are posted: slots 3, 0 and 1 */
+    T_EQ_INT(resize_srq(srq, 2, 0), EINVAL);
+    T_EQ_U64(kernel.srq_resize.entries, 0);
+    T_EQ_INT(resize_srq(srq, 9, 0), 0);
+    T_EQ_U64(kernel.srq_resize.entries, 16);
+    T_EQ_U64(kernel.srq_resize.reserved, 0);
+    T_EQ_U64(kernel.srq_resize.buf % 4096, 0);
+    T_EQ_INT(kernel.srq_mask, IBV_SRQ_MAX_WR);
+    for (i = 6; i < 19; i++) {
+        post(srq, i, 0);
+    }
+    post(srq, 19, ENOMEM);
+    T_EQ_U64(db(SG_DB_SRQ), db_of(0x77, 19));
+    for (i = 3; i < 19; i++) {
+        expect_entry((uint32_t)i, i);
+    }
+    /* Smaller, with the limit in the same call; the count of completions frees as before. */
+    complete(qp->qpn, 16, 16, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
+    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    T_EQ_INT(resize_srq(srq, 1, IBV_SRQ_LIMIT), 0);
+    T_EQ_U64(kernel.srq_resize.entries, 2);
+    T_EQ_INT(kernel.srq_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
+    T_EQ_U64(kernel.srq_attr.srq_limit, 1);
+    expect_entry(17, 17);
+    expect_entry(18, 18);
+    post(srq, 19, ENOMEM);
+    complete(qp->qpn, 17, 17, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
+    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    post(srq, 19, 0);
+    expect_entry(19, 19);
+    sg_destroy_qp(&qp->vqp.qp);
+    sg_destroy_srq(&srq->vsrq.srq);
+    world_fini();
+}
+
+/* The old ring stays in use. */
+static void srq__size_refused(void)
+{
+    struct sg_srq *srq;
+
+    world_init();
+    srq = make_srq(2, 1);
+    T_EQ_INT(resize_srq(srq, 8, 0), EOPNOTSUPP);
+    w.ctx->features |= SG_FEATURE_SRQ_RESIZE;
+    post(srq, 0, 0);
+    T_EQ_INT(resize_srq(srq, 0, 0), EINVAL);
+    T_EQ_INT(resize_srq(srq, UINT32_MAX, 0), EINVAL);
+    kernel.fail_srq_modify = ENOMEM;
+    T_EQ_INT(resize_srq(srq, 8, 0), ENOMEM);
+    kernel.fail_srq_modify = 0;
+    post(srq, 1, 0);
+    post(srq, 2, ENOMEM);
+    T_EQ_U64(kernel.live_bufs, 2); /* this ring, and the completion queue's */
+    sg_destroy_srq(&srq->vsrq.srq);
+    world_fini();
+}
+
 /* ---- completion queues ---- */
 
 static void resize__unread_comes_first(void)
@@ -359,6 +454,7 @@ static void domains__allocators(void)
     T_EQ_U64(owner.asked[SGDV_RESOURCE_QP], 2);
     T_EQ_U64(owner.held, 2);
     T_EQ_U64(*(uint64_t *)to_sg_qp(qp)->sq_buf.addr, 0); /* it had other content */
+    T_EQ_INT(sg_dealloc_pd(parent), EBUSY); /* its memory goes back there */
     sg_destroy_qp(qp);
     T_EQ_U64(owner.held, 0);
 
@@ -445,6 +541,8 @@ static const struct t_case cases[] = {
     { "srq: posting", srq__posting },
     { "srq: room comes by count", srq__room_by_count },
     { "srq: the count wraps", srq__count_wraps },
+    { "srq: another size", srq__another_size },
+    { "srq: another size that is refused", srq__size_refused },
     { "resize: what is unread comes first", resize__unread_comes_first },
     { "resize: completions of a destroyed queue pair", resize__forgets_the_destroyed },
     { "resize: what cannot be", resize__refusals },

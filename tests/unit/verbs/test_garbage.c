@@ -23,7 +23,7 @@ static uint64_t rng;
 static uint32_t last_srq, last_mw, last_odp; /* of side 0; 0: none yet */
 static struct md_ring srq_ring;               /* of last_srq */
 static uint32_t srq_used;                     /* the one that side 0's queue pair has, or 0 */
-static unsigned mapped, shares;               /* MAP_PAGES that worked, shared queues made */
+static unsigned mapped, shares, resizes;      /* MAP_PAGES that worked, shared queues made */
 static unsigned revived, seen[2][TEST_PM_MILESTONE + 1]; /* calls of the domains */
 
 static uint32_t rnd(uint32_t below)
@@ -64,16 +64,24 @@ static void bad_register(struct md *md)
 /* A window, or a region with pages that come and go, or pages for it, or a shared queue. */
 static void make_command(struct md *md, uint8_t *cmd)
 {
-    struct sg_cmd_create_srq *srq = (void *)cmd;
+    struct sg_cmd_create_srq *srq = (void *)cmd, like;
+    struct sg_cmd_resize_srq *resize = (void *)cmd;
     struct sg_cmd_alloc_mw *mw = (void *)cmd;
     struct sg_cmd_map_pages *map = (void *)cmd;
     struct sg_cmd_reg_mr *mr = (void *)cmd;
     uint64_t list;
     uint32_t i;
 
-    switch (rnd(6)) {
+    switch (rnd(7)) {
     case 0:
         *srq = md_create_srq_cmd(md, p.side[0].pd, 16);
+        break;
+    case 3:
+        like = md_create_srq_cmd(md, p.side[0].pd, 2u << rnd(6));
+        *resize = (struct sg_cmd_resize_srq){ .hdr.opcode = SG_ADMIN_RESIZE_SRQ };
+        sg_put_le32(&resize->srqn, last_srq);
+        resize->entries = like.entries;
+        resize->pages = like.pages;
         break;
     case 1:
         *mw = (struct sg_cmd_alloc_mw){ .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = 1 + rnd(2) };
@@ -110,6 +118,18 @@ static bool in_memory(uint64_t addr)
     return addr >= TEST_HOST_BASE && addr - TEST_HOST_BASE < PAIR_MEM - 16 * 128;
 }
 
+/* Entries stay in the old ring, which is no business of the adapter's any more. */
+static void remember_resized(const struct sg_cmd_resize_srq *c)
+{
+    uint64_t base = sg_get_le64(&c->pages.addr);
+
+    if (sg_get_le32(&c->srqn) == last_srq && in_memory(base)) {
+        srq_ring.base = base;
+        srq_ring.entries = SG_MIN(sg_get_le32(&c->entries), 16);
+    }
+    resizes++;
+}
+
 /* Keeps what a good answer to it names. */
 static void remember(const uint8_t *cmd, const struct sg_admin_rsp *rsp)
 {
@@ -122,6 +142,8 @@ static void remember(const uint8_t *cmd, const struct sg_admin_rsp *rsp)
         last_srq = id;
         srq_ring = (struct md_ring){ srq_of(cmd), 16, 128, 0, 0 };
         shares++;
+    } else if (cmd[0] == SG_ADMIN_RESIZE_SRQ) {
+        remember_resized((const void *)cmd);
     } else if (cmd[0] == SG_ADMIN_ALLOC_MW) {
         last_mw = id;
     } else if (cmd[0] == SG_ADMIN_REG_MR &&
@@ -144,6 +166,7 @@ static void bad_command(struct md *md)
         SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_ALLOC_MW,
         SG_ADMIN_DEALLOC_MW, SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ,
         SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_MODIFY_MR,
+        SG_ADMIN_RESIZE_SRQ,
     };
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
     struct sg_admin_rsp rsp;
@@ -476,8 +499,8 @@ static void garbage(void)
     T_NOTE("%u connections; at the peer %u placed, %u flushed, %u read, %u stored", revived,
            seen[1][TEST_PM_PLACE], seen[1][TEST_PM_FLUSH], seen[1][TEST_PM_READ],
            seen[1][TEST_PM_STORE]);
-    T_NOTE("%u times pages came or went, %u shared queues", mapped, shares);
-    T_TRUE(only || (mapped > SEEDS && shares > SEEDS));
+    T_NOTE("%u times pages came or went, %u shared queues, %u resized", mapped, shares, resizes);
+    T_TRUE(only || (mapped > SEEDS && shares > SEEDS && resizes > SEEDS));
     T_TRUE(only || revived > SEEDS); /* else we tested a dead adapter */
     T_TRUE(only || (seen[1][TEST_PM_FLUSH] > SEEDS && seen[1][TEST_PM_READ] > SEEDS &&
                     seen[1][TEST_PM_STORE] > SEEDS));
