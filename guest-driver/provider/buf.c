@@ -37,6 +37,7 @@ static int ask_owner(struct sg_buf *buf, size_t length, size_t page)
 	}
 	memset(addr, 0, length);
 	buf->addr = addr;
+	atomic_fetch_add(&pd->parents, 1);
 	return 0;
 }
 
@@ -44,10 +45,12 @@ static void give_back(struct sg_buf *buf)
 {
 	struct sg_pd *pd = buf->owner;
 
-	if (pd)
+	if (pd) {
 		pd->free(&pd->ibpd, pd->alloc_context, buf->addr, buf->type);
-	else
+		atomic_fetch_sub(&pd->parents, 1);
+	} else {
 		munmap(buf->addr, buf->length);
+	}
 	buf->addr = NULL;
 }
 

@@ -26,7 +26,6 @@
 #include <util/udma_barrier.h>
 
 #include "staghorn.h"
-#include "staghorndv.h"
 #include "doorbell.h"
 #include "staghorndv.h"
 #include "wqe.h"
@@ -393,8 +392,8 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 /* Room for a ring of that size and its record; 0 or an errno value. */
 static int alloc_ring(struct sg_buf *buf, struct ibv_pd *pd, uint32_t size)
 {
-	return sg_buf_alloc(buf, pd, SGDV_RESOURCE_CQ, (size_t)size * sizeof(struct sg_cqe) +
-				 sizeof(struct sg_cq_record));
+	return sg_buf_alloc(buf, pd, SGDV_RESOURCE_CQ,
+			    (size_t)size * sizeof(struct sg_cqe) + sizeof(struct sg_cq_record));
 }
 
 static uint32_t ring_size(uint32_t cqe)

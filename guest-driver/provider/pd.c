@@ -4,7 +4,7 @@
  *
  * A parent domain is no object of the kernel's: it has the handle of the protection domain below it
  * and keeps that alive.  What is created in one with a thread domain takes no locks; queues that
- * are created in one with allocators have their memory from there.
+ * are created in one with allocators have their memory from there, and keep it alive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -98,6 +98,8 @@ int sg_dealloc_pd(struct ibv_pd *ibpd)
 	struct sg_pd *pd = to_sg_pd(ibpd);
 	int ret;
 
+	if (atomic_load(&pd->parents))
+		return EBUSY;
 	if (pd->base) {
 		atomic_fetch_sub(&pd->base->parents, 1);
 		if (pd->td)
@@ -105,8 +107,6 @@ int sg_dealloc_pd(struct ibv_pd *ibpd)
 		free(pd);
 		return 0;
 	}
-	if (atomic_load(&pd->parents))
-		return EBUSY;
 	ret = ibv_cmd_dealloc_pd(ibpd);
 	if (ret)
 		return ret;
