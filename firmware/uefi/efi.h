@@ -101,6 +101,16 @@ struct efi_driver_binding {
     efi_handle image, handle;
 };
 
+/* 11.5; languages: RFC 4646, separated by semicolons. */
+struct efi_component_name {
+    efi_status (EFIAPI *driver_name)(struct efi_component_name *this, const char *language,
+                                     const efi_char **name);
+    efi_status (EFIAPI *controller_name)(struct efi_component_name *this, efi_handle controller,
+                                         efi_handle child, const char *language,
+                                         const efi_char **name);
+    const char *languages;
+};
+
 /* 14.4 */
 enum { EFI_PCI_WIDTH_32 = 2, EFI_PCI_MEMORY_ON = 0x200 };
 enum { EFI_PCI_ATTRIBUTES_GET = 0, EFI_PCI_ATTRIBUTES_SET = 1, EFI_PCI_ATTRIBUTES_ENABLE = 2 };

@@ -24,9 +24,14 @@ static const struct efi_guid ready_to_boot_guid = {
     0x7ce88fb3, 0x4bd7, 0x4679, { 0x87, 0xa8, 0xa8, 0xd8, 0xde, 0xe5, 0x0d, 0x2b }
 };
 
+static const struct efi_guid component_name_guid = {
+    0x6a7a5cff, 0xe8d9, 0x4f70, { 0xba, 0xda, 0x75, 0xab, 0x30, 0x25, 0xce, 0x14 }
+};
+
 static struct efi_system_table *table;
 static struct efi_boot_services *services;
 static struct efi_driver_binding binding;
+static struct efi_component_name names;
 static efi_char line[LINE_MAX + 1];
 static unsigned line_len;
 
@@ -125,6 +130,28 @@ static efi_status EFIAPI stop(struct efi_driver_binding *this, efi_handle contro
     return release(controller);
 }
 
+static efi_status EFIAPI driver_name(struct efi_component_name *this, const char *language,
+                                     const efi_char **name)
+{
+    static const efi_char text[] = L"Staghorn iWARP RDMA adapter";
+
+    (void)this;
+    if (language[0] != 'e' || language[1] != 'n') {
+        return EFI_UNSUPPORTED;
+    }
+    *name = text;
+    return EFI_SUCCESS;
+}
+
+/* There is no more to say of an adapter than its path does. */
+static efi_status EFIAPI controller_name(struct efi_component_name *this, efi_handle controller,
+                                         efi_handle child, const char *language,
+                                         const efi_char **name)
+{
+    (void)this, (void)controller, (void)child, (void)language, (void)name;
+    return EFI_UNSUPPORTED;
+}
+
 /* Adapters that were connected are not again: supported() finds them taken. */
 static void EFIAPI ready_to_boot(efi_event event, void *context)
 {
@@ -159,6 +186,11 @@ efi_status EFIAPI uefi_main(efi_handle image, struct efi_system_table *system)
     status = services->install_protocol(&binding.handle, &driver_binding_guid,
                                         EFI_NATIVE_INTERFACE, &binding);
     if (!status) {
+        names.driver_name = driver_name;
+        names.controller_name = controller_name;
+        names.languages = "en";
+        services->install_protocol(&binding.handle, &component_name_guid, EFI_NATIVE_INTERFACE,
+                                   &names);
         services->create_event_ex(EFI_NOTIFY_SIGNAL, EFI_TPL_CALLBACK, ready_to_boot, 0,
                                   &ready_to_boot_guid, &event);
     }
