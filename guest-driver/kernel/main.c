@@ -205,21 +205,33 @@ static void sgh_recover_work(struct work_struct *work)
 /* The adapter is lost, and who was to be told has been. */
 void sgh_recover(struct sgh_dev *sg)
 {
-	if (!time_after(jiffies, sg->recover_since + SGH_RECOVER_PERIOD)) {
-		if (sg->recoveries == SGH_RECOVERIES)
-			return;
-	} else {
+	spin_lock(&sg->recover_lock);
+	if (time_after(jiffies, sg->recover_since + SGH_RECOVER_PERIOD)) {
 		sg->recover_since = jiffies;
 		sg->recoveries = 0;
 	}
-	sg->recoveries++;
-	schedule_delayed_work(&sg->recover_work, SGH_RECOVER_DELAY);
+	if (sg->may_recover && sg->recoveries < SGH_RECOVERIES &&
+	    schedule_delayed_work(&sg->recover_work, SGH_RECOVER_DELAY))
+		sg->recoveries++;
+	spin_unlock(&sg->recover_lock);
 }
 
+/* Not before there is devlink.  An adapter that was lost meanwhile has its turn now. */
+static void sgh_allow_recovery(struct sgh_dev *sg)
+{
+	spin_lock(&sg->recover_lock);
+	sg->may_recover = true;
+	spin_unlock(&sg->recover_lock);
+	if (sgh_dead(sg))
+		sgh_recover(sg);
+}
+
+/* None is under way when this returns, and none begins. */
 static void sgh_no_recovery(struct sgh_dev *sg)
 {
-	sg->recover_since = jiffies + MAX_JIFFY_OFFSET / 2;
-	sg->recoveries = SGH_RECOVERIES;
+	spin_lock(&sg->recover_lock);
+	sg->may_recover = false;
+	spin_unlock(&sg->recover_lock);
 	cancel_delayed_work_sync(&sg->recover_work);
 }
 
@@ -261,7 +273,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return -ENOMEM;
 	sg->pdev = pdev;
 	INIT_DELAYED_WORK(&sg->recover_work, sgh_recover_work);
-	sg->recoveries = SGH_RECOVERIES; /* not before there is devlink */
+	spin_lock_init(&sg->recover_lock);
 	sg->recover_since = jiffies;
 	pci_set_drvdata(pdev, sg);
 
@@ -282,7 +294,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = sgh_devlink_init(sg);
 	if (ret)
 		goto err_down;
-	WRITE_ONCE(sg->recoveries, 0);
+	sgh_allow_recovery(sg);
 	return 0;
 
 err_down:
@@ -315,18 +327,31 @@ static void sgh_shutdown(struct pci_dev *pdev)
 {
 	struct sgh_dev *sg = pci_get_drvdata(pdev);
 
+	sgh_no_recovery(sg);
 	sgh_fatal(sg, NULL);
 	pci_clear_master(pdev);
 }
 
-/* A reset through sysfs or VFIO takes everything away: then recovery starts afresh. */
+/*
+ * A reset through sysfs or VFIO takes everything away.  Recovery waits for its end, however long
+ * that takes: until then registers do not answer.
+ */
 static void sgh_reset_prepare(struct pci_dev *pdev)
 {
-	sgh_fatal(pci_get_drvdata(pdev), "the function is being reset");
+	struct sgh_dev *sg = pci_get_drvdata(pdev);
+
+	sgh_no_recovery(sg);
+	sgh_fatal(sg, "the function is being reset");
+}
+
+static void sgh_reset_done(struct pci_dev *pdev)
+{
+	sgh_allow_recovery(pci_get_drvdata(pdev));
 }
 
 static const struct pci_error_handlers sgh_err_handler = {
 	.reset_prepare = sgh_reset_prepare,
+	.reset_done = sgh_reset_done,
 };
 
 static const struct pci_device_id sgh_ids[] = {

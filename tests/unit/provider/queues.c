@@ -455,7 +455,6 @@ static void domains__allocators(void)
     T_EQ_U64(owner.held, 2);
     T_EQ_U64(*(uint64_t *)to_sg_qp(qp)->sq_buf.addr, 0); /* it had other content */
     T_EQ_INT(sg_dealloc_pd(parent), EBUSY); /* its memory goes back there */
-    T_EQ_INT(sg_dealloc_pd(parent), EBUSY); /* its memory goes back there */
     sg_destroy_qp(qp);
     T_EQ_U64(owner.held, 0);
 
