@@ -22,10 +22,11 @@
  * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
  * holder leaves.  A dead connection has no stream, no user and no timer.
  *
- * Timers.  One for the connection's life: during startup it bounds the whole exchange (RFC 5044
- * section 7.1.2 rule 9); while closing it bounds the wait for the peer, and any progress in sending
- * starts it anew.  A streaming connection has none: dead peers are the stream's business.  A second
- * one runs while an inbound request is being executed and verbs asked for time (commit_resp.c).
+ * Timers.  One for the connection's life: during startup it bounds the exchange (RFC 5044 section
+ * 7.1.2 rule 10), of which a program's answer has a longer part of its own; while closing it bounds
+ * the wait for the peer, and any progress in sending starts it anew.  A streaming connection has
+ * none: dead peers are the stream's business.  A second one runs while an inbound request is being
+ * executed and verbs asked for time (commit_resp.c).
  *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.
@@ -328,6 +329,7 @@ bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *
     c->user = user;
     mpa_make_reply(c, p);
     conn_set_state(c, CONN_REPLYING);
+    conn_arm(c, c->e->config.startup_timeout_ms);
     conn_signal(c);
     return true;
 }

@@ -38,7 +38,8 @@ struct sg_engine_config {
     uint8_t rtr_mask;       /* SG_RTR_*: kinds offered and accepted */
     uint16_t max_ird;       /* 0..16383 */
     uint16_t max_ord;
-    uint32_t startup_timeout_ms; /* whole MPA exchange; request wait as responder */
+    uint32_t reply_timeout_ms;   /* for the responder's program to answer, on either side */
+    uint32_t startup_timeout_ms; /* responder: for the Request, and for what follows the Reply */
     uint32_t close_timeout_ms;   /* FIN or Terminate unanswered for so long: abort */
     /*
      * Initiator: pause between a Reply and our first FPDU, 0..1000.  For responders that pass

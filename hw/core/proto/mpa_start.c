@@ -151,6 +151,7 @@ static void take_request(struct sg_conn *c)
     p.pdata = req->pd.p;
     p.pdata_len = (uint16_t)req->pd.len;
     conn_set_state(c, CONN_REQUESTED);
+    conn_arm(c, cfg->reply_timeout_ms);
     c->e->ops->request(c->listener->user, c, &p);
 }
 

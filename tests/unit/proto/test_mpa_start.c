@@ -208,15 +208,20 @@ static void responder_timeouts(void)
     T_EQ_STR(rig_log(), "");
     rig_stop();
     rig_start(NULL);
-    rig_request(REQ "40010000");
-    rig_pass(10000);
-    T_EQ_STR(rig_log(), "request(8/8,rev1) gone(TIMEOUT)");
+    rig_request(REQ "40010000"); /* our own program has longer to answer */
+    rig_pass(59999);
+    T_EQ_STR(rig_log(), "request(8/8,rev1)");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "gone(TIMEOUT)");
     rig_stop();
     rig_start(NULL); /* accepted, and the RTR message never comes */
     rig_request(REQ "50020004 8004c008");
+    rig_pass(30000);
     rig_accept(8, 8, NULL);
-    rig_pass(10000);
-    T_EQ_STR(rig_log(), "request(4/8,rev2) closed(TIMEOUT)");
+    rig_pass(9999);
+    T_EQ_STR(rig_log(), "request(4/8,rev2)");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
     rig_stop();
 }
 
