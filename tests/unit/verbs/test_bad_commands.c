@@ -277,8 +277,14 @@ static void windows(void)
 static void changed_regions(void)
 {
     struct sg_cmd_modify_mr c = { .hdr.opcode = SG_ADMIN_MODIFY_MR };
+    struct sg_cmd_reg_mr with_hash;
+    uint32_t hashed;
 
     begin_busy();
+    with_hash = md_reg_mr_cmd(pair.side[1].pd, pair.side[1].buf, 4096,
+                              SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ);
+    with_hash.hash_alg = SG_HASH_SHA256;
+    hashed = md_make(md(), &with_hash, sizeof(with_hash));
     sg_put_le32(&c.stag, pair.side[1].stag);
     sg_put_le32(&c.mask, SG_MR_MOD_PD | SG_MR_MOD_ACCESS);
     sg_put_le32(&c.pd, pair.side[1].pd);
@@ -288,6 +294,7 @@ static void changed_regions(void)
         { FIELD(sg_cmd_modify_mr, stag), o.window, SG_ENOENT },
         { FIELD(sg_cmd_modify_mr, stag), o.fast, SG_ENOENT },
         { FIELD(sg_cmd_modify_mr, stag), o.region, SG_EBUSY },
+        { FIELD(sg_cmd_modify_mr, stag), hashed, SG_EINVAL },
         { FIELD(sg_cmd_modify_mr, mask), 0, SG_EINVAL },
         { FIELD(sg_cmd_modify_mr, mask), 4, SG_EINVAL },
         { FIELD(sg_cmd_modify_mr, pd), UINT32_MAX, SG_ENOENT },

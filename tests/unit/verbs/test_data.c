@@ -80,29 +80,31 @@ static void completions_in_order(void)
 
 static void gather_scatter_inline(void)
 {
+    enum { N = SG_SQ_MAX_SGE };
+    const struct md_qp_params params = { .stride = SG_WQE_STRIDE_MAX };
     struct sg_wqe_hdr *h;
     struct sg_rqe_hdr *r;
     struct sg_sge *sge;
     struct sg_cqe c;
     uint32_t i;
 
-    begin(NULL);
-    fill(0, 0, 16384, 9);
+    begin(&params);
+    fill(0, 0, N * 1024, 9);
     r = md_rq_entry(&pair.side[1].qp);
     sg_put_le64(&r->wr_id, 50);
-    r->num_sge = 16;
+    r->num_sge = N;
     sge = (struct sg_sge *)(r + 1);
-    for (i = 0; i < 16; i++) {
+    for (i = 0; i < N; i++) {
         sg_put_le64(&sge[i].addr, pair.side[1].buf + i * 3000);
-        sg_put_le32(&sge[i].length, i == 15 ? 100000 : 333);
+        sg_put_le32(&sge[i].length, i == N - 1 ? 100000 : 333);
         sg_put_le32(&sge[i].lkey, pair.side[1].stag);
     }
     md_rq_doorbell(&pair.side[1].qp);
     h = md_sq_entry(&pair.side[0].qp);
     h->flags = SG_WQE_SIGNALED | SG_WQE_SOLICITED;
-    h->num_sge = 16;
+    h->num_sge = N;
     sge = (struct sg_sge *)(h + 1);
-    for (i = 0; i < 16; i++) {
+    for (i = 0; i < N; i++) {
         sg_put_le64(&sge[i].addr, pair.side[0].buf + 1024 * i);
         sg_put_le32(&sge[i].length, 1024);
         sg_put_le32(&sge[i].lkey, pair.side[0].stag);
@@ -110,22 +112,23 @@ static void gather_scatter_inline(void)
     md_sq_doorbell(&pair.side[0].qp);
     c = expect(1, 50, SG_WC_SUCCESS);
     T_TRUE(c.flags_phase & SG_CQE_SOLICITED);
-    T_EQ_U64(sg_get_le32(&c.byte_len), 16384);
-    for (i = 0; i < 15; i++) {
+    T_EQ_U64(sg_get_le32(&c.byte_len), N * 1024);
+    for (i = 0; i < N - 1; i++) {
         T_EQ_MEM(pair_buf(&pair, 1) + i * 3000, pair_buf(&pair, 0) + i * 333, 333);
     }
-    T_EQ_MEM(pair_buf(&pair, 1) + 45000, pair_buf(&pair, 0) + 15 * 333, 16384 - 15 * 333);
+    T_EQ_MEM(pair_buf(&pair, 1) + 3000 * (N - 1), pair_buf(&pair, 0) + (N - 1) * 333,
+             N * 1024 - (N - 1) * 333);
     expect(0, 0, SG_WC_SUCCESS);
 
     recv(1, 51, 0, 4096);
     h = md_sq_entry(&pair.side[0].qp);
     h->flags = SG_WQE_SIGNALED | SG_WQE_INLINE;
-    sg_put_le16(&h->inline_len, 256);
-    memset(h + 1, 0x77, 256);
+    sg_put_le16(&h->inline_len, SG_MAX_INLINE);
+    memset(h + 1, 0x77, SG_MAX_INLINE);
     md_sq_doorbell(&pair.side[0].qp);
     c = expect(1, 51, SG_WC_SUCCESS);
-    T_EQ_U64(sg_get_le32(&c.byte_len), 256);
-    T_EQ_U64(pair_buf(&pair, 1)[255], 0x77);
+    T_EQ_U64(sg_get_le32(&c.byte_len), SG_MAX_INLINE);
+    T_EQ_U64(pair_buf(&pair, 1)[SG_MAX_INLINE - 1], 0x77);
     end();
 }
 
@@ -163,9 +166,10 @@ static void faulty_entries(void)
         { "unknown flag", SG_WR_SEND, 0x80, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
         { "wrong index", SG_WR_SEND, 0, 0, 0, 1, SG_WC_LOC_QP_OP_ERR },
         { "inline Read", SG_WR_READ, SG_WQE_INLINE, 0, 8, 0, SG_WC_LOC_QP_OP_ERR },
-        { "too many elements", SG_WR_SEND, 0, 17, 0, 0, SG_WC_LOC_LEN_ERR },
-        { "Read with 17 elements", SG_WR_READ, 0, 17, 0, 0, SG_WC_LOC_LEN_ERR },
-        { "too much inline", SG_WR_SEND, SG_WQE_INLINE, 0, 257, 0, SG_WC_LOC_LEN_ERR },
+        { "too many elements", SG_WR_SEND, 0, SG_SQ_MAX_SGE + 1, 0, 0, SG_WC_LOC_LEN_ERR },
+        { "Read with too many", SG_WR_READ, 0, SG_SQ_MAX_SGE + 1, 0, 0, SG_WC_LOC_LEN_ERR },
+        { "too much inline", SG_WR_SEND, SG_WQE_INLINE, 0, SG_MAX_INLINE + 1, 0,
+          SG_WC_LOC_LEN_ERR },
         { "unknown lkey", SG_WR_SEND, 0, 1, 0, 0, SG_WC_LOC_PROT_ERR },
         { "kernel opcode: invalidate", SG_WR_LOCAL_INV, 0, 0, 0, 0, SG_WC_LOC_QP_OP_ERR },
     };
@@ -337,57 +341,45 @@ static void fence(void)
     end();
 }
 
-/* The source is deregistered between two segments of a message: nothing of it is read any more. */
-static void revoked_in_flight(void)
-{
-    const struct sg_mem_options slow = {
-        .queued = true, .seed = 3, .room = 70000, .emss = 9000, .delay_min_ns = 1000000,
-        .delay_max_ns = 1000000,
-    };
-    uint32_t stag;
-    struct md_wr w;
-    struct sg_cqe c;
-    struct sg_adapter_census census;
-
-    pair_start(&pair, NULL, &slow);
-    pair_open(&pair, NULL);
-    {
-        enum sg_status status;
-        struct sg_eqe e;
-
-        pair.side[0].conn = pair_connect_cmd(&pair, &pair.side[0].qp, 4, 4, NULL, &status);
-        pair_pass(&pair, 100000000);
-        e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
-        T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn),
-                             4, 4, NULL), SG_OK);
-        pair_pass(&pair, 100000000);
-        pair_expect(&pair, 0, SG_EV_CM_REPLY);
-    }
-    stag = md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 200000, 0);
-    w = wr(0, SG_WR_WRITE, 1, 0, 200000, 0);
-    w.lkey = stag;
-    post(0, w);
-    pair_settle(&pair); /* the stream is full now */
-    T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DEREG_MR, stag), SG_OK);
-    pair_pass(&pair, 1000000000);
-    T_TRUE(md_poll(&pair.side[0].cq, &c));
-    T_EQ_U64(sg_get_le64(&c.wr_id), 1);
-    T_EQ_U64(c.status, SG_WC_LOC_PROT_ERR);
-    pair_close(&pair);
-    sg_adapter_census(pair.side[0].md.a, &census);
-    T_EQ_U64(census.conns, 0);
-    pair_stop(&pair);
-}
-
-static enum sg_status modify_mr(int side, uint32_t mask, uint32_t pd, uint32_t access)
+static enum sg_status modify_mr(int side, uint32_t stag, uint32_t mask, uint32_t pd,
+                                uint32_t access)
 {
     struct sg_cmd_modify_mr c = { .hdr.opcode = SG_ADMIN_MODIFY_MR };
 
-    sg_put_le32(&c.stag, pair.side[side].stag);
+    sg_put_le32(&c.stag, stag);
     sg_put_le32(&c.mask, mask);
     sg_put_le32(&c.pd, pd);
     sg_put_le32(&c.access, access);
     return md_cmd(&pair.side[side].md, &c, sizeof(c), NULL);
+}
+
+/* The source is taken away between two segments of a message: nothing of it is read any more. */
+static void revoked_in_flight(void)
+{
+    struct pair_side *s = &pair.side[0];
+    struct sg_adapter_census census;
+    uint32_t stag, other;
+    struct md_wr w;
+    int moved;
+
+    for (moved = 0; moved < 2; moved++) {
+        T_CONTEXT("%s", moved ? "to another domain" : "deregistered");
+        begin_slow(0);
+        stag = md_reg_mr(&s->md, s->pd, s->buf, 200000, 0);
+        other = md_create_pd(&s->md);
+        w = wr(0, SG_WR_WRITE, 1, 0, 200000, 0);
+        w.lkey = stag;
+        post(0, w);
+        pair_settle(&pair); /* the stream is full now */
+        T_EQ_U64(moved ? modify_mr(0, stag, SG_MR_MOD_PD, other, 0)
+                       : md_cmd_id(&s->md, SG_ADMIN_DEREG_MR, stag), SG_OK);
+        pair_pass(&pair, 1000000000);
+        expect(0, 1, SG_WC_LOC_PROT_ERR);
+        pair_close(&pair);
+        sg_adapter_census(s->md.a, &census);
+        T_EQ_U64(census.conns, 0);
+        pair_stop(&pair);
+    }
 }
 
 /* Rights and domain change, the STag does not; what was taken away is gone at once. */
@@ -397,18 +389,20 @@ static void region_changes(void)
     int i;
 
     for (i = 0; i < 2; i++) {
-        uint32_t other;
+        uint32_t other, stag;
 
         begin(NULL);
+        stag = pair.side[1].stag;
         other = md_create_pd(&pair.side[1].md);
         post(0, wr(0, SG_WR_READ, 1, 0, 64, 0));
         expect(0, 1, SG_WC_SUCCESS);
-        T_EQ_U64(i ? modify_mr(1, SG_MR_MOD_PD, other, 0)
-                   : modify_mr(1, SG_MR_MOD_ACCESS, UINT32_MAX, SG_ACCESS_REMOTE_WRITE), SG_OK);
+        T_EQ_U64(i ? modify_mr(1, stag, SG_MR_MOD_PD, other, 0)
+                   : modify_mr(1, stag, SG_MR_MOD_ACCESS, UINT32_MAX, SG_ACCESS_REMOTE_WRITE),
+                 SG_OK);
         T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_PD, other), i ? SG_EBUSY : SG_OK);
         post(0, wr(0, SG_WR_READ, 2, 0, 64, 0));
         expect(0, 2, SG_WC_REM_ACCESS_ERR);
-        T_EQ_U64(modify_mr(1, SG_MR_MOD_PD | SG_MR_MOD_ACCESS, pair.side[1].pd, all), SG_OK);
+        T_EQ_U64(modify_mr(1, stag, SG_MR_MOD_PD | SG_MR_MOD_ACCESS, pair.side[1].pd, all), SG_OK);
         T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
         T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
         end();
@@ -420,7 +414,7 @@ static const struct t_case cases[] = {
     { "RDM-33 RDM-42 Sends of all sizes, both ways", send_both_ways },
     { "RDM-17 RDM-25 RDM-26 Write and Read, also of nothing", write_and_read },
     { "RDM-45 RDM-47 RDM-54 completions leave in order of submission", completions_in_order },
-    { "16 elements on both sides, inline data, solicited", gather_scatter_inline },
+    { "32 elements on both sides, inline data, solicited", gather_scatter_inline },
     { "memory that cannot be mapped is copied", without_mapping },
     { "RDM-61 faulty send entries: status, Terminate, flush", faulty_entries },
     { "DDP-41 DDP-43 DDP-50 RDM-62 RDM-68 RDM-69 SEC-03 SEC-05 remote protection",
