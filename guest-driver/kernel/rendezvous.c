@@ -32,9 +32,9 @@
  * completes with RETRY_EXC_ERR, and the rest is flushed.
  *
  * The adapter keeps what is posted before (queue pair IDLE), and with SG_CONNECT_STAY a queue pair
- * stays in RTS when its peer leaves, until it has something to send.  With SG_CONNECT_CONFIRM
- * completions mean what they mean on InfiniBand.  It never connects by itself a
- * second time: what was lost in between cannot be known.
+ * stays in RTS when its peer leaves, until it has something to send.  It never connects by itself a
+ * second time: what was lost in between cannot be known.  With SG_CONNECT_CONFIRM completions mean
+ * what they mean on InfiniBand.
  *
  * A request is taken only by a queue pair that waits for this very peer: number, both GIDs and the
  * address that the request comes from.  First PSNs are not used on TCP, but they tell incarnations

@@ -4,8 +4,9 @@
  *
  * Each names its connection, which may have lost its queue pair or be past receiving: then nothing
  * is touched.  Memory is checked with every segment, by the protection table; nothing is placed
- * unless all of the segment may be.  Persistent memory may be placed late; pm.c says when it must
- * be settled, and the callers here do it.
+ * unless all of the segment may be (of a Read with several elements: its part of an element).
+ * Persistent memory may be placed late; pm.c says when it must be settled, and the callers here do
+ * it.
  */
 #include "verbs/inbound.h"
 
