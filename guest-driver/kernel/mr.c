@@ -329,8 +329,9 @@ struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
+	/* Up to 2 MiB in one piece: who asks for that has to bear that there is none. */
 	mr->pages = dma_alloc_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages),
-				       &mr->pages_dma, GFP_KERNEL);
+				       &mr->pages_dma, GFP_KERNEL | __GFP_NOWARN);
 	if (!mr->pages) {
 		ret = -ENOMEM;
 		goto err_free;

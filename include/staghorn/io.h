@@ -17,10 +17,10 @@
 
 enum sg_io_limits {
     SG_WQE_STRIDE_MIN = 64,
-    SG_WQE_STRIDE_MAX = 512,
-    SG_SQ_MAX_SGE = 16,
-    SG_RQ_MAX_SGE = 16,
-    SG_MAX_INLINE = 256, /* octets */
+    SG_WQE_STRIDE_MAX = 1024,
+    SG_SQ_MAX_SGE = 32,
+    SG_RQ_MAX_SGE = 32,
+    SG_MAX_INLINE = 512, /* octets */
     SG_PAGE_SHIFT = 12,
     SG_PAGE_SIZE = 1 << SG_PAGE_SHIFT, /* unit of queue page lists */
 };

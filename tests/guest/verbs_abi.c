@@ -147,7 +147,7 @@ static void srq__creation(void)
         { "fewer than asked for", 0, 16, 64, 1, 0, 16, EINVAL },
         { "too many", 0, 1u << 31, 64, 1, 0, 16, EINVAL },
         { "stride too small", 0, ENTRIES, 32, 1, 0, 16, EINVAL },
-        { "stride too large", 0, ENTRIES, 1024, 1, 0, 16, EINVAL },
+        { "stride too large", 0, ENTRIES, 2048, 1, 0, 16, EINVAL },
         { "stride odd", 0, ENTRIES, 96, 1, 0, 16, EINVAL },
         { "elements beyond the stride", 0, ENTRIES, 64, 16, 0, 16, EINVAL },
         { "fewer elements than asked for", 0, ENTRIES, 64, 0, 0, 16, EINVAL },
@@ -287,7 +287,7 @@ static void qp__creation(void)
     ROW(EINVAL, req.sq_stride = 100);
     ROW(EINVAL, req.sq_stride = 32768);
     ROW(EINVAL, req.rq_stride = 32);
-    ROW(EINVAL, req.rq_stride = 1024);
+    ROW(EINVAL, req.rq_stride = 2048);
     ROW(EINVAL, req.max_inline = 63);
     ROW(EINVAL, req.max_inline = 4096);
     ROW(EINVAL, req.sq_max_sge = 1);

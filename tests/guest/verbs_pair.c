@@ -72,6 +72,10 @@ static void make_qp(struct side *s, struct rdma_cm_id *id, const struct pair_wan
                           IBV_QP_EX_WITH_RDMA_READ,
     };
 
+    if (want->large) {
+        attr.cap.max_send_sge = attr.cap.max_recv_sge = PAIR_SGES;
+        attr.cap.max_inline_data = PAIR_INLINE;
+    }
     if (w.attr.orig_attr.atomic_cap != IBV_ATOMIC_NONE) {
         attr.send_ops_flags |= IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |

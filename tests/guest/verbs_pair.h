@@ -18,6 +18,8 @@
 enum {
     PAIR_BUF = 1 << 20, /* octets of memory of each side */
     PAIR_WRS = 32,
+    PAIR_SGES = 32,     /* of a large queue pair */
+    PAIR_INLINE = 512,
 };
 
 #define PAIR_ALL                                                                      \
@@ -39,6 +41,7 @@ struct pair_want {
     struct ibv_pd *pd;   /* of both, NULL: w.pd */
     struct ibv_cq *cq_a; /* else made, with room for all */
     int cq_entries;
+    bool large;          /* elements and inline data of both, as much as there may be */
 };
 
 struct pair_world {

@@ -445,6 +445,78 @@ static void read__two_elements(void)
     pair_close();
 }
 
+/* ---- as much as one request can have ---- */
+
+enum { PIECE = 100, APART = 1000 };
+
+static void pieces(struct ibv_sge *sge, const struct side *s, uint32_t from)
+{
+    for (int i = 0; i < PAIR_SGES; i++) {
+        sge[i] = (struct ibv_sge){ (uintptr_t)s->buf + from + i * APART, PIECE, s->mr->lkey };
+    }
+}
+
+static void compare_pieces(const struct side *to, const struct side *from, uint32_t at)
+{
+    for (int i = 0; i < PAIR_SGES; i++) {
+        T_EQ_MEM(to->buf + i * APART, from->buf + at + i * APART, PIECE);
+    }
+}
+
+static void large__elements_and_inline(void)
+{
+    struct pair_want want = { .large = true };
+    struct ibv_sge from[PAIR_SGES], to[PAIR_SGES];
+    struct ibv_send_wr wr = { .sg_list = from, .num_sge = PAIR_SGES };
+    struct ibv_recv_wr rwr = { .sg_list = to, .num_sge = PAIR_SGES }, *bad;
+    struct ibv_send_wr *bad_send;
+
+    pair_connect(&want);
+    T_EQ_INT(w.attr.orig_attr.max_sge, PAIR_SGES);
+    T_EQ_INT(w.attr.orig_attr.max_sge_rd, PAIR_SGES);
+    for (uint32_t i = 0; i < PAIR_BUF; i++) {
+        w.a.buf[i] = (uint8_t)(i * 7 + (i >> 8));
+    }
+    pieces(from, &w.a, 5);
+    pieces(to, &w.b, 0);
+    memset(w.b.buf, 0, PAIR_BUF);
+    T_EQ_INT(ibv_post_recv(w.b.qp, &rwr, &bad), 0);
+    wr.opcode = IBV_WR_SEND;
+    T_EQ_INT(pair_post(&w.a, &wr), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_SEND);
+    T_EQ_U64(pair_expect_ok(w.b.cq, IBV_WC_RECV).byte_len, PAIR_SGES * PIECE);
+    compare_pieces(&w.b, &w.a, 5);
+    /* What b has got goes back in one Read. */
+    memset(w.a.buf, 0, PAIR_BUF);
+    pieces(from, &w.a, 0);
+    wr.opcode = IBV_WR_RDMA_READ;
+    wr.wr.rdma.remote_addr = (uintptr_t)w.b.buf;
+    wr.wr.rdma.rkey = w.b.mr->rkey;
+    T_EQ_INT(pair_post(&w.a, &wr), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_RDMA_READ);
+    for (int i = 0; i < PAIR_SGES; i++) {
+        T_EQ_MEM(w.a.buf + i * APART, w.b.buf + i * PIECE, PIECE);
+    }
+    wr.num_sge = PAIR_SGES + 1;
+    T_EQ_INT(ibv_post_send(w.a.qp, &wr, &bad_send), EINVAL);
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_INLINE;
+    from[0].length = PAIR_INLINE;
+    memset(w.b.buf, 0, PAIR_BUF);
+    memset(w.a.buf + PIECE, 0x5b, PAIR_INLINE);
+    T_EQ_INT(pair_recv(&w.b, 4096, 8), 0);
+    T_EQ_INT(pair_post(&w.a, &wr), 0);
+    T_EQ_INT(pair_send(&w.a, 0, 8), 0);
+    pair_expect_ok(w.a.cq, IBV_WC_RDMA_WRITE);
+    pair_expect_ok(w.b.cq, IBV_WC_RECV); /* and the Write came before */
+    T_EQ_MEM(w.b.buf, w.a.buf, PAIR_INLINE);
+    T_EQ_U64(w.b.buf[PAIR_INLINE], 0);
+    from[0].length = PAIR_INLINE + 1;
+    T_EQ_INT(ibv_post_send(w.a.qp, &wr, &bad_send), EINVAL);
+    pair_close();
+}
+
 /* ---- a lost adapter ---- */
 
 /* The last case: what is left of the process's device is of no use. */
@@ -490,6 +562,7 @@ static const struct t_case cases[] = {
     { "cq: overflow", cq__overflow },
     { "domains: queue pairs in them", domains__queue_pairs_in_them },
     { "read: two elements", read__two_elements },
+    { "large: 32 elements, 512 octets inline", large__elements_and_inline },
     { "qp: true state", qp__true_state },
     { "fatal: told and gone", fatal__told_and_gone },
 };

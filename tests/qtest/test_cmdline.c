@@ -225,7 +225,7 @@ static void hot_plug_errors(void)
     for (i = 0; i < 3; i++) {
         char *answer = qtest_qmp(q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
                                  "\"staghorn\", \"bus\": \"rp0\", \"netdev\": \"n0\", "
-                                 "\"max-sge\": 17}}");
+                                 "\"max-sge\": %d}}", (int)SG_SQ_MAX_SGE + 1);
 
         T_TRUE(strstr(answer, "\"error\"") && strstr(answer, "max-sge"));
         g_free(answer);

@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "flash_make.h"
 #include "staghorn/admin.h"
+#include "staghorn/io.h"
 #include "staghorn/regs.h"
 #include "tap.h"
 
@@ -122,7 +123,7 @@ static void profile_out_of_range(void)
     sg_profile_init(&p, "greedy");
     p.max_sge = 99;
     put_chip(&p);
-    refused("", "max-sge is 99, must be from 1 to 16");
+    refused("", "max-sge is 99, must be from 1 to 32");
     refused("", "profile greedy");
     unlink(path);
 }
@@ -314,7 +315,7 @@ static void runs_after_reset(void)
         machine_stop(m);
         /* Not written through: the file is as it was. */
         m = start("");
-        check_runs(m, OLD, 16);
+        check_runs(m, OLD, SG_SQ_MAX_SGE);
         machine_stop(m);
         unlink(path);
     }
@@ -347,7 +348,7 @@ static void killed_in_the_middle(void)
     update(&md, m, false);
     machine_kill(m);
     m = start(",flash-write=on");
-    check_runs(m, OLD, 16);
+    check_runs(m, OLD, SG_SQ_MAX_SGE);
     machine_stop(m);
     unlink(path);
 }

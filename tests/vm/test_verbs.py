@@ -60,6 +60,7 @@ class Verbs(labtest.LabCase):
 
     def test_read__several_elements(self):
         self.cases("verbs_queues", "read:", 1)
+        self.cases("verbs_queues", "large:", 1)
 
     def test_atomics(self):
         self.cases("verbs_memory", "atomic:", 3)

@@ -75,7 +75,7 @@ struct sg_adapter {
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
     struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
-    uint64_t executed;        /* cost of the peers' requests so far, in octets of a turn's budget */
+    uint64_t executed;        /* cost of peers' requests, page lists: octets of a turn's budget */
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */

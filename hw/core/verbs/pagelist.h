@@ -10,7 +10,7 @@
 
 enum sg_pagelist_limits {
     SG_PAGES_MAX = 1 << 24, /* pages of one list: 64 GiB of 4 KiB pages */
-    SG_FR_PAGES_MAX = 4096,  /* of a fast registration */
+    SG_FR_PAGES_MAX = 1 << 18, /* of a fast registration: 2 MiB of addresses */
     SG_PAGE_SHIFT_MIN = 12,
     SG_PAGE_SHIFT_MAX = 30,
 };

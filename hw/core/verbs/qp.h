@@ -35,9 +35,11 @@ struct sg_sq_rec {
     struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
 };
 
-enum { SG_SQ_WQE_MAX = sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) };
-static_assert(SG_SQ_MAX_SGE * sizeof(struct sg_sge) >= SG_MAX_INLINE, "inline data fits");
-enum { SG_RQ_WQE_MAX = sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) };
+static_assert(sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) <=
+              SG_WQE_STRIDE_MAX, "elements fit");
+static_assert(sizeof(struct sg_wqe_hdr) + SG_MAX_INLINE <= SG_WQE_STRIDE_MAX, "inline data fits");
+static_assert(sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) <=
+              SG_WQE_STRIDE_MAX, "elements fit");
 
 /* cons <= next <= prod: [cons, next) is started, [next, prod) waits. */
 struct sg_sq {
@@ -56,13 +58,16 @@ struct sg_sq {
     uint16_t max_inline;
     uint8_t max_sge;
     uint8_t flush_status;     /* of the next entry that is flushed, if not 0 */
-    /* The message being sent: private copy of its entry, and the rows of its elements. */
+    /*
+     * The message being sent: private copy of its entry, and the rows of its elements.  Both, and
+     * the receive queue's copy, have room for what this queue pair may post, behind the struct.
+     */
     uint32_t cur_index;
     uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
     uint16_t cur_body;        /* where elements or inline octets begin in cur */
     bool cur_imm;             /* Immediate Data follows the Write that is being sent */
-    struct sg_mr *cur_mr[SG_SQ_MAX_SGE];
-    _Alignas(8) uint8_t cur[SG_SQ_WQE_MAX];
+    struct sg_mr **cur_mr;    /* max_sge of them */
+    uint8_t *cur;             /* a slot */
 };
 
 /*
@@ -77,7 +82,7 @@ struct sg_rq {
     bool cur_valid;           /* cur is the copy of entry cons */
     uint8_t cur_sges;
     uint64_t cur_len;         /* octets of room */
-    _Alignas(8) uint8_t cur[SG_RQ_WQE_MAX];
+    uint8_t *cur;             /* a slot, aligned to 8 as the send queue's */
 };
 
 /* Actions on the connection that an upcall may not do itself. */

@@ -90,6 +90,23 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
     return status;
 }
 
+/*
+ * A zeroed queue pair with room for one entry of each queue and the rows of the send entry's
+ * elements, in one piece: one with small entries is small.
+ */
+static struct sg_qp *new_qp(const struct sg_cmd_create_qp *c, const struct sg_srq *srq)
+{
+    size_t sq_stride = sg_get_le16(&c->sq_stride);
+    size_t rq_stride = srq ? 1u << srq->ring.stride_shift : sg_get_le16(&c->rq_stride);
+    size_t rows = c->sq_max_sge * sizeof(struct sg_mr *);
+    struct sg_qp *qp = g_malloc0(sizeof(*qp) + sq_stride + rq_stride + rows);
+
+    qp->sq.cur = (uint8_t *)(qp + 1);
+    qp->rq.cur = qp->sq.cur + sq_stride;
+    qp->sq.cur_mr = (void *)(qp->rq.cur + rq_stride);
+    return qp;
+}
+
 enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_create_qp *c = cmd;
@@ -111,7 +128,7 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         (srq && srq->pd != pd)) {
         return SG_EPERM;
     }
-    qp = g_new0(struct sg_qp, 1);
+    qp = new_qp(c, srq);
     qp->srq = srq;
     status = init_rings(a, qp, c);
     if (status != SG_OK) {

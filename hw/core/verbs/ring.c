@@ -2,9 +2,9 @@
 /*
  * Rings of guest memory.
  *
- * Strides are powers of two of at most 512 octets and pages are aligned, so an entry is contiguous
- * in bus addresses.  Entries are copied out once (callers validate the copy) and written with the
- * phase word last: a consumer that sees the new phase sees the whole entry.
+ * Strides are powers of two of at most 1,024 octets and pages are aligned, so an entry is
+ * contiguous in bus addresses.  Entries are copied out once (callers validate the copy) and written
+ * with the phase word last: a consumer that sees the new phase sees the whole entry.
  */
 #include "verbs/ring.h"
 

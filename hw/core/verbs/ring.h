@@ -17,7 +17,7 @@ struct sg_ring {
     uint64_t base;
     uint32_t entries;     /* power of two */
     uint8_t entries_shift;
-    uint8_t stride_shift; /* 5..9: an entry never crosses a page */
+    uint8_t stride_shift; /* 5..10: an entry never crosses a page */
 };
 
 /* Contiguous ring; entries and stride are powers of two (asserted). */

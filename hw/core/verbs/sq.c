@@ -398,12 +398,13 @@ static bool next_is_immediate(struct sg_qp *qp, struct sg_msg *msg)
 
 bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
 {
+    const uint64_t before = qp->adapter->executed;
     unsigned n;
 
     if (next_is_immediate(qp, msg) || sg_sq_ask(qp, msg, reads_room)) {
         return true;
     }
-    for (n = 0; n < LOCAL_OPS_PER_CALL; n++) {
+    for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM; n++) {
         if (qp->sq.next == qp->sq.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {

@@ -262,6 +262,33 @@ static int test_fast_registration(void)
 	return ret;
 }
 
+/* The longest page list, of memory that nobody reaches through it; there may be no room for it. */
+static int test_longest_list(void)
+{
+	const u32 most = k.id->device->attrs.max_fast_reg_page_list_len;
+	struct scatterlist sg;
+	struct ib_mr *mr;
+	int ret = -EIO;
+
+	CHECK(most == 262144);
+	mr = ib_alloc_mr(k.pd, IB_MR_TYPE_MEM_REG, most + 1);
+	CHECK(PTR_ERR_OR_ZERO(mr) == -EINVAL);
+	mr = ib_alloc_mr(k.pd, IB_MR_TYPE_MEM_REG, most);
+	if (PTR_ERR_OR_ZERO(mr) == -ENOMEM) {
+		pr_info("kplace: no memory for a list of %u pages\n", most);
+		return 0;
+	}
+	CHECK(!IS_ERR(mr));
+	sg_init_table(&sg, 1);
+	sg_dma_address(&sg) = k.dma & PAGE_MASK;
+	sg_dma_len(&sg) = most * PAGE_SIZE;
+	if (ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) == 1 && mr->length == most * PAGE_SIZE &&
+	    !reg(mr, IB_ACCESS_LOCAL_WRITE, IB_WC_SUCCESS))
+		ret = 0;
+	ib_dereg_mr(mr);
+	return ret;
+}
+
 static int make_queues(void)
 {
 	struct ib_cq_init_attr cq_attr = { .cqe = 64 };
@@ -376,7 +403,8 @@ static int run(void)
 	CHECK(!test_flush_arguments());
 	CHECK(!test_atomic_write());
 	CHECK(!test_atomics());
-	CHECK(!test_fast_registration());
+	CHECK(!test_longest_list());
+	CHECK(!test_fast_registration()); /* the end of the queue pair */
 	return 0;
 }
 

@@ -111,6 +111,7 @@ static void post__bad_request(void)
     world_init();
     qp = make_qp(64, 2, 256);
     qp->sq_max_sge = 2;
+    qp->max_inline = 256;
 #define BAD(err, ...)                                                 \
     do {                                                              \
         bad = (struct ibv_send_wr){ .sg_list = sge, __VA_ARGS__ };    \

@@ -210,7 +210,7 @@ static void inline__gathers(void)
 
 static void inline__limit(void)
 {
-    uint8_t slot[512] = { 0 };
+    uint8_t slot[SG_WQE_STRIDE_MAX] = { 0 };
     uint8_t data[SG_MAX_INLINE + 1];
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 

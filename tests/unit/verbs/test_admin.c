@@ -147,9 +147,9 @@ static void create_qp(void)
         { FIELD(sg_cmd_create_qp, sq_stride), 96, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, sq_stride), 64, SG_EINVAL }, /* 16 elements */
         { FIELD(sg_cmd_create_qp, rq_stride), 256, SG_EINVAL },
-        { FIELD(sg_cmd_create_qp, sq_max_sge), 17, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, sq_max_sge), SG_SQ_MAX_SGE + 1, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, rq_max_sge), 255, SG_EINVAL },
-        { FIELD(sg_cmd_create_qp, max_inline), 257, SG_EINVAL },
+        { FIELD(sg_cmd_create_qp, max_inline), SG_MAX_INLINE + 1, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, access), 0x80000000, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, access), 0x200, SG_EINVAL },
         { FIELD(sg_cmd_create_qp, flags), SG_QP_SRQ, SG_EINVAL }, /* with its own queue */
@@ -211,7 +211,7 @@ static void alloc_mr(void)
     static const struct field_row rows[] = {
         { FIELD(sg_cmd_alloc_mr, pd), 77, SG_ENOENT },
         { FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
-        { FIELD(sg_cmd_alloc_mr, max_pages), 4097, SG_EINVAL },
+        { FIELD(sg_cmd_alloc_mr, max_pages), 262145, SG_EINVAL },
     };
     struct sg_cmd_alloc_mr c = { .hdr.opcode = SG_ADMIN_ALLOC_MR, .key = 9 };
 
@@ -421,8 +421,9 @@ static void queries(void)
     T_EQ_U64(md_cmd(&s.md, &q, sizeof(q), NULL), SG_OK);
     T_EQ_U64(sg_get_le32(&caps->version), SG_VERSION);
     T_EQ_U64(sg_get_le32(&caps->max_qp), 65536);
-    T_EQ_U64(sg_get_le32(&caps->max_sq_sge), 16);
-    T_EQ_U64(sg_get_le32(&caps->max_inline), 256);
+    T_EQ_U64(sg_get_le32(&caps->max_sq_sge), 32);
+    T_EQ_U64(sg_get_le32(&caps->max_inline), 512);
+    T_EQ_U64(sg_get_le32(&caps->max_fr_pages), 262144);
     T_EQ_U64(sg_get_le64(&caps->page_size_mask), 0x7ffff000);
     /* A shorter answer does not exceed its room. */
     memset(caps, 0xaa, sizeof(*caps));

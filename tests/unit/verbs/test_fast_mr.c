@@ -322,11 +322,42 @@ static void longest_list(void)
     end();
 }
 
+/* A turn reads as much of page lists as its budget says, not a queue full of them. */
+static void long_lists_take_turns(void)
+{
+    enum { LISTS = 6, PAGES = 8192 };
+    const struct md_qp_params params = { .flags = SG_QP_KERNEL };
+    uint32_t fast[LISTS], i;
+    struct sg_adapter *a;
+    struct sg_cqe c;
+
+    begin(&params);
+    a = pair.side[0].md.a;
+    for (i = 0; i < LISTS; i++) {
+        fast[i] = alloc_fast(PAGES);
+    }
+    pair.side[0].md.hold = true;
+    for (i = 0; i < LISTS; i++) {
+        post_reg(0, fast[i], PAGES, SG_ACCESS_LOCAL_WRITE);
+    }
+    for (i = 0; i < LISTS; i++) {
+        T_FALSE(md_poll(&pair.side[0].cq, &c));
+        T_TRUE(sg_adapter_run(a, PAGES * 8));
+        T_TRUE(md_poll(&pair.side[0].cq, &c));
+        T_EQ_U64(c.status, SG_WC_SUCCESS);
+    }
+    T_FALSE(sg_adapter_run(a, PAGES * 8));
+    pair.side[0].md.hold = false;
+    expect_none(0);
+    end();
+}
+
 static const struct t_case cases[] = {
     { "a zero-based region", zero_based },
     { "RDM-35 RDM-37 SEC-06 SEC-23 fast registration and three ways to end it",
       fast_registration },
     { "fast registration of the longest page list", longest_list },
+    { "fast registration: long page lists take turns", long_lists_take_turns },
     { "fast registration: errors", fast_registration_errors },
     { "DDP-51 SEC-04 range, validity, rights and stream of an STag change", stag_changes },
     { "REG_MR and LOCAL_INV are for kernel queue pairs", kernel_only },

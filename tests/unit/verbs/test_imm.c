@@ -209,7 +209,8 @@ static void malformed(void)
         { "send, inline", SG_WR_SEND_IMM, F_FLAGS, SG_WQE_INLINE, SG_WC_LOC_QP_OP_ERR },
         { "send, unknown flag", SG_WR_SEND_IMM, F_FLAGS, 0x40, SG_WC_LOC_QP_OP_ERR },
         { "send, reserved octet", SG_WR_SEND_IMM, F_RESERVED, 1, SG_WC_LOC_QP_OP_ERR },
-        { "write, too many elements", SG_WR_WRITE_IMM, F_SGES, 17, SG_WC_LOC_LEN_ERR },
+        { "write, too many elements", SG_WR_WRITE_IMM, F_SGES, SG_SQ_MAX_SGE + 1,
+          SG_WC_LOC_LEN_ERR },
         { "write, no such lkey", SG_WR_WRITE_IMM, F_LKEY, 0x4711, SG_WC_LOC_PROT_ERR },
     };
     struct sg_wqe_hdr *h;

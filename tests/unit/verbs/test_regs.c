@@ -274,7 +274,7 @@ static void config_ranges(void)
     c.engine.mpa_rev = 3;
     T_NOT_NULL(sg_adapter_check_config(&c, buf, sizeof(buf)));
     sg_adapter_default_config(&c);
-    c.max_sge = 17;
+    c.max_sge = SG_SQ_MAX_SGE + 1;
     T_NOT_NULL(sg_adapter_check_config(&c, buf, sizeof(buf)));
 }
 

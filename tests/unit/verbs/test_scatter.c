@@ -2,7 +2,7 @@
 /* Reads with several sink elements: what one message fills, what must not be touched. */
 #include "pair_rig.h"
 
-enum { ELEMENTS = 16, GAP = 64, PATTERN = 0xa5 };
+enum { ELEMENTS = SG_SQ_MAX_SGE, GAP = 64, PATTERN = 0xa5 };
 
 /* Lengths of the elements of one Read; they lie GAP octets apart from 'at' on. */
 struct shape {
@@ -18,6 +18,8 @@ static const struct shape shapes[] = {
     { "nothing", 3, { 0, 0, 0 } },
     { "over segments", 3, { 1, 5000, 70001 } },
     { "sixteen", 16, { 3, 1448, 1, 4096, 0, 17, 9000, 2, 2, 2, 333, 64, 64, 1, 20000, 5 } },
+    { "thirty-two", 32, { 3, 1448, 1, 4096, 0, 17, 9000, 2, 2, 2, 333, 64, 64, 1, 20000, 5,
+                          7, 1460, 2, 4095, 9, 16, 8999, 3, 0, 1, 332, 63, 65, 2, 20001, 6 } },
 };
 
 static uint32_t total(const struct shape *s)
@@ -71,9 +73,10 @@ static void check(const struct shape *s, uint32_t at, uint32_t source)
 
 static void all_shapes(void)
 {
+    const struct md_qp_params params = { .stride = SG_WQE_STRIDE_MAX };
     struct sg_cqe c;
 
-    begin(NULL);
+    begin(&params);
     fill(1, 0, 100000, 5);
     for (size_t i = 0; i < SG_ARRAY_SIZE(shapes); i++) {
         T_CONTEXT("%s", shapes[i].name);

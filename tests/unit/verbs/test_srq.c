@@ -317,7 +317,7 @@ static void commands(void)
         { FIELD(sg_cmd_create_srq, stride), 32, SG_EINVAL },
         { FIELD(sg_cmd_create_srq, stride), 64, SG_EINVAL }, /* seven elements */
         { FIELD(sg_cmd_create_srq, stride), 192, SG_EINVAL },
-        { FIELD(sg_cmd_create_srq, stride), 1024, SG_EINVAL },
+        { FIELD(sg_cmd_create_srq, stride), 2048, SG_EINVAL },
         { FIELD(sg_cmd_create_srq, max_sge), 8, SG_EINVAL },
         { FIELD(sg_cmd_create_srq, max_sge), 255, SG_EINVAL },
         { FIELD(sg_cmd_create_srq, limit), 33, SG_EINVAL },
