@@ -107,6 +107,11 @@ class Arguments(unittest.TestCase):
     def test_link__arguments(self):
         self.refused("link", "alpha", "sideways", text="invalid choice")
 
+    def test_option__unknown(self):
+        for words in (("up",), ("down",), ("cut", "alpha")):
+            done = self.refused(*words, "--bogus", text="--bogus")
+            self.assertIn("./staghorn VERB --help shows the options", done.err)
+
     def test_verb__unknown(self):
         self.refused("fly", text="invalid choice")
 

@@ -483,8 +483,16 @@ def _add_pmem(verbs, vm):
     parser.add_argument("--export-log", metavar="FILE", help="write the log of events to a file")
 
 
+class Parser(argparse.ArgumentParser):
+    """Whose errors say what to do next, as the launcher's own do."""
+
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(errors.USAGE, "staghorn: %s\n  %s\n" % (message, errors.USAGE_HINT))
+
+
 def make_parser():
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="staghorn",
         description=DESCRIPTION,
         epilog=EPILOG,

@@ -26,9 +26,12 @@ class LabError(Exception):
         return str(self) + ("\n  " + self.hint if self.hint else "")
 
 
+USAGE_HINT = "./staghorn VERB --help shows the options"
+
+
 class UsageError(LabError):
     def __init__(self, message, hint=None):
-        super().__init__(message, hint or "./staghorn VERB --help shows the options", USAGE)
+        super().__init__(message, hint or USAGE_HINT, USAGE)
 
 
 class AbsentError(LabError):
