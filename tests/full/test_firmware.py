@@ -2,7 +2,7 @@
 """Firmware: what the expansion ROM says (BIOS, UEFI), vital product data, updates, profiles.
 
 The profiles' VM, alpha, changes its profile as a user would: by an update and a reload.
-# timeout: 900
+# timeout: 1200
 """
 import json
 import os
