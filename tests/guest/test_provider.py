@@ -15,6 +15,7 @@ TOP = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("SG_BUILD", TOP / "build"))
 PROVIDER = TOP / "guest-driver/provider"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
+MANUAL = "usr/share/man"
 
 # The programs were linked for the guest, so they run in its tree.
 RUN = r"""
@@ -69,14 +70,22 @@ def symbols():
 
 
 def manual():
-    """Each function has a page, and groff has nothing to say about any."""
+    """Each function has a page."""
     header = (PROVIDER / "staghorndv.h").read_text()
     functions = set(re.findall(r"^[a-z].*?\b(sgdv_\w+)\(", header, re.M))
-    pages = product() / "usr/share/man"
-    text = "".join(x.read_text() for x in pages.glob("man?/*"))
-    bad = ["%s: no page names it" % x for x in sorted(functions) if x not in text]
+    pages = list((product() / MANUAL).glob("man?/*"))
+    text = "".join(x.read_text() for x in pages)
+    return len(pages), ["%s: no page names it" % x for x in sorted(functions) if x not in text]
+
+
+def manual_form():
+    """groff has nothing to say about any page."""
+    if not shutil.which("groff"):
+        return 0, "groff is missing (Debian's groff-base)"
+    pages = product() / MANUAL
     files = sorted(pages.glob("man?/*"))
-    for file in files if shutil.which("groff") else []:
+    bad = []
+    for file in files:
         said = subprocess.run(
             ["groff", "-t", "-man", "-ww", "-Tutf8", "-I", pages, file],
             stdout=subprocess.DEVNULL,
@@ -96,7 +105,8 @@ CASES = (
     ("shared receive queues against models", lambda: run_tests("staghorn-test-queues")),
     ("atomics, immediates, windows against models", lambda: run_tests("staghorn-test-ops")),
     ("the library's symbols are those of staghorndv.h", symbols),
-    ("the manual pages are complete and clean", manual),
+    ("the manual pages are complete", manual),
+    ("the manual pages are clean", manual_form),
 )
 
 
@@ -108,6 +118,9 @@ def main():
     failed = 0
     for number, (name, check) in enumerate(CASES, 1):
         count, bad = check()
+        if isinstance(bad, str):
+            print("ok %d - %s # SKIP %s" % (number, name, bad))
+            continue
         for line in bad:
             print("# " + line.replace("\n", "\n# "))
         good = count > 0 and not bad
