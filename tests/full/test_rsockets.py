@@ -51,6 +51,7 @@ class Rsockets(labtest.LabCase):
         super().setUpClass()
         for vm in ('alpha', 'beta'):
             cls.lab.sh(vm, "python3 -c '%s' && : > %s" % (MAKE_DATA, EMPTY))
+            wait_for(cls.lab, vm, '! ip -6 addr show tentative | grep -q inet6', LIMIT)
         cls.port = 7000
 
     def tearDown(self):
@@ -160,7 +161,7 @@ class Rsockets(labtest.LabCase):
         # The client ends: its server reads to the end.
         self.lab.sh('alpha', 'kill -9 $(cat /root/client.pid)')
         client.wait(LIMIT)
-        self.finish(server)
+        self.assertNotEqual(server.wait(LIMIT), 124, server.output)
 
     def test_server_killed(self):
         """Readers and writers whose server is killed end; rsockets tell them by a keepalive"""
