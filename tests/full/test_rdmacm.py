@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's rdmacm-utils between two VMs: programs over librdmacm and rsockets.
+
+rping is told to check what arrives, and what rcopy has copied is compared.  ucmatose looks into
+no buffer and at no status; there the adapter's counters say what was moved."""
+# timeout: 1500
+import time
+
+import labtest
+from storage import check_kernel, counters, wait_for
+
+LIMIT = 240  # seconds; other work may share the machine
+V4 = {'alpha': '10.77.0.1', 'beta': '10.77.0.2'}
+V6 = {'alpha': 'fd77::1', 'beta': 'fd77::2'}
+# Server and client of each run.
+TO_BETA, TO_ALPHA = ('beta', 'alpha'), ('alpha', 'beta')
+CONNECTIONS = 1000  # of cmtime
+UNSUPPORTED = 'Operation not supported'
+REFUSED = (  # server on beta, client on alpha, what the client says
+    (('udaddy', '-b', V4['beta']), ('udaddy', '-s', V4['beta']), UNSUPPORTED),
+    (
+        ('mckey', '-m', '239.7.7.7', '-b', V4['beta']),
+        ('mckey', '-m', '239.7.7.7', '-s', '-b', V4['alpha']),
+        UNSUPPORTED,
+    ),
+    (('udpong', '-b', V4['beta']), ('udpong', '-s', V4['beta']), UNSUPPORTED),
+    (('rdma_xserver', '-c', 'x'), ('rdma_xclient', '-c', 'x', '-s', V4['beta']), UNSUPPORTED),
+    (('ucmatose',), ('ucmatose', '-f', 'gid', '-s', 'fe80::1'), 'No such device'),
+)
+
+
+class Rdmacm(labtest.LabCase):
+    up_arguments = ('--image', 'consumers')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.port = 21000
+
+    def tearDown(self):
+        super().tearDown()
+        for vm in ('alpha', 'beta'):
+            check_kernel(self.lab, vm)
+
+    def start(self, vm, *words):
+        return self.lab.start(vm, 'timeout', LIMIT, *words)
+
+    def listens(self, vm, server, port):
+        """Waits until the server listens with rdma_cm (and TCP, if it does that), or has ended."""
+        ready = 'rdma resource show cm_id | grep LISTEN | grep -q ":%d "' % port
+        deadline = time.monotonic() + LIMIT
+        while self.lab.run('exec', vm, '--', 'sh', '-c', ready, status=None).returncode:
+            if server.process.poll() is not None:
+                break
+            self.assertLess(time.monotonic(), deadline, server.output)
+            time.sleep(0.1)
+
+    def new_port(self):
+        type(self).port += 1
+        return self.port
+
+    def both(self, vms, server, client):
+        """Statuses and outputs of a server and of a client, which starts when that listens."""
+        port = ('-p', self.new_port())
+        waiting = self.start(vms[0], *server, *port)
+        self.listens(vms[0], waiting, self.port)
+        started = self.start(vms[1], *client, *port)
+        return [(side.wait(LIMIT + 60), side.output) for side in (waiting, started)]
+
+    def succeeds(self, vms, server, client):
+        sides = self.both(vms, server, client)
+        for status, output in sides:
+            self.assertEqual(status, 0, sides)
+        return [output for _, output in sides]
+
+    def test_rping(self):
+        """Reads and Writes with the data compared, over IPv4 and IPv6, in both directions
+
+        Not rping -q: it calls rdma_establish(), for which iw_cm has no message; that is refused
+        (Invalid argument), and rping then waits for its own thread, which waits for the peer."""
+        for addresses in (V4, V6):
+            for vms in (TO_BETA, TO_ALPHA):
+                for size in (64, 4000, 65535):
+                    with self.subTest(vms=vms, size=size):
+                        both = ('-a', addresses[vms[0]], '-S', size, '-C', 10, '-V')
+                        more = ('-v', '-I', addresses[vms[1]])
+                        said = self.succeeds(
+                            vms, ('rping', '-s', *both), ('rping', '-c', *both, *more)
+                        )
+                        self.assertEqual(said[1].count('ping data: rdma-ping-'), 10, said)
+
+    def test_rping__persistent(self):
+        """One server, a client of IPv4 and one of IPv6 at once; rping queues three, no more"""
+        port = self.new_port()
+        server = self.start('beta', 'rping', '-s', '-P', '-a', '::0', '-p', port, '-V')
+        self.listens('beta', server, port)
+        words = ('rping', '-c', '-p', port, '-C', '20', '-V', '-S', '1000', '-a')
+        clients = [self.start('alpha', *words, a['beta']) for a in (V4, V6)]
+        for client in clients:
+            self.assertEqual(client.wait(LIMIT + 60), 0, client.output)
+        self.assertIsNone(server.process.poll(), server.output)
+        self.lab.sh('beta', 'pkill -x rping')
+        server.wait(LIMIT + 60)
+
+    def test_ucmatose(self):
+        """Many connections at once; -c, -C, -S; each message counted by both adapters"""
+        runs = (
+            (TO_BETA, V4, 200, 10, 1000),
+            (TO_ALPHA, V4, 20, 100, 65536),
+            (TO_BETA, V6, 20, 10, 1000, '-f', 'ip', '-m'),
+            (TO_BETA, V4, 5, 10, 1000, '-t', '32', '-a', '14'),
+            (TO_BETA, V4, 20, 0, 0, '-P', 'ib'),
+        )
+        for vms, addresses, connections, count, size, *more in runs:
+            with self.subTest(vms=vms, connections=connections, size=size):
+                both = ('-c', connections, '-C', count, '-S', size, *more)
+                before = [counters(self.lab, vm) for vm in vms]
+                said = self.succeeds(
+                    vms,
+                    ('ucmatose', '-b', addresses[vms[0]], *both),
+                    ('ucmatose', '-s', addresses[vms[0]], *both),
+                )
+                for vm, then, text in zip(vms, before, said):
+                    self.assertIn('return status 0', text)
+                    self.assertNotIn('fail', text)
+                    now = counters(self.lab, vm)
+                    for counter in ('tx_sends', 'rx_sends'):
+                        self.assertEqual(now[counter] - then[counter], connections * count)
+                    moved = now['tx_octets'] - then['tx_octets']
+                    self.assertGreaterEqual(moved, connections * count * size)
+
+    def test_rcopy(self):
+        """Files of several sizes, in both directions, equal at both ends
+
+        (IPv6 addresses it takes for host and file: it splits at the first colon.)"""
+        for server, client in (TO_BETA, TO_ALPHA):
+            port = self.new_port()
+            waiting = self.start(server, 'rcopy', '-p', port)
+            self.listens(server, waiting, port)
+            for size in (1, 4097, 20000003):
+                with self.subTest(server=server, size=size):
+                    self.lab.sh(client, 'head -c %d /dev/urandom > /dev/shm/from' % size)
+                    words = ('rcopy', '/dev/shm/from', V4[server] + ':/dev/shm/to', '-p', port)
+                    copy = self.start(client, *words)
+                    self.assertEqual(copy.wait(LIMIT + 60), 0, copy.output)
+                    self.assertIn('%d bytes in' % size, copy.output)
+                    hashes = [
+                        self.lab.sh(vm, 'sha256sum < /dev/shm/' + name)
+                        for vm, name in ((client, 'from'), (server, 'to'))
+                    ]
+                    self.assertEqual(*hashes)
+                    self.lab.sh(server, 'rm /dev/shm/to')
+            self.lab.sh(server, 'pkill -x rcopy')
+            waiting.wait(LIMIT + 60)
+
+    def test_cmtime(self):
+        """1,000 connections at once
+
+        cmtime meets its peer on a TCP port of the number at which rdma_cm listens.  On iWARP both
+        are ports of TCP, and the adapter takes what comes for its own; so the name is given that
+        rdma_cm takes for an IPv6 address and cmtime's sockets for an IPv4 address.  Then it
+        connects queue pairs that do not exist, which iw_cm refuses for any adapter."""
+        hosts = '%s both.beta\n%s both.beta\n' % (V6['beta'], V4['beta'])
+        for vm in TO_BETA:
+            self.lab.sh(vm, "printf '%s' >> /etc/hosts" % hosts)
+        words = ('timeout', LIMIT, 'cmtime', '-c', CONNECTIONS, '-p', self.new_port())
+        server = self.lab.start('beta', *words, '-b', 'both.beta')
+        self.listens('beta', server, self.port)
+        ready = 'ss -Htln sport = :%d | grep -q .' % self.port
+        wait_for(self.lab, 'beta', ready)
+        client = self.lab.start('alpha', *words, '-s', 'both.beta')
+        self.assertEqual(client.wait(LIMIT + 60), 1, client.output)
+        for side in (server, client):
+            side.expect(r'(?m)^destroy qp +[0-9]+ +[0-9]+ ', LIMIT)
+            self.assertRegex(side.output, r'(?m)^qp_conn +%d$' % CONNECTIONS)
+        self.assertIn('test - no QPs', client.output)
+        self.assertTrue(client.output.endswith('rdma_connect: Invalid argument\n'), client.output)
+        self.lab.sh('beta', 'pkill -x cmtime; true')
+        server.wait(LIMIT + 60)
+
+    def test_client_and_server(self):
+        """rdma_client and rdma_server, rdma_xclient and rdma_xserver with reliable connections"""
+        for vms in (TO_BETA, TO_ALPHA):
+            for name in ('rdma_', 'rdma_x'):
+                with self.subTest(vms=vms, name=name):
+                    client = (name + 'client', '-s', V4[vms[0]])
+                    for text in self.succeeds(vms, (name + 'server',), client):
+                        self.assertIn(': end 0', text)
+
+    def test_refused(self):
+        """Datagrams, multicast, XRC and InfiniBand's addresses: an error at once, by name"""
+        for server, client, text in REFUSED:
+            with self.subTest(client=client):
+                waiting = self.start('beta', *server)
+                if server[0] != 'mckey':  # the others wait for someone who comes
+                    wait_for(self.lab, 'beta', 'pgrep -x ' + server[0])
+                started = self.start('alpha', *client)
+                self.assertNotIn(started.wait(LIMIT + 60), (0, 124), started.output)
+                self.assertIn(text, started.output)
+                if server[0] == 'mckey':
+                    self.assertNotIn(waiting.wait(LIMIT + 60), (0, 124), waiting.output)
+                    self.assertIn(text, waiting.output)
+                self.lab.sh('beta', 'pkill -x %s; true' % server[0])
+                waiting.wait(LIMIT + 60)
+
+    def test_zz_nothing_left(self):
+        """What ended has no object left"""
+        for vm in ('alpha', 'beta'):
+            script = 'for o in qp mr cm_id srq pd; do rdma resource show $o; done'
+            wait_for(self.lab, vm, 'test -z "$(%s)"' % script)
+
+
+if __name__ == '__main__':
+    labtest.main()
