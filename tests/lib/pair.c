@@ -190,9 +190,13 @@ enum sg_status pair_answer(struct pair *p, enum sg_admin_opcode op, uint32_t qpn
 struct sg_eqe pair_expect(struct pair *p, int side, enum sg_event event)
 {
     struct sg_eqe e = { 0 };
+    int ms = 0;
 
     pair_settle(p);
-    if (!md_next_async(&p->side[side].md, &e) || e.event != event) {
+    while (!md_next_async(&p->side[side].md, &e) && ms++ < 100) {
+        pair_pass(p, 1000000); /* the way may be long */
+    }
+    if (e.event != event) {
         printf("# side %d: expected event 0x%02x, got 0x%02x\n", side, event, e.event);
         sg_assert(e.event == event);
     }

@@ -379,6 +379,14 @@ void sg_conn_close(struct sg_conn *c)
     }
 }
 
+void sg_conn_abandon(struct sg_conn *c)
+{
+    stall_drop(c);
+    c->rx.have = 0;
+    c->abandoned = true;
+    sg_conn_close(c);
+}
+
 void sg_conn_abort(struct sg_conn *c)
 {
     conn_kill(c);

@@ -135,6 +135,7 @@ struct sg_conn {
     bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
     bool down_told;             /* 'disconnected' was called */
     bool fin_due, fin_sent;
+    bool abandoned;             /* inbound octets are dropped */
     bool term_due;
     bool blocked;               /* a send was refused, 'writable' will come */
     bool signaled;              /* tx_ready was called since the last transmit */

@@ -363,6 +363,11 @@ void sg_conn_wake(struct sg_conn *c);
 void sg_conn_resume(struct sg_conn *c);
 /* Graceful: after all that was started is sent, FIN.  'next' is not called any more. */
 void sg_conn_close(struct sg_conn *c);
+/*
+ * As sg_conn_close(), and what still comes is passed over: whoever it is for has gone.  An error
+ * would be answered by RST once our FIN is out, and RST takes from the peer what it has not got.
+ */
+void sg_conn_abandon(struct sg_conn *c);
 /* At once: RST.  No upcall follows; c is dead on return. */
 void sg_conn_abort(struct sg_conn *c);
 /* A local error of ours on this stream: Terminate (layer, type, code, no headers), then close. */

@@ -174,7 +174,7 @@ void sg_cm_release(struct sg_cm *cm)
     cm->qp->cm = NULL;
     cm->qp = NULL;
     if (cm->conn && cm->streaming && (closing || quiet)) {
-        sg_conn_close(cm->conn);
+        sg_conn_abandon(cm->conn);
         return; /* 'closed' frees it */
     }
     if (cm->conn) {

@@ -70,6 +70,35 @@ static void inbound_after_close(void)
     rig_stop();
 }
 
+/* Whoever received is gone, and the peer does not know yet: it still gets all that we sent. */
+static void inbound_after_abandon(void)
+{
+    active();
+    rig_send(0, 100);
+    rig_settle();
+    rig_log();
+    rig_say("0012"); /* the beginning of an FPDU */
+    sg_conn_abandon(rig->c);
+    rig_settle();
+    T_TRUE(rig->peer_fin);
+    rig_say("c142 00000100");
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61");
+    rig_say_fpdu("ffff ffffffff ffffffff ffffffff");
+    rig_settle();
+    T_EQ_STR(rig_log(), "");
+    T_FALSE(rig->peer_over);
+    rig_peer_close();
+    T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
+    rig_stop();
+    active();
+    sg_conn_abandon(rig->c);
+    rig_settle();
+    rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61");
+    rig_pass(4000);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    rig_stop();
+}
+
 static void peer_never_closes(void)
 {
     active();
@@ -387,6 +416,7 @@ static void states_are_logged(void)
 static const struct t_case cases[] = {
     { "DDP-30 DDP-31 close: what was started is sent, then FIN", close_sends_what_was_started },
     { "DDP-33 inbound messages count until the peer's FIN", inbound_after_close },
+    { "a connection whose owner has gone passes over what comes", inbound_after_abandon },
     { "RDM-57 the peer never closes: reset after the timeout", peer_never_closes },
     { "MPA-74 DDP-33 DDP-35 FIN is reported and our half stays", half_closed_peer_still_served },
     { "DDP-32 DDP-34 MPA-70 FIN inside an FPDU", fin_inside_fpdu },

@@ -175,6 +175,40 @@ static void destroy_delivers(void)
     end();
 }
 
+/* The peer, still sending, must not lose them by the answer to what it sends. */
+static void destroy_delivers_under_fire(void)
+{
+    const struct sg_mem_options net = {
+        .queued = true, .delay_min_ns = 1000000, .delay_max_ns = 1000000, .room = 1 << 20,
+    };
+    struct md_qp *qp = &pair.side[0].qp;
+    struct sg_cqe c;
+    int i;
+
+    pair_start(&pair, NULL, &net);
+    pair_open(&pair, NULL);
+    pair_connect(&pair);
+    for (i = 0; i < 4; i++) {
+        recv(1, (uint64_t)i, 0, 64);
+        post(0, wr(0, SG_WR_SEND, (uint64_t)i, 0, 64, 0));
+        post(1, wr(1, SG_WR_WRITE, 9, 0, 64, 0));
+    }
+    for (i = 0; i < 4; i++) {
+        pair_settle(&pair);
+        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not there yet */
+    }
+    T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, qp->qpn), SG_OK);
+    pair_pass(&pair, 10000000);
+    for (i = 0; i < 8; i++) {
+        T_TRUE(md_poll(&pair.side[1].cq, &c));
+        T_CONTEXT("completion %d, wr_id %u", i, (unsigned)sg_get_le64(&c.wr_id));
+        T_EQ_U64(c.status, SG_WC_SUCCESS);
+    }
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, pair.side[1].qp.qpn), SG_OK);
+    pair_pass(&pair, 10000000);
+    pair_stop(&pair);
+}
+
 /* The ways in which MPA can be set up; with RTR messages the responder may speak first. */
 static void mpa_variants(void)
 {
@@ -294,6 +328,7 @@ static const struct t_case cases[] = {
     { "connection refused", refused },
     { "UNLISTEN drops unanswered requests", unlisten_with_requests },
     { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
+    { "DESTROY_QP lets them arrive while the peer sends", destroy_delivers_under_fire },
     { "MPA-25 MPA-50 MP2-02 every kind of MPA startup", mpa_variants },
     { "MPA-64 a responder waits for the initiator", responder_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
