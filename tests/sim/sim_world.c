@@ -131,6 +131,7 @@ static void draw_config(struct sim_world *w)
             .peer_to_peer = sim_chance(w, 60), .rtr_mask = masks[sim_below(w, 3)],
             .max_ird = 16, .max_ord = 16, .reply_timeout_ms = 1000,
             .startup_timeout_ms = 1000, .close_timeout_ms = 500,
+            .linger_timeout_ms = 500,
         };
         sc->depth[i] = (uint16_t)sim_below(w, 9);
     }

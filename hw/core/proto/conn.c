@@ -260,6 +260,13 @@ void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
     arm(c->e, &c->exec_timer, again_ns);
 }
 
+void conn_arm_end(struct sg_conn *c)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+
+    conn_arm(c, c->abandoned ? cfg->linger_timeout_ms : cfg->close_timeout_ms);
+}
+
 void conn_hold(struct sg_conn *c, uint32_t ms)
 {
     conn_arm(c, ms);
@@ -304,7 +311,7 @@ void conn_orphan(struct sg_conn *c)
 {
     c->user = NULL;
     c->signaled = false;
-    conn_arm(c, c->e->config.close_timeout_ms);
+    conn_arm_end(c);
 }
 
 void conn_end_startup(struct sg_conn *c)
@@ -371,7 +378,7 @@ void sg_conn_close(struct sg_conn *c)
         if (c->state != CONN_REPLYING) { /* else when the Reply is out */
             conn_set_state(c, CONN_CLOSING);
         }
-        conn_arm(c, c->e->config.close_timeout_ms);
+        conn_arm_end(c);
         conn_signal(c);
         break;
     default:
@@ -385,6 +392,9 @@ void sg_conn_abandon(struct sg_conn *c)
     c->rx.have = 0;
     c->abandoned = true;
     sg_conn_close(c);
+    if (c->state == CONN_TERMINATING) {
+        conn_arm_end(c);
+    }
 }
 
 void sg_conn_abort(struct sg_conn *c)

@@ -195,6 +195,8 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why);
 /* As conn_drop, from sg_engine_run(): for use inside calls made by verbs. */
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
 void conn_arm(struct sg_conn *c, uint32_t ms);
+/* The connection is ending: for so long the peer may keep us waiting. */
+void conn_arm_end(struct sg_conn *c);
 void conn_disarm(struct sg_conn *c);
 /* Calls 'disconnected', once per connection. */
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);

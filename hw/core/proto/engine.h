@@ -41,6 +41,7 @@ struct sg_engine_config {
     uint32_t reply_timeout_ms;   /* for the responder's program to answer, on either side */
     uint32_t startup_timeout_ms; /* responder: for the Request, and for what follows the Reply */
     uint32_t close_timeout_ms;   /* FIN or Terminate unanswered for so long: abort */
+    uint32_t linger_timeout_ms;  /* the same where nobody waits for the end */
     /*
      * Initiator: pause between a Reply and our first FPDU, 0..1000.  For responders that pass
      * their connection on only after the Reply is out and overlook what comes at once.

@@ -387,7 +387,7 @@ static bool send_segments(struct sg_conn *c, size_t budget)
         }
     }
     if (c->state == CONN_CLOSING && used) {
-        conn_arm(c, c->e->config.close_timeout_ms);
+        conn_arm_end(c);
     }
     return used >= budget;
 }
@@ -399,7 +399,7 @@ static void send_fin(struct sg_conn *c)
         return;
     }
     c->fin_sent = true;
-    conn_arm(c, c->e->config.close_timeout_ms);
+    conn_arm_end(c);
     c->stream->ops->shutdown(c->stream);
 }
 

@@ -62,7 +62,7 @@ static void start(struct sg_conn *c)
     c->tx.active = false;
     c->tx.rtr = 0;
     conn_set_state(c, CONN_TERMINATING);
-    conn_arm(c, c->e->config.close_timeout_ms);
+    conn_arm_end(c);
     conn_signal(c);
 }
 
@@ -166,7 +166,7 @@ void term_received(struct sg_conn *c, const struct sg_term *t)
     c->tx.rtr = 0;
     c->fin_due = true;
     conn_set_state(c, CONN_TERMINATING);
-    conn_arm(c, c->e->config.close_timeout_ms);
+    conn_arm_end(c);
     conn_signal(c);
     if (c->user) {
         c->e->ops->terminated(c->user, &info);

@@ -310,7 +310,7 @@ struct sg_engine_config rig_config(void)
     return (struct sg_engine_config){
         .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE | SG_RTR_READ,
         .max_ird = 8, .max_ord = 8, .reply_timeout_ms = 60000, .startup_timeout_ms = 10000,
-        .close_timeout_ms = 4000,
+        .close_timeout_ms = 4000, .linger_timeout_ms = 30000,
     };
 }
 
