@@ -427,8 +427,11 @@ class Profiles(unittest.TestCase):
     def test_6_reload__under_traffic(self):
         """Connections end, nothing hangs, and the adapter serves new ones."""
         address = "10.77.0.2"
-        server = self.lab.start("beta", "rping", "-s", "-a", address)
-        client = self.lab.start("alpha", "rping", "-c", "-v", "-a", address, "-C", "1000000")
+        common = ("-a", address, "-p", "7301")  # the server before may still have its port
+        server = self.lab.start("beta", "rping", "-s", *common)
+        listens = "until rdma resource show cm_id | grep LISTEN | grep -q :7301; do sleep 0.1; done"
+        self.lab.sh("beta", listens, timeout=60)
+        client = self.lab.start("alpha", "rping", "-c", "-v", *common, "-C", "1000000")
         client.expect("ping data: ", 60)
         reload_driver(self.lab, "alpha")
         client.wait(60)

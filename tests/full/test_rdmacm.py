@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's rdmacm-utils between two VMs: programs over librdmacm and rsockets.
 
-rping is told to check what arrives, and what rcopy has copied is compared.  ucmatose looks into
+rping, rstream, riostream and rcopy are told or made to check what arrives.  ucmatose looks into
 no buffer and at no status; there the adapter's counters say what was moved."""
 # timeout: 1500
 import time
@@ -17,6 +17,26 @@ V6 = {'alpha': 'fd77::1', 'beta': 'fd77::2'}
 TO_BETA, TO_ALPHA = ('beta', 'alpha'), ('alpha', 'beta')
 CONNECTIONS = 1000  # of cmtime
 UNSUPPORTED = 'Operation not supported'
+# rstream needs Writes into the peer's ring and, on iWARP (RS_OPT_MSG_SEND), an inline Send behind
+# each; riostream needs Writes into what the peer has opened with riomap().
+RSTREAM = (  # options of both
+    ('-S', '1', '-C', '500', '-T', 'v'),
+    ('-S', '64', '-C', '1000', '-T', 'v'),
+    ('-S', '65536', '-C', '50', '-I', '2', '-T', 'v'),
+    ('-S', '4194304', '-C', '2', '-T', 'v'),
+    ('-S', '1000', '-C', '100', '-I', '3', '-T', 'v'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-T', 'b'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-T', 'n'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-B', '4096'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-k', '30'),
+)
+RIOSTREAM = (
+    ('-S', '64', '-C', '1000', '-T', 'v'),
+    ('-S', '65536', '-C', '50', '-I', '2', '-T', 'v'),
+    ('-S', '4194304', '-C', '2', '-T', 'v'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-T', 'a'),
+    ('-S', '100000', '-C', '20', '-T', 'v', '-T', 'b'),
+)
 REFUSED = (  # server on beta, client on alpha, what the client says
     (('udaddy', '-b', V4['beta']), ('udaddy', '-s', V4['beta']), UNSUPPORTED),
     (
@@ -187,6 +207,50 @@ class Rdmacm(labtest.LabCase):
                     client = (name + 'client', '-s', V4[vms[0]])
                     for text in self.succeeds(vms, (name + 'server',), client):
                         self.assertIn(': end 0', text)
+
+    def stream(self, tool, vms, addresses, *options, of_server=()):
+        before = counters(self.lab, vms[1])
+        server = vms[0]
+        said = self.succeeds(
+            vms,
+            (tool, '-b', addresses[server], *options, *of_server),
+            (tool, '-s', addresses[server], *options),
+        )
+        for text in said:
+            self.assertRegex(text, r'(?m)^custom +')
+            self.assertNotIn('verification failed', text)
+        value = dict(zip(options, options[1:]))
+        octets = int(value['-S']) * int(value['-C']) * int(value.get('-I', 1))
+        now = counters(self.lab, vms[1])
+        for counter in ('tx_octets', 'rx_octets'):
+            self.assertGreaterEqual(now[counter] - before[counter], octets)
+
+    def test_rstream(self):
+        """rsockets: sizes, polling, blocking or not; each octet checked by both sides"""
+        for options in RSTREAM:
+            with self.subTest(options=options):
+                self.stream('rstream', TO_BETA, V4, *options)
+        # The client's last poll may find data and the end together, which rstream takes for an
+        # error (do_poll()); so only the server polls.
+        for more in (('-T', 'a'), ('-T', 'a', '-T', 'b')):
+            with self.subTest(of_server=more):
+                self.stream('rstream', TO_BETA, V4, *RSTREAM[4], of_server=more)
+        with self.subTest(options='to alpha'):
+            self.stream('rstream', TO_ALPHA, V4, *RSTREAM[2])
+        with self.subTest(options='IPv6'):
+            self.stream('rstream', TO_BETA, V6, *RSTREAM[2])
+        with self.subTest(options='-T r'):
+            self.stream('rstream', TO_BETA, V4, *RSTREAM[2], '-T', 'r')
+
+    def test_riostream(self):
+        """riowrite(): Writes into memory that the peer mapped; each octet checked"""
+        for options in RIOSTREAM:
+            with self.subTest(options=options):
+                self.stream('riostream', TO_BETA, V4, *options)
+        with self.subTest(options='to alpha'):
+            self.stream('riostream', TO_ALPHA, V4, *RIOSTREAM[1])
+        with self.subTest(options='IPv6'):
+            self.stream('riostream', TO_BETA, V6, *RIOSTREAM[1])
 
     def test_refused(self):
         """Datagrams, multicast, XRC and InfiniBand's addresses: an error at once, by name"""
