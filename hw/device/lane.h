@@ -5,6 +5,9 @@
 #ifndef SG_DEVICE_LANE_H
 #define SG_DEVICE_LANE_H
 
+/* QEMU is built with warnings that do not stop it; newer compilers refuse this one. */
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+
 #include "net/net.h"
 #include "qemu/queue.h"
 

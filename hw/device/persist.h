@@ -19,6 +19,9 @@
 #ifndef SG_DEVICE_PERSIST_H
 #define SG_DEVICE_PERSIST_H
 
+/* QEMU is built with warnings that do not stop it; newer compilers refuse this one. */
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+
 #include "qemu/notify.h"
 #include "qemu/timer.h"
 #include "hw/resettable.h"

@@ -17,8 +17,10 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "exec/cpu-common.h"
+#include "exec/cputlb.h"
 #include "exec/exec-all.h"
 #include "hw/core/cpu.h"
+#include "system/hw_accel.h"
 #include "persist.h"
 #ifdef CONFIG_TCG
 #include "exec/load-track.h"

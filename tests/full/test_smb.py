@@ -43,6 +43,12 @@ ksmbd.mountd
 )
 MOUNT = "mount -t cifs //%s/share /mnt/smb -o rdma,username=user,password=secret,vers=%s,%s"
 
+# With the client's cache, but a file is closed when it is closed, not a second later: ksmbd of
+# Linux 6.12.107 frees a file that is closed while the same file is open once more, and leaves it
+# in the list of that file's openings (ksmbd_close_fd() takes the number which __ksmbd_remove_fd()
+# asks for).  It shows over plain TCP, too: exec 3<x; echo 1 >> x; echo 2 >> x.
+CACHED = "cache=strict,closetimeo=0"
+
 
 class Smb(storage.ConsumerCase):
     """/mnt/smb of alpha is beta's share."""
@@ -95,9 +101,10 @@ class Smb(storage.ConsumerCase):
         self.assertEqual(*self.hashes("fio"))
 
     def test_data__both_directions(self):
-        self.mount(options="cache=strict")
-        script = "head -c 9000001 /dev/urandom > /mnt/smb/up && sync && sha256sum < /mnt/smb/up"
+        self.mount(options=CACHED)
+        script = "head -c 9000001 /dev/urandom > /mnt/smb/up && sync"
         self.sh(CLIENT, script, timeout=storage.LIMIT)
+        storage.wait_for(self.lab, CLIENT, "! grep -q up /proc/fs/cifs/open_files")
         self.assertEqual(*self.hashes("up"))
         self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/share/down")
         self.assertEqual(*self.hashes("down"))
