@@ -11,8 +11,9 @@ import labtest
 import programs
 
 PEER_TIMEOUT = 20  # seconds after which a peer that says nothing is dead; the default is longer
+IMAGE = ("--image", "consumers")
 UP = (
-    *("--image", "consumers", "--pmem", "beta:160M,domain=off"),
+    *(*IMAGE, "--pmem", "beta:160M,domain=off"),
     *("--device-prop", "peer-timeout=%d" % PEER_TIMEOUT),
 )
 CLIENT, SERVER = "alpha", "beta"
@@ -146,12 +147,25 @@ def check_kernel(lab, vm, tolerated=()):
             raise AssertionError("the kernel of %s says:\n%s" % (vm, text))
 
 
-class ConsumerCase(labtest.LabCase):
-    """Cases with a server on beta and a client on alpha; no kernel may complain in any."""
+class ProgramCase(labtest.LabCase):
+    """Cases of Debian's programs on alpha and beta; no kernel may complain in any."""
+
+    up_arguments = IMAGE
+    tolerated = ()  # patterns of kernel warnings that are the consumer's own
+
+    def setUp(self):
+        self.addCleanup(self.check_kernels)
+
+    def check_kernels(self):
+        for vm in (CLIENT, SERVER):
+            check_kernel(self.lab, vm, self.tolerated)
+
+
+class ConsumerCase(ProgramCase):
+    """Cases of kernel consumers: a server on beta, a client on alpha."""
 
     up_arguments = UP
     server_script = ""
-    tolerated = ()  # patterns of kernel warnings that are the consumer's own
 
     @classmethod
     def setUpClass(cls):
@@ -167,13 +181,6 @@ class ConsumerCase(labtest.LabCase):
     def serve(cls, new=False):
         """Starts the server; new: with nothing on its disk."""
         cls.lab.sh(SERVER, "new=%s\nset -e\n%s" % ("yes" if new else "", cls.server_script))
-
-    def setUp(self):
-        self.addCleanup(self.check_kernels)
-
-    def check_kernels(self):
-        for vm in (CLIENT, SERVER):
-            check_kernel(self.lab, vm, self.tolerated)
 
     def sh(self, vm, script, **keywords):
         return self.lab.sh(vm, script, **keywords)

@@ -7,7 +7,7 @@ alpha is the client, beta the server.  What moved over the adapter its counters 
 import time
 
 import labtest
-from storage import check_kernel, counters, wait_for
+from storage import ProgramCase, counters, wait_for
 
 LIMIT = 150  # seconds; other work may share the machine
 ATTEMPTS = 12
@@ -49,9 +49,7 @@ GRACE = 20  # seconds for the other side to end
 SIZES = ('64', '256', '1k', '4k', '64k', '1m')  # of fi_pingpong
 
 
-class Fabric(labtest.LabCase):
-    up_arguments = ('--image', 'consumers')
-
+class Fabric(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -64,11 +62,6 @@ class Fabric(labtest.LabCase):
         cls.lab.sh('beta', 'pkill -9 qperf; while %s; do sleep 0.1; done' % listens)
         cls.lab.sh('beta', 'setsid qperf >> %s 2>&1 < /dev/null &' % QPERF_LOG)
         wait_for(cls.lab, 'beta', listens, LIMIT)
-
-    def tearDown(self):
-        super().tearDown()
-        for vm in ('alpha', 'beta'):
-            check_kernel(self.lab, vm)
 
     def alpha(self, script, status=0):
         return self.lab.sh('alpha', 'timeout 120 ' + script, status=status, timeout=LIMIT)

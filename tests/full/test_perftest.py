@@ -9,7 +9,7 @@ import struct
 import time
 
 import labtest
-from storage import check_kernel, wait_for
+from storage import ProgramCase, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
 GID = ('-x', '1', '-u', '20')  # 34 seconds to find each other, longer than 4
@@ -87,20 +87,13 @@ ZERO, WORD = '0x00000000,0x00000000', '0x11223344,0x55667788'
 PATTERN = 0x5566778811223344
 
 
-class Perftest(labtest.LabCase):
-    up_arguments = ('--image', 'consumers')
-
+class Perftest(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.port = 20000
         gid = cls.gid(cls, 'alpha', 'fd77:.*:0001'), cls.gid(cls, 'beta', 'fd77:.*:0002')
         cls.gids = dict(zip(('alpha', 'beta'), gid))
-
-    def tearDown(self):
-        super().tearDown()
-        for vm in ('alpha', 'beta'):
-            check_kernel(self.lab, vm)
 
     def gid(self, vm, address):
         """The index of the address's GID."""

@@ -8,7 +8,7 @@ no buffer and at no status; there the adapter's counters say what was moved."""
 import time
 
 import labtest
-from storage import check_kernel, counters, wait_for
+from storage import ProgramCase, counters, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
 V4 = {'alpha': '10.77.0.1', 'beta': '10.77.0.2'}
@@ -50,18 +50,11 @@ REFUSED = (  # server on beta, client on alpha, what the client says
 )
 
 
-class Rdmacm(labtest.LabCase):
-    up_arguments = ('--image', 'consumers')
-
+class Rdmacm(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.port = 21000
-
-    def tearDown(self):
-        super().tearDown()
-        for vm in ('alpha', 'beta'):
-            check_kernel(self.lab, vm)
 
     def start(self, vm, *words):
         return self.lab.start(vm, 'timeout', LIMIT, *words)

@@ -9,7 +9,7 @@ import re
 import time
 
 import labtest
-from storage import check_kernel, counters, wait_empty, wait_for
+from storage import ProgramCase, counters, wait_empty, wait_for
 
 LIMIT = 150  # seconds; other work may share the machine
 PRELOAD = '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'
@@ -43,9 +43,7 @@ CLIENTS = {  # program, as a sender and as a receiver; it takes {host} and {port
 }
 
 
-class Rsockets(labtest.LabCase):
-    up_arguments = ('--image', 'consumers')
-
+class Rsockets(ProgramCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -61,7 +59,6 @@ class Rsockets(labtest.LabCase):
                 vm, 'pkill -x "nc.traditional|socat|iperf|microsocks"; rm -f %s' % GOT, None
             )
             wait_empty(self.lab, vm)
-            check_kernel(self.lab, vm)
 
     def start(self, vm, name, words, seconds=120):
         """A shell's command with the library, in the background; its id in /root/NAME.pid."""
