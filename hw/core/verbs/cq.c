@@ -135,7 +135,7 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     uint32_t cqn = value & SG_CQ_ARM_CQN_MASK, ci = value >> 32;
     struct sg_cq *cq = sg_idtab_get(&a->cqs, cqn);
     bool solicited_only = value & SG_CQ_ARM_SOLICITED;
-    uint32_t latest, known;
+    uint32_t beyond, untold;
 
     if (!cq || cq->uar != page) {
         sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
@@ -149,14 +149,18 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     if (cq->prod - ci < cq->prod - cq->ci) {
         cq->ci = ci; /* newer than what we knew */
     }
-    latest = solicited_only ? cq->solicited : cq->prod;
     if (cq->arm != SG_CQ_ARM_ANY) {
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
     }
-    known = (int32_t)(cq->told - ci) > 0 ? cq->told : ci;
-    if ((int32_t)(latest - known) > 0) {
+    /*
+     * How far behind the producer: what was told of and the last solicited entry may be any number
+     * of entries ago, so that only this way of counting has an order.
+     */
+    untold = SG_MIN(cq->prod - ci, cq->prod - cq->told);
+    beyond = solicited_only ? cq->prod - cq->solicited : 0;
+    if (beyond < untold) {
         cq->unreported = 0;
-        cq_want(a, cq, latest - known);
+        cq_want(a, cq, untold - beyond);
     }
 }
 

@@ -4,6 +4,8 @@
 #include "rig.h"
 #include "tap.h"
 
+#include "verbs/adapter_impl.h"
+#include "verbs/cq.h"
 #include "verbs/ring.h"
 
 static struct solo s;
@@ -121,6 +123,45 @@ static void arming_unread(void)
     T_TRUE(md_poll(&cq, &c));
     T_FALSE(md_poll(&cq, &c));
     solo_end(&s);
+}
+
+/*
+ * A queue that was polled, and never armed, for more than half the range of an index: neither the
+ * last event nor the last solicited entry is in the ring any more, and they mean nothing.
+ */
+static void arming_after_long_polling(void)
+{
+    static const uint32_t starts[] = { 0x7ffffff0, 0x80000010, 0xfffffff0, 0x40000000 };
+    struct sg_cq *of_device;
+    struct sg_cqe c;
+    struct sg_eqe e;
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(starts); i++) {
+        uint32_t k;
+
+        T_CONTEXT("from %x", starts[i]);
+        begin_flushing(NULL, 64, 64);
+        md_arm(&cq, false);
+        complete_one(1);
+        T_TRUE(md_next_event(&s.md, &e));
+        T_TRUE(md_poll(&cq, &c));
+        of_device = sg_idtab_get(&s.md.a->cqs, cq.cqn);
+        of_device->prod = of_device->ci = cq.ring.cons = starts[i];
+        for (k = 0; k < 64; k++) {
+            complete_one(k);
+            T_TRUE(md_poll(&cq, &c));
+        }
+        of_device->solicited = 1; /* none of these was */
+        md_arm(&cq, true);
+        T_FALSE(md_next_event(&s.md, &e));
+        complete_one(2);
+        T_TRUE(md_next_event(&s.md, &e));
+        of_device->told = 1;
+        md_arm(&cq, false); /* entry 2 is unread, and nobody was told of it */
+        T_TRUE(md_next_event(&s.md, &e));
+        solo_end(&s);
+    }
 }
 
 static void arming_solicited(void)
@@ -385,6 +426,7 @@ static const struct t_case cases[] = {
     { "arming a completion queue", arming },
     { "arming with entries that an event told of", arming_unread },
     { "arming for solicited completions", arming_solicited },
+    { "arming after 2^31 entries that nobody was told of", arming_after_long_polling },
     { "SEC-10 overrun hits its own queue pairs only", overflow },
     { "consumer record with a wild index", lying_record },
     { "doorbells: repeated, stale, beyond the ring", doorbell_range },
