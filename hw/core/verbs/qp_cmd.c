@@ -171,6 +171,7 @@ static enum sg_status to_idle(struct sg_qp *qp)
     if (qp->cm && qp->cm->conn) {
         return SG_ESTATE;
     }
+    qp->deferred = 0; /* that was for the old connection */
     qp->fatal_reported = false;
     qp->last_wqe = false;
     qp->local_error = false;

@@ -74,6 +74,51 @@ static void again(void)
     end();
 }
 
+static void submit_state(struct md_qp *qp, enum sg_qp_state state)
+{
+    struct sg_cmd_modify_qp c = { .hdr.opcode = SG_ADMIN_MODIFY_QP };
+
+    sg_put_le32(&c.qpn, qp->qpn);
+    sg_put_le32(&c.mask, SG_QP_MOD_STATE);
+    sg_put_le32(&c.state, state);
+    md_submit(qp->md, &c, sizeof(c));
+}
+
+/* Three commands of one turn: the end of the old connection is not the new one's. */
+static void again_in_one_turn(void)
+{
+    struct pair_side *s = &pair.side[0];
+    struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_CONNECT };
+    struct sg_admin_rsp rsp;
+    struct sg_eqe e;
+    int i;
+
+    begin_staying();
+    sg_put_le32(&c.qpn, s->qp.qpn);
+    c.local = md_addr(&s->at, 0);
+    c.remote = md_addr(&pair.side[1].at, PAIR_PORT);
+    submit_state(&s->qp, SG_QP_ERROR);
+    submit_state(&s->qp, SG_QP_IDLE);
+    md_submit(&s->md, &c, sizeof(c));
+    pair_settle(&pair);
+    for (i = 0; i < 3; i++) {
+        T_TRUE(md_reap(&s->md, &rsp));
+        T_EQ_U64(rsp.status, SG_OK);
+    }
+    pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
+    T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
+                         NULL), SG_OK);
+    e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+    T_EQ_U64(e.cm_status, SG_CM_OK);
+    T_EQ_U64(md_qp_state(&s->qp), SG_QP_RTS);
+    pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
+    end();
+}
+
 /* A Read that the peer leaves without an answer is what failed. */
 static void under_way(void)
 {
@@ -176,6 +221,7 @@ static void never_there(void)
 static const struct t_case cases[] = {
     { "the peer leaves an idle queue pair", stays },
     { "connected anew", again },
+    { "connected anew in one turn", again_in_one_turn },
     { "the peer leaves with requests under way", under_way },
     { "a peer who goes before setup is complete", never_established },
     { "a peer who never was there", never_there },
