@@ -7,8 +7,11 @@
  * tells verbs, and sends FIN so that TCP delivers it.  The peer has the close timeout to answer
  * with its FIN, then the stream is reset.
  *
- * A Terminate cannot be sent by a responder that has seen no valid FPDU (RFC 5044 section 7.1.2)
- * or after our FIN; then the stream is reset at once.
+ * A Terminate cannot be sent by a responder that has seen no valid FPDU (RFC 5044 section 7.1.2);
+ * then the stream is reset at once.  Nor can it after our FIN.  A reset would then take from the
+ * peer what it has not received yet of all that our owner was told is sent; and the fault may be
+ * our owner's, who closed, took its memory back and did not wait for the peer's FIN.  So what comes
+ * is dropped, and the peer has the close timeout as above.
  *
  * Receiving.  Verbs are told, our sending stops at the next FPDU boundary, FIN follows.
  */
@@ -66,6 +69,16 @@ static void start(struct sg_conn *c)
     conn_signal(c);
 }
 
+/* An error behind our FIN. */
+static void fall_deaf(struct sg_conn *c, enum sg_conn_end why)
+{
+    c->end = why;
+    stall_drop(c);
+    conn_set_state(c, CONN_TERMINATING);
+    conn_arm_end(c);
+    conn_tell_down(c, why);
+}
+
 static void count(struct sg_conn *c, enum sg_term_cond cond)
 {
     const struct sg_term_row *row = sg_term_row(cond);
@@ -94,6 +107,10 @@ void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_h
     conn_log(c, SG_LOG_PEER_ERROR, "%s (%u/%u/%02x)", row->name, row->layer, row->etype,
              row->code);
     count(c, cond);
+    if (c->fin_sent) {
+        fall_deaf(c, SG_CONN_PROTOCOL);
+        return;
+    }
     if (!conn_may_send(c)) {
         conn_drop(c, SG_CONN_PROTOCOL);
         return;
@@ -108,6 +125,10 @@ void term_raise_code(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t cod
         if (c->state < CONN_WAIT_FIRST) {
             conn_drop_later(c, SG_CONN_RESET);
         }
+        return;
+    }
+    if (c->fin_sent) {
+        fall_deaf(c, SG_CONN_RESET);
         return;
     }
     if (!conn_may_send(c)) {

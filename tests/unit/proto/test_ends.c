@@ -101,6 +101,41 @@ static void inbound_after_abandon(void)
     rig_stop();
 }
 
+/* Our FIN is out and its owner took memory away: a fault, but what was sent still arrives. */
+static void fault_after_close(void)
+{
+    bool quiet; /* the peer does not close, either */
+
+    for (quiet = false;; quiet = true) {
+        active();
+        rig_send(0, 100);
+        rig_settle();
+        T_EQ_STR(rig_log(), "sent(100)");
+        sg_conn_close(rig->c);
+        rig_settle();
+        T_TRUE(rig->peer_fin);
+        rig->in_used = rig->in_len;
+        rig_say_fpdu("c140 deadbeef 00000000 00000000 aa");
+        T_EQ_STR(rig_log(), "disconnected(PROTOCOL)");
+        rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61"); /* counts no more */
+        rig_expect_nothing();                                        /* no Terminate after FIN */
+        T_FALSE(rig->peer_over);
+        if (quiet) {
+            break;
+        }
+        rig_peer_close();
+        T_EQ_STR(rig_log(), "closed(PROTOCOL)");
+        rig_stop();
+    }
+    rig_pass(3999);
+    T_EQ_STR(rig_log(), "");
+    T_FALSE(rig->peer_over);
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(PROTOCOL)");
+    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_RESET);
+    rig_stop();
+}
+
 static void peer_never_closes(void)
 {
     active();
@@ -419,6 +454,7 @@ static const struct t_case cases[] = {
     { "DDP-30 DDP-31 close: what was started is sent, then FIN", close_sends_what_was_started },
     { "DDP-33 inbound messages count until the peer's FIN", inbound_after_close },
     { "a connection whose owner has gone passes over what comes", inbound_after_abandon },
+    { "a fault of the peer after our FIN takes nothing from it", fault_after_close },
     { "RDM-57 the peer never closes: reset after the timeout", peer_never_closes },
     { "MPA-74 DDP-33 DDP-35 FIN is reported and our half stays", half_closed_peer_still_served },
     { "DDP-32 DDP-34 MPA-70 FIN inside an FPDU", fin_inside_fpdu },

@@ -209,6 +209,54 @@ static void destroy_delivers_under_fire(void)
     pair_stop(&pair);
 }
 
+/*
+ * The same with a program that closes, takes its memory back and then destroys the queue pair: the
+ * peer's Writes come in between, and find neither memory nor, behind our FIN, a Terminate.
+ */
+static void close_delivers_under_fire(void)
+{
+    const struct sg_mem_options net = {
+        .queued = true, .delay_min_ns = 1000000, .delay_max_ns = 1000000, .room = 1 << 20,
+    };
+    struct md_qp *qp = &pair.side[0].qp;
+    struct sg_cqe c;
+    struct sg_eqe e;
+    int i;
+
+    pair_start(&pair, NULL, &net);
+    pair_open(&pair, NULL);
+    pair_connect(&pair);
+    post(1, wr(1, SG_WR_WRITE, 9, 0, 64, 0));
+    pair_settle(&pair);
+    T_TRUE(md_poll(&pair.side[1].cq, &c));
+    pair_pass(&pair, 900000);
+    for (i = 0; i < 4; i++) {
+        recv(1, (uint64_t)i, 0, 64);
+        post(0, wr(0, SG_WR_SEND, (uint64_t)i, 0, 64, 0));
+    }
+    for (i = 0; i < 4; i++) {
+        pair_settle(&pair);
+        T_TRUE(md_poll(&pair.side[0].cq, &c)); /* sent, not there yet */
+    }
+    T_EQ_U64(md_modify_qp(qp, SG_QP_CLOSING), SG_OK);
+    pair_settle(&pair);
+    T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DEREG_MR, pair.side[0].stag), SG_OK);
+    pair_pass(&pair, 200000);
+    T_FALSE(md_poll(&pair.side[1].cq, &c));
+    e = pair_expect(&pair, 0, SG_EV_CM_DISCONNECT);
+    T_EQ_U64(e.cm_status, SG_CM_PROTOCOL);
+    T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, qp->qpn), SG_OK);
+    pair_pass(&pair, 10000000);
+    for (i = 0; i < 4; i++) {
+        T_TRUE(md_poll(&pair.side[1].cq, &c));
+        T_EQ_U64(sg_get_le64(&c.wr_id), (uint64_t)i);
+        T_EQ_U64(c.status, SG_WC_SUCCESS);
+    }
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, pair.side[1].qp.qpn), SG_OK);
+    pair_pass(&pair, 10000000);
+    pair_stop(&pair);
+}
+
 /* The ways in which MPA can be set up; with RTR messages the responder may speak first. */
 static void mpa_variants(void)
 {
@@ -329,6 +377,7 @@ static const struct t_case cases[] = {
     { "UNLISTEN drops unanswered requests", unlisten_with_requests },
     { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
     { "DESTROY_QP lets them arrive while the peer sends", destroy_delivers_under_fire },
+    { "a close and DEREG_MR let them arrive while the peer sends", close_delivers_under_fire },
     { "MPA-25 MPA-50 MP2-02 every kind of MPA startup", mpa_variants },
     { "MPA-64 a responder waits for the initiator", responder_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
