@@ -5,7 +5,8 @@
 Each header is compiled alone (it must include what it needs), with its layout
 assertions, as user space does, as a program without Linux headers does, as the
 kernel does, and for processors of other word sizes and byte orders; the
-registers are compared with the tables of docs/manual/registers.md.
+registers are compared with the tables of docs/manual/registers.md, commands,
+rights and features with those of docs/manual/admin.md.
 """
 import re
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 HEADERS = sorted((TOP / "include" / "staghorn").glob("*.h"))
 MANUAL = TOP / "docs" / "manual" / "registers.md"
+ADMIN_MANUAL = TOP / "docs" / "manual" / "admin.md"
 TARGETS = ("i686", "aarch64", "riscv64", "powerpc64", "s390x")
 
 # What the headers take from the kernel and the C library, for compilations
@@ -113,7 +115,40 @@ def manual_agrees(_fakes):
     return "\n".join(found)
 
 
-RULES = (no_padding, without_linux, as_kernel, as_cplusplus, elsewhere, manual_agrees)
+def numbers_in_manual(digits):
+    """Name -> number, of the rows "| 0x10, 0x11 | NAME, NAME | ...", also "0x10 to 0x13"."""
+    number = "0x[0-9a-f]{%d}" % digits
+    rows = re.finditer(r"^\| (%s(?:(?:, | to )%s)*) \| ([A-Z0-9_, ]+) \|" % (number, number),
+                       ADMIN_MANUAL.read_text(), re.M)
+    found = {}
+    for row in rows:
+        numbers = [int(text, 16) for text in re.findall(number, row[1])]
+        if " to " in row[1]:
+            numbers = range(numbers[0], numbers[1] + 1)
+        names = row[2].split(", ")
+        found.update(zip(names, numbers) if len(names) == len(numbers) else {row[2]: row[1]})
+    return found
+
+
+def admin_agrees(_fakes):
+    """the manual and admin.h have the same commands, rights and features"""
+    text = (TOP / "include" / "staghorn" / "admin.h").read_text()
+    found = []
+    # The manual's tables are told apart by the digits of their numbers.
+    for kind, digits in (("ADMIN", 2), ("ACCESS", 3), ("FEATURE", 4)):
+        header = {m[1]: int(m[2], 16) for m in
+                  re.finditer(r"\bSG_%s_(\w+)(?: =)? (0x[0-9a-f]+)" % kind, text)}
+        header.pop("OPCODE_COUNT", None)
+        manual = numbers_in_manual(digits)
+        found += ["SG_%s_%s: manual %s, header %s" % (kind, n, manual.get(n), header.get(n))
+                  for n in sorted(header.keys() | manual.keys()) if header.get(n) != manual.get(n)]
+        if not header:
+            found.append("SG_%s_*: none found" % kind)
+    return "\n".join(found)
+
+
+RULES = (no_padding, without_linux, as_kernel, as_cplusplus, elsewhere, manual_agrees,
+         admin_agrees)
 
 
 def main():
