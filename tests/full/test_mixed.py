@@ -12,15 +12,11 @@ import rdmatest
 import storage
 import test_nfs
 import test_nvme
+from rdmatest import exports
 from storage import CLIENT, SERVER
 
 ATTEMPTS = 4  # of a case, for siw's sake
 LIMIT = 90  # seconds of a step; siw that hangs does so for ever
-NFS_END = """
-rpc.nfsd 0; exportfs -au
-kill $(cat /proc/[0-9]*/stat | sed -n 's/^\\([0-9]*\\) (rpc.mountd) .*/\\1/p')
-umount /srv/export
-"""
 
 
 class Mixed(labtest.LabCase):
@@ -89,18 +85,19 @@ class Mixed(labtest.LabCase):
 
     def nfs(self):
         self.sh(SERVER, "new=yes\nset -e\n" + test_nfs.SERVE)
-        self.sh(CLIENT, test_nfs.MOUNT % ("4.2", storage.ADDRESS))
+        self.sh(CLIENT, exports.nfs_mount(storage.ADDRESS, "/mnt/nfs"))
         self.assertIn(",proto=rdma,", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
         self.fio("/mnt/nfs/fio")
         script = "sync; echo 3 > /proc/sys/vm/drop_caches; sha256sum < %s/fio"
         client = self.sh(CLIENT, script % "/mnt/nfs")
         self.assertEqual(client, self.sh(SERVER, script % "/srv/export"))
         self.sh(CLIENT, "umount /mnt/nfs")
-        self.sh(SERVER, NFS_END)
+        self.sh(SERVER, exports.nfs_end("/srv/export"))
 
     def nvme(self):
         self.sh(SERVER, "set -e\n" + test_nvme.SERVE)
-        self.sh(CLIENT, test_nvme.CONNECT % "--keep-alive-tmo=60")
+        words = (test_nvme.NQN, storage.ADDRESS, "--keep-alive-tmo=60")
+        self.sh(CLIENT, exports.nvme_connect(*words))
         storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % test_nvme.DISK, LIMIT)
         disk = self.sh(CLIENT, test_nvme.DISK).strip()
         self.fio(disk, "--iodepth=8", "--ioengine=io_uring")
@@ -108,7 +105,7 @@ class Mixed(labtest.LabCase):
         client = self.sh(CLIENT, script % disk)
         self.assertEqual(client, self.sh(SERVER, script % storage.DISK))
         self.sh(CLIENT, "nvme disconnect -n " + test_nvme.NQN)
-        self.sh(SERVER, test_nvme.UNSERVE)
+        self.sh(SERVER, exports.NVME_END)
 
     def test_nfs__server_is_siw(self):
         self.run_case(SERVER, self.nfs)

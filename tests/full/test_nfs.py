@@ -7,24 +7,18 @@ a server whose power was cut comes back with what it has acknowledged: clients o
 """
 import labtest
 import storage
+from rdmatest import exports
 from storage import CLIENT, SERVER
 
 SERVE = (
     storage.MAKE_DISK
     + """
 [ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
-mkdir -p /srv/export /var/lib/nfs/v4recovery
+mkdir -p /srv/export
 mount /dev/pmem0 /srv/export
-echo '/srv/export *(rw,no_root_squash,no_subtree_check,insecure,fsid=0)' > /etc/exports
-modprobe -a nfsd rpcrdma
-mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-exportfs -a
-rpc.mountd -N 3 -u
-rpc.nfsd -N 3 --rdma=20049 -G 10 -L 10 4
-grep -q 'rdma 20049' /proc/fs/nfsd/portlist
 """
+    + exports.nfs("/srv/export")
 )
-MOUNT = "mount -t nfs4 -o rdma,port=20049,vers=%s %s:/ /mnt/nfs"
 
 
 class Nfs(storage.ConsumerCase):
@@ -42,7 +36,9 @@ class Nfs(storage.ConsumerCase):
         self.mount()
 
     def mount(self, version="4.2"):
-        script = "mountpoint -q /mnt/nfs || " + MOUNT % (version, storage.ADDRESS)
+        script = "mountpoint -q /mnt/nfs || " + exports.nfs_mount(
+            storage.ADDRESS, "/mnt/nfs", version
+        )
         self.sh(CLIENT, script, timeout=storage.LIMIT)
 
     def hashes(self, name):

@@ -8,43 +8,11 @@ import re
 
 import labtest
 import storage
+from rdmatest import exports
 from storage import CLIENT, SERVER
 
 NQN = "nqn.2024-01.org.example:disk"
-SERVE = (
-    storage.MAKE_DISK
-    + """
-mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
-modprobe nvmet
-modprobe nvmet-rdma use_srq=${srq:-N}
-cd /sys/kernel/config/nvmet
-mkdir subsystems/%(nqn)s
-echo 1 > subsystems/%(nqn)s/attr_allow_any_host
-echo 5347 > subsystems/%(nqn)s/attr_serial
-mkdir subsystems/%(nqn)s/namespaces/1
-echo /dev/pmem0 > subsystems/%(nqn)s/namespaces/1/device_path
-echo 5347a5a5-0000-4000-8000-000000000001 > subsystems/%(nqn)s/namespaces/1/device_uuid
-echo 1 > subsystems/%(nqn)s/namespaces/1/enable
-mkdir ports/1
-echo rdma > ports/1/addr_trtype
-echo ipv4 > ports/1/addr_adrfam
-echo %(address)s > ports/1/addr_traddr
-echo 4420 > ports/1/addr_trsvcid
-ln -s /sys/kernel/config/nvmet/subsystems/%(nqn)s ports/1/subsystems/
-"""
-    % {"nqn": NQN, "address": storage.ADDRESS}
-)
-UNSERVE = """
-cd /sys/kernel/config/nvmet
-rm ports/1/subsystems/*
-rmdir ports/1 subsystems/*/namespaces/1 subsystems/*
-cd /
-modprobe -r nvmet-rdma
-"""
-CONNECT = (
-    "nvme connect -t rdma -a %s -s 4420 -n %s -q nqn.2024-01.org.example:host "
-    "--nr-io-queues=2 %%s" % (storage.ADDRESS, NQN)
-)
+SERVE = storage.MAKE_DISK + exports.nvme(NQN, storage.ADDRESS, storage.DISK)
 DISK = "ls /dev/nvme*n1 | head -n 1"
 
 
@@ -66,7 +34,8 @@ class Nvme(storage.ConsumerCase):
         """The disk's name once it is there."""
         options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 60, **more}
         words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
-        self.sh(CLIENT, CONNECT % words, timeout=storage.LIMIT)
+        script = exports.nvme_connect(NQN, storage.ADDRESS, words)
+        self.sh(CLIENT, script, timeout=storage.LIMIT)
         storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
         return self.sh(CLIENT, DISK).strip()
 
@@ -112,7 +81,7 @@ class Nvme(storage.ConsumerCase):
 
     def test_shared_receive_queue(self):
         """The target with use_srq=1: the same data, and a queue that all queue pairs share"""
-        self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+        self.sh(SERVER, exports.NVME_END, timeout=storage.LIMIT)
         self.sh(SERVER, "srq=Y\nset -e\n" + SERVE)
         try:
             disk = self.connect()
@@ -123,7 +92,7 @@ class Nvme(storage.ConsumerCase):
             self.assertEqual(*self.hashes(disk))
             self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=storage.LIMIT)
         finally:
-            self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+            self.sh(SERVER, exports.NVME_END, timeout=storage.LIMIT)
             storage.wait_empty(self.lab, SERVER)
             self.serve()
 

@@ -12,6 +12,7 @@ import storage
 import test_firmware as firmware
 import test_nfs as nfs
 import test_nvme as nvme
+from rdmatest import exports
 from storage import CLIENT, SERVER
 
 LIMIT = storage.LIMIT
@@ -49,10 +50,10 @@ class Profiles(storage.ConsumerCase):
         try:
             run()
         finally:
-            self.sh(SERVER, "rpc.nfsd 0; exportfs -ua; umount /srv/export", timeout=LIMIT)
+            self.sh(SERVER, exports.nfs_end("/srv/export"), timeout=LIMIT)
 
     def nfs_moves(self):
-        self.sh(CLIENT, nfs.MOUNT % ("4.2", storage.ADDRESS), timeout=LIMIT)
+        self.sh(CLIENT, exports.nfs_mount(storage.ADDRESS, "/mnt/nfs"), timeout=LIMIT)
         try:
             self.assertIn("proto=rdma", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
             storage.fio(self.lab, "/mnt/nfs/fio", size="4M")
@@ -69,10 +70,11 @@ class Profiles(storage.ConsumerCase):
         try:
             self.nvme_moves()
         finally:
-            self.sh(SERVER, nvme.UNSERVE, timeout=LIMIT)
+            self.sh(SERVER, exports.NVME_END, timeout=LIMIT)
 
     def nvme_moves(self):
-        self.sh(CLIENT, nvme.CONNECT % NVME_WORDS, timeout=LIMIT)
+        script = exports.nvme_connect(nvme.NQN, storage.ADDRESS, NVME_WORDS)
+        self.sh(CLIENT, script, timeout=LIMIT)
         try:
             storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % nvme.DISK)
             disk = self.sh(CLIENT, nvme.DISK).strip()
@@ -83,7 +85,7 @@ class Profiles(storage.ConsumerCase):
             self.sh(CLIENT, "nvme disconnect -n " + nvme.NQN, timeout=LIMIT)
 
     def refused(self):
-        mount = nfs.MOUNT % ("4.2", storage.ADDRESS)
+        mount = exports.nfs_mount(storage.ADDRESS, "/mnt/nfs")
         self.sh(CLIENT, "timeout 60 %s; test $? -ne 0" % mount, timeout=LIMIT)
         self.assertIn("HCA provides only 2 send SGEs", self.sh(CLIENT, "dmesg"))
 

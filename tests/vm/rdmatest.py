@@ -6,7 +6,7 @@ import labtest
 
 sys.path.insert(0, str(labtest.TOP / "tools"))
 
-from launcher import rdma  # noqa: E402
+from launcher import exports, rdma  # noqa: E402
 from launcher.errors import LabError  # noqa: E402
 from launcher.state import LabFolder  # noqa: E402
 
