@@ -392,8 +392,8 @@ void sg_conn_abandon(struct sg_conn *c)
     c->rx.have = 0;
     c->abandoned = true;
     sg_conn_close(c);
-    if (c->state == CONN_TERMINATING) {
-        conn_arm_end(c);
+    if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
+        conn_arm_end(c); /* also if it was on its way out before */
     }
 }
 

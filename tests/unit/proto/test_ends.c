@@ -99,6 +99,18 @@ static void inbound_after_abandon(void)
     rig_pass(1);
     T_EQ_STR(rig_log(), "closed(TIMEOUT)");
     rig_stop();
+    /* Its owner closed first, and went while somebody could still have waited for the end. */
+    active();
+    sg_conn_close(rig->c);
+    rig_settle();
+    T_TRUE(rig->peer_fin);
+    rig_pass(3000);
+    sg_conn_abandon(rig->c);
+    rig_pass(29999);
+    T_EQ_STR(rig_log(), "");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    rig_stop();
 }
 
 /* Our FIN is out and its owner took memory away: a fault, but what was sent still arrives. */
