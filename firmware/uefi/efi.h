@@ -19,6 +19,7 @@ typedef void (*efi_unused)(void);
 
 /* Appendix D. */
 #define EFI_SUCCESS 0ul
+#define EFI_INVALID_PARAMETER (1ul << 63 | 2)
 #define EFI_UNSUPPORTED (1ul << 63 | 3)
 
 struct efi_guid {

@@ -136,6 +136,9 @@ static efi_status EFIAPI driver_name(struct efi_component_name *this, const char
     static const efi_char text[] = L"Staghorn iWARP RDMA adapter";
 
     (void)this;
+    if (!language || !name) {
+        return EFI_INVALID_PARAMETER;
+    }
     if (language[0] != 'e' || language[1] != 'n') {
         return EFI_UNSUPPORTED;
     }

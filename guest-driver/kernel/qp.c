@@ -64,10 +64,10 @@ void sgh_qp_last_wqe_all(struct sgh_dev *sg)
 	}
 }
 
-int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size)
+int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, u32 max_wr,
+		  size_t wqe_size)
 {
-	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN,
-							      sg->caps.max_qp_wr)));
+	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN, max_wr)));
 	wq->stride_shift = order_base_2(max_t(size_t, wqe_size, SG_WQE_STRIDE_MIN));
 	if (1u << wq->stride_shift > SG_WQE_STRIDE_MAX)
 		return -EINVAL;
@@ -158,12 +158,12 @@ static int sgh_qp_kernel(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_qp_cap
 	sq_size = sizeof(struct sg_wqe_hdr) +
 		  max3(qp->sq.max_sge * sizeof(struct sg_sge), (size_t)qp->max_inline,
 		       sizeof(struct sg_wqe_reg));
-	ret = sgh_wq_kernel(sg, &qp->sq, cap->max_send_wr, sq_size);
+	ret = sgh_wq_kernel(sg, &qp->sq, cap->max_send_wr, sg->caps.max_qp_wr, sq_size);
 	if (ret || qp->ibqp.srq)
 		return ret;
 	qp->rq.max_sge = max_t(u32, cap->max_recv_sge, 1);
 	rq_size = sizeof(struct sg_rqe_hdr) + qp->rq.max_sge * sizeof(struct sg_sge);
-	return sgh_wq_kernel(sg, &qp->rq, cap->max_recv_wr, rq_size);
+	return sgh_wq_kernel(sg, &qp->rq, cap->max_recv_wr, sg->caps.max_qp_wr, rq_size);
 }
 
 static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)

@@ -45,7 +45,7 @@ static int sgh_srq_user(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib
 static int sgh_srq_kernel(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr)
 {
 	srq->wq.max_sge = max_t(u32, attr->max_sge, 1);
-	return sgh_wq_kernel(sg, &srq->wq, attr->max_wr,
+	return sgh_wq_kernel(sg, &srq->wq, attr->max_wr, sg->caps.max_srq_wr,
 			     sizeof(struct sg_rqe_hdr) + srq->wq.max_sge * sizeof(struct sg_sge));
 }
 
@@ -177,7 +177,7 @@ static int sgh_srq_new_ring(struct sgh_dev *sg, struct sgh_srq *srq, struct sgh_
 	int ret;
 
 	if (!udata)
-		return sgh_wq_kernel(sg, next, wr, stride);
+		return sgh_wq_kernel(sg, next, wr, sg->caps.max_srq_wr, stride);
 	if (udata->inlen < sizeof(req))
 		return -EINVAL;
 	ret = ib_copy_from_udata(&req, udata, sizeof(req));

@@ -494,7 +494,8 @@ void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type);
 void sgh_srq_release(struct sgh_srq *srq, u32 completed);
 
 /* qp.c */
-int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, size_t wqe_size);
+int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, u32 max_wr,
+		  size_t wqe_size);
 int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride);
 void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq);

@@ -11,8 +11,8 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     const struct sg_adapter_config *cfg = &a->config;
     uint64_t page_sizes = (2ull << SG_PAGE_SHIFT_MAX) - (1ull << SG_PAGE_SHIFT_MIN);
     uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ |
-                        SG_FEATURE_SRQ_RESIZE |
-                        SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW | SG_FEATURE_ODP;
+                        SG_FEATURE_SRQ_RESIZE | SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW |
+                        SG_FEATURE_ODP;
     struct sg_caps c = { 0 };
 
     (void)rsp;
@@ -30,6 +30,9 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     }
     sg_put_le32(&c.version, SG_VERSION);
     features &= cfg->features;
+    if (!(features & SG_FEATURE_SRQ)) {
+        features &= ~SG_FEATURE_SRQ_RESIZE; /* as RESIZE_SRQ answers */
+    }
     sg_put_le32(&c.features, features);
     sg_put_le32(&c.max_pd, cfg->max_pd);
     sg_put_le32(&c.max_mr, cfg->max_mr);
