@@ -119,6 +119,20 @@ static bool reopens(const struct view *v, const struct flow *f)
            listener_matches(f->port, f->addr, v->key.local_port);
 }
 
+/*
+ * A SYN that is not beyond it is acknowledged, and who is really new answers with a reset, then
+ * with a SYN again.  The reset ends TIME-WAIT (RFC 9293, section 3.10.7.4) if its number is the
+ * one awaited (RFC 5961, section 3.2); lwIP passes over it, for fear of one from the past
+ * (RFC 1337), and after a thousand short connections the next may wait for ever.
+ */
+static bool resets(const struct view *v, const struct flow *f)
+{
+    const uint8_t *tcp = v->tcp.tcp;
+
+    return f->pcb->state == TIME_WAIT && (tcp[13] & (TCP_SYN | TCP_RST)) == TCP_RST &&
+           sg_get_be32(tcp + 4) == f->pcb->rcv_nxt;
+}
+
 /* lwIP gets Ethernet, IP and TCP headers in one piece, without what is not its business. */
 static void tcp_input_frame(const struct view *v)
 {
@@ -147,6 +161,10 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     if (f && reopens(v, f)) {
         tcp_abort(f->pcb);
         f = NULL;
+    } else if (f && resets(v, f)) {
+        tcp_abort(f->pcb);
+        port->count.frames_in++;
+        return SG_PORT_TO_ADAPTER;
     }
     if (!f && !looped && !listener_matches(port, v->addr, v->key.local_port)) {
         return SG_PORT_TO_NIC;

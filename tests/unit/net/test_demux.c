@@ -104,6 +104,7 @@ static void verdict__table(void)
 
 static void verdict__time_wait_belongs_to_the_adapter(void)
 {
+    struct sg_port_counters c;
     struct fixture f;
     uint8_t frame[128];
     size_t n;
@@ -113,6 +114,10 @@ static void verdict__time_wait_belongs_to_the_adapter(void)
     f.a.shut_on_peer_close = true;
     wire_settle(f.w, 1000 * WIRE_MS);
     T_EQ_INT(f.b.closes, 1);
+    n = segment(&f, frame, f.remote.port, 700, RST); /* not with the number awaited */
+    T_EQ_INT(input(&f, frame, n), A);
+    sg_port_counters(f.w->host[1].port, &c);
+    T_EQ_INT(c.connections, 1);
     n = segment(&f, frame, f.remote.port, 700, ACK | FIN);
     T_EQ_INT(input(&f, frame, n), A);
     wire_settle(f.w, 60 * WIRE_S);

@@ -239,17 +239,19 @@ static bool connect_from(struct wire *w, struct peer *a, uint16_t port)
     return a->s != NULL;
 }
 
-static void close__the_port_may_be_used_again(void)
+/* Each round takes the same ports again; the side that closes first has them in TIME-WAIT. */
+static void use_again(uint64_t seed, bool passive_first)
 {
-    struct wire *w = wire_new(10, 1500, NULL);
+    struct wire *w = wire_new(seed, 1500, NULL);
     struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
     struct sg_stream_net *net = w->host[1].net;
     enum sg_stream_end why;
     struct sg_listener *l;
     unsigned i;
 
-    for (i = 0; i < 5; i++) {
-        struct peer a = {0}, b = { .wire = w, .shut_on_peer_close = true }, c = {0};
+    for (i = 0; i < 10; i++) {
+        struct peer a = { .shut_on_peer_close = passive_first };
+        struct peer b = { .wire = w, .shut_on_peer_close = !passive_first }, c = {0};
 
         T_CONTEXT("round %u", i);
         l = net->ops->listen(net, &at, 1, peer_accept, &b, &why);
@@ -261,7 +263,8 @@ static void close__the_port_may_be_used_again(void)
         T_FALSE(connect_from(w, &c, 40000)); /* not while it is in use */
         a.to_send = 50000;
         peer_send(&a);
-        peer_shutdown(&a);
+        wire_settle(w, WIRE_S);
+        peer_shutdown(passive_first ? &b : &a);
         wire_settle(w, WIRE_S);
         T_EQ_U64(b.received, 50000);
         T_EQ_INT(a.end, SG_STREAM_CLOSED);
@@ -271,6 +274,17 @@ static void close__the_port_may_be_used_again(void)
     wire_settle(w, 60 * WIRE_S);
     check_empty(w);
     wire_free(w);
+}
+
+static void close__the_port_may_be_used_again(void)
+{
+    use_again(10, false);
+}
+
+/* New sequence numbers may lie before the old ones: the reset that follows has to be heard. */
+static void close__past_the_peers_time_wait(void)
+{
+    use_again(11, true);
 }
 
 static void close__both_at_once(void)
@@ -496,6 +510,7 @@ static const struct t_case cases[] = {
     { "listen: a specific address beats any", listen__specific_beats_any },
     { "close: half by half", close__half_by_half },
     { "close: in TIME-WAIT, the port may be used again", close__the_port_may_be_used_again },
+    { "close: the peer's TIME-WAIT is not in the way", close__past_the_peers_time_wait },
     { "close: both at once", close__both_at_once },
     { "abort: the peer hears a reset", abort__peer_hears_reset },
     { "abort: in each event", abort__in_each_event },
