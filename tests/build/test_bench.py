@@ -4,6 +4,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import subprocess
 import sys
 import types
 import xml.etree.ElementTree as ElementTree
@@ -12,6 +13,7 @@ from pathlib import Path
 import cases
 
 TOP = Path(__file__).resolve().parents[2]
+TOOLS = ("bench", "bench-curves", "bench-consumers", "bench-pmem")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -119,6 +121,17 @@ def iterations__length(_folder):
     assert curves.Point(args, "staghorn", "ib_read_lat", 8).iterations(latency, 200) == 10000
 
 
+def arguments__refused(_folder):
+    """by each program, in one line, before anything starts"""
+    rows = [(tool, "--repeats", bad) for tool in TOOLS for bad in ("0", "-1", "x", "1.5", "")]
+    rows += [(tool, "--seconds", bad) for tool in TOOLS[:3] for bad in ("0", "nan", "-2", "x", "")]
+    for tool, option, bad in rows:
+        words = [str(TOP / "tools" / tool), "%s=%s" % (option, bad)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and not done.stdout, (words, done)
+        assert "argument %s: %s is not a" % (option, bad) in done.stderr, (words, done)
+
+
 if __name__ == "__main__":
     sys.exit(
         cases.run(
@@ -129,6 +142,7 @@ if __name__ == "__main__":
                 plots__consumers,
                 bandwidth__digits,
                 iterations__length,
+                arguments__refused,
             )
         )
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the user asked for, checked before anything starts."""
+import argparse
 import hashlib
 import os
 import re
@@ -142,6 +143,20 @@ def cpus(value):
     if not 1 <= value <= 64:
         raise UsageError("--cpus %d is not within 1 to 64" % value)
     return value
+
+
+def repeats(text):
+    """Of a measurement; for argparse."""
+    if not re.match(r"[0-9]{1,4}\Z", text) or int(text) < 1:
+        raise argparse.ArgumentTypeError("%s is not a number of runs, 1 to 9999" % text)
+    return int(text)
+
+
+def seconds(text):
+    """How long a measurement lasts; for argparse."""
+    if not re.match(r"[0-9]{0,4}(\.[0-9]+)?\Z", text) or not 0.01 <= float(text or 0) <= 3600:
+        raise argparse.ArgumentTypeError("%s is not a length in seconds, 0.01 to 3600" % text)
+    return float(text)
 
 
 def capture(text):
