@@ -371,7 +371,10 @@ void sg_conn_close(struct sg_conn *c);
 void sg_conn_abandon(struct sg_conn *c);
 /* At once: RST.  No upcall follows; c is dead on return. */
 void sg_conn_abort(struct sg_conn *c);
-/* A local error of ours on this stream: Terminate (layer, type, code, no headers), then close. */
+/*
+ * A local error of ours on this stream: Terminate (layer, type, code, no headers), then close.
+ * Behind our FIN there is none to send, and disconnected() comes from within this call.
+ */
 void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);
 
 void sg_conn_endpoints(struct sg_conn *c, struct sg_endpoint *local, struct sg_endpoint *remote);
