@@ -16,7 +16,10 @@ struct tcp_pcb;
 
 /* The interface that owns 'src', or NULL. */
 struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest);
-/* An unpredictable initial sequence number (RFC 6528 in spirit: no relation between them). */
+/*
+ * An initial sequence number: a clock of 4 us, and a keyed hash of the four that tells nobody those
+ * of other connections (RFC 9293, section 3.4.1; RFC 6528, section 3).
+ */
 u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
                  u16_t remote_port);
 /* Sees each segment before its checksum is made; counts retransmissions, adds nothing. */

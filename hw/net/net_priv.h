@@ -161,6 +161,8 @@ struct sg_port {
     struct sg_port_counters count;
 };
 
+enum { ISN_KEY_LEN = 32 };
+
 struct stack {
     bool ready;
     struct sg_port *ports;
@@ -170,6 +172,7 @@ struct stack {
     unsigned sending;   /* send_frame() calls on the stack */
     struct sg_port *active; /* the port whose input or 'run' is on the stack, or NULL */
     u8_t ext_id;        /* lwIP's slot for our pointer in a pcb */
+    uint8_t isn_key[ISN_KEY_LEN]; /* new whenever a first port comes */
 };
 
 extern struct stack sg_stack;
@@ -203,7 +206,7 @@ static inline void link_remove(struct link *l)
 #define link_entry(l, type, member) ((type *)(void *)((char *)(l) - offsetof(type, member)))
 
 /* stack.c */
-void stack_init(void);
+void stack_init(const struct sg_port_ops *ops, void *opaque);
 ip4_addr_t stack_ip4(const uint8_t ip[16]);
 /* Between lwIP's form of an address and ours; octets behind IPv4 become zero. */
 void stack_ip_set(ip_addr_t *to, unsigned family, const uint8_t ip[16]);

@@ -251,7 +251,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     if (!complete_config(&c)) {
         return NULL;
     }
-    stack_init();
+    stack_init(ops, opaque);
     port = g_new0(struct sg_port, 1);
     port->net.ops = &net_ops;
     port->ops = ops;

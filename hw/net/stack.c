@@ -8,11 +8,14 @@
 #include <string.h>
 
 #include "net_priv.h"
+#include "base/bytes.h"
+#include "base/hash.h"
 #include "lwip/init.h"
 #include "lwip/sys.h"
 #include "lwip_hooks.h"
 
 #define CHALLENGE_PERIOD_NS (1000 * NS_PER_MS)
+#define ISN_TICK_NS 4000 /* RFC 9293, section 3.4.1 */
 
 enum { CHALLENGES_PER_PERIOD = 10 };
 
@@ -21,9 +24,12 @@ struct stack sg_stack = {
     .arp_tick = SG_NEVER,
 };
 
-/* May be called again. */
-void stack_init(void)
+/* For each port; the first one's randomness makes the key of the sequence numbers. */
+void stack_init(const struct sg_port_ops *ops, void *opaque)
 {
+    if (!sg_stack.ports) {
+        ops->random(opaque, sg_stack.isn_key, ISN_KEY_LEN);
+    }
     if (sg_stack.ready) {
         return;
     }
@@ -91,11 +97,19 @@ struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest)
 u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
                  u16_t remote_port)
 {
-    struct sg_port *port = sg_stack.ports; /* any will do */
-    u32_t isn = 0;
+    struct sg_hasher *h = sg_hasher_new(SG_HASH_HMAC_SHA256, sg_stack.isn_key, ISN_KEY_LEN);
+    const ip_addr_t *ends[2] = { local, remote };
+    uint8_t buf[SG_HASHER_OUT];
+    unsigned i;
 
-    port->ops->random(port->opaque, &isn, sizeof(isn));
-    return isn;
+    for (i = 0; i < 2; i++) {
+        stack_ip_get(buf, ends[i]);
+        buf[16] = IP_IS_V6(ends[i]) ? 6 : 4;
+        sg_put_be16(buf + 17, i ? remote_port : local_port);
+        sg_hasher_add(h, buf, 19);
+    }
+    sg_hasher_end(h, buf);
+    return sg_get_be32(buf) + (u32_t)(sg_stack.now / ISN_TICK_NS);
 }
 
 u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_pcb *pcb,

@@ -4,6 +4,7 @@
  */
 #include "tap.h"
 #include "peer.h"
+#include "base/bytes.h"
 #include "base/host.h"
 
 enum { PORT = 4791 };
@@ -240,7 +241,7 @@ static bool connect_from(struct wire *w, struct peer *a, uint16_t port)
 }
 
 /* Each round takes the same ports again; the side that closes first has them in TIME-WAIT. */
-static void use_again(uint64_t seed, bool passive_first)
+static void use_again(uint64_t seed, bool passive_first, uint64_t octets)
 {
     struct wire *w = wire_new(seed, 1500, NULL);
     struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
@@ -261,12 +262,12 @@ static void use_again(uint64_t seed, bool passive_first)
         T_EQ_INT(a.connects, 1);
         T_EQ_INT(b.connects, 1);
         T_FALSE(connect_from(w, &c, 40000)); /* not while it is in use */
-        a.to_send = 50000;
+        a.to_send = octets;
         peer_send(&a);
         wire_settle(w, WIRE_S);
         peer_shutdown(passive_first ? &b : &a);
         wire_settle(w, WIRE_S);
-        T_EQ_U64(b.received, 50000);
+        T_EQ_U64(b.received, octets);
         T_EQ_INT(a.end, SG_STREAM_CLOSED);
         T_EQ_INT(a.closes + b.closes, 2);
         net->ops->unlisten(net, l);
@@ -278,13 +279,81 @@ static void use_again(uint64_t seed, bool passive_first)
 
 static void close__the_port_may_be_used_again(void)
 {
-    use_again(10, false);
+    use_again(10, false, 50000);
 }
 
-/* New sequence numbers may lie before the old ones: the reset that follows has to be heard. */
+/*
+ * What has sent more than the clock of the sequence numbers went on (250,000 a second) begins anew
+ * before the old ones: the reset that follows has to be heard.
+ */
 static void close__past_the_peers_time_wait(void)
 {
-    use_again(11, true);
+    use_again(11, true, 50000);
+    use_again(12, true, 2000000);
+}
+
+struct syn {
+    uint64_t at;
+    uint16_t port; /* the sender's */
+    uint32_t seq;
+};
+
+struct syns {
+    struct syn seen[16];
+    unsigned n;
+};
+
+static void note_syn(struct wire *w, int from, const uint8_t *f, size_t len)
+{
+    struct syns *s = w->tap_data;
+
+    if (len >= 54 && sg_get_be16(f + 12) == 0x0800 && f[23] == 6 && (f[47] & 2) && s->n < 16) {
+        s->seen[s->n++] = (struct syn){ w->now, sg_get_be16(f + 34), sg_get_be32(f + 38) };
+    }
+}
+
+/* RFC 9293, section 3.4.1: a clock of 4 us, and for each pair of ends a place that nobody knows. */
+static void connect__sequence_numbers_follow_a_clock(void)
+{
+    uint32_t base[2][2] = {{0}};
+    unsigned key, i;
+
+    for (key = 0; key < 2; key++) {
+        struct wire *w = wire_new(30 + key, 1500, NULL);
+        struct syns s = {0};
+
+        w->tap = note_syn;
+        w->tap_data = &s;
+        for (i = 0; i < 4; i++) {
+            struct peer a = {0}, b = { .wire = w };
+            struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
+            enum sg_stream_end why;
+            struct sg_listener *l = w->host[1].net->ops->listen(w->host[1].net, &at, 1,
+                                                                peer_accept, &b, &why);
+
+            T_TRUE(connect_from(w, &a, (uint16_t)(40000 + i / 2)));
+            wire_settle(w, (1 + i) * WIRE_S);
+            T_EQ_INT(a.connects + b.connects, 2);
+            peer_abort(&a);
+            wire_settle(w, WIRE_S);
+            w->host[1].net->ops->unlisten(w->host[1].net, l);
+        }
+        T_EQ_INT(s.n, 8); /* SYN and SYN with ACK of each */
+        for (i = 0; i < 4; i++) {
+            const struct syn *x = &s.seen[i + (i & 2)], *y = x + 2; /* the same ends again */
+
+            T_CONTEXT("key %u, pair %u", key, i);
+            T_EQ_INT(x->port, y->port);
+            /* The first one waited for ARP. */
+            T_TRUE(y->seq - x->seq - (uint32_t)((y->at - x->at) / 4000) + 50 <= 100);
+            if (!(i & 1)) {
+                base[key][i / 2] = x->seq - (uint32_t)(x->at / 4000);
+            }
+        }
+        T_TRUE(base[key][0] - base[key][1] + 1000000 > 2000000);
+        wire_free(w);
+    }
+    T_TRUE(base[0][0] - base[1][0] + 1000000 > 2000000);
 }
 
 static void close__both_at_once(void)
@@ -507,6 +576,7 @@ static const struct t_case cases[] = {
     { "connect: times out", connect__times_out },
     { "connect: unreachable, at once", connect__unreachable_at_once },
     { "connect: explicit local port, in use or not", connect__local_port_in_use },
+    { "connect: sequence numbers follow a clock", connect__sequence_numbers_follow_a_clock },
     { "listen: a specific address beats any", listen__specific_beats_any },
     { "close: half by half", close__half_by_half },
     { "close: in TIME-WAIT, the port may be used again", close__the_port_may_be_used_again },
