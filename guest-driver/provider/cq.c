@@ -21,13 +21,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <ccan/array_size.h>
 #include <ccan/minmax.h>
 #include <util/udma_barrier.h>
 
 #include "staghorn.h"
 #include "doorbell.h"
-#include "staghorndv.h"
+#include "wc.h"
 #include "wqe.h"
 
 enum sg_cq_limits {
@@ -37,54 +36,6 @@ enum sg_cq_limits {
 
 /* In sg_cq.armed: a bit that is neither number nor SOLICITED. */
 #define SG_CQ_ARMED 0x40000000u
-
-static const enum ibv_wc_status wc_status[] = {
-	[SG_WC_SUCCESS] = IBV_WC_SUCCESS,
-	[SG_WC_LOC_LEN_ERR] = IBV_WC_LOC_LEN_ERR,
-	[SG_WC_LOC_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
-	[SG_WC_LOC_PROT_ERR] = IBV_WC_LOC_PROT_ERR,
-	[SG_WC_FLUSH_ERR] = IBV_WC_WR_FLUSH_ERR,
-	[SG_WC_REM_INV_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
-	[SG_WC_REM_ACCESS_ERR] = IBV_WC_REM_ACCESS_ERR,
-	[SG_WC_REM_OP_ERR] = IBV_WC_REM_OP_ERR,
-	[SG_WC_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
-	[SG_WC_FATAL_ERR] = IBV_WC_FATAL_ERR,
-	[SG_WC_GENERAL_ERR] = IBV_WC_GENERAL_ERR,
-	[SG_WC_RETRY_EXC_ERR] = IBV_WC_RETRY_EXC_ERR,
-};
-
-static const enum ibv_wc_opcode wc_send_opcode[] = {
-	[SG_WC_SEND] = IBV_WC_SEND,
-	[SG_WC_WRITE] = IBV_WC_RDMA_WRITE,
-	[SG_WC_READ] = IBV_WC_RDMA_READ,
-	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
-	[SG_WC_BIND_MW] = IBV_WC_BIND_MW,
-	[SG_WC_SEND_IMM] = IBV_WC_SEND,
-	[SG_WC_WRITE_IMM] = IBV_WC_RDMA_WRITE,
-	[SG_WC_FETCH_ADD] = IBV_WC_FETCH_ADD,
-	[SG_WC_CMP_SWAP] = IBV_WC_COMP_SWAP,
-	[SG_WC_FLUSH] = IBV_WC_FLUSH,
-	[SG_WC_VERIFY] = SGDV_WC_VERIFY,
-	[SG_WC_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
-};
-
-static inline enum ibv_wc_status to_wc_status(uint64_t tail)
-{
-	uint8_t status = sg_cqe_status(tail);
-
-	return likely(status < ARRAY_SIZE(wc_status)) ? wc_status[status] : IBV_WC_GENERAL_ERR;
-}
-
-static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
-{
-	uint8_t opcode = sg_cqe_opcode(tail);
-
-	if (sg_cqe_flags(tail) & SG_CQE_RECV)
-		return opcode == SG_WC_RECV_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
-	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
-							     IBV_WC_DRIVER3;
-}
 
 static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
 {
@@ -163,14 +114,6 @@ static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 		*tail = word;
 		return cqe;
 	}
-}
-
-static inline unsigned int to_wc_flags(uint64_t tail)
-{
-	uint8_t flags = sg_cqe_flags(tail);
-
-	return (flags & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0) |
-	       (flags & SG_CQE_WITH_IMM ? IBV_WC_WITH_IMM : 0);
 }
 
 static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t tail)
@@ -347,6 +290,14 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 	return le64toh(to_sg_cq_ex(ibcq)->cur->timestamp);
 }
 
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
+{
+	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+
+	return sg_clock_to_wall(to_sg_context(ibcq->context)->db, &cq->wall,
+				le64toh(cq->cur->timestamp));
+}
+
 /* Fields of InfiniBand addressing: iWARP has none, they read as zero. */
 static uint32_t read_zero_u32(struct ibv_cq_ex *ibcq)
 {
@@ -359,7 +310,8 @@ static uint8_t read_zero_u8(struct ibv_cq_ex *ibcq)
 }
 
 enum {
-	WC_FLAGS_SUPPORTED = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+	WC_FLAGS_SUPPORTED = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
 	CQ_FLAGS_SUPPORTED = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
 };
 
@@ -387,6 +339,8 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 		cq->read_dlid_path_bits = read_zero_u8;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		cq->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		cq->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }
 
 /* Room for a ring of that size and its record; 0 or an errno value. */

@@ -118,6 +118,12 @@ struct sg_backlog {
 	uint32_t num;
 };
 
+/* How the wall clock stands to the adapter's (clock.c). */
+struct sg_wall {
+	uint64_t ahead;    /* ns, modulo 2^64 */
+	uint64_t measured; /* ns of CLOCK_BOOTTIME; 0: never */
+};
+
 struct sg_cq {
 	struct verbs_cq vcq;
 	struct sg_lock lock;
@@ -132,6 +138,7 @@ struct sg_cq {
 	struct sg_backlog backlog; /* read before the ring */
 	const struct sg_cqe *cur; /* the entry that the extended poll stands on ... */
 	uint64_t cur_tail;        /* ... and its last word */
+	struct sg_wall wall;
 	struct sg_buf buf;
 };
 
@@ -259,11 +266,18 @@ static inline bool sg_pd_promised(struct ibv_pd *ibpd)
 	return to_sg_pd(ibpd)->td != NULL;
 }
 
+/* clock.c APIs: */
+int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+/*
+ * A completion's timestamp as the time of CLOCK_REALTIME, in ns.  db: the doorbell page; wall is
+ * brought up to date, by one thread at a time.
+ */
+uint64_t sg_clock_to_wall(const uint8_t *db, struct sg_wall *wall, uint64_t stamp);
+
 /* verbs.c APIs: */
 int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
 int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
-int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 /* NULL and errno on failure.  req may be NULL. */
 struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,

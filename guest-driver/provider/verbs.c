@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Verbs that the kernel answers alone: limits, port, memory regions.  And the adapter's clock.
+ * Verbs that the kernel answers alone: limits, port, memory regions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "staghorn.h"
-#include "doorbell.h"
 
 int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -35,20 +34,6 @@ int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_att
 	struct ibv_query_port cmd = {};
 
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
-}
-
-/* The clock of completion timestamps: ns, as hca_core_clock says. */
-int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
-{
-	uint32_t known = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
-
-	if (known) {
-		values->raw_clock.tv_sec = 0;
-		values->raw_clock.tv_nsec =
-			(long)sg_doorbell_read(to_sg_context(context)->db, SG_DB_CLOCK);
-	}
-	values->comp_mask = known;
-	return 0;
 }
 
 struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,

@@ -296,12 +296,23 @@ static void cq__moderation(void)
     ibv_destroy_comp_channel(events);
 }
 
-/* Completions carry the time of the clock that can be read. */
+static uint64_t wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Completions carry the time of the clock that can be read, and tell that of the wall clock. */
 static void cq__timestamps(void)
 {
     struct ibv_cq_init_attr_ex attr = {
-        .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+        .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                               IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
     };
+    const uint64_t slack = 1000000000; /* the guest's clock may be set while it boots */
+    uint64_t wall, posted;
     struct ibv_cq_ex *cq = ibv_create_cq_ex(w.ctx, &attr);
     struct ibv_values_ex before = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK }, after = before;
     struct ibv_poll_cq_attr poll_attr = { 0 };
@@ -316,6 +327,7 @@ static void cq__timestamps(void)
     T_EQ_INT(ibv_query_rt_values_ex(w.ctx, &before), 0);
     T_EQ_U64(before.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
     last = (uint64_t)before.raw_clock.tv_nsec;
+    posted = wall_ns();
     for (int i = 0; i < 5; i++) {
         T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
     }
@@ -326,7 +338,9 @@ static void cq__timestamps(void)
         T_EQ_U64(ibv_wc_read_opcode(cq), IBV_WC_RDMA_READ);
         T_EQ_U64(ibv_wc_read_qp_num(cq), w.a.qp->qp_num);
         stamp = ibv_wc_read_completion_ts(cq);
+        wall = ibv_wc_read_completion_wallclock_ns(cq);
         ibv_end_poll(cq);
+        T_TRUE(wall + slack > posted && wall < wall_ns() + slack);
         T_TRUE(stamp >= last);
         last = stamp;
     }

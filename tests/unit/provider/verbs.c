@@ -459,6 +459,51 @@ static void poll__extended(void)
     world_fini();
 }
 
+static uint64_t wall(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void poll__wall_clock(void)
+{
+    struct ibv_cq_init_attr_ex attr = {
+        .cqe = 8, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+    };
+    const uint64_t adapter = 77000000000;
+    struct ibv_poll_cq_attr poll = { 0 };
+    uint64_t before, after, first;
+    struct ibv_cq_ex *ex;
+    struct sg_qp *qp;
+
+    world_init();
+    sg_destroy_cq(w.cq);
+    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
+    T_NOT_NULL(ex);
+    w.cq = ibv_cq_ex_to_cq(ex);
+    qp = make_qp(8, 1, 0);
+    w.db[SG_DB_CLOCK / 8] = htole64(adapter);
+    complete(qp->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    complete(qp->qpn, 2, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
+    T_EQ_INT(ibv_start_poll(ex, &poll), 0);
+    before = wall();
+    first = ibv_wc_read_completion_wallclock_ns(ex);
+    after = wall();
+    T_TRUE(first >= before - adapter + 1000);
+    T_TRUE(first <= after - adapter + 1000);
+    /* For a second the distance is not measured again. */
+    w.db[SG_DB_CLOCK / 8] = 0;
+    T_EQ_INT(ibv_next_poll(ex), 0);
+    T_EQ_U64(ibv_wc_read_completion_wallclock_ns(ex), first + 1);
+    to_sg_cq(w.cq)->wall.measured -= 1100000000;
+    T_TRUE(ibv_wc_read_completion_wallclock_ns(ex) >= before);
+    ibv_end_poll(ex);
+    sg_destroy_qp(&qp->vqp.qp);
+    world_fini();
+}
+
 static const struct t_case cases[] = {
     { "creation tells the kernel sizes that fit", create__tells_the_kernel },
     { "creation refuses what cannot be", create__refusals },
@@ -474,6 +519,7 @@ static const struct t_case cases[] = {
     { "completions of a destroyed queue pair are void", poll__destroyed_queue_pair },
     { "back in reset the queues are empty", poll__reset_frees_the_queues },
     { "extended polling", poll__extended },
+    { "extended poll: the time of the wall clock", poll__wall_clock },
 };
 
 T_MAIN(cases)

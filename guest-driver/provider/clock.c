@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * The adapter's clock, which completion timestamps are of: it can be read from the doorbell page,
+ * and be told in the terms of the wall clock.
+ *
+ * Both count nanoseconds, so all that the translation needs is their distance.  It is measured by
+ * reading the adapter's clock between two looks at the wall clock, a few times, and the closest
+ * pair counts: the error is at most half of the time between the two looks.  The distance changes,
+ * as the wall clock is slewed or set, and the adapter's stops with its virtual machine.  So it is
+ * measured anew when it is a second old; the clock that tells this one goes on while the guest is
+ * suspended.
+ */
+#include <time.h>
+
+#include "staghorn.h"
+#include "doorbell.h"
+
+enum {
+	NS_PER_S = 1000000000,
+	MEASURE_AGAIN_NS = NS_PER_S,
+	MEASURE_TRIES = 4,
+};
+
+/* ns, as hca_core_clock says */
+int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	uint32_t known = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
+
+	if (known) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec =
+			(long)sg_doorbell_read(to_sg_context(context)->db, SG_DB_CLOCK);
+	}
+	values->comp_mask = known;
+	return 0;
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static void measure(const uint8_t *db, struct sg_wall *wall)
+{
+	uint64_t closest = UINT64_MAX;
+
+	for (int i = 0; i < MEASURE_TRIES; i++) {
+		uint64_t before = now(CLOCK_REALTIME);
+		uint64_t adapter = sg_doorbell_read(db, SG_DB_CLOCK);
+		uint64_t span = now(CLOCK_REALTIME) - before;
+
+		/* A span beyond reason, too, where the wall clock was set back in between. */
+		if (span < closest) {
+			closest = span;
+			wall->ahead = before + span / 2 - adapter;
+		}
+	}
+	wall->measured = now(CLOCK_BOOTTIME);
+}
+
+uint64_t sg_clock_to_wall(const uint8_t *db, struct sg_wall *wall, uint64_t stamp)
+{
+	if (!wall->measured || now(CLOCK_BOOTTIME) - wall->measured > MEASURE_AGAIN_NS)
+		measure(db, wall);
+	return stamp + wall->ahead;
+}
