@@ -105,7 +105,7 @@ static void out_of_range(void)
         { "max-cq", 1, 1 << 20 },
         { "max-mr", 1, 1 << 22 },
         { "max-pd", 1, 1 << 20 },
-        { "max-qp-wr", 2, 1 << 16 },
+        { "max-qp-wr", 2, 1 << 20 },
         { "max-cqe", 2, 1 << 22 },
         { "max-listeners", 1, 65535 },
         { "max-sge", 1, SG_SQ_MAX_SGE },

@@ -14,7 +14,9 @@ struct solo {
     struct md md;
 };
 
-static inline void solo_new(struct solo *s, const struct sg_adapter_config *config, bool start)
+/* size: octets of guest memory */
+static inline void solo_new_sized(struct solo *s, const struct sg_adapter_config *config, bool start,
+                                  size_t size)
 {
     static const struct sg_mem_options immediate;
     const struct sg_endpoint at = { .family = 4, .ip = { 10, 0, 0, 1 } };
@@ -22,10 +24,15 @@ static inline void solo_new(struct solo *s, const struct sg_adapter_config *conf
     struct sg_stream_net *net;
 
     sg_adapter_default_config(&defaults);
-    test_host_init(&s->h, 8 << 20, 1);
+    test_host_init(&s->h, size, 1);
     s->sw = sg_mem_switch_new(&immediate);
     net = sg_mem_switch_port(s->sw, &at);
     (start ? md_start : md_new)(&s->md, &s->h, net, config ? config : &defaults);
+}
+
+static inline void solo_new(struct solo *s, const struct sg_adapter_config *config, bool start)
+{
+    solo_new_sized(s, config, start, 8 << 20);
 }
 
 static inline void solo_end(struct solo *s)

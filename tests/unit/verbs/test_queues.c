@@ -16,7 +16,7 @@ static uint32_t pd, stag;
 /* An unconnected queue pair in ERROR: every entry posted becomes a completion. */
 static void begin_flushing(const struct sg_adapter_config *config, uint32_t cqe, uint32_t entries)
 {
-    solo_new(&s, config, true);
+    solo_new_sized(&s, config, true, (8 << 20) + 3 * 64 * (size_t)entries);
     pd = md_create_pd(&s.md);
     stag = md_reg_mr(&s.md, pd, TEST_HOST_BASE, 4096, SG_ACCESS_LOCAL_WRITE);
     md_create_cq(&s.md, &cq, cqe);
@@ -420,6 +420,34 @@ static void long_flush(void)
     solo_end(&s);
 }
 
+/* The longest queue that can be had, all of it in use, and once around. */
+static void longest_queue(void)
+{
+    const uint32_t entries = 1 << 20, batch = 4096;
+    struct sg_adapter_config config;
+    struct sg_cmd_create_qp cmd;
+    struct sg_cqe c;
+    uint32_t i, k;
+
+    sg_adapter_default_config(&config);
+    config.max_qp_wr = entries;
+    begin_flushing(&config, 8192, entries);
+    for (i = 0; i <= entries; i += batch) {
+        for (k = 0; k < batch; k++) {
+            complete_one(i + k);
+        }
+        for (k = 0; k < batch; k++) {
+            T_TRUE(md_poll(&cq, &c));
+            T_EQ_U64(sg_get_le64(&c.wr_id), i + k);
+            T_EQ_U64(sg_get_le32(&c.wr_index), i + k);
+        }
+    }
+    cmd = md_create_qp_cmd(&s.md, &(struct md_qp_params){ .pd = pd, .scq = &cq, .rcq = &cq });
+    sg_put_le32(&cmd.sq_entries, 2 * entries);
+    T_EQ_U64(md_cmd(&s.md, &cmd, sizeof(cmd), NULL), SG_EINVAL);
+    solo_end(&s);
+}
+
 static const struct t_case cases[] = {
     { "slots and phases", ring_geometry },
     { "rings wrap many times", wrap_many_times },
@@ -437,6 +465,7 @@ static const struct t_case cases[] = {
     { "consumer index beyond the event queue", eq_consumer_index },
     { "rings that do not respond", unreadable_rings },
     { "long queues are flushed in bounded turns", long_flush },
+    { "1,048,576 entries", longest_queue },
 };
 
 T_MAIN(cases)
