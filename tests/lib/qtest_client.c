@@ -25,6 +25,7 @@ struct line_socket {
 };
 
 struct qtest {
+    struct qtest *next; /* of those that live */
     pid_t pid;
     int err_fd;
     off_t err_from;
@@ -32,7 +33,7 @@ struct qtest {
     GString *events; /* lines */
 };
 
-static struct qtest *the_qtest;
+static struct qtest *alive;
 
 static int64_t now_ms(void)
 {
@@ -105,6 +106,12 @@ static int reap(pid_t pid, int ms)
 
 static void forget(struct qtest *q)
 {
+    struct qtest **at = &alive;
+
+    while (*at != q) {
+        at = &(*at)->next;
+    }
+    *at = q->next;
     close(q->bus.fd);
     close(q->qmp.fd);
     close(q->err_fd);
@@ -112,15 +119,14 @@ static void forget(struct qtest *q)
     g_string_free(q->qmp.in, TRUE);
     g_string_free(q->events, TRUE);
     g_free(q);
-    the_qtest = NULL;
 }
 
-static void end_leftover(void)
+void qtest_end_leftovers(void)
 {
-    if (the_qtest) {
-        kill(the_qtest->pid, SIGKILL);
-        waitpid(the_qtest->pid, NULL, 0);
-        forget(the_qtest);
+    while (alive) {
+        kill(alive->pid, SIGKILL);
+        waitpid(alive->pid, NULL, 0);
+        forget(alive);
     }
 }
 
@@ -241,11 +247,16 @@ static void hello(struct qtest *q)
 
 struct qtest *qtest_start(const char *args)
 {
+    qtest_end_leftovers();
+    return qtest_start_beside(args);
+}
+
+struct qtest *qtest_start_beside(const char *args)
+{
     struct qtest *q;
     int bus[2], qmp[2];
     char own[300], **argv;
 
-    end_leftover();
     socket_pair(bus);
     socket_pair(qmp);
     snprintf(own, sizeof(own),
@@ -266,7 +277,8 @@ struct qtest *qtest_start(const char *args)
     close(bus[1]);
     close(qmp[1]);
     g_strfreev(argv);
-    the_qtest = q;
+    q->next = alive;
+    alive = q;
     hello(q);
     return q;
 }
@@ -277,7 +289,6 @@ void qtest_stop(struct qtest *q)
     int status;
     bool bad;
 
-    T_TRUE(q == the_qtest);
     g_free(qtest_qmp(q, "{\"execute\": \"quit\"}"));
     status = reap(q->pid, patience_ms());
     text = read_all(q->err_fd, 0);
@@ -294,7 +305,6 @@ void qtest_stop(struct qtest *q)
 
 void qtest_kill(struct qtest *q)
 {
-    T_TRUE(q == the_qtest);
     kill(q->pid, SIGKILL);
     T_EQ_INT(reap(q->pid, patience_ms()), 128 + SIGKILL);
     forget(q);

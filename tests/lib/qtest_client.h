@@ -4,8 +4,8 @@
  *
  * Every call waits for QEMU's answer, at most QTEST_PATIENCE_S seconds (more in sanitizer builds);
  * when none comes, or QEMU dies, what it wrote to stderr is shown and the running test case fails.
- * One QEMU lives at a time: qtest_start() ends the one that a failed case left behind, and the
- * kernel kills QEMU when the test program dies.
+ * qtest_start() ends what QEMUs a failed case left behind, and the kernel kills QEMU when the test
+ * program dies.
  */
 #ifndef SG_TESTS_QTEST_CLIENT_H
 #define SG_TESTS_QTEST_CLIENT_H
@@ -23,6 +23,10 @@ struct qtest;
  * Skips the case when SG_QEMU is not set.
  */
 struct qtest *qtest_start(const char *args);
+/* The same beside those that live already. */
+struct qtest *qtest_start_beside(const char *args);
+/* Kills those that live. */
+void qtest_end_leftovers(void);
 /* Asks QEMU to end; fails if it does not end well or has written a sanitizer's report. */
 void qtest_stop(struct qtest *q);
 /* Kills QEMU, which has no time for anything. */

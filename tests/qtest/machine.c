@@ -28,7 +28,7 @@ static const uint64_t memory_window = 0xc0000000;
 static const uint64_t prefetch_window = 0x800000000;
 static const uint64_t alloc_first = 1 << 20;
 
-static struct machine the_machine;
+static struct machine machines[MACHINES];
 
 enum { SETTLE_ROUNDS = 24 };
 
@@ -239,6 +239,7 @@ static int make_wire(struct machine *m)
 static void drop(struct machine *m)
 {
     if (m->ram) {
+        machines_part(m);
         munmap(m->ram, MACHINE_RAM);
         close(m->wire);
         m->ram = NULL;
@@ -247,13 +248,26 @@ static void drop(struct machine *m)
 
 struct machine *machine_start(unsigned n, const char *extra, const char *args)
 {
-    struct machine *m = &the_machine;
+    unsigned i;
+
+    qtest_end_leftovers();
+    for (i = 0; i < MACHINES; i++) {
+        drop(&machines[i]);
+    }
+    return machine_start_beside(n, extra, args);
+}
+
+struct machine *machine_start_beside(unsigned n, const char *extra, const char *args)
+{
+    struct machine *m = machines;
     GString *line = g_string_new(args);
     unsigned i;
     int ram, wire;
 
-    T_TRUE(n <= MACHINE_FUNCTIONS);
-    drop(m);
+    while (m < machines + MACHINES && m->ram) {
+        m++;
+    }
+    T_TRUE(m < machines + MACHINES && n <= MACHINE_FUNCTIONS);
     memset(m, 0, sizeof(*m));
     m->n = n;
     m->alloc_next = alloc_first;
@@ -276,7 +290,7 @@ struct machine *machine_start(unsigned n, const char *extra, const char *args)
                                i, i + 1, i + 1, i + 2, i, i, i, i, i + 1, extra);
         m->f[i] = (struct function){ .m = m, .number = i, .bus = i + 1 };
     }
-    m->q = qtest_start(line->str);
+    m->q = qtest_start_beside(line->str);
     close(ram);
     close(wire);
     g_string_free(line, TRUE);
@@ -450,27 +464,57 @@ static bool drain_wire(struct machine *m)
         if (m->tap) {
             m->tap(m, frame, n);
         }
+        if (m->other) {
+            machine_wire_send(m->other, frame, n);
+            answered = true;
+        }
     }
     return answered;
 }
 
-void machine_settle(struct machine *m)
+static bool settle_round(struct machine *m)
 {
     unsigned i;
 
     /* Each answer ends at least one round of the main loop, with its bottom halves. */
+    for (i = 0; i < SETTLE_ROUNDS; i++) {
+        qtest_readl(m->q, 0);
+    }
+    return drain_wire(m);
+}
+
+void machine_settle(struct machine *m)
+{
+    bool more;
+
     do {
-        for (i = 0; i < SETTLE_ROUNDS; i++) {
-            qtest_readl(m->q, 0);
-        }
-    } while (drain_wire(m));
+        more = settle_round(m);
+        more = (m->other && settle_round(m->other)) || more;
+    } while (more);
 }
 
 void machine_pass(struct machine *m, unsigned ms)
 {
     while (ms--) {
         qtest_clock_step(m->q, 1000000);
+        if (m->other) {
+            qtest_clock_step(m->other->q, 1000000);
+        }
         machine_settle(m);
+    }
+}
+
+void machines_join(struct machine *m, struct machine *other)
+{
+    m->other = other;
+    other->other = m;
+}
+
+void machines_part(struct machine *m)
+{
+    if (m->other) {
+        m->other->other = NULL;
+        m->other = NULL;
     }
 }
 

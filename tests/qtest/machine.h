@@ -19,6 +19,7 @@ enum {
     MACHINE_RAM = 256 << 20,
     MACHINE_VECTORS = 64, /* most that a function may have */
     MACHINE_PLACES = 12,
+    MACHINES = 3, /* at once */
 };
 
 #define MACHINE_CONFIG_0 (0xb0000000ull + (1 << 20))
@@ -46,6 +47,7 @@ struct machine {
     /* NULL, or answers as further guests would; true if something was sent. */
     bool (*answer)(struct machine *m, const uint8_t *frame, size_t len);
     void (*tap)(struct machine *m, const uint8_t *frame, size_t len); /* NULL, or sees each frame */
+    struct machine *other; /* NULL, or has the other half of the hub: see machines_join() */
 };
 
 /*
@@ -54,6 +56,8 @@ struct machine {
  * accessed and may master the bus.
  */
 struct machine *machine_start(unsigned n, const char *extra, const char *args);
+/* The same beside the machines that there are, with a hub of its own. */
+struct machine *machine_start_beside(unsigned n, const char *extra, const char *args);
 void machine_stop(struct machine *m);
 /* The same by SIGKILL. */
 void machine_kill(struct machine *m);
@@ -111,6 +115,13 @@ void machine_settle(struct machine *m);
 void machine_wire_send(struct machine *m, const void *frame, size_t len);
 /* Lets virtual time go by, in steps of a millisecond. */
 void machine_pass(struct machine *m, unsigned ms);
+/*
+ * Makes one hub of those of two machines; settling and passing time are of both from now on.
+ * Function i of either is the one at MAC and IP address i: use each number in one of them only.
+ * machines_part() undoes it for m and its other one.
+ */
+void machines_join(struct machine *m, struct machine *other);
+void machines_part(struct machine *m);
 
 /* Lines about guest errors that QEMU has logged since the last call. */
 unsigned machine_guest_errors(struct machine *m);

@@ -345,6 +345,57 @@ static void register_reset_of_one(void)
     reset_of_one(false);
 }
 
+/* The machine's owner: qom-set.  True: QEMU has no objection. */
+static bool set_fatal(bool value)
+{
+    g_autofree char *answer = qtest_qmp(pair.m->q, "{\"execute\": \"qom-set\", \"arguments\": "
+                                        "{\"path\": \"a0\", \"property\": \"fatal\", "
+                                        "\"value\": %s}}", value ? "true" : "false");
+
+    return strstr(answer, "\"error\"") == NULL;
+}
+
+static void expect_fatal(enum sg_fatal reason)
+{
+    g_autofree char *answer = qtest_qmp(pair.m->q, "{\"execute\": \"qom-get\", \"arguments\": "
+                                        "{\"path\": \"a0\", \"property\": \"fatal\"}}");
+    bool fatal = reason != SG_FATAL_NONE;
+    uint32_t status = function_readl(pair.a.f, SG_REG_STATUS);
+
+    T_TRUE(strstr(answer, fatal ? "{\"return\": true" : "{\"return\": false"));
+    T_EQ_U64(status & SG_STATUS_FATAL, fatal ? SG_STATUS_FATAL : 0);
+    T_EQ_U64(function_readl(pair.a.f, SG_REG_FATAL), reason);
+}
+
+/* A fault that the machine's owner injects: both sides hear of it, a reset ends it. */
+static void fault_by_monitor(void)
+{
+    struct sg_eqe e;
+
+    start_connected("");
+    md_post_recv(&pair.b.qp, 1, pair.b.buffer, 64, pair.b.stag);
+    expect_fatal(SG_FATAL_NONE);
+    T_FALSE(set_fatal(false));
+    expect_fatal(SG_FATAL_NONE);
+    T_TRUE(set_fatal(true));
+    expect_fatal(SG_FATAL_INJECTED);
+    side_event(&pair.a, SG_EV_DEVICE_FATAL, 10);
+    e = side_event(&pair.b, SG_EV_CM_DISCONNECT, 200);
+    T_EQ_U64(e.cm_status, SG_CM_RESET);
+    side_event(&pair.b, SG_EV_CM_CLOSED, 200);
+    expect_completion(&pair.b, SG_WC_RECV, SG_WC_FLUSH_ERR);
+    T_FALSE(set_fatal(false)); /* there is no way back but the driver's */
+    expect_fatal(SG_FATAL_INJECTED);
+    function_writel(pair.a.f, SG_REG_CTRL, SG_CTRL_RESET);
+    expect_fatal(SG_FATAL_NONE);
+    T_TRUE(set_fatal(true)); /* nothing there that could fail */
+    expect_fatal(SG_FATAL_NONE);
+    side_start(&pair.a, pair.a.f);
+    T_EQ_U64(md_modify_qp(&pair.b.qp, SG_QP_IDLE), SG_OK);
+    sides_connect(&pair.a, &pair.b, 4002);
+    stop();
+}
+
 static void machine_reset_while_connected(void)
 {
     start_connected("");
@@ -523,6 +574,7 @@ static const struct t_case cases[] = {
     { "end: remote access error", remote_access_error },
     { "end: FLR of one side", flr_of_one },
     { "end: CTRL.RESET of one side", register_reset_of_one },
+    { "end: a fault of one side, injected by qom-set", fault_by_monitor },
     { "end: machine reset", machine_reset_while_connected },
     { "end: QP and MR destroyed in the middle of Writes", destroy_in_the_middle },
     { "end: bus mastering withdrawn", bus_mastering_withdrawn },

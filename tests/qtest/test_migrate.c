@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Migration, as snapshots are: the function goes along as the bus sees it, the adapter arrives as
- * after a reset.  The state goes through a file to a second QEMU.
+ * after a reset.  The state goes to a second QEMU, through a file, or live through a socket.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "driver.h"
 #include "flash_make.h"
 #include "tap.h"
 #include "staghorn/regs.h"
+
+enum { PATIENCE = 12000 }; /* times 5 ms */
 
 static char *path; /* of the state */
 
@@ -19,7 +22,7 @@ static void wait_completed(struct machine *m)
 {
     unsigned i;
 
-    for (i = 0; i < 2000; i++) {
+    for (i = 0; i < PATIENCE; i++) {
         g_autofree char *answer = qtest_qmp(m->q, "{\"execute\": \"query-migrate\"}");
 
         if (strstr(answer, "\"status\": \"completed\"")) {
@@ -58,32 +61,51 @@ static struct machine *load(unsigned functions)
     return load_with(functions, "");
 }
 
+/* What the bus sees of a function. */
+struct seen {
+    uint32_t bar0, bar2;
+    uint16_t command, msix;
+};
+
+static struct seen look(struct function *f)
+{
+    return (struct seen){
+        .bar0 = function_config_readl(f, PCI_BASE_ADDRESS_0),
+        .bar2 = function_config_readl(f, PCI_BASE_ADDRESS_2),
+        .command = function_config_readw(f, PCI_COMMAND),
+        .msix = function_config_readw(f, f->cap_msix + PCI_MSIX_FLAGS),
+    };
+}
+
 /* BARs, bus mastering and MSI-X are as they were; registers are as after a reset. */
+static void check_arrived(struct function *f, struct seen before)
+{
+    struct seen now = look(f);
+
+    T_EQ_U64(now.bar0, before.bar0);
+    T_EQ_U64(now.bar2, before.bar2);
+    T_EQ_U64(now.command, before.command);
+    T_EQ_U64(now.msix, before.msix);
+    T_EQ_U64(function_readl(f, SG_REG_MAGIC), SG_MAGIC);
+    T_EQ_U64(function_readl(f, SG_REG_CTRL), 0);
+    T_EQ_U64(function_readl(f, SG_REG_STATUS) & (SG_STATUS_READY | SG_STATUS_FATAL), 0);
+    function_raised(f, 1);
+    function_writel(f, SG_REG_TEST_IRQ, 1);
+    T_TRUE(function_raised(f, 1));
+}
+
 static void function_goes_along(void)
 {
     struct machine *m = machine_start(1, "", "");
-    struct function *f = &m->f[0];
-    uint32_t bar0, bar2;
-    uint16_t command, msix;
-    uint64_t vector;
+    struct seen before;
+    uint64_t vector = m->f[0].vector_words;
 
-    function_writel(f, SG_REG_CTRL, SG_CTRL_RESET);
-    bar0 = function_config_readl(f, PCI_BASE_ADDRESS_0);
-    bar2 = function_config_readl(f, PCI_BASE_ADDRESS_2);
-    command = function_config_readw(f, PCI_COMMAND);
-    msix = function_config_readw(f, f->cap_msix + PCI_MSIX_FLAGS);
-    vector = f->vector_words;
+    function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET);
+    before = look(&m->f[0]);
     save(m);
     m = load(1);
-    f = &m->f[0];
-    T_EQ_U64(function_config_readl(f, PCI_BASE_ADDRESS_0), bar0);
-    T_EQ_U64(function_config_readl(f, PCI_BASE_ADDRESS_2), bar2);
-    T_EQ_U64(function_config_readw(f, PCI_COMMAND), command);
-    T_EQ_U64(function_config_readw(f, f->cap_msix + PCI_MSIX_FLAGS), msix);
-    T_EQ_U64(f->vector_words, vector);
-    T_EQ_U64(function_readl(f, SG_REG_MAGIC), SG_MAGIC);
-    function_writel(f, SG_REG_TEST_IRQ, 1);
-    T_TRUE(function_raised(f, 1));
+    T_EQ_U64(m->f[0].vector_words, vector);
+    check_arrived(&m->f[0], before);
     machine_stop(m);
 }
 
@@ -109,6 +131,128 @@ static void adapters_start_anew(void)
     side_start(&b, &m->f[1]);
     sides_connect(&a, &b, 4000);
     machine_stop(m);
+}
+
+static void expect_state(struct machine *m, const char *state)
+{
+    g_autofree char *answer = qtest_qmp(m->q, "{\"execute\": \"query-status\"}");
+    g_autofree char *wanted = g_strdup_printf("\"status\": \"%s\"", state);
+
+    if (!strstr(answer, wanted)) {
+        T_FAIL("%s instead of %s", answer, state);
+    }
+}
+
+/* Both QEMUs live, before and after. */
+static void move(struct machine *from, struct machine *to)
+{
+    g_autofree char *uri = g_strdup_printf("unix:/tmp/sg-move-%d", getpid());
+
+    expect_state(to, "inmigrate");
+    qtest_qmp_ok(to->q, "{\"execute\": \"migrate-incoming\", \"arguments\": {\"uri\": \"%s\"}}",
+                 uri);
+    qtest_qmp_ok(from->q, "{\"execute\": \"migrate\", \"arguments\": {\"uri\": \"%s\"}}", uri);
+    wait_completed(from);
+    wait_completed(to);
+    unlink(uri + strlen("unix:"));
+    expect_state(from, "postmigrate");
+    expect_state(to, "running");
+}
+
+static struct machine *destination(unsigned functions, const char *extra)
+{
+    return machine_start_beside(functions, extra, "-incoming defer ");
+}
+
+static void live(void)
+{
+    struct machine *m = machine_start(1, "", ""), *to = destination(1, "");
+    struct side a;
+    struct seen before;
+    uint32_t word;
+
+    side_start(&a, &m->f[0]);
+    memset(side_ptr(&a, 0), 0x3c, SIDE_BUFFER);
+    before = look(&m->f[0]);
+    move(m, to);
+    T_EQ_MEM(machine_ptr(to, a.buffer), machine_ptr(m, a.buffer), SIDE_BUFFER);
+    check_arrived(&to->f[0], before);
+    /* The machine that was left: nothing has reset its adapter. */
+    T_TRUE(function_readl(&m->f[0], SG_REG_STATUS) & SG_STATUS_READY);
+    machine_stop(m);
+    side_start(&a, &to->f[0]);
+    word = function_readl(&to->f[0], SG_REG_STATUS);
+    T_EQ_U64(word & (SG_STATUS_READY | SG_STATUS_FATAL), SG_STATUS_READY);
+    machine_stop(to);
+}
+
+static void pass_until_event(struct side *s, enum sg_event event, enum sg_cm_status status)
+{
+    struct sg_eqe e;
+    unsigned i;
+
+    for (i = 0; i < 100 && !md_next_async(&s->md, &e); i++) {
+        qtest_clock_step(s->f->m->q, 100000000);
+        machine_settle(s->f->m);
+    }
+    T_TRUE(i < 100);
+    T_EQ_U64(e.event, event);
+    T_EQ_U64(e.cm_status, status);
+}
+
+static void send_one(struct side *from, struct side *to)
+{
+    struct sg_cqe c;
+
+    memset(side_ptr(from, 0), 0xa7, 3000);
+    memset(side_ptr(to, 0), 0, 3000);
+    md_post_recv(&to->qp, 1, to->buffer, 3000, to->stag);
+    md_post_send(&from->qp, &(struct md_wr){
+        .opcode = SG_WR_SEND, .addr = from->buffer, .len = 3000, .lkey = from->stag,
+    });
+    c = side_completion(from, 200);
+    T_EQ_U64(c.status, SG_WC_SUCCESS);
+    c = side_completion(to, 200);
+    T_EQ_U64(c.status, SG_WC_SUCCESS);
+    T_EQ_MEM(side_ptr(to, 0), side_ptr(from, 0), 3000);
+}
+
+/*
+ * The peer is in a third machine.  Its connection leads nowhere afterwards, as nobody speaks for
+ * the adapter that arrived: it hears so after its peer-timeout, and the two can connect again.
+ */
+static void live_connected(void)
+{
+    static const char extra[] = ",peer-timeout=2";
+    struct machine *peers = machine_start(2, extra, "");
+    struct machine *m = machine_start_beside(2, extra, ""), *to = destination(2, extra);
+    struct side a, b;
+    struct sg_cqe c;
+
+    machines_join(m, peers);
+    side_start(&a, &m->f[0]);
+    side_start(&b, &peers->f[1]);
+    sides_connect(&a, &b, 4000);
+    send_one(&a, &b);
+    move(m, to);
+    machines_part(m);
+    machine_stop(m);
+    machines_join(to, peers);
+    T_EQ_U64(function_readl(&to->f[0], SG_REG_STATUS) & SG_STATUS_READY, 0);
+    T_EQ_U64(md_qp_state(&b.qp), SG_QP_RTS);
+    side_start(&a, &to->f[0]);
+    md_post_recv(&b.qp, 9, b.buffer, 64, b.stag);
+    pass_until_event(&b, SG_EV_CM_DISCONNECT, SG_CM_TIMEOUT);
+    c = side_completion(&b, 200);
+    T_EQ_U64(c.status, SG_WC_FLUSH_ERR);
+    T_EQ_U64(sg_get_le64(&c.wr_id), 9);
+    pass_until_event(&b, SG_EV_CM_CLOSED, SG_CM_TIMEOUT);
+    T_EQ_U64(md_modify_qp(&b.qp, SG_QP_IDLE), SG_OK);
+    sides_connect(&a, &b, 4001);
+    send_one(&a, &b);
+    send_one(&b, &a);
+    machine_stop(to);
+    machine_stop(peers);
 }
 
 static void not_with_a_domain(void)
@@ -162,6 +306,8 @@ static const struct t_case cases[] = {
     { "migration: adapters start anew", adapters_start_anew },
     { "migration: refused with a persistence domain", not_with_a_domain },
     { "with a flash image", flash_image },
+    { "live: two QEMUs at once", live },
+    { "live: the peer of what was connected is told", live_connected },
 };
 
 T_MAIN(cases)
