@@ -7,7 +7,7 @@
 #= make check       build everything and run all tests
 #= make check-full  make check, and the long runs in VMs: kernel and user-space consumers
 #= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
-#= make bench       measure, against siw in the same VMs
+#= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make all         build everything
 #= make deps        only fetch the sources of third parties
@@ -137,6 +137,8 @@ all | demo | bench)
         run_part tools/bench-pmem
         run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"
+        run_part tools/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \
+            "$SG_BUILD/bench/scale.json"
         ;;
     esac
     ;;
