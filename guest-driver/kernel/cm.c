@@ -344,9 +344,9 @@ static void sgh_cm_reply(struct sgh_dev *sg, struct sgh_conn *conn, int err, boo
 		data = kmalloc(sizeof(*data), GFP_KERNEL);
 	if (data && sgh_event_data(sg, conn->id, &event, data))
 		ibdev_dbg(cm_id->device, "connection %u: no private data\n", conn->id);
-	if (err)
-		sgh_conn_release(sg, conn, SGH_CONN_CONNECTING);
-	sgh_upcall(cm_id, &event);
+	/* Whoever releases it tells iw_cm: sgh_iw_connect() by its return, or we by an event. */
+	if (!err || sgh_conn_release(sg, conn, SGH_CONN_CONNECTING))
+		sgh_upcall(cm_id, &event);
 	kfree(data);
 	cm_id->rem_ref(cm_id);
 }

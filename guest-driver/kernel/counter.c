@@ -56,16 +56,23 @@ int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 	struct sgh_dev *sg = to_sgh(ibqp->device);
 	u64 counts[SGH_QP_STATS];
 	struct sgh_counter *c;
+	bool is_new = !counter->id;
 	int ret, i;
 
-	if (!counter->id) {
+	if (is_new) {
 		ret = sgh_counter_new(sg, counter);
 		if (ret)
 			return ret;
 	}
 	ret = sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
-	if (ret)
+	if (ret) {
+		/* ib_core forgets one that is bound to nothing without a word. */
+		if (is_new) {
+			sgh_counter_dealloc(counter);
+			counter->id = 0;
+		}
 		return ret;
+	}
 	c = xa_load(&sg->counters, counter->id);
 	for (i = 0; i < SGH_QP_STATS; i++)
 		c->offset[i] -= counts[i];

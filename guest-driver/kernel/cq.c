@@ -232,7 +232,9 @@ void sgh_cq_kick_all(struct sgh_dev *sg)
 	struct sgh_cq *cq;
 
 	xa_for_each(&sg->cqs, cqn, cq) {
-		if (!cq->ring.umem && cq->ibcq.comp_handler)
+		/* Who polls by himself has a handler that only complains. */
+		if (!cq->ring.umem && cq->ibcq.comp_handler &&
+		    cq->ibcq.poll_ctx != IB_POLL_DIRECT)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
 }
@@ -374,6 +376,22 @@ static int sgh_flush_dead(struct sgh_cq *cq, int num, struct ib_wc *wc)
 	return n;
 }
 
+/* Of a lost adapter: is anything left for sgh_flush_dead()? */
+static bool sgh_unflushed(const struct sgh_cq *cq)
+{
+	const struct sgh_qp *qp;
+
+	list_for_each_entry(qp, &cq->send_qps, sq.cq_link) {
+		if (READ_ONCE(qp->sq.ci) != READ_ONCE(qp->sq.pi))
+			return true;
+	}
+	list_for_each_entry(qp, &cq->recv_qps, rq.cq_link) {
+		if (READ_ONCE(qp->rq.ci) != READ_ONCE(qp->rq.pi))
+			return true;
+	}
+	return false;
+}
+
 int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct sgh_dev *sg = to_sgh(ibcq->device);
@@ -421,7 +439,8 @@ int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	else if (!sgh_dead(sg))
 		sgh_doorbell(sg, SG_DB_CQ_ARM, arm, cq->ci);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
-		ret = cq->backlog_pos < cq->backlog_num || sgh_cqe_next(cq, cq->ci);
+		ret = cq->backlog_pos < cq->backlog_num || sgh_cqe_next(cq, cq->ci) ||
+		      (sgh_dead(sg) && sgh_unflushed(cq));
 	spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
 }

@@ -33,12 +33,11 @@ static void sgh_gid_of_port(struct sgh_dev *sg, union ib_gid *gid)
 	gid->global.interface_id = cpu_to_be64(sg->guid);
 }
 
-int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+static int sgh_gid_at(struct sgh_dev *sg, u32 index, union ib_gid *gid)
 {
-	struct sgh_dev *sg = to_sgh(ibdev);
 	struct sgh_net_addr addr;
 
-	if (port != 1 || index < 0 || index >= SGH_GIDS)
+	if (index >= SGH_GIDS)
 		return -EINVAL;
 	memset(gid, 0, sizeof(*gid));
 	if (!index)
@@ -46,6 +45,13 @@ int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gi
 	else if (!sgh_net_addr(sg, index - 1, &addr))
 		sgh_gid_of_addr(gid, &addr.addr);
 	return 0;
+}
+
+int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	if (port != 1 || index < 0)
+		return -EINVAL;
+	return sgh_gid_at(to_sgh(ibdev), index, gid);
 }
 
 /* Is it entry 0 of an adapter with the default GUID?  Then its link-local address. */
@@ -131,7 +137,7 @@ int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union
 	bool self;
 	int ret;
 
-	ret = sgh_query_gid(&sg->ib->ibdev, 1, index, sgid);
+	ret = sgh_gid_at(sg, index, sgid);
 	if (ret || rdma_is_zero_gid(sgid))
 		return -EINVAL;
 	sgh_gid_of_port(sg, &port);

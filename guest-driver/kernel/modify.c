@@ -289,6 +289,7 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct sg_admin_rsp rsp;
 	int ret;
 
+	memset(attr, 0, sizeof(*attr)); /* ib_uverbs shows all of it to the process */
 	mutex_lock(&qp->mutex);
 	ret = sgh_query_state(qp, &rsp, &state);
 	if (!ret && !sgh_rdv_attr(qp, attr)) {

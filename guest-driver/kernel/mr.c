@@ -197,7 +197,7 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 		goto err_odp;
 	ret = sgh_odp_registered(mr->odp, mr->ibmr.lkey);
 	if (ret) {
-		sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, mr->ibmr.lkey);
+		sgh_odp_dereg(mr->odp);
 		goto err_odp;
 	}
 	mr->va = va;
@@ -377,7 +377,8 @@ int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct sgh_mr *mr = to_sgh_mr(ibmr);
 	int ret;
 
-	ret = sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, ibmr->lkey);
+	ret = mr->odp ? sgh_odp_dereg(mr->odp)
+		      : sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, ibmr->lkey);
 	if (ret)
 		return ret;
 	if (mr->odp)

@@ -11,6 +11,10 @@
  * cannot overtake each other.  Commands allocate nothing and wait for the adapter alone, hence may
  * be used in a notifier.
  *
+ * The adapter gives a region's number to another one as soon as it is deregistered, while faults
+ * and prefetching of the old one may still go on.  So no command about pages goes out but under
+ * known_lock, and deregistration, which has it for writing, is the last.
+ *
  * An implicit region is a whole address space: its pieces ("children") of SGH_ODP_CHILD octets,
  * each with a notifier of its own, come with the first fault in them and go with the region.
  */
@@ -33,8 +37,13 @@ struct sgh_odp {
 	struct xarray children;		/* struct ib_umem_odp by address */
 	struct mutex children_mutex;
 	u64 base;			/* address of the region's first page */
+	u64 start;			/* of the region, for the process */
+	u64 ahead;			/* of that: its first octet's Tagged Offset, modulo 2^64 */
+	u64 length;
 	u32 page_shift;
 	u32 stag;			/* 0 until it is registered */
+	bool known;			/* the adapter has it by that number */
+	struct rw_semaphore known_lock;	/* inside of umem_mutex */
 	refcount_t refs;
 	struct completion released;
 };
@@ -50,13 +59,19 @@ struct sgh_fault {
 static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_addr_t list)
 {
 	struct sg_cmd_map_pages cmd = { };
+	int ret = -ESTALE;
 
-	cmd.stag = cpu_to_le32(READ_ONCE(odp->stag));
-	cmd.op = cpu_to_le32(op);
-	cmd.first_page = cpu_to_le64(first);
-	cmd.count = cpu_to_le64(count);
-	cmd.list = cpu_to_le64(list);
-	return sgh_admin(odp->sg, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
+	down_read(&odp->known_lock);
+	if (odp->known) {
+		cmd.stag = cpu_to_le32(odp->stag);
+		cmd.op = cpu_to_le32(op);
+		cmd.first_page = cpu_to_le64(first);
+		cmd.count = cpu_to_le64(count);
+		cmd.list = cpu_to_le64(list);
+		ret = sgh_admin(odp->sg, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
+	}
+	up_read(&odp->known_lock);
+	return ret;
 }
 
 static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -74,7 +89,7 @@ static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
 	end = min_t(u64, ib_umem_end(umem), range->end);
 	odp = umem->private;
 	/* Nothing is mapped before the region is registered. */
-	if (odp && READ_ONCE(odp->stag) && umem->npages) {
+	if (odp && umem->npages) {
 		u64 first = (start - odp->base) >> odp->page_shift;
 		u64 last = (end - 1 - odp->base) >> odp->page_shift;
 
@@ -103,7 +118,8 @@ static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
 	mmap_read_lock(mm);
 	mapped = vma_lookup(mm, addr);
 	mmap_read_unlock(mm);
-	mmput(mm);
+	/* The last reference is not given up here: that would call the notifiers. */
+	mmput_async(mm);
 	return mapped;
 }
 
@@ -303,6 +319,9 @@ struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_
 		return ERR_PTR(-ENOMEM);
 	odp->sg = sg;
 	odp->pd = ibpd;
+	odp->start = start;
+	odp->ahead = (access & IB_ZERO_BASED ? 0 : va) - start;
+	init_rwsem(&odp->known_lock);
 	xa_init(&odp->children);
 	mutex_init(&odp->children_mutex);
 	refcount_set(&odp->refs, 1);
@@ -312,14 +331,31 @@ struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_
 		kfree(odp);
 		return ERR_PTR(ret);
 	}
+	odp->length = *length;
 	return odp;
 }
 
-/* From now on the adapter's faults are heard. */
+/* From now on the adapter's faults are heard.  On failure it is sgh_odp_dereg()'s. */
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
 {
-	WRITE_ONCE(odp->stag, stag);
+	down_write(&odp->known_lock);
+	odp->stag = stag;
+	odp->known = true;
+	up_write(&odp->known_lock);
 	return xa_err(xa_store(&odp->sg->odps, stag, odp, GFP_KERNEL));
+}
+
+/* DEREG_MR; on success the adapter hears of its pages no more. */
+int sgh_odp_dereg(struct sgh_odp *odp)
+{
+	int ret;
+
+	down_write(&odp->known_lock);
+	ret = sgh_admin_destroy(odp->sg, SG_ADMIN_DEREG_MR, odp->stag);
+	if (!ret)
+		odp->known = false;
+	up_write(&odp->known_lock);
+	return ret;
 }
 
 /* The adapter does not know the region, any more or at all. */
@@ -330,7 +366,6 @@ void sgh_odp_end(struct sgh_odp *odp)
 		xa_cmpxchg(&odp->sg->odps, odp->stag, odp, NULL, GFP_KERNEL);
 	sgh_odp_put(odp);
 	wait_for_completion(&odp->released);
-	WRITE_ONCE(odp->stag, 0);
 	sgh_odp_free(odp);
 }
 
@@ -338,14 +373,16 @@ void sgh_odp_end(struct sgh_odp *odp)
 static int sgh_odp_prefetch(struct ib_pd *ibpd, const struct ib_sge *sge, bool write, bool fault)
 {
 	struct sgh_odp *odp = sgh_odp_find(to_sgh(ibpd->device), sge->lkey);
-	u64 page, end;
+	u64 at, off, page, end;
 	int n = 0;
 
 	if (!odp)
 		return -ENOENT;
-	page = (sge->addr - odp->base) >> odp->page_shift;
-	end = (sge->addr + sge->length - 1 - odp->base) >> odp->page_shift;
-	if (!sge->length || sge->addr < odp->base || sge->addr + sge->length < sge->addr)
+	at = sge->addr - odp->ahead; /* the process's address */
+	off = at - odp->start;
+	page = (at - odp->base) >> odp->page_shift;
+	end = (at + sge->length - 1 - odp->base) >> odp->page_shift;
+	if (!sge->length || off >= odp->length || sge->length > odp->length - off)
 		n = -EFAULT;
 	if (odp->pd != ibpd)
 		n = -EPERM;

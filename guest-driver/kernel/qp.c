@@ -370,12 +370,16 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		mutex_unlock(&sg->id_mutex);
 		return ret;
 	}
+	/*
+	 * No more completions of it come.  While there are any it stays in the table: one that is
+	 * polled without it would not give its slot of a shared receive queue back.
+	 */
+	sgh_qp_scrub(qp);
 	xa_erase(&sg->qps, qp->qpn);
 	if (!qp->user) {
 		sgh_qp_unlink(qp, ibqp->send_cq, &qp->sq.cq_link);
 		sgh_qp_unlink(qp, ibqp->recv_cq, &qp->rq.cq_link);
 	}
-	sgh_qp_scrub(qp);
 	mutex_unlock(&sg->id_mutex);
 
 	sgh_cm_qp_gone(qp);

@@ -9,8 +9,8 @@
  *
  * Locks, outermost first:
  *   qp->mutex	state of a queue pair, what its rendezvous does; then rdv_mutex, for its listeners
- *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
  *   listen_mutex	a listener's number against the events that carry it
+ *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
  *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
  *   cm_lock	state of connections, qp->conn
  *   cq->resize_mutex, srq->resize_mutex
@@ -560,6 +560,7 @@ int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access);
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag);
+int sgh_odp_dereg(struct sgh_odp *odp);
 void sgh_odp_end(struct sgh_odp *odp);
 void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e);
 int sgh_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,

@@ -71,8 +71,10 @@ int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t 
 	if (ret)
 		return ret;
 	ret = ibv_dontfork_range(buf->addr, length);
-	if (ret)
-		give_back(buf);
+	if (!ret)
+		return 0;
+	ret = ret > 0 ? ret : errno;
+	give_back(buf);
 	return ret;
 }
 

@@ -169,7 +169,8 @@ int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 		low |= SG_CQ_ARM_SOLICITED;
 	/* Bit 31 may be 0, the number too: what is kept is never 0. */
 	atomic_store(&cq->armed, low | SG_CQ_ARMED);
-	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, published(cq));
+	/* In this order: sg_resize_cq() goes by the other one. */
+	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->told));
 	return 0;
 }
 
@@ -523,6 +524,8 @@ int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
 		set_ring(cq, &buf, size);
 		buf = old;
 	}
+	/* Whoever arms with an index of the old ring, which the device refuses, is seen here. */
+	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load(&cq->armed);
 	if (!ret && armed)
 		sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM,

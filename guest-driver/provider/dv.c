@@ -129,16 +129,19 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 	iova = attr->comp_mask & SGDV_MR_ATTR_IOVA ? attr->iova : (uintptr_t)addr;
 
 	/* What libibverbs does around a provider's reg_mr; its dereg_mr undoes it. */
-	ret = ibv_dontfork_range(addr, length);
-	if (ret) {
-		errno = ret > 0 ? ret : errno;
-		return NULL;
+	if (!(access & IBV_ACCESS_ON_DEMAND)) {
+		ret = ibv_dontfork_range(addr, length);
+		if (ret) {
+			errno = ret > 0 ? ret : errno;
+			return NULL;
+		}
 	}
 	mr = sg_reg_mr_private(pd, addr, length, iova, access, &req);
 	explicit_bzero(&req, sizeof(req));
 	if (!mr) {
 		ret = errno;
-		ibv_dofork_range(addr, length);
+		if (!(access & IBV_ACCESS_ON_DEMAND))
+			ibv_dofork_range(addr, length);
 		errno = ret;
 		return NULL;
 	}

@@ -323,11 +323,13 @@ int sg_destroy_qp(struct ibv_qp *ibqp)
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (!ret) {
 		/*
-		 * The device writes no more completions of it.  Out of the table first: a poller
-		 * that looked it up before is done with it when purge has had the queue's lock.
+		 * The device writes no more completions of it.  A poller that met one is done with
+		 * the queue pair when purge has had the lock, and then there are none.  While there
+		 * are any it stays in the table: one that is polled without it would not give its
+		 * slot of a shared receive queue back.
 		 */
-		table_remove(ctx, qp);
 		purge_cqs(qp);
+		table_remove(ctx, qp);
 	}
 	pthread_mutex_unlock(&ctx->qp_mutex);
 	if (ret)

@@ -423,6 +423,21 @@ static void odp__prefetch(void)
                            1), EFAULT);
     sge.lkey = w.a.mr->lkey; /* not on demand */
     T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
+    T_EQ_INT(ibv_dereg_mr(mr), 0);
+    /* Addresses are the region's. */
+    mr = ibv_reg_mr_iova(w.pd, mem, ODP_SIZE, 1ull << 40, PAIR_ALL | IBV_ACCESS_ON_DEMAND);
+    T_NOT_NULL(mr);
+    T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
+    sge = (struct ibv_sge){ (1ull << 40) + 8192, 4096, mr->lkey };
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+                           IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), 0);
+    T_EQ_INT(mincore(mem + 8192, 4096, there), 0);
+    T_EQ_U64(there[0] & 1, 1);
+    T_EQ_INT(mincore(mem, 4096, there), 0);
+    T_EQ_U64(there[0] & 1, 0);
+    sge.addr = (uintptr_t)mem + 8192;
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
+                           1), EFAULT);
     pair_close();
     T_EQ_INT(ibv_dereg_mr(mr), 0);
     munmap(mem, ODP_SIZE);

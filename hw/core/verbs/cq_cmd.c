@@ -37,7 +37,7 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     }
     cq = g_new0(struct sg_cq, 1);
     status = sg_ring_init_pages(&cq->ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));
-    if (status == SG_OK && !sg_idtab_alloc(&a->cqs, cq, &cq->cqn)) {
+    if (status == SG_OK && !sg_idtab_alloc_fresh(&a->cqs, cq, &cq->cqn)) {
         sg_ring_fini(&cq->ring);
         status = SG_ENOMEM;
     }

@@ -80,7 +80,7 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
         status = sg_ring_init_pages(&qp->rq.ring, &a->host, &c->rq_pages,
                                     sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride));
     }
-    if (status == SG_OK && !sg_idtab_alloc(&a->qps, qp, &qp->qpn)) {
+    if (status == SG_OK && !sg_idtab_alloc_fresh(&a->qps, qp, &qp->qpn)) {
         sg_ring_fini(&qp->rq.ring);
         status = SG_ENOMEM;
     }

@@ -109,7 +109,7 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     }
     srq = g_new0(struct sg_srq, 1);
     status = sg_ring_init_pages(&srq->ring, &a->host, &c->pages, entries, stride);
-    if (status == SG_OK && !sg_idtab_alloc(&a->srqs, srq, &srq->srqn)) {
+    if (status == SG_OK && !sg_idtab_alloc_fresh(&a->srqs, srq, &srq->srqn)) {
         sg_ring_fini(&srq->ring);
         status = SG_ENOMEM;
     }

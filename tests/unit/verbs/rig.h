@@ -15,8 +15,8 @@ struct solo {
 };
 
 /* size: octets of guest memory */
-static inline void solo_new_sized(struct solo *s, const struct sg_adapter_config *config, bool start,
-                                  size_t size)
+static inline void solo_new_sized(struct solo *s, const struct sg_adapter_config *config,
+                                  bool start, size_t size)
 {
     static const struct sg_mem_options immediate;
     const struct sg_endpoint at = { .family = 4, .ip = { 10, 0, 0, 1 } };

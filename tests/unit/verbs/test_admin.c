@@ -407,6 +407,44 @@ static void all_queue_pairs(void)
     solo_end(&s);
 }
 
+/* An event of the one that is gone, still on its way, must not be taken for one of the next. */
+static void numbers_are_fresh(void)
+{
+    struct sg_cmd_create_srq srq;
+    struct sg_cmd_create_qp qp;
+    struct sg_admin_rsp rsp;
+    uint32_t first, i;
+
+    begin(NULL);
+    qp = md_create_qp_cmd(&s.md, &(struct md_qp_params){ .pd = pd, .scq = &cq, .rcq = &cq });
+    srq = md_create_srq_cmd(&s.md, pd, 16);
+    for (i = 0; i < 3; i++) {
+        const uint8_t destroy[] = { SG_ADMIN_DESTROY_QP, SG_ADMIN_DESTROY_SRQ,
+                                    SG_ADMIN_DESTROY_CQ };
+        struct md_cq other;
+
+        T_CONTEXT("opcode 0x%02x", destroy[i]);
+        if (i < 2) {
+            T_EQ_U64(md_cmd(&s.md, i ? (void *)&srq : &qp, i ? sizeof(srq) : sizeof(qp), &rsp),
+                     SG_OK);
+            first = sg_get_le32(&rsp.id);
+        } else {
+            md_create_cq(&s.md, &other, 16);
+            first = other.cqn;
+        }
+        T_EQ_U64(md_cmd_id(&s.md, destroy[i], first), SG_OK);
+        if (i < 2) {
+            T_EQ_U64(md_cmd(&s.md, i ? (void *)&srq : &qp, i ? sizeof(srq) : sizeof(qp), &rsp),
+                     SG_OK);
+            T_TRUE(sg_get_le32(&rsp.id) != first);
+        } else {
+            md_create_cq(&s.md, &other, 16);
+            T_TRUE(other.cqn != first);
+        }
+    }
+    solo_end(&s);
+}
+
 static void queries(void)
 {
     struct sg_cmd_query q = { .hdr.opcode = SG_ADMIN_QUERY_CAPS };
@@ -540,6 +578,7 @@ static const struct t_case cases[] = {
     { "objects in use are busy", references },
     { "SEC-13 limits of objects", limits },
     { "65536 queue pairs", all_queue_pairs },
+    { "numbers are not given again at once", numbers_are_fresh },
     { "queries write no more than their room", queries },
     { "full completion ring delays, nothing is lost", ring_pressure },
     { "admin events only while armed", admin_events },
