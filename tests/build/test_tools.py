@@ -321,6 +321,32 @@ def runner__second_run(folder):
 
 
 @case
+def runner__until(folder):
+    """runner: past SG_CHECK_UNTIL no long run begins, and says so; other suites do"""
+    check = load_check()
+    ends = []
+    try:
+        for after in (-5, 1000):
+            os.environ["SG_CHECK_UNTIL"] = str(int(time.time()) + after)
+            for suite in ("full", "vm"):
+                program = check.Program("p", suite, ["sh", "-c", "echo 1..1; echo ok 1 - a"])
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    check.Runner(folder, False).run(program)
+                ends.append((program.cases[0].outcome, "SG_CHECK_UNTIL" in said.getvalue()))
+        os.environ["SG_CHECK_UNTIL"] = "soon"
+        done = subprocess.run(
+            [sys.executable, str(TOP / "tools/build/check"), "--list"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        del os.environ["SG_CHECK_UNTIL"]
+    assert ends == [("skipped", True)] + 3 * [("passed", False)], ends
+    assert done.returncode == 2 and "must be seconds" in done.stderr, done
+
+
+@case
 def runner__choice(_folder):
     """runner: a name that no program has is an error, not a run of nothing"""
     check = load_check()
