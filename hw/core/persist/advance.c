@@ -109,6 +109,9 @@ bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, 
         sg_pd_refused(p, e, off);
         return false;
     }
+    if (k == l->count && !p->config.cpu_tracking && sg_pd_line_adopt(p, e, page_no, i, 0)) {
+        k = l->count; /* the line becomes clean */
+    }
     for (unsigned done = 0; done < k; done++) {
         uint32_t n = l->first;
         struct rec *r = sg_pd_rec(p, n);

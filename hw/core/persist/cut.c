@@ -36,6 +36,11 @@ struct cut {
     unsigned point_count;
 };
 
+/* Who changed what nobody was told of. */
+static const struct sg_persist_source unseen_cpu = {
+    .agent = SG_PERSIST_CPU, .unit = UINT16_MAX,
+};
+
 static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
 {
     return c->policy->len && addr < c->policy->addr + c->policy->len
@@ -201,6 +206,7 @@ static void permitted(struct cut *c, const struct line *l)
 static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned i)
 {
     struct sg_persist *p = c->p;
+    bool unseen = !p->config.cpu_tracking && sg_pd_line_adopt(p, e, page_no, i, 0);
     const struct line *l = sg_pd_line(p, e->pages[page_no], i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
     const struct rec *last = sg_pd_rec(p, l->last);
@@ -212,6 +218,9 @@ static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned 
     uint32_t n = l->first;
     unsigned k;
 
+    if (unseen) {
+        row.source = unseen_cpu;
+    }
     permitted(c, l);
     k = c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
@@ -343,7 +352,7 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
         .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
         .addr = e->base + off, .len = len, .lines = lines, .stores = lines * PD_LINE_ATOMS,
         .extent = sg_pd_extent_number(c->p, e),
-        .source = { .agent = SG_PERSIST_CPU, .unit = UINT16_MAX },
+        .source = unseen_cpu,
     };
 
     if (keep && !sg_pd_media_take(c->p, e, lines)) {

@@ -157,13 +157,21 @@ const struct sg_persist_config *sg_persist_config(const struct sg_persist *p)
     return &p->config;
 }
 
-/* Lines that CPUs changed while nobody looked become dirty lines. */
+/*
+ * Lines that CPUs changed while nobody looked become dirty lines; lines whose stores are told apart
+ * get one more.
+ */
 static void adopt_untracked(struct sg_persist *p, uint64_t seq)
 {
     for (unsigned i = 0; i < p->extent_count; i++) {
         struct extent *e = &p->extent[i];
         uint64_t off = 0, len;
 
+        SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+            for (uint64_t m = e->pages[page_no]->noded; m; m &= m - 1) {
+                sg_pd_line_adopt(p, e, page_no, __builtin_ctzll(m), seq);
+            }
+        }
         while (e->used && (len = sg_pd_untracked_next(p, e, &off, e->size)) != 0) {
             sg_pd_visible_mark(p, e, off, len, seq);
             off += len;

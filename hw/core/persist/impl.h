@@ -40,7 +40,7 @@ struct rec {
     uint8_t unused;
 };
 
-/* A line whose stores are told apart: media + recs in order = visible. */
+/* A line whose stores are told apart: media + recs in order = visible, but for untracked CPUs. */
 struct line {
     uint32_t first, last;      /* recs; 0: none */
     uint16_t count;
@@ -288,6 +288,12 @@ void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, c
 /* The same for octets that are visible already, of unknown order. */
 void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
                         uint64_t seq);
+/*
+ * What an untracked CPU changed in a noded line becomes its last group of stores, of event seq (0:
+ * unknown).  False: nothing.
+ */
+bool sg_pd_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                      uint64_t seq);
 /* Plain line -> noded; pre: its visible content before whatever comes next. */
 struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
                                    unsigned i, const uint8_t *pre);

@@ -21,6 +21,10 @@
  * with 8.  A line that DMA overwrites as a whole again and again becomes plain: what it was before
  * the last version is the media's content or nothing.
  *
+ * While CPUs are not tracked, one may have changed a noded line since, and its visible state is yet
+ * another one.  Whoever moves all of such a line, or chooses among its states, has that difference
+ * adopted first, as one last group.
+ *
  * Order of events in a list: REC_S2P marks a suffix (what is in the cache came before), and the
  * 'queued' leading stores are one glued group, which a write-pending queue keeps or loses as one.
  */
@@ -241,6 +245,38 @@ void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, un
         at += n;
     }
     bound(p, l);
+}
+
+bool sg_pd_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                      uint64_t seq)
+{
+    uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+    struct line *l = sg_pd_line(p, e->pages[page_no], i);
+    uint8_t known[SG_PERSIST_LINE], now[SG_PERSIST_LINE];
+    bool found = false;
+
+    memcpy(known, e->media + off, sizeof(known));
+    memcpy(now, e->visible + off, sizeof(now)); /* once: a processor may be storing */
+    for (uint32_t n = l->first; n; n = sg_pd_rec(p, n)->next) {
+        sg_pd_media_rec(known, sg_pd_rec(p, n));
+    }
+    for (unsigned a = 0; a < PD_LINE_ATOMS; a++) {
+        const uint8_t *data = now + a * SG_PERSIST_ATOM;
+        uint8_t mask = 0;
+
+        for (unsigned k = 0; k < SG_PERSIST_ATOM; k++) {
+            mask |= (data[k] != known[a * SG_PERSIST_ATOM + k]) << k;
+        }
+        if (mask) {
+            append(p, l, a, mask, data, seq, REC_GLUE);
+            found = true;
+        }
+    }
+    if (found) {
+        sg_pd_rec(p, l->last)->flags &= ~REC_GLUE;
+        bound(p, l);
+    }
+    return found;
 }
 
 /* Can a DMA write from octet 'in' on be one more ascending step of a plain line? */
