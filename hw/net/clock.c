@@ -38,22 +38,46 @@ enum {
 };
 
 /*
- * lwIP asserts that the persist timer runs only with something unsent and nothing in flight.  An
- * acknowledgement of a window probe can take the unsent octet away without stopping the timer.
+ * The persist timer, before each slow tick.  lwIP asserts of it
+ *
+ *   - that it runs only with something unsent and nothing in flight.  An acknowledgement of a
+ *     window probe can take the unsent octet away without stopping it;
+ *   - when it cuts the unsent segment to the window: that the window is not 0 in its low 16 bits
+ *     and not beyond pcb->mss.  But the timer goes on while only the congestion window is in the
+ *     way, whatever the peer's has become, and pcb->mss may have shrunk since the segment was made
+ *     (set_mtu).
+ *
+ * With nothing in flight the congestion window is at least a segment (RFC 5681, section 3.1), also
+ * of one that is larger than those of today; it would never open otherwise.  So the first segment
+ * goes if the peer's window has room, and the timer is there for a smaller one.  pcb->mss is
+ * stream_emss()'s again before anything else is cut by it.
  */
-static void stop_stray_persist_timers(void)
+static void mend_sender(struct tcp_pcb *pcb)
 {
-    struct tcp_pcb *pcb;
+    const struct tcp_seg *first = pcb->unacked ? pcb->unacked : pcb->unsent;
+    u32_t need;
 
-    for (pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
-        if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
-            pcb->persist_backoff = 0;
-        }
+    if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
+        pcb->persist_backoff = 0;
+    }
+    if (!first || first->len == 0) {
+        return;
+    }
+    pcb->mss = MAX(pcb->mss, first->len); /* also what is left of cwnd on a retransmission */
+    if (pcb->unacked || (pcb->persist_backoff == 0 && pcb->rtime >= 0)) {
+        return;
+    }
+    need = lwip_ntohl(first->tcphdr->seqno) - pcb->lastack + first->len;
+    pcb->cwnd = MAX(pcb->cwnd, need);
+    if (pcb->snd_wnd >= need) {
+        pcb->persist_backoff = 0;
+    }
+    if (pcb->persist_backoff == 0) {
+        tcp_output(pcb);
     }
 }
 
-/* Before each slow tick. */
-static void hold_retransmissions(void)
+static void prepare_slow_tick(void)
 {
     struct sg_port *port;
     struct tcp_pcb *pcb;
@@ -66,6 +90,7 @@ static void hold_retransmissions(void)
     for (pcb = tcp_active_pcbs; pcb; pcb = pcb->next) {
         struct flow *flow = flow_of(pcb);
 
+        mend_sender(pcb);
         pcb->rto = MAX(pcb->rto, RTO_MIN);
         if (flow && flow->port->stalled && flow->port->stalled <= STALL_MAX) {
             pcb->rtime = MIN(pcb->rtime, 0); /* negative: off */
@@ -137,8 +162,7 @@ static void tick(void)
     for (; sg_stack.now >= sg_stack.tcp_tick && n < TCP_TICKS_MAX; n++) {
         tcp_fasttmr();
         if (++ticks % SLOW_TICK == 0) {
-            stop_stray_persist_timers();
-            hold_retransmissions();
+            prepare_slow_tick();
             tcp_slowtmr();
         }
         sg_stack.tcp_tick += TCP_TICK_NS;

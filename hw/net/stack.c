@@ -125,6 +125,14 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     } else if (p->tot_len > TCPH_HDRLEN_BYTES(hdr) || (TCPH_FLAGS(hdr) & TCP_FIN)) {
         again = TCP_SEQ_LT(lwip_ntohl(hdr->seqno), pcb->snd_nxt);
     }
+    /*
+     * A FIN is the last thing that is sent.  When lwIP cuts a segment to the peer's window, both
+     * pieces get it.
+     */
+    if ((TCPH_FLAGS(hdr) & TCP_FIN) && pcb->unsent && pcb->unsent->tcphdr == hdr &&
+        pcb->unsent->next) {
+        TCPH_UNSET_FLAG(hdr, TCP_FIN);
+    }
     if (again && flow_of(pcb)) {
         flow_of(pcb)->port->count.retransmits++;
     }
@@ -145,6 +153,53 @@ static bool may_challenge(struct flow *flow)
     return flow->challenges++ < CHALLENGES_PER_PERIOD;
 }
 
+/*
+ * Options as lwIP had better see them.  It takes an MSS at any time, and would cut by one what is
+ * queued by another; it is an option of a SYN only (RFC 9293, section 3.7.1).  And it looks for a
+ * length behind the last octet.  The header is a copy (rx_frame.c), its checksum was right.
+ */
+static void mend_options(struct tcp_hdr *hdr)
+{
+    uint8_t *opt = (uint8_t *)(hdr + 1);
+    unsigned left = TCPH_HDRLEN_BYTES(hdr) - TCP_HLEN, n;
+
+    for (; left && *opt != LWIP_TCP_OPT_EOL; opt += n, left -= n) {
+        n = 1;
+        if (*opt == LWIP_TCP_OPT_NOP) {
+            continue;
+        }
+        n = left > 1 ? opt[1] : 0;
+        if (n < 2 || n > left) {
+            *opt = LWIP_TCP_OPT_EOL;
+            return;
+        }
+        if (*opt == LWIP_TCP_OPT_MSS && !(TCPH_FLAGS(hdr) & TCP_SYN)) {
+            memset(opt, LWIP_TCP_OPT_NOP, n);
+        }
+    }
+}
+
+/*
+ * Does lwIP's queue of what is out of order bear the segment?  It keeps one that reaches beyond the
+ * window or beyond a FIN that it has, and asserts later that neither happens.  An honest peer sends
+ * neither.  What is in order is trimmed.
+ */
+static bool is_within(const struct tcp_pcb *pcb, const struct tcp_hdr *hdr, const struct pbuf *p)
+{
+    u32_t end = hdr->seqno + p->tot_len, fin = TCPH_FLAGS(hdr) & TCP_FIN ? 1 : 0;
+    const struct tcp_seg *last = pcb->ooseq;
+
+    if (TCP_SEQ_GT(hdr->seqno, pcb->rcv_nxt) && p->tot_len + fin &&
+        TCP_SEQ_GT(end + fin, pcb->rcv_nxt + pcb->rcv_wnd)) {
+        return false;
+    }
+    while (last && last->next) {
+        last = last->next;
+    }
+    return !last || !p->tot_len || !(TCPH_FLAGS(last->tcphdr) & TCP_FIN) ||
+           TCP_SEQ_LEQ(end, last->tcphdr->seqno + last->len);
+}
+
 err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p)
 {
     unsigned flags = TCPH_FLAGS(hdr);
@@ -152,10 +207,20 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
     u32_t oldest;
     bool bare;
 
-    if (pcb->state < ESTABLISHED || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
+    mend_options(hdr);
+    if (pcb->state < SYN_RCVD || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
         return ERR_OK;
     }
     flow = flow_of(pcb);
+    if (!is_within(pcb, hdr, p)) {
+        if (pcb->state != SYN_RCVD && may_challenge(flow)) {
+            tcp_send_empty_ack(pcb);
+        }
+        return ERR_VAL;
+    }
+    if (pcb->state == SYN_RCVD) {
+        return ERR_OK;
+    }
     /* Section 5.2: not of this connection; neither its data nor its acknowledgement counts. */
     oldest = pcb->lastack - MAX(pcb->snd_wnd_max, 65535);
     if ((flags & TCP_ACK) &&

@@ -164,18 +164,23 @@ static uint32_t pseudo_header6(const uint8_t *ip, size_t len, uint8_t proto)
 
 static size_t build_tcp(uint8_t *tcp, const struct wire_segment *s)
 {
+    size_t head = 20 + s->options_len;
+
     memset(tcp, 0, 20);
     sg_put_be16(tcp, s->src.port);
     sg_put_be16(tcp + 2, s->dst.port);
     sg_put_be32(tcp + 4, s->seq);
     sg_put_be32(tcp + 8, s->ack);
-    tcp[12] = 0x50;
+    tcp[12] = (uint8_t)(head / 4 << 4);
     tcp[13] = s->flags;
     sg_put_be16(tcp + 14, s->window);
-    if (s->payload_len) {
-        memcpy(tcp + 20, s->payload, s->payload_len);
+    if (s->options_len) {
+        memcpy(tcp + 20, s->options, s->options_len);
     }
-    return 20 + s->payload_len;
+    if (s->payload_len) {
+        memcpy(tcp + head, s->payload, s->payload_len);
+    }
+    return head + s->payload_len;
 }
 
 static size_t build6(uint8_t *frame, const struct wire_segment *s)

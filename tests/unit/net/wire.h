@@ -81,6 +81,8 @@ struct wire_segment {
     uint32_t seq, ack;
     uint8_t flags;
     uint16_t window;
+    const uint8_t *options; /* of TCP */
+    size_t options_len;     /* a multiple of 4 */
     const uint8_t *payload;
     size_t payload_len;
     const uint8_t *extensions; /* of IPv6; the last one says TCP */

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Windows and segment sizes against a peer that is made by hand: it says what it likes in windows
+ * and options, sends beyond our window, and takes what comes in order.  Host 1 is the adapter; of
+ * host 0 only the MAC address is there, and ARP.
+ */
+#include <string.h>
+
+#include "tap.h"
+#include "peer.h"
+#include "base/bytes.h"
+
+enum {
+    PORT = 4791, OTHER = 700,
+    FIN = 1, SYN = 2, PSH = 8, ACK = 16,
+    UNSCALED_WINDOW = 65535,
+};
+
+struct raw {
+    struct wire *w;
+    struct peer b;          /* the adapter's user */
+    struct sg_listener *l;
+    uint32_t first, next;   /* of ours: the first octet's number, the next one's */
+    uint32_t base, ack;     /* of theirs: likewise; base 0: none yet */
+    uint16_t window;        /* as the header has it */
+    bool lossy;             /* takes nothing */
+    bool damaged, fin;
+    unsigned frames;        /* with data */
+    size_t largest;
+};
+
+static uint8_t pattern(uint64_t at)
+{
+    return (uint8_t)(at * 31 + (at >> 8) * 7 + (at >> 16));
+}
+
+static size_t taken(const struct raw *r)
+{
+    return (size_t)(r->ack - r->base) - r->fin;
+}
+
+static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
+{
+    struct raw *r = w->tap_data;
+    const uint8_t *tcp = f + 34, *data;
+    size_t n, i;
+    uint32_t seq;
+
+    if (from != 1 || len < 54 || sg_get_be16(f + 12) != 0x0800) {
+        return;
+    }
+    seq = sg_get_be32(tcp + 4);
+    data = tcp + (tcp[12] >> 4) * 4;
+    n = (size_t)(f + 14 + sg_get_be16(f + 16) - data);
+    if (tcp[13] & SYN) {
+        r->base = r->ack = seq + 1;
+        return;
+    }
+    r->frames += n != 0;
+    r->largest = MAX(r->largest, n);
+    if (r->lossy || seq != r->ack || r->fin) {
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        r->damaged |= data[i] != pattern(taken(r) + i);
+    }
+    r->ack += (uint32_t)n;
+    if (tcp[13] & FIN) {
+        r->fin = true;
+        r->ack++;
+    }
+}
+
+/* A segment of 'n' octets of the pattern whose first one is number 'at' of ours. */
+static void say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *options,
+                size_t options_len)
+{
+    static uint8_t frame[10000], payload[9000];
+    struct wire_segment s = {
+        .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
+        .src = wire_endpoint(&r->w->host[0], OTHER), .dst = wire_endpoint(&r->w->host[1], PORT),
+        .flags = flags, .seq = r->first + (uint32_t)at, .ack = r->ack, .window = r->window,
+        .payload = payload, .payload_len = n,
+        .options = (const uint8_t *)options, .options_len = options_len,
+    };
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        payload[i] = pattern(at + i);
+    }
+    wire_inject(r->w, 1, frame, wire_build(frame, &s));
+    wire_settle(r->w, WIRE_MS);
+}
+
+#define OPTIONS(text) (text), sizeof(text) - 1
+#define NO_OPTIONS NULL, 0
+
+static void acknowledge(struct raw *r, unsigned window)
+{
+    r->window = (uint16_t)window;
+    say(r, ACK, r->next - r->first, 0, NO_OPTIONS);
+}
+
+/* An octet of ours makes a smaller window believed as well. */
+static void shrink(struct raw *r, unsigned window)
+{
+    say(r, ACK | PSH, r->next - r->first, 1, NO_OPTIONS);
+    r->next++;
+    acknowledge(r, window);
+}
+
+/* 'window': in the SYN and in the acknowledgement that follows. */
+static void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options,
+                     size_t options_len)
+{
+    struct sg_endpoint any = { .family = 4, .port = PORT };
+    enum sg_stream_end why;
+
+    memset(r, 0, sizeof(*r));
+    r->w = wire_new(1100, mtu, NULL);
+    r->w->tap = tap;
+    r->w->tap_data = r;
+    r->w->host[0].deaf_to_tcp = true;
+    r->b.wire = r->w;
+    r->l = r->w->host[1].net->ops->listen(r->w->host[1].net, &any, 4, peer_accept, &r->b, &why);
+    r->first = 0x70000000;
+    r->window = (uint16_t)window;
+    say(r, SYN, 0, 0, options, options_len);
+    wire_settle(r->w, 10 * WIRE_MS);
+    T_TRUE(r->base != 0);
+    r->first++;
+    r->next = r->first;
+    acknowledge(r, window);
+    T_EQ_INT(r->b.connects, 1);
+}
+
+static void raw_close(struct raw *r)
+{
+    T_FALSE(r->damaged || r->b.damaged);
+    T_EQ_INT(r->b.closes, 0);
+    r->w->host[1].net->ops->unlisten(r->w->host[1].net, r->l);
+    wire_free(r->w);
+}
+
+static void send(struct raw *r, size_t n)
+{
+    r->b.unit = n;
+    r->b.to_send += n;
+    peer_send(&r->b);
+    wire_settle(r->w, 10 * WIRE_MS);
+}
+
+/* Takes all there is with that window, until it has it. */
+static void take(struct raw *r, unsigned window)
+{
+    unsigned i;
+
+    for (i = 0; i < 100 && taken(r) < r->b.to_send; i++) {
+        acknowledge(r, window);
+        wire_settle(r->w, WIRE_S / 2);
+    }
+    acknowledge(r, window);
+    T_EQ_U64(taken(r), r->b.to_send);
+}
+
+/* RFC 9293, section 3.7.1: the option means something in a SYN only. */
+static void mss__behind_the_syn(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 10, OPTIONS("\2\4\5\264"));
+    send(&r, 20);
+    T_EQ_U64(taken(&r), 0);
+    say(&r, ACK, 0, 0, OPTIONS("\2\4\0\5"));
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 10); /* what the window allows */
+    take(&r, 1000);
+    raw_close(&r);
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    acknowledge(&r, 8000);
+    send(&r, 100);
+    acknowledge(&r, 1000);
+    send(&r, 1448);
+    T_EQ_U64(taken(&r), 100);
+    say(&r, ACK | PSH, 0, 0, OPTIONS("\1\1\1\2\4\1\54\0")); /* 300, misaligned */
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 1100);
+    take(&r, 8000);
+    send(&r, 1448);
+    T_EQ_U64(r.largest, 1448);
+    raw_close(&r);
+}
+
+/* A window of 64 KiB exactly, on behalf of a segment that waited at a small one. */
+static void window__a_multiple_of_64_kib(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 4000, OPTIONS("\2\4\0\144\1\3\3\2"));
+    say(&r, ACK, 0, 0, OPTIONS("\2\4\5\264"));
+    shrink(&r, 300 / 4);
+    send(&r, 1448);
+    acknowledge(&r, 65536 / 4);
+    wire_settle(r.w, 3 * WIRE_S);
+    take(&r, 65536 / 4);
+    T_TRUE(r.largest <= 256); /* the SYN's, and the least that is heeded */
+    raw_close(&r);
+
+    /* The congestion window of the SYN's segment size is less than one of the least size. */
+    raw_open(&r, 1500, 4000, OPTIONS("\2\4\0\24\1\3\3\2"));
+    shrink(&r, 60 / 4);
+    send(&r, 256);
+    T_EQ_U64(taken(&r), 0);
+    acknowledge(&r, 65536 / 4);
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 256);
+    raw_close(&r);
+}
+
+/* As above, and no window in the way: nothing in flight, so no acknowledgement would end it. */
+static void mss__less_than_any(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\0\1"));
+    send(&r, 1000);
+    take(&r, 8000);
+    raw_close(&r);
+}
+
+static void mtu__shrinks_under_a_waiting_segment(void)
+{
+    struct raw r;
+
+    raw_open(&r, 9000, 20000 / 4, OPTIONS("\2\4\43\0\1\3\3\2"));
+    acknowledge(&r, 20000 / 4);
+    send(&r, 100);
+    acknowledge(&r, 5000 / 4);
+    send(&r, 8900);
+    T_EQ_U64(taken(&r), 100);
+    r.w->host[1].net->ops->set_mtu(r.w->host[1].net, 1500);
+    T_EQ_U64(r.b.s->ops->emss(r.b.s), 1460);
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 5100);
+    take(&r, 20000 / 4);
+    raw_close(&r);
+}
+
+/* And under one that was lost: it is sent again as it is. */
+static void mtu__shrinks_under_a_lost_segment(void)
+{
+    struct raw r;
+
+    raw_open(&r, 9000, 20000 / 4, OPTIONS("\2\4\43\0\1\3\3\2"));
+    acknowledge(&r, 20000 / 4);
+    r.lossy = true;
+    send(&r, 8900);
+    T_EQ_INT(r.frames, 1);
+    r.w->host[1].net->ops->set_mtu(r.w->host[1].net, 1500);
+    T_EQ_U64(r.b.s->ops->emss(r.b.s), 1460);
+    r.lossy = false;
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 8900);
+    take(&r, 20000 / 4);
+    raw_close(&r);
+}
+
+/* The end of the stream comes behind its last octet, however a small window cuts it. */
+static void fin__behind_a_cut_segment(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    send(&r, 100);
+    acknowledge(&r, 300);
+    send(&r, 1000);
+    peer_shutdown(&r.b);
+    wire_settle(r.w, 3 * WIRE_S);
+    T_EQ_U64(taken(&r), 400);
+    T_FALSE(r.fin);
+    take(&r, 8000);
+    T_TRUE(r.fin);
+    raw_close(&r);
+}
+
+/* What lies beyond our window is not kept, though it comes before its turn. */
+static void beyond__out_of_order(void)
+{
+    const size_t edge = UNSCALED_WINDOW, step = 1400;
+    struct raw r;
+    size_t at;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    say(&r, ACK, edge - 1, 100, NO_OPTIONS);
+    for (at = step; at < edge - 1; at += step) {
+        say(&r, ACK, at, MIN(step, edge - 1 - at), NO_OPTIONS);
+    }
+    say(&r, ACK | FIN, edge - 1, 1, NO_OPTIONS); /* the FIN is beyond it */
+    say(&r, ACK, 0, step, NO_OPTIONS);
+    T_EQ_U64(r.b.received, edge - 1);
+    say(&r, ACK | FIN, edge - 1, 1000, NO_OPTIONS);
+    T_EQ_U64(r.b.received, edge + 999);
+    T_EQ_INT(r.b.peer_closes, 1);
+    raw_close(&r);
+}
+
+/* Likewise in the segment that completes the handshake. */
+static void beyond__with_the_handshake(void)
+{
+    struct raw r;
+    size_t at;
+
+    raw_open(&r, 1500, 8000, NO_OPTIONS);
+    peer_abort(&r.b);
+    wire_settle(r.w, 10 * WIRE_MS);
+    r.base = 0;
+    r.first = 0x71000000;
+    r.ack = 0;
+    say(&r, SYN, 0, 0, NO_OPTIONS);
+    r.first++;
+    T_TRUE(r.base != 0);
+    say(&r, ACK, UNSCALED_WINDOW - 1, 1000, NO_OPTIONS);
+    r.next = r.first;
+    acknowledge(&r, 8000);
+    T_EQ_INT(r.b.connects, 2);
+    for (at = 1000; at < UNSCALED_WINDOW; at += 1000) {
+        say(&r, ACK, at, MIN(1000, UNSCALED_WINDOW - 1 - at), NO_OPTIONS);
+    }
+    say(&r, ACK, 0, 1000, NO_OPTIONS);
+    T_EQ_U64(r.b.received, UNSCALED_WINDOW - 1);
+    raw_close(&r);
+}
+
+/* Octets behind an end of the stream that came before its turn. */
+static void beyond__the_end(void)
+{
+    size_t at, left = 1000;
+    struct raw r;
+
+    raw_open(&r, 1500, 8000, NO_OPTIONS);
+    r.b.s->ops->hold(r.b.s, true); /* nothing opens the window again */
+    for (at = 0; at < UNSCALED_WINDOW - left; at += 1000) {
+        say(&r, ACK, at, MIN(1000, UNSCALED_WINDOW - left - at), NO_OPTIONS);
+    }
+    at = UNSCALED_WINDOW - left;
+    T_EQ_U64(r.b.received, at);
+    say(&r, ACK | FIN, at + 10, 0, NO_OPTIONS);
+    say(&r, ACK, at, left, NO_OPTIONS); /* fills the window to its edge */
+    T_EQ_U64(r.b.received, at);
+    say(&r, ACK, at, 10, NO_OPTIONS);
+    T_EQ_U64(r.b.received, at + 10);
+    T_EQ_INT(r.b.peer_closes, 1);
+    raw_close(&r);
+}
+
+/* Options that end in the middle of one, and sizes of every kind: nothing, or a reset. */
+static void options__from_hell(void)
+{
+    struct raw r;
+    char options[40];
+    unsigned i, k;
+
+    raw_open(&r, 1500, 600, OPTIONS("\2\4\5\264"));
+    for (i = 0; i < 3000; i++) {
+        size_t len = 4 + wire_random(r.w) % 10 * 4;
+
+        for (k = 0; k < len; k++) {
+            static const char likely[] = { 0, 1, 1, 2, 4, 3, 3, 8, 10, 5, 2, 4 };
+
+            options[k] = wire_random(r.w) % 4 ? likely[wire_random(r.w) % sizeof(likely)]
+                                              : (char)wire_random(r.w);
+        }
+        if (i % 8 == 0) {
+            send(&r, 1 + wire_random(r.w) % 1448);
+        }
+        r.window = wire_random(r.w) % 3 ? (uint16_t)(wire_random(r.w) % 2000) : 0;
+        say(&r, ACK, 0, 0, options, len);
+        wire_settle(r.w, wire_random(r.w) % 3 * 100 * WIRE_MS);
+    }
+    take(&r, 8000);
+    raw_close(&r);
+}
+
+static const struct t_case cases[] = {
+    { "an MSS option behind the SYN is nothing", mss__behind_the_syn },
+    { "a window of 64 KiB for a segment that waited", window__a_multiple_of_64_kib },
+    { "an MSS below the least", mss__less_than_any },
+    { "a smaller MTU, while a larger segment waits", mtu__shrinks_under_a_waiting_segment },
+    { "a smaller MTU, while a larger segment is lost", mtu__shrinks_under_a_lost_segment },
+    { "FIN behind a segment that a window cuts", fin__behind_a_cut_segment },
+    { "beyond our window, out of order", beyond__out_of_order },
+    { "beyond our window, with the handshake", beyond__with_the_handshake },
+    { "beyond the end of the stream", beyond__the_end },
+    { "options of every kind at windows of every kind", options__from_hell },
+};
+
+T_MAIN(cases)
