@@ -222,7 +222,9 @@ static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned 
         row.source = unseen_cpu;
     }
     permitted(c, l);
-    k = c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
+    k = unseen && p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
+        ? l->count /* flushed, by its processor, and the line with it */
+        : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
     if (k && !sg_pd_media_take(p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;

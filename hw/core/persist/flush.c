@@ -9,7 +9,8 @@
  * moved every dirty line of the range answers SG_PM_DONE.
  *
  * CPUs that are not tracked dirty lines without telling.  They are found by comparing the two
- * memories: in a Flush of at most untracked_flush_max octets, at a cut, and when tracking begins.
+ * memories: in a Flush of at most untracked_flush_max octets, at a cut, when tracking begins, and,
+ * where what they change is to survive (untracked = kept), before DMA makes their line its own.
  */
 #include "persist/impl.h"
 
@@ -92,6 +93,52 @@ static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off,
     }
 }
 
+/* As much of a run as the medium takes. */
+static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, size_t lines)
+{
+    uint64_t n = sg_pd_media_take(p, e, lines) * SG_PERSIST_LINE;
+
+    if (n) {
+        memcpy(e->media + off, e->visible + off, n);
+        sg_pd_heal(p, e->base + off, n);
+    }
+}
+
+void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+{
+    const struct page *g = e->pages[page_no];
+    uint64_t noded = g ? mask & g->noded : 0, clean = g ? mask & ~g->dirty : mask;
+
+    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEPT
+        || p->config.domain >= SG_PERSIST_EADR) {
+        return;
+    }
+    for (; noded; noded &= noded - 1) {
+        unsigned i = __builtin_ctzll(noded);
+
+        if (sg_pd_line_adopt(p, e, page_no, i, 0)) {
+            sg_pd_advance_line(p, e, page_no, i, sg_pd_line(p, e->pages[page_no], i)->count,
+                               PD_TO_S4);
+        }
+    }
+    while (clean) { /* by runs: nearly all are equal */
+        unsigned i = __builtin_ctzll(clean);
+        uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+        uint64_t rest = ~(clean >> i);
+        unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : 64;
+
+        if (memcmp(e->visible + off, e->media + off, n * SG_PERSIST_LINE) != 0) {
+            for (unsigned k = 0; k < n; k++) {
+                if (memcmp(e->visible + off + k * SG_PERSIST_LINE,
+                           e->media + off + k * SG_PERSIST_LINE, SG_PERSIST_LINE) != 0) {
+                    write_back(p, e, off + k * SG_PERSIST_LINE, 1);
+                }
+            }
+        }
+        clean &= ~((~0ull >> (64 - n)) << i);
+    }
+}
+
 void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     uint64_t off, at, n;
@@ -101,13 +148,7 @@ void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len)
         return;
     }
     for (at = off; (n = sg_pd_untracked_next(p, e, &at, off + len)) != 0; at += n) {
-        if (e->faults.wears_out) {
-            n = SG_PERSIST_LINE;
-        }
-        if (sg_pd_media_take(p, e, n / SG_PERSIST_LINE)) {
-            memcpy(e->media + at, e->visible + at, n);
-            sg_pd_heal(p, e->base + at, n);
-        }
+        write_back(p, e, at, n / SG_PERSIST_LINE);
     }
 }
 

@@ -344,8 +344,10 @@ void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, c
         size_t page_no = off / SG_PERSIST_PAGE;
         size_t n = SG_MIN(len, SG_PERSIST_PAGE - off % SG_PERSIST_PAGE);
         uint64_t mask = sg_pd_page_mask(page_no, off, n);
-        struct page *g = sg_pd_page(p, e, page_no);
+        struct page *g;
 
+        sg_pd_keep_unseen(p, e, page_no, mask);
+        g = sg_pd_page(p, e, page_no);
         if (g->dirty & mask) {
             write_again(p, e, page_no, g->dirty & mask, off, from, n, seq);
         }

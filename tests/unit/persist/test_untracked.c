@@ -164,6 +164,304 @@ static void refused(void)
     rig_down(&r);
 }
 
+/* ---- untracked = kept: what a processor stored survives ---- */
+
+static const enum sg_persist_domain losing[] = { SG_PERSIST_NONE, SG_PERSIST_ADR };
+
+static void kept_in_lines_told_apart(void)
+{
+    for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
+        struct rig proto;
+
+        T_CONTEXT("domain %u", losing[n]);
+        rig_init(&proto);
+        proto.config.cpu_tracking = false;
+        proto.config.domain = losing[n];
+        proto.config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+        T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 100), SET1(7));
+    }
+}
+
+/* A processor's store, then a DMA store; the least that a cut may leave of them. */
+static void before_dma(uint64_t own, uint64_t dma)
+{
+    for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
+        struct rig r;
+
+        T_CONTEXT("domain %u, at %u and %u", losing[n], (unsigned)own, (unsigned)dma);
+        up(&r, losing[n], SG_PERSIST_UNTRACKED_KEPT);
+        r.visible[own] = 1;
+        rig_write_u64(&r, 1, dma, 2);
+        T_EQ_U64(r.visible[dma], 2);
+        rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+        T_EQ_U64(r.media[own], 1);
+        T_TRUE(dma == own || !r.media[dma]);
+        rig_down(&r);
+    }
+}
+
+static void kept_before_dma(void)
+{
+    before_dma(OWN, 0);
+    before_dma(OWN, OWN); /* what the DMA store overwrote was there before it */
+}
+
+static void kept_between_dma(void)
+{
+    struct rig r;
+
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    shared_line(&r);
+    rig_write_u64(&r, 1, OWN, 2);
+    rig_write_u64(&r, 1, 0, 2);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(survivors(&r), 7);
+    T_EQ_U64(r.media[0], 0);
+    rig_down(&r);
+}
+
+static void kept_before_an_atomic(void)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    uint64_t value = 0;
+    struct rig r;
+
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    r.visible[OWN] = 1;
+    T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE, &value, 2));
+    T_EQ_U64(rig_visible(&r, 0), 2);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(r.media[OWN], 1);
+    T_EQ_U64(rig_media(&r, 0), 0);
+    rig_down(&r);
+}
+
+/* What a cut kept in visible memory only, and DMA dirties before it is written back. */
+static void kept_twice(void)
+{
+    struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
+    struct rig r;
+
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    sg_persist_free(r.p);
+    r.p = sg_persist_new(&r.config, &r.limits, &staying, NULL);
+    T_EQ_INT(sg_persist_add(r.p, &(struct sg_persist_extent) {
+        .base = RIG_BASE, .size = r.size, .visible = r.visible, .media = r.media,
+    }), 0);
+    r.visible[OWN] = 1;
+    for (unsigned cut = 0; cut < 2; cut++) {
+        sg_persist_report_free(sg_persist_cut(r.p, &policy));
+        sg_persist_restart(r.p);
+        T_EQ_U64(r.visible[OWN], 1);
+        rig_write_u64(&r, 1, 0, 2);
+    }
+    T_EQ_U64(r.media[OWN], 1);
+    rig_down(&r);
+}
+
+/* Only there: at risk, DMA moves nothing of a processor's; and a medium may refuse. */
+static void nothing_else_is_kept(void)
+{
+    struct sg_persist_faults faults = { .read_only = true };
+    struct rig r;
+
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_S2);
+    r.visible[OWN] = 1;
+    rig_write_u64(&r, 1, 0, 2);
+    T_EQ_U64(r.media[OWN], 0);
+    rig_down(&r);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    sg_persist_set_faults(r.p, 0, &faults);
+    r.visible[OWN] = 1;
+    rig_write_u64(&r, 1, 0, 2);
+    T_EQ_U64(r.visible[0], 2);
+    T_EQ_U64(r.media[OWN], 0);
+    rig_down(&r);
+}
+
+/* ---- Random histories ---- */
+
+enum { LINES = 128, ATOMS = LINES * 8, SIZE = LINES * SG_PERSIST_LINE, STEPS = 300 };
+
+/* Atoms hold numbers that only grow: none may be found below its floor. */
+struct world {
+    struct rig r;
+    uint64_t rng, value, lost;
+    uint64_t floor[ATOMS];
+    bool adapters[LINES];      /* dirty by DMA, perhaps: what a processor does to it may be lost */
+};
+
+static uint64_t below(struct world *w, uint64_t n)
+{
+    w->rng ^= w->rng << 13;
+    w->rng ^= w->rng >> 7;
+    w->rng ^= w->rng << 17;
+    return w->rng % n;
+}
+
+/* Mostly in a few lines. */
+static unsigned atom_of(struct world *w)
+{
+    return below(w, 4) ? below(w, 24) : below(w, ATOMS);
+}
+
+static void write_atoms(struct world *w)
+{
+    unsigned first = atom_of(w), count = 1 + below(w, below(w, 4) ? 3 : 30);
+    uint8_t buf[30 * 8];
+
+    count = SG_MIN(count, ATOMS - first);
+    for (unsigned i = 0; i < count; i++) {
+        sg_put_le64(buf + i * 8, ++w->value);
+        w->adapters[(first + i) / 8] = true;
+    }
+    rig_write(&w->r, 1, first * 8, buf, count * 8);
+}
+
+static void store_atom(struct world *w)
+{
+    unsigned atom = atom_of(w);
+
+    sg_put_le64(w->r.visible + atom * 8, ++w->value);
+    if (w->r.config.untracked == SG_PERSIST_UNTRACKED_KEPT && !w->adapters[atom / 8]) {
+        w->floor[atom] = w->value;
+    }
+}
+
+static void swap_atom(struct world *w)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
+    unsigned atom = atom_of(w);
+    uint64_t value = rig_visible(&w->r, atom * 8);
+
+    w->adapters[atom / 8] = true;
+    T_TRUE(sg_persist_atomic(w->r.p, &who, RIG_BASE + atom * 8, &value, ++w->value));
+}
+
+static void persisted(struct world *w, unsigned first_line, unsigned end_line)
+{
+    for (unsigned atom = first_line * 8; atom < end_line * 8; atom++) {
+        w->floor[atom] = rig_visible(&w->r, atom * 8);
+        T_EQ_U64(rig_media(&w->r, atom * 8), w->floor[atom]);
+        w->adapters[atom / 8] = false;
+    }
+}
+
+static void flush(struct world *w)
+{
+    unsigned first = atom_of(w), count = 1 + below(w, 40);
+
+    count = SG_MIN(count, ATOMS - first);
+    T_EQ_INT(rig_flush(&w->r, 1, first * 8, count * 8, P), SG_PM_DONE);
+    persisted(w, first / 8, (first + count + 7) / 8);
+}
+
+static void cut(struct world *w)
+{
+    struct sg_persist_policy policy = {
+        .outcome = below(w, SG_PERSIST_OUTCOMES), .seed = w->rng,
+        .addr = RIG_BASE + below(w, SIZE), .len = below(w, SIZE),
+    };
+    uint64_t *before = g_memdup2(w->r.visible, SIZE);
+    struct sg_persist_report *report = sg_persist_cut(w->r.p, &policy);
+
+    if (!report->stays) {
+        memcpy(w->r.visible, w->r.media, SIZE);
+    }
+    sg_persist_report_free(report);
+    sg_persist_restart(w->r.p);
+    for (unsigned atom = 0; atom < ATOMS; atom++) {
+        uint64_t was = sg_get_le64((uint8_t *)(before + atom));
+        uint64_t found = rig_visible(&w->r, atom * 8);
+
+        if (found < w->floor[atom] || found > was
+            || (w->r.config.domain >= SG_PERSIST_EADR && found != was)) {
+            T_FAIL("atom %u: %" PRIu64 " of %" PRIu64 ", not below %" PRIu64, atom, found, was,
+                   w->floor[atom]);
+        }
+        w->lost += found != was;
+        w->floor[atom] = found;
+    }
+    memset(w->adapters, 0, sizeof(w->adapters));
+    g_free(before);
+}
+
+static void step(struct world *w)
+{
+    switch (below(w, 40)) {
+    case 0:
+        cut(w);
+        break;
+    case 1:
+        sg_persist_orderly(w->r.p);
+        persisted(w, 0, LINES);
+        break;
+    case 2:
+        sg_persist_write_back(w->r.p, RIG_BASE, SIZE);
+        break;
+    case 3:
+        sg_persist_deep_flush(w->r.p, RIG_BASE, SIZE);
+        break;
+    case 4 ... 7:
+        flush(w);
+        break;
+    case 8 ... 9:
+        swap_atom(w);
+        break;
+    case 10 ... 22:
+        store_atom(w);
+        break;
+    default:
+        write_atoms(w);
+    }
+}
+
+static void run(struct world *w, uint64_t seed)
+{
+    struct sg_persist_config *c = &w->r.config;
+
+    T_CONTEXT("seed %" PRIu64, seed);
+    w->rng = seed * 0x9e3779b97f4a7c15ull + 1;
+    w->value = 0;
+    memset(w->floor, 0, sizeof(w->floor));
+    memset(w->adapters, 0, sizeof(w->adapters));
+    rig_init(&w->r);
+    c->cpu_tracking = false;
+    c->domain = below(w, SG_PERSIST_DOMAINS);
+    c->untracked = below(w, SG_PERSIST_UNTRACKED_KINDS);
+    c->ddio = below(w, 4) > 0;
+    c->evict = below(w, SG_PERSIST_PACES);
+    c->wpq_drain = below(w, SG_PERSIST_PACES);
+    w->r.limits.seed = seed;
+    w->r.limits.line_stores = below(w, 2) ? 8 : 64;
+    rig_up(&w->r, SIZE);
+    if (below(w, 2)) {
+        sg_persist_free(w->r.p);
+        w->r.p = sg_persist_new(c, &w->r.limits, &staying, NULL);
+        T_EQ_INT(sg_persist_add(w->r.p, &(struct sg_persist_extent) {
+            .base = RIG_BASE, .size = SIZE, .visible = w->r.visible, .media = w->r.media,
+        }), 0);
+    }
+    for (unsigned n = 0; n < STEPS; n++) {
+        step(w);
+    }
+    cut(w);
+    rig_down(&w->r);
+}
+
+static void histories(void)
+{
+    unsigned seeds = getenv("SG_SANITIZED") && getenv("SG_SANITIZED")[0] == '1' ? 300 : 3000;
+    struct world *w = g_new0(struct world, 1);
+
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        run(w, seed);
+    }
+    T_NOTE("%u histories, %" PRIu64 " atoms lost that might be", seeds, w->lost);
+    T_TRUE(w->lost > seeds);
+    g_free(w);
+}
+
 static const struct t_case cases[] = {
     { "E10 a Flush takes what a processor did to a line told apart", flush_takes_all },
     { "an orderly end does", orderly_end },
@@ -173,6 +471,13 @@ static const struct t_case cases[] = {
     { "E13 a queue that drains leaves it to be found", drained },
     { "it counts when tracking begins", tracking_begins },
     { "a medium that refuses", refused },
+    { "kept: in a line told apart", kept_in_lines_told_apart },
+    { "kept: stored before the adapter's store to the line", kept_before_dma },
+    { "kept: stored between two of them", kept_between_dma },
+    { "E15 kept: stored before an atomic to the line", kept_before_an_atomic },
+    { "kept by a cut, and by the next", kept_twice },
+    { "at risk, or refused: not kept", nothing_else_is_kept },
+    { "random histories: what was promised is there, and no more than was visible", histories },
 };
 
 T_MAIN(cases)
