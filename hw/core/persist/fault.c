@@ -52,8 +52,20 @@ static void insert(struct sg_pd_bads *b, unsigned i, struct sg_persist_bad x)
     b->count++;
 }
 
-/* Takes [addr, addr + len) out; a range around it is split (room for one more is needed). */
-static void cut_out(struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+/* One range has all of it. */
+static bool covers(const struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+{
+    unsigned i = first_after(b, addr);
+
+    return i < b->count && b->range[i].addr <= addr
+           && addr + len <= b->range[i].addr + b->range[i].len;
+}
+
+/*
+ * Takes [addr, addr + len) out.  A range around it is split, which needs room for one more: false,
+ * and all is as it was, if there is none.  Nothing else is ever refused.
+ */
+static bool cut_out(struct sg_pd_bads *b, uint64_t addr, uint64_t len)
 {
     uint64_t end = addr + len;
     unsigned i = first_after(b, addr);
@@ -64,21 +76,25 @@ static void cut_out(struct sg_pd_bads *b, uint64_t addr, uint64_t len)
 
         right.addr = end;
         right.len = x_end > end ? x_end - end : 0;
+        if (x->addr < addr && right.len && b->count == SG_PERSIST_BAD_RANGES) {
+            return false;
+        }
         if (x->addr < addr) {
             x->len = addr - x->addr;
             if (right.len) {
                 insert(b, i + 1, right);
-                return;
+                return true;
             }
             i++;
         } else if (right.len) {
             *x = right;
-            return;
+            return true;
         } else {
             b->count--;
             memmove(x, x + 1, (b->count - i) * sizeof(*x));
         }
     }
+    return true;
 }
 
 bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
@@ -92,17 +108,18 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
         return false;
     }
     if (!b->range) {
-        /* One more for a split. */
-        b->range = g_new(struct sg_persist_bad, SG_PERSIST_BAD_RANGES + 2);
+        b->range = g_new(struct sg_persist_bad, SG_PERSIST_BAD_RANGES);
     }
-    if (b->count >= SG_PERSIST_BAD_RANGES) {
-        return false;
+    if (!covers(b, lo, hi - lo)) {
+        if (b->count >= SG_PERSIST_BAD_RANGES) {
+            return false;
+        }
+        p->bad_generation++;
+        cut_out(b, lo, hi - lo); /* splits none */
+        insert(b, first_after(b, lo), (struct sg_persist_bad) {
+            .addr = lo, .len = hi - lo, .kind = kind,
+        });
     }
-    p->bad_generation++;
-    cut_out(b, lo, hi - lo);
-    insert(b, first_after(b, lo), (struct sg_persist_bad) {
-        .addr = lo, .len = hi - lo, .kind = kind,
-    });
     sg_pd_log(p, SG_PERSIST_EV_MARK_BAD, NULL, addr, len, kind);
     return true;
 }
@@ -111,8 +128,7 @@ void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     struct sg_pd_bads *b = list_of(p, SG_PERSIST_POISONED);
 
-    if (b->count && b->count <= SG_PERSIST_BAD_RANGES && hits(b, addr, len)) {
-        cut_out(b, addr, len);
+    if (hits(b, addr, len) && cut_out(b, addr, len)) {
         p->bad_generation++;
     }
 }
@@ -128,9 +144,7 @@ void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len)
     sg_pd_log(p, SG_PERSIST_EV_CLEAR_BAD, NULL, addr, len, 0);
     p->bad_generation++;
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
-        if (p->bad[i].count && p->bad[i].count <= SG_PERSIST_BAD_RANGES) {
-            cut_out(&p->bad[i], lo, hi - lo);
-        }
+        cut_out(&p->bad[i], lo, hi - lo);
     }
 }
 

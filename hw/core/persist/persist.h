@@ -307,7 +307,11 @@ enum sg_persist_bad_kind {
     SG_PERSIST_UNCORRECTABLE = 1, /* stays until cleared; a Flush that covers it fails */
     SG_PERSIST_POISONED = 2,      /* healed when the line is persisted anew */
 };
-enum { SG_PERSIST_BAD_RANGES = 1024 }; /* of a domain; more are refused */
+/*
+ * Of each kind; more are refused.  So are, when there are as many, clearing and healing in the
+ * middle of a range, which would make two of it: those lines stay bad.
+ */
+enum { SG_PERSIST_BAD_RANGES = 1024 };
 struct sg_persist_bad {
     uint64_t addr, len;        /* whole lines */
     uint8_t kind;              /* enum sg_persist_bad_kind */

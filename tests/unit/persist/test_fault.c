@@ -211,6 +211,83 @@ static void too_many(void)
     rig_down(&r);
 }
 
+static unsigned range_count(const struct rig *r)
+{
+    struct sg_persist_bad bad;
+    unsigned n = 0;
+
+    while (sg_persist_bad_range(r->p, n, &bad)) {
+        n++;
+    }
+    return n;
+}
+
+/* Ranges of three lines, four lines apart. */
+static void fill(struct rig *r, unsigned count, enum sg_persist_bad_kind kind)
+{
+    for (unsigned i = 0; i < count; i++) {
+        T_TRUE(sg_persist_mark_bad(r->p, RIG_BASE + i * 256, 192, kind));
+    }
+}
+
+/* A full list can always be emptied. */
+static void full_list(void)
+{
+    struct sg_persist_bad bad;
+    struct rig r;
+
+    rig_init(&r);
+    rig_up(&r, 1 << 20);
+    fill(&r, SG_PERSIST_BAD_RANGES - 1, SG_PERSIST_UNCORRECTABLE);
+    /* Within one that is there: nothing new. */
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 64, SG_PERSIST_UNCORRECTABLE));
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES - 1);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + (1 << 20) - 64, 64, SG_PERSIST_UNCORRECTABLE));
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 64, SG_PERSIST_UNCORRECTABLE));
+    T_FALSE(sg_persist_mark_bad(r.p, RIG_BASE + 192, 64, SG_PERSIST_UNCORRECTABLE));
+    for (unsigned n = 0; n < SG_PERSIST_BAD_RANGES; n++) {
+        T_TRUE(sg_persist_bad_range(r.p, 0, &bad));
+        sg_persist_clear_bad(r.p, bad.addr, bad.len);
+    }
+    T_EQ_U64(range_count(&r), 0);
+    sg_assert_persist_state(r.p, false);
+    rig_down(&r);
+}
+
+/* A full list has no room for the halves of a range: its middle stays bad till there is. */
+static void full_list_heals(void)
+{
+    uint8_t ones[256];
+    struct rig r;
+
+    rig_init(&r);
+    rig_up(&r, 1 << 20);
+    fill(&r, SG_PERSIST_BAD_RANGES, SG_PERSIST_POISONED);
+    memset(ones, 1, sizeof(ones));
+    rig_write(&r, 1, 64, ones, 64);
+    T_EQ_INT(rig_flush(&r, 1, 64, 64, P), SG_PM_FAILED);
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
+    sg_persist_clear_bad(r.p, RIG_BASE + 64, 64);
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
+    /* Ends and whole ranges heal. */
+    rig_write(&r, 1, 256, ones, 64);
+    T_EQ_INT(rig_flush(&r, 1, 256, 64, P), SG_PM_DONE);
+    rig_write(&r, 1, 512 + 128, ones, 64);
+    T_EQ_INT(rig_flush(&r, 1, 512 + 128, 64, P), SG_PM_DONE);
+    rig_write(&r, 1, 1024, ones, 256);
+    T_EQ_INT(rig_flush(&r, 1, 1024, 256, P), SG_PM_DONE);
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES - 1);
+    /* Now there is room for one split. */
+    rig_write(&r, 1, 64, ones, 64);
+    T_EQ_INT(rig_flush(&r, 1, 64, 64, P), SG_PM_DONE);
+    T_EQ_U64(range_count(&r), SG_PERSIST_BAD_RANGES);
+    sg_assert_persist_state(r.p, true);
+    sg_persist_clear_bad(r.p, RIG_BASE, 1 << 20);
+    T_EQ_U64(range_count(&r), 0);
+    rig_down(&r);
+}
+
 static void fading_cache(void)
 {
     struct rig r;
@@ -237,6 +314,8 @@ static const struct t_case cases[] = {
     { "loads of bad lines", loads },
     { "bad ranges are a set of lines", range_lists },
     { "bad ranges are bounded", too_many },
+    { "as many bad ranges as there may be go again", full_list },
+    { "as many poisoned ranges as there may be heal", full_list_heals },
     { "eADR over read-only media promises nothing", fading_cache },
 };
 
