@@ -207,6 +207,18 @@ static bool ask(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t
     return true;
 }
 
+/* Is it about one of these pages? */
+static bool covers(const struct sg_odp_wait *w, uint32_t serial, uint64_t first, uint64_t last)
+{
+    return w->serial == serial && w->first <= last && first <= w->first + (w->count - 1);
+}
+
+/*
+ * Who waited begins anew, with the first element of several; so what is there wipes out only what
+ * was said about its own pages, not the verdict on those of an element behind it.  No verdict
+ * outlives its access: one that fails ends the queue pair, and pages that came after all are met
+ * here.
+ */
 enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
                                 uint64_t to, uint64_t len, bool write)
 {
@@ -215,10 +227,13 @@ enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const s
     struct sg_odp_wait old = *w;
     uint64_t page = missing(&s), count = 1;
 
-    w->serial = 0;
     if (page > s.last) {
+        if (covers(w, s.root->serial, s.first, s.last)) {
+            w->serial = 0;
+        }
         return SG_ODP_READY;
     }
+    w->serial = 0;
     if (old.serial == s.root->serial && old.failed && page - old.first < old.count) {
         return SG_ODP_FAILED;
     }
@@ -261,7 +276,7 @@ static bool concerns(struct sg_qp *qp, uint32_t serial, uint64_t first, uint64_t
     for (i = 0; i < SG_ODP_SIDES; i++) {
         struct sg_odp_wait *w = &qp->waits[i];
 
-        if (w->serial == serial && w->first <= last && first <= w->first + (w->count - 1)) {
+        if (covers(w, serial, first, last)) {
             w->failed |= failed;
             hit = true;
         }

@@ -337,6 +337,112 @@ static void failing(void)
     }
 }
 
+static void two_elements(struct sg_sge *sge, int side)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        sg_put_le64(&sge[i].addr, va + (i ? 5 * PAGE : 0));
+        sg_put_le32(&sge[i].length, 32);
+        sg_put_le32(&sge[i].lkey, odp[side]);
+    }
+}
+
+static void post_two_elements(uint8_t opcode)
+{
+    struct sg_wqe_hdr *h = md_sq_entry(&pair.side[0].qp);
+
+    h->opcode = opcode;
+    h->flags = SG_WQE_SIGNALED;
+    h->num_sge = 2;
+    sg_put_le64(&h->wr_id, 1);
+    if (opcode == SG_WR_READ) {
+        sg_put_le64(&h->remote_addr, pair.side[1].buf);
+        sg_put_le32(&h->rkey, pair.side[1].stag);
+    }
+    two_elements((struct sg_sge *)(h + 1), 0);
+    md_sq_doorbell(&pair.side[0].qp);
+}
+
+/* What cannot be had is behind what is there: the elements before it are looked at again. */
+static void failing_second_element(void)
+{
+    static const struct {
+        const char *name;
+        int side;       /* that has the pages */
+        uint8_t opcode; /* of side 0 */
+        bool whole;     /* page 4 as well is there, and goes with page 5 for the driver */
+    } rows[] = {
+        { "gathered", 0, SG_WR_SEND, false },
+        { "received into", 1, SG_WR_SEND, false },
+        { "read into", 0, SG_WR_READ, false },
+        { "gathered, a range", 0, SG_WR_SEND, true },
+        { "received into, a range", 1, SG_WR_SEND, true },
+        { "read into, a range", 0, SG_WR_READ, true },
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const int side = rows[i].side;
+        struct sg_rqe_hdr *h;
+        struct sg_eqe e;
+
+        T_CONTEXT("%s", rows[i].name);
+        begin_paging();
+        map(side, 0, 1);
+        if (side == 1) {
+            h = md_rq_entry(&pair.side[1].qp);
+            sg_put_le64(&h->wr_id, 1);
+            h->num_sge = 2;
+            two_elements((struct sg_sge *)(h + 1), 1);
+            md_rq_doorbell(&pair.side[1].qp);
+            post(0, wr(0, SG_WR_SEND, 2, 0, 64, 0));
+        } else {
+            recv(1, 2, 0, 64);
+            post_two_elements(rows[i].opcode);
+        }
+        fault(side, 5, 1, side == 1 || rows[i].opcode == SG_WR_READ);
+        if (rows[i].whole) {
+            map(side, 4, 1);
+            no_fault(side);
+        }
+        T_EQ_U64(page_cmd(side, SG_MAP_FAIL, rows[i].whole ? 0 : 5, rows[i].whole ? PAGES : 1,
+                          false), SG_OK);
+        if (side == 1) {
+            expect(0, 2, SG_WC_SUCCESS);
+        }
+        expect(side, 1, SG_WC_LOC_PROT_ERR);
+        while (md_next_async(&pair.side[side].md, &e)) { /* its end alone is told */
+            T_TRUE(e.event != SG_EV_PAGE_FAULT);
+        }
+        T_TRUE(md_qp_state(&pair.side[side].qp) >= SG_QP_TERMINATE);
+        end();
+    }
+}
+
+/* A verdict is of its time: it does not hit what comes when the pages are there. */
+static void failing_and_mapped_again(void)
+{
+    begin_paging();
+    map(0, 0, 1);
+    recv(1, 2, 0, 64);
+    recv(1, 3, 0, 64);
+    post_two_elements(SG_WR_SEND);
+    fault(0, 5, 1, false);
+    map(0, 5, 1);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_U64(page_cmd(0, SG_MAP_FAIL, 0, PAGES, false), SG_OK); /* nobody asked */
+    T_EQ_U64(page_cmd(0, SG_UNMAP_PAGES, 0, PAGES, false), SG_OK);
+    post_two_elements(SG_WR_SEND);
+    fault(0, 0, 1, false);
+    map(0, 0, 1);
+    fault(0, 5, 1, false);
+    map(0, 5, 1);
+    expect(0, 1, SG_WC_SUCCESS);
+    no_fault(0);
+    end();
+}
+
 static void unmapping(void)
 {
     begin_paging();
@@ -551,6 +657,8 @@ static const struct t_case cases[] = {
     { "elements of our own", local_elements },
     { "Atomics, Atomic Write, Flush", requests },
     { "pages that cannot be had", failing },
+    { "pages of a second element that cannot be had", failing_second_element },
+    { "pages that can be had again", failing_and_mapped_again },
     { "pages that go", unmapping },
     { "the region or the queue pair goes meanwhile", gone_meanwhile },
     { "FIN waits for the octets before it", fin_waits },
