@@ -146,6 +146,7 @@ void conn_kill(struct sg_conn *c)
     }
     conn_enter(c);
     conn_set_state(c, CONN_DEAD);
+    c->tx.active = false; /* whoever asks for it finds no message, and no user to gather it from */
     sg_timerq_cancel(&e->timers, &c->timer);
     sg_timerq_cancel(&e->timers, &c->exec_timer);
     leave_listener(c);

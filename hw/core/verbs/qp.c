@@ -109,6 +109,7 @@ void sg_qp_run_deferred(struct sg_adapter *a)
 void sg_qp_start(struct sg_qp *qp, const char *why)
 {
     sg_pm_settle(qp);
+    qp->deferred = 0; /* that was for an earlier connection */
     qp->write_open = false;
     sg_odp_forget(qp);
     qp->rq.base = qp->rq.cons;
