@@ -10,7 +10,8 @@
  *
  * CPUs that are not tracked dirty lines without telling.  They are found by comparing the two
  * memories: in a Flush of at most untracked_flush_max octets, at a cut, when tracking begins, and,
- * where what they change is to survive (untracked = kept), before DMA makes their line its own.
+ * where what they change is to survive (untracked = kept), before DMA makes their line its own and
+ * before the media are read.
  */
 #include "persist/impl.h"
 
@@ -271,6 +272,10 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
         return SG_PM_LATER;
     }
     sg_persist_cpu_sync(p);
+    for (uint64_t at = sg_align_down(off, SG_PERSIST_PAGE); at < off + len; at += SG_PERSIST_PAGE) {
+        sg_pd_keep_unseen(p, e, at / SG_PERSIST_PAGE,
+                          sg_pd_page_mask(at / SG_PERSIST_PAGE, off, len));
+    }
     if (len && sg_pd_bad(p, addr, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
         return SG_PM_FAILED;
     }

@@ -354,8 +354,8 @@ bool sg_pd_flush_finish(struct sg_persist *p, const struct sg_persist_source *so
 uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end);
 
 /*
- * Before DMA changes these lines of a page: with untracked = kept, what CPUs changed in those that
- * are clean or noded goes to the media.  (In other dirty lines it cannot be told from the DMA's.)
+ * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
+ * untracked = kept, what CPUs changed in those that are clean or noded goes to the media.  (In other dirty lines it cannot be told from the DMA's.)
  */
 void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 

@@ -279,6 +279,26 @@ static void nothing_else_is_kept(void)
     rig_down(&r);
 }
 
+/* A Verify sees what is certain to survive: a processor's store that is kept, DMA that is not. */
+static void kept_for_a_verify(void)
+{
+    for (unsigned kind = 0; kind < SG_PERSIST_UNTRACKED_KINDS; kind++) {
+        uint8_t buf[128];
+        struct rig r;
+
+        T_CONTEXT("kind %u", kind);
+        up(&r, SG_PERSIST_ADR, kind);
+        r.visible[OWN] = 1;
+        rig_write_u64(&r, 1, 64, 2);
+        T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, sizeof(buf)), SG_PM_DONE);
+        T_EQ_U64(buf[OWN], kind == SG_PERSIST_UNTRACKED_KEPT);
+        T_EQ_U64(buf[64], 0);
+        rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+        T_EQ_MEM(r.media, buf, sizeof(buf));
+        rig_down(&r);
+    }
+}
+
 /* ---- Random histories ---- */
 
 enum { LINES = 128, ATOMS = LINES * 8, SIZE = LINES * SG_PERSIST_LINE, STEPS = 300 };
@@ -476,6 +496,7 @@ static const struct t_case cases[] = {
     { "kept: stored between two of them", kept_between_dma },
     { "E15 kept: stored before an atomic to the line", kept_before_an_atomic },
     { "kept by a cut, and by the next", kept_twice },
+    { "FLU-19 kept: a Verify knows it", kept_for_a_verify },
     { "at risk, or refused: not kept", nothing_else_is_kept },
     { "random histories: what was promised is there, and no more than was visible", histories },
 };
