@@ -355,7 +355,8 @@ uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *
 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
- * untracked = kept, what CPUs changed in those that are clean or noded goes to the media.  (In other dirty lines it cannot be told from the DMA's.)
+ * untracked = kept, what CPUs changed in those that are clean or noded goes to the media.  (In
+ * other dirty lines it cannot be told from the DMA's.)
  */
 void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 
