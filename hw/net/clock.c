@@ -37,6 +37,31 @@ enum {
     STALL_MAX = 10000 / TCP_SLOW_INTERVAL,  /* slow ticks with a congested uplink */
 };
 
+static u32_t number_of(const struct tcp_seg *seg)
+{
+    return lwip_ntohl(seg->tcphdr->seqno);
+}
+
+/*
+ * A fast retransmission that a window forbade waits before what is unsent.  It goes back: the
+ * retransmission timer puts what is in flight before what is unsent, and nothing could leave while
+ * a later segment is first.
+ */
+static void put_in_order(struct tcp_pcb *pcb)
+{
+    struct tcp_seg *first = pcb->unsent, *last = first;
+
+    if (!first || !pcb->unacked || !TCP_SEQ_LT(number_of(first), number_of(pcb->unacked))) {
+        return;
+    }
+    while (last->next && TCP_SEQ_LT(number_of(last->next), number_of(pcb->unacked))) {
+        last = last->next;
+    }
+    pcb->unsent = last->next;
+    last->next = pcb->unacked;
+    pcb->unacked = first;
+}
+
 /*
  * The persist timer, before each slow tick.  lwIP asserts of it
  *
@@ -54,9 +79,11 @@ enum {
  */
 static void mend_sender(struct tcp_pcb *pcb)
 {
-    const struct tcp_seg *first = pcb->unacked ? pcb->unacked : pcb->unsent;
+    const struct tcp_seg *first;
     u32_t need;
 
+    put_in_order(pcb);
+    first = pcb->unacked ? pcb->unacked : pcb->unsent;
     if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
         pcb->persist_backoff = 0;
     }
@@ -67,7 +94,7 @@ static void mend_sender(struct tcp_pcb *pcb)
     if (pcb->unacked || (pcb->persist_backoff == 0 && pcb->rtime >= 0)) {
         return;
     }
-    need = lwip_ntohl(first->tcphdr->seqno) - pcb->lastack + first->len;
+    need = number_of(first) - pcb->lastack + first->len;
     pcb->cwnd = MAX(pcb->cwnd, need);
     if (pcb->snd_wnd >= need) {
         pcb->persist_backoff = 0;

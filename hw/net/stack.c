@@ -112,6 +112,15 @@ u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remo
     return sg_get_be32(buf) + (u32_t)(sg_stack.now / ISN_TICK_NS);
 }
 
+/* When lwIP cuts a segment with a FIN to the peer's window, both pieces get it. */
+static void drop_early_fin(const struct tcp_seg *seg, struct tcp_hdr *hdr)
+{
+    if (seg && seg->tcphdr == hdr && seg->len && seg->next &&
+        lwip_ntohl(seg->next->tcphdr->seqno) == lwip_ntohl(hdr->seqno) + seg->len) {
+        TCPH_UNSET_FLAG(hdr, TCP_FIN);
+    }
+}
+
 u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_pcb *pcb,
                           u32_t *opts)
 {
@@ -125,13 +134,8 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     } else if (p->tot_len > TCPH_HDRLEN_BYTES(hdr) || (TCPH_FLAGS(hdr) & TCP_FIN)) {
         again = TCP_SEQ_LT(lwip_ntohl(hdr->seqno), pcb->snd_nxt);
     }
-    /*
-     * A FIN is the last thing that is sent.  When lwIP cuts a segment to the peer's window, both
-     * pieces get it.
-     */
-    if ((TCPH_FLAGS(hdr) & TCP_FIN) && pcb->unsent && pcb->unsent->tcphdr == hdr &&
-        pcb->unsent->next) {
-        TCPH_UNSET_FLAG(hdr, TCP_FIN);
+    if (TCPH_FLAGS(hdr) & TCP_FIN) {
+        drop_early_fin(pcb->unsent, hdr);
     }
     if (again && flow_of(pcb)) {
         flow_of(pcb)->port->count.retransmits++;

@@ -14,6 +14,7 @@ enum {
     PORT = 4791, OTHER = 700,
     FIN = 1, SYN = 2, PSH = 8, ACK = 16,
     UNSCALED_WINDOW = 65535,
+    LAWLESS = 600, /* connections */
 };
 
 struct raw {
@@ -44,7 +45,7 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     struct raw *r = w->tap_data;
     const uint8_t *tcp = f + 34, *data;
     size_t n, i;
-    uint32_t seq;
+    uint32_t seq, known;
 
     if (from != 1 || len < 54 || sg_get_be16(f + 12) != 0x0800) {
         return;
@@ -58,13 +59,14 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     }
     r->frames += n != 0;
     r->largest = MAX(r->largest, n);
-    if (r->lossy || seq != r->ack || r->fin) {
+    known = r->ack - seq; /* octets; a window probe was the first one of them */
+    if (r->lossy || known > n || r->fin) {
         return;
     }
-    for (i = 0; i < n; i++) {
-        r->damaged |= data[i] != pattern(taken(r) + i);
+    for (i = known; i < n; i++) {
+        r->damaged |= data[i] != pattern(taken(r) + i - known);
     }
-    r->ack += (uint32_t)n;
+    r->ack = seq + (uint32_t)n;
     if (tcp[13] & FIN) {
         r->fin = true;
         r->ack++;
@@ -284,6 +286,34 @@ static void fin__behind_a_cut_segment(void)
     raw_close(&r);
 }
 
+/* The window goes before the fast retransmission, and lets only the first segment in afterwards. */
+static void fast_retransmission__forbidden(void)
+{
+    struct raw r;
+    unsigned i;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    r.lossy = true;
+    send(&r, 1448);
+    send(&r, 1448);
+    peer_shutdown(&r.b);
+    wire_settle(r.w, 10 * WIRE_MS);
+    T_EQ_INT(r.frames, 2);
+    shrink(&r, 0);
+    for (i = 0; i < 3; i++) {
+        acknowledge(&r, 0);
+    }
+    r.lossy = false;
+    wire_settle(r.w, 5 * WIRE_S);
+    T_TRUE(taken(&r) <= 1); /* a probe */
+    acknowledge(&r, 2000);
+    wire_settle(r.w, 20 * WIRE_S);
+    T_EQ_U64(taken(&r), 1448);
+    take(&r, 8000);
+    T_TRUE(r.fin);
+    raw_close(&r);
+}
+
 /* What lies beyond our window is not kept, though it comes before its turn. */
 static void beyond__out_of_order(void)
 {
@@ -382,6 +412,100 @@ static void options__from_hell(void)
     raw_close(&r);
 }
 
+static uint32_t below(struct raw *r, uint32_t n)
+{
+    return (uint32_t)(wire_random(r->w) % n);
+}
+
+/* Any segment around what is awaited: any octets, acknowledgement, window, flags, options. */
+static void any_segment(struct raw *r, uint32_t reach)
+{
+    static uint8_t frame[10000], payload[9000];
+    char options[40];
+    uint8_t flags[] = { ACK, ACK, ACK, ACK, ACK, ACK | PSH, ACK | FIN, SYN, ACK | SYN, FIN, 0 };
+    struct wire_segment s = {
+        .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
+        .src = wire_endpoint(&r->w->host[0], OTHER), .dst = wire_endpoint(&r->w->host[1], PORT),
+        .flags = flags[below(r, below(r, 4) ? 6 : sizeof(flags))],
+        .window = (uint16_t)(below(r, 4) ? below(r, 3000) : below(r, 3) ? 0 : 0xffff),
+        .payload = payload, .payload_len = below(r, 3) ? below(r, 1461) : 0,
+        .options = (const uint8_t *)options, .options_len = below(r, 3) ? 0 : below(r, 11) * 4,
+    };
+    uint32_t taken_up = r->first + (uint32_t)r->b.received;
+    size_t i;
+
+    for (i = 0; i < s.options_len; i++) {
+        options[i] = (char)(below(r, 4) ? below(r, 11) : below(r, 256));
+    }
+    switch (below(r, 4)) {
+    case 0:
+        s.seq = taken_up + below(r, reach + 6000) - 3000;
+        break;
+    case 1:
+        s.seq = taken_up + reach - below(r, 1500);
+        break;
+    default:
+        s.seq = taken_up;
+        break;
+    }
+    s.ack = below(r, 3) ? r->ack : r->ack - below(r, 4000) + below(r, 10);
+    wire_inject(r->w, 1, frame, wire_build(frame, &s));
+    wire_settle(r->w, WIRE_MS);
+}
+
+/* One connection of a peer that knows no rules; it may end as it likes. */
+static void lawless(struct raw *r, unsigned seed)
+{
+    const bool scaled = seed & 1;
+    unsigned i;
+
+    if (scaled) {
+        raw_open(r, 9000, 1 + seed * 37 % 9000, OPTIONS("\2\4\43\0\1\3\3\2"));
+    } else {
+        raw_open(r, 9000, 1 + seed * 37 % 9000, OPTIONS("\2\4\5\264"));
+    }
+    r->w->rng += seed * 0x9e3779b97f4a7c15ull;
+    for (i = 0; i < 400 && r->b.s; i++) {
+        any_segment(r, scaled ? 1 << 20 : UNSCALED_WINDOW);
+        r->lossy = below(r, 4) == 0;
+        switch (r->b.s ? below(r, 40) : 40) {
+        case 0 ... 5:
+            send(r, 1 + below(r, 9000));
+            break;
+        case 6:
+            r->b.s->ops->hold(r->b.s, below(r, 2));
+            break;
+        case 7:
+            r->w->host[1].net->ops->set_mtu(r->w->host[1].net, below(r, 2) ? 1500 : 9000);
+            break;
+        case 8 ... 15:
+            wire_settle(r->w, below(r, 3000) * WIRE_MS);
+            break;
+        case 16:
+            if (i > 200) {
+                peer_shutdown(&r->b);
+            }
+            break;
+        default:
+            break;
+        }
+    }
+    wire_settle(r->w, 10 * WIRE_S);
+    r->w->host[1].net->ops->unlisten(r->w->host[1].net, r->l);
+    wire_free(r->w);
+}
+
+static void segments__from_hell(void)
+{
+    struct raw r;
+    unsigned seed;
+
+    for (seed = 0; seed < LAWLESS; seed++) {
+        T_CONTEXT("seed %u", seed);
+        lawless(&r, seed);
+    }
+}
+
 static const struct t_case cases[] = {
     { "an MSS option behind the SYN is nothing", mss__behind_the_syn },
     { "a window of 64 KiB for a segment that waited", window__a_multiple_of_64_kib },
@@ -389,10 +513,12 @@ static const struct t_case cases[] = {
     { "a smaller MTU, while a larger segment waits", mtu__shrinks_under_a_waiting_segment },
     { "a smaller MTU, while a larger segment is lost", mtu__shrinks_under_a_lost_segment },
     { "FIN behind a segment that a window cuts", fin__behind_a_cut_segment },
+    { "a fast retransmission that the window forbids", fast_retransmission__forbidden },
     { "beyond our window, out of order", beyond__out_of_order },
     { "beyond our window, with the handshake", beyond__with_the_handshake },
     { "beyond the end of the stream", beyond__the_end },
     { "options of every kind at windows of every kind", options__from_hell },
+    { "a peer that knows no rules", segments__from_hell },
 };
 
 T_MAIN(cases)
