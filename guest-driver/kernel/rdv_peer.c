@@ -40,7 +40,7 @@ static const struct sgh_rdv_msg *sgh_rdv_read(struct sgh_dev *sg, u32 conn,
 	const struct sgh_rdv_msg *msg = (const void *)data->pdata;
 
 	if (sgh_admin_query(sg, SG_ADMIN_CM_DATA, conn, data, sizeof(*data)) ||
-	    le16_to_cpu(data->pdata_len) < sizeof(*msg) ||
+	    le16_to_cpu(data->pdata_len) != sizeof(*msg) ||
 	    be32_to_cpu(msg->magic) != SGH_RDV_MAGIC || msg->version != SGH_RDV_VERSION ||
 	    msg->kind != kind)
 		return NULL;

@@ -3,7 +3,9 @@
 """Queue pairs that connect by ibv_modify_qp alone, within one adapter: what a test of two programs
 cannot arrange.  Runs in a VM with python3-pyverbs: rendezvous.py [CASE]...
 
-Each case says `ok NAME` or `not ok NAME` and why; the exit status is 1 if one failed."""
+Without CASE all but `off`, which wants the driver's rendezvous_port=0.  Each case says `ok NAME` or
+`not ok NAME` and why; the exit status is 1 if one failed."""
+import errno
 import os
 import subprocess
 import sys
@@ -59,6 +61,11 @@ class End:
         self.psn = 0x1234 + self.qp.qp_num
         self.timeout = 14
         self.retries = 7
+        self.rnr_retries = 7
+        self.rnr_timer = 12
+        self.path_mtu = e.IBV_MTU_1024
+        self.path = {}  # of AHAttr
+        self.route = {}  # of GlobalRoute
 
     @property
     def number(self):
@@ -70,13 +77,13 @@ class End:
 
     def rtr_attr(self, number, gid, psn):
         attr = QPAttr(qp_state=e.IBV_QPS_RTR, port_num=1)
-        attr.path_mtu = e.IBV_MTU_1024
+        attr.path_mtu = self.path_mtu
         attr.dest_qp_num = number
         attr.rq_psn = psn
         attr.max_dest_rd_atomic = 1
-        attr.min_rnr_timer = 12
-        route = GlobalRoute(dgid=gid, sgid_index=self.gid_index)
-        attr.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
+        attr.min_rnr_timer = self.rnr_timer
+        route = GlobalRoute(dgid=gid, sgid_index=self.gid_index, **self.route)
+        attr.ah_attr = AHAttr(port_num=1, is_global=1, gr=route, **self.path)
         return attr
 
     def rtr(self, peer, number=None, gid=None, psn=None):
@@ -88,7 +95,7 @@ class End:
         attr = QPAttr(qp_state=e.IBV_QPS_RTS)
         attr.timeout = self.timeout
         attr.retry_cnt = self.retries
-        attr.rnr_retry = 7
+        attr.rnr_retry = self.rnr_retries
         attr.sq_psn = self.psn
         attr.max_rd_atomic = 1
         self.qp.modify(attr, RTS)
@@ -400,6 +407,51 @@ def case_gids():
         other.close()
 
 
+PATHS = (  # AHAttr, GlobalRoute, path MTU, timer and retries of "receiver not ready"; retries
+    (
+        {'sl': 5, 'dlid': 0x1235, 'src_path_bits': 3, 'static_rate': 7},
+        {'hop_limit': 1, 'traffic_class': 0xA5, 'flow_label': 0x54321},
+        (e.IBV_MTU_256, 1, 1, 1),
+    ),
+    (
+        {'sl': 15, 'dlid': 0xFFFF, 'src_path_bits': 0x7F, 'static_rate': 0xFF},
+        {'hop_limit': 255, 'traffic_class': 0xFF, 'flow_label': 0xFFFFF},
+        (e.IBV_MTU_4096, 31, 0, 7),
+    ),
+)
+
+
+def case_path():
+    """What means nothing on TCP is taken, and is in nobody's way."""
+
+    def body(one, other):
+        for end, (path, route, others) in zip((one, other), PATHS):
+            end.path, end.route = path, route
+            end.path_mtu, end.rnr_timer, end.rnr_retries, end.retries = others
+        one.connect(other)
+        other.connect(one)
+        talk(one, other)
+        for end, (_, _, others) in zip((one, other), PATHS):
+            attr = end.qp.query(e.IBV_QP_STATE)[0]
+            have = attr.path_mtu, attr.min_rnr_timer, attr.rnr_retry, attr.retry_cnt
+            equal(have, others)
+
+    each_role(body)
+
+
+def case_off():
+    """With rendezvous_port=0 there is no way to RTR, and a queue pair stays where it is."""
+    one, other = pair(False)
+    one.init()
+    try:
+        one.rtr(other)
+    except PyverbsRDMAError as error:
+        equal(error.error_code, errno.EOPNOTSUPP)
+    else:
+        raise AssertionError('was not refused')
+    equal(one.state(), e.IBV_QPS_INIT)
+
+
 def ip(*words):
     subprocess.run(['ip', 'addr', *words], check=True)
 
@@ -429,7 +481,7 @@ def case_gid_change():
 def main():
     cases = {name[5:]: body for name, body in globals().items() if name.startswith('case_')}
     failed = 0
-    for name in sys.argv[1:] or cases:
+    for name in sys.argv[1:] or (name for name in cases if name != 'off'):
         try:
             cases[name]()
             print('ok %s' % name, flush=True)

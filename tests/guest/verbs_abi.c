@@ -21,22 +21,6 @@ enum { BUF = 64 * 1024, ENTRIES = 64 };
 static uint8_t *buf; /* of every queue here; page-aligned */
 static uint8_t answer[512];
 
-/* One command: the core's part, then the driver's.  0 or an errno value. */
-static int command(uint32_t number, const void *core, size_t core_len, const void *driver,
-                   size_t driver_len, size_t answer_len)
-{
-    struct ib_uverbs_cmd_hdr hdr = { .command = number };
-    uint8_t raw[512] = { 0 };
-    size_t len = sizeof(hdr) + core_len + driver_len;
-
-    hdr.in_words = (__u16)(len / 4);
-    hdr.out_words = (__u16)(answer_len / 4);
-    memcpy(raw, &hdr, sizeof(hdr));
-    memcpy(raw + sizeof(hdr), core, core_len);
-    memcpy(raw + sizeof(hdr) + core_len, driver, driver_len);
-    return write(w.ctx->cmd_fd, raw, len) == (ssize_t)len ? 0 : errno;
-}
-
 static void begin(void)
 {
     if (!buf) {
@@ -476,7 +460,9 @@ static void qp__states(void)
 
 static void handles(void)
 {
+    struct ib_uverbs_dealloc_mw end_mw;
     struct ibv_cq *cq;
+    struct ibv_mw *mw;
 
     begin();
     cq = ibv_create_cq(w.ctx, 16, NULL, NULL, 0);
@@ -495,13 +481,24 @@ static void handles(void)
         T_TRUE(command(IB_USER_VERBS_CMD_DESTROY_SRQ, &end_srq, sizeof(end_srq), NULL, 0, 4));
         T_TRUE(command(IB_USER_VERBS_CMD_DEREG_MR, &end_mr, sizeof(end_mr), NULL, 0, 0));
         T_TRUE(command(IB_USER_VERBS_CMD_DEALLOC_PD, &end_pd, sizeof(end_pd), NULL, 0, 0));
+        end_mw.mw_handle = handle;
+        T_EQ_INT(command(IB_USER_VERBS_CMD_DEALLOC_MW, &end_mw, sizeof(end_mw), NULL, 0, 0),
+                 ENOENT);
     }
     T_CONTEXT("a completion queue that is called another thing");
     T_TRUE(command(IB_USER_VERBS_CMD_DEALLOC_PD, &(struct ib_uverbs_dealloc_pd){ cq->handle },
                    sizeof(struct ib_uverbs_dealloc_pd), NULL, 0, 0));
     T_TRUE(command(IB_USER_VERBS_CMD_DEREG_MR, &(struct ib_uverbs_dereg_mr){ cq->handle },
                    sizeof(struct ib_uverbs_dereg_mr), NULL, 0, 0));
+    T_TRUE(command(IB_USER_VERBS_CMD_DEALLOC_MW, &(struct ib_uverbs_dealloc_mw){ cq->handle },
+                   sizeof(struct ib_uverbs_dealloc_mw), NULL, 0, 0));
     T_EQ_INT(ibv_destroy_cq(cq), 0);
+    T_CONTEXT("a window that is gone");
+    mw = ibv_alloc_mw(w.pd, IBV_MW_TYPE_2);
+    T_NOT_NULL(mw);
+    end_mw.mw_handle = mw->handle;
+    T_EQ_INT(ibv_dealloc_mw(mw), 0);
+    T_EQ_INT(command(IB_USER_VERBS_CMD_DEALLOC_MW, &end_mw, sizeof(end_mw), NULL, 0, 0), ENOENT);
 }
 
 /* Of the doorbell pages a process sees its own, and no more than it. */

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rdma/ib_user_verbs.h>
+
 enum { TIMEOUT_MS = 5000, WAIT_S = 30, PORT = 7471 };
 
 struct pair_world w;
@@ -285,13 +287,34 @@ void pair_event(enum ibv_event_type type, const void *element)
             T_FAIL("no event %s", ibv_event_type_str(type));
         }
         /* Ends of connections may be told besides. */
-    } while (event.event_type != type && event.event_type == IBV_EVENT_QP_FATAL);
+    } while (event.event_type == IBV_EVENT_QP_FATAL &&
+             (event.event_type != type || (const void *)event.element.qp != element));
     if (event.event_type != type) {
         T_NOTE("event %s instead of %s", ibv_event_type_str(event.event_type),
                ibv_event_type_str(type));
     }
     T_EQ_U64(event.event_type, type);
     T_TRUE((const void *)event.element.qp == element);
+}
+
+void pair_events(const struct pair_told *told, size_t n)
+{
+    struct ibv_async_event event;
+    uint32_t missing = (1u << n) - 1;
+    size_t i;
+
+    while (missing) {
+        if (!next_event(&event, 30000)) {
+            T_FAIL("no event %s", ibv_event_type_str(told[__builtin_ctz(missing)].type));
+        }
+        for (i = 0; i < n && (event.event_type != told[i].type ||
+                              (const void *)event.element.qp != told[i].element); i++) {
+        }
+        if (i == n || !(missing & 1u << i)) {
+            T_FAIL("unexpected event %s", ibv_event_type_str(event.event_type));
+        }
+        missing &= ~(1u << i);
+    }
 }
 
 bool pair_no_event(void)
@@ -348,4 +371,21 @@ int pair_recv_srq(struct ibv_srq *srq, uint64_t wr_id, uint64_t at, uint32_t len
     struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
     return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+/* ---- commands ---- */
+
+int command(uint32_t number, const void *core, size_t core_len, const void *driver,
+            size_t driver_len, size_t answer_len)
+{
+    struct ib_uverbs_cmd_hdr hdr = { .command = number };
+    uint8_t raw[512] = { 0 };
+    size_t len = sizeof(hdr) + core_len + driver_len;
+
+    hdr.in_words = (__u16)(len / 4);
+    hdr.out_words = (__u16)(answer_len / 4);
+    memcpy(raw, &hdr, sizeof(hdr));
+    memcpy(raw + sizeof(hdr), core, core_len);
+    memcpy(raw + sizeof(hdr) + core_len, driver, driver_len);
+    return write(w.ctx->cmd_fd, raw, len) == (ssize_t)len ? 0 : errno;
 }

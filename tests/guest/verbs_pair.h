@@ -66,8 +66,14 @@ struct ibv_wc pair_expect(struct ibv_cq *cq, enum ibv_wc_status status);
 struct ibv_wc pair_expect_ok(struct ibv_cq *cq, enum ibv_wc_opcode opcode);
 /* True: nothing came for so long. */
 bool pair_quiet(struct ibv_cq *cq, unsigned int ms);
-/* The next async event of that type, within 10 s; acknowledged. */
+/* The next async event, within 30 s; acknowledged.  QP_FATAL of others may come before. */
 void pair_event(enum ibv_event_type type, const void *element);
+struct pair_told {
+    enum ibv_event_type type;
+    const void *element;
+};
+/* All of these, in any order, each within 30 s, and no other; at most 8. */
+void pair_events(const struct pair_told *told, size_t n);
 bool pair_no_event(void);
 
 /* By ibv_post_send; the requests are signaled. */
@@ -77,5 +83,9 @@ int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, 
               uint64_t remote_addr);
 int pair_recv(struct side *s, uint64_t at, uint32_t len);
 int pair_recv_srq(struct ibv_srq *srq, uint64_t wr_id, uint64_t at, uint32_t len);
+
+/* One command past libibverbs: the core's part, then the driver's.  0 or an errno value. */
+int command(uint32_t number, const void *core, size_t core_len, const void *driver,
+            size_t driver_len, size_t answer_len);
 
 #endif

@@ -24,7 +24,8 @@ class Verbs(labtest.LabCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        programs.install(cls.lab, "alpha", "verbs_abi", "verbs_memory", "verbs_queues")
+        names = "verbs_abi", "verbs_events", "verbs_memory", "verbs_queues"
+        programs.install(cls.lab, "alpha", *names)
 
     def cases(self, program, part, count):
         """Runs the cases whose name has the part, all of which must be good."""
@@ -57,6 +58,15 @@ class Verbs(labtest.LabCase):
 
     def test_queue_pair__true_state(self):
         self.cases("verbs_queues", "qp:", 1)
+
+    def test_events__peer_at_fault(self):
+        self.cases("verbs_events", "peer:", 2)
+
+    def test_events__owner_at_fault(self):
+        self.cases("verbs_events", "doorbell:", 2)
+
+    def test_events__of_completions(self):
+        self.cases("verbs_events", "completion:", 1)
 
     def test_read__several_elements(self):
         self.cases("verbs_queues", "read:", 1)
@@ -113,6 +123,16 @@ class Verbs(labtest.LabCase):
         )
         client.stop()
         server.stop()
+
+    def test_resources__shared_receive_queue(self):
+        """rdma resource, of a program that waits for its peer."""
+        program = self.lab.start("alpha", "ibv_srq_pingpong", "-g", "1", "-q", "2")
+        program.expect("local address", 120)
+        text = self.lab.sh("alpha", "rdma resource show srq -dd")
+        self.assertRegex(text, r"type BASIC.* comm ibv_srq_pingpon")
+        for word in ("lqpn", "drv_number", "drv_entries", "drv_stride", "drv_max_sge"):
+            self.assertIn(word, text)
+        program.stop()
 
     def test_counters__of_queue_pairs(self):
         """What is bound to a counter is counted, and what leaves stays counted."""
