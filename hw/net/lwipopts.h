@@ -67,8 +67,6 @@
 #define TCP_OOSEQ_PBUFS_LIMIT(pcb) 2048
 #define TCP_LISTEN_BACKLOG 1
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
-/* RFC 6928, section 2, without its octet limit, which predates jumbo frames. */
-#define LWIP_TCP_CALC_INITIAL_CWND(mss) ((tcpwnd_size_t)(10U * (mss)))
 
 /*
  * Time, ms: delayed acknowledgements 50; retransmission after 1000 to 1200 at least (clock.c), and
