@@ -9,7 +9,8 @@ import struct
 from dataclasses import dataclass
 
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
-MARKERS, CRC, REJECT = 0x80, 0x40, 0x20
+MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
+DEPTH = 0x3FFF  # of the words with IRD and ORD; the bits above say what comes first
 ETHERNET, IPV4, TCP = 1, 0x0800, 6
 
 NAMES = {
@@ -89,6 +90,8 @@ def _frames(path):
     at = 24
     while at + 16 <= len(data):
         length = struct.unpack_from("<I", data, at + 8)[0]
+        if at + 16 + length > len(data):
+            return  # it is being written
         yield data[at + 16 : at + 16 + length]
         at += 16 + length
 
@@ -154,6 +157,80 @@ def _startup(data):
     if data[:16] not in (REQUEST, REPLY) or len(data) < 20:
         return None
     return 20 + struct.unpack_from(">H", data, 18)[0], data[16]
+
+
+@dataclass
+class Startup:
+    """An MPA startup frame; of revision 1 without depths (RFC 5044 section 7.1, RFC 6581)."""
+
+    revision: int
+    flags: int
+    depths: tuple = ()  # IRD, ORD
+    peer_to_peer: bool = False
+    ready: tuple = ()  # kinds of ready-to-receive message, in the order of their bits
+
+    @classmethod
+    def of(cls, data):
+        found = cls(data[17], data[16])
+        if found.revision >= 2 and found.flags & ENHANCED:
+            if len(data) < 24:
+                raise Bad("an enhanced startup frame without its header")
+            first, second = struct.unpack_from(">HH", data, 20)
+            bits = (first & 0x4000, "send"), (second & 0x8000, "write"), (second & 0x4000, "read")
+            found.depths = first & DEPTH, second & DEPTH
+            found.peer_to_peer = bool(first & 0x8000)
+            found.ready = tuple(name for bit, name in bits if bit)
+        return found
+
+
+@dataclass
+class Setup:
+    """How one connection began.  None: was not there, or (first) is beyond this reader."""
+
+    initiator: str
+    responder: str
+    request: Startup
+    reply: Startup = None
+    first: "Segment" = None  # the initiator's
+
+    @property
+    def first_kind(self):
+        """ "write", or "empty write" if it has no payload, for any message; "" if there is none."""
+        if not self.first:
+            return ""
+        octets = len(self.first.payload)
+        if self.first.name == "read request":
+            octets = struct.unpack_from(">I", self.first.payload, 12)[0]
+        return self.first.name if octets else "empty " + self.first.name
+
+
+def _first(data, setup):
+    """The initiator's first segment, or None."""
+    if not setup.reply or setup.reply.flags & (MARKERS | REJECT):
+        return None
+    with_crc = (setup.request.flags | setup.reply.flags) & CRC
+    for ulpdu in _fpdus(data, with_crc):
+        return _parse(setup.initiator, setup.responder, ulpdu)
+    return None
+
+
+def setups(path):
+    """How the connections of a capture began: those whose Request was seen, in their order."""
+    all_streams = streams(path)
+    replies = {}
+    for source, target, data in all_streams:
+        if data.startswith(REPLY) and _startup(data):
+            replies.setdefault((target, source), []).append(Startup.of(data))
+    found = []
+    for source, target, data in all_streams:
+        start = _startup(data)
+        if not start or not data.startswith(REQUEST) or len(data) < start[0]:
+            continue
+        answers = replies.get((source, target))
+        setup = Setup(source, target, Startup.of(data), answers.pop(0) if answers else None)
+        setup.first = _first(data[start[0] :], setup)
+        found.append(setup)
+    return found
 
 
 def _parse(source, target, ulpdu):
