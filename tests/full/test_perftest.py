@@ -5,6 +5,8 @@
 alpha is the client, beta the server.  perftest 25.01 validates no data.  But it takes its buffer
 from a file (--mmap) and its content from another (--payload_file_path), so the file tells."""
 # timeout: 1500
+import itertools
+import re
 import struct
 import time
 
@@ -12,6 +14,7 @@ import labtest
 from storage import ProgramCase, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
+MAC = '02:00:00:00:00:01'
 GID = ('-x', '1', '-u', '20')  # 34 seconds to find each other, longer than 4
 CM = ('-R',)
 N = ('-n', '100')
@@ -83,6 +86,18 @@ REFUSED = (  # program and options, what both sides say
     (('ib_send_bw', *CM, '-c', 'XRC'), 'XRC does not support RDMA_CM'),
     (('ib_write_bw', *GID, '-e'), 'Events feature not available on WRITE verb'),
 )
+RAW = (  # programs for raw packets, which need a peer only later
+    ('raw_ethernet_bw',),
+    ('raw_ethernet_lat',),
+    ('raw_ethernet_burst_lat', '--rate_limit_type=HW', '--rate_limit=10'),
+    ('raw_ethernet_fs_rate',),
+)
+# A command for run_perftest_loopback, which gives the server one second: the client waits for it.
+PATIENT = """#!/bin/sh
+case "$*" in *localhost*) until ss -Htln sport = :18515 | grep -q .; do sleep 0.2; done ;; esac
+exec ib_write_bw -F -d staghorn0 -x 1 -u 20 -n 50 "$@"
+"""
+BANDWIDTH = r'(?m)^ *65536 +50 +[0-9.]+ '
 ZERO, WORD = '0x00000000,0x00000000', '0x11223344,0x55667788'
 PATTERN = 0x5566778811223344
 
@@ -100,11 +115,11 @@ class Perftest(ProgramCase):
         script = 'cd /sys/class/infiniband/staghorn0/ports/1/gids; grep -l %s *' % address
         return self.lab.sh(vm, script).split()[0]
 
-    def listens(self, server):
+    def listens(self, server, port):
         """Waits until the server listens, on TCP or rdma_cm, or has ended."""
         ready = (
             'ss -Htln sport = :%d | grep -q . || '
-            'rdma resource show cm_id | grep LISTEN | grep -q :%d' % (self.port, self.port)
+            'rdma resource show cm_id | grep LISTEN | grep -q :%d' % (port, port)
         )
         deadline = time.monotonic() + LIMIT
         while self.lab.run('exec', 'beta', '--', 'sh', '-c', ready, status=None).returncode:
@@ -123,7 +138,7 @@ class Perftest(ProgramCase):
             gid = self.gids[vm]
             sides[vm] = [*words, *(gid if word == 'ipv6' else word for word in options)]
         server = self.lab.start('beta', *sides['beta'])
-        self.listens(server)
+        self.listens(server, self.port)
         started = self.lab.start('alpha', *sides['alpha'], address)
         return [(side.wait(LIMIT + 60), side.output) for side in (started, server)]
 
@@ -163,6 +178,31 @@ class Perftest(ProgramCase):
                     self.assertNotIn(status, (0, 124), output)
                     self.assertIn(text, output)
 
+    def test_raw_ethernet(self):
+        """Raw packets are for adapters without a connection; each program says so and ends"""
+        for run, side in itertools.product(RAW, ('--server', '--client')):
+            with self.subTest(run=run, side=side):
+                words = (*run, side, '-d', 'staghorn0', '-B', MAC, '-E', MAC, '-n', '10')
+                done = self.lab.run(
+                    'exec', '-n', 'alpha', '--', 'timeout', '90', *words, status=None
+                )
+                self.assertIn('Unable to create QP', done.out + done.err)
+                self.assertEqual(done.returncode, 1, done.out + done.err)
+
+    def test_scripts(self):
+        """run_perftest_loopback and run_perftest_multi_devices, which start the others"""
+        self.lab.sh('alpha', "printf '%%s' '%s' > patient; chmod +x patient" % PATIENT)
+        out = self.lab.sh('alpha', 'timeout %d run_perftest_loopback 0 1 ./patient' % LIMIT)
+        self.assertRegex(out, BANDWIDTH)
+        words = ['timeout', LIMIT, 'run_perftest_multi_devices', '-d', 'staghorn0']
+        words += ['-C', 'ib_write_bw -F -x 1 -u 20 -n 50']
+        server = self.lab.start('beta', *map(str, words))
+        self.listens(server, 15000)
+        client = self.lab.start('alpha', *map(str, words), '-r', '10.77.0.2')
+        self.assertEqual(client.wait(LIMIT + 60), 0, client.output)
+        self.assertEqual(server.wait(LIMIT + 60), 0, server.output)
+        self.assertRegex(client.output, BANDWIDTH)
+
     def memory(self, run, alpha, beta):
         """Runs with these payloads; the 64-bit words that each side's buffer has at the end."""
         for vm, payload in (('alpha', alpha), ('beta', beta)):
@@ -178,31 +218,37 @@ class Perftest(ProgramCase):
 
     def test_fetch_and_add(self):
         """Each one of 100 additions was made, once"""
-        alpha, beta = self.memory(('ib_atomic_lat', *GID, *N), ZERO, ZERO)
-        self.assertEqual(([w for w in alpha if w], [w for w in beta if w]), ([99], [100]))
-        alpha, beta = self.memory(('ib_atomic_bw', *GID, *N), ZERO, ZERO)
-        self.assertEqual(sum(beta), 100)
+        for way in (GID, CM):
+            with self.subTest(way=way):
+                alpha, beta = self.memory(('ib_atomic_lat', *way, *N), ZERO, ZERO)
+                self.assertEqual(([w for w in alpha if w], [w for w in beta if w]), ([99], [100]))
+                alpha, beta = self.memory(('ib_atomic_bw', *way, *N), ZERO, ZERO)
+                self.assertEqual(sum(beta), 100)
 
     def test_compare_and_swap(self):
         """perftest compares with 0 and swaps in 0: other memory stays, and is what is fetched"""
-        run = ('ib_atomic_lat', *GID, *N, '-A', 'CMP_AND_SWAP')
-        alpha, beta = self.memory(run, ZERO, WORD)
-        self.assertIn(PATTERN, alpha)
-        self.assertEqual({w for w in beta if w}, {PATTERN})
+        for way in (GID, CM):
+            with self.subTest(way=way):
+                run = ('ib_atomic_lat', *way, *N, '-A', 'CMP_AND_SWAP')
+                alpha, beta = self.memory(run, ZERO, WORD)
+                self.assertIn(PATTERN, alpha)
+                self.assertEqual({w for w in beta if w}, {PATTERN})
 
     def test_data(self):
         """Write, Send and Read bring the octets"""
-        for run in (
-            ('ib_write_bw', *GID, '-n', '20', '-s', '8192', '--write_with_imm'),
-            ('ib_write_bw', *GID, '-n', '20', '-s', '64'),
-            ('ib_send_bw', *GID, '-n', '20', '-s', '64'),
-        ):
+        for way in (GID, CM):
+            for run in (
+                ('ib_write_bw', *way, '-n', '20', '-s', '8192', '--write_with_imm'),
+                ('ib_write_bw', *way, '-n', '20', '-s', '64'),
+                ('ib_send_bw', *way, '-n', '20', '-s', '64'),
+            ):
+                with self.subTest(run=run):
+                    _, beta = self.memory(run, WORD, ZERO)
+                    self.assertGreaterEqual(beta.count(PATTERN), 160)
+            run = ('ib_read_bw', *way, '-n', '20', '-s', '64')
             with self.subTest(run=run):
-                _, beta = self.memory(run, WORD, ZERO)
-                self.assertGreaterEqual(beta.count(PATTERN), 160)
-        with self.subTest(run='read'):
-            alpha, _ = self.memory(('ib_read_bw', *GID, '-n', '20', '-s', '64'), ZERO, WORD)
-            self.assertGreaterEqual(alpha.count(PATTERN), 160)
+                alpha, _ = self.memory(run, ZERO, WORD)
+                self.assertGreaterEqual(alpha.count(PATTERN), 160)
 
     def test_zz_nothing_left(self):
         for vm in ('alpha', 'beta'):

@@ -3,13 +3,17 @@
 """Programs that connect by ibv_modify_qp alone.
 
 rdma-core's ping-pong between two VMs and within one, and the rendezvous under all that can go
-wrong (tests/guest/rendezvous.py)."""
+wrong (tests/guest/rendezvous.py), strangers included (tests/guest/rdv_strangers.c)."""
 # timeout: 900
 import re
 
 import labtest
+import programs
+import rdmatest
+from storage import wait_for
 
 GIDS = '/sys/class/infiniband/staghorn0/ports/1/gids'
+SECOND, SECOND_GID = '10.77.0.77', 'ffff:0a4d:004d$'
 
 
 class Pingpong(labtest.LabCase):
@@ -19,6 +23,10 @@ class Pingpong(labtest.LabCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.lab.run('copy', labtest.TOP / 'tests/guest/rendezvous.py', 'alpha:/root/rendezvous.py')
+        for vm in ('alpha', 'beta'):
+            programs.install(cls.lab, vm, 'rdv_strangers')
+            for start in ('fd77', 'fe80'):
+                wait_for(cls.lab, vm, 'grep -q ^%s %s/*' % (start, GIDS))
         cls.gids = {vm: cls.table(vm) for vm in ('alpha', 'beta')}
 
     @classmethod
@@ -46,9 +54,7 @@ class Pingpong(labtest.LabCase):
             kinds.add(gid[:4] if index else 'mac')
             with self.subTest(gid=gid):
                 self.program('beta', 'alpha', 'ibv_rc_pingpong', '-g', index, '-n', 50)
-        self.assertIn('mac', kinds)
-        self.assertIn('0000', kinds)
-        self.assertIn('fe80', kinds)
+        self.assertLessEqual({'mac', '0000', 'fd77', 'fe80'}, kinds)
 
     def test_variants(self):
         """Events, sizes from one octet on, many messages under way, either side first."""
@@ -108,17 +114,42 @@ class Pingpong(labtest.LabCase):
             timeout=600,
         )
         said = re.findall(r'^(ok|not ok) (\w+)$', done.out, re.M)
-        self.assertGreaterEqual(len(said), 12, done.out + done.err)
+        self.assertGreaterEqual(len(said), 13, done.out + done.err)
         for word, name in said:
             with self.subTest(case=name):
                 self.assertEqual(word, 'ok', done.out)
         self.assertEqual(done.returncode, 0, done.out + done.err)
+
+    def test_strangers(self):
+        """Requests wrong in one field are refused, for the right reason; then comes the peer."""
+        port = self.lab.sh('alpha', 'cat /run/staghorn/port').strip()
+        self.lab.sh('alpha', 'ip addr add %s/24 dev %s' % (SECOND, port))
+        wait_for(self.lab, 'alpha', 'grep -q %s %s/*' % (SECOND_GID, GIDS))
+        waiting = self.lab.start('beta', 'rdv_strangers', 'wait', 'staghorn0', SECOND)
+        waiting.expect('waiting', 60)
+        words = 'rdv_strangers', 'ask', 'staghorn0', '10.77.0.2', SECOND
+        done = self.lab.run('exec', '-n', 'alpha', '--', *words, status=None)
+        good = re.findall(r'^ok \d+ - rendezvous: ', done.out, re.M)
+        self.assertEqual((done.returncode, len(good)), (0, 4), done.out + waiting.output)
+        self.assertEqual(waiting.wait(), 0, waiting.output)
+        self.lab.sh('alpha', 'ip addr del %s/24 dev %s' % (SECOND, port))
 
     def test_zz_nothing_left(self):
         """No queue pair outlives its program, and the kernel has not complained."""
         for vm in ('alpha', 'beta'):
             self.assertEqual(self.lab.sh(vm, 'rdma resource show qp').strip(), '')
             self.assertNotRegex(self.lab.sh(vm, 'dmesg'), r'WARNING:|BUG:|Oops|lockdep')
+
+    def test_zzz_no_port(self):
+        """rendezvous_port=0: RTR is refused, and rdma_cm is as ever."""
+        self.lab.sh('alpha', 'modprobe -r staghorn && modprobe staghorn rendezvous_port=0')
+        wait_for(self.lab, 'alpha', '/usr/lib/staghorn/rdma staghorn')
+        wait_for(self.lab, 'alpha', 'grep -q ffff:0a4d:0001$ %s/*' % GIDS)
+        out = self.lab.sh('alpha', 'python3 /root/rendezvous.py off')
+        self.assertIn('ok off', out)
+        self.lab.sh('alpha', 'ping -c 1 -W 30 10.77.0.2')
+        rdmatest.rping(self.lab, 'beta', 'alpha', count=5, size=2000)
+        self.assertNotRegex(self.lab.sh('alpha', 'dmesg'), r'WARNING:|BUG:|Oops|lockdep')
 
 
 if __name__ == '__main__':
