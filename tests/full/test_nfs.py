@@ -5,6 +5,8 @@
 Debian's kernel, nfs-utils and nothing else.  The export is an ext4 on the server's NVDIMM, so that
 a server whose power was cut comes back with what it has acknowledged: clients of NFS go on then.
 """
+import re
+
 import labtest
 import storage
 from rdmatest import exports
@@ -50,6 +52,14 @@ class Nfs(storage.ConsumerCase):
         )
         return client, self.sh(SERVER, "sha256sum < /srv/export/" + name)
 
+    def calls(self):
+        """What nfsstat says of the client: {"read": 12, ...}, of all versions together."""
+        found = {}
+        text = self.sh(CLIENT, "nfsstat -c -l")
+        for name, count in re.findall(r"^nfs v\d+ client\s+(\w+): +(\d+) *$", text, re.M):
+            found[name] = found.get(name, 0) + int(count)
+        return found
+
     def test_mount__is_over_rdma(self):
         self.assertIn(",proto=rdma,port=20049,", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
         self.assertIn("proto=rdma", self.sh(CLIENT, "nfsstat -m"))
@@ -61,7 +71,12 @@ class Nfs(storage.ConsumerCase):
         """Reads and writes of all sizes; each one is RDMA of the server in the client's memory"""
         before = storage.counters(self.lab, CLIENT)
         server = storage.counters(self.lab, SERVER)
+        calls = self.calls()
         storage.fio(self.lab, "/mnt/nfs/fio", size="16M")
+        more = self.calls()
+        for kind in ("read", "write"):
+            # Nothing is cached, and no request of fio is longer than 256 KiB.
+            self.assertGreaterEqual(more.get(kind, 0) - calls.get(kind, 0), 64, (kind, more))
         self.moved_by_rdma(before, 20 << 20)
         after = storage.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], server["tx_reads"])
