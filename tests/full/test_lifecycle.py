@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The life of an adapter in a VM: pulled out and plugged in, unloaded, suspended, rebooted, saved.
+"""The life of an adapter in a VM: pulled out and plugged in, unloaded, broken, suspended, rebooted,
+saved.
 
 # timeout: 1200
 
@@ -13,10 +14,16 @@ import time
 import labtest
 import programs
 import rdmatest
+import storage
 from launcher.qmp import Monitor
 
 BETA = "10.77.0.2"
 FOREVER = 1000000
+# Whoever's peer goes without a word is told after the default of peer-timeout; the rest is for a
+# slow machine.
+TOLD = 60 + 60
+OVER = r"DISCONNECT EVENT|device removal|wait for \w+ state|completion failed|post send error"
+INJECTED = 5  # SG_FATAL_INJECTED
 # What SeaBIOS makes of PMBASE, ACPI_CNTL and RCBA of q35's LPC bridge (device 31) and of
 # PCIEXBAR of the host bridge, by their addresses as port 0xcf8 takes them.
 CHIPSET = {
@@ -39,6 +46,15 @@ die "reboot: $!";
 
 class Lifecycle(labtest.LabCase):
     up_arguments = ("--mem", "512M")
+
+    def tearDown(self):
+        super().tearDown()
+        self.check_kernels()
+
+    def check_kernels(self):
+        """Neither complains; recoveries() needs the whole log, so it is kept."""
+        for vm in ("alpha", "beta"):
+            storage.check_kernel(self.lab, vm, keep=True)
 
     def monitor(self, vm):
         return Monitor(rdmatest.folder(self.lab), vm)
@@ -68,6 +84,11 @@ class Lifecycle(labtest.LabCase):
     def ends(self, *started):
         for each in started:
             each.wait(90)
+
+    def hears(self, process):
+        """It is told in time that its connection is over, and ends by itself."""
+        process.wait(TOLD)
+        self.assertRegex(process.output, OVER)
 
     def test_unplug__under_traffic(self):
         """Both sides, one after the other."""
@@ -99,14 +120,45 @@ class Lifecycle(labtest.LabCase):
         self.recovered("beta", before)
         self.works()
 
+    def losses(self, vm):
+        words = "dmesg | grep -c 'adapter is lost: it reports a fatal error.*reason %d)' || :"
+        return int(self.lab.sh(vm, words % INJECTED))
+
+    def broken(self, vm):
+        """The adapter fails; the driver sees it by itself, tells everybody and starts anew."""
+        self.fresh(vm)
+        server, client = self.traffic()
+        watch = self.lab.start(vm, "ibv_asyncwatch", "-d", "staghorn0")
+        watch.expect("async event FD", 60)
+        losses, recoveries = self.losses(vm), self.recoveries(vm)
+        with self.monitor(vm) as monitor:
+            where = {"path": "r0", "property": "fatal"}
+            self.assertIs(monitor.run("qom-get", **where), False)
+            monitor.run("qom-set", value=True, **where)
+            watch.expect("IBV_EVENT_DEVICE_FATAL", TOLD)
+            self.hears(client)
+            self.hears(server)
+            self.recovered(vm, recoveries)
+            self.assertIs(monitor.run("qom-get", **where), False)
+        self.assertEqual(self.losses(vm), losses + 1)
+        self.works()
+
+    def test_fault__under_traffic(self):
+        """The owner's property `fatal`, of the server's adapter and of the client's."""
+        for vm in ("beta", "alpha"):
+            with self.subTest(vm=vm):
+                self.broken(vm)
+
     def test_reboot(self):
         server, client = self.traffic()
+        self.check_kernels()  # this is the last that is seen of beta's
         with self.monitor("beta") as monitor:
             monitor.run("set-action", reboot="reset")
         self.lab.sh("beta", "touch /run/before")
         gone = self.lab.start("beta", "sh", "-c", "echo b > /proc/sysrq-trigger; sleep 1000")
+        self.hears(client)
         self.wait("beta", "test ! -e /run/before -a -e /run/staghorn/rdma", 240)
-        for each in (gone, server, client):
+        for each in (gone, server):
             each.stop()
         self.works()
 
@@ -116,11 +168,13 @@ class Lifecycle(labtest.LabCase):
         for name in ("vmlinuz", "initrd"):
             self.lab.run("copy", os.path.realpath(build + "/guest/" + name), "beta:/tmp/" + name)
         server, client = self.traffic()
+        self.check_kernels()
         self.lab.sh("beta", "touch /run/before")
         # The machine is not reset, so the launcher does not see its agent go.
         gone = self.lab.start("beta", "perl", "-e", KEXEC)
+        self.hears(client)
         self.wait("beta", "test ! -e /run/before -a -e /run/staghorn/rdma", 240)
-        for each in (gone, server, client):
+        for each in (gone, server):
             each.stop()
         self.works()
 
@@ -144,6 +198,7 @@ class Lifecycle(labtest.LabCase):
         monitor.run("cont")
 
     def test_suspend__to_memory(self):
+        """The peer is told while the machine sleeps, the sleeper's own program when it wakes."""
         self.lab.sh("beta", "echo deep > /sys/power/mem_sleep")
         server, client = self.traffic()
         sleeper = self.lab.start("beta", "sh", "-c", "echo mem > /sys/power/state; echo awake")
@@ -152,10 +207,10 @@ class Lifecycle(labtest.LabCase):
             while monitor.run("query-status")["status"] != "suspended":
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.1)
+            self.hears(client)
             self.wake(monitor)
         sleeper.expect("awake", 120)
-        server.stop()
-        client.stop()
+        self.hears(server)
         self.works()
 
     def recoveries(self, vm):
@@ -164,10 +219,10 @@ class Lifecycle(labtest.LabCase):
     def recovered(self, vm, before):
         self.wait(vm, "[ $(dmesg | grep -c 'adapter is up again') -gt %d ]" % before)
 
-    def fresh(self):
-        """beta's driver starts anew: it gives an adapter up that is lost too often in a minute."""
-        self.lab.sh("beta", "modprobe -r staghorn && modprobe staghorn")
-        self.wait("beta", "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1")
+    def fresh(self, vm="beta"):
+        """The driver starts anew: it gives an adapter up that is lost too often in a minute."""
+        self.lab.sh(vm, "modprobe -r staghorn && modprobe staghorn")
+        self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1")
 
     def service(self):
         """Traffic whose server, on beta, is no child of the agent: it goes along with its VM."""
