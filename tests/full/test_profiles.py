@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel consumers on lesser adapters: NFS and NVMe over RDMA, each with several profiles.
+"""Kernel consumers on lesser adapters: NFS, NVMe and 9P over RDMA, each with several profiles.
 # timeout: 1200
 
 The profiles change as a user would change them, by an update and a reload.  What a consumer cannot
@@ -8,7 +8,9 @@ import os
 import tempfile
 
 import labtest
+import programs
 import storage
+import test_9p as ninep
 import test_firmware as firmware
 import test_nfs as nfs
 import test_nvme as nvme
@@ -17,6 +19,7 @@ from storage import CLIENT, SERVER
 
 LIMIT = storage.LIMIT
 NVME_WORDS = "--queue-size=32 --keep-alive-tmo=60"
+END_NINEP = r"kill $(sed -n 's/^\([0-9]*\) (\(ninep_relay\|diod\)) .*/\1/p' /proc/[0-9]*/stat)"
 
 
 class Profiles(storage.ConsumerCase):
@@ -27,7 +30,10 @@ class Profiles(storage.ConsumerCase):
         cls.folder = tempfile.TemporaryDirectory(prefix="sg-profiles-")
         cls.number = 0
         super().setUpClass()
-        cls.lab.sh(CLIENT, "modprobe nvme-rdma; mkdir -p /etc/nvme /mnt/nfs")
+        cls.lab.sh(
+            CLIENT, "modprobe -a nvme-rdma 9p 9pnet_rdma; mkdir -p /etc/nvme /mnt/nfs /mnt/9p"
+        )
+        programs.install(cls.lab, SERVER, "ninep_relay")
 
     @classmethod
     def tearDownClass(cls):
@@ -84,7 +90,40 @@ class Profiles(storage.ConsumerCase):
         finally:
             self.sh(CLIENT, "nvme disconnect -n " + nvme.NQN, timeout=LIMIT)
 
-    def refused(self):
+    def ninep(self, run):
+        """The server of 9P, and run() while it serves."""
+        self.sh(SERVER, "set -e\nnew=yes\n" + ninep.SERVE, timeout=LIMIT)
+        listens = "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % ninep.PORT
+        try:
+            storage.wait_for(self.lab, SERVER, listens)
+            run()
+        finally:
+            # diod holds the file system until it is gone.
+            self.sh(SERVER, END_NINEP, status=None)
+            storage.wait_for(self.lab, SERVER, "umount /srv/9p || ! mountpoint -q /srv/9p")
+            storage.wait_for(self.lab, SERVER, "! " + listens)
+
+    def ninep_moves(self):
+        self.sh(CLIENT, ninep.MOUNT % "", timeout=LIMIT)
+        try:
+            storage.fio(self.lab, "/mnt/9p/fio", size="2M")
+            sums = [
+                self.sh(vm, "sync; sha256sum < %s/fio" % folder, timeout=LIMIT)
+                for vm, folder in ((CLIENT, "/mnt/9p"), (SERVER, "/srv/9p"))
+            ]
+            self.assertEqual(*sums)
+        finally:
+            self.sh(CLIENT, "umount /mnt/9p", timeout=LIMIT)
+
+    def ninep_refused(self):
+        text = self.sh(
+            CLIENT, "timeout 60 %s 2>&1; echo status $?" % (ninep.MOUNT % ""), timeout=LIMIT
+        )
+        self.assertNotRegex(text, "status (0|124)$", text)
+        self.assertIn("Transport endpoint is not connected", text)
+        self.sh(CLIENT, "! mountpoint -q /mnt/9p")
+
+    def nfs_refused(self):
         mount = exports.nfs_mount(storage.ADDRESS, "/mnt/nfs")
         self.sh(CLIENT, "timeout 60 %s; test $? -ne 0" % mount, timeout=LIMIT)
         self.assertIn("HCA provides only 2 send SGEs", self.sh(CLIENT, "dmesg"))
@@ -103,12 +142,14 @@ class Profiles(storage.ConsumerCase):
         self.become(alpha="full", beta="small")
         self.nvme()
         self.nfs(self.nfs_moves)
+        self.ninep(self.ninep_moves)
 
     def test_small__client(self):
-        """NFS needs three elements of its client, finds two, and says so"""
+        """NFS needs three elements of its client, 9P four; they find two, and say so"""
         self.become(alpha="small", beta="full")
+        self.nfs(self.nfs_refused)
+        self.ninep(self.ninep_refused)
         self.nvme()
-        self.nfs(self.refused)
 
     def test_strict__client_of_mpa1(self):
         """CRC and markers on one side, no negotiation of depths on the other"""
@@ -118,6 +159,7 @@ class Profiles(storage.ConsumerCase):
 
     def test_no_placement(self):
         self.become(alpha="no-placement", beta="no-placement")
+        self.nvme()
         self.nfs(self.nfs_moves)
 
 
