@@ -73,6 +73,9 @@ void staghorn_map_update(StaghornDomain *d)
     if (running) {
         pause_all_vcpus();
     }
+    if (qatomic_read(&d->dark)) {
+        return; /* a vCPU met an armed cut on its way there: the reset calls here and resumes */
+    }
     staghorn_domain_orderly(d);
     for (unsigned i = 0; i < d->dimms; i++) {
         map(&d->dimm[i], merge);
