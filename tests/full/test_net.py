@@ -10,6 +10,7 @@ import unittest
 
 import labtest
 import rdmatest
+import storage
 
 PEER_TIMEOUT = 12  # seconds, of the first adapters
 LISTENS = "until rdma resource show cm_id | grep LISTEN | grep -q :%d; do sleep 0.1; done"
@@ -99,7 +100,7 @@ def link_local(lab, vm, port="eth0"):
     return lab.sh(vm, "ip -6 -br addr show dev %s scope link" % port).split()[2].split("/")[0]
 
 
-class TwoVms(labtest.LabCase):
+class TwoVms(storage.ProgramCase):
     """Each with two adapters: one on the common segment, one on another."""
 
     up_arguments = (
@@ -292,6 +293,7 @@ class TwoVms(labtest.LabCase):
         self.lab.sh("beta", "killall -STOP rping || pkill -STOP -x rping")
         time.sleep(2 * PEER_TIMEOUT)
         self.assertNotIn("DISCONNECT", server.output)
+        storage.check_kernel(self.lab, "beta")
         self.lab.run("cut", "beta", "--hard")
         start = time.monotonic()
         server.expect("DISCONNECT", PEER_TIMEOUT + 60)
@@ -300,8 +302,9 @@ class TwoVms(labtest.LabCase):
         server.stop()
 
 
-class EightVms(labtest.LabCase):
-    up_arguments = ("--vms", "a,b,c,d,e,f,g,h", "--mem", "384M", "--cpus", "1")
+class EightVms(storage.ProgramCase):
+    vms = "abcdefgh"
+    up_arguments = ("--vms", ",".join(vms), "--mem", "384M", "--cpus", "1")
 
     def test_segment__everybody_talks_at_once(self):
         """A ring: each one serves the next, all at the same time."""
