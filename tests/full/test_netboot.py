@@ -7,6 +7,7 @@ import unittest
 
 import labtest
 import rdmatest
+import storage
 
 
 class Diskless(unittest.TestCase):
@@ -22,6 +23,13 @@ class Diskless(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.lab.down()
+
+    def setUp(self):
+        self.addCleanup(self.check_kernels)
+
+    def check_kernels(self):
+        for vm in ("alpha", "beta"):
+            storage.check_kernel(self.lab, vm)
 
     def test_1_came_over_the_wire(self):
         text = self.lab.run("log", "alpha").out
@@ -40,6 +48,7 @@ class Diskless(unittest.TestCase):
             rdmatest.perftest(self.lab, tool, "alpha", "beta", 4096, 200)
 
     def test_4_again_after_a_power_cut(self):
+        self.check_kernels()
         self.lab.run("cut", "--hard", "alpha")
         self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
         rdmatest.rping(self.lab, "alpha", "beta")
