@@ -10,7 +10,7 @@ from .errors import TIMEOUT, LabError
 
 SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
 CONNECT_TRIES = 8  # machine it may take longer, and a client that comes in between is refused
-REFUSED = r"REJECTED.*-111"
+REFUSED = r"REJECTED.*-111|Connection refused"  # rdma_cm later, or at once (siw)
 WAITING = r"Waiting for client"
 SIW_TRIES = 3
 SIW_LIMIT = 30  # seconds; a run that got going takes a few
@@ -113,6 +113,10 @@ class Stalled(LabError):
     """The client said nothing at all until its time was over."""
 
 
+class Refused(LabError):
+    """The client was too early for its server, which went on waiting."""
+
+
 # What perftest's server says when its queue pair was flushed before the first message came.
 DROPPED = "Failed to sync between client and server"
 DROPPED_TRIES = 3
@@ -125,53 +129,58 @@ def _pair(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout
 
     siw hands its socket from connection setup to the queue pair only after its MPA Reply is
     on the wire; a first FPDU that comes in between stays unread until more arrives, which
-    programs that wait for an answer never send.  And about once in a hundred connections siw
-    closes by itself right after its Reply, before anything came.  Only these two are tried
-    again, and counted."""
-    words = (folder, server_vm, server_argv, client_vm, client_argv, ready)
-    if not device(folder, server_vm).startswith("siw"):
-        return _pair_patient(words, timeout) if patient else _pair_once(*words, timeout)
-    for _ in range(SIW_TRIES - 1):
-        try:
-            return _pair_once(*words, min(timeout, SIW_LIMIT))
-        except Stalled:
-            siw_stalls.append("%s from %s" % (server_argv[0], client_vm))
-        except LabError as failure:
-            if DROPPED not in str(failure):
-                raise
-            siw_stalls.append("%s from %s, closed" % (server_argv[0], client_vm))
-    return _pair_once(*words, timeout)
+    programs that wait for an answer never send.  That is tried again, and counted.
 
-
-def _pair_patient(words, timeout):
-    """perftest's server posts its first receive after it has accepted.  A client that is faster
+    perftest's server posts its first receive after it has accepted.  A client that is faster
     finds none; where InfiniBand would try again, iWARP ends the connection (RFC 5041, section 7:
-    no buffer available).  Only that is tried again, and said."""
-    for _ in range(DROPPED_TRIES - 1):
+    no buffer available).  That is tried again with siw, and where `patient` is set, and said."""
+    words = (folder, server_vm, server_argv, client_vm, client_argv, ready)
+    siw = device(folder, server_vm).startswith("siw")
+    tries = SIW_TRIES if siw else DROPPED_TRIES if patient else 1
+    for _ in range(tries - 1):
         try:
-            return _pair_once(*words, timeout)
+            return _pair_once(*words, min(timeout, SIW_LIMIT) if siw else timeout)
         except LabError as failure:
-            if DROPPED not in str(failure):
+            dropped = DROPPED in str(failure)
+            if not dropped and not (siw and isinstance(failure, Stalled)):
                 raise
-            text = "note: %s had no receive yet when its client began; once more" % words[2][0]
-            print(text, file=sys.stderr, flush=True)
+            _note(siw, dropped, server_argv[0], client_vm)
     return _pair_once(*words, timeout)
 
 
-def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout):
+def _note(siw, dropped, program, client_vm):
+    """Why a run is tried again."""
+    if siw:
+        siw_stalls.append("%s from %s%s" % (program, client_vm, ", closed" if dropped else ""))
+    else:
+        text = "note: %s had no receive yet when its client began; once more" % program
+        print(text, file=sys.stderr, flush=True)
+
+
+def _pair_once(*words):
+    """A client that comes before its server listens is refused; perftest's server listens twice,
+    the second time after the two have talked over the first connection.  Then both begin anew: a
+    server that has lost its first connection would take the next one and leave."""
+    for _ in range(CONNECT_TRIES - 1):
+        try:
+            return _run_both(*words)
+        except Refused:
+            pass
+    return _run_both(*words)
+
+
+def _run_both(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout):
     server = Background(folder, server_vm, server_argv)
     try:
         if ready:
             server.expect(ready)
         wait_listening(folder, server_vm, server)
-        for _ in range(CONNECT_TRIES):
-            time.sleep(SETTLE)
-            client = Background(folder, client_vm, client_argv)
-            if not _too_early(server, client, timeout):
-                break
+        time.sleep(SETTLE)
+        client = Background(folder, client_vm, client_argv)
         try:
             status = client.wait(timeout)
-            server_status = server.wait(15)
+            refused = status and server.running() and re.search(REFUSED, client.output)
+            server_status = None if refused else server.wait(15)
         except LabError as failure:
             silent = failure.status == TIMEOUT and not client.output.strip()
             raise (Stalled if silent else LabError)(
@@ -185,7 +194,7 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
     finally:
         server.stop()
     if status or server_status:
-        raise LabError(
+        raise (Refused if refused else LabError)(
             "%s: server %s left with %s, client %s with %s\n---- server\n%s\n---- client\n%s"
             % (
                 " ".join(client_argv),
@@ -198,13 +207,6 @@ def _pair_once(folder, server_vm, server_argv, client_vm, client_argv, ready, ti
             )
         )
     return server.output, client.output
-
-
-def _too_early(server, client, timeout):
-    """Was the client refused, while the server goes on as if it had not been there?"""
-    client.thread.join(timeout)
-    refused = not client.running() and re.search(REFUSED, client.output)
-    return refused and server.running()
 
 
 def wait_listening(folder, vm, server):

@@ -18,6 +18,18 @@ static void up(struct rig *r, enum sg_persist_domain domain, enum sg_persist_unt
     rig_up(r, 65536);
 }
 
+/* As up(), of memory that may stay visible through a cut. */
+static void up_staying(struct rig *r, enum sg_persist_domain domain,
+                       enum sg_persist_untracked untracked)
+{
+    up(r, domain, untracked);
+    sg_persist_free(r->p);
+    r->p = sg_persist_new(&r->config, &r->limits, &staying, NULL);
+    T_EQ_INT(sg_persist_add(r->p, &(struct sg_persist_extent) {
+        .base = RIG_BASE, .size = r->size, .visible = r->visible, .media = r->media,
+    }), 0);
+}
+
 /* Two stores that go downwards are told apart; then a processor stores, of which nobody hears. */
 static void shared_line(struct rig *r)
 {
@@ -82,12 +94,7 @@ static void surviving_cache_stays(void)
     struct sg_persist_report *report;
     struct rig r;
 
-    up(&r, SG_PERSIST_EADR, SG_PERSIST_UNTRACKED_S2);
-    sg_persist_free(r.p);
-    r.p = sg_persist_new(&r.config, &r.limits, &staying, NULL);
-    T_EQ_INT(sg_persist_add(r.p, &(struct sg_persist_extent) {
-        .base = RIG_BASE, .size = r.size, .visible = r.visible, .media = r.media,
-    }), 0);
+    up_staying(&r, SG_PERSIST_EADR, SG_PERSIST_UNTRACKED_S2);
     shared_line(&r);
     report = sg_persist_cut(r.p, &policy);
     T_TRUE(report->stays);
@@ -242,12 +249,7 @@ static void kept_twice(void)
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
-    sg_persist_free(r.p);
-    r.p = sg_persist_new(&r.config, &r.limits, &staying, NULL);
-    T_EQ_INT(sg_persist_add(r.p, &(struct sg_persist_extent) {
-        .base = RIG_BASE, .size = r.size, .visible = r.visible, .media = r.media,
-    }), 0);
+    up_staying(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
     r.visible[OWN] = 1;
     for (unsigned cut = 0; cut < 2; cut++) {
         sg_persist_report_free(sg_persist_cut(r.p, &policy));
