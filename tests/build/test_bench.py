@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The benchmarks' own sums and pictures, from made-up measurements: no VM is needed."""
+"""The benchmarks' own sums, pictures and second tries, from made-up runs: no VM is needed."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import subprocess
 import sys
@@ -132,6 +134,92 @@ def arguments__refused(_folder):
         assert "argument %s: %s is not a" % (option, bad) in done.stderr, (words, done)
 
 
+HEAD = " #bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]\n"
+NO_CLOCK = HEAD + " 65536 114 0.00 0.00 0.000000\n"
+LATE = "Failed to sync between client and server after creating RDMA CM connection.\n"
+REFUSED = "Event: RDMA_CM_EVENT_REJECTED; error: -111.\n"
+
+
+class Runs:
+    """In place of one of rdma's functions: gives the outcomes one by one, and says how many."""
+
+    def __init__(self, name, *outcomes):
+        self.name, self.outcomes, self.calls = name, list(outcomes), 0
+
+    def __enter__(self):
+        self.real = getattr(curves.rdma, self.name)
+        setattr(curves.rdma, self.name, self)
+        return self
+
+    def __exit__(self, *_):
+        setattr(curves.rdma, self.name, self.real)
+
+    def __call__(self, *_words, **_keywords):
+        outcome = self.outcomes[min(self.calls, len(self.outcomes) - 1)]
+        self.calls += 1
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def fails(function, *words):
+    """The text of the LabError that it ends with."""
+    try:
+        function(*words)
+    except curves.LabError as error:
+        return str(error)
+    raise AssertionError("no error")
+
+
+def runs__no_clock(_folder):
+    """a table of zeroes is no result: made again, but not for ever"""
+    rdma, words = curves.rdma, (None, "ib_send_bw", "beta", "alpha", 65536, 114)
+    good = HEAD + " 65536 114 8.00 5.00 0.000080\n"
+    with Runs("perftest_output", ("", NO_CLOCK), ("", NO_CLOCK), ("", good)) as runs:
+        assert abs(rdma.perftest(*words) - 5 * rdma.MIB) < 1e-6
+        assert runs.calls == 3
+    with Runs("perftest_output", ("", NO_CLOCK)) as runs:
+        assert "ib_send_bw had no clock" in fails(rdma.perftest, *words)
+        assert runs.calls == rdma.CLOCK_TRIES
+    # Rounded to nothing, each, but not both.
+    for line in ("65536 5 0.01 0.01 0.000000", "65536 5 0.00 0.00 0.000001"):
+        with Runs("perftest_output", ("", HEAD + line)) as runs:
+            rdma.perftest(*words)
+            assert runs.calls == 1, line
+    assert "printed no result" in fails(rdma.table_line, "ib_send_bw", HEAD, 65536)
+
+
+def runs__refused(_folder):
+    """a client that was too early begins anew with a new server, but not for ever"""
+    rdma, words = curves.rdma, (None, "beta", ["x"], "alpha", ["x"], None, 9)
+    with Runs("device", "staghorn0"):
+        with Runs("_run_both", rdma.Refused(REFUSED), ("server", "client")) as runs:
+            assert rdma._pair(*words) == ("server", "client") and runs.calls == 2
+        with Runs("_run_both", rdma.Refused(REFUSED)) as runs:
+            assert REFUSED in fails(rdma._pair, *words) and runs.calls == rdma.CONNECT_TRIES
+        with Runs("_run_both", rdma.LabError("x: another")) as runs:
+            assert "another" in fails(rdma._pair, *words) and runs.calls == 1
+
+
+def runs__late_server(_folder):
+    """a receive that came too late is tried again by benchmarks and with siw, not by tests"""
+    rdma, words = curves.rdma, (None, "beta", ["x"], "alpha", ["x"], None, 9)
+    for device, patient, calls in (
+        ("staghorn0", False, 1),
+        ("staghorn0", True, rdma.DROPPED_TRIES),
+        ("siw0", False, rdma.SIW_TRIES),
+    ):
+        rdma.patient = patient
+        with Runs("device", device), Runs("_run_both", rdma.LabError(LATE)) as runs:
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                fails(rdma._pair, *words)
+            assert runs.calls == calls, (device, patient, runs.calls)
+            assert ("no receive yet" in said.getvalue()) == patient
+    rdma.patient = False
+    with Runs("device", "siw0"), Runs("_run_both", rdma.Stalled(""), ("s", "c")) as runs:
+        assert rdma._pair(*words) == ("s", "c") and runs.calls == 2
+
+
 if __name__ == "__main__":
     sys.exit(
         cases.run(
@@ -143,6 +231,9 @@ if __name__ == "__main__":
                 bandwidth__digits,
                 iterations__length,
                 arguments__refused,
+                runs__no_clock,
+                runs__refused,
+                runs__late_server,
             )
         )
     )
