@@ -5,6 +5,7 @@
  * resolution of rdma_cm takes the interface for granted.
  */
 #include <linux/etherdevice.h>
+#include <linux/rcupdate.h>
 
 #include "rendezvous.h"
 
@@ -403,6 +404,18 @@ err:
 	return dev_err_probe(&sg->pdev->dev, ret, "RDMA device cannot be registered\n");
 }
 
+/*
+ * rdma_cm gives up an identifier's device first and its entry of the GID table right after, and
+ * does not make us wait for the latter (cma_release_dev()).  A task that stands between the two,
+ * for as long as others need to get here, leaves a work of ib_core that looks for the table of a
+ * device that is no more.  There is no voluntary switch of tasks between the two.
+ */
+static void sgh_await_gid_entries(void)
+{
+	synchronize_rcu_tasks();
+	flush_workqueue(ib_wq);
+}
+
 /* Returns when no consumer and no process has anything of the device any more. */
 void sgh_ib_unregister(struct sgh_dev *sg)
 {
@@ -416,6 +429,7 @@ void sgh_ib_unregister(struct sgh_dev *sg)
 	sgh_cm_drain(sg);
 	sgh_rdv_unlisten(sg);
 	sg->ib = NULL;
+	sgh_await_gid_entries();
 	ib_dealloc_device(&ib->ibdev);
 }
 
