@@ -163,26 +163,10 @@ class TwoVms(storage.ProgramCase):
     def test_ipv6__perftest(self):
         for tool in ("ib_write_bw", "ib_send_lat"):
             with self.subTest(tool=tool):
-                text = self.perftest6(tool, "-s", "8192", "-n", "200")
+                words = (rdmatest.folder(self.lab), tool, "beta", "alpha", 8192, 200)
+                extra = ("-p", str(next(PORTS)), "--ipv6-addr")
+                text = rdmatest.rdma.perftest_output(*words, extra, address="fd77::2")[1]
                 self.assertRegex(text, r"(?m)^\s*8192\s+200\s")
-
-    def perftest6(self, *words):
-        """What the client prints.  The server listens twice, the second time after the two have
-        talked over the first connection: a client that is refused there begins anew."""
-        for _ in range(TRIES):
-            port = next(PORTS)
-            line = (*words, "-R", "-F", "-p", str(port), "--ipv6-addr")
-            server = self.lab.start("beta", *line)
-            self.lab.sh("beta", LISTENS % port, timeout=60)
-            client = ("exec", "alpha", "--", "sh", "-c", "sleep 0.5; %s fd77::2" % " ".join(line))
-            done = self.lab.run(*client, status=None)
-            if done.returncode == 0:
-                self.assertEqual(server.wait(30), 0)
-                return done.out
-            server.stop()
-            self.assertRegex(done.out + done.err, r"REJECTED.*-111")
-            print("# %s was refused; once more" % words[0])
-        return self.fail("refused %d times" % TRIES)
 
     def test_ipv6__address_goes_with_its_connections(self):
         self.lab.sh("beta", "ip addr add fd99::2/64 dev eth0 nodad")

@@ -243,9 +243,11 @@ def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
     return output
 
 
-def perftest_output(folder, tool, server, client, size, iterations, extra=(), timeout=120):
-    """One run; what server and client printed."""
-    address = folder.data["vms"][server]["addr"]
+def perftest_output(
+    folder, tool, server, client, size, iterations, extra=(), timeout=120, address=None
+):
+    """One run, by the server's first address if by no other; what server and client printed."""
+    address = address or folder.data["vms"][server]["addr"]
     common = ["-R", "-F", "-s", str(size), "-n", str(iterations), *extra]
     return _pair(
         folder,
