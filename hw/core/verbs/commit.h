@@ -12,7 +12,7 @@ struct sg_qp;
 
 /* Of one queue pair: the request under way, from its first turn to its last. */
 struct sg_commit {
-    uint32_t serial;     /* of the region's registration */
+    uint64_t serial;     /* of the region's registration */
     bool poisoning;      /* the hash differs: the range is being marked */
     uint64_t to, length; /* the range; with R, all of the region */
     uint64_t off;        /* octets of it that are done */

@@ -213,7 +213,7 @@ enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_
 {
     const struct sg_cmd_id *c = cmd;
     struct sg_mr *mr = sg_tpt_find_owned(a, sg_get_le32(&c->id));
-    uint32_t serial;
+    uint64_t serial;
 
     (void)rsp;
     if (!mr || mr->kind == SG_MR_WINDOW) {

@@ -208,7 +208,7 @@ static bool ask(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t
 }
 
 /* Is it about one of these pages? */
-static bool covers(const struct sg_odp_wait *w, uint32_t serial, uint64_t first, uint64_t last)
+static bool covers(const struct sg_odp_wait *w, uint64_t serial, uint64_t first, uint64_t last)
 {
     return w->serial == serial && w->first <= last && first <= w->first + (w->count - 1);
 }
@@ -268,7 +268,7 @@ void sg_odp_forget(struct sg_qp *qp)
 }
 
 /* Does it wait for one of these pages?  Then it is told. */
-static bool concerns(struct sg_qp *qp, uint32_t serial, uint64_t first, uint64_t last, bool failed)
+static bool concerns(struct sg_qp *qp, uint64_t serial, uint64_t first, uint64_t last, bool failed)
 {
     bool hit = false;
     int i;
@@ -284,7 +284,7 @@ static bool concerns(struct sg_qp *qp, uint32_t serial, uint64_t first, uint64_t
     return hit;
 }
 
-static void resume(struct sg_adapter *a, uint32_t serial, uint64_t first, uint64_t last,
+static void resume(struct sg_adapter *a, uint64_t serial, uint64_t first, uint64_t last,
                    bool failed)
 {
     struct sg_list hit, rest;
@@ -310,7 +310,7 @@ static void resume(struct sg_adapter *a, uint32_t serial, uint64_t first, uint64
     }
 }
 
-void sg_odp_region_gone(struct sg_adapter *a, uint32_t serial)
+void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial)
 {
     resume(a, serial, 0, UINT64_MAX, false);
 }

@@ -26,7 +26,7 @@ enum sg_odp_status {
 
 /* What one side waits for, or was told about. */
 struct sg_odp_wait {
-    uint32_t serial;       /* of the region's registration; 0: nothing */
+    uint64_t serial;       /* of the region's registration; 0: nothing */
     bool failed;
     uint64_t first, count; /* pages */
 };
@@ -52,7 +52,7 @@ bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
 bool sg_odp_page(const struct sg_odp *odp, uint64_t page, uint64_t *bus);
 
 /* The region of this serial number is gone: who waits for it goes on and finds out. */
-void sg_odp_region_gone(struct sg_adapter *a, uint32_t serial);
+void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial);
 /* The queue pair starts anew. */
 void sg_odp_forget(struct sg_qp *qp);
 

@@ -63,7 +63,7 @@ struct sg_sq {
      * the receive queue's copy, have room for what this queue pair may post, behind the struct.
      */
     uint32_t cur_index;
-    uint32_t cur_epoch;       /* of the protection table when cur_mr was looked up */
+    uint64_t cur_epoch;       /* of the protection table when cur_mr was looked up */
     uint16_t cur_body;        /* where elements or inline octets begin in cur */
     bool cur_imm;             /* Immediate Data follows the Write that is being sent */
     struct sg_mr **cur_mr;    /* max_sge of them */

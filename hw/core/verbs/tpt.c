@@ -13,11 +13,13 @@
  * that wraps is also out of bounds and would never be reported (RFC 5041 section 7.1).
  *
  * 'epoch' lets a queue pair keep the rows of the message that it is sending: as long as it has not
- * changed, no row has become invalid.
+ * changed, no row has become invalid.  A process can change the table ten million times a second
+ * and hold a message up for as long as it likes, so this count and that of registrations have 64
+ * bits: they do not come round.
  *
  * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
  *
- * Memory: a row is about 180 octets; page addresses of all rows together are limited.
+ * Memory: a row is about 190 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
 

@@ -47,7 +47,7 @@ struct sg_mr {
     bool valid;
     uint8_t pm;        /* SG_PM_*, as the host said at registration */
     uint8_t mode;      /* enum sg_mem_mode */
-    uint32_t serial;   /* of its latest validity; never repeated soon */
+    uint64_t serial;   /* of its latest validity; never repeated */
     uint64_t base;     /* Tagged Offset of the first octet */
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
@@ -79,8 +79,8 @@ struct sg_tpt {
     uint32_t round_key[4]; /* of the permutation from row to index */
     uint32_t count;        /* rows in use */
     uint32_t windows;      /* of them */
-    uint32_t epoch;        /* changes whenever a row loses validity: cached lookups end */
-    uint32_t serial;       /* of the latest registration */
+    uint64_t epoch;        /* changes whenever a row loses validity: cached lookups end */
+    uint64_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
     struct sg_mr local_dma; /* what local key 0 means */
 };
