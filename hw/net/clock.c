@@ -8,6 +8,9 @@
  *                neighbours have theirs with it, but not what was made up for
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
+ * A tick costs what the connections cost that have something under way; idle ones cost nothing
+ * (pcb_list.c).
+ *
  * A machine that emulates may stall for long, and the peer's machine as well, without losing
  * anything.  So the retransmission timer is a second at least (RFC 6298, section 2.4), and stands
  * still while the uplink is congested, though not for ever: what waits there is not lost, and what
@@ -127,7 +130,7 @@ static void prepare_slow_tick(void)
 
 static bool timers_needed(void)
 {
-    return tcp_active_pcbs || tcp_tw_pcbs;
+    return sg_stack.flows > 0;
 }
 
 static void tick_arp(void)
@@ -187,11 +190,16 @@ static void tick(void)
         sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
     }
     for (; sg_stack.now >= sg_stack.tcp_tick && n < TCP_TICKS_MAX; n++) {
+        pcb_list_show_busy();
         tcp_fasttmr();
         if (++ticks % SLOW_TICK == 0) {
+            pcb_list_wake_due();
+            pcb_list_show_busy();
             prepare_slow_tick();
             tcp_slowtmr();
+            pcb_list_sleep_idle();
         }
+        pcb_list_hide();
         sg_stack.tcp_tick += TCP_TICK_NS;
     }
     if (sg_stack.now >= sg_stack.tcp_tick) {
@@ -242,7 +250,7 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     tick();
     stream_check_connect_timeouts(port);
     if (port->uplink_ready) {
-        stream_pump_all(port);
+        stream_pump_blocked(port);
     }
     stream_work(port);
     sg_stack.active = NULL;

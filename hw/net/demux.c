@@ -116,7 +116,7 @@ static bool reopens(const struct view *v, const struct flow *f)
 
     return f->pcb->state == TIME_WAIT && (tcp[13] & (TCP_SYN | TCP_ACK | TCP_RST)) == TCP_SYN &&
            TCP_SEQ_GT(sg_get_be32(tcp + 4), f->pcb->rcv_nxt) &&
-           listener_matches(f->port, f->addr, v->key.local_port);
+           listener_find(f->port, f->addr, v->key.local_port);
 }
 
 /*
@@ -156,7 +156,7 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
 {
     struct flow *f = flow_find(&port->flows, &v->key);
     uint64_t errors = lwip_stats.tcp.chkerr;
-    struct stream *stream;
+    struct tcp_pcb *listener;
 
     if (f && reopens(v, f)) {
         tcp_abort(f->pcb);
@@ -166,17 +166,22 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
         port->count.frames_in++;
         return SG_PORT_TO_ADAPTER;
     }
-    if (!f && !looped && !listener_matches(port, v->addr, v->key.local_port)) {
+    listener = f ? NULL : listener_find(port, v->addr, v->key.local_port);
+    if (!f && !looped && !listener) {
         return SG_PORT_TO_NIC;
     }
     port->count.frames_in++;
+    pcb_list_show(f, listener);
     tcp_input_frame(v);
+    pcb_list_hide();
     port->count.checksum_errors += lwip_stats.tcp.chkerr - errors;
 
     f = flow_find(&port->flows, &v->key); /* it may be gone, or new */
-    stream = f ? f->stream : NULL;
-    if (stream) {
-        stream_settle(stream);
+    if (f) {
+        pcb_list_settle(f);
+    }
+    if (f && f->stream) {
+        stream_settle(f->stream);
     }
     return SG_PORT_TO_ADAPTER;
 }
@@ -228,7 +233,7 @@ static unsigned verdict(struct sg_port *port, const uint8_t *frame, size_t len)
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
     case KIND_TCP:
         return flow_find(&port->flows, &v.key) ||
-               listener_matches(port, v.addr, v.key.local_port) ? SG_PORT_TO_ADAPTER
+               listener_find(port, v.addr, v.key.local_port) ? SG_PORT_TO_ADAPTER
                                                                 : SG_PORT_TO_NIC;
     default:
         return SG_PORT_TO_NIC;

@@ -34,7 +34,7 @@ static uint64_t mix(uint64_t h, uint64_t v)
     return h ^ (h >> 29);
 }
 
-static unsigned bucket_of(const struct flow_table *t, const struct flow_key *key)
+static unsigned hash_of(const struct flow_table *t, const struct flow_key *key)
 {
     uint64_t h = t->seed, v;
     const uint8_t *p = (const uint8_t *)key;
@@ -45,7 +45,12 @@ static unsigned bucket_of(const struct flow_table *t, const struct flow_key *key
         memcpy(&v, p + i, sizeof(v));
         h = mix(h, v);
     }
-    return (unsigned)(h >> 20) & t->mask;
+    return (unsigned)(h >> 20);
+}
+
+static unsigned bucket_of(const struct flow_table *t, const struct flow_key *key)
+{
+    return hash_of(t, key) & t->mask;
 }
 
 struct flow *flow_find(const struct flow_table *t, const struct flow_key *key)
@@ -100,6 +105,8 @@ static void flow_destroyed(u8_t id, void *data)
     }
     *p = f->next;
     t->count--;
+    sg_stack.flows--;
+    pcb_list_remove(f);
     if (f->stream) {
         f->stream->flow = NULL;
     }
@@ -110,20 +117,13 @@ static const struct tcp_ext_arg_callbacks flow_callbacks = {
     .destroy = flow_destroyed,
 };
 
-/* The oldest TIME-WAIT of this port goes; lwIP puts new ones in front. */
+/* The oldest TIME-WAIT of this port goes. */
 static bool reclaim_time_wait(struct sg_port *port)
 {
-    struct tcp_pcb *pcb, *oldest = NULL;
+    struct flow *oldest = pcb_list_oldest_time_wait(port);
 
-    for (pcb = tcp_tw_pcbs; pcb; pcb = pcb->next) {
-        struct flow *f = flow_of(pcb);
-
-        if (f && f->port == port && !f->stream) {
-            oldest = pcb;
-        }
-    }
     if (oldest) {
-        tcp_abort(oldest);
+        tcp_abort(oldest->pcb);
     }
     return oldest != NULL;
 }
@@ -132,16 +132,17 @@ static bool reclaim_time_wait(struct sg_port *port)
  * lwIP's keep-alive (RFC 9293, section 3.8.4), which hears of every segment that comes: after half
  * of the time it asks, five times, and at the end of it resets the connection, whether something is
  * outstanding or not.  So a peer that is asked for something after a long silence has half of the
- * time to answer at least.
+ * time to answer at least.  Each connection has a time of its own, up to an eighth earlier, lest
+ * thousands that fell silent together ask in one turn.
  */
-static void watch_peer(struct tcp_pcb *pcb, unsigned timeout_ms)
+static void watch_peer(struct tcp_pcb *pcb, unsigned timeout_ms, unsigned hash)
 {
     if (timeout_ms == SG_PORT_PEER_TIMEOUT_NONE) {
         return;
     }
     pcb->keep_cnt = KEEPALIVES;
-    pcb->keep_idle = timeout_ms / 2;
-    pcb->keep_intvl = timeout_ms / 2 / KEEPALIVES;
+    pcb->keep_idle = timeout_ms / 2 - hash % (timeout_ms / 8);
+    pcb->keep_intvl = (timeout_ms - pcb->keep_idle) / KEEPALIVES;
     ip_set_option(pcb, SOF_KEEPALIVE);
 }
 
@@ -167,9 +168,11 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
     f->next = t->buckets[b];
     t->buckets[b] = f;
     t->count++;
+    sg_stack.flows++;
+    pcb_list_add(f);
     tcp_ext_arg_set_callbacks(pcb, sg_stack.ext_id, &flow_callbacks);
     tcp_ext_arg_set(pcb, sg_stack.ext_id, f);
-    watch_peer(pcb, port->config.peer_timeout_ms);
+    watch_peer(pcb, port->config.peer_timeout_ms, hash_of(t, key));
     return f;
 }
 

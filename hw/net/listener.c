@@ -77,6 +77,7 @@ static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
 static void close_pcb(struct sg_listener *l, unsigned slot)
 {
     if (l->pcb[slot]) {
+        pcb_list_forget_listener(l->port, l->pcb[slot]);
         tcp_close(l->pcb[slot]);
         l->pcb[slot] = NULL;
     }
@@ -143,12 +144,15 @@ void listener_forget_address(struct sg_port *port, const struct address *addr)
     }
 }
 
-bool listener_matches(const struct sg_port *port, const struct address *addr, uint16_t local_port)
+struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
+                              uint16_t local_port)
 {
-    if (!(port->listening[local_port / 8] & (1u << local_port % 8))) {
-        return false;
+    struct sg_listener *l = NULL;
+
+    if (port->listening[local_port / 8] & (1u << local_port % 8)) {
+        l = best_for(port, addr, local_port);
     }
-    return best_for(port, addr, local_port) != NULL;
+    return l ? l->pcb[addr - port->addrs] : NULL;
 }
 
 static void note_listening(struct sg_port *port, uint16_t local_port)

@@ -6,6 +6,7 @@
  *   checksum.c     the Internet checksum, fast
  *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
+ *   pcb_list.c     which of them lwIP's lists show to lwIP, and when
  *   port.c         the port: life cycle, output path, kept frames
  *   address.c      addresses, one lwIP interface each
  *   neigh6.c       neighbours over IPv6
@@ -41,6 +42,11 @@
 
 #define NS_PER_MS 1000000ull
 
+/* A list through the objects themselves. */
+struct link {
+    struct link *prev, *next;
+};
+
 struct flow_key {
     uint8_t local_ip[16];  /* network order, IPv4 in the first four octets */
     uint8_t remote_ip[16];
@@ -53,6 +59,9 @@ struct flow_key {
 struct flow {
     struct flow_key key;
     struct flow *next; /* in its hash bucket */
+    struct link list;  /* in one of port->lists */
+    bool idle;         /* in lists.idle */
+    bool time_wait;    /* in lists.time_wait */
     struct sg_port *port;
     struct address *addr;
     struct tcp_pcb *pcb;
@@ -66,6 +75,18 @@ struct flow_table {
     unsigned mask;
     unsigned count;
     uint64_t seed;
+};
+
+/*
+ * All connections of a port; each is in one of these.  The slots of 'idle' are a timing wheel with
+ * the tick of lwIP's slow timer as its unit.
+ */
+enum { IDLE_SLOTS = 256 };
+
+struct pcb_lists {
+    struct link busy;             /* lwIP's timers see them */
+    struct link idle[IDLE_SLOTS]; /* by the tick at which they become busy */
+    struct link time_wait;        /* the one that ends first is the first */
 };
 
 /* One address of a port.  lwIP knows one IPv4 address per interface, so each has its own. */
@@ -87,11 +108,6 @@ struct sg_listener {
     void *user;
     /* By address slot; NULL where a listener for that very address takes precedence. */
     struct tcp_pcb *pcb[SG_PORT_ADDR_MAX];
-};
-
-/* A list through the objects themselves. */
-struct link {
-    struct link *prev, *next;
 };
 
 struct send_queue {
@@ -116,6 +132,8 @@ struct stream {
     size_t wanted;          /* octets of the send that was refused; 0: none */
     uint64_t connect_until; /* ns, while connecting */
     struct link all;        /* in port->streams */
+    struct link connecting; /* in port->connecting, or alone */
+    struct link blocked;    /* in port->blocked, or alone */
     struct link work;       /* in port->work, or alone */
     struct link ack;        /* in port->acks, or alone */
     unsigned unread;        /* octets received that open no window, while held by the user */
@@ -146,13 +164,15 @@ struct sg_port {
     struct sg_port_config config;
     struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
+    struct pcb_lists lists;
     struct neigh_table *neigh;
     struct sg_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
+    struct link connecting; /* streams; the first one's time is up first */
+    struct link blocked; /* streams that met can_send() == false */
     struct link work; /* streams with something to deliver or to send */
     struct link acks; /* streams that owe an acknowledgement */
-    bool congested;    /* a stream met can_send() == false */
     unsigned stalled;  /* slow ticks in a row with can_send() == false */
     bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
     struct kept_frame *kept_head, **kept_tail;
@@ -166,6 +186,7 @@ enum { ISN_KEY_LEN = 32 };
 struct stack {
     bool ready;
     struct sg_port *ports;
+    unsigned flows;     /* of all ports */
     uint64_t now;       /* ns */
     uint64_t tcp_tick;  /* ns of the next one, SG_NEVER when off */
     uint64_t arp_tick;
@@ -229,6 +250,27 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
 void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why);
 struct flow *flow_of(const struct tcp_pcb *pcb);
 
+/* pcb_list.c */
+void pcb_list_init(struct sg_port *port);
+/* A new connection, which is busy; one that lwIP frees. */
+void pcb_list_add(struct flow *flow);
+void pcb_list_remove(struct flow *flow);
+/* Before anything that may send or change its state. */
+void pcb_list_wake(struct flow *flow);
+/* After a segment for it. */
+void pcb_list_settle(struct flow *flow);
+/* What tcp_input() is to find: this connection, this listener, or nothing.  Then hide it again. */
+void pcb_list_show(struct flow *flow, struct tcp_pcb *listener);
+void pcb_list_hide(void);
+/* Around lwIP's timers: all busy connections of all ports are in tcp_active_pcbs meanwhile. */
+void pcb_list_show_busy(void);
+void pcb_list_wake_due(void);  /* before tcp_slowtmr(), and before they are shown */
+void pcb_list_sleep_idle(void); /* after it */
+/* The oldest connection in TIME-WAIT that no user holds, or NULL. */
+struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
+/* The listener has gone: connections that are half open forget it. */
+void pcb_list_forget_listener(struct sg_port *port, const struct tcp_pcb *listener);
+
 /* port.c */
 struct sg_port *port_of_net(struct sg_stream_net *net);
 err_t port_netif_init(struct netif *netif);
@@ -279,7 +321,9 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
                                  unsigned backlog, sg_stream_accept accept, void *user,
                                  enum sg_stream_end *why);
 void listener_free(struct sg_stream_net *net, struct sg_listener *l);
-bool listener_matches(const struct sg_port *port, const struct address *addr, uint16_t local_port);
+/* NULL: nobody listens there. */
+struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
+                              uint16_t local_port);
 /* The addresses have changed. */
 void listener_refresh_all(struct sg_port *port);
 void listener_forget_address(struct sg_port *port, const struct address *addr);
@@ -311,7 +355,8 @@ bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bo
 void stream_push(struct sg_stream *base);
 size_t stream_emss(struct sg_stream *base);
 void stream_pump(struct stream *s);
-void stream_pump_all(struct sg_port *port);
+/* Those that the uplink's congestion has stopped. */
+void stream_pump_blocked(struct sg_port *port);
 bool stream_is_writable_again(const struct stream *s);
 
 #endif

@@ -261,7 +261,10 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     ops->random(opaque, &seed, sizeof(seed));
     flow_table_init(&port->flows, seed);
     port->neigh = neigh6_new();
+    pcb_list_init(port);
     link_init(&port->streams);
+    link_init(&port->connecting);
+    link_init(&port->blocked);
     link_init(&port->work);
     link_init(&port->acks);
     port->kept_tail = &port->kept_head;
@@ -288,7 +291,7 @@ void sg_port_reset(struct sg_port *port)
     while ((k = port_next_kept(port)) != NULL) {
         g_free(k);
     }
-    port->congested = port->uplink_ready = false;
+    port->uplink_ready = false;
 }
 
 void sg_port_free(struct sg_port *port)

@@ -39,6 +39,8 @@ static struct stream *of_base(struct sg_stream *base)
 static void stream_free(struct stream *s)
 {
     link_remove(&s->all);
+    link_remove(&s->connecting);
+    link_remove(&s->blocked);
     link_remove(&s->work);
     link_remove(&s->ack);
     send_queue_free(&s->tx);
@@ -57,6 +59,8 @@ static void detach(struct stream *s)
         s->pcb = NULL;
     }
     link_remove(&s->ack);
+    link_remove(&s->connecting);
+    link_remove(&s->blocked);
     if (s->flow) {
         s->flow->stream = NULL;
         s->flow = NULL;
@@ -138,6 +142,7 @@ static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
     err_t result;
 
     s->connected = true;
+    link_remove(&s->connecting);
     s->busy++;
     s->base.events->connected(&s->base);
     if (s->pcb) {
@@ -276,6 +281,9 @@ static void stream_hold(struct sg_stream *base, bool held)
     if (!held && s->unread && sg_stack.active != s->port) {
         clock_update(s->port);
     }
+    if (!held && s->unread && s->flow) {
+        pcb_list_wake(s->flow);
+    }
     while (!held && s->unread && s->pcb) {
         u16_t part = (u16_t)(s->unread < UINT16_MAX ? s->unread : UINT16_MAX);
 
@@ -325,6 +333,8 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
     s->remote.vlan = endpoint_is_link_local(&s->remote) ? flow->key.vlan : 0;
     s->connect_until = SG_NEVER;
     link_append(&port->streams, &s->all);
+    link_init(&s->connecting);
+    link_init(&s->blocked);
     link_init(&s->work);
     link_init(&s->ack);
     port->count.streams++;
@@ -365,7 +375,7 @@ static uint16_t free_local_port(struct sg_port *port, const struct address *addr
     port->ops->random(port->opaque, &start, sizeof(start));
     for (i = 0; i < EPHEMERAL_COUNT; i++) {
         key->local_port = (uint16_t)(EPHEMERAL_FIRST + (start + i) % EPHEMERAL_COUNT);
-        if (!flow_find(&port->flows, key) && !listener_matches(port, addr, key->local_port)) {
+        if (!flow_find(&port->flows, key) && !listener_find(port, addr, key->local_port)) {
             return key->local_port;
         }
     }
@@ -469,23 +479,24 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
         stream_abort(&s->base);
         return NULL;
     }
+    pcb_list_hide();
+    link_append(&port->connecting, &s->connecting);
     clock_arm(port);
     return &s->base;
 }
 
+/* All have the same time, so the first in the list began first. */
 void stream_check_connect_timeouts(struct sg_port *port)
 {
-    struct link *l, *next;
-
-    for (l = port->streams.next; l != &port->streams; l = next) {
-        struct stream *s = link_entry(l, struct stream, all);
+    while (!link_alone(&port->connecting)) {
+        struct stream *s = link_entry(port->connecting.next, struct stream, connecting);
         struct tcp_pcb *pcb = s->pcb;
 
-        next = l->next;
-        if (pcb && !s->connected && sg_stack.now >= s->connect_until) {
-            stream_end(s, SG_STREAM_TIMEOUT);
-            tcp_abort(pcb);
+        if (sg_stack.now < s->connect_until) {
+            return;
         }
+        stream_end(s, SG_STREAM_TIMEOUT);
+        tcp_abort(pcb);
     }
 }
 

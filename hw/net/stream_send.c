@@ -310,10 +310,14 @@ static bool submit(struct stream *s)
     return b.first != NULL;
 }
 
-static bool uplink_takes(struct sg_port *port)
+static bool uplink_takes(struct stream *s)
 {
+    struct sg_port *port = s->port;
+
     if (port->ops->can_send && !port->ops->can_send(port->opaque)) {
-        port->congested = true;
+        if (link_alone(&s->blocked)) {
+            link_append(&port->blocked, &s->blocked);
+        }
         return false;
     }
     return true;
@@ -324,7 +328,8 @@ void stream_pump(struct stream *s)
     if (!s->connected || s->fin) {
         return;
     }
-    while (cut_count(&s->tx) && uplink_takes(s->port) && submit(s)) {
+    pcb_list_wake(s->flow);
+    while (cut_count(&s->tx) && uplink_takes(s) && submit(s)) {
         tcp_output(s->pcb);
         if (tcp_input_pcb == s->pcb) {
             return; /* nothing has left yet; demux.c calls again when lwIP is done */
@@ -336,14 +341,18 @@ void stream_pump(struct stream *s)
     }
 }
 
-void stream_pump_all(struct sg_port *port)
+/* One that is stopped again is appended behind 'last'. */
+void stream_pump_blocked(struct sg_port *port)
 {
-    struct link *l;
+    struct link *last = port->blocked.prev, *l;
+    bool more = !link_alone(&port->blocked);
 
-    port->congested = port->uplink_ready = false;
-    for (l = port->streams.next; l != &port->streams; l = l->next) {
-        struct stream *s = link_entry(l, struct stream, all);
+    port->uplink_ready = false;
+    while (more) {
+        struct stream *s = link_entry(l = port->blocked.next, struct stream, blocked);
 
+        more = l != last;
+        link_remove(l);
         if (s->pcb) {
             stream_pump(s);
         }
@@ -352,7 +361,7 @@ void stream_pump_all(struct sg_port *port)
 
 void sg_port_uplink_ready(struct sg_port *port)
 {
-    if (!port->congested) {
+    if (link_alone(&port->blocked)) {
         return;
     }
     if (sg_stack.active || sg_stack.sending) {
@@ -361,5 +370,5 @@ void sg_port_uplink_ready(struct sg_port *port)
         return;
     }
     clock_update(port);
-    stream_pump_all(port);
+    stream_pump_blocked(port);
 }
