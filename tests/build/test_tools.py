@@ -5,6 +5,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import signal
 import subprocess
@@ -315,7 +316,7 @@ def runner__second_run(folder):
     assert ends == {
         "vm0": ("passed", 0, 1, False),
         "vm1": ("passed", 1, 1, True),
-        "vm2": ("failed", 1, 1, True),
+        "vm2": ("failed", 0, 1, True),
         "unit1": ("failed", 0, 1, False),
     }, ends
 
@@ -382,20 +383,131 @@ def checklist__levels(_folder):
 
 @case
 def checklist__coverage(_folder):
-    """checklist: covered means passed somewhere and failed nowhere"""
+    """checklist: covered means shown by a passed case and refuted by none"""
     check = load_check()
     real = check.checklist((TOP / "docs" / "conformance.md").read_text())
     assert len(real[0]) > 200 and all(real[1].values())
-    first, second, third = real[0][:3]
+    ids = real[0][:6]
+    text = (
+        "1..6\n# shows: %s %s\nok 1 - x\n# does not show: %s\nnot ok 2 - y\n"
+        "# shows: %s\nok 3 - z # SKIP no device\n# shows: %s\nnot ok 4 - u\n"
+        "ok 5 - %s only in its name\n# shows: %s\nok 6 - t\n"
+        % (ids[0], ids[1], ids[1], ids[2], ids[3], ids[4], ids[5])
+    )
     program = check.Program("p", "unit", [])
-    program.cases = [
-        check.Case(first + " " + second + " x", "passed"),
-        check.Case(second + " y", "failed"),
-        check.Case(third + " z", "skipped"),
-    ]
+    program.cases = check.parse_tap(text, 1, "")
+    assert [c.detail for c in program.cases if c.outcome == "failed"] == ["", ""]
     cover = check.coverage([program])
-    assert cover.covered == [first] and len(cover.uncovered) == len(real[0]) - 1
-    assert cover.others == real[1] and second in cover.uncovered and third in cover.uncovered
+    assert cover.covered == [ids[0], ids[5]], cover.covered
+    assert len(cover.uncovered) == len(real[0]) - 2 and cover.others == real[1]
+
+
+@case
+def checklist__failed_name(_folder):
+    """checklist: an id in the name of a failed case is uncovered, though another shows it"""
+    check = load_check()
+    first = check.checklist((TOP / "docs" / "conformance.md").read_text())[0][0]
+    programs = [check.Program("p", "unit", []), check.Program("q", "sim", [])]
+    programs[0].cases = check.parse_tap("1..1\n# shows: %s\nok 1 - x\n" % first, 0, "")
+    assert check.coverage(programs).covered == [first]
+    programs[1].cases = check.parse_tap("1..1\nnot ok 1 - %s y\n" % first, 1, "")
+    assert check.coverage(programs).covered == []
+
+
+@case
+def checklist__notes(_folder):
+    """checklist: notes that only look like claims stay notes"""
+    check = load_check()
+    text = "1..1\n# shows: what it is\n# shows:\n# it shows: AB-01\nnot ok 1 - a\n"
+    case = check.parse_tap(text, 1, "")[0]
+    assert case.shows == [] and case.detail.count("\n") == 1, case
+
+
+VM_CASES = """
+import unittest
+import labtest
+
+class A(labtest.Claims, unittest.TestCase):
+    def test_a(self):
+        with self.shows("RDM-54 RDM-50"):
+            self.assertEqual(1, 1)
+    def test_b(self):
+        with self.shows("RDM-54"):
+            self.assertEqual(1, 2)
+    def test_c(self):
+        with self.shows("RDM-54"):
+            pass
+    def test_d(self):
+        with self.shows("RDM-54"):
+            self.assertEqual(1, 1)
+        self.skipTest("no device")
+
+labtest.main()
+"""
+
+
+@case
+def checklist__vm_tests(folder):
+    """checklist: what VM tests claim counts in passed cases, and wants an assertion"""
+    check = load_check()
+    (folder / "claims.py").write_text(VM_CASES)
+    environment = dict(os.environ, PYTHONPATH=str(TOP / "tests" / "vm"))
+    command = [sys.executable, str(folder / "claims.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    found = check.parse_tap(done.stdout, done.returncode, "")
+    assert [(c.outcome, c.shows, c.refutes) for c in found] == [
+        ("passed", ["RDM-54", "RDM-50"], []),
+        ("failed", [], ["RDM-54"]),
+        ("failed", [], ["RDM-54"]),
+        ("skipped", [], []),
+    ], done.stdout
+
+
+def many_unsteady(check, folder, count):
+    """(return value, words) of the table for so many cases that failed once."""
+    programs = [check.Program("p%d" % i, "vm", []) for i in range(count)]
+    for program in programs:
+        program.cases = [check.Case("a", "passed")]
+        program.unsteady = [check.Case("a", "failed")]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        cover = check.Coverage([], [], [], {})
+        totals = check.summary(programs, cover, folder)
+        check.write_results(folder, programs, totals, cover)
+    return totals, said.getvalue()
+
+
+@case
+def unsteady__limit(folder):
+    """unsteady: three cases that failed once are listed, four fail the run"""
+    check = load_check()
+    totals, said = many_unsteady(check, folder, 0)
+    assert totals == [0, 0, 0] and "first run" not in said
+    totals, said = many_unsteady(check, folder, 3)
+    assert totals == [3, 0, 0] and "3 failed in a first run" in said, said
+    assert "p2: a" in said and str(folder / "vm-p2.first.log") in said, said
+    totals, said = many_unsteady(check, folder, 4)
+    assert totals == [4, 1, 0] and "FAILED: more than 3" in said, said
+    found = json.loads((folder / "results.json").read_text())
+    assert found["failed"] == 1 and len(found["unsteady"]) == 4, found
+    assert found["unsteady"][0] == {
+        "suite": "vm",
+        "program": "p0",
+        "case": "a",
+        "log": str(folder / "vm-p0.first.log"),
+    }, found
+
+
+@case
+def unsteady__what_counts(_folder):
+    """unsteady: what failed twice is no such case; all that did not run counts once"""
+    check = load_check()
+    first = check.parse_tap("1..5\nnot ok 1 - a\nnot ok 2 - b\nok 3 - c\n", 0, "killed")
+    assert len(first) == 5
+    text = "1..5\nok 1 - a\nnot ok 2 - b\nok 3 - c\nok 4 - d\nok 5 - e\n"
+    second = check.parse_tap(text, 1, "")
+    failed = [c for c in first if c.outcome == "failed"]
+    names = [c.name for c in check.unsteady(failed, second)]
+    assert names == ["a", "(case 4 of 5 did not run)"], names
 
 
 def main():

@@ -6,19 +6,21 @@
  *
  *     static void parse__rejects_short_header(void)
  *     {
- *         T_EQ_INT(mpa_parse(NULL, 0), -EINVAL);
+ *         T_SHOWS("MPA-30") {
+ *             T_EQ_INT(mpa_parse(NULL, 0), -EINVAL);
+ *         }
  *     }
  *
  *     static const struct t_case cases[] = {
- *         { "MPA-30 parse rejects a short header", parse__rejects_short_header },
+ *         { "parse rejects a short header", parse__rejects_short_header },
  *     };
  *
  *     T_MAIN(cases)
  *
- * The display string carries the ids of the checklist entries that the case
- * proves; tools/build/check collects them.  A failing check prints its file,
- * line and values and leaves the case at once (longjmp), so later lines of a
- * case may rely on earlier checks; memory it owned is not freed.  T_SKIP needs
+ * T_SHOWS names the ids of the checklist entries that the checks within it
+ * prove; tools/build/check collects those of passed cases.  A failing check
+ * prints its file, line and values and leaves the case at once (longjmp), so
+ * later lines of a case may rely on earlier checks; memory it owned is not freed.  T_SKIP needs
  * a reason.  Arguments of the program are substrings: only cases whose name
  * contains one of them run; `-l` lists the names.
  *
@@ -49,6 +51,10 @@ struct t_state {
     jmp_buf leave;
     char context[200];
     char reason[200];
+    unsigned long checks; /* that passed, in this case */
+    unsigned long claimed_at;
+    const char *claimed;  /* ids of the T_SHOWS whose body runs; NULL: none does */
+    char shown[2000];     /* ids of those whose body has ended, each behind a blank */
 };
 
 /* Weak: one for the whole program, also when a helper in its own file makes checks. */
@@ -108,11 +114,65 @@ void T_SKIP(const char *fmt, ...)
 
 #define T_FAIL(...) t_fail(__FILE__, __LINE__, __VA_ARGS__)
 
+/* ---- ids of the checklist ---- */
+
+static T_UNUSED bool t_claim(const char *file, int line, const char *ids)
+{
+    if (t_state.claimed) {
+        t_fail(file, line, "T_SHOWS within T_SHOWS, or the last one's body was left early");
+    }
+    t_state.claimed = ids;
+    t_state.claimed_at = t_state.checks;
+    return true;
+}
+
+static T_UNUSED void t_add_shown(const char *file, int line, const char *id, size_t len)
+{
+    size_t used = strlen(t_state.shown);
+    const char *p;
+
+    for (p = t_state.shown; *p; p += strcspn(p, " ")) {
+        p++;
+        if (strcspn(p, " ") == len && strncmp(p, id, len) == 0) {
+            return;
+        }
+    }
+    if (used + len + 2 > sizeof(t_state.shown)) {
+        t_fail(file, line, "more ids than a case has room for");
+    }
+    snprintf(t_state.shown + used, sizeof(t_state.shown) - used, " %.*s", (int)len, id);
+}
+
+static T_UNUSED bool t_claim_ends(const char *file, int line)
+{
+    const char *ids = t_state.claimed;
+
+    if (ids && t_state.checks == t_state.claimed_at) {
+        t_fail(file, line, "T_SHOWS(\"%s\") without a check", ids);
+    }
+    for (; ids && *ids; ids += strcspn(ids, " ")) {
+        ids += strspn(ids, " ");
+        t_add_shown(file, line, ids, strcspn(ids, " "));
+    }
+    t_state.claimed = NULL;
+    return false;
+}
+
+/*
+ * T_SHOWS("RDM-54 RDM-50") { checks }: they show that what these rows of docs/conformance.md ask
+ * for holds.  At least one check must be made; the body must not be left by break, continue, goto
+ * or return.  NULL or "" claims nothing, for tables of which only some rows show something.
+ */
+#define T_SHOWS(ids)                                                              \
+    for (bool t_going = t_claim(__FILE__, __LINE__, ids); t_going;                \
+         t_going = t_claim_ends(__FILE__, __LINE__))
+
 #define T_TRUE(cond)                                                  \
     do {                                                              \
         if (!(cond)) {                                                \
             t_fail(__FILE__, __LINE__, "not true: %s", #cond);        \
         }                                                             \
+        t_state.checks++;                                             \
     } while (0)
 
 #define T_FALSE(cond)                                                 \
@@ -120,6 +180,7 @@ void T_SKIP(const char *fmt, ...)
         if (cond) {                                                   \
             t_fail(__FILE__, __LINE__, "not false: %s", #cond);       \
         }                                                             \
+        t_state.checks++;                                             \
     } while (0)
 
 #define T_NULL(ptr) T_TRUE((ptr) == NULL)
@@ -133,6 +194,7 @@ static T_UNUSED void t_eq_u64(const char *file, int line, const char *text, uint
                "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
                text, got, got, want, want);
     }
+    t_state.checks++;
 }
 
 static T_UNUSED void t_eq_int(const char *file, int line, const char *text, int64_t got,
@@ -141,6 +203,7 @@ static T_UNUSED void t_eq_int(const char *file, int line, const char *text, int6
     if (got != want) {
         t_fail(file, line, "%s is %" PRId64 ", expected %" PRId64, text, got, want);
     }
+    t_state.checks++;
 }
 
 static T_UNUSED void t_eq_str(const char *file, int line, const char *text, const char *got,
@@ -149,6 +212,7 @@ static T_UNUSED void t_eq_str(const char *file, int line, const char *text, cons
     if (!got || strcmp(got, want) != 0) {
         t_fail(file, line, "%s is \"%s\", expected \"%s\"", text, got ? got : "(null)", want);
     }
+    t_state.checks++;
 }
 
 static T_UNUSED void t_print_octets(const char *label, const uint8_t *bytes, size_t from, size_t to)
@@ -180,6 +244,7 @@ static T_UNUSED void t_eq_mem(const char *file, int line, const char *text, cons
             t_fail(file, line, "%s differs at octet %zu", text, i);
         }
     }
+    t_state.checks++;
 }
 
 /* The value under test first, the expected one second. */
@@ -205,15 +270,29 @@ static T_UNUSED bool t_run_case(const struct t_case *c, size_t number)
 {
     t_state.context[0] = '\0';
     t_state.reason[0] = '\0';
+    t_state.shown[0] = '\0';
+    t_state.claimed = NULL;
+    t_state.checks = 0;
     switch (setjmp(t_state.leave)) {
     case T_RUNNING:
         c->run();
+        if (t_state.claimed) {
+            printf("# the body of T_SHOWS(\"%s\") was left early\nnot ok %zu - %s\n",
+                   t_state.claimed, number, c->name);
+            return false;
+        }
+        if (t_state.shown[0]) {
+            printf("# shows:%s\n", t_state.shown);
+        }
         printf("ok %zu - %s\n", number, c->name);
         return true;
     case T_SKIPPED:
         printf("ok %zu - %s # SKIP %s\n", number, c->name, t_state.reason);
         return true;
     default:
+        if (t_state.claimed) {
+            printf("# does not show: %s\n", t_state.claimed);
+        }
         printf("not ok %zu - %s\n", number, c->name);
         return false;
     }

@@ -2,10 +2,11 @@
 """What the VM tests share: a lab driven through ./staghorn, and TAP.
 
 Each test program has its own state folder, so that labs of a user are never
-touched and whatever is left behind is seen.  Case names are the methods' names;
-ids of the MUST checklist belong into the docstring's first line.
+touched and whatever is left behind is seen.  Case names are the methods' names.
+A row of the MUST checklist is named where it is asserted: with self.shows("RDM-54").
 """
 import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -177,7 +178,30 @@ class Lab:
         self.started.clear()
 
 
-class LabCase(unittest.TestCase):
+class Claims:
+    """Assertions that name rows of the checklist; beside unittest.TestCase."""
+
+    claimed = None  # ids whose assertions run
+    checks = 0  # assertions made
+
+    def __getattribute__(self, name):
+        if name.startswith("assert"):
+            self.checks += 1
+        return super().__getattribute__(name)
+
+    @contextlib.contextmanager
+    def shows(self, ids):
+        """The assertions within show what these rows ask for."""
+        assert not self.claimed, "shows(%r) within shows(%r)" % (ids, self.claimed)
+        self.claimed, before = ids, self.checks
+        yield
+        if self.checks == before:
+            raise AssertionError("shows(%r) without an assertion" % ids)
+        self.shown = [*getattr(self, "shown", []), *ids.split()]
+        self.claimed = None
+
+
+class LabCase(Claims, unittest.TestCase):
     """Cases that share one lab, brought up with `up_arguments`."""
 
     up_arguments = ()
@@ -207,6 +231,10 @@ class _TapResult(unittest.TestResult):
         self.number += 1
         name = test.id().split(".", 1)[-1] if hasattr(test, "id") else str(test)
         text = (test.shortDescription() or "") if hasattr(test, "shortDescription") else ""
+        if word == "ok" and not suffix and getattr(test, "shown", None):
+            print("# shows: " + " ".join(dict.fromkeys(test.shown)))
+        elif word != "ok" and getattr(test, "claimed", None):
+            print("# does not show: " + test.claimed)
         print(
             "%s %d - %s%s%s" % (word, self.number, name, ": " + text if text else "", suffix),
             flush=True,

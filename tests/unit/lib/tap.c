@@ -3,6 +3,9 @@
  * The test library tests itself: a check that cannot fail would make every
  * other test worthless.
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "tap.h"
 
 static bool leaves(void (*run)(void))
@@ -17,6 +20,24 @@ static bool leaves(void (*run)(void))
     }
     t_state = kept;
     return failed;
+}
+
+/* Lines of a case that is part of a test are no TAP of this program. */
+static void stdout_to_nowhere(bool on)
+{
+    static int kept = -1;
+
+    fflush(stdout);
+    if (on) {
+        int null = open("/dev/null", O_WRONLY);
+
+        kept = dup(STDOUT_FILENO);
+        dup2(null, STDOUT_FILENO);
+        close(null);
+    } else {
+        dup2(kept, STDOUT_FILENO);
+        close(kept);
+    }
 }
 
 static void unequal_integers(void)
@@ -77,9 +98,90 @@ static void checks__pass_when_they_should(void)
     T_FALSE(leaves(all_fine));
 }
 
+static void claims_two(void)
+{
+    T_SHOWS("AB-01 AB-02") {
+        T_TRUE(1);
+    }
+    T_SHOWS("AB-02 AB-0") {
+        T_EQ_STR("a", "a");
+        T_EQ_MEM("a", "a", 1);
+    }
+    T_SHOWS(NULL) {
+        T_TRUE(1);
+    }
+    T_SHOWS(NULL) {
+    }
+}
+
+static void claims_without_check(void)
+{
+    T_TRUE(1);
+    T_SHOWS("AB-03") {
+    }
+}
+
+static void claims_what_is_not_so(void)
+{
+    T_SHOWS("AB-04") {
+        T_EQ_INT(1, 2);
+    }
+}
+
+static void claims_within_a_claim(void)
+{
+    T_SHOWS("AB-05") {
+        claims_two();
+    }
+}
+
+static void leaves_the_body(void)
+{
+    T_SHOWS("AB-07") {
+        T_TRUE(1);
+        return;
+    }
+}
+
+/* What a case claims counts when its checks passed, and not otherwise. */
+static void claims(void)
+{
+    static const struct {
+        void (*run)(void);
+        bool good;
+        const char *shown;
+    } rows[] = {
+        { claims_two, true, " AB-01 AB-02 AB-0" },
+        { claims_without_check, false, "" },
+        { claims_what_is_not_so, false, "" },
+        { claims_within_a_claim, false, "" },
+        { leaves_the_body, false, "" },
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct t_state kept = t_state, after;
+        struct t_case one = { "a case within the case: not counted", rows[i].run };
+        bool good;
+
+        fflush(stdout);
+        stdout_to_nowhere(true);
+        good = t_run_case(&one, 1);
+        stdout_to_nowhere(false);
+        after = t_state;
+        t_state = kept;
+        T_CONTEXT("row %zu", i);
+        T_TRUE(good == rows[i].good);
+        if (good) {
+            T_EQ_STR(after.shown, rows[i].shown);
+        }
+    }
+}
+
 static const struct t_case cases[] = {
     { "checks fail when they should", checks__fail_when_they_should },
     { "checks pass when they should", checks__pass_when_they_should },
+    { "ids are shown by checks that passed", claims },
 };
 
 T_MAIN(cases)
