@@ -151,9 +151,12 @@ struct sg_host_ops {
     void (*log)(void *host, enum sg_log_class cls, const char *line);
 };
 
+struct sg_account;
+
 struct sg_host {
     const struct sg_host_ops *ops;
     void *opaque;
+    struct sg_account *account; /* of memory allocated for the guest (base/account.h), or NULL */
 };
 
 /* printf-style front of ops->log; formats only when the class is wanted. */

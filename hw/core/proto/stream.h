@@ -91,6 +91,11 @@ typedef bool (*sg_stream_accept)(void *user, struct sg_stream *s);
 /* The factory that an adapter is given. */
 struct sg_stream_net {
     const struct sg_stream_net_ops *ops;
+    /*
+     * Of the adapter above, which sets and clears it, or NULL.  What streams hold for data in
+     * flight is taken from it; one that finds no room for its least is not made (SG_STREAM_NORES).
+     */
+    struct sg_account *account;
 };
 
 /* Since the creation of the network. */

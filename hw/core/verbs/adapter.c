@@ -81,8 +81,11 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     char buf[128];
 
     sg_assert(!sg_adapter_check_config(config, buf, sizeof(buf)));
+    a->account.limit = config->max_host_memory;
     a->host = *host;
+    a->host.account = &a->account;
     a->net = net;
+    a->net->account = &a->account;
     a->config = *config;
     make_tables(a);
     return a;
@@ -91,6 +94,8 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 void sg_adapter_free(struct sg_adapter *a)
 {
     free_tables(a);
+    a->net->account = NULL;
+    sg_assert(!a->account.used); /* all that was taken came back */
     g_free(a->scratch.buf);
     g_free(a->hash_piece);
     g_free(a);
@@ -221,6 +226,7 @@ void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out
     out->srqs = sg_idtab_count(&a->srqs);
     out->conns = sg_idtab_count(&a->conns);
     out->listeners = sg_idtab_count(&a->listeners);
+    out->host_memory = a->account.used;
     for (i = 0; i < SG_EQ_COUNT; i++) {
         out->eqs += a->eqs[i] != NULL;
     }

@@ -24,6 +24,7 @@ struct sg_adapter_config {
     uint32_t max_sge, max_inline;
     uint32_t max_srq, max_srq_wr, max_srq_sge; /* max_sge is a bound of the last, too */
     uint64_t max_mr_size;
+    uint64_t max_host_memory; /* octets that the guest can make the adapter allocate */
     uint32_t link_mtu;      /* octets */
     uint32_t link_speed;    /* Mbit/s */
     uint32_t features;      /* SG_FEATURE_* that may be there (sg_adapter_may()) */
@@ -78,6 +79,7 @@ void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
 /* For tests and diagnostics: named counters and live objects. */
 struct sg_adapter_census {
     uint32_t pds, mrs, mws, cqs, qps, srqs, eqs, conns, listeners;
+    uint64_t host_memory; /* octets of config.max_host_memory in use */
 };
 void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out);
 

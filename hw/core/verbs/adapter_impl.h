@@ -5,6 +5,7 @@
 #ifndef SG_VERBS_ADAPTER_IMPL_H
 #define SG_VERBS_ADAPTER_IMPL_H
 
+#include "base/account.h"
 #include "base/idtab.h"
 #include "base/timerq.h"
 #include "staghorn/admin.h"
@@ -54,6 +55,7 @@ struct sg_verbs_stats {
 
 struct sg_adapter {
     struct sg_host host;
+    struct sg_account account; /* of all that the guest makes us allocate */
     struct sg_stream_net *net;
     struct sg_adapter_config config;
     struct sg_engine *engine;
