@@ -41,6 +41,7 @@ static void make_tables(struct sg_adapter *a)
     sg_idtab_init(&a->conns, 1, c->max_conns);
     sg_idtab_init(&a->listeners, 1, c->max_listeners);
     sg_list_init(&a->ready);
+    sg_list_init(&a->past_conns);
     sg_list_init(&a->deferred);
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);

@@ -76,6 +76,7 @@ struct sg_adapter {
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets, from the first Verify on */
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
+    struct sg_list past_conns; /* sg_cm: have ended, kept for CM_DATA; the oldest first */
     struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
     uint64_t executed;        /* cost of peers' requests, page lists: octets of a turn's budget */
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */

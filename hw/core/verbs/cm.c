@@ -10,9 +10,11 @@
  *   passive   CM_REQUEST, then after ACCEPT: CM_ESTABLISHED (ok), [CM_DISCONNECT], CM_CLOSED
  *             or CM_ESTABLISHED (failed), CM_CLOSED; without an answer: CM_CLOSED
  *
- * After CM_CLOSED the number is free.  After a failed CM_REPLY it stays until the queue pair is
- * destroyed or connects again, so that the private data of a refusal can be read.  A connection
- * whose queue pair was destroyed says nothing more.
+ * A driver reads events late.  So the number of a connection that had a queue pair, and what
+ * CM_DATA says of it, stay after its last event until the queue pair is destroyed or gets another
+ * connection: at most one such past connection a queue pair.  They do not take numbers from those
+ * to come: when all are in use the oldest past connection gives its own back.  A connection whose
+ * queue pair was destroyed says nothing more.
  *
  * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
  * the peer's requests cost to execute on the way (commit.c) counts like octets sent.
@@ -47,6 +49,18 @@ enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
     return map[end];
 }
 
+/* The past connection that ended first; false: there is none. */
+static bool forget_oldest(struct sg_adapter *a)
+{
+    struct sg_link *k = sg_list_pop(&a->past_conns);
+
+    if (!k) {
+        return false;
+    }
+    sg_cm_free(sg_container_of(k, struct sg_cm, past_link));
+    return true;
+}
+
 struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
 {
     struct sg_cm *cm = g_new0(struct sg_cm, 1);
@@ -54,21 +68,31 @@ struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
     cm->adapter = a;
     cm->state = state;
     /* A number of the recent past may still be in a driver's queue of events. */
-    if (!sg_idtab_alloc_fresh(&a->conns, cm, &cm->id)) {
+    if (!sg_idtab_alloc_fresh(&a->conns, cm, &cm->id) &&
+        !(forget_oldest(a) && sg_idtab_alloc_fresh(&a->conns, cm, &cm->id))) {
         g_free(cm);
         return NULL;
     }
     return cm;
 }
 
-void sg_cm_free(struct sg_cm *cm)
+static void stop_transmitting(struct sg_cm *cm)
 {
     sg_list_remove(&cm->ready_link);
     if (cm->adapter->transmitting == cm) {
         cm->adapter->transmitting = NULL;
     }
-    if (cm->qp) {
+}
+
+void sg_cm_free(struct sg_cm *cm)
+{
+    stop_transmitting(cm);
+    sg_list_remove(&cm->past_link);
+    if (cm->qp && cm->qp->cm == cm) {
         cm->qp->cm = NULL;
+    }
+    if (cm->qp && cm->qp->past_cm == cm) {
+        cm->qp->past_cm = NULL;
     }
     if (cm->listen) {
         cm->listen->pending--;
@@ -90,10 +114,14 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     }
 }
 
+/* What CM_DATA says from now on. */
 static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
     if (!p) {
         return;
+    }
+    if (cm->conn) {
+        sg_conn_endpoints(cm->conn, &cm->local, &cm->remote);
     }
     cm->ird = p->ird;
     cm->ord = p->ord;
@@ -128,6 +156,29 @@ static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
     }
 }
 
+/* Its events may not have been read yet: their data stays with the queue pair. */
+static void become_past(struct sg_cm *cm)
+{
+    struct sg_qp *qp = cm->qp;
+
+    if (!qp) {
+        sg_cm_free(cm);
+        return;
+    }
+    stop_transmitting(cm);
+    sg_cm_forget_past(qp);
+    qp->cm = NULL;
+    qp->past_cm = cm;
+    sg_list_append(&cm->adapter->past_conns, &cm->past_link);
+}
+
+void sg_cm_forget_past(struct sg_qp *qp)
+{
+    if (qp->past_cm) {
+        sg_cm_free(qp->past_cm);
+    }
+}
+
 /* TCP is gone: the last word about this connection. */
 static void gone(struct sg_cm *cm, enum sg_conn_end why)
 {
@@ -144,7 +195,7 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
         lose_peer(cm, true, "connection gone");
     }
     emit(cm, SG_EV_CM_CLOSED, why);
-    sg_cm_free(cm);
+    become_past(cm);
 }
 
 void sg_cm_abort(struct sg_cm *cm)

@@ -41,6 +41,8 @@ struct sg_cm {
     struct sg_qp *qp;        /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     struct sg_link ready_link;
+    struct sg_link past_link; /* in sg_adapter.past_conns: qp->past_cm, no TCP */
+    struct sg_endpoint local, remote; /* from the first event on that has data */
     uint16_t ird, ord;
     uint8_t mpa_rev;
     uint16_t pdata_len;
@@ -55,6 +57,8 @@ void sg_cm_ready(struct sg_cm *cm);
 void sg_cm_abort(struct sg_cm *cm);
 /* The queue pair is being destroyed: no events any more; ends gracefully if it was closing. */
 void sg_cm_release(struct sg_cm *cm);
+/* What CM_DATA knows of the queue pair's last connection goes. */
+void sg_cm_forget_past(struct sg_qp *qp);
 /* Transmit for up to about budget octets; true: there is more. */
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: all connections are reset, silently. */

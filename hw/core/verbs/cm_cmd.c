@@ -142,6 +142,7 @@ static void bind_qp(struct sg_cm *cm, struct sg_qp *qp)
     if (qp->cm) {
         sg_cm_free(qp->cm); /* of a CONNECT that failed */
     }
+    sg_cm_forget_past(qp);
     qp->cm = cm;
     cm->qp = qp;
 }
@@ -186,6 +187,7 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
         sg_cm_free(cm);
         return status_of(why);
     }
+    sg_conn_endpoints(cm->conn, &cm->local, &cm->remote);
     bind_qp(cm, qp);
     keep_flags(cm, c);
     sg_put_le32(&rsp->id, cm->id);
@@ -266,17 +268,13 @@ enum sg_status sg_cmd_cm_data(struct sg_adapter *a, const void *cmd, struct sg_a
 {
     const struct sg_cmd_query *c = cmd;
     struct sg_cm *cm = sg_idtab_get(&a->conns, sg_get_le32(&c->id));
-    struct sg_endpoint local = { 0 }, remote = { 0 };
     struct sg_cm_data data = { 0 };
 
     if (!cm) {
         return SG_ENOENT;
     }
-    if (cm->conn) {
-        sg_conn_endpoints(cm->conn, &local, &remote);
-    }
-    sockaddr_of(&data.local, &local);
-    sockaddr_of(&data.remote, &remote);
+    sockaddr_of(&data.local, &cm->local);
+    sockaddr_of(&data.remote, &cm->remote);
     sg_put_le16(&data.ird, cm->ird);
     sg_put_le16(&data.ord, cm->ord);
     sg_put_le16(&data.pdata_len, cm->pdata_len);

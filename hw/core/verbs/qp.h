@@ -112,6 +112,7 @@ struct sg_qp {
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
     struct sg_cm *cm;         /* connection, or NULL */
+    struct sg_cm *past_cm;    /* the last one, of which CM_DATA still knows, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
     struct sg_commit commit;  /* the peer's request under way */

@@ -252,6 +252,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     if (qp->cm) {
         sg_cm_release(qp->cm);
     }
+    sg_cm_forget_past(qp);
     sg_list_remove(&qp->scq_link);
     sg_list_remove(&qp->rcq_link);
     sg_list_remove(&qp->deferred_link);
