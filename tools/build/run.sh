@@ -9,6 +9,7 @@
 #= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
 #= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
+#= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
 #= make all         build everything
 #= make deps        only fetch the sources of third parties
 #= make guest       only build the guest image
@@ -176,6 +177,16 @@ check-fast)
     ;;
 fuzz)
     run_part tools/fuzz
+    ;;
+mutate)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
+    # Words, on purpose: options of tools/mutate.
+    run_part tools/mutate ${MUTATE:-}
     ;;
 clean)
     lock_build
