@@ -197,9 +197,8 @@ static void tick(void)
             pcb_list_show_busy();
             prepare_slow_tick();
             tcp_slowtmr();
-            pcb_list_sleep_idle();
         }
-        pcb_list_hide();
+        pcb_list_sleep_idle();
         sg_stack.tcp_tick += TCP_TICK_NS;
     }
     if (sg_stack.now >= sg_stack.tcp_tick) {

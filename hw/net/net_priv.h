@@ -265,7 +265,7 @@ void pcb_list_hide(void);
 /* Around lwIP's timers: all busy connections of all ports are in tcp_active_pcbs meanwhile. */
 void pcb_list_show_busy(void);
 void pcb_list_wake_due(void);  /* before tcp_slowtmr(), and before they are shown */
-void pcb_list_sleep_idle(void); /* after it */
+void pcb_list_sleep_idle(void); /* after each tick; hides them */
 /* The oldest connection in TIME-WAIT that no user holds, or NULL. */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
 /* The listener has gone: connections that are half open forget it. */

@@ -14,7 +14,7 @@
  * timers see the busy ones.  lwIP takes a connection from its list wherever that is, and is content
  * if it is not there; so one may end at any time, and leaves our list in flow_destroyed().
  *
- * A connection that sends or receives becomes busy; the slow timer finds that it is idle again.
+ * A connection that sends or receives becomes busy; the next tick finds that it is idle again.
  * All that lwIP would do for an idle one is to ask a silent peer (RFC 9293, section 3.8.4).  The
  * timing wheel makes it busy for the tick in which that is due.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Benchmark of the core with many objects: two adapters in one process and an in-memory stream, as
- * in bench_core.c.
+ * in bench_core.c; and the same over TCP, as between two VMs.  There time goes on, 10 us with each
+ * write, so that the timers of the connections count.
  *
  *     bench_scale [--json] [--seconds S] [--qps N] [--mrs N]
  *
@@ -23,17 +24,24 @@
 
 #include "base/bytes.h"
 #include "many.h"
+#include "tcp_link.h"
 
 enum {
     TIMES = 3, FEW = 64,
+    PASS_NS = 10000,
     BETWEEN = 256, /* writes between two looks at the clock, which costs as much as one */
 };
 
 static struct many m;
 
+struct scale {
+    double one_ns, idle_ns, few_ns, all_ns, qp_octets;
+};
+
 struct numbers {
-    double one_ns, idle_ns, few_ns, all_ns;
-    double qp_octets, mr_octets, mr_ns, deep_ns;
+    struct scale mem, tcp;
+    double mr_octets, mr_ns, deep_ns;
+    double syn_one_ns, syn_idle_ns;
 };
 
 static uint64_t now(void)
@@ -80,6 +88,9 @@ static double run(double seconds, unsigned count)
             put_write(qp, 0);
             md_sq_doorbell(qp);
             reap(&m.pair.side[0].cq, 1);
+            if (m.pair.link) {
+                pair_pass(&m.pair, PASS_NS);
+            }
             next = next + 1 == count ? 0 : next + 1;
         }
         at = now();
@@ -97,7 +108,7 @@ static double best(double seconds, unsigned count)
     return least;
 }
 
-static void many_qps(unsigned count, double seconds, struct numbers *r)
+static void many_qps(unsigned count, double seconds, struct scale *r)
 {
     double before;
 
@@ -110,6 +121,85 @@ static void many_qps(unsigned count, double seconds, struct numbers *r)
     r->idle_ns = best(seconds, 1);
     r->few_ns = best(seconds, FEW);
     r->all_ns = best(seconds, count);
+}
+
+/* ---- a stranger's SYN ---- */
+
+/* RFC 1071; 'len' is even. */
+static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
+{
+    for (size_t i = 0; i < len; i += 2) {
+        sum += sg_get_be16(p + i);
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)~((sum & 0xffff) + (sum >> 16));
+}
+
+/* Nobody else is at this address; its RST takes the half-open connection away again. */
+static void stranger(uint8_t flags, uint32_t seq)
+{
+    uint8_t f[54] = { 0 }, *ip = f + 14, *tcp = ip + 20;
+    uint32_t pseudo_header = 6 + 20; /* the protocol, the length */
+
+    tcp_link_mac(f, 1);
+    tcp_link_mac(f + 6, 0);
+    sg_put_be16(f + 12, 0x0800);
+    ip[0] = 0x45;
+    sg_put_be16(ip + 2, 40);
+    ip[8] = 64;
+    ip[9] = 6;
+    memcpy(ip + 12, (uint8_t[]){ 10, 0, 0, 77 }, 4);
+    memcpy(ip + 16, m.pair.side[1].at.ip, 4);
+    sg_put_be16(ip + 10, checksum(ip, 20, 0));
+    sg_put_be16(tcp, 4000);
+    sg_put_be16(tcp + 2, PAIR_PORT);
+    sg_put_be32(tcp + 4, seq);
+    tcp[12] = 0x50;
+    tcp[13] = flags;
+    sg_put_be16(tcp + 14, 0xffff);
+    for (unsigned i = 12; i < 20; i += 2) {
+        pseudo_header += sg_get_be16(ip + i);
+    }
+    sg_put_be16(tcp + 16, checksum(tcp, 20, pseudo_header));
+    tcp_link_inject(m.pair.link, 1, f, sizeof(f));
+}
+
+/* ns of a SYN and of the RST that follows. */
+static double best_syn(void)
+{
+    double least = 1e9;
+    struct sg_port_counters c;
+
+    stranger(2, 1000);
+    sg_port_counters(tcp_link_port(m.pair.link, 1), &c);
+    if (c.connections != m.count + 1) {
+        fprintf(stderr, "bench_scale: the SYN opened nothing\n");
+        exit(1);
+    }
+    stranger(4, 1001);
+    for (unsigned i = 0; i < TIMES; i++) {
+        uint64_t begin = now();
+
+        for (unsigned k = 0; k < 4096; k++) {
+            stranger(2, 1000);
+            stranger(4, 1001);
+        }
+        least = SG_MIN(least, (double)(now() - begin) / 4096);
+        pair_settle(&m.pair);
+    }
+    return least;
+}
+
+static void over_tcp(unsigned count, double seconds, struct numbers *r)
+{
+    many_start_tcp(&m, count, 0);
+    many_connect(&m, 1);
+    r->syn_one_ns = best_syn();
+    many_qps(count, seconds, &r->tcp);
+    r->tcp.qp_octets -= MANY_TCP_RING;
+    pair_pass(&m.pair, 1000000000);
+    r->syn_idle_ns = best_syn();
+    many_stop(&m);
 }
 
 /* ---- depth ---- */
@@ -147,24 +237,40 @@ static void many_mrs(unsigned count, struct numbers *r)
     r->mr_octets = (many_allocated() - before) / count;
 }
 
-static void print(const struct numbers *r, unsigned qps, unsigned mrs, bool json)
+static void print_json(const struct numbers *r, unsigned qps, unsigned mrs)
 {
-    if (json) {
-        printf("{\"qps\": %u, \"mrs\": %u, \"one_ns\": %.1f, \"idle_ns\": %.1f, "
-               "\"few\": %d, \"few_ns\": %.1f, \"all_ns\": %.1f, \"factor\": %.3f, "
-               "\"depth\": %d, \"deep_ns\": %.1f, \"qp_octets\": %.0f, \"mr_octets\": %.0f, "
-               "\"mr_ns\": %.0f}\n", qps, mrs, r->one_ns, r->idle_ns, FEW, r->few_ns, r->all_ns,
-               r->idle_ns / r->one_ns, MANY_DEPTH, r->deep_ns, r->qp_octets, r->mr_octets,
-               r->mr_ns);
-        return;
+    const struct scale *kinds[] = { &r->mem, &r->tcp };
+
+    printf("{\"qps\": %u, \"mrs\": %u, \"few\": %d, \"depth\": %d, \"deep_ns\": %.1f, "
+           "\"mr_octets\": %.0f, \"mr_ns\": %.0f, \"syn_one_ns\": %.0f, \"syn_idle_ns\": %.0f",
+           qps, mrs, FEW, MANY_DEPTH, r->deep_ns, r->mr_octets, r->mr_ns, r->syn_one_ns,
+           r->syn_idle_ns);
+    for (int i = 0; i < 2; i++) {
+        printf(", \"%s\": {\"one_ns\": %.1f, \"idle_ns\": %.1f, \"few_ns\": %.1f, "
+               "\"all_ns\": %.1f, \"factor\": %.3f, \"qp_octets\": %.0f}", i ? "tcp" : "mem",
+               kinds[i]->one_ns, kinds[i]->idle_ns, kinds[i]->few_ns, kinds[i]->all_ns,
+               kinds[i]->idle_ns / kinds[i]->one_ns, kinds[i]->qp_octets);
     }
-    printf("# write of %d octets, 1 connected            %7.0f ns\n", MANY_LEN, r->one_ns);
+    printf("}\n");
+}
+
+static void print_scale(const char *how, const struct scale *r, unsigned qps)
+{
+    printf("# %s: write of %d octets, 1 connected   %7.0f ns\n", how, MANY_LEN, r->one_ns);
     printf("# %5u connected, 1 writes                 %7.0f ns, factor %.2f\n", qps, r->idle_ns,
            r->idle_ns / r->one_ns);
     printf("# %5u connected, %d in turn               %7.0f ns\n", qps, FEW, r->few_ns);
     printf("# %5u connected, all in turn              %7.0f ns\n", qps, r->all_ns);
-    printf("# %d outstanding on one                  %7.0f ns each\n", MANY_DEPTH, r->deep_ns);
     printf("# a connected queue pair                    %7.0f octets\n", r->qp_octets);
+}
+
+static void print(const struct numbers *r, unsigned qps, unsigned mrs)
+{
+    print_scale("in memory", &r->mem, qps);
+    print_scale("over TCP", &r->tcp, qps);
+    printf("# a stranger's SYN and RST, 1 connected     %7.0f ns\n", r->syn_one_ns);
+    printf("# %5u connected                           %7.0f ns\n", qps, r->syn_idle_ns);
+    printf("# %d outstanding on one                  %7.0f ns each\n", MANY_DEPTH, r->deep_ns);
     printf("# one of %6u regions of a page            %7.0f octets, registered in %.0f ns\n", mrs,
            r->mr_octets, r->mr_ns);
 }
@@ -198,13 +304,16 @@ int main(int argc, char **argv)
         printf("1..1\n");
     }
     many_start(&m, qps, 0);
-    many_qps(qps, seconds, &r);
+    many_qps(qps, seconds, &r.mem);
     deep(&r);
     many_mrs(mrs, &r);
-    print(&r, qps, mrs, json);
-    if (!json) {
+    many_stop(&m);
+    over_tcp(qps, seconds, &r);
+    if (json) {
+        print_json(&r, qps, mrs);
+    } else {
+        print(&r, qps, mrs);
         printf("ok 1 - %u queue pairs, %u regions\n", qps, mrs);
     }
-    many_stop(&m);
     return 0;
 }

@@ -6,26 +6,45 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "tcp_link.h"
 
 enum { RINGS = 2 * SG_PAGE_SIZE, PRIVATE = SG_PAGE_SIZE };
 
-void many_start(struct many *m, unsigned qps, size_t extra)
+/* NULL: in memory. */
+static void start(struct many *m, struct pair_link *link, unsigned qps, size_t extra)
 {
     static const struct sg_mem_options immediate;
     struct sg_adapter_config config;
+    /* Two send and receive queues, and completion queues, of MANY_DEPTH entries of 64 octets. */
+    size_t mem = PAIR_MEM + 8 * (size_t)MANY_DEPTH * 64 + (size_t)qps * RINGS + PRIVATE + extra;
 
     memset(m, 0, sizeof(*m));
     pair_default_config(&config);
-    /* Two send and receive queues, and completion queues, of MANY_DEPTH entries of 64 octets. */
-    pair_start_sized(&m->pair, &config, &immediate,
-                     PAIR_MEM + 8 * (size_t)MANY_DEPTH * 64 + (size_t)qps * RINGS + PRIVATE +
-                     extra);
+    if (link) {
+        pair_start_on(&m->pair, &config, link, mem);
+    } else {
+        pair_start_sized(&m->pair, &config, &immediate, mem);
+    }
     for (int side = 0; side < 2; side++) {
         struct test_host *h = &m->pair.side[side].h;
 
         memset(h->log_on, 0, sizeof(h->log_on));
         m->qp[side] = calloc(qps, sizeof(struct md_qp));
     }
+}
+
+void many_start(struct many *m, unsigned qps, size_t extra)
+{
+    start(m, NULL, qps, extra);
+}
+
+void many_start_tcp(struct many *m, unsigned qps, size_t extra)
+{
+    struct tcp_link_options options = {
+        .port = { .mtu = 9000, .send_buffer = MANY_TCP_RING },
+    };
+
+    start(m, tcp_link_new(&options), qps, extra);
 }
 
 void many_stop(struct many *m)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two adapters with many queue pairs connected between them: what the benchmark of scale and its
- * test (test_scale.c) share.  All queue pairs of a side have one completion queue.
+ * Two adapters with many queue pairs connected between them, in memory or over TCP: what the
+ * benchmark of scale and its test (test_scale.c) share.  All queue pairs of a side have one
+ * completion queue.
  */
 #ifndef SG_TESTS_MANY_H
 #define SG_TESTS_MANY_H
@@ -18,6 +19,9 @@ enum {
     /* What docs/benchmarks.md promises: octets of the host's memory at one side. */
     MANY_QP_OCTETS = 2048,
     MANY_MR_OCTETS = 256,
+    /* Over TCP, without the send ring, of which only used pages take memory. */
+    MANY_TCP_QP_OCTETS = 4096,
+    MANY_TCP_RING = 65536,
 };
 
 struct many {
@@ -28,6 +32,8 @@ struct many {
 
 /* Adapters in which that many can be connected, with *extra* octets of guest memory more. */
 void many_start(struct many *m, unsigned qps, size_t extra);
+/* The same over TCP (tcp_link.h). */
+void many_start_tcp(struct many *m, unsigned qps, size_t extra);
 void many_stop(struct many *m);
 /* Connects queue pairs until there are *count*; fails the program if one cannot be. */
 void many_connect(struct many *m, unsigned count);

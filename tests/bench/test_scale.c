@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/draw.h"
 #include "many.h"
+#include "tcp_link.h"
 #include "tap.h"
 
 enum {
@@ -82,13 +83,13 @@ static void write_on_each(int side, const struct area *from, const struct area *
     T_EQ_MEM(to->octets, from->octets, (size_t)MANY_QPS * MANY_LEN);
 }
 
-static void queue_pairs__connected_at_once(void)
+static void connected_at_once(bool tcp)
 {
     size_t len = (size_t)MANY_QPS * MANY_LEN;
     struct area from[2], to[2];
-    double before, each;
+    double before, each, promised = tcp ? MANY_TCP_QP_OCTETS : MANY_QP_OCTETS;
 
-    many_start(&m, MANY_QPS, 2 * len);
+    (tcp ? many_start_tcp : many_start)(&m, MANY_QPS, 2 * len);
     for (int side = 0; side < 2; side++) {
         from[side] = new_area(side, len);
         to[side] = new_area(side, len);
@@ -98,6 +99,7 @@ static void queue_pairs__connected_at_once(void)
     before = many_allocated();
     many_connect(&m, MANY_QPS);
     each = (many_allocated() - before) / (MANY_QPS - FIRST) / 2;
+    each -= tcp ? MANY_TCP_RING : 0;
     write_on_each(0, &from[0], &to[1]);
     write_on_each(1, &from[1], &to[0]);
     for (int side = 0; side < 2; side++) {
@@ -107,8 +109,57 @@ static void queue_pairs__connected_at_once(void)
         }
     }
     T_NOTE("a connected queue pair: %.0f octets", each);
-    T_CONTEXT("octets of a queue pair, of which %d are promised", MANY_QP_OCTETS);
-    T_TRUE(each > 0 && each <= MANY_QP_OCTETS);
+    T_CONTEXT("octets of a queue pair, of which %.0f are promised", promised);
+    T_TRUE(each > 0 && each <= promised);
+    many_stop(&m);
+}
+
+static void queue_pairs__connected_at_once(void)
+{
+    connected_at_once(false);
+}
+
+static void queue_pairs__connected_over_tcp(void)
+{
+    connected_at_once(true);
+}
+
+static uint64_t visits(void)
+{
+    struct sg_port_counters c[2];
+
+    for (int side = 0; side < 2; side++) {
+        sg_port_counters(tcp_link_port(m.pair.link, side), &c[side]);
+    }
+    return c[0].visits + c[1].visits;
+}
+
+/* Connections that TCP looks at for one write, from doorbell to completion and a second later. */
+static uint64_t visits_for_a_write(unsigned connected)
+{
+    struct pair_side *s = &m.pair.side[0];
+    struct sg_sge sge = many_sge(s->buf, s->stag);
+    uint64_t before;
+
+    many_connect(&m, connected);
+    pair_pass(&m.pair, 1000000000); /* they fall asleep */
+    before = visits();
+    many_put(&m.qp[0][0], SG_WR_WRITE, 7, &sge, m.pair.side[1].buf, m.pair.side[1].stag);
+    md_sq_doorbell(&m.qp[0][0]);
+    pair_settle(&m.pair);
+    expect_completion(&s->cq, &m.qp[0][0], SG_WC_WRITE, 7);
+    pair_pass(&m.pair, 1000000000);
+    return visits() - before;
+}
+
+static void queue_pairs__idle_over_tcp(void)
+{
+    uint64_t one;
+
+    many_start_tcp(&m, 2048, 0);
+    one = visits_for_a_write(1);
+    T_TRUE(one > 0);
+    T_EQ_U64(visits_for_a_write(2048), one);
     many_stop(&m);
 }
 
@@ -229,6 +280,10 @@ static void receives__outstanding(void)
 static const struct t_case cases[] = {
     { "16,384 queue pairs connected at once: data on each, both ways, and memory",
       queue_pairs__connected_at_once },
+    { "16,384 queue pairs connected over TCP: data on each, both ways, and memory",
+      queue_pairs__connected_over_tcp },
+    { "2,048 queue pairs idle over TCP: a write makes as much work as with none",
+      queue_pairs__idle_over_tcp },
     { "262,144 regions at once: data through each, and memory", regions__registered_at_once },
     { "4,096 requests outstanding on a queue pair", requests__outstanding },
     { "4,096 receives outstanding on a queue pair", receives__outstanding },

@@ -21,7 +21,7 @@ static void start_side(struct pair *p, int i, const struct sg_adapter_config *co
     own.mac[5] = (uint8_t)(i + 1);
     own.guid += i;
     test_host_init(&s->h, mem, 1000 + i);
-    net = sg_mem_switch_port(p->sw, &s->at);
+    net = p->link ? p->link->join(p->link, i, s) : sg_mem_switch_port(p->sw, &s->at);
     md_start(&s->md, &s->h, net, &own);
     s->pd = md_create_pd(&s->md);
     md_create_cq(&s->md, &s->cq, PAIR_CQE);
@@ -64,6 +64,21 @@ void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
     listen_side1(p);
 }
 
+void pair_start_on(struct pair *p, const struct sg_adapter_config *config, struct pair_link *link,
+                   size_t mem)
+{
+    struct sg_adapter_config defaults;
+    int i;
+
+    memset(p, 0, sizeof(*p));
+    pair_default_config(&defaults);
+    p->link = link;
+    for (i = 0; i < 2; i++) {
+        start_side(p, i, config ? config : &defaults, mem);
+    }
+    listen_side1(p);
+}
+
 void pair_start_two(struct pair *p, const struct sg_adapter_config *first,
                     const struct sg_adapter_config *second)
 {
@@ -83,10 +98,21 @@ void pair_stop(struct pair *p)
     for (i = 0; i < 2; i++) {
         md_stop(&p->side[i].md);
     }
-    sg_mem_switch_free(p->sw);
+    if (p->link) {
+        p->link->free(p->link);
+    } else {
+        sg_mem_switch_free(p->sw);
+    }
     for (i = 0; i < 2; i++) {
         test_host_fini(&p->side[i].h);
     }
+}
+
+static uint64_t run_network(struct pair *p)
+{
+    uint64_t now = p->side[0].h.now_ns;
+
+    return p->link ? p->link->run(p->link, now) : sg_mem_switch_run(p->sw, now);
 }
 
 void pair_settle(struct pair *p)
@@ -97,7 +123,7 @@ void pair_settle(struct pair *p)
 
     do {
         sg_assert(++turns < 10000000);
-        more = sg_mem_switch_run(p->sw, p->side[0].h.now_ns) <= p->side[0].h.now_ns;
+        more = run_network(p) <= p->side[0].h.now_ns;
         for (i = 0; i < 2; i++) {
             struct test_host *h = &p->side[i].h;
 
@@ -116,7 +142,7 @@ void pair_pass(struct pair *p, uint64_t ns)
 
     pair_settle(p);
     while (p->side[0].h.now_ns < end) {
-        next = SG_MIN(sg_mem_switch_run(p->sw, p->side[0].h.now_ns), end);
+        next = SG_MIN(run_network(p), end);
         for (i = 0; i < 2; i++) {
             next = SG_MIN(next, p->side[i].h.timer_ns);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two adapters, each with its machine and mini-driver, joined by an in-memory switch.
+ * Two adapters, each with its machine and mini-driver, joined by an in-memory switch or a link.
  *
  * Side 0 connects, side 1 listens on PAIR_PORT.  Each side has a domain, one completion queue, a
  * buffer registered with all rights, and one queue pair made by pair_open().
@@ -25,12 +25,24 @@ struct pair_side {
     uint32_t conn;
 };
 
+struct pair_link;
+
 struct pair {
-    struct sg_mem_switch *sw;
+    struct sg_mem_switch *sw; /* NULL: there is a link */
+    struct pair_link *link;
     struct pair_side side[2];
     uint32_t listener;
     uint16_t connect_flags; /* SG_CONNECT_*, of both sides */
     size_t base_brk[2]; /* of guest memory, when nothing was opened yet */
+};
+
+/* Another network than the in-memory switch: tcp_link.h. */
+struct pair_link {
+    /* A side's part; its memory and clock are there, its adapter is not yet. */
+    struct sg_stream_net *(*join)(struct pair_link *link, int i, struct pair_side *side);
+    /* As sg_mem_switch_run(). */
+    uint64_t (*run)(struct pair_link *link, uint64_t now_ns);
+    void (*free)(struct pair_link *link);
 };
 
 void pair_default_config(struct sg_adapter_config *config);
@@ -40,6 +52,9 @@ void pair_start(struct pair *p, const struct sg_adapter_config *config,
 /* The same with so many octets of guest memory at each side. */
 void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
                       const struct sg_mem_options *net, size_t mem);
+/* The same on a link, which belongs to the pair from here on. */
+void pair_start_on(struct pair *p, const struct sg_adapter_config *config, struct pair_link *link,
+                   size_t mem);
 /* Two that differ. */
 void pair_start_two(struct pair *p, const struct sg_adapter_config *first,
                     const struct sg_adapter_config *second);

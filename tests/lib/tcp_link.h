@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The network of a pair (pair.h) over the real TCP stack: two ports of hw/net and a wire between
+ * them.  Time is the pair's.  lwIP's clock is the process's, so each link begins later than the
+ * last.
+ *
+ *     struct pair_link *link = tcp_link_new(NULL);
+ *     pair_start_on(&p, NULL, link, PAIR_MEM);
+ *     ...
+ *     pair_stop(&p); // frees the link
+ */
+#ifndef SG_TESTS_TCP_LINK_H
+#define SG_TESTS_TCP_LINK_H
+
+#include "pair.h"
+#include "port.h"
+
+struct tcp_link_options {
+    struct sg_port_config port;
+    uint64_t delay_ns; /* one way */
+    /* May be NULL.  True: the frame is lost. */
+    bool (*lose)(void *opaque, int from, const uint8_t *frame, size_t len);
+    void *opaque;
+};
+
+/* NULL: defaults, no delay. */
+struct pair_link *tcp_link_new(const struct tcp_link_options *options);
+struct sg_port *tcp_link_port(struct pair_link *link, int side);
+/* A frame for a side's port, as if it came from the wire, at once. */
+void tcp_link_inject(struct pair_link *link, int side, const uint8_t *frame, size_t len);
+void tcp_link_mac(uint8_t mac[6], int side);
+
+#endif
