@@ -22,6 +22,12 @@
 
 static const MemTxAttrs memory_only = { .memory = 1 };
 
+/*
+ * Pieces of one range that are translated.  Without an IOMMU a range has a few; behind one each
+ * page of its tables is a piece, and the guest makes the tables.
+ */
+enum { PIECES_MAX = 4096 };
+
 static bool is_dark(const StaghornState *s)
 {
     return qatomic_read(&s->domain->dark);
@@ -49,13 +55,17 @@ static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write
     return false;
 }
 
-/* The same of all of the range, which is contiguous in the machine, too. */
+/* The same of all of the range, which is contiguous in the machine, too, in not too many pieces. */
 static bool translate_all(StaghornState *s, uint64_t addr, uint64_t len, bool write, uint64_t *to)
 {
     uint64_t done = 0, n, piece;
+    unsigned pieces = 0;
 
     do {
         n = len - done;
+        if (pieces++ == PIECES_MAX) {
+            return false;
+        }
         if (!translate(s, addr + done, &n, write, &piece) || !n ||
             (done && piece != *to + done)) {
             return false;
@@ -81,7 +91,7 @@ static struct sg_persist_source source_of(const StaghornState *s, const struct s
 static unsigned pm_query(void *opaque, uint64_t addr, uint64_t len)
 {
     StaghornState *s = opaque;
-    unsigned found = SG_PM_PERSISTENT;
+    unsigned found = 0, pieces;
     uint64_t to, first = 0, n;
 
     if (!len || addr + len - 1 < addr) {
@@ -90,8 +100,11 @@ static unsigned pm_query(void *opaque, uint64_t addr, uint64_t len)
     if (translate_all(s, addr, len, true, &to)) {
         return SG_PM_PERSISTENT | SG_PM_SOME;
     }
-    for (found = 0; first < len && !found; first += n) {
+    for (pieces = 0; first < len && !found; first += n) {
         n = len - first;
+        if (pieces++ == PIECES_MAX) {
+            return SG_PM_SOME; /* nobody has looked at the rest */
+        }
         if (translate(s, addr + first, &n, true, &to)) {
             found = SG_PM_SOME;
         }

@@ -22,12 +22,35 @@ static uint8_t *reach(struct test_host *h, uint64_t addr, size_t len)
     return h->mem + off;
 }
 
+static void record(struct test_host *h, int what, uint64_t addr, size_t len)
+{
+    if (h->step_count < TEST_HOST_STEPS) {
+        h->steps[h->step_count] = (struct test_host_step){ what, addr, len };
+    }
+    h->step_count++;
+}
+
+int test_host_step(const struct test_host *h, unsigned from, int what, uint64_t addr)
+{
+    unsigned i;
+
+    for (i = from; i < h->step_count && i < TEST_HOST_STEPS; i++) {
+        const struct test_host_step *s = &h->steps[i];
+
+        if ((int)s->what == what && addr - s->addr < (what == TEST_HOST_RAISE ? 1 : s->len)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
 static bool op_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
     struct test_host *h = host;
     uint8_t *p = reach(h, addr, len);
 
     h->dma_reads++;
+    h->now_ns += h->dma_ns;
     if (p) {
         memcpy(buf, p, len);
     }
@@ -40,6 +63,8 @@ static bool op_dma_write(void *host, uint64_t addr, const void *buf, size_t len)
     uint8_t *p = reach(h, addr, len);
 
     h->dma_writes++;
+    h->now_ns += h->dma_ns;
+    record(h, TEST_HOST_WRITE, addr, len);
     if (p) {
         memcpy(p, buf, len);
     }
@@ -51,6 +76,7 @@ static bool op_dma_store64(void *host, uint64_t addr, uint64_t value)
     uint8_t *p = reach(host, addr, 8);
 
     sg_assert(addr % 8 == 0);
+    record(host, TEST_HOST_STORE64, addr, 8);
     if (p) {
         sg_put_le64(p, value);
     }
@@ -123,6 +149,7 @@ static void op_raise(void *host, unsigned vector)
 
     sg_assert(vector < TEST_HOST_VECTORS);
     h->raised[vector]++;
+    record(h, TEST_HOST_RAISE, vector, 0);
 }
 
 static void op_random(void *host, void *buf, size_t len)

@@ -15,7 +15,17 @@
 
 #define TEST_HOST_BASE 0x100000ull
 
-enum { TEST_HOST_VECTORS = 64, TEST_HOST_LOG_LINES = 64, TEST_HOST_LOG_LEN = 200 };
+enum {
+    TEST_HOST_VECTORS = 64, TEST_HOST_LOG_LINES = 64, TEST_HOST_LOG_LEN = 200,
+    TEST_HOST_STEPS = 1024,
+};
+
+/* What the adapter did that somebody may see, in order. */
+struct test_host_step {
+    enum { TEST_HOST_WRITE, TEST_HOST_STORE64, TEST_HOST_RAISE } what;
+    uint64_t addr; /* RAISE: the vector */
+    size_t len;
+};
 
 struct test_host {
     struct sg_host host;      /* give this to the adapter */
@@ -35,6 +45,9 @@ struct test_host {
     unsigned interfere;          /* so many exchanges find that a CPU just added 1 */
     long mapped;              /* mappings not given back */
     uint64_t dma_reads, dma_writes;
+    uint64_t dma_ns;          /* so far moves each read and write of memory the clock */
+    unsigned step_count;      /* since a test set it to 0; the first ones are kept */
+    struct test_host_step steps[TEST_HOST_STEPS];
     bool log_on[4];           /* by enum sg_log_class; guest errors, peer errors and states */
     bool echo;                /* to stderr, from the environment variable SG_TEST_LOG */
     unsigned log_count;       /* lines so far; the last ones are kept */
@@ -52,5 +65,10 @@ void *test_host_ptr(struct test_host *h, uint64_t addr);
 /* Is there a kept log line that contains this? */
 bool test_host_logged(const struct test_host *h, const char *part);
 bool test_host_take_kick(struct test_host *h);
+/*
+ * Index of the first kept step from 'from' on that raised vector 'addr', or wrote or stored the
+ * octet at addr; -1: none.
+ */
+int test_host_step(const struct test_host *h, unsigned from, int what, uint64_t addr);
 
 #endif

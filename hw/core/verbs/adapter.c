@@ -18,6 +18,10 @@
  * and arms the host's timer with the next deadline.  Frames come in between turns, through the
  * network's own entry; placement and completion happen at once, answers in the next turn.
  *
+ * A turn is bounded in octets, which stand for all work (SG_TURN_*), and in time: when SG_TURN_NS
+ * are over no more is begun, and the host is asked to call again.  Where the clock stands still
+ * only the octets count.
+ *
  * A fatal error (STATUS.FATAL, SG_REG_FATAL) stops everything until reset; connections are reset
  * in the next turn.
  */
@@ -55,6 +59,8 @@ static void make_tables(struct sg_adapter *a)
 
 static void free_tables(struct sg_adapter *a)
 {
+    sg_reg_drop(a);
+    memset(&a->admin, 0, sizeof(a->admin));
     sg_cm_destroy_all(a);
     sg_qp_destroy_all(a);
     sg_srq_destroy_all(a);
@@ -106,7 +112,6 @@ void sg_adapter_disable(struct sg_adapter *a)
 {
     sg_assert(!a->running);
     free_tables(a);
-    memset(&a->admin, 0, sizeof(a->admin));
     memset(&a->stats, 0, sizeof(a->stats));
     a->status &= SG_STATUS_LINK_UP;
     a->fatal = SG_FATAL_NONE;
@@ -194,6 +199,7 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     sg_assert(!a->running);
     a->running = true;
     a->kicked = false;
+    a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
     if (a->quiesce) {
         a->quiesce = false;
         sg_cm_quiesce(a);
@@ -201,9 +207,9 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     if (sg_adapter_alive(a)) {
         more = sg_admin_run(a);
         sg_cq_run_errors(a);
-        sg_qp_run_deferred(a);
+        more |= sg_qp_run_deferred(a);
         more |= sg_cm_transmit(a, budget);
-        sg_qp_run_deferred(a);
+        more |= sg_qp_run_deferred(a);
         more |= sg_qp_run_flush(a);
     }
     deadline = run_timers(a);

@@ -19,6 +19,7 @@
 
 struct sg_cm;
 struct sg_eq;
+struct sg_mr_reg;
 
 /* Bounds of one turn, so that no guest keeps the host for long. */
 enum sg_turn_limits {
@@ -27,6 +28,8 @@ enum sg_turn_limits {
     SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
     SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
     SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
+    SG_TURN_LOCAL_COST = 64,    /* octets that a local operation counts as */
+    SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
 };
 
 enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
@@ -44,6 +47,9 @@ struct sg_admin_queue {
     uint32_t cq_prod;  /* completions written */
     uint32_t cq_cons;  /* completions taken, by register */
     uint32_t pages;    /* addresses read for commands of this turn */
+    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
+    bool unfinished;   /* its handler wants to be called again */
+    struct sg_mr_reg *reg; /* REG_MR: how far it is */
     bool event_owed;   /* written while the event queue was not armed */
 };
 
@@ -67,6 +73,7 @@ struct sg_adapter {
     bool kicked;              /* the host knows that sg_adapter_run() is wanted */
     bool running;             /* inside it */
     bool quiesce;             /* fatal: connections are still to be reset */
+    uint64_t turn_end;        /* time of this turn's end, ns */
 
     struct sg_admin_queue admin;
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
@@ -107,6 +114,15 @@ static inline bool sg_adapter_alive(const struct sg_adapter *a)
     return (a->status & (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
 }
 
+/*
+ * Has this turn had its time?  Then no more work is begun; what was begun is bounded itself.  Each
+ * kind of work does one piece of it even then, so that none waits for ever.
+ */
+static inline bool sg_turn_over(const struct sg_adapter *a)
+{
+    return sg_adapter_now(a) >= a->turn_end;
+}
+
 /* Does the firmware's profile allow these SG_FEATURE_*?  Where not, they are as if never made. */
 static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
 {
@@ -117,6 +133,8 @@ static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
 
+/* mr.c: a REG_MR under way ends without effect. */
+void sg_reg_drop(struct sg_adapter *a);
 /* Objects of one kind, at disable and reset. */
 void sg_cm_destroy_all(struct sg_adapter *a);
 void sg_qp_destroy_all(struct sg_adapter *a);

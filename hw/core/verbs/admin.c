@@ -3,10 +3,10 @@
  * The admin queue.
  *
  * The driver writes commands into a ring and the producer index into a register; commands run in
- * order in sg_adapter_run(), a bounded number per turn; a long page list ends the turn, too.  Each
- * is copied out of guest memory once.  The table below has one row per opcode; the dispatcher does
- * the envelope: it fetches, finds the row, calls the handler, writes the completion with cookie,
- * status and phase.
+ * order in sg_adapter_run(), a bounded number per turn; many page addresses and time end the turn,
+ * too.  Each is copied out of guest memory once; one that takes long is called again in the next
+ * turn.  The table below has one row per opcode; the dispatcher does the envelope: it fetches,
+ * finds the row, calls the handler, writes the completion with cookie, status and phase.
  *
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
@@ -84,6 +84,9 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
         return SG_EOPCODE;
     }
     status = row->run(a, cmd, rsp);
+    if (a->admin.unfinished) {
+        return status;
+    }
     if (status == SG_EINVAL || status == SG_EFAULT) {
         sg_guest_error(a, "admin: %s: status %d", row->name, status);
     } else {
@@ -108,35 +111,39 @@ static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
 static bool run_one(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = &a->admin;
-    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE];
     struct sg_admin_rsp rsp = { 0 };
 
-    if (!sg_ring_fetch(&q->sq, &a->host, q->cons, 0, cmd, sizeof(cmd))) {
+    if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->cons, 0, q->cmd, sizeof(q->cmd))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
+    q->unfinished = false;
+    rsp.status = dispatch(a, q->cmd, &rsp);
+    if (q->unfinished) {
+        return true;
+    }
     q->cons++;
-    rsp.status = dispatch(a, cmd, &rsp);
-    rsp.cookie = ((const struct sg_admin_hdr *)(const void *)cmd)->cookie;
+    rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;
     return complete(a, &rsp);
 }
 
 bool sg_admin_run(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = &a->admin;
+    const uint32_t before = q->cq_prod;
+    bool more = true, enough = false;
     unsigned n;
 
     q->pages = 0;
-    for (n = 0; n < SG_TURN_ADMIN && q->pages < SG_TURN_PAGES && sg_adapter_alive(a); n++) {
-        if (q->cons == q->prod || q->cq_prod - q->cq_cons >= q->cq.entries || !run_one(a)) {
-            break;
-        }
+    for (n = 0; more && !enough; n++) {
+        more = q->cons != q->prod && q->cq_prod - q->cq_cons < q->cq.entries && run_one(a) &&
+               sg_adapter_alive(a);
+        enough = n == SG_TURN_ADMIN - 1 || q->pages >= SG_TURN_PAGES || sg_turn_over(a);
     }
-    if (n && sg_adapter_alive(a)) {
+    if (q->cq_prod != before && sg_adapter_alive(a)) {
         sg_eq_admin(a);
     }
-    return (n == SG_TURN_ADMIN || q->pages >= SG_TURN_PAGES) && q->cons != q->prod &&
-           sg_adapter_alive(a);
+    return more && q->cons != q->prod;
 }
 
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)

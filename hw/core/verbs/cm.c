@@ -270,8 +270,9 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
 {
     const uint64_t *sent = &sg_engine_stats(a->engine)->tx_octets;
     struct sg_link *k;
+    bool over = false;
 
-    while (budget && (k = sg_list_pop(&a->ready))) {
+    for (; budget && !over && (k = sg_list_pop(&a->ready)); over = sg_turn_over(a)) {
         struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
         uint64_t before = *sent, executed = a->executed, cost;
 

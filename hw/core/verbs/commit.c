@@ -36,6 +36,7 @@ enum turn_limits {
     RUN_WORK = 4096,            /* octets of the adapter's turn that a call counts as */
     TURN_HASH = 256 * 1024,     /* octets of a slow hash, about a millisecond */
     TURN_HASH_CRC = 4 << 20,
+    POISON_MAX = 256 * 1024,    /* octets that one call of the host marks line by line */
 };
 
 /* A call of sg_commit_run(). */
@@ -113,7 +114,7 @@ static enum sg_commit_result run_flush(const struct turn *t)
     while (x->off < x->length) {
         struct sg_pm_run run;
 
-        if (cost >= TURN_RUNS) {
+        if (cost >= TURN_RUNS || (cost && sg_turn_over(t->a))) {
             return go_on(t);
         }
         res = pages(t, x->to + x->off, 1, false);
@@ -166,9 +167,9 @@ static enum sg_commit_result poison(const struct turn *t)
     unsigned n;
 
     for (n = 0; t->mr->pm && x->off < x->length; n++) {
-        struct sg_pm_run run = next_run(t, UINT64_MAX);
+        struct sg_pm_run run = next_run(t, POISON_MAX);
 
-        if (n == TURN_RUNS) {
+        if (n == TURN_RUNS || (n && sg_turn_over(t->a))) {
             return go_on(t);
         }
         t->a->executed += RUN_WORK;
@@ -184,6 +185,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
 {
     uint32_t left = t->mr->hash_alg == SG_HASH_CRC32C ? TURN_HASH_CRC : TURN_HASH;
     struct sg_commit *x = t->x;
+    bool begun = false;
 
     if (x->poisoning) {
         return poison(t);
@@ -194,9 +196,10 @@ static enum sg_commit_result run_verify(const struct turn *t)
     while (x->off < x->length) {
         struct sg_pm_run run;
 
-        if (!left) {
+        if (!left || (begun && sg_turn_over(t->a))) {
             return go_on(t);
         }
+        begun = true;
         run = next_run(t, SG_MIN(left, (uint32_t)SG_HASH_PIECE));
         if (!read_run(t, &run, t->a->hash_piece)) {
             return SG_COMMIT_FAILED;

@@ -38,7 +38,7 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     cq = g_new0(struct sg_cq, 1);
     status = sg_ring_init_pages(&cq->ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));
     if (status == SG_OK && !sg_idtab_alloc_fresh(&a->cqs, cq, &cq->cqn)) {
-        sg_ring_fini(&cq->ring);
+        sg_ring_fini(&cq->ring, &a->host);
         status = SG_ENOMEM;
     }
     if (status != SG_OK) {
@@ -84,7 +84,7 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
     }
     sg_put_le32(&rsp->id, cq->cqn);
     sg_put_le32(&rsp->data[0], cq->prod);
-    sg_ring_fini(&cq->ring);
+    sg_ring_fini(&cq->ring, &a->host);
     cq->ring = ring;
     cq->record = record;
     cq->prod = cq->ci = cq->solicited = cq->told = 0;
@@ -111,7 +111,7 @@ static void cq_free(struct sg_adapter *a, struct sg_cq *cq)
     sg_timerq_cancel(&a->timers, &cq->timer);
     a->eqs[cq->eqn]->users--;
     sg_idtab_free(&a->cqs, cq->cqn);
-    sg_ring_fini(&cq->ring);
+    sg_ring_fini(&cq->ring, &a->host);
     g_free(cq);
 }
 

@@ -117,8 +117,9 @@ bool sg_qp_run_flush(struct sg_adapter *a)
 {
     unsigned left = SG_TURN_FLUSH;
     struct sg_link *k;
+    bool over = false;
 
-    while (left && (k = sg_list_pop(&a->flushing))) {
+    for (; left && !over && (k = sg_list_pop(&a->flushing)); over = sg_turn_over(a)) {
         struct sg_qp *qp = sg_container_of(k, struct sg_qp, flush_link);
 
         if (qp->state != SG_QP_ERROR) {

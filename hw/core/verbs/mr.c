@@ -8,6 +8,9 @@
  * Flush and Verify (draft-talpey-rdma-commit-02 section 1.7): what the wire never shows is said
  * here, the hash of the region, its key, and what the memory is.  Memory that cannot do what the
  * rights promise is refused now, so that no peer has to find out.
+ *
+ * A long page list takes several turns: REG_MR is then called again with its copy of the command
+ * (admin.c) until all is read.  Other commands wait; nothing of the region exists before.
  */
 #include <glib.h>
 
@@ -16,6 +19,8 @@
 #include "verbs/admin_cmd.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"
+
+enum { PART = 1 << 14 }; /* page addresses of a REG_MR that are read at once */
 
 static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t access,
                                 uint8_t key, struct sg_admin_rsp *rsp)
@@ -38,42 +43,124 @@ static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t
     return SG_OK;
 }
 
-static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
-                                const struct sg_cmd_reg_mr *c, struct sg_admin_rsp *rsp)
+/* REG_MR under way: its list is read, and its memory asked about, in parts. */
+struct sg_mr_reg {
+    struct sg_pages_reader list;
+    struct sg_pm_survey survey;
+    unsigned pm;
+    bool listed;
+};
+
+static void reg_end(struct sg_adapter *a)
 {
-    struct sg_mr_range range = {
+    sg_account_free(&a->account, a->admin.reg, sizeof(struct sg_mr_reg));
+    a->admin.reg = NULL;
+}
+
+void sg_reg_drop(struct sg_adapter *a)
+{
+    if (a->admin.reg) {
+        sg_pages_free(&a->host, &a->admin.reg->list.pages);
+        reg_end(a);
+    }
+}
+
+static enum sg_status reg_begin(struct sg_adapter *a, const struct sg_cmd_reg_mr *c)
+{
+    uint64_t va = sg_get_le64(&c->va), length = sg_get_le64(&c->length), mask, need;
+    unsigned shift = c->pages.page_shift;
+    struct sg_mr_reg *reg;
+    enum sg_status status;
+
+    if (length == 0 || length > a->config.max_mr_size || shift > SG_PAGE_SHIFT_MAX) {
+        return SG_EINVAL;
+    }
+    reg = sg_account_new0(&a->account, sizeof(*reg));
+    if (!reg) {
+        return SG_ENOMEM;
+    }
+    a->admin.reg = reg;
+    mask = (1ull << shift) - 1;
+    need = ((va & mask) + length + mask) >> shift;
+    status = sg_pages_begin(&reg->list, &a->host, &c->pages, need);
+    if (status != SG_OK) {
+        reg_end(a);
+    }
+    return status;
+}
+
+/* One part.  *whole: the pages are read, and what they are is known. */
+static enum sg_status reg_part(struct sg_adapter *a, struct sg_mr_reg *reg,
+                               const struct sg_cmd_reg_mr *c, bool *whole)
+{
+    struct sg_pages *p = &reg->list.pages;
+    uint64_t mask = (1ull << p->shift) - 1, hi;
+    enum sg_status status;
+
+    *whole = false;
+    if (!reg->listed) {
+        a->admin.pages += p->list ? SG_MIN(p->count - reg->list.done, (uint32_t)PART) : 0;
+        status = sg_pages_go_on(&reg->list, &a->host, PART, whole);
+        if (status != SG_OK || !*whole) {
+            return status;
+        }
+        reg->listed = true;
+        hi = p->list ? reg->list.hi + mask : p->base + ((uint64_t)p->count << p->shift) - 1;
+        *whole = sg_pm_of_span(a, p->list ? reg->list.lo : p->base, hi, &reg->pm) ||
+                 !p->list;
+        reg->survey = (struct sg_pm_survey){ .all = SG_PM_PERSISTENT };
+        return SG_OK;
+    }
+    a->admin.pages += PART;
+    *whole = sg_pm_survey(a, p, sg_get_le64(&c->va) & mask, sg_get_le64(&c->length), &reg->survey,
+                          &reg->pm);
+    return SG_OK;
+}
+
+static enum sg_status reg_finish(struct sg_adapter *a, struct sg_pd *pd,
+                                 const struct sg_cmd_reg_mr *c, struct sg_admin_rsp *rsp)
+{
+    const struct sg_mr_range range = {
         .va = sg_get_le64(&c->va),
         .length = sg_get_le64(&c->length),
         .access = sg_get_le32(&c->access),
         .mem_type = c->mem_type, .mem_mode = c->mem_mode, .hash_alg = c->hash_alg,
         .hash_key_len = c->hash_key_len, .hash_key = c->hash_key,
+        .pages = a->admin.reg->list.pages, .pm = a->admin.reg->pm,
     };
-    unsigned shift = c->pages.page_shift;
-    enum sg_status status;
-    uint64_t mask, need;
-    struct sg_mr *mr;
+    struct sg_mr *mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
+    enum sg_status status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
 
-    if (range.length == 0 || range.length > a->config.max_mr_size || shift > SG_PAGE_SHIFT_MAX) {
-        return SG_EINVAL;
-    }
-    mask = (1ull << shift) - 1;
-    need = ((range.va & mask) + range.length + mask) >> shift;
-    a->admin.pages += c->pages.levels ? SG_MIN(need, (uint64_t)SG_PAGES_MAX) : 0;
-    status = sg_pages_read(&range.pages, &a->host, &c->pages, need);
     if (status != SG_OK) {
-        return status;
-    }
-    mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
-    status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
-    if (status != SG_OK) {
-        g_free(range.pages.list);
+        sg_reg_drop(a);
         if (mr) {
             sg_tpt_free(a, mr);
         }
         return status;
     }
+    reg_end(a); /* the row has the pages */
     sg_put_le32(&rsp->id, mr->stag);
     return SG_OK;
+}
+
+static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
+                                const struct sg_cmd_reg_mr *c, struct sg_admin_rsp *rsp)
+{
+    enum sg_status status = a->admin.reg ? SG_OK : reg_begin(a, c);
+    bool whole = false;
+
+    if (status == SG_OK) {
+        status = reg_part(a, a->admin.reg, c, &whole);
+    }
+    if (status != SG_OK) {
+        sg_reg_drop(a);
+        return status;
+    }
+    if (!whole) {
+        a->admin.unfinished = true;
+        return SG_OK;
+    }
+    return reg_finish(a, pd, c, rsp);
 }
 
 /* Pages come later (odp.c). */
@@ -83,7 +170,7 @@ static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const stru
     struct sg_mr_range range = {
         .va = sg_get_le64(&c->va), .length = sg_get_le64(&c->length),
         .access = sg_get_le32(&c->access), .mem_type = c->mem_type, .mem_mode = c->mem_mode,
-        .pages.shift = c->pages.page_shift, .odp = true,
+        .pages.shift = c->pages.page_shift, .odp = true, .pm = sg_pm_of_everything(a),
     };
     uint64_t count = sg_get_le32(&c->pages.count), mask;
     enum sg_status status;

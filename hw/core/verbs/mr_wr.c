@@ -2,9 +2,8 @@
 /*
  * Work requests on memory regions: REG_MR and LOCAL_INV.  Those of windows are in mw.c.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
+#include "verbs/pm.h"
 #include "verbs/sq_impl.h"
 
 enum sg_wc_status sg_mr_start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
@@ -46,8 +45,13 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
                             r->page_shift) != SG_OK) {
         return SG_WC_MW_BIND_ERR;
     }
+    if (sg_mr_range_covered(&range)) {
+        const uint64_t skip = range.va & ((1ull << range.pages.shift) - 1);
+
+        range.pm = sg_pm_query_pages(qp->adapter, &range.pages, skip, range.length);
+    }
     if (sg_tpt_set(qp->adapter, mr, &range) != SG_OK) {
-        g_free(range.pages.list);
+        sg_pages_free(&qp->adapter->host, &range.pages);
         return SG_WC_MW_BIND_ERR;
     }
     mr->stag = stag;

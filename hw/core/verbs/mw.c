@@ -76,7 +76,10 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
         return false;
     }
     skip = region->skip + (va - region->base);
-    pm = region->odp ? region->pm : sg_pm_query_pages(a, &region->pages, skip, length);
+    /* What is all or nothing holds for each part of it. */
+    pm = region->odp || region->pm != SG_PM_SOME
+             ? region->pm
+             : sg_pm_query_pages(a, &region->pages, skip, length);
     if (!rights_ok(a, region, access, pm)) {
         return false;
     }

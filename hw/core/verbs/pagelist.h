@@ -16,17 +16,39 @@ enum sg_pagelist_limits {
 };
 
 struct sg_pages {
-    uint64_t *list; /* g_malloc'ed, the caller's; NULL: contiguous from base */
+    uint64_t *list; /* of the host's account, the caller's; NULL: contiguous from base */
     uint64_t base;
     uint32_t count;
     uint8_t shift;
 };
 
+/* A list that is read in parts, so that the time of each is bounded. */
+struct sg_pages_reader {
+    struct sg_pages pages;
+    uint64_t addr;  /* of what is read next: the array, or the table of a list of two levels */
+    uint32_t done;  /* addresses read */
+    uint64_t lo, hi; /* of a list: the lowest and the highest address so far */
+    uint8_t levels;
+    bool in_row;    /* each page so far follows its neighbour */
+};
+
 /*
- * The first 'use' pages of the list (at most its count).  A list whose pages follow one another is
- * returned as contiguous memory, without an array.  SG_EINVAL: level, page size, count or an
- * alignment is wrong; SG_EFAULT: the list cannot be read; SG_ENOMEM: too long.
+ * Begins with the first 'use' pages of the list (at most its count).  SG_EINVAL: level, page size,
+ * count or an alignment is wrong; SG_ENOMEM: too long, or no memory.
  */
+enum sg_status sg_pages_begin(struct sg_pages_reader *r, const struct sg_host *host,
+                              const struct sg_page_list *list, uint64_t use);
+/*
+ * Reads up to 'max' addresses more.  *whole: that was the last; the pages are the caller's then,
+ * without an array if they follow one another.  SG_EINVAL, SG_EFAULT: wrong alignment, or the list
+ * cannot be read; then nothing is left.
+ */
+enum sg_status sg_pages_go_on(struct sg_pages_reader *r, const struct sg_host *host, uint32_t max,
+                              bool *whole);
+/* Frees the array, if there is one. */
+void sg_pages_free(const struct sg_host *host, struct sg_pages *pages);
+
+/* All at once. */
 enum sg_status sg_pages_read(struct sg_pages *out, const struct sg_host *host,
                              const struct sg_page_list *list, uint64_t use);
 

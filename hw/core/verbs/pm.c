@@ -5,6 +5,8 @@
  * A row of the protection table remembers what the host said of its memory: none of it is
  * persistent (then nothing here is ever called for it), all, or some.  For the last, and for rows
  * that cover all bus addresses, the host is asked again for what is touched, if need be by pages.
+ * Behind an IOMMU a question costs the host a translation for each page, so no question and no sum
+ * of them in one part of a turn is about more than some thousand pages.
  *
  * What the host takes with pm_place it may keep in the adapter and place later.  A queue pair with
  * such octets is linked in 'unsettled', so that the promise of visibility costs one look at the
@@ -18,17 +20,53 @@
  */
 #include "verbs/pm.h"
 
+enum survey {
+    SURVEY_COST = 1 << 14,     /* pages or questions of one part, */
+    QUERY_COST_MAX = 1 << 12,  /* as the host looks at so many pages of a question at most */
+    QUERY_WORK = 64,           /* octets of the adapter's turn that one counts as */
+    MIXED_RUN_MAX = 1 << 20,   /* octets asked about at once, where the answer is not known */
+};
+
 unsigned sg_pm_of_everything(const struct sg_adapter *a)
 {
     return a->host.ops->pm_query ? SG_PM_SOME : 0;
 }
 
-unsigned sg_pm_query_pages(const struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
-                           uint64_t length)
+bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm)
+{
+    *pm = 0;
+    if (a->host.ops->pm_query) {
+        *pm = a->host.ops->pm_query(a->host.opaque, lo, hi - lo + 1);
+    }
+    return *pm != SG_PM_SOME;
+}
+
+bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                  uint64_t length, struct sg_pm_survey *s, unsigned *pm)
 {
     const struct sg_mr probe = { .skip = skip, .pages = *pages };
-    unsigned all = SG_PM_PERSISTENT, some = 0;
-    uint64_t off, run, bus;
+    uint64_t run, bus, cost = 0;
+
+    for (; s->off < length && cost < SURVEY_COST; s->off += run) {
+        unsigned here;
+
+        run = sg_mr_run(&probe, s->off, length - s->off, &bus);
+        sg_pm_of_span(a, bus, bus + run - 1, &here);
+        s->all &= here;
+        s->some |= here ? SG_PM_SOME : 0;
+        cost += 1 + SG_MIN(run / SG_PAGE_SIZE, QUERY_COST_MAX);
+    }
+    a->executed += cost * QUERY_WORK;
+    *pm = s->all | s->some;
+    return s->off == length;
+}
+
+unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                           uint64_t length)
+{
+    struct sg_pm_survey s = { .all = SG_PM_PERSISTENT };
+    unsigned pm;
+    uint32_t i;
 
     if (!a->host.ops->pm_query) {
         return 0;
@@ -36,27 +74,17 @@ unsigned sg_pm_query_pages(const struct sg_adapter *a, const struct sg_pages *pa
     /* Mostly one question is enough, however many pages there are. */
     if (pages->list) {
         uint64_t lo = UINT64_MAX, hi = 0;
-        uint32_t i;
 
+        a->executed += pages->count * sizeof(uint64_t);
         for (i = 0; i < pages->count; i++) {
             lo = SG_MIN(lo, pages->list[i]);
             hi = SG_MAX(hi, pages->list[i]);
         }
-        some = a->host.ops->pm_query(a->host.opaque, lo, hi - lo + (1ull << pages->shift));
-        if (!some || some & SG_PM_PERSISTENT) {
-            return some;
+        if (sg_pm_of_span(a, lo, hi + (1ull << pages->shift) - 1, &pm)) {
+            return pm;
         }
-        some = 0;
     }
-    for (off = 0; off < length; off += run) {
-        unsigned here;
-
-        run = sg_mr_run(&probe, off, length - off, &bus);
-        here = a->host.ops->pm_query(a->host.opaque, bus, run);
-        all &= here;
-        some |= here ? SG_PM_SOME : 0;
-    }
-    return all | some;
+    return sg_pm_survey(a, pages, skip, length, &s, &pm) ? pm : SG_PM_SOME;
 }
 
 struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, uint64_t to,
@@ -67,6 +95,7 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
 
     run.len = sg_mr_run(mr, to, max, &run.bus);
     if (kind == SG_PM_SOME) {
+        run.len = SG_MIN(run.len, (uint64_t)MIXED_RUN_MAX);
         kind = a->host.ops->pm_query(a->host.opaque, run.bus, run.len);
     }
     if (kind == SG_PM_SOME) {

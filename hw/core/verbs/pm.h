@@ -9,8 +9,24 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/qp.h"
 
-/* SG_PM_* of length > 0 octets from 'skip' in these pages; 0 without a domain. */
-unsigned sg_pm_query_pages(const struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+/*
+ * What of a range of pages is persistent, found out in parts, so that the time of each is bounded.
+ * Begin with off = 0, all = SG_PM_PERSISTENT, some = 0.
+ */
+struct sg_pm_survey {
+    uint64_t off;
+    unsigned all, some;
+};
+/* True: it is whole, *pm is SG_PM_* of length > 0 octets from 'skip' in these pages. */
+bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                  uint64_t length, struct sg_pm_survey *s, unsigned *pm);
+/* The same of pages that lie in [lo, hi], if one question is enough. */
+bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm);
+/*
+ * All at once, for work requests; charged to the turn.  If one part is not enough to tell, the
+ * answer is that some of it is.
+ */
+unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                            uint64_t length);
 /* The same of all bus addresses, for rows without bounds. */
 unsigned sg_pm_of_everything(const struct sg_adapter *a);

@@ -84,11 +84,12 @@ void sg_qp_local_error(struct sg_qp *qp, const char *why)
     }
 }
 
-void sg_qp_run_deferred(struct sg_adapter *a)
+bool sg_qp_run_deferred(struct sg_adapter *a)
 {
     struct sg_link *k;
+    bool over = false;
 
-    while ((k = sg_list_pop(&a->deferred))) {
+    for (; !over && (k = sg_list_pop(&a->deferred)); over = sg_turn_over(a)) {
         struct sg_qp *qp = sg_container_of(k, struct sg_qp, deferred_link);
         uint8_t what = qp->deferred;
         struct sg_conn *conn = qp->cm ? qp->cm->conn : NULL;
@@ -104,6 +105,7 @@ void sg_qp_run_deferred(struct sg_adapter *a)
             sg_conn_close(conn);
         }
     }
+    return !sg_list_empty(&a->deferred);
 }
 
 void sg_qp_start(struct sg_qp *qp, const char *why)

@@ -133,7 +133,8 @@ void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);
 /* A request of ours is faulty: TERMINATE, the rest is flushed when the stream is down. */
 void sg_qp_local_error(struct sg_qp *qp, const char *why);
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
-void sg_qp_run_deferred(struct sg_adapter *a);
+/* True: there is more. */
+bool sg_qp_run_deferred(struct sg_adapter *a);
 /* RTS, with fresh sequence numbers. */
 void sg_qp_start(struct sg_qp *qp, const char *why);
 /* There is no peer: ERROR, and the oldest send entry has RETRY_EXC_ERR. */

@@ -81,11 +81,11 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
                                     sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride));
     }
     if (status == SG_OK && !sg_idtab_alloc_fresh(&a->qps, qp, &qp->qpn)) {
-        sg_ring_fini(&qp->rq.ring);
+        sg_ring_fini(&qp->rq.ring, &a->host);
         status = SG_ENOMEM;
     }
     if (status != SG_OK) {
-        sg_ring_fini(&qp->sq.ring);
+        sg_ring_fini(&qp->sq.ring, &a->host);
     }
     return status;
 }
@@ -266,8 +266,8 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
         qp->srq->users--;
     }
     sg_idtab_free(&a->qps, qp->qpn);
-    sg_ring_fini(&qp->sq.ring);
-    sg_ring_fini(&qp->rq.ring);
+    sg_ring_fini(&qp->sq.ring, &a->host);
+    sg_ring_fini(&qp->rq.ring, &a->host);
     for (uint32_t i = qp->sq.cons; i != qp->sq.next; i++) {
         sg_scatter_drop(sg_sq_rec(&qp->sq, i));
     }

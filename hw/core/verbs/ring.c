@@ -8,8 +8,6 @@
  */
 #include "verbs/ring.h"
 
-#include <glib.h>
-
 #include "verbs/pagelist.h"
 
 static void set_geometry(struct sg_ring *r, uint32_t entries, uint32_t stride)
@@ -18,6 +16,12 @@ static void set_geometry(struct sg_ring *r, uint32_t entries, uint32_t stride)
     r->entries = entries;
     r->entries_shift = __builtin_ctz(entries);
     r->stride_shift = __builtin_ctz(stride);
+}
+
+static uint32_t pages_of(const struct sg_ring *r)
+{
+    return (uint32_t)((((uint64_t)r->entries << r->stride_shift) + SG_PAGE_SIZE - 1) >>
+                      SG_PAGE_SHIFT);
 }
 
 void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t stride)
@@ -31,16 +35,15 @@ enum sg_status sg_ring_init_pages(struct sg_ring *r, const struct sg_host *host,
                                   const struct sg_page_list *list, uint32_t entries,
                                   uint32_t stride)
 {
-    uint64_t need = ((uint64_t)entries * stride + SG_PAGE_SIZE - 1) >> SG_PAGE_SHIFT;
     struct sg_pages pages;
     enum sg_status status;
 
     memset(r, 0, sizeof(*r));
     set_geometry(r, entries, stride);
-    if (list->page_shift != SG_PAGE_SHIFT || sg_get_le32(&list->count) < need) {
+    if (list->page_shift != SG_PAGE_SHIFT || sg_get_le32(&list->count) < pages_of(r)) {
         return SG_EINVAL;
     }
-    status = sg_pages_read(&pages, host, list, need);
+    status = sg_pages_read(&pages, host, list, pages_of(r));
     if (status == SG_OK) {
         r->pages = pages.list;
         r->base = pages.base;
@@ -48,9 +51,11 @@ enum sg_status sg_ring_init_pages(struct sg_ring *r, const struct sg_host *host,
     return status;
 }
 
-void sg_ring_fini(struct sg_ring *r)
+void sg_ring_fini(struct sg_ring *r, const struct sg_host *host)
 {
-    g_free(r->pages);
+    struct sg_pages pages = { .list = r->pages, .count = pages_of(r) };
+
+    sg_pages_free(host, &pages);
     r->pages = NULL;
 }
 

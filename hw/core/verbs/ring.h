@@ -13,7 +13,7 @@
 #include "staghorn/io.h"
 
 struct sg_ring {
-    uint64_t *pages;      /* 4 KiB pages, owned; NULL: contiguous from base */
+    uint64_t *pages;      /* 4 KiB each, from the account; NULL: contiguous from base */
     uint64_t base;
     uint32_t entries;     /* power of two */
     uint8_t entries_shift;
@@ -26,7 +26,7 @@ void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t s
 enum sg_status sg_ring_init_pages(struct sg_ring *r, const struct sg_host *host,
                                   const struct sg_page_list *list, uint32_t entries,
                                   uint32_t stride);
-void sg_ring_fini(struct sg_ring *r);
+void sg_ring_fini(struct sg_ring *r, const struct sg_host *host);
 
 static inline uint64_t sg_ring_slot(const struct sg_ring *r, uint32_t index)
 {

@@ -357,6 +357,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         return STEP_STOP;
     }
     if (row->flags & OP_LOCAL) {
+        qp->adapter->executed += SG_TURN_LOCAL_COST;
         rec->done = true;
         sg_sq_drain(qp);
         return STEP_AGAIN;
@@ -404,7 +405,8 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     if (next_is_immediate(qp, msg) || sg_sq_ask(qp, msg, reads_room)) {
         return true;
     }
-    for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM; n++) {
+    for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM &&
+                (!n || !sg_turn_over(qp->adapter)); n++) {
         if (qp->sq.next == qp->sq.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {

@@ -110,7 +110,7 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     srq = g_new0(struct sg_srq, 1);
     status = sg_ring_init_pages(&srq->ring, &a->host, &c->pages, entries, stride);
     if (status == SG_OK && !sg_idtab_alloc_fresh(&a->srqs, srq, &srq->srqn)) {
-        sg_ring_fini(&srq->ring);
+        sg_ring_fini(&srq->ring, &a->host);
         status = SG_ENOMEM;
     }
     if (status != SG_OK) {
@@ -172,7 +172,7 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
     if (status != SG_OK) {
         return status;
     }
-    sg_ring_fini(&srq->ring);
+    sg_ring_fini(&srq->ring, &a->host);
     srq->ring = ring;
     srq->largest = SG_MAX(srq->largest, entries);
     srq->limit = limit;
@@ -201,7 +201,7 @@ static void srq_free(struct sg_adapter *a, struct sg_srq *srq)
 {
     srq->pd->users--;
     sg_idtab_free(&a->srqs, srq->srqn);
-    sg_ring_fini(&srq->ring);
+    sg_ring_fini(&srq->ring, &a->host);
     g_free(srq);
 }
 

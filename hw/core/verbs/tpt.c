@@ -82,7 +82,7 @@ static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
 {
     if (mr->pages.list) {
         a->tpt.pages -= mr->pages.count;
-        g_free(mr->pages.list);
+        sg_pages_free(&a->host, &mr->pages);
     }
     if (mr->odp) {
         sg_odp_free(a, mr->odp);
@@ -224,22 +224,30 @@ static bool pages_may_suit(const struct sg_mr_range *range, unsigned pm)
            (!(range->access & SG_ACCESS_FLUSH_PERSISTENT) || pm);
 }
 
+static uint64_t skip_of(const struct sg_mr_range *range)
+{
+    return range->va & ((1ull << range->pages.shift) - 1);
+}
+
+bool sg_mr_range_covered(const struct sg_mr_range *range)
+{
+    uint64_t room = (uint64_t)range->pages.count << range->pages.shift;
+
+    return range->length && (range->odp || range->length <= room - skip_of(range)) &&
+           range->va + range->length >= range->va;
+}
+
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range)
 {
     const struct sg_pages *p = &range->pages;
-    uint64_t skip = range->va & ((1ull << p->shift) - 1);
-    uint64_t room = (uint64_t)p->count << p->shift;
-    unsigned pm;
 
-    if (range->length == 0 || (!range->odp && range->length > room - skip) ||
-        range->va + range->length < range->va) {
+    if (!sg_mr_range_covered(range)) {
         return SG_EINVAL;
     }
     if (p->list && a->tpt.pages + p->count > SG_TPT_PAGES_MAX) {
         return SG_ENOMEM;
     }
-    pm = range->odp ? sg_pm_of_everything(a) : sg_pm_query_pages(a, p, skip, range->length);
-    if (range->odp ? !pages_may_suit(range, pm) : !memory_suits(range, pm)) {
+    if (range->odp ? !pages_may_suit(range, range->pm) : !memory_suits(range, range->pm)) {
         return SG_ENOTPMEM;
     }
     sg_assert(!mr->valid);
@@ -247,11 +255,11 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     mr->pages = *p;
     a->tpt.pages += p->list ? p->count : 0;
     mr->odp = range->odp ? sg_odp_new() : NULL;
-    mr->skip = skip;
+    mr->skip = skip_of(range);
     mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
     mr->length = range->length;
     mr->access = range->access;
-    mr->pm = (uint8_t)pm;
+    mr->pm = (uint8_t)range->pm;
     mr->mode = range->mem_mode;
     mr->hash_alg = range->hash_alg;
     mr->hash_key_len = range->hash_key_len;

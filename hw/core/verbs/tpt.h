@@ -54,7 +54,7 @@ struct sg_mr {
     struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
     struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
-    struct sg_pages pages;
+    struct sg_pages pages;  /* taken from the account */
     struct sg_mr_counters counters;
     uint32_t id;       /* in the table; not what the wire sees */
     uint32_t max_pages; /* FAST */
@@ -110,7 +110,10 @@ struct sg_mr_range {
     const uint8_t *hash_key; /* copied */
     struct sg_pages pages;
     bool odp;                /* no pages yet: only pages.shift counts */
+    unsigned pm;             /* SG_PM_* of the pages; with odp: of all there are */
 };
+/* Do the pages cover it? */
+bool sg_mr_range_covered(const struct sg_mr_range *range);
 /*
  * SG_EINVAL: the pages do not cover it; SG_ENOMEM: too many addresses held in all; SG_ENOTPMEM: the
  * rights or the claimed type are not for this memory.

@@ -3,6 +3,7 @@
 #include "field_row.h"
 #include "rig.h"
 #include "tap.h"
+#include "verbs/adapter_impl.h"
 
 static struct solo s;
 static struct md_cq cq;
@@ -531,37 +532,88 @@ static void admin_events(void)
     solo_end(&s);
 }
 
-/* The whole list is one leaf page of zeros, over and over. */
-static void long_commands(void)
+/* REG_MR of a list that is one leaf page of zeros, over and over. */
+static struct sg_cmd_reg_mr long_command(uint32_t pages)
 {
-    enum { PAGES = 1 << 17, COMMANDS = 5 };
-    uint32_t top_entries = PAGES / 512, i;
+    uint32_t top_entries = pages / 512, i;
     struct sg_cmd_reg_mr c;
-    struct sg_admin_rsp rsp;
     uint64_t top, leaf;
 
-    begin(NULL);
     top = test_host_alloc(&s.h, top_entries * 8, 8);
     leaf = test_host_alloc(&s.h, 4096, 4096);
     for (i = 0; i < top_entries; i++) {
         sg_put_le64((uint8_t *)test_host_ptr(&s.h, top) + 8 * i, leaf);
     }
-    c = md_reg_mr_cmd(pd, 0, (uint64_t)PAGES << 12, 0);
+    c = md_reg_mr_cmd(pd, 0, (uint64_t)pages << 12, 0);
     c.pages.levels = 2;
     c.pages.page_shift = 12;
     sg_put_le64(&c.pages.addr, top);
-    sg_put_le32(&c.pages.count, PAGES);
+    sg_put_le32(&c.pages.count, pages);
+    return c;
+}
+
+/* A turn reads so many page addresses; a longer list goes on in the next one. */
+static void long_commands(void)
+{
+    enum { PAGES = 1 << 17, COMMANDS = 3, TURNS = PAGES / SG_TURN_PAGES };
+    const struct sg_admin_hdr nop = { .opcode = SG_ADMIN_NOP };
+    struct sg_cmd_reg_mr c;
+    struct sg_admin_rsp rsp;
+    unsigned i;
+
+    begin(NULL);
+    c = long_command(PAGES);
     for (i = 0; i < COMMANDS; i++) {
         md_submit(&s.md, &c, sizeof(c));
     }
-    for (i = 0; i < COMMANDS; i++) {
+    md_submit(&s.md, &nop, sizeof(nop));
+    for (i = 1; i <= COMMANDS * TURNS; i++) {
+        uint64_t before = s.h.dma_reads;
+
         T_CONTEXT("turn %u", i);
-        T_TRUE(sg_adapter_run(s.md.a, 65536) == (i + 1 < COMMANDS));
-        T_TRUE(md_reap(&s.md, &rsp));
+        T_TRUE(sg_adapter_run(s.md.a, 65536));
+        /* A leaf and the address of the leaf for 512 of them, and the command. */
+        T_TRUE(s.h.dma_reads - before <= 2 * SG_TURN_PAGES / 512 + 1);
+        T_TRUE(md_reap(&s.md, &rsp) == (i % TURNS == 0));
         T_EQ_U64(rsp.status, SG_OK);
-        T_FALSE(md_reap(&s.md, &rsp));
     }
+    T_FALSE(sg_adapter_run(s.md.a, 65536));
+    T_TRUE(md_reap(&s.md, &rsp));
     solo_end(&s);
+}
+
+/* Between two turns of a REG_MR: the list becomes unreadable, or the adapter is disabled. */
+static void long_command_ends(void)
+{
+    struct sg_cmd_reg_mr c;
+    struct sg_admin_rsp rsp;
+    struct sg_adapter_census census;
+    int round;
+
+    for (round = 0; round < 3; round++) {
+        T_CONTEXT("round %d", round);
+        begin(NULL);
+        c = long_command(1 << 18);
+        md_submit(&s.md, &c, sizeof(c));
+        T_TRUE(sg_adapter_run(s.md.a, 65536));
+        T_FALSE(md_reap(&s.md, &rsp));
+        sg_adapter_census(s.md.a, &census);
+        T_EQ_U64(census.mrs, 0);
+        T_TRUE(census.host_memory >= 8 << 18);
+        if (round == 0) { /* the command itself was copied: only its list counts */
+            s.h.fault_lo = sg_get_le64(&c.pages.addr);
+            s.h.fault_hi = s.h.fault_lo + 8 * 512;
+            md_settle(&s.md);
+            T_TRUE(md_reap(&s.md, &rsp));
+            T_EQ_U64(rsp.status, SG_EFAULT);
+        } else if (round == 1) {
+            md_write(&s.md, SG_REG_CTRL, 0);
+        } else {
+            sg_adapter_break(s.md.a);
+            md_settle(&s.md);
+        }
+        solo_end(&s); /* it asserts that all memory came back */
+    }
 }
 
 static const struct t_case cases[] = {
@@ -582,7 +634,8 @@ static const struct t_case cases[] = {
     { "queries write no more than their room", queries },
     { "full completion ring delays, nothing is lost", ring_pressure },
     { "admin events only while armed", admin_events },
-    { "long commands: one in a turn", long_commands },
+    { "long commands take several turns", long_commands },
+    { "a long command ends between two turns", long_command_ends },
 };
 
 T_MAIN(cases)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What one turn may do at most, whatever the guest asks for: a turn keeps QEMU's lock, so its
+ * length is what the rest of the machine waits.
+ */
+#include "place_rig.h"
+#include "verbs/adapter_impl.h"
+
+enum { BUDGET = 256 * 1024, PAGES = 600, BINDS = 60, LONG_LIST = 1 << 18 };
+
+static unsigned questions;
+static unsigned (*true_query)(void *host, uint64_t addr, uint64_t len);
+
+static unsigned counting_query(void *host, uint64_t addr, uint64_t len)
+{
+    questions++;
+    return true_query(host, addr, len);
+}
+
+/* A list of n pages of an area of 'of' pages, no two of which follow one another. */
+static uint64_t scattered_list(struct test_host *h, uint64_t area, uint32_t n, uint32_t of)
+{
+    uint64_t list = test_host_alloc(h, 8ull * n, 4096);
+    uint32_t i;
+
+    for (i = 0; i < n; i++) {
+        sg_put_le64(test_host_ptr(h, list + 8ull * i), area + 4096ull * ((of - 1 - i % of)));
+    }
+    return list;
+}
+
+/* REG_MR of a list; access 0: local use. */
+static struct sg_cmd_reg_mr list_cmd(uint32_t pd, uint64_t va, uint64_t list, uint32_t n,
+                                     uint32_t access)
+{
+    struct sg_cmd_reg_mr c = md_reg_mr_cmd(pd, va, 4096ull * n, access);
+
+    c.pages.levels = 1;
+    sg_put_le64(&c.pages.addr, list);
+    sg_put_le32(&c.pages.count, n);
+    return c;
+}
+
+static void put_bind(struct md_qp *qp, uint32_t window, uint32_t region, uint64_t va, uint64_t len)
+{
+    struct sg_wqe_hdr *h = md_sq_entry(qp);
+    struct sg_wqe_bind *b = (struct sg_wqe_bind *)(h + 1);
+
+    h->opcode = SG_WR_BIND_MW;
+    h->flags = SG_WQE_SIGNALED;
+    sg_put_le64(&h->wr_id, 500);
+    sg_put_le32(&b->stag, window);
+    sg_put_le32(&b->mr_stag, region);
+    sg_put_le32(&b->access, SG_ACCESS_REMOTE_READ);
+    sg_put_le64(&b->va, va);
+    sg_put_le64(&b->length, len);
+}
+
+/*
+ * Posts binds of the whole of a region of side 1 whose pages are persistent from page 'lo' of its
+ * memory to page 'hi', and gives the adapter one turn.  Returns the questions of that turn.
+ */
+static unsigned bind_many(uint32_t lo, uint32_t hi)
+{
+    struct pair_side *s = &pair.side[1];
+    uint32_t stag, window, i, done;
+    uint64_t area;
+    struct sg_cmd_reg_mr c;
+    struct sg_cqe e;
+
+    pair_start_sized(&pair, NULL, NULL, 8 << 20);
+    area = test_host_alloc(&s->h, PAGES * 4096, 4096);
+    test_pm_init(&pm[1], &s->h, area + lo * 4096, area + hi * 4096);
+    true_query = s->h.ops.pm_query;
+    s->h.ops.pm_query = counting_query;
+    pair_open(&pair, &(struct md_qp_params){ .entries = 64 });
+    pair_connect(&pair);
+    c = list_cmd(s->pd, 0x10000000, scattered_list(&s->h, area, PAGES, PAGES), PAGES,
+                 SG_ACCESS_MW_BIND | SG_ACCESS_LOCAL_WRITE);
+    stag = md_make(&s->md, &c, sizeof(c));
+    window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_1);
+    for (i = 0; i < BINDS; i++) {
+        put_bind(&s->qp, window, stag, 0x10000000, PAGES * 4096);
+    }
+    s->md.hold = true;
+    md_sq_doorbell(&s->qp);
+    questions = 0;
+    sg_adapter_run(s->md.a, BUDGET);
+    done = questions;
+    s->md.hold = false;
+    for (i = 0; i < BINDS; i++) {
+        e = expect(1, 500, SG_WC_SUCCESS);
+        T_EQ_U64(e.opcode, SG_WC_BIND_MW);
+    }
+    T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DEALLOC_MW, window), SG_OK);
+    end();
+    test_pm_fini(&pm[1]);
+    return done;
+}
+
+/* A window of memory of which some is persistent is looked up page by page: that is charged. */
+static void binds_of_mixed_memory(void)
+{
+    unsigned asked = bind_many(0, PAGES / 2);
+
+    T_TRUE(asked > PAGES);
+    T_TRUE(asked <= BUDGET / 64 + PAGES + 1); /* 64: what a question counts as */
+}
+
+/* What the whole region is each part of it is: nothing is to be asked. */
+static void binds_of_plain_memory(void)
+{
+    T_EQ_U64(bind_many(0, PAGES), 0);
+    T_EQ_U64(bind_many(PAGES, PAGES + 1), 0);
+}
+
+/* Local operations end the turn when its time is over, and go on in the next. */
+static void binds_take_time(void)
+{
+    struct pair_side *s = &pair.side[1];
+    uint64_t before;
+    uint32_t window, i;
+
+    begin(&(struct md_qp_params){ .entries = 64 });
+    window = md_alloc_mw(&s->md, s->pd, SG_MW_TYPE_1);
+    for (i = 0; i < BINDS; i++) {
+        put_bind(&s->qp, window, s->stag, s->buf, 0);
+    }
+    s->md.hold = true;
+    md_sq_doorbell(&s->qp);
+    s->h.dma_ns = 1000000;
+    before = s->h.now_ns;
+    T_TRUE(sg_adapter_run(s->md.a, BUDGET));
+    T_TRUE(s->h.now_ns - before >= SG_TURN_NS);
+    T_TRUE(s->h.now_ns - before <= SG_TURN_NS + 4000000); /* one operation: its DMA */
+    s->h.dma_ns = 0;
+    s->md.hold = false;
+    for (i = 0; i < BINDS; i++) {
+        expect(1, 500, SG_WC_SUCCESS);
+    }
+    T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DEALLOC_MW, window), SG_OK);
+    end();
+}
+
+static void commands_take_time(void)
+{
+    const struct sg_admin_hdr nop = { .opcode = SG_ADMIN_NOP };
+    struct pair_side *s = &pair.side[0];
+    struct sg_admin_rsp rsp;
+    uint64_t before;
+    unsigned i, n = 0;
+
+    begin(NULL);
+    for (i = 0; i < 10; i++) {
+        md_submit(&s->md, &nop, sizeof(nop));
+    }
+    s->h.dma_ns = 600000;
+    before = s->h.now_ns;
+    T_TRUE(sg_adapter_run(s->md.a, BUDGET));
+    T_TRUE(s->h.now_ns - before < 2 * SG_TURN_NS);
+    s->h.dma_ns = 0;
+    while (md_reap(&s->md, &rsp)) {
+        n++;
+    }
+    T_TRUE(n > 0 && n < 10);
+    md_settle(&s->md);
+    while (md_reap(&s->md, &rsp)) {
+        n++;
+    }
+    T_EQ_U64(n, 10);
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "binds of mixed memory are charged", binds_of_mixed_memory },
+    { "binds of plain memory ask nothing", binds_of_plain_memory },
+    { "a turn of local operations ends in time", binds_take_time },
+    { "a turn of admin commands ends in time", commands_take_time },
+};
+
+T_MAIN(cases)
