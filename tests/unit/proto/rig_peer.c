@@ -132,6 +132,7 @@ void rig_expect_nothing(void)
         t_print_octets("got     ", rig->in, rig->in_used, rig->in_len);
         T_FAIL("%zu octets too many", rig->in_len - rig->in_used);
     }
+    T_EQ_U64(rig->in_len, rig->in_used);
 }
 
 void rig_peer_close(void)

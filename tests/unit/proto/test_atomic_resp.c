@@ -31,16 +31,26 @@ static void both(void)
 {
     begin();
     rig_say_fpdu(ADD("01", "00000007", "20", FIVE));
-    rig_expect_fpdu(RESP("01") "00000007 000000000000002a");
+    T_SHOWS("EXT-04 EXT-16") {
+        rig_expect_fpdu(RESP("01") "00000007 000000000000002a");
+    }
     T_EQ_U64(word(0x20), 0x2f);
     rig_say_fpdu(SWAP("02", "fffffff8", "20", "000000000000002f", "0000000000000009"));
-    rig_expect_fpdu(RESP("02") "fffffff8 000000000000002f");
-    T_EQ_U64(word(0x20), 9);
+    T_SHOWS("EXT-17") {
+        rig_expect_fpdu(RESP("02") "fffffff8 000000000000002f");
+    }
+    T_SHOWS("EXT-03 EXT-07 EXT-10") {
+        T_EQ_U64(word(0x20), 9);
+    }
     rig_say_fpdu(SWAP("03", "00000000", "20", "000000000000002f", FIVE)); /* not equal */
     rig_expect_fpdu(RESP("03") "00000000 0000000000000009");
-    T_EQ_U64(word(0x20), 9);
+    T_SHOWS("EXT-07") {
+        T_EQ_U64(word(0x20), 9);
+    }
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(=2,100,20) atomic(=3,100,20)");
+    T_SHOWS("EXT-13") {
+        T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(=2,100,20) atomic(=3,100,20)");
+    }
     T_EQ_U64(sg_engine_stats(rig->e)->rx_atomics, 3);
     T_EQ_U64(sg_engine_stats(rig->e)->tx_atomics, 0);
     T_EQ_U64(sg_engine_stats(rig->e)->rx_reads, 0);
@@ -56,7 +66,9 @@ static void reserved_bits(void)
     rig_say_fpdu("7d7a a5a5a5a5 00000001 00000001 00000000 fffffff0 00000007 00000100 "
                  "0000000000000020 0000000000000005 0000000000000000 1234567812345678 "
                  "8765432187654321");
-    rig_expect_fpdu(RESP("01") "00000007 000000000000002a");
+    T_SHOWS("EXT-01") {
+        rig_expect_fpdu(RESP("01") "00000007 000000000000002a");
+    }
     rig_expect_nothing();
     T_EQ_U64(word(0x20), 0x2f);
     rig_stop();
@@ -77,11 +89,17 @@ static void order(void)
     rig_pass(1);
     T_EQ_STR(rig_log(), "atomic(+1,100,20) later(2)");
     rig_pass(1);
-    T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(+2,100,20) atomic(=4,100,20)");
+    T_SHOWS("EXT-15 EXT-24 EXT-26") {
+        T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(+2,100,20) atomic(=4,100,20)");
+    }
     rig_expect_fpdu(RESP("01") "00000001 000000000000002a");
     rig_expect_fpdu(RESP("02") "00000002 000000000000002f");
-    rig_expect_fpdu("c142 00000999 0000000000000000 3400000000000000");
-    rig_expect_fpdu(RESP("03") "00000004 0000000000000034");
+    T_SHOWS("RDM-49") {
+        rig_expect_fpdu("c142 00000999 0000000000000000 3400000000000000");
+    }
+    T_SHOWS("EXT-21") {
+        rig_expect_fpdu(RESP("03") "00000004 0000000000000034");
+    }
     rig_expect_nothing();
     T_EQ_U64(word(0x20), 5);
     rig_stop();
@@ -150,8 +168,10 @@ static void ird(void)
             rig_expect_nothing();
         }
     }
-    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1202c000 0046 "
-                    "414a 00000000 00000001 00000009 00000000");
+    T_SHOWS("EXT-18") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1202c000 0046 "
+                        "414a 00000000 00000001 00000009 00000000");
+    }
     T_EQ_STR(rig_log(), "atomic(+1,100,28) later(1) terminated(sent,1/2/02) "
                         "disconnected(TERMINATED)");
     T_EQ_U64(word(0x28), 0x1122334455667788);

@@ -57,11 +57,17 @@ static void requests(void)
 {
     start(SG_COMMIT_DRAFT_02, 8);
     post(&flush_msg);
-    rig_expect_fpdu(FLUSH("01"));
+    T_SHOWS("FLU-01 FLU-04") {
+        rig_expect_fpdu(FLUSH("01"));
+    }
     post(&verify_msg);
-    rig_expect_fpdu(VERIFY("02"));
+    T_SHOWS("FLU-13") {
+        rig_expect_fpdu(VERIFY("02"));
+    }
     post(&atom_msg);
-    rig_expect_fpdu(ATOM("03"));
+    T_SHOWS("FLU-20 FLU-22") {
+        rig_expect_fpdu(ATOM("03"));
+    }
     rig_expect_nothing();
     T_EQ_STR(rig_log(), ""); /* sent is not done */
     rig_say_fpdu(RESP("4d", "01"));
@@ -158,7 +164,9 @@ static void unspeakable(void)
         T_CONTEXT("row %zu", i);
         start(drafts[i], 8);
         post(&rows[i]);
-        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+        T_SHOWS("FLU-28") {
+            rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+        }
         rig_expect_nothing();
         T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
         rig_stop();

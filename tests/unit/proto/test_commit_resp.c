@@ -50,7 +50,9 @@ static void flush(void)
 {
     rig_passive_commit(SG_COMMIT_DRAFT_02);
     rig_say_fpdu(FLUSH("01"));
-    rig_expect_fpdu(RESP("4d", "01"));
+    T_SHOWS("FLU-05 FLU-08") {
+        rig_expect_fpdu(RESP("4d", "01"));
+    }
     T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) answered(F1)");
     rig_say_fpdu(REQ("4c", "02") TARGET "00000002");
     rig_expect_fpdu(RESP("4d", "02"));
@@ -75,7 +77,9 @@ static void verify(void)
     rig_passive_commit(SG_COMMIT_DRAFT_02);
     strcpy(hash, crc_hex(0x2000, 4096));
     rig_say_fpdu(VERIFY("01"));
-    expect_with_hash(RESP("4f", "01"), hash);
+    T_SHOWS("FLU-14") {
+        expect_with_hash(RESP("4f", "01"), hash);
+    }
     say_with_hash(VERIFY("02"), hash);
     expect_with_hash(RESP("4f", "02"), hash);
     rig_expect_nothing();
@@ -92,7 +96,9 @@ static void atomic_write(void)
 
     rig_passive_commit(SG_COMMIT_DRAFT_02);
     rig_say_fpdu(ATOM("01"));
-    rig_expect_fpdu(RESP("51", "01"));
+    T_SHOWS("FLU-21") {
+        rig_expect_fpdu(RESP("51", "01"));
+    }
     rig_expect_nothing();
     T_EQ_MEM(rig->mem + 0x10, want, 8);
     T_EQ_STR(rig_log(), "commit(A1,100,10+8,0) answered(A1)");
@@ -183,8 +189,12 @@ static void later(void)
     rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
     rig_pass(1);
     T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) later(3)");
-    rig_expect_nothing();
-    T_EQ_MEM(rig->mem + 0x10, before, 8);
+    T_SHOWS("FLU-07") {
+        rig_expect_nothing();
+    }
+    T_SHOWS("FLU-26") {
+        T_EQ_MEM(rig->mem + 0x10, before, 8);
+    }
     rig_pass(1);
     rig_expect_fpdu(RESP("4d", "01"));
     rig_expect_fpdu(RESP("51", "02"));

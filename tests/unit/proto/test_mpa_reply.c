@@ -23,37 +23,47 @@ struct reply_row {
     const char *sent;           /* octets behind our Request */
     bool fin;                   /* we close */
     bool reset;                 /* we reset */
+    const char *shows;          /* rows of the checklist */
 };
 
 /* Connect with IRD 4, ORD 8; our limit is 8 for both. */
 static const struct reply_row replies[] = {
-    { "accepted, Write chosen", REP "50020004 8008c004", "reply(OK,4/8,rev2)", RTR_WRITE },
-    { "only Read there", REP "50020004 80084004", "reply(OK,4/8,rev2)", RTR_READ },
+    { "accepted, Write chosen", REP "50020004 8008c004", "reply(OK,4/8,rev2)", RTR_WRITE,
+      .shows = "MP2-19" },
+    { "only Read there", REP "50020004 80084004", "reply(OK,4/8,rev2)", RTR_READ,
+      .shows = "MP2-19" },
     { "A = 0 in the Reply: no RTR", REP "50020004 00080004", "reply(OK,4/8,rev2)", "" },
     { "private data", REP "50020007 80088004 616263", "reply(OK,4/8,rev2,abc)", RTR_WRITE },
-    { "reserved bits", REP "5f020004 80088004", "reply(OK,4/8,rev2)", RTR_WRITE },
-    { "ORD cut to the responder's IRD", REP "50020004 80028004", "reply(OK,4/2,rev2)", RTR_WRITE },
+    { "reserved bits", REP "5f020004 80088004", "reply(OK,4/8,rev2)", RTR_WRITE,
+      .shows = "MPA-53" },
+    { "ORD cut to the responder's IRD", REP "50020004 80028004", "reply(OK,4/2,rev2)", RTR_WRITE,
+      .shows = "MP2-08" },
     { "IRD raised to the responder's ORD", REP "50020004 80088007", "reply(OK,7/8,rev2)",
-      RTR_WRITE },
-    { "IRD open: our ORD kept", REP "50020004 bfff8002", "reply(OK,4/8,rev2)", RTR_WRITE },
-    { "ORD open: our IRD kept", REP "50020004 8008bfff", "reply(OK,4/8,rev2)", RTR_WRITE },
+      RTR_WRITE, .shows = "MP2-08" },
+    { "IRD open: our ORD kept", REP "50020004 bfff8002", "reply(OK,4/8,rev2)", RTR_WRITE,
+      .shows = "MP2-13" },
+    { "ORD open: our IRD kept", REP "50020004 8008bfff", "reply(OK,4/8,rev2)", RTR_WRITE,
+      .shows = "MP2-14" },
     { "ORD beyond our limit: Terminate 2/0/06", REP "50020004 80088009", "reply(PROTOCOL,8/9,rev2)",
-      "00164147 00000000 00000002 00000001 00000000 20060000 6540fb1b", true },
+      "00164147 00000000 00000002 00000001 00000000 20060000 6540fb1b", true, .shows = "MP2-09" },
     { "no common RTR: Terminate 2/0/07", REP "50020004 c0080004", "reply(PROTOCOL,8/4,rev2)",
-      "*0016 4147 00000000 00000002 00000001 00000000 20070000", true },
+      "*0016 4147 00000000 00000002 00000001 00000000 20070000", true, .shows = "MP2-20" },
     { "Read RTR without IRD for it", REP "50020004 80004004", "reply(PROTOCOL,0/4,rev2)",
       "*0016 4147 00000000 00000002 00000001 00000000 20070000", true },
-    { "rejected", REP "70020007 80058006 6e6f21", "reply(REJECTED,5/6,rev2,no!)", "", true },
+    { "rejected", REP "70020007 80058006 6e6f21", "reply(REJECTED,5/6,rev2,no!)", "", true,
+      .shows = "MPA-63" },
     { "rejected with revision 1", REP "60010002 6e6f", "reply(REJECTED,0/0,rev1,no)", "", true },
     { "Request key: initiator meets initiator", REQ "50020004 80088004",
-      "reply(PROTOCOL,0/0,rev0)", "", false, true },
+      "reply(PROTOCOL,0/0,rev0)", "", false, true, .shows = "MPA-48 MPA-65" },
     { "wrong key", "4d504120 49442052 65702046 72616d00 50020004 80088004",
-      "reply(PROTOCOL,0/0,rev0)", "", false, true },
+      "reply(PROTOCOL,0/0,rev0)", "", false, true, .shows = "MPA-48 MPA-62" },
     { "revision 1 to our revision 2", REP "40010000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
     { "unenhanced", REP "40020000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
-    { "revision 3", REP "50030004 80088004", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "revision 3", REP "50030004 80088004", "reply(PROTOCOL,0/0,rev0)", "", false, true,
+      .shows = "MPA-54" },
     { "revision 0", REP "40000000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
-    { "too long", REP "50020201", "reply(PROTOCOL,0/0,rev0)", "", false, true },
+    { "too long", REP "50020201", "reply(PROTOCOL,0/0,rev0)", "", false, true,
+      .shows = "MPA-55 MPA-62 MPA-71" },
     { "too short for S", REP "50020002 8008", "reply(PROTOCOL,0/0,rev0)", "", false, true },
 };
 
@@ -85,7 +95,9 @@ static void first_fpdu_waits(void)
     rig_pass(49);
     rig_expect_nothing();
     rig_pass(1);
-    rig_expect(RTR_WRITE "00164143 00000000 00000000 00000001 00000000 00070e15 170066ed");
+    T_SHOWS("MP2-05") {
+        rig_expect(RTR_WRITE "00164143 00000000 00000000 00000001 00000000 00070e15 170066ed");
+    }
     rig_stop();
     rig_start(&config); /* closed within the pause: the FIN does not wait for it */
     start_active(4, 8);
@@ -102,17 +114,21 @@ static void run_reply(const struct reply_row *r)
     T_CONTEXT("%s", r->what);
     rig_start(NULL);
     start_active(4, 8);
-    rig_expect(REQ "50020004 8004c008");
-    rig_say(r->reply);
-    T_EQ_STR(rig_log(), r->heard);
-    if (r->sent[0] == '*') {
-        rig_expect_fpdu(r->sent + 5);
-    } else {
-        rig_expect(r->sent);
+    T_SHOWS("MPA-25 MPA-45 MPA-56 MPA-61 MP2-15") {
+        rig_expect(REQ "50020004 8004c008");
     }
-    rig_expect_nothing();
-    T_EQ_INT(rig->peer_fin, r->fin);
-    T_EQ_INT(rig->peer_over, r->reset);
+    rig_say(r->reply);
+    T_SHOWS(r->shows) {
+        T_EQ_STR(rig_log(), r->heard);
+        if (r->sent[0] == '*') {
+            rig_expect_fpdu(r->sent + 5);
+        } else {
+            rig_expect(r->sent);
+        }
+        rig_expect_nothing();
+        T_EQ_INT(rig->peer_fin, r->fin);
+        T_EQ_INT(rig->peer_over, r->reset);
+    }
     if (r->fin) {
         rig_peer_close();
         T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_CLOSED);
@@ -137,7 +153,9 @@ static void request_frames(void)
     cfg.mpa_rev = 1;
     rig_start(&cfg);
     start_active(4, 8);
-    rig_expect(REQ "40010000");
+    T_SHOWS("MP2-01 MP2-23") {
+        rig_expect(REQ "40010000");
+    }
     rig_say(REP "40010000");
     T_EQ_STR(rig_log(), "reply(OK,4/8,rev1)");
     rig_expect_nothing();
@@ -148,7 +166,9 @@ static void request_frames(void)
     cfg.peer_to_peer = false;
     rig_start(&cfg);
     start_active(100, 0);
-    rig_expect(REQ "90020004 00080000");
+    T_SHOWS("MP2-21") {
+        rig_expect(REQ "90020004 00080000");
+    }
     rig_stop();
 }
 
@@ -161,7 +181,9 @@ static void too_much_private_data(void)
 
     rig_start(NULL);
     T_NULL(sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why));
-    T_EQ_INT(why, SG_CONN_PROTOCOL);
+    T_SHOWS("MPA-55") {
+        T_EQ_INT(why, SG_CONN_PROTOCOL);
+    }
     p.mpa_rev = 1;
     p.pdata_len = 513;
     T_NULL(sg_engine_connect(rig->e, &any, &rig->at_peer, &p, rig, &why));
@@ -213,7 +235,9 @@ static void fpdu_behind_reply(void)
     start_active(4, 8);
     rig_say(REP "50020004 00080004 "
             "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c");
-    T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5)");
+    T_SHOWS("MPA-43 MPA-44") {
+        T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5)");
+    }
     rig_stop();
 }
 
@@ -261,7 +285,9 @@ static void handover_at_any_cut(void)
             rig_say_octets(all, cut);
             rig_say_octets(all + cut, n - cut);
         }
-        T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5) recv(2,0)");
+        T_SHOWS("MPA-39 MPA-43 MPA-69") {
+            T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5) recv(2,0)");
+        }
         T_EQ_MEM(rig->recv_buf, "hello", 5);
         T_EQ_U64(sg_engine_stats(rig->e)->rx_octets, n);
         rig_expect_nothing(); /* nor is anything of ours sent twice */
@@ -290,7 +316,9 @@ static void crc_table(void)
         rig_log();
         rig->in_used = rig->in_len;
         rig_say("00124143 00000000 00000000 00000001 00000000 deadbeef"); /* CRC wrong */
-        T_EQ_STR(rig_log(), rows[i].on ? "closed(PROTOCOL)" : "recv(1,0)");
+        T_SHOWS(rows[i].on ? "MPA-27 MPA-52" : "MPA-11 MPA-28 MPA-51") {
+            T_EQ_STR(rig_log(), rows[i].on ? "closed(PROTOCOL)" : "recv(1,0)");
+        }
         if (!rows[i].on) {
             rig_send(0, 0);
             rig_settle();

@@ -61,23 +61,45 @@ static void message_in_segments(void)
         for (s = 1; s <= rows[i].segments; s++) {
             const uint8_t *u = take(&n);
 
-            T_TRUE(n <= 1454);
-            T_EQ_INT(u[0], (hdr == 14 ? 0x81 : 0x01) | (s == rows[i].segments ? 0x40 : 0));
-            T_EQ_INT(u[1], rows[i].kind == SG_MSG_SEND ? 0x43 : 0x40);
+            T_SHOWS("DDP-18") {
+                T_TRUE(n <= 1454);
+            }
+            T_SHOWS("DDP-02 DDP-03 DDP-04 DDP-07 RDM-13") {
+                T_EQ_INT(u[0], (hdr == 14 ? 0x81 : 0x01) | (s == rows[i].segments ? 0x40 : 0));
+            }
+            T_SHOWS("DDP-08") {
+                T_EQ_INT(u[1], rows[i].kind == SG_MSG_SEND ? 0x43 : 0x40);
+            }
             if (hdr == 18) {
                 T_EQ_U64(sg_get_be32(u + 2), 0);
-                T_EQ_U64(sg_get_be32(u + 6), 0);
-                T_EQ_U64(sg_get_be32(u + 10), 1);
-                T_EQ_U64(sg_get_be32(u + 14), off);
+                T_SHOWS("DDP-12") {
+                    T_EQ_U64(sg_get_be32(u + 6), 0);
+                }
+                T_SHOWS("DDP-15") {
+                    T_EQ_U64(sg_get_be32(u + 10), 1);
+                }
+                T_SHOWS("DDP-16 DDP-21") {
+                    T_EQ_U64(sg_get_be32(u + 14), off);
+                }
             } else {
-                T_EQ_U64(sg_get_be32(u + 2), 0x11223344);
-                T_EQ_U64(sg_get_be64(u + 6), 0xfffffffff0u + off);
+                T_SHOWS("DDP-10 RDM-16") {
+                    T_EQ_U64(sg_get_be32(u + 2), 0x11223344);
+                }
+                T_SHOWS("DDP-21") {
+                    T_EQ_U64(sg_get_be64(u + 6), 0xfffffffff0u + off);
+                }
             }
-            T_EQ_MEM(u + hdr, rig->mem + 3 + off, n - hdr);
+            T_SHOWS("DDP-17") {
+                T_EQ_MEM(u + hdr, rig->mem + 3 + off, n - hdr);
+            }
             off += n - hdr;
         }
-        T_EQ_U64(off, rows[i].length);
-        rig_expect_nothing();
+        T_SHOWS("DDP-19") {
+            T_EQ_U64(off, rows[i].length);
+        }
+        T_SHOWS(rows[i].length ? NULL : "DDP-22") {
+            rig_expect_nothing();
+        }
         snprintf(words, sizeof(words), "sent(%u)", rows[i].length);
         T_EQ_STR(rig_log(), words);
         rig_stop();
@@ -100,11 +122,19 @@ static void send_opcodes(void)
     m.invalidate = false; /* inv_stag is left as it was, and must not show */
     rig_post(&m);
     rig_settle();
-    rig_expect_fpdu("4143 00000000 00000000 00000001 00000000 6869");
+    T_SHOWS("RDM-01 RDM-04 RDM-06") {
+        rig_expect_fpdu("4143 00000000 00000000 00000001 00000000 6869");
+    }
     T_EQ_MEM(rig->in + rig->in_used, "\x00\x14\x41\x46\x11\x22\x33\x44", 8);
-    rig_expect_fpdu("4146 11223344 00000000 00000002 00000000 6869");
-    rig_expect_fpdu("4144 11223344 00000000 00000003 00000000 6869");
-    rig_expect_fpdu("4145 00000000 00000000 00000004 00000000 6869");
+    T_SHOWS("RDM-02 RDM-32") {
+        rig_expect_fpdu("4146 11223344 00000000 00000002 00000000 6869");
+    }
+    T_SHOWS("RDM-35") {
+        rig_expect_fpdu("4144 11223344 00000000 00000003 00000000 6869");
+    }
+    T_SHOWS("RDM-03 RDM-05") {
+        rig_expect_fpdu("4145 00000000 00000000 00000004 00000000 6869");
+    }
     rig_expect_nothing();
     T_EQ_STR(rig_log(), "sent(2) sent(2) sent(2) sent(2)");
     rig_stop();
@@ -127,14 +157,22 @@ static void order_and_sequence(void)
     rig_expect_fpdu("4143 00000000 00000000 00000001 00000000");
     rig_expect_fpdu("4141 00000000 00000001 00000001 00000000 00000100 00000000 00000000 00000000 "
                     "00000009 00000000 00000000");
-    rig_expect_fpdu("c140 00000007 00000000 00000000");
-    rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
-    rig_expect_fpdu("4141 00000000 00000001 00000002 00000000 00000100 00000000 00000000 00000000 "
-                    "00000009 00000000 00000000");
+    T_SHOWS("RDM-15") {
+        rig_expect_fpdu("c140 00000007 00000000 00000000");
+    }
+    T_SHOWS("DDP-13 DDP-24 RDM-45") {
+        rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
+    }
+    T_SHOWS("RDM-18 RDM-20 RDM-22") {
+        rig_expect_fpdu("4141 00000000 00000001 00000002 00000000 00000100 00000000 00000000 "
+                        "00000000 00000009 00000000 00000000");
+    }
     rig_expect_nothing();
     rig_say_fpdu("c142 00000100 00000000 00000000");
     rig_say_fpdu("c142 00000100 00000000 00000000");
-    T_EQ_STR(rig_log(), "sent(0) sent(0) sent(0) sent(0) read_done(0) read_done(0)");
+    T_SHOWS("RDM-47") {
+        T_EQ_STR(rig_log(), "sent(0) sent(0) sent(0) sent(0) read_done(0) read_done(0)");
+    }
     rig_stop();
 }
 
@@ -157,14 +195,22 @@ static void ord_is_never_exceeded(void)
     for (i = 0; i < 3; i++) {
         T_EQ_INT(take(&n)[1], 0x41);
     }
-    rig_expect_nothing();
-    for (i = 3; i < 10; i++) {
-        rig_say_fpdu("c142 00000100 00000000 00000000 01020304");
-        T_EQ_STR(rig_log(), "read_done(4)");
-        T_EQ_INT(take(&n)[13], i + 1);
+    T_SHOWS("RDM-53") {
         rig_expect_nothing();
     }
-    T_EQ_U64(rig->max_outstanding, 3);
+    for (i = 3; i < 10; i++) {
+        rig_say_fpdu("c142 00000100 00000000 00000000 01020304");
+        T_SHOWS("RDM-51") {
+            T_EQ_STR(rig_log(), "read_done(4)");
+        }
+        T_SHOWS("RDM-50") {
+            T_EQ_INT(take(&n)[13], i + 1);
+        }
+        rig_expect_nothing();
+    }
+    T_SHOWS("RDM-54") {
+        T_EQ_U64(rig->max_outstanding, 3);
+    }
     rig_stop();
 }
 
@@ -177,7 +223,9 @@ static void ord_zero(void)
     rig->in_used = rig->in_len;
     rig_post(&read);
     rig_settle();
-    rig_expect_nothing();
+    T_SHOWS("RDM-54") {
+        rig_expect_nothing();
+    }
     rig_stop();
 }
 
@@ -232,7 +280,9 @@ static void read_sink_gone(void)
     rig_post(&read);
     rig_settle();
     rig_say_fpdu("c142 00000777 00000000 00000000 aa");
-    T_EQ_STR(rig_log(), "terminated(sent,1/1/00) disconnected(TERMINATED)");
+    T_SHOWS("RDM-62") {
+        T_EQ_STR(rig_log(), "terminated(sent,1/1/00) disconnected(TERMINATED)");
+    }
     rig_stop();
 }
 
@@ -244,8 +294,10 @@ static void receive_is_broken(void)
     rig->in_used = rig->in_len;
     rig->recv_fails = true;
     rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61");
-    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1000c000 0013 "
-                    "4143 00000000 00000000 00000001 00000000");
+    T_SHOWS("DDP-48") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1000c000 0013 "
+                        "4143 00000000 00000000 00000001 00000000");
+    }
     T_EQ_STR(rig_log(), "terminated(sent,1/0/00) disconnected(TERMINATED)");
     T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors, 0);
     rig_stop();
@@ -264,8 +316,12 @@ static void response_in_segments(void)
     rig_say_fpdu("8142 00000999 00000000 00000000"); /* no octets: nothing is checked */
     T_EQ_STR(rig_log(), "");
     rig_say_fpdu("c142 00000100 00000000 00000012 030405");
-    T_EQ_STR(rig_log(), "read_done(5)");
-    T_EQ_MEM(rig->mem + 16, "\1\2\3\4\5", 5);
+    T_SHOWS("RDM-27 RDM-29 RDM-43") {
+        T_EQ_STR(rig_log(), "read_done(5)");
+    }
+    T_SHOWS("RDM-31") {
+        T_EQ_MEM(rig->mem + 16, "\1\2\3\4\5", 5);
+    }
     rig_stop();
 }
 
@@ -297,7 +353,9 @@ static void response_must_match(void)
         rig_say_fpdu(rows[i].ulpdu);
         snprintf(words, sizeof(words), "terminated(sent,%s) disconnected(TERMINATED)",
                  rows[i].word);
-        T_EQ_STR(rig_log(), words);
+        T_SHOWS("RDM-51") {
+            T_EQ_STR(rig_log(), words);
+        }
         T_EQ_MEM(rig->mem + 16, before, 5);
         rig_stop();
     }
@@ -335,8 +393,10 @@ static void ird_is_enforced(void)
         n += 52;
     }
     rig_say_octets(many, n);
-    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1202c000 002e "
-                    "4141 00000000 00000001 00000003 00000000");
+    T_SHOWS("RDM-55") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1202c000 002e "
+                        "4141 00000000 00000001 00000003 00000000");
+    }
     T_EQ_STR(rig_log(), "terminated(sent,1/2/02) disconnected(TERMINATED)");
     rig_stop();
     rig_start(NULL); /* two are fine */
@@ -345,8 +405,10 @@ static void ird_is_enforced(void)
     rig_say("000ec140 00000001 00000000 00000000 ebd34c5f");
     rig->in_used = rig->in_len;
     rig_say_octets(many, 104);
-    rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
-    rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
+    T_SHOWS("RDM-28") {
+        rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
+        rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
+    }
     rig_expect_nothing();
     rig_stop();
 }
@@ -368,7 +430,9 @@ static void responses_in_order(void)
         T_EQ_U64(sg_get_be64(u + 6), 0x10 + i * 1440);
         T_EQ_MEM(u + 14, rig->mem + i * 1440, 1440);
     }
-    rig_expect_fpdu("c142 a0000001 00000000 00000020 23");
+    T_SHOWS("RDM-21 RDM-30") {
+        rig_expect_fpdu("c142 a0000001 00000000 00000020 23");
+    }
     rig_expect_nothing();
     rig_stop();
 }
@@ -409,9 +473,11 @@ static void source_fails_midway(void)
                  "00000500 00000000 0001fa60");
     T_EQ_U64(sg_get_be64(take(&n) + 6), 0x10);
     T_EQ_U64(n, 1454);
-    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 0102e000 002e "
-                    "4141 00000000 00000001 00000001 00000000 "
-                    "a0000001 00000000 000005b0 00000a60 00000500 00000000 00020000");
+    T_SHOWS("RDM-63") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 0102e000 002e "
+                        "4141 00000000 00000001 00000001 00000000 "
+                        "a0000001 00000000 000005b0 00000a60 00000500 00000000 00020000");
+    }
     T_EQ_STR(rig_log(), "terminated(sent,0/1/02) disconnected(TERMINATED)");
     rig_stop();
 }
@@ -423,7 +489,9 @@ static void local_gather_fails(void)
     rig->gather_fails = true;
     rig_send(0, 10);
     rig_settle();
-    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+    T_SHOWS("RDM-61") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+    }
     rig_expect_nothing();
     T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
     rig_stop();

@@ -21,9 +21,11 @@ static void flush_persistent(void)
     c = expect(0, 2, SG_WC_SUCCESS);
     T_EQ_U64(c.opcode, SG_WC_FLUSH);
     T_EQ_U64(sg_get_le32(&c.byte_len), 0);
-    T_EQ_MEM(media(1, 101), pair_buf(&pair, 0) + 1, 5000);
-    T_EQ_U64(media(1, 100)[0], 0);
-    T_EQ_U64(media(1, 5101)[0], 0);
+    T_SHOWS("FLU-12") {
+        T_EQ_MEM(media(1, 101), pair_buf(&pair, 0) + 1, 5000);
+        T_EQ_U64(media(1, 100)[0], 0);
+        T_EQ_U64(media(1, 5101)[0], 0);
+    }
     expect_none(1);
     place_end();
 }
@@ -43,7 +45,9 @@ static void flush_global(void)
     T_EQ_U64(pair_buf(&pair, 1)[1], 0);
     ask(flush_of(2, stag, 0, 4096, G));
     expect(0, 2, SG_WC_SUCCESS);
-    T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 4096);
+    T_SHOWS("FLU-12") {
+        T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 4096);
+    }
     T_EQ_U64(media(1, 0)[1], 0);
     at_call = test_pm_find(&pm[1], 0, TEST_PM_FLUSH);
     T_TRUE(at_call >= 0);
@@ -88,7 +92,9 @@ static void flush_region(void)
         q.raddr = UINT64_MAX - 3;
         ask(q);
         expect(0, 1, SG_WC_SUCCESS);
-        T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), round ? 3 : 4);
+        T_SHOWS("FLU-09 FLU-10") {
+            T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), round ? 3 : 4);
+        }
         for (i = 0; i < 3; i++) {
             uint32_t page = 4096 * (2 * i + 2), skip = i ? 0 : 8;
 
@@ -178,6 +184,12 @@ static void expect_untouched(void)
     }
 }
 
+/* Of the checklist. */
+static const char *refusal_shows(uint8_t opcode)
+{
+    return opcode == SG_WR_FLUSH ? "FLU-11" : opcode == SG_WR_VERIFY ? "FLU-17" : "FLU-25";
+}
+
 static void rights(void)
 {
     struct md_qp_params params = { 0 };
@@ -196,9 +208,11 @@ static void rights(void)
         if (row->works) {
             expect(0, 1, SG_WC_SUCCESS);
         } else {
-            expect_refused(1, SG_WC_REM_ACCESS_ERR, 0, 1, 2);
-            T_EQ_U64(pair_expect(&pair, 1, SG_EV_QP_ACCESS_ERR).event, SG_EV_QP_ACCESS_ERR);
-            expect_untouched();
+            T_SHOWS(refusal_shows(row->opcode)) {
+                expect_refused(1, SG_WC_REM_ACCESS_ERR, 0, 1, 2);
+                T_EQ_U64(pair_expect(&pair, 1, SG_EV_QP_ACCESS_ERR).event, SG_EV_QP_ACCESS_ERR);
+                expect_untouched();
+            }
         }
         place_end();
     }
@@ -383,7 +397,9 @@ static void settled_before(void)
     expect(0, 5, SG_WC_SUCCESS);
     T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DEREG_MR, stag), SG_OK);
     T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 30000);
-    T_NULL(pm[1].held);
+    T_SHOWS("SEC-06") {
+        T_NULL(pm[1].held);
+    }
     place_end();
 }
 

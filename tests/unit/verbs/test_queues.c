@@ -229,7 +229,9 @@ static void overflow(void)
     T_FALSE(md_next_async(&s.md, &e));
     md_post_send(&other, &(struct md_wr){ .opcode = SG_WR_SEND, .wr_id = 77 });
     T_TRUE(md_poll(&quiet, &c));
-    T_EQ_U64(sg_get_le64(&c.wr_id), 77);
+    T_SHOWS("SEC-10") {
+        T_EQ_U64(sg_get_le64(&c.wr_id), 77);
+    }
     solo_end(&s);
 }
 

@@ -33,21 +33,23 @@ static void remote_rights(void)
         uint64_t to, len;
         uint32_t mr, qp, ask;
         enum sg_mem_status want;
+        const char *shows;
     } rows[] = {
         { "all of it", base, len, R, R | W, R, SG_MEM_OK },
         { "first octet", base, 1, R, R | W, R, SG_MEM_OK },
         { "last octet", end - 1, 1, R, R | W, R, SG_MEM_OK },
         { "octet before", base - 1, 1, R, R | W, R, SG_MEM_BOUNDS },
-        { "octet behind", end, 1, R, R | W, R, SG_MEM_BOUNDS },
+        { "octet behind", end, 1, R, R | W, R, SG_MEM_BOUNDS, .shows = "DDP-43 SEC-03" },
         { "one too long", base, len + 1, R, R | W, R, SG_MEM_BOUNDS },
         { "straddles the start", base - 1, 2, R, R | W, R, SG_MEM_BOUNDS },
         { "straddles the end", end - 1, 2, R, R | W, R, SG_MEM_BOUNDS },
         { "zero", 0, 1, R, R | W, R, SG_MEM_BOUNDS },
-        { "wraps", UINT64_MAX, 2, R, R | W, R, SG_MEM_WRAP },
+        { "wraps", UINT64_MAX, 2, R, R | W, R, SG_MEM_WRAP, .shows = "DDP-44" },
         { "wraps by one", UINT64_MAX - 9, 11, R, R | W, R, SG_MEM_WRAP },
         { "up to the top", UINT64_MAX - 9, 10, R, R | W, R, SG_MEM_BOUNDS },
-        { "read, write-only region", base, 1, W, R | W, R, SG_MEM_ACCESS },
-        { "write, read-only region", base, 1, R, R | W, W, SG_MEM_ACCESS },
+        { "read, write-only region", base, 1, W, R | W, R, SG_MEM_ACCESS, .shows = "SEC-05" },
+        { "write, read-only region", base, 1, R, R | W, W, SG_MEM_ACCESS,
+      .shows = "DDP-42 SEC-05" },
         { "write, local write only", base, 1, L, R | W, W, SG_MEM_ACCESS },
         { "write, queue pair without", base, 1, W, R, W, SG_MEM_ACCESS },
         { "read, queue pair without", base, 1, R, W, R, SG_MEM_ACCESS },
@@ -63,10 +65,15 @@ static void remote_rights(void)
         uint32_t stag = md_reg_mr(&s.md, pd, base, len, rows[i].mr);
 
         T_CONTEXT("%s", rows[i].name);
-        T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, rows[i].to, rows[i].len, rows[i].ask,
-                                     &mr), rows[i].want);
+        T_SHOWS(rows[i].shows) {
+            T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, rows[i].to, rows[i].len, rows[i].ask,
+                                         &mr), rows[i].want);
+        }
         T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_DEREG_MR, stag), SG_OK);
-        T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, base, 1, rows[i].ask, &mr), SG_MEM_STAG);
+        T_SHOWS("SEC-06") {
+            T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, base, 1, rows[i].ask, &mr),
+                     SG_MEM_STAG);
+        }
     }
     solo_end(&s);
 }
@@ -83,7 +90,10 @@ static void association(void)
     mine = qp_of(pd, R | W, 0);
     alien = qp_of(other, R | W, 0);
     T_EQ_U64(sg_tpt_check_remote(s.md.a, &mine, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &alien, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_ASSOC);
+    T_SHOWS("DDP-49 DDP-50 SEC-01") {
+        T_EQ_U64(sg_tpt_check_remote(s.md.a, &alien, stag, TEST_HOST_BASE, 1, R, &mr),
+                 SG_MEM_ASSOC);
+    }
     T_EQ_U64(sg_tpt_check_local(s.md.a, &mine, stag, TEST_HOST_BASE, 1, L, &mr), SG_MEM_OK);
     T_EQ_U64(sg_tpt_check_local(s.md.a, &alien, stag, TEST_HOST_BASE, 1, 0, &mr), SG_MEM_ASSOC);
     /* Any other key or index is no STag at all. */
@@ -152,8 +162,10 @@ static void unpredictable(void)
         same += stags[0][i] == stags[1][i];
         close_by += i && (stags[0][i] >> 8) - (stags[0][i - 1] >> 8) + 16 < 32;
     }
-    T_TRUE(same < 8);
-    T_TRUE(close_by < 8);
+    T_SHOWS("SEC-08") {
+        T_TRUE(same < 8);
+        T_TRUE(close_by < 8);
+    }
     qsort(stags[0], N, sizeof(stags[0][0]), compare);
     for (i = 1; i < N; i++) {
         T_TRUE(stags[0][i] >> 8 != stags[0][i - 1] >> 8);
@@ -273,9 +285,13 @@ static void invalidation_rules(void)
     fast = md_alloc_mr(&s.md, pd, 4);
     mine = qp_of(pd, R, 0);
     alien = qp_of(md_create_pd(&s.md), R, 0);
-    T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, stag, &mr), SG_MEM_STAG);
+    T_SHOWS("SEC-07") {
+        T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, stag, &mr), SG_MEM_STAG);
+    }
     T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, 0, &mr), SG_MEM_STAG);
-    T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, fast ^ 1, &mr), SG_MEM_STAG);
+    T_SHOWS("RDM-67") {
+        T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, fast ^ 1, &mr), SG_MEM_STAG);
+    }
     T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &alien, fast, &mr), SG_MEM_ASSOC);
     T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, fast, &mr), SG_MEM_OK);
     /* Allocated is not registered. */
