@@ -3,7 +3,8 @@
  * Time.
  *
  *   TCP tick     every 50 ms while lwIP has connections (TIME-WAIT included): delayed
- *                acknowledgements; every fourth one retransmission, persist, TIME-WAIT timers
+ *                acknowledgements; every fourth one SYN, persist, TIME-WAIT timers
+ *   recovery     retransmission and probes, per connection (recovery.c), to the ns
  *   ARP tick     every second while the TCP tick runs; seconds in between are made up for; IPv6's
  *                neighbours have theirs with it, but not what was made up for
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
@@ -12,9 +13,9 @@
  * (pcb_list.c).
  *
  * A machine that emulates may stall for long, and the peer's machine as well, without losing
- * anything.  So the retransmission timer is a second at least (RFC 6298, section 2.4), and stands
- * still while the uplink is congested, though not for ever: what waits there is not lost, and what
- * is sent again would wait behind it.
+ * anything.  So the timer of a SYN is a second at least (RFC 6298, section 2.4), and retransmission
+ * stands still while the uplink is congested, though not for ever: what waits there is not lost,
+ * and what is sent again would wait behind it.
  *
  * With no connection there is no deadline, so an idle machine sleeps.  The timers are the shared
  * instance's: whichever port runs first at a deadline does the work for all, and events of other
@@ -122,10 +123,18 @@ static void prepare_slow_tick(void)
 
         mend_sender(pcb);
         pcb->rto = MAX(pcb->rto, RTO_MIN);
-        if (flow && flow->port->stalled && flow->port->stalled <= STALL_MAX) {
-            pcb->rtime = MIN(pcb->rtime, 0); /* negative: off */
+        if (pcb->state >= ESTABLISHED) {
+            pcb->rtime = -1; /* off: recovery.c has its own */
+        } else if (flow && flow->port->stalled && flow->port->stalled <= STALL_MAX) {
+            pcb->rtime = MIN(pcb->rtime, 0);
         }
     }
+}
+
+bool clock_waits_for_uplink(const struct sg_port *port)
+{
+    return port->stalled <= STALL_MAX && port->ops->can_send &&
+           !port->ops->can_send(port->opaque);
 }
 
 static bool timers_needed(void)
@@ -207,13 +216,18 @@ static void tick(void)
     tick_arp();
 }
 
+static uint64_t next_deadline(const struct sg_port *port)
+{
+    return timers_needed() ? MIN(sg_stack.tcp_tick, sg_timerq_next(&port->timers)) : SG_NEVER;
+}
+
 void clock_arm(struct sg_port *port)
 {
     if (timers_needed() && sg_stack.tcp_tick == SG_NEVER) {
         sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
     }
-    if (timers_needed() && port->deadline == SG_NEVER) {
-        port->deadline = sg_stack.tcp_tick;
+    if (port->deadline > next_deadline(port)) {
+        port->deadline = next_deadline(port);
         port_kick(port);
     }
 }
@@ -247,6 +261,7 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     stream_send_acks(port);
     process_kept_frames(port);
     tick();
+    sg_timerq_run(&port->timers, sg_stack.now);
     stream_check_connect_timeouts(port);
     if (port->uplink_ready) {
         stream_pump_blocked(port);
@@ -256,6 +271,6 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     if (timers_needed() && sg_stack.tcp_tick == SG_NEVER) {
         sg_stack.tcp_tick = sg_stack.now + TCP_TICK_NS;
     }
-    port->deadline = timers_needed() ? sg_stack.tcp_tick : SG_NEVER;
+    port->deadline = next_deadline(port);
     return port->deadline;
 }

@@ -178,6 +178,7 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
 
     f = flow_find(&port->flows, &v->key); /* it may be gone, or new */
     if (f) {
+        recovery_input_done(f);
         pcb_list_settle(f);
     }
     if (f && f->stream) {

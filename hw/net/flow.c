@@ -107,6 +107,7 @@ static void flow_destroyed(u8_t id, void *data)
     t->count--;
     sg_stack.flows--;
     pcb_list_remove(f);
+    recovery_free(f);
     if (f->stream) {
         f->stream->flow = NULL;
     }
@@ -164,6 +165,8 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
     f->port = port;
     f->addr = addr;
     f->pcb = pcb;
+    f->created = sg_stack.now;
+    recovery_init(f);
     b = bucket_of(t, key);
     f->next = t->buckets[b];
     t->buckets[b] = f;

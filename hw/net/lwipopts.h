@@ -69,9 +69,9 @@
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 
 /*
- * Time, ms: delayed acknowledgements 50; retransmission after 1000 to 1200 at least (clock.c), and
- * 1000 at first (RFC 6298, section 2.1); giving up after about four minutes, if the peer's silence
- * is not noticed before (flow.c).
+ * Time, ms: delayed acknowledgements 50; retransmission of a SYN after 1000 (RFC 6298, section
+ * 2.1), of anything else as recovery.c says; giving up after about four minutes, if the peer's
+ * silence is not noticed before (flow.c).
  */
 #define TCP_FAST_INTERVAL 50
 #define TCP_SLOW_INTERVAL 200

@@ -16,6 +16,13 @@
  *   listener.c     listening endpoints
  *   stream_lwip.c  streams: connect, accept, events, close
  *   stream_send.c  streams: send ring, segments
+ *   recovery.c     loss recovery: states and timers
+ *   congestion.c   the congestion window
+ *   cubic.c        its growth
+ *   sack.c         what the peer says of segments behind a hole
+ *   rack.c         which segments are lost
+ *   rtt.c          round-trip times, timeouts
+ *   scoreboard.c   what has been sent and not acknowledged
  *
  * Ownership: a flow lives exactly as long as lwIP's connection (pcb), TIME-WAIT included.  A stream
  * is what the user holds; it loses its pcb when the connection ends and is freed after 'closed' or
@@ -28,6 +35,7 @@
 
 #include "base/host.h"
 #include "port.h"
+#include "recovery.h"
 
 #include "lwip/opt.h"
 #include "lwip/etharp.h"
@@ -68,6 +76,8 @@ struct flow {
     struct stream *stream; /* NULL: half-open, or its user is done with it */
     uint64_t challenges_since; /* ns; see sg_net_segment_in() */
     unsigned challenges;
+    uint64_t created; /* ns */
+    struct recovery recovery;
 };
 
 struct flow_table {
@@ -175,6 +185,7 @@ struct sg_port {
     struct link acks; /* streams that owe an acknowledgement */
     unsigned stalled;  /* slow ticks in a row with can_send() == false */
     bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
+    struct sg_timerq timers; /* of the flows' recovery */
     struct kept_frame *kept_head, **kept_tail;
     size_t kept_octets;
     uint64_t deadline; /* what 'run' returned last */
@@ -238,6 +249,8 @@ void clock_update(struct sg_port *port);
 uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns);
 /* Starts the timers if something needs them and has the host call 'run' if it does not know. */
 void clock_arm(struct sg_port *port);
+/* Is the uplink congested, and not for so long that it may be dead? */
+bool clock_waits_for_uplink(const struct sg_port *port);
 
 /* flow.c */
 void flow_table_init(struct flow_table *t, uint64_t seed);

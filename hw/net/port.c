@@ -227,6 +227,7 @@ static bool complete_config(struct sg_port_config *c)
     c->max_connections = c->max_connections ? c->max_connections : 66560;
     c->send_buffer = c->send_buffer ? c->send_buffer : 1024 * 1024;
     c->connect_timeout_ms = c->connect_timeout_ms ? c->connect_timeout_ms : 10000;
+    c->rto_min_ms = c->rto_min_ms ? c->rto_min_ms : 200;
     c->peer_timeout_ms = c->peer_timeout_ms ? c->peer_timeout_ms : 60000;
     if (c->peer_timeout_ms != SG_PORT_PEER_TIMEOUT_NONE &&
         (c->peer_timeout_ms < SG_PORT_PEER_TIMEOUT_MIN ||
@@ -235,7 +236,8 @@ static bool complete_config(struct sg_port_config *c)
     }
     return c->mtu >= SG_PORT_MTU_MIN && c->mtu <= SG_PORT_MTU_MAX &&
            c->send_buffer >= 64 * 1024 && c->send_buffer <= 2 * 1024 * 1024 &&
-           (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000;
+           (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000 &&
+           c->rto_min_ms <= SG_PORT_RTO_MIN_MAX;
 }
 
 struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const uint8_t mac[6],
@@ -262,6 +264,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     flow_table_init(&port->flows, seed);
     port->neigh = neigh6_new();
     pcb_list_init(port);
+    sg_timerq_init(&port->timers);
     link_init(&port->streams);
     link_init(&port->connecting);
     link_init(&port->blocked);

@@ -24,6 +24,8 @@
 #define SG_PORT_PEER_TIMEOUT_MAX 3600000u
 #define SG_PORT_PEER_TIMEOUT_NONE UINT32_MAX
 
+#define SG_PORT_RTO_MIN_MAX 10000u /* ms */
+
 struct sg_port;
 
 /* What a port asks of its host.  None of these may call back into this or another port. */
@@ -59,6 +61,8 @@ struct sg_port_config {
      * after about four minutes of retransmissions.
      */
     unsigned peer_timeout_ms;
+    /* What the retransmission timeout is above the round trip at least: 1 to 10000 ms; 200. */
+    unsigned rto_min_ms;
 };
 
 enum sg_port_verdict {

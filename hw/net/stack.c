@@ -124,6 +124,7 @@ static void drop_early_fin(const struct tcp_seg *seg, struct tcp_hdr *hdr)
 u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_pcb *pcb,
                           u32_t *opts)
 {
+    struct flow *flow;
     bool again = false;
 
     if (!pcb) {
@@ -137,8 +138,14 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     if (TCPH_FLAGS(hdr) & TCP_FIN) {
         drop_early_fin(pcb->unsent, hdr);
     }
-    if (again && flow_of(pcb)) {
-        flow_of(pcb)->port->count.retransmits++;
+    flow = flow_of(pcb);
+    if (again && flow) {
+        flow->port->count.retransmits++;
+    }
+    if (flow && !(TCPH_FLAGS(hdr) & TCP_SYN)) {
+        recovery_segment_out(flow, pcb, hdr,
+                             (u32_t)(p->tot_len - TCPH_HDRLEN_BYTES(hdr)) +
+                             (TCPH_FLAGS(hdr) & TCP_FIN ? 1 : 0));
     }
     return opts;
 }
@@ -212,10 +219,13 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
     bool bare;
 
     mend_options(hdr);
+    flow = flow_of(pcb);
+    if (flow && pcb->state <= SYN_RCVD && (flags & TCP_ACK)) {
+        recovery_handshake(flow, pcb);
+    }
     if (pcb->state < SYN_RCVD || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
         return ERR_OK;
     }
-    flow = flow_of(pcb);
     if (!is_within(pcb, hdr, p)) {
         if (pcb->state != SYN_RCVD && may_challenge(flow)) {
             tcp_send_empty_ack(pcb);
@@ -240,5 +250,6 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
         !may_challenge(flow)) {
         return ERR_VAL;
     }
+    recovery_segment_in(flow, pcb, hdr, p->tot_len);
     return ERR_OK;
 }

@@ -194,6 +194,9 @@ void stream_push(struct sg_stream *base)
             clock_update(s->port);
         }
         stream_pump(s);
+        if (sg_stack.active != s->port) {
+            clock_arm(s->port);
+        }
     }
 }
 
@@ -269,15 +272,15 @@ static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last
     return done;
 }
 
+/* The peer's window and the congestion window. */
 static bool window_allows(const struct tcp_pcb *pcb, const struct batch *b, size_t len)
 {
-    u32_t window = MIN(pcb->snd_wnd, pcb->cwnd);
-
     if (!b->unsent && !b->unacked && !b->first) {
         return true;
     }
-    return (u32_t)(pcb->snd_lbb - pcb->lastack) + len <= window &&
-           b->queuelen + PBUFS_PER_CUT <= QUEUELEN_MAX;
+    return (u32_t)(pcb->snd_lbb - pcb->lastack) + len <= pcb->snd_wnd &&
+           b->queuelen + PBUFS_PER_CUT <= QUEUELEN_MAX &&
+           recovery_allows(flow_of(pcb), pcb->snd_lbb - pcb->snd_nxt, (u32_t)len);
 }
 
 /* True: something was handed over. */
@@ -330,7 +333,7 @@ void stream_pump(struct stream *s)
     }
     pcb_list_wake(s->flow);
     while (cut_count(&s->tx) && uplink_takes(s) && submit(s)) {
-        tcp_output(s->pcb);
+        recovery_output(s->flow);
         if (tcp_input_pcb == s->pcb) {
             return; /* nothing has left yet; demux.c calls again when lwIP is done */
         }
@@ -371,4 +374,5 @@ void sg_port_uplink_ready(struct sg_port *port)
     }
     clock_update(port);
     stream_pump_blocked(port);
+    clock_arm(port);
 }

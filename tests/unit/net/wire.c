@@ -65,13 +65,24 @@ void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len)
     post(w, to, frame, len);
 }
 
+static void receive(struct wire_host *h, const uint8_t *frame, size_t len);
+
+static void link_deliver(void *opaque, const uint8_t *frame, size_t len, uint32_t tag)
+{
+    receive(opaque, frame, len);
+}
+
 static void transmit(struct wire_host *h, const uint8_t *frame, size_t len)
 {
     struct wire *w = h->wire;
+    struct iovec iov = { .iov_base = (void *)(uintptr_t)frame, .iov_len = len };
     int from = (int)(h - w->host);
 
     if (w->tap) {
         w->tap(w, from, frame, len);
+    }
+    if (w->link[from] && !sg_impair_input(w->link[from], &iov, 1, 0, 0, w->now)) {
+        return;
     }
     if (happens(w, w->faults.loss)) {
         return;
@@ -357,15 +368,18 @@ static void nic_input(struct wire_host *h, const uint8_t *frame, size_t len)
     }
 }
 
+static void receive(struct wire_host *h, const uint8_t *frame, size_t len)
+{
+    bool lost = h->deaf || (h->deaf_to_tcp && sg_get_be16(frame + 12) != 0x0806);
+
+    if (!lost && sg_port_input(h->port, frame, len) & SG_PORT_TO_NIC) {
+        nic_input(h, frame, len);
+    }
+}
+
 static void arrive(struct wire *w, struct in_flight *f)
 {
-    struct wire_host *h = &w->host[f->to];
-
-    bool lost = h->deaf || (h->deaf_to_tcp && sg_get_be16(f->data + 12) != 0x0806);
-
-    if (!lost && sg_port_input(h->port, f->data, f->len) & SG_PORT_TO_NIC) {
-        nic_input(h, f->data, f->len);
-    }
+    receive(&w->host[f->to], f->data, f->len);
     g_free(f);
 }
 
@@ -442,10 +456,25 @@ struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *
     return w;
 }
 
+void wire_impair(struct wire *w, const struct sg_impair_config *config)
+{
+    struct sg_impair_config c = *config;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        sg_impair_free(w->link[i]);
+        c.seed = config->seed * 2 + (unsigned)i;
+        w->link[i] = sg_impair_new(&c);
+        g_assert(w->link[i]);
+    }
+}
+
 void wire_free(struct wire *w)
 {
     GSequenceIter *it;
 
+    sg_impair_free(w->link[0]);
+    sg_impair_free(w->link[1]);
     sg_port_free(w->host[0].port);
     sg_port_free(w->host[1].port);
     for (it = g_sequence_get_begin_iter(w->frames); !g_sequence_iter_is_end(it);
@@ -461,6 +490,11 @@ static void run_ports(struct wire *w)
     int i;
 
     for (i = 0; i < 2; i++) {
+        if (w->link[i]) {
+            sg_impair_output(w->link[i], w->now, UINT_MAX, link_deliver, &w->host[!i]);
+        }
+    }
+    for (i = 0; i < 2; i++) {
         struct wire_host *h = &w->host[i];
 
         if (h->kicked || h->deadline <= w->now) {
@@ -474,9 +508,13 @@ static uint64_t next_event(struct wire *w)
 {
     GSequenceIter *first = g_sequence_get_begin_iter(w->frames);
     uint64_t at = MIN(w->host[0].deadline, w->host[1].deadline);
+    int i;
 
     if (w->host[0].kicked || w->host[1].kicked) {
         return w->now;
+    }
+    for (i = 0; i < 2; i++) {
+        at = w->link[i] ? MIN(at, sg_impair_next(w->link[i])) : at;
     }
     if (!g_sequence_iter_is_end(first)) {
         at = MIN(at, ((struct in_flight *)g_sequence_get(first))->at);

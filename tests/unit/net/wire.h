@@ -11,6 +11,7 @@
 #define SG_TESTS_NET_WIRE_H
 
 #include <glib.h>
+#include "impair.h"
 #include "port.h"
 
 #define WIRE_MS 1000000ull
@@ -50,6 +51,7 @@ struct wire {
     bool synchronous; /* frames arrive within the call that sends them; no faults */
     uint64_t rng;
     struct wire_faults faults;
+    struct sg_impair *link[2]; /* by sender; if set, instead of 'faults' and 'delay' */
     GSequence *frames;
     uint64_t sequence;
     /* Sees every frame that is sent, before faults. */
@@ -58,6 +60,8 @@ struct wire {
 };
 
 struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config);
+/* From now on both directions are impaired links, each with a seed of its own. */
+void wire_impair(struct wire *w, const struct sg_impair_config *config);
 void wire_free(struct wire *w);
 uint64_t wire_random(struct wire *w);
 /* True when 'done' returned true; false when 'limit' ns have passed or nothing is left to do. */

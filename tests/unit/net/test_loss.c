@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Streams over paths that lose and reorder: how much arrives in simulated time, and how long
+ * nothing arrives.
+ *
+ * The floors are half of what Linux's TCP (CUBIC) reaches over such a path, as measured by
+ * tools/bench-loss; docs/benchmarks.md has the table.  Half of a stack that is limited by the
+ * rate of the path or by its processor is half of that rate.
+ */
+#include "tap.h"
+#include "peer.h"
+
+enum { PORT = 4791 };
+
+#define PATH_RATE 1000000000ull /* bit/s */
+#define PATH_QUEUE (4ull << 20)
+
+struct path {
+    const char *name;
+    unsigned rtt_ms;
+    unsigned loss, reorder;  /* millionths */
+    unsigned floor;          /* KB/s */
+    unsigned stall_ms;       /* no longer one than this; 0: any */
+};
+
+struct rig {
+    struct wire *w;
+    struct peer a, b;
+};
+
+static void start(struct rig *r, uint64_t seed, const struct path *p)
+{
+    struct sg_port_config config = { .send_buffer = 1 << 20 };
+    struct sg_impair_config c = {
+        .loss = p->loss, .reorder = p->reorder, .delay = p->rtt_ms * WIRE_MS / 2,
+        .rate = PATH_RATE, .queue = PATH_QUEUE, .seed = seed,
+    };
+
+    memset(r, 0, sizeof(*r));
+    r->w = wire_new(seed, 1500, &config);
+    T_TRUE(peer_pair(r->w, &r->a, &r->b, PORT));
+    wire_impair(r->w, &c);
+}
+
+/* Octets received per millisecond, that is KB/s, and the longest time without any. */
+static unsigned run(struct rig *r, unsigned seconds, unsigned *stall_ms)
+{
+    uint64_t from = r->b.received, last = from;
+    unsigned ms, idle = 0;
+
+    *stall_ms = 0;
+    r->a.to_send = UINT64_MAX / 2;
+    peer_send(&r->a);
+    for (ms = 0; ms < seconds * 1000; ms++) {
+        wire_settle(r->w, WIRE_MS);
+        idle = r->b.received == last ? idle + 1 : 0;
+        last = r->b.received;
+        *stall_ms = MAX(*stall_ms, idle);
+    }
+    T_FALSE(r->b.damaged);
+    return (unsigned)((last - from) / (seconds * 1000));
+}
+
+static void stop(struct rig *r)
+{
+    peer_abort(&r->a);
+    wire_settle(r->w, WIRE_S);
+    wire_free(r->w);
+}
+
+static const struct path paths[] = {
+    { "1 ms", 1, 0, 0, 100000, 50 },
+    { "1 ms, loss 0.1 %", 1, 1000, 0, 30000, 1000 },
+    { "1 ms, loss 1 %", 1, 10000, 0, 9000, 1000 },
+    { "1 ms, loss 5 %", 1, 50000, 0, 1500, 0 },
+    { "1 ms, reordering 1 %", 1, 0, 10000, 60000, 1000 },
+    { "20 ms", 20, 0, 0, 30000, 500 },
+    { "20 ms, loss 0.1 %", 20, 1000, 0, 1500, 1000 },
+    { "20 ms, loss 1 %", 20, 10000, 0, 450, 1000 },
+    { "20 ms, loss 5 %", 20, 50000, 0, 150, 0 },
+    { "20 ms, reordering 1 %", 20, 0, 10000, 30000, 1000 },
+};
+
+static void throughput(void)
+{
+    unsigned stall, rate;
+    struct rig r;
+    size_t i;
+
+    for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        T_CONTEXT("%s", paths[i].name);
+        start(&r, i + 1, &paths[i]);
+        rate = run(&r, 5, &stall);
+        T_NOTE("%s: %u KB/s, stall %u ms", paths[i].name, rate, stall);
+        T_TRUE(rate >= paths[i].floor);
+        T_TRUE(!paths[i].stall_ms || stall <= paths[i].stall_ms);
+        stop(&r);
+    }
+}
+
+static const struct t_case cases[] = {
+    { "throughput and stalls", throughput },
+};
+
+T_MAIN(cases)
