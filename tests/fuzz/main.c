@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Drives a fuzz target without libFuzzer: the inputs kept in a folder, each of which once found a
- * bug, then inputs made from seeds.
+ * Drives a fuzz target without libFuzzer: inputs made from seeds, then those that are kept in
+ * folders, because each once found a bug, or because they reach much (tools/fuzz --keep).
  *
- *     fuzz-NAME [--seeds FROM..TO] [--inputs FOLDER] [FILE...]
+ *     fuzz-NAME [--seeds FROM..TO] [--inputs FOLDER]... [FILE...]
  *
  * With files only these are run.  When a target dies, the input that it died of is left in
  * fuzz.crash in the current folder, and its seed is named on stderr.
@@ -18,9 +18,10 @@
 #include "fuzz.h"
 #include "tap.h"
 
-enum { INPUT_MAX = 4096 };
+enum { INPUT_MAX = 4096, FOLDERS_MAX = 4 };
 
-static const char *inputs_folder;
+static const char *folders[FOLDERS_MAX];
+static unsigned folder_count;
 static uint64_t seed_from = 1, seed_to = 1000;
 
 static uint8_t current[1 << 20];
@@ -101,25 +102,33 @@ static void run_file(const char *path)
     LLVMFuzzerTestOneInput(current, current_len);
 }
 
-static void kept_inputs(void)
+static void folder_inputs(const char *folder)
 {
-    DIR *d = opendir(inputs_folder);
+    DIR *d = opendir(folder);
     struct dirent *e;
     unsigned n = 0;
     char path[1000];
 
     if (!d) {
-        T_FAIL("cannot read %s", inputs_folder);
+        T_FAIL("cannot read %s", folder);
     }
     while ((e = readdir(d))) {
         if (e->d_name[0] != '.') {
-            snprintf(path, sizeof(path), "%s/%s", inputs_folder, e->d_name);
+            snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
             run_file(path);
             n++;
         }
     }
     closedir(d);
-    T_NOTE("%u inputs", n);
+    T_NOTE("%u inputs of %s", n, folder);
+    T_TRUE(n > 0);
+}
+
+static void kept_inputs(void)
+{
+    for (unsigned i = 0; i < folder_count; i++) {
+        folder_inputs(folders[i]);
+    }
 }
 
 static void seeds(void)
@@ -154,8 +163,8 @@ int main(int argc, char **argv)
         signal(SIGSEGV, on_abort);
     }
     for (i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--inputs") == 0 && i + 1 < argc) {
-            inputs_folder = argv[++i];
+        if (strcmp(argv[i], "--inputs") == 0 && i + 1 < argc && folder_count < FOLDERS_MAX) {
+            folders[folder_count++] = argv[++i];
         } else if (strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
             unsigned long long a, b;
 
@@ -170,5 +179,5 @@ int main(int argc, char **argv)
             files++;
         }
     }
-    return files ? 0 : t_main(cases, inputs_folder ? 2 : 1, 1, argv);
+    return files ? 0 : t_main(cases, folder_count ? 2 : 1, 1, argv);
 }
