@@ -84,15 +84,6 @@ static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, ui
     }
 }
 
-/* The group that store k ends in must go as a whole. */
-static unsigned round_up(const struct sg_persist *p, const struct line *l, unsigned k)
-{
-    while (k < l->count && !sg_pd_line_cut_point(p, l, k)) {
-        k++;
-    }
-    return k;
-}
-
 bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                         unsigned k, enum sg_pd_target to)
 {
@@ -100,7 +91,7 @@ bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, 
     struct line *l = sg_pd_line(p, g, i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
 
-    k = round_up(p, l, k);
+    sg_assert(sg_pd_line_cut_point(p, l, k)); /* groups go as a whole */
     if (k && !goes_to_media(p, to)) {
         queue_stores(p, l, k);
         return true;

@@ -196,7 +196,7 @@ static void permitted(struct cut *c, const struct line *l)
             break;
         }
         k++;
-        if (!(r->flags & REC_GLUE) && k >= least && k >= l->queued) {
+        if (!(r->flags & REC_GLUE) && k >= least) { /* glue holds what is queued together */
             c->points[c->point_count++] = k;
         }
     }

@@ -362,6 +362,48 @@ static void many_flushes(void)
     rig_down(&r);
 }
 
+/* A note that gives way to newer ones is carried out, not forgotten. */
+static void oldest_flush(void)
+{
+    enum { NOTES = 65536 };
+    struct rig r;
+
+    rig_init(&r);
+    r.limits.check = false;
+    rig_up(&r, 65536);
+    rig_store(&r, 0, X, 1);
+    rig_cpu_flush(&r, 0, X, SG_PERSIST_CLWB);
+    for (unsigned i = 0; i < NOTES; i++) {
+        rig_cpu_flush(&r, 0, Y, SG_PERSIST_CLWB);
+    }
+    rig_sfence(&r, 0);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, X), 1);
+    rig_down(&r);
+}
+
+/* Stores that were merged go together: one that came after the CLWB goes along with those before. */
+static void flush_of_a_group(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.limits.line_stores = 8;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 9; i++) { /* the ninth makes one group of all */
+        rig_store(&r, 0, i % 8 * 8, i + 1);
+        if (i == 2) {
+            rig_cpu_flush(&r, 0, X, SG_PERSIST_CLWB);
+        }
+    }
+    rig_sfence(&r, 0);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        T_EQ_U64(rig_media(&r, i * 8), i ? i + 1 : 9);
+    }
+    rig_down(&r);
+}
+
 /* The CPU has written already when the domain is told; the line was plain. */
 static void told_late(struct rig *r)
 {
@@ -417,6 +459,8 @@ static const struct t_case cases[] = {
     { "S2' buffers are finite", overflow },
     { "E8 a buffer that is pushed out goes in order", overflow_in_order },
     { "E7 more flushes than notes before a fence", many_flushes },
+    { "E7 the oldest of too many notes is carried out", oldest_flush },
+    { "E7 a flush takes merged stores together", flush_of_a_group },
     { "a store reported after the fact", written_before },
     { "without tracking stores are written and not noted", tracking_off },
 };

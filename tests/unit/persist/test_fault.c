@@ -305,12 +305,38 @@ static void fading_cache(void)
     rig_down(&r);
 }
 
+/* A cut that lets the cache write a poisoned line has written it anew. */
+static void cut_heals(void)
+{
+    unsigned healed = 0;
+
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct sg_persist_bad bad;
+        struct rig r;
+
+        T_CONTEXT("seed %" PRIu64, seed);
+        rig_simple(&r, SG_PERSIST_ADR);
+        T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 64, SG_PERSIST_POISONED));
+        if (seed % 2) {
+            rig_write_u64(&r, 1, 0, 7);
+        } else {
+            rig_store(&r, 0, 0, 7);
+        }
+        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        T_EQ_INT(sg_persist_bad_range(r.p, 0, &bad), rig_media(&r, 0) == 0);
+        healed += rig_media(&r, 0) == 7;
+        rig_down(&r);
+    }
+    T_TRUE(healed > 5 && healed < 55);
+}
+
 static const struct t_case cases[] = {
     { "read-only media", read_only },
     { "worn-out media", worn_out },
     { "flushes that fail some times, or always", recovers },
     { "uncorrectable lines", uncorrectable },
     { "poisoned ranges heal when rewritten", poison },
+    { "poisoned lines heal when a cut writes them", cut_heals },
     { "loads of bad lines", loads },
     { "bad ranges are a set of lines", range_lists },
     { "bad ranges are bounded", too_many },

@@ -390,6 +390,31 @@ static void mode(void)
     }
 }
 
+/* Once order counts again, a piece that is due waits for those before it that are not. */
+static void order_again(void)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct rig r;
+
+        T_CONTEXT("seed %" PRIu64, seed);
+        rig_init(&r);
+        r.config.place_delay_ns = 1000;
+        r.config.place_out_of_order = true;
+        r.limits.seed = seed;
+        rig_up(&r, 65536);
+        rig_write_u64(&r, 1, 0, 7);
+        rig_write_u64(&r, 1, 64, 8);
+        r.config.place_out_of_order = false;
+        rig_configure(&r);
+        for (uint64_t now = 0; now <= 1000; now += 20) {
+            sg_persist_tick(r.p, now);
+            T_TRUE(rig_visible(&r, 0) == 7 || rig_visible(&r, 64) == 0);
+        }
+        T_EQ_U64(rig_visible(&r, 64), 8);
+        rig_down(&r);
+    }
+}
+
 static const struct t_case cases[] = {
     { "E1 E3 with nothing in between a write is visible at once", at_once },
     { "E1 a delayed write waits in S0, in order", delay },
@@ -397,6 +422,7 @@ static const struct t_case cases[] = {
     { "S0 of a lost connection is dropped", forget },
     { "E1 writes of one connection are placed out of order", reorder },
     { "E1 settling posts out of order too", reorder_settled },
+    { "E1 order that is switched on holds for what waits already", order_again },
     { "S1 a prefix survives", prefix },
     { "S1 the prefix is per device", per_device },
     { "atoms are not torn, lines ascend", atoms },

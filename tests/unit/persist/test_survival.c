@@ -199,8 +199,45 @@ static void subsets(void)
     T_EQ_U64(rig_outcomes_of(&proto, two_lines_s3, both, SEEDS), 0xf);
 }
 
+/* The first three atoms as bits. */
+static unsigned three_atoms(const struct rig *r)
+{
+    return (rig_media(r, 0) != 0) + 2 * (rig_media(r, 8) != 0) + 4 * (rig_media(r, 16) != 0);
+}
+
+static void queued_stores(struct rig *r)
+{
+    rig_store(r, 0, 0, 1);
+    rig_store(r, 0, 8, 1);
+    rig_cpu_flush(r, 0, 0, SG_PERSIST_CLWB);
+    rig_sfence(r, 0);
+    rig_store(r, 0, 16, 1); /* in the cache */
+}
+
+static void queued_write(struct rig *r)
+{
+    uint8_t line[64];
+
+    memset(line, 1, sizeof(line));
+    rig_write(r, 1, 0, line, sizeof(line));
+    rig_cpu_flush(r, 0, 0, SG_PERSIST_CLWB);
+    rig_sfence(r, 0);
+}
+
+/* Without ADR the queue holds lines: one entry is written or lost, and never torn. */
+static void queue_is_of_lines(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    proto.config.domain = SG_PERSIST_NONE;
+    T_EQ_U64(rig_outcomes_of(&proto, queued_stores, three_atoms, 300), SET3(0, 3, 7));
+    T_EQ_U64(rig_outcomes_of(&proto, queued_write, three_atoms, 300), SET2(0, 7));
+}
+
 static const struct t_case cases[] = {
     { "table of survival, domain none", none },
+    { "what is in the write-pending queue is not torn", queue_is_of_lines },
     { "table of survival, domain adr", adr },
     { "table of survival, domain eadr", eadr },
     { "table of survival, domain whole", whole },
