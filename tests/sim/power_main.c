@@ -125,6 +125,7 @@ static void runs(uint64_t first, uint64_t last)
 static void lazy(unsigned domain, bool ddio, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
+    c->place_delay_ns = 0;
     c->domain = (uint8_t)domain;
     c->ddio = ddio;
     c->iio_drain = SG_PERSIST_NEVER;
@@ -265,6 +266,7 @@ static void sweeps(uint64_t first, uint64_t last)
 static void only_stage(unsigned stage, unsigned domain, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
+    c->place_delay_ns = 0;
     c->domain = (uint8_t)domain;
     c->evict = c->wpq_drain = c->iio_drain = SG_PERSIST_EAGER;
     c->cpu_tracking = true;

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "persist/persist.h"
 
-enum { DEFAULT_ONE_IN = 8, DEFAULT_LINE_STORES = 64 };
+enum { DEFAULT_ONE_IN = 8, DEFAULT_LINE_STORES = 64, DEFAULT_PLACE_NS = 200000 };
 
 void sg_persist_config_init(struct sg_persist_config *config)
 {
@@ -13,7 +13,8 @@ void sg_persist_config_init(struct sg_persist_config *config)
         .ddio = true,
         .evict = SG_PERSIST_NEVER,
         .wpq_drain = SG_PERSIST_NEVER,
-        .iio_drain = SG_PERSIST_EAGER,
+        .iio_drain = SG_PERSIST_RANDOM,
+        .place_delay_ns = DEFAULT_PLACE_NS,
         .one_in = DEFAULT_ONE_IN,
         .untracked_flush_max = 1u << 20,
     };
@@ -88,6 +89,7 @@ static const char *const event_names[] = {
     [SG_PERSIST_EV_CONFIGURE] = "configure",
     [SG_PERSIST_EV_CUT] = "cut",
     [SG_PERSIST_EV_RESTART] = "restart",
+    [SG_PERSIST_EV_DMA_READ] = "dma-read",
     [SG_PERSIST_EV_POSTED] = "posted",
     [SG_PERSIST_EV_VISIBLE] = "visible",
     [SG_PERSIST_EV_EVICTED] = "evicted",
@@ -96,6 +98,21 @@ static const char *const event_names[] = {
     [SG_PERSIST_EV_FLUSH_FAILED] = "flush-failed",
     [SG_PERSIST_EV_REFUSED] = "refused",
 };
+
+const char *sg_persist_doubt(const struct sg_persist_config *c)
+{
+    if (c->cpu_tracking) {
+        return NULL;
+    }
+    if (c->domain >= SG_PERSIST_EADR) {
+        return "CPU stores are not followed: non-temporal ones without a fence count as kept";
+    }
+    return c->untracked == SG_PERSIST_UNTRACKED_KEPT
+           ? "CPU stores and flushes are not followed: what CPUs stored counts as kept, flushed or "
+             "not, and what adapters placed may count as lost though a CPU flushed it"
+           : "CPU stores and flushes are not followed: what CPUs stored, and what adapters placed, "
+             "may count as lost though a CPU flushed it";
+}
 
 static const char *name_of(const char *const *names, size_t count, unsigned i)
 {

@@ -95,6 +95,77 @@ void sg_pd_others_drain(struct sg_persist *p, int vcpu)
     }
 }
 
+static bool in_lines(const struct cpu_entry *x, uint64_t addr, uint64_t len)
+{
+    return x->addr < addr + len && addr < x->addr + SG_PERSIST_LINE;
+}
+
+/* How many of the oldest stores in the buffer have left it if the lines of a range were seen. */
+static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
+{
+    unsigned n = c->sb_count;
+
+    while (n) {
+        const struct cpu_entry *x = &c->sb[(c->sb_head + n - 1) % PD_STORE_BUFFER];
+
+        if (!x->flush && in_lines(x, addr, len)) {
+            break;
+        }
+        n--;
+    }
+    return n;
+}
+
+static unsigned lines_seen(const struct cpu *c, uint64_t addr, uint64_t len)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < c->wc_count; i++) {
+        n += in_lines(&c->wc[(c->wc_head + i) % PD_WC_LINES], addr, len);
+    }
+    return n;
+}
+
+/* Write-combining buffers are not snooped: what was seen of a line is in memory. */
+static void drain_lines_seen(struct sg_persist *p, struct cpu *c, uint64_t addr, uint64_t len)
+{
+    unsigned count = c->wc_count, kept = 0;
+
+    sg_pd_cpu_drain_stores(p, c); /* as in drain_one_wc() */
+    for (unsigned i = 0; i < count; i++) {
+        struct cpu_entry x = c->wc[(c->wc_head + i) % PD_WC_LINES];
+
+        if (in_lines(&x, addr, len)) {
+            sg_pd_advance_upto(p, x.addr, x.seq);
+        } else {
+            c->wc[(c->wc_head + kept++) % PD_WC_LINES] = x;
+        }
+    }
+    c->wc_count = kept;
+}
+
+bool sg_pd_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    const struct cpu *c = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
+
+    return c && (stores_seen(c, addr, len) || lines_seen(c, addr, len));
+}
+
+void sg_pd_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
+{
+    struct cpu *c = p->cpu[p->busy_cpu];
+
+    for (unsigned n = stores_seen(c, addr, len); n; n--) {
+        sg_pd_cpu_drain_one(p, c);
+    }
+    if (lines_seen(c, addr, len)) {
+        drain_lines_seen(p, c, addr, len);
+    }
+    if (!(c->sb_count | c->wc_count)) {
+        p->busy_cpu = -1;
+    }
+}
+
 static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq,
                               bool flush)
 {
@@ -281,6 +352,11 @@ void sg_pd_cpu_fence_all(struct sg_persist *p)
             carry_out_flushes(p, p->cpu[i]);
         }
     }
+}
+
+bool sg_persist_cpu_waits(const struct sg_persist *p)
+{
+    return p->busy_cpu >= 0;
 }
 
 void sg_persist_cpu_sync(struct sg_persist *p)

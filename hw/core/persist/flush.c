@@ -259,30 +259,50 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
 
 /* ---- The media's side ---- */
 
-enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf, size_t len)
+/* Of the part of a range that lies in one extent. */
+static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off, uint8_t *buf,
+                            size_t len)
 {
-    uint64_t off;
-    struct extent *e = sg_pd_extent(p, addr, len, &off);
     bool cache_survives;
 
-    if (!e) {
+    for (uint64_t at = sg_align_down(off, SG_PERSIST_PAGE); at < off + len; at += SG_PERSIST_PAGE) {
+        sg_pd_keep_unseen(p, e, at / SG_PERSIST_PAGE,
+                          sg_pd_page_mask(at / SG_PERSIST_PAGE, off, len));
+    }
+    if (sg_pd_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
+        return false;
+    }
+    /* A medium that takes no more, or may not, leaves the cache's content nowhere to go. */
+    cache_survives = p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only
+                     && !e->faults.wears_out;
+    memcpy(buf, (cache_survives ? e->visible : e->media) + off, len);
+    return true;
+}
+
+enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf, size_t len)
+{
+    uint8_t *to = buf;
+    uint64_t off;
+
+    if (len ? !(sg_persist_query(p, addr, len) & SG_PM_PERSISTENT)
+            : !sg_pd_extent(p, addr, len, &off)) {
         return SG_PM_FAILED;
     }
     if (p->frozen) {
         return SG_PM_LATER;
     }
     sg_persist_cpu_sync(p);
-    for (uint64_t at = sg_align_down(off, SG_PERSIST_PAGE); at < off + len; at += SG_PERSIST_PAGE) {
-        sg_pd_keep_unseen(p, e, at / SG_PERSIST_PAGE,
-                          sg_pd_page_mask(at / SG_PERSIST_PAGE, off, len));
+    while (len) {
+        struct extent *e = sg_pd_extent(p, addr, 1, &off);
+        size_t n = SG_MIN(len, e->size - off);
+
+        if (!media_read_part(p, e, off, to, n)) {
+            return SG_PM_FAILED;
+        }
+        addr += n;
+        to += n;
+        len -= n;
     }
-    if (len && sg_pd_bad(p, addr, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
-        return SG_PM_FAILED;
-    }
-    /* A medium that takes no more, or may not, leaves the cache's content nowhere to go. */
-    cache_survives = p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only
-                     && !e->faults.wears_out;
-    memcpy(buf, (cache_survives ? e->visible : e->media) + off, len);
     return SG_PM_DONE;
 }
 

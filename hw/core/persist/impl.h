@@ -308,7 +308,7 @@ bool sg_pd_line_cut_point(const struct sg_persist *p, const struct line *l, unsi
 /* ---- advance.c: towards the media ---- */
 
 enum sg_pd_target { PD_TO_S3, PD_TO_S4 };
-/* The first k stores of a noded line.  False: the medium refuses; nothing changed. */
+/* The first k stores of a noded line, whole groups.  False: the medium refuses; nothing changed. */
 bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                         unsigned k, enum sg_pd_target to);
 /* Lines of a page; all: with what is in S2'.  False: some were refused. */
@@ -365,6 +365,10 @@ void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, u
 /* Somebody else than this vCPU acts (-1: a device): what others hold in S2' has drained. */
 void sg_pd_others_drain(struct sg_persist *p, int vcpu);
 void sg_pd_cpu_drain(struct sg_persist *p, int vcpu);
+/* Does anything of a range wait in S2'?  Whoever reads the range proves that it does not. */
+bool sg_pd_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
+/* It was read: the lines' stores have left, and of a store buffer all that came before them. */
+void sg_pd_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* All of a vCPU's store buffer takes effect; its write-combining buffers stay. */
 void sg_pd_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* The oldest entry of the store buffer takes effect. */

@@ -388,6 +388,9 @@ static bool replay_plain(struct sg_persist *p, const struct sg_persist_event *e)
     case SG_PERSIST_EV_DEVICE_FENCE:
         sg_persist_device_fence(p, e->unit);
         return true;
+    case SG_PERSIST_EV_DMA_READ:
+        sg_persist_dma_read(p, e->unit, e->addr, length(e));
+        return true;
     case SG_PERSIST_EV_CPU_SYNC:
         sg_persist_cpu_sync(p);
         return true;

@@ -108,9 +108,9 @@ struct sg_persist_config {
     bool poison;               /* sg_persist_poison() has an effect; off */
     uint8_t evict;             /* S2 -> S3; enum sg_persist_pace; default NEVER */
     uint8_t wpq_drain;         /* S3 -> S4, matters for domain NONE only; default NEVER */
-    uint8_t iio_drain;         /* S1 -> visible; default EAGER: S1 is then always empty */
+    uint8_t iio_drain;         /* S1 -> visible; default RANDOM; EAGER: S1 is always empty */
     uint32_t one_in;           /* RANDOM moves something at one in so many events; 1.., default 8 */
-    uint64_t place_delay_ns;   /* data stays in S0 so long at most; 0 and in order: not at all */
+    uint64_t place_delay_ns;   /* so long in S0 at most; 0 and in order: not at all; 200 us */
     uint64_t flush_fixed_ns;   /* latency of an RDMA Flush with P; 0 and 0: answered at once */
     uint64_t flush_random_ns;  /* up to so much more, uniformly */
     /*
@@ -159,6 +159,12 @@ void sg_persist_free(struct sg_persist *p);
 /* NULL, or a static text that says what is wrong; the old configuration then stays. */
 const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_config *config);
 const struct sg_persist_config *sg_persist_config(const struct sg_persist *p);
+
+/*
+ * Which verdicts of a cut are not to be trusted because CPUs are not tracked, as a sentence; NULL:
+ * none.
+ */
+const char *sg_persist_doubt(const struct sg_persist_config *config);
 
 /* Names as in properties and reports ("none", "adr"...); the reverse is -1 for an unknown name. */
 const char *sg_persist_domain_name(enum sg_persist_domain domain);
@@ -220,6 +226,12 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
  */
 void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 /*
+ * The device reads a range, which may reach beyond extents, after E4: what it may have seen of CPUs'
+ * stores has left S2'.  Cheap when S2' has none of it; sg_persist_cpu_waits() says if it has any.
+ */
+void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
+bool sg_persist_cpu_waits(const struct sg_persist *p);
+/*
  * E9, E10: RDMA Flush, with flags SG_FLUSH_PERSISTENT and SG_FLUSH_GLOBAL of staghorn/io.h (by
  * value below).  Settles the connection and fences the device itself.  SG_PM_DONE: the range is
  * where the flags promise.  SG_PM_LATER: call again at *again_ns (or any time later) with the same
@@ -234,7 +246,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
 /*
  * What a cut at this instant would certainly leave of a range: the media, with S3 where the domain
  * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.
- * SG_PM_FAILED: uncorrectable or poisoned octets, or range not within one extent; buf undefined.
+ * SG_PM_FAILED: uncorrectable or poisoned octets, or range not in extents; buf undefined.
  */
 enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf,
                                         size_t len);
@@ -493,6 +505,7 @@ enum sg_persist_event_kind {
     SG_PERSIST_EV_CONFIGURE,
     SG_PERSIST_EV_CUT,          /* arg: outcome; data: seed; addr and at: the policy's range */
     SG_PERSIST_EV_RESTART,
+    SG_PERSIST_EV_DMA_READ,     /* logged only when something of the range was in S2' */
     SG_PERSIST_EV_INPUTS,
     /* Consequences and acknowledgements. */
     SG_PERSIST_EV_POSTED = 64,  /* S0 -> S1 */

@@ -439,6 +439,19 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
     sg_pd_input_done(p);
 }
 
+void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
+
+    sg_persist_device_fence(p, device);
+    if (p->frozen || device >= SG_PERSIST_DEVICES || !len || !sg_pd_cpu_sees(p, addr, len)) {
+        return;
+    }
+    sg_pd_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
+    sg_pd_cpu_seen(p, addr, len);
+    sg_pd_input_done(p);
+}
+
 void sg_persist_device_fence(struct sg_persist *p, unsigned device)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };

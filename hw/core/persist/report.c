@@ -191,6 +191,9 @@ void sg_persist_report_json(const struct sg_persist_report *r, GString *out)
                            sg_persist_outcome_name(r->policy.outcome), r->policy.seed,
                            r->policy.addr, r->policy.len);
     json_config(out, &r->config);
+    if (sg_persist_doubt(&r->config)) {
+        g_string_append_printf(out, ",\n \"not-trusted\": \"%s\"", sg_persist_doubt(&r->config));
+    }
     g_string_append(out, ",\n \"stages\": {");
     for (unsigned s = 0; s < SG_PERSIST_STAGES; s++) {
         g_string_append_printf(out, "%s\"%s\": ", s ? ", " : "", sg_persist_stage_name(s));
@@ -272,6 +275,9 @@ static void text_counts(const struct sg_persist_report *r, GString *out)
         g_string_append_printf(out, "Lines changed by CPUs, untracked: %" PRIu64 " lost, %" PRIu64
                                " kept, %" PRIu64 " refused.\n", r->untracked[SG_PERSIST_LOST],
                                r->untracked[SG_PERSIST_KEPT], r->untracked[SG_PERSIST_REFUSED]);
+    }
+    if (sg_persist_doubt(&r->config)) {
+        g_string_append_printf(out, "Not to be trusted: %s.\n", sg_persist_doubt(&r->config));
     }
 }
 

@@ -178,6 +178,39 @@ void oracle_atom(struct oracle *o, unsigned device, uint64_t off, const uint8_t 
     follow(o);
 }
 
+/* Memory first, then the report, as for any device of QEMU's. */
+void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
+
+    memcpy(o->r->visible + off, buf, len);
+    T_TRUE(sg_persist_other_write(o->r->p, &who, RIG_BASE + off, len));
+    add_states(o, off, buf, len);
+    if (!o->r->config.ddio) {
+        range_reached(o, off, len, false);
+    } else if (o->r->config.domain >= SG_PERSIST_EADR) {
+        range_reached(o, off, len, true);
+    }
+}
+
+/* What was seen has left the processors: to memory if it was non-temporal, else to the cache. */
+void oracle_read(struct oracle *o, unsigned device, uint64_t off, size_t len)
+{
+    sg_persist_dma_read(o->r->p, device, RIG_BASE + off, len);
+    follow(o);
+    T_TRUE(g_queue_is_empty(&o->posted[device]));
+    for (unsigned i = off / SG_PERSIST_LINE; i <= (off + len - 1) / SG_PERSIST_LINE; i++) {
+        for (unsigned v = 0; v < ORACLE_VCPUS; v++) {
+            if (o->nt[v][i]) {
+                reached_s3(o, i, o->nt[v][i] - 1);
+            }
+        }
+        if (o->r->config.domain >= SG_PERSIST_EADR) {
+            make_certain(o, i, newest(o, i));
+        }
+    }
+}
+
 void oracle_settle(struct oracle *o, unsigned device)
 {
     sg_persist_settle(o->r->p, device, 7 + device);

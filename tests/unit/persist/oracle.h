@@ -39,6 +39,8 @@ void oracle_fini(struct oracle *o);
 /* Each does the event in the domain and notes it. */
 void oracle_write(struct oracle *o, unsigned device, uint64_t off, const uint8_t *buf, size_t len);
 void oracle_atom(struct oracle *o, unsigned device, uint64_t off, const uint8_t *buf);
+void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len);
+void oracle_read(struct oracle *o, unsigned device, uint64_t off, size_t len);
 void oracle_settle(struct oracle *o, unsigned device);
 void oracle_fence_device(struct oracle *o, unsigned device);
 void oracle_flush(struct oracle *o, unsigned device, uint64_t off, uint64_t len, unsigned flags);

@@ -23,7 +23,10 @@ struct rig {
     uint64_t pc;               /* of the next CPU event */
 };
 
-/* Defaults, but CPUs are tracked and every event is followed by the checks. */
+/*
+ * Defaults, but CPUs are tracked, S0 and S1 are empty, so that the effect of an event is there when
+ * it returns, and every event is followed by the checks.
+ */
 void rig_init(struct rig *r);
 /* With r's config and limits as they now are. */
 void rig_up(struct rig *r, size_t size);

@@ -307,6 +307,8 @@ static void what_stays(void)
 
     sg_persist_config_init(&config);
     config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+    config.place_delay_ns = 0;
+    config.iio_drain = SG_PERSIST_EAGER;
     p = sg_persist_new(&config, NULL, &ops, NULL);
     extent.visible = g_malloc0(65536);
     extent.media = g_malloc0(65536);

@@ -57,7 +57,14 @@ static void dma_event(struct oracle *o, uint8_t *buf)
     size_t len = below(3) ? 1 + below(96) : 1 + below(512);
     uint64_t off = place(len);
 
-    switch (below(8)) {
+    switch (below(10)) {
+    case 8:
+        fresh(buf, len);
+        oracle_other(o, off, buf, len);
+        break;
+    case 9:
+        oracle_read(o, 0, off, len);
+        break;
     case 0:
         oracle_settle(o, 0);
         break;
@@ -153,7 +160,8 @@ static void histories(void)
 }
 
 static const struct t_case cases[] = {
-    { "random histories: no cut leaves a forbidden state (E1 E3 E4 E6-E10 E12-E14)", histories },
+    { "random histories of CPUs, adapters and other devices: no cut leaves a forbidden state "
+      "(E1 E3 E4 E6-E10 E12-E14)", histories },
 };
 
 T_MAIN(cases)
