@@ -226,8 +226,8 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
  */
 void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 /*
- * The device reads a range, which may reach beyond extents, after E4: what it may have seen of CPUs'
- * stores has left S2'.  Cheap when S2' has none of it; sg_persist_cpu_waits() says if it has any.
+ * The device reads a range, which may reach beyond extents, after E4: what it may have seen of a
+ * CPU's stores has left S2'.  Cheap when S2' has none of it.  Second: has S2' anything at all?
  */
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);

@@ -382,7 +382,7 @@ static void oldest_flush(void)
     rig_down(&r);
 }
 
-/* Stores that were merged go together: one that came after the CLWB goes along with those before. */
+/* Merged stores go together: one that came after the CLWB goes along with those before. */
 static void flush_of_a_group(void)
 {
     struct rig r;
