@@ -189,6 +189,7 @@ bool staghorn_flash_configure(StaghornState *s, Error **errp)
     }
     f->before = s->config;
     apply_firmware(s);
+    sg_profile_bound(&f->bound, &f->before, &s->config);
     wrong = sg_adapter_check_config(&s->config, buf, sizeof(buf));
     if (wrong) {
         error_setg(errp, "%s (romfile '%s' has profile %s)", wrong, f->path,
@@ -329,6 +330,7 @@ void staghorn_flash_boot(StaghornState *s)
         return;
     }
     apply_firmware(s);
+    sg_profile_limit(&s->config, &s->flash.bound);
     /* Each value was judged when the image was loaded or the update taken. */
     g_assert(!sg_adapter_check_config(&s->config, buf, sizeof(buf)));
     vpd_make(s);

@@ -21,6 +21,7 @@ typedef struct StaghornFlash {
     uint8_t vpd[256];        /* vital product data, PCI 3.0 appendix I */
     unsigned vpd_len;
     struct sg_adapter_config before; /* the configuration without a profile */
+    struct sg_adapter_config bound;  /* the limits of any profile that comes later */
 } StaghornFlash;
 
 /* Loads the image of the property romfile, if there is one, and takes the property over. */

@@ -8,6 +8,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qapi/visitor.h"
 #include "qemu/module.h"
 #include "qemu/units.h"
 #include "hw/pci/msix.h"
@@ -369,6 +370,8 @@ static const Property staghorn_properties[] = {
     DEFINE_GIVEN("rtr-write", StaghornState, rtr_write, bool, bool),
     DEFINE_GIVEN("rtr-read", StaghornState, rtr_read, bool, bool),
     DEFINE_GIVEN("features", StaghornState, config.features, uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-host-memory", StaghornState, config.max_host_memory,
+                                   qdev_prop_size, uint64_t),
     DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
     DEFINE_PROP_UINT32("peer-timeout", StaghornState, peer_timeout, 60),
 };
@@ -398,6 +401,15 @@ static void set_fatal(Object *obj, bool value, Error **errp)
     staghorn_turn(s);
 }
 
+/* How much of max-host-memory is in use. */
+static void get_host_memory(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
+{
+    StaghornState *s = STAGHORN(obj);
+    uint64_t octets = s->adapter ? sg_adapter_host_memory(s->adapter) : 0;
+
+    visit_type_size(v, name, &octets, errp);
+}
+
 static void staghorn_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
@@ -419,6 +431,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     dc->vmsd = &vmstate_staghorn;
     device_class_set_props(dc, staghorn_properties);
     object_class_property_add_bool(klass, "fatal", get_fatal, set_fatal);
+    object_class_property_add(klass, "host-memory", "size", get_host_memory, NULL, NULL, NULL);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -115,6 +115,7 @@ static void out_of_range(void)
         { "mpa-rev", 1, 2 },
         { "peer-timeout", 2, 3600 },
         { "max-mr-size", 4096, 1ull << 48 },
+        { "max-host-memory", 1 << 20, 1ull << 48 },
     };
     unsigned i;
     char text[32];
@@ -142,6 +143,7 @@ static void ends_of_ranges(void)
         { "max-mr-size", "4096" }, { "crc", "off" }, { "markers", "on" },
         { "peer-to-peer", "off" }, { "rtr-send", "on" }, { "rtr-read", "off" },
         { "rtr-write", "off" }, { "guid", "0x1" },
+        { "max-host-memory", "1M" }, { "max-host-memory", "64G" },
     };
     unsigned i;
 
@@ -179,7 +181,7 @@ static void help(void)
         "netdev", "mac", "guid", "vectors", "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr",
         "max-cqe", "max-sge", "max-inline", "max-mr-size", "max-conns", "max-listeners", "max-ird",
         "max-ord", "mpa-rev", "crc", "markers", "peer-to-peer", "rtr-send", "rtr-write",
-        "rtr-read",
+        "rtr-read", "max-host-memory",
     };
     char *text, *line;
     unsigned i;

@@ -53,3 +53,25 @@ void sg_account_free(struct sg_account *acc, void *p, uint64_t octets)
         g_free(p);
     }
 }
+
+void *sg_account_object(struct sg_account *acc, uint64_t octets)
+{
+    void *p;
+
+    if (!sg_account_take(acc, SG_ACCOUNT_SLOT)) {
+        return NULL;
+    }
+    p = sg_account_new0(acc, octets);
+    if (!p) {
+        sg_account_give(acc, SG_ACCOUNT_SLOT);
+    }
+    return p;
+}
+
+void sg_account_object_free(struct sg_account *acc, void *p, uint64_t octets)
+{
+    if (p) {
+        sg_account_free(acc, p, octets);
+        sg_account_give(acc, SG_ACCOUNT_SLOT);
+    }
+}

@@ -21,8 +21,6 @@ struct sg_account {
     uint64_t refused; /* requests */
 };
 
-enum { SG_ACCOUNT_SLOT = 32 }; /* what an object costs besides itself: its place in a table */
-
 /* So many octets, if there is room for them. */
 bool sg_account_take(struct sg_account *acc, uint64_t octets);
 void sg_account_give(struct sg_account *acc, uint64_t octets);
@@ -32,5 +30,10 @@ void *sg_account_new0(struct sg_account *acc, uint64_t octets);
 void *sg_account_new(struct sg_account *acc, uint64_t octets);
 /* Gives back what was taken with it.  p may be NULL: then there is nothing to give. */
 void sg_account_free(struct sg_account *acc, void *p, uint64_t octets);
+
+enum { SG_ACCOUNT_SLOT = 32 }; /* what an object costs besides itself: its place in a table */
+/* An object with a place in a table: zeroed memory. */
+void *sg_account_object(struct sg_account *acc, uint64_t octets);
+void sg_account_object_free(struct sg_account *acc, void *p, uint64_t octets);
 
 #endif

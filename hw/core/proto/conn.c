@@ -78,9 +78,17 @@ static void exec_timer(struct sg_timer *t, uint64_t now_ns);
 
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 {
-    struct sg_conn *c = g_new0(struct sg_conn, 1);
+    struct sg_conn *c = sg_account_object(e->host->account, sizeof(*c));
     unsigned q;
 
+    if (!c) {
+        return NULL;
+    }
+    c->startup = sg_account_new(e->host->account, sizeof(*c->startup));
+    if (!c->startup) {
+        sg_account_object_free(e->host->account, c, sizeof(*c));
+        return NULL;
+    }
     c->e = e;
     c->initiator = initiator;
     c->user = user;
@@ -94,7 +102,6 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     }
     sg_timer_init(&c->timer, startup_timer, c);
     sg_timer_init(&c->exec_timer, exec_timer, c);
-    c->startup = g_new(struct conn_startup, 1);
     c->startup->in_len = c->startup->out_len = 0;
     c->next = e->conns;
     if (c->next) {
@@ -107,12 +114,29 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 
 static void conn_free(struct sg_conn *c)
 {
-    g_free(c->startup);
+    conn_end_startup(c);
     stall_drop(c);
     g_free(c->rx.buf);
     g_free(c->irrq);
     g_free(c->orq);
-    g_free(c);
+    sg_account_give(c->e->host->account, c->charged);
+    sg_account_object_free(c->e->host->account, c, sizeof(*c));
+}
+
+void conn_charge(struct sg_conn *c, uint64_t octets)
+{
+    if (sg_account_take(c->e->host->account, octets)) {
+        c->charged += octets;
+    } else {
+        c->starved = true;
+    }
+}
+
+void conn_uncharge(struct sg_conn *c, uint64_t octets)
+{
+    octets = SG_MIN(octets, c->charged); /* the rest was not to be had */
+    sg_account_give(c->e->host->account, octets);
+    c->charged -= octets;
 }
 
 void conn_enter(struct sg_conn *c)
@@ -123,6 +147,10 @@ void conn_enter(struct sg_conn *c)
 void conn_leave(struct sg_conn *c)
 {
     sg_assert(c->busy);
+    if (c->busy == 1 && c->starved && !conn_dead(c)) {
+        conn_log(c, SG_LOG_STATE, "no memory");
+        conn_drop(c, SG_CONN_NORES);
+    }
     if (--c->busy == 0 && conn_dead(c)) {
         conn_free(c);
     }
@@ -317,7 +345,7 @@ void conn_orphan(struct sg_conn *c)
 
 void conn_end_startup(struct sg_conn *c)
 {
-    g_free(c->startup);
+    sg_account_free(c->e->host->account, c->startup, sizeof(*c->startup));
     c->startup = NULL;
 }
 

@@ -8,6 +8,7 @@
 #ifndef SG_PROTO_CONN_H
 #define SG_PROTO_CONN_H
 
+#include "base/account.h"
 #include "base/bytes.h"
 #include "base/host.h"
 #include "base/timerq.h"
@@ -122,6 +123,8 @@ struct sg_conn {
     uint32_t id;                /* for logs */
     bool held;                  /* in that pause */
     unsigned busy;              /* frames on the stack that use this object */
+    bool starved;               /* there was no room in the account */
+    uint64_t charged;           /* octets of the account, besides itself and 'startup' */
     enum conn_state state;
     enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
 
@@ -183,7 +186,14 @@ struct sg_engine {
 extern const struct sg_stream_events conn_events;
 /* engine.c: the peer's FIN, in its turn. */
 void conn_peer_closed(struct sg_conn *c);
+/* NULL: no memory. */
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
+/*
+ * Takes from the host's account what the connection allocates as it goes on; a connection that
+ * finds no room is dropped as soon as nobody works on it.  All of it goes back with the connection.
+ */
+void conn_charge(struct sg_conn *c, uint64_t octets);
+void conn_uncharge(struct sg_conn *c, uint64_t octets);
 void conn_set_state(struct sg_conn *c, enum conn_state state);
 /* Bracket everything that may make an upcall; conn_leave frees a dead connection. */
 void conn_enter(struct sg_conn *c);

@@ -118,6 +118,10 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
     struct sg_conn *c = conn_new(e, true, user);
     enum sg_stream_end stream_why = SG_STREAM_NORES;
 
+    if (!c) {
+        *why = SG_CONN_NORES;
+        return NULL;
+    }
     conn_set_state(c, CONN_CONNECTING);
     if (!mpa_make_request(c, p)) {
         *why = SG_CONN_PROTOCOL;
@@ -143,6 +147,9 @@ static bool accepted(void *user, struct sg_stream *s)
         return false;
     }
     c = conn_new(l->e, false, NULL);
+    if (!c) {
+        return false;
+    }
     c->stream = s;
     c->listener = l;
     l->half_open++;
@@ -156,16 +163,20 @@ static bool accepted(void *user, struct sg_stream *s)
 struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
                                             unsigned backlog, void *user, enum sg_conn_end *why)
 {
-    struct sg_engine_listener *l = g_new0(struct sg_engine_listener, 1);
+    struct sg_engine_listener *l = sg_account_object(e->host->account, sizeof(*l));
     enum sg_stream_end stream_why = SG_STREAM_NORES;
 
+    if (!l) {
+        *why = SG_CONN_NORES;
+        return NULL;
+    }
     l->e = e;
     l->user = user;
     l->backlog = SG_MAX(backlog, 1);
     l->l = e->net->ops->listen(e->net, local, l->backlog, accepted, l, &stream_why);
     if (!l->l) {
         *why = end_of_stream(stream_why);
-        g_free(l);
+        sg_account_object_free(e->host->account, l, sizeof(*l));
         return NULL;
     }
     l->next = e->listeners;
@@ -197,7 +208,7 @@ void sg_engine_unlisten(struct sg_engine_listener *l)
     if (l->next) {
         l->next->prev = l->prev;
     }
-    g_free(l);
+    sg_account_object_free(e->host->account, l, sizeof(*l));
 }
 
 /* Events of the stream underneath; all of them may end the connection. */

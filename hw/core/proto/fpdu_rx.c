@@ -107,8 +107,9 @@ static bool measure(const struct sg_conn *c, const uint8_t *p, size_t n, size_t 
     return true;
 }
 
-static void reserve(struct conn_rx *rx, size_t want)
+static void reserve(struct sg_conn *c, size_t want)
 {
+    struct conn_rx *rx = &c->rx;
     size_t cap = rx->cap ? rx->cap : GATHER_FIRST;
 
     if (want <= rx->cap) {
@@ -117,7 +118,9 @@ static void reserve(struct conn_rx *rx, size_t want)
     while (cap < want) {
         cap *= 2;
     }
-    rx->cap = (uint32_t)SG_MIN(cap, SG_FPDU_WIRE_MAX);
+    cap = SG_MIN(cap, SG_FPDU_WIRE_MAX);
+    conn_charge(c, cap - rx->cap);
+    rx->cap = (uint32_t)cap;
     rx->buf = g_realloc(rx->buf, rx->cap);
 }
 
@@ -127,7 +130,7 @@ static void append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end
     struct conn_rx *rx = &c->rx;
     size_t hashed = rx->have < crc_end ? SG_MIN(n, crc_end - rx->have) : 0;
 
-    reserve(rx, rx->have + n);
+    reserve(c, rx->have + n);
     if (!rx->have) {
         rx->crc = 0;
     }

@@ -35,6 +35,7 @@ void requests_push(struct sg_conn *c, const struct conn_orq *r)
 {
     sg_assert(c->orq_count < orq_size(c));
     if (!c->orq) {
+        conn_charge(c, orq_size(c) * sizeof(*c->orq));
         c->orq = g_new(struct conn_orq, orq_size(c));
     }
     c->orq[(c->orq_head + c->orq_count) % orq_size(c)] = *r;
@@ -109,6 +110,7 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
     }
     sg_assert(c->irrq_count < c->ird);
     if (!c->irrq) {
+        conn_charge(c, c->ird * sizeof(*c->irrq));
         c->irrq = g_new(struct conn_irrq, c->ird);
     }
     c->irrq[(c->irrq_head + c->irrq_count) % c->ird] = *r;

@@ -28,8 +28,9 @@ static void hold_stream(struct sg_conn *c, bool held)
     }
 }
 
-static void stall_free(struct conn_stall *s)
+static void stall_free(struct sg_conn *c, struct conn_stall *s)
 {
+    conn_uncharge(c, s->ulpdu->len + s->rest->len);
     g_byte_array_unref(s->ulpdu);
     g_byte_array_unref(s->rest);
     g_free(s);
@@ -42,11 +43,13 @@ void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
     c->stall = g_new0(struct conn_stall, 1);
     c->stall->ulpdu = g_byte_array_append(g_byte_array_new(), p, (guint)n);
     c->stall->rest = g_byte_array_new();
+    conn_charge(c, n);
     hold_stream(c, true);
 }
 
 void stall_keep(struct sg_conn *c, const uint8_t *p, size_t n)
 {
+    conn_charge(c, n);
     g_byte_array_append(c->stall->rest, p, (guint)n);
 }
 
@@ -58,7 +61,7 @@ void stall_keep_fin(struct sg_conn *c)
 void stall_drop(struct sg_conn *c)
 {
     if (c->stall) {
-        stall_free(c->stall);
+        stall_free(c, c->stall);
         c->stall = NULL;
         hold_stream(c, false);
     }
@@ -83,7 +86,7 @@ static void try_again(struct sg_conn *c)
             conn_peer_closed(c);
         }
     }
-    stall_free(s);
+    stall_free(c, s);
 }
 
 void sg_conn_resume(struct sg_conn *c)

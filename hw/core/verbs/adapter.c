@@ -233,8 +233,12 @@ void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out
     out->srqs = sg_idtab_count(&a->srqs);
     out->conns = sg_idtab_count(&a->conns);
     out->listeners = sg_idtab_count(&a->listeners);
-    out->host_memory = a->account.used;
     for (i = 0; i < SG_EQ_COUNT; i++) {
         out->eqs += a->eqs[i] != NULL;
     }
+}
+
+uint64_t sg_adapter_host_memory(const struct sg_adapter *a)
+{
+    return a->account.used;
 }

@@ -44,6 +44,13 @@ const char *sg_adapter_check_config(const struct sg_adapter_config *config, char
  */
 void sg_profile_apply(const struct sg_profile_info *profile, struct sg_adapter_config *config,
                       bool (*given)(void *opaque, const char *property), void *opaque);
+/*
+ * The limits that firmware written by the guest may have: of each the larger of the user's, without
+ * a profile, and what the adapter has begun with.  'limit' lowers to them what is beyond.
+ */
+void sg_profile_bound(struct sg_adapter_config *bound, const struct sg_adapter_config *users,
+                      const struct sg_adapter_config *begun);
+void sg_profile_limit(struct sg_adapter_config *config, const struct sg_adapter_config *bound);
 
 /* Copies config; host and net must outlive the adapter.  Never NULL. */
 struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
@@ -79,8 +86,9 @@ void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
 /* For tests and diagnostics: named counters and live objects. */
 struct sg_adapter_census {
     uint32_t pds, mrs, mws, cqs, qps, srqs, eqs, conns, listeners;
-    uint64_t host_memory; /* octets of config.max_host_memory in use */
 };
 void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out);
+/* Octets of max_host_memory in use. */
+uint64_t sg_adapter_host_memory(const struct sg_adapter *a);
 
 #endif

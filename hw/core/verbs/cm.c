@@ -61,17 +61,39 @@ static bool forget_oldest(struct sg_adapter *a)
     return true;
 }
 
+/* Private data of the peer is taken from the account in advance. */
+static void drop_place(struct sg_adapter *a, struct sg_cm *cm)
+{
+    sg_account_object_free(&a->account, cm, sizeof(*cm));
+    sg_account_give(&a->account, SG_PRIVATE_DATA_MAX);
+}
+
+static struct sg_cm *find_place(struct sg_adapter *a)
+{
+    struct sg_cm *cm;
+
+    if (!sg_account_take(&a->account, SG_PRIVATE_DATA_MAX)) {
+        return NULL;
+    }
+    cm = sg_account_object(&a->account, sizeof(*cm));
+    /* A number of the recent past may still be in a driver's queue of events. */
+    if (!cm || !sg_idtab_alloc_fresh(&a->conns, cm, &cm->id)) {
+        drop_place(a, cm);
+        return NULL;
+    }
+    return cm;
+}
+
 struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
 {
-    struct sg_cm *cm = g_new0(struct sg_cm, 1);
+    struct sg_cm *cm = find_place(a);
 
-    cm->adapter = a;
-    cm->state = state;
-    /* A number of the recent past may still be in a driver's queue of events. */
-    if (!sg_idtab_alloc_fresh(&a->conns, cm, &cm->id) &&
-        !(forget_oldest(a) && sg_idtab_alloc_fresh(&a->conns, cm, &cm->id))) {
-        g_free(cm);
-        return NULL;
+    if (!cm && forget_oldest(a)) {
+        cm = find_place(a);
+    }
+    if (cm) {
+        cm->adapter = a;
+        cm->state = state;
     }
     return cm;
 }
@@ -99,7 +121,7 @@ void sg_cm_free(struct sg_cm *cm)
     }
     sg_idtab_free(&cm->adapter->conns, cm->id);
     g_free(cm->pdata);
-    g_free(cm);
+    drop_place(cm->adapter, cm);
 }
 
 static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
@@ -262,7 +284,7 @@ void sg_cm_destroy_all(struct sg_adapter *a)
     while ((l = sg_idtab_next(&a->listeners, &cursor, NULL))) {
         sg_engine_unlisten(l->engine);
         sg_idtab_free(&a->listeners, l->id);
-        g_free(l);
+        sg_account_object_free(&a->account, l, sizeof(*l));
     }
 }
 

@@ -59,9 +59,9 @@ enum sg_status sg_cmd_listen(struct sg_adapter *a, const void *cmd, struct sg_ad
         backlog > BACKLOG_MAX) {
         return SG_EINVAL;
     }
-    l = g_new0(struct sg_listen, 1);
-    if (!sg_idtab_alloc(&a->listeners, l, &l->id)) {
-        g_free(l);
+    l = sg_account_object(&a->account, sizeof(*l));
+    if (!l || !sg_idtab_alloc(&a->listeners, l, &l->id)) {
+        sg_account_object_free(&a->account, l, sizeof(*l));
         return SG_ENOMEM;
     }
     l->adapter = a;
@@ -69,7 +69,7 @@ enum sg_status sg_cmd_listen(struct sg_adapter *a, const void *cmd, struct sg_ad
     l->engine = sg_engine_listen(a->engine, &local, backlog, l, &why);
     if (!l->engine) {
         sg_idtab_free(&a->listeners, l->id);
-        g_free(l);
+        sg_account_object_free(&a->account, l, sizeof(*l));
         return SG_EADDR;
     }
     sg_put_le32(&rsp->id, l->id);
@@ -95,7 +95,7 @@ enum sg_status sg_cmd_unlisten(struct sg_adapter *a, const void *cmd, struct sg_
         }
     }
     sg_idtab_free(&a->listeners, l->id);
-    g_free(l);
+    sg_account_object_free(&a->account, l, sizeof(*l));
     return SG_OK;
 }
 

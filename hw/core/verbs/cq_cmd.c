@@ -6,8 +6,6 @@
  * where the consumer finds it up to the index in the answer, and everything later goes to the new
  * one.  So nothing is copied, and nothing is lost while the consumer is still reading.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cq.h"
@@ -35,14 +33,17 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     if (!a->eqs[eqn]) {
         return SG_ENOENT;
     }
-    cq = g_new0(struct sg_cq, 1);
+    cq = sg_account_object(&a->account, sizeof(*cq));
+    if (!cq) {
+        return SG_ENOMEM;
+    }
     status = sg_ring_init_pages(&cq->ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));
     if (status == SG_OK && !sg_idtab_alloc_fresh(&a->cqs, cq, &cq->cqn)) {
         sg_ring_fini(&cq->ring, &a->host);
         status = SG_ENOMEM;
     }
     if (status != SG_OK) {
-        g_free(cq);
+        sg_account_object_free(&a->account, cq, sizeof(*cq));
         return status;
     }
     cq->record = record;
@@ -112,7 +113,7 @@ static void cq_free(struct sg_adapter *a, struct sg_cq *cq)
     a->eqs[cq->eqn]->users--;
     sg_idtab_free(&a->cqs, cq->cqn);
     sg_ring_fini(&cq->ring, &a->host);
-    g_free(cq);
+    sg_account_object_free(&a->account, cq, sizeof(*cq));
 }
 
 enum sg_status sg_cmd_destroy_cq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)

@@ -57,7 +57,7 @@ static bool flush_send(struct sg_qp *qp)
             wc.status = rec->status;
             wc.vendor_err = rec->vendor_err;
         }
-        sg_scatter_drop(rec);
+        sg_scatter_drop(qp, rec);
     } else {
         if (!sg_ring_fetch(&sq->ring, &qp->adapter->host, sq->cons, 0, &h, sizeof(h))) {
             unreadable(qp, "send");

@@ -50,19 +50,31 @@ struct sg_odp {
     GHashTable *chunks; /* by number */
 };
 
-struct sg_odp *sg_odp_new(void)
-{
-    struct sg_odp *odp = g_new(struct sg_odp, 1);
+/* What is taken from the account: with what the hash table needs for itself and for an entry. */
+enum { ODP_OCTETS = 512, CHUNK_OCTETS = sizeof(struct chunk) + 64 };
 
-    odp->chunks = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+struct sg_odp *sg_odp_new(struct sg_adapter *a)
+{
+    struct sg_odp *odp = sg_account_new0(&a->account, ODP_OCTETS);
+
+    if (odp) {
+        odp->chunks = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+    }
     return odp;
 }
 
 void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp)
 {
-    a->tpt.pages -= (uint64_t)g_hash_table_size(odp->chunks) * CHUNK;
+    uint64_t chunks;
+
+    if (!odp) {
+        return;
+    }
+    chunks = g_hash_table_size(odp->chunks);
+    a->tpt.pages -= chunks * CHUNK;
+    sg_account_give(&a->account, chunks * CHUNK_OCTETS);
     g_hash_table_destroy(odp->chunks);
-    g_free(odp);
+    sg_account_free(&a->account, odp, ODP_OCTETS);
 }
 
 static struct chunk *find_chunk(const struct sg_odp *odp, uint64_t page)
@@ -86,8 +98,13 @@ static struct chunk *make_chunk(struct sg_adapter *a, struct sg_odp *odp, uint64
     if (k || a->tpt.pages + CHUNK > SG_TPT_PAGES_MAX) {
         return k;
     }
+    if (!sg_account_take(&a->account, CHUNK_OCTETS)) {
+        return NULL;
+    }
     k = g_try_new0(struct chunk, 1);
-    if (k) {
+    if (!k) {
+        sg_account_give(&a->account, CHUNK_OCTETS);
+    } else {
         k->number = page >> CHUNK_SHIFT;
         g_hash_table_insert(odp->chunks, &k->number, k);
         a->tpt.pages += CHUNK;
@@ -106,6 +123,7 @@ static void put(struct sg_adapter *a, struct sg_odp *odp, struct chunk *k, uint6
     if (!k->used) {
         g_hash_table_remove(odp->chunks, &k->number);
         a->tpt.pages -= CHUNK;
+        sg_account_give(&a->account, CHUNK_OCTETS);
     }
 }
 

@@ -31,8 +31,9 @@ struct sg_odp_wait {
     uint64_t first, count; /* pages */
 };
 
-/* A page table without pages; NULL: no memory.  Freed with sg_odp_free(). */
-struct sg_odp *sg_odp_new(void);
+/* A page table without pages; NULL: no memory. */
+struct sg_odp *sg_odp_new(struct sg_adapter *a);
+/* It may be NULL. */
 void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp);
 
 enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,

@@ -2,18 +2,16 @@
 /*
  * Protection domains: what a queue pair and a memory region must have in common.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 
 enum sg_status sg_cmd_create_pd(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
-    struct sg_pd *pd = g_new0(struct sg_pd, 1);
+    struct sg_pd *pd = sg_account_object(&a->account, sizeof(*pd));
 
     (void)cmd;
-    if (!sg_idtab_alloc(&a->pds, pd, &pd->pdn)) {
-        g_free(pd);
+    if (!pd || !sg_idtab_alloc(&a->pds, pd, &pd->pdn)) {
+        sg_account_object_free(&a->account, pd, sizeof(*pd));
         return SG_ENOMEM;
     }
     sg_put_le32(&rsp->id, pd->pdn);
@@ -33,7 +31,7 @@ enum sg_status sg_cmd_destroy_pd(struct sg_adapter *a, const void *cmd, struct s
         return SG_EBUSY;
     }
     sg_idtab_free(&a->pds, pd->pdn);
-    g_free(pd);
+    sg_account_object_free(&a->account, pd, sizeof(*pd));
     return SG_OK;
 }
 
@@ -44,6 +42,6 @@ void sg_pd_destroy_all(struct sg_adapter *a)
 
     while ((pd = sg_idtab_next(&a->pds, &cursor, &id))) {
         sg_idtab_free(&a->pds, id);
-        g_free(pd);
+        sg_account_object_free(&a->account, pd, sizeof(*pd));
     }
 }

@@ -4,6 +4,9 @@
  *
  * Precedence: what the user gave as a property, then the profile, then the model's default, which
  * is what the configuration holds already.
+ *
+ * Firmware that the guest wrote does not raise limits beyond what the user of the host allowed, by
+ * property, by default or by the image that the machine began with.
  */
 #include "staghorn/admin.h"
 #include "verbs/adapter.h"
@@ -84,4 +87,41 @@ void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config 
     if (p->peer_to_peer != SG_PROFILE_ANY_8 && !given(opaque, "peer-to-peer")) {
         e->peer_to_peer = p->peer_to_peer;
     }
+}
+
+static void bound_word(uint32_t *config, const uint32_t *other, bool raise)
+{
+    if (raise ? *other > *config : *other < *config) {
+        *config = *other;
+    }
+}
+
+/* Each limit becomes the larger or the smaller of both. */
+static void merge(struct sg_adapter_config *c, const struct sg_adapter_config *other, bool raise)
+{
+    for (size_t i = 0; i < SG_ARRAY_SIZE(words); i++) {
+        if (words[i].to != offsetof(struct sg_adapter_config, features)) { /* not a limit */
+            bound_word((uint32_t *)(void *)((uint8_t *)c + words[i].to),
+                       (const uint32_t *)(const void *)((const uint8_t *)other + words[i].to),
+                       raise);
+        }
+    }
+    c->engine.max_ird = raise ? SG_MAX(c->engine.max_ird, other->engine.max_ird)
+                              : SG_MIN(c->engine.max_ird, other->engine.max_ird);
+    c->engine.max_ord = raise ? SG_MAX(c->engine.max_ord, other->engine.max_ord)
+                              : SG_MIN(c->engine.max_ord, other->engine.max_ord);
+    c->max_mr_size = raise ? SG_MAX(c->max_mr_size, other->max_mr_size)
+                           : SG_MIN(c->max_mr_size, other->max_mr_size);
+}
+
+void sg_profile_bound(struct sg_adapter_config *bound, const struct sg_adapter_config *users,
+                      const struct sg_adapter_config *begun)
+{
+    *bound = *users;
+    merge(bound, begun, true);
+}
+
+void sg_profile_limit(struct sg_adapter_config *config, const struct sg_adapter_config *bound)
+{
+    merge(config, bound, false);
 }

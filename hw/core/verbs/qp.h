@@ -101,6 +101,7 @@ struct sg_qp_counters {
 struct sg_qp {
     struct sg_adapter *adapter;
     uint32_t qpn;
+    uint32_t octets;          /* of itself and the slots behind it */
     uint32_t uar, flags, access;
     uint8_t state;            /* enum sg_qp_state, changed by sg_qp_set_state() only */
     uint8_t deferred;         /* SG_DEFER_* */
@@ -197,8 +198,10 @@ static inline bool sg_sq_idle(const struct sg_sq *sq)
  * of them, and its end.
  */
 void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg);
-void sg_scatter_keep(struct sg_sq_rec *rec, const struct sg_sge *sges, unsigned n);
-void sg_scatter_drop(struct sg_sq_rec *rec);
+/* False: there is no memory for it. */
+bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges,
+                     unsigned n);
+void sg_scatter_drop(struct sg_qp *qp, struct sg_sq_rec *rec);
 /* Where the octet at 'off' of a Response goes; returns how many go there, 0: none. */
 uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink *sink,
                           uint32_t off, uint32_t *stag, uint64_t *to);

@@ -2,8 +2,6 @@
 /*
  * Admin commands of queue pairs.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
@@ -91,16 +89,22 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
 }
 
 /*
- * A zeroed queue pair with room for one entry of each queue and the rows of the send entry's
- * elements, in one piece: one with small entries is small.
+ * A zeroed queue pair, or NULL, with room for one entry of each queue and the rows of the send
+ * entry's elements, in one piece: one with small entries is small.
  */
-static struct sg_qp *new_qp(const struct sg_cmd_create_qp *c, const struct sg_srq *srq)
+static struct sg_qp *new_qp(struct sg_adapter *a, const struct sg_cmd_create_qp *c,
+                            const struct sg_srq *srq)
 {
     size_t sq_stride = sg_get_le16(&c->sq_stride);
     size_t rq_stride = srq ? 1u << srq->ring.stride_shift : sg_get_le16(&c->rq_stride);
     size_t rows = c->sq_max_sge * sizeof(struct sg_mr *);
-    struct sg_qp *qp = g_malloc0(sizeof(*qp) + sq_stride + rq_stride + rows);
+    size_t octets = sizeof(struct sg_qp) + sq_stride + rq_stride + rows;
+    struct sg_qp *qp = sg_account_object(&a->account, octets);
 
+    if (!qp) {
+        return NULL;
+    }
+    qp->octets = (uint32_t)octets;
     qp->sq.cur = (uint8_t *)(qp + 1);
     qp->rq.cur = qp->sq.cur + sq_stride;
     qp->sq.cur_mr = (void *)(qp->rq.cur + rq_stride);
@@ -128,11 +132,14 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         (srq && srq->pd != pd)) {
         return SG_EPERM;
     }
-    qp = new_qp(c, srq);
+    qp = new_qp(a, c, srq);
+    if (!qp) {
+        return SG_ENOMEM;
+    }
     qp->srq = srq;
     status = init_rings(a, qp, c);
     if (status != SG_OK) {
-        g_free(qp);
+        sg_account_object_free(&a->account, qp, qp->octets);
         return status;
     }
     qp->adapter = a;
@@ -269,10 +276,10 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_ring_fini(&qp->sq.ring, &a->host);
     sg_ring_fini(&qp->rq.ring, &a->host);
     for (uint32_t i = qp->sq.cons; i != qp->sq.next; i++) {
-        sg_scatter_drop(sg_sq_rec(&qp->sq, i));
+        sg_scatter_drop(qp, sg_sq_rec(&qp->sq, i));
     }
-    g_free(qp->sq.recs);
-    g_free(qp);
+    sg_account_free(&a->account, qp->sq.recs, qp->sq.rec_room * sizeof(struct sg_sq_rec));
+    sg_account_object_free(&a->account, qp, qp->octets);
 }
 
 enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)

@@ -11,8 +11,6 @@
  *
  * A record owns its elements until it is complete or flushed.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/qp.h"
 
@@ -24,17 +22,24 @@ void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg)
     }
 }
 
-void sg_scatter_keep(struct sg_sq_rec *rec, const struct sg_sge *sges, unsigned n)
+bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges,
+                     unsigned n)
 {
-    if (n > 1) {
-        rec->sinks = g_memdup2(sges, n * sizeof(*sges));
-        rec->sink_count = (uint8_t)n;
+    if (n <= 1) {
+        return true;
     }
+    rec->sinks = sg_account_new(&qp->adapter->account, n * sizeof(*sges));
+    if (!rec->sinks) {
+        return false;
+    }
+    memcpy(rec->sinks, sges, n * sizeof(*sges));
+    rec->sink_count = (uint8_t)n;
+    return true;
 }
 
-void sg_scatter_drop(struct sg_sq_rec *rec)
+void sg_scatter_drop(struct sg_qp *qp, struct sg_sq_rec *rec)
 {
-    g_free(rec->sinks);
+    sg_account_free(&qp->adapter->account, rec->sinks, rec->sink_count * sizeof(*rec->sinks));
     rec->sinks = NULL;
 }
 

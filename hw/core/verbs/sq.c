@@ -21,8 +21,6 @@
  */
 #include "verbs/sq_impl.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
@@ -114,7 +112,7 @@ void sg_sq_drain(struct sg_qp *qp)
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
 
-        sg_scatter_drop(rec);
+        sg_scatter_drop(qp, rec);
         sq->cons++;
         if (report) {
             sg_qp_complete(qp, qp->scq, &wc);
@@ -125,7 +123,7 @@ void sg_sq_drain(struct sg_qp *qp)
     }
 }
 
-static bool grow_recs(struct sg_sq *sq)
+static bool grow_recs(struct sg_account *acc, struct sg_sq *sq)
 {
     uint32_t room = sq->rec_room ? 2 * sq->rec_room : RECS_MIN, i;
     struct sg_sq_rec *recs;
@@ -133,14 +131,14 @@ static bool grow_recs(struct sg_sq *sq)
     if (sq->next - sq->cons < sq->rec_room) {
         return true;
     }
-    recs = g_try_new(struct sg_sq_rec, room);
+    recs = sg_account_new(acc, room * sizeof(*recs));
     if (!recs) {
         return false;
     }
     for (i = sq->cons; i != sq->next; i++) {
         recs[i & (room - 1)] = *sg_sq_rec(sq, i);
     }
-    g_free(sq->recs);
+    sg_account_free(acc, sq->recs, sq->rec_room * sizeof(*recs));
     sq->recs = recs;
     sq->rec_room = room;
     return true;
@@ -328,7 +326,7 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     struct sg_sq_rec *rec;
     enum sg_wc_status status;
 
-    if (!grow_recs(&qp->sq)) {
+    if (!grow_recs(&qp->adapter->account, &qp->sq)) {
         sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for records of requests");
         return STEP_STOP;
     }
@@ -369,7 +367,10 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         rec->sink_stag = msg->sink_stag;
         rec->sink_to = msg->sink_to;
         if (msg->kind == SG_MSG_READ_REQ) {
-            sg_scatter_keep(rec, cur_sge(&qp->sq), h->num_sge);
+            if (!sg_scatter_keep(qp, rec, cur_sge(&qp->sq), h->num_sge)) {
+                sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for elements of a Read");
+                return STEP_STOP;
+            }
         } else {
             msg->length = 0;
         }

@@ -23,8 +23,6 @@
  */
 #include "verbs/srq.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
@@ -107,14 +105,17 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
     if (!pd) {
         return SG_ENOENT;
     }
-    srq = g_new0(struct sg_srq, 1);
+    srq = sg_account_object(&a->account, sizeof(*srq));
+    if (!srq) {
+        return SG_ENOMEM;
+    }
     status = sg_ring_init_pages(&srq->ring, &a->host, &c->pages, entries, stride);
     if (status == SG_OK && !sg_idtab_alloc_fresh(&a->srqs, srq, &srq->srqn)) {
         sg_ring_fini(&srq->ring, &a->host);
         status = SG_ENOMEM;
     }
     if (status != SG_OK) {
-        g_free(srq);
+        sg_account_object_free(&a->account, srq, sizeof(*srq));
         return status;
     }
     srq->pd = pd;
@@ -202,7 +203,7 @@ static void srq_free(struct sg_adapter *a, struct sg_srq *srq)
     srq->pd->users--;
     sg_idtab_free(&a->srqs, srq->srqn);
     sg_ring_fini(&srq->ring, &a->host);
-    g_free(srq);
+    sg_account_object_free(&a->account, srq, sizeof(*srq));
 }
 
 enum sg_status sg_cmd_destroy_srq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)

@@ -23,8 +23,6 @@
  */
 #include "verbs/tpt.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"
@@ -91,6 +89,34 @@ static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
     memset(&mr->pages, 0, sizeof(mr->pages));
 }
 
+static void drop_key(struct sg_adapter *a, struct sg_mr *mr)
+{
+    sg_account_free(&a->account, mr->hash_key, mr->hash_key_len);
+    mr->hash_key = NULL;
+    mr->hash_key_len = 0;
+}
+
+/* What the row owns besides the pages; false: there is no memory. */
+static bool own(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range)
+{
+    struct sg_odp *odp = range->odp ? sg_odp_new(a) : NULL;
+    uint8_t *key = range->hash_key_len ? sg_account_new(&a->account, range->hash_key_len) : NULL;
+
+    if ((range->odp && !odp) || (range->hash_key_len && !key)) {
+        sg_odp_free(a, odp);
+        sg_account_free(&a->account, key, range->hash_key_len);
+        return false;
+    }
+    if (key) {
+        memcpy(key, range->hash_key, range->hash_key_len);
+    }
+    drop_pages(a, mr);
+    mr->odp = odp;
+    mr->hash_key = key;
+    mr->hash_key_len = range->hash_key_len;
+    return true;
+}
+
 void sg_tpt_fini(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
@@ -100,8 +126,8 @@ void sg_tpt_fini(struct sg_adapter *a)
     while ((mr = sg_idtab_next(&t->tab, &cursor, &id))) {
         if (mr != &t->local_dma) {
             drop_pages(a, mr);
-            g_free(mr->hash_key);
-            g_free(mr);
+            drop_key(a, mr);
+            sg_account_object_free(&a->account, mr, sizeof(*mr));
         }
     }
     sg_idtab_fini(&t->tab);
@@ -117,9 +143,9 @@ struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg
     if (t->count >= a->config.max_mr) {
         return NULL;
     }
-    mr = g_new0(struct sg_mr, 1);
-    if (!sg_idtab_alloc(&t->tab, mr, &mr->id)) {
-        g_free(mr);
+    mr = sg_account_object(&a->account, sizeof(*mr));
+    if (!mr || !sg_idtab_alloc(&t->tab, mr, &mr->id)) {
+        sg_account_object_free(&a->account, mr, sizeof(*mr));
         return NULL;
     }
     index = row_to_index(t, mr->id);
@@ -128,7 +154,7 @@ struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg
         sg_idtab_free(&t->tab, mr->id);
         sg_idtab_alloc_at(&t->tab, mr->id, &t->local_dma);
         if (!sg_idtab_alloc(&t->tab, mr, &mr->id)) {
-            g_free(mr);
+            sg_account_object_free(&a->account, mr, sizeof(*mr));
             return NULL;
         }
         index = row_to_index(t, mr->id);
@@ -156,9 +182,8 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
         sg_pm_settle_all(a); /* nothing is placed any more once the owner has it back */
     }
     drop_pages(a, mr);
-    g_free(mr->hash_key);
-    mr->hash_key = NULL;
-    mr->hash_alg = mr->hash_key_len = mr->pm = 0;
+    drop_key(a, mr);
+    mr->hash_alg = mr->pm = 0;
     mr->valid = false;
     a->tpt.epoch++;
 }
@@ -169,7 +194,7 @@ void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr)
     sg_idtab_free(&a->tpt.tab, mr->id);
     mr->pd->users--;
     a->tpt.count--;
-    g_free(mr);
+    sg_account_object_free(&a->account, mr, sizeof(*mr));
 }
 
 struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag)
@@ -251,10 +276,11 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
         return SG_ENOTPMEM;
     }
     sg_assert(!mr->valid);
-    drop_pages(a, mr);
+    if (!own(a, mr, range)) {
+        return SG_ENOMEM;
+    }
     mr->pages = *p;
     a->tpt.pages += p->list ? p->count : 0;
-    mr->odp = range->odp ? sg_odp_new() : NULL;
     mr->skip = skip_of(range);
     mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
     mr->length = range->length;
@@ -262,8 +288,6 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     mr->pm = (uint8_t)range->pm;
     mr->mode = range->mem_mode;
     mr->hash_alg = range->hash_alg;
-    mr->hash_key_len = range->hash_key_len;
-    mr->hash_key = range->hash_key_len ? g_memdup2(range->hash_key, range->hash_key_len) : NULL;
     mr->counters = (struct sg_mr_counters){ 0 };
     mr->serial = ++a->tpt.serial;
     mr->valid = true;

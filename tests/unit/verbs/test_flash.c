@@ -148,6 +148,44 @@ static void properties_win_over_profile(void)
     }
 }
 
+/* Firmware that came later: greedy where the first was tight, and where the user said something. */
+static void later_profiles_are_bounded(void)
+{
+    static const char *const given[] = { "max-qp", "max-mr-size", NULL };
+    struct sg_profile_info first = tight(), greedy = tight();
+    struct sg_adapter_config users, begun, bound, c;
+
+    sg_adapter_default_config(&users);
+    users.max_qp = 10;
+    users.max_mr_size = 1 << 16;
+    first.max_cqe = 1 << 20; /* more than the default: the user's image has it */
+    begun = users;
+    sg_profile_apply(&first, &begun, is_given, (void *)given);
+    sg_profile_bound(&bound, &users, &begun);
+    greedy.max_qp = greedy.max_cq = greedy.max_mr = greedy.max_pd = greedy.max_qp_wr = 1 << 20;
+    greedy.max_cqe = 1 << 22, greedy.max_conns = 1 << 20, greedy.max_listeners = 65535;
+    greedy.max_ird = greedy.max_ord = 16382, greedy.max_mr_size = 48;
+    greedy.max_sge = 1, greedy.features = 5;
+    c = users;
+    sg_profile_apply(&greedy, &c, is_given, NULL); /* as if nothing had been given */
+    sg_profile_limit(&c, &bound);
+    T_EQ_U64(c.max_qp, 10);
+    T_EQ_U64(c.max_cq, users.max_cq);
+    T_EQ_U64(c.max_mr, users.max_mr);
+    T_EQ_U64(c.max_pd, users.max_pd);
+    T_EQ_U64(c.max_qp_wr, users.max_qp_wr);
+    T_EQ_U64(c.max_cqe, 1 << 20);
+    T_EQ_U64(c.max_conns, users.max_conns);
+    T_EQ_U64(c.max_listeners, users.max_listeners);
+    T_EQ_U64(c.engine.max_ird, users.engine.max_ird);
+    T_EQ_U64(c.engine.max_ord, users.engine.max_ord);
+    T_EQ_U64(c.max_mr_size, 1 << 16);
+    T_EQ_U64(c.max_host_memory, users.max_host_memory);
+    /* What is less than the bound stays, and what is no limit. */
+    T_EQ_U64(c.max_sge, 1);
+    T_EQ_U64(c.features, 5);
+}
+
 static void any_changes_nothing(void)
 {
     struct sg_adapter_config c, defaults;
@@ -284,6 +322,7 @@ static void without_flash(void)
 static const struct t_case cases[] = {
     { "a profile wins over defaults", profile_wins_over_defaults },
     { "properties win over a profile, each for itself", properties_win_over_profile },
+    { "firmware that comes later raises no limit", later_profiles_are_bounded },
     { "a profile that says nothing changes nothing", any_changes_nothing },
     { "commands of masked features", masked_features },
     { "update", update },
