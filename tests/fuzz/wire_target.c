@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Target "wire": a peer that is nothing but octets against a whole adapter.
+ * Targets "wire" and "tcp": a peer that is nothing but octets against a whole adapter, over streams
+ * in memory and over the TCP/IP stack.
  *
  * The driver above the adapter behaves well; it accepts, posts, polls and cleans up.  The peer says
  * what the input says: octets as they are, FPDUs with a good CRC around anything, or messages with
@@ -22,7 +23,7 @@ static void settle(void)
 
     do {
         sg_assert(++turns < 1000000);
-        more = sg_mem_switch_run(w.sw, w.h.now_ns) <= w.h.now_ns;
+        more = wire_net_run(w.h.now_ns) <= w.h.now_ns;
         if (test_host_take_kick(&w.h) || w.h.timer_ns <= w.h.now_ns) {
             w.h.kicked |= sg_adapter_run(w.md.a, 1 << 20);
             more = true;
@@ -36,7 +37,7 @@ static void pass(uint64_t ns)
 
     settle();
     while (w.h.now_ns < end) {
-        uint64_t next = SG_MIN(sg_mem_switch_run(w.sw, w.h.now_ns), w.h.timer_ns);
+        uint64_t next = SG_MIN(wire_net_run(w.h.now_ns), w.h.timer_ns);
 
         w.h.now_ns = SG_MAX(w.h.now_ns, SG_MIN(next, end));
         settle();
@@ -241,7 +242,7 @@ static void peer_ends(void)
         s->ops->abort(s);
         break;
     default:
-        sg_mem_break(s);
+        wire_net_break(s);
     }
 }
 
@@ -298,6 +299,7 @@ static void step(void)
         pass((uint64_t)n << fuzz_below(&w.in, 20));
         break;
     case 8:
+        wire_net_harm();
         w.fpdu_flags ^= fuzz_rarely(&w.in, 4) ? fuzz_below(&w.in, 4) : 0;
         break;
     case 9:
@@ -315,10 +317,7 @@ static void step(void)
 static void start(void)
 {
     uint8_t how = fuzz_u8(&w.in), net = fuzz_u8(&w.in);
-    struct sg_mem_options options = {
-        .queued = net & 1, .seed = net, .delay_max_ns = net & 2 ? 1000 : 0,
-        .piece_max = net & 4 ? 1 + net % 50 : 0,
-    };
+    struct sg_stream_net *adapter_net;
     struct sg_adapter_config config;
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_cmd_alloc_mr fast = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
@@ -340,9 +339,8 @@ static void start(void)
     w.rev = config.engine.mpa_rev;
     w.fpdu_flags = SG_FPDU_CRC_ON | (config.engine.markers ? SG_FPDU_MARKERS : 0);
     test_host_init(&w.h, MEM, how);
-    w.sw = sg_mem_switch_new(&options);
-    md_start(&w.md, &w.h, sg_mem_switch_port(w.sw, &w.at), &config);
-    w.peer_net = sg_mem_switch_port(w.sw, &w.peer_at);
+    adapter_net = wire_net_begin(net);
+    md_start(&w.md, &w.h, adapter_net, &config);
     w.peer_at.port = PORT;
     w.listener = w.peer_net->ops->listen(w.peer_net, &w.peer_at, 4, peer_accept, NULL, &why);
     w.peer_at.port = 0;
@@ -431,7 +429,7 @@ static void end(void)
     sg_assert(census.qps == 0 && census.conns == 0);
     md_stop(&w.md);
     w.peer_net->ops->unlisten(w.peer_net, w.listener);
-    sg_mem_switch_free(w.sw);
+    wire_net_end();
     test_host_fini(&w.h);
     test_pm_fini(&w.pm);
 }

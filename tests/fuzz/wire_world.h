@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 #include "mini_driver.h"
-#include "proto/stream_mem.h"
+#include "proto/stream.h"
 #include "test_pm.h"
 #include "wire/atomic.h"
 #include "wire/fpdu.h"
@@ -30,7 +30,6 @@ struct world {
     struct test_host h;
     struct test_pm pm;      /* the first half of the buffer */
     struct md md;
-    struct sg_mem_switch *sw;
     struct sg_stream_net *peer_net;
     struct sg_endpoint at, peer_at;
 
@@ -56,6 +55,20 @@ struct world {
 };
 
 extern struct world w;
+
+/*
+ * What lies between: wire_net_mem.c, streams in memory, and wire_net_tcp.c, two ports of the TCP/IP
+ * stack, whose frames may be lost, repeated and spoilt.  Begins at w.at and w.peer_at; sets
+ * w.peer_net, and the clock if it has to; returns the adapter's network.
+ */
+struct sg_stream_net *wire_net_begin(uint8_t how);
+/* Until nothing moves at this time; when something will. */
+uint64_t wire_net_run(uint64_t now_ns);
+/* The path of this stream is gone; in memory the stream as well. */
+void wire_net_break(struct sg_stream *s);
+/* Does to frames what the input says. */
+void wire_net_harm(void);
+void wire_net_end(void);
 
 /* Its end of a connection: opened by us, or accepted. */
 extern const struct sg_stream_events peer_events;
