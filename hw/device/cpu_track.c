@@ -9,7 +9,10 @@
  *
  * Order.  The domain's lock is taken before a store changes memory and given back when the model
  * knows of it.  So the model hears of stores in the order in which memory changes, over all vCPUs
- * and adapters; whoever has seen the effect of a store, and acts on it, is heard of later.
+ * and adapters; whoever has seen the effect of a store, and acts on it, is heard of later.  With
+ * the lock held the vCPU changes RAM and does nothing else: a store that reaches into a device's
+ * page is tracked for its part in RAM alone, and what makes QEMU leave an instruction in its middle
+ * comes before begin().
  *
  * Fences are frequent (each locked instruction of the guest is one) and mostly have nothing to do.
  * busy[] says which vCPUs did anything to persistent memory since their last fence; the others'
@@ -150,22 +153,32 @@ static void track_flush(CPUState *cpu, const void *host, CPULineFlush kind, uint
     }
 }
 
-static void track_fence(CPUState *cpu, CPUFence kind)
+static void track_fence(CPUState *cpu, CPUFence kind, uintptr_t ra)
 {
     static const uint8_t model_kind[] = {
         [CPU_SFENCE] = SG_PERSIST_SFENCE,
         [CPU_MFENCE] = SG_PERSIST_MFENCE,
         [CPU_LOCKED] = SG_PERSIST_LOCKED,
     };
-    struct sg_persist_source source = { .agent = SG_PERSIST_CPU, .unit = cpu->cpu_index };
+    struct sg_persist_source source;
 
     if (likely(!busy[cpu->cpu_index])) {
         return;
     }
     busy[cpu->cpu_index] = false;
+    source = source_of(cpu, ra);
     staghorn_domain_lock(&domain->lock);
     sg_persist_cpu_fence(domain->model, &source, model_kind[kind]);
     staghorn_domain_unlock(&domain->lock);
+}
+
+/*
+ * Whoever is told anything by a vCPU may have been told of all that it stored before, and of what
+ * others stored that it has seen: store buffers drain.
+ */
+static void track_tell(CPUState *cpu)
+{
+    staghorn_domain_sync(domain);
 }
 
 static const CPUStoreTrack track = {
@@ -175,6 +188,7 @@ static const CPUStoreTrack track = {
     .done = track_done,
     .flush = track_flush,
     .fence = track_fence,
+    .tell = track_tell,
 };
 
 /* In a vCPU's thread, the others stopped: old translations have no calls to us, or too many. */
@@ -196,16 +210,24 @@ static void switch_and_wait(bool on)
     run_on_cpu(first_cpu, nothing, RUN_ON_CPU_NULL);
 }
 
-static bool cpu_track(StaghornDomain *d, bool on, Error **errp)
+static bool can_track(Error **errp)
 {
-    if (on && !tcg_enabled()) {
+    if (!tcg_enabled()) {
         error_setg(errp, "CPU stores are tracked with -accel tcg only, this is %s",
                    current_accel_name());
         return false;
     }
-    if (on && current_machine->smp.max_cpus > SG_PERSIST_VCPUS) {
+    if (current_machine->smp.max_cpus > SG_PERSIST_VCPUS) {
         error_setg(errp, "CPU stores are tracked for %d CPUs at most, this machine has %u",
                    SG_PERSIST_VCPUS, current_machine->smp.max_cpus);
+        return false;
+    }
+    return true;
+}
+
+static bool cpu_track(StaghornDomain *d, bool on, Error **errp)
+{
+    if (on && !can_track(errp)) {
         return false;
     }
     if (on) {
@@ -220,6 +242,7 @@ static bool cpu_track(StaghornDomain *d, bool on, Error **errp)
 static void register_cpu_track(void)
 {
     staghorn_cpu_track = cpu_track;
+    staghorn_cpu_can_track = can_track;
 }
 
 type_init(register_cpu_track)

@@ -34,6 +34,7 @@
 #include "persist.h"
 
 bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
+bool (*staghorn_cpu_can_track)(Error **errp);
 
 static StaghornDomain *the_domain;
 
@@ -90,6 +91,7 @@ void staghorn_domain_leave(StaghornDomain *d)
 
 void staghorn_domain_orderly(StaghornDomain *d)
 {
+    staghorn_pages_sync(d);
     sg_persist_orderly(staghorn_domain_enter(d));
     staghorn_domain_leave(d);
 }
@@ -235,12 +237,14 @@ static void machine_complete(Notifier *notifier, void *opaque)
     limits.seed = d->seed;
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
     d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
-    if (!add_dimms(d, &error) || !staghorn_domain_apply_props(d, &error) ||
+    if (!staghorn_pages_possible(&error) || !add_dimms(d, &error) ||
+        !staghorn_domain_apply_props(d, &error) ||
         !staghorn_bads_init(d, &error) || !staghorn_map_init(d, &error)) {
         error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
         error_report_err(error);
         exit(EXIT_FAILURE);
     }
+    staghorn_domain_watch_dma();
     qemu_register_resettable(OBJECT(d));
     block_migration(d);
 }

@@ -103,6 +103,10 @@ StaghornDomain *staghorn_domain(void);
  */
 struct sg_persist *staghorn_domain_enter(StaghornDomain *d);
 void staghorn_domain_leave(StaghornDomain *d);
+/* A device is told something by a CPU: what waits in store buffers has left them.  Any thread. */
+void staghorn_domain_sync(StaghornDomain *d);
+/* From now on writes of other devices to the NVDIMMs are inputs of the model (persist_dma.c). */
+void staghorn_domain_watch_dma(void);
 /* All that is visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
 
@@ -140,6 +144,8 @@ StaghornApply staghorn_set_read_only, staghorn_set_wear_out, staghorn_set_uncorr
  * cpu_track.c; NULL: this QEMU cannot.
  */
 extern bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
+/* Could it be switched on in this machine?  NULL likewise. */
+extern bool (*staghorn_cpu_can_track)(Error **errp);
 
 /* ---- Cuts (persist_cut.c) ---- */
 
@@ -199,6 +205,10 @@ void staghorn_domain_class_preview(ObjectClass *klass);
 
 /* ---- Pages (persist_pages.c) ---- */
 
+/* Does this accelerator tell what CPUs change? */
+bool staghorn_pages_possible(Error **errp);
+/* Before entering the model for what compares: a Flush, a cut, the end, a new configuration. */
+void staghorn_pages_sync(const StaghornDomain *d);
 struct StaghornPages *staghorn_pages_new(StaghornDimm *dimm);
 void staghorn_pages_free(struct StaghornPages *pages);
 /* The model's struct sg_persist_ops.next_differing. */

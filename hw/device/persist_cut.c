@@ -47,6 +47,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
     d->times = (StaghornCutTimes) { .stop = us_since(start) };
     sg_persist_report_free(d->report);
     at = get_clock();
+    staghorn_pages_sync(d);
     d->report = sg_persist_cut(staghorn_domain_enter(d), policy);
     staghorn_domain_leave(d);
     d->times.model = us_since(at);
@@ -280,6 +281,9 @@ static char *get_state(Object *object, Error **errp)
     }
     qdict_put_bool(state, "power", !qatomic_read(&d->dark));
     qdict_put_int(state, "cuts", d->cuts);
+    if (sg_persist_doubt(&d->config)) {
+        qdict_put_str(state, "not-trusted", sg_persist_doubt(&d->config));
+    }
     qdict_put_int(state, "events", stats.events);
     qdict_put_int(state, "flushes", stats.flushes);
     qdict_put_int(state, "flushes-failed", stats.flushes_failed);

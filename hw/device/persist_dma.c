@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: what adapters do to it.
+ * Persistence domain: what adapters do to it, and other devices.
  *
  * An adapter of a machine with a domain has this file's host operations instead of host.c's.
  * Those for persistent memory go to the model.  The others are host.c's behind two checks:
@@ -11,9 +11,13 @@
  *
  * Bus addresses are translated on each access, as those of any DMA are; a range that an IOMMU
  * scatters over the domain's memory does not count as persistent memory.
+ *
+ * Writes of other devices (virtio-blk, NVMe...) are told by our patch to QEMU (exec/dma-track.h)
+ * once they are in memory, before the device tells the guest of them.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "exec/dma-track.h"
 #include "exec/memory.h"
 #include "hw/pci/pci.h"
 #include "qemu/rcu.h"
@@ -152,6 +156,9 @@ static enum sg_pm_result pm_flush(void *opaque, const struct sg_pm_who *who, uin
     if (!translate_all(s, addr, len, true, &to)) {
         return SG_PM_FAILED;
     }
+    if (flags & SG_PERSIST_FLUSH_P) {
+        staghorn_pages_sync(d);
+    }
     staghorn_domain_enter(d);
     if (sg_persist_find(d->model, to, len, &offset) != SG_PERSIST_NO_EXTENT) {
         d->sweep_end = offset + len;
@@ -238,9 +245,31 @@ static void fence(StaghornState *s)
     staghorn_domain_leave(s->domain);
 }
 
+/* The adapter is about to read: what it will see has left the CPUs. */
+static void read_fence(StaghornState *s, uint64_t addr, uint64_t len)
+{
+    StaghornDomain *d = s->domain;
+    uint64_t to, n;
+    bool waits;
+
+    sg_persist_device_fence(staghorn_domain_enter(d), s->pm_unit);
+    waits = sg_persist_cpu_waits(d->model);
+    staghorn_domain_leave(d);
+    for (; waits && len; addr += n, len -= n) {
+        n = len;
+        if (translate(s, addr, &n, false, &to)) {
+            sg_persist_dma_read(staghorn_domain_enter(d), s->pm_unit, to, n);
+            staghorn_domain_leave(d);
+        }
+        if (!n) {
+            return;
+        }
+    }
+}
+
 static bool fenced_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
-    fence(opaque);
+    read_fence(opaque, addr, len);
     return staghorn_host_ops.dma_read(opaque, addr, buf, len);
 }
 
@@ -276,7 +305,7 @@ static void *fenced_map(void *opaque, uint64_t addr, size_t *len, bool for_write
     if (for_write && is_dark(opaque)) {
         return NULL;
     }
-    fence(opaque);
+    read_fence(opaque, addr, for_write ? 0 : *len);
     return staghorn_host_ops.map(opaque, addr, len, for_write);
 }
 
@@ -354,10 +383,42 @@ bool staghorn_is_dark(const StaghornState *s)
     return s->domain && is_dark(s);
 }
 
+void staghorn_domain_sync(StaghornDomain *d)
+{
+    if (d->config.store_buffer) {
+        sg_persist_cpu_sync(staghorn_domain_enter(d));
+        staghorn_domain_leave(d);
+    }
+}
+
 void staghorn_cpus_sync(StaghornState *s)
 {
-    if (s->domain && s->domain->config.store_buffer) {
-        sg_persist_cpu_sync(staghorn_domain_enter(s->domain));
-        staghorn_domain_leave(s->domain);
+    if (s->domain) {
+        staghorn_domain_sync(s->domain);
     }
+}
+
+/* ---- other devices ---- */
+
+/*
+ * RAM has been written by a device that is not ours, by ours past the model, or by QEMU itself.
+ * Without tracking nothing is told: it would not be known which of these lines CPUs flushed.
+ */
+static void others_wrote(MemoryRegion *mr, hwaddr offset, hwaddr len)
+{
+    static const struct sg_persist_source other = { .agent = SG_PERSIST_OTHER };
+    StaghornDomain *d = staghorn_domain();
+
+    for (const StaghornDimm *dimm = d->dimm; dimm < d->dimm + d->dimms; dimm++) {
+        if (mr == dimm->mr && offset < dimm->size && d->config.cpu_tracking) {
+            sg_persist_other_write(staghorn_domain_enter(d), &other, dimm->base + offset,
+                                   MIN(len, dimm->size - offset));
+            staghorn_domain_leave(d);
+        }
+    }
+}
+
+void staghorn_domain_watch_dma(void)
+{
+    dma_track = others_wrote;
 }

@@ -93,6 +93,7 @@ static bool write_back_step(StaghornDomain *d)
     StaghornDimm *dimm = &d->dimm[d->back_dimm];
     uint64_t len = MIN(BACK_STEP, dimm->size - d->back_offset);
 
+    staghorn_pages_sync(d);
     staghorn_domain_enter(d);
     d->sweep_end = d->back_offset + len;
     sg_persist_write_back(d->model, dimm->base + d->back_offset, len);

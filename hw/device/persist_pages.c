@@ -16,8 +16,13 @@
  *   ever     changed since the last cut or start; a cut, with the vCPUs stopped, compares all.
  *
  * Adapters' placements do not pass here: the model knows those lines itself.
+ *
+ * With KVM the kernel keeps QEMU's bitmap up to date when it is asked, once before each entry into
+ * the model that may compare; never within, for to ask is a call of QEMU's.  With a dirty ring the
+ * asking would stop all vCPUs and let go of the big lock, in the middle of an adapter's work.
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/bitmap.h"
 #include "qemu/error-report.h"
 #include "exec/memory.h"
@@ -126,6 +131,23 @@ static void collect_sparse(StaghornPages *p, uint64_t first, uint64_t last)
     }
 }
 
+void staghorn_pages_sync(const StaghornDomain *d)
+{
+    if (kvm_enabled() && !d->config.cpu_tracking) {
+        memory_global_dirty_log_sync(false);
+    }
+}
+
+bool staghorn_pages_possible(Error **errp)
+{
+    if (kvm_enabled() && kvm_dirty_ring_enabled()) {
+        error_setg(errp, "KVM's dirty ring cannot tell which pages CPUs changed without stopping "
+                   "them: leave out dirty-ring-size of -accel kvm");
+        return false;
+    }
+    return true;
+}
+
 uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, uint64_t *len)
 {
     StaghornDomain *d = opaque;
@@ -140,9 +162,6 @@ uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, 
         }
     }
     p = dimm->pages;
-    if (kvm_enabled()) {
-        memory_global_dirty_log_sync(false);
-    }
     next_period(p);
     sweep_end = MIN(d->sweep_end, dimm->size);
     limit = DIV_ROUND_UP(sweep_end, TARGET_PAGE_SIZE);

@@ -2,7 +2,7 @@
 /*
  * Litmus programs for the persistency of x86 stores, run inside a guest by tests/vm/test_litmus.py.
  *
- *   litmus PATH OFFSET PATTERN
+ *   litmus PATH OFFSET PATTERN [DEVICE]
  *
  * maps persistent memory and repeats the pattern on its first page until it is killed.  Meanwhile
  * the test asks, at instants of its own choosing, what a power cut would leave of the page.
@@ -12,18 +12,27 @@
  * on.  A pattern of two threads runs on two CPUs; they take turns through ordinary memory, by plain
  * loads and stores, for anything else would be a fence.
  *
- * PATTERN "clear" makes the page zero, on the media too where there is ADR; "show" prints the first
- * two lines in hexadecimal.  Both end then.
+ * DEVICE is a file whose first page is a device's registers, a resource of sysfs say.  The program
+ * maps it right before and right behind persistent memory, for patterns whose stores reach from one
+ * into the other.  Of "behind-..." x and y are the last two lines that are mapped.
+ *
+ * PATTERN "disk" has DEVICE, a disk, write the first page by DMA, once, and ends; "disk-flushed"
+ * flushes the page as well, as after stores.
+ *
+ * PATTERN "clear" makes the first and the last page zero, on the media too where there is ADR;
+ * "show" prints the first two lines in hexadecimal.  Both end then.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/io.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -349,6 +358,51 @@ static void sfence_store_y(uint64_t i)
     store(&y[0], i);
 }
 
+/* ---- A device is told, by a port of the chipset's that nobody listens to ---- */
+
+enum { PORT = 0x80 };
+
+static void told(uint64_t i)
+{
+    store(&x[0], i);
+    outb(0, PORT);
+    store(&y[0], i);
+}
+
+/* ---- Stores over two pages, one of them a device's: the part in memory is a store as any ---- */
+
+static void behind_8(uint64_t i)
+{
+    __asm__ volatile("movq %1, 124(%0)" :: "r"(x), "r"(i) : "memory");
+    clwb(y);
+    sfence();
+    store(&x[0], i << 32);
+}
+
+static void behind_16(uint64_t i)
+{
+    __asm__ volatile("movups %1, 124(%0)" :: "r"(x), "x"(_mm_set_epi64x(0, i)) : "memory");
+    clwb(y);
+    sfence();
+    store(&x[0], i << 32);
+}
+
+static void before_8(uint64_t i)
+{
+    __asm__ volatile("movq %1, -4(%0)" :: "r"(x), "r"(i << 32) : "memory");
+    clwb(x);
+    sfence();
+    store(&y[0], i);
+}
+
+static void before_16(uint64_t i)
+{
+    __asm__ volatile("movups %1, -12(%0)" :: "r"(x), "x"(_mm_set_epi64x(i << 32, 0)) : "memory");
+    clwb(x);
+    sfence();
+    store(&y[0], i);
+}
+
 static const struct pattern {
     const char *name;
     void (*first)(uint64_t i);
@@ -383,6 +437,11 @@ static const struct pattern {
     { "movdqa", movdqa, NULL },
     { "rep-stosb", rep_stosb, NULL },
     { "rep-movsq", rep_movsq, NULL },
+    { "told", told, NULL },
+    { "behind-8", behind_8, NULL },
+    { "behind-16", behind_16, NULL },
+    { "before-8", before_8, NULL },
+    { "before-16", before_16, NULL },
     { "cpus-one-line", store_x0, store_x1 },
     { "cpus-two-lines", store_x0, store_y0 },
     { "cpus-other-flushes", store_x0, clwb_x_sfence_store_y },
@@ -423,13 +482,29 @@ static void *second_thread(void *arg)
     return NULL;
 }
 
-static void clear(void)
+static void clear(char *page)
 {
-    memset((void *)line, 0, PAGE);
-    for (unsigned i = 0; i < PAGE / sizeof(line[0]); i++) {
-        clwb(line[i]);
+    memset(page, 0, PAGE);
+    for (unsigned i = 0; i < PAGE; i += sizeof(line[0])) {
+        clwb((atom *)(page + i));
     }
     sfence();
+}
+
+/* What the disk holds behind its first KiB, which may be all zero. */
+static void from_disk(const char *disk, bool flushed)
+{
+    int fd = open(disk, O_RDONLY | O_DIRECT);
+
+    if (fd < 0 || pread(fd, (void *)line, PAGE, 1024) != PAGE) {
+        fail(disk);
+    }
+    for (unsigned i = 0; flushed && i < PAGE / sizeof(line[0]); i++) {
+        clwb(line[i]);
+    }
+    if (flushed) {
+        sfence();
+    }
 }
 
 static void show(void)
@@ -461,12 +536,46 @@ static void run(void)
     }
 }
 
+static void *map(void *at, size_t size, const char *path, off_t offset)
+{
+    int fd = open(path, O_RDWR);
+    void *mapped;
+
+    if (fd < 0) {
+        fail(path);
+    }
+    mapped = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
+    if (mapped == MAP_FAILED) {
+        fail(path);
+    }
+    close(fd);
+    return mapped;
+}
+
+/* Persistent memory, with the device's page on both sides. */
+static char *map_all(const char *path, off_t offset, const char *device)
+{
+    char *room = mmap(NULL, 3 * (size_t)MAPPED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at;
+
+    if (room == MAP_FAILED) {
+        fail("mmap");
+    }
+    at = (char *)(((uintptr_t)room + PAGE + MAPPED - 1) / MAPPED * MAPPED);
+    if (device) {
+        map(at - PAGE, PAGE, device, 0);
+        map(at + MAPPED, PAGE, device, 0);
+    }
+    return map(at, MAPPED, path, offset);
+}
+
 int main(int argc, char **argv)
 {
-    int fd;
+    char *mapped;
+    bool disk;
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: litmus PATH OFFSET PATTERN\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: litmus PATH OFFSET PATTERN [DEVICE]\n");
         return 2;
     }
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
@@ -474,23 +583,26 @@ int main(int argc, char **argv)
             pattern = &patterns[i];
         }
     }
-    if (!pattern && strcmp(argv[3], "clear") != 0 && strcmp(argv[3], "show") != 0) {
+    disk = strncmp(argv[3], "disk", 4) == 0 && argc == 5;
+    if (!pattern && !disk && strcmp(argv[3], "clear") != 0 && strcmp(argv[3], "show") != 0) {
         fprintf(stderr, "litmus: there is no pattern %s\n", argv[3]);
         return 2;
     }
-    fd = open(argv[1], O_RDWR);
-    if (fd < 0) {
-        fail(argv[1]);
+    mapped = map_all(argv[1], strtoull(argv[2], NULL, 0), argc == 5 && !disk ? argv[4] : NULL);
+    line = (void *)mapped;
+    if (strncmp(argv[3], "behind-", 7) == 0) {
+        line = (void *)(mapped + MAPPED - 2 * sizeof(line[0]));
     }
-    line = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                strtoull(argv[2], NULL, 0));
-    if (line == MAP_FAILED) {
-        fail("mmap");
+    if (pattern && pattern->first == told && ioperm(PORT, 1, 1) != 0) {
+        fail("ioperm");
     }
     if (pattern) {
         run();
+    } else if (disk) {
+        from_disk(argv[4], strcmp(argv[3], "disk-flushed") == 0);
     } else if (strcmp(argv[3], "clear") == 0) {
-        clear();
+        clear(mapped);
+        clear(mapped + MAPPED - PAGE);
     } else {
         show();
     }

@@ -26,6 +26,7 @@ import labtest
 DOMAINS = ("none", "adr", "eadr", "whole")
 DEVICE = "/dev/dax0.0"
 DAX_START = 2 << 20  # of the device, in the NVDIMM
+MAPPED = 2 << 20  # by the program
 LINE = 64
 LINES = 2
 INSTANTS = 40
@@ -247,6 +248,7 @@ class Vm:
         ]
         nvdimm = self.monitor.execute("qom-get", path="/machine/peripheral/nv0", property="addr")
         self.address = nvdimm + DAX_START
+        self.window = 0
 
     def install(self):
         with open(program(), "rb") as file:
@@ -267,12 +269,13 @@ class Vm:
     def get(self, name):
         return self.monitor.execute("qom-get", path=self.domain, property=name)
 
-    def run(self, pattern):
+    def run(self, pattern, *more):
         """Makes all zero, first, then starts the program; it has done a round on return."""
         self.set("drain", "eager")
         self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
         self.set("drain", "never")
-        started = self.lab.start("alpha", "/run/litmus", DEVICE, "0", pattern)
+        self.window = MAPPED - LINES * LINE if pattern.startswith("behind") else 0
+        started = self.lab.start("alpha", "/run/litmus", DEVICE, "0", pattern, *more)
         while not any(self.instant(0, 0).visible):
             if started.process.poll() is not None:
                 raise AssertionError("litmus ended: " + started.output)
@@ -284,7 +287,8 @@ class Vm:
         self.lab.sh("alpha", "while pgrep -x litmus > /dev/null; do sleep 0.01; done")
 
     def instant(self, seed, seeds=SEEDS):
-        text = "0x%x+%d:%d:%d" % (self.address, LINES * LINE, seed, seeds)
+        start = self.address + self.window
+        text = "0x%x+%d:%d:%d" % (start, LINES * LINE, seed, seeds)
         self.set("preview", text)
         return Instant(self.get("preview"))
 
@@ -438,6 +442,8 @@ class StoreBuffer(VmCase):
         "one-line": [Prefix(ATOMS_OF_X[:2]), Survives("x0", BUFFERED)],
         "cpus-two-lines": before(CACHED),
         "cpus-other-flushes": before(FENCED),
+        # Who tells a device has told it of what was stored before.
+        "told": before(CACHED),
     }
 
     def setUp(self):
