@@ -29,6 +29,7 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/eq.h"
 #include "verbs/inbound.h"
+#include "verbs/pm.h"
 #include "verbs/qp.h"
 
 enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
@@ -131,6 +132,9 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
         .id = cm->qp ? cm->qp->qpn : 0, .aux = cm->listen ? cm->listen->id : 0,
     };
 
+    if (cm->qp) {
+        sg_pm_settle(cm->qp); /* whoever hears of the end finds what was written before */
+    }
     if (cm->qp || cm->state == SG_CM_REQUEST) {
         sg_eq_async(cm->adapter, &ev);
     }

@@ -418,6 +418,7 @@ static void settled_at_the_end(void)
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
     for (i = 0; i < 2; i++) {
         pair_expect(&pair, i, SG_EV_CM_DISCONNECT);
+        T_TRUE(!i || !memcmp(pair_buf(&pair, 1), pair_buf(&pair, 0), 3000)); /* who hears, sees */
         pair_expect(&pair, i, SG_EV_CM_CLOSED);
         T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
     }
