@@ -184,10 +184,10 @@ static void copies(void)
 }
 
 static const struct t_case cases[] = {
-    { "MPA-30 crc32c check values", check_values },
-    { "MPA-24 crc32c of nothing", empty_input },
-    { "MPA-30 crc32c implementations agree with the definition", implementations },
-    { "MPA-30 crc32c sees every bit", single_bits },
+    { "crc32c check values", check_values },
+    { "crc32c of nothing", empty_input },
+    { "crc32c implementations agree with the definition", implementations },
+    { "crc32c sees every bit", single_bits },
     { "crc32c chains", chains },
     { "crc32c concatenation without the data", concatenates },
     { "crc32c with copy", copies },

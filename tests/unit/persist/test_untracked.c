@@ -498,7 +498,7 @@ static const struct t_case cases[] = {
     { "kept: stored between two of them", kept_between_dma },
     { "E15 kept: stored before an atomic to the line", kept_before_an_atomic },
     { "kept by a cut, and by the next", kept_twice },
-    { "FLU-19 kept: a Verify knows it", kept_for_a_verify },
+    { "kept: a Verify knows it", kept_for_a_verify },
     { "at risk, or refused: not kept", nothing_else_is_kept },
     { "random histories: what was promised is there, and no more than was visible", histories },
 };

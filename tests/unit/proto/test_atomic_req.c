@@ -293,15 +293,15 @@ static void reserved_bits(void)
 }
 
 static const struct t_case cases[] = {
-    { "EXT-01 EXT-09 EXT-12 EXT-20 EXT-25 requests and answers", requests },
-    { "EXT-01 EXT-10 all fields of a request", every_form },
-    { "EXT-30 a connection without RFC 7306", unspeakable },
-    { "EXT-15 EXT-19 ORD and MSNs are shared", share_ord },
-    { "EXT-19 no credit", no_credit },
-    { "EXT-20 EXT-25 completions in the order of requests", order_of_completions },
-    { "EXT-19 many", many },
-    { "EXT-30 EXT-31 answers that do not fit", strange_answers },
-    { "EXT-01 reserved bits of an answer", reserved_bits },
+    { "requests and answers", requests },
+    { "all fields of a request", every_form },
+    { "a connection without RFC 7306", unspeakable },
+    { "ORD and MSNs are shared", share_ord },
+    { "no credit", no_credit },
+    { "completions in the order of requests", order_of_completions },
+    { "many", many },
+    { "answers that do not fit", strange_answers },
+    { "reserved bits of an answer", reserved_bits },
 };
 
 T_MAIN(cases)

@@ -366,18 +366,15 @@ static void sent_octets(void)
 }
 
 static const struct t_case cases[] = {
-    { "MPA-05 MPA-09 MPA-23 MPA-39 MPA-40 MPA-42 any segmentation, any pad", any_segmentation },
-    { "MPA-26 MPA-33 MPA-41 MPA-70 MPA-73 one flipped bit anywhere: Terminate 2/0/02",
-      every_bit_counts },
-    { "MPA-05 ULPDU of 65535 octets, whole and split", largest_ulpdu },
-    { "MPA-02 MPA-03 MPA-04 MPA-35 MPA-36 MPA-37 DDP-18 MULPDU from the EMSS",
-      mulpdu_follows_emss },
-    { "MPA-12 MPA-15 MPA-16 MPA-17 MPA-18 MPA-19 MPA-20 MPA-21 MPA-31 MPA-32 MPA-50 markers sent",
-      markers_sent },
-    { "MPA-16 MPA-30 MPA-32 figures 5 and 6 of RFC 5044", markers_of_the_rfc },
-    { "MPA-22 MPA-23 MPA-39 markers received in pieces of any size", markers_received },
-    { "MPA-13 MPA-14 MPA-70 a marker that disagrees: Terminate 2/0/03", bad_marker },
-    { "MPA-01 MPA-07 MPA-08 MPA-10 MPA-29 pad is zero, the CRC field always there", sent_octets },
+    { "any segmentation, any pad", any_segmentation },
+    { "MPA-26 one flipped bit anywhere: Terminate 2/0/02", every_bit_counts },
+    { "ULPDU of 65535 octets, whole and split", largest_ulpdu },
+    { "MPA-02 MULPDU from the EMSS", mulpdu_follows_emss },
+    { "markers sent", markers_sent },
+    { "figures 5 and 6 of RFC 5044", markers_of_the_rfc },
+    { "markers received in pieces of any size", markers_received },
+    { "a marker that disagrees: Terminate 2/0/03", bad_marker },
+    { "pad is zero, the CRC field always there", sent_octets },
 };
 
 T_MAIN(cases)

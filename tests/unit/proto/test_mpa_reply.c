@@ -338,15 +338,14 @@ static void crc_table(void)
 }
 
 static const struct t_case cases[] = {
-    { "MPA-48 MPA-53 MPA-54 MPA-55 MPA-61 MPA-62 MPA-63 MPA-65 MPA-71 MP2-08 MP2-09 MP2-10 MP2-13 "
-      "MP2-14 MP2-19 MP2-20 MP2-21 MP2-27 initiator: every kind of Reply", every_reply },
-    { "MPA-45 MPA-25 MPA-34 MP2-01 MP2-15 MP2-21 MP2-23 Requests by policy", request_frames },
-    { "MPA-55 too much private data is refused", too_much_private_data },
-    { "MPA-68 MPA-70 initiator: refused, reset, closed, timeout", initiator_ends },
-    { "MP2-05 a pause before the first FPDU holds everything", first_fpdu_waits },
-    { "MPA-43 MPA-44 FPDU right behind the Reply", fpdu_behind_reply },
-    { "MPA-69 MPA-39 MPA-43 startup hands the stream over at any octet", handover_at_any_cut },
-    { "MPA-11 MPA-27 MPA-28 MPA-51 MPA-52 CRC counts if either side wants it", crc_table },
+    { "MP2-10 MP2-27 initiator: every kind of Reply", every_reply },
+    { "MPA-34 Requests by policy", request_frames },
+    { "too much private data is refused", too_much_private_data },
+    { "MPA-68 initiator: refused, reset, closed, timeout", initiator_ends },
+    { "a pause before the first FPDU holds everything", first_fpdu_waits },
+    { "FPDU right behind the Reply", fpdu_behind_reply },
+    { "startup hands the stream over at any octet", handover_at_any_cut },
+    { "CRC counts if either side wants it", crc_table },
 };
 
 T_MAIN(cases)

@@ -539,25 +539,23 @@ static void blocked_stream(void)
 }
 
 static const struct t_case cases[] = {
-    { "DDP-02 DDP-03 DDP-04 DDP-08 DDP-10 DDP-12 DDP-15 DDP-16 DDP-17 DDP-18 DDP-19 DDP-21 DDP-22 "
-      "DDP-25 DDP-07 MPA-06 RDM-13 RDM-16 messages in segments", message_in_segments },
-    { "RDM-01 RDM-02 RDM-03 RDM-04 RDM-06 RDM-32 RDM-35 opcodes of Send", send_opcodes },
-    { "DDP-13 DDP-24 RDM-15 RDM-18 RDM-20 RDM-22 RDM-45 RDM-47 order and sequence numbers",
-      order_and_sequence },
-    { "RDM-50 RDM-53 RDM-54 ORD is never exceeded", ord_is_never_exceeded },
-    { "RDM-54 ORD 0", ord_zero },
-    { "MP2-19 RDM-54 the RTR Read takes a place and is not told", rtr_read_is_internal },
-    { "MP2-15 MP2-19 the RTR Send has MSN 1", rtr_send },
-    { "RDM-62 the sink of a Read is gone", read_sink_gone },
-    { "DDP-48 a Receive whose memory fails", receive_is_broken },
-    { "RDM-27 RDM-29 RDM-31 a Response in segments", response_in_segments },
-    { "RDM-51 DDP-48 a Response must match its Request", response_must_match },
-    { "RDM-28 RDM-55 SEC-11 IRD is enforced: 1/2/02", ird_is_enforced },
-    { "RDM-21 RDM-30 RDM-43 RDM-44 RDM-49 Responses in order of Requests", responses_in_order },
+    { "DDP-25 MPA-06 messages in segments", message_in_segments },
+    { "opcodes of Send", send_opcodes },
+    { "order and sequence numbers", order_and_sequence },
+    { "ORD is never exceeded", ord_is_never_exceeded },
+    { "ORD 0", ord_zero },
+    { "the RTR Read takes a place and is not told", rtr_read_is_internal },
+    { "the RTR Send has MSN 1", rtr_send },
+    { "the sink of a Read is gone", read_sink_gone },
+    { "a Receive whose memory fails", receive_is_broken },
+    { "a Response in segments", response_in_segments },
+    { "a Response must match its Request", response_must_match },
+    { "SEC-11 IRD is enforced: 1/2/02", ird_is_enforced },
+    { "Responses in order of Requests", responses_in_order },
     { "RDM-17 Responses and messages take turns", fair },
-    { "RDM-71 RDM-63 a Response that fails midway", source_fails_midway },
-    { "RDM-61 a message that cannot be made", local_gather_fails },
-    { "MPA-01 RDM-46 a stream with little room", blocked_stream },
+    { "RDM-71 a Response that fails midway", source_fails_midway },
+    { "a message that cannot be made", local_gather_fails },
+    { "a stream with little room", blocked_stream },
 };
 
 T_MAIN(cases)

@@ -85,9 +85,9 @@ static void reads_both_ways(void)
 }
 
 static const struct t_case cases[] = {
-    { "MPA-56 MPA-61 MP2-15 MP2-19 active side: connect, RTR, Send, close", active_life },
-    { "MPA-57 MP2-17 passive side: accept, RTR, Send, peer closes", passive_life },
-    { "RDM-17 RDM-23 RDM-29 Reads in both directions", reads_both_ways },
+    { "active side: connect, RTR, Send, close", active_life },
+    { "passive side: accept, RTR, Send, peer closes", passive_life },
+    { "RDM-17 Reads in both directions", reads_both_ways },
 };
 
 T_MAIN(cases)

@@ -586,7 +586,7 @@ static const struct t_case cases[] = {
     { "ALLOC_MW: each field", windows },
     { "MODIFY_MR: each field", changed_regions },
     { "MODIFY_SRQ: each field", shared_queues },
-    { "SEC-09 queues of another context, of another domain", foreign_queues },
+    { "queues of another context, of another domain", foreign_queues },
     { "queries: each field, room that is not there", queries },
     { "ACCEPT, REJECT of a request that waits: each field", answers },
     { "reset while a refused connection says good-bye", reset_after_refusal },

@@ -378,8 +378,8 @@ static const struct t_case cases[] = {
     { "DESTROY_QP lets reported Sends arrive", destroy_delivers },
     { "DESTROY_QP lets them arrive while the peer sends", destroy_delivers_under_fire },
     { "a close and DEREG_MR let them arrive while the peer sends", close_delivers_under_fire },
-    { "MPA-25 MPA-50 MP2-02 every kind of MPA startup", mpa_variants },
-    { "MPA-64 a responder waits for the initiator", responder_waits },
+    { "every kind of MPA startup", mpa_variants },
+    { "a responder waits for the initiator", responder_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
 };
 

@@ -140,7 +140,7 @@ static void fault_and_recovery(void)
 }
 
 static const struct t_case cases[] = {
-    { "SEC-18 queue pairs and regions count", counting },
+    { "queue pairs and regions count", counting },
     { "queries of nothing", queries },
     { "an injected fault, and recovery", fault_and_recovery },
 };

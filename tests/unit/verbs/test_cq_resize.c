@@ -319,7 +319,7 @@ static void clock_of_completions(void)
 
 static const struct t_case cases[] = {
     { "larger and smaller, nothing lost", resizing },
-    { "SEC-10 what is not consumed must fit, and the new bounds hold", too_small },
+    { "what is not consumed must fit, and the new bounds hold", too_small },
     { "an armed queue stays armed", armed_across },
     { "commands", commands },
     { "moderation: count and period", moderation },

@@ -411,19 +411,18 @@ static void region_changes(void)
 
 static const struct t_case cases[] = {
     { "rights and domain of a region change", region_changes },
-    { "RDM-33 RDM-42 Sends of all sizes, both ways", send_both_ways },
-    { "RDM-17 RDM-25 RDM-26 Write and Read, also of nothing", write_and_read },
-    { "RDM-45 RDM-47 RDM-54 completions leave in order of submission", completions_in_order },
+    { "Sends of all sizes, both ways", send_both_ways },
+    { "RDM-17 Write and Read, also of nothing", write_and_read },
+    { "completions leave in order of submission", completions_in_order },
     { "32 elements on both sides, inline data, solicited", gather_scatter_inline },
     { "memory that cannot be mapped is copied", without_mapping },
-    { "RDM-61 faulty send entries: status, Terminate, flush", faulty_entries },
-    { "DDP-41 DDP-43 DDP-50 RDM-62 RDM-68 RDM-69 SEC-03 SEC-05 remote protection",
-      remote_protection },
-    { "RDM-32 Send without Receive", no_receive },
-    { "RDM-34 Send longer than its Receive", receive_too_short },
+    { "faulty send entries: status, Terminate, flush", faulty_entries },
+    { "remote protection", remote_protection },
+    { "Send without Receive", no_receive },
+    { "Send longer than its Receive", receive_too_short },
     { "faulty receive entry", receive_faulty },
     { "fence", fence },
-    { "SEC-06 RDM-61 memory revoked in the middle of a message", revoked_in_flight },
+    { "memory revoked in the middle of a message", revoked_in_flight },
 };
 
 T_MAIN(cases)

@@ -204,7 +204,7 @@ static const struct t_case cases[] = {
     { "elements of all lengths are filled in their order, and nothing else", all_shapes },
     { "Reads with one and several elements, outstanding at once", in_turn_with_plain_reads },
     { "refused: rights, and messages with one element only", refused },
-    { "RDM-61 an element's region goes away while the Read is out", revoked_while_asked },
+    { "an element's region goes away while the Read is out", revoked_while_asked },
     { "flushed and destroyed while the Read is out", never_answered },
 };
 

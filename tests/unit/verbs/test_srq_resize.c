@@ -438,7 +438,7 @@ static const struct t_case cases[] = {
     { "full rings, and the bounds of the new one", full },
     { "taken, posted and rung between copy and command", in_between },
     { "late doorbells of a larger ring", late_doorbells },
-    { "SEC-10 what has not completed must fit; a queue in error", too_small },
+    { "what has not completed must fit; a queue in error", too_small },
     { "a driver that copies nothing", not_copied },
     { "the limit stays, changes with the size, must fit", limits },
     { "commands with each field wrong", commands },

@@ -146,9 +146,9 @@ static void names(void)
 static const struct t_case cases[] = {
     { "DDP headers from bytes", parse_pairs },
     { "DDP headers to bytes", emit_pairs },
-    { "DDP-01 the T flag decides the layout", t_flag_decides },
+    { "the T flag decides the layout", t_flag_decides },
     { "DDP headers cut short", short_headers },
-    { "DDP-06 reserved bits", reserved_bits },
+    { "reserved bits", reserved_bits },
     { "DDP payload is what follows the header", payload_follows },
     { "wire error names", names },
 };

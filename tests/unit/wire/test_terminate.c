@@ -293,11 +293,11 @@ static void names(void)
 }
 
 static const struct t_case cases[] = {
-    { "RDM-10 RDM-11 FLU-29 Terminate to bytes", emit_pairs },
-    { "RDM-10 RDM-11 FLU-29 Terminate from bytes", parse_pairs },
-    { "DDP-48 RDM-12 every Terminate condition", every_condition },
-    { "RDM-10 Terminate cut short", cut_short },
-    { "RDM-10 RDM-11 reserved bits and octets too many", reserved_and_extra },
+    { "Terminate to bytes", emit_pairs },
+    { "Terminate from bytes", parse_pairs },
+    { "RDM-12 every Terminate condition", every_condition },
+    { "Terminate cut short", cut_short },
+    { "reserved bits and octets too many", reserved_and_extra },
     { "Terminate in the layout of Linux siw", siw_layout },
     { "Terminate names", names },
 };
