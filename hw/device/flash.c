@@ -148,14 +148,18 @@ bool staghorn_flash_init(StaghornState *s, Error **errp)
     return true;
 }
 
-void staghorn_flash_exit(StaghornState *s)
+void staghorn_flash_hide(StaghornState *s)
 {
-    StaghornFlash *f = &s->flash;
-
     if (PCI_DEVICE(s)->has_rom) { /* realize did not get to its end */
         vmstate_unregister_ram(&PCI_DEVICE(s)->rom, DEVICE(s));
         PCI_DEVICE(s)->has_rom = false;
     }
+}
+
+void staghorn_flash_exit(StaghornState *s)
+{
+    StaghornFlash *f = &s->flash;
+
     sg_flash_free(f->chip);
     f->chip = NULL;
     if (f->fd >= 0) {

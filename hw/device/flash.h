@@ -30,6 +30,8 @@ bool staghorn_flash_init(struct StaghornState *s, Error **errp);
 bool staghorn_flash_configure(struct StaghornState *s, Error **errp);
 /* Capability and expansion ROM; at the end of realize. */
 bool staghorn_flash_expose(struct StaghornState *s, Error **errp);
+/* The expansion ROM is off the bus; then, when the core is gone, all else. */
+void staghorn_flash_hide(struct StaghornState *s);
 void staghorn_flash_exit(struct StaghornState *s);
 /* Reset of the function: what an update has stored runs from now on. */
 void staghorn_flash_boot(struct StaghornState *s);

@@ -5,15 +5,13 @@
  * Turns.  The core works inside three kinds of calls, all under the big lock: MMIO writes (vCPU
  * thread), frames from the uplink, and the bottom half.  After a doorbell the core gets one bounded
  * turn in the vCPU thread, which is the shortest way to the wire; what is left over goes to the
- * bottom half.  Bottom half and NIC receive hold the device's re-entrancy guard, so DMA that a
- * guest aims at our own BARs is refused by QEMU instead of entering the core twice.
+ * bottom half.  calls.c keeps these calls apart and sends the interrupts behind them.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
 #include "qemu/guest-random.h"
 #include "qemu/main-loop.h"
 #include "block/aio.h"
-#include "hw/pci/msix.h"
 #include "trace.h"
 #include "staghorn.h"
 
@@ -33,16 +31,16 @@ static bool host_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 {
     StaghornState *s = opaque;
 
-    return pci_dma_rw(&s->parent_obj, addr, buf, len, DMA_DIRECTION_TO_DEVICE, memory_only) ==
-           MEMTX_OK;
+    return !s->gone && pci_dma_rw(&s->parent_obj, addr, buf, len, DMA_DIRECTION_TO_DEVICE,
+                                  memory_only) == MEMTX_OK;
 }
 
 static bool host_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
     StaghornState *s = opaque;
 
-    return pci_dma_rw(&s->parent_obj, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE,
-                      memory_only) == MEMTX_OK;
+    return !s->gone && pci_dma_rw(&s->parent_obj, addr, (void *)buf, len,
+                                  DMA_DIRECTION_FROM_DEVICE, memory_only) == MEMTX_OK;
 }
 
 static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
@@ -50,7 +48,7 @@ static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
     StaghornState *s = opaque;
 
     smp_wmb();
-    return stq_le_pci_dma(&s->parent_obj, addr, value, memory_only) == MEMTX_OK;
+    return !s->gone && stq_le_pci_dma(&s->parent_obj, addr, value, memory_only) == MEMTX_OK;
 }
 
 static bool host_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uint64_t desired)
@@ -58,7 +56,8 @@ static bool host_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uin
     StaghornState *s = opaque;
     AddressSpace *as = pci_get_address_space(&s->parent_obj);
     dma_addr_t len = sizeof(uint64_t);
-    uint64_t *p = dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE, memory_only);
+    uint64_t *p = s->gone ? NULL : dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE,
+                                                  memory_only);
     bool direct = p && len == sizeof(uint64_t) && !as->bounce_buffer_size;
 
     if (direct) {
@@ -77,7 +76,7 @@ static void *host_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
     AddressSpace *as = pci_get_address_space(&s->parent_obj);
     DMADirection dir = for_write ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE;
     dma_addr_t n = *len;
-    void *p = dma_memory_map(as, addr, &n, dir, memory_only);
+    void *p = s->gone ? NULL : dma_memory_map(as, addr, &n, dir, memory_only);
 
     if (p && as->bounce_buffer_size) { /* no memory: let the copy fail */
         dma_memory_unmap(as, p, n, dir, 0);
@@ -117,20 +116,12 @@ static void host_arm_timer(void *opaque, uint64_t deadline_ns)
 
 static void host_kick(void *opaque)
 {
-    StaghornState *s = opaque;
-
-    if (!s->inside) {
-        qemu_bh_schedule(s->bh);
-    } else {
-        s->kicked = true;
-    }
+    staghorn_owe(opaque, STAGHORN_DUE_TURN);
 }
 
 static void host_raise(void *opaque, unsigned vector)
 {
-    StaghornState *s = opaque;
-
-    msix_notify(&s->parent_obj, vector);
+    staghorn_raise(opaque, vector);
 }
 
 static void host_random(void *opaque, void *buf, size_t len)
@@ -192,33 +183,16 @@ const struct sg_host_ops staghorn_host_ops = {
 
 static void run_core(StaghornState *s, size_t budget)
 {
-    if (staghorn_is_dark(s)) { /* the reset is on its way */
-        staghorn_leave(s, false);
-        return;
-    }
-    s->inside = true;
-    s->kicked = false;
-    if (sg_adapter_run(s->adapter, budget)) {
-        s->kicked = true;
-    }
-    staghorn_leave(s, false);
-}
-
-void staghorn_leave(StaghornState *s, bool outer)
-{
-    s->inside = outer;
-    if (!outer && (s->kicked || s->reset_due || s->receive_due)) {
-        s->kicked = false;
-        qemu_bh_schedule(s->bh);
+    s->due &= ~STAGHORN_DUE_TURN;
+    if (!staghorn_is_dark(s) && sg_adapter_run(s->adapter, budget)) {
+        s->due |= STAGHORN_DUE_TURN;
     }
 }
 
 void staghorn_turn(StaghornState *s)
 {
-    if (s->kicked) {
+    if (s->due & STAGHORN_DUE_TURN) {
         run_core(s, TURN_OCTETS);
-    } else {
-        staghorn_leave(s, false);
     }
 }
 
@@ -226,22 +200,22 @@ static void bottom_half(void *opaque)
 {
     StaghornState *s = opaque;
 
-    if (s->inside) { /* a nested main loop: again when that call is over */
-        s->kicked = true;
+    if (!staghorn_may_call()) { /* a nested main loop, or the machine is stopped: later */
+        s->due |= STAGHORN_DUE_TURN;
         return;
     }
-    if (s->reset_due) {
-        s->reset_due = false;
-        staghorn_reset_core(s);
-    }
+    staghorn_hold();
+    staghorn_enter(s);
+    staghorn_catch_up(s);
     run_core(s, BH_OCTETS);
-    if (s->receive_due) {
-        s->receive_due = false;
+    staghorn_leave(s);
+    if (s->due & STAGHORN_DUE_RECEIVE) {
+        s->due &= ~STAGHORN_DUE_RECEIVE;
         qemu_flush_queued_packets(qemu_get_queue(s->nic));
     }
+    staghorn_release();
 }
 
-/* The timer holds no re-entrancy guard, so it only asks for the bottom half, which does. */
 static void deadline_reached(void *opaque)
 {
     StaghornState *s = opaque;
@@ -258,8 +232,11 @@ static void make_adapter(StaghornState *s)
 
 void staghorn_host_renew(StaghornState *s)
 {
+    struct sg_adapter *old = s->adapter;
+
     g_assert(s->inside);
-    sg_adapter_free(s->adapter);
+    s->adapter = NULL; /* another device may read our registers when connections end */
+    sg_adapter_free(old);
     make_adapter(s);
 }
 
@@ -279,14 +256,16 @@ bool staghorn_host_init(StaghornState *s, Error **errp)
 
 void staghorn_host_exit(StaghornState *s)
 {
-    if (!s->adapter) {
+    struct sg_adapter *adapter = s->adapter;
+
+    if (!adapter) {
         return;
     }
-    /* Nothing takes the adapter away from under a core call: its DMA reaches memory only. */
     g_assert(!s->inside);
-    s->inside = true;
-    sg_adapter_free(s->adapter);
     s->adapter = NULL;
+    staghorn_enter(s);
+    sg_adapter_free(adapter);
+    staghorn_leave(s);
     staghorn_pm_detach(s);
     timer_free(s->timer);
     s->timer = NULL;

@@ -16,6 +16,7 @@
  *
  * A frame may arrive while the core is at work, when a third device on the same hub sends in the
  * middle of our own transmission.  It waits in QEMU's queue until the bottom half calls for it.
+ * Whoever receives a frame of ours may raise interrupts, which reach anything: see calls.c.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -24,6 +25,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/units.h"
 #include "net/net.h"
+#include "system/runstate.h"
 #include "staghorn.h"
 
 enum {
@@ -41,22 +43,28 @@ typedef struct StaghornEth {
 
 /* ---- towards the uplink ---- */
 
+/*
+ * Called in the middle of calls, and when the machine stops: then streams, whose data are in guest
+ * memory, have to wait.
+ */
 static void uplink_sent(NetClientState *nc, ssize_t len)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
-    bool outer = s->inside;
 
-    if (!staghorn_lane_sent(&s->to_uplink, len)) {
-        return;
+    staghorn_hold();
+    if (staghorn_lane_sent(&s->to_uplink, len)) {
+        if (!runstate_is_running()) {
+            staghorn_owe(s, STAGHORN_DUE_UPLINK);
+        } else if (s->adapter) {
+            staghorn_enter(s);
+            sg_port_uplink_ready(s->port);
+            staghorn_leave(s);
+        }
+        if (s->eth && !staghorn_lane_busy(&s->to_uplink)) {
+            qemu_flush_queued_packets(s->eth);
+        }
     }
-    if (s->port) {
-        s->inside = true;
-        sg_port_uplink_ready(s->port);
-        staghorn_leave(s, outer);
-    }
-    if (s->eth && !staghorn_lane_busy(&s->to_uplink)) {
-        qemu_flush_queued_packets(s->eth);
-    }
+    staghorn_release();
 }
 
 static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
@@ -90,7 +98,7 @@ static void port_kick(void *opaque)
     StaghornState *s = opaque;
 
     if (s->bh) {
-        qemu_bh_schedule(s->bh);
+        staghorn_owe(s, STAGHORN_DUE_TURN);
     }
 }
 
@@ -109,7 +117,9 @@ static void eth_sent(NetClientState *nc, ssize_t len)
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
 
     if (s) {
+        staghorn_hold();
         staghorn_lane_sent(&s->to_eth, len);
+        staghorn_release();
     }
 }
 
@@ -117,7 +127,9 @@ static bool uplink_can_receive(NetClientState *nc)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
 
-    s->receive_due |= s->inside;
+    if (s->inside) {
+        s->due |= STAGHORN_DUE_RECEIVE;
+    }
     return !s->inside;
 }
 
@@ -127,29 +139,34 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
     unsigned verdict;
 
-    if (!s->adapter || staghorn_is_dark(s)) {
+    if (!s->adapter || s->gone || staghorn_is_dark(s)) {
         return size;
     }
-    s->inside = true;
+    staghorn_hold();
+    staghorn_enter(s);
     verdict = sg_port_input(s->port, buf, size);
-    staghorn_leave(s, false);
+    staghorn_leave(s);
     if ((verdict & SG_PORT_TO_NIC) && s->eth->peer) {
         staghorn_lane_send(&s->to_eth, &iov, 1);
     }
+    staghorn_release();
     return size;
 }
 
 static void uplink_link_status(NetClientState *nc)
 {
     StaghornState *s = qemu_get_nic_opaque(nc);
-    bool outer = s->inside;
 
     if (!s->adapter) {
         return;
     }
-    s->inside = true;
-    sg_adapter_set_link(s->adapter, !nc->link_down);
-    staghorn_leave(s, outer);
+    if (staghorn_may_call()) {
+        staghorn_enter(s);
+        sg_adapter_set_link(s->adapter, !nc->link_down);
+        staghorn_leave(s);
+    } else {
+        staghorn_owe(s, STAGHORN_DUE_LINK);
+    }
     s->eth->link_down = nc->link_down;
     if (s->eth->peer) {
         s->eth->peer->link_down = nc->link_down;
@@ -182,7 +199,9 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
 
     if (s && !staghorn_is_dark(s)) {
+        staghorn_hold();
         staghorn_lane_send(&s->to_uplink, &iov, 1);
+        staghorn_release();
     }
     return size;
 }

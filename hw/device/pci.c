@@ -28,31 +28,17 @@ enum {
     ECAP_SERIAL = 0x160,
 };
 
-static QLIST_HEAD(, StaghornState) adapters = QLIST_HEAD_INITIALIZER(adapters);
-
+/* Without an adapter: another device's DMA, while firmware starts. */
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;
 
-    return sg_adapter_reg_read(s->adapter, addr, size);
+    return s->adapter ? sg_adapter_reg_read(s->adapter, addr, size) : UINT64_MAX;
 }
 
-/* Writes while the core is at work come from another device's DMA and are ignored. */
 static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
-    StaghornState *s = opaque;
-
-    if (s->inside || staghorn_is_dark(s)) {
-        return;
-    }
-    staghorn_cpus_sync(s);
-    s->inside = true;
-    sg_adapter_reg_write(s->adapter, addr, value, size);
-    if (addr == SG_REG_CTRL && size >= 4 && (value & SG_CTRL_RESET)) {
-        staghorn_flash_boot(s);
-    }
-    s->inside = false;
-    staghorn_turn(s);
+    staghorn_write(opaque, SG_BAR_REGS, addr, value, size);
 }
 
 /* All widths and alignments reach the core, which refuses the wrong ones. */
@@ -68,23 +54,13 @@ static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;
 
-    return staghorn_is_dark(s) ? 0
-                               : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE,
-                                                          addr % SG_UAR_SIZE, size);
+    return staghorn_is_dark(s) || !s->adapter
+           ? 0 : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, size);
 }
 
 static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
 {
-    StaghornState *s = opaque;
-
-    if (s->inside || staghorn_is_dark(s)) {
-        return;
-    }
-    staghorn_cpus_sync(s);
-    s->inside = true;
-    sg_adapter_doorbell(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, value, size);
-    s->inside = false;
-    staghorn_turn(s);
+    staghorn_write(opaque, SG_BAR_DOORBELL, addr, value, size);
 }
 
 static const MemoryRegionOps doorbell_ops = {
@@ -122,7 +98,7 @@ static bool identity_init(StaghornState *s, Error **errp)
         error_setg(errp, "mac must be a unicast address");
         return false;
     }
-    QLIST_FOREACH(other, &adapters, next) {
+    QLIST_FOREACH(other, staghorn_adapters(), next) {
         if (!memcmp(other->conf.macaddr.a, s->conf.macaddr.a, ETH_ALEN)) {
             error_setg(errp, "mac is already that of adapter '%s': give each its own",
                        other->parent_obj.qdev.id ? other->parent_obj.qdev.id : "(without id)");
@@ -184,9 +160,11 @@ static bool function_init(StaghornState *s, Error **errp)
 
     pci_config_set_interrupt_pin(pci->config, 0);
     memory_region_init_io(&s->regs, OBJECT(s), &regs_ops, s, "staghorn-regs", SG_REGS_SIZE);
+    s->regs.disable_reentrancy_guard = true; /* calls.c */
     pci_register_bar(pci, SG_BAR_REGS, PCI_BASE_ADDRESS_SPACE_MEMORY, &s->regs);
     memory_region_init_io(&s->doorbells, OBJECT(s), &doorbell_ops, s, "staghorn-doorbells",
                           SG_DOORBELL_SIZE);
+    s->doorbells.disable_reentrancy_guard = true;
     pci_register_bar(pci, SG_BAR_DOORBELL,
                      PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
                      PCI_BASE_ADDRESS_MEM_PREFETCH, &s->doorbells);
@@ -213,16 +191,22 @@ static bool function_init(StaghornState *s, Error **errp)
     return true;
 }
 
+void staghorn_dispose(StaghornState *s)
+{
+    staghorn_hold();
+    staghorn_host_exit(s);
+    staghorn_flash_exit(s);
+    staghorn_port_exit(s);
+    staghorn_calls_exit(s);
+    staghorn_release();
+}
+
+/* What the bus sees goes now, the rest when nobody uses it any more. */
 static void staghorn_exit(PCIDevice *pci)
 {
     StaghornState *s = STAGHORN(pci);
 
-    if (s->adapter) {
-        QLIST_REMOVE(s, next);
-    }
-    staghorn_host_exit(s);
-    staghorn_flash_exit(s);
-    staghorn_port_exit(s);
+    staghorn_flash_hide(s);
     if (pci_bus_is_express(pci_get_bus(pci)) && pci->exp.aer_cap) {
         pcie_aer_exit(pci);
     }
@@ -230,60 +214,63 @@ static void staghorn_exit(PCIDevice *pci)
         pcie_cap_exit(pci);
     }
     msix_uninit_exclusive_bar(pci);
+    staghorn_part(s);
 }
 
 static void staghorn_realize(PCIDevice *pci, Error **errp)
 {
     StaghornState *s = STAGHORN(pci);
 
+    staghorn_calls_init(s);
     if (!staghorn_flash_init(s, errp) || !identity_init(s, errp) || !config_init(s, errp) ||
         !function_init(s, errp) || !staghorn_flash_expose(s, errp) ||
         !staghorn_port_init(s, errp) || !staghorn_host_init(s, errp)) {
         staghorn_exit(pci);
         return;
     }
-    QLIST_INSERT_HEAD(&adapters, s, next);
+    staghorn_join(s);
 }
 
 void staghorn_reset_core(StaghornState *s)
 {
-    s->inside = true;
+    staghorn_enter(s);
+    s->due &= ~STAGHORN_DUE_RESET;
     sg_adapter_reset(s->adapter);
     staghorn_flash_boot(s);
     staghorn_pm_reset(s);
-    staghorn_leave(s, false);
+    staghorn_leave(s);
 }
 
 void staghorn_power_lost(void)
 {
     StaghornState *s;
 
-    QLIST_FOREACH(s, &adapters, next) {
+    QLIST_FOREACH(s, staghorn_adapters(), next) {
         staghorn_lane_empty(&s->to_uplink);
         staghorn_lane_empty(&s->to_eth);
     }
 }
 
-/* Another device, woken by a frame of ours, may have come to our configuration space. */
 static void staghorn_reset(Object *obj, ResetType type)
 {
-    StaghornState *s = STAGHORN(obj);
-
-    if (s->inside) {
-        s->reset_due = true;
-    } else {
-        staghorn_reset_core(s);
-    }
+    staghorn_reset_soon(STAGHORN(obj));
 }
 
+/* An interrupt that was pending may be sent from here, and remove us. */
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
+    StaghornState *s = STAGHORN(pci);
+
+    staghorn_hold();
     pci_default_write_config(pci, addr, value, len);
-    staghorn_flash_write_config(STAGHORN(pci), addr, len);
-    if (pci_is_express(pci)) {
-        pcie_cap_flr_write_config(pci, addr, value, len);
-        pcie_aer_write_config(pci, addr, value, len);
+    if (!s->gone) {
+        staghorn_flash_write_config(s, addr, len);
+        if (pci_is_express(pci)) {
+            pcie_cap_flr_write_config(pci, addr, value, len);
+            pcie_aer_write_config(pci, addr, value, len);
+        }
     }
+    staghorn_release();
 }
 
 static void staghorn_instance_init(Object *obj)
@@ -310,13 +297,7 @@ static void staghorn_instance_finalize(Object *obj)
  */
 static int staghorn_post_load(void *opaque, int version)
 {
-    StaghornState *s = opaque;
-
-    if (s->inside) {
-        s->reset_due = true;
-    } else {
-        staghorn_reset_core(s);
-    }
+    staghorn_reset_soon(opaque);
     return 0;
 }
 
@@ -380,7 +361,8 @@ static bool get_fatal(Object *obj, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);
 
-    return s->adapter && sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE;
+    return s->adapter && ((s->due & STAGHORN_DUE_BREAK) ||
+                          sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE);
 }
 
 /* A fault at the command of the machine's owner; the driver's reset ends it. */
@@ -392,13 +374,18 @@ static void set_fatal(Object *obj, bool value, Error **errp)
         error_setg(errp, "fatal can only be set to true, and when the machine runs");
         return;
     }
-    if (s->inside || staghorn_is_dark(s)) {
+    if (staghorn_is_dark(s)) {
         return;
     }
-    s->inside = true;
+    if (!staghorn_may_call()) {
+        staghorn_owe(s, STAGHORN_DUE_BREAK);
+        return;
+    }
+    staghorn_enter(s);
+    staghorn_catch_up(s);
     sg_adapter_break(s->adapter);
-    s->inside = false;
     staghorn_turn(s);
+    staghorn_leave(s);
 }
 
 /* How much of max-host-memory is in use. */

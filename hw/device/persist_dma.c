@@ -47,6 +47,10 @@ static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write
     hwaddr at, n = *len;
     MemoryRegion *mr;
 
+    if (s->gone) { /* from the bus */
+        *len = 0;
+        return false;
+    }
     RCU_READ_LOCK_GUARD();
     mr = address_space_translate(as, addr, &at, &n, write, memory_only);
     *len = n;

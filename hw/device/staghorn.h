@@ -18,6 +18,17 @@
 #define TYPE_STAGHORN "staghorn"
 OBJECT_DECLARE_SIMPLE_TYPE(StaghornState, STAGHORN)
 
+/* What an adapter has to do as soon as it may (calls.c). */
+enum {
+    STAGHORN_DUE_TURN = 1,     /* the core asked for one */
+    STAGHORN_DUE_RESET = 2,
+    STAGHORN_DUE_LINK = 4,     /* the uplink's link has changed */
+    STAGHORN_DUE_UPLINK = 8,   /* the uplink takes frames again */
+    STAGHORN_DUE_WRITES = 16,  /* to registers and doorbells */
+    STAGHORN_DUE_BREAK = 32,   /* a fault: too many of these, or the machine's owner wants one */
+    STAGHORN_DUE_RECEIVE = 64, /* a frame waits in QEMU's queue */
+};
+
 struct StaghornState {
     PCIDevice parent_obj;
 
@@ -36,10 +47,13 @@ struct StaghornState {
     struct sg_adapter_config config; /* properties */
     QEMUBH *bh;
     QEMUTimer *timer;
-    bool inside; /* a core call is on the stack: no other may begin */
-    bool kicked; /* the core asked for a turn while inside */
-    bool reset_due;   /* a reset came while inside; the bottom half does it */
-    bool receive_due; /* likewise a frame, which waits in QEMU's queue */
+
+    /* calls.c */
+    unsigned inside;       /* calls of this adapter's core on the stack */
+    unsigned due;          /* STAGHORN_DUE_* */
+    GArray *late;          /* writes that wait */
+    uint64_t raised, sent; /* interrupts: to be sent after the call, and those under way */
+    bool gone;             /* removed; what is left is to be freed */
 
     struct StaghornDomain *domain; /* the machine's, or NULL */
     unsigned pm_unit;              /* our number there */
@@ -57,12 +71,39 @@ struct StaghornState {
     QLIST_ENTRY(StaghornState) next;
 };
 
+typedef QLIST_HEAD(, StaghornState) StaghornAdapters;
+
+/*
+ * calls.c.  'hold' and 'release' are around whatever may send a frame, 'enter' and 'leave' around a
+ * call of the core; behind the outermost one only the object itself is sure to be there.
+ */
+void staghorn_hold(void);
+void staghorn_release(void);
+void staghorn_enter(StaghornState *s);
+void staghorn_leave(StaghornState *s);
+/* No call of any adapter is under way, and the machine runs. */
+bool staghorn_may_call(void);
+/* Does what is due, but for a turn; inside. */
+void staghorn_catch_up(StaghornState *s);
+/* Something is due: at the end of the entry, or soon. */
+void staghorn_owe(StaghornState *s, unsigned due);
+void staghorn_reset_soon(StaghornState *s);
+/* The interrupt is sent at the end of the entry. */
+void staghorn_raise(StaghornState *s, unsigned vector);
+/* Somebody writes to BAR SG_BAR_REGS or SG_BAR_DOORBELL. */
+void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value, unsigned size);
+/* Those that are realized. */
+StaghornAdapters *staghorn_adapters(void);
+void staghorn_join(StaghornState *s);
+/* The adapter is removed: staghorn_dispose(), now or when the stack is empty. */
+void staghorn_part(StaghornState *s);
+void staghorn_calls_init(StaghornState *s);
+void staghorn_calls_exit(StaghornState *s);
+
 extern const struct sg_host_ops staghorn_host_ops; /* host.c */
 
-/* host.c: let the core work, now (bounded) and later from the bottom half. */
+/* host.c: lets the core work if it asked for it, bounded; inside. */
 void staghorn_turn(StaghornState *s);
-/* The end of a core call; 'outer' is what s->inside was before.  Leaves the rest to later. */
-void staghorn_leave(StaghornState *s, bool outer);
 bool staghorn_host_init(StaghornState *s, Error **errp);
 /* Another firmware runs: the core is made anew from s->config. */
 void staghorn_host_renew(StaghornState *s);
@@ -70,6 +111,8 @@ void staghorn_host_exit(StaghornState *s);
 
 /* pci.c */
 void staghorn_reset_core(StaghornState *s);
+/* Frees all but the object; an entry of its own. */
+void staghorn_dispose(StaghornState *s);
 /* The machine has no power: frames that wait here are gone.  Any call of the core goes on. */
 void staghorn_power_lost(void);
 
