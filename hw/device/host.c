@@ -223,8 +223,10 @@ static void deadline_reached(void *opaque)
     qemu_bh_schedule(s->bh);
 }
 
+/* With each firmware: its profile names the connections that the port may hold. */
 static void make_adapter(StaghornState *s)
 {
+    sg_port_set_max_connections(s->port, s->config.max_conns);
     s->adapter = sg_adapter_new(&s->host, sg_port_stream_net(s->port), &s->config);
     sg_adapter_set_flash(s->adapter, s->flash.chip);
     sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);

@@ -316,6 +316,11 @@ void sg_port_count_dropped(struct sg_port *port)
     port->count.uplink_dropped++;
 }
 
+void sg_port_set_max_connections(struct sg_port *port, unsigned n)
+{
+    port->config.max_connections = n;
+}
+
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6])
 {
     unsigned i;

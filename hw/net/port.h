@@ -114,6 +114,9 @@ void sg_port_reset(struct sg_port *port);
 /* The uplink has dropped a frame that send_frame() was given. */
 void sg_port_count_dropped(struct sg_port *port);
 
+/* Another max_connections; what is beyond it lives on, and nothing new is let in. */
+void sg_port_set_max_connections(struct sg_port *port, unsigned n);
+
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6]);
 void sg_port_counters(const struct sg_port *port, struct sg_port_counters *out);
 

@@ -321,6 +321,55 @@ static void runs_after_reset(void)
     }
 }
 
+static enum sg_cm_status try_to_connect(struct side *s, unsigned i)
+{
+    struct sg_cmd_connect c = {
+        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .remote = driver_addr(100, 4000 + i),
+    };
+    struct md_qp qp;
+    struct sg_eqe e;
+
+    md_create_qp(&s->md, &qp, &(struct md_qp_params){ .pd = s->pd, .scq = &s->cq, .rcq = &s->cq });
+    sg_put_le32(&c.qpn, qp.qpn);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
+    machine_settle(s->f->m);
+    return md_next_async(&s->md, &e) ? e.cm_status : SG_CM_OK;
+}
+
+/* The port follows the profile: one connection with the first firmware, eight with the next. */
+static void more_connections(void)
+{
+    struct sg_profile_info p;
+    uint64_t buffer;
+    struct machine *m;
+    struct side s;
+    uint8_t *fw;
+    size_t len;
+    unsigned i;
+
+    sg_profile_init(&p, "one");
+    p.max_conns = 1;
+    put_chip(&p);
+    m = start("");
+    driver_start(&s.md, &m->f[0]);
+    sg_profile_init(&p, "eight");
+    p.max_conns = 8;
+    fw = sg_firmware_make("2.1.0", &p, SG_SPAN_NONE, &len);
+    buffer = machine_alloc(m, SG_FLASH_CHUNK_MAX, 4096);
+    memcpy(machine_ptr(m, buffer), fw, len);
+    g_free(fw);
+    T_EQ_U64(flash(&s.md, SG_ADMIN_FLASH_WRITE, buffer, len, 0), SG_OK);
+    T_EQ_U64(flash(&s.md, SG_ADMIN_FLASH_COMMIT, 0, len, 0), SG_OK);
+    side_start(&s, &m->f[0]);
+    for (i = 0; i < 8; i++) {
+        T_CONTEXT("connection %u", i);
+        T_EQ_U64(try_to_connect(&s, i), SG_CM_OK);
+    }
+    machine_stop(m);
+    unlink(path);
+}
+
 static void written_through(void)
 {
     struct machine *m;
@@ -363,6 +412,7 @@ static const struct t_case cases[] = {
     { "expansion ROM BAR", expansion_rom },
     { "without an image", without_image },
     { "an update runs after a reset", runs_after_reset },
+    { "an update may allow more connections", more_connections },
     { "an update is written through", written_through },
     { "killed in the middle of an update", killed_in_the_middle },
 };

@@ -569,6 +569,29 @@ static void limit__connections_are_bounded(void)
     wire_free(w);
 }
 
+/* Another firmware's profile may allow more connections, or fewer, than the first one's. */
+static void limit__can_be_moved(void)
+{
+    struct sg_port_config config = { .max_connections = 2 };
+    struct wire *w = wire_new(18, 1500, &config);
+    struct wire_host *h = &w->host[1];
+    struct sg_endpoint to = wire_endpoint(h, PORT);
+    struct peer p[5] = {{0}};
+    enum sg_stream_end why;
+    unsigned i;
+
+    sg_port_set_max_connections(w->host[0].port, 3);
+    for (i = 0; i < 3; i++) {
+        T_TRUE(peer_connect(w, &p[i], 0, &to, &why));
+    }
+    T_FALSE(peer_connect(w, &p[3], 0, &to, &why));
+    T_EQ_INT(why, SG_STREAM_NORES);
+    sg_port_set_max_connections(w->host[0].port, 1);
+    T_FALSE(peer_connect(w, &p[4], 0, &to, &why));
+    T_EQ_INT(why, SG_STREAM_NORES);
+    wire_free(w);
+}
+
 static const struct t_case cases[] = {
     { "connect: both sides hear of it", connect__both_sides_hear_of_it },
     { "connect: refused where nobody listens", connect__refused_where_nobody_listens },
@@ -590,6 +613,7 @@ static const struct t_case cases[] = {
     { "address: removal ends its streams", address__removal_ends_its_streams },
     { "1000 connections: nothing is left", cycles__nothing_is_left },
     { "limit: connections are bounded", limit__connections_are_bounded },
+    { "limit: can be moved", limit__can_be_moved },
 };
 
 T_MAIN(cases)
