@@ -106,6 +106,37 @@ def step__failure(folder):
     assert products(folder) == [], products(folder)
 
 
+PATCH = """--- a/file
++++ b/file
+@@ -2,5 +2,5 @@
+ two
+ three
+-four
++FOUR
+ five
+ six
+"""
+
+
+@case
+def patches__without_fuzz(folder):
+    """a patch of QEMU applies where its lines are as they were, and stops the build elsewhere"""
+    (folder / "one.patch").write_text(PATCH)
+    tree = folder / "tree"
+    tree.mkdir()
+    text = 'sg_apply_patches "$SG_TOP/tree" "$SG_TOP/one.patch"'
+    for lines, status_wanted, fourth in [
+        ("one two three four five six seven", 0, "FOUR"),
+        ("one 2 three four five six seven", 1, "four"),
+        ("one two three four five 6 seven", 1, "four"),
+        ("zero one two three four five six", 0, "FOUR"),
+    ]:
+        (tree / "file").write_text(lines.replace(" ", "\n") + "\n")
+        output, status = finished(steps(folder, text))
+        assert status == status_wanted, (lines, output)
+        assert fourth in (tree / "file").read_text().split(), lines
+
+
 @case
 def step__interrupted(folder):
     """an interrupted step leaves no product and no process"""

@@ -336,3 +336,14 @@ sg_product() {
         sg_die "product $1 is not built; run: make -C $SG_TOP deps"
     echo "$path"
 }
+
+# sg_apply_patches TREE PATCH...: exactly where they belong.  Fuzz stops the build: a
+# hunk that has moved to similar lines may compile and mean something else.
+sg_apply_patches() {
+    local tree=$1 patch
+    shift
+    for patch in "$@"; do
+        echo "applying $patch"
+        patch -d "$tree" -p1 -s -F0 --no-backup-if-mismatch < "$patch" || return 1
+    done
+}

@@ -16,7 +16,7 @@ tree=$SG_BUILD/qemu-src
 
 # Copies Debian's tree or the user's, and adds ours.
 make_tree() {
-    local from=$1 patch devices
+    local from=$1 devices
     case $(cat "$from/VERSION") in
     10.0.*) ;;
     *)
@@ -28,10 +28,7 @@ make_tree() {
     mkdir "$tree.new"
     tar -C "$from" --exclude=./.git --exclude=./build --exclude='./roms/*/*' -cf - . |
         tar -C "$tree.new" -xf -
-    for patch in "$SG_TOP"/hw/device/qemu-patches/*.patch; do
-        echo "applying $patch"
-        patch -d "$tree.new" -p1 -s --no-backup-if-mismatch < "$patch"
-    done
+    sg_apply_patches "$tree.new" "$SG_TOP"/hw/device/qemu-patches/*.patch
     ln -s "$SG_TOP/hw" "$tree.new/hw/staghorn"
     ln -s "$SG_TOP/include/staghorn" "$tree.new/include/staghorn"
     ln -s "$lwip" "$tree.new/lwip"
