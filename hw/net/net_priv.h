@@ -367,6 +367,7 @@ size_t stream_room(struct sg_stream *base);
 bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bool more);
 void stream_push(struct sg_stream *base);
 size_t stream_emss(struct sg_stream *base);
+size_t stream_unacked(struct sg_stream *base);
 void stream_pump(struct stream *s);
 /* Those that the uplink's congestion has stopped. */
 void stream_pump_blocked(struct sg_port *port);

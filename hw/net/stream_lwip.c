@@ -306,6 +306,7 @@ static const struct sg_stream_ops stream_ops = {
     .send = stream_send,
     .push = stream_push,
     .shutdown = stream_shutdown,
+    .unacked = stream_unacked,
     .abort = stream_abort,
     .emss = stream_emss,
     .hold = stream_hold,

@@ -103,6 +103,14 @@ size_t stream_room(struct sg_stream *base)
     return room;
 }
 
+/* What lwIP has not been told is acknowledged, and what it has not been given yet. */
+size_t stream_unacked(struct sg_stream *base)
+{
+    const struct send_queue *q = &of_base(base)->tx;
+
+    return (size_t)(q->head - q->tail);
+}
+
 /* A quarter of the ring, lest the user is woken for crumbs. */
 bool stream_is_writable_again(const struct stream *s)
 {

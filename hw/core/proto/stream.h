@@ -72,6 +72,8 @@ struct sg_stream_ops {
     void (*abort)(struct sg_stream *s);
     /* Largest TCP payload of a segment now (EMSS, octets, options already deducted). */
     size_t (*emss)(struct sg_stream *s);
+    /* Octets that 'send' took and the peer's TCP has not acknowledged yet. */
+    size_t (*unacked)(struct sg_stream *s);
     /*
      * Held: the peer gets no new room.  What it had room for may still be received.  NULL: cannot.
      */

@@ -4,7 +4,9 @@
  *
  * A connection is two ends that point at each other.  Each end has a queue of the octets on their
  * way to it, flags for the events that it still owes its user, and one timer that delivers them
- * one at a time, in the order connected, writable, reset, octets, FIN, closed.
+ * one at a time.  Octets and FIN come in the order in which they were sent.  'writable' belongs to
+ * the other direction, so in queued mode it may come before or after them, and FIN may come with
+ * the last octets or later, as in TCP.
  *
  * An end dies when its user aborted it or heard 'closed'; its peer then no longer points at it,
  * and its memory goes when no call into it is on the stack.  Octets sent to nobody vanish, as they
@@ -203,9 +205,35 @@ static void knock(struct mem_end *e)
     release(peer);
 }
 
+/* Something from the peer may be delivered: octets, or the FIN behind them. */
+static bool inbound_due(const struct mem_end *e)
+{
+    return e->q_len ? !e->held : e->fin_due;
+}
+
+static void deliver_inbound(struct mem_end *e)
+{
+    bool together = e->port->sw->opt.queued && (draw(e->port->sw) & 1);
+
+    if (e->q_len) {
+        deliver_queued(e);
+        if (!together) {
+            return;
+        }
+    }
+    /* The octets before may have ended this end, or brought it a reset. */
+    if (!e->dead && !e->closed_due && e->fin_due && !e->q_len) {
+        e->fin_due = false;
+        e->fin_seen = true;
+        e->s.events->peer_closed(&e->s);
+    }
+}
+
 /* Delivers one event. */
 static void step(struct mem_end *e)
 {
+    bool inbound_first = e->port->sw->opt.queued && inbound_due(e) && (draw(e->port->sw) & 1);
+
     if (e->connecting) {
         knock(e);
     } else if (e->closed_due) {
@@ -217,15 +245,11 @@ static void step(struct mem_end *e)
         }
         e->s.events->closed(&e->s, why);
         die(e);
-    } else if (e->writable_due) {
+    } else if (e->writable_due && !inbound_first) {
         e->writable_due = false;
         e->s.events->writable(&e->s);
-    } else if (e->q_len && !e->held) {
-        deliver_queued(e);
-    } else if (e->fin_due && !e->q_len) {
-        e->fin_due = false;
-        e->fin_seen = true;
-        e->s.events->peer_closed(&e->s);
+    } else if (inbound_due(e)) {
+        deliver_inbound(e);
     }
 }
 
@@ -240,8 +264,7 @@ static void end_timer(struct sg_timer *t, uint64_t now_ns)
         e->closed_due = true;
         e->why = SG_STREAM_CLOSED;
     }
-    if (!e->dead && (e->connecting || e->closed_due || e->writable_due ||
-                     (e->q_len ? !e->held : e->fin_due))) {
+    if (!e->dead && (e->connecting || e->closed_due || e->writable_due || inbound_due(e))) {
         schedule(e);
     }
     release(e);
@@ -360,6 +383,14 @@ static size_t mem_emss(struct sg_stream *s)
     return end_of(s)->port->sw->opt.emss;
 }
 
+/* What the other end was given counts as acknowledged. */
+static size_t mem_unacked(struct sg_stream *s)
+{
+    struct mem_end *e = end_of(s);
+
+    return e->peer ? e->peer->q_len : 0;
+}
+
 static void mem_endpoints(struct sg_stream *s, struct sg_endpoint *local,
                           struct sg_endpoint *remote)
 {
@@ -374,6 +405,7 @@ static const struct sg_stream_ops mem_ops = {
     .shutdown = mem_shutdown,
     .abort = mem_abort,
     .emss = mem_emss,
+    .unacked = mem_unacked,
     .hold = mem_hold,
     .endpoints = mem_endpoints,
 };
