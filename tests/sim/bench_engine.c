@@ -200,7 +200,7 @@ static void set_up(struct sg_mem_switch *sw, const struct sg_host *host)
     const struct sg_engine_config cfg = {
         .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE, .max_ird = 8,
         .max_ord = 8, .reply_timeout_ms = 10000, .startup_timeout_ms = 10000,
-        .close_timeout_ms = 1000, .linger_timeout_ms = 1000,
+        .close_timeout_ms = 1000, .linger_timeout_ms = 1000, .close_limit_ms = 10000,
     };
     const struct sg_conn_params p = { .ird = 8, .ord = 8 };
     struct sg_endpoint at[2];

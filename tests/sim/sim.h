@@ -67,6 +67,7 @@ struct sim_side {
     bool up, down, over;        /* streaming; no more inbound messages; last word heard */
     bool tx_ready;
     bool close_asked, close_done;
+    bool left;                  /* the peer closed: nothing more is given to the engine */
     bool aborted;               /* by the model itself */
     enum sg_conn_end end;
     uint16_t ird, ord;

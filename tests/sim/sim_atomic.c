@@ -50,9 +50,13 @@ enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, 
 {
     struct sim_side *s = sim_heard(user, "atomic", false);
     struct sim_world *w = s->pair->w;
-    const struct sim_op *op = next_atomic(s);
+    const struct sim_op *op;
     uint8_t *at;
 
+    if (s->left) {
+        return SG_COMMIT_CLOSED;
+    }
+    op = next_atomic(s);
     SIM_CHECK(w, *token == s->later, "%u.%u: asked for the %uth time with token %u",
               s->pair->index, s->node, s->later, (unsigned)*token);
     SIM_CHECK(w, op->msg.kind == r->kind && op->msg.rstag == r->stag && op->msg.rto == r->to &&

@@ -160,6 +160,8 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     sim_note(world_of(s), "%u.%u disconnected (%d)", s->pair->index, s->node, why);
     s->down = true;
     s->close_asked = true; /* done from the loop */
+    /* A queue pair that goes into error with the peer's FIN; it may have a message half sent. */
+    s->left = why == SG_CONN_CLOSED && !s->close_done && sim_chance(world_of(s), 50);
     sim_tantrum(s);
 }
 
@@ -218,7 +220,7 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
     SIM_CHECK(w, s->up, "next before the connection is up");
     SIM_CHECK(w, s->reads_out + reads_room <= s->ord, "%u Reads allowed with %u out, ORD %u",
               reads_room, s->reads_out, s->ord);
-    if (s->taken == s->posted || s->fenced || sim_tantrum(s)) {
+    if (s->left || s->taken == s->posted || s->fenced || sim_tantrum(s)) {
         return false;
     }
     if (is_request(op)) {
@@ -273,6 +275,9 @@ static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_
     uint32_t i;
 
     SIM_CHECK(w, len && off + len <= msg->length, "gather beyond the message");
+    if (s->left) {
+        return SG_GATHER_CLOSED;
+    }
     if (op->fault == SIM_GATHER_FAILS && off + len == msg->length) {
         return -1;
     }
@@ -501,7 +506,7 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
     struct sim_world *w = world_of(s);
     uint8_t *at;
 
-    *why = sim_area_of(s, stag, to, len, &at);
+    *why = s->left ? SG_MEM_CLOSED : sim_area_of(s, stag, to, len, &at);
     if (*why != SG_MEM_OK) {
         return -1;
     }

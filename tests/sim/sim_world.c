@@ -131,7 +131,7 @@ static void draw_config(struct sim_world *w)
             .peer_to_peer = sim_chance(w, 60), .rtr_mask = masks[sim_below(w, 3)],
             .max_ird = 16, .max_ord = 16, .reply_timeout_ms = 1000,
             .startup_timeout_ms = 1000, .close_timeout_ms = 500,
-            .linger_timeout_ms = 500,
+            .linger_timeout_ms = 500, .close_limit_ms = 2000,
         };
         sc->depth[i] = (uint16_t)sim_below(w, 9);
     }
@@ -402,7 +402,7 @@ static void judge(struct sim_world *w)
                 continue;
             }
             SIM_CHECK(w, s->end == SG_CONN_CLOSED, "%u.%u: graceful end was (%d)", i, k, s->end);
-            if (s->close_done && s->peer->up) {
+            if (s->close_done && !s->left && s->peer->up) {
                 sim_check_complete(s);
             }
         }

@@ -14,19 +14,18 @@
  *   WAIT_FIRST, STREAMING, CLOSING --error, Terminate-------> TERMINATING
  *   any --reset, timeout, abort, both halves closed---------> DEAD
  *
- * Who moves it: mpa_start.c everything above the line, sg_conn_close() and sg_conn_terminate()
- * here, term.c the third line, conn_drop() and conn_kill() the last.  All go through
- * conn_set_state(), which logs.
+ * Who moves it: mpa_start.c everything above the line, close.c the first line below it, term.c the
+ * second, conn_drop() and conn_kill() the last.  All go through conn_set_state(), which logs.
  *
  * Life.  Any upcall may end in sg_conn_abort() for the same connection, so every entry point holds
  * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
  * holder leaves.  A dead connection has no stream, no user and no timer.
  *
  * Timers.  One for the connection's life: during startup it bounds the exchange (RFC 5044 section
- * 7.1.2 rule 10), of which a program's answer has a longer part of its own; while closing it bounds
- * the wait for the peer, and any progress in sending starts it anew.  A streaming connection has
- * none: dead peers are the stream's business.  A second one runs while an inbound request is being
- * executed and verbs asked for time (commit_resp.c).
+ * 7.1.2 rule 10), of which a program's answer has a longer part of its own; then the pause before
+ * the first FPDU; and at the end it is close.c's.  A streaming connection has none: dead peers are
+ * the stream's business.  A second one runs while an inbound request is being executed and verbs
+ * asked for time (commit_resp.c).
  *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.
@@ -73,7 +72,7 @@ void conn_set_state(struct sg_conn *c, enum conn_state state)
     c->state = state;
 }
 
-static void startup_timer(struct sg_timer *t, uint64_t now_ns);
+static void conn_timer(struct sg_timer *t, uint64_t now_ns);
 static void exec_timer(struct sg_timer *t, uint64_t now_ns);
 
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
@@ -100,7 +99,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
     }
-    sg_timer_init(&c->timer, startup_timer, c);
+    sg_timer_init(&c->timer, conn_timer, c);
     sg_timer_init(&c->exec_timer, exec_timer, c);
     c->startup->in_len = c->startup->out_len = 0;
     c->next = e->conns;
@@ -235,17 +234,23 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why)
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why)
 {
     c->end = why;
+    c->drop_due = true;
     conn_arm(c, 0);
 }
 
-static void startup_timer(struct sg_timer *t, uint64_t now_ns)
+static void conn_timer(struct sg_timer *t, uint64_t now_ns)
 {
     struct sg_conn *c = t->opaque;
 
-    (void)now_ns;
     if (c->held) {
         c->held = false;
+        close_rearm(c);
         conn_signal(c);
+        return;
+    }
+    if (!c->drop_due && (c->close.watched ||
+                         (c->close.limit_ns && c->state >= CONN_STREAMING))) {
+        close_tick(c, now_ns);
         return;
     }
     conn_log(c, SG_LOG_STATE, "timeout in %s", state_names[c->state]);
@@ -271,12 +276,20 @@ static void arm(struct sg_engine *e, struct sg_timer *t, uint64_t at)
     }
 }
 
+uint64_t conn_now(const struct sg_conn *c)
+{
+    return c->e->host->ops->now(c->e->host->opaque);
+}
+
+void conn_arm_at(struct sg_conn *c, uint64_t at_ns)
+{
+    c->held = false;
+    arm(c->e, &c->timer, at_ns);
+}
+
 void conn_arm(struct sg_conn *c, uint32_t ms)
 {
-    struct sg_engine *e = c->e;
-
-    c->held = false;
-    arm(e, &c->timer, e->host->ops->now(e->host->opaque) + (uint64_t)ms * 1000000);
+    conn_arm_at(c, conn_now(c) + (uint64_t)ms * 1000000);
 }
 
 void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
@@ -289,13 +302,6 @@ void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
     arm(c->e, &c->exec_timer, again_ns);
 }
 
-void conn_arm_end(struct sg_conn *c)
-{
-    const struct sg_engine_config *cfg = &c->e->config;
-
-    conn_arm(c, c->abandoned ? cfg->linger_timeout_ms : cfg->close_timeout_ms);
-}
-
 void conn_hold(struct sg_conn *c, uint32_t ms)
 {
     conn_arm(c, ms);
@@ -305,7 +311,9 @@ void conn_hold(struct sg_conn *c, uint32_t ms)
 void conn_disarm(struct sg_conn *c)
 {
     c->held = false;
-    sg_timerq_cancel(&c->e->timers, &c->timer);
+    if (!close_rearm(c)) {
+        sg_timerq_cancel(&c->e->timers, &c->timer);
+    }
 }
 
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why)
@@ -340,7 +348,7 @@ void conn_orphan(struct sg_conn *c)
 {
     c->user = NULL;
     c->signaled = false;
-    conn_arm_end(c);
+    close_watch(c);
 }
 
 void conn_end_startup(struct sg_conn *c)
@@ -387,42 +395,6 @@ void sg_conn_wake(struct sg_conn *c)
 {
     if (c->state == CONN_STREAMING && conn_may_send(c)) {
         conn_signal(c);
-    }
-}
-
-void sg_conn_close(struct sg_conn *c)
-{
-    switch (c->state) {
-    case CONN_CONNECTING:
-    case CONN_WAIT_REPLY:
-        conn_drop_later(c, SG_CONN_CLOSED);
-        break;
-    case CONN_REQUESTED:
-        sg_conn_reject(c, NULL, 0);
-        break;
-    case CONN_REPLYING:
-    case CONN_WAIT_FIRST:
-    case CONN_STREAMING:
-        c->fin_due = true;
-        if (c->state != CONN_REPLYING) { /* else when the Reply is out */
-            conn_set_state(c, CONN_CLOSING);
-        }
-        conn_arm_end(c);
-        conn_signal(c);
-        break;
-    default:
-        break; /* on its way out already */
-    }
-}
-
-void sg_conn_abandon(struct sg_conn *c)
-{
-    stall_drop(c);
-    c->rx.have = 0;
-    c->abandoned = true;
-    sg_conn_close(c);
-    if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
-        conn_arm_end(c); /* also if it was on its way out before */
     }
 }
 

@@ -95,6 +95,7 @@ struct conn_rx {
 };
 
 struct conn_tx {
+    uint64_t given;             /* octets handed to the stream */
     uint32_t pos;               /* stream position modulo 2^32 */
     uint32_t mulpdu;            /* refreshed by every sg_conn_transmit() */
     uint32_t msn[SG_QN_COUNT];  /* next to use */
@@ -109,6 +110,17 @@ struct conn_tx {
 
 struct conn_stall;
 
+/* Our half of the connection: see close.c. */
+enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACKED };
+
+struct conn_close {
+    enum close_state state;
+    bool watched;               /* TCP's progress counts */
+    uint64_t limit_ns;          /* the end of all patience; 0: no end has begun */
+    uint64_t moved_ns;          /* when progress was last seen */
+    uint64_t acked;             /* octets that the peer had acknowledged then */
+};
+
 struct sg_conn {
     struct sg_engine *e;
     struct sg_stream *stream;   /* NULL: gone */
@@ -117,7 +129,7 @@ struct sg_conn {
     struct sg_engine_listener *listener; /* until answered */
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *orphan_next;
-    struct sg_timer timer;      /* startup, or the pause before the first FPDU, or close */
+    struct sg_timer timer;      /* startup, the pause before the first FPDU, or the end */
     struct sg_timer exec_timer; /* while exec.waiting */
     struct conn_startup *startup;
     uint32_t id;                /* for logs */
@@ -137,8 +149,10 @@ struct sg_conn {
     bool p2p;                   /* an RTR message is due */
     bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
     bool down_told;             /* 'disconnected' was called */
-    bool fin_due, fin_sent;
-    bool abandoned;             /* inbound octets are dropped */
+    struct conn_close close;
+    bool deaf;                  /* inbound octets are dropped */
+    bool abandoned;             /* nobody waits for the end */
+    bool drop_due;              /* conn_drop_later() */
     bool term_due;
     bool blocked;               /* a send was refused, 'writable' will come */
     bool signaled;              /* tx_ready was called since the last transmit */
@@ -184,8 +198,6 @@ struct sg_engine {
 
 /* conn.c */
 extern const struct sg_stream_events conn_events;
-/* engine.c: the peer's FIN, in its turn. */
-void conn_peer_closed(struct sg_conn *c);
 /* NULL: no memory. */
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
 /*
@@ -205,9 +217,10 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why);
 /* As conn_drop, from sg_engine_run(): for use inside calls made by verbs. */
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
 void conn_arm(struct sg_conn *c, uint32_t ms);
-/* The connection is ending: for so long the peer may keep us waiting. */
-void conn_arm_end(struct sg_conn *c);
+void conn_arm_at(struct sg_conn *c, uint64_t at_ns);
+/* Startup is over. */
 void conn_disarm(struct sg_conn *c);
+uint64_t conn_now(const struct sg_conn *c);
 /* Calls 'disconnected', once per connection. */
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 /* There is a reason to transmit. */
@@ -226,10 +239,22 @@ static inline bool conn_dead(const struct sg_conn *c)
 /* RFC 5044 section 7.1.2: the responder's first FPDU follows a valid one from the initiator. */
 static inline bool conn_may_send(const struct sg_conn *c)
 {
-    return (c->initiator || c->valid_seen) && !c->fin_sent && !c->held;
+    return (c->initiator || c->valid_seen) && c->close.state < CLOSE_SENT && !c->held;
 }
 
-/* conn.c: no FPDU leaves until the pause is over, or the timer is wanted for an end. */
+/* close.c: our half of the connection ends */
+void close_due(struct sg_conn *c);
+/* TCP must make progress from now on, or the connection is reset. */
+void close_watch(struct sg_conn *c);
+/* The timer is free for the end, if there is one; else false. */
+bool close_rearm(struct sg_conn *c);
+void close_send_fin(struct sg_conn *c);
+/* The peer's FIN, in its turn. */
+void close_peer_fin(struct sg_conn *c);
+void close_owner_left(struct sg_conn *c);
+void close_tick(struct sg_conn *c, uint64_t now_ns);
+
+/* conn.c: no FPDU and no FIN leaves until the pause is over. */
 void conn_hold(struct sg_conn *c, uint32_t ms);
 /* conn.c: the oldest inbound request is not asked about before this time. */
 void conn_wait_exec(struct sg_conn *c, uint64_t again_ns);
@@ -279,8 +304,8 @@ struct ddp_seg {
     bool has_read;              /* 'read' was parsed: the Terminate may quote it */
     struct sg_read_req read;
 };
-/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed) or an enum sg_term_cond. */
-enum { SEG_OK = -1, SEG_LATER = -2 };
+/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or an enum sg_term_cond. */
+enum { SEG_OK = -1, SEG_LATER = -2, SEG_CLOSED = -3 };
 void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 
 /* stall.c: reception that waits for memory */

@@ -164,6 +164,10 @@ void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n)
             stall_begin(c, p, n);
             return;
         }
+        if (cond == SEG_CLOSED) {
+            close_owner_left(c);
+            return;
+        }
         if (cond != SEG_OK) {
             fault(c, &s, cond);
             return;

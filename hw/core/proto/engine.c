@@ -253,37 +253,6 @@ static void stream_writable(struct sg_stream *s)
     conn_leave(c);
 }
 
-/*
- * FIN.  Verbs hear of it and close our half when they are done; in startup, behind half an FPDU
- * and where nobody listens any more it ends the connection.
- */
-void conn_peer_closed(struct sg_conn *c)
-{
-    switch (c->state) {
-    case CONN_WAIT_FIRST:
-    case CONN_STREAMING:
-    case CONN_CLOSING:
-        if (c->rx.have) {
-            conn_log(c, SG_LOG_PEER_ERROR, "FIN inside an FPDU, after %u octets", c->rx.have);
-            c->e->stats.protocol_errors++;
-            conn_drop(c, SG_CONN_RESET);
-        } else {
-            conn_tell_down(c, SG_CONN_CLOSED);
-        }
-        break;
-    case CONN_TERMINATING:
-    case CONN_REJECTED:
-        c->fin_due = true; /* goes out after what is pending */
-        conn_signal(c);
-        break;
-    case CONN_DEAD:
-        break;
-    default:
-        conn_drop(c, SG_CONN_RESET);
-        break;
-    }
-}
-
 static void stream_peer_closed(struct sg_stream *s)
 {
     struct sg_conn *c = s->user;
@@ -292,7 +261,7 @@ static void stream_peer_closed(struct sg_stream *s)
     if (c->stall) {
         stall_keep_fin(c);
     } else {
-        conn_peer_closed(c);
+        close_peer_fin(c);
     }
     conn_leave(c);
 }

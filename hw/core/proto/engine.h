@@ -40,8 +40,10 @@ struct sg_engine_config {
     uint16_t max_ord;
     uint32_t reply_timeout_ms;   /* for the responder's program to answer, on either side */
     uint32_t startup_timeout_ms; /* responder: for the Request, and for what follows the Reply */
-    uint32_t close_timeout_ms;   /* FIN or Terminate unanswered for so long: abort */
-    uint32_t linger_timeout_ms;  /* the same where nobody waits for the end */
+    /* The end of a connection; each is followed by a reset (close.c). */
+    uint32_t close_timeout_ms;   /* all is delivered, and the peer does not close its half */
+    uint32_t linger_timeout_ms;  /* without progress of TCP, or where nobody waits for the end */
+    uint32_t close_limit_ms;     /* in all, whatever the peer does; at least the two above */
     /*
      * Initiator: pause between a Reply and our first FPDU, 0..1000.  For responders that pass
      * their connection on only after the Reply is out and overlook what comes at once.
@@ -92,7 +94,7 @@ enum sg_msg_kind {
     SG_MSG_KINDS,
 };
 
-enum { SG_IMM_OCTETS = 8, SG_GATHER_LATER = -2 };
+enum { SG_IMM_OCTETS = 8, SG_GATHER_LATER = -2, SG_GATHER_CLOSED = -3 };
 
 /* Operands of an Atomic as numbers (RFC 7306 section 5.2.1). */
 struct sg_atomic_args {
@@ -159,6 +161,7 @@ enum sg_commit_result {
     SG_COMMIT_LATER,      /* ask again at *again_ns; requests behind it wait */
     SG_COMMIT_MEM,        /* refused by *why (STag, bounds, rights, ...) */
     SG_COMMIT_UNALIGNED,  /* Atomic (Write) on an unaligned address */
+    SG_COMMIT_CLOSED,     /* as SG_MEM_CLOSED */
     SG_COMMIT_FAILED,     /* could not be performed, or the hash differs */
 };
 
@@ -172,6 +175,11 @@ enum sg_mem_status {
     SG_MEM_WRAP,    /* TO + length wraps */
     SG_MEM_FAULT,   /* the memory behind it does not respond */
     SG_MEM_LATER,   /* place_*, gather_source: not there yet, the same again at sg_conn_resume() */
+    /*
+     * The queue pair has left the connection, through no fault of this message: it is dropped, and
+     * so is all that follows.  sg_conn_close() or sg_conn_terminate() says how it ends.
+     */
+    SG_MEM_CLOSED,
 };
 
 /* Untagged placement on queue 0. */
@@ -181,6 +189,7 @@ enum sg_recv_status {
     SG_RECV_TOO_LONG,   /* beyond the posted buffer */
     SG_RECV_FAULT,      /* local element invalid: the receive completes in error */
     SG_RECV_LATER,      /* as SG_MEM_LATER */
+    SG_RECV_CLOSED,     /* as SG_MEM_CLOSED */
 };
 
 struct sg_recv_info {
@@ -244,6 +253,7 @@ struct sg_engine_ops {
      * Negative: the source is not accessible (local protection error; verbs complete the work
      * request in error), the engine then terminates the stream without headers (RDM-61).
      * SG_GATHER_LATER: the payload is not there yet, the same again at sg_conn_resume().
+     * SG_GATHER_CLOSED: as SG_MEM_CLOSED; the message ends where it is.
      * 'gathered' releases the pieces at once after they were sent.
      */
     int (*gather)(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
@@ -362,7 +372,12 @@ void sg_conn_wake(struct sg_conn *c);
  * reception come from within this call, and may end the connection.
  */
 void sg_conn_resume(struct sg_conn *c);
-/* Graceful: after all that was started is sent, FIN.  'next' is not called any more. */
+/* The owner will close when what it has posted is done: from now on close_limit counts. */
+void sg_conn_prepare_close(struct sg_conn *c);
+/*
+ * Graceful: after all that was started is sent, and all requests of the peer that are queued are
+ * answered, FIN.  'next' is not called any more.
+ */
 void sg_conn_close(struct sg_conn *c);
 /*
  * As sg_conn_close(), and what still comes is passed over: whoever it is for has gone.  An error

@@ -48,6 +48,10 @@ static bool execute(struct sg_conn *c)
         conn_wait_exec(c, again_ns);
         return false;
     }
+    if (result == SG_COMMIT_CLOSED) {
+        close_owner_left(c);
+        return false;
+    }
     if (result != SG_COMMIT_DONE) {
         term_raise(c, cond_of(r, result, why), &r->h, r->seg_len, NULL);
         return false;

@@ -22,7 +22,7 @@ enum {
 
 static bool receiving(const struct sg_conn *c)
 {
-    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING && !c->abandoned;
+    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING && !c->deaf;
 }
 
 /* One valid ULPDU. */

@@ -206,9 +206,8 @@ static void take_reply(struct sg_conn *c)
     if (rep->reject) {
         /* MPA is over and TCP is still there, but our ULP is done with it. */
         conn_set_state(c, CONN_REJECTED);
-        c->fin_due = true;
         conn_orphan(c);
-        conn_signal(c);
+        close_due(c);
         c->e->ops->reply(user, SG_CONN_REJECTED, &p);
         return;
     }
@@ -299,7 +298,7 @@ static void replied(struct sg_conn *c)
     const struct sg_conn_params p = { .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord };
 
     conn_end_startup(c);
-    if (c->fin_due) { /* closed meanwhile; its timer runs */
+    if (c->close.state == CLOSE_DUE) { /* closed meanwhile; its timer runs */
         conn_set_state(c, CONN_CLOSING);
     } else if (c->p2p) {
         conn_set_state(c, CONN_WAIT_FIRST); /* startup's timer still runs */
@@ -320,6 +319,7 @@ bool mpa_transmit(struct sg_conn *c)
         return false;
     }
     c->e->stats.tx_octets += iov.iov_len;
+    c->tx.given += iov.iov_len;
     st->out_len = 0;
     if (c->state == CONN_REPLYING) {
         replied(c);

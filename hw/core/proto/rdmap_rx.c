@@ -24,8 +24,8 @@
 /* After an upcall that may have ended the connection, and is no fault of the segment. */
 static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
 {
-    if (st == SG_MEM_LATER && !conn_dead(c)) {
-        return SEG_LATER;
+    if ((st == SG_MEM_LATER || st == SG_MEM_CLOSED) && !conn_dead(c)) {
+        return st == SG_MEM_LATER ? SEG_LATER : SEG_CLOSED;
     }
     return st == SG_MEM_OK || conn_dead(c) ? SEG_OK : (int)term_of_tagged(st);
 }
@@ -87,7 +87,7 @@ static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
             return SEG_OK;
         }
         if (st != SG_MEM_OK) {
-            return (int)term_of_source(st);
+            return st == SG_MEM_CLOSED ? SEG_CLOSED : (int)term_of_source(st);
         }
     }
     r.read = s->read;
@@ -149,6 +149,8 @@ static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_r
         break;
     case SG_RECV_LATER:
         return SEG_LATER;
+    case SG_RECV_CLOSED:
+        return SEG_CLOSED;
     case SG_RECV_NO_BUFFER:
         return SG_TERM_UNTAGGED_NO_BUFFER;
     case SG_RECV_TOO_LONG:
@@ -192,7 +194,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
             return SEG_OK;
         }
         if (inv != SG_MEM_OK) {
-            return (int)term_of_invalidate(inv);
+            return inv == SG_MEM_CLOSED ? SEG_CLOSED : (int)term_of_invalidate(inv);
         }
         info.invalidate = true;
         info.inv_stag = s->h.ulp_word;

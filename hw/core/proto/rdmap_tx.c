@@ -7,7 +7,7 @@
  *   3. the RTR message of an initiator: nothing may precede it (RFC 6581 section 5)
  *   4. responses in the order of their requests, and messages from 'next' in the order in which
  *      verbs give them; when both have something to say they take turns by segment
- *   5. FIN, when closing and all that was started is out
+ *   5. FIN, when closing and all that was started is out (close.c)
  *
  * One message is on the wire at a time; its segments go in order of increasing offset, the last
  * one marked (RFC 5041 section 5).  A message of no octets is one segment.  Tagged Response
@@ -144,6 +144,8 @@ static size_t send_read_response(struct sg_conn *c)
         if (npay < 0) {
             if (!conn_dead(c) && why == SG_MEM_LATER) {
                 conn_wait_exec(c, SG_NEVER); /* sg_conn_resume() */
+            } else if (!conn_dead(c) && why == SG_MEM_CLOSED) {
+                close_owner_left(c);
             } else if (!conn_dead(c)) {
                 fail_response(c, r, why);
             }
@@ -283,6 +285,10 @@ static size_t send_payload_segment(struct sg_conn *c)
             c->tx.later = true;
             return STEP_NONE;
         }
+        if (npay == SG_GATHER_CLOSED) {
+            close_owner_left(c);
+            return STEP_NONE;
+        }
         if (npay < 0) {
             term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 5040 7.1, rule 1 */
             return STEP_NONE;
@@ -386,21 +392,7 @@ static bool send_segments(struct sg_conn *c, size_t budget)
             break;
         }
     }
-    if (c->state == CONN_CLOSING && used) {
-        conn_arm_end(c);
-    }
     return used >= budget;
-}
-
-static void send_fin(struct sg_conn *c)
-{
-    if (!c->fin_due || c->fin_sent || c->term_due || c->tx.active ||
-        (c->state == CONN_CLOSING && c->irrq_count) || (c->startup && c->startup->out_len)) {
-        return;
-    }
-    c->fin_sent = true;
-    conn_arm_end(c);
-    c->stream->ops->shutdown(c->stream);
 }
 
 /* One turn; true: call again. */
@@ -411,14 +403,14 @@ static bool transmit(struct sg_conn *c, size_t budget)
     if (c->startup && c->startup->out_len && !mpa_transmit(c)) {
         return false;
     }
-    if (c->term_due && !term_transmit(c)) {
+    if (c->term_due && (c->held || !term_transmit(c))) {
         return false;
     }
     if ((c->state == CONN_STREAMING || c->state == CONN_CLOSING) && conn_may_send(c)) {
         more = send_segments(c, budget);
     }
     if (!conn_dead(c) && !c->blocked && !more) {
-        send_fin(c);
+        close_send_fin(c);
     }
     return !conn_dead(c) && !c->blocked && (more || c->term_due);
 }

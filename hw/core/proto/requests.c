@@ -101,11 +101,14 @@ void requests_answered(struct sg_conn *c, struct conn_orq *r)
     }
 }
 
-/* Requests of the peer.  After our FIN they cannot be answered and are forgotten. */
+/*
+ * Requests of the peer.  Those that come when we are closing already are forgotten: a peer that
+ * never stops asking would put off our FIN for ever.  It hears of the end by that FIN.
+ */
 
 void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
 {
-    if (c->fin_sent) {
+    if (c->state == CONN_CLOSING) {
         return;
     }
     sg_assert(c->irrq_count < c->ird);

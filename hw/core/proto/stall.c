@@ -83,7 +83,7 @@ static void try_again(struct sg_conn *c)
     } else if (!conn_dead(c)) {
         hold_stream(c, false);
         if (s->fin) {
-            conn_peer_closed(c);
+            close_peer_fin(c);
         }
     }
     stall_free(c, s);

@@ -56,6 +56,12 @@ static bool terminable(const struct sg_conn *c)
     return c->state == CONN_WAIT_FIRST || c->state == CONN_STREAMING || c->state == CONN_CLOSING;
 }
 
+/* In the pause before our first FPDU a Terminate waits, as all else does. */
+static bool may_terminate(const struct sg_conn *c)
+{
+    return c->initiator || c->valid_seen;
+}
+
 /* c->term is filled in: from now on it is all that we want to say. */
 static void start(struct sg_conn *c)
 {
@@ -65,8 +71,7 @@ static void start(struct sg_conn *c)
     c->tx.active = false;
     c->tx.rtr = 0;
     conn_set_state(c, CONN_TERMINATING);
-    conn_arm_end(c);
-    conn_signal(c);
+    close_due(c);
 }
 
 /* An error behind our FIN. */
@@ -75,7 +80,7 @@ static void fall_deaf(struct sg_conn *c, enum sg_conn_end why)
     c->end = why;
     stall_drop(c);
     conn_set_state(c, CONN_TERMINATING);
-    conn_arm_end(c);
+    close_watch(c);
     conn_tell_down(c, why);
 }
 
@@ -107,11 +112,11 @@ void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_h
     conn_log(c, SG_LOG_PEER_ERROR, "%s (%u/%u/%02x)", row->name, row->layer, row->etype,
              row->code);
     count(c, cond);
-    if (c->fin_sent) {
+    if (c->close.state >= CLOSE_SENT) {
         fall_deaf(c, SG_CONN_PROTOCOL);
         return;
     }
-    if (!conn_may_send(c)) {
+    if (!may_terminate(c)) {
         conn_drop(c, SG_CONN_PROTOCOL);
         return;
     }
@@ -127,11 +132,11 @@ void term_raise_code(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t cod
         }
         return;
     }
-    if (c->fin_sent) {
+    if (c->close.state >= CLOSE_SENT) {
         fall_deaf(c, SG_CONN_RESET);
         return;
     }
-    if (!conn_may_send(c)) {
+    if (!may_terminate(c)) {
         conn_drop_later(c, SG_CONN_RESET);
         return;
     }
@@ -164,7 +169,6 @@ bool term_transmit(struct sg_conn *c)
     c->tx.msn[SG_QN_TERMINATE]++;
     c->e->stats.tx_terminates++;
     c->term_due = false;
-    c->fin_due = true;
     if (c->user) {
         c->e->ops->terminated(c->user, &info);
     }
@@ -185,10 +189,8 @@ void term_received(struct sg_conn *c, const struct sg_term *t)
     c->end = SG_CONN_TERMINATED;
     c->tx.active = false;
     c->tx.rtr = 0;
-    c->fin_due = true;
     conn_set_state(c, CONN_TERMINATING);
-    conn_arm_end(c);
-    conn_signal(c);
+    close_due(c);
     if (c->user) {
         c->e->ops->terminated(c->user, &info);
     }

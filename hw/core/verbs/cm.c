@@ -31,6 +31,8 @@
 #include "verbs/inbound.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
+#include "wire/mpa_frame.h"
+#include "wire/terminate.h"
 
 enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
 {
@@ -211,6 +213,12 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
     struct sg_qp *qp = cm->qp;
 
     cm->conn = NULL;
+    if (cm->state == SG_CM_FAILED) { /* the driver has had its last word */
+        if (!qp) {
+            sg_cm_free(cm);
+        }
+        return;
+    }
     cm->adapter->stats.conn_closed++;
     if (cm->state == SG_CM_ACCEPTED) {
         emit(cm, SG_EV_CM_ESTABLISHED, why);
@@ -244,7 +252,8 @@ void sg_cm_abort(struct sg_cm *cm)
 
 void sg_cm_release(struct sg_cm *cm)
 {
-    bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN) &&
+    bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN ||
+                    cm->state == SG_CM_FAILED) &&
                    !sg_link_queued(&cm->qp->paging_link); /* else it would never go on */
     bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->paging_link);
 
@@ -351,6 +360,18 @@ static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_
     gone(cm, why);
 }
 
+/*
+ * The peer has accepted, but our queue pair has gone into error meanwhile: it hears of that by a
+ * Terminate before the end of TCP (RFC 6581 section 9.3).  For the driver CONNECT has failed.
+ */
+static void refuse_late(struct sg_cm *cm)
+{
+    cm->state = SG_CM_FAILED;
+    cm->adapter->stats.conn_failed++;
+    emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
+    sg_conn_terminate(cm->conn, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
+}
+
 static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
 {
     struct sg_cm *cm = user;
@@ -367,15 +388,14 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
         }
         return;
     }
-    cm->state = SG_CM_UP;
     cm->streaming = true;
-    cm->was_up = true;
-    cm->adapter->stats.conn_active++;
     if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
-        sg_conn_abort(cm->conn);
-        gone(cm, SG_CONN_RESET);
+        refuse_late(cm);
         return;
     }
+    cm->state = SG_CM_UP;
+    cm->was_up = true;
+    cm->adapter->stats.conn_active++;
     emit(cm, SG_EV_CM_REPLY, end);
     sg_qp_start(cm->qp, "connected");
 }
@@ -407,6 +427,9 @@ static void up_disconnected(void *user, enum sg_conn_end why)
         emit(cm, SG_EV_CM_ESTABLISHED, why);
     } else if (cm->state == SG_CM_UP) {
         emit(cm, SG_EV_CM_DISCONNECT, why);
+    }
+    if (cm->state == SG_CM_FAILED) {
+        return;
     }
     cm->state = SG_CM_DOWN;
     if (cm->qp) {
@@ -489,7 +512,7 @@ static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_
 {
     struct sg_cm *cm = user;
 
-    return cm->qp ? sg_sq_gather(cm->qp, msg, off, len, iov) : -1;
+    return cm->qp ? sg_sq_gather(cm->qp, msg, off, len, iov) : SG_GATHER_CLOSED;
 }
 
 static void up_gathered(void *user, struct iovec *iov, int n)

@@ -44,6 +44,7 @@ void sg_adapter_default_config(struct sg_adapter_config *c)
             .startup_timeout_ms = 10000,
             .close_timeout_ms = 5000,
             .linger_timeout_ms = 60000,
+            .close_limit_ms = 600000,
             .commit = SG_COMMIT_DRAFT_02,
             .rfc7306 = true,
         },
@@ -83,6 +84,8 @@ const char *sg_adapter_check_config(const struct sg_adapter_config *c, char *buf
         { "startup-timeout", c->engine.startup_timeout_ms, 1, 3600000 },
         { "close-timeout", c->engine.close_timeout_ms, 1, 3600000 },
         { "linger-timeout", c->engine.linger_timeout_ms, 1, 3600000 },
+        { "close-limit", c->engine.close_limit_ms,
+          SG_MAX(c->engine.close_timeout_ms, c->engine.linger_timeout_ms), 86400000 },
         { "first-fpdu-delay", c->engine.first_fpdu_delay_ms, 0, 1000 },
         { "commit", c->engine.commit, SG_COMMIT_OFF, SG_COMMIT_DRAFT_02 },
     };

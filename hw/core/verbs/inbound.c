@@ -15,7 +15,10 @@
 #include "verbs/pm.h"
 #include "verbs/qp.h"
 
-/* May the peer touch memory through this connection now? */
+/*
+ * May the peer touch memory through this connection now?  NULL: it ends, for reasons of our own
+ * or because the peer has closed; then what comes is dropped, and blames nobody.
+ */
 static struct sg_qp *open_qp(void *user)
 {
     struct sg_qp *qp = ((struct sg_cm *)user)->qp;
@@ -44,7 +47,7 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
     struct sg_mr *mr;
 
     if (!qp) {
-        return SG_MEM_ASSOC;
+        return SG_MEM_CLOSED;
     }
     if (n == 0) {
         return SG_MEM_OK;
@@ -105,7 +108,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     uint64_t to;
 
     if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
-        return SG_MEM_ASSOC;
+        return SG_MEM_CLOSED;
     }
     sg_sq_confirm_elders(qp);
     while (st == SG_MEM_OK && done < n) {
@@ -121,11 +124,13 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     }
     qp->counters.rx_octets += n;
     if (st != SG_MEM_OK) {
-        /* The sink was good when we asked: its owner took it away. */
-        sg_sq_blame(qp, SG_WC_LOC_PROT_ERR, 0);
+        /* The sink was good when we asked: its owner took it away, and the peer did no wrong. */
+        sg_sq_blame_entry(qp, index, SG_WC_LOC_PROT_ERR);
         sg_qp_local_error(qp, "sink of a Read is gone");
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+        return SG_MEM_CLOSED;
     }
-    return st;
+    return SG_MEM_OK;
 }
 
 enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
@@ -133,7 +138,7 @@ enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, cons
 {
     struct sg_qp *qp = open_qp(user);
 
-    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_NO_BUFFER;
+    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_CLOSED;
 }
 
 void sg_in_recv_done(void *user, const struct sg_recv_info *info)
@@ -152,7 +157,7 @@ enum sg_mem_status sg_in_invalidate(void *user, uint32_t stag)
     struct sg_mr *mr;
 
     if (!qp) {
-        return SG_MEM_ASSOC;
+        return SG_MEM_CLOSED;
     }
     st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
     if (st == SG_MEM_OK && !mr->valid) {
@@ -171,7 +176,7 @@ enum sg_mem_status sg_in_check_source(void *user, uint32_t stag, uint64_t to, ui
     struct sg_mr *mr;
 
     if (!qp) {
-        return SG_MEM_ASSOC;
+        return SG_MEM_CLOSED;
     }
     st = sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr);
     if (st == SG_MEM_OK) {
@@ -192,7 +197,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     /* An answer that was promised goes out even while we close. */
     *why = qp && qp->state != SG_QP_ERROR
                ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
-               : SG_MEM_ASSOC;
+               : SG_MEM_CLOSED;
     if (*why == SG_MEM_OK) {
         *why = pages(qp, SG_ODP_ANSWER, mr, to, len, false);
     }
@@ -216,8 +221,7 @@ enum sg_commit_result sg_in_commit(void *user, const struct sg_commit_req *r, ui
     struct sg_qp *qp = open_qp(user);
 
     if (!qp) {
-        *why = SG_MEM_ASSOC;
-        return SG_COMMIT_MEM;
+        return SG_COMMIT_CLOSED;
     }
     return sg_commit_run(qp, r, hash, hash_len, why, token, again_ns);
 }
@@ -237,8 +241,7 @@ enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, u
     struct sg_qp *qp = open_qp(user);
 
     if (!qp) {
-        *why = SG_MEM_ASSOC;
-        return SG_COMMIT_MEM;
+        return SG_COMMIT_CLOSED;
     }
     return sg_atomic_run(qp, r, original, why, token, again_ns);
 }

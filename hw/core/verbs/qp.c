@@ -142,6 +142,9 @@ void sg_qp_close(struct sg_qp *qp)
 {
     qp->sq.close_at = qp->sq.prod;
     sg_qp_set_state(qp, SG_QP_CLOSING, "closed by its owner");
+    if (qp->cm && qp->cm->conn) {
+        sg_conn_prepare_close(qp->cm->conn);
+    }
     if (qp->sq.cons == qp->sq.close_at) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
     }

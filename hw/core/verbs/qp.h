@@ -165,6 +165,8 @@ void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *h
 void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
 /* The peer's Terminate: blame the oldest request if it can be meant. */
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
+/* Our own fault with this entry, which is not complete. */
+void sg_sq_blame_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
 /* All entries that are complete leave, oldest first. */
 void sg_sq_drain(struct sg_qp *qp);
 /* Does the peer answer requests of this opcode? */

@@ -151,9 +151,6 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     struct sg_rq *rq = &qp->rq;
     enum sg_wc_status status;
 
-    if (qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) {
-        return SG_RECV_NO_BUFFER;
-    }
     if (rq->base + msn - 1 != rq->cons || !anything_posted(qp)) {
         return SG_RECV_NO_BUFFER;
     }

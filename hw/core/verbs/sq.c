@@ -464,7 +464,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     uint32_t all = msg->length;
 
     if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
-        return -1;
+        return SG_GATHER_CLOSED; /* a close or a Terminate is noted for the next turn */
     }
     if (sq->cur_epoch != qp->adapter->tpt.epoch) {
         status = sg_sq_check_elements(qp, 0, &all);
@@ -573,6 +573,15 @@ bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err
         rec->vendor_err = vendor_err;
     }
     return true;
+}
+
+void sg_sq_blame_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
+{
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, index);
+
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+    }
 }
 
 void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)

@@ -178,7 +178,7 @@ static int lend(uint64_t at, uint32_t len, struct iovec *iov)
 static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                      struct iovec *iov)
 {
-    return rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
+    return rig->gather_closed ? SG_GATHER_CLOSED : rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
 }
 
 static void up_gathered(void *user, struct iovec *iov, int n)
@@ -201,6 +201,9 @@ static void up_read_done(void *user, uint32_t octets)
 
 enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t forbidden)
 {
+    if (rig->all_closed) {
+        return SG_MEM_CLOSED;
+    }
     if (stag == RIG_STAG_ALIEN) {
         return SG_MEM_ASSOC;
     }
@@ -246,6 +249,9 @@ static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *s
 static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                          size_t n)
 {
+    if (rig->all_closed) {
+        return SG_RECV_CLOSED;
+    }
     if (msn > rig->recvs) {
         return SG_RECV_NO_BUFFER;
     }
@@ -289,6 +295,9 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
     if (stag == RIG_STAG_BROKEN && to >= RIG_MEM / 2) {
         *why = SG_MEM_ACCESS; /* the second half went away after the check */
     }
+    if (rig->source_closed) {
+        *why = SG_MEM_CLOSED;
+    }
     return *why == SG_MEM_OK ? lend(to, len, iov) : -1;
 }
 
@@ -311,6 +320,7 @@ struct sg_engine_config rig_config(void)
         .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE | SG_RTR_READ,
         .max_ird = 8, .max_ord = 8, .reply_timeout_ms = 60000, .startup_timeout_ms = 10000,
         .close_timeout_ms = 4000, .linger_timeout_ms = 30000,
+        .close_limit_ms = 120000,
     };
 }
 

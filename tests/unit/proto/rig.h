@@ -47,6 +47,8 @@ struct rig {
     unsigned head, tail;
     bool tx_ready;
     bool gather_fails, recv_fails;
+    bool gather_closed, source_closed; /* verbs have left */
+    bool all_closed;            /* the same for what is received */
     bool abort_in;              /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;           /* pieces lent and not given back */
@@ -89,6 +91,8 @@ void rig_expect_fpdu(const char *ulpdu_hex);
 void rig_expect_nothing(void);
 bool rig_peer_accept(void *user, struct sg_stream *s);
 void rig_peer_close(void);
+/* The same, and what the engine then wants to send waits. */
+void rig_peer_close_only(void);
 void rig_peer_abort(void);
 
 /* Connection setup in one step.  Log and peer's input are empty afterwards. */

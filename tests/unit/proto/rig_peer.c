@@ -141,6 +141,12 @@ void rig_peer_close(void)
     rig_settle();
 }
 
+void rig_peer_close_only(void)
+{
+    rig->peer->ops->shutdown(rig->peer);
+    sg_mem_switch_run(rig->sw, rig->now_ns);
+}
+
 void rig_peer_abort(void)
 {
     rig->peer->ops->abort(rig->peer);

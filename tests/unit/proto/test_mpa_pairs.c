@@ -282,7 +282,7 @@ static struct sg_engine_config config_of(const struct policy *p)
         .mpa_rev = p->rev, .crc = p->crc, .markers = p->markers, .peer_to_peer = p->p2p,
         .rtr_mask = p->rtr, .max_ird = p->max_ird, .max_ord = p->max_ord,
         .reply_timeout_ms = 1000, .startup_timeout_ms = 1000,
-        .close_timeout_ms = 1000, .linger_timeout_ms = 1000,
+        .close_timeout_ms = 1000, .linger_timeout_ms = 1000, .close_limit_ms = 10000,
     };
 }
 

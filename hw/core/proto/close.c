@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How a connection ends: the state of our half, apart from what still comes in.
+ *
+ *   OPEN --owner will close-----------------------> ANNOUNCED   sg_conn_prepare_close
+ *   OPEN, ANNOUNCED --close, Terminate, reject----> DUE         sg_conn_close, close_due
+ *   DUE --FIN handed to the stream----------------> SENT        close_send_fin
+ *   SENT --all octets acknowledged----------------> ACKED       close_tick
+ *   SENT, ACKED --the peer's FIN------------------> closed by the stream
+ *
+ * One function per event; advance() is the only writer of the state and logs each change.  The
+ * state of the whole connection (conn.c) says meanwhile whether inbound messages count (CLOSING) or
+ * are dropped (TERMINATING), and with it what FIN waits for: the rest of the message that was
+ * begun and the answers to the peer's requests that were queued when the close began, or a
+ * Terminate.  Requests that come later are forgotten (requests.c), so what is left to send can only
+ * shrink (RFC 5041 section 6.2.1 asks for an orderly end, not for new work).
+ *
+ * Time.  What was completed is delivered as long as TCP makes progress, that is, as long as the
+ * peer's TCP acknowledges octets; what we hand to the stream is none.  The end is a reset when
+ *
+ *   linger_timeout  has passed without progress while octets of ours are on their way, or while
+ *                   nobody waits for the end (sg_conn_abandon)
+ *   close_timeout   has passed since all was acknowledged, and the peer has not closed its half
+ *   close_limit     has passed since the end began, whatever the peer does
+ *
+ * Progress is looked for with a timer, CHECKS times in a close_timeout, which costs the path of
+ * data nothing.
+ */
+#include "proto/conn.h"
+
+enum { CHECKS = 4 };
+
+static const char *const names[] = {
+    [CLOSE_OPEN] = "OPEN", [CLOSE_ANNOUNCED] = "ANNOUNCED", [CLOSE_DUE] = "DUE",
+    [CLOSE_SENT] = "SENT", [CLOSE_ACKED] = "ACKED",
+};
+
+static void advance(struct sg_conn *c, enum close_state to)
+{
+    if (to > c->close.state) {
+        conn_log(c, SG_LOG_STATE, "our half: %s -> %s", names[c->close.state], names[to]);
+        c->close.state = to;
+    }
+}
+
+static uint64_t ms_to_ns(uint32_t ms)
+{
+    return (uint64_t)ms * 1000000;
+}
+
+static size_t unacked(const struct sg_conn *c)
+{
+    return c->stream ? c->stream->ops->unacked(c->stream) : 0;
+}
+
+/* For so long TCP may stand still. */
+static uint64_t patience_ns(const struct sg_conn *c)
+{
+    const struct sg_engine_config *cfg = &c->e->config;
+    bool owing = (c->startup && c->startup->out_len) || c->close.state == CLOSE_DUE || unacked(c);
+
+    return ms_to_ns(owing || c->abandoned ? cfg->linger_timeout_ms : cfg->close_timeout_ms);
+}
+
+static void limit(struct sg_conn *c, uint64_t now)
+{
+    if (!c->close.limit_ns) {
+        c->close.limit_ns = now + ms_to_ns(c->e->config.close_limit_ms);
+    }
+}
+
+static void arm(struct sg_conn *c, uint64_t now)
+{
+    uint64_t at = c->close.limit_ns;
+
+    if (c->close.watched) {
+        at = SG_MIN(at, c->close.moved_ns + patience_ns(c));
+        at = SG_MIN(at, now + SG_MAX(ms_to_ns(c->e->config.close_timeout_ms) / CHECKS, 1));
+    }
+    conn_arm_at(c, at);
+}
+
+void close_watch(struct sg_conn *c)
+{
+    uint64_t now = conn_now(c);
+
+    limit(c, now);
+    c->close.watched = true;
+    c->close.moved_ns = now;
+    c->close.acked = c->tx.given - unacked(c);
+    if (!c->held) { /* else when the pause is over */
+        arm(c, now);
+    }
+}
+
+bool close_rearm(struct sg_conn *c)
+{
+    if (!c->close.limit_ns) {
+        return false;
+    }
+    arm(c, conn_now(c));
+    return true;
+}
+
+void close_due(struct sg_conn *c)
+{
+    advance(c, CLOSE_DUE);
+    close_watch(c);
+    conn_signal(c);
+}
+
+void sg_conn_prepare_close(struct sg_conn *c)
+{
+    if (conn_dead(c) || c->close.state != CLOSE_OPEN) {
+        return;
+    }
+    advance(c, CLOSE_ANNOUNCED);
+    limit(c, conn_now(c));
+    if (c->state == CONN_STREAMING && !c->held) {
+        arm(c, conn_now(c));
+    }
+}
+
+void sg_conn_close(struct sg_conn *c)
+{
+    switch (c->state) {
+    case CONN_CONNECTING:
+    case CONN_WAIT_REPLY:
+        conn_drop_later(c, SG_CONN_CLOSED);
+        break;
+    case CONN_REQUESTED:
+        sg_conn_reject(c, NULL, 0);
+        break;
+    case CONN_WAIT_FIRST:
+    case CONN_STREAMING:
+        c->held = false; /* a pause before the first FPDU ends with it */
+        conn_set_state(c, CONN_CLOSING);
+        close_due(c);
+        break;
+    case CONN_REPLYING: /* CLOSING when the Reply is out */
+        close_due(c);
+        break;
+    default:
+        break; /* on its way out already */
+    }
+}
+
+/* Nothing that comes from now on counts. */
+static void fall_deaf(struct sg_conn *c)
+{
+    stall_drop(c);
+    c->rx.have = 0;
+    c->deaf = true;
+}
+
+void sg_conn_abandon(struct sg_conn *c)
+{
+    fall_deaf(c);
+    c->abandoned = true;
+    sg_conn_close(c);
+    if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
+        close_watch(c); /* also if it was on its way out before */
+    }
+}
+
+/*
+ * Verbs answered with CLOSED: the queue pair has left this connection, and they will say how it
+ * ends.  Until then nothing is read, and nothing more of what was begun is sent.
+ */
+void close_owner_left(struct sg_conn *c)
+{
+    fall_deaf(c);
+    c->tx.active = false;
+    c->irrq_count = 0;
+}
+
+/* The last of our octets are out. */
+void close_send_fin(struct sg_conn *c)
+{
+    if (c->close.state != CLOSE_DUE || c->held || c->term_due || c->tx.active ||
+        (c->state == CONN_CLOSING && c->irrq_count) || (c->startup && c->startup->out_len)) {
+        return;
+    }
+    advance(c, CLOSE_SENT);
+    close_watch(c);
+    c->stream->ops->shutdown(c->stream);
+}
+
+/*
+ * FIN, after all octets.  Verbs hear of it and close our half when they are done; in startup and
+ * behind half an FPDU it ends the connection (RFC 5044 section 8).
+ */
+void close_peer_fin(struct sg_conn *c)
+{
+    switch (c->state) {
+    case CONN_WAIT_FIRST:
+    case CONN_STREAMING:
+    case CONN_CLOSING:
+        if (c->rx.have) {
+            conn_log(c, SG_LOG_PEER_ERROR, "FIN inside an FPDU, after %u octets", c->rx.have);
+            c->e->stats.protocol_errors++;
+            conn_drop(c, SG_CONN_RESET);
+        } else {
+            conn_tell_down(c, SG_CONN_CLOSED);
+        }
+        break;
+    case CONN_TERMINATING:
+    case CONN_REJECTED:
+        advance(c, CLOSE_DUE); /* FIN goes out after what is pending */
+        conn_signal(c);
+        break;
+    case CONN_DEAD:
+        break;
+    default:
+        conn_drop(c, SG_CONN_RESET);
+        break;
+    }
+}
+
+/* Time has passed. */
+void close_tick(struct sg_conn *c, uint64_t now)
+{
+    uint64_t acked = c->tx.given - unacked(c);
+
+    if (c->close.state == CLOSE_SENT && !unacked(c)) {
+        advance(c, CLOSE_ACKED);
+    }
+    if (acked != c->close.acked) {
+        c->close.acked = acked;
+        c->close.moved_ns = now;
+    }
+    if (now >= c->close.limit_ns ||
+        (c->close.watched && now - c->close.moved_ns >= patience_ns(c))) {
+        conn_log(c, SG_LOG_STATE, "timeout: our half is %s, %zu octets are not acknowledged",
+                 names[c->close.state], unacked(c));
+        conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);
+        return;
+    }
+    arm(c, now);
+}
