@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The close state machine: what is delivered before an end, for how long, and who may delay it.
+ * Timeouts of the rig: close 4 s, linger 30 s, limit 120 s.
+ */
+#include <string.h>
+
+#include "proto/conn.h"
+#include "tap.h"
+#include "rig.h"
+
+#define REP "4d504120 49442052 65702046 72616d65 "
+#define READ_REQ(msn) "4141 00000000 00000001 " msn " 00000000 a0000001 00000000 00000000 " \
+                      "00000004 00000100 00000000 00000000"
+
+enum { SECOND_NS = 1000000000 };
+
+/* Octets arrive in pieces of at most so many, one piece in so many seconds. */
+static void slow(uint32_t piece, unsigned seconds)
+{
+    struct sg_mem_options net = {
+        .queued = true, .emss = 1460, .room = 40000, .piece_max = piece, .seed = 7,
+        .delay_min_ns = seconds * (uint64_t)SECOND_NS,
+        .delay_max_ns = seconds * (uint64_t)SECOND_NS,
+    };
+    unsigned i;
+
+    rig_start_net(NULL, &net);
+    rig->c = sg_engine_connect(rig->e, &(struct sg_endpoint){ .family = 4 }, &rig->at_peer,
+                               &(struct sg_conn_params){ .ird = 8, .ord = 8 }, rig,
+                               &(enum sg_conn_end){ 0 });
+    for (i = 0; i < 200 && !rig->in_len; i++) {
+        rig_pass(1000);
+    }
+    rig_say(REP "50020004 00080008");
+    for (i = 0; i < 200 && !strstr(rig->log, "reply"); i++) {
+        rig_pass(1000);
+    }
+    T_NOT_NULL(strstr(rig_log(), "reply(OK"));
+    for (i = 0; i < 10; i++) {
+        rig_pass(1000);
+    }
+    rig->in_used = rig->in_len;
+}
+
+static void active(void)
+{
+    rig_start(NULL);
+    rig_active(REP "50020004 00080008");
+    rig_log();
+    rig->in_used = rig->in_len;
+}
+
+/* Steady progress of TCP that takes much longer than a close may stand still. */
+static void delivered_while_tcp_moves(void)
+{
+    bool terminate;
+
+    for (terminate = false;; terminate = true) {
+        unsigned i;
+
+        T_CONTEXT("%s", terminate ? "Terminate" : "close");
+        slow(3600, 3);
+        for (i = 0; i < 8; i++) {
+            rig_send(0, 4000);
+        }
+        rig_settle();
+        T_EQ_STR(rig_log(), "sent(4000) sent(4000) sent(4000) sent(4000) sent(4000) sent(4000) "
+                 "sent(4000) sent(4000)");
+        if (terminate) {
+            sg_conn_terminate(rig->c, 0, 0, 0);
+        } else {
+            sg_conn_close(rig->c);
+        }
+        for (i = 0; i < 100 && !rig->peer_fin; i++) {
+            rig_pass(1000);
+        }
+        T_TRUE(i > 30); /* many times the close timeout */
+        T_TRUE(rig->peer_fin);
+        T_TRUE(rig->in_len - rig->in_used > 32000); /* all of it, then FIN */
+        T_FALSE(rig->peer_over);
+        T_EQ_STR(rig_log(), terminate ? "terminated(sent,0/0/00) disconnected(TERMINATED)" : "");
+        rig_stop();
+        if (terminate) {
+            break;
+        }
+    }
+}
+
+/* Octets that TCP does not get rid of: the longer timeout. */
+static void no_progress(void)
+{
+    active();
+    rig->peer->ops->hold(rig->peer, true);
+    rig_send(0, 4000);
+    rig_settle();
+    T_EQ_STR(rig_log(), "sent(4000)");
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_pass(29999);
+    T_EQ_STR(rig_log(), "");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    T_TRUE(rig->peer_over && rig->peer_why == SG_STREAM_RESET);
+    rig_stop();
+}
+
+/* A peer that takes an octet now and then does not keep a connection for ever. */
+static void limit(void)
+{
+    unsigned i;
+
+    slow(1, 1);
+    rig_send(0, 4000);
+    rig_settle();
+    rig_log();
+    sg_conn_close(rig->c);
+    for (i = 0; i < 119; i++) {
+        rig_pass(1000);
+    }
+    T_EQ_STR(rig_log(), "");
+    T_TRUE(rig->in_len - rig->in_used > 100); /* TCP moved all the time */
+    rig_pass(1000);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    rig_stop();
+}
+
+/* What was asked before the close is answered; what is asked later does not put off the FIN. */
+static void reader_does_not_hold_it(void)
+{
+    active();
+    rig->peer->ops->hold(rig->peer, false);
+    rig->tx_ready = false;
+    rig->c->blocked = true; /* both Requests wait */
+    rig_say_fpdu(READ_REQ("00000001"));
+    rig_say_fpdu(READ_REQ("00000002"));
+    rig_expect_nothing();
+    sg_conn_close(rig->c);
+    rig_say_fpdu(READ_REQ("00000003"));
+    rig->c->blocked = false;
+    conn_signal(rig->c);
+    rig_settle();
+    rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
+    rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
+    rig_expect_nothing();
+    T_TRUE(rig->peer_fin);
+    rig_say_fpdu(READ_REQ("00000004")); /* behind our FIN: the same */
+    T_EQ_U64(rig->c->irrq_count, 0);
+    rig_peer_close();
+    T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
+    rig_stop();
+}
+
+/* The queue pair left in the middle of a message, because the peer has closed. */
+static void fin_in_mid_message(void)
+{
+    active();
+    rig_send(0, 4000);
+    T_TRUE(sg_conn_transmit(rig->c, 600));
+    rig->in_used = rig->in_len;
+    rig_peer_close_only();
+    T_EQ_STR(rig_log(), "disconnected(CLOSED)");
+    rig->gather_closed = true;
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_expect_nothing(); /* neither the rest nor a Terminate */
+    T_EQ_STR(rig_log(), "closed(CLOSED)");
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 0);
+    rig_stop();
+}
+
+/* The same in an answer to the peer, which closed without waiting for it. */
+static void fin_in_mid_response(void)
+{
+    active();
+    rig->c->blocked = true;
+    rig_say_fpdu(READ_REQ("00000001"));
+    rig_peer_close_only();
+    rig->source_closed = true;
+    rig->c->blocked = false;
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
+    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 0);
+    rig_stop();
+}
+
+/* FIN between the segments of a message that we receive: its end is missing, and no more. */
+static void peer_cuts_its_message(void)
+{
+    active();
+    rig->recvs = 1;
+    rig_say_fpdu("0143 00000000 00000000 00000001 00000000 61");
+    rig_say_fpdu("8140 00000100 00000000 00000000 aa");
+    rig_peer_close();
+    T_EQ_STR(rig_log(), "disconnected(CLOSED)");
+    sg_conn_close(rig->c);
+    rig_settle();
+    T_EQ_STR(rig_log(), "closed(CLOSED)");
+    rig_expect_nothing();
+    T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors, 0);
+    rig_stop();
+}
+
+/* Verbs are done with the connection: what follows is dropped, and what they say then is heard. */
+static void owner_left(void)
+{
+    static const char *const says[] = {
+        "c140 00000100 00000000 00000000 aa",              /* Write */
+        "4143 00000000 00000000 00000001 00000000 61",     /* Send */
+        READ_REQ("00000001"),
+    };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(says); i++) {
+        T_CONTEXT("%s", says[i]);
+        active();
+        rig->recvs = 1;
+        rig->all_closed = true;
+        rig_say_fpdu(says[i]);
+        rig->all_closed = false;
+        rig_say_fpdu("4143 00000000 00000000 00000001 00000000 61"); /* too late */
+        T_EQ_STR(rig_log(), "");
+        rig_expect_nothing();
+        sg_conn_terminate(rig->c, 0, 0, 0);
+        rig_settle();
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+        T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
+        rig_stop();
+    }
+}
+
+/* The owner will close, but what it has posted is never done. */
+static void announced(void)
+{
+    active();
+    sg_conn_prepare_close(rig->c);
+    rig_send(0, 3);
+    rig_settle();
+    T_EQ_STR(rig_log(), "sent(3)"); /* still open for work */
+    rig_pass(119999);
+    T_EQ_STR(rig_log(), "");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    rig_stop();
+    active(); /* the limit counts from then, not from the close */
+    sg_conn_prepare_close(rig->c);
+    rig_pass(100000);
+    rig->peer->ops->hold(rig->peer, true);
+    rig_send(0, 3);
+    rig_settle();
+    sg_conn_close(rig->c);
+    rig_pass(19999);
+    T_EQ_STR(rig_log(), "sent(3)");
+    rig_pass(1);
+    T_EQ_STR(rig_log(), "closed(TIMEOUT)");
+    rig_stop();
+}
+
+/* In the pause before the first FPDU a fault of the peer has its Terminate, when that is over. */
+static void terminate_in_pause(void)
+{
+    struct sg_engine_config config = rig_config();
+
+    config.first_fpdu_delay_ms = 50;
+    rig_start(&config);
+    rig_active(REP "50020004 00080008");
+    T_EQ_STR(rig_log(), "reply(OK,8/8,rev2)");
+    rig->in_used = rig->in_len;
+    rig_say_fpdu("c140 00000999 00000000 00000000 aa");
+    rig_pass(49);
+    rig_expect_nothing();
+    T_EQ_STR(rig_log(), "");
+    rig_pass(1);
+    rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 "
+                    "1100c000 000f c140 00000999 00000000 00000000");
+    T_EQ_STR(rig_log(), "terminated(sent,1/1/00) disconnected(TERMINATED)");
+    T_TRUE(rig->peer_fin);
+    rig_pass(4000);
+    T_EQ_STR(rig_log(), "closed(TERMINATED)");
+    rig_stop();
+}
+
+static void states(void)
+{
+    active();
+    rig->states[0] = '\0';
+    sg_conn_prepare_close(rig->c);
+    sg_conn_close(rig->c);
+    rig_settle();
+    rig_pass(1000);
+    rig_peer_close();
+    T_EQ_STR(rig->states,
+             "conn 1: our half: OPEN -> ANNOUNCED\nconn 1: STREAMING -> CLOSING\n"
+             "conn 1: our half: ANNOUNCED -> DUE\nconn 1: our half: DUE -> SENT\n"
+             "conn 1: our half: SENT -> ACKED\nconn 1: CLOSING -> DEAD\n");
+    rig_stop();
+}
+
+static const struct t_case cases[] = {
+    { "RDM-57 what was completed is delivered while TCP moves", delivered_while_tcp_moves },
+    { "a close without progress of TCP ends", no_progress },
+    { "a close with little progress of TCP ends", limit },
+    { "a peer that keeps reading does not hold a close", reader_does_not_hold_it },
+    { "DDP-33 DDP-35 the peer's FIN in the middle of our message", fin_in_mid_message },
+    { "DDP-33 DDP-35 the peer's FIN in the middle of our Response", fin_in_mid_response },
+    { "DDP-33 the peer's FIN in the middle of its own message", peer_cuts_its_message },
+    { "RDM-61 verbs have left: nobody is blamed", owner_left },
+    { "an announced close has a limit", announced },
+    { "a Terminate in the pause before the first FPDU", terminate_in_pause },
+    { "each state of our half is logged", states },
+};
+
+T_MAIN(cases)
