@@ -304,7 +304,7 @@ struct ddp_seg {
     bool has_read;              /* 'read' was parsed: the Terminate may quote it */
     struct sg_read_req read;
 };
-/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or an enum sg_term_cond. */
+/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or a row. */
 enum { SEG_OK = -1, SEG_LATER = -2, SEG_CLOSED = -3 };
 void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 

@@ -178,7 +178,10 @@ static int lend(uint64_t at, uint32_t len, struct iovec *iov)
 static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                      struct iovec *iov)
 {
-    return rig->gather_closed ? SG_GATHER_CLOSED : rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
+    if (rig->gather_closed) {
+        return SG_GATHER_CLOSED;
+    }
+    return rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
 }
 
 static void up_gathered(void *user, struct iovec *iov, int n)

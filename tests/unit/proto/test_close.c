@@ -75,10 +75,12 @@ static void delivered_while_tcp_moves(void)
         for (i = 0; i < 100 && !rig->peer_fin; i++) {
             rig_pass(1000);
         }
-        T_TRUE(i > 30); /* many times the close timeout */
-        T_TRUE(rig->peer_fin);
-        T_TRUE(rig->in_len - rig->in_used > 32000); /* all of it, then FIN */
-        T_FALSE(rig->peer_over);
+        T_SHOWS("RDM-57 DDP-30") {
+            T_TRUE(i > 30); /* many times the close timeout */
+            T_TRUE(rig->peer_fin);
+            T_TRUE(rig->in_len - rig->in_used > 32000); /* all of it, then FIN */
+            T_FALSE(rig->peer_over);
+        }
         T_EQ_STR(rig_log(), terminate ? "terminated(sent,0/0/00) disconnected(TERMINATED)" : "");
         rig_stop();
         if (terminate) {
@@ -163,9 +165,11 @@ static void fin_in_mid_message(void)
     rig->gather_closed = true;
     sg_conn_close(rig->c);
     rig_settle();
-    rig_expect_nothing(); /* neither the rest nor a Terminate */
-    T_EQ_STR(rig_log(), "closed(CLOSED)");
-    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 0);
+    T_SHOWS("DDP-33") {
+        rig_expect_nothing(); /* neither the rest nor a Terminate */
+        T_EQ_STR(rig_log(), "closed(CLOSED)");
+        T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 0);
+    }
     rig_stop();
 }
 
@@ -225,8 +229,10 @@ static void owner_left(void)
         rig_expect_nothing();
         sg_conn_terminate(rig->c, 0, 0, 0);
         rig_settle();
-        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
-        T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
+        T_SHOWS("RDM-61") {
+            rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
+            T_EQ_STR(rig_log(), "terminated(sent,0/0/00) disconnected(TERMINATED)");
+        }
         rig_stop();
     }
 }
@@ -282,6 +288,20 @@ static void terminate_in_pause(void)
     rig_stop();
 }
 
+/* A failure of ours between the Reply and the first message (RFC 6581 section 9.3). */
+static void local_failure_of_startup(void)
+{
+    active();
+    sg_conn_terminate(rig->c, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
+    rig_settle();
+    T_SHOWS("MP2-22") {
+        rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 20050000");
+        T_TRUE(rig->peer_fin); /* and only then the end */
+        T_FALSE(rig->peer_over);
+    }
+    rig_stop();
+}
+
 static void states(void)
 {
     active();
@@ -309,6 +329,7 @@ static const struct t_case cases[] = {
     { "RDM-61 verbs have left: nobody is blamed", owner_left },
     { "an announced close has a limit", announced },
     { "a Terminate in the pause before the first FPDU", terminate_in_pause },
+    { "MP2-22 Terminate 2/0/05", local_failure_of_startup },
     { "each state of our half is logged", states },
 };
 

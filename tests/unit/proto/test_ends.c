@@ -494,7 +494,7 @@ static const struct t_case cases[] = {
     { "DDP-32 DDP-34 MPA-70 FIN inside an FPDU", fin_inside_fpdu },
     { "DDP-34 MPA-70 reset by the peer", reset_by_peer },
     { "RDM-39 RDM-40 RDM-10 RDM-11 Terminates received, in every layout", terminates_received },
-    { "RDM-38 RDM-41 RDM-64 RDM-56 RDM-57 DDP-47 MP2-22 our own Terminate", local_terminate },
+    { "RDM-38 RDM-41 RDM-64 RDM-56 RDM-57 DDP-47 our own Terminate", local_terminate },
     { "RDM-41 RDM-58 Terminate in mid-message", terminate_in_mid_message },
     { "RDM-57 RDM-59 a Terminate unanswered", terminate_unanswered },
     { "RDM-56 a Terminate that cannot be sent", terminate_blocked },

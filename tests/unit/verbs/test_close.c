@@ -168,12 +168,14 @@ static void post_after_close(void)
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
     post(0, wr(0, SG_WR_SEND, 4, 0, 64, 0));
     pair_pass(&pair, 1000ull * MS);
-    expect(0, 3, SG_WC_SUCCESS);
-    expect(0, 4, SG_WC_FLUSH_ERR);
-    expect(1, 1, SG_WC_SUCCESS);
-    expect(1, 2, SG_WC_FLUSH_ERR);
-    post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0)); /* nor is what comes when it is over */
-    expect(0, 5, SG_WC_FLUSH_ERR);
+    T_SHOWS("DDP-31") {
+        expect(0, 3, SG_WC_SUCCESS);
+        expect(0, 4, SG_WC_FLUSH_ERR);
+        expect(1, 1, SG_WC_SUCCESS);
+        expect(1, 2, SG_WC_FLUSH_ERR);
+        post(0, wr(0, SG_WR_SEND, 5, 0, 64, 0)); /* nor is what comes when it is over */
+        expect(0, 5, SG_WC_FLUSH_ERR);
+    }
     end();
 }
 
@@ -284,6 +286,11 @@ static void broken_at_the_reply(void)
     e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     T_EQ_U64(sg_get_le32(&e.conn), conn);
+    T_SHOWS("MP2-22") {
+        /* As octets on the wire: test_close.c of proto. */
+        T_TRUE(test_host_logged(&pair.side[1].h,
+                                "Terminate received: MPA, MPA, local catastrophic error"));
+    }
     T_EQ_U64(sg_engine_stats(a->engine)->tx_terminates, 1);
     T_EQ_U64(sg_engine_stats(pair.side[1].md.a->engine)->rx_terminates, 1);
     pair_settle(&pair);
