@@ -61,7 +61,7 @@ static const struct fault_row faults[] = {
       "0014 4143 00000000 00000000 00000001 ffffffff", "1/2/05", NULL },
     { "Write: no such STag", "c140 00000999 00000000 00000000 61", "1100c000",
       "000f c140 00000999 00000000 00000000", "1/1/00", NULL,
-      .shows = "DDP-11 DDP-41 DDP-48 RDM-62" },
+      .shows = "DDP-11 DDP-41 DDP-48 RDM-60 RDM-62" },
     { "Write: STag 0", "c140 00000000 00000000 00000000 61", "1100c000",
       "000f c140 00000000 00000000 00000000", "1/1/00", NULL },
     { "Write: one octet past the end", "c140 00000100 00000000 0003ffff 6162", "1101c000",

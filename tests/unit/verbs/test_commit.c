@@ -535,9 +535,29 @@ static void milestones(void)
 
 /* ---- Atomic Write ---- */
 
+/* Of what side 1's adapter did to these octets of ordinary memory: how many steps; the last one. */
+static unsigned steps_at(uint32_t off, size_t len, struct test_host_step *last)
+{
+    const struct test_host *h = &pair.side[1].h;
+    unsigned i, n = 0;
+
+    T_TRUE(h->step_count <= TEST_HOST_STEPS);
+    for (i = 0; i < h->step_count; i++) {
+        const struct test_host_step *s = &h->steps[i];
+
+        if (s->what != TEST_HOST_RAISE && s->addr < at(1, off) + len &&
+            s->addr + s->len > at(1, off)) {
+            n++;
+            *last = *s;
+        }
+    }
+    return n;
+}
+
 static void atomic_write(void)
 {
     static const uint8_t octets[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    struct test_host_step step = { 0 };
     struct ask q;
     uint32_t stag, ordinary;
     struct sg_cqe c;
@@ -556,9 +576,15 @@ static void atomic_write(void)
     q = atomic_of(2, ordinary, PM_LEN + 16, 0);
     q.addr = at(0, 4093);
     q.room = 8;
+    pair.side[1].h.step_count = 0;
     ask(q);
     expect(0, 2, SG_WC_SUCCESS);
     T_EQ_MEM(pair_buf(&pair, 1) + PM_LEN + 16, octets, 8);
+    T_SHOWS("FLU-27") { /* one store of all eight: nothing comes in between, nobody sees a part */
+        T_EQ_U64(steps_at(PM_LEN + 16, 8, &step), 1);
+        T_EQ_INT(step.what, TEST_HOST_STORE64);
+        T_EQ_U64(step.addr, at(1, PM_LEN + 16));
+    }
     place_end();
 }
 
