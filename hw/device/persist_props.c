@@ -39,12 +39,18 @@ typedef struct DomainProp {
 static bool configure(StaghornDomain *d, const struct sg_persist_config *config, const char *name,
                       Error **errp)
 {
+    struct sg_persist_config used = *config;
     const char *wrong = NULL;
 
+    /* Caches that survive do so when QEMU is killed, too: visible memory is not the media here. */
+    if (used.cpu_tracking && used.domain >= SG_PERSIST_EADR) {
+        used.evict = SG_PERSIST_EAGER;
+    }
     if (d->model) {
         staghorn_map_write_back(d);
+        staghorn_pages_sync(d);
         staghorn_domain_enter(d);
-        wrong = sg_persist_configure(d->model, config);
+        wrong = sg_persist_configure(d->model, &used);
         staghorn_domain_leave(d);
     }
     if (wrong) {
@@ -253,14 +259,17 @@ static bool set_arm(StaghornDomain *d, const char *text, Error **errp)
 
 /* ---- the table ---- */
 
+/* Of cpu-tracking until the machine is complete, if nobody gave it. */
+static const char by_accelerator[] = "";
+
 static const DomainProp props[] = {
     { "memdevs", "", TEXT, FIXED, set_anything, "Memory backends of the NVDIMMs, A:B; empty: all" },
     { "domain", "adr", TEXT, 0, set_domain, "What survives a cut: none, adr, eadr, whole" },
     { "ddio", "on", BOOL, 0, NULL, "DMA goes to the CPU's cache", MEMBER(ddio) },
-    { "placement-delay", "0", UINT, 0, NULL, "Time of data in the adapter, ns",
+    { "placement-delay", "200000", UINT, 0, NULL, "Time of data in the adapter, ns",
       MEMBER(place_delay_ns) },
     { "placement-order", "in-order", TEXT, 0, set_placement_order, "in-order or random" },
-    { "posted-drain", "eager", PACE, 0, NULL, "Posted writes: never, random, eager",
+    { "posted-drain", "random", PACE, 0, NULL, "Posted writes: never, random, eager",
       MEMBER(iio_drain) },
     { "eviction", "never", PACE, 0, NULL, "Lines of the cache: never, random, eager",
       MEMBER(evict) },
@@ -270,7 +279,8 @@ static const DomainProp props[] = {
     { "untracked", "keep", TEXT, 0, set_untracked, "CPU stores that nobody saw: keep, at-risk" },
     { "store-buffer", "off", BOOL, 0, NULL, "CPU stores wait in store buffers",
       MEMBER(store_buffer) },
-    { "cpu-tracking", "off", BOOL, NEEDS_DIMMS, set_cpu_tracking, "CPU stores are followed" },
+    { "cpu-tracking", by_accelerator, BOOL, NEEDS_DIMMS, set_cpu_tracking,
+      "CPU stores are followed; on where this accelerator can" },
     { "seed", "1", UINT, 0, set_seed, "Of all that is random" },
     { "policy", "random", TEXT, NEEDS_DIMMS, set_policy,
       "lose-all, keep-all, random[:SEED], worst-for:RANGE[:SEED]" },
@@ -430,6 +440,12 @@ void staghorn_domain_free_props(StaghornDomain *d)
 bool staghorn_domain_apply_props(StaghornDomain *d, Error **errp)
 {
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {
+        if (props[i].initial == by_accelerator && !*d->text[i]) {
+            bool can = staghorn_cpu_can_track && staghorn_cpu_can_track(NULL);
+
+            g_free(d->text[i]);
+            d->text[i] = g_strdup(can ? "on" : "off");
+        }
         if ((props[i].flags & NEEDS_DIMMS) && !apply(d, &props[i], d->text[i], errp)) {
             return false;
         }

@@ -541,6 +541,47 @@ def unsteady__what_counts(_folder):
     assert names == ["a", "(case 4 of 5 did not run)"], names
 
 
+@case
+def launcher__doubts(_folder):
+    """Where CPUs are not followed `up` and `pmem` say which verdicts are not to be trusted."""
+    sys.path.insert(0, str(TOP / "tools"))
+    domain = importlib.import_module("launcher.domain")
+    state = {
+        **{"power": True, "cuts": 0, "nvdimms": {}, "stages": {}, "events": 0, "flushes": 0},
+        **{"flushes-failed": 0, "lines-persisted": 0, "media-refusals": 0},
+    }
+    shown = {"vm": "beta", "properties": {}, "state": state}
+    assert "trusted" not in domain.text_of(shown)
+    doubtful = dict(shown, state=dict(state, **{"not-trusted": "nobody looked"}))
+    assert "verdicts not to be trusted: nobody looked" in domain.text_of(doubtful)
+
+    class Lab:
+        data = {
+            "vms": {
+                "alpha": {"pmem": None},
+                "beta": {"pmem": {"domain": {}}},
+                "gamma": {"pmem": {"domain": {"domain": "off"}}},
+                "delta": {"pmem": {"domain": {"cpu-tracking": "on"}}},
+            }
+        }
+
+    class Monitor:
+        def __init__(self, _folder, vm):
+            self.state = doubtful["state"] if vm == "beta" else state
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def run(self, *_, **__):
+            return json.dumps(self.state)
+
+    domain.Monitor = Monitor
+    assert list(domain.doubts(Lab)) == [("beta", "nobody looked")]
+
+
 def main():
     return cases.run(CASES)
 

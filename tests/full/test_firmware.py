@@ -136,7 +136,8 @@ class Updates(Vms):
     @classmethod
     def setUpClass(cls):
         cls.lab = labtest.Lab("updates")
-        cls.lab.up("--vms", "alpha", "--pmem", "64M,untracked=at-risk", "--profile", "full")
+        memory = "64M,untracked=at-risk,cpu-tracking=off"
+        cls.lab.up("--vms", "alpha", "--pmem", memory, "--profile", "full")
         cls.folder = tempfile.mkdtemp(prefix="sg-fw-")
         make(cls.folder + "/next.fw", "small", "1.1.0")
         cls.next = read(cls.folder + "/next.fw")
@@ -261,7 +262,7 @@ class Uefi(Vms):
     @classmethod
     def setUpClass(cls):
         cls.lab = labtest.Lab("uefi")
-        memory = "64M,untracked=at-risk"
+        memory = "64M,untracked=at-risk,cpu-tracking=off"
         cls.lab.up("--vms", "alpha", "--uefi", "--adapter", "alpha", "--pmem", memory)
 
     @classmethod

@@ -25,7 +25,8 @@ void rig_make_media(unsigned mib)
 static char *arguments(unsigned mib, const char *domain)
 {
     return g_strdup_printf("-machine nvdimm=on -m slots=4,maxmem=8G "
-                           "-object staghorn-domain,id=dom0%s%s "
+                           "-object staghorn-domain,id=dom0,placement-delay=0,"
+                           "posted-drain=eager%s%s "
                            "-object memory-backend-file,id=mem1,size=%uM,share=off,mem-path=%s "
                            "-device nvdimm,memdev=mem1 ",
                            *domain ? "," : "", domain, mib, rig.media);

@@ -141,6 +141,22 @@ static void good_values(void)
     rig_stop();
 }
 
+/* Nobody can follow this machine's CPUs: it does not try by itself, and says what that means. */
+static void cpus_not_followed(void)
+{
+    g_autofree char *tracking = NULL, *state = NULL, *refused = NULL;
+
+    rig_start(0, PM_MIB, "");
+    tracking = rig_get("cpu-tracking");
+    T_TRUE(strstr(tracking, "false") != NULL);
+    state = rig_get("state");
+    T_TRUE(strstr(state, "not-trusted") &&
+           strstr(state, "CPU stores and flushes are not followed"));
+    refused = rig_try_set("cpu-tracking", "true");
+    T_TRUE(strstr(refused, "\"error\"") != NULL);
+    rig_stop();
+}
+
 static void not_at_run_time(void)
 {
     g_autofree char *added = NULL, *removed = NULL;
@@ -294,6 +310,7 @@ static const struct t_case cases[] = {
     { "values that are refused change nothing", bad_values },
     { "values that are taken read back", good_values },
     { "no domain comes or goes at run time", not_at_run_time },
+    { "a machine whose CPUs cannot be followed says so", cpus_not_followed },
     { "stores at a cut, by domain and policy", stores },
     { "random outcomes: whole lines, by seed", random_outcomes },
     { "a reset keeps what is visible", reset_keeps },

@@ -21,7 +21,7 @@ DAX = "/dev/dax0.0"
 class Cut(labtest.LabCase):
     up_arguments = ("--vms", "solo,plain", "--driver", "plain=none", "--mem", "512M") + (
         "--pmem",
-        "solo:64M,policy=lose-all,untracked=at-risk",
+        "solo:64M,policy=lose-all,untracked=at-risk,cpu-tracking=off",
         "--pmem",
         "solo:32M",
         "--pmem",

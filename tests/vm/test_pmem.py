@@ -134,14 +134,8 @@ class Programs(labtest.LabCase):
         self.cut()
         programs.fio_verify(self.lab)
 
-    def track(self):
-        """beta's CPU's stores and flushes are followed; otherwise all stores are kept at a cut."""
-        self.lab.run("pmem", "beta", "--set", "cpu-tracking=on")
-        self.addCleanup(self.lab.run, "pmem", "beta", "--set", "cpu-tracking=off")
-
     def test_fio_gpspm__persisted_by_the_server(self):
         """The client asks by a message, the server's CPU flushes what the adapter placed."""
-        self.track()
         self.spoil()
         programs.fio(
             self.lab,
@@ -164,7 +158,6 @@ class Programs(labtest.LabCase):
         self.lab.sh("beta", "pmem_local check %s 0x200000 300001 8" % dax, status=1)
 
     def test_libpmem2__persist_survives_and_a_plain_store_does_not(self):
-        self.track()
         dax = programs.DAX
         self.lab.sh("beta", "pmem_local write %s 0x300000 100001 3" % dax)
         self.lab.sh("beta", "pmem_local dirty %s 0x400000 100001 4" % dax)

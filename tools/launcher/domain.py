@@ -80,6 +80,16 @@ def show(folder, name):
     return {"vm": name, "properties": found, "state": state}
 
 
+def doubts(folder):
+    """(VM, which verdicts of its domain are not to be trusted) of all VMs that run."""
+    for name, vm in sorted(folder.data["vms"].items()):
+        if has_one(vm):
+            with Monitor(folder, name) as monitor:
+                state = json.loads(monitor.run("qom-get", path=OBJECT, property="state"))
+            if "not-trusted" in state:
+                yield name, state["not-trusted"]
+
+
 def report(folder, name, as_json):
     """Of the last cut: text, or the object."""
     with Monitor(folder, name) as monitor:
@@ -110,6 +120,8 @@ def text_of(found):
         "  %(events)d events, %(flushes)d flushes, %(flushes-failed)d of them failed, "
         "%(lines-persisted)d lines persisted, %(media-refusals)d refused" % state
     )
+    if "not-trusted" in state:
+        lines.append("  verdicts not to be trusted: " + state["not-trusted"])
     if "cut-us" in state:
         lines.append("  last cut: %.1f ms from power to power" % (state["cut-us"] / 1e3))
     for key, value in found["properties"].items():

@@ -197,6 +197,8 @@ def up(name, args, accel, say):
         try:
             plan["accel"] = accel(args.accel)
             _start(folder, say)
+            for vm, doubt in domain.doubts(folder):
+                say("%s: verdicts on its persistent memory are not to be trusted: %s" % (vm, doubt))
         except BaseException:
             kept = keep_logs(folder)
             stop_all(folder)
