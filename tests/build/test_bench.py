@@ -93,11 +93,13 @@ def plots__without_gnuplot(folder):
 
 def plots__consumers(folder):
     """two pictures of bars, values above them; a missing one has no bar"""
-    values = {"staghorn": {job: [300.4, 301.0] for job in consumers.JOBS}, "siw": {}}
+    ours = {job: [300.4, 301.0] for job in consumers.JOBS}
+    values = {"staghorn": ours, "tcp": {"write 4 KiB": [77.0]}, "siw": {}}
     siw = dict(values, siw={"read 1 MiB": [12.0], "read 4 KiB": [345.0]})
     consumers.draw({"NVMe": siw, "NFS": values}, folder)
     large, small = (texts(folder / (name + ".svg")) for name in ("storage", "storage-small"))
     assert "MB/s" in large and "12" in large and "301" in large, large
+    assert "77" in small and "TCP, no RDMA" in small, small
     assert "operations per second" in small and "345" in small, small
 
 

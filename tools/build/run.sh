@@ -135,6 +135,7 @@ all | demo | bench)
         run_part tools/bench
         run_part tools/bench-curves
         run_part tools/bench-consumers
+        run_part tools/bench-ethernet
         run_part tools/bench-pmem
         run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Pictures of what the benchmarks measured: SVG, drawn by gnuplot.
 
-Two colours say whose values they are, in all pictures the same; what is measured, among several
+A colour says whose values they are, in all pictures the same; what is measured, among several
 in one picture, is told by the points."""
 import shutil
 import subprocess
 
 from .errors import LabError
 
-KINDS = {"staghorn": "Staghorn", "siw": "siw"}
-COLORS = {"staghorn": "#b2182b", "siw": "#2166ac"}
+KINDS = {"staghorn": "Staghorn", "siw": "siw", "tcp": "TCP, no RDMA"}
+COLORS = {"staghorn": "#b2182b", "siw": "#2166ac", "tcp": "#7f7f7f"}
 POINTS = (7, 5, 9)  # disc, square, triangle
 BEGIN = """set terminal svg size 760,440 font 'sans-serif,13' background '#ffffff'
 set encoding utf8
@@ -50,9 +50,9 @@ def lines(curves):
 def bars(names, values):
     """(data, plot command) of a group of bars for each name; values {kind: [number or None]},
     each bar with its number above it."""
-    data, plots = "", []
+    data, plots, width = "", [], 0.72 / len(values)
     for number, (kind, column) in enumerate(values.items()):
-        at = -0.18 + 0.36 * number
+        at = width * (number - (len(values) - 1) / 2)
         rows = [(i, n, v) for i, (n, v) in enumerate(zip(names, column)) if v]
         if rows:
             data += _block("$b%d" % number, rows)
@@ -65,7 +65,8 @@ def bars(names, values):
                 "font ',11' notitle" % (number, at)
             )
     ticks = ", ".join("'%s' %d" % (name, number) for number, name in enumerate(names))
-    setting = "set boxwidth 0.34\nset xrange [-0.6:%g]\nset xtics (%s)\n" % (
+    setting = "set boxwidth %g\nset xrange [-0.6:%g]\nset xtics (%s)\n" % (
+        width - 0.02,
         len(names) - 0.4,
         ticks,
     )
