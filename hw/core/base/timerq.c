@@ -153,7 +153,7 @@ size_t sg_timerq_run(struct sg_timerq *q, uint64_t now_ns)
 
     sg_assert(!q->running);
     q->running = true;
-    while (q->root && q->root->deadline_ns <= now_ns) {
+    while (fired < SG_TIMERQ_RUN_MAX && q->root && q->root->deadline_ns <= now_ns) {
         struct sg_timer *t = q->root;
 
         take_out(q, t);

@@ -65,10 +65,12 @@ void sg_timerq_cancel(struct sg_timerq *q, struct sg_timer *t);
 uint64_t sg_timerq_next(const struct sg_timerq *q);
 
 /*
- * Fire every timer with a deadline at or before @now_ns, earliest first.
- * Timers armed by the callbacks wait for the next call even when due, which
- * bounds the loop.  Not to be called from a callback.  Returns the number fired.
+ * Fire the timers with a deadline at or before @now_ns, earliest first, but no more
+ * than SG_TIMERQ_RUN_MAX: the rest stays due, as sg_timerq_next() tells.  Timers armed
+ * by the callbacks wait for the next call even when due.  Not to be called from a
+ * callback.  Returns the number fired.
  */
+enum { SG_TIMERQ_RUN_MAX = 4096 };
 size_t sg_timerq_run(struct sg_timerq *q, uint64_t now_ns);
 
 #endif /* SG_BASE_TIMERQ_H */

@@ -101,6 +101,8 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 void sg_adapter_free(struct sg_adapter *a)
 {
     free_tables(a);
+    while (sg_tpt_run(a)) {
+    }
     a->net->account = NULL;
     sg_assert(!a->account.used); /* all that was taken came back */
     g_free(a->scratch.buf);
@@ -119,6 +121,7 @@ void sg_adapter_disable(struct sg_adapter *a)
     a->kicked = false; /* the host may have dropped its call, too */
     make_tables(a);
     a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
+    sg_adapter_kick(a); /* sg_tpt_run() */
     sg_log(&a->host, SG_LOG_STATE, "adapter: disabled");
 }
 
@@ -204,9 +207,11 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
         a->quiesce = false;
         sg_cm_quiesce(a);
     }
+    /* What a reset left is freed first, so that a driver which begins anew finds the room. */
+    more = sg_tpt_run(a);
     if (sg_adapter_alive(a)) {
-        more = sg_admin_run(a);
-        sg_cq_run_errors(a);
+        more |= !more && sg_admin_run(a);
+        more |= sg_cq_run_errors(a);
         more |= sg_qp_run_deferred(a);
         more |= sg_cm_transmit(a, budget);
         more |= sg_qp_run_deferred(a);

@@ -164,18 +164,44 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     }
 }
 
-void sg_cq_run_errors(struct sg_adapter *a)
+/* False: the time of the turn is over, and there may be more of them. */
+static bool fail_one(struct sg_adapter *a, struct sg_qp *qp)
 {
-    struct sg_link *k, *q;
+    if (qp->state != SG_QP_ERROR) {
+        sg_qp_fail(qp, SG_EV_NONE, "CQ error");
+        return !sg_turn_over(a);
+    }
+    return true;
+}
+
+static bool fail_users(struct sg_adapter *a, struct sg_cq *cq)
+{
+    struct sg_link *q;
+
+    for (q = cq->senders.head.next; q != &cq->senders.head; q = q->next) {
+        if (!fail_one(a, sg_container_of(q, struct sg_qp, scq_link))) {
+            return false;
+        }
+    }
+    for (q = cq->receivers.head.next; q != &cq->receivers.head; q = q->next) {
+        if (!fail_one(a, sg_container_of(q, struct sg_qp, rcq_link))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sg_cq_run_errors(struct sg_adapter *a)
+{
+    struct sg_link *k;
 
     while ((k = sg_list_pop(&a->cq_errors))) {
         struct sg_cq *cq = sg_container_of(k, struct sg_cq, error_link);
 
-        for (q = cq->senders.head.next; q != &cq->senders.head; q = q->next) {
-            sg_qp_fail(sg_container_of(q, struct sg_qp, scq_link), SG_EV_NONE, "CQ error");
-        }
-        for (q = cq->receivers.head.next; q != &cq->receivers.head; q = q->next) {
-            sg_qp_fail(sg_container_of(q, struct sg_qp, rcq_link), SG_EV_NONE, "CQ error");
+        if (!fail_users(a, cq)) {
+            sg_list_append(&a->cq_errors, k); /* those in ERROR are passed over then */
+            return true;
         }
     }
+    return false;
 }

@@ -59,6 +59,7 @@ void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint
 /* SG_DB_CQ_ARM */
 void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
 /* Puts the queue pairs of overrun queues into error. */
-void sg_cq_run_errors(struct sg_adapter *a);
+/* True: there is more. */
+bool sg_cq_run_errors(struct sg_adapter *a);
 
 #endif

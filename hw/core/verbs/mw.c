@@ -79,7 +79,7 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
     /* What is all or nothing holds for each part of it. */
     pm = region->odp || region->pm != SG_PM_SOME
              ? region->pm
-             : sg_pm_query_pages(a, &region->pages, skip, length);
+             : sg_pm_query_part(a, &region->pages, skip, length);
     if (!rights_ok(a, region, access, pm)) {
         return false;
     }

@@ -21,7 +21,7 @@
 #include "verbs/pm.h"
 
 enum survey {
-    SURVEY_COST = 1 << 14,     /* pages or questions of one part, */
+    SURVEY_COST = 1 << 12,     /* pages or questions of one part, */
     QUERY_COST_MAX = 1 << 12,  /* as the host looks at so many pages of a question at most */
     QUERY_WORK = 64,           /* octets of the adapter's turn that one counts as */
     MIXED_RUN_MAX = 1 << 20,   /* octets asked about at once, where the answer is not known */
@@ -61,10 +61,18 @@ bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t s
     return s->off == length;
 }
 
+unsigned sg_pm_query_part(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                          uint64_t length)
+{
+    struct sg_pm_survey s = { .all = SG_PM_PERSISTENT };
+    unsigned pm;
+
+    return sg_pm_survey(a, pages, skip, length, &s, &pm) ? pm : SG_PM_SOME;
+}
+
 unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                            uint64_t length)
 {
-    struct sg_pm_survey s = { .all = SG_PM_PERSISTENT };
     unsigned pm;
     uint32_t i;
 
@@ -84,7 +92,7 @@ unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, u
             return pm;
         }
     }
-    return sg_pm_survey(a, pages, skip, length, &s, &pm) ? pm : SG_PM_SOME;
+    return sg_pm_query_part(a, pages, skip, length);
 }
 
 struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, uint64_t to,

@@ -23,9 +23,12 @@ bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t s
 /* The same of pages that lie in [lo, hi], if one question is enough. */
 bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm);
 /*
- * All at once, for work requests; charged to the turn.  If one part is not enough to tell, the
- * answer is that some of it is.
+ * All at once, for work requests; charged to the turn.  If one part of a survey is not enough to
+ * tell, the answer is that some of it is.  'part': of a region's pages, which are not looked at
+ * otherwise.
  */
+unsigned sg_pm_query_part(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                          uint64_t length);
 unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                            uint64_t length);
 /* The same of all bus addresses, for rows without bounds. */

@@ -19,14 +19,27 @@
  *
  * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
  *
+ * A reset leaves a table behind whose memory is given back bit by bit, in the turns that follow:
+ * a million regions take longer than a register write may.
+ *
  * Memory: a row is about 190 octets; page addresses of all rows together are limited.
  */
 #include "verbs/tpt.h"
+
+#include <glib.h>
 
 #include "verbs/adapter_impl.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
+
+enum { GRAVE_ROWS = 4096 }; /* that one call frees */
+
+struct sg_tpt_grave {
+    struct sg_tpt_grave *next;
+    struct sg_idtab tab;
+    uint32_t cursor;
+};
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
 
@@ -64,8 +77,12 @@ static uint32_t index_to_row(const struct sg_tpt *t, uint32_t index)
 void sg_tpt_init(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
+    struct sg_tpt_grave *graves = t->graves;
+    uint64_t pages = t->pages;
 
     memset(t, 0, sizeof(*t));
+    t->graves = graves; /* with all that they hold */
+    t->pages = pages;
     /* One more row than asked for: the one whose index would be 0 cannot be used. */
     sg_idtab_init(&t->tab, 0, a->config.max_mr + 1);
     a->host.ops->random(a->host.opaque, t->round_key, sizeof(t->round_key));
@@ -120,17 +137,34 @@ static bool own(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range
 void sg_tpt_fini(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
-    struct sg_mr *mr;
-    uint32_t cursor = 0, id;
+    struct sg_tpt_grave *g = g_new(struct sg_tpt_grave, 1);
 
-    while ((mr = sg_idtab_next(&t->tab, &cursor, &id))) {
-        if (mr != &t->local_dma) {
+    *g = (struct sg_tpt_grave){ .next = t->graves, .tab = t->tab };
+    t->graves = g;
+}
+
+bool sg_tpt_run(struct sg_adapter *a)
+{
+    struct sg_tpt_grave *g = a->tpt.graves;
+    struct sg_mr *mr;
+    uint32_t id;
+    unsigned n;
+
+    for (n = 0; g && n < GRAVE_ROWS; n++) {
+        mr = sg_idtab_next(&g->tab, &g->cursor, &id);
+        if (!mr) {
+            sg_idtab_fini(&g->tab);
+            a->tpt.graves = g->next;
+            g_free(g);
+            g = a->tpt.graves;
+        } else if (mr != &a->tpt.local_dma) {
+            n += mr->pages.list ? mr->pages.count / SG_PAGE_SIZE : 0; /* the host's part of it */
             drop_pages(a, mr);
             drop_key(a, mr);
             sg_account_object_free(&a->account, mr, sizeof(*mr));
         }
     }
-    sg_idtab_fini(&t->tab);
+    return g;
 }
 
 struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,

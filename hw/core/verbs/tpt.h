@@ -74,6 +74,8 @@ static inline const struct sg_mr *sg_mr_root(const struct sg_mr *mr)
 
 #define SG_TPT_PAGES_MAX (1ull << 26) /* addresses in all: 512 MiB of host memory */
 
+struct sg_tpt_grave;
+
 struct sg_tpt {
     struct sg_idtab tab;
     uint32_t round_key[4]; /* of the permutation from row to index */
@@ -83,10 +85,14 @@ struct sg_tpt {
     uint64_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
     struct sg_mr local_dma; /* what local key 0 means */
+    struct sg_tpt_grave *graves; /* tables of before a reset */
 };
 
 void sg_tpt_init(struct sg_adapter *a);
+/* All rows are gone; their memory is given back by sg_tpt_run(), a part at each call. */
 void sg_tpt_fini(struct sg_adapter *a);
+/* False: nothing is left. */
+bool sg_tpt_run(struct sg_adapter *a);
 
 /* A new invalid row with a fresh STag, or NULL (table full).  key 0: one is drawn. */
 struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,

@@ -156,7 +156,33 @@ static void against_model(void)
     }
 }
 
+static void count_one(struct sg_timer *t, uint64_t now)
+{
+    (void)now;
+    ++*(unsigned *)t->opaque;
+}
+
+/* So many at one instant that they would take long: the rest is due at once. */
+static void many_at_once(void)
+{
+    enum { MANY = SG_TIMERQ_RUN_MAX + 10 };
+    static struct sg_timer t[MANY];
+    unsigned count = 0;
+
+    sg_timerq_init(&q);
+    for (size_t i = 0; i < MANY; i++) {
+        sg_timer_init(&t[i], count_one, &count);
+        sg_timerq_arm(&q, &t[i], 5);
+    }
+    T_EQ_U64(sg_timerq_run(&q, 7), SG_TIMERQ_RUN_MAX);
+    T_EQ_U64(sg_timerq_next(&q), 5);
+    T_EQ_U64(sg_timerq_run(&q, 7), 10);
+    T_EQ_U64(count, MANY);
+    T_EQ_U64(sg_timerq_next(&q), SG_TIME_NEVER);
+}
+
 static const struct t_case cases[] = {
+    { "very many at one instant", many_at_once },
     { "timerq fires in order of deadline, then of arming", order },
     { "timerq cancel and move", cancel_and_move },
     { "timerq rearming callback does not loop", rearming_does_not_loop },

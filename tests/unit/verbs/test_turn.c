@@ -5,6 +5,7 @@
  */
 #include "place_rig.h"
 #include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
 
 enum { BUDGET = 256 * 1024, PAGES = 600, BINDS = 60, LONG_LIST = 1 << 18 };
 
@@ -171,11 +172,108 @@ static void commands_take_time(void)
     end();
 }
 
+/* Each look at the clock takes so long that a turn has time for a few pieces of work. */
+static uint64_t slow_now(void *host)
+{
+    struct test_host *h = host;
+
+    h->now_ns += SG_TURN_NS / 3;
+    return h->now_ns;
+}
+
+/* The queue pairs of a completion queue that overruns end one after the other. */
+static void ends_take_time(void)
+{
+    enum { QPS = 12 };
+    struct pair_side *s = &pair.side[0];
+    struct md_qp qp[QPS];
+    struct md_cq cq;
+    unsigned i, k, errors, before = 0, turns = 0;
+
+    begin(NULL);
+    md_create_cq(&s->md, &cq, 2);
+    for (i = 0; i < QPS; i++) {
+        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
+            .pd = s->pd, .scq = &cq, .rcq = &cq });
+    }
+    T_EQ_U64(md_modify_qp(&qp[0], SG_QP_ERROR), SG_OK);
+    s->md.hold = true;
+    for (k = 0; k < 3; k++) {
+        md_post_recv(&qp[0], k, s->buf, 8, s->stag);
+    }
+    sg_adapter_run(s->md.a, BUDGET); /* it overruns */
+    s->h.ops.now = slow_now;
+    do {
+        T_TRUE(turns++ < 100);
+        sg_adapter_run(s->md.a, BUDGET);
+        for (i = errors = 0; i < QPS; i++) {
+            struct sg_qp *q = sg_idtab_get(&s->md.a->qps, qp[i].qpn);
+
+            errors += q->state == SG_QP_ERROR;
+        }
+        T_TRUE(errors > before && errors - before <= 4); /* some in each turn, never all */
+        before = errors;
+    } while (errors < QPS);
+    T_TRUE(turns >= QPS / 4);
+    s->md.hold = false;
+    for (i = 0; i < QPS; i++) {
+        T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, qp[i].qpn), SG_OK);
+    }
+    pair_stop(&pair);
+}
+
+/* What regions held comes back bit by bit behind a reset, and before a driver needs it. */
+static void reset_of_many_regions(void)
+{
+    enum { REGIONS = 10000 };
+    struct pair_side *s = &pair.side[0];
+    struct sg_cmd_reg_mr c;
+    struct sg_adapter_census census;
+    uint64_t used, before;
+    unsigned i, turns = 0;
+    bool more;
+
+    pair_start(&pair, NULL, NULL);
+    c = md_reg_mr_cmd(s->pd, s->buf, 4096, 0);
+    for (i = 0; i < REGIONS; i++) {
+        md_make(&s->md, &c, sizeof(c));
+    }
+    used = sg_adapter_host_memory(s->md.a);
+    md_write(&s->md, SG_REG_CTRL, SG_CTRL_RESET);
+    sg_adapter_census(s->md.a, &census);
+    T_EQ_U64(census.mrs, 0);
+    T_TRUE(test_host_take_kick(&s->h));
+    for (more = true; more; turns++) {
+        before = sg_adapter_host_memory(s->md.a);
+        more = sg_adapter_run(s->md.a, BUDGET);
+        T_TRUE(before - sg_adapter_host_memory(s->md.a) <= used / 2);
+    }
+    T_TRUE(turns >= 3);
+    T_EQ_U64(sg_adapter_host_memory(s->md.a), 0);
+    /* With no more room than for what was there before. */
+    s->md.a->account.limit = used;
+    md_setup_rings(&s->md);
+    md_enable(&s->md);
+    s->pd = md_create_pd(&s->md);
+    sg_put_le32(&c.pd, s->pd);
+    for (i = 0; i < REGIONS; i++) {
+        md_make(&s->md, &c, sizeof(c));
+    }
+    md_write(&s->md, SG_REG_CTRL, SG_CTRL_RESET);
+    md_setup_rings(&s->md);
+    md_enable(&s->md); /* at once: its commands wait for the room */
+    s->pd = md_create_pd(&s->md);
+    T_EQ_U64(md_make(&s->md, &c, sizeof(c)) != 0, 1);
+    pair_stop(&pair);
+}
+
 static const struct t_case cases[] = {
     { "binds of mixed memory are charged", binds_of_mixed_memory },
     { "binds of plain memory ask nothing", binds_of_plain_memory },
     { "a turn of local operations ends in time", binds_take_time },
     { "a turn of admin commands ends in time", commands_take_time },
+    { "many queue pairs end in several turns", ends_take_time },
+    { "a reset of many regions", reset_of_many_regions },
 };
 
 T_MAIN(cases)
