@@ -104,6 +104,30 @@ class Arguments(unittest.TestCase):
         words = ("up", "--driver", "alpha=siw", "--adapter", "alpha")
         self.refused(*words, text="has no staghorn adapter")
 
+    def test_up__bad_impair(self):
+        for item, text in (
+            ("loss=1", "loss 1 is not a share such as 1%"),
+            ("loss=101%", "loss 101% is not a share"),
+            ("corrupt=0.00001%", "is not a share such as 1% or 0.0001%"),
+            ("delay=5", "delay 5 is not a time such as 5ms"),
+            ("delay=11s", "delay 11s is not a time"),
+            ("delay=5ms+-9ms", "varies by more than it is"),
+            ("delay=5ms±", "is not a time"),
+            ("rate=9", "rate 9 is not a rate in bit/s such as 100M"),
+            ("queue=65M", "queue 65M is not a number of octets"),
+            ("seed=-1", "seed -1 is not a number"),
+            ("seed=18446744073709551616", "is not a number"),
+            ("fun=1", "fun=1 is not NAME=VALUE"),
+            ("loss=1%,", "nothing is not NAME=VALUE"),
+            ("beta:", "nothing is not NAME=VALUE"),
+            ("beta:rx", "beta:rx is not [VM[.N]:][rx:|tx:]NAME=VALUE"),
+            ("beta:sideways:loss=1%", "is not [VM[.N]:][rx:|tx:]NAME=VALUE"),
+            ("gamma:loss=1%", "there is no VM 'gamma'; there are alpha, beta"),
+            ("beta.1:loss=1%", "VM beta has no adapter 1"),
+        ):
+            with self.subTest(item=item):
+                self.refused("up", "--impair", item, text=text)
+
     def test_link__arguments(self):
         self.refused("link", "alpha", "sideways", text="invalid choice")
 
@@ -127,6 +151,7 @@ class Arguments(unittest.TestCase):
             ["cut", "alpha"],
             ["on", "alpha"],
             ["link", "alpha", "down"],
+            ["impair"],
         ):
             self.refused(
                 *verb, status=3, text="lab args is not up\n  Start it:  ./staghorn --lab args up"
@@ -148,7 +173,8 @@ class Arguments(unittest.TestCase):
         self.assertIn("make", done.err)
 
     def test_help__every_verb(self):
-        for verb in ("up", "status", "down", "exec", "copy", "console", "log", "cut", "on", "link"):
+        verbs = "up status down exec copy console log cut on link impair"
+        for verb in verbs.split():
             done = self.lab.run(verb, "--help")
             self.assertIn("usage:", done.out)
 

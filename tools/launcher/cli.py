@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-from . import accel, agent, domain, errors, firmware, lab, options, plug, transfer
+from . import accel, agent, domain, errors, firmware, impair, lab, options, plug, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -100,6 +100,9 @@ def _table(found):
         lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
     if found["capture"]:
         lines.append("capture: " + found["capture"])
+    for vm in found["vms"].values():
+        for end, links in vm["impair"].items():
+            lines += ["impaired: %s %s %s" % (end, *link) for link in links.items()]
     rows = [("VM", "STATE", "DRIVER", "DEVICE", "ADDRESS", "MAC", "PID", "READY")]
     for name, vm in found["vms"].items():
         rows.append(
@@ -248,6 +251,12 @@ def do_link(args):
     return 0
 
 
+def do_impair(args):
+    found = lab.impair_links(args.lab, args.links, args.clear)
+    emit(args, found, impair.text_of_all(found))
+    return 0
+
+
 def do_unplug(args):
     plug.unplug(LabFolder(args.lab), args.vm, args.adapter)
     found = {"vm": args.vm, "adapter": args.adapter, "plugged": False}
@@ -335,6 +344,16 @@ def _add_up(verbs):
     )
     parser.add_argument(
         "--capture", metavar="FILE.pcap", help="write every frame of the segment to this file"
+    )
+    parser.add_argument(
+        "--impair",
+        action="append",
+        metavar="[VM[.N]:][rx:|tx:]NAME=VALUE[,...]",
+        default=[],
+        help="what the network does to frames that a VM (its adapter N) receives or sends, both if "
+        "neither is said; without a VM to all, once on their way: loss=1%%, duplicate=1%%, "
+        "corrupt=1%%, reorder=0.5%%, delay=5ms±1ms (or 5ms+-1ms), rate=100M (bit/s) with "
+        "queue=256K, seed=N; may be repeated; the verb impair changes it",
     )
     _add_hardware(parser)
     parser.add_argument(
@@ -483,6 +502,26 @@ def _add_pmem(verbs, vm):
     parser.add_argument("--export-log", metavar="FILE", help="write the log of events to a file")
 
 
+def _add_impair(verbs):
+    _add_simple(
+        verbs,
+        "impair",
+        do_impair,
+        "show what the network does to frames and has done, change it, or clear it",
+        [
+            (
+                "links",
+                {
+                    "nargs": "*",
+                    "metavar": "LINK",
+                    "help": "[VM[.N]:][rx:|tx:]NAME=VALUE[,...] as for up --impair; or without "
+                    "settings, to show or clear what is said",
+                },
+            )
+        ],
+    ).add_argument("--clear", action="store_true", help="impair these links, or all, no more")
+
+
 class Parser(argparse.ArgumentParser):
     """Whose errors say what to do next, as the launcher's own do."""
 
@@ -549,15 +588,9 @@ def make_parser():
         "link",
         do_link,
         "pull the Ethernet cable of a VM's adapter, or plug it in again",
-        vm
-        + [
-            ("state", {"choices": ("up", "down")}),
-            (
-                "--adapter",
-                {"type": int, "default": 0, "metavar": "N", "help": "which one [%(default)s]"},
-            ),
-        ],
+        vm + [("state", {"choices": ("up", "down")})] + which,
     )
+    _add_impair(verbs)
     _add_simple(
         verbs, "on", do_on, "switch a VM on again and wait until it is ready", vm
     ).add_argument("--timeout", type=float, metavar="S", help="seconds until it must be ready")

@@ -12,7 +12,8 @@ import signal
 import threading
 import time
 
-from . import agent, domain, firmware, netboot, options, plug, pmem, proc, qemu, segment, uefi
+from . import agent, domain, firmware, impair, netboot, options, plug, pmem, proc, qemu, segment
+from . import uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -78,6 +79,7 @@ def make_plan(name, args):
         "capture": options.capture(args.capture),
         "timeout": args.timeout,
         "segment": segment.plan(vms, args.capture),
+        "impair": impair.parse(args.impair, vms),
         "vms": vms,
     }
 
@@ -346,6 +348,23 @@ def link(name, vm_name, number, up):
         monitor.run("set_link", name="up%d" % number, up=up)
 
 
+def impair_links(name, items, clear):
+    """Changes impaired links, or clears them; returns settings and counters of those named."""
+    folder = LabFolder(name)
+    folder.require()
+    with folder.lock(wait=20):
+        vms = folder.data["vms"]
+        shown = []
+        plan = [impair.split(item, vms) for item in items]
+        if clear and any(settings is not None for _, settings in plan):
+            raise UsageError("impair --clear takes no settings")
+        for wanted, settings in plan or [(impair.everything(vms), None)]:
+            shown += [link for link in wanted if link not in shown]
+            if clear or settings is not None:
+                impair.change(folder, wanted, settings)
+        return impair.show(folder, shown)
+
+
 def save(name, vm_name, path, limit, live=False):
     """The VM's state goes to a file, and the VM off; returns the file's size."""
     folder = LabFolder(name)
@@ -434,6 +453,7 @@ def status(name):
             "profile": state["profile"],
             "adapters": state["adapters"],
             "pmem": state["pmem"],
+            "impair": impair.summary(lab, vm),
         }
         for vm, state in lab["vms"].items()
     }
