@@ -213,12 +213,34 @@ static NetClientInfo eth_info = {
     .receive = eth_receive,
 };
 
+static bool check_tcp(const StaghornState *s, Error **errp)
+{
+    if (s->tcp_window < SG_PORT_WINDOW_MIN || s->tcp_window > SG_PORT_WINDOW_MAX) {
+        error_setg(errp, "tcp-window is %" PRIu64 ", must be from %u to %u octets",
+                   s->tcp_window, SG_PORT_WINDOW_MIN, SG_PORT_WINDOW_MAX);
+    } else if (s->tcp_send_buffer < SG_PORT_SEND_BUFFER_MIN ||
+               s->tcp_send_buffer > SG_PORT_SEND_BUFFER_MAX ||
+               !is_power_of_2(s->tcp_send_buffer)) {
+        error_setg(errp, "tcp-send-buffer is %" PRIu64 ", must be a power of two from %u to %u "
+                   "octets", s->tcp_send_buffer, SG_PORT_SEND_BUFFER_MIN, SG_PORT_SEND_BUFFER_MAX);
+    } else if (s->tcp_rto_min < 1 || s->tcp_rto_min > SG_PORT_RTO_MIN_MAX) {
+        error_setg(errp, "tcp-rto-min is %u, must be from 1 to %u ms",
+                   s->tcp_rto_min, SG_PORT_RTO_MIN_MAX);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 bool staghorn_port_init(StaghornState *s, Error **errp)
 {
     DeviceState *dev = DEVICE(s);
     struct sg_port_config config = {
         .mtu = MIN(s->config.link_mtu, 1500),
         .max_connections = s->config.max_conns,
+        .window = s->tcp_window,
+        .send_buffer = s->tcp_send_buffer,
+        .rto_min_ms = s->tcp_rto_min,
         .peer_timeout_ms = s->peer_timeout ? s->peer_timeout * 1000 : SG_PORT_PEER_TIMEOUT_NONE,
     };
     g_autofree char *name = NULL;
@@ -228,6 +250,9 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
                             s->peer_timeout > PEER_TIMEOUT_MAX)) {
         error_setg(errp, "peer-timeout is %u, must be 0 or from %d to %d seconds",
                    s->peer_timeout, PEER_TIMEOUT_MIN, PEER_TIMEOUT_MAX);
+        return false;
+    }
+    if (!check_tcp(s, errp)) {
         return false;
     }
     s->port = sg_port_new(&port_ops, s, s->config.mac, &config);

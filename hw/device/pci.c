@@ -361,6 +361,9 @@ static const Property staghorn_properties[] = {
                                    qdev_prop_size, uint64_t),
     DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
     DEFINE_PROP_UINT32("peer-timeout", StaghornState, peer_timeout, 60),
+    DEFINE_PROP_SIZE("tcp-window", StaghornState, tcp_window, 1024 * 1024),
+    DEFINE_PROP_SIZE("tcp-send-buffer", StaghornState, tcp_send_buffer, 1024 * 1024),
+    DEFINE_PROP_UINT32("tcp-rto-min", StaghornState, tcp_rto_min, 200),
 };
 
 static bool get_fatal(Object *obj, Error **errp)

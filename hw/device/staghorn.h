@@ -64,6 +64,8 @@ struct StaghornState {
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
     uint32_t peer_timeout; /* seconds, 0: none */
+    uint64_t tcp_window, tcp_send_buffer; /* octets */
+    uint32_t tcp_rto_min;  /* ms */
     GSList *given; /* names of properties that were set (given.h) */
 
     StaghornFlash flash;

@@ -29,6 +29,9 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
 /* Sees each segment of a connection first; other than ERR_OK: drop it.  See stack.c. */
 err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p);
 
+/* How many pbufs of segments out of order a connection may keep. */
+u16_t sg_net_ooseq_limit(const struct tcp_pcb *pcb);
+
 /* Of IPv6 extension headers, which demux.c takes away before. */
 #define icmp6_param_problem(p, code, pointer) ((void)(p))
 

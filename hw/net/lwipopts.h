@@ -52,10 +52,13 @@
 #define TCP_MSS (65521 - 40)
 #define TCP_CALCULATE_EFF_SEND_MSS 1
 #define LWIP_WND_SCALE 1
-#define TCP_RCV_SCALE 5
-#define TCP_WND (1024 * 1024)
+/* The largest that a port may have; stream_lwip.c makes it the port's when the handshake is over. */
+#define TCP_RCV_SCALE 9
+#define TCP_WND (16 * 1024 * 1024)
+/* A quarter of the least window of a port. */
+#define TCP_WND_UPDATE_THRESHOLD (64 * 1024 - 1)
 /* The send ring of stream_send.c is the limit; this only has to be above its largest size. */
-#define TCP_SND_BUF (4 * 1024 * 1024)
+#define TCP_SND_BUF (32 * 1024 * 1024)
 #define TCP_SND_QUEUELEN 65000
 #define TCP_OVERSIZE 0
 #define LWIP_TCP_TIMESTAMPS 1
@@ -64,7 +67,7 @@
 #define LWIP_TCP_MAX_SACK_NUM 3
 #define TCP_QUEUE_OOSEQ 1
 /* Two pbufs per segment: a window of 1500-octet frames fits, a window of tiny segments does not. */
-#define TCP_OOSEQ_PBUFS_LIMIT(pcb) 2048
+#define TCP_OOSEQ_PBUFS_LIMIT(pcb) sg_net_ooseq_limit(pcb)
 #define TCP_LISTEN_BACKLOG 1
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 

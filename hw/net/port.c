@@ -226,6 +226,7 @@ static bool complete_config(struct sg_port_config *c)
     c->mtu = c->mtu ? c->mtu : 1500;
     c->max_connections = c->max_connections ? c->max_connections : 66560;
     c->send_buffer = c->send_buffer ? c->send_buffer : 1024 * 1024;
+    c->window = c->window ? c->window : 1024 * 1024;
     c->connect_timeout_ms = c->connect_timeout_ms ? c->connect_timeout_ms : 10000;
     c->rto_min_ms = c->rto_min_ms ? c->rto_min_ms : 200;
     c->peer_timeout_ms = c->peer_timeout_ms ? c->peer_timeout_ms : 60000;
@@ -235,7 +236,9 @@ static bool complete_config(struct sg_port_config *c)
         return false;
     }
     return c->mtu >= SG_PORT_MTU_MIN && c->mtu <= SG_PORT_MTU_MAX &&
-           c->send_buffer >= 64 * 1024 && c->send_buffer <= 2 * 1024 * 1024 &&
+           c->send_buffer >= SG_PORT_SEND_BUFFER_MIN &&
+           c->send_buffer <= SG_PORT_SEND_BUFFER_MAX &&
+           c->window >= SG_PORT_WINDOW_MIN && c->window <= SG_PORT_WINDOW_MAX &&
            (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000 &&
            c->rto_min_ms <= SG_PORT_RTO_MIN_MAX;
 }

@@ -26,6 +26,11 @@
 
 #define SG_PORT_RTO_MIN_MAX 10000u /* ms */
 
+#define SG_PORT_WINDOW_MIN (256u * 1024) /* octets */
+#define SG_PORT_WINDOW_MAX (16u * 1024 * 1024)
+#define SG_PORT_SEND_BUFFER_MIN (64u * 1024)
+#define SG_PORT_SEND_BUFFER_MAX (16u * 1024 * 1024)
+
 struct sg_port;
 
 /* What a port asks of its host.  None of these may call back into this or another port. */
@@ -53,7 +58,8 @@ struct sg_port_ops {
 struct sg_port_config {
     unsigned mtu;                 /* octets, SG_PORT_MTU_MIN to _MAX; 1500 */
     unsigned max_connections;     /* streams, half-open and closing ones included; 66560 */
-    size_t send_buffer;           /* octets per stream, power of two, 64 KiB to 2 MiB; 1 MiB */
+    size_t send_buffer;           /* octets per stream, power of two, _MIN to _MAX; 1 MiB */
+    size_t window;                /* receive window, octets, _MIN to _MAX; 1 MiB */
     unsigned connect_timeout_ms;  /* 1 to 12000; 10000 */
     /*
      * A peer that says nothing for so long is taken for dead: SG_PORT_PEER_TIMEOUT_MIN to _MAX;

@@ -150,6 +150,14 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     return opts;
 }
 
+/* Two pbufs for each KiB of the window, so that it holds segments of 1500-octet frames. */
+u16_t sg_net_ooseq_limit(const struct tcp_pcb *pcb)
+{
+    const struct flow *flow = flow_of(pcb);
+
+    return (u16_t)((flow ? flow->port->config.window : SG_PORT_WINDOW_MIN) / 512);
+}
+
 /*
  * RFC 5961, section 7: acknowledgements provoked by unacceptable segments are limited.  Without
  * this two ends that disagree about sequence numbers acknowledge each other's acknowledgements, and

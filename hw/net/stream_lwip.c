@@ -28,7 +28,7 @@
 enum {
     EPHEMERAL_FIRST = 49152, /* RFC 6335, section 6 */
     EPHEMERAL_COUNT = 65536 - EPHEMERAL_FIRST,
-    ACK_OCTETS = TCP_WND / 8, /* no acknowledgement is held back for more */
+    ACK_PARTS = 8, /* of the window: no acknowledgement is held back for more */
 };
 
 static struct stream *of_base(struct sg_stream *base)
@@ -136,11 +136,25 @@ void stream_settle(struct stream *s)
 
 /* lwIP's callbacks. */
 
+/*
+ * The port's window, where lwIP has its largest.  No more than 64 KiB have been announced so far:
+ * the window of a SYN is not scaled (RFC 7323, section 2.2).
+ */
+static void limit_window(struct stream *s)
+{
+    u32_t window = (u32_t)s->port->config.window;
+
+    s->pcb->rcv_wnd = MIN(s->pcb->rcv_wnd, window);
+    s->pcb->rcv_ann_wnd = MIN(s->pcb->rcv_ann_wnd, window);
+    s->pcb->rcv_ann_right_edge = s->pcb->rcv_nxt + UINT16_MAX;
+}
+
 static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
 {
     struct stream *s = arg;
     err_t result;
 
+    limit_window(s);
     s->connected = true;
     link_remove(&s->connecting);
     s->busy++;
@@ -168,7 +182,7 @@ static void hold_ack(struct stream *s, unsigned octets)
     if (!(pcb->flags & TF_ACK_NOW) || pcb->ooseq || pcb->state != ESTABLISHED) {
         return;
     }
-    if (s->held_octets >= ACK_OCTETS) {
+    if (s->held_octets >= s->port->config.window / ACK_PARTS) {
         s->held_octets = 0;
         return;
     }
@@ -353,6 +367,7 @@ err_t stream_accepted(struct sg_listener *l, struct flow *flow)
     if (!s) {
         return ERR_MEM;
     }
+    limit_window(s);
     s->connected = true;
     s->busy++;
     taken = l->accept(l->user, &s->base);

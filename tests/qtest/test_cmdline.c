@@ -114,6 +114,9 @@ static void out_of_range(void)
         { "max-ord", 0, 16382 },
         { "mpa-rev", 1, 2 },
         { "peer-timeout", 2, 3600 },
+        { "tcp-window", 262144, 16777216 },
+        { "tcp-send-buffer", 65536, 16777216 },
+        { "tcp-rto-min", 1, 10000 },
         { "max-mr-size", 4096, 1ull << 48 },
         { "max-host-memory", 1 << 20, 1ull << 48 },
     };

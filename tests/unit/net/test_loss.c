@@ -28,9 +28,9 @@ struct rig {
     struct peer a, b;
 };
 
-static void start(struct rig *r, uint64_t seed, const struct path *p)
+static void start(struct rig *r, uint64_t seed, const struct path *p, size_t window)
 {
-    struct sg_port_config config = { .send_buffer = 1 << 20 };
+    struct sg_port_config config = { .send_buffer = SG_PORT_SEND_BUFFER_MAX, .window = window };
     struct sg_impair_config c = {
         .loss = p->loss, .reorder = p->reorder, .delay = p->rtt_ms * WIRE_MS / 2,
         .rate = PATH_RATE, .queue = PATH_QUEUE, .seed = seed,
@@ -89,7 +89,7 @@ static void throughput(void)
 
     for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         T_CONTEXT("%s", paths[i].name);
-        start(&r, i + 1, &paths[i]);
+        start(&r, i + 1, &paths[i], 0);
         rate = run(&r, 5, &stall);
         T_NOTE("%s: %u KB/s, stall %u ms", paths[i].name, rate, stall);
         T_TRUE(rate >= paths[i].floor);
@@ -98,8 +98,54 @@ static void throughput(void)
     }
 }
 
+/* A window's worth in each round trip, whatever the rate of the path; and the rate, if it does. */
+static void windows(void)
+{
+    static const struct {
+        size_t window;
+        unsigned least, most; /* KB/s */
+    } rows[] = {
+        { 0, 45000, 53000 }, /* 1 MiB */
+        { SG_PORT_WINDOW_MIN, 11000, 13200 },
+        { 2 << 20, 90000, 105000 },
+        { SG_PORT_WINDOW_MAX, 110000, 125000 },
+    };
+    static const struct path path = { "20 ms", 20, 0, 0, 0, 0 };
+    unsigned stall, rate;
+    struct rig r;
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("window of %zu", rows[i].window);
+        start(&r, 100 + i, &path, rows[i].window);
+        rate = run(&r, 3, &stall);
+        T_NOTE("window of %zu: %u KB/s", rows[i].window, rate);
+        T_TRUE(rate >= rows[i].least && rate <= rows[i].most);
+        stop(&r);
+    }
+}
+
+static void windows__out_of_range(void)
+{
+    static const struct sg_port_config bad[] = {
+        { .window = SG_PORT_WINDOW_MIN - 1 }, { .window = SG_PORT_WINDOW_MAX + 1 },
+        { .send_buffer = SG_PORT_SEND_BUFFER_MIN / 2 }, { .send_buffer = 3 << 20 },
+        { .send_buffer = SG_PORT_SEND_BUFFER_MAX * 2 },
+        { .rto_min_ms = SG_PORT_RTO_MIN_MAX + 1 },
+    };
+    static const struct sg_port_ops none;
+    size_t i;
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        T_CONTEXT("row %zu", i);
+        T_NULL(sg_port_new(&none, NULL, (const uint8_t[6]){ 2 }, &bad[i]));
+    }
+}
+
 static const struct t_case cases[] = {
     { "throughput and stalls", throughput },
+    { "windows", windows },
+    { "windows out of range", windows__out_of_range },
 };
 
 T_MAIN(cases)
