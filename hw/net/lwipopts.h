@@ -52,7 +52,7 @@
 #define TCP_MSS (65521 - 40)
 #define TCP_CALCULATE_EFF_SEND_MSS 1
 #define LWIP_WND_SCALE 1
-/* The largest that a port may have; stream_lwip.c makes it the port's when the handshake is over. */
+/* The largest that a port may have; stream_lwip.c makes it the port's after the handshake. */
 #define TCP_RCV_SCALE 9
 #define TCP_WND (16 * 1024 * 1024)
 /* A quarter of the least window of a port. */

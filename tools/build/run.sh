@@ -119,7 +119,7 @@ all | demo | bench)
     demo) sg_plan 22 ;;
     all) sg_plan 26 ;;
     bench)
-        sg_plan 29
+        sg_plan 30
         parts=(--with consumers)
         ;;
     esac
@@ -141,6 +141,8 @@ all | demo | bench)
             "$SG_BUILD/bench/core.json"
         run_part tools/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \
             "$SG_BUILD/bench/scale.json"
+        run_part tools/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
+            "$SG_BUILD/bench/loss.json"
         ;;
     esac
     ;;
