@@ -167,6 +167,9 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
         return SG_PORT_TO_ADAPTER;
     }
     listener = f ? NULL : listener_find(port, v->addr, v->key.local_port);
+    if (listener && !listener_admits(listener, v->tcp.tcp[13])) {
+        return SG_PORT_TO_ADAPTER;
+    }
     if (!f && !looped && !listener) {
         return SG_PORT_TO_NIC;
     }

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "net_priv.h"
+#include "lwip_hooks.h"
 
-enum { FIRST_BUCKETS = 64, KEEPALIVES = 5 };
+enum { FIRST_BUCKETS = 64, KEEPALIVES = 5, STRANGER_OCTETS = 65536 };
 
 void flow_table_init(struct flow_table *t, uint64_t seed)
 {
@@ -90,6 +91,14 @@ struct flow *flow_of(const struct tcp_pcb *pcb)
     return tcp_ext_arg_get(pcb, sg_stack.ext_id);
 }
 
+/* So a listener's silent connections (proto/listener.c) hold this much each, not a window. */
+u32_t sg_net_out_of_order_max(const struct tcp_pcb *pcb)
+{
+    const struct flow *flow = flow_of(pcb);
+
+    return flow && flow->heard ? UINT32_MAX : STRANGER_OCTETS;
+}
+
 /* lwIP frees the pcb. */
 static void flow_destroyed(u8_t id, void *data)
 {
@@ -104,6 +113,7 @@ static void flow_destroyed(u8_t id, void *data)
         g_assert(*p);
     }
     *p = f->next;
+    listener_opened(f);
     t->count--;
     sg_stack.flows--;
     pcb_list_remove(f);
@@ -161,6 +171,7 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
         grow(t);
     }
     f = g_new0(struct flow, 1);
+    link_init(&f->half_open);
     f->key = *key;
     f->port = port;
     f->addr = addr;

@@ -6,12 +6,27 @@
  * port of the process.  Where two of our listeners share a local port, one on "any" and one on an
  * address, the latter gets that address; refresh() keeps this true when listeners and addresses
  * come and go.  lwIP's own checks for addresses in use know nothing of ports and are passed by.
+ *
+ * Half-open connections are bounded for each listener.  When one more comes, the oldest goes, for
+ * an honest peer needs one round trip for its answer; it gets no RST, since its address may be
+ * somebody else's (RFC 4987, section 3.4).  While the user has no room for more (pause), SYNs are
+ * dropped, and the peers send them again, as they do where Linux listens.
  */
 #include <string.h>
 
 #include "net_priv.h"
 
-enum { BACKLOG_MAX = 255 }; /* half-open connections per address; lwIP counts in an octet */
+enum {
+    HALF_OPEN_MIN = 64,
+    HALF_OPEN_MAX = 255, /* lwIP counts in an octet */
+};
+
+static void add_half_open(struct sg_listener *l, struct flow *flow)
+{
+    flow->listener = l;
+    link_append(&l->half_open, &flow->half_open);
+    l->half_open_count++;
+}
 
 /* A SYN has arrived: the connection is half-open from here on. */
 static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *cpcb)
@@ -37,6 +52,7 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
     }
     tcp_nagle_disable(cpcb);
     cpcb->tos = l->local.tos;
+    add_half_open(l, flow_of(cpcb));
     return ERR_OK;
 }
 
@@ -49,7 +65,40 @@ static err_t accepted(void *arg, struct tcp_pcb *pcb, err_t err)
     if (err != ERR_OK || !pcb) {
         return ERR_VAL;
     }
+    listener_opened(flow_of(pcb));
     return stream_accepted(arg, flow_of(pcb));
+}
+
+void listener_opened(struct flow *flow)
+{
+    if (!link_alone(&flow->half_open)) {
+        link_remove(&flow->half_open);
+        flow->listener->half_open_count--;
+        flow->listener = NULL;
+    }
+}
+
+bool listener_admits(const struct tcp_pcb *listener, unsigned flags)
+{
+    struct sg_listener *l = listener->callback_arg;
+
+    if ((flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN) {
+        return true; /* it opens nothing */
+    }
+    if (l->paused) {
+        l->port->count.syns_dropped++;
+        return false;
+    }
+    if (l->half_open_count >= l->half_open_max) {
+        l->port->count.syns_dropped++;
+        tcp_abandon(link_entry(l->half_open.next, struct flow, half_open)->pcb, 0);
+    }
+    return true;
+}
+
+void listener_pause(struct sg_stream_net *net, struct sg_listener *l, bool paused)
+{
+    l->paused = paused;
 }
 
 static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
@@ -63,7 +112,7 @@ static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
     stack_ip_set(&pcb->local_ip, addr->ip.family, addr->ip.ip);
     pcb->local_port = l->local.port;
     TCP_REG(&tcp_bound_pcbs, pcb);
-    lpcb = tcp_listen_with_backlog(pcb, (u8_t)l->backlog);
+    lpcb = tcp_listen_with_backlog(pcb, HALF_OPEN_MAX);
     if (!lpcb) {
         tcp_abort(pcb);
         return NULL;
@@ -201,7 +250,8 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
     }
     l->local.port = local->port;
     l->local.tos = local->tos;
-    l->backlog = CLAMP(backlog, 1, BACKLOG_MAX);
+    l->half_open_max = CLAMP(backlog, HALF_OPEN_MIN, HALF_OPEN_MAX);
+    link_init(&l->half_open);
     l->accept = accept;
     l->user = user;
     if (local->port == 0 || in_use(port, &l->local)) {
@@ -233,6 +283,9 @@ void listener_free(struct sg_stream_net *net, struct sg_listener *l)
     *p = l->next;
     for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
         close_pcb(l, slot);
+    }
+    while (!link_alone(&l->half_open)) { /* which end when their peers answer */
+        listener_opened(link_entry(l->half_open.next, struct flow, half_open));
     }
     refresh(port, l->local.port);
     note_listening(port, l->local.port);

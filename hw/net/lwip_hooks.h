@@ -16,6 +16,8 @@ struct tcp_pcb;
 
 /* The interface that owns 'src', or NULL. */
 struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest);
+/* Octets that a connection may keep out of order. */
+u32_t sg_net_out_of_order_max(const struct tcp_pcb *pcb);
 /*
  * An initial sequence number: a clock of 4 us, and a keyed hash of the four that tells nobody those
  * of other connections (RFC 9293, section 3.4.1; RFC 6528, section 3).

@@ -62,6 +62,8 @@
 #define TCP_SND_QUEUELEN 65000
 #define TCP_OVERSIZE 0
 #define LWIP_TCP_TIMESTAMPS 1
+/* Little before the peer has said anything in order: it may be a stranger.  See flow.c. */
+#define TCP_OOSEQ_BYTES_LIMIT(pcb) sg_net_out_of_order_max(pcb)
 #define LWIP_TCP_KEEPALIVE 1 /* flow.c sets it for each connection */
 #define LWIP_TCP_SACK_OUT 1
 #define LWIP_TCP_MAX_SACK_NUM 3

@@ -70,10 +70,13 @@ struct flow {
     struct link list;  /* in one of port->lists */
     bool idle;         /* in lists.idle */
     bool time_wait;    /* in lists.time_wait */
+    struct link half_open; /* in the listener's list, or alone */
+    struct sg_listener *listener; /* while it is in that list */
     struct sg_port *port;
     struct address *addr;
     struct tcp_pcb *pcb;
     struct stream *stream; /* NULL: half-open, or its user is done with it */
+    bool heard;            /* something in order */
     uint64_t challenges_since; /* ns; see sg_net_segment_in() */
     unsigned challenges;
     uint64_t created; /* ns */
@@ -113,7 +116,9 @@ struct sg_listener {
     struct sg_listener *next;
     struct sg_port *port;
     struct sg_endpoint local;
-    unsigned backlog;
+    bool paused;
+    struct link half_open; /* connections, the oldest first */
+    unsigned half_open_count, half_open_max;
     sg_stream_accept accept;
     void *user;
     /* By address slot; NULL where a listener for that very address takes precedence. */
@@ -337,6 +342,11 @@ void listener_free(struct sg_stream_net *net, struct sg_listener *l);
 /* NULL: nobody listens there. */
 struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
                               uint16_t local_port);
+/* A segment that belongs to no connection: may it open one now? */
+bool listener_admits(const struct tcp_pcb *listener, unsigned flags);
+/* It is half open no more. */
+void listener_opened(struct flow *flow);
+void listener_pause(struct sg_stream_net *net, struct sg_listener *l, bool paused);
 /* The addresses have changed. */
 void listener_refresh_all(struct sg_port *port);
 void listener_forget_address(struct sg_port *port, const struct address *addr);

@@ -213,6 +213,7 @@ static const struct sg_stream_net_ops net_ops = {
     .connect = stream_connect,
     .listen = listener_new,
     .unlisten = listener_free,
+    .pause = listener_pause,
     .add_addr = address_add,
     .del_addr = address_del,
     .clear_addrs = address_clear,

@@ -221,6 +221,7 @@ static err_t recv_cb(void *arg, struct tcp_pcb *pcb, struct pbuf *p, err_t err)
         return ERR_OK;
     }
     s->busy++;
+    s->flow->heard = true;
     if (s->held) {
         s->unread += p->tot_len;
     } else {

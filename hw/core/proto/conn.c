@@ -155,15 +155,6 @@ void conn_leave(struct sg_conn *c)
     }
 }
 
-/* The listener no longer answers for this connection. */
-static void leave_listener(struct sg_conn *c)
-{
-    if (c->listener) {
-        c->listener->half_open--;
-        c->listener = NULL;
-    }
-}
-
 void conn_kill(struct sg_conn *c)
 {
     struct sg_engine *e = c->e;
@@ -176,7 +167,7 @@ void conn_kill(struct sg_conn *c)
     c->tx.active = false; /* whoever asks for it finds no message, and no user to gather it from */
     sg_timerq_cancel(&e->timers, &c->timer);
     sg_timerq_cancel(&e->timers, &c->exec_timer);
-    leave_listener(c);
+    listener_leave(c);
     if (c->prev) {
         c->prev->next = c->next;
     } else {
@@ -369,7 +360,7 @@ bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *
     if (c->state != CONN_REQUESTED || p->pdata_len > mpa_pdata_max(&c->startup->peer)) {
         return false;
     }
-    leave_listener(c);
+    listener_leave(c);
     c->user = user;
     mpa_make_reply(c, p);
     conn_set_state(c, CONN_REPLYING);
@@ -383,7 +374,7 @@ bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
     if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->startup->peer)) {
         return false;
     }
-    leave_listener(c);
+    listener_leave(c);
     mpa_make_reject(c, pdata, pdata_len);
     conn_set_state(c, CONN_REJECTED);
     conn_orphan(c);

@@ -121,12 +121,17 @@ struct conn_close {
     uint64_t acked;             /* octets that the peer had acknowledged then */
 };
 
+/* See listener.c. */
+enum conn_accept { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
+
 struct sg_conn {
     struct sg_engine *e;
     struct sg_stream *stream;   /* NULL: gone */
     void *user;                 /* the QP; NULL: none yet, or no more ("orphan") */
     void *request_user;
     struct sg_engine_listener *listener; /* until answered */
+    enum conn_accept accept;             /* as long */
+    struct sg_conn *accept_prev, *accept_next; /* in the listener, until verbs are asked */
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *orphan_next;
     struct sg_timer timer;      /* startup, the pause before the first FPDU, or the end */
@@ -177,7 +182,9 @@ struct sg_engine_listener {
     struct sg_listener *l;
     void *user;
     unsigned backlog;
-    unsigned half_open;         /* connections that point here */
+    unsigned requested;         /* connections that verbs have to answer */
+    struct sg_conn *first, *last; /* silent and waiting ones, the oldest first */
+    unsigned not_requested;     /* of them */
     struct sg_engine_listener *prev, *next;
 };
 
@@ -191,6 +198,7 @@ struct sg_engine {
     struct sg_conn *conns;
     struct sg_conn *orphans;    /* want to transmit and have no user to do it */
     struct sg_engine_listener *listeners;
+    bool admit_due;             /* a Request waited, and there may be a place for it */
     uint32_t next_id;
     uint8_t *rx_scratch;        /* one ULPDU without its markers */
     uint8_t *tx_scratch;        /* one FPDU with its markers */
@@ -226,6 +234,15 @@ void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 /* There is a reason to transmit. */
 void conn_signal(struct sg_conn *c);
 void conn_orphan(struct sg_conn *c);
+enum sg_conn_end conn_end_of_stream(enum sg_stream_end why);
+/* listener.c: a whole Request is here; false: verbs may not be asked yet. */
+bool listener_may_request(struct sg_conn *c);
+/* The listener no longer answers for this connection. */
+void listener_leave(struct sg_conn *c);
+/* In the engine's turn: those that wait for a place. */
+void listener_admit(struct sg_engine *e);
+/* mpa_start.c */
+void mpa_take_request(struct sg_conn *c);
 /* The startup frames are no longer needed. */
 void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)

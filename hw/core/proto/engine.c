@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The iWARP engine as a whole: creation, listeners, active connects, the timer turn.
+ * The iWARP engine as a whole: creation, active connects, the events of streams, the timer turn.
  *
- * An engine owns its connections and listeners and nothing above or below them.  Limits: a
- * listener holds at most 'backlog' connections that verbs have not answered, each for at most the
- * startup timeout and each with one startup buffer; everything else about a connection is
- * allocated only when its peer has sent the octets that need it.
+ * An engine owns its connections and listeners and nothing above or below them.  What a listener
+ * holds is bounded in listener.c; everything about a connection but its startup buffer is allocated
+ * only when its peer has sent the octets that need it.
  *
  * Orphans are connections with something left to send and no user to call sg_conn_transmit() for
  * them: a rejecting Reply, a Terminate that ends a failed startup.  They are sent from
@@ -15,7 +14,7 @@
 
 #include "proto/conn.h"
 
-static enum sg_conn_end end_of_stream(enum sg_stream_end why)
+enum sg_conn_end conn_end_of_stream(enum sg_stream_end why)
 {
     switch (why) {
     case SG_STREAM_CLOSED:
@@ -106,6 +105,7 @@ static void run_orphans(struct sg_engine *e)
 uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns)
 {
     sg_timerq_run(&e->timers, now_ns);
+    listener_admit(e);
     run_orphans(e);
     return e->orphans ? now_ns : sg_timerq_next(&e->timers);
 }
@@ -130,85 +130,12 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
     }
     c->stream = e->net->ops->connect(e->net, local, remote, &conn_events, c, &stream_why);
     if (!c->stream) {
-        *why = end_of_stream(stream_why);
+        *why = conn_end_of_stream(stream_why);
         conn_kill(c);
         return NULL;
     }
     conn_arm(c, e->config.reply_timeout_ms);
     return c;
-}
-
-static bool accepted(void *user, struct sg_stream *s)
-{
-    struct sg_engine_listener *l = user;
-    struct sg_conn *c;
-
-    if (l->half_open >= l->backlog) {
-        return false;
-    }
-    c = conn_new(l->e, false, NULL);
-    if (!c) {
-        return false;
-    }
-    c->stream = s;
-    c->listener = l;
-    l->half_open++;
-    s->events = &conn_events;
-    s->user = c;
-    conn_set_state(c, CONN_WAIT_REQUEST);
-    conn_arm(c, l->e->config.startup_timeout_ms); /* RFC 5044 section 7.1.2, rule 8 */
-    return true;
-}
-
-struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
-                                            unsigned backlog, void *user, enum sg_conn_end *why)
-{
-    struct sg_engine_listener *l = sg_account_object(e->host->account, sizeof(*l));
-    enum sg_stream_end stream_why = SG_STREAM_NORES;
-
-    if (!l) {
-        *why = SG_CONN_NORES;
-        return NULL;
-    }
-    l->e = e;
-    l->user = user;
-    l->backlog = SG_MAX(backlog, 1);
-    l->l = e->net->ops->listen(e->net, local, l->backlog, accepted, l, &stream_why);
-    if (!l->l) {
-        *why = end_of_stream(stream_why);
-        sg_account_object_free(e->host->account, l, sizeof(*l));
-        return NULL;
-    }
-    l->next = e->listeners;
-    if (l->next) {
-        l->next->prev = l;
-    }
-    e->listeners = l;
-    return l;
-}
-
-void sg_engine_unlisten(struct sg_engine_listener *l)
-{
-    struct sg_engine *e = l->e;
-    struct sg_conn *c, *next;
-
-    e->net->ops->unlisten(e->net, l->l);
-    for (c = e->conns; c; c = next) {
-        next = c->next;
-        if (c->listener == l) {
-            conn_kill(c);
-        }
-    }
-    sg_assert(!l->half_open);
-    if (l->prev) {
-        l->prev->next = l->next;
-    } else {
-        e->listeners = l->next;
-    }
-    if (l->next) {
-        l->next->prev = l->prev;
-    }
-    sg_account_object_free(e->host->account, l, sizeof(*l));
 }
 
 /* Events of the stream underneath; all of them may end the connection. */
@@ -272,7 +199,7 @@ static void stream_closed(struct sg_stream *s, enum sg_stream_end why)
 
     conn_enter(c);
     c->stream = NULL; /* it frees itself when this returns */
-    conn_drop(c, c->end != SG_CONN_OK ? c->end : end_of_stream(why));
+    conn_drop(c, c->end != SG_CONN_OK ? c->end : conn_end_of_stream(why));
     conn_leave(c);
 }
 

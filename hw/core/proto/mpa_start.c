@@ -129,13 +129,16 @@ void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len
     put_frame(c, &f);
 }
 
-/* A whole Request is here.  Verbs decide. */
-static void take_request(struct sg_conn *c)
+/* A whole Request is here.  Verbs decide, as soon as they may be asked. */
+void mpa_take_request(struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;
     const struct sg_mpa_frame *req = &c->startup->peer;
     struct sg_conn_params p = { .mpa_rev = req->rev };
 
+    if (!listener_may_request(c)) {
+        return;
+    }
     c->rev = req->rev;
     c->crc = cfg->crc || req->crc;
     c->tx_markers = req->markers;
@@ -259,7 +262,8 @@ size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
     enum sg_wire_err err;
     const char *fault;
 
-    if (c->state != CONN_WAIT_REQUEST && c->state != CONN_WAIT_REPLY) {
+    if ((c->state != CONN_WAIT_REQUEST && c->state != CONN_WAIT_REPLY) ||
+        (c->listener && c->accept == ACCEPT_WAITING)) {
         malformed(c, "octets out of turn");
         return n;
     }
@@ -281,7 +285,7 @@ size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
         return n;
     }
     if (!c->initiator) {
-        take_request(c);
+        mpa_take_request(c);
         return n;
     }
     take_reply(c);

@@ -119,6 +119,11 @@ struct sg_stream_net_ops {
                                   enum sg_stream_end *why);
     void (*unlisten)(struct sg_stream_net *net, struct sg_listener *l);
     /*
+     * May be NULL.  Paused: whoever wants to connect has to try again, without being refused, as
+     * with a TCP that drops SYNs.  What is half open already may still be accepted.
+     */
+    void (*pause)(struct sg_stream_net *net, struct sg_listener *l, bool paused);
+    /*
      * Port addresses, from SET_ADDR; false: table full, or no such address, or (add) one that is
      * there on another VLAN.  An address that is there gets the new prefix and gateway.
      */

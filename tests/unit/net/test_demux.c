@@ -14,7 +14,7 @@ enum {
 
 struct fixture {
     struct wire *w;
-    struct peer a, b;
+    struct peer a, b, late; /* late: whom the listener gets */
     struct sg_listener *l;
     struct sg_endpoint local, remote; /* of b's stream, on host 1 */
 };
@@ -28,7 +28,8 @@ static void set_up(struct fixture *f, uint64_t seed)
     f->w = wire_new(seed, 1500, NULL);
     T_TRUE(peer_pair(f->w, &f->a, &f->b, 700));
     f->b.s->ops->endpoints(f->b.s, &f->local, &f->remote);
-    f->l = f->w->host[1].net->ops->listen(f->w->host[1].net, &any, 8, peer_accept, &f->b, &why);
+    f->l = f->w->host[1].net->ops->listen(f->w->host[1].net, &any, 8, peer_accept, &f->late, &why);
+    f->late.wire = f->w;
     wire_settle(f->w, 1000 * WIRE_MS);
 }
 
@@ -151,25 +152,71 @@ static void checksum__bad_ones_are_dropped(void)
     wire_free(f.w);
 }
 
-static void half_open__bounded_by_backlog(void)
+static unsigned connections(const struct fixture *f)
+{
+    struct sg_port_counters c;
+
+    sg_port_counters(f->w->host[1].port, &c);
+    return c.connections;
+}
+
+/*
+ * Somebody sends SYNs and nothing else.  What that holds is bounded, and yet a client whose answer
+ * comes within a round trip gets through: the oldest half-open connection makes room (RFC 4987,
+ * section 3.4), and not with a RST, which would go to whoever has the address.
+ */
+static void half_open__the_oldest_makes_room(void)
 {
     struct fixture f;
     struct sg_port_counters c;
+    struct sg_endpoint to;
+    struct peer honest = {0};
+    enum sg_stream_end why;
     uint8_t frame[128];
     size_t n;
     unsigned i;
 
     set_up(&f, 4);
-    f.w->host[0].deaf = true; /* nobody refuses our SYN-ACKs */
-    for (i = 0; i < 100; i++) {
+    f.remote.ip[3] = 77; /* who does not exist */
+    for (i = 0; i < 200; i++) {
         n = segment(&f, frame, (uint16_t)(1000 + i), LISTENING, SYN);
         T_EQ_INT(input(&f, frame, n), A);
+        T_EQ_INT(connections(&f), 1 + MIN(i + 1, 64)); /* the backlog is 8 */
     }
     sg_port_counters(f.w->host[1].port, &c);
-    T_EQ_INT(c.connections, 1 + 8);
+    T_EQ_U64(c.syns_dropped, 200 - 64);
+    to = wire_endpoint(&f.w->host[1], LISTENING);
+    T_TRUE(peer_connect(f.w, &honest, 0, &to, &why));
+    wire_settle(f.w, 10 * WIRE_MS);
+    T_EQ_INT(honest.connects, 1);
     wire_settle(f.w, 50 * WIRE_S);
+    T_EQ_INT(connections(&f), 2);
+    wire_free(f.w);
+}
+
+/* A paused listener drops SYNs, as Linux does whose queue is full; the peers send them again. */
+static void paused__a_client_tries_again(void)
+{
+    struct fixture f;
+    struct sg_stream_net *net;
+    struct sg_port_counters c;
+    struct sg_endpoint to;
+    struct peer client = {0};
+    enum sg_stream_end why;
+
+    set_up(&f, 44);
+    net = f.w->host[1].net;
+    net->ops->pause(net, f.l, true);
+    to = wire_endpoint(&f.w->host[1], LISTENING);
+    T_TRUE(peer_connect(f.w, &client, 0, &to, &why));
+    wire_settle(f.w, 500 * WIRE_MS);
+    T_EQ_INT(client.connects + client.closes, 0);
     sg_port_counters(f.w->host[1].port, &c);
-    T_EQ_INT(c.connections, 1);
+    T_EQ_U64(c.syns_dropped, 1);
+    net->ops->pause(net, f.l, false);
+    wire_settle(f.w, 3 * WIRE_S);
+    T_EQ_INT(client.connects, 1);
+    T_EQ_INT(client.closes, 0);
     wire_free(f.w);
 }
 
@@ -347,7 +394,8 @@ static const struct t_case cases[] = {
     { "verdict: table", verdict__table },
     { "verdict: TIME-WAIT belongs to the adapter", verdict__time_wait_belongs_to_the_adapter },
     { "checksum: bad ones are dropped", checksum__bad_ones_are_dropped },
-    { "half-open connections: bounded by the backlog", half_open__bounded_by_backlog },
+    { "half-open connections: the oldest makes room", half_open__the_oldest_makes_room },
+    { "a paused listener: a client tries again", paused__a_client_tries_again },
     { "reopening: a new SYN ends TIME-WAIT", reopening__new_syn_ends_time_wait },
     { "ARP: replies and announcements stay inside", arp__reply_and_announcement_stay_inside },
     { "hostile: random segments", hostile__random_segments },

@@ -506,6 +506,37 @@ static void segments__from_hell(void)
     }
 }
 
+/* What of 60 segments behind a hole of one octet arrives when the hole is filled. */
+static uint64_t kept_behind_a_hole(struct raw *r)
+{
+    enum { SEGMENTS = 60, LEN = 8000 };
+    size_t at = r->next - r->first, i;
+    uint64_t before = r->b.received;
+
+    for (i = 0; i < SEGMENTS; i++) {
+        say(r, ACK, at + 1 + i * LEN, LEN, NO_OPTIONS);
+    }
+    T_EQ_U64(r->b.received, before);
+    say(r, ACK, at, 1, NO_OPTIONS);
+    r->next += (uint32_t)(r->b.received - before);
+    return r->b.received - before;
+}
+
+/*
+ * A peer that has sent nothing in order may be a stranger who only fills memory; it gets little.  A
+ * receiver may drop what is out of order (RFC 9293, section 3.10.7.4; RFC 2018, section 8).
+ */
+static void stranger__holds_little_out_of_order(void)
+{
+    struct raw r;
+
+    raw_open(&r, 9000, 65535, OPTIONS("\3\3\7\1"));
+    T_EQ_U64(kept_behind_a_hole(&r), 1 + 65536 / 8000 * 8000);
+    T_EQ_U64(kept_behind_a_hole(&r), 1 + 60 * 8000);
+    T_FALSE(r.b.damaged);
+    raw_close(&r);
+}
+
 static const struct t_case cases[] = {
     { "an MSS option behind the SYN is nothing", mss__behind_the_syn },
     { "a window of 64 KiB for a segment that waited", window__a_multiple_of_64_kib },
@@ -519,6 +550,7 @@ static const struct t_case cases[] = {
     { "beyond the end of the stream", beyond__the_end },
     { "options of every kind at windows of every kind", options__from_hell },
     { "a peer that knows no rules", segments__from_hell },
+    { "a stranger: holds little out of order", stranger__holds_little_out_of_order },
 };
 
 T_MAIN(cases)

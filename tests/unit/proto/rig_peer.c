@@ -27,7 +27,7 @@ static void peer_fin(struct sg_stream *s)
 
 static void peer_closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    rig->peer = NULL;
+    rig->peer = rig->peer == s ? NULL : rig->peer; /* or of an earlier one */
     rig->peer_over = true;
     rig->peer_why = why;
 }

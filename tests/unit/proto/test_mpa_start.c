@@ -241,24 +241,75 @@ static void responder_timeouts(void)
     rig_stop();
 }
 
+static struct sg_stream *connect_silent(void)
+{
+    rig_request(NULL);
+    return rig->peer;
+}
+
+/* RFC 5044, section 7.1.2, rule 8, and SEC-13: silent strangers cost a bounded amount. */
 static void half_open_bound(void)
 {
-    struct sg_stream *s[6];
+    enum { MANY = 80, HELD = 64 }; /* the rig's backlog is 4 */
+    struct sg_stream *s[MANY];
     unsigned i;
 
     rig_start(NULL);
-    for (i = 0; i < 6; i++) {
-        rig_request(NULL);
-        s[i] = rig->peer;
+    for (i = 0; i < MANY; i++) {
+        s[i] = connect_silent();
+        T_EQ_U64(sg_engine_stats(rig->e)->conns, SG_MIN(i + 1, HELD));
     }
-    T_EQ_U64(sg_engine_stats(rig->e)->conns, 4); /* the rig's backlog */
-    T_TRUE(rig->peer_over);
-    for (i = 0; i < 4; i++) {
+    for (i = MANY - HELD; i < MANY; i++) { /* the oldest had to go */
         s[i]->ops->abort(s[i]);
     }
     rig_settle();
     T_EQ_U64(sg_engine_stats(rig->e)->conns, 0);
     rig->peer = NULL;
+    rig_stop();
+}
+
+/* They keep nobody out, however small the backlog is. */
+static void strangers_keep_nobody_out(void)
+{
+    unsigned i;
+
+    rig_start(NULL);
+    for (i = 0; i < 100; i++) {
+        connect_silent();
+    }
+    rig_request(REQ "00010000");
+    T_EQ_STR(rig_log(), "request(8/8,rev1)");
+    rig_stop();
+}
+
+/*
+ * More Requests than verbs take at once: the others wait for a place and are not reset, for as long
+ * as an answer may take.
+ */
+static void requests_wait_for_a_place(void)
+{
+    struct sg_conn *asked[4] = { NULL };
+    unsigned i;
+
+    rig_start(NULL);
+    for (i = 0; i < 7; i++) {
+        rig_request(REQ "00010000");
+        T_EQ_STR(rig_log(), i < 4 ? "request(8/8,rev1)" : ""); /* the rig's backlog */
+        asked[SG_MIN(i, 3)] = rig->c;
+    }
+    T_EQ_U64(sg_engine_stats(rig->e)->conns, 7);
+    for (i = 0; i < 2; i++) {
+        sg_conn_abort(rig->c);
+        rig_settle();
+        T_EQ_STR(rig_log(), "request(8/8,rev1)");
+    }
+    asked[3] = rig->c; /* the sixth */
+    for (i = 0; i < 4; i++) {
+        sg_conn_abort(asked[i]);
+    }
+    rig_settle();
+    T_EQ_STR(rig_log(), "request(8/8,rev1)");
+    T_NOT_NULL(rig->peer); /* the seventh's */
     rig_stop();
 }
 
@@ -333,6 +384,8 @@ static const struct t_case cases[] = {
     { "MPA-70 requester vanishes before the answer", requester_vanishes },
     { "MPA-66 MPA-68 responder's timeouts", responder_timeouts },
     { "SEC-13 half-open connections are bounded", half_open_bound },
+    { "silent strangers keep nobody out", strangers_keep_nobody_out },
+    { "Requests beyond the backlog wait for a place", requests_wait_for_a_place },
     { "MPA-64 responder sends nothing before a valid FPDU", responder_waits },
     { "MPA-64 MPA-33 an invalid first FPDU gets no answer", first_fpdu_bad },
     { "MP2-05 RDM-26 any valid first FPDU establishes", any_rtr_establishes },

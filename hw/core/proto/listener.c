@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Listeners: connections from their acceptance to the answer of verbs.
+ *
+ *   silent      established, and the MPA Request is not here, or not whole
+ *   waiting     the Request is here, but verbs have 'backlog' others to answer first
+ *   requested   verbs know it
+ *
+ * At most 'backlog' are requested.  Of the others a listener holds as many, but SILENT_MIN at
+ * least, so that a few strangers that connect and say nothing keep nobody out; beyond that the
+ * oldest of the silent ones is reset, which is the least likely to speak.  Each has one startup
+ * buffer and the time of RFC 5044, section 7.1.2, rule 8.
+ *
+ * While verbs have 'backlog' to answer, the network is asked to leave new connections waiting, as
+ * TCP does whose queue is full: the peer sends its SYN again.  Those that came through before wait
+ * here for a place, as long as verbs may take for an answer.
+ */
+#include <glib.h>
+
+#include "proto/conn.h"
+
+enum { SILENT_MIN = 64 };
+
+static void append(struct sg_engine_listener *l, struct sg_conn *c)
+{
+    c->accept_prev = l->last;
+    c->accept_next = NULL;
+    *(l->last ? &l->last->accept_next : &l->first) = c;
+    l->last = c;
+    l->not_requested++;
+}
+
+static void unlink_conn(struct sg_engine_listener *l, struct sg_conn *c)
+{
+    *(c->accept_prev ? &c->accept_prev->accept_next : &l->first) = c->accept_next;
+    *(c->accept_next ? &c->accept_next->accept_prev : &l->last) = c->accept_prev;
+    l->not_requested--;
+}
+
+static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_accept what)
+{
+    struct sg_conn *c = l->first;
+
+    while (c && c->accept != what) {
+        c = c->accept_next;
+    }
+    return c;
+}
+
+static void count_request(struct sg_engine_listener *l, int change)
+{
+    struct sg_stream_net *net = l->e->net;
+    bool was_full = l->requested >= l->backlog, full;
+
+    l->requested += (unsigned)change;
+    full = l->requested >= l->backlog;
+    if (net->ops->pause && l->l && full != was_full) {
+        net->ops->pause(net, l->l, full);
+    }
+}
+
+bool listener_may_request(struct sg_conn *c)
+{
+    struct sg_engine_listener *l = c->listener;
+
+    if (l->requested >= l->backlog) {
+        c->accept = ACCEPT_WAITING;
+        conn_arm(c, l->e->config.reply_timeout_ms);
+        return false;
+    }
+    unlink_conn(l, c);
+    c->accept = ACCEPT_REQUESTED;
+    count_request(l, 1);
+    return true;
+}
+
+void listener_leave(struct sg_conn *c)
+{
+    struct sg_engine_listener *l = c->listener;
+
+    if (!l) {
+        return;
+    }
+    c->listener = NULL;
+    if (c->accept != ACCEPT_REQUESTED) {
+        unlink_conn(l, c);
+        return;
+    }
+    count_request(l, -1);
+    if (oldest(l, ACCEPT_WAITING)) { /* not from here: verbs have not counted their answer yet */
+        l->e->admit_due = true;
+        l->e->host->ops->kick(l->e->host->opaque);
+    }
+}
+
+/* Verbs hear of the Requests that wait for a place, the oldest connection first. */
+void listener_admit(struct sg_engine *e)
+{
+    struct sg_engine_listener *l;
+    struct sg_conn *c;
+
+    if (!e->admit_due) {
+        return;
+    }
+    e->admit_due = false;
+    for (l = e->listeners; l; l = l->next) {
+        while (l->requested < l->backlog && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
+            conn_enter(c);
+            mpa_take_request(c);
+            conn_leave(c);
+        }
+    }
+}
+
+static bool accepted(void *user, struct sg_stream *s)
+{
+    struct sg_engine_listener *l = user;
+    struct sg_conn *c;
+
+    if (l->not_requested >= SG_MAX(l->backlog, SILENT_MIN)) {
+        c = oldest(l, ACCEPT_SILENT);
+        if (!c) {
+            return false;
+        }
+        conn_log(c, SG_LOG_STATE, "no Request, and others want its place");
+        conn_drop(c, SG_CONN_NORES);
+    }
+    c = conn_new(l->e, false, NULL);
+    if (!c) {
+        return false;
+    }
+    c->stream = s;
+    c->listener = l;
+    append(l, c);
+    s->events = &conn_events;
+    s->user = c;
+    conn_set_state(c, CONN_WAIT_REQUEST);
+    conn_arm(c, l->e->config.startup_timeout_ms); /* RFC 5044 section 7.1.2, rule 8 */
+    return true;
+}
+
+struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
+                                            unsigned backlog, void *user, enum sg_conn_end *why)
+{
+    struct sg_engine_listener *l = sg_account_object(e->host->account, sizeof(*l));
+    enum sg_stream_end stream_why = SG_STREAM_NORES;
+
+    if (!l) {
+        *why = SG_CONN_NORES;
+        return NULL;
+    }
+    l->e = e;
+    l->user = user;
+    l->backlog = SG_MAX(backlog, 1);
+    l->l = e->net->ops->listen(e->net, local, l->backlog, accepted, l, &stream_why);
+    if (!l->l) {
+        *why = conn_end_of_stream(stream_why);
+        sg_account_object_free(e->host->account, l, sizeof(*l));
+        return NULL;
+    }
+    l->next = e->listeners;
+    if (l->next) {
+        l->next->prev = l;
+    }
+    e->listeners = l;
+    return l;
+}
+
+void sg_engine_unlisten(struct sg_engine_listener *l)
+{
+    struct sg_engine *e = l->e;
+    struct sg_conn *c, *next;
+
+    e->net->ops->unlisten(e->net, l->l);
+    l->l = NULL;
+    for (c = e->conns; c; c = next) {
+        next = c->next;
+        if (c->listener == l) {
+            conn_kill(c);
+        }
+    }
+    sg_assert(!l->first && !l->requested);
+    if (l->prev) {
+        l->prev->next = l->next;
+    } else {
+        e->listeners = l->next;
+    }
+    if (l->next) {
+        l->next->prev = l->prev;
+    }
+    sg_account_object_free(e->host->account, l, sizeof(*l));
+}
