@@ -4,9 +4,14 @@
  *
  * The adapter gets TCP segments to one of the port's addresses that belong to a connection of its
  * own (connections in TIME-WAIT included) or to a listener.  ARP and IPv6's neighbour messages go
- * to both: the adapter learns from them, the stack behind the NIC answers.  Everything else is the
- * NIC's: other protocols, fragments, segments to a port on which nobody listens, which the stack
- * there refuses.
+ * to both: the adapter learns from them, the stack behind the NIC answers.  So do the messages of
+ * routers about the path MTU.  Everything else is the NIC's: other protocols, segments to a port on
+ * which nobody listens, which the stack there refuses.
+ *
+ * A segment in fragments, which we ask nobody for (path_mtu.c), is dropped if the first one names a
+ * connection or listener of ours: the stack behind the NIC would reassemble it, know no such
+ * connection, and end it with a RST.  Without the first one it only waits for it (RFC 791, section
+ * 3.2), and TCP sends the segment again.
  *
  * A tagged frame (802.1Q) concerns the addresses on that VLAN, an untagged one or one with a tag of
  * priority alone (identifier 0) those on none.  A second tag makes it the NIC's.
@@ -28,7 +33,7 @@ enum {
     VLAN_ID_BITS = 0xfff,
 };
 
-enum kind { KIND_NIC, KIND_ARP, KIND_NEIGHBOUR, KIND_TCP };
+enum kind { KIND_NIC, KIND_ARP, KIND_UNREACHABLE, KIND_ICMP6, KIND_TCP };
 
 /* A frame without its tag, if it has one. */
 struct view {
@@ -96,10 +101,13 @@ static enum kind kind_of(struct sg_port *port, struct view *v, const uint8_t *fr
         return v->len >= ARP_LEN ? KIND_ARP : KIND_NIC;
     case ETHTYPE_IPV6:
         if ((to_us || (frame[0] & 1)) && sg_rx_is_neighbour(v->packet, v->len)) {
-            return KIND_NEIGHBOUR;
+            return KIND_ICMP6;
         }
         return to_us && is_tcp_of_ours(port, v) ? KIND_TCP : KIND_NIC;
     case ETHTYPE_IP:
+        if (to_us && sg_rx_is_unreachable(v->packet, v->len)) {
+            return KIND_UNREACHABLE;
+        }
         return to_us && is_tcp_of_ours(port, v) ? KIND_TCP : KIND_NIC;
     default:
         return KIND_NIC;
@@ -158,6 +166,13 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     uint64_t errors = lwip_stats.tcp.chkerr;
     struct tcp_pcb *listener;
 
+    if (v->tcp.fragment) {
+        if (f || listener_find(port, v->addr, v->key.local_port)) {
+            port->count.fragments++;
+            return SG_PORT_TO_ADAPTER;
+        }
+        return SG_PORT_TO_NIC;
+    }
     if (f && reopens(v, f)) {
         tcp_abort(f->pcb);
         f = NULL;
@@ -216,8 +231,14 @@ unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, boo
     case KIND_ARP:
         arp_frame(port, &v);
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
-    case KIND_NEIGHBOUR:
+    case KIND_ICMP6:
         neigh6_input(port, v.vlan, v.packet, sg_rx_ipv6_len(v.packet));
+        if (!(frame[0] & 1)) {
+            path_mtu_ip6(port, v.vlan, v.packet, sg_rx_ipv6_len(v.packet));
+        }
+        return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
+    case KIND_UNREACHABLE:
+        path_mtu_ip4(port, v.vlan, v.packet, v.len);
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
     case KIND_TCP:
         return tcp_frame(port, &v, looped);
@@ -233,7 +254,8 @@ static unsigned verdict(struct sg_port *port, const uint8_t *frame, size_t len)
 
     switch (kind_of(port, &v, frame, len)) {
     case KIND_ARP:
-    case KIND_NEIGHBOUR:
+    case KIND_UNREACHABLE:
+    case KIND_ICMP6:
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
     case KIND_TCP:
         return flow_find(&port->flows, &v.key) ||

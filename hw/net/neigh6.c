@@ -168,7 +168,7 @@ static struct neighbour *create(struct sg_port *port, const uint8_t *ip, uint16_
     return e;
 }
 
-static uint16_t icmp_sum(const uint8_t *ip, size_t icmp_len)
+uint16_t neigh6_icmp_sum(const uint8_t *ip, size_t icmp_len)
 {
     uint64_t sum = sg_net_chksum(ip + 8, 32);
 
@@ -209,7 +209,7 @@ static void solicit(struct neighbour *e, bool unicast)
     nd[ND_LEN] = OPT_SOURCE;
     nd[ND_LEN + 1] = 1;
     memcpy(nd + ND_LEN + 2, port->mac, 6);
-    sum = icmp_sum(ip, ND_LEN + 8);
+    sum = neigh6_icmp_sum(ip, ND_LEN + 8);
     memcpy(nd + 2, &sum, 2);
     e->tries++;
     e->asked = sg_stack.now;
@@ -411,7 +411,7 @@ bool neigh6_input(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
         (nd[0] != TYPE_NS && nd[0] != TYPE_NA) || nd[1] != 0 || nd[8] == 0xff ||
         !find_option(nd + ND_LEN, icmp_len - ND_LEN, nd[0] == TYPE_NS ? OPT_SOURCE : OPT_TARGET,
                      &mac) ||
-        (mac && (mac[0] & 1)) || icmp_sum(ip, icmp_len) != 0) {
+        (mac && (mac[0] & 1)) || neigh6_icmp_sum(ip, icmp_len) != 0) {
         return false;
     }
     if (nd[0] == TYPE_NS) {

@@ -10,6 +10,7 @@
  *   port.c         the port: life cycle, output path, kept frames
  *   address.c      addresses, one lwIP interface each
  *   neigh6.c       neighbours over IPv6
+ *   path_mtu.c     what routers say of the path
  *   demux.c        frames from the uplink: whose are they?
  *   rx_ip.c        TCP segments in IP packets
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
@@ -77,6 +78,10 @@ struct flow {
     struct tcp_pcb *pcb;
     struct stream *stream; /* NULL: half-open, or its user is done with it */
     bool heard;            /* something in order */
+    uint16_t path_mtu;     /* 0: the port's */
+    uint16_t full_mss;     /* without it; 0: pcb->mss */
+    unsigned reports;      /* of a smaller path MTU, since: */
+    uint64_t reports_since, path_mtu_until; /* ns */
     uint64_t challenges_since; /* ns; see sg_net_segment_in() */
     unsigned challenges;
     uint64_t created; /* ns */
@@ -326,6 +331,15 @@ void neigh6_tick(struct sg_port *port); /* once a second */
 void neigh6_forget_address(struct address *a);
 /* An IPv6 packet of 'len' octets, header included.  True: a message that concerns neighbours. */
 bool neigh6_input(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
+
+/* 0: right.  'ip' is a packet with 'icmp_len' octets of ICMPv6. */
+uint16_t neigh6_icmp_sum(const uint8_t *ip, size_t icmp_len);
+
+/* path_mtu.c */
+unsigned path_mtu(struct flow *flow);
+/* An ICMP or ICMPv6 message; what it says of a connection of ours is believed if it can be true. */
+void path_mtu_ip4(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
+void path_mtu_ip6(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
 
 /* demux.c */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);

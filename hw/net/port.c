@@ -13,6 +13,7 @@
 
 #include "net_priv.h"
 #include "base/bytes.h"
+#include "lwip/prot/ip4.h"
 
 enum {
     KEPT_OCTETS_MAX = 8 * 1024 * 1024,
@@ -148,12 +149,22 @@ static err_t link_output(struct netif *netif, struct pbuf *p)
     return ERR_OK;
 }
 
+/* RFC 1191, section 3: no router cuts what we send.  The checksum by RFC 1624. */
+static void set_df(uint8_t *ip)
+{
+    uint32_t sum = (uint16_t)~sg_get_be16(ip + 10) + (uint32_t)IP_DF;
+
+    sg_put_be16(ip + 6, sg_get_be16(ip + 6) | IP_DF);
+    sg_put_be16(ip + 10, (uint16_t)~((sum & 0xffff) + (sum >> 16)));
+}
+
 static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to)
 {
     struct address *addr = netif->state, *own;
     const struct eth_addr *mac = (const struct eth_addr *)netif->hwaddr;
     struct sg_endpoint ep = { .family = 4 };
 
+    set_df(p->payload);
     memcpy(ep.ip, &to->addr, 4);
     own = address_named(addr->port, &ep);
     if (own) { /* by the link where it is expected */

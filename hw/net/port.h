@@ -84,6 +84,8 @@ struct sg_port_counters {
     uint64_t uplink_dropped;   /* of frames_out: dropped by the uplink */
     uint64_t retransmits;      /* segments */
     uint64_t syns_dropped;     /* for want of room at a listener: new ones, or half-open ones */
+    uint64_t fragments;        /* of segments of ours, dropped */
+    uint64_t path_mtu_reports; /* from routers, and believed */
     uint64_t visits;           /* connections looked at, for timers or to find one: the cost */
     unsigned streams;          /* now: streams a user holds */
     unsigned connections;      /* now: TCP connections, half-open and TIME-WAIT included */

@@ -391,21 +391,18 @@ static void send_probe(struct flow *f)
     restart_rto(f);
 }
 
-/*
- * The peer has taken its window back from what was sent.  This must not end the connection
- * (RFC 9293, section 3.8.6, SHLD-17): all becomes unsent again, and lwIP's persist timer probes.
- */
-static void withdraw(struct flow *f)
+bool recovery_withdraw(struct flow *f)
 {
     struct recovery *r = &f->recovery;
 
-    if (tcp_rexmit_rto_prepare(f->pcb) == ERR_OK) {
-        scoreboard_ack(&r->sent, r->high);
-        r->rto_at = SG_NEVER;
-        r->state = RECOVERY_OPEN;
-        r->backoff = 0;
-        tcp_output(f->pcb);
+    if (tcp_rexmit_rto_prepare(f->pcb) != ERR_OK) {
+        return false;
     }
+    scoreboard_ack(&r->sent, r->high);
+    r->rto_at = SG_NEVER;
+    r->state = RECOVERY_OPEN;
+    r->backoff = 0;
+    return true;
 }
 
 /* RFC 6298, section 5; RFC 2018, section 8: SACKed by who drops it is not SACKed. */
@@ -434,8 +431,14 @@ static void expire(struct flow *f)
     if (r->backoff >= BACKOFF_MAX) {
         f->pcb->nrtx = TCP_MAXRTX; /* the next slow tick ends the connection */
     }
+    /*
+     * The peer has taken its window back from what was sent.  This must not end the connection
+     * (RFC 9293, section 3.8.6, SHLD-17): lwIP's persist timer probes.
+     */
     if (!fits_window(f, oldest->owner)) {
-        withdraw(f);
+        if (recovery_withdraw(f)) {
+            tcp_output(f->pcb);
+        }
         return;
     }
     r->urgent = true;

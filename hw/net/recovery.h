@@ -117,6 +117,8 @@ void recovery_segment_in(struct flow *f, struct tcp_pcb *pcb, const struct tcp_h
 void recovery_input_done(struct flow *f);
 /* May 'len' octets leave that are new, when 'handed' others have not left yet? */
 bool recovery_allows(struct flow *f, uint32_t handed, uint32_t len);
+/* All that is in flight becomes unsent again; false: a frame of it still waits to leave. */
+bool recovery_withdraw(struct flow *f);
 /* tcp_output() for new data. */
 void recovery_output(struct flow *f);
 

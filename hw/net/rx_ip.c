@@ -2,20 +2,27 @@
 /*
  * TCP segments in received IP packets.
  *
- * What is not for TCP, or cut into fragments, or wrong, is left to the stack behind the NIC, which
- * reassembles, complains by ICMP or drops as it likes.  So are IPv6 packets with an extension
- * header that asks for more than to be passed over (RFC 8200, section 4): an option whose type does
- * not begin with 00, a routing header that is not used up, a fragment header unless it is of a
- * whole packet (RFC 6946), a hop-by-hop header in the wrong place, any other, more than a few.
+ * What is not for TCP, or a later fragment, or wrong, is left to the stack behind the NIC, which
+ * reassembles, complains by ICMP or drops as it likes.  The first fragment of a segment is told
+ * apart, for the stack there would refuse with a RST what it reassembles (demux.c).
+ *
+ * Left to it are IPv6 packets with an extension header that asks for more than to be passed over
+ * (RFC 8200, section 4): an option whose type does not begin with 00, a routing header that is not
+ * used up, a fragment header unless it is of a whole packet (RFC 6946) or the first fragment, a
+ * hop-by-hop header in the wrong place, any other, more than a few.
  */
 #include <string.h>
 
 #include "net_priv.h"
 #include "rx_ip.h"
 #include "base/bytes.h"
+#include "lwip/prot/ip.h"
 
 enum {
     FRAGMENT_BITS = 0x3fff, /* IPv4: MF and offset */
+    OFFSET_BITS = 0x1fff,
+    PORTS_LEN = 4,
+    ICMP_UNREACHABLE = 3,
     IPV6_HEAD = 40,
     EXTENSIONS_MAX = 4,     /* headers */
     HEADER_HOPS = 0,
@@ -24,6 +31,7 @@ enum {
     HEADER_ICMP = 58,
     HEADER_DESTINATION = 60,
     FRAGMENT6_BITS = 0xfff9, /* offset and M */
+    OFFSET6_BITS = 0xfff8,
     OPTION_PAD1 = 0,
     OPTION_ACTION_BITS = 0xc0, /* 00: skip over it */
 };
@@ -31,10 +39,13 @@ enum {
 /* 'len' octets from the TCP header on. */
 static bool take_tcp(struct sg_rx_tcp *t, const uint8_t *tcp, size_t len)
 {
+    t->tcp = tcp;
+    if (t->fragment) {
+        return len >= PORTS_LEN;
+    }
     if (len < TCP_HLEN) {
         return false;
     }
-    t->tcp = tcp;
     t->tcp_head = (tcp[12] >> 4) * 4u;
     if (t->tcp_head < TCP_HLEN || t->tcp_head > len) {
         return false;
@@ -53,9 +64,10 @@ bool sg_rx_ipv4(struct sg_rx_tcp *t, const uint8_t *p, size_t len)
     head = (p[0] & 15u) * 4;
     total = sg_get_be16(p + 2);
     if (head < IP_HLEN || total < head || total > len || p[9] != IP_PROTO_TCP ||
-        (sg_get_be16(p + 6) & FRAGMENT_BITS) != 0) {
+        (sg_get_be16(p + 6) & OFFSET_BITS) != 0) {
         return false;
     }
+    t->fragment = (sg_get_be16(p + 6) & FRAGMENT_BITS) != 0;
     t->family = 4;
     t->src = p + 12;
     t->dst = p + 16;
@@ -89,7 +101,7 @@ static size_t skip_extension(uint8_t type, const uint8_t *p, size_t len, bool fi
     }
     switch (type) {
     case HEADER_FRAGMENT:
-        return sg_get_be16(p + 2) & FRAGMENT6_BITS ? 0 : 8;
+        return sg_get_be16(p + 2) & OFFSET6_BITS ? 0 : 8;
     case HEADER_ROUTING:
         return n <= len && p[3] == 0 ? n : 0;
     case HEADER_HOPS:
@@ -121,12 +133,14 @@ bool sg_rx_ipv6(struct sg_rx_tcp *t, const uint8_t *p, size_t len)
         return false;
     }
     len = sg_rx_ipv6_len(p);
+    t->fragment = false;
     next = p[6];
     for (i = 0; next != IP_PROTO_TCP; i++) {
         n = i < EXTENSIONS_MAX ? skip_extension(next, p + at, len - at, i == 0) : 0;
         if (n == 0) {
             return false;
         }
+        t->fragment |= next == HEADER_FRAGMENT && (sg_get_be16(p + at + 2) & FRAGMENT6_BITS);
         next = p[at];
         at += n;
     }
@@ -135,6 +149,14 @@ bool sg_rx_ipv6(struct sg_rx_tcp *t, const uint8_t *p, size_t len)
     t->dst = p + 24;
     t->extensions = at - IPV6_HEAD;
     return take_tcp(t, p + at, len - at);
+}
+
+bool sg_rx_is_unreachable(const uint8_t *p, size_t len)
+{
+    size_t head = len >= IP_HLEN && p[0] >> 4 == 4 ? (p[0] & 15u) * 4 : 0;
+
+    return head >= IP_HLEN && head < len && sg_get_be16(p + 2) <= len && p[9] == IP_PROTO_ICMP &&
+           (sg_get_be16(p + 6) & FRAGMENT_BITS) == 0 && p[head] == ICMP_UNREACHABLE;
 }
 
 bool sg_rx_is_neighbour(const uint8_t *p, size_t len)

@@ -17,12 +17,18 @@ struct sg_rx_tcp {
     size_t extensions;        /* octets of IPv6 extension headers before the TCP header */
     size_t tcp_head;          /* octets of the TCP header */
     size_t payload;           /* octets behind it */
+    bool fragment;            /* the first one: only addresses and ports are there for sure */
 };
 
-/* True: the packet ('len' octets, of which the last may be padding) is a whole TCP segment. */
+/*
+ * True: the packet ('len' octets, of which the last may be padding) is a whole TCP segment, or the
+ * first fragment of one.
+ */
 bool sg_rx_ipv4(struct sg_rx_tcp *t, const uint8_t *packet, size_t len);
 bool sg_rx_ipv6(struct sg_rx_tcp *t, const uint8_t *packet, size_t len);
 
+/* A whole packet with an ICMP message that says that something could not be delivered. */
+bool sg_rx_is_unreachable(const uint8_t *packet, size_t len);
 /* ICMPv6 without extension headers before it, complete: perhaps a neighbour message. */
 bool sg_rx_is_neighbour(const uint8_t *packet, size_t len);
 /* Octets of an IPv6 packet by its own header. */

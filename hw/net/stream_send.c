@@ -63,14 +63,15 @@ static size_t free_octets(const struct send_queue *q)
 }
 
 /*
- * The segment size, kept within the port's MTU: lwIP would take any MSS option at any time.
+ * The segment size, kept within the MTU of the port and of the path: lwIP would take any MSS option
+ * at any time.
  * RFC 9293, section 3.7.1: options are not part of the MSS and are deducted here.
  */
 size_t stream_emss(struct sg_stream *base)
 {
     struct stream *s = of_base(base);
     unsigned headers = s->local.family == 6 ? IP6_TCP_HEADERS : IP4_TCP_HEADERS;
-    unsigned mtu_mss = s->port->config.mtu - headers;
+    unsigned mtu_mss = (s->flow ? path_mtu(s->flow) : s->port->config.mtu) - headers;
     struct tcp_pcb *pcb = s->pcb;
     unsigned mss;
 

@@ -88,7 +88,7 @@ static void verdict__table(void)
     VARIANT(sg_put_be16(broken + 12, 0x8100), N); /* tagged */
     VARIANT(broken[33] ^= 1, N);                 /* not our IP address */
     VARIANT(broken[23] = 17, N);                 /* UDP */
-    VARIANT(broken[20] = 0x20, N);               /* a first fragment */
+    VARIANT(broken[20] = 0x20, A);               /* a first fragment: dropped */
     VARIANT(broken[21] = 1, N);                  /* a later one */
     VARIANT(broken[14] = 0x44, N);               /* IP header too short */
     VARIANT(broken[14] = 0x4f, N);               /* IP header longer than the packet */
@@ -100,6 +100,44 @@ static void verdict__table(void)
     VARIANT((void)0, N);
     n = 0;
     VARIANT((void)0, N);
+    wire_free(f.w);
+}
+
+/*
+ * The stack behind the NIC would reassemble a segment of ours, know no such connection, and reset
+ * it (RFC 9293, section 3.5.2).  So the first fragment does not get there; without it the others
+ * come to nothing.
+ */
+static void fragments__of_ours_never_reach_the_nic(void)
+{
+    static const struct { uint16_t to; bool known_peer; uint16_t bits; unsigned want; } rows[] = {
+        { 700, true, 0x2000, A },
+        { LISTENING, false, 0x2000, A },
+        { 22, false, 0x2000, N },
+        { 700, false, 0x2000, N },
+        { 700, true, 0x2001, N }, /* a later one, which names nobody */
+        { 700, true, 0x0001, N }, /* the last one */
+    };
+    struct fixture f;
+    struct sg_port_counters c;
+    uint8_t frame[128];
+    size_t n, i, dropped = 0;
+
+    set_up(&f, 45);
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("row %zu", i);
+        n = segment(&f, frame, rows[i].known_peer ? f.remote.port : 9, rows[i].to, ACK);
+        sg_put_be16(frame + 20, rows[i].bits);
+        T_EQ_INT(input(&f, frame, n), rows[i].want);
+        dropped += rows[i].want == A;
+        sg_port_counters(f.w->host[1].port, &c);
+        T_EQ_U64(c.fragments, dropped);
+    }
+    n = segment(&f, frame, f.remote.port, 700, ACK); /* eight octets of TCP */
+    sg_put_be16(frame + 20, 0x2000);
+    sg_put_be16(frame + 16, 28);
+    T_EQ_INT(input(&f, frame, n), A);
+    T_EQ_INT(f.b.closes, 0);
     wire_free(f.w);
 }
 
@@ -392,6 +430,7 @@ static void hostile__mutated_traffic(void)
 
 static const struct t_case cases[] = {
     { "verdict: table", verdict__table },
+    { "fragments: of ours never reach the NIC", fragments__of_ours_never_reach_the_nic },
     { "verdict: TIME-WAIT belongs to the adapter", verdict__time_wait_belongs_to_the_adapter },
     { "checksum: bad ones are dropped", checksum__bad_ones_are_dropped },
     { "half-open connections: the oldest makes room", half_open__the_oldest_makes_room },

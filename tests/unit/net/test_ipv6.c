@@ -127,7 +127,7 @@ static void verdict__extension_headers(void)
         { "hop-by-hop, then destination", A, HOPS, 16, { 60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4 } },
         { "used up routing header", A, ROUTING, 8, { 6, 0, 4, 0 } },
         { "fragment header of a whole packet", A, FRAGMENT, 8, { 6, 0, 0, 0, 1, 2, 3, 4 } },
-        { "first fragment", N, FRAGMENT, 8, { 6, 0, 0, 1, 1, 2, 3, 4 } },
+        { "first fragment, which is dropped", A, FRAGMENT, 8, { 6, 0, 0, 1, 1, 2, 3, 4 } },
         { "later fragment", N, FRAGMENT, 8, { 6, 0, 5, 0xa8, 1, 2, 3, 4 } },
         { "routing header with a segment left", N, ROUTING, 8, { 6, 0, 4, 1 } },
         { "option: discard if unknown", N, DESTINATION, 8, { 6, 0, 0x5e, 4 } },

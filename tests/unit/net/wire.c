@@ -84,7 +84,7 @@ static void transmit(struct wire_host *h, const uint8_t *frame, size_t len)
     if (w->link[from] && !sg_impair_input(w->link[from], &iov, 1, 0, 0, w->now)) {
         return;
     }
-    if (happens(w, w->faults.loss)) {
+    if ((w->router && w->router(w, from, frame, len)) || happens(w, w->faults.loss)) {
         return;
     }
     post(w, !from, frame, len);

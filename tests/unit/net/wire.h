@@ -57,6 +57,8 @@ struct wire {
     /* Sees every frame that is sent, before faults. */
     void (*tap)(struct wire *w, int from, const uint8_t *frame, size_t len);
     void *tap_data;
+    /* May be NULL.  A router in the middle, which may answer; true: it drops the frame. */
+    bool (*router)(struct wire *w, int from, const uint8_t *frame, size_t len);
 };
 
 struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config);
