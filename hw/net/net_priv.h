@@ -78,6 +78,7 @@ struct flow {
     struct tcp_pcb *pcb;
     struct stream *stream; /* NULL: half-open, or its user is done with it */
     bool heard;            /* something in order */
+    bool gap;              /* segments were missing before the one at hand */
     uint16_t path_mtu;     /* 0: the port's */
     uint16_t full_mss;     /* without it; 0: pcb->mss */
     unsigned reports;      /* of a smaller path MTU, since: */

@@ -231,7 +231,14 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
     if (flow && pcb->state <= SYN_RCVD && (flags & TCP_ACK)) {
         recovery_handshake(flow, pcb);
     }
-    if (pcb->state < SYN_RCVD || pcb->state == TIME_WAIT || (flags & TCP_RST)) {
+    if (pcb->state < SYN_RCVD || pcb->state == TIME_WAIT) {
+        return ERR_OK;
+    }
+    if (pcb->state > SYN_RCVD && (flags & (TCP_RST | TCP_SYN)) &&
+        !((flags & TCP_RST) && hdr->seqno == pcb->rcv_nxt)) {
+        return may_challenge(flow) ? ERR_OK : ERR_VAL; /* sections 3.2 and 4.2: lwIP answers it */
+    }
+    if (flags & TCP_RST) {
         return ERR_OK;
     }
     if (!is_within(pcb, hdr, p)) {
@@ -258,6 +265,7 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
         !may_challenge(flow)) {
         return ERR_VAL;
     }
+    flow->gap = pcb->ooseq != NULL;
     recovery_segment_in(flow, pcb, hdr, p->tot_len);
     return ERR_OK;
 }

@@ -172,14 +172,19 @@ static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
  * frame and wakes the peer.  So the one that RFC 9293, section 3.8.6.3, wants for every second
  * segment waits until the host calls 'run', when it has passed on all that it had; as with hosts
  * whose interface merges segments, it then covers them all.  lwIP's delayed acknowledgement stays
- * on behind it.  Segments out of order are acknowledged at once (RFC 5681, section 4.2).
+ * on behind it.  Segments out of order, and those that fill a hole, are acknowledged at once
+ * (RFC 5681, section 4.2); of the latter lwIP would delay every second one.
  */
 static void hold_ack(struct stream *s, unsigned octets)
 {
     struct tcp_pcb *pcb = s->pcb;
 
     s->held_octets += octets;
-    if (!(pcb->flags & TF_ACK_NOW) || pcb->ooseq || pcb->state != ESTABLISHED) {
+    if (s->flow->gap) {
+        tcp_ack_now(pcb);
+        return;
+    }
+    if (!(pcb->flags & TF_ACK_NOW) || pcb->state != ESTABLISHED) {
         return;
     }
     if (s->held_octets >= s->port->config.window / ACK_PARTS) {

@@ -258,6 +258,60 @@ static void paused__a_client_tries_again(void)
     wire_free(f.w);
 }
 
+static uint8_t answer_flags;
+static uint32_t answer_ack;
+
+static void keep_answer(struct wire *w, int from, const uint8_t *frame, size_t len)
+{
+    if (from == 1 && len >= 54 && sg_get_be16(frame + 12) == 0x0800) {
+        answer_flags = frame[47];
+        answer_ack = sg_get_be32(frame + 42);
+    }
+}
+
+/*
+ * A duplicate of an old SYN does not reopen a connection in TIME-WAIT: only one beyond the last
+ * sequence number may (RFC 9293, section 3.10.7.4, MAY-2), or old segments would count in the new
+ * connection (RFC 6191).
+ */
+static void reopening__old_syns_do_not(void)
+{
+    static const struct { int32_t beyond; uint8_t want; } rows[] = {
+        { -1000000, ACK }, { -1, ACK }, { 0, ACK }, { 1, SYN | ACK },
+    };
+    struct sg_endpoint any = { .family = 4, .port = 700 };
+    struct wire_segment s = { .flags = SYN, .window = 1000 };
+    enum sg_stream_end why;
+    struct fixture f;
+    uint8_t frame[128];
+    uint32_t last;
+    unsigned i;
+
+    set_up(&f, 46);
+    T_NOT_NULL(f.w->host[1].net->ops->listen(f.w->host[1].net, &any, 8, peer_accept, &f.late,
+                                             &why));
+    f.w->tap = keep_answer;
+    peer_shutdown(&f.b);
+    f.a.shut_on_peer_close = true;
+    wire_settle(f.w, 10 * WIRE_MS);
+    T_EQ_INT(f.b.closes, 1);
+    last = answer_ack;
+    f.w->host[0].deaf = true;
+    s.dst_mac = f.w->host[1].mac;
+    s.src_mac = f.w->host[0].mac;
+    s.src = f.remote;
+    s.dst = f.local;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("%d beyond", rows[i].beyond);
+        s.seq = last + (uint32_t)rows[i].beyond;
+        answer_flags = 0;
+        T_EQ_INT(input(&f, frame, wire_build(frame, &s)), A);
+        T_EQ_INT(answer_flags & (SYN | ACK), rows[i].want);
+        T_EQ_INT(connections(&f), 1);
+    }
+    wire_free(f.w);
+}
+
 static void reopening__new_syn_ends_time_wait(void)
 {
     struct fixture f;
@@ -435,6 +489,7 @@ static const struct t_case cases[] = {
     { "checksum: bad ones are dropped", checksum__bad_ones_are_dropped },
     { "half-open connections: the oldest makes room", half_open__the_oldest_makes_room },
     { "a paused listener: a client tries again", paused__a_client_tries_again },
+    { "reopening: old SYNs do not", reopening__old_syns_do_not },
     { "reopening: a new SYN ends TIME-WAIT", reopening__new_syn_ends_time_wait },
     { "ARP: replies and announcements stay inside", arp__reply_and_announcement_stay_inside },
     { "hostile: random segments", hostile__random_segments },

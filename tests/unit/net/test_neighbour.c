@@ -169,11 +169,68 @@ static void neighbour__table_is_bounded(void)
     wire_free(w);
 }
 
+static struct sg_endpoint station(unsigned number)
+{
+    struct sg_endpoint e = wire_ip6(false, 2, 0, PORT);
+
+    sg_put_be32(e.ip + 8, number);
+    return e;
+}
+
+/* A station asks for our address, and is known from then on (RFC 4861, section 7.2.3). */
+static void hear_of(struct wire *w, unsigned number)
+{
+    uint8_t f[86];
+
+    advertisement(w, f, 0, (uint8_t)number);
+    f[54] = 135;
+    f[78] = 1;
+    sg_put_be32(f + 30, number);
+    memcpy(f + 62, wire_ip6(false, 1, 0, 0).ip, 16);
+    wire_mend_icmp6(f);
+    T_EQ_INT(sg_port_input(w->host[0].port, f, 86), A | N);
+    w->now += WIRE_MS;
+}
+
+static bool is_known(struct wire *w, struct log *log, unsigned number)
+{
+    struct sg_endpoint to = station(number);
+    struct peer a = {0};
+    enum sg_stream_end why;
+    bool known;
+
+    log->n = 0;
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    known = log->n > 0 && log->frame[0][0] != 0x33; /* else the group is asked */
+    peer_abort(&a);
+    return known;
+}
+
+/* Where there is no room, the one that was unused for the longest time goes: it costs least. */
+static void neighbour__the_oldest_is_forgotten(void)
+{
+    enum { TABLE = 1024 };
+    struct log log;
+    struct wire *w = two_hosts(10, false, &log);
+    unsigned i;
+
+    for (i = 1; i <= TABLE; i++) {
+        hear_of(w, i);
+    }
+    hear_of(w, TABLE + 1);
+    T_TRUE(is_known(w, &log, TABLE + 1));
+    T_TRUE(is_known(w, &log, TABLE));
+    T_TRUE(is_known(w, &log, 2));
+    T_FALSE(is_known(w, &log, 1));
+    wire_free(w);
+}
+
 static const struct t_case cases[] = {
     { "neighbour messages that must be dropped teach nothing", neighbour__bad_advertisements },
     { "a neighbour in use is probed after 30 s", neighbour__is_probed },
     { "a neighbour that does not answer", neighbour__absent },
     { "the table of neighbours is bounded", neighbour__table_is_bounded },
+    { "the oldest neighbour is forgotten", neighbour__the_oldest_is_forgotten },
 };
 
 T_MAIN(cases)

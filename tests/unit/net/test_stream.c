@@ -181,6 +181,31 @@ static void listen__specific_beats_any(void)
     wire_free(w);
 }
 
+/* The same when the one on "any" comes second, and while a further address comes and goes. */
+static void listen__any_takes_only_what_is_left(void)
+{
+    struct wire *w = wire_new(19, 1500, NULL);
+    struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), any = { .family = 4, .port = PORT };
+    struct sg_endpoint second = wire_ip(10, 0, 0, 22, 0);
+    struct sg_stream_net *net = w->host[1].net;
+    struct peer on_any = {0}, on_first = {0}, c[2] = {{0}};
+    enum sg_stream_end why;
+
+    T_NOT_NULL(net->ops->listen(net, &to, 4, peer_accept, &on_first, &why));
+    T_NOT_NULL(net->ops->listen(net, &any, 4, peer_accept, &on_any, &why));
+    T_TRUE(wire_add(w, 1, &second, 24, NULL));
+    T_TRUE(peer_connect(w, &c[0], 0, &to, &why));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(on_first.connects, 1);
+    T_EQ_INT(on_any.connects, 0);
+    second.port = PORT;
+    T_TRUE(peer_connect(w, &c[1], 0, &second, &why));
+    wire_settle(w, WIRE_S);
+    T_EQ_INT(on_first.connects, 1);
+    T_EQ_INT(on_any.connects, 1);
+    wire_free(w);
+}
+
 static bool all_arrived(void *data)
 {
     struct peer **p = data;
@@ -601,6 +626,7 @@ static const struct t_case cases[] = {
     { "connect: explicit local port, in use or not", connect__local_port_in_use },
     { "connect: sequence numbers follow a clock", connect__sequence_numbers_follow_a_clock },
     { "listen: a specific address beats any", listen__specific_beats_any },
+    { "listen: any takes only what is left", listen__any_takes_only_what_is_left },
     { "close: half by half", close__half_by_half },
     { "close: in TIME-WAIT, the port may be used again", close__the_port_may_be_used_again },
     { "close: the peer's TIME-WAIT is not in the way", close__past_the_peers_time_wait },

@@ -12,7 +12,7 @@
 
 enum {
     PORT = 4791, OTHER = 700,
-    FIN = 1, SYN = 2, PSH = 8, ACK = 16,
+    FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16,
     UNSCALED_WINDOW = 65535,
     LAWLESS = 600, /* connections */
 };
@@ -27,6 +27,10 @@ struct raw {
     bool lossy;             /* takes nothing */
     bool damaged, fin;
     unsigned frames;        /* with data */
+    size_t first_frame;     /* octets of the first of them */
+    unsigned bare;          /* frames without */
+    unsigned scale;         /* of their window */
+    uint32_t edge;          /* of it, to the right */
     size_t largest;
 };
 
@@ -38,6 +42,17 @@ static uint8_t pattern(uint64_t at)
 static size_t taken(const struct raw *r)
 {
     return (size_t)(r->ack - r->base) - r->fin;
+}
+
+/* RFC 7323, section 2.2. */
+static unsigned scale_of(const uint8_t *tcp)
+{
+    unsigned at = 20, end = (tcp[12] >> 4) * 4u;
+
+    while (at + 2 < end && tcp[at] != 3) {
+        at += tcp[at] == 1 ? 1 : MAX(tcp[at + 1], 2);
+    }
+    return at + 2 < end ? tcp[at + 2] : 0;
 }
 
 static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
@@ -55,8 +70,12 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     n = (size_t)(f + 14 + sg_get_be16(f + 16) - data);
     if (tcp[13] & SYN) {
         r->base = r->ack = seq + 1;
+        r->scale = scale_of(tcp);
         return;
     }
+    r->edge = sg_get_be32(tcp + 8) + ((uint32_t)sg_get_be16(tcp + 14) << r->scale);
+    r->bare += n == 0;
+    r->first_frame = r->frames || n == 0 ? r->first_frame : n;
     r->frames += n != 0;
     r->largest = MAX(r->largest, n);
     known = r->ack - seq; /* octets; a window probe was the first one of them */
@@ -73,11 +92,13 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     }
 }
 
+static uint8_t segment[10000];
+
 /* A segment of 'n' octets of the pattern whose first one is number 'at' of ours. */
-static void say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *options,
-                size_t options_len)
+static size_t build(struct raw *r, uint8_t flags, size_t at, size_t n, const char *options,
+                    size_t options_len)
 {
-    static uint8_t frame[10000], payload[9000];
+    static uint8_t payload[9000];
     struct wire_segment s = {
         .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
         .src = wire_endpoint(&r->w->host[0], OTHER), .dst = wire_endpoint(&r->w->host[1], PORT),
@@ -90,8 +111,23 @@ static void say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *o
     for (i = 0; i < n; i++) {
         payload[i] = pattern(at + i);
     }
-    wire_inject(r->w, 1, frame, wire_build(frame, &s));
+    return wire_build(segment, &s);
+}
+
+static void say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *options,
+                size_t options_len)
+{
+    wire_inject(r->w, 1, segment, build(r, flags, at, n, options, options_len));
     wire_settle(r->w, WIRE_MS);
+}
+
+/* How many frames without data answer it at once, before the port's next turn? */
+static unsigned answers_at_once(struct raw *r, uint8_t flags, size_t at, size_t n)
+{
+    unsigned before = r->bare;
+
+    sg_port_input(r->w->host[1].port, segment, build(r, flags, at, n, NULL, 0));
+    return r->bare - before;
 }
 
 #define OPTIONS(text) (text), sizeof(text) - 1
@@ -537,6 +573,152 @@ static void stranger__holds_little_out_of_order(void)
     raw_close(&r);
 }
 
+/*
+ * A held stream gives its peer no new room, so what waits for a stalled user is bounded by the
+ * window that was open (RFC 9293, section 3.8.6.2.2: the right edge stays).
+ */
+static void held__the_window_stays(void)
+{
+    struct raw r;
+    uint32_t edge;
+    size_t i;
+
+    raw_open(&r, 9000, 65535, OPTIONS("\3\3\7\1"));
+    say(&r, ACK, 0, 1, NO_OPTIONS);
+    wire_settle(r.w, 100 * WIRE_MS); /* it is acknowledged */
+    r.b.s->ops->hold(r.b.s, true);
+    edge = r.edge;
+    for (i = 0; i < 20; i++) {
+        say(&r, ACK, 1 + i * 8000, 8000, NO_OPTIONS);
+        wire_settle(r.w, 100 * WIRE_MS);
+        T_CONTEXT("segment %zu", i);
+        T_EQ_U64(r.b.received, 1 + (i + 1) * 8000);
+        T_TRUE(r.edge - edge < 1u << r.scale);
+    }
+    r.b.s->ops->hold(r.b.s, false);
+    say(&r, ACK, 1 + i * 8000, 1, NO_OPTIONS);
+    wire_settle(r.w, 100 * WIRE_MS);
+    T_TRUE(r.edge - edge + (1u << r.scale) >= 20 * 8000);
+    raw_close(&r);
+}
+
+/*
+ * A segment that fills a part of a hole is acknowledged at once (RFC 5681, section 4.2): the sender
+ * recovers by these.  What is in order may wait for the turn's end.
+ */
+static void hole__its_filling_is_acknowledged(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 65535, NO_OPTIONS);
+    T_EQ_INT(answers_at_once(&r, ACK, 0, 1000), 0);
+    T_EQ_INT(answers_at_once(&r, ACK, 1000, 1000), 0);
+    wire_settle(r.w, WIRE_S);
+    T_EQ_INT(answers_at_once(&r, ACK, 4000, 1000), 1);
+    T_EQ_INT(answers_at_once(&r, ACK, 2000, 1000), 1);
+    T_EQ_U64(r.b.received, 3000);
+    T_EQ_INT(answers_at_once(&r, ACK, 3000, 1000), 1); /* all of it */
+    T_EQ_U64(r.b.received, 5000);
+    T_EQ_INT(answers_at_once(&r, ACK, 5000, 1000), 0);
+    raw_close(&r);
+}
+
+static void give(struct raw *r, size_t n)
+{
+    uint8_t buf[2000];
+    struct iovec iov = { buf, n };
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        buf[i] = pattern(r->b.sent + i);
+    }
+    T_TRUE(r->b.s->ops->send(r->b.s, &iov, 1, true));
+    r->b.sent += n;
+}
+
+/* RFC 5044, section 5.1: a segment begins where a send began; two that just do not fit stay two. */
+static void pieces__join_up_to_the_emss(void)
+{
+    static const struct { int over; unsigned frames; } rows[] = { { 0, 1 }, { 1, 2 } };
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        struct raw r;
+        size_t emss;
+
+        T_CONTEXT("%d octets more than the EMSS", rows[i].over);
+        raw_open(&r, 1500, 65535, OPTIONS("\2\4\5\xb4"));
+        emss = r.b.s->ops->emss(r.b.s);
+        give(&r, emss - 10);
+        give(&r, (size_t)(10 + rows[i].over));
+        r.b.s->ops->push(r.b.s);
+        wire_settle(r.w, WIRE_MS);
+        T_EQ_INT(r.frames, rows[i].frames);
+        T_EQ_U64(r.first_frame, rows[i].over ? emss - 10 : emss);
+        T_EQ_U64(taken(&r), emss + (size_t)rows[i].over);
+        T_FALSE(r.damaged);
+        raw_close(&r);
+    }
+}
+
+/*
+ * Who guesses at a connection gets few answers (RFC 5961, section 7), whatever the guess is; they
+ * would be a way to load both ends.
+ */
+static void challenge__answers_are_limited(void)
+{
+    enum { GUESSES = 100, LIMIT = 10 };
+    static const struct { const char *what; uint8_t flags; size_t at; int32_t ack; } rows[] = {
+        { "a SYN in the window (section 4.2)", SYN, 5000, 0 },
+        { "a SYN outside it", SYN, 0x40000000, 0 },
+        { "a RST in the window (section 3.2)", RST, 5000, 0 },
+        { "an acknowledgement of the future (section 5.2)", ACK, 0, 100000 },
+        { "one outside the window", ACK, 0x40000000, 0 },
+    };
+    unsigned i, k, n;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw r;
+
+        T_CONTEXT("%s", rows[i].what);
+        raw_open(&r, 1500, 65535, NO_OPTIONS);
+        wire_settle(r.w, 2 * WIRE_S);
+        r.ack += (uint32_t)rows[i].ack;
+        for (n = k = 0; k < GUESSES; k++) {
+            n += answers_at_once(&r, rows[i].flags, rows[i].at, 0);
+        }
+        T_EQ_INT(n, LIMIT);
+        wire_settle(r.w, 1100 * WIRE_MS);
+        T_EQ_INT(answers_at_once(&r, rows[i].flags, rows[i].at, 0), 1);
+        T_EQ_INT(r.b.closes, 0);
+        for (k = 0; k < GUESSES; k++) {
+            answers_at_once(&r, rows[i].flags, rows[i].at, 0);
+        }
+        r.ack -= (uint32_t)rows[i].ack;
+        T_EQ_INT(answers_at_once(&r, RST, 0, 0), 0); /* the right one is heard nevertheless */
+        T_EQ_INT(r.b.closes, 1);
+        wire_free(r.w);
+    }
+}
+
+/*
+ * Data whose acknowledgement is older than any window that the peer ever had is not of this
+ * connection (RFC 5961, section 5.2); an attacker need not guess it otherwise.
+ */
+static void acknowledgement__of_long_ago(void)
+{
+    struct raw r;
+
+    raw_open(&r, 1500, 65535, NO_OPTIONS);
+    r.ack -= 65536;
+    say(&r, ACK, 0, 100, NO_OPTIONS);
+    T_EQ_U64(r.b.received, 0);
+    r.ack += 1;
+    say(&r, ACK, 0, 100, NO_OPTIONS);
+    T_EQ_U64(r.b.received, 100);
+    raw_close(&r);
+}
+
 static const struct t_case cases[] = {
     { "an MSS option behind the SYN is nothing", mss__behind_the_syn },
     { "a window of 64 KiB for a segment that waited", window__a_multiple_of_64_kib },
@@ -550,6 +732,11 @@ static const struct t_case cases[] = {
     { "beyond the end of the stream", beyond__the_end },
     { "options of every kind at windows of every kind", options__from_hell },
     { "a peer that knows no rules", segments__from_hell },
+    { "a held stream: the window stays", held__the_window_stays },
+    { "a hole: its filling is acknowledged at once", hole__its_filling_is_acknowledged },
+    { "pieces: join up to the EMSS and not beyond", pieces__join_up_to_the_emss },
+    { "challenges: answers are limited", challenge__answers_are_limited },
+    { "an acknowledgement of long ago", acknowledgement__of_long_ago },
     { "a stranger: holds little out of order", stranger__holds_little_out_of_order },
 };
 
