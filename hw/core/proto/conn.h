@@ -108,7 +108,14 @@ struct conn_tx {
     uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
 };
 
-struct conn_stall;
+/* Reception that waits: stall.c. */
+struct conn_stall {
+    struct _GByteArray *ulpdu;  /* to be tried again */
+    struct _GByteArray *rest;   /* received behind it, from 'at' on */
+    uint32_t at;
+    bool held;          /* the stream */
+    bool fin;           /* and the FIN behind that */
+};
 
 /* Our half of the connection: see close.c. */
 enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACKED };
@@ -173,6 +180,7 @@ struct sg_conn {
 
     struct conn_rx rx;
     struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
+    struct conn_stall *retried; /* the one that is being tried again */
     struct conn_tx tx;
     struct sg_term term;        /* valid while term_due */
 };

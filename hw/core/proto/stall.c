@@ -5,7 +5,8 @@
  * When verbs answer a segment with LATER nothing of the connection's state has changed, so the same
  * segment can be tried again: its ULPDU is kept, and behind it whatever else had been received.
  * The stream is held, so that the peer's window closes and what is kept is bounded by it; a FIN is
- * kept, too.  sg_conn_resume() tries again and goes on from there, or stands still once more.
+ * kept, too.  sg_conn_resume() tries again and goes on from there, or stands still once more; what
+ * is kept then stays where it is, so a try costs its segments and not all that waits behind them.
  *
  * Transmission is not held by this: our messages and the answers to earlier requests go on.  What
  * waits for memory on its own there, a message or the oldest answer, notes it where it is
@@ -14,12 +15,6 @@
 #include <glib.h>
 
 #include "proto/conn.h"
-
-struct conn_stall {
-    GByteArray *ulpdu;  /* to be tried again */
-    GByteArray *rest;   /* received behind it */
-    bool fin;           /* and the FIN behind that */
-};
 
 static void hold_stream(struct sg_conn *c, bool held)
 {
@@ -38,19 +33,43 @@ static void stall_free(struct sg_conn *c, struct conn_stall *s)
 
 void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
 {
+    struct conn_stall *s = c->retried;
+
     sg_assert(!c->stall);
     conn_log(c, SG_LOG_TRACE, "reception waits for memory");
-    c->stall = g_new0(struct conn_stall, 1);
-    c->stall->ulpdu = g_byte_array_append(g_byte_array_new(), p, (guint)n);
-    c->stall->rest = g_byte_array_new();
-    conn_charge(c, n);
-    hold_stream(c, true);
+    if (!s) {
+        s = g_new0(struct conn_stall, 1);
+        s->ulpdu = g_byte_array_new();
+        s->rest = g_byte_array_new();
+    }
+    if (p != s->ulpdu->data) { /* else it is the same one again */
+        conn_uncharge(c, s->ulpdu->len);
+        conn_charge(c, n);
+        g_byte_array_set_size(s->ulpdu, 0);
+        g_byte_array_append(s->ulpdu, p, (guint)n);
+    }
+    c->stall = s;
+    if (!s->held) {
+        s->held = true;
+        hold_stream(c, true);
+    }
 }
 
 void stall_keep(struct sg_conn *c, const uint8_t *p, size_t n)
 {
+    struct conn_stall *s = c->stall;
+
+    if (s == c->retried) { /* p is the end of 'rest', where it stays */
+        s->at = s->rest->len - (guint)n;
+        return;
+    }
+    if (s->at > s->rest->len / 2) {
+        conn_uncharge(c, s->at);
+        g_byte_array_remove_range(s->rest, 0, s->at);
+        s->at = 0;
+    }
     conn_charge(c, n);
-    g_byte_array_append(c->stall->rest, p, (guint)n);
+    g_byte_array_append(s->rest, p, (guint)n);
 }
 
 void stall_keep_fin(struct sg_conn *c)
@@ -60,27 +79,31 @@ void stall_keep_fin(struct sg_conn *c)
 
 void stall_drop(struct sg_conn *c)
 {
-    if (c->stall) {
+    if (c->stall && c->stall != c->retried) {
         stall_free(c, c->stall);
-        c->stall = NULL;
         hold_stream(c, false);
     }
+    c->stall = NULL;
 }
 
 static void try_again(struct sg_conn *c)
 {
     struct conn_stall *s = c->stall;
 
+    c->retried = s;
     c->stall = NULL;
     ddp_receive(c, s->ulpdu->data, s->ulpdu->len);
-    if (c->stall) {
-        stall_keep(c, s->rest->data, s->rest->len);
-    } else if (s->rest->len) {
-        fpdu_receive(c, s->rest->data, s->rest->len);
+    if (!c->stall && s->at < s->rest->len) {
+        guint at = s->at;
+
+        s->at = s->rest->len; /* stall_keep() moves it back */
+        fpdu_receive(c, s->rest->data + at, s->rest->len - at);
     }
+    c->retried = NULL;
     if (c->stall) {
-        c->stall->fin = s->fin;
-    } else if (!conn_dead(c)) {
+        return;
+    }
+    if (!conn_dead(c)) {
         hold_stream(c, false);
         if (s->fin) {
             close_peer_fin(c);

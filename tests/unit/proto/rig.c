@@ -232,6 +232,12 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     enum sg_mem_status st = rig_check(stag, to, n, RIG_STAG_RO);
 
     T_TRUE(n > 0);
+    if (rig->later_skips) {
+        rig->later_skips--;
+    } else if (rig->later && st == SG_MEM_OK) {
+        rig->later--;
+        return SG_MEM_LATER;
+    }
     if (st == SG_MEM_OK) {
         memcpy(rig->mem + to, p, n);
     }
