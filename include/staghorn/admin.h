@@ -387,10 +387,19 @@ struct sg_cmd_modify_qp {
     __le32 mask;   /* SG_QP_MOD_* */
     __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected, flushed) */
     __le32 access;
+    __u8 min_rnr_timer; /* 0..31, as InfiniBand encodes it */
+    __u8 rnr_retry;     /* 0..7; 7: for ever */
+    __le16 reserved_208;
 };
 #define SG_QP_MOD_STATE 0x1
 #define SG_QP_MOD_ACCESS 0x2
 #define SG_QP_MOD_UNREACHABLE 0x4 /* with STATE ERROR: the oldest send entry gets RETRY_EXC_ERR */
+/* For how long a message may wait for a receive, where it may; until then 0 and 7. */
+#define SG_QP_MOD_RNR_TIMER 0x8
+#define SG_QP_MOD_RNR_RETRY 0x10
+#define SG_QP_MOD_KNOWN 0x1fu
+#define SG_RNR_TIMER_MAX 31
+#define SG_RNR_RETRY_MAX 7
 
 struct sg_cmd_listen {
     struct sg_admin_hdr hdr;
@@ -439,7 +448,7 @@ SG_ASSERT_SIZE(struct sg_cmd_create_srq, 48);
 SG_ASSERT_SIZE(struct sg_cmd_modify_srq, 16);
 SG_ASSERT_SIZE(struct sg_cmd_resize_srq, 40);
 SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
-SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 24);
+SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 28);
 SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
 SG_ASSERT_SIZE(struct sg_cmd_connect, 80);
 
@@ -582,7 +591,8 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
     X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners) \
     X(tx_flushes) X(rx_flushes) X(tx_verifies) X(rx_verifies) \
     X(tx_atomic_writes) X(rx_atomic_writes) \
-    X(tx_atomics) X(rx_atomics) X(tx_imms) X(rx_imms) X(srqs) X(mws) X(page_faults)
+    X(tx_atomics) X(rx_atomics) X(tx_imms) X(rx_imms) X(srqs) X(mws) X(page_faults) \
+    X(rx_no_receive)
 
 struct sg_stats {
 #define X(name) __le64 name;

@@ -14,6 +14,9 @@
 
 struct sg_adapter;
 
+/* A message and no receive posted: Terminate, or wait (rnr.c); AUTO: as the connection is. */
+enum sg_rnr_mode { SG_RNR_AUTO, SG_RNR_TERMINATE, SG_RNR_WAIT };
+
 /* Limits and policy, from the device's properties; validated by sg_adapter_check_config(). */
 struct sg_adapter_config {
     uint8_t mac[6];
@@ -30,6 +33,7 @@ struct sg_adapter_config {
     uint32_t features;      /* SG_FEATURE_* that may be there (sg_adapter_may()) */
     char fw_version[16];    /* text, need not end with a zero */
     uint32_t fw_version_word; /* SG_REG_FW_VERSION */
+    uint8_t rnr;            /* enum sg_rnr_mode */
     struct sg_engine_config engine;
 };
 

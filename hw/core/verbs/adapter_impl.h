@@ -55,7 +55,7 @@ struct sg_admin_queue {
 
 /* Counters of verbs; the engine has its own. */
 struct sg_verbs_stats {
-    uint64_t guest_errors, cq_overruns, page_faults;
+    uint64_t guest_errors, cq_overruns, page_faults, rx_no_receive;
     uint64_t conn_active, conn_passive, conn_failed, conn_closed;
 };
 
@@ -91,7 +91,7 @@ struct sg_adapter {
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
     struct sg_list paging;    /* sg_qp: wait for pages (odp.c) */
     struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
-    struct sg_timerq timers;  /* of completion queues */
+    struct sg_timerq timers;  /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */
 };

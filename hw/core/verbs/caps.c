@@ -84,6 +84,7 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(e, tx_atomic_writes), FROM(e, rx_atomic_writes);
     FROM(e, tx_atomics), FROM(e, rx_atomics), FROM(e, tx_imms), FROM(e, rx_imms);
     FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns), FROM(&a->stats, page_faults);
+    FROM(&a->stats, rx_no_receive);
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);
 #undef FROM

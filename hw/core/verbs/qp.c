@@ -54,6 +54,10 @@ void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why)
     if (state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);
     }
+    if (qp->rnr.waiting && (state == SG_QP_ERROR || state == SG_QP_TERMINATE)) {
+        sg_rnr_stop(qp);
+        sg_qp_defer(qp, SG_DEFER_RESUME); /* what waited is passed over */
+    }
 }
 
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what)
@@ -101,8 +105,13 @@ bool sg_qp_run_deferred(struct sg_adapter *a)
         if (what & SG_DEFER_TERMINATE) {
             /* RFC 5040 section 7.1: the error is ours, so no headers go along. */
             sg_conn_terminate(conn, 0, 0, 0);
-        } else if (what & SG_DEFER_CLOSE) {
+            continue;
+        }
+        if (what & SG_DEFER_CLOSE) {
             sg_conn_close(conn);
+        }
+        if (what & SG_DEFER_RESUME) {
+            sg_conn_resume(conn);
         }
     }
     return !sg_list_empty(&a->deferred);
@@ -114,6 +123,7 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
     qp->deferred = 0; /* that was for an earlier connection */
     qp->write_open = false;
     sg_odp_forget(qp);
+    sg_rnr_stop(qp);
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;

@@ -89,6 +89,7 @@ struct sg_rq {
 enum sg_qp_deferred {
     SG_DEFER_TERMINATE = 1, /* local error: Terminate, then close */
     SG_DEFER_CLOSE = 2,     /* FIN */
+    SG_DEFER_RESUME = 4,    /* reception waited for a receive (rnr.c) */
 };
 
 /* Since the queue pair was created (QUERY_QP_STATS). */
@@ -96,6 +97,15 @@ struct sg_qp_counters {
     uint64_t tx_octets, rx_octets;     /* payload of Sends, Writes and Read Responses */
     uint64_t tx_requests, rx_requests; /* messages but responses */
     uint64_t completions, errors;      /* errors: neither SUCCESS nor FLUSH_ERR */
+};
+
+/* Reception waits for a receive, and for how long it may (rnr.c). */
+struct sg_rnr {
+    uint8_t timer, retry;     /* MODIFY_QP */
+    bool retry_given;
+    bool waiting, over;       /* over: the time is */
+    struct sg_timer timeout;
+    struct sg_link link;      /* in sg_srq.starving */
 };
 
 struct sg_qp {
@@ -116,6 +126,7 @@ struct sg_qp {
     struct sg_cm *past_cm;    /* the last one, of which CM_DATA still knows, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
+    struct sg_rnr rnr;
     struct sg_commit commit;  /* the peer's request under way */
     bool write_open;          /* a Write of the peer began, its end is awaited */
     uint64_t write_to;        /* where it began */
@@ -213,6 +224,18 @@ uint8_t sg_sq_wc_opcode(uint8_t opcode);
 
 /* mw.c: the queue pair is being destroyed. */
 void sg_mw_release(struct sg_qp *qp);
+
+/* rnr.c */
+void sg_rnr_init(struct sg_qp *qp);
+/* How long reception may wait for a receive, where it does. */
+uint64_t sg_rnr_wait_ns(const struct sg_qp *qp);
+/* A message came and nothing is posted: LATER, or NO_BUFFER. */
+enum sg_recv_status sg_rnr_missing(struct sg_qp *qp);
+/* The wait is over, one way or the other. */
+void sg_rnr_stop(struct sg_qp *qp);
+/* Receives were posted. */
+void sg_rnr_posted(struct sg_qp *qp);
+void sg_rnr_posted_shared(struct sg_srq *srq);
 
 /* rq.c */
 void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);

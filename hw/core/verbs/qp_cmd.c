@@ -143,6 +143,7 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         return status;
     }
     qp->adapter = a;
+    sg_rnr_init(qp);
     sg_list_init(&qp->windows);
     qp->uar = sg_get_le32(&c->uar);
     qp->flags = sg_get_le32(&c->flags);
@@ -183,6 +184,9 @@ static enum sg_status to_idle(struct sg_qp *qp)
     qp->last_wqe = false;
     qp->local_error = false;
     qp->deserted = false;
+    sg_rnr_stop(qp);
+    qp->rnr.timer = 0;
+    qp->rnr.retry_given = false;
     qp->sq.flush_status = 0;
     sg_qp_set_state(qp, SG_QP_IDLE, "reset by its owner");
     return SG_OK;
@@ -218,7 +222,9 @@ enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg
     if (!qp) {
         return SG_ENOENT;
     }
-    if (!mask || (mask & ~(SG_QP_MOD_STATE | SG_QP_MOD_ACCESS | SG_QP_MOD_UNREACHABLE)) ||
+    if (!mask || (mask & ~SG_QP_MOD_KNOWN) ||
+        (mask & SG_QP_MOD_RNR_TIMER && c->min_rnr_timer > SG_RNR_TIMER_MAX) ||
+        (mask & SG_QP_MOD_RNR_RETRY && c->rnr_retry > SG_RNR_RETRY_MAX) ||
         (mask & SG_QP_MOD_UNREACHABLE &&
          (!(mask & SG_QP_MOD_STATE) || sg_get_le32(&c->state) != SG_QP_ERROR)) ||
         (mask & SG_QP_MOD_ACCESS && access & ~sg_access_offered(a))) {
@@ -232,6 +238,13 @@ enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg
     }
     if (status == SG_OK && mask & SG_QP_MOD_ACCESS) {
         qp->access = access;
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_RNR_TIMER) {
+        qp->rnr.timer = c->min_rnr_timer;
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_RNR_RETRY) {
+        qp->rnr.retry = c->rnr_retry;
+        qp->rnr.retry_given = true;
     }
     sg_put_le32(&rsp->id, qp->qpn);
     return status;
@@ -264,6 +277,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->rcq_link);
     sg_list_remove(&qp->deferred_link);
     sg_list_remove(&qp->flush_link);
+    sg_rnr_stop(qp);
     sg_pm_settle(qp);
     sg_commit_drop(qp);
     sg_mw_release(qp);

@@ -151,8 +151,14 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     struct sg_rq *rq = &qp->rq;
     enum sg_wc_status status;
 
-    if (rq->base + msn - 1 != rq->cons || !anything_posted(qp)) {
+    if (rq->base + msn - 1 != rq->cons) {
         return SG_RECV_NO_BUFFER;
+    }
+    if (!anything_posted(qp)) {
+        return sg_rnr_missing(qp);
+    }
+    if (qp->rnr.waiting) {
+        sg_rnr_stop(qp);
     }
     if (!rq->cur_valid) {
         if (qp->srq) {
@@ -230,4 +236,5 @@ void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
     if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);
     }
+    sg_rnr_posted(qp);
 }

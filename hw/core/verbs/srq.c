@@ -79,6 +79,7 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         return;
     case SG_DB_NEW:
         srq->prod = prod;
+        sg_rnr_posted_shared(srq);
     }
 }
 
@@ -118,6 +119,7 @@ enum sg_status sg_cmd_create_srq(struct sg_adapter *a, const void *cmd, struct s
         sg_account_object_free(&a->account, srq, sizeof(*srq));
         return status;
     }
+    sg_list_init(&srq->starving);
     srq->pd = pd;
     srq->uar = uar;
     srq->limit = limit;

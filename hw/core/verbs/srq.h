@@ -5,6 +5,7 @@
 #ifndef SG_VERBS_SRQ_H
 #define SG_VERBS_SRQ_H
 
+#include "verbs/list.h"
 #include "verbs/ring.h"
 
 struct sg_adapter;
@@ -21,6 +22,7 @@ struct sg_srq {
     uint32_t users;      /* queue pairs */
     uint32_t largest;    /* entries of the largest ring so far: doorbells may be as late as that */
     uint8_t max_sge;
+    struct sg_list starving; /* sg_qp: a message waits for an entry (rnr.c) */
     bool error;          /* SG_EV_SRQ_ERROR was raised: nothing is taken any more */
 };
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A message, and no receive posted for it.
+ *
+ * RFC 5041 section 7.1 ends the stream (Terminate 1/2/02).  Programs written for InfiniBand count
+ * on something else: there the sender is told to try again, rnr_retry times, each time after the
+ * min_rnr_timer of the receiver.  So on connections of such programs (SG_CONNECT_STAY; property
+ * 'rnr') reception stands still, as it does for pages that are not there (proto/stall.c), until a
+ * receive is posted or that time is over.  What waits is bounded by the peer's window.
+ *
+ * The sender's rnr_retry does not travel on iWARP; the receiver's own value stands for it.  7 means
+ * for ever, which is FOR_EVER here, as nothing else would end the wait of a connection whose owner
+ * has forgotten it.  The end of the connection or of the queue pair's work ends it at any time.
+ *
+ * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
+ * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
+ */
+#include "verbs/adapter_impl.h"
+#include "verbs/cm.h"
+#include "verbs/qp.h"
+#include "verbs/srq.h"
+
+enum { RETRY_FOR_EVER = 7, RETRY_DEFAULT = 7 };
+
+#define FOR_EVER_NS 3600000000000ull
+
+/* The encoding of InfiniBand's 9.7.5.2.8, in steps of 10 us. */
+static const uint16_t timer_steps[32] = {
+    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+enum { TIMER_0_STEPS = 65536, STEP_NS = 10000 };
+
+uint64_t sg_rnr_wait_ns(const struct sg_qp *qp)
+{
+    const struct sg_rnr *r = &qp->rnr;
+    unsigned retry = r->retry_given ? r->retry : RETRY_DEFAULT;
+    uint64_t steps = r->timer ? timer_steps[r->timer] : TIMER_0_STEPS;
+
+    if (retry == RETRY_FOR_EVER) {
+        return FOR_EVER_NS;
+    }
+    return retry * steps * STEP_NS;
+}
+
+static bool may_wait(const struct sg_qp *qp)
+{
+    enum sg_rnr_mode mode = qp->adapter->config.rnr;
+
+    return mode == SG_RNR_WAIT || (mode == SG_RNR_AUTO && qp->cm && qp->cm->stay);
+}
+
+static void time_is_over(struct sg_timer *t, uint64_t now_ns)
+{
+    struct sg_qp *qp = t->opaque;
+
+    (void)now_ns;
+    qp->rnr.over = true;
+    sg_qp_defer(qp, SG_DEFER_RESUME);
+}
+
+void sg_rnr_init(struct sg_qp *qp)
+{
+    sg_timer_init(&qp->rnr.timeout, time_is_over, qp);
+}
+
+enum sg_recv_status sg_rnr_missing(struct sg_qp *qp)
+{
+    struct sg_rnr *r = &qp->rnr;
+    struct sg_adapter *a = qp->adapter;
+    uint64_t wait = may_wait(qp) ? sg_rnr_wait_ns(qp) : 0;
+
+    if (!r->waiting) {
+        a->stats.rx_no_receive++;
+    }
+    if (!wait || r->over) {
+        sg_log(&a->host, SG_LOG_PEER_ERROR, "qp %u: a message, and no receive is posted", qp->qpn);
+        return SG_RECV_NO_BUFFER;
+    }
+    if (!r->waiting) {
+        r->waiting = true;
+        sg_timerq_arm(&a->timers, &r->timeout, sg_adapter_now(a) + wait);
+        sg_adapter_kick(a); /* so that the new deadline becomes known */
+    }
+    if (qp->srq) {
+        sg_list_append(&qp->srq->starving, &r->link);
+    }
+    return SG_RECV_LATER;
+}
+
+void sg_rnr_stop(struct sg_qp *qp)
+{
+    struct sg_rnr *r = &qp->rnr;
+
+    r->waiting = r->over = false;
+    sg_timerq_cancel(&qp->adapter->timers, &r->timeout);
+    sg_list_remove(&r->link);
+}
+
+void sg_rnr_posted(struct sg_qp *qp)
+{
+    if (qp->rnr.waiting) {
+        sg_qp_defer(qp, SG_DEFER_RESUME);
+    }
+}
+
+void sg_rnr_posted_shared(struct sg_srq *srq)
+{
+    uint32_t left = sg_srq_left(srq);
+    struct sg_link *k;
+
+    while (left && (k = sg_list_pop(&srq->starving))) {
+        sg_rnr_posted(sg_container_of(k, struct sg_qp, rnr.link));
+        left--;
+    }
+}
