@@ -50,6 +50,22 @@ static int sgh_modify_access(struct sgh_qp *qp, int access)
 	return ret;
 }
 
+/* For how long a message may wait for a receive; an adapter may decide not to wait at all. */
+static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct sg_cmd_modify_qp cmd = { };
+	u32 bits = (mask & IB_QP_MIN_RNR_TIMER ? SG_QP_MOD_RNR_TIMER : 0) |
+		   (mask & IB_QP_RNR_RETRY ? SG_QP_MOD_RNR_RETRY : 0);
+
+	if (!bits)
+		return 0;
+	cmd.qpn = cpu_to_le32(qp->qpn);
+	cmd.mask = cpu_to_le32(bits);
+	cmd.min_rnr_timer = attr->min_rnr_timer;
+	cmd.rnr_retry = attr->rnr_retry;
+	return sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+}
+
 int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
 {
 	int ret;
@@ -244,6 +260,9 @@ static int sgh_modify_ib(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 		if (ret)
 			return ret;
 	}
+	ret = sgh_modify_rnr(qp, attr, mask);
+	if (ret)
+		return ret;
 	switch (next) {
 	case IB_QPS_RESET:
 		return sgh_modify_reset(qp);

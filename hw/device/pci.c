@@ -128,6 +128,21 @@ static bool parse_commit(const char *text, uint8_t *commit)
     return false;
 }
 
+static bool parse_rnr(const char *text, uint8_t *rnr)
+{
+    static const char *const names[] = {
+        [SG_RNR_AUTO] = "auto", [SG_RNR_TERMINATE] = "terminate", [SG_RNR_WAIT] = "wait",
+    };
+
+    for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!strcmp(text, names[i])) {
+            *rnr = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool config_init(StaghornState *s, Error **errp)
 {
     struct sg_engine_config *e = &s->config.engine;
@@ -140,6 +155,10 @@ static bool config_init(StaghornState *s, Error **errp)
     }
     if (s->commit && !parse_commit(s->commit, &e->commit)) {
         error_setg(errp, "commit takes off, 01 or 02: the draft of the placement extensions");
+        return false;
+    }
+    if (s->rnr && !parse_rnr(s->rnr, &s->config.rnr)) {
+        error_setg(errp, "rnr takes auto, terminate or wait: a message and no receive posted");
         return false;
     }
     e->max_ird = s->max_ird;
@@ -348,6 +367,7 @@ static const Property staghorn_properties[] = {
                  config.engine.linger_timeout_ms, uint32, uint32_t),
     DEFINE_GIVEN("close-limit", StaghornState,
                  config.engine.close_limit_ms, uint32, uint32_t),
+    DEFINE_GIVEN("rnr", StaghornState, rnr, string, char *),
     DEFINE_GIVEN("commit", StaghornState, commit, string, char *),
     DEFINE_GIVEN("rfc7306", StaghornState, config.engine.rfc7306, bool, bool),
     DEFINE_GIVEN("crc", StaghornState, config.engine.crc, bool, bool),

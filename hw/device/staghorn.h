@@ -60,7 +60,7 @@ struct StaghornState {
 
     /* Properties that need conversion. */
     uint32_t max_ird, max_ord;
-    char *commit;
+    char *commit, *rnr;
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
     uint32_t peer_timeout; /* seconds, 0: none */
