@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Listeners and their places, and what one connection owes to the next and to the others. */
+#include "pair_rig.h"
+#include "verbs/adapter_impl.h"
+
+enum { BACKLOG = 2, PORT = 7480, ROUNDS = 24 }; /* more than any backlog here */
+
+static struct md_qp extra[4]; /* of side 0 */
+
+static void make_extra(unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        md_create_qp(&pair.side[0].md, &extra[i], &(struct md_qp_params){
+            .pd = pair.side[0].pd, .scq = &pair.side[0].cq, .rcq = &pair.side[0].cq,
+        });
+    }
+}
+
+static void drop_extra(unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DESTROY_QP, extra[i].qpn), SG_OK);
+    }
+}
+
+static void take_all(int side)
+{
+    struct sg_eqe e;
+
+    pair_settle(&pair);
+    while (md_next_async(&pair.side[side].md, &e)) {
+    }
+}
+
+/* A place is free again, however a request ended: a listener does not grow deaf. */
+static void places_come_back(void)
+{
+    enum sg_status status;
+    struct sg_eqe e;
+    unsigned i;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    for (i = 0; i < ROUNDS; i++) { /* refused */
+        T_CONTEXT("refusal %u", i);
+        pair_connect_cmd(&pair, &pair.side[0].qp, 1, 1, NULL, &status);
+        T_EQ_U64(status, SG_OK);
+        e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+        T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, sg_get_le32(&e.conn), 0, 0, NULL), SG_OK);
+        e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
+        T_EQ_U64(e.cm_status, SG_CM_REJECTED);
+    }
+    for (i = 0; i < ROUNDS; i++) { /* gone before it was answered */
+        T_CONTEXT("leave %u", i);
+        make_extra(1);
+        pair_connect_cmd(&pair, &extra[0], 1, 1, NULL, &status);
+        T_EQ_U64(status, SG_OK);
+        pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+        drop_extra(1);
+        pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    }
+    for (i = 0; i < ROUNDS; i++) { /* accepted, and closed */
+        T_CONTEXT("connection %u", i);
+        pair_connect(&pair);
+        T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_CLOSING), SG_OK);
+        take_all(0);
+        take_all(1);
+        T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_IDLE), SG_OK);
+        T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
+    }
+    pair_connect(&pair);
+    end();
+}
+
+/* As many unanswered requests as the backlog says, and not one more. */
+static void backlog_is_exact(void)
+{
+    struct sg_cmd_listen c = { .hdr.opcode = SG_ADMIN_LISTEN };
+    struct sg_cmd_connect k = { .hdr.opcode = SG_ADMIN_CONNECT };
+    unsigned i, asked = 0;
+    struct sg_eqe e;
+    uint32_t l;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    c.local = md_addr(&pair.side[1].at, PORT);
+    sg_put_le32(&c.backlog, BACKLOG);
+    l = md_make(&pair.side[1].md, &c, sizeof(c));
+    make_extra(BACKLOG + 2);
+    for (i = 0; i < BACKLOG + 2; i++) {
+        sg_put_le32(&k.qpn, extra[i].qpn);
+        k.local = md_addr(&pair.side[0].at, 0);
+        k.remote = md_addr(&pair.side[1].at, PORT);
+        T_EQ_U64(md_cmd(&pair.side[0].md, &k, sizeof(k), NULL), SG_OK);
+        pair_settle(&pair);
+    }
+    while (md_next_async(&pair.side[1].md, &e)) {
+        T_EQ_U64(e.event, SG_EV_CM_REQUEST);
+        asked++;
+    }
+    T_EQ_U64(asked, BACKLOG);
+    drop_extra(BACKLOG + 2);
+    take_all(0);
+    take_all(1);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, l), SG_OK);
+    end();
+}
+
+/* A peer that is nothing but octets. */
+struct stranger {
+    struct sg_stream *s;
+    size_t heard;
+    bool connected, fin;
+};
+
+static void on_connected(struct sg_stream *s)
+{
+    ((struct stranger *)s->user)->connected = true;
+}
+
+static void on_receive(struct sg_stream *s, const uint8_t *p, size_t n)
+{
+    ((struct stranger *)s->user)->heard += n;
+}
+
+static void on_writable(struct sg_stream *s)
+{
+}
+
+static void on_fin(struct sg_stream *s)
+{
+    ((struct stranger *)s->user)->fin = true;
+}
+
+static void on_closed(struct sg_stream *s, enum sg_stream_end why)
+{
+    ((struct stranger *)s->user)->s = NULL;
+}
+
+static const struct sg_stream_events events = {
+    .connected = on_connected, .receive = on_receive, .writable = on_writable,
+    .peer_closed = on_fin, .closed = on_closed,
+};
+
+static uint32_t ask(struct sg_stream_net *net, struct stranger *who)
+{
+    static const uint8_t request[] = "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x80\x08";
+    const struct iovec iov = { .iov_base = (void *)request, .iov_len = 24 };
+    struct sg_endpoint to = pair.side[1].at;
+    enum sg_stream_end why;
+    struct sg_eqe e;
+
+    to.port = PAIR_PORT;
+    *who = (struct stranger){ 0 };
+    who->s = net->ops->connect(net, &(struct sg_endpoint){ .family = 4 }, &to, &events, who, &why);
+    T_NOT_NULL(who->s);
+    pair_settle(&pair);
+    T_TRUE(who->connected);
+    T_TRUE(who->s->ops->send(who->s, &iov, 1, false));
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    return sg_get_le32(&e.conn);
+}
+
+/*
+ * Accepted, and lost before it came to be: a queue pair that stays is IDLE again and takes the next
+ * request, in the very turn in which the end of the lost connection was still to be done.
+ */
+static void next_connection_inherits_no_end(void)
+{
+    struct stranger first, second;
+    struct sg_stream_net *net;
+    uint32_t conn[2];
+
+    pair_start(&pair, NULL, NULL);
+    pair.connect_flags = SG_CONNECT_STAY;
+    pair_open(&pair, NULL);
+    net = sg_mem_switch_port(pair.sw, &(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 9 } });
+    conn[0] = ask(net, &first);
+    conn[1] = ask(net, &second);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn[0], 1, 1, NULL), SG_OK);
+    pair_settle(&pair);
+    first.s->ops->shutdown(first.s);
+    sg_mem_switch_run(pair.sw, pair.side[1].h.now_ns); /* FIN, and no turn of the adapter */
+    first.s->ops->abort(first.s);
+    sg_mem_switch_run(pair.sw, pair.side[1].h.now_ns);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn[1], 1, 1, NULL), SG_OK);
+    pair_settle(&pair);
+    T_TRUE(second.heard >= 20); /* the Reply */
+    T_FALSE(second.fin);
+    T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_RTS);
+    second.s->ops->abort(second.s);
+    end();
+}
+
+/* A turn is shared: a connection with much to send does not use all of it. */
+static void turn_is_shared(void)
+{
+    struct md_qp other;
+    struct md_wr w;
+    struct sg_eqe e;
+    unsigned i;
+
+    begin(NULL);
+    make_extra(1);
+    md_create_qp(&pair.side[1].md, &other, &(struct md_qp_params){
+        .pd = pair.side[1].pd, .scq = &pair.side[1].cq, .rcq = &pair.side[1].cq,
+    });
+    pair_connect_cmd(&pair, &extra[0], 4, 4, NULL, &(enum sg_status){ 0 });
+    e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, other.qpn, sg_get_le32(&e.conn), 4, 4, NULL),
+             SG_OK);
+    pair_settle(&pair);
+    pair.side[0].md.hold = true;
+    for (i = 0; i < 8; i++) {
+        post(0, wr(0, SG_WR_WRITE, i, 0, 200 * 1024, 0));
+    }
+    w = wr(0, SG_WR_WRITE, 9, 0, 8, 250 * 1024);
+    memset(pair_buf(&pair, 0), 0x6b, 8);
+    md_post_send(&extra[0], &w);
+    sg_adapter_run(pair.side[0].md.a, 4 * SG_TURN_QUANTUM); /* one turn */
+    T_EQ_U64(pair_buf(&pair, 1)[250 * 1024], 0x6b);
+    pair.side[0].md.hold = false;
+    pair_settle(&pair);
+    drop_extra(1);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, other.qpn), SG_OK);
+    end();
+}
+
+static const struct t_case cases[] = {
+    { "places of a backlog come back", places_come_back },
+    { "a backlog is exact", backlog_is_exact },
+    { "a connection inherits no end of the last one", next_connection_inherits_no_end },
+    { "a turn is shared among connections", turn_is_shared },
+};
+
+T_MAIN(cases)
