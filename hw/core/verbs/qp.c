@@ -54,7 +54,7 @@ void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why)
     if (state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);
     }
-    if (qp->rnr.waiting && (state == SG_QP_ERROR || state == SG_QP_TERMINATE)) {
+    if (qp->rnr.wait && (state == SG_QP_ERROR || state == SG_QP_TERMINATE)) {
         sg_rnr_stop(qp);
         sg_qp_defer(qp, SG_DEFER_RESUME); /* what waited is passed over */
     }

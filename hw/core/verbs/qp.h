@@ -103,7 +103,12 @@ struct sg_qp_counters {
 struct sg_rnr {
     uint8_t timer, retry;     /* MODIFY_QP */
     bool retry_given;
-    bool waiting, over;       /* over: the time is */
+    bool over;                /* the time is */
+    struct sg_rnr_wait *wait; /* NULL: nothing waits */
+};
+
+struct sg_rnr_wait {
+    struct sg_qp *qp;
     struct sg_timer timeout;
     struct sg_link link;      /* in sg_srq.starving */
 };
@@ -226,7 +231,6 @@ uint8_t sg_sq_wc_opcode(uint8_t opcode);
 void sg_mw_release(struct sg_qp *qp);
 
 /* rnr.c */
-void sg_rnr_init(struct sg_qp *qp);
 /* How long reception may wait for a receive, where it does. */
 uint64_t sg_rnr_wait_ns(const struct sg_qp *qp);
 /* A message came and nothing is posted: LATER, or NO_BUFFER. */

@@ -143,7 +143,6 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         return status;
     }
     qp->adapter = a;
-    sg_rnr_init(qp);
     sg_list_init(&qp->windows);
     qp->uar = sg_get_le32(&c->uar);
     qp->flags = sg_get_le32(&c->flags);

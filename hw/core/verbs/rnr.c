@@ -15,6 +15,8 @@
  * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
  * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
  */
+#include <glib.h>
+
 #include "verbs/adapter_impl.h"
 #include "verbs/cm.h"
 #include "verbs/qp.h"
@@ -59,9 +61,16 @@ static void time_is_over(struct sg_timer *t, uint64_t now_ns)
     sg_qp_defer(qp, SG_DEFER_RESUME);
 }
 
-void sg_rnr_init(struct sg_qp *qp)
+static void begin(struct sg_qp *qp, uint64_t wait_ns)
 {
-    sg_timer_init(&qp->rnr.timeout, time_is_over, qp);
+    struct sg_adapter *a = qp->adapter;
+    struct sg_rnr_wait *w = g_new0(struct sg_rnr_wait, 1);
+
+    w->qp = qp;
+    sg_timer_init(&w->timeout, time_is_over, qp);
+    sg_timerq_arm(&a->timers, &w->timeout, sg_adapter_now(a) + wait_ns);
+    qp->rnr.wait = w;
+    sg_adapter_kick(a); /* so that the new deadline becomes known */
 }
 
 enum sg_recv_status sg_rnr_missing(struct sg_qp *qp)
@@ -70,20 +79,18 @@ enum sg_recv_status sg_rnr_missing(struct sg_qp *qp)
     struct sg_adapter *a = qp->adapter;
     uint64_t wait = may_wait(qp) ? sg_rnr_wait_ns(qp) : 0;
 
-    if (!r->waiting) {
+    if (!r->wait) {
         a->stats.rx_no_receive++;
     }
     if (!wait || r->over) {
         sg_log(&a->host, SG_LOG_PEER_ERROR, "qp %u: a message, and no receive is posted", qp->qpn);
         return SG_RECV_NO_BUFFER;
     }
-    if (!r->waiting) {
-        r->waiting = true;
-        sg_timerq_arm(&a->timers, &r->timeout, sg_adapter_now(a) + wait);
-        sg_adapter_kick(a); /* so that the new deadline becomes known */
+    if (!r->wait) {
+        begin(qp, wait);
     }
     if (qp->srq) {
-        sg_list_append(&qp->srq->starving, &r->link);
+        sg_list_append(&qp->srq->starving, &r->wait->link);
     }
     return SG_RECV_LATER;
 }
@@ -92,14 +99,18 @@ void sg_rnr_stop(struct sg_qp *qp)
 {
     struct sg_rnr *r = &qp->rnr;
 
-    r->waiting = r->over = false;
-    sg_timerq_cancel(&qp->adapter->timers, &r->timeout);
-    sg_list_remove(&r->link);
+    r->over = false;
+    if (r->wait) {
+        sg_timerq_cancel(&qp->adapter->timers, &r->wait->timeout);
+        sg_list_remove(&r->wait->link);
+        g_free(r->wait);
+        r->wait = NULL;
+    }
 }
 
 void sg_rnr_posted(struct sg_qp *qp)
 {
-    if (qp->rnr.waiting) {
+    if (qp->rnr.wait) {
         sg_qp_defer(qp, SG_DEFER_RESUME);
     }
 }
@@ -110,7 +121,7 @@ void sg_rnr_posted_shared(struct sg_srq *srq)
     struct sg_link *k;
 
     while (left && (k = sg_list_pop(&srq->starving))) {
-        sg_rnr_posted(sg_container_of(k, struct sg_qp, rnr.link));
+        sg_rnr_posted(sg_container_of(k, struct sg_rnr_wait, link)->qp);
         left--;
     }
 }

@@ -157,7 +157,7 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     if (!anything_posted(qp)) {
         return sg_rnr_missing(qp);
     }
-    if (qp->rnr.waiting) {
+    if (qp->rnr.wait) {
         sg_rnr_stop(qp);
     }
     if (!rq->cur_valid) {

@@ -82,7 +82,7 @@ static void who_waits(void)
         expect(1, 5, SG_WC_SUCCESS);
         T_EQ_MEM(pair_buf(&pair, 1) + 512, pair_buf(&pair, 0), 64);
         T_EQ_U64(counted(1), 1); /* one message, however often it was tried */
-        T_FALSE(qp_of(1)->rnr.waiting);
+        T_FALSE(qp_of(1)->rnr.wait);
         end();
     }
 }
@@ -169,7 +169,7 @@ static void ends_while_waiting(void)
         begin_as(SG_RNR_WAIT, 0);
         post(0, wr(0, SG_WR_SEND, 1, 0, 64, 0));
         pair_settle(&pair);
-        T_TRUE(qp_of(1)->rnr.waiting);
+        T_TRUE(qp_of(1)->rnr.wait);
         switch (how) {
         case 0:
             T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
@@ -185,7 +185,7 @@ static void ends_while_waiting(void)
             continue;
         }
         pair_pass(&pair, 70000ull * MS);
-        T_FALSE(qp_of(1)->rnr.waiting);
+        T_FALSE(qp_of(1)->rnr.wait);
         T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
         T_FALSE(md_poll(&pair.side[1].cq, &c));
         end();
