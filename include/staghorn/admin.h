@@ -511,9 +511,11 @@ struct sg_cm_data {
     __le16 pdata_len;
     __u8 mpa_rev;
     __u8 reserved;
+    __le16 peer_ird;   /* as the peer's frame said; 0: it said nothing */
+    __le16 peer_ord;
     __u8 pdata[SG_PRIVATE_DATA_MAX];
 };
-SG_ASSERT_SIZE(struct sg_cm_data, 568);
+SG_ASSERT_SIZE(struct sg_cm_data, 572);
 
 /* Admin completion. */
 struct sg_admin_rsp {

@@ -121,7 +121,7 @@ struct conn_stall {
 enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACKED };
 
 struct conn_close {
-    enum close_state state;
+    uint8_t state;              /* enum close_state */
     bool watched;               /* TCP's progress counts */
     uint64_t limit_ns;          /* the end of all patience; 0: no end has begun */
     uint64_t moved_ns;          /* when progress was last seen */

@@ -76,6 +76,7 @@ enum sg_conn_end {
 /* What the peer's startup frame said, ULP part. pdata lent for the duration of the call. */
 struct sg_conn_params {
     uint16_t ird, ord;   /* request: the peer's; reply/established: agreed for our side */
+    uint16_t peer_ird, peer_ord; /* request, reply: as the peer's frame said; 0: it did not */
     uint8_t mpa_rev;
     const uint8_t *pdata;
     uint16_t pdata_len;

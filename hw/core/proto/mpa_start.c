@@ -151,6 +151,8 @@ void mpa_take_request(struct sg_conn *c)
     if (req->enhanced && req->ord != SG_MPA_DEPTH_UNSET) {
         p.ord = req->ord;
     }
+    p.peer_ird = req->enhanced ? req->ird : 0;
+    p.peer_ord = req->enhanced ? req->ord : 0;
     p.pdata = req->pd.p;
     p.pdata_len = (uint16_t)req->pd.len;
     conn_set_state(c, CONN_REQUESTED);
@@ -204,8 +206,8 @@ static void take_reply(struct sg_conn *c)
 
     p.pdata = rep->pd.p;
     p.pdata_len = (uint16_t)rep->pd.len;
-    p.ird = rep->enhanced ? rep->ird : 0;
-    p.ord = rep->enhanced ? rep->ord : 0;
+    p.ird = p.peer_ird = rep->enhanced ? rep->ird : 0;
+    p.ord = p.peer_ord = rep->enhanced ? rep->ord : 0;
     if (rep->reject) {
         /* MPA is over and TCP is still there, but our ULP is done with it. */
         conn_set_state(c, CONN_REJECTED);
@@ -222,7 +224,7 @@ static void take_reply(struct sg_conn *c)
         c->e->ops->reply(user, SG_CONN_PROTOCOL, &p);
         return;
     }
-    p.ird = c->ird;
+    p.ird = c->ird; /* the responder's own stay beside them (RFC 6581 section 9.1) */
     p.ord = c->ord;
     conn_disarm(c);
     conn_set_state(c, CONN_STREAMING);

@@ -153,6 +153,8 @@ static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
     }
     cm->ird = p->ird;
     cm->ord = p->ord;
+    cm->peer_ird = p->peer_ird;
+    cm->peer_ord = p->peer_ord;
     cm->mpa_rev = p->mpa_rev;
     g_free(cm->pdata);
     cm->pdata_len = SG_MIN(p->pdata_len, SG_PRIVATE_DATA_MAX);

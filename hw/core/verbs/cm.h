@@ -44,6 +44,7 @@ struct sg_cm {
     struct sg_link past_link; /* in sg_adapter.past_conns: qp->past_cm, no TCP */
     struct sg_endpoint local, remote; /* from the first event on that has data */
     uint16_t ird, ord;
+    uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
     uint16_t pdata_len;
     uint8_t *pdata;          /* of the peer's frame, owned */

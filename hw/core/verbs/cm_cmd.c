@@ -277,6 +277,8 @@ enum sg_status sg_cmd_cm_data(struct sg_adapter *a, const void *cmd, struct sg_a
     sockaddr_of(&data.remote, &cm->remote);
     sg_put_le16(&data.ird, cm->ird);
     sg_put_le16(&data.ord, cm->ord);
+    sg_put_le16(&data.peer_ird, cm->peer_ird);
+    sg_put_le16(&data.peer_ord, cm->peer_ord);
     sg_put_le16(&data.pdata_len, cm->pdata_len);
     data.mpa_rev = cm->mpa_rev;
     if (cm->pdata_len) {

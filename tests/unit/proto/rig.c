@@ -76,6 +76,8 @@ static void say_params(const char *word, const char *end, const struct sg_conn_p
 {
     char text[64] = "";
 
+    rig->peer_ird = p->peer_ird;
+    rig->peer_ord = p->peer_ord;
     if (p->pdata_len) {
         snprintf(text, sizeof(text), ",%.*s", (int)SG_MIN(p->pdata_len, 40),
                  (const char *)p->pdata);

@@ -35,6 +35,7 @@ struct rig {
     struct sg_engine_config config;
     struct sg_engine *e;
     struct sg_engine_listener *listener;
+    uint16_t peer_ird, peer_ord; /* of the last request or reply */
     struct sg_conn *c;          /* NULL when the engine said that it is over */
     char log[8192];
     char states[8192];          /* lines of SG_LOG_STATE */

@@ -339,8 +339,36 @@ static void crc_table(void)
     }
 }
 
+/* The responder's depths reach the consumer as they are, larger than the agreed ones or not. */
+static void depths_of_the_responder(void)
+{
+    static const struct {
+        const char *reply, *heard;
+        uint16_t ird, ord;
+    } rows[] = {
+        { REP "50020004 002a0002", "reply(OK,4/8,rev2)", 42, 2 },
+        { REP "50020004 00030008", "reply(OK,8/3,rev2)", 3, 8 },
+        { REP "70020004 002a0007", "reply(REJECTED,42/7,rev2)", 42, 7 },
+    };
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
+        T_CONTEXT("%s", rows[i].reply);
+        rig_start(NULL);
+        start_active(4, 8);
+        rig_say(rows[i].reply);
+        T_EQ_STR(rig_log(), rows[i].heard);
+        T_SHOWS("MP2-10") {
+            T_EQ_U64(rig->peer_ird, rows[i].ird);
+            T_EQ_U64(rig->peer_ord, rows[i].ord);
+        }
+        rig_stop();
+    }
+}
+
 static const struct t_case cases[] = {
-    { "MP2-10 MP2-27 initiator: every kind of Reply", every_reply },
+    { "MP2-10 the responder's depths", depths_of_the_responder },
+    { "MP2-27 initiator: every kind of Reply", every_reply },
     { "MPA-34 Requests by policy", request_frames },
     { "too much private data is refused", too_much_private_data },
     { "MPA-68 initiator: refused, reset, closed, timeout", initiator_ends },
