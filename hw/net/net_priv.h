@@ -34,6 +34,7 @@
 
 #include <glib.h>
 
+#include "base/account.h"
 #include "base/host.h"
 #include "port.h"
 #include "recovery.h"
@@ -133,7 +134,6 @@ struct sg_listener {
 
 struct send_queue {
     uint8_t *ring;
-    size_t size;    /* power of two */
     uint64_t head;  /* octets taken from the user ever */
     uint64_t next;  /* of these, handed to lwIP */
     uint64_t tail;  /* of these, acknowledged */
@@ -141,6 +141,9 @@ struct send_queue {
     uint32_t *cuts;
     unsigned cuts_mask;
     unsigned cuts_head, cuts_tail;
+    uint32_t size;  /* of the ring: power of two */
+    uint32_t taken; /* octets of the ring, from its beginning, that may be used */
+    uint32_t base;  /* low bits of the number of the octet at its beginning */
 };
 
 struct stream {
@@ -386,8 +389,9 @@ void stream_work(struct sg_port *port);
 void stream_check_connect_timeouts(struct sg_port *port);
 
 /* stream_send.c */
-void send_queue_init(struct send_queue *q, size_t size);
-void send_queue_free(struct send_queue *q);
+/* account: the adapter's, or NULL, both times. */
+void send_queue_init(struct send_queue *q, size_t size, struct sg_account *account);
+void send_queue_free(struct send_queue *q, struct sg_account *account);
 size_t stream_room(struct sg_stream *base);
 bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bool more);
 void stream_push(struct sg_stream *base);

@@ -43,7 +43,7 @@ static void stream_free(struct stream *s)
     link_remove(&s->blocked);
     link_remove(&s->work);
     link_remove(&s->ack);
-    send_queue_free(&s->tx);
+    send_queue_free(&s->tx, s->port->net.account);
     s->port->count.streams--;
     g_free(s);
 }
@@ -338,7 +338,7 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
 {
     struct stream *s = g_new0(struct stream, 1);
 
-    send_queue_init(&s->tx, port->config.send_buffer);
+    send_queue_init(&s->tx, port->config.send_buffer, port->net.account);
     if (!s->tx.ring) {
         g_free(s);
         return NULL;

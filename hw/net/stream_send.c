@@ -29,6 +29,7 @@ enum {
     MSS_MIN = 256,          /* a peer's smaller wish is ignored: RFC 9293, section 3.7.1 */
     QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
     PBUFS_PER_CUT = 4,
+    FIRST_TAKEN = 16 * 1024, /* of the ring, at the beginning; more than any segment */
     BATCH_OCTETS = 128 * 1024, /* after these the uplink is asked again */
 };
 
@@ -38,16 +39,26 @@ static struct stream *of_base(struct sg_stream *base)
 }
 
 /* q->ring is NULL when there is no memory. */
-void send_queue_init(struct send_queue *q, size_t size)
+void send_queue_init(struct send_queue *q, size_t size, struct sg_account *account)
 {
-    q->size = size;
-    q->ring = g_try_malloc(size);
+    q->size = (uint32_t)size;
+    q->taken = account ? MIN(q->size, FIRST_TAKEN) : q->size;
+    if (!sg_account_take(account, q->taken)) {
+        return;
+    }
+    q->ring = g_try_malloc(size); /* the host gives what is touched */
+    if (!q->ring) {
+        sg_account_give(account, q->taken);
+    }
     q->cuts = q->ring ? g_new(uint32_t, FIRST_CUTS) : NULL;
     q->cuts_mask = FIRST_CUTS - 1;
 }
 
-void send_queue_free(struct send_queue *q)
+void send_queue_free(struct send_queue *q, struct sg_account *account)
 {
+    if (q->ring) {
+        sg_account_give(account, q->taken);
+    }
     g_free(q->ring);
     g_free(q->cuts);
 }
@@ -57,9 +68,40 @@ static unsigned cut_count(const struct send_queue *q)
     return q->cuts_head - q->cuts_tail;
 }
 
+static size_t place_of(const struct send_queue *q, uint64_t octet)
+{
+    return (size_t)((octet - q->base) & (q->size - 1));
+}
+
+/* While only a part of the ring may be used nothing wraps. */
 static size_t free_octets(const struct send_queue *q)
 {
-    return q->size - (size_t)(q->head - q->tail);
+    if (q->head == q->tail) {
+        return q->taken;
+    }
+    return q->taken == q->size ? q->size - (size_t)(q->head - q->tail)
+                               : q->taken - place_of(q, q->head - 1) - 1;
+}
+
+/*
+ * A connection takes of the adapter's account what it comes to need of its ring, and keeps it.
+ * Where there is no room the part that it has must do: it is filled, and begun anew when all of it
+ * is acknowledged.
+ */
+static void make_room(struct stream *s, size_t want)
+{
+    struct send_queue *q = &s->tx;
+
+    if (q->taken == q->size) {
+        return;
+    }
+    if (q->head == q->tail) {
+        q->base = (uint32_t)q->head;
+    }
+    while (q->taken < q->size && free_octets(q) < want &&
+           sg_account_take(s->port->net.account, q->taken)) {
+        q->taken *= 2;
+    }
 }
 
 /*
@@ -96,6 +138,7 @@ size_t stream_room(struct sg_stream *base)
     if (s->ended || s->gone || s->shut || cut_count(&s->tx) >= CUTS_MAX) {
         return 0;
     }
+    make_room(s, 2 * stream_emss(base));
     room = free_octets(&s->tx);
     /* Who looks and sees too little for a segment may rely on 'writable' as if refused. */
     if (room < stream_emss(base)) {
@@ -116,7 +159,7 @@ size_t stream_unacked(struct sg_stream *base)
 bool stream_is_writable_again(const struct stream *s)
 {
     return s->wanted && s->connected && !s->shut && cut_count(&s->tx) < CUTS_MAX &&
-           free_octets(&s->tx) >= MAX(MIN(s->wanted, s->tx.size), s->tx.size / 4);
+           free_octets(&s->tx) >= MAX(MIN(s->wanted, s->tx.taken), s->tx.taken / 4);
 }
 
 static void ring_write(struct send_queue *q, const struct iovec *iov, unsigned n)
@@ -128,7 +171,7 @@ static void ring_write(struct send_queue *q, const struct iovec *iov, unsigned n
         size_t left = iov[i].iov_len;
 
         while (left) {
-            size_t at = (size_t)(q->head & (q->size - 1));
+            size_t at = place_of(q, q->head);
             size_t piece = MIN(left, q->size - at);
 
             memcpy(q->ring + at, p, piece);
@@ -180,6 +223,7 @@ bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bo
     for (i = 0; i < n; i++) {
         len += iov[i].iov_len;
     }
+    make_room(of_base(base), len);
     if (len > stream_room(base)) {
         s->wanted = MAX(s->wanted, len);
         return false;
@@ -267,7 +311,7 @@ static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last
     pcb->unsent = pcb->unacked = NULL;
     pcb->snd_queuelen = 0;
     while (done < len) {
-        size_t at = (size_t)((q->next + done) & (q->size - 1));
+        size_t at = place_of(q, q->next + done);
         size_t piece = MIN(len - done, q->size - at);
         bool push = last && done + piece == len;
 
