@@ -14,6 +14,11 @@
  *   commit           checked, then record written      -> valid, later sequence: "stored"
  *   reset            it runs, and what ran becomes the slot of the next update
  *
+ * The medium may take its time.  Then the caller asks again, and a reset in between does not wait:
+ * it takes the slot that is valid so far, and what is being written is finished behind it.  An
+ * erased record does not count from the beginning of its erasure, so that a reset cannot take a
+ * slot which is about to vanish; a written one counts from the end.
+ *
  * A record that is torn has a wrong checksum, and a record that is complete vouches for the
  * checksum of what lies behind it.
  */
@@ -24,6 +29,17 @@
 
 enum { ERASED = 0xff };
 
+enum job_kind { JOB_NONE, JOB_ERASE, JOB_PIECE, JOB_RECORD };
+
+/* What the medium is writing. */
+struct job {
+    enum job_kind kind;
+    bool abandoned;
+    unsigned slot;
+    uint32_t offset, len;
+    uint8_t octets[SG_FLASH_CHUNK_MAX];
+};
+
 struct sg_flash {
     struct sg_flash_ops ops;
     uint8_t octets[SG_FLASH_SIZE];
@@ -31,6 +47,10 @@ struct sg_flash {
     struct sg_slot_state slot[SG_FLASH_SLOTS];
     unsigned running;
     uint32_t written;  /* octets of the update under way; 0: none */
+    struct job job;
+    struct sg_flash_slot erased;         /* the record that the job erases, should it fail */
+    uint8_t piece[SG_FLASH_CHUNK_MAX];   /* what comes behind the erasure */
+    uint32_t piece_len;
 };
 
 static uint32_t slot_offset(unsigned slot)
@@ -161,10 +181,82 @@ const struct sg_firmware *sg_flash_firmware(const struct sg_flash *f)
     return &f->slot[f->running].fw;
 }
 
+/* ---- the medium ---- */
+
+static void begin(struct sg_flash *f, enum job_kind kind, uint32_t offset, const void *buf,
+                  uint32_t len)
+{
+    struct job *job = &f->job;
+
+    job->kind = kind;
+    job->slot = !f->running;
+    job->offset = slot_offset(job->slot) + offset;
+    job->len = len;
+    memcpy(job->octets, buf, len);
+}
+
+static void begin_erasure(struct sg_flash *f)
+{
+    uint8_t *record = f->octets + slot_offset(!f->running);
+    uint8_t blank[sizeof(f->erased)];
+
+    memset(blank, ERASED, sizeof(blank));
+    memcpy(&f->erased, record, sizeof(f->erased));
+    memcpy(record, blank, sizeof(blank));
+    slot_look(f, !f->running);
+    begin(f, JOB_ERASE, 0, blank, sizeof(blank));
+}
+
+/* BUSY: the job goes on; else it is over, and its outcome is in our octets. */
+static enum sg_flash_medium run_job(struct sg_flash *f)
+{
+    struct job *job = &f->job;
+    enum sg_flash_medium result = SG_FLASH_TAKEN;
+
+    if (f->ops.program) {
+        result = f->ops.program(f->ops.opaque, job->offset, job->octets, job->len);
+    }
+    if (result == SG_FLASH_BUSY) {
+        return result;
+    }
+    if (result == SG_FLASH_TAKEN) {
+        memcpy(f->octets + job->offset, job->octets, job->len);
+    } else if (job->kind == JOB_ERASE) {
+        memcpy(f->octets + job->offset, &f->erased, sizeof(f->erased));
+    }
+    if (job->kind != JOB_PIECE) {
+        slot_look(f, job->slot);
+    }
+    job->kind = JOB_NONE;
+    job->abandoned = false;
+    return result;
+}
+
+/* False: what an earlier caller has left behind is not finished. */
+static bool is_free(struct sg_flash *f)
+{
+    return !f->job.abandoned || run_job(f) != SG_FLASH_BUSY;
+}
+
+bool sg_flash_waits(const struct sg_flash *f)
+{
+    return f->job.kind != JOB_NONE && !f->job.abandoned;
+}
+
+void sg_flash_abandon(struct sg_flash *f)
+{
+    if (f->job.kind != JOB_NONE) {
+        f->job.abandoned = true;
+        f->written = 0;
+    }
+}
+
 bool sg_flash_boot(struct sg_flash *f)
 {
     unsigned before = f->running;
 
+    sg_flash_abandon(f);
+    is_free(f); /* perhaps by now */
     f->running = sg_flash_stored(f);
     f->written = 0; /* an update under way has lost its driver */
     return f->running != before;
@@ -175,56 +267,67 @@ const uint8_t *sg_flash_octets(const struct sg_flash *f, uint32_t offset, uint32
     return sg_range_ok(offset, len, SG_FLASH_SIZE) ? f->octets + offset : NULL;
 }
 
-static bool program(struct sg_flash *f, uint32_t offset, const void *buf, uint32_t len)
+/* ---- updates ---- */
+
+static enum sg_flash_result begin_write(struct sg_flash *f, uint32_t offset, const void *buf,
+                                        uint32_t len)
 {
-    if (f->ops.program && !f->ops.program(f->ops.opaque, offset, buf, len)) {
-        return false;
-    }
-    memcpy(f->octets + offset, buf, len);
-    return true;
-}
-
-static bool erase_record(struct sg_flash *f, unsigned slot)
-{
-    uint8_t record[sizeof(struct sg_flash_slot)];
-    bool ok;
-
-    memset(record, ERASED, sizeof(record));
-    ok = program(f, slot_offset(slot), record, sizeof(record));
-    slot_look(f, slot);
-    return ok;
-}
-
-enum sg_flash_result sg_flash_write(struct sg_flash *f, uint32_t offset, const void *buf,
-                                    uint32_t len)
-{
-    unsigned slot = !f->running;
-
     if (len == 0 || len > SG_FLASH_CHUNK_MAX || !sg_range_ok(offset, len, SG_FW_SIZE_MAX)) {
         return SG_FLASH_RANGE;
     }
     if (offset == 0) {
         f->written = 0;
-        if (!erase_record(f, slot)) {
-            return SG_FLASH_BROKEN;
-        }
-    } else if (f->written == 0 || offset != f->written) {
+        memcpy(f->piece, buf, len);
+        f->piece_len = len;
+        begin_erasure(f);
+        return SG_FLASH_OK;
+    }
+    if (f->written == 0 || offset != f->written) {
         return SG_FLASH_ORDER;
     }
-    if (!program(f, slot_offset(slot) + SG_FLASH_FW_OFFSET + offset, buf, len)) {
-        f->written = 0;
-        return SG_FLASH_BROKEN;
-    }
-    f->written += len;
+    begin(f, JOB_PIECE, SG_FLASH_FW_OFFSET + offset, buf, len);
     return SG_FLASH_OK;
 }
 
-enum sg_flash_reason sg_flash_commit(struct sg_flash *f, uint32_t len,
-                                     bool (*judge)(void *opaque, const struct sg_firmware *fw),
-                                     void *opaque)
+enum sg_flash_result sg_flash_write(struct sg_flash *f, uint32_t offset, const void *buf,
+                                    uint32_t len)
 {
-    unsigned slot = !f->running;
-    uint32_t at = slot_offset(slot), written = f->written;
+    enum sg_flash_medium result = SG_FLASH_TAKEN;
+    enum sg_flash_result wrong;
+
+    if (!is_free(f)) {
+        return SG_FLASH_LATER;
+    }
+    if (f->job.kind == JOB_NONE) {
+        wrong = begin_write(f, offset, buf, len);
+        if (wrong) {
+            return wrong;
+        }
+    }
+    if (f->job.kind == JOB_ERASE) {
+        result = run_job(f);
+        if (result == SG_FLASH_TAKEN) {
+            begin(f, JOB_PIECE, SG_FLASH_FW_OFFSET, f->piece, f->piece_len);
+        }
+    }
+    if (f->job.kind == JOB_PIECE) {
+        len = f->job.len;
+        result = run_job(f);
+        f->written = result == SG_FLASH_REFUSED ? 0 : f->written;
+        f->written += result == SG_FLASH_TAKEN ? len : 0;
+    }
+    if (result == SG_FLASH_BUSY) {
+        return SG_FLASH_LATER;
+    }
+    return result == SG_FLASH_TAKEN ? SG_FLASH_OK : SG_FLASH_BROKEN;
+}
+
+/* GOOD: its record is being written. */
+static enum sg_flash_reason begin_commit(struct sg_flash *f, uint32_t len,
+                                         bool (*judge)(void *opaque, const struct sg_firmware *fw),
+                                         void *opaque)
+{
+    uint32_t at = slot_offset(!f->running), written = f->written;
     struct sg_flash_slot record;
     struct sg_firmware fw;
     enum sg_flash_reason reason;
@@ -240,14 +343,37 @@ enum sg_flash_reason sg_flash_commit(struct sg_flash *f, uint32_t len,
     if (!reason && judge && !judge(opaque, &fw)) {
         reason = SG_FLASH_PROFILE;
     }
-    if (reason) {
-        return reason;
+    if (!reason) {
+        sg_slot_make(&fw, f->slot[f->running].sequence + 1, &record);
+        begin(f, JOB_RECORD, 0, &record, sizeof(record));
     }
-    sg_slot_make(&fw, f->slot[f->running].sequence + 1, &record);
-    if (!program(f, at, &record, sizeof(record))) {
+    return reason;
+}
+
+enum sg_flash_reason sg_flash_commit(struct sg_flash *f, uint32_t len,
+                                     bool (*judge)(void *opaque, const struct sg_firmware *fw),
+                                     void *opaque)
+{
+    enum sg_flash_reason reason;
+    unsigned slot;
+
+    if (!is_free(f)) {
+        return SG_FLASH_PENDING;
+    }
+    if (f->job.kind == JOB_NONE) {
+        reason = begin_commit(f, len, judge, opaque);
+        if (reason) {
+            return reason;
+        }
+    }
+    slot = f->job.slot;
+    switch (run_job(f)) {
+    case SG_FLASH_BUSY:
+        return SG_FLASH_PENDING;
+    case SG_FLASH_REFUSED:
         return SG_FLASH_MEDIUM;
+    default:
+        sg_assert(f->slot[slot].reason == SG_FLASH_GOOD);
+        return SG_FLASH_GOOD;
     }
-    slot_look(f, slot);
-    sg_assert(f->slot[slot].reason == SG_FLASH_GOOD);
-    return SG_FLASH_GOOD;
 }

@@ -7,12 +7,15 @@
 
 #include "flash/image.h"
 
+enum sg_flash_medium { SG_FLASH_TAKEN, SG_FLASH_REFUSED, SG_FLASH_BUSY };
+
 struct sg_flash_ops {
     /*
-     * Writes octets of the chip through to where it lives; false: it does not take them, and none
-     * of them count.  Writes reach it in the order of the calls.  NULL: the chip lives in memory.
+     * Writes octets of the chip through to where it lives.  TAKEN: they are there for good;
+     * REFUSED: it does not take them, and none of them count; BUSY: under way, and the same call
+     * later tells the outcome.  There is one at a time.  NULL: the chip lives in memory.
      */
-    bool (*program)(void *opaque, uint32_t offset, const void *buf, uint32_t len);
+    enum sg_flash_medium (*program)(void *opaque, uint32_t offset, const void *buf, uint32_t len);
     void *opaque;
 };
 
@@ -43,17 +46,28 @@ const struct sg_firmware *sg_flash_firmware(const struct sg_flash *f);
 /* Reset of the function: takes the stored slot.  True: it is another one than before. */
 bool sg_flash_boot(struct sg_flash *f);
 
+/* The last call said LATER or PENDING, and waits to be made again. */
+bool sg_flash_waits(const struct sg_flash *f);
+/* It will not be made: its caller is gone.  What the medium is writing is finished. */
+void sg_flash_abandon(struct sg_flash *f);
+
 /* Octets of the chip; len at most SG_FLASH_CHUNK_MAX.  NULL: not all of them exist. */
 const uint8_t *sg_flash_octets(const struct sg_flash *f, uint32_t offset, uint32_t len);
 
-enum sg_flash_result { SG_FLASH_OK, SG_FLASH_ORDER, SG_FLASH_RANGE, SG_FLASH_BROKEN };
-/* A piece of an update, in order; ORDER: not the next one, RANGE: too much. */
+enum sg_flash_result {
+    SG_FLASH_OK, SG_FLASH_ORDER, SG_FLASH_RANGE, SG_FLASH_BROKEN, SG_FLASH_LATER,
+};
+/*
+ * A piece of an update, in order; ORDER: not the next one, RANGE: too much.  LATER: the medium is
+ * busy; the same call again, until it says something else.
+ */
 enum sg_flash_result sg_flash_write(struct sg_flash *f, uint32_t offset, const void *buf,
                                     uint32_t len);
 /*
- * The update is complete.  GOOD: the next reset takes it; else it is gone.  @judge, if not NULL,
- * has the last word on a firmware that is otherwise good.
+ * The update is complete.  GOOD: the next reset takes it; PENDING: as LATER; else it is gone.
+ * @judge, if not NULL, has the last word on a firmware that is otherwise good.
  */
+#define SG_FLASH_PENDING SG_FLASH_REASONS
 enum sg_flash_reason sg_flash_commit(struct sg_flash *f, uint32_t len,
                                      bool (*judge)(void *opaque, const struct sg_firmware *fw),
                                      void *opaque);

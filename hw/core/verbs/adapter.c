@@ -28,6 +28,7 @@
 #include <glib.h>
 #include <stdarg.h>
 
+#include "flash/chip.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
@@ -114,6 +115,9 @@ void sg_adapter_disable(struct sg_adapter *a)
 {
     sg_assert(!a->running);
     free_tables(a);
+    if (a->flash) {
+        sg_flash_abandon(a->flash);
+    }
     memset(&a->stats, 0, sizeof(a->stats));
     a->status &= SG_STATUS_LINK_UP;
     a->fatal = SG_FATAL_NONE;

@@ -48,7 +48,8 @@ struct sg_admin_queue {
     uint32_t cq_cons;  /* completions taken, by register */
     uint32_t pages;    /* addresses read for commands of this turn */
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
-    bool unfinished;   /* its handler wants to be called again */
+    bool unfinished;   /* its handler wants to be called again, */
+    bool waiting;      /* in another turn: it waits for the host */
     struct sg_mr_reg *reg; /* REG_MR: how far it is */
     bool event_owed;   /* written while the event queue was not armed */
 };

@@ -135,9 +135,10 @@ bool sg_admin_run(struct sg_adapter *a)
     unsigned n;
 
     q->pages = 0;
+    q->waiting = false;
     for (n = 0; more && !enough; n++) {
         more = q->cons != q->prod && q->cq_prod - q->cq_cons < q->cq.entries && run_one(a) &&
-               sg_adapter_alive(a);
+               !q->waiting && sg_adapter_alive(a);
         enough = n == SG_TURN_ADMIN - 1 || q->pages >= SG_TURN_PAGES || sg_turn_over(a);
     }
     if (q->cq_prod != before && sg_adapter_alive(a)) {

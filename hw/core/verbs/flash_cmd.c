@@ -56,6 +56,13 @@ enum sg_status sg_cmd_flash_read(struct sg_adapter *a, const void *cmd, struct s
                                                                                       : SG_EFAULT;
 }
 
+/* The medium is busy: the command is executed again when the host has us run. */
+static enum sg_status wait_for_medium(struct sg_adapter *a)
+{
+    a->admin.unfinished = a->admin.waiting = true;
+    return SG_OK;
+}
+
 enum sg_status sg_cmd_flash_write(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     static const enum sg_status status_of[] = {
@@ -65,6 +72,7 @@ enum sg_status sg_cmd_flash_write(struct sg_adapter *a, const void *cmd, struct 
     const struct sg_cmd_flash *c = cmd;
     uint32_t len = sg_get_le32(&c->len);
     uint8_t piece[SG_FLASH_CHUNK_MAX];
+    enum sg_flash_result result;
 
     (void)rsp;
     if (!a->flash) {
@@ -73,10 +81,12 @@ enum sg_status sg_cmd_flash_write(struct sg_adapter *a, const void *cmd, struct 
     if (len == 0 || len > sizeof(piece)) {
         return SG_EINVAL;
     }
-    if (!a->host.ops->dma_read(a->host.opaque, sg_get_le64(&c->addr), piece, len)) {
+    if (!sg_flash_waits(a->flash) &&
+        !a->host.ops->dma_read(a->host.opaque, sg_get_le64(&c->addr), piece, len)) {
         return SG_EFAULT;
     }
-    return status_of[sg_flash_write(a->flash, sg_get_le32(&c->offset), piece, len)];
+    result = sg_flash_write(a->flash, sg_get_le32(&c->offset), piece, len);
+    return result == SG_FLASH_LATER ? wait_for_medium(a) : status_of[result];
 }
 
 static bool none_given(void *opaque, const char *property)
@@ -104,6 +114,9 @@ enum sg_status sg_cmd_flash_commit(struct sg_adapter *a, const void *cmd, struct
         return SG_ENOTSUP;
     }
     reason = sg_flash_commit(a->flash, sg_get_le32(&c->len), in_range, a);
+    if (reason == SG_FLASH_PENDING) {
+        return wait_for_medium(a);
+    }
     sg_put_le32(&rsp->data[0], reason);
     sg_log(&a->host, SG_LOG_STATE, "flash: update: %s", sg_flash_reason_text(reason));
     return reason ? SG_EINVAL : SG_OK;

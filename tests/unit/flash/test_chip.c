@@ -12,19 +12,26 @@ struct medium {
     uint32_t left;      /* octets that it still takes */
     bool torn;          /* the write that breaks it leaves its beginning */
     unsigned programs;
+    unsigned delay;     /* how often each write is asked after before it is done */
+    unsigned asked;
 };
 
-static bool medium_program(void *opaque, uint32_t offset, const void *buf, uint32_t len)
+static enum sg_flash_medium medium_program(void *opaque, uint32_t offset, const void *buf,
+                                           uint32_t len)
 {
     struct medium *m = opaque;
     uint32_t n = len < m->left ? len : m->left;
 
+    if (m->asked++ < m->delay) {
+        return SG_FLASH_BUSY;
+    }
+    m->asked = 0;
     m->programs++;
     if (n == len || m->torn) {
         memcpy(m->octets + offset, buf, n);
     }
     m->left -= n;
-    return n == len;
+    return n == len ? SG_FLASH_TAKEN : SG_FLASH_REFUSED;
 }
 
 static uint8_t *old_fw, *new_fw;
@@ -301,6 +308,108 @@ static void reading(void)
     sg_flash_free(f);
 }
 
+/* ---- a medium that takes its time ---- */
+
+/* What the caller hands over again does not count: a guest may have changed it. */
+static enum sg_flash_result slow_write(struct sg_flash *f, uint32_t at, const uint8_t *p, size_t n)
+{
+    static const uint8_t other[SG_FLASH_CHUNK_MAX];
+    enum sg_flash_result result = sg_flash_write(f, at, p, n);
+
+    while (result == SG_FLASH_LATER) {
+        T_TRUE(sg_flash_waits(f));
+        result = sg_flash_write(f, at, other, n);
+    }
+    T_FALSE(sg_flash_waits(f));
+    return result;
+}
+
+static void slow_update(void)
+{
+    struct medium m = { .delay = 3 };
+    struct sg_flash *f = fresh(&m), *again;
+    enum sg_flash_reason reason = SG_FLASH_PENDING;
+    unsigned n;
+
+    for (uint32_t at = 0; at < new_len; at += 1000) {
+        T_EQ_INT(slow_write(f, at, new_fw + at, MIN(1000, new_len - at)), SG_FLASH_OK);
+    }
+    for (n = 0; reason == SG_FLASH_PENDING; n++) {
+        T_EQ_U64(sg_flash_stored(f), 0);
+        reason = sg_flash_commit(f, new_len, NULL, NULL);
+    }
+    T_EQ_INT(reason, SG_FLASH_GOOD);
+    T_EQ_U64(n, m.delay + 1);
+    again = reopen(&m);
+    T_EQ_STR(version(again), "1.1.0");
+    sg_flash_free(again);
+    T_TRUE(sg_flash_boot(f));
+    T_EQ_STR(version(f), "1.1.0");
+    sg_flash_free(f);
+}
+
+/*
+ * Reset while the medium begins a second update: the slot of the first one, which is about to
+ * vanish, must not run, and what is written is finished before anything else.
+ */
+static void slow_and_reset(void)
+{
+    struct medium m = { .delay = 0 };
+    struct sg_flash *f = fresh(&m), *again;
+
+    T_EQ_INT(write_all(f, new_fw, new_len, 4096), SG_FLASH_OK);
+    T_EQ_INT(sg_flash_commit(f, new_len, NULL, NULL), SG_FLASH_GOOD);
+    T_EQ_U64(sg_flash_stored(f), 1);
+    m.delay = 3;
+    T_EQ_INT(sg_flash_write(f, 0, new_fw, 100), SG_FLASH_LATER);
+    T_FALSE(sg_flash_boot(f));
+    T_EQ_STR(version(f), "1.0.0");
+    T_FALSE(sg_flash_waits(f));
+    T_EQ_INT(sg_flash_commit(f, 100, NULL, NULL), SG_FLASH_PENDING);
+    T_EQ_INT(sg_flash_commit(f, 100, NULL, NULL), SG_FLASH_SHORT);
+    T_EQ_INT(slow_write(f, 0, new_fw, 4096), SG_FLASH_OK);
+    T_EQ_U64(sg_flash_stored(f), 0);
+    again = reopen(&m);
+    T_EQ_STR(version(again), "1.0.0");
+    sg_flash_free(again);
+    sg_flash_free(f);
+}
+
+/* The record is written behind the reset, so it is the next one that takes it. */
+static void slow_commit_and_reset(void)
+{
+    struct medium m = { .delay = 0 };
+    struct sg_flash *f = fresh(&m);
+
+    T_EQ_INT(write_all(f, new_fw, new_len, 4096), SG_FLASH_OK);
+    m.delay = 3;
+    T_EQ_INT(sg_flash_commit(f, new_len, NULL, NULL), SG_FLASH_PENDING);
+    T_FALSE(sg_flash_boot(f));
+    T_EQ_STR(version(f), "1.0.0");
+    T_FALSE(sg_flash_boot(f));
+    T_TRUE(sg_flash_boot(f));
+    T_EQ_STR(version(f), "1.1.0");
+    sg_flash_free(f);
+}
+
+/* An erasure that fails leaves what was stored. */
+static void slow_and_broken(void)
+{
+    struct medium m = { .delay = 0 };
+    struct sg_flash *f = fresh(&m);
+
+    T_EQ_INT(write_all(f, new_fw, new_len, 4096), SG_FLASH_OK);
+    T_EQ_INT(sg_flash_commit(f, new_len, NULL, NULL), SG_FLASH_GOOD);
+    m.delay = 1;
+    m.left = 0;
+    T_EQ_INT(slow_write(f, 0, new_fw, 100), SG_FLASH_BROKEN);
+    T_EQ_U64(sg_flash_stored(f), 1);
+    T_EQ_INT(slow_write(f, 100, new_fw, 100), SG_FLASH_ORDER);
+    T_TRUE(sg_flash_boot(f));
+    T_EQ_STR(version(f), "1.1.0");
+    sg_flash_free(f);
+}
+
 static const struct t_case cases[] = {
     { "update, boot, update again", update },
     { "a cut after each octet: writes that do not come", cut_whole_writes },
@@ -312,6 +421,10 @@ static const struct t_case cases[] = {
     { "records damaged", hostile_slots },
     { "chips damaged", hostile_chips },
     { "reading", reading },
+    { "slow: an update", slow_update },
+    { "slow: a reset while it is written", slow_and_reset },
+    { "slow: a reset while the record is written", slow_commit_and_reset },
+    { "slow: the medium breaks", slow_and_broken },
 };
 
 T_MAIN(cases)

@@ -10,14 +10,22 @@ static struct solo s;
 static struct sg_flash *chip;
 static uint64_t buffer; /* of the guest */
 
+static bool busy; /* the medium */
+
+static enum sg_flash_medium program(void *opaque, uint32_t offset, const void *buf, uint32_t len)
+{
+    (void)opaque, (void)offset, (void)buf, (void)len;
+    return busy ? SG_FLASH_BUSY : SG_FLASH_TAKEN;
+}
+
 static void begin(const struct sg_adapter_config *config)
 {
-    const struct sg_flash_ops none = { 0 };
+    const struct sg_flash_ops ops = { .program = program };
     size_t len;
     uint8_t *fw = make_firmware("1.0.0", "full", 1, &len), *octets = make_chip(fw, len);
     char *why;
 
-    chip = sg_flash_new(sg_span_of(octets, SG_FLASH_SIZE), &none, &why);
+    chip = sg_flash_new(sg_span_of(octets, SG_FLASH_SIZE), &ops, &why);
     g_free(octets);
     g_free(fw);
     solo_new(&s, config, true);
@@ -306,6 +314,52 @@ static void bad_fields(void)
     end();
 }
 
+static void submit(uint8_t opcode, uint32_t len)
+{
+    struct sg_cmd_flash c = { .hdr.opcode = opcode };
+
+    sg_put_le64(&c.addr, buffer);
+    sg_put_le32(&c.len, len);
+    md_submit(&s.md, &c, sizeof(c));
+    md_settle(&s.md);
+}
+
+/* A command is answered when the medium has its octets, and those behind it wait. */
+static void slow_medium(void)
+{
+    struct sg_admin_rsp rsp;
+
+    begin(NULL);
+    busy = true;
+    submit(SG_ADMIN_FLASH_WRITE, 16);
+    submit(SG_ADMIN_NOP, 0);
+    T_FALSE(md_reap(&s.md, &rsp));
+    sg_adapter_run(s.md.a, 4096);
+    T_FALSE(md_reap(&s.md, &rsp));
+    busy = false;
+    sg_adapter_run(s.md.a, 4096);
+    T_TRUE(md_reap(&s.md, &rsp));
+    T_EQ_U64(rsp.status, SG_OK);
+    T_TRUE(md_reap(&s.md, &rsp));
+    T_EQ_U64(rsp.status, SG_OK);
+
+    /* The adapter is disabled meanwhile: nobody waits for the answer, the chip finishes. */
+    busy = true;
+    submit(SG_ADMIN_FLASH_WRITE, 16);
+    T_TRUE(sg_flash_waits(chip));
+    md_write(&s.md, SG_REG_CTRL, 0);
+    T_FALSE(sg_flash_waits(chip));
+    md_enable(&s.md);
+    submit(SG_ADMIN_FLASH_COMMIT, 16);
+    T_FALSE(md_reap(&s.md, &rsp));
+    busy = false;
+    sg_adapter_run(s.md.a, 4096);
+    T_TRUE(md_reap(&s.md, &rsp));
+    T_EQ_U64(rsp.status, SG_EINVAL);
+    T_EQ_U64(sg_get_le32(&rsp.data[0]), SG_FLASH_SHORT);
+    end();
+}
+
 static void without_flash(void)
 {
     struct sg_flash_info info;
@@ -328,6 +382,7 @@ static const struct t_case cases[] = {
     { "update", update },
     { "an update whose profile is out of range", bad_profile },
     { "each field out of range", bad_fields },
+    { "a slow medium", slow_medium },
     { "without a flash", without_flash },
 };
 
