@@ -5,8 +5,9 @@
  * The property romfile names an image of the whole chip (include/staghorn/flash.h).  QEMU would map
  * the file as it is; we take the property over before it does, for the bus sees of the chip only
  * the expansion ROM of the firmware that runs, which an update changes.  With flash-write=on what
- * the driver writes to the chip goes to the file at once, and the file is ours alone; else it lasts
- * as long as this QEMU.
+ * the driver writes to the chip goes to the file, and the file is ours alone; else it lasts as long
+ * as this QEMU.  A thread writes it, for the host's disk may be slow and the driver's command waits
+ * for it, but neither other vCPUs nor the main loop do.
  *
  * Without an image there is no ROM, no vital product data, no flash command, and the model's own
  * defaults are the profile.
@@ -19,6 +20,7 @@
 #include "qemu/datadir.h"
 #include "qemu/error-report.h"
 #include "qemu/units.h"
+#include "block/thread-pool.h"
 #include "hw/pci/pci_regs.h"
 #include "migration/vmstate.h"
 #include "net/eth.h"
@@ -76,34 +78,119 @@ static uint8_t *read_image(StaghornFlash *f, bool write, size_t *len, Error **er
     return g_steal_pointer(&octets);
 }
 
-static bool program_file(void *opaque, uint32_t offset, const void *buf, uint32_t len)
+/* One write, and what it comes to.  The adapter may go meanwhile; then the file is closed here. */
+typedef struct StaghornFlashJob {
+    StaghornState *s; /* referenced */
+    int fd;
+    uint32_t offset, len;
+    bool done, alone;
+    int error;        /* errno, 0: written */
+    uint8_t octets[SG_FLASH_CHUNK_MAX];
+} StaghornFlashJob;
+
+/* In a thread. */
+static int write_octets(void *opaque)
 {
-    StaghornFlash *f = opaque;
+    StaghornFlashJob *job = opaque;
 
-    for (uint32_t done = 0; f->fd >= 0 && done < len;) {
-        ssize_t n = pwrite(f->fd, (const uint8_t *)buf + done, len - done, offset + done);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
+    for (uint32_t at = 0; at < job->len;) {
+        ssize_t n = RETRY_ON_EINTR(pwrite(job->fd, job->octets + at, job->len - at,
+                                          job->offset + at));
         if (n <= 0) {
-            warn_report_once("flash: '%s' cannot be written: %s", f->path,
-                             n ? strerror(errno) : "no room");
-            return false;
+            return n ? -errno : -ENOSPC;
         }
-        done += n;
+        at += n;
     }
-    return f->fd < 0 || qemu_fdatasync(f->fd) == 0;
+    return qemu_fdatasync(job->fd) ? -errno : 0;
 }
 
-static bool open_chip(StaghornFlash *f, bool write, Error **errp)
+static void free_job(StaghornFlashJob *job)
 {
-    const struct sg_flash_ops ops = { .program = program_file, .opaque = f };
+    object_unref(OBJECT(job->s));
+    g_free(job);
+}
+
+static void octets_written(void *opaque, int ret)
+{
+    StaghornFlashJob *job = opaque;
+
+    job->done = true;
+    job->error = -ret;
+    if (job->alone) {
+        close(job->fd);
+        free_job(job);
+    } else {
+        staghorn_owe(job->s, STAGHORN_DUE_TURN);
+    }
+}
+
+static enum sg_flash_medium outcome(StaghornFlash *f)
+{
+    StaghornFlashJob *job = f->job;
+    int error = job->error;
+
+    if (!job->done) {
+        return SG_FLASH_BUSY;
+    }
+    f->job = NULL;
+    free_job(job);
+    if (error) {
+        warn_report_once("flash: '%s' cannot be written: %s", f->path, strerror(error));
+        return SG_FLASH_REFUSED;
+    }
+    return SG_FLASH_TAKEN;
+}
+
+static enum sg_flash_medium program_file(void *opaque, uint32_t offset, const void *buf,
+                                         uint32_t len)
+{
+    StaghornState *s = opaque;
+    StaghornFlash *f = &s->flash;
+    StaghornFlashJob *job;
+
+    if (f->fd < 0) {
+        return SG_FLASH_TAKEN;
+    }
+    if (f->job) {
+        return outcome(f);
+    }
+    job = f->job = g_new0(StaghornFlashJob, 1);
+    job->s = s;
+    job->fd = f->fd;
+    job->offset = offset;
+    job->len = len;
+    memcpy(job->octets, buf, len);
+    object_ref(OBJECT(s));
+    thread_pool_submit_aio(write_octets, job, octets_written, job);
+    return SG_FLASH_BUSY;
+}
+
+/* What a thread is still writing to stays open until it is done. */
+static void close_file(StaghornFlash *f)
+{
+    if (f->job && !f->job->done) {
+        f->job->alone = true;
+    } else {
+        if (f->job) {
+            free_job(f->job);
+        }
+        if (f->fd >= 0) {
+            close(f->fd);
+        }
+    }
+    f->job = NULL;
+    f->fd = -1;
+}
+
+static bool open_chip(StaghornState *s, Error **errp)
+{
+    const struct sg_flash_ops ops = { .program = program_file, .opaque = s };
+    StaghornFlash *f = &s->flash;
     g_autofree uint8_t *octets = NULL;
     g_autofree char *why = NULL;
     size_t len;
 
-    octets = read_image(f, write, &len, errp);
+    octets = read_image(f, s->flash_write, &len, errp);
     if (!octets) {
         return false;
     }
@@ -135,7 +222,7 @@ bool staghorn_flash_init(StaghornState *s, Error **errp)
     }
     g_free(pci->romfile);
     pci->romfile = NULL;
-    if (!open_chip(f, s->flash_write, errp)) {
+    if (!open_chip(s, errp)) {
         return false;
     }
     id = sg_flash_identity(f->chip);
@@ -162,10 +249,7 @@ void staghorn_flash_exit(StaghornState *s)
 
     sg_flash_free(f->chip);
     f->chip = NULL;
-    if (f->fd >= 0) {
-        close(f->fd);
-        f->fd = -1;
-    }
+    close_file(f);
     g_free(f->path);
     f->path = NULL;
 }

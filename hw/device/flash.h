@@ -13,10 +13,13 @@
 struct StaghornState;
 struct sg_pm_cut;
 
+struct StaghornFlashJob;
+
 typedef struct StaghornFlash {
     struct sg_flash *chip;   /* NULL: the adapter has no image */
     char *path;              /* of the image */
     int fd;                  /* written through to; -1: not */
+    struct StaghornFlashJob *job; /* a thread writes to it */
     uint8_t vpd_cap;         /* offset of the capability; 0: none */
     uint8_t vpd[256];        /* vital product data, PCI 3.0 appendix I */
     unsigned vpd_len;

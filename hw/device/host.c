@@ -200,6 +200,9 @@ static void bottom_half(void *opaque)
 {
     StaghornState *s = opaque;
 
+    if (s->gone) {
+        return;
+    }
     if (!staghorn_may_call()) { /* a nested main loop, or the machine is stopped: later */
         s->due |= STAGHORN_DUE_TURN;
         return;

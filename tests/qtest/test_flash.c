@@ -246,15 +246,29 @@ static void without_image(void)
 
 /* ---- updates ---- */
 
+enum { PATIENCE_MS = 20000 };
+
+/* The host's disk takes its time, and a thread of QEMU waits for it: so do we. */
 static enum sg_status flash(struct md *md, uint8_t opcode, uint64_t addr, uint32_t len,
                             uint32_t offset)
 {
     struct sg_cmd_flash c = { .hdr.opcode = opcode };
+    struct sg_admin_rsp rsp;
+    unsigned ms;
 
     sg_put_le64(&c.addr, addr);
     sg_put_le32(&c.len, len);
     sg_put_le32(&c.offset, offset);
-    return md_cmd(md, &c, sizeof(c), NULL);
+    md_submit(md, &c, sizeof(c));
+    md_settle(md);
+    for (ms = 0; !md_reap(md, &rsp); ms++) {
+        if (ms == PATIENCE_MS) {
+            T_FAIL("flash command 0x%02x is not answered", opcode);
+        }
+        g_usleep(1000);
+        md_settle(md);
+    }
+    return rsp.status;
 }
 
 /* Version 2.1.0 with profile "two", whose adapters have two elements; all of it, or the half. */
@@ -402,6 +416,48 @@ static void killed_in_the_middle(void)
     unlink(path);
 }
 
+/* A reset, a removal and an end while the file is written: nobody waits, nothing is lost. */
+static void gone_meanwhile(void)
+{
+    struct sg_cmd_flash c = { .hdr.opcode = SG_ADMIN_FLASH_WRITE };
+    struct machine *m;
+    struct md md;
+    uint64_t buffer;
+    unsigned i;
+
+    put_full();
+    for (i = 0; i < 12; i++) {
+        T_CONTEXT("round %u", i);
+        m = start(",flash-write=on");
+        driver_start(&md, &m->f[0]);
+        buffer = machine_alloc(m, SG_FLASH_CHUNK_MAX, 4096);
+        sg_put_le64(&c.addr, buffer);
+        sg_put_le32(&c.len, SG_FLASH_CHUNK_MAX);
+        md.hold = true;
+        md_submit(&md, &c, sizeof(c));
+        md.hold = false;
+        if (i % 3 == 0) {
+            function_flr(&m->f[0]);
+            check_runs(m, OLD, SG_SQ_MAX_SGE);
+            driver_start(&md, &m->f[0]);
+            update(&md, m, true);
+            function_flr(&m->f[0]);
+            check_runs(m, NEW, 2);
+            machine_stop(m);
+            unlink(path);
+            put_full();
+        } else if (i % 3 == 1) {
+            qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");
+            function_slot_off(&m->f[0]);
+            qtest_qmp_event(m->q, "DEVICE_DELETED");
+            machine_stop(m);
+        } else {
+            machine_stop(m);
+        }
+    }
+    unlink(path);
+}
+
 static const struct t_case cases[] = {
     { "no file", no_file },
     { "hostile images are refused in words", hostile_images },
@@ -415,6 +471,7 @@ static const struct t_case cases[] = {
     { "an update may allow more connections", more_connections },
     { "an update is written through", written_through },
     { "killed in the middle of an update", killed_in_the_middle },
+    { "gone while the file is written", gone_meanwhile },
 };
 
 T_MAIN(cases)
