@@ -9,11 +9,13 @@
 #include "driver.h"
 #include "tap.h"
 
-enum { WRITES = 60, ENTRIES = 64 };
+enum { WRITES = 16, ENTRIES = 64, LENGTH = 4 << 20 };
 
 static struct machine *m;
 static struct side a, b;
-static struct md_qp qp; /* of a, with a longer queue */
+static struct md_qp qp;          /* of a, with a longer queue */
+static uint64_t from, to;        /* LENGTH octets each */
+static uint32_t from_stag, to_stag;
 
 static void start(void)
 {
@@ -24,6 +26,10 @@ static void start(void)
         .pd = a.pd, .scq = &a.cq, .rcq = &a.cq, .entries = ENTRIES,
     });
     a.qp = qp;
+    from = machine_alloc(m, LENGTH, SG_PAGE_SIZE);
+    to = machine_alloc(m, LENGTH, SG_PAGE_SIZE);
+    from_stag = md_reg_mr(&a.md, a.pd, from, LENGTH, SG_ACCESS_LOCAL_WRITE);
+    to_stag = md_reg_mr(&b.md, b.pd, to, LENGTH, SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE);
     sides_connect(&a, &b, 4000);
 }
 
@@ -56,8 +62,8 @@ static void expect_same(uint8_t *before, size_t len)
 static void post_write(uint64_t wr_id)
 {
     md_post_send(&a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .wr_id = wr_id, .addr = a.buffer, .len = SIDE_BUFFER,
-        .lkey = a.stag, .raddr = b.buffer, .rkey = b.stag,
+        .opcode = SG_WR_WRITE, .wr_id = wr_id, .addr = from, .len = LENGTH, .lkey = from_stag,
+        .raddr = to, .rkey = to_stag,
     });
 }
 
@@ -66,7 +72,7 @@ static void no_doorbell(void *opaque, uint32_t page, uint32_t offset, uint64_t v
     (void)opaque, (void)page, (void)offset, (void)value;
 }
 
-/* One doorbell for more than its turn does; the rest is on its way when the machine stops. */
+/* One doorbell for more than its turn does: the rest waits for the machine to go on. */
 static void under_way(void)
 {
     const struct md_ops *ops;
@@ -176,7 +182,7 @@ static void reset(void)
 }
 
 static const struct t_case cases[] = {
-    { "stop with a transfer under way", under_way },
+    { "stopped: a transfer under way waits, and goes on", under_way },
     { "stopped: writes wait, in order", writes },
     { "stopped: link and fault are told afterwards", link_and_fault },
     { "stopped: a reset of the machine", reset },
