@@ -189,9 +189,14 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
         return SG_PORT_TO_NIC;
     }
     port->count.frames_in++;
+    sg_stack.sender = looped ? NULL : v->frame + 6;
+    if (f) {
+        route_learn(f);
+    }
     pcb_list_show(f, listener);
     tcp_input_frame(v);
     pcb_list_hide();
+    sg_stack.sender = NULL;
     port->count.checksum_errors += lwip_stats.tcp.chkerr - errors;
 
     f = flow_find(&port->flows, &v->key); /* it may be gone, or new */

@@ -118,6 +118,7 @@ static void flow_destroyed(u8_t id, void *data)
     sg_stack.flows--;
     pcb_list_remove(f);
     recovery_free(f);
+    route_set(f, WAY_ADDRESS, NULL);
     if (f->stream) {
         f->stream->flow = NULL;
     }

@@ -34,6 +34,7 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
     struct sg_listener *l = lpcb->callback_arg;
     struct address *addr = NULL;
     struct flow_key key = { .family = l->local.family };
+    struct flow *flow;
     unsigned i;
 
     for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
@@ -47,9 +48,11 @@ static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *
     key.vlan = addr->ip.vlan;
     key.local_port = cpcb->local_port;
     key.remote_port = cpcb->remote_port;
-    if (!flow_new(l->port, addr, &key, cpcb)) {
+    flow = flow_new(l->port, addr, &key, cpcb);
+    if (!flow) {
         return ERR_MEM;
     }
+    route_back(flow);
     tcp_nagle_disable(cpcb);
     cpcb->tos = l->local.tos;
     add_half_open(l, flow_of(cpcb));

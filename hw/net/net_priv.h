@@ -66,6 +66,13 @@ struct flow_key {
     uint16_t family;       /* 4 or 6 */
 };
 
+/* Where the frames of a connection go (route.c). */
+enum flow_way {
+    WAY_ADDRESS,  /* as its address's prefix and gateway say */
+    WAY_NEXT_HOP, /* to the neighbour that the user named */
+    WAY_BACK,     /* to the neighbour that sends the peer's */
+};
+
 struct flow {
     struct flow_key key;
     struct flow *next; /* in its hash bucket */
@@ -88,6 +95,9 @@ struct flow {
     unsigned challenges;
     uint64_t created; /* ns */
     struct recovery recovery;
+    enum flow_way way;
+    uint8_t next_hop[16];  /* WAY_NEXT_HOP */
+    uint8_t mac[6];        /* WAY_BACK */
 };
 
 struct flow_table {
@@ -189,6 +199,7 @@ struct sg_port {
     struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
     struct pcb_lists lists;
+    unsigned routed;       /* flows with a way of their own */
     struct neigh_table *neigh;
     struct sg_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
@@ -216,6 +227,7 @@ struct stack {
     uint64_t tcp_tick;  /* ns of the next one, SG_NEVER when off */
     uint64_t arp_tick;
     unsigned sending;   /* send_frame() calls on the stack */
+    const uint8_t *sender;  /* MAC address, while lwIP reads a segment; else NULL */
     struct sg_port *active; /* the port whose input or 'run' is on the stack, or NULL */
     u8_t ext_id;        /* lwIP's slot for our pointer in a pcb */
     uint8_t isn_key[ISN_KEY_LEN]; /* new whenever a first port comes */
@@ -297,6 +309,15 @@ void pcb_list_sleep_idle(void); /* after each tick; hides them */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
 /* The listener has gone: connections that are half open forget it. */
 void pcb_list_forget_listener(struct sg_port *port, const struct tcp_pcb *listener);
+
+/* route.c */
+void route_set(struct flow *f, enum flow_way way, const uint8_t *to);
+/* Both while lwIP reads a segment of this flow: the first one, which makes it; a later one. */
+void route_back(struct flow *f);
+void route_learn(struct flow *f);
+err_t route_output(struct address *addr, struct pbuf *p, const ip4_addr_t *to);
+err_t route_output6(struct address *addr, struct pbuf *p, const uint8_t to[16]);
+bool route_is_set(const uint8_t next_hop[16]);
 
 /* port.c */
 struct sg_port *port_of_net(struct sg_stream_net *net);

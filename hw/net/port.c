@@ -170,7 +170,7 @@ static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to)
     if (own) { /* by the link where it is expected */
         return ethernet_output(&own->netif, p, mac, mac, ETHTYPE_IP);
     }
-    return etharp_output(netif, p, to);
+    return route_output(addr, p, to);
 }
 
 static err_t output6(struct netif *netif, struct pbuf *p, const ip6_addr_t *to)
@@ -178,20 +178,13 @@ static err_t output6(struct netif *netif, struct pbuf *p, const ip6_addr_t *to)
     struct address *addr = netif->state, *own;
     const struct eth_addr *mac = (const struct eth_addr *)netif->hwaddr;
     struct sg_endpoint ep = { .family = 6, .vlan = addr->ip.vlan };
-    static const uint8_t none[16];
 
     memcpy(ep.ip, to->addr, 16);
     own = address_named(addr->port, &ep);
     if (own) {
         return ethernet_output(&own->netif, p, mac, mac, ETHTYPE_IPV6);
     }
-    if (address_on_link(addr, ep.ip)) {
-        return neigh6_output(addr, p, ep.ip);
-    }
-    if (memcmp(addr->gateway, none, sizeof(none)) != 0) {
-        return neigh6_output(addr, p, addr->gateway);
-    }
-    return ERR_RTE;
+    return route_output6(addr, p, ep.ip);
 }
 
 err_t port_netif_init(struct netif *netif)

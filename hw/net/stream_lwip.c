@@ -321,6 +321,15 @@ static void stream_endpoints(struct sg_stream *base, struct sg_endpoint *local,
     *remote = s->remote;
 }
 
+static void stream_set_next_hop(struct sg_stream *base, const uint8_t next_hop[16])
+{
+    struct stream *s = of_base(base);
+
+    if (s->flow) {
+        route_set(s->flow, route_is_set(next_hop) ? WAY_NEXT_HOP : WAY_ADDRESS, next_hop);
+    }
+}
+
 static const struct sg_stream_ops stream_ops = {
     .room = stream_room,
     .send = stream_send,
@@ -330,6 +339,7 @@ static const struct sg_stream_ops stream_ops = {
     .abort = stream_abort,
     .emss = stream_emss,
     .hold = stream_hold,
+    .set_next_hop = stream_set_next_hop,
     .endpoints = stream_endpoints,
 };
 
@@ -408,7 +418,16 @@ static struct address *local_address(struct sg_port *port, const struct sg_endpo
                                      const struct sg_endpoint *remote)
 {
     struct address *own = address_named(port, remote);
-    struct address *addr = own ? own : address_towards(port, remote);
+    struct sg_endpoint hop = *remote;
+    struct address *addr;
+
+    if (!own && route_is_set(remote->next_hop)) {
+        memcpy(hop.ip, remote->next_hop, sizeof(hop.ip));
+        if (!endpoint_is_any(local)) {
+            return endpoint_is_unicast(&hop) ? address_named(port, local) : NULL;
+        }
+    }
+    addr = own ? own : address_towards(port, &hop);
 
     if (endpoint_is_any(local) || !addr) {
         return addr;
@@ -491,6 +510,9 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
     if (!s) {
         tcp_abort(flow->pcb);
         return NULL;
+    }
+    if (route_is_set(remote->next_hop)) {
+        route_set(flow, WAY_NEXT_HOP, remote->next_hop);
     }
     s->pcb->tos = local->tos;
     s->base.events = events;

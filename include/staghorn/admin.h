@@ -420,6 +420,13 @@ struct sg_cmd_connect {
     __le16 ird;
     __le16 ord;
     __le16 flags;             /* CONNECT, ACCEPT: SG_CONNECT_* */
+    /*
+     * CONNECT, ACCEPT: the neighbour that packets to the peer are given to, network order, IPv4 in
+     * the first four octets.  All zero: CONNECT goes by prefix and gateway of the local address;
+     * ACCEPT stays with the neighbour that the peer's packets come from, if that is beyond the
+     * prefix.
+     */
+    __u8 next_hop[16];
 };
 /*
  * When the peer leaves, or TCP is lost, and no send entry is posted: the QP stays in RTS, its
@@ -450,7 +457,8 @@ SG_ASSERT_SIZE(struct sg_cmd_resize_srq, 40);
 SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
 SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 28);
 SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
-SG_ASSERT_SIZE(struct sg_cmd_connect, 80);
+SG_ASSERT_SIZE(struct sg_cmd_connect, 96);
+SG_ASSERT_OFFSET(struct sg_cmd_connect, next_hop, 80);
 
 /*
  * The flash.  An adapter without one answers ENOTSUP.  An update is written from offset 0 on

@@ -369,6 +369,13 @@ bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *
     return true;
 }
 
+void sg_conn_set_next_hop(struct sg_conn *c, const uint8_t next_hop[16])
+{
+    if (c->stream && c->stream->ops->set_next_hop) {
+        c->stream->ops->set_next_hop(c->stream, next_hop);
+    }
+}
+
 bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
 {
     if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->startup->peer)) {

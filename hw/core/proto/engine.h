@@ -357,6 +357,8 @@ void sg_engine_unlisten(struct sg_engine_listener *l);
 
 /* Remember something in a connection that has no QP yet (given back by request_gone). */
 void sg_conn_set_request_user(struct sg_conn *c, void *request_user);
+/* From now on through this neighbour; all zero: see sg_stream_ops. */
+void sg_conn_set_next_hop(struct sg_conn *c, const uint8_t next_hop[16]);
 /* Answer a request; user: the QP.  False: the connection is not in that state any more. */
 bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p);
 bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len);

@@ -27,6 +27,11 @@ struct sg_endpoint {
     uint16_t vlan;
     /* Type of service of what is sent; of the local endpoint of connect and listen. */
     uint8_t tos;
+    /*
+     * Of the remote endpoint of connect: the router on the local address's link that knows the way
+     * there, of the same family; all zero: as the local address's prefix and gateway say.
+     */
+    uint8_t next_hop[16];
 };
 
 enum sg_stream_end {
@@ -78,6 +83,12 @@ struct sg_stream_ops {
      * Held: the peer gets no new room.  What it had room for may still be received.  NULL: cannot.
      */
     void (*hold)(struct sg_stream *s, bool held);
+    /*
+     * From now on through this neighbour, of the peer's family; all zero: as the prefix and gateway
+     * say.  Before, a stream that was accepted answers an address beyond its link by the neighbour
+     * that its segments come from.  NULL: there are no routes.
+     */
+    void (*set_next_hop)(struct sg_stream *s, const uint8_t next_hop[16]);
     /* Own and peer's address. */
     void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
 };

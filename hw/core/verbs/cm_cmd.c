@@ -35,6 +35,14 @@ static void sockaddr_of(struct sg_sockaddr *sa, const struct sg_endpoint *ep)
     memcpy(sa->ip, ep->ip, sizeof(sa->ip));
 }
 
+/* Of CONNECT and ACCEPT; all zero: none is named. */
+static bool is_next_hop_named(const struct sg_cmd_connect *c)
+{
+    static const uint8_t none[sizeof(c->next_hop)];
+
+    return memcmp(c->next_hop, none, sizeof(none)) != 0;
+}
+
 static enum sg_status status_of(enum sg_conn_end why)
 {
     switch (why) {
@@ -178,6 +186,7 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
     if (status != SG_OK) {
         return status;
     }
+    memcpy(remote.next_hop, c->next_hop, remote.family == 4 ? 4 : sizeof(remote.next_hop));
     cm = sg_cm_new(a, SG_CM_CONNECTING);
     if (!cm) {
         return SG_ENOMEM;
@@ -227,6 +236,9 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
     }
     if (status != SG_OK) {
         return status;
+    }
+    if (is_next_hop_named(c)) {
+        sg_conn_set_next_hop(cm->conn, c->next_hop);
     }
     cm->state = SG_CM_ACCEPTED;
     if (!sg_conn_accept(cm->conn, cm, &params)) {
