@@ -312,6 +312,8 @@ void pcb_list_forget_listener(struct sg_port *port, const struct tcp_pcb *listen
 
 /* route.c */
 void route_set(struct flow *f, enum flow_way way, const uint8_t *to);
+/* The user names a next hop; all zero: none. */
+void route_name(struct flow *f, const uint8_t next_hop[16]);
 /* Both while lwIP reads a segment of this flow: the first one, which makes it; a later one. */
 void route_back(struct flow *f);
 void route_learn(struct flow *f);

@@ -34,6 +34,23 @@ void route_set(struct flow *f, enum flow_way way, const uint8_t *to)
     }
 }
 
+/*
+ * A neighbour that the address would choose as well is no way of its own: then the connection
+ * follows a change of the gateway, and packets need not be looked at.
+ */
+void route_name(struct flow *f, const uint8_t next_hop[16])
+{
+    size_t n = f->key.family == 4 ? 4 : 16;
+    bool on_link = address_on_link(f->addr, f->key.remote_ip);
+    const uint8_t *usual = on_link ? f->key.remote_ip : f->addr->gateway;
+
+    if (!route_is_set(next_hop) || memcmp(next_hop, usual, n) == 0) {
+        route_set(f, WAY_ADDRESS, NULL);
+    } else {
+        route_set(f, WAY_NEXT_HOP, next_hop);
+    }
+}
+
 /* The MAC address that the segment under way comes from, or NULL: nobody could be sent to there. */
 static const uint8_t *sender(void)
 {

@@ -326,7 +326,7 @@ static void stream_set_next_hop(struct sg_stream *base, const uint8_t next_hop[1
     struct stream *s = of_base(base);
 
     if (s->flow) {
-        route_set(s->flow, route_is_set(next_hop) ? WAY_NEXT_HOP : WAY_ADDRESS, next_hop);
+        route_name(s->flow, next_hop);
     }
 }
 
@@ -511,9 +511,7 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
         tcp_abort(flow->pcb);
         return NULL;
     }
-    if (route_is_set(remote->next_hop)) {
-        route_set(flow, WAY_NEXT_HOP, remote->next_hop);
-    }
+    route_name(flow, remote->next_hop);
     s->pcb->tos = local->tos;
     s->base.events = events;
     s->base.user = user;

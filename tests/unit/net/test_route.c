@@ -170,6 +170,33 @@ static void next_hop__ipv6(void)
     wire_free(w);
 }
 
+/* The gateway, or the peer itself on the link, is no way of its own: a new gateway counts. */
+static void next_hop_is_the_usual(void)
+{
+    const uint8_t gateway[2][16] = { { 10, 0, 0, 99 }, { 10, 0, 0, 2 } };
+    struct asked asked;
+    struct wire *w = new_wire(&asked);
+    struct sg_endpoint to = far_ip4(w), own = w->host[0].ip;
+    struct sg_stream_net *net = w->host[0].net;
+    struct peer a = { .to_send = 1000, .wire = w }, b = { .wire = w };
+    struct peer *both[2] = { &a, &b };
+    enum sg_stream_end why;
+
+    T_EQ_INT(w->host[1].ip.ip[3], 2);
+    own.port = 0;
+    T_TRUE(net->ops->add_addr(net, &own, 24, gateway[0]));
+    memcpy(to.next_hop, gateway[0], 4);
+    T_TRUE(w->host[1].net->ops->listen(w->host[1].net, &to, 4, peer_accept, &b, &why));
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    wire_settle(w, WIRE_S / 2);
+    T_TRUE(asked.by[0][99] > 0);
+    T_EQ_INT(a.connects, 0);
+    T_TRUE(net->ops->add_addr(net, &own, 24, gateway[1]));
+    T_TRUE(wire_run(w, all_arrived, both, 60 * WIRE_S));
+    T_EQ_INT(a.connects, 1);
+    wire_free(w);
+}
+
 /* Who accepts may name another way; none: as prefix and gateway say, which is nowhere here. */
 static void accepted_is_routed(void)
 {
@@ -229,6 +256,7 @@ static const struct t_case cases[] = {
     { "a next hop", next_hop },
     { "a next hop counts more than a gateway", next_hop_before_gateway },
     { "a next hop beyond the prefix", next_hop_beyond_prefix },
+    { "a next hop that is the usual one", next_hop_is_the_usual },
     { "IPv6: a next hop", next_hop__ipv6 },
     { "an accepted stream gets a next hop", accepted_is_routed },
     { "answers follow the neighbour that sends", back_follows_sender },
