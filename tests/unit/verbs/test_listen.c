@@ -146,14 +146,16 @@ static const struct sg_stream_events events = {
     .peer_closed = on_fin, .closed = on_closed,
 };
 
-static uint32_t ask(struct sg_stream_net *net, struct stranger *who)
+/* rtr: its first message is one without effect, which never comes. */
+static uint32_t ask(struct sg_stream_net *net, struct stranger *who, bool rtr)
 {
-    static const uint8_t request[] = "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x80\x08";
-    const struct iovec iov = { .iov_base = (void *)request, .iov_len = 24 };
+    uint8_t request[] = "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x80\x08";
+    const struct iovec iov = { .iov_base = request, .iov_len = 24 };
     struct sg_endpoint to = pair.side[1].at;
     enum sg_stream_end why;
     struct sg_eqe e;
 
+    request[20] = rtr ? 0x80 : 0;
     to.port = PAIR_PORT;
     *who = (struct stranger){ 0 };
     who->s = net->ops->connect(net, &(struct sg_endpoint){ .family = 4 }, &to, &events, who, &why);
@@ -179,8 +181,8 @@ static void next_connection_inherits_no_end(void)
     pair.connect_flags = SG_CONNECT_STAY;
     pair_open(&pair, NULL);
     net = sg_mem_switch_port(pair.sw, &(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 9 } });
-    conn[0] = ask(net, &first);
-    conn[1] = ask(net, &second);
+    conn[0] = ask(net, &first, true);
+    conn[1] = ask(net, &second, true);
     T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn[0], 1, 1, NULL), SG_OK);
     pair_settle(&pair);
     first.s->ops->shutdown(first.s);
@@ -193,6 +195,38 @@ static void next_connection_inherits_no_end(void)
     T_FALSE(second.fin);
     T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_RTS);
     second.s->ops->abort(second.s);
+    end();
+}
+
+/* TCP is lost: that is said, and the stream's end stays until its owner lets go of it. */
+static void loss_is_reported(void)
+{
+    struct sg_stream_net *net;
+    struct stranger peer;
+    struct sg_eqe e;
+    uint32_t conn;
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    net = sg_mem_switch_port(pair.sw, &(struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 9 } });
+    recv(1, 1, 0, 64);
+    conn = ask(net, &peer, false);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn, 1, 1, NULL), SG_OK);
+    pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
+    peer.s->ops->abort(peer.s);
+    T_SHOWS("DDP-34") {
+        e = pair_expect(&pair, 1, SG_EV_CM_DISCONNECT);
+        T_EQ_U64(e.cm_status, SG_CM_RESET);
+        expect(1, 1, SG_WC_FLUSH_ERR);
+    }
+    pair_expect(&pair, 1, SG_EV_CM_CLOSED);
+    pair_pass(&pair, 1000000000000ull);
+    T_SHOWS("DDP-35") {
+        T_EQ_U64(md_qp_state(&pair.side[1].qp), SG_QP_ERROR);
+        recv(1, 2, 0, 64); /* for nobody */
+        expect(1, 2, SG_WC_FLUSH_ERR);
+        T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
+    }
     end();
 }
 
@@ -234,6 +268,7 @@ static const struct t_case cases[] = {
     { "places of a backlog come back", places_come_back },
     { "a backlog is exact", backlog_is_exact },
     { "a connection inherits no end of the last one", next_connection_inherits_no_end },
+    { "DDP-34 DDP-35 TCP is lost", loss_is_reported },
     { "a turn is shared among connections", turn_is_shared },
 };
 
