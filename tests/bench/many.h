@@ -17,10 +17,10 @@ enum {
     MANY_LEN = 64,     /* octets of a write */
     MANY_ENTRIES = 4,  /* of each queue */
     /* What docs/benchmarks.md promises: octets of the host's memory at one side. */
-    MANY_QP_OCTETS = 2048,
+    MANY_QP_OCTETS = 2304,
     MANY_MR_OCTETS = 256,
     /* Over TCP, without the send ring, of which only used pages take memory. */
-    MANY_TCP_QP_OCTETS = 4096,
+    MANY_TCP_QP_OCTETS = 4608,
     MANY_TCP_RING = 65536,
 };
 
