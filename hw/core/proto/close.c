@@ -26,6 +26,8 @@
  * Progress is looked for with a timer, CHECKS times in a close_timeout, which costs the path of
  * data nothing.
  */
+#include <glib.h>
+
 #include "proto/conn.h"
 
 enum { CHECKS = 4 };
@@ -64,17 +66,18 @@ static uint64_t patience_ns(const struct sg_conn *c)
 
 static void limit(struct sg_conn *c, uint64_t now)
 {
-    if (!c->close.limit_ns) {
-        c->close.limit_ns = now + ms_to_ns(c->e->config.close_limit_ms);
+    if (!c->close.clock) {
+        c->close.clock = g_new0(struct close_clock, 1);
+        c->close.clock->limit_ns = now + ms_to_ns(c->e->config.close_limit_ms);
     }
 }
 
 static void arm(struct sg_conn *c, uint64_t now)
 {
-    uint64_t at = c->close.limit_ns;
+    uint64_t at = c->close.clock->limit_ns;
 
     if (c->close.watched) {
-        at = SG_MIN(at, c->close.moved_ns + patience_ns(c));
+        at = SG_MIN(at, c->close.clock->moved_ns + patience_ns(c));
         at = SG_MIN(at, now + SG_MAX(ms_to_ns(c->e->config.close_timeout_ms) / CHECKS, 1));
     }
     conn_arm_at(c, at);
@@ -86,8 +89,8 @@ void close_watch(struct sg_conn *c)
 
     limit(c, now);
     c->close.watched = true;
-    c->close.moved_ns = now;
-    c->close.acked = c->tx.given - unacked(c);
+    c->close.clock->moved_ns = now;
+    c->close.clock->acked = c->tx.given - unacked(c);
     if (!c->held) { /* else when the pause is over */
         arm(c, now);
     }
@@ -95,7 +98,7 @@ void close_watch(struct sg_conn *c)
 
 bool close_rearm(struct sg_conn *c)
 {
-    if (!c->close.limit_ns) {
+    if (!c->close.clock) {
         return false;
     }
     arm(c, conn_now(c));
@@ -225,12 +228,12 @@ void close_tick(struct sg_conn *c, uint64_t now)
     if (c->close.state == CLOSE_SENT && !unacked(c)) {
         advance(c, CLOSE_ACKED);
     }
-    if (acked != c->close.acked) {
-        c->close.acked = acked;
-        c->close.moved_ns = now;
+    if (acked != c->close.clock->acked) {
+        c->close.clock->acked = acked;
+        c->close.clock->moved_ns = now;
     }
-    if (now >= c->close.limit_ns ||
-        (c->close.watched && now - c->close.moved_ns >= patience_ns(c))) {
+    if (now >= c->close.clock->limit_ns ||
+        (c->close.watched && now - c->close.clock->moved_ns >= patience_ns(c))) {
         conn_log(c, SG_LOG_STATE, "timeout: our half is %s, %zu octets are not acknowledged",
                  names[c->close.state], unacked(c));
         conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);

@@ -115,6 +115,7 @@ static void conn_free(struct sg_conn *c)
 {
     conn_end_startup(c);
     stall_drop(c);
+    g_free(c->close.clock);
     g_free(c->rx.buf);
     g_free(c->irrq);
     g_free(c->orq);
@@ -240,7 +241,7 @@ static void conn_timer(struct sg_timer *t, uint64_t now_ns)
         return;
     }
     if (!c->drop_due && (c->close.watched ||
-                         (c->close.limit_ns && c->state >= CONN_STREAMING))) {
+                         (c->close.clock && c->state >= CONN_STREAMING))) {
         close_tick(c, now_ns);
         return;
     }

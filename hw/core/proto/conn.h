@@ -120,12 +120,17 @@ struct conn_stall {
 /* Our half of the connection: see close.c. */
 enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACKED };
 
-struct conn_close {
-    uint8_t state;              /* enum close_state */
-    bool watched;               /* TCP's progress counts */
-    uint64_t limit_ns;          /* the end of all patience; 0: no end has begun */
+/* Made when an end begins. */
+struct close_clock {
+    uint64_t limit_ns;          /* the end of all patience */
     uint64_t moved_ns;          /* when progress was last seen */
     uint64_t acked;             /* octets that the peer had acknowledged then */
+};
+
+struct conn_close {
+    struct close_clock *clock;  /* NULL: no end has begun */
+    uint8_t state;              /* enum close_state */
+    bool watched;               /* TCP's progress counts */
 };
 
 /* See listener.c. */
@@ -161,10 +166,10 @@ struct sg_conn {
     bool p2p;                   /* an RTR message is due */
     bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
     bool down_told;             /* 'disconnected' was called */
-    struct conn_close close;
     bool deaf;                  /* inbound octets are dropped */
     bool abandoned;             /* nobody waits for the end */
     bool drop_due;              /* conn_drop_later() */
+    struct conn_close close;
     bool term_due;
     bool blocked;               /* a send was refused, 'writable' will come */
     bool signaled;              /* tx_ready was called since the last transmit */
