@@ -306,6 +306,7 @@ static void mr__cannot_be(void)
         { 4096, IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
         { 4096, 1 << 12, EINVAL },
     };
+    void *page;
 
     pair_close();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -317,6 +318,15 @@ static void mr__cannot_be(void)
     errno = 0;
     T_NULL(ibv_reg_mr(w.pd, (void *)0x1000, 4096, 0)); /* nobody's memory */
     T_EQ_INT(errno, EFAULT);
+    /* Memory that the process may only read: nobody writes there for it. */
+    page = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    T_TRUE(page != MAP_FAILED);
+    T_NULL(ibv_reg_mr(w.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE));
+    T_EQ_INT(errno, EFAULT);
+    errno = 0;
+    T_NULL(ibv_reg_mr(w.pd, (void *)0xffff888000000000, 4096, 0)); /* the kernel's */
+    T_TRUE(errno != 0);
+    munmap(page, 4096);
 }
 
 /* ---- on demand ---- */

@@ -239,7 +239,7 @@ static void cq_space(void)
         }
     }
     sg_adapter_census(s.md.a, &after);
-    T_SHOWS("SEC-16") {
+    T_SHOWS("SEC-13 SEC-16") {
         T_EQ_MEM(&after, &before, sizeof(before));
     }
     sg_put_le32(&larger.cqn, 1);
