@@ -428,6 +428,7 @@ static void expire(struct flow *f)
     r->probing = false;
     r->probe_at = r->reorder_at = SG_NEVER;
     r->backoff++;
+    restart_rto(f); /* whatever comes of it now */
     if (r->backoff >= BACKOFF_MAX) {
         f->pcb->nrtx = TCP_MAXRTX; /* the next slow tick ends the connection */
     }
