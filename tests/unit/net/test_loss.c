@@ -3,9 +3,9 @@
  * Streams over paths that lose and reorder: how much arrives in simulated time, and how long
  * nothing arrives.
  *
- * The floors are half of what Linux's TCP (CUBIC) reaches over such a path, as measured by
- * tools/bench-loss; docs/benchmarks.md has the table.  Half of a stack that is limited by the
- * rate of the path or by its processor is half of that rate.
+ * The floors are about half of what this stack reaches on these paths, and notice when it no longer
+ * does.  How that compares with Linux's TCP over one path in one run, tools/bench-loss measures;
+ * docs/benchmarks.md has the table.
  */
 #include "tap.h"
 #include "peer.h"
