@@ -117,6 +117,21 @@ class Whole:
             yield "an old round", lambda v, o: v[self.octets] != o[self.octets]
 
 
+class OctetOrder(Order):
+    """As Order, of an instruction that stores octet by octet: each is of this round or the last."""
+
+    def forbidden(self, domain, instant):
+        if domain in self.domains:
+            rounds = [
+                atom(instant.visible, name).to_bytes(8, "little")
+                for name in (self.later, self.earlier)
+            ]
+            for outcome in instant.outcomes:
+                octets = atom(outcome, self.earlier).to_bytes(8, "little")
+                if any(one not in both for one, *both in zip(octets, *rounds)):
+                    yield outcome
+
+
 class Apart:
     """Two octets in different lines, stored at once: either may survive without the other."""
 
@@ -189,7 +204,7 @@ PATTERNS = {
     "movntdq-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
     "movntps-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
     "vmovntdq-sfence": before(FENCED) + [Order("x3", "y0", FENCED)],
-    "maskmovdqu-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
+    "maskmovdqu-sfence": [OctetOrder("x0", "y0", FENCED), OctetOrder("x1", "y0", FENCED)],
     # Within a line: order of stores, atoms that do not tear.
     "one-line": [Prefix(ATOMS_OF_X[:2])],
     "one-atom": [Whole(0, 8)],
