@@ -4,7 +4,7 @@
 # and the scripts of tools/.
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
-TARGETS := all demo check check-full check-fast bench fuzz mutate deps guest consumers
+TARGETS := all demo check check-full check-fast bench fuzz mutate deps native guest consumers
 
 help:
 	@sed -n 's/^#= //p' tools/build/run.sh

@@ -11,6 +11,7 @@
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
 #= make all         build everything
+#= make native      only build the core, its tests and its benchmarks for this machine
 #= make deps        only fetch the sources of third parties
 #= make guest       only build the guest image
 #= make consumers   only build the guest images, that of the consumers included
@@ -168,6 +169,14 @@ check | check-full)
     check) run_check ;;
     check-full) run_check --full ;;
     esac
+    ;;
+native)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    native_plain
     ;;
 check-fast)
     lock_build
