@@ -95,9 +95,11 @@ struct flow {
     unsigned challenges;
     uint64_t created; /* ns */
     struct recovery recovery;
-    enum flow_way way;
-    uint8_t next_hop[16];  /* WAY_NEXT_HOP */
-    uint8_t mac[6];        /* WAY_BACK */
+    uint8_t way;           /* enum flow_way */
+    union {
+        uint8_t next_hop[16]; /* WAY_NEXT_HOP */
+        uint8_t mac[6];       /* WAY_BACK */
+    };
 };
 
 struct flow_table {
@@ -161,7 +163,6 @@ struct stream {
     struct sg_port *port;
     struct flow *flow;   /* NULL: the connection is over */
     struct tcp_pcb *pcb; /* likewise */
-    struct sg_endpoint local, remote;
     struct send_queue tx;
     size_t wanted;          /* octets of the send that was refused; 0: none */
     uint64_t connect_until; /* ns, while connecting */

@@ -312,13 +312,26 @@ static void stream_hold(struct sg_stream *base, bool held)
     }
 }
 
+static void endpoint_of_key(struct sg_endpoint *e, const struct flow_key *key,
+                            const uint8_t ip[16], uint16_t port)
+{
+    memset(e, 0, sizeof(*e));
+    e->family = (uint8_t)key->family;
+    e->port = port;
+    memcpy(e->ip, ip, sizeof(e->ip));
+    e->vlan = endpoint_is_link_local(e) ? key->vlan : 0;
+}
+
 static void stream_endpoints(struct sg_stream *base, struct sg_endpoint *local,
                              struct sg_endpoint *remote)
 {
     struct stream *s = of_base(base);
 
-    *local = s->local;
-    *remote = s->remote;
+    static const struct flow_key none;
+    const struct flow_key *key = s->flow ? &s->flow->key : &none;
+
+    endpoint_of_key(local, key, key->local_ip, key->local_port);
+    endpoint_of_key(remote, key, key->remote_ip, key->remote_port);
 }
 
 static void stream_set_next_hop(struct sg_stream *base, const uint8_t next_hop[16])
@@ -355,13 +368,6 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
     }
     s->base.ops = &stream_ops;
     s->port = port;
-    s->local.family = s->remote.family = (uint8_t)flow->key.family;
-    s->local.port = flow->key.local_port;
-    s->remote.port = flow->key.remote_port;
-    memcpy(s->local.ip, flow->key.local_ip, 16);
-    memcpy(s->remote.ip, flow->key.remote_ip, 16);
-    s->local.vlan = endpoint_is_link_local(&s->local) ? flow->key.vlan : 0;
-    s->remote.vlan = endpoint_is_link_local(&s->remote) ? flow->key.vlan : 0;
     s->connect_until = SG_NEVER;
     link_append(&port->streams, &s->all);
     link_init(&s->connecting);

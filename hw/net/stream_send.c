@@ -112,7 +112,7 @@ static void make_room(struct stream *s, size_t want)
 size_t stream_emss(struct sg_stream *base)
 {
     struct stream *s = of_base(base);
-    unsigned headers = s->local.family == 6 ? IP6_TCP_HEADERS : IP4_TCP_HEADERS;
+    unsigned headers = s->flow && s->flow->key.family == 6 ? IP6_TCP_HEADERS : IP4_TCP_HEADERS;
     unsigned mtu_mss = (s->flow ? path_mtu(s->flow) : s->port->config.mtu) - headers;
     struct tcp_pcb *pcb = s->pcb;
     unsigned mss;

@@ -89,7 +89,7 @@ struct sg_stream_ops {
      * that its segments come from.  NULL: there are no routes.
      */
     void (*set_next_hop)(struct sg_stream *s, const uint8_t next_hop[16]);
-    /* Own and peer's address. */
+    /* Own and peer's address; family 0 once the connection is gone. */
     void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
 };
 

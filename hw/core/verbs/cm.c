@@ -60,7 +60,7 @@ static bool forget_oldest(struct sg_adapter *a)
     if (!k) {
         return false;
     }
-    sg_cm_free(sg_container_of(k, struct sg_cm, past_link));
+    sg_cm_free(sg_container_of(k, struct sg_cm, ready_link));
     return true;
 }
 
@@ -111,8 +111,7 @@ static void stop_transmitting(struct sg_cm *cm)
 
 void sg_cm_free(struct sg_cm *cm)
 {
-    stop_transmitting(cm);
-    sg_list_remove(&cm->past_link);
+    stop_transmitting(cm); /* or takes it from past_conns */
     if (cm->qp && cm->qp->cm == cm) {
         cm->qp->cm = NULL;
     }
@@ -147,9 +146,6 @@ static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
     if (!p) {
         return;
-    }
-    if (cm->conn) {
-        sg_conn_endpoints(cm->conn, &cm->local, &cm->remote);
     }
     cm->ird = p->ird;
     cm->ord = p->ord;
@@ -199,7 +195,7 @@ static void become_past(struct sg_cm *cm)
     sg_cm_forget_past(qp);
     qp->cm = NULL;
     qp->past_cm = cm;
-    sg_list_append(&cm->adapter->past_conns, &cm->past_link);
+    sg_list_append(&cm->adapter->past_conns, &cm->ready_link);
 }
 
 void sg_cm_forget_past(struct sg_qp *qp)

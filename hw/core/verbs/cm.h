@@ -40,9 +40,7 @@ struct sg_cm {
     struct sg_conn *conn;    /* NULL: gone */
     struct sg_qp *qp;        /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
-    struct sg_link ready_link;
-    struct sg_link past_link; /* in sg_adapter.past_conns: qp->past_cm, no TCP */
-    struct sg_endpoint local, remote; /* from the first event on that has data */
+    struct sg_link ready_link; /* in sg_adapter.ready; of qp->past_cm in past_conns */
     uint16_t ird, ord;
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;

@@ -196,7 +196,6 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
         sg_cm_free(cm);
         return status_of(why);
     }
-    sg_conn_endpoints(cm->conn, &cm->local, &cm->remote);
     bind_qp(cm, qp);
     keep_flags(cm, c);
     sg_put_le32(&rsp->id, cm->id);
@@ -280,13 +279,17 @@ enum sg_status sg_cmd_cm_data(struct sg_adapter *a, const void *cmd, struct sg_a
 {
     const struct sg_cmd_query *c = cmd;
     struct sg_cm *cm = sg_idtab_get(&a->conns, sg_get_le32(&c->id));
+    struct sg_endpoint local = { 0 }, remote = { 0 };
     struct sg_cm_data data = { 0 };
 
     if (!cm) {
         return SG_ENOENT;
     }
-    sockaddr_of(&data.local, &cm->local);
-    sockaddr_of(&data.remote, &cm->remote);
+    if (cm->conn) {
+        sg_conn_endpoints(cm->conn, &local, &remote);
+    }
+    sockaddr_of(&data.local, &local);
+    sockaddr_of(&data.remote, &remote);
     sg_put_le16(&data.ird, cm->ird);
     sg_put_le16(&data.ord, cm->ord);
     sg_put_le16(&data.peer_ird, cm->peer_ird);
