@@ -286,7 +286,8 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 
 static void sgh_kick_cq(struct ib_cq *ibcq)
 {
-	if (ibcq->comp_handler)
+	/* Who polls by himself has a handler that only complains. */
+	if (ibcq->comp_handler && ibcq->poll_ctx != IB_POLL_DIRECT)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
