@@ -35,6 +35,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 	mutex_init(&sg->rdv_mutex);
 	spin_lock_init(&sg->cm_lock);
 	spin_lock_init(&sg->aeq_lock);
+	spin_lock_init(&sg->net_lock);
 	init_completion(&sg->test_irq);
 	sg->flags = 0;
 	sg->aeq_stalled = false;
@@ -294,6 +295,7 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = sgh_devlink_init(sg);
 	if (ret)
 		goto err_down;
+	pci_save_state(pdev); /* for sgh_slot_reset() */
 	sgh_allow_recovery(sg);
 	return 0;
 
@@ -349,7 +351,40 @@ static void sgh_reset_done(struct pci_dev *pdev)
 	sgh_allow_recovery(pci_get_drvdata(pdev));
 }
 
+/*
+ * AER.  What was only corrected or lost on the way, on a link that still carries, shows in the
+ * adapter itself, if at all.  On a frozen one the adapter is given up; the reset of the slot that
+ * follows leaves it as at power-on, and recovery begins anew.
+ */
+static pci_ers_result_t sgh_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
+{
+	struct sgh_dev *sg = pci_get_drvdata(pdev);
+
+	if (state == pci_channel_io_normal)
+		return PCI_ERS_RESULT_CAN_RECOVER;
+	sgh_no_recovery(sg);
+	sgh_fatal(sg, "the PCI link reports a fatal error");
+	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT
+						    : PCI_ERS_RESULT_NEED_RESET;
+}
+
+static pci_ers_result_t sgh_slot_reset(struct pci_dev *pdev)
+{
+	pci_restore_state(pdev);
+	pci_save_state(pdev); /* restoring has used it up */
+	pci_set_master(pdev);
+	return PCI_ERS_RESULT_RECOVERED;
+}
+
+static void sgh_error_resume(struct pci_dev *pdev)
+{
+	sgh_allow_recovery(pci_get_drvdata(pdev));
+}
+
 static const struct pci_error_handlers sgh_err_handler = {
+	.error_detected = sgh_error_detected,
+	.slot_reset = sgh_slot_reset,
+	.resume = sgh_error_resume,
 	.reset_prepare = sgh_reset_prepare,
 	.reset_done = sgh_reset_done,
 };

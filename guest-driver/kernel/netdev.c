@@ -16,6 +16,7 @@
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
+#include <linux/delay.h>
 #include <linux/inetdevice.h>
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
@@ -26,11 +27,25 @@
 #include "staghorn.h"
 
 #define SGH_MTU_MIN 576
+#define SGH_FIB_TRIES 50
+#define SGH_FIB_PAUSE 20 /* ms */
 
 void sgh_net_kick(struct sgh_dev *sg)
 {
-	if (!READ_ONCE(sg->net_stopping))
+	unsigned long flags;
+
+	/* None is queued after sgh_net_stop(). */
+	spin_lock_irqsave(&sg->net_lock, flags);
+	if (!sg->net_stopping)
 		schedule_work(&sg->net_work);
+	spin_unlock_irqrestore(&sg->net_lock, flags);
+}
+
+static void sgh_net_stop(struct sgh_dev *sg)
+{
+	spin_lock_irq(&sg->net_lock);
+	sg->net_stopping = true;
+	spin_unlock_irq(&sg->net_lock);
 }
 
 static const struct pci_dev *sgh_netdev_pci(const struct net_device *netdev)
@@ -90,25 +105,41 @@ static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
 	return sgh_admin(sg, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
 }
 
-/* Addresses found so far; no more than the adapter takes. */
+/*
+ * Addresses found so far, no more of each kind than the adapter takes.  Where there are too many,
+ * those that the adapter has come first: a new one must not end another's connections.
+ */
 struct sgh_found {
-	struct sgh_net_addr *to;
-	u32 n;
+	struct sgh_net_addr known[SG_PORT_ADDR_MAX];
+	struct sgh_net_addr fresh[SG_PORT_ADDR_MAX];
+	u32 num_known, num_fresh;
+	u32 left_out;
 };
 
-static struct sgh_net_addr *sgh_found_next(struct sgh_found *found,
-					   const struct net_device *netdev, u16 vlan, u8 family)
+static struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a, struct sgh_net_addr *set,
+					  u32 n)
 {
-	struct sgh_net_addr *a;
+	u32 i;
 
-	if (found->n == SG_PORT_ADDR_MAX)
-		return NULL;
-	a = &found->to[found->n++];
-	memset(a, 0, sizeof(*a));
-	a->addr.family = family;
-	a->ifindex = netdev->ifindex;
-	a->vlan = vlan;
-	return a;
+	for (i = 0; i < n; i++) {
+		if (a->vlan == set[i].vlan && !memcmp(&a->addr, &set[i].addr, sizeof(a->addr)))
+			return &set[i];
+	}
+	return NULL;
+}
+
+/* addr_mutex held. */
+static void sgh_found_add(struct sgh_dev *sg, struct sgh_found *found,
+			  const struct sgh_net_addr *a)
+{
+	if (sgh_addr_find(a, found->known, found->num_known))
+		return;
+	if (sgh_addr_find(a, sg->addrs, SG_PORT_ADDR_MAX))
+		found->known[found->num_known++] = *a;
+	else if (found->num_fresh < SG_PORT_ADDR_MAX)
+		found->fresh[found->num_fresh++] = *a;
+	else
+		found->left_out++;
 }
 
 /* The gateway of the default route over this interface.  Under RCU, as all that collects. */
@@ -125,24 +156,22 @@ static void sgh_gateway(struct net_device *netdev, u8 *gateway)
 		memcpy(gateway, &nhc->nhc_gw.ipv4, 4);
 }
 
-static void sgh_collect_ipv4(struct net_device *netdev, u16 vlan, struct sgh_found *found)
+static void sgh_collect_ipv4(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+			     struct sgh_found *found)
 {
+	struct sgh_net_addr a = { .ifindex = netdev->ifindex, .vlan = vlan };
 	const struct in_ifaddr *ifa;
 	struct in_device *in_dev;
-	struct sgh_net_addr *a;
-	u8 gateway[16] = { };
 
 	in_dev = __in_dev_get_rcu(netdev);
 	if (!in_dev)
 		return;
-	sgh_gateway(netdev, gateway);
+	a.addr.family = 4;
+	sgh_gateway(netdev, a.gateway);
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
-		a = sgh_found_next(found, netdev, vlan, 4);
-		if (!a)
-			return;
-		memcpy(a->addr.ip, &ifa->ifa_local, 4);
-		a->prefix_len = ifa->ifa_prefixlen;
-		memcpy(a->gateway, gateway, sizeof(gateway));
+		memcpy(a.addr.ip, &ifa->ifa_local, 4);
+		a.prefix_len = ifa->ifa_prefixlen;
+		sgh_found_add(sg, found, &a);
 	}
 }
 
@@ -160,11 +189,12 @@ static void sgh_gateway6(struct net_device *netdev, u8 *gateway)
 	dst_release(dst);
 }
 
-static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_found *found)
+static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+			     struct sgh_found *found)
 {
+	struct sgh_net_addr a = { .ifindex = netdev->ifindex, .vlan = vlan };
 	struct inet6_ifaddr *ifa;
 	struct inet6_dev *in6_dev;
-	struct sgh_net_addr *a;
 	u8 gateway[16] = { };
 
 	in6_dev = __in6_dev_get(netdev);
@@ -176,20 +206,22 @@ static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_fou
 		/* Not ours before the network has been asked whether somebody else has it. */
 		if (ifa->flags & IFA_F_TENTATIVE)
 			continue;
-		a = sgh_found_next(found, netdev, vlan, 6);
-		if (!a)
-			break;
-		memcpy(a->addr.ip, &ifa->addr, 16);
-		a->prefix_len = ifa->prefix_len;
+		memset(&a.addr, 0, sizeof(a.addr));
+		memset(a.gateway, 0, sizeof(a.gateway));
+		a.addr.family = 6;
+		memcpy(a.addr.ip, &ifa->addr, 16);
+		a.prefix_len = ifa->prefix_len;
 		if (ipv6_addr_type(&ifa->addr) & IPV6_ADDR_LINKLOCAL)
-			a->addr.vlan = cpu_to_le16(vlan);
+			a.addr.vlan = cpu_to_le16(vlan);
 		else
-			memcpy(a->gateway, gateway, sizeof(gateway));
+			memcpy(a.gateway, gateway, sizeof(gateway));
+		sgh_found_add(sg, found, &a);
 	}
 	read_unlock_bh(&in6_dev->lock);
 }
 #else
-static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_found *found)
+static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+			     struct sgh_found *found)
 {
 }
 #endif
@@ -197,9 +229,9 @@ static void sgh_collect_ipv6(struct net_device *netdev, u16 vlan, struct sgh_fou
 static void sgh_collect_netdev(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
 			       struct sgh_found *found)
 {
-	sgh_collect_ipv4(netdev, vlan, found);
+	sgh_collect_ipv4(sg, netdev, vlan, found);
 	if (sg->caps.features & SG_FEATURE_IPV6)
-		sgh_collect_ipv6(netdev, vlan, found);
+		sgh_collect_ipv6(sg, netdev, vlan, found);
 }
 
 /*
@@ -215,12 +247,17 @@ static u16 sgh_vlan_of(const struct net_device *netdev, struct net_device *upper
 	return vlan_dev_vlan_id(upper);
 }
 
-/* addr_mutex held. */
+/*
+ * addr_mutex held.  IPv4 addresses stay on an interface that its administrator set down, but what
+ * it carries ends, as that of its other sockets would; so the adapter is not to have them.
+ */
 static void sgh_collect(struct sgh_dev *sg, struct sgh_found *found)
 {
 	struct net_device *upper;
 	u16 vlan;
 
+	if (!netif_running(sg->netdev))
+		return;
 	rcu_read_lock();
 	sgh_collect_netdev(sg, sg->netdev, 0, found);
 	if (sg->caps.features & SG_FEATURE_VLAN) {
@@ -270,56 +307,66 @@ u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan)
 	return ifindex;
 }
 
-static struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a, struct sgh_net_addr *set,
-					  u32 n)
-{
-	u32 i;
-
-	for (i = 0; i < n; i++) {
-		if (a->vlan == set[i].vlan && !memcmp(&a->addr, &set[i].addr, sizeof(a->addr)))
-			return &set[i];
-	}
-	return NULL;
-}
-
-static void sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
+/* False: there is no room. */
+static bool sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
 {
 	static const struct sgh_net_addr none;
 	struct sgh_net_addr *slot = sgh_addr_find(a, sg->addrs, SG_PORT_ADDR_MAX);
+	bool known = slot;
 	int ret;
 
 	/* Adding one that is there changes its prefix and gateway. */
 	if (slot && !memcmp(slot, a, sizeof(*a)))
-		return;
+		return true;
+	if (!slot)
+		slot = sgh_addr_find(&none, sg->addrs, SG_PORT_ADDR_MAX);
+	if (!slot)
+		return false;
 	ret = sgh_set_addr(sg, a, SG_ADDR_ADD);
 	if (ret) {
 		/* It is tried again at the next change. */
 		dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n", a->addr.family, ret);
-		return;
+		return true;
 	}
-	if (!slot)
-		slot = sgh_addr_find(&none, sg->addrs, SG_PORT_ADDR_MAX);
-	if (!WARN_ON(!slot))
-		*slot = *a;
-	WRITE_ONCE(sg->addrs_changed, true);
+	*slot = *a;
+	/* A GID is made of the address alone. */
+	if (!known)
+		WRITE_ONCE(sg->addrs_changed, true);
+	return true;
+}
+
+/* Once for each time that there are too many. */
+static void sgh_warn_left_out(struct sgh_dev *sg, u32 left_out)
+{
+	if (left_out && !sg->addrs_left_out)
+		dev_warn(&sg->pdev->dev,
+			 "the adapter takes %u addresses: %u of %s and its VLANs cannot be used\n",
+			 SG_PORT_ADDR_MAX, left_out, netdev_name(sg->netdev));
+	sg->addrs_left_out = left_out;
 }
 
 /* addr_mutex held. */
 static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_found *want)
 {
+	u32 left_out = want->left_out;
 	u32 i;
 
 	for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
 		struct sgh_net_addr *a = &sg->addrs[i];
 
-		if (!a->addr.family || sgh_addr_find(a, want->to, want->n))
+		if (!a->addr.family || sgh_addr_find(a, want->known, want->num_known))
 			continue;
 		sgh_set_addr(sg, a, SG_ADDR_DEL);
 		memset(a, 0, sizeof(*a));
 		WRITE_ONCE(sg->addrs_changed, true);
 	}
-	for (i = 0; i < want->n; i++)
-		sgh_add_addr(sg, &want->to[i]);
+	for (i = 0; i < want->num_known; i++)
+		sgh_add_addr(sg, &want->known[i]);
+	for (i = 0; i < want->num_fresh; i++) {
+		if (!sgh_add_addr(sg, &want->fresh[i]))
+			left_out++;
+	}
+	sgh_warn_left_out(sg, left_out);
 }
 
 /*
@@ -354,18 +401,18 @@ static void sgh_apply_mtu(struct sgh_dev *sg, u32 mtu)
 /* Process context.  The adapter knows the interface's addresses and MTU after this. */
 void sgh_net_sync(struct sgh_dev *sg)
 {
-	struct sgh_found found = { };
+	struct sgh_found *found;
 
 	mutex_lock(&sg->addr_mutex);
 	if (!sg->netdev || sgh_dead(sg))
 		goto out;
-	found.to = kcalloc(SG_PORT_ADDR_MAX, sizeof(*found.to), GFP_KERNEL);
-	if (!found.to)
+	found = kzalloc(sizeof(*found), GFP_KERNEL);
+	if (!found)
 		goto out;
-	sgh_collect(sg, &found);
+	sgh_collect(sg, found);
 	sgh_apply_mtu(sg, READ_ONCE(sg->netdev->mtu));
-	sgh_apply_addrs(sg, &found);
-	kfree(found.to);
+	sgh_apply_addrs(sg, found);
+	kfree(found);
 	if (READ_ONCE(sg->addrs_changed))
 		sgh_net_kick(sg);
 out:
@@ -419,6 +466,11 @@ static void sgh_bind(struct sgh_dev *sg)
 		return;
 	sgh_set_netdev(sg, netdev);
 	sgh_net_sync(sg);
+	/*
+	 * Registration reads the table as it is now.  An event that says no more would have ib_core
+	 * take every entry out of it for a moment, just when consumers connect.
+	 */
+	WRITE_ONCE(sg->addrs_changed, false);
 	WRITE_ONCE(sg->port_active, sgh_port_up(sg));
 	if (sgh_ib_register(sg))
 		sgh_unbind(sg);
@@ -490,6 +542,17 @@ static int sgh_fib_event(struct notifier_block *nb, unsigned long event, void *a
 	return NOTIFY_DONE;
 }
 
+/* Busy: routes were changing all the time while it made its list of them. */
+static int sgh_register_fib(struct sgh_dev *sg)
+{
+	int ret, tries = 0;
+
+	while ((ret = register_fib_notifier(&init_net, &sg->fib_nb, NULL, NULL)) == -EBUSY &&
+	       ++tries < SGH_FIB_TRIES)
+		msleep(SGH_FIB_PAUSE);
+	return ret;
+}
+
 int sgh_net_init(struct sgh_dev *sg)
 {
 	int ret;
@@ -505,7 +568,7 @@ int sgh_net_init(struct sgh_dev *sg)
 	if (ret)
 		goto err_inetaddr;
 	sg->fib_nb.notifier_call = sgh_fib_event;
-	ret = register_fib_notifier(&init_net, &sg->fib_nb, NULL, NULL);
+	ret = sgh_register_fib(sg);
 	if (ret)
 		goto err_inet6addr;
 	/* Tells of every interface that is there already, so the work needs no other start. */
@@ -522,7 +585,7 @@ err_inet6addr:
 err_inetaddr:
 	unregister_inetaddr_notifier(&sg->inetaddr_nb);
 err_stop:
-	WRITE_ONCE(sg->net_stopping, true);
+	sgh_net_stop(sg);
 	cancel_work_sync(&sg->net_work);
 	return ret;
 }
@@ -530,7 +593,7 @@ err_stop:
 void sgh_net_fini(struct sgh_dev *sg)
 {
 	/* Tells of every interface's end, too: the work must not take that for the truth. */
-	WRITE_ONCE(sg->net_stopping, true);
+	sgh_net_stop(sg);
 	unregister_netdevice_notifier(&sg->netdev_nb);
 	unregister_fib_notifier(&init_net, &sg->fib_nb);
 	unregister_inet6addr_notifier(&sg->inet6addr_nb);

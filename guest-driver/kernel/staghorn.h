@@ -58,6 +58,7 @@ enum sgh_flag {
 struct sgh_admin_slot {
 	struct completion done;
 	struct sg_admin_rsp rsp;
+	u32 at;			/* entry of the ring that has the command */
 	bool busy;
 	bool aborted;
 };
@@ -178,12 +179,14 @@ struct sgh_dev {
 	struct notifier_block inet6addr_nb;
 	struct notifier_block fib_nb;
 	struct work_struct net_work;
+	spinlock_t net_lock;	/* net_stopping, and the start of net_work */
 	bool net_stopping;
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
 	struct mutex addr_mutex;
 	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
-	bool addrs_changed;	/* since ib_core was told */
+	bool addrs_changed;	/* which there are, since ib_core was told */
+	u32 addrs_left_out;
 	u32 mtu;
 	bool port_active;
 	bool fatal_told;
@@ -297,6 +300,7 @@ struct sgh_qp {
 	struct mutex mutex;
 	enum ib_qp_state ib_state;	/* where its owner has moved it, if not by iw_cm */
 	bool fresh;		/* was never reset */
+	bool gone;		/* under mutex; its number may be another's */
 	struct sgh_rdv *rdv;	/* under mutex; NULL: never needed one */
 	int access;		/* IB_ACCESS_* granted to the peer */
 	struct sgh_conn *conn;	/* under cm_lock */
