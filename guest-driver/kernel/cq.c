@@ -105,8 +105,8 @@ static void sgh_ring_free(struct sgh_dev *sg, struct sgh_cq_ring *ring)
 }
 
 /*
- * Creates the adapter's queue and enters it in the table.  -EIO, of an adapter that is alive: it
- * has the queue and would not give it back.
+ * Creates the adapter's queue and enters it in the table.  After a failure the adapter does not
+ * have the memory: one that keeps the queue is lost.
  */
 static int sgh_cq_command(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd)
 {
@@ -120,7 +120,7 @@ static int sgh_cq_command(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_c
 	cq->cqn = le32_to_cpu(rsp.id);
 	ret = xa_err(xa_store(&sg->cqs, cq->cqn, cq, GFP_KERNEL));
 	if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_CQ, cq->cqn))
-		ret = -EIO;
+		sgh_fatal(sg, "it does not give a completion queue back");
 out:
 	mutex_unlock(&sg->id_mutex);
 	return ret;
@@ -160,8 +160,6 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	cmd.pages = pbl.desc;
 	ret = sgh_cq_command(sg, cq, &cmd);
 	sgh_pbl_free(sg, &pbl);
-	if (ret == -EIO && !sgh_dead(sg))
-		return ret; /* the adapter may still write: leave the memory to it */
 	if (ret) {
 		sgh_ring_free(sg, &cq->ring);
 		return ret;
@@ -218,14 +216,17 @@ void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
 	cq = xa_load(&sg->cqs, cqn);
 	if (!cq)
 		return;
-	ibdev_err(cq->ibcq.device, "completion queue %u overran\n", cqn);
+	ibdev_err_ratelimited(cq->ibcq.device, "completion queue %u overran\n", cqn);
 	event.device = cq->ibcq.device;
 	event.element.cq = &cq->ibcq;
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-/* In fatal_work: whoever waits for completions looks. */
+/*
+ * In fatal_work: whoever waits for completions looks.  So does a process that sleeps on a channel:
+ * nothing else would wake it, unless the adapter comes up again.
+ */
 void sgh_cq_kick_all(struct sgh_dev *sg)
 {
 	unsigned long cqn;
@@ -233,8 +234,7 @@ void sgh_cq_kick_all(struct sgh_dev *sg)
 
 	xa_for_each(&sg->cqs, cqn, cq) {
 		/* Who polls by himself has a handler that only complains. */
-		if (!cq->ring.umem && cq->ibcq.comp_handler &&
-		    cq->ibcq.poll_ctx != IB_POLL_DIRECT)
+		if (cq->ibcq.comp_handler && cq->ibcq.poll_ctx != IB_POLL_DIRECT)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
 }
@@ -414,7 +414,7 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	}
 	if (cq->ci != first) {
 		/* Entries were read before the adapter may reuse them. */
-		smp_mb();
+		dma_mb();
 		WRITE_ONCE(cq->ring.record->consumer_index, cpu_to_le32(cq->ci));
 	}
 	if (n < num && unlikely(sgh_dead(sg)))

@@ -266,6 +266,11 @@ void sgh_admin_poll(struct sgh_dev *sg)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
+static void *sgh_admin_entry(const struct sgh_admin *q, u32 index)
+{
+	return q->sq + (index & (SGH_ADMIN_ENTRIES - 1)) * SG_ADMIN_CMD_SIZE;
+}
+
 /* Returns the slot, or -1 if the adapter is lost. */
 static int sgh_admin_post(struct sgh_dev *sg, struct sg_admin_hdr *cmd, size_t len)
 {
@@ -284,7 +289,8 @@ static int sgh_admin_post(struct sgh_dev *sg, struct sg_admin_hdr *cmd, size_t l
 	reinit_completion(&q->slots[i].done);
 	cmd->cookie = cpu_to_le16(i);
 
-	entry = q->sq + (q->pi & (SGH_ADMIN_ENTRIES - 1)) * SG_ADMIN_CMD_SIZE;
+	q->slots[i].at = q->pi;
+	entry = sgh_admin_entry(q, q->pi);
 	memcpy(entry, cmd, len);
 	memset(entry + len, 0, SG_ADMIN_CMD_SIZE - len);
 	q->pi++;
@@ -346,6 +352,12 @@ int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_ad
 		if (rsp)
 			*rsp = slot->rsp;
 	}
+	/*
+	 * It may have the key of a hash.  An entry that another command has by now does not, and an
+	 * aborted command's goes with the ring.
+	 */
+	if (opcode == SG_ADMIN_REG_MR && !slot->aborted && q->pi - slot->at <= SGH_ADMIN_ENTRIES)
+		memzero_explicit(sgh_admin_entry(q, slot->at), SG_ADMIN_CMD_SIZE);
 	slot->busy = false;
 	spin_unlock_irqrestore(&q->lock, flags);
 	up(&q->room);

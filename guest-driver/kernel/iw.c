@@ -139,6 +139,27 @@ static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
 	return ret;
 }
 
+/*
+ * CONNECT or ACCEPT for the queue pair of this number.  Destruction does not give the number back
+ * while the command is under way, and afterwards no command goes out: it would name another's.
+ */
+static int sgh_conn_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd,
+			    const struct iw_cm_conn_param *param, struct sg_admin_rsp *rsp)
+{
+	struct sgh_qp *qp = sgh_qp_find(sg, param->qpn);
+	int ret = -EINVAL;
+
+	if (!qp)
+		return ret;
+	mutex_lock(&qp->mutex);
+	if (!qp->gone)
+		ret = sgh_cm_command(sg, opcode, cmd, param->private_data,
+				     param->private_data_len, rsp);
+	mutex_unlock(&qp->mutex);
+	sgh_qp_put(qp);
+	return ret;
+}
+
 static void sgh_set_depths(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
 			   const struct iw_cm_conn_param *param)
 {
@@ -172,12 +193,10 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	kref_get(&conn->ref);
 	sgh_set_depths(sg, &cmd, param);
 	cmd.local.tos = id->tos_set ? id->tos : 0;
-	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, param->private_data,
-			     param->private_data_len, &rsp);
+	ret = sgh_conn_command(sg, SG_ADMIN_CONNECT, &cmd, param, &rsp);
 	if (ret == -EADDRNOTAVAIL) {
 		sgh_net_sync(sg);
-		ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, param->private_data,
-				     param->private_data_len, &rsp);
+		ret = sgh_conn_command(sg, SG_ADMIN_CONNECT, &cmd, param, &rsp);
 	}
 	if (!ret) {
 		spin_lock(&sg->cm_lock);
@@ -211,8 +230,7 @@ int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	}
 	cmd.conn = cpu_to_le32(number);
 	sgh_set_depths(sg, &cmd, param);
-	ret = sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, param->private_data,
-			     param->private_data_len, NULL);
+	ret = sgh_conn_command(sg, SG_ADMIN_ACCEPT, &cmd, param, NULL);
 	if (ret) {
 		/* The table forgets it before the adapter does, and may reuse the number. */
 		if (sgh_conn_release(sg, conn, SGH_CONN_ACCEPTING))

@@ -110,7 +110,12 @@ static void sgh_wq_reset(struct sgh_wq *wq)
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 
-/* From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment. */
+/*
+ * From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment, and
+ * longer if TCP lingers.  Events of a rendezvous want the mutex, and all others wait behind them:
+ * so it is given up between the tries.  Another thread that modifies the same queue pair meanwhile
+ * finds it in error.
+ */
 static int sgh_qp_set_idle(struct sgh_qp *qp)
 {
 	int ret, tries;
@@ -119,7 +124,11 @@ static int sgh_qp_set_idle(struct sgh_qp *qp)
 		ret = sgh_qp_set_state(qp, SG_QP_IDLE);
 		if (ret != -EINVAL)
 			break;
+		mutex_unlock(&qp->mutex);
 		usleep_range(1000, 2000);
+		mutex_lock(&qp->mutex);
+		if (qp->gone)
+			break;
 	}
 	return ret;
 }
@@ -292,7 +301,9 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
 	mutex_lock(&qp->mutex);
-	if (sgh_rdv_active(qp) || (mask & ~SGH_IW_ATTRS && !READ_ONCE(qp->conn)))
+	if (qp->gone)
+		ret = -EINVAL;
+	else if (sgh_rdv_active(qp) || (mask & ~SGH_IW_ATTRS && !READ_ONCE(qp->conn)))
 		ret = sgh_modify_ib(qp, attr, mask);
 	else
 		ret = sgh_modify_iw(qp, attr, mask);

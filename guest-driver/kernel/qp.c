@@ -209,8 +209,8 @@ u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
 }
 
 /*
- * The command itself; the queues have their memory.  Enters the queue pair in the table.  -EIO, of
- * an adapter that is alive: it has the queue pair and would not give it back.
+ * The command itself; the queues have their memory.  Enters the queue pair in the table.  After a
+ * failure the adapter does not have their memory: one that keeps the queue pair is lost.
  */
 static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 			  const struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -262,7 +262,7 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 		qp->ibqp.qp_num = qp->qpn;
 		ret = xa_err(xa_store(&sg->qps, qp->qpn, qp, GFP_KERNEL));
 		if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn))
-			ret = -EIO;
+			sgh_fatal(sg, "it does not give a queue pair back");
 	}
 	mutex_unlock(&sg->id_mutex);
 	sgh_pbl_free(sg, &rq_pbl);
@@ -320,8 +320,6 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	ret = udata ? sgh_qp_user(sg, qp, udata, &attr->cap) : sgh_qp_kernel(sg, qp, &attr->cap);
 	if (!ret)
 		ret = sgh_qp_command(sg, qp, attr, udata);
-	if (ret == -EIO && !sgh_dead(sg))
-		return ret; /* the adapter may still write: leave the memory to it */
 	if (ret) {
 		sgh_wq_free(sg, &qp->rq);
 		sgh_wq_free(sg, &qp->sq);
@@ -357,6 +355,14 @@ void sgh_qp_scrub(struct sgh_qp *qp)
 		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp);
 }
 
+/* After this no command but the destruction's names the queue pair, and none is under way. */
+static void sgh_qp_set_gone(struct sgh_qp *qp, bool gone)
+{
+	mutex_lock(&qp->mutex);
+	qp->gone = gone;
+	mutex_unlock(&qp->mutex);
+}
+
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
@@ -364,10 +370,13 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int ret;
 
 	sgh_rdv_end(qp);
+	/* iw_cm may still modify or connect it, and names its number. */
+	sgh_qp_set_gone(qp, true);
 	mutex_lock(&sg->id_mutex);
 	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
 	if (ret) {
 		mutex_unlock(&sg->id_mutex);
+		sgh_qp_set_gone(qp, false);
 		return ret;
 	}
 	/*

@@ -185,6 +185,14 @@ bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e)
 
 	if (!qp)
 		return false;
+	/*
+	 * One that never had a rendezvous has no connection of ours.  Nobody's events wait for
+	 * whoever has its mutex: a rendezvous begins before its first connection does.
+	 */
+	if (!READ_ONCE(qp->rdv)) {
+		sgh_qp_put(qp);
+		return false;
+	}
 	mutex_lock(&qp->mutex);
 	rdv = qp->rdv;
 	ours = sgh_rdv_active(qp);

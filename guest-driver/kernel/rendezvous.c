@@ -246,7 +246,7 @@ static struct sgh_rdv *sgh_rdv_get(struct sgh_qp *qp)
 			return NULL;
 		rdv->qp = qp;
 		INIT_DELAYED_WORK(&rdv->work, sgh_rdv_work);
-		qp->rdv = rdv;
+		WRITE_ONCE(qp->rdv, rdv);
 	}
 	return rdv;
 }

@@ -49,7 +49,7 @@ static int sgh_srq_kernel(struct sgh_dev *sg, struct sgh_srq *srq, const struct 
 			     sizeof(struct sg_rqe_hdr) + srq->wq.max_sge * sizeof(struct sg_sge));
 }
 
-/* As sgh_qp_command() of a queue pair: -EIO leaves the memory with the adapter. */
+/* As sgh_qp_command() of a queue pair. */
 static int sgh_srq_command(struct sgh_dev *sg, struct sgh_srq *srq, u32 limit,
 			   struct ib_udata *udata)
 {
@@ -76,7 +76,7 @@ static int sgh_srq_command(struct sgh_dev *sg, struct sgh_srq *srq, u32 limit,
 		srq->srqn = le32_to_cpu(rsp.id);
 		ret = xa_err(xa_store(&sg->srqs, srq->srqn, srq, GFP_KERNEL));
 		if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_SRQ, srq->srqn))
-			ret = -EIO;
+			sgh_fatal(sg, "it does not give a shared receive queue back");
 	}
 	mutex_unlock(&sg->id_mutex);
 	sgh_pbl_free(sg, &pbl);
@@ -101,8 +101,6 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	ret = udata ? sgh_srq_user(sg, srq, attr, udata) : sgh_srq_kernel(sg, srq, attr);
 	if (!ret)
 		ret = sgh_srq_command(sg, srq, attr->srq_limit, udata);
-	if (ret == -EIO && !sgh_dead(sg))
-		return ret;
 	if (ret) {
 		sgh_wq_free(sg, &srq->wq);
 		return ret;

@@ -58,7 +58,7 @@ enum sgh_flag {
 struct sgh_admin_slot {
 	struct completion done;
 	struct sg_admin_rsp rsp;
-	u32 at;			/* entry of the ring that has the command */
+	u32 at;			/* producer index of the command */
 	bool busy;
 	bool aborted;
 };
