@@ -36,6 +36,8 @@ void sgh_conn_put(struct sgh_conn *conn);
 bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from);
 int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
 		   u16 len, struct sg_admin_rsp *rsp);
+void sgh_set_next_hop(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
+		      const struct sg_sockaddr *local, const struct sg_sockaddr *remote);
 void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len);
 
 #endif

@@ -193,6 +193,7 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	kref_get(&conn->ref);
 	sgh_set_depths(sg, &cmd, param);
 	cmd.local.tos = id->tos_set ? id->tos : 0;
+	sgh_set_next_hop(sg, &cmd, &cmd.local, &cmd.remote);
 	ret = sgh_conn_command(sg, SG_ADMIN_CONNECT, &cmd, param, &rsp);
 	if (ret == -EADDRNOTAVAIL) {
 		sgh_net_sync(sg);
@@ -214,6 +215,7 @@ int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
 	struct sgh_dev *sg = to_sgh(id->device);
 	struct sg_cmd_connect cmd = { };
+	struct sg_sockaddr local, remote;
 	struct sgh_conn *conn;
 	u32 number;
 	int ret;
@@ -230,6 +232,9 @@ int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	}
 	cmd.conn = cpu_to_le32(number);
 	sgh_set_depths(sg, &cmd, param);
+	if (!sgh_to_sockaddr(sg, &local, &id->m_local_addr) &&
+	    !sgh_to_sockaddr(sg, &remote, &id->m_remote_addr))
+		sgh_set_next_hop(sg, &cmd, &local, &remote);
 	ret = sgh_conn_command(sg, SG_ADMIN_ACCEPT, &cmd, param, NULL);
 	if (ret) {
 		/* The table forgets it before the adapter does, and may reuse the number. */

@@ -91,6 +91,7 @@ static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
 	cmd.ord = cpu_to_le16(sg->caps.max_ord);
 	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
+	sgh_set_next_hop(sg, &cmd, &rdv->local, &rdv->remote);
 	sgh_rdv_fill(rdv, &reply, SGH_RDV_ACCEPT);
 	if (sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
 		return false;

@@ -124,6 +124,7 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 	cmd.local = rdv->local;
 	cmd.remote = rdv->remote;
 	cmd.remote.port = cpu_to_be16(rendezvous_port);
+	sgh_set_next_hop(sg, &cmd, &cmd.local, &cmd.remote);
 	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
 	cmd.ord = cpu_to_le16(sg->caps.max_ord);
 	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
