@@ -91,7 +91,10 @@ struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state)
 
 static void sgh_conn_free(struct kref *ref)
 {
-	kfree(container_of(ref, struct sgh_conn, ref));
+	struct sgh_conn *conn = container_of(ref, struct sgh_conn, ref);
+
+	sgh_port_release(conn->held);
+	kfree(conn);
 }
 
 void sgh_conn_put(struct sgh_conn *conn)

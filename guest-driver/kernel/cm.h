@@ -22,14 +22,22 @@ struct sgh_conn {
 	enum sgh_conn_state state;
 	struct sgh_qp *qp;
 	struct iw_cm_id *cm_id;
+	struct socket *held;	/* CONNECT: its port (port.c), or NULL */
 };
 
 /* "Any" address of IPv6 includes IPv4: that takes two of the adapter's listeners. */
 struct sgh_listener {
 	struct iw_cm_id *cm_id;
 	u32 ids[2];
+	struct socket *held[2];
 	u32 num;
 };
+
+/* port.c */
+int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held);
+int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
+		      const struct sg_sockaddr *remote, struct socket **held);
+void sgh_port_release(struct socket *held);
 
 struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);

@@ -184,6 +184,11 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	conn = sgh_conn_new(sg, SGH_CONN_CONNECTING);
 	if (!conn)
 		return -ENOMEM;
+	ret = sgh_port_hold_for(sg, &cmd.local, &cmd.remote, &conn->held);
+	if (ret) {
+		sgh_conn_put(conn);
+		return ret;
+	}
 	ret = sgh_conn_attach(sg, conn, param->qpn, id, SGH_CONN_CONNECTING, SGH_CONN_CONNECTING);
 	if (ret) {
 		sgh_conn_put(conn);
@@ -285,22 +290,32 @@ static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
 			  struct sg_cmd_listen *cmd)
 {
 	struct sg_admin_rsp rsp;
+	struct socket *held;
 	u32 id;
 	int ret;
 
+	ret = sgh_port_hold(sg, &cmd->local, &held);
+	if (ret)
+		return ret;
 	ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
 	if (ret == -EADDRNOTAVAIL) {
 		sgh_net_sync(sg);
 		ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
 	}
 	if (ret)
-		return ret;
+		goto err_held;
 	id = le32_to_cpu(rsp.id);
 	ret = xa_err(xa_store(&sg->listeners, id, listener, GFP_KERNEL));
-	if (ret)
+	if (ret) {
 		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, id);
-	else
-		listener->ids[listener->num++] = id;
+		goto err_held;
+	}
+	listener->held[listener->num] = held;
+	listener->ids[listener->num++] = id;
+	return 0;
+
+err_held:
+	sgh_port_release(held);
 	return ret;
 }
 
@@ -315,6 +330,8 @@ static void sgh_unlisten(struct sgh_dev *sg, struct sgh_listener *listener)
 	for (i = 0; i < listener->num; i++)
 		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->ids[i]);
 	mutex_unlock(&sg->listen_mutex);
+	for (i = 0; i < listener->num; i++)
+		sgh_port_release(listener->held[i]);
 }
 
 int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)

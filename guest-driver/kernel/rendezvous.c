@@ -121,6 +121,9 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 	int ret;
 
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
+	/* The same port each time, until RESET; without one the adapter takes any. */
+	if (!rdv->held)
+		sgh_port_hold(sg, &rdv->local, &rdv->held);
 	cmd.local = rdv->local;
 	cmd.remote = rdv->remote;
 	cmd.remote.port = cpu_to_be16(rendezvous_port);
@@ -207,6 +210,7 @@ bool sgh_rdv_active(const struct sgh_qp *qp)
 static int sgh_rdv_listen(struct sgh_dev *sg, u8 family)
 {
 	u32 *id = &sg->rdv_listeners[family == 6];
+	struct socket **held = &sg->rdv_held[family == 6];
 	struct sg_cmd_listen cmd = { };
 	struct sg_admin_rsp rsp;
 	int ret = 0;
@@ -216,9 +220,15 @@ static int sgh_rdv_listen(struct sgh_dev *sg, u8 family)
 		cmd.local.family = family;
 		cmd.local.port = cpu_to_be16(rendezvous_port);
 		cmd.backlog = cpu_to_le32(SGH_RDV_BACKLOG);
-		ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
+		ret = sgh_port_hold(sg, &cmd.local, held);
 		if (!ret)
+			ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
+		if (!ret) {
 			*id = le32_to_cpu(rsp.id);
+		} else {
+			sgh_port_release(*held);
+			*held = NULL;
+		}
 	}
 	mutex_unlock(&sg->rdv_mutex);
 	return ret == -EADDRNOTAVAIL ? -EADDRINUSE : ret;
@@ -233,6 +243,8 @@ void sgh_rdv_unlisten(struct sgh_dev *sg)
 		if (sg->rdv_listeners[i])
 			sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, sg->rdv_listeners[i]);
 		sg->rdv_listeners[i] = 0;
+		sgh_port_release(sg->rdv_held[i]);
+		sg->rdv_held[i] = NULL;
 	}
 	mutex_unlock(&sg->rdv_mutex);
 }
@@ -339,9 +351,14 @@ void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
 /* From now on what comes of it is nobody's. */
 void sgh_rdv_stop(struct sgh_qp *qp)
 {
-	if (qp->rdv) {
-		qp->rdv->state = RDV_OFF;
-		qp->rdv->conn = 0;
+	struct sgh_rdv *rdv = qp->rdv;
+
+	if (rdv) {
+		rdv->state = RDV_OFF;
+		rdv->conn = 0;
+		rdv->local.port = 0;
+		sgh_port_release(rdv->held);
+		rdv->held = NULL;
 	}
 }
 

@@ -78,6 +78,7 @@ struct sgh_rdv {
 	union ib_gid sgid;
 	struct sg_sockaddr local;
 	struct sg_sockaddr remote;
+	struct socket *held;	/* the port that it calls from, or NULL */
 	u32 peer_psn;		/* from ANSWERED or UP on: the first PSN that the peer expects */
 	u32 conn;		/* the adapter's number; 0: none */
 	u32 pause;		/* ms */

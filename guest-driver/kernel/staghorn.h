@@ -170,6 +170,7 @@ struct sgh_dev {
 	struct xarray conns;	/* passive connections by the adapter's number */
 	struct mutex rdv_mutex;
 	u32 rdv_listeners[2];	/* the adapter's numbers, IPv4 and IPv6; 0: none */
+	struct socket *rdv_held[2];	/* their ports */
 	spinlock_t cm_lock;
 	u32 conn_generation;
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/*
+ * TCP ports, which the adapter shares with the guest's own stack.
+ *
+ * Whatever the adapter listens on or is connected by does not reach the guest's sockets any more.
+ * So each such port is first bound to in the guest's TCP, by a socket that does nothing else: who
+ * has it already is not cut off (-EADDRINUSE), and who wants it later hears of it at once.
+ *
+ * The socket of a listener at every address is bound to the port's interface, because several
+ * adapters may listen so; it keeps the port from whoever does not name another interface.
+ */
+#include <linux/in.h>
+#include <linux/net.h>
+#include <net/inet6_hashtables.h>
+#include <net/inet_hashtables.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+#include <net/tcp.h>
+
+#include "cm.h"
+
+static int sgh_port_name(struct sgh_dev *sg, const struct sg_sockaddr *addr,
+			 struct sockaddr_storage *name)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)name;
+	struct sockaddr_in *in = (struct sockaddr_in *)name;
+
+	memset(name, 0, sizeof(*name));
+	if (addr->family == 4) {
+		in->sin_family = AF_INET;
+		in->sin_port = addr->port;
+		memcpy(&in->sin_addr, addr->ip, 4);
+		return sizeof(*in);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = addr->port;
+	memcpy(&in6->sin6_addr, addr->ip, 16);
+	if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
+		in6->sin6_scope_id = sgh_net_ifindex(sg, le16_to_cpu(addr->vlan));
+	return sizeof(*in6);
+}
+
+static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_sockaddr *addr)
+{
+	static const u8 any[sizeof(addr->ip)];
+	struct sockaddr_storage name;
+	int len, ret = 0;
+
+	if (addr->family == 6)
+		ret = ip6_sock_set_v6only(sk);
+	if (!ret && !memcmp(addr->ip, any, sizeof(any)))
+		ret = sock_bindtoindex(sk, sgh_net_ifindex(sg, 0), true);
+	if (ret)
+		return ret;
+	/* What is left of the guest's own connections is not in the way of a port that is named. */
+	if (addr->port)
+		sock_set_reuseaddr(sk);
+	len = sgh_port_name(sg, addr, &name);
+	ret = kernel_bind(sk->sk_socket, (struct sockaddr *)&name, len);
+	lock_sock(sk);
+	sk->sk_reuse = SK_NO_REUSE;
+	release_sock(sk);
+	return ret;
+}
+
+/*
+ * Binds to the address and port; port 0: to one that is free, which goes into addr.  Process
+ * context, with the rights of the caller.
+ */
+int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
+{
+	struct socket *sock;
+	int ret;
+
+	*held = NULL;
+	ret = sock_create_kern(&init_net, addr->family == 4 ? AF_INET : AF_INET6, SOCK_STREAM,
+			       IPPROTO_TCP, &sock);
+	if (ret)
+		return ret;
+	ret = sgh_port_bind(sg, sock->sk, addr);
+	if (ret) {
+		sock_release(sock);
+		return ret;
+	}
+	addr->port = inet_sk(sock->sk)->inet_sport;
+	*held = sock;
+	return 0;
+}
+
+/* NULL: nothing is held. */
+void sgh_port_release(struct socket *held)
+{
+	if (held)
+		sock_release(held);
+}
+
+/* Has the guest's TCP a connection between these two? */
+static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *local,
+			       const struct sg_sockaddr *remote)
+{
+	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
+	int ifindex = sgh_net_ifindex(sg, 0);
+	struct sock *sk = NULL;
+	__be32 from, to;
+
+	if (local->family == 4) {
+		memcpy(&from, remote->ip, 4);
+		memcpy(&to, local->ip, 4);
+		sk = inet_lookup_established(&init_net, hash, from, remote->port, to, local->port,
+					     ifindex);
+#if IS_ENABLED(CONFIG_IPV6)
+	} else {
+		sk = __inet6_lookup_established(&init_net, hash,
+						(const struct in6_addr *)remote->ip, remote->port,
+						(const struct in6_addr *)local->ip,
+						be16_to_cpu(local->port), ifindex, 0);
+#endif
+	}
+	if (sk)
+		sock_gen_put(sk);
+	return sk;
+}
+
+/*
+ * For a connection from a port that rdma_cm has chosen, out of a space of its own.  Where the
+ * guest's TCP uses it as well, that is no harm but for a connection to the same peer: segments are
+ * told apart by both ends.
+ */
+int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
+		      const struct sg_sockaddr *remote, struct socket **held)
+{
+	struct sg_sockaddr addr = *local;
+	int ret;
+
+	ret = sgh_port_hold(sg, &addr, held);
+	if (ret != -EADDRINUSE)
+		return 0; /* the adapter says what is wrong, if anything is */
+	return sgh_port_connected(sg, local, remote) ? ret : 0;
+}
