@@ -62,6 +62,95 @@ class Adapters(labtest.LabCase):
     def test_perftest__several_queue_pairs(self):
         rdmatest.perftest(self.lab, "ib_write_bw", "beta", "alpha", 4096, 500, ("-q", "8"))
 
+    def test_routes__static_and_by_source(self):
+        """A peer behind a router that is not the gateway; here it is the router itself."""
+        add = "ip addr add %s dev $(cat /run/staghorn/port)"
+        self.lab.sh("beta", (add % "10.99.0.1/24") + "; ip route add 10.98.0.1 via 10.77.0.1")
+        self.lab.sh("alpha", add % "10.98.0.1/32")
+        self.lab.sh("alpha", "ip route add 10.99.0.0/24 via 10.77.0.2")
+        try:
+            self.far_rping("10.77.0.1")
+            self.lab.sh("alpha", "ip route del 10.99.0.0/24")
+            self.lab.sh("alpha", "ip route add 10.99.0.0/24 via 10.77.0.2 table 77")
+            self.lab.sh("alpha", "ip rule add from 10.98.0.1 table 77")
+            self.far_rping("10.98.0.1")
+        finally:
+            self.lab.sh("alpha", "ip rule del from 10.98.0.1; ip route flush table 77; true")
+            self.lab.sh("alpha", "ip route del 10.99.0.0/24; true")
+            remove = "ip addr del %s dev $(cat /run/staghorn/port)"
+            self.lab.sh("alpha", remove % "10.98.0.1/32")
+            self.lab.sh("beta", (remove % "10.99.0.1/24") + "; ip route del 10.98.0.1")
+
+    def far_rping(self, source):
+        """From this address of alpha to beta's that is on no link of alpha."""
+        server = self.lab.start("beta", "rping", "-s", "-a", "10.99.0.1", "-C", "3")
+        self.listening("beta")
+        client = ("rping", "-c", "-I", source, "-a", "10.99.0.1", "-C", "3", "-V")
+        self.lab.run("exec", "alpha", "--", *client, timeout=60)
+        self.assertEqual(server.wait(60), 0)
+
+    def listening(self, vm):
+        script = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.1; done"
+        self.lab.sh(vm, script, timeout=30)
+
+    def test_interface__down_ends_rdma(self):
+        """IPv4 addresses stay on it, and carry nothing any more."""
+        server = self.lab.start("beta", "rping", "-s", "-a", "10.77.0.2")
+        self.listening("beta")
+        client = self.lab.start("alpha", "rping", "-c", "-a", "10.77.0.2", "-v")
+        client.expect("ping data")
+        self.lab.sh("alpha", "ip link set $(cat /run/staghorn/port) down")
+        try:
+            client.wait(60)
+            self.lab.sh("alpha", "! timeout 30 rping -s -a 10.77.0.1 -C 1")
+        finally:
+            self.lab.sh("alpha", "ip link set $(cat /run/staghorn/port) up")
+        server.stop()
+        self.lab.sh("alpha", "until ping -c 1 -W 1 beta; do sleep 0.2; done", timeout=60)
+        rdmatest.rping(self.lab, "beta", "alpha", count=3)
+
+    def test_addresses__new_ones_do_not_end_connections(self):
+        """The adapter takes 16: what it has stays, and the log says what is left out."""
+        address = self.lab.sh(
+            "beta", "ip -6 -o addr show dev $(cat /run/staghorn/port) scope global | head -n 1"
+        )
+        self.assertIn("inet6", address)
+        address = address.split()[3].split("/")[0]
+        server = self.lab.start("beta", "rping", "-s", "-a", address)
+        self.listening("beta")
+        client = self.lab.start("alpha", "rping", "-c", "-a", address, "-v")
+        client.expect("ping data")
+        many = (
+            "for i in $(seq 1 20); do ip addr %s 10.96.$i.1/32 dev $(cat /run/staghorn/port); done"
+        )
+        self.lab.sh("alpha", many % "add")
+        try:
+            self.lab.sh("alpha", "dmesg | grep 'takes 16 addresses'; sleep 2")
+            seen = len(client.output)
+            self.lab.sh("alpha", "sleep 2")
+            self.assertIsNone(client.process.poll(), client.output[-500:])
+            self.assertGreater(len(client.output), seen)
+        finally:
+            client.stop()
+            server.stop()
+            self.lab.sh("alpha", many % "del")
+
+    def test_gids__change_event_only_for_addresses(self):
+        watch = self.lab.start("alpha", "ibv_asyncwatch", "-d", "staghorn0")
+        watch.expect("async event FD")
+        port = "$(cat /run/staghorn/port)"
+        self.lab.sh(
+            "alpha",
+            "for i in 1 2 3; do ip route add 10.95.$i.0/24 dev %s; done; sleep 1;"
+            "ip route add default via 10.77.0.2 metric 9000; sleep 1;"
+            "ip route del default via 10.77.0.2 metric 9000; sleep 1" % port,
+        )
+        self.assertNotIn("GID_CHANGE", watch.output)
+        self.lab.sh("alpha", "ip addr add 10.94.0.1/32 dev %s" % port)
+        watch.expect("GID_CHANGE")
+        self.lab.sh("alpha", "ip addr del 10.94.0.1/32 dev %s" % port)
+        watch.stop()
+
     def test_module__unloads_and_loads_again(self):
         """The NIC behind the adapter carries siw meanwhile."""
         for kind in ("siw", "staghorn"):

@@ -24,7 +24,7 @@ class Verbs(labtest.LabCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        names = "verbs_abi", "verbs_events", "verbs_memory", "verbs_queues"
+        names = "cm_edges", "verbs_abi", "verbs_events", "verbs_memory", "verbs_queues"
         programs.install(cls.lab, "alpha", *names)
 
     def cases(self, program, part, count):
@@ -46,6 +46,14 @@ class Verbs(labtest.LabCase):
 
     def test_abi__wrong_fields_from_a_process(self):
         self.cases("verbs_abi", "abi:", 10)
+
+    def test_connections__reply_then_leave(self):
+        """Private data and depths of a reply, whose sender is gone before it is read."""
+        self.cases("cm_edges", "reply:", 1)
+
+    def test_connections__ports(self):
+        """Nobody's port is taken from him, by neither side."""
+        self.cases("cm_edges", "port:", 2)
 
     def test_shared_receive_queues(self):
         self.cases("verbs_queues", "srq:", 6)
