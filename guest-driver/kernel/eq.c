@@ -209,13 +209,20 @@ int sgh_eq_init(struct sgh_dev *sg)
 		ret = -ENOMEM;
 		goto err_fifo;
 	}
+	sg->fault_wq = alloc_workqueue("staghorn-fault-%s", WQ_UNBOUND, 0, pci_name(sg->pdev));
+	if (!sg->fault_wq) {
+		ret = -ENOMEM;
+		goto err_wq;
+	}
 	sg->aeq.eqn = 0;
 	sg->aeq.vector = 0;
 	ret = sgh_eq_alloc(sg, &sg->aeq, SGH_AEQ_ENTRIES);
 	if (ret)
-		goto err_wq;
+		goto err_fault_wq;
 	return 0;
 
+err_fault_wq:
+	destroy_workqueue(sg->fault_wq);
 err_wq:
 	destroy_workqueue(sg->event_wq);
 err_fifo:
@@ -227,6 +234,7 @@ err_fifo:
 void sgh_eq_fini(struct sgh_dev *sg)
 {
 	destroy_workqueue(sg->event_wq);
+	destroy_workqueue(sg->fault_wq);
 	sgh_eq_free(sg, &sg->aeq);
 	kfifo_free(&sg->aeq_fifo);
 }

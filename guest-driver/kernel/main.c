@@ -30,6 +30,7 @@ static void sgh_init_state(struct sgh_dev *sg)
 	xa_init(&sg->conns);
 	ida_init(&sg->uars);
 	mutex_init(&sg->id_mutex);
+	mutex_init(&sg->odp_mutex);
 	mutex_init(&sg->listen_mutex);
 	mutex_init(&sg->addr_mutex);
 	mutex_init(&sg->rdv_mutex);

@@ -192,10 +192,15 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 	cmd->access |= cpu_to_le32(sgh_access(access));
 	cmd->va = cpu_to_le64(va);
 	cmd->length = cpu_to_le64(length);
+	/* A fault that comes before the region is in the table waits for this. */
+	mutex_lock(&sg->odp_mutex);
 	ret = sgh_reg_mr(sg, mr, cmd);
-	if (ret)
+	if (ret) {
+		mutex_unlock(&sg->odp_mutex);
 		goto err_odp;
+	}
 	ret = sgh_odp_registered(mr->odp, mr->ibmr.lkey);
+	mutex_unlock(&sg->odp_mutex);
 	if (ret) {
 		sgh_odp_dereg(mr->odp);
 		goto err_odp;

@@ -16,11 +16,16 @@
  * known_lock, and deregistration, which has it for writing, is the last.
  *
  * An implicit region is a whole address space: its pieces ("children") of SGH_ODP_CHILD octets,
- * each with a notifier of its own, come with the first fault in them and go with the region.
+ * each with a notifier of its own, come with the first fault in them.  One that has no page any
+ * more goes again, when whoever used it last is done, or from reap_work after the notifier took
+ * its last page; the rest go with the region.
+ *
+ * Faults and prefetching run in fault_wq, for they may wait long for somebody's memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <rdma/ib_umem_odp.h>
 
 #include "staghorn.h"
@@ -34,8 +39,10 @@ struct sgh_odp {
 	struct sgh_dev *sg;
 	const struct ib_pd *pd;
 	struct ib_umem_odp *umem;	/* of the region, or the root of the children */
-	struct xarray children;		/* struct ib_umem_odp by address */
-	struct mutex children_mutex;
+	struct xarray children;		/* struct sgh_odp_child by address */
+	struct mutex children_mutex;	/* outside of umem_mutex */
+	struct work_struct reap_work;
+	bool ending;			/* prefetching may stop */
 	u64 base;			/* address of the region's first page */
 	u64 start;			/* of the region, for the process */
 	u64 ahead;			/* of that: its first octet's Tagged Offset, modulo 2^64 */
@@ -48,12 +55,18 @@ struct sgh_odp {
 	struct completion released;
 };
 
+struct sgh_odp_child {
+	struct ib_umem_odp *umem;
+	u32 users;	/* under children_mutex */
+};
+
 struct sgh_fault {
 	struct work_struct work;
 	struct sgh_odp *odp;
 	u64 page;
-	u32 count;
+	u64 count;
 	bool write;
+	bool demand;	/* false: prefetching of what is there */
 };
 
 static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_addr_t list)
@@ -72,6 +85,14 @@ static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_
 	}
 	up_read(&odp->known_lock);
 	return ret;
+}
+
+/* 0: the adapter has them no more, or has no such region. */
+static int sgh_unmap_pages(struct sgh_odp *odp, u64 first, u64 count)
+{
+	int ret = sgh_map_pages(odp, SG_UNMAP_PAGES, first, count, 0);
+
+	return ret == -ESTALE || sgh_dead(odp->sg) ? 0 : ret;
 }
 
 static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -93,9 +114,13 @@ static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
 		u64 first = (start - odp->base) >> odp->page_shift;
 		u64 last = (end - 1 - odp->base) >> odp->page_shift;
 
-		sgh_map_pages(odp, SG_UNMAP_PAGES, first, last - first + 1, 0);
+		/* Else the kernel would give away pages that the adapter still writes to. */
+		if (sgh_unmap_pages(odp, first, last - first + 1))
+			sgh_fatal(odp->sg, "it does not give pages back");
 	}
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
+	if (odp && odp->umem != umem && !umem->npages)
+		queue_work(odp->sg->fault_wq, &odp->reap_work);
 	mutex_unlock(&umem->umem_mutex);
 	return true;
 }
@@ -106,53 +131,152 @@ static const struct mmu_interval_notifier_ops sgh_odp_ops = {
 
 /*
  * Is there memory at this address?  A piece costs much more than the access that asks for it, so
- * neither a peer nor a process gets one for an address that means nothing.
+ * neither a peer nor a process gets one for an address that means nothing, or that not even the
+ * process may touch.
  */
 static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
 {
 	struct mm_struct *mm = odp->umem->umem.owning_mm;
+	struct vm_area_struct *vma;
 	bool mapped;
 
 	if (addr >= SGH_ODP_SPACE || !mmget_not_zero(mm))
 		return false;
 	mmap_read_lock(mm);
-	mapped = vma_lookup(mm, addr);
+	vma = vma_lookup(mm, addr);
+	mapped = vma && vma->vm_flags & (VM_READ | VM_WRITE);
 	mmap_read_unlock(mm);
 	/* The last reference is not given up here: that would call the notifiers. */
 	mmput_async(mm);
 	return mapped;
 }
 
-/* The piece that has this address, and how far it goes.  NULL: nothing there, or no memory. */
-static struct ib_umem_odp *sgh_odp_piece(struct sgh_odp *odp, u64 addr)
+/* children_mutex held; out of the table. */
+static void sgh_child_free(struct sgh_odp_child *child)
+{
+	ib_umem_odp_release(child->umem);
+	kfree(child);
+}
+
+/* children_mutex held.  Frees the child if nobody uses it and it has no page. */
+static void sgh_child_reap(struct sgh_odp *odp, unsigned long index, struct sgh_odp_child *child)
+{
+	bool empty;
+
+	if (child->users)
+		return;
+	/* Pages come only to a child that is used. */
+	mutex_lock(&child->umem->umem_mutex);
+	empty = !child->umem->npages;
+	mutex_unlock(&child->umem->umem_mutex);
+	if (!empty)
+		return;
+	xa_erase(&odp->children, index);
+	sgh_child_free(child);
+}
+
+static void sgh_reap_work(struct work_struct *work)
+{
+	struct sgh_odp *odp = container_of(work, struct sgh_odp, reap_work);
+	struct sgh_odp_child *child;
+	unsigned long index;
+
+	mutex_lock(&odp->children_mutex);
+	xa_for_each(&odp->children, index, child)
+		sgh_child_reap(odp, index, child);
+	mutex_unlock(&odp->children_mutex);
+}
+
+/* children_mutex held. */
+static struct sgh_odp_child *sgh_child_new(struct sgh_odp *odp, unsigned long index)
+{
+	struct sgh_odp_child *child = kzalloc(sizeof(*child), GFP_KERNEL_ACCOUNT);
+
+	if (!child)
+		return NULL;
+	child->umem = ib_umem_odp_alloc_child(odp->umem, (u64)index << SGH_ODP_CHILD_SHIFT,
+					      SGH_ODP_CHILD, &sgh_odp_ops);
+	if (IS_ERR(child->umem)) {
+		kfree(child);
+		return NULL;
+	}
+	if (xa_err(xa_store(&odp->children, index, child, GFP_KERNEL_ACCOUNT))) {
+		sgh_child_free(child);
+		return NULL;
+	}
+	mutex_lock(&child->umem->umem_mutex);
+	child->umem->private = odp;
+	mutex_unlock(&child->umem->umem_mutex);
+	return child;
+}
+
+/*
+ * The piece that has this address, until sgh_odp_piece_put().  NULL: nothing there, or no memory;
+ * with make false: not there yet.
+ */
+static struct ib_umem_odp *sgh_odp_piece(struct sgh_odp *odp, u64 addr, bool make)
 {
 	unsigned long index = addr >> SGH_ODP_CHILD_SHIFT;
-	struct ib_umem_odp *child;
+	struct sgh_odp_child *child;
 
 	if (!odp->umem->is_implicit_odp)
 		return odp->umem;
 	mutex_lock(&odp->children_mutex);
 	child = xa_load(&odp->children, index);
-	if (!child && sgh_odp_mapped(odp, addr)) {
-		child = ib_umem_odp_alloc_child(odp->umem, (u64)index << SGH_ODP_CHILD_SHIFT,
-						SGH_ODP_CHILD, &sgh_odp_ops);
-		if (IS_ERR(child)) {
-			child = NULL;
-		} else if (xa_err(xa_store(&odp->children, index, child, GFP_KERNEL))) {
-			ib_umem_odp_release(child);
-			child = NULL;
-		} else {
-			mutex_lock(&child->umem_mutex);
-			child->private = odp;
-			mutex_unlock(&child->umem_mutex);
-		}
-	}
+	if (!child && make && sgh_odp_mapped(odp, addr))
+		child = sgh_child_new(odp, index);
+	if (child)
+		child->users++;
 	mutex_unlock(&odp->children_mutex);
-	return child;
+	return child ? child->umem : NULL;
 }
 
-/* Up to SGH_ODP_BATCH pages from this on: how many are there now, or a negative errno. */
-static int sgh_odp_map(struct sgh_odp *odp, u64 page, u32 count, bool write, bool fault)
+static void sgh_odp_piece_put(struct sgh_odp *odp, struct ib_umem_odp *umem)
+{
+	unsigned long index = ib_umem_start(umem) >> SGH_ODP_CHILD_SHIFT;
+	struct sgh_odp_child *child;
+
+	if (umem == odp->umem)
+		return;
+	mutex_lock(&odp->children_mutex);
+	child = xa_load(&odp->children, index);
+	child->users--;
+	sgh_child_reap(odp, index, child);
+	mutex_unlock(&odp->children_mutex);
+}
+
+/*
+ * umem_mutex held: what the kernel has of these pages goes to the adapter.  Without demand holes
+ * before them are passed over.  Returns how many are done with, or -EFAULT.
+ */
+static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page, int n,
+			bool demand, __le64 *list, dma_addr_t dma)
+{
+	u32 first = (odp->base + (page << odp->page_shift) - ib_umem_start(umem)) >>
+		    odp->page_shift;
+	int i, skip = 0, ret;
+
+	while (!demand && skip < n && !(umem->dma_list[first + skip] & ODP_READ_ALLOWED_BIT))
+		skip++;
+	for (i = skip; i < n; i++) {
+		dma_addr_t at = umem->dma_list[first + i];
+
+		if (!(at & ODP_READ_ALLOWED_BIT))
+			break;
+		list[i - skip] = cpu_to_le64((at & ODP_DMA_ADDR_MASK) |
+					     (at & ODP_WRITE_ALLOWED_BIT ? 1 : 0));
+	}
+	if (i == skip)
+		return skip ? skip : -EFAULT;
+	ret = sgh_map_pages(odp, SG_MAP_PAGES, page + skip, i - skip, dma);
+	return ret ? ret : i;
+}
+
+/*
+ * Up to SGH_ODP_BATCH pages from this on: how many are there now, or a negative errno.  Without
+ * demand only what the process has touched is told of, and holes count as done.
+ */
+static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, bool demand)
 {
 	struct device *dev = &odp->sg->pdev->dev;
 	u64 addr = odp->base + (page << odp->page_shift);
@@ -160,44 +284,35 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u32 count, bool write, boo
 	struct ib_umem_odp *umem;
 	dma_addr_t dma;
 	__le64 *list;
-	u32 first;
-	int n, i, ret;
+	int n, ret;
 
-	umem = sgh_odp_piece(odp, addr);
+	umem = sgh_odp_piece(odp, addr, demand);
 	if (!umem)
-		return -EFAULT;
+		return demand ? -EFAULT : min_t(u64, count, (SGH_ODP_CHILD -
+				(addr & (SGH_ODP_CHILD - 1))) >> odp->page_shift);
+	ret = -EFAULT;
 	if (addr >= ib_umem_end(umem))
-		return -EFAULT;
+		goto out_piece;
+	ret = -EPERM;
 	if (write && !umem->umem.writable)
-		return -EPERM;
+		goto out_piece;
 	/* What may be written is mapped so at once: else each page would be met twice. */
 	if (write)
 		access |= ODP_WRITE_ALLOWED_BIT;
-	count = min_t(u64, min(count, SGH_ODP_BATCH),
-		      (ib_umem_end(umem) - addr) >> odp->page_shift);
+	count = min3(count, (u64)SGH_ODP_BATCH, (ib_umem_end(umem) - addr) >> odp->page_shift);
+	ret = -ENOMEM;
 	list = dma_alloc_coherent(dev, count * sizeof(*list), &dma, GFP_KERNEL);
 	if (!list)
-		return -ENOMEM;
-	n = ib_umem_odp_map_dma_and_lock(umem, addr, (u64)count << odp->page_shift, access, fault);
-	if (n < 0) {
-		ret = n;
-		goto out;
+		goto out_piece;
+	n = ib_umem_odp_map_dma_and_lock(umem, addr, count << odp->page_shift, access, demand);
+	ret = n;
+	if (n >= 0) {
+		ret = sgh_odp_tell(odp, umem, page, min_t(u64, n, count), demand, list, dma);
+		mutex_unlock(&umem->umem_mutex);
 	}
-	first = (addr - ib_umem_start(umem)) >> odp->page_shift;
-	for (i = 0; i < n && i < count; i++) {
-		dma_addr_t at = umem->dma_list[first + i];
-
-		if (!(at & ODP_READ_ALLOWED_BIT))
-			break;
-		list[i] = cpu_to_le64((at & ODP_DMA_ADDR_MASK) |
-				      (at & ODP_WRITE_ALLOWED_BIT ? 1 : 0));
-	}
-	ret = i ? sgh_map_pages(odp, SG_MAP_PAGES, page, i, dma) : -EFAULT;
-	if (!ret)
-		ret = i;
-	mutex_unlock(&umem->umem_mutex);
-out:
 	dma_free_coherent(dev, count * sizeof(*list), list, dma);
+out_piece:
+	sgh_odp_piece_put(odp, umem);
 	return ret;
 }
 
@@ -237,26 +352,62 @@ static struct sgh_odp *sgh_odp_find(struct sgh_dev *sg, u32 stag)
 	return odp;
 }
 
+/* With the reference that the caller has, if it returns true. */
+static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 count, bool write,
+			  bool demand)
+{
+	struct sgh_fault *f = kzalloc(sizeof(*f), GFP_KERNEL);
+
+	if (!f)
+		return false;
+	INIT_WORK(&f->work, func);
+	f->odp = odp;
+	f->page = page;
+	f->count = count;
+	f->write = write;
+	f->demand = demand;
+	queue_work(odp->sg->fault_wq, &f->work);
+	return true;
+}
+
+/*
+ * A fault of a region that is not in the table.  It may have just been registered, so whoever
+ * registers is waited for.  Still unknown, it is being deregistered, or was when the fault came:
+ * then nobody waits for its pages but the adapter, which may have forgotten it.
+ */
+static struct sgh_odp *sgh_odp_find_late(struct sgh_dev *sg, const struct sg_eqe *e)
+{
+	struct sg_cmd_map_pages cmd = { };
+	struct sgh_odp *odp;
+
+	mutex_lock(&sg->odp_mutex);
+	odp = sgh_odp_find(sg, le32_to_cpu(e->id));
+	if (!odp) {
+		cmd.stag = e->id;
+		cmd.op = cpu_to_le32(SG_MAP_FAIL);
+		cmd.first_page = e->page;
+		cmd.count = cpu_to_le64(le32_to_cpu(e->aux));
+		sgh_admin(sg, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
+	}
+	mutex_unlock(&sg->odp_mutex);
+	return odp;
+}
+
 /* SG_EV_PAGE_FAULT, in event_work. */
 void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e)
 {
 	struct sgh_odp *odp = sgh_odp_find(sg, le32_to_cpu(e->id));
-	struct sgh_fault *f;
+	u64 page = le64_to_cpu(e->page);
+	u32 count = le32_to_cpu(e->aux);
 
 	if (!odp)
+		odp = sgh_odp_find_late(sg, e);
+	if (!odp)
 		return;
-	f = kzalloc(sizeof(*f), GFP_KERNEL);
-	if (!f) {
-		sgh_map_pages(odp, SG_MAP_FAIL, le64_to_cpu(e->page), le32_to_cpu(e->aux), 0);
-		sgh_odp_put(odp);
+	if (sgh_odp_later(odp, sgh_fault_work, page, count, le32_to_cpu(e->conn) & 1, true))
 		return;
-	}
-	INIT_WORK(&f->work, sgh_fault_work);
-	f->odp = odp;
-	f->page = le64_to_cpu(e->page);
-	f->count = le32_to_cpu(e->aux);
-	f->write = le32_to_cpu(e->conn) & 1;
-	queue_work(system_unbound_wq, &f->work);
+	sgh_map_pages(odp, SG_MAP_FAIL, page, count, 0);
+	sgh_odp_put(odp);
 }
 
 /* An implicit region is asked for by address 0 and all there is. */
@@ -295,13 +446,19 @@ static int sgh_odp_umem(struct ib_device *ibdev, struct sgh_odp *odp, struct sg_
 
 static void sgh_odp_free(struct sgh_odp *odp)
 {
-	struct ib_umem_odp *child;
+	struct sgh_odp_child *child;
 	unsigned long index;
 
-	xa_for_each(&odp->children, index, child)
-		ib_umem_odp_release(child);
+	mutex_lock(&odp->children_mutex);
+	xa_for_each(&odp->children, index, child) {
+		xa_erase(&odp->children, index);
+		sgh_child_free(child);
+	}
+	mutex_unlock(&odp->children_mutex);
 	xa_destroy(&odp->children);
 	ib_umem_odp_release(odp->umem);
+	/* No notifier is left that could queue it. */
+	cancel_work_sync(&odp->reap_work);
 	kfree(odp);
 }
 
@@ -324,6 +481,7 @@ struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_
 	init_rwsem(&odp->known_lock);
 	xa_init(&odp->children);
 	mutex_init(&odp->children_mutex);
+	INIT_WORK(&odp->reap_work, sgh_reap_work);
 	refcount_set(&odp->refs, 1);
 	init_completion(&odp->released);
 	ret = sgh_odp_umem(ibpd->device, odp, cmd, start, length, va, access);
@@ -361,6 +519,7 @@ int sgh_odp_dereg(struct sgh_odp *odp)
 /* The adapter does not know the region, any more or at all. */
 void sgh_odp_end(struct sgh_odp *odp)
 {
+	WRITE_ONCE(odp->ending, true);
 	/* The number may be another's by now. */
 	if (odp->stag)
 		xa_cmpxchg(&odp->sg->odps, odp->stag, odp, NULL, GFP_KERNEL);
@@ -369,46 +528,80 @@ void sgh_odp_end(struct sgh_odp *odp)
 	sgh_odp_free(odp);
 }
 
+/* Ends early with the region, and with a process that is killed. */
+static int sgh_prefetch(struct sgh_fault *f)
+{
+	int n;
+
+	while (f->count) {
+		if (READ_ONCE(f->odp->ending) || fatal_signal_pending(current))
+			return -EINTR;
+		n = sgh_odp_map(f->odp, f->page, f->count, f->write, f->demand);
+		/* Not even mapped, this page or one behind it: passed over one by one. */
+		if (n == -EFAULT && !f->demand)
+			n = max(1, sgh_odp_map(f->odp, f->page, 1, f->write, false));
+		if (n <= 0)
+			return n ? n : -EFAULT;
+		f->page += n;
+		f->count -= n;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* What does not come comes with the access that needs it. */
+static void sgh_prefetch_work(struct work_struct *work)
+{
+	struct sgh_fault *f = container_of(work, struct sgh_fault, work);
+
+	sgh_prefetch(f);
+	sgh_odp_put(f->odp);
+	kfree(f);
+}
+
 /* One range of ibv_advise_mr(). */
-static int sgh_odp_prefetch(struct ib_pd *ibpd, const struct ib_sge *sge, bool write, bool fault)
+static int sgh_advise_range(struct ib_pd *ibpd, const struct ib_sge *sge, bool write, bool demand,
+			    bool wait)
 {
 	struct sgh_odp *odp = sgh_odp_find(to_sgh(ibpd->device), sge->lkey);
-	u64 at, off, page, end;
-	int n = 0;
+	struct sgh_fault f = { .odp = odp, .write = write, .demand = demand };
+	u64 at, off;
+	int ret = 0;
 
 	if (!odp)
 		return -ENOENT;
 	at = sge->addr - odp->ahead; /* the process's address */
 	off = at - odp->start;
-	page = (at - odp->base) >> odp->page_shift;
-	end = (at + sge->length - 1 - odp->base) >> odp->page_shift;
+	f.page = (at - odp->base) >> odp->page_shift;
+	f.count = ((at + sge->length - 1 - odp->base) >> odp->page_shift) - f.page + 1;
 	if (!sge->length || off >= odp->length || sge->length > odp->length - off)
-		n = -EFAULT;
-	if (odp->pd != ibpd)
-		n = -EPERM;
-	while (n >= 0 && page <= end) {
-		n = sgh_odp_map(odp, page, min_t(u64, end - page + 1, SGH_ODP_BATCH), write, fault);
-		if (n > 0)
-			page += n;
-		else if (!n)
-			n = -EFAULT;
-	}
+		ret = -EFAULT;
+	else if (odp->pd != ibpd)
+		ret = -EPERM;
+	else if (write && !odp->umem->umem.writable)
+		ret = -EPERM;
+	else if (wait)
+		ret = sgh_prefetch(&f);
+	else if (sgh_odp_later(odp, sgh_prefetch_work, f.page, f.count, write, demand))
+		return 0;
+	else
+		ret = -ENOMEM;
 	sgh_odp_put(odp);
-	/* Without faults, what is there is there. */
-	return n < 0 && fault ? n : 0;
+	return ret;
 }
 
 int sgh_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		  struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs)
 {
 	bool write = advice == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	bool fault = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	bool demand = advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT;
+	bool wait = flags & IB_UVERBS_ADVISE_MR_FLAG_FLUSH;
 	u32 i;
 	int ret = 0;
 
-	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH && !write && fault)
+	if (advice != IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH && !write && demand)
 		return -EOPNOTSUPP;
 	for (i = 0; !ret && i < num_sge; i++)
-		ret = sgh_odp_prefetch(ibpd, &sg_list[i], write, fault);
+		ret = sgh_advise_range(ibpd, &sg_list[i], write, demand, wait);
 	return ret;
 }

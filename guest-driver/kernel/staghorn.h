@@ -161,6 +161,8 @@ struct sgh_dev {
 	struct xarray cqs;
 	struct xarray srqs;
 	struct xarray odps;	/* regions on demand, by STag */
+	struct mutex odp_mutex;	/* from a region's registration until it is in there */
+	struct workqueue_struct *fault_wq;
 	struct xarray counters;	/* of queue pairs, by the RDMA core's number */
 	struct ida uars;
 
@@ -184,6 +186,7 @@ struct sgh_dev {
 	bool net_stopping;
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
+	const struct net_device *netdev_master;	/* to compare, not to follow */
 	struct mutex addr_mutex;
 	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
 	bool addrs_changed;	/* which there are, since ib_core was told */
@@ -561,7 +564,21 @@ int sgh_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 
+/*
+ * What a process says.  A longer answer than we know is good if the rest is zero: then a field that
+ * a later provider adds there means nothing yet.
+ */
+static inline int sgh_udata_in(struct ib_udata *udata, void *req, size_t size)
+{
+	if (udata->inlen < size)
+		return -EINVAL;
+	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EINVAL;
+	return ib_copy_from_udata(req, udata, size);
+}
+
 /* odp.c */
+#if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
 struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access);
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag);
@@ -570,6 +587,35 @@ void sgh_odp_end(struct sgh_odp *odp);
 void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e);
 int sgh_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		  struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
+#else
+static inline struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd,
+					    struct sg_cmd_reg_mr *cmd, u64 start, u64 *length,
+					    u64 va, int access)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+/* There are no regions on demand, hence neither their ends nor their faults. */
+static inline int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int sgh_odp_dereg(struct sgh_odp *odp)
+{
+	return 0;
+}
+
+static inline void sgh_odp_end(struct sgh_odp *odp)
+{
+}
+
+static inline void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e)
+{
+}
+
+#define sgh_advise_mr NULL
+#endif
 
 /* counter.c */
 int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp);
