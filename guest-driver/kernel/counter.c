@@ -120,16 +120,21 @@ int sgh_counter_update_stats(struct rdma_counter *counter)
 	if (!c)
 		return -ENOENT;
 	memcpy(counter->stats->value, c->offset, sizeof(c->offset));
-	mutex_lock(&sg->id_mutex);
+	/* One by one, so that others are created and destroyed in between. */
 	xa_for_each(&sg->qps, qpn, qp) {
-		if (READ_ONCE(qp->ibqp.counter) != counter)
+		qp = sgh_qp_find(sg, qpn);
+		if (!qp)
 			continue;
-		ret = sgh_qp_counts(sg, qpn, counts);
+		mutex_lock(&qp->mutex);
+		memset(counts, 0, sizeof(counts));
+		if (!qp->gone && READ_ONCE(qp->ibqp.counter) == counter)
+			ret = sgh_qp_counts(sg, qpn, counts);
+		mutex_unlock(&qp->mutex);
+		sgh_qp_put(qp);
 		if (ret)
 			break;
 		for (i = 0; i < SGH_QP_STATS; i++)
 			counter->stats->value[i] += counts[i];
 	}
-	mutex_unlock(&sg->id_mutex);
 	return ret;
 }

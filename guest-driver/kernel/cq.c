@@ -30,9 +30,7 @@ static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh
 	size_t size, pos = 0;
 	int ret;
 
-	if (udata->inlen < sizeof(req))
-		return -EINVAL;
-	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	size = (size_t)req.entries * sizeof(struct sg_cqe);

@@ -446,6 +446,7 @@ static void sgh_unbind(struct sgh_dev *sg)
 	sgh_forget_addrs(sg);
 	sgh_set_netdev(sg, NULL);
 	sg->port_active = false;
+	sg->netdev_master = NULL;
 	netdev_put(netdev, &sg->netdev_tracker);
 }
 
@@ -453,6 +454,20 @@ static bool sgh_port_up(struct sgh_dev *sg)
 {
 	return !sgh_dead(sg) && netif_running(sg->netdev) && netif_carrier_ok(sg->netdev) &&
 	       sgh_read(sg, SG_REG_STATUS) & SG_STATUS_LINK_UP;
+}
+
+/* Its addresses are then another's, which the adapter does not look at. */
+static void sgh_note_master(struct sgh_dev *sg)
+{
+	struct net_device *master;
+
+	rcu_read_lock();
+	master = netdev_master_upper_dev_get_rcu(sg->netdev);
+	if (master != sg->netdev_master && master)
+		dev_warn(&sg->pdev->dev, "%s belongs to %s, whose addresses RDMA does not use\n",
+			 netdev_name(sg->netdev), netdev_name(master));
+	sg->netdev_master = master;
+	rcu_read_unlock();
 }
 
 static void sgh_bind(struct sgh_dev *sg)
@@ -474,6 +489,8 @@ static void sgh_bind(struct sgh_dev *sg)
 	WRITE_ONCE(sg->port_active, sgh_port_up(sg));
 	if (sgh_ib_register(sg))
 		sgh_unbind(sg);
+	else
+		sgh_note_master(sg);
 }
 
 static void sgh_net_work(struct work_struct *work)
@@ -492,6 +509,7 @@ static void sgh_net_work(struct work_struct *work)
 		return;
 	}
 	sgh_net_sync(sg);
+	sgh_note_master(sg);
 	if (xchg(&sg->addrs_changed, false))
 		sgh_ib_gid_event(sg);
 	up = sgh_port_up(sg);
@@ -517,6 +535,7 @@ static int sgh_netdev_event(struct notifier_block *nb, unsigned long event, void
 	case NETDEV_CHANGE:
 	case NETDEV_CHANGEMTU:
 	case NETDEV_CHANGEADDR:
+	case NETDEV_CHANGEUPPER:
 		sgh_net_kick(sg);
 		break;
 	}

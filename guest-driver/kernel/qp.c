@@ -127,9 +127,7 @@ static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *u
 	struct sg_abi_create_qp req;
 	int ret;
 
-	if (udata->inlen < sizeof(req))
-		return -EINVAL;
-	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	if (req.sq_entries < cap->max_send_wr || req.sq_entries > sg->caps.max_qp_wr ||

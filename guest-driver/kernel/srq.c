@@ -30,9 +30,7 @@ static int sgh_srq_user(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib
 	struct sg_abi_create_srq req;
 	int ret;
 
-	if (udata->inlen < sizeof(req))
-		return -EINVAL;
-	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	if (req.reserved || req.entries < attr->max_wr || req.entries > sg->caps.max_srq_wr ||
@@ -176,9 +174,7 @@ static int sgh_srq_new_ring(struct sgh_dev *sg, struct sgh_srq *srq, struct sgh_
 
 	if (!udata)
 		return sgh_wq_kernel(sg, next, wr, sg->caps.max_srq_wr, stride);
-	if (udata->inlen < sizeof(req))
-		return -EINVAL;
-	ret = ib_copy_from_udata(&req, udata, sizeof(req));
+	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
 	if (req.reserved || req.entries < wr || req.entries > sg->caps.max_srq_wr)

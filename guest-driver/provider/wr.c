@@ -145,12 +145,21 @@ static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
 	return 0;
 }
 
+/* Of another provider's queue pair we know nothing: what is asked for there is not posted. */
+static bool is_ours(struct ibv_qp_ex *ibqp)
+{
+	return likely(sg_is_ours(ibqp->qp_base.context->device));
+}
+
 void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_VERIFY, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe;
 	int ret;
 
+	if (!is_ours(ibqp))
+		return;
+	wqe = begin(ibqp, SG_WR_VERIFY, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 	if (unlikely(!wqe))
 		return;
 	ret = check_verify(qp, v);
@@ -172,7 +181,7 @@ void sgdv_wr_invalidate(struct ibv_qp_ex *ibqp, uint32_t rkey)
 	struct sg_qp *qp = to_sg_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe;
 
-	if (unlikely(qp->wr_err))
+	if (!is_ours(ibqp) || unlikely(qp->wr_err))
 		return;
 	/* Draft -02 has no room for it in its requests. */
 	if (!(qp->features & SG_FEATURE_FLUSH) || qp->features & SG_FEATURE_FLUSH_REGION) {
@@ -228,7 +237,8 @@ static void begin_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode, uint32_t rkey,
 void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 			    const struct sgdv_cmp_swp *v)
 {
-	begin_atomic(ibqp, SG_WR_CMP_SWAP, rkey, remote_addr, v);
+	if (is_ours(ibqp))
+		begin_atomic(ibqp, SG_WR_CMP_SWAP, rkey, remote_addr, v);
 }
 
 void sgdv_wr_masked_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
@@ -236,7 +246,8 @@ void sgdv_wr_masked_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t re
 {
 	struct sgdv_cmp_swp v = { .swap = add, .swap_mask = field_ends };
 
-	begin_atomic(ibqp, SG_WR_FETCH_ADD, rkey, remote_addr, &v);
+	if (is_ours(ibqp))
+		begin_atomic(ibqp, SG_WR_FETCH_ADD, rkey, remote_addr, &v);
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,

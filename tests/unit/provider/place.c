@@ -483,6 +483,30 @@ static void poll__opcodes(void)
     finish(qp);
 }
 
+/* Another provider's queue pair has another layout. */
+static void foreign__is_left_alone(void)
+{
+    struct sgdv_verify v = { .remote_addr = TO, .rkey = RKEY, .length = 64 };
+    struct sgdv_cmp_swp swap = { 1, 2, 3, 4 };
+    struct sg_qp *qp, before;
+    struct ibv_qp_ex *ex;
+
+    world_init();
+    qp = make_place_qp(ALL_FEATURES, 0);
+    ex = &qp->vqp.qp_ex;
+    ibv_wr_start(ex);
+    strcpy(w.device.name, FOREIGN);
+    before = *qp;
+    sgdv_wr_verify(ex, &v);
+    sgdv_wr_invalidate(ex, RKEY);
+    sgdv_wr_masked_cmp_swp(ex, RKEY, TO, &swap);
+    sgdv_wr_masked_fetch_add(ex, RKEY, TO, 1, 0);
+    T_EQ_MEM(qp, &before, sizeof(before));
+    strcpy(w.device.name, "ours");
+    ibv_wr_abort(ex);
+    finish(qp);
+}
+
 static void poll__terminate(void)
 {
     T_EQ_U64(sgdv_terminate_layer(0x12345678), 1);
@@ -504,6 +528,7 @@ static const struct t_case cases[] = {
     { "Verify: bad arguments and room", verify__bad_arguments },
     { "Invalidate of draft -01 with each request", invalidate__with_each_request },
     { "Invalidate of draft -01: refused", invalidate__refused },
+    { "direct verbs leave another provider's queue pair alone", foreign__is_left_alone },
     { "opcodes and status of completions", poll__opcodes },
     { "fields of a Terminate in vendor_err", poll__terminate },
 };
