@@ -57,7 +57,11 @@ static inline void publish(struct sg_cq *cq)
 	}
 	if (cq->ci == published(cq))
 		return;
-	/* Release: the reads of the entries come first. */
+	/*
+	 * The entries were read before the device may reuse them: loads before a store, also where
+	 * a device is outside of the processors' own domain.
+	 */
+	udma_from_device_barrier();
 	atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
 			      memory_order_release);
 	atomic_store_explicit(&cq->told, cq->ci, memory_order_relaxed);
