@@ -237,12 +237,13 @@ static void make_adapter(StaghornState *s)
 
 void staghorn_host_renew(StaghornState *s)
 {
-    struct sg_adapter *old = s->adapter;
+    struct sg_adapter *adapter = s->adapter;
 
     g_assert(s->inside);
     s->adapter = NULL; /* another device may read our registers when connections end */
-    sg_adapter_free(old);
-    make_adapter(s);
+    sg_port_set_max_connections(s->port, s->config.max_conns);
+    sg_adapter_renew(adapter, &s->config);
+    s->adapter = adapter;
 }
 
 bool staghorn_host_init(StaghornState *s, Error **errp)

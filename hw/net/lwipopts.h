@@ -13,8 +13,14 @@
 /* Here, because lwip/ip4.h looks for it. */
 #define LWIP_HOOK_IP4_ROUTE_SRC(src, dest) sg_net_route(src, dest)
 
-/* Memory: libc's, which tools can check; the number of connections is bounded in flow.c. */
-#define MEM_LIBC_MALLOC 1
+/*
+ * Memory: the process's own, which tools can check and tests can refuse (stack.c); the number of
+ * connections is bounded in flow.c.
+ */
+#define MEM_CUSTOM_ALLOCATOR 1
+#define MEM_CUSTOM_MALLOC sg_net_malloc
+#define MEM_CUSTOM_CALLOC sg_net_calloc
+#define MEM_CUSTOM_FREE sg_net_free
 #define MEMP_MEM_MALLOC 1
 #define MEM_ALIGNMENT 8
 #define LWIP_SUPPORT_CUSTOM_PBUF 1

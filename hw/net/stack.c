@@ -44,6 +44,21 @@ void sg_net_assert_failed(const char *what, const char *file, int line)
     abort();
 }
 
+void *sg_net_malloc(size_t octets)
+{
+    return g_try_malloc(octets);
+}
+
+void *sg_net_calloc(size_t n, size_t octets)
+{
+    return g_try_malloc0_n(n, octets);
+}
+
+void sg_net_free(void *p)
+{
+    g_free(p);
+}
+
 u32_t sys_now(void)
 {
     return (u32_t)(sg_stack.now / NS_PER_MS);
@@ -97,18 +112,19 @@ struct netif *sg_net_route(const ip4_addr_t *src, const ip4_addr_t *dest)
 u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remote,
                  u16_t remote_port)
 {
-    struct sg_hasher *h = sg_hasher_new(SG_HASH_HMAC_SHA256, sg_stack.isn_key, ISN_KEY_LEN);
+    struct sg_hasher h;
     const ip_addr_t *ends[2] = { local, remote };
     uint8_t buf[SG_HASHER_OUT];
     unsigned i;
 
+    sg_hasher_init(&h, SG_HASH_HMAC_SHA256, sg_stack.isn_key, ISN_KEY_LEN);
     for (i = 0; i < 2; i++) {
         stack_ip_get(buf, ends[i]);
         buf[16] = IP_IS_V6(ends[i]) ? 6 : 4;
         sg_put_be16(buf + 17, i ? remote_port : local_port);
-        sg_hasher_add(h, buf, 19);
+        sg_hasher_add(&h, buf, 19);
     }
-    sg_hasher_end(h, buf);
+    sg_hasher_end(&h, buf);
     return sg_get_be32(buf) + (u32_t)(sg_stack.now / ISN_TICK_NS);
 }
 

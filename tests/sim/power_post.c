@@ -89,11 +89,12 @@ static void post_verify(struct pw_flow *f, uint32_t off, uint32_t len)
 {
     struct sg_wqe_hdr *h = pw_post_entry(f, SG_WR_VERIFY, off, len);
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
-    struct sg_hasher *hasher = sg_hasher_new(f->hash_alg, hash_key, sizeof(hash_key));
+    struct sg_hasher hasher;
 
     sg_put_le32(&place->length, len);
-    sg_hasher_add(hasher, f->mirror + off, len);
-    place->hash_len = (uint8_t)sg_hasher_end(hasher, (uint8_t *)(place + 1));
+    sg_hasher_init(&hasher, f->hash_alg, hash_key, sizeof(hash_key));
+    sg_hasher_add(&hasher, f->mirror + off, len);
+    place->hash_len = (uint8_t)sg_hasher_end(&hasher, (uint8_t *)(place + 1));
 }
 
 /* The pointer to the last record, the number of its transaction: as an atom, or swapped in. */

@@ -19,6 +19,14 @@ bool sg_account_take(struct sg_account *acc, uint64_t octets)
     return true;
 }
 
+void sg_account_charge(struct sg_account *acc, uint64_t octets)
+{
+    if (acc) {
+        acc->used += octets;
+        acc->most = SG_MAX(acc->most, acc->used);
+    }
+}
+
 void sg_account_give(struct sg_account *acc, uint64_t octets)
 {
     if (acc) {
@@ -44,6 +52,16 @@ void *sg_account_new0(struct sg_account *acc, uint64_t octets)
 void *sg_account_new(struct sg_account *acc, uint64_t octets)
 {
     return sg_account_take(acc, octets) ? settle(acc, g_try_malloc(octets), octets) : NULL;
+}
+
+void *sg_account_renew(struct sg_account *acc, void *p, uint64_t old, uint64_t octets)
+{
+    if (!sg_account_take(acc, octets)) {
+        return NULL;
+    }
+    p = g_try_realloc(p, octets);
+    sg_account_give(acc, p ? old : octets);
+    return p;
 }
 
 void sg_account_free(struct sg_account *acc, void *p, uint64_t octets)

@@ -23,11 +23,15 @@ struct sg_account {
 
 /* So many octets, if there is room for them. */
 bool sg_account_take(struct sg_account *acc, uint64_t octets);
+/* Without asking, beyond the limit if need be: for what must be had, and is bounded otherwise. */
+void sg_account_charge(struct sg_account *acc, uint64_t octets);
 void sg_account_give(struct sg_account *acc, uint64_t octets);
 
 /* Memory from the account, zeroed or not; NULL: no room, or the host has none. */
 void *sg_account_new0(struct sg_account *acc, uint64_t octets);
 void *sg_account_new(struct sg_account *acc, uint64_t octets);
+/* More of it, or less, as realloc(): NULL leaves p as it is, with what was taken for it. */
+void *sg_account_renew(struct sg_account *acc, void *p, uint64_t old, uint64_t octets);
 /* Gives back what was taken with it.  p may be NULL: then there is nothing to give. */
 void sg_account_free(struct sg_account *acc, void *p, uint64_t octets);
 

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CRC32C is our own (crc32c.c), the others are GLib's.
+ * Which algorithm is whose: crc32c.c and sha2.c, and HMAC (RFC 2104) over the latter here.
  */
 #include "base/hash.h"
 
-#include <glib.h>
-
 #include "base/bytes.h"
 #include "base/crc32c.h"
-
-struct sg_hasher {
-    enum sg_hash alg;
-    uint32_t crc;
-    GChecksum *sum; /* SHA */
-    GHmac *hmac;
-};
 
 static const struct {
     uint8_t len;
@@ -36,19 +27,36 @@ bool sg_hash_reversible(unsigned alg)
     return alg < SG_HASH_COUNT && algs[alg].reversible;
 }
 
-struct sg_hasher *sg_hasher_new(enum sg_hash alg, const uint8_t *key, size_t key_len)
-{
-    struct sg_hasher *h = g_new0(struct sg_hasher, 1);
+enum { HMAC_BLOCK = 64 }; /* RFC 2104: that of the hash */
 
+static void hmac_begin(struct sg_hasher *h, const uint8_t *key, size_t key_len)
+{
+    uint8_t inner[HMAC_BLOCK], outer[HMAC_BLOCK];
+    size_t i;
+
+    for (i = 0; i < HMAC_BLOCK; i++) {
+        uint8_t octet = i < key_len ? key[i] : 0;
+
+        inner[i] = octet ^ 0x36;
+        outer[i] = octet ^ 0x5c;
+    }
+    sg_sha2_init(&h->outer, false);
+    sg_sha2_add(&h->sha, inner, sizeof(inner));
+    sg_sha2_add(&h->outer, outer, sizeof(outer));
+}
+
+void sg_hasher_init(struct sg_hasher *h, enum sg_hash alg, const uint8_t *key, size_t key_len)
+{
     sg_assert(sg_hash_len(alg));
     h->alg = alg;
-    if (alg == SG_HASH_HMAC_SHA256) {
-        sg_assert(key_len && key_len <= SG_HASH_KEY_MAX);
-        h->hmac = g_hmac_new(G_CHECKSUM_SHA256, key, key_len);
-    } else if (alg != SG_HASH_CRC32C) {
-        h->sum = g_checksum_new(alg == SG_HASH_SHA256 ? G_CHECKSUM_SHA256 : G_CHECKSUM_SHA512);
+    h->crc = 0;
+    if (alg != SG_HASH_CRC32C) {
+        sg_sha2_init(&h->sha, alg == SG_HASH_SHA512);
     }
-    return h;
+    if (alg == SG_HASH_HMAC_SHA256) {
+        sg_assert(key_len && key_len <= SG_HASH_KEY_MAX && key_len <= HMAC_BLOCK);
+        hmac_begin(h, key, key_len);
+    }
 }
 
 void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n)
@@ -56,41 +64,25 @@ void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n)
     if (!n) {
         return;
     }
-    if (h->sum) {
-        g_checksum_update(h->sum, p, (gssize)n);
-    } else if (h->hmac) {
-        g_hmac_update(h->hmac, p, (gssize)n);
-    } else {
+    if (h->alg == SG_HASH_CRC32C) {
         h->crc = sg_crc32c(h->crc, p, n);
+    } else {
+        sg_sha2_add(&h->sha, p, n);
     }
 }
 
 size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT])
 {
-    gsize len = sg_hash_len(h->alg);
+    size_t len = sg_hash_len(h->alg);
 
-    if (h->sum) {
-        g_checksum_get_digest(h->sum, out, &len);
-    } else if (h->hmac) {
-        g_hmac_get_digest(h->hmac, out, &len);
-    } else {
+    if (h->alg == SG_HASH_CRC32C) {
         sg_put_le32(out, h->crc); /* as MPA sends it */
+        return len;
     }
-    sg_assert(len == sg_hash_len(h->alg));
-    sg_hasher_free(h);
+    sg_sha2_end(&h->sha, out);
+    if (h->alg == SG_HASH_HMAC_SHA256) {
+        sg_sha2_add(&h->outer, out, len);
+        sg_sha2_end(&h->outer, out);
+    }
     return len;
-}
-
-void sg_hasher_free(struct sg_hasher *h)
-{
-    if (!h) {
-        return;
-    }
-    if (h->sum) {
-        g_checksum_free(h->sum);
-    }
-    if (h->hmac) {
-        g_hmac_unref(h->hmac);
-    }
-    g_free(h);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/sha2.h"
 #include "staghorn/admin.h"
 
 enum { SG_HASHER_OUT = 64 };
@@ -18,18 +19,22 @@ size_t sg_hash_len(unsigned alg);
 /* May the memory be computed from hashes of it, a few octets at a time? */
 bool sg_hash_reversible(unsigned alg);
 
-struct sg_hasher;
+/* Owns nothing: who has no more use for it forgets it. */
+struct sg_hasher {
+    enum sg_hash alg;
+    uint32_t crc;
+    struct sg_sha2 sha;
+    struct sg_sha2 outer; /* HMAC: behind the key */
+};
 
 /*
  * alg is one of enum sg_hash but NONE; key and key_len count for SG_HASH_HMAC_SHA256 only, 1 to
- * SG_HASH_KEY_MAX octets, copied.  Never NULL.
+ * SG_HASH_KEY_MAX octets.
  */
-struct sg_hasher *sg_hasher_new(enum sg_hash alg, const uint8_t *key, size_t key_len);
+void sg_hasher_init(struct sg_hasher *h, enum sg_hash alg, const uint8_t *key, size_t key_len);
 /* p may be NULL when n is 0. */
 void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n);
-/* Writes the result, whose length it returns, and frees h. */
+/* Writes the result, whose length it returns; h must be begun anew. */
 size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT]);
-/* Without a result; h may be NULL. */
-void sg_hasher_free(struct sg_hasher *h);
 
 #endif

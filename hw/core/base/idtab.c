@@ -62,21 +62,33 @@ static void free_list_remove(struct sg_idtab *t, uint32_t index)
     }
 }
 
-/* Bring one more slot into being and put it on the free list. */
-static void add_fresh_slot(struct sg_idtab *t)
+static bool add_chunk(struct sg_idtab *t, uint32_t chunk)
+{
+    struct sg_idtab_slot **chunks = t->chunks;
+
+    /* The array of chunks doubles, so that its growth is O(1) on average. */
+    if (sg_is_pow2(chunk) || chunk == 0) {
+        chunks = g_try_renew(struct sg_idtab_slot *, chunks, chunk ? 2 * chunk : 1);
+        if (!chunks) {
+            return false;
+        }
+        t->chunks = chunks;
+    }
+    chunks[chunk] = g_try_new0(struct sg_idtab_slot, CHUNK_SLOTS);
+    return chunks[chunk] != NULL;
+}
+
+/* Bring one more slot into being and put it on the free list; false: no memory. */
+static bool add_fresh_slot(struct sg_idtab *t)
 {
     uint32_t index = t->fresh;
-    uint32_t chunk = index / CHUNK_SLOTS;
 
-    if (index % CHUNK_SLOTS == 0) {
-        /* The array of chunks doubles, so that its growth is O(1) on average. */
-        if (sg_is_pow2(chunk) || chunk == 0) {
-            t->chunks = g_renew(struct sg_idtab_slot *, t->chunks, chunk ? 2 * chunk : 1);
-        }
-        t->chunks[chunk] = g_new0(struct sg_idtab_slot, CHUNK_SLOTS);
+    if (index % CHUNK_SLOTS == 0 && !add_chunk(t, index / CHUNK_SLOTS)) {
+        return false;
     }
     t->fresh++;
     free_list_append(t, index);
+    return true;
 }
 
 void sg_idtab_init(struct sg_idtab *t, uint32_t first, uint32_t capacity)
@@ -111,10 +123,9 @@ static uint32_t take(struct sg_idtab *t, uint32_t index, void *obj)
 bool sg_idtab_alloc(struct sg_idtab *t, void *obj, uint32_t *id)
 {
     if (t->free_head == NIL) {
-        if (t->fresh == t->capacity) {
+        if (t->fresh == t->capacity || !add_fresh_slot(t)) {
             return false;
         }
-        add_fresh_slot(t);
     }
     *id = take(t, t->free_head, obj);
     return true;
@@ -125,7 +136,9 @@ bool sg_idtab_alloc_fresh(struct sg_idtab *t, void *obj, uint32_t *id)
     if (t->fresh == t->capacity) {
         return sg_idtab_alloc(t, obj, id);
     }
-    add_fresh_slot(t);
+    if (!add_fresh_slot(t)) {
+        return false;
+    }
     *id = take(t, t->free_tail, obj);
     return true;
 }
@@ -138,7 +151,9 @@ bool sg_idtab_alloc_at(struct sg_idtab *t, uint32_t id, void *obj)
         return false;
     }
     while (t->fresh <= index) {
-        add_fresh_slot(t);
+        if (!add_fresh_slot(t)) {
+            return false;
+        }
     }
     if (slot_at(t, index)->obj) {
         return false;

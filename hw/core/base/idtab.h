@@ -33,8 +33,8 @@ void sg_idtab_init(struct sg_idtab *t, uint32_t first, uint32_t capacity);
 void sg_idtab_fini(struct sg_idtab *t);
 
 /*
- * Give @obj (not NULL) a number in *@id.  False when all numbers are in use;
- * *@id is then untouched.
+ * Give @obj (not NULL) a number in *@id.  False when all numbers are in use, or
+ * there is no memory; *@id is then untouched.
  */
 bool sg_idtab_alloc(struct sg_idtab *t, void *obj, uint32_t *id);
 
@@ -43,7 +43,7 @@ bool sg_idtab_alloc_fresh(struct sg_idtab *t, void *obj, uint32_t *id);
 
 /*
  * Give @obj the stated number: fixed numbers and restored state.  False when
- * it is out of range or in use.  O(distance) past the highest number so far.
+ * it is out of range or in use, or there is no memory.  O(distance) past the highest number so far.
  */
 bool sg_idtab_alloc_at(struct sg_idtab *t, uint32_t id, void *obj);
 

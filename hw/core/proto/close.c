@@ -26,8 +26,6 @@
  * Progress is looked for with a timer, CHECKS times in a close_timeout, which costs the path of
  * data nothing.
  */
-#include <glib.h>
-
 #include "proto/conn.h"
 
 enum { CHECKS = 4 };
@@ -64,12 +62,19 @@ static uint64_t patience_ns(const struct sg_conn *c)
     return ms_to_ns(owing || c->abandoned ? cfg->linger_timeout_ms : cfg->close_timeout_ms);
 }
 
-static void limit(struct sg_conn *c, uint64_t now)
+/* False: there is no memory for the clock, and the connection ends without one. */
+static bool limit(struct sg_conn *c, uint64_t now)
 {
     if (!c->close.clock) {
-        c->close.clock = g_new0(struct close_clock, 1);
-        c->close.clock->limit_ns = now + ms_to_ns(c->e->config.close_limit_ms);
+        c->close.clock = conn_alloc(c, sizeof(*c->close.clock));
+        if (!c->close.clock) {
+            return false;
+        }
+        *c->close.clock = (struct close_clock){
+            .limit_ns = now + ms_to_ns(c->e->config.close_limit_ms),
+        };
     }
+    return true;
 }
 
 static void arm(struct sg_conn *c, uint64_t now)
@@ -87,7 +92,9 @@ void close_watch(struct sg_conn *c)
 {
     uint64_t now = conn_now(c);
 
-    limit(c, now);
+    if (!limit(c, now)) {
+        return;
+    }
     c->close.watched = true;
     c->close.clock->moved_ns = now;
     c->close.clock->acked = c->tx.given - unacked(c);
@@ -118,8 +125,7 @@ void sg_conn_prepare_close(struct sg_conn *c)
         return;
     }
     advance(c, CLOSE_ANNOUNCED);
-    limit(c, conn_now(c));
-    if (c->state == CONN_STREAMING && !c->held) {
+    if (limit(c, conn_now(c)) && c->state == CONN_STREAMING && !c->held) {
         arm(c, conn_now(c));
     }
 }

@@ -115,28 +115,30 @@ static void conn_free(struct sg_conn *c)
 {
     conn_end_startup(c);
     stall_drop(c);
-    g_free(c->close.clock);
-    g_free(c->rx.buf);
-    g_free(c->irrq);
-    g_free(c->orq);
-    sg_account_give(c->e->host->account, c->charged);
+    conn_release(c, c->close.clock, sizeof(*c->close.clock));
+    conn_release(c, c->rx.buf, c->rx.cap);
+    requests_free(c);
     sg_account_object_free(c->e->host->account, c, sizeof(*c));
 }
 
-void conn_charge(struct sg_conn *c, uint64_t octets)
+void *conn_alloc(struct sg_conn *c, size_t octets)
 {
-    if (sg_account_take(c->e->host->account, octets)) {
-        c->charged += octets;
-    } else {
-        c->starved = true;
-    }
+    return conn_renew(c, NULL, 0, octets);
 }
 
-void conn_uncharge(struct sg_conn *c, uint64_t octets)
+void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets)
 {
-    octets = SG_MIN(octets, c->charged); /* the rest was not to be had */
-    sg_account_give(c->e->host->account, octets);
-    c->charged -= octets;
+    p = sg_account_renew(c->e->host->account, p, old, octets);
+    if (!p && !c->starved && !conn_dead(c)) {
+        c->starved = true;
+        conn_arm(c, 0); /* if nobody works on it now */
+    }
+    return p;
+}
+
+void conn_release(struct sg_conn *c, void *p, size_t octets)
+{
+    sg_account_free(c->e->host->account, p, octets);
 }
 
 void conn_enter(struct sg_conn *c)
@@ -234,6 +236,11 @@ static void conn_timer(struct sg_timer *t, uint64_t now_ns)
 {
     struct sg_conn *c = t->opaque;
 
+    if (c->starved) {
+        conn_log(c, SG_LOG_STATE, "no memory");
+        conn_drop(c, SG_CONN_NORES);
+        return;
+    }
     if (c->held) {
         c->held = false;
         close_rearm(c);
@@ -303,7 +310,7 @@ void conn_hold(struct sg_conn *c, uint32_t ms)
 void conn_disarm(struct sg_conn *c)
 {
     c->held = false;
-    if (!close_rearm(c)) {
+    if (!close_rearm(c) && !c->starved) {
         sg_timerq_cancel(&c->e->timers, &c->timer);
     }
 }

@@ -110,9 +110,10 @@ struct conn_tx {
 
 /* Reception that waits: stall.c. */
 struct conn_stall {
-    struct _GByteArray *ulpdu;  /* to be tried again */
-    struct _GByteArray *rest;   /* received behind it, from 'at' on */
-    uint32_t at;
+    uint8_t *ulpdu;     /* to be tried again */
+    uint8_t *rest;      /* received behind it, from 'at' on */
+    size_t ulpdu_len;
+    size_t rest_len, rest_room, at;
     bool held;          /* the stream */
     bool fin;           /* and the FIN behind that */
 };
@@ -152,8 +153,7 @@ struct sg_conn {
     uint32_t id;                /* for logs */
     bool held;                  /* in that pause */
     unsigned busy;              /* frames on the stack that use this object */
-    bool starved;               /* there was no room in the account */
-    uint64_t charged;           /* octets of the account, besides itself and 'startup' */
+    bool starved;               /* conn_alloc() */
     enum conn_state state;
     enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
 
@@ -213,8 +213,8 @@ struct sg_engine {
     struct sg_engine_listener *listeners;
     bool admit_due;             /* a Request waited, and there may be a place for it */
     uint32_t next_id;
-    uint8_t *rx_scratch;        /* one ULPDU without its markers */
-    uint8_t *tx_scratch;        /* one FPDU with its markers */
+    uint8_t *rx_scratch;        /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */
+    uint8_t *tx_scratch;        /* one FPDU with its markers, SG_FPDU_WIRE_MAX */
 };
 
 /* conn.c */
@@ -222,11 +222,13 @@ extern const struct sg_stream_events conn_events;
 /* NULL: no memory. */
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
 /*
- * Takes from the host's account what the connection allocates as it goes on; a connection that
- * finds no room is dropped as soon as nobody works on it.  All of it goes back with the connection.
+ * What the connection allocates as it goes on comes from the host's account.  NULL: there is no
+ * memory, and the connection is 'starved': it receives and sends nothing more, and is dropped as
+ * soon as nobody works on it.  conn_renew() is as realloc().
  */
-void conn_charge(struct sg_conn *c, uint64_t octets);
-void conn_uncharge(struct sg_conn *c, uint64_t octets);
+void *conn_alloc(struct sg_conn *c, size_t octets);
+void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets);
+void conn_release(struct sg_conn *c, void *p, size_t octets);
 void conn_set_state(struct sg_conn *c, enum conn_state state);
 /* Bracket everything that may make an upcall; conn_leave frees a dead connection. */
 void conn_enter(struct sg_conn *c);
@@ -356,6 +358,7 @@ static inline uint8_t rdmap_ctrl(enum sg_rdmap_opcode op)
 }
 
 /* requests.c */
+void requests_free(struct sg_conn *c);
 /* Requests that ORD still allows. */
 unsigned requests_room(const struct sg_conn *c);
 void requests_push(struct sg_conn *c, const struct conn_orq *r);

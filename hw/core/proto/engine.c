@@ -4,7 +4,8 @@
  *
  * An engine owns its connections and listeners and nothing above or below them.  What a listener
  * holds is bounded in listener.c; everything about a connection but its startup buffer is allocated
- * only when its peer has sent the octets that need it.
+ * only when its peer has sent the octets that need it.  The engine and what it works in are made
+ * once, with the adapter: no guest and no peer causes an allocation that must not fail.
  *
  * Orphans are connections with something left to send and no user to call sg_conn_transmit() for
  * them: a rejecting Reply, a Terminate that ends a failed startup.  They are sent from
@@ -42,12 +43,14 @@ struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net
     e->host = host;
     e->net = net;
     e->ops = ops;
+    e->rx_scratch = g_malloc(SG_ULPDU_FIELD_MAX);
+    e->tx_scratch = g_malloc(SG_FPDU_WIRE_MAX);
     sg_timerq_init(&e->timers);
     sg_engine_set_config(e, config);
     return e;
 }
 
-void sg_engine_free(struct sg_engine *e)
+void sg_engine_reset(struct sg_engine *e)
 {
     while (e->listeners) {
         sg_engine_unlisten(e->listeners);
@@ -57,6 +60,15 @@ void sg_engine_free(struct sg_engine *e)
         sg_assert(e->conns->busy == e->conns->orphan_listed);
         sg_conn_abort(e->conns);
     }
+    sg_assert(!e->orphans);
+    memset(&e->stats, 0, sizeof(e->stats));
+    e->admit_due = false;
+    e->next_id = 0;
+}
+
+void sg_engine_free(struct sg_engine *e)
+{
+    sg_engine_reset(e);
     g_free(e->rx_scratch);
     g_free(e->tx_scratch);
     g_free(e);

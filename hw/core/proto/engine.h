@@ -338,7 +338,8 @@ struct sg_engine_stats {
 struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,
                                 const struct sg_engine_config *config,
                                 const struct sg_engine_ops *ops);
-/* Aborts everything without upcalls. */
+/* Aborts everything without upcalls; all is as if it had just been made. */
+void sg_engine_reset(struct sg_engine *e);
 void sg_engine_free(struct sg_engine *e);
 void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config);
 const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e);

@@ -11,8 +11,6 @@
  * Nothing is passed up before the CRC was found right (when it counts), and nothing after the
  * first fault: from then on the state is no longer a receiving one and all octets are dropped.
  */
-#include <glib.h>
-
 #include "base/crc32c.h"
 #include "proto/conn.h"
 
@@ -22,7 +20,7 @@ enum {
 
 static bool receiving(const struct sg_conn *c)
 {
-    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING && !c->deaf;
+    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING && !c->deaf && !c->starved;
 }
 
 /* One valid ULPDU. */
@@ -79,9 +77,6 @@ static void take_marked(struct sg_conn *c, const uint8_t *p, size_t n)
     struct sg_fpdu f;
     enum sg_wire_err err;
 
-    if (!c->e->rx_scratch) {
-        c->e->rx_scratch = g_malloc(SG_ULPDU_FIELD_MAX);
-    }
     err = sg_fpdu_parse(sg_span_of(p, n), c->rx.pos, flags, c->e->rx_scratch, &f);
     if (err != SG_WIRE_OK) {
         bad_fpdu(c, err);
@@ -107,30 +102,37 @@ static bool measure(const struct sg_conn *c, const uint8_t *p, size_t n, size_t 
     return true;
 }
 
-static void reserve(struct sg_conn *c, size_t want)
+static bool reserve(struct sg_conn *c, size_t want)
 {
     struct conn_rx *rx = &c->rx;
     size_t cap = rx->cap ? rx->cap : GATHER_FIRST;
+    uint8_t *buf;
 
     if (want <= rx->cap) {
-        return;
+        return true;
     }
     while (cap < want) {
         cap *= 2;
     }
     cap = SG_MIN(cap, SG_FPDU_WIRE_MAX);
-    conn_charge(c, cap - rx->cap);
+    buf = conn_renew(c, rx->buf, rx->cap, cap);
+    if (!buf) {
+        return false;
+    }
     rx->cap = (uint32_t)cap;
-    rx->buf = g_realloc(rx->buf, rx->cap);
+    rx->buf = buf;
+    return true;
 }
 
-/* Adds octets to the buffer; those before 'crc_end' count for the CRC. */
-static void append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end)
+/* Adds octets to the buffer; those before 'crc_end' count for the CRC.  False: no memory. */
+static bool append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end)
 {
     struct conn_rx *rx = &c->rx;
     size_t hashed = rx->have < crc_end ? SG_MIN(n, crc_end - rx->have) : 0;
 
-    reserve(c, rx->have + n);
+    if (!reserve(c, rx->have + n)) {
+        return false;
+    }
     if (!rx->have) {
         rx->crc = 0;
     }
@@ -141,6 +143,7 @@ static void append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end
         memcpy(rx->buf + rx->have, p, n);
     }
     rx->have += (uint32_t)n;
+    return true;
 }
 
 /* Goes on with the FPDU in the buffer; returns how many octets it took. */
@@ -152,15 +155,17 @@ static size_t gather(struct sg_conn *c, const uint8_t *p, size_t n)
     size_t used = 0, ulpdu, whole;
 
     while (!measure(c, rx->buf, rx->have, &ulpdu, &whole)) {
-        if (used == n) {
-            return used;
+        if (used == n || !append(c, p + used, 1, head)) {
+            return n;
         }
-        append(c, p + used++, 1, head);
+        used++;
     }
     if (rx->have < whole) {
         size_t take = SG_MIN(n - used, whole - rx->have);
 
-        append(c, p + used, take, whole - SG_FPDU_CRC);
+        if (!append(c, p + used, take, whole - SG_FPDU_CRC)) {
+            return n;
+        }
         used += take;
     }
     if (rx->have == whole) {

@@ -11,8 +11,6 @@
  * A refused send leaves no trace: sequence numbers and positions move only when the stream took
  * the FPDU, and the caller builds it anew after 'writable'.
  */
-#include <glib.h>
-
 #include "base/crc32c.h"
 #include "proto/conn.h"
 
@@ -35,14 +33,6 @@ static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, si
     return true;
 }
 
-static uint8_t *scratch(struct sg_engine *e)
-{
-    if (!e->tx_scratch) {
-        e->tx_scratch = g_malloc(SG_FPDU_WIRE_MAX);
-    }
-    return e->tx_scratch;
-}
-
 static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n)
 {
     struct sg_span parts[SG_ENGINE_IOV_MAX + 1];
@@ -55,7 +45,7 @@ static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n
     }
     /* The length field is sg_fpdu_emit()'s own. */
     parts[0] = sg_span_from(parts[0], SG_FPDU_LEN_FIELD);
-    whole.iov_base = scratch(c->e);
+    whole.iov_base = c->e->tx_scratch;
     whole.iov_len = sg_fpdu_emit(whole.iov_base, c->tx.pos, flags, parts, n);
     if (!hand_over(c, &whole, 1, whole.iov_len)) {
         return 0;
@@ -67,7 +57,7 @@ static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n
 /* Head, payload pieces, then pad and CRC. */
 static size_t send_checked(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t ulpdu)
 {
-    struct iovec whole = { .iov_base = scratch(c->e) };
+    struct iovec whole = { .iov_base = c->e->tx_scratch };
     uint8_t *at = whole.iov_base;
     uint32_t crc = 0;
     unsigned i;

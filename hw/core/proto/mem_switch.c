@@ -102,7 +102,7 @@ static struct sg_listener *net_listen(struct sg_stream_net *net, const struct sg
     }
     for (l = port->listeners; l; l = l->next) {
         if (l->at.port == local->port && same_ip(&l->at, local)) {
-            *why = SG_STREAM_NORES;
+            *why = SG_STREAM_UNREACHABLE;
             return NULL;
         }
     }

@@ -388,7 +388,7 @@ static bool send_segments(struct sg_conn *c, size_t budget)
         size_t n = send_segment(c);
 
         used += n;
-        if (!n || (c->state != CONN_STREAMING && c->state != CONN_CLOSING)) {
+        if (!n || c->starved || (c->state != CONN_STREAMING && c->state != CONN_CLOSING)) {
             break;
         }
     }

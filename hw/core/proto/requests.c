@@ -15,8 +15,6 @@
  * Both rings are allocated when they are first needed.  Looking for the oldest unanswered entry of
  * a kind walks over at most ORD entries, and over more than one only if answers overtook.
  */
-#include <glib.h>
-
 #include "proto/conn.h"
 
 /* Requests of ours. */
@@ -24,6 +22,12 @@
 static uint32_t orq_size(const struct sg_conn *c)
 {
     return (uint32_t)c->ord + 1;
+}
+
+void requests_free(struct sg_conn *c)
+{
+    conn_release(c, c->orq, orq_size(c) * sizeof(*c->orq));
+    conn_release(c, c->irrq, c->ird * sizeof(*c->irrq));
 }
 
 unsigned requests_room(const struct sg_conn *c)
@@ -35,8 +39,10 @@ void requests_push(struct sg_conn *c, const struct conn_orq *r)
 {
     sg_assert(c->orq_count < orq_size(c));
     if (!c->orq) {
-        conn_charge(c, orq_size(c) * sizeof(*c->orq));
-        c->orq = g_new(struct conn_orq, orq_size(c));
+        c->orq = conn_alloc(c, orq_size(c) * sizeof(*c->orq));
+    }
+    if (!c->orq) {
+        return;
     }
     c->orq[(c->orq_head + c->orq_count) % orq_size(c)] = *r;
     c->orq_count++;
@@ -113,8 +119,10 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
     }
     sg_assert(c->irrq_count < c->ird);
     if (!c->irrq) {
-        conn_charge(c, c->ird * sizeof(*c->irrq));
-        c->irrq = g_new(struct conn_irrq, c->ird);
+        c->irrq = conn_alloc(c, c->ird * sizeof(*c->irrq));
+    }
+    if (!c->irrq) {
+        return;
     }
     c->irrq[(c->irrq_head + c->irrq_count) % c->ird] = *r;
     c->irrq_count++;

@@ -12,9 +12,9 @@
  * waits for memory on its own there, a message or the oldest answer, notes it where it is
  * (rdmap_tx.c, exec.c), and sg_conn_resume() ends that, too.
  */
-#include <glib.h>
-
 #include "proto/conn.h"
+
+enum { REST_FIRST = 4096 }; /* first size of what is kept, octets */
 
 static void hold_stream(struct sg_conn *c, bool held)
 {
@@ -25,10 +25,24 @@ static void hold_stream(struct sg_conn *c, bool held)
 
 static void stall_free(struct sg_conn *c, struct conn_stall *s)
 {
-    conn_uncharge(c, s->ulpdu->len + s->rest->len);
-    g_byte_array_unref(s->ulpdu);
-    g_byte_array_unref(s->rest);
-    g_free(s);
+    conn_release(c, s->ulpdu, s->ulpdu_len);
+    conn_release(c, s->rest, s->rest_room);
+    conn_release(c, s, sizeof(*s));
+}
+
+/* Another one; false: no memory. */
+static bool keep_ulpdu(struct sg_conn *c, struct conn_stall *s, const uint8_t *p, size_t n)
+{
+    uint8_t *ulpdu = conn_alloc(c, n);
+
+    if (!ulpdu) {
+        return false;
+    }
+    memcpy(ulpdu, p, n);
+    conn_release(c, s->ulpdu, s->ulpdu_len);
+    s->ulpdu = ulpdu;
+    s->ulpdu_len = n;
+    return true;
 }
 
 void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
@@ -38,15 +52,18 @@ void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
     sg_assert(!c->stall);
     conn_log(c, SG_LOG_TRACE, "reception waits for memory");
     if (!s) {
-        s = g_new0(struct conn_stall, 1);
-        s->ulpdu = g_byte_array_new();
-        s->rest = g_byte_array_new();
+        s = conn_alloc(c, sizeof(*s));
+        if (!s) {
+            return;
+        }
+        *s = (struct conn_stall){ 0 };
     }
-    if (p != s->ulpdu->data) { /* else it is the same one again */
-        conn_uncharge(c, s->ulpdu->len);
-        conn_charge(c, n);
-        g_byte_array_set_size(s->ulpdu, 0);
-        g_byte_array_append(s->ulpdu, p, (guint)n);
+    /* Else it is the same one again. */
+    if (p != s->ulpdu && !keep_ulpdu(c, s, p, n)) {
+        if (s != c->retried) {
+            stall_free(c, s);
+        }
+        return;
     }
     c->stall = s;
     if (!s->held) {
@@ -55,21 +72,42 @@ void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
     }
 }
 
+/* Room for n more octets behind those that are kept; false: no memory. */
+static bool make_room(struct sg_conn *c, struct conn_stall *s, size_t n)
+{
+    size_t room = SG_MAX(s->rest_room, REST_FIRST);
+    uint8_t *rest;
+
+    if (s->at > s->rest_len / 2) {
+        s->rest_len -= s->at;
+        memmove(s->rest, s->rest + s->at, s->rest_len);
+        s->at = 0;
+    }
+    while (room < s->rest_len + n) {
+        room *= 2;
+    }
+    if (room == s->rest_room) {
+        return true;
+    }
+    rest = conn_renew(c, s->rest, s->rest_room, room);
+    if (!rest) {
+        return false;
+    }
+    s->rest = rest;
+    s->rest_room = room;
+    return true;
+}
+
 void stall_keep(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     struct conn_stall *s = c->stall;
 
     if (s == c->retried) { /* p is the end of 'rest', where it stays */
-        s->at = s->rest->len - (guint)n;
-        return;
+        s->at = s->rest_len - n;
+    } else if (make_room(c, s, n)) {
+        memcpy(s->rest + s->rest_len, p, n);
+        s->rest_len += n;
     }
-    if (s->at > s->rest->len / 2) {
-        conn_uncharge(c, s->at);
-        g_byte_array_remove_range(s->rest, 0, s->at);
-        s->at = 0;
-    }
-    conn_charge(c, n);
-    g_byte_array_append(s->rest, p, (guint)n);
 }
 
 void stall_keep_fin(struct sg_conn *c)
@@ -92,12 +130,12 @@ static void try_again(struct sg_conn *c)
 
     c->retried = s;
     c->stall = NULL;
-    ddp_receive(c, s->ulpdu->data, s->ulpdu->len);
-    if (!c->stall && s->at < s->rest->len) {
-        guint at = s->at;
+    ddp_receive(c, s->ulpdu, s->ulpdu_len);
+    if (!c->stall && s->at < s->rest_len) {
+        size_t at = s->at;
 
-        s->at = s->rest->len; /* stall_keep() moves it back */
-        fpdu_receive(c, s->rest->data + at, s->rest->len - at);
+        s->at = s->rest_len; /* stall_keep() moves it back */
+        fpdu_receive(c, s->rest + at, s->rest_len - at);
     }
     c->retried = NULL;
     if (c->stall) {

@@ -4,7 +4,7 @@
  *
  * Life.  sg_adapter_new() makes a disabled adapter.  CTRL.ENABLE brings up the admin queue and the
  * async event queue; everything else is made by admin commands.  Clearing ENABLE destroys all of
- * it; reset also clears the registers and makes a new engine, so nothing survives.  Objects are
+ * it; reset also clears the registers, so nothing survives.  Objects are
  * destroyed from the top: connections, queue pairs, shared receive queues, completion queues, event
  * queues, memory, domains.
  *
@@ -55,7 +55,6 @@ static void make_tables(struct sg_adapter *a)
     sg_timerq_init(&a->timers);
     sg_tpt_init(a);
     a->net->ops->counters(a->net, &a->net_before);
-    a->engine = sg_engine_new(&a->host, a->net, &c->engine, &sg_cm_engine_ops);
 }
 
 static void free_tables(struct sg_adapter *a)
@@ -67,8 +66,7 @@ static void free_tables(struct sg_adapter *a)
     sg_srq_destroy_all(a);
     sg_cq_destroy_all(a);
     sg_eq_destroy_all(a);
-    sg_engine_free(a->engine);
-    a->engine = NULL;
+    sg_engine_reset(a->engine);
     sg_tpt_fini(a);
     sg_pd_destroy_all(a);
     sg_idtab_fini(&a->pds);
@@ -95,6 +93,9 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     a->net = net;
     a->net->account = &a->account;
     a->config = *config;
+    a->scratch.buf = g_malloc(SG_SCRATCH_SIZE);
+    a->hash_piece = g_malloc(SG_HASH_PIECE);
+    a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
     make_tables(a);
     return a;
 }
@@ -102,6 +103,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 void sg_adapter_free(struct sg_adapter *a)
 {
     free_tables(a);
+    sg_engine_free(a->engine);
     while (sg_tpt_run(a)) {
     }
     a->net->account = NULL;
@@ -133,6 +135,17 @@ void sg_adapter_reset(struct sg_adapter *a)
 {
     sg_adapter_disable(a);
     memset(a->regs, 0, sizeof(a->regs));
+}
+
+void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *config)
+{
+    char buf[128];
+
+    sg_assert(!sg_adapter_check_config(config, buf, sizeof(buf)));
+    a->config = *config;
+    a->account.limit = config->max_host_memory;
+    sg_adapter_reset(a);
+    sg_engine_set_config(a->engine, &config->engine);
 }
 
 void sg_adapter_kick(struct sg_adapter *a)

@@ -62,6 +62,8 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 void sg_adapter_free(struct sg_adapter *a);
 /* FLR, CTRL.RESET, machine reset: as freshly made; open connections are reset. */
 void sg_adapter_reset(struct sg_adapter *a);
+/* The same, and other limits and policy from then on: new firmware begins. */
+void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *config);
 
 /* BAR0.  offset < SG_REGS_SIZE, size 4 or 8, aligned. */
 uint64_t sg_adapter_reg_read(struct sg_adapter *a, uint32_t offset, unsigned size);

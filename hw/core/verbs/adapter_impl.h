@@ -12,13 +12,13 @@
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
 #include "verbs/adapter.h"
+#include "verbs/eq.h"
 #include "verbs/list.h"
 #include "verbs/mem.h"
 #include "verbs/ring.h"
 #include "verbs/tpt.h"
 
 struct sg_cm;
-struct sg_eq;
 struct sg_mr_reg;
 
 /* Bounds of one turn, so that no guest keeps the host for long. */
@@ -78,10 +78,11 @@ struct sg_adapter {
 
     struct sg_admin_queue admin;
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
+    struct sg_eq eq_store[SG_EQ_COUNT]; /* where they are, once they exist */
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
     struct sg_tpt tpt;
     struct sg_scratch scratch;
-    uint8_t *hash_piece;        /* SG_HASH_PIECE octets, from the first Verify on */
+    uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
     struct sg_list past_conns; /* sg_cm: have ended, kept for CM_DATA; the oldest first */

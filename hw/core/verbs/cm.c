@@ -141,12 +141,9 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     }
 }
 
-/* What CM_DATA says from now on. */
-static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
+/* What CM_DATA says from now on; false: the host has no memory for the private data. */
+static bool keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
-    if (!p) {
-        return;
-    }
     cm->ird = p->ird;
     cm->ord = p->ord;
     cm->peer_ird = p->peer_ird;
@@ -154,7 +151,15 @@ static void keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
     cm->mpa_rev = p->mpa_rev;
     g_free(cm->pdata);
     cm->pdata_len = SG_MIN(p->pdata_len, SG_PRIVATE_DATA_MAX);
-    cm->pdata = cm->pdata_len ? g_memdup2(p->pdata, cm->pdata_len) : NULL;
+    cm->pdata = cm->pdata_len ? g_try_malloc(cm->pdata_len) : NULL;
+    if (cm->pdata_len && !cm->pdata) {
+        cm->pdata_len = 0;
+        return false;
+    }
+    if (cm->pdata_len) {
+        memcpy(cm->pdata, p->pdata, cm->pdata_len);
+    }
+    return true;
 }
 
 void sg_cm_ready(struct sg_cm *cm)
@@ -335,16 +340,20 @@ static void up_request(void *listener_user, struct sg_conn *c, const struct sg_c
     if (l->pending < l->backlog && sg_adapter_alive(a) && sg_eq_async_room(a)) {
         cm = sg_cm_new(a, SG_CM_REQUEST);
     }
-    if (!cm) {
+    if (cm) {
+        cm->conn = c;
+    }
+    if (!cm || !keep_params(cm, p)) {
+        if (cm) {
+            sg_cm_free(cm);
+        }
         a->stats.conn_failed++;
         sg_log(&a->host, SG_LOG_TRACE, "listener %u: no room for a request", l->id);
         sg_conn_abort(c);
         return;
     }
-    cm->conn = c;
     cm->listen = l;
     l->pending++;
-    keep_params(cm, p);
     sg_conn_set_request_user(c, cm);
     emit(cm, SG_EV_CM_REQUEST, SG_CONN_OK);
 }
@@ -374,7 +383,12 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
 {
     struct sg_cm *cm = user;
 
-    keep_params(cm, p);
+    if (!keep_params(cm, p)) { /* and what the peer has said must not get lost */
+        if (end == SG_CONN_OK) {
+            sg_conn_abort(cm->conn);
+        }
+        end = SG_CONN_NORES;
+    }
     if (end != SG_CONN_OK) {
         cm->conn = NULL;
         cm->state = SG_CM_FAILED;

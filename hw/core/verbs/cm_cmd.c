@@ -78,7 +78,7 @@ enum sg_status sg_cmd_listen(struct sg_adapter *a, const void *cmd, struct sg_ad
     if (!l->engine) {
         sg_idtab_free(&a->listeners, l->id);
         sg_account_object_free(&a->account, l, sizeof(*l));
-        return SG_EADDR;
+        return status_of(why);
     }
     sg_put_le32(&rsp->id, l->id);
     return SG_OK;

@@ -52,7 +52,7 @@ struct turn {
 
 void sg_commit_drop(struct sg_qp *qp)
 {
-    sg_hasher_free(qp->commit.hasher);
+    sg_account_free(&qp->adapter->account, qp->commit.hasher, sizeof(*qp->commit.hasher));
     qp->commit = (struct sg_commit){ 0 };
 }
 
@@ -191,7 +191,11 @@ static enum sg_commit_result run_verify(const struct turn *t)
         return poison(t);
     }
     if (!x->hasher) {
-        x->hasher = sg_hasher_new(t->mr->hash_alg, t->mr->hash_key, t->mr->hash_key_len);
+        x->hasher = sg_account_new(&t->a->account, sizeof(*x->hasher));
+        if (!x->hasher) {
+            return SG_COMMIT_FAILED;
+        }
+        sg_hasher_init(x->hasher, t->mr->hash_alg, t->mr->hash_key, t->mr->hash_key_len);
     }
     while (x->off < x->length) {
         struct sg_pm_run run;
@@ -210,6 +214,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
         t->a->executed += run.len;
     }
     *t->hash_len = (uint8_t)sg_hasher_end(x->hasher, t->hash);
+    sg_account_free(&t->a->account, x->hasher, sizeof(*x->hasher));
     x->hasher = NULL;
     if (!t->r->extra_len || (t->r->extra_len == *t->hash_len &&
                              same_octets(t->r->extra, t->hash, *t->hash_len))) {
@@ -285,9 +290,6 @@ static void begin(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
     x->serial = mr->serial;
     x->to = whole ? mr->base : r->to;
     x->length = whole ? mr->length : r->length;
-    if (!qp->adapter->hash_piece && r->kind == SG_MSG_VERIFY) {
-        qp->adapter->hash_piece = g_malloc(SG_HASH_PIECE);
-    }
     sg_pm_settle(qp);
 }
 

@@ -9,8 +9,9 @@
  * A full completion event queue delays: the completion queue waits in a list and is reported when
  * the consumer moves.  A full async queue delays too, in a backlog of host memory that is long
  * enough for everything that peers can cause; only a driver that causes events and never consumes
- * them gets SG_FATAL_AEQ_OVERRUN.  New connection requests are refused while the driver is behind
- * (sg_eq_async_room), so strangers cannot grow the backlog.
+ * them gets SG_FATAL_AEQ_OVERRUN, or one that is behind when the host has no memory.  New
+ * connection requests are refused while the driver is behind (sg_eq_async_room), so strangers
+ * cannot grow the backlog.
  *
  * Admin completions raise SG_EV_ADMIN only while the async queue is armed: drivers may poll the
  * admin queue instead.  One that completed between two armings is made up for at the next.
@@ -23,26 +24,25 @@
 #include "verbs/adapter_impl.h"
 #include "verbs/cq.h"
 
-struct sg_eq *sg_eq_new(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
-                        uint32_t vector)
+void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
+                uint32_t vector)
 {
-    struct sg_eq *eq = g_new0(struct sg_eq, 1);
+    struct sg_eq *eq = &a->eq_store[eqn];
 
+    *eq = (struct sg_eq){ 0 };
     sg_ring_init(&eq->ring, base, entries, sizeof(struct sg_eqe));
     sg_list_init(&eq->waiting);
     eq->eqn = eqn;
     eq->vector = vector;
     a->eqs[eqn] = eq;
-    return eq;
 }
 
 static void eq_free(struct sg_adapter *a, struct sg_eq *eq)
 {
     while (sg_list_pop(&eq->waiting)) {
     }
-    g_free(eq->backlog);
+    sg_account_free(&a->account, eq->backlog, eq->backlog_room * sizeof(*eq->backlog));
     a->eqs[eq->eqn] = NULL;
-    g_free(eq);
 }
 
 void sg_eq_destroy_all(struct sg_adapter *a)
@@ -110,25 +110,32 @@ static uint32_t backlog_max(const struct sg_adapter *a)
     return 7 * c->max_qp + 4 * c->max_conns + c->max_cq + 2 * c->max_srq + 1024;
 }
 
+/* On the account whatever its limit: an event that was caused must not get lost. */
+static bool backlog_grow(struct sg_adapter *a, struct sg_eq *eq)
+{
+    uint32_t old = eq->backlog_room, room = old ? 2 * old : 64, i;
+    struct sg_eqe *bigger = g_try_new(struct sg_eqe, room);
+
+    if (!bigger) {
+        return false;
+    }
+    sg_account_charge(&a->account, room * sizeof(*bigger));
+    for (i = 0; i < eq->backlog_count; i++) {
+        bigger[i] = eq->backlog[(eq->backlog_first + i) & (old - 1)];
+    }
+    sg_account_free(&a->account, eq->backlog, old * sizeof(*bigger));
+    eq->backlog = bigger;
+    eq->backlog_room = room;
+    eq->backlog_first = 0;
+    return true;
+}
+
 static void backlog_add(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe *e)
 {
-    uint32_t i;
-
-    if (eq->backlog_count >= backlog_max(a)) {
+    if (eq->backlog_count >= backlog_max(a) ||
+        (eq->backlog_count == eq->backlog_room && !backlog_grow(a, eq))) {
         sg_adapter_fatal(a, SG_FATAL_AEQ_OVERRUN);
         return;
-    }
-    if (eq->backlog_count == eq->backlog_room) {
-        uint32_t room = eq->backlog_room ? 2 * eq->backlog_room : 64;
-        struct sg_eqe *bigger = g_new(struct sg_eqe, room);
-
-        for (i = 0; i < eq->backlog_count; i++) {
-            bigger[i] = eq->backlog[(eq->backlog_first + i) & (eq->backlog_room - 1)];
-        }
-        g_free(eq->backlog);
-        eq->backlog = bigger;
-        eq->backlog_room = room;
-        eq->backlog_first = 0;
     }
     eq->backlog[(eq->backlog_first + eq->backlog_count++) & (eq->backlog_room - 1)] = *e;
 }
@@ -232,7 +239,7 @@ enum sg_status sg_cmd_create_eq(struct sg_adapter *a, const void *cmd, struct sg
     if (a->eqs[eqn]) {
         return SG_EBUSY;
     }
-    sg_eq_new(a, eqn, base, entries, vector);
+    sg_eq_make(a, eqn, base, entries, vector);
     sg_put_le32(&rsp->id, eqn);
     return SG_OK;
 }

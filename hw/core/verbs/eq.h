@@ -26,8 +26,9 @@ struct sg_eq {
     uint32_t backlog_first, backlog_count, backlog_room;
 };
 
-struct sg_eq *sg_eq_new(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
-                        uint32_t vector);
+/* There is none of this number yet. */
+void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
+                uint32_t vector);
 
 /* Consumer index and re-arm, from SG_REG_EQ_DB. */
 void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);

@@ -13,8 +13,6 @@
  */
 #include "verbs/mem.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/pm.h"
 
@@ -62,9 +60,6 @@ static uint8_t *scratch_room(struct sg_adapter *a, struct sg_gather *g, size_t l
     struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
     uint8_t *p;
 
-    if (!s->buf) {
-        s->buf = g_malloc(SG_SCRATCH_SIZE);
-    }
     if (len > SG_SCRATCH_SIZE - s->used) {
         return NULL;
     }
@@ -145,7 +140,7 @@ void sg_mem_release(struct sg_adapter *a, struct iovec *iov, int n)
     for (i = 0; i < n; i++) {
         uint8_t *p = iov[i].iov_base;
 
-        if (s->buf && p >= s->buf && p < s->buf + SG_SCRATCH_SIZE) {
+        if (p >= s->buf && p < s->buf + SG_SCRATCH_SIZE) {
             sg_assert(s->live);
             s->live--;
         } else {

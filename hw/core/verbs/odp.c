@@ -21,8 +21,6 @@
  */
 #include "verbs/odp.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
@@ -41,47 +39,107 @@ enum { CHUNK_SHIFT = 9, CHUNK = 1 << CHUNK_SHIFT, MAP_MAX = SG_TURN_PAGES };
 #define ENTRY_ADDR (~0xfffull)
 
 struct chunk {
+    struct chunk *next;
     uint64_t number;
     uint32_t used; /* entries that are not 0 */
     uint64_t entry[CHUNK];
 };
 
+/* A hash table by number.  It is twice as large when there are more chunks than buckets. */
 struct sg_odp {
-    GHashTable *chunks; /* by number */
+    struct chunk **buckets; /* at first 'single' */
+    struct chunk *single;
+    uint32_t mask;
+    uint32_t count;
 };
 
-/* What is taken from the account: with what the hash table needs for itself and for an entry. */
-enum { ODP_OCTETS = 512, CHUNK_OCTETS = sizeof(struct chunk) + 64 };
+enum { LOAD_MAX = 4 }; /* chunks for each bucket, where there is no memory for more buckets */
 
 struct sg_odp *sg_odp_new(struct sg_adapter *a)
 {
-    struct sg_odp *odp = sg_account_new0(&a->account, ODP_OCTETS);
+    struct sg_odp *odp = sg_account_new0(&a->account, sizeof(*odp));
 
     if (odp) {
-        odp->chunks = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+        odp->buckets = &odp->single;
     }
     return odp;
 }
 
+static struct chunk **bucket_of(struct chunk **buckets, uint32_t mask, uint64_t number)
+{
+    return &buckets[(number * 0x9e3779b97f4a7c15ull) >> 32 & mask];
+}
+
+static void free_buckets(struct sg_adapter *a, struct sg_odp *odp)
+{
+    if (odp->buckets != &odp->single) {
+        sg_account_free(&a->account, odp->buckets, (odp->mask + 1ull) * sizeof(*odp->buckets));
+    }
+}
+
+/* Room for one more; false: no memory. */
+static bool make_bucket(struct sg_adapter *a, struct sg_odp *odp)
+{
+    uint32_t mask = 2 * odp->mask + 1, i;
+    struct chunk **buckets, *k;
+
+    if (odp->count <= odp->mask) {
+        return true;
+    }
+    buckets = sg_account_new0(&a->account, (mask + 1ull) * sizeof(*buckets));
+    if (!buckets) {
+        return odp->count / LOAD_MAX <= odp->mask;
+    }
+    for (i = 0; i <= odp->mask; i++) {
+        while ((k = odp->buckets[i]) != NULL) {
+            struct chunk **to = bucket_of(buckets, mask, k->number);
+
+            odp->buckets[i] = k->next;
+            k->next = *to;
+            *to = k;
+        }
+    }
+    free_buckets(a, odp);
+    odp->buckets = buckets;
+    odp->mask = mask;
+    return true;
+}
+
+static void chunk_free(struct sg_adapter *a, struct chunk *k)
+{
+    a->tpt.pages -= CHUNK;
+    sg_account_free(&a->account, k, sizeof(*k));
+}
+
 void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp)
 {
-    uint64_t chunks;
+    uint32_t i;
 
     if (!odp) {
         return;
     }
-    chunks = g_hash_table_size(odp->chunks);
-    a->tpt.pages -= chunks * CHUNK;
-    sg_account_give(&a->account, chunks * CHUNK_OCTETS);
-    g_hash_table_destroy(odp->chunks);
-    sg_account_free(&a->account, odp, ODP_OCTETS);
+    for (i = 0; odp->count && i <= odp->mask; i++) {
+        struct chunk *k;
+
+        while ((k = odp->buckets[i]) != NULL) {
+            odp->buckets[i] = k->next;
+            odp->count--;
+            chunk_free(a, k);
+        }
+    }
+    free_buckets(a, odp);
+    sg_account_free(&a->account, odp, sizeof(*odp));
 }
 
 static struct chunk *find_chunk(const struct sg_odp *odp, uint64_t page)
 {
-    const gint64 number = (gint64)(page >> CHUNK_SHIFT);
+    const uint64_t number = page >> CHUNK_SHIFT;
+    struct chunk *k = *bucket_of(odp->buckets, odp->mask, number);
 
-    return g_hash_table_lookup(odp->chunks, &number);
+    while (k && k->number != number) {
+        k = k->next;
+    }
+    return k;
 }
 
 static uint64_t get(const struct sg_odp *odp, uint64_t page)
@@ -93,20 +151,18 @@ static uint64_t get(const struct sg_odp *odp, uint64_t page)
 
 static struct chunk *make_chunk(struct sg_adapter *a, struct sg_odp *odp, uint64_t page)
 {
-    struct chunk *k = find_chunk(odp, page);
+    struct chunk *k = find_chunk(odp, page), **bucket;
 
-    if (k || a->tpt.pages + CHUNK > SG_TPT_PAGES_MAX) {
+    if (k || a->tpt.pages + CHUNK > SG_TPT_PAGES_MAX || !make_bucket(a, odp)) {
         return k;
     }
-    if (!sg_account_take(&a->account, CHUNK_OCTETS)) {
-        return NULL;
-    }
-    k = g_try_new0(struct chunk, 1);
-    if (!k) {
-        sg_account_give(&a->account, CHUNK_OCTETS);
-    } else {
+    k = sg_account_new0(&a->account, sizeof(*k));
+    if (k) {
         k->number = page >> CHUNK_SHIFT;
-        g_hash_table_insert(odp->chunks, &k->number, k);
+        bucket = bucket_of(odp->buckets, odp->mask, k->number);
+        k->next = *bucket;
+        *bucket = k;
+        odp->count++;
         a->tpt.pages += CHUNK;
     }
     return k;
@@ -121,9 +177,14 @@ static void put(struct sg_adapter *a, struct sg_odp *odp, struct chunk *k, uint6
     k->used += (value != 0) - (*e != 0);
     *e = value;
     if (!k->used) {
-        g_hash_table_remove(odp->chunks, &k->number);
-        a->tpt.pages -= CHUNK;
-        sg_account_give(&a->account, CHUNK_OCTETS);
+        struct chunk **at = bucket_of(odp->buckets, odp->mask, k->number);
+
+        while (*at != k) {
+            at = &(*at)->next;
+        }
+        *at = k->next;
+        odp->count--;
+        chunk_free(a, k);
     }
 }
 
@@ -333,29 +394,38 @@ void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial)
     resume(a, serial, 0, UINT64_MAX, false);
 }
 
+/* The chunk may be gone on return. */
+static void in_chunk(struct sg_adapter *a, struct sg_odp *odp, struct chunk *k, uint64_t first,
+                     uint64_t last, uint64_t (*fn)(uint64_t entry))
+{
+    uint64_t start = k->number << CHUNK_SHIFT, page = SG_MAX(start, first);
+    uint64_t end = SG_MIN(start + CHUNK - 1, last);
+    uint32_t used = k->used;
+
+    for (; used && page <= end; page++) {
+        uint64_t e = k->entry[page % CHUNK];
+
+        if (e) {
+            used = k->used - (fn(e) == 0);
+            put(a, odp, k, page, fn(e)); /* the chunk goes with its last entry */
+        }
+    }
+}
+
 /* Calls fn for each entry that is not 0, which may clear it. */
 static void for_each(struct sg_adapter *a, struct sg_odp *odp, uint64_t first, uint64_t last,
                      uint64_t (*fn)(uint64_t entry))
 {
-    GList *keys = g_hash_table_get_values(odp->chunks), *l;
+    struct chunk *k, *next;
+    uint32_t i;
 
-    a->admin.pages += g_hash_table_size(odp->chunks);
-    for (l = keys; l; l = l->next) {
-        struct chunk *k = l->data;
-        uint64_t start = k->number << CHUNK_SHIFT, page = SG_MAX(start, first);
-        uint64_t end = SG_MIN(start + CHUNK - 1, last);
-        uint32_t used = k->used;
-
-        for (; used && page <= end; page++) {
-            uint64_t e = k->entry[page % CHUNK];
-
-            if (e) {
-                used = k->used - (fn(e) == 0);
-                put(a, odp, k, page, fn(e)); /* the chunk goes with its last entry */
-            }
+    a->admin.pages += odp->mask + odp->count;
+    for (i = 0; i <= odp->mask; i++) {
+        for (k = odp->buckets[i]; k; k = next) {
+            next = k->next;
+            in_chunk(a, odp, k, first, last, fn);
         }
     }
-    g_list_free(keys);
 }
 
 static uint64_t without_page(uint64_t e)
@@ -372,7 +442,7 @@ static uint64_t without_asking(uint64_t e)
 static uint64_t *read_list(struct sg_adapter *a, uint64_t addr, uint32_t count, unsigned shift,
                            enum sg_status *status)
 {
-    uint64_t *list = g_try_new(uint64_t, count);
+    uint64_t *list = sg_account_new(&a->account, count * 8ull);
     uint32_t i;
 
     *status = SG_ENOMEM;
@@ -388,7 +458,7 @@ static uint64_t *read_list(struct sg_adapter *a, uint64_t addr, uint32_t count, 
         }
     }
     if (*status != SG_OK) {
-        g_free(list);
+        sg_account_free(&a->account, list, count * 8ull);
         return NULL;
     }
     return list;
@@ -409,13 +479,13 @@ static enum sg_status map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first
         return status;
     }
     if (!make_chunks(a, mr->odp, first, first + count - 1)) {
-        g_free(list);
+        sg_account_free(&a->account, list, count * 8);
         return SG_ENOMEM;
     }
     for (i = 0; i < count; i++) {
         put(a, mr->odp, find_chunk(mr->odp, first + i), first + i, list[i] | ENTRY_PRESENT);
     }
-    g_free(list);
+    sg_account_free(&a->account, list, count * 8);
     return SG_OK;
 }
 

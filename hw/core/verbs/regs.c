@@ -260,7 +260,7 @@ void sg_adapter_enable(struct sg_adapter *a)
     memset(&a->admin, 0, sizeof(a->admin));
     sg_ring_init(&a->admin.sq, asq, admin_size, SG_ADMIN_CMD_SIZE);
     sg_ring_init(&a->admin.cq, acq, admin_size, SG_ADMIN_RSP_SIZE);
-    sg_eq_new(a, 0, aeq, aeq_size, 0);
+    sg_eq_make(a, 0, aeq, aeq_size, 0);
     a->status |= SG_STATUS_READY;
     sg_log(&a->host, SG_LOG_STATE, "adapter: enabled");
 }

@@ -15,8 +15,6 @@
  * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
  * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
  */
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/cm.h"
 #include "verbs/qp.h"
@@ -61,16 +59,21 @@ static void time_is_over(struct sg_timer *t, uint64_t now_ns)
     sg_qp_defer(qp, SG_DEFER_RESUME);
 }
 
-static void begin(struct sg_qp *qp, uint64_t wait_ns)
+/* False: there is no memory to wait in. */
+static bool begin(struct sg_qp *qp, uint64_t wait_ns)
 {
     struct sg_adapter *a = qp->adapter;
-    struct sg_rnr_wait *w = g_new0(struct sg_rnr_wait, 1);
+    struct sg_rnr_wait *w = sg_account_new0(&a->account, sizeof(*w));
 
+    if (!w) {
+        return false;
+    }
     w->qp = qp;
     sg_timer_init(&w->timeout, time_is_over, qp);
     sg_timerq_arm(&a->timers, &w->timeout, sg_adapter_now(a) + wait_ns);
     qp->rnr.wait = w;
     sg_adapter_kick(a); /* so that the new deadline becomes known */
+    return true;
 }
 
 enum sg_recv_status sg_rnr_missing(struct sg_qp *qp)
@@ -82,12 +85,9 @@ enum sg_recv_status sg_rnr_missing(struct sg_qp *qp)
     if (!r->wait) {
         a->stats.rx_no_receive++;
     }
-    if (!wait || r->over) {
+    if (!wait || r->over || (!r->wait && !begin(qp, wait))) {
         sg_log(&a->host, SG_LOG_PEER_ERROR, "qp %u: a message, and no receive is posted", qp->qpn);
         return SG_RECV_NO_BUFFER;
-    }
-    if (!r->wait) {
-        begin(qp, wait);
     }
     if (qp->srq) {
         sg_list_append(&qp->srq->starving, &r->wait->link);
@@ -103,7 +103,7 @@ void sg_rnr_stop(struct sg_qp *qp)
     if (r->wait) {
         sg_timerq_cancel(&qp->adapter->timers, &r->wait->timeout);
         sg_list_remove(&r->wait->link);
-        g_free(r->wait);
+        sg_account_free(&qp->adapter->account, r->wait, sizeof(*r->wait));
         r->wait = NULL;
     }
 }

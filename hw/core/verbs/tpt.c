@@ -26,20 +26,12 @@
  */
 #include "verbs/tpt.h"
 
-#include <glib.h>
-
 #include "verbs/adapter_impl.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
 
 enum { GRAVE_ROWS = 4096 }; /* that one call frees */
-
-struct sg_tpt_grave {
-    struct sg_tpt_grave *next;
-    struct sg_idtab tab;
-    uint32_t cursor;
-};
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
 
@@ -77,11 +69,11 @@ static uint32_t index_to_row(const struct sg_tpt *t, uint32_t index)
 void sg_tpt_init(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
-    struct sg_tpt_grave *graves = t->graves;
+    struct sg_tpt_grave grave = t->grave;
     uint64_t pages = t->pages;
 
     memset(t, 0, sizeof(*t));
-    t->graves = graves; /* with all that they hold */
+    t->grave = grave; /* with all that it holds */
     t->pages = pages;
     /* One more row than asked for: the one whose index would be 0 cannot be used. */
     sg_idtab_init(&t->tab, 0, a->config.max_mr + 1);
@@ -137,26 +129,28 @@ static bool own(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range
 void sg_tpt_fini(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
-    struct sg_tpt_grave *g = g_new(struct sg_tpt_grave, 1);
 
-    *g = (struct sg_tpt_grave){ .next = t->graves, .tab = t->tab };
-    t->graves = g;
+    if (!t->tab.count) {
+        sg_idtab_fini(&t->tab);
+        return;
+    }
+    /* No command is executed before the last one is empty, so this one has no rows then. */
+    sg_assert(!t->grave.full);
+    t->grave = (struct sg_tpt_grave){ .tab = t->tab, .full = true };
 }
 
 bool sg_tpt_run(struct sg_adapter *a)
 {
-    struct sg_tpt_grave *g = a->tpt.graves;
+    struct sg_tpt_grave *g = &a->tpt.grave;
     struct sg_mr *mr;
     uint32_t id;
     unsigned n;
 
-    for (n = 0; g && n < GRAVE_ROWS; n++) {
+    for (n = 0; g->full && n < GRAVE_ROWS; n++) {
         mr = sg_idtab_next(&g->tab, &g->cursor, &id);
         if (!mr) {
             sg_idtab_fini(&g->tab);
-            a->tpt.graves = g->next;
-            g_free(g);
-            g = a->tpt.graves;
+            g->full = false;
         } else if (mr != &a->tpt.local_dma) {
             n += mr->pages.list ? mr->pages.count / SG_PAGE_SIZE : 0; /* the host's part of it */
             drop_pages(a, mr);
@@ -164,7 +158,7 @@ bool sg_tpt_run(struct sg_adapter *a)
             sg_account_object_free(&a->account, mr, sizeof(*mr));
         }
     }
-    return g;
+    return g->full;
 }
 
 struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,

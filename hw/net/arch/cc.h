@@ -25,6 +25,11 @@
 /* An assertion of lwIP is a mistake of ours. */
 #define LWIP_PLATFORM_ASSERT(x) sg_net_assert_failed(x, __FILE__, __LINE__)
 
+/* lwIP's memory; NULL: there is none. */
+void *sg_net_malloc(size_t octets);
+void *sg_net_calloc(size_t n, size_t octets);
+void sg_net_free(void *p);
+
 void sg_net_assert_failed(const char *what, const char *file, int line)
     __attribute__((noreturn, cold));
 

@@ -82,20 +82,20 @@ static void tries_cost_their_segment(void)
         rig_say_fpdu(WRITE("40", "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"));
     }
     T_TRUE(rig->c->stall);
-    where = rig->c->stall->rest->data;
-    all = rig->c->stall->rest->len;
+    where = rig->c->stall->rest;
+    all = rig->c->stall->rest_len;
     for (i = 0; i < 199; i++) {
         rig->later = 1;
         rig->later_skips = 1;
         sg_conn_resume(rig->c);
         T_TRUE(rig->c->stall);
-        T_TRUE(rig->c->stall->rest->data == where);
-        T_EQ_U64(rig->c->stall->rest->len, all);
+        T_TRUE(rig->c->stall->rest == where);
+        T_EQ_U64(rig->c->stall->rest_len, all);
         T_TRUE(rig->c->stall->at > 0);
     }
     T_EQ_U64(rig->c->stall->at, all);
     rig_say_fpdu(WRITE("50", "77"));
-    T_TRUE(rig->c->stall->rest->len < all); /* what was used makes room */
+    T_TRUE(rig->c->stall->rest_len < all); /* what was used makes room */
     sg_conn_resume(rig->c);
     T_FALSE(rig->c->stall);
     T_EQ_U64(rig->mem[0x50], 0x77);

@@ -184,7 +184,7 @@ static void other_ends(void)
     T_NULL(na->ops->connect(na, &nowhere, &at_b, &events, &ua, &why));
     T_EQ_INT(why, SG_STREAM_UNREACHABLE);
     T_NULL(nb->ops->listen(nb, &at_b, 1, accept_b, NULL, &why));
-    T_EQ_INT(why, SG_STREAM_NORES);
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
     T_NULL(nb->ops->listen(nb, &nowhere, 1, accept_b, NULL, &why));
     T_EQ_INT(why, SG_STREAM_UNREACHABLE);
     nb->ops->unlisten(nb, l);
