@@ -142,7 +142,7 @@ static bool resets(const struct view *v, const struct flow *f)
 }
 
 /* lwIP gets Ethernet, IP and TCP headers in one piece, without what is not its business. */
-static void tcp_input_frame(const struct view *v)
+static bool tcp_input_frame(const struct view *v)
 {
     const struct sg_rx_tcp *t = &v->tcp;
     size_t ip = (size_t)(t->tcp - v->packet) - t->extensions;
@@ -156,8 +156,8 @@ static void tcp_input_frame(const struct view *v)
         sg_put_be16(head + SIZEOF_ETH_HDR + 4, (uint16_t)(t->tcp_head + t->payload));
         head[SIZEOF_ETH_HDR + 6] = IP_PROTO_TCP;
     }
-    rx_frame_input(v->addr, head, SIZEOF_ETH_HDR + ip + t->tcp_head, t->tcp + t->tcp_head,
-                   t->payload);
+    return rx_frame_input(v->addr, head, SIZEOF_ETH_HDR + ip + t->tcp_head, t->tcp + t->tcp_head,
+                          t->payload);
 }
 
 static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool looped)
@@ -165,6 +165,7 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     struct flow *f = flow_find(&port->flows, &v->key);
     uint64_t errors = lwip_stats.tcp.chkerr;
     struct tcp_pcb *listener;
+    bool kept;
 
     if (v->tcp.fragment) {
         if (f || listener_find(port, v->addr, v->key.local_port)) {
@@ -194,12 +195,15 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
         route_learn(f);
     }
     pcb_list_show(f, listener);
-    tcp_input_frame(v);
+    kept = tcp_input_frame(v);
     pcb_list_hide();
     sg_stack.sender = NULL;
     port->count.checksum_errors += lwip_stats.tcp.chkerr - errors;
 
     f = flow_find(&port->flows, &v->key); /* it may be gone, or new */
+    if (f && !kept) {
+        tcp_free_ooseq(f->pcb); /* as if it had not come, nor what waits with it (RFC 2018, 8) */
+    }
     if (f) {
         recovery_input_done(f);
         pcb_list_settle(f);
@@ -222,7 +226,7 @@ static void arp_frame(struct sg_port *port, const struct view *v)
         struct address *a = &port->addrs[i];
 
         if (a->used && a->ip.family == 4 && a->ip.vlan == v->vlan) {
-            rx_frame_input(a, frame, sizeof(frame), NULL, 0);
+            (void)rx_frame_input(a, frame, sizeof(frame), NULL, 0);
         }
     }
 }

@@ -14,6 +14,9 @@
 
 enum { FIRST_BUCKETS = 64, KEEPALIVES = 5, STRANGER_OCTETS = 65536 };
 
+/* Of the account: with lwIP's part. */
+enum { FLOW_OCTETS = sizeof(struct flow) + sizeof(struct tcp_pcb) };
+
 void flow_table_init(struct flow_table *t, uint64_t seed)
 {
     t->buckets = g_new0(struct flow *, FIRST_BUCKETS);
@@ -66,14 +69,19 @@ struct flow *flow_find(const struct flow_table *t, const struct flow_key *key)
     return NULL;
 }
 
+/* More buckets, if there is memory for them; each flow's object pays for one. */
 static void grow(struct flow_table *t)
 {
     struct flow **old = t->buckets;
     unsigned i, old_count = t->mask + 1;
+    struct flow **buckets = g_try_new0(struct flow *, old_count * 2);
     struct flow *f, *next;
 
+    if (!buckets) {
+        return;
+    }
     t->mask = old_count * 2 - 1;
-    t->buckets = g_new0(struct flow *, old_count * 2);
+    t->buckets = buckets;
     for (i = 0; i < old_count; i++) {
         for (f = old[i]; f; f = next) {
             unsigned b = bucket_of(t, &f->key);
@@ -122,7 +130,22 @@ static void flow_destroyed(u8_t id, void *data)
     if (f->stream) {
         f->stream->flow = NULL;
     }
-    g_free(f);
+    sg_account_give(f->port->net.account, FLOW_OCTETS - sizeof(*f));
+    sg_account_object_free(f->port->net.account, f, sizeof(*f));
+}
+
+static struct flow *take_memory(struct sg_port *port)
+{
+    struct sg_account *account = port->net.account;
+    struct flow *f = NULL;
+
+    if (sg_account_take(account, FLOW_OCTETS - sizeof(*f))) {
+        f = sg_account_object(account, sizeof(*f));
+        if (!f) {
+            sg_account_give(account, FLOW_OCTETS - sizeof(*f));
+        }
+    }
+    return f;
 }
 
 static const struct tcp_ext_arg_callbacks flow_callbacks = {
@@ -171,7 +194,10 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
     if (t->count > t->mask) {
         grow(t);
     }
-    f = g_new0(struct flow, 1);
+    f = take_memory(port);
+    if (!f) {
+        return NULL;
+    }
     link_init(&f->half_open);
     f->key = *key;
     f->port = port;

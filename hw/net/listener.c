@@ -245,7 +245,11 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
         *why = SG_STREAM_UNREACHABLE;
         return NULL;
     }
-    l = g_new0(struct sg_listener, 1);
+    l = sg_account_object(net->account, sizeof(*l));
+    if (!l) {
+        *why = SG_STREAM_NORES;
+        return NULL;
+    }
     l->port = port;
     l->local.family = local->family;
     if (addr) {
@@ -258,8 +262,8 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
     l->accept = accept;
     l->user = user;
     if (local->port == 0 || in_use(port, &l->local)) {
-        *why = SG_STREAM_NORES;
-        g_free(l);
+        *why = SG_STREAM_UNREACHABLE;
+        sg_account_object_free(net->account, l, sizeof(*l));
         return NULL;
     }
     l->next = port->listeners;
@@ -293,5 +297,5 @@ void listener_free(struct sg_stream_net *net, struct sg_listener *l)
     refresh(port, l->local.port);
     note_listening(port, l->local.port);
     port->count.listeners--;
-    g_free(l);
+    sg_account_object_free(net->account, l, sizeof(*l));
 }

@@ -147,6 +147,7 @@ static void note_oldest(struct sg_port *port, struct neighbour *e, void *data)
     }
 }
 
+/* NULL: the host has no memory. */
 static struct neighbour *create(struct sg_port *port, const uint8_t *ip, uint16_t vlan,
                                 enum state state)
 {
@@ -156,7 +157,10 @@ static struct neighbour *create(struct sg_port *port, const uint8_t *ip, uint16_
         for_each(port, note_oldest, &e);
         forget(port, e);
     }
-    e = g_new0(struct neighbour, 1);
+    e = g_try_new0(struct neighbour, 1);
+    if (!e) {
+        return NULL;
+    }
     memcpy(e->ip, ip, 16);
     e->vlan = vlan;
     e->state = state;
@@ -259,6 +263,9 @@ err_t neigh6_output(struct address *a, struct pbuf *p, const uint8_t next_hop[16
 
     if (fresh) {
         e = create(a->port, next_hop, a->ip.vlan, INCOMPLETE);
+        if (!e) {
+            return ERR_MEM;
+        }
     }
     e->via = a;
     e->used = sg_stack.now;
@@ -386,6 +393,9 @@ static void solicited(struct sg_port *port, uint16_t vlan, const uint8_t *ip, co
     }
     if (!e) {
         e = create(port, ip + 8, vlan, STALE);
+        if (!e) {
+            return;
+        }
     } else if (e->state != INCOMPLETE && memcmp(e->mac, mac, 6) == 0) {
         return;
     }

@@ -283,7 +283,7 @@ bool clock_waits_for_uplink(const struct sg_port *port);
 void flow_table_init(struct flow_table *t, uint64_t seed);
 void flow_table_free(struct flow_table *t);
 struct flow *flow_find(const struct flow_table *t, const struct flow_key *key);
-/* NULL: the table is full (after an attempt to drop a connection in TIME-WAIT). */
+/* NULL: the table is full (after an attempt to drop a connection in TIME-WAIT), or no memory. */
 struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
                       struct tcp_pcb *pcb);
 /* Ends all connections of 'addr' (NULL: of the port); their streams end with 'why'. */
@@ -372,8 +372,11 @@ void path_mtu_ip6(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
 /* demux.c */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);
 
-/* rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and what follows. */
-void rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
+/*
+ * rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and what follows.  False:
+ * lwIP keeps what follows for later, and there is no memory for it: it points at the caller's.
+ */
+bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
                     const uint8_t *body, size_t len);
 
 /* listener.c */

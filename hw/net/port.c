@@ -53,7 +53,11 @@ void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
         port->count.dropped++;
         return;
     }
-    k = g_malloc(sizeof(*k) + len);
+    k = g_try_malloc(sizeof(*k) + len);
+    if (!k) {
+        port->count.dropped++;
+        return;
+    }
     for (i = 0; i < n; i++) {
         memcpy(k->data + at, iov[i].iov_base, iov[i].iov_len);
         at += iov[i].iov_len;

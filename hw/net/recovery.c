@@ -16,6 +16,7 @@
 
 #define CWND_OFF (UINT32_MAX / 2)         /* lwIP's, out of the way */
 #define LATE_NS (20 * NS_PER_MS)          /* a timer is noticed so late: this machine has stalled */
+#define NO_MEMORY_NS (50 * NS_PER_MS)     /* after which there may be some */
 #define LATE_GRACE_NS (5 * NS_PER_MS)     /* so that what has arrived meanwhile is read first */
 
 enum {
@@ -43,6 +44,16 @@ static void set_timer(struct flow *f)
 
     if (at != SG_NEVER && (!sg_timer_armed(&r->timer) || at < r->timer.deadline_ns)) {
         sg_timerq_arm(&f->port->timers, &r->timer, at);
+    }
+}
+
+void recovery_try_again(struct flow *f)
+{
+    struct sg_timer *t = &f->recovery.timer;
+    uint64_t at = sg_stack.now + NO_MEMORY_NS;
+
+    if (!sg_timer_armed(t) || at < t->deadline_ns) {
+        sg_timerq_arm(&f->port->timers, t, at);
     }
 }
 
@@ -119,9 +130,14 @@ void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struc
         first_segment(f, seq);
     }
     s = scoreboard_sent(&r->sent, seq, seq + len, sg_stack.now, pcb->unsent);
+    if (!s && !scoreboard_reserve(&r->sent, scoreboard_count(&r->sent) + 1)) {
+        r->starved = true;
+        sg_timerq_arm(&f->port->timers, &r->timer, sg_stack.now);
+    }
     if (!s) {
         return;
     }
+    r->handed -= !s->again && r->handed;
     r->prr_out += len;
     if (s->again) {
         r->undo_segments++;
@@ -140,6 +156,14 @@ void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struc
         schedule_probe(f);
     }
     set_timer(f);
+}
+
+bool recovery_has_room(struct flow *f)
+{
+    struct recovery *r = &f->recovery;
+    const uint32_t others = 2; /* a FIN, and one that lwIP cuts in two */
+
+    return scoreboard_reserve(&r->sent, scoreboard_count(&r->sent) + r->handed + 1 + others);
 }
 
 void recovery_segment_in(struct flow *f, struct tcp_pcb *pcb, const struct tcp_hdr *hdr,
@@ -481,6 +505,13 @@ static void timer_expired(struct sg_timer *t, uint64_t now)
     struct recovery *r = &f->recovery;
 
     r->delivered = 0;
+    if (r->starved) {
+        if (f->stream) {
+            stream_end(f->stream, SG_STREAM_NORES);
+        }
+        tcp_abort(f->pcb);
+        return;
+    }
     if (scoreboard_count(&r->sent) == 0) {
         r->rto_at = r->probe_at = r->reorder_at = SG_NEVER;
     } else if (r->reorder_at <= now) {
@@ -503,6 +534,7 @@ void recovery_init(struct flow *f)
 {
     struct recovery *r = &f->recovery;
 
+    r->sent.account = f->port->net.account;
     r->sent.delivered = delivered;
     r->sent.user = r;
     r->ssthresh = SG_CWND_MAX;

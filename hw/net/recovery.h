@@ -70,6 +70,8 @@ struct recovery {
     uint32_t high;  /* behind the newest that was sent */
     uint32_t point; /* the state ends when this is acknowledged */
     uint32_t cwnd, ssthresh;
+    unsigned handed; /* segments that lwIP has and the scoreboard does not: none was sent yet */
+    bool starved;   /* a segment was sent for which the scoreboard had no memory */
     bool limited;   /* by the congestion window, since the last acknowledgement */
     bool urgent;    /* the first retransmission need not wait for the congestion window */
     bool extra;     /* a probe: one segment beyond the congestion window */
@@ -115,10 +117,17 @@ void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struc
 void recovery_segment_in(struct flow *f, struct tcp_pcb *pcb, const struct tcp_hdr *hdr,
                          uint32_t len);
 void recovery_input_done(struct flow *f);
+/*
+ * Is there memory for one more segment?  A connection with something in flight makes do with what
+ * it has.
+ */
+bool recovery_has_room(struct flow *f);
 /* May 'len' octets leave that are new, when 'handed' others have not left yet? */
 bool recovery_allows(struct flow *f, uint32_t handed, uint32_t len);
 /* All that is in flight becomes unsent again; false: a frame of it still waits to leave. */
 bool recovery_withdraw(struct flow *f);
+/* lwIP had no memory for new data: the stream tries again soon, whatever else happens. */
+void recovery_try_again(struct flow *f);
 /* tcp_output() for new data. */
 void recovery_output(struct flow *f);
 

@@ -21,7 +21,9 @@ struct rx_frame {
     struct pbuf_custom head; /* first: pbuf -> rx_frame */
     struct pbuf_custom body;
     struct rx_frame *spare;
-    uint8_t *moved;  /* the payload's own memory */
+    struct sg_port *port;
+    uint8_t *moved;  /* the payload's own memory, on the account */
+    size_t moved_len;
     unsigned users;  /* of head, body, and rx_frame_input() */
     bool body_live;
     uint8_t headers[HEADER_ALIGN + HEADERS_MAX];
@@ -35,7 +37,7 @@ static void drop_user(struct rx_frame *f)
     if (--f->users) {
         return;
     }
-    g_free(f->moved);
+    sg_account_free(f->port->net.account, f->moved, f->moved_len);
     f->moved = NULL;
     if (spare_count < SPARE_MAX) {
         f->spare = spares;
@@ -64,29 +66,40 @@ static struct rx_frame *take_spare(void)
     struct rx_frame *f = spares;
 
     if (!f) {
-        return g_new0(struct rx_frame, 1);
+        return g_try_new0(struct rx_frame, 1);
     }
     spares = f->spare;
     spare_count--;
     return f;
 }
 
-/* lwIP may have trimmed the body at either end. */
-static void move_body(struct rx_frame *f)
+/* lwIP may have trimmed the body at either end.  False: no memory. */
+static bool move_body(struct rx_frame *f)
 {
     struct pbuf *body = &f->body.pbuf;
 
-    f->moved = g_malloc(body->len ? body->len : 1);
+    f->moved_len = body->len ? body->len : 1;
+    f->moved = sg_account_new(f->port->net.account, f->moved_len);
+    if (!f->moved) {
+        return false;
+    }
     memcpy(f->moved, body->payload, body->len);
     body->payload = f->moved;
+    return true;
 }
 
-void rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
+bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
                     const uint8_t *body, size_t len)
 {
     struct rx_frame *f = take_spare();
+    bool kept = true;
     struct pbuf *p;
 
+    if (!f) {
+        addr->port->count.dropped++;
+        return true;
+    }
+    f->port = addr->port;
     g_assert(head <= HEADERS_MAX && head + len <= UINT16_MAX);
     f->users = 2;
     f->head.custom_free_function = head_freed;
@@ -104,7 +117,8 @@ void rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
         pbuf_free(p);
     }
     if (f->body_live) {
-        move_body(f);
+        kept = move_body(f);
     }
     drop_user(f);
+    return kept;
 }

@@ -2,11 +2,14 @@
 /*
  * The scoreboard of a connection; see scoreboard.h.
  */
-#include <glib.h>
-
 #include "scoreboard.h"
 
-enum { FIRST_ENTRIES = 16 };
+#include <stddef.h>
+
+#include "base/account.h"
+
+/* TCP_COST: what lwIP allocates for a segment besides its payload, about. */
+enum { FIRST_ENTRIES = 16, TCP_COST = 256 };
 
 static bool before(uint32_t a, uint32_t b)
 {
@@ -18,9 +21,24 @@ static uint32_t index_of(const struct scoreboard *b, const struct sent_segment *
     return b->tail + (((uint32_t)(s - b->ring) - b->tail) & b->mask);
 }
 
+static uint64_t cost_of_tcp(uint32_t entries)
+{
+    return entries > FIRST_ENTRIES ? (uint64_t)entries * TCP_COST : 0;
+}
+
+static void ring_free(struct scoreboard *b)
+{
+    uint32_t entries = b->mask + 1;
+
+    if (b->ring) {
+        sg_account_give(b->account, cost_of_tcp(entries));
+        sg_account_free(b->account, b->ring, entries * sizeof(*b->ring));
+    }
+}
+
 void scoreboard_free(struct scoreboard *b)
 {
-    g_free(b->ring);
+    ring_free(b);
     b->ring = NULL;
     b->mask = b->tail = b->head = 0;
 }
@@ -76,17 +94,36 @@ static void list_remove(struct scoreboard *b, struct sent_segment *s)
     }
 }
 
-static void grow(struct scoreboard *b)
+static bool grow(struct scoreboard *b)
 {
     uint32_t i, entries = b->ring ? (b->mask + 1) * 2 : FIRST_ENTRIES;
-    struct sent_segment *ring = g_new(struct sent_segment, entries);
+    struct sent_segment *ring;
 
+    if (!sg_account_take(b->account, cost_of_tcp(entries))) {
+        return false;
+    }
+    ring = sg_account_new(b->account, entries * sizeof(*ring));
+    if (!ring) {
+        sg_account_give(b->account, cost_of_tcp(entries));
+        return false;
+    }
     for (i = b->tail; i != b->head; i++) {
         ring[i & (entries - 1)] = *scoreboard_at(b, i);
     }
-    g_free(b->ring);
+    ring_free(b);
     b->ring = ring;
     b->mask = entries - 1;
+    return true;
+}
+
+bool scoreboard_reserve(struct scoreboard *b, uint32_t segments)
+{
+    while (!b->ring || segments > b->mask + 1) {
+        if (!grow(b)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The first segment that does not begin before 'seq'; b->head if there is none. */
@@ -108,8 +145,8 @@ static uint32_t find(const struct scoreboard *b, uint32_t seq)
 
 static struct sent_segment *append(struct scoreboard *b)
 {
-    if (!b->ring || scoreboard_count(b) > b->mask) {
-        grow(b);
+    if (!scoreboard_reserve(b, scoreboard_count(b) + 1)) {
+        return NULL;
     }
     return scoreboard_at(b, b->head++);
 }
@@ -123,6 +160,9 @@ struct sent_segment *scoreboard_sent(struct scoreboard *b, uint32_t seq, uint32_
 
     if (!newest || !before(seq, newest->end)) {
         s = append(b);
+        if (!s) {
+            return NULL;
+        }
     } else {
         uint32_t i = find(b, seq);
 

@@ -7,10 +7,10 @@
  * order of their last transmission, which is what RACK asks for (RFC 8985, section 5.1), those lost
  * in the order in which they are to be sent again.
  *
- * Bounds: one entry per segment that TCP keeps anyway (at most 30,000); an entry changes its state
- * at most three times per transmission; a walk over what is SACKed already is short because each
- * entry knows how many behind it are SACKed as well.  So the cost of an acknowledgement does not
- * depend on what its blocks say.
+ * Bounds: one entry per segment that TCP keeps anyway (at most 30,000), and the ring is on the
+ * account with what TCP keeps; an entry changes its state at most three times per transmission; a
+ * walk over what is SACKed already is short because each entry knows how many behind it are SACKed
+ * as well.  So the cost of an acknowledgement does not depend on what its blocks say.
  *
  * No clock, no I/O: time is an argument.
  */
@@ -38,7 +38,10 @@ struct segment_list {
     uint32_t octets;
 };
 
+struct sg_account;
+
 struct scoreboard {
+    struct sg_account *account; /* for the ring, or NULL */
     struct sent_segment *ring;
     uint32_t mask;       /* of the ring; 0: none yet */
     uint32_t tail, head; /* indices: the oldest segment, and behind the newest; they wrap around */
@@ -49,6 +52,8 @@ struct scoreboard {
 };
 
 void scoreboard_free(struct scoreboard *b);
+/* Room for so many segments in all; false: no memory. */
+bool scoreboard_reserve(struct scoreboard *b, uint32_t segments);
 
 static inline uint32_t scoreboard_count(const struct scoreboard *b)
 {
@@ -70,7 +75,10 @@ static inline struct sent_segment *scoreboard_first(const struct scoreboard *b,
 
 /* The newest, NULL if there is none. */
 struct sent_segment *scoreboard_newest(const struct scoreboard *b);
-/* 'seq' has been sent: a new segment, or one that is known, once more. */
+/*
+ * 'seq' has been sent: a new segment, or one that is known, once more.  NULL: neither, or one for
+ * which there is no memory.
+ */
 struct sent_segment *scoreboard_sent(struct scoreboard *b, uint32_t seq, uint32_t end, uint64_t now,
                                      void *owner);
 /* Everything before 'ack' has arrived; segments that are only partly acknowledged stay. */

@@ -45,7 +45,7 @@ static void stream_free(struct stream *s)
     link_remove(&s->ack);
     send_queue_free(&s->tx, s->port->net.account);
     s->port->count.streams--;
-    g_free(s);
+    sg_account_object_free(s->port->net.account, s, sizeof(*s));
 }
 
 /* lwIP and the stream forget each other; the pcb stays. */
@@ -356,14 +356,18 @@ static const struct sg_stream_ops stream_ops = {
     .endpoints = stream_endpoints,
 };
 
-/* NULL: no memory for the send ring. */
+/* NULL: no memory. */
 static struct stream *stream_new(struct sg_port *port, struct flow *flow)
 {
-    struct stream *s = g_new0(struct stream, 1);
+    struct stream *s = sg_account_object(port->net.account, sizeof(*s));
 
+    if (!s) {
+        return NULL;
+    }
     send_queue_init(&s->tx, port->config.send_buffer, port->net.account);
-    if (!s->tx.ring) {
-        g_free(s);
+    if (!s->tx.ring || !scoreboard_reserve(&flow->recovery.sent, 1)) {
+        send_queue_free(&s->tx, port->net.account);
+        sg_account_object_free(port->net.account, s, sizeof(*s));
         return NULL;
     }
     s->base.ops = &stream_ops;

@@ -47,11 +47,13 @@ void send_queue_init(struct send_queue *q, size_t size, struct sg_account *accou
         return;
     }
     q->ring = g_try_malloc(size); /* the host gives what is touched */
-    if (!q->ring) {
+    q->cuts = q->ring ? sg_account_new(account, FIRST_CUTS * sizeof(*q->cuts)) : NULL;
+    q->cuts_mask = FIRST_CUTS - 1;
+    if (!q->cuts) {
+        g_free(q->ring);
+        q->ring = NULL;
         sg_account_give(account, q->taken);
     }
-    q->cuts = q->ring ? g_new(uint32_t, FIRST_CUTS) : NULL;
-    q->cuts_mask = FIRST_CUTS - 1;
 }
 
 void send_queue_free(struct send_queue *q, struct sg_account *account)
@@ -60,7 +62,7 @@ void send_queue_free(struct send_queue *q, struct sg_account *account)
         sg_account_give(account, q->taken);
     }
     g_free(q->ring);
-    g_free(q->cuts);
+    sg_account_free(account, q->cuts, (q->cuts_mask + 1ull) * sizeof(*q->cuts));
 }
 
 static unsigned cut_count(const struct send_queue *q)
@@ -182,19 +184,29 @@ static void ring_write(struct send_queue *q, const struct iovec *iov, unsigned n
     }
 }
 
-static void grow_cuts(struct send_queue *q)
+/* Room for one more; false: no memory.  There is some when a segment has left. */
+static bool make_cut(struct send_queue *q, struct sg_account *account)
 {
     unsigned i, n = cut_count(q);
-    uint32_t *cuts = g_new(uint32_t, (size_t)(q->cuts_mask + 1) * 2);
+    size_t octets = (q->cuts_mask + 1ull) * sizeof(*q->cuts);
+    uint32_t *cuts;
 
+    if (n <= q->cuts_mask) {
+        return true;
+    }
+    cuts = sg_account_new(account, 2 * octets);
+    if (!cuts) {
+        return false;
+    }
     for (i = 0; i < n; i++) {
         cuts[i] = q->cuts[(q->cuts_tail + i) & q->cuts_mask];
     }
-    g_free(q->cuts);
+    sg_account_free(account, q->cuts, octets);
     q->cuts = cuts;
     q->cuts_mask = q->cuts_mask * 2 + 1;
     q->cuts_tail = 0;
     q->cuts_head = n;
+    return true;
 }
 
 static void add_cut(struct send_queue *q, size_t len, size_t emss)
@@ -207,9 +219,6 @@ static void add_cut(struct send_queue *q, size_t len, size_t emss)
             *last += (uint32_t)len;
             return;
         }
-    }
-    if (cut_count(q) > q->cuts_mask) {
-        grow_cuts(q);
     }
     q->cuts[q->cuts_head++ & q->cuts_mask] = (uint32_t)len;
 }
@@ -224,7 +233,7 @@ bool stream_send(struct sg_stream *base, const struct iovec *iov, unsigned n, bo
         len += iov[i].iov_len;
     }
     make_room(of_base(base), len);
-    if (len > stream_room(base)) {
+    if (len > stream_room(base) || !make_cut(&s->tx, s->port->net.account)) {
         s->wanted = MAX(s->wanted, len);
         return false;
     }
@@ -332,7 +341,7 @@ static bool window_allows(const struct tcp_pcb *pcb, const struct batch *b, size
         return true;
     }
     return (u32_t)(pcb->snd_lbb - pcb->lastack) + len <= pcb->snd_wnd &&
-           b->queuelen + PBUFS_PER_CUT <= QUEUELEN_MAX &&
+           b->queuelen + PBUFS_PER_CUT <= QUEUELEN_MAX && recovery_has_room(flow_of(pcb)) &&
            recovery_allows(flow_of(pcb), pcb->snd_lbb - pcb->snd_nxt, (u32_t)len);
 }
 
@@ -345,6 +354,9 @@ static bool submit(struct stream *s)
     struct batch b;
 
     batch_begin(&b, s->pcb);
+    if (!b.unsent) {
+        s->flow->recovery.handed = 0;
+    }
     while (cut_count(q) && q->next < limit) {
         uint32_t *cut = &q->cuts[q->cuts_tail & q->cuts_mask];
 
@@ -353,12 +365,14 @@ static bool submit(struct stream *s)
             break;
         }
         done = write_cut(s, &b, len, cut_count(q) == 1 && len == *cut);
+        s->flow->recovery.handed += done > 0;
         q->next += done;
         *cut -= (uint32_t)done;
         if (*cut == 0) {
             q->cuts_tail++;
         }
         if (done < len) {
+            recovery_try_again(s->flow);
             break;
         }
     }

@@ -124,7 +124,7 @@ struct sg_stream_net_ops {
                                  const struct sg_endpoint *remote,
                                  const struct sg_stream_events *events, void *user,
                                  enum sg_stream_end *why);
-    /* NULL: address in use or not ours (*why UNREACHABLE), or no memory; local->ip all zero: any. */
+    /* NULL: address in use or not ours (UNREACHABLE), or no memory; local->ip all zero: any. */
     struct sg_listener *(*listen)(struct sg_stream_net *net, const struct sg_endpoint *local,
                                   unsigned backlog, sg_stream_accept accept, void *user,
                                   enum sg_stream_end *why);

@@ -159,7 +159,7 @@ static void listen__specific_beats_any(void)
     la = net->ops->listen(net, &any, 4, peer_accept, &on_any, &why);
     T_NOT_NULL(la);
     T_NULL(net->ops->listen(net, &any, 4, peer_accept, &on_any, &why));
-    T_EQ_INT(why, SG_STREAM_NORES);
+    T_EQ_INT(why, SG_STREAM_UNREACHABLE);
     T_TRUE(net->ops->add_addr(net, &second, 24, NULL));
     ls = net->ops->listen(net, &to2, 4, peer_accept, &on_second, &why);
     T_NOT_NULL(ls);
