@@ -57,7 +57,8 @@ class Lifecycle(labtest.LabCase):
             storage.check_kernel(self.lab, vm, keep=True)
 
     def monitor(self, vm):
-        return Monitor(rdmatest.folder(self.lab), vm)
+        """QEMU answers nothing while it writes or reads a machine: a slow disk takes its time."""
+        return Monitor(rdmatest.folder(self.lab), vm, limit=120)
 
     def traffic(self):
         """An rping that goes on and on: server on beta, client on alpha."""

@@ -9,12 +9,12 @@ LIMIT = 20.0  # seconds; another client's turn comes first
 
 
 class Monitor:
-    """A connection to a VM's monitor; with `with`."""
+    """A connection to a VM's monitor; with `with`.  limit: seconds that a command may take."""
 
-    def __init__(self, folder, name):
+    def __init__(self, folder, name, limit=LIMIT):
         self.name = name
         try:
-            self.sock = connect(folder.path / name / "qmp", LIMIT)
+            self.sock = connect(folder.path / name / "qmp", limit)
         except OSError as error:
             raise LabError(
                 "the monitor of VM %s does not answer (%s)" % (name, error.strerror or error),
