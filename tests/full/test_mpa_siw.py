@@ -68,6 +68,9 @@ TABLE = (
 )
 PINGS = 5
 TRIES = 4  # siw now and then overlooks the first FPDU
+# perftest connects twice, and its client does not wait until the server listens for the second
+# time: "Connection refused", the more often the slower the server's VM is.
+RACES = 12
 
 
 class MpaSiw(storage.ProgramCase):
@@ -231,13 +234,17 @@ class MpaSiw(storage.ProgramCase):
     def reads(self, number, depth, server, client, host, granted):
         """ib_read_bw with so many Reads in flight; siw's hiccups are tried again."""
         address = "10.77.%d.%d" % (number, host)
-        for _ in range(TRIES):
+        hiccups = races = 0
+        while True:
             status, text = self.perftest(
                 "ib_read_bw", server, client, address, ("-o", granted), ("-o", depth)
             )
-            if status == 0:
-                break
-        return status, text
+            if "Connection refused" in text:
+                races += 1
+            else:
+                hiccups += 1
+            if status == 0 or hiccups == TRIES or races == RACES:
+                return status, text
 
     def test_depths(self):
         """RDM-53 RDM-54 MP2-07 MP2-08 depths that programs ask for, limited by either side"""
