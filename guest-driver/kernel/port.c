@@ -103,6 +103,8 @@ static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *loc
 	struct sock *sk = NULL;
 	__be32 from, to;
 
+	/* Sockets' memory is another's only after a grace period, which the lookup counts on. */
+	rcu_read_lock();
 	if (local->family == 4) {
 		memcpy(&from, remote->ip, 4);
 		memcpy(&to, local->ip, 4);
@@ -116,6 +118,7 @@ static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *loc
 						be16_to_cpu(local->port), ifindex, 0);
 #endif
 	}
+	rcu_read_unlock();
 	if (sk)
 		sock_gen_put(sk);
 	return sk;
