@@ -47,26 +47,6 @@ static u32_t number_of(const struct tcp_seg *seg)
 }
 
 /*
- * A fast retransmission that a window forbade waits before what is unsent.  It goes back: the
- * retransmission timer puts what is in flight before what is unsent, and nothing could leave while
- * a later segment is first.
- */
-static void put_in_order(struct tcp_pcb *pcb)
-{
-    struct tcp_seg *first = pcb->unsent, *last = first;
-
-    if (!first || !pcb->unacked || !TCP_SEQ_LT(number_of(first), number_of(pcb->unacked))) {
-        return;
-    }
-    while (last->next && TCP_SEQ_LT(number_of(last->next), number_of(pcb->unacked))) {
-        last = last->next;
-    }
-    pcb->unsent = last->next;
-    last->next = pcb->unacked;
-    pcb->unacked = first;
-}
-
-/*
  * The persist timer, before each slow tick.  lwIP asserts of it
  *
  *   - that it runs only with something unsent and nothing in flight.  An acknowledgement of a
@@ -86,7 +66,6 @@ static void mend_sender(struct tcp_pcb *pcb)
     const struct tcp_seg *first;
     u32_t need;
 
-    put_in_order(pcb);
     first = pcb->unacked ? pcb->unacked : pcb->unsent;
     if (pcb->persist_backoff && (!pcb->unsent || pcb->unacked)) {
         pcb->persist_backoff = 0;
