@@ -558,7 +558,7 @@ static void long_commands(void)
     enum { PAGES = 1 << 17, COMMANDS = 3, TURNS = PAGES / SG_TURN_PAGES };
     const struct sg_admin_hdr nop = { .opcode = SG_ADMIN_NOP };
     struct sg_cmd_reg_mr c;
-    struct sg_admin_rsp rsp;
+    struct sg_admin_rsp rsp = { 0 };
     unsigned i;
 
     begin(NULL);
