@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The maker of mutants (tools/mutation.py): what it changes, and what it leaves alone."""
+"""Mutants: what tools/mutation.py changes and leaves alone; what tools/mutate makes of them."""
+import importlib.machinery
+import importlib.util
+import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import cases
@@ -84,6 +88,112 @@ def replay(_):
     assert len(everything) == sum(len(mutation.of_text(n, t)) for n, t in files.items())
 
 
+def tool():
+    """tools/mutate, whose name is not a module's."""
+    loader = importlib.machinery.SourceFileLoader("mutate", str(TOP / "tools" / "mutate"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
+    loader.exec_module(module)
+    return module
+
+
+PROGRAM = """int printf(const char *, ...);
+int main(void)
+{
+    int n = 1;
+    if (n < 2) {
+        n = 2 + 1;
+    }
+    return n == 3 && printf("") == 0 ? 0 : 1;
+}
+"""
+NINJA = """rule cc
+  command = cc -O1 -o $out $in
+rule object
+  command = cc -O1 -c -o $out $in
+build a.o: object ../src/a.c
+build a: cc a.o
+"""
+
+
+def small_tree(mutate, place):
+    """A tree of one file and one program, for the tool to work in."""
+    (place / "src").mkdir()
+    (place / "out").mkdir()
+    (place / "src" / "a.c").write_text(PROGRAM)
+    (place / "out" / "build.ninja").write_text(NINJA)
+    (place / "out" / "compile_commands.json").write_text(
+        json.dumps([{"file": "../src/a.c", "output": "a.o"}]))
+    tree = mutate.Tree.__new__(mutate.Tree)
+    tree.place, tree.out = place, place / "out"
+    tree.ninja()
+    return tree
+
+
+def one_at_a_time(_):
+    """a mutant leaves nothing behind: the next one is one change of the original"""
+    mutate = tool()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = small_tree(mutate, Path(folder))
+        tests = [("a", [str(tree.out / "a")], None)]
+        before = tree.code(tree.out / "a.o")
+        outcomes = set()
+        for mutant in mutation.of_text("a.c", PROGRAM):
+            outcome = mutate.judge(tree, mutant, tests, {"a": 0.1}, {})
+            outcomes.add(outcome if isinstance(outcome, str) else outcome[0])
+            assert tree.code(tree.out / "a.o") == before, mutant
+            tree.ninja()
+            assert subprocess.run([tree.out / "a"], check=False).returncode == 0, mutant
+        assert {"killed", "same"} <= outcomes, outcomes
+
+
+def up_to_date(_):
+    """a copy that was left with a mutant in it is mended, and is then newer than what was built"""
+    mutate = tool()
+    with tempfile.TemporaryDirectory() as folder:
+        top, copy = Path(folder) / "top", Path(folder) / "copy"
+        for name in mutate.COPIED:
+            (top / name).parent.mkdir(parents=True, exist_ok=True)
+            (top / name).write_text(name)
+        mutate.copy_changed(top, copy)
+        built = (copy / "hw").stat().st_mtime_ns
+        (copy / "hw").write_text("mutant")
+        (copy / "old.c").write_text("of an earlier tree")
+        untouched = (copy / "docs").stat().st_mtime_ns
+        mutate.copy_changed(top, copy)
+        assert (copy / "hw").read_text() == "hw" and (copy / "hw").stat().st_mtime_ns > built
+        assert (copy / "docs").stat().st_mtime_ns == untouched
+        assert not (copy / "old.c").exists()
+
+
+def only_what_repeats(_):
+    """a program that fails once has not noticed; one that fails twice or never ends has"""
+    mutate = tool()
+    with tempfile.TemporaryDirectory() as folder:
+        once = "test -e mark && exit 0; touch mark; exit 1"
+        assert not mutate.notices(["sh", "-c", once], None, 5, folder)
+        assert mutate.notices(["sh", "-c", "exit 1"], None, 5, folder)
+        assert mutate.notices(["sh", "-c", "kill -SEGV $$"], None, 5, folder)
+        assert mutate.notices(["sh", "-c", "while :; do :; done"], None, 1, folder)
+        assert not mutate.notices(["sleep", "2"], None, 1, folder)  # of the processor's time
+
+
+def survivors_again(_):
+    """--from tries survivors of earlier results, by what they change, and keeps the others"""
+    mutate = tool()
+    text = "int f(int n)\n{\n    return n < 3;\n}\n"
+    row = {"file": "a.c", "line": 9, "kind": "comparison", "killed_by": None,
+           "change": "-    return n < 3;\n+    return n <= 3;"}
+    gone = dict(row, change="-    return n < 4;\n+    return n <= 4;")
+    killed = dict(row, killed_by="a")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.json"
+        path.write_text(json.dumps({"seed": 7, "share": 33, "mutants": [killed, row, gone]}))
+        sys.argv = ["mutate", "--from", str(path)]
+        campaign = mutate.Campaign(mutate.arguments(), {"a.c": text})
+    assert [(n, m.line) for n, m in campaign.mutants] == [(1, 3)], campaign.mutants
+    assert campaign.results() == [killed, row, gone] and campaign.seed == 7
+
+
 def refusals(_):
     """wrong arguments and a part that no file has are said, with status 2"""
     tool = str(TOP / "tools" / "mutate")
@@ -94,4 +204,5 @@ def refusals(_):
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([kinds, left_alone, one_change, replay, refusals]))
+    sys.exit(cases.run([kinds, left_alone, one_change, replay, one_at_a_time, up_to_date,
+                        only_what_repeats, survivors_again, refusals]))
