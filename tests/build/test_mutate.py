@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Mutants: what tools/mutation.py changes and leaves alone; what tools/mutate makes of them."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import subprocess
 import sys
@@ -194,6 +196,40 @@ def survivors_again(_):
     assert campaign.results() == [killed, row, gone] and campaign.seed == 7
 
 
+def resumed(_):
+    """--resume keeps what was judged and goes on with the rest of the same draw"""
+    mutate = tool()
+    files = {"a.c": SAMPLE}
+    sys.argv = ["mutate", "--seed", "7", "--count", "4"]
+    whole = mutate.Campaign(mutate.arguments(), files)
+    with tempfile.TemporaryDirectory() as folder:
+        mutate.settings = lambda: Path(folder)
+        (Path(folder) / "mutate").mkdir()
+        with contextlib.redirect_stdout(io.StringIO()):
+            for number, mutant in whole.mutants[1:3]:
+                whole.note(number, mutant, ("killed", "a"))
+        sys.argv.append("--resume")
+        rest = mutate.Campaign(mutate.arguments(), files)
+        assert rest.rows == whole.rows and len(rest.rows) == 2
+        assert rest.mutants == whole.mutants[:1] + whole.mutants[3:]
+
+
+def linked(_):
+    """a program is concerned if the object is in it"""
+    mutate = tool()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, text in (("f", "int f(void) { return 1; }"), ("g", "int g(void) { return 1; }"),
+                           ("main", "int f(void); int main(void) { return f(); }")):
+            (place / (name + ".c")).write_text(text)
+            subprocess.run(["cc", "-c", "-o", place / (name + ".o"), place / (name + ".c")],
+                           check=True)
+        subprocess.run(["cc", "-o", place / "p", place / "main.o", place / "f.o"], check=True)
+        tests = [("p", [str(place / "p")], None)]
+        assert mutate.concerned(tests, place / "f.o") == tests
+        assert mutate.concerned(tests, place / "g.o") == []
+
+
 def refusals(_):
     """wrong arguments and a part that no file has are said, with status 2"""
     tool = str(TOP / "tools" / "mutate")
@@ -205,4 +241,4 @@ def refusals(_):
 
 if __name__ == "__main__":
     sys.exit(cases.run([kinds, left_alone, one_change, replay, one_at_a_time, up_to_date,
-                        only_what_repeats, survivors_again, refusals]))
+                        only_what_repeats, survivors_again, resumed, linked, refusals]))
