@@ -217,6 +217,23 @@ struct flow *flow_new(struct sg_port *port, struct address *addr, const struct f
     return f;
 }
 
+bool flow_end_some(struct sg_stream_net *net, unsigned max)
+{
+    struct sg_port *port = port_of_net(net);
+    struct link *list = &port->lists.time_wait;
+
+    clock_update(port);
+    while (!link_alone(list) && max--) { /* those are many; others end soon, or are half open */
+        struct flow *f = link_entry(list->next, struct flow, list);
+
+        if (f->stream) {
+            return false;
+        }
+        tcp_abort(f->pcb);
+    }
+    return !link_alone(list);
+}
+
 void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why)
 {
     struct flow_table *t = &port->flows;

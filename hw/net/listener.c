@@ -69,6 +69,7 @@ static err_t accepted(void *arg, struct tcp_pcb *pcb, err_t err)
         return ERR_VAL;
     }
     listener_opened(flow_of(pcb));
+    pcb->listener = NULL; /* which may go before it */
     return stream_accepted(arg, flow_of(pcb));
 }
 
@@ -129,7 +130,7 @@ static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
 static void close_pcb(struct sg_listener *l, unsigned slot)
 {
     if (l->pcb[slot]) {
-        pcb_list_forget_listener(l->port, l->pcb[slot]);
+        pcb_list_forget_listener(l, l->pcb[slot]);
         tcp_close(l->pcb[slot]);
         l->pcb[slot] = NULL;
     }

@@ -286,6 +286,8 @@ struct flow *flow_find(const struct flow_table *t, const struct flow_key *key);
 /* NULL: the table is full (after an attempt to drop a connection in TIME-WAIT), or no memory. */
 struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
                       struct tcp_pcb *pcb);
+/* Of those in TIME-WAIT; as sg_stream_net_ops.end_some. */
+bool flow_end_some(struct sg_stream_net *net, unsigned max);
 /* Ends all connections of 'addr' (NULL: of the port); their streams end with 'why'. */
 void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why);
 struct flow *flow_of(const struct tcp_pcb *pcb);
@@ -309,7 +311,7 @@ void pcb_list_sleep_idle(void); /* after each tick; hides them */
 /* The oldest connection in TIME-WAIT that no user holds, or NULL. */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
 /* The listener has gone: connections that are half open forget it. */
-void pcb_list_forget_listener(struct sg_port *port, const struct tcp_pcb *listener);
+void pcb_list_forget_listener(struct sg_listener *of, const struct tcp_pcb *listener);
 
 /* route.c */
 void route_set(struct flow *f, enum flow_way way, const uint8_t *to);

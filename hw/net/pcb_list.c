@@ -191,12 +191,12 @@ struct flow *pcb_list_oldest_time_wait(const struct sg_port *port)
     return oldest && !oldest->stream ? oldest : NULL;
 }
 
-void pcb_list_forget_listener(struct sg_port *port, const struct tcp_pcb *listener)
+void pcb_list_forget_listener(struct sg_listener *of, const struct tcp_pcb *listener)
 {
     struct link *l;
 
-    for (l = port->lists.busy.next; l != &port->lists.busy; l = l->next) {
-        struct tcp_pcb *pcb = link_entry(l, struct flow, list)->pcb;
+    for (l = of->half_open.next; l != &of->half_open; l = l->next) {
+        struct tcp_pcb *pcb = link_entry(l, struct flow, half_open)->pcb;
 
         if ((const void *)pcb->listener == (const void *)listener) {
             pcb->listener = NULL;

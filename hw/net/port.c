@@ -225,6 +225,7 @@ static const struct sg_stream_net_ops net_ops = {
     .add_addr = address_add,
     .del_addr = address_del,
     .clear_addrs = address_clear,
+    .end_some = flow_end_some,
     .set_mtu = address_set_mtu,
     .run = clock_run,
     .counters = counters,

@@ -144,7 +144,7 @@ struct sg_conn {
     void *request_user;
     struct sg_engine_listener *listener; /* until answered */
     enum conn_accept accept;             /* as long */
-    struct sg_conn *accept_prev, *accept_next; /* in the listener, until verbs are asked */
+    struct sg_conn *accept_prev, *accept_next; /* in one of the listener's lists, as long */
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *orphan_next;
     struct sg_timer timer;      /* startup, the pause before the first FPDU, or the end */
@@ -190,14 +190,19 @@ struct sg_conn {
     struct sg_term term;        /* valid while term_due */
 };
 
+/* By accept_prev and accept_next, the oldest first. */
+struct conn_list {
+    struct sg_conn *first, *last;
+    unsigned count;
+};
+
 struct sg_engine_listener {
     struct sg_engine *e;
     struct sg_listener *l;
     void *user;
     unsigned backlog;
-    unsigned requested;         /* connections that verbs have to answer */
-    struct sg_conn *first, *last; /* silent and waiting ones, the oldest first */
-    unsigned not_requested;     /* of them */
+    struct conn_list requested; /* connections that verbs have to answer */
+    struct conn_list others;    /* silent and waiting ones */
     struct sg_engine_listener *prev, *next;
 };
 
@@ -211,6 +216,7 @@ struct sg_engine {
     struct sg_conn *conns;
     struct sg_conn *orphans;    /* want to transmit and have no user to do it */
     struct sg_engine_listener *listeners;
+    bool stopped;               /* sg_engine_stop() */
     bool admit_due;             /* a Request waited, and there may be a place for it */
     uint32_t next_id;
     uint8_t *rx_scratch;        /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */

@@ -12,6 +12,7 @@
  * sg_engine_run(), after a kick of the host.
  */
 #include <glib.h>
+#include <limits.h>
 
 #include "proto/conn.h"
 
@@ -50,17 +51,29 @@ struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net
     return e;
 }
 
+void sg_engine_stop(struct sg_engine *e)
+{
+    e->stopped = true;
+}
+
+bool sg_engine_abort_some(struct sg_engine *e, unsigned max)
+{
+    while (e->conns && max--) {
+        /* Nobody is inside, but the list of orphans may hold it. */
+        sg_assert(e->conns->busy == e->conns->orphan_listed);
+        sg_conn_abort(e->conns);
+    }
+    return e->conns;
+}
+
 void sg_engine_reset(struct sg_engine *e)
 {
     while (e->listeners) {
         sg_engine_unlisten(e->listeners);
     }
-    while (e->conns) {
-        /* Nobody is inside, but the list of orphans may hold it. */
-        sg_assert(e->conns->busy == e->conns->orphan_listed);
-        sg_conn_abort(e->conns);
-    }
+    sg_engine_abort_some(e, UINT_MAX);
     sg_assert(!e->orphans);
+    e->stopped = false;
     memset(&e->stats, 0, sizeof(e->stats));
     e->admit_due = false;
     e->next_id = 0;
@@ -156,6 +169,9 @@ static void stream_connected(struct sg_stream *s)
 {
     struct sg_conn *c = s->user;
 
+    if (c->e->stopped) {
+        return;
+    }
     conn_enter(c);
     if (c->state == CONN_CONNECTING) {
         conn_set_state(c, CONN_WAIT_REPLY);
@@ -168,6 +184,9 @@ static void stream_receive(struct sg_stream *s, const uint8_t *p, size_t n)
 {
     struct sg_conn *c = s->user;
 
+    if (c->e->stopped) {
+        return;
+    }
     conn_enter(c);
     c->e->stats.rx_octets += n;
     if (c->state < CONN_WAIT_FIRST) {
@@ -186,6 +205,9 @@ static void stream_writable(struct sg_stream *s)
 {
     struct sg_conn *c = s->user;
 
+    if (c->e->stopped) {
+        return;
+    }
     conn_enter(c);
     c->blocked = false;
     conn_signal(c);
@@ -196,6 +218,9 @@ static void stream_peer_closed(struct sg_stream *s)
 {
     struct sg_conn *c = s->user;
 
+    if (c->e->stopped) {
+        return;
+    }
     conn_enter(c);
     if (c->stall) {
         stall_keep_fin(c);
@@ -209,6 +234,10 @@ static void stream_closed(struct sg_stream *s, enum sg_stream_end why)
 {
     struct sg_conn *c = s->user;
 
+    if (c->e->stopped) {
+        c->stream = NULL;
+        return;
+    }
     conn_enter(c);
     c->stream = NULL; /* it frees itself when this returns */
     conn_drop(c, c->end != SG_CONN_OK ? c->end : conn_end_of_stream(why));

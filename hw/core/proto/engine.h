@@ -338,6 +338,13 @@ struct sg_engine_stats {
 struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,
                                 const struct sg_engine_config *config,
                                 const struct sg_engine_ops *ops);
+/*
+ * From now on no upcall is made, nothing is placed and nobody is let in: what there is will be
+ * aborted, by its owners or by the next.  sg_engine_run() is not called meanwhile.
+ */
+void sg_engine_stop(struct sg_engine *e);
+/* Aborts up to so many connections; false: there is none left. */
+bool sg_engine_abort_some(struct sg_engine *e, unsigned max);
 /* Aborts everything without upcalls; all is as if it had just been made. */
 void sg_engine_reset(struct sg_engine *e);
 void sg_engine_free(struct sg_engine *e);

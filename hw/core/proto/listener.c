@@ -21,25 +21,25 @@
 
 enum { SILENT_MIN = 64 };
 
-static void append(struct sg_engine_listener *l, struct sg_conn *c)
+static void append(struct conn_list *l, struct sg_conn *c)
 {
     c->accept_prev = l->last;
     c->accept_next = NULL;
     *(l->last ? &l->last->accept_next : &l->first) = c;
     l->last = c;
-    l->not_requested++;
+    l->count++;
 }
 
-static void unlink_conn(struct sg_engine_listener *l, struct sg_conn *c)
+static void unlink_conn(struct conn_list *l, struct sg_conn *c)
 {
     *(c->accept_prev ? &c->accept_prev->accept_next : &l->first) = c->accept_next;
     *(c->accept_next ? &c->accept_next->accept_prev : &l->last) = c->accept_prev;
-    l->not_requested--;
+    l->count--;
 }
 
 static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_accept what)
 {
-    struct sg_conn *c = l->first;
+    struct sg_conn *c = l->others.first;
 
     while (c && c->accept != what) {
         c = c->accept_next;
@@ -47,15 +47,18 @@ static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_acce
     return c;
 }
 
-static void count_request(struct sg_engine_listener *l, int change)
+static bool full(const struct sg_engine_listener *l)
+{
+    return l->requested.count >= l->backlog;
+}
+
+/* The number of those that verbs have to answer has changed. */
+static void tell_net(struct sg_engine_listener *l, bool was_full)
 {
     struct sg_stream_net *net = l->e->net;
-    bool was_full = l->requested >= l->backlog, full;
 
-    l->requested += (unsigned)change;
-    full = l->requested >= l->backlog;
-    if (net->ops->pause && l->l && full != was_full) {
-        net->ops->pause(net, l->l, full);
+    if (net->ops->pause && l->l && full(l) != was_full) {
+        net->ops->pause(net, l->l, full(l));
     }
 }
 
@@ -63,30 +66,36 @@ bool listener_may_request(struct sg_conn *c)
 {
     struct sg_engine_listener *l = c->listener;
 
-    if (l->requested >= l->backlog) {
+    bool was_full = full(l);
+
+    if (was_full) {
         c->accept = ACCEPT_WAITING;
         conn_arm(c, l->e->config.reply_timeout_ms);
         return false;
     }
-    unlink_conn(l, c);
+    unlink_conn(&l->others, c);
+    append(&l->requested, c);
     c->accept = ACCEPT_REQUESTED;
-    count_request(l, 1);
+    tell_net(l, was_full);
     return true;
 }
 
 void listener_leave(struct sg_conn *c)
 {
     struct sg_engine_listener *l = c->listener;
+    bool was_full;
 
     if (!l) {
         return;
     }
     c->listener = NULL;
     if (c->accept != ACCEPT_REQUESTED) {
-        unlink_conn(l, c);
+        unlink_conn(&l->others, c);
         return;
     }
-    count_request(l, -1);
+    was_full = full(l);
+    unlink_conn(&l->requested, c);
+    tell_net(l, was_full);
     if (oldest(l, ACCEPT_WAITING)) { /* not from here: verbs have not counted their answer yet */
         l->e->admit_due = true;
         l->e->host->ops->kick(l->e->host->opaque);
@@ -104,7 +113,7 @@ void listener_admit(struct sg_engine *e)
     }
     e->admit_due = false;
     for (l = e->listeners; l; l = l->next) {
-        while (l->requested < l->backlog && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
+        while (!full(l) && (c = oldest(l, ACCEPT_WAITING)) != NULL) {
             conn_enter(c);
             mpa_take_request(c);
             conn_leave(c);
@@ -117,7 +126,10 @@ static bool accepted(void *user, struct sg_stream *s)
     struct sg_engine_listener *l = user;
     struct sg_conn *c;
 
-    if (l->not_requested >= SG_MAX(l->backlog, SILENT_MIN)) {
+    if (l->e->stopped) {
+        return false;
+    }
+    if (l->others.count >= SG_MAX(l->backlog, SILENT_MIN)) {
         c = oldest(l, ACCEPT_SILENT);
         if (!c) {
             return false;
@@ -131,7 +143,7 @@ static bool accepted(void *user, struct sg_stream *s)
     }
     c->stream = s;
     c->listener = l;
-    append(l, c);
+    append(&l->others, c);
     s->events = &conn_events;
     s->user = c;
     conn_set_state(c, CONN_WAIT_REQUEST);
@@ -169,17 +181,15 @@ struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg
 void sg_engine_unlisten(struct sg_engine_listener *l)
 {
     struct sg_engine *e = l->e;
-    struct sg_conn *c, *next;
 
     e->net->ops->unlisten(e->net, l->l);
     l->l = NULL;
-    for (c = e->conns; c; c = next) {
-        next = c->next;
-        if (c->listener == l) {
-            conn_kill(c);
-        }
+    while (l->others.first) {
+        conn_kill(l->others.first);
     }
-    sg_assert(!l->first && !l->requested);
+    while (l->requested.first) {
+        conn_kill(l->requested.first);
+    }
     if (l->prev) {
         l->prev->next = l->next;
     } else {

@@ -142,6 +142,11 @@ struct sg_stream_net_ops {
                      const uint8_t gateway[16]);
     bool (*del_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr);
     void (*clear_addrs)(struct sg_stream_net *net);
+    /*
+     * May be NULL.  Ends up to so many connections that no stream belongs to any more; false: there
+     * is none left.  So that clear_addrs, which ends them all, finds few.
+     */
+    bool (*end_some)(struct sg_stream_net *net, unsigned max);
     void (*set_mtu)(struct sg_stream_net *net, unsigned mtu);
     /* Timers: what is due at 'now' is done; returns the next deadline (ns) or SG_NEVER. */
     uint64_t (*run)(struct sg_stream_net *net, uint64_t now_ns);

@@ -4,9 +4,8 @@
  *
  * Life.  sg_adapter_new() makes a disabled adapter.  CTRL.ENABLE brings up the admin queue and the
  * async event queue; everything else is made by admin commands.  Clearing ENABLE destroys all of
- * it; reset also clears the registers, so nothing survives.  Objects are
- * destroyed from the top: connections, queue pairs, shared receive queues, completion queues, event
- * queues, memory, domains.
+ * it; reset also clears the registers, so nothing survives.  For the guest both are done when the
+ * register is written: ending.c has how that can be.
  *
  * The turn.  Nothing is transmitted, executed or flushed when a register or doorbell is written:
  * that only notes work and kicks the host.  sg_adapter_run() then does, each within its bound:
@@ -33,7 +32,20 @@
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
+#include "verbs/pm.h"
 #include "verbs/qp.h"
+
+static void make_lists(struct sg_adapter *a)
+{
+    sg_list_init(&a->ready);
+    sg_list_init(&a->past_conns);
+    sg_list_init(&a->deferred);
+    sg_list_init(&a->flushing);
+    sg_list_init(&a->cq_errors);
+    sg_list_init(&a->unsettled);
+    sg_list_init(&a->paging);
+    sg_timerq_init(&a->timers);
+}
 
 static void make_tables(struct sg_adapter *a)
 {
@@ -45,39 +57,8 @@ static void make_tables(struct sg_adapter *a)
     sg_idtab_init(&a->srqs, 1, c->max_srq);
     sg_idtab_init(&a->conns, 1, c->max_conns);
     sg_idtab_init(&a->listeners, 1, c->max_listeners);
-    sg_list_init(&a->ready);
-    sg_list_init(&a->past_conns);
-    sg_list_init(&a->deferred);
-    sg_list_init(&a->flushing);
-    sg_list_init(&a->cq_errors);
-    sg_list_init(&a->unsettled);
-    sg_list_init(&a->paging);
-    sg_timerq_init(&a->timers);
     sg_tpt_init(a);
     a->net->ops->counters(a->net, &a->net_before);
-}
-
-static void free_tables(struct sg_adapter *a)
-{
-    sg_reg_drop(a);
-    memset(&a->admin, 0, sizeof(a->admin));
-    sg_cm_destroy_all(a);
-    sg_qp_destroy_all(a);
-    sg_srq_destroy_all(a);
-    sg_cq_destroy_all(a);
-    sg_eq_destroy_all(a);
-    sg_engine_reset(a->engine);
-    sg_tpt_fini(a);
-    sg_pd_destroy_all(a);
-    sg_idtab_fini(&a->pds);
-    sg_idtab_fini(&a->cqs);
-    sg_idtab_fini(&a->qps);
-    sg_idtab_fini(&a->srqs);
-    sg_idtab_fini(&a->conns);
-    sg_idtab_fini(&a->listeners);
-    sg_assert(!a->scratch.live);
-    a->net->ops->clear_addrs(a->net);
-    a->net->ops->set_mtu(a->net, a->config.link_mtu);
 }
 
 struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
@@ -96,16 +77,29 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     a->scratch.buf = g_malloc(SG_SCRATCH_SIZE);
     a->hash_piece = g_malloc(SG_HASH_PIECE);
     a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
+    make_lists(a);
     make_tables(a);
     return a;
 }
 
+/* For the guest nothing is there any more. */
+static void end(struct sg_adapter *a)
+{
+    sg_reg_drop(a);
+    memset(&a->admin, 0, sizeof(a->admin));
+    sg_pm_settle_all(a);
+    sg_eq_destroy_all(a);
+    sg_ending_begin(a);
+    sg_tpt_fini(a);
+    sg_assert(!a->scratch.live);
+}
+
 void sg_adapter_free(struct sg_adapter *a)
 {
-    free_tables(a);
-    sg_engine_free(a->engine);
-    while (sg_tpt_run(a)) {
+    end(a);
+    while (sg_ending_run(a) || sg_tpt_run(a)) {
     }
+    sg_engine_free(a->engine);
     a->net->account = NULL;
     sg_assert(!a->account.used); /* all that was taken came back */
     g_free(a->scratch.buf);
@@ -116,7 +110,7 @@ void sg_adapter_free(struct sg_adapter *a)
 void sg_adapter_disable(struct sg_adapter *a)
 {
     sg_assert(!a->running);
-    free_tables(a);
+    end(a);
     if (a->flash) {
         sg_flash_abandon(a->flash);
     }
@@ -124,10 +118,11 @@ void sg_adapter_disable(struct sg_adapter *a)
     a->status &= SG_STATUS_LINK_UP;
     a->fatal = SG_FATAL_NONE;
     a->quiesce = false;
+    a->quiesce_cursor = 0;
     a->kicked = false; /* the host may have dropped its call, too */
     make_tables(a);
     a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
-    sg_adapter_kick(a); /* sg_tpt_run() */
+    sg_adapter_kick(a); /* sg_ending_run(), sg_tpt_run() */
     sg_log(&a->host, SG_LOG_STATE, "adapter: disabled");
 }
 
@@ -172,6 +167,7 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
     a->status |= SG_STATUS_FATAL;
     a->fatal = why;
     a->quiesce = true;
+    sg_engine_stop(a->engine);
     a->host.ops->raise(a->host.opaque, 0);
     sg_adapter_kick(a);
 }
@@ -202,10 +198,13 @@ void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
 static uint64_t run_timers(struct sg_adapter *a)
 {
     uint64_t now = sg_adapter_now(a);
-    uint64_t engine = sg_engine_run(a->engine, now);
     uint64_t net = a->net->ops->run(a->net, now);
-    uint64_t own;
+    uint64_t engine, own;
 
+    if (a->ending.under_way || a->status & SG_STATUS_FATAL) {
+        return net; /* what has timers is gone for the guest */
+    }
+    engine = sg_engine_run(a->engine, now);
     sg_timerq_run(&a->timers, now);
     own = sg_timerq_next(&a->timers);
     return SG_MIN(own, SG_MIN(engine, net));
@@ -220,13 +219,10 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     a->running = true;
     a->kicked = false;
     a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
-    if (a->quiesce) {
-        a->quiesce = false;
-        sg_cm_quiesce(a);
-    }
+    a->quiesce = a->quiesce && sg_cm_quiesce(a);
     /* What a reset left is freed first, so that a driver which begins anew finds the room. */
-    more = sg_tpt_run(a);
-    if (sg_adapter_alive(a)) {
+    more = sg_ending_run(a) || sg_tpt_run(a) || a->quiesce;
+    if (sg_adapter_alive(a) && !a->ending.under_way) {
         more |= !more && sg_admin_run(a);
         more |= sg_cq_run_errors(a);
         more |= sg_qp_run_deferred(a);

@@ -29,6 +29,8 @@ enum sg_turn_limits {
     SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
     SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
     SG_TURN_LOCAL_COST = 64,    /* octets that a local operation counts as */
+    SG_TURN_END = 64,           /* objects that end before time is looked at */
+    SG_TURN_ENDS = 4096,        /* that end in a turn, where the clock stands still */
     SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
 };
 
@@ -54,6 +56,14 @@ struct sg_admin_queue {
     bool event_owed;   /* written while the event queue was not armed */
 };
 
+/* The objects of before a reset. */
+struct sg_ending {
+    struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
+    uint32_t cursor;   /* in the table of this stage */
+    uint8_t stage;
+    bool under_way;
+};
+
 /* Counters of verbs; the engine has its own. */
 struct sg_verbs_stats {
     uint64_t guest_errors, cq_overruns, page_faults, rx_no_receive;
@@ -73,13 +83,15 @@ struct sg_adapter {
     uint32_t fatal;           /* enum sg_fatal */
     bool kicked;              /* the host knows that sg_adapter_run() is wanted */
     bool running;             /* inside it */
-    bool quiesce;             /* fatal: connections are still to be reset */
+    bool quiesce;             /* fatal: connections are still to be reset, from */
+    uint32_t quiesce_cursor;  /* of sg_adapter.conns on */
     uint64_t turn_end;        /* time of this turn's end, ns */
 
     struct sg_admin_queue admin;
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
     struct sg_eq eq_store[SG_EQ_COUNT]; /* where they are, once they exist */
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
+    struct sg_ending ending;
     struct sg_tpt tpt;
     struct sg_scratch scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
@@ -137,12 +149,19 @@ void sg_adapter_disable(struct sg_adapter *a);
 
 /* mr.c: a REG_MR under way ends without effect. */
 void sg_reg_drop(struct sg_adapter *a);
-/* Objects of one kind, at disable and reset. */
-void sg_cm_destroy_all(struct sg_adapter *a);
-void sg_qp_destroy_all(struct sg_adapter *a);
-void sg_srq_destroy_all(struct sg_adapter *a);
-void sg_cq_destroy_all(struct sg_adapter *a);
+/* Of event queues, at once. */
 void sg_eq_destroy_all(struct sg_adapter *a);
-void sg_pd_destroy_all(struct sg_adapter *a);
+/* An object of before a reset, whose number does not count any more; no event tells of it. */
+void sg_cm_destroy(struct sg_adapter *a, void *object);
+void sg_listen_destroy(struct sg_adapter *a, void *object);
+void sg_qp_destroy(struct sg_adapter *a, void *object);
+void sg_srq_destroy(struct sg_adapter *a, void *object);
+void sg_cq_destroy(struct sg_adapter *a, void *object);
+void sg_pd_destroy(struct sg_adapter *a, void *object);
+
+/* ending.c: what is there ends, in the turns that follow; for the guest it is gone at once. */
+void sg_ending_begin(struct sg_adapter *a);
+/* A part of it; false: nothing is left. */
+bool sg_ending_run(struct sg_adapter *a);
 
 #endif

@@ -111,7 +111,7 @@ static void stop_transmitting(struct sg_cm *cm)
 
 void sg_cm_free(struct sg_cm *cm)
 {
-    stop_transmitting(cm); /* or takes it from past_conns */
+    stop_transmitting(cm); /* or takes it from another list */
     if (cm->qp && cm->qp->cm == cm) {
         cm->qp->cm = NULL;
     }
@@ -272,36 +272,41 @@ void sg_cm_release(struct sg_cm *cm)
     sg_cm_free(cm);
 }
 
-void sg_cm_quiesce(struct sg_adapter *a)
+bool sg_cm_quiesce(struct sg_adapter *a)
 {
-    uint32_t cursor = 0;
     struct sg_cm *cm;
+    unsigned n = 0;
 
-    while ((cm = sg_idtab_next(&a->conns, &cursor, NULL))) {
+    while ((cm = sg_idtab_next(&a->conns, &a->quiesce_cursor, NULL))) {
         if (cm->conn) {
             sg_conn_abort(cm->conn);
             cm->conn = NULL;
         }
         sg_list_remove(&cm->ready_link);
+        if (++n % SG_TURN_END == 0 && (sg_turn_over(a) || n >= SG_TURN_ENDS)) {
+            return true;
+        }
     }
+    return false;
 }
 
-void sg_cm_destroy_all(struct sg_adapter *a)
+void sg_cm_destroy(struct sg_adapter *a, void *object)
 {
-    uint32_t cursor = 0;
-    struct sg_listen *l;
-    struct sg_cm *cm;
+    struct sg_cm *cm = object;
 
-    sg_cm_quiesce(a);
-    while ((cm = sg_idtab_next(&a->conns, &cursor, NULL))) {
-        sg_cm_free(cm);
+    (void)a;
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
     }
-    cursor = 0;
-    while ((l = sg_idtab_next(&a->listeners, &cursor, NULL))) {
-        sg_engine_unlisten(l->engine);
-        sg_idtab_free(&a->listeners, l->id);
-        sg_account_object_free(&a->account, l, sizeof(*l));
-    }
+    sg_cm_free(cm);
+}
+
+void sg_listen_destroy(struct sg_adapter *a, void *object)
+{
+    struct sg_listen *l = object;
+
+    sg_engine_unlisten(l->engine);
+    sg_account_object_free(&a->account, l, sizeof(*l));
 }
 
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
@@ -354,6 +359,7 @@ static void up_request(void *listener_user, struct sg_conn *c, const struct sg_c
     }
     cm->listen = l;
     l->pending++;
+    sg_list_append(&l->requests, &cm->ready_link);
     sg_conn_set_request_user(c, cm);
     emit(cm, SG_EV_CM_REQUEST, SG_CONN_OK);
 }

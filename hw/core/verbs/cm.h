@@ -15,7 +15,8 @@ struct sg_qp;
 struct sg_listen {
     struct sg_adapter *adapter;
     uint32_t id;
-    uint32_t backlog, pending; /* requests not answered yet */
+    uint32_t backlog, pending; /* requests not answered yet: */
+    struct sg_list requests;   /* sg_cm */
     struct sg_engine_listener *engine;
 };
 
@@ -40,7 +41,8 @@ struct sg_cm {
     struct sg_conn *conn;    /* NULL: gone */
     struct sg_qp *qp;        /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
-    struct sg_link ready_link; /* in sg_adapter.ready; of qp->past_cm in past_conns */
+    /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
+    struct sg_link ready_link;
     uint16_t ird, ord;
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
@@ -60,8 +62,8 @@ void sg_cm_release(struct sg_cm *cm);
 void sg_cm_forget_past(struct sg_qp *qp);
 /* Transmit for up to about budget octets; true: there is more. */
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
-/* Fatal error: all connections are reset, silently. */
-void sg_cm_quiesce(struct sg_adapter *a);
+/* Fatal error: all connections are reset, silently, some at each call; false: none is left. */
+bool sg_cm_quiesce(struct sg_adapter *a);
 
 struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state);
 void sg_cm_free(struct sg_cm *cm);

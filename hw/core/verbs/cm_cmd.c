@@ -74,6 +74,7 @@ enum sg_status sg_cmd_listen(struct sg_adapter *a, const void *cmd, struct sg_ad
     }
     l->adapter = a;
     l->backlog = backlog;
+    sg_list_init(&l->requests);
     l->engine = sg_engine_listen(a->engine, &local, backlog, l, &why);
     if (!l->engine) {
         sg_idtab_free(&a->listeners, l->id);
@@ -88,19 +89,18 @@ enum sg_status sg_cmd_unlisten(struct sg_adapter *a, const void *cmd, struct sg_
 {
     const struct sg_cmd_id *c = cmd;
     struct sg_listen *l = sg_idtab_get(&a->listeners, sg_get_le32(&c->id));
-    uint32_t cursor = 0;
-    struct sg_cm *cm;
+    struct sg_link *k;
 
     (void)rsp;
     if (!l) {
         return SG_ENOENT;
     }
     sg_engine_unlisten(l->engine);
-    while (l->pending && (cm = sg_idtab_next(&a->conns, &cursor, NULL))) {
-        if (cm->listen == l) {
-            cm->conn = NULL; /* reset by the engine */
-            sg_cm_abort(cm);
-        }
+    while ((k = sg_list_pop(&l->requests))) {
+        struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
+
+        cm->conn = NULL; /* reset by the engine */
+        sg_cm_abort(cm);
     }
     sg_idtab_free(&a->listeners, l->id);
     sg_account_object_free(&a->account, l, sizeof(*l));
@@ -240,8 +240,10 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
         sg_conn_set_next_hop(cm->conn, c->next_hop);
     }
     cm->state = SG_CM_ACCEPTED;
+    sg_list_remove(&cm->ready_link); /* from now on it may have something to transmit */
     if (!sg_conn_accept(cm->conn, cm, &params)) {
         cm->state = SG_CM_REQUEST;
+        sg_list_append(&cm->listen->requests, &cm->ready_link);
         return SG_EINVAL;
     }
     answered(cm);

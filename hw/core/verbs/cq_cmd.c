@@ -110,8 +110,6 @@ static void cq_free(struct sg_adapter *a, struct sg_cq *cq)
     sg_list_remove(&cq->eq_link);
     sg_list_remove(&cq->error_link);
     sg_timerq_cancel(&a->timers, &cq->timer);
-    a->eqs[cq->eqn]->users--;
-    sg_idtab_free(&a->cqs, cq->cqn);
     sg_ring_fini(&cq->ring, &a->host);
     sg_account_object_free(&a->account, cq, sizeof(*cq));
 }
@@ -128,16 +126,14 @@ enum sg_status sg_cmd_destroy_cq(struct sg_adapter *a, const void *cmd, struct s
     if (!sg_list_empty(&cq->senders) || !sg_list_empty(&cq->receivers)) {
         return SG_EBUSY;
     }
+    a->eqs[cq->eqn]->users--;
+    sg_idtab_free(&a->cqs, cq->cqn);
     cq_free(a, cq);
     return SG_OK;
 }
 
-void sg_cq_destroy_all(struct sg_adapter *a)
+/* Its event queue went before. */
+void sg_cq_destroy(struct sg_adapter *a, void *object)
 {
-    uint32_t cursor = 0;
-    struct sg_cq *cq;
-
-    while ((cq = sg_idtab_next(&a->cqs, &cursor, NULL))) {
-        cq_free(a, cq);
-    }
+    cq_free(a, object);
 }

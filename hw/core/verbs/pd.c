@@ -35,13 +35,7 @@ enum sg_status sg_cmd_destroy_pd(struct sg_adapter *a, const void *cmd, struct s
     return SG_OK;
 }
 
-void sg_pd_destroy_all(struct sg_adapter *a)
+void sg_pd_destroy(struct sg_adapter *a, void *object)
 {
-    uint32_t cursor = 0, id;
-    struct sg_pd *pd;
-
-    while ((pd = sg_idtab_next(&a->pds, &cursor, &id))) {
-        sg_idtab_free(&a->pds, id);
-        sg_account_object_free(&a->account, pd, sizeof(*pd));
-    }
+    sg_account_object_free(&a->account, object, sizeof(struct sg_pd));
 }

@@ -311,12 +311,7 @@ enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct s
     return SG_OK;
 }
 
-void sg_qp_destroy_all(struct sg_adapter *a)
+void sg_qp_destroy(struct sg_adapter *a, void *object)
 {
-    uint32_t cursor = 0;
-    struct sg_qp *qp;
-
-    while ((qp = sg_idtab_next(&a->qps, &cursor, NULL))) {
-        qp_free(a, qp);
-    }
+    qp_free(a, object);
 }

@@ -224,12 +224,7 @@ enum sg_status sg_cmd_destroy_srq(struct sg_adapter *a, const void *cmd, struct 
     return SG_OK;
 }
 
-void sg_srq_destroy_all(struct sg_adapter *a)
+void sg_srq_destroy(struct sg_adapter *a, void *object)
 {
-    uint32_t cursor = 0;
-    struct sg_srq *srq;
-
-    while ((srq = sg_idtab_next(&a->srqs, &cursor, NULL))) {
-        srq_free(a, srq);
-    }
+    srq_free(a, object);
 }
