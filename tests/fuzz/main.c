@@ -99,6 +99,7 @@ static void run_file(const char *path)
     current_len = fread(current, 1, sizeof(current), f);
     fclose(f);
     current_name = path;
+    T_CONTEXT("%s", path);
     LLVMFuzzerTestOneInput(current, current_len);
 }
 
@@ -139,6 +140,7 @@ static void seeds(void)
     current_name = "seed";
     for (current_seed = seed_from; current_seed <= seed_to; current_seed++) {
         current_len = generate(current_seed, current, INPUT_MAX);
+        T_CONTEXT("seed %llu", (unsigned long long)current_seed);
         LLVMFuzzerTestOneInput(current, current_len);
     }
     good = fuzz_reached(reached, sizeof(reached));

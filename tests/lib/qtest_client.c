@@ -467,6 +467,13 @@ void qtest_memset(struct qtest *q, uint64_t addr, uint8_t value, size_t len)
                                  len, value)));
 }
 
+/* Each answer ends a round; whether there was anything to do is not known. */
+bool qtest_round(struct qtest *q)
+{
+    qtest_readl(q, 0);
+    return true;
+}
+
 uint64_t qtest_clock_step(struct qtest *q, uint64_t ns)
 {
     char text[64], *answer;

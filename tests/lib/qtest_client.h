@@ -57,6 +57,8 @@ void qtest_memset(struct qtest *q, uint64_t addr, uint8_t value, size_t len);
 void qtest_outl(struct qtest *q, uint16_t port, uint32_t value);
 uint32_t qtest_inl(struct qtest *q, uint16_t port);
 
+/* At least one round of QEMU's main loop, with its bottom halves; false: nothing was to be done. */
+bool qtest_round(struct qtest *q);
 /* Moves the virtual clock by ns; all timers due are run.  Returns the new time, ns. */
 uint64_t qtest_clock_step(struct qtest *q, uint64_t ns);
 
