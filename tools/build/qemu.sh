@@ -5,8 +5,8 @@
 #
 # Debian's source, our patches, and two links into this clone (hw/staghorn and
 # include/staghorn) make the tree $SG_BUILD/qemu-src.  The build folder is
-# $SG_BUILD/qemu, or $SG_BUILD/qemu-san for the sanitizer build that the qtest
-# suite uses (ASan and UBSan, no TCG, no network back ends).
+# $SG_BUILD/qemu, or $SG_BUILD/qemu-san for the sanitizer build (ASan and UBSan)
+# that the qtest suite and tests/vm/test_hostile.py use.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -68,7 +68,7 @@ else
 fi
 # Lines of source in reports, but no more debug information than that.
 sanitized=(
-    --with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --disable-tcg
+    --with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --enable-tcg
     --disable-debug-info --extra-cflags=-g1 -Doptimization=1
 )
 
