@@ -30,6 +30,7 @@ LAYERS = {
 LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "verbs", "net", "device"}
 QEMU_FOLDERS = {"qemu", "qapi", "qom", "hw", "exec", "system", "sysemu", "migration", "block",
                 "chardev", "monitor", "trace", "io"}
+OCTETS = ("tests/fuzz/corpus/", "tests/fuzz/inputs/")  # no text, even where it looks like it
 LICENSES = (
     ("include/staghorn/", "GPL-2.0 OR BSD-3-Clause"),
     ("guest-driver/", "GPL-2.0 OR BSD-3-Clause"),
@@ -49,7 +50,8 @@ def text_files():
         skip = {".git", "build"}
         names = [str(p.relative_to(TOP)) for p in TOP.rglob("*") if p.is_file()
                  and p.relative_to(TOP).parts[0] not in skip]
-    return sorted(n for n in set(names) if (TOP / n).is_file() and not (TOP / n).is_symlink())
+    return sorted(n for n in set(names) if (TOP / n).is_file() and not (TOP / n).is_symlink()
+                  and not n.startswith(OCTETS))
 
 
 def load():
