@@ -174,17 +174,20 @@ static bool fail_one(struct sg_adapter *a, struct sg_qp *qp)
     return true;
 }
 
+/* Each once: those that are done leave the list, or the next turn would begin with all of them. */
 static bool fail_users(struct sg_adapter *a, struct sg_cq *cq)
 {
-    struct sg_link *q;
+    struct sg_link *k;
 
-    for (q = cq->senders.head.next; q != &cq->senders.head; q = q->next) {
-        if (!fail_one(a, sg_container_of(q, struct sg_qp, scq_link))) {
+    while ((k = sg_list_pop(&cq->senders))) {
+        sg_list_append(&cq->failed, k);
+        if (!fail_one(a, sg_container_of(k, struct sg_qp, scq_link))) {
             return false;
         }
     }
-    for (q = cq->receivers.head.next; q != &cq->receivers.head; q = q->next) {
-        if (!fail_one(a, sg_container_of(q, struct sg_qp, rcq_link))) {
+    while ((k = sg_list_pop(&cq->receivers))) {
+        sg_list_append(&cq->failed, k);
+        if (!fail_one(a, sg_container_of(k, struct sg_qp, rcq_link))) {
             return false;
         }
     }
@@ -199,7 +202,7 @@ bool sg_cq_run_errors(struct sg_adapter *a)
         struct sg_cq *cq = sg_container_of(k, struct sg_cq, error_link);
 
         if (!fail_users(a, cq)) {
-            sg_list_append(&a->cq_errors, k); /* those in ERROR are passed over then */
+            sg_list_append(&a->cq_errors, k);
             return true;
         }
     }

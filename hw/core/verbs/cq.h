@@ -32,6 +32,7 @@ struct sg_cq {
     struct sg_timer timer; /* the period */
     bool error;            /* overrun: nothing is written any more */
     struct sg_list senders, receivers; /* sg_qp */
+    struct sg_list failed; /* those of both that an overrun has ended */
     struct sg_link eq_link;            /* waits for room in the event queue */
     struct sg_link error_link;         /* in sg_adapter.cq_errors */
 };

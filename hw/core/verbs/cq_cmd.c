@@ -52,6 +52,7 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     sg_cq_init_timer(a, cq);
     sg_list_init(&cq->senders);
     sg_list_init(&cq->receivers);
+    sg_list_init(&cq->failed);
     a->eqs[eqn]->users++;
     sg_put_le32(&rsp->id, cq->cqn);
     return SG_OK;
@@ -123,7 +124,8 @@ enum sg_status sg_cmd_destroy_cq(struct sg_adapter *a, const void *cmd, struct s
     if (!cq) {
         return SG_ENOENT;
     }
-    if (!sg_list_empty(&cq->senders) || !sg_list_empty(&cq->receivers)) {
+    if (!sg_list_empty(&cq->senders) || !sg_list_empty(&cq->receivers) ||
+        !sg_list_empty(&cq->failed)) {
         return SG_EBUSY;
     }
     a->eqs[cq->eqn]->users--;

@@ -5,6 +5,7 @@
  */
 #include "place_rig.h"
 #include "verbs/adapter_impl.h"
+#include "verbs/cq.h"
 #include "verbs/qp.h"
 
 enum { BUDGET = 256 * 1024, PAGES = 600, BINDS = 60, LONG_LIST = 1 << 18 };
@@ -267,6 +268,58 @@ static void reset_of_many_regions(void)
     pair_stop(&pair);
 }
 
+static uint64_t stepped_ns;
+
+/* Each look at the clock takes as long as a whole turn may. */
+static uint64_t stepped_now(void *host)
+{
+    (void)host;
+    return stepped_ns += SG_TURN_NS;
+}
+
+static unsigned length(const struct sg_list *l)
+{
+    const struct sg_link *k;
+    unsigned n = 0;
+
+    for (k = l->head.next; k != &l->head; k = k->next) {
+        n++;
+    }
+    return n;
+}
+
+/* An overrun ends queue pairs one by one, and none is looked at again in a later turn. */
+static void overrun__each_is_looked_at_once(void)
+{
+    enum { QPS = 8 };
+    struct pair_side *s = &pair.side[0];
+    struct md_qp qp[QPS];
+    struct sg_cq *cq;
+    unsigned i;
+
+    pair_start(&pair, NULL, NULL);
+    for (i = 0; i < QPS; i++) {
+        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
+            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
+        });
+    }
+    cq = sg_idtab_get(&s->md.a->cqs, s->cq.cqn);
+    stepped_ns = s->h.now_ns;
+    s->h.ops.now = stepped_now;
+    cq->error = true;
+    sg_list_append(&s->md.a->cq_errors, &cq->error_link);
+    for (i = 0; i < QPS; i++) {
+        const struct sg_qp *q = sg_idtab_get(&s->md.a->qps, qp[i].qpn);
+
+        T_EQ_U64(length(&cq->senders), QPS - i);
+        T_EQ_U64(q->state, SG_QP_IDLE);
+        sg_adapter_run(s->md.a, BUDGET);
+        T_EQ_U64(q->state, SG_QP_ERROR);
+    }
+    T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_CQ, s->cq.cqn), SG_EBUSY);
+    pair_stop(&pair);
+}
+
 static const struct t_case cases[] = {
     { "binds of mixed memory are charged", binds_of_mixed_memory },
     { "binds of plain memory ask nothing", binds_of_plain_memory },
@@ -274,6 +327,7 @@ static const struct t_case cases[] = {
     { "a turn of admin commands ends in time", commands_take_time },
     { "many queue pairs end in several turns", ends_take_time },
     { "a reset of many regions", reset_of_many_regions },
+    { "an overrun looks at each queue pair once", overrun__each_is_looked_at_once },
 };
 
 T_MAIN(cases)
