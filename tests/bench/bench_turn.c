@@ -18,7 +18,7 @@
 #include "many.h"
 #include "test_pm.h"
 
-enum { BUDGET = 1 << 20, LEAVES = SG_PAGE_SIZE / 8 };
+enum { BUDGET = 1 << 20, LEAVES = SG_PAGE_SIZE / 8, TIMERS = 4096, ASKED = 2 };
 
 static struct many m;
 static struct test_pm pm;
@@ -33,6 +33,14 @@ static uint64_t cpu_now(void *host)
     (void)host;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* The machine's clock, which stands still while it is set. */
+static uint64_t frozen;
+
+static uint64_t machine_now(void *host)
+{
+    return frozen ? frozen : cpu_now(host);
 }
 
 static unsigned (*fast_query)(void *host, uint64_t addr, uint64_t len);
@@ -171,6 +179,8 @@ static struct md_qp *deep(void)
 
         md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
             .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .entries = MANY_DEPTH, .stride = 128,
+            .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+                      SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
         });
     }
     pair_connect(&m.pair);
@@ -207,6 +217,94 @@ static void memory(void)
     sg_put_le32(&dereg.id, stag);
     commands("DEREG_MR of it", &dereg, sizeof(dereg), 1);
     commands("8 REG_MR of 65,536 pages", &small, sizeof(small), 8);
+}
+
+/* The peer of the deep queue pair asks so often for as much as one request can name. */
+static void ask(const char *name, uint32_t stag, uint8_t opcode, uint32_t flags)
+{
+    struct md_qp *qp = &m.pair.side[1].qp;
+    unsigned i;
+
+    for (i = 0; i < ASKED; i++) {
+        struct sg_wqe_hdr *h = md_sq_entry(qp);
+        struct sg_wqe_place *p = (struct sg_wqe_place *)(h + 1);
+
+        h->opcode = opcode;
+        sg_put_le32(&h->rkey, stag);
+        sg_put_le32(&p->length, (uint32_t)SG_MIN((uint64_t)pages << 12, (uint64_t)UINT32_MAX));
+        sg_put_le32(&p->flags, flags);
+    }
+    begin_row();
+    sg_adapter_doorbell(qp->md->a, 0, SG_DB_SQ, qp->qpn | (uint64_t)qp->sq.prod << 32, 8);
+    while (sg_adapter_run(qp->md->a, BUDGET)) {
+    }
+    turns();
+    end_row(name);
+}
+
+static void placement(void)
+{
+    struct sg_cmd_reg_mr c = reg_cmd(pages, SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY |
+                                            SG_ACCESS_REMOTE_READ);
+    struct sg_cmd_id dereg = { .hdr.opcode = SG_ADMIN_DEREG_MR };
+    struct test_host *h = &m.pair.side[0].h;
+    uint32_t stag, i;
+
+    c.hash_alg = SG_HASH_CRC32C;
+    stag = commands("REG_MR for Flush and Verify", &c, sizeof(c), 1);
+    ask("2 Flushes of 4 GiB, mixed memory", stag, SG_WR_FLUSH, SG_FLUSH_GLOBAL);
+    ask("2 Verifies of 4 GiB, mixed memory, CRC32C", stag, SG_WR_VERIFY, 0);
+    sg_put_le32(&dereg.id, stag);
+    commands("DEREG_MR of it", &dereg, sizeof(dereg), 1);
+    for (i = 0; i < LEAVES; i++) {
+        sg_put_le64(test_host_ptr(h, leaf + 8 * i), pm.lo);
+    }
+    c = reg_cmd(pages, SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY);
+    c.hash_alg = SG_HASH_SHA512;
+    stag = commands("REG_MR of persistent memory alone", &c, sizeof(c), 1);
+    ask("2 Flushes of 4 GiB of it", stag, SG_WR_FLUSH, SG_FLUSH_PERSISTENT);
+    sg_put_le32(&dereg.id, stag);
+    commands("DEREG_MR of it", &dereg, sizeof(dereg), 1);
+    for (i = 0; i < LEAVES; i++) {
+        sg_put_le64(test_host_ptr(h, leaf + 8 * i), i % 2 ? pm.lo : TEST_HOST_BASE);
+    }
+}
+
+/* Completion queues with a completion each, all of whose periods end at one time. */
+static void moderation(void)
+{
+    struct sg_cmd_modify_cq c = { .hdr.opcode = SG_ADMIN_MODIFY_CQ };
+    struct pair_side *s = &m.pair.side[0];
+    unsigned n = SG_MIN(qps, (unsigned)TIMERS), i;
+    struct md_cq *cq = calloc(n, sizeof(*cq));
+    struct sg_eqe e;
+    struct md_qp qp;
+
+    s->md.hold = false;
+    frozen = cpu_now(NULL);
+    sg_put_le16(&c.count, UINT16_MAX);
+    sg_put_le16(&c.period, 20000);
+    for (i = 0; i < n; i++) {
+        md_create_cq(&s->md, &cq[i], 16);
+        sg_put_le32(&c.cqn, cq[i].cqn);
+        md_cmd(&s->md, &c, sizeof(c), NULL);
+        md_create_qp(&s->md, &qp, &(struct md_qp_params){
+            .pd = s->pd, .scq = &cq[i], .rcq = &cq[i], .entries = 4, .stride = 128,
+        });
+        md_arm(&cq[i], false);
+        md_modify_qp(&qp, SG_QP_ERROR);
+        md_post_recv(&qp, i, s->buf, 8, s->stag);
+        md_settle(&s->md);
+        md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, qp.qpn);
+        while (md_next_async(&s->md, &e)) {
+        }
+    }
+    frozen += 30000000;
+    begin_row();
+    turns();
+    end_row("the periods of 4,096 moderated CQs end at once");
+    frozen = 0;
+    free(cq);
 }
 
 static void queues(void)
@@ -265,7 +363,8 @@ int main(int argc, char **argv)
 
         *(!strcmp(argv[i], "--qps") ? &qps : !strcmp(argv[i], "--mrs") ? &mrs : &pages) = n;
     }
-    many_start(&m, qps, 2 * (pages / LEAVES * 8 + MANY_DEPTH * 128 + 16 * SG_PAGE_SIZE));
+    many_start(&m, qps, 2 * (pages / LEAVES * 8 + MANY_DEPTH * 128 + 16 * SG_PAGE_SIZE) +
+               SG_MIN(qps, (unsigned)TIMERS) * 8ull * SG_PAGE_SIZE);
     pm.h = &m.pair.side[0].h;
     {
         uint64_t lo = test_host_alloc(pm.h, 2 * SG_PAGE_SIZE, SG_PAGE_SIZE);
@@ -275,12 +374,14 @@ int main(int argc, char **argv)
     fast_query = pm.h->ops.pm_query;
     pm.h->ops.pm_query = query;
     make_lists();
-    m.pair.side[0].h.ops.now = cpu_now;
+    m.pair.side[0].h.ops.now = machine_now;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("%u queue pairs, %u regions, %u pages of a list\n%-58s %11s %13s %6s\n", qps, mrs,
            pages, "", "longest", "all", "calls");
     memory();
+    placement();
     m.pair.side[0].md.hold = false;
+    moderation();
     many_connect(&m, qps);
     listeners();
     queues();
