@@ -3,6 +3,7 @@
 #include "pair_rig.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/qp.h"
+#include "verbs/srq.h"
 
 enum { MS = 1000000 };
 
@@ -192,12 +193,132 @@ static void ends_while_waiting(void)
     }
 }
 
+/* Two connections whose queue pairs at side 1 share a receive queue, where nothing is posted. */
+static void begin_sharing(struct md_srq *srq, struct md_qp qp[2][2])
+{
+    struct sg_adapter_config config;
+    int n, i;
+
+    pair_default_config(&config);
+    config.rnr = SG_RNR_WAIT;
+    pair_start(&pair, &config, NULL);
+    md_create_srq(&pair.side[1].md, srq, pair.side[1].pd, 8);
+    for (n = 0; n < 2; n++) {
+        for (i = 0; i < 2; i++) {
+            struct pair_side *s = &pair.side[i];
+
+            md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
+                .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .srq = i ? srq : NULL,
+            });
+            qp[i][n] = s->qp;
+        }
+        pair_connect(&pair);
+    }
+}
+
+static void send_from(struct md_qp *qp, uint64_t id, uint32_t off)
+{
+    struct md_wr w = wr(0, SG_WR_SEND, id, off, 64, 0);
+
+    md_post_send(qp, &w);
+    pair_settle(&pair);
+}
+
+static void supply(struct md_srq *srq, uint64_t id)
+{
+    struct pair_side *s = &pair.side[1];
+
+    md_post_srq(srq, id, s->buf + 4096 * id, 64, s->stag);
+}
+
+/* The next receive is this one, taken by that queue pair. */
+static void taken(uint64_t id, const struct md_qp *by, uint32_t off)
+{
+    struct sg_cqe c;
+
+    pair_settle(&pair);
+    T_TRUE(md_poll(&pair.side[1].cq, &c));
+    T_EQ_U64(c.status, SG_WC_SUCCESS);
+    T_EQ_U64(sg_get_le64(&c.wr_id), id);
+    T_EQ_U64(sg_get_le32(&c.qpn), by->qpn);
+    T_EQ_MEM(pair_buf(&pair, 1) + 4096 * id, pair_buf(&pair, 0) + off, 64);
+}
+
+static unsigned starving(const struct md_srq *srq)
+{
+    const struct sg_srq *q = sg_idtab_get(&pair.side[1].md.a->srqs, srq->srqn);
+    const struct sg_link *k;
+    unsigned n = 0;
+
+    for (k = q->starving.head.next; k != &q->starving.head; k = k->next) {
+        n++;
+    }
+    return n;
+}
+
+/*
+ * A shared queue is empty, and messages wait on both connections: an entry goes to the one that has
+ * waited longest, and to one only; a queue pair that goes leaves its turn to the other.
+ */
+static void shared_queue(void)
+{
+    struct md_qp qp[2][2];
+    struct md_srq srq;
+
+    begin_sharing(&srq, qp);
+    fill(0, 0, 8192, 7);
+    send_from(&qp[0][1], 1, 0);
+    send_from(&qp[0][0], 2, 4096);
+    T_EQ_U64(counted(1), 2);
+    T_EQ_INT(starving(&srq), 2);
+    expect_none(1);
+    supply(&srq, 5);
+    taken(5, &qp[1][1], 0);
+    expect_none(1);
+    T_EQ_INT(starving(&srq), 1);
+    supply(&srq, 6);
+    taken(6, &qp[1][0], 4096);
+    T_EQ_INT(starving(&srq), 0);
+    send_from(&qp[0][1], 3, 64);
+    send_from(&qp[0][0], 4, 128);
+    T_EQ_INT(starving(&srq), 2);
+    T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_DESTROY_QP, qp[1][1].qpn), SG_OK);
+    T_EQ_INT(starving(&srq), 1);
+    supply(&srq, 7);
+    taken(7, &qp[1][0], 128);
+    T_EQ_U64(counted(1), 4);
+    pair_stop(&pair);
+}
+
+/* Its time is over for the one and not for the other, which still gets what is posted then. */
+static void shared_queue_in_vain(void)
+{
+    struct md_qp qp[2][2];
+    struct md_srq srq;
+
+    begin_sharing(&srq, qp);
+    fill(0, 0, 8192, 9);
+    pair.side[1].qp = qp[1][0];
+    T_EQ_U64(set_rnr(1, SG_QP_MOD_RNR_TIMER | SG_QP_MOD_RNR_RETRY, 1, 3), SG_OK); /* 30 us */
+    send_from(&qp[0][0], 1, 0);
+    send_from(&qp[0][1], 2, 4096);
+    pair_pass(&pair, MS);
+    T_TRUE(md_qp_state(&qp[1][0]) != SG_QP_RTS);
+    T_EQ_U64(md_qp_state(&qp[1][1]), SG_QP_RTS);
+    T_EQ_INT(starving(&srq), 1);
+    supply(&srq, 5);
+    taken(5, &qp[1][1], 4096);
+    pair_stop(&pair);
+}
+
 static const struct t_case cases[] = {
     { "who waits for a receive", who_waits },
     { "messages that wait keep their order", many_wait },
     { "rnr_retry times min_rnr_timer", time_is_over },
     { "MODIFY_QP: min_rnr_timer and rnr_retry", attributes },
     { "the end of a connection ends the wait", ends_while_waiting },
+    { "a shared queue serves who waits longest", shared_queue },
+    { "a shared queue, and the time of one is over", shared_queue_in_vain },
 };
 
 T_MAIN(cases)
