@@ -165,6 +165,31 @@ static void scoreboard__model(void)
     scoreboard_free(&m.b);
 }
 
+/*
+ * The newest segment may be longer when it is sent again: a window cut it, or a FIN joined it.  One
+ * that others follow cannot; its neighbour would be counted twice.
+ */
+static void scoreboard__the_newest_grows(void)
+{
+    struct model m = { 0 };
+    const struct sent_segment *s;
+    unsigned i;
+
+    m.b.delivered = delivered;
+    m.b.user = &m;
+    for (i = 0; i < 3; i++) {
+        scoreboard_sent(&m.b, i * OCTETS, (i + 1) * OCTETS, i, NULL);
+    }
+    T_NULL(scoreboard_sent(&m.b, 0, 2 * OCTETS, 3, NULL));
+    T_NULL(scoreboard_sent(&m.b, OCTETS, 3 * OCTETS, 3, NULL));
+    T_EQ_INT(m.b.list[SEGMENT_IN_FLIGHT].octets, 3 * OCTETS);
+    s = scoreboard_sent(&m.b, 2 * OCTETS, 3 * OCTETS + 1, 3, NULL);
+    T_NOT_NULL(s);
+    T_TRUE(s->again);
+    T_EQ_INT(m.b.list[SEGMENT_IN_FLIGHT].octets, 3 * OCTETS + 1);
+    scoreboard_free(&m.b);
+}
+
 /* The window falls to 0.7, and is W_max again after K = cubic root of (0.3 W_max / C). */
 static void cubic__comes_back(void)
 {
@@ -215,6 +240,7 @@ static void cubic__fast_convergence(void)
 
 static const struct t_case cases[] = {
     { "scoreboard: a model", scoreboard__model },
+    { "scoreboard: the newest segment grows, no other", scoreboard__the_newest_grows },
     { "CUBIC: comes back to where it was", cubic__comes_back },
     { "CUBIC: not slower than Reno", cubic__not_slower_than_reno },
     { "CUBIC: fast convergence", cubic__fast_convergence },

@@ -377,6 +377,8 @@ static void report(void)
 static void many_rows(void)
 {
     struct rig r;
+    const char *events;
+    unsigned lines = 0;
     struct sg_persist_report *report;
     GString *out = g_string_new(NULL);
 
@@ -397,7 +399,15 @@ static void many_rows(void)
     T_TRUE(is_json(out->str));
     g_string_truncate(out, 0);
     sg_persist_report_text(report, out);
+    T_NOT_NULL(strstr(out->str, "\nWhat was dirty:\n"));
     T_NOT_NULL(strstr(out->str, "more rows"));
+    /* The last dozen of the events, and no more: a person reads this. */
+    events = strstr(out->str, "\nLast events:\n");
+    T_NOT_NULL(events);
+    for (events += strlen("\nLast events:\n"); (events = strchr(events, '\n')); events++) {
+        lines++;
+    }
+    T_EQ_INT(lines, 12);
     sg_persist_report_free(report);
     g_string_free(out, TRUE);
     rig_down(&r);

@@ -346,6 +346,36 @@ static void port_fields(void)
     solo_end(&s);
 }
 
+/* The whole of an address counts, and of an IPv4 one nothing but its four octets. */
+static void addresses(void)
+{
+    static const struct {
+        struct sg_endpoint add, del;
+        enum sg_status status;
+    } rows[] = {
+        { { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 2 } }, SG_ENOENT },
+        { { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } }, SG_OK },
+        { { .family = 4, .ip = { 10, 0, 0, 77, 5, [15] = 9 } },
+          { .family = 4, .ip = { 10, 0, 0, 77 } }, SG_OK },
+    };
+    struct sg_cmd_set_addr c = { .hdr.opcode = SG_ADMIN_SET_ADDR, .prefix_len = 24 };
+    unsigned i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        T_CONTEXT("row %u", i);
+        begin(NULL);
+        c.op = SG_ADDR_ADD;
+        c.addr = md_addr(&rows[i].add, 0);
+        T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
+        c.op = SG_ADDR_DEL;
+        c.addr = md_addr(&rows[i].del, 0);
+        T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), rows[i].status);
+        solo_end(&s);
+    }
+}
+
 static void references(void)
 {
     struct md_qp qp;
@@ -627,6 +657,7 @@ static const struct t_case cases[] = {
     { "CONNECT, ACCEPT, REJECT: every field", connect_fields },
     { "LISTEN: every field", listen_fields },
     { "SET_PORT, SET_ADDR: every field", port_fields },
+    { "SET_ADDR: the whole address", addresses },
     { "objects in use are busy", references },
     { "SEC-13 limits of objects", limits },
     { "65536 queue pairs", all_queue_pairs },

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two adapters: how connections begin and end, and that nothing stays behind. */
 #include "pair_rig.h"
+#include "verbs/adapter_impl.h"
+#include "verbs/qp.h"
 
 static void graceful_close(void)
 {
@@ -83,6 +85,43 @@ static void reconnect(void)
             T_FALSE(used[i] & 1u << pair.side[i].conn);
         }
     }
+    end();
+}
+
+/*
+ * A Write that the end of its connection cut is over: the first one of the next connection counts as
+ * one, and its milestone names where it went.
+ */
+static void reconnect_after_a_cut_write(void)
+{
+    struct sg_qp *qp;
+    struct sg_eqe e;
+    uint64_t before;
+    unsigned i, last = 0;
+
+    begin_slow(0);
+    qp = sg_idtab_get(&pair.side[1].md.a->qps, pair.side[1].qp.qpn);
+    post(0, wr(0, SG_WR_WRITE, 1, 0, 200000, 0));
+    for (i = 0; i < 1000 && !qp->write_open; i++) {
+        pair_pass(&pair, 100000);
+    }
+    T_TRUE(qp->write_open);
+    T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
+    pair_pass(&pair, 10000000);
+    expect(0, 1, SG_WC_FLUSH_ERR);
+    for (i = 0; i < 2; i++) {
+        while (md_next_async(&pair.side[i].md, &e)) {
+            last = e.event;
+        }
+        T_EQ_U64(last, SG_EV_CM_CLOSED);
+        T_EQ_U64(md_modify_qp(&pair.side[i].qp, SG_QP_IDLE), SG_OK);
+    }
+    before = qp->counters.rx_requests;
+    reconnect_slow();
+    post(0, wr(0, SG_WR_WRITE, 2, 0, 64, 0));
+    pair_pass(&pair, 100000000);
+    expect(0, 2, SG_WC_SUCCESS);
+    T_EQ_U64(qp->counters.rx_requests, before + 1);
     end();
 }
 
@@ -372,6 +411,7 @@ static const struct t_case cases[] = {
     { "RDM-58 graceful close, flush, IDLE", graceful_close },
     { "abort by MODIFY flushes", abort_flushes },
     { "a queue pair connects again and again", reconnect },
+    { "a queue pair connects again after a Write that was cut", reconnect_after_a_cut_write },
     { "private data, depths, rejection", private_data_and_reject },
     { "connection refused", refused },
     { "UNLISTEN drops unanswered requests", unlisten_with_requests },

@@ -173,6 +173,38 @@ static void commands_take_time(void)
     end();
 }
 
+/* MAP_PAGES reads a list as REG_MR does: its addresses end the turn, but not before their number. */
+static void lists_of_pages_end_the_turn(void)
+{
+    enum { COUNT = SG_TURN_PAGES * 2 / 3, COMMANDS = 4 };
+    struct pair_side *s = &pair.side[0];
+    struct sg_cmd_reg_mr region;
+    struct sg_cmd_map_pages c = { .hdr.opcode = SG_ADMIN_MAP_PAGES };
+    struct sg_admin_rsp rsp = { 0 };
+    unsigned i, n;
+
+    begin(NULL);
+    region = md_reg_mr_cmd(s->pd, 0, (uint64_t)COUNT << 12, 0);
+    region.flags = SG_MR_ODP;
+    region.pages = (struct sg_page_list){ .page_shift = 12 };
+    sg_put_le32(&c.stag, md_make(&s->md, &region, sizeof(region)));
+    sg_put_le32(&c.op, SG_MAP_PAGES);
+    sg_put_le64(&c.count, COUNT);
+    sg_put_le64(&c.list, scattered_list(&s->h, s->buf, COUNT, PAIR_BUF / 4096));
+    for (i = 0; i < COMMANDS; i++) {
+        md_submit(&s->md, &c, sizeof(c));
+    }
+    for (i = 0; i < COMMANDS / 2; i++) {
+        T_CONTEXT("turn %u", i);
+        sg_adapter_run(s->md.a, BUDGET);
+        for (n = 0; md_reap(&s->md, &rsp); n++) {
+            T_EQ_U64(rsp.status, SG_OK);
+        }
+        T_EQ_INT(n, 2);
+    }
+    end();
+}
+
 /* Each look at the clock takes so long that a turn has time for a few pieces of work. */
 static uint64_t slow_now(void *host)
 {
@@ -325,6 +357,7 @@ static const struct t_case cases[] = {
     { "binds of plain memory ask nothing", binds_of_plain_memory },
     { "a turn of local operations ends in time", binds_take_time },
     { "a turn of admin commands ends in time", commands_take_time },
+    { "lists of MAP_PAGES end the turn of admin commands", lists_of_pages_end_the_turn },
     { "many queue pairs end in several turns", ends_take_time },
     { "a reset of many regions", reset_of_many_regions },
     { "an overrun looks at each queue pair once", overrun__each_is_looked_at_once },
