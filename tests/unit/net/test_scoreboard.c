@@ -212,6 +212,21 @@ static void cubic__comes_back(void)
     T_TRUE(cwnd > 1040 * MSS && cwnd < 1060 * MSS);
 }
 
+/* Section 4.8: who leaves slow start without a loss grows from where it is, not from nothing. */
+static void cubic__begins_where_it_is(void)
+{
+    enum { MSS = 1000 };
+    struct cubic c = { 0 };
+    uint32_t cwnd = 100 * MSS;
+    uint64_t ms, rtt = 500;
+
+    for (ms = 1000; ms <= 1000 + 3000; ms += rtt) {
+        cwnd = cubic_grow(&c, cwnd, cwnd, MSS, ms * 1000000, rtt * 1000000);
+    }
+    /* 0.4 * 3.5^3 = 17 segments, where Reno's way would be 4 */
+    T_TRUE(cwnd > 110 * MSS && cwnd < 120 * MSS);
+}
+
 /* Section 4.3: on a short path it grows as Reno does, 9/17 of a segment in each round trip. */
 static void cubic__not_slower_than_reno(void)
 {
@@ -242,6 +257,7 @@ static const struct t_case cases[] = {
     { "scoreboard: a model", scoreboard__model },
     { "scoreboard: the newest segment grows, no other", scoreboard__the_newest_grows },
     { "CUBIC: comes back to where it was", cubic__comes_back },
+    { "CUBIC: begins where it is", cubic__begins_where_it_is },
     { "CUBIC: not slower than Reno", cubic__not_slower_than_reno },
     { "CUBIC: fast convergence", cubic__fast_convergence },
 };

@@ -260,6 +260,7 @@ static void update(void)
     T_EQ_U64(query(SG_ADMIN_FLASH_INFO, &info, sizeof(info)), SG_OK);
     T_EQ_U64(info.running, 0);
     T_EQ_U64(info.stored, 1);
+    T_EQ_U64(sg_get_le32(&info.fw_size_max), SG_FW_SIZE_MAX); /* tools size their images by it */
     T_EQ_STR((char *)info.slot[1].version, "2.3.4");
     T_EQ_STR((char *)info.slot[1].profile, "next");
     T_EQ_STR((char *)info.slot[0].version, "1.0.0");

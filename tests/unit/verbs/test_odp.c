@@ -613,6 +613,8 @@ static void registration(void)
     c = odp_cmd(0, 8192, every_right);
     c.pages.page_shift = 31;
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_EINVAL);
+    c.pages.page_shift = 30; /* the largest that QUERY_DEVICE offers */
+    T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_OK);
     c = odp_cmd(0, 8192, every_right);
     sg_put_le64(&c.pages.addr, 4096);
     T_EQ_U64(md_cmd(md, &c, sizeof(c), NULL), SG_EINVAL);

@@ -140,6 +140,7 @@ static void names(void)
         T_NOT_NULL(sg_wire_err_name(e));
         T_TRUE(strcmp(sg_wire_err_name(e), "unknown") != 0);
     }
+    T_EQ_STR(sg_wire_err_name(SG_WIRE_BAD_MARKER + 1), "unknown");
     T_EQ_STR(sg_wire_err_name(99), "unknown");
 }
 
