@@ -89,8 +89,8 @@ static void reconnect(void)
 }
 
 /*
- * A Write that the end of its connection cut is over: the first one of the next connection counts as
- * one, and its milestone names where it went.
+ * A Write that the end of its connection cut is over: the first one of the next connection counts
+ * as one, and its milestone names where it went.
  */
 static void reconnect_after_a_cut_write(void)
 {

@@ -173,7 +173,7 @@ static void commands_take_time(void)
     end();
 }
 
-/* MAP_PAGES reads a list as REG_MR does: its addresses end the turn, but not before their number. */
+/* MAP_PAGES reads a list as REG_MR does: so many addresses end the turn, and no fewer. */
 static void lists_of_pages_end_the_turn(void)
 {
     enum { COUNT = SG_TURN_PAGES * 2 / 3, COMMANDS = 4 };
