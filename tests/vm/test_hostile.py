@@ -16,7 +16,7 @@ import programs
 
 QEMU = Path(programs.BUILD) / "qemu-san" / "qemu-system-x86_64"
 ADDRESS = programs.ADDRESS["alpha"]
-SECONDS = 20
+SECONDS = 15
 REPORT = re.compile(r"^.*(Sanitizer:|runtime error:|Assertion|assertion).*$", re.M)
 
 
