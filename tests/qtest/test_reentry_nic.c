@@ -182,7 +182,14 @@ static void command(void) { connect_by(&a); }
 
 /* Both ends say good-bye: by a reset, and by a removal. */
 static void reset(void) { function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET); }
-static void flr(void) { function_flr(&m->f[0]); }
+
+/* Its last frames come right behind it, and what they bring about may unplug the adapter. */
+static void flr(void)
+{
+    struct function *f = &m->f[0];
+
+    function_config_writew(f, f->cap_express + PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_BCR_FLR);
+}
 
 static void removal(void)
 {
