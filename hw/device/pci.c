@@ -255,6 +255,9 @@ void staghorn_reset_core(StaghornState *s)
     staghorn_enter(s);
     s->due &= ~STAGHORN_DUE_RESET;
     sg_adapter_reset(s->adapter);
+    if (staghorn_is_dark(s)) {
+        sg_adapter_finish_reset(s->adapter);
+    }
     staghorn_flash_boot(s);
     staghorn_pm_reset(s);
     staghorn_leave(s);

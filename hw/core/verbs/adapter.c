@@ -94,11 +94,16 @@ static void end(struct sg_adapter *a)
     sg_assert(!a->scratch.live);
 }
 
+void sg_adapter_finish_reset(struct sg_adapter *a)
+{
+    while (sg_ending_run(a) || sg_tpt_run(a)) {
+    }
+}
+
 void sg_adapter_free(struct sg_adapter *a)
 {
     end(a);
-    while (sg_ending_run(a) || sg_tpt_run(a)) {
-    }
+    sg_adapter_finish_reset(a);
     sg_engine_free(a->engine);
     a->net->account = NULL;
     sg_assert(!a->account.used); /* all that was taken came back */

@@ -62,6 +62,11 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 void sg_adapter_free(struct sg_adapter *a);
 /* FLR, CTRL.RESET, machine reset: as freshly made; open connections are reset. */
 void sg_adapter_reset(struct sg_adapter *a);
+/*
+ * Does at once what a reset left for the turns behind it.  For a machine without power, whose
+ * adapters must not say good-bye to anybody when it is back: the caller drops their frames.
+ */
+void sg_adapter_finish_reset(struct sg_adapter *a);
 /* The same, and other limits and policy from then on: new firmware begins. */
 void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *config);
 

@@ -141,6 +141,19 @@ static void again_and_again(void)
     pair_stop(&pair);
 }
 
+/* A machine that has lost its power has forgotten everybody before it is on again. */
+static void at_once(void)
+{
+    begin_many();
+    md_write(&pair.side[0].md, SG_REG_CTRL, SG_CTRL_RESET);
+    T_TRUE(adapter(0)->ending.under_way);
+    sg_adapter_finish_reset(adapter(0));
+    T_FALSE(adapter(0)->ending.under_way);
+    T_EQ_U64(sg_adapter_host_memory(adapter(0)), 0);
+    T_FALSE(sg_adapter_run(adapter(0), BUDGET));
+    pair_stop(&pair);
+}
+
 /* Other limits begin with the next firmware, and the regions of before go as after a reset. */
 static void renewed(void)
 {
@@ -166,6 +179,7 @@ static const struct t_case cases[] = {
     { "after a reset nothing of before is there", nothing_of_before },
     { "commands wait until all is gone", commands_wait },
     { "resets during a reset, and removal", again_and_again },
+    { "without power: all at once", at_once },
     { "new firmware: as after a reset, with other limits", renewed },
 };
 
