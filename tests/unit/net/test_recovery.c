@@ -351,6 +351,23 @@ static void timeout__not_what_is_sacked(void)
     stop(&r);
 }
 
+/* RFC 6298, section 5.3: what arrives late is no reason to send what is behind it again. */
+static void timeout__begins_anew(void)
+{
+    struct rig r;
+
+    start(&r);
+    send(&r, 4);
+    wire_settle(r.w, 150 * WIRE_MS);
+    T_EQ_INT(times(&r, 1), 1);
+    acknowledge(&r, 1, NULL, 0);
+    wire_settle(r.w, 120 * WIRE_MS);
+    T_EQ_INT(times(&r, 1), 1);
+    wire_settle(r.w, 200 * WIRE_MS);
+    T_TRUE(times(&r, 1) > 1);
+    stop(&r);
+}
+
 /* RFC 2018, section 8: the peer may drop what it SACKed. */
 static void timeout__peer_reneges(void)
 {
@@ -436,6 +453,7 @@ static const struct t_case cases[] = {
     { "a timeout too early: the window comes back", spurious__timeout },
     { "a loss: the window is smaller", loss__reduces_the_window },
     { "a timeout: not what the peer has", timeout__not_what_is_sacked },
+    { "a timeout: from the last acknowledgement on", timeout__begins_anew },
     { "a timeout: a peer that reneges", timeout__peer_reneges },
     { "hostile blocks", hostile__blocks },
     { "hostile blocks, very many", hostile__many_blocks },
