@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which algorithm is whose: crc32c.c and sha2.c, and HMAC (RFC 2104) over the latter here.
+ * CRC32C is our own (crc32c.c), the others are Nettle's, which allocates nothing: a hash can be had
+ * whenever a peer asks for one.
  */
 #include "base/hash.h"
 
@@ -27,35 +28,23 @@ bool sg_hash_reversible(unsigned alg)
     return alg < SG_HASH_COUNT && algs[alg].reversible;
 }
 
-enum { HMAC_BLOCK = 64 }; /* RFC 2104: that of the hash */
-
-static void hmac_begin(struct sg_hasher *h, const uint8_t *key, size_t key_len)
-{
-    uint8_t inner[HMAC_BLOCK], outer[HMAC_BLOCK];
-    size_t i;
-
-    for (i = 0; i < HMAC_BLOCK; i++) {
-        uint8_t octet = i < key_len ? key[i] : 0;
-
-        inner[i] = octet ^ 0x36;
-        outer[i] = octet ^ 0x5c;
-    }
-    sg_sha2_init(&h->outer, false);
-    sg_sha2_add(&h->sha, inner, sizeof(inner));
-    sg_sha2_add(&h->outer, outer, sizeof(outer));
-}
-
 void sg_hasher_init(struct sg_hasher *h, enum sg_hash alg, const uint8_t *key, size_t key_len)
 {
     sg_assert(sg_hash_len(alg));
     h->alg = alg;
-    h->crc = 0;
-    if (alg != SG_HASH_CRC32C) {
-        sg_sha2_init(&h->sha, alg == SG_HASH_SHA512);
-    }
-    if (alg == SG_HASH_HMAC_SHA256) {
-        sg_assert(key_len && key_len <= SG_HASH_KEY_MAX && key_len <= HMAC_BLOCK);
-        hmac_begin(h, key, key_len);
+    switch (alg) {
+    case SG_HASH_SHA256:
+        sha256_init(&h->sha256);
+        break;
+    case SG_HASH_SHA512:
+        sha512_init(&h->sha512);
+        break;
+    case SG_HASH_HMAC_SHA256:
+        sg_assert(key_len && key_len <= SG_HASH_KEY_MAX);
+        hmac_sha256_set_key(&h->hmac, key_len, key);
+        break;
+    default:
+        h->crc = 0;
     }
 }
 
@@ -64,10 +53,18 @@ void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n)
     if (!n) {
         return;
     }
-    if (h->alg == SG_HASH_CRC32C) {
+    switch (h->alg) {
+    case SG_HASH_SHA256:
+        sha256_update(&h->sha256, n, p);
+        break;
+    case SG_HASH_SHA512:
+        sha512_update(&h->sha512, n, p);
+        break;
+    case SG_HASH_HMAC_SHA256:
+        hmac_sha256_update(&h->hmac, n, p);
+        break;
+    default:
         h->crc = sg_crc32c(h->crc, p, n);
-    } else {
-        sg_sha2_add(&h->sha, p, n);
     }
 }
 
@@ -75,14 +72,18 @@ size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT])
 {
     size_t len = sg_hash_len(h->alg);
 
-    if (h->alg == SG_HASH_CRC32C) {
+    switch (h->alg) {
+    case SG_HASH_SHA256:
+        sha256_digest(&h->sha256, len, out);
+        break;
+    case SG_HASH_SHA512:
+        sha512_digest(&h->sha512, len, out);
+        break;
+    case SG_HASH_HMAC_SHA256:
+        hmac_sha256_digest(&h->hmac, len, out);
+        break;
+    default:
         sg_put_le32(out, h->crc); /* as MPA sends it */
-        return len;
-    }
-    sg_sha2_end(&h->sha, out);
-    if (h->alg == SG_HASH_HMAC_SHA256) {
-        sg_sha2_add(&h->outer, out, len);
-        sg_sha2_end(&h->outer, out);
     }
     return len;
 }

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/sha2.h"
+#include <nettle/hmac.h>
+#include <nettle/sha2.h>
+
 #include "staghorn/admin.h"
 
 enum { SG_HASHER_OUT = 64 };
@@ -22,9 +24,12 @@ bool sg_hash_reversible(unsigned alg);
 /* Owns nothing: who has no more use for it forgets it. */
 struct sg_hasher {
     enum sg_hash alg;
-    uint32_t crc;
-    struct sg_sha2 sha;
-    struct sg_sha2 outer; /* HMAC: behind the key */
+    union {
+        uint32_t crc;
+        struct sha256_ctx sha256;
+        struct sha512_ctx sha512;
+        struct hmac_sha256_ctx hmac;
+    };
 };
 
 /*
