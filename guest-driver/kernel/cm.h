@@ -35,6 +35,7 @@ struct sgh_listener {
 
 /* port.c */
 int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held);
+int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held);
 int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
 		      const struct sg_sockaddr *remote, struct socket **held);
 void sgh_port_release(struct socket *held);

@@ -294,7 +294,7 @@ static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
 	u32 id;
 	int ret;
 
-	ret = sgh_port_hold(sg, &cmd->local, &held);
+	ret = sgh_port_hold_listener(sg, &cmd->local, &held);
 	if (ret)
 		return ret;
 	ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);

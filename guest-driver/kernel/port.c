@@ -4,7 +4,8 @@
  *
  * Whatever the adapter listens on or is connected by does not reach the guest's sockets any more.
  * So each such port is first bound to in the guest's TCP, by a socket that does nothing else: who
- * has it already is not cut off (-EADDRINUSE), and who wants it later hears of it at once.
+ * has it already is not cut off (-EADDRINUSE), and who wants it later hears of it at once.  Servers
+ * of the kernel itself are an exception (sgh_port_hold_listener()).
  *
  * The socket of a listener at every address is bound to the port's interface, because several
  * adapters may listen so; it keeps the port from whoever does not name another interface.
@@ -84,6 +85,48 @@ int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **
 	}
 	addr->port = inet_sk(sock->sk)->inet_sport;
 	*held = sock;
+	return 0;
+}
+
+/* Does the kernel itself listen there with TCP?  Then it is its own affair what it does with it. */
+static bool sgh_port_is_kernels(struct sgh_dev *sg, const struct sg_sockaddr *addr)
+{
+	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
+	u16 port = be16_to_cpu(addr->port);
+	int ifindex = sgh_net_ifindex(sg, 0);
+	const struct socket *sock;
+	struct sock *sk = NULL;
+	__be32 ip;
+	bool found;
+
+	rcu_read_lock();
+	if (addr->family == 4) {
+		memcpy(&ip, addr->ip, 4);
+		sk = __inet_lookup_listener(&init_net, hash, NULL, 0, 0, 0, ip, port, ifindex, 0);
+#if IS_ENABLED(CONFIG_IPV6)
+	} else {
+		sk = inet6_lookup_listener(&init_net, hash, NULL, 0, &in6addr_any, 0,
+					   (const struct in6_addr *)addr->ip, port, ifindex, 0);
+#endif
+	}
+	sock = sk ? READ_ONCE(sk->sk_socket) : NULL;
+	found = sock && !READ_ONCE(sock->file);
+	rcu_read_unlock();
+	return found;
+}
+
+/*
+ * For a listener.  A portal of LIO's for iSER is one of its own for TCP first, with the same port;
+ * so an administrator may give RDMA what a server in the kernel has, and the log tells.
+ */
+int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
+{
+	int ret = sgh_port_hold(sg, addr, held);
+
+	if (ret != -EADDRINUSE || !capable(CAP_NET_ADMIN) || !sgh_port_is_kernels(sg, addr))
+		return ret;
+	dev_warn(&sg->pdev->dev, "port %u is RDMA's now: the kernel's own TCP server is not reached\n",
+		 be16_to_cpu(addr->port));
 	return 0;
 }
 
