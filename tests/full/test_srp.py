@@ -7,7 +7,9 @@ its own among Debian's packages that knows iWARP: LIO's configuration file syste
 directly.  With use_srq the target's receive queue is shared.  An initiator that came through
 rdma_cm goes by the target's own address there, as ib_srpt takes the connection's source for its."""
 import labtest
+import rdmatest
 import storage
+from launcher.qmp import Monitor
 from storage import CLIENT, SERVER
 
 PORT = 5555
@@ -158,6 +160,23 @@ class Srp(storage.ConsumerCase):
         running = storage.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
+        self.assertEqual(*self.hashes(disk))
+
+    def test_adapter_lost(self):
+        """The initiator's adapter fails under traffic.  Its send queue completes into a queue that
+        is polled directly: nobody may be told of that one, and the kernel would warn"""
+        disk = self.login(fast_fail="5", loss="10")
+        # It must not try to connect again meanwhile: see docs/upstream/linux-0004.
+        self.sh(CLIENT, "for port in /sys/class/srp_remote_ports/*; do "
+                        "echo off > $port/reconnect_delay; done")
+        running = storage.Running(self.lab, disk)
+        with Monitor(rdmatest.folder(self.lab), CLIENT) as monitor:
+            monitor.run("qom-set", value=True, path="r0", property="fatal")
+        output = running.end()
+        self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
+        storage.wait_for(self.lab, CLIENT, "dmesg | grep -q 'adapter is up again'")
+        disk = self.login()
+        storage.fio(self.lab, disk, size="4M")
         self.assertEqual(*self.hashes(disk))
 
     def test_target_gone(self):
