@@ -125,7 +125,8 @@ int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct 
 
 	if (ret != -EADDRINUSE || !capable(CAP_NET_ADMIN) || !sgh_port_is_kernels(sg, addr))
 		return ret;
-	dev_warn(&sg->pdev->dev, "port %u is RDMA's now: the kernel's own TCP server is not reached\n",
+	dev_warn(&sg->pdev->dev,
+		 "port %u is RDMA's now: the kernel's own TCP server is not reached\n",
 		 be16_to_cpu(addr->port));
 	return 0;
 }
