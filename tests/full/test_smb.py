@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SMB Direct: the kernel's client (cifs) and server (ksmbd), from Debian's kernel source.
-# timeout: 1200
+# timeout: 600
 
 Debian's kernel has both without RDMA; `make consumers` builds them with it (build/guest/smb).
 ksmbd moves data of large requests by RDMA in the client's memory; the client finds it on port
@@ -43,11 +43,8 @@ ksmbd.mountd
 )
 MOUNT = "mount -t cifs //%s/share /mnt/smb -o rdma,username=user,password=secret,vers=%s,%s"
 
-# With the client's cache, but a file is closed when it is closed, not a second later: ksmbd of
-# Linux 6.12.107 frees a file that is closed while the same file is open once more, and leaves it
-# in the list of that file's openings (ksmbd_close_fd() takes the number which __ksmbd_remove_fd()
-# asks for).  It shows over plain TCP, too: exec 3<x; echo 1 >> x; echo 2 >> x.
-CACHED = "cache=strict,closetimeo=0"
+# With the client's cache, which keeps files open for a second after they are closed.
+CACHED = "cache=strict"
 
 
 class Smb(storage.ConsumerCase):

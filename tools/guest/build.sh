@@ -95,6 +95,9 @@ make_siw() {
     build_module siw
 }
 
+# Without it each second test of SMB would meet a file that is freed in its list.
+ksmbd_patch=$SG_TOP/docs/upstream/linux-0005-ksmbd-closed-file-in-list.patch
+
 # The kernel's header packages lack the ASN.1 compiler; where it is missing, Kbuild takes what lies
 # there already.
 make_smb() {
@@ -102,6 +105,7 @@ make_smb() {
     enter_tree
     kernel=/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")/build
     cp -r "$(sg_product src-smb)/src" "$in_tree_work/src"
+    patch -s -p1 -d "$in_tree_work/src" < "$ksmbd_patch"
     mkdir -p "$in_tree_work/include/linux"
     cp "$tree"/usr/src/linux-headers-*-common/include/linux/asn1*.h "$in_tree_work/include/linux/"
     in_tree gcc -O1 -w -idirafter include -o asn1_compiler src/scripts/asn1_compiler.c
@@ -267,7 +271,7 @@ if has consumers; then
     guest_consumers
     sg_source_smb
     sg_step guest-smb "compiling SMB Direct for the guest" "$tree_key" \
-        "@$(sg_product src-smb)" @smb-1 -- make_smb
+        "@$(sg_product src-smb)" @smb-2 "$ksmbd_patch" -- make_smb
     ln -sfn "$(sg_product guest-consumers)/consumers.img" "$SG_BUILD/guest/consumers.img"
     ln -sfn "$(sg_product guest-smb)" "$SG_BUILD/guest/smb"
 fi
