@@ -136,6 +136,8 @@ static bool host_log_enabled(void *opaque, enum sg_log_class cls)
         return qemu_loglevel_mask(LOG_GUEST_ERROR) || trace_event_get_state(TRACE_STAGHORN_GUEST);
     case SG_LOG_PEER_ERROR:
         return trace_event_get_state(TRACE_STAGHORN_PEER);
+    case SG_LOG_FAILURE:
+        return trace_event_get_state(TRACE_STAGHORN_FAILURE);
     case SG_LOG_STATE:
         return trace_event_get_state(TRACE_STAGHORN_STATE);
     default:
@@ -155,6 +157,9 @@ static void host_log(void *opaque, enum sg_log_class cls, const char *line)
         break;
     case SG_LOG_PEER_ERROR:
         trace_staghorn_peer(id, line);
+        break;
+    case SG_LOG_FAILURE:
+        trace_staghorn_failure(id, line);
         break;
     case SG_LOG_STATE:
         trace_staghorn_state(id, line);

@@ -544,6 +544,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         pm[i].fail_flush = how & 8 ? how >> 4 : -1;
         p.side[i].h.log_on[SG_LOG_GUEST_ERROR] = i;
         p.side[i].h.log_on[SG_LOG_STATE] = false;
+        p.side[i].h.log_on[SG_LOG_FAILURE] = i;
     }
     pair_open(&p, &(struct md_qp_params){ .flags = fuzz_u8(&in) & 3 });
     grant = md_reg_mr_cmd(good->pd, good->buf, GRANTED, RIGHTS);

@@ -172,7 +172,10 @@ static bool op_log_enabled(void *host, enum sg_log_class cls)
 
 static void op_log(void *host, enum sg_log_class cls, const char *line)
 {
-    static const char *const names[] = { "guest error", "peer error", "state", "trace" };
+    static const char *const names[] = {
+        [SG_LOG_GUEST_ERROR] = "guest error", [SG_LOG_PEER_ERROR] = "peer error",
+        [SG_LOG_FAILURE] = "failure", [SG_LOG_STATE] = "state", [SG_LOG_TRACE] = "trace",
+    };
     struct test_host *h = host;
 
     snprintf(h->log[h->log_count++ % TEST_HOST_LOG_LINES], TEST_HOST_LOG_LEN, "%s", line);
@@ -210,7 +213,8 @@ void test_host_init(struct test_host *h, size_t size, uint64_t seed)
     h->size = size;
     h->random = seed;
     h->timer_ns = SG_NEVER;
-    h->log_on[SG_LOG_GUEST_ERROR] = h->log_on[SG_LOG_PEER_ERROR] = h->log_on[SG_LOG_STATE] = true;
+    h->log_on[SG_LOG_GUEST_ERROR] = h->log_on[SG_LOG_PEER_ERROR] = true;
+    h->log_on[SG_LOG_FAILURE] = h->log_on[SG_LOG_STATE] = true;
     h->echo = echo != NULL;
     h->log_on[SG_LOG_TRACE] = echo && strcmp(echo, "trace") == 0;
 }

@@ -48,7 +48,7 @@ struct test_host {
     uint64_t dma_ns;          /* so far moves each read and write of memory the clock */
     unsigned step_count;      /* since a test set it to 0; the first ones are kept */
     struct test_host_step steps[TEST_HOST_STEPS];
-    bool log_on[4];           /* by enum sg_log_class; guest errors, peer errors and states */
+    bool log_on[SG_LOG_CLASSES]; /* by enum sg_log_class; all but SG_LOG_TRACE */
     bool echo;                /* to stderr, from the environment variable SG_TEST_LOG */
     unsigned log_count;       /* lines so far; the last ones are kept */
     unsigned guest_errors;    /* lines of that class, counted even when not kept */

@@ -17,8 +17,10 @@
 enum sg_log_class {
     SG_LOG_GUEST_ERROR, /* the guest broke the contract of include/staghorn */
     SG_LOG_PEER_ERROR,  /* the peer broke a protocol rule */
-    SG_LOG_STATE,       /* a state machine moved: "qp 5: RTS -> TERMINATE" */
+    SG_LOG_FAILURE,     /* a queue pair or the adapter ends, and why: "qp 5: RTS -> ERROR: ..." */
+    SG_LOG_STATE,       /* a state machine moved in any other way */
     SG_LOG_TRACE,       /* everything else, off by default */
+    SG_LOG_CLASSES,
 };
 
 #define SG_NEVER UINT64_MAX

@@ -35,6 +35,24 @@ enum sg_conn_end conn_end_of_stream(enum sg_stream_end why)
     return SG_CONN_RESET;
 }
 
+const char *sg_conn_end_text(enum sg_conn_end end)
+{
+    static const char *const texts[] = {
+        [SG_CONN_OK] = "the connection ended",
+        [SG_CONN_REJECTED] = "the peer rejected the connection",
+        [SG_CONN_REFUSED] = "the peer refused the connection",
+        [SG_CONN_TIMEOUT] = "the connection timed out",
+        [SG_CONN_RESET] = "the connection was reset",
+        [SG_CONN_PROTOCOL] = "the peer broke a rule of the protocol",
+        [SG_CONN_CLOSED] = "the connection was closed",
+        [SG_CONN_TERMINATED] = "a Terminate ended the connection",
+        [SG_CONN_UNREACHABLE] = "the peer cannot be reached",
+        [SG_CONN_NORES] = "no memory for the connection",
+    };
+
+    return texts[end];
+}
+
 struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net *net,
                                 const struct sg_engine_config *config,
                                 const struct sg_engine_ops *ops)

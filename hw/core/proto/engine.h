@@ -73,6 +73,9 @@ enum sg_conn_end {
     SG_CONN_NORES,
 };
 
+/* For the log: "the connection timed out". */
+const char *sg_conn_end_text(enum sg_conn_end end);
+
 /* What the peer's startup frame said, ULP part. pdata lent for the duration of the call. */
 struct sg_conn_params {
     uint16_t ird, ord;   /* request: the peer's; reply/established: agreed for our side */

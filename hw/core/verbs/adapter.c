@@ -165,7 +165,7 @@ void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
     if (a->status & SG_STATUS_FATAL) {
         return;
     }
-    sg_log(&a->host, SG_LOG_STATE, "adapter: fatal error %d", why);
+    sg_log(&a->host, SG_LOG_FAILURE, "adapter: fatal error %d", why);
     if (aeq && (why == SG_FATAL_ADMIN_INDEX || why == SG_FATAL_INJECTED)) {
         sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
     }

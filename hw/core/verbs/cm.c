@@ -229,7 +229,7 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
         emit(cm, SG_EV_CM_DISCONNECT, why);
     }
     if (qp) {
-        lose_peer(cm, true, "connection gone");
+        lose_peer(cm, true, sg_conn_end_text(why));
     }
     emit(cm, SG_EV_CM_CLOSED, why);
     become_past(cm);
@@ -451,7 +451,8 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     }
     cm->state = SG_CM_DOWN;
     if (cm->qp) {
-        lose_peer(cm, false, "peer disconnected");
+        lose_peer(cm, false, why == SG_CONN_CLOSED ? "the peer closed the connection"
+                             : sg_conn_end_text(why));
         sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
     }
 }
@@ -478,6 +479,16 @@ static enum sg_wc_status blame(const struct sg_term_info *t)
     }
     return t->layer == 2 ? SG_WC_FATAL_ERR
            : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
+}
+
+static void say_terminated(struct sg_qp *qp, const struct sg_term_info *t)
+{
+    char why[120];
+
+    snprintf(why, sizeof(why), "Terminate %s: %s, %s, %s", t->sent ? "sent" : "received",
+             sg_term_layer_name(t->layer), sg_term_type_name(t->layer, t->type),
+             sg_term_code_name(t->layer, t->type, t->code));
+    sg_qp_set_state(qp, SG_QP_TERMINATE, why);
 }
 
 static void up_terminated(void *user, const struct sg_term_info *t)
@@ -507,7 +518,7 @@ static void up_terminated(void *user, const struct sg_term_info *t)
         sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
     }
     if (qp->state != SG_QP_ERROR) {
-        sg_qp_set_state(qp, SG_QP_TERMINATE, t->sent ? "Terminate sent" : "Terminate received");
+        say_terminated(qp, t);
     }
 }
 

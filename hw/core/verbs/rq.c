@@ -47,8 +47,8 @@ static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
 {
     struct sg_wc wc = { .status = status };
 
-    sg_guest_error(qp->adapter, "qp %u: receive entry %u: status %d", qp->qpn, qp->rq.cons,
-                   status);
+    sg_guest_error(qp->adapter, "qp %u: receive entry %u: %s", qp->qpn, qp->rq.cons,
+                   sg_wc_status_name(status));
     complete(qp, &wc);
     sg_qp_local_error(qp, "faulty receive entry");
     return SG_RECV_FAULT;

@@ -289,8 +289,8 @@ static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status 
     sg_sq_confirm_until(qp, qp->sq.cur_index); /* nobody will, the stream ends */
     rec->status = status;
     rec->done = true;
-    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: status %d", qp->qpn,
-                   qp->sq.cur_index, rec->opcode, status);
+    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s", qp->qpn,
+                   qp->sq.cur_index, rec->opcode, sg_wc_status_name(status));
     sg_qp_local_error(qp, "faulty work request");
     sg_sq_drain(qp);
 }
