@@ -602,7 +602,7 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
     X(tx_flushes) X(rx_flushes) X(tx_verifies) X(rx_verifies) \
     X(tx_atomic_writes) X(rx_atomic_writes) \
     X(tx_atomics) X(rx_atomics) X(tx_imms) X(rx_imms) X(srqs) X(mws) X(page_faults) \
-    X(rx_no_receive)
+    X(rx_no_receive) X(tcp_dropped_syns) X(tcp_dropped_fragments) X(path_mtu_reports)
 
 struct sg_stats {
 #define X(name) __le64 name;

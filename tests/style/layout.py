@@ -6,7 +6,7 @@ Each header is compiled alone (it must include what it needs), with its layout
 assertions, as user space does, as a program without Linux headers does, as the
 kernel does, and for processors of other word sizes and byte orders; the
 registers are compared with the tables of docs/manual/registers.md, commands,
-rights and features with those of docs/manual/admin.md.
+rights, features and counters with those of docs/manual/admin.md.
 """
 import re
 import subprocess
@@ -147,8 +147,27 @@ def admin_agrees(_fakes):
     return "\n".join(found)
 
 
+def counters_agree(_fakes):
+    """the manual and admin.h have the same counters in the same order"""
+    text = (TOP / "include" / "staghorn" / "admin.h").read_text()
+    found = []
+    for answer, heading in (("STATS", "Counters of the adapter"),
+                            ("QP_STATS", "Counters of a queue pair"),
+                            ("MR_STATS", "Counters of a region or window")):
+        listed = re.search(r"^#define SG_%s\(X\)((?:.*\\\n)*.*)" % answer, text, re.M)
+        header = re.findall(r"X\((\w+)\)", listed[1]) if listed else []
+        section = re.search(r"^### %s\n(.*?)(?=^#)" % heading, ADMIN_MANUAL.read_text(),
+                            re.M | re.S)
+        rows = re.findall(r"^\| (`[^|]*`) \|", section[1], re.M) if section else []
+        manual = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+        if header != manual or not header:
+            found.append("%s: header %s" % (answer, ", ".join(header)))
+            found.append("%s: manual %s" % (answer, ", ".join(manual)))
+    return "\n".join(found)
+
+
 RULES = (no_padding, without_linux, as_kernel, as_cplusplus, elsewhere, manual_agrees,
-         admin_agrees)
+         admin_agrees, counters_agree)
 
 
 def main():

@@ -88,10 +88,12 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
     FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);
 #undef FROM
-    sg_put_le64(&s.tcp_retransmits, net.retransmits - since->retransmits);
-    sg_put_le64(&s.rx_frames, net.rx_frames - since->rx_frames);
-    sg_put_le64(&s.tx_frames, net.tx_frames - since->tx_frames);
-    sg_put_le64(&s.tx_dropped_frames, net.tx_dropped_frames - since->tx_dropped_frames);
+#define SINCE(name, of_net) sg_put_le64(&s.name, net.of_net - since->of_net)
+    SINCE(tcp_retransmits, retransmits), SINCE(rx_frames, rx_frames);
+    SINCE(tx_frames, tx_frames), SINCE(tx_dropped_frames, tx_dropped_frames);
+    SINCE(tcp_dropped_syns, dropped_syns), SINCE(tcp_dropped_fragments, dropped_fragments);
+    SINCE(path_mtu_reports, path_mtu_reports);
+#undef SINCE
     sg_put_le64(&s.qps, sg_idtab_count(&a->qps));
     sg_put_le64(&s.srqs, sg_idtab_count(&a->srqs));
     sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));

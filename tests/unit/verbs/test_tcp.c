@@ -108,6 +108,20 @@ static const struct sg_stream_events silent = {
     .closed = on_closed,
 };
 
+static struct sg_stream *connect_stranger(void)
+{
+    struct sg_stream_net *net = sg_port_stream_net(tcp_link_port(pair.link, 0));
+    struct sg_endpoint any = { .family = 4 }, to = pair.side[1].at;
+    struct sg_stream *stranger;
+    enum sg_stream_end why;
+
+    to.port = BUSY_PORT;
+    stranger_closed = false;
+    stranger = net->ops->connect(net, &any, &to, &silent, NULL, &why);
+    T_NOT_NULL(stranger);
+    return stranger;
+}
+
 /*
  * A listener with a backlog of one, a stranger that connects and says nothing, and three clients at
  * one moment: each of them is served in its turn, and none is reset.
@@ -115,10 +129,7 @@ static const struct sg_stream_events silent = {
 static void backlog__clients_wait_and_strangers_do_not_count(void)
 {
     enum { CLIENTS = 3 };
-    struct sg_stream_net *net;
-    struct sg_endpoint any = { .family = 4 }, to;
     struct md_qp client[CLIENTS];
-    enum sg_stream_end why;
     struct sg_stream *stranger;
     unsigned i, replies = 0;
     uint32_t conn = 0;
@@ -131,12 +142,7 @@ static void backlog__clients_wait_and_strangers_do_not_count(void)
         pair.base_brk[1] = pair.side[1].h.brk;
     }
     listen_with_backlog_one();
-    net = sg_port_stream_net(tcp_link_port(pair.link, 0));
-    to = pair.side[1].at;
-    to.port = BUSY_PORT;
-    stranger_closed = false;
-    stranger = net->ops->connect(net, &any, &to, &silent, NULL, &why);
-    T_NOT_NULL(stranger);
+    stranger = connect_stranger();
     pair_pass(&pair, 10000000);
     for (i = 0; i < CLIENTS; i++) {
         connect_from(&client[i]);
@@ -158,10 +164,160 @@ static void backlog__clients_wait_and_strangers_do_not_count(void)
     pair_stop(&pair);
 }
 
+static struct sg_stats counters(int side)
+{
+    struct test_host *h = &pair.side[side].h;
+    struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
+    uint64_t at = test_host_alloc(h, sizeof(struct sg_stats), 8);
+
+    sg_put_le64(&c.out_addr, at);
+    sg_put_le32(&c.out_len, sizeof(struct sg_stats));
+    T_EQ_INT(md_cmd(&pair.side[side].md, &c, sizeof(c), NULL), SG_OK);
+    return *(const struct sg_stats *)test_host_ptr(h, at);
+}
+
+static void expect_dropped_and_told(int side, uint64_t syns, uint64_t fragments, uint64_t reports)
+{
+    struct sg_stats s = counters(side);
+
+    T_EQ_U64(sg_get_le64(&s.tcp_dropped_syns), syns);
+    T_EQ_U64(sg_get_le64(&s.tcp_dropped_fragments), fragments);
+    T_EQ_U64(sg_get_le64(&s.path_mtu_reports), reports);
+}
+
+/* A router whose next link is narrow: it drops what is larger, and the last of that is here. */
+enum { NARROW = 1000, ETH = 14, IP = 20, ICMP = 8, QUOTE = IP + 8 };
+
+static struct narrow {
+    bool on;
+    uint8_t packet[ETH + QUOTE];
+} narrow;
+
+static bool narrow_link(void *opaque, int from, const uint8_t *frame, size_t len)
+{
+    if (!narrow.on || from != 0 || len <= ETH + NARROW) {
+        return false;
+    }
+    memcpy(narrow.packet, frame, sizeof(narrow.packet));
+    return true;
+}
+
+static void put_checksum(uint8_t *at, const uint8_t *p, size_t len)
+{
+    uint32_t sum = 0;
+    size_t i;
+
+    sg_put_be16(at, 0);
+    for (i = 0; i < len; i += 2) {
+        sum += sg_get_be16(p + i);
+    }
+    while (sum >> 16) {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sg_put_be16(at, (uint16_t)~sum);
+}
+
+/* RFC 1191: the router says what fits. */
+static void router_reports(void)
+{
+    uint8_t f[ETH + IP + ICMP + QUOTE] = { 0 }, *ip = f + ETH, *icmp = ip + IP;
+
+    tcp_link_mac(f, 0);
+    tcp_link_mac(f + 6, 1);
+    sg_put_be16(f + 12, 0x0800);
+    ip[0] = 0x45;
+    sg_put_be16(ip + 2, IP + ICMP + QUOTE);
+    ip[8] = 64;
+    ip[9] = 1;
+    memcpy(ip + 12, narrow.packet + ETH + 16, 4);
+    memcpy(ip + 16, narrow.packet + ETH + 12, 4);
+    put_checksum(ip + 10, ip, IP);
+    icmp[0] = 3;
+    icmp[1] = 4;
+    sg_put_be16(icmp + 6, NARROW);
+    memcpy(icmp + ICMP, narrow.packet + ETH, QUOTE);
+    put_checksum(icmp + 2, icmp, ICMP + QUOTE);
+    tcp_link_inject(pair.link, 0, f, sizeof(f));
+}
+
+static void send_over_narrow_link(void)
+{
+    struct pair_side *s = &pair.side[0], *t = &pair.side[1];
+    struct sg_cqe c;
+
+    memset(&narrow, 0, sizeof(narrow));
+    narrow.on = true;
+    md_post_recv(&t->qp, 7, t->buf, 3000, t->stag);
+    md_post_send(&s->qp, &(struct md_wr){
+        .opcode = SG_WR_SEND, .wr_id = 8, .addr = s->buf, .len = 3000, .lkey = s->stag,
+    });
+    pair_pass(&pair, 200000);
+    T_FALSE(md_poll(&t->cq, &c));
+    router_reports();
+    pair_pass(&pair, 200000);
+    T_TRUE(md_poll(&t->cq, &c));
+    T_EQ_INT(c.status, SG_WC_SUCCESS);
+}
+
+/* The first fragment of a segment of the connection: eight octets of TCP. */
+static void inject_fragment(void)
+{
+    uint8_t f[sizeof(narrow.packet)];
+
+    memcpy(f, narrow.packet, sizeof(f));
+    sg_put_be16(f + ETH + 2, QUOTE);
+    sg_put_be16(f + ETH + 6, 0x2000);
+    tcp_link_inject(pair.link, 1, f, sizeof(f));
+}
+
+/*
+ * What only the network below knows, and the user wants to: SYNs that found no room, fragments,
+ * what routers said of the path.  All of them count since the last reset of their adapter.
+ */
+static void counters__what_the_network_dropped(void)
+{
+    struct tcp_link_options options = { .delay_ns = 50000, .lose = narrow_link };
+    struct pair_side *t = &pair.side[1];
+    struct sg_stream *stranger;
+    struct md_qp idle;
+
+    pair_start_on(&pair, NULL, tcp_link_new(&options), PAIR_MEM);
+    pair_open(&pair, NULL);
+    idle = pair.side[0].qp;
+    pair.base_brk[0] = pair.side[0].h.brk;
+    pair.base_brk[1] = t->h.brk;
+    pair_open(&pair, NULL);
+    pair_connect(&pair);
+    expect_dropped_and_told(0, 0, 0, 0);
+    send_over_narrow_link();
+    expect_dropped_and_told(0, 0, 0, 1);
+    expect_dropped_and_told(1, 0, 0, 0);
+
+    inject_fragment();
+    inject_fragment();
+    expect_dropped_and_told(1, 0, 2, 0);
+
+    listen_with_backlog_one();
+    connect_from(&idle);
+    pair_pass(&pair, 10000000);
+    stranger = connect_stranger();
+    pair_pass(&pair, 10000000);
+    expect_dropped_and_told(1, 1, 2, 0);
+    stranger->ops->abort(stranger);
+
+    md_write(&t->md, SG_REG_CTRL, SG_CTRL_RESET);
+    pair_settle(&pair);
+    md_enable(&t->md);
+    expect_dropped_and_told(1, 0, 0, 0);
+    expect_dropped_and_told(0, 0, 0, 1);
+    pair_stop(&pair);
+}
+
 static const struct t_case cases[] = {
     { "a Send over TCP: nothing waits for a timer", push__nothing_waits_for_a_timer },
     { "a backlog of one: clients wait, strangers do not count",
       backlog__clients_wait_and_strangers_do_not_count },
+    { "counters: SYNs, fragments, path MTU", counters__what_the_network_dropped },
 };
 
 T_MAIN(cases)
