@@ -260,6 +260,26 @@ static void route__prefix_lengths(void)
     }
 }
 
+/* Octets of addresses that would be ARP's announcement, sender as target, were the frame ARP. */
+static void route__addresses_like_arp(void)
+{
+    struct wire *w = wire_new(13, 1500, NULL);
+    struct sg_endpoint own = wire_ip6(false, 1, 0, 0), peer = wire_ip6(false, 2, 0, 0);
+    struct sg_endpoint to = wire_ip6(false, 2, 0, PORT), any = { .family = 6, .port = PORT };
+    struct peer a = {0}, b = {0};
+    enum sg_stream_end why;
+
+    memcpy(own.ip + 6, peer.ip, 4);
+    T_TRUE(wire_add(w, 0, &own, 16, NULL));
+    T_TRUE(wire_add(w, 1, &peer, 16, NULL));
+    T_TRUE(w->host[1].net->ops->listen(w->host[1].net, &any, 4, peer_accept, &b, &why) != NULL);
+    T_TRUE(peer_connect(w, &a, 0, &to, &why));
+    wire_settle(w, 100 * WIRE_MS);
+    T_EQ_INT(a.connects, 1);
+    T_EQ_INT(b.connects, 1);
+    wire_free(w);
+}
+
 static void address__refused(void)
 {
     static const uint8_t bad[][16] = {
@@ -416,6 +436,7 @@ static const struct t_case cases[] = {
     { "extension headers: passed over, or the NIC's", verdict__extension_headers },
     { "a gateway, link-local, or none", route__gateway },
     { "prefixes of any length", route__prefix_lengths },
+    { "addresses whose octets look like ARP", route__addresses_like_arp },
     { "addresses that cannot be a port's", address__refused },
     { "listeners of IPv4 and IPv6 on one port number", listen__families_are_apart },
     { "loopback within a port", loopback__within_a_port },

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "tap.h"
-#include "cubic.h"
-#include "scoreboard.h"
+#include "recovery.h"
 
 enum { STEPS = 200000, SEGMENTS = 300, OCTETS = 100 };
 
@@ -253,6 +252,34 @@ static void cubic__fast_convergence(void)
     T_EQ_INT(cubic_reduce(&c, 1000, 1000), 2000);
 }
 
+/*
+ * RFC 8985, section 6.2, step 4: what is overtaken is given quarters of the least round trip.  With
+ * a longer one a loss behind a full queue would be noticed late, with a shorter one any reordering
+ * would be a loss.
+ */
+static void rack__reordering_window(void)
+{
+    enum { MS = 1000000 };
+    struct recovery r = {
+        .rack = { .sent = 2 * MS, .end = 200, .rtt = 10 * MS, .reordered = true,
+                  .window_mult = 4 },
+    };
+
+    rtt_sample(&r, 9 * MS);
+    rtt_sample(&r, 80 * MS);
+    rtt_sample(&r, 8 * MS);
+    rtt_sample(&r, 60 * MS);
+    T_EQ_U64(r.min_rtt, 8 * MS);
+    T_FALSE(scoreboard_sent(&r.sent, 0, 100, 1 * MS, NULL)->again);
+    T_FALSE(scoreboard_sent(&r.sent, 100, 200, 2 * MS, NULL)->again);
+    rack_detect(&r, 5 * MS);
+    T_EQ_U64(r.reorder_at, (1 + 10 + 8) * MS);
+    T_EQ_INT(r.sent.list[SEGMENT_LOST].count, 0);
+    rack_detect(&r, 19 * MS);
+    T_EQ_INT(r.sent.list[SEGMENT_LOST].count, 1);
+    scoreboard_free(&r.sent);
+}
+
 static const struct t_case cases[] = {
     { "scoreboard: a model", scoreboard__model },
     { "scoreboard: the newest segment grows, no other", scoreboard__the_newest_grows },
@@ -260,6 +287,7 @@ static const struct t_case cases[] = {
     { "CUBIC: begins where it is", cubic__begins_where_it_is },
     { "CUBIC: not slower than Reno", cubic__not_slower_than_reno },
     { "CUBIC: fast convergence", cubic__fast_convergence },
+    { "RACK: the reordering window", rack__reordering_window },
 };
 
 T_MAIN(cases)

@@ -7,6 +7,7 @@
 
 #include "tap.h"
 #include "raw.h"
+#include "base/account.h"
 
 /* RFC 9293, section 3.7.1: the option means something in a SYN only. */
 static void mss__behind_the_syn(void)
@@ -317,6 +318,77 @@ static void pieces__join_up_to_the_emss(void)
     }
 }
 
+/* RFC 6928, section 2: ten segments, or 14600 octets, but two of the largest. */
+static void initial__window(void)
+{
+    static const struct { const char *mss; unsigned want; } rows[] = {
+        { "\2\4\2\30\1\3\3\2", 10 },   /* 536 */
+        { "\2\4\5\264\1\3\3\2", 10 },  /* 1460 */
+        { "\2\4\17\240\1\3\3\2", 3 },  /* 4000 */
+        { "\2\4\43\0\1\3\3\2", 2 },    /* 8960 */
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct raw r;
+
+        T_CONTEXT("row %zu", i);
+        raw_open(&r, 9000, 65535, rows[i].mss, 8);
+        raw_acknowledge(&r, 65535);
+        r.b.unit = r.b.to_send = 40000;
+        peer_send(&r.b);
+        wire_settle(r.w, WIRE_MS);
+        T_EQ_INT(r.frames, rows[i].want);
+        raw_take(&r, 65535);
+        raw_close(&r);
+    }
+}
+
+/* RFC 9293, section 3.8.6.3: a segment alone may be followed by another; its ACK waits, a while. */
+static void lone__segment_is_acknowledged_later(void)
+{
+    unsigned before;
+    struct raw r;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    raw_acknowledge(&r, 8000);
+    wire_settle(r.w, WIRE_S);
+    before = r.bare;
+    raw_say(&r, ACK | PSH, 0, 100, NO_OPTIONS);
+    T_EQ_INT(r.bare - before, 0);
+    T_EQ_U64(r.b.received, 100);
+    wire_settle(r.w, 500 * WIRE_MS);
+    T_EQ_INT(r.bare - before, 1);
+    raw_close(&r);
+}
+
+/*
+ * Segments in order need no memory, nor do acknowledgements: while there is none they do not cost
+ * the stream what waits ahead of its turn.
+ */
+static void no_memory__what_waits_stays(void)
+{
+    struct sg_account account = { .limit = 1 << 20 };
+    struct raw r;
+
+    raw_open(&r, 1500, 8000, OPTIONS("\2\4\5\264"));
+    raw_acknowledge(&r, 8000);
+    raw_say(&r, ACK | PSH, 0, 10, NO_OPTIONS);
+    r.w->host[1].net->account = &account;
+    raw_say(&r, ACK | PSH, 110, 100, NO_OPTIONS);
+    T_TRUE(account.used > 0);
+    account.limit = account.used;
+    raw_say(&r, ACK, 10, 0, NO_OPTIONS);
+    raw_say(&r, ACK | PSH, 10, 20, NO_OPTIONS);
+    raw_say(&r, ACK, 30, 0, NO_OPTIONS);
+    T_EQ_U64(account.refused, 0);
+    raw_say(&r, ACK | PSH, 30, 80, NO_OPTIONS);
+    T_EQ_U64(r.b.received, 210);
+    T_EQ_U64(account.used, 0);
+    r.w->host[1].net->account = NULL;
+    raw_close(&r);
+}
+
 static const struct t_case cases[] = {
     { "an MSS option behind the SYN is nothing", mss__behind_the_syn },
     { "a window of 64 KiB for a segment that waited", window__a_multiple_of_64_kib },
@@ -331,6 +403,9 @@ static const struct t_case cases[] = {
     { "a held stream: the window stays", held__the_window_stays },
     { "a hole: its filling is acknowledged at once", hole__its_filling_is_acknowledged },
     { "pieces: join up to the EMSS and not beyond", pieces__join_up_to_the_emss },
+    { "the initial window", initial__window },
+    { "a lone segment: is acknowledged later", lone__segment_is_acknowledged_later },
+    { "no memory: what waits out of order stays", no_memory__what_waits_stays },
 };
 
 T_MAIN(cases)

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-enum { X = 0, Y = 64, X2 = 8, SEEDS = 300 };
+enum { X = 0, Y = 64, X2 = 8, X3 = 16, SEEDS = 300 };
 
 static unsigned xy(const struct rig *r)
 {
@@ -341,6 +341,29 @@ static void overflow_in_order(void)
     rig_down(&r);
 }
 
+/* Stores to one line share a write-combining buffer, so that 63 other lines push nothing out. */
+static void combined(void)
+{
+    struct rig r;
+
+    rig_init(&r);
+    r.config.domain = SG_PERSIST_EADR;
+    r.config.store_buffer = true;
+    rig_up(&r, 65536);
+    for (unsigned i = 0; i < 8; i++) {
+        rig_store_nt(&r, 0, i * 8, 1);
+    }
+    for (unsigned i = 0; i < 63; i++) {
+        rig_store_nt(&r, 0, 4096 + i * 64, 1);
+    }
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    for (unsigned i = 0; i < 8; i++) {
+        T_EQ_U64(rig_media(&r, i * 8), 0);
+    }
+    T_EQ_U64(rig_media(&r, 4096), 0);
+    rig_down(&r);
+}
+
 static void many_flushes(void)
 {
     struct rig r;
@@ -422,8 +445,26 @@ static void told_late_fenced(struct rig *r)
     rig_sfence(r, 0);
 }
 
+static void told_late_twice(struct rig *r)
+{
+    struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
+    uint8_t two[8] = { 2 };
+
+    told_late(r);
+    memcpy(r->visible + X3, two, 8);
+    T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X3, two, 8, 0));
+}
+
+static unsigned xx2x3(const struct rig *r)
+{
+    return rig_media(r, X) + 4 * rig_media(r, X2) + 16 * rig_media(r, X3);
+}
+
 static void written_before(void)
 {
+    /* Stores that come after the line is known stay apart: the last one alone may be lost. */
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late_twice, xx2x3),
+             SET3(0, 1 + 4 * 3, 1 + 4 * 3 + 16 * 2));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late, xx2), XY(0, 0) | XY(1, 3));
     /* The CLWB was before the store: the store may survive, the first octets must. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late_fenced, xx2)
@@ -458,6 +499,7 @@ static const struct t_case cases[] = {
     { "S2' what another agent may have seen has left the processor", causality },
     { "S2' buffers are finite", overflow },
     { "E8 a buffer that is pushed out goes in order", overflow_in_order },
+    { "E8 stores to one line share a buffer", combined },
     { "E7 more flushes than notes before a fence", many_flushes },
     { "E7 the oldest of too many notes is carried out", oldest_flush },
     { "E7 a flush takes merged stores together", flush_of_a_group },

@@ -429,6 +429,29 @@ static void nothing_dirty(void)
     rig_down(&r);
 }
 
+/* As many NVDIMMs as there may be: each is named, and nothing beyond. */
+static void all_extents(void)
+{
+    struct rig r;
+    uint8_t memory[2][64] = { 0 };
+    struct sg_persist_report *report;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    for (unsigned i = 1; i <= SG_PERSIST_EXTENTS; i++) {
+        struct sg_persist_extent extent = {
+            .base = RIG_BASE + (i << 20), .size = 64, .visible = memory[0], .media = memory[1],
+        };
+
+        T_EQ_INT(sg_persist_add(r.p, &extent), i < SG_PERSIST_EXTENTS ? (int)i
+                                                                      : SG_PERSIST_NO_EXTENT);
+    }
+    report = rig_cut_report(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_STR(report->extent_name[0], "pmem0");
+    T_EQ_STR(report->extent_name[SG_PERSIST_EXTENTS - 1], "extent15");
+    sg_persist_report_free(report);
+    rig_down(&r);
+}
+
 static const struct t_case cases[] = {
     { "the log has inputs and acknowledgements in one order", order },
     { "the log is bounded", bound },
@@ -438,6 +461,7 @@ static const struct t_case cases[] = {
     { "report: what, where, from whom, and its fate", report },
     { "report: bounded rows, complete counts", many_rows },
     { "report of nothing", nothing_dirty },
+    { "report of as many extents as there may be", all_extents },
 };
 
 T_MAIN(cases)

@@ -68,6 +68,29 @@ static void settle(void)
     rig_down(&r);
 }
 
+/* Numbers of queue pairs are each adapter's own: what one settles or loses is not the other's. */
+static void same_number(void)
+{
+    struct sg_persist_source second = { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = 1 };
+    uint8_t eight[8] = { 8 };
+    struct rig r;
+
+    up(&r, 1000, false, SG_PERSIST_EAGER);
+    rig_write_u64(&r, 1, 0, 7);
+    T_TRUE(sg_persist_dma_write(r.p, &second, RIG_BASE + 64, eight, 8));
+    T_TRUE(sg_persist_dma_write(r.p, &second, RIG_BASE + 128, eight, 8));
+    sg_persist_settle(r.p, 1, 1);
+    T_EQ_U64(rig_visible(&r, 0), 0);
+    T_EQ_U64(rig_visible(&r, 64), 8);
+    T_EQ_U64(rig_visible(&r, 128), 8);
+    T_TRUE(sg_persist_dma_write(r.p, &second, RIG_BASE + 192, eight, 8));
+    sg_persist_forget(r.p, 1, 1);
+    sg_persist_tick(r.p, 100000);
+    T_EQ_U64(rig_visible(&r, 0), 7);
+    T_EQ_U64(rig_visible(&r, 192), 0);
+    rig_down(&r);
+}
+
 static void forget(void)
 {
     struct rig r;
@@ -354,6 +377,11 @@ static void neighbours(void)
     T_EQ_INT(sg_persist_find(r.p, RIG_BASE + 65532, 8, &off), SG_PERSIST_NO_EXTENT);
     sg_persist_remove(r.p, 1);
     T_EQ_U64(sg_persist_query(r.p, RIG_BASE + 65536, 1), 0);
+    /* The other one is not gone with it. */
+    T_EQ_U64(sg_persist_query(r.p, RIG_BASE, 65536), SG_PM_PERSISTENT | SG_PM_SOME);
+    rig_write_u64(&r, 1, 0, 7);
+    rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
+    T_EQ_U64(rig_media(&r, 0), 0);
     g_free(extent.visible);
     g_free(extent.media);
     rig_down(&r);
@@ -419,6 +447,7 @@ static const struct t_case cases[] = {
     { "E1 E3 with nothing in between a write is visible at once", at_once },
     { "E1 a delayed write waits in S0, in order", delay },
     { "E1 E4 settle is per connection, the fence per device", settle },
+    { "E1 E4 two adapters have queue pairs of one number", same_number },
     { "S0 of a lost connection is dropped", forget },
     { "E1 writes of one connection are placed out of order", reorder },
     { "E1 settling posts out of order too", reorder_settled },

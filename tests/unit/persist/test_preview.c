@@ -110,10 +110,35 @@ static void ranges(void)
     rig_down(&r);
 }
 
+/* All write-combining buffers and all of the store buffer: the excerpt has room for them. */
+static void full_buffers(void)
+{
+    struct sg_persist_policy policy = { .outcome = SG_PERSIST_KEEP_ALL };
+    uint8_t got[4096];
+    struct rig r;
+
+    rig_init(&r);
+    r.config.store_buffer = true;
+    rig_up(&r, SIZE);
+    for (unsigned i = 0; i < 64; i++) {
+        rig_store_nt(&r, 0, i * 64, i + 1);
+    }
+    for (unsigned i = 0; i < 64; i++) {
+        rig_store(&r, 0, i * 64 + 8, i + 1);
+    }
+    T_TRUE(sg_persist_preview(r.p, &policy, RIG_BASE, got, sizeof(got)));
+    for (unsigned i = 0; i < 64; i++) {
+        T_EQ_U64(sg_get_le64(got + i * 64), i + 1);
+        T_EQ_U64(sg_get_le64(got + i * 64 + 8), i + 1);
+    }
+    rig_down(&r);
+}
+
 static const struct t_case cases[] = {
     { "the same outcomes as cuts", same_outcomes_as_cuts },
     { "least and most", outcomes_by_policy },
     { "ranges", ranges },
+    { "full buffers", full_buffers },
 };
 
 T_MAIN(cases)

@@ -235,6 +235,27 @@ static void queue_is_of_lines(void)
     T_EQ_U64(rig_outcomes_of(&proto, queued_write, three_atoms, 300), SET2(0, 7));
 }
 
+static void overwritten(struct rig *r)
+{
+    uint8_t line[64];
+
+    rig_store(r, 0, 5 * 64, 1);
+    for (unsigned i = 2; i <= 10; i++) {
+        memset(line, 0, sizeof(line));
+        line[0] = i;
+        rig_write(r, 1, 5 * 64, line, sizeof(line));
+    }
+}
+
+/* A line that DMA overwrites again and again is told apart for a while: then it is one version. */
+static void versions(void)
+{
+    struct rig proto;
+
+    rig_init(&proto);
+    T_EQ_U64(rig_outcomes(&proto, overwritten, 5 * 64, SEEDS), SET2(0, 10));
+}
+
 static const struct t_case cases[] = {
     { "table of survival, domain none", none },
     { "what is in the write-pending queue is not torn", queue_is_of_lines },
@@ -243,6 +264,7 @@ static const struct t_case cases[] = {
     { "table of survival, domain whole", whole },
     { "lose-all and keep-all are the ends of the table's sets", ends },
     { "any subset of lines survives", subsets },
+    { "versions of a line that are told apart are bounded", versions },
 };
 
 T_MAIN(cases)

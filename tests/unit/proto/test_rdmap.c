@@ -271,6 +271,18 @@ static void rtr_send(void)
     rig_stop();
 }
 
+/* A policy of kinds that nobody knows is one of none, so a Write is offered. */
+static void rtr_unknown(void)
+{
+    struct sg_engine_config cfg = rig_config();
+
+    cfg.rtr_mask = 0x80;
+    rig_start(&cfg);
+    rig_active(REP "50020004 80088008");
+    T_EQ_MEM(rig->in + 20, "\x80\x08\x80\x08", 4); /* A and C */
+    rig_stop();
+}
+
 /* The sink of our own Read went away meanwhile. */
 static void read_sink_gone(void)
 {
@@ -546,6 +558,7 @@ static const struct t_case cases[] = {
     { "ORD 0", ord_zero },
     { "the RTR Read takes a place and is not told", rtr_read_is_internal },
     { "the RTR Send has MSN 1", rtr_send },
+    { "RTR message of an unknown kind", rtr_unknown },
     { "the sink of a Read is gone", read_sink_gone },
     { "a Receive whose memory fails", receive_is_broken },
     { "a Response in segments", response_in_segments },

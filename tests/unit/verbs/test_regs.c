@@ -183,6 +183,19 @@ static void setup_is_locked(void)
     solo_end(&s);
 }
 
+/* Who wrote them is told which bits they are. */
+static void unknown_control_bits(void)
+{
+    struct solo s;
+
+    solo_new(&s, NULL, false);
+    md_write(&s.md, SG_REG_CTRL, 0x80);
+    T_EQ_U64(md_read(&s.md, SG_REG_CTRL), 0);
+    T_EQ_U64(s.h.guest_errors, 1);
+    T_TRUE(test_host_logged(&s.h, "CTRL: unknown bits 0x80"));
+    solo_end(&s);
+}
+
 static void fatal_admin_index(void)
 {
     struct sg_eqe e;
@@ -196,6 +209,10 @@ static void fatal_admin_index(void)
     T_TRUE(md_next_async(&s.md, &e));
     T_EQ_U64(e.event, SG_EV_DEVICE_FATAL);
     md_settle(&s.md);
+    /* It is the last one: the driver takes the queue away. */
+    sg_adapter_set_link(s.md.a, false);
+    sg_adapter_set_link(s.md.a, true);
+    T_FALSE(md_next_async(&s.md, &e));
     solo_end(&s);
 }
 
@@ -286,6 +303,7 @@ static const struct t_case cases[] = {
     { "test DMA: errors", test_dma_errors },
     { "ENABLE with unusable rings is fatal, reset repairs", bad_setup },
     { "ring registers are locked while enabled", setup_is_locked },
+    { "unknown bits of CTRL are a guest error", unknown_control_bits },
     { "admin doorbell beyond the ring is fatal", fatal_admin_index },
     { "admin ring that does not respond is fatal", fatal_dma },
     { "reset frees every object and clears the registers", reset_frees_all },

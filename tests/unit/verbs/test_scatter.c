@@ -200,12 +200,48 @@ static void never_answered(void)
     }
 }
 
+/*
+ * Memory that the host maps octet by octet makes more pieces than a segment has: what is left is
+ * copied, and goes behind the octets that were copied before it.
+ */
+static void sent_in_many_pieces(void)
+{
+    static const uint32_t len[] = { 3000, 200, 1, 400 };
+    struct sg_wqe_hdr *h;
+    struct sg_sge *sge;
+    struct sg_cqe c;
+    uint32_t at = 0;
+
+    begin(NULL);
+    fill(0, 0, 3601, 9);
+    recv(1, 1, 0, 4096);
+    pair.side[0].h.map_limit = 1;
+    h = md_sq_entry(&pair.side[0].qp);
+    sge = (struct sg_sge *)(h + 1);
+    sg_put_le64(&h->wr_id, 2);
+    h->opcode = SG_WR_SEND;
+    h->flags = SG_WQE_SIGNALED;
+    h->num_sge = SG_ARRAY_SIZE(len);
+    for (unsigned i = 0; i < SG_ARRAY_SIZE(len); at += len[i++]) {
+        sg_put_le64(&sge[i].addr, pair.side[0].buf + at);
+        sg_put_le32(&sge[i].length, len[i]);
+        sg_put_le32(&sge[i].lkey, pair.side[0].stag);
+    }
+    md_sq_doorbell(&pair.side[0].qp);
+    expect(0, 2, SG_WC_SUCCESS);
+    c = expect(1, 1, SG_WC_SUCCESS);
+    T_EQ_U64(sg_get_le32(&c.byte_len), 3601);
+    T_EQ_MEM(pair_buf(&pair, 1), pair_buf(&pair, 0), 3601);
+    end();
+}
+
 static const struct t_case cases[] = {
     { "elements of all lengths are filled in their order, and nothing else", all_shapes },
     { "Reads with one and several elements, outstanding at once", in_turn_with_plain_reads },
     { "refused: rights, and messages with one element only", refused },
     { "an element's region goes away while the Read is out", revoked_while_asked },
     { "flushed and destroyed while the Read is out", never_answered },
+    { "a Send from more pieces than a segment has", sent_in_many_pieces },
 };
 
 T_MAIN(cases)

@@ -299,6 +299,46 @@ static void invalidation_rules(void)
     solo_end(&s);
 }
 
+/* The limit that QUERY_ADAPTER tells is kept, also by who has pages for more. */
+static void longest_region(void)
+{
+    struct sg_adapter_config config;
+    struct sg_cmd_reg_mr c;
+    uint64_t area;
+
+    sg_adapter_default_config(&config);
+    config.max_mr_size = 1 << 20;
+    solo_new(&s, &config, true);
+    pd = md_create_pd(&s.md);
+    area = test_host_alloc(&s.h, 2 << 20, 4096);
+    c = md_reg_mr_cmd(pd, area, 1 << 20, L);
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_OK);
+    c = md_reg_mr_cmd(pd, area, (1 << 20) + 1, L);
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_EINVAL);
+    c = md_reg_mr_cmd(pd, area, 2 << 20, L);
+    T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), NULL), SG_EINVAL);
+    solo_end(&s);
+}
+
+/* A piece that there is no room for is refused: left out, it would make a message too short. */
+static void full_scratch(void)
+{
+    struct iovec iov[4];
+    struct sg_gather g = { .iov = iov, .max = 4 };
+    static const uint8_t octets[64];
+
+    begin();
+    s.md.a->scratch.used = SG_SCRATCH_SIZE - 64;
+    T_TRUE(sg_mem_gather_bytes(s.md.a, &g, octets, 64));
+    T_FALSE(sg_mem_gather_bytes(s.md.a, &g, octets, 1));
+    T_EQ_INT(g.n, 1);
+    T_EQ_U64(iov[0].iov_len, 64);
+    sg_mem_release(s.md.a, iov, g.n);
+    T_TRUE(sg_mem_gather_bytes(s.md.a, &g, octets, 1)); /* all was given back */
+    sg_mem_release(s.md.a, iov + 1, 1);
+    solo_end(&s);
+}
+
 static const struct t_case cases[] = {
     { "remote rights and bounds", remote_rights },
     { "association with a protection domain", association },
@@ -308,6 +348,8 @@ static const struct t_case cases[] = {
     { "translation through page lists", translation },
     { "zero-based regions", zero_based },
     { "what may be invalidated", invalidation_rules },
+    { "regions are as long as the adapter says, at most", longest_region },
+    { "gathering into a full scratch buffer", full_scratch },
 };
 
 T_MAIN(cases)

@@ -300,6 +300,30 @@ static void reset_of_many_regions(void)
     pair_stop(&pair);
 }
 
+/* A Flush of scattered pages does a turn's worth of them in each turn, not one. */
+static void flush_of_scattered_pages(void)
+{
+    enum { COUNT = 100 };
+    struct pair_side *s = &pair.side[1];
+    struct sg_cmd_reg_mr c;
+    uint64_t area;
+    struct ask q;
+
+    pair_start_sized(&pair, NULL, NULL, 8 << 20);
+    area = test_host_alloc(&s->h, PAGES * 4096, 4096);
+    test_pm_init(&pm[1], &s->h, area, area + PAGES * 4096);
+    pair_open(&pair, &(struct md_qp_params){ .access = ALL_RIGHTS });
+    pair_connect(&pair);
+    c = list_cmd(s->pd, 0x10000000, scattered_list(&s->h, area, COUNT, COUNT), COUNT, ALL_FLUSH);
+    q = flush_of(1, md_make(&s->md, &c, sizeof(c)), 0, COUNT * 4096, P);
+    q.raddr = 0x10000000;
+    T_TRUE(turns_of(q) <= 8);
+    expect(0, 1, SG_WC_SUCCESS);
+    T_EQ_INT(test_pm_count(&pm[1], TEST_PM_FLUSH), COUNT);
+    end();
+    test_pm_fini(&pm[1]);
+}
+
 static uint64_t stepped_ns;
 
 /* Each look at the clock takes as long as a whole turn may. */
@@ -360,6 +384,7 @@ static const struct t_case cases[] = {
     { "lists of MAP_PAGES end the turn of admin commands", lists_of_pages_end_the_turn },
     { "many queue pairs end in several turns", ends_take_time },
     { "a reset of many regions", reset_of_many_regions },
+    { "a Flush of scattered pages", flush_of_scattered_pages },
     { "an overrun looks at each queue pair once", overrun__each_is_looked_at_once },
 };
 

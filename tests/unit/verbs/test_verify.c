@@ -429,6 +429,55 @@ static void sink_goes(void)
     place_end();
 }
 
+static void map_sink(uint32_t stag, uint64_t page, bool writable)
+{
+    struct sg_cmd_map_pages c = { .hdr.opcode = SG_ADMIN_MAP_PAGES };
+    struct pair_side *s = &pair.side[0];
+    uint64_t list = test_host_alloc(&s->h, 8, 8);
+
+    sg_put_le64(test_host_ptr(&s->h, list), page | writable);
+    sg_put_le32(&c.stag, stag);
+    sg_put_le32(&c.op, SG_MAP_PAGES);
+    sg_put_le64(&c.count, 1);
+    sg_put_le64(&c.list, list);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_OK);
+}
+
+/* So does its page's right to be written, with on-demand paging: the page may be another's now. */
+static void sink_becomes_read_only(void)
+{
+    struct sg_cmd_reg_mr c;
+    uint32_t stag, sink;
+    bool writable;
+    struct ask q;
+
+    for (int again = 0; again < 2; again++) {
+        T_CONTEXT("again %d", again);
+        writable = again == 0;
+        place_begin(NULL, NULL);
+        pm[1].later = 1;
+        pm[1].later_ns = 1000000;
+        c = md_reg_mr_cmd(pair.side[0].pd, 0, 4096, SG_ACCESS_LOCAL_WRITE);
+        c.flags = SG_MR_ODP;
+        c.pages = (struct sg_page_list){ .page_shift = 12 };
+        sink = md_make(&pair.side[0].md, &c, sizeof(c));
+        map_sink(sink, at(0, PM_LEN), true);
+        stag = region(1, 0, 4096, ALL_FLUSH | SG_ACCESS_VERIFY, SG_HASH_SHA256);
+        ask(flush_of(1, stag, 0, 64, P));
+        q = verify_of(2, stag, 0, 64);
+        q.addr = 512;
+        q.lkey = sink;
+        ask(q);
+        expect_none(0);
+        map_sink(sink, at(0, PM_LEN), writable);
+        pair_pass(&pair, 2000000);
+        expect(0, 1, SG_WC_SUCCESS);
+        expect(0, 2, writable ? SG_WC_SUCCESS : SG_WC_LOC_PROT_ERR);
+        T_EQ_INT(sg_get_be32(pair_buf(&pair, 0) + PM_LEN + 512) != 0, writable);
+        place_end();
+    }
+}
+
 static const struct t_case cases[] = {
     { "algorithms, several regions over one memory", algorithms },
     { "hashes that differ", mismatch },
@@ -441,6 +490,7 @@ static const struct t_case cases[] = {
     { "sinks without the right, without room", sinks_without_right },
     { "a sink in persistent memory", persistent_sink },
     { "a sink that goes away", sink_goes },
+    { "a sink that becomes read-only", sink_becomes_read_only },
 };
 
 T_MAIN(cases)
