@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tap.h"
 #include "wire.h"
 #include "arch/cc.h"
@@ -39,9 +43,31 @@ static void checksum__equals_plain_loop(void)
     }
 }
 
+/* An assertion of lwIP that fails ends the process: what it would do next is anybody's guess. */
+static void platform__assertion_ends_it(void)
+{
+    int status = 0;
+    pid_t child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) {
+            _exit(2);
+        }
+        sg_net_assert_failed("a queue is what it is", __FILE__, __LINE__);
+    }
+    T_TRUE(child > 0);
+    T_TRUE(waitpid(child, &status, 0) == child);
+    T_TRUE(WIFSIGNALED(status));
+    T_EQ_INT(WTERMSIG(status), SIGABRT);
+}
+
 static const struct t_case cases[] = {
     { "RFC 1071: the example of section 3", checksum__rfc_example },
     { "checksum: equals a plain loop", checksum__equals_plain_loop },
+    { "platform: an assertion of lwIP ends the process", platform__assertion_ends_it },
 };
 
 T_MAIN(cases)

@@ -6,6 +6,7 @@
 #include "tap.h"
 #include "peer.h"
 #include "base/bytes.h"
+#include "net_priv.h"
 
 enum { PORT = 4791, IDLE = 4096, SYN = 2 };
 
@@ -127,6 +128,46 @@ static void idle__costs_nothing(void)
     T_EQ_U64(many.run, 0);
     T_EQ_U64(many.syn, one.syn);
     T_EQ_U64(many.second, one.second);
+}
+
+/* Nor do they make the way to one longer: the table grows with them. */
+static void idle__chains_stay_short(void)
+{
+    const struct flow_table *t;
+    unsigned i, n, longest = 0;
+    const struct flow *f;
+    struct many m;
+
+    connect_many(&m, 1000, NULL);
+    t = &m.w->host[1].port->flows;
+    T_EQ_INT(t->count, 1000);
+    for (i = 0; i <= t->mask; i++) {
+        for (n = 0, f = t->buckets[i]; f; f = f->next) {
+            n++;
+        }
+        longest = MAX(longest, n);
+    }
+    T_TRUE(longest >= 1 && longest <= 8);
+    disconnect(&m);
+}
+
+/* The octets of an address are sixteen: what is behind them is somebody else's. */
+static void address__sixteen_octets(void)
+{
+    uint8_t to[17], ip[16] = { 10, 1, 2, 3 };
+    ip_addr_t a;
+
+    memset(to, 0xee, sizeof(to));
+    stack_ip_set(&a, 4, ip);
+    stack_ip_get(to, &a);
+    T_EQ_MEM(to, ip, 16);
+    T_EQ_INT(to[16], 0xee);
+    ip[0] = 0xfd;
+    ip[15] = 7;
+    stack_ip_set(&a, 6, ip);
+    stack_ip_get(to, &a);
+    T_EQ_MEM(to, ip, 16);
+    T_EQ_INT(to[16], 0xee);
 }
 
 static unsigned frames_in_tick, most_in_tick;
@@ -271,6 +312,8 @@ static void time_wait__oldest_goes_first(void)
 
 static const struct t_case cases[] = {
     { "idle connections: cost a Send, a SYN and a run nothing", idle__costs_nothing },
+    { "idle connections: the way to one stays short", idle__chains_stay_short },
+    { "an address has sixteen octets", address__sixteen_octets },
     { "idle connections: peers are asked in turn", idle__peers_are_asked_in_turn },
     { "TIME-WAIT: costs a SYN nothing, reclaimed or not", time_wait__costs_a_syn_nothing },
     { "TIME-WAIT: the oldest is reclaimed first", time_wait__oldest_goes_first },

@@ -208,6 +208,42 @@ static void emss__sends_of_that_size_are_segments(void)
 }
 
 /* Small sends may share a segment, but a segment never begins inside a send. */
+static void congest_tap(struct wire *w, int from, const uint8_t *frame, size_t len)
+{
+    unsigned *segments = w->tap_data;
+
+    if (from == 0 && len > 1000) {
+        ++*segments;
+        w->host[0].congested = true;
+    }
+}
+
+/* However much the windows allow: after 128 KiB the uplink is asked whether it takes more. */
+static void uplink__is_asked_again(void)
+{
+    struct wire *w = wire_new(72, 1076, NULL);
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
+    unsigned segments = 0;
+
+    T_TRUE(peer_pair(w, &a, &b, PORT));
+    a.unit = a.s->ops->emss(a.s);
+    T_EQ_U64(a.unit, 1024);
+    a.to_send = 8000 * 1024; /* opens the congestion window */
+    peer_send(&a);
+    T_TRUE(wire_run(w, all_arrived, both, 60 * WIRE_S));
+    w->tap = congest_tap;
+    w->tap_data = &segments;
+    w->host[0].congested = true;
+    a.to_send += 200 * 1024;
+    peer_send(&a);
+    T_EQ_INT(segments, 0);
+    w->host[0].congested = false;
+    sg_port_uplink_ready(w->host[0].port);
+    wire_settle(w, 0);
+    T_EQ_INT(segments, 128);
+    wire_free(w);
+}
+
 static void emss__smaller_sends_begin_segments(void)
 {
     struct wire *w = wire_new(350, 1500, NULL);
@@ -430,6 +466,7 @@ static const struct t_case cases[] = {
     { "transfer: synchronous wire", transfer__synchronous_wire },
     { "emss: sends of that size are segments", emss__sends_of_that_size_are_segments },
     { "emss: segments begin where sends begin", emss__smaller_sends_begin_segments },
+    { "uplink: is asked again after 128 KiB", uplink__is_asked_again },
     { "MTU: a smaller one is obeyed", mtu__smaller_one_is_obeyed },
     { "window: full, and writable again", window__full_and_writable_again },
     { "acknowledgements: one for what comes in one go", acks__one_for_what_comes_in_one_go },

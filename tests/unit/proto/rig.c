@@ -183,7 +183,7 @@ static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_
     if (rig->gather_closed) {
         return SG_GATHER_CLOSED;
     }
-    return rig->gather_fails ? -1 : lend(msg->cookie + off, len, iov);
+    return rig->gather_fails ? -1 : lend(msg->cookie + off, len - rig->gather_short, iov);
 }
 
 static void up_gathered(void *user, struct iovec *iov, int n)

@@ -48,6 +48,7 @@ struct rig {
     unsigned head, tail;
     bool tx_ready;
     bool gather_fails, recv_fails;
+    bool gather_short;          /* an octet is missing */
     bool gather_closed, source_closed; /* verbs have left */
     unsigned later, later_skips; /* Writes: so many LATER, after so many that are not */
     bool all_closed;            /* the same for what is received */

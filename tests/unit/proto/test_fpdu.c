@@ -3,7 +3,10 @@
  * Framing as the engine does it: segmentation of the stream, CRC, markers, MULPDU
  * (RFC 5044 sections 4 to 6).  The reference for markers is written out here by position.
  */
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/crc32c.h"
 #include "tap.h"
@@ -365,6 +368,32 @@ static void sent_octets(void)
     rig_stop();
 }
 
+/* Pieces that are not the segment's length end the process: they would be a peer's wrong data. */
+static void pieces_too_short(void)
+{
+    int status = 0;
+    pid_t child;
+
+    rig_start(NULL);
+    rig_active(REP "50020004 00080008");
+    rig->gather_short = true;
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) {
+            _exit(2);
+        }
+        rig_send(0, 100);
+        rig_settle();
+        _exit(0);
+    }
+    T_TRUE(waitpid(child, &status, 0) == child);
+    T_TRUE(WIFSIGNALED(status));
+    T_EQ_INT(WTERMSIG(status), SIGABRT);
+    rig_stop();
+}
+
 static const struct t_case cases[] = {
     { "any segmentation, any pad", any_segmentation },
     { "MPA-26 one flipped bit anywhere: Terminate 2/0/02", every_bit_counts },
@@ -375,6 +404,7 @@ static const struct t_case cases[] = {
     { "markers received in pieces of any size", markers_received },
     { "a marker that disagrees: Terminate 2/0/03", bad_marker },
     { "pad is zero, the CRC field always there", sent_octets },
+    { "gathered pieces are checked", pieces_too_short },
 };
 
 T_MAIN(cases)

@@ -407,6 +407,25 @@ static void thousand_cycles(void)
     pair_stop(&pair);
 }
 
+/* Private data that is too long is refused unread, wherever it lies. */
+static void private_data_too_long(void)
+{
+    struct sg_cmd_connect c = { .hdr.opcode = SG_ADMIN_CONNECT };
+    struct pair_side *s = &pair.side[0];
+
+    pair_start(&pair, NULL, NULL);
+    pair_open(&pair, NULL);
+    sg_put_le32(&c.qpn, s->qp.qpn);
+    c.local = md_addr(&s->at, 0);
+    c.remote = md_addr(&pair.side[1].at, PAIR_PORT);
+    sg_put_le64(&c.pdata_addr, 8); /* nothing responds there */
+    sg_put_le16(&c.pdata_len, 508);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_EFAULT);
+    sg_put_le16(&c.pdata_len, 509);
+    T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), SG_EINVAL);
+    end();
+}
+
 static const struct t_case cases[] = {
     { "RDM-58 graceful close, flush, IDLE", graceful_close },
     { "abort by MODIFY flushes", abort_flushes },
@@ -421,6 +440,7 @@ static const struct t_case cases[] = {
     { "every kind of MPA startup", mpa_variants },
     { "a responder waits for the initiator", responder_waits },
     { "1000 connections of four kinds of end leave nothing behind", thousand_cycles },
+    { "private data that is too long", private_data_too_long },
 };
 
 T_MAIN(cases)

@@ -295,6 +295,18 @@ static void config_ranges(void)
     T_NOT_NULL(sg_adapter_check_config(&c, buf, sizeof(buf)));
 }
 
+/* The times of docs/manual/properties.md, in ms, for whom no property was set. */
+static void documented_times(void)
+{
+    struct sg_adapter_config c;
+
+    sg_adapter_default_config(&c);
+    T_EQ_U64(c.engine.reply_timeout_ms, 60 * 1000);
+    T_EQ_U64(c.engine.startup_timeout_ms, 10 * 1000);
+    T_EQ_U64(c.engine.close_timeout_ms, 5000);
+    T_EQ_U64(c.engine.linger_timeout_ms, 60000);
+}
+
 static const struct t_case cases[] = {
     { "identity registers", identity },
     { "holes read as zero, read-only registers keep their value", holes_and_read_only },
@@ -309,6 +321,7 @@ static const struct t_case cases[] = {
     { "reset frees every object and clears the registers", reset_frees_all },
     { "link changes raise port events", link_events },
     { "configuration ranges", config_ranges },
+    { "times are those of the manual", documented_times },
 };
 
 T_MAIN(cases)

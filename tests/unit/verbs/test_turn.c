@@ -255,6 +255,46 @@ static void ends_take_time(void)
     pair_stop(&pair);
 }
 
+/* A turn flushes so many entries; a queue that cannot be read has none, and takes none of them. */
+static void flushed_entries(void)
+{
+    enum { ENTRIES = 2048 };
+    struct pair_side *s;
+    struct sg_cqe c;
+    struct md_cq cq;
+    struct md_qp qp;
+    unsigned i, n = 0;
+
+    pair_start_sized(&pair, NULL, NULL, 8 << 20);
+    s = &pair.side[0];
+    md_create_cq(&s->md, &cq, 2 * ENTRIES);
+    md_create_qp(&s->md, &qp, &(struct md_qp_params){
+        .pd = s->pd, .scq = &cq, .rcq = &cq, .entries = ENTRIES });
+    T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
+    s->h.fault_lo = qp.sq.base;
+    s->h.fault_hi = qp.sq.base + 64;
+    s->md.hold = true;
+    for (i = 0; i < SG_TURN_FLUSH + 100; i++) {
+        md_post_recv(&qp, i, s->buf, 8, s->stag);
+    }
+    md_sq_entry(&qp);
+    md_sq_doorbell(&qp);
+    sg_adapter_run(s->md.a, BUDGET);
+    while (md_poll(&cq, &c)) {
+        n++;
+    }
+    T_EQ_INT(n, SG_TURN_FLUSH);
+    T_EQ_U64(s->h.guest_errors, 1);
+    s->md.hold = false;
+    md_settle(&s->md);
+    while (md_poll(&cq, &c)) {
+        n++;
+    }
+    T_EQ_INT(n, SG_TURN_FLUSH + 100);
+    T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, qp.qpn), SG_OK);
+    pair_stop(&pair);
+}
+
 /* What regions held comes back bit by bit behind a reset, and before a driver needs it. */
 static void reset_of_many_regions(void)
 {
@@ -383,6 +423,7 @@ static const struct t_case cases[] = {
     { "a turn of admin commands ends in time", commands_take_time },
     { "lists of MAP_PAGES end the turn of admin commands", lists_of_pages_end_the_turn },
     { "many queue pairs end in several turns", ends_take_time },
+    { "a turn's share of flushed entries", flushed_entries },
     { "a reset of many regions", reset_of_many_regions },
     { "a Flush of scattered pages", flush_of_scattered_pages },
     { "an overrun looks at each queue pair once", overrun__each_is_looked_at_once },
