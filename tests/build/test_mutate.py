@@ -167,6 +167,26 @@ def up_to_date(_):
         assert not (copy / "old.c").exists()
 
 
+def sanitized(_):
+    """--sanitized configures the copy as the second build of `make check` is"""
+    mutate = tool()
+    mutate.copy_changed = lambda top, target: None
+    commands = []
+    mutate.Tree.run = lambda self, command, **keywords: commands.append(command)
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder) / "build"
+        (build / "native" / "meson-info").mkdir(parents=True)
+        (build / "native" / "meson-info" / "intro-buildoptions.json").write_text(json.dumps(
+            [{"name": "lwip_dir", "value": "/l"}, {"name": "firmware_dir", "value": "/f"}]))
+        for place, options in (("0", mutate.PLAIN), ("san0", mutate.SANITIZED)):
+            mutate.Tree(build / place, build, ["meson"], options)
+    plain, checked = [c for c in commands if c[0] == "meson"]
+    script = (TOP / "tools" / "build" / "run.sh").read_text()
+    for option in mutate.SANITIZED:
+        assert option in checked and ("optimization" in option or option in script), option
+    assert not any("sanitize" in word for word in plain)
+
+
 def only_what_repeats(_):
     """a program that fails once has not noticed; one that fails twice or never ends has"""
     mutate = tool()
@@ -241,4 +261,4 @@ def refusals(_):
 
 if __name__ == "__main__":
     sys.exit(cases.run([kinds, left_alone, one_change, replay, one_at_a_time, up_to_date,
-                        only_what_repeats, survivors_again, resumed, linked, refusals]))
+                        sanitized, only_what_repeats, survivors_again, resumed, linked, refusals]))
