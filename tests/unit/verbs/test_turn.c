@@ -255,42 +255,47 @@ static void ends_take_time(void)
     pair_stop(&pair);
 }
 
-/* A turn flushes so many entries; a queue that cannot be read has none, and takes none of them. */
+/* A turn flushes so many entries; queues that cannot be read have none, and take none of them. */
 static void flushed_entries(void)
 {
     enum { ENTRIES = 2048 };
-    struct pair_side *s;
+    struct pair_side *s = &pair.side[0];
+    struct md_qp unreadable, qp;
     struct sg_cqe c;
     struct md_cq cq;
-    struct md_qp qp;
     unsigned i, n = 0;
 
     pair_start_sized(&pair, NULL, NULL, 8 << 20);
-    s = &pair.side[0];
     md_create_cq(&s->md, &cq, 2 * ENTRIES);
+    md_create_qp(&s->md, &unreadable, &(struct md_qp_params){
+        .pd = s->pd, .scq = &cq, .rcq = &cq });
     md_create_qp(&s->md, &qp, &(struct md_qp_params){
         .pd = s->pd, .scq = &cq, .rcq = &cq, .entries = ENTRIES });
+    T_EQ_U64(md_modify_qp(&unreadable, SG_QP_ERROR), SG_OK);
     T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
-    s->h.fault_lo = qp.sq.base;
-    s->h.fault_hi = qp.sq.base + 64;
     s->md.hold = true;
+    md_sq_entry(&unreadable);
+    md_sq_doorbell(&unreadable);
+    md_post_recv(&unreadable, 0, s->buf, 8, s->stag);
     for (i = 0; i < SG_TURN_FLUSH + 100; i++) {
         md_post_recv(&qp, i, s->buf, 8, s->stag);
     }
-    md_sq_entry(&qp);
-    md_sq_doorbell(&qp);
+    T_TRUE(unreadable.sq.base < unreadable.rq.base && unreadable.rq.base < qp.sq.base);
+    s->h.fault_lo = unreadable.sq.base;
+    s->h.fault_hi = unreadable.rq.base + 64;
     sg_adapter_run(s->md.a, BUDGET);
+    T_EQ_U64(s->h.guest_errors, 2);
     while (md_poll(&cq, &c)) {
         n++;
     }
     T_EQ_INT(n, SG_TURN_FLUSH);
-    T_EQ_U64(s->h.guest_errors, 1);
     s->md.hold = false;
     md_settle(&s->md);
     while (md_poll(&cq, &c)) {
         n++;
     }
     T_EQ_INT(n, SG_TURN_FLUSH + 100);
+    T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, unreadable.qpn), SG_OK);
     T_EQ_U64(md_cmd_id(&s->md, SG_ADMIN_DESTROY_QP, qp.qpn), SG_OK);
     pair_stop(&pair);
 }
