@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Injected media faults: nothing is reported persistent that is not. */
 #include "base/bytes.h"
+#include "persist/impl.h"
 #include "rig.h"
 
 #define P SG_PERSIST_FLUSH_P
@@ -127,6 +128,24 @@ static void poison(void)
 }
 
 /* A processor's load of a bad line fails, unless the cache has something newer. */
+/* Who asks for one kind is told of that kind: a poisoned line heals, an uncorrectable one not. */
+static void kinds(void)
+{
+    const enum sg_persist_bad_kind lost = SG_PERSIST_UNCORRECTABLE, poison = SG_PERSIST_POISONED;
+    struct rig r;
+
+    rig_simple(&r, SG_PERSIST_ADR);
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 64, lost));
+    T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 64, poison));
+    T_TRUE(sg_pd_bad(r.p, RIG_BASE, 64, lost));
+    T_FALSE(sg_pd_bad(r.p, RIG_BASE, 64, poison));
+    T_FALSE(sg_pd_bad(r.p, RIG_BASE + 64, 64, lost));
+    T_TRUE(sg_pd_bad(r.p, RIG_BASE + 64, 64, poison));
+    T_TRUE(sg_pd_bad(r.p, RIG_BASE + 64, 64, lost | poison));
+    T_FALSE(sg_pd_bad(r.p, RIG_BASE + 128, 64, lost | poison));
+    rig_down(&r);
+}
+
 static void loads(void)
 {
     struct rig r;
@@ -337,6 +356,7 @@ static const struct t_case cases[] = {
     { "uncorrectable lines", uncorrectable },
     { "poisoned ranges heal when rewritten", poison },
     { "poisoned lines heal when a cut writes them", cut_heals },
+    { "kinds of bad lines", kinds },
     { "loads of bad lines", loads },
     { "bad ranges are a set of lines", range_lists },
     { "bad ranges are bounded", too_many },
