@@ -34,8 +34,12 @@ make_tree() {
     ln -s "$lwip" "$tree.new/lwip"
     devices=$tree.new/configs/devices/x86_64-softmmu
     cp "$SG_TOP/tools/build/qemu-devices.mak" "$devices/staghorn.mak"
-    # Without the file system library there is no 9p device.
-    grep -v 9P "$SG_TOP/tools/build/qemu-devices.mak" > "$devices/staghorn-san.mak"
+    # Without the file system library there is no 9p device; qtest drives an IOMMU, which the
+    # launcher's VMs do not have.
+    {
+        grep -v 9P "$SG_TOP/tools/build/qemu-devices.mak"
+        echo CONFIG_VTD=y
+    } > "$devices/staghorn-san.mak"
     keep_times
     rm -rf "$tree"
     mv -T "$tree.new" "$tree"
@@ -108,7 +112,7 @@ else
 fi
 sg_write_cc
 # @tree-N counts changes of make_tree.
-sg_local qemu-src "preparing QEMU's source tree" @tree-2 "@$from" "@$lwip" "@$SG_TOP" \
+sg_local qemu-src "preparing QEMU's source tree" @tree-3 "@$from" "@$lwip" "@$SG_TOP" \
     "$SG_TOP/hw/device/qemu-patches" "$SG_TOP/tools/build/qemu-devices.mak" -- make_tree "$from"
 
 # build_variant NAME FLAG...: configures and builds in $SG_BUILD/NAME.
