@@ -3,6 +3,7 @@
 # timeout: 120
 """
 import os
+import socket
 import unittest
 
 import labtest
@@ -128,6 +129,42 @@ class Arguments(unittest.TestCase):
             with self.subTest(item=item):
                 self.refused("up", "--impair", item, text=text)
 
+    def test_up__bad_trace(self):
+        self.refused("up", "--trace", "gamma:staghorn_*", text="there is no VM gamma")
+        self.refused("up", "--trace", "staghorn_*,pci_*", text="is not [VM:]PATTERN")
+        self.refused("up", "--trace", "alpha:", text="is not [VM:]PATTERN")
+        done = self.refused("up", "--trace", "alpha:nosuch_*", text="QEMU has no such trace event")
+        self.assertIn("-trace help lists them", done.err)
+
+    def test_up__bad_gdb(self):
+        self.refused("up", "--gdb", "gamma", text="there is no VM gamma; there are alpha, beta")
+        self.refused("up", "--gdb", "", text="there is no VM ''")
+        self.refused("up", "--gdb", "alpha=x", text="x is not a port, 1 to 65535")
+        self.refused("up", "--gdb", "alpha=", text="nothing is not a port")
+        self.refused("up", "--gdb", "alpha=65536", text="65536 is not a port")
+        self.refused("up", "--gdb", "alpha", "--gdb", "alpha", text="names alpha twice")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.refused("up", "--gdb", "alpha=%d" % port, text="the port cannot be used")
+        both = ("--gdb", "alpha=%d" % port, "--gdb", "beta=%d" % port)
+        self.refused("up", *both, text="two VMs cannot have port %d" % port)
+
+    def test_up__gdb_socket_too_deep(self):
+        deep = dict(os.environ, STAGHORN_STATE=self.lab.state + "/deep" * 20)
+        done = self.lab.run("up", "--gdb", "beta", status=2, env=deep)
+        self.assertIn("too long for gdb", done.err)
+        self.assertIn("--gdb beta=1234", done.err)
+
+    def test_up__bad_qemu_argument(self):
+        self.refused("up", "--qemu-arg=edu", text="is not [VM:]-OPTION [VALUE]")
+        self.refused("up", "--qemu-arg=gamma:-S", text="there is no VM gamma")
+        self.refused("up", "--qemu-arg=alpha:", text="is not [VM:]-OPTION [VALUE]")
+        self.refused("up", "--qemu-arg=-", text="is not [VM:]-OPTION [VALUE]")
+        self.refused("up", "--qemu-arg=-device 'edu", text="no closing quotation")
+        self.refused("up", "--qemu-arg=-daemonize", text="the launcher's to choose")
+        self.refused("up", "--qemu-arg=-S -D /tmp/log", text="-D is the launcher's to choose")
+        self.refused("up", "--qemu-arg", "-S", text="expected one argument")
+
     def test_link__arguments(self):
         self.refused("link", "alpha", "sideways", text="invalid choice")
 
@@ -148,6 +185,7 @@ class Arguments(unittest.TestCase):
             ["copy", "x", "alpha:/x"],
             ["console", "alpha"],
             ["log", "alpha"],
+            ["log", "alpha", "--device"],
             ["cut", "alpha"],
             ["on", "alpha"],
             ["link", "alpha", "down"],

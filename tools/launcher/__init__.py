@@ -13,6 +13,8 @@ domain.py      their persistence domain, at run time
 qmp.py         QEMU's monitor
 devdax.py      how the guest finds a device in them
 qemu.py        a VM's command line
+debugging.py   what of QEMU can be looked at: device log, trace events, gdbstub
+keeper.py      a process of its own that bounds the device log
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 lab.py         up, down, cut, on, status
 transfer.py    copy

@@ -7,7 +7,8 @@ import signal
 import sys
 import time
 
-from . import accel, agent, domain, errors, firmware, impair, lab, options, plug, transfer
+from . import accel, agent, debugging, domain, errors, firmware, impair, lab, options, plug
+from . import transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -62,12 +63,13 @@ def do_up(args):
     state = lab.up(args.lab, args, accel.choose, (lambda text: None) if args.json else say)
     seconds = round(time.monotonic() - start, 1)
     slowest = max(vm["ready_s"] for vm in state["vms"].values())
-    emit(
-        args,
-        dict(lab.status(args.lab), up_s=seconds),
+    found = lab.status(args.lab)
+    lines = [
         "lab %s is up after %.1f s (VMs ready for RDMA %.1f s after power-on)"
         % (args.lab, seconds, slowest),
-    )
+        *debugging.gdb_lines(found["vms"]),
+    ]
+    emit(args, dict(found, up_s=seconds), "\n".join(lines))
     return 0
 
 
@@ -100,6 +102,7 @@ def _table(found):
         lines[0] += "  (clear it: ./staghorn --lab %s down)" % found["lab"]
     if found["capture"]:
         lines.append("capture: " + found["capture"])
+    lines += debugging.gdb_lines(found["vms"])
     for vm in found["vms"].values():
         for end, links in vm["impair"].items():
             lines += ["impaired: %s %s %s" % (end, *link) for link in links.items()]
@@ -198,7 +201,7 @@ def do_console(args):
 
 def do_log(args):
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    console_module.show_log(LabFolder(args.lab), args.vm, args.follow)
+    console_module.show_log(LabFolder(args.lab), args.vm, args.follow, args.device)
     return 0
 
 
@@ -356,6 +359,7 @@ def _add_up(verbs):
         "queue=256K, seed=N; may be repeated; the verb impair changes it",
     )
     _add_hardware(parser)
+    _add_debugging(parser)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -414,6 +418,34 @@ def _add_hardware(parser):
         default=[],
         help="an NVDIMM for the VM, or for each, such as beta:256M,domain=adr; properties are "
         "those of the persistence domain, or domain=off for none; may be repeated",
+    )
+
+
+def _add_debugging(parser):
+    """Options of `up` about what can be looked at (docs/debugging.md)."""
+    parser.add_argument(
+        "--trace",
+        action="append",
+        metavar="[VM:]PATTERN",
+        default=[],
+        help="trace events of QEMU that go to the device log (log VM --device), such as staghorn_* "
+        "or alpha:pci_cfg_*; may be repeated [staghorn_peer and staghorn_failure always do]",
+    )
+    parser.add_argument(
+        "--gdb",
+        action="append",
+        metavar="VM[=PORT]",
+        default=[],
+        help="let gdb attach to the guest, at a UNIX socket or a port of 127.0.0.1, which status "
+        "shows; may be repeated",
+    )
+    parser.add_argument(
+        "--qemu-arg",
+        action="append",
+        metavar="[VM:]'-OPTION [VALUE]'",
+        default=[],
+        help="one more option for the VM's QEMU, or for each, as --qemu-arg='-device edu' or "
+        "--qemu-arg=alpha:-S; may be repeated; what -d names is logged beside guest_errors",
     )
 
 
@@ -502,6 +534,24 @@ def _add_pmem(verbs, vm):
     parser.add_argument("--export-log", metavar="FILE", help="write the log of events to a file")
 
 
+def _add_log(verbs, vm):
+    parser = _add_simple(
+        verbs,
+        "log",
+        do_log,
+        "show what the VM wrote to its console, or what QEMU logged about its devices",
+        vm,
+        False,
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
+    parser.add_argument(
+        "--device",
+        action="store_true",
+        help="the device log, as far as it is kept (the newest 4 to 8 MiB): the guest's and the "
+        "peers' mistakes, queue pairs that went to error and why, and what up --trace asked for",
+    )
+
+
 def _add_impair(verbs):
     _add_simple(
         verbs,
@@ -561,9 +611,7 @@ def make_parser():
     _add_simple(
         verbs, "console", do_console, "use the VM's serial console; Ctrl-] leaves it", vm, False
     )
-    _add_simple(
-        verbs, "log", do_log, "show what the VM wrote to its console", vm, False
-    ).add_argument("-f", "--follow", action="store_true", help="go on until the VM ends")
+    _add_log(verbs, vm)
     _add_simple(verbs, "profiles", do_profiles, "list the capability profiles for up --profile")
     _add_cut(verbs, vm)
     _add_pmem(verbs, vm)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""console and log: the VM's serial line, now and so far."""
+"""console and log: the VM's serial line, now and so far; the device log."""
+import contextlib
 import fcntl
 import os
 import selectors
@@ -8,7 +9,7 @@ import termios
 import time
 import tty
 
-from . import proc
+from . import debugging, proc
 from .errors import LabError
 from .state import connect
 
@@ -75,20 +76,41 @@ def _join(sock):
                 sock.sendall(data)
 
 
-def show_log(folder, name, follow):
-    """What the serial line said since the lab came up; with follow, goes on until the VM's end."""
+def show_log(folder, name, follow, device=False):
+    """What the serial line said since the lab came up, or what QEMU logged about devices, as far as
+    it is kept; with follow, goes on until the VM's end."""
     vm = folder.vm(name)
-    path = folder.path / name / "console.log"
+    files = debugging.log_files(folder, name) if device else [folder.path / name / "console.log"]
+    for older in files[:-1]:
+        with contextlib.suppress(FileNotFoundError):
+            _write(older.read_bytes())
     try:
-        with open(path, "rb") as file:
-            while True:
-                data = file.read(65536)
-                if data:
-                    sys.stdout.buffer.write(data.replace(b"\r", b""))
-                    sys.stdout.buffer.flush()
-                elif follow and proc.alive(vm["process"]):
-                    time.sleep(0.1)
-                else:
-                    return
+        file = open(files[-1], "rb")
     except FileNotFoundError:
         raise LabError("VM %s has no log yet" % name)
+    while True:
+        data = file.read(65536)
+        if data:
+            _write(data)
+        elif not follow or not proc.alive(vm["process"]):
+            break
+        elif _replaced(file, files[-1]):
+            _write(file.read())
+            file.close()
+            file = open(files[-1], "rb")
+        else:
+            time.sleep(0.1)
+    file.close()
+
+
+def _write(data):
+    sys.stdout.buffer.write(data.replace(b"\r", b""))
+    sys.stdout.buffer.flush()
+
+
+def _replaced(file, path):
+    """Whether the path is by now that of another file."""
+    try:
+        return not os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -12,8 +12,8 @@ import signal
 import threading
 import time
 
-from . import agent, domain, firmware, impair, netboot, options, plug, pmem, proc, qemu, segment
-from . import uefi
+from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, proc
+from . import qemu, segment, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -38,6 +38,9 @@ def make_plan(name, args):
     profiles = firmware.parse(args.profile, driver_of)
     diskless = netboot.parse(args.netboot, names)
     with_uefi = uefi.parse(args.uefi, names, diskless)
+    traces = debugging.traces(args.trace, names)
+    gdbstubs = debugging.gdbstubs(args.gdb, names, paths.labs() / name)
+    further_words = debugging.qemu_words(args.qemu_arg, names)
     further = options.adapters(args.adapter, driver_of)
     vms = {}
     for index, vm in enumerate(names):
@@ -61,6 +64,9 @@ def make_plan(name, args):
                 for number, adapter in enumerate(further[vm], 1)
             ],
             "pmem": memories.get(vm),
+            "trace": traces[vm],
+            "gdb": gdbstubs[vm],
+            "qemu_args": further_words[vm],
             "process": None,
             "starts": 0,
             "ready_s": None,
@@ -105,8 +111,8 @@ def power_on(folder, name, incoming=False):
     firmware.prepare(folder, name, vm)
     uefi.prepare(folder, name, vm)
     moment = time.monotonic()
-    vm["process"], child = proc.spawn(
-        qemu.command(folder.data, name, incoming), folder.path, place / "qemu.log"
+    vm["process"], child = debugging.spawn(
+        folder, name, qemu.command(folder.data, name, incoming)
     )
     vm["starts"] += 1
     vm["ready_s"] = vm["rdma"] = None
@@ -178,7 +184,7 @@ def console_tail(folder, name, lines=12):
 
 def stop_all(folder):
     """Ends every process of the lab, at once; true when all are gone."""
-    found = folder.processes()
+    found = folder.processes() + folder.keepers()
     for ident in found:
         if proc.alive(ident):
             try:
@@ -220,7 +226,7 @@ def keep_logs(folder):
         return None
     target = os.path.join(target, folder.name)
     for vm in folder.data["vms"]:
-        for log in ("console.log", "qemu.log"):
+        for log in ("console.log", "qemu.log", debugging.LOG):
             source = folder.path / vm / log
             if source.exists():
                 os.makedirs(target, exist_ok=True)
@@ -453,6 +459,9 @@ def status(name):
             "profile": state["profile"],
             "adapters": state["adapters"],
             "pmem": state["pmem"],
+            "trace": state["trace"],
+            "gdb": state["gdb"],
+            "qemu_args": state["qemu_args"],
             "impair": impair.summary(lab, vm),
         }
         for vm, state in lab["vms"].items()

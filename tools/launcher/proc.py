@@ -32,17 +32,18 @@ def alive(ident):
     return bool(found) and found[1] == ident["start"] and found[0] not in "ZX"
 
 
-def spawn(command, folder, log):
+def spawn(command, folder, log, stdin=subprocess.DEVNULL, inherited=()):
     """Starts a process in a session of its own; its output goes to the file log.
 
-    Returns (its identity, the Popen object)."""
+    stdin and inherited are file descriptors for it.  Returns (its identity, the Popen object)."""
     with open(log, "ab") as out:
         child = subprocess.Popen(
             [str(word) for word in command],
             cwd=folder,
             stdout=out,
             stderr=out,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
+            pass_fds=inherited,
             start_new_session=True,
         )
     return identify(child.pid), child
@@ -62,6 +63,14 @@ def yield_threads(ident, prefix, nice):
                 os.setpriority(os.PRIO_PROCESS, int(thread), nice)
         except OSError:
             continue  # it ended meanwhile
+
+
+def wait_end(ident, limit):
+    """Whether the process ends by itself within so many seconds."""
+    deadline = time.monotonic() + limit
+    while alive(ident) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not alive(ident)
 
 
 def kill(ident, sig=signal.SIGKILL, wait=5.0):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A VM's command line.  Paths are relative to the lab's folder where they can be."""
-from . import firmware, impair, options, paths, pmem, segment, uefi
+from . import debugging, firmware, impair, options, paths, pmem, segment, uefi
 
 SIW_DELAY_MS = 100
 AGENT_PORTS = 12
@@ -149,5 +149,6 @@ def command(lab, name, incoming=False):
         *_channels(name),
         *_network(lab, name),
         *impair.arguments(lab, name),
+        *debugging.arguments(lab["vms"][name], name),
         *(("-incoming", "defer") if incoming else ()),
     ]

@@ -5,7 +5,8 @@ labs/NAME/
   lab.json      options, processes; written atomically
   lock          held while a verb changes the lab
   segment/      of the Ethernet segment, where it has a process
-  VM/           console, qmp, x0..x11 (sockets), console.log, qemu.log, x*.lock
+  VM/           console, qmp, x0..x11, gdb (sockets), console.log, qemu.log, x*.lock;
+                device.log and device.log.1, which a process of debugging.py writes
 
 Sockets may lie deeper than the 107 octets of a socket address: QEMU is started
 in the lab's folder and given relative names, and `socket_path` goes through
@@ -144,10 +145,15 @@ class LabFolder:
         return vm
 
     def processes(self):
-        """Every process that the lab started and that may still run."""
+        """Every QEMU that the lab started and that may still run."""
         data = self.data or {}
         found = [vm.get("process") for vm in data.get("vms", {}).values()]
         found.append(data.get("segment", {}).get("process"))
+        return [ident for ident in found if ident]
+
+    def keepers(self):
+        """The processes that keep a QEMU's log; they end with it."""
+        found = [vm.get("keeper") for vm in (self.data or {}).get("vms", {}).values()]
         return [ident for ident in found if ident]
 
 

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The device log without a VM: what is kept of it, how it is shown, and QEMU's words for it."""
+import contextlib
+import io
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "tools"))
+from launcher import console, debugging, keeper, proc  # noqa: E402
+
+STAMP = re.compile(r"(?m)^\d\d:\d\d:\d\d\.\d\d\d ")
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def start(folder, limit):
+    """A keeper's process with a pipe to it."""
+    words = [sys.executable, "-IBS", keeper.__file__, "device.log", str(limit)]
+    return subprocess.Popen(words, cwd=folder, stdin=subprocess.PIPE, bufsize=0)
+
+
+def finish(process):
+    """Its exit status, once its input has ended."""
+    process.stdin.close()
+    return process.wait(20)
+
+
+def text(folder, name="device.log"):
+    return (folder / name).read_text()
+
+
+@case
+def lines__stamped(folder):
+    """each line has the time before it, whatever pieces it comes in"""
+    process = start(folder, 10000)
+    for piece in (b"one\ntw", b"o", b"\n", b"three\n\nfive\n"):
+        process.stdin.write(piece)
+        time.sleep(0.1)
+    assert finish(process) == 0
+    lines = text(folder).splitlines()
+    assert all(map(STAMP.match, lines)), lines
+    plain = [STAMP.sub("", line) for line in lines]
+    assert plain[0].startswith("QEMU starts, 2"), plain
+    assert plain[1:] == ["one", "two", "three", "", "five"], plain
+
+
+@case
+def size__bounded(folder):
+    """two files of the limit stay, and they have the newest lines, each once"""
+    limit, lines = 100000, 20000
+    process = start(folder, limit)
+    for number in range(0, lines, 10):
+        process.stdin.write(b"".join(b"line %d\n" % (number + i) for i in range(10)))
+    assert finish(process) == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["device.log", "device.log.1"]
+    for name in ("device.log", "device.log.1"):
+        # A piece is read at once, and is not split.
+        assert (folder / name).stat().st_size < limit + 3 * keeper.PIECE, name
+    found = re.findall(r" line (\d+)", text(folder, "device.log.1") + text(folder))
+    assert list(map(int, found)) == list(range(lines - len(found), lines)), found[:3]
+    assert len(found) >= limit // 40
+
+
+@case
+def one_endless_line__bounded(folder):
+    """what never ends a line is bounded, too"""
+    limit = 100000
+    process = start(folder, limit)
+    for _ in range(100):
+        process.stdin.write(b"x" * 10000)
+    assert finish(process) == 0
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    assert total < 4 * limit + 2 * keeper.PIECE, total
+
+
+@case
+def folder_gone__read_on(folder):
+    """a folder that is gone does not make QEMU wait"""
+    place = folder / "vm"
+    place.mkdir()
+    process = start(place, 5000)
+    process.stdin.write(b"first\n")
+    shutil.rmtree(place)
+    for _ in range(100):
+        process.stdin.write(b"more than a pipe holds\n" * 100)
+    assert finish(process) == 0
+
+
+class Folder:
+    """As much of a lab's folder as `log` needs: one VM, whose QEMU is this program."""
+
+    def __init__(self, path):
+        self.path = path
+        self.state = {"process": proc.identify(1)}
+        (path / "alpha").mkdir()
+
+    def vm(self, _name):
+        return self.state
+
+
+def shown(folder, follow=False):
+    """What `log --device` says."""
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())) as out:
+        console.show_log(folder, "alpha", follow, device=True)
+        return out.buffer.getvalue().decode()
+
+
+@case
+def log__both_files(folder):
+    """log shows the older file before the newer one"""
+    lab = Folder(folder)
+    (folder / "alpha" / "device.log").write_text("new\n")
+    assert shown(lab) == "new\n"
+    (folder / "alpha" / "device.log.1").write_text("old\n")
+    assert shown(lab) == "old\nnew\n"
+
+
+@case
+def follow__over_the_turn(folder):
+    """log --follow goes on in the file that follows, and ends with the VM"""
+    lab = Folder(folder)
+    place = folder / "alpha"
+    (place / "device.log").write_text("1\n")
+
+    def go_on():
+        time.sleep(0.4)
+        with open(place / "device.log", "a") as file:
+            file.write("2\n")
+        (place / "device.log").rename(place / "device.log.1")
+        (place / "device.log").write_text("3\n")
+        time.sleep(0.4)
+        lab.state["process"] = None
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    found = shown(lab, follow=True)
+    thread.join()
+    assert found == "1\n2\n3\n", found
+
+
+def words(**state):
+    vm = dict({"trace": [], "gdb": None, "qemu_args": []}, **state)
+    return list(debugging.arguments(vm, "alpha"))
+
+
+@case
+def words__by_default(_folder):
+    """guest errors, peers' errors and failures are logged without being asked for"""
+    found = words()
+    assert found[:2] == ["-d", "guest_errors"]
+    assert {"enable=staghorn_peer", "enable=staghorn_failure"} < set(found), found
+    assert "-gdb" not in found
+
+
+@case
+def words__traces(_folder):
+    """no pattern makes a guest error appear twice"""
+    found = words(trace=["staghorn_*", "pci_*"])
+    at = [found.index("enable=" + x) for x in ("staghorn_*", "pci_*", "-staghorn_guest")]
+    assert at == sorted(at), found
+
+
+@case
+def words__gdb(_folder):
+    """a gdbstub is at a socket of the VM's folder, or at a port of this machine only"""
+    assert "unix:alpha/gdb,server=on,wait=off" in words(gdb="/somewhere/alpha/gdb")
+    assert "tcp:127.0.0.1:1234" in words(gdb="127.0.0.1:1234")
+
+
+@case
+def words__masks_are_joined(_folder):
+    """-d of the user is logged beside guest errors, in one -d; other words are as they were"""
+    found = words(qemu_args=["-S", "-d", "int", "-device", "edu", "-d", "unimp"])
+    assert found[:2] == ["-d", "guest_errors,int,unimp"] and found.count("-d") == 1
+    assert found[-3:] == ["-S", "-device", "edu"]
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
