@@ -106,12 +106,19 @@ class Running:
         keywords.setdefault("size", "12M")
         more = ("--rate=,2m", "--status-interval=500ms", *more)
         words = fio_words(target, *more, **keywords)
+        self.lab = lab
         self.process = lab.start(CLIENT, *words)
         self.process.expect(r"(?m)^ *WRITE: bw=", LIMIT)
 
     def finish(self, limit=LIMIT):
-        """Its end: all written and verified."""
-        check_fio(self.process.wait(limit), self.process.output)
+        """Its end: all written and verified; if not, what the kernels say of it."""
+        try:
+            check_fio(self.process.wait(limit), self.process.output)
+        except AssertionError:
+            for vm in (CLIENT, SERVER):
+                done = self.lab.run("exec", "-n", vm, "--", "dmesg", status=None)
+                print("# log of %s:\n# %s" % (vm, "\n# ".join(done.out.splitlines()[-AROUND:])))
+            raise
 
     def end(self, limit=LIMIT):
         """Its end, whatever it is; the output."""
