@@ -156,7 +156,9 @@ class Srp(storage.ConsumerCase):
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
-        disk = self.login()
+        # Without a limit for a lost device the initiator fails what waits when one try to connect
+        # is refused (srp_reconnect_rport()), as by a target that is just starting.
+        disk = self.login(loss="300")
         running = storage.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
