@@ -143,6 +143,15 @@ class Verbs(labtest.LabCase):
             self.assertIn(word, text)
         program.stop()
 
+    def test_counters__of_the_adapter(self):
+        """rdma statistic shows each counter of the contract, in its order."""
+        header = (labtest.TOP / "include/staghorn/admin.h").read_text()
+        listed = re.search(r"#define SG_STATS\(X\)((?:.*\\\n)*.*)", header)[1]
+        text = self.lab.sh("alpha", "rdma statistic show link staghorn0/1")
+        self.assertEqual(
+            re.findall(r"\b([a-z_]+) \d+", text), re.findall(r"X\((\w+)\)", listed)
+        )
+
     def test_counters__of_queue_pairs(self):
         """What is bound to a counter is counted, and what leaves stays counted."""
         self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto type on")

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that were written for InfiniBand's "receiver not ready" and a retry.
+
+beta's adapter waits for a receive on all connections (rnr=wait), alpha's as adapters do by
+themselves: only on those that ibv_modify_qp alone made.
+# timeout: 900
+"""
+import re
+
+import labtest
+import programs
+
+LIMIT = 120  # seconds; other work may share the machine
+LOOPS = 5
+DEVICE = "staghorn0"
+FIO = ("fio", "--name=j", "--thread", "--ioengine=rdma", "--bs=4k", "--size=4M")
+# fio's client sends without asking what the server has posted, here a quarter of its own depth.
+FIO_SERVER = ("--rw=read", "--iodepth=4")
+FIO_CLIENT = ("--rw=write", "--verb=send", "--iodepth=16")
+FIO_SENDS = (4 << 20) // 4096
+SEND_BW = ("ib_send_bw", "-F", "-d", DEVICE, "-n", "100")
+SEND_LAT = ("ib_send_lat", "-F", "-d", DEVICE, "-n", "100")
+# Each of two queue pairs has credit for all the receives of a queue that they share.
+SHARED = ("--use-srq", "-q", "2")
+CM, GID = ("-R",), ("-x", "1", "-u", "20")
+
+
+class Rnr(labtest.LabCase):
+    up_arguments = ("--device-prop", "beta:rnr=wait")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        try:
+            for vm in programs.ADDRESS:
+                programs.install(cls.lab, vm, "fio")
+        except BaseException:
+            cls.lab.down()
+            raise
+        cls.port = 21000
+
+    def counts(self, vm):
+        """Messages that found no receive, Terminates sent, Sends received."""
+        text = self.lab.sh(vm, "rdma statistic show link %s/1" % DEVICE)
+        names = ("rx_no_receive", "tx_terminates", "rx_sends")
+        return [int(re.search(r"\b%s (\d+)" % name, text)[1]) for name in names]
+
+    def both(self, server, words, more_server, more_client, ready, limit=LIMIT):
+        """Runs a program's two sides; what each ended with, and the growth of the server's counts.
+
+        `ready`: a shell's condition for the server to be there.  They have `limit` seconds."""
+        client = "alpha" if server == "beta" else "beta"
+        before = self.counts(server)
+        waiting = self.lab.start(server, "timeout", "-k1", str(limit), *words, *more_server)
+        self.lab.sh(server, "until %s; do sleep 0.1; done" % ready, timeout=LIMIT)
+        started = self.lab.start(client, "timeout", "-k1", str(limit), *words, *more_client)
+        sides = [(side.wait(LIMIT + 30), side.output) for side in (started, waiting)]
+        return sides, [b - a for a, b in zip(before, self.counts(server))]
+
+    def fio(self, server, limit=LIMIT):
+        type(self).port += 1
+        port = "--port=%d" % self.port
+        return self.both(
+            server,
+            (*FIO, port),
+            FIO_SERVER,
+            (*FIO_CLIENT, "--hostname=" + programs.ADDRESS[server]),
+            "rdma resource show cm_id | grep LISTEN | grep -q :%d" % self.port,
+            limit,
+        )
+
+    def perftest(self, server, *words):
+        type(self).port += 1
+        ready = (
+            "ss -Htln sport = :%d | grep -q . || rdma resource show cm_id | grep LISTEN | "
+            "grep -q :%d" % (self.port, self.port)
+        )
+        address = (programs.ADDRESS[server],)
+        return self.both(server, (*words, "-p", str(self.port)), (), address, ready)
+
+    def check_well(self, sides):
+        for status, output in sides:
+            self.assertEqual(status, 0, sides)
+            self.assertNotIn("completion status", output)
+
+    def test_fio_send(self):
+        """fio's send engine, whose client is quicker than the server's receives"""
+        sides, (missing, terminates, sends) = self.fio("beta")
+        self.check_well(sides)
+        self.assertRegex(sides[1][1], r"READ: .*io=4096KiB")
+        self.assertGreater(missing, 0)
+        self.assertEqual(terminates, 0)
+        self.assertGreaterEqual(sends, FIO_SENDS)
+
+    def test_fio_send__terminated(self):
+        """The same to an adapter that does not wait: the connection ends, and is counted so
+
+        fio says what it sees, and then waits for ever."""
+        sides, (missing, terminates, sends) = self.fio("alpha", 15)
+        self.assertIn("cq completion status", sides[0][1])
+        self.assertEqual((missing, terminates), (1, 1))
+        self.assertLess(sends, FIO_SENDS)
+
+    def test_shared_queue(self):
+        """perftest's queue pairs that share a receive queue, and credit for all of it"""
+        for server, way in (("beta", CM), ("beta", GID), ("alpha", GID)):
+            with self.subTest(server=server, way=way):
+                sides, (_, terminates, sends) = self.perftest(server, *SEND_BW, *SHARED, *way)
+                self.check_well(sides)
+                self.assertEqual(terminates, 0)
+                self.assertGreaterEqual(sends, 200)
+
+    def test_loop(self):
+        """Clients that send as soon as they are connected, again and again"""
+        for _ in range(LOOPS):
+            for words in (SEND_LAT, SEND_BW):
+                with self.subTest(words=words):
+                    sides, (_, terminates, _) = self.perftest("beta", *words, *CM)
+                    self.check_well(sides)
+                    self.assertEqual(terminates, 0)
+
+
+if __name__ == "__main__":
+    labtest.main()
