@@ -5,6 +5,7 @@
 import os
 import socket
 import unittest
+import unittest.mock
 
 import labtest
 
@@ -27,6 +28,15 @@ class Arguments(unittest.TestCase):
 
     def test_up__unknown_image(self):
         self.refused("up", "--image", "full", text="choose from 'base', 'consumers'")
+
+    def test_up__unknown_kernel(self):
+        self.refused("up", "--kernel", "next", text="choose from 'base', 'debug'")
+
+    def test_up__unknown_kernel_of_the_environment(self):
+        """Without the option, that is; with it the environment has no say."""
+        with unittest.mock.patch.dict(os.environ, STAGHORN_KERNEL="next"):
+            self.refused("up", text="STAGHORN_KERNEL is next")
+            self.refused("up", "--kernel", "base", "--mem", "12", text="--mem 12")
 
     def test_up__driver_of_unknown_vm(self):
         self.refused("up", "--driver", "gamma=siw", text="there is no VM gamma")

@@ -7,6 +7,7 @@
 #= make check       build everything and run all tests
 #= make check-full  make check, and the long runs in VMs: kernel and user-space consumers
 #= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
+#= make check-debug verbs, life cycle, consumers on a kernel with its checkers on (DEBUG=test_nfs)
 #= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
@@ -15,6 +16,7 @@
 #= make deps        only fetch the sources of third parties
 #= make guest       only build the guest image
 #= make consumers   only build the guest images, that of the consumers included
+#= make debug-kernel  only build the guest image and that kernel
 #= make clean       empty the build folder (settings and cache stay)
 #= ./configure --help explains the settings
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -169,6 +171,22 @@ check | check-full)
     check) run_check ;;
     check-full) run_check --full ;;
     esac
+    ;;
+debug-kernel)
+    lock_build
+    sg_plan 20
+    run_part tools/guest/build.sh
+    run_part tools/guest/debug-kernel.sh
+    ;;
+check-debug)
+    lock_build
+    sg_plan 31
+    run_part tools/build/qemu.sh
+    run_part firmware/build.sh
+    run_part tools/guest/build.sh --with consumers
+    run_part tools/guest/debug-kernel.sh
+    # Words, on purpose: parts of programs' names.
+    run_check --debug ${DEBUG:-}
     ;;
 native)
     lock_build

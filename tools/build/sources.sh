@@ -63,6 +63,24 @@ sg_source_smb() {
         @6.12.* @smb -- sg__fetch_smb
 }
 
+# The guest's kernel, for a build of our own: without drivers and machines that no VM of ours has,
+# the configuration's own files of which must be there all the same.
+sg__fetch_linux() {
+    local no
+    no="--exclude=*/drivers/gpu/*.[ch] --exclude=*/drivers/media/*.[ch] --exclude=*/sound/*.[ch]"
+    no="$no --exclude=*/drivers/net/wireless/*.[ch] --exclude=*/drivers/net/ethernet/*.[ch]"
+    no="$no --exclude=*/drivers/staging/*.[ch] --exclude=*/drivers/infiniband/hw/*.[ch]"
+    no="$no --exclude=*/arch/[!x]*/*.[chS] --exclude=*.dts --exclude=*.dtsi"
+    no="$no --exclude=*/Documentation/*/* --exclude=*/tools/testing/*"
+    sg__fetch linux '6.12.*' "$no"
+    [ -r src/drivers/infiniband/core/cma.c ] && [ -r src/arch/x86/Makefile ]
+}
+
+sg_source_linux() {
+    sg_step src-linux "fetching Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
+        @6.12.* @linux-1 -- sg__fetch_linux
+}
+
 # Meson 1.7 in a virtual environment: Debian 12 has 1.0, QEMU wants 1.5.  Run
 # it as `sg_meson ARGS`; QEMU's configure takes "$(sg_product meson)/bin/python3".
 sg__make_meson() {

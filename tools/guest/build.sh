@@ -51,15 +51,16 @@ pack() {
 }
 
 make_boot() {
-    local module tree modules
+    local module tree modules version
     tree=$(sg_product guest-tree)/tree
-    modules=$tree/usr/lib/modules/$(cat "$(sg_product guest-tree)/KERNEL")/kernel
-    mkdir -p "$SG_OUT"/root/{bin,modules,proc,dev,rw,image,new}
+    version=$(cat "$(sg_product guest-tree)/KERNEL")
+    modules=$tree/usr/lib/modules/$version/kernel
+    mkdir -p "$SG_OUT"/root/{bin,modules/"$version",proc,dev,rw,image,new}
     cp "$tree/usr/bin/busybox" "$SG_OUT/root/bin/busybox"
     ln -s busybox "$SG_OUT/root/bin/sh"
     for module in lib/crc16 crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4 \
         fs/overlayfs/overlay drivers/block/virtio_blk; do
-        cp "$modules/$module.ko" "$SG_OUT/root/modules/"
+        cp "$modules/$module.ko" "$SG_OUT/root/modules/$version/"
     done
     install -m 755 "$guest/boot-init" "$SG_OUT/root/init"
     pack "$SG_OUT/root" > "$SG_OUT/boot.cpio"
@@ -242,7 +243,7 @@ sg_source_fio
 sg_tool_firmware
 guest_tree
 tree_key=@$(sg_product guest-tree)
-sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-2 \
+sg_step guest-boot "packing the first-stage initramfs" "$tree_key" "$guest/boot-init" @boot-3 \
     -- make_boot
 sg_step guest-agent "compiling the guest agent" "$tree_key" "$guest/agent" @agent-1 -- make_agent
 sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-siw)" @siw-1 \

@@ -25,7 +25,7 @@ make_netroot() {
     local tree version
     tree=$(sg_product guest-tree)/tree
     version=$(cat "$(sg_product guest-tree)/KERNEL")
-    mkdir -p "$SG_OUT/root" "$SG_OUT/boot/modules"
+    mkdir -p "$SG_OUT/root" "$SG_OUT/boot/modules/$version"
     # shellcheck disable=SC2086
     "$guest/netroot" "$tree" $packages > "$SG_OUT/FILES"
     tar -C "$tree" --no-recursion -cf - -T "$SG_OUT/FILES" | tar -C "$SG_OUT/root" -xf -
@@ -34,7 +34,7 @@ make_netroot() {
     export SG_OUT
     as_owner bash -e -c fill_image
     xz -dc "$tree/usr/lib/modules/$version/kernel/drivers/block/loop.ko.xz" \
-        > "$SG_OUT/boot/modules/loop.ko"
+        > "$SG_OUT/boot/modules/$version/loop.ko"
     (cd "$SG_OUT/boot" && find . -mindepth 1 | LC_ALL=C sort |
         cpio --quiet --create --format=newc --owner=0:0 --reproducible) | gzip -6 -n \
         > "$SG_OUT/netroot.gz"
@@ -44,5 +44,5 @@ make_netroot() {
 sg_plan 2
 guest_tree
 sg_step guest-netroot "packing the root of VMs without a disk" "@$(sg_product guest-tree)" \
-    "$guest/netroot" @netroot-1 "@$packages" -- make_netroot
+    "$guest/netroot" @netroot-2 "@$packages" -- make_netroot
 ln -sfn "$(sg_product guest-netroot)/netroot.gz" "$SG_BUILD/guest/netroot.gz"

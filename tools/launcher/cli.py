@@ -21,8 +21,9 @@ EPILOG = (
     errors.__doc__
     + """
 Environment: STAGHORN_STATE (folder of labs), STAGHORN_BUILD (build folder),
-STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KEEP_LOGS
-(folder for the logs of a lab that does not come up)."""
+STAGHORN_QEMU (QEMU binary), STAGHORN_LAB (lab without --lab), STAGHORN_KERNEL
+(kernel without --kernel), STAGHORN_KEEP_LOGS (folder for the logs of a lab that
+does not come up)."""
 )
 
 
@@ -340,6 +341,13 @@ def _add_up(verbs):
         "NVMe-oF, iSER, SRP, SMB and 9p, libfabric, Open MPI, qperf and Python [%(default)s]",
     )
     parser.add_argument(
+        "--kernel",
+        choices=options.KERNELS,
+        help="kernel of the VMs: Debian's (base), or the same version with its checkers on (debug; "
+        "built by make debug-kernel), several times slower, for which each VM gets 1 GiB more "
+        "[STAGHORN_KERNEL of the environment, or base]",
+    )
+    parser.add_argument(
         "--accel",
         choices=("auto", "tcg", "kvm"),
         default="auto",
@@ -363,9 +371,8 @@ def _add_up(verbs):
     parser.add_argument(
         "--timeout",
         type=float,
-        default=120.0,
         metavar="S",
-        help="seconds until a VM must be ready [%(default)s]",
+        help="seconds until a VM must be ready [120, with the debug kernel 720]",
     )
     parser.add_argument("--json", action="store_true", help="print the lab's state as JSON")
     parser.set_defaults(run=do_up)

@@ -31,6 +31,8 @@ READY = [
 
 def make_plan(name, args):
     """The state of a lab that is not started yet, from checked options."""
+    kernel = options.kernel(args.kernel)
+    further_memory = options.DEBUG_MEMORY_MIB if kernel == "debug" else 0
     names = options.vm_names(args.vms)
     driver_of = options.drivers(args.driver, names)
     properties = options.device_properties(args.device_prop, driver_of)
@@ -78,12 +80,13 @@ def make_plan(name, args):
         "phase": "starting",
         "owner": proc.identify(os.getpid()),
         "mtu": options.mtu(args.mtu),
-        "mem": options.memory(args.mem),
+        "mem": options.memory(args.mem) + further_memory,
         "image": args.image,
+        "kernel": kernel,
         "cpus": options.cpus(args.cpus),
         "accel": None,
         "capture": options.capture(args.capture),
-        "timeout": args.timeout,
+        "timeout": args.timeout or options.READY_LIMIT * options.patience({"kernel": kernel}),
         "segment": segment.plan(vms, args.capture),
         "impair": impair.parse(args.impair, vms),
         "vms": vms,
@@ -470,6 +473,7 @@ def status(name):
         "lab": name,
         "state": phase,
         "accel": lab["accel"],
+        "kernel": lab["kernel"],
         "mtu": lab["mtu"],
         "mem_mib": lab["mem"],
         "cpus": lab["cpus"],

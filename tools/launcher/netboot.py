@@ -42,7 +42,8 @@ def prepare(folder, arguments):
     for name in FILES:
         link = place / name
         link.unlink(missing_ok=True)
-        link.symlink_to(paths.guest(name).resolve())
+        kernel = folder.data["kernel"] if name in ("vmlinuz", "initrd") else "base"
+        link.symlink_to(paths.guest(name, kernel).resolve())
     (place / "boot.ipxe").write_text("#!ipxe\nchain ${net0/mac:hexhyp}.ipxe\n")
     for name, vm in vms.items():
         if vm["netboot"]:

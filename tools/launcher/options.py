@@ -11,6 +11,11 @@ from .state import check_name
 
 DRIVERS = ("staghorn", "siw", "none")
 IMAGES = ("base", "consumers")
+KERNELS = ("base", "debug")
+# The debug kernel remembers what each object's owners did, and checks each access to memory.
+DEBUG_MEMORY_MIB = 1024
+DEBUG_PATIENCE = 6
+READY_LIMIT = 120.0
 MAX_VMS = 16
 MTU_RANGE = (576, 65521)
 # Of a VM's first, second, ... adapter; the last number is the VM's.
@@ -128,6 +133,19 @@ def mtu(value):
     if not MTU_RANGE[0] <= value <= MTU_RANGE[1]:
         raise UsageError("--mtu %d is not within %d to %d" % ((value,) + MTU_RANGE))
     return value
+
+
+def kernel(text):
+    """The kernel of a lab: the option's, or the environment's STAGHORN_KERNEL."""
+    chosen = text or os.environ.get("STAGHORN_KERNEL") or KERNELS[0]
+    if chosen not in KERNELS:
+        raise UsageError("STAGHORN_KERNEL is %s; choose from %s" % (chosen, ", ".join(KERNELS)))
+    return chosen
+
+
+def patience(lab):
+    """How many times as long things may take in this lab."""
+    return DEBUG_PATIENCE if lab.get("kernel") == "debug" else 1
 
 
 def memory(text):

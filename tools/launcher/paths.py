@@ -56,8 +56,10 @@ def adapter_firmware(name):
     return _need(build() / "firmware" / name)
 
 
-def guest(name):
-    """root.img, vmlinuz or initrd."""
+def guest(name, kernel="base"):
+    """root.img, vmlinuz or initrd; the latter two of a kernel (options.KERNELS)."""
+    if kernel == "debug":
+        return _need(build() / "guest" / "debug" / name, "debug-kernel")
     return _need(build() / "guest" / name)
 
 

@@ -9,6 +9,9 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
+# Reports are warnings, at most; KASAN and the checker of DMA would fall silent otherwise, the one
+# after its first report, the other when it has followed so many mappings.
+DEBUG_ARGUMENTS = "loglevel=5 printk.time=1 kasan_multi_shot dma_debug_entries=262144"
 
 
 def guest_arguments(lab, name):
@@ -16,7 +19,7 @@ def guest_arguments(lab, name):
     ports = [vm, *vm["adapters"]]
     hosts = ",".join("%s:%s" % (other, state["addr"]) for other, state in lab["vms"].items())
     return "%s sg.name=%s sg.addr=%s sg.addr6=%s sg.mtu=%d sg.mac=%s sg.rdma=%s sg.hosts=%s" % (
-        KERNEL_ARGUMENTS,
+        KERNEL_ARGUMENTS + (" " + DEBUG_ARGUMENTS if lab["kernel"] == "debug" else ""),
         name,
         ",".join("%s/%d" % (port["addr"], options.NET_BITS) for port in ports),
         ",".join("%s/%d" % (port["addr6"], options.NET6_BITS) for port in ports),
@@ -107,7 +110,9 @@ def _channels(name):
 def _boot(lab, name):
     """Kernel and disk."""
     image = str(paths.image(lab.get("image", "base")).resolve()).replace(",", ",,")
-    yield from ("-kernel", paths.guest("vmlinuz"), "-initrd", paths.guest("initrd"))
+    kernel = lab["kernel"]
+    yield from ("-kernel", paths.guest("vmlinuz", kernel))
+    yield from ("-initrd", paths.guest("initrd", kernel))
     yield from ("-append", guest_arguments(lab, name))
     yield from (
         "-blockdev",

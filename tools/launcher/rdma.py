@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 
-from . import agent, lab
+from . import agent, lab, options
 from .errors import TIMEOUT, LabError
 
 SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
@@ -36,6 +36,7 @@ class Background:
 
     def __init__(self, folder, vm, argv):
         self.vm, self.argv = vm, argv
+        self.patience = options.patience(folder.data)
         self.output, self.status, self.failure = "", None, None
         self.session = agent.Session(folder, vm, ["stdbuf", "-oL", *argv], None, self._take)
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -55,7 +56,7 @@ class Background:
 
     def expect(self, pattern, timeout=30):
         """Waits until the output has the pattern."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * self.patience
         while not re.search(pattern, self.output, re.M):
             if not self.running():
                 raise LabError(
@@ -72,7 +73,7 @@ class Background:
 
     def wait(self, timeout):
         """Its exit status; it is ended after that time."""
-        self.thread.join(timeout)
+        self.thread.join(timeout * self.patience)
         if self.running():
             self.stop()
             raise LabError(
@@ -216,7 +217,7 @@ def wait_listening(folder, vm, server):
         "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do "
         "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
     )
-    status, _, _ = agent.capture(folder, vm, ["sh", "-c", script], timeout=60)
+    status, _, _ = agent.capture(folder, vm, ["sh", "-c", script], timeout=60 * server.patience)
     if status:
         raise LabError("%s in VM %s does not listen:\n%s" % (server.argv[0], vm, server.output))
 

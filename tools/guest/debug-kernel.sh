@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The kernel with its checkers on, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
+#
+#   src-linux            Debian's source of the guest's kernel, less what its configuration never
+#                        compiles
+#   guest-debug-kernel   debug.config's kernel and modules, and what other modules are built with
+#   guest-debug-modules  ours and those of tests, for that kernel
+#   guest-debug-overlay  all modules, as they lie over the image
+#
+# All is compiled by the machine's own compiler, which needs half an hour of two processors for it
+# the first time.  Results are linked in $SG_BUILD/guest/debug, where the launcher looks: vmlinuz,
+# initrd, and the tests' modules.  tools/guest/build.sh must have run.
+SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
+. "$SG_TOP/tools/build/lib.sh"
+. "$SG_TOP/tools/build/sources.sh"
+
+config=$SG_TOP/tools/guest/debug.config
+# Neither who built it nor when is in the result, so that the compiler's cache serves all clones.
+export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
+
+# Every line of the configuration as the kernel's own tools have left it.
+check_config() {
+    local line bad=0
+    while read -r line; do
+        grep -qxF "$line" "$1" || {
+            echo "debug.config: $line took no effect: $(grep -F "${line%%=*}" "$1" || echo absent)"
+            bad=1
+        }
+    done < <(grep '^CONFIG_' "$config")
+    return $bad
+}
+
+# The folder of the build lies in that of the source: paths are short then, and the same everywhere.
+make_kernel() {
+    local build=$SG_OUT/linux/out
+    cp -al "$(sg_product src-linux)/src" "$SG_OUT/linux"
+    mkdir "$build"
+    cd "$SG_OUT/linux"
+    make O=out KCONFIG_ALLCONFIG="$config" allnoconfig
+    check_config out/.config
+    make O=out -j "$SG_JOBS" CC="$SG_BUILD/bin/cc" bzImage modules
+    make O=out INSTALL_MOD_PATH="$SG_OUT/install" DEPMOD=true modules_install
+    cp out/arch/x86/boot/bzImage "$SG_OUT/vmlinuz"
+    cp out/include/config/kernel.release "$SG_OUT/KERNEL"
+    mv "$SG_OUT/install/lib/modules/$(cat "$SG_OUT/KERNEL")" "$SG_OUT/modules"
+    rm -rf "$SG_OUT/install" "$SG_OUT/modules/build" "$SG_OUT/modules/source"
+    # What modules are built with, as the packages of headers have it.
+    find out \( -name '*.o' -o -name '*.a' -o -name '*.cmd' -o -name '*.ko' -o -name '*.mod*' \
+        -o -name 'vmlinux*' -o -name '*.order' \) ! -name auto.conf.cmd -type f -delete
+    rm -rf out/arch/x86/boot out/source
+    mv out "$SG_OUT/build"
+    cd "$SG_OUT"
+    rm -rf linux
+}
+
+# build_module FOLDER NAME: Kbuild for that kernel.
+build_module() {
+    make -C "$(sg_product src-linux)/src" "O=$(sg_product guest-debug-kernel)/build" \
+        CC="$SG_BUILD/bin/cc" -j "$SG_JOBS" "M=$1" modules
+    cp "$1/$2.ko" "$SG_OUT/"
+}
+
+make_modules() {
+    local work=$SG_OUT/work
+    mkdir -p "$work/guest-driver" "$work/include"
+    cp -r "$SG_TOP/guest-driver/kernel" "$work/guest-driver/kernel"
+    cp -r "$SG_TOP/include/staghorn" "$work/include/staghorn"
+    build_module "$work/guest-driver/kernel" staghorn
+    cp -r "$SG_TOP/tests/guest/kernel" "$work/kplace"
+    cp "$SG_TOP/tests/guest/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" "$work/kplace"
+    build_module "$work/kplace" kplace
+    cp -r "$SG_TOP/tests/guest/debug" "$work/debug"
+    build_module "$work/debug" sg_fault
+    rm -rf "$work"
+}
+
+make_overlay() {
+    local version root=$SG_OUT/root folder
+    version=$(cat "$(sg_product guest-debug-kernel)/KERNEL")
+    folder=$root/overlay/usr/lib/modules/$version
+    mkdir -p "$folder"
+    cp -r "$(sg_product guest-debug-kernel)/modules/." "$folder"
+    mkdir "$folder/updates"
+    cp "$(sg_product guest-debug-modules)/staghorn.ko" "$folder/updates/"
+    ln -s usr/lib "$root/overlay/lib"
+    depmod -b "$root/overlay" "$version"
+    rm "$root/overlay/lib"
+    chmod -R u=rwX,go=rX "$root"
+    (cd "$root" && find . -mindepth 1 | LC_ALL=C sort |
+        cpio --quiet --create --format=newc --owner=0:0 --reproducible) > "$SG_OUT/overlay.cpio"
+    rm -rf "$root"
+}
+
+# The kernel reads concatenated archives one after the other.
+link_debug() {
+    local to=$SG_BUILD/guest/debug
+    mkdir -p "$to"
+    ln -sfn "$(sg_product guest-debug-kernel)/vmlinuz" "$to/vmlinuz"
+    ln -sfn "$(sg_product guest-debug-modules)/kplace.ko" "$to/kplace.ko"
+    ln -sfn "$(sg_product guest-debug-modules)/sg_fault.ko" "$to/sg_fault.ko"
+    cat "$(sg_product guest-boot)/boot.cpio" "$(sg_product guest-overlay)/overlay.cpio" \
+        "$(sg_product guest-debug-overlay)/overlay.cpio" > "$to/initrd.new"
+    mv "$to/initrd.new" "$to/initrd"
+}
+
+sg_plan 5
+sg_write_cc
+[ -e "$SG_BUILD/products/guest-overlay" ] || sg_die "tools/guest/build.sh must run before"
+sg_source_linux
+sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product src-linux)" \
+    "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel
+sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
+    "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$SG_TOP/tests/guest/kernel" \
+    "$SG_TOP/tests/guest/debug" "$SG_TOP/tests/guest/place_wire.h" @debug-modules-1 -- make_modules
+sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
+    "@$(sg_product guest-debug-modules)" @debug-overlay-1 -- make_overlay
+sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \
+    "@$(sg_product guest-debug-modules)" "@$(sg_product guest-debug-overlay)" \
+    "@$(sg_product guest-boot)" "@$(sg_product guest-overlay)" "@$SG_BUILD" @debug-links-1 \
+    -- link_debug
