@@ -37,7 +37,7 @@ AROUND = 40  # lines of the log to show
 
 def wait_for(lab, vm, condition, limit=LIMIT):
     """Until the shell's condition holds in the VM; says what it saw last if it never does."""
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + limit * labtest.SLOW
     while True:
         left = max(deadline - time.monotonic(), 5)
         done = lab.run("exec", "-n", vm, "--", "sh", "-c", condition, status=None, timeout=left)
@@ -62,7 +62,7 @@ def resources(lab, vm):
 def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=LIMIT, beside=None):
     """Until the adapter has none of these, or not more than it had before: consumers let go in
     the background.  (Completion queues that they share, the kernel keeps for the next one.)"""
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + limit * labtest.SLOW
     while True:
         found = resources(lab, vm)
         if all(found.get(kind, 0) <= (beside or {}).get(kind, 0) for kind in kinds):

@@ -77,7 +77,7 @@ class Lifecycle(labtest.LabCase):
 
     def wait(self, vm, script, limit=120):
         """Until a script succeeds; meanwhile the VM may be away."""
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + limit * labtest.SLOW
         while self.lab.run("exec", vm, "--", "sh", "-c", script, status=None).returncode:
             self.assertLess(time.monotonic(), deadline, script)
             time.sleep(0.2)
@@ -165,9 +165,9 @@ class Lifecycle(labtest.LabCase):
 
     def test_kexec(self):
         """A new kernel without a reset of the machine: shutdown() has silenced the adapter."""
-        build = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
         for name in ("vmlinuz", "initrd"):
-            self.lab.run("copy", os.path.realpath(build + "/guest/" + name), "beta:/tmp/" + name)
+            path = os.path.realpath(os.path.join(programs.KERNEL, name))
+            self.lab.run("copy", path, "beta:/tmp/" + name)
         server, client = self.traffic()
         self.check_kernels()
         self.lab.sh("beta", "touch /run/before")
@@ -204,7 +204,7 @@ class Lifecycle(labtest.LabCase):
         server, client = self.traffic()
         sleeper = self.lab.start("beta", "sh", "-c", "echo mem > /sys/power/state; echo awake")
         with self.monitor("beta") as monitor:
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 120 * labtest.SLOW
             while monitor.run("query-status")["status"] != "suspended":
                 self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.1)
@@ -262,7 +262,7 @@ class Lifecycle(labtest.LabCase):
 
     def job(self, monitor, command, **arguments):
         monitor.run(command, **{"job-id": "j", **arguments})
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 120 * labtest.SLOW
         while True:
             (found,) = monitor.run("query-jobs")
             if found["status"] == "concluded":
@@ -291,7 +291,7 @@ class Lifecycle(labtest.LabCase):
                     self.job(monitor, "snapshot-save", **where)
                     if connected:
                         pings = client.output.count("ping data")
-                        deadline = time.monotonic() + 90
+                        deadline = time.monotonic() + 90 * labtest.SLOW
                         while client.output.count("ping data") < pings + 3:
                             self.assertLess(time.monotonic(), deadline)
                             time.sleep(0.1)

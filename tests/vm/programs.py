@@ -9,6 +9,9 @@ import labtest
 
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 FOLDER = BUILD + "/guest/programs"
+# Of the kernel that labs run: vmlinuz and initrd, and modules of tests.
+KERNEL = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest")
+MODULES = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest/programs")
 PORT_APM, PORT_GPSPM = 7204, 7205
 ADDRESS = {"alpha": "10.77.0.1", "beta": "10.77.0.2"}
 DAX = "/dev/dax0.0"

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import labtest
+import programs
 
 PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "programs"
 
@@ -69,7 +70,8 @@ class Place(PlaceCase):
 
     def test_kernel__consumer(self):
         """Flush, Atomic Write and fast registration by a kernel module."""
-        self.lab.run("copy", (PROGRAMS / "kplace.ko").resolve(), "alpha:/tmp/kplace.ko")
+        module = os.path.realpath(programs.MODULES + "/kplace.ko")
+        self.lab.run("copy", module, "alpha:/tmp/kplace.ko")
         try:
             self.lab.sh("alpha", "insmod /tmp/kplace.ko server=10.77.0.2")
         finally:

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Allocations beneath the driver fail: each of its start in turn, then at random under verbs.
+
+Only those are made to fail whose call trace has a function of the driver's.  What a program makes
+of it is its own business; the kernel must not complain or leak (labtest.Lab.down), and afterwards
+all works as before.
+# timeout: 900
+"""
+import re
+
+import labtest
+import programs
+import rdmatest
+
+INJECT = "/sys/kernel/debug/%s"
+KINDS = ("failslab", "fail_page_alloc")
+# A range of addresses that has the driver's functions and nothing else; it moves with each load.
+AIM = r"""
+set -e
+mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || :
+grep -E '^[0-9a-f]+ [tT] .*\[staghorn\]$' /proc/kallsyms | sort > /tmp/text
+for kind in failslab fail_page_alloc; do
+    cd /sys/kernel/debug/$kind
+    echo 0 > probability
+    echo 0x$(head -n 1 /tmp/text | cut -d ' ' -f 1) > require-start
+    echo 0x$(tail -n 1 /tmp/text | cut -d ' ' -f 1) > require-end
+    echo 32 > stacktrace-depth
+    echo N > ignore-gfp-wait
+    [ ! -e ignore-gfp-highmem ] || echo N > ignore-gfp-highmem
+    [ ! -e min-order ] || echo 0 > min-order
+    [ ! -e cache-filter ] || echo N > cache-filter
+    echo N > task-filter
+    echo 1 > interval
+    echo 0 > verbose
+    echo -1 > times
+done
+"""
+# The n-th allocation of this shell's beneath the driver fails; says what the counter became.
+BIND = r"""
+echo %(n)d > /proc/self/fail-nth
+echo %(device)s > /sys/bus/pci/drivers/staghorn/bind 2>/tmp/bound && bound=yes || bound=no
+read left < /proc/self/fail-nth
+echo 0 > /proc/self/fail-nth
+echo "bound $bound left $left"
+[ $bound = no ] || echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind
+"""
+MOST = 400  # allocations of a start
+PROGRAMS = ("verbs_abi", "verbs_events", "verbs_memory", "verbs_queues")
+
+
+class Failslab(labtest.LabCase):
+    def device(self, vm):
+        path = "/sys/class/infiniband/staghorn0/device"
+        return self.lab.sh(vm, "basename $(readlink %s)" % path).strip()
+
+    def works(self):
+        for vm in ("alpha", "beta"):
+            self.lab.sh(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null")
+        rdmatest.rping(self.lab, "beta", "alpha", count=5, size=20000)
+
+    def test_start__each_allocation_fails(self):
+        """A start with a failed allocation is refused, or does without; the next one succeeds."""
+        where = {"device": self.device("alpha")}
+        self.lab.sh("alpha", AIM)
+        self.lab.sh("alpha", "echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind" % where)
+        refused = 0
+        for n in range(1, MOST):
+            text = self.lab.sh("alpha", BIND % dict(where, n=n))
+            bound, left = re.search(r"bound (\w+) left (\d+)", text).groups()
+            refused += bound == "no"
+            if int(left):
+                self.assertEqual(bound, "yes", text)
+                break
+        else:
+            self.fail("a start has %d allocations?" % MOST)
+        print("# %d allocations in a start, %d of which it cannot do without" % (n - 1, refused))
+        self.assertGreater(refused, 10)
+        self.lab.sh("alpha", "echo %(device)s > /sys/bus/pci/drivers/staghorn/bind" % where)
+        self.works()
+
+    def inject(self, vm, probability):
+        for kind in KINDS:
+            self.lab.sh(vm, "echo %d > %s/probability" % (probability, INJECT % kind))
+
+    def test_verbs__random_allocations_fail(self):
+        """Whatever a program does, with one in ten and one in three of its allocations failing."""
+        programs.install(self.lab, "alpha", *PROGRAMS)
+        self.lab.sh("alpha", AIM)
+        for probability in (10, 33):
+            self.inject("alpha", probability)
+            for name in PROGRAMS:
+                words = "timeout 200 %s %s > /tmp/%s.out 2>&1; echo $?"
+                self.lab.sh("alpha", words % (name, programs.ADDRESS["alpha"], name), timeout=240)
+            self.inject("alpha", 0)
+        for name in PROGRAMS:
+            done = self.lab.sh("alpha", "timeout 200 %s %s" % (name, programs.ADDRESS["alpha"]))
+            self.assertNotIn("\nnot ok", "\n" + done)
+
+    def test_connections__random_allocations_fail(self):
+        """On both sides, while connections come and go."""
+        for vm in ("alpha", "beta"):
+            self.lab.sh(vm, AIM)
+            self.inject(vm, 10)
+        server = self.lab.start(
+            "beta", "sh", "-c", "while :; do timeout 10 rping -s -a 10.77.0.2 -C 3; done"
+        )
+        words = "for n in 1 2 3 4 5 6 7 8 9 10; do timeout 10 rping -c -a 10.77.0.2 -C 3; done"
+        self.lab.sh("alpha", words + " >/dev/null 2>&1; :", timeout=240)
+        server.stop()
+        for vm in ("alpha", "beta"):
+            self.inject(vm, 0)
+        self.works()
+
+
+if __name__ == "__main__":
+    labtest.main()
