@@ -103,11 +103,17 @@ int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, co
 	return ret;
 }
 
+/*
+ * Without memory for the private data the peer gets a Reply without: it learns that it is refused,
+ * instead of waiting for its time to be over.
+ */
 void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len)
 {
 	struct sg_cmd_connect cmd = { .conn = cpu_to_le32(id) };
+	struct sg_cmd_connect bare = cmd;
 
-	sgh_cm_command(sg, SG_ADMIN_REJECT, &cmd, pdata, len, NULL);
+	if (sgh_cm_command(sg, SG_ADMIN_REJECT, &cmd, pdata, len, NULL) == -ENOMEM && len)
+		sgh_cm_command(sg, SG_ADMIN_REJECT, &bare, NULL, 0, NULL);
 }
 
 /* Joins a connection in state from with the queue pair and the cm_id, and moves it to state to. */
