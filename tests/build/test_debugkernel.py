@@ -148,6 +148,11 @@ def known__passed_over(_folder):
     found = debugkernel.reports(stamped(WARN % (twice + "aren't supported\n") + DMA))
     assert [kind for kind, _ in found] == ["DMA-API", "DMA-API"], found
     assert [text for _, text in debugkernel.judged(found)] == [found[1][1]]
+    mapped = "DMA-API: DMA-API: Mapped at:\n debug_dma_map_sg+0x313/0x4e0\n"
+    assert debugkernel.reports(stamped(mapped)) == []
+    files = "WARNING: CPU: 1 PID: 146 at fs/proc/generic.c:733 remove_proc_entry+0x21a/0x3f0\n"
+    files += TRACE.replace("sgh_something", "unregister_irq_proc")
+    assert not list(debugkernel.judged(debugkernel.reports(stamped(files))))
 
 
 @case

@@ -12,6 +12,7 @@ import re
 import labtest
 import programs
 import rdmatest
+from launcher.errors import LabError
 
 INJECT = "/sys/kernel/debug/%s"
 KINDS = ("failslab", "fail_page_alloc")
@@ -46,6 +47,10 @@ echo "bound $bound left $left"
 [ $bound = no ] || echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind
 """
 MOST = 400  # allocations of a start
+LOOK = (
+    "ip -br address; rdma link; rdma resource; grep -v '^0000:0000:0000:0000:0000:0000' "
+    "/sys/class/infiniband/*/ports/1/gids/*; dmesg | tail -n 40"
+)
 PROGRAMS = ("verbs_abi", "verbs_events", "verbs_memory", "verbs_queues")
 
 
@@ -55,9 +60,15 @@ class Failslab(labtest.LabCase):
         return self.lab.sh(vm, "basename $(readlink %s)" % path).strip()
 
     def works(self):
-        for vm in ("alpha", "beta"):
-            self.lab.sh(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null")
-        rdmatest.rping(self.lab, "beta", "alpha", count=5, size=20000)
+        try:
+            for vm in ("alpha", "beta"):
+                self.lab.sh(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null")
+            rdmatest.rping(self.lab, "beta", "alpha", count=5, size=20000)
+        except (AssertionError, LabError):
+            for vm in ("alpha", "beta"):
+                done = self.lab.run("exec", "-n", vm, "--", "sh", "-c", LOOK, status=None)
+                print("# %s:\n# %s" % (vm, done.out.replace("\n", "\n# ")), flush=True)
+            raise
 
     def test_start__each_allocation_fails(self):
         """A start with a failed allocation is refused, or does without; the next one succeeds."""
@@ -102,14 +113,15 @@ class Failslab(labtest.LabCase):
         for vm in ("alpha", "beta"):
             self.lab.sh(vm, AIM)
             self.inject(vm, 10)
-        server = self.lab.start(
-            "beta", "sh", "-c", "while :; do timeout 10 rping -s -a 10.77.0.2 -C 3; done"
-        )
+        # Until the file is there; the VM's processes outlive the launcher's.
+        loop = "until [ -e /tmp/enough ]; do timeout 10 rping -s -a 10.77.0.2 -C 3; done"
+        server = self.lab.start("beta", "sh", "-c", "rm -f /tmp/enough; %s; echo ended" % loop)
         words = "for n in 1 2 3 4 5 6 7 8 9 10; do timeout 10 rping -c -a 10.77.0.2 -C 3; done"
         self.lab.sh("alpha", words + " >/dev/null 2>&1; :", timeout=240)
-        server.stop()
         for vm in ("alpha", "beta"):
             self.inject(vm, 0)
+        self.lab.sh("beta", "touch /tmp/enough")
+        server.expect("ended")
         self.works()
 
 

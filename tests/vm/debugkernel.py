@@ -15,7 +15,10 @@ _CUT_END = r"---\[ end trace"
 KINDS = {
     "KASAN": (r"BUG: KASAN: ", r"^={20,}$"),
     "ODEBUG": (r"ODEBUG: ", _CUT_END),
-    "DMA-API": (r"DMA-API: (?!preallocated|debugging enabled|\S+ enabled)", _CUT_END),
+    "DMA-API": (
+        r"DMA-API: (?!(?:DMA-API: )?(?:preallocated|debugging enabled|\S+ enabled|Mapped at))",
+        _CUT_END,
+    ),
     "refcount": (r"refcount_t: ", _CUT_END),
     "sleep": (
         r"BUG: sleeping function called|BUG: scheduling while atomic|"
@@ -49,6 +52,8 @@ KNOWN = (
     # Programs may register the same memory twice, with any adapter; ib_core maps it each time.  On
     # x86 no processor's cache comes between.
     r"cacheline tracking EEXIST, overlapping mappings aren't supported",
+    # Where an allocation failed as an interrupt got its files in /proc, some stay when it goes.
+    r"remove_proc_entry\+[^\n]*\n(?:[^\n]*\n)*?[^\n]*unregister_irq_proc\+",
 )
 LEAK = r"^unreferenced object "
 # Leaks whose call trace has none of these modules, nor one that is gone, are others'; only printed.
