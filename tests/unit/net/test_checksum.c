@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "aborts.h"
 #include "tap.h"
 #include "wire.h"
 #include "arch/cc.h"
@@ -43,25 +41,15 @@ static void checksum__equals_plain_loop(void)
     }
 }
 
+static void fail_assertion(void *arg)
+{
+    sg_net_assert_failed("a queue is what it is", __FILE__, __LINE__);
+}
+
 /* An assertion of lwIP that fails ends the process: what it would do next is anybody's guess. */
 static void platform__assertion_ends_it(void)
 {
-    int status = 0;
-    pid_t child;
-
-    fflush(stdout);
-    child = fork();
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        if (!freopen("/dev/null", "w", stderr)) {
-            _exit(2);
-        }
-        sg_net_assert_failed("a queue is what it is", __FILE__, __LINE__);
-    }
-    T_TRUE(child > 0);
-    T_TRUE(waitpid(child, &status, 0) == child);
-    T_TRUE(WIFSIGNALED(status));
-    T_EQ_INT(WTERMSIG(status), SIGABRT);
+    T_TRUE(t_aborts(fail_assertion, NULL));
 }
 
 static const struct t_case cases[] = {

@@ -3,34 +3,31 @@
  * sg_assert_persist_state(): each invariant, broken by hand, is noticed.  (That it holds while
  * nobody breaks it is test_random's and every other case's business: they check after each event.)
  */
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "aborts.h"
 #include "persist/impl.h"
 #include "rig.h"
+
+struct damaging {
+    struct sg_persist *p;
+    void (*damage)(struct sg_persist *p);
+};
+
+static void damage_and_check(void *arg)
+{
+    const struct damaging *d = arg;
+
+    d->damage(d->p);
+    sg_assert_persist_state(d->p, true);
+}
 
 /* Does the check abort after this? */
 static bool noticed(struct rig *r, void (*damage)(struct sg_persist *p))
 {
-    int status = 0;
-    pid_t child;
+    struct damaging d = { r->p, damage };
 
     sg_assert_persist_state(r->p, true);
-    fflush(stdout);
-    child = fork();
-    if (child == 0) {
-        signal(SIGABRT, SIG_DFL);
-        if (!freopen("/dev/null", "w", stderr)) {
-            _exit(2);
-        }
-        damage(r->p);
-        sg_assert_persist_state(r->p, true);
-        _exit(0);
-    }
-    T_TRUE(child > 0);
-    T_TRUE(waitpid(child, &status, 0) == child);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    return t_aborts(damage_and_check, &d);
 }
 
 static struct page *page0(struct sg_persist *p)
