@@ -77,17 +77,17 @@ class Debugging(labtest.LabCase):
         found = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]["gdb"]
         self.assertIn("gdb of alpha: target remote " + found, self.lab.run("status").out)
         answers = []
-        with socket.socket(socket.AF_UNIX) as stub:
-            stub.settimeout(30)
-            stub.connect(found)
+        with socket.socket(socket.AF_UNIX) as server:
+            server.settimeout(30)
+            server.connect(found)
             for packet in packets:
-                stub.sendall(packet.encode())
+                server.sendall(packet.encode())
                 data = b""
                 while not re.search(rb"\$[^#]*#..", data):
-                    piece = stub.recv(4096)
+                    piece = server.recv(4096)
                     self.assertTrue(piece, "the gdbstub hangs up after %r" % data)
                     data += piece
-                stub.sendall(b"+")
+                server.sendall(b"+")
                 answers.append(re.search(rb"\$([^#]*)#", data)[1].decode())
         return answers
 
