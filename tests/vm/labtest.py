@@ -23,9 +23,12 @@ import debugkernel
 
 TOP = Path(__file__).resolve().parents[2]
 STAGHORN = str(TOP / "staghorn")
+sys.path.insert(0, str(TOP / "tools"))
+
+from launcher import options  # noqa: E402
 
 DEBUG = os.environ.get("STAGHORN_KERNEL") == "debug"
-SLOW = 6 if DEBUG else 1  # times as long as anything may take
+SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # times as long as anything may take
 UP_LIMIT = 280 * SLOW  # seconds; other work may share the machine
 
 _state = None
