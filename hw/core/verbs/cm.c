@@ -17,7 +17,7 @@
  * queue pair was destroyed says nothing more.
  *
  * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
- * the peer's requests cost to execute on the way (commit.c) counts like octets sent.
+ * the peer's requests cost to execute on the way (mpe_target.c) counts like octets sent.
  *
  * Requests are bounded by the listener's backlog, by the number of connections, and by the
  * driver's progress with its event queue; what exceeds that is reset.
@@ -576,12 +576,12 @@ static void up_confirmed(void *user)
     }
 }
 
-static void up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
+static void up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
 {
     struct sg_cm *cm = user;
 
     if (cm->qp) {
-        sg_sq_commit_done(cm->qp, kind, hash, len);
+        sg_sq_mpe_done(cm->qp, kind, hash, len);
     }
 }
 
@@ -609,7 +609,7 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .sent = up_sent,
     .read_done = up_read_done,
     .confirmed = up_confirmed,
-    .commit_done = up_commit_done,
+    .commit_done = up_mpe_done,
     .atomic_done = up_atomic_done,
     .place_write = sg_in_place_write,
     .place_read = sg_in_place_read,
@@ -618,8 +618,8 @@ const struct sg_engine_ops sg_cm_engine_ops = {
     .invalidate = sg_in_invalidate,
     .check_source = sg_in_check_source,
     .gather_source = sg_in_gather_source,
-    .commit = sg_in_commit,
-    .commit_answered = sg_in_commit_answered,
+    .commit = sg_in_mpe,
+    .commit_answered = sg_in_mpe_answered,
     .atomic = sg_in_atomic,
     .write_placed = sg_in_write_placed,
 };

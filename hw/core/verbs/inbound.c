@@ -214,7 +214,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     return g.n;
 }
 
-enum sg_commit_result sg_in_commit(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+enum sg_commit_result sg_in_mpe(void *user, const struct sg_commit_req *r, uint8_t hash[64],
                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                    uint64_t *again_ns)
 {
@@ -223,15 +223,15 @@ enum sg_commit_result sg_in_commit(void *user, const struct sg_commit_req *r, ui
     if (!qp) {
         return SG_COMMIT_CLOSED;
     }
-    return sg_commit_run(qp, r, hash, hash_len, why, token, again_ns);
+    return sg_mpe_target_run(qp, r, hash, hash_len, why, token, again_ns);
 }
 
-void sg_in_commit_answered(void *user, const struct sg_commit_req *r)
+void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
 {
     struct sg_cm *cm = user;
 
     if (cm->qp) {
-        sg_commit_answered(cm->qp, r);
+        sg_mpe_target_answered(cm->qp, r);
     }
 }
 

@@ -199,7 +199,7 @@ static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const stru
 }
 
 /* The fields of Verify and of the memory's nature, as far as the memory itself does not matter. */
-static enum sg_status check_place(const struct sg_cmd_reg_mr *c, uint32_t access)
+static enum sg_status check_mpe(const struct sg_cmd_reg_mr *c, uint32_t access)
 {
     bool keyed = c->hash_alg == SG_HASH_HMAC_SHA256;
 
@@ -234,7 +234,7 @@ enum sg_status sg_cmd_reg_mr(struct sg_adapter *a, const void *cmd, struct sg_ad
     if (access & ~sg_access_offered(a)) {
         return SG_ENOTSUP;
     }
-    status = check_place(c, access);
+    status = check_mpe(c, access);
     if (status != SG_OK) {
         return status;
     }

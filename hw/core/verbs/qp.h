@@ -8,7 +8,7 @@
 #include "proto/engine.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
-#include "verbs/commit.h"
+#include "verbs/mpe_target.h"
 #include "verbs/cq.h"
 #include "verbs/list.h"
 #include "verbs/odp.h"
@@ -132,7 +132,7 @@ struct sg_qp {
     struct sg_sq sq;
     struct sg_rq rq;
     struct sg_rnr rnr;
-    struct sg_commit commit;  /* the peer's request under way */
+    struct sg_mpe_target mpe;     /* the peer's request under way */
     bool write_open;          /* a Write of the peer began, its end is awaited */
     uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
@@ -179,7 +179,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
                  struct iovec *iov);
 void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
-void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
 /* The peer's Terminate: blame the oldest request if it can be meant. */
 bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);

@@ -278,7 +278,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->flush_link);
     sg_rnr_stop(qp);
     sg_pm_settle(qp);
-    sg_commit_drop(qp);
+    sg_mpe_target_drop(qp);
     sg_mw_release(qp);
     sg_odp_forget(qp);
     qp->pd->users--;

@@ -6,7 +6,7 @@
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
  * (sg_sq_gather); 'sent' completes it (or confirm.c), a Read waits for 'read_done', a Flush,
- * Verify or Atomic Write (place.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.
+ * Verify or Atomic Write (mpe_wr.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.
  * WRITE_IMM is two messages: its Immediate Data is the next one after its Write.  There is one
  * current message at most, and a record for each entry between 'cons' and 'next'.
  *
@@ -33,8 +33,8 @@ enum op_flags {
     OP_LOCAL = 2,   /* done at once, no message */
     OP_READ = 4,    /* one element at most; shares ORD; completes with the peer's answer */
     OP_INLINE = 8,  /* SG_WQE_INLINE is allowed */
-    OP_COMMIT = 16, /* the placement extensions must be on */
-    OP_PLACE = 32,  /* struct sg_wqe_place precedes the elements */
+    OP_MPE = 16, /* the placement extensions must be on */
+    OP_MPE_WQE = 32,  /* struct sg_wqe_place precedes the elements */
     OP_ATOMIC = 64, /* struct sg_wqe_atomic precedes the element */
     OP_7306 = 128,  /* RFC 7306 must be on */
     OP_BIND = 256,  /* struct sg_wqe_bind follows the header */
@@ -67,11 +67,11 @@ static const struct op_row rows[] = {
                           SG_WC_FETCH_ADD },
     [SG_WR_CMP_SWAP] = { "CMP_SWAP", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
                          SG_WC_CMP_SWAP },
-    [SG_WR_FLUSH] = { "FLUSH", sg_place_start_flush, OP_READ | OP_COMMIT | OP_PLACE, SG_WC_FLUSH },
-    [SG_WR_VERIFY] = { "VERIFY", sg_place_start_verify, OP_READ | OP_COMMIT | OP_PLACE,
+    [SG_WR_FLUSH] = { "FLUSH", sg_mpe_start_flush, OP_READ | OP_MPE | OP_MPE_WQE, SG_WC_FLUSH },
+    [SG_WR_VERIFY] = { "VERIFY", sg_mpe_start_verify, OP_READ | OP_MPE | OP_MPE_WQE,
                        SG_WC_VERIFY },
-    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_place_start_atomic_write,
-                             OP_READ | OP_COMMIT | OP_INLINE, SG_WC_ATOMIC_WRITE },
+    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_mpe_start_atomic_write,
+                             OP_READ | OP_MPE | OP_INLINE, SG_WC_ATOMIC_WRITE },
 };
 
 static const struct op_row *op_row(uint8_t opcode)
@@ -164,7 +164,7 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
         return SG_WC_LOC_LEN_ERR;
     }
     *len = h->num_sge * sizeof(struct sg_sge);
-    if (row->flags & OP_PLACE) {
+    if (row->flags & OP_MPE_WQE) {
         if (place->hash_len > SG_HASH_MAX) {
             return SG_WC_LOC_LEN_ERR;
         }
@@ -193,7 +193,7 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
     if (!*row || sg_get_le32(&h->index) != sq->next || h->reserved_88 ||
         (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
         ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
-        ((*row)->flags & OP_COMMIT && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
+        ((*row)->flags & OP_MPE && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
         ((*row)->flags & OP_7306 && !qp->adapter->config.engine.rfc7306) ||
         !sg_adapter_may(qp->adapter, (*row)->features) ||
         (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
@@ -308,7 +308,7 @@ static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned
 static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *row)
 {
     const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
-    bool result = row->flags & (OP_PLACE | OP_ATOMIC);
+    bool result = row->flags & (OP_MPE_WQE | OP_ATOMIC);
 
     if ((!result && h->opcode != SG_WR_ATOMIC_WRITE) || cur_inline(&qp->sq) || !h->num_sge) {
         return SG_ODP_READY;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues as sq.c, place.c and atomic.c see them.
+ * Send queues as sq.c, mpe_wr.c and atomic.c see them.
  */
 #ifndef SG_VERBS_SQ_IMPL_H
 #define SG_VERBS_SQ_IMPL_H
@@ -43,7 +43,7 @@ sg_sq_start sg_mr_start_local_inv, sg_mr_start_reg;
 /* mw.c */
 sg_sq_start sg_mw_start_bind;
 
-/* place.c */
-sg_sq_start sg_place_start_flush, sg_place_start_verify, sg_place_start_atomic_write;
+/* mpe_wr.c */
+sg_sq_start sg_mpe_start_flush, sg_mpe_start_verify, sg_mpe_start_atomic_write;
 
 #endif

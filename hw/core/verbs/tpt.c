@@ -384,7 +384,7 @@ enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp 
     return st;
 }
 
-enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_mpe(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **out)
 {
     struct sg_mr *mr;

@@ -144,7 +144,7 @@ enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp 
  * The same for a Flush or Verify: len may be 0, 'to' must lie within the region or at its end; with
  * 'any' one of the rights is enough.  *mr is set whenever the STag is good.
  */
-enum sg_mem_status sg_tpt_check_commit(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_mpe(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **mr);
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */

@@ -2,11 +2,11 @@
 /*
  * The responder of Flush, Verify and Atomic Write.
  *
- * The engine calls sg_commit_run() for one request at a time, in the order of their arrival and
+ * The engine calls sg_mpe_target_run() for one request at a time, in the order of their arrival and
  * when all before it is executed.  A request is checked (STag, association, rights of region and
  * queue pair, wrap, bounds: as any access of the peer), everything that came in by the connection
  * is settled (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
- * of pages, notes how far it got in qp->commit and asks to be called again.  Between turns the
+ * of pages, notes how far it got in qp->mpe and asks to be called again.  Between turns the
  * region may go away or become another one under the same STag: its serial number tells.  What a
  * turn does is charged to the adapter's turn ('executed'), which many connections share.
  *
@@ -22,7 +22,7 @@
  * A request of no octets is checked like any other.  The STag that a request of draft -01 may name
  * is invalidated by the engine, when we are done.
  */
-#include "verbs/commit.h"
+#include "verbs/mpe_target.h"
 
 #include <glib.h>
 
@@ -39,21 +39,21 @@ enum turn_limits {
     POISON_MAX = 256 * 1024,    /* octets that one call of the host marks line by line */
 };
 
-/* A call of sg_commit_run(). */
+/* A call of sg_mpe_target_run(). */
 struct turn {
     struct sg_qp *qp;
     struct sg_adapter *a;
     const struct sg_commit_req *r;
-    struct sg_commit *x;
+    struct sg_mpe_target *x;
     struct sg_mr *mr;
     uint8_t *hash, *hash_len;
     uint64_t *again_ns;
 };
 
-void sg_commit_drop(struct sg_qp *qp)
+void sg_mpe_target_drop(struct sg_qp *qp)
 {
-    sg_account_free(&qp->adapter->account, qp->commit.hasher, sizeof(*qp->commit.hasher));
-    qp->commit = (struct sg_commit){ 0 };
+    sg_account_free(&qp->adapter->account, qp->mpe.hasher, sizeof(*qp->mpe.hasher));
+    qp->mpe = (struct sg_mpe_target){ 0 };
 }
 
 static enum sg_commit_result go_on(const struct turn *t)
@@ -64,7 +64,7 @@ static enum sg_commit_result go_on(const struct turn *t)
 
 static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
 {
-    const struct sg_commit *x = t->x;
+    const struct sg_mpe_target *x = t->x;
 
     return sg_pm_run(t->a, t->mr, x->to + x->off, SG_MIN(max, x->length - x->off));
 }
@@ -104,7 +104,7 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
 
 static enum sg_commit_result run_flush(const struct turn *t)
 {
-    struct sg_commit *x = t->x;
+    struct sg_mpe_target *x = t->x;
     enum sg_commit_result res;
     uint64_t cost = 0;
 
@@ -163,7 +163,7 @@ static bool same_octets(const uint8_t *a, const uint8_t *b, size_t n)
 /* The hash was not the expected one. */
 static enum sg_commit_result poison(const struct turn *t)
 {
-    struct sg_commit *x = t->x;
+    struct sg_mpe_target *x = t->x;
     unsigned n;
 
     for (n = 0; t->mr->pm && x->off < x->length; n++) {
@@ -184,7 +184,7 @@ static enum sg_commit_result poison(const struct turn *t)
 static enum sg_commit_result run_verify(const struct turn *t)
 {
     uint32_t left = t->mr->hash_alg == SG_HASH_CRC32C ? TURN_HASH_CRC : TURN_HASH;
-    struct sg_commit *x = t->x;
+    struct sg_mpe_target *x = t->x;
     bool begun = false;
 
     if (x->poisoning) {
@@ -275,7 +275,7 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
     uint64_t len = r->kind == SG_MSG_ATOMIC_WRITE ? sizeof(uint64_t) : r->length;
     enum sg_mem_status st;
 
-    st = sg_tpt_check_commit(qp->adapter, qp, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights,
+    st = sg_tpt_check_mpe(qp->adapter, qp, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights,
                              mr);
     return st != SG_MEM_OK || whole ? st : sg_mr_check_range(*mr, r->to, len);
 }
@@ -284,16 +284,16 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
 static void begin(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
                   const struct sg_mr *mr)
 {
-    struct sg_commit *x = &qp->commit;
+    struct sg_mpe_target *x = &qp->mpe;
 
-    sg_commit_drop(qp);
+    sg_mpe_target_drop(qp);
     x->serial = mr->serial;
     x->to = whole ? mr->base : r->to;
     x->length = whole ? mr->length : r->length;
     sg_pm_settle(qp);
 }
 
-enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req *r,
+enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns)
 {
@@ -303,7 +303,7 @@ enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req
         [SG_MSG_ATOMIC_WRITE] = run_atomic_write,
     };
     struct turn t = {
-        .qp = qp, .a = qp->adapter, .r = r, .x = &qp->commit, .hash = hash, .hash_len = hash_len,
+        .qp = qp, .a = qp->adapter, .r = r, .x = &qp->mpe, .hash = hash, .hash_len = hash_len,
         .again_ns = again_ns,
     };
     bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_COMMIT_REGION &&
@@ -316,7 +316,7 @@ enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req
         *why = SG_MEM_STAG; /* another region by the same name */
     }
     if (*why != SG_MEM_OK) {
-        sg_commit_drop(qp);
+        sg_mpe_target_drop(qp);
         return SG_COMMIT_MEM;
     }
     if (!*token) {
@@ -326,12 +326,12 @@ enum sg_commit_result sg_commit_run(struct sg_qp *qp, const struct sg_commit_req
     res = runs[r->kind](&t);
     if (res != SG_COMMIT_LATER) {
         qp->counters.rx_requests++;
-        sg_commit_drop(qp);
+        sg_mpe_target_drop(qp);
     }
     return res;
 }
 
-void sg_commit_answered(struct sg_qp *qp, const struct sg_commit_req *r)
+void sg_mpe_target_answered(struct sg_qp *qp, const struct sg_commit_req *r)
 {
     if (r->kind == SG_MSG_FLUSH) {
         sg_pm_milestone(qp, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);

@@ -17,7 +17,7 @@
 
 enum { ATOM = 8 };
 
-static const struct sg_wqe_place *cur_place(const struct sg_wqe_hdr *h)
+static const struct sg_wqe_place *cur_mpe(const struct sg_wqe_hdr *h)
 {
     return (const void *)(h + 1);
 }
@@ -36,29 +36,29 @@ static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
                : SG_WC_SUCCESS;
 }
 
-enum sg_wc_status sg_place_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                        struct sg_msg *msg)
 {
     bool region = qp->adapter->config.engine.commit == SG_COMMIT_DRAFT_02;
     uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL | (region ? SG_FLUSH_REGION : 0);
-    uint32_t flags = sg_get_le32(&cur_place(h)->flags);
+    uint32_t flags = sg_get_le32(&cur_mpe(h)->flags);
 
     static_assert(SG_FLUSH_PERSISTENT == SG_COMMIT_PERSISTENT &&
                   SG_FLUSH_GLOBAL == SG_COMMIT_GLOBAL && SG_FLUSH_REGION == SG_COMMIT_REGION,
                   "flags as on the wire");
-    if (h->num_sge || cur_place(h)->hash_len || (flags & ~known) ||
+    if (h->num_sge || cur_mpe(h)->hash_len || (flags & ~known) ||
         !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {
         return SG_WC_LOC_QP_OP_ERR;
     }
-    msg->rlen = sg_get_le32(&cur_place(h)->length);
+    msg->rlen = sg_get_le32(&cur_mpe(h)->length);
     msg->flush_flags = flags;
     return set_target(qp, msg, SG_MSG_FLUSH, h);
 }
 
-enum sg_wc_status sg_place_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+enum sg_wc_status sg_mpe_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                         struct sg_msg *msg)
 {
-    const struct sg_wqe_place *place = cur_place(h);
+    const struct sg_wqe_place *place = cur_mpe(h);
     const struct sg_sge *sink = cur_sge(&qp->sq);
     enum sg_wc_status status;
 
@@ -82,7 +82,7 @@ enum sg_wc_status sg_place_start_verify(struct sg_qp *qp, const struct sg_wqe_hd
     return set_target(qp, msg, SG_MSG_VERIFY, h);
 }
 
-enum sg_wc_status sg_place_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+enum sg_wc_status sg_mpe_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                               struct sg_msg *msg)
 {
     const struct sg_sge *sge = cur_sge(&qp->sq);
@@ -127,7 +127,7 @@ static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *re
     return SG_WC_SUCCESS;
 }
 
-void sg_sq_commit_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
+void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
 {
     static const uint8_t opcodes[] = {
         [SG_MSG_FLUSH] = SG_WR_FLUSH,
