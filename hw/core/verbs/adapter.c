@@ -28,7 +28,7 @@
 #include <stdarg.h>
 
 #include "flash/chip.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"

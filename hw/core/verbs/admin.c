@@ -11,7 +11,7 @@
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 

@@ -19,9 +19,9 @@ typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
 sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                       /* caps.c */
 sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                /* counters.c */
 sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq.c */
-sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port.c */
-sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd.c */
-sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr.c */
+sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port_cmd.c */
+sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd_cmd.c */
+sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr_cmd.c */
 sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw;                          /* mw.c */
 sg_admin_fn sg_cmd_map_pages;                                            /* odp.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */

@@ -2,7 +2,7 @@
 /*
  * QUERY_CAPS and QUERY_STATS: what the adapter can do, and what it has done since reset.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/srq.h"
 

@@ -26,7 +26,7 @@
 
 #include <glib.h>
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/eq.h"
 #include "verbs/inbound.h"
 #include "verbs/pm.h"

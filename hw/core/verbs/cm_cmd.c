@@ -5,7 +5,7 @@
  */
 #include <glib.h>
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
 #include "verbs/qp.h"

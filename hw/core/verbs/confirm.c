@@ -18,7 +18,7 @@
  * Questions share ORD with the peer-answered requests of the owner.  If the peer grants none there
  * are no confirmations, and completions mean what they mean on iWARP.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/qp.h"
 

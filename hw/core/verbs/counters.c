@@ -2,7 +2,7 @@
 /*
  * QUERY_QP_STATS and QUERY_MR_STATS: what one object has seen.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/qp.h"
 

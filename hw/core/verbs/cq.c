@@ -23,7 +23,7 @@
  */
 #include "verbs/cq.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/eq.h"
 #include "verbs/qp.h"
 

@@ -6,7 +6,7 @@
  * where the consumer finds it up to the index in the answer, and everything later goes to the new
  * one.  So nothing is copied, and nothing is lost while the consumer is still reading.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cq.h"
 #include "verbs/eq.h"

@@ -2,7 +2,7 @@
 /*
  * Doorbell pages: each user context writes to its own, and reaches only queues made for it.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cq.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"

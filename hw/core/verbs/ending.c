@@ -20,7 +20,7 @@
  * The rows of the protection table come after them (tpt.c), as queue pairs release their windows.
  * Each takes itself off the lists of the adapter, which are empty in the end.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 
 enum stage { CONNS, LISTENERS, STRANGERS, QPS, SRQS, CQS, PDS, NETWORK, STAGES };

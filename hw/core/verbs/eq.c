@@ -21,7 +21,7 @@
 #include <glib.h>
 
 #include "verbs/admin_cmd.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cq.h"
 
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,

@@ -3,7 +3,7 @@
  * FLASH_*: the driver's door to the flash (flash/chip.c).  What an update means for this very
  * adapter is judged here: a profile beyond the model's ranges is refused before it can run.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 
 static void slot_info(const struct sg_flash *f, unsigned slot, struct sg_flash_slot_info *out)

@@ -10,7 +10,7 @@
  */
 #include "verbs/inbound.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"

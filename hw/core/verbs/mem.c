@@ -13,7 +13,7 @@
  */
 #include "verbs/mem.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pm.h"
 
 bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,

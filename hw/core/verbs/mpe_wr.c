@@ -11,7 +11,7 @@
  * The alignment of an Atomic Write's target cannot be judged here: the Tagged Offset may be any
  * value, what counts is the address behind it.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pm.h"
 #include "verbs/sq_impl.h"
 

@@ -2,7 +2,7 @@
 /*
  * Work requests on memory regions: REG_MR and LOCAL_INV.  Those of windows are in mw.c.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pm.h"
 #include "verbs/sq_impl.h"
 

@@ -20,7 +20,7 @@
  */
 #include <glib.h>
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/pm.h"
 #include "verbs/sq_impl.h"

@@ -21,7 +21,7 @@
  */
 #include "verbs/odp.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"

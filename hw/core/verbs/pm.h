@@ -6,7 +6,7 @@
 #ifndef SG_VERBS_PM_H
 #define SG_VERBS_PM_H
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 
 /*

@@ -14,7 +14,7 @@
  *   RTS        work flows
  *   CLOSING    entries posted before are still executed, then FIN; receives still work
  *   TERMINATE  nothing is executed; a Terminate goes out or came in, the stream ends
- *   ERROR      all entries, also those posted later, are completed as flushed (flush.c)
+ *   ERROR      all entries, also those posted later, are completed as flushed (qp_flush.c)
  *
  * A connection that ends gracefully leaves its queue pair in ERROR as well, not in IDLE: consumers
  * wait for their receives to be flushed, and one rule for all ends is easier to rely on.
@@ -28,7 +28,7 @@
  */
 #include "verbs/qp.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
 #include "verbs/pm.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queue pairs: state (qp.c), send queue (sq.c), receive queue (rq.c), flushing (flush.c).
+ * Queue pairs: state (qp.c), send queue (sq.c), receive queue (rq.c), flushing (qp_flush.c).
  */
 #ifndef SG_VERBS_QP_H
 #define SG_VERBS_QP_H
@@ -168,7 +168,7 @@ void sg_qp_wake(struct sg_qp *qp);
 /* Posts a completion of this queue pair. */
 void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc);
 
-/* flush.c: bounded; true: there is more. */
+/* qp_flush.c: bounded; true: there is more. */
 void sg_qp_flush_later(struct sg_qp *qp);
 bool sg_qp_run_flush(struct sg_adapter *a);
 
@@ -251,7 +251,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
 /* The oldest entry ends in FLUSH_ERR; false: it cannot be read. */
 bool sg_rq_flush_one(struct sg_qp *qp);
 
-/* atomic.c: as sg_engine_ops.atomic.  The queue pair is connected. */
+/* atomic_wr.c: as sg_engine_ops.atomic.  The queue pair is connected. */
 enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);

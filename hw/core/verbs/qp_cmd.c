@@ -2,7 +2,7 @@
 /*
  * Admin commands of queue pairs.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/cm.h"
 #include "verbs/pm.h"

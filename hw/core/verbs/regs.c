@@ -6,7 +6,7 @@
  * registers on writing, are guest errors without effect.  Ring registers can be written only while
  * CTRL.ENABLE is clear.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 

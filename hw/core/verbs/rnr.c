@@ -15,7 +15,7 @@
  * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
  * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"

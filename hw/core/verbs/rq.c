@@ -13,7 +13,7 @@
  * A faulty entry completes in error here, once; the engine then ends the stream and the rest is
  * flushed.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"

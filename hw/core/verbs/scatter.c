@@ -11,7 +11,7 @@
  *
  * A record owns its elements until it is complete or flushed.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 
 void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg)

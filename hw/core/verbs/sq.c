@@ -6,7 +6,7 @@
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
  * (sg_sq_gather); 'sent' completes it (or confirm.c), a Read waits for 'read_done', a Flush,
- * Verify or Atomic Write (mpe_wr.c) for 'commit_done', an Atomic (atomic.c) for 'atomic_done'.
+ * Verify or Atomic Write (mpe_wr.c) for 'commit_done', an Atomic (atomic_wr.c) for 'atomic_done'.
  * WRITE_IMM is two messages: its Immediate Data is the next one after its Write.  There is one
  * current message at most, and a record for each entry between 'cons' and 'next'.
  *
@@ -21,7 +21,7 @@
  */
 #include "verbs/sq_impl.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/eq.h"
 #include "verbs/pm.h"

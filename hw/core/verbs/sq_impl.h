@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues as sq.c, mpe_wr.c and atomic.c see them.
+ * Send queues as sq.c, mpe_wr.c and atomic_wr.c see them.
  */
 #ifndef SG_VERBS_SQ_IMPL_H
 #define SG_VERBS_SQ_IMPL_H
@@ -32,7 +32,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp);
 /* It is done, rec->status says how; fault: we end the stream for this reason, or NULL. */
 void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault);
 
-/* atomic.c */
+/* atomic_wr.c */
 sg_sq_start sg_atomic_start, sg_atomic_start_imm;
 /* Immediate Data of this entry. */
 void sg_atomic_set_imm(const struct sg_wqe_hdr *h, struct sg_msg *msg);

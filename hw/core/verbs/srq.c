@@ -23,7 +23,7 @@
  */
 #include "verbs/srq.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 #include "verbs/qp.h"

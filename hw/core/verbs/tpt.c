@@ -26,7 +26,7 @@
  */
 #include "verbs/tpt.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"
 #include "verbs/qp.h"

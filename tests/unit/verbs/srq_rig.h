@@ -7,7 +7,7 @@
 #define SG_TESTS_VERBS_SRQ_RIG_H
 
 #include "pair_rig.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"
 

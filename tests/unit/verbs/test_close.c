@@ -3,7 +3,7 @@
  * Two adapters: how connections end under load, and who is blamed for what.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 #include "verbs/inbound.h"
 #include "verbs/qp.h"

@@ -4,7 +4,7 @@
  */
 #include "pair_rig.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 
 static void begin_confirming(const struct md_qp_params *params)

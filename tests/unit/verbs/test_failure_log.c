@@ -4,7 +4,7 @@
  * the reason.  That line is logged by default, states are not.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 
 enum { MS = 1000000 };

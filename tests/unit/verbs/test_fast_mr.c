@@ -2,7 +2,7 @@
 /* Two adapters: fast registration, invalidation, the local DMA key. */
 #include "pair_rig.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pagelist.h"
 #include "verbs/qp.h"
 

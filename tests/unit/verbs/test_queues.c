@@ -4,7 +4,7 @@
 #include "rig.h"
 #include "tap.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cq.h"
 #include "verbs/ring.h"
 

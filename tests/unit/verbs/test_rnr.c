@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A message, and no receive posted: Terminate, or a wait that a receive ends. */
 #include "pair_rig.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 #include "verbs/srq.h"
 

@@ -5,7 +5,7 @@
  */
 #include "pair_rig.h"
 #include "tcp_link.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 
 enum { LEN = 200000 };
 

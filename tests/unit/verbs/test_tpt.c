@@ -3,7 +3,7 @@
 #include "rig.h"
 #include "tap.h"
 
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/qp.h"
 
 static struct solo s;

@@ -4,7 +4,7 @@
  * length is what the rest of the machine waits.
  */
 #include "place_rig.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/cq.h"
 #include "verbs/qp.h"
 

@@ -15,7 +15,7 @@
 #include <glib.h>
 
 #include "base/hash.h"
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/odp.h"
 #include "verbs/pm.h"

@@ -13,7 +13,7 @@
  * An entry that cannot be read any more ends the flush of its queue with SG_EV_QP_FATAL: there is
  * nothing to report it with.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/eq.h"
 #include "verbs/qp.h"
 

@@ -2,7 +2,7 @@
 /*
  * The port: its addresses and MTU as the driver sets them, and its link.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 #include "verbs/eq.h"
 

@@ -2,7 +2,7 @@
 /*
  * Protection domains: what a queue pair and a memory region must have in common.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/admin_cmd.h"
 
 enum sg_status sg_cmd_create_pd(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)

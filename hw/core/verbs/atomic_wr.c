@@ -17,7 +17,7 @@
  * Numbers have the byte order of the target's memory, which is little-endian.  Alignment is that
  * of the bus address: section 5.2.1 speaks of the address that the Tagged Offset stands for.
  */
-#include "verbs/adapter_impl.h"
+#include "verbs/adapter_state.h"
 #include "verbs/pm.h"
 #include "verbs/sq_impl.h"
 #include "wire/atomic.h"

@@ -2,8 +2,8 @@
 /*
  * The adapter object as the files of this folder see it.  adapter.h is what everybody else sees.
  */
-#ifndef SG_VERBS_ADAPTER_IMPL_H
-#define SG_VERBS_ADAPTER_IMPL_H
+#ifndef SG_VERBS_ADAPTER_STATE_H
+#define SG_VERBS_ADAPTER_STATE_H
 
 #include "base/account.h"
 #include "base/idtab.h"
@@ -147,7 +147,7 @@ static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
 
-/* mr.c: a REG_MR under way ends without effect. */
+/* mr_cmd.c: a REG_MR under way ends without effect. */
 void sg_reg_drop(struct sg_adapter *a);
 /* Of event queues, at once. */
 void sg_eq_destroy_all(struct sg_adapter *a);
