@@ -53,7 +53,7 @@ struct sg_admin_queue {
     bool unfinished;   /* its handler wants to be called again, */
     bool waiting;      /* in another turn: it waits for the host */
     struct sg_mr_reg *reg; /* REG_MR: how far it is */
-    bool event_owed;   /* written while the event queue was not armed */
+    bool event_due;   /* written while the event queue was not armed */
 };
 
 /* The objects of before a reset. */

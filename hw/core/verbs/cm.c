@@ -181,7 +181,7 @@ static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
             sg_qp_set_state(qp, SG_QP_IDLE, why);
         }
     } else if (sg_sq_idle(&qp->sq)) {
-        qp->deserted = true;
+        qp->peer_left = true;
     } else {
         sg_qp_unreachable(qp, why);
     }
@@ -463,10 +463,11 @@ static void up_closed(void *user, enum sg_conn_end why)
 }
 
 /*
- * Which of our requests can a Terminate mean?  Protection and operation errors of the RDMAP layer
- * and tagged DDP errors blame an STag of ours, the rest the form of what we sent.
+ * The status of the oldest request after a Terminate.  Protection and operation errors of the RDMAP
+ * layer and tagged DDP errors are about an STag that we named, the others about the form of what we
+ * sent.
  */
-static enum sg_wc_status blame(const struct sg_term_info *t)
+static enum sg_wc_status status_of_term(const struct sg_term_info *t)
 {
     if (t->layer == 0 && t->type == 1) {
         return SG_WC_REM_ACCESS_ERR;
@@ -481,7 +482,7 @@ static enum sg_wc_status blame(const struct sg_term_info *t)
            : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
 }
 
-static void say_terminated(struct sg_qp *qp, const struct sg_term_info *t)
+static void log_terminated(struct sg_qp *qp, const struct sg_term_info *t)
 {
     char why[120];
 
@@ -511,14 +512,14 @@ static void up_terminated(void *user, const struct sg_term_info *t)
         } else if (t->layer == 0 || t->layer == 1) {
             event = t->type == 0 ? SG_EV_QP_FATAL : SG_EV_QP_REQ_ERR;
         }
-    } else if (sg_sq_blame(qp, blame(t), vendor)) {
+    } else if (sg_sq_fail_oldest(qp, status_of_term(t), vendor)) {
         event = SG_EV_NONE;
     }
     if (event != SG_EV_NONE) {
         sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
     }
     if (qp->state != SG_QP_ERROR) {
-        say_terminated(qp, t);
+        log_terminated(qp, t);
     }
 }
 
@@ -572,7 +573,7 @@ static void up_confirmed(void *user)
     struct sg_cm *cm = user;
 
     if (cm->qp) {
-        sg_sq_confirmed(cm->qp);
+        sg_sq_probe_done(cm->qp);
     }
 }
 

@@ -7,15 +7,15 @@
  * the peer's refusal in this very completion.  So on connections that are made for such programs
  * an entry that was sent waits for a confirmation.
  *
- * The question is a Read of no octets, which needs no STag and no help of the peer's software: its
- * Response is made behind everything that was placed before (RFC 5040 section 5.5), and a
- * Terminate comes instead of it.  One question at a time is under way, it is about all entries sent
- * so far, and any other request's answer confirms what was sent before that request.  We ask when
- * there is nothing else to send, or CONFIRM_BATCH entries went out since the last question; so a
- * full queue has one question per round trip, and a single message one behind it in the same
- * segment of TCP.
+ * The adapter gets the confirmation with a probe: a Read of no octets, which needs no STag and no
+ * help of the peer's software.  Its Response is made behind everything that was placed before (RFC
+ * 5040 section 5.5), and a Terminate comes instead of it.  One probe at a time is under way.  It
+ * covers all entries that were sent before it; the answer to any other request confirms what was
+ * sent before that request.  A probe is sent when there is nothing else to send, or when
+ * CONFIRM_BATCH entries went out since the last one.  So a full queue has one probe per round trip,
+ * and a single message has one behind it in the same segment of TCP.
  *
- * Questions share ORD with the peer-answered requests of the owner.  If the peer grants none there
+ * Probes share ORD with the peer-answered requests of the owner.  If the peer grants none there
  * are no confirmations, and completions mean what they mean on iWARP.
  */
 #include "verbs/adapter_state.h"
@@ -24,13 +24,13 @@
 
 enum { CONFIRM_BATCH = 16 };
 
-void sg_sq_begin_confirming(struct sg_qp *qp)
+void sg_sq_confirm_start(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
 
     sq->confirming = qp->cm->confirm;
-    sq->asking = sq->unasked = false;
-    sq->sent = sq->asked = sq->next;
+    sq->probing = sq->probe_needed = false;
+    sq->sent = sq->probe_end = sq->next;
 }
 
 bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index)
@@ -41,26 +41,26 @@ bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index)
         return false;
     }
     sq->sent = index + 1;
-    sq->unasked = true;
+    sq->probe_needed = true;
     return true;
 }
 
-bool sg_sq_ask(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
 {
     struct sg_sq *sq = &qp->sq;
     bool closing = qp->state == SG_QP_CLOSING;
 
-    if (!sq->unasked || sq->asking || !reads_room || (qp->state != SG_QP_RTS && !closing) ||
+    if (!sq->probe_needed || sq->probing || !reads_room || (qp->state != SG_QP_RTS && !closing) ||
         (sq->next != sq->prod && !(closing && sq->next == sq->close_at) &&
-         sq->next - sq->asked < CONFIRM_BATCH)) {
+         sq->next - sq->probe_end < CONFIRM_BATCH)) {
         return false;
     }
     *msg = (struct sg_msg){
         .kind = SG_MSG_READ_REQ, .confirm = true, .sink_stag = 1, .rstag = 1, /* some reject 0 */
     };
-    sq->asked = sq->next;
-    sq->asking = true;
-    sq->unasked = false;
+    sq->probe_end = sq->next;
+    sq->probing = true;
+    sq->probe_needed = false;
     return true;
 }
 
@@ -78,24 +78,24 @@ void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end)
         rec->done = rec->done || !sg_sq_is_answered(rec->opcode);
     }
     sg_sq_drain(qp);
-    sq->unasked = sq->unasked && sq->cons != sq->next;
+    sq->probe_needed = sq->probe_needed && sq->cons != sq->next;
 }
 
-void sg_sq_confirmed(struct sg_qp *qp)
+void sg_sq_probe_done(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
 
-    if (qp->state == SG_QP_ERROR || !sq->asking) {
+    if (qp->state == SG_QP_ERROR || !sq->probing) {
         return; /* being flushed */
     }
-    sq->asking = false;
-    sg_sq_confirm_until(qp, sq->asked);
-    if (sq->unasked && qp->cm) {
+    sq->probing = false;
+    sg_sq_confirm_until(qp, sq->probe_end);
+    if (sq->probe_needed && qp->cm) {
         sg_cm_ready(qp->cm);
     }
 }
 
-void sg_sq_confirm_elders(struct sg_qp *qp)
+void sg_sq_confirm_earlier(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
     uint32_t i = sq->cons;

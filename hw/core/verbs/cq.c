@@ -54,7 +54,7 @@ static void cq_fire(struct sg_adapter *a, struct sg_cq *cq)
 {
     cq->arm = SG_CQ_IDLE;
     cq->unreported = 0;
-    cq->told = cq->prod;
+    cq->notified = cq->prod;
     sg_timerq_cancel(&a->timers, &cq->timer);
     sg_eq_completion(a, cq);
 }
@@ -135,7 +135,7 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
     uint32_t cqn = value & SG_CQ_ARM_CQN_MASK, ci = value >> 32;
     struct sg_cq *cq = sg_idtab_get(&a->cqs, cqn);
     bool solicited_only = value & SG_CQ_ARM_SOLICITED;
-    uint32_t beyond, untold;
+    uint32_t beyond, unseen;
 
     if (!cq || cq->uar != page) {
         sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
@@ -156,11 +156,11 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
      * How far behind the producer: what was told of and the last solicited entry may be any number
      * of entries ago, so that only this way of counting has an order.
      */
-    untold = SG_MIN(cq->prod - ci, cq->prod - cq->told);
+    unseen = SG_MIN(cq->prod - ci, cq->prod - cq->notified);
     beyond = solicited_only ? cq->prod - cq->solicited : 0;
-    if (beyond < untold) {
+    if (beyond < unseen) {
         cq->unreported = 0;
-        cq_want(a, cq, untold - beyond);
+        cq_want(a, cq, unseen - beyond);
     }
 }
 

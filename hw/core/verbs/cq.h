@@ -25,7 +25,7 @@ struct sg_cq {
     uint32_t prod;
     uint32_t ci;           /* last consumer index seen; the true one may be ahead */
     uint32_t solicited;    /* behind the last solicited or failed entry */
-    uint32_t told;         /* behind the last entry when the last event was raised */
+    uint32_t notified;         /* behind the last entry when the last event was raised */
     enum sg_cq_arm arm;
     uint16_t count, period_us; /* moderation; none with count 0 or 1, or period 0 */
     uint32_t unreported;   /* completions that the armed event is put off for */

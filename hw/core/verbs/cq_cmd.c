@@ -89,7 +89,7 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
     sg_ring_fini(&cq->ring, &a->host);
     cq->ring = ring;
     cq->record = record;
-    cq->prod = cq->ci = cq->solicited = cq->told = 0;
+    cq->prod = cq->ci = cq->solicited = cq->notified = 0;
     return SG_OK;
 }
 

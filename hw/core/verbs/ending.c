@@ -23,7 +23,7 @@
 #include "verbs/adapter_state.h"
 #include "verbs/cm.h"
 
-enum stage { CONNS, LISTENERS, STRANGERS, QPS, SRQS, CQS, PDS, NETWORK, STAGES };
+enum stage { CONNS, LISTENERS, UNOWNED, QPS, SRQS, CQS, PDS, NETWORK, STAGES };
 
 void sg_ending_begin(struct sg_adapter *a)
 {
@@ -76,7 +76,7 @@ static bool run_stage(struct sg_adapter *a)
     unsigned n;
     void *object;
 
-    if (e->stage == STRANGERS) {
+    if (e->stage == UNOWNED) {
         return sg_engine_abort_some(a->engine, SG_TURN_END);
     }
     if (e->stage == NETWORK) {

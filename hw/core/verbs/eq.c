@@ -171,10 +171,10 @@ void sg_eq_admin(struct sg_adapter *a)
     struct sg_eq *eq = a->eqs[0];
 
     if (eq && eq->armed) {
-        a->admin.event_owed = false;
+        a->admin.event_due = false;
         sg_eq_async(a, &(struct sg_async){ .event = SG_EV_ADMIN });
     } else {
-        a->admin.event_owed = true;
+        a->admin.event_due = true;
     }
 }
 
@@ -218,7 +218,7 @@ void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
     eq->armed = true;
     if (eq->prod != eq->ci) {
         eq_notify(a, eq);
-    } else if (eqn == 0 && a->admin.event_owed && a->admin.cq_prod != a->admin.cq_cons) {
+    } else if (eqn == 0 && a->admin.event_due && a->admin.cq_prod != a->admin.cq_cons) {
         sg_eq_admin(a);
     }
 }

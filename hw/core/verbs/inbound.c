@@ -110,7 +110,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
         return SG_MEM_CLOSED;
     }
-    sg_sq_confirm_elders(qp);
+    sg_sq_confirm_earlier(qp);
     while (st == SG_MEM_OK && done < n) {
         piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag,
                                  &to);
@@ -125,7 +125,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     qp->counters.rx_octets += n;
     if (st != SG_MEM_OK) {
         /* The sink was good when we asked: its owner took it away, and the peer did no wrong. */
-        sg_sq_blame_entry(qp, index, SG_WC_LOC_PROT_ERR);
+        sg_sq_fail_entry(qp, index, SG_WC_LOC_PROT_ERR);
         sg_qp_local_error(qp, "sink of a Read is gone");
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
         return SG_MEM_CLOSED;

@@ -33,9 +33,9 @@ enum { CHUNK_SHIFT = 9, CHUNK = 1 << CHUNK_SHIFT, MAP_MAX = SG_TURN_PAGES };
 /* Low bits of an entry: pages are aligned to 4 KiB at least. */
 #define ENTRY_WRITE 1ull         /* as in the list of MAP_PAGES */
 #define ENTRY_PRESENT 2ull
-#define ENTRY_ASKED_READ 4ull    /* SG_EV_PAGE_FAULT was raised and not answered */
-#define ENTRY_ASKED_WRITE 8ull
-#define ENTRY_ASKED (ENTRY_ASKED_READ | ENTRY_ASKED_WRITE)
+#define ENTRY_REQUESTED_READ 4ull    /* SG_EV_PAGE_FAULT was raised and not answered */
+#define ENTRY_REQUESTED_WRITE 8ull
+#define ENTRY_REQUESTED (ENTRY_REQUESTED_READ | ENTRY_REQUESTED_WRITE)
 #define ENTRY_ADDR (~0xfffull)
 
 struct chunk {
@@ -255,10 +255,10 @@ bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
     return !s.root->odp || missing(&s) > s.last;
 }
 
-/* Asks for 'count' pages that are missing, but for those that were asked for; false: no memory. */
-static bool ask(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t count)
+/* Requests 'count' missing pages, except those already requested; false: no memory. */
+static bool request_pages(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t count)
 {
-    uint64_t asked = s->write ? ENTRY_ASKED_WRITE : ENTRY_ASKED, from = 0, n = 0, page;
+    uint64_t requested = s->write ? ENTRY_REQUESTED_WRITE : ENTRY_REQUESTED, from = 0, n = 0, page;
     struct sg_adapter *a = qp->adapter;
 
     if (!make_chunks(a, s->root->odp, first, first + count - 1)) {
@@ -268,10 +268,11 @@ static bool ask(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t
         struct chunk *k = find_chunk(s->root->odp, page);
         uint64_t e = k->entry[page % CHUNK];
 
-        if (e & asked) {
+        if (e & requested) {
             continue;
         }
-        put(a, s->root->odp, k, page, e | (s->write ? ENTRY_ASKED_WRITE : ENTRY_ASKED_READ));
+        put(a, s->root->odp, k, page,
+            e | (s->write ? ENTRY_REQUESTED_WRITE : ENTRY_REQUESTED_READ));
         from = n ? from : page;
         n = page - from + 1;
     }
@@ -319,7 +320,7 @@ enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const s
     while (page + count <= s.last && !usable(get(s.root->odp, page + count), write)) {
         count++;
     }
-    if (!ask(qp, &s, page, count)) {
+    if (!request_pages(qp, &s, page, count)) {
         return SG_ODP_FAILED;
     }
     *w = (struct sg_odp_wait){ .serial = s.root->serial, .first = page, .count = count };
@@ -430,12 +431,12 @@ static void for_each(struct sg_adapter *a, struct sg_odp *odp, uint64_t first, u
 
 static uint64_t without_page(uint64_t e)
 {
-    return e & ENTRY_ASKED;
+    return e & ENTRY_REQUESTED;
 }
 
-static uint64_t without_asking(uint64_t e)
+static uint64_t without_request(uint64_t e)
 {
-    return e & ~ENTRY_ASKED;
+    return e & ~ENTRY_REQUESTED;
 }
 
 /* Copies the list of MAP_PAGES; NULL: *status says why. */
@@ -518,7 +519,7 @@ enum sg_status sg_cmd_map_pages(struct sg_adapter *a, const void *cmd, struct sg
         for_each(a, mr->odp, first, first + count - 1, without_page);
         break;
     case SG_MAP_FAIL:
-        for_each(a, mr->odp, first, first + count - 1, without_asking);
+        for_each(a, mr->odp, first, first + count - 1, without_request);
         break;
     default:
         return SG_EINVAL;

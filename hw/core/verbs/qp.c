@@ -20,7 +20,7 @@
  * wait for their receives to be flushed, and one rule for all ends is easier to rely on.
  *
  * A connection with SG_CONNECT_STAY is the exception: while no send is posted its end leaves the
- * queue pair in RTS, 'deserted', until something is sent; and one that was accepted but never came
+ * queue pair in RTS, 'peer_left', until something is sent; and one that was accepted but never came
  * to be leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
  *
  * The engine calls up in the middle of its own work, so what verbs then want of the connection
@@ -143,8 +143,8 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;
-    qp->deserted = false;
-    sg_sq_begin_confirming(qp);
+    qp->peer_left = false;
+    sg_sq_confirm_start(qp);
     sg_qp_set_state(qp, SG_QP_RTS, why);
     sg_qp_wake(qp);
 }

@@ -49,10 +49,10 @@ struct sg_sq {
     uint32_t reads;           /* requests that the peer answers, started and not done */
     /* SG_CONNECT_CONFIRM (confirm.c): */
     uint32_t sent;            /* entries before it were handed to TCP */
-    uint32_t asked;           /* entries before it are what the question was about, or is */
+    uint32_t probe_end;       /* entries before it are covered by the last or current probe */
     bool confirming;
-    bool asking;              /* a question is on its way */
-    bool unasked;             /* there are entries that no question covers */
+    bool probing;             /* a probe is under way */
+    bool probe_needed;        /* there are entries that no probe covers */
     struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
     uint32_t rec_room;        /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
@@ -123,7 +123,7 @@ struct sg_qp {
     bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
     bool local_error;         /* the Terminate is about our own request */
     bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
-    bool deserted;            /* RTS, but the peer left (SG_CONNECT_STAY) */
+    bool peer_left;            /* RTS, but the peer left (SG_CONNECT_STAY) */
     struct sg_pd *pd;
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
@@ -181,10 +181,10 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
 void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
-/* The peer's Terminate: blame the oldest request if it can be meant. */
-bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
+/* The peer's Terminate: the oldest request has this status, if there is one. */
+bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
 /* Our own fault with this entry, which is not complete. */
-void sg_sq_blame_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
+void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
 /* All entries that are complete leave, oldest first. */
 void sg_sq_drain(struct sg_qp *qp);
 /* Does the peer answer requests of this opcode? */
@@ -193,17 +193,17 @@ bool sg_sq_is_answered(uint8_t opcode);
 bool sg_sq_all_sent(struct sg_sq *sq);
 
 /* confirm.c */
-void sg_sq_begin_confirming(struct sg_qp *qp);
+void sg_sq_confirm_start(struct sg_qp *qp);
 /* Entry 'index' was handed to TCP; false: that completes it. */
 bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index);
-/* Is it time to ask, and may we?  Then *msg is the question. */
-bool sg_sq_ask(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
-/* The question is answered. */
-void sg_sq_confirmed(struct sg_qp *qp);
+/* Is a probe due, and is one allowed?  Then *msg is the probe. */
+bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
+/* The probe is answered. */
+void sg_sq_probe_done(struct sg_qp *qp);
 /* Entries before 'end', all of them sent, are done unless they have answers of their own. */
 void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end);
 /* A request is answered, or its answer begins: what was sent before it is confirmed, too. */
-void sg_sq_confirm_elders(struct sg_qp *qp);
+void sg_sq_confirm_earlier(struct sg_qp *qp);
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
 {
     return &sq->recs[index & (sq->rec_room - 1)];

@@ -182,7 +182,7 @@ static enum sg_status to_idle(struct sg_qp *qp)
     qp->fatal_reported = false;
     qp->last_wqe = false;
     qp->local_error = false;
-    qp->deserted = false;
+    qp->peer_left = false;
     sg_rnr_stop(qp);
     qp->rnr.timer = 0;
     qp->rnr.retry_given = false;
@@ -197,7 +197,7 @@ static enum sg_status modify_state(struct sg_qp *qp, uint32_t state)
     case SG_QP_IDLE:
         return to_idle(qp);
     case SG_QP_CLOSING:
-        if (qp->state == SG_QP_RTS && !qp->deserted) {
+        if (qp->state == SG_QP_RTS && !qp->peer_left) {
             sg_qp_close(qp);
         }
         return qp->state == SG_QP_CLOSING ? SG_OK : SG_ESTATE;

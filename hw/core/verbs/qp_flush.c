@@ -20,14 +20,14 @@
 enum { FLUSH_PER_QP = 64 };
 
 /* With a shared receive queue its owner cannot count: it is told that no more will come. */
-static bool owes_last_wqe(const struct sg_qp *qp)
+static bool needs_last_wqe(const struct sg_qp *qp)
 {
     return qp->srq && !qp->last_wqe;
 }
 
 void sg_qp_flush_later(struct sg_qp *qp)
 {
-    if (qp->sq.cons != qp->sq.prod || qp->rq.cons != qp->rq.prod || owes_last_wqe(qp)) {
+    if (qp->sq.cons != qp->sq.prod || qp->rq.cons != qp->rq.prod || needs_last_wqe(qp)) {
         sg_list_append(&qp->adapter->flushing, &qp->flush_link);
         sg_adapter_kick(qp->adapter);
     }
@@ -87,7 +87,7 @@ static bool flush_recv(struct sg_qp *qp)
     return true;
 }
 
-static void say_last_wqe(struct sg_qp *qp)
+static void raise_last_wqe(struct sg_qp *qp)
 {
     qp->last_wqe = true;
     sg_eq_async(qp->adapter, &(struct sg_async){ .event = SG_EV_QP_LAST_WQE, .id = qp->qpn });
@@ -107,8 +107,8 @@ static unsigned flush_some(struct sg_qp *qp, unsigned max)
     while (n < max && qp->rq.cons != qp->rq.prod && flush_recv(qp)) {
         n++;
     }
-    if (owes_last_wqe(qp) && qp->sq.cons == qp->sq.prod && qp->rq.cons == qp->rq.prod) {
-        say_last_wqe(qp);
+    if (needs_last_wqe(qp) && qp->sq.cons == qp->sq.prod && qp->rq.cons == qp->rq.prod) {
+        raise_last_wqe(qp);
     }
     return n;
 }

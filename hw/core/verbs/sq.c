@@ -11,7 +11,7 @@
  * current message at most, and a record for each entry between 'cons' and 'next'.
  *
  * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
- * waits for its elders.  Unsignaled ones only move the index.
+ * waits for those before it.  Unsignaled ones only move the index.
  *
  * Protection is checked when an entry is started and again in 'gather' if the protection table
  * changed since, so revoking memory takes effect in the middle of a message.
@@ -403,7 +403,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     const uint64_t before = qp->adapter->executed;
     unsigned n;
 
-    if (next_is_immediate(qp, msg) || sg_sq_ask(qp, msg, reads_room)) {
+    if (next_is_immediate(qp, msg) || sg_sq_probe(qp, msg, reads_room)) {
         return true;
     }
     for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM &&
@@ -411,7 +411,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         if (qp->sq.next == qp->sq.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
-            return n && sg_sq_ask(qp, msg, reads_room); /* local ones were the last */
+            return n && sg_sq_probe(qp, msg, reads_room); /* local ones were the last */
         }
         switch (step(qp, msg, reads_room)) {
         case STEP_MESSAGE:
@@ -514,7 +514,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
         return NULL; /* being flushed */
     }
-    sg_sq_confirm_elders(qp);
+    sg_sq_confirm_earlier(qp);
     /* Everything older is complete, or a request that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->cons);
     sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
@@ -559,7 +559,7 @@ void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
     sg_sq_complete_answered(qp, rec, fault);
 }
 
-bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
+bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
 {
     struct sg_sq *sq = &qp->sq;
     struct sg_sq_rec *rec;
@@ -575,7 +575,7 @@ bool sg_sq_blame(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err
     return true;
 }
 
-void sg_sq_blame_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
+void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
 {
     struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, index);
 
@@ -600,7 +600,7 @@ void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
         break;
     }
     sq->prod = prod;
-    if (qp->deserted && qp->state == SG_QP_RTS) {
+    if (qp->peer_left && qp->state == SG_QP_RTS) {
         sg_qp_unreachable(qp, "the peer left before");
     } else if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);

@@ -31,7 +31,7 @@
 #include "verbs/pm.h"
 #include "verbs/qp.h"
 
-enum { GRAVE_ROWS = 4096 }; /* that one call frees */
+enum { RETIRED_ROWS = 4096 }; /* that one call frees */
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
 
@@ -69,11 +69,11 @@ static uint32_t index_to_row(const struct sg_tpt *t, uint32_t index)
 void sg_tpt_init(struct sg_adapter *a)
 {
     struct sg_tpt *t = &a->tpt;
-    struct sg_tpt_grave grave = t->grave;
+    struct sg_tpt_retired retired = t->retired;
     uint64_t pages = t->pages;
 
     memset(t, 0, sizeof(*t));
-    t->grave = grave; /* with all that it holds */
+    t->retired = retired; /* with all that it holds */
     t->pages = pages;
     /* One more row than asked for: the one whose index would be 0 cannot be used. */
     sg_idtab_init(&t->tab, 0, a->config.max_mr + 1);
@@ -135,18 +135,18 @@ void sg_tpt_fini(struct sg_adapter *a)
         return;
     }
     /* No command is executed before the last one is empty, so this one has no rows then. */
-    sg_assert(!t->grave.full);
-    t->grave = (struct sg_tpt_grave){ .tab = t->tab, .full = true };
+    sg_assert(!t->retired.full);
+    t->retired = (struct sg_tpt_retired){ .tab = t->tab, .full = true };
 }
 
 bool sg_tpt_run(struct sg_adapter *a)
 {
-    struct sg_tpt_grave *g = &a->tpt.grave;
+    struct sg_tpt_retired *g = &a->tpt.retired;
     struct sg_mr *mr;
     uint32_t id;
     unsigned n;
 
-    for (n = 0; g->full && n < GRAVE_ROWS; n++) {
+    for (n = 0; g->full && n < RETIRED_ROWS; n++) {
         mr = sg_idtab_next(&g->tab, &g->cursor, &id);
         if (!mr) {
             sg_idtab_fini(&g->tab);

@@ -75,7 +75,7 @@ static inline const struct sg_mr *sg_mr_root(const struct sg_mr *mr)
 #define SG_TPT_PAGES_MAX (1ull << 26) /* addresses in all: 512 MiB of host memory */
 
 /* A table of before a reset. */
-struct sg_tpt_grave {
+struct sg_tpt_retired {
     struct sg_idtab tab;
     uint32_t cursor;
     bool full;
@@ -90,7 +90,7 @@ struct sg_tpt {
     uint64_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
     struct sg_mr local_dma; /* what local key 0 means */
-    struct sg_tpt_grave grave;
+    struct sg_tpt_retired retired;
 };
 
 void sg_tpt_init(struct sg_adapter *a);

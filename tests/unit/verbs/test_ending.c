@@ -109,7 +109,7 @@ static void commands_wait(void)
     md_write(&s->md, SG_REG_CTRL, SG_CTRL_ENABLE);
     md_submit(&s->md, &pd, sizeof(pd));
     while (sg_adapter_run(adapter(0), BUDGET)) {
-        if (adapter(0)->ending.under_way || adapter(0)->tpt.grave.full) {
+        if (adapter(0)->ending.under_way || adapter(0)->tpt.retired.full) {
             T_FALSE(md_reap(&s->md, &rsp));
         }
         n++;

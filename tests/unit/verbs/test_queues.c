@@ -157,7 +157,7 @@ static void arming_after_long_polling(void)
         T_FALSE(md_next_event(&s.md, &e));
         complete_one(2);
         T_TRUE(md_next_event(&s.md, &e));
-        of_device->told = 1;
+        of_device->notified = 1;
         md_arm(&cq, false); /* entry 2 is unread, and nobody was told of it */
         T_TRUE(md_next_event(&s.md, &e));
         solo_end(&s);
