@@ -13,7 +13,7 @@
 #include "staghorn/regs.h"
 #include "verbs/adapter.h"
 #include "verbs/eq.h"
-#include "verbs/list.h"
+#include "base/list.h"
 #include "verbs/mem.h"
 #include "verbs/ring.h"
 #include "verbs/tpt.h"

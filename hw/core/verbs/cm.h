@@ -7,7 +7,7 @@
 
 #include "proto/engine.h"
 #include "staghorn/admin.h"
-#include "verbs/list.h"
+#include "base/list.h"
 
 struct sg_adapter;
 struct sg_qp;

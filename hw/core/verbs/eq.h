@@ -7,7 +7,7 @@
 
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
-#include "verbs/list.h"
+#include "base/list.h"
 #include "verbs/ring.h"
 
 struct sg_adapter;

@@ -10,7 +10,7 @@
 #include "staghorn/io.h"
 #include "verbs/mpe_target.h"
 #include "verbs/cq.h"
-#include "verbs/list.h"
+#include "base/list.h"
 #include "verbs/odp.h"
 #include "verbs/ring.h"
 

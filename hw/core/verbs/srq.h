@@ -5,7 +5,7 @@
 #ifndef SG_VERBS_SRQ_H
 #define SG_VERBS_SRQ_H
 
-#include "verbs/list.h"
+#include "base/list.h"
 #include "verbs/ring.h"
 
 struct sg_adapter;

@@ -7,7 +7,7 @@
 
 #include "base/idtab.h"
 #include "proto/engine.h"
-#include "verbs/list.h"
+#include "base/list.h"
 #include "verbs/pagelist.h"
 
 struct sg_adapter;

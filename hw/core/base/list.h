@@ -4,8 +4,8 @@
  * queue).  A zeroed link is in no queue; appending one that is queued does nothing, so an object
  * waits at most once and every queue is bounded by the number of objects.
  */
-#ifndef SG_VERBS_LIST_H
-#define SG_VERBS_LIST_H
+#ifndef SG_BASE_LIST_H
+#define SG_BASE_LIST_H
 
 #include "base/bytes.h"
 
