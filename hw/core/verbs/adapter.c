@@ -28,12 +28,12 @@
 #include <stdarg.h>
 
 #include "flash/chip.h"
-#include "verbs/adapter_state.h"
-#include "verbs/admin_cmd.h"
-#include "verbs/cm.h"
-#include "verbs/eq.h"
-#include "verbs/pm.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/connections/cm.h"
+#include "verbs/queues/eq.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/qp.h"
 
 static void make_lists(struct sg_adapter *a)
 {

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 void sg_adapter_default_config(struct sg_adapter_config *c)
 {

@@ -20,8 +20,8 @@
  * The rows of the protection table come after them (tpt.c), as queue pairs release their windows.
  * Each takes itself off the lists of the adapter, which are empty in the end.
  */
-#include "verbs/adapter_state.h"
-#include "verbs/cm.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
 
 enum stage { CONNS, LISTENERS, UNOWNED, QPS, SRQS, CQS, PDS, NETWORK, STAGES };
 

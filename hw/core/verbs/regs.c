@@ -6,9 +6,9 @@
  * registers on writing, are guest errors without effect.  Ring registers can be written only while
  * CTRL.ENABLE is clear.
  */
-#include "verbs/adapter_state.h"
-#include "verbs/admin_cmd.h"
-#include "verbs/eq.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/queues/eq.h"
 
 enum reg_kind {
     REG_HOLE,

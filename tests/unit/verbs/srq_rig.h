@@ -7,9 +7,9 @@
 #define SG_TESTS_VERBS_SRQ_RIG_H
 
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
-#include "verbs/srq.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
+#include "verbs/queues/srq.h"
 
 enum { LINKS = 3, ENTRIES = 8 };
 

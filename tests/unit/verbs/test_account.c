@@ -5,7 +5,7 @@
  * wherever an adapter is freed, so in all tests of this folder.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 enum { LIMIT = 2 << 20, DEEP = 32768 };
 

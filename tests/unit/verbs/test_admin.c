@@ -3,7 +3,7 @@
 #include "field_row.h"
 #include "rig.h"
 #include "tap.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 static struct solo s;
 static struct md_cq cq;

@@ -3,10 +3,10 @@
  * Two adapters: how connections end under load, and who is blamed for what.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/cm.h"
-#include "verbs/inbound.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
+#include "verbs/connections/inbound.h"
+#include "verbs/queues/qp.h"
 
 enum { MS = 1000000, LARGE = 200 * 1024 };
 

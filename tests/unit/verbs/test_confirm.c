@@ -4,8 +4,8 @@
  */
 #include "pair_rig.h"
 
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
 
 static void begin_confirming(const struct md_qp_params *params)
 {

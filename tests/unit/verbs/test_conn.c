@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Two adapters: how connections begin and end, and that nothing stays behind. */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
 
 static void graceful_close(void)
 {

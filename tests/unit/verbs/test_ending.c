@@ -4,8 +4,8 @@
  * in turns that are short, however many there are.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/tpt.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/memory/tpt.h"
 
 enum { PDS = 1000, BUDGET = 1 << 20, FORBIDDEN = 0xee };
 

@@ -4,8 +4,8 @@
  * the reason.  That line is logged by default, states are not.
  */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
 
 enum { MS = 1000000 };
 

@@ -2,9 +2,9 @@
 /* Two adapters: fast registration, invalidation, the local DMA key. */
 #include "pair_rig.h"
 
-#include "verbs/adapter_state.h"
-#include "verbs/pagelist.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/memory/pagelist.h"
+#include "verbs/queues/qp.h"
 
 /* Fast registration in kernel style: register, advertise, use, invalidate, register again. */
 static uint32_t alloc_fast(uint32_t pages)

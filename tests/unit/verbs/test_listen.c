@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Listeners and their places, and what one connection owes to the next and to the others. */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 enum { BACKLOG = 2, PORT = 7480, ROUNDS = 24 }; /* more than any backlog here */
 

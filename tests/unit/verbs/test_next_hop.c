@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The next hop of CONNECT and ACCEPT reaches the network. */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 static const uint8_t hop[2][16] = { { 10, 0, 0, 7, 1, 2, 3 }, { 10, 0, 0, 8, 4, 5, 6 } };
 

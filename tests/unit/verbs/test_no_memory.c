@@ -11,7 +11,7 @@
 #include "alloc_fault.h"
 #include "pair_rig.h"
 #include "tcp_link.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 enum {
     PORT = 7600, LONG = 100000, SHORT = 3000, PAGE = 4096, ODP_PAGES = 4, SRQ_DEEP = 16,

@@ -4,8 +4,8 @@
  * with the phase is the last of an entry, and that an interrupt comes behind what it is about.
  */
 #include "place_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
 
 static struct test_host *host_of(int side)
 {

@@ -4,9 +4,9 @@
 #include "rig.h"
 #include "tap.h"
 
-#include "verbs/adapter_state.h"
-#include "verbs/cq.h"
-#include "verbs/ring.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/cq.h"
+#include "verbs/queues/ring.h"
 
 static struct solo s;
 static struct md_cq cq;

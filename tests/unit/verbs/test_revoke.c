@@ -5,7 +5,7 @@
  * must never come round.
  */
 #include "place_rig.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 /* All that 32 bits can count, less one: the next step would bring such a counter round. */
 static const uint64_t nearly_round = UINT32_MAX;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A message, and no receive posted: Terminate, or a wait that a receive ends. */
 #include "pair_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
-#include "verbs/srq.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
+#include "verbs/queues/srq.h"
 
 enum { MS = 1000000 };
 

@@ -5,7 +5,7 @@
  */
 #include "pair_rig.h"
 #include "tcp_link.h"
-#include "verbs/adapter_state.h"
+#include "verbs/state/adapter_state.h"
 
 enum { LEN = 200000 };
 

@@ -3,8 +3,8 @@
 #include "rig.h"
 #include "tap.h"
 
-#include "verbs/adapter_state.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
 
 static struct solo s;
 static uint32_t pd;

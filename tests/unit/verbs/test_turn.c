@@ -4,9 +4,9 @@
  * length is what the rest of the machine waits.
  */
 #include "place_rig.h"
-#include "verbs/adapter_state.h"
-#include "verbs/cq.h"
-#include "verbs/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/cq.h"
+#include "verbs/queues/qp.h"
 
 enum { BUDGET = 256 * 1024, PAGES = 600, BINDS = 60, LONG_LIST = 1 << 18 };
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The admin queue.
+ *
+ * The driver writes commands into a ring and the producer index into a register; commands run in
+ * order in sg_adapter_run(), a bounded number per turn; many page addresses and time end the turn,
+ * too.  Each is copied out of guest memory once; one that takes long is called again in the next
+ * turn.  The table below has one row per opcode; the dispatcher does the envelope: it fetches,
+ * finds the row, calls the handler, writes the completion with cookie, status and phase.
+ *
+ * Execution stops while the completion ring is full and goes on when the driver moves its consumer
+ * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
+ */
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/queues/eq.h"
+
+struct admin_row {
+    const char *name;
+    sg_admin_fn *run; /* NULL: reserved */
+    uint32_t features; /* SG_FEATURE_* without which the opcode is unknown */
+};
+
+static enum sg_status cmd_nop(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    (void)a, (void)cmd, (void)rsp;
+    return SG_OK;
+}
+
+static const struct admin_row rows[SG_ADMIN_OPCODE_COUNT] = {
+    [SG_ADMIN_NOP] = { "NOP", cmd_nop },
+    [SG_ADMIN_QUERY_CAPS] = { "QUERY_CAPS", sg_cmd_query_caps },
+    [SG_ADMIN_QUERY_STATS] = { "QUERY_STATS", sg_cmd_query_stats },
+    [SG_ADMIN_CREATE_EQ] = { "CREATE_EQ", sg_cmd_create_eq },
+    [SG_ADMIN_DESTROY_EQ] = { "DESTROY_EQ", sg_cmd_destroy_eq },
+    [SG_ADMIN_SET_ADDR] = { "SET_ADDR", sg_cmd_set_addr },
+    [SG_ADMIN_SET_PORT] = { "SET_PORT", sg_cmd_set_port },
+    [SG_ADMIN_QUERY_QP_STATS] = { "QUERY_QP_STATS", sg_cmd_query_qp_stats },
+    [SG_ADMIN_QUERY_MR_STATS] = { "QUERY_MR_STATS", sg_cmd_query_mr_stats },
+    [SG_ADMIN_CREATE_PD] = { "CREATE_PD", sg_cmd_create_pd },
+    [SG_ADMIN_DESTROY_PD] = { "DESTROY_PD", sg_cmd_destroy_pd },
+    [SG_ADMIN_REG_MR] = { "REG_MR", sg_cmd_reg_mr },
+    [SG_ADMIN_DEREG_MR] = { "DEREG_MR", sg_cmd_dereg_mr },
+    [SG_ADMIN_MODIFY_MR] = { "MODIFY_MR", sg_cmd_modify_mr },
+    [SG_ADMIN_ALLOC_MR] = { "ALLOC_MR", sg_cmd_alloc_mr, SG_FEATURE_FAST_REG },
+    [SG_ADMIN_ALLOC_MW] = { "ALLOC_MW", sg_cmd_alloc_mw, SG_FEATURE_MW },
+    [SG_ADMIN_DEALLOC_MW] = { "DEALLOC_MW", sg_cmd_dealloc_mw, SG_FEATURE_MW },
+    [SG_ADMIN_MAP_PAGES] = { "MAP_PAGES", sg_cmd_map_pages, SG_FEATURE_ODP },
+    [SG_ADMIN_CREATE_CQ] = { "CREATE_CQ", sg_cmd_create_cq },
+    [SG_ADMIN_DESTROY_CQ] = { "DESTROY_CQ", sg_cmd_destroy_cq },
+    [SG_ADMIN_RESIZE_CQ] = { "RESIZE_CQ", sg_cmd_resize_cq },
+    [SG_ADMIN_MODIFY_CQ] = { "MODIFY_CQ", sg_cmd_modify_cq },
+    [SG_ADMIN_CREATE_QP] = { "CREATE_QP", sg_cmd_create_qp },
+    [SG_ADMIN_MODIFY_QP] = { "MODIFY_QP", sg_cmd_modify_qp },
+    [SG_ADMIN_QUERY_QP] = { "QUERY_QP", sg_cmd_query_qp },
+    [SG_ADMIN_DESTROY_QP] = { "DESTROY_QP", sg_cmd_destroy_qp },
+    [SG_ADMIN_CREATE_SRQ] = { "CREATE_SRQ", sg_cmd_create_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_MODIFY_SRQ] = { "MODIFY_SRQ", sg_cmd_modify_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_DESTROY_SRQ] = { "DESTROY_SRQ", sg_cmd_destroy_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_QUERY_SRQ] = { "QUERY_SRQ", sg_cmd_query_srq, SG_FEATURE_SRQ },
+    [SG_ADMIN_RESIZE_SRQ] = { "RESIZE_SRQ", sg_cmd_resize_srq,
+                              SG_FEATURE_SRQ | SG_FEATURE_SRQ_RESIZE },
+    [SG_ADMIN_LISTEN] = { "LISTEN", sg_cmd_listen },
+    [SG_ADMIN_UNLISTEN] = { "UNLISTEN", sg_cmd_unlisten },
+    [SG_ADMIN_CONNECT] = { "CONNECT", sg_cmd_connect },
+    [SG_ADMIN_ACCEPT] = { "ACCEPT", sg_cmd_accept },
+    [SG_ADMIN_REJECT] = { "REJECT", sg_cmd_reject },
+    [SG_ADMIN_CM_DATA] = { "CM_DATA", sg_cmd_cm_data },
+    [SG_ADMIN_FLASH_INFO] = { "FLASH_INFO", sg_cmd_flash_info },
+    [SG_ADMIN_FLASH_READ] = { "FLASH_READ", sg_cmd_flash_read },
+    [SG_ADMIN_FLASH_WRITE] = { "FLASH_WRITE", sg_cmd_flash_write },
+    [SG_ADMIN_FLASH_COMMIT] = { "FLASH_COMMIT", sg_cmd_flash_commit },
+};
+
+static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_admin_hdr *hdr = (const void *)cmd;
+    const struct admin_row *row;
+    enum sg_status status;
+
+    row = hdr->opcode < SG_ADMIN_OPCODE_COUNT ? &rows[hdr->opcode] : NULL;
+    if (!row || !row->run || !sg_adapter_may(a, row->features)) {
+        sg_guest_error(a, "admin: opcode 0x%02x is unknown or reserved", hdr->opcode);
+        return SG_EOPCODE;
+    }
+    status = row->run(a, cmd, rsp);
+    if (a->admin.unfinished) {
+        return status;
+    }
+    if (status == SG_EINVAL || status == SG_EFAULT) {
+        sg_guest_error(a, "admin: %s: status %d", row->name, status);
+    } else {
+        sg_log(&a->host, SG_LOG_TRACE, "admin: %s: status %d, id 0x%x", row->name, status,
+               sg_get_le32(&rsp->id));
+    }
+    return status;
+}
+
+static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
+{
+    struct sg_admin_queue *q = &a->admin;
+
+    if (!sg_ring_post(&q->cq, &a->host, q->cq_prod, rsp, sizeof(*rsp))) {
+        sg_adapter_fatal(a, SG_FATAL_DMA);
+        return false;
+    }
+    q->cq_prod++;
+    return true;
+}
+
+static bool run_one(struct sg_adapter *a)
+{
+    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_rsp rsp = { 0 };
+
+    if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->cons, 0, q->cmd, sizeof(q->cmd))) {
+        sg_adapter_fatal(a, SG_FATAL_DMA);
+        return false;
+    }
+    q->unfinished = false;
+    rsp.status = dispatch(a, q->cmd, &rsp);
+    if (q->unfinished) {
+        return true;
+    }
+    q->cons++;
+    rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;
+    return complete(a, &rsp);
+}
+
+bool sg_admin_run(struct sg_adapter *a)
+{
+    struct sg_admin_queue *q = &a->admin;
+    const uint32_t before = q->cq_prod;
+    bool more = true, enough = false;
+    unsigned n;
+
+    q->pages = 0;
+    q->waiting = false;
+    for (n = 0; more && !enough; n++) {
+        more = q->cons != q->prod && q->cq_prod - q->cq_cons < q->cq.entries && run_one(a) &&
+               !q->waiting && sg_adapter_alive(a);
+        enough = n == SG_TURN_ADMIN - 1 || q->pages >= SG_TURN_PAGES || sg_turn_over(a);
+    }
+    if (q->cq_prod != before && sg_adapter_alive(a)) {
+        sg_eq_admin(a);
+    }
+    return more && q->cons != q->prod;
+}
+
+void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
+{
+    struct sg_admin_queue *q = &a->admin;
+
+    if (!sg_adapter_alive(a)) {
+        sg_guest_error(a, "admin doorbell while the adapter is not ready");
+        return;
+    }
+    if (prod - q->cons > q->sq.entries) {
+        sg_guest_error(a, "admin doorbell %u, %u executed, %u entries", prod, q->cons,
+                       q->sq.entries);
+        sg_adapter_fatal(a, SG_FATAL_ADMIN_INDEX);
+        return;
+    }
+    q->prod = prod;
+    sg_adapter_kick(a);
+}
+
+void sg_admin_consumed(struct sg_adapter *a, uint32_t ci)
+{
+    struct sg_admin_queue *q = &a->admin;
+
+    if (!sg_adapter_alive(a) || q->cq_prod - ci > q->cq.entries) {
+        sg_guest_error(a, "admin completion ring: consumer index %u, producer index %u", ci,
+                       q->cq_prod);
+        return;
+    }
+    q->cq_cons = ci;
+    if (q->cons != q->prod) {
+        sg_adapter_kick(a);
+    }
+}
+
+enum sg_status sg_admin_answer(struct sg_adapter *a, const struct sg_cmd_query *c, const void *buf,
+                               size_t len)
+{
+    size_t room = sg_get_le32(&c->out_len);
+
+    if (room == 0) {
+        return SG_EINVAL;
+    }
+    if (!a->host.ops->dma_write(a->host.opaque, sg_get_le64(&c->out_addr), buf,
+                                SG_MIN(len, room))) {
+        return SG_EFAULT;
+    }
+    return SG_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Admin commands: one function each, called by the dispatcher of admin.c with a private copy of the
+ * command and an answer of zeros.  A handler fills in what belongs to its command and returns the
+ * status; cookie, status and phase are the dispatcher's.  A handler that fails has no effect.
+ */
+#ifndef SG_VERBS_COMMANDS_ADMIN_CMD_H
+#define SG_VERBS_COMMANDS_ADMIN_CMD_H
+
+#include <stdbool.h>
+
+#include "staghorn/admin.h"
+
+struct sg_adapter;
+
+typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
+                                   struct sg_admin_rsp *rsp);
+
+sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                       /* caps.c */
+sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                /* counters.c */
+sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq.c */
+sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port_cmd.c */
+sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd_cmd.c */
+sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr_cmd.c */
+sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw;                          /* mw.c */
+sg_admin_fn sg_cmd_map_pages;                                            /* odp.c */
+sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
+sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
+sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq.c */
+sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                        /* srq.c */
+sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */
+sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                               /* cm_cmd.c */
+sg_admin_fn sg_cmd_flash_info, sg_cmd_flash_read, sg_cmd_flash_write; /* flash_cmd.c */
+sg_admin_fn sg_cmd_flash_commit;                                      /* flash_cmd.c */
+
+/* Execute what was posted, a bounded number; true: there is more. */
+bool sg_admin_run(struct sg_adapter *a);
+/* SG_REG_ADMIN_DB and SG_REG_ADMIN_CI. */
+void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
+void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
+
+/* Writes an answer to guest memory: at most room octets of it. */
+enum sg_status sg_admin_answer(struct sg_adapter *a, const struct sg_cmd_query *c, const void *buf,
+                               size_t len);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * QUERY_CAPS and QUERY_STATS: what the adapter can do, and what it has done since reset.
+ */
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/queues/srq.h"
+
+enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_adapter_config *cfg = &a->config;
+    uint64_t page_sizes = (2ull << SG_PAGE_SHIFT_MAX) - (1ull << SG_PAGE_SHIFT_MIN);
+    uint32_t features = SG_FEATURE_FAST_REG | SG_FEATURE_READ_INV | SG_FEATURE_SRQ |
+                        SG_FEATURE_SRQ_RESIZE | SG_FEATURE_IPV6 | SG_FEATURE_VLAN | SG_FEATURE_MW |
+                        SG_FEATURE_ODP;
+    struct sg_caps c = { 0 };
+
+    (void)rsp;
+    if (cfg->engine.mpa_rev >= 2) {
+        features |= SG_FEATURE_MPA_V2;
+    }
+    if (cfg->engine.rfc7306) {
+        features |= SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
+    }
+    if (cfg->engine.commit != SG_COMMIT_OFF) {
+        features |= SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
+        features |= a->host.ops->pm_query ? SG_FEATURE_FLUSH_PERSISTENT : 0;
+        features |= cfg->engine.commit == SG_COMMIT_DRAFT_02 ? SG_FEATURE_FLUSH_REGION : 0;
+        sg_put_le32(&c.hash_mask, (1u << SG_HASH_COUNT) - (1u << SG_HASH_CRC32C));
+    }
+    sg_put_le32(&c.version, SG_VERSION);
+    features &= cfg->features;
+    if (!(features & SG_FEATURE_SRQ)) {
+        features &= ~SG_FEATURE_SRQ_RESIZE; /* as RESIZE_SRQ answers */
+    }
+    sg_put_le32(&c.features, features);
+    sg_put_le32(&c.max_pd, cfg->max_pd);
+    sg_put_le32(&c.max_mr, cfg->max_mr);
+    sg_put_le32(&c.max_cq, cfg->max_cq);
+    sg_put_le32(&c.max_cqe, cfg->max_cqe);
+    sg_put_le32(&c.max_qp, cfg->max_qp);
+    sg_put_le32(&c.max_qp_wr, cfg->max_qp_wr);
+    sg_put_le32(&c.max_sq_sge, cfg->max_sge);
+    sg_put_le32(&c.max_rq_sge, cfg->max_sge);
+    sg_put_le32(&c.max_inline, cfg->max_inline);
+    sg_put_le32(&c.max_ird, cfg->engine.max_ird);
+    sg_put_le32(&c.max_ord, cfg->engine.max_ord);
+    sg_put_le32(&c.max_fr_pages, features & SG_FEATURE_FAST_REG ? SG_FR_PAGES_MAX : 0);
+    sg_put_le32(&c.max_listeners, cfg->max_listeners);
+    sg_put_le32(&c.max_conns, cfg->max_conns);
+    sg_put_le64(&c.max_mr_size, cfg->max_mr_size);
+    sg_put_le64(&c.page_size_mask, page_sizes);
+    if (features & SG_FEATURE_SRQ) {
+        sg_put_le32(&c.max_srq, cfg->max_srq);
+        sg_put_le32(&c.max_srq_wr, cfg->max_srq_wr);
+        sg_put_le32(&c.max_srq_sge, sg_srq_max_sge(a));
+    }
+    sg_put_le32(&c.max_mw, features & SG_FEATURE_MW ? cfg->max_mr : 0);
+    sg_put_le32(&c.num_uar, SG_UAR_COUNT);
+    sg_put_le32(&c.num_eq, SG_EQ_COUNT);
+    sg_put_le32(&c.max_private_data, SG_PRIVATE_DATA_MAX);
+    memcpy(c.fw_version, cfg->fw_version, sizeof(c.fw_version));
+    return sg_admin_answer(a, cmd, &c, sizeof(c));
+}
+
+enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_engine_stats *e = sg_engine_stats(a->engine);
+    const struct sg_net_counters *since = &a->net_before;
+    struct sg_net_counters net;
+    struct sg_stats s = { 0 };
+
+    (void)rsp;
+    a->net->ops->counters(a->net, &net);
+#define FROM(where, name) sg_put_le64(&s.name, (where)->name)
+    FROM(e, tx_octets), FROM(e, rx_octets), FROM(e, tx_fpdus), FROM(e, rx_fpdus);
+    FROM(e, tx_sends), FROM(e, rx_sends), FROM(e, tx_writes), FROM(e, rx_writes);
+    FROM(e, tx_reads), FROM(e, rx_reads);
+    FROM(e, tx_read_responses), FROM(e, rx_read_responses);
+    FROM(e, tx_terminates), FROM(e, rx_terminates);
+    FROM(e, crc_errors), FROM(e, protocol_errors), FROM(e, protection_errors);
+    FROM(e, conns);
+    FROM(e, tx_flushes), FROM(e, rx_flushes), FROM(e, tx_verifies), FROM(e, rx_verifies);
+    FROM(e, tx_atomic_writes), FROM(e, rx_atomic_writes);
+    FROM(e, tx_atomics), FROM(e, rx_atomics), FROM(e, tx_imms), FROM(e, rx_imms);
+    FROM(&a->stats, guest_errors), FROM(&a->stats, cq_overruns), FROM(&a->stats, page_faults);
+    FROM(&a->stats, rx_no_receive);
+    FROM(&a->stats, conn_active), FROM(&a->stats, conn_passive);
+    FROM(&a->stats, conn_failed), FROM(&a->stats, conn_closed);
+#undef FROM
+#define SINCE(name, of_net) sg_put_le64(&s.name, net.of_net - since->of_net)
+    SINCE(tcp_retransmits, retransmits), SINCE(rx_frames, rx_frames);
+    SINCE(tx_frames, tx_frames), SINCE(tx_dropped_frames, tx_dropped_frames);
+    SINCE(tcp_dropped_syns, dropped_syns), SINCE(tcp_dropped_fragments, dropped_fragments);
+    SINCE(path_mtu_reports, path_mtu_reports);
+#undef SINCE
+    sg_put_le64(&s.qps, sg_idtab_count(&a->qps));
+    sg_put_le64(&s.srqs, sg_idtab_count(&a->srqs));
+    sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));
+    sg_put_le64(&s.pds, sg_idtab_count(&a->pds));
+    sg_put_le64(&s.mrs, a->tpt.count - a->tpt.windows);
+    sg_put_le64(&s.mws, a->tpt.windows);
+    sg_put_le64(&s.listeners, sg_idtab_count(&a->listeners));
+    return sg_admin_answer(a, cmd, &s, sizeof(s));
+}

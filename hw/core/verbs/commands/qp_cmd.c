@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Admin commands of queue pairs.
+ */
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/connections/cm.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/qp.h"
+#include "verbs/queues/srq.h"
+
+/* Geometry of one queue: entries and stride are powers of two, a full entry fits its stride. */
+static bool queue_ok(const struct sg_adapter *a, uint32_t entries, uint32_t stride, size_t hdr,
+                     size_t body)
+{
+    return sg_is_pow2(entries) && entries >= 2 && entries <= a->config.max_qp_wr &&
+           sg_is_pow2(stride) && stride >= SG_WQE_STRIDE_MIN && stride <= SG_WQE_STRIDE_MAX &&
+           hdr + body <= stride;
+}
+
+static bool all_zero(const struct sg_page_list *l)
+{
+    static const struct sg_page_list zero;
+
+    return !memcmp(l, &zero, sizeof(zero));
+}
+
+static enum sg_status check_create(const struct sg_adapter *a, const struct sg_cmd_create_qp *c)
+{
+    uint32_t flags = sg_get_le32(&c->flags), access = sg_get_le32(&c->access);
+    uint16_t max_inline = sg_get_le16(&c->max_inline);
+    size_t sq_body = SG_MAX(c->sq_max_sge * sizeof(struct sg_sge), (size_t)max_inline);
+    size_t rq_body = c->rq_max_sge * sizeof(struct sg_sge);
+
+    if (sg_get_le32(&c->uar) >= SG_UAR_COUNT ||
+        (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL | SG_QP_SRQ)) ||
+        (access & ~SG_ACCESS_KNOWN) || c->sq_max_sge > a->config.max_sge ||
+        c->rq_max_sge > a->config.max_sge || max_inline > a->config.max_inline ||
+        !queue_ok(a, sg_get_le32(&c->sq_entries), sg_get_le16(&c->sq_stride),
+                  sizeof(struct sg_wqe_hdr), sq_body)) {
+        return SG_EINVAL;
+    }
+    if (flags & SG_QP_SRQ) {
+        if (!sg_adapter_may(a, SG_FEATURE_SRQ)) {
+            return SG_ENOTSUP;
+        }
+        if (c->rq_entries || c->rq_stride || c->rq_max_sge || !all_zero(&c->rq_pages)) {
+            return SG_EINVAL;
+        }
+    } else if (sg_get_le32(&c->srqn) ||
+               !queue_ok(a, sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride),
+                         sizeof(struct sg_rqe_hdr), rq_body)) {
+        return SG_EINVAL;
+    }
+    return access & ~sg_access_offered(a) ? SG_ENOTSUP : SG_OK;
+}
+
+/*
+ * Contexts that do not trust each other have no completion queue in common (RFC 5042 section 7.1).
+ * Page 0 is the kernel driver's, which everybody trusts.
+ */
+static bool cq_may_serve(const struct sg_cq *cq, uint32_t uar)
+{
+    return cq->uar == 0 || cq->uar == uar;
+}
+
+static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
+                                 const struct sg_cmd_create_qp *c)
+{
+    enum sg_status status;
+
+    status = sg_ring_init_pages(&qp->sq.ring, &a->host, &c->sq_pages, sg_get_le32(&c->sq_entries),
+                                sg_get_le16(&c->sq_stride));
+    if (status != SG_OK) {
+        return status;
+    }
+    if (!qp->srq) {
+        status = sg_ring_init_pages(&qp->rq.ring, &a->host, &c->rq_pages,
+                                    sg_get_le32(&c->rq_entries), sg_get_le16(&c->rq_stride));
+    }
+    if (status == SG_OK && !sg_idtab_alloc_fresh(&a->qps, qp, &qp->qpn)) {
+        sg_ring_fini(&qp->rq.ring, &a->host);
+        status = SG_ENOMEM;
+    }
+    if (status != SG_OK) {
+        sg_ring_fini(&qp->sq.ring, &a->host);
+    }
+    return status;
+}
+
+/*
+ * A zeroed queue pair, or NULL, with room for one entry of each queue and the rows of the send
+ * entry's elements, in one piece: one with small entries is small.
+ */
+static struct sg_qp *new_qp(struct sg_adapter *a, const struct sg_cmd_create_qp *c,
+                            const struct sg_srq *srq)
+{
+    size_t sq_stride = sg_get_le16(&c->sq_stride);
+    size_t rq_stride = srq ? 1u << srq->ring.stride_shift : sg_get_le16(&c->rq_stride);
+    size_t rows = c->sq_max_sge * sizeof(struct sg_mr *);
+    size_t octets = sizeof(struct sg_qp) + sq_stride + rq_stride + rows;
+    struct sg_qp *qp = sg_account_object(&a->account, octets);
+
+    if (!qp) {
+        return NULL;
+    }
+    qp->octets = (uint32_t)octets;
+    qp->sq.cur = (uint8_t *)(qp + 1);
+    qp->rq.cur = qp->sq.cur + sq_stride;
+    qp->sq.cur_mr = (void *)(qp->rq.cur + rq_stride);
+    return qp;
+}
+
+enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_create_qp *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    struct sg_cq *scq = sg_idtab_get(&a->cqs, sg_get_le32(&c->send_cqn));
+    struct sg_cq *rcq = sg_idtab_get(&a->cqs, sg_get_le32(&c->recv_cqn));
+    bool shared = sg_get_le32(&c->flags) & SG_QP_SRQ;
+    struct sg_srq *srq = shared ? sg_idtab_get(&a->srqs, sg_get_le32(&c->srqn)) : NULL;
+    enum sg_status status = check_create(a, c);
+    struct sg_qp *qp;
+
+    if (status != SG_OK) {
+        return status;
+    }
+    if (!pd || !scq || !rcq || (shared && !srq)) {
+        return SG_ENOENT;
+    }
+    if (!cq_may_serve(scq, sg_get_le32(&c->uar)) || !cq_may_serve(rcq, sg_get_le32(&c->uar)) ||
+        (srq && srq->pd != pd)) {
+        return SG_EPERM;
+    }
+    qp = new_qp(a, c, srq);
+    if (!qp) {
+        return SG_ENOMEM;
+    }
+    qp->srq = srq;
+    status = init_rings(a, qp, c);
+    if (status != SG_OK) {
+        sg_account_object_free(&a->account, qp, qp->octets);
+        return status;
+    }
+    qp->adapter = a;
+    sg_list_init(&qp->windows);
+    qp->uar = sg_get_le32(&c->uar);
+    qp->flags = sg_get_le32(&c->flags);
+    qp->access = sg_get_le32(&c->access);
+    qp->pd = pd;
+    qp->scq = scq;
+    qp->rcq = rcq;
+    qp->sq.max_sge = c->sq_max_sge;
+    qp->sq.max_inline = sg_get_le16(&c->max_inline);
+    qp->rq.max_sge = srq ? srq->max_sge : c->rq_max_sge;
+    pd->users++;
+    if (srq) {
+        srq->users++;
+    }
+    sg_list_append(&scq->senders, &qp->scq_link);
+    sg_list_append(&rcq->receivers, &qp->rcq_link);
+    sg_put_le32(&rsp->id, qp->qpn);
+    return SG_OK;
+}
+
+/* Back to where CREATE_QP left it; indices run on, so that the rings need not be cleared. */
+static enum sg_status to_idle(struct sg_qp *qp)
+{
+    if (qp->state == SG_QP_IDLE) {
+        return SG_OK;
+    }
+    if (qp->state != SG_QP_ERROR || !sg_sq_idle(&qp->sq) || qp->rq.cons != qp->rq.prod) {
+        return SG_ESTATE;
+    }
+    if (qp->cm && qp->cm->stay) {
+        sg_cm_release(qp->cm); /* TCP may take a while to end, and the owner does not wait for it */
+    }
+    if (qp->cm && qp->cm->conn) {
+        return SG_ESTATE;
+    }
+    qp->deferred = 0; /* that was for the old connection */
+    qp->fatal_reported = false;
+    qp->last_wqe = false;
+    qp->local_error = false;
+    qp->peer_left = false;
+    sg_rnr_stop(qp);
+    qp->rnr.timer = 0;
+    qp->rnr.retry_given = false;
+    qp->sq.flush_status = 0;
+    sg_qp_set_state(qp, SG_QP_IDLE, "reset by its owner");
+    return SG_OK;
+}
+
+static enum sg_status modify_state(struct sg_qp *qp, uint32_t state)
+{
+    switch (state) {
+    case SG_QP_IDLE:
+        return to_idle(qp);
+    case SG_QP_CLOSING:
+        if (qp->state == SG_QP_RTS && !qp->peer_left) {
+            sg_qp_close(qp);
+        }
+        return qp->state == SG_QP_CLOSING ? SG_OK : SG_ESTATE;
+    case SG_QP_ERROR:
+        if (qp->state != SG_QP_ERROR) {
+            sg_qp_abort(qp);
+        }
+        return SG_OK;
+    default:
+        return SG_EINVAL;
+    }
+}
+
+enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_modify_qp *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->qpn));
+    uint32_t mask = sg_get_le32(&c->mask), access = sg_get_le32(&c->access);
+    enum sg_status status = SG_OK;
+
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    if (!mask || (mask & ~SG_QP_MOD_KNOWN) ||
+        (mask & SG_QP_MOD_RNR_TIMER && c->min_rnr_timer > SG_RNR_TIMER_MAX) ||
+        (mask & SG_QP_MOD_RNR_RETRY && c->rnr_retry > SG_RNR_RETRY_MAX) ||
+        (mask & SG_QP_MOD_UNREACHABLE &&
+         (!(mask & SG_QP_MOD_STATE) || sg_get_le32(&c->state) != SG_QP_ERROR)) ||
+        (mask & SG_QP_MOD_ACCESS && access & ~sg_access_offered(a))) {
+        return SG_EINVAL;
+    }
+    if (mask & SG_QP_MOD_UNREACHABLE && qp->state != SG_QP_ERROR) {
+        qp->sq.flush_status = SG_WC_RETRY_EXC_ERR;
+    }
+    if (mask & SG_QP_MOD_STATE) {
+        status = modify_state(qp, sg_get_le32(&c->state));
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_ACCESS) {
+        qp->access = access;
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_RNR_TIMER) {
+        qp->rnr.timer = c->min_rnr_timer;
+    }
+    if (status == SG_OK && mask & SG_QP_MOD_RNR_RETRY) {
+        qp->rnr.retry = c->rnr_retry;
+        qp->rnr.retry_given = true;
+    }
+    sg_put_le32(&rsp->id, qp->qpn);
+    return status;
+}
+
+enum sg_status sg_cmd_query_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->id));
+
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    sg_put_le32(&rsp->id, qp->qpn);
+    sg_put_le32(&rsp->data[0], qp->state);
+    sg_put_le32(&rsp->data[1], qp->cm ? qp->cm->ird : 0);
+    sg_put_le32(&rsp->data[2], qp->cm ? qp->cm->ord : 0);
+    sg_put_le32(&rsp->data[3], qp->sq.prod - qp->sq.cons);
+    sg_put_le32(&rsp->data[4], qp->rq.prod - qp->rq.cons);
+    return SG_OK;
+}
+
+static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
+{
+    if (qp->cm) {
+        sg_cm_release(qp->cm);
+    }
+    sg_cm_forget_past(qp);
+    sg_list_remove(&qp->scq_link);
+    sg_list_remove(&qp->rcq_link);
+    sg_list_remove(&qp->deferred_link);
+    sg_list_remove(&qp->flush_link);
+    sg_rnr_stop(qp);
+    sg_pm_settle(qp);
+    sg_mpe_target_drop(qp);
+    sg_mw_release(qp);
+    sg_odp_forget(qp);
+    qp->pd->users--;
+    if (qp->srq) {
+        qp->srq->users--;
+    }
+    sg_idtab_free(&a->qps, qp->qpn);
+    sg_ring_fini(&qp->sq.ring, &a->host);
+    sg_ring_fini(&qp->rq.ring, &a->host);
+    for (uint32_t i = qp->sq.cons; i != qp->sq.next; i++) {
+        sg_scatter_drop(qp, sg_sq_rec(&qp->sq, i));
+    }
+    sg_account_free(&a->account, qp->sq.recs, qp->sq.rec_room * sizeof(struct sg_sq_rec));
+    sg_account_object_free(&a->account, qp, qp->octets);
+}
+
+enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, sg_get_le32(&c->id));
+
+    (void)rsp;
+    if (!qp) {
+        return SG_ENOENT;
+    }
+    if (qp->srq && qp->rq.cons != qp->rq.prod) {
+        sg_rq_flush_one(qp); /* the consumer counts it */
+    }
+    qp_free(a, qp);
+    return SG_OK;
+}
+
+void sg_qp_destroy(struct sg_adapter *a, void *object)
+{
+    qp_free(a, object);
+}

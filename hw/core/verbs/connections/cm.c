@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections: the engine's upcalls but those of received messages (inbound.c), and whose turn it
+ * is to transmit.
+ *
+ * Every upcall gets a struct sg_cm, which knows its queue pair.  Events for the driver come from
+ * here; the order for one connection is
+ *
+ *   active    CM_REPLY (ok), [CM_DISCONNECT], CM_CLOSED         or CM_REPLY (failed)
+ *   passive   CM_REQUEST, then after ACCEPT: CM_ESTABLISHED (ok), [CM_DISCONNECT], CM_CLOSED
+ *             or CM_ESTABLISHED (failed), CM_CLOSED; without an answer: CM_CLOSED
+ *
+ * A driver reads events late.  So the number of a connection that had a queue pair, and what
+ * CM_DATA says of it, stay after its last event until the queue pair is destroyed or gets another
+ * connection: at most one such past connection a queue pair.  They do not take numbers from those
+ * to come: when all are in use the oldest past connection gives its own back.  A connection whose
+ * queue pair was destroyed says nothing more.
+ *
+ * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
+ * the peer's requests cost to execute on the way (mpe_target.c) counts like octets sent.
+ *
+ * Requests are bounded by the listener's backlog, by the number of connections, and by the
+ * driver's progress with its event queue; what exceeds that is reset.
+ */
+#include "verbs/connections/cm.h"
+
+#include <glib.h>
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/eq.h"
+#include "verbs/connections/inbound.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/qp.h"
+#include "wire/mpa_frame.h"
+#include "wire/terminate.h"
+
+enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
+{
+    static const uint8_t map[] = {
+        [SG_CONN_OK] = SG_CM_OK,
+        [SG_CONN_REJECTED] = SG_CM_REJECTED,
+        [SG_CONN_REFUSED] = SG_CM_REFUSED,
+        [SG_CONN_TIMEOUT] = SG_CM_TIMEOUT,
+        [SG_CONN_RESET] = SG_CM_RESET,
+        [SG_CONN_PROTOCOL] = SG_CM_PROTOCOL,
+        [SG_CONN_CLOSED] = SG_CM_CLOSED,
+        [SG_CONN_TERMINATED] = SG_CM_TERMINATED,
+        [SG_CONN_UNREACHABLE] = SG_CM_UNREACHABLE,
+        [SG_CONN_NORES] = SG_CM_NORES,
+    };
+
+    return map[end];
+}
+
+/* The past connection that ended first; false: there is none. */
+static bool forget_oldest(struct sg_adapter *a)
+{
+    struct sg_link *k = sg_list_pop(&a->past_conns);
+
+    if (!k) {
+        return false;
+    }
+    sg_cm_free(sg_container_of(k, struct sg_cm, ready_link));
+    return true;
+}
+
+/* Private data of the peer is taken from the account in advance. */
+static void drop_place(struct sg_adapter *a, struct sg_cm *cm)
+{
+    sg_account_object_free(&a->account, cm, sizeof(*cm));
+    sg_account_give(&a->account, SG_PRIVATE_DATA_MAX);
+}
+
+static struct sg_cm *find_place(struct sg_adapter *a)
+{
+    struct sg_cm *cm;
+
+    if (!sg_account_take(&a->account, SG_PRIVATE_DATA_MAX)) {
+        return NULL;
+    }
+    cm = sg_account_object(&a->account, sizeof(*cm));
+    /* A number of the recent past may still be in a driver's queue of events. */
+    if (!cm || !sg_idtab_alloc_fresh(&a->conns, cm, &cm->id)) {
+        drop_place(a, cm);
+        return NULL;
+    }
+    return cm;
+}
+
+struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
+{
+    struct sg_cm *cm = find_place(a);
+
+    if (!cm && forget_oldest(a)) {
+        cm = find_place(a);
+    }
+    if (cm) {
+        cm->adapter = a;
+        cm->state = state;
+    }
+    return cm;
+}
+
+static void stop_transmitting(struct sg_cm *cm)
+{
+    sg_list_remove(&cm->ready_link);
+    if (cm->adapter->transmitting == cm) {
+        cm->adapter->transmitting = NULL;
+    }
+}
+
+void sg_cm_free(struct sg_cm *cm)
+{
+    stop_transmitting(cm); /* or takes it from another list */
+    if (cm->qp && cm->qp->cm == cm) {
+        cm->qp->cm = NULL;
+    }
+    if (cm->qp && cm->qp->past_cm == cm) {
+        cm->qp->past_cm = NULL;
+    }
+    if (cm->listen) {
+        cm->listen->pending--;
+    }
+    sg_idtab_free(&cm->adapter->conns, cm->id);
+    g_free(cm->pdata);
+    drop_place(cm->adapter, cm);
+}
+
+static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
+{
+    struct sg_async ev = {
+        .event = event, .status = sg_cm_status_of(end), .conn = cm->id,
+        .id = cm->qp ? cm->qp->qpn : 0, .aux = cm->listen ? cm->listen->id : 0,
+    };
+
+    if (cm->qp) {
+        sg_pm_settle(cm->qp); /* whoever hears of the end finds what was written before */
+    }
+    if (cm->qp || cm->state == SG_CM_REQUEST) {
+        sg_eq_async(cm->adapter, &ev);
+    }
+}
+
+/* What CM_DATA says from now on; false: the host has no memory for the private data. */
+static bool keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
+{
+    cm->ird = p->ird;
+    cm->ord = p->ord;
+    cm->peer_ird = p->peer_ird;
+    cm->peer_ord = p->peer_ord;
+    cm->mpa_rev = p->mpa_rev;
+    g_free(cm->pdata);
+    cm->pdata_len = SG_MIN(p->pdata_len, SG_PRIVATE_DATA_MAX);
+    cm->pdata = cm->pdata_len ? g_try_malloc(cm->pdata_len) : NULL;
+    if (cm->pdata_len && !cm->pdata) {
+        cm->pdata_len = 0;
+        return false;
+    }
+    if (cm->pdata_len) {
+        memcpy(cm->pdata, p->pdata, cm->pdata_len);
+    }
+    return true;
+}
+
+void sg_cm_ready(struct sg_cm *cm)
+{
+    sg_list_append(&cm->adapter->ready, &cm->ready_link);
+    sg_adapter_kick(cm->adapter);
+}
+
+/* The connection has ended for the queue pair; finally: TCP is gone, too. */
+static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
+{
+    struct sg_qp *qp = cm->qp;
+
+    if (!cm->stay || qp->state != SG_QP_RTS) {
+        sg_qp_set_state(qp, SG_QP_ERROR, why);
+    } else if (!cm->was_up) {
+        /* Nothing came, and a responder sends nothing before: as if there had been no ACCEPT. */
+        if (finally) {
+            sg_qp_set_state(qp, SG_QP_IDLE, why);
+        }
+    } else if (sg_sq_idle(&qp->sq)) {
+        qp->peer_left = true;
+    } else {
+        sg_qp_unreachable(qp, why);
+    }
+}
+
+/* Its events may not have been read yet: their data stays with the queue pair. */
+static void become_past(struct sg_cm *cm)
+{
+    struct sg_qp *qp = cm->qp;
+
+    if (!qp) {
+        sg_cm_free(cm);
+        return;
+    }
+    stop_transmitting(cm);
+    sg_cm_forget_past(qp);
+    qp->cm = NULL;
+    qp->past_cm = cm;
+    sg_list_append(&cm->adapter->past_conns, &cm->ready_link);
+}
+
+void sg_cm_forget_past(struct sg_qp *qp)
+{
+    if (qp->past_cm) {
+        sg_cm_free(qp->past_cm);
+    }
+}
+
+/* TCP is gone: the last word about this connection. */
+static void gone(struct sg_cm *cm, enum sg_conn_end why)
+{
+    struct sg_qp *qp = cm->qp;
+
+    cm->conn = NULL;
+    if (cm->state == SG_CM_FAILED) { /* the driver has had its last word */
+        if (!qp) {
+            sg_cm_free(cm);
+        }
+        return;
+    }
+    cm->adapter->stats.conn_closed++;
+    if (cm->state == SG_CM_ACCEPTED) {
+        emit(cm, SG_EV_CM_ESTABLISHED, why);
+    } else if (cm->state == SG_CM_UP) {
+        emit(cm, SG_EV_CM_DISCONNECT, why);
+    }
+    if (qp) {
+        lose_peer(cm, true, sg_conn_end_text(why));
+    }
+    emit(cm, SG_EV_CM_CLOSED, why);
+    become_past(cm);
+}
+
+void sg_cm_abort(struct sg_cm *cm)
+{
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
+    }
+    if (cm->state == SG_CM_CONNECTING) {
+        cm->conn = NULL;
+        cm->state = SG_CM_FAILED;
+        sg_list_remove(&cm->ready_link);
+        emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
+        return;
+    }
+    if (cm->state == SG_CM_UP) {
+        cm->state = SG_CM_DOWN; /* its owner knows */
+    }
+    gone(cm, SG_CONN_RESET);
+}
+
+void sg_cm_release(struct sg_cm *cm)
+{
+    bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN ||
+                    cm->state == SG_CM_FAILED) &&
+                   !sg_link_queued(&cm->qp->paging_link); /* else it would never go on */
+    bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->paging_link);
+
+    cm->qp->cm = NULL;
+    cm->qp = NULL;
+    if (cm->conn && cm->streaming && (closing || quiet)) {
+        sg_conn_abandon(cm->conn);
+        return; /* 'closed' frees it */
+    }
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
+    }
+    sg_cm_free(cm);
+}
+
+bool sg_cm_quiesce(struct sg_adapter *a)
+{
+    struct sg_cm *cm;
+    unsigned n = 0;
+
+    while ((cm = sg_idtab_next(&a->conns, &a->quiesce_cursor, NULL))) {
+        if (cm->conn) {
+            sg_conn_abort(cm->conn);
+            cm->conn = NULL;
+        }
+        sg_list_remove(&cm->ready_link);
+        if (++n % SG_TURN_END == 0 && (sg_turn_over(a) || n >= SG_TURN_ENDS)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void sg_cm_destroy(struct sg_adapter *a, void *object)
+{
+    struct sg_cm *cm = object;
+
+    (void)a;
+    if (cm->conn) {
+        sg_conn_abort(cm->conn);
+    }
+    sg_cm_free(cm);
+}
+
+void sg_listen_destroy(struct sg_adapter *a, void *object)
+{
+    struct sg_listen *l = object;
+
+    sg_engine_unlisten(l->engine);
+    sg_account_object_free(&a->account, l, sizeof(*l));
+}
+
+bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
+{
+    const uint64_t *sent = &sg_engine_stats(a->engine)->tx_octets;
+    struct sg_link *k;
+    bool over = false;
+
+    for (; budget && !over && (k = sg_list_pop(&a->ready)); over = sg_turn_over(a)) {
+        struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
+        uint64_t before = *sent, executed = a->executed, cost;
+
+        if (!cm->conn) {
+            continue;
+        }
+        a->transmitting = cm;
+        if (sg_conn_transmit(cm->conn, SG_MIN(budget, (size_t)SG_TURN_QUANTUM)) &&
+            a->transmitting) {
+            sg_list_append(&a->ready, &cm->ready_link);
+        }
+        a->transmitting = NULL;
+        cost = SG_MAX(*sent - before, (uint64_t)SG_TURN_MIN_COST) + (a->executed - executed);
+        budget -= SG_MIN(cost, budget);
+    }
+    return !sg_list_empty(&a->ready);
+}
+
+/* ---- connection management ---- */
+
+static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
+{
+    struct sg_listen *l = listener_user;
+    struct sg_adapter *a = l->adapter;
+    struct sg_cm *cm = NULL;
+
+    if (l->pending < l->backlog && sg_adapter_alive(a) && sg_eq_async_room(a)) {
+        cm = sg_cm_new(a, SG_CM_REQUEST);
+    }
+    if (cm) {
+        cm->conn = c;
+    }
+    if (!cm || !keep_params(cm, p)) {
+        if (cm) {
+            sg_cm_free(cm);
+        }
+        a->stats.conn_failed++;
+        sg_log(&a->host, SG_LOG_TRACE, "listener %u: no room for a request", l->id);
+        sg_conn_abort(c);
+        return;
+    }
+    cm->listen = l;
+    l->pending++;
+    sg_list_append(&l->requests, &cm->ready_link);
+    sg_conn_set_request_user(c, cm);
+    emit(cm, SG_EV_CM_REQUEST, SG_CONN_OK);
+}
+
+static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
+{
+    struct sg_cm *cm = request_user;
+
+    (void)c;
+    cm->adapter->stats.conn_failed++;
+    gone(cm, why);
+}
+
+/*
+ * The peer has accepted, but our queue pair has gone into error meanwhile: it hears of that by a
+ * Terminate before the end of TCP (RFC 6581 section 9.3).  For the driver CONNECT has failed.
+ */
+static void refuse_late(struct sg_cm *cm)
+{
+    cm->state = SG_CM_FAILED;
+    cm->adapter->stats.conn_failed++;
+    emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
+    sg_conn_terminate(cm->conn, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
+}
+
+static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
+{
+    struct sg_cm *cm = user;
+
+    if (!keep_params(cm, p)) { /* and what the peer has said must not get lost */
+        if (end == SG_CONN_OK) {
+            sg_conn_abort(cm->conn);
+        }
+        end = SG_CONN_NORES;
+    }
+    if (end != SG_CONN_OK) {
+        cm->conn = NULL;
+        cm->state = SG_CM_FAILED;
+        cm->adapter->stats.conn_failed++;
+        sg_list_remove(&cm->ready_link);
+        emit(cm, SG_EV_CM_REPLY, end);
+        if (!cm->qp) {
+            sg_cm_free(cm);
+        }
+        return;
+    }
+    cm->streaming = true;
+    if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
+        refuse_late(cm);
+        return;
+    }
+    cm->state = SG_CM_UP;
+    cm->was_up = true;
+    cm->adapter->stats.conn_active++;
+    emit(cm, SG_EV_CM_REPLY, end);
+    sg_qp_start(cm->qp, "connected");
+}
+
+static void up_established(void *user, const struct sg_conn_params *p)
+{
+    struct sg_cm *cm = user;
+
+    cm->ird = p->ird;
+    cm->ord = p->ord;
+    cm->streaming = true;
+    if (cm->state != SG_CM_ACCEPTED) {
+        return;
+    }
+    cm->state = SG_CM_UP;
+    cm->was_up = true;
+    cm->adapter->stats.conn_passive++;
+    emit(cm, SG_EV_CM_ESTABLISHED, SG_CONN_OK);
+    if (cm->qp) {
+        sg_qp_wake(cm->qp);
+    }
+}
+
+static void up_disconnected(void *user, enum sg_conn_end why)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->state == SG_CM_ACCEPTED) {
+        emit(cm, SG_EV_CM_ESTABLISHED, why);
+    } else if (cm->state == SG_CM_UP) {
+        emit(cm, SG_EV_CM_DISCONNECT, why);
+    }
+    if (cm->state == SG_CM_FAILED) {
+        return;
+    }
+    cm->state = SG_CM_DOWN;
+    if (cm->qp) {
+        lose_peer(cm, false, why == SG_CONN_CLOSED ? "the peer closed the connection"
+                             : sg_conn_end_text(why));
+        sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
+    }
+}
+
+static void up_closed(void *user, enum sg_conn_end why)
+{
+    gone(user, why);
+}
+
+/*
+ * The status of the oldest request after a Terminate.  Protection and operation errors of the RDMAP
+ * layer and tagged DDP errors are about an STag that we named, the others about the form of what we
+ * sent.
+ */
+static enum sg_wc_status status_of_term(const struct sg_term_info *t)
+{
+    if (t->layer == 0 && t->type == 1) {
+        return SG_WC_REM_ACCESS_ERR;
+    }
+    if (t->layer <= 1 && t->type == 0) { /* catastrophes of their own */
+        return SG_WC_REM_OP_ERR;
+    }
+    if (t->layer == 1 && t->type == 1) {
+        return SG_WC_REM_ACCESS_ERR;
+    }
+    return t->layer == 2 ? SG_WC_FATAL_ERR
+           : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
+}
+
+static void log_terminated(struct sg_qp *qp, const struct sg_term_info *t)
+{
+    char why[120];
+
+    snprintf(why, sizeof(why), "Terminate %s: %s, %s, %s", t->sent ? "sent" : "received",
+             sg_term_layer_name(t->layer), sg_term_type_name(t->layer, t->type),
+             sg_term_code_name(t->layer, t->type, t->code));
+    sg_qp_set_state(qp, SG_QP_TERMINATE, why);
+}
+
+static void up_terminated(void *user, const struct sg_term_info *t)
+{
+    struct sg_cm *cm = user;
+    struct sg_qp *qp = cm->qp;
+    uint32_t vendor = (uint32_t)(t->layer & 0xf) << 28 | (uint32_t)(t->type & 0xf) << 24 |
+                      (uint32_t)t->code << 16;
+    enum sg_event event = SG_EV_QP_FATAL;
+
+    if (!qp) {
+        return;
+    }
+    if (t->sent) {
+        if (qp->local_error) {
+            return; /* a completion or an event has told */
+        }
+        if ((t->layer == 0 || t->layer == 1) && t->type == 1) {
+            event = SG_EV_QP_ACCESS_ERR;
+        } else if (t->layer == 0 || t->layer == 1) {
+            event = t->type == 0 ? SG_EV_QP_FATAL : SG_EV_QP_REQ_ERR;
+        }
+    } else if (sg_sq_fail_oldest(qp, status_of_term(t), vendor)) {
+        event = SG_EV_NONE;
+    }
+    if (event != SG_EV_NONE) {
+        sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
+    }
+    if (qp->state != SG_QP_ERROR) {
+        log_terminated(qp, t);
+    }
+}
+
+/* ---- transmit ---- */
+
+static void up_tx_ready(void *user)
+{
+    sg_cm_ready(user);
+}
+
+static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
+{
+    struct sg_cm *cm = user;
+
+    return cm->qp && sg_sq_next(cm->qp, msg, reads_room);
+}
+
+static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                     struct iovec *iov)
+{
+    struct sg_cm *cm = user;
+
+    return cm->qp ? sg_sq_gather(cm->qp, msg, off, len, iov) : SG_GATHER_CLOSED;
+}
+
+static void up_gathered(void *user, struct iovec *iov, int n)
+{
+    sg_mem_release(((struct sg_cm *)user)->adapter, iov, n);
+}
+
+static void up_sent(void *user, const struct sg_msg *msg)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_sent(cm->qp, msg);
+    }
+}
+
+static void up_read_done(void *user, uint32_t octets)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_read_done(cm->qp, octets);
+    }
+}
+
+static void up_confirmed(void *user)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_probe_done(cm->qp);
+    }
+}
+
+static void up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_mpe_done(cm->qp, kind, hash, len);
+    }
+}
+
+static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_sq_atomic_done(cm->qp, kind, original);
+    }
+}
+
+const struct sg_engine_ops sg_cm_engine_ops = {
+    .request = up_request,
+    .request_gone = up_request_gone,
+    .reply = up_reply,
+    .established = up_established,
+    .disconnected = up_disconnected,
+    .closed = up_closed,
+    .terminated = up_terminated,
+    .tx_ready = up_tx_ready,
+    .next = up_next,
+    .gather = up_gather,
+    .gathered = up_gathered,
+    .sent = up_sent,
+    .read_done = up_read_done,
+    .confirmed = up_confirmed,
+    .commit_done = up_mpe_done,
+    .atomic_done = up_atomic_done,
+    .place_write = sg_in_place_write,
+    .place_read = sg_in_place_read,
+    .place_recv = sg_in_place_recv,
+    .recv_done = sg_in_recv_done,
+    .invalidate = sg_in_invalidate,
+    .check_source = sg_in_check_source,
+    .gather_source = sg_in_gather_source,
+    .commit = sg_in_mpe,
+    .commit_answered = sg_in_mpe_answered,
+    .atomic = sg_in_atomic,
+    .write_placed = sg_in_write_placed,
+};

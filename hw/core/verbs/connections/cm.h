@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Connections and listeners as the driver names them.
+ */
+#ifndef SG_VERBS_CONNECTIONS_CM_H
+#define SG_VERBS_CONNECTIONS_CM_H
+
+#include "proto/engine.h"
+#include "staghorn/admin.h"
+#include "base/list.h"
+
+struct sg_adapter;
+struct sg_qp;
+
+struct sg_listen {
+    struct sg_adapter *adapter;
+    uint32_t id;
+    uint32_t backlog, pending; /* requests not answered yet: */
+    struct sg_list requests;   /* sg_cm */
+    struct sg_engine_listener *engine;
+};
+
+enum sg_cm_state {
+    SG_CM_REQUEST,    /* inbound, unanswered; conn->request_user is this */
+    SG_CM_ACCEPTED,   /* 'established' is awaited */
+    SG_CM_CONNECTING, /* 'reply' is awaited */
+    SG_CM_UP,
+    SG_CM_DOWN,       /* the peer or an error ended it; TCP may still be there */
+    SG_CM_FAILED,     /* CONNECT did not succeed: kept for CM_DATA, no TCP */
+};
+
+/* A connection: what the engine's upcalls get as 'user'.  Outlives its QP if that is destroyed. */
+struct sg_cm {
+    struct sg_adapter *adapter;
+    uint32_t id;
+    uint8_t state;           /* enum sg_cm_state */
+    bool streaming;          /* FPDUs may flow: a FIN is a graceful end */
+    bool stay;               /* SG_CONNECT_STAY */
+    bool confirm;            /* SG_CONNECT_CONFIRM */
+    bool was_up;             /* setup was completed */
+    struct sg_conn *conn;    /* NULL: gone */
+    struct sg_qp *qp;        /* NULL: none yet, or no more */
+    struct sg_listen *listen; /* REQUEST */
+    /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
+    struct sg_link ready_link;
+    uint16_t ird, ord;
+    uint16_t peer_ird, peer_ord;
+    uint8_t mpa_rev;
+    uint16_t pdata_len;
+    uint8_t *pdata;          /* of the peer's frame, owned */
+};
+
+extern const struct sg_engine_ops sg_cm_engine_ops;
+
+/* To be transmitted in the next turn. */
+void sg_cm_ready(struct sg_cm *cm);
+/* Reset the connection now and tell the driver that it is gone. */
+void sg_cm_abort(struct sg_cm *cm);
+/* The queue pair is being destroyed: no events any more; ends gracefully if it was closing. */
+void sg_cm_release(struct sg_cm *cm);
+/* What CM_DATA knows of the queue pair's last connection goes. */
+void sg_cm_forget_past(struct sg_qp *qp);
+/* Transmit for up to about budget octets; true: there is more. */
+bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
+/* Fatal error: all connections are reset, silently, some at each call; false: none is left. */
+bool sg_cm_quiesce(struct sg_adapter *a);
+
+struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state);
+void sg_cm_free(struct sg_cm *cm);
+enum sg_cm_status sg_cm_status_of(enum sg_conn_end end);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the peer's messages do to memory: the engine's upcalls for received segments.
+ *
+ * Each names its connection, which may have lost its queue pair or be past receiving: then nothing
+ * is touched.  Memory is checked with every segment, by the protection table; nothing is placed
+ * unless all of the segment may be (of a Read with several elements: its part of an element).
+ * Persistent memory may be placed late; pm.c says when it must be settled, and the callers here do
+ * it.
+ */
+#include "verbs/connections/inbound.h"
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/qp.h"
+
+/*
+ * May the peer touch memory through this connection now?  NULL: it ends, for reasons of our own
+ * or because the peer has closed; then what comes is dropped, and blames nobody.
+ */
+static struct sg_qp *open_qp(void *user)
+{
+    struct sg_qp *qp = ((struct sg_cm *)user)->qp;
+
+    return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
+}
+
+/* Are they there?  A page that cannot be had is one that may not be touched. */
+static enum sg_mem_status pages(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
+                                uint64_t to, uint64_t len, bool write)
+{
+    static const enum sg_mem_status status[] = {
+        [SG_ODP_READY] = SG_MEM_OK,
+        [SG_ODP_WAIT] = SG_MEM_LATER,
+        [SG_ODP_FAILED] = SG_MEM_ACCESS,
+    };
+
+    return status[sg_odp_ready(qp, side, mr, to, len, write)];
+}
+
+enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
+                                     size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_CLOSED;
+    }
+    if (n == 0) {
+        return SG_MEM_OK;
+    }
+    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
+    if (st == SG_MEM_OK) {
+        st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
+    }
+    if (st == SG_MEM_LATER) {
+        return st;
+    }
+    if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to, p, n)) {
+        st = SG_MEM_FAULT;
+    }
+    qp->counters.rx_octets += n;
+    if (!qp->write_open) {
+        if (st == SG_MEM_OK) {
+            mr->counters.remote_writes++;
+        }
+        qp->counters.rx_requests++;
+        qp->write_open = true;
+        qp->write_to = to;
+    }
+    return st;
+}
+
+void sg_in_write_placed(void *user)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        sg_pm_milestone(qp, 0, qp->write_open ? qp->write_to : 0, SG_PM_WRITE_PLACED);
+        qp->write_open = false;
+    }
+}
+
+/* Octets of a Response that go to one element. */
+static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t to,
+                                     const uint8_t *p, size_t n)
+{
+    struct sg_mr *mr;
+    enum sg_mem_status st = sg_tpt_check_local(qp->adapter, qp, stag, to, n,
+                                               SG_ACCESS_LOCAL_WRITE, &mr);
+
+    if (st == SG_MEM_OK) {
+        st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
+    }
+    return st != SG_MEM_OK || sg_mem_place(qp, mr, to, p, n) ? st : SG_MEM_FAULT;
+}
+
+enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
+                                    const uint8_t *p, size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st = SG_MEM_OK;
+    uint32_t index = (uint32_t)sink->cookie, stag;
+    size_t done = 0, piece;
+    uint64_t to;
+
+    if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
+        return SG_MEM_CLOSED;
+    }
+    sg_sq_confirm_earlier(qp);
+    while (st == SG_MEM_OK && done < n) {
+        piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag,
+                                 &to);
+        sg_assert(piece);
+        piece = SG_MIN(piece, n - done);
+        st = place_sink(qp, stag, to, p + done, piece);
+        done += piece;
+    }
+    if (st == SG_MEM_LATER) {
+        return st; /* all of it again then */
+    }
+    qp->counters.rx_octets += n;
+    if (st != SG_MEM_OK) {
+        /* The sink was good when we asked: its owner took it away, and the peer did no wrong. */
+        sg_sq_fail_entry(qp, index, SG_WC_LOC_PROT_ERR);
+        sg_qp_local_error(qp, "sink of a Read is gone");
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+        return SG_MEM_CLOSED;
+    }
+    return SG_MEM_OK;
+}
+
+enum sg_recv_status sg_in_place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                     size_t n)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    return qp ? sg_rq_place(qp, msn, mo, p, n) : SG_RECV_CLOSED;
+}
+
+void sg_in_recv_done(void *user, const struct sg_recv_info *info)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (qp) {
+        sg_rq_done(qp, info);
+    }
+}
+
+enum sg_mem_status sg_in_invalidate(void *user, uint32_t stag)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_CLOSED;
+    }
+    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
+    if (st == SG_MEM_OK && !mr->valid) {
+        st = SG_MEM_STAG;
+    }
+    if (st == SG_MEM_OK) {
+        sg_tpt_invalidate(qp->adapter, mr);
+    }
+    return st;
+}
+
+enum sg_mem_status sg_in_check_source(void *user, uint32_t stag, uint64_t to, uint32_t len)
+{
+    struct sg_qp *qp = open_qp(user);
+    enum sg_mem_status st;
+    struct sg_mr *mr;
+
+    if (!qp) {
+        return SG_MEM_CLOSED;
+    }
+    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr);
+    if (st == SG_MEM_OK) {
+        mr->counters.remote_reads++;
+        qp->counters.rx_requests++;
+    }
+    return st;
+}
+
+int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                        enum sg_mem_status *why)
+{
+    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
+    struct sg_cm *cm = user;
+    struct sg_qp *qp = cm->qp;
+    struct sg_mr *mr;
+
+    /* An answer that was promised goes out even while we close. */
+    *why = qp && qp->state != SG_QP_ERROR
+               ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+               : SG_MEM_CLOSED;
+    if (*why == SG_MEM_OK) {
+        *why = pages(qp, SG_ODP_ANSWER, mr, to, len, false);
+    }
+    if (*why != SG_MEM_OK) {
+        return -1;
+    }
+    sg_pm_settle(qp);
+    qp->counters.tx_octets += len;
+    if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
+        sg_mem_release(cm->adapter, iov, g.n);
+        *why = SG_MEM_FAULT;
+        return -1;
+    }
+    return g.n;
+}
+
+enum sg_commit_result sg_in_mpe(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+                                   uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                                   uint64_t *again_ns)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (!qp) {
+        return SG_COMMIT_CLOSED;
+    }
+    return sg_mpe_target_run(qp, r, hash, hash_len, why, token, again_ns);
+}
+
+void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
+{
+    struct sg_cm *cm = user;
+
+    if (cm->qp) {
+        sg_mpe_target_answered(cm->qp, r);
+    }
+}
+
+enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
+{
+    struct sg_qp *qp = open_qp(user);
+
+    if (!qp) {
+        return SG_COMMIT_CLOSED;
+    }
+    return sg_atomic_run(qp, r, original, why, token, again_ns);
+}

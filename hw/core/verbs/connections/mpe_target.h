@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Execution of the peer's Flush, Verify and Atomic Write (draft-talpey-rdma-commit).
+ */
+#ifndef SG_VERBS_CONNECTIONS_MPE_TARGET_H
+#define SG_VERBS_CONNECTIONS_MPE_TARGET_H
+
+#include "proto/engine.h"
+
+struct sg_hasher;
+struct sg_qp;
+
+/* Of one queue pair: the request under way, from its first turn to its last. */
+struct sg_mpe_target {
+    uint64_t serial;     /* of the region's registration */
+    bool poisoning;      /* the hash differs: the range is being marked */
+    uint64_t to, length; /* the range; with R, all of the region */
+    uint64_t off;        /* octets of it that are done */
+    uint64_t pm_token;   /* the host's, of the run whose flush goes on */
+    struct sg_hasher *hasher;
+};
+
+/* As sg_engine_ops.commit.  The queue pair is connected. */
+enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit_req *r,
+                                    uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
+                                    uint64_t *token, uint64_t *again_ns);
+/* The answer was handed to the stream. */
+void sg_mpe_target_answered(struct sg_qp *qp, const struct sg_commit_req *r);
+/* Forgets a request under way. */
+void sg_mpe_target_drop(struct sg_qp *qp);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory windows: a part of a region under an STag and rights of its own.
+ *
+ * A window is a row of the protection table (tpt.c) that has no pages but a region: 'skip' is its
+ * place there.  It is for peers only; as a local key it is an invalid STag.  BIND_MW gives it a
+ * part of a region of the same protection domain that was registered with MW_BIND; to let peers
+ * write, or change by Atomics, the region must grant LOCAL_WRITE.  The region's own remote rights
+ * do not matter: that is what windows are for.
+ *
+ *   type 1   any queue pair of its domain binds it, also while it is bound, and with length 0
+ *            unbinds it; peers of every queue pair of the domain may use it; no peer and no
+ *            LOCAL_INV can take it back
+ *   type 2   (2B) may be bound while it is not, and belongs to the queue pair that bound it: only
+ *            that one's peer may use it, only its LOCAL_INV and its peer's Send with Invalidate
+ *            end it; so does its destruction
+ *
+ * A region counts the windows that are bound to it and can neither be deregistered nor invalidated
+ * while there are any: an access that was checked through a window needs no second look-up.
+ */
+#include <glib.h>
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/sq_impl.h"
+
+static const uint32_t rights_known = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+                                     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_ZERO_BASED |
+                                     SG_ACCESS_FLUSH;
+
+void sg_mw_unbind(struct sg_adapter *a, struct sg_mr *mw)
+{
+    if (mw->region) {
+        mw->region->windows--;
+        mw->region = NULL;
+        mw->qp = NULL;
+        sg_list_remove(&mw->qp_link);
+    }
+    sg_tpt_invalidate(a, mw);
+}
+
+void sg_mw_release(struct sg_qp *qp)
+{
+    struct sg_link *k;
+
+    while ((k = sg_list_pop(&qp->windows))) {
+        sg_mw_unbind(qp->adapter, sg_container_of(k, struct sg_mr, qp_link));
+    }
+}
+
+/* Is this what peers may do to that region through a window? */
+static bool rights_ok(const struct sg_adapter *a, const struct sg_mr *region, uint32_t access,
+                      unsigned pm)
+{
+    uint32_t changes = SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC;
+
+    return !(access & ~(rights_known & sg_access_offered(a))) &&
+           region->access & SG_ACCESS_MW_BIND &&
+           (!(access & changes) || region->access & SG_ACCESS_LOCAL_WRITE) &&
+           (!(access & SG_ACCESS_FLUSH_PERSISTENT) || pm & SG_PM_PERSISTENT ||
+            (region->odp && region->access & SG_ACCESS_FLUSH_PERSISTENT));
+}
+
+static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b)
+{
+    struct sg_adapter *a = qp->adapter;
+    struct sg_mr *region = sg_tpt_find(a, sg_get_le32(&b->mr_stag));
+    uint32_t access = sg_get_le32(&b->access);
+    uint64_t va = sg_get_le64(&b->va), length = sg_get_le64(&b->length), skip;
+    unsigned pm;
+
+    if (!region || !region->valid || region->pd != qp->pd ||
+        (region->kind != SG_MR_MEMORY && region->kind != SG_MR_FAST) ||
+        sg_mr_check_range(region, va, length) != SG_MEM_OK || region->windows == UINT32_MAX) {
+        return false;
+    }
+    skip = region->skip + (va - region->base);
+    /* What is all or nothing holds for each part of it. */
+    pm = region->odp || region->pm != SG_PM_SOME
+             ? region->pm
+             : sg_pm_query_part(a, &region->pages, skip, length);
+    if (!rights_ok(a, region, access, pm)) {
+        return false;
+    }
+    if (mw->valid) {
+        sg_mw_unbind(a, mw);
+    }
+    mw->region = region;
+    region->windows++;
+    mw->stag = sg_get_le32(&b->stag);
+    mw->skip = skip;
+    mw->base = access & SG_ACCESS_ZERO_BASED ? 0 : va;
+    mw->length = length;
+    mw->access = access;
+    mw->pm = (uint8_t)pm;
+    mw->mode = region->mode;
+    mw->counters = (struct sg_mr_counters){ 0 };
+    mw->serial = ++a->tpt.serial;
+    mw->valid = true;
+    if (mw->type == SG_MW_TYPE_2) {
+        mw->qp = qp;
+        sg_list_append(&qp->windows, &mw->qp_link);
+    }
+    return true;
+}
+
+enum sg_wc_status sg_mw_start_bind(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                   struct sg_msg *msg)
+{
+    const struct sg_wqe_bind *b = (const void *)(h + 1);
+    struct sg_mr *mw = sg_tpt_find_index(qp->adapter, sg_get_le32(&b->stag));
+
+    (void)msg;
+    if (sg_get_le32(&b->reserved_96)) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    if (!mw || mw->kind != SG_MR_WINDOW || mw->pd != qp->pd) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    if (sg_get_le64(&b->length) == 0) {
+        if (mw->type != SG_MW_TYPE_1) {
+            return SG_WC_MW_BIND_ERR;
+        }
+        sg_mw_unbind(qp->adapter, mw);
+        mw->stag = sg_get_le32(&b->stag);
+        return SG_WC_SUCCESS;
+    }
+    if (mw->type == SG_MW_TYPE_2 && mw->valid) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    return bind(qp, mw, b) ? SG_WC_SUCCESS : SG_WC_MW_BIND_ERR;
+}
+
+enum sg_status sg_cmd_alloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_alloc_mw *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    struct sg_mr *mw;
+
+    if (!pd) {
+        return SG_ENOENT;
+    }
+    if (c->type != SG_MW_TYPE_1 && c->type != SG_MW_TYPE_2) {
+        return SG_EINVAL;
+    }
+    mw = sg_tpt_alloc(a, SG_MR_WINDOW, pd, c->key);
+    if (!mw) {
+        return SG_ENOMEM;
+    }
+    mw->type = c->type;
+    a->tpt.windows++;
+    sg_put_le32(&rsp->id, mw->stag);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    /* It may have been bound under another key: its index names it. */
+    struct sg_mr *mw = sg_tpt_find_owned(a, sg_get_le32(&c->id));
+
+    (void)rsp;
+    if (!mw || mw->kind != SG_MR_WINDOW) {
+        return SG_ENOENT;
+    }
+    sg_mw_unbind(a, mw);
+    a->tpt.windows--;
+    sg_tpt_free(a, mw);
+    return SG_OK;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Persistent memory behind the protection table: what verbs ask of the host's domain, if the
+ * machine has one (base/host.h).
+ */
+#ifndef SG_VERBS_MEMORY_PM_H
+#define SG_VERBS_MEMORY_PM_H
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/qp.h"
+
+/*
+ * What of a range of pages is persistent, found out in parts, so that the time of each is bounded.
+ * Begin with off = 0, all = SG_PM_PERSISTENT, some = 0.
+ */
+struct sg_pm_survey {
+    uint64_t off;
+    unsigned all, some;
+};
+/* True: it is whole, *pm is SG_PM_* of length > 0 octets from 'skip' in these pages. */
+bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                  uint64_t length, struct sg_pm_survey *s, unsigned *pm);
+/* The same of pages that lie in [lo, hi], if one question is enough. */
+bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm);
+/*
+ * All at once, for work requests; charged to the turn.  If one part of a survey is not enough to
+ * tell, the answer is that some of it is.  'part': of a region's pages, which are not looked at
+ * otherwise.
+ */
+unsigned sg_pm_query_part(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                          uint64_t length);
+unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
+                           uint64_t length);
+/* The same of all bus addresses, for rows without bounds. */
+unsigned sg_pm_of_everything(const struct sg_adapter *a);
+
+/* Contiguous memory of one kind. */
+struct sg_pm_run {
+    uint64_t bus, len;
+    bool pm;
+};
+/* The longest run from Tagged Offset to, which was checked, up to max > 0 octets. */
+struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, uint64_t to,
+                           uint64_t max);
+
+/* sg_mem_place() for a row with persistent memory. */
+bool sg_pm_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n);
+
+void sg_pm_settle_now(struct sg_qp *qp);
+/* Everything that came in by this queue pair becomes visible.  Costs nothing if nothing waits. */
+static inline void sg_pm_settle(struct sg_qp *qp)
+{
+    if (sg_link_queued(&qp->unsettled_link)) {
+        sg_pm_settle_now(qp);
+    }
+}
+/* Of all queue pairs. */
+void sg_pm_settle_all(struct sg_adapter *a);
+
+void sg_pm_milestone(const struct sg_qp *qp, uint32_t msn, uint64_t to, enum sg_pm_milestone what);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completion queues.
+ *
+ * The consumer tells how far it has read in a record in its own memory, which is read here only
+ * when the ring seems full, so polling costs no doorbell.  A consumer index that is not within the
+ * ring counts as "nothing was read".
+ *
+ * Overrun (or a ring that cannot be written): the queue takes nothing any more, SG_EV_CQ_ERROR is
+ * raised, and its queue pairs go to ERROR in the next turn; others are not affected (RFC 5042
+ * section 6.4.6).
+ *
+ * After RESIZE_CQ (cq_cmd.c) completions go to another ring from index 0 on; that an event is
+ * wanted stays.
+ *
+ * Arming names the consumer index up to which the consumer has looked; if an entry of the wanted
+ * kind lies beyond it, and is younger than the last event, the event is raised at once.  Entries
+ * that were there at the last event have been told of: a consumer that waits, arms and then reads
+ * must not be told twice.  "Any" beats "solicited only" until it fires.
+ *
+ * Moderation puts the event off until so many completions of the wanted kind are there, or until
+ * the first of them has waited for the period.
+ */
+#include "verbs/queues/cq.h"
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/eq.h"
+#include "verbs/queues/qp.h"
+
+static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)
+{
+    cq->error = true;
+    a->stats.cq_overruns++;
+    sg_guest_error(a, "completion queue %u: %s", cq->cqn, why);
+    sg_eq_async(a, &(struct sg_async){ .event = SG_EV_CQ_ERROR, .id = cq->cqn });
+    sg_list_append(&a->cq_errors, &cq->error_link);
+    sg_adapter_kick(a);
+}
+
+bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq)
+{
+    __le32 ci;
+
+    if (!a->host.ops->dma_read(a->host.opaque, cq->record, &ci, sizeof(ci))) {
+        return false;
+    }
+    if (cq->prod - sg_get_le32(&ci) <= cq->ring.entries) {
+        cq->ci = sg_get_le32(&ci);
+    }
+    return cq->prod - cq->ci < cq->ring.entries;
+}
+
+static void cq_fire(struct sg_adapter *a, struct sg_cq *cq)
+{
+    cq->arm = SG_CQ_IDLE;
+    cq->unreported = 0;
+    cq->notified = cq->prod;
+    sg_timerq_cancel(&a->timers, &cq->timer);
+    sg_eq_completion(a, cq);
+}
+
+static void period_over(struct sg_timer *t, uint64_t now_ns)
+{
+    struct sg_cq *cq = sg_container_of(t, struct sg_cq, timer);
+    struct sg_adapter *a = t->opaque;
+
+    (void)now_ns;
+    if (cq->arm != SG_CQ_IDLE && sg_adapter_alive(a)) {
+        cq_fire(a, cq);
+    }
+}
+
+void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq)
+{
+    sg_timer_init(&cq->timer, period_over, a);
+}
+
+/* So many more completions are worth an event that is armed. */
+static void cq_want(struct sg_adapter *a, struct sg_cq *cq, uint32_t fresh)
+{
+    cq->unreported += fresh;
+    if (cq->period_us == 0 || cq->unreported >= cq->count) {
+        cq_fire(a, cq);
+    } else if (!sg_timer_armed(&cq->timer)) {
+        sg_timerq_arm(&a->timers, &cq->timer, sg_adapter_now(a) + cq->period_us * 1000ull);
+        sg_adapter_kick(a); /* the host learns of the deadline */
+    }
+}
+
+void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us)
+{
+    cq->count = count;
+    cq->period_us = period_us;
+    if (cq->unreported) {
+        sg_timerq_cancel(&a->timers, &cq->timer);
+        cq_want(a, cq, 0);
+    }
+}
+
+void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
+{
+    bool solicited = (wc->flags & SG_CQE_SOLICITED) || wc->status != SG_WC_SUCCESS;
+    struct sg_cqe e = { .status = wc->status, .opcode = wc->opcode, .flags_phase = wc->flags };
+
+    if (cq->error) {
+        return;
+    }
+    if (cq->prod - cq->ci >= cq->ring.entries && !sg_cq_refresh(a, cq)) {
+        cq_fail(a, cq, "overrun");
+        return;
+    }
+    sg_put_le64(&e.wr_id, wc->wr_id);
+    sg_put_le32(&e.qpn, wc->qpn);
+    sg_put_le32(&e.byte_len, wc->byte_len);
+    sg_put_le32(&e.inv_stag, wc->inv_stag);
+    sg_put_le32(&e.vendor_err, wc->vendor_err);
+    memcpy(&e.imm, wc->imm, sizeof(e.imm));
+    sg_put_le64(&e.timestamp, sg_adapter_now(a));
+    sg_put_le32(&e.wr_index, wc->wr_index);
+    if (!sg_ring_post(&cq->ring, &a->host, cq->prod, &e, sizeof(e))) {
+        cq_fail(a, cq, "ring cannot be written");
+        return;
+    }
+    cq->prod++;
+    if (solicited) {
+        cq->solicited = cq->prod;
+    }
+    if (cq->arm == SG_CQ_ARM_ANY || (cq->arm == SG_CQ_ARM_SOLICITED_ONLY && solicited)) {
+        cq_want(a, cq, 1);
+    }
+}
+
+void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
+{
+    uint32_t cqn = value & SG_CQ_ARM_CQN_MASK, ci = value >> 32;
+    struct sg_cq *cq = sg_idtab_get(&a->cqs, cqn);
+    bool solicited_only = value & SG_CQ_ARM_SOLICITED;
+    uint32_t beyond, unseen;
+
+    if (!cq || cq->uar != page) {
+        sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
+        return;
+    }
+    if (cq->prod - ci > cq->ring.entries) {
+        sg_guest_error(a, "completion queue %u: consumer index %u, producer index %u", cqn, ci,
+                       cq->prod);
+        return;
+    }
+    if (cq->prod - ci < cq->prod - cq->ci) {
+        cq->ci = ci; /* newer than what we knew */
+    }
+    if (cq->arm != SG_CQ_ARM_ANY) {
+        cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
+    }
+    /*
+     * How far behind the producer: what was told of and the last solicited entry may be any number
+     * of entries ago, so that only this way of counting has an order.
+     */
+    unseen = SG_MIN(cq->prod - ci, cq->prod - cq->notified);
+    beyond = solicited_only ? cq->prod - cq->solicited : 0;
+    if (beyond < unseen) {
+        cq->unreported = 0;
+        cq_want(a, cq, unseen - beyond);
+    }
+}
+
+/* False: the time of the turn is over, and there may be more of them. */
+static bool fail_one(struct sg_adapter *a, struct sg_qp *qp)
+{
+    if (qp->state != SG_QP_ERROR) {
+        sg_qp_fail(qp, SG_EV_NONE, "CQ error");
+        return !sg_turn_over(a);
+    }
+    return true;
+}
+
+/* Each once: those that are done leave the list, or the next turn would begin with all of them. */
+static bool fail_users(struct sg_adapter *a, struct sg_cq *cq)
+{
+    struct sg_link *k;
+
+    while ((k = sg_list_pop(&cq->senders))) {
+        sg_list_append(&cq->failed, k);
+        if (!fail_one(a, sg_container_of(k, struct sg_qp, scq_link))) {
+            return false;
+        }
+    }
+    while ((k = sg_list_pop(&cq->receivers))) {
+        sg_list_append(&cq->failed, k);
+        if (!fail_one(a, sg_container_of(k, struct sg_qp, rcq_link))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sg_cq_run_errors(struct sg_adapter *a)
+{
+    struct sg_link *k;
+
+    while ((k = sg_list_pop(&a->cq_errors))) {
+        struct sg_cq *cq = sg_container_of(k, struct sg_cq, error_link);
+
+        if (!fail_users(a, cq)) {
+            sg_list_append(&a->cq_errors, k);
+            return true;
+        }
+    }
+    return false;
+}

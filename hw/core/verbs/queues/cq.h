@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Completion queues.
+ */
+#ifndef SG_VERBS_QUEUES_CQ_H
+#define SG_VERBS_QUEUES_CQ_H
+
+#include "base/timerq.h"
+#include "staghorn/io.h"
+#include "base/list.h"
+#include "verbs/queues/ring.h"
+
+struct sg_adapter;
+
+enum sg_cq_arm {
+    SG_CQ_IDLE,
+    SG_CQ_ARM_SOLICITED_ONLY,
+    SG_CQ_ARM_ANY,
+};
+
+struct sg_cq {
+    struct sg_ring ring;
+    uint64_t record;       /* bus address of struct sg_cq_record */
+    uint32_t cqn, eqn, uar;
+    uint32_t prod;
+    uint32_t ci;           /* last consumer index seen; the true one may be ahead */
+    uint32_t solicited;    /* behind the last solicited or failed entry */
+    uint32_t notified;         /* behind the last entry when the last event was raised */
+    enum sg_cq_arm arm;
+    uint16_t count, period_us; /* moderation; none with count 0 or 1, or period 0 */
+    uint32_t unreported;   /* completions that the armed event is put off for */
+    struct sg_timer timer; /* the period */
+    bool error;            /* overrun: nothing is written any more */
+    struct sg_list senders, receivers; /* sg_qp */
+    struct sg_list failed; /* those of both that an overrun has ended */
+    struct sg_link eq_link;            /* waits for room in the event queue */
+    struct sg_link error_link;         /* in sg_adapter.cq_errors */
+};
+
+/* What a completion says. */
+struct sg_wc {
+    uint64_t wr_id;
+    uint32_t qpn;
+    uint32_t byte_len;
+    uint32_t inv_stag;
+    uint32_t vendor_err;
+    uint32_t wr_index;
+    uint8_t status;  /* enum sg_wc_status */
+    uint8_t opcode;  /* enum sg_wc_opcode */
+    uint8_t flags;   /* SG_CQE_* without phase */
+    uint8_t imm[8];  /* with SG_CQE_WITH_IMM, else 0 */
+};
+
+void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
+/* Reads the consumer's record; true: there is room. */
+bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq);
+void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq);
+/* Takes effect at once, also on an event that is being put off. */
+void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us);
+/* SG_DB_CQ_ARM */
+void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
+/* Puts the queue pairs of overrun queues into error. */
+/* True: there is more. */
+bool sg_cq_run_errors(struct sg_adapter *a);
+
+#endif

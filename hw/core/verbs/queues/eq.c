@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event queues.
+ *
+ * An event is a 32-octet entry; the vector is raised if the queue is armed, which disarms it.  The
+ * driver consumes, then writes its consumer index with ARM set; if there is more by then, the
+ * vector is raised at once, so no event is slept through.
+ *
+ * A full completion event queue delays: the completion queue waits in a list and is reported when
+ * the consumer moves.  A full async queue delays too, in a backlog of host memory that is long
+ * enough for everything that peers can cause; only a driver that causes events and never consumes
+ * them gets SG_FATAL_AEQ_OVERRUN, or one that is behind when the host has no memory.  New
+ * connection requests are refused while the driver is behind (sg_eq_async_room), so strangers
+ * cannot grow the backlog.
+ *
+ * Admin completions raise SG_EV_ADMIN only while the async queue is armed: drivers may poll the
+ * admin queue instead.  One that completed between two armings is made up for at the next.
+ */
+#include "verbs/queues/eq.h"
+
+#include <glib.h>
+
+#include "verbs/commands/admin_cmd.h"
+#include "verbs/state/adapter_state.h"
+#include "verbs/queues/cq.h"
+
+void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
+                uint32_t vector)
+{
+    struct sg_eq *eq = &a->eq_store[eqn];
+
+    *eq = (struct sg_eq){ 0 };
+    sg_ring_init(&eq->ring, base, entries, sizeof(struct sg_eqe));
+    sg_list_init(&eq->waiting);
+    eq->eqn = eqn;
+    eq->vector = vector;
+    a->eqs[eqn] = eq;
+}
+
+static void eq_free(struct sg_adapter *a, struct sg_eq *eq)
+{
+    while (sg_list_pop(&eq->waiting)) {
+    }
+    sg_account_free(&a->account, eq->backlog, eq->backlog_room * sizeof(*eq->backlog));
+    a->eqs[eq->eqn] = NULL;
+}
+
+void sg_eq_destroy_all(struct sg_adapter *a)
+{
+    int i;
+
+    for (i = 0; i < SG_EQ_COUNT; i++) {
+        if (a->eqs[i]) {
+            eq_free(a, a->eqs[i]);
+        }
+    }
+}
+
+static bool eq_full(const struct sg_eq *eq)
+{
+    return eq->prod - eq->ci >= eq->ring.entries;
+}
+
+static void eq_notify(struct sg_adapter *a, struct sg_eq *eq)
+{
+    if (eq->armed) {
+        eq->armed = false;
+        a->host.ops->raise(a->host.opaque, eq->vector);
+    }
+}
+
+/* There is room. */
+static void eq_post(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe *ev)
+{
+    struct sg_eqe e = *ev;
+
+    if (!sg_ring_post(&eq->ring, &a->host, eq->prod, &e, sizeof(e))) {
+        sg_adapter_fatal(a, SG_FATAL_DMA);
+        return;
+    }
+    eq->prod++;
+    eq_notify(a, eq);
+}
+
+static void post_completion(struct sg_adapter *a, struct sg_eq *eq, struct sg_cq *cq)
+{
+    struct sg_eqe e = { .event = SG_EV_COMPLETION };
+
+    sg_put_le32(&e.id, cq->cqn);
+    eq_post(a, eq, &e);
+}
+
+void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq)
+{
+    struct sg_eq *eq = a->eqs[cq->eqn];
+
+    sg_assert(eq);
+    if (eq_full(eq)) {
+        sg_list_append(&eq->waiting, &cq->eq_link);
+    } else {
+        post_completion(a, eq, cq);
+    }
+}
+
+/* Most events that can wait: a few for each object, and some for the adapter itself. */
+static uint32_t backlog_max(const struct sg_adapter *a)
+{
+    const struct sg_adapter_config *c = &a->config;
+
+    return 7 * c->max_qp + 4 * c->max_conns + c->max_cq + 2 * c->max_srq + 1024;
+}
+
+/* On the account whatever its limit: an event that was caused must not get lost. */
+static bool backlog_grow(struct sg_adapter *a, struct sg_eq *eq)
+{
+    uint32_t old = eq->backlog_room, room = old ? 2 * old : 64, i;
+    struct sg_eqe *bigger = g_try_new(struct sg_eqe, room);
+
+    if (!bigger) {
+        return false;
+    }
+    sg_account_charge(&a->account, room * sizeof(*bigger));
+    for (i = 0; i < eq->backlog_count; i++) {
+        bigger[i] = eq->backlog[(eq->backlog_first + i) & (old - 1)];
+    }
+    sg_account_free(&a->account, eq->backlog, old * sizeof(*bigger));
+    eq->backlog = bigger;
+    eq->backlog_room = room;
+    eq->backlog_first = 0;
+    return true;
+}
+
+static void backlog_add(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe *e)
+{
+    if (eq->backlog_count >= backlog_max(a) ||
+        (eq->backlog_count == eq->backlog_room && !backlog_grow(a, eq))) {
+        sg_adapter_fatal(a, SG_FATAL_AEQ_OVERRUN);
+        return;
+    }
+    eq->backlog[(eq->backlog_first + eq->backlog_count++) & (eq->backlog_room - 1)] = *e;
+}
+
+void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev)
+{
+    struct sg_eq *eq = a->eqs[0];
+    struct sg_eqe e = { .event = ev->event, .cm_status = ev->status };
+
+    if (!eq || !sg_adapter_alive(a)) {
+        return;
+    }
+    sg_put_le32(&e.id, ev->id);
+    sg_put_le32(&e.conn, ev->conn);
+    sg_put_le32(&e.aux, ev->aux);
+    sg_put_le64(&e.page, ev->page);
+    if (eq_full(eq) || eq->backlog_count) {
+        backlog_add(a, eq, &e);
+    } else {
+        eq_post(a, eq, &e);
+    }
+}
+
+bool sg_eq_async_room(const struct sg_adapter *a)
+{
+    const struct sg_eq *eq = a->eqs[0];
+
+    return eq && eq->prod - eq->ci < eq->ring.entries / 2 && !eq->backlog_count;
+}
+
+void sg_eq_admin(struct sg_adapter *a)
+{
+    struct sg_eq *eq = a->eqs[0];
+
+    if (eq && eq->armed) {
+        a->admin.event_due = false;
+        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_ADMIN });
+    } else {
+        a->admin.event_due = true;
+    }
+}
+
+/* The consumer moved: what waited for room goes now. */
+static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
+{
+    struct sg_link *k;
+
+    while (eq->backlog_count && !eq_full(eq) && sg_adapter_alive(a)) {
+        struct sg_eqe e = eq->backlog[eq->backlog_first];
+
+        eq->backlog_first = (eq->backlog_first + 1) & (eq->backlog_room - 1);
+        eq->backlog_count--;
+        eq_post(a, eq, &e);
+    }
+    while (!eq_full(eq) && sg_adapter_alive(a) && (k = sg_list_pop(&eq->waiting))) {
+        post_completion(a, eq, sg_container_of(k, struct sg_cq, eq_link));
+    }
+}
+
+void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
+{
+    struct sg_eq *eq = eqn < SG_EQ_COUNT ? a->eqs[eqn] : NULL;
+    uint32_t behind;
+
+    if (!eq || !sg_adapter_alive(a)) {
+        sg_guest_error(a, "doorbell of event queue %u, which does not exist", eqn);
+        return;
+    }
+    behind = (eq->prod - value) & SG_EQ_DB_CI_MASK;
+    if (behind > eq->ring.entries) {
+        sg_guest_error(a, "event queue %u: consumer index 0x%x, producer index 0x%x", eqn,
+                       value & SG_EQ_DB_CI_MASK, eq->prod);
+        return;
+    }
+    eq->ci = eq->prod - behind;
+    eq_drain(a, eq);
+    if (!(value & SG_EQ_DB_ARM)) {
+        return;
+    }
+    eq->armed = true;
+    if (eq->prod != eq->ci) {
+        eq_notify(a, eq);
+    } else if (eqn == 0 && a->admin.event_due && a->admin.cq_prod != a->admin.cq_cons) {
+        sg_eq_admin(a);
+    }
+}
+
+enum sg_status sg_cmd_create_eq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_create_eq *c = cmd;
+    uint64_t base = sg_get_le64(&c->base);
+    uint32_t entries = sg_get_le32(&c->entries);
+    uint32_t eqn = sg_get_le32(&c->eqn);
+    uint32_t vector = sg_get_le32(&c->vector);
+
+    if (eqn == 0 || eqn >= SG_EQ_COUNT || vector >= a->config.vectors || !sg_is_pow2(entries) ||
+        entries < SG_AEQ_SIZE_MIN || entries > SG_EQ_SIZE_MAX ||
+        !sg_is_aligned(base, SG_PAGE_SIZE) || base == 0) {
+        return SG_EINVAL;
+    }
+    if (a->eqs[eqn]) {
+        return SG_EBUSY;
+    }
+    sg_eq_make(a, eqn, base, entries, vector);
+    sg_put_le32(&rsp->id, eqn);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_destroy_eq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    uint32_t eqn = sg_get_le32(&c->id);
+
+    (void)rsp;
+    if (eqn == 0 || eqn >= SG_EQ_COUNT || !a->eqs[eqn]) {
+        return SG_ENOENT;
+    }
+    if (a->eqs[eqn]->users) {
+        return SG_EBUSY;
+    }
+    eq_free(a, a->eqs[eqn]);
+    return SG_OK;
+}

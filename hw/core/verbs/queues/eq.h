@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event queues: the async one (number 0) and those of completions.
+ */
+#ifndef SG_VERBS_QUEUES_EQ_H
+#define SG_VERBS_QUEUES_EQ_H
+
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "base/list.h"
+#include "verbs/queues/ring.h"
+
+struct sg_adapter;
+struct sg_cq;
+
+struct sg_eq {
+    struct sg_ring ring;
+    uint32_t eqn;
+    uint32_t vector;
+    uint32_t prod;
+    uint32_t ci;            /* consumer index, extended to 32 bits */
+    uint32_t users;         /* completion queues that report here */
+    bool armed;
+    struct sg_list waiting; /* sg_cq: fired while this queue was full */
+    struct sg_eqe *backlog; /* async events that found the ring full, oldest first */
+    uint32_t backlog_first, backlog_count, backlog_room;
+};
+
+/* There is none of this number yet. */
+void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
+                uint32_t vector);
+
+/* Consumer index and re-arm, from SG_REG_EQ_DB. */
+void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);
+
+/* Tell the driver that a completion queue has entries. */
+void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq);
+
+/* An async event; fields that do not apply are 0. */
+struct sg_async {
+    enum sg_event event;
+    enum sg_cm_status status;
+    uint32_t id, conn, aux;
+    uint64_t page;
+};
+void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
+/* May a peer cause new events, or is the driver behind? */
+bool sg_eq_async_room(const struct sg_adapter *a);
+/* An admin completion was written. */
+void sg_eq_admin(struct sg_adapter *a);
+
+#endif

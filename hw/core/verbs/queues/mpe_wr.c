@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Work requests of draft-talpey-rdma-commit: FLUSH, VERIFY, ATOMIC_WRITE.
+ *
+ * They are requests like a Read (sq.c): no more than ORD of them and Reads together are out, they
+ * complete in order with the peer's answer, and FENCE waits for them.  An Atomic Write's octets
+ * are taken from memory when the request starts.  The hash that answers a Verify is placed into
+ * the element that was checked at the start and is checked again now: its owner may have taken the
+ * memory away, and only the answer tells how long the hash is.
+ *
+ * The alignment of an Atomic Write's target cannot be judged here: the Tagged Offset may be any
+ * value, what counts is the address behind it.
+ */
+#include "verbs/state/adapter_state.h"
+#include "verbs/memory/pm.h"
+#include "verbs/queues/sq_impl.h"
+
+enum { ATOM = 8 };
+
+static const struct sg_wqe_place *cur_mpe(const struct sg_wqe_hdr *h)
+{
+    return (const void *)(h + 1);
+}
+
+/* Draft -01 section 3.1 lets an STag go along, to be invalidated; -02 section 2.1 does not. */
+static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
+                                    enum sg_msg_kind kind, const struct sg_wqe_hdr *h)
+{
+    msg->kind = kind;
+    msg->rstag = sg_get_le32(&h->rkey);
+    msg->rto = sg_get_le64(&h->remote_addr);
+    msg->inv_stag = sg_get_le32(&h->inv_stag);
+    msg->invalidate = msg->inv_stag != 0;
+    return msg->invalidate && qp->adapter->config.engine.commit != SG_COMMIT_DRAFT_01
+               ? SG_WC_LOC_QP_OP_ERR
+               : SG_WC_SUCCESS;
+}
+
+enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                       struct sg_msg *msg)
+{
+    bool region = qp->adapter->config.engine.commit == SG_COMMIT_DRAFT_02;
+    uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL | (region ? SG_FLUSH_REGION : 0);
+    uint32_t flags = sg_get_le32(&cur_mpe(h)->flags);
+
+    static_assert(SG_FLUSH_PERSISTENT == SG_COMMIT_PERSISTENT &&
+                  SG_FLUSH_GLOBAL == SG_COMMIT_GLOBAL && SG_FLUSH_REGION == SG_COMMIT_REGION,
+                  "flags as on the wire");
+    if (h->num_sge || cur_mpe(h)->hash_len || (flags & ~known) ||
+        !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    msg->rlen = sg_get_le32(&cur_mpe(h)->length);
+    msg->flush_flags = flags;
+    return set_target(qp, msg, SG_MSG_FLUSH, h);
+}
+
+enum sg_wc_status sg_mpe_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                        struct sg_msg *msg)
+{
+    const struct sg_wqe_place *place = cur_mpe(h);
+    const struct sg_sge *sink = cur_sge(&qp->sq);
+    enum sg_wc_status status;
+
+    if (place->flags) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    status = sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+    if (status != SG_WC_SUCCESS) {
+        return status;
+    }
+    msg->rlen = sg_get_le32(&place->length);
+    if (h->num_sge) {
+        if (msg->length < SG_MAX(place->hash_len, (uint8_t)1)) {
+            return SG_WC_LOC_LEN_ERR;
+        }
+        msg->sink_stag = sg_get_le32(&sink->lkey);
+        msg->sink_to = sg_get_le64(&sink->addr);
+    }
+    msg->extra_len = place->hash_len;
+    memcpy(msg->extra, sink + h->num_sge, place->hash_len);
+    return set_target(qp, msg, SG_MSG_VERIFY, h);
+}
+
+enum sg_wc_status sg_mpe_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                              struct sg_msg *msg)
+{
+    const struct sg_sge *sge = cur_sge(&qp->sq);
+    enum sg_wc_status status = sg_sq_check_elements(qp, 0, &msg->length);
+
+    if (status != SG_WC_SUCCESS) {
+        return status;
+    }
+    if (msg->length != ATOM) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    msg->rlen = ATOM;
+    msg->extra_len = ATOM;
+    if (h->flags & SG_WQE_INLINE) {
+        memcpy(msg->extra, sge, ATOM);
+    } else if (!sg_mem_fetch(qp->adapter, qp->sq.cur_mr[0], sg_get_le64(&sge->addr), msg->extra,
+                             ATOM)) {
+        return SG_WC_LOC_PROT_ERR;
+    }
+    return set_target(qp, msg, SG_MSG_ATOMIC_WRITE, h);
+}
+
+/* The hash into its sink; success, or what becomes of the request. */
+static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *rec,
+                                    const uint8_t *hash, size_t len)
+{
+    struct sg_mr *mr;
+
+    if (!rec->byte_len || !len) {
+        return SG_WC_SUCCESS;
+    }
+    if (len > rec->byte_len) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    if (sg_tpt_check_local(qp->adapter, qp, rec->sink_stag, rec->sink_to, len,
+                           SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
+        !sg_odp_there(mr, rec->sink_to, len, true) ||
+        !sg_mem_place(qp, mr, rec->sink_to, hash, len)) {
+        return SG_WC_LOC_PROT_ERR;
+    }
+    sg_pm_settle(qp);
+    return SG_WC_SUCCESS;
+}
+
+void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
+{
+    static const uint8_t opcodes[] = {
+        [SG_MSG_FLUSH] = SG_WR_FLUSH,
+        [SG_MSG_VERIFY] = SG_WR_VERIFY,
+        [SG_MSG_ATOMIC_WRITE] = SG_WR_ATOMIC_WRITE,
+    };
+    struct sg_sq_rec *rec = sg_sq_answered(qp);
+
+    if (!rec) {
+        return;
+    }
+    sg_assert(rec->opcode == opcodes[kind]);
+    if (kind == SG_MSG_VERIFY) {
+        rec->status = place_hash(qp, rec, hash, len);
+    }
+    rec->byte_len = kind == SG_MSG_VERIFY ? (uint32_t)len : 0;
+    sg_sq_complete_answered(qp, rec, rec->status == SG_WC_SUCCESS ? NULL
+                                     : "no place for the hash of a Verify");
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The state of a queue pair and what moves it.
+ *
+ *   IDLE ----CONNECT succeeds, ACCEPT--------------> RTS            sg_qp_start
+ *   RTS -----MODIFY to CLOSING---------------------> CLOSING        sg_qp_close
+ *   RTS, CLOSING --faulty work request, Terminate--> TERMINATE      sg_qp_local_error, cm.c
+ *   any -----peer gone, MODIFY, fatal--------------> ERROR          sg_qp_fail, sg_qp_abort, cm.c
+ *   ERROR ---MODIFY, unconnected, all flushed------> IDLE           qp_cmd.c
+ *
+ * sg_qp_set_state() is the only writer of the state and logs every change.
+ *
+ *   IDLE       entries may be posted, none is executed
+ *   RTS        work flows
+ *   CLOSING    entries posted before are still executed, then FIN; receives still work
+ *   TERMINATE  nothing is executed; a Terminate goes out or came in, the stream ends
+ *   ERROR      all entries, also those posted later, are completed as flushed (qp_flush.c)
+ *
+ * A connection that ends gracefully leaves its queue pair in ERROR as well, not in IDLE: consumers
+ * wait for their receives to be flushed, and one rule for all ends is easier to rely on.
+ *
+ * A connection with SG_CONNECT_STAY is the exception: while no send is posted its end leaves the
+ * queue pair in RTS, 'peer_left', until something is sent; and one that was accepted but never came
+ * to be leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
+ *
+ * The engine calls up in the middle of its own work, so what verbs then want of the connection
+ * (close it, terminate it) is noted in 'deferred' and done in the next turn.
+ */
+#include "verbs/queues/qp.h"
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
+#include "verbs/queues/eq.h"
+#include "verbs/memory/pm.h"
+
+const char *sg_qp_state_name(unsigned state)
+{
+    static const char *const names[] = {
+        [SG_QP_IDLE] = "IDLE", [SG_QP_RTS] = "RTS", [SG_QP_CLOSING] = "CLOSING",
+        [SG_QP_TERMINATE] = "TERMINATE", [SG_QP_ERROR] = "ERROR",
+    };
+
+    return state < SG_ARRAY_SIZE(names) ? names[state] : "?";
+}
+
+const char *sg_wc_status_name(unsigned status)
+{
+    static const char *const names[] = {
+        [SG_WC_SUCCESS] = "SUCCESS", [SG_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+        [SG_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR", [SG_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+        [SG_WC_FLUSH_ERR] = "FLUSH_ERR", [SG_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+        [SG_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR", [SG_WC_REM_OP_ERR] = "REM_OP_ERR",
+        [SG_WC_MW_BIND_ERR] = "MW_BIND_ERR", [SG_WC_FATAL_ERR] = "FATAL_ERR",
+        [SG_WC_GENERAL_ERR] = "GENERAL_ERR", [SG_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+    };
+
+    return status < SG_ARRAY_SIZE(names) ? names[status] : "?";
+}
+
+void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why)
+{
+    if (qp->state == state) {
+        return;
+    }
+    sg_log(&qp->adapter->host,
+           state == SG_QP_TERMINATE || state == SG_QP_ERROR ? SG_LOG_FAILURE : SG_LOG_STATE,
+           "qp %u: %s -> %s: %s", qp->qpn, sg_qp_state_name(qp->state), sg_qp_state_name(state),
+           why);
+    qp->state = state;
+    if (state == SG_QP_ERROR) {
+        sg_qp_flush_later(qp);
+    }
+    if (qp->rnr.wait && (state == SG_QP_ERROR || state == SG_QP_TERMINATE)) {
+        sg_rnr_stop(qp);
+        sg_qp_defer(qp, SG_DEFER_RESUME); /* what waited is passed over */
+    }
+}
+
+void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what)
+{
+    qp->deferred |= what;
+    sg_list_append(&qp->adapter->deferred, &qp->deferred_link);
+    sg_adapter_kick(qp->adapter);
+}
+
+void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why)
+{
+    if (event != SG_EV_NONE && !qp->fatal_reported) {
+        qp->fatal_reported = true;
+        sg_eq_async(qp->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
+    }
+    qp->local_error = true;
+    sg_qp_set_state(qp, SG_QP_ERROR, why);
+    if (qp->cm) {
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+    }
+}
+
+void sg_qp_local_error(struct sg_qp *qp, const char *why)
+{
+    qp->local_error = true;
+    if (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) {
+        sg_qp_set_state(qp, SG_QP_TERMINATE, why);
+    }
+}
+
+bool sg_qp_run_deferred(struct sg_adapter *a)
+{
+    struct sg_link *k;
+    bool over = false;
+
+    for (; !over && (k = sg_list_pop(&a->deferred)); over = sg_turn_over(a)) {
+        struct sg_qp *qp = sg_container_of(k, struct sg_qp, deferred_link);
+        uint8_t what = qp->deferred;
+        struct sg_conn *conn = qp->cm ? qp->cm->conn : NULL;
+
+        qp->deferred = 0;
+        if (!conn) {
+            continue;
+        }
+        if (what & SG_DEFER_TERMINATE) {
+            /* RFC 5040 section 7.1: the error is ours, so no headers go along. */
+            sg_conn_terminate(conn, 0, 0, 0);
+            continue;
+        }
+        if (what & SG_DEFER_CLOSE) {
+            sg_conn_close(conn);
+        }
+        if (what & SG_DEFER_RESUME) {
+            sg_conn_resume(conn);
+        }
+    }
+    return !sg_list_empty(&a->deferred);
+}
+
+void sg_qp_start(struct sg_qp *qp, const char *why)
+{
+    sg_pm_settle(qp);
+    qp->deferred = 0; /* that was for an earlier connection */
+    qp->write_open = false;
+    sg_odp_forget(qp);
+    sg_rnr_stop(qp);
+    qp->rq.base = qp->rq.cons;
+    qp->rq.cur_valid = false;
+    qp->local_error = false;
+    qp->peer_left = false;
+    sg_sq_confirm_start(qp);
+    sg_qp_set_state(qp, SG_QP_RTS, why);
+    sg_qp_wake(qp);
+}
+
+void sg_qp_unreachable(struct sg_qp *qp, const char *why)
+{
+    if (qp->state != SG_QP_ERROR) {
+        qp->sq.flush_status = SG_WC_RETRY_EXC_ERR;
+    }
+    sg_qp_set_state(qp, SG_QP_ERROR, why);
+}
+
+void sg_qp_wake(struct sg_qp *qp)
+{
+    if (qp->cm && qp->cm->conn && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING)) {
+        sg_conn_wake(qp->cm->conn);
+    }
+}
+
+void sg_qp_close(struct sg_qp *qp)
+{
+    qp->sq.close_at = qp->sq.prod;
+    sg_qp_set_state(qp, SG_QP_CLOSING, "closed by its owner");
+    if (qp->cm && qp->cm->conn) {
+        sg_conn_prepare_close(qp->cm->conn);
+    }
+    if (qp->sq.cons == qp->sq.close_at) {
+        sg_qp_defer(qp, SG_DEFER_CLOSE);
+    }
+}
+
+/*
+ * What was reported as sent must reach the peer, so the end is a FIN unless a message would be cut
+ * or the peer still owes us something; then it is a reset.
+ */
+void sg_qp_abort(struct sg_qp *qp)
+{
+    bool quiet = sg_sq_all_sent(&qp->sq);
+
+    sg_qp_set_state(qp, SG_QP_ERROR, "aborted by its owner");
+    if (!qp->cm || !qp->cm->conn) {
+        return;
+    }
+    if (quiet && qp->cm->streaming) {
+        sg_qp_defer(qp, SG_DEFER_CLOSE);
+    } else {
+        sg_cm_abort(qp->cm);
+    }
+}
+
+void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
+{
+    qp->counters.completions++;
+    qp->counters.errors += wc->status != SG_WC_SUCCESS && wc->status != SG_WC_FLUSH_ERR;
+    sg_cq_post(qp->adapter, cq, wc);
+}
+
+enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
+                                        uint32_t prod)
+{
+    uint32_t room = entries - (old - cons);
+
+    if (prod - old <= room) {
+        return SG_DB_NEW;
+    }
+    /* Doorbells of several threads may arrive in any order. */
+    return old - prod <= entries ? SG_DB_STALE : SG_DB_BAD;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Queue pairs: state (qp.c), send queue (sq.c), receive queue (rq.c), flushing (qp_flush.c).
+ */
+#ifndef SG_VERBS_QUEUES_QP_H
+#define SG_VERBS_QUEUES_QP_H
+
+#include "proto/engine.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "verbs/connections/mpe_target.h"
+#include "verbs/queues/cq.h"
+#include "base/list.h"
+#include "verbs/memory/odp.h"
+#include "verbs/queues/ring.h"
+
+struct sg_adapter;
+struct sg_cm;
+struct sg_mr;
+struct sg_pd;
+struct sg_srq;
+
+/* A send queue entry that was started and is not completed. */
+struct sg_sq_rec {
+    uint64_t wr_id;
+    uint64_t sink_to;   /* VERIFY: where the hash goes; Atomics: the original value */
+    uint32_t byte_len;  /* of a Read; VERIFY: room for the hash, 0 if it is not wanted */
+    uint32_t sink_stag; /* VERIFY, READ_INV, Atomics */
+    uint32_t vendor_err;
+    uint8_t opcode;     /* enum sg_wr_opcode */
+    uint8_t status;     /* enum sg_wc_status, when done or failed */
+    bool signaled;
+    bool done;
+    uint8_t sink_count;
+    struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
+};
+
+static_assert(sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) <=
+              SG_WQE_STRIDE_MAX, "elements fit");
+static_assert(sizeof(struct sg_wqe_hdr) + SG_MAX_INLINE <= SG_WQE_STRIDE_MAX, "inline data fits");
+static_assert(sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) <=
+              SG_WQE_STRIDE_MAX, "elements fit");
+
+/* cons <= next <= prod: [cons, next) is started, [next, prod) waits. */
+struct sg_sq {
+    struct sg_ring ring;
+    uint32_t prod, next, cons;
+    uint32_t close_at;        /* CLOSING: entries from here on are not started */
+    uint32_t reads;           /* requests that the peer answers, started and not done */
+    /* SG_CONNECT_CONFIRM (confirm.c): */
+    uint32_t sent;            /* entries before it were handed to TCP */
+    uint32_t probe_end;       /* entries before it are covered by the last or current probe */
+    bool confirming;
+    bool probing;             /* a probe is under way */
+    bool probe_needed;        /* there are entries that no probe covers */
+    struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
+    uint32_t rec_room;        /* power of two, grows on demand up to the ring */
+    uint16_t max_inline;
+    uint8_t max_sge;
+    uint8_t flush_status;     /* of the next entry that is flushed, if not 0 */
+    /*
+     * The message being sent: private copy of its entry, and the rows of its elements.  Both, and
+     * the receive queue's copy, have room for what this queue pair may post, behind the struct.
+     */
+    uint32_t cur_index;
+    uint64_t cur_epoch;       /* of the protection table when cur_mr was looked up */
+    uint16_t cur_body;        /* where elements or inline octets begin in cur */
+    bool cur_imm;             /* Immediate Data follows the Write that is being sent */
+    struct sg_mr **cur_mr;    /* max_sge of them */
+    uint8_t *cur;             /* a slot */
+};
+
+/*
+ * Own, or a share of the queue pair's SRQ: then there is no ring, 'cons' counts messages, and the
+ * entry that is taken, if any, is [cons, prod).
+ */
+struct sg_rq {
+    struct sg_ring ring;
+    uint32_t prod, cons;      /* cons: where the next message goes */
+    uint32_t base;            /* index of the message with MSN 1 */
+    uint8_t max_sge;
+    bool cur_valid;           /* cur is the copy of entry cons */
+    uint8_t cur_sges;
+    uint64_t cur_len;         /* octets of room */
+    uint8_t *cur;             /* a slot, aligned to 8 as the send queue's */
+};
+
+/* Actions on the connection that an upcall may not do itself. */
+enum sg_qp_deferred {
+    SG_DEFER_TERMINATE = 1, /* local error: Terminate, then close */
+    SG_DEFER_CLOSE = 2,     /* FIN */
+    SG_DEFER_RESUME = 4,    /* reception waited for a receive (rnr.c) */
+};
+
+/* Since the queue pair was created (QUERY_QP_STATS). */
+struct sg_qp_counters {
+    uint64_t tx_octets, rx_octets;     /* payload of Sends, Writes and Read Responses */
+    uint64_t tx_requests, rx_requests; /* messages but responses */
+    uint64_t completions, errors;      /* errors: neither SUCCESS nor FLUSH_ERR */
+};
+
+/* Reception waits for a receive, and for how long it may (rnr.c). */
+struct sg_rnr {
+    uint8_t timer, retry;     /* MODIFY_QP */
+    bool retry_given;
+    bool over;                /* the time is */
+    struct sg_rnr_wait *wait; /* NULL: nothing waits */
+};
+
+struct sg_rnr_wait {
+    struct sg_qp *qp;
+    struct sg_timer timeout;
+    struct sg_link link;      /* in sg_srq.starving */
+};
+
+struct sg_qp {
+    struct sg_adapter *adapter;
+    uint32_t qpn;
+    uint32_t octets;          /* of itself and the slots behind it */
+    uint32_t uar, flags, access;
+    uint8_t state;            /* enum sg_qp_state, changed by sg_qp_set_state() only */
+    uint8_t deferred;         /* SG_DEFER_* */
+    bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
+    bool local_error;         /* the Terminate is about our own request */
+    bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
+    bool peer_left;            /* RTS, but the peer left (SG_CONNECT_STAY) */
+    struct sg_pd *pd;
+    struct sg_cq *scq, *rcq;
+    struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
+    struct sg_cm *cm;         /* connection, or NULL */
+    struct sg_cm *past_cm;    /* the last one, of which CM_DATA still knows, or NULL */
+    struct sg_sq sq;
+    struct sg_rq rq;
+    struct sg_rnr rnr;
+    struct sg_mpe_target mpe;     /* the peer's request under way */
+    bool write_open;          /* a Write of the peer began, its end is awaited */
+    uint64_t write_to;        /* where it began */
+    struct sg_link scq_link, rcq_link; /* in the completion queues */
+    struct sg_qp_counters counters;
+    struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
+    struct sg_odp_wait waits[SG_ODP_SIDES];
+    struct sg_link paging_link; /* in sg_adapter.paging */
+    struct sg_link deferred_link, flush_link, unsettled_link;
+};
+
+const char *sg_qp_state_name(unsigned state);
+/* As in io.h, without its prefix: "LOC_PROT_ERR". */
+const char *sg_wc_status_name(unsigned status);
+void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why);
+/* The queue pair cannot go on: ERROR, the connection ends; event unless SG_EV_NONE. */
+void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);
+/* A request of ours is faulty: TERMINATE, the rest is flushed when the stream is down. */
+void sg_qp_local_error(struct sg_qp *qp, const char *why);
+void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
+/* True: there is more. */
+bool sg_qp_run_deferred(struct sg_adapter *a);
+/* RTS, with fresh sequence numbers. */
+void sg_qp_start(struct sg_qp *qp, const char *why);
+/* There is no peer: ERROR, and the oldest send entry has RETRY_EXC_ERR. */
+void sg_qp_unreachable(struct sg_qp *qp, const char *why);
+/* ULP closes; FIN as soon as everything posted so far is done. */
+void sg_qp_close(struct sg_qp *qp);
+/* ULP aborts. */
+void sg_qp_abort(struct sg_qp *qp);
+/* Wake transmission after a doorbell or a change of state. */
+void sg_qp_wake(struct sg_qp *qp);
+
+/* Posts a completion of this queue pair. */
+void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc);
+
+/* qp_flush.c: bounded; true: there is more. */
+void sg_qp_flush_later(struct sg_qp *qp);
+bool sg_qp_run_flush(struct sg_adapter *a);
+
+/* sq.c */
+void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod);
+bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
+int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                 struct iovec *iov);
+void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
+void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
+/* The peer's Terminate: the oldest request has this status, if there is one. */
+bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
+/* Our own fault with this entry, which is not complete. */
+void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
+/* All entries that are complete leave, oldest first. */
+void sg_sq_drain(struct sg_qp *qp);
+/* Does the peer answer requests of this opcode? */
+bool sg_sq_is_answered(uint8_t opcode);
+/* Nothing is half sent, and the peer owes no answer to a request. */
+bool sg_sq_all_sent(struct sg_sq *sq);
+
+/* confirm.c */
+void sg_sq_confirm_start(struct sg_qp *qp);
+/* Entry 'index' was handed to TCP; false: that completes it. */
+bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index);
+/* Is a probe due, and is one allowed?  Then *msg is the probe. */
+bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
+/* The probe is answered. */
+void sg_sq_probe_done(struct sg_qp *qp);
+/* Entries before 'end', all of them sent, are done unless they have answers of their own. */
+void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end);
+/* A request is answered, or its answer begins: what was sent before it is confirmed, too. */
+void sg_sq_confirm_earlier(struct sg_qp *qp);
+static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
+{
+    return &sq->recs[index & (sq->rec_room - 1)];
+}
+static inline bool sg_sq_idle(const struct sg_sq *sq)
+{
+    return sq->cons == sq->prod;
+}
+
+/*
+ * scatter.c: what the Request of a Read with these elements names as its sink; the record's copy
+ * of them, and its end.
+ */
+void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg);
+/* False: there is no memory for it. */
+bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges,
+                     unsigned n);
+void sg_scatter_drop(struct sg_qp *qp, struct sg_sq_rec *rec);
+/* Where the octet at 'off' of a Response goes; returns how many go there, 0: none. */
+uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink *sink,
+                          uint32_t off, uint32_t *stag, uint64_t *to);
+
+/* Numbers of a completion that are the same for success and flush. */
+uint8_t sg_sq_wc_opcode(uint8_t opcode);
+
+/* mw.c: the queue pair is being destroyed. */
+void sg_mw_release(struct sg_qp *qp);
+
+/* rnr.c */
+/* How long reception may wait for a receive, where it does. */
+uint64_t sg_rnr_wait_ns(const struct sg_qp *qp);
+/* A message came and nothing is posted: LATER, or NO_BUFFER. */
+enum sg_recv_status sg_rnr_missing(struct sg_qp *qp);
+/* The wait is over, one way or the other. */
+void sg_rnr_stop(struct sg_qp *qp);
+/* Receives were posted. */
+void sg_rnr_posted(struct sg_qp *qp);
+void sg_rnr_posted_shared(struct sg_srq *srq);
+
+/* rq.c */
+void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);
+enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, const uint8_t *p,
+                                size_t n);
+void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
+/* The oldest entry ends in FLUSH_ERR; false: it cannot be read. */
+bool sg_rq_flush_one(struct sg_qp *qp);
+
+/* atomic_wr.c: as sg_engine_ops.atomic.  The queue pair is connected. */
+enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_call *r,
+                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns);
+
+/* Does the producer index make sense?  Common to both queues. */
+enum sg_db_verdict { SG_DB_NEW, SG_DB_STALE, SG_DB_BAD };
+enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
+                                        uint32_t prod);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rings of guest memory.
+ *
+ * Strides are powers of two of at most 1,024 octets and pages are aligned, so an entry is
+ * contiguous in bus addresses.  Entries are copied out once (callers validate the copy) and written
+ * with the phase word last: a consumer that sees the new phase sees the whole entry.
+ */
+#include "verbs/queues/ring.h"
+
+#include "verbs/memory/pagelist.h"
+
+static void set_geometry(struct sg_ring *r, uint32_t entries, uint32_t stride)
+{
+    sg_assert(sg_is_pow2(entries) && sg_is_pow2(stride) && stride <= SG_PAGE_SIZE);
+    r->entries = entries;
+    r->entries_shift = __builtin_ctz(entries);
+    r->stride_shift = __builtin_ctz(stride);
+}
+
+static uint32_t pages_of(const struct sg_ring *r)
+{
+    return (uint32_t)((((uint64_t)r->entries << r->stride_shift) + SG_PAGE_SIZE - 1) >>
+                      SG_PAGE_SHIFT);
+}
+
+void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t stride)
+{
+    memset(r, 0, sizeof(*r));
+    set_geometry(r, entries, stride);
+    r->base = base;
+}
+
+enum sg_status sg_ring_init_pages(struct sg_ring *r, const struct sg_host *host,
+                                  const struct sg_page_list *list, uint32_t entries,
+                                  uint32_t stride)
+{
+    struct sg_pages pages;
+    enum sg_status status;
+
+    memset(r, 0, sizeof(*r));
+    set_geometry(r, entries, stride);
+    if (list->page_shift != SG_PAGE_SHIFT || sg_get_le32(&list->count) < pages_of(r)) {
+        return SG_EINVAL;
+    }
+    status = sg_pages_read(&pages, host, list, pages_of(r));
+    if (status == SG_OK) {
+        r->pages = pages.list;
+        r->base = pages.base;
+    }
+    return status;
+}
+
+void sg_ring_fini(struct sg_ring *r, const struct sg_host *host)
+{
+    struct sg_pages pages = { .list = r->pages, .count = pages_of(r) };
+
+    sg_pages_free(host, &pages);
+    r->pages = NULL;
+}
+
+bool sg_ring_post(const struct sg_ring *r, const struct sg_host *host, uint32_t index,
+                  void *entry, size_t len)
+{
+    uint64_t addr = sg_ring_slot(r, index);
+    uint8_t *e = entry;
+
+    e[len - 1] |= sg_ring_phase(r, index);
+    return host->ops->dma_write(host->opaque, addr, e, len - 8) &&
+           host->ops->dma_store64(host->opaque, addr + len - 8, sg_get_le64(e + len - 8));
+}

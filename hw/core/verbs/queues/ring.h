@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One ring of guest memory: the same object serves send, receive, completion, event and admin
+ * queues.  It knows where a slot is and what the phase of an index is; who owns which index is the
+ * business of the queue that embeds it.
+ */
+#ifndef SG_VERBS_QUEUES_RING_H
+#define SG_VERBS_QUEUES_RING_H
+
+#include "base/bytes.h"
+#include "base/host.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+
+struct sg_ring {
+    uint64_t *pages;      /* 4 KiB each, from the account; NULL: contiguous from base */
+    uint64_t base;
+    uint32_t entries;     /* power of two */
+    uint8_t entries_shift;
+    uint8_t stride_shift; /* 5..10: an entry never crosses a page */
+};
+
+/* Contiguous ring; entries and stride are powers of two (asserted). */
+void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t stride);
+/* Ring over a page list of the guest, which is read and validated. */
+enum sg_status sg_ring_init_pages(struct sg_ring *r, const struct sg_host *host,
+                                  const struct sg_page_list *list, uint32_t entries,
+                                  uint32_t stride);
+void sg_ring_fini(struct sg_ring *r, const struct sg_host *host);
+
+static inline uint64_t sg_ring_slot(const struct sg_ring *r, uint32_t index)
+{
+    uint64_t off = (uint64_t)(index & (r->entries - 1)) << r->stride_shift;
+
+    if (r->pages) {
+        return r->pages[off >> SG_PAGE_SHIFT] + (off & ((1u << SG_PAGE_SHIFT) - 1));
+    }
+    return r->base + off;
+}
+
+/* Phase bit of a new entry at this index: 1 in the first pass over the ring. */
+static inline uint8_t sg_ring_phase(const struct sg_ring *r, uint32_t index)
+{
+    return ~(index >> r->entries_shift) & 1;
+}
+
+/* Copy octets [off, off + len) of an entry; false: DMA failed. */
+static inline bool sg_ring_fetch(const struct sg_ring *r, const struct sg_host *host,
+                                 uint32_t index, size_t off, void *buf, size_t len)
+{
+    return host->ops->dma_read(host->opaque, sg_ring_slot(r, index) + off, buf, len);
+}
+
+/*
+ * Write an entry of len octets (multiple of 8) whose last octet holds the phase in bit 0 (or-ed in
+ * here).  The last 64-bit word goes last, as one store.  False: DMA failed.
+ */
+bool sg_ring_post(const struct sg_ring *r, const struct sg_host *host, uint32_t index,
+                  void *entry, size_t len);
+
+#endif

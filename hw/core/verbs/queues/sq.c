@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: from entries of guest memory to messages of the engine and completions.
+ *
+ * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
+ * once, the copy is validated, its opcode looked up in the table below; local operations are done
+ * on the spot, the others become a message.  While it is sent the engine asks for its payload
+ * (sg_sq_gather); 'sent' completes it (or confirm.c), a Read waits for 'read_done', a Flush,
+ * Verify or Atomic Write (mpe_wr.c) for 'commit_done', an Atomic (atomic_wr.c) for 'atomic_done'.
+ * WRITE_IMM is two messages: its Immediate Data is the next one after its Write.  There is one
+ * current message at most, and a record for each entry between 'cons' and 'next'.
+ *
+ * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
+ * waits for those before it.  Unsignaled ones only move the index.
+ *
+ * Protection is checked when an entry is started and again in 'gather' if the protection table
+ * changed since, so revoking memory takes effect in the middle of a message.
+ *
+ * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
+ * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
+ */
+#include "verbs/queues/sq_impl.h"
+
+#include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
+#include "verbs/queues/eq.h"
+#include "verbs/memory/pm.h"
+
+enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
+
+enum op_flags {
+    OP_KERNEL = 1,  /* kernel queue pairs only */
+    OP_LOCAL = 2,   /* done at once, no message */
+    OP_READ = 4,    /* one element at most; shares ORD; completes with the peer's answer */
+    OP_INLINE = 8,  /* SG_WQE_INLINE is allowed */
+    OP_MPE = 16, /* the placement extensions must be on */
+    OP_MPE_WQE = 32,  /* struct sg_wqe_place precedes the elements */
+    OP_ATOMIC = 64, /* struct sg_wqe_atomic precedes the element */
+    OP_7306 = 128,  /* RFC 7306 must be on */
+    OP_BIND = 256,  /* struct sg_wqe_bind follows the header */
+};
+
+struct op_row {
+    const char *name;
+    sg_sq_start *start; /* NULL: reserved */
+    uint16_t flags;
+    uint8_t wc;       /* enum sg_wc_opcode */
+    uint16_t features; /* SG_FEATURE_* that it takes */
+};
+
+static sg_sq_start start_send, start_write, start_read;
+
+static const struct op_row rows[] = {
+    [SG_WR_SEND] = { "SEND", start_send, OP_INLINE, SG_WC_SEND },
+    [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND },
+    [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
+    [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
+    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ, SG_FEATURE_READ_INV },
+    [SG_WR_LOCAL_INV] = { "LOCAL_INV", sg_mr_start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
+    [SG_WR_REG_MR] = { "REG_MR", sg_mr_start_reg, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
+                       SG_FEATURE_FAST_REG },
+    [SG_WR_BIND_MW] = { "BIND_MW", sg_mw_start_bind, OP_LOCAL | OP_BIND, SG_WC_BIND_MW,
+                        SG_FEATURE_MW },
+    [SG_WR_SEND_IMM] = { "SEND_IMM", sg_atomic_start_imm, OP_7306, SG_WC_SEND_IMM },
+    [SG_WR_WRITE_IMM] = { "WRITE_IMM", start_write, OP_7306 | OP_INLINE, SG_WC_WRITE_IMM },
+    [SG_WR_FETCH_ADD] = { "FETCH_ADD", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
+                          SG_WC_FETCH_ADD },
+    [SG_WR_CMP_SWAP] = { "CMP_SWAP", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
+                         SG_WC_CMP_SWAP },
+    [SG_WR_FLUSH] = { "FLUSH", sg_mpe_start_flush, OP_READ | OP_MPE | OP_MPE_WQE, SG_WC_FLUSH },
+    [SG_WR_VERIFY] = { "VERIFY", sg_mpe_start_verify, OP_READ | OP_MPE | OP_MPE_WQE,
+                       SG_WC_VERIFY },
+    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_mpe_start_atomic_write,
+                             OP_READ | OP_MPE | OP_INLINE, SG_WC_ATOMIC_WRITE },
+};
+
+static const struct op_row *op_row(uint8_t opcode)
+{
+    return opcode < SG_ARRAY_SIZE(rows) && rows[opcode].start ? &rows[opcode] : NULL;
+}
+
+uint8_t sg_sq_wc_opcode(uint8_t opcode)
+{
+    const struct op_row *row = op_row(opcode);
+
+    return row ? row->wc : opcode;
+}
+
+bool sg_sq_is_answered(uint8_t opcode)
+{
+    const struct op_row *row = op_row(opcode);
+
+    return row && row->flags & OP_READ;
+}
+
+static bool cur_inline(const struct sg_sq *sq)
+{
+    return cur_hdr(sq)->flags & SG_WQE_INLINE;
+}
+
+/* Completion of done entries, oldest first. */
+void sg_sq_drain(struct sg_qp *qp)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    while (sq->cons != sq->next && sg_sq_rec(sq, sq->cons)->done) {
+        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
+        struct sg_wc wc = {
+            .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
+            .wr_index = sq->cons, .status = rec->status, .vendor_err = rec->vendor_err,
+            .opcode = sg_sq_wc_opcode(rec->opcode),
+        };
+        bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
+
+        sg_scatter_drop(qp, rec);
+        sq->cons++;
+        if (report) {
+            sg_qp_complete(qp, qp->scq, &wc);
+        }
+    }
+    if (qp->state == SG_QP_CLOSING && sq->cons == sq->close_at) {
+        sg_qp_defer(qp, SG_DEFER_CLOSE);
+    }
+}
+
+static bool grow_recs(struct sg_account *acc, struct sg_sq *sq)
+{
+    uint32_t room = sq->rec_room ? 2 * sq->rec_room : RECS_MIN, i;
+    struct sg_sq_rec *recs;
+
+    if (sq->next - sq->cons < sq->rec_room) {
+        return true;
+    }
+    recs = sg_account_new(acc, room * sizeof(*recs));
+    if (!recs) {
+        return false;
+    }
+    for (i = sq->cons; i != sq->next; i++) {
+        recs[i & (room - 1)] = *sg_sq_rec(sq, i);
+    }
+    sg_account_free(acc, sq->recs, sq->rec_room * sizeof(*recs));
+    sq->recs = recs;
+    sq->rec_room = room;
+    return true;
+}
+
+/* Octets of elements or inline data of the entry in cur, whose form is checked. */
+static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, size_t *len)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(sq);
+    const struct sg_wqe_place *place = (const void *)(h + 1);
+
+    sq->cur_body = sizeof(*h);
+    if (row->flags & (OP_BIND | OP_KERNEL)) {
+        *len = row->flags & OP_BIND ? sizeof(struct sg_wqe_bind) : sizeof(struct sg_wqe_reg);
+        return SG_WC_SUCCESS;
+    }
+    if (h->flags & SG_WQE_INLINE) {
+        *len = sg_get_le16(&h->inline_len);
+        return *len <= sq->max_inline ? SG_WC_SUCCESS : SG_WC_LOC_LEN_ERR;
+    }
+    if (h->num_sge > sq->max_sge ||
+        (row->flags & OP_READ && h->num_sge > 1 && h->opcode != SG_WR_READ)) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    *len = h->num_sge * sizeof(struct sg_sge);
+    if (row->flags & OP_MPE_WQE) {
+        if (place->hash_len > SG_HASH_MAX) {
+            return SG_WC_LOC_LEN_ERR;
+        }
+        sq->cur_body += sizeof(*place);
+        *len += place->hash_len;
+    }
+    if (row->flags & OP_ATOMIC) {
+        sq->cur_body += sizeof(struct sg_wqe_atomic);
+    }
+    return SG_WC_SUCCESS;
+}
+
+/* Copies the entry at 'next' and checks everything that does not depend on the opcode. */
+static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_host *host = &qp->adapter->host;
+    const struct sg_wqe_hdr *h = cur_hdr(sq);
+    size_t body, have = SG_WQE_STRIDE_MIN;
+    enum sg_wc_status status;
+
+    if (!sg_ring_fetch(&sq->ring, host, sq->next, 0, sq->cur, have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    *row = op_row(h->opcode);
+    if (!*row || sg_get_le32(&h->index) != sq->next || h->reserved_88 ||
+        (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
+        ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
+        ((*row)->flags & OP_MPE && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
+        ((*row)->flags & OP_7306 && !qp->adapter->config.engine.rfc7306) ||
+        !sg_adapter_may(qp->adapter, (*row)->features) ||
+        (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    status = body_len(sq, *row, &body);
+    if (status != SG_WC_SUCCESS) {
+        return status;
+    }
+    body += sq->cur_body;
+    if (body > (1u << sq->ring.stride_shift)) {
+        return SG_WC_LOC_LEN_ERR;
+    }
+    if (body > have &&
+        !sg_ring_fetch(&sq->ring, host, sq->next, have, sq->cur + have, body - have)) {
+        return SG_WC_FATAL_ERR;
+    }
+    return SG_WC_SUCCESS;
+}
+
+enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32_t *len)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_sge *sge = cur_sge(sq);
+    uint64_t sum = 0;
+    unsigned i;
+
+    if (cur_inline(sq)) {
+        *len = sg_get_le16(&cur_hdr(sq)->inline_len);
+        return SG_WC_SUCCESS;
+    }
+    sq->cur_epoch = qp->adapter->tpt.epoch;
+    for (i = 0; i < cur_hdr(sq)->num_sge; i++, sge++) {
+        uint32_t n = sg_get_le32(&sge->length);
+
+        sum += n;
+        if (n && sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey),
+                                    sg_get_le64(&sge->addr), n, rights,
+                                    &sq->cur_mr[i]) != SG_MEM_OK) {
+            return SG_WC_LOC_PROT_ERR;
+        }
+    }
+    *len = sum;
+    return sum > UINT32_MAX ? SG_WC_LOC_LEN_ERR : SG_WC_SUCCESS;
+}
+
+static enum sg_wc_status start_send(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                    struct sg_msg *msg)
+{
+    msg->kind = SG_MSG_SEND;
+    msg->solicited = h->flags & SG_WQE_SOLICITED;
+    msg->invalidate = h->opcode == SG_WR_SEND_INV;
+    msg->inv_stag = msg->invalidate ? sg_get_le32(&h->inv_stag) : 0;
+    return sg_sq_check_elements(qp, 0, &msg->length);
+}
+
+static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                     struct sg_msg *msg)
+{
+    msg->kind = SG_MSG_WRITE;
+    msg->rstag = sg_get_le32(&h->rkey);
+    msg->rto = sg_get_le64(&h->remote_addr);
+    return sg_sq_check_elements(qp, 0, &msg->length);
+}
+
+static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                    struct sg_msg *msg)
+{
+    msg->kind = SG_MSG_READ_REQ;
+    msg->rstag = sg_get_le32(&h->rkey);
+    msg->rto = sg_get_le64(&h->remote_addr);
+    sg_scatter_name(cur_sge(&qp->sq), h->num_sge, msg);
+    return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+}
+
+/* Opens the record of the entry at 'next', which is then started. */
+static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec = sg_sq_rec(sq, sq->next);
+
+    *rec = (struct sg_sq_rec){
+        .wr_id = sg_get_le64(&h->wr_id),
+        .opcode = h->opcode,
+        .signaled = (h->flags & SG_WQE_SIGNALED) || (qp->flags & SG_QP_SIGNAL_ALL),
+    };
+    sq->cur_index = sq->next++;
+    return rec;
+}
+
+static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status)
+{
+    sg_sq_confirm_until(qp, qp->sq.cur_index); /* nobody will, the stream ends */
+    rec->status = status;
+    rec->done = true;
+    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s", qp->qpn,
+                   qp->sq.cur_index, rec->opcode, sg_wc_status_name(status));
+    sg_qp_local_error(qp, "faulty work request");
+    sg_sq_drain(qp);
+}
+
+/* Must the entry in 'cur' wait? */
+static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned reads_room)
+{
+    if (cur_hdr(&qp->sq)->flags & SG_WQE_FENCE && qp->sq.reads) {
+        return true;
+    }
+    return (row->flags & OP_READ) && !reads_room;
+}
+
+/* Pages of an element that is used as a whole, at the start or when the answer comes. */
+static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *row)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
+    bool result = row->flags & (OP_MPE_WQE | OP_ATOMIC);
+
+    if ((!result && h->opcode != SG_WR_ATOMIC_WRITE) || cur_inline(&qp->sq) || !h->num_sge) {
+        return SG_ODP_READY;
+    }
+    return sg_odp_element(qp, cur_sge(&qp->sq), result);
+}
+
+enum step { STEP_MESSAGE, STEP_AGAIN, STEP_STOP };
+
+/* Starts the entry at 'next'. */
+static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+{
+    const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
+    const struct op_row *row;
+    struct sg_sq_rec *rec;
+    enum sg_wc_status status;
+
+    if (!grow_recs(&qp->adapter->account, &qp->sq)) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for records of requests");
+        return STEP_STOP;
+    }
+    status = fetch(qp, &row);
+    if (status == SG_WC_FATAL_ERR) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
+        return STEP_STOP;
+    }
+    if (status == SG_WC_SUCCESS) {
+        enum sg_odp_status pages = must_wait(qp, row, reads_room) ? SG_ODP_WAIT
+                                                                  : small_element(qp, row);
+
+        if (pages == SG_ODP_WAIT) {
+            return STEP_STOP;
+        }
+        status = pages == SG_ODP_FAILED ? SG_WC_LOC_PROT_ERR : status;
+    }
+    rec = open_rec(qp, h);
+    if (status == SG_WC_SUCCESS) {
+        memset(msg, 0, sizeof(*msg));
+        status = row->start(qp, h, msg);
+    }
+    if (status != SG_WC_SUCCESS) {
+        fail_rec(qp, rec, status);
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+        return STEP_STOP;
+    }
+    if (row->flags & OP_LOCAL) {
+        qp->adapter->executed += SG_TURN_LOCAL_COST;
+        rec->done = true;
+        sg_sq_drain(qp);
+        return STEP_AGAIN;
+    }
+    qp->sq.cur_imm = h->opcode == SG_WR_WRITE_IMM;
+    if (row->flags & OP_READ) {
+        qp->sq.reads++;
+        rec->byte_len = msg->length;
+        rec->sink_stag = msg->sink_stag;
+        rec->sink_to = msg->sink_to;
+        if (msg->kind == SG_MSG_READ_REQ) {
+            if (!sg_scatter_keep(qp, rec, cur_sge(&qp->sq), h->num_sge)) {
+                sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for elements of a Read");
+                return STEP_STOP;
+            }
+        } else {
+            msg->length = 0;
+        }
+    }
+    msg->cookie = qp->sq.cur_index;
+    qp->counters.tx_requests++;
+    return STEP_MESSAGE;
+}
+
+/* The second message of a WRITE_IMM, whose Write has just been sent. */
+static bool next_is_immediate(struct sg_qp *qp, struct sg_msg *msg)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    if (!sq->cur_imm || (qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING)) {
+        return false;
+    }
+    sq->cur_imm = false;
+    if (sq->cur_index - sq->cons >= sq->next - sq->cons) {
+        return false; /* flushed, in an earlier connection */
+    }
+    memset(msg, 0, sizeof(*msg));
+    sg_atomic_set_imm(cur_hdr(sq), msg);
+    msg->cookie = sq->cur_index;
+    return true;
+}
+
+bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+{
+    const uint64_t before = qp->adapter->executed;
+    unsigned n;
+
+    if (next_is_immediate(qp, msg) || sg_sq_probe(qp, msg, reads_room)) {
+        return true;
+    }
+    for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM &&
+                (!n || !sg_turn_over(qp->adapter)); n++) {
+        if (qp->sq.next == qp->sq.prod ||
+            (qp->state != SG_QP_RTS &&
+             (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
+            return n && sg_sq_probe(qp, msg, reads_room); /* local ones were the last */
+        }
+        switch (step(qp, msg, reads_room)) {
+        case STEP_MESSAGE:
+            return true;
+        case STEP_STOP:
+            return false;
+        case STEP_AGAIN:
+            break;
+        }
+    }
+    sg_cm_ready(qp->cm); /* go on with local operations in the next turn */
+    return false;
+}
+
+/* False: *pages tells whether it must wait, else it cannot be had. */
+static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct sg_gather *g,
+                            enum sg_odp_status *pages)
+{
+    struct sg_sq *sq = &qp->sq;
+    const struct sg_sge *sge = cur_sge(sq);
+    uint64_t at;
+    unsigned i;
+
+    for (i = 0; len && i < cur_hdr(sq)->num_sge; i++, sge++) {
+        uint32_t n = sg_get_le32(&sge->length), part;
+
+        if (off >= n) {
+            off -= n;
+            continue;
+        }
+        part = SG_MIN(n - off, len);
+        at = sg_get_le64(&sge->addr) + off;
+        *pages = sg_odp_ready(qp, SG_ODP_SEND, sq->cur_mr[i], at, part, false);
+        if (*pages != SG_ODP_READY || !sg_mem_gather(qp->adapter, g, sq->cur_mr[i], at, part)) {
+            return false;
+        }
+        len -= part;
+        off = 0;
+    }
+    return len == 0;
+}
+
+int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,
+                 struct iovec *iov)
+{
+    struct sg_gather g = { .iov = iov, .max = SG_ENGINE_IOV_MAX };
+    struct sg_sq *sq = &qp->sq;
+    enum sg_wc_status status = SG_WC_SUCCESS;
+    enum sg_odp_status pages = SG_ODP_READY;
+    uint32_t all = msg->length;
+
+    if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
+        return SG_GATHER_CLOSED; /* a close or a Terminate is noted for the next turn */
+    }
+    if (sq->cur_epoch != qp->adapter->tpt.epoch) {
+        status = sg_sq_check_elements(qp, 0, &all);
+    }
+    if (status == SG_WC_SUCCESS) {
+        sg_assert(sg_range_ok(off, len, all));
+        if (cur_inline(sq) ? sg_mem_gather_bytes(qp->adapter, &g, (const uint8_t *)cur_sge(sq) +
+                                                 off, len)
+                           : gather_elements(qp, off, len, &g, &pages)) {
+            return g.n;
+        }
+        status = SG_WC_LOC_PROT_ERR;
+    }
+    sg_mem_release(qp->adapter, iov, g.n);
+    if (pages == SG_ODP_WAIT) {
+        return SG_GATHER_LATER;
+    }
+    fail_rec(qp, sg_sq_rec(sq, sq->cur_index), status);
+    return -1;
+}
+
+void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
+{
+    struct sg_sq *sq = &qp->sq;
+    uint32_t index = msg->cookie;
+
+    if (index - sq->cons >= sq->next - sq->cons ||
+        op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
+        return; /* a flushed entry has ended already; a Read ends with its Response */
+    }
+    qp->counters.tx_octets += msg->length;
+    if (sq->cur_imm) {
+        return; /* half of it */
+    }
+    if (sg_sq_confirm_later(qp, index)) {
+        return;
+    }
+    sg_sq_rec(sq, index)->done = true;
+    sg_sq_drain(qp);
+}
+
+struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+
+    if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
+        return NULL; /* being flushed */
+    }
+    sg_sq_confirm_earlier(qp);
+    /* Everything older is complete, or a request that would have been answered earlier. */
+    rec = sg_sq_rec(sq, sq->cons);
+    sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
+    sg_pm_settle(qp);
+    return rec;
+}
+
+void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    rec->done = true;
+    sq->reads--;
+    if (fault) {
+        sg_qp_local_error(qp, fault);
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+    }
+    sg_sq_drain(qp);
+    if (sq->next != sq->prod && qp->cm) {
+        sg_cm_ready(qp->cm); /* a fence or the limit of Reads may have been in the way */
+    }
+}
+
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
+{
+    struct sg_sq_rec *rec = sg_sq_answered(qp);
+    const char *fault = NULL;
+    struct sg_mr *mr;
+
+    if (!rec) {
+        return;
+    }
+    rec->byte_len = octets;
+    if (rec->opcode == SG_WR_READ_INV) {
+        if (sg_tpt_check_invalidate(qp->adapter, qp, rec->sink_stag, &mr) == SG_MEM_OK) {
+            sg_tpt_invalidate(qp->adapter, mr);
+        } else {
+            rec->status = SG_WC_MW_BIND_ERR;
+            fault = "Read with invalidate: no such memory region";
+        }
+    }
+    sg_sq_complete_answered(qp, rec, fault);
+}
+
+bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+
+    if (sq->cons == sq->next) {
+        return false;
+    }
+    rec = sg_sq_rec(sq, sq->cons);
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+        rec->vendor_err = vendor_err;
+    }
+    return true;
+}
+
+void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
+{
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, index);
+
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+    }
+}
+
+void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    switch (sg_qp_judge_doorbell(sq->ring.entries, sq->cons, sq->prod, prod)) {
+    case SG_DB_STALE:
+        return;
+    case SG_DB_BAD:
+        sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)",
+                       qp->qpn, prod, sq->cons, sq->prod);
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
+        return;
+    case SG_DB_NEW:
+        break;
+    }
+    sq->prod = prod;
+    if (qp->peer_left && qp->state == SG_QP_RTS) {
+        sg_qp_unreachable(qp, "the peer left before");
+    } else if (qp->state == SG_QP_ERROR) {
+        sg_qp_flush_later(qp);
+    } else {
+        sg_qp_wake(qp);
+    }
+}

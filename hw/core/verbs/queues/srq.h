@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Shared receive queues.
+ */
+#ifndef SG_VERBS_QUEUES_SRQ_H
+#define SG_VERBS_QUEUES_SRQ_H
+
+#include "base/list.h"
+#include "verbs/queues/ring.h"
+
+struct sg_adapter;
+struct sg_pd;
+
+/* cons <= prod: [cons, prod) is posted and not taken. */
+struct sg_srq {
+    struct sg_ring ring;
+    struct sg_pd *pd;
+    uint32_t srqn, uar;
+    uint32_t prod, cons;
+    uint32_t completed;  /* entries, of those taken */
+    uint32_t limit;      /* 0: not armed */
+    uint32_t users;      /* queue pairs */
+    uint32_t largest;    /* entries of the largest ring so far: doorbells may be as late as that */
+    uint8_t max_sge;
+    struct sg_list starving; /* sg_qp: a message waits for an entry (rnr.c) */
+    bool error;          /* SG_EV_SRQ_ERROR was raised: nothing is taken any more */
+};
+
+static inline uint32_t sg_srq_left(const struct sg_srq *srq)
+{
+    return srq->prod - srq->cons;
+}
+
+/* Elements of an entry at most. */
+uint32_t sg_srq_max_sge(const struct sg_adapter *a);
+/* The oldest entry was copied: it belongs to a queue pair. */
+void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq);
+/* The queue is of no use any more; said once. */
+void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, const char *why);
+/* SG_DB_SRQ */
+void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The adapter object as the files of this folder see it.  adapter.h is what everybody else sees.
+ */
+#ifndef SG_VERBS_STATE_ADAPTER_STATE_H
+#define SG_VERBS_STATE_ADAPTER_STATE_H
+
+#include "base/account.h"
+#include "base/idtab.h"
+#include "base/timerq.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "staghorn/regs.h"
+#include "verbs/adapter.h"
+#include "verbs/queues/eq.h"
+#include "base/list.h"
+#include "verbs/memory/mem.h"
+#include "verbs/queues/ring.h"
+#include "verbs/memory/tpt.h"
+
+struct sg_cm;
+struct sg_mr_reg;
+
+/* Bounds of one turn, so that no guest keeps the host for long. */
+enum sg_turn_limits {
+    SG_TURN_ADMIN = 32,         /* admin commands */
+    SG_TURN_PAGES = 1 << 16,    /* page addresses that end the turn of the admin queue */
+    SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
+    SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
+    SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
+    SG_TURN_LOCAL_COST = 64,    /* octets that a local operation counts as */
+    SG_TURN_END = 64,           /* objects that end before time is looked at */
+    SG_TURN_ENDS = 4096,        /* that end in a turn, where the clock stands still */
+    SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
+};
+
+enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
+
+/* A protection domain is a name and a count of what lives in it. */
+struct sg_pd {
+    uint32_t pdn;
+    uint32_t users;
+};
+
+struct sg_admin_queue {
+    struct sg_ring sq, cq;
+    uint32_t prod;     /* commands posted, by doorbell */
+    uint32_t cons;     /* commands executed */
+    uint32_t cq_prod;  /* completions written */
+    uint32_t cq_cons;  /* completions taken, by register */
+    uint32_t pages;    /* addresses read for commands of this turn */
+    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
+    bool unfinished;   /* its handler wants to be called again, */
+    bool waiting;      /* in another turn: it waits for the host */
+    struct sg_mr_reg *reg; /* REG_MR: how far it is */
+    bool event_due;   /* written while the event queue was not armed */
+};
+
+/* The objects of before a reset. */
+struct sg_ending {
+    struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
+    uint32_t cursor;   /* in the table of this stage */
+    uint8_t stage;
+    bool under_way;
+};
+
+/* Counters of verbs; the engine has its own. */
+struct sg_verbs_stats {
+    uint64_t guest_errors, cq_overruns, page_faults, rx_no_receive;
+    uint64_t conn_active, conn_passive, conn_failed, conn_closed;
+};
+
+struct sg_adapter {
+    struct sg_host host;
+    struct sg_account account; /* of all that the guest makes us allocate */
+    struct sg_stream_net *net;
+    struct sg_adapter_config config;
+    struct sg_engine *engine;
+    struct sg_flash *flash;   /* the host's; NULL: none */
+
+    uint32_t regs[0x100 / 4]; /* values of the writable registers */
+    uint32_t status;          /* SG_STATUS_* */
+    uint32_t fatal;           /* enum sg_fatal */
+    bool kicked;              /* the host knows that sg_adapter_run() is wanted */
+    bool running;             /* inside it */
+    bool quiesce;             /* fatal: connections are still to be reset, from */
+    uint32_t quiesce_cursor;  /* of sg_adapter.conns on */
+    uint64_t turn_end;        /* time of this turn's end, ns */
+
+    struct sg_admin_queue admin;
+    struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
+    struct sg_eq eq_store[SG_EQ_COUNT]; /* where they are, once they exist */
+    struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
+    struct sg_ending ending;
+    struct sg_tpt tpt;
+    struct sg_scratch scratch;
+    uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
+
+    struct sg_list ready;     /* sg_cm: connections with something to transmit */
+    struct sg_list past_conns; /* sg_cm: have ended, kept for CM_DATA; the oldest first */
+    struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
+    uint64_t executed;        /* cost of peers' requests, page lists: octets of a turn's budget */
+    struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
+    struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
+    struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
+    struct sg_list paging;    /* sg_qp: wait for pages (odp.c) */
+    struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
+    struct sg_timerq timers;  /* of completion queues, and of waits for receives */
+    struct sg_verbs_stats stats;
+    struct sg_net_counters net_before; /* the network's at the last reset */
+};
+
+/* Ask for a turn, unless one is under way or asked for. */
+void sg_adapter_kick(struct sg_adapter *a);
+/* The adapter cannot go on until it is reset. */
+void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
+/* Counts and logs a breach of the contract by the guest. */
+void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static inline uint64_t sg_adapter_now(const struct sg_adapter *a)
+{
+    return a->host.ops->now(a->host.opaque);
+}
+
+static inline bool sg_adapter_alive(const struct sg_adapter *a)
+{
+    return (a->status & (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
+}
+
+/*
+ * Has this turn had its time?  Then no more work is begun; what was begun is bounded itself.  Each
+ * kind of work does one piece of it even then, so that none waits for ever.
+ */
+static inline bool sg_turn_over(const struct sg_adapter *a)
+{
+    return sg_adapter_now(a) >= a->turn_end;
+}
+
+/* Does the firmware's profile allow these SG_FEATURE_*?  Where not, they are as if never made. */
+static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
+{
+    return (a->config.features & features) == features;
+}
+
+/* CTRL.ENABLE set and cleared. */
+void sg_adapter_enable(struct sg_adapter *a);
+void sg_adapter_disable(struct sg_adapter *a);
+
+/* mr_cmd.c: a REG_MR under way ends without effect. */
+void sg_reg_drop(struct sg_adapter *a);
+/* Of event queues, at once. */
+void sg_eq_destroy_all(struct sg_adapter *a);
+/* An object of before a reset, whose number does not count any more; no event tells of it. */
+void sg_cm_destroy(struct sg_adapter *a, void *object);
+void sg_listen_destroy(struct sg_adapter *a, void *object);
+void sg_qp_destroy(struct sg_adapter *a, void *object);
+void sg_srq_destroy(struct sg_adapter *a, void *object);
+void sg_cq_destroy(struct sg_adapter *a, void *object);
+void sg_pd_destroy(struct sg_adapter *a, void *object);
+
+/* ending.c: what is there ends, in the turns that follow; for the guest it is gone at once. */
+void sg_ending_begin(struct sg_adapter *a);
+/* A part of it; false: nothing is left. */
+bool sg_ending_run(struct sg_adapter *a);
+
+#endif
