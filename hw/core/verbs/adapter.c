@@ -24,16 +24,42 @@
  * A fatal error (STATUS.FATAL, SG_REG_FATAL) stops everything until reset; connections are reset
  * in the next turn.
  */
+#include "verbs/adapter.h"
+
 #include <glib.h>
-#include <stdarg.h>
 
 #include "flash/chip.h"
-#include "verbs/state/adapter_state.h"
+#include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/connections/cm.h"
-#include "verbs/queues/eq.h"
+#include "verbs/connections/mpe_target.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
+#include "verbs/memory/tpt.h"
+#include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+
+/* The adapter with the parts of it that belong to the rooms. */
+struct parts {
+    struct sg_adapter adapter;
+    struct sg_ending ending;
+    struct sg_admin_queue admin;
+    struct sg_eq eqs[SG_EQ_COUNT];
+    struct sg_tpt tpt;
+    struct sg_scratch scratch;
+};
+
+static struct sg_adapter *make_parts(void)
+{
+    struct parts *p = g_new0(struct parts, 1);
+
+    p->adapter.ending = &p->ending;
+    p->adapter.admin = &p->admin;
+    p->adapter.eq_store = p->eqs;
+    p->adapter.tpt = &p->tpt;
+    p->adapter.scratch = &p->scratch;
+    return &p->adapter;
+}
 
 static void make_lists(struct sg_adapter *a)
 {
@@ -64,7 +90,7 @@ static void make_tables(struct sg_adapter *a)
 struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_net *net,
                                   const struct sg_adapter_config *config)
 {
-    struct sg_adapter *a = g_new0(struct sg_adapter, 1);
+    struct sg_adapter *a = make_parts();
     char buf[128];
 
     sg_assert(!sg_adapter_check_config(config, buf, sizeof(buf)));
@@ -74,7 +100,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     a->net = net;
     a->net->account = &a->account;
     a->config = *config;
-    a->scratch.buf = g_malloc(SG_SCRATCH_SIZE);
+    a->scratch->buf = g_malloc(SG_SCRATCH_SIZE);
     a->hash_piece = g_malloc(SG_HASH_PIECE);
     a->engine = sg_engine_new(&a->host, a->net, &a->config.engine, &sg_cm_engine_ops);
     make_lists(a);
@@ -86,12 +112,12 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
 static void end(struct sg_adapter *a)
 {
     sg_reg_drop(a);
-    memset(&a->admin, 0, sizeof(a->admin));
+    memset(a->admin, 0, sizeof(*a->admin));
     sg_pm_settle_all(a);
     sg_eq_destroy_all(a);
     sg_ending_begin(a);
     sg_tpt_fini(a);
-    sg_assert(!a->scratch.live);
+    sg_assert(!a->scratch->live);
 }
 
 void sg_adapter_finish_reset(struct sg_adapter *a)
@@ -107,9 +133,9 @@ void sg_adapter_free(struct sg_adapter *a)
     sg_engine_free(a->engine);
     a->net->account = NULL;
     sg_assert(!a->account.used); /* all that was taken came back */
-    g_free(a->scratch.buf);
+    g_free(a->scratch->buf);
     g_free(a->hash_piece);
-    g_free(a);
+    g_free(sg_container_of(a, struct parts, adapter));
 }
 
 void sg_adapter_disable(struct sg_adapter *a)
@@ -148,55 +174,11 @@ void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *conf
     sg_engine_set_config(a->engine, &config->engine);
 }
 
-void sg_adapter_kick(struct sg_adapter *a)
-{
-    if (!a->kicked) {
-        a->kicked = true;
-        if (!a->running) {
-            a->host.ops->kick(a->host.opaque);
-        }
-    }
-}
-
-void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
-{
-    struct sg_eq *aeq = a->eqs[0];
-
-    if (a->status & SG_STATUS_FATAL) {
-        return;
-    }
-    sg_log(&a->host, SG_LOG_FAILURE, "adapter: fatal error %d", why);
-    if (aeq && (why == SG_FATAL_ADMIN_INDEX || why == SG_FATAL_INJECTED)) {
-        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
-    }
-    a->status |= SG_STATUS_FATAL;
-    a->fatal = why;
-    a->quiesce = true;
-    sg_engine_stop(a->engine);
-    a->host.ops->raise(a->host.opaque, 0);
-    sg_adapter_kick(a);
-}
-
 void sg_adapter_break(struct sg_adapter *a)
 {
     if (sg_adapter_alive(a)) {
         sg_adapter_fatal(a, SG_FATAL_INJECTED);
     }
-}
-
-void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
-{
-    char line[200];
-    va_list ap;
-
-    a->stats.guest_errors++;
-    if (!a->host.ops->log_enabled(a->host.opaque, SG_LOG_GUEST_ERROR)) {
-        return;
-    }
-    va_start(ap, fmt);
-    vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    a->host.ops->log(a->host.opaque, SG_LOG_GUEST_ERROR, line);
 }
 
 /* Timers; returns the next deadline. */
@@ -206,7 +188,7 @@ static uint64_t run_timers(struct sg_adapter *a)
     uint64_t net = a->net->ops->run(a->net, now);
     uint64_t engine, own;
 
-    if (a->ending.under_way || a->status & SG_STATUS_FATAL) {
+    if (a->ending->under_way || a->status & SG_STATUS_FATAL) {
         return net; /* what has timers is gone for the guest */
     }
     engine = sg_engine_run(a->engine, now);
@@ -227,7 +209,7 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     a->quiesce = a->quiesce && sg_cm_quiesce(a);
     /* What a reset left is freed first, so that a driver which begins anew finds the room. */
     more = sg_ending_run(a) || sg_tpt_run(a) || a->quiesce;
-    if (sg_adapter_alive(a) && !a->ending.under_way) {
+    if (sg_adapter_alive(a) && !a->ending->under_way) {
         more |= !more && sg_admin_run(a);
         more |= sg_cq_run_errors(a);
         more |= sg_qp_run_deferred(a);
@@ -243,14 +225,29 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     return more;
 }
 
+void sg_adapter_set_link(struct sg_adapter *a, bool up)
+{
+    uint32_t before = a->status;
+
+    a->status = up ? a->status | SG_STATUS_LINK_UP : a->status & ~SG_STATUS_LINK_UP;
+    if (a->status != before) {
+        sg_eq_async(a, &(struct sg_async){ .event = up ? SG_EV_PORT_UP : SG_EV_PORT_DOWN });
+    }
+}
+
+void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash)
+{
+    a->flash = flash;
+}
+
 void sg_adapter_census(const struct sg_adapter *a, struct sg_adapter_census *out)
 {
     int i;
 
     memset(out, 0, sizeof(*out));
     out->pds = sg_idtab_count(&a->pds);
-    out->mrs = a->tpt.count - a->tpt.windows;
-    out->mws = a->tpt.windows;
+    out->mrs = a->tpt->count - a->tpt->windows;
+    out->mws = a->tpt->windows;
     out->cqs = sg_idtab_count(&a->cqs);
     out->qps = sg_idtab_count(&a->qps);
     out->srqs = sg_idtab_count(&a->srqs);

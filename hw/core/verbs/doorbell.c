@@ -2,10 +2,11 @@
 /*
  * Doorbell pages: each user context writes to its own, and reaches only queues made for it.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/adapter.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
 
 static struct sg_qp *own_qp(struct sg_adapter *a, uint32_t page, uint64_t value)
 {

@@ -20,14 +20,15 @@
  * The rows of the protection table come after them (tpt.c), as queue pairs release their windows.
  * Each takes itself off the lists of the adapter, which are empty in the end.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/adapter_impl.h"
+#include "verbs/commands/admin_cmd.h"
 #include "verbs/connections/cm.h"
 
 enum stage { CONNS, LISTENERS, UNOWNED, QPS, SRQS, CQS, PDS, NETWORK, STAGES };
 
 void sg_ending_begin(struct sg_adapter *a)
 {
-    struct sg_ending *e = &a->ending;
+    struct sg_ending *e = a->ending;
 
     if (e->under_way) {
         return; /* no command was executed since: there is nothing new */
@@ -70,7 +71,7 @@ static struct sg_idtab *table(struct sg_ending *e,
 /* Up to SG_TURN_END objects; false: this stage is over. */
 static bool run_stage(struct sg_adapter *a)
 {
-    struct sg_ending *e = &a->ending;
+    struct sg_ending *e = a->ending;
     void (*destroy)(struct sg_adapter *a, void *object);
     struct sg_idtab *t = table(e, &destroy);
     unsigned n;
@@ -104,12 +105,12 @@ static void finish(struct sg_adapter *a)
     a->net->ops->clear_addrs(a->net);
     a->net->ops->set_mtu(a->net, a->config.link_mtu);
     a->net->ops->counters(a->net, &a->net_before); /* with the resets that were sent meanwhile */
-    a->ending.under_way = false;
+    a->ending->under_way = false;
 }
 
 bool sg_ending_run(struct sg_adapter *a)
 {
-    struct sg_ending *e = &a->ending;
+    struct sg_ending *e = a->ending;
     unsigned n = 0;
 
     while (e->under_way) {

@@ -6,7 +6,8 @@
  * registers on writing, are guest errors without effect.  Ring registers can be written only while
  * CTRL.ENABLE is clear.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/adapter.h"
+#include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/eq.h"
 
@@ -257,9 +258,9 @@ void sg_adapter_enable(struct sg_adapter *a)
         sg_adapter_fatal(a, SG_FATAL_BAD_SETUP);
         return;
     }
-    memset(&a->admin, 0, sizeof(a->admin));
-    sg_ring_init(&a->admin.sq, asq, admin_size, SG_ADMIN_CMD_SIZE);
-    sg_ring_init(&a->admin.cq, acq, admin_size, SG_ADMIN_RSP_SIZE);
+    memset(a->admin, 0, sizeof(*a->admin));
+    sg_ring_init(&a->admin->sq, asq, admin_size, SG_ADMIN_CMD_SIZE);
+    sg_ring_init(&a->admin->cq, acq, admin_size, SG_ADMIN_RSP_SIZE);
     sg_eq_make(a, 0, aeq, aeq_size, 0);
     a->status |= SG_STATUS_READY;
     sg_log(&a->host, SG_LOG_STATE, "adapter: enabled");

@@ -4,7 +4,7 @@
  * in turns that are short, however many there are.
  */
 #include "pair_rig.h"
-#include "verbs/state/adapter_state.h"
+#include "verbs/adapter_impl.h"
 #include "verbs/memory/tpt.h"
 
 enum { PDS = 1000, BUDGET = 1 << 20, FORBIDDEN = 0xee };
@@ -109,7 +109,7 @@ static void commands_wait(void)
     md_write(&s->md, SG_REG_CTRL, SG_CTRL_ENABLE);
     md_submit(&s->md, &pd, sizeof(pd));
     while (sg_adapter_run(adapter(0), BUDGET)) {
-        if (adapter(0)->ending.under_way || adapter(0)->tpt.retired.full) {
+        if (adapter(0)->ending->under_way || adapter(0)->tpt->retired.full) {
             T_FALSE(md_reap(&s->md, &rsp));
         }
         n++;
@@ -137,7 +137,7 @@ static void again_and_again(void)
         md_write(&s->md, SG_REG_CTRL, SG_CTRL_ENABLE);
         sg_adapter_run(adapter(0), BUDGET);
     }
-    T_TRUE(adapter(0)->ending.under_way);
+    T_TRUE(adapter(0)->ending->under_way);
     pair_stop(&pair);
 }
 
@@ -146,9 +146,9 @@ static void at_once(void)
 {
     begin_many();
     md_write(&pair.side[0].md, SG_REG_CTRL, SG_CTRL_RESET);
-    T_TRUE(adapter(0)->ending.under_way);
+    T_TRUE(adapter(0)->ending->under_way);
     sg_adapter_finish_reset(adapter(0));
-    T_FALSE(adapter(0)->ending.under_way);
+    T_FALSE(adapter(0)->ending->under_way);
     T_EQ_U64(sg_adapter_host_memory(adapter(0)), 0);
     T_FALSE(sg_adapter_run(adapter(0), BUDGET));
     pair_stop(&pair);

@@ -5,6 +5,7 @@
  * must never come round.
  */
 #include "place_rig.h"
+#include "verbs/memory/tpt.h"
 #include "verbs/state/adapter_state.h"
 
 /* All that 32 bits can count, less one: the next step would bring such a counter round. */
@@ -48,7 +49,7 @@ static void source_goes(void)
         T_CONTEXT("round %zu, %llu other changes", i, (unsigned long long)others[i / 2]);
         begin_half_written(PAIR_BUF);
         memset(pair_buf(&pair, 0), 0x77, PAIR_BUF);
-        s->md.a->tpt.epoch += others[i / 2];
+        s->md.a->tpt->epoch += others[i / 2];
         T_EQ_U64(revoke(s, i % 2), SG_OK);
         pair_pass(&pair, 1000000000);
         expect(0, 1, SG_WC_LOC_PROT_ERR);
@@ -72,7 +73,7 @@ static void target_becomes_another(void)
     ask(flush_of(1, stag, 0, 4096, P | R));
     expect_none(0);
     T_EQ_U64(md_cmd_id(md, SG_ADMIN_DEREG_MR, stag), SG_OK);
-    md->a->tpt.serial += nearly_round;
+    md->a->tpt->serial += nearly_round;
     T_EQ_U64(region(1, 0, 8192, ALL_RIGHTS, SG_HASH_SHA256), stag);
     pair_pass(&pair, 2000000);
     expect_refused(1, SG_WC_REM_ACCESS_ERR, 0, 1, 0);

@@ -3,6 +3,7 @@
 #include "rig.h"
 #include "tap.h"
 
+#include "verbs/memory/mem.h"
 #include "verbs/state/adapter_state.h"
 #include "verbs/queues/qp.h"
 
@@ -328,7 +329,7 @@ static void full_scratch(void)
     static const uint8_t octets[64];
 
     begin();
-    s.md.a->scratch.used = SG_SCRATCH_SIZE - 64;
+    s.md.a->scratch->used = SG_SCRATCH_SIZE - 64;
     T_TRUE(sg_mem_gather_bytes(s.md.a, &g, octets, 64));
     T_FALSE(sg_mem_gather_bytes(s.md.a, &g, octets, 1));
     T_EQ_INT(g.n, 1);

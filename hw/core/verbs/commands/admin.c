@@ -11,9 +11,9 @@
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/eq.h"
+#include "verbs/state/adapter_state.h"
 
 struct admin_row {
     const char *name;
@@ -84,7 +84,7 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
         return SG_EOPCODE;
     }
     status = row->run(a, cmd, rsp);
-    if (a->admin.unfinished) {
+    if (a->admin->unfinished) {
         return status;
     }
     if (status == SG_EINVAL || status == SG_EFAULT) {
@@ -98,7 +98,7 @@ static enum sg_status dispatch(struct sg_adapter *a, const uint8_t *cmd, struct 
 
 static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
 {
-    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_queue *q = a->admin;
 
     if (!sg_ring_post(&q->cq, &a->host, q->cq_prod, rsp, sizeof(*rsp))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
@@ -110,7 +110,7 @@ static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
 
 static bool run_one(struct sg_adapter *a)
 {
-    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_queue *q = a->admin;
     struct sg_admin_rsp rsp = { 0 };
 
     if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->cons, 0, q->cmd, sizeof(q->cmd))) {
@@ -129,17 +129,17 @@ static bool run_one(struct sg_adapter *a)
 
 bool sg_admin_run(struct sg_adapter *a)
 {
-    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_queue *q = a->admin;
     const uint32_t before = q->cq_prod;
     bool more = true, enough = false;
     unsigned n;
 
-    q->pages = 0;
+    a->command_pages = 0;
     q->waiting = false;
     for (n = 0; more && !enough; n++) {
         more = q->cons != q->prod && q->cq_prod - q->cq_cons < q->cq.entries && run_one(a) &&
                !q->waiting && sg_adapter_alive(a);
-        enough = n == SG_TURN_ADMIN - 1 || q->pages >= SG_TURN_PAGES || sg_turn_over(a);
+        enough = n == SG_TURN_ADMIN - 1 || a->command_pages >= SG_TURN_PAGES || sg_turn_over(a);
     }
     if (q->cq_prod != before && sg_adapter_alive(a)) {
         sg_eq_admin(a);
@@ -149,7 +149,7 @@ bool sg_admin_run(struct sg_adapter *a)
 
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
 {
-    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_queue *q = a->admin;
 
     if (!sg_adapter_alive(a)) {
         sg_guest_error(a, "admin doorbell while the adapter is not ready");
@@ -167,7 +167,7 @@ void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
 
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci)
 {
-    struct sg_admin_queue *q = &a->admin;
+    struct sg_admin_queue *q = a->admin;
 
     if (!sg_adapter_alive(a) || q->cq_prod - ci > q->cq.entries) {
         sg_guest_error(a, "admin completion ring: consumer index %u, producer index %u", ci,

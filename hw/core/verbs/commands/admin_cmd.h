@@ -10,8 +10,23 @@
 #include <stdbool.h>
 
 #include "staghorn/admin.h"
+#include "verbs/queues/ring.h"
 
 struct sg_adapter;
+struct sg_mr_reg;
+
+struct sg_admin_queue {
+    struct sg_ring sq, cq;
+    uint32_t prod;     /* commands posted, by doorbell */
+    uint32_t cons;     /* commands executed */
+    uint32_t cq_prod;  /* completions written */
+    uint32_t cq_cons;  /* completions taken, by register */
+    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
+    bool unfinished;   /* its handler wants to be called again, */
+    bool waiting;      /* in another turn: it waits for the host */
+    struct sg_mr_reg *reg; /* REG_MR: how far it is */
+    bool event_due;   /* written while the event queue was not armed */
+};
 
 typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
                                    struct sg_admin_rsp *rsp);
@@ -38,6 +53,14 @@ bool sg_admin_run(struct sg_adapter *a);
 /* SG_REG_ADMIN_DB and SG_REG_ADMIN_CI. */
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
+
+/* mr_cmd.c: a REG_MR under way ends without effect. */
+void sg_reg_drop(struct sg_adapter *a);
+/* An object of before a reset, whose number does not count any more; no event tells of it. */
+void sg_qp_destroy(struct sg_adapter *a, void *object);
+void sg_srq_destroy(struct sg_adapter *a, void *object);
+void sg_cq_destroy(struct sg_adapter *a, void *object);
+void sg_pd_destroy(struct sg_adapter *a, void *object);
 
 /* Writes an answer to guest memory: at most room octets of it. */
 enum sg_status sg_admin_answer(struct sg_adapter *a, const struct sg_cmd_query *c, const void *buf,

@@ -2,9 +2,11 @@
 /*
  * QUERY_CAPS and QUERY_STATS: what the adapter can do, and what it has done since reset.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
+#include "verbs/memory/pagelist.h"
+#include "verbs/memory/tpt.h"
 #include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
 
 enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
@@ -98,8 +100,8 @@ enum sg_status sg_cmd_query_stats(struct sg_adapter *a, const void *cmd, struct 
     sg_put_le64(&s.srqs, sg_idtab_count(&a->srqs));
     sg_put_le64(&s.cqs, sg_idtab_count(&a->cqs));
     sg_put_le64(&s.pds, sg_idtab_count(&a->pds));
-    sg_put_le64(&s.mrs, a->tpt.count - a->tpt.windows);
-    sg_put_le64(&s.mws, a->tpt.windows);
+    sg_put_le64(&s.mrs, a->tpt->count - a->tpt->windows);
+    sg_put_le64(&s.mws, a->tpt->windows);
     sg_put_le64(&s.listeners, sg_idtab_count(&a->listeners));
     return sg_admin_answer(a, cmd, &s, sizeof(s));
 }

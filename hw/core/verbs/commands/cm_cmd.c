@@ -5,10 +5,10 @@
  */
 #include <glib.h>
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum { BACKLOG_MAX = 1024, V2_HEADER = 4 };
 

@@ -2,9 +2,9 @@
 /*
  * QUERY_QP_STATS and QUERY_MR_STATS: what one object has seen.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum sg_status sg_cmd_query_qp_stats(struct sg_adapter *a, const void *cmd,
                                      struct sg_admin_rsp *rsp)

@@ -6,10 +6,10 @@
  * where the consumer finds it up to the index in the answer, and everything later goes to the new
  * one.  So nothing is copied, and nothing is lost while the consumer is still reading.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/eq.h"
+#include "verbs/state/adapter_state.h"
 
 static bool geometry_ok(const struct sg_adapter *a, uint32_t entries, uint64_t record)
 {

@@ -3,8 +3,9 @@
  * FLASH_*: the driver's door to the flash (flash/chip.c).  What an update means for this very
  * adapter is judged here: a profile beyond the model's ranges is refused before it can run.
  */
-#include "verbs/state/adapter_state.h"
+#include "flash/chip.h"
 #include "verbs/commands/admin_cmd.h"
+#include "verbs/state/adapter_state.h"
 
 static void slot_info(const struct sg_flash *f, unsigned slot, struct sg_flash_slot_info *out)
 {
@@ -59,7 +60,7 @@ enum sg_status sg_cmd_flash_read(struct sg_adapter *a, const void *cmd, struct s
 /* The medium is busy: the command is executed again when the host has us run. */
 static enum sg_status wait_for_medium(struct sg_adapter *a)
 {
-    a->admin.unfinished = a->admin.waiting = true;
+    a->admin->unfinished = a->admin->waiting = true;
     return SG_OK;
 }
 
@@ -120,9 +121,4 @@ enum sg_status sg_cmd_flash_commit(struct sg_adapter *a, const void *cmd, struct
     sg_put_le32(&rsp->data[0], reason);
     sg_log(&a->host, SG_LOG_STATE, "flash: update: %s", sg_flash_reason_text(reason));
     return reason ? SG_EINVAL : SG_OK;
-}
-
-void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash)
-{
-    a->flash = flash;
 }

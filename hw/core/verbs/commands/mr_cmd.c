@@ -15,10 +15,10 @@
 #include <glib.h>
 
 #include "base/hash.h"
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/memory/odp.h"
 #include "verbs/memory/pm.h"
+#include "verbs/state/adapter_state.h"
 
 enum { PART = 1 << 14 }; /* page addresses of a REG_MR that are read at once */
 
@@ -53,14 +53,14 @@ struct sg_mr_reg {
 
 static void reg_end(struct sg_adapter *a)
 {
-    sg_account_free(&a->account, a->admin.reg, sizeof(struct sg_mr_reg));
-    a->admin.reg = NULL;
+    sg_account_free(&a->account, a->admin->reg, sizeof(struct sg_mr_reg));
+    a->admin->reg = NULL;
 }
 
 void sg_reg_drop(struct sg_adapter *a)
 {
-    if (a->admin.reg) {
-        sg_pages_free(&a->host, &a->admin.reg->list.pages);
+    if (a->admin->reg) {
+        sg_pages_free(&a->host, &a->admin->reg->list.pages);
         reg_end(a);
     }
 }
@@ -79,7 +79,7 @@ static enum sg_status reg_begin(struct sg_adapter *a, const struct sg_cmd_reg_mr
     if (!reg) {
         return SG_ENOMEM;
     }
-    a->admin.reg = reg;
+    a->admin->reg = reg;
     mask = (1ull << shift) - 1;
     need = ((va & mask) + length + mask) >> shift;
     status = sg_pages_begin(&reg->list, &a->host, &c->pages, need);
@@ -99,7 +99,7 @@ static enum sg_status reg_part(struct sg_adapter *a, struct sg_mr_reg *reg,
 
     *whole = false;
     if (!reg->listed) {
-        a->admin.pages += p->list ? SG_MIN(p->count - reg->list.done, (uint32_t)PART) : 0;
+        a->command_pages += p->list ? SG_MIN(p->count - reg->list.done, (uint32_t)PART) : 0;
         status = sg_pages_go_on(&reg->list, &a->host, PART, whole);
         if (status != SG_OK || !*whole) {
             return status;
@@ -111,7 +111,7 @@ static enum sg_status reg_part(struct sg_adapter *a, struct sg_mr_reg *reg,
         reg->survey = (struct sg_pm_survey){ .all = SG_PM_PERSISTENT };
         return SG_OK;
     }
-    a->admin.pages += PART;
+    a->command_pages += PART;
     *whole = sg_pm_survey(a, p, sg_get_le64(&c->va) & mask, sg_get_le64(&c->length), &reg->survey,
                           &reg->pm);
     return SG_OK;
@@ -126,7 +126,7 @@ static enum sg_status reg_finish(struct sg_adapter *a, struct sg_pd *pd,
         .access = sg_get_le32(&c->access),
         .mem_type = c->mem_type, .mem_mode = c->mem_mode, .hash_alg = c->hash_alg,
         .hash_key_len = c->hash_key_len, .hash_key = c->hash_key,
-        .pages = a->admin.reg->list.pages, .pm = a->admin.reg->pm,
+        .pages = a->admin->reg->list.pages, .pm = a->admin->reg->pm,
     };
     struct sg_mr *mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
     enum sg_status status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
@@ -146,18 +146,18 @@ static enum sg_status reg_finish(struct sg_adapter *a, struct sg_pd *pd,
 static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
                                 const struct sg_cmd_reg_mr *c, struct sg_admin_rsp *rsp)
 {
-    enum sg_status status = a->admin.reg ? SG_OK : reg_begin(a, c);
+    enum sg_status status = a->admin->reg ? SG_OK : reg_begin(a, c);
     bool whole = false;
 
     if (status == SG_OK) {
-        status = reg_part(a, a->admin.reg, c, &whole);
+        status = reg_part(a, a->admin->reg, c, &whole);
     }
     if (status != SG_OK) {
         sg_reg_drop(a);
         return status;
     }
     if (!whole) {
-        a->admin.unfinished = true;
+        a->admin->unfinished = true;
         return SG_OK;
     }
     return reg_finish(a, pd, c, rsp);

@@ -2,8 +2,9 @@
 /*
  * Protection domains: what a queue pair and a memory region must have in common.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
+#include "verbs/memory/tpt.h"
+#include "verbs/state/adapter_state.h"
 
 enum sg_status sg_cmd_create_pd(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {

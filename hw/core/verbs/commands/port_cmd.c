@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The port: its addresses and MTU as the driver sets them, and its link.
+ * The port: its addresses and MTU as the driver sets them.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/eq.h"
+#include "verbs/state/adapter_state.h"
 
 enum { MTU_MIN = 576, VLAN_MAX = 4094 };
 
@@ -52,14 +52,4 @@ enum sg_status sg_cmd_set_port(struct sg_adapter *a, const void *cmd, struct sg_
     }
     a->net->ops->set_mtu(a->net, mtu);
     return SG_OK;
-}
-
-void sg_adapter_set_link(struct sg_adapter *a, bool up)
-{
-    uint32_t before = a->status;
-
-    a->status = up ? a->status | SG_STATUS_LINK_UP : a->status & ~SG_STATUS_LINK_UP;
-    if (a->status != before) {
-        sg_eq_async(a, &(struct sg_async){ .event = up ? SG_EV_PORT_UP : SG_EV_PORT_DOWN });
-    }
 }

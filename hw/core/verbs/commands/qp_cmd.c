@@ -2,12 +2,12 @@
 /*
  * Admin commands of queue pairs.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/connections/cm.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
 
 /* Geometry of one queue: entries and stride are powers of two, a full entry fits its stride. */
 static bool queue_ok(const struct sg_adapter *a, uint32_t entries, uint32_t stride, size_t hdr,

@@ -26,11 +26,12 @@
 
 #include <glib.h>
 
-#include "verbs/state/adapter_state.h"
-#include "verbs/queues/eq.h"
 #include "verbs/connections/inbound.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
+#include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
 

@@ -5,9 +5,9 @@
 #ifndef SG_VERBS_CONNECTIONS_CM_H
 #define SG_VERBS_CONNECTIONS_CM_H
 
+#include "base/list.h"
 #include "proto/engine.h"
 #include "staghorn/admin.h"
-#include "base/list.h"
 
 struct sg_adapter;
 struct sg_qp;
@@ -64,6 +64,10 @@ void sg_cm_forget_past(struct sg_qp *qp);
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: all connections are reset, silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
+
+/* Of before a reset: its number does not count any more, and no event tells of it. */
+void sg_cm_destroy(struct sg_adapter *a, void *object);
+void sg_listen_destroy(struct sg_adapter *a, void *object);
 
 struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state);
 void sg_cm_free(struct sg_cm *cm);

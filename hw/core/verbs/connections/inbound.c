@@ -10,10 +10,11 @@
  */
 #include "verbs/connections/inbound.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 /*
  * May the peer touch memory through this connection now?  NULL: it ends, for reasons of our own

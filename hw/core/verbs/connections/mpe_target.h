@@ -10,6 +10,8 @@
 struct sg_hasher;
 struct sg_qp;
 
+enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
+
 /* Of one queue pair: the request under way, from its first turn to its last. */
 struct sg_mpe_target {
     uint64_t serial;     /* of the region's registration */

@@ -13,8 +13,8 @@
  */
 #include "verbs/memory/mem.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/memory/pm.h"
+#include "verbs/state/adapter_state.h"
 
 bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n)
@@ -56,7 +56,7 @@ bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uin
 /* Room for len octets behind the last piece, which is extended if it ends there. */
 static uint8_t *scratch_room(struct sg_adapter *a, struct sg_gather *g, size_t len)
 {
-    struct sg_scratch *s = &a->scratch;
+    struct sg_scratch *s = a->scratch;
     struct iovec *last = g->n ? &g->iov[g->n - 1] : NULL;
     uint8_t *p;
 
@@ -134,7 +134,7 @@ bool sg_mem_gather_bytes(struct sg_adapter *a, struct sg_gather *g, const uint8_
 
 void sg_mem_release(struct sg_adapter *a, struct iovec *iov, int n)
 {
-    struct sg_scratch *s = &a->scratch;
+    struct sg_scratch *s = a->scratch;
     int i;
 
     for (i = 0; i < n; i++) {

@@ -20,10 +20,10 @@
  */
 #include <glib.h>
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
 
 static const uint32_t rights_known = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
                                      SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_ZERO_BASED |
@@ -96,7 +96,7 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
     mw->pm = (uint8_t)pm;
     mw->mode = region->mode;
     mw->counters = (struct sg_mr_counters){ 0 };
-    mw->serial = ++a->tpt.serial;
+    mw->serial = ++a->tpt->serial;
     mw->valid = true;
     if (mw->type == SG_MW_TYPE_2) {
         mw->qp = qp;
@@ -149,7 +149,7 @@ enum sg_status sg_cmd_alloc_mw(struct sg_adapter *a, const void *cmd, struct sg_
         return SG_ENOMEM;
     }
     mw->type = c->type;
-    a->tpt.windows++;
+    a->tpt->windows++;
     sg_put_le32(&rsp->id, mw->stag);
     return SG_OK;
 }
@@ -165,7 +165,7 @@ enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct s
         return SG_ENOENT;
     }
     sg_mw_unbind(a, mw);
-    a->tpt.windows--;
+    a->tpt->windows--;
     sg_tpt_free(a, mw);
     return SG_OK;
 }

@@ -21,12 +21,12 @@
  */
 #include "verbs/memory/odp.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/connections/cm.h"
-#include "verbs/queues/eq.h"
 #include "verbs/memory/pm.h"
+#include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum { CHUNK_SHIFT = 9, CHUNK = 1 << CHUNK_SHIFT, MAP_MAX = SG_TURN_PAGES };
 
@@ -107,7 +107,7 @@ static bool make_bucket(struct sg_adapter *a, struct sg_odp *odp)
 
 static void chunk_free(struct sg_adapter *a, struct chunk *k)
 {
-    a->tpt.pages -= CHUNK;
+    a->tpt->pages -= CHUNK;
     sg_account_free(&a->account, k, sizeof(*k));
 }
 
@@ -153,7 +153,7 @@ static struct chunk *make_chunk(struct sg_adapter *a, struct sg_odp *odp, uint64
 {
     struct chunk *k = find_chunk(odp, page), **bucket;
 
-    if (k || a->tpt.pages + CHUNK > SG_TPT_PAGES_MAX || !make_bucket(a, odp)) {
+    if (k || a->tpt->pages + CHUNK > SG_TPT_PAGES_MAX || !make_bucket(a, odp)) {
         return k;
     }
     k = sg_account_new0(&a->account, sizeof(*k));
@@ -163,7 +163,7 @@ static struct chunk *make_chunk(struct sg_adapter *a, struct sg_odp *odp, uint64
         k->next = *bucket;
         *bucket = k;
         odp->count++;
-        a->tpt.pages += CHUNK;
+        a->tpt->pages += CHUNK;
     }
     return k;
 }
@@ -420,7 +420,7 @@ static void for_each(struct sg_adapter *a, struct sg_odp *odp, uint64_t first, u
     struct chunk *k, *next;
     uint32_t i;
 
-    a->admin.pages += odp->mask + odp->count;
+    a->command_pages += odp->mask + odp->count;
     for (i = 0; i <= odp->mask; i++) {
         for (k = odp->buckets[i]; k; k = next) {
             next = k->next;
@@ -474,7 +474,7 @@ static enum sg_status map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first
     if (count > MAP_MAX || !sg_is_aligned(addr, 8) || addr + count * 8 < addr) {
         return SG_EINVAL;
     }
-    a->admin.pages += (uint32_t)count;
+    a->command_pages += (uint32_t)count;
     list = read_list(a, addr, (uint32_t)count, mr->pages.shift, &status);
     if (!list) {
         return status;

@@ -6,8 +6,8 @@
 #ifndef SG_VERBS_MEMORY_PM_H
 #define SG_VERBS_MEMORY_PM_H
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 /*
  * What of a range of pages is persistent, found out in parts, so that the time of each is bounded.

@@ -26,10 +26,10 @@
  */
 #include "verbs/memory/tpt.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/memory/odp.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum { RETIRED_ROWS = 4096 }; /* that one call frees */
 
@@ -68,7 +68,7 @@ static uint32_t index_to_row(const struct sg_tpt *t, uint32_t index)
 
 void sg_tpt_init(struct sg_adapter *a)
 {
-    struct sg_tpt *t = &a->tpt;
+    struct sg_tpt *t = a->tpt;
     struct sg_tpt_retired retired = t->retired;
     uint64_t pages = t->pages;
 
@@ -88,7 +88,7 @@ void sg_tpt_init(struct sg_adapter *a)
 static void drop_pages(struct sg_adapter *a, struct sg_mr *mr)
 {
     if (mr->pages.list) {
-        a->tpt.pages -= mr->pages.count;
+        a->tpt->pages -= mr->pages.count;
         sg_pages_free(&a->host, &mr->pages);
     }
     if (mr->odp) {
@@ -128,7 +128,7 @@ static bool own(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range
 
 void sg_tpt_fini(struct sg_adapter *a)
 {
-    struct sg_tpt *t = &a->tpt;
+    struct sg_tpt *t = a->tpt;
 
     if (!t->tab.count) {
         sg_idtab_fini(&t->tab);
@@ -141,7 +141,7 @@ void sg_tpt_fini(struct sg_adapter *a)
 
 bool sg_tpt_run(struct sg_adapter *a)
 {
-    struct sg_tpt_retired *g = &a->tpt.retired;
+    struct sg_tpt_retired *g = &a->tpt->retired;
     struct sg_mr *mr;
     uint32_t id;
     unsigned n;
@@ -151,7 +151,7 @@ bool sg_tpt_run(struct sg_adapter *a)
         if (!mr) {
             sg_idtab_fini(&g->tab);
             g->full = false;
-        } else if (mr != &a->tpt.local_dma) {
+        } else if (mr != &a->tpt->local_dma) {
             n += mr->pages.list ? mr->pages.count / SG_PAGE_SIZE : 0; /* the host's part of it */
             drop_pages(a, mr);
             drop_key(a, mr);
@@ -164,7 +164,7 @@ bool sg_tpt_run(struct sg_adapter *a)
 struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,
                            uint8_t key)
 {
-    struct sg_tpt *t = &a->tpt;
+    struct sg_tpt *t = a->tpt;
     struct sg_mr *mr;
     uint32_t index;
 
@@ -213,23 +213,23 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
     drop_key(a, mr);
     mr->hash_alg = mr->pm = 0;
     mr->valid = false;
-    a->tpt.epoch++;
+    a->tpt->epoch++;
 }
 
 void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr)
 {
     sg_tpt_invalidate(a, mr);
-    sg_idtab_free(&a->tpt.tab, mr->id);
+    sg_idtab_free(&a->tpt->tab, mr->id);
     mr->pd->users--;
-    a->tpt.count--;
+    a->tpt->count--;
     sg_account_object_free(&a->account, mr, sizeof(*mr));
 }
 
 struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag)
 {
-    struct sg_mr *mr = sg_idtab_get(&a->tpt.tab, index_to_row(&a->tpt, stag >> 8));
+    struct sg_mr *mr = sg_idtab_get(&a->tpt->tab, index_to_row(a->tpt, stag >> 8));
 
-    return mr == &a->tpt.local_dma ? NULL : mr;
+    return mr == &a->tpt->local_dma ? NULL : mr;
 }
 
 struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag)
@@ -297,7 +297,7 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     if (!sg_mr_range_covered(range)) {
         return SG_EINVAL;
     }
-    if (p->list && a->tpt.pages + p->count > SG_TPT_PAGES_MAX) {
+    if (p->list && a->tpt->pages + p->count > SG_TPT_PAGES_MAX) {
         return SG_ENOMEM;
     }
     if (range->odp ? !pages_may_suit(range, range->pm) : !memory_suits(range, range->pm)) {
@@ -308,7 +308,7 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
         return SG_ENOMEM;
     }
     mr->pages = *p;
-    a->tpt.pages += p->list ? p->count : 0;
+    a->tpt->pages += p->list ? p->count : 0;
     mr->skip = skip_of(range);
     mr->base = range->access & SG_ACCESS_ZERO_BASED ? 0 : range->va;
     mr->length = range->length;
@@ -317,7 +317,7 @@ enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct s
     mr->mode = range->mem_mode;
     mr->hash_alg = range->hash_alg;
     mr->counters = (struct sg_mr_counters){ 0 };
-    mr->serial = ++a->tpt.serial;
+    mr->serial = ++a->tpt->serial;
     mr->valid = true;
     return SG_OK;
 }
@@ -335,7 +335,7 @@ enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_p
     pd->users++;
     mr->pd = pd;
     mr->access = access;
-    a->tpt.epoch++;
+    a->tpt->epoch++;
     return SG_OK;
 }
 
@@ -408,12 +408,12 @@ enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *
                                       struct sg_mr **out)
 {
     bool kernel = qp->flags & SG_QP_KERNEL;
-    struct sg_mr *mr = lkey == 0 && kernel ? &a->tpt.local_dma : sg_tpt_find(a, lkey);
+    struct sg_mr *mr = lkey == 0 && kernel ? &a->tpt->local_dma : sg_tpt_find(a, lkey);
 
     if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW || (mr->kind == SG_MR_WHOLE && !kernel)) {
         return SG_MEM_STAG;
     }
-    if (mr->pd != qp->pd && mr != &a->tpt.local_dma) {
+    if (mr->pd != qp->pd && mr != &a->tpt->local_dma) {
         return SG_MEM_ASSOC;
     }
     if ((mr->access & rights) != rights) {

@@ -6,14 +6,19 @@
 #define SG_VERBS_MEMORY_TPT_H
 
 #include "base/idtab.h"
-#include "proto/engine.h"
 #include "base/list.h"
+#include "proto/engine.h"
 #include "verbs/memory/pagelist.h"
 
 struct sg_adapter;
 struct sg_odp;
-struct sg_pd;
 struct sg_qp;
+
+/* A protection domain is a name and a count of what lives in it. */
+struct sg_pd {
+    uint32_t pdn;
+    uint32_t users;
+};
 
 #define SG_ACCESS_FLUSH (SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT)
 #define SG_ACCESS_KNOWN                                                                        \

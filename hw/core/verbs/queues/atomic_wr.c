@@ -17,9 +17,10 @@
  * Numbers have the byte order of the target's memory, which is little-endian.  Alignment is that
  * of the bus address: section 5.2.1 speaks of the address that the Tagged Offset stands for.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
 #include "wire/atomic.h"
 
 enum {

@@ -18,9 +18,9 @@
  * Probes share ORD with the peer-answered requests of the owner.  If the peer grants none there
  * are no confirmations, and completions mean what they mean on iWARP.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum { CONFIRM_BATCH = 16 };
 

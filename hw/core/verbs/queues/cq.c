@@ -23,9 +23,9 @@
  */
 #include "verbs/queues/cq.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)
 {

@@ -5,9 +5,9 @@
 #ifndef SG_VERBS_QUEUES_CQ_H
 #define SG_VERBS_QUEUES_CQ_H
 
+#include "base/list.h"
 #include "base/timerq.h"
 #include "staghorn/io.h"
-#include "base/list.h"
 #include "verbs/queues/ring.h"
 
 struct sg_adapter;

@@ -21,8 +21,8 @@
 #include <glib.h>
 
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/state/adapter_state.h"
 #include "verbs/queues/cq.h"
+#include "verbs/state/adapter_state.h"
 
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector)
@@ -159,6 +159,25 @@ void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev)
     }
 }
 
+void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why)
+{
+    struct sg_eq *aeq = a->eqs[0];
+
+    if (a->status & SG_STATUS_FATAL) {
+        return;
+    }
+    sg_log(&a->host, SG_LOG_FAILURE, "adapter: fatal error %d", why);
+    if (aeq && (why == SG_FATAL_ADMIN_INDEX || why == SG_FATAL_INJECTED)) {
+        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_DEVICE_FATAL });
+    }
+    a->status |= SG_STATUS_FATAL;
+    a->fatal = why;
+    a->quiesce = true;
+    sg_engine_stop(a->engine);
+    a->host.ops->raise(a->host.opaque, 0);
+    sg_adapter_kick(a);
+}
+
 bool sg_eq_async_room(const struct sg_adapter *a)
 {
     const struct sg_eq *eq = a->eqs[0];
@@ -171,10 +190,10 @@ void sg_eq_admin(struct sg_adapter *a)
     struct sg_eq *eq = a->eqs[0];
 
     if (eq && eq->armed) {
-        a->admin.event_due = false;
+        a->admin->event_due = false;
         sg_eq_async(a, &(struct sg_async){ .event = SG_EV_ADMIN });
     } else {
-        a->admin.event_due = true;
+        a->admin->event_due = true;
     }
 }
 
@@ -218,7 +237,7 @@ void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
     eq->armed = true;
     if (eq->prod != eq->ci) {
         eq_notify(a, eq);
-    } else if (eqn == 0 && a->admin.event_due && a->admin.cq_prod != a->admin.cq_cons) {
+    } else if (eqn == 0 && a->admin->event_due && a->admin->cq_prod != a->admin->cq_cons) {
         sg_eq_admin(a);
     }
 }

@@ -5,9 +5,10 @@
 #ifndef SG_VERBS_QUEUES_EQ_H
 #define SG_VERBS_QUEUES_EQ_H
 
+#include "base/list.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
-#include "base/list.h"
+#include "staghorn/regs.h"
 #include "verbs/queues/ring.h"
 
 struct sg_adapter;
@@ -30,6 +31,9 @@ struct sg_eq {
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector);
 
+/* All of them go, at once. */
+void sg_eq_destroy_all(struct sg_adapter *a);
+
 /* Consumer index and re-arm, from SG_REG_EQ_DB. */
 void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);
 
@@ -46,6 +50,8 @@ struct sg_async {
 void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
 /* May a peer cause new events, or is the driver behind? */
 bool sg_eq_async_room(const struct sg_adapter *a);
+/* The adapter cannot go on until it is reset; the driver is told if that is possible. */
+void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
 /* An admin completion was written. */
 void sg_eq_admin(struct sg_adapter *a);
 

@@ -11,9 +11,10 @@
  * The alignment of an Atomic Write's target cannot be judged here: the Tagged Offset may be any
  * value, what counts is the address behind it.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
 
 enum { ATOM = 8 };
 

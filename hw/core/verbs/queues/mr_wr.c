@@ -2,9 +2,9 @@
 /*
  * Work requests on memory regions: REG_MR and LOCAL_INV.  Those of windows are in mw.c.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
 
 enum sg_wc_status sg_mr_start_local_inv(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                         struct sg_msg *msg)

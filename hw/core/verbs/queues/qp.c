@@ -28,10 +28,10 @@
  */
 #include "verbs/queues/qp.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"
-#include "verbs/queues/eq.h"
 #include "verbs/memory/pm.h"
+#include "verbs/queues/eq.h"
+#include "verbs/state/adapter_state.h"
 
 const char *sg_qp_state_name(unsigned state)
 {

@@ -5,13 +5,13 @@
 #ifndef SG_VERBS_QUEUES_QP_H
 #define SG_VERBS_QUEUES_QP_H
 
+#include "base/list.h"
 #include "proto/engine.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "verbs/connections/mpe_target.h"
-#include "verbs/queues/cq.h"
-#include "base/list.h"
 #include "verbs/memory/odp.h"
+#include "verbs/queues/cq.h"
 #include "verbs/queues/ring.h"
 
 struct sg_adapter;

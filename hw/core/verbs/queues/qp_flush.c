@@ -13,9 +13,9 @@
  * An entry that cannot be read any more ends the flush of its queue with SG_EV_QP_FATAL: there is
  * nothing to report it with.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 enum { FLUSH_PER_QP = 64 };
 

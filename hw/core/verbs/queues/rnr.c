@@ -15,10 +15,10 @@
  * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
  * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
 
 enum { RETRY_FOR_EVER = 7, RETRY_DEFAULT = 7 };
 

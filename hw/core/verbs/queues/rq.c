@@ -13,10 +13,11 @@
  * A faulty entry completes in error here, once; the engine then ends the stream and the rest is
  * flushed.
  */
-#include "verbs/state/adapter_state.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
+#include "verbs/state/adapter_state.h"
 
 static const struct sg_sge *cur_sge(const struct sg_rq *rq)
 {

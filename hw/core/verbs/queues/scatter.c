@@ -11,8 +11,8 @@
  *
  * A record owns its elements until it is complete or flushed.
  */
-#include "verbs/state/adapter_state.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg)
 {

@@ -19,12 +19,12 @@
  * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
  * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
  */
-#include "verbs/queues/sq_impl.h"
-
-#include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"
-#include "verbs/queues/eq.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
+#include "verbs/queues/eq.h"
+#include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
 
 enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
 
@@ -225,7 +225,7 @@ enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32
         *len = sg_get_le16(&cur_hdr(sq)->inline_len);
         return SG_WC_SUCCESS;
     }
-    sq->cur_epoch = qp->adapter->tpt.epoch;
+    sq->cur_epoch = qp->adapter->tpt->epoch;
     for (i = 0; i < cur_hdr(sq)->num_sge; i++, sge++) {
         uint32_t n = sg_get_le32(&sge->length);
 
@@ -466,7 +466,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
         return SG_GATHER_CLOSED; /* a close or a Terminate is noted for the next turn */
     }
-    if (sq->cur_epoch != qp->adapter->tpt.epoch) {
+    if (sq->cur_epoch != qp->adapter->tpt->epoch) {
         status = sg_sq_check_elements(qp, 0, &all);
     }
     if (status == SG_WC_SUCCESS) {

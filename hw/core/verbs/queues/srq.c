@@ -23,10 +23,10 @@
  */
 #include "verbs/queues/srq.h"
 
-#include "verbs/state/adapter_state.h"
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
 
 uint32_t sg_srq_max_sge(const struct sg_adapter *a)
 {

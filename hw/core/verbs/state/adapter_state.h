@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The adapter object as the files of this folder see it.  adapter.h is what everybody else sees.
+ * The adapter object, for all rooms of verbs.
+ *
+ * Each room has a part of it that only this room and those above know: here these are pointers.
+ * adapter.c makes them all.  Others see adapter.h.
  */
 #ifndef SG_VERBS_STATE_ADAPTER_STATE_H
 #define SG_VERBS_STATE_ADAPTER_STATE_H
 
 #include "base/account.h"
 #include "base/idtab.h"
+#include "base/list.h"
 #include "base/timerq.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
-#include "verbs/adapter.h"
-#include "verbs/queues/eq.h"
-#include "base/list.h"
-#include "verbs/memory/mem.h"
-#include "verbs/queues/ring.h"
-#include "verbs/memory/tpt.h"
+#include "verbs/state/adapter_config.h"
 
+struct sg_admin_queue;
 struct sg_cm;
-struct sg_mr_reg;
+struct sg_ending;
+struct sg_eq;
+struct sg_flash;
+struct sg_scratch;
+struct sg_tpt;
 
 /* Bounds of one turn, so that no guest keeps the host for long. */
 enum sg_turn_limits {
@@ -32,36 +36,6 @@ enum sg_turn_limits {
     SG_TURN_END = 64,           /* objects that end before time is looked at */
     SG_TURN_ENDS = 4096,        /* that end in a turn, where the clock stands still */
     SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
-};
-
-enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
-
-/* A protection domain is a name and a count of what lives in it. */
-struct sg_pd {
-    uint32_t pdn;
-    uint32_t users;
-};
-
-struct sg_admin_queue {
-    struct sg_ring sq, cq;
-    uint32_t prod;     /* commands posted, by doorbell */
-    uint32_t cons;     /* commands executed */
-    uint32_t cq_prod;  /* completions written */
-    uint32_t cq_cons;  /* completions taken, by register */
-    uint32_t pages;    /* addresses read for commands of this turn */
-    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
-    bool unfinished;   /* its handler wants to be called again, */
-    bool waiting;      /* in another turn: it waits for the host */
-    struct sg_mr_reg *reg; /* REG_MR: how far it is */
-    bool event_due;   /* written while the event queue was not armed */
-};
-
-/* The objects of before a reset. */
-struct sg_ending {
-    struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
-    uint32_t cursor;   /* in the table of this stage */
-    uint8_t stage;
-    bool under_way;
 };
 
 /* Counters of verbs; the engine has its own. */
@@ -87,13 +61,14 @@ struct sg_adapter {
     uint32_t quiesce_cursor;  /* of sg_adapter.conns on */
     uint64_t turn_end;        /* time of this turn's end, ns */
 
-    struct sg_admin_queue admin;
+    struct sg_admin_queue *admin;
+    uint32_t command_pages;   /* addresses read for admin commands of this turn */
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
-    struct sg_eq eq_store[SG_EQ_COUNT]; /* where they are, once they exist */
+    struct sg_eq *eq_store;   /* where they are, once they exist */
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
-    struct sg_ending ending;
-    struct sg_tpt tpt;
-    struct sg_scratch scratch;
+    struct sg_ending *ending;
+    struct sg_tpt *tpt;
+    struct sg_scratch *scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
 
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
@@ -112,8 +87,6 @@ struct sg_adapter {
 
 /* Ask for a turn, unless one is under way or asked for. */
 void sg_adapter_kick(struct sg_adapter *a);
-/* The adapter cannot go on until it is reset. */
-void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
 /* Counts and logs a breach of the contract by the guest. */
 void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -142,26 +115,5 @@ static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
 {
     return (a->config.features & features) == features;
 }
-
-/* CTRL.ENABLE set and cleared. */
-void sg_adapter_enable(struct sg_adapter *a);
-void sg_adapter_disable(struct sg_adapter *a);
-
-/* mr_cmd.c: a REG_MR under way ends without effect. */
-void sg_reg_drop(struct sg_adapter *a);
-/* Of event queues, at once. */
-void sg_eq_destroy_all(struct sg_adapter *a);
-/* An object of before a reset, whose number does not count any more; no event tells of it. */
-void sg_cm_destroy(struct sg_adapter *a, void *object);
-void sg_listen_destroy(struct sg_adapter *a, void *object);
-void sg_qp_destroy(struct sg_adapter *a, void *object);
-void sg_srq_destroy(struct sg_adapter *a, void *object);
-void sg_cq_destroy(struct sg_adapter *a, void *object);
-void sg_pd_destroy(struct sg_adapter *a, void *object);
-
-/* ending.c: what is there ends, in the turns that follow; for the guest it is gone at once. */
-void sg_ending_begin(struct sg_adapter *a);
-/* A part of it; false: nothing is left. */
-bool sg_ending_run(struct sg_adapter *a);
 
 #endif

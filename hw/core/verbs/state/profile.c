@@ -9,7 +9,7 @@
  * property, by default or by the image that the machine began with.
  */
 #include "staghorn/admin.h"
-#include "verbs/adapter.h"
+#include "verbs/state/adapter_config.h"
 
 struct word_row {
     const char *property;

@@ -2,9 +2,14 @@
 /*
  * Limits and policy of an adapter: defaults, and what is a sensible value.
  */
+#include "verbs/state/adapter_config.h"
+
 #include <stdio.h>
 
-#include "verbs/state/adapter_state.h"
+#include "base/bytes.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
+#include "staghorn/regs.h"
 
 void sg_adapter_default_config(struct sg_adapter_config *c)
 {

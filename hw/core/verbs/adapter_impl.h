@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files on top of the rooms share: adapter.c, ending.c and regs.c.
+ */
+#ifndef SG_VERBS_ADAPTER_IMPL_H
+#define SG_VERBS_ADAPTER_IMPL_H
+
+#include "verbs/state/adapter_state.h"
+
+/* The objects of before a reset. */
+struct sg_ending {
+    struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
+    uint32_t cursor;   /* in the table of this stage */
+    uint8_t stage;
+    bool under_way;
+};
+
+/* CTRL.ENABLE set and cleared. */
+void sg_adapter_enable(struct sg_adapter *a);
+void sg_adapter_disable(struct sg_adapter *a);
+
+/* ending.c: what is there ends, in the turns that follow; for the guest it is gone at once. */
+void sg_ending_begin(struct sg_adapter *a);
+/* A part of it; false: nothing is left. */
+bool sg_ending_run(struct sg_adapter *a);
+
+#endif
