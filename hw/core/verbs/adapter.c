@@ -57,6 +57,7 @@ static struct sg_adapter *make_parts(void)
     p->adapter.admin = &p->admin;
     p->adapter.eq_store = p->eqs;
     p->adapter.tpt = &p->tpt;
+    p->adapter.mem_ops = &sg_qp_mem_ops;
     p->adapter.scratch = &p->scratch;
     return &p->adapter;
 }

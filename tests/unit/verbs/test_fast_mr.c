@@ -184,10 +184,10 @@ static void fast_registration_errors(void)
 static enum sg_mem_status may(uint32_t stag, uint64_t to, uint64_t len, uint32_t rights)
 {
     struct sg_adapter *a = pair.side[0].md.a;
+    struct sg_qp *qp = sg_idtab_get(&a->qps, pair.side[0].qp.qpn);
     struct sg_mr *mr;
 
-    return sg_tpt_check_remote(a, sg_idtab_get(&a->qps, pair.side[0].qp.qpn), stag, to, len,
-                               rights, &mr);
+    return sg_tpt_check_remote(&qp->mem, stag, to, len, rights, &mr);
 }
 
 /* One STag after the other way to change or to withdraw what it stands for. */

@@ -17,10 +17,11 @@ static void begin(void)
 }
 
 /* A queue pair that exists for the table only. */
-static struct sg_qp qp_of(uint32_t pdn, uint32_t access, uint32_t flags)
+static struct sg_mem_ctx ctx_of(uint32_t pdn, uint32_t access, bool kernel)
 {
-    return (struct sg_qp){
-        .adapter = s.md.a, .pd = sg_idtab_get(&s.md.a->pds, pdn), .access = access, .flags = flags,
+    return (struct sg_mem_ctx){
+        .adapter = s.md.a, .pd = sg_idtab_get(&s.md.a->pds, pdn), .access = access,
+        .kernel = kernel,
     };
 }
 
@@ -62,17 +63,17 @@ static void remote_rights(void)
 
     begin();
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct sg_qp qp = qp_of(pd, rows[i].qp, 0);
+        struct sg_mem_ctx ctx = ctx_of(pd, rows[i].qp, false);
         uint32_t stag = md_reg_mr(&s.md, pd, base, len, rows[i].mr);
 
         T_CONTEXT("%s", rows[i].name);
         T_SHOWS(rows[i].shows) {
-            T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, rows[i].to, rows[i].len, rows[i].ask,
+            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, rows[i].to, rows[i].len, rows[i].ask,
                                          &mr), rows[i].want);
         }
         T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_DEREG_MR, stag), SG_OK);
         T_SHOWS("SEC-06") {
-            T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, stag, base, 1, rows[i].ask, &mr),
+            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, base, 1, rows[i].ask, &mr),
                      SG_MEM_STAG);
         }
     }
@@ -82,25 +83,25 @@ static void remote_rights(void)
 static void association(void)
 {
     uint32_t other, stag, bit;
-    struct sg_qp mine, alien;
+    struct sg_mem_ctx mine, alien;
     struct sg_mr *mr;
 
     begin();
     other = md_create_pd(&s.md);
     stag = md_reg_mr(&s.md, pd, TEST_HOST_BASE, 4096, R | W | L);
-    mine = qp_of(pd, R | W, 0);
-    alien = qp_of(other, R | W, 0);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &mine, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_OK);
+    mine = ctx_of(pd, R | W, false);
+    alien = ctx_of(other, R | W, false);
+    T_EQ_U64(sg_tpt_check_remote(&mine, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_OK);
     T_SHOWS("DDP-49 DDP-50 SEC-01") {
-        T_EQ_U64(sg_tpt_check_remote(s.md.a, &alien, stag, TEST_HOST_BASE, 1, R, &mr),
+        T_EQ_U64(sg_tpt_check_remote(&alien, stag, TEST_HOST_BASE, 1, R, &mr),
                  SG_MEM_ASSOC);
     }
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &mine, stag, TEST_HOST_BASE, 1, L, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &alien, stag, TEST_HOST_BASE, 1, 0, &mr), SG_MEM_ASSOC);
+    T_EQ_U64(sg_tpt_check_local(&mine, stag, TEST_HOST_BASE, 1, L, &mr), SG_MEM_OK);
+    T_EQ_U64(sg_tpt_check_local(&alien, stag, TEST_HOST_BASE, 1, 0, &mr), SG_MEM_ASSOC);
     /* Any other key or index is no STag at all. */
     for (bit = 0; bit < 32; bit++) {
         T_CONTEXT("bit %u", bit);
-        T_EQ_U64(sg_tpt_check_remote(s.md.a, &mine, stag ^ 1u << bit, TEST_HOST_BASE, 1, R, &mr),
+        T_EQ_U64(sg_tpt_check_remote(&mine, stag ^ 1u << bit, TEST_HOST_BASE, 1, R, &mr),
                  SG_MEM_STAG);
     }
     solo_end(&s);
@@ -110,24 +111,24 @@ static void special_stags(void)
 {
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;
-    struct sg_qp user, kernel;
+    struct sg_mem_ctx user, kernel;
     struct sg_mr *mr;
     uint32_t whole;
 
     begin();
-    user = qp_of(pd, R | W, 0);
-    kernel = qp_of(pd, R | W, SG_QP_KERNEL);
+    user = ctx_of(pd, R | W, false);
+    kernel = ctx_of(pd, R | W, true);
     c = md_reg_mr_cmd(pd, TEST_HOST_BASE, 4096, L);
     c.flags = SG_MR_WHOLE_MEMORY;
     T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
     whole = sg_get_le32(&rsp.id);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &kernel, 0, 0x1234, 99, L, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &kernel, whole, 0x1234, 99, L, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &user, 0, 0x1234, 99, 0, &mr), SG_MEM_STAG);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &user, whole, 0x1234, 99, 0, &mr), SG_MEM_STAG);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &kernel, 0, 0x1234, 99, R, &mr), SG_MEM_STAG);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &kernel, whole, 0x1234, 99, R, &mr), SG_MEM_STAG);
-    T_EQ_U64(sg_tpt_check_local(s.md.a, &kernel, 0, UINT64_MAX, 2, 0, &mr), SG_MEM_WRAP);
+    T_EQ_U64(sg_tpt_check_local(&kernel, 0, 0x1234, 99, L, &mr), SG_MEM_OK);
+    T_EQ_U64(sg_tpt_check_local(&kernel, whole, 0x1234, 99, L, &mr), SG_MEM_OK);
+    T_EQ_U64(sg_tpt_check_local(&user, 0, 0x1234, 99, 0, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_local(&user, whole, 0x1234, 99, 0, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_remote(&kernel, 0, 0x1234, 99, R, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_remote(&kernel, whole, 0x1234, 99, R, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_local(&kernel, 0, UINT64_MAX, 2, 0, &mr), SG_MEM_WRAP);
     solo_end(&s);
 }
 
@@ -259,16 +260,16 @@ static void zero_based(void)
 {
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;
-    struct sg_qp qp;
+    struct sg_mem_ctx ctx;
     struct sg_mr *mr;
     uint64_t bus;
 
     begin();
     c = md_reg_mr_cmd(pd, TEST_HOST_BASE + 0x123, 100, R | SG_ACCESS_ZERO_BASED);
     T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
-    qp = qp_of(pd, R, 0);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, sg_get_le32(&rsp.id), 0, 100, R, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &qp, sg_get_le32(&rsp.id), 1, 100, R, &mr),
+    ctx = ctx_of(pd, R, false);
+    T_EQ_U64(sg_tpt_check_remote(&ctx, sg_get_le32(&rsp.id), 0, 100, R, &mr), SG_MEM_OK);
+    T_EQ_U64(sg_tpt_check_remote(&ctx, sg_get_le32(&rsp.id), 1, 100, R, &mr),
              SG_MEM_BOUNDS);
     T_EQ_U64(sg_mr_run(mr, 5, 10, &bus), 10);
     T_EQ_U64(bus, TEST_HOST_BASE + 0x128);
@@ -277,26 +278,26 @@ static void zero_based(void)
 
 static void invalidation_rules(void)
 {
-    struct sg_qp mine, alien;
+    struct sg_mem_ctx mine, alien;
     struct sg_mr *mr;
     uint32_t stag, fast;
 
     begin();
     stag = md_reg_mr(&s.md, pd, TEST_HOST_BASE, 4096, R);
     fast = md_alloc_mr(&s.md, pd, 4);
-    mine = qp_of(pd, R, 0);
-    alien = qp_of(md_create_pd(&s.md), R, 0);
+    mine = ctx_of(pd, R, false);
+    alien = ctx_of(md_create_pd(&s.md), R, false);
     T_SHOWS("SEC-07") {
-        T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, stag, &mr), SG_MEM_STAG);
+        T_EQ_U64(sg_tpt_check_invalidate(&mine, stag, &mr), SG_MEM_STAG);
     }
-    T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, 0, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_invalidate(&mine, 0, &mr), SG_MEM_STAG);
     T_SHOWS("RDM-67") {
-        T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, fast ^ 1, &mr), SG_MEM_STAG);
+        T_EQ_U64(sg_tpt_check_invalidate(&mine, fast ^ 1, &mr), SG_MEM_STAG);
     }
-    T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &alien, fast, &mr), SG_MEM_ASSOC);
-    T_EQ_U64(sg_tpt_check_invalidate(s.md.a, &mine, fast, &mr), SG_MEM_OK);
+    T_EQ_U64(sg_tpt_check_invalidate(&alien, fast, &mr), SG_MEM_ASSOC);
+    T_EQ_U64(sg_tpt_check_invalidate(&mine, fast, &mr), SG_MEM_OK);
     /* Allocated is not registered. */
-    T_EQ_U64(sg_tpt_check_remote(s.md.a, &mine, fast, 0, 1, R, &mr), SG_MEM_STAG);
+    T_EQ_U64(sg_tpt_check_remote(&mine, fast, 0, 1, R, &mr), SG_MEM_STAG);
     solo_end(&s);
 }
 

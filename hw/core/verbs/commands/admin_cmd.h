@@ -37,8 +37,7 @@ sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq.c
 sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port_cmd.c */
 sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd_cmd.c */
 sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr_cmd.c */
-sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw;                          /* mw.c */
-sg_admin_fn sg_cmd_map_pages;                                            /* odp.c */
+sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw, sg_cmd_map_pages;        /* mr_cmd.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
 sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
 sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq.c */

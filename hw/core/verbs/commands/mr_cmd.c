@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Admin commands of memory regions.  The rows themselves are the business of tpt.c.
+ * Admin commands of memory regions and windows.  Their rows are the business of tpt.c and mw.c.
  *
  * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests; asking
  * for remote rights to it is refused.
@@ -314,5 +314,78 @@ enum sg_status sg_cmd_dereg_mr(struct sg_adapter *a, const void *cmd, struct sg_
     if (serial) {
         sg_odp_region_gone(a, serial);
     }
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_map_pages(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_map_pages *c = cmd;
+    struct sg_mr *mr = sg_tpt_find(a, sg_get_le32(&c->stag));
+    uint64_t first = sg_get_le64(&c->first_page), count = sg_get_le64(&c->count), pages;
+    uint32_t op = sg_get_le32(&c->op);
+    enum sg_status status = SG_OK;
+
+    if (!mr || !mr->valid) {
+        return SG_ENOENT;
+    }
+    if (!mr->odp) {
+        return SG_EINVAL;
+    }
+    pages = ((mr->skip + mr->length - 1) >> mr->pages.shift) + 1;
+    if (count == 0 || !sg_range_ok(first, count, pages)) {
+        return SG_EINVAL;
+    }
+    switch (op) {
+    case SG_MAP_PAGES:
+        status = sg_odp_map(a, mr, first, count, sg_get_le64(&c->list));
+        break;
+    case SG_UNMAP_PAGES:
+        sg_odp_unmap(a, mr, first, count);
+        break;
+    case SG_MAP_FAIL:
+        sg_odp_fail(a, mr, first, count);
+        break;
+    default:
+        return SG_EINVAL;
+    }
+    sg_put_le32(&rsp->id, mr->stag);
+    return status;
+}
+
+enum sg_status sg_cmd_alloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_alloc_mw *c = cmd;
+    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
+    struct sg_mr *mw;
+
+    if (!pd) {
+        return SG_ENOENT;
+    }
+    if (c->type != SG_MW_TYPE_1 && c->type != SG_MW_TYPE_2) {
+        return SG_EINVAL;
+    }
+    mw = sg_tpt_alloc(a, SG_MR_WINDOW, pd, c->key);
+    if (!mw) {
+        return SG_ENOMEM;
+    }
+    mw->type = c->type;
+    a->tpt->windows++;
+    sg_put_le32(&rsp->id, mw->stag);
+    return SG_OK;
+}
+
+enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+{
+    const struct sg_cmd_id *c = cmd;
+    /* It may have been bound under another key: its index names it. */
+    struct sg_mr *mw = sg_tpt_find_owned(a, sg_get_le32(&c->id));
+
+    (void)rsp;
+    if (!mw || mw->kind != SG_MR_WINDOW) {
+        return SG_ENOENT;
+    }
+    sg_mw_unbind(a, mw);
+    a->tpt->windows--;
+    sg_tpt_free(a, mw);
     return SG_OK;
 }

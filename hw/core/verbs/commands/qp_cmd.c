@@ -142,12 +142,14 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
         sg_account_object_free(&a->account, qp, qp->octets);
         return status;
     }
-    qp->adapter = a;
-    sg_list_init(&qp->windows);
+    qp->adapter = qp->mem.adapter = a;
+    qp->mem.qpn = qp->qpn;
+    sg_list_init(&qp->mem.windows);
     qp->uar = sg_get_le32(&c->uar);
     qp->flags = sg_get_le32(&c->flags);
-    qp->access = sg_get_le32(&c->access);
-    qp->pd = pd;
+    qp->mem.kernel = qp->flags & SG_QP_KERNEL;
+    qp->mem.access = sg_get_le32(&c->access);
+    qp->mem.pd = pd;
     qp->scq = scq;
     qp->rcq = rcq;
     qp->sq.max_sge = c->sq_max_sge;
@@ -236,7 +238,7 @@ enum sg_status sg_cmd_modify_qp(struct sg_adapter *a, const void *cmd, struct sg
         status = modify_state(qp, sg_get_le32(&c->state));
     }
     if (status == SG_OK && mask & SG_QP_MOD_ACCESS) {
-        qp->access = access;
+        qp->mem.access = access;
     }
     if (status == SG_OK && mask & SG_QP_MOD_RNR_TIMER) {
         qp->rnr.timer = c->min_rnr_timer;
@@ -277,11 +279,11 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->deferred_link);
     sg_list_remove(&qp->flush_link);
     sg_rnr_stop(qp);
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     sg_mpe_target_drop(qp);
-    sg_mw_release(qp);
-    sg_odp_forget(qp);
-    qp->pd->users--;
+    sg_mw_release(&qp->mem);
+    sg_odp_forget(&qp->mem);
+    qp->mem.pd->users--;
     if (qp->srq) {
         qp->srq->users--;
     }

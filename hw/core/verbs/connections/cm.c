@@ -135,7 +135,7 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     };
 
     if (cm->qp) {
-        sg_pm_settle(cm->qp); /* whoever hears of the end finds what was written before */
+        sg_pm_settle(&cm->qp->mem); /* whoever hears of the end finds what was written before */
     }
     if (cm->qp || cm->state == SG_CM_REQUEST) {
         sg_eq_async(cm->adapter, &ev);
@@ -258,8 +258,8 @@ void sg_cm_release(struct sg_cm *cm)
 {
     bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN ||
                     cm->state == SG_CM_FAILED) &&
-                   !sg_link_queued(&cm->qp->paging_link); /* else it would never go on */
-    bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->paging_link);
+                   !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never go on */
+    bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->mem.paging_link);
 
     cm->qp->cm = NULL;
     cm->qp = NULL;

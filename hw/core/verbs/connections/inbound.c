@@ -37,7 +37,7 @@ static enum sg_mem_status pages(struct sg_qp *qp, enum sg_odp_side side, const s
         [SG_ODP_FAILED] = SG_MEM_ACCESS,
     };
 
-    return status[sg_odp_ready(qp, side, mr, to, len, write)];
+    return status[sg_odp_ready(&qp->mem, side, mr, to, len, write)];
 }
 
 enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
@@ -53,14 +53,14 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
     if (n == 0) {
         return SG_MEM_OK;
     }
-    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
+    st = sg_tpt_check_remote(&qp->mem, stag, to, n, SG_ACCESS_REMOTE_WRITE, &mr);
     if (st == SG_MEM_OK) {
         st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
     }
     if (st == SG_MEM_LATER) {
         return st;
     }
-    if (st == SG_MEM_OK && !sg_mem_place(qp, mr, to, p, n)) {
+    if (st == SG_MEM_OK && !sg_mem_place(&qp->mem, mr, to, p, n)) {
         st = SG_MEM_FAULT;
     }
     qp->counters.rx_octets += n;
@@ -80,7 +80,7 @@ void sg_in_write_placed(void *user)
     struct sg_qp *qp = open_qp(user);
 
     if (qp) {
-        sg_pm_milestone(qp, 0, qp->write_open ? qp->write_to : 0, SG_PM_WRITE_PLACED);
+        sg_pm_milestone(&qp->mem, 0, qp->write_open ? qp->write_to : 0, SG_PM_WRITE_PLACED);
         qp->write_open = false;
     }
 }
@@ -90,13 +90,13 @@ static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t t
                                      const uint8_t *p, size_t n)
 {
     struct sg_mr *mr;
-    enum sg_mem_status st = sg_tpt_check_local(qp->adapter, qp, stag, to, n,
+    enum sg_mem_status st = sg_tpt_check_local(&qp->mem, stag, to, n,
                                                SG_ACCESS_LOCAL_WRITE, &mr);
 
     if (st == SG_MEM_OK) {
         st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
     }
-    return st != SG_MEM_OK || sg_mem_place(qp, mr, to, p, n) ? st : SG_MEM_FAULT;
+    return st != SG_MEM_OK || sg_mem_place(&qp->mem, mr, to, p, n) ? st : SG_MEM_FAULT;
 }
 
 enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
@@ -160,7 +160,7 @@ enum sg_mem_status sg_in_invalidate(void *user, uint32_t stag)
     if (!qp) {
         return SG_MEM_CLOSED;
     }
-    st = sg_tpt_check_invalidate(qp->adapter, qp, stag, &mr);
+    st = sg_tpt_check_invalidate(&qp->mem, stag, &mr);
     if (st == SG_MEM_OK && !mr->valid) {
         st = SG_MEM_STAG;
     }
@@ -179,7 +179,7 @@ enum sg_mem_status sg_in_check_source(void *user, uint32_t stag, uint64_t to, ui
     if (!qp) {
         return SG_MEM_CLOSED;
     }
-    st = sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr);
+    st = sg_tpt_check_remote(&qp->mem, stag, to, len, SG_ACCESS_REMOTE_READ, &mr);
     if (st == SG_MEM_OK) {
         mr->counters.remote_reads++;
         qp->counters.rx_requests++;
@@ -197,7 +197,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
 
     /* An answer that was promised goes out even while we close. */
     *why = qp && qp->state != SG_QP_ERROR
-               ? sg_tpt_check_remote(qp->adapter, qp, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
+               ? sg_tpt_check_remote(&qp->mem, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
                : SG_MEM_CLOSED;
     if (*why == SG_MEM_OK) {
         *why = pages(qp, SG_ODP_ANSWER, mr, to, len, false);
@@ -205,7 +205,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     if (*why != SG_MEM_OK) {
         return -1;
     }
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     qp->counters.tx_octets += len;
     if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
         sg_mem_release(cm->adapter, iov, g.n);

@@ -28,6 +28,7 @@
 
 #include "base/hash.h"
 #include "verbs/memory/pm.h"
+#include "verbs/queues/qp.h"
 
 enum turn_limits {
     TURN_RUNS = 64,             /* calls of the host, */
@@ -72,7 +73,7 @@ static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
 /* Are they there?  DONE: go on. */
 static enum sg_commit_result pages(const struct turn *t, uint64_t to, uint64_t len, bool write)
 {
-    switch (sg_odp_ready(t->qp, SG_ODP_ANSWER, t->mr, to, len, write)) {
+    switch (sg_odp_ready(&t->qp->mem, SG_ODP_ANSWER, t->mr, to, len, write)) {
     case SG_ODP_READY:
         return SG_COMMIT_DONE;
     case SG_ODP_WAIT:
@@ -135,7 +136,7 @@ static enum sg_commit_result run_flush(const struct turn *t)
         x->pm_token = 0;
         cost += 1 + run.len / RUN_COST;
     }
-    sg_pm_milestone(t->qp, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
+    sg_pm_milestone(&t->qp->mem, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
     return SG_COMMIT_DONE;
 }
 
@@ -247,13 +248,13 @@ static enum sg_commit_result run_atomic_write(const struct turn *t)
     if (!sg_is_aligned(run.bus, sizeof(uint64_t)) || run.len != sizeof(uint64_t)) {
         return SG_COMMIT_UNALIGNED;
     }
-    sg_pm_milestone(t->qp, r->msn, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
+    sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
     ok = run.pm ? host->ops->pm_store(host->opaque, &who, run.bus, r->extra)
                 : host->ops->dma_store64(host->opaque, run.bus, sg_get_le64(r->extra));
     if (!ok) {
         return SG_COMMIT_FAILED;
     }
-    sg_pm_milestone(t->qp, r->msn, r->to, SG_PM_AFTER_ATOMIC_WRITE);
+    sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_AFTER_ATOMIC_WRITE);
     t->mr->counters.remote_writes++;
     return SG_COMMIT_DONE;
 }
@@ -275,7 +276,7 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
     uint64_t len = r->kind == SG_MSG_ATOMIC_WRITE ? sizeof(uint64_t) : r->length;
     enum sg_mem_status st;
 
-    st = sg_tpt_check_mpe(qp->adapter, qp, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights,
+    st = sg_tpt_check_mpe(&qp->mem, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights,
                              mr);
     return st != SG_MEM_OK || whole ? st : sg_mr_check_range(*mr, r->to, len);
 }
@@ -290,7 +291,7 @@ static void begin(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
     x->serial = mr->serial;
     x->to = whole ? mr->base : r->to;
     x->length = whole ? mr->length : r->length;
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
 }
 
 enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit_req *r,
@@ -334,6 +335,6 @@ enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit
 void sg_mpe_target_answered(struct sg_qp *qp, const struct sg_commit_req *r)
 {
     if (r->kind == SG_MSG_FLUSH) {
-        sg_pm_milestone(qp, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);
+        sg_pm_milestone(&qp->mem, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);
     }
 }

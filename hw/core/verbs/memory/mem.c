@@ -16,14 +16,14 @@
 #include "verbs/memory/pm.h"
 #include "verbs/state/adapter_state.h"
 
-bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+bool sg_mem_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n)
 {
-    struct sg_adapter *a = qp->adapter;
+    struct sg_adapter *a = ctx->adapter;
     uint64_t bus, run;
 
     if (mr->pm) {
-        return sg_pm_place(qp, mr, to, p, n);
+        return sg_pm_place(ctx, mr, to, p, n);
     }
     while (n) {
         run = sg_mr_run(mr, to, n, &bus);

@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Moving octets between the wire and guest memory that the protection table names.
+ * Who uses memory, and moving octets between the wire and guest memory that the protection table
+ * names.
  */
 #ifndef SG_VERBS_MEMORY_MEM_H
 #define SG_VERBS_MEMORY_MEM_H
 
 #include <sys/uio.h>
 
-#include "base/bytes.h"
+#include "base/list.h"
+#include "verbs/memory/odp.h"
 
 struct sg_adapter;
 struct sg_mr;
-struct sg_qp;
+struct sg_pd;
+
+/*
+ * The memory context of a queue pair: which memory it and its peer may use, and what memory notes
+ * about it.
+ */
+struct sg_mem_ctx {
+    struct sg_adapter *adapter;
+    struct sg_pd *pd;
+    uint32_t qpn;             /* for the host and for messages */
+    uint32_t access;          /* SG_ACCESS_*: what the peer may do at most */
+    bool kernel;              /* SG_QP_KERNEL: may name all bus addresses */
+    struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
+    struct sg_odp_wait waits[SG_ODP_SIDES];
+    struct sg_link paging_link; /* in sg_adapter.paging */
+    struct sg_link unsettled_link;
+};
+
+/* What memory asks of the room above it. */
+struct sg_mem_ops {
+    /* Pages of a region are missing: the driver is asked for them. */
+    void (*page_fault)(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,
+                       uint32_t count);
+    /* The pages that it waits for have come, or will not: it tries again. */
+    void (*resume)(struct sg_mem_ctx *ctx);
+};
 
 enum sg_mem_limits {
     SG_SCRATCH_SIZE = 256 * 1024, /* octets gathered by copying at any time, per adapter */
@@ -25,8 +52,8 @@ struct sg_scratch {
     unsigned live; /* pieces not released */
 };
 
-/* Write n octets, come in by qp, at Tagged Offset to, which was checked.  False: DMA failed. */
-bool sg_mem_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+/* Write n octets that came in for ctx at Tagged Offset to, which was checked.  False: DMA failed. */
+bool sg_mem_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n);
 /* Read n octets from Tagged Offset to, which was checked.  False: DMA failed. */
 bool sg_mem_fetch(struct sg_adapter *a, const struct sg_mr *mr, uint64_t to, uint8_t *p, size_t n);

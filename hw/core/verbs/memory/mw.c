@@ -18,11 +18,8 @@
  * A region counts the windows that are bound to it and can neither be deregistered nor invalidated
  * while there are any: an access that was checked through a window needs no second look-up.
  */
-#include <glib.h>
-
-#include "verbs/commands/admin_cmd.h"
 #include "verbs/memory/pm.h"
-#include "verbs/queues/sq_impl.h"
+#include "verbs/memory/tpt.h"
 #include "verbs/state/adapter_state.h"
 
 static const uint32_t rights_known = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
@@ -34,18 +31,18 @@ void sg_mw_unbind(struct sg_adapter *a, struct sg_mr *mw)
     if (mw->region) {
         mw->region->windows--;
         mw->region = NULL;
-        mw->qp = NULL;
+        mw->owner = NULL;
         sg_list_remove(&mw->qp_link);
     }
     sg_tpt_invalidate(a, mw);
 }
 
-void sg_mw_release(struct sg_qp *qp)
+void sg_mw_release(struct sg_mem_ctx *ctx)
 {
     struct sg_link *k;
 
-    while ((k = sg_list_pop(&qp->windows))) {
-        sg_mw_unbind(qp->adapter, sg_container_of(k, struct sg_mr, qp_link));
+    while ((k = sg_list_pop(&ctx->windows))) {
+        sg_mw_unbind(ctx->adapter, sg_container_of(k, struct sg_mr, qp_link));
     }
 }
 
@@ -62,15 +59,15 @@ static bool rights_ok(const struct sg_adapter *a, const struct sg_mr *region, ui
             (region->odp && region->access & SG_ACCESS_FLUSH_PERSISTENT));
 }
 
-static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b)
+bool sg_mw_bind(struct sg_mem_ctx *ctx, struct sg_mr *mw, const struct sg_wqe_bind *b)
 {
-    struct sg_adapter *a = qp->adapter;
+    struct sg_adapter *a = ctx->adapter;
     struct sg_mr *region = sg_tpt_find(a, sg_get_le32(&b->mr_stag));
     uint32_t access = sg_get_le32(&b->access);
     uint64_t va = sg_get_le64(&b->va), length = sg_get_le64(&b->length), skip;
     unsigned pm;
 
-    if (!region || !region->valid || region->pd != qp->pd ||
+    if (!region || !region->valid || region->pd != ctx->pd ||
         (region->kind != SG_MR_MEMORY && region->kind != SG_MR_FAST) ||
         sg_mr_check_range(region, va, length) != SG_MEM_OK || region->windows == UINT32_MAX) {
         return false;
@@ -99,73 +96,8 @@ static bool bind(struct sg_qp *qp, struct sg_mr *mw, const struct sg_wqe_bind *b
     mw->serial = ++a->tpt->serial;
     mw->valid = true;
     if (mw->type == SG_MW_TYPE_2) {
-        mw->qp = qp;
-        sg_list_append(&qp->windows, &mw->qp_link);
+        mw->owner = ctx;
+        sg_list_append(&ctx->windows, &mw->qp_link);
     }
     return true;
-}
-
-enum sg_wc_status sg_mw_start_bind(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                   struct sg_msg *msg)
-{
-    const struct sg_wqe_bind *b = (const void *)(h + 1);
-    struct sg_mr *mw = sg_tpt_find_index(qp->adapter, sg_get_le32(&b->stag));
-
-    (void)msg;
-    if (sg_get_le32(&b->reserved_96)) {
-        return SG_WC_LOC_QP_OP_ERR;
-    }
-    if (!mw || mw->kind != SG_MR_WINDOW || mw->pd != qp->pd) {
-        return SG_WC_MW_BIND_ERR;
-    }
-    if (sg_get_le64(&b->length) == 0) {
-        if (mw->type != SG_MW_TYPE_1) {
-            return SG_WC_MW_BIND_ERR;
-        }
-        sg_mw_unbind(qp->adapter, mw);
-        mw->stag = sg_get_le32(&b->stag);
-        return SG_WC_SUCCESS;
-    }
-    if (mw->type == SG_MW_TYPE_2 && mw->valid) {
-        return SG_WC_MW_BIND_ERR;
-    }
-    return bind(qp, mw, b) ? SG_WC_SUCCESS : SG_WC_MW_BIND_ERR;
-}
-
-enum sg_status sg_cmd_alloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_alloc_mw *c = cmd;
-    struct sg_pd *pd = sg_idtab_get(&a->pds, sg_get_le32(&c->pd));
-    struct sg_mr *mw;
-
-    if (!pd) {
-        return SG_ENOENT;
-    }
-    if (c->type != SG_MW_TYPE_1 && c->type != SG_MW_TYPE_2) {
-        return SG_EINVAL;
-    }
-    mw = sg_tpt_alloc(a, SG_MR_WINDOW, pd, c->key);
-    if (!mw) {
-        return SG_ENOMEM;
-    }
-    mw->type = c->type;
-    a->tpt->windows++;
-    sg_put_le32(&rsp->id, mw->stag);
-    return SG_OK;
-}
-
-enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_id *c = cmd;
-    /* It may have been bound under another key: its index names it. */
-    struct sg_mr *mw = sg_tpt_find_owned(a, sg_get_le32(&c->id));
-
-    (void)rsp;
-    if (!mw || mw->kind != SG_MR_WINDOW) {
-        return SG_ENOENT;
-    }
-    sg_mw_unbind(a, mw);
-    a->tpt->windows--;
-    sg_tpt_free(a, mw);
-    return SG_OK;
 }

@@ -21,11 +21,8 @@
  */
 #include "verbs/memory/odp.h"
 
-#include "verbs/commands/admin_cmd.h"
-#include "verbs/connections/cm.h"
+#include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
-#include "verbs/queues/eq.h"
-#include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 
 enum { CHUNK_SHIFT = 9, CHUNK = 1 << CHUNK_SHIFT, MAP_MAX = SG_TURN_PAGES };
@@ -256,10 +253,10 @@ bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
 }
 
 /* Requests 'count' missing pages, except those already requested; false: no memory. */
-static bool request_pages(struct sg_qp *qp, const struct span *s, uint64_t first, uint64_t count)
+static bool request_pages(struct sg_mem_ctx *ctx, const struct span *s, uint64_t first, uint64_t count)
 {
     uint64_t requested = s->write ? ENTRY_REQUESTED_WRITE : ENTRY_REQUESTED, from = 0, n = 0, page;
-    struct sg_adapter *a = qp->adapter;
+    struct sg_adapter *a = ctx->adapter;
 
     if (!make_chunks(a, s->root->odp, first, first + count - 1)) {
         return false;
@@ -279,10 +276,7 @@ static bool request_pages(struct sg_qp *qp, const struct span *s, uint64_t first
     if (n) {
         a->stats.page_faults++;
         ((struct sg_mr *)s->root)->counters.page_faults++;
-        sg_eq_async(a, &(struct sg_async){
-            .event = SG_EV_PAGE_FAULT, .id = s->root->stag, .conn = s->write, .page = from,
-            .aux = (uint32_t)n,
-        });
+        a->mem_ops->page_fault(a, s->root->stag, s->write, from, (uint32_t)n);
     }
     return true;
 }
@@ -299,11 +293,11 @@ static bool covers(const struct sg_odp_wait *w, uint64_t serial, uint64_t first,
  * outlives its access: one that fails ends the queue pair, and pages that came after all are met
  * here.
  */
-enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
+enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side, const struct sg_mr *mr,
                                 uint64_t to, uint64_t len, bool write)
 {
     struct span s = span_of(mr, to, len, write);
-    struct sg_odp_wait *w = &qp->waits[side];
+    struct sg_odp_wait *w = &ctx->waits[side];
     struct sg_odp_wait old = *w;
     uint64_t page = missing(&s), count = 1;
 
@@ -320,41 +314,41 @@ enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const s
     while (page + count <= s.last && !usable(get(s.root->odp, page + count), write)) {
         count++;
     }
-    if (!request_pages(qp, &s, page, count)) {
+    if (!request_pages(ctx, &s, page, count)) {
         return SG_ODP_FAILED;
     }
     *w = (struct sg_odp_wait){ .serial = s.root->serial, .first = page, .count = count };
-    sg_list_append(&qp->adapter->paging, &qp->paging_link);
+    sg_list_append(&ctx->adapter->paging, &ctx->paging_link);
     return SG_ODP_WAIT;
 }
 
-enum sg_odp_status sg_odp_element(struct sg_qp *qp, const struct sg_sge *sge, bool write)
+enum sg_odp_status sg_odp_element(struct sg_mem_ctx *ctx, const struct sg_sge *sge, bool write)
 {
     uint32_t len = sg_get_le32(&sge->length);
     uint64_t addr = sg_get_le64(&sge->addr);
     struct sg_mr *mr;
 
-    if (!len || sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey), addr, len,
+    if (!len || sg_tpt_check_local(ctx, sg_get_le32(&sge->lkey), addr, len,
                                    write ? SG_ACCESS_LOCAL_WRITE : 0, &mr) != SG_MEM_OK) {
         return SG_ODP_READY;
     }
-    return sg_odp_ready(qp, SG_ODP_SEND, mr, addr, SG_MIN(len, (uint32_t)SG_HASH_MAX), write);
+    return sg_odp_ready(ctx, SG_ODP_SEND, mr, addr, SG_MIN(len, (uint32_t)SG_HASH_MAX), write);
 }
 
-void sg_odp_forget(struct sg_qp *qp)
+void sg_odp_forget(struct sg_mem_ctx *ctx)
 {
-    memset(qp->waits, 0, sizeof(qp->waits));
-    sg_list_remove(&qp->paging_link);
+    memset(ctx->waits, 0, sizeof(ctx->waits));
+    sg_list_remove(&ctx->paging_link);
 }
 
 /* Does it wait for one of these pages?  Then it is told. */
-static bool concerns(struct sg_qp *qp, uint64_t serial, uint64_t first, uint64_t last, bool failed)
+static bool concerns(struct sg_mem_ctx *ctx, uint64_t serial, uint64_t first, uint64_t last, bool failed)
 {
     bool hit = false;
     int i;
 
     for (i = 0; i < SG_ODP_SIDES; i++) {
-        struct sg_odp_wait *w = &qp->waits[i];
+        struct sg_odp_wait *w = &ctx->waits[i];
 
         if (covers(w, serial, first, last)) {
             w->failed |= failed;
@@ -373,20 +367,15 @@ static void resume(struct sg_adapter *a, uint64_t serial, uint64_t first, uint64
     sg_list_init(&hit);
     sg_list_init(&rest);
     while ((k = sg_list_pop(&a->paging))) {
-        struct sg_qp *qp = sg_container_of(k, struct sg_qp, paging_link);
+        struct sg_mem_ctx *ctx = sg_container_of(k, struct sg_mem_ctx, paging_link);
 
-        sg_list_append(concerns(qp, serial, first, last, failed) ? &hit : &rest, k);
+        sg_list_append(concerns(ctx, serial, first, last, failed) ? &hit : &rest, k);
     }
     while ((k = sg_list_pop(&rest))) {
         sg_list_append(&a->paging, k);
     }
     while ((k = sg_list_pop(&hit))) {
-        struct sg_qp *qp = sg_container_of(k, struct sg_qp, paging_link);
-
-        if (qp->cm && qp->cm->conn) {
-            sg_qp_wake(qp); /* an entry that was not started */
-            sg_conn_resume(qp->cm->conn);
-        }
+        a->mem_ops->resume(sg_container_of(k, struct sg_mem_ctx, paging_link));
     }
 }
 
@@ -465,7 +454,7 @@ static uint64_t *read_list(struct sg_adapter *a, uint64_t addr, uint32_t count, 
     return list;
 }
 
-static enum sg_status map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count,
+enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count,
                           uint64_t addr)
 {
     enum sg_status status;
@@ -487,46 +476,20 @@ static enum sg_status map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first
         put(a, mr->odp, find_chunk(mr->odp, first + i), first + i, list[i] | ENTRY_PRESENT);
     }
     sg_account_free(&a->account, list, count * 8);
+    resume(a, mr->serial, first, first + count - 1, false);
     return SG_OK;
 }
 
-enum sg_status sg_cmd_map_pages(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
+void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count)
 {
-    const struct sg_cmd_map_pages *c = cmd;
-    struct sg_mr *mr = sg_tpt_find(a, sg_get_le32(&c->stag));
-    uint64_t first = sg_get_le64(&c->first_page), count = sg_get_le64(&c->count), pages;
-    uint32_t op = sg_get_le32(&c->op);
-    enum sg_status status = SG_OK;
+    if (mr->pm) {
+        sg_pm_settle_all(a);
+    }
+    for_each(a, mr->odp, first, first + count - 1, without_page);
+}
 
-    if (!mr || !mr->valid) {
-        return SG_ENOENT;
-    }
-    if (!mr->odp) {
-        return SG_EINVAL;
-    }
-    pages = ((mr->skip + mr->length - 1) >> mr->pages.shift) + 1;
-    if (count == 0 || !sg_range_ok(first, count, pages)) {
-        return SG_EINVAL;
-    }
-    switch (op) {
-    case SG_MAP_PAGES:
-        status = map(a, mr, first, count, sg_get_le64(&c->list));
-        break;
-    case SG_UNMAP_PAGES:
-        if (mr->pm) {
-            sg_pm_settle_all(a);
-        }
-        for_each(a, mr->odp, first, first + count - 1, without_page);
-        break;
-    case SG_MAP_FAIL:
-        for_each(a, mr->odp, first, first + count - 1, without_request);
-        break;
-    default:
-        return SG_EINVAL;
-    }
-    sg_put_le32(&rsp->id, mr->stag);
-    if (status == SG_OK && op != SG_UNMAP_PAGES) {
-        resume(a, mr->serial, first, first + count - 1, op == SG_MAP_FAIL);
-    }
-    return status;
+void sg_odp_fail(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count)
+{
+    for_each(a, mr->odp, first, first + count - 1, without_request);
+    resume(a, mr->serial, first, first + count - 1, true);
 }

@@ -5,12 +5,14 @@
 #ifndef SG_VERBS_MEMORY_ODP_H
 #define SG_VERBS_MEMORY_ODP_H
 
+#include "base/bytes.h"
+#include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "verbs/memory/tpt.h"
 
-struct sg_qp;
+struct sg_mem_ctx;
 
-/* What of a queue pair may wait for pages, each for its own. */
+/* The parts of a queue pair that can wait for pages, independently. */
 enum sg_odp_side {
     SG_ODP_RECEIVE, /* placement: the stream is held */
     SG_ODP_ANSWER,  /* the peer's oldest request */
@@ -36,25 +38,31 @@ struct sg_odp *sg_odp_new(struct sg_adapter *a);
 /* It may be NULL. */
 void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp);
 
-enum sg_odp_status sg_odp_check(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
+enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side, const struct sg_mr *mr,
                                 uint64_t to, uint64_t len, bool write);
 /* Are the pages of len > 0 octets at 'to', which was checked, there?  If not, they are wanted. */
-static inline enum sg_odp_status sg_odp_ready(struct sg_qp *qp, enum sg_odp_side side,
+static inline enum sg_odp_status sg_odp_ready(struct sg_mem_ctx *ctx, enum sg_odp_side side,
                                               const struct sg_mr *mr, uint64_t to, uint64_t len,
                                               bool write)
 {
-    return sg_mr_root(mr)->odp ? sg_odp_check(qp, side, mr, to, len, write) : SG_ODP_READY;
+    return sg_mr_root(mr)->odp ? sg_odp_check(ctx, side, mr, to, len, write) : SG_ODP_READY;
 }
-/* The same for the element of an entry that would start; what is wrong with it comes later. */
-enum sg_odp_status sg_odp_element(struct sg_qp *qp, const struct sg_sge *sge, bool write);
+/* The same for an element of an entry; its errors are reported later, when the entry starts. */
+enum sg_odp_status sg_odp_element(struct sg_mem_ctx *ctx, const struct sg_sge *sge, bool write);
 /* Are they there, without any effect? */
 bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write);
 /* Bus address of a page that is there, by its number in the region; false: it is not. */
 bool sg_odp_page(const struct sg_odp *odp, uint64_t page, uint64_t *bus);
 
+/* MAP_PAGES: 'count' pages from 'first' on, which are the region's. */
+enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count,
+                          uint64_t list);
+void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
+/* There are no such pages: who waits for them fails. */
+void sg_odp_fail(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
 /* The region of this serial number is gone: who waits for it goes on and finds out. */
 void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial);
 /* The queue pair starts anew. */
-void sg_odp_forget(struct sg_qp *qp);
+void sg_odp_forget(struct sg_mem_ctx *ctx);
 
 #endif

@@ -20,6 +20,8 @@
  */
 #include "verbs/memory/pm.h"
 
+#include "verbs/memory/tpt.h"
+
 enum survey {
     SURVEY_COST = 1 << 12,     /* pages or questions of one part, */
     QUERY_COST_MAX = 1 << 12,  /* as the host looks at so many pages of a question at most */
@@ -116,18 +118,18 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
     return run;
 }
 
-bool sg_pm_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n)
+bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n)
 {
-    struct sg_adapter *a = qp->adapter;
+    struct sg_adapter *a = ctx->adapter;
     const struct sg_host_ops *ops = a->host.ops;
     bool ok = true;
 
     while (n && ok) {
-        const struct sg_pm_who who = { .qpn = qp->qpn, .to = to, .mode = mr->mode };
+        const struct sg_pm_who who = { .qpn = ctx->qpn, .to = to, .mode = mr->mode };
         struct sg_pm_run run = sg_pm_run(a, mr, to, n);
 
         if (run.pm) {
-            sg_list_append(&a->unsettled, &qp->unsettled_link);
+            sg_list_append(&a->unsettled, &ctx->unsettled_link);
             ok = ops->pm_place(a->host.opaque, &who, run.bus, p, run.len);
         } else {
             ok = ops->dma_write(a->host.opaque, run.bus, p, run.len);
@@ -139,12 +141,12 @@ bool sg_pm_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const ui
     return ok;
 }
 
-void sg_pm_settle_now(struct sg_qp *qp)
+void sg_pm_settle_now(struct sg_mem_ctx *ctx)
 {
-    struct sg_adapter *a = qp->adapter;
+    struct sg_adapter *a = ctx->adapter;
 
-    sg_list_remove(&qp->unsettled_link);
-    a->host.ops->pm_settle(a->host.opaque, qp->qpn);
+    sg_list_remove(&ctx->unsettled_link);
+    a->host.ops->pm_settle(a->host.opaque, ctx->qpn);
 }
 
 void sg_pm_settle_all(struct sg_adapter *a)
@@ -152,16 +154,16 @@ void sg_pm_settle_all(struct sg_adapter *a)
     struct sg_link *k;
 
     while ((k = sg_list_pop(&a->unsettled))) {
-        struct sg_qp *qp = sg_container_of(k, struct sg_qp, unsettled_link);
+        struct sg_mem_ctx *ctx = sg_container_of(k, struct sg_mem_ctx, unsettled_link);
 
-        a->host.ops->pm_settle(a->host.opaque, qp->qpn);
+        a->host.ops->pm_settle(a->host.opaque, ctx->qpn);
     }
 }
 
-void sg_pm_milestone(const struct sg_qp *qp, uint32_t msn, uint64_t to, enum sg_pm_milestone what)
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to, enum sg_pm_milestone what)
 {
-    const struct sg_pm_who who = { .qpn = qp->qpn, .msn = msn, .to = to };
-    const struct sg_host *host = &qp->adapter->host;
+    const struct sg_pm_who who = { .qpn = ctx->qpn, .msn = msn, .to = to };
+    const struct sg_host *host = &ctx->adapter->host;
 
     if (host->ops->pm_milestone) {
         host->ops->pm_milestone(host->opaque, &who, what);

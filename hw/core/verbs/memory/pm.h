@@ -6,7 +6,7 @@
 #ifndef SG_VERBS_MEMORY_PM_H
 #define SG_VERBS_MEMORY_PM_H
 
-#include "verbs/queues/qp.h"
+#include "verbs/memory/mem.h"
 #include "verbs/state/adapter_state.h"
 
 /*
@@ -44,19 +44,19 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
                            uint64_t max);
 
 /* sg_mem_place() for a row with persistent memory. */
-bool sg_pm_place(struct sg_qp *qp, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n);
+bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n);
 
-void sg_pm_settle_now(struct sg_qp *qp);
+void sg_pm_settle_now(struct sg_mem_ctx *ctx);
 /* Everything that came in by this queue pair becomes visible.  Costs nothing if nothing waits. */
-static inline void sg_pm_settle(struct sg_qp *qp)
+static inline void sg_pm_settle(struct sg_mem_ctx *ctx)
 {
-    if (sg_link_queued(&qp->unsettled_link)) {
-        sg_pm_settle_now(qp);
+    if (sg_link_queued(&ctx->unsettled_link)) {
+        sg_pm_settle_now(ctx);
     }
 }
 /* Of all queue pairs. */
 void sg_pm_settle_all(struct sg_adapter *a);
 
-void sg_pm_milestone(const struct sg_qp *qp, uint32_t msn, uint64_t to, enum sg_pm_milestone what);
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to, enum sg_pm_milestone what);
 
 #endif

@@ -26,9 +26,9 @@
  */
 #include "verbs/memory/tpt.h"
 
+#include "verbs/memory/mem.h"
 #include "verbs/memory/odp.h"
 #include "verbs/memory/pm.h"
-#include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 
 enum { RETIRED_ROWS = 4096 }; /* that one call frees */
@@ -351,50 +351,50 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
 }
 
 /* What the peer of this queue pair calls so. */
-static enum sg_mem_status find_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+static enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                       struct sg_mr **out)
 {
-    struct sg_mr *mr = sg_tpt_find(a, stag);
+    struct sg_mr *mr = sg_tpt_find(ctx->adapter, stag);
 
     if (!mr || !mr->valid || mr->kind == SG_MR_WHOLE) {
         return SG_MEM_STAG;
     }
     *out = mr;
-    if (mr->pd != qp->pd || (mr->qp && mr->qp != qp)) {
+    if (mr->pd != ctx->pd || (mr->owner && mr->owner != ctx)) {
         mr->counters.refused++;
         return SG_MEM_ASSOC;
     }
     return SG_MEM_OK;
 }
 
-enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint64_t to, uint64_t len, uint32_t rights,
                                        struct sg_mr **out)
 {
     struct sg_mr *mr;
-    enum sg_mem_status st = find_remote(a, qp, stag, &mr);
+    enum sg_mem_status st = find_remote(ctx, stag, &mr);
 
     if (st != SG_MEM_OK) {
         return st;
     }
     *out = mr;
-    st = (mr->access & qp->access & rights) == rights ? sg_mr_check_range(mr, to, len)
+    st = (mr->access & ctx->access & rights) == rights ? sg_mr_check_range(mr, to, len)
                                                       : SG_MEM_ACCESS;
     mr->counters.refused += st != SG_MEM_OK;
     return st;
 }
 
-enum sg_mem_status sg_tpt_check_mpe(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **out)
 {
     struct sg_mr *mr;
-    enum sg_mem_status st = find_remote(a, qp, stag, &mr);
+    enum sg_mem_status st = find_remote(ctx, stag, &mr);
     uint32_t granted;
 
     if (st != SG_MEM_OK) {
         return st;
     }
-    granted = mr->access & qp->access & rights;
+    granted = mr->access & ctx->access & rights;
     *out = mr;
     if (granted == rights || (any && granted)) {
         return SG_MEM_OK;
@@ -403,17 +403,17 @@ enum sg_mem_status sg_tpt_check_mpe(struct sg_adapter *a, const struct sg_qp *qp
     return SG_MEM_ACCESS;
 }
 
-enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
+enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,
                                       uint64_t addr, uint64_t len, uint32_t rights,
                                       struct sg_mr **out)
 {
-    bool kernel = qp->flags & SG_QP_KERNEL;
-    struct sg_mr *mr = lkey == 0 && kernel ? &a->tpt->local_dma : sg_tpt_find(a, lkey);
+    struct sg_adapter *a = ctx->adapter;
+    struct sg_mr *mr = lkey == 0 && ctx->kernel ? &a->tpt->local_dma : sg_tpt_find(a, lkey);
 
-    if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW || (mr->kind == SG_MR_WHOLE && !kernel)) {
+    if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW || (mr->kind == SG_MR_WHOLE && !ctx->kernel)) {
         return SG_MEM_STAG;
     }
-    if (mr->pd != qp->pd && mr != &a->tpt->local_dma) {
+    if (mr->pd != ctx->pd && mr != &a->tpt->local_dma) {
         return SG_MEM_ASSOC;
     }
     if ((mr->access & rights) != rights) {
@@ -423,18 +423,17 @@ enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *
     return len ? sg_mr_check_range(mr, addr, len) : SG_MEM_OK;
 }
 
-enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,
+enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx,
                                            uint32_t stag, struct sg_mr **out)
 {
-    struct sg_mr *mr = sg_tpt_find(a, stag);
-
+    struct sg_mr *mr = sg_tpt_find(ctx->adapter, stag);
     bool revocable = mr && (mr->kind == SG_MR_FAST ? !mr->windows
                             : mr->kind == SG_MR_WINDOW && mr->type == SG_MW_TYPE_2);
 
     if (!revocable) {
         return SG_MEM_STAG; /* rows shared by a PD's streams cannot be revoked by one peer */
     }
-    if (mr->pd != qp->pd || (mr->qp && mr->qp != qp)) {
+    if (mr->pd != ctx->pd || (mr->owner && mr->owner != ctx)) {
         return SG_MEM_ASSOC;
     }
     *out = mr;

@@ -8,11 +8,12 @@
 #include "base/idtab.h"
 #include "base/list.h"
 #include "proto/engine.h"
+#include "staghorn/io.h"
 #include "verbs/memory/pagelist.h"
 
 struct sg_adapter;
 struct sg_odp;
-struct sg_qp;
+struct sg_mem_ctx;
 
 /* A protection domain is a name and a count of what lives in it. */
 struct sg_pd {
@@ -56,7 +57,7 @@ struct sg_mr {
     uint64_t base;     /* Tagged Offset of the first octet */
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
     uint64_t skip;     /* octets of the first page before it */
-    struct sg_qp *qp;       /* WINDOW of type 2, while it is bound */
+    struct sg_mem_ctx *owner; /* WINDOW of type 2, while it is bound */
     struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
     struct sg_pages pages;  /* taken from the account */
@@ -68,7 +69,7 @@ struct sg_mr {
     uint8_t hash_alg;  /* enum sg_hash; with SG_ACCESS_VERIFY */
     uint8_t hash_key_len;
     uint8_t *hash_key; /* owned, or NULL */
-    struct sg_link qp_link; /* in sg_qp.windows */
+    struct sg_link qp_link; /* in sg_mem_ctx.windows */
 };
 
 /* The region that has the pages: a window's, or the row itself. */
@@ -142,28 +143,34 @@ enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_p
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 
 /* May the peer of this queue pair do that (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
-enum sg_mem_status sg_tpt_check_remote(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint64_t to, uint64_t len, uint32_t rights,
                                        struct sg_mr **mr);
 /*
  * The same for a Flush or Verify: len may be 0, 'to' must lie within the region or at its end; with
  * 'any' one of the rights is enough.  *mr is set whenever the STag is good.
  */
-enum sg_mem_status sg_tpt_check_mpe(struct sg_adapter *a, const struct sg_qp *qp, uint32_t stag,
+enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **mr);
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
-enum sg_mem_status sg_tpt_check_local(struct sg_adapter *a, const struct sg_qp *qp, uint32_t lkey,
+enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,
                                       uint64_t addr, uint64_t len, uint32_t rights,
                                       struct sg_mr **mr);
 /*
  * Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD without windows, and
  * windows of type 2 that no other queue pair has bound.
  */
-enum sg_mem_status sg_tpt_check_invalidate(struct sg_adapter *a, const struct sg_qp *qp,
+enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx,
                                            uint32_t stag, struct sg_mr **mr);
 
-/* mw.c: the window is invalid and of no region any more; whether it was bound does not matter. */
+/*
+ * mw.c: the window stands for a part of a region, as the work request says; false: it may not.
+ */
+bool sg_mw_bind(struct sg_mem_ctx *ctx, struct sg_mr *mw, const struct sg_wqe_bind *b);
+/* Windows of type 2 that this context has bound are not bound any more. */
+void sg_mw_release(struct sg_mem_ctx *ctx);
+/* The window is invalid and of no region any more; whether it was bound does not matter. */
 void sg_mw_unbind(struct sg_adapter *a, struct sg_mr *mw);
 
 /*

@@ -67,13 +67,13 @@ void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t origina
     }
     sg_assert(rec->opcode == (kind == SG_MSG_FETCH_ADD ? SG_WR_FETCH_ADD : SG_WR_CMP_SWAP));
     sg_put_le64(octets, original);
-    if (sg_tpt_check_local(qp->adapter, qp, rec->sink_stag, rec->sink_to, WORD,
+    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, WORD,
                            SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
         !sg_odp_there(mr, rec->sink_to, WORD, true) ||
-        !sg_mem_place(qp, mr, rec->sink_to, octets, WORD)) {
+        !sg_mem_place(&qp->mem, mr, rec->sink_to, octets, WORD)) {
         rec->status = SG_WC_LOC_PROT_ERR;
     }
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     sg_sq_complete_answered(qp, rec, rec->status == SG_WC_SUCCESS ? NULL
                                      : "no place for the result of an Atomic");
 }
@@ -149,11 +149,11 @@ enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_cal
     struct sg_mr *mr;
 
     (void)token;
-    *why = sg_tpt_check_remote(a, qp, r->stag, r->to, WORD, SG_ACCESS_REMOTE_ATOMIC, &mr);
+    *why = sg_tpt_check_remote(&qp->mem, r->stag, r->to, WORD, SG_ACCESS_REMOTE_ATOMIC, &mr);
     if (*why != SG_MEM_OK) {
         return SG_COMMIT_MEM;
     }
-    switch (sg_odp_ready(qp, SG_ODP_ANSWER, mr, r->to, WORD, true)) {
+    switch (sg_odp_ready(&qp->mem, SG_ODP_ANSWER, mr, r->to, WORD, true)) {
     case SG_ODP_READY:
         break;
     case SG_ODP_WAIT:
@@ -167,7 +167,7 @@ enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_cal
     if (!sg_is_aligned(run.bus, (uint64_t)WORD) || run.len != WORD) {
         return SG_COMMIT_UNALIGNED;
     }
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     a->executed += WORK;
     *again_ns = sg_adapter_now(a);
     return operate(qp, mr, r, &run, original);

@@ -118,13 +118,13 @@ static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *re
     if (len > rec->byte_len) {
         return SG_WC_LOC_LEN_ERR;
     }
-    if (sg_tpt_check_local(qp->adapter, qp, rec->sink_stag, rec->sink_to, len,
+    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, len,
                            SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
         !sg_odp_there(mr, rec->sink_to, len, true) ||
-        !sg_mem_place(qp, mr, rec->sink_to, hash, len)) {
+        !sg_mem_place(&qp->mem, mr, rec->sink_to, hash, len)) {
         return SG_WC_LOC_PROT_ERR;
     }
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     return SG_WC_SUCCESS;
 }
 

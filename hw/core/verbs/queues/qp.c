@@ -135,10 +135,10 @@ bool sg_qp_run_deferred(struct sg_adapter *a)
 
 void sg_qp_start(struct sg_qp *qp, const char *why)
 {
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     qp->deferred = 0; /* that was for an earlier connection */
     qp->write_open = false;
-    sg_odp_forget(qp);
+    sg_odp_forget(&qp->mem);
     sg_rnr_stop(qp);
     qp->rq.base = qp->rq.cons;
     qp->rq.cur_valid = false;
@@ -213,3 +213,23 @@ enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_
     /* Doorbells of several threads may arrive in any order. */
     return old - prod <= entries ? SG_DB_STALE : SG_DB_BAD;
 }
+
+static void page_fault(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,
+                       uint32_t count)
+{
+    sg_eq_async(a, &(struct sg_async){
+        .event = SG_EV_PAGE_FAULT, .id = stag, .conn = write, .page = first, .aux = count,
+    });
+}
+
+static void resume(struct sg_mem_ctx *ctx)
+{
+    struct sg_qp *qp = sg_container_of(ctx, struct sg_qp, mem);
+
+    if (qp->cm && qp->cm->conn) {
+        sg_qp_wake(qp); /* an entry that was not started */
+        sg_conn_resume(qp->cm->conn);
+    }
+}
+
+const struct sg_mem_ops sg_qp_mem_ops = { .page_fault = page_fault, .resume = resume };

@@ -10,7 +10,7 @@
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "verbs/connections/mpe_target.h"
-#include "verbs/memory/odp.h"
+#include "verbs/memory/mem.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/ring.h"
 
@@ -117,14 +117,14 @@ struct sg_qp {
     struct sg_adapter *adapter;
     uint32_t qpn;
     uint32_t octets;          /* of itself and the slots behind it */
-    uint32_t uar, flags, access;
+    uint32_t uar, flags;
     uint8_t state;            /* enum sg_qp_state, changed by sg_qp_set_state() only */
     uint8_t deferred;         /* SG_DEFER_* */
     bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
     bool local_error;         /* the Terminate is about our own request */
     bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
     bool peer_left;            /* RTS, but the peer left (SG_CONNECT_STAY) */
-    struct sg_pd *pd;
+    struct sg_mem_ctx mem;    /* with its protection domain and access rights */
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
     struct sg_cm *cm;         /* connection, or NULL */
@@ -137,10 +137,7 @@ struct sg_qp {
     uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
     struct sg_qp_counters counters;
-    struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
-    struct sg_odp_wait waits[SG_ODP_SIDES];
-    struct sg_link paging_link; /* in sg_adapter.paging */
-    struct sg_link deferred_link, flush_link, unsettled_link;
+    struct sg_link deferred_link, flush_link;
 };
 
 const char *sg_qp_state_name(unsigned state);
@@ -229,9 +226,6 @@ uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink
 /* Numbers of a completion that are the same for success and flush. */
 uint8_t sg_sq_wc_opcode(uint8_t opcode);
 
-/* mw.c: the queue pair is being destroyed. */
-void sg_mw_release(struct sg_qp *qp);
-
 /* rnr.c */
 /* How long reception may wait for a receive, where it does. */
 uint64_t sg_rnr_wait_ns(const struct sg_qp *qp);
@@ -255,6 +249,9 @@ bool sg_rq_flush_one(struct sg_qp *qp);
 enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
+
+/* What memory asks of queue pairs. */
+extern const struct sg_mem_ops sg_qp_mem_ops;
 
 /* Does the producer index make sense?  Common to both queues. */
 enum sg_db_verdict { SG_DB_NEW, SG_DB_STALE, SG_DB_BAD };

@@ -123,10 +123,10 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
         }
         part = SG_MIN(room - mo, n);
         /* The whole element must be good, not only the part that this segment fills. */
-        st = sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey), addr, room,
+        st = sg_tpt_check_local(&qp->mem, sg_get_le32(&sge->lkey), addr, room,
                                 SG_ACCESS_LOCAL_WRITE, &mr);
         if (st == SG_MEM_OK) {
-            switch (sg_odp_ready(qp, SG_ODP_RECEIVE, mr, addr + mo, part, true)) {
+            switch (sg_odp_ready(&qp->mem, SG_ODP_RECEIVE, mr, addr + mo, part, true)) {
             case SG_ODP_READY:
                 break;
             case SG_ODP_WAIT:
@@ -135,7 +135,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
                 st = SG_MEM_ACCESS;
             }
         }
-        if (st != SG_MEM_OK || !sg_mem_place(qp, mr, addr + mo, p, part)) {
+        if (st != SG_MEM_OK || !sg_mem_place(&qp->mem, mr, addr + mo, p, part)) {
             return fault(qp, SG_WC_LOC_PROT_ERR);
         }
         p += part;
@@ -192,7 +192,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
     };
 
     memcpy(wc.imm, info->imm, sizeof(wc.imm));
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     qp->counters.rx_requests++;
     if (qp->rq.cur_valid) {
         complete(qp, &wc);

@@ -230,7 +230,7 @@ enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32
         uint32_t n = sg_get_le32(&sge->length);
 
         sum += n;
-        if (n && sg_tpt_check_local(qp->adapter, qp, sg_get_le32(&sge->lkey),
+        if (n && sg_tpt_check_local(&qp->mem, sg_get_le32(&sge->lkey),
                                     sg_get_le64(&sge->addr), n, rights,
                                     &sq->cur_mr[i]) != SG_MEM_OK) {
             return SG_WC_LOC_PROT_ERR;
@@ -313,7 +313,7 @@ static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *r
     if ((!result && h->opcode != SG_WR_ATOMIC_WRITE) || cur_inline(&qp->sq) || !h->num_sge) {
         return SG_ODP_READY;
     }
-    return sg_odp_element(qp, cur_sge(&qp->sq), result);
+    return sg_odp_element(&qp->mem, cur_sge(&qp->sq), result);
 }
 
 enum step { STEP_MESSAGE, STEP_AGAIN, STEP_STOP };
@@ -444,7 +444,7 @@ static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct
         }
         part = SG_MIN(n - off, len);
         at = sg_get_le64(&sge->addr) + off;
-        *pages = sg_odp_ready(qp, SG_ODP_SEND, sq->cur_mr[i], at, part, false);
+        *pages = sg_odp_ready(&qp->mem, SG_ODP_SEND, sq->cur_mr[i], at, part, false);
         if (*pages != SG_ODP_READY || !sg_mem_gather(qp->adapter, g, sq->cur_mr[i], at, part)) {
             return false;
         }
@@ -518,7 +518,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     /* Everything older is complete, or a request that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->cons);
     sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
-    sg_pm_settle(qp);
+    sg_pm_settle(&qp->mem);
     return rec;
 }
 
@@ -549,7 +549,7 @@ void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
     }
     rec->byte_len = octets;
     if (rec->opcode == SG_WR_READ_INV) {
-        if (sg_tpt_check_invalidate(qp->adapter, qp, rec->sink_stag, &mr) == SG_MEM_OK) {
+        if (sg_tpt_check_invalidate(&qp->mem, rec->sink_stag, &mr) == SG_MEM_OK) {
             sg_tpt_invalidate(qp->adapter, mr);
         } else {
             rec->status = SG_WC_MW_BIND_ERR;

@@ -37,11 +37,8 @@ sg_sq_start sg_atomic_start, sg_atomic_start_imm;
 /* Immediate Data of this entry. */
 void sg_atomic_set_imm(const struct sg_wqe_hdr *h, struct sg_msg *msg);
 
-/* mr_wr.c */
-sg_sq_start sg_mr_start_local_inv, sg_mr_start_reg;
-
-/* mw.c */
-sg_sq_start sg_mw_start_bind;
+/* mem_wr.c */
+sg_sq_start sg_mr_start_local_inv, sg_mr_start_reg, sg_mw_start_bind;
 
 /* mpe_wr.c */
 sg_sq_start sg_mpe_start_flush, sg_mpe_start_verify, sg_mpe_start_atomic_write;

@@ -22,6 +22,7 @@ struct sg_cm;
 struct sg_ending;
 struct sg_eq;
 struct sg_flash;
+struct sg_mem_ops;
 struct sg_scratch;
 struct sg_tpt;
 
@@ -68,6 +69,7 @@ struct sg_adapter {
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
     struct sg_ending *ending;
     struct sg_tpt *tpt;
+    const struct sg_mem_ops *mem_ops; /* what memory asks of queues */
     struct sg_scratch *scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
 
@@ -78,8 +80,8 @@ struct sg_adapter {
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
-    struct sg_list paging;    /* sg_qp: wait for pages (odp.c) */
-    struct sg_list unsettled; /* sg_qp: the host may hold placed octets back (pm.c) */
+    struct sg_list paging;    /* sg_mem_ctx: wait for pages (odp.c) */
+    struct sg_list unsettled; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;  /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */

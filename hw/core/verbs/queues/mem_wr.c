@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Work requests on memory regions: REG_MR and LOCAL_INV.  Those of windows are in mw.c.
+ * Work requests on memory regions and windows: REG_MR, LOCAL_INV and BIND_MW.
  */
 #include "verbs/memory/pm.h"
 #include "verbs/queues/sq_impl.h"
@@ -16,7 +16,7 @@ enum sg_wc_status sg_mr_start_local_inv(struct sg_qp *qp, const struct sg_wqe_hd
     if (!fast && (!mr || mr->kind != SG_MR_WINDOW)) {
         return SG_WC_LOC_QP_OP_ERR; /* user contexts have windows only */
     }
-    if (sg_tpt_check_invalidate(qp->adapter, qp, sg_get_le32(&h->inv_stag), &mr) != SG_MEM_OK) {
+    if (sg_tpt_check_invalidate(&qp->mem, sg_get_le32(&h->inv_stag), &mr) != SG_MEM_OK) {
         return SG_WC_MW_BIND_ERR;
     }
     sg_tpt_invalidate(qp->adapter, mr);
@@ -34,7 +34,7 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
     };
 
     (void)msg;
-    if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->pd || mr->valid ||
+    if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->mem.pd || mr->valid ||
         npages > mr->max_pages || (range.access & ~sg_access_offered(qp->adapter)) ||
         (range.access & SG_ACCESS_VERIFY)) { /* there is no hash for it */
         return SG_WC_MW_BIND_ERR;
@@ -56,4 +56,31 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
     }
     mr->stag = stag;
     return SG_WC_SUCCESS;
+}
+
+enum sg_wc_status sg_mw_start_bind(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                   struct sg_msg *msg)
+{
+    const struct sg_wqe_bind *b = (const void *)(h + 1);
+    struct sg_mr *mw = sg_tpt_find_index(qp->adapter, sg_get_le32(&b->stag));
+
+    (void)msg;
+    if (sg_get_le32(&b->reserved_96)) {
+        return SG_WC_LOC_QP_OP_ERR;
+    }
+    if (!mw || mw->kind != SG_MR_WINDOW || mw->pd != qp->mem.pd) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    if (sg_get_le64(&b->length) == 0) {
+        if (mw->type != SG_MW_TYPE_1) {
+            return SG_WC_MW_BIND_ERR;
+        }
+        sg_mw_unbind(qp->adapter, mw);
+        mw->stag = sg_get_le32(&b->stag);
+        return SG_WC_SUCCESS;
+    }
+    if (mw->type == SG_MW_TYPE_2 && mw->valid) {
+        return SG_WC_MW_BIND_ERR;
+    }
+    return sg_mw_bind(&qp->mem, mw, b) ? SG_WC_SUCCESS : SG_WC_MW_BIND_ERR;
 }
