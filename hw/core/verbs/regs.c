@@ -184,7 +184,9 @@ static void write32(struct sg_adapter *a, uint32_t offset, uint32_t value)
     const struct reg_row *row = offset < sizeof(a->regs) ? &rows[offset / 4] : NULL;
 
     if (is_eq_doorbell(offset)) {
-        sg_eq_doorbell(a, (offset - SG_REG_EQ_DB) / 4, value);
+        if (sg_eq_doorbell(a, (offset - SG_REG_EQ_DB) / 4, value) && offset == SG_REG_EQ_DB) {
+            sg_admin_armed(a);
+        }
         return;
     }
     if (!row || row->kind == REG_HOLE || row->kind == REG_RO) {

@@ -8,6 +8,9 @@
  * turn.  The table below has one row per opcode; the dispatcher does the envelope: it fetches,
  * finds the row, calls the handler, writes the completion with cookie, status and phase.
  *
+ * Completions raise SG_EV_ADMIN only while the async event queue is armed: drivers may poll the admin
+ * queue instead.  For one that completed between two armings the event follows at the next.
+ *
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
  */
@@ -127,6 +130,24 @@ static bool run_one(struct sg_adapter *a)
     return complete(a, &rsp);
 }
 
+/* A completion was written. */
+static void raise_event(struct sg_adapter *a)
+{
+    const struct sg_eq *eq = a->eqs[0];
+
+    a->admin->event_due = !eq || !eq->armed;
+    if (!a->admin->event_due) {
+        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_ADMIN });
+    }
+}
+
+void sg_admin_armed(struct sg_adapter *a)
+{
+    if (a->admin->event_due && a->admin->cq_prod != a->admin->cq_cons) {
+        raise_event(a);
+    }
+}
+
 bool sg_admin_run(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = a->admin;
@@ -142,7 +163,7 @@ bool sg_admin_run(struct sg_adapter *a)
         enough = n == SG_TURN_ADMIN - 1 || a->command_pages >= SG_TURN_PAGES || sg_turn_over(a);
     }
     if (q->cq_prod != before && sg_adapter_alive(a)) {
-        sg_eq_admin(a);
+        raise_event(a);
     }
     return more && q->cons != q->prod;
 }

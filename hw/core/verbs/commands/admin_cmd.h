@@ -33,15 +33,15 @@ typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
 
 sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                       /* caps.c */
 sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                /* counters.c */
-sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq.c */
+sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq_cmd.c */
 sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port_cmd.c */
 sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd_cmd.c */
 sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr_cmd.c */
 sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw, sg_cmd_map_pages;        /* mr_cmd.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
 sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
-sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq.c */
-sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                        /* srq.c */
+sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq_cmd.c */
+sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                        /* srq_cmd.c */
 sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */
 sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                               /* cm_cmd.c */
 sg_admin_fn sg_cmd_flash_info, sg_cmd_flash_read, sg_cmd_flash_write; /* flash_cmd.c */
@@ -52,6 +52,8 @@ bool sg_admin_run(struct sg_adapter *a);
 /* SG_REG_ADMIN_DB and SG_REG_ADMIN_CI. */
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
+/* The async event queue was armed, and is empty: completions of before have their event now. */
+void sg_admin_armed(struct sg_adapter *a);
 
 /* mr_cmd.c: a REG_MR under way ends without effect. */
 void sg_reg_drop(struct sg_adapter *a);

@@ -10,17 +10,15 @@
  * the consumer moves.  A full async queue delays too, in a backlog of host memory that is long
  * enough for everything that peers can cause; only a driver that causes events and never consumes
  * them gets SG_FATAL_AEQ_OVERRUN, or one that is behind when the host has no memory.  New
- * connection requests are refused while the driver is behind (sg_eq_async_room), so strangers
- * cannot grow the backlog.
+ * connection requests are refused while the driver is behind (sg_eq_async_room), so
+ * unknown peers cannot grow the backlog.
  *
- * Admin completions raise SG_EV_ADMIN only while the async queue is armed: drivers may poll the
- * admin queue instead.  One that completed between two armings is made up for at the next.
+ * Admin completions raise SG_EV_ADMIN only while the async queue is armed (admin.c).
  */
 #include "verbs/queues/eq.h"
 
 #include <glib.h>
 
-#include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/cq.h"
 #include "verbs/state/adapter_state.h"
 
@@ -37,7 +35,7 @@ void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entr
     a->eqs[eqn] = eq;
 }
 
-static void eq_free(struct sg_adapter *a, struct sg_eq *eq)
+void sg_eq_free(struct sg_adapter *a, struct sg_eq *eq)
 {
     while (sg_list_pop(&eq->waiting)) {
     }
@@ -51,7 +49,7 @@ void sg_eq_destroy_all(struct sg_adapter *a)
 
     for (i = 0; i < SG_EQ_COUNT; i++) {
         if (a->eqs[i]) {
-            eq_free(a, a->eqs[i]);
+            sg_eq_free(a, a->eqs[i]);
         }
     }
 }
@@ -185,18 +183,6 @@ bool sg_eq_async_room(const struct sg_adapter *a)
     return eq && eq->prod - eq->ci < eq->ring.entries / 2 && !eq->backlog_count;
 }
 
-void sg_eq_admin(struct sg_adapter *a)
-{
-    struct sg_eq *eq = a->eqs[0];
-
-    if (eq && eq->armed) {
-        a->admin->event_due = false;
-        sg_eq_async(a, &(struct sg_async){ .event = SG_EV_ADMIN });
-    } else {
-        a->admin->event_due = true;
-    }
-}
-
 /* The consumer moved: what waited for room goes now. */
 static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
 {
@@ -214,67 +200,30 @@ static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
     }
 }
 
-void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
+bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
 {
     struct sg_eq *eq = eqn < SG_EQ_COUNT ? a->eqs[eqn] : NULL;
     uint32_t behind;
 
     if (!eq || !sg_adapter_alive(a)) {
         sg_guest_error(a, "doorbell of event queue %u, which does not exist", eqn);
-        return;
+        return false;
     }
     behind = (eq->prod - value) & SG_EQ_DB_CI_MASK;
     if (behind > eq->ring.entries) {
         sg_guest_error(a, "event queue %u: consumer index 0x%x, producer index 0x%x", eqn,
                        value & SG_EQ_DB_CI_MASK, eq->prod);
-        return;
+        return false;
     }
     eq->ci = eq->prod - behind;
     eq_drain(a, eq);
     if (!(value & SG_EQ_DB_ARM)) {
-        return;
+        return false;
     }
     eq->armed = true;
     if (eq->prod != eq->ci) {
         eq_notify(a, eq);
-    } else if (eqn == 0 && a->admin->event_due && a->admin->cq_prod != a->admin->cq_cons) {
-        sg_eq_admin(a);
+        return false;
     }
-}
-
-enum sg_status sg_cmd_create_eq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_create_eq *c = cmd;
-    uint64_t base = sg_get_le64(&c->base);
-    uint32_t entries = sg_get_le32(&c->entries);
-    uint32_t eqn = sg_get_le32(&c->eqn);
-    uint32_t vector = sg_get_le32(&c->vector);
-
-    if (eqn == 0 || eqn >= SG_EQ_COUNT || vector >= a->config.vectors || !sg_is_pow2(entries) ||
-        entries < SG_AEQ_SIZE_MIN || entries > SG_EQ_SIZE_MAX ||
-        !sg_is_aligned(base, SG_PAGE_SIZE) || base == 0) {
-        return SG_EINVAL;
-    }
-    if (a->eqs[eqn]) {
-        return SG_EBUSY;
-    }
-    sg_eq_make(a, eqn, base, entries, vector);
-    sg_put_le32(&rsp->id, eqn);
-    return SG_OK;
-}
-
-enum sg_status sg_cmd_destroy_eq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
-{
-    const struct sg_cmd_id *c = cmd;
-    uint32_t eqn = sg_get_le32(&c->id);
-
-    (void)rsp;
-    if (eqn == 0 || eqn >= SG_EQ_COUNT || !a->eqs[eqn]) {
-        return SG_ENOENT;
-    }
-    if (a->eqs[eqn]->users) {
-        return SG_EBUSY;
-    }
-    eq_free(a, a->eqs[eqn]);
-    return SG_OK;
+    return true;
 }

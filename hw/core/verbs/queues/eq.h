@@ -31,11 +31,13 @@ struct sg_eq {
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector);
 
+/* It goes, with the events that wait for room. */
+void sg_eq_free(struct sg_adapter *a, struct sg_eq *eq);
 /* All of them go, at once. */
 void sg_eq_destroy_all(struct sg_adapter *a);
 
-/* Consumer index and re-arm, from SG_REG_EQ_DB. */
-void sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);
+/* Consumer index and re-arm, from SG_REG_EQ_DB.  True: it is armed now and has no entries. */
+bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value);
 
 /* Tell the driver that a completion queue has entries. */
 void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq);
@@ -52,7 +54,5 @@ void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
 bool sg_eq_async_room(const struct sg_adapter *a);
 /* The adapter cannot go on until it is reset; the driver is told if that is possible. */
 void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
-/* An admin completion was written. */
-void sg_eq_admin(struct sg_adapter *a);
 
 #endif

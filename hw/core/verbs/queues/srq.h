@@ -35,6 +35,8 @@ static inline uint32_t sg_srq_left(const struct sg_srq *srq)
 uint32_t sg_srq_max_sge(const struct sg_adapter *a);
 /* The oldest entry was copied: it belongs to a queue pair. */
 void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq);
+/* The event of the limit, if fewer entries are left. */
+void sg_srq_check_limit(struct sg_adapter *a, struct sg_srq *srq);
 /* The queue is of no use any more; said once. */
 void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, const char *why);
 /* SG_DB_SRQ */
