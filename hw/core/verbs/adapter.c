@@ -58,6 +58,7 @@ static struct sg_adapter *make_parts(void)
     p->adapter.eq_store = p->eqs;
     p->adapter.tpt = &p->tpt;
     p->adapter.mem_ops = &sg_qp_mem_ops;
+    p->adapter.conn_ops = &sg_cm_conn_ops;
     p->adapter.scratch = &p->scratch;
     return &p->adapter;
 }

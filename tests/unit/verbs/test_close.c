@@ -255,7 +255,7 @@ static void fault_of_a_younger_read(void)
     pair_settle(&pair);
     T_EQ_U64(md_cmd_id(&pair.side[0].md, SG_ADMIN_DEREG_MR, stag), SG_OK);
     qp = sg_idtab_get(&pair.side[0].md.a->qps, pair.side[0].qp.qpn);
-    T_EQ_U64(sg_in_place_read(qp->cm, &sink, 0, octets, sizeof(octets)), SG_MEM_CLOSED);
+    T_EQ_U64(sg_in_place_read(sg_cm_of(qp), &sink, 0, octets, sizeof(octets)), SG_MEM_CLOSED);
     pair_pass(&pair, 100 * MS);
     expect(0, 1, SG_WC_FLUSH_ERR);
     expect(0, 2, SG_WC_LOC_PROT_ERR);

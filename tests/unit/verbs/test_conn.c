@@ -2,6 +2,7 @@
 /* Two adapters: how connections begin and end, and that nothing stays behind. */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"
+#include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
 
 static void graceful_close(void)
@@ -102,10 +103,10 @@ static void reconnect_after_a_cut_write(void)
     begin_slow(0);
     qp = sg_idtab_get(&pair.side[1].md.a->qps, pair.side[1].qp.qpn);
     post(0, wr(0, SG_WR_WRITE, 1, 0, 200000, 0));
-    for (i = 0; i < 1000 && !qp->write_open; i++) {
+    for (i = 0; i < 1000 && !sg_cm_of(qp)->write_open; i++) {
         pair_pass(&pair, 100000);
     }
-    T_TRUE(qp->write_open);
+    T_TRUE(sg_cm_of(qp)->write_open);
     T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
     pair_pass(&pair, 10000000);
     expect(0, 1, SG_WC_FLUSH_ERR);

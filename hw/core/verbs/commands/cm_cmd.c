@@ -99,7 +99,7 @@ enum sg_status sg_cmd_unlisten(struct sg_adapter *a, const void *cmd, struct sg_
     while ((k = sg_list_pop(&l->requests))) {
         struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
 
-        cm->conn = NULL; /* reset by the engine */
+        cm->base.engine = NULL; /* reset by the engine */
         sg_cm_abort(cm);
     }
     sg_idtab_free(&a->listeners, l->id);
@@ -138,7 +138,7 @@ static enum sg_status free_qp(struct sg_adapter *a, uint32_t qpn, struct sg_qp *
     if (!qp) {
         return SG_ENOENT;
     }
-    if (qp->state != SG_QP_IDLE || (qp->cm && qp->cm->state != SG_CM_FAILED)) {
+    if (qp->state != SG_QP_IDLE || (qp->conn && sg_cm_of(qp)->state != SG_CM_FAILED)) {
         return SG_ESTATE;
     }
     *out = qp;
@@ -147,11 +147,11 @@ static enum sg_status free_qp(struct sg_adapter *a, uint32_t qpn, struct sg_qp *
 
 static void bind_qp(struct sg_cm *cm, struct sg_qp *qp)
 {
-    if (qp->cm) {
-        sg_cm_free(qp->cm); /* of a CONNECT that failed */
+    if (qp->conn) {
+        sg_cm_free(sg_cm_of(qp)); /* of a CONNECT that failed */
     }
     sg_cm_forget_past(qp);
-    qp->cm = cm;
+    qp->conn = &cm->base;
     cm->qp = qp;
 }
 
@@ -159,8 +159,8 @@ static void keep_flags(struct sg_cm *cm, const struct sg_cmd_connect *c)
 {
     uint16_t flags = sg_get_le16(&c->flags);
 
-    cm->stay = flags & SG_CONNECT_STAY;
-    cm->confirm = flags & SG_CONNECT_CONFIRM;
+    cm->base.stay = flags & SG_CONNECT_STAY;
+    cm->base.confirm = flags & SG_CONNECT_CONFIRM;
 }
 
 enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
@@ -191,8 +191,8 @@ enum sg_status sg_cmd_connect(struct sg_adapter *a, const void *cmd, struct sg_a
     if (!cm) {
         return SG_ENOMEM;
     }
-    cm->conn = sg_engine_connect(a->engine, &local, &remote, &params, cm, &why);
-    if (!cm->conn) {
+    cm->base.engine = sg_engine_connect(a->engine, &local, &remote, &params, cm, &why);
+    if (!cm->base.engine) {
         sg_cm_free(cm);
         return status_of(why);
     }
@@ -237,11 +237,11 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
         return status;
     }
     if (is_next_hop_named(c)) {
-        sg_conn_set_next_hop(cm->conn, c->next_hop);
+        sg_conn_set_next_hop(cm->base.engine, c->next_hop);
     }
     cm->state = SG_CM_ACCEPTED;
     sg_list_remove(&cm->ready_link); /* from now on it may have something to transmit */
-    if (!sg_conn_accept(cm->conn, cm, &params)) {
+    if (!sg_conn_accept(cm->base.engine, cm, &params)) {
         cm->state = SG_CM_REQUEST;
         sg_list_append(&cm->listen->requests, &cm->ready_link);
         return SG_EINVAL;
@@ -270,7 +270,7 @@ enum sg_status sg_cmd_reject(struct sg_adapter *a, const void *cmd, struct sg_ad
     if (status != SG_OK) {
         return status;
     }
-    if (!sg_conn_reject(cm->conn, params.pdata, params.pdata_len)) {
+    if (!sg_conn_reject(cm->base.engine, params.pdata, params.pdata_len)) {
         return SG_EINVAL;
     }
     sg_cm_free(cm); /* the engine sends the refusal on its own */
@@ -287,13 +287,13 @@ enum sg_status sg_cmd_cm_data(struct sg_adapter *a, const void *cmd, struct sg_a
     if (!cm) {
         return SG_ENOENT;
     }
-    if (cm->conn) {
-        sg_conn_endpoints(cm->conn, &local, &remote);
+    if (cm->base.engine) {
+        sg_conn_endpoints(cm->base.engine, &local, &remote);
     }
     sockaddr_of(&data.local, &local);
     sockaddr_of(&data.remote, &remote);
     sg_put_le16(&data.ird, cm->ird);
-    sg_put_le16(&data.ord, cm->ord);
+    sg_put_le16(&data.ord, cm->base.ord);
     sg_put_le16(&data.peer_ird, cm->peer_ird);
     sg_put_le16(&data.peer_ord, cm->peer_ord);
     sg_put_le16(&data.pdata_len, cm->pdata_len);

@@ -174,10 +174,10 @@ static enum sg_status to_idle(struct sg_qp *qp)
     if (qp->state != SG_QP_ERROR || !sg_sq_idle(&qp->sq) || qp->rq.cons != qp->rq.prod) {
         return SG_ESTATE;
     }
-    if (qp->cm && qp->cm->stay) {
-        sg_cm_release(qp->cm); /* TCP may take a while to end, and the owner does not wait for it */
+    if (qp->conn && qp->conn->stay) {
+        sg_cm_release(sg_cm_of(qp)); /* TCP may take a while to end, and the owner does not wait for it */
     }
-    if (qp->cm && qp->cm->conn) {
+    if (qp->conn && qp->conn->engine) {
         return SG_ESTATE;
     }
     qp->deferred = 0; /* that was for the old connection */
@@ -261,8 +261,8 @@ enum sg_status sg_cmd_query_qp(struct sg_adapter *a, const void *cmd, struct sg_
     }
     sg_put_le32(&rsp->id, qp->qpn);
     sg_put_le32(&rsp->data[0], qp->state);
-    sg_put_le32(&rsp->data[1], qp->cm ? qp->cm->ird : 0);
-    sg_put_le32(&rsp->data[2], qp->cm ? qp->cm->ord : 0);
+    sg_put_le32(&rsp->data[1], qp->conn ? sg_cm_of(qp)->ird : 0);
+    sg_put_le32(&rsp->data[2], qp->conn ? qp->conn->ord : 0);
     sg_put_le32(&rsp->data[3], qp->sq.prod - qp->sq.cons);
     sg_put_le32(&rsp->data[4], qp->rq.prod - qp->rq.cons);
     return SG_OK;
@@ -270,8 +270,8 @@ enum sg_status sg_cmd_query_qp(struct sg_adapter *a, const void *cmd, struct sg_
 
 static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
 {
-    if (qp->cm) {
-        sg_cm_release(qp->cm);
+    if (qp->conn) {
+        sg_cm_release(sg_cm_of(qp));
     }
     sg_cm_forget_past(qp);
     sg_list_remove(&qp->scq_link);
@@ -280,7 +280,6 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->flush_link);
     sg_rnr_stop(qp);
     sg_pm_settle(&qp->mem);
-    sg_mpe_target_drop(qp);
     sg_mw_release(&qp->mem);
     sg_odp_forget(&qp->mem);
     qp->mem.pd->users--;

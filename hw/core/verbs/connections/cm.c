@@ -102,8 +102,10 @@ struct sg_cm *sg_cm_new(struct sg_adapter *a, enum sg_cm_state state)
     return cm;
 }
 
-static void stop_transmitting(struct sg_cm *cm)
+/* Neither transmits nor executes any more. */
+static void stop(struct sg_cm *cm)
 {
+    sg_mpe_target_drop(cm);
     sg_list_remove(&cm->ready_link);
     if (cm->adapter->transmitting == cm) {
         cm->adapter->transmitting = NULL;
@@ -112,9 +114,9 @@ static void stop_transmitting(struct sg_cm *cm)
 
 void sg_cm_free(struct sg_cm *cm)
 {
-    stop_transmitting(cm); /* or takes it from another list */
-    if (cm->qp && cm->qp->cm == cm) {
-        cm->qp->cm = NULL;
+    stop(cm); /* or takes it from another list */
+    if (cm->qp && cm->qp->conn == &cm->base) {
+        cm->qp->conn = NULL;
     }
     if (cm->qp && cm->qp->past_cm == cm) {
         cm->qp->past_cm = NULL;
@@ -146,7 +148,7 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
 static bool keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
     cm->ird = p->ird;
-    cm->ord = p->ord;
+    cm->base.ord = p->ord;
     cm->peer_ird = p->peer_ird;
     cm->peer_ord = p->peer_ord;
     cm->mpa_rev = p->mpa_rev;
@@ -174,7 +176,7 @@ static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
 {
     struct sg_qp *qp = cm->qp;
 
-    if (!cm->stay || qp->state != SG_QP_RTS) {
+    if (!cm->base.stay || qp->state != SG_QP_RTS) {
         sg_qp_set_state(qp, SG_QP_ERROR, why);
     } else if (!cm->was_up) {
         /* Nothing came, and a responder sends nothing before: as if there had been no ACCEPT. */
@@ -197,9 +199,9 @@ static void become_past(struct sg_cm *cm)
         sg_cm_free(cm);
         return;
     }
-    stop_transmitting(cm);
+    stop(cm);
     sg_cm_forget_past(qp);
-    qp->cm = NULL;
+    qp->conn = NULL;
     qp->past_cm = cm;
     sg_list_append(&cm->adapter->past_conns, &cm->ready_link);
 }
@@ -216,7 +218,7 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
 {
     struct sg_qp *qp = cm->qp;
 
-    cm->conn = NULL;
+    cm->base.engine = NULL;
     if (cm->state == SG_CM_FAILED) { /* the driver has had its last word */
         if (!qp) {
             sg_cm_free(cm);
@@ -238,11 +240,11 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
 
 void sg_cm_abort(struct sg_cm *cm)
 {
-    if (cm->conn) {
-        sg_conn_abort(cm->conn);
+    if (cm->base.engine) {
+        sg_conn_abort(cm->base.engine);
     }
     if (cm->state == SG_CM_CONNECTING) {
-        cm->conn = NULL;
+        cm->base.engine = NULL;
         cm->state = SG_CM_FAILED;
         sg_list_remove(&cm->ready_link);
         emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
@@ -261,17 +263,30 @@ void sg_cm_release(struct sg_cm *cm)
                    !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never go on */
     bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->mem.paging_link);
 
-    cm->qp->cm = NULL;
+    cm->qp->conn = NULL;
     cm->qp = NULL;
-    if (cm->conn && cm->streaming && (closing || quiet)) {
-        sg_conn_abandon(cm->conn);
+    sg_mpe_target_drop(cm);
+    if (cm->base.engine && cm->base.streaming && (closing || quiet)) {
+        sg_conn_abandon(cm->base.engine);
         return; /* 'closed' frees it */
     }
-    if (cm->conn) {
-        sg_conn_abort(cm->conn);
+    if (cm->base.engine) {
+        sg_conn_abort(cm->base.engine);
     }
     sg_cm_free(cm);
 }
+
+static void conn_ready(struct sg_qp_conn *conn)
+{
+    sg_cm_ready(sg_container_of(conn, struct sg_cm, base));
+}
+
+static void conn_abort(struct sg_qp_conn *conn)
+{
+    sg_cm_abort(sg_container_of(conn, struct sg_cm, base));
+}
+
+const struct sg_qp_conn_ops sg_cm_conn_ops = { .ready = conn_ready, .abort = conn_abort };
 
 bool sg_cm_quiesce(struct sg_adapter *a)
 {
@@ -279,9 +294,9 @@ bool sg_cm_quiesce(struct sg_adapter *a)
     unsigned n = 0;
 
     while ((cm = sg_idtab_next(&a->conns, &a->quiesce_cursor, NULL))) {
-        if (cm->conn) {
-            sg_conn_abort(cm->conn);
-            cm->conn = NULL;
+        if (cm->base.engine) {
+            sg_conn_abort(cm->base.engine);
+            cm->base.engine = NULL;
         }
         sg_list_remove(&cm->ready_link);
         if (++n % SG_TURN_END == 0 && (sg_turn_over(a) || n >= SG_TURN_ENDS)) {
@@ -296,8 +311,8 @@ void sg_cm_destroy(struct sg_adapter *a, void *object)
     struct sg_cm *cm = object;
 
     (void)a;
-    if (cm->conn) {
-        sg_conn_abort(cm->conn);
+    if (cm->base.engine) {
+        sg_conn_abort(cm->base.engine);
     }
     sg_cm_free(cm);
 }
@@ -320,11 +335,11 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
         struct sg_cm *cm = sg_container_of(k, struct sg_cm, ready_link);
         uint64_t before = *sent, executed = a->executed, cost;
 
-        if (!cm->conn) {
+        if (!cm->base.engine) {
             continue;
         }
         a->transmitting = cm;
-        if (sg_conn_transmit(cm->conn, SG_MIN(budget, (size_t)SG_TURN_QUANTUM)) &&
+        if (sg_conn_transmit(cm->base.engine, SG_MIN(budget, (size_t)SG_TURN_QUANTUM)) &&
             a->transmitting) {
             sg_list_append(&a->ready, &cm->ready_link);
         }
@@ -347,7 +362,7 @@ static void up_request(void *listener_user, struct sg_conn *c, const struct sg_c
         cm = sg_cm_new(a, SG_CM_REQUEST);
     }
     if (cm) {
-        cm->conn = c;
+        cm->base.engine = c;
     }
     if (!cm || !keep_params(cm, p)) {
         if (cm) {
@@ -383,7 +398,7 @@ static void refuse_late(struct sg_cm *cm)
     cm->state = SG_CM_FAILED;
     cm->adapter->stats.conn_failed++;
     emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
-    sg_conn_terminate(cm->conn, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
+    sg_conn_terminate(cm->base.engine, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
 }
 
 static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
@@ -392,12 +407,12 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
 
     if (!keep_params(cm, p)) { /* and what the peer has said must not get lost */
         if (end == SG_CONN_OK) {
-            sg_conn_abort(cm->conn);
+            sg_conn_abort(cm->base.engine);
         }
         end = SG_CONN_NORES;
     }
     if (end != SG_CONN_OK) {
-        cm->conn = NULL;
+        cm->base.engine = NULL;
         cm->state = SG_CM_FAILED;
         cm->adapter->stats.conn_failed++;
         sg_list_remove(&cm->ready_link);
@@ -407,7 +422,7 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
         }
         return;
     }
-    cm->streaming = true;
+    cm->base.streaming = true;
     if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
         refuse_late(cm);
         return;
@@ -424,8 +439,8 @@ static void up_established(void *user, const struct sg_conn_params *p)
     struct sg_cm *cm = user;
 
     cm->ird = p->ird;
-    cm->ord = p->ord;
-    cm->streaming = true;
+    cm->base.ord = p->ord;
+    cm->base.streaming = true;
     if (cm->state != SG_CM_ACCEPTED) {
         return;
     }

@@ -8,9 +8,10 @@
 #include "base/list.h"
 #include "proto/engine.h"
 #include "staghorn/admin.h"
+#include "verbs/connections/mpe_target.h"
+#include "verbs/queues/qp.h"
 
 struct sg_adapter;
-struct sg_qp;
 
 struct sg_listen {
     struct sg_adapter *adapter;
@@ -21,7 +22,7 @@ struct sg_listen {
 };
 
 enum sg_cm_state {
-    SG_CM_REQUEST,    /* inbound, unanswered; conn->request_user is this */
+    SG_CM_REQUEST,    /* inbound, unanswered; request_user of the engine's is this */
     SG_CM_ACCEPTED,   /* 'established' is awaited */
     SG_CM_CONNECTING, /* 'reply' is awaited */
     SG_CM_UP,
@@ -31,26 +32,34 @@ enum sg_cm_state {
 
 /* A connection: what the engine's upcalls get as 'user'.  Outlives its QP if that is destroyed. */
 struct sg_cm {
+    struct sg_qp_conn base;  /* what its queue pair knows of it */
     struct sg_adapter *adapter;
     uint32_t id;
     uint8_t state;           /* enum sg_cm_state */
-    bool streaming;          /* FPDUs may flow: a FIN is a graceful end */
-    bool stay;               /* SG_CONNECT_STAY */
-    bool confirm;            /* SG_CONNECT_CONFIRM */
     bool was_up;             /* setup was completed */
-    struct sg_conn *conn;    /* NULL: gone */
     struct sg_qp *qp;        /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
     struct sg_link ready_link;
-    uint16_t ird, ord;
+    uint16_t ird;            /* ORD: base.ord */
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
     uint16_t pdata_len;
     uint8_t *pdata;          /* of the peer's frame, owned */
+    struct sg_mpe_target mpe; /* the peer's request under way */
+    bool write_open;         /* a Write of the peer began, its end is awaited */
+    uint64_t write_to;       /* where it began */
 };
 
+/* The connection of this queue pair; NULL: it has none. */
+static inline struct sg_cm *sg_cm_of(const struct sg_qp *qp)
+{
+    return qp->conn ? sg_container_of(qp->conn, struct sg_cm, base) : NULL;
+}
+
+/* What the engine and queues ask of connections. */
 extern const struct sg_engine_ops sg_cm_engine_ops;
+extern const struct sg_qp_conn_ops sg_cm_conn_ops;
 
 /* To be transmitted in the next turn. */
 void sg_cm_ready(struct sg_cm *cm);

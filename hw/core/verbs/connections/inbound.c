@@ -10,6 +10,7 @@
  */
 #include "verbs/connections/inbound.h"
 
+#include "verbs/connections/atomic_target.h"
 #include "verbs/connections/cm.h"
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
@@ -44,6 +45,7 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
                                      size_t n)
 {
     struct sg_qp *qp = open_qp(user);
+    struct sg_cm *cm = user;
     enum sg_mem_status st;
     struct sg_mr *mr;
 
@@ -64,13 +66,13 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
         st = SG_MEM_FAULT;
     }
     qp->counters.rx_octets += n;
-    if (!qp->write_open) {
+    if (!cm->write_open) {
         if (st == SG_MEM_OK) {
             mr->counters.remote_writes++;
         }
         qp->counters.rx_requests++;
-        qp->write_open = true;
-        qp->write_to = to;
+        cm->write_open = true;
+        cm->write_to = to;
     }
     return st;
 }
@@ -78,10 +80,11 @@ enum sg_mem_status sg_in_place_write(void *user, uint32_t stag, uint64_t to, con
 void sg_in_write_placed(void *user)
 {
     struct sg_qp *qp = open_qp(user);
+    struct sg_cm *cm = user;
 
     if (qp) {
-        sg_pm_milestone(&qp->mem, 0, qp->write_open ? qp->write_to : 0, SG_PM_WRITE_PLACED);
-        qp->write_open = false;
+        sg_pm_milestone(&qp->mem, 0, cm->write_open ? cm->write_to : 0, SG_PM_WRITE_PLACED);
+        cm->write_open = false;
     }
 }
 
@@ -224,7 +227,7 @@ enum sg_commit_result sg_in_mpe(void *user, const struct sg_commit_req *r, uint8
     if (!qp) {
         return SG_COMMIT_CLOSED;
     }
-    return sg_mpe_target_run(qp, r, hash, hash_len, why, token, again_ns);
+    return sg_mpe_target_run(user, r, hash, hash_len, why, token, again_ns);
 }
 
 void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
@@ -232,7 +235,7 @@ void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
     struct sg_cm *cm = user;
 
     if (cm->qp) {
-        sg_mpe_target_answered(cm->qp, r);
+        sg_mpe_target_answered(cm, r);
     }
 }
 
@@ -244,5 +247,5 @@ enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, u
     if (!qp) {
         return SG_COMMIT_CLOSED;
     }
-    return sg_atomic_run(qp, r, original, why, token, again_ns);
+    return sg_atomic_target_run(qp, r, original, why, token, again_ns);
 }

@@ -6,7 +6,7 @@
  * when all before it is executed.  A request is checked (STag, association, rights of region and
  * queue pair, wrap, bounds: as any access of the peer), everything that came in by the connection
  * is settled (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
- * of pages, notes how far it got in qp->mpe and asks to be called again.  Between turns the
+ * of pages, notes how far it got in cm->mpe and asks to be called again.  Between turns the
  * region may go away or become another one under the same STag: its serial number tells.  What a
  * turn does is charged to the adapter's turn ('executed'), which many connections share.
  *
@@ -27,6 +27,7 @@
 #include <glib.h>
 
 #include "base/hash.h"
+#include "verbs/connections/cm.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/qp.h"
 
@@ -51,10 +52,10 @@ struct turn {
     uint64_t *again_ns;
 };
 
-void sg_mpe_target_drop(struct sg_qp *qp)
+void sg_mpe_target_drop(struct sg_cm *cm)
 {
-    sg_account_free(&qp->adapter->account, qp->mpe.hasher, sizeof(*qp->mpe.hasher));
-    qp->mpe = (struct sg_mpe_target){ 0 };
+    sg_account_free(&cm->adapter->account, cm->mpe.hasher, sizeof(*cm->mpe.hasher));
+    cm->mpe = (struct sg_mpe_target){ 0 };
 }
 
 static enum sg_commit_result go_on(const struct turn *t)
@@ -282,19 +283,19 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
 }
 
 /* The first turn of a request. */
-static void begin(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
+static void begin(struct sg_cm *cm, const struct sg_commit_req *r, bool whole,
                   const struct sg_mr *mr)
 {
-    struct sg_mpe_target *x = &qp->mpe;
+    struct sg_mpe_target *x = &cm->mpe;
 
-    sg_mpe_target_drop(qp);
+    sg_mpe_target_drop(cm);
     x->serial = mr->serial;
     x->to = whole ? mr->base : r->to;
     x->length = whole ? mr->length : r->length;
-    sg_pm_settle(&qp->mem);
+    sg_pm_settle(&cm->qp->mem);
 }
 
-enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit_req *r,
+enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns)
 {
@@ -303,8 +304,9 @@ enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit
         [SG_MSG_VERIFY] = run_verify,
         [SG_MSG_ATOMIC_WRITE] = run_atomic_write,
     };
+    struct sg_qp *qp = cm->qp;
     struct turn t = {
-        .qp = qp, .a = qp->adapter, .r = r, .x = &qp->mpe, .hash = hash, .hash_len = hash_len,
+        .qp = qp, .a = cm->adapter, .r = r, .x = &cm->mpe, .hash = hash, .hash_len = hash_len,
         .again_ns = again_ns,
     };
     bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_COMMIT_REGION &&
@@ -317,24 +319,24 @@ enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit
         *why = SG_MEM_STAG; /* another region by the same name */
     }
     if (*why != SG_MEM_OK) {
-        sg_mpe_target_drop(qp);
+        sg_mpe_target_drop(cm);
         return SG_COMMIT_MEM;
     }
     if (!*token) {
-        begin(qp, r, whole, t.mr);
+        begin(cm, r, whole, t.mr);
         *token = 1;
     }
     res = runs[r->kind](&t);
     if (res != SG_COMMIT_LATER) {
         qp->counters.rx_requests++;
-        sg_mpe_target_drop(qp);
+        sg_mpe_target_drop(cm);
     }
     return res;
 }
 
-void sg_mpe_target_answered(struct sg_qp *qp, const struct sg_commit_req *r)
+void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_commit_req *r)
 {
     if (r->kind == SG_MSG_FLUSH) {
-        sg_pm_milestone(&qp->mem, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);
+        sg_pm_milestone(&cm->qp->mem, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);
     }
 }

@@ -7,12 +7,12 @@
 
 #include "proto/engine.h"
 
+struct sg_cm;
 struct sg_hasher;
-struct sg_qp;
 
 enum { SG_HASH_PIECE = 64 * 1024 }; /* octets that Verify reads at once */
 
-/* Of one queue pair: the request under way, from its first turn to its last. */
+/* Of one connection: the request under way, from its first turn to its last. */
 struct sg_mpe_target {
     uint64_t serial;     /* of the region's registration */
     bool poisoning;      /* the hash differs: the range is being marked */
@@ -22,13 +22,13 @@ struct sg_mpe_target {
     struct sg_hasher *hasher;
 };
 
-/* As sg_engine_ops.commit.  The queue pair is connected. */
-enum sg_commit_result sg_mpe_target_run(struct sg_qp *qp, const struct sg_commit_req *r,
+/* As sg_engine_ops.commit.  The connection has its queue pair. */
+enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns);
 /* The answer was handed to the stream. */
-void sg_mpe_target_answered(struct sg_qp *qp, const struct sg_commit_req *r);
+void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_commit_req *r);
 /* Forgets a request under way. */
-void sg_mpe_target_drop(struct sg_qp *qp);
+void sg_mpe_target_drop(struct sg_cm *cm);
 
 #endif

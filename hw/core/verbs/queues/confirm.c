@@ -18,7 +18,6 @@
  * Probes share ORD with the peer-answered requests of the owner.  If the peer grants none there
  * are no confirmations, and completions mean what they mean on iWARP.
  */
-#include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 
@@ -28,7 +27,7 @@ void sg_sq_confirm_start(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
 
-    sq->confirming = qp->cm->confirm;
+    sq->confirming = qp->conn->confirm;
     sq->probing = sq->probe_needed = false;
     sq->sent = sq->probe_end = sq->next;
 }
@@ -37,7 +36,7 @@ bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index)
 {
     struct sg_sq *sq = &qp->sq;
 
-    if (!sq->confirming || !qp->cm->ord) {
+    if (!sq->confirming || !qp->conn->ord) {
         return false;
     }
     sq->sent = index + 1;
@@ -90,8 +89,8 @@ void sg_sq_probe_done(struct sg_qp *qp)
     }
     sq->probing = false;
     sg_sq_confirm_until(qp, sq->probe_end);
-    if (sq->probe_needed && qp->cm) {
-        sg_cm_ready(qp->cm);
+    if (sq->probe_needed && qp->conn) {
+        qp->adapter->conn_ops->ready(qp->conn);
     }
 }
 

@@ -28,7 +28,6 @@
  */
 #include "verbs/queues/qp.h"
 
-#include "verbs/connections/cm.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/eq.h"
 #include "verbs/state/adapter_state.h"
@@ -91,7 +90,7 @@ void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why)
     }
     qp->local_error = true;
     sg_qp_set_state(qp, SG_QP_ERROR, why);
-    if (qp->cm) {
+    if (qp->conn) {
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
     }
 }
@@ -112,7 +111,7 @@ bool sg_qp_run_deferred(struct sg_adapter *a)
     for (; !over && (k = sg_list_pop(&a->deferred)); over = sg_turn_over(a)) {
         struct sg_qp *qp = sg_container_of(k, struct sg_qp, deferred_link);
         uint8_t what = qp->deferred;
-        struct sg_conn *conn = qp->cm ? qp->cm->conn : NULL;
+        struct sg_conn *conn = qp->conn ? qp->conn->engine : NULL;
 
         qp->deferred = 0;
         if (!conn) {
@@ -137,7 +136,6 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
 {
     sg_pm_settle(&qp->mem);
     qp->deferred = 0; /* that was for an earlier connection */
-    qp->write_open = false;
     sg_odp_forget(&qp->mem);
     sg_rnr_stop(qp);
     qp->rq.base = qp->rq.cons;
@@ -159,8 +157,8 @@ void sg_qp_unreachable(struct sg_qp *qp, const char *why)
 
 void sg_qp_wake(struct sg_qp *qp)
 {
-    if (qp->cm && qp->cm->conn && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING)) {
-        sg_conn_wake(qp->cm->conn);
+    if (qp->conn && qp->conn->engine && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING)) {
+        sg_conn_wake(qp->conn->engine);
     }
 }
 
@@ -168,8 +166,8 @@ void sg_qp_close(struct sg_qp *qp)
 {
     qp->sq.close_at = qp->sq.prod;
     sg_qp_set_state(qp, SG_QP_CLOSING, "closed by its owner");
-    if (qp->cm && qp->cm->conn) {
-        sg_conn_prepare_close(qp->cm->conn);
+    if (qp->conn && qp->conn->engine) {
+        sg_conn_prepare_close(qp->conn->engine);
     }
     if (qp->sq.cons == qp->sq.close_at) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
@@ -185,13 +183,13 @@ void sg_qp_abort(struct sg_qp *qp)
     bool quiet = sg_sq_all_sent(&qp->sq);
 
     sg_qp_set_state(qp, SG_QP_ERROR, "aborted by its owner");
-    if (!qp->cm || !qp->cm->conn) {
+    if (!qp->conn || !qp->conn->engine) {
         return;
     }
-    if (quiet && qp->cm->streaming) {
+    if (quiet && qp->conn->streaming) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
     } else {
-        sg_cm_abort(qp->cm);
+        qp->adapter->conn_ops->abort(qp->conn);
     }
 }
 
@@ -226,9 +224,9 @@ static void resume(struct sg_mem_ctx *ctx)
 {
     struct sg_qp *qp = sg_container_of(ctx, struct sg_qp, mem);
 
-    if (qp->cm && qp->cm->conn) {
+    if (qp->conn && qp->conn->engine) {
         sg_qp_wake(qp); /* an entry that was not started */
-        sg_conn_resume(qp->cm->conn);
+        sg_conn_resume(qp->conn->engine);
     }
 }
 

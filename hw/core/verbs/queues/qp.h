@@ -9,7 +9,6 @@
 #include "proto/engine.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
-#include "verbs/connections/mpe_target.h"
 #include "verbs/memory/mem.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/ring.h"
@@ -113,6 +112,23 @@ struct sg_rnr_wait {
     struct sg_link link;      /* in sg_srq.starving */
 };
 
+/* A connection as its queue pair sees it; a part of struct sg_cm, which the room above knows. */
+struct sg_qp_conn {
+    struct sg_conn *engine;   /* the engine's; NULL: gone */
+    bool streaming;           /* FPDUs may flow: a FIN is a graceful end */
+    bool stay;                /* SG_CONNECT_STAY */
+    bool confirm;             /* SG_CONNECT_CONFIRM */
+    uint16_t ord;
+};
+
+/* What queues ask of the room above them. */
+struct sg_qp_conn_ops {
+    /* It may have something to transmit: its turn comes. */
+    void (*ready)(struct sg_qp_conn *conn);
+    /* Reset the connection now and tell the driver that it is gone. */
+    void (*abort)(struct sg_qp_conn *conn);
+};
+
 struct sg_qp {
     struct sg_adapter *adapter;
     uint32_t qpn;
@@ -127,14 +143,11 @@ struct sg_qp {
     struct sg_mem_ctx mem;    /* with its protection domain and access rights */
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
-    struct sg_cm *cm;         /* connection, or NULL */
+    struct sg_qp_conn *conn;  /* connection, or NULL */
     struct sg_cm *past_cm;    /* the last one, of which CM_DATA still knows, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
     struct sg_rnr rnr;
-    struct sg_mpe_target mpe;     /* the peer's request under way */
-    bool write_open;          /* a Write of the peer began, its end is awaited */
-    uint64_t write_to;        /* where it began */
     struct sg_link scq_link, rcq_link; /* in the completion queues */
     struct sg_qp_counters counters;
     struct sg_link deferred_link, flush_link;
@@ -244,11 +257,6 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
 void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
 /* The oldest entry ends in FLUSH_ERR; false: it cannot be read. */
 bool sg_rq_flush_one(struct sg_qp *qp);
-
-/* atomic_wr.c: as sg_engine_ops.atomic.  The queue pair is connected. */
-enum sg_commit_result sg_atomic_run(struct sg_qp *qp, const struct sg_atomic_call *r,
-                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
 
 /* What memory asks of queue pairs. */
 extern const struct sg_mem_ops sg_qp_mem_ops;

@@ -15,7 +15,6 @@
  * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
  * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
  */
-#include "verbs/connections/cm.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
 #include "verbs/state/adapter_state.h"
@@ -47,7 +46,7 @@ static bool may_wait(const struct sg_qp *qp)
 {
     enum sg_rnr_mode mode = qp->adapter->config.rnr;
 
-    return mode == SG_RNR_WAIT || (mode == SG_RNR_AUTO && qp->cm && qp->cm->stay);
+    return mode == SG_RNR_WAIT || (mode == SG_RNR_AUTO && qp->conn && qp->conn->stay);
 }
 
 static void time_is_over(struct sg_timer *t, uint64_t now_ns)

@@ -19,7 +19,6 @@
  * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
  * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
  */
-#include "verbs/connections/cm.h"
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/eq.h"
@@ -422,7 +421,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
             break;
         }
     }
-    sg_cm_ready(qp->cm); /* go on with local operations in the next turn */
+    qp->adapter->conn_ops->ready(qp->conn); /* go on with local operations in the next turn */
     return false;
 }
 
@@ -533,8 +532,8 @@ void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
     }
     sg_sq_drain(qp);
-    if (sq->next != sq->prod && qp->cm) {
-        sg_cm_ready(qp->cm); /* a fence or the limit of Reads may have been in the way */
+    if (sq->next != sq->prod && qp->conn) {
+        qp->adapter->conn_ops->ready(qp->conn); /* a fence or the limit of Reads may have been in the way */
     }
 }
 

@@ -23,6 +23,7 @@ struct sg_ending;
 struct sg_eq;
 struct sg_flash;
 struct sg_mem_ops;
+struct sg_qp_conn_ops;
 struct sg_scratch;
 struct sg_tpt;
 
@@ -70,6 +71,7 @@ struct sg_adapter {
     struct sg_ending *ending;
     struct sg_tpt *tpt;
     const struct sg_mem_ops *mem_ops; /* what memory asks of queues */
+    const struct sg_qp_conn_ops *conn_ops; /* what queues ask of connections */
     struct sg_scratch *scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
 

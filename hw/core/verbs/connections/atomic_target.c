@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The target's side of the Atomics of RFC 7306.
+ *
+ * The responder is called for one request at a time, in the order of their arrival and when all
+ * before it is executed.  It checks the request as any access of the peer, settles what came in by
+ * the connection (pm.c), and works on the memory with the host's compare and exchange until nobody
+ * came in between: so Atomics of all queue pairs, those of other adapters and locked instructions
+ * of the guest's CPUs exclude each other, which is more than RFC 7306 section 5.3 asks for.  A
+ * guest that keeps changing the word cannot hold a turn for ever: after TRIES another turn goes on.
+ *
+ * Numbers have the byte order of the target's memory, which is little-endian.  Alignment is that
+ * of the bus address: section 5.2.1 speaks of the address that the Tagged Offset stands for.
+ */
+#include "verbs/connections/atomic_target.h"
+
+#include "verbs/memory/pm.h"
+#include "verbs/memory/tpt.h"
+#include "verbs/queues/qp.h"
+#include "verbs/state/adapter_state.h"
+#include "wire/atomic.h"
+
+enum {
+    WORD = 8,
+    TRIES = 64,
+    WORK = 64,  /* octets of a turn that an Atomic counts as */
+};
+
+static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_atomic_call *r,
+                     const struct sg_pm_run *run, uint64_t *value, uint64_t desired)
+{
+    const struct sg_host *host = &qp->adapter->host;
+    const struct sg_pm_who who = {
+        .qpn = qp->qpn, .msn = r->msn, .to = r->to, .mode = mr->mode,
+    };
+
+    return run->pm ? host->ops->pm_cmpxchg64(host->opaque, &who, run->bus, value, desired)
+                   : host->ops->dma_cmpxchg64(host->opaque, run->bus, value, desired);
+}
+
+static enum sg_commit_result operate(struct sg_qp *qp, struct sg_mr *mr,
+                                     const struct sg_atomic_call *r, const struct sg_pm_run *run,
+                                     uint64_t *original)
+{
+    const struct sg_atomic_req op = {
+        .op = r->kind == SG_MSG_FETCH_ADD ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
+        .data = r->args.data, .mask = r->args.mask, .cmp = r->args.cmp,
+        .cmp_mask = r->args.cmp_mask,
+    };
+    uint64_t guess, found;
+    uint8_t octets[WORD];
+    unsigned n;
+
+    if (!sg_mem_fetch(qp->adapter, mr, r->to, octets, WORD)) {
+        return SG_COMMIT_FAILED;
+    }
+    found = sg_get_le64(octets);
+    for (n = 0; n < TRIES; n++) {
+        guess = found; /* perhaps torn, then the exchange fails */
+        if (!exchange(qp, mr, r, run, &found, sg_atomic_result(&op, guess))) {
+            return SG_COMMIT_FAILED;
+        }
+        if (found == guess) {
+            *original = found;
+            mr->counters.remote_atomics++;
+            qp->counters.rx_requests++;
+            return SG_COMMIT_DONE;
+        }
+    }
+    return SG_COMMIT_LATER;
+}
+
+enum sg_commit_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomic_call *r,
+                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
+                                    uint64_t *again_ns)
+{
+    struct sg_adapter *a = qp->adapter;
+    struct sg_pm_run run;
+    struct sg_mr *mr;
+
+    (void)token;
+    *why = sg_tpt_check_remote(&qp->mem, r->stag, r->to, WORD, SG_ACCESS_REMOTE_ATOMIC, &mr);
+    if (*why != SG_MEM_OK) {
+        return SG_COMMIT_MEM;
+    }
+    switch (sg_odp_ready(&qp->mem, SG_ODP_ANSWER, mr, r->to, WORD, true)) {
+    case SG_ODP_READY:
+        break;
+    case SG_ODP_WAIT:
+        *again_ns = SG_NEVER; /* until MAP_PAGES */
+        return SG_COMMIT_LATER;
+    case SG_ODP_FAILED:
+        *why = SG_MEM_ACCESS;
+        return SG_COMMIT_MEM;
+    }
+    run = sg_pm_run(a, mr, r->to, WORD);
+    if (!sg_is_aligned(run.bus, (uint64_t)WORD) || run.len != WORD) {
+        return SG_COMMIT_UNALIGNED;
+    }
+    sg_pm_settle(&qp->mem);
+    a->executed += WORK;
+    *again_ns = sg_adapter_now(a);
+    return operate(qp, mr, r, &run, original);
+}
