@@ -8,8 +8,8 @@
  * turn.  The table below has one row per opcode; the dispatcher does the envelope: it fetches,
  * finds the row, calls the handler, writes the completion with cookie, status and phase.
  *
- * Completions raise SG_EV_ADMIN only while the async event queue is armed: drivers may poll the admin
- * queue instead.  For one that completed between two armings the event follows at the next.
+ * Completions raise SG_EV_ADMIN only while the async event queue is armed: drivers may poll the
+ * admin queue instead.  For one that completed between two armings the event follows at the next.
  *
  * Execution stops while the completion ring is full and goes on when the driver moves its consumer
  * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.

@@ -175,7 +175,7 @@ static enum sg_status to_idle(struct sg_qp *qp)
         return SG_ESTATE;
     }
     if (qp->conn && qp->conn->stay) {
-        sg_cm_release(sg_cm_of(qp)); /* TCP may take a while to end, and the owner does not wait for it */
+        sg_cm_release(sg_cm_of(qp)); /* the end of TCP may take long, its owner does not wait */
     }
     if (qp->conn && qp->conn->engine) {
         return SG_ESTATE;

@@ -52,7 +52,7 @@ struct sg_scratch {
     unsigned live; /* pieces not released */
 };
 
-/* Write n octets that came in for ctx at Tagged Offset to, which was checked.  False: DMA failed. */
+/* Write n octets that came in at Tagged Offset to, which was checked.  False: DMA failed. */
 bool sg_mem_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                   size_t n);
 /* Read n octets from Tagged Offset to, which was checked.  False: DMA failed. */

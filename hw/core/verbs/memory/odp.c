@@ -253,7 +253,8 @@ bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
 }
 
 /* Requests 'count' missing pages, except those already requested; false: no memory. */
-static bool request_pages(struct sg_mem_ctx *ctx, const struct span *s, uint64_t first, uint64_t count)
+static bool request_pages(struct sg_mem_ctx *ctx, const struct span *s, uint64_t first,
+                          uint64_t count)
 {
     uint64_t requested = s->write ? ENTRY_REQUESTED_WRITE : ENTRY_REQUESTED, from = 0, n = 0, page;
     struct sg_adapter *a = ctx->adapter;
@@ -293,8 +294,8 @@ static bool covers(const struct sg_odp_wait *w, uint64_t serial, uint64_t first,
  * outlives its access: one that fails ends the queue pair, and pages that came after all are met
  * here.
  */
-enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side, const struct sg_mr *mr,
-                                uint64_t to, uint64_t len, bool write)
+enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side,
+                                const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
 {
     struct span s = span_of(mr, to, len, write);
     struct sg_odp_wait *w = &ctx->waits[side];
@@ -342,7 +343,8 @@ void sg_odp_forget(struct sg_mem_ctx *ctx)
 }
 
 /* Does it wait for one of these pages?  Then it is told. */
-static bool concerns(struct sg_mem_ctx *ctx, uint64_t serial, uint64_t first, uint64_t last, bool failed)
+static bool concerns(struct sg_mem_ctx *ctx, uint64_t serial, uint64_t first, uint64_t last,
+                     bool failed)
 {
     bool hit = false;
     int i;

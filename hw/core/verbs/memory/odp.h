@@ -38,8 +38,8 @@ struct sg_odp *sg_odp_new(struct sg_adapter *a);
 /* It may be NULL. */
 void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp);
 
-enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side, const struct sg_mr *mr,
-                                uint64_t to, uint64_t len, bool write);
+enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side,
+                                const struct sg_mr *mr, uint64_t to, uint64_t len, bool write);
 /* Are the pages of len > 0 octets at 'to', which was checked, there?  If not, they are wanted. */
 static inline enum sg_odp_status sg_odp_ready(struct sg_mem_ctx *ctx, enum sg_odp_side side,
                                               const struct sg_mr *mr, uint64_t to, uint64_t len,

@@ -118,7 +118,8 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
     return run;
 }
 
-bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n)
+bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+                 size_t n)
 {
     struct sg_adapter *a = ctx->adapter;
     const struct sg_host_ops *ops = a->host.ops;
@@ -160,7 +161,8 @@ void sg_pm_settle_all(struct sg_adapter *a)
     }
 }
 
-void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to, enum sg_pm_milestone what)
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,
+                     enum sg_pm_milestone what)
 {
     const struct sg_pm_who who = { .qpn = ctx->qpn, .msn = msn, .to = to };
     const struct sg_host *host = &ctx->adapter->host;

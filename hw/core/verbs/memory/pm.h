@@ -44,7 +44,8 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
                            uint64_t max);
 
 /* sg_mem_place() for a row with persistent memory. */
-bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p, size_t n);
+bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
+                 size_t n);
 
 void sg_pm_settle_now(struct sg_mem_ctx *ctx);
 /* Everything that came in by this queue pair becomes visible.  Costs nothing if nothing waits. */
@@ -57,6 +58,7 @@ static inline void sg_pm_settle(struct sg_mem_ctx *ctx)
 /* Of all queue pairs. */
 void sg_pm_settle_all(struct sg_adapter *a);
 
-void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to, enum sg_pm_milestone what);
+void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,
+                     enum sg_pm_milestone what);
 
 #endif

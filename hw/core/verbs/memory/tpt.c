@@ -410,7 +410,8 @@ enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lke
     struct sg_adapter *a = ctx->adapter;
     struct sg_mr *mr = lkey == 0 && ctx->kernel ? &a->tpt->local_dma : sg_tpt_find(a, lkey);
 
-    if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW || (mr->kind == SG_MR_WHOLE && !ctx->kernel)) {
+    if (!mr || !mr->valid || mr->kind == SG_MR_WINDOW ||
+        (mr->kind == SG_MR_WHOLE && !ctx->kernel)) {
         return SG_MEM_STAG;
     }
     if (mr->pd != ctx->pd && mr != &a->tpt->local_dma) {

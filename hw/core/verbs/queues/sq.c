@@ -533,7 +533,8 @@ void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char
     }
     sg_sq_drain(qp);
     if (sq->next != sq->prod && qp->conn) {
-        qp->adapter->conn_ops->ready(qp->conn); /* a fence or the limit of Reads may have been in the way */
+        /* A fence or the limit of Reads may have been in the way. */
+        qp->adapter->conn_ops->ready(qp->conn);
     }
 }
 
