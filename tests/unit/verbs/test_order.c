@@ -229,7 +229,7 @@ static void doorbell_within_a_turn(void)
     expect(0, 2, SG_WC_SUCCESS);
     T_FALSE(reentered);
     T_EQ_U64(s->h.guest_errors, before + 1);
-    T_EQ_U64(qp->sq.prod, s->qp.sq.prod);
+    T_EQ_U64(qp->sq.ring.prod, s->qp.sq.prod);
     expect(1, 1, SG_WC_SUCCESS);
     end();
 }

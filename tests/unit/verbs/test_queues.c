@@ -147,7 +147,7 @@ static void arming_after_long_polling(void)
         T_TRUE(md_next_event(&s.md, &e));
         T_TRUE(md_poll(&cq, &c));
         of_device = sg_idtab_get(&s.md.a->cqs, cq.cqn);
-        of_device->prod = of_device->ci = cq.ring.cons = starts[i];
+        of_device->ring.prod = of_device->ring.cons = cq.ring.cons = starts[i];
         for (k = 0; k < 64; k++) {
             complete_one(k);
             T_TRUE(md_poll(&cq, &c));

@@ -103,11 +103,10 @@ static bool complete(struct sg_adapter *a, struct sg_admin_rsp *rsp)
 {
     struct sg_admin_queue *q = a->admin;
 
-    if (!sg_ring_post(&q->cq, &a->host, q->cq_prod, rsp, sizeof(*rsp))) {
+    if (!sg_ring_post(&q->cq, &a->host, rsp, sizeof(*rsp))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
-    q->cq_prod++;
     return true;
 }
 
@@ -116,7 +115,8 @@ static bool run_one(struct sg_adapter *a)
     struct sg_admin_queue *q = a->admin;
     struct sg_admin_rsp rsp = { 0 };
 
-    if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->cons, 0, q->cmd, sizeof(q->cmd))) {
+    if (!q->unfinished &&
+        !sg_ring_fetch(&q->sq, &a->host, q->sq.cons, 0, q->cmd, sizeof(q->cmd))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }
@@ -125,7 +125,7 @@ static bool run_one(struct sg_adapter *a)
     if (q->unfinished) {
         return true;
     }
-    q->cons++;
+    q->sq.cons++;
     rsp.cookie = ((const struct sg_admin_hdr *)(const void *)q->cmd)->cookie;
     return complete(a, &rsp);
 }
@@ -143,7 +143,7 @@ static void raise_event(struct sg_adapter *a)
 
 void sg_admin_armed(struct sg_adapter *a)
 {
-    if (a->admin->event_due && a->admin->cq_prod != a->admin->cq_cons) {
+    if (a->admin->event_due && sg_ring_used(&a->admin->cq)) {
         raise_event(a);
     }
 }
@@ -151,21 +151,21 @@ void sg_admin_armed(struct sg_adapter *a)
 bool sg_admin_run(struct sg_adapter *a)
 {
     struct sg_admin_queue *q = a->admin;
-    const uint32_t before = q->cq_prod;
+    const uint32_t before = q->cq.prod;
     bool more = true, enough = false;
     unsigned n;
 
     a->command_pages = 0;
     q->waiting = false;
     for (n = 0; more && !enough; n++) {
-        more = q->cons != q->prod && q->cq_prod - q->cq_cons < q->cq.entries && run_one(a) &&
-               !q->waiting && sg_adapter_alive(a);
+        more = sg_ring_used(&q->sq) && !sg_ring_full(&q->cq) && run_one(a) && !q->waiting &&
+               sg_adapter_alive(a);
         enough = n == SG_TURN_ADMIN - 1 || a->command_pages >= SG_TURN_PAGES || sg_turn_over(a);
     }
-    if (q->cq_prod != before && sg_adapter_alive(a)) {
+    if (q->cq.prod != before && sg_adapter_alive(a)) {
         raise_event(a);
     }
-    return more && q->cons != q->prod;
+    return more && sg_ring_used(&q->sq);
 }
 
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
@@ -176,13 +176,12 @@ void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod)
         sg_guest_error(a, "admin doorbell while the adapter is not ready");
         return;
     }
-    if (prod - q->cons > q->sq.entries) {
-        sg_guest_error(a, "admin doorbell %u, %u executed, %u entries", prod, q->cons,
+    if (sg_ring_take(&q->sq, SG_RING_PROD | SG_RING_IN_ORDER, prod) == SG_RING_BAD) {
+        sg_guest_error(a, "admin doorbell %u, %u executed, %u entries", prod, q->sq.cons,
                        q->sq.entries);
         sg_adapter_fatal(a, SG_FATAL_ADMIN_INDEX);
         return;
     }
-    q->prod = prod;
     sg_adapter_kick(a);
 }
 
@@ -190,13 +189,13 @@ void sg_admin_consumed(struct sg_adapter *a, uint32_t ci)
 {
     struct sg_admin_queue *q = a->admin;
 
-    if (!sg_adapter_alive(a) || q->cq_prod - ci > q->cq.entries) {
+    if (!sg_adapter_alive(a) ||
+        sg_ring_take(&q->cq, SG_RING_CONS | SG_RING_IN_ORDER, ci) == SG_RING_BAD) {
         sg_guest_error(a, "admin completion ring: consumer index %u, producer index %u", ci,
-                       q->cq_prod);
+                       q->cq.prod);
         return;
     }
-    q->cq_cons = ci;
-    if (q->cons != q->prod) {
+    if (sg_ring_used(&q->sq)) {
         sg_adapter_kick(a);
     }
 }

@@ -17,10 +17,6 @@ struct sg_mr_reg;
 
 struct sg_admin_queue {
     struct sg_ring sq, cq;
-    uint32_t prod;     /* commands posted, by doorbell */
-    uint32_t cons;     /* commands executed */
-    uint32_t cq_prod;  /* completions written */
-    uint32_t cq_cons;  /* completions taken, by register */
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
     bool unfinished;   /* its handler wants to be called again, */
     bool waiting;      /* in another turn: it waits for the host */

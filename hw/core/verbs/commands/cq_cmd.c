@@ -77,7 +77,7 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
         return SG_ESTATE;
     }
     sg_cq_refresh(a, cq);
-    if (cq->prod - cq->ci > entries) {
+    if (sg_ring_used(&cq->ring) > entries) {
         return SG_EINVAL;
     }
     status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries, sizeof(struct sg_cqe));
@@ -85,11 +85,11 @@ enum sg_status sg_cmd_resize_cq(struct sg_adapter *a, const void *cmd, struct sg
         return status;
     }
     sg_put_le32(&rsp->id, cq->cqn);
-    sg_put_le32(&rsp->data[0], cq->prod);
+    sg_put_le32(&rsp->data[0], cq->ring.prod);
     sg_ring_fini(&cq->ring, &a->host);
     cq->ring = ring;
     cq->record = record;
-    cq->prod = cq->ci = cq->solicited = cq->notified = 0;
+    cq->solicited = cq->notified = 0;
     return SG_OK;
 }
 

@@ -171,7 +171,7 @@ static enum sg_status to_idle(struct sg_qp *qp)
     if (qp->state == SG_QP_IDLE) {
         return SG_OK;
     }
-    if (qp->state != SG_QP_ERROR || !sg_sq_idle(&qp->sq) || qp->rq.cons != qp->rq.prod) {
+    if (qp->state != SG_QP_ERROR || !sg_sq_idle(&qp->sq) || sg_ring_used(&qp->rq.ring)) {
         return SG_ESTATE;
     }
     if (qp->conn && qp->conn->stay) {
@@ -263,8 +263,8 @@ enum sg_status sg_cmd_query_qp(struct sg_adapter *a, const void *cmd, struct sg_
     sg_put_le32(&rsp->data[0], qp->state);
     sg_put_le32(&rsp->data[1], qp->conn ? sg_cm_of(qp)->ird : 0);
     sg_put_le32(&rsp->data[2], qp->conn ? qp->conn->ord : 0);
-    sg_put_le32(&rsp->data[3], qp->sq.prod - qp->sq.cons);
-    sg_put_le32(&rsp->data[4], qp->rq.prod - qp->rq.cons);
+    sg_put_le32(&rsp->data[3], sg_ring_used(&qp->sq.ring));
+    sg_put_le32(&rsp->data[4], sg_ring_used(&qp->rq.ring));
     return SG_OK;
 }
 
@@ -289,7 +289,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_idtab_free(&a->qps, qp->qpn);
     sg_ring_fini(&qp->sq.ring, &a->host);
     sg_ring_fini(&qp->rq.ring, &a->host);
-    for (uint32_t i = qp->sq.cons; i != qp->sq.next; i++) {
+    for (uint32_t i = qp->sq.ring.cons; i != qp->sq.next; i++) {
         sg_scatter_drop(qp, sg_sq_rec(&qp->sq, i));
     }
     sg_account_free(&a->account, qp->sq.recs, qp->sq.rec_room * sizeof(struct sg_sq_rec));
@@ -305,7 +305,7 @@ enum sg_status sg_cmd_destroy_qp(struct sg_adapter *a, const void *cmd, struct s
     if (!qp) {
         return SG_ENOENT;
     }
-    if (qp->srq && qp->rq.cons != qp->rq.prod) {
+    if (qp->srq && sg_ring_used(&qp->rq.ring)) {
         sg_rq_flush_one(qp); /* the consumer counts it */
     }
     qp_free(a, qp);

@@ -91,7 +91,7 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
     if (srq->error) {
         return SG_ESTATE;
     }
-    if (srq->prod - srq->completed > entries) {
+    if (sg_ring_used(&srq->ring) > entries) {
         return SG_EINVAL;
     }
     status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries,
@@ -99,12 +99,14 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
     if (status != SG_OK) {
         return status;
     }
+    ring.prod = srq->ring.prod;
+    ring.cons = srq->ring.cons;
     sg_ring_fini(&srq->ring, &a->host);
     srq->ring = ring;
     srq->largest = SG_MAX(srq->largest, entries);
     srq->limit = limit;
     sg_put_le32(&rsp->id, srq->srqn);
-    sg_put_le32(&rsp->data[0], srq->cons);
+    sg_put_le32(&rsp->data[0], srq->taken);
     sg_srq_check_limit(a, srq);
     return SG_OK;
 }
@@ -120,7 +122,7 @@ enum sg_status sg_cmd_query_srq(struct sg_adapter *a, const void *cmd, struct sg
     sg_put_le32(&rsp->id, srq->srqn);
     sg_put_le32(&rsp->data[0], sg_srq_left(srq));
     sg_put_le32(&rsp->data[1], srq->limit);
-    sg_put_le32(&rsp->data[2], srq->completed);
+    sg_put_le32(&rsp->data[2], srq->ring.cons);
     return SG_OK;
 }
 

@@ -111,7 +111,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     size_t done = 0, piece;
     uint64_t to;
 
-    if (!qp || index - qp->sq.cons >= qp->sq.next - qp->sq.cons) {
+    if (!qp || index - qp->sq.ring.cons >= qp->sq.next - qp->sq.ring.cons) {
         return SG_MEM_CLOSED;
     }
     sg_sq_confirm_earlier(qp);

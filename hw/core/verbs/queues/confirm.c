@@ -50,7 +50,7 @@ bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     bool closing = qp->state == SG_QP_CLOSING;
 
     if (!sq->probe_needed || sq->probing || !reads_room || (qp->state != SG_QP_RTS && !closing) ||
-        (sq->next != sq->prod && !(closing && sq->next == sq->close_at) &&
+        (sq->next != sq->ring.prod && !(closing && sq->next == sq->close_at) &&
          sq->next - sq->probe_end < CONFIRM_BATCH)) {
         return false;
     }
@@ -68,16 +68,16 @@ void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end)
     struct sg_sq *sq = &qp->sq;
     uint32_t i;
 
-    if (end - sq->cons > sq->next - sq->cons) {
+    if (end - sq->ring.cons > sq->next - sq->ring.cons) {
         return; /* done already */
     }
-    for (i = sq->cons; i != end; i++) {
+    for (i = sq->ring.cons; i != end; i++) {
         struct sg_sq_rec *rec = sg_sq_rec(sq, i);
 
         rec->done = rec->done || !sg_sq_is_answered(rec->opcode);
     }
     sg_sq_drain(qp);
-    sq->probe_needed = sq->probe_needed && sq->cons != sq->next;
+    sq->probe_needed = sq->probe_needed && sq->ring.cons != sq->next;
 }
 
 void sg_sq_probe_done(struct sg_qp *qp)
@@ -97,7 +97,7 @@ void sg_sq_probe_done(struct sg_qp *qp)
 void sg_sq_confirm_earlier(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
-    uint32_t i = sq->cons;
+    uint32_t i = sq->ring.cons;
 
     if (!sq->confirming || qp->state == SG_QP_ERROR) {
         return;
@@ -106,7 +106,7 @@ void sg_sq_confirm_earlier(struct sg_qp *qp)
                              !sg_sq_is_answered(sg_sq_rec(sq, i)->opcode))) {
         i++;
     }
-    if (i != sq->next && i != sq->cons) {
+    if (i != sq->next && i != sq->ring.cons) {
         sg_sq_confirm_until(qp, i);
     }
 }
@@ -115,10 +115,10 @@ bool sg_sq_all_sent(struct sg_sq *sq)
 {
     uint32_t i = sq->sent;
 
-    if (sq->cons == sq->next) {
+    if (sq->ring.cons == sq->next) {
         return true;
     }
-    if (!sq->confirming || sq->reads || i - sq->cons > sq->next - sq->cons) {
+    if (!sq->confirming || sq->reads || i - sq->ring.cons > sq->next - sq->ring.cons) {
         return false;
     }
     while (i != sq->next && sg_sq_rec(sq, i)->done) {

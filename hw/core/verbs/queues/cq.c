@@ -44,17 +44,15 @@ bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq)
     if (!a->host.ops->dma_read(a->host.opaque, cq->record, &ci, sizeof(ci))) {
         return false;
     }
-    if (cq->prod - sg_get_le32(&ci) <= cq->ring.entries) {
-        cq->ci = sg_get_le32(&ci);
-    }
-    return cq->prod - cq->ci < cq->ring.entries;
+    sg_ring_take(&cq->ring, SG_RING_CONS | SG_RING_IN_ORDER, sg_get_le32(&ci));
+    return !sg_ring_full(&cq->ring);
 }
 
 static void cq_fire(struct sg_adapter *a, struct sg_cq *cq)
 {
     cq->arm = SG_CQ_IDLE;
     cq->unreported = 0;
-    cq->notified = cq->prod;
+    cq->notified = cq->ring.prod;
     sg_timerq_cancel(&a->timers, &cq->timer);
     sg_eq_completion(a, cq);
 }
@@ -105,7 +103,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     if (cq->error) {
         return;
     }
-    if (cq->prod - cq->ci >= cq->ring.entries && !sg_cq_refresh(a, cq)) {
+    if (sg_ring_full(&cq->ring) && !sg_cq_refresh(a, cq)) {
         cq_fail(a, cq, "overrun");
         return;
     }
@@ -117,13 +115,12 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc)
     memcpy(&e.imm, wc->imm, sizeof(e.imm));
     sg_put_le64(&e.timestamp, sg_adapter_now(a));
     sg_put_le32(&e.wr_index, wc->wr_index);
-    if (!sg_ring_post(&cq->ring, &a->host, cq->prod, &e, sizeof(e))) {
+    if (!sg_ring_post(&cq->ring, &a->host, &e, sizeof(e))) {
         cq_fail(a, cq, "ring cannot be written");
         return;
     }
-    cq->prod++;
     if (solicited) {
-        cq->solicited = cq->prod;
+        cq->solicited = cq->ring.prod;
     }
     if (cq->arm == SG_CQ_ARM_ANY || (cq->arm == SG_CQ_ARM_SOLICITED_ONLY && solicited)) {
         cq_want(a, cq, 1);
@@ -141,13 +138,10 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         sg_guest_error(a, "doorbell page %u: arms completion queue %u, not its own", page, cqn);
         return;
     }
-    if (cq->prod - ci > cq->ring.entries) {
+    if (sg_ring_take(&cq->ring, SG_RING_CONS, ci) == SG_RING_BAD) {
         sg_guest_error(a, "completion queue %u: consumer index %u, producer index %u", cqn, ci,
-                       cq->prod);
+                       cq->ring.prod);
         return;
-    }
-    if (cq->prod - ci < cq->prod - cq->ci) {
-        cq->ci = ci; /* newer than what we knew */
     }
     if (cq->arm != SG_CQ_ARM_ANY) {
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
@@ -156,8 +150,8 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
      * How far behind the producer: what was told of and the last solicited entry may be any number
      * of entries ago, so that only this way of counting has an order.
      */
-    unseen = SG_MIN(cq->prod - ci, cq->prod - cq->notified);
-    beyond = solicited_only ? cq->prod - cq->solicited : 0;
+    unseen = SG_MIN(cq->ring.prod - ci, cq->ring.prod - cq->notified);
+    beyond = solicited_only ? cq->ring.prod - cq->solicited : 0;
     if (beyond < unseen) {
         cq->unreported = 0;
         cq_want(a, cq, unseen - beyond);

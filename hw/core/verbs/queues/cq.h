@@ -19,11 +19,9 @@ enum sg_cq_arm {
 };
 
 struct sg_cq {
-    struct sg_ring ring;
+    struct sg_ring ring;   /* cons: the last one seen, the true one may be ahead */
     uint64_t record;       /* bus address of struct sg_cq_record */
     uint32_t cqn, eqn, uar;
-    uint32_t prod;
-    uint32_t ci;           /* last consumer index seen; the true one may be ahead */
     uint32_t solicited;    /* behind the last solicited or failed entry */
     uint32_t notified;         /* behind the last entry when the last event was raised */
     enum sg_cq_arm arm;

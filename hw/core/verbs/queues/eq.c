@@ -54,11 +54,6 @@ void sg_eq_destroy_all(struct sg_adapter *a)
     }
 }
 
-static bool eq_full(const struct sg_eq *eq)
-{
-    return eq->prod - eq->ci >= eq->ring.entries;
-}
-
 static void eq_notify(struct sg_adapter *a, struct sg_eq *eq)
 {
     if (eq->armed) {
@@ -72,11 +67,10 @@ static void eq_post(struct sg_adapter *a, struct sg_eq *eq, const struct sg_eqe 
 {
     struct sg_eqe e = *ev;
 
-    if (!sg_ring_post(&eq->ring, &a->host, eq->prod, &e, sizeof(e))) {
+    if (!sg_ring_post(&eq->ring, &a->host, &e, sizeof(e))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return;
     }
-    eq->prod++;
     eq_notify(a, eq);
 }
 
@@ -93,7 +87,7 @@ void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq)
     struct sg_eq *eq = a->eqs[cq->eqn];
 
     sg_assert(eq);
-    if (eq_full(eq)) {
+    if (sg_ring_full(&eq->ring)) {
         sg_list_append(&eq->waiting, &cq->eq_link);
     } else {
         post_completion(a, eq, cq);
@@ -150,7 +144,7 @@ void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev)
     sg_put_le32(&e.conn, ev->conn);
     sg_put_le32(&e.aux, ev->aux);
     sg_put_le64(&e.page, ev->page);
-    if (eq_full(eq) || eq->backlog_count) {
+    if (sg_ring_full(&eq->ring) || eq->backlog_count) {
         backlog_add(a, eq, &e);
     } else {
         eq_post(a, eq, &e);
@@ -180,7 +174,7 @@ bool sg_eq_async_room(const struct sg_adapter *a)
 {
     const struct sg_eq *eq = a->eqs[0];
 
-    return eq && eq->prod - eq->ci < eq->ring.entries / 2 && !eq->backlog_count;
+    return eq && sg_ring_used(&eq->ring) < eq->ring.entries / 2 && !eq->backlog_count;
 }
 
 /* The consumer moved: what waited for room goes now. */
@@ -188,14 +182,14 @@ static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
 {
     struct sg_link *k;
 
-    while (eq->backlog_count && !eq_full(eq) && sg_adapter_alive(a)) {
+    while (eq->backlog_count && !sg_ring_full(&eq->ring) && sg_adapter_alive(a)) {
         struct sg_eqe e = eq->backlog[eq->backlog_first];
 
         eq->backlog_first = (eq->backlog_first + 1) & (eq->backlog_room - 1);
         eq->backlog_count--;
         eq_post(a, eq, &e);
     }
-    while (!eq_full(eq) && sg_adapter_alive(a) && (k = sg_list_pop(&eq->waiting))) {
+    while (!sg_ring_full(&eq->ring) && sg_adapter_alive(a) && (k = sg_list_pop(&eq->waiting))) {
         post_completion(a, eq, sg_container_of(k, struct sg_cq, eq_link));
     }
 }
@@ -209,19 +203,19 @@ bool sg_eq_doorbell(struct sg_adapter *a, uint32_t eqn, uint32_t value)
         sg_guest_error(a, "doorbell of event queue %u, which does not exist", eqn);
         return false;
     }
-    behind = (eq->prod - value) & SG_EQ_DB_CI_MASK;
-    if (behind > eq->ring.entries) {
+    behind = (eq->ring.prod - value) & SG_EQ_DB_CI_MASK; /* the guest gives its low bits */
+    if (sg_ring_take(&eq->ring, SG_RING_CONS | SG_RING_IN_ORDER, eq->ring.prod - behind) ==
+        SG_RING_BAD) {
         sg_guest_error(a, "event queue %u: consumer index 0x%x, producer index 0x%x", eqn,
-                       value & SG_EQ_DB_CI_MASK, eq->prod);
+                       value & SG_EQ_DB_CI_MASK, eq->ring.prod);
         return false;
     }
-    eq->ci = eq->prod - behind;
     eq_drain(a, eq);
     if (!(value & SG_EQ_DB_ARM)) {
         return false;
     }
     eq->armed = true;
-    if (eq->prod != eq->ci) {
+    if (sg_ring_used(&eq->ring)) {
         eq_notify(a, eq);
         return false;
     }

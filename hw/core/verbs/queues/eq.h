@@ -18,8 +18,6 @@ struct sg_eq {
     struct sg_ring ring;
     uint32_t eqn;
     uint32_t vector;
-    uint32_t prod;
-    uint32_t ci;            /* consumer index, extended to 32 bits */
     uint32_t users;         /* completion queues that report here */
     bool armed;
     struct sg_list waiting; /* sg_cq: fired while this queue was full */

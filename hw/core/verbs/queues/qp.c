@@ -138,7 +138,7 @@ void sg_qp_start(struct sg_qp *qp, const char *why)
     qp->deferred = 0; /* that was for an earlier connection */
     sg_odp_forget(&qp->mem);
     sg_rnr_stop(qp);
-    qp->rq.base = qp->rq.cons;
+    qp->rq.base = qp->rq.ring.cons;
     qp->rq.cur_valid = false;
     qp->local_error = false;
     qp->peer_left = false;
@@ -164,12 +164,12 @@ void sg_qp_wake(struct sg_qp *qp)
 
 void sg_qp_close(struct sg_qp *qp)
 {
-    qp->sq.close_at = qp->sq.prod;
+    qp->sq.close_at = qp->sq.ring.prod;
     sg_qp_set_state(qp, SG_QP_CLOSING, "closed by its owner");
     if (qp->conn && qp->conn->engine) {
         sg_conn_prepare_close(qp->conn->engine);
     }
-    if (qp->sq.cons == qp->sq.close_at) {
+    if (qp->sq.ring.cons == qp->sq.close_at) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
     }
 }
@@ -198,18 +198,6 @@ void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc)
     qp->counters.completions++;
     qp->counters.errors += wc->status != SG_WC_SUCCESS && wc->status != SG_WC_FLUSH_ERR;
     sg_cq_post(qp->adapter, cq, wc);
-}
-
-enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
-                                        uint32_t prod)
-{
-    uint32_t room = entries - (old - cons);
-
-    if (prod - old <= room) {
-        return SG_DB_NEW;
-    }
-    /* Doorbells of several threads may arrive in any order. */
-    return old - prod <= entries ? SG_DB_STALE : SG_DB_BAD;
 }
 
 static void page_fault(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,

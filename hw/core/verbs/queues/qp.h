@@ -40,10 +40,10 @@ static_assert(sizeof(struct sg_wqe_hdr) + SG_MAX_INLINE <= SG_WQE_STRIDE_MAX, "i
 static_assert(sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) <=
               SG_WQE_STRIDE_MAX, "elements fit");
 
-/* cons <= next <= prod: [cons, next) is started, [next, prod) waits. */
+/* Entries from ring.cons to 'next' are started, those from there to ring.prod wait. */
 struct sg_sq {
     struct sg_ring ring;
-    uint32_t prod, next, cons;
+    uint32_t next;
     uint32_t close_at;        /* CLOSING: entries from here on are not started */
     uint32_t reads;           /* requests that the peer answers, started and not done */
     /* SG_CONNECT_CONFIRM (confirm.c): */
@@ -70,12 +70,11 @@ struct sg_sq {
 };
 
 /*
- * Own, or a share of the queue pair's SRQ: then there is no ring, 'cons' counts messages, and the
- * entry that is taken, if any, is [cons, prod).
+ * Own, or a share of the queue pair's SRQ: then the ring has no memory, its 'cons' counts messages,
+ * and the entry that is taken, if any, is [cons, prod).
  */
 struct sg_rq {
-    struct sg_ring ring;
-    uint32_t prod, cons;      /* cons: where the next message goes */
+    struct sg_ring ring;      /* cons: where the next message goes */
     uint32_t base;            /* index of the message with MSN 1 */
     uint8_t max_sge;
     bool cur_valid;           /* cur is the copy of entry cons */
@@ -220,7 +219,7 @@ static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
 }
 static inline bool sg_sq_idle(const struct sg_sq *sq)
 {
-    return sq->cons == sq->prod;
+    return !sg_ring_used(&sq->ring);
 }
 
 /*
@@ -260,10 +259,5 @@ bool sg_rq_flush_one(struct sg_qp *qp);
 
 /* What memory asks of queue pairs. */
 extern const struct sg_mem_ops sg_qp_mem_ops;
-
-/* Does the producer index make sense?  Common to both queues. */
-enum sg_db_verdict { SG_DB_NEW, SG_DB_STALE, SG_DB_BAD };
-enum sg_db_verdict sg_qp_judge_doorbell(uint32_t entries, uint32_t cons, uint32_t old,
-                                        uint32_t prod);
 
 #endif

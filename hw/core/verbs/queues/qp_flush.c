@@ -27,7 +27,7 @@ static bool needs_last_wqe(const struct sg_qp *qp)
 
 void sg_qp_flush_later(struct sg_qp *qp)
 {
-    if (qp->sq.cons != qp->sq.prod || qp->rq.cons != qp->rq.prod || needs_last_wqe(qp)) {
+    if (sg_ring_used(&qp->sq.ring) || sg_ring_used(&qp->rq.ring) || needs_last_wqe(qp)) {
         sg_list_append(&qp->adapter->flushing, &qp->flush_link);
         sg_adapter_kick(qp->adapter);
     }
@@ -45,11 +45,11 @@ static void unreadable(struct sg_qp *qp, const char *queue)
 static bool flush_send(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
-    struct sg_wc wc = { .qpn = qp->qpn, .wr_index = sq->cons, .status = SG_WC_FLUSH_ERR };
+    struct sg_wc wc = { .qpn = qp->qpn, .wr_index = sq->ring.cons, .status = SG_WC_FLUSH_ERR };
     struct sg_wqe_hdr h;
 
-    if (sq->cons != sq->next) {
-        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
+    if (sq->ring.cons != sq->next) {
+        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
 
         wc.wr_id = rec->wr_id;
         wc.opcode = sg_sq_wc_opcode(rec->opcode);
@@ -59,9 +59,9 @@ static bool flush_send(struct sg_qp *qp)
         }
         sg_scatter_drop(qp, rec);
     } else {
-        if (!sg_ring_fetch(&sq->ring, &qp->adapter->host, sq->cons, 0, &h, sizeof(h))) {
+        if (!sg_ring_fetch(&sq->ring, &qp->adapter->host, sq->ring.cons, 0, &h, sizeof(h))) {
             unreadable(qp, "send");
-            sq->cons = sq->next = sq->prod;
+            sq->ring.cons = sq->next = sq->ring.prod;
             return false;
         }
         wc.wr_id = sg_get_le64(&h.wr_id);
@@ -72,7 +72,7 @@ static bool flush_send(struct sg_qp *qp)
         wc.status = sq->flush_status;
         sq->flush_status = 0;
     }
-    sq->cons++;
+    sq->ring.cons++;
     sg_qp_complete(qp, qp->scq, &wc);
     return true;
 }
@@ -81,7 +81,7 @@ static bool flush_recv(struct sg_qp *qp)
 {
     if (!sg_rq_flush_one(qp)) {
         unreadable(qp, "receive");
-        qp->rq.cons = qp->rq.prod;
+        qp->rq.ring.cons = qp->rq.ring.prod;
         return false;
     }
     return true;
@@ -98,16 +98,16 @@ static unsigned flush_some(struct sg_qp *qp, unsigned max)
 {
     unsigned n = 0;
 
-    while (n < max && qp->sq.cons != qp->sq.prod && flush_send(qp)) {
+    while (n < max && sg_ring_used(&qp->sq.ring) && flush_send(qp)) {
         n++;
     }
-    if (qp->sq.cons == qp->sq.prod) {
+    if (!sg_ring_used(&qp->sq.ring)) {
         qp->sq.reads = 0;
     }
-    while (n < max && qp->rq.cons != qp->rq.prod && flush_recv(qp)) {
+    while (n < max && sg_ring_used(&qp->rq.ring) && flush_recv(qp)) {
         n++;
     }
-    if (needs_last_wqe(qp) && qp->sq.cons == qp->sq.prod && qp->rq.cons == qp->rq.prod) {
+    if (needs_last_wqe(qp) && !sg_ring_used(&qp->sq.ring) && !sg_ring_used(&qp->rq.ring)) {
         raise_last_wqe(qp);
     }
     return n;

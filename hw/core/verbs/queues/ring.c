@@ -59,13 +59,31 @@ void sg_ring_fini(struct sg_ring *r, const struct sg_host *host)
     r->pages = NULL;
 }
 
-bool sg_ring_post(const struct sg_ring *r, const struct sg_host *host, uint32_t index,
-                  void *entry, size_t len)
+enum sg_ring_verdict sg_ring_take(struct sg_ring *r, unsigned index, uint32_t value)
 {
-    uint64_t addr = sg_ring_slot(r, index);
+    const bool cons = index & SG_RING_CONS;
+    uint32_t *own = cons ? &r->cons : &r->prod;
+    uint32_t ahead = cons ? sg_ring_used(r) : r->entries - sg_ring_used(r);
+    uint32_t used = cons ? r->prod - value : value - r->cons;
+
+    if (value - *own <= ahead || (index & SG_RING_IN_ORDER && used <= r->entries)) {
+        *own = value;
+        return SG_RING_NEW;
+    }
+    return !(index & SG_RING_IN_ORDER) && r->prod - value <= r->entries ? SG_RING_LATE
+                                                                        : SG_RING_BAD;
+}
+
+bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len)
+{
+    uint64_t addr = sg_ring_slot(r, r->prod);
     uint8_t *e = entry;
 
-    e[len - 1] |= sg_ring_phase(r, index);
-    return host->ops->dma_write(host->opaque, addr, e, len - 8) &&
-           host->ops->dma_store64(host->opaque, addr + len - 8, sg_get_le64(e + len - 8));
+    e[len - 1] |= sg_ring_phase(r, r->prod);
+    if (!host->ops->dma_write(host->opaque, addr, e, len - 8) ||
+        !host->ops->dma_store64(host->opaque, addr + len - 8, sg_get_le64(e + len - 8))) {
+        return false;
+    }
+    r->prod++;
+    return true;
 }

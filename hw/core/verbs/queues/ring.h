@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One ring of guest memory: the same object serves send, receive, completion, event and admin
- * queues.  It knows where a slot is and what the phase of an index is; who owns which index is the
- * business of the queue that embeds it.
+ * queues.  It knows where a slot is, what the phase of an index is, and how far both sides are: of
+ * its two indices the guest moves one, and sg_ring_take() checks what it gives.
  */
 #ifndef SG_VERBS_QUEUES_RING_H
 #define SG_VERBS_QUEUES_RING_H
@@ -18,7 +18,37 @@ struct sg_ring {
     uint32_t entries;     /* power of two */
     uint8_t entries_shift;
     uint8_t stride_shift; /* 5..10: an entry never crosses a page */
+    uint32_t prod, cons;  /* they count for ever: [cons, prod) is in use */
 };
+
+static inline uint32_t sg_ring_used(const struct sg_ring *r)
+{
+    return r->prod - r->cons;
+}
+
+static inline bool sg_ring_full(const struct sg_ring *r)
+{
+    return sg_ring_used(r) >= r->entries;
+}
+
+/*
+ * Which index of a ring the guest gives.  Doorbells of several threads arrive in any order, so one
+ * that goes back is a late one; registers and records are written in order.
+ */
+enum sg_ring_index {
+    SG_RING_PROD = 0,
+    SG_RING_CONS = 1,
+    SG_RING_IN_ORDER = 2, /* or-ed in */
+};
+
+enum sg_ring_verdict {
+    SG_RING_NEW,  /* the ring has it now */
+    SG_RING_LATE, /* ignored */
+    SG_RING_BAD,  /* the ring cannot have it: ignored, too */
+};
+
+/* Takes an index that the guest gives, if it is a possible one. */
+enum sg_ring_verdict sg_ring_take(struct sg_ring *r, unsigned index, uint32_t value);
 
 /* Contiguous ring; entries and stride are powers of two (asserted). */
 void sg_ring_init(struct sg_ring *r, uint64_t base, uint32_t entries, uint32_t stride);
@@ -52,10 +82,10 @@ static inline bool sg_ring_fetch(const struct sg_ring *r, const struct sg_host *
 }
 
 /*
- * Write an entry of len octets (multiple of 8) whose last octet holds the phase in bit 0 (or-ed in
- * here).  The last 64-bit word goes last, as one store.  False: DMA failed.
+ * Write the next entry, of len octets (multiple of 8), whose last octet holds the phase in bit 0
+ * (or-ed in here).  The last 64-bit word goes last, as one store.  There is room (the caller has
+ * seen to that).  False: DMA failed, and the index stays.
  */
-bool sg_ring_post(const struct sg_ring *r, const struct sg_host *host, uint32_t index,
-                  void *entry, size_t len);
+bool sg_ring_post(struct sg_ring *r, const struct sg_host *host, void *entry, size_t len);
 
 #endif

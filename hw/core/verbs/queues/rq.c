@@ -36,10 +36,10 @@ static void complete(struct sg_qp *qp, struct sg_wc *wc)
 
     wc->wr_id = sg_get_le64(&cur_hdr(rq)->wr_id);
     wc->qpn = qp->qpn;
-    wc->wr_index = qp->srq ? qp->srq->completed++ : rq->cons;
+    wc->wr_index = qp->srq ? qp->srq->ring.cons++ : rq->ring.cons;
     wc->opcode = wc->flags & SG_CQE_WITH_IMM ? SG_WC_RECV_IMM : SG_WC_RECV;
     wc->flags |= SG_CQE_RECV;
-    rq->cons++;
+    rq->ring.cons++;
     rq->cur_valid = false;
     sg_qp_complete(qp, qp->rcq, wc);
 }
@@ -48,7 +48,7 @@ static enum sg_recv_status fault(struct sg_qp *qp, enum sg_wc_status status)
 {
     struct sg_wc wc = { .status = status };
 
-    sg_guest_error(qp->adapter, "qp %u: receive entry %u: %s", qp->qpn, qp->rq.cons,
+    sg_guest_error(qp->adapter, "qp %u: receive entry %u: %s", qp->qpn, qp->rq.ring.cons,
                    sg_wc_status_name(status));
     complete(qp, &wc);
     sg_qp_local_error(qp, "faulty receive entry");
@@ -88,20 +88,20 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct sg_ring *ring, uin
 /* The oldest entry of the shared queue becomes this queue pair's, as its only one. */
 static enum sg_wc_status take_shared(struct sg_qp *qp)
 {
-    enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->cons);
+    enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->taken);
 
     if (status == SG_WC_FATAL_ERR) {
         sg_srq_fail(qp->adapter, qp->srq, "cannot be read");
     } else {
         sg_srq_taken(qp->adapter, qp->srq);
-        qp->rq.prod++;
+        qp->rq.ring.prod++;
     }
     return status;
 }
 
 static bool anything_posted(const struct sg_qp *qp)
 {
-    return qp->rq.cons != qp->rq.prod || (qp->srq && sg_srq_left(qp->srq));
+    return sg_ring_used(&qp->rq.ring) || (qp->srq && sg_srq_left(qp->srq));
 }
 
 static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const uint8_t *p,
@@ -152,7 +152,7 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
     struct sg_rq *rq = &qp->rq;
     enum sg_wc_status status;
 
-    if (rq->base + msn - 1 != rq->cons) {
+    if (rq->base + msn - 1 != rq->ring.cons) {
         return SG_RECV_NO_BUFFER;
     }
     if (!anything_posted(qp)) {
@@ -165,7 +165,7 @@ enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, con
         if (qp->srq) {
             status = qp->srq->error ? SG_WC_FATAL_ERR : take_shared(qp);
         } else {
-            status = fetch(qp, &rq->ring, rq->cons);
+            status = fetch(qp, &rq->ring, rq->ring.cons);
         }
         if (status == SG_WC_FATAL_ERR) {
             sg_qp_fail(qp, SG_EV_QP_FATAL, "receive queue cannot be read");
@@ -205,7 +205,7 @@ bool sg_rq_flush_one(struct sg_qp *qp)
     struct sg_rq *rq = &qp->rq;
 
     if (!rq->cur_valid && !qp->srq &&
-        !sg_ring_fetch(&rq->ring, &qp->adapter->host, rq->cons, 0, rq->cur,
+        !sg_ring_fetch(&rq->ring, &qp->adapter->host, rq->ring.cons, 0, rq->cur,
                        sizeof(struct sg_rqe_hdr))) {
         return false;
     }
@@ -222,18 +222,17 @@ void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod)
                        qp->qpn);
         return;
     }
-    switch (sg_qp_judge_doorbell(rq->ring.entries, rq->cons, rq->prod, prod)) {
-    case SG_DB_STALE:
+    switch (sg_ring_take(&rq->ring, SG_RING_PROD, prod)) {
+    case SG_RING_LATE:
         return;
-    case SG_DB_BAD:
+    case SG_RING_BAD:
         sg_guest_error(qp->adapter, "qp %u: receive doorbell %u beyond the queue (%u to %u)",
-                       qp->qpn, prod, rq->cons, rq->prod);
+                       qp->qpn, prod, rq->ring.cons, rq->ring.prod);
         sg_qp_fail(qp, SG_EV_QP_FATAL, "receive doorbell beyond the queue");
         return;
-    case SG_DB_NEW:
+    case SG_RING_NEW:
         break;
     }
-    rq->prod = prod;
     if (qp->state == SG_QP_ERROR) {
         sg_qp_flush_later(qp);
     }

@@ -102,22 +102,22 @@ void sg_sq_drain(struct sg_qp *qp)
 {
     struct sg_sq *sq = &qp->sq;
 
-    while (sq->cons != sq->next && sg_sq_rec(sq, sq->cons)->done) {
-        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->cons);
+    while (sq->ring.cons != sq->next && sg_sq_rec(sq, sq->ring.cons)->done) {
+        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
         struct sg_wc wc = {
             .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
-            .wr_index = sq->cons, .status = rec->status, .vendor_err = rec->vendor_err,
+            .wr_index = sq->ring.cons, .status = rec->status, .vendor_err = rec->vendor_err,
             .opcode = sg_sq_wc_opcode(rec->opcode),
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
 
         sg_scatter_drop(qp, rec);
-        sq->cons++;
+        sq->ring.cons++;
         if (report) {
             sg_qp_complete(qp, qp->scq, &wc);
         }
     }
-    if (qp->state == SG_QP_CLOSING && sq->cons == sq->close_at) {
+    if (qp->state == SG_QP_CLOSING && sq->ring.cons == sq->close_at) {
         sg_qp_defer(qp, SG_DEFER_CLOSE);
     }
 }
@@ -127,14 +127,14 @@ static bool grow_recs(struct sg_account *acc, struct sg_sq *sq)
     uint32_t room = sq->rec_room ? 2 * sq->rec_room : RECS_MIN, i;
     struct sg_sq_rec *recs;
 
-    if (sq->next - sq->cons < sq->rec_room) {
+    if (sq->next - sq->ring.cons < sq->rec_room) {
         return true;
     }
     recs = sg_account_new(acc, room * sizeof(*recs));
     if (!recs) {
         return false;
     }
-    for (i = sq->cons; i != sq->next; i++) {
+    for (i = sq->ring.cons; i != sq->next; i++) {
         recs[i & (room - 1)] = *sg_sq_rec(sq, i);
     }
     sg_account_free(acc, sq->recs, sq->rec_room * sizeof(*recs));
@@ -388,7 +388,7 @@ static bool next_is_immediate(struct sg_qp *qp, struct sg_msg *msg)
         return false;
     }
     sq->cur_imm = false;
-    if (sq->cur_index - sq->cons >= sq->next - sq->cons) {
+    if (sq->cur_index - sq->ring.cons >= sq->next - sq->ring.cons) {
         return false; /* flushed, in an earlier connection */
     }
     memset(msg, 0, sizeof(*msg));
@@ -407,7 +407,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     }
     for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM &&
                 (!n || !sg_turn_over(qp->adapter)); n++) {
-        if (qp->sq.next == qp->sq.prod ||
+        if (qp->sq.next == qp->sq.ring.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
             return n && sg_sq_probe(qp, msg, reads_room); /* local ones were the last */
@@ -490,7 +490,7 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     struct sg_sq *sq = &qp->sq;
     uint32_t index = msg->cookie;
 
-    if (index - sq->cons >= sq->next - sq->cons ||
+    if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
         op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
         return; /* a flushed entry has ended already; a Read ends with its Response */
     }
@@ -510,12 +510,12 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     struct sg_sq *sq = &qp->sq;
     struct sg_sq_rec *rec;
 
-    if (qp->state == SG_QP_ERROR || sq->cons == sq->next || !sq->reads) {
+    if (qp->state == SG_QP_ERROR || sq->ring.cons == sq->next || !sq->reads) {
         return NULL; /* being flushed */
     }
     sg_sq_confirm_earlier(qp);
     /* Everything older is complete, or a request that would have been answered earlier. */
-    rec = sg_sq_rec(sq, sq->cons);
+    rec = sg_sq_rec(sq, sq->ring.cons);
     sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
     sg_pm_settle(&qp->mem);
     return rec;
@@ -532,7 +532,7 @@ void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
     }
     sg_sq_drain(qp);
-    if (sq->next != sq->prod && qp->conn) {
+    if (sq->next != sq->ring.prod && qp->conn) {
         /* A fence or the limit of Reads may have been in the way. */
         qp->adapter->conn_ops->ready(qp->conn);
     }
@@ -564,10 +564,10 @@ bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vend
     struct sg_sq *sq = &qp->sq;
     struct sg_sq_rec *rec;
 
-    if (sq->cons == sq->next) {
+    if (sq->ring.cons == sq->next) {
         return false;
     }
-    rec = sg_sq_rec(sq, sq->cons);
+    rec = sg_sq_rec(sq, sq->ring.cons);
     if (rec->status == SG_WC_SUCCESS) {
         rec->status = status;
         rec->vendor_err = vendor_err;
@@ -588,18 +588,17 @@ void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
 {
     struct sg_sq *sq = &qp->sq;
 
-    switch (sg_qp_judge_doorbell(sq->ring.entries, sq->cons, sq->prod, prod)) {
-    case SG_DB_STALE:
+    switch (sg_ring_take(&sq->ring, SG_RING_PROD, prod)) {
+    case SG_RING_LATE:
         return;
-    case SG_DB_BAD:
+    case SG_RING_BAD:
         sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)",
-                       qp->qpn, prod, sq->cons, sq->prod);
+                       qp->qpn, prod, sq->ring.cons, sq->ring.prod);
         sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
         return;
-    case SG_DB_NEW:
+    case SG_RING_NEW:
         break;
     }
-    sq->prod = prod;
     if (qp->peer_left && qp->state == SG_QP_RTS) {
         sg_qp_unreachable(qp, "the peer left before");
     } else if (qp->state == SG_QP_ERROR) {

@@ -9,8 +9,8 @@
  * it completes is counted per queue pair (QUERY_QP_STATS): unfair use can be seen (RFC 5042 section
  * 6.4.3.1), and the owner of the queue pair ends it.
  *
- * Entries complete in any order, in any completion queue; 'completed' counts them, and it is that
- * count which the consumer gets and by which its producer index is judged.
+ * Entries complete in any order, in any completion queue; 'ring.cons' counts them, and it is
+ * that count which the consumer gets and by which its producer index is judged.
  *
  * Indices count for ever and do not depend on the ring's size.  So RESIZE_SRQ needs no agreement on
  * a moment: the driver has each entry that is posted in both rings, we read the next one from the
@@ -42,8 +42,8 @@ void sg_srq_check_limit(struct sg_adapter *a, struct sg_srq *srq)
 
 void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq)
 {
-    sg_assert(srq->cons != srq->prod);
-    srq->cons++;
+    sg_assert(srq->taken != srq->ring.prod);
+    srq->taken++;
     sg_srq_check_limit(a, srq);
 }
 
@@ -67,17 +67,16 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
                        (uint32_t)value);
         return;
     }
-    switch (sg_qp_judge_doorbell(srq->ring.entries, srq->completed, srq->prod, prod)) {
-    case SG_DB_STALE:
+    switch (sg_ring_take(&srq->ring, SG_RING_PROD, prod)) {
+    case SG_RING_LATE:
         return;
-    case SG_DB_BAD:
-        if (srq->prod - prod <= srq->largest) {
+    case SG_RING_BAD:
+        if (srq->ring.prod - prod <= srq->largest) {
             return; /* late, and the ring is a smaller one by now */
         }
         sg_srq_fail(a, srq, "doorbell beyond the queue");
         return;
-    case SG_DB_NEW:
-        srq->prod = prod;
+    case SG_RING_NEW:
         sg_rnr_posted_shared(srq);
     }
 }

@@ -11,13 +11,12 @@
 struct sg_adapter;
 struct sg_pd;
 
-/* cons <= prod: [cons, prod) is posted and not taken. */
+/* Entries from ring.cons on are taken or complete, those from 'taken' to ring.prod are posted. */
 struct sg_srq {
-    struct sg_ring ring;
+    struct sg_ring ring; /* cons counts entries that are complete, in any order */
     struct sg_pd *pd;
     uint32_t srqn, uar;
-    uint32_t prod, cons;
-    uint32_t completed;  /* entries, of those taken */
+    uint32_t taken;
     uint32_t limit;      /* 0: not armed */
     uint32_t users;      /* queue pairs */
     uint32_t largest;    /* entries of the largest ring so far: doorbells may be as late as that */
@@ -28,7 +27,7 @@ struct sg_srq {
 
 static inline uint32_t sg_srq_left(const struct sg_srq *srq)
 {
-    return srq->prod - srq->cons;
+    return srq->ring.prod - srq->taken;
 }
 
 /* Elements of an entry at most. */
