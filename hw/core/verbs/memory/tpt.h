@@ -147,11 +147,12 @@ enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t st
                                        uint64_t to, uint64_t len, uint32_t rights,
                                        struct sg_mr **mr);
 /*
- * The same for a Flush or Verify: len may be 0, 'to' must lie within the region or at its end; with
- * 'any' one of the rights is enough.  *mr is set whenever the STag is good.
+ * The same rights for a Flush, Verify or Atomic Write, without the range; with 'any' one of the
+ * rights is enough.  *mr is set whenever the STag is good.
  */
 enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint32_t rights, bool any, struct sg_mr **mr);
+/* Is the range in the region?  With len 0 'to' may be the region's end. */
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
 enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,

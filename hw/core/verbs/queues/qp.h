@@ -181,7 +181,7 @@ void sg_qp_complete(struct sg_qp *qp, struct sg_cq *cq, const struct sg_wc *wc);
 void sg_qp_flush_later(struct sg_qp *qp);
 bool sg_qp_run_flush(struct sg_adapter *a);
 
-/* sq.c */
+/* sq.c; what completes entries is in sq_complete.c, mpe_wr.c and atomic_wr.c. */
 void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod);
 bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
 int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint32_t len,

@@ -5,45 +5,49 @@
  * The engine asks for the next message (sg_sq_next) when it may start one.  The entry is copied
  * once, the copy is validated, its opcode looked up in the table below; local operations are done
  * on the spot, the others become a message.  While it is sent the engine asks for its payload
- * (sg_sq_gather); 'sent' completes it (or confirm.c), a Read waits for 'read_done', a Flush,
- * Verify or Atomic Write (mpe_wr.c) for 'commit_done', an Atomic (atomic_wr.c) for 'atomic_done'.
- * WRITE_IMM is two messages: its Immediate Data is the next one after its Write.  There is one
- * current message at most, and a record for each entry between 'cons' and 'next'.
- *
- * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
- * waits for those before it.  Unsignaled ones only move the index.
+ * (sg_sq_gather).  WRITE_IMM is two messages: its Immediate Data is the next one after its Write.
+ * There is one current message at most, and a record for each entry between 'cons' and 'next'.
+ * How entries complete: sq_complete.c.
  *
  * Protection is checked when an entry is started and again in 'gather' if the protection table
  * changed since, so revoking memory takes effect in the middle of a message.
  *
  * A faulty entry completes in error in its turn, the queue pair goes to TERMINATE and the stream
- * ends with a Terminate that blames nobody (RFC 5040 section 7.1, rule 1).
+ * ends with a Terminate that names no message of the peer (RFC 5040 section 7.1, rule 1).
  */
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
+#include "verbs/memory/tpt.h"
 #include "verbs/queues/eq.h"
 #include "verbs/queues/sq_impl.h"
 #include "verbs/state/adapter_state.h"
 
 enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
 
+/* What an entry of this opcode is like. */
 enum op_flags {
-    OP_KERNEL = 1,  /* kernel queue pairs only */
-    OP_LOCAL = 2,   /* done at once, no message */
-    OP_READ = 4,    /* one element at most; shares ORD; completes with the peer's answer */
-    OP_INLINE = 8,  /* SG_WQE_INLINE is allowed */
-    OP_MPE = 16, /* the placement extensions must be on */
-    OP_MPE_WQE = 32,  /* struct sg_wqe_place precedes the elements */
-    OP_ATOMIC = 64, /* struct sg_wqe_atomic precedes the element */
-    OP_7306 = 128,  /* RFC 7306 must be on */
-    OP_BIND = 256,  /* struct sg_wqe_bind follows the header */
+    OP_LOCAL = 1,   /* done at once, no message */
+    OP_READ = 2,    /* shares ORD, completes with the peer's answer; only READ has many elements */
+    OP_INLINE = 4,  /* SG_WQE_INLINE is allowed */
+    OP_MPE = 8,     /* struct sg_wqe_place precedes the elements */
+    OP_ATOMIC = 16, /* struct sg_wqe_atomic precedes the element */
+    OP_REG = 32,    /* struct sg_wqe_reg follows the header */
+    OP_BIND = 64,   /* struct sg_wqe_bind follows the header */
+};
+
+/* What must be there, so that the opcode may be used. */
+enum op_needs {
+    NEEDS_KERNEL = 1, /* a kernel queue pair */
+    NEEDS_MPE = 2,    /* the memory placement extensions */
+    NEEDS_7306 = 4,   /* RFC 7306 */
 };
 
 struct op_row {
     const char *name;
     sg_sq_start *start; /* NULL: reserved */
-    uint16_t flags;
-    uint8_t wc;       /* enum sg_wc_opcode */
+    uint8_t flags;
+    uint8_t wc;        /* enum sg_wc_opcode */
+    uint8_t needs;
     uint16_t features; /* SG_FEATURE_* that it takes */
 };
 
@@ -54,23 +58,23 @@ static const struct op_row rows[] = {
     [SG_WR_SEND_INV] = { "SEND_INV", start_send, OP_INLINE, SG_WC_SEND },
     [SG_WR_WRITE] = { "WRITE", start_write, OP_INLINE, SG_WC_WRITE },
     [SG_WR_READ] = { "READ", start_read, OP_READ, SG_WC_READ },
-    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ, SG_FEATURE_READ_INV },
+    [SG_WR_READ_INV] = { "READ_INV", start_read, OP_READ, SG_WC_READ,
+                         .features = SG_FEATURE_READ_INV },
     [SG_WR_LOCAL_INV] = { "LOCAL_INV", sg_mr_start_local_inv, OP_LOCAL, SG_WC_LOCAL_INV },
-    [SG_WR_REG_MR] = { "REG_MR", sg_mr_start_reg, OP_LOCAL | OP_KERNEL, SG_WC_REG_MR,
+    [SG_WR_REG_MR] = { "REG_MR", sg_mr_start_reg, OP_LOCAL | OP_REG, SG_WC_REG_MR, NEEDS_KERNEL,
                        SG_FEATURE_FAST_REG },
     [SG_WR_BIND_MW] = { "BIND_MW", sg_mw_start_bind, OP_LOCAL | OP_BIND, SG_WC_BIND_MW,
-                        SG_FEATURE_MW },
-    [SG_WR_SEND_IMM] = { "SEND_IMM", sg_atomic_start_imm, OP_7306, SG_WC_SEND_IMM },
-    [SG_WR_WRITE_IMM] = { "WRITE_IMM", start_write, OP_7306 | OP_INLINE, SG_WC_WRITE_IMM },
-    [SG_WR_FETCH_ADD] = { "FETCH_ADD", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
-                          SG_WC_FETCH_ADD },
-    [SG_WR_CMP_SWAP] = { "CMP_SWAP", sg_atomic_start, OP_READ | OP_7306 | OP_ATOMIC,
-                         SG_WC_CMP_SWAP },
-    [SG_WR_FLUSH] = { "FLUSH", sg_mpe_start_flush, OP_READ | OP_MPE | OP_MPE_WQE, SG_WC_FLUSH },
-    [SG_WR_VERIFY] = { "VERIFY", sg_mpe_start_verify, OP_READ | OP_MPE | OP_MPE_WQE,
-                       SG_WC_VERIFY },
-    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_mpe_start_atomic_write,
-                             OP_READ | OP_MPE | OP_INLINE, SG_WC_ATOMIC_WRITE },
+                        .features = SG_FEATURE_MW },
+    [SG_WR_SEND_IMM] = { "SEND_IMM", sg_atomic_start_imm, 0, SG_WC_SEND_IMM, NEEDS_7306 },
+    [SG_WR_WRITE_IMM] = { "WRITE_IMM", start_write, OP_INLINE, SG_WC_WRITE_IMM, NEEDS_7306 },
+    [SG_WR_FETCH_ADD] = { "FETCH_ADD", sg_atomic_start, OP_READ | OP_ATOMIC, SG_WC_FETCH_ADD,
+                          NEEDS_7306 },
+    [SG_WR_CMP_SWAP] = { "CMP_SWAP", sg_atomic_start, OP_READ | OP_ATOMIC, SG_WC_CMP_SWAP,
+                         NEEDS_7306 },
+    [SG_WR_FLUSH] = { "FLUSH", sg_mpe_start_flush, OP_READ | OP_MPE, SG_WC_FLUSH, NEEDS_MPE },
+    [SG_WR_VERIFY] = { "VERIFY", sg_mpe_start_verify, OP_READ | OP_MPE, SG_WC_VERIFY, NEEDS_MPE },
+    [SG_WR_ATOMIC_WRITE] = { "ATOMIC_WRITE", sg_mpe_start_atomic_write, OP_READ | OP_INLINE,
+                             SG_WC_ATOMIC_WRITE, NEEDS_MPE },
 };
 
 static const struct op_row *op_row(uint8_t opcode)
@@ -95,31 +99,6 @@ bool sg_sq_is_answered(uint8_t opcode)
 static bool cur_inline(const struct sg_sq *sq)
 {
     return cur_hdr(sq)->flags & SG_WQE_INLINE;
-}
-
-/* Completion of done entries, oldest first. */
-void sg_sq_drain(struct sg_qp *qp)
-{
-    struct sg_sq *sq = &qp->sq;
-
-    while (sq->ring.cons != sq->next && sg_sq_rec(sq, sq->ring.cons)->done) {
-        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
-        struct sg_wc wc = {
-            .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
-            .wr_index = sq->ring.cons, .status = rec->status, .vendor_err = rec->vendor_err,
-            .opcode = sg_sq_wc_opcode(rec->opcode),
-        };
-        bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
-
-        sg_scatter_drop(qp, rec);
-        sq->ring.cons++;
-        if (report) {
-            sg_qp_complete(qp, qp->scq, &wc);
-        }
-    }
-    if (qp->state == SG_QP_CLOSING && sq->ring.cons == sq->close_at) {
-        sg_qp_defer(qp, SG_DEFER_CLOSE);
-    }
 }
 
 static bool grow_recs(struct sg_account *acc, struct sg_sq *sq)
@@ -150,7 +129,7 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
     const struct sg_wqe_place *place = (const void *)(h + 1);
 
     sq->cur_body = sizeof(*h);
-    if (row->flags & (OP_BIND | OP_KERNEL)) {
+    if (row->flags & (OP_BIND | OP_REG)) {
         *len = row->flags & OP_BIND ? sizeof(struct sg_wqe_bind) : sizeof(struct sg_wqe_reg);
         return SG_WC_SUCCESS;
     }
@@ -163,7 +142,7 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
         return SG_WC_LOC_LEN_ERR;
     }
     *len = h->num_sge * sizeof(struct sg_sge);
-    if (row->flags & OP_MPE_WQE) {
+    if (row->flags & OP_MPE) {
         if (place->hash_len > SG_HASH_MAX) {
             return SG_WC_LOC_LEN_ERR;
         }
@@ -176,26 +155,64 @@ static enum sg_wc_status body_len(struct sg_sq *sq, const struct op_row *row, si
     return SG_WC_SUCCESS;
 }
 
-/* Copies the entry at 'next' and checks everything that does not depend on the opcode. */
-static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
+/* Why this queue pair cannot have entries of this opcode; NULL: it can. */
+static const char *missing(const struct sg_qp *qp, const struct op_row *row)
+{
+    const struct sg_engine_config *engine = &qp->adapter->config.engine;
+
+    if (row->needs & NEEDS_KERNEL && !(qp->flags & SG_QP_KERNEL)) {
+        return "the queue pair is not the kernel's";
+    }
+    if (row->needs & NEEDS_MPE && engine->commit == SG_COMMIT_OFF) {
+        return "the memory placement extensions are off";
+    }
+    if (row->needs & NEEDS_7306 && !engine->rfc7306) {
+        return "RFC 7306 is off";
+    }
+    return sg_adapter_may(qp->adapter, row->features) ? NULL : "the firmware does not have it";
+}
+
+/* What is wrong with the header in 'cur'; NULL: nothing. */
+static const char *header_fault(const struct sg_qp *qp, const struct op_row *row)
+{
+    const uint8_t known = SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE;
+    const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
+
+    if (!row) {
+        return "unknown opcode";
+    }
+    if (sg_get_le32(&h->index) != qp->sq.next) {
+        return "the index in it is another one";
+    }
+    if (h->reserved_88) {
+        return "a reserved field is not 0";
+    }
+    if (h->flags & ~known) {
+        return "unknown flags";
+    }
+    if (h->flags & SG_WQE_INLINE && !(row->flags & OP_INLINE)) {
+        return "no inline data with this opcode";
+    }
+    return missing(qp, row);
+}
+
+/*
+ * Copies the entry at 'next' and checks everything that does not depend on the opcode.  *fault, if
+ * it is set, says more than the status.
+ */
+static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row, const char **fault)
 {
     struct sg_sq *sq = &qp->sq;
     const struct sg_host *host = &qp->adapter->host;
-    const struct sg_wqe_hdr *h = cur_hdr(sq);
     size_t body, have = SG_WQE_STRIDE_MIN;
     enum sg_wc_status status;
 
     if (!sg_ring_fetch(&sq->ring, host, sq->next, 0, sq->cur, have)) {
         return SG_WC_FATAL_ERR;
     }
-    *row = op_row(h->opcode);
-    if (!*row || sg_get_le32(&h->index) != sq->next || h->reserved_88 ||
-        (h->flags & ~(SG_WQE_SIGNALED | SG_WQE_SOLICITED | SG_WQE_FENCE | SG_WQE_INLINE)) ||
-        ((*row)->flags & OP_KERNEL && !(qp->flags & SG_QP_KERNEL)) ||
-        ((*row)->flags & OP_MPE && qp->adapter->config.engine.commit == SG_COMMIT_OFF) ||
-        ((*row)->flags & OP_7306 && !qp->adapter->config.engine.rfc7306) ||
-        !sg_adapter_may(qp->adapter, (*row)->features) ||
-        (h->flags & SG_WQE_INLINE && !((*row)->flags & OP_INLINE))) {
+    *row = op_row(cur_hdr(sq)->opcode);
+    *fault = header_fault(qp, *row);
+    if (*fault) {
         return SG_WC_LOC_QP_OP_ERR;
     }
     status = body_len(sq, *row, &body);
@@ -204,6 +221,7 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct op_row **row)
     }
     body += sq->cur_body;
     if (body > (1u << sq->ring.stride_shift)) {
+        *fault = "it is longer than its slot";
         return SG_WC_LOC_LEN_ERR;
     }
     if (body > have &&
@@ -283,13 +301,16 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
     return rec;
 }
 
-static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status)
+/* why: NULL, or more than the status says. */
+static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status,
+                     const char *why)
 {
     sg_sq_confirm_until(qp, qp->sq.cur_index); /* nobody will, the stream ends */
     rec->status = status;
     rec->done = true;
-    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s", qp->qpn,
-                   qp->sq.cur_index, rec->opcode, sg_wc_status_name(status));
+    sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s%s%s", qp->qpn,
+                   qp->sq.cur_index, rec->opcode, sg_wc_status_name(status), why ? ", " : "",
+                   why ? why : "");
     sg_qp_local_error(qp, "faulty work request");
     sg_sq_drain(qp);
 }
@@ -307,7 +328,7 @@ static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned
 static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *row)
 {
     const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
-    bool result = row->flags & (OP_MPE_WQE | OP_ATOMIC);
+    bool result = row->flags & (OP_MPE | OP_ATOMIC);
 
     if ((!result && h->opcode != SG_WR_ATOMIC_WRITE) || cur_inline(&qp->sq) || !h->num_sge) {
         return SG_ODP_READY;
@@ -317,39 +338,39 @@ static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *r
 
 enum step { STEP_MESSAGE, STEP_AGAIN, STEP_STOP };
 
-/* Starts the entry at 'next'. */
-static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+/* May the entry in 'cur', whose form is good, start now? */
+static enum sg_odp_status admit(struct sg_qp *qp, const struct op_row *row, unsigned reads_room)
+{
+    return must_wait(qp, row, reads_room) ? SG_ODP_WAIT : small_element(qp, row);
+}
+
+/* What is needed of a request until its answer comes; false: no memory. */
+static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, struct sg_msg *msg)
+{
+    qp->sq.reads++;
+    rec->byte_len = msg->length;
+    rec->sink_stag = msg->sink_stag;
+    rec->sink_to = msg->sink_to;
+    if (msg->kind != SG_MSG_READ_REQ) {
+        msg->length = 0;
+        return true;
+    }
+    return sg_scatter_keep(qp, rec, cur_sge(&qp->sq), cur_hdr(&qp->sq)->num_sge);
+}
+
+/* Starts the entry in 'cur', which is good so far if status says so, as 'why' has it. */
+static enum step start(struct sg_qp *qp, const struct op_row *row, enum sg_wc_status status,
+                       const char *why, struct sg_msg *msg)
 {
     const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
-    const struct op_row *row;
-    struct sg_sq_rec *rec;
-    enum sg_wc_status status;
+    struct sg_sq_rec *rec = open_rec(qp, h);
 
-    if (!grow_recs(&qp->adapter->account, &qp->sq)) {
-        sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for records of requests");
-        return STEP_STOP;
-    }
-    status = fetch(qp, &row);
-    if (status == SG_WC_FATAL_ERR) {
-        sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
-        return STEP_STOP;
-    }
-    if (status == SG_WC_SUCCESS) {
-        enum sg_odp_status pages = must_wait(qp, row, reads_room) ? SG_ODP_WAIT
-                                                                  : small_element(qp, row);
-
-        if (pages == SG_ODP_WAIT) {
-            return STEP_STOP;
-        }
-        status = pages == SG_ODP_FAILED ? SG_WC_LOC_PROT_ERR : status;
-    }
-    rec = open_rec(qp, h);
     if (status == SG_WC_SUCCESS) {
         memset(msg, 0, sizeof(*msg));
         status = row->start(qp, h, msg);
     }
     if (status != SG_WC_SUCCESS) {
-        fail_rec(qp, rec, status);
+        fail_rec(qp, rec, status, why);
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
         return STEP_STOP;
     }
@@ -360,23 +381,43 @@ static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         return STEP_AGAIN;
     }
     qp->sq.cur_imm = h->opcode == SG_WR_WRITE_IMM;
-    if (row->flags & OP_READ) {
-        qp->sq.reads++;
-        rec->byte_len = msg->length;
-        rec->sink_stag = msg->sink_stag;
-        rec->sink_to = msg->sink_to;
-        if (msg->kind == SG_MSG_READ_REQ) {
-            if (!sg_scatter_keep(qp, rec, cur_sge(&qp->sq), h->num_sge)) {
-                sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for elements of a Read");
-                return STEP_STOP;
-            }
-        } else {
-            msg->length = 0;
-        }
+    if (row->flags & OP_READ && !record_request(qp, rec, msg)) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for elements of a Read");
+        return STEP_STOP;
     }
     msg->cookie = qp->sq.cur_index;
     qp->counters.tx_requests++;
     return STEP_MESSAGE;
+}
+
+/* The entry at 'next': it is fetched, admitted, started and recorded. */
+static enum step step(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
+{
+    const struct op_row *row = NULL;
+    const char *fault = NULL;
+    enum sg_wc_status status;
+    enum sg_odp_status pages = SG_ODP_READY;
+
+    if (!grow_recs(&qp->adapter->account, &qp->sq)) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "no memory for records of requests");
+        return STEP_STOP;
+    }
+    status = fetch(qp, &row, &fault);
+    if (status == SG_WC_FATAL_ERR) {
+        sg_qp_fail(qp, SG_EV_QP_FATAL, "send queue cannot be read");
+        return STEP_STOP;
+    }
+    if (status == SG_WC_SUCCESS) {
+        pages = admit(qp, row, reads_room);
+    }
+    if (pages == SG_ODP_WAIT) {
+        return STEP_STOP;
+    }
+    if (pages == SG_ODP_FAILED) {
+        status = SG_WC_LOC_PROT_ERR;
+        fault = "its pages cannot be had";
+    }
+    return start(qp, row, status, fault, msg);
 }
 
 /* The second message of a WRITE_IMM, whose Write has just been sent. */
@@ -481,107 +522,8 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     if (pages == SG_ODP_WAIT) {
         return SG_GATHER_LATER;
     }
-    fail_rec(qp, sg_sq_rec(sq, sq->cur_index), status);
+    fail_rec(qp, sg_sq_rec(sq, sq->cur_index), status, NULL);
     return -1;
-}
-
-void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
-{
-    struct sg_sq *sq = &qp->sq;
-    uint32_t index = msg->cookie;
-
-    if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
-        op_row(sg_sq_rec(sq, index)->opcode)->flags & OP_READ) {
-        return; /* a flushed entry has ended already; a Read ends with its Response */
-    }
-    qp->counters.tx_octets += msg->length;
-    if (sq->cur_imm) {
-        return; /* half of it */
-    }
-    if (sg_sq_confirm_later(qp, index)) {
-        return;
-    }
-    sg_sq_rec(sq, index)->done = true;
-    sg_sq_drain(qp);
-}
-
-struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
-{
-    struct sg_sq *sq = &qp->sq;
-    struct sg_sq_rec *rec;
-
-    if (qp->state == SG_QP_ERROR || sq->ring.cons == sq->next || !sq->reads) {
-        return NULL; /* being flushed */
-    }
-    sg_sq_confirm_earlier(qp);
-    /* Everything older is complete, or a request that would have been answered earlier. */
-    rec = sg_sq_rec(sq, sq->ring.cons);
-    sg_assert(op_row(rec->opcode) && op_row(rec->opcode)->flags & OP_READ && !rec->done);
-    sg_pm_settle(&qp->mem);
-    return rec;
-}
-
-void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault)
-{
-    struct sg_sq *sq = &qp->sq;
-
-    rec->done = true;
-    sq->reads--;
-    if (fault) {
-        sg_qp_local_error(qp, fault);
-        sg_qp_defer(qp, SG_DEFER_TERMINATE);
-    }
-    sg_sq_drain(qp);
-    if (sq->next != sq->ring.prod && qp->conn) {
-        /* A fence or the limit of Reads may have been in the way. */
-        qp->adapter->conn_ops->ready(qp->conn);
-    }
-}
-
-void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
-{
-    struct sg_sq_rec *rec = sg_sq_answered(qp);
-    const char *fault = NULL;
-    struct sg_mr *mr;
-
-    if (!rec) {
-        return;
-    }
-    rec->byte_len = octets;
-    if (rec->opcode == SG_WR_READ_INV) {
-        if (sg_tpt_check_invalidate(&qp->mem, rec->sink_stag, &mr) == SG_MEM_OK) {
-            sg_tpt_invalidate(qp->adapter, mr);
-        } else {
-            rec->status = SG_WC_MW_BIND_ERR;
-            fault = "Read with invalidate: no such memory region";
-        }
-    }
-    sg_sq_complete_answered(qp, rec, fault);
-}
-
-bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
-{
-    struct sg_sq *sq = &qp->sq;
-    struct sg_sq_rec *rec;
-
-    if (sq->ring.cons == sq->next) {
-        return false;
-    }
-    rec = sg_sq_rec(sq, sq->ring.cons);
-    if (rec->status == SG_WC_SUCCESS) {
-        rec->status = status;
-        rec->vendor_err = vendor_err;
-    }
-    return true;
-}
-
-void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
-{
-    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, index);
-
-    if (rec->status == SG_WC_SUCCESS) {
-        rec->status = status;
-    }
 }
 
 void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)

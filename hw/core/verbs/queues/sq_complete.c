@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Send queues: from what the engine says of a message to the completion of its entry.
+ *
+ * 'sent' completes an entry (or confirm.c), a Read waits for 'read_done', a Flush, Verify or Atomic
+ * Write (mpe_wr.c) for 'mpe_done', an Atomic (atomic_wr.c) for 'atomic_done'.
+ *
+ * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
+ * waits for those before it.  Unsignaled ones only move the index.
+ */
+#include "verbs/memory/pm.h"
+#include "verbs/memory/tpt.h"
+#include "verbs/queues/sq_impl.h"
+#include "verbs/state/adapter_state.h"
+
+/* Completion of done entries, oldest first. */
+void sg_sq_drain(struct sg_qp *qp)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    while (sq->ring.cons != sq->next && sg_sq_rec(sq, sq->ring.cons)->done) {
+        struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
+        struct sg_wc wc = {
+            .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
+            .wr_index = sq->ring.cons, .status = rec->status, .vendor_err = rec->vendor_err,
+            .opcode = sg_sq_wc_opcode(rec->opcode),
+        };
+        bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
+
+        sg_scatter_drop(qp, rec);
+        sq->ring.cons++;
+        if (report) {
+            sg_qp_complete(qp, qp->scq, &wc);
+        }
+    }
+    if (qp->state == SG_QP_CLOSING && sq->ring.cons == sq->close_at) {
+        sg_qp_defer(qp, SG_DEFER_CLOSE);
+    }
+}
+
+void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
+{
+    struct sg_sq *sq = &qp->sq;
+    uint32_t index = msg->cookie;
+
+    if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
+        sg_sq_is_answered(sg_sq_rec(sq, index)->opcode)) {
+        return; /* a flushed entry has ended already; a Read ends with its Response */
+    }
+    qp->counters.tx_octets += msg->length;
+    if (sq->cur_imm) {
+        return; /* half of it */
+    }
+    if (sg_sq_confirm_later(qp, index)) {
+        return;
+    }
+    sg_sq_rec(sq, index)->done = true;
+    sg_sq_drain(qp);
+}
+
+struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+
+    if (qp->state == SG_QP_ERROR || sq->ring.cons == sq->next || !sq->reads) {
+        return NULL; /* being flushed */
+    }
+    sg_sq_confirm_earlier(qp);
+    /* Everything older is complete, or a request that would have been answered earlier. */
+    rec = sg_sq_rec(sq, sq->ring.cons);
+    sg_assert(sg_sq_is_answered(rec->opcode) && !rec->done);
+    sg_pm_settle(&qp->mem);
+    return rec;
+}
+
+void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault)
+{
+    struct sg_sq *sq = &qp->sq;
+
+    rec->done = true;
+    sq->reads--;
+    if (fault) {
+        sg_qp_local_error(qp, fault);
+        sg_qp_defer(qp, SG_DEFER_TERMINATE);
+    }
+    sg_sq_drain(qp);
+    if (sq->next != sq->ring.prod && qp->conn) {
+        /* A fence or the limit of Reads may have been in the way. */
+        qp->adapter->conn_ops->ready(qp->conn);
+    }
+}
+
+void sg_sq_read_done(struct sg_qp *qp, uint32_t octets)
+{
+    struct sg_sq_rec *rec = sg_sq_answered(qp);
+    const char *fault = NULL;
+    struct sg_mr *mr;
+
+    if (!rec) {
+        return;
+    }
+    rec->byte_len = octets;
+    if (rec->opcode == SG_WR_READ_INV) {
+        if (sg_tpt_check_invalidate(&qp->mem, rec->sink_stag, &mr) == SG_MEM_OK) {
+            sg_tpt_invalidate(qp->adapter, mr);
+        } else {
+            rec->status = SG_WC_MW_BIND_ERR;
+            fault = "Read with invalidate: no such memory region";
+        }
+    }
+    sg_sq_complete_answered(qp, rec, fault);
+}
+
+bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err)
+{
+    struct sg_sq *sq = &qp->sq;
+    struct sg_sq_rec *rec;
+
+    if (sq->ring.cons == sq->next) {
+        return false;
+    }
+    rec = sg_sq_rec(sq, sq->ring.cons);
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+        rec->vendor_err = vendor_err;
+    }
+    return true;
+}
+
+void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status)
+{
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, index);
+
+    if (rec->status == SG_WC_SUCCESS) {
+        rec->status = status;
+    }
+}
