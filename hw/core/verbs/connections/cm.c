@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections: the engine's upcalls but those of received messages (inbound.c), and whose turn it
- * is to transmit.
+ * Connections as objects: how they begin and end, which events the driver gets, and whose turn it
+ * is to transmit.  What the engine says of them comes in through upcalls.c and inbound.c.
  *
- * Every upcall gets a struct sg_cm, which knows its queue pair.  Events for the driver come from
- * here; the order for one connection is
+ * The order of events for one connection is
  *
  *   active    CM_REPLY (ok), [CM_DISCONNECT], CM_CLOSED         or CM_REPLY (failed)
  *   passive   CM_REQUEST, then after ACCEPT: CM_ESTABLISHED (ok), [CM_DISCONNECT], CM_CLOSED
@@ -18,22 +17,15 @@
  *
  * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
  * the peer's requests cost to execute on the way (mpe_target.c) counts like octets sent.
- *
- * Requests are bounded by the listener's backlog, by the number of connections, and by the
- * driver's progress with its event queue; what exceeds that is reset.
  */
-#include "verbs/connections/cm.h"
-
 #include <glib.h>
 
-#include "verbs/connections/inbound.h"
+#include "verbs/connections/cm_impl.h"
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
-#include "wire/mpa_frame.h"
-#include "wire/terminate.h"
 
 enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
 {
@@ -129,7 +121,7 @@ void sg_cm_free(struct sg_cm *cm)
     drop_place(cm->adapter, cm);
 }
 
-static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
+void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
 {
     struct sg_async ev = {
         .event = event, .status = sg_cm_status_of(end), .conn = cm->id,
@@ -145,7 +137,7 @@ static void emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
 }
 
 /* What CM_DATA says from now on; false: the host has no memory for the private data. */
-static bool keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
+bool sg_cm_keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
     cm->ird = p->ird;
     cm->base.ord = p->ord;
@@ -172,7 +164,7 @@ void sg_cm_ready(struct sg_cm *cm)
 }
 
 /* The connection has ended for the queue pair; finally: TCP is gone, too. */
-static void lose_peer(struct sg_cm *cm, bool finally, const char *why)
+void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why)
 {
     struct sg_qp *qp = cm->qp;
 
@@ -214,7 +206,7 @@ void sg_cm_forget_past(struct sg_qp *qp)
 }
 
 /* TCP is gone: the last word about this connection. */
-static void gone(struct sg_cm *cm, enum sg_conn_end why)
+void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why)
 {
     struct sg_qp *qp = cm->qp;
 
@@ -227,14 +219,14 @@ static void gone(struct sg_cm *cm, enum sg_conn_end why)
     }
     cm->adapter->stats.conn_closed++;
     if (cm->state == SG_CM_ACCEPTED) {
-        emit(cm, SG_EV_CM_ESTABLISHED, why);
+        sg_cm_emit(cm, SG_EV_CM_ESTABLISHED, why);
     } else if (cm->state == SG_CM_UP) {
-        emit(cm, SG_EV_CM_DISCONNECT, why);
+        sg_cm_emit(cm, SG_EV_CM_DISCONNECT, why);
     }
     if (qp) {
-        lose_peer(cm, true, sg_conn_end_text(why));
+        sg_cm_lose_peer(cm, true, sg_conn_end_text(why));
     }
-    emit(cm, SG_EV_CM_CLOSED, why);
+    sg_cm_emit(cm, SG_EV_CM_CLOSED, why);
     become_past(cm);
 }
 
@@ -247,13 +239,13 @@ void sg_cm_abort(struct sg_cm *cm)
         cm->base.engine = NULL;
         cm->state = SG_CM_FAILED;
         sg_list_remove(&cm->ready_link);
-        emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
+        sg_cm_emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
         return;
     }
     if (cm->state == SG_CM_UP) {
         cm->state = SG_CM_DOWN; /* its owner knows */
     }
-    gone(cm, SG_CONN_RESET);
+    sg_cm_gone(cm, SG_CONN_RESET);
 }
 
 void sg_cm_release(struct sg_cm *cm)
@@ -349,294 +341,3 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget)
     }
     return !sg_list_empty(&a->ready);
 }
-
-/* ---- connection management ---- */
-
-static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
-{
-    struct sg_listen *l = listener_user;
-    struct sg_adapter *a = l->adapter;
-    struct sg_cm *cm = NULL;
-
-    if (l->pending < l->backlog && sg_adapter_alive(a) && sg_eq_async_room(a)) {
-        cm = sg_cm_new(a, SG_CM_REQUEST);
-    }
-    if (cm) {
-        cm->base.engine = c;
-    }
-    if (!cm || !keep_params(cm, p)) {
-        if (cm) {
-            sg_cm_free(cm);
-        }
-        a->stats.conn_failed++;
-        sg_log(&a->host, SG_LOG_TRACE, "listener %u: no room for a request", l->id);
-        sg_conn_abort(c);
-        return;
-    }
-    cm->listen = l;
-    l->pending++;
-    sg_list_append(&l->requests, &cm->ready_link);
-    sg_conn_set_request_user(c, cm);
-    emit(cm, SG_EV_CM_REQUEST, SG_CONN_OK);
-}
-
-static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_end why)
-{
-    struct sg_cm *cm = request_user;
-
-    (void)c;
-    cm->adapter->stats.conn_failed++;
-    gone(cm, why);
-}
-
-/*
- * The peer has accepted, but our queue pair has gone into error meanwhile: it hears of that by a
- * Terminate before the end of TCP (RFC 6581 section 9.3).  For the driver CONNECT has failed.
- */
-static void refuse_late(struct sg_cm *cm)
-{
-    cm->state = SG_CM_FAILED;
-    cm->adapter->stats.conn_failed++;
-    emit(cm, SG_EV_CM_REPLY, SG_CONN_RESET);
-    sg_conn_terminate(cm->base.engine, SG_TERM_LLP, SG_TERM_LLP_MPA, SG_MPA_ERR_LOCAL);
-}
-
-static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
-{
-    struct sg_cm *cm = user;
-
-    if (!keep_params(cm, p)) { /* and what the peer has said must not get lost */
-        if (end == SG_CONN_OK) {
-            sg_conn_abort(cm->base.engine);
-        }
-        end = SG_CONN_NORES;
-    }
-    if (end != SG_CONN_OK) {
-        cm->base.engine = NULL;
-        cm->state = SG_CM_FAILED;
-        cm->adapter->stats.conn_failed++;
-        sg_list_remove(&cm->ready_link);
-        emit(cm, SG_EV_CM_REPLY, end);
-        if (!cm->qp) {
-            sg_cm_free(cm);
-        }
-        return;
-    }
-    cm->base.streaming = true;
-    if (!cm->qp || cm->qp->state != SG_QP_IDLE) {
-        refuse_late(cm);
-        return;
-    }
-    cm->state = SG_CM_UP;
-    cm->was_up = true;
-    cm->adapter->stats.conn_active++;
-    emit(cm, SG_EV_CM_REPLY, end);
-    sg_qp_start(cm->qp, "connected");
-}
-
-static void up_established(void *user, const struct sg_conn_params *p)
-{
-    struct sg_cm *cm = user;
-
-    cm->ird = p->ird;
-    cm->base.ord = p->ord;
-    cm->base.streaming = true;
-    if (cm->state != SG_CM_ACCEPTED) {
-        return;
-    }
-    cm->state = SG_CM_UP;
-    cm->was_up = true;
-    cm->adapter->stats.conn_passive++;
-    emit(cm, SG_EV_CM_ESTABLISHED, SG_CONN_OK);
-    if (cm->qp) {
-        sg_qp_wake(cm->qp);
-    }
-}
-
-static void up_disconnected(void *user, enum sg_conn_end why)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->state == SG_CM_ACCEPTED) {
-        emit(cm, SG_EV_CM_ESTABLISHED, why);
-    } else if (cm->state == SG_CM_UP) {
-        emit(cm, SG_EV_CM_DISCONNECT, why);
-    }
-    if (cm->state == SG_CM_FAILED) {
-        return;
-    }
-    cm->state = SG_CM_DOWN;
-    if (cm->qp) {
-        lose_peer(cm, false, why == SG_CONN_CLOSED ? "the peer closed the connection"
-                             : sg_conn_end_text(why));
-        sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
-    }
-}
-
-static void up_closed(void *user, enum sg_conn_end why)
-{
-    gone(user, why);
-}
-
-/*
- * The status of the oldest request after a Terminate.  Protection and operation errors of the RDMAP
- * layer and tagged DDP errors are about an STag that we named, the others about the form of what we
- * sent.
- */
-static enum sg_wc_status status_of_term(const struct sg_term_info *t)
-{
-    if (t->layer == 0 && t->type == 1) {
-        return SG_WC_REM_ACCESS_ERR;
-    }
-    if (t->layer <= 1 && t->type == 0) { /* catastrophes of their own */
-        return SG_WC_REM_OP_ERR;
-    }
-    if (t->layer == 1 && t->type == 1) {
-        return SG_WC_REM_ACCESS_ERR;
-    }
-    return t->layer == 2 ? SG_WC_FATAL_ERR
-           : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
-}
-
-static void log_terminated(struct sg_qp *qp, const struct sg_term_info *t)
-{
-    char why[120];
-
-    snprintf(why, sizeof(why), "Terminate %s: %s, %s, %s", t->sent ? "sent" : "received",
-             sg_term_layer_name(t->layer), sg_term_type_name(t->layer, t->type),
-             sg_term_code_name(t->layer, t->type, t->code));
-    sg_qp_set_state(qp, SG_QP_TERMINATE, why);
-}
-
-static void up_terminated(void *user, const struct sg_term_info *t)
-{
-    struct sg_cm *cm = user;
-    struct sg_qp *qp = cm->qp;
-    uint32_t vendor = (uint32_t)(t->layer & 0xf) << 28 | (uint32_t)(t->type & 0xf) << 24 |
-                      (uint32_t)t->code << 16;
-    enum sg_event event = SG_EV_QP_FATAL;
-
-    if (!qp) {
-        return;
-    }
-    if (t->sent) {
-        if (qp->local_error) {
-            return; /* a completion or an event has told */
-        }
-        if ((t->layer == 0 || t->layer == 1) && t->type == 1) {
-            event = SG_EV_QP_ACCESS_ERR;
-        } else if (t->layer == 0 || t->layer == 1) {
-            event = t->type == 0 ? SG_EV_QP_FATAL : SG_EV_QP_REQ_ERR;
-        }
-    } else if (sg_sq_fail_oldest(qp, status_of_term(t), vendor)) {
-        event = SG_EV_NONE;
-    }
-    if (event != SG_EV_NONE) {
-        sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
-    }
-    if (qp->state != SG_QP_ERROR) {
-        log_terminated(qp, t);
-    }
-}
-
-/* ---- transmit ---- */
-
-static void up_tx_ready(void *user)
-{
-    sg_cm_ready(user);
-}
-
-static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
-{
-    struct sg_cm *cm = user;
-
-    return cm->qp && sg_sq_next(cm->qp, msg, reads_room);
-}
-
-static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
-                     struct iovec *iov)
-{
-    struct sg_cm *cm = user;
-
-    return cm->qp ? sg_sq_gather(cm->qp, msg, off, len, iov) : SG_GATHER_CLOSED;
-}
-
-static void up_gathered(void *user, struct iovec *iov, int n)
-{
-    sg_mem_release(((struct sg_cm *)user)->adapter, iov, n);
-}
-
-static void up_sent(void *user, const struct sg_msg *msg)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->qp) {
-        sg_sq_sent(cm->qp, msg);
-    }
-}
-
-static void up_read_done(void *user, uint32_t octets)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->qp) {
-        sg_sq_read_done(cm->qp, octets);
-    }
-}
-
-static void up_confirmed(void *user)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->qp) {
-        sg_sq_probe_done(cm->qp);
-    }
-}
-
-static void up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->qp) {
-        sg_sq_mpe_done(cm->qp, kind, hash, len);
-    }
-}
-
-static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
-{
-    struct sg_cm *cm = user;
-
-    if (cm->qp) {
-        sg_sq_atomic_done(cm->qp, kind, original);
-    }
-}
-
-const struct sg_engine_ops sg_cm_engine_ops = {
-    .request = up_request,
-    .request_gone = up_request_gone,
-    .reply = up_reply,
-    .established = up_established,
-    .disconnected = up_disconnected,
-    .closed = up_closed,
-    .terminated = up_terminated,
-    .tx_ready = up_tx_ready,
-    .next = up_next,
-    .gather = up_gather,
-    .gathered = up_gathered,
-    .sent = up_sent,
-    .read_done = up_read_done,
-    .confirmed = up_confirmed,
-    .commit_done = up_mpe_done,
-    .atomic_done = up_atomic_done,
-    .place_write = sg_in_place_write,
-    .place_read = sg_in_place_read,
-    .place_recv = sg_in_place_recv,
-    .recv_done = sg_in_recv_done,
-    .invalidate = sg_in_invalidate,
-    .check_source = sg_in_check_source,
-    .gather_source = sg_in_gather_source,
-    .commit = sg_in_mpe,
-    .commit_answered = sg_in_mpe_answered,
-    .atomic = sg_in_atomic,
-    .write_placed = sg_in_write_placed,
-};
