@@ -20,8 +20,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def load(name):
-    """A program of tools/ as a module."""
-    loader = importlib.machinery.SourceFileLoader(name, str(TOP / "tools" / name))
+    """A program of tools/bench as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, str(TOP / "tools" / "bench" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
@@ -130,7 +130,7 @@ def arguments__refused(_folder):
     rows = [(tool, "--repeats", bad) for tool in TOOLS for bad in ("0", "-1", "x", "1.5", "")]
     rows += [(tool, "--seconds", bad) for tool in TOOLS[:3] for bad in ("0", "nan", "-2", "x", "")]
     for tool, option, bad in rows:
-        words = [str(TOP / "tools" / tool), "%s=%s" % (option, bad)]
+        words = [str(TOP / "tools" / "bench" / tool), "%s=%s" % (option, bad)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and not done.stdout, (words, done)
         assert "argument %s: %s is not a" % (option, bad) in done.stderr, (words, done)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA programs in a lab of the tests: the launcher's own functions, as assertions."""
+"""RDMA programs in a lab of the tests: what the demo and the benchmarks run, as assertions."""
 import sys
 
 import labtest
 
 sys.path.insert(0, str(labtest.TOP / "tools"))
 
-from launcher import exports, rdma  # noqa: E402
+from bench import exports, rdma  # noqa: E402
 from launcher.errors import LabError  # noqa: E402
 from launcher.state import LabFolder  # noqa: E402
 

@@ -135,16 +135,16 @@ all | demo | bench)
     case $target in
     demo) run_part tools/demo ;;
     bench)
-        run_part tools/bench
-        run_part tools/bench-curves
-        run_part tools/bench-consumers
-        run_part tools/bench-ethernet
-        run_part tools/bench-pmem
-        run_part tools/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
+        run_part tools/bench/bench
+        run_part tools/bench/bench-curves
+        run_part tools/bench/bench-consumers
+        run_part tools/bench/bench-ethernet
+        run_part tools/bench/bench-pmem
+        run_part tools/bench/bench-core "$SG_BUILD/native/tests/bench/bench_core" \
             "$SG_BUILD/bench/core.json"
-        run_part tools/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \
+        run_part tools/bench/bench-scale "$SG_BUILD/native/tests/bench/bench_scale" \
             "$SG_BUILD/bench/scale.json"
-        run_part tools/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
+        run_part tools/bench/bench-loss "$SG_BUILD/native/tests/bench/bench_loss" \
             "$SG_BUILD/bench/loss.json"
         ;;
     esac

@@ -4,8 +4,8 @@
  * nothing arrives.
  *
  * The floors are about half of what this stack reaches on these paths, and notice when it no longer
- * does.  How that compares with Linux's TCP over one path in one run, tools/bench-loss measures;
- * docs/benchmarks.md has the table.
+ * does.  How that compares with Linux's TCP over one path in one run,
+ * tools/bench/bench-loss measures; docs/benchmarks.md has the table.
  */
 #include "tap.h"
 #include "peer.h"

@@ -8,9 +8,11 @@ import re
 import time
 from dataclasses import dataclass
 
-from . import agent, domain, lab, paths, rdma, transfer
-from .errors import LabError
-from .state import LabFolder
+from launcher import agent, domain, lab, paths, transfer
+from launcher.errors import LabError
+from launcher.state import LabFolder
+
+from . import rdma
 
 SERVER, CLIENT = "beta", "alpha"
 DEVICE = "/dev/dax0.0"

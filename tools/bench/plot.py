@@ -6,7 +6,7 @@ in one picture, is told by the points."""
 import shutil
 import subprocess
 
-from .errors import LabError
+from launcher.errors import LabError
 
 KINDS = {"staghorn": "Staghorn", "siw": "siw", "tcp": "TCP, no RDMA"}
 COLORS = {"staghorn": "#b2182b", "siw": "#2166ac", "tcp": "#7f7f7f"}

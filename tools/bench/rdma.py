@@ -5,8 +5,8 @@ import sys
 import threading
 import time
 
-from . import agent, lab, options
-from .errors import TIMEOUT, LabError
+from launcher import agent, lab, options
+from launcher.errors import TIMEOUT, LabError
 
 SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
 CONNECT_TRIES = 8  # machine it may take longer, and a client that comes in between is refused

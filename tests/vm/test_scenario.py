@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's story, in few rounds: a log in beta's NVDIMM, written by alpha, through power cuts.
+"""The demo's scenario, in few rounds: a log in beta's NVDIMM, written by alpha, through power cuts.
 # timeout: 1200
 """
 import sys
@@ -9,19 +9,20 @@ import programs
 
 sys.path.insert(0, str(labtest.TOP / "tools"))
 
-from launcher import agent, story  # noqa: E402
+from bench import scenario  # noqa: E402
+from launcher import agent  # noqa: E402
 from launcher.state import LabFolder  # noqa: E402
 
 DELAYS = (0.1, 0.5, 0.9, 1.3)
 POLICIES = ("random:20", "lose-all", "random:21", "worst-for:pmem0@0x201000+0x200000")
 
 
-class Story(labtest.LabCase):
+class Scenario(labtest.LabCase):
     up_arguments = ("--pmem", "beta:64M,domain=adr")
     sessions = iter(range(1, 1000))
 
     def play(self, *arguments, **keywords):
-        found = story.play(self.lab.name, next(self.sessions), *arguments, **keywords)
+        found = scenario.play(self.lab.name, next(self.sessions), *arguments, **keywords)
         print("# %s" % found)
         self.assertGreater(found.acknowledged, 100)
         return found
@@ -63,9 +64,9 @@ class Story(labtest.LabCase):
         """log_check is no rubber stamp: one octet of one record is enough."""
         folder = LabFolder(self.lab.name)
         session = next(self.sessions)
-        story.install(folder, "beta")
-        story.install(folder, "alpha")
-        server = story.start_server(folder)
+        scenario.install(folder, "beta")
+        scenario.install(folder, "alpha")
+        server = scenario.start_server(folder)
         try:
             words = ["log_writer", "10.77.0.2", str(session), "--seconds", "0.3"]
             status, out, error = agent.capture(folder, "alpha", words, timeout=60)
@@ -73,10 +74,10 @@ class Story(labtest.LabCase):
         finally:
             server.stop()
         acknowledged = int(out.split("acknowledged ")[1].split()[0])
-        self.assertEqual(story.check(folder, session, acknowledged)[1:], [0, 0])
+        self.assertEqual(scenario.check(folder, session, acknowledged)[1:], [0, 0])
         programs.install(self.lab, "beta", "pmem_local")
-        self.lab.sh("beta", "pmem_local write %s %d 8 1" % (story.DEVICE, 4096 + 128 * 7 + 64))
-        self.assertEqual(story.check(folder, session, acknowledged)[1:], [1, 1])
+        self.lab.sh("beta", "pmem_local write %s %d 8 1" % (scenario.DEVICE, 4096 + 128 * 7 + 64))
+        self.assertEqual(scenario.check(folder, session, acknowledged)[1:], [1, 1])
 
 
 if __name__ == "__main__":
