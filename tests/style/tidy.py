@@ -251,8 +251,23 @@ def one_title(files):
                 yield "%s: %d titles" % (name, titles)
 
 
+def module_lists(files):
+    """a package's opening names each of its modules"""
+    for name, lines in files.items():
+        if name.endswith("/__init__.py"):
+            folder = name[:-len("__init__.py")]
+            there = {n[len(folder):] for n in files
+                     if n.startswith(folder) and n.endswith(".py") and n != name}
+            named = set(re.findall(r"^(\w+\.py) ", "\n".join(lines), re.M))
+            for module in sorted(there - named):
+                yield "%s: does not name %s" % (name, module)
+            for module in sorted(named - there):
+                yield "%s: names %s, which is not there" % (name, module)
+
+
 RULES = (file_length, function_length, line_length, trailing_space, tabs, leftovers,
-         machine_paths, spdx, layers, header_guards, one_title)
+         machine_paths, spdx, layers, header_guards, one_title,
+         module_lists)
 
 
 def main():
