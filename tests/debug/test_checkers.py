@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The debug lane can fail: each checker of the debug kernel reports a mistake made for it.
 
-The mistakes are a module's (tests/guest/debug); the reports are looked for as after any lab.
+The mistakes are a module's (tests/guest-programs/kernel-faults); the reports are looked
+for as after any lab.
 # timeout: 300
 """
 import os

@@ -3,8 +3,8 @@
 # timeout: 900
 
 None of Debian's servers of 9P speaks RDMA: diod and nfs-ganesha are packaged without it.  diod
-serves a connection that it is given as a stream, though; tests/guest/ninep_relay.c accepts RDMA
-connections and passes the messages on, one Send each."""
+serves a connection that it is given as a stream, though; ninep_relay.c (tests/guest-programs/ulp)
+accepts RDMA connections and passes the messages on, one Send each."""
 import labtest
 import programs
 import storage

@@ -7,6 +7,7 @@ alpha is the client, beta the server.  What moved over the adapter its counters 
 import time
 
 import labtest
+import programs
 from storage import ProgramCase, counters, wait_for
 
 LIMIT = 150  # seconds; other work may share the machine
@@ -204,7 +205,7 @@ class Fabric(ProgramCase):
     def test_mpi(self):
         """libfabric's verbs provider carries MPI from VM to VM; UCX knows no iWARP and says so"""
         for vm in ('alpha', 'beta'):
-            self.lab.run('copy', labtest.TOP / 'tests/guest/mpi_ring.py', vm + ':/root/mpi_ring.py')
+            self.lab.run('copy', programs.SOURCES / 'ulp/mpi_ring.py', vm + ':/root/mpi_ring.py')
             self.lab.sh(vm, AGENT)
         listen = 'TCP4-LISTEN:2222,fork,reuseaddr'
         self.lab.start('beta', 'socat', '-d', '-d', listen, 'EXEC:sh /root/line.sh').expect(

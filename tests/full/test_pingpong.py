@@ -3,7 +3,8 @@
 """Programs that connect by ibv_modify_qp alone.
 
 rdma-core's ping-pong between two VMs and within one, and the rendezvous under all that can go
-wrong (tests/guest/rendezvous.py), strangers included (tests/guest/rdv_strangers.c)."""
+wrong (rendezvous.py), strangers included (rdv_strangers.c); both are in
+tests/guest-programs/rendezvous."""
 # timeout: 900
 import re
 
@@ -22,7 +23,8 @@ class Pingpong(labtest.LabCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.lab.run('copy', labtest.TOP / 'tests/guest/rendezvous.py', 'alpha:/root/rendezvous.py')
+        script = programs.SOURCES / 'rendezvous' / 'rendezvous.py'
+        cls.lab.run('copy', script, 'alpha:/root/rendezvous.py')
         for vm in ('alpha', 'beta'):
             programs.install(cls.lab, vm, 'rdv_strangers')
             for start in ('fd77', 'fe80'):

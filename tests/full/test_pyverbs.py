@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 import labtest
-from programs import BUILD
+from programs import BUILD, SOURCES
 
 SOURCE = Path(BUILD) / 'products/src-rdma-core/src/tests'
 DOCUMENT = labtest.TOP / 'docs/pyverbs.md'
@@ -59,7 +59,7 @@ class Pyverbs(labtest.LabCase):
         cls.omitted = ['%s.%s' % (row[0], row[1]) for row in rows['Cases that are not asked']]
         super().setUpClass()
         cls.lab.run('copy', SOURCE, 'alpha:/root/tests')
-        cls.lab.run('copy', labtest.TOP / 'tests/guest/pyverbs_run.py', 'alpha:/root/run.py')
+        cls.lab.run('copy', SOURCES / 'ulp/pyverbs_run.py', 'alpha:/root/run.py')
         cls.lab.sh('alpha', 'echo %d > /proc/sys/vm/nr_hugepages' % HUGE_PAGES)
         cls.cases = cls.run_cases([word for case in cls.omitted for word in ('-x', case)])
         # They live in real time, and this machine may not: what failed has a second run.

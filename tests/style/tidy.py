@@ -157,7 +157,7 @@ def trailing_space(files):
 def tabs(files):
     """tabs only where the kernel's style rules"""
     for name, lines in files.items():
-        kernel = name.startswith(("guest-driver/", "include/", "tests/guest/kernel/"))
+        kernel = name.startswith(("guest-driver/", "include/", "tests/guest-programs/kernel-"))
         if is_script(name, lines) and not kernel:
             for number, line in enumerate(lines, 1):
                 if line.startswith("\t"):

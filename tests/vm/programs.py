@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of tests/guest, and fio, in VMs of a lab.
+"""Programs of tests/guest-programs, and fio, in VMs of a lab.
 
 A VM forgets them with its power; install() brings them back."""
 import os
@@ -8,6 +8,7 @@ import re
 import labtest
 
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
+SOURCES = labtest.TOP / "tests" / "guest-programs"
 FOLDER = BUILD + "/guest/programs"
 # Of the kernel that labs run: vmlinuz and initrd, and modules of tests.
 KERNEL = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest")

@@ -2,10 +2,11 @@
 """Litmus tests of x86 persistency, with cpu-tracking=on, for each domain.
 # timeout: 1500
 
-A guest program (tests/guest/litmus.c) repeats a short pattern of stores, flushes and fences, round
-after round.  At instants that nobody chose, the domain says what a cut would leave, for many seeds
-(property "preview"); a few true cuts show that this is what cuts do.  Of each pattern it is
-demanded that no outcome appears which the model forbids, and that those which it allows do appear.
+A guest program (litmus.c of tests/guest-programs/persist) repeats a short pattern of stores,
+flushes and fences, round after round.  At instants that nobody chose, the domain says what a cut
+would leave, for many seeds (property "preview"); a few true cuts show that this is what cuts do.
+Of each pattern it is demanded that no outcome appears which the model forbids, and that those which
+it allows do appear.
 
 Outcomes are written as V(x): the round that is visible in x at the instant, and P(x): the one that
 survives.  "x holds before y" in a domain: a round of y that is visible implies, for every outcome,
@@ -22,6 +23,7 @@ import tempfile
 import unittest
 
 import labtest
+import programs
 
 DOMAINS = ("none", "adr", "eadr", "whole")
 DEVICE = "/dev/dax0.0"
@@ -342,7 +344,7 @@ def program():
     if not _program:
         folder = tempfile.mkdtemp(prefix="sg-litmus-")
         _program = os.path.join(folder, "litmus")
-        source = labtest.TOP / "tests" / "guest" / "litmus.c"
+        source = programs.SOURCES / "persist" / "litmus.c"
         subprocess.run(
             ["gcc", "-O2", "-Wall", "-Werror", "-static", "-pthread", "-o", _program, str(source)],
             check=True,

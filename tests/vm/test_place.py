@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Flush, Verify and Atomic Write between two VMs, by programs that use verbs and staghorndv.h.
 
-The programs (tests/guest/place*.c) speak TAP: what a case there finds is a failure here.
+The programs (tests/guest-programs/mpe) speak TAP: what a case there finds is a failure here.
 # timeout: 900
 """
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verbs in a VM, by programs whose two queue pairs talk over the adapter's own address.
 
-The programs (tests/guest/verbs_*.c) speak TAP: what a case there finds is a failure here.
+The programs (tests/guest-programs/verbs) speak TAP: what a case there finds is a failure here.
 # timeout: 600
 """
 import gzip

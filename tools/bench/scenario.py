@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A log in another machine's persistent memory, and that machine's power goes.
 
-alpha's log_writer appends records to the log in beta's NVDIMM (programs of tests/guest), beta
+alpha's log_writer appends records to the log in beta's NVDIMM (tests/guest-programs/log), beta
 loses its power in the middle, and after its restart log_check says what is there.
 """
 import re

@@ -13,7 +13,7 @@
 #   guest-driver    our kernel module
 #   guest-provider  our rdma-core provider
 #   guest-fio       fio with its librpma engines, which Debian's package lacks
-#   guest-programs  the programs of tests/guest, which tests and demo copy into VMs
+#   guest-programs  the programs of tests/guest-programs, which tests and demo copy into VMs
 #   guest-overlay   all of the above that is ours, as it lies over the image
 #   guest-consumers another disk image, with the programs of kernel and user consumers
 #   guest-smb       SMB client and server with SMB Direct, which Debian's kernel leaves out
@@ -172,7 +172,7 @@ make_fio() {
 
 make_programs() {
     enter_tree
-    cp -r "$SG_TOP/tests/guest" "$in_tree_work/src"
+    cp -r "$SG_TOP/tests/guest-programs" "$in_tree_work/src"
     cp -r "$SG_TOP/include" "$SG_TOP/tests/lib" "$in_tree_work/"
     ! has provider || cp -r "$(sg_product guest-provider)/usr" "$in_tree_work/usr"
     in_tree make -j "$SG_JOBS" -C src OUT=../out DV="$(has provider && echo ../usr)"
@@ -182,8 +182,8 @@ make_programs() {
 # A kernel consumer of the adapter.
 make_test_module() {
     enter_tree
-    cp -r "$SG_TOP/tests/guest/kernel" "$in_tree_work/src"
-    cp "$SG_TOP/tests/guest/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" \
+    cp -r "$SG_TOP/tests/guest-programs/kernel-mpe" "$in_tree_work/src"
+    cp "$SG_TOP/tests/guest-programs/mpe/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" \
         "$in_tree_work/src"
     build_module kplace W=1
 }
@@ -260,10 +260,11 @@ sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/fil
     "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
     -- make_fio
-sg_step guest-programs "compiling test programs for the guest" "$tree_key" "$SG_TOP/tests/guest" \
+sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
+    "$SG_TOP/tests/guest-programs" \
     "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "@$ours" @programs-2 -- make_programs
 sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
-    "$SG_TOP/tests/guest/kernel" "$SG_TOP/tests/guest/place_wire.h" \
+    "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/place_wire.h" \
     "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \

@@ -17,6 +17,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/sources.sh"
 
 config=$SG_TOP/tools/guest/debug.config
+programs=$SG_TOP/tests/guest-programs
 # Neither who built it nor when is in the result, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
@@ -68,10 +69,10 @@ make_modules() {
     cp -r "$SG_TOP/guest-driver/kernel" "$work/guest-driver/kernel"
     cp -r "$SG_TOP/include/staghorn" "$work/include/staghorn"
     build_module "$work/guest-driver/kernel" staghorn
-    cp -r "$SG_TOP/tests/guest/kernel" "$work/kplace"
-    cp "$SG_TOP/tests/guest/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" "$work/kplace"
+    cp -r "$programs/kernel-mpe" "$work/kplace"
+    cp "$programs/mpe/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" "$work/kplace"
     build_module "$work/kplace" kplace
-    cp -r "$SG_TOP/tests/guest/debug" "$work/debug"
+    cp -r "$programs/kernel-faults" "$work/debug"
     build_module "$work/debug" sg_fault
     rm -rf "$work"
 }
@@ -112,8 +113,8 @@ sg_source_linux
 sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product src-linux)" \
     "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
-    "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$SG_TOP/tests/guest/kernel" \
-    "$SG_TOP/tests/guest/debug" "$SG_TOP/tests/guest/place_wire.h" @debug-modules-1 -- make_modules
+    "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
+    "$programs/kernel-faults" "$programs/mpe/place_wire.h" @debug-modules-1 -- make_modules
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" @debug-overlay-1 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \
