@@ -3,7 +3,7 @@
 """Programs that connect by ibv_modify_qp alone.
 
 rdma-core's ping-pong between two VMs and within one, and the rendezvous under all that can go
-wrong (rendezvous.py), strangers included (rdv_strangers.c); both are in
+wrong (rendezvous.py), unknown peers included (rdv_unknown.c); both are in
 tests/guest-programs/rendezvous."""
 # timeout: 900
 import re
@@ -26,7 +26,7 @@ class Pingpong(labtest.LabCase):
         script = programs.SOURCES / 'rendezvous' / 'rendezvous.py'
         cls.lab.run('copy', script, 'alpha:/root/rendezvous.py')
         for vm in ('alpha', 'beta'):
-            programs.install(cls.lab, vm, 'rdv_strangers')
+            programs.install(cls.lab, vm, 'rdv_unknown')
             for start in ('fd77', 'fe80'):
                 wait_for(cls.lab, vm, 'grep -q ^%s %s/*' % (start, GIDS))
         cls.gids = {vm: cls.table(vm) for vm in ('alpha', 'beta')}
@@ -103,7 +103,7 @@ class Pingpong(labtest.LabCase):
         self.program('beta', 'alpha', 'ibv_rc_pingpong', '-g', 1, '-n', 50)
 
     def test_rendezvous(self):
-        """States, masks, roles, strangers, wrong numbers, bounds, restarts, GID changes."""
+        """States, masks, roles, unknown peers, wrong numbers, bounds, restarts, GID changes."""
         done = self.lab.run(
             'exec',
             '--timeout',
@@ -127,9 +127,9 @@ class Pingpong(labtest.LabCase):
         port = self.lab.sh('alpha', 'cat /run/staghorn/port').strip()
         self.lab.sh('alpha', 'ip addr add %s/24 dev %s' % (SECOND, port))
         wait_for(self.lab, 'alpha', 'grep -q %s %s/*' % (SECOND_GID, GIDS))
-        waiting = self.lab.start('beta', 'rdv_strangers', 'wait', 'staghorn0', SECOND)
+        waiting = self.lab.start('beta', 'rdv_unknown', 'wait', 'staghorn0', SECOND)
         waiting.expect('waiting', 60)
-        words = 'rdv_strangers', 'ask', 'staghorn0', '10.77.0.2', SECOND
+        words = 'rdv_unknown', 'ask', 'staghorn0', '10.77.0.2', SECOND
         done = self.lab.run('exec', '-n', 'alpha', '--', *words, status=None)
         good = re.findall(r'^ok \d+ - rendezvous: ', done.out, re.M)
         self.assertEqual((done.returncode, len(good)), (0, 4), done.out + waiting.output)

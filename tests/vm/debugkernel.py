@@ -57,7 +57,7 @@ KNOWN = (
 )
 LEAK = r"^unreferenced object "
 # Leaks whose call trace has none of these modules, nor one that is gone, are others'; only printed.
-OURS = r"\[(?:staghorn|kplace|sg_fault)\]|^ +0xffffffff[ac]"
+OURS = r"\[(?:staghorn|kmpe|sg_fault)\]|^ +0xffffffff[ac]"
 # Two scans with a pause between them: an object that is younger than five seconds, or whose only
 # pointer was in a register, is not a leak.
 SCAN = (

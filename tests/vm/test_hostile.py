@@ -38,7 +38,7 @@ class Hostile(labtest.LabCase):
         self.assertIsNone(found, found and found.string[found.start() : found.start() + 4000])
 
     def test_processes__beside_each_other(self):
-        """Wrong fields, wrong doorbells and strangers' numbers from several processes."""
+        """Wrong fields, wrong doorbells and other processes' numbers from several processes."""
         started = [
             self.lab.start("alpha", program, ADDRESS, part)
             for program, part in (

@@ -183,9 +183,9 @@ make_programs() {
 make_test_module() {
     enter_tree
     cp -r "$SG_TOP/tests/guest-programs/kernel-mpe" "$in_tree_work/src"
-    cp "$SG_TOP/tests/guest-programs/mpe/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" \
+    cp "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" \
         "$in_tree_work/src"
-    build_module kplace W=1
+    build_module kmpe W=1
 }
 
 # Our modules get into the indexes of the image's modules, so that modprobe,
@@ -232,7 +232,7 @@ link_guest() {
     rm -rf "$SG_BUILD/guest/programs"
     mkdir "$SG_BUILD/guest/programs"
     ln -s "$(sg_product guest-fio)/fio" "$(sg_product guest-programs)"/* \
-        "$(sg_product guest-test-module)/kplace.ko" \
+        "$(sg_product guest-test-module)/kmpe.ko" \
         "$SG_BUILD/guest/programs/"
 }
 
@@ -264,7 +264,7 @@ sg_step guest-programs "compiling test programs for the guest" "$tree_key" \
     "$SG_TOP/tests/guest-programs" \
     "$SG_TOP/include/staghorn" "$SG_TOP/tests/lib/tap.h" "@$ours" @programs-2 -- make_programs
 sg_step guest-test-module "compiling a test module for the guest" "$tree_key" \
-    "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/place_wire.h" \
+    "$SG_TOP/tests/guest-programs/kernel-mpe" "$SG_TOP/tests/guest-programs/mpe/mpe_wire.h" \
     "$SG_TOP/guest-driver/kernel/flush_wr.h" @test-module-1 -- make_test_module
 sg_local guest-links "linking the guest" "$tree_key" "@$(sg_product guest-boot)" \
     "@$(sg_product guest-overlay)" "@$(sg_product guest-fio)" "@$(sg_product guest-programs)" \

@@ -69,9 +69,9 @@ make_modules() {
     cp -r "$SG_TOP/guest-driver/kernel" "$work/guest-driver/kernel"
     cp -r "$SG_TOP/include/staghorn" "$work/include/staghorn"
     build_module "$work/guest-driver/kernel" staghorn
-    cp -r "$programs/kernel-mpe" "$work/kplace"
-    cp "$programs/mpe/place_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" "$work/kplace"
-    build_module "$work/kplace" kplace
+    cp -r "$programs/kernel-mpe" "$work/kmpe"
+    cp "$programs/mpe/mpe_wire.h" "$SG_TOP/guest-driver/kernel/flush_wr.h" "$work/kmpe"
+    build_module "$work/kmpe" kmpe
     cp -r "$programs/kernel-faults" "$work/debug"
     build_module "$work/debug" sg_fault
     rm -rf "$work"
@@ -99,7 +99,7 @@ link_debug() {
     local to=$SG_BUILD/guest/debug
     mkdir -p "$to"
     ln -sfn "$(sg_product guest-debug-kernel)/vmlinuz" "$to/vmlinuz"
-    ln -sfn "$(sg_product guest-debug-modules)/kplace.ko" "$to/kplace.ko"
+    ln -sfn "$(sg_product guest-debug-modules)/kmpe.ko" "$to/kmpe.ko"
     ln -sfn "$(sg_product guest-debug-modules)/sg_fault.ko" "$to/sg_fault.ko"
     cat "$(sg_product guest-boot)/boot.cpio" "$(sg_product guest-overlay)/overlay.cpio" \
         "$(sg_product guest-debug-overlay)/overlay.cpio" > "$to/initrd.new"
@@ -114,7 +114,7 @@ sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product
     "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel
 sg_step guest-debug-modules "compiling our modules for it" "@$(sg_product guest-debug-kernel)" \
     "$SG_TOP/guest-driver/kernel" "$SG_TOP/include/staghorn" "$programs/kernel-mpe" \
-    "$programs/kernel-faults" "$programs/mpe/place_wire.h" @debug-modules-1 -- make_modules
+    "$programs/kernel-faults" "$programs/mpe/mpe_wire.h" @debug-modules-1 -- make_modules
 sg_step guest-debug-overlay "packing its modules" "@$(sg_product guest-debug-kernel)" \
     "@$(sg_product guest-debug-modules)" @debug-overlay-1 -- make_overlay
 sg_local guest-debug-links "linking the debug kernel" "@$(sg_product guest-debug-kernel)" \

@@ -311,7 +311,7 @@ def case_absent():
     each_role(body)
 
 
-def case_stranger():
+def case_unknown_peer():
     """One wants the other, who waits for a third, and is not let in; the third is."""
 
     def body(one, other):

@@ -2,9 +2,9 @@
 /*
  * Flush to persistence, and Verify of what is on the medium, between two machines.
  *
- * PLACE_SERVER=ADDRESS place_pmem [PART-OF-NAME]...; the server has a device of memory.
+ * MPE_SERVER=ADDRESS mpe_pmem [PART-OF-NAME]...; the server has a device of memory.
  */
-#include "place_ops.h"
+#include "mpe_ops.h"
 
 static void begin_pmem(void)
 {

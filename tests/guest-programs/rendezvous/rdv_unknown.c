@@ -3,8 +3,8 @@
  * Whom the rendezvous of queue pairs (docs/protocol.md) lets in: requests by rdma_cm, each wrong in
  * one field, then the true peer.
  *
- * rdv_strangers wait DEVICE SECOND: has queue pairs in several states, and does as it is told.
- * rdv_strangers ask DEVICE ADDRESS SECOND: ADDRESS is where the other one waits, SECOND an IPv4
+ * rdv_unknown wait DEVICE SECOND: has queue pairs in several states, and does as it is told.
+ * rdv_unknown ask DEVICE ADDRESS SECOND: ADDRESS is where the other one waits, SECOND an IPv4
  * address of this machine besides the one that leads there.
  *
  * The two talk by TCP: first who they are, then letters, each done and answered by the same.
@@ -35,7 +35,7 @@ enum {
 };
 
 enum { REQUEST = 1, ACCEPT, REFUSE };
-enum { EARLY = 1, STRANGER, FORM };
+enum { EARLY = 1, UNKNOWN, FORM };
 
 /* Queue pairs of the one that waits. */
 enum door {
@@ -395,18 +395,18 @@ static const struct {
     { "an octet short", TRUE_PEER, 0, 0, MSG_LEN - 1, false, FORM },
     { "an octet long", TRUE_PEER, 0, 0, MSG_LEN + 1, false, FORM },
     { "as long as can be", TRUE_PEER, 0, 0, MSG_MAX, false, FORM },
-    { "source number", TRUE_PEER, 11, 0x40, MSG_LEN, false, STRANGER },
-    { "source number of 32 bits", TRUE_PEER, 8, 0x80, MSG_LEN, false, STRANGER },
-    { "peer of another queue pair", OPEN, 11, NAME_OPEN ^ NAME_HIGHER, MSG_LEN, false, STRANGER },
+    { "source number", TRUE_PEER, 11, 0x40, MSG_LEN, false, UNKNOWN },
+    { "source number of 32 bits", TRUE_PEER, 8, 0x80, MSG_LEN, false, UNKNOWN },
+    { "peer of another queue pair", OPEN, 11, NAME_OPEN ^ NAME_HIGHER, MSG_LEN, false, UNKNOWN },
     { "no such destination", TRUE_PEER, 13, 0xa5, MSG_LEN, false, EARLY },
     { "destination number of 32 bits", TRUE_PEER, 12, 0x80, MSG_LEN, false, EARLY },
     { "destination not in RTR", CLOSED, 0, 0, MSG_LEN, false, EARLY },
-    { "source GID, first octet", TRUE_PEER, 24, 0x20, MSG_LEN, false, STRANGER },
-    { "source GID, last octet", TRUE_PEER, 39, 0x08, MSG_LEN, false, STRANGER },
-    { "destination GID, first octet", TRUE_PEER, 40, 0x80, MSG_LEN, false, STRANGER },
-    { "destination GID, last octet", TRUE_PEER, 55, 0x08, MSG_LEN, false, STRANGER },
-    { "right names, another address", TRUE_PEER, 0, 0, MSG_LEN, true, STRANGER },
-    { "who should wait for a call", HIGHER, 0, 0, MSG_LEN, true, STRANGER },
+    { "source GID, first octet", TRUE_PEER, 24, 0x20, MSG_LEN, false, UNKNOWN },
+    { "source GID, last octet", TRUE_PEER, 39, 0x08, MSG_LEN, false, UNKNOWN },
+    { "destination GID, first octet", TRUE_PEER, 40, 0x80, MSG_LEN, false, UNKNOWN },
+    { "destination GID, last octet", TRUE_PEER, 55, 0x08, MSG_LEN, false, UNKNOWN },
+    { "right names, another address", TRUE_PEER, 0, 0, MSG_LEN, true, UNKNOWN },
+    { "who should wait for a call", HIGHER, 0, 0, MSG_LEN, true, UNKNOWN },
     { "the sender's first PSN", TRUE_PEER, 23, 0x01, MSG_LEN, false, EARLY },
 };
 

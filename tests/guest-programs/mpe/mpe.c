@@ -2,9 +2,9 @@
 /*
  * Flush, Verify and Atomic Write between two machines, through libibverbs and staghorndv.h.
  *
- * PLACE_SERVER=ADDRESS place [PART-OF-NAME]...; the server is place_server.c.
+ * MPE_SERVER=ADDRESS mpe [PART-OF-NAME]...; the server is mpe_server.c.
  */
-#include "place_ops.h"
+#include "mpe_ops.h"
 
 /* ---- Flush ---- */
 
@@ -14,7 +14,7 @@ static void flush__range(void)
     write_fresh(R_CRC32C, AT, LEN);
     post_flush(R_CRC32C, AT, LEN, IBV_FLUSH_GLOBAL);
     expect_ok(IBV_WC_FLUSH);
-    post_flush(R_CRC32C, 0, PLACE_SIZE, IBV_FLUSH_GLOBAL);
+    post_flush(R_CRC32C, 0, MPE_SIZE, IBV_FLUSH_GLOBAL);
     post_flush(R_FLUSH_ONLY, 7, 1, IBV_FLUSH_GLOBAL);
     post_flush(R_CRC32C, 0, 0, IBV_FLUSH_GLOBAL);
     expect_ok(IBV_WC_FLUSH);
@@ -66,7 +66,7 @@ static void flush__refused_there(void)
 {
     static const struct {
         const char *what;
-        enum place_region region;
+        enum mpe_region region;
         uint32_t rkey_xor;
         uint64_t at;
         size_t len;
@@ -77,12 +77,12 @@ static void flush__refused_there(void)
         { "no right to persistence", R_CRC32C, 0, 0, 8, IBV_FLUSH_PERSISTENT, 0x02 },
         { "one right of two", R_CRC32C, 0, 0, 8, IBV_FLUSH_PERSISTENT | IBV_FLUSH_GLOBAL, 0x02 },
         { "key", R_CRC32C, 0xff, 0, 8, IBV_FLUSH_GLOBAL, 0x00 },
-        { "beyond", R_CRC32C, 0, PLACE_SIZE - 7, 8, IBV_FLUSH_GLOBAL, 0x01 },
+        { "beyond", R_CRC32C, 0, MPE_SIZE - 7, 8, IBV_FLUSH_GLOBAL, 0x01 },
         { "before", R_CRC32C, 0, (uint64_t)-1, 8, IBV_FLUSH_GLOBAL, 0x01 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct place_entry *e;
+        const struct mpe_entry *e;
 
         begin();
         e = region(rows[i].region);
@@ -95,18 +95,18 @@ static void flush__refused_there(void)
 
 /* ---- Verify ---- */
 
-static const enum place_region hashed[] = { R_CRC32C, R_SHA256, R_SHA512, R_HMAC };
+static const enum mpe_region hashed[] = { R_CRC32C, R_SHA256, R_SHA512, R_HMAC };
 
 #define HASHED (sizeof(hashed) / sizeof(hashed[0]))
 
 static void verify__equal(void)
 {
-    static const uint32_t lengths[] = { 1, 64, LEN, PLACE_SIZE / 2 };
+    static const uint32_t lengths[] = { 1, 64, LEN, MPE_SIZE / 2 };
     uint8_t hash[SGDV_HASH_MAX];
 
     begin();
     for (size_t i = 0; i < 4 * HASHED; i++) {
-        enum place_region r = hashed[i / 4];
+        enum mpe_region r = hashed[i / 4];
         uint32_t len = lengths[i % 4], hash_len;
         struct sgdv_verify v;
 
@@ -122,7 +122,7 @@ static void verify__equal(void)
         T_EQ_U64(expect_ok(SGDV_WC_VERIFY).byte_len, hash_len);
         /* Into a sink, expected or not; the sink has more room than needed. */
         for (int expecting = 0; expecting < 2; expecting++) {
-            uint8_t *sink = c.buf + PLACE_SIZE - 128;
+            uint8_t *sink = c.buf + MPE_SIZE - 128;
 
             memset(sink, 0xee, 128);
             v.expected_len = expecting ? hash_len : 0;
@@ -139,7 +139,7 @@ static void verify__equal(void)
 static void verify__differs(void)
 {
     for (size_t i = 0; i < HASHED; i++) {
-        enum place_region r = hashed[i];
+        enum mpe_region r = hashed[i];
         uint8_t hash[SGDV_HASH_MAX];
         uint32_t hash_len;
 
@@ -173,7 +173,7 @@ static void verify__refused_there(void)
 {
     static const struct {
         const char *what;
-        enum place_region region;
+        enum mpe_region region;
         uint32_t rkey_xor;
         uint64_t at;
         unsigned int code;
@@ -182,7 +182,7 @@ static void verify__refused_there(void)
         { "no right, though read", R_READ, 0, 0, 0x02 },
         { "no right, though flush", R_FLUSH_ONLY, 0, 0, 0x02 },
         { "key", R_SHA256, 0xff, 0, 0x00 },
-        { "beyond", R_SHA256, 0, PLACE_SIZE - 7, 0x01 },
+        { "beyond", R_SHA256, 0, MPE_SIZE - 7, 0x01 },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -220,7 +220,7 @@ static void verify__refused_here(void)
     expect(IBV_WC_LOC_LEN_ERR);
     begin();
     v = verify_of(R_SHA256, 0, 8);
-    v.sink_addr = (uintptr_t)c.buf + PLACE_SIZE - 31;
+    v.sink_addr = (uintptr_t)c.buf + MPE_SIZE - 31;
     v.sink_len = 32;
     T_EQ_INT(try_verify(&v), 0);
     expect(IBV_WC_LOC_PROT_ERR);
@@ -269,7 +269,7 @@ static void atomic__refused_there(void)
 {
     static const struct {
         const char *what;
-        enum place_region region;
+        enum mpe_region region;
         uint64_t at;
         enum ibv_wc_status status;
         unsigned int type, code;
@@ -277,7 +277,7 @@ static void atomic__refused_there(void)
         { "misaligned by 4", R_CRC32C, 0x1004, IBV_WC_REM_OP_ERR, 2, 0x07 },
         { "misaligned by 1, across pages", R_CRC32C, 0x1ff9, IBV_WC_REM_OP_ERR, 2, 0x07 },
         { "no right", R_READ, 0x1000, IBV_WC_REM_ACCESS_ERR, 1, 0x02 },
-        { "beyond", R_CRC32C, PLACE_SIZE, IBV_WC_REM_ACCESS_ERR, 1, 0x01 },
+        { "beyond", R_CRC32C, MPE_SIZE, IBV_WC_REM_ACCESS_ERR, 1, 0x01 },
     };
     uint8_t before[0x2000];
 
@@ -300,7 +300,7 @@ static void atomic__refused_there(void)
 /* Write, Flush, Verify, Atomic Write, many times without waiting; the last tells how far. */
 static void pipeline__in_order(void)
 {
-    enum { ROUNDS = 200, RECORD = 1000, DEEP = PLACE_SQ / 4 - 1 };
+    enum { ROUNDS = 200, RECORD = 1000, DEEP = MPE_SQ / 4 - 1 };
     static const enum ibv_wc_opcode order[] = {
         IBV_WC_RDMA_WRITE, IBV_WC_FLUSH, SGDV_WC_VERIFY, IBV_WC_ATOMIC_WRITE,
     };
@@ -313,7 +313,7 @@ static void pipeline__in_order(void)
         uint64_t at = 4096 + i * RECORD;
 
         if (i < ROUNDS) {
-            uint32_t len = place_hash(SGDV_HASH_SHA256, c.buf + i * RECORD, RECORD, hash);
+            uint32_t len = mpe_hash(SGDV_HASH_SHA256, c.buf + i * RECORD, RECORD, hash);
 
             post_write(R_SHA256, at, i * RECORD, RECORD);
             post_flush(R_SHA256, at, RECORD, IBV_FLUSH_GLOBAL);

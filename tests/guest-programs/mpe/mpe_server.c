@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The peer of staghorn-place: place_server ADDRESS [DEVICE-OF-MEMORY] */
-#include "place_net.h"
+/* The peer of mpe: mpe_server ADDRESS [DEVICE-OF-MEMORY] */
+#include "mpe_net.h"
 
 #include <stdio.h>
 
@@ -10,5 +10,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s ADDRESS [DEVICE]\n", argv[0]);
         return 2;
     }
-    place_serve(argv[1], argv[2]);
+    mpe_serve(argv[1], argv[2]);
 }

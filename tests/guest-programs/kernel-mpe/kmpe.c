@@ -3,7 +3,7 @@
  * Flush, Atomic Write, atomics, fast registration and a shared receive queue that changes size, by
  * a kernel consumer.
  *
- * insmod kplace.ko server=10.77.0.2 runs against place_server and fails if anything is not as it
+ * insmod kmpe.ko server=10.77.0.2 runs against mpe_server and fails if anything is not as it
  * should be; the log tells what.  Everything happens in the module's initialisation.
  */
 #include <linux/completion.h>
@@ -15,7 +15,7 @@
 #include <rdma/rdma_cm.h>
 
 #include "flush_wr.h"
-#include "place_wire.h"
+#include "mpe_wire.h"
 
 #define BUF_SIZE (4 * PAGE_SIZE)
 #define AT 0x3008
@@ -33,14 +33,14 @@ static struct {
 	struct ib_srq *srq;
 	u8 *buf;
 	u64 dma;
-	struct place_table table;
+	struct mpe_table table;
 } k;
 
 /* Each check that fails is told with its line. */
 #define CHECK(cond) \
 	do { \
 		if (!(cond)) { \
-			pr_err("kplace: line %d: not true: %s\n", __LINE__, #cond); \
+			pr_err("kmpe: line %d: not true: %s\n", __LINE__, #cond); \
 			return -EIO; \
 		} \
 	} while (0)
@@ -56,7 +56,7 @@ static int wait_for(enum rdma_cm_event_type event)
 {
 	CHECK(wait_for_completion_timeout(&k.step, msecs_to_jiffies(WAIT_MS)));
 	if (k.event != event)
-		pr_err("kplace: %s instead of %s\n", rdma_event_msg(k.event),
+		pr_err("kmpe: %s instead of %s\n", rdma_event_msg(k.event),
 		       rdma_event_msg(event));
 	CHECK(k.event == event);
 	return 0;
@@ -82,7 +82,7 @@ static int expect(enum ib_wc_status status, enum ib_wc_opcode opcode)
 	if (take(&wc))
 		return -EIO;
 	if (wc.status != status)
-		pr_err("kplace: %s, vendor error 0x%08x\n", ib_wc_status_msg(wc.status),
+		pr_err("kmpe: %s, vendor error 0x%08x\n", ib_wc_status_msg(wc.status),
 		       wc.vendor_err);
 	CHECK(wc.status == status);
 	CHECK(wc.status != IB_WC_SUCCESS || wc.opcode == opcode);
@@ -275,7 +275,7 @@ static int test_longest_list(void)
 	CHECK(PTR_ERR_OR_ZERO(mr) == -EINVAL);
 	mr = ib_alloc_mr(k.pd, IB_MR_TYPE_MEM_REG, most);
 	if (PTR_ERR_OR_ZERO(mr) == -ENOMEM) {
-		pr_info("kplace: no memory for a list of %u pages\n", most);
+		pr_info("kmpe: no memory for a list of %u pages\n", most);
 		return 0;
 	}
 	CHECK(!IS_ERR(mr));
@@ -355,7 +355,7 @@ static int test_sizes(void)
 
 static int connect_to_server(void)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(PLACE_PORT) };
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(MPE_PORT) };
 	struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 8 };
 
 	CHECK(server && in4_pton(server, -1, (u8 *)&sin.sin_addr, -1, NULL));
@@ -408,20 +408,20 @@ static int run(void)
 	return 0;
 }
 
-static int __init kplace_init(void)
+static int __init kmpe_init(void)
 {
 	int ret = run();
 
 	clean_up();
-	pr_info("kplace: %s\n", ret ? "failed" : "all is well");
+	pr_info("kmpe: %s\n", ret ? "failed" : "all is well");
 	return ret;
 }
 
-static void __exit kplace_exit(void)
+static void __exit kmpe_exit(void)
 {
 }
 
-module_init(kplace_init);
-module_exit(kplace_exit);
+module_init(kmpe_init);
+module_exit(kmpe_exit);
 MODULE_DESCRIPTION("Test of memory placement extensions by a kernel consumer");
 MODULE_LICENSE("GPL");

@@ -3,8 +3,8 @@
  * Both ends of the program that tests Flush, Verify and Atomic Write in VMs: connections through
  * rdma_cm, the server's regions, and a judge of hashes that shares nothing with the adapter.
  */
-#ifndef SG_TESTS_PLACE_NET_H
-#define SG_TESTS_PLACE_NET_H
+#ifndef SG_TESTS_MPE_NET_H
+#define SG_TESTS_MPE_NET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,35 +13,35 @@
 #include <infiniband/staghorndv.h>
 #include <rdma/rdma_cma.h>
 
-#include "place_wire.h"
+#include "mpe_wire.h"
 
 enum {
-    PLACE_SQ = 64,        /* entries of a send queue */
-    PLACE_KEY_LEN = 20,
+    MPE_SQ = 64,        /* entries of a send queue */
+    MPE_KEY_LEN = 20,
 };
 
-extern const uint8_t place_key[PLACE_KEY_LEN]; /* of HMAC regions */
+extern const uint8_t mpe_key[MPE_KEY_LEN]; /* of HMAC regions */
 
 /* One connection.  Requests are made in buf; there is one failed request at most, the last. */
-struct place_conn {
+struct mpe_conn {
     struct rdma_cm_id *id;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
     struct ibv_qp_ex *qpx;
     struct ibv_mr *mr;
-    uint8_t *buf; /* PLACE_SIZE octets, with local and remote write */
-    struct place_table table;
+    uint8_t *buf; /* MPE_SIZE octets, with local and remote write */
+    struct mpe_table table;
 };
 
 /* These end the program with a message when the surroundings fail them. */
-_Noreturn void place_die(const char *what);
-void place_connect(struct place_conn *c, const char *address, uint32_t max_inline);
-void place_close(struct place_conn *c);
-void place_wait(struct place_conn *c, struct ibv_wc *wc);
+_Noreturn void mpe_die(const char *what);
+void mpe_connect(struct mpe_conn *c, const char *address, uint32_t max_inline);
+void mpe_close(struct mpe_conn *c);
+void mpe_wait(struct mpe_conn *c, struct ibv_wc *wc);
 /* For ever.  dax: path of a device of memory, or NULL. */
-_Noreturn void place_serve(const char *address, const char *dax);
+_Noreturn void mpe_serve(const char *address, const char *dax);
 
 /* By the kernel's own implementation; returns the hash's length. */
-uint32_t place_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *out);
+uint32_t mpe_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *out);
 
 #endif

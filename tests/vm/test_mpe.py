@@ -15,33 +15,33 @@ import programs
 PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "programs"
 
 
-class PlaceCase(labtest.LabCase):
+class MpeCase(labtest.LabCase):
     """A lab whose beta serves regions; each method runs cases of `program` in alpha."""
 
-    program = "place"
+    program = "mpe"
     device = ()  # of memory, for the server
     server = None
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        for vm, name in (("beta", "place_server"), ("alpha", cls.program)):
+        for vm, name in (("beta", "mpe_server"), ("alpha", cls.program)):
             cls.lab.run("copy", (PROGRAMS / name).resolve(), "%s:/usr/bin/%s" % (vm, name))
 
     def setUp(self):
-        self.server = self.lab.start("beta", "place_server", "10.77.0.2", *self.device)
+        self.server = self.lab.start("beta", "mpe_server", "10.77.0.2", *self.device)
         self.server.expect("ready")
 
     def cases(self, part, count):
         """Runs the cases whose name has the part, all of which must be good."""
-        words = ("exec", "alpha", "--", "env", "PLACE_SERVER=10.77.0.2", self.program, part)
+        words = ("exec", "alpha", "--", "env", "MPE_SERVER=10.77.0.2", self.program, part)
         done = self.lab.run(*words, status=None, timeout=300)
         good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
         self.assertEqual((done.returncode, len(good)), (0, count), done.out + done.err)
         return done.out
 
 
-class Place(PlaceCase):
+class Mpe(MpeCase):
     """Ordinary memory."""
 
     def test_device__says_what_it_can(self):
@@ -70,15 +70,15 @@ class Place(PlaceCase):
 
     def test_kernel__consumer(self):
         """Flush, Atomic Write and fast registration by a kernel module."""
-        module = os.path.realpath(programs.MODULES + "/kplace.ko")
-        self.lab.run("copy", module, "alpha:/tmp/kplace.ko")
+        module = os.path.realpath(programs.MODULES + "/kmpe.ko")
+        self.lab.run("copy", module, "alpha:/tmp/kmpe.ko")
         try:
-            self.lab.sh("alpha", "insmod /tmp/kplace.ko server=10.77.0.2")
+            self.lab.sh("alpha", "insmod /tmp/kmpe.ko server=10.77.0.2")
         finally:
             log = self.lab.sh("alpha", "dmesg | tail -n 40")
-            self.assertNotRegex(log, "kplace: .*not true|Call Trace")
+            self.assertNotRegex(log, "kmpe: .*not true|Call Trace")
         self.assertIn("all is well", log)
-        self.lab.sh("alpha", "rmmod kplace")
+        self.lab.sh("alpha", "rmmod kmpe")
 
     def test_counters__move(self):
         """What alpha sent, beta has received."""
@@ -97,7 +97,7 @@ class Place(PlaceCase):
                 self.assertEqual((sent, come), (200, 200))
 
 
-class Draft01(PlaceCase):
+class Draft01(MpeCase):
     """The older draft: no flush of a region."""
 
     up_arguments = ("--device-prop", "commit=01")
@@ -116,7 +116,7 @@ class Draft01(PlaceCase):
         self.cases("pipeline:", 2)
 
 
-class Off(PlaceCase):
+class Off(MpeCase):
     """An adapter without the extension offers none of it."""
 
     up_arguments = ("--device-prop", "commit=off")
@@ -128,25 +128,25 @@ class Off(PlaceCase):
         text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
         self.assertRegex(text, r"device_cap_flags_ex:\s+0x[0-9A-F]{1,8}\n")
         done = self.lab.run(
-            "exec", "beta", "--", "place_server", "10.77.0.2", status=None, timeout=60
+            "exec", "beta", "--", "mpe_server", "10.77.0.2", status=None, timeout=60
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("Operation not supported", done.out)
 
 
-class Persistent(PlaceCase):
+class Persistent(MpeCase):
     """Memory that survives, behind a cache that does not."""
 
-    program = "place_pmem"
+    program = "mpe_pmem"
     device = ("/dev/dax0.0",)
     up_arguments = ("--pmem", "64M,domain=adr,ddio=on,eviction=never")
 
     def test_registration__of_memory_that_is_not_persistent(self):
         """On a machine that has some that is."""
-        self.lab.run("copy", (PROGRAMS / "place").resolve(), "alpha:/usr/bin/place")
+        self.lab.run("copy", (PROGRAMS / "mpe").resolve(), "alpha:/usr/bin/mpe")
         text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
         self.assertRegex(text, r"device_cap_flags_ex:\s+0x1C0[0-9A-F]{8}\n")
-        self.program = "place"
+        self.program = "mpe"
         self.cases("reg:", 1)
 
     def test_flush__to_persistence(self):
@@ -164,7 +164,7 @@ class Persistent(PlaceCase):
     def test_verify__what_mismatches_is_poisoned(self):
         """The guest hears of it; whoever has that memory mapped is told by SIGBUS."""
         self.lab.run("pmem", "beta", "--set", "poison-on-mismatch=on")
-        words = ("exec", "alpha", "--", "env", "PLACE_SERVER=10.77.0.2", self.program, "unflushed")
+        words = ("exec", "alpha", "--", "env", "MPE_SERVER=10.77.0.2", self.program, "unflushed")
         script = (
             "n=0; until grep -q . /sys/bus/nd/devices/region0/badblocks; do "
             "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* See place_net.h. */
-#include "place_net.h"
+/* See mpe_net.h. */
+#include "mpe_net.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-const uint8_t place_key[PLACE_KEY_LEN] = "twenty octets of key";
+const uint8_t mpe_key[MPE_KEY_LEN] = "twenty octets of key";
 
 enum { TIMEOUT_MS = 5000, WAIT_S = 30 };
 
-void place_die(const char *what)
+void mpe_die(const char *what)
 {
     printf("Bail out! %s: %s\n", what, strerror(errno));
     fflush(stdout);
@@ -27,7 +27,7 @@ void place_die(const char *what)
 
 /* ---- hashes ---- */
 
-uint32_t place_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *out)
+uint32_t mpe_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *out)
 {
     static const char *const names[] = {
         [SGDV_HASH_CRC32C] = "crc32c",
@@ -43,27 +43,27 @@ uint32_t place_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *
     snprintf((char *)sa.salg_name, sizeof(sa.salg_name), "%s", names[hash]);
     tfm = socket(AF_ALG, SOCK_SEQPACKET, 0);
     if (tfm < 0 || bind(tfm, (struct sockaddr *)&sa, sizeof(sa))) {
-        place_die(names[hash]);
+        mpe_die(names[hash]);
     }
     if (hash == SGDV_HASH_HMAC_SHA256 &&
-        setsockopt(tfm, SOL_ALG, ALG_SET_KEY, place_key, sizeof(place_key))) {
-        place_die("hash key");
+        setsockopt(tfm, SOL_ALG, ALG_SET_KEY, mpe_key, sizeof(mpe_key))) {
+        mpe_die("hash key");
     }
     op = accept(tfm, NULL, 0);
     if (op < 0) {
-        place_die("hash");
+        mpe_die("hash");
     }
     for (; len; len -= (size_t)n, at += n) {
         n = send(op, at, len, MSG_MORE);
         if (n <= 0) {
-            place_die("hash input");
+            mpe_die("hash input");
         }
     }
     n = read(op, out, SGDV_HASH_MAX);
     close(op);
     close(tfm);
     if (n <= 0) {
-        place_die("hash output");
+        mpe_die("hash output");
     }
     return (uint32_t)n;
 }
@@ -72,19 +72,19 @@ uint32_t place_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *
 
 static uint8_t *get_memory(void)
 {
-    void *p = mmap(NULL, PLACE_SIZE, PROT_READ | PROT_WRITE,
+    void *p = mmap(NULL, MPE_SIZE, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
     if (p == MAP_FAILED) {
-        place_die("memory");
+        mpe_die("memory");
     }
     return p;
 }
 
-static void make_qp(struct place_conn *c, uint32_t max_inline)
+static void make_qp(struct mpe_conn *c, uint32_t max_inline)
 {
     struct ibv_qp_init_attr_ex attr = {
-        .cap = { PLACE_SQ, 4, 1, 1, max_inline },
+        .cap = { MPE_SQ, 4, 1, 1, max_inline },
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -92,29 +92,29 @@ static void make_qp(struct place_conn *c, uint32_t max_inline)
                           IBV_QP_EX_WITH_ATOMIC_WRITE,
     };
 
-    c->cq = ibv_create_cq(c->id->verbs, 2 * PLACE_SQ, NULL, NULL, 0);
+    c->cq = ibv_create_cq(c->id->verbs, 2 * MPE_SQ, NULL, NULL, 0);
     if (!c->cq) {
-        place_die("completion queue");
+        mpe_die("completion queue");
     }
     attr.send_cq = attr.recv_cq = c->cq;
     attr.pd = c->pd;
     if (rdma_create_qp_ex(c->id, &attr)) {
-        place_die("queue pair");
+        mpe_die("queue pair");
     }
     c->qpx = ibv_qp_to_qp_ex(c->id->qp);
 }
 
 static struct sockaddr_in to_sockaddr(const char *address)
 {
-    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(PLACE_PORT) };
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(MPE_PORT) };
 
     if (inet_pton(AF_INET, address, &sin.sin_addr) != 1) {
-        place_die(address);
+        mpe_die(address);
     }
     return sin;
 }
 
-void place_wait(struct place_conn *c, struct ibv_wc *wc)
+void mpe_wait(struct mpe_conn *c, struct ibv_wc *wc)
 {
     struct timespec now;
     time_t limit;
@@ -131,13 +131,13 @@ void place_wait(struct place_conn *c, struct ibv_wc *wc)
         }
     } while (!n);
     if (n < 0) {
-        place_die("completion");
+        mpe_die("completion");
     }
 }
 
 /* ---- client ---- */
 
-static void take_table(struct place_conn *c)
+static void take_table(struct mpe_conn *c)
 {
     struct ibv_sge sge = { (uintptr_t)c->buf, sizeof(c->table), c->mr->lkey };
     struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
@@ -145,16 +145,16 @@ static void take_table(struct place_conn *c)
     struct ibv_wc wc;
 
     if (ibv_post_recv(c->id->qp, &wr, &bad) || rdma_connect(c->id, &param)) {
-        place_die("connection");
+        mpe_die("connection");
     }
-    place_wait(c, &wc);
+    mpe_wait(c, &wc);
     if (wc.status != IBV_WC_SUCCESS || wc.byte_len != sizeof(c->table)) {
-        place_die("the server's table");
+        mpe_die("the server's table");
     }
     memcpy(&c->table, c->buf, sizeof(c->table));
 }
 
-void place_connect(struct place_conn *c, const char *address, uint32_t max_inline)
+void mpe_connect(struct mpe_conn *c, const char *address, uint32_t max_inline)
 {
     struct sockaddr_in sin = to_sockaddr(address);
 
@@ -162,28 +162,28 @@ void place_connect(struct place_conn *c, const char *address, uint32_t max_inlin
     if (rdma_create_id(NULL, &c->id, NULL, RDMA_PS_TCP) ||
         rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&sin, TIMEOUT_MS) ||
         rdma_resolve_route(c->id, TIMEOUT_MS)) {
-        place_die("route");
+        mpe_die("route");
     }
     if (!sgdv_is_supported(c->id->verbs->device)) {
-        place_die("another adapter");
+        mpe_die("another adapter");
     }
     c->buf = get_memory();
     c->pd = ibv_alloc_pd(c->id->verbs);
-    c->mr = c->pd ? ibv_reg_mr(c->pd, c->buf, PLACE_SIZE, IBV_ACCESS_LOCAL_WRITE) : NULL;
+    c->mr = c->pd ? ibv_reg_mr(c->pd, c->buf, MPE_SIZE, IBV_ACCESS_LOCAL_WRITE) : NULL;
     if (!c->mr) {
-        place_die("local region");
+        mpe_die("local region");
     }
     make_qp(c, max_inline);
     take_table(c);
 }
 
-void place_close(struct place_conn *c)
+void mpe_close(struct mpe_conn *c)
 {
     rdma_disconnect(c->id);
     rdma_destroy_qp(c->id);
     ibv_destroy_cq(c->cq);
     ibv_dereg_mr(c->mr);
-    munmap(c->buf, PLACE_SIZE);
+    munmap(c->buf, MPE_SIZE);
     ibv_dealloc_pd(c->pd);
     rdma_destroy_id(c->id);
 }
@@ -211,32 +211,32 @@ static const struct recipe {
 
 static struct ibv_mr *regs[R_COUNT];
 
-static void make_region(struct ibv_pd *pd, enum place_region r, uint8_t *memory,
-                        struct place_entry *e)
+static void make_region(struct ibv_pd *pd, enum mpe_region r, uint8_t *memory,
+                        struct mpe_entry *e)
 {
     const struct recipe *how = &recipes[r];
     bool keyed = how->hash == SGDV_HASH_HMAC_SHA256;
     struct sgdv_mr_attr attr = {
         .hash = how->hash,
-        .key = keyed ? place_key : NULL,
-        .key_len = keyed ? PLACE_KEY_LEN : 0,
+        .key = keyed ? mpe_key : NULL,
+        .key_len = keyed ? MPE_KEY_LEN : 0,
         .mem_type = how->on_dax ? SGDV_MEM_PERSISTENT : SGDV_MEM_VOLATILE,
     };
 
-    regs[r] = sgdv_reg_mr(pd, memory, PLACE_SIZE, how->access, &attr);
+    regs[r] = sgdv_reg_mr(pd, memory, MPE_SIZE, how->access, &attr);
     if (!regs[r]) {
         fprintf(stderr, "region %d: ", r);
-        place_die("region");
+        mpe_die("region");
     }
-    *e = (struct place_entry){
+    *e = (struct mpe_entry){
         .addr = (uintptr_t)memory,
-        .length = PLACE_SIZE,
+        .length = MPE_SIZE,
         .rkey = regs[r]->rkey,
         .hash = how->hash,
     };
 }
 
-static void make_regions(struct place_conn *c, uint8_t *memory, uint8_t *pmem)
+static void make_regions(struct mpe_conn *c, uint8_t *memory, uint8_t *pmem)
 {
     memset(&c->table, 0, sizeof(c->table));
     for (int r = 0; r < R_COUNT; r++) {
@@ -249,7 +249,7 @@ static void make_regions(struct place_conn *c, uint8_t *memory, uint8_t *pmem)
 }
 
 /* The table goes out; the client then does what it likes until it is gone. */
-static void serve_one(struct place_conn *c)
+static void serve_one(struct mpe_conn *c)
 {
     struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 8 };
     struct rdma_cm_event *event;
@@ -266,46 +266,46 @@ static void serve_one(struct place_conn *c)
     ibv_wr_send(c->qpx);
     ibv_wr_set_sge(c->qpx, c->mr->lkey, (uintptr_t)c->buf, sizeof(c->table));
     if (ibv_wr_complete(c->qpx)) {
-        place_die("table");
+        mpe_die("table");
     }
-    place_wait(c, &wc);
+    mpe_wait(c, &wc);
     while (!gone && !rdma_get_cm_event(c->id->channel, &event)) {
         gone = event->event == RDMA_CM_EVENT_DISCONNECTED;
         rdma_ack_cm_event(event);
     }
 }
 
-void place_serve(const char *address, const char *dax)
+void mpe_serve(const char *address, const char *dax)
 {
     struct sockaddr_in sin = to_sockaddr(address);
-    struct place_conn c = { 0 };
+    struct mpe_conn c = { 0 };
     struct rdma_cm_id *listener;
     uint8_t *memory = get_memory(), *pmem = NULL;
 
     if (dax) {
         int fd = open(dax, O_RDWR);
 
-        pmem = mmap(NULL, PLACE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        pmem = mmap(NULL, MPE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (pmem == MAP_FAILED) {
-            place_die(dax);
+            mpe_die(dax);
         }
     }
     if (rdma_create_id(NULL, &listener, NULL, RDMA_PS_TCP) ||
         rdma_bind_addr(listener, (struct sockaddr *)&sin) || rdma_listen(listener, 4)) {
-        place_die("listener");
+        mpe_die("listener");
     }
     c.buf = get_memory();
     c.pd = ibv_alloc_pd(listener->verbs);
-    c.mr = c.pd ? ibv_reg_mr(c.pd, c.buf, PLACE_SIZE, IBV_ACCESS_LOCAL_WRITE) : NULL;
+    c.mr = c.pd ? ibv_reg_mr(c.pd, c.buf, MPE_SIZE, IBV_ACCESS_LOCAL_WRITE) : NULL;
     if (!c.mr) {
-        place_die("local region");
+        mpe_die("local region");
     }
     make_regions(&c, memory, pmem);
     printf("ready\n");
     fflush(stdout);
     for (;;) {
         if (rdma_get_request(listener, &c.id)) {
-            place_die("request");
+            mpe_die("request");
         }
         make_qp(&c, 0);
         serve_one(&c);

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the cases of place.c and place_pmem.c are made of: a connection to the server that the
- * environment names (PLACE_SERVER), requests that are posted alone and signaled, and what is
+ * What the cases of mpe.c and mpe_pmem.c are made of: a connection to the server that the
+ * environment names (MPE_SERVER), requests that are posted alone and signaled, and what is
  * expected of their completions.  A request that the server refuses ends its connection.
  */
-#ifndef SG_TESTS_PLACE_OPS_H
-#define SG_TESTS_PLACE_OPS_H
+#ifndef SG_TESTS_MPE_OPS_H
+#define SG_TESTS_MPE_OPS_H
 
 #include <errno.h>
 #include <sys/random.h>
 
-#include "place_net.h"
+#include "mpe_net.h"
 #include "tap.h"
 
 enum { LEN = 100000, AT = 0x1238 };
 
-static struct place_conn c;
+static struct mpe_conn c;
 static bool open_conn;
 static uint64_t next_id, done_id;
 
 static T_UNUSED void begin_with(uint32_t max_inline)
 {
-    const char *server = getenv("PLACE_SERVER");
+    const char *server = getenv("MPE_SERVER");
 
     if (!server) {
-        T_SKIP("PLACE_SERVER is not set");
+        T_SKIP("MPE_SERVER is not set");
     }
     if (open_conn) {
-        place_close(&c);
+        mpe_close(&c);
     }
     open_conn = false;
-    place_connect(&c, server, max_inline);
+    mpe_connect(&c, server, max_inline);
     open_conn = true;
     next_id = done_id = 0;
 }
@@ -40,7 +40,7 @@ static T_UNUSED void begin(void)
     begin_with(SGDV_VERIFY_INLINE(SGDV_HASH_MAX));
 }
 
-static T_UNUSED const struct place_entry *region(enum place_region r)
+static T_UNUSED const struct mpe_entry *region(enum mpe_region r)
 {
     return &c.table.regions[r];
 }
@@ -75,14 +75,14 @@ static T_UNUSED struct ibv_qp_ex *start(void)
     return c.qpx;
 }
 
-static T_UNUSED void post_write(enum place_region r, uint64_t at, uint64_t from, uint32_t len)
+static T_UNUSED void post_write(enum mpe_region r, uint64_t at, uint64_t from, uint32_t len)
 {
     ibv_wr_rdma_write(start(), region(r)->rkey, region(r)->addr + at);
     ibv_wr_set_sge(c.qpx, c.mr->lkey, (uintptr_t)c.buf + from, len);
     T_EQ_INT(ibv_wr_complete(c.qpx), 0);
 }
 
-static T_UNUSED void post_read(enum place_region r, uint64_t at, uint64_t to, uint32_t len)
+static T_UNUSED void post_read(enum mpe_region r, uint64_t at, uint64_t to, uint32_t len)
 {
     ibv_wr_rdma_read(start(), region(r)->rkey, region(r)->addr + at);
     ibv_wr_set_sge(c.qpx, c.mr->lkey, (uintptr_t)c.buf + to, len);
@@ -95,19 +95,19 @@ static T_UNUSED int try_flush(uint32_t rkey, uint64_t addr, size_t len, uint8_t 
     return ibv_wr_complete(c.qpx);
 }
 
-static T_UNUSED void post_flush(enum place_region r, uint64_t at, size_t len, uint8_t type)
+static T_UNUSED void post_flush(enum mpe_region r, uint64_t at, size_t len, uint8_t type)
 {
     T_EQ_INT(try_flush(region(r)->rkey, region(r)->addr + at, len, type, IBV_FLUSH_RANGE), 0);
 }
 
-static T_UNUSED void post_atomic(enum place_region r, uint64_t at, uint64_t value)
+static T_UNUSED void post_atomic(enum mpe_region r, uint64_t at, uint64_t value)
 {
     ibv_wr_atomic_write(start(), region(r)->rkey, region(r)->addr + at, &value);
     T_EQ_INT(ibv_wr_complete(c.qpx), 0);
 }
 
 /* The range, with an expected hash or none, into a sink at c.buf or none. */
-static T_UNUSED struct sgdv_verify verify_of(enum place_region r, uint64_t at, uint32_t len)
+static T_UNUSED struct sgdv_verify verify_of(enum mpe_region r, uint64_t at, uint32_t len)
 {
     return (struct sgdv_verify){
         .rkey = region(r)->rkey, .remote_addr = region(r)->addr + at, .length = len,
@@ -121,7 +121,7 @@ static T_UNUSED int try_verify(const struct sgdv_verify *v)
     return ibv_wr_complete(c.qpx);
 }
 
-static T_UNUSED void post_verify(enum place_region r, uint64_t at, uint32_t len,
+static T_UNUSED void post_verify(enum mpe_region r, uint64_t at, uint32_t len,
                                  const uint8_t *hash, uint32_t hash_len)
 {
     struct sgdv_verify v = verify_of(r, at, len);
@@ -135,7 +135,7 @@ static T_UNUSED struct ibv_wc expect(enum ibv_wc_status status)
 {
     struct ibv_wc wc;
 
-    place_wait(&c, &wc);
+    mpe_wait(&c, &wc);
     T_EQ_U64(wc.wr_id, done_id);
     done_id++;
     if (wc.status != status) {
@@ -167,16 +167,16 @@ static T_UNUSED void expect_refused(enum ibv_wc_status status, unsigned int type
 }
 
 /* What is at the server, by a connection of its own. */
-static T_UNUSED void expect_content(enum place_region r, uint64_t at, const void *want,
+static T_UNUSED void expect_content(enum mpe_region r, uint64_t at, const void *want,
                                     uint32_t len)
 {
     begin();
-    post_read(r, at, PLACE_SIZE / 2, len);
+    post_read(r, at, MPE_SIZE / 2, len);
     expect_ok(IBV_WC_RDMA_READ);
-    T_EQ_MEM(c.buf + PLACE_SIZE / 2, want, len);
+    T_EQ_MEM(c.buf + MPE_SIZE / 2, want, len);
 }
 
-static T_UNUSED void write_fresh(enum place_region r, uint64_t at, uint32_t len)
+static T_UNUSED void write_fresh(enum mpe_region r, uint64_t at, uint32_t len)
 {
     fill(c.buf, len);
     post_write(r, at, 0, len);
@@ -184,9 +184,9 @@ static T_UNUSED void write_fresh(enum place_region r, uint64_t at, uint32_t len)
 }
 
 /* The hash that the region should have over what is at c.buf; returns its length. */
-static T_UNUSED uint32_t judge(enum place_region r, uint32_t len, uint8_t *hash)
+static T_UNUSED uint32_t judge(enum mpe_region r, uint32_t len, uint8_t *hash)
 {
-    uint32_t hash_len = place_hash(region(r)->hash, c.buf, len, hash);
+    uint32_t hash_len = mpe_hash(region(r)->hash, c.buf, len, hash);
 
     T_EQ_U64(hash_len, sgdv_hash_len(region(r)->hash));
     return hash_len;
