@@ -16,13 +16,11 @@ import unittest
 import labtest
 import rdmatest
 import storage
+from updatetest import FIRMWARE, FLASH, flash, info, make, put, read, reload_driver
 
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
-FIRMWARE = BUILD + "/firmware"
 PROFILES = ("full", "no-srq-no-mw", "small", "mpa1", "strict", "no-placement")
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
-DEVICE = "$(devlink dev | grep ^pci/)"
-FLASH = "devlink dev flash %s file new.fw 2>&1" % DEVICE
 SLOTS = 0x11000, 0x21000  # where the firmware of each is on the chip
 UPDATES = 20  # at most, to be caught in the middle of one
 # ib_device_attr.device_cap_flags, as ibv_devinfo prints them
@@ -33,52 +31,8 @@ MPA_KEY = {"request": b"MPA ID Req Frame", "reply": b"MPA ID Rep Frame"}
 MPA_MARKERS, MPA_CRC = 0x80, 0x40
 
 
-def make(path, profile, version, rom=FIRMWARE + "/staghorn.rom"):
-    words = [FIRMWARE + "/sg-flash", "firmware", path, FIRMWARE + "/profiles.ini", profile, version]
-    subprocess.run([*words, rom], check=True)
-
-
 def console(lab, vm):
     return lab.run("log", vm).out
-
-
-def info(lab, vm):
-    """devlink dev info: serial number and versions."""
-    found = json.loads(lab.sh(vm, "devlink -j dev info " + DEVICE))["info"]
-    (found,) = found.values()
-    return found
-
-
-def put(lab, vm, data):
-    """To where devlink dev flash looks for it."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(data)
-        file.flush()
-        lab.sh(vm, "mkdir -p /usr/lib/firmware")
-        lab.run("copy", file.name, vm + ":/usr/lib/firmware/new.fw")
-
-
-def flash(lab, vm, data, status=0):
-    """devlink dev flash; returns all it said."""
-    put(lab, vm, data)
-    return lab.sh(vm, FLASH, status=status)
-
-
-def reload_driver(lab, vm):
-    lab.sh(vm, "devlink dev reload %s action fw_activate" % DEVICE)
-    wait_active(lab, vm)
-
-
-def wait_active(lab, vm):
-    script = (
-        "n=0; until ibv_devinfo | grep -q PORT_ACTIVE && ip -4 addr show up | grep -q 10.77; do "
-    )
-    lab.sh(vm, script + "n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done")
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def console_file(path):

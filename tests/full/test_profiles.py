@@ -11,9 +11,9 @@ import labtest
 import programs
 import storage
 import test_9p as ninep
-import test_firmware as firmware
 import test_nfs as nfs
 import test_nvme as nvme
+import updatetest
 from rdmatest import exports
 from storage import CLIENT, SERVER
 
@@ -44,10 +44,10 @@ class Profiles(storage.ConsumerCase):
         for vm, profile in profiles.items():
             path = os.path.join(self.folder.name, "new.fw")
             type(self).number += 1
-            firmware.make(path, profile, "2.0.%d" % self.number)
-            firmware.flash(self.lab, vm, firmware.read(path))
-            firmware.reload_driver(self.lab, vm)
-            found = firmware.info(self.lab, vm)["versions"]["running"]
+            updatetest.make(path, profile, "2.0.%d" % self.number)
+            updatetest.flash(self.lab, vm, updatetest.read(path))
+            updatetest.reload_driver(self.lab, vm)
+            found = updatetest.info(self.lab, vm)["versions"]["running"]
             self.assertEqual(found["fw.profile"], profile)
 
     def nfs(self, run):
