@@ -8,7 +8,7 @@ import cases
 
 TOP = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(TOP / "tests" / "vm"))
+sys.path.insert(0, str(TOP / "tests" / "vm" / "lib"))
 import debugkernel  # noqa: E402
 
 QUIET = """[    0.000000] Linux version 6.12.107-staghorn-debug (staghorn@staghorn) (gcc 12.2.0)

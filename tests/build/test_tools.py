@@ -482,7 +482,7 @@ def checklist__vm_tests(folder):
     """checklist: what VM tests claim counts in passed cases, and wants an assertion"""
     check = load_check()
     (folder / "claims.py").write_text(VM_CASES)
-    environment = dict(os.environ, PYTHONPATH=str(TOP / "tests" / "vm"))
+    environment = dict(os.environ, PYTHONPATH=str(TOP / "tests" / "vm" / "lib"))
     command = [sys.executable, str(folder / "claims.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     found = check.parse_tap(done.stdout, done.returncode, "")

@@ -420,7 +420,7 @@ def others(folder):
 @case
 def placement(folder):
     """dissector: what the VM tests ask of a capture"""
-    sys.path.insert(0, str(TOP / "tests" / "vm"))
+    sys.path.insert(0, str(TOP / "tests" / "vm" / "lib"))
     sys.dont_write_bytecode = True
     wire = importlib.import_module("wire")
     capture = Capture(folder)

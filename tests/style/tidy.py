@@ -184,7 +184,7 @@ def machine_paths(files):
 
 def vm_path(name):
     """Scripts that name folders inside a guest, whose root user has a home."""
-    folders = ("tools/", "tests/vm/", "tests/full/", "staghorn")
+    folders = ("tools/", "tests/vm/", "staghorn")
     return name.startswith(folders) or name == "configure"
 
 

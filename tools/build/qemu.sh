@@ -6,7 +6,7 @@
 # Debian's source, our patches, and two links into this clone (hw/staghorn and
 # include/staghorn) make the tree $SG_BUILD/qemu-src.  The build folder is
 # $SG_BUILD/qemu, or $SG_BUILD/qemu-san for the sanitizer build (ASan and UBSan)
-# that the qtest suite and tests/vm/test_hostile.py use.
+# that the qtest suite and tests/vm/core/test_hostile.py use.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"

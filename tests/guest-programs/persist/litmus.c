@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Litmus programs for the persistency of x86 stores, run inside a guest by tests/vm/test_litmus.py.
+ * Litmus programs for the persistency of x86 stores, run inside a guest by test_litmus.py.
  *
  *   litmus PATH OFFSET PATTERN [DEVICE]
  *

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import debugkernel
 
-TOP = Path(__file__).resolve().parents[2]
+TOP = Path(__file__).resolve().parents[3]
 STAGHORN = str(TOP / "staghorn")
 sys.path.insert(0, str(TOP / "tools"))
 

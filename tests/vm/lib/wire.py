@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "wireshark" / "staghorn.lua"
+SCRIPT = Path(__file__).resolve().parents[3] / "tools" / "wireshark" / "staghorn.lua"
 
 OPCODES = {
     0: "write",
