@@ -15,7 +15,7 @@ import unittest
 
 import labtest
 import rdmatest
-import storage
+import ulptest
 from updatetest import FIRMWARE, FLASH, flash, info, make, put, read, reload_driver
 
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
@@ -52,7 +52,7 @@ def cut_power(lab):
     """Cuts alpha's while lines are under way; the line that the ROM has to say then."""
     program = BUILD + "/guest/programs/dax_store"
     lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
-    storage.check_kernel(lab, "alpha")
+    ulptest.check_kernel(lab, "alpha")
     lab.sh("alpha", "dax_store /dev/dax0.0 fill 4194304 4096 65")
     lab.run("cut", "--policy", "random:7", "alpha", "--timeout", labtest.UP_LIMIT)
     report = json.loads(lab.run("pmem", "alpha", "--report", "--json").out)
@@ -76,11 +76,11 @@ class Vms(unittest.TestCase):
 
     def check_kernels(self):
         for vm in self.vms:
-            storage.check_kernel(self.lab, vm)
+            ulptest.check_kernel(self.lab, vm)
 
     def cut(self):
         """alpha loses its power, and with it what its kernel had to say."""
-        storage.check_kernel(self.lab, "alpha")
+        ulptest.check_kernel(self.lab, "alpha")
         self.lab.run("cut", "--hard", "alpha")
 
 

@@ -14,7 +14,7 @@ import time
 import labtest
 import programs
 import rdmatest
-import storage
+import ulptest
 from launcher.qmp import Monitor
 
 BETA = "10.77.0.2"
@@ -54,7 +54,7 @@ class Lifecycle(labtest.LabCase):
     def check_kernels(self):
         """Neither complains; recoveries() needs the whole log, so it is kept."""
         for vm in ("alpha", "beta"):
-            storage.check_kernel(self.lab, vm, keep=True)
+            ulptest.check_kernel(self.lab, vm, keep=True)
 
     def monitor(self, vm):
         """QEMU answers nothing while it writes or reads a machine: a slow disk takes its time."""

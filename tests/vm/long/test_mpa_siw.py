@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import fpdu
 import labtest
-import storage
+import ulptest
 
 
 @dataclass
@@ -73,7 +73,7 @@ TRIES = 4  # siw now and then overlooks the first FPDU
 RACES = 12
 
 
-class MpaSiw(storage.ProgramCase):
+class MpaSiw(ulptest.ProgramCase):
     up_arguments = (
         *("--driver", "beta=siw", "--mem", "512M"),
         *(word for row in TABLE[:1] for word in ("--device-prop", "alpha:" + row.properties)),

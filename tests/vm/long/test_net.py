@@ -10,7 +10,7 @@ import unittest
 
 import labtest
 import rdmatest
-import storage
+import ulptest
 
 PEER_TIMEOUT = 12  # seconds, of the first adapters
 LISTENS = "until rdma resource show cm_id | grep LISTEN | grep -q :%d; do sleep 0.1; done"
@@ -100,7 +100,7 @@ def link_local(lab, vm, port="eth0"):
     return lab.sh(vm, "ip -6 -br addr show dev %s scope link" % port).split()[2].split("/")[0]
 
 
-class TwoVms(storage.ProgramCase):
+class TwoVms(ulptest.ProgramCase):
     """Each with two adapters: one on the common segment, one on another."""
 
     up_arguments = (
@@ -289,7 +289,7 @@ class TwoVms(storage.ProgramCase):
         self.lab.sh("beta", "killall -STOP rping || pkill -STOP -x rping")
         time.sleep(2 * PEER_TIMEOUT)
         self.assertNotIn("DISCONNECT", server.output)
-        storage.check_kernel(self.lab, "beta")
+        ulptest.check_kernel(self.lab, "beta")
         self.lab.run("cut", "beta", "--hard")
         start = time.monotonic()
         server.expect("DISCONNECT", PEER_TIMEOUT + 60)
@@ -298,7 +298,7 @@ class TwoVms(storage.ProgramCase):
         server.stop()
 
 
-class EightVms(storage.ProgramCase):
+class EightVms(ulptest.ProgramCase):
     vms = "abcdefgh"
     up_arguments = ("--vms", ",".join(vms), "--mem", "384M", "--cpus", "1")
 

@@ -7,7 +7,7 @@ import unittest
 
 import labtest
 import rdmatest
-import storage
+import ulptest
 
 
 class Diskless(unittest.TestCase):
@@ -29,7 +29,7 @@ class Diskless(unittest.TestCase):
 
     def check_kernels(self):
         for vm in ("alpha", "beta"):
-            storage.check_kernel(self.lab, vm)
+            ulptest.check_kernel(self.lab, vm)
 
     def test_1_came_over_the_wire(self):
         text = self.lab.run("log", "alpha").out

@@ -8,14 +8,14 @@ import time
 
 import labtest
 import programs
-import storage
+import ulptest
 
 BETA = "10.77.0.2"
 CONNECTIONS = 1024
 MESSAGES = 50  # so that all connections stand long enough to be counted
 
 
-class Scale(storage.ProgramCase):
+class Scale(ulptest.ProgramCase):
     up_arguments = ("--mem", "1G")
 
     def count(self, vm):

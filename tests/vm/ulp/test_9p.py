@@ -7,12 +7,12 @@ serves a connection that it is given as a stream, though; ninep_relay.c (tests/g
 accepts RDMA connections and passes the messages on, one Send each."""
 import labtest
 import programs
-import storage
-from storage import CLIENT, SERVER
+import ulptest
+from ulptest import CLIENT, SERVER
 
 PORT = 5640
 SERVE = (
-    storage.MAKE_DISK
+    ulptest.MAKE_DISK
     + """
 [ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
 mkdir -p /srv/9p
@@ -24,11 +24,11 @@ setsid ninep_relay %d diod -f -r 0 -w 1 -e /srv/9p -n -N -L stderr \\
 )
 MOUNT = (
     "mount -t 9p -o trans=rdma,port=%d,version=9p2000.L,uname=root,access=user,aname=/srv/9p,"
-    "msize=65536%%s %s /mnt/9p" % (PORT, storage.ADDRESS)
+    "msize=65536%%s %s /mnt/9p" % (PORT, ulptest.ADDRESS)
 )
 
 
-class NineP(storage.ConsumerCase):
+class NineP(ulptest.ConsumerCase):
     """/mnt/9p of alpha is beta's folder."""
 
     server_script = SERVE
@@ -37,7 +37,7 @@ class NineP(storage.ConsumerCase):
     def serve(cls, new=False):
         programs.install(cls.lab, SERVER, "ninep_relay")
         super().serve(new)
-        storage.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % PORT)
+        ulptest.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % PORT)
 
     @classmethod
     def setUpClass(cls):
@@ -51,31 +51,31 @@ class NineP(storage.ConsumerCase):
     def tearDown(self):
         super().tearDown()
         self.sh(
-            CLIENT, "umount /mnt/9p || umount -f -l /mnt/9p", status=None, timeout=storage.LIMIT
+            CLIENT, "umount /mnt/9p || umount -f -l /mnt/9p", status=None, timeout=ulptest.LIMIT
         )
 
     def mount(self, more=""):
-        self.sh(CLIENT, MOUNT % more, timeout=storage.LIMIT)
+        self.sh(CLIENT, MOUNT % more, timeout=ulptest.LIMIT)
 
     def hashes(self, name):
         """Of a file as the client and as the server's file system have it."""
-        client = self.sh(CLIENT, "sha256sum < /mnt/9p/" + name, timeout=storage.LIMIT)
+        client = self.sh(CLIENT, "sha256sum < /mnt/9p/" + name, timeout=ulptest.LIMIT)
         return client, self.sh(SERVER, "sha256sum < /srv/9p/" + name)
 
     def test_mount__is_over_rdma(self):
         """Its connection allows no Reads in either direction"""
         self.assertRegex(self.sh(CLIENT, "grep /mnt/9p /proc/mounts"), r"trans=rdma")
-        self.assertEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+        self.assertEqual(ulptest.resources(self.lab, CLIENT)["qp"], 1)
 
     def test_fio__verified(self):
-        before = storage.counters(self.lab, CLIENT)
-        storage.fio(self.lab, "/mnt/9p/fio", size="8M")
+        before = ulptest.counters(self.lab, CLIENT)
+        ulptest.fio(self.lab, "/mnt/9p/fio", size="8M")
         after = self.moved_by_rdma(before, 10 << 20)
         self.assertEqual(after["tx_reads"], before["tx_reads"])
         self.assertEqual(*self.hashes("fio"))
 
     def test_data__both_directions(self):
-        self.sh(CLIENT, "head -c 3000001 /dev/urandom > /mnt/9p/up", timeout=storage.LIMIT)
+        self.sh(CLIENT, "head -c 3000001 /dev/urandom > /mnt/9p/up", timeout=ulptest.LIMIT)
         self.assertEqual(*self.hashes("up"))
         self.sh(SERVER, "head -c 2000003 /dev/urandom > /srv/9p/down")
         self.assertEqual(*self.hashes("down"))
@@ -87,34 +87,34 @@ class NineP(storage.ConsumerCase):
             "mkdir /mnt/9p/many && cd /mnt/9p/many && for n in $(seq 50); do "
             "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
             "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/9p/many",
-            timeout=storage.LIMIT,
+            timeout=ulptest.LIMIT,
         )
         self.assertEqual(names.split(), ["50", "50"])
 
     def test_umount__leaves_nothing(self):
         """But what a mount whose server was killed still has: its client waits for ever"""
-        self.sh(CLIENT, "umount /mnt/9p", timeout=storage.LIMIT)
-        before = storage.resources(self.lab, CLIENT)
+        self.sh(CLIENT, "umount /mnt/9p", timeout=ulptest.LIMIT)
+        before = ulptest.resources(self.lab, CLIENT)
         self.mount()
-        self.sh(CLIENT, "umount /mnt/9p", timeout=storage.LIMIT)
-        storage.wait_empty(self.lab, CLIENT, beside=before)
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        self.sh(CLIENT, "umount /mnt/9p", timeout=ulptest.LIMIT)
+        ulptest.wait_empty(self.lab, CLIENT, beside=before)
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
-        running = storage.Running(self.lab, "/mnt/9p/unplugged")
-        before = storage.unplug(self.lab)
+        running = ulptest.Running(self.lab, "/mnt/9p/unplugged")
+        before = ulptest.unplug(self.lab)
         running.finish()
-        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertGreater(ulptest.retransmits(self.lab), before)
         self.assertEqual(*self.hashes("unplugged"))
 
     def test_server_killed(self):
         """9P has no recovery, and its client no limit of time: a new mount works beside the dead"""
-        storage.Running(self.lab, "/mnt/9p/killed")
+        ulptest.Running(self.lab, "/mnt/9p/killed")
         self.cut_and_on()
-        self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=storage.LIMIT)
+        self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=ulptest.LIMIT)
         self.mount()
-        storage.fio(self.lab, "/mnt/9p/again", size="4M")
+        ulptest.fio(self.lab, "/mnt/9p/again", size="4M")
         self.assertEqual(*self.hashes("again"))
 
 

@@ -8,7 +8,7 @@ import time
 
 import labtest
 import programs
-from storage import ProgramCase, counters, wait_for
+from ulptest import ProgramCase, counters, wait_for
 
 LIMIT = 150  # seconds; other work may share the machine
 ATTEMPTS = 12

@@ -8,14 +8,14 @@ import re
 
 import labtest
 import programs
-import storage
-from storage import CLIENT, SERVER
+import ulptest
+from ulptest import CLIENT, SERVER
 
 TARGET = "iqn.2024-01.org.example:disk"
 INITIATOR = "iqn.2024-01.org.example:alpha"
-PORTAL = storage.ADDRESS + ":3260"
+PORTAL = ulptest.ADDRESS + ":3260"
 SERVE = (
-    storage.MAKE_DISK
+    ulptest.MAKE_DISK
     + """
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 modprobe -a target_core_mod target_core_iblock iscsi_target_mod ib_isert
@@ -34,7 +34,7 @@ exit
 END
 grep -q 1 /sys/kernel/config/target/iscsi/%(target)s/tpgt_1/np/%(address)s:3260/iser
 """
-    % {"target": TARGET, "address": storage.ADDRESS, "initiator": INITIATOR}
+    % {"target": TARGET, "address": ulptest.ADDRESS, "initiator": INITIATOR}
 )
 PREPARE = (
     """
@@ -56,7 +56,7 @@ SETTINGS = (
 )
 
 
-class Iser(storage.ConsumerCase):
+class Iser(ulptest.ConsumerCase):
     """alpha logs in to beta's target.
 
     LIO's login thread sets a connection's parameters after it has sent the last login response;
@@ -65,7 +65,7 @@ class Iser(storage.ConsumerCase):
     hand is fast enough for that where the login thread does not run on.  With one processor,
     whose kernel threads are not preempted, the command waits until the thread has done."""
 
-    up_arguments = (*storage.UP, "--cpus", "1")
+    up_arguments = (*ulptest.UP, "--cpus", "1")
     server_script = SERVE
 
     @classmethod
@@ -75,7 +75,7 @@ class Iser(storage.ConsumerCase):
 
     def tearDown(self):
         super().tearDown()
-        self.sh(CLIENT, NODE + " -u; " + NODE + " -o delete", status=None, timeout=storage.LIMIT)
+        self.sh(CLIENT, NODE + " -u; " + NODE + " -o delete", status=None, timeout=ulptest.LIMIT)
 
     def login(self, replacement=600, noop=15):
         """The disk's name once it is there."""
@@ -86,15 +86,15 @@ class Iser(storage.ConsumerCase):
         script = "set -e; %s -o new -I iser\n" % NODE
         for name, value in (text.split("=") for text in values):
             script += "%s -o update -n '%s' -v %s\n" % (NODE, name, value)
-        self.sh(CLIENT, script + NODE + " --login", timeout=storage.LIMIT)
-        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        self.sh(CLIENT, script + NODE + " --login", timeout=ulptest.LIMIT)
+        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
         return self.sh(CLIENT, DISK).strip()
 
     def hashes(self, disk, octets=16 << 20):
         """Of the beginning of the disk, by the initiator and on the target."""
         script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
-        return client, self.sh(SERVER, script % storage.DISK)
+        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
+        return client, self.sh(SERVER, script % ulptest.DISK)
 
     def restart_client(self):
         self.lab.run("cut", CLIENT)
@@ -111,10 +111,10 @@ class Iser(storage.ConsumerCase):
         for 30 seconds, and may die of that, which leaves a session that nobody can end."""
         script = "iscsiadm -m discovery -t sendtargets -p %s -I iser" % PORTAL
         for _ in range(4):
-            before = storage.counters(self.lab, CLIENT)
+            before = ulptest.counters(self.lab, CLIENT)
             words = ("exec", CLIENT, "--", "timeout", "100", "sh", "-c", script)
-            done = self.lab.run(*words, status=None, timeout=storage.LIMIT)
-            after = storage.counters(self.lab, CLIENT)
+            done = self.lab.run(*words, status=None, timeout=ulptest.LIMIT)
+            after = ulptest.counters(self.lab, CLIENT)
             # Each request that was sent has its answer, whatever became of it above.
             sends, answers = (after[k] - before[k] for k in ("tx_sends", "rx_sends"))
             self.assertEqual(sends, answers, done.out + done.err)
@@ -128,32 +128,32 @@ class Iser(storage.ConsumerCase):
     def test_session__is_iser(self):
         self.login()
         self.assertRegex(self.sh(CLIENT, "iscsiadm -m session"), r"(?m)^iser: ")
-        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+        self.assertGreaterEqual(ulptest.resources(self.lab, CLIENT)["qp"], 1)
 
     def test_fio__verified(self):
         """Each command's data is read or written by the target"""
         disk = self.login()
-        before = storage.counters(self.lab, CLIENT)
-        target = storage.counters(self.lab, SERVER)
-        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        before = ulptest.counters(self.lab, CLIENT)
+        target = ulptest.counters(self.lab, SERVER)
+        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
         self.moved_by_rdma(before, 20 << 20)
-        after = storage.counters(self.lab, SERVER)
+        after = ulptest.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], target["tx_reads"])
         self.assertGreater(after["tx_writes"], target["tx_writes"])
         self.assertEqual(*self.hashes(disk))
 
     def test_logout__leaves_nothing(self):
         self.login()
-        self.sh(CLIENT, NODE + " -u", timeout=storage.LIMIT)
-        storage.wait_empty(self.lab, CLIENT)
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        self.sh(CLIENT, NODE + " -u", timeout=ulptest.LIMIT)
+        ulptest.wait_empty(self.lab, CLIENT)
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for longer than iSCSI's pings: the session is recovered"""
         disk = self.login(noop=3)
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")
-        storage.wait_for(self.lab, CLIENT, "! grep -q LOGGED_IN /sys/class/iscsi_session/*/state")
+        ulptest.wait_for(self.lab, CLIENT, "! grep -q LOGGED_IN /sys/class/iscsi_session/*/state")
         self.lab.run("link", SERVER, "up")
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -161,7 +161,7 @@ class Iser(storage.ConsumerCase):
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
         disk = self.login()
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -169,7 +169,7 @@ class Iser(storage.ConsumerCase):
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(replacement=5, noop=3)
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut()
         output = running.end()
         self.assertTrue(re.search(r"err= *\d+[^0]|Input/output error|error=", output), output)

@@ -9,11 +9,11 @@ judged strictly is the data, and the adapter's side: no protocol error, no word 
 """
 import labtest
 import rdmatest
-import storage
+import ulptest
 import test_nfs
 import test_nvme
 from rdmatest import exports
-from storage import CLIENT, SERVER
+from ulptest import CLIENT, SERVER
 
 ATTEMPTS = 4  # of a case, for siw's sake
 LIMIT = 90  # seconds of a step; siw that hangs does so for ever
@@ -23,7 +23,7 @@ class Mixed(labtest.LabCase):
     """The server is beta, the client alpha; which of them has siw, a case says."""
 
     # The adapter gives siw time to pass its socket on, as it would where a lab begins with siw.
-    up_arguments = (*storage.UP, "--device-prop", "first-fpdu-delay=100")
+    up_arguments = (*ulptest.UP, "--device-prop", "first-fpdu-delay=100")
 
     @classmethod
     def setUpClass(cls):
@@ -33,7 +33,7 @@ class Mixed(labtest.LabCase):
 
     @classmethod
     def prepare_client(cls):
-        storage.programs.install(cls.lab, CLIENT, "fio")
+        ulptest.programs.install(cls.lab, CLIENT, "fio")
         cls.lab.sh(CLIENT, "modprobe nvme-rdma; mkdir -p /mnt/nfs /etc/nvme")
 
     def setUp(self):
@@ -60,32 +60,32 @@ class Mixed(labtest.LabCase):
                 rdmatest.rdma.use(rdmatest.folder(self.lab), kind, [vm])
                 self.kinds[vm] = kind
         for attempt in range(1, ATTEMPTS + 1):
-            before = storage.counters(self.lab, self.ours)
+            before = ulptest.counters(self.lab, self.ours)
             try:
                 case()
                 break
             except AssertionError as error:
-                storage.check_kernel(self.lab, self.ours)
+                ulptest.check_kernel(self.lab, self.ours)
                 if attempt == ATTEMPTS:
                     raise
                 print("# tried again: " + " ".join(str(error).splitlines()[:3]))
                 for vm in (CLIENT, SERVER):
                     self.start_again(vm)
-        after = storage.counters(self.lab, self.ours)
+        after = ulptest.counters(self.lab, self.ours)
         self.assertEqual(after["protocol_errors"], before["protocol_errors"])
         moved = sum(after[name] - before[name] for name in ("tx_octets", "rx_octets"))
         self.assertGreater(moved, 8 << 20)
-        storage.check_kernel(self.lab, self.ours)
+        ulptest.check_kernel(self.lab, self.ours)
 
     def fio(self, target, *more):
-        words = storage.fio_words(target, *more, size="4M")
+        words = ulptest.fio_words(target, *more, size="4M")
         words = ("exec", "-n", "--timeout", LIMIT, CLIENT, "--", *words)
         done = self.lab.run(*words, status=None, timeout=LIMIT + 60)
-        storage.check_fio(done.returncode, done.out + done.err)
+        ulptest.check_fio(done.returncode, done.out + done.err)
 
     def nfs(self):
         self.sh(SERVER, "new=yes\nset -e\n" + test_nfs.SERVE)
-        self.sh(CLIENT, exports.nfs_mount(storage.ADDRESS, "/mnt/nfs"))
+        self.sh(CLIENT, exports.nfs_mount(ulptest.ADDRESS, "/mnt/nfs"))
         self.assertIn(",proto=rdma,", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
         self.fio("/mnt/nfs/fio")
         script = "sync; echo 3 > /proc/sys/vm/drop_caches; sha256sum < %s/fio"
@@ -96,14 +96,14 @@ class Mixed(labtest.LabCase):
 
     def nvme(self):
         self.sh(SERVER, "set -e\n" + test_nvme.SERVE)
-        words = (test_nvme.NQN, storage.ADDRESS, "--keep-alive-tmo=60")
+        words = (test_nvme.NQN, ulptest.ADDRESS, "--keep-alive-tmo=60")
         self.sh(CLIENT, exports.nvme_connect(*words))
-        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % test_nvme.DISK, LIMIT)
+        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % test_nvme.DISK, LIMIT)
         disk = self.sh(CLIENT, test_nvme.DISK).strip()
         self.fio(disk, "--iodepth=8", "--ioengine=io_uring")
         script = "dd if=%s bs=1M count=4 iflag=direct 2> /dev/null | sha256sum"
         client = self.sh(CLIENT, script % disk)
-        self.assertEqual(client, self.sh(SERVER, script % storage.DISK))
+        self.assertEqual(client, self.sh(SERVER, script % ulptest.DISK))
         self.sh(CLIENT, "nvme disconnect -n " + test_nvme.NQN)
         self.sh(SERVER, exports.NVME_END)
 

@@ -8,12 +8,12 @@ a server whose power was cut comes back with what it has acknowledged: clients o
 import re
 
 import labtest
-import storage
+import ulptest
 from rdmatest import exports
-from storage import CLIENT, SERVER
+from ulptest import CLIENT, SERVER
 
 SERVE = (
-    storage.MAKE_DISK
+    ulptest.MAKE_DISK
     + """
 [ -z "$new" ] || mkfs.ext4 -q -F /dev/pmem0
 mkdir -p /srv/export
@@ -23,7 +23,7 @@ mount /dev/pmem0 /srv/export
 )
 
 
-class Nfs(storage.ConsumerCase):
+class Nfs(ulptest.ConsumerCase):
     """/mnt/nfs of alpha is beta's export."""
 
     server_script = SERVE
@@ -39,16 +39,16 @@ class Nfs(storage.ConsumerCase):
 
     def mount(self, version="4.2"):
         script = "mountpoint -q /mnt/nfs || " + exports.nfs_mount(
-            storage.ADDRESS, "/mnt/nfs", version
+            ulptest.ADDRESS, "/mnt/nfs", version
         )
-        self.sh(CLIENT, script, timeout=storage.LIMIT)
+        self.sh(CLIENT, script, timeout=ulptest.LIMIT)
 
     def hashes(self, name):
         """Of a file as the client and as the server's file system have it."""
         client = self.sh(
             CLIENT,
             "sync; echo 3 > /proc/sys/vm/drop_caches; " "sha256sum < /mnt/nfs/" + name,
-            timeout=storage.LIMIT,
+            timeout=ulptest.LIMIT,
         )
         return client, self.sh(SERVER, "sha256sum < /srv/export/" + name)
 
@@ -65,20 +65,20 @@ class Nfs(storage.ConsumerCase):
         self.assertIn("proto=rdma", self.sh(CLIENT, "nfsstat -m"))
         self.assertRegex(self.sh(CLIENT, "cat /proc/self/mountstats"), r"xprt:\s+rdma ")
         for vm in (CLIENT, SERVER):
-            self.assertGreaterEqual(storage.resources(self.lab, vm)["qp"], 1)
+            self.assertGreaterEqual(ulptest.resources(self.lab, vm)["qp"], 1)
 
     def test_fio__verified(self):
         """Reads and writes of all sizes; each one is RDMA of the server in the client's memory"""
-        before = storage.counters(self.lab, CLIENT)
-        server = storage.counters(self.lab, SERVER)
+        before = ulptest.counters(self.lab, CLIENT)
+        server = ulptest.counters(self.lab, SERVER)
         calls = self.calls()
-        storage.fio(self.lab, "/mnt/nfs/fio", size="16M")
+        ulptest.fio(self.lab, "/mnt/nfs/fio", size="16M")
         more = self.calls()
         for kind in ("read", "write"):
             # Nothing is cached, and no request of fio is longer than 256 KiB.
             self.assertGreaterEqual(more.get(kind, 0) - calls.get(kind, 0), 64, (kind, more))
         self.moved_by_rdma(before, 20 << 20)
-        after = storage.counters(self.lab, SERVER)
+        after = ulptest.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], server["tx_reads"])
         self.assertGreater(after["tx_writes"], server["tx_writes"])
         self.assertEqual(after["protection_errors"], server["protection_errors"])
@@ -87,7 +87,7 @@ class Nfs(storage.ConsumerCase):
 
     def test_data__both_directions(self):
         script = "head -c 9000001 /dev/urandom > /mnt/nfs/up && sha256sum < /mnt/nfs/up"
-        self.sh(CLIENT, script, timeout=storage.LIMIT)
+        self.sh(CLIENT, script, timeout=ulptest.LIMIT)
         client, there = self.hashes("up")
         self.assertEqual(client, there)
         self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/export/down")
@@ -101,7 +101,7 @@ class Nfs(storage.ConsumerCase):
             "mkdir /mnt/nfs/many && cd /mnt/nfs/many && for n in $(seq 100); do "
             "echo $n > a-rather-long-name-of-a-file-so-that-the-list-is-long-$n; done; "
             "cat * | sort -n | tail -n 1; ls | wc -l; cd /; rm -r /mnt/nfs/many",
-            timeout=storage.LIMIT,
+            timeout=ulptest.LIMIT,
         )
         self.assertEqual(names.split(), ["100", "100"])
 
@@ -111,26 +111,26 @@ class Nfs(storage.ConsumerCase):
                 self.sh(CLIENT, "umount /mnt/nfs")
                 self.mount(version)
                 self.assertIn("vers=%s," % version, self.sh(CLIENT, "grep nfs4 /proc/mounts"))
-                storage.fio(self.lab, "/mnt/nfs/v" + version, size="2M")
+                ulptest.fio(self.lab, "/mnt/nfs/v" + version, size="2M")
         self.sh(CLIENT, "umount /mnt/nfs")
 
     def test_umount__leaves_nothing(self):
-        self.sh(CLIENT, "umount /mnt/nfs", timeout=storage.LIMIT)
-        storage.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr", "pd", "srq"))
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        self.sh(CLIENT, "umount /mnt/nfs", timeout=ulptest.LIMIT)
+        ulptest.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr", "pd", "srq"))
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost, nobody reconnects"""
-        running = storage.Running(self.lab, "/mnt/nfs/unplugged")
-        before = storage.unplug(self.lab)
+        running = ulptest.Running(self.lab, "/mnt/nfs/unplugged")
+        before = ulptest.unplug(self.lab)
         running.finish()
-        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertGreater(ulptest.retransmits(self.lab), before)
         client, there = self.hashes("unplugged")
         self.assertEqual(client, there)
 
     def test_server_killed(self):
         """The server's power is cut under traffic; it comes back, and so does the client"""
-        running = storage.Running(self.lab, "/mnt/nfs/killed")
+        running = ulptest.Running(self.lab, "/mnt/nfs/killed")
         self.cut_and_on()
         running.finish()
         client, there = self.hashes("killed")
@@ -141,7 +141,7 @@ class Nfs(storage.ConsumerCase):
         self.sh(
             CLIENT,
             "mkdir -p /mnt/soft && mount -t nfs4 -o rdma,port=20049,soft,timeo=30,"
-            "retrans=1,noac %s:/ /mnt/soft" % storage.ADDRESS,
+            "retrans=1,noac %s:/ /mnt/soft" % ulptest.ADDRESS,
         )
         self.sh(CLIENT, "echo here > /mnt/soft/file; umount /mnt/nfs")
         self.cut()

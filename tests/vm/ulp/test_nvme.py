@@ -7,16 +7,16 @@ was cut.  The target's receive queues are each queue pair's own, or shared (use_
 import re
 
 import labtest
-import storage
+import ulptest
 from rdmatest import exports
-from storage import CLIENT, SERVER
+from ulptest import CLIENT, SERVER
 
 NQN = "nqn.2024-01.org.example:disk"
-SERVE = storage.MAKE_DISK + exports.nvme(NQN, storage.ADDRESS, storage.DISK)
+SERVE = ulptest.MAKE_DISK + exports.nvme(NQN, ulptest.ADDRESS, ulptest.DISK)
 DISK = "ls /dev/nvme*n1 | head -n 1"
 
 
-class Nvme(storage.ConsumerCase):
+class Nvme(ulptest.ConsumerCase):
     """alpha connects to beta's namespace."""
 
     server_script = SERVE
@@ -28,28 +28,28 @@ class Nvme(storage.ConsumerCase):
 
     def tearDown(self):
         super().tearDown()
-        self.sh(CLIENT, "nvme disconnect -n " + NQN, status=None, timeout=storage.LIMIT)
+        self.sh(CLIENT, "nvme disconnect -n " + NQN, status=None, timeout=ulptest.LIMIT)
 
     def connect(self, **more):
         """The disk's name once it is there."""
         options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 60, **more}
         words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
-        script = exports.nvme_connect(NQN, storage.ADDRESS, words)
-        self.sh(CLIENT, script, timeout=storage.LIMIT)
-        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        script = exports.nvme_connect(NQN, ulptest.ADDRESS, words)
+        self.sh(CLIENT, script, timeout=ulptest.LIMIT)
+        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
         return self.sh(CLIENT, DISK).strip()
 
     def hashes(self, disk, octets=16 << 20):
         """Of the beginning of the disk, by the host and on the target."""
         script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
-        return client, self.sh(SERVER, script % storage.DISK)
+        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
+        return client, self.sh(SERVER, script % ulptest.DISK)
 
     def state(self):
         return self.sh(CLIENT, "cat /sys/class/nvme/nvme*/state", status=None).strip()
 
     def test_discover(self):
-        text = self.sh(CLIENT, "nvme discover -t rdma -a %s -s 4420" % storage.ADDRESS)
+        text = self.sh(CLIENT, "nvme discover -t rdma -a %s -s 4420" % ulptest.ADDRESS)
         self.assertIn(NQN, text)
         self.assertRegex(text, r"trtype: *rdma")
         self.assertRegex(text, r"rdma_qptype: *connected")
@@ -57,11 +57,11 @@ class Nvme(storage.ConsumerCase):
     def test_fio__verified(self):
         """Small writes travel in the capsule, others are read by the target"""
         disk = self.connect()
-        before = storage.counters(self.lab, CLIENT)
-        target = storage.counters(self.lab, SERVER)
-        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        before = ulptest.counters(self.lab, CLIENT)
+        target = ulptest.counters(self.lab, SERVER)
+        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
         self.moved_by_rdma(before, 20 << 20)
-        after = storage.counters(self.lab, SERVER)
+        after = ulptest.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], target["tx_reads"])
         self.assertGreater(after["tx_writes"], target["tx_writes"])
         self.assertEqual(*self.hashes(disk))
@@ -76,40 +76,40 @@ class Nvme(storage.ConsumerCase):
             "sha256sum /mnt/x/libc.so.6 | cut -c1-64 > /tmp/a; umount /mnt/x; e2fsck -fn %s; "
             "mount %s /mnt/x; sha256sum /mnt/x/libc.so.6 | cut -c1-64 > /tmp/b; umount /mnt/x; "
             "cmp /tmp/a /tmp/b" % (disk, disk, disk, disk),
-            timeout=storage.LIMIT,
+            timeout=ulptest.LIMIT,
         )
 
     def test_shared_receive_queue(self):
         """The target with use_srq=1: the same data, and a queue that all queue pairs share"""
-        self.sh(SERVER, exports.NVME_END, timeout=storage.LIMIT)
+        self.sh(SERVER, exports.NVME_END, timeout=ulptest.LIMIT)
         self.sh(SERVER, "srq=Y\nset -e\n" + SERVE)
         try:
             disk = self.connect()
-            found = storage.resources(self.lab, SERVER)
+            found = ulptest.resources(self.lab, SERVER)
             self.assertGreaterEqual(found["srq"], 1)
             self.assertGreaterEqual(found["qp"], 3)
-            storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+            ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
             self.assertEqual(*self.hashes(disk))
-            self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=storage.LIMIT)
+            self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=ulptest.LIMIT)
         finally:
-            self.sh(SERVER, exports.NVME_END, timeout=storage.LIMIT)
-            storage.wait_empty(self.lab, SERVER)
+            self.sh(SERVER, exports.NVME_END, timeout=ulptest.LIMIT)
+            ulptest.wait_empty(self.lab, SERVER)
             self.serve()
 
     def test_disconnect__leaves_nothing(self):
         self.connect()
-        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 3)
-        text = self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=storage.LIMIT)
+        self.assertGreaterEqual(ulptest.resources(self.lab, CLIENT)["qp"], 3)
+        text = self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=ulptest.LIMIT)
         self.assertIn("disconnected 1 controller", text)
-        storage.wait_empty(self.lab, CLIENT)
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        ulptest.wait_empty(self.lab, CLIENT)
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for longer than the keep-alive: the host reconnects, fio goes on"""
         disk = self.connect(keep_alive_tmo=5)
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")
-        storage.wait_for(self.lab, CLIENT, "grep -q connecting /sys/class/nvme/nvme*/state")
+        ulptest.wait_for(self.lab, CLIENT, "grep -q connecting /sys/class/nvme/nvme*/state")
         self.lab.run("link", SERVER, "up")
         running.finish()
         self.assertEqual(self.state(), "live")
@@ -118,17 +118,17 @@ class Nvme(storage.ConsumerCase):
     def test_unplugged_shortly(self):
         """The cable is out for less: TCP repeats itself, nobody reconnects"""
         disk = self.connect()
-        running = storage.Running(self.lab, disk)
-        before = storage.unplug(self.lab)
+        running = ulptest.Running(self.lab, disk)
+        before = ulptest.unplug(self.lab)
         running.finish()
-        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertGreater(ulptest.retransmits(self.lab), before)
         self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg"))
         self.assertEqual(*self.hashes(disk))
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
         disk = self.connect(keep_alive_tmo=5)
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -136,12 +136,12 @@ class Nvme(storage.ConsumerCase):
     def test_target_gone(self):
         """A target that stays away: the controller is given up in bounded time, with errors"""
         disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5, keep_alive_tmo=5)
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut()
         output = running.end()
         self.assertTrue(re.search(r"err= *5|Input/output error", output), output)
-        storage.wait_for(self.lab, CLIENT, "! ls /dev/nvme*n1")
-        storage.wait_empty(self.lab, CLIENT)
+        ulptest.wait_for(self.lab, CLIENT, "! ls /dev/nvme*n1")
+        ulptest.wait_empty(self.lab, CLIENT)
         self.on()
 
 

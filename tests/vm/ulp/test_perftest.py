@@ -11,7 +11,7 @@ import struct
 import time
 
 import labtest
-from storage import ProgramCase, wait_for
+from ulptest import ProgramCase, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
 MAC = '02:00:00:00:00:01'

@@ -11,7 +11,7 @@ import re
 import labtest
 import programs
 import rdmatest
-from storage import wait_for
+from ulptest import wait_for
 
 GIDS = '/sys/class/infiniband/staghorn0/ports/1/gids'
 SECOND, SECOND_GID = '10.77.0.77', 'ffff:0a4d:004d$'

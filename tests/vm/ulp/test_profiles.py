@@ -9,20 +9,20 @@ import tempfile
 
 import labtest
 import programs
-import storage
+import ulptest
 import test_9p as ninep
 import test_nfs as nfs
 import test_nvme as nvme
 import updatetest
 from rdmatest import exports
-from storage import CLIENT, SERVER
+from ulptest import CLIENT, SERVER
 
-LIMIT = storage.LIMIT
+LIMIT = ulptest.LIMIT
 NVME_WORDS = "--queue-size=32 --keep-alive-tmo=60"
 END_NINEP = r"kill $(sed -n 's/^\([0-9]*\) (\(ninep_relay\|diod\)) .*/\1/p' /proc/[0-9]*/stat)"
 
 
-class Profiles(storage.ConsumerCase):
+class Profiles(ulptest.ConsumerCase):
     """alpha is the client, beta the server."""
 
     @classmethod
@@ -59,10 +59,10 @@ class Profiles(storage.ConsumerCase):
             self.sh(SERVER, exports.nfs_end("/srv/export"), timeout=LIMIT)
 
     def nfs_moves(self):
-        self.sh(CLIENT, exports.nfs_mount(storage.ADDRESS, "/mnt/nfs"), timeout=LIMIT)
+        self.sh(CLIENT, exports.nfs_mount(ulptest.ADDRESS, "/mnt/nfs"), timeout=LIMIT)
         try:
             self.assertIn("proto=rdma", self.sh(CLIENT, "grep /mnt/nfs /proc/mounts"))
-            storage.fio(self.lab, "/mnt/nfs/fio", size="4M")
+            ulptest.fio(self.lab, "/mnt/nfs/fio", size="4M")
             sums = [
                 self.sh(vm, "sync; sha256sum < %s/fio" % folder, timeout=LIMIT)
                 for vm, folder in ((CLIENT, "/mnt/nfs"), (SERVER, "/srv/export"))
@@ -79,14 +79,14 @@ class Profiles(storage.ConsumerCase):
             self.sh(SERVER, exports.NVME_END, timeout=LIMIT)
 
     def nvme_moves(self):
-        script = exports.nvme_connect(nvme.NQN, storage.ADDRESS, NVME_WORDS)
+        script = exports.nvme_connect(nvme.NQN, ulptest.ADDRESS, NVME_WORDS)
         self.sh(CLIENT, script, timeout=LIMIT)
         try:
-            storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % nvme.DISK)
+            ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % nvme.DISK)
             disk = self.sh(CLIENT, nvme.DISK).strip()
-            storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="4M")
+            ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="4M")
             script = "dd if=%s bs=1M count=4 iflag=direct 2>/dev/null | sha256sum"
-            self.assertEqual(self.sh(CLIENT, script % disk), self.sh(SERVER, script % storage.DISK))
+            self.assertEqual(self.sh(CLIENT, script % disk), self.sh(SERVER, script % ulptest.DISK))
         finally:
             self.sh(CLIENT, "nvme disconnect -n " + nvme.NQN, timeout=LIMIT)
 
@@ -95,18 +95,18 @@ class Profiles(storage.ConsumerCase):
         self.sh(SERVER, "set -e\nnew=yes\n" + ninep.SERVE, timeout=LIMIT)
         listens = "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % ninep.PORT
         try:
-            storage.wait_for(self.lab, SERVER, listens)
+            ulptest.wait_for(self.lab, SERVER, listens)
             run()
         finally:
             # diod holds the file system until it is gone.
             self.sh(SERVER, END_NINEP, status=None)
-            storage.wait_for(self.lab, SERVER, "umount /srv/9p || ! mountpoint -q /srv/9p")
-            storage.wait_for(self.lab, SERVER, "! " + listens)
+            ulptest.wait_for(self.lab, SERVER, "umount /srv/9p || ! mountpoint -q /srv/9p")
+            ulptest.wait_for(self.lab, SERVER, "! " + listens)
 
     def ninep_moves(self):
         self.sh(CLIENT, ninep.MOUNT % "", timeout=LIMIT)
         try:
-            storage.fio(self.lab, "/mnt/9p/fio", size="2M")
+            ulptest.fio(self.lab, "/mnt/9p/fio", size="2M")
             sums = [
                 self.sh(vm, "sync; sha256sum < %s/fio" % folder, timeout=LIMIT)
                 for vm, folder in ((CLIENT, "/mnt/9p"), (SERVER, "/srv/9p"))
@@ -124,7 +124,7 @@ class Profiles(storage.ConsumerCase):
         self.sh(CLIENT, "! mountpoint -q /mnt/9p")
 
     def nfs_refused(self):
-        mount = exports.nfs_mount(storage.ADDRESS, "/mnt/nfs")
+        mount = exports.nfs_mount(ulptest.ADDRESS, "/mnt/nfs")
         self.sh(CLIENT, "timeout 60 %s; test $? -ne 0" % mount, timeout=LIMIT)
         self.assertIn("HCA provides only 2 send SGEs", self.sh(CLIENT, "dmesg"))
 

@@ -8,7 +8,7 @@ no buffer and at no status; there the adapter's counters say what was moved."""
 import time
 
 import labtest
-from storage import ProgramCase, counters, wait_for
+from ulptest import ProgramCase, counters, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
 V4 = {'alpha': '10.77.0.1', 'beta': '10.77.0.2'}

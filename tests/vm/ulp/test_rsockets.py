@@ -9,7 +9,7 @@ import re
 import time
 
 import labtest
-from storage import ProgramCase, counters, wait_empty, wait_for
+from ulptest import ProgramCase, counters, wait_empty, wait_for
 
 LIMIT = 150  # seconds; other work may share the machine
 PRELOAD = '/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so'

@@ -9,8 +9,8 @@ import os
 
 import labtest
 import programs
-import storage
-from storage import CLIENT, SERVER
+import ulptest
+from ulptest import CLIENT, SERVER
 
 MODULES = os.path.join(programs.BUILD, "guest", "smb")
 # What the module needs is loaded as for Debian's own; then ours takes its place.
@@ -20,7 +20,7 @@ INSERT = (
     "modprobe $module; done; modprobe -a rdma_cm ib_core; insmod /tmp/%(name)s.ko; }\n"
 )
 SERVE = (
-    storage.MAKE_DISK
+    ulptest.MAKE_DISK
     + "\n"
     + INSERT % {"name": "ksmbd"}
     + """
@@ -47,7 +47,7 @@ MOUNT = "mount -t cifs //%s/share /mnt/smb -o rdma,username=user,password=secret
 CACHED = "cache=strict"
 
 
-class Smb(storage.ConsumerCase):
+class Smb(ulptest.ConsumerCase):
     """/mnt/smb of alpha is beta's share."""
 
     server_script = SERVE
@@ -56,7 +56,7 @@ class Smb(storage.ConsumerCase):
     def serve(cls, new=False):
         cls.lab.run("copy", os.path.join(MODULES, "ksmbd.ko"), SERVER + ":/tmp/ksmbd.ko")
         super().serve(new)
-        storage.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*5445'")
+        ulptest.wait_for(cls.lab, SERVER, "rdma resource show cm_id | grep -q 'LISTEN.*5445'")
 
     @classmethod
     def setUpClass(cls):
@@ -70,12 +70,12 @@ class Smb(storage.ConsumerCase):
         self.sh(CLIENT, "umount /mnt/smb || umount -f -l /mnt/smb", status=None, timeout=300)
 
     def mount(self, version="3.1.1", options="cache=none"):
-        script = MOUNT % (storage.ADDRESS, version, options)
-        self.sh(CLIENT, script, timeout=storage.LIMIT)
+        script = MOUNT % (ulptest.ADDRESS, version, options)
+        self.sh(CLIENT, script, timeout=ulptest.LIMIT)
 
     def hashes(self, name):
         """Of a file as the client and as the server's file system have it."""
-        client = self.sh(CLIENT, "sha256sum < /mnt/smb/" + name, timeout=storage.LIMIT)
+        client = self.sh(CLIENT, "sha256sum < /mnt/smb/" + name, timeout=ulptest.LIMIT)
         return client, self.sh(SERVER, "sha256sum < /srv/share/" + name)
 
     def test_mount__is_over_rdma(self):
@@ -83,16 +83,16 @@ class Smb(storage.ConsumerCase):
         self.assertIn("rdma", self.sh(CLIENT, "grep /mnt/smb /proc/mounts"))
         self.assertRegex(self.sh(CLIENT, "cat /proc/fs/cifs/DebugData"), r"SMBDirect")
         for vm in (CLIENT, SERVER):
-            self.assertGreaterEqual(storage.resources(self.lab, vm)["qp"], 1)
+            self.assertGreaterEqual(ulptest.resources(self.lab, vm)["qp"], 1)
 
     def test_fio__verified(self):
         """Reads and writes of all sizes; large ones are RDMA of the server"""
         self.mount()
-        before = storage.counters(self.lab, CLIENT)
-        server = storage.counters(self.lab, SERVER)
-        storage.fio(self.lab, "/mnt/smb/fio", size="16M")
+        before = ulptest.counters(self.lab, CLIENT)
+        server = ulptest.counters(self.lab, SERVER)
+        ulptest.fio(self.lab, "/mnt/smb/fio", size="16M")
         self.moved_by_rdma(before, 20 << 20)
-        after = storage.counters(self.lab, SERVER)
+        after = ulptest.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], server["tx_reads"])
         self.assertGreater(after["tx_writes"], server["tx_writes"])
         self.assertEqual(*self.hashes("fio"))
@@ -100,36 +100,36 @@ class Smb(storage.ConsumerCase):
     def test_data__both_directions(self):
         self.mount(options=CACHED)
         script = "head -c 9000001 /dev/urandom > /mnt/smb/up && sync"
-        self.sh(CLIENT, script, timeout=storage.LIMIT)
-        storage.wait_for(self.lab, CLIENT, "! grep -q up /proc/fs/cifs/open_files")
+        self.sh(CLIENT, script, timeout=ulptest.LIMIT)
+        ulptest.wait_for(self.lab, CLIENT, "! grep -q up /proc/fs/cifs/open_files")
         self.assertEqual(*self.hashes("up"))
         self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/share/down")
         self.assertEqual(*self.hashes("down"))
 
     def test_umount__leaves_nothing(self):
         self.mount()
-        self.sh(CLIENT, "umount /mnt/smb", timeout=storage.LIMIT)
-        storage.wait_empty(self.lab, CLIENT)
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        self.sh(CLIENT, "umount /mnt/smb", timeout=ulptest.LIMIT)
+        ulptest.wait_empty(self.lab, CLIENT)
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
         self.mount()
-        running = storage.Running(self.lab, "/mnt/smb/unplugged")
-        before = storage.unplug(self.lab)
+        running = ulptest.Running(self.lab, "/mnt/smb/unplugged")
+        before = ulptest.unplug(self.lab)
         running.finish()
-        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertGreater(ulptest.retransmits(self.lab), before)
         self.assertEqual(*self.hashes("unplugged"))
 
     def test_server_killed(self):
         """The server's power is cut: errors or success in bounded time, and a new mount works"""
         self.mount(options="cache=none,soft,echo_interval=2")
-        running = storage.Running(self.lab, "/mnt/smb/killed")
+        running = ulptest.Running(self.lab, "/mnt/smb/killed")
         self.cut_and_on()
         running.end()
-        self.sh(CLIENT, "umount -f -l /mnt/smb", status=None, timeout=storage.LIMIT)
+        self.sh(CLIENT, "umount -f -l /mnt/smb", status=None, timeout=ulptest.LIMIT)
         self.mount()
-        storage.fio(self.lab, "/mnt/smb/again", size="4M")
+        ulptest.fio(self.lab, "/mnt/smb/again", size="4M")
         self.assertEqual(*self.hashes("again"))
 
 

@@ -8,15 +8,15 @@ directly.  With use_srq the target's receive queue is shared.  An initiator that
 rdma_cm goes by the target's own address there, as ib_srpt takes the connection's source for its."""
 import labtest
 import rdmatest
-import storage
+import ulptest
 from launcher.qmp import Monitor
-from storage import CLIENT, SERVER
+from ulptest import CLIENT, SERVER
 
 PORT = 5555
 SCSI_TIMEOUT = 300  # seconds of a command
 GUID = "5347001122334455"
 SERVE = (
-    storage.MAKE_DISK
+    ulptest.MAKE_DISK
     + """
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 modprobe -a target_core_mod target_core_iblock
@@ -39,7 +39,7 @@ mkdir -p srpt/$port/tpg/acls/%(client)s/lun_0
 ln -s /sys/kernel/config/target/srpt/$port/tpg/lun/lun_0 srpt/$port/tpg/acls/%(client)s/lun_0/lun
 echo 1 > srpt/$port/tpg/enable
 """
-    % {"guid": GUID, "port": PORT, "client": storage.ADDRESS}
+    % {"guid": GUID, "port": PORT, "client": ulptest.ADDRESS}
 )
 UNSERVE = """
 cd /sys/kernel/config/target/srpt/*:*/tpg
@@ -60,7 +60,7 @@ modprobe -r ib_srpt
 LOGIN = (
     "echo id_ext=%(guid)s,ioc_guid=%(guid)s,dest=%(address)s:%(port)d,max_cmd_per_lun=16,"
     "queue_size=64 > /sys/class/infiniband_srp/srp-$(cat /run/staghorn/rdma)-1/add_target"
-    % {"guid": GUID, "address": storage.ADDRESS, "port": PORT}
+    % {"guid": GUID, "address": ulptest.ADDRESS, "port": PORT}
 )
 LOGOUT = "for port in /sys/class/srp_remote_ports/*; do echo 1 > $port/delete; done"
 DISK = "ls /dev/sd? | head -n 1"
@@ -72,7 +72,7 @@ done
 """
 
 
-class Srp(storage.ConsumerCase):
+class Srp(ulptest.ConsumerCase):
     """alpha logs in to beta's target."""
 
     server_script = SERVE
@@ -85,14 +85,14 @@ class Srp(storage.ConsumerCase):
     def tearDown(self):
         super().tearDown()
         self.sh(CLIENT, LOGOUT, status=None)
-        storage.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
+        ulptest.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
 
     def login(self, fast_fail="off", loss="off"):
         """The disk's name once it is there."""
         # The initiator refuses while it still takes an earlier login apart.
-        storage.wait_for(self.lab, CLIENT, LOGIN)
+        ulptest.wait_for(self.lab, CLIENT, LOGIN)
         self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
-        storage.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
+        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
         disk = self.sh(CLIENT, DISK).strip()
         # SCSI must not give the disk up while the transport still waits for the target.
         self.sh(CLIENT, "echo %d > /sys/block/%s/device/timeout" % (SCSI_TIMEOUT, disk[5:]))
@@ -101,16 +101,16 @@ class Srp(storage.ConsumerCase):
     def hashes(self, disk, octets=16 << 20):
         """Of the beginning of the disk, by the initiator and on the target."""
         script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=storage.LIMIT)
-        return client, self.sh(SERVER, script % storage.DISK)
+        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
+        return client, self.sh(SERVER, script % ulptest.DISK)
 
     def check_data(self):
         disk = self.login()
-        before = storage.counters(self.lab, CLIENT)
-        target = storage.counters(self.lab, SERVER)
-        storage.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
+        before = ulptest.counters(self.lab, CLIENT)
+        target = ulptest.counters(self.lab, SERVER)
+        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
         self.moved_by_rdma(before, 20 << 20)
-        after = storage.counters(self.lab, SERVER)
+        after = ulptest.counters(self.lab, SERVER)
         self.assertGreater(after["tx_reads"], target["tx_reads"])
         self.assertGreater(after["tx_writes"], target["tx_writes"])
         self.assertEqual(*self.hashes(disk))
@@ -124,34 +124,34 @@ class Srp(storage.ConsumerCase):
         # When ib_srpt takes a channel apart it gives the cache of the channel's own receive
         # buffers back, which one with a shared queue never took: its WARN_ON_ONCE, on any device.
         self.tolerated = (r"ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+",)
-        self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
+        self.sh(SERVER, UNSERVE, timeout=ulptest.LIMIT)
         self.sh(SERVER, "srq=1\nset -e\n" + SERVE)
         try:
-            self.assertGreaterEqual(storage.resources(self.lab, SERVER)["srq"], 1)
+            self.assertGreaterEqual(ulptest.resources(self.lab, SERVER)["srq"], 1)
             self.check_data()
             self.sh(CLIENT, LOGOUT)
-            storage.wait_empty(self.lab, CLIENT, ("qp",))
+            ulptest.wait_empty(self.lab, CLIENT, ("qp",))
         finally:
-            self.sh(SERVER, UNSERVE, timeout=storage.LIMIT)
-            storage.wait_empty(self.lab, SERVER)
+            self.sh(SERVER, UNSERVE, timeout=ulptest.LIMIT)
+            ulptest.wait_empty(self.lab, SERVER)
             self.serve()
 
     def test_logout__leaves_nothing(self):
         self.login()
-        self.assertGreaterEqual(storage.resources(self.lab, CLIENT)["qp"], 1)
+        self.assertGreaterEqual(ulptest.resources(self.lab, CLIENT)["qp"], 1)
         self.sh(CLIENT, LOGOUT)
-        storage.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
+        ulptest.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
         # The module keeps a protection domain of each device for itself.
-        storage.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr"))
-        storage.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
+        ulptest.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr"))
+        ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
         disk = self.login()
-        running = storage.Running(self.lab, disk)
-        before = storage.unplug(self.lab)
+        running = ulptest.Running(self.lab, disk)
+        before = ulptest.unplug(self.lab)
         running.finish()
-        self.assertGreater(storage.retransmits(self.lab), before)
+        self.assertGreater(ulptest.retransmits(self.lab), before)
         self.assertEqual(*self.hashes(disk))
 
     def test_target_killed(self):
@@ -159,7 +159,7 @@ class Srp(storage.ConsumerCase):
         # Without a limit for a lost device the initiator fails what waits when one try to connect
         # is refused (srp_reconnect_rport()), as by a target that is just starting.
         disk = self.login(loss="300")
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut_and_on()
         running.finish()
         self.assertEqual(*self.hashes(disk))
@@ -171,20 +171,20 @@ class Srp(storage.ConsumerCase):
         # It must not try to connect again meanwhile: see docs/upstream/linux-0004.
         self.sh(CLIENT, "for port in /sys/class/srp_remote_ports/*; do "
                         "echo off > $port/reconnect_delay; done")
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         with Monitor(rdmatest.folder(self.lab), CLIENT) as monitor:
             monitor.run("qom-set", value=True, path="r0", property="fatal")
         output = running.end()
         self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
-        storage.wait_for(self.lab, CLIENT, "dmesg | grep -q 'adapter is up again'")
+        ulptest.wait_for(self.lab, CLIENT, "dmesg | grep -q 'adapter is up again'")
         disk = self.login()
-        storage.fio(self.lab, disk, size="4M")
+        ulptest.fio(self.lab, disk, size="4M")
         self.assertEqual(*self.hashes(disk))
 
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
         disk = self.login(fast_fail="5", loss="10")
-        running = storage.Running(self.lab, disk)
+        running = ulptest.Running(self.lab, disk)
         self.cut()
         output = running.end()
         self.assertRegex(output, r"err= *[1-9]|Input/output error|No such device")
