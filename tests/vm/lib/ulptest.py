@@ -241,3 +241,65 @@ class ConsumerCase(ProgramCase):
         self.assertGreater(moved, octets)
         self.assertEqual(after["protocol_errors"], before["protocol_errors"])
         return after
+
+    def hashes(self, target):
+        """Of the same data, by the client and by the server."""
+        raise NotImplementedError
+
+    def check_same(self, target):
+        self.assertEqual(*self.hashes(target))
+
+    def check_data(self, target, *more):
+        """fio verifies; the server has fetched and delivered the data by RDMA."""
+        before, server = (counters(self.lab, vm) for vm in (CLIENT, SERVER))
+        fio(self.lab, target, *more, size="16M")
+        self.moved_by_rdma(before, 20 << 20)
+        after = counters(self.lab, SERVER)
+        self.assertGreater(after["tx_reads"], server["tx_reads"])
+        self.assertGreater(after["tx_writes"], server["tx_writes"])
+        self.check_same(target)
+
+    def check_unplugged(self, target):
+        """The cable is out under traffic, shortly; TCP repeats itself, nothing is lost."""
+        running = Running(self.lab, target)
+        before = unplug(self.lab)
+        running.finish()
+        self.assertGreater(retransmits(self.lab), before)
+        self.check_same(target)
+
+    def check_killed(self, target):
+        """The server's power is cut under traffic; it comes back, and fio comes to its end."""
+        running = Running(self.lab, target)
+        self.cut_and_on()
+        running.finish()
+        self.check_same(target)
+
+
+class FileCase(ConsumerCase):
+    """Cases of a client that mounts a folder of the server's; targets are files of it."""
+
+    mounted, served = "", ""
+    before_reading = ""  # shell of the client, against its caches
+
+    def hashes(self, target):
+        there = self.served + target.removeprefix(self.mounted)
+        client = self.sh(CLIENT, "%ssha256sum < %s" % (self.before_reading, target), timeout=LIMIT)
+        return client, self.sh(SERVER, "sha256sum < " + there)
+
+
+class DiskCase(ConsumerCase):
+    """Cases of a client whose block device, the target, is the server's disk."""
+
+    disk_script = "ls /dev/sd? | head -n 1"
+    queued = ("--iodepth=8", "--ioengine=io_uring")
+
+    def wait_disk(self):
+        """The disk's name once it is there."""
+        wait_for(self.lab, CLIENT, "test -b $(%s)" % self.disk_script)
+        return self.sh(CLIENT, self.disk_script).strip()
+
+    def hashes(self, target):
+        """Of the beginning."""
+        script = "dd if=%s bs=1M count=16 iflag=direct 2>/dev/null | sha256sum"
+        client = self.sh(CLIENT, script % target, timeout=LIMIT)
+        return client, self.sh(SERVER, script % DISK)

@@ -28,10 +28,11 @@ MOUNT = (
 )
 
 
-class NineP(ulptest.ConsumerCase):
+class NineP(ulptest.FileCase):
     """/mnt/9p of alpha is beta's folder."""
 
     server_script = SERVE
+    mounted, served = "/mnt/9p", "/srv/9p"
 
     @classmethod
     def serve(cls, new=False):
@@ -57,11 +58,6 @@ class NineP(ulptest.ConsumerCase):
     def mount(self, more=""):
         self.sh(CLIENT, MOUNT % more, timeout=ulptest.LIMIT)
 
-    def hashes(self, name):
-        """Of a file as the client and as the server's file system have it."""
-        client = self.sh(CLIENT, "sha256sum < /mnt/9p/" + name, timeout=ulptest.LIMIT)
-        return client, self.sh(SERVER, "sha256sum < /srv/9p/" + name)
-
     def test_mount__is_over_rdma(self):
         """Its connection allows no Reads in either direction"""
         self.assertRegex(self.sh(CLIENT, "grep /mnt/9p /proc/mounts"), r"trans=rdma")
@@ -72,13 +68,13 @@ class NineP(ulptest.ConsumerCase):
         ulptest.fio(self.lab, "/mnt/9p/fio", size="8M")
         after = self.moved_by_rdma(before, 10 << 20)
         self.assertEqual(after["tx_reads"], before["tx_reads"])
-        self.assertEqual(*self.hashes("fio"))
+        self.check_same("/mnt/9p/fio")
 
     def test_data__both_directions(self):
         self.sh(CLIENT, "head -c 3000001 /dev/urandom > /mnt/9p/up", timeout=ulptest.LIMIT)
-        self.assertEqual(*self.hashes("up"))
+        self.check_same("/mnt/9p/up")
         self.sh(SERVER, "head -c 2000003 /dev/urandom > /srv/9p/down")
-        self.assertEqual(*self.hashes("down"))
+        self.check_same("/mnt/9p/down")
 
     def test_metadata__many_files(self):
         """Replies that are a list in several messages"""
@@ -102,11 +98,7 @@ class NineP(ulptest.ConsumerCase):
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
-        running = ulptest.Running(self.lab, "/mnt/9p/unplugged")
-        before = ulptest.unplug(self.lab)
-        running.finish()
-        self.assertGreater(ulptest.retransmits(self.lab), before)
-        self.assertEqual(*self.hashes("unplugged"))
+        self.check_unplugged("/mnt/9p/unplugged")
 
     def test_server_killed(self):
         """9P has no recovery, and its client no limit of time: a new mount works beside the dead"""
@@ -115,7 +107,7 @@ class NineP(ulptest.ConsumerCase):
         self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=ulptest.LIMIT)
         self.mount()
         ulptest.fio(self.lab, "/mnt/9p/again", size="4M")
-        self.assertEqual(*self.hashes("again"))
+        self.check_same("/mnt/9p/again")
 
 
 if __name__ == "__main__":

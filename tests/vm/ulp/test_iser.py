@@ -47,7 +47,6 @@ iscsid
     % INITIATOR
 )
 NODE = "iscsiadm -m node -T %s -p %s" % (TARGET, PORTAL)
-DISK = "ls /dev/sd? | head -n 1"
 SETTINGS = (
     "node.session.timeo.replacement_timeout=%d",
     "node.conn[0].timeo.noop_out_interval=%d",
@@ -56,7 +55,7 @@ SETTINGS = (
 )
 
 
-class Iser(ulptest.ConsumerCase):
+class Iser(ulptest.DiskCase):
     """alpha logs in to beta's target.
 
     LIO's login thread sets a connection's parameters after it has sent the last login response;
@@ -87,14 +86,7 @@ class Iser(ulptest.ConsumerCase):
         for name, value in (text.split("=") for text in values):
             script += "%s -o update -n '%s' -v %s\n" % (NODE, name, value)
         self.sh(CLIENT, script + NODE + " --login", timeout=ulptest.LIMIT)
-        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
-        return self.sh(CLIENT, DISK).strip()
-
-    def hashes(self, disk, octets=16 << 20):
-        """Of the beginning of the disk, by the initiator and on the target."""
-        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
-        return client, self.sh(SERVER, script % ulptest.DISK)
+        return self.wait_disk()
 
     def restart_client(self):
         self.lab.run("cut", CLIENT)
@@ -132,15 +124,7 @@ class Iser(ulptest.ConsumerCase):
 
     def test_fio__verified(self):
         """Each command's data is read or written by the target"""
-        disk = self.login()
-        before = ulptest.counters(self.lab, CLIENT)
-        target = ulptest.counters(self.lab, SERVER)
-        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
-        self.moved_by_rdma(before, 20 << 20)
-        after = ulptest.counters(self.lab, SERVER)
-        self.assertGreater(after["tx_reads"], target["tx_reads"])
-        self.assertGreater(after["tx_writes"], target["tx_writes"])
-        self.assertEqual(*self.hashes(disk))
+        self.check_data(self.login(), *self.queued)
 
     def test_logout__leaves_nothing(self):
         self.login()
@@ -156,15 +140,11 @@ class Iser(ulptest.ConsumerCase):
         ulptest.wait_for(self.lab, CLIENT, "! grep -q LOGGED_IN /sys/class/iscsi_session/*/state")
         self.lab.run("link", SERVER, "up")
         running.finish()
-        self.assertEqual(*self.hashes(disk))
+        self.check_same(disk)
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
-        disk = self.login()
-        running = ulptest.Running(self.lab, disk)
-        self.cut_and_on()
-        running.finish()
-        self.assertEqual(*self.hashes(disk))
+        self.check_killed(self.login())
 
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""

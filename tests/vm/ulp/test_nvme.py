@@ -16,10 +16,11 @@ SERVE = ulptest.MAKE_DISK + exports.nvme(NQN, ulptest.ADDRESS, ulptest.DISK)
 DISK = "ls /dev/nvme*n1 | head -n 1"
 
 
-class Nvme(ulptest.ConsumerCase):
+class Nvme(ulptest.DiskCase):
     """alpha connects to beta's namespace."""
 
     server_script = SERVE
+    disk_script = DISK
 
     @classmethod
     def setUpClass(cls):
@@ -36,14 +37,7 @@ class Nvme(ulptest.ConsumerCase):
         words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
         script = exports.nvme_connect(NQN, ulptest.ADDRESS, words)
         self.sh(CLIENT, script, timeout=ulptest.LIMIT)
-        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
-        return self.sh(CLIENT, DISK).strip()
-
-    def hashes(self, disk, octets=16 << 20):
-        """Of the beginning of the disk, by the host and on the target."""
-        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
-        return client, self.sh(SERVER, script % ulptest.DISK)
+        return self.wait_disk()
 
     def state(self):
         return self.sh(CLIENT, "cat /sys/class/nvme/nvme*/state", status=None).strip()
@@ -56,15 +50,7 @@ class Nvme(ulptest.ConsumerCase):
 
     def test_fio__verified(self):
         """Small writes travel in the capsule, others are read by the target"""
-        disk = self.connect()
-        before = ulptest.counters(self.lab, CLIENT)
-        target = ulptest.counters(self.lab, SERVER)
-        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
-        self.moved_by_rdma(before, 20 << 20)
-        after = ulptest.counters(self.lab, SERVER)
-        self.assertGreater(after["tx_reads"], target["tx_reads"])
-        self.assertGreater(after["tx_writes"], target["tx_writes"])
-        self.assertEqual(*self.hashes(disk))
+        self.check_data(self.connect(), *self.queued)
 
     def test_file_system(self):
         """An ext4 made, written, unmounted, checked"""
@@ -88,8 +74,8 @@ class Nvme(ulptest.ConsumerCase):
             found = ulptest.resources(self.lab, SERVER)
             self.assertGreaterEqual(found["srq"], 1)
             self.assertGreaterEqual(found["qp"], 3)
-            ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
-            self.assertEqual(*self.hashes(disk))
+            ulptest.fio(self.lab, disk, *self.queued, size="16M")
+            self.check_same(disk)
             self.sh(CLIENT, "nvme disconnect -n " + NQN, timeout=ulptest.LIMIT)
         finally:
             self.sh(SERVER, exports.NVME_END, timeout=ulptest.LIMIT)
@@ -113,25 +99,16 @@ class Nvme(ulptest.ConsumerCase):
         self.lab.run("link", SERVER, "up")
         running.finish()
         self.assertEqual(self.state(), "live")
-        self.assertEqual(*self.hashes(disk))
+        self.check_same(disk)
 
     def test_unplugged_shortly(self):
         """The cable is out for less: TCP repeats itself, nobody reconnects"""
-        disk = self.connect()
-        running = ulptest.Running(self.lab, disk)
-        before = ulptest.unplug(self.lab)
-        running.finish()
-        self.assertGreater(ulptest.retransmits(self.lab), before)
+        self.check_unplugged(self.connect())
         self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg"))
-        self.assertEqual(*self.hashes(disk))
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
-        disk = self.connect(keep_alive_tmo=5)
-        running = ulptest.Running(self.lab, disk)
-        self.cut_and_on()
-        running.finish()
-        self.assertEqual(*self.hashes(disk))
+        self.check_killed(self.connect(keep_alive_tmo=5))
 
     def test_target_gone(self):
         """A target that stays away: the controller is given up in bounded time, with errors"""

@@ -47,10 +47,11 @@ MOUNT = "mount -t cifs //%s/share /mnt/smb -o rdma,username=user,password=secret
 CACHED = "cache=strict"
 
 
-class Smb(ulptest.ConsumerCase):
+class Smb(ulptest.FileCase):
     """/mnt/smb of alpha is beta's share."""
 
     server_script = SERVE
+    mounted, served = "/mnt/smb", "/srv/share"
 
     @classmethod
     def serve(cls, new=False):
@@ -73,11 +74,6 @@ class Smb(ulptest.ConsumerCase):
         script = MOUNT % (ulptest.ADDRESS, version, options)
         self.sh(CLIENT, script, timeout=ulptest.LIMIT)
 
-    def hashes(self, name):
-        """Of a file as the client and as the server's file system have it."""
-        client = self.sh(CLIENT, "sha256sum < /mnt/smb/" + name, timeout=ulptest.LIMIT)
-        return client, self.sh(SERVER, "sha256sum < /srv/share/" + name)
-
     def test_mount__is_over_rdma(self):
         self.mount()
         self.assertIn("rdma", self.sh(CLIENT, "grep /mnt/smb /proc/mounts"))
@@ -88,23 +84,16 @@ class Smb(ulptest.ConsumerCase):
     def test_fio__verified(self):
         """Reads and writes of all sizes; large ones are RDMA of the server"""
         self.mount()
-        before = ulptest.counters(self.lab, CLIENT)
-        server = ulptest.counters(self.lab, SERVER)
-        ulptest.fio(self.lab, "/mnt/smb/fio", size="16M")
-        self.moved_by_rdma(before, 20 << 20)
-        after = ulptest.counters(self.lab, SERVER)
-        self.assertGreater(after["tx_reads"], server["tx_reads"])
-        self.assertGreater(after["tx_writes"], server["tx_writes"])
-        self.assertEqual(*self.hashes("fio"))
+        self.check_data("/mnt/smb/fio")
 
     def test_data__both_directions(self):
         self.mount(options=CACHED)
         script = "head -c 9000001 /dev/urandom > /mnt/smb/up && sync"
         self.sh(CLIENT, script, timeout=ulptest.LIMIT)
         ulptest.wait_for(self.lab, CLIENT, "! grep -q up /proc/fs/cifs/open_files")
-        self.assertEqual(*self.hashes("up"))
+        self.check_same("/mnt/smb/up")
         self.sh(SERVER, "head -c 5000003 /dev/urandom > /srv/share/down")
-        self.assertEqual(*self.hashes("down"))
+        self.check_same("/mnt/smb/down")
 
     def test_umount__leaves_nothing(self):
         self.mount()
@@ -115,11 +104,7 @@ class Smb(ulptest.ConsumerCase):
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
         self.mount()
-        running = ulptest.Running(self.lab, "/mnt/smb/unplugged")
-        before = ulptest.unplug(self.lab)
-        running.finish()
-        self.assertGreater(ulptest.retransmits(self.lab), before)
-        self.assertEqual(*self.hashes("unplugged"))
+        self.check_unplugged("/mnt/smb/unplugged")
 
     def test_server_killed(self):
         """The server's power is cut: errors or success in bounded time, and a new mount works"""
@@ -130,7 +115,7 @@ class Smb(ulptest.ConsumerCase):
         self.sh(CLIENT, "umount -f -l /mnt/smb", status=None, timeout=ulptest.LIMIT)
         self.mount()
         ulptest.fio(self.lab, "/mnt/smb/again", size="4M")
-        self.assertEqual(*self.hashes("again"))
+        self.check_same("/mnt/smb/again")
 
 
 if __name__ == "__main__":

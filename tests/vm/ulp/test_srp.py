@@ -63,7 +63,6 @@ LOGIN = (
     % {"guid": GUID, "address": ulptest.ADDRESS, "port": PORT}
 )
 LOGOUT = "for port in /sys/class/srp_remote_ports/*; do echo 1 > $port/delete; done"
-DISK = "ls /dev/sd? | head -n 1"
 TIMEOUTS = """
 for port in /sys/class/srp_remote_ports/*; do
     echo off > $port/dev_loss_tmo; echo %s > $port/fast_io_fail_tmo
@@ -72,7 +71,7 @@ done
 """
 
 
-class Srp(ulptest.ConsumerCase):
+class Srp(ulptest.DiskCase):
     """alpha logs in to beta's target."""
 
     server_script = SERVE
@@ -92,32 +91,14 @@ class Srp(ulptest.ConsumerCase):
         # The initiator refuses while it still takes an earlier login apart.
         ulptest.wait_for(self.lab, CLIENT, LOGIN)
         self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
-        ulptest.wait_for(self.lab, CLIENT, "test -b $(%s)" % DISK)
-        disk = self.sh(CLIENT, DISK).strip()
+        disk = self.wait_disk()
         # SCSI must not give the disk up while the transport still waits for the target.
         self.sh(CLIENT, "echo %d > /sys/block/%s/device/timeout" % (SCSI_TIMEOUT, disk[5:]))
         return disk
 
-    def hashes(self, disk, octets=16 << 20):
-        """Of the beginning of the disk, by the initiator and on the target."""
-        script = "dd if=%%s bs=1M count=%d iflag=direct 2>/dev/null | sha256sum" % (octets >> 20)
-        client = self.sh(CLIENT, script % disk, timeout=ulptest.LIMIT)
-        return client, self.sh(SERVER, script % ulptest.DISK)
-
-    def check_data(self):
-        disk = self.login()
-        before = ulptest.counters(self.lab, CLIENT)
-        target = ulptest.counters(self.lab, SERVER)
-        ulptest.fio(self.lab, disk, "--iodepth=8", "--ioengine=io_uring", size="16M")
-        self.moved_by_rdma(before, 20 << 20)
-        after = ulptest.counters(self.lab, SERVER)
-        self.assertGreater(after["tx_reads"], target["tx_reads"])
-        self.assertGreater(after["tx_writes"], target["tx_writes"])
-        self.assertEqual(*self.hashes(disk))
-
     def test_fio__verified(self):
         """Each command's data is read or written by the target"""
-        self.check_data()
+        self.check_data(self.login(), *self.queued)
 
     def test_shared_receive_queue(self):
         """The target with use_srq: the same data"""
@@ -128,7 +109,7 @@ class Srp(ulptest.ConsumerCase):
         self.sh(SERVER, "srq=1\nset -e\n" + SERVE)
         try:
             self.assertGreaterEqual(ulptest.resources(self.lab, SERVER)["srq"], 1)
-            self.check_data()
+            self.check_data(self.login(), *self.queued)
             self.sh(CLIENT, LOGOUT)
             ulptest.wait_empty(self.lab, CLIENT, ("qp",))
         finally:
@@ -147,22 +128,13 @@ class Srp(ulptest.ConsumerCase):
 
     def test_unplugged(self):
         """The cable is out for four seconds under traffic: nothing is lost"""
-        disk = self.login()
-        running = ulptest.Running(self.lab, disk)
-        before = ulptest.unplug(self.lab)
-        running.finish()
-        self.assertGreater(ulptest.retransmits(self.lab), before)
-        self.assertEqual(*self.hashes(disk))
+        self.check_unplugged(self.login())
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
         # Without a limit for a lost device the initiator fails what waits when one try to connect
         # is refused (srp_reconnect_rport()), as by a target that is just starting.
-        disk = self.login(loss="300")
-        running = ulptest.Running(self.lab, disk)
-        self.cut_and_on()
-        running.finish()
-        self.assertEqual(*self.hashes(disk))
+        self.check_killed(self.login(loss="300"))
 
     def test_adapter_lost(self):
         """The initiator's adapter fails under traffic.  Its send queue completes into a queue that
@@ -179,7 +151,7 @@ class Srp(ulptest.ConsumerCase):
         ulptest.wait_for(self.lab, CLIENT, "dmesg | grep -q 'adapter is up again'")
         disk = self.login()
         ulptest.fio(self.lab, disk, size="4M")
-        self.assertEqual(*self.hashes(disk))
+        self.check_same(disk)
 
     def test_target_gone(self):
         """A target that stays away: errors in bounded time"""
