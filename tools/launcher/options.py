@@ -145,7 +145,7 @@ def kernel(text):
 
 def patience(lab):
     """How many times as long things may take in this lab."""
-    return DEBUG_PATIENCE if lab.get("kernel") == "debug" else 1
+    return DEBUG_PATIENCE if lab["kernel"] == "debug" else 1
 
 
 def memory(text):

@@ -109,7 +109,7 @@ def _channels(name):
 
 def _boot(lab, name):
     """Kernel and disk."""
-    image = str(paths.image(lab.get("image", "base")).resolve()).replace(",", ",,")
+    image = str(paths.image(lab["image"]).resolve()).replace(",", ",,")
     kernel = lab["kernel"]
     yield from ("-kernel", paths.guest("vmlinuz", kernel))
     yield from ("-initrd", paths.guest("initrd", kernel))

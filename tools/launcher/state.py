@@ -13,6 +13,7 @@ in the lab's folder and given relative names, and `socket_path` goes through
 /proc/self/fd.
 """
 import contextlib
+import copy
 import fcntl
 import json
 import os
@@ -25,6 +26,19 @@ from . import paths, proc
 from .errors import AbsentError, LabError, UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
+# What lab.json has of a lab, and of each of its VMs, that the first launchers did not write yet, and
+# what it means that it is not there.  Who adds something to a lab's state adds it here.
+LATER = {"image": "base", "kernel": "base", "impair": {}}
+LATER_OF_VM = {
+    **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},
+    **{"uefi": False, "trace": [], "gdb": None, "qemu_args": []},
+}
+
+
+def completed(data):
+    """The content of lab.json with all that this launcher expects in it."""
+    vms = {name: {**copy.deepcopy(LATER_OF_VM), **vm} for name, vm in data["vms"].items()}
+    return {**copy.deepcopy(LATER), **data, "vms": vms}
 
 
 def check_name(kind, name):
@@ -47,10 +61,10 @@ class LabFolder:
 
     def load(self):
         try:
-            self.data = json.loads((self.path / "lab.json").read_text())
+            self.data = completed(json.loads((self.path / "lab.json").read_text()))
         except FileNotFoundError:
             self.data = None
-        except (ValueError, OSError) as error:
+        except (ValueError, KeyError, TypeError, OSError) as error:
             raise LabError(
                 "the state of lab %s cannot be read: %s" % (self.name, error),
                 "Remove the folder %s once no QEMU of it runs" % self.path,

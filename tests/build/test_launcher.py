@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The launcher's words and files where no VM is needed."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+CASES = []
+# As the first launcher wrote it, of a lab whose VM is off.
+FIRST_VM = {
+    "index": 0,
+    "addr": "10.77.0.1",
+    "mac": "02:11:22:33:44:55",
+    "driver": "staghorn",
+    "properties": {},
+    "process": None,
+    "starts": 1,
+    "ready_s": 4.2,
+    "rdma": "staghorn0",
+}
+FIRST_LAB = {
+    "version": 1,
+    "name": "old",
+    "phase": "up",
+    "owner": None,
+    "mtu": 1500,
+    "mem": 1024,
+    "cpus": 2,
+    "accel": "tcg",
+    "capture": None,
+    "timeout": 120,
+    "segment": {"kind": "socket", "process": None},
+    "vms": {"alpha": FIRST_VM},
+}
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def staghorn(folder, *words, **environment):
+    """The launcher with its labs, and its build products, in that folder."""
+    own = {"STAGHORN_STATE": str(folder / "state"), "STAGHORN_BUILD": str(folder / "build")}
+    return subprocess.run(
+        [str(TOP / "staghorn"), *words],
+        env={**os.environ, **own, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def put_lab(folder, lab):
+    """A lab's folder with that state."""
+    place = folder / "state" / "labs" / lab["name"]
+    place.mkdir(parents=True)
+    (place / "lab.json").write_text(json.dumps(lab))
+    return place
+
+
+@case
+def status__of_an_older_lab(folder):
+    """status and down know a lab that an older launcher began"""
+    place = put_lab(folder, FIRST_LAB)
+    done = staghorn(folder, "--lab", "old", "status")
+    assert done.returncode == 0 and not done.stderr, done
+    assert "lab old: dead, tcg, MTU 1500" in done.stdout, done.stdout
+    found = json.loads(staghorn(folder, "--lab", "old", "status", "--json").stdout)
+    assert found["kernel"] == "base" and found["vms"]["alpha"]["trace"] == [], found
+    done = staghorn(folder, "--lab", "old", "down")
+    assert done.returncode == 0 and not place.exists(), done
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
