@@ -79,5 +79,38 @@ def status__of_an_older_lab(folder):
     assert done.returncode == 0 and not place.exists(), done
 
 
+def built(folder, *names):
+    """A build folder with these products, all of them empty but the profiles."""
+    for name in names:
+        path = folder / "build" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[full]\n" if name.endswith("profiles.ini") else "")
+
+
+BASE = (
+    *("qemu/qemu-system-x86_64", "products/firmware/share/bios", "firmware/profiles.ini"),
+    *("firmware/full.flash", "firmware/sg-flash"),
+    *("guest/vmlinuz", "guest/initrd", "guest/root.img"),
+)
+
+
+@case
+def up__not_built(folder):
+    """up says what is not built before it says that it starts anything"""
+    built(folder, *BASE)
+    for words, missing, target in (
+        (("--kernel", "debug"), "guest/debug/vmlinuz", "debug-kernel"),
+        (("--image", "consumers"), "guest/consumers.img", "consumers"),
+        (("--netboot",), "guest/netroot.gz", "all"),
+    ):
+        # KVM would be tried with the guest's kernel.
+        done = staghorn(folder, "up", "--accel", "tcg", *words)
+        assert done.returncode == 1, done
+        assert "start" not in done.stderr, done.stderr
+        assert missing + " is not built" in done.stderr, done.stderr
+        assert " %s\n" % target in done.stderr or " %s " % target in done.stderr, done.stderr
+        assert not (folder / "state" / "labs").exists(), "a lab is left"
+
+
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

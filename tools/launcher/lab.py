@@ -9,7 +9,6 @@ import concurrent.futures
 import os
 import shutil
 import signal
-import threading
 import time
 
 from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, proc
@@ -91,6 +90,21 @@ def make_plan(name, args):
         "impair": impair.parse(args.impair, vms),
         "vms": vms,
     }
+
+
+def require_built(lab):
+    """Looks for all that the lab starts from, so that nothing begins where something is missing."""
+    paths.qemu()
+    paths.firmware()
+    for vm in lab["vms"].values():
+        for name in ("vmlinuz", "initrd"):
+            paths.guest(name, lab["kernel"])
+        if vm["netboot"]:
+            paths.guest("netroot.gz")
+        else:
+            paths.image(lab["image"])
+        if vm["profile"]:
+            paths.adapter_firmware(vm["profile"] + ".flash")
 
 
 def _qemu_words(folder, name):
@@ -200,6 +214,7 @@ def stop_all(folder):
 def up(name, args, accel, say):
     """Starts the lab; returns its state.  Whatever goes wrong, nothing stays."""
     plan = make_plan(name, args)
+    require_built(plan)
     folder = LabFolder(name)
     with folder.lock():
         _clear_stale(folder, say)
