@@ -22,7 +22,7 @@ qemu.py        a VM's command line
 
 What is done with VMs that run:
 qmp.py         QEMU's monitor
-keeper.py      a process of its own that bounds the device log
+keeper.py      a process of its own that bounds a VM's logs
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 lab.py         up, down, cut, on, status
 plug.py        unplug and plug of the adapter, saved machines

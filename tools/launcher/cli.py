@@ -546,7 +546,8 @@ def _add_log(verbs, vm):
         verbs,
         "log",
         do_log,
-        "show what the VM wrote to its console, or what QEMU logged about its devices",
+        "show what the VM wrote to its console (the newest 32 to 64 MiB are kept), or what QEMU "
+        "logged about its devices",
         vm,
         False,
     )

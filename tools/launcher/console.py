@@ -78,9 +78,10 @@ def _join(sock):
 
 def show_log(folder, name, follow, device=False):
     """What the serial line said since the lab came up, or what QEMU logged about devices, as far as
-    it is kept; with follow, goes on until the VM's end."""
+    either is kept; with follow, goes on until the VM's end."""
     vm = folder.vm(name)
-    files = debugging.log_files(folder, name) if device else [folder.path / name / "console.log"]
+    log = debugging.LOG if device else debugging.CONSOLE
+    files = debugging.log_files(folder, name, log)
     for older in files[:-1]:
         with contextlib.suppress(FileNotFoundError):
             _write(older.read_bytes())

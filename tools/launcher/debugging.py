@@ -3,7 +3,7 @@
 
 The device log has what a device says about its guest's mistakes, and trace events: always those of
 the adapter about peers' mistakes and about queue pairs that end, others where the user wants them.
-It is what QEMU logs, by way of keeper.py, which bounds it.
+It is what QEMU logs, by way of keeper.py, which bounds it.  The console's log goes the same way.
 """
 import os
 import re
@@ -16,8 +16,9 @@ from pathlib import Path
 from . import paths, proc
 from .errors import UsageError
 
-LOG = "device.log"
-LOG_LIMIT = 4 << 20  # octets of it, and as much of the one before it
+LOG, CONSOLE = "device.log", "console.log"
+# Octets of each, and as much of the one before it.
+LOG_LIMIT, CONSOLE_LIMIT = 4 << 20, 32 << 20
 ALWAYS = ("staghorn_peer", "staghorn_failure")
 # Its lines are the adapter's guest errors, which are logged in any case.
 TWICE = "staghorn_guest"
@@ -139,25 +140,29 @@ def arguments(vm, name):
 
 
 def spawn(folder, name, command):
-    """Starts the VM's QEMU, and the keeper of its log, which it notes in the VM's state."""
+    """Starts the VM's QEMU, and the keeper of its logs, which it notes in the VM's state.
+
+    command(PATH) are QEMU's words, with the path to which it writes the console's log."""
     vm, place = folder.data["vms"][name], folder.path / name
     if not proc.wait_end(vm.get("keeper"), 1.0):  # of the QEMU before: it has read all
         proc.kill(vm["keeper"])
-    log = place / "qemu.log"
-    keeper = [sys.executable, "-IBS", Path(__file__).with_name("keeper.py"), LOG, LOG_LIMIT]
-    reader, writer = os.pipe()
+    said = place / "qemu.log"
+    readers, writers = zip(*(os.pipe() for _ in range(2)))
+    device, console = ("/dev/fd/%d" % writer for writer in writers)
+    keeper = [sys.executable, "-IBS", Path(__file__).with_name("keeper.py")]
+    keeper += [readers[0], LOG, LOG_LIMIT, "stamped", readers[1], CONSOLE, CONSOLE_LIMIT, "plain"]
     try:
-        vm["keeper"], _ = proc.spawn(keeper, place, log, stdin=reader)
-        words = [*command, "-D", "/dev/fd/%d" % writer]
-        return proc.spawn(words, folder.path, log, inherited=(writer,))
+        vm["keeper"], _ = proc.spawn(keeper, place, said, inherited=readers)
+        words = [*command(console), "-D", device]
+        return proc.spawn(words, folder.path, said, inherited=writers)
     finally:
-        os.close(reader)
-        os.close(writer)
+        for pipe in (*readers, *writers):
+            os.close(pipe)
 
 
-def log_files(folder, name):
-    """The device log, the older part first."""
-    return [folder.path / name / (LOG + ".1"), folder.path / name / LOG]
+def log_files(folder, name, log=LOG):
+    """The log's files, the older part first."""
+    return [folder.path / name / (log + ".1"), folder.path / name / log]
 
 
 def gdb_lines(vms):

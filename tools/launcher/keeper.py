@@ -1,29 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Keeps the newest part of what QEMU logs: keeper.py FILE LIMIT
+"""Keeps the newest part of a VM's logs: keeper.py {INPUT FILE LIMIT stamped|plain}...
 
-One such process runs beside each VM's QEMU, whose log is this one's input, and ends with it.  A
-guest or a peer decides how much is logged, so two files are all that stays: FILE, and FILE.1, the
-one before it, of LIMIT octets each.  Whatever happens to the files, the input is read on: QEMU must
-not wait.  Run by itself, without the launcher's other modules: it is started with each VM.
+One such process runs beside each VM's QEMU and ends with it.  It reads what QEMU logs about devices
+and what the VM writes to its console from pipes; INPUT is a file descriptor.  A guest or a peer
+decides how much that is, so two files of each are all that stays: FILE, and FILE.1, the one before
+it, of LIMIT octets each.  "stamped" puts the time before each line.  Whatever happens to the files,
+the inputs are read on: QEMU must not wait.  Run by itself, without the launcher's other modules: it
+is started with each VM.
 """
 import contextlib
 import os
+import select
 import sys
 import time
 
 PIECE = 65536
+LINE_MAX = 4096  # so far a file may grow beyond its limit to end with a whole line
 
 
-class Keeper:
-    def __init__(self, path, limit):
-        self.path, self.limit = path, limit
-        self.begin = True  # of a line
-        self.size = 0
+class Log:
+    """One input and its two files."""
+
+    def __init__(self, source, path, limit, form):
+        self.source, self.path, self.limit = int(source), path, int(limit)
+        self.stamps = form == "stamped"
+        self.begin = True  # of a line, in the input
+        self.size, self.whole = 0, True  # of the file, and whether it ends with a whole line
         self.file = None  # not open, or not any more
+        if self.stamps:
+            self.keep(time.strftime("QEMU starts, %Y-%m-%d UTC\n", time.gmtime()).encode())
 
     def open(self):
         self.file = open(self.path, "ab", buffering=0)  # pylint: disable=consider-using-with
-        self.size = os.fstat(self.file.fileno()).st_size
+        self.size, self.whole = os.fstat(self.file.fileno()).st_size, True
 
     def turn_over(self):
         self.file.close()
@@ -42,27 +51,44 @@ class Keeper:
         self.begin = whole
         return text
 
+    def fitting(self, text):
+        """How much of the text goes into the file as it is: whole lines, if that can be."""
+        room = max(self.limit - self.size, 0)
+        if len(text) <= room:
+            return len(text)
+        cut = text.rfind(b"\n", 0, room) + 1
+        if not cut and (self.size == 0 or not self.whole):
+            cut = min(text.find(b"\n") + 1 or len(text), room + LINE_MAX)
+        return cut
+
     def keep(self, data):
-        fresh = self.begin
-        text = self.stamped(data)
+        text = self.stamped(data) if self.stamps else data
         with contextlib.suppress(OSError):  # no room, or the lab's folder is gone
             if not self.file:
                 self.open()
-            if self.size + len(text) > self.limit and (fresh or self.size > 2 * self.limit):
-                self.turn_over()
-            self.file.write(text)
-            self.size += len(text)
+            while text:
+                cut = self.fitting(text)
+                self.file.write(text[:cut])
+                self.size += cut
+                self.whole = text[cut - 1 : cut] == b"\n" if cut else self.whole
+                text = text[cut:]
+                if text:
+                    self.turn_over()
 
 
-def main(path, limit):
-    keeper = Keeper(path, int(limit))
-    keeper.keep(time.strftime("QEMU starts, %Y-%m-%d UTC\n", time.gmtime()).encode())
-    while True:
-        data = os.read(0, PIECE)
-        if not data:
-            return
-        keeper.keep(data)
+def main(words):
+    logs = {}
+    for at in range(0, len(words), 4):
+        log = Log(*words[at : at + 4])
+        logs[log.source] = log
+    while logs:
+        for source in select.select(list(logs), [], [])[0]:
+            data = os.read(source, PIECE)
+            if data:
+                logs[source].keep(data)
+            else:
+                del logs[source]
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

@@ -6,6 +6,7 @@ right after it was started, and the folder is removed only when all of them are
 gone.  So whatever happens to the launcher, `down` finds what is left.
 """
 import concurrent.futures
+import contextlib
 import os
 import shutil
 import signal
@@ -129,7 +130,7 @@ def power_on(folder, name, incoming=False):
     uefi.prepare(folder, name, vm)
     moment = time.monotonic()
     vm["process"], child = debugging.spawn(
-        folder, name, qemu.command(folder.data, name, incoming)
+        folder, name, lambda log: qemu.command(folder.data, name, log, incoming)
     )
     vm["starts"] += 1
     vm["ready_s"] = vm["rdma"] = None
@@ -189,10 +190,10 @@ def wait_ready(folder, name, since, limit):
 
 
 def console_tail(folder, name, lines=12):
-    try:
-        text = (folder.path / name / "console.log").read_text(errors="replace")
-    except OSError:
-        return "    (nothing)"
+    text = ""
+    for path in debugging.log_files(folder, name, debugging.CONSOLE):
+        with contextlib.suppress(OSError):
+            text += path.read_text(errors="replace")
     return (
         "\n".join("    " + line for line in text.replace("\r", "").splitlines()[-lines:])
         or "    (nothing)"
@@ -244,7 +245,7 @@ def keep_logs(folder):
         return None
     target = os.path.join(target, folder.name)
     for vm in folder.data["vms"]:
-        for log in ("console.log", "qemu.log", debugging.LOG):
+        for log in (debugging.CONSOLE, "qemu.log", debugging.LOG):
             source = folder.path / vm / log
             if source.exists():
                 os.makedirs(target, exist_ok=True)

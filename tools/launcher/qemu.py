@@ -81,12 +81,12 @@ def _network(lab, name):
             yield from ("-device", words)
 
 
-def _channels(name):
+def _channels(name, console_log):
     """Console, monitor and the agent's ports."""
     yield from (
         "-chardev",
-        "socket,id=console,path=%s/console,server=on,wait=off,logfile=%s/console.log,"
-        "logappend=on" % (name, name),
+        "socket,id=console,path=%s/console,server=on,wait=off,logfile=%s,logappend=on"
+        % (name, console_log),
         "-serial",
         "chardev:console",
     )
@@ -123,8 +123,10 @@ def _boot(lab, name):
     )
 
 
-def command(lab, name, incoming=False):
-    """The argument vector that switches the VM on, or has it wait for a machine's state."""
+def command(lab, name, console_log, incoming=False):
+    """The argument vector that switches the VM on, or has it wait for a machine's state.
+
+    console_log: what QEMU writes to beside the console's socket."""
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
     machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [
@@ -151,7 +153,7 @@ def command(lab, name, incoming=False):
         "-device",
         "virtio-rng-pci",
         *pmem.arguments(name, lab["vms"][name]),
-        *_channels(name),
+        *_channels(name, console_log),
         *_network(lab, name),
         *impair.arguments(lab, name),
         *debugging.arguments(lab["vms"][name], name),

@@ -5,8 +5,8 @@ labs/NAME/
   lab.json      options, processes; written atomically
   lock          held while a verb changes the lab
   segment/      of the Ethernet segment, where it has a process
-  VM/           console, qmp, x0..x11, gdb (sockets), console.log, qemu.log, x*.lock;
-                device.log and device.log.1, which a process of debugging.py writes
+  VM/           console, qmp, x0..x11, gdb (sockets), qemu.log, x*.lock; console.log, device.log
+                and the older part of each, *.log.1, which a process of debugging.py writes
 
 Sockets may lie deeper than the 107 octets of a socket address: QEMU is started
 in the lab's folder and given relative names, and `socket_path` goes through
@@ -26,8 +26,8 @@ from . import paths, proc
 from .errors import AbsentError, LabError, UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
-# What lab.json has of a lab, and of each of its VMs, that the first launchers did not write yet, and
-# what it means that it is not there.  Who adds something to a lab's state adds it here.
+# What lab.json has of a lab, and of each of its VMs, that the first launchers did not write, and
+# what its absence means.  Whoever adds something to a lab's state adds it here.
 LATER = {"image": "base", "kernel": "base", "impair": {}}
 LATER_OF_VM = {
     **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},

@@ -125,9 +125,8 @@ def examine(lab):
     place = os.path.join(lab.state, "labs", lab.name)
     found = []
     for vm in sorted(os.listdir(place)) if os.path.isdir(place) else []:
-        console = os.path.join(place, vm, "console.log")
-        if os.path.exists(console):
+        if os.path.exists(os.path.join(place, vm, "console.log")):
             found += _leaks_of(lab, vm)
-            with open(console, errors="replace") as file:
-                found += ["%s: %s: %s" % (vm, *report) for report in judged(reports(file.read()))]
+            text = lab.run("log", vm).out
+            found += ["%s: %s: %s" % (vm, *report) for report in judged(reports(text))]
     return found
