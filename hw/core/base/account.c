@@ -35,7 +35,7 @@ void sg_account_give(struct sg_account *acc, uint64_t octets)
     }
 }
 
-/* Octets that were taken become memory, or go back. */
+/* Completes an allocation: on failure the octets go back to the account. */
 static void *settle(struct sg_account *acc, void *p, uint64_t octets)
 {
     if (!p) {

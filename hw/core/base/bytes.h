@@ -26,9 +26,9 @@
     ((type *)((char *)(ptr) - offsetof(type, member)))
 
 /*
- * sg_assert: states what this code itself guarantees.  Never used on anything
- * that a guest or a peer chose.  Always compiled in: a wrong adapter that goes
- * on would corrupt guest memory.
+ * sg_assert: states what this code itself guarantees.  It is never used on
+ * anything that a guest or a peer chose.  It is always compiled in: a faulty
+ * adapter that continued would corrupt guest memory.
  */
 #define sg_assert(cond)                                    \
     do {                                                   \

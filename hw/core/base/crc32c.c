@@ -6,7 +6,7 @@
  * A CRC is a polynomial over GF(2) modulo P; a 32-bit value stands for one
  * with its bits reflected, so bit i is the coefficient of x^(31-i).  Appending
  * n octets to a message multiplies its CRC by x^(8n) and adds the CRC of the
- * octets.  Everything clever in the CPU-specific files is this one identity.
+ * octets.  The CPU-specific files use this one identity in several ways.
  */
 #include <glib.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers drawn from a seed (splitmix64): the same seed, the same numbers, on every machine.  For
- * models and tests that must replay; never for what a peer must not guess (host.h: random).
+ * Pseudo-random numbers from a seed (splitmix64): the same seed gives the same numbers on every
+ * machine.  For models and tests that must replay; never for secrets (host.h: random).
  */
 #ifndef SG_BASE_DRAW_H
 #define SG_BASE_DRAW_H
 
 #include <stdint.h>
 
-/* The next 64 bits of the row that began with *state as seed. */
+/* The next 64 bits of the sequence whose seed was the first *state. */
 static inline uint64_t sg_draw(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15ull;

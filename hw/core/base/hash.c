@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CRC32C is our own (crc32c.c), the others are Nettle's, which allocates nothing: a hash can be had
- * whenever a peer asks for one.
+ * CRC32C is our own (crc32c.c).  The others are Nettle's, which allocates no memory: a hash can
+ * be computed whenever a peer asks for one.
  */
 #include "base/hash.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The hash algorithms of Verify (enum sg_hash), over a stream of pieces.
+ * The hash algorithms of Verify (enum sg_hash), computed over a sequence of pieces.
  */
 #ifndef SG_BASE_HASH_H
 #define SG_BASE_HASH_H
@@ -16,12 +16,12 @@
 
 enum { SG_HASHER_OUT = 64 };
 
-/* Octets of the result: 4, 32 or 64; 0 for SG_HASH_NONE and what is no algorithm. */
+/* Octets of the result: 4, 32 or 64; 0 for SG_HASH_NONE and for unknown values. */
 size_t sg_hash_len(unsigned alg);
-/* May the memory be computed from hashes of it, a few octets at a time? */
+/* Can the memory's content be computed from hashes of a few octets at a time? */
 bool sg_hash_reversible(unsigned alg);
 
-/* Owns nothing: who has no more use for it forgets it. */
+/* Owns no memory: an unfinished hash needs no cleanup. */
 struct sg_hasher {
     enum sg_hash alg;
     union {
@@ -33,13 +33,13 @@ struct sg_hasher {
 };
 
 /*
- * alg is one of enum sg_hash but NONE; key and key_len count for SG_HASH_HMAC_SHA256 only, 1 to
- * SG_HASH_KEY_MAX octets.
+ * alg is an algorithm of enum sg_hash except NONE; key and key_len are used by
+ * SG_HASH_HMAC_SHA256 only, 1 to SG_HASH_KEY_MAX octets.
  */
 void sg_hasher_init(struct sg_hasher *h, enum sg_hash alg, const uint8_t *key, size_t key_len);
 /* p may be NULL when n is 0. */
 void sg_hasher_add(struct sg_hasher *h, const void *p, size_t n);
-/* Writes the result, whose length it returns; h must be begun anew. */
+/* Writes the result and returns its length; h needs sg_hasher_init() before it is used again. */
 size_t sg_hasher_end(struct sg_hasher *h, uint8_t out[SG_HASHER_OUT]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the core asks of the machine around it.
+ * The operations that the core needs from the machine around it.
  *
  * Implemented once by the QEMU device (hw/device) and once by the test host (tests/lib).  The core
  * holds no clock, thread or I/O of its own: everything it does is a function of the calls made to
@@ -25,15 +25,15 @@ enum sg_log_class {
 
 #define SG_NEVER UINT64_MAX
 
-/* Who causes an event in the persistence domain. */
+/* The cause of an event in the persistence domain. */
 struct sg_pm_who {
     uint32_t qpn;
     uint32_t msn;     /* of the request (Flush, Verify, Atomic Write, Atomic); 0 for Writes */
     uint64_t to;      /* Tagged Offset of the first octet */
-    uint8_t mode;     /* enum sg_mem_mode of the region: how its Writes travel */
+    uint8_t mode;     /* enum sg_mem_mode of the region: the path of its Writes */
 };
 
-/* The machine's last power cut: 64-octet lines that were not on the media yet. */
+/* The machine's last power cut: the 64-octet lines that had not reached the media. */
 struct sg_pm_cut {
     uint32_t cuts;       /* so far */
     uint32_t kept, lost;
@@ -45,9 +45,9 @@ struct sg_pm_cut {
 enum sg_pm_result { SG_PM_DONE, SG_PM_LATER, SG_PM_FAILED };
 
 enum sg_pm_milestone {
-    SG_PM_BEFORE_FLUSH_ANSWER, /* executed, the response not yet given to the wire */
-    SG_PM_AFTER_FLUSH_ANSWER,  /* given to TCP */
-    SG_PM_WRITE_PLACED,        /* a Write's last segment */
+    SG_PM_BEFORE_FLUSH_ANSWER, /* executed, but the response is not with TCP yet */
+    SG_PM_AFTER_FLUSH_ANSWER,  /* the response is with TCP */
+    SG_PM_WRITE_PLACED,        /* the last segment of a Write */
     SG_PM_BEFORE_ATOMIC_WRITE,
     SG_PM_AFTER_ATOMIC_WRITE,
     SG_PM_MILESTONES,
@@ -66,15 +66,15 @@ struct sg_host_ops {
 
     /*
      * Compare and exchange of one aligned 64-bit word, which is little-endian in memory, atomic
-     * towards guest CPUs: if it is *value (host order) it becomes 'desired'.  *value becomes what
-     * was found.  False: the address is not that of memory that can be written.
+     * towards guest CPUs: if it equals *value (host order) it becomes 'desired'.  *value becomes
+     * the value found.  False: the address is not writable memory.
      */
     bool (*dma_cmpxchg64)(void *host, uint64_t addr, uint64_t *value, uint64_t desired);
 
     /*
-     * Direct pointer to guest memory.  *len is the wish on entry and what could be mapped on return
-     * (at least 1, at most the wish).  NULL: cannot be mapped, use dma_read or dma_write.  Held
-     * only for the duration of one core call; unmap takes the length used (written).
+     * Direct pointer to guest memory.  *len is the wanted length on entry and the mapped length on
+     * return (at least 1, at most the wanted one).  NULL: cannot be mapped, use dma_read or
+     * dma_write.  Valid only during one core call; unmap takes the length used (written).
      */
     void *(*map)(void *host, uint64_t addr, size_t *len, bool for_write);
     void (*unmap)(void *host, void *p, size_t len, bool for_write);
@@ -82,7 +82,7 @@ struct sg_host_ops {
     /* Monotonic time of the machine, ns. */
     uint64_t (*now)(void *host);
 
-    /* Call sg_adapter_run() at or after this time (ns), replacing the former; SG_NEVER: not. */
+    /* Call sg_adapter_run() at or after this time (ns), replacing the last one; SG_NEVER: never. */
     void (*arm_timer)(void *host, uint64_t deadline_ns);
 
     /* Call sg_adapter_run() soon, from a fresh stack. */
@@ -96,46 +96,46 @@ struct sg_host_ops {
 
     /*
      * Persistent memory; all NULL on a machine without a persistence domain.  addr are bus
-     * addresses; a range given to these operations lies within one registered region's page run,
-     * and but for pm_query it is persistent memory as a whole: pm_query said so at registration,
-     * or was asked for just this range.
+     * addresses.  A range given to these operations lies within one run of pages of a region.
+     * Except for pm_query, all of it is persistent memory: pm_query said so at registration,
+     * or for exactly this range.
      */
 
-    /* SG_PM_* of the whole range: a property holds if it holds for every octet. */
+    /* SG_PM_* of the whole range: a property holds if it holds for every octet (SOME: for one). */
     unsigned (*pm_query)(void *host, uint64_t addr, uint64_t len);
 
     /*
-     * Payload for persistent memory (Writes, Sends, Read Responses); who tells the connection and
-     * place.  The data may stay in the adapter (stage S0) and be placed later and in another order,
-     * until pm_settle of this connection.  False: the address does not respond.
+     * Places payload in persistent memory (Writes, Sends, Read Responses); who has the connection
+     * and the origin.  The data may stay in the adapter (stage S0) and be placed later and in
+     * another order, until pm_settle of this connection.  False: the address does not respond.
      */
     bool (*pm_place)(void *host, const struct sg_pm_who *who, uint64_t addr, const void *buf,
                      size_t len);
 
     /*
-     * Everything placed by this connection becomes visible.  Called before anything that
-     * promises so: delivery of a Send, a Read or Atomic Write or Flush or Verify executed.
+     * Makes everything visible that this connection placed.  Called before any operation that
+     * promises this: delivery of a Send, execution of a Read, Atomic Write, Flush or Verify.
      */
     void (*pm_settle)(void *host, uint32_t qpn);
 
     /*
-     * Execute a Flush of a range (flags SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL).  SG_PM_LATER:
-     * not done yet, call again at *again_ns with the same arguments and *token as it was left
-     * (0 at the first call; SG_NEVER: do not, the machine lost its power); SG_PM_FAILED: the medium
-     * refuses: Terminate.
+     * Executes a Flush of a range (flags SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL).  SG_PM_LATER: not
+     * done yet, call again at *again_ns with the same arguments and the same *token (0 at the
+     * first call; *again_ns = SG_NEVER: the machine lost its power, do not call again).
+     * SG_PM_FAILED: the medium refuses, so the peer gets a Terminate.
      */
     enum sg_pm_result (*pm_flush)(void *host, const struct sg_pm_who *who, uint64_t addr,
                                   uint64_t len, unsigned flags, uint64_t *token,
                                   uint64_t *again_ns);
 
-    /* What the medium's side of the caches holds.  SG_PM_FAILED: uncorrectable. */
+    /* Reads the media side of the caches.  SG_PM_FAILED: uncorrectable. */
     enum sg_pm_result (*pm_media_read)(void *host, uint64_t addr, void *buf, size_t len);
 
     /* One aligned atom of 8 octets, value as in memory order; never torn, never delayed. */
     bool (*pm_store)(void *host, const struct sg_pm_who *who, uint64_t addr,
                      const uint8_t atom[8]);
 
-    /* As dma_cmpxchg64, behind everything that this adapter placed; visible on return. */
+    /* As dma_cmpxchg64, after everything that this adapter placed; visible on return. */
     bool (*pm_cmpxchg64)(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
                          uint64_t desired);
 
@@ -145,10 +145,10 @@ struct sg_host_ops {
     /* Milestones at which a power cut may be armed; the host decides. */
     void (*pm_milestone)(void *host, const struct sg_pm_who *who, enum sg_pm_milestone what);
 
-    /* False, or NULL: there was no power cut yet. */
+    /* The last power cut.  False, or a NULL operation: there was none yet. */
     bool (*pm_last_cut)(void *host, struct sg_pm_cut *cut);
 
-    /* Is this class wanted?  Then log one line without newline.  Both may be called often. */
+    /* Is this class wanted?  log writes one line without newline.  Both may be called often. */
     bool (*log_enabled)(void *host, enum sg_log_class cls);
     void (*log)(void *host, enum sg_log_class cls, const char *line);
 };

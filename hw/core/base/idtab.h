@@ -42,8 +42,8 @@ bool sg_idtab_alloc(struct sg_idtab *t, void *obj, uint32_t *id);
 bool sg_idtab_alloc_fresh(struct sg_idtab *t, void *obj, uint32_t *id);
 
 /*
- * Give @obj the stated number: fixed numbers and restored state.  False when
- * it is out of range or in use, or there is no memory.  O(distance) past the highest number so far.
+ * Give @obj the stated number, for fixed numbers and restored state.  False if it is out of range
+ * or in use, or there is no memory.  The time is O(distance) from the highest number so far.
  */
 bool sg_idtab_alloc_at(struct sg_idtab *t, uint32_t id, void *obj);
 

@@ -39,7 +39,7 @@ struct sg_timer {
 
 struct sg_timerq {
     struct sg_timer *root;
-    struct sg_timer *held;      /* armed by callbacks of the run in progress */
+    struct sg_timer *held;      /* timers armed by callbacks of the run in progress */
     bool running;
     uint64_t seq;
     size_t count;               /* armed timers */
