@@ -2,7 +2,7 @@
 /*
  * sg-flash: makes, changes and shows firmware and flash images.
  *
- * Uses the codec of the device model (hw/core/flash), so what it writes is what the model reads.
+ * It uses the codec of the device model (hw/core/flash), so the model reads what it writes.
  */
 #include <glib.h>
 #include <inttypes.h>

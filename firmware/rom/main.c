@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The expansion ROM's image for a PC's BIOS: says at power-on what there is (lines.c).
+ * The expansion ROM's image for a PC's BIOS: prints the adapter's lines at power-on (lines.c).
  *
- * On the screen through INT 10h and on the first serial port.  A BIOS that serves INT 10h itself
- * without a video card (a serial console) writes to that port already, so then the port is left to
- * it.  Real mode, no memory but the stack: see start.S for what the code may not do.
+ * It prints to the screen through INT 10h and to the first serial port.  A BIOS that serves INT 10h
+ * itself without a video card (a serial console) already writes to that port, so the ROM does not.
+ * The code runs in real mode without memory except the stack: see start.S for its restrictions.
  */
 #include "lines.h"
 #include "staghorn/regs.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * As much of the UEFI Specification (2.10) as the driver needs.
+ * The part of the UEFI Specification (2.10) that the driver needs.
  *
- * Members in the order of the specification's tables; `unused` ones are there for their size only.
+ * Members are in the order of the specification's tables; `unused` ones only keep the layout.
  * The interfaces follow Microsoft's calling convention (section 2.3.4).
  */
 #ifndef SG_UEFI_EFI_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The expansion ROM's image for UEFI: a driver that says what there is (../rom/lines.c).
+ * The expansion ROM's image for UEFI: a driver that prints the adapter's lines (../rom/lines.c).
  *
- * The firmware loads it when it finds the ROM, before there is a console.  The lines come when the
- * driver is bound to an adapter, once each time.  A firmware connects only what it boots from if it
- * can, so when it is about to boot the driver has it connect the adapters that are left.
+ * The firmware loads it when it finds the ROM, before there is a console.  It prints the lines each
+ * time that it is bound to an adapter.  If a firmware connects only the devices that it boots from,
+ * the driver lets it connect the remaining adapters right before it boots.
  *
- * Nothing is written to the adapter, and it is left as it was found: it keeps no bus mastering.
+ * The driver writes nothing to the adapter and restores its state: bus mastering stays off.
  */
 #include "efi.h"
 #include "lines.h"
@@ -60,7 +60,7 @@ u32 reg_read(reg_place at, u32 reg)
     return value;
 }
 
-/* With the adapter's memory decoded for as long as that takes. */
+/* Prints the lines, with the adapter's memory decoding enabled for that time. */
 static void say(struct efi_pci_io *io)
 {
     efi_uint segment = 0, bus = 0, device = 0, function = 0;
@@ -146,7 +146,7 @@ static efi_status EFIAPI driver_name(struct efi_component_name *this, const char
     return EFI_SUCCESS;
 }
 
-/* There is no more to say of an adapter than its path does. */
+/* An adapter has no name beyond its path. */
 static efi_status EFIAPI controller_name(struct efi_component_name *this, efi_handle controller,
                                          efi_handle child, const char *language,
                                          const efi_char **name)
@@ -155,7 +155,7 @@ static efi_status EFIAPI controller_name(struct efi_component_name *this, efi_ha
     return EFI_UNSUPPORTED;
 }
 
-/* Adapters that were connected are not again: supported() finds them taken. */
+/* Adapters that are already connected are skipped: supported() finds them in use. */
 static void EFIAPI ready_to_boot(efi_event event, void *context)
 {
     efi_handle *handles;
@@ -173,7 +173,7 @@ static void EFIAPI ready_to_boot(efi_event event, void *context)
     services->free_pool(handles);
 }
 
-/* Functions' addresses are put in at run time: so the image needs no relocations. */
+/* The addresses of functions are stored at run time, so the image needs no relocations. */
 efi_status EFIAPI uefi_main(efi_handle image, struct efi_system_table *system)
 {
     efi_event event;

@@ -2,25 +2,25 @@
 /*
  * The flash chip.
  *
- * The slot that runs is never written.  An update first erases the record of the other slot, then
- * writes the firmware behind it, piece by piece, and last of all, once the whole has been read back
- * and found good, the record.  So at every moment, whatever the last write has left of itself, the
- * running slot is valid, and the other one is either not valid or complete:
+ * The running slot is never written.  An update first erases the record of the other slot, then
+ * writes the firmware behind the record, piece by piece.  It reads all of it back, checks it, and
+ * writes the record last.  So at every moment, whatever part of the last write has happened, the
+ * running slot is valid, and the other one is either invalid or complete:
  *
  *                    other slot
  *   idle             old firmware, or empty
  *   first write      record erased                     -> empty
  *   further writes   firmware grows                    -> empty
  *   commit           checked, then record written      -> valid, later sequence: "stored"
- *   reset            it runs, and what ran becomes the slot of the next update
+ *   reset            it runs, and the slot that ran before takes the next update
  *
- * The medium may take its time.  Then the caller asks again, and a reset in between does not wait:
- * it takes the slot that is valid so far, and what is being written is finished behind it.  An
- * erased record does not count from the beginning of its erasure, so that a reset cannot take a
- * slot which is about to vanish; a written one counts from the end.
+ * The medium may be slow.  The caller then repeats its call.  A reset in between does not wait: it
+ * takes the slot that is valid so far, and the pending write finishes later.  A record that is
+ * being erased is invalid from the beginning of its erasure, so that a reset cannot take a
+ * slot that is about to vanish; a written record is valid from the end of the write.
  *
- * A record that is torn has a wrong checksum, and a record that is complete vouches for the
- * checksum of what lies behind it.
+ * A torn record has a wrong checksum, and a complete record contains the checksum of the firmware
+ * behind it.
  */
 #include <glib.h>
 
@@ -31,7 +31,7 @@ enum { ERASED = 0xff };
 
 enum job_kind { JOB_NONE, JOB_ERASE, JOB_PIECE, JOB_RECORD };
 
-/* What the medium is writing. */
+/* The medium's current write. */
 struct job {
     enum job_kind kind;
     bool abandoned;
@@ -46,10 +46,10 @@ struct sg_flash {
     struct sg_identity identity;
     struct sg_slot_state slot[SG_FLASH_SLOTS];
     unsigned running;
-    uint32_t written;  /* octets of the update under way; 0: none */
+    uint32_t written;  /* octets of the update in progress; 0: none */
     struct job job;
-    struct sg_flash_slot erased;         /* the record that the job erases, should it fail */
-    uint8_t piece[SG_FLASH_CHUNK_MAX];   /* what comes behind the erasure */
+    struct sg_flash_slot erased;         /* the record that the job erases, in case it fails */
+    uint8_t piece[SG_FLASH_CHUNK_MAX];   /* to be written after the erasure */
     uint32_t piece_len;
 };
 
@@ -102,7 +102,7 @@ static void slot_look(struct sg_flash *f, unsigned slot)
     s->reason = slot_parse(f->octets + slot_offset(slot), s);
 }
 
-/* The later one of those that are valid; the first one of equals.  Negative: none is. */
+/* The valid slot with the later sequence; the first one of equals.  Negative: none is valid. */
 static int choose(const struct sg_flash *f)
 {
     int best = -1;
@@ -207,7 +207,7 @@ static void begin_erasure(struct sg_flash *f)
     begin(f, JOB_ERASE, 0, blank, sizeof(blank));
 }
 
-/* BUSY: the job goes on; else it is over, and its outcome is in our octets. */
+/* BUSY: the job continues; else it is over, and our copy shows its outcome. */
 static enum sg_flash_medium run_job(struct sg_flash *f)
 {
     struct job *job = &f->job;
@@ -232,7 +232,7 @@ static enum sg_flash_medium run_job(struct sg_flash *f)
     return result;
 }
 
-/* False: what an earlier caller has left behind is not finished. */
+/* False: the job of an earlier caller is not finished. */
 static bool is_free(struct sg_flash *f)
 {
     return !f->job.abandoned || run_job(f) != SG_FLASH_BUSY;
@@ -256,9 +256,9 @@ bool sg_flash_boot(struct sg_flash *f)
     unsigned before = f->running;
 
     sg_flash_abandon(f);
-    is_free(f); /* perhaps by now */
+    is_free(f); /* it may have finished by now */
     f->running = sg_flash_stored(f);
-    f->written = 0; /* an update under way has lost its driver */
+    f->written = 0; /* the driver of an update in progress is gone */
     return f->running != before;
 }
 

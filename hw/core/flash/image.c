@@ -2,8 +2,8 @@
 /*
  * Codec of the flash's structures (include/staghorn/flash.h).
  *
- * Order of the checks: size, magic, format, lengths, checksum, then each field.  So an image that
- * was damaged is told from one that was made wrongly.
+ * Order of the checks: size, magic, format, lengths, checksum, then each field.  So the reason
+ * distinguishes a damaged image from one that was built wrongly.
  */
 #include <glib.h>
 
@@ -103,7 +103,7 @@ static bool bit_or_any(uint8_t v)
     return v <= 1 || v == SG_PROFILE_ANY_8;
 }
 
-/* What can be judged without knowing the adapter's ranges. */
+/* The checks that do not depend on the adapter's ranges. */
 static bool profile_sane(const struct sg_profile_info *p)
 {
     return p->name[0] && bit_or_any(p->crc) && bit_or_any(p->markers) &&
@@ -156,7 +156,7 @@ static uint32_t firmware_crc(const uint8_t *p, size_t len)
     return sg_crc32c(crc, p + sizeof(struct sg_fw_header), len - sizeof(struct sg_fw_header));
 }
 
-/* Magic, format, lengths and checksum: from here on the octets are those that somebody made. */
+/* Magic, format, lengths and checksum: after this the octets are undamaged. */
 static enum sg_flash_reason firmware_frame(struct sg_span s, struct sg_firmware *out)
 {
     const struct sg_fw_header *h = (const void *)sg_span_get(s, 0, sizeof(*h));

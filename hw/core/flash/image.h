@@ -2,7 +2,7 @@
 /*
  * Firmware and flash images: octets to structures in host order and back, every field checked.
  *
- * The octets may be anything that a user or a guest has put together.
+ * Users and guests may have built the octets in any way.
  */
 #ifndef SG_FLASH_IMAGE_H
 #define SG_FLASH_IMAGE_H
@@ -38,7 +38,7 @@ void sg_profile_init(struct sg_profile_info *p, const char *name);
 
 /* @s may be longer than the firmware.  On anything but GOOD *out is undefined. */
 enum sg_flash_reason sg_firmware_parse(struct sg_span s, struct sg_firmware *out);
-/* Octets of a firmware with this version, profile and ROM; NULL: they make none.  g_free(). */
+/* Octets of a firmware with this version, profile and ROM; NULL: not possible.  g_free(). */
 uint8_t *sg_firmware_make(const char *version, const struct sg_profile_info *profile,
                           struct sg_span rom, size_t *len);
 
@@ -49,7 +49,7 @@ bool sg_identity_make(const struct sg_identity *id, struct sg_flash_header *head
 /* Fills @slot for a firmware that parses. */
 void sg_slot_make(const struct sg_firmware *fw, uint32_t sequence, struct sg_flash_slot *slot);
 
-/* "its checksum is wrong" and the like: behind "the image is refused: ". */
+/* "its checksum is wrong" and similar texts that follow "the image is refused: ". */
 const char *sg_flash_reason_text(enum sg_flash_reason reason);
 
 #endif

@@ -3,9 +3,9 @@
  * Codec of the expansion ROM (PCI Firmware Specification 3.0, section 5.1; UEFI Specification 2.10,
  * section 14.4.2).
  *
- * Each image begins with 55 AA and points to a data structure "PCIR", which has the image's length
- * and kind, and whether it is the last.  A BIOS wants its image's octets to add up to zero; UEFI
- * wants a header of its own and a PE file behind it.
+ * Each image begins with 55 AA and points to a data structure "PCIR" with the image's length
+ * and kind, and a flag for the last image.  A BIOS requires that its image's octets add up to
+ * zero; UEFI requires a header of its own and a PE file behind it.
  */
 #include <glib.h>
 #include <string.h>
@@ -30,13 +30,13 @@ enum {
     EFI_COMPRESSION = 12, EFI_PLACE = 22, EFI_MAGIC = 0x0ef1, PE_PLACE = 0x40,
 };
 
-/* In a PE file. */
+/* Offsets in a PE file. */
 enum {
     PE_POINTER = 0x3c, PE_HEADER_LEN = 24 + 112, PE_AT_MACHINE = 4, PE_AT_MAGIC = 24,
     PE_AT_SUBSYSTEM = 24 + 68, PE32_PLUS = 0x20b, PE_X86_64 = 0x8664, PE_BOOT_DRIVER = 11,
 };
 
-/* A boot service driver for x86-64? */
+/* Is it a boot service driver for x86-64? */
 static bool pe_ok(struct sg_span s)
 {
     const uint8_t *p = sg_span_get(s, 0, 0x40);
@@ -76,7 +76,7 @@ static bool efi_ok(struct sg_span image)
            pe_ok(sg_span_of(p + place, used - place));
 }
 
-/* The image that @rom begins with; 0: none that is good.  *last: whether none follows. */
+/* Length of the image that @rom begins with; 0: not valid.  *last: no further image follows. */
 static size_t image_len(struct sg_span rom, bool *last)
 {
     const uint8_t *p = sg_span_get(rom, 0, UNIT), *pcir;
@@ -147,7 +147,7 @@ static void efi_header(uint8_t *p, size_t size)
 
 uint8_t *sg_rom_make(struct sg_span bios, struct sg_span efi, size_t *len, const char **why)
 {
-    /* The last octet of the BIOS's image is the checksum's. */
+    /* The last octet of the BIOS's image is the checksum. */
     size_t bios_size = sg_align_up(bios.len + 1, UNIT);
     size_t efi_size = efi.len ? sg_align_up(PE_PLACE + efi.len, UNIT) : 0;
     uint8_t *rom;

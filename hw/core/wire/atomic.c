@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Atomic Operations: octets to structure and back, and what they do to a number. */
+/* Atomic Operations: octets to structure and back, and their arithmetic. */
 #include "wire/atomic.h"
 
 /* Offsets in the Atomic Request header. */
@@ -75,6 +75,6 @@ uint64_t sg_atomic_result(const struct sg_atomic_req *r, uint64_t value)
         return (r->cmp ^ value) & r->cmp_mask ? value
                                               : (value & ~r->mask) | (r->data & r->mask);
     }
-    /* Without their top bits the fields add up without a carry out; then these, modulo 2. */
+    /* The sum without the top bits has no carry out of a field; then add the top bits, modulo 2. */
     return ((value & ~tops) + (r->data & ~tops)) ^ ((value ^ r->data) & tops);
 }

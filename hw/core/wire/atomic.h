@@ -13,7 +13,7 @@
  *   36-43  data to compare with
  *   44-51  mask of it
  *
- * Response, 12 octets: the identifier, and what the memory held before.  (The
+ * Response, 12 octets: the identifier, and the memory's previous value.  (The
  * figure of section 5.2.2 has 12; the 32 of section 4 counts other headers.)
  */
 #ifndef SG_WIRE_ATOMIC_H
@@ -28,7 +28,7 @@ enum sg_atomic_op {
 };
 
 struct sg_atomic_req {
-    uint8_t op;             /* 0..0xf; enum sg_atomic_op if sensible */
+    uint8_t op;             /* 0..0xf; enum sg_atomic_op if valid */
     uint32_t id;            /* echoed in the response */
     uint32_t stag;
     uint64_t to;
@@ -40,7 +40,7 @@ struct sg_atomic_req {
 
 struct sg_atomic_resp {
     uint32_t id;
-    uint64_t value;         /* what the memory held before */
+    uint64_t value;         /* the memory's previous value */
 };
 
 enum sg_wire_err sg_atomic_req_parse(struct sg_span in, struct sg_atomic_req *out);
@@ -49,8 +49,8 @@ enum sg_wire_err sg_atomic_resp_parse(struct sg_span in, struct sg_atomic_resp *
 size_t sg_atomic_resp_emit(const struct sg_atomic_resp *r, uint8_t *buf);
 
 /*
- * What the memory holds after the operation of @r, whose op is one of enum
- * sg_atomic_op, if it held @value.  FetchAdd: a set bit of the mask is the top
+ * The new value of memory that held @value, after the operation of @r, whose op
+ * is one of enum sg_atomic_op.  FetchAdd: a set bit of the mask is the top
  * bit of a field, and no carry leaves it (section 5.1.1).  CmpSwap: bits of the
  * mask are swapped in if all bits of the compare mask are equal (section 5.1.2).
  */

@@ -20,13 +20,13 @@
 #include "wire/rdmap.h"
 
 enum sg_commit_limits {
-    SG_HASH_LEN_MAX = 64,   /* octets of the longest hash that anybody computes */
+    SG_HASH_LEN_MAX = 64,   /* octets of the longest hash */
     SG_ATOM_LEN = 8,
     SG_COMMIT_REQ_MAX = SG_VERIFY_REQ_LEN + SG_HASH_LEN_MAX,
     SG_COMMIT_RESP_MAX = SG_HASH_LEN_MAX,
 };
 
-/* Disposition flags; R since -02, and its figures call G what its text calls V. */
+/* Disposition flags; R since -02.  The draft's figures say G where its text says V. */
 enum sg_flush_flag {
     SG_FLUSH_FLAG_P = 0x1,
     SG_FLUSH_FLAG_G = 0x2,
@@ -50,9 +50,9 @@ struct sg_verify_req {
 
 struct sg_atomic_write_req {
     uint32_t stag;
-    uint32_t length;        /* SG_ATOM_LEN if sensible */
+    uint32_t length;        /* SG_ATOM_LEN if valid */
     uint64_t to;
-    uint64_t data;          /* the number; how it lies in memory is the target's affair */
+    uint64_t data;          /* the number; the target decides how to store it in memory */
 };
 
 struct sg_verify_resp {
@@ -61,9 +61,9 @@ struct sg_verify_resp {
 };
 
 /*
- * These messages are whole and carry no ULP payload, so @in is all of the
+ * These messages are one segment without ULP payload, so @in is the whole
  * message: SG_WIRE_SHORT if it ends too early, SG_WIRE_BAD_LENGTH if octets are
- * left (of a hash: more than SG_HASH_LEN_MAX).
+ * left over (for a hash: beyond SG_HASH_LEN_MAX).
  */
 enum sg_wire_err sg_flush_req_parse(struct sg_span in, struct sg_flush_req *out);
 enum sg_wire_err sg_verify_req_parse(struct sg_span in, struct sg_verify_req *out);

@@ -31,7 +31,7 @@ enum sg_ddp_qn {
     SG_QN_SEND = 0,
     SG_QN_REQUEST = 1,      /* Read Requests and all other requests */
     SG_QN_TERMINATE = 2,
-    SG_QN_RESPONSE = 3,     /* Atomic Responses and their like */
+    SG_QN_RESPONSE = 3,     /* Atomic Responses and other untagged responses */
     SG_QN_COUNT,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * FPDU geometry, building and taking apart (RFC 5044 section 4).
+ * FPDU geometry, assembly and disassembly (RFC 5044 section 4).
  *
  * "Content" is the FPDU without its markers: length field, ULPDU, pad, CRC,
  * always a multiple of 4.  A marker stands before a content octet whose

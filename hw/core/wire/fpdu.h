@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * FPDUs (RFC 5044 section 4): geometry, markers, building and taking apart.
+ * FPDUs (RFC 5044 section 4): geometry, markers, assembly and disassembly.
  *
  *   [marker] ULPDU_Length(2) ULPDU [pad 0-3] [marker] CRC(4)
  *
@@ -74,8 +74,8 @@ enum sg_wire_err sg_marker_parse(struct sg_span in, uint16_t *fpduptr);
 
 /*
  * Pad and CRC field at @buf (up to SG_FPDU_TRAILER_MAX octets, the size is
- * returned): for a sender without markers who sends the ULPDU from where it
- * lies.  @crc covers length field and ULPDU; the pad is added here.  Without
+ * returned): for a sender without markers that sends the ULPDU in place.
+ * @crc covers length field and ULPDU; the pad is added here.  Without
  * @crc_on the field is 0 and @crc is ignored.
  */
 size_t sg_fpdu_trailer_emit(uint8_t *buf, size_t ulpdu_len, bool crc_on, uint32_t crc);
@@ -89,9 +89,9 @@ size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags,
                     const struct sg_span *parts, size_t nparts);
 
 /*
- * Where is the end?  @in starts at position @pos, which is the start of an
- * FPDU.  Gives the ULPDU's length and the whole FPDU's as soon as the length
- * field is there (SG_WIRE_OK), else SG_WIRE_MORE.
+ * Finds the end.  @in starts at position @pos, which is the start of an
+ * FPDU.  Returns the lengths of the ULPDU and of the whole FPDU as soon as the
+ * length field is there (SG_WIRE_OK), else SG_WIRE_MORE.
  */
 enum sg_wire_err sg_fpdu_peek(struct sg_span in, uint32_t pos, unsigned flags,
                               size_t *ulpdu_len, size_t *wire_len);
@@ -102,9 +102,9 @@ struct sg_fpdu {
 };
 
 /*
- * Take apart the FPDU at the start of @in: check the CRC, then the markers,
- * and give out the ULPDU, in place without markers and else copied together
- * in @scratch (SG_ULPDU_FIELD_MAX octets; may be NULL without markers).
+ * Disassemble the FPDU at the start of @in: check the CRC, then the markers,
+ * and return the ULPDU: in place if there are no markers, else copied to
+ * @scratch (SG_ULPDU_FIELD_MAX octets; may be NULL without markers).
  * SG_WIRE_MORE, SG_WIRE_BAD_CRC, SG_WIRE_BAD_MARKER give no ULPDU.
  */
 enum sg_wire_err sg_fpdu_parse(struct sg_span in, uint32_t pos, unsigned flags,

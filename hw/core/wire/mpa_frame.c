@@ -29,7 +29,7 @@ static const char *const keys[] = {
     [SG_MPA_REPLY] = "MPA ID Rep Frame",
 };
 
-/* Judge the key as far as it has arrived, so that a wrong peer is noticed early. */
+/* Check the key as far as it has arrived, so that a wrong peer is detected early. */
 static enum sg_wire_err check_key(struct sg_span in, enum sg_mpa_kind kind)
 {
     enum sg_mpa_kind other = kind == SG_MPA_REQUEST ? SG_MPA_REPLY : SG_MPA_REQUEST;

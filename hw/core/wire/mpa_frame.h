@@ -19,7 +19,7 @@ enum sg_mpa_limits {
     SG_MPA_HDR_LEN = SG_MPA_KEY_LEN + 4,
     SG_MPA_PD_MAX = 512,
     SG_MPA_V2_LEN = 4,
-    SG_MPA_PD_V2_MAX = SG_MPA_PD_MAX - SG_MPA_V2_LEN,  /* what the ULP gets then */
+    SG_MPA_PD_V2_MAX = SG_MPA_PD_MAX - SG_MPA_V2_LEN,  /* what is left for the ULP then */
     SG_MPA_FRAME_MAX = SG_MPA_HDR_LEN + SG_MPA_PD_MAX,
 
     SG_MPA_REV_RDMAC = 0,

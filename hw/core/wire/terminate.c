@@ -45,21 +45,21 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_GLOBAL_CATASTROPHE] = { "global catastrophe", OPERATION, 0x08, DDP_READ },
     [SG_TERM_OP_INV_FAILED] = { "invalidation failed", OPERATION, 0x09, DDP_READ },
     [SG_TERM_OP_UNSPECIFIED] = { "operation error", OPERATION, 0xff, DDP_READ },
-    /* No code exists; an answer without a question is unexpected. */
+    /* No code exists; an answer without a request is unexpected. */
     [SG_TERM_READ_RESP_MISMATCH] = { "unexpected read response", OPERATION, 0x06, DDP },
     /* No code exists for the two lengths. */
     [SG_TERM_MESSAGE_LENGTH] = { "RDMAP header length", OPERATION, 0xff, DDP },
     [SG_TERM_IMM_LENGTH] = { "immediate data length", OPERATION, 0xff, DDP },
     [SG_TERM_ATOMIC_MISALIGNED] = { "misaligned atomic", OPERATION, 0x07, DDP },
-    /* RFC 7306 asks for an error only; the operation code extends the opcode. */
+    /* RFC 7306 only asks for an error; the operation code extends the opcode. */
     [SG_TERM_ATOMIC_OPCODE] = { "unknown atomic operation", OPERATION, 0x06, DDP },
-    /* No code exists for these two: done as if misaligned, and an answer without a question. */
+    /* No code exists: treated as misaligned, and as an answer without a request. */
     [SG_TERM_ATOMIC_FAILED] = { "atomic failed", OPERATION, 0x07, DDP },
     [SG_TERM_ATOMIC_RESP_ID] = { "atomic response: identifier", OPERATION, 0x06, DDP },
     /*
-     * draft-talpey-rdma-commit demands Terminates and names no codes.  What cannot be carried out
-     * gets the code that RFC 7306 has for Atomics, what makes no sense the unspecified one
-     * (docs/protocol.md).
+     * draft-talpey-rdma-commit requires Terminates and names no codes.  A request that cannot be
+     * executed gets the code that RFC 7306 has for Atomics, one without meaning the unspecified
+     * code (docs/protocol.md).
      */
     [SG_TERM_COMMIT_FAILED] = { "flush, verify or atomic write failed", OPERATION, 0x07, DDP },
     [SG_TERM_COMMIT_FLAGS] = { "flush: unknown disposition", OPERATION, 0xff, DDP },

@@ -37,11 +37,11 @@ enum sg_term_type {
     SG_TERM_DDP_TAGGED = 1,
     SG_TERM_DDP_UNTAGGED = 2,
     SG_TERM_LLP_MPA = 0,
-    SG_TERM_LLP_MPA_ALT = 3,    /* what some adapters send for MPA errors */
+    SG_TERM_LLP_MPA_ALT = 3,    /* sent by some adapters for MPA errors */
 };
 
 struct sg_term {
-    uint8_t layer;          /* 0..15, enum sg_term_layer if sensible */
+    uint8_t layer;          /* 0..15, enum sg_term_layer if valid */
     uint8_t etype;          /* 0..15 */
     uint8_t code;
     bool has_len;           /* M */
@@ -76,14 +76,14 @@ size_t sg_term_emit(const struct sg_term *t, uint8_t *buf);
  */
 enum sg_term_cond {
     /* RDMAP: RFC 5040 sections 4.8 and 7 */
-    SG_TERM_LOCAL_CATASTROPHE,      /* we cannot go on; also errors of our own requests */
+    SG_TERM_LOCAL_CATASTROPHE,      /* local failure; also errors of our own requests */
     SG_TERM_READ_BAD_STAG,          /* source of a Read Request, target of other requests */
     SG_TERM_READ_BOUNDS,
     SG_TERM_READ_ACCESS,
     SG_TERM_READ_NOT_ASSOCIATED,
     SG_TERM_READ_WRAP,
     SG_TERM_INV_NOT_ASSOCIATED,     /* STag to invalidate: of another PD or stream */
-    SG_TERM_INV_BAD_STAG,           /* no such STag, or shared, or not to be asked for here */
+    SG_TERM_INV_BAD_STAG,           /* no such STag, or shared, or not allowed here */
     SG_TERM_PROT_UNSPECIFIED,
     SG_TERM_RDMAP_VERSION,
     SG_TERM_OPCODE,                 /* unknown, or not expected in this state */
@@ -92,15 +92,15 @@ enum sg_term_cond {
     SG_TERM_GLOBAL_CATASTROPHE,
     SG_TERM_OP_INV_FAILED,          /* invalidation failed, as an operation error */
     SG_TERM_OP_UNSPECIFIED,
-    SG_TERM_READ_RESP_MISMATCH,     /* Response that answers no Request of ours */
-    SG_TERM_MESSAGE_LENGTH,         /* RDMAP header cut short, or octets too many */
+    SG_TERM_READ_RESP_MISMATCH,     /* Response without a Request of ours */
+    SG_TERM_MESSAGE_LENGTH,         /* RDMAP header truncated, or octets left over */
     SG_TERM_IMM_LENGTH,             /* Immediate Data of other than 8 octets */
-    SG_TERM_ATOMIC_MISALIGNED,      /* Atomic Write, too */
+    SG_TERM_ATOMIC_MISALIGNED,      /* also for Atomic Write */
     SG_TERM_ATOMIC_OPCODE,
     SG_TERM_ATOMIC_FAILED,          /* the memory cannot be operated on */
     SG_TERM_ATOMIC_RESP_ID,         /* Response with another identifier than our request */
-    SG_TERM_COMMIT_FAILED,          /* Flush, Verify, Atomic Write not done; another hash */
-    SG_TERM_COMMIT_FLAGS,           /* Flush that asks for what nobody has defined */
+    SG_TERM_COMMIT_FAILED,          /* Flush, Verify, Atomic Write failed; the hash differs */
+    SG_TERM_COMMIT_FLAGS,           /* Flush with an undefined flag */
     SG_TERM_COMMIT_LENGTH,          /* Atomic Write of other than 8 octets */
     SG_TERM_COMMIT_RESP_MISMATCH,   /* Response of another kind than our oldest request */
 
@@ -116,7 +116,7 @@ enum sg_term_cond {
     SG_TERM_UNTAGGED_BAD_QN,
     SG_TERM_UNTAGGED_NO_BUFFER,     /* no Receive posted */
     SG_TERM_UNTAGGED_IRD_EXCEEDED,  /* no buffer on the request queue */
-    SG_TERM_UNTAGGED_UNASKED,       /* no buffer on the response queue: nothing was asked */
+    SG_TERM_UNTAGGED_UNASKED,       /* no buffer on the response queue: no request is pending */
     SG_TERM_UNTAGGED_BAD_MSN,
     SG_TERM_UNTAGGED_BAD_MO,
     SG_TERM_UNTAGGED_TOO_LONG,
@@ -154,7 +154,7 @@ const struct sg_term_row *sg_term_row(enum sg_term_cond cond);
 
 /*
  * Fill @t for @cond.  @ddp is the header of the failing segment and @seg_len
- * its length including the header, or NULL and 0 when there is none to blame;
+ * its length including the header, or NULL and 0 when no segment is at fault;
  * @read is the failing Read Request, already advanced past what was answered,
  * or NULL.  The row decides which of them are included.
  */

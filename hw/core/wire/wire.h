@@ -9,9 +9,9 @@
  *   size_t sg_X_len(...)
  *       says how many that will be, so that the caller can provide the room.
  *
- * Parsing judges form only.  Whether a version, opcode, STag or number is
- * acceptable is a question for the engines, which answer it in the order that
- * the RFCs demand.  Reserved bits are written as 0 and ignored when read.
+ * Parsing checks form only.  The engines decide whether a version, opcode, STag
+ * or number is acceptable, in the order that the RFCs demand.  Reserved bits
+ * are written as 0 and ignored when read.
  */
 #ifndef SG_WIRE_WIRE_H
 #define SG_WIRE_WIRE_H
