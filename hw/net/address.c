@@ -3,8 +3,8 @@
  * The addresses of a port.  Each is an lwIP interface with the port's MAC address, prefix, gateway
  * and MTU, on the port's link or on a VLAN of it; connections are bound to it.
  *
- * A link-local address may be there once on each link, any other once on the port, so that it says
- * which VLAN is meant.
+ * A link-local address may exist once on each link, any other address once on the port, so that the
+ * address determines the VLAN.
  */
 #include <string.h>
 
@@ -117,7 +117,7 @@ struct address *address_towards(struct sg_port *port, const struct sg_endpoint *
     return through_gateway;
 }
 
-/* lwIP routes IPv4 itself; for IPv6 port.c does. */
+/* lwIP routes IPv4 itself; for IPv6 port.c does it. */
 static void set_routes(struct address *a, unsigned prefix_len, const uint8_t gateway[16])
 {
     a->prefix_len = prefix_len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The Internet checksum (RFC 1071), which touches every octet sent and received.
+ * The Internet checksum (RFC 1071), computed over every octet sent and received.
  *
  * 64-bit lanes add 32-bit halves, so that no carry is lost before 2^32 rounds.  The sum is over
  * 16-bit words in memory order, whatever the byte order of the machine (RFC 1071, section 2.B).
@@ -86,7 +86,7 @@ uint16_t sg_net_chksum(const void *data, int len)
         n -= sizeof(half);
         p += sizeof(half);
     }
-    if (n) { /* the odd octet is the first of a word */
+    if (n) { /* an odd octet is the first half of a word */
         half = 0;
         memcpy(&half, p, 1);
         sum += half;

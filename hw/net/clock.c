@@ -5,21 +5,21 @@
  *   TCP tick     every 50 ms while lwIP has connections (TIME-WAIT included): delayed
  *                acknowledgements; every fourth one SYN, persist, TIME-WAIT timers
  *   recovery     retransmission and probes, per connection (recovery.c), to the ns
- *   ARP tick     every second while the TCP tick runs; seconds in between are made up for; IPv6's
- *                neighbours have theirs with it, but not what was made up for
+ *   ARP tick     every second while the TCP tick runs, with missed seconds made up for; it also
+ *                drives IPv6's neighbours, but they skip missed seconds
  *   connect      config.connect_timeout_ms per stream, checked with the TCP tick
  *
- * A tick costs what the connections cost that have something under way; idle ones cost nothing
- * (pcb_list.c).
+ * The cost of a tick depends on the connections that have something under way; idle connections
+ * cost nothing (pcb_list.c).
  *
- * A machine that emulates may stall for long, and the peer's machine as well, without losing
- * anything.  So the timer of a SYN is a second at least (RFC 6298, section 2.4), and retransmission
- * stands still while the uplink is congested, though not for ever: what waits there is not lost,
- * and what is sent again would wait behind it.
+ * An emulated machine may stall for long, and so may the peer's machine, without losing frames.
+ * Therefore the timer of a SYN is at least a second (RFC 6298, section 2.4), and retransmission
+ * pauses while the uplink is congested, though not for ever: frames that wait there are not lost,
+ * and a retransmission would wait behind them.
  *
- * With no connection there is no deadline, so an idle machine sleeps.  The timers are the shared
- * instance's: whichever port runs first at a deadline does the work for all, and events of other
- * ports' streams wait for those ports' own 'run', which they get by a kick.
+ * With no connection there is no deadline, so an idle machine sleeps.  The timers belong to the
+ * shared instance: the first port that runs at a deadline does the work for all.  Events of other
+ * ports' streams wait for the 'run' of those ports, which it requests by a kick.
  */
 #include <string.h>
 
@@ -31,11 +31,11 @@
 enum {
     SLOW_TICK = TCP_SLOW_INTERVAL / TCP_FAST_INTERVAL,
     /*
-     * Made up for at once.  Not more: after a pause of this machine, acknowledgements wait to be
-     * read that must not be taken for lost.
+     * Ticks made up for at once.  Not more: after a pause of this machine, acknowledgements still
+     * wait to be read, and their segments must not count as lost.
      */
     TCP_TICKS_MAX = 2,
-    ARP_TICKS_MAX = 300, /* the life of an entry */
+    ARP_TICKS_MAX = 300, /* the lifetime of an entry */
     KEPT_FRAMES_MAX = 512, /* per run */
     RTO_MIN = 1000 / TCP_SLOW_INTERVAL + 1, /* slow ticks; the first one is a part of one */
     STALL_MAX = 10000 / TCP_SLOW_INTERVAL,  /* slow ticks with a congested uplink */
@@ -47,19 +47,19 @@ static u32_t number_of(const struct tcp_seg *seg)
 }
 
 /*
- * The persist timer, before each slow tick.  lwIP asserts of it
+ * Prepares for the persist timer, before each slow tick.  lwIP asserts
  *
- *   - that it runs only with something unsent and nothing in flight.  An acknowledgement of a
- *     window probe can take the unsent octet away without stopping it;
- *   - when it cuts the unsent segment to the window: that the window is not 0 in its low 16 bits
- *     and not beyond pcb->mss.  But the timer goes on while only the congestion window is in the
- *     way, whatever the peer's has become, and pcb->mss may have shrunk since the segment was made
- *     (set_mtu).
+ *   - that the timer runs only with something unsent and nothing in flight.  An acknowledgement of
+ *     a window probe can remove the unsent octet without stopping the timer;
+ *   - when it splits the unsent segment to fit the window: that the window is not 0 in its low 16
+ *     bits and not beyond pcb->mss.  But the timer continues while only the congestion window
+ *     blocks, whatever the peer's window has become, and pcb->mss may have shrunk since the segment
+ *     was made (set_mtu).
  *
- * With nothing in flight the congestion window is at least a segment (RFC 5681, section 3.1), also
- * of one that is larger than those of today; it would never open otherwise.  So the first segment
- * goes if the peer's window has room, and the timer is there for a smaller one.  pcb->mss is
- * stream_emss()'s again before anything else is cut by it.
+ * With nothing in flight the congestion window is at least a segment (RFC 5681, section 3.1), even
+ * one that is larger than today's segments; otherwise it would never open.  So the first segment
+ * goes out if the peer's window has room, and the timer is for a smaller window.  pcb->mss is
+ * stream_emss()'s again before anything else is split by it.
  */
 static void mend_sender(struct tcp_pcb *pcb)
 {
@@ -103,7 +103,7 @@ static void prepare_slow_tick(void)
         mend_sender(pcb);
         pcb->rto = MAX(pcb->rto, RTO_MIN);
         if (pcb->state >= ESTABLISHED) {
-            pcb->rtime = -1; /* off: recovery.c has its own */
+            pcb->rtime = -1; /* off: recovery.c has its own timer */
         } else if (flow && flow->port->stalled && flow->port->stalled <= STALL_MAX) {
             pcb->rtime = MIN(pcb->rtime, 0);
         }
@@ -145,8 +145,8 @@ static void tick_arp(void)
 }
 
 /*
- * While nothing needed timers the ARP entries have not aged.  This is made up for here, before a
- * new connection makes its first request, which must not age with them.
+ * While nothing needed timers, the ARP entries have not aged.  They age here, before a new
+ * connection makes its first request, which must not age with them.
  */
 static void set_now(uint64_t now)
 {
@@ -159,7 +159,7 @@ static void set_now(uint64_t now)
     }
 }
 
-/* To be called before anything that may use lwIP. */
+/* Must be called before anything that may use lwIP. */
 void clock_update(struct sg_port *port)
 {
     set_now(port->ops->now(port->opaque));
@@ -211,7 +211,7 @@ void clock_arm(struct sg_port *port)
     }
 }
 
-/* Only what is kept on entry, so that two streams of one port cannot hold the caller for ever. */
+/* Only the frames present on entry, so that two streams of one port cannot loop here for ever. */
 static void process_kept_frames(struct sg_port *port)
 {
     unsigned n;
@@ -232,7 +232,7 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     struct sg_port *port = port_of_net(net);
 
     set_now(now_ns);
-    if (sg_stack.active || sg_stack.sending) { /* called from a callback: later */
+    if (sg_stack.active || sg_stack.sending) { /* called from a callback: defer */
         port_kick(port);
         return port->deadline;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The congestion window of a connection: growth, reduction, and taking a reduction back.
+ * The congestion window of a connection: growth, reduction, and undoing a reduction.
  */
 #include "net_priv.h"
 
@@ -24,7 +24,7 @@ void congestion_begin(struct flow *f)
     f->recovery.cwnd = MIN(10 * mss, MAX(2 * mss, 14600));
 }
 
-/* What is needed to take the reduction back. */
+/* Records what is needed to undo the reduction. */
 void congestion_remember(struct recovery *r)
 {
     r->may_undo = true;
@@ -81,7 +81,7 @@ void congestion_reduce(struct flow *f, bool progress)
     r->cwnd = MAX(r->cwnd, mss);
 }
 
-/* 'flight': before the acknowledgement.  A window that was not used does not grow. */
+/* 'flight': before the acknowledgement.  A window that was not filled does not grow. */
 void congestion_grow(struct flow *f, uint32_t flight)
 {
     struct recovery *r = &f->recovery;
@@ -100,8 +100,8 @@ void congestion_grow(struct flow *f, uint32_t flight)
 }
 
 /*
- * RFC 3522, section 3.2: the oldest segment had been sent again, and what is acknowledged now was
- * stamped before that.
+ * RFC 3522, section 3.2: the oldest segment was retransmitted, but the acknowledged one carries a
+ * timestamp from before the retransmission.
  */
 void congestion_check_echo(struct recovery *r, bool oldest_again)
 {

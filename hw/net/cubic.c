@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CUBIC congestion control (RFC 9438) in whole numbers.
+ * CUBIC congestion control (RFC 9438) in integer arithmetic.
  *
  *   W_cubic(t) = C (t - K)^3 + W_max        C = 0.4 segments / s^3     (figure 1)
  *   K = cubic root of ((W_max - cwnd) / C)                            (figure 2)
  *
- * where the window falls to 0.7 of what it was.
+ * where a loss reduces the window to 0.7 of its size.
  */
 #include <glib.h>
 

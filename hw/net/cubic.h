@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CUBIC congestion control (RFC 9438): how the congestion window grows and how far it falls.
- * Windows are octets, time is ns and an argument.
+ * CUBIC congestion control (RFC 9438): how far the congestion window grows and shrinks.
+ * Windows are in octets; the time is an argument, in ns.
  */
 #ifndef SG_NET_CUBIC_H
 #define SG_NET_CUBIC_H
@@ -15,7 +15,7 @@ struct cubic {
     uint32_t w_max;      /* the window before the last reduction */
     uint32_t prior;      /* likewise, without fast convergence */
     uint32_t w_est;      /* what Reno would have */
-    uint64_t part, est_part; /* of octets, that are not whole yet, times the window */
+    uint64_t part, est_part; /* fractions of octets, times the window */
 };
 
 /* A loss was found: the slow start threshold (section 4.6). */

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames from the uplink: the adapter's, the NIC's, or both.
+ * Frames from the uplink go to the adapter, to the NIC, or to both.
  *
- * The adapter gets TCP segments to one of the port's addresses that belong to a connection of its
- * own (connections in TIME-WAIT included) or to a listener.  ARP and IPv6's neighbour messages go
- * to both: the adapter learns from them, the stack behind the NIC answers.  So do the messages of
- * routers about the path MTU.  Everything else is the NIC's: other protocols, segments to a port on
- * which nobody listens, which the stack there refuses.
+ * The adapter gets TCP segments to one of the port's addresses that belong to one of its
+ * connections (including those in TIME-WAIT) or to a listener.  ARP and IPv6's neighbour messages
+ * go to both: the adapter learns from them, the stack behind the NIC answers.  So do the messages
+ * of routers about the path MTU.  Everything else goes to the NIC: other protocols, and segments to
+ * a port without a listener, which the stack there refuses.
  *
- * A segment in fragments, which we ask nobody for (path_mtu.c), is dropped if the first one names a
- * connection or listener of ours: the stack behind the NIC would reassemble it, know no such
- * connection, and end it with a RST.  Without the first one it only waits for it (RFC 791, section
- * 3.2), and TCP sends the segment again.
+ * We ask nobody for fragments (path_mtu.c).  A fragmented segment is dropped if its first fragment
+ * names a connection or listener of ours: the stack behind the NIC would reassemble it, know no
+ * such connection, and end it with a RST.  Without the first fragment the stack only waits for it
+ * (RFC 791, section 3.2), and TCP sends the segment again.
  *
- * A tagged frame (802.1Q) concerns the addresses on that VLAN, an untagged one or one with a tag of
- * priority alone (identifier 0) those on none.  A second tag makes it the NIC's.
+ * A tagged frame (802.1Q) is for the addresses on that VLAN.  An untagged frame, or one with a
+ * priority tag only (identifier 0), is for addresses without VLAN.  Two tags: it is the NIC's.
  *
- * Every length that lwIP relies on is checked here, before the frame is handed over; and lwIP sees
+ * Every length that lwIP relies on is checked here, before the frame is passed to lwIP, which sees
  * neither tags nor IPv6 extension headers (rx_ip.c).
  */
 #include <string.h>
@@ -38,11 +38,11 @@ enum kind { KIND_NIC, KIND_ARP, KIND_UNREACHABLE, KIND_ICMP6, KIND_TCP };
 /* A frame without its tag, if it has one. */
 struct view {
     const uint8_t *frame;
-    const uint8_t *packet; /* what the Ethernet type speaks of */
-    size_t len;            /* of the packet and of padding */
+    const uint8_t *packet; /* behind the Ethernet type */
+    size_t len;            /* of packet plus padding */
     uint16_t type;
     uint16_t vlan;
-    struct address *addr;  /* KIND_TCP: whose it is */
+    struct address *addr;  /* KIND_TCP: the local address */
     struct sg_rx_tcp tcp;
     struct flow_key key;
 };
@@ -128,10 +128,10 @@ static bool reopens(const struct view *v, const struct flow *f)
 }
 
 /*
- * A SYN that is not beyond it is acknowledged, and who is really new answers with a reset, then
- * with a SYN again.  The reset ends TIME-WAIT (RFC 9293, section 3.10.7.4) if its number is the
- * one awaited (RFC 5961, section 3.2); lwIP passes over it, for fear of one from the past
- * (RFC 1337), and after a thousand short connections the next may wait for ever.
+ * lwIP acknowledges a SYN that is not beyond the old connection.  A peer that is really new answers
+ * with a reset, then with a SYN again.  The reset ends TIME-WAIT (RFC 9293, section 3.10.7.4) if
+ * its number is the expected one (RFC 5961, section 3.2).  lwIP ignores it as possibly old (RFC
+ * 1337), so after a thousand short connections the next one might wait for ever.
  */
 static bool resets(const struct view *v, const struct flow *f)
 {
@@ -141,7 +141,7 @@ static bool resets(const struct view *v, const struct flow *f)
            sg_get_be32(tcp + 4) == f->pcb->rcv_nxt;
 }
 
-/* lwIP gets Ethernet, IP and TCP headers in one piece, without what is not its business. */
+/* Passes Ethernet, IP and TCP headers to lwIP in one piece, without what lwIP does not know. */
 static bool tcp_input_frame(const struct view *v)
 {
     const struct sg_rx_tcp *t = &v->tcp;
@@ -200,9 +200,9 @@ static unsigned tcp_frame(struct sg_port *port, const struct view *v, bool loope
     sg_stack.sender = NULL;
     port->count.checksum_errors += lwip_stats.tcp.chkerr - errors;
 
-    f = flow_find(&port->flows, &v->key); /* it may be gone, or new */
+    f = flow_find(&port->flows, &v->key); /* lwIP may have freed or created it */
     if (f && !kept) {
-        tcp_free_ooseq(f->pcb); /* as if it had not come, nor what waits with it (RFC 2018, 8) */
+        tcp_free_ooseq(f->pcb); /* drop it, and what waits with it (RFC 2018, section 8) */
     }
     if (f) {
         recovery_input_done(f);
@@ -231,7 +231,7 @@ static void arp_frame(struct sg_port *port, const struct view *v)
     }
 }
 
-/* 'looped': sent by this port itself, so that the NIC has no part in it. */
+/* 'looped': sent by this port itself, so the NIC must not get it. */
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped)
 {
     struct view v;

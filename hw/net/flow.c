@@ -14,7 +14,7 @@
 
 enum { FIRST_BUCKETS = 64, KEEPALIVES = 5, STRANGER_OCTETS = 65536 };
 
-/* Of the account: with lwIP's part. */
+/* Charged to the account, including lwIP's part. */
 enum { FLOW_OCTETS = sizeof(struct flow) + sizeof(struct tcp_pcb) };
 
 void flow_table_init(struct flow_table *t, uint64_t seed)
@@ -69,7 +69,7 @@ struct flow *flow_find(const struct flow_table *t, const struct flow_key *key)
     return NULL;
 }
 
-/* More buckets, if there is memory for them; each flow's object pays for one. */
+/* Adds buckets if there is memory for them; the charge of each flow covers one. */
 static void grow(struct flow_table *t)
 {
     struct flow **old = t->buckets;
@@ -99,7 +99,7 @@ struct flow *flow_of(const struct tcp_pcb *pcb)
     return tcp_ext_arg_get(pcb, sg_stack.ext_id);
 }
 
-/* So a listener's silent connections (proto/listener.c) hold this much each, not a window. */
+/* So a connection without an MPA Request (proto/listener.c) holds this much, not a window. */
 u32_t sg_net_out_of_order_max(const struct tcp_pcb *pcb)
 {
     const struct flow *flow = flow_of(pcb);
@@ -152,7 +152,7 @@ static const struct tcp_ext_arg_callbacks flow_callbacks = {
     .destroy = flow_destroyed,
 };
 
-/* The oldest TIME-WAIT of this port goes. */
+/* Frees the oldest TIME-WAIT connection of this port. */
 static bool reclaim_time_wait(struct sg_port *port)
 {
     struct flow *oldest = pcb_list_oldest_time_wait(port);
@@ -164,11 +164,11 @@ static bool reclaim_time_wait(struct sg_port *port)
 }
 
 /*
- * lwIP's keep-alive (RFC 9293, section 3.8.4), which hears of every segment that comes: after half
- * of the time it asks, five times, and at the end of it resets the connection, whether something is
- * outstanding or not.  So a peer that is asked for something after a long silence has half of the
- * time to answer at least.  Each connection has a time of its own, up to an eighth earlier, lest
- * thousands that fell silent together ask in one turn.
+ * lwIP's keep-alive (RFC 9293, section 3.8.4), which every received segment restarts: after half
+ * of the time it probes, five times, and at its end it resets the connection, whether something is
+ * outstanding or not.  So a peer has at least half of the time to answer after a long silence.
+ * Each connection has a different time, up to an eighth shorter, so that thousands of connections
+ * that fell silent together do not all probe in one turn.
  */
 static void watch_peer(struct tcp_pcb *pcb, unsigned timeout_ms, unsigned hash)
 {
@@ -223,7 +223,7 @@ bool flow_end_some(struct sg_stream_net *net, unsigned max)
     struct link *list = &port->lists.time_wait;
 
     clock_update(port);
-    while (!link_alone(list) && max--) { /* those are many; others end soon, or are half open */
+    while (!link_alone(list) && max--) { /* the last of many; others end soon, or are half open */
         struct flow *f = link_entry(list->next, struct flow, list);
 
         if (f->stream) {

@@ -2,8 +2,8 @@
 /*
  * An impaired link, see impair.h.
  *
- * Frames that wait are in two lists: 'line', in the order of arrival, whose times never decrease,
- * and 'late', the few that are to be overtaken.
+ * Waiting frames are in two lists: 'line', in the order of arrival, whose times never decrease,
+ * and 'late', the few frames that are to be overtaken.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define NS_PER_S 1000000000ull
 
-/* What is drawn for a frame; a copy of it draws from COPY on. */
+/* Random choices for a frame; those for a copy of it begin at COPY. */
 enum { DRAW_LOSS, DRAW_DUPLICATE, DRAW_CORRUPT, DRAW_BIT, DRAW_DELAY, DRAW_REORDER, DRAW_OVERTAKERS,
        DRAW_COPY = 8, DRAWS = 16 };
 
@@ -22,7 +22,7 @@ struct frame {
     struct frame *next;
     uint64_t number;     /* in the order of arrival */
     uint64_t due;
-    unsigned overtakers; /* in 'late': how many still have to pass */
+    unsigned overtakers; /* in 'late': how many frames still have to overtake it */
     bool overtaken;
     uint32_t tag;
     size_t len;
@@ -35,12 +35,12 @@ struct sg_impair {
     struct frame *line, **line_end;
     struct frame *late;
     unsigned late_count;
-    uint64_t octets;    /* of the frames that wait */
-    uint64_t number;    /* of the next frame, since the seed's beginning */
-    uint64_t arrivals;  /* entries of both lists, ever */
-    uint64_t now;       /* latest time heard of */
-    uint64_t last_due;  /* of the frame that came last */
-    uint64_t link_free; /* when the link with a rate has sent all it has */
+    uint64_t octets;    /* of the waiting frames */
+    uint64_t number;    /* of the next frame, counted from the seed's beginning */
+    uint64_t arrivals;  /* entries of both lists so far */
+    uint64_t now;       /* latest time seen */
+    uint64_t last_due;  /* of the frame that arrived last */
+    uint64_t link_free; /* when the link with a rate has sent everything */
     bool delivering;
 };
 
@@ -120,7 +120,7 @@ void sg_impair_restart(struct sg_impair *t)
     t->number = 0;
 }
 
-/* 64 bits that depend on the seed, the frame's number and what they are for. */
+/* 64 random bits that depend on the seed, the frame's number and their purpose. */
 static uint64_t drawn(const struct sg_impair *t, unsigned what)
 {
     uint64_t seed = t->config.seed, state;
@@ -187,7 +187,7 @@ static uint64_t delay_of(const struct sg_impair *t, unsigned draw)
     return low + drawn(t, draw + DRAW_DELAY) % (high - low + 1);
 }
 
-/* ---- frames that come ---- */
+/* ---- arriving frames ---- */
 
 static struct frame *copy_frame(const struct iovec *iov, unsigned n, size_t len)
 {
@@ -240,8 +240,8 @@ struct arrival {
 };
 
 /*
- * The frame ('draw' is 0) or a copy of it (DRAW_COPY).  True: the frame passes at once.  A copy
- * never does, or the caller would have two frames to pass on.
+ * Admits the frame ('draw' is 0) or a copy of it (DRAW_COPY).  True: the frame passes at once.  A
+ * copy never does, or the caller would have two frames to pass on.
  */
 static bool admit(struct sg_impair *t, unsigned draw, const struct arrival *a)
 {
@@ -299,14 +299,14 @@ bool sg_impair_input(struct sg_impair *t, const struct iovec *iov, unsigned n, s
     return at_once;
 }
 
-/* ---- frames that leave ---- */
+/* ---- departing frames ---- */
 
 static uint64_t deadline(const struct frame *late)
 {
     return late->due + SG_IMPAIR_LATE_NS;
 }
 
-/* Of 'late': the link that points to who must leave first. */
+/* In 'late': the link that points to the frame that must leave first. */
 static struct frame **first_late(struct frame **list)
 {
     struct frame **best = list, **p;
@@ -403,7 +403,7 @@ void sg_impair_output(struct sg_impair *t, uint64_t now, unsigned max, sg_impair
 
 void sg_impair_flush(struct sg_impair *t, sg_impair_deliver *deliver, void *opaque)
 {
-    /* Not those that 'deliver' adds, or two links could feed each other for ever. */
+    /* Not the frames that 'deliver' adds, or two links could feed each other for ever. */
     deliver_until(t, SG_IMPAIR_NEVER, t->counters.waiting, deliver, opaque);
     t->last_due = t->link_free = t->now;
 }

@@ -3,13 +3,13 @@
  * An impaired link: one direction of an Ethernet segment that loses, delays, reorders, duplicates
  * and damages frames, or has a limited rate.
  *
- * The module has no clock and no wire: frames and the time are arguments.  What happens to the n-th
- * frame is a function of the seed and of n alone, so a run with the same frames has the same fate,
- * and to change one setting does not change what the others do.
+ * The module has no clock and no wire: frames and the time are arguments.  The fate of the n-th
+ * frame is a function of the seed and of n alone.  So a run with the same frames has the same
+ * fates, and a change of one setting does not change the effect of the others.
  *
  * A frame is handled in this order: loss, duplication, damage, the link's rate and its queue,
  * delay, reordering.  Frames leave in the order in which they came, however they are delayed,
- * except those that are drawn for reordering.
+ * except those that are chosen for reordering.
  */
 #ifndef SG_NET_IMPAIR_H
 #define SG_NET_IMPAIR_H
@@ -26,13 +26,13 @@
 #define SG_IMPAIR_QUEUE_MAX (64ull << 20)       /* octets */
 #define SG_IMPAIR_QUEUE_DEFAULT (256ull << 10)
 
-/* Most that waits at once; what comes beyond it is dropped and counted as 'overflowed'. */
+/* Limit of waiting frames; further ones are dropped and counted as 'overflowed'. */
 #define SG_IMPAIR_FRAMES_MAX 65536u
 #define SG_IMPAIR_OCTETS_MAX (64ull << 20)
 
 /*
- * A frame that is drawn for reordering waits until 1 to SG_IMPAIR_OVERTAKERS_MAX later ones have
- * passed it, but not longer than SG_IMPAIR_LATE_NS.  At most SG_IMPAIR_LATE_MAX wait so at once;
+ * A frame that is chosen for reordering waits until 1 to SG_IMPAIR_OVERTAKERS_MAX later ones have
+ * passed it, but at most SG_IMPAIR_LATE_NS.  At most SG_IMPAIR_LATE_MAX frames wait in this way;
  * further ones keep their place.
  */
 #define SG_IMPAIR_OVERTAKERS_MAX 3u
@@ -43,11 +43,11 @@
 
 struct sg_impair;
 
-/* All zero: frames pass as they are. */
+/* All zero: frames pass unchanged. */
 struct sg_impair_config {
     uint32_t loss, duplicate, corrupt, reorder; /* millionths of the frames */
     uint64_t delay;  /* ns */
-    uint64_t jitter; /* ns: the delay is drawn from delay - jitter (0 at least) to delay + jitter */
+    uint64_t jitter; /* ns: the delay is random, delay - jitter (0 at least) to delay + jitter */
     uint64_t rate;   /* bit/s of the frames' octets; 0: no limit */
     uint64_t queue;  /* octets that wait for a link with a rate; 0: SG_IMPAIR_QUEUE_DEFAULT */
     uint64_t seed;
@@ -55,18 +55,18 @@ struct sg_impair_config {
 
 /* frames + duplicated = passed + lost + dropped + overflowed + waiting */
 struct sg_impair_counters {
-    uint64_t frames;     /* came */
-    uint64_t passed;     /* left, copies included */
+    uint64_t frames;     /* arrived */
+    uint64_t passed;     /* departed, copies included */
     uint64_t lost;
     uint64_t duplicated; /* copies made */
-    uint64_t corrupted;  /* passed or waiting with one bit turned */
+    uint64_t corrupted;  /* passed or waiting with one bit inverted */
     uint64_t reordered;  /* passed behind a later frame */
     uint64_t dropped;    /* the queue of the link with a rate was full */
     uint64_t overflowed; /* more than SG_IMPAIR_FRAMES_MAX or SG_IMPAIR_OCTETS_MAX */
     uint64_t waiting;    /* now */
 };
 
-/* One frame leaves.  The memory is lent for the call, which may call sg_impair_input(). */
+/* One frame departs.  The memory is valid during the call, which may call sg_impair_input(). */
 typedef void sg_impair_deliver(void *opaque, const uint8_t *frame, size_t len, uint32_t tag);
 
 /* NULL if the settings are within their ranges; else the name of the field that is not. */
@@ -74,21 +74,21 @@ const char *sg_impair_check(const struct sg_impair_config *config);
 
 /* NULL: 'config' is out of range. */
 struct sg_impair *sg_impair_new(const struct sg_impair_config *config);
-/* What waits is lost.  't' may be NULL. */
+/* Waiting frames are lost.  't' may be NULL. */
 void sg_impair_free(struct sg_impair *t);
 
 /*
- * For the frames that come from now on.  False: out of range, nothing has changed.  Another seed
- * begins at its first frame.
+ * Settings for the frames that arrive from now on.  False: out of range, nothing has changed.  A
+ * different seed begins at its first frame.
  */
 bool sg_impair_set(struct sg_impair *t, const struct sg_impair_config *config);
 /* The next frame is the seed's first one again. */
 void sg_impair_restart(struct sg_impair *t);
 
 /*
- * A frame comes.  'lead' octets at its begin are not Ethernet (an offload header) and are never
- * damaged; 'tag' is the caller's and is handed back with the frame.  True: the caller passes the
- * frame on itself, now and as it is.  False: it was dropped, or a copy waits for
+ * A frame arrives.  Its first 'lead' octets are not Ethernet (an offload header) and are never
+ * damaged; 'tag' is the caller's and is returned with the frame.  True: the caller passes the
+ * frame on itself, now and unchanged.  False: it was dropped, or a copy waits for
  * sg_impair_output().
  */
 bool sg_impair_input(struct sg_impair *t, const struct iovec *iov, unsigned n, size_t lead,
@@ -98,12 +98,12 @@ bool sg_impair_input(struct sg_impair *t, const struct iovec *iov, unsigned n, s
 uint64_t sg_impair_next(const struct sg_impair *t);
 
 /*
- * Delivers what is due, at most 'max' frames.  A clock that has gone back (a snapshot was loaded)
- * is followed: what waits keeps the rest of its time.  Does nothing when called by 'deliver'.
+ * Delivers what is due, at most 'max' frames.  If the clock has gone back (a snapshot was loaded),
+ * waiting frames keep their remaining time.  Does nothing when called by 'deliver'.
  */
 void sg_impair_output(struct sg_impair *t, uint64_t now, unsigned max, sg_impair_deliver *deliver,
                       void *opaque);
-/* Delivers all that waits, whatever its time. */
+/* Delivers all waiting frames, whatever their time. */
 void sg_impair_flush(struct sg_impair *t, sg_impair_deliver *deliver, void *opaque);
 
 void sg_impair_counters(const struct sg_impair *t, struct sg_impair_counters *out);

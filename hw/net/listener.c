@@ -2,15 +2,15 @@
 /*
  * Listening endpoints.
  *
- * A listener on "any" has one lwIP listener per address of the port, so that it never hears another
- * port of the process.  Where two of our listeners share a local port, one on "any" and one on an
- * address, the latter gets that address; refresh() keeps this true when listeners and addresses
- * come and go.  lwIP's own checks for addresses in use know nothing of ports and are passed by.
+ * A listener on "any" has one lwIP listener per address of the port, so that it never accepts for
+ * another port of the process.  Where two of our listeners share a local port, one on "any" and
+ * one on an address, the latter gets that address; refresh() maintains this when listeners and
+ * addresses come and go.  lwIP's own checks for addresses in use do not know ports: bypass them.
  *
- * Half-open connections are bounded for each listener.  When one more comes, the oldest goes, for
- * an honest peer needs one round trip for its answer; it gets no RST, since its address may be
- * somebody else's (RFC 4987, section 3.4).  While the user has no room for more (pause), SYNs are
- * dropped, and the peers send them again, as they do where Linux listens.
+ * Half-open connections are bounded for each listener.  When there is one more, the oldest is
+ * dropped, since an honest peer needs only one round trip for its answer.  It gets no RST, because
+ * its address may be spoofed (RFC 4987, section 3.4).  While the user has no room for more (pause),
+ * SYNs are dropped; peers send them again, as they do with a listener of Linux.
  */
 #include <string.h>
 
@@ -69,7 +69,7 @@ static err_t accepted(void *arg, struct tcp_pcb *pcb, err_t err)
         return ERR_VAL;
     }
     listener_opened(flow_of(pcb));
-    pcb->listener = NULL; /* which may go before it */
+    pcb->listener = NULL; /* the listener may end before the connection */
     return stream_accepted(arg, flow_of(pcb));
 }
 
@@ -292,7 +292,7 @@ void listener_free(struct sg_stream_net *net, struct sg_listener *l)
     for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
         close_pcb(l, slot);
     }
-    while (!link_alone(&l->half_open)) { /* which end when their peers answer */
+    while (!link_alone(&l->half_open)) { /* these end when their peers answer */
         listener_opened(link_entry(l->half_open.next, struct flow, half_open));
     }
     refresh(port, l->local.port);

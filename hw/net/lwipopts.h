@@ -10,12 +10,12 @@
 #define SYS_LIGHTWEIGHT_PROT 0
 #define LWIP_TIMERS 0 /* clock.c calls the timers */
 #define LWIP_HOOK_FILENAME "lwip_hooks.h"
-/* Here, because lwip/ip4.h looks for it. */
+/* Defined here, because lwip/ip4.h looks for it. */
 #define LWIP_HOOK_IP4_ROUTE_SRC(src, dest) sg_net_route(src, dest)
 
 /*
- * Memory: the process's own, which tools can check and tests can refuse (stack.c); the number of
- * connections is bounded in flow.c.
+ * Memory comes from the process, where tools can check it and tests can refuse it (stack.c);
+ * flow.c bounds the number of connections.
  */
 #define MEM_CUSTOM_ALLOCATOR 1
 #define MEM_CUSTOM_MALLOC sg_net_malloc
@@ -68,7 +68,7 @@
 #define TCP_SND_QUEUELEN 65000
 #define TCP_OVERSIZE 0
 #define LWIP_TCP_TIMESTAMPS 1
-/* Little before the peer has said anything in order: it may be a stranger.  See flow.c. */
+/* Little before the peer has sent anything in order: it may be unknown.  See flow.c. */
 #define TCP_OOSEQ_BYTES_LIMIT(pcb) sg_net_out_of_order_max(pcb)
 #define LWIP_TCP_KEEPALIVE 1 /* flow.c sets it for each connection */
 #define LWIP_TCP_SACK_OUT 1
@@ -80,9 +80,9 @@
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 
 /*
- * Time, ms: delayed acknowledgements 50; retransmission of a SYN after 1000 (RFC 6298, section
- * 2.1), of anything else as recovery.c says; giving up after about four minutes, if the peer's
- * silence is not noticed before (flow.c).
+ * Times in ms: delayed acknowledgements 50; retransmission of a SYN after 1000 (RFC 6298, section
+ * 2.1), of anything else as recovery.c decides; giving up after about four minutes, unless the
+ * peer's silence is detected before (flow.c).
  */
 #define TCP_FAST_INTERVAL 50
 #define TCP_SLOW_INTERVAL 200

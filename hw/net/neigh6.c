@@ -2,25 +2,24 @@
 /*
  * Neighbours over IPv6 (RFC 4861): whose MAC address a next hop has.
  *
- * The port's addresses are the guest's as well, and the guest's stack does what a node does for
- * them: it answers solicitations, detects duplicates, listens to routers.  So here is only what a
- * sender needs.  It solicits, and learns from the advertisements and solicitations that the
- * demultiplexer shows it, all of which go to the guest too.
- *
+ * The port's addresses are the guest's as well, and the guest's stack does for them what a node
+ * must do: it answers solicitations, detects duplicates, listens to routers.  So this file has only
+ * what a sender needs.  It solicits, and learns from the advertisements and solicitations that the
+ * demultiplexer passes to it; the guest gets all of them too.
  *                 NA            30 s without confirmation, and used       NA
  *   INCOMPLETE ---------> REACHABLE -------------------------> PROBE ---------> REACHABLE
  *       | 3 unanswered       ^ |  NA of another MAC              | 3 unanswered
  *       v                    | v                                 v
  *     (gone, frames lost)   STALE -- used --> PROBE            (gone)
  *
- * There is no DELAY state (section 7.3.2): it spares a solicitation where upper layers confirm, and
- * costs a timer.  Frames go on to the old MAC address while it is probed.
+ * There is no DELAY state (section 7.3.2): it saves a solicitation where upper layers confirm, and
+ * costs a timer.  Frames still go to the old MAC address while it is probed.
  *
- * Entries are of a link: the port, or a VLAN on it.  Their number is bounded, and the one that has
- * not been used for longest goes first; so is that of frames that wait for an answer.
+ * An entry belongs to a link: the port, or a VLAN on it.  The number of entries is bounded; the
+ * least recently used one is evicted.  The number of frames that wait for an answer is bounded too.
  *
- * lwIP's own IPv6 neighbour code is not compiled: it knows one link.  What other parts of lwIP call
- * of it is at the end of this file.
+ * lwIP's own IPv6 neighbour code is not compiled, because it knows one link only.  Its functions
+ * that other parts of lwIP call are at the end of this file.
  */
 #include <string.h>
 
@@ -63,7 +62,7 @@ struct neighbour {
     uint8_t mac[6];
     uint64_t confirmed, used; /* ns */
     unsigned tries;           /* solicitations sent in this state */
-    uint64_t asked;           /* ns: the last one */
+    uint64_t asked;           /* ns: the last solicitation */
     struct address *via;      /* the last sender; solicitations come from it */
     unsigned waiting;
     struct waiting frames[WAITING_MAX]; /* oldest first */
@@ -239,7 +238,7 @@ static void send_waiting(struct neighbour *e)
     }
 }
 
-/* A copy: what it points to may be gone when the answer comes. */
+/* Keeps a copy: what it points to may be gone when the answer arrives. */
 static err_t wait_for_answer(struct neighbour *e, struct address *from, struct pbuf *p)
 {
     struct pbuf *copy = pbuf_clone(PBUF_LINK, PBUF_RAM, p);
@@ -338,7 +337,7 @@ void neigh6_free(struct sg_port *port)
     port->neigh = NULL;
 }
 
-/* The link-layer address option of that type; false: an option is malformed (section 7.1). */
+/* Finds the link-layer address option of that type; false: an option is malformed (section 7.1). */
 static bool find_option(const uint8_t *p, size_t len, uint8_t type, const uint8_t **mac)
 {
     *mac = NULL;
@@ -383,7 +382,7 @@ static void advertised(struct neighbour *e, uint8_t flags, const uint8_t *mac)
     send_waiting(e);
 }
 
-/* Section 7.2.3: who asks for one of our addresses is about to be talked to. */
+/* Section 7.2.3: a node that asks for one of our addresses will soon expect frames. */
 static void solicited(struct sg_port *port, uint16_t vlan, const uint8_t *ip, const uint8_t *mac)
 {
     struct neighbour *e = find(port, ip + 8, vlan);
@@ -441,7 +440,7 @@ bool neigh6_input(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
     return true;
 }
 
-/* ---- what the rest of lwIP calls of its own neighbour code ---- */
+/* ---- functions of lwIP's neighbour code that the rest of lwIP calls ---- */
 
 struct netif *nd6_find_route(const ip6_addr_t *ip6addr)
 {

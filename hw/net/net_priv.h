@@ -3,15 +3,15 @@
  * Structures shared by the files of this folder.
  *
  *   stack.c        the shared lwIP instance: initialisation, hooks
- *   checksum.c     the Internet checksum, fast
+ *   checksum.c     the Internet checksum, vectorised
  *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
- *   pcb_list.c     which of them lwIP's lists show to lwIP, and when
- *   port.c         the port: life cycle, output path, kept frames
+ *   pcb_list.c     which of them are in lwIP's lists, and when
+ *   port.c         the port: life cycle, output path, queued frames
  *   address.c      addresses, one lwIP interface each
  *   neigh6.c       neighbours over IPv6
- *   path_mtu.c     what routers say of the path
- *   demux.c        frames from the uplink: whose are they?
+ *   path_mtu.c     reports of routers about the path MTU
+ *   demux.c        frames from the uplink: for the adapter or the NIC?
  *   rx_ip.c        TCP segments in IP packets
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
  *   listener.c     listening endpoints
@@ -20,14 +20,14 @@
  *   recovery.c     loss recovery: states and timers
  *   congestion.c   the congestion window
  *   cubic.c        its growth
- *   sack.c         what the peer says of segments behind a hole
+ *   sack.c         the peer's reports of segments behind a hole
  *   rack.c         which segments are lost
  *   rtt.c          round-trip times, timeouts
  *   scoreboard.c   what has been sent and not acknowledged
  *
- * Ownership: a flow lives exactly as long as lwIP's connection (pcb), TIME-WAIT included.  A stream
- * is what the user holds; it loses its pcb when the connection ends and is freed after 'closed' or
- * 'abort'.  flow->stream and stream->flow are NULL as soon as the other one is gone.
+ * Ownership: a flow lives exactly as long as lwIP's connection (pcb), including TIME-WAIT.  A
+ * stream is the user's object; it loses its pcb when the connection ends and is freed after
+ * 'closed' or 'abort'.  flow->stream and stream->flow become NULL when the other one is freed.
  */
 #ifndef SG_NET_PRIV_H
 #define SG_NET_PRIV_H
@@ -52,7 +52,7 @@
 
 #define NS_PER_MS 1000000ull
 
-/* A list through the objects themselves. */
+/* An intrusive list. */
 struct link {
     struct link *prev, *next;
 };
@@ -66,11 +66,11 @@ struct flow_key {
     uint16_t family;       /* 4 or 6 */
 };
 
-/* Where the frames of a connection go (route.c). */
+/* The next hop of a connection's frames (route.c). */
 enum flow_way {
-    WAY_ADDRESS,  /* as its address's prefix and gateway say */
-    WAY_NEXT_HOP, /* to the neighbour that the user named */
-    WAY_BACK,     /* to the neighbour that sends the peer's */
+    WAY_ADDRESS,  /* determined by its address's prefix and gateway */
+    WAY_NEXT_HOP, /* the neighbour that the user named */
+    WAY_BACK,     /* the neighbour that forwards the peer's segments */
 };
 
 struct flow {
@@ -84,11 +84,11 @@ struct flow {
     struct sg_port *port;
     struct address *addr;
     struct tcp_pcb *pcb;
-    struct stream *stream; /* NULL: half-open, or its user is done with it */
-    bool heard;            /* something in order */
-    bool gap;              /* segments were missing before the one at hand */
+    struct stream *stream; /* NULL: half-open, or its user has closed it */
+    bool heard;            /* something in order has arrived */
+    bool gap;              /* segments are missing before the current one */
     uint16_t path_mtu;     /* 0: the port's */
-    uint16_t full_mss;     /* without it; 0: pcb->mss */
+    uint16_t full_mss;     /* MSS without that limit; 0: pcb->mss */
     unsigned reports;      /* of a smaller path MTU, since: */
     uint64_t reports_since, path_mtu_until; /* ns */
     uint64_t challenges_since; /* ns; see sg_net_segment_in() */
@@ -118,10 +118,10 @@ enum { IDLE_SLOTS = 256 };
 struct pcb_lists {
     struct link busy;             /* lwIP's timers see them */
     struct link idle[IDLE_SLOTS]; /* by the tick at which they become busy */
-    struct link time_wait;        /* the one that ends first is the first */
+    struct link time_wait;        /* in the order in which they end */
 };
 
-/* One address of a port.  lwIP knows one IPv4 address per interface, so each has its own. */
+/* One address of a port.  lwIP knows one IPv4 address per interface, so each has an interface. */
 struct address {
     struct netif netif;
     struct sg_port *port;
@@ -140,21 +140,21 @@ struct sg_listener {
     unsigned half_open_count, half_open_max;
     sg_stream_accept accept;
     void *user;
-    /* By address slot; NULL where a listener for that very address takes precedence. */
+    /* By address slot; NULL where a listener for exactly that address takes precedence. */
     struct tcp_pcb *pcb[SG_PORT_ADDR_MAX];
 };
 
 struct send_queue {
     uint8_t *ring;
-    uint64_t head;  /* octets taken from the user ever */
-    uint64_t next;  /* of these, handed to lwIP */
+    uint64_t head;  /* octets taken from the user so far */
+    uint64_t next;  /* of these, passed to lwIP */
     uint64_t tail;  /* of these, acknowledged */
-    /* What lies between 'next' and 'head', cut into segments. */
+    /* The octets between 'next' and 'head', divided into segments. */
     uint32_t *cuts;
     unsigned cuts_mask;
     unsigned cuts_head, cuts_tail;
     uint32_t size;  /* of the ring: power of two */
-    uint32_t taken; /* octets of the ring, from its beginning, that may be used */
+    uint32_t taken; /* octets of the ring, from its beginning, that are in use */
     uint32_t base;  /* low bits of the number of the octet at its beginning */
 };
 
@@ -171,13 +171,13 @@ struct stream {
     struct link blocked;    /* in port->blocked, or alone */
     struct link work;       /* in port->work, or alone */
     struct link ack;        /* in port->acks, or alone */
-    unsigned unread;        /* octets received that open no window, while held by the user */
-    unsigned held_octets;   /* received since an acknowledgement was held back */
+    unsigned unread;        /* octets received that do not open the window, while 'held' */
+    unsigned held_octets;   /* received since an acknowledgement was delayed */
     unsigned busy;          /* upcalls on the stack */
-    bool held;      /* by the user: the window stays as it is */
+    bool held;      /* by the user: the window does not open */
     bool connected;
     bool shut;      /* the user closed its half */
-    bool fin;       /* and lwIP was told */
+    bool fin;       /* and lwIP knows */
     bool peer_fin;  /* 'peer_closed' is due */
     bool ended;     /* 'closed' is due */
     bool gone;      /* closed or aborted: free when not busy */
@@ -200,21 +200,21 @@ struct sg_port {
     struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
     struct pcb_lists lists;
-    unsigned routed;       /* flows with a way of their own */
+    unsigned routed;       /* flows with a way other than WAY_ADDRESS */
     struct neigh_table *neigh;
     struct sg_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
-    struct link connecting; /* streams; the first one's time is up first */
+    struct link connecting; /* streams; the first one times out first */
     struct link blocked; /* streams that met can_send() == false */
     struct link work; /* streams with something to deliver or to send */
-    struct link acks; /* streams that owe an acknowledgement */
+    struct link acks; /* streams with a delayed acknowledgement */
     unsigned stalled;  /* slow ticks in a row with can_send() == false */
-    bool uplink_ready; /* since then the uplink has room, but lwIP was at work */
+    bool uplink_ready; /* the uplink has room again, but lwIP was at work */
     struct sg_timerq timers; /* of the flows' recovery */
     struct kept_frame *kept_head, **kept_tail;
     size_t kept_octets;
-    uint64_t deadline; /* what 'run' returned last */
+    uint64_t deadline; /* the last result of 'run' */
     struct sg_port_counters count;
 };
 
@@ -231,7 +231,7 @@ struct stack {
     const uint8_t *sender;  /* MAC address, while lwIP reads a segment; else NULL */
     struct sg_port *active; /* the port whose input or 'run' is on the stack, or NULL */
     u8_t ext_id;        /* lwIP's slot for our pointer in a pcb */
-    uint8_t isn_key[ISN_KEY_LEN]; /* new whenever a first port comes */
+    uint8_t isn_key[ISN_KEY_LEN]; /* new whenever a first port is created */
 };
 
 extern struct stack sg_stack;
@@ -274,9 +274,9 @@ void stack_ip_get(uint8_t to[16], const ip_addr_t *ip);
 /* clock.c */
 void clock_update(struct sg_port *port);
 uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns);
-/* Starts the timers if something needs them and has the host call 'run' if it does not know. */
+/* Starts the timers if they are needed, and makes the host call 'run' if it does not know. */
 void clock_arm(struct sg_port *port);
-/* Is the uplink congested, and not for so long that it may be dead? */
+/* Is the uplink congested, but not for so long that it may be dead? */
 bool clock_waits_for_uplink(const struct sg_port *port);
 
 /* flow.c */
@@ -286,7 +286,7 @@ struct flow *flow_find(const struct flow_table *t, const struct flow_key *key);
 /* NULL: the table is full (after an attempt to drop a connection in TIME-WAIT), or no memory. */
 struct flow *flow_new(struct sg_port *port, struct address *addr, const struct flow_key *key,
                       struct tcp_pcb *pcb);
-/* Of those in TIME-WAIT; as sg_stream_net_ops.end_some. */
+/* Ends connections in TIME-WAIT; as sg_stream_net_ops.end_some. */
 bool flow_end_some(struct sg_stream_net *net, unsigned max);
 /* Ends all connections of 'addr' (NULL: of the port); their streams end with 'why'. */
 void flow_abort_all(struct sg_port *port, const struct address *addr, enum sg_stream_end why);
@@ -294,30 +294,30 @@ struct flow *flow_of(const struct tcp_pcb *pcb);
 
 /* pcb_list.c */
 void pcb_list_init(struct sg_port *port);
-/* A new connection, which is busy; one that lwIP frees. */
+/* A new connection, which is busy; a connection that lwIP frees. */
 void pcb_list_add(struct flow *flow);
 void pcb_list_remove(struct flow *flow);
-/* Before anything that may send or change its state. */
+/* To be called before anything that may send or change its state. */
 void pcb_list_wake(struct flow *flow);
-/* After a segment for it. */
+/* To be called after a segment for it. */
 void pcb_list_settle(struct flow *flow);
-/* What tcp_input() is to find: this connection, this listener, or nothing.  Then hide it again. */
+/* Shows tcp_input() this connection, this listener, or nothing.  Then hides it again. */
 void pcb_list_show(struct flow *flow, struct tcp_pcb *listener);
 void pcb_list_hide(void);
-/* Around lwIP's timers: all busy connections of all ports are in tcp_active_pcbs meanwhile. */
+/* Around lwIP's timers: puts all busy connections of all ports into tcp_active_pcbs. */
 void pcb_list_show_busy(void);
 void pcb_list_wake_due(void);  /* before tcp_slowtmr(), and before they are shown */
 void pcb_list_sleep_idle(void); /* after each tick; hides them */
 /* The oldest connection in TIME-WAIT that no user holds, or NULL. */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
-/* The listener has gone: connections that are half open forget it. */
+/* The listener is gone: half-open connections drop their reference. */
 void pcb_list_forget_listener(struct sg_listener *of, const struct tcp_pcb *listener);
 
 /* route.c */
 void route_set(struct flow *f, enum flow_way way, const uint8_t *to);
 /* The user names a next hop; all zero: none. */
 void route_name(struct flow *f, const uint8_t next_hop[16]);
-/* Both while lwIP reads a segment of this flow: the first one, which makes it; a later one. */
+/* Both while lwIP reads a segment of this flow: the first one, which creates it; a later one. */
 void route_back(struct flow *f);
 void route_learn(struct flow *f);
 err_t route_output(struct address *addr, struct pbuf *p, const ip4_addr_t *to);
@@ -327,7 +327,7 @@ bool route_is_set(const uint8_t next_hop[16]);
 /* port.c */
 struct sg_port *port_of_net(struct sg_stream_net *net);
 err_t port_netif_init(struct netif *netif);
-/* Sends a frame that begins with an untagged Ethernet header, tagged as the address demands. */
+/* Sends a frame that begins with an untagged Ethernet header, tagged as the address requires. */
 void port_send(struct address *addr, const struct iovec *iov, unsigned n);
 void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n);
 struct kept_frame *port_next_kept(struct sg_port *port);
@@ -339,16 +339,16 @@ bool address_add(struct sg_stream_net *net, const struct sg_endpoint *addr, unsi
 bool address_del(struct sg_stream_net *net, const struct sg_endpoint *addr);
 void address_clear(struct sg_stream_net *net);
 void address_set_mtu(struct sg_stream_net *net, unsigned mtu);
-/* The address on that very VLAN. */
+/* The address on exactly that VLAN. */
 struct address *address_find(struct sg_port *port, unsigned family, const uint8_t *ip,
                              uint16_t vlan);
-/* The address that a user names: of those that are not link-local, whatever the VLAN. */
+/* The address that a user names: if it is not link-local, on whatever VLAN. */
 struct address *address_named(struct sg_port *port, const struct sg_endpoint *e);
 /* The address from which 'remote' is reached, or NULL. */
 struct address *address_towards(struct sg_port *port, const struct sg_endpoint *remote);
 bool endpoint_is_any(const struct sg_endpoint *e);
 bool endpoint_is_link_local(const struct sg_endpoint *e);
-/* Can a connection go to or come from there: neither a group, nor loopback, nor no address? */
+/* Can it be an end of a connection: not a group address, not loopback, not the zero address? */
 bool endpoint_is_unicast(const struct sg_endpoint *e);
 /* Is 'ip', of the address's family, on its link? */
 bool address_on_link(const struct address *a, const uint8_t *ip);
@@ -359,15 +359,15 @@ void neigh6_free(struct sg_port *port);
 err_t neigh6_output(struct address *a, struct pbuf *p, const uint8_t next_hop[16]);
 void neigh6_tick(struct sg_port *port); /* once a second */
 void neigh6_forget_address(struct address *a);
-/* An IPv6 packet of 'len' octets, header included.  True: a message that concerns neighbours. */
+/* An IPv6 packet of 'len' octets, including its header.  True: a message about neighbours. */
 bool neigh6_input(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
 
-/* 0: right.  'ip' is a packet with 'icmp_len' octets of ICMPv6. */
+/* 0: correct.  'ip' is a packet with 'icmp_len' octets of ICMPv6. */
 uint16_t neigh6_icmp_sum(const uint8_t *ip, size_t icmp_len);
 
 /* path_mtu.c */
 unsigned path_mtu(struct flow *flow);
-/* An ICMP or ICMPv6 message; what it says of a connection of ours is believed if it can be true. */
+/* An ICMP or ICMPv6 message; a report about one of our connections counts if it is plausible. */
 void path_mtu_ip4(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
 void path_mtu_ip6(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t len);
 
@@ -375,8 +375,8 @@ void path_mtu_ip6(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
 unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, bool looped);
 
 /*
- * rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and what follows.  False:
- * lwIP keeps what follows for later, and there is no memory for it: it points at the caller's.
+ * rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and the payload.  False:
+ * lwIP queues the payload, and there is no memory for a copy: it points at the caller's.
  */
 bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
                     const uint8_t *body, size_t len);
@@ -386,12 +386,12 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
                                  unsigned backlog, sg_stream_accept accept, void *user,
                                  enum sg_stream_end *why);
 void listener_free(struct sg_stream_net *net, struct sg_listener *l);
-/* NULL: nobody listens there. */
+/* NULL: there is no listener. */
 struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
                               uint16_t local_port);
 /* A segment that belongs to no connection: may it open one now? */
 bool listener_admits(const struct tcp_pcb *listener, unsigned flags);
-/* It is half open no more. */
+/* It is no longer half open. */
 void listener_opened(struct flow *flow);
 void listener_pause(struct sg_stream_net *net, struct sg_listener *l, bool paused);
 /* The addresses have changed. */
@@ -408,17 +408,17 @@ void stream_abort(struct sg_stream *base);
 void stream_shutdown(struct sg_stream *base);
 /* The connection is over: 'closed' follows from stream_work(). */
 void stream_end(struct stream *s, enum sg_stream_end why);
-/* After lwIP ran for this stream: what it can now send or report. */
+/* To be called after lwIP ran for this stream: finds what it can now send or report. */
 void stream_settle(struct stream *s);
 void stream_enqueue_work(struct stream *s);
-/* Sends the acknowledgements that were held back for what came in one go. */
+/* Sends the acknowledgements that were delayed for a batch of frames. */
 void stream_send_acks(struct sg_port *port);
-/* Delivers all events that are due; not to be called inside lwIP. */
+/* Delivers all events that are due; must not be called inside lwIP. */
 void stream_work(struct sg_port *port);
 void stream_check_connect_timeouts(struct sg_port *port);
 
 /* stream_send.c */
-/* account: the adapter's, or NULL, both times. */
+/* account: the adapter's, or NULL, in both functions. */
 void send_queue_init(struct send_queue *q, size_t size, struct sg_account *account);
 void send_queue_free(struct send_queue *q, struct sg_account *account);
 size_t stream_room(struct sg_stream *base);
@@ -427,7 +427,7 @@ void stream_push(struct sg_stream *base);
 size_t stream_emss(struct sg_stream *base);
 size_t stream_unacked(struct sg_stream *base);
 void stream_pump(struct stream *s);
-/* Those that the uplink's congestion has stopped. */
+/* Pumps the streams that the uplink's congestion has stopped. */
 void stream_pump_blocked(struct sg_port *port);
 bool stream_is_writable_again(const struct stream *s);
 
