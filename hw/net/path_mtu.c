@@ -2,16 +2,16 @@
 /*
  * The path MTU of a connection (RFC 1191, RFC 8201).
  *
- * All that we send has DF set (IPv6 knows no other way), so a router whose next link is too narrow
- * drops the packet and says so: ICMP type 3 code 4, ICMPv6 type 2.  The connection then sends
- * segments that fit, those in flight again in smaller pieces, and tries the whole MTU again after
- * ten minutes.  That is no sign of congestion (RFC 1191, section 6.5).
+ * All our packets have DF set (as in IPv6 always), so a router whose next link is too narrow
+ * drops the packet and reports it: ICMP type 3 code 4, ICMPv6 type 2.  The connection then sends
+ * smaller segments, resends those in flight in smaller pieces, and tries the whole MTU again after
+ * ten minutes.  The loss is no sign of congestion (RFC 1191, section 6.5).
  *
- * Anybody can send such a message.  It counts only if it quotes a segment of the connection that
- * is in flight and was larger than what the router says (RFC 5927, section 7; RFC 8201, section
- * 4); not below PATH_MTU_MIN; and a connection believes few of them in ten minutes, since each
- * makes it cut its segments anew.  What is found holds for the connection alone.  The NIC behind
- * the port gets the message as well.
+ * Anybody can send such a report.  It counts only if it quotes a segment of the connection that
+ * is in flight and was larger than the reported MTU (RFC 5927, section 7; RFC 8201, section
+ * 4), and if the MTU is at least PATH_MTU_MIN.  A connection accepts only a few reports in ten
+ * minutes, since each makes it split its segments again.  A path MTU holds for one connection
+ * only.  The NIC behind the port gets the report as well.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ enum {
 
 #define PATH_MTU_NS (600ull * 1000 * NS_PER_MS) /* RFC 1191, section 6.3; RFC 8201, section 4 */
 
-/* RFC 1191, section 7.1: what a router may mean that does not say its MTU. */
+/* RFC 1191, section 7.1: a guess for routers that do not report their MTU. */
 static unsigned plateau_below(unsigned len)
 {
     static const uint16_t plateaus[] = { 32000, 17914, 8166, 4352, 2002, 1492, 1006, PATH_MTU_MIN };
@@ -44,13 +44,13 @@ static unsigned plateau_below(unsigned len)
     return plateaus[i];
 }
 
-/* What lwIP has to send, in pieces of at most 'size' octets. */
+/* Splits what lwIP has to send into pieces of at most 'size' octets. */
 static void split(struct tcp_pcb *pcb, unsigned size)
 {
     struct tcp_seg *first = pcb->unsent, *seg;
 
     for (seg = first; seg; seg = seg->next) {
-        pcb->unsent = seg; /* the only one that lwIP splits */
+        pcb->unsent = seg; /* lwIP splits only the first unsent segment */
         if (seg->len > size && tcp_split_unsent_seg(pcb, (u16_t)size) != ERR_OK) {
             break;
         }

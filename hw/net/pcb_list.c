@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lwIP's lists of connections, and what lwIP finds in them.
+ * lwIP's lists of connections, and the entries that lwIP finds in them.
  *
  * lwIP searches its lists for each segment and walks through them in each timer.  Idle connections
- * would make every doorbell and every SYN slower.  So its lists are empty between its calls, and
- * each connection is in a list of ours:
+ * would slow down every doorbell and every SYN.  So its lists are empty between its calls, and
+ * each connection is in one of our lists:
  *
  *   busy        lwIP's timers have something to do for it, or had until a moment ago
  *   idle        nothing is in flight, unsent, unacknowledged or out of order
  *   time_wait   in the order in which they end
  *
- * tcp_input() sees the connection that flow.c has found, or the listener, and nothing else.  The
- * timers see the busy ones.  lwIP takes a connection from its list wherever that is, and is content
- * if it is not there; so one may end at any time, and leaves our list in flow_destroyed().
+ * tcp_input() sees only the connection that flow.c has found, or the listener.  The timers see the
+ * busy ones.  lwIP removes a connection from any list, and accepts that it is in none.  So a
+ * connection may end at any time; it leaves our list in flow_destroyed().
  *
  * A connection that sends or receives becomes busy; the next tick finds that it is idle again.
- * All that lwIP would do for an idle one is to ask a silent peer (RFC 9293, section 3.8.4).  The
- * timing wheel makes it busy for the tick in which that is due.
+ * The only work of lwIP for an idle connection is to probe a silent peer (RFC 9293, section 3.8.4).
+ * The timing wheel makes the connection busy for the tick in which that is due.
  */
 #include "net_priv.h"
 
@@ -57,7 +57,7 @@ void pcb_list_settle(struct flow *flow)
     if (flow->pcb->state != TIME_WAIT) {
         return;
     }
-    if (!flow->time_wait || flow->pcb->tmr == tcp_ticks) { /* it begins, or begins anew */
+    if (!flow->time_wait || flow->pcb->tmr == tcp_ticks) { /* TIME-WAIT begins, or restarts */
         flow->time_wait = true;
         link_remove(&flow->list);
         link_append(&flow->port->lists.time_wait, &flow->list);
@@ -101,7 +101,7 @@ void pcb_list_show_busy(void)
     }
 }
 
-/* Is there nothing for lwIP's timers to do but to ask a silent peer? */
+/* Is probing a silent peer the only work left for lwIP's timers? */
 static bool is_idle(const struct tcp_pcb *pcb)
 {
     bool open = pcb->state == ESTABLISHED || pcb->state == CLOSE_WAIT ||
@@ -112,7 +112,7 @@ static bool is_idle(const struct tcp_pcb *pcb)
            !(pcb->flags & (TF_ACK_DELAY | TF_ACK_NOW | TF_CLOSEPEND));
 }
 
-/* Ticks from 'now' to the one in which lwIP asks the peer; 0: it may be now. */
+/* Ticks from 'now' to the one in which lwIP probes the peer; 0: it may be now. */
 static unsigned ticks_to_go(const struct tcp_pcb *pcb, u32_t now)
 {
     u32_t silent = now - pcb->tmr, patience = pcb->keep_idle / TCP_SLOW_INTERVAL + 1;
@@ -134,7 +134,7 @@ static void sleep_or_stay(struct flow *flow, u32_t now)
     link_append(ticks ? &lists->idle[(now + ticks) % IDLE_SLOTS] : &lists->busy, &flow->list);
 }
 
-/* Calls sleep_or_stay() for what is in the list now. */
+/* Calls sleep_or_stay() for the present entries of the list. */
 static void sort(struct link *list, u32_t now)
 {
     struct link *last = list->prev, *l = list->next, *next;

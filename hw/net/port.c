@@ -2,12 +2,12 @@
 /*
  * A port: its life cycle and its output path.
  *
- * lwIP hands finished frames to link_output(), which passes them on as they are: pbuf chain to
- * iovec, with an 802.1Q tag put in if the address they come from is on a VLAN.  Three kinds stay
- * inside: ARP replies and announcements, which are the business of the stack behind the NIC that
- * has the same addresses; and frames to our own MAC address (a stream between two endpoints of this
- * port), which are kept and come back in the next 'run'.  Kept too are frames that arrive while
- * lwIP is at work, because lwIP cannot be entered twice.
+ * lwIP passes finished frames to link_output(), which sends them unchanged: pbuf chain to iovec,
+ * with an 802.1Q tag if the source address is on a VLAN.  Some frames stay inside: ARP replies and
+ * announcements, because the stack behind the NIC has the same addresses and answers itself;
+ * and frames to our own MAC address (a stream between two endpoints of this port), which are
+ * queued and received in the next 'run'.  Frames that arrive while lwIP is at work are queued too,
+ * because lwIP cannot be entered twice.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ void port_kick(struct sg_port *port)
     port->ops->kick(port->opaque);
 }
 
-/* Drops the frame when too many are kept already. */
+/* Drops the frame when too many are queued already. */
 void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
 {
     struct kept_frame *k;
@@ -153,7 +153,7 @@ static err_t link_output(struct netif *netif, struct pbuf *p)
     return ERR_OK;
 }
 
-/* RFC 1191, section 3: no router cuts what we send.  The checksum by RFC 1624. */
+/* RFC 1191, section 3: routers must not fragment our packets.  Checksum update by RFC 1624. */
 static void set_df(uint8_t *ip)
 {
     uint32_t sum = (uint16_t)~sg_get_be16(ip + 10) + (uint32_t)IP_DF;
@@ -171,7 +171,7 @@ static err_t output(struct netif *netif, struct pbuf *p, const ip4_addr_t *to)
     set_df(p->payload);
     memcpy(ep.ip, &to->addr, 4);
     own = address_named(addr->port, &ep);
-    if (own) { /* by the link where it is expected */
+    if (own) { /* through the link on which the receiver expects it */
         return ethernet_output(&own->netif, p, mac, mac, ETHTYPE_IP);
     }
     return route_output(addr, p, to);

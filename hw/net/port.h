@@ -3,13 +3,13 @@
  * The Ethernet port of an adapter: TCP/IP for the adapter's streams, and the demultiplexer that
  * divides what the uplink delivers between the adapter and the NIC that shares the port.
  *
- * The host (QEMU glue or a test) owns the uplink.  It hands every frame from the uplink to
- * sg_port_input(), which consumes what concerns the adapter and says whether the NIC behind the
- * port gets the frame too.  Frames from that NIC go to the uplink without passing here.
+ * The host (QEMU glue or a test) owns the uplink.  It passes every frame from the uplink to
+ * sg_port_input(), which consumes the adapter's frames and says whether the NIC behind the
+ * port gets the frame too.  Frames from that NIC go to the uplink directly.
  *
  * All ports of a process share one TCP/IP instance: the host serialises the calls of all ports and
  * of the adapters above them.  A frame that arrives while another one is being sent or processed
- * (an uplink that delivers at once) is kept and processed in the next sg_stream_net_ops.run.
+ * (an uplink that delivers at once) is queued and processed in the next sg_stream_net_ops.run.
  */
 #ifndef SG_NET_PORT_H
 #define SG_NET_PORT_H
@@ -33,11 +33,11 @@
 
 struct sg_port;
 
-/* What a port asks of its host.  None of these may call back into this or another port. */
+/* What a port needs from its host.  None of these may call back into this or another port. */
 struct sg_port_ops {
     /*
-     * Sends one Ethernet frame (header first, no FCS) to the uplink.  The memory is lent for the
-     * call.  What the uplink cannot take now must be queued or dropped; TCP repairs a loss.
+     * Sends one Ethernet frame (header first, no FCS) to the uplink.  The memory is valid during
+     * the call.  A frame that the uplink cannot take must be queued or dropped; TCP repairs a loss.
      * An uplink that calls sg_port_input() of any port from here is tolerated.
      */
     void (*send_frame)(void *opaque, const struct iovec *iov, unsigned n);
@@ -62,32 +62,32 @@ struct sg_port_config {
     size_t window;                /* receive window, octets, _MIN to _MAX; 1 MiB */
     unsigned connect_timeout_ms;  /* 1 to 12000; 10000 */
     /*
-     * A peer that says nothing for so long is taken for dead: SG_PORT_PEER_TIMEOUT_MIN to _MAX;
-     * 60000.  NONE: an idle connection is not looked after, one with something to send gives up
+     * A peer that is silent for this time counts as dead: SG_PORT_PEER_TIMEOUT_MIN to _MAX;
+     * 60000.  NONE: an idle connection is not watched; one with something to send gives up
      * after about four minutes of retransmissions.
      */
     unsigned peer_timeout_ms;
-    /* What the retransmission timeout is above the round trip at least: 1 to 10000 ms; 200. */
+    /* Minimum margin of the retransmission timeout above the round trip: 1 to 10000 ms; 200. */
     unsigned rto_min_ms;
 };
 
 enum sg_port_verdict {
     SG_PORT_TO_ADAPTER = 1, /* consumed by sg_port_input() */
-    SG_PORT_TO_NIC = 2,     /* the host hands the frame to the NIC behind the port */
+    SG_PORT_TO_NIC = 2,     /* the host passes the frame to the NIC behind the port */
 };
 
 struct sg_port_counters {
     uint64_t frames_in;        /* frames of the adapter */
     uint64_t frames_out;
     uint64_t checksum_errors;  /* segments dropped for a bad TCP checksum */
-    uint64_t dropped;          /* frames dropped for want of room in the queue of kept frames */
+    uint64_t dropped;          /* frames dropped because the queue of frames was full */
     uint64_t uplink_dropped;   /* of frames_out: dropped by the uplink */
     uint64_t retransmits;      /* segments */
-    uint64_t syns_dropped;     /* for want of room at a listener: new ones, or half-open ones */
-    uint64_t fragments;        /* of segments of ours, dropped */
-    uint64_t path_mtu_reports; /* from routers, and believed */
-    uint64_t visits;           /* connections looked at, for timers or to find one: the cost */
-    unsigned streams;          /* now: streams a user holds */
+    uint64_t syns_dropped;     /* no room at a listener: new ones, or half-open ones */
+    uint64_t fragments;        /* dropped fragments of segments for the adapter */
+    uint64_t path_mtu_reports; /* accepted reports of routers */
+    uint64_t visits;           /* connections examined, for timers or to find one: the cost */
+    unsigned streams;          /* now: streams with a user */
     unsigned connections;      /* now: TCP connections, half-open and TIME-WAIT included */
     unsigned listeners;        /* now */
 };
@@ -102,7 +102,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
 /* Ends everything (streams get RST, their users no event) and frees the port. */
 void sg_port_free(struct sg_port *port);
 
-/* The factory to hand to the adapter; lives as long as the port. */
+/* The stream factory for the adapter; lives as long as the port. */
 struct sg_stream_net *sg_port_stream_net(struct sg_port *port);
 
 /*
@@ -115,15 +115,15 @@ unsigned sg_port_input(struct sg_port *port, const uint8_t *frame, size_t len);
 void sg_port_uplink_ready(struct sg_port *port);
 
 /*
- * Forgets all connections, listeners and addresses, as sg_port_free() would, but keeps the port:
+ * Drops all connections, listeners and addresses, as sg_port_free() does, but keeps the port:
  * for a reset of the adapter.
  */
 void sg_port_reset(struct sg_port *port);
 
-/* The uplink has dropped a frame that send_frame() was given. */
+/* The uplink has dropped a frame of send_frame(). */
 void sg_port_count_dropped(struct sg_port *port);
 
-/* Another max_connections; what is beyond it lives on, and nothing new is let in. */
+/* Changes max_connections; connections beyond the limit continue, and no new ones are accepted. */
 void sg_port_set_max_connections(struct sg_port *port, unsigned n);
 
 void sg_port_set_mac(struct sg_port *port, const uint8_t mac[6]);

@@ -2,8 +2,8 @@
 /*
  * RACK: which segments are lost, by time (RFC 8985, section 6).
  *
- * A segment is lost when one that was sent later has been delivered and so much time has passed
- * that reordering does not explain it.
+ * A segment is lost when one that was sent later has been delivered and more time has passed than
+ * reordering can explain.
  */
 #include "net_priv.h"
 

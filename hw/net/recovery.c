@@ -3,10 +3,10 @@
  * Loss recovery: the states of a sender, its window, its timers; see recovery.h.
  *
  *   OPEN   the window grows: slow start, then CUBIC
- *   FAST   the window falls to 'ssthresh' at the pace of what is delivered (RFC 6937)
- *   RTO    slow start from one segment; what was SACKed is not sent again
+ *   FAST   the window shrinks to 'ssthresh' at the pace of deliveries (RFC 6937)
+ *   RTO    slow start from one segment; SACKed segments are not sent again
  *
- * Three times are kept, for the earliest of which the connection's timer is armed:
+ * There are three deadlines; the connection's timer is armed for the earliest one:
  *
  *   reorder_at   a segment that reordering no longer explains is lost (RFC 8985, section 6.3)
  *   probe_at     nothing has been heard for two round trips: a tail loss probe (section 7)
@@ -14,10 +14,10 @@
  */
 #include "net_priv.h"
 
-#define CWND_OFF (UINT32_MAX / 2)         /* lwIP's, out of the way */
-#define LATE_NS (20 * NS_PER_MS)          /* a timer is noticed so late: this machine has stalled */
-#define NO_MEMORY_NS (50 * NS_PER_MS)     /* after which there may be some */
-#define LATE_GRACE_NS (5 * NS_PER_MS)     /* so that what has arrived meanwhile is read first */
+#define CWND_OFF (UINT32_MAX / 2)         /* for lwIP's window, so that it never limits */
+#define LATE_NS (20 * NS_PER_MS)          /* a timer that is this late: this machine has stalled */
+#define NO_MEMORY_NS (50 * NS_PER_MS)     /* retry after this time */
+#define LATE_GRACE_NS (5 * NS_PER_MS)     /* time to read what has arrived meanwhile */
 
 enum {
     BACKOFF_MAX = 11, /* timeouts in a row without progress, in some four minutes, end it */
@@ -34,8 +34,8 @@ static uint32_t stamp_now(void)
 }
 
 /*
- * A time that moves back, as most do with each acknowledgement, leaves the timer where it is; it is
- * put right when it fires.
+ * A postponed deadline, the usual case with each acknowledgement, leaves the timer unchanged; the
+ * timer is armed again when it fires.
  */
 static void set_timer(struct flow *f)
 {
@@ -57,7 +57,7 @@ void recovery_try_again(struct flow *f)
     }
 }
 
-/* RFC 8985, section 7.2: when a probe may be of use, and would come before the timeout. */
+/* RFC 8985, section 7.2: if a probe is useful and due before the timeout. */
 static void schedule_probe(struct flow *f)
 {
     struct recovery *r = &f->recovery;
@@ -122,7 +122,7 @@ void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struc
     uint32_t seq = lwip_ntohl(hdr->seqno);
     const struct sent_segment *s;
 
-    /* Not of lwIP's queues: a window probe, a keep-alive. */
+    /* Not from lwIP's queues: a window probe, a keep-alive. */
     if (len == 0 || !pcb->unsent || pcb->unsent->tcphdr != hdr) {
         return;
     }
@@ -161,7 +161,7 @@ void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struc
 bool recovery_has_room(struct flow *f)
 {
     struct recovery *r = &f->recovery;
-    const uint32_t others = 2; /* a FIN, and one that lwIP cuts in two */
+    const uint32_t others = 2; /* a FIN, and one that lwIP splits in two */
 
     return scoreboard_reserve(&r->sent, scoreboard_count(&r->sent) + r->handed + 1 + others);
 }
@@ -187,7 +187,7 @@ static bool fits_window(const struct flow *f, const struct tcp_seg *seg)
     return lwip_ntohl(seg->tcphdr->seqno) - f->pcb->lastack + seg->len <= f->pcb->snd_wnd;
 }
 
-/* lwIP sends what is unsent; so it is shown a queue that holds the one segment. */
+/* lwIP sends what is unsent, so it gets a queue with just this segment. */
 static bool resend(struct flow *f, struct sent_segment *s)
 {
     struct tcp_pcb *pcb = f->pcb;
@@ -198,7 +198,7 @@ static bool resend(struct flow *f, struct sent_segment *s)
     if (!fits_window(f, seg)) {
         return false;
     }
-    if (seg == unsent) { /* it has not left yet, for want of a route or of memory */
+    if (seg == unsent) { /* not sent yet, because there was no route or no memory */
         tcp_output(pcb);
         return false;
     }
@@ -232,7 +232,7 @@ static void transmit_lost(struct flow *f)
     }
 }
 
-/* RFC 8985, section 7.4: has the probe repaired a loss that nothing else has shown? */
+/* RFC 8985, section 7.4: has the probe repaired a loss that nothing else revealed? */
 static void judge_probe(struct flow *f, bool advanced, bool duplicate)
 {
     struct recovery *r = &f->recovery;
@@ -277,7 +277,7 @@ static void count_duplicates(struct flow *f, bool advanced)
     }
 }
 
-/* What the segments' fate does to the state and to the window. */
+/* Updates the state and the window after an acknowledgement. */
 static void react(struct flow *f, uint32_t flight, bool advanced)
 {
     struct recovery *r = &f->recovery;
@@ -371,8 +371,8 @@ bool recovery_allows(struct flow *f, uint32_t handed, uint32_t len)
 }
 
 /*
- * tcp_output() walks to the last of the segments in flight, which the scoreboard knows.  So it is
- * shown none, unless it might start the persist timer for want of any.
+ * tcp_output() walks to the last of the segments in flight, which the scoreboard knows.  So its
+ * list is empty during the call, unless an empty list might start the persist timer.
  */
 void recovery_output(struct flow *f)
 {
@@ -429,7 +429,7 @@ bool recovery_withdraw(struct flow *f)
     return true;
 }
 
-/* RFC 6298, section 5; RFC 2018, section 8: SACKed by who drops it is not SACKed. */
+/* RFC 6298, section 5; RFC 2018, section 8: a SACKed segment that the peer drops is not SACKed. */
 static void expire(struct flow *f)
 {
     struct recovery *r = &f->recovery;
@@ -452,12 +452,12 @@ static void expire(struct flow *f)
     r->probing = false;
     r->probe_at = r->reorder_at = SG_NEVER;
     r->backoff++;
-    restart_rto(f); /* whatever comes of it now */
+    restart_rto(f); /* whatever happens next */
     if (r->backoff >= BACKOFF_MAX) {
         f->pcb->nrtx = TCP_MAXRTX; /* the next slow tick ends the connection */
     }
     /*
-     * The peer has taken its window back from what was sent.  This must not end the connection
+     * The peer has shrunk its window below what was sent.  This must not end the connection
      * (RFC 9293, section 3.8.6, SHLD-17): lwIP's persist timer probes.
      */
     if (!fits_window(f, oldest->owner)) {
@@ -472,8 +472,8 @@ static void expire(struct flow *f)
 }
 
 /*
- * What waits in a congested uplink is not lost, though not for ever (clock.c).  And after a pause
- * of this machine acknowledgements may wait to be read.
+ * Segments that wait in a congested uplink are not lost, up to a limit (clock.c).  And after a
+ * pause of this machine, acknowledgements may still wait to be read.
  */
 static bool postpone(struct flow *f)
 {

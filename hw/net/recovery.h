@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Loss recovery and congestion control of a connection that has been established.
+ * Loss recovery and congestion control of an established connection.
  *
- * lwIP builds and keeps the segments; what to send when is decided here: SACK (RFC 2018), RACK and
- * tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), the retransmission timer
- * (RFC 6298), CUBIC (RFC 9438), and taking a reduction back that was wrong (Eifel: RFC 3522;
- * D-SACK: RFC 3708).  docs/decisions/0009 says why this is not lwIP's.
+ * lwIP builds and keeps the segments; this code decides what to send when: SACK (RFC 2018), RACK
+ * and tail loss probes (RFC 8985), proportional rate reduction (RFC 6937), the retransmission timer
+ * (RFC 6298), CUBIC (RFC 9438), and undoing a spurious reduction (Eifel: RFC 3522; D-SACK: RFC
+ * 3708).  docs/decisions/0009 says why lwIP's own code is not used.
  *
  * lwIP's own recovery is kept idle: it never counts a third duplicate acknowledgement, its
- * retransmission timer does not run, and its congestion window is out of the way.
+ * retransmission timer does not run, and its congestion window never limits.
  *
  *   event                                     function
  *   lwIP transmits a segment                  recovery_segment_out()
  *   a segment arrives, before lwIP sees it    recovery_segment_in()
- *   lwIP is done with it                      recovery_input_done()
+ *   lwIP has processed it                     recovery_input_done()
  *   new data: how much may leave?             recovery_allows()
  *   a timer is due                            timer_expired(), from clock_run()
  */
@@ -37,13 +37,13 @@ enum recovery_state {
 
 enum { SACK_BLOCKS_MAX = 4 }; /* 40 octets of options hold no more */
 
-/* What the segment at hand says. */
+/* The content of the segment being processed. */
 struct ack_seen {
     bool valid;
     bool bare;     /* no data */
     bool has_echo;
     uint32_t echo; /* TSecr, ms */
-    uint32_t window; /* the peer's before it */
+    uint32_t window; /* the peer's window before it */
     unsigned blocks;
     struct {
         uint32_t start, end;
@@ -52,9 +52,9 @@ struct ack_seen {
 
 /* RFC 8985, section 5.3. */
 struct rack {
-    uint64_t sent; /* the segment sent last of those that were delivered: when, */
+    uint64_t sent; /* of the delivered segments, the one sent last: its time, */
     uint32_t end;  /* its end, */
-    uint64_t rtt;  /* and how long it took */
+    uint64_t rtt;  /* and its round trip */
     uint32_t fack; /* the highest sequence number delivered */
     bool reordered;
     unsigned window_mult, window_persist;
@@ -67,16 +67,16 @@ struct recovery {
     struct cubic cubic;
     enum recovery_state state;
     uint32_t una;   /* the oldest sequence number not acknowledged */
-    uint32_t high;  /* behind the newest that was sent */
+    uint32_t high;  /* the end of the newest octet sent */
     uint32_t point; /* the state ends when this is acknowledged */
     uint32_t cwnd, ssthresh;
-    unsigned handed; /* segments that lwIP has and the scoreboard does not: none was sent yet */
-    bool starved;   /* a segment was sent for which the scoreboard had no memory */
+    unsigned handed; /* segments that lwIP has and the scoreboard has not: not sent yet */
+    bool starved;   /* the scoreboard had no memory for a segment that was sent */
     bool limited;   /* by the congestion window, since the last acknowledgement */
     bool urgent;    /* the first retransmission need not wait for the congestion window */
     bool extra;     /* a probe: one segment beyond the congestion window */
-    unsigned duplicates;     /* without SACK: acknowledgements (RFC 5681, section 2), */
-    uint32_t left;           /* octets that have left the network by them */
+    unsigned duplicates;     /* without SACK: duplicate acknowledgements (RFC 5681, section 2), */
+    uint32_t left;           /* and the octets that they report as delivered */
 
     uint32_t prr_delivered, prr_out, prr_flight;
 
@@ -90,7 +90,7 @@ struct recovery {
     uint32_t probe_end;
     uint32_t probe_stamp;  /* ms */
 
-    /* Before the reduction, while it may turn out to have been wrong. */
+    /* The state before the reduction, while it may turn out to be spurious. */
     bool may_undo;
     uint32_t undo_cwnd, undo_ssthresh;
     struct cubic undo_cubic;
@@ -102,7 +102,7 @@ struct recovery {
     bool postponed;
 
     struct ack_seen in;
-    /* Of the acknowledgement at hand. */
+    /* Of the acknowledgement being processed. */
     uint32_t delivered;
     uint64_t sample;
     uint32_t fack;
@@ -110,7 +110,7 @@ struct recovery {
 
 void recovery_init(struct flow *f);
 void recovery_free(struct flow *f);
-/* The handshake is being answered: a first round trip. */
+/* The handshake is complete: a first round trip. */
 void recovery_handshake(struct flow *f, const struct tcp_pcb *pcb);
 void recovery_segment_out(struct flow *f, const struct tcp_pcb *pcb, const struct tcp_hdr *hdr,
                           uint32_t len);
@@ -118,15 +118,15 @@ void recovery_segment_in(struct flow *f, struct tcp_pcb *pcb, const struct tcp_h
                          uint32_t len);
 void recovery_input_done(struct flow *f);
 /*
- * Is there memory for one more segment?  A connection with something in flight makes do with what
- * it has.
+ * Is there memory for one more segment?  A connection with something in flight can wait for
+ * memory.
  */
 bool recovery_has_room(struct flow *f);
-/* May 'len' octets leave that are new, when 'handed' others have not left yet? */
+/* May 'len' new octets be sent, when 'handed' others have not been sent yet? */
 bool recovery_allows(struct flow *f, uint32_t handed, uint32_t len);
-/* All that is in flight becomes unsent again; false: a frame of it still waits to leave. */
+/* All segments in flight become unsent again; false: a frame of one still waits to be sent. */
 bool recovery_withdraw(struct flow *f);
-/* lwIP had no memory for new data: the stream tries again soon, whatever else happens. */
+/* lwIP had no memory for new data: the stream retries soon, whatever else happens. */
 void recovery_try_again(struct flow *f);
 /* tcp_output() for new data. */
 void recovery_output(struct flow *f);
@@ -134,33 +134,33 @@ void recovery_output(struct flow *f);
 /* congestion.c */
 #define SG_CWND_MAX (64u * 1024 * 1024)
 uint32_t congestion_mss(const struct flow *f);
-/* Octets that are in flight, as far as is known. */
+/* Octets in flight, as far as is known. */
 uint32_t congestion_flight(const struct recovery *r);
 void congestion_begin(struct flow *f);
-/* A reduction follows that may turn out to have been wrong. */
+/* A reduction follows that may turn out to be spurious. */
 void congestion_remember(struct recovery *r);
 void congestion_enter_fast(struct flow *f);
 void congestion_leave(struct recovery *r);
-/* In FAST, for what was delivered. */
+/* In FAST, for the delivered octets. */
 void congestion_reduce(struct flow *f, bool progress);
-/* Else.  'flight': octets in flight before the acknowledgement. */
+/* In the other states.  'flight': octets in flight before the acknowledgement. */
 void congestion_grow(struct flow *f, uint32_t flight);
-/* Was the reduction wrong?  By the timestamp; or the peer says that it has had a segment twice. */
+/* Was the reduction spurious?  By the timestamp, or by a report that a segment arrived twice. */
 void congestion_check_echo(struct recovery *r, bool oldest_again);
 void congestion_check_duplicate(struct recovery *r);
 
 /* sack.c */
 /* The lengths of the options have been checked. */
 void sack_read_options(struct ack_seen *in, const struct tcp_hdr *hdr);
-/* To the scoreboard.  True: the peer reports a duplicate. */
+/* Passes the blocks to the scoreboard.  True: the peer reports a duplicate. */
 bool sack_read_blocks(struct recovery *r);
 
 /* rack.c */
 void rack_init(struct rack *k);
 void rack_delivered(struct recovery *r, const struct sent_segment *s, uint64_t now);
-/* The peer has received something twice: reordering was taken for loss. */
+/* The peer has received something twice: reordering was mistaken for loss. */
 void rack_spurious(struct recovery *r);
-/* Moves what is lost to the list of lost segments, and sets reorder_at for what may be. */
+/* Moves lost segments to the list of lost segments, and sets reorder_at for possible ones. */
 void rack_detect(struct recovery *r, uint64_t now);
 
 /* rtt.c */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which neighbour a packet is given to.
+ * The neighbour that gets a packet.
  *
- * An address knows its prefix and a gateway, which is less than a guest's routing table.  So a user
- * who has looked there names the next hop of a connection.  And a connection that came from beyond
- * the link, before anybody was asked, answers by the neighbour that its segments come from: that
- * one knows the peer, and it may be the only one that does.  If another neighbour begins to send
- * them (a router has taken over), answers go there.
+ * An address knows its prefix and a gateway, which is less than a guest's routing table.  So the
+ * user looks there and names the next hop of a connection.  A connection that came from beyond
+ * the link, before the user was asked, answers through the neighbour that its segments come from:
+ * that neighbour knows the peer, and it may be the only one that does.  If another neighbour begins
+ * to send the segments (a router has taken over), the answers go there.
  */
 #include <string.h>
 
@@ -35,8 +35,8 @@ void route_set(struct flow *f, enum flow_way way, const uint8_t *to)
 }
 
 /*
- * A neighbour that the address would choose as well is no way of its own: then the connection
- * follows a change of the gateway, and packets need not be looked at.
+ * A neighbour that the address would choose as well is not recorded: then the connection
+ * follows a change of the gateway, and packets need not be examined.
  */
 void route_name(struct flow *f, const uint8_t next_hop[16])
 {
@@ -51,7 +51,7 @@ void route_name(struct flow *f, const uint8_t next_hop[16])
     }
 }
 
-/* The MAC address that the segment under way comes from, or NULL: nobody could be sent to there. */
+/* The MAC address of the sender of the segment being processed, or NULL if none can be answered. */
 static const uint8_t *sender(void)
 {
     return sg_stack.sender && !(sg_stack.sender[0] & 1) ? sg_stack.sender : NULL;
@@ -65,8 +65,8 @@ void route_back(struct flow *f)
 }
 
 /*
- * Before TCP has judged the segment: whoever can send a false one from another MAC address is on
- * the link, where he can as well answer ARP for somebody else.
+ * Called before TCP has checked the segment: an attacker that can forge one from another MAC
+ * address is on the link, and could as well forge ARP replies.
  */
 void route_learn(struct flow *f)
 {
@@ -75,7 +75,7 @@ void route_learn(struct flow *f)
     }
 }
 
-/* Whose segment is this?  IPv4 and IPv6 as lwIP makes them: no options, no extension headers. */
+/* The connection of this segment.  lwIP's packets have no IP options or extension headers. */
 static struct flow *flow_of_packet(struct address *addr, const struct pbuf *p)
 {
     struct flow_key key = { .family = addr->ip.family, .vlan = addr->ip.vlan };
@@ -128,7 +128,7 @@ err_t route_output(struct address *addr, struct pbuf *p, const ip4_addr_t *to)
     if (address_on_link(addr, f->next_hop)) {
         return etharp_output(&addr->netif, p, &hop);
     }
-    /* A router outside of the prefix; etharp_output() would ask the gateway for it. */
+    /* A router outside the prefix; etharp_output() would send to the gateway instead. */
     return etharp_query(&addr->netif, &hop, p);
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Round-trip times and what follows from them: the retransmission timeout and the time after which
- * a tail loss probe is sent.
+ * Round-trip times and the values derived from them: the retransmission timeout and the time after
+ * which a tail loss probe is sent.
  */
 #include "net_priv.h"
 
 #define RTO_MAX_NS (60000 * NS_PER_MS)   /* RFC 6298, section 2.5 */
 #define RTO_FIRST_NS (1000 * NS_PER_MS)  /* section 2.1 */
 #define PEER_ACK_DELAY_NS (200 * NS_PER_MS) /* RFC 8985, section 7.2 */
-#define PROBE_SLACK_NS (5 * NS_PER_MS)   /* a machine that emulates is late now and then */
+#define PROBE_SLACK_NS (5 * NS_PER_MS)   /* an emulated machine is late now and then */
 
 /* RFC 6298, sections 2.2 and 2.3. */
 void rtt_sample(struct recovery *r, uint64_t rtt)
@@ -28,8 +28,8 @@ void rtt_sample(struct recovery *r, uint64_t rtt)
 }
 
 /*
- * The lower bound holds for what is added to the round trip, not for the sum, so that a path with
- * a long, even round trip has the same margin.
+ * The lower bound applies to the margin above the round trip, not to the sum, so that a path with
+ * a long, constant round trip has the same margin.
  */
 uint64_t rtt_timeout(const struct recovery *r, uint64_t min)
 {

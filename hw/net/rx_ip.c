@@ -2,14 +2,14 @@
 /*
  * TCP segments in received IP packets.
  *
- * What is not for TCP, or a later fragment, or wrong, is left to the stack behind the NIC, which
- * reassembles, complains by ICMP or drops as it likes.  The first fragment of a segment is told
- * apart, for the stack there would refuse with a RST what it reassembles (demux.c).
+ * Packets that are not TCP, later fragments and malformed packets are left to the stack behind the
+ * NIC, which reassembles, complains by ICMP or drops them.  The first fragment of a segment is
+ * reported separately: that stack would refuse the reassembled segment with a RST (demux.c).
  *
- * Left to it are IPv6 packets with an extension header that asks for more than to be passed over
- * (RFC 8200, section 4): an option whose type does not begin with 00, a routing header that is not
- * used up, a fragment header unless it is of a whole packet (RFC 6946) or the first fragment, a
- * hop-by-hop header in the wrong place, any other, more than a few.
+ * IPv6 packets with an extension header that cannot simply be skipped (RFC 8200, section 4) are
+ * left to it as well: an option whose type does not begin with 00, a routing header with segments
+ * left, a fragment header unless it is of a whole packet (RFC 6946) or the first fragment, a
+ * hop-by-hop header in the wrong place, an unknown header, or more than a few of them.
  */
 #include <string.h>
 
@@ -91,7 +91,7 @@ static bool may_skip_options(const uint8_t *p, const uint8_t *end)
     return true;
 }
 
-/* Octets of the extension header at p, of which 'len' are there; 0: not one to pass over. */
+/* Length of the extension header at p, of which 'len' octets exist; 0: it cannot be skipped. */
 static size_t skip_extension(uint8_t type, const uint8_t *p, size_t len, bool first)
 {
     size_t n = len >= 8 ? 8 + p[1] * 8u : 0;

@@ -17,7 +17,7 @@ struct sg_rx_tcp {
     size_t extensions;        /* octets of IPv6 extension headers before the TCP header */
     size_t tcp_head;          /* octets of the TCP header */
     size_t payload;           /* octets behind it */
-    bool fragment;            /* the first one: only addresses and ports are there for sure */
+    bool fragment;            /* the first one: only addresses and ports are certain to be there */
 };
 
 /*
@@ -27,11 +27,11 @@ struct sg_rx_tcp {
 bool sg_rx_ipv4(struct sg_rx_tcp *t, const uint8_t *packet, size_t len);
 bool sg_rx_ipv6(struct sg_rx_tcp *t, const uint8_t *packet, size_t len);
 
-/* A whole packet with an ICMP message that says that something could not be delivered. */
+/* A whole packet with an ICMP message that reports an undeliverable packet. */
 bool sg_rx_is_unreachable(const uint8_t *packet, size_t len);
 /* ICMPv6 without extension headers before it, complete: perhaps a neighbour message. */
 bool sg_rx_is_neighbour(const uint8_t *packet, size_t len);
-/* Octets of an IPv6 packet by its own header. */
+/* Length of an IPv6 packet according to its header. */
 size_t sg_rx_ipv6_len(const uint8_t *packet);
 
 #endif

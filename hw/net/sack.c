@@ -31,7 +31,7 @@ void sack_read_options(struct ack_seen *in, const struct tcp_hdr *hdr)
 }
 
 /*
- * Blocks that make sense are within what is outstanding; the first may report a duplicate
+ * Valid blocks are within what is outstanding.  The first block may report a duplicate
  * (RFC 2883, section 4): it is acknowledged already, or within the second.  True: a duplicate.
  */
 bool sack_read_blocks(struct recovery *r)

@@ -8,7 +8,7 @@
 
 #include "base/account.h"
 
-/* TCP_COST: what lwIP allocates for a segment besides its payload, about. */
+/* TCP_COST: approximately what lwIP allocates for a segment besides its payload. */
 enum { FIRST_ENTRIES = 16, TCP_COST = 256 };
 
 static bool before(uint32_t a, uint32_t b)
@@ -196,7 +196,7 @@ void scoreboard_ack(struct scoreboard *b, uint32_t ack)
     }
 }
 
-/* Passes over what is SACKed from 'i' on, and shortens the way for who comes after. */
+/* Skips SACKed segments from 'i' on, and shortens the run for later walks. */
 static uint32_t pass_over(struct scoreboard *b, uint32_t i)
 {
     uint32_t at = i, to = i;
@@ -234,7 +234,7 @@ uint32_t scoreboard_sack(struct scoreboard *b, uint32_t start, uint32_t end)
     return octets;
 }
 
-/* The oldest data is sent again first: everything behind it waits for it at the peer. */
+/* The oldest data is sent again first, because all later data waits for it at the peer. */
 void scoreboard_lose(struct scoreboard *b, struct sent_segment *s)
 {
     const struct sent_segment *first = scoreboard_first(b, SEGMENT_LOST);
@@ -275,7 +275,7 @@ void scoreboard_restore(struct scoreboard *b)
     struct segment_list *l = &b->list[SEGMENT_LOST];
     uint32_t n = l->count;
 
-    /* The newest first, as each goes before those that are in flight: they were sent before. */
+    /* The newest first: each goes before those that are in flight, as it was sent before them. */
     while (n--) {
         struct sent_segment *s = scoreboard_at(b, l->last);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a connection has sent and the peer has not acknowledged yet, segment by segment.
+ * The segments that a connection has sent and the peer has not acknowledged yet.
  *
  * Each segment is in one of three states: in flight, lost (to be sent again), or SACKed (RFC 2018:
- * the peer holds it beyond a hole).  The first two states have a list each: those in flight in the
- * order of their last transmission, which is what RACK asks for (RFC 8985, section 5.1), those lost
- * in the order in which they are to be sent again.
+ * the peer holds it beyond a hole).  The first two states have a list each: segments in flight in
+ * the order of their last transmission, as RACK needs it (RFC 8985, section 5.1), lost segments in
+ * the order in which they are to be sent again.
  *
- * Bounds: one entry per segment that TCP keeps anyway (at most 30,000), and the ring is on the
- * account with what TCP keeps; an entry changes its state at most three times per transmission; a
- * walk over what is SACKed already is short because each entry knows how many behind it are SACKed
- * as well.  So the cost of an acknowledgement does not depend on what its blocks say.
+ * Bounds: there is one entry per segment that TCP keeps anyway (at most 30,000), and the ring is
+ * charged to the account together with what TCP keeps.  An entry changes its state at most three
+ * times per transmission.  A walk over SACKed segments is short, because each entry knows how many
+ * SACKed ones follow.  So the cost of an acknowledgement does not depend on its blocks.
  *
  * No clock, no I/O: time is an argument.
  */
@@ -25,9 +25,9 @@ enum segment_state { SEGMENT_IN_FLIGHT, SEGMENT_LOST, SEGMENT_SACKED, SEGMENT_ST
 struct sent_segment {
     uint32_t seq, end;   /* sequence numbers; the FIN counts as one octet */
     uint64_t sent;       /* ns, its last transmission */
-    void *owner;         /* of whoever sends it */
+    void *owner;         /* for the use of the sender */
     uint32_t prev, next; /* in the list of its state: indices, as of scoreboard_at() */
-    uint32_t run;        /* SACKed: at least so many are, from this one on */
+    uint32_t run;        /* SACKed: at least this many are, beginning with this one */
     uint8_t state;
     bool again;          /* sent more than once */
 };
@@ -45,7 +45,7 @@ struct scoreboard {
     struct sent_segment *ring;
     uint32_t mask;       /* of the ring; 0: none yet */
     uint32_t tail, head; /* indices: the oldest segment, and behind the newest; they wrap around */
-    struct segment_list list[SEGMENT_STATES]; /* of SACKED the counts alone */
+    struct segment_list list[SEGMENT_STATES]; /* for SACKED only the counts */
     /* Called for each segment that is acknowledged or SACKed for the first time. */
     void (*delivered)(void *user, const struct sent_segment *s);
     void *user;
@@ -76,8 +76,8 @@ static inline struct sent_segment *scoreboard_first(const struct scoreboard *b,
 /* The newest, NULL if there is none. */
 struct sent_segment *scoreboard_newest(const struct scoreboard *b);
 /*
- * 'seq' has been sent: a new segment, or one that is known, once more.  NULL: neither, or one for
- * which there is no memory.
+ * 'seq' has been sent: a new segment, or a known one again.  NULL: neither, or there is no memory
+ * for it.
  */
 struct sent_segment *scoreboard_sent(struct scoreboard *b, uint32_t seq, uint32_t end, uint64_t now,
                                      void *owner);
@@ -90,7 +90,7 @@ void scoreboard_lose(struct scoreboard *b, struct sent_segment *s);
 void scoreboard_lose_all(struct scoreboard *b);
 /* The peer has dropped what it SACKed (RFC 2018, section 8): all of it is lost. */
 void scoreboard_renege(struct scoreboard *b);
-/* What was taken for lost and not sent again is in flight after all. */
+/* Segments that counted as lost and were not sent again are in flight after all. */
 void scoreboard_restore(struct scoreboard *b);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * The one lwIP instance of the process: initialisation and the hooks it calls.
  *
- * lwIP keeps its state in globals.  Ports are told apart by the interface (address.c) to which each
- * connection is bound, so that two ports may even talk to each other.
+ * lwIP keeps its state in globals.  Ports are distinguished by the interface (address.c) to which
+ * each connection is bound, so that two ports may even talk to each other.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct stack sg_stack = {
     .arp_tick = SG_NEVER,
 };
 
-/* For each port; the first one's randomness makes the key of the sequence numbers. */
+/* Called for each port; the randomness of the first one makes the key of the sequence numbers. */
 void stack_init(const struct sg_port_ops *ops, void *opaque)
 {
     if (!sg_stack.ports) {
@@ -128,7 +128,7 @@ u32_t sg_net_isn(const ip_addr_t *local, u16_t local_port, const ip_addr_t *remo
     return sg_get_be32(buf) + (u32_t)(sg_stack.now / ISN_TICK_NS);
 }
 
-/* When lwIP cuts a segment with a FIN to the peer's window, both pieces get it. */
+/* When lwIP splits a segment with a FIN to fit the peer's window, both pieces get the FIN. */
 static void drop_early_fin(const struct tcp_seg *seg, struct tcp_hdr *hdr)
 {
     if (seg && seg->tcphdr == hdr && seg->len && seg->next &&
@@ -176,8 +176,8 @@ u16_t sg_net_ooseq_limit(const struct tcp_pcb *pcb)
 
 /*
  * RFC 5961, section 7: acknowledgements provoked by unacceptable segments are limited.  Without
- * this two ends that disagree about sequence numbers acknowledge each other's acknowledgements, and
- * since lwIP may answer one segment twice, ever faster.
+ * the limit, two ends that disagree about sequence numbers acknowledge each other's
+ * acknowledgements, and since lwIP may answer one segment twice, ever faster.
  */
 static bool may_challenge(struct flow *flow)
 {
@@ -189,9 +189,9 @@ static bool may_challenge(struct flow *flow)
 }
 
 /*
- * Options as lwIP had better see them.  It takes an MSS at any time, and would cut by one what is
- * queued by another; it is an option of a SYN only (RFC 9293, section 3.7.1).  And it looks for a
- * length behind the last octet.  The header is a copy (rx_frame.c), its checksum was right.
+ * Corrects options that would confuse lwIP.  lwIP accepts an MSS at any time, and would split by
+ * one what is queued by another; it is for SYNs only (RFC 9293, section 3.7.1).  And it reads
+ * a length beyond the last octet.  The header is a copy (rx_frame.c), its checksum was right.
  */
 static void mend_options(struct tcp_hdr *hdr)
 {
@@ -215,9 +215,9 @@ static void mend_options(struct tcp_hdr *hdr)
 }
 
 /*
- * Does lwIP's queue of what is out of order bear the segment?  It keeps one that reaches beyond the
- * window or beyond a FIN that it has, and asserts later that neither happens.  An honest peer sends
- * neither.  What is in order is trimmed.
+ * Can lwIP's out-of-order queue take the segment?  lwIP keeps a segment that reaches beyond the
+ * window or beyond a FIN that it has, and later asserts that neither happens.  An honest peer sends
+ * neither.  Segments in order are trimmed.
  */
 static bool is_within(const struct tcp_pcb *pcb, const struct tcp_hdr *hdr, const struct pbuf *p)
 {
@@ -266,7 +266,7 @@ err_t sg_net_segment_in(struct tcp_pcb *pcb, struct tcp_hdr *hdr, struct pbuf *p
     if (pcb->state == SYN_RCVD) {
         return ERR_OK;
     }
-    /* Section 5.2: not of this connection; neither its data nor its acknowledgement counts. */
+    /* Section 5.2: not of this connection; ignore both its data and its acknowledgement. */
     oldest = pcb->lastack - MAX(pcb->snd_wnd_max, 65535);
     if ((flags & TCP_ACK) &&
         (TCP_SEQ_GT(hdr->ackno, pcb->snd_nxt) || TCP_SEQ_LT(hdr->ackno, oldest))) {

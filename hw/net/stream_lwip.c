@@ -2,17 +2,17 @@
 /*
  * Streams over lwIP: opening, events, closing.
  *
- * lwIP calls back from deep inside its input path.  Three events go on to the user from there,
+ * lwIP calls back from deep inside its input path.  Three events are passed to the user from there,
  * because they must not wait: accept, connected, receive.  The others (writable, peer_closed,
- * closed) are noted in the stream and delivered by stream_work(), when lwIP has returned, at the
+ * closed) are recorded in the stream and delivered by stream_work(), when lwIP has returned, at the
  * end of sg_port_input() or 'run'.  So an error that lwIP reports during a call of the user never
  * becomes an upcall inside that call.
  *
  * A user may abort a stream in any upcall.  The stream then loses its pcb at once; the callback
- * that made the upcall sees that and returns ERR_ABRT, which lwIP needs to know; the memory goes
- * when the last upcall of this stream has returned ('busy').
+ * that made the upcall sees that and returns ERR_ABRT, which lwIP needs to know; the memory is
+ * freed when the last upcall of this stream has returned ('busy').
  *
- *   lwIP says                                 the user hears
+ *   lwIP's event                              upcall to the user
  *   connected                                 connected
  *   recv with data / without                  receive / peer_closed
  *   err RST while connecting / later          closed REFUSED / RESET
@@ -28,7 +28,7 @@
 enum {
     EPHEMERAL_FIRST = 49152, /* RFC 6335, section 6 */
     EPHEMERAL_COUNT = 65536 - EPHEMERAL_FIRST,
-    ACK_PARTS = 8, /* of the window: no acknowledgement is held back for more */
+    ACK_PARTS = 8, /* of the window: no acknowledgement is delayed for more than one part */
 };
 
 static struct stream *of_base(struct sg_stream *base)
@@ -48,7 +48,7 @@ static void stream_free(struct stream *s)
     sg_account_object_free(s->port->net.account, s, sizeof(*s));
 }
 
-/* lwIP and the stream forget each other; the pcb stays. */
+/* Separates lwIP and the stream; the pcb stays. */
 static void detach(struct stream *s)
 {
     if (s->pcb) {
@@ -137,8 +137,8 @@ void stream_settle(struct stream *s)
 /* lwIP's callbacks. */
 
 /*
- * The port's window, where lwIP has its largest.  No more than 64 KiB have been announced so far:
- * the window of a SYN is not scaled (RFC 7323, section 2.2).
+ * Limits lwIP's largest window to the port's.  At most 64 KiB have been announced so far: the
+ * window of a SYN is not scaled (RFC 7323, section 2.2).
  */
 static void limit_window(struct stream *s)
 {
@@ -169,11 +169,11 @@ static err_t connected_cb(void *arg, struct tcp_pcb *pcb, err_t err)
 
 /*
  * Frames come from the uplink several at a time, and each acknowledgement costs as much as a
- * frame and wakes the peer.  So the one that RFC 9293, section 3.8.6.3, wants for every second
- * segment waits until the host calls 'run', when it has passed on all that it had; as with hosts
- * whose interface merges segments, it then covers them all.  lwIP's delayed acknowledgement stays
- * on behind it.  Segments out of order, and those that fill a hole, are acknowledged at once
- * (RFC 5681, section 4.2); of the latter lwIP would delay every second one.
+ * frame and wakes the peer.  So the acknowledgement that RFC 9293, section 3.8.6.3, requires for
+ * every second segment waits until the host calls 'run', when it has passed on all of its frames;
+ * like that of hosts whose interface merges segments, it then covers all of them.  lwIP's delayed
+ * acknowledgement stays armed behind it.  Segments out of order, and those that fill a hole, are
+ * acknowledged at once (RFC 5681, section 4.2); lwIP would delay every second one of the latter.
  */
 static void hold_ack(struct stream *s, unsigned octets)
 {
@@ -253,13 +253,13 @@ static err_t sent_cb(void *arg, struct tcp_pcb *pcb, u16_t len)
 
     q->tail += len;
     g_assert(q->tail <= q->next);
-    if (q->tail == q->head) { /* start over where the cache is warm */
+    if (q->tail == q->head) { /* start at the beginning, where the cache is warm */
         q->tail = q->next = q->head = 0;
     }
     return ERR_OK;
 }
 
-/* lwIP frees the pcb, or has done so. */
+/* lwIP frees the pcb, or has freed it. */
 static void err_cb(void *arg, err_t err)
 {
     struct stream *s = arg;
@@ -292,7 +292,7 @@ static void attach(struct stream *s, struct flow *flow)
     tcp_nagle_disable(pcb);
 }
 
-/* What was received meanwhile opens the window again: lwIP takes 16 bits at a time. */
+/* Data received meanwhile open the window again; lwIP takes 16 bits at a time. */
 static void stream_hold(struct sg_stream *base, bool held)
 {
     struct stream *s = of_base(base);
@@ -456,9 +456,9 @@ static struct flow *open_flow(struct sg_port *port, struct address *addr, struct
     struct flow *flow;
 
     /*
-     * Users name the local port and take one of those that are free to them, which one in
-     * TIME-WAIT is.  As the peer may reopen such a connection (demux.c), so may we: it has said
-     * good-bye, its peer is through with it, and the new one has a new sequence number.
+     * Users name the local port and choose one that is free for them; one in TIME-WAIT is.  As the
+     * peer may reopen such a connection (demux.c), so may we: both ends have closed the old
+     * connection, and the new one has a new sequence number.
      */
     if (old && !old->stream && old->pcb->state == TIME_WAIT) {
         tcp_abort(old->pcb);
@@ -537,7 +537,7 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
     return &s->base;
 }
 
-/* All have the same time, so the first in the list began first. */
+/* All streams have the same time limit, so the first in the list began first. */
 void stream_check_connect_timeouts(struct sg_port *port)
 {
     while (!link_alone(&port->connecting)) {

@@ -2,20 +2,20 @@
 /*
  * Streams over lwIP: sending.
  *
- * A send is copied once, into the stream's ring, and cut into segments there and then: a send that
- * fits into what is left of the last segment joins it, else it begins a new one.  So every segment
- * begins where a send began, as RFC 5044, section 5.1, wishes for FPDUs, unless a send is larger
- * than a segment.
+ * A send is copied once, into the stream's ring, and divided into segments at once: a send that
+ * fits into the rest of the last segment joins it, else it begins a new one.  So every segment
+ * begins where a send began, as RFC 5044, section 5.1, recommends for FPDUs, unless a send is
+ * larger than a segment.
  *
- * Segments are handed to lwIP (by reference into the ring, one tcp_write() each) only when windows
- * allow them to leave, except that one waits in lwIP if nothing is in flight, for its persist timer
- * to see it.  Until then they still join, and what lwIP has to walk through stays short.
+ * Segments are passed to lwIP (by reference into the ring, one tcp_write() each) only when windows
+ * allow them to be sent.  The exception: one waits in lwIP if nothing is in flight, for its persist
+ * timer.  Until then sends can still join, and the list that lwIP has to walk stays short.
  *
  *       tail           next            head
  *        |  with lwIP    |   cuts[]      |
  *   -----+---------------+---------------+-----
  *
- * Who moves them: head stream_send(), next stream_pump(), tail sent_cb() in stream_lwip.c.
+ * Writers: head stream_send(), next stream_pump(), tail sent_cb() in stream_lwip.c.
  */
 #include <string.h>
 
@@ -26,11 +26,11 @@ enum {
     CUTS_MAX = 65536,
     IP4_TCP_HEADERS = 40,
     IP6_TCP_HEADERS = 60,
-    MSS_MIN = 256,          /* a peer's smaller wish is ignored: RFC 9293, section 3.7.1 */
+    MSS_MIN = 256,          /* a smaller one of the peer is ignored: RFC 9293, section 3.7.1 */
     QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
     PBUFS_PER_CUT = 4,
-    FIRST_TAKEN = 16 * 1024, /* of the ring, at the beginning; more than any segment */
-    BATCH_OCTETS = 128 * 1024, /* after these the uplink is asked again */
+    FIRST_TAKEN = 16 * 1024, /* initial part of the ring; more than any segment */
+    BATCH_OCTETS = 128 * 1024, /* then check again whether the uplink can send */
 };
 
 static struct stream *of_base(struct sg_stream *base)
@@ -46,7 +46,7 @@ void send_queue_init(struct send_queue *q, size_t size, struct sg_account *accou
     if (!sg_account_take(account, q->taken)) {
         return;
     }
-    q->ring = g_try_malloc(size); /* the host gives what is touched */
+    q->ring = g_try_malloc(size); /* the host only provides the pages that are touched */
     q->cuts = q->ring ? sg_account_new(account, FIRST_CUTS * sizeof(*q->cuts)) : NULL;
     q->cuts_mask = FIRST_CUTS - 1;
     if (!q->cuts) {
@@ -75,7 +75,7 @@ static size_t place_of(const struct send_queue *q, uint64_t octet)
     return (size_t)((octet - q->base) & (q->size - 1));
 }
 
-/* While only a part of the ring may be used nothing wraps. */
+/* While only a part of the ring is used, nothing wraps. */
 static size_t free_octets(const struct send_queue *q)
 {
     if (q->head == q->tail) {
@@ -86,9 +86,9 @@ static size_t free_octets(const struct send_queue *q)
 }
 
 /*
- * A connection takes of the adapter's account what it comes to need of its ring, and keeps it.
- * Where there is no room the part that it has must do: it is filled, and begun anew when all of it
- * is acknowledged.
+ * Extends the used part of the ring.  A connection charges the adapter's account for the part of
+ * its ring that it has used so far.  If the account has no room, the present part must do: it is
+ * filled, and restarted when all of it is acknowledged.
  */
 static void make_room(struct stream *s, size_t want)
 {
@@ -107,7 +107,7 @@ static void make_room(struct stream *s, size_t want)
 }
 
 /*
- * The segment size, kept within the MTU of the port and of the path: lwIP would take any MSS option
+ * The segment size, at most the MTU of the port and of the path: lwIP would accept any MSS option
  * at any time.
  * RFC 9293, section 3.7.1: options are not part of the MSS and are deducted here.
  */
@@ -125,7 +125,7 @@ size_t stream_emss(struct sg_stream *base)
     pcb->mss = (u16_t)CLAMP(pcb->mss, MIN(MSS_MIN, mtu_mss), mtu_mss);
     mss = MIN(pcb->mss, pcb->snd_wnd_max / 2);
     if (mss < MSS_MIN) {
-        /* tcp_write() would cut into halves of a tiny window; so it must think it larger. */
+        /* tcp_write() would split segments for a tiny window, so pretend that it is larger. */
         pcb->snd_wnd_max = MAX(pcb->snd_wnd_max, 2 * MSS_MIN);
         mss = MIN(pcb->mss, pcb->snd_wnd_max / 2);
     }
@@ -142,14 +142,14 @@ size_t stream_room(struct sg_stream *base)
     }
     make_room(s, 2 * stream_emss(base));
     room = free_octets(&s->tx);
-    /* Who looks and sees too little for a segment may rely on 'writable' as if refused. */
+    /* A caller that sees too little room for a segment gets 'writable', as after a refusal. */
     if (room < stream_emss(base)) {
         s->wanted = MAX(s->wanted, 1);
     }
     return room;
 }
 
-/* What lwIP has not been told is acknowledged, and what it has not been given yet. */
+/* Octets that are not acknowledged to lwIP, plus those that it does not have yet. */
 size_t stream_unacked(struct sg_stream *base)
 {
     const struct send_queue *q = &of_base(base)->tx;
@@ -157,7 +157,7 @@ size_t stream_unacked(struct sg_stream *base)
     return (size_t)(q->head - q->tail);
 }
 
-/* A quarter of the ring, lest the user is woken for crumbs. */
+/* A quarter of the ring, so that the user is not woken for a few octets. */
 bool stream_is_writable_again(const struct stream *s)
 {
     return s->wanted && s->connected && !s->shut && cut_count(&s->tx) < CUTS_MAX &&
@@ -184,7 +184,7 @@ static void ring_write(struct send_queue *q, const struct iovec *iov, unsigned n
     }
 }
 
-/* Room for one more; false: no memory.  There is some when a segment has left. */
+/* Makes room for one more; false: no memory.  There is room when a segment has been sent. */
 static bool make_cut(struct send_queue *q, struct sg_account *account)
 {
     unsigned i, n = cut_count(q);
@@ -262,7 +262,7 @@ void stream_push(struct sg_stream *base)
     }
 }
 
-/* lwIP's queues of a connection, aside while a batch is being made; see write_cut(). */
+/* lwIP's queues of a connection, set aside while a batch is being made; see write_cut(). */
 struct batch {
     struct tcp_seg *unsent, *unacked;
     struct tcp_seg *first, *last; /* the new ones */
@@ -307,9 +307,9 @@ static void batch_end(struct batch *b, struct tcp_pcb *pcb)
 }
 
 /*
- * Hands the next 'len' octets to lwIP as one segment, in two pieces where the ring ends.  lwIP
- * would fill up the last unsent segment first, and search for it from the front; so it is shown
- * empty queues.  Returns what it took: less than len if it has no memory.
+ * Passes the next 'len' octets to lwIP as one segment, in two pieces at the end of the ring.  lwIP
+ * would fill up the last unsent segment first, and search for it from the front, so its queues
+ * are empty meanwhile.  Returns what it took: less than len if it has no memory.
  */
 static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last)
 {
@@ -345,7 +345,7 @@ static bool window_allows(const struct tcp_pcb *pcb, const struct batch *b, size
            recovery_allows(flow_of(pcb), pcb->snd_lbb - pcb->snd_nxt, (u32_t)len);
 }
 
-/* True: something was handed over. */
+/* True: something was passed to lwIP. */
 static bool submit(struct stream *s)
 {
     struct send_queue *q = &s->tx;
@@ -402,7 +402,7 @@ void stream_pump(struct stream *s)
     while (cut_count(&s->tx) && uplink_takes(s) && submit(s)) {
         recovery_output(s->flow);
         if (tcp_input_pcb == s->pcb) {
-            return; /* nothing has left yet; demux.c calls again when lwIP is done */
+            return; /* nothing was sent yet; demux.c calls again when lwIP is done */
         }
     }
     if (s->shut && cut_count(&s->tx) == 0) {
@@ -411,7 +411,7 @@ void stream_pump(struct stream *s)
     }
 }
 
-/* One that is stopped again is appended behind 'last'. */
+/* A stream that is stopped again is appended behind 'last'. */
 void stream_pump_blocked(struct sg_port *port)
 {
     struct link *last = port->blocked.prev, *l;
