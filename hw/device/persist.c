@@ -6,17 +6,17 @@
  *   -object memory-backend-file,id=mem0,size=256M,share=off,mem-path=media.img
  *   -device nvdimm,memdev=mem0
  *
- * Two memories for each NVDIMM.  What CPUs and devices see is QEMU's own mapping, which is private:
- * stores make private pages and do not reach the file.  The media is a second mapping of the file,
- * a shared one, that only the model writes: persisting a line copies it there.  To lose power is
- * to discard the private pages; and whatever ends this process loses the same.  (Where the caches
+ * Each NVDIMM has two memories.  CPUs and devices see QEMU's own mapping, which is private:
+ * stores make private pages and do not reach the file.  The media is a second, shared mapping of
+ * the file, which only the model writes: it copies a line there to persist it.  A power cut
+ * discards the private pages; whatever ends this process has the same effect.  (Where caches
  * survive, the two mappings are one: persist_map.c.)
  *
- * The object is there before the devices, so that adapters find it, but learns of its NVDIMMs only
- * when the machine is complete; then it makes the model.
+ * The object is created before the devices, so that adapters find it, but its NVDIMMs are known
+ * only when the machine is complete; then it creates the model.
  *
- * The end of the machine.  A guest that switches itself off, or starts anew where QEMU is to end
- * then, leaves its platform time to write the caches back: all that is visible reaches the media.
+ * The end of the machine.  A guest that powers off, or reboots where QEMU is to exit then,
+ * leaves its platform time to write the caches back: everything visible reaches the media.
  * QEMU told to quit, or killed, is a power cut.
  */
 #include "qemu/osdep.h"
@@ -176,7 +176,7 @@ static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
     return true;
 }
 
-/* Is the NVDIMM one of those that the property lists?  It lists all when empty. */
+/* Does the property list the NVDIMM?  An empty property lists all. */
 static bool is_wanted(char **wanted, NVDIMMDevice *nvdimm)
 {
     HostMemoryBackend *backend = PC_DIMM(nvdimm)->hostmem;
@@ -218,7 +218,7 @@ static bool add_dimms(StaghornDomain *d, Error **errp)
     return true;
 }
 
-/* A snapshot of visible memory says nothing of what is on the media. */
+/* A snapshot of visible memory does not contain the media. */
 static void block_migration(StaghornDomain *d)
 {
     static Error *blocker;
@@ -249,7 +249,7 @@ static void machine_complete(Notifier *notifier, void *opaque)
     block_migration(d);
 }
 
-/* The machine ends, and the process with it. */
+/* The machine and the process end. */
 static void machine_ends(Notifier *notifier, void *opaque)
 {
     StaghornDomain *d = container_of(notifier, StaghornDomain, shutdown);
@@ -303,7 +303,7 @@ static void domain_init(Object *object)
     staghorn_domain_init_cuts(d);
 }
 
-/* Only of an object that was refused: the other one stays to the end of the process. */
+/* Only for an object that was refused: the other one lives until the process ends. */
 static void domain_finalize(Object *object)
 {
     StaghornDomain *d = STAGHORN_DOMAIN(object);

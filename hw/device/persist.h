@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The persistence domain as a QEMU object: the NVDIMMs of a machine and over them the model of
- * hw/core/persist.  At most one in a machine; there before any device, and for good.
+ * The persistence domain as a QEMU object: the NVDIMMs of a machine and the model of
+ * hw/core/persist above them.  A machine has at most one; it is created before any device and never
+ * removed.
  *
  * persist.c        the object: NVDIMMs, the model, time, the machine's end
  * persist_props.c  its properties; persist_faults.c: those of failing media, and parsers
  * persist_cut.c    power cuts
- * persist_dma.c    what adapters do to it (staghorn.h)
- * persist_pages.c  which pages CPUs changed
+ * persist_dma.c    accesses of adapters and of other devices (staghorn.h)
+ * persist_pages.c  the pages that CPUs changed
  * persist_ram.c    the loss of ordinary memory
  * persist_map.c    where visible memory and the media are one
- * persist_bad.c    lines that cannot be read, and who is told; persist_mce.c: CPUs are
+ * persist_bad.c    unreadable lines, and their announcement; persist_mce.c: machine checks
+ * persist_preview.c  the property "preview"
  *
- * Threads: the object and everything but the model belong to the big lock.  The model is used by
- * vCPU threads as well (cpu_track.c) and has a lock of its own (domain_lock.h), which is taken
- * last.
+ * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
+ * well (cpu_track.c), so it has a lock of its own (domain_lock.h), which is the innermost one.
  */
 #ifndef SG_DEVICE_PERSIST_H
 #define SG_DEVICE_PERSIST_H
 
-/* QEMU is built with warnings that do not stop it; newer compilers refuse this one. */
+/* QEMU's build only warns about this; newer compilers make it an error. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 
 #include "qemu/notify.h"
@@ -45,13 +46,13 @@ typedef struct StaghornDimm {
     uint8_t *media;             /* our shared mapping of the same file */
     uint64_t file_offset;       /* of it */
     int file;
-    bool merged;                /* visible is a shared mapping, too */
+    bool merged;                /* visible is a shared mapping as well */
     int extent;                 /* in the model */
     struct StaghornPages *pages; /* persist_pages.c */
     unsigned long *bad_pages;   /* guest pages with a bad line (persist_bad.c) */
 } StaghornDimm;
 
-/* What a cut took, microseconds. */
+/* The duration of a cut, microseconds. */
 typedef struct StaghornCutTimes {
     int64_t stop, model, discard, clear, reset, all;
 } StaghornCutTimes;
@@ -60,8 +61,8 @@ struct StaghornDomain {
     Object parent_obj;
     ResettableState reset_state;
 
-    char *text[STAGHORN_PROPS_MAX];  /* properties as they were given (persist_props.c) */
-    struct sg_persist_config config; /* what they come to */
+    char *text[STAGHORN_PROPS_MAX];  /* properties as they were set (persist_props.c) */
+    struct sg_persist_config config; /* their meaning for the model */
     uint64_t seed;
     bool tracking;                   /* CPU stores are reported */
 
@@ -69,7 +70,7 @@ struct StaghornDomain {
     struct sg_persist *model;        /* NULL until the machine is complete */
     StaghornDimm dimm[SG_PERSIST_EXTENTS];
     unsigned dimms;
-    /* Of a flush: comparisons go so far (offset in the extent), and over late changes only. */
+    /* For a flush: comparisons go up to this offset in the extent, over late changes only. */
     uint64_t sweep_end;
     bool sweep_all;
     bool unit_used[SG_PERSIST_DEVICES];
@@ -78,13 +79,13 @@ struct StaghornDomain {
     struct StaghornBads *bads;       /* persist_bad.c */
     QEMUTimer *back_timer;           /* persist_map.c: what a cut left in visible memory... */
     bool owing;                      /* is not on the media yet, */
-    unsigned back_dimm;              /* from here on */
+    unsigned back_dimm;              /* beginning here */
     uint64_t back_offset;
 
     QEMUTimer *timer;                /* sg_persist_next_due() */
     uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
     QEMUBH *cut_bh;                  /* an armed cut is due */
-    bool dark;                       /* no power: from the cut to the end of the reset */
+    bool dark;                       /* powered off: from the cut to the end of the reset */
     bool cutting;                    /* a cut is done, its reset is not */
     int64_t cut_start_ns;
     uint64_t cuts;
@@ -98,19 +99,19 @@ struct StaghornDomain {
 StaghornDomain *staghorn_domain(void);
 
 /*
- * Into the model and out again; 'enter' lets the model's clock catch up.  Nobody calls anything of
- * QEMU's in between.
+ * Enters and leaves the model; 'enter' advances the model's clock.  No functions of QEMU may be
+ * called in between.
  */
 struct sg_persist *staghorn_domain_enter(StaghornDomain *d);
 void staghorn_domain_leave(StaghornDomain *d);
-/* A device is told something by a CPU: what waits in store buffers has left them.  Any thread. */
+/* A CPU writes to a device: store buffers drain.  Any thread. */
 void staghorn_domain_sync(StaghornDomain *d);
-/* From now on writes of other devices to the NVDIMMs are inputs of the model (persist_dma.c). */
+/* From now on, writes of other devices to the NVDIMMs are inputs of the model (persist_dma.c). */
 void staghorn_domain_watch_dma(void);
-/* All that is visible reaches the media. */
+/* Everything visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
 
-/* persist.c; NULL: no NVDIMM of the domain is called so. */
+/* persist.c; NULL: the domain has no NVDIMM of that name. */
 StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name);
 
 /* ---- Properties (persist_props.c) ---- */
@@ -118,14 +119,14 @@ StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name);
 void staghorn_domain_class_props(ObjectClass *klass);
 void staghorn_domain_init_props(StaghornDomain *d);
 void staghorn_domain_free_props(StaghornDomain *d);
-/* Those which name NVDIMMs or need the model, once there are any. */
+/* Applies the properties that name NVDIMMs or need the model, once there are any. */
 bool staghorn_domain_apply_props(StaghornDomain *d, Error **errp);
 const char *staghorn_domain_prop(const StaghornDomain *d, const char *name);
 /* Takes a property's text, or refuses it. */
 typedef bool StaghornApply(StaghornDomain *d, const char *text, Error **errp);
 /*
- * "lose-all", "keep-all", "random[:SEED]", "worst-for:RANGE[:SEED]"; "": the property.  Seeds not
- * given come from the property seed and the number of cuts so far.
+ * "lose-all", "keep-all", "random[:SEED]", "worst-for:RANGE[:SEED]"; "": the property.  Seeds that
+ * are left out derive from the property seed and the number of cuts so far.
  */
 bool staghorn_domain_parse_policy(StaghornDomain *d, const char *text,
                                   struct sg_persist_policy *policy, Error **errp);
@@ -144,7 +145,7 @@ StaghornApply staghorn_set_read_only, staghorn_set_wear_out, staghorn_set_uncorr
  * cpu_track.c; NULL: this QEMU cannot.
  */
 extern bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
-/* Could it be switched on in this machine?  NULL likewise. */
+/* Could it be switched on in this machine?  NULL: as above. */
 extern bool (*staghorn_cpu_can_track)(Error **errp);
 
 /* ---- Cuts (persist_cut.c) ---- */
@@ -157,13 +158,13 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
 /* The model's struct sg_persist_ops.cut_due. */
 void staghorn_domain_cut_due(void *opaque);
 
-/* ---- Lines that cannot be read (persist_bad.c) ---- */
+/* ---- Unreadable lines (persist_bad.c) ---- */
 
-/* When the NVDIMMs are there; reads what the file of the property bad-file says. */
+/* Called when the NVDIMMs exist; reads the file of the property bad-file. */
 bool staghorn_bads_init(StaghornDomain *d, Error **errp);
 /* The model's bad ranges have changed.  Any thread. */
 void staghorn_bads_changed(StaghornDomain *d);
-/* What changed is in the file on return.  Main thread. */
+/* On return the file has all changes.  Main thread. */
 void staghorn_bads_update(StaghornDomain *d);
 /* Could a load from the page with this octet fail?  Any thread. */
 bool staghorn_bads_page(StaghornDomain *d, const void *host);
@@ -172,12 +173,12 @@ bool staghorn_bads_load(StaghornDomain *d, const void *host, unsigned size, uint
 
 /* ---- Machine checks (persist_mce.c) ---- */
 
-/* From now on vCPUs' loads are asked about, where this accelerator can.  False: it cannot. */
+/* From now on vCPUs check their loads, if the accelerator supports it.  False: it does not. */
 bool staghorn_mce_watch_loads(StaghornDomain *d);
 /*
- * Tells the guest of an error that nobody has come across yet: a machine check, action optional,
+ * Tells the guest of an error that no load has met yet: a machine check, action optional,
  * for the 2^order octets at addr.  done() then says, on any thread under the big lock, whether it
- * was taken; not: a processor is busy with another, or takes none.
+ * was taken; if not, a processor is busy with another one, or has machine checks disabled.
  */
 void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool taken));
 
@@ -186,16 +187,16 @@ void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool take
 bool staghorn_map_init(StaghornDomain *d, Error **errp);
 /* Configuration, faults or bad lines have changed, or are about to.  Main thread. */
 void staghorn_map_update(StaghornDomain *d);
-/* A cut has left visible memory as it is: the media follow. */
+/* A cut has left visible memory unchanged: the media have to follow. */
 void staghorn_map_owe(StaghornDomain *d);
-/* They have, on return.  Main thread. */
+/* On return they have.  Main thread. */
 void staghorn_map_write_back(StaghornDomain *d);
 
 /* ---- Ordinary memory (persist_ram.c) ---- */
 
 /*
  * All ordinary memory of the machine loses its content.  It reads as noise, the same for the same
- * seed; as zero where it is a file's, or where the host does not let us.
+ * seed; as zero if it belongs to a file, or if the host does not allow it.
  */
 void staghorn_ram_scramble(uint64_t seed);
 
@@ -205,15 +206,15 @@ void staghorn_domain_class_preview(ObjectClass *klass);
 
 /* ---- Pages (persist_pages.c) ---- */
 
-/* Does this accelerator tell what CPUs change? */
+/* Does this accelerator report which pages CPUs change? */
 bool staghorn_pages_possible(Error **errp);
-/* Before entering the model for what compares: a Flush, a cut, the end, a new configuration. */
+/* For use before operations of the model that compare: a Flush, a cut, the end, a new config. */
 void staghorn_pages_sync(const StaghornDomain *d);
 struct StaghornPages *staghorn_pages_new(StaghornDimm *dimm);
 void staghorn_pages_free(struct StaghornPages *pages);
 /* The model's struct sg_persist_ops.next_differing. */
 uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, uint64_t *len);
-/* Visible memory is to equal the media: drops the private pages. */
+/* Visible memory must equal the media: drops the private pages. */
 void staghorn_pages_discard(StaghornDimm *dimm);
 /* The backend's file; -1: there is none. */
 int staghorn_pages_file(MemoryRegion *mr, uint64_t *offset, bool *shared);

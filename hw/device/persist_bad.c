@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: lines that cannot be read, told to whom it concerns.
+ * Persistence domain: unreadable lines, and who is told about them.
  *
- * The model knows them (faults given as a property, ranges that failed to verify) and says by a
- * generation that they have changed; then update() takes all of them anew and
+ * The model has the list (faults given as a property, ranges that failed to verify) and a
+ * generation that shows changes; after a change update() reads all of it again and
  *
- *   - marks the guest pages that have any: vCPUs ask for them when they fill their TLBs, and for
- *     each load from such a page whether it fails (persist_mce.c raises the machine check);
- *   - writes them to the property bad-file, so that they outlive this process as media do;
- *   - announces the new ones to the guest: those that the adapter found, because the platform knows
- *     of them; the property's are latent, but where loads cannot be watched it is the only way.
+ *   - marks the guest pages that have any: vCPUs check the marks when they fill their TLBs, and for
+ *     each load from a marked page whether it fails (persist_mce.c raises the machine check);
+ *   - writes them to the property bad-file, so that they survive this process as media do;
+ *   - announces new ones to the guest: those that the adapter found, because the platform knows
+ *     of them.  The property's are latent, but announced where loads cannot be watched.
  *
- * Announcements are machine checks, a page each, one at a time; a processor that is not ready for
- * one is asked again later.  There are so many at most and no more: loads say the rest.
+ * Announcements are machine checks, one page each, one at a time; if a processor is not ready for
+ * one, it is tried again later.  Their number is limited: loads report the rest.
  *
  * The file has a line "KIND MEMDEV OFFSET LENGTH" for each range, and is replaced as a whole.
  */
@@ -27,9 +27,9 @@
 enum {
     PAGE = SG_PERSIST_PAGE,
     BADS_MAX = 2 * SG_PERSIST_BAD_RANGES + 2,
-    NEWS_MAX = 64,       /* announcements that wait */
+    NEWS_MAX = 64,       /* waiting announcements */
     AGAIN_MS = 20,
-    PATIENCE = 1500,     /* times that one is tried: half a minute */
+    PATIENCE = 1500,     /* tries for each: half a minute */
 };
 
 typedef struct StaghornBads {
@@ -153,7 +153,7 @@ static bool take_line(StaghornDomain *d, const char *line)
            sg_persist_mark_bad(d->model, dimm->base + offset, len, kind);
 }
 
-/* A file that is not there has none. */
+/* A missing file has none. */
 static bool read_file(StaghornDomain *d, Error **errp)
 {
     const char *path = staghorn_domain_prop(d, "bad-file");
@@ -182,7 +182,7 @@ static bool read_file(StaghornDomain *d, Error **errp)
     return !*errp;
 }
 
-/* ---- what vCPUs ask ---- */
+/* ---- queries of vCPUs ---- */
 
 static StaghornDimm *dimm_of(StaghornDomain *d, const void *host)
 {
@@ -219,7 +219,7 @@ bool staghorn_bads_load(StaghornDomain *d, const void *host, unsigned size, uint
 
 /* ---- changes ---- */
 
-/* A page that has no bad line any more keeps its mark: its loads are slower, and succeed. */
+/* A page without bad lines keeps its mark: its loads are slower, and succeed. */
 static bool mark_pages(StaghornDomain *d, const struct sg_persist_bad *bad)
 {
     bool fresh = false;
@@ -306,6 +306,6 @@ bool staghorn_bads_init(StaghornDomain *d, Error **errp)
     if (!read_file(d, errp)) {
         return false;
     }
-    update(d, false); /* no guest yet */
+    update(d, false); /* there is no guest yet */
     return true;
 }

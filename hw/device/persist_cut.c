@@ -2,18 +2,17 @@
 /*
  * Persistence domain: power cuts.
  *
- * A cut is two steps.  First the instant: vCPUs stop, the model decides what the media keeps, and
- * adapters go dark: nothing leaves them any more, and nothing of theirs reaches memory (host.c,
- * netport.c), so that their connections vanish without a word.  Then QEMU resets the machine from
- * its main loop; at the beginning of that reset visible memory becomes the media (or stays, where
- * all of it survives: persist_map.c) and all other
- * memory becomes noise, and at its end there is power again.
+ * A cut has two steps.  First the instant: vCPUs stop, the model decides what the media keep, and
+ * adapters power off: they send nothing and write no memory any more (host.c, netport.c), so that
+ * their connections vanish silently.  Then QEMU resets the machine from its main loop.  At the
+ * beginning of that reset visible memory becomes equal to the media (or stays, where all of it
+ * survives: persist_map.c) and all other memory becomes noise; at its end power returns.
  *
- * An armed cut comes due in the middle of something, an adapter's work or a vCPU's store.  The
- * model freezes at once and the adapters go dark; the rest follows from a bottom half.  vCPUs end
- * their present translation blocks meanwhile and do no more.
+ * An armed cut comes due in the middle of an adapter's work or of a vCPU's store.  The model
+ * freezes at once and the adapters power off; the rest follows from a bottom half.  vCPUs finish
+ * their present translation blocks meanwhile and run no others.
  *
- * Reports are written when there is power again: nobody waits for them.
+ * Reports are written after power has returned, because nobody waits for them.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -53,7 +52,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
     d->times.model = us_since(at);
     d->cuts++;
     d->cutting = true;
-    /* Of this cause, because -no-reboot lets others end QEMU. */
+    /* This cause, because -no-reboot makes others end QEMU. */
     qemu_system_reset_request(SHUTDOWN_CAUSE_SUBSYSTEM_RESET);
 }
 
@@ -66,7 +65,7 @@ void staghorn_domain_cut_due(void *opaque)
     CPUState *cpu;
 
     qatomic_set(&d->dark, true);
-    /* What pause_all_vcpus() does first; it waits for them. */
+    /* The first part of pause_all_vcpus(), which would wait for them. */
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
         cpu->stop = true;
@@ -80,7 +79,7 @@ static void armed_cut(void *opaque)
     StaghornDomain *d = opaque;
     struct sg_persist_policy policy;
 
-    if (d->cutting || !qatomic_read(&d->dark)) { /* a command was quicker */
+    if (d->cutting || !qatomic_read(&d->dark)) { /* a command was faster */
         return;
     }
     staghorn_domain_parse_policy(d, "", &policy, &error_abort);
@@ -90,8 +89,8 @@ static void armed_cut(void *opaque)
 /* ---- the reset ---- */
 
 /*
- * QEMU's q35 keeps its shadow of the firmware in ordinary memory over a reset, where a processor
- * that starts would find noise now.  Its own reset, which follows, heeds the registers.
+ * QEMU's q35 keeps its shadow of the firmware in ordinary memory over a reset, where a starting
+ * processor would find noise now.  Its own reset, which follows, respects the registers.
  */
 static void unmap_shadow(void)
 {

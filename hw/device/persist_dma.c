@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: what adapters do to it, and other devices.
+ * Persistence domain: accesses of adapters and of other devices.
  *
  * An adapter of a machine with a domain has this file's host operations instead of host.c's.
- * Those for persistent memory go to the model.  The others are host.c's behind two checks:
+ * Those for persistent memory call the model.  The others call host.c's after two checks:
  *
- *   order   Whatever else the adapter reads or writes, an interrupt included, is behind its posted
+ *   order   Any other read or write of the adapter, including an interrupt, is behind its posted
  *           writes on the bus: they reach memory first (E4 of docs/persistence.md).
- *   power   From a cut to the end of the machine's reset the adapter changes nothing any more.
+ *   power   From a cut to the end of the machine's reset the adapter changes nothing.
  *
- * Bus addresses are translated on each access, as those of any DMA are; a range that an IOMMU
+ * Bus addresses are translated on each access, like those of any DMA.  A range that an IOMMU
  * scatters over the domain's memory does not count as persistent memory.
  *
- * Writes of other devices (virtio-blk, NVMe...) are told by our patch to QEMU (exec/dma-track.h)
- * once they are in memory, before the device tells the guest of them.
+ * Our patch to QEMU (exec/dma-track.h) reports writes of other devices (virtio-blk, NVMe...) once
+ * they are in memory, before the device tells the guest of them.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -27,7 +27,7 @@
 static const MemTxAttrs memory_only = { .memory = 1 };
 
 /*
- * Pieces of one range that are translated.  Without an IOMMU a range has a few; behind one each
+ * Limit of the translated pieces of a range.  Without an IOMMU a range has a few; with one, each
  * page of its tables is a piece, and the guest makes the tables.
  */
 enum { PIECES_MAX = 4096 };
@@ -39,7 +39,7 @@ static bool is_dark(const StaghornState *s)
 
 /* ---- addresses ---- */
 
-/* The machine's address of a piece of persistent memory; *len: at most the wish. */
+/* The machine's address of a piece of persistent memory; *len: at most the requested length. */
 static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write, uint64_t *to)
 {
     AddressSpace *as = pci_get_address_space(&s->parent_obj);
@@ -47,7 +47,7 @@ static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write
     hwaddr at, n = *len;
     MemoryRegion *mr;
 
-    if (s->gone) { /* from the bus */
+    if (s->gone) { /* removed from the bus */
         *len = 0;
         return false;
     }
@@ -63,7 +63,7 @@ static bool translate(StaghornState *s, uint64_t addr, uint64_t *len, bool write
     return false;
 }
 
-/* The same of all of the range, which is contiguous in the machine, too, in not too many pieces. */
+/* The same for the whole range, if it is contiguous in the machine, in not too many pieces. */
 static bool translate_all(StaghornState *s, uint64_t addr, uint64_t len, bool write, uint64_t *to)
 {
     uint64_t done = 0, n, piece;
@@ -111,7 +111,7 @@ static unsigned pm_query(void *opaque, uint64_t addr, uint64_t len)
     for (pieces = 0; first < len && !found; first += n) {
         n = len - first;
         if (pieces++ == PIECES_MAX) {
-            return SG_PM_SOME; /* nobody has looked at the rest */
+            return SG_PM_SOME; /* the rest was not checked */
         }
         if (translate(s, addr + first, &n, true, &to)) {
             found = SG_PM_SOME;
@@ -241,7 +241,7 @@ static void pm_milestone(void *opaque, const struct sg_pm_who *who, enum sg_pm_m
     staghorn_domain_leave(s->domain);
 }
 
-/* ---- all else ---- */
+/* ---- other operations ---- */
 
 static void fence(StaghornState *s)
 {
@@ -249,7 +249,7 @@ static void fence(StaghornState *s)
     staghorn_domain_leave(s->domain);
 }
 
-/* The adapter is about to read: what it will see has left the CPUs. */
+/* The adapter is about to read: the stores that it will see have left the CPUs. */
 static void read_fence(StaghornState *s, uint64_t addr, uint64_t len)
 {
     StaghornDomain *d = s->domain;
@@ -321,7 +321,7 @@ static void fenced_raise(void *opaque, unsigned vector)
     }
 }
 
-/* ---- coming and going ---- */
+/* ---- arrival and removal ---- */
 
 static void add_operations(struct sg_host_ops *ops)
 {
@@ -405,8 +405,8 @@ void staghorn_cpus_sync(StaghornState *s)
 /* ---- other devices ---- */
 
 /*
- * RAM has been written by a device that is not ours, by ours past the model, or by QEMU itself.
- * Without tracking nothing is told: it would not be known which of these lines CPUs flushed.
+ * RAM has been written by another device, by ours past the model, or by QEMU itself.
+ * Without tracking nothing is reported, since it is unknown which of these lines CPUs flushed.
  */
 static void others_wrote(MemoryRegion *mr, hwaddr offset, hwaddr len)
 {

@@ -72,7 +72,7 @@ bool staghorn_parse_range(StaghornDomain *d, const char *name, const char *text,
 typedef bool SetFault(struct sg_persist_faults *faults, const char *name, const char *text,
                       Error **errp);
 
-/* "VALUE" for all NVDIMMs, or MEMDEV=VALUE, a list; others have none. */
+/* "VALUE" for all NVDIMMs, or a list of MEMDEV=VALUE; those not listed have none. */
 static bool set_faults(StaghornDomain *d, const char *name, const char *text, SetFault *set,
                        Error **errp)
 {
@@ -176,7 +176,7 @@ static void clear_uncorrectable(struct sg_persist *model)
     }
 }
 
-/* The ranges listed, and no others. */
+/* Sets the listed ranges and removes all others. */
 bool staghorn_set_uncorrectable(StaghornDomain *d, const char *text, Error **errp)
 {
     g_auto(GStrv) items = g_strsplit(text, ":", 0);

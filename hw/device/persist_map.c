@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: where visible memory and the media are one, and what a cut leaves to do.
+ * Persistence domain: where visible memory and the media are one, and the write-back after a cut.
  *
- * In domains eadr and whole all that is visible survives, so that visible memory may just as well
- * be the media: then it is a shared mapping of the file, a cut has nothing to copy, and a process
- * that is killed leaves what a cut would.  (Not what adapters have placed and nobody can see yet.)
- * Two memories are needed all the same while CPUs are tracked, for stores in their buffers may be
- * lost, and while media fail: what they refuse, and lines that cannot be read, show by the
- * difference.
+ * In the domains eadr and whole everything visible survives, so visible memory may as well
+ * be the media: then it is a shared mapping of the file, a cut has nothing to copy, and a killed
+ * process leaves what a cut would.  (Except what adapters have placed and nobody can see yet.)
+ * Two memories are still needed while CPUs are tracked, because stores in their buffers may be
+ * lost, and while media fail, because refused and unreadable lines show as a difference.
  *
- * Mappings change with the vCPUs stopped, after all that is visible has reached the media.  The
+ * Mappings change with the vCPUs stopped, after everything visible has reached the media.  The
  * addresses stay, so nobody else notices.
  *
- * In domains none and adr with untracked=keep a cut leaves what CPUs changed in visible memory
- * (report.stays).  Afterwards it is written to the media piece by piece, from a timer; at once
- * where the configuration changes, which could change its fate, and when QEMU ends.
+ * In the domains none and adr with untracked=keep a cut leaves the changes of CPUs in visible
+ * memory (report.stays).  Afterwards a timer writes them to the media piece by piece.  They are
+ * written at once when the configuration changes, which could change their fate, or QEMU ends.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -64,7 +63,7 @@ void staghorn_map_update(StaghornDomain *d)
     bool running = runstate_is_running(), merge;
 
     if (!d->back_timer || qatomic_read(&d->dark)) {
-        return; /* later */
+        return; /* deferred */
     }
     merge = may_merge(d);
     if (!d->dimms || merge == d->dimm[0].merged) {
@@ -74,7 +73,7 @@ void staghorn_map_update(StaghornDomain *d)
         pause_all_vcpus();
     }
     if (qatomic_read(&d->dark)) {
-        return; /* a vCPU met an armed cut on its way there: the reset calls here and resumes */
+        return; /* a vCPU met an armed cut before it stopped: the reset calls here and resumes */
     }
     staghorn_domain_orderly(d);
     for (unsigned i = 0; i < d->dimms; i++) {
@@ -85,9 +84,9 @@ void staghorn_map_update(StaghornDomain *d)
     }
 }
 
-/* ---- what is owing ---- */
+/* ---- write-back ---- */
 
-/* One step; false: that was the last. */
+/* One step; false: it was the last. */
 static bool write_back_step(StaghornDomain *d)
 {
     StaghornDimm *dimm = &d->dimm[d->back_dimm];
@@ -115,7 +114,7 @@ static void write_back_some(void *opaque)
         return;
     }
     if (qatomic_read(&d->dark)) {
-        d->owing = false; /* another cut: from the start */
+        d->owing = false; /* another cut: start again */
         return;
     }
     d->owing = write_back_step(d);

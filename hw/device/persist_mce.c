@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: machine checks, by which x86 platforms tell of memory that cannot be read.
+ * Persistence domain: machine checks, by which x86 platforms report unreadable memory.
  *
- * Two kinds (Intel's architecture manual, volume 3, 17.9).  A load that meets a bad line is an
- * error with "action required": the load does not happen, its processor gets #MC at that very
- * instruction.  An error that the platform found by itself, before anybody wanted the data, has
- * "action optional".  Both name the machine's address and how much is bad there, both are local:
- * other processors hear nothing.
+ * There are two kinds (Intel's architecture manual, volume 3, 17.9).  A load that meets a bad line
+ * is an error with "action required": the load does not happen, its processor gets #MC at exactly
+ * that instruction.  An error that the platform found by itself, before anybody wanted the data,
+ * has "action optional".  Both contain the machine's address and the size of the bad range; both
+ * are local: other processors do not see them.
  *
- * Loads are watched in TCG alone (exec/load-track.h).  A processor that has machine checks off, as
- * in firmware, or that is in one already reads what is there: shutting it down would help nobody.
+ * Loads are watched in TCG only (exec/load-track.h).  A processor with machine checks disabled, as
+ * in firmware, or already in one, reads the data that are there: a shutdown would help nobody.
  *
- * Linux decodes these on processors of Intel: there its driver of NVDIMMs takes the address into
+ * Linux decodes these on Intel processors: its NVDIMM driver then adds the address to
  * its list of bad blocks.
  */
 #include "qemu/osdep.h"

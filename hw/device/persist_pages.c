@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: pages that CPUs (or other devices) changed, and their discarding.
+ * Persistence domain: the pages that CPUs (or other devices) changed, and discarding them.
  *
  * With CPU tracking off nobody reports stores, so the model finds them by comparing visible memory
- * with the media.  QEMU's dirty bitmap (the display's client, which an NVDIMM has no other use
- * for) tells which pages are worth it: the first store to a page after its bit was cleared takes
- * the slow path and sets it, all others run at full speed.
+ * with the media.  QEMU's dirty bitmap (the display's client, which an NVDIMM does not use
+ * otherwise) tells which pages to compare: the first store to a page after its bit was cleared
+ * takes the slow path and sets the bit, all others run at full speed.
  *
- * Bits move from QEMU's bitmap to ours, in units of QEMU's bitmap words, when a flush comes by:
+ * Bits move from QEMU's bitmap to ours, in units of QEMU's bitmap words, when a flush needs them:
  *
  *   changed  a page that may differ from the media.  It stays so until a flush has compared all of
  *            it, and a while longer: a vCPU that looked up the page's translation before its bit
  *            was cleared may still be about to store.
- *   seen     compared in this period; aged: in the period before.  A newly set bit forgets both.
+ *   seen     compared in this period; aged: in the period before.  A newly set bit clears both.
  *   ever     changed since the last cut or start; a cut, with the vCPUs stopped, compares all.
  *
- * Adapters' placements do not pass here: the model knows those lines itself.
+ * Adapters' placements are not recorded here: the model knows those lines itself.
  *
- * With KVM the kernel keeps QEMU's bitmap up to date when it is asked, once before each entry into
- * the model that may compare; never within, for to ask is a call of QEMU's.  With a dirty ring the
- * asking would stop all vCPUs and let go of the big lock, in the middle of an adapter's work.
+ * With KVM the kernel updates QEMU's bitmap on request, once before each entry into the model that
+ * may compare; never within, because the request calls QEMU.  With a dirty ring the request would
+ * stop all vCPUs and drop the big lock, in the middle of an adapter's work.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -33,8 +33,8 @@
 
 enum {
     UNIT_PAGES = BITS_PER_LONG,  /* moved at once */
-    CHUNK_PAGES = 64 * UNIT_PAGES, /* looked at at once */
-    RUN_PAGES = 16,              /* told at once */
+    CHUNK_PAGES = 64 * UNIT_PAGES, /* examined at once */
+    RUN_PAGES = 16,              /* reported at once */
     PERIOD_MS = 50,
 };
 
@@ -42,7 +42,7 @@ typedef struct StaghornPages {
     MemoryRegion *mr;
     uint64_t count;              /* pages */
     unsigned long *changed, *seen, *aged, *ever;
-    int64_t period_ms;           /* its beginning */
+    int64_t period_ms;           /* begin of the period */
 } StaghornPages;
 
 StaghornPages *staghorn_pages_new(StaghornDimm *dimm)
@@ -112,7 +112,7 @@ static void next_period(StaghornPages *p)
     p->period_ms = now;
 }
 
-/* As collect(), at little cost where nothing changed. */
+/* As collect(), but cheap where nothing changed. */
 static void collect_sparse(StaghornPages *p, uint64_t first, uint64_t last)
 {
     ram_addr_t start = memory_region_get_ram_addr(p->mr);
@@ -174,9 +174,9 @@ uint64_t staghorn_pages_next_differing(void *opaque, int extent, uint64_t from, 
     if (first >= limit) {
         return dimm->size;
     }
-    /* Asked again for the next run: this one is short, so that its pages are looked at once. */
+    /* The model asks again for the next run: a short run gets compared at once. */
     end = find_next_zero_bit(map, MIN(limit, first + RUN_PAGES), first);
-    /* Only pages that lie in the range as a whole are compared as a whole. */
+    /* Only pages that lie completely in the range are compared completely. */
     for (uint64_t i = DIV_ROUND_UP(MAX(from, first * TARGET_PAGE_SIZE), TARGET_PAGE_SIZE);
          !d->sweep_all && i < MIN(end, sweep_end / TARGET_PAGE_SIZE); i++) {
         set_bit(i, p->seen);
@@ -192,7 +192,7 @@ void staghorn_pages_discard(StaghornDimm *dimm)
 
     if (madvise(dimm->visible, dimm->size, MADV_DONTNEED)) {
         error_report("NVDIMM of %s: cannot discard its pages: %s", dimm->name, strerror(errno));
-        abort(); /* what the guest would find now, it must not */
+        abort(); /* the guest must not see the present content */
     }
     g_free(cpu_physical_memory_snapshot_and_clear_dirty(p->mr, 0, dimm->size, DIRTY_MEMORY_VGA));
     bitmap_zero(p->changed, p->count);

@@ -2,10 +2,10 @@
 /*
  * Persistence domain: the property "preview".
  *
- * Set to "ADDRESS+LENGTH:SEED:COUNT" (address of the machine), it takes, at one instant, the
- * visible content of the range and what a cut would leave of it with COUNT seeds from SEED on,
- * policy "random".  Read, it gives them in hexadecimal, separated by blanks, the visible content
- * first.  Nothing changes in the machine.
+ * Setting it to "ADDRESS+LENGTH:SEED:COUNT" (address of the machine) records, at one instant, the
+ * visible content of the range and what a cut with policy "random" would leave of it, for COUNT
+ * seeds beginning with SEED.  Reading it returns these in hexadecimal, separated by blanks, the
+ * visible content first.  Nothing changes in the machine.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -14,7 +14,7 @@
 
 enum { PREVIEW_OCTETS = 1 << 20 }; /* of all outcomes together */
 
-static GString *answer; /* to the last question; a machine has one domain */
+static GString *answer; /* the last result; a machine has one domain */
 
 static void append_hex(GString *text, const uint8_t *data, size_t len)
 {

@@ -2,10 +2,10 @@
 /*
  * Persistence domain: properties.
  *
- * Every property is kept as the text that was given, and set by one function that takes such a
- * text; QEMU's types (bool, numbers) are only a face on it.  All can be changed at any time, but
- * for memdevs; those that need the NVDIMMs wait until there are some.  A text that is refused
- * leaves everything as it was.
+ * Every property is kept as the text that was set, and applied by one function that takes such a
+ * text; QEMU's types (bool, numbers) only wrap it.  All properties can be changed at any time,
+ * except memdevs; those that need the NVDIMMs wait until there are some.  A text that is refused
+ * changes nothing.
  *
  * persist_faults.c has the parsers and the settings of faults.
  */
@@ -22,7 +22,7 @@ enum prop_flags {
     NEEDS_DIMMS = 2,
 };
 
-/* One that is a member of the model's configuration and nothing more has no function 'apply'. */
+/* A property without 'apply' is just a member of the model's configuration. */
 typedef struct DomainProp {
     const char *name;
     const char *initial;
@@ -42,7 +42,7 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
     struct sg_persist_config used = *config;
     const char *wrong = NULL;
 
-    /* Caches that survive do so when QEMU is killed, too: visible memory is not the media here. */
+    /* Surviving caches must survive a kill of QEMU, but visible memory is not the media here. */
     if (used.cpu_tracking && used.domain >= SG_PERSIST_EADR) {
         used.evict = SG_PERSIST_EAGER;
     }
@@ -132,8 +132,8 @@ static bool set_flush_latency(StaghornDomain *d, const char *text, Error **errp)
 }
 
 /*
- * The reporter of stores first, then the model: what was stored before is in visible memory and
- * counts as untracked; the other way round for off.
+ * The reporter of stores first, then the model: earlier stores are in visible memory and
+ * count as untracked; the other way round for off.
  */
 static bool set_cpu_tracking(StaghornDomain *d, const char *text, Error **errp)
 {
@@ -259,7 +259,7 @@ static bool set_arm(StaghornDomain *d, const char *text, Error **errp)
 
 /* ---- the table ---- */
 
-/* Of cpu-tracking until the machine is complete, if nobody gave it. */
+/* Value of cpu-tracking until the machine is complete, unless it was set. */
 static const char by_accelerator[] = "";
 
 static const DomainProp props[] = {
@@ -424,7 +424,7 @@ void staghorn_domain_class_props(ObjectClass *klass)
 void staghorn_domain_init_props(StaghornDomain *d)
 {
     sg_persist_config_init(&d->config);
-    d->config.untracked_flush_max = UINT64_MAX; /* persist_pages.c bounds it better */
+    d->config.untracked_flush_max = UINT64_MAX; /* persist_pages.c has a better bound */
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {
         set_text(d, &props[i], props[i].initial, &error_abort);
     }

@@ -2,14 +2,14 @@
 /*
  * Persistence domain: the loss of ordinary memory.
  *
- * DRAM that has had no power holds noise, and firmware or a kernel that counts on zeroes is wrong.
- * Writing noise to all of a machine's memory would take longer than a cut may.  So one small file
- * of noise is made and mapped over the memory in pieces, privately: a page is copied when somebody
- * writes to it.  Pieces begin at places in the file that are drawn, so that the noise does not
- * repeat visibly.  All is drawn from a seed.
+ * DRAM without power holds noise afterwards, and firmware or a kernel that relies on zeroes is
+ * wrong.  Writing noise to all of a machine's memory would take longer than a cut may.  So one
+ * small file of noise is mapped over the memory in pieces, privately: a page is copied when it is
+ * written to.  Pieces begin at random offsets of the file, so that the noise does not repeat
+ * visibly.  A seed determines all of it.
  *
- * Only anonymous private memory can be mapped over: others share a file with somebody, or a pool of
- * huge pages.  Those read as zero.  So does what the host refuses to map.
+ * Only anonymous private memory can be mapped over: other memory shares a file with somebody, or a
+ * pool of huge pages.  That memory reads as zero, and so does what the host refuses to map.
  */
 #include "qemu/osdep.h"
 #include "qemu/madvise.h"
@@ -31,7 +31,7 @@ enum {
     PIECES_MAX = 4096, /* of a block: each is a mapping, of which a process has a bounded number */
 };
 
-/* Over all blocks of one cut. */
+/* For all blocks of one cut. */
 typedef struct Noise {
     uint64_t seed;
     GSList *nvdimms;
@@ -63,7 +63,7 @@ static void make_noise(Noise *noise, uint64_t piece)
     munmap(at, 2 * piece);
 }
 
-/* False: the block, or what is left of it, has its content still. */
+/* False: the block, or the rest of it, still has its content. */
 static bool map_noise(Noise *noise, RAMBlock *block)
 {
     uint64_t page = qemu_real_host_page_size(), len = block->used_length;
@@ -100,7 +100,7 @@ static void clear(RAMBlock *block)
     }
 }
 
-/* NVDIMMs keep what they have, in this domain or out of it. */
+/* NVDIMMs keep their content, in this domain or outside. */
 static int scramble_backend(Object *object, void *opaque)
 {
     Noise *noise = opaque;
@@ -132,6 +132,6 @@ void staghorn_ram_scramble(uint64_t seed)
         close(noise.fd);
     }
     if (tcg_enabled() && first_cpu) {
-        tb_flush(first_cpu); /* translations of what was there */
+        tb_flush(first_cpu); /* translations of the old content */
     }
 }
