@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Staghorn: calls of the core, and what has to wait for their end.
+ * Staghorn: calls of the core, and the work that has to wait for their end.
  *
- * A call of the core runs under QEMU's big lock, but it is not alone: a frame that it sends may
- * reach another NIC of the guest within the same stack, and that NIC's interrupt is a write to any
- * address that the guest chose: a register of this or of another adapter, or configuration space,
- * where a function can be reset or lose its slot.  So can our own interrupts.  All adapters of a
- * process share one TCP/IP, so it does not matter which adapter's call is under way.  Therefore
+ * A call of the core runs under QEMU's big lock, but not in isolation: a frame that it sends may
+ * reach another NIC of the guest within the same call stack, and that NIC's interrupt is a write to
+ * any address that the guest chose: a register of this or of another adapter, or configuration
+ * space, where a function can be reset or lose its slot.  Our own interrupts can do the same.  All
+ * adapters of a process share one TCP/IP stack, so it does not matter whose call is in progress:
  *
  *   interrupts  are collected (staghorn_raise) and sent as the last act of the outermost entry;
- *               those that come up while others are sent are sent by a bottom half;
- *   writes      that come during a call, or while the machine is stopped, are kept in order and
- *               obeyed by a bottom half: a doorbell is never lost;
- *   resets      that come during a call are done at its end, before the entry returns;
- *   removal     during an entry marks the adapter as gone: it does no DMA any more, and its memory
- *               is freed by a bottom half.  The object lives until then, and DEVICE_DELETED waits.
+ *               those raised while others are sent are sent by a bottom half;
+ *   writes      that arrive during a call, or while the machine is stopped, are queued in order and
+ *               executed by a bottom half: a doorbell is never lost;
+ *   resets      that arrive during a call are done at its end, before the entry returns;
+ *   removal     during an entry marks the adapter as gone: it does no more DMA, and its memory is
+ *               freed by a bottom half.  The object lives until then, and DEVICE_DELETED waits.
  *
- * Every function of the device that QEMU calls and that may send a frame, or call the core, is an
+ * A function of the device that QEMU calls and that may send a frame, or call the core, is an
  * entry: staghorn_hold() to staghorn_release(), or staghorn_enter() to staghorn_leave() around a
- * call of the core.  After the outermost release only the object itself may be touched.
+ * call of the core.  After the outermost release only the object itself may be accessed.
  *
  * QEMU's own guard against re-entrant I/O is off for our registers: it would drop the write.
  */
@@ -32,12 +32,12 @@
 #include "staghorn/regs.h"
 
 /*
- * Writes kept for one adapter.  Those of one call come from other devices' interrupts; more than
- * that is not a driver's doing and breaks the adapter (STATUS.FATAL).
+ * Queued writes of one adapter.  Those of one call come from other devices' interrupts; a driver
+ * does not cause more than this, so more of them break the adapter (STATUS.FATAL).
  */
 enum {
     LATE_MAX = 1024,
-    RESETS_MAX = 16, /* at the end of an entry; others by a bottom half */
+    RESETS_MAX = 16, /* at the end of an entry; the others by a bottom half */
 };
 
 typedef struct StaghornWrite {
@@ -46,11 +46,11 @@ typedef struct StaghornWrite {
     uint64_t value;
 } StaghornWrite;
 
-/* Of the process. */
+/* State of the process. */
 static struct {
     unsigned entries;       /* on the stack: no adapter may be freed */
     unsigned cores;         /* calls of the core among them: no other may begin */
-    bool sending;           /* interrupts are sent */
+    bool sending;           /* interrupts are being sent */
     StaghornState *sender;  /* by this adapter */
     StaghornAdapters adapters;
     StaghornAdapters gone;  /* removed during an entry, not freed yet */
@@ -78,7 +78,7 @@ void staghorn_raise(StaghornState *s, unsigned vector)
     s->raised |= 1ull << vector;
 }
 
-/* The message may remove any adapter, this one included; the object is held. */
+/* A message may cause the removal of any adapter, even this one; the object is referenced. */
 static void send_messages(StaghornState *s)
 {
     uint64_t vectors = s->sent;
@@ -103,7 +103,7 @@ static StaghornState *next_sender(void)
     return NULL;
 }
 
-/* One round: what is raised meanwhile waits for a bottom half, or two adapters could go on here. */
+/* One round: later interrupts wait for a bottom half, or two adapters could loop here for ever. */
 static void send_all(void)
 {
     StaghornState *s;
@@ -184,7 +184,7 @@ static StaghornState *next_reset(void)
     return NULL;
 }
 
-/* A reset ends connections, and their last frames may bring about the next one. */
+/* A reset ends connections, and their last frames may cause the next reset. */
 static void reset_due(void)
 {
     StaghornState *s;
@@ -234,7 +234,7 @@ void staghorn_leave(StaghornState *s)
     staghorn_release();
 }
 
-/* ---- what waited ---- */
+/* ---- deferred work ---- */
 
 static void obey(StaghornState *s, const StaghornWrite *w)
 {
@@ -254,7 +254,7 @@ static GArray *new_writes(void)
     return g_array_new(false, false, sizeof(StaghornWrite));
 }
 
-/* A doorbell is idempotent (regs.h), so the later one of a queue takes the earlier one's place. */
+/* A doorbell is idempotent (regs.h), so a later one of a queue replaces an earlier one. */
 static bool merge(StaghornState *s, const StaghornWrite *w)
 {
     for (unsigned i = s->late->len; i-- > 0;) {
@@ -285,7 +285,7 @@ static void keep(StaghornState *s, const StaghornWrite *w)
     }
 }
 
-/* Those that come meanwhile wait for the next time; a reset makes the rest void. */
+/* Writes that arrive meanwhile wait for the next time; a reset makes the rest void. */
 static void obey_late(StaghornState *s)
 {
     g_autoptr(GArray) late = s->late;
@@ -328,7 +328,7 @@ void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value,
     if (s->gone || staghorn_is_dark(s)) {
         return;
     }
-    if (calls.sender == s) { /* it would raise the next one, and so on for ever */
+    if (calls.sender == s) { /* the write would raise the next interrupt, and so on for ever */
         qemu_log_mask(LOG_GUEST_ERROR, "%s: an interrupt aimed at the adapter's own registers "
                       "is ignored\n", DEVICE(s)->id ?: TYPE_STAGHORN);
         return;
@@ -365,7 +365,7 @@ void staghorn_reset_soon(StaghornState *s)
     }
 }
 
-/* The machine goes on: what came up while it was stopped. */
+/* The machine continues: executes what was deferred while it was stopped. */
 static void run_state_changed(void *opaque, bool running, RunState state)
 {
     StaghornState *s;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Staghorn: what CPUs do to persistent memory, told to the model as it happens (cpu-tracking=on).
+ * Staghorn: reports each access of CPUs to persistent memory to the model (cpu-tracking=on).
  *
- * TCG only: our patch to QEMU (exec/store-track.h) sends every store to pages that we want through
+ * TCG only: our patch to QEMU (exec/store-track.h) sends every store to pages of ours through
  * begin() and end(), and every CLWB, CLFLUSHOPT, CLFLUSH, SFENCE, MFENCE and locked instruction
  * through flush() and fence().  Stores to all other memory, and all loads, never come here.
  * docs/decisions/0007-cpu-tracking.md has the alternatives and the numbers.
  *
- * Order.  The domain's lock is taken before a store changes memory and given back when the model
- * knows of it.  So the model hears of stores in the order in which memory changes, over all vCPUs
- * and adapters; whoever has seen the effect of a store, and acts on it, is heard of later.  With
- * the lock held the vCPU changes RAM and does nothing else: a store that reaches into a device's
- * page is tracked for its part in RAM alone, and what makes QEMU leave an instruction in its middle
+ * Order.  The domain's lock is taken before a store changes memory and released when the model
+ * knows of it.  So the model learns of stores in the order in which memory changes, over all vCPUs
+ * and adapters; a reaction to the effect of a store is always reported later.  While it has
+ * the lock, the vCPU changes RAM and does nothing else: of a store that reaches into a device's
+ * page only the part in RAM is tracked, and whatever makes QEMU leave an instruction in its middle
  * comes before begin().
  *
  * Fences are frequent (each locked instruction of the guest is one) and mostly have nothing to do.
- * busy[] says which vCPUs did anything to persistent memory since their last fence; the others'
- * fences end there, without the lock.  Each entry belongs to its vCPU's thread.
+ * busy[] records which vCPUs accessed persistent memory since their last fence; the fences of the
+ * others end there, without the lock.  Each entry belongs to its vCPU's thread.
  *
- * Program counters.  A store is known by its place in translated code.  Finding the guest's
- * instruction takes a search in QEMU's tables, so each vCPU remembers where it was the last times.
+ * Program counters.  A store is identified by its place in translated code.  Finding the guest's
+ * instruction takes a search in QEMU's tables, so each vCPU caches the results of recent searches.
  * Translations are relative to their page: a place has an offset in a page, the page is in the
- * vCPU's state.  When QEMU discards its translations, places are used again: hence the epoch.
+ * vCPU's state.  When QEMU discards its translations, places are reused: hence the epoch.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -43,14 +43,14 @@ enum {
     UNWIND_WORDS = 4,     /* of QEMU's unwind data, at least */
 };
 
-/* Where the code at ra is in its page. */
+/* The offset in its page of the code at ra. */
 typedef struct Place {
     uintptr_t ra;
     unsigned epoch;
     unsigned offset;
 } Place;
 
-static StaghornDomain *domain;        /* whose memory is tracked, or was last */
+static StaghornDomain *domain;        /* whose memory is tracked, or was tracked last */
 static bool busy[SG_PERSIST_VCPUS];
 static Place *places[SG_PERSIST_VCPUS];
 
@@ -82,7 +82,7 @@ static void find_place(CPUState *cpu, Place *place, uintptr_t ra)
     }
 }
 
-/* The linear address of the instruction that is at ra in translated code. */
+/* The linear address of the instruction whose translated code has ra. */
 static uint64_t program_counter(CPUState *cpu, uintptr_t ra)
 {
     uint64_t pc = cpu->cc->get_pc(cpu);
@@ -173,8 +173,8 @@ static void track_fence(CPUState *cpu, CPUFence kind, uintptr_t ra)
 }
 
 /*
- * Whoever is told anything by a vCPU may have been told of all that it stored before, and of what
- * others stored that it has seen: store buffers drain.
+ * A device that a vCPU writes to may learn of everything that it stored before, and of other
+ * vCPUs' stores that it has seen: store buffers drain.
  */
 static void track_tell(CPUState *cpu)
 {
@@ -191,7 +191,7 @@ static const CPUStoreTrack track = {
     .tell = track_tell,
 };
 
-/* In a vCPU's thread, the others stopped: old translations have no calls to us, or too many. */
+/* In a vCPU's thread, the others stopped: old translations lack our calls, or have too many. */
 static void switch_over(CPUState *cpu, run_on_cpu_data on)
 {
     cpu_store_track = on.host_int ? &track : NULL;
@@ -203,7 +203,7 @@ static void nothing(CPUState *cpu, run_on_cpu_data unused)
 {
 }
 
-/* Work is done in the order of asking; the second work is waited for. */
+/* Work is done in the order of its requests; so wait for the second one only. */
 static void switch_and_wait(bool on)
 {
     async_safe_run_on_cpu(first_cpu, switch_over, RUN_ON_CPU_HOST_INT(on));

@@ -2,12 +2,12 @@
 /*
  * The lock of a persistence domain.
  *
- * Whoever enters the model of hw/core/persist, or changes persistent memory that it watches,
- * holds it: vCPU threads around each store (cpu_track.c, without QEMU's big lock), the adapter's
- * and the main thread around everything else.  It comes last: nobody waits for QEMU's big lock,
- * runs a callback of QEMU's or blocks while holding it.  Held for some ten nanoseconds by a store
- * and for milliseconds by a cut at most, which is why waiting starts with spinning, for little
- * more than a store takes, and goes on sleeping.
+ * It is held around all use of the model of hw/core/persist, and around changes of the persistent
+ * memory that the model observes: by vCPU threads around each store (cpu_track.c, without QEMU's
+ * big lock), by the adapter's and the main thread around everything else.  It is the innermost
+ * lock: its holder does not wait for QEMU's big lock, run a callback of QEMU's or block.  A store
+ * holds it for some ten nanoseconds, a cut for milliseconds at most.  So waiting starts with
+ * spinning, for little longer than a store takes, and then sleeps.
  */
 #ifndef STAGHORN_DEVICE_DOMAIN_LOCK_H
 #define STAGHORN_DEVICE_DOMAIN_LOCK_H

@@ -3,17 +3,17 @@
  * Staghorn: the flash image.
  *
  * The property romfile names an image of the whole chip (include/staghorn/flash.h).  QEMU would map
- * the file as it is; we take the property over before it does, for the bus sees of the chip only
- * the expansion ROM of the firmware that runs, which an update changes.  With flash-write=on what
- * the driver writes to the chip goes to the file, and the file is ours alone; else it lasts as long
- * as this QEMU.  A thread writes it, for the host's disk may be slow and the driver's command waits
- * for it, but neither other vCPUs nor the main loop do.
+ * the file itself.  We take the property over before it does, because the bus sees only the
+ * expansion ROM of the running firmware, which an update changes.  With flash-write=on the
+ * driver's writes to the chip go to the file, which we lock; else they last as long as this QEMU.
+ * A thread writes the file, because the host's disk may be slow: the driver's command waits for it,
+ * but neither other vCPUs nor the main loop do.
  *
- * Without an image there is no ROM, no vital product data, no flash command, and the model's own
+ * Without an image there is no ROM, no vital product data and no flash command, and the model's
  * defaults are the profile.
  *
- * Reset of the function is when firmware starts: the later valid slot's, with its profile, so that
- * the core is made anew if that is another than before.
+ * A reset of the function starts the firmware of the later valid slot, with its profile; the core
+ * is created anew if that firmware is a different one than before.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -78,7 +78,7 @@ static uint8_t *read_image(StaghornFlash *f, bool write, size_t *len, Error **er
     return g_steal_pointer(&octets);
 }
 
-/* One write, and what it comes to.  The adapter may go meanwhile; then the file is closed here. */
+/* One write and its result.  If the adapter is removed meanwhile, the file is closed here. */
 typedef struct StaghornFlashJob {
     StaghornState *s; /* referenced */
     int fd;
@@ -165,7 +165,7 @@ static enum sg_flash_medium program_file(void *opaque, uint32_t offset, const vo
     return SG_FLASH_BUSY;
 }
 
-/* What a thread is still writing to stays open until it is done. */
+/* Closes the file; if a thread is still writing to it, later. */
 static void close_file(StaghornFlash *f)
 {
     if (f->job && !f->job->done) {
@@ -237,7 +237,7 @@ bool staghorn_flash_init(StaghornState *s, Error **errp)
 
 void staghorn_flash_hide(StaghornState *s)
 {
-    if (PCI_DEVICE(s)->has_rom) { /* realize did not get to its end */
+    if (PCI_DEVICE(s)->has_rom) { /* realize failed halfway */
         vmstate_unregister_ram(&PCI_DEVICE(s)->rom, DEVICE(s));
         PCI_DEVICE(s)->has_rom = false;
     }
@@ -332,7 +332,7 @@ static void vpd_make(StaghornState *s)
     for (unsigned i = 0; i < f->vpd_len + 3; i++) {
         sum += f->vpd[i];
     }
-    /* The length counts, too: it is set before the sum is complete. */
+    /* The checksum covers the length as well, so set it first. */
     f->vpd[resource + 1] = f->vpd_len + 4 - (resource + 3);
     sum += f->vpd[resource + 1];
     f->vpd[f->vpd_len + 3] = -sum;
@@ -351,7 +351,7 @@ void staghorn_flash_write_config(StaghornState *s, uint32_t addr, int len)
         return;
     }
     at = pci_get_word(cap + VPD_ADDR);
-    if (at & VPD_DONE) { /* a write: nothing there can be written */
+    if (at & VPD_DONE) { /* a write: nothing is writable */
         pci_set_word(cap + VPD_ADDR, at & VPD_ADDR_MASK);
         return;
     }
@@ -419,7 +419,7 @@ void staghorn_flash_boot(StaghornState *s)
     }
     apply_firmware(s);
     sg_profile_limit(&s->config, &s->flash.bound);
-    /* Each value was judged when the image was loaded or the update taken. */
+    /* Each value was checked when the image was loaded or the update accepted. */
     g_assert(!sg_adapter_check_config(&s->config, buf, sizeof(buf)));
     vpd_make(s);
     show_rom(s);

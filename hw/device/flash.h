@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flash of an adapter on QEMU: where its content lives, and what the bus sees of it.
+ * The flash of an adapter on QEMU: the storage of its content, and what the bus sees of it.
  */
 #ifndef SG_DEVICE_FLASH_H
 #define SG_DEVICE_FLASH_H
@@ -18,25 +18,25 @@ struct StaghornFlashJob;
 typedef struct StaghornFlash {
     struct sg_flash *chip;   /* NULL: the adapter has no image */
     char *path;              /* of the image */
-    int fd;                  /* written through to; -1: not */
+    int fd;                  /* of the file that is written through to; -1: none */
     struct StaghornFlashJob *job; /* a thread writes to it */
     uint8_t vpd_cap;         /* offset of the capability; 0: none */
     uint8_t vpd[256];        /* vital product data, PCI 3.0 appendix I */
     unsigned vpd_len;
     struct sg_adapter_config before; /* the configuration without a profile */
-    struct sg_adapter_config bound;  /* the limits of any profile that comes later */
+    struct sg_adapter_config bound;  /* the limits for any later profile */
 } StaghornFlash;
 
-/* Loads the image of the property romfile, if there is one, and takes the property over. */
+/* Loads the image of the property romfile, if it is set, and takes the property over. */
 bool staghorn_flash_init(struct StaghornState *s, Error **errp);
-/* The profile of the firmware that runs, over the properties that were not given. */
+/* Applies the profile of the running firmware to the properties that were not set explicitly. */
 bool staghorn_flash_configure(struct StaghornState *s, Error **errp);
 /* Capability and expansion ROM; at the end of realize. */
 bool staghorn_flash_expose(struct StaghornState *s, Error **errp);
-/* The expansion ROM is off the bus; then, when the core is gone, all else. */
+/* Takes the expansion ROM off the bus; the second one frees the rest when the core is gone. */
 void staghorn_flash_hide(struct StaghornState *s);
 void staghorn_flash_exit(struct StaghornState *s);
-/* Reset of the function: what an update has stored runs from now on. */
+/* Reset of the function: starts what an update has stored. */
 void staghorn_flash_boot(struct StaghornState *s);
 /* Configuration space was written. */
 void staghorn_flash_write_config(struct StaghornState *s, uint32_t addr, int len);

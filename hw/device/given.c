@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Staghorn: which properties were given.
+ * Staghorn: which properties were set explicitly.
  *
- * A firmware's profile yields to what the user says, also where the user says what is the default
- * anyway.  QEMU does not keep that, so the setters do: each notes its property's name.
+ * An explicit setting takes precedence over a firmware's profile, even if its value is the default.
+ * QEMU does not record explicit settings, so the setters do: each records its property's name.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

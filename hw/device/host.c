@@ -4,8 +4,8 @@
  *
  * Turns.  The core works inside three kinds of calls, all under the big lock: MMIO writes (vCPU
  * thread), frames from the uplink, and the bottom half.  After a doorbell the core gets one bounded
- * turn in the vCPU thread, which is the shortest way to the wire; what is left over goes to the
- * bottom half.  calls.c keeps these calls apart and sends the interrupts behind them.
+ * turn in the vCPU thread, which is the shortest way to the wire; the rest is left to the bottom
+ * half.  calls.c separates these calls and sends the interrupts after them.
  */
 #include "qemu/osdep.h"
 #include "qemu/log.h"
@@ -22,7 +22,7 @@ enum {
 
 /*
  * Memory only.  A guest that aims DMA at registers could otherwise, in the middle of a core call,
- * reset the function or take its power through configuration space, or have another device send us
+ * reset the function or power it off through configuration space, or make another device send us
  * a frame.
  */
 static const MemTxAttrs memory_only = { .memory = 1 };
@@ -100,9 +100,9 @@ static uint64_t host_now(void *opaque)
 }
 
 /*
- * Moving a QEMU timer wakes the main loop, and the core names a new deadline at nearly every turn.
- * So only an earlier one is set; one that has moved away fires in vain, once, and the turn that
- * follows names the true one.
+ * Setting a QEMU timer wakes the main loop, and the core names a new deadline in nearly every turn.
+ * So only earlier deadlines are set.  A deadline that was postponed causes one spurious wake-up,
+ * and the following turn names the right one.
  */
 static void host_arm_timer(void *opaque, uint64_t deadline_ns)
 {
@@ -208,7 +208,7 @@ static void bottom_half(void *opaque)
     if (s->gone) {
         return;
     }
-    if (!staghorn_may_call()) { /* a nested main loop, or the machine is stopped: later */
+    if (!staghorn_may_call()) { /* a nested main loop, or the machine is stopped: defer */
         s->due |= STAGHORN_DUE_TURN;
         return;
     }
@@ -231,7 +231,7 @@ static void deadline_reached(void *opaque)
     qemu_bh_schedule(s->bh);
 }
 
-/* With each firmware: its profile names the connections that the port may hold. */
+/* Called for each firmware, since its profile limits the connections of the port. */
 static void make_adapter(StaghornState *s)
 {
     sg_port_set_max_connections(s->port, s->config.max_conns);

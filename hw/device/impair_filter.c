@@ -2,17 +2,17 @@
 /*
  * Network filter that impairs a link (hw/net/impair.h): -object filter-staghorn-impair.
  *
- * It sits at any network back end that QEMU's filters accept, so also at one of a machine without
- * an adapter.  A link for each direction of the back end, with the virtual clock: while the machine
- * stands, nothing leaves.
+ * It attaches to any network back end that QEMU's filters accept, also on a machine without an
+ * adapter.  There is one link for each direction of the back end, with the virtual clock: while
+ * the machine is stopped, no frame leaves.
  *
- * The core may be at work when a frame comes here.  So a frame that was delayed or changed leaves
- * from a timer's callback and never from receive_iov(); one that is neither goes on as if there
+ * The core may be at work when a frame arrives here.  So a frame that was delayed or changed leaves
+ * from a timer's callback and never from receive_iov(); one that is neither passes as if there
  * were no filter.  Sender and receiver are looked up when a frame leaves, because either may have
  * been unplugged meanwhile.
  *
- * What waits is no part of the machine's state: it is not saved, it is lost when the filter goes,
- * and a power cut of the machine leaves it alone, as it would leave a network.
+ * Waiting frames are not part of the machine's state: they are not saved, they are lost when the
+ * filter is removed, and a power cut of the machine does not affect them, like those in a network.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -83,7 +83,7 @@ static void on_timer(void *opaque)
     output(opaque, TURN);
 }
 
-/* A snapshot may have been loaded, whose clock is another one. */
+/* A loaded snapshot may have a different clock. */
 static void on_run_state(void *opaque, bool running, RunState state)
 {
     StaghornImpair *s = opaque;
@@ -109,7 +109,7 @@ static ssize_t impair_receive_iov(NetFilterState *nf, NetClientState *sender, un
 
 /* ---- life ---- */
 
-/* The two directions have nothing to do with each other. */
+/* The two directions are independent. */
 static struct sg_impair_config config_of(const StaghornImpair *s, unsigned direction)
 {
     struct sg_impair_config config = s->config;
@@ -152,7 +152,7 @@ static void impair_cleanup(NetFilterState *nf)
     }
 }
 
-/* Switched off: later frames do not come here, so what waits has to go before them. */
+/* Switched off: later frames bypass the filter, so the waiting ones have to go first. */
 static void impair_status_changed(NetFilterState *nf, Error **errp)
 {
     StaghornImpair *s = STAGHORN_IMPAIR(nf);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See inproc.h.  QEMU runs with accelerator qtest: its CPUs stand still, and the caller, who holds
- * the big lock from sg_inproc_start() on, takes their place.
+ * See inproc.h.  QEMU runs with accelerator qtest: its CPUs do not run, and the caller, which holds
+ * the big lock from sg_inproc_start() on, acts in their place.
  */
 #include "qemu/osdep.h"
 #include "exec/address-spaces.h"
@@ -21,13 +21,13 @@
 
 extern QmpCommandList qmp_commands;
 
-/* Of system/main.c, which is not linked; what has a user interface looks at it. */
+/* Defined in system/main.c, which is not linked; user interfaces refer to it. */
 int (*qemu_main)(void);
 
 void sg_inproc_start(int argc, char **argv)
 {
     qemu_init(argc, argv);
-    /* QEMU's handlers ask its own main loop to end, which is not here. */
+    /* QEMU's handlers ask its own main loop to end, which does not exist here. */
     signal(SIGINT, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     signal(SIGTERM, SIG_DFL);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Staghorn: frames on their way into one of QEMU's network queues.
+ * Staghorn: a transmit queue in front of one of QEMU's network queues.
  *
  * QEMU's queues rely on a sender that stops when it is refused.  A frame that is offered from the
- * callback of another one goes ahead of those still waiting, and a stream socket that had written
- * half of a frame would go on with octets of the wrong one.  So of each lane at most one frame lies
- * in QEMU's queue; what comes meanwhile waits here, in order, up to a limit, beyond which it is
+ * callback of another one overtakes those that still wait, and a stream socket that had written
+ * half of a frame would continue with octets of the wrong one.  So each transmit queue has at most
+ * one frame in QEMU's queue; later ones wait here, in order, up to a limit, beyond which they are
  * dropped: TCP repairs that.
  *
- * When the machine stops QEMU throws away what its queues hold.  A stream socket that had written
- * half of a frame needs the other half nevertheless, so such a lane keeps a copy and offers it
- * again.
+ * When the machine stops, QEMU drops the content of its queues.  A stream socket that had written
+ * half of a frame needs the other half nevertheless, so a reliable transmit queue keeps a copy and
+ * offers it again.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -76,7 +76,7 @@ void staghorn_lane_close(StaghornLane *lane)
     while ((f = take(&lane->offered))) {
         g_free(f);
     }
-    qemu_purge_queued_packets(nc); /* they name the sender, which goes now */
+    qemu_purge_queued_packets(nc); /* they refer to the sender, which is removed now */
 }
 
 static bool keep(StaghornLane *lane, const struct iovec *iov, unsigned n)
@@ -113,7 +113,7 @@ bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n)
     return true;
 }
 
-/* Takes the frame over. */
+/* Takes ownership of the frame. */
 static void offer(StaghornLane *lane, StaghornFrame *f)
 {
     if (qemu_send_packet_async(lane->nc, f->data, f->len, lane->sent) == 0) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames on their way into one of QEMU's network queues: order and congestion.
+ * A transmit queue in front of one of QEMU's network queues: order and congestion.
  */
 #ifndef SG_DEVICE_LANE_H
 #define SG_DEVICE_LANE_H
 
-/* QEMU is built with warnings that do not stop it; newer compilers refuse this one. */
+/* QEMU's build only warns about this; newer compilers make it an error. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
 
 #include "net/net.h"
@@ -27,20 +27,20 @@ typedef struct StaghornLane {
 void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *sent,
                         size_t max_octets, bool insist);
 /*
- * Drops what waits, also in QEMU's queue; later frames are dropped as well.  A zeroed lane is
- * closed, too.
+ * Drops all waiting frames, also those in QEMU's queue; later frames are dropped as well.  A zeroed
+ * transmit queue is closed, too.
  */
 void staghorn_lane_close(StaghornLane *lane);
 
 /*
- * Drops what waits, but for what lies in QEMU's queue: its first octets may be out, and whoever
- * cuts a stream to frames needs the others.
+ * Drops waiting frames, except those in QEMU's queue: a part of one may have been sent, and a
+ * stream that carries frames needs the rest.
  */
 void staghorn_lane_empty(StaghornLane *lane);
 
-/* Sends or keeps a copy of the frame; false: it was dropped. */
+/* Sends the frame or queues a copy; false: it was dropped. */
 bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n);
-/* A frame has left QEMU's queue, unsent if len is 0.  True: all have, and the lane is free. */
+/* A frame has left QEMU's queue, unsent if len is 0.  True: the queue is empty and free. */
 bool staghorn_lane_sent(StaghornLane *lane, ssize_t len);
 
 static inline bool staghorn_lane_busy(const StaghornLane *lane)

@@ -9,14 +9,14 @@
  *                                                |
  *                                            TCP/IP of the adapter (hw/net)
  *
- * Frames from the other NIC go to the uplink as they are.  Frames from the uplink go where
- * sg_port_input() says.  Congestion of the uplink (lane.c): streams get no more room, and the other
- * NIC's frames wait in its own queue.  Congestion of the other NIC, which may be without a driver
- * for ever, holds up nobody: beyond a limit its frames are dropped.
+ * Frames from the other NIC go to the uplink unchanged.  Frames from the uplink go where
+ * sg_port_input() says.  If the uplink is congested (transmit queue), streams get no more room, and
+ * the other NIC's frames wait in its own queue.  If the other NIC is congested (it may never get a
+ * driver), nothing waits: beyond a limit its frames are dropped.
  *
  * A frame may arrive while the core is at work, when a third device on the same hub sends in the
- * middle of our own transmission.  It waits in QEMU's queue until the bottom half calls for it.
- * Whoever receives a frame of ours may raise interrupts, which reach anything: see calls.c.
+ * middle of our own transmission.  It waits in QEMU's queue until the bottom half fetches it.
+ * The receiver of one of our frames may raise interrupts, which can target anything: see calls.c.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -35,7 +35,7 @@ enum {
     PEER_TIMEOUT_MAX = SG_PORT_PEER_TIMEOUT_MAX / 1000,
 };
 
-/* May outlive the adapter: a NIC model keeps its peer's memory until it goes itself. */
+/* May outlive the adapter: a NIC model references its peer until it is removed itself. */
 typedef struct StaghornEth {
     NetClientState nc;
     StaghornState *s; /* NULL: gone */
@@ -45,7 +45,7 @@ typedef struct StaghornEth {
 
 /*
  * Called in the middle of calls, and when the machine stops: then streams, whose data are in guest
- * memory, have to wait.
+ * memory, must not continue yet.
  */
 static void uplink_sent(NetClientState *nc, ssize_t len)
 {
@@ -278,7 +278,7 @@ void staghorn_port_exit(StaghornState *s)
 {
     struct sg_port *port = s->port;
 
-    /* The port first: it may say good-bye (RST) through the uplink. */
+    /* The port first: it may send RSTs through the uplink. */
     s->port = NULL;
     if (port) {
         sg_port_free(port);

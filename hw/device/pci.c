@@ -2,9 +2,9 @@
 /*
  * Staghorn: the PCIe function.
  *
- * This file is what a bus sees: identity, BARs, MSI-X, power management, advanced errors, serial
- * number, function level reset, properties.  Accesses are forwarded to hw/core/verbs, which
- * decides; host.c gives it memory, time and interrupts, netport.c gives it the wire.
+ * This file is the bus's view: identity, BARs, MSI-X, power management, advanced errors, serial
+ * number, function level reset, properties.  It forwards accesses to hw/core/verbs, which
+ * decides; host.c provides memory, time and interrupts, netport.c the wire.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -28,7 +28,7 @@ enum {
     ECAP_SERIAL = 0x160,
 };
 
-/* Without an adapter: another device's DMA, while firmware starts. */
+/* Without an adapter: another device's DMA during the start of firmware. */
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;
@@ -41,7 +41,7 @@ static void regs_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
     staghorn_write(opaque, SG_BAR_REGS, addr, value, size);
 }
 
-/* All widths and alignments reach the core, which refuses the wrong ones. */
+/* Passes all widths and alignments to the core, which refuses the wrong ones. */
 static const MemoryRegionOps regs_ops = {
     .read = regs_read,
     .write = regs_write,
@@ -112,7 +112,7 @@ static bool identity_init(StaghornState *s, Error **errp)
     return true;
 }
 
-/* "off", or the draft whose wire format is spoken. */
+/* "off", or the draft whose wire format is used. */
 static bool parse_commit(const char *text, uint8_t *commit)
 {
     static const char *const names[] = {
@@ -220,7 +220,7 @@ void staghorn_dispose(StaghornState *s)
     staghorn_release();
 }
 
-/* What the bus sees goes now, the rest when nobody uses it any more. */
+/* Removes the bus's view now, the rest when nobody uses it any more. */
 static void staghorn_exit(PCIDevice *pci)
 {
     StaghornState *s = STAGHORN(pci);
@@ -278,7 +278,7 @@ static void staghorn_reset(Object *obj, ResetType type)
     staghorn_reset_soon(STAGHORN(obj));
 }
 
-/* An interrupt that was pending may be sent from here, and remove us. */
+/* May send a pending interrupt, which may remove us. */
 static void staghorn_write_config(PCIDevice *pci, uint32_t addr, uint32_t value, int len)
 {
     StaghornState *s = STAGHORN(pci);
@@ -312,10 +312,10 @@ static void staghorn_instance_finalize(Object *obj)
 }
 
 /*
- * What a snapshot or a migration takes along is the function: configuration space and MSI-X.  The
- * adapter itself arrives as after a reset.  Its connections could not come along (their peers'
- * state is elsewhere), and a driver that finds them gone has to start anew anyway: it sees
- * STATUS.READY clear, as after a reset by somebody else.
+ * A snapshot or a migration contains the function: configuration space and MSI-X.  The adapter
+ * itself arrives as after a reset.  Its connections cannot be moved (their peers' state is
+ * elsewhere), and a driver that has lost them must start again anyway: it sees STATUS.READY clear,
+ * as after a reset by somebody else.
  */
 static int staghorn_post_load(void *opaque, int version)
 {
@@ -337,7 +337,7 @@ static const VMStateDescription vmstate_staghorn = {
     },
 };
 
-/* Defaults come from sg_adapter_default_config(), so these only name the fields. */
+/* The defaults come from sg_adapter_default_config(); these rows only name the fields. */
 static const Property staghorn_properties[] = {
     DEFINE_NIC_PROPERTIES(StaghornState, conf),
     DEFINE_GIVEN("guid", StaghornState, config.guid, uint64, uint64_t),
@@ -397,7 +397,7 @@ static bool get_fatal(Object *obj, Error **errp)
                           sg_adapter_reg_read(s->adapter, SG_REG_FATAL, 4) != SG_FATAL_NONE);
 }
 
-/* A fault at the command of the machine's owner; the driver's reset ends it. */
+/* Fault injection by the machine's owner; the driver's reset ends the fault. */
 static void set_fatal(Object *obj, bool value, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);

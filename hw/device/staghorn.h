@@ -18,14 +18,14 @@
 #define TYPE_STAGHORN "staghorn"
 OBJECT_DECLARE_SIMPLE_TYPE(StaghornState, STAGHORN)
 
-/* What an adapter has to do as soon as it may (calls.c). */
+/* Pending work of an adapter (calls.c). */
 enum {
     STAGHORN_DUE_TURN = 1,     /* the core asked for one */
     STAGHORN_DUE_RESET = 2,
     STAGHORN_DUE_LINK = 4,     /* the uplink's link has changed */
-    STAGHORN_DUE_UPLINK = 8,   /* the uplink takes frames again */
+    STAGHORN_DUE_UPLINK = 8,   /* the uplink accepts frames again */
     STAGHORN_DUE_WRITES = 16,  /* to registers and doorbells */
-    STAGHORN_DUE_BREAK = 32,   /* a fault: too many of these, or the machine's owner wants one */
+    STAGHORN_DUE_BREAK = 32,   /* a fault: too many of these, or injected by the machine's owner */
     STAGHORN_DUE_RECEIVE = 64, /* a frame waits in QEMU's queue */
 };
 
@@ -35,7 +35,7 @@ struct StaghornState {
     MemoryRegion regs;
     MemoryRegion doorbells;
 
-    /* The port: uplink NIC client, and the netdev "<id>.eth" offered to another NIC model. */
+    /* The port: uplink NIC client, and the netdev "<id>.eth" for another NIC model. */
     NICConf conf;
     NICState *nic;
     NetClientState *eth;
@@ -51,9 +51,9 @@ struct StaghornState {
     /* calls.c */
     unsigned inside;       /* calls of this adapter's core on the stack */
     unsigned due;          /* STAGHORN_DUE_* */
-    GArray *late;          /* writes that wait */
-    uint64_t raised, sent; /* interrupts: to be sent after the call, and those under way */
-    bool gone;             /* removed; what is left is to be freed */
+    GArray *late;          /* deferred writes */
+    uint64_t raised, sent; /* interrupts: to be sent after the call, and being sent */
+    bool gone;             /* removed; the rest waits to be freed */
 
     struct StaghornDomain *domain; /* the machine's, or NULL */
     unsigned pm_unit;              /* our number there */
@@ -66,7 +66,7 @@ struct StaghornState {
     uint32_t peer_timeout; /* seconds, 0: none */
     uint64_t tcp_window, tcp_send_buffer; /* octets */
     uint32_t tcp_rto_min;  /* ms */
-    GSList *given; /* names of properties that were set (given.h) */
+    GSList *given; /* names of explicitly set properties (given.h) */
 
     StaghornFlash flash;
 
@@ -76,59 +76,59 @@ struct StaghornState {
 typedef QLIST_HEAD(, StaghornState) StaghornAdapters;
 
 /*
- * calls.c.  'hold' and 'release' are around whatever may send a frame, 'enter' and 'leave' around a
- * call of the core; behind the outermost one only the object itself is sure to be there.
+ * calls.c.  'hold' and 'release' bracket code that may send a frame, 'enter' and 'leave' a
+ * call of the core; after the outermost one only the object itself is certain to exist.
  */
 void staghorn_hold(void);
 void staghorn_release(void);
 void staghorn_enter(StaghornState *s);
 void staghorn_leave(StaghornState *s);
-/* No call of any adapter is under way, and the machine runs. */
+/* No call of any adapter is in progress, and the machine runs. */
 bool staghorn_may_call(void);
-/* Does what is due, but for a turn; inside. */
+/* Does pending work, except a turn; inside an entry. */
 void staghorn_catch_up(StaghornState *s);
-/* Something is due: at the end of the entry, or soon. */
+/* Records pending work: for the end of the entry, or soon. */
 void staghorn_owe(StaghornState *s, unsigned due);
 void staghorn_reset_soon(StaghornState *s);
 /* The interrupt is sent at the end of the entry. */
 void staghorn_raise(StaghornState *s, unsigned vector);
 /* Somebody writes to BAR SG_BAR_REGS or SG_BAR_DOORBELL. */
 void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value, unsigned size);
-/* Those that are realized. */
+/* All realized adapters. */
 StaghornAdapters *staghorn_adapters(void);
 void staghorn_join(StaghornState *s);
-/* The adapter is removed: staghorn_dispose(), now or when the stack is empty. */
+/* Removes the adapter: staghorn_dispose(), now or when the stack is empty. */
 void staghorn_part(StaghornState *s);
 void staghorn_calls_init(StaghornState *s);
 void staghorn_calls_exit(StaghornState *s);
 
 extern const struct sg_host_ops staghorn_host_ops; /* host.c */
 
-/* host.c: lets the core work if it asked for it, bounded; inside. */
+/* host.c: a bounded turn of the core if it asked for one; inside an entry. */
 void staghorn_turn(StaghornState *s);
 bool staghorn_host_init(StaghornState *s, Error **errp);
-/* Another firmware runs: the core is made anew from s->config. */
+/* A different firmware runs: creates the core anew from s->config. */
 void staghorn_host_renew(StaghornState *s);
 void staghorn_host_exit(StaghornState *s);
 
 /* pci.c */
 void staghorn_reset_core(StaghornState *s);
-/* Frees all but the object; an entry of its own. */
+/* Frees everything except the object; an entry. */
 void staghorn_dispose(StaghornState *s);
-/* The machine has no power: frames that wait here are gone.  Any call of the core goes on. */
+/* The machine has no power: drops frames that wait here.  A call of the core may be in progress. */
 void staghorn_power_lost(void);
 
 /*
  * persist_dma.c.  'attach' finds the machine's persistence domain, if there is one, and returns
- * the host operations to use.  From a cut of the power to the end of the machine's reset the
- * adapter is dark: whatever it does has no effect.
+ * the host operations to use.  From a power cut to the end of the machine's reset the
+ * adapter is powered off: its actions have no effect.
  */
 const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp);
 void staghorn_pm_detach(StaghornState *s);
-/* The function was reset: what it had posted arrives. */
+/* The function was reset: its posted writes arrive. */
 void staghorn_pm_reset(StaghornState *s);
 bool staghorn_is_dark(const StaghornState *s);
-/* A CPU tells the adapter something: what it stored before is in memory. */
+/* A CPU writes to the adapter: its earlier stores are in memory. */
 void staghorn_cpus_sync(StaghornState *s);
 
 /* netport.c */
