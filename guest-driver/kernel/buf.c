@@ -2,7 +2,7 @@
 /*
  * Queue memory of kernel consumers, and page lists.
  *
- * A page list takes the least levels that will do (admin.h): none for contiguous memory, one array
+ * A page list takes as few levels as possible (admin.h): none for contiguous memory, one array
  * up to SGH_LIST_MAX octets, beyond that an array of 4 KiB leaves, so that registering much memory
  * never needs much contiguous memory.  The adapter reads a list once, while it executes the
  * command, so lists live only as long as the command.
@@ -71,7 +71,7 @@ static int sgh_pbl_leaves(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
 	return 0;
 }
 
-/* Room for count pages.  On failure sgh_pbl_free() takes back what was there. */
+/* Memory for count entries.  On failure sgh_pbl_free() releases what was allocated. */
 static int sgh_pbl_alloc(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
 {
 	u32 n = count;

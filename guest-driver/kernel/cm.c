@@ -3,22 +3,22 @@
  * Connection management: iw_cm's calls become commands, the adapter's events become upcalls.
  *
  * A connection (struct sgh_conn) exists from CONNECT, or from the event of a peer's request, until
- * the adapter says that it is gone.  Its state moves under cm_lock:
+ * the adapter reports its end.  Its state changes under cm_lock:
  *
  *   active   CONNECTING -> ESTABLISHED -> GONE       CONNECT_REPLY, [DISCONNECT,] CLOSE
  *   passive  REQUESTED -> ACCEPTING -> ESTABLISHED -> GONE
  *                                      CONNECT_REQUEST, ESTABLISHED, [DISCONNECT,] CLOSE
  *
- * iw_cm insists on its sequence: exactly one CONNECT_REPLY for a CONNECT that did not fail, one
- * ESTABLISHED for such an ACCEPT, CLOSE only after a good one of those.  Upcalls are made only by
- * the ordered event work, and each step checks the state it leaves, so a connection that ends
+ * iw_cm requires a strict sequence: exactly one CONNECT_REPLY for a CONNECT that did not fail, one
+ * ESTABLISHED for such an ACCEPT, CLOSE only after a successful one of those.  Only the ordered
+ * event work makes upcalls, and each step checks the state it leaves.  So a connection that ends
  * early, or while the call that makes it is still returning, gives the same sequence.
  *
- * Who finds what: an event names the adapter's connection number and, once there is one, the queue
- * pair.  Passive connections are in sg->conns by number; an active one is found through its queue
- * pair, because its number is known only when CONNECT returns, which may be after its first event.
- * iw_cm keeps, as provider_data of the request, number and generation instead of a pointer: the
- * connection may be gone when it comes back with accept or reject.
+ * Lookup: an event names the adapter's connection number and, once there is one, the queue pair.
+ * Passive connections are in sg->conns by number.  An active one is found through its queue pair,
+ * because its number is known only when CONNECT returns, which may be after its first event.
+ * iw_cm keeps number and generation, instead of a pointer, as provider_data of the request: the
+ * connection may be gone when iw_cm accepts or rejects it.
  *
  * This file has connections and events; iw.c has iw_cm's calls.
  *
@@ -121,9 +121,9 @@ static struct sgh_conn *sgh_conn_of(struct sgh_qp *qp)
 }
 
 /*
- * The connection that an event is about, with a reference, or NULL.  The adapter uses a number
- * again as soon as its queue pair is destroyed, while the old connection may still be in the table,
- * waiting for its end_work: the event's queue pair tells them apart.
+ * The connection that an event is about, with a reference, or NULL.  The adapter reuses a number
+ * as soon as its queue pair is destroyed, while the old connection may still be in the table,
+ * waiting for its end_work.  The event's queue pair distinguishes them.
  */
 static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eqe *e)
 {
@@ -147,7 +147,7 @@ static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eq
 		return NULL;
 	spin_lock(&sg->cm_lock);
 	conn = qp->conn;
-	/* Another number: what is left of an earlier connection of the queue pair. */
+	/* Another number: the event is for an earlier connection of the queue pair. */
 	if (conn && conn->id && conn->id != id)
 		conn = NULL;
 	if (conn) {
@@ -160,8 +160,8 @@ static struct sgh_conn *sgh_conn_by_event(struct sgh_dev *sg, const struct sg_eq
 }
 
 /*
- * Moves a connection that has qp and cm_id out of its state, if that is from, to GONE, and drops
- * what it holds.  False: somebody else was faster.
+ * Moves a connection that has qp and cm_id from state from to GONE, and drops its references.
+ * False: it was in another state, because somebody else was faster.
  */
 bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from)
 {
@@ -180,7 +180,7 @@ bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_s
 	conn->cm_id = NULL;
 	if (qp)
 		qp->conn = NULL;
-	/* Under the lock: who finds it in the table may take a reference. */
+	/* Under the lock, because a reader that finds it in the table may take a reference. */
 	xa_cmpxchg(&sg->conns, conn->id, conn, NULL, GFP_ATOMIC);
 	spin_unlock(&sg->cm_lock);
 
@@ -194,7 +194,7 @@ bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_s
 
 /*
  * Moves a connection from one state to another, which may be the same, and returns its cm_id with
- * a reference for an upcall.  NULL: it is in another state, and nothing has changed.
+ * a reference for an upcall.  NULL: it is in a different state, and nothing has changed.
  */
 static struct iw_cm_id *sgh_conn_take_id(struct sgh_dev *sg, struct sgh_conn *conn,
 					 enum sgh_conn_state from, enum sgh_conn_state to)
@@ -241,14 +241,14 @@ static u8 sgh_depth(u32 depth)
 }
 
 /*
- * Private data and parameters of connection id into event; data is what the event points into.
+ * Fills private data and parameters of connection id into event; data is the event's storage.
  *
  * The event's depths are the peer's, in both directions of setup: rdma_cm makes the initiator depth
- * of ird, and the responder resources of ord.  CM_DATA has the peer's for a request, and what was
- * agreed for us afterwards.  A peer of MPA revision 1 states none: it takes ours.
+ * from ird, and the responder resources from ord.  CM_DATA has the peer's for a request, and ours
+ * as agreed afterwards.  A peer of MPA revision 1 states none: it accepts ours.
  *
  * MPA carries up to SG_PRIVATE_DATA_MAX octets of private data, but iw_cm counts them in eight
- * bits, so a consumer sees the first 255.  (None that uses rdma_cm can send more, either.)
+ * bits, so a consumer sees the first 255.  (No consumer of rdma_cm can send more, either.)
  */
 static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 			  struct sg_cm_data *data)
@@ -260,7 +260,7 @@ static int sgh_event_data(struct sgh_dev *sg, u32 id, struct iw_cm_event *event,
 	ret = sgh_admin_query(sg, SG_ADMIN_CM_DATA, id, data, sizeof(*data));
 	if (ret)
 		return ret;
-	/* Of a connection that failed the adapter knows no addresses any more. */
+	/* The adapter no longer knows the addresses of a connection that failed. */
 	if (data->local.family && data->remote.family) {
 		sgh_from_sockaddr(sg, &event->local_addr, &data->local);
 		sgh_from_sockaddr(sg, &event->remote_addr, &data->remote);
@@ -309,7 +309,7 @@ static void sgh_cm_request(struct sgh_dev *sg, const struct sg_eqe *e)
 	    xa_err(xa_store(&sg->conns, id, conn, GFP_KERNEL)))
 		goto refuse;
 	event.provider_data = sgh_conn_cookie(conn);
-	/* A consumer may accept, and the connection end, before this returns. */
+	/* Before this returns, a consumer may accept, and the connection may end. */
 	kref_get(&conn->ref);
 	if (cm_id->event_handler(cm_id, &event)) {
 		if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
@@ -329,7 +329,7 @@ refuse:
 	sgh_send_reject(sg, id, NULL, 0);
 }
 
-/* The outcome of CONNECT.  A failed one ends here; that the adapter closes it after is ignored. */
+/* The outcome of CONNECT.  A failed connection ends here; its later CLOSE event is ignored. */
 static void sgh_cm_reply(struct sgh_dev *sg, struct sgh_conn *conn, int err, bool has_data)
 {
 	struct iw_cm_event event = { .event = IW_CM_EVENT_CONNECT_REPLY, .status = err };
@@ -347,14 +347,14 @@ static void sgh_cm_reply(struct sgh_dev *sg, struct sgh_conn *conn, int err, boo
 		data = kmalloc(sizeof(*data), GFP_KERNEL);
 	if (data && sgh_event_data(sg, conn->id, &event, data))
 		ibdev_dbg(cm_id->device, "connection %u: no private data\n", conn->id);
-	/* Whoever releases it tells iw_cm: sgh_iw_connect() by its return, or we by an event. */
+	/* The releasing side tells iw_cm: sgh_iw_connect() by its result, or we by an event. */
 	if (!err || sgh_conn_release(sg, conn, SGH_CONN_CONNECTING))
 		sgh_upcall(cm_id, &event);
 	kfree(data);
 	cm_id->rem_ref(cm_id);
 }
 
-/* The outcome of ACCEPT.  iw_cm hears CLOSE after a bad one too, when the connection is gone. */
+/* The outcome of ACCEPT.  After a failure iw_cm gets CLOSE as well, when the connection is gone. */
 static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int err)
 {
 	struct iw_cm_event event = { .event = IW_CM_EVENT_ESTABLISHED, .status = err };
@@ -368,7 +368,7 @@ static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int er
 	data = err ? NULL : kmalloc(sizeof(*data), GFP_KERNEL);
 	if (data)
 		sgh_event_data(sg, conn->id, &event, data);
-	/* The request carried the private data; this event has none. */
+	/* The private data came with the request; this event has none. */
 	event.private_data = NULL;
 	event.private_data_len = 0;
 	event.local_addr = cm_id->m_local_addr;
@@ -378,7 +378,7 @@ static void sgh_cm_established(struct sgh_dev *sg, struct sgh_conn *conn, int er
 	cm_id->rem_ref(cm_id);
 }
 
-/* The peer has closed.  The adapter closes our side by itself; consumers hear of CLOSE. */
+/* The peer has closed.  The adapter closes our side by itself; consumers get CLOSE later. */
 static void sgh_cm_disconnect(struct sgh_dev *sg, struct sgh_conn *conn)
 {
 	struct iw_cm_id *cm_id = sgh_conn_take_id(sg, conn, SGH_CONN_ESTABLISHED,
@@ -390,7 +390,7 @@ static void sgh_cm_disconnect(struct sgh_dev *sg, struct sgh_conn *conn)
 	cm_id->rem_ref(cm_id);
 }
 
-/* Gone: whatever iw_cm still waits for comes now. */
+/* Gone: iw_cm now gets every event that it still waits for. */
 static void sgh_cm_closed(struct sgh_dev *sg, struct sgh_conn *conn, int err)
 {
 	struct iw_cm_id *cm_id;
@@ -451,15 +451,15 @@ static void sgh_conn_end_work(struct work_struct *work)
 }
 
 /*
- * The adapter has forgotten the queue pair; it closes what was connected to it, but says nothing
- * more of that.  So iw_cm is told from here, after the events that came before.
+ * The adapter has forgotten the queue pair; it closes its connection, but reports nothing more
+ * about it.  So iw_cm is told from here, after all earlier events.
  */
 void sgh_cm_qp_gone(struct sgh_qp *qp)
 {
 	struct sgh_dev *sg = qp->sg;
 	struct sgh_conn *conn = sgh_conn_of(qp);
 
-	/* Queued already: the first to queue it passes on its reference. */
+	/* If it is queued already, that call has passed on its reference. */
 	if (conn && !queue_work(sg->event_wq, &conn->end_work))
 		sgh_conn_put(conn);
 }
@@ -485,14 +485,14 @@ void sgh_cm_abort_all(struct sgh_dev *sg)
 	sgh_cm_drain(sg);
 }
 
-/* Requests that nobody will answer any more. */
+/* Drops requests that nobody will answer any more. */
 void sgh_cm_drain(struct sgh_dev *sg)
 {
 	struct sgh_conn *conn;
 	unsigned long i;
 
 	xa_for_each(&sg->conns, i, conn) {
-		/* Only its own release takes a connection from the table. */
+		/* A connection leaves the table only by its own release. */
 		spin_lock(&sg->cm_lock);
 		conn = xa_load(&sg->conns, i);
 		if (conn)

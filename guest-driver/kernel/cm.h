@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
-/* What cm.c (connections, events) and iw.c (iw_cm's calls) share.  cm.c explains. */
+/* Shared by cm.c (connections, events) and iw.c (iw_cm's calls); see the top of cm.c. */
 #ifndef SGH_CM_H
 #define SGH_CM_H
 
@@ -25,7 +25,7 @@ struct sgh_conn {
 	struct socket *held;	/* CONNECT: its port (port.c), or NULL */
 };
 
-/* "Any" address of IPv6 includes IPv4: that takes two of the adapter's listeners. */
+/* The "any" address of IPv6 includes IPv4, which takes two of the adapter's listeners. */
 struct sgh_listener {
 	struct iw_cm_id *cm_id;
 	u32 ids[2];

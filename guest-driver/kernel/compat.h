@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * The only file that knows kernel versions.  The driver is written for Linux 6.12; what another
- * version does differently is hidden here.
+ * The only file that depends on kernel versions.  The driver is written for Linux 6.12; differences
+ * of other versions are hidden here.
  */
 #ifndef SGH_COMPAT_H
 #define SGH_COMPAT_H
@@ -11,7 +11,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* The block iterators moved to a header of their own, also within 6.12: Kbuild looks for it. */
+/* The block iterators moved to a separate header, even within 6.12: Kbuild looks for it. */
 #ifdef SGH_HAVE_RDMA_ITER_H
 #include <rdma/iter.h>
 #endif

@@ -3,10 +3,10 @@
  * Counters of queue pairs, for "rdma statistic qp".
  *
  * The adapter counts for each queue pair.  A counter of the RDMA core is bound to any number of
- * them and shows what they did while they were bound: what a queue pair had counted before is taken
- * off, what it has counted when it leaves stays.  The core holds the counter's lock in each of
- * these, and unbinds a queue pair before it is destroyed; others are kept by id_mutex while they
- * are looked at.
+ * queue pairs and shows what they did while they were bound: the count at binding is subtracted,
+ * the count at unbinding is kept.  The core holds the counter's lock in each of these functions,
+ * and unbinds a queue pair before it is destroyed; id_mutex keeps the other queue pairs while they
+ * are examined.
  */
 #include <rdma/rdma_counter.h>
 
@@ -66,7 +66,7 @@ int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 	}
 	ret = sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
 	if (ret) {
-		/* ib_core forgets one that is bound to nothing without a word. */
+		/* ib_core drops a counter that is bound to nothing without telling us. */
 		if (is_new) {
 			sgh_counter_dealloc(counter);
 			counter->id = 0;
@@ -87,7 +87,7 @@ int sgh_counter_unbind_qp(struct ib_qp *ibqp)
 	struct sgh_counter *c;
 	int i;
 
-	/* Of a lost adapter there is nothing to be had; the queue pair leaves all the same. */
+	/* A lost adapter has no counts; the queue pair is unbound all the same. */
 	sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
 	c = xa_load(&sg->counters, ibqp->counter->id);
 	for (i = 0; c && i < SGH_QP_STATS; i++)
@@ -120,7 +120,7 @@ int sgh_counter_update_stats(struct rdma_counter *counter)
 	if (!c)
 		return -ENOENT;
 	memcpy(counter->stats->value, c->offset, sizeof(c->offset));
-	/* One by one, so that others are created and destroyed in between. */
+	/* One by one, so that others can be created and destroyed in between. */
 	xa_for_each(&sg->qps, qpn, qp) {
 		qp = sgh_qp_find(sg, qpn);
 		if (!qp)

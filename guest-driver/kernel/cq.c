@@ -2,26 +2,26 @@
 /*
  * Completion queues.
  *
- * The adapter writes entries into a ring and never stops for the consumer; it looks at the record
- * behind the ring only when the ring seems full.  A new entry shows by its phase bit.  Kernel
- * queues are polled here; user space polls its own.
+ * The adapter writes entries into a ring and never stops for the consumer; it reads the record
+ * behind the ring only when the ring seems full.  The phase bit marks a new entry.  This file polls
+ * kernel queues; user space polls its own.
  *
- * A lost adapter writes no more completions, but consumers that drain their queues wait for them:
- * once the ring is empty, polling completes what is left of the kernel queue pairs as flushed, in
- * order, from the entries in the queues themselves.
+ * A lost adapter writes no more completions, but consumers that drain their queues wait for them.
+ * Once the ring is empty, polling therefore completes the remaining entries of kernel queue pairs
+ * as flushed, in order, from the queues themselves.
  */
 #include <linux/dma-mapping.h>
 
 #include "staghorn.h"
 
-#define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair is gone */
+#define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair was destroyed */
 #define SGH_CQ_ARMED 0x40000000u /* in sgh_cq.arm: neither number nor SOLICITED */
 
 static_assert(sizeof(struct sg_abi_create_cq) == sizeof(struct sg_abi_resize_cq));
 static_assert(offsetof(struct sg_abi_create_cq, entries) ==
 	      offsetof(struct sg_abi_resize_cq, entries));
 
-/* Creation and resizing describe the ring in the same words. */
+/* Creation and resizing describe the ring in the same way. */
 static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_cq_ring *ring,
 			 struct ib_udata *udata, struct sgh_pbl *pbl, u32 cqe)
 {
@@ -104,7 +104,7 @@ static void sgh_ring_free(struct sgh_dev *sg, struct sgh_cq_ring *ring)
 
 /*
  * Creates the adapter's queue and enters it in the table.  After a failure the adapter does not
- * have the memory: one that keeps the queue is lost.
+ * use the memory: an adapter that keeps the queue counts as lost.
  */
 static int sgh_cq_command(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd)
 {
@@ -185,7 +185,7 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	mutex_unlock(&sg->id_mutex);
 	if (ret)
 		return ret;
-	/* Whoever found it in the table before is done with it after this. */
+	/* After this, no interrupt handler uses a pointer that it found in the table before. */
 	sgh_ceq_sync(sg, cq->eq);
 	flush_work(&sg->event_work);
 	flush_work(&sg->fatal_work);
@@ -194,7 +194,7 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* Moderation; the adapter's unit is the verbs': completions and microseconds. */
+/* Moderation; the adapter has the same units as verbs: completions and microseconds. */
 int sgh_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
 	struct sg_cmd_modify_cq cmd = { };
@@ -210,7 +210,7 @@ void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
 	struct ib_event event = { .event = IB_EVENT_CQ_ERR };
 	struct sgh_cq *cq;
 
-	/* Destruction takes it out of the table and then waits for this work. */
+	/* Destruction removes it from the table and then waits for this work. */
 	cq = xa_load(&sg->cqs, cqn);
 	if (!cq)
 		return;
@@ -222,8 +222,8 @@ void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
 }
 
 /*
- * In fatal_work: whoever waits for completions looks.  So does a process that sleeps on a channel:
- * nothing else would wake it, unless the adapter comes up again.
+ * In fatal_work: consumers that wait for completions are called, and processes that sleep on a
+ * channel are woken, because no later event would do it unless the adapter comes up again.
  */
 void sgh_cq_kick_all(struct sgh_dev *sg)
 {
@@ -231,7 +231,7 @@ void sgh_cq_kick_all(struct sgh_dev *sg)
 	struct sgh_cq *cq;
 
 	xa_for_each(&sg->cqs, cqn, cq) {
-		/* Who polls by himself has a handler that only complains. */
+		/* For IB_POLL_DIRECT the handler only WARNs, so skip it. */
 		if (cq->ibcq.comp_handler && cq->ibcq.poll_ctx != IB_POLL_DIRECT)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	}
@@ -263,7 +263,7 @@ static void sgh_cqe_scrub(struct sg_cqe *cqe, const struct sgh_qp *qp)
 	cqe->qpn = cpu_to_le32(SGH_CQE_NOBODY);
 }
 
-/* The queue pair is destroyed and writes no more: its completions are nobody's now. */
+/* The queue pair is destroyed and writes no more: mark its completions as ownerless. */
 void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp)
 {
 	struct sg_cqe *cqe;
@@ -374,7 +374,7 @@ static int sgh_flush_dead(struct sgh_cq *cq, int num, struct ib_wc *wc)
 	return n;
 }
 
-/* Of a lost adapter: is anything left for sgh_flush_dead()? */
+/* On a lost adapter: is anything left for sgh_flush_dead()? */
 static bool sgh_unflushed(const struct sgh_cq *cq)
 {
 	const struct sgh_qp *qp;
@@ -411,7 +411,7 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 		cq->ci++;
 	}
 	if (cq->ci != first) {
-		/* Entries were read before the adapter may reuse them. */
+		/* Read the entries before the adapter may reuse them. */
 		dma_mb();
 		WRITE_ONCE(cq->ring.record->consumer_index, cpu_to_le32(cq->ci));
 	}
@@ -444,9 +444,9 @@ int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * Resizing.  The adapter goes over to the new ring while it executes the command.  What it wrote
- * into the old one before is copied aside, and polled first; user space does that for itself.
- * Until we have followed, arming would tell an index of the wrong ring, and waits.
+ * Resizing.  The adapter switches to the new ring while it executes the command.  The entries that
+ * it wrote into the old one before are copied aside and polled first; user space does this itself.
+ * Until we have switched as well, arming would name an index of the wrong ring, so it waits.
  */
 static void sgh_cq_resizing(struct sgh_cq *cq)
 {
@@ -458,7 +458,7 @@ static void sgh_cq_resizing(struct sgh_cq *cq)
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Kernel queues, under the lock: what is unread before index end of the old ring goes to room. */
+/* Kernel queues, under the lock: copies unread entries before index end of the old ring to room. */
 static void sgh_cq_keep_unread(struct sgh_cq *cq, struct sg_cqe *room, u32 end)
 {
 	u32 n = 0;
@@ -473,8 +473,8 @@ static void sgh_cq_keep_unread(struct sgh_cq *cq, struct sg_cqe *room, u32 end)
 }
 
 /*
- * The adapter uses *ring, or still the old one if ret says so.  What is not needed any more is in
- * *ring and *room afterwards.
+ * The adapter uses *ring, or still the old one if ret is an error.  On return *ring and *room hold
+ * what is no longer needed.
  */
 static void sgh_cq_resized(struct sgh_cq *cq, int ret, struct sgh_cq_ring *ring,
 			   struct sg_cqe **room, u32 end)
@@ -551,7 +551,7 @@ int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 		ibcq->cqe = max_t(int, cq->ring.entries - 1, cqe);
 	mutex_unlock(&cq->resize_mutex);
 	sgh_pbl_free(sg, &pbl);
-	/* The one that is not used. */
+	/* The ring that is not used. */
 	sgh_ring_free(sg, &ring);
 	if (ret || !udata)
 		return ret;

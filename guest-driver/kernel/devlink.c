@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * devlink: which adapter and firmware there is, updates of it, and reload.
+ * devlink: information about adapter and firmware, firmware updates, and reload.
  *
- * An update goes to the slot of the flash that does not run, in pieces, and counts once the adapter
- * has checked the whole (SG_ADMIN_FLASH_COMMIT); until then, whatever happens, the old firmware
- * boots.  The new one runs after a reset of the function: reload, or the next load of the driver.
+ * An update goes to the slot of the flash that is not running, in pieces, and becomes valid once
+ * the adapter has checked all of it (SG_ADMIN_FLASH_COMMIT); until then, whatever happens, the old
+ * firmware boots.  The new one runs after a reset of the function: reload, or the next driver load.
  */
 #include <linux/dma-mapping.h>
 #include <linux/firmware.h>
@@ -60,7 +60,7 @@ static int sgh_devlink_info(struct devlink *devlink, struct devlink_info_req *re
 	int ret;
 
 	ret = sgh_admin_query(sg, SG_ADMIN_FLASH_INFO, 0, &info, sizeof(info));
-	if (ret == -EOPNOTSUPP) /* no flash: the model's own firmware, which nothing changes */
+	if (ret == -EOPNOTSUPP) /* no flash: the model's built-in firmware, which cannot change */
 		return devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW,
 							sg->caps.fw_version);
 	if (ret)
@@ -186,7 +186,7 @@ static const struct devlink_ops sgh_devlink_ops = {
 	.reload_up = sgh_devlink_reload_up,
 };
 
-/* The adapter is up.  Whoever comes through devlink from now on finds it so. */
+/* The adapter is up, and every later call through devlink finds it up. */
 int sgh_devlink_init(struct sgh_dev *sg)
 {
 	struct devlink *devlink;
@@ -200,7 +200,7 @@ int sgh_devlink_init(struct sgh_dev *sg)
 	return 0;
 }
 
-/* Nobody is inside, nor comes, when this returns. */
+/* When this returns, no devlink call is in progress and none can begin. */
 void sgh_devlink_fini(struct sgh_dev *sg)
 {
 	devlink_unregister(sg->devlink);

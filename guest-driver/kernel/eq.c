@@ -3,14 +3,14 @@
  * Interrupts and event queues.
  *
  * Vector 0 serves the admin completions and the async event queue.  The interrupt only moves async
- * events into a fifo; an ordered workqueue takes them from there, because most of them lead to
+ * events into a fifo.  An ordered workqueue takes them from there, because most of them lead to
  * commands or to upcalls that sleep, and because connection events must keep their order.  While
- * the fifo is full the queue is left unarmed with its entries in place: the work arms it again.
- * That bounds the interrupt, and no event is dropped.
+ * the fifo is full the queue is left unarmed with its entries in place; the work arms it again.
+ * This bounds the interrupt, and no event is dropped.
  *
- * The other vectors serve completion event queues; an entry names a CQ whose handler is called.  A
- * pass ends after SGH_CEQ_BUDGET entries by arming with entries left, upon which the adapter raises
- * the vector again: other interrupts get their turn in between.
+ * The other vectors serve completion event queues; an entry names a CQ, whose handler is called.  A
+ * pass ends after SGH_CEQ_BUDGET entries by arming with entries left.  The adapter then raises
+ * the vector again, so that other interrupts are served in between.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -55,7 +55,7 @@ static void sgh_aeq_poll(struct sgh_dev *sg)
 	}
 	sg->aeq_stalled = kfifo_is_full(&sg->aeq_fifo);
 	more = !kfifo_is_empty(&sg->aeq_fifo);
-	/* A completion written after this is made up for by the adapter when it is armed. */
+	/* For a completion written after this, arming makes the adapter raise the vector. */
 	sgh_admin_poll(sg);
 	if (!sgh_dead(sg))
 		sgh_eq_doorbell(sg, eq, sg->aeq_stalled ? 0 : SG_EQ_DB_ARM);
@@ -142,7 +142,7 @@ static void sgh_ceq_poll(struct sgh_dev *sg, struct sgh_eq *eq)
 	int n = 0;
 
 	while (n < SGH_CEQ_BUDGET && (e = sgh_eq_next(eq))) {
-		/* The entry keeps the CQ until sgh_ceq_sync() has waited for this interrupt. */
+		/* The CQ stays valid until sgh_ceq_sync() has waited for this interrupt. */
 		struct sgh_cq *cq = xa_load(&sg->cqs, le32_to_cpu(e->id));
 
 		eq->ci++;
@@ -174,7 +174,7 @@ static irqreturn_t sgh_irq(int irq, void *arg)
 	return IRQ_HANDLED;
 }
 
-/* After this no interrupt handler knows a CQ that was taken out of the table before. */
+/* After this no interrupt handler uses a CQ that was removed from the table before. */
 void sgh_ceq_sync(struct sgh_dev *sg, struct sgh_eq *eq)
 {
 	synchronize_irq(pci_irq_vector(sg->pdev, eq->vector));
@@ -195,7 +195,7 @@ static void sgh_eq_free(struct sgh_dev *sg, struct sgh_eq *eq)
 	eq->ring = NULL;
 }
 
-/* Async event queue and what serves it. */
+/* The async event queue and its workqueue. */
 int sgh_eq_init(struct sgh_dev *sg)
 {
 	int ret;
@@ -291,7 +291,7 @@ int sgh_irq_test(struct sgh_dev *sg)
 	return 0;
 }
 
-/* One completion event queue for each vector but the first; if there is no other, on the first. */
+/* One completion event queue for each vector except the first, or on the first if it is alone. */
 int sgh_ceq_init(struct sgh_dev *sg)
 {
 	u32 want, i;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Work requests for kernel consumers that the kernel's verbs name but do not describe.
+ * Work requests for kernel consumers that the kernel's verbs name but do not define.
  *
- * Linux 6.12 has IB_WR_FLUSH, IB_WC_FLUSH and the words for type and level (ib_user_verbs.h), but
- * no struct to post a Flush with from the kernel.  A consumer of this adapter includes this file,
- * fills the struct and posts &flush.wr with ib_post_send().  No elements, not inline.
+ * Linux 6.12 has IB_WR_FLUSH, IB_WC_FLUSH and the constants for type and level (ib_user_verbs.h),
+ * but no struct for posting a Flush from the kernel.  A consumer of this adapter includes this
+ * file, fills the struct and posts &flush.wr with ib_post_send().  No elements, not inline.
  *
  * IB_WR_ATOMIC_WRITE needs nothing new: struct ib_rdma_wr with 8 octets, inline or in one element.
  */

@@ -2,14 +2,14 @@
 /*
  * The port's GID table, for programs that connect as on InfiniBand (rendezvous.c).
  *
- * iWARP itself has no GIDs.  Entry 0 is what rdma_cm wants to see: the MAC address in front, and
- * behind it the node's GUID, because a GID whose lower half is zero counts as unused in many
- * programs.  Entries from 1 on are the addresses of the port, in the slots of netdev.c, IPv4 as
- * ::ffff:a.b.c.d; the entry of an empty slot is zero, which ib_core treats as none.  An address
- * keeps its entry as long as it is there.
+ * iWARP itself has no GIDs.  Entry 0 has the form that rdma_cm expects: the MAC address first, then
+ * the node's GUID, because many programs treat a GID whose lower half is zero as unused.  Entries
+ * from 1 on are the addresses of the port, in the slots of netdev.c, IPv4 as ::ffff:a.b.c.d; the
+ * entry of an empty slot is zero, which ib_core treats as none.  An address keeps its entry as long
+ * as it exists.
  *
- * Of another adapter entry 0 can be reached only if its GUID is made of its MAC address, as it is
- * by default: then its link-local IPv6 address is the one that the MAC address gives.
+ * Entry 0 of another adapter can be reached only if its GUID is derived from its MAC address, as it
+ * is by default: then its link-local IPv6 address is the one that the MAC address gives.
  */
 #include <linux/etherdevice.h>
 #include <net/ipv6.h>
@@ -59,7 +59,7 @@ static bool sgh_gid_of_mac(const union ib_gid *gid, struct in6_addr *addr)
 {
 	const u8 *mac = gid->raw, *guid = gid->raw + 8;
 
-	/* RFC 4291 appendix A: what the MAC address makes of an interface identifier. */
+	/* RFC 4291 appendix A: the interface identifier that the MAC address gives. */
 	if (gid->raw[6] || gid->raw[7] || guid[0] != (mac[0] ^ 2) || memcmp(guid + 1, mac + 1, 2) ||
 	    guid[3] != 0xff || guid[4] != 0xfe || memcmp(guid + 5, mac + 3, 3))
 		return false;
@@ -102,7 +102,7 @@ static u32 sgh_same_bits(const struct sg_sockaddr *a, const struct sg_sockaddr *
 	return i == max ? 8 * max : 8 * i + 8 - fls(a->ip[i] ^ b->ip[i]);
 }
 
-/* From entry 0: of the addresses of the same kind the one that has most in common with remote. */
+/* For entry 0: the address of the same kind that has the longest prefix in common with remote. */
 static int sgh_gid_choose(struct sgh_dev *sg, const struct sg_sockaddr *remote,
 			  struct sg_sockaddr *local)
 {
@@ -125,8 +125,8 @@ static int sgh_gid_choose(struct sgh_dev *sg, const struct sg_sockaddr *remote,
 }
 
 /*
- * The ends of a connection from our entry index, whose GID goes to sgid, to dgid.  -EINVAL: no such
- * entry, or not the GID of a single adapter.  -ENETUNREACH: they cannot reach each other, for
+ * The two ends of a connection from our entry index, whose GID goes to sgid, to dgid.  -EINVAL: no
+ * such entry, or not the GID of a single adapter.  -ENETUNREACH: they cannot reach each other, for
  * instance because one is an IPv4 address and the other is not.
  */
 int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union ib_gid *sgid,

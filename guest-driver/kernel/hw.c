@@ -2,14 +2,14 @@
 /*
  * Registers and the admin queue.
  *
- * A command takes a slot (at most SGH_ADMIN_ENTRIES are in flight; more callers wait), is copied
- * into the submission ring, and its caller sleeps until the completion with the slot's cookie is
- * read: by the interrupt of vector 0, or by the caller itself, which looks now and then, so that a
+ * A command takes a slot (at most SGH_ADMIN_ENTRIES are in flight; more callers wait) and is copied
+ * into the submission ring.  Its caller sleeps until the completion with the slot's cookie is
+ * read: by the interrupt of vector 0, or by the caller itself, which polls now and then, so that a
  * lost interrupt costs time and not the machine.  ib_core calls everything that needs a command
  * from process context (posting and polling need none), so commands may sleep.
  *
- * A command without an answer means that the adapter is lost: it is reset, which is what makes it
- * safe to free memory it knew about, and every command from then on fails with -EIO.
+ * A command without an answer means that the adapter is lost.  It is reset, so that memory it knew
+ * about can be freed safely, and every command from then on fails with -EIO.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -35,7 +35,7 @@ static int sgh_errno(u8 status)
 		[SG_EADDR] = -EADDRNOTAVAIL,
 		[SG_EPERM] = -EPERM,
 		[SG_ENOTSUP] = -EOPNOTSUPP,
-		/* As rxe answers a claim of persistence that the memory does not bear out. */
+		/* As rxe answers registration as persistent of memory that is not. */
 		[SG_ENOTPMEM] = -EINVAL,
 		[SG_ENOVERIFY] = -EACCES,
 	};
@@ -186,7 +186,7 @@ static void sgh_health_work(struct work_struct *work)
 		schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
 }
 
-/* From now on a silent or failed adapter is noticed even if nobody asks it for anything. */
+/* From now on a silent or failed adapter is detected even without commands. */
 void sgh_health_start(struct sgh_dev *sg)
 {
 	schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
@@ -249,7 +249,7 @@ static bool sgh_admin_take(struct sgh_admin *q)
 	return true;
 }
 
-/* Any context.  Hands every new completion to its waiter. */
+/* Any context.  Passes every new completion to its waiter. */
 void sgh_admin_poll(struct sgh_dev *sg)
 {
 	struct sgh_admin *q = &sg->admin;
@@ -353,8 +353,8 @@ int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_ad
 			*rsp = slot->rsp;
 	}
 	/*
-	 * It may have the key of a hash.  An entry that another command has by now does not, and an
-	 * aborted command's goes with the ring.
+	 * The entry may have the key of a hash: erase it.  If another command has overwritten the
+	 * entry, the key is gone; that of an aborted command is freed with the ring.
 	 */
 	if (opcode == SG_ADMIN_REG_MR && !slot->aborted && q->pi - slot->at <= SGH_ADMIN_ENTRIES)
 		memzero_explicit(sgh_admin_entry(q, slot->at), SG_ADMIN_CMD_SIZE);
@@ -374,21 +374,21 @@ int sgh_admin_id(struct sgh_dev *sg, u8 opcode, u32 id, struct sg_admin_rsp *rsp
 	return sgh_admin(sg, opcode, &cmd, sizeof(cmd), rsp);
 }
 
-/* A lost adapter was reset and holds nothing, so there destruction has succeeded. */
+/* A lost adapter was reset and holds no objects, so destruction has succeeded. */
 int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id)
 {
 	int ret = sgh_admin_id(sg, opcode, id, NULL);
 
 	if (ret && sgh_dead(sg))
 		return 0;
-	/* Busy is what a process may find by its own doing. */
+	/* A process can cause "busy" itself. */
 	if (ret && ret != -EBUSY)
 		dev_warn_ratelimited(&sg->pdev->dev, "admin command 0x%02x for object 0x%x: %d\n",
 				     opcode, id, ret);
 	return ret;
 }
 
-/* A command whose answer of up to len octets goes to out. */
+/* A command whose answer of up to len octets is copied to out. */
 int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len)
 {
 	struct device *dev = &sg->pdev->dev;
@@ -452,9 +452,9 @@ int sgh_query_caps(struct sgh_dev *sg)
 }
 
 /*
- * The adapter is lost (or, without a reason, is to be silent).  Any context, once: resets it, so
- * that it touches no memory any more, fails the commands under way, and leaves to fatal_work what
- * needs a process: connections end, kernel queues are flushed, consumers are told.
+ * The adapter is lost (or, without a reason, must be silenced).  Any context, once: resets it, so
+ * that it no longer accesses memory, fails the commands in progress, and leaves to fatal_work what
+ * needs process context: connections end, kernel queues are flushed, consumers are told.
  */
 void sgh_fatal(struct sgh_dev *sg, const char *why)
 {
@@ -472,7 +472,7 @@ void sgh_fatal(struct sgh_dev *sg, const char *why)
 	reason = sgh_read(sg, SG_REG_FATAL);
 	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
 	sgh_read(sg, SG_REG_CTRL); /* the write has arrived */
-	/* Whoever sees this frees memory: the adapter must have let go of it before. */
+	/* Code that sees this bit frees memory, so the reset must be complete before. */
 	smp_mb__before_atomic();
 	set_bit(SGH_DEAD, &sg->flags);
 	for (i = 0; i < SGH_ADMIN_ENTRIES; i++) {

@@ -2,12 +2,12 @@
 /*
  * iw_cm's calls: connect, accept, reject, listen; see cm.c for the life of a connection.
  *
- * A call that fails makes no upcall, one that succeeds makes them all: when a command fails, the
- * connection is released from the state that the call left it in, and if the event work has done
+ * A call that fails makes no upcall; a call that succeeds makes all of them.  When a command fails,
+ * the connection is released from the state that the call left it in.  If the event work has done
  * so already, iw_cm has been told, and the call counts as a success.
  *
  * iw_cm maps no ports for us (IW_F_NO_PORT_MAP), so m_local_addr and m_remote_addr are the wire's
- * addresses.  An address that the adapter does not know yet is looked for once more, because
+ * addresses.  If the adapter does not know an address yet, it is looked up once more, because
  * netdev.c learns of new ones from a work that may not have run.
  */
 #include <linux/dma-mapping.h>
@@ -57,9 +57,9 @@ static struct sgh_conn *sgh_conn_by_cookie(struct sgh_dev *sg, void *cookie)
 }
 
 /*
- * iw_cm asks for a queue pair by the number that a process gave, which another thread may destroy
- * meanwhile, and takes its reference right after, always.  So the reference comes with the answer,
- * while the table still vouches for the queue pair.
+ * iw_cm looks up a queue pair by the number that a process gave.  Another thread may destroy it
+ * meanwhile, and iw_cm always takes its reference right after this call.  So the reference is taken
+ * here, while the table still guarantees that the queue pair exists.
  */
 struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
@@ -104,8 +104,8 @@ int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, co
 }
 
 /*
- * Without memory for the private data the peer gets a Reply without: it learns that it is refused,
- * instead of waiting for its time to be over.
+ * Without memory for the private data the peer gets a Reply without them: it learns that it is
+ * refused, instead of waiting for its timeout.
  */
 void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len)
 {
@@ -116,7 +116,7 @@ void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len)
 		sgh_cm_command(sg, SG_ADMIN_REJECT, &bare, NULL, 0, NULL);
 }
 
-/* Joins a connection in state from with the queue pair and the cm_id, and moves it to state to. */
+/* Joins a connection in state from with queue pair and cm_id, and moves it to state to. */
 static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
 			   struct iw_cm_id *id, enum sgh_conn_state from, enum sgh_conn_state to)
 {
@@ -146,8 +146,8 @@ static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
 }
 
 /*
- * CONNECT or ACCEPT for the queue pair of this number.  Destruction does not give the number back
- * while the command is under way, and afterwards no command goes out: it would name another's.
+ * CONNECT or ACCEPT for the queue pair of this number.  Destruction does not free the number
+ * while the command is in progress, and afterwards no command is sent: it could name another one.
  */
 static int sgh_conn_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd,
 			    const struct iw_cm_conn_param *param, struct sg_admin_rsp *rsp)
@@ -200,7 +200,7 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 		sgh_conn_put(conn);
 		return ret;
 	}
-	/* The event work may end it before the command's answer is looked at. */
+	/* The event work may end it before we see the command's answer. */
 	kref_get(&conn->ref);
 	sgh_set_depths(sg, &cmd, param);
 	cmd.local.tos = id->tos_set ? id->tos : 0;
@@ -248,7 +248,7 @@ int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 		sgh_set_next_hop(sg, &cmd, &local, &remote);
 	ret = sgh_conn_command(sg, SG_ADMIN_ACCEPT, &cmd, param, NULL);
 	if (ret) {
-		/* The table forgets it before the adapter does, and may reuse the number. */
+		/* It leaves our table before the adapter may reuse its number. */
 		if (sgh_conn_release(sg, conn, SGH_CONN_ACCEPTING))
 			sgh_send_reject(sg, number, NULL, 0);
 		else
@@ -329,7 +329,7 @@ static void sgh_unlisten(struct sgh_dev *sg, struct sgh_listener *listener)
 {
 	u32 i;
 
-	/* First the table: a request that comes now finds no listener, and is refused. */
+	/* Remove it from the table first: a request that arrives now is refused. */
 	mutex_lock(&sg->listen_mutex);
 	for (i = 0; i < listener->num; i++)
 		xa_erase(&sg->listeners, listener->ids[i]);

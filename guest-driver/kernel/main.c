@@ -4,13 +4,13 @@
  *
  * Probe brings the adapter up in the order of the programming manual: map, reset, self test, rings,
  * interrupts, enable, capabilities, completion event queues.  The RDMA device comes later, from
- * netdev.c, when the network interface is there.  Remove goes backwards; whatever it frees after
- * sgh_hw_reset() is memory that the adapter no longer touches.
+ * netdev.c, when the network interface is there.  Remove runs in the reverse order; all memory that
+ * it frees after sgh_hw_reset() is no longer accessed by the adapter.
  *
  * An adapter that is lost (it failed, somebody reset it, the machine was restored from a snapshot)
- * is taken down and up again, from recover_work: a new RDMA device with nothing on it, after the
- * users of the old one were told.  One that does not stay up is left alone.  Suspend and resume are
- * the same on purpose.
+ * is taken down and up again, from recover_work: after the users of the old RDMA device were told,
+ * there is a new and empty one.  An adapter that does not stay up is left alone.  Suspend and
+ * resume do the same on purpose.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -171,22 +171,22 @@ err_state:
 	return ret;
 }
 
-/* And back; nothing if it is not up. */
+/* The reverse; does nothing if it is not up. */
 void sgh_down(struct sgh_dev *sg)
 {
 	if (!sg->up)
 		return;
 	sg->up = false;
 	/*
-	 * Unregisters the RDMA device, which takes every user's and every kernel consumer's objects
-	 * down while the adapter still answers.
+	 * Unregisters the RDMA device, which destroys the objects of all processes and kernel
+	 * consumers while the adapter still answers.
 	 */
 	sgh_net_fini(sg);
 	sgh_stop(sg);
 	sgh_fini_state(sg);
 }
 
-/* In devlink's lock, which keeps the others out that take the adapter down and up. */
+/* Under devlink's lock, which excludes the other callers of sgh_up() and sgh_down(). */
 static void sgh_recover_work(struct work_struct *work)
 {
 	struct sgh_dev *sg = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
@@ -204,7 +204,7 @@ static void sgh_recover_work(struct work_struct *work)
 	devl_unlock(sg->devlink);
 }
 
-/* The adapter is lost, and who was to be told has been. */
+/* The adapter is lost, and its users have been told. */
 void sgh_recover(struct sgh_dev *sg)
 {
 	spin_lock(&sg->recover_lock);
@@ -218,7 +218,7 @@ void sgh_recover(struct sgh_dev *sg)
 	spin_unlock(&sg->recover_lock);
 }
 
-/* Not before there is devlink.  An adapter that was lost meanwhile has its turn now. */
+/* Called when devlink is there.  Starts the recovery of an adapter that was lost before. */
 static void sgh_allow_recovery(struct sgh_dev *sg)
 {
 	spin_lock(&sg->recover_lock);
@@ -228,7 +228,7 @@ static void sgh_allow_recovery(struct sgh_dev *sg)
 		sgh_recover(sg);
 }
 
-/* None is under way when this returns, and none begins. */
+/* When this returns, no recovery is in progress and none can begin. */
 static void sgh_no_recovery(struct sgh_dev *sg)
 {
 	spin_lock(&sg->recover_lock);
@@ -336,8 +336,8 @@ static void sgh_shutdown(struct pci_dev *pdev)
 }
 
 /*
- * A reset through sysfs or VFIO takes everything away.  Recovery waits for its end, however long
- * that takes: until then registers do not answer.
+ * A reset through sysfs or VFIO removes all state.  Recovery waits for its end, however long
+ * that takes, because registers do not answer until then.
  */
 static void sgh_reset_prepare(struct pci_dev *pdev)
 {
@@ -353,9 +353,9 @@ static void sgh_reset_done(struct pci_dev *pdev)
 }
 
 /*
- * AER.  What was only corrected or lost on the way, on a link that still carries, shows in the
- * adapter itself, if at all.  On a frozen one the adapter is given up; the reset of the slot that
- * follows leaves it as at power-on, and recovery begins anew.
+ * AER.  Errors that were corrected, and lost transactions on a link that still works, show in the
+ * adapter's own state, if at all.  If the link is frozen, the adapter counts as lost; the following
+ * reset of the slot leaves it as at power-on, and recovery begins.
  */
 static pci_ers_result_t sgh_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
@@ -372,7 +372,7 @@ static pci_ers_result_t sgh_error_detected(struct pci_dev *pdev, pci_channel_sta
 static pci_ers_result_t sgh_slot_reset(struct pci_dev *pdev)
 {
 	pci_restore_state(pdev);
-	pci_save_state(pdev); /* restoring has used it up */
+	pci_save_state(pdev); /* pci_restore_state() has consumed it */
 	pci_set_master(pdev);
 	return PCI_ERS_RESULT_RECOVERED;
 }

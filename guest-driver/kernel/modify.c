@@ -2,17 +2,17 @@
 /*
  * States of queue pairs: modify and query.
  *
- * There are two ways to a connection, told apart by the attributes that come along:
+ * There are two ways to connect, distinguished by the attributes:
  *
- * - iw_cm and rdma_cm name nothing but state, rights and port.  They connect the queue pair
- *   themselves, so the states on the way to RTS are noted and no more, and RTS is only confirmed;
- *   those on the way out are the adapter's CLOSING (graceful, what iw_cm calls SQD) and ERROR
+ * - iw_cm and rdma_cm only name state, rights and port.  They connect the queue pair
+ *   themselves, so the states on the way to RTS are only recorded, and RTS is only confirmed;
+ *   those on the way out are the adapter's CLOSING (graceful, iw_cm's SQD) and ERROR
  *   (abortive).
- * - Whoever connects as on InfiniBand names all that ib_modify_qp_is_ok() demands, and the move to
- *   RTR, which names a destination, starts a rendezvous (rendezvous.c).  From then on, until RESET,
- *   the queue pair follows InfiniBand's table of states.
+ * - A program that connects as on InfiniBand names all that ib_modify_qp_is_ok() requires.  Its
+ *   move to RTR names a destination and starts a rendezvous (rendezvous.c).  From then on, until
+ *   RESET, the queue pair follows InfiniBand's table of states.
  *
- * qp->mutex makes modify, and what the rendezvous does by itself, one after the other.
+ * qp->mutex serialises modify with the work of the rendezvous.
  */
 #include <linux/delay.h>
 
@@ -20,7 +20,7 @@
 
 #define SGH_RESET_TRIES 500 /* of 1 to 2 ms */
 
-/* What the iWARP way knows. */
+/* The attributes of the iWARP way. */
 #define SGH_IW_ATTRS (IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS | IB_QP_PORT)
 
 int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
@@ -50,7 +50,7 @@ static int sgh_modify_access(struct sgh_qp *qp, int access)
 	return ret;
 }
 
-/* For how long a message may wait for a receive; an adapter may decide not to wait at all. */
+/* How long a message may wait for a receive; an adapter may decide not to wait at all. */
 static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct sg_cmd_modify_qp cmd = { };
@@ -82,8 +82,8 @@ int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_stat
 }
 
 /*
- * SQD: a connection that is ending already, because the peer was first, needs nothing; both sides
- * of a graceful close come here, and the peer's may come between question and command.
+ * SQD: nothing to do if the connection is ending already, because the peer was first.  Both sides
+ * of a graceful close come here, and the peer's close may arrive between query and command.
  */
 static int sgh_modify_closing(struct sgh_qp *qp)
 {
@@ -100,7 +100,7 @@ static int sgh_modify_closing(struct sgh_qp *qp)
 	return ret;
 }
 
-/* Everything posted is completed, and nobody wants to hear of it any more. */
+/* All posted work is complete, and its completions are of no interest any more. */
 static void sgh_wq_reset(struct sgh_wq *wq)
 {
 	unsigned long flags;
@@ -111,10 +111,10 @@ static void sgh_wq_reset(struct sgh_wq *wq)
 }
 
 /*
- * From ERROR, once the connection is gone and all is flushed, which takes the adapter a moment, and
- * longer if TCP lingers.  Events of a rendezvous want the mutex, and all others wait behind them:
- * so it is given up between the tries.  Another thread that modifies the same queue pair meanwhile
- * finds it in error.
+ * Leaves ERROR once the connection is gone and all work is flushed, which takes the adapter a
+ * moment, and longer if TCP lingers.  Events of a rendezvous need the mutex, and all other events
+ * wait behind them, so the mutex is released between the tries.  Another thread that modifies the
+ * same queue pair meanwhile finds it in error.
  */
 static int sgh_qp_set_idle(struct sgh_qp *qp)
 {
@@ -134,8 +134,8 @@ static int sgh_qp_set_idle(struct sgh_qp *qp)
 }
 
 /*
- * RESET goes through error, if the queue pair is connected or something was posted ahead of the
- * connection.  Unpolled completions are void; user space forgets its own.
+ * RESET goes through error if the queue pair is connected or work was posted before the
+ * connection.  Unpolled completions are void; user space discards its own.
  */
 static int sgh_modify_reset(struct sgh_qp *qp)
 {
@@ -163,7 +163,7 @@ static int sgh_modify_reset(struct sgh_qp *qp)
 	return 0;
 }
 
-/* RTS: iw_cm gets there by connecting.  Better an error than a wait for what never comes. */
+/* RTS: iw_cm gets there by connecting.  An error is better than a wait that never ends. */
 static int sgh_modify_rts(struct sgh_qp *qp)
 {
 	enum sg_qp_state state;
@@ -210,7 +210,7 @@ static int sgh_modify_iw(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 	}
 }
 
-/* Where the queue pair stands, in InfiniBand's words. */
+/* The state of the queue pair in InfiniBand's terms. */
 static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state state)
 {
 	bool rdv = sgh_rdv_active(qp);
@@ -219,7 +219,7 @@ static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state s
 	case SG_QP_IDLE:
 		return qp->ib_state;
 	case SG_QP_RTS:
-		/* A rendezvous may be over before its owner has come that far. */
+		/* A rendezvous may be complete before its owner has moved to RTS. */
 		return rdv ? qp->ib_state : IB_QPS_RTS;
 	case SG_QP_CLOSING:
 		return IB_QPS_SQD;
@@ -230,7 +230,7 @@ static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state s
 	}
 }
 
-/* Attributes that InfiniBand bounds; those that mean nothing on TCP are accepted. */
+/* Checks the attributes that InfiniBand limits; those without a meaning on TCP are accepted. */
 static bool sgh_attr_ok(const struct sgh_dev *sg, const struct ib_qp_attr *attr, int mask)
 {
 	return !((mask & IB_QP_PORT && attr->port_num != 1) ||
@@ -263,7 +263,7 @@ static int sgh_modify_ib(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 	    !ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) || !sgh_attr_ok(qp->sg, attr, mask))
 		return -EINVAL;
 	if (next == IB_QPS_SQD || cur == IB_QPS_SQD)
-		return -EOPNOTSUPP; /* a connection cannot rest */
+		return -EOPNOTSUPP; /* a connection cannot be suspended */
 	if (mask & IB_QP_ACCESS_FLAGS) {
 		ret = sgh_modify_access(qp, attr->qp_access_flags);
 		if (ret)
@@ -319,7 +319,7 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct sg_admin_rsp rsp;
 	int ret;
 
-	memset(attr, 0, sizeof(*attr)); /* ib_uverbs shows all of it to the process */
+	memset(attr, 0, sizeof(*attr)); /* ib_uverbs copies all of it to the process */
 	mutex_lock(&qp->mutex);
 	ret = sgh_query_state(qp, &rsp, &state);
 	if (!ret && !sgh_rdv_attr(qp, attr)) {
@@ -329,7 +329,7 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	}
 	if (!ret) {
 		attr->qp_state = sgh_ib_state(qp, state);
-		/* As all iWARP drivers call a new queue pair. */
+		/* The state that all iWARP drivers report for a new queue pair. */
 		if (attr->qp_state == IB_QPS_RESET && qp->fresh)
 			attr->qp_state = IB_QPS_INIT;
 	}

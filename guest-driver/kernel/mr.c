@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory regions and windows.  An STag is what the adapter says; its low octet is the key, which
- * the driver chooses at random for user memory and kernel consumers change through
- * ib_update_fast_reg_key().  Windows are bound by work requests; here they are only made.
+ * Memory regions and windows.  The adapter chooses STags; the low octet is the key, which the
+ * driver chooses at random for user memory and kernel consumers change through
+ * ib_update_fast_reg_key().  Work requests bind windows; this file only allocates them.
  *
  * Re-registration with other rights or another domain keeps the region and its keys.  Other memory,
- * or a right to write that the pinned pages do not have, takes a new region, which takes the old
- * one's place if it can be made; then the keys are others.  Nothing changes if it fails.
+ * or a right to write that the pinned pages do not have, needs a new region, which replaces the
+ * old one if it can be created; then the keys change.  Nothing changes if it fails.
  */
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
@@ -47,8 +47,8 @@ u32 sgh_access(int ib_access)
 }
 
 /*
- * The private part of a registration, if user space sent one.  What the numbers mean is the
- * adapter's affair: it refuses algorithms, key lengths, types and modes that it does not know.
+ * The private part of a registration, if user space sent one.  The driver does not interpret the
+ * numbers; the adapter refuses algorithms, key lengths, types and modes that it does not know.
  */
 static int sgh_reg_mr_user(struct sg_cmd_reg_mr *cmd, struct ib_udata *udata)
 {
@@ -118,14 +118,14 @@ static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
 {
 	if (access & ~SGH_ACCESS_KNOWN)
 		return -EOPNOTSUPP;
-	/* All there is, on demand, is the adapter's affair. */
+	/* For an on-demand region over the whole address space the adapter checks the length. */
 	if (!length || (length > sg->caps.max_mr_size &&
 			!(access & IB_ACCESS_ON_DEMAND && length == U64_MAX)))
 		return -EINVAL;
 	return 0;
 }
 
-/* The region over umem, which is its own on success and stays the caller's on failure. */
+/* Makes a region over umem, which it owns on success; on failure the caller keeps it. */
 static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 length, u64 va,
 				  int access, struct sg_cmd_reg_mr *cmd)
 {
@@ -192,7 +192,7 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 	cmd->access |= cpu_to_le32(sgh_access(access));
 	cmd->va = cpu_to_le64(va);
 	cmd->length = cpu_to_le64(length);
-	/* A fault that comes before the region is in the table waits for this. */
+	/* A fault that arrives before the region is in the table waits for this mutex. */
 	mutex_lock(&sg->odp_mutex);
 	ret = sgh_reg_mr(sg, mr, cmd);
 	if (ret) {
@@ -247,7 +247,7 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 	return ibmr;
 }
 
-/* The exporter keeps the memory where it is: the adapter could not be told that it moves. */
+/* The memory is pinned: the adapter could not be told that the exporter moves it. */
 struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 va, int fd,
 				     int access, sgh_reg_dmabuf_arg *arg)
 {
@@ -288,8 +288,8 @@ static int sgh_modify_mr(struct sgh_mr *mr, int flags, struct ib_pd *pd, int acc
 }
 
 /*
- * What the flags do not name stays as it was.  A region with a hash, whose key is not kept here,
- * and one of a dma-buf, cannot be made again.
+ * What the flags do not name stays unchanged.  A region with a hash, whose key is not kept here,
+ * and a region over a dma-buf cannot be created again.
  */
 struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length, u64 va,
 				int access, struct ib_pd *new_pd, struct ib_udata *udata)
@@ -303,7 +303,7 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = mr->access;
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		/* These addresses are of another process, after a fork. */
+		/* After a fork, these addresses belong to another process. */
 		if (mr->umem->owning_mm != current->mm)
 			return ERR_PTR(-EOPNOTSUPP);
 		start = mr->umem->address;
@@ -314,7 +314,7 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 	if (!(flags & IB_MR_REREG_TRANS) && !(access & IB_ACCESS_ON_DEMAND) &&
 	    !((access ^ mr->access) & IB_ZERO_BASED) &&
 	    (mr->umem->writable || !ib_access_writable(access)))
-		return ERR_PTR(sgh_modify_mr(mr, flags, pd, access)); /* NULL: as it is */
+		return ERR_PTR(sgh_modify_mr(mr, flags, pd, access)); /* NULL: the same region */
 	return sgh_reg_user_mr(pd, start, length, va, access, NULL);
 }
 
@@ -334,7 +334,7 @@ struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
-	/* Up to 2 MiB in one piece: who asks for that has to bear that there is none. */
+	/* Up to 2 MiB of contiguous memory; callers must cope with -ENOMEM. */
 	mr->pages = dma_alloc_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages),
 				       &mr->pages_dma, GFP_KERNEL | __GFP_NOWARN);
 	if (!mr->pages) {
