@@ -2,10 +2,10 @@
 /*
  * The network interface that shares the adapter's port.
  *
- * It is another function's, found by its MAC address; of several, the one in the adapter's PCI slot
- * is preferred, then the one that came first.  Notifiers only queue net_work, which brings
- * everything up to date with what it finds: the binding, the RDMA device (which exists while the
- * interface does), the port's state, and what the adapter is told of addresses, gateways and MTU.
+ * The interface belongs to another function and is found by its MAC address; of several, the one in
+ * the adapter's PCI slot is preferred, then the oldest.  Notifiers only queue net_work, which
+ * updates everything from the present state: the binding, the RDMA device (which exists while the
+ * interface does), the port's state, and the adapter's addresses, gateways and MTU.
  * Addresses are the interface's own and those of VLAN devices on top of it.  So any number of
  * changes costs one pass, and no notifier waits for the adapter.
  *
@@ -59,7 +59,7 @@ static const struct pci_dev *sgh_netdev_pci(const struct net_device *netdev)
 	return NULL;
 }
 
-/* 0: not ours; more is better. */
+/* 0: not our interface; otherwise the highest score wins. */
 static int sgh_netdev_score(struct sgh_dev *sg, const struct net_device *netdev)
 {
 	const struct pci_dev *pdev;
@@ -106,8 +106,8 @@ static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
 }
 
 /*
- * Addresses found so far, no more of each kind than the adapter takes.  Where there are too many,
- * those that the adapter has come first: a new one must not end another's connections.
+ * Addresses found so far, at most as many of each kind as the adapter takes.  If there are too
+ * many, those that the adapter has come first: a new one must not end connections of another.
  */
 struct sgh_found {
 	struct sgh_net_addr known[SG_PORT_ADDR_MAX];
@@ -142,7 +142,7 @@ static void sgh_found_add(struct sgh_dev *sg, struct sgh_found *found,
 		found->left_out++;
 }
 
-/* The gateway of the default route over this interface.  Under RCU, as all that collects. */
+/* The gateway of the default route over this interface.  Under RCU, like all of the collection. */
 static void sgh_gateway(struct net_device *netdev, u8 *gateway)
 {
 	struct flowi4 fl4 = { .flowi4_oif = netdev->ifindex };
@@ -203,7 +203,7 @@ static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 
 	sgh_gateway6(netdev, gateway);
 	read_lock_bh(&in6_dev->lock);
 	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
-		/* Not ours before the network has been asked whether somebody else has it. */
+		/* Not usable before duplicate address detection has finished. */
 		if (ifa->flags & IFA_F_TENTATIVE)
 			continue;
 		memset(&a.addr, 0, sizeof(a.addr));
@@ -235,8 +235,8 @@ static void sgh_collect_netdev(struct sgh_dev *sg, struct net_device *netdev, u1
 }
 
 /*
- * The VLAN of a device right on top of the port's interface, 0: it is not such a device.  One with
- * a MAC address of its own, or with the other tag protocol, is not reached through the adapter.
+ * The VLAN of a device directly on top of the port's interface; 0: it is not such a device.  A
+ * device with another MAC address or tag protocol cannot be reached through the adapter.
  */
 static u16 sgh_vlan_of(const struct net_device *netdev, struct net_device *upper)
 {
@@ -248,8 +248,8 @@ static u16 sgh_vlan_of(const struct net_device *netdev, struct net_device *upper
 }
 
 /*
- * addr_mutex held.  IPv4 addresses stay on an interface that its administrator set down, but what
- * it carries ends, as that of its other sockets would; so the adapter is not to have them.
+ * addr_mutex held.  IPv4 addresses stay on an interface that its administrator set down, but its
+ * connections end, like those of its sockets; so the adapter must not have these addresses.
  */
 static void sgh_collect(struct sgh_dev *sg, struct sgh_found *found)
 {
@@ -270,7 +270,7 @@ static void sgh_collect(struct sgh_dev *sg, struct sgh_found *found)
 	rcu_read_unlock();
 }
 
-/* The VLAN that an interface index of link-local addresses stands for. */
+/* The VLAN for the interface index of a link-local address. */
 u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex)
 {
 	struct net_device *netdev;
@@ -286,7 +286,7 @@ u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex)
 	return vlan;
 }
 
-/* The way back; 0: there is none. */
+/* The reverse; 0: there is none. */
 u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan)
 {
 	struct net_device *netdev;
@@ -315,7 +315,7 @@ static bool sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
 	bool known = slot;
 	int ret;
 
-	/* Adding one that is there changes its prefix and gateway. */
+	/* Adding an existing address changes its prefix and gateway. */
 	if (slot && !memcmp(slot, a, sizeof(*a)))
 		return true;
 	if (!slot)
@@ -329,13 +329,13 @@ static bool sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
 		return true;
 	}
 	*slot = *a;
-	/* A GID is made of the address alone. */
+	/* A GID contains the address only. */
 	if (!known)
 		WRITE_ONCE(sg->addrs_changed, true);
 	return true;
 }
 
-/* Once for each time that there are too many. */
+/* Warns once each time that there are too many addresses. */
 static void sgh_warn_left_out(struct sgh_dev *sg, u32 left_out)
 {
 	if (left_out && !sg->addrs_left_out)
@@ -370,9 +370,9 @@ static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_found *want)
 }
 
 /*
- * The port's addresses as the adapter knows them, for who looks at each slot below
- * SG_PORT_ADDR_MAX: an address stays in its slot while it is there, and at every change
- * sgh_ib_gid_event() follows.  -ENOENT: nothing in this slot.  Process context.
+ * The port's addresses as the adapter knows them, for callers that visit each slot below
+ * SG_PORT_ADDR_MAX.  An address keeps its slot while it exists, and sgh_ib_gid_event() follows
+ * every change.  -ENOENT: the slot is empty.  Process context.
  */
 int sgh_net_addr(struct sgh_dev *sg, u32 slot, struct sgh_net_addr *addr)
 {
@@ -456,7 +456,7 @@ static bool sgh_port_up(struct sgh_dev *sg)
 	       sgh_read(sg, SG_REG_STATUS) & SG_STATUS_LINK_UP;
 }
 
-/* Its addresses are then another's, which the adapter does not look at. */
+/* With a master, the addresses belong to the master, which the adapter does not examine. */
 static void sgh_note_master(struct sgh_dev *sg)
 {
 	struct net_device *master;
@@ -482,8 +482,8 @@ static void sgh_bind(struct sgh_dev *sg)
 	sgh_set_netdev(sg, netdev);
 	sgh_net_sync(sg);
 	/*
-	 * Registration reads the table as it is now.  An event that says no more would have ib_core
-	 * take every entry out of it for a moment, just when consumers connect.
+		 * Registration reads the table as it is now.  A redundant event would make ib_core
+		 * remove every entry for a moment, just when consumers connect.
 	 */
 	WRITE_ONCE(sg->addrs_changed, false);
 	WRITE_ONCE(sg->port_active, sgh_port_up(sg));
@@ -554,14 +554,14 @@ static int sgh_inet6addr_event(struct notifier_block *nb, unsigned long event, v
 	return NOTIFY_DONE;
 }
 
-/* Routes come and go without addresses: the gateway may be another. */
+/* Routes change without addresses: the gateway may be a different one. */
 static int sgh_fib_event(struct notifier_block *nb, unsigned long event, void *arg)
 {
 	sgh_net_kick(container_of(nb, struct sgh_dev, fib_nb));
 	return NOTIFY_DONE;
 }
 
-/* Busy: routes were changing all the time while it made its list of them. */
+/* -EBUSY: routes changed all the time while the list was made. */
 static int sgh_register_fib(struct sgh_dev *sg)
 {
 	int ret, tries = 0;
@@ -590,7 +590,7 @@ int sgh_net_init(struct sgh_dev *sg)
 	ret = sgh_register_fib(sg);
 	if (ret)
 		goto err_inet6addr;
-	/* Tells of every interface that is there already, so the work needs no other start. */
+	/* The notifier reports every existing interface, so the work needs no other start. */
 	sg->netdev_nb.notifier_call = sgh_netdev_event;
 	ret = register_netdevice_notifier(&sg->netdev_nb);
 	if (ret)
@@ -611,7 +611,7 @@ err_stop:
 
 void sgh_net_fini(struct sgh_dev *sg)
 {
-	/* Tells of every interface's end, too: the work must not take that for the truth. */
+	/* The notifier also reports the end of every interface: the work must not act on that. */
 	sgh_net_stop(sg);
 	unregister_netdevice_notifier(&sg->netdev_nb);
 	unregister_fib_notifier(&init_net, &sg->fib_nb);

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory regions on demand.
+ * On-demand paging.
  *
- * The adapter has a sparse table of the region's pages, none at first.  An access to one that is
- * not there waits, and an event tells of it; a work brings the pages in (which may sleep long) and
- * MAP_PAGES lets whoever waits go on, or FAIL, with a protection error.  When the kernel wants
- * pages back, the notifier has the adapter forget them first: after UNMAP it does not touch them.
+ * The adapter has a sparse table of the region's pages, empty at first.  An access to a missing
+ * page waits, and an event reports it.  A work brings the pages in (which may sleep long), and
+ * MAP_PAGES lets the waiting accesses continue, or FAIL ends them with a protection error.  When
+ * the kernel reclaims pages, the notifier sends UNMAP first: then the adapter does not use them.
  *
- * umem_mutex is held from the pages' mapping to the end of MAP_PAGES, and around UNMAP, so the two
- * cannot overtake each other.  Commands allocate nothing and wait for the adapter alone, hence may
- * be used in a notifier.
+ * umem_mutex is held from the mapping of pages to the end of MAP_PAGES, and around UNMAP, so the
+ * two cannot overtake each other.  Commands allocate nothing and wait for the adapter alone, so
+ * they may be used in a notifier.
  *
- * The adapter gives a region's number to another one as soon as it is deregistered, while faults
- * and prefetching of the old one may still go on.  So no command about pages goes out but under
- * known_lock, and deregistration, which has it for writing, is the last.
+ * The adapter reuses a region's number as soon as the region is deregistered, while faults and
+ * prefetching of the old one may still be in progress.  So every command about pages is sent under
+ * known_lock, and deregistration, which takes it for writing, is the last command.
  *
- * An implicit region is a whole address space: its pieces ("children") of SGH_ODP_CHILD octets,
- * each with a notifier of its own, come with the first fault in them.  One that has no page any
- * more goes again, when whoever used it last is done, or from reap_work after the notifier took
- * its last page; the rest go with the region.
+ * An implicit region is a whole address space.  Its pieces ("children") of SGH_ODP_CHILD octets,
+ * each with its own notifier, are created at the first fault in them.  A child without pages is
+ * freed again, by its last user or by reap_work after the notifier took its last page; the others
+ * are freed with the region.
  *
- * Faults and prefetching run in fault_wq, for they may wait long for somebody's memory.
+ * Faults and prefetching run in fault_wq, because they may wait long for memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -44,12 +44,12 @@ struct sgh_odp {
 	struct work_struct reap_work;
 	bool ending;			/* prefetching may stop */
 	u64 base;			/* address of the region's first page */
-	u64 start;			/* of the region, for the process */
-	u64 ahead;			/* of that: its first octet's Tagged Offset, modulo 2^64 */
+	u64 start;			/* of the region, in the process */
+	u64 ahead;			/* Tagged Offset of that octet minus start, modulo 2^64 */
 	u64 length;
 	u32 page_shift;
 	u32 stag;			/* 0 until it is registered */
-	bool known;			/* the adapter has it by that number */
+	bool known;			/* the adapter has the region under that number */
 	struct rw_semaphore known_lock;	/* inside of umem_mutex */
 	refcount_t refs;
 	struct completion released;
@@ -87,7 +87,7 @@ static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_
 	return ret;
 }
 
-/* 0: the adapter has them no more, or has no such region. */
+/* 0: the adapter no longer has these pages, or has no such region. */
 static int sgh_unmap_pages(struct sgh_odp *odp, u64 first, u64 count)
 {
 	int ret = sgh_map_pages(odp, SG_UNMAP_PAGES, first, count, 0);
@@ -114,7 +114,7 @@ static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
 		u64 first = (start - odp->base) >> odp->page_shift;
 		u64 last = (end - 1 - odp->base) >> odp->page_shift;
 
-		/* Else the kernel would give away pages that the adapter still writes to. */
+		/* Otherwise the kernel would reuse pages that the adapter still writes to. */
 		if (sgh_unmap_pages(odp, first, last - first + 1))
 			sgh_fatal(odp->sg, "it does not give pages back");
 	}
@@ -131,8 +131,8 @@ static const struct mmu_interval_notifier_ops sgh_odp_ops = {
 
 /*
  * Is there memory at this address?  A piece costs much more than the access that asks for it, so
- * neither a peer nor a process gets one for an address that means nothing, or that not even the
- * process may touch.
+ * neither a peer nor a process gets one for an address that is not mapped, or that the
+ * process itself may not access.
  */
 static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
 {
@@ -146,26 +146,26 @@ static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
 	vma = vma_lookup(mm, addr);
 	mapped = vma && vma->vm_flags & (VM_READ | VM_WRITE);
 	mmap_read_unlock(mm);
-	/* The last reference is not given up here: that would call the notifiers. */
+	/* Do not drop the last reference here: that would call the notifiers. */
 	mmput_async(mm);
 	return mapped;
 }
 
-/* children_mutex held; out of the table. */
+/* children_mutex held; the child is no longer in the table. */
 static void sgh_child_free(struct sgh_odp_child *child)
 {
 	ib_umem_odp_release(child->umem);
 	kfree(child);
 }
 
-/* children_mutex held.  Frees the child if nobody uses it and it has no page. */
+/* children_mutex held.  Frees the child if it has no user and no page. */
 static void sgh_child_reap(struct sgh_odp *odp, unsigned long index, struct sgh_odp_child *child)
 {
 	bool empty;
 
 	if (child->users)
 		return;
-	/* Pages come only to a child that is used. */
+	/* Only a child with a user gets pages. */
 	mutex_lock(&child->umem->umem_mutex);
 	empty = !child->umem->npages;
 	mutex_unlock(&child->umem->umem_mutex);
@@ -211,8 +211,8 @@ static struct sgh_odp_child *sgh_child_new(struct sgh_odp *odp, unsigned long in
 }
 
 /*
- * The piece that has this address, until sgh_odp_piece_put().  NULL: nothing there, or no memory;
- * with make false: not there yet.
+ * The piece with this address, until sgh_odp_piece_put().  NULL: nothing is mapped there, or no
+ * memory; with make false: there is no piece yet.
  */
 static struct ib_umem_odp *sgh_odp_piece(struct sgh_odp *odp, u64 addr, bool make)
 {
@@ -246,8 +246,8 @@ static void sgh_odp_piece_put(struct sgh_odp *odp, struct ib_umem_odp *umem)
 }
 
 /*
- * umem_mutex held: what the kernel has of these pages goes to the adapter.  Without demand holes
- * before them are passed over.  Returns how many are done with, or -EFAULT.
+ * umem_mutex held: passes the kernel's pages of this range to the adapter.  Without demand, leading
+ * holes are skipped.  Returns how many pages are done, or -EFAULT.
  */
 static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page, int n,
 			bool demand, __le64 *list, dma_addr_t dma)
@@ -273,8 +273,8 @@ static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page,
 }
 
 /*
- * Up to SGH_ODP_BATCH pages from this on: how many are there now, or a negative errno.  Without
- * demand only what the process has touched is told of, and holes count as done.
+ * Maps up to SGH_ODP_BATCH pages from this one on: returns how many are mapped now, or a negative
+ * errno.  Without demand it maps only pages that the process has touched, and holes count as done.
  */
 static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, bool demand)
 {
@@ -296,7 +296,7 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 	ret = -EPERM;
 	if (write && !umem->umem.writable)
 		goto out_piece;
-	/* What may be written is mapped so at once: else each page would be met twice. */
+	/* Map writable pages as writable at once, or each page would fault twice. */
 	if (write)
 		access |= ODP_WRITE_ALLOWED_BIT;
 	count = min3(count, (u64)SGH_ODP_BATCH, (ib_umem_end(umem) - addr) >> odp->page_shift);
@@ -352,7 +352,7 @@ static struct sgh_odp *sgh_odp_find(struct sgh_dev *sg, u32 stag)
 	return odp;
 }
 
-/* With the reference that the caller has, if it returns true. */
+/* Passes on the caller's reference if it returns true. */
 static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 count, bool write,
 			  bool demand)
 {
@@ -371,9 +371,9 @@ static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 c
 }
 
 /*
- * A fault of a region that is not in the table.  It may have just been registered, so whoever
- * registers is waited for.  Still unknown, it is being deregistered, or was when the fault came:
- * then nobody waits for its pages but the adapter, which may have forgotten it.
+ * A fault of a region that is not in the table.  It may have just been registered, so wait for
+ * registrations in progress.  If it is still unknown, it is being deregistered, or was when the
+ * fault was raised: then only the adapter waits for its pages, and it may have forgotten them.
  */
 static struct sgh_odp *sgh_odp_find_late(struct sgh_dev *sg, const struct sg_eqe *e)
 {
@@ -410,7 +410,7 @@ void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e)
 	sgh_odp_put(odp);
 }
 
-/* An implicit region is asked for by address 0 and all there is. */
+/* Address 0 and the maximum length request an implicit region. */
 static int sgh_odp_umem(struct ib_device *ibdev, struct sgh_odp *odp, struct sg_cmd_reg_mr *cmd,
 			u64 start, u64 *length, u64 va, int access)
 {
@@ -418,7 +418,7 @@ static int sgh_odp_umem(struct ib_device *ibdev, struct sgh_odp *odp, struct sg_
 
 	if (implicit && (va || access & IB_ZERO_BASED))
 		return -EINVAL;
-	/* ib_core has arrays of 64-bit words for pages; the kernel complains of longer ones. */
+	/* ib_core has arrays of 64-bit words for pages; the kernel warns about longer ones. */
 	if (!implicit && *length >> PAGE_SHIFT >= INT_MAX / sizeof(u64) - 1)
 		return -ENOMEM;
 	odp->umem = implicit ? ib_umem_odp_alloc_implicit(ibdev, access)
@@ -462,7 +462,7 @@ static void sgh_odp_free(struct sgh_odp *odp)
 	kfree(odp);
 }
 
-/* Prepares the command of a region on demand; then sgh_odp_registered() or sgh_odp_end(). */
+/* Prepares the command of an on-demand region; then sgh_odp_registered() or sgh_odp_end(). */
 struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access)
 {
@@ -493,7 +493,7 @@ struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_
 	return odp;
 }
 
-/* From now on the adapter's faults are heard.  On failure it is sgh_odp_dereg()'s. */
+/* Makes the adapter's faults reach the region.  On failure sgh_odp_dereg() must follow. */
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
 {
 	down_write(&odp->known_lock);
@@ -503,7 +503,7 @@ int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
 	return xa_err(xa_store(&odp->sg->odps, stag, odp, GFP_KERNEL));
 }
 
-/* DEREG_MR; on success the adapter hears of its pages no more. */
+/* DEREG_MR; after success the adapter gets no more commands about its pages. */
 int sgh_odp_dereg(struct sgh_odp *odp)
 {
 	int ret;
@@ -516,11 +516,11 @@ int sgh_odp_dereg(struct sgh_odp *odp)
 	return ret;
 }
 
-/* The adapter does not know the region, any more or at all. */
+/* The adapter does not know the region, or no longer. */
 void sgh_odp_end(struct sgh_odp *odp)
 {
 	WRITE_ONCE(odp->ending, true);
-	/* The number may be another's by now. */
+	/* Another region may have the number by now. */
 	if (odp->stag)
 		xa_cmpxchg(&odp->sg->odps, odp->stag, odp, NULL, GFP_KERNEL);
 	sgh_odp_put(odp);
@@ -528,7 +528,7 @@ void sgh_odp_end(struct sgh_odp *odp)
 	sgh_odp_free(odp);
 }
 
-/* Ends early with the region, and with a process that is killed. */
+/* Ends early if the region ends or the process is killed. */
 static int sgh_prefetch(struct sgh_fault *f)
 {
 	int n;
@@ -537,7 +537,7 @@ static int sgh_prefetch(struct sgh_fault *f)
 		if (READ_ONCE(f->odp->ending) || fatal_signal_pending(current))
 			return -EINTR;
 		n = sgh_odp_map(f->odp, f->page, f->count, f->write, f->demand);
-		/* Not even mapped, this page or one behind it: passed over one by one. */
+		/* Not mapped, this page or a later one: skip them one by one. */
 		if (n == -EFAULT && !f->demand)
 			n = max(1, sgh_odp_map(f->odp, f->page, 1, f->write, false));
 		if (n <= 0)
@@ -549,7 +549,7 @@ static int sgh_prefetch(struct sgh_fault *f)
 	return 0;
 }
 
-/* What does not come comes with the access that needs it. */
+/* Pages that cannot be prefetched are mapped by the access that needs them. */
 static void sgh_prefetch_work(struct work_struct *work)
 {
 	struct sgh_fault *f = container_of(work, struct sgh_fault, work);

@@ -2,13 +2,13 @@
 /*
  * TCP ports, which the adapter shares with the guest's own stack.
  *
- * Whatever the adapter listens on or is connected by does not reach the guest's sockets any more.
- * So each such port is first bound to in the guest's TCP, by a socket that does nothing else: who
- * has it already is not cut off (-EADDRINUSE), and who wants it later hears of it at once.  Servers
- * of the kernel itself are an exception (sgh_port_hold_listener()).
+ * Segments for a port on which the adapter listens, or for a connection of the adapter, no longer
+ * reach the guest's sockets.  So each such port is first bound in the guest's TCP, by a socket that
+ * does nothing else: a program that has the port already keeps it (-EADDRINUSE), and one that wants
+ * it later fails at once.  Servers in the kernel are an exception (sgh_port_hold_listener()).
  *
  * The socket of a listener at every address is bound to the port's interface, because several
- * adapters may listen so; it keeps the port from whoever does not name another interface.
+ * adapters may listen in this way; it excludes sockets that do not name another interface.
  */
 #include <linux/in.h>
 #include <linux/net.h>
@@ -53,7 +53,7 @@ static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_so
 		ret = sock_bindtoindex(sk, sgh_net_ifindex(sg, 0), true);
 	if (ret)
 		return ret;
-	/* What is left of the guest's own connections is not in the way of a port that is named. */
+	/* Remains of the guest's own connections do not block a port that is named. */
 	if (addr->port)
 		sock_set_reuseaddr(sk);
 	len = sgh_port_name(sg, addr, &name);
@@ -65,8 +65,8 @@ static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_so
 }
 
 /*
- * Binds to the address and port; port 0: to one that is free, which goes into addr.  Process
- * context, with the rights of the caller.
+ * Binds to the address and port; port 0: to a free one, which is stored in addr.  Process
+ * context, with the caller's rights.
  */
 int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
 {
@@ -88,7 +88,7 @@ int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **
 	return 0;
 }
 
-/* Does the kernel itself listen there with TCP?  Then it is its own affair what it does with it. */
+/* Does the kernel itself listen there with TCP?  Then the port may be shared. */
 static bool sgh_port_is_kernels(struct sgh_dev *sg, const struct sg_sockaddr *addr)
 {
 	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
@@ -116,8 +116,8 @@ static bool sgh_port_is_kernels(struct sgh_dev *sg, const struct sg_sockaddr *ad
 }
 
 /*
- * For a listener.  A portal of LIO's for iSER is one of its own for TCP first, with the same port;
- * so an administrator may give RDMA what a server in the kernel has, and the log tells.
+ * For a listener.  An iSER portal of LIO first listens with TCP on the same port.  So an
+ * administrator may give RDMA a port of a server in the kernel; the log reports it.
  */
 int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
 {
@@ -138,7 +138,7 @@ void sgh_port_release(struct socket *held)
 		sock_release(held);
 }
 
-/* Has the guest's TCP a connection between these two? */
+/* Does the guest's TCP have a connection between these two? */
 static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *local,
 			       const struct sg_sockaddr *remote)
 {
@@ -147,7 +147,7 @@ static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *loc
 	struct sock *sk = NULL;
 	__be32 from, to;
 
-	/* Sockets' memory is another's only after a grace period, which the lookup counts on. */
+	/* Memory of sockets is reused only after a grace period, on which the lookup relies. */
 	rcu_read_lock();
 	if (local->family == 4) {
 		memcpy(&from, remote->ip, 4);
@@ -169,9 +169,9 @@ static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *loc
 }
 
 /*
- * For a connection from a port that rdma_cm has chosen, out of a space of its own.  Where the
- * guest's TCP uses it as well, that is no harm but for a connection to the same peer: segments are
- * told apart by both ends.
+ * For a connection from a port that rdma_cm has chosen from its own port space.  If the guest's
+ * TCP uses the port as well, this only conflicts for a connection to the same peer: both ends
+ * together identify a connection.
  */
 int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
 		      const struct sg_sockaddr *remote, struct socket **held)
@@ -181,6 +181,6 @@ int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
 
 	ret = sgh_port_hold(sg, &addr, held);
 	if (ret != -EADDRINUSE)
-		return 0; /* the adapter says what is wrong, if anything is */
+		return 0; /* the adapter reports what is wrong, if anything is */
 	return sgh_port_connected(sg, local, remote) ? ret : 0;
 }

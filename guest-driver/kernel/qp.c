@@ -3,9 +3,9 @@
  * Queue pairs: creation and destruction; modify.c has their states.
  *
  * References: one of the creator; one of a connection, from CONNECT or ACCEPT until it is gone;
- * those that iw_cm takes.  Destruction takes the queue pair from the adapter, which closes its
+ * those that iw_cm takes.  Destruction removes the queue pair from the adapter, which closes its
  * connection (gracefully, if everything posted was sent), then from the tables, then ends the
- * connection towards iw_cm, and waits for all references to go.
+ * connection towards iw_cm, and waits until all references are dropped.
  */
 #include <linux/dma-mapping.h>
 
@@ -45,7 +45,7 @@ void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
 	sgh_qp_put(qp);
 }
 
-/* In fatal_work: whoever drains a queue pair with a shared receive queue waits for this. */
+/* In fatal_work: consumers that drain a queue pair with a shared receive queue wait for this. */
 void sgh_qp_last_wqe_all(struct sgh_dev *sg)
 {
 	unsigned long qpn;
@@ -53,7 +53,7 @@ void sgh_qp_last_wqe_all(struct sgh_dev *sg)
 	bool shared;
 
 	xa_for_each(&sg->qps, qpn, qp) {
-		/* What the table showed may be gone by now. */
+		/* The queue pair found in the table may be gone by now. */
 		qp = sgh_qp_find(sg, qpn);
 		if (!qp)
 			continue;
@@ -74,7 +74,7 @@ int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, u32 max_wr,
 	return sgh_buf_alloc(sg, &wq->buf, (size_t)wq->entries << wq->stride_shift);
 }
 
-/* The caller has checked that so many entries are within the limits. */
+/* The caller has checked that the number of entries is within the limits. */
 int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride)
 {
@@ -173,7 +173,7 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > sg->caps.max_qp_wr ||
 	    cap->max_send_sge > sg->caps.max_sq_sge || cap->max_inline_data > sg->caps.max_inline)
 		return -EINVAL;
-	/* With a shared receive queue the rest means nothing. */
+	/* With a shared receive queue the other values are ignored. */
 	if (!attr->srq && (cap->max_recv_wr > sg->caps.max_qp_wr ||
 			   cap->max_recv_sge > sg->caps.max_rq_sge))
 		return -EINVAL;
@@ -183,10 +183,10 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
 #define SGH_ACCESS_FLUSH (IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
 
 /*
- * Who connects by rdma_cm has a queue pair with the rights that iw_cm knows, remote write and read,
+ * A consumer of rdma_cm gets a queue pair with the rights that iw_cm knows, remote write and read,
  * and cannot ask for more.  So a peer that may write may also flush what it wrote, unless the
- * caller names one of these rights, and one that has exactly those two may also do atomic
- * operations; the regions have the last word.
+ * caller names one of these rights; and a peer with exactly those two may also use atomic
+ * operations.  The rights of regions still apply.
  */
 int sgh_with_unsaid(const struct sgh_dev *sg, int access)
 {
@@ -200,15 +200,15 @@ int sgh_with_unsaid(const struct sgh_dev *sg, int access)
 	return access;
 }
 
-/* Verify has no right in the verbs: queue pairs leave it to the regions, which ask for it. */
+/* Verbs have no right for Verify: queue pairs allow it, and regions check for it. */
 u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
 {
 	return sgh_access(ib_access) | (sgh_has(sg, SG_FEATURE_VERIFY) ? SG_ACCESS_VERIFY : 0);
 }
 
 /*
- * The command itself; the queues have their memory.  Enters the queue pair in the table.  After a
- * failure the adapter does not have their memory: one that keeps the queue pair is lost.
+ * Sends the command; the queues have their memory.  Enters the queue pair in the table.  After a
+ * failure the adapter does not use their memory: an adapter that keeps the queue pair is lost.
  */
 static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 			  const struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -279,7 +279,7 @@ static void sgh_qp_link(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_head 
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* After this no poller of the CQ knows the queue pair. */
+/* After this no poller of the CQ uses the queue pair. */
 static void sgh_qp_unlink(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_head *link)
 {
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
@@ -353,7 +353,7 @@ void sgh_qp_scrub(struct sgh_qp *qp)
 		sgh_cq_scrub(to_sgh_cq(ibqp->recv_cq), qp);
 }
 
-/* After this no command but the destruction's names the queue pair, and none is under way. */
+/* After this only the destroy command names the queue pair, and no other is in progress. */
 static void sgh_qp_set_gone(struct sgh_qp *qp, bool gone)
 {
 	mutex_lock(&qp->mutex);
@@ -368,7 +368,7 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	int ret;
 
 	sgh_rdv_end(qp);
-	/* iw_cm may still modify or connect it, and names its number. */
+	/* iw_cm may still modify or connect it by its number. */
 	sgh_qp_set_gone(qp, true);
 	mutex_lock(&sg->id_mutex);
 	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
@@ -378,8 +378,8 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return ret;
 	}
 	/*
-	 * No more completions of it come.  While there are any it stays in the table: one that is
-	 * polled without it would not give its slot of a shared receive queue back.
+	 * It writes no more completions.  While there are any it stays in the table: polling one
+	 * without it would not free its slot of a shared receive queue.
 	 */
 	sgh_qp_scrub(qp);
 	xa_erase(&sg->qps, qp->qpn);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Rendezvous: what the peer says, in the private data of MPA startup and by events, and what it is
- * told.  Nothing that a stranger sends moves a queue pair: a message counts if it names this one
- * and comes from where its owner said.  rendezvous.c explains the rest.
+ * Rendezvous: the peer's messages, in the private data of MPA startup and by events, and the
+ * answers to them.  A message of an unknown peer never changes a queue pair: a message counts only
+ * if it names this one and comes from where its owner said.  rendezvous.c explains the rest.
  */
 #include <linux/slab.h>
 
@@ -56,7 +56,7 @@ static bool sgh_rdv_is_peer(const struct sgh_rdv *rdv, const struct sgh_rdv_msg 
 	       !memcmp(msg->dgid, &rdv->sgid, sizeof(msg->dgid));
 }
 
-/* What the peer expects of us is known when we are in RTS; before, anything will do. */
+/* In RTS we know what the peer must expect of us; before that any value will do. */
 bool sgh_rdv_psn_ok(const struct sgh_rdv *rdv, u32 psn)
 {
 	return !rdv->rts || psn == rdv->attr.sq_psn;
@@ -64,7 +64,7 @@ bool sgh_rdv_psn_ok(const struct sgh_rdv *rdv, u32 psn)
 
 /* Events; from the event work */
 
-/* What a request gets: SGH_RDV_OK is ACCEPT. */
+/* The answer to a request: SGH_RDV_OK is ACCEPT. */
 static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct sgh_rdv_msg *msg,
 					 const struct sg_cm_data *data)
 {
@@ -101,7 +101,7 @@ static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 	return true;
 }
 
-/* A request at a listener of ours?  Then it is answered here. */
+/* Is it a request at one of our listeners?  Then it is answered here. */
 bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
 {
 	u32 conn = le32_to_cpu(e->conn), listener = le32_to_cpu(e->aux);
@@ -177,7 +177,7 @@ static void sgh_rdv_closed(struct sgh_rdv *rdv)
 		rdv->state = RDV_LEFT;
 }
 
-/* About a connection of ours?  Events of one that is over are nobody's any more. */
+/* Is it about one of our connections?  Events of a connection that has ended are ignored. */
 bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e)
 {
 	struct sgh_qp *qp = sgh_qp_find(sg, le32_to_cpu(e->id));
@@ -187,8 +187,8 @@ bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e)
 	if (!qp)
 		return false;
 	/*
-	 * One that never had a rendezvous has no connection of ours.  Nobody's events wait for
-	 * whoever has its mutex: a rendezvous begins before its first connection does.
+	 * A queue pair that never had a rendezvous has no connection of ours.  Its events must not
+	 * wait for its mutex: a rendezvous begins before its first connection does.
 	 */
 	if (!READ_ONCE(qp->rdv)) {
 		sgh_qp_put(qp);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Rendezvous: connections of programs that know no connection manager.
+ * Rendezvous: connections of programs without a connection manager.
  *
  * Such a program tells its peer GID and queue pair number by means of its own, moves its queue pair
- * to RTR with the peer's and to RTS, and takes for granted that the two are then connected.  Here
- * that takes a TCP connection.  Both sides know both names, so the roles need no talk: the queue
+ * to RTR with the peer's and to RTS, and assumes that the two are then connected.  Here this needs
+ * a TCP connection.  Both sides know both names, so the roles need no negotiation: the queue
  * pair with the lower (GID, number) connects, to SGH_RDV_PORT; the other waits for it.  Private
- * data of MPA startup says who connects to whom (struct sgh_rdv_msg; docs/protocol.md,
+ * data of MPA startup say who connects to whom (struct sgh_rdv_msg; docs/protocol.md,
  * "Rendezvous").
  *
- * Modify only notes what is asked for and returns.  The rest is done by rdv->work and the ordered
- * event work, both under qp->mutex:
+ * Modify only records the request and returns.  rdv->work and the ordered event work do the rest,
+ * both under qp->mutex:
  *
  *            RTR                     CONNECT            CM_REPLY
  *   OFF ----------> WAITING (active) --------> CALLING ---------> UP
@@ -20,27 +20,27 @@
  *   OFF ----------> WAITING (passive) -------> ANSWERED --------> UP ---> LEFT
  *                      ^                          |
  *                      +------- CM_CLOSED --------+
- *   any ---- RESET, ERR, destruction, time is over ----> OFF
+ *   any ---- RESET, ERR, destruction, timeout ----> OFF
  *
- * Who is too early is refused and asks again, first after SGH_RDV_PAUSE_MIN ms, then at growing
- * intervals; also one that the other side does not expect, which may yet be told of it, but at
- * leisure.  As on InfiniBand nothing is at stake while there is nothing to send: a queue pair waits
- * for ever in RTR, and in RTS as long as its send queue is empty.  With work posted in RTS it waits
- * for (retry_cnt + 1) * 4.096 us * 2^timeout, but at least SGH_RDV_PATIENCE_MIN, because setting up
- * TCP takes longer than a packet of InfiniBand, and a lost SYN is sent again after a second;
- * timeout 0 is for ever.  Then the queue pair is in error, the oldest entry of the send queue
- * completes with RETRY_EXC_ERR, and the rest is flushed.
+ * A peer that is too early is refused and asks again, first after SGH_RDV_PAUSE_MIN ms, then at
+ * growing intervals.  So does one that the other side does not expect, because it may be expected
+ * later, but at a slower rate.  As on InfiniBand, the wait has no limit while there is nothing to
+ * send: a queue pair waits for ever in RTR, and in RTS as long as its send queue is empty.  With
+ * work posted in RTS it waits for (retry_cnt + 1) * 4.096 us * 2^timeout, but at least
+ * SGH_RDV_PATIENCE_MIN, because setting up TCP takes longer than a packet of InfiniBand, and a lost
+ * SYN is sent again after a second; timeout 0 means for ever.  Then the queue pair is in error, the
+ * oldest entry of the send queue completes with RETRY_EXC_ERR, and the rest is flushed.
  *
- * The adapter keeps what is posted before (queue pair IDLE), and with SG_CONNECT_STAY a queue pair
- * stays in RTS when its peer leaves, until it has something to send.  It never connects by itself a
- * second time: what was lost in between cannot be known.  With SG_CONNECT_CONFIRM completions mean
- * what they mean on InfiniBand.
+ * The adapter keeps work that is posted before (queue pair IDLE).  With SG_CONNECT_STAY a queue
+ * pair stays in RTS when its peer leaves, until it has something to send.  It never connects a
+ * second time by itself, because it cannot know what was lost in between.  With SG_CONNECT_CONFIRM
+ * completions mean what they mean on InfiniBand.
  *
- * A request is taken only by a queue pair that waits for this very peer: number, both GIDs and the
- * address that the request comes from.  First PSNs are not used on TCP, but they tell incarnations
- * apart: a peer whose idea of ours is another does not mean this queue pair as it is now.
+ * A request is accepted only by a queue pair that waits for exactly this peer: number, both GIDs
+ * and the source address of the request.  First PSNs are not used on TCP, but they distinguish
+ * incarnations: a peer that expects another PSN of ours does not mean the present queue pair.
  *
- * This file has modify and the work; rdv_peer.c has what the peer says.
+ * This file has modify and the work; rdv_peer.c handles the peer's messages.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -52,7 +52,7 @@
 
 #define SGH_RDV_PAUSE_MIN 4	/* ms between attempts, doubled each time */
 #define SGH_RDV_PAUSE_MAX 250
-#define SGH_RDV_LOOK_MIN 50	/* ms between looks at the send queue, likewise */
+#define SGH_RDV_LOOK_MIN 50	/* ms between checks of the send queue, likewise */
 #define SGH_RDV_LOOK_MAX 1000
 #define SGH_RDV_PATIENCE_MIN (4 * NSEC_PER_SEC)
 #define SGH_RDV_BACKLOG 1024
@@ -69,7 +69,7 @@ static void sgh_rdv_later(struct sgh_rdv *rdv, u32 ms)
 	mod_delayed_work(system_unbound_wq, &rdv->work, msecs_to_jiffies(ms));
 }
 
-/* Back to waiting, for a connection or a request, after something went wrong. */
+/* Back to waiting, for a connection or a request, after a failure. */
 void sgh_rdv_retry(struct sgh_rdv *rdv, u32 pause)
 {
 	rdv->state = RDV_WAITING;
@@ -86,7 +86,7 @@ u32 sgh_rdv_pause(struct sgh_rdv *rdv)
 	return pause;
 }
 
-/* Nobody there: the adapter says so to what is posted, or to what will be. */
+/* There is no peer: the adapter fails the work that is posted, or that will be. */
 void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
 {
 	struct sg_cmd_modify_qp cmd = { };
@@ -106,7 +106,7 @@ void sgh_rdv_up(struct sgh_rdv *rdv)
 		sgh_rdv_fail(rdv, "the peer expects another PSN");
 }
 
-/* One more than its owner expects: the peer's adapter asks for confirmations. */
+/* One more than its owner expects, for the confirmations that the peer's adapter asks for. */
 u16 sgh_rdv_ird(const struct sgh_rdv *rdv)
 {
 	return min_t(u32, rdv->attr.max_dest_rd_atomic + 1, rdv->qp->sg->caps.max_ird);
@@ -121,7 +121,7 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 	int ret;
 
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
-	/* The same port each time, until RESET; without one the adapter takes any. */
+	/* The same port each time, until RESET; without one the adapter chooses any. */
 	if (!rdv->held)
 		sgh_port_hold(sg, &rdv->local, &rdv->held);
 	cmd.local = rdv->local;
@@ -148,7 +148,7 @@ static ktime_t sgh_rdv_patience(const struct sgh_rdv *rdv)
 	return ns_to_ktime(max_t(u64, ns, SGH_RDV_PATIENCE_MIN));
 }
 
-/* In RTS and not connected: is there something to send, and for too long? */
+/* In RTS and not connected: has something been waiting to be sent for too long? */
 static bool sgh_rdv_expired(struct sgh_rdv *rdv)
 {
 	enum sg_qp_state state;
@@ -278,7 +278,7 @@ static void sgh_rdv_note(struct sgh_rdv *rdv, const struct ib_qp_attr *attr)
 	to->ah_attr.grh.sgid_attr = NULL; /* ib_core's reference */
 }
 
-/* To RTR.  -EINVAL, -ENETUNREACH: see sgh_gid_route(); -EADDRINUSE: somebody has our port. */
+/* To RTR.  -EINVAL, -ENETUNREACH: see sgh_gid_route(); -EADDRINUSE: our port is in use. */
 int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 {
 	const union ib_gid *dgid = &attr->ah_attr.grh.dgid;
@@ -314,7 +314,7 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 	rdv->conn = 0;
 	rdv->pause = SGH_RDV_PAUSE_MIN;
 	rdv->next_call = ktime_get();
-	/* sgh_conn_attach() looks under the same lock: events are of one of the two. */
+	/* sgh_conn_attach() checks under the same lock: events belong to one of the two. */
 	spin_lock(&sg->cm_lock);
 	if (qp->conn)
 		ret = -EISCONN;
@@ -348,7 +348,7 @@ void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
 		sgh_rdv_later(rdv, 0);
 }
 
-/* From now on what comes of it is nobody's. */
+/* From now on events of its connections are ignored. */
 void sgh_rdv_stop(struct sgh_qp *qp)
 {
 	struct sgh_rdv *rdv = qp->rdv;
@@ -372,7 +372,7 @@ void sgh_rdv_end(struct sgh_qp *qp)
 		cancel_delayed_work_sync(&qp->rdv->work);
 }
 
-/* Attributes that the owner set; false: it set none. */
+/* The attributes that the owner set; false: it set none. */
 bool sgh_rdv_attr(const struct sgh_qp *qp, struct ib_qp_attr *attr)
 {
 	if (!sgh_rdv_active(qp))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Connections without a connection manager: modify.c, gid.c, rdv_peer.c, and rendezvous.c, which
- * explains.
+ * has the explanation.
  */
 #ifndef SGH_RENDEZVOUS_H
 #define SGH_RENDEZVOUS_H
@@ -23,7 +23,7 @@ void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask);
 void sgh_rdv_stop(struct sgh_qp *qp);
 bool sgh_rdv_attr(const struct sgh_qp *qp, struct ib_qp_attr *attr);
 
-/* The rest is between rendezvous.c and rdv_peer.c. */
+/* Shared only by rendezvous.c and rdv_peer.c. */
 
 enum sgh_rdv_kind {
 	SGH_RDV_REQUEST = 1,
@@ -33,7 +33,7 @@ enum sgh_rdv_kind {
 
 enum sgh_rdv_reason {
 	SGH_RDV_OK = 0,
-	SGH_RDV_EARLY = 1,	/* no such queue pair, or not in RTR, or connected still: again */
+	SGH_RDV_EARLY = 1,	/* no such queue pair, not in RTR, or still connected: try again */
 	SGH_RDV_STRANGER = 2,	/* it expects another peer */
 	SGH_RDV_FORM = 3,	/* not a message of this version */
 };
@@ -73,12 +73,12 @@ struct sgh_rdv {
 	enum sgh_rdv_state state;
 	bool active;
 	bool rts;
-	bool ticking;		/* deadline counts */
+	bool ticking;		/* the deadline applies */
 	struct ib_qp_attr attr;	/* as the owner set them */
 	union ib_gid sgid;
 	struct sg_sockaddr local;
 	struct sg_sockaddr remote;
-	struct socket *held;	/* the port that it calls from, or NULL */
+	struct socket *held;	/* reserves the port that it connects from, or NULL */
 	u32 peer_psn;		/* from ANSWERED or UP on: the first PSN that the peer expects */
 	u32 conn;		/* the adapter's number; 0: none */
 	u32 pause;		/* ms */

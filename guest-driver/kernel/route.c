@@ -3,10 +3,10 @@
  * The guest's routing tables and the adapter.
  *
  * The adapter knows prefix and gateway of each of its addresses, which is enough for its first
- * answers to a peer.  For a connection the tables are asked here, rules by source and port
- * included, and CONNECT and ACCEPT carry what they say: the neighbour to which packets go.  A route
- * that leads over another interface is none for the adapter; then the tables are asked again for
- * the one that has the local address.  What has no route at all is left to the adapter, which
+ * answers to a peer.  For a connection this file queries the tables, including rules by source and
+ * port, and CONNECT and ACCEPT carry the result: the neighbour that gets the packets.  If the route
+ * leads over another interface, the adapter cannot use it; then the tables are queried again for
+ * the interface with the local address.  If there is no route at all, the adapter decides; it
  * knows whether it can do without.
  */
 #include <linux/in.h>
@@ -49,7 +49,7 @@ static bool sgh_next_hop4(const struct sg_sockaddr *local, const struct sg_socka
 	rt = ip_route_output_key(&init_net, &fl4);
 	if (IS_ERR(rt))
 		return false;
-	/* A router that has only an IPv6 address is none for the adapter. */
+	/* The adapter cannot use a router that has only an IPv6 address. */
 	found = rt->dst.dev->ifindex == want && rt->rt_gw_family != AF_INET6;
 	if (found && rt->rt_gw_family)
 		memcpy(next_hop, &rt->rt_gw4, 4);
@@ -101,7 +101,7 @@ void sgh_set_next_hop(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
 	/* Our own addresses are reached without a neighbour. */
 	if (!ifindex || sgh_addr_ifindex(sg, remote))
 		return;
-	/* Of a link-local address only its link knows. */
+	/* A link-local address determines a route only with its link. */
 	if (local->family == 6 &&
 	    ipv6_addr_type((const struct in6_addr *)remote->ip) & IPV6_ADDR_LINKLOCAL)
 		return;

@@ -3,13 +3,13 @@
  * Shared receive queues.
  *
  * Any of its queue pairs takes the oldest entry when a message begins, so entries complete in any
- * order, through any completion queue.  What comes back is therefore a count and not a position:
- * a completion's wr_index tells how many entries have completed by then, and room for as many new
- * ones is there (admin.h).  Completions of several queues are polled in any order; the largest
- * count that was seen is the truth.
+ * order, through any completion queue.  So a completion frees slots by a count and not by a
+ * position: its wr_index tells how many entries have completed by then, and there is room for as
+ * many new ones (admin.h).  Completions of several queues are polled in any order; the largest
+ * count seen is valid.
  *
- * The adapter completes an entry whose queue pair is destroyed under it before the command that
- * destroys ends, so all are counted when the queue pair's completions are thrown away.
+ * When a queue pair is destroyed, the adapter completes its entries before the destroy command
+ * completes, so all are counted when the queue pair's completions are discarded.
  */
 #include "staghorn.h"
 
@@ -115,9 +115,9 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 }
 
 /*
- * Another size.  Indices do not depend on it, so the adapter may go over to the new ring at any
+ * Another size.  Indices do not depend on it, so the adapter may switch to the new ring at any
  * moment if each entry that is posted, and may not have been taken yet, is in both.  User space
- * has seen to that.  Here what is posted from now on goes to both, and what was posted before is
+ * does this itself.  Here new entries are posted to both rings, and earlier ones are
  * copied, a piece at a time.
  */
 #define SGH_SRQ_COPY 64	/* entries copied under the lock at once */
@@ -139,7 +139,7 @@ static int sgh_srq_copy(struct sgh_wq *wq, struct sgh_wq *next)
 
 	do {
 		spin_lock_irqsave(&wq->lock, flags);
-		/* Slots of what has completed meanwhile may hold newer entries. */
+		/* Slots of entries that have completed meanwhile may hold newer entries. */
 		if ((s32)(wq->ci - i) > 0)
 			i = wq->ci;
 		left = max_t(s32, end - i, 0);
@@ -150,7 +150,7 @@ static int sgh_srq_copy(struct sgh_wq *wq, struct sgh_wq *next)
 	return 0;
 }
 
-/* The adapter uses *next, or still the old ring if ret says so.  The other one is in *next then. */
+/* The adapter uses *next, or still the old ring if ret is an error.  *next becomes the other. */
 static void sgh_srq_resized(struct sgh_wq *wq, struct sgh_wq *next, int ret)
 {
 	unsigned long flags;
@@ -278,7 +278,7 @@ int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	mutex_unlock(&sg->id_mutex);
 	if (ret)
 		return ret;
-	/* An event that found it in the table before is told by now. */
+	/* After this, an event that found it in the table before has been delivered. */
 	flush_work(&sg->event_work);
 	sgh_wq_free(sg, &srq->wq);
 	return 0;
@@ -289,7 +289,7 @@ void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type)
 	struct ib_event event = { .event = type };
 	struct sgh_srq *srq;
 
-	/* Destruction takes it out of the table and then waits for this work. */
+	/* Destruction removes it from the table and then waits for this work. */
 	srq = xa_load(&sg->srqs, srqn);
 	if (!srq || !srq->ibsrq.event_handler)
 		return;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Staghorn RDMA adapter driver: objects and what the files offer each other.
+ * Staghorn RDMA adapter driver: objects, and the functions shared between files.
  *
- * Two objects with different lives: struct sgh_dev is the PCI function, from probe to remove;
+ * Two objects with different lifetimes: struct sgh_dev is the PCI function, from probe to remove;
  * struct sgh_ibdev is the RDMA device, which exists while the network interface that shares the
  * adapter's port does.  Names start with sgh_, because sg_ belongs to the hardware contract and
  * to the kernel's scatterlists.
  *
  * Locks, outermost first:
- *   qp->mutex	state of a queue pair, what its rendezvous does; then rdv_mutex, for its listeners
+ *   qp->mutex	state of a queue pair and its rendezvous; then rdv_mutex, for its listeners
  *   listen_mutex	a listener's number against the events that carry it
- *   addr_mutex	addresses and MTU as the adapter knows them; nothing of ib_core under it
- *   id_mutex	a QP's or CQ's number is given back and forgotten, or made and entered, at once
+ *   addr_mutex	addresses and MTU as the adapter knows them; no ib_core calls under it
+ *   id_mutex	makes "free a QP's or CQ's number and remove it", or "create and enter it", atomic
  *   cm_lock	state of connections, qp->conn
  *   cq->resize_mutex, srq->resize_mutex
  *   cq->lock, then sq.lock or rq.lock of a queue pair, or the lock of a shared receive queue
@@ -52,7 +52,7 @@
 #define SGH_QP_ENTRIES_MIN 16
 
 enum sgh_flag {
-	SGH_DEAD,	/* the adapter was reset: nothing reaches it any more */
+	SGH_DEAD,	/* the adapter was reset: no command reaches it any more */
 };
 
 struct sgh_admin_slot {
@@ -91,7 +91,7 @@ struct sgh_vector {
 	char name[32];
 };
 
-/* An address of the port: the interface's, or one of a VLAN device's on top of it. */
+/* An address of the port: the interface's, or that of a VLAN device on top of it. */
 struct sgh_net_addr {
 	struct sg_sockaddr addr;	/* family 0: none; port 0 */
 	u32 ifindex;
@@ -124,7 +124,7 @@ struct sgh_dev {
 	bool up;		/* between sgh_up() and sgh_down() */
 	struct devlink *devlink;
 
-	/* Recovery (main.c): so many since, at most SGH_RECOVERIES in a period. */
+	/* Recovery (main.c): how many since when, at most SGH_RECOVERIES in a period. */
 	spinlock_t recover_lock; /* the next three, and the start of the work */
 	bool may_recover;
 	unsigned long recover_since;
@@ -140,7 +140,7 @@ struct sgh_dev {
 	struct sgh_admin admin;
 
 	u32 num_vectors;
-	u32 num_irqs;		/* of them requested */
+	u32 num_irqs;		/* requested ones */
 	struct sgh_vector *vectors;
 	struct completion test_irq;
 
@@ -161,7 +161,7 @@ struct sgh_dev {
 	struct xarray cqs;
 	struct xarray srqs;
 	struct xarray odps;	/* regions on demand, by STag */
-	struct mutex odp_mutex;	/* from a region's registration until it is in there */
+	struct mutex odp_mutex;	/* held while a region is registered and entered in odps */
 	struct workqueue_struct *fault_wq;
 	struct xarray counters;	/* of queue pairs, by the RDMA core's number */
 	struct ida uars;
@@ -186,10 +186,10 @@ struct sgh_dev {
 	bool net_stopping;
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
-	const struct net_device *netdev_master;	/* to compare, not to follow */
+	const struct net_device *netdev_master;	/* only for comparison, never dereferenced */
 	struct mutex addr_mutex;
 	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
-	bool addrs_changed;	/* which there are, since ib_core was told */
+	bool addrs_changed;	/* the set of addresses, since ib_core was told */
 	u32 addrs_left_out;
 	u32 mtu;
 	bool port_active;
@@ -214,7 +214,7 @@ struct sgh_pd {
 	u32 pdn;
 };
 
-/* Kernel memory of a queue: chunks that are contiguous for the adapter, and a page list of them. */
+/* Kernel memory of a queue: chunks that are contiguous for the adapter, and their page list. */
 #define SGH_CHUNK_SHIFT 18
 #define SGH_CHUNK_SIZE (1u << SGH_CHUNK_SHIFT)
 
@@ -230,7 +230,7 @@ struct sgh_buf {
 	size_t size;
 };
 
-/* A page list while a command carries it. */
+/* The page list of a command. */
 struct sgh_pbl {
 	struct sg_page_list desc;
 	__le64 *list;		/* level 1: the pages; level 2: the leaves */
@@ -243,7 +243,7 @@ struct sgh_pbl {
 /* A ring of completions and the record behind it. */
 struct sgh_cq_ring {
 	u32 entries;
-	struct ib_umem *umem;	/* user space's; else: */
+	struct ib_umem *umem;	/* user space's; otherwise: */
 	struct sgh_buf buf;
 	struct sg_cq_record *record;
 	dma_addr_t record_dma;	/* user space's, too */
@@ -257,11 +257,11 @@ struct sgh_cq {
 	spinlock_t lock;
 	struct sgh_cq_ring ring;
 	u32 ci;
-	/* Kernel queues: what was unread in the ring before this one. */
+	/* Kernel queues: unread entries of the previous ring. */
 	struct sg_cqe *backlog;
 	u32 backlog_pos, backlog_num;
-	bool resizing;		/* the adapter may be in another ring than we */
-	u32 arm;		/* what was to be armed meanwhile */
+	bool resizing;		/* the adapter may use another ring than we do */
+	u32 arm;		/* the arming that was requested meanwhile */
 	struct list_head send_qps;	/* kernel queue pairs, to flush after a fatal error */
 	struct list_head recv_qps;
 };
@@ -279,7 +279,7 @@ struct sgh_wq {
 	struct sgh_wq *next;	/* new ring of a shared queue: posts go to both, else NULL */
 };
 
-/* wq.ci counts entries completed, wherever in the ring they were (srq.c). */
+/* wq.ci counts completed entries, wherever in the ring they were (srq.c). */
 struct sgh_srq {
 	struct ib_srq ibsrq;
 	struct mutex resize_mutex;
@@ -302,10 +302,10 @@ struct sgh_qp {
 	bool user;
 	bool signal_all;
 	struct mutex mutex;
-	enum ib_qp_state ib_state;	/* where its owner has moved it, if not by iw_cm */
+	enum ib_qp_state ib_state;	/* as set by its owner, if not by iw_cm */
 	bool fresh;		/* was never reset */
-	bool gone;		/* under mutex; its number may be another's */
-	struct sgh_rdv *rdv;	/* under mutex; NULL: never needed one */
+	bool gone;		/* under mutex; its number may belong to another one */
+	struct sgh_rdv *rdv;	/* under mutex; NULL: never needed */
 	int access;		/* IB_ACCESS_* granted to the peer */
 	struct sgh_conn *conn;	/* under cm_lock */
 };
@@ -404,7 +404,7 @@ int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len
 int sgh_query_caps(struct sgh_dev *sg);
 void sgh_fatal(struct sgh_dev *sg, const char *why);
 
-/* main.c: life between probe and remove, or reload and reload */
+/* main.c: from probe to remove, or from reload to reload */
 #define SGH_RECOVERIES 3
 #define SGH_RECOVER_PERIOD (60 * HZ)
 #define SGH_RECOVER_DELAY (HZ / 2)
@@ -565,8 +565,8 @@ int sgh_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int sgh_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 
 /*
- * What a process says.  A longer answer than we know is good if the rest is zero: then a field that
- * a later provider adds there means nothing yet.
+ * Input of a process.  A longer one than we know is accepted if the rest is zero: then the fields
+ * that a later provider adds have no meaning yet.
  */
 static inline int sgh_udata_in(struct ib_udata *udata, void *req, size_t size)
 {
@@ -595,7 +595,7 @@ static inline struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ib
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-/* There are no regions on demand, hence neither their ends nor their faults. */
+/* There are no on-demand regions, hence neither deregistrations nor faults. */
 static inline int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
 {
 	return -EOPNOTSUPP;

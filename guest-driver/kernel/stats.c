@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Counters for "rdma statistic" and details for "rdma resource show".  The names are those of
- * SG_STATS, the order too.
+ * Counters for "rdma statistic" and details for "rdma resource show".  SG_STATS determines names
+ * and order.
  */
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -46,7 +46,7 @@ static const char *const sgh_mr_stat_names[] = {
 
 static_assert(sizeof(struct sg_mr_stats) == ARRAY_SIZE(sgh_mr_stat_names) * sizeof(__le64));
 
-/* What peers did with the region. */
+/* Operations of peers on the region. */
 int sgh_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	__le64 raw[ARRAY_SIZE(sgh_mr_stat_names)];
@@ -71,7 +71,7 @@ int sgh_fill_stat_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 	return 0;
 }
 
-/* Puts the driver's part of a resource: pairs of a name and a number. */
+/* Adds the driver's part of a resource: pairs of a name and a number. */
 struct sgh_detail {
 	const char *name;
 	u32 value;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * The RDMA device as ib_core sees it: operations table, limits, port, user contexts, protection
- * domains.  It is registered by netdev.c once the network interface is known, because the address
- * resolution of rdma_cm takes the interface for granted.
+ * domains.  netdev.c registers it once the network interface is known, because the address
+ * resolution of rdma_cm assumes that there is an interface.
  */
 #include <linux/etherdevice.h>
 #include <linux/rcupdate.h>
@@ -25,8 +25,8 @@ static u64 sgh_fw_number(const char *text)
 }
 
 /*
- * What the adapter's features are called in the verbs.  These tell what can be asked of a peer:
- * flush to persistence can be, whether or not this machine has such memory itself.
+ * The adapter's features as device capabilities of verbs.  They describe requests to a peer:
+ * flush to persistence is possible whether or not this machine has such memory itself.
  */
 static u64 sgh_device_caps(const struct sgh_dev *sg)
 {
@@ -90,22 +90,22 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		attr->max_srq_wr = c->max_srq_wr;
 		attr->max_srq_sge = c->max_srq_sge;
 	}
-	/* Consumers hand these to rdma_cm, which counts in eight bits. */
+	/* Consumers pass these to rdma_cm, which counts in eight bits. */
 	attr->max_qp_rd_atom = min_t(u32, c->max_ird, U8_MAX);
 	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
 	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * attr->max_qp_rd_atom, INT_MAX);
-	/* Atomic to each other, not to what processors do. */
+	/* The least that can be claimed: they also exclude locked instructions of CPUs. */
 	attr->atomic_cap = sgh_has(sg, SG_FEATURE_ATOMICS) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = attr->atomic_cap;
 	if (sgh_has(sg, SG_FEATURE_MW))
 		attr->max_mw = c->max_mw;
 	attr->max_fast_reg_page_list_len = c->max_fr_pages;
-	attr->timestamp_mask = U64_MAX; /* a completion's: ns in 64 bits */
+	attr->timestamp_mask = U64_MAX; /* of a completion: ns in 64 bits */
 	attr->hca_core_clock = USEC_PER_SEC; /* in kHz */
 	return 0;
 }
 
-/* Nominal speed in InfiniBand's terms, the nearest that is not faster. */
+/* The nearest nominal speed of InfiniBand that is not faster. */
 static void sgh_port_speed(u32 mbit, struct ib_port_attr *attr)
 {
 	static const struct {
@@ -196,7 +196,7 @@ static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 	struct sg_abi_alloc_ucontext_resp resp = { };
 	int ret;
 
-	/* With larger pages a process would see its neighbours' doorbells. */
+	/* With larger pages a process could access doorbells of others. */
 	if (PAGE_SIZE != SG_UAR_SIZE)
 		return -EOPNOTSUPP;
 	if (sgh_dead(sg))
@@ -238,7 +238,7 @@ static void sgh_dealloc_ucontext(struct ib_ucontext *ibctx)
 	sgh_free_uar(to_sgh(ibctx->device), ctx);
 }
 
-/* ib_core takes the mappings away; that this exists tells it that the driver can go on without. */
+/* ib_core removes the mappings; the presence of this operation says that the driver supports it. */
 static void sgh_disassociate_ucontext(struct ib_ucontext *ibctx)
 {
 }
@@ -405,10 +405,10 @@ err:
 }
 
 /*
- * rdma_cm gives up an identifier's device first and its entry of the GID table right after, and
- * does not make us wait for the latter (cma_release_dev()).  A task that stands between the two,
- * for as long as others need to get here, leaves a work of ib_core that looks for the table of a
- * device that is no more.  There is no voluntary switch of tasks between the two.
+ * rdma_cm drops an identifier's device first and its entry of the GID table right after, and
+ * does not make us wait for the latter (cma_release_dev()).  A task that is between the two while
+ * other tasks run this far would leave a work of ib_core that uses the table of a freed device.
+ * A task does not sleep voluntarily between the two.
  */
 static void sgh_await_gid_entries(void)
 {
@@ -416,7 +416,7 @@ static void sgh_await_gid_entries(void)
 	flush_workqueue(ib_wq);
 }
 
-/* Returns when no consumer and no process has anything of the device any more. */
+/* Returns when no consumer and no process uses the device any more. */
 void sgh_ib_unregister(struct sgh_dev *sg)
 {
 	struct sgh_ibdev *ib = sg->ib;
@@ -424,7 +424,7 @@ void sgh_ib_unregister(struct sgh_dev *sg)
 	if (!ib)
 		return;
 	ib_unregister_device(&ib->ibdev);
-	/* Queue pairs go before the last words to iw_cm about their connections are said. */
+	/* Queue pairs are freed before the last events of their connections reach iw_cm. */
 	flush_workqueue(sg->event_wq);
 	sgh_cm_drain(sg);
 	sgh_rdv_unlisten(sg);
@@ -444,15 +444,15 @@ static void sgh_ib_event(struct sgh_dev *sg, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* These from the work of netdev.c only, which also registers and unregisters. */
+/* Called only by the work of netdev.c, which also registers and unregisters. */
 void sgh_ib_port_event(struct sgh_dev *sg)
 {
 	sgh_ib_event(sg, sg->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
 /*
- * ib_core reads the table again, from a work of its own, but leaves it to RoCE's GID management to
- * tell of it.  Here that is up to us, when the new table can be seen.
+ * ib_core reads the table again, in a work of its own, but leaves the event about it to RoCE's GID
+ * management.  Here the driver has to send it, when the new table can be seen.
  */
 void sgh_ib_gid_event(struct sgh_dev *sg)
 {

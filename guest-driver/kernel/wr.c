@@ -2,16 +2,16 @@
 /*
  * Posting work requests of kernel consumers.
  *
- * An entry is written whole before the doorbell; posting several requests costs one doorbell.  Room
- * in a queue comes back with completions, each of which frees all entries up to its own.
+ * An entry is complete before the doorbell is written; posting several requests costs one doorbell.
+ * Completions free slots: each frees all entries up to its own.
  *
- * On a lost adapter entries are still taken, and the consumer is called at once to find them
+ * On a lost adapter entries are still accepted, and the consumer is called at once to find them
  * flushed (cq.c), so that draining ends.
  */
 #include "flush_wr.h"
 #include "staghorn.h"
 
-/* What the adapter calls an operation, and the feature that it needs.  No row: not supported. */
+/* The adapter's opcode of an operation, and the feature that it needs.  No row: not supported. */
 static const struct sgh_send_op {
 	bool valid;
 	u8 opcode;	/* enum sg_wr_opcode */
@@ -37,8 +37,8 @@ static const struct sgh_send_op {
 #define SGH_ATOM 8	/* octets of an Atomic Write, and of what an atomic operation fetches */
 
 /*
- * Of a completion's opcode, or of a send queue entry's.  Operations with masks complete as those
- * without: the adapter has one opcode for both.
+ * For the opcode of a completion, or of a send queue entry.  Masked operations complete like those
+ * without masks: the adapter has one opcode for both.
  */
 enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 {
@@ -83,7 +83,7 @@ static void sgh_fill_sges(struct sg_sge *to, const struct ib_sge *from, int num)
 	}
 }
 
-/* Inline payload of kernel consumers is at kernel addresses. */
+/* The inline payload of kernel consumers is at kernel addresses. */
 static int sgh_fill_inline(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 {
 	u8 *to = (u8 *)(hdr + 1);
@@ -184,8 +184,8 @@ static int sgh_fill_atomic(struct sg_wqe_hdr *hdr, const struct ib_atomic_wr *wr
 }
 
 /*
- * Immediate data: four octets of the eight that the message has room for, as they lie in memory.
- * A Send of it has no payload.
+ * Immediate data: four of the message's eight octets, copied as they are in memory.
+ * A Send with immediate data has no payload.
  */
 static int sgh_fill_imm(struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 {
@@ -286,12 +286,12 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 
 static void sgh_kick_cq(struct ib_cq *ibcq)
 {
-	/* Who polls by himself has a handler that only complains. */
+	/* For IB_POLL_DIRECT the handler only WARNs, so skip it. */
 	if (ibcq->comp_handler && ibcq->poll_ctx != IB_POLL_DIRECT)
 		ibcq->comp_handler(ibcq, ibcq->cq_context);
 }
 
-/* The slot to fill next, or NULL: all are taken.  wq->lock held, as for the two below. */
+/* The slot to fill next, or NULL: the queue is full.  wq->lock held, as for the two below. */
 static void *sgh_wq_slot(const struct sgh_wq *wq)
 {
 	if (wq->pi - READ_ONCE(wq->ci) >= wq->entries)
@@ -299,7 +299,7 @@ static void *sgh_wq_slot(const struct sgh_wq *wq)
 	return sgh_wqe_at(wq, wq->pi);
 }
 
-/* The adapter hears of the entries from first on, if there are any. */
+/* Rings the doorbell for the entries from first on, if there are any. */
 static void sgh_wq_ring(struct sgh_dev *sg, const struct sgh_wq *wq, u32 doorbell, u32 number,
 			u32 first)
 {
@@ -316,7 +316,7 @@ int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	int ret = 0;
 	u32 first;
 
-	/* User space posts by itself; its queue is not mapped here. */
+	/* User space posts itself; its queue is not mapped here. */
 	if (qp->user) {
 		*bad_wr = wr;
 		return -EINVAL;
@@ -353,7 +353,7 @@ static int sgh_fill_recv(const struct sgh_wq *wq, struct sg_rqe_hdr *hdr,
 	return 0;
 }
 
-/* The entry just filled, if its ring has a successor.  wq->lock held. */
+/* Copies the new entry to the ring's successor, if there is one.  wq->lock held. */
 static int sgh_wq_mirror(const struct sgh_wq *wq)
 {
 	const struct sgh_wq *next = wq->next;
