@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What has to end the process: an assertion about our own mistake.
+ * Checks that code ends the process: an assertion about our own mistake.
  *
- * run(arg) is called in a child, whose words on stderr are thrown away.  The answer is whether it
- * died of SIGABRT; a run that returns, leaves or dies of anything else did not abort.
+ * run(arg) is called in a child whose stderr is discarded.  The result is true if the child died of
+ * SIGABRT; a run that returns, exits or dies of another signal did not abort.
  */
 #ifndef TESTS_ABORTS_H
 #define TESTS_ABORTS_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that the host does not have.  A program that links alloc_fault.c has GLib's allocators in
- * it, in front of the library's: all of the core, of hw/net and of lwIP allocates by them.
+ * Simulates a host without memory.  A program that links alloc_fault.c gets GLib's allocators from
+ * it instead of the library: all of the core, of hw/net and of lwIP allocates through them.
  *
- * While it is armed, allocations that may fail are counted, and those from number 'fail_at' on do
- * fail, 'fail_count' of them.  An allocation that must not fail ends QEMU where there is no memory;
- * while armed each of them is counted in 'fatal'.
+ * While it is armed, allocations that may fail are counted, and 'fail_count' of them fail,
+ * beginning with number 'fail_at'.  An allocation that must not fail would end QEMU if there were
+ * no memory; while armed each of them is counted in 'fatal'.
  */
 #ifndef SG_TESTS_ALLOC_FAULT_H
 #define SG_TESTS_ALLOC_FAULT_H
@@ -16,16 +16,16 @@
 struct alloc_fault {
     bool armed;
     uint64_t seen;
-    uint64_t fail_at, fail_count; /* from 1 on; 0: none fails */
+    uint64_t fail_at, fail_count; /* numbers begin with 1; 0: none fails */
     uint64_t failed;
     unsigned fatal;
-    void *fatal_at;               /* where the first of them was called */
-    int64_t live;                 /* pieces of memory, armed or not */
+    void *fatal_at;               /* the caller of the first of them */
+    int64_t live;                 /* allocated pieces, armed or not */
 };
 
 extern struct alloc_fault alloc_fault;
 
-/* From now on; the counts begin anew. */
+/* Arms from now on; the counts restart. */
 void alloc_fault_arm(uint64_t fail_at, uint64_t fail_count);
 void alloc_fault_disarm(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One field of a structure in little endian (a command, an entry of a ring), overwritten: rows of
- * tables of what is wrong, and what the adapter says to it.
+ * One overwritten little-endian field of a structure (a command, an entry of a ring), for tables of
+ * wrong values and the adapter's answers to them.
  */
 #ifndef SG_TESTS_FIELD_ROW_H
 #define SG_TESTS_FIELD_ROW_H

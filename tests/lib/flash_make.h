@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Images for tests: good ones, and the checksum of one that was changed.
+ * Images for tests: valid ones, and new checksums for changed ones.
  */
 #ifndef SG_TESTS_FLASH_MAKE_H
 #define SG_TESTS_FLASH_MAKE_H
 
 #include "flash/image.h"
 
-/* An expansion ROM of @units times 512 octets that the parser takes.  g_free(). */
+/* A valid expansion ROM of @units times 512 octets.  g_free(). */
 uint8_t *make_rom(unsigned units);
 /* A firmware with that ROM (0: none) and a profile without limits.  g_free(). */
 uint8_t *make_firmware(const char *version, const char *profile, unsigned rom_units, size_t *len);
-/* Octets changed in a firmware get a good checksum. */
+/* Gives a changed firmware a valid checksum. */
 void reseal_firmware(uint8_t *fw, size_t len);
-/* The whole chip, erased but for header and the firmware in slot 0, sequence 1.  g_free(). */
+/* The whole chip, erased except for header and the firmware in slot 0, sequence 1.  g_free(). */
 uint8_t *make_chip(const uint8_t *fw, size_t len);
-/* Puts a firmware and a record for it into a slot. */
+/* Writes a firmware and its record to a slot. */
 void fill_slot(uint8_t *chip, unsigned slot, uint32_t sequence, const uint8_t *fw, size_t len);
 
 #endif

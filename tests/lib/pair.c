@@ -220,7 +220,7 @@ struct sg_eqe pair_expect(struct pair *p, int side, enum sg_event event)
 
     pair_settle(p);
     while (!md_next_async(&p->side[side].md, &e) && ms++ < 100) {
-        pair_pass(p, 1000000); /* the way may be long */
+        pair_pass(p, 1000000); /* the path may be slow */
     }
     if (e.event != event) {
         printf("# side %d: expected event 0x%02x, got 0x%02x\n", side, event, e.event);

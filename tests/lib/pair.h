@@ -33,12 +33,12 @@ struct pair {
     struct pair_side side[2];
     uint32_t listener;
     uint16_t connect_flags; /* SG_CONNECT_*, of both sides */
-    size_t base_brk[2]; /* of guest memory, when nothing was opened yet */
+    size_t base_brk[2]; /* of guest memory, before anything was opened */
 };
 
-/* Another network than the in-memory switch: tcp_link.h. */
+/* A network other than the in-memory switch: tcp_link.h. */
 struct pair_link {
-    /* A side's part; its memory and clock are there, its adapter is not yet. */
+    /* Joins a side; its memory and clock exist, its adapter does not yet. */
     struct sg_stream_net *(*join)(struct pair_link *link, int i, struct pair_side *side);
     /* As sg_mem_switch_run(). */
     uint64_t (*run)(struct pair_link *link, uint64_t now_ns);
@@ -49,19 +49,19 @@ void pair_default_config(struct sg_adapter_config *config);
 /* NULL: defaults; immediate mode. */
 void pair_start(struct pair *p, const struct sg_adapter_config *config,
                 const struct sg_mem_options *net);
-/* The same with so many octets of guest memory at each side. */
+/* The same with this many octets of guest memory on each side. */
 void pair_start_sized(struct pair *p, const struct sg_adapter_config *config,
                       const struct sg_mem_options *net, size_t mem);
-/* The same on a link, which belongs to the pair from here on. */
+/* The same on a link, which the pair owns from then on. */
 void pair_start_on(struct pair *p, const struct sg_adapter_config *config, struct pair_link *link,
                    size_t mem);
-/* Two that differ. */
+/* Two adapters with different configurations. */
 void pair_start_two(struct pair *p, const struct sg_adapter_config *first,
                     const struct sg_adapter_config *second);
 void pair_stop(struct pair *p);
 /* Runs both until nothing moves; the clock stands still. */
 void pair_settle(struct pair *p);
-/* Lets time go by in steps of the deadlines. */
+/* Advances the time in steps of the deadlines. */
 void pair_pass(struct pair *p, uint64_t ns);
 
 /* A queue pair at each side; p0 and p1 may be NULL, pd and queues are filled in. */

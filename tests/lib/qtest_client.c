@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * See qtest_client.h.  Both protocols are lines of text over socket pairs: a request, then answers
- * in order.  The qtest side may put IRQ lines between, the QMP side events; events are kept.
+ * in order.  The qtest side may send IRQ lines in between, the QMP side events; events are queued.
  */
 #include "qtest_client.h"
 
@@ -25,7 +25,7 @@ struct line_socket {
 };
 
 struct qtest {
-    struct qtest *next; /* of those that live */
+    struct qtest *next; /* in the list of running ones */
     pid_t pid;
     int err_fd;
     off_t err_from;
@@ -73,7 +73,7 @@ void qtest_stderr_drop(struct qtest *q)
     q->err_from = lseek(q->err_fd, 0, SEEK_END);
 }
 
-/* The end of a text as TAP comments. */
+/* Prints the end of a text as TAP comments. */
 static void show(const char *text)
 {
     gchar **lines = g_strsplit(text, "\n", -1);
@@ -87,7 +87,7 @@ static void show(const char *text)
     g_strfreev(lines);
 }
 
-/* Status as of a shell, or -1 when it does not end in time (then it is killed). */
+/* The status as a shell reports it, or -1 if it does not end in time (then it is killed). */
 static int reap(pid_t pid, int ms)
 {
     int64_t end = now_ms() + ms;
@@ -130,7 +130,7 @@ void qtest_end_leftovers(void)
     }
 }
 
-/* QEMU does not answer as it should: show why, end it, fail the case. */
+/* QEMU does not answer as it should: prints why, ends it, fails the case. */
 static __attribute__((noreturn)) void broken(struct qtest *q, const char *what)
 {
     int status = reap(q->pid, 300);
@@ -199,7 +199,7 @@ static void child(char **argv, int err_fd)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(err_fd, STDERR_FILENO);
     dup2(err_fd, STDOUT_FILENO);
-    /* QEMU frees little when it ends; its own leaks are not what is tested here. */
+    /* QEMU frees little when it ends; this test is not about QEMU's leaks. */
     setenv("ASAN_OPTIONS", "detect_leaks=0:abort_on_error=0", 1);
     execv(argv[0], argv);
     dprintf(STDERR_FILENO, "cannot run %s\n", argv[0]);
@@ -323,7 +323,7 @@ int qtest_refused(const char *args, char **err)
     }
     T_TRUE(pid > 0);
     g_strfreev(argv);
-    /* A QEMU that has nothing to complain about stays: that is the answer then. */
+    /* A QEMU that accepts the command line keeps running: that is the answer then. */
     status = reap(pid, patience_ms());
     *err = read_all(fd, 0);
     close(fd);
@@ -336,7 +336,7 @@ int qtest_refused(const char *args, char **err)
 
 /* ---- bus ---- */
 
-/* Sends a request; the rest of the answer behind "OK". */
+/* Sends a request; returns the rest of the answer after "OK". */
 static char *ask(struct qtest *q, const char *text, size_t len)
 {
     char *line, *answer;
@@ -467,7 +467,7 @@ void qtest_memset(struct qtest *q, uint64_t addr, uint8_t value, size_t len)
                                  len, value)));
 }
 
-/* Each answer ends a round; whether there was anything to do is not known. */
+/* Each answer ends a round; whether there was work to do is unknown. */
 bool qtest_round(struct qtest *q)
 {
     qtest_readl(q, 0);
@@ -505,7 +505,7 @@ static char *qmp_va(struct qtest *q, const char *fmt, va_list ap)
 {
     char *text = g_strdup_vprintf(fmt, ap);
 
-    /* A command may end QEMU before anything could be sent behind it. */
+    /* A command may end QEMU before anything could be sent after it. */
     send_text(q, &q->qmp, text, strlen(text));
     g_free(text);
     return qmp_answer(q);

@@ -2,9 +2,9 @@
 /*
  * A QEMU under test: its process, the qtest protocol (bus accesses and the virtual clock) and QMP.
  *
- * Every call waits for QEMU's answer, at most QTEST_PATIENCE_S seconds (more in sanitizer builds);
- * when none comes, or QEMU dies, what it wrote to stderr is shown and the running test case fails.
- * qtest_start() ends what QEMUs a failed case left behind, and the kernel kills QEMU when the test
+ * Every call waits for QEMU's answer, at most QTEST_PATIENCE_S seconds (more in sanitizer builds).
+ * If there is none, or QEMU dies, the call prints QEMU's stderr and the running test case fails.
+ * qtest_start() ends QEMUs that a failed case left behind, and the kernel kills QEMU when the test
  * program dies.
  */
 #ifndef SG_TESTS_QTEST_CLIENT_H
@@ -23,23 +23,23 @@ struct qtest;
  * Skips the case when SG_QEMU is not set.
  */
 struct qtest *qtest_start(const char *args);
-/* The same beside those that live already. */
+/* The same, in addition to those that run already. */
 struct qtest *qtest_start_beside(const char *args);
-/* Kills those that live. */
+/* Kills those that still run. */
 void qtest_end_leftovers(void);
-/* Asks QEMU to end; fails if it does not end well or has written a sanitizer's report. */
+/* Asks QEMU to end; fails if it exits with an error or has written a sanitizer's report. */
 void qtest_stop(struct qtest *q);
-/* Kills QEMU, which has no time for anything. */
+/* Kills QEMU without warning. */
 void qtest_kill(struct qtest *q);
 /*
  * Runs QEMU with a command line that it should refuse.  Returns the exit status, 128 + N for death
- * by signal N; *err is what it wrote to stderr (free with g_free).  A QEMU that accepts the command
- * line is ended and gives 0.
+ * by signal N; *err is its stderr (free with g_free).  A QEMU that accepts the command line is
+ * ended; the result is then 0.
  */
 int qtest_refused(const char *args, char **err);
 /* What QEMU has written to stderr so far (free with g_free). */
 char *qtest_stderr(struct qtest *q);
-/* Forget it. */
+/* Forgets that text. */
 void qtest_stderr_drop(struct qtest *q);
 
 /* Physical memory and MMIO, little-endian. */
@@ -57,7 +57,7 @@ void qtest_memset(struct qtest *q, uint64_t addr, uint8_t value, size_t len);
 void qtest_outl(struct qtest *q, uint16_t port, uint32_t value);
 uint32_t qtest_inl(struct qtest *q, uint16_t port);
 
-/* At least one round of QEMU's main loop, with its bottom halves; false: nothing was to be done. */
+/* At least one round of QEMU's main loop, with its bottom halves; false: there was no work. */
 bool qtest_round(struct qtest *q);
 /* Moves the virtual clock by ns; all timers due are run.  Returns the new time, ns. */
 uint64_t qtest_clock_step(struct qtest *q, uint64_t ns);

@@ -51,13 +51,13 @@ struct t_state {
     jmp_buf leave;
     char context[200];
     char reason[200];
-    unsigned long checks; /* that passed, in this case */
+    unsigned long checks; /* passed in this case */
     unsigned long claimed_at;
-    const char *claimed;  /* ids of the T_SHOWS whose body runs; NULL: none does */
-    char shown[2000];     /* ids of those whose body has ended, each behind a blank */
+    const char *claimed;  /* ids of the current T_SHOWS; NULL: none */
+    char shown[2000];     /* ids of completed T_SHOWS, each followed by a blank */
 };
 
-/* Weak: one for the whole program, also when a helper in its own file makes checks. */
+/* Weak: one for the whole program, even if a helper in another file makes checks. */
 __attribute__((weak)) struct t_state t_state;
 
 #define T_UNUSED __attribute__((unused))
@@ -159,8 +159,8 @@ static T_UNUSED bool t_claim_ends(const char *file, int line)
 }
 
 /*
- * T_SHOWS("RDM-54 RDM-50") { checks }: they show that what these rows of docs/conformance.md ask
- * for holds.  At least one check must be made; the body must not be left by break, continue, goto
+ * T_SHOWS("RDM-54 RDM-50") { checks }: the checks show that these rows of docs/conformance.md
+ * hold.  At least one check must be made; the body must not be left by break, continue, goto
  * or return.  NULL or "" claims nothing, for tables of which only some rows show something.
  */
 #define T_SHOWS(ids)                                                              \

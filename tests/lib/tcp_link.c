@@ -101,7 +101,7 @@ static struct sg_stream_net *join(struct pair_link *link, int i, struct pair_sid
     return net;
 }
 
-/* The NIC behind a port answers ARP (RFC 826); anything else comes to nothing there. */
+/* The NIC behind a port answers ARP (RFC 826) and ignores everything else. */
 static void nic(struct end *e, const uint8_t *f, size_t len)
 {
     uint8_t r[ARP_LEN];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The network of a pair (pair.h) over the real TCP stack: two ports of hw/net and a wire between
- * them.  Time is the pair's.  lwIP's clock is the process's, so each link begins later than the
- * last.
+ * them.  The time is the pair's.  lwIP's clock is that of the process, so each link begins later
+ * than the last one.
  *
  *     struct pair_link *link = tcp_link_new(NULL);
  *     pair_start_on(&p, NULL, link, PAIR_MEM);
@@ -26,7 +26,7 @@ struct tcp_link_options {
 /* NULL: defaults, no delay. */
 struct pair_link *tcp_link_new(const struct tcp_link_options *options);
 struct sg_port *tcp_link_port(struct pair_link *link, int side);
-/* A frame for a side's port, as if it came from the wire, at once. */
+/* A frame for a side's port, delivered at once as if it came from the wire. */
 void tcp_link_inject(struct pair_link *link, int side, const uint8_t *frame, size_t len);
 void tcp_link_mac(uint8_t mac[6], int side);
 

@@ -3,10 +3,10 @@
  * A machine for the adapter without QEMU: flat guest memory, a clock that the test moves, recorded
  * interrupts and log lines.  Implements base/host.h; used by unit tests, simulation and benchmark.
  *
- * Guest memory lies at bus addresses TEST_HOST_BASE .. TEST_HOST_BASE + size - 1; everything else
- * does not respond.  One range can be made to fail as well.
+ * Guest memory is at bus addresses TEST_HOST_BASE .. TEST_HOST_BASE + size - 1; all other addresses
+ * do not respond.  One range can be made to fail as well.
  *
- * There is no persistent memory, unless somebody fills in the pm_* operations: test_pm.h does.
+ * There is no persistent memory, unless the pm_* operations are filled in, as test_pm.h does.
  */
 #ifndef SG_TESTS_TEST_HOST_H
 #define SG_TESTS_TEST_HOST_H
@@ -20,7 +20,7 @@ enum {
     TEST_HOST_STEPS = 1024,
 };
 
-/* What the adapter did that somebody may see, in order. */
+/* Externally visible actions of the adapter, in order. */
 struct test_host_step {
     enum { TEST_HOST_WRITE, TEST_HOST_STORE64, TEST_HOST_RAISE } what;
     uint64_t addr; /* RAISE: the vector */
@@ -28,9 +28,9 @@ struct test_host_step {
 };
 
 struct test_host {
-    struct sg_host host;      /* give this to the adapter */
-    struct sg_host_ops ops;   /* what host points to: ours, or replaced one by one */
-    void *pm;                 /* of whoever filled in pm_* */
+    struct sg_host host;      /* pass this to the adapter */
+    struct sg_host_ops ops;   /* host's operations: ours, or replaced one by one */
+    void *pm;                 /* for the provider of pm_* */
     uint8_t *mem;
     size_t size;
     size_t brk;               /* next free octet, for test_host_alloc() */
@@ -42,16 +42,16 @@ struct test_host {
     bool deny_map;            /* map() always fails */
     size_t map_limit;         /* longest mapping, 0: no limit */
     uint64_t fault_lo, fault_hi; /* bus addresses that do not respond */
-    unsigned interfere;          /* so many exchanges find that a CPU just added 1 */
-    long mapped;              /* mappings not given back */
+    unsigned interfere;          /* for this many exchanges, a CPU adds 1 just before */
+    long mapped;              /* mappings not released */
     uint64_t dma_reads, dma_writes;
-    uint64_t dma_ns;          /* so far moves each read and write of memory the clock */
-    unsigned step_count;      /* since a test set it to 0; the first ones are kept */
+    uint64_t dma_ns;          /* each read and write of memory advances the clock by this */
+    unsigned step_count;      /* since a test set it to 0; only the first ones are kept */
     struct test_host_step steps[TEST_HOST_STEPS];
     bool log_on[SG_LOG_CLASSES]; /* by enum sg_log_class; all but SG_LOG_TRACE */
     bool echo;                /* to stderr, from the environment variable SG_TEST_LOG */
-    unsigned log_count;       /* lines so far; the last ones are kept */
-    unsigned guest_errors;    /* lines of that class, counted even when not kept */
+    unsigned log_count;       /* lines so far; only the last ones are kept */
+    unsigned guest_errors;    /* lines of that class, including those not kept */
     char log[TEST_HOST_LOG_LINES][TEST_HOST_LOG_LEN];
 };
 

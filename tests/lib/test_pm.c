@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 
-/* Placed octets that wait; youngest first. */
+/* Placed octets that are held back; the youngest first. */
 struct test_pm_held {
     struct test_pm_held *next;
     uint32_t qpn;
