@@ -3,7 +3,7 @@
  * How fast is the engine alone?  Two engines joined by immediate in-memory streams, CRC on: RDMA
  * Writes and Sends of several sizes, beside plain memcpy and CRC of the same size.
  *
- * Not a test: the numbers are for people.  Usage: bench_engine [seconds per row]
+ * Not a test: nothing checks the numbers.  Usage: bench_engine [seconds per row]
  */
 #include <glib.h>
 #include <time.h>
@@ -22,7 +22,7 @@ struct end {
     struct sg_engine *e;
     struct sg_conn *c;
     uint8_t *mem;
-    uint64_t left;              /* messages to hand out */
+    uint64_t left;              /* messages still to be sent */
     struct sg_msg msg;
     bool up;
     uint64_t at, received;

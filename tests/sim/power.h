@@ -3,16 +3,16 @@
  * Simulator of power cuts: a few machines, each with an adapter and an NVDIMM, programs that write
  * into each other's NVDIMM, and power that fails.
  *
- * power_world.c  one run: scenario, loop, cuts, what is counted
+ * power_world.c  one run: scenario, loop, cuts, counters
  * power_host.c   a machine: memory, NVDIMM (hw/core/persist), adapter; power off and on
- * power_flow.c   a writer, its connection, and what the target does for it
+ * power_flow.c   a writer, its connection, and the target's work for it
  * power_post.c   the writer's requests
  * power_cpu.c    a program that stores into the NVDIMM of its own machine
- * power_model.c  the judge: which contents of an NVDIMM are allowed after a cut
+ * power_model.c  the oracle: which contents of an NVDIMM are allowed after a cut
  * power_main.c   the test cases
  *
- * One seed is one run.  Machines are what adapters are tested with elsewhere (tests/lib), their
- * persistent memory is the model itself, reached through the same host operations as in QEMU.
+ * One seed is one run.  The machines are the test hosts of tests/lib; their persistent memory is
+ * the domain model itself, reached through the same host operations as in QEMU.
  */
 #ifndef SG_TESTS_POWER_H
 #define SG_TESTS_POWER_H
@@ -30,23 +30,23 @@ enum pw_sizes {
     PW_FLOWS = 4,
     PW_RAM = 384 * 1024,       /* ordinary memory of a machine */
     PW_BOOT = 64 * 1024,       /* of it, for the driver; then */
-    PW_ARENA = 72 * 1024,      /* for each writer that has an end here */
+    PW_ARENA = 72 * 1024,      /* for each writer with an end on this machine */
     PW_PM = 32 * 1024,         /* its NVDIMM, behind it */
     PW_AREA = 8 * 1024,        /* of the NVDIMM, for one writer */
     PW_AREAS = PW_PM / PW_AREA,
     PW_RECORD = 1400,          /* octets of the longest record */
-    PW_DEPTH = 4,              /* transactions that a writer has under way, at most */
+    PW_DEPTH = 4,              /* maximum of a writer's outstanding transactions */
     PW_OPS = 64,               /* work requests of a writer: its queue's entries */
     PW_TAIL = 64,              /* octets at the start of an area: the pointer to the last record */
     PW_TXS = 256,              /* transactions that are remembered */
     PW_PORT = 7000,            /* and following, one per writer */
 };
 
-/* What a writer takes for the proof that a record is persistent. */
+/* What a writer accepts as proof that a record is persistent. */
 enum pw_habit {
     PW_FLUSH,                  /* Write, Flush P, Verify, Atomic Write, Flush P: the right way */
     PW_FLUSH_ONLY,             /* Write, Flush P */
-    PW_VERIFY,                 /* Write, Verify with the expected hash: right as well */
+    PW_VERIFY,                 /* Write, Verify with the expected hash: also correct */
     PW_NOTHING,                /* completion of the Write */
     PW_GLOBAL,                 /* Flush G */
     PW_READ,                   /* Write, Read */
@@ -56,7 +56,7 @@ enum pw_habit {
     PW_HABITS,
 };
 
-/* The same for a program on the machine itself. */
+/* The same for a program on the target machine itself. */
 enum pw_cpu_habit {
     PW_CPU_NONE,
     PW_CPU_CLWB,               /* stores, CLWB, SFENCE */
@@ -67,7 +67,7 @@ enum pw_cpu_habit {
     PW_CPU_HABITS,
 };
 
-/* Where data certainly are when the habit's proof is there. */
+/* The stage that data have certainly reached when the proof arrives. */
 enum pw_proof {
     PW_ANYWHERE,
     PW_POSTED,                 /* S1 or later */
@@ -78,14 +78,14 @@ enum pw_proof {
     PW_MEDIA,                  /* whatever the domain keeps */
 };
 
-/* ---- The judge (power_model.c) ---- */
+/* ---- The oracle (power_model.c) ---- */
 
-/* What one store or placement brought to one line. */
+/* What one store or placement changed in one line. */
 struct pw_frag {
     struct pw_frag *next;
     uint64_t order;            /* of all in its area, ascending */
     uint64_t seq;              /* of the writer's request */
-    uint32_t epoch;            /* placements of one epoch may have changed places */
+    uint32_t epoch;            /* placements of one epoch may have been reordered */
     uint8_t off, len;
     bool believed;
     uint8_t data[SG_PERSIST_LINE];
@@ -93,8 +93,8 @@ struct pw_frag {
 
 struct pw_line {
     struct pw_frag *head, *tail;
-    uint8_t base[SG_PERSIST_LINE];   /* what was there before them */
-    uint64_t base_order;             /* of the last one that became part of it */
+    uint8_t base[SG_PERSIST_LINE];   /* the content before them */
+    uint64_t base_order;             /* of the last one that was merged into it */
     uint32_t floor[SG_PERSIST_LINE]; /* unordered: oldest epoch that an octet may show */
 };
 
@@ -107,29 +107,29 @@ struct pw_model {
 struct pw_verdict {
     const char *wrong;         /* NULL: allowed */
     uint64_t off;              /* of the line, in the NVDIMM */
-    bool believed_lost;        /* something that its writer relied on, not acknowledged by us */
-    unsigned dropped;          /* lines that lost something */
+    bool believed_lost;        /* its writer relied on it, but we did not acknowledge it */
+    unsigned dropped;          /* lines with a loss */
 };
 
 void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len,
                     uint64_t seq, uint32_t epoch);
-/* All that requests before seq brought to the range survives from now on: acknowledged. */
+/* Everything that requests before seq changed in the range survives from now on: acknowledged. */
 void pw_model_ack(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
-/* The writer believes so, but need not be right. */
+/* The writer believes so, but may be wrong. */
 void pw_model_believe(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
 /*
- * Would a cut be allowed to leave this content of [off, off + len)?  now: its first octet.
- * fifo: only S0 and S1 may lose, so that what is left of the range as a whole is a prefix.
+ * May a cut leave this content of [off, off + len)?  now: its first octet.
+ * fifo: only S0 and S1 may lose, so that the range as a whole must be a prefix.
  */
 void pw_model_judge(const struct pw_model *m, const uint8_t *now, uint64_t off, uint64_t len,
                     bool fifo, struct pw_verdict *v);
-/* It is what the cut left. */
+/* The cut left this content. */
 void pw_model_rebase(struct pw_model *m, const uint8_t *now, uint64_t off, uint64_t len);
 void pw_model_free(struct pw_model *m);
 
 /* ---- Machines ---- */
 
-/* Faults of the machine on purpose, to see that the judge sees them. */
+/* Deliberate faults of the machine, which the oracle must detect. */
 enum pw_mutant {
     PW_SOUND,
     PW_FLUSH_DOES_NOTHING,
@@ -137,8 +137,8 @@ enum pw_mutant {
     PW_FLUSH_SKIPS_S0,         /* data in the adapter are forgotten */
     PW_VERIFY_READS_CACHE,
     PW_TEARS_ATOM,
-    PW_TEARS_LINE,             /* what survives of a line is not a prefix */
-    PW_KEEPS_ALL,              /* too kind: cuts lose nothing */
+    PW_TEARS_LINE,             /* the surviving part of a line is not a prefix */
+    PW_KEEPS_ALL,              /* cuts lose nothing */
     PW_MUTANTS,
 };
 
@@ -155,14 +155,14 @@ struct pw_host {
     uint32_t pd;
     struct sg_persist *p;
     struct sg_persist_limits limits;
-    struct sg_persist_config first; /* when it was new */
+    struct sg_persist_config first; /* the initial one */
     uint8_t *media;
     uint64_t pm;               /* bus address */
     uint64_t split;            /* octets of the first of two NVDIMMs, or all */
     struct sg_persist_config config;
-    bool dark;                 /* an armed cut is due */
+    bool dark;                 /* an armed cut is due: the machine has no power */
     uint64_t events_before;
-    uint64_t life_steps;       /* steps since the power came, and when it goes at the latest */
+    uint64_t life_steps;       /* steps since power on, and the latest time of the next cut */
     uint64_t life_end;
     struct pw_model model;
 
@@ -181,7 +181,7 @@ struct pw_op {
     bool last;                 /* of its transaction */
 };
 
-/* A Write or Atomic Write that the target has not had all of yet. */
+/* A Write or Atomic Write that has not arrived completely at the target. */
 struct pw_wait {
     uint64_t seq;
     uint32_t off, len, done;
@@ -204,8 +204,8 @@ struct pw_end {
     bool made;
     uint32_t conn;
     uint64_t buf;              /* ordinary memory, and */
-    uint32_t stag;             /* its name */
-    size_t brk;                /* where queues of a new connection go */
+    uint32_t stag;             /* its STag */
+    size_t brk;                /* address of the queues of a new connection */
 };
 
 struct pw_flow {
@@ -228,12 +228,12 @@ struct pw_flow {
     uint64_t seq;              /* of the last request, ever */
     uint64_t tx_next;          /* number of the next transaction, ever; from 1 */
     uint64_t tx_first;         /* in this life of the target */
-    uint64_t tx_done;          /* all up to it are over */
+    uint64_t tx_done;          /* all up to it have ended */
     uint32_t ring;             /* next free octet of the area */
     struct pw_op op[PW_OPS];
     uint32_t posted, polled;
     struct pw_tx tx[PW_TXS];
-    struct pw_waits waits[2];  /* [1]: Atomic Writes; a Write may come before an earlier one */
+    struct pw_waits waits[2];  /* [1]: Atomic Writes; a Write may overtake an earlier one */
     uint32_t epoch;
     uint8_t mirror[PW_AREA];   /* what the writer wrote */
     uint64_t commits;          /* in this life of the target */
@@ -246,19 +246,19 @@ struct pw_options {
     uint64_t seed;
     bool verbose;
     enum pw_mutant mutant;
-    unsigned lives;            /* cuts; 0: drawn */
+    unsigned lives;            /* cuts; 0: random */
     bool sweep;                /* cut after event 1, 2, 3... of the first machine */
-    const struct sg_persist_config *config; /* NULL: drawn for each life */
-    int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: drawn */
-    int outcome;               /* enum sg_persist_outcome; -1: drawn */
+    const struct sg_persist_config *config; /* NULL: random for each life */
+    int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: random */
+    int outcome;               /* enum sg_persist_outcome; -1: random */
     uint64_t tx_limit;         /* of a writer, in one life; 0: any number */
-    unsigned previews;         /* percent of the steps; does not change what happens */
+    unsigned previews;         /* percent of the steps; has no effect on the run */
 };
 
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
-    uint64_t dropped;          /* lines that lost something */
+    uint64_t dropped;          /* lines with a loss */
     uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts; [2]: ddio */
     uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts where it could not lose */
     uint64_t cpu_lost[PW_CPU_HABITS][SG_PERSIST_DOMAINS];
@@ -269,7 +269,7 @@ struct pw_sums {
 struct pw_world {
     struct pw_options opt;
     uint64_t random;
-    uint64_t preview_random;   /* of its own, so that previews change nothing */
+    uint64_t preview_random;   /* separate state, so that previews have no effect */
     uint64_t now_ns;
     struct sg_mem_switch *sw;
     unsigned hosts, flows;
@@ -283,7 +283,7 @@ struct pw_world {
     bool sweep_over;
     uint64_t end_step;
     struct pw_sums *sums;
-    char failed[300];          /* first thing that is wrong */
+    char failed[300];          /* the first error */
 };
 
 /* power_world.c */
@@ -292,9 +292,9 @@ uint64_t pw_draw(struct pw_world *w);
 uint32_t pw_below(struct pw_world *w, uint32_t n);
 bool pw_chance(struct pw_world *w, unsigned percent);
 void pw_note(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Remembers what is wrong; the run ends at its next step. */
+/* Records an error; the run ends at its next step. */
 void pw_fail(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Can data be lost that are certainly there? */
+/* Can data be lost that have certainly reached this stage? */
 bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
 
 #define PW_CHECK(w, cond, ...)         \
@@ -306,12 +306,12 @@ bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
 
 /* power_host.c */
 void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index);
-/* The domain's log, if it was kept, replays to the same memories.  The adapter has stopped. */
+/* Replays the domain's log, if it was kept, to the same memories.  The adapter has stopped. */
 void pw_host_replay(struct pw_host *x);
 void pw_host_free(struct pw_host *x);
-/* The power comes: the driver starts.  The NVDIMM has what survived. */
+/* Power on: the driver starts.  The NVDIMM has what survived. */
 void pw_host_boot(struct pw_host *x);
-/* The power goes, at once or at the armed event that is due. */
+/* Power off, at once or at the armed event that is due. */
 void pw_host_cut(struct pw_host *x);
 void pw_host_tick(struct pw_host *x);
 uint64_t pw_host_events(const struct pw_host *x);
@@ -322,28 +322,28 @@ static inline uint8_t *pw_ptr(struct pw_host *x, uint64_t addr)
 
 /* power_flow.c */
 void pw_flow_step(struct pw_flow *f);
-/* Its connection is no more; both ends that have power forget it. */
+/* Its connection has ended; both ends that have power forget it. */
 void pw_flow_down(struct pw_flow *f, const struct pw_host *without_power);
 /* Events of connections of this machine. */
 void pw_host_listen(struct pw_host *x);
 enum pw_proof pw_flow_proof(const struct pw_flow *f);
 /* The flow whose target queue pair this is, or NULL. */
 struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn);
-/* What the target's adapter did for it (power_host.c tells). */
+/* Actions of the target's adapter for it (called by power_host.c). */
 void pw_flow_placed(struct pw_flow *f, uint64_t off, const uint8_t *buf, size_t len, bool atom);
-/* The first request that the target has not had all of; UINT64_MAX: it had all. */
+/* The first request that has not arrived completely; UINT64_MAX: all have. */
 uint64_t pw_flow_missing(const struct pw_flow *f);
-/* An epoch ends: what the target placed and will place do not change places. */
+/* An epoch ends: later placements cannot be reordered before earlier ones. */
 void pw_flow_settled(struct pw_flow *f);
-/* Completions that the writer has not seen yet.  False: one of them is an error. */
+/* Polls the writer's completions.  False: one of them is an error. */
 bool pw_flow_poll(struct pw_flow *f);
-/* What of its area a cut left, or would leave: 'now' is the area.  For good: it did. */
+/* Judges what a cut left of its area ('now'), or would leave.  for_good: it did. */
 void pw_flow_judge(struct pw_flow *f, const uint8_t *now, bool for_good);
 
 /* power_post.c */
 /* One transaction, if there is room. */
 void pw_flow_post(struct pw_flow *f);
-/* Octet i of what request seq writes. */
+/* Octet i of the data of request seq. */
 uint8_t pw_octet(const struct pw_flow *f, uint64_t seq, uint32_t i);
 /* The next entry of the writer's queue. */
 struct sg_wqe_hdr *pw_post_entry(struct pw_flow *f, uint8_t opcode, uint32_t off, uint32_t len);

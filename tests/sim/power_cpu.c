@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program that stores into the last area of its own machine's NVDIMM, and what a CPU does for
+ * A program that stores into the last area of its own machine's NVDIMM, and the CPU's work for
  * a remote writer.
  */
 #include "power.h"
@@ -82,7 +82,7 @@ void pw_cpu_step(struct pw_host *x)
         sg_persist_cpu_fence(x->p, &self, pw_below(x->w, SG_PERSIST_CPU_FENCES));
     }
     if (sg_persist_frozen(x->p)) {
-        return; /* the program did not see it done */
+        return; /* the program did not see the end of it */
     }
     if (pw_may_lose(&x->config, pw_cpu_proof(x->cpu, &x->config))) {
         pw_model_believe(&x->model, off, at - off, x->cpu_seq + 1);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A writer: its connection to another machine, its completions, and what its target has of it.
+ * A writer: its connection to another machine, its completions, and what has reached its target.
  *
  * The target takes segments in order, so the octets that it places are those of the writer's Writes
- * in a row: each placement is compared with what must come next, and goes to the judge with the
- * number of its request.  Atomic Writes are in order too, behind all Writes before them, but later
- * Writes may pass them.
+ * in sequence: each placement is compared with what must come next, and goes to the oracle with the
+ * number of its request.  Atomic Writes are in order too, after all Writes before them, but later
+ * Writes may overtake them.
  *
- * A proof that the model must honour on this machine (pw_may_lose) is an acknowledgement to the
- * judge; any other is a belief.
+ * A proof that the model must honour on this machine (pw_may_lose) is an acknowledgement for the
+ * oracle; any other is a belief.
  *
- * Connections end with either machine's power, by damage, or by a Terminate; then both ends are
- * made anew, the old queue pairs gone first, so that nothing of the old connection comes late.
+ * A connection ends when a machine loses power, by damage, or by a Terminate.  Then both ends are
+ * created anew after the old queue pairs are gone, so that nothing of the old connection arrives
+ * late.
  */
 #include "power.h"
 
@@ -47,7 +48,7 @@ struct pw_flow *pw_flow_of(struct pw_host *to, uint32_t qpn)
     return NULL;
 }
 
-/* ---- what the target does ---- */
+/* ---- the target's work ---- */
 
 void pw_flow_settled(struct pw_flow *f)
 {
@@ -120,7 +121,7 @@ static void acknowledged(struct pw_flow *f, uint32_t off, uint32_t len, uint64_t
     f->w->sums->acks++;
 }
 
-/* The writer takes this for the proof. */
+/* The writer accepts this as the proof. */
 static void committed(struct pw_flow *f, uint64_t tx_number, uint64_t seq)
 {
     const struct pw_tx *tx = &f->tx[tx_number % PW_TXS];
@@ -164,7 +165,7 @@ static void answered(struct pw_flow *f, const struct sg_cqe *c)
     md_rq_doorbell(&f->a.qp);
 }
 
-/* Terminates that have no reason. */
+/* Fails on Terminates without a reason. */
 static void check_error(struct pw_flow *f, const struct pw_op *op, const struct sg_cqe *c)
 {
     bool refused = c->status == SG_WC_REM_OP_ERR || c->status == SG_WC_REM_ACCESS_ERR ||
@@ -281,7 +282,7 @@ static void listen_for(struct pw_flow *f)
     f->listener = must(&f->to->md, &c, sizeof(c));
 }
 
-/* What an end has while its machine has power. */
+/* Gives an end its objects while its machine has power. */
 static void furnish(struct pw_flow *f, struct pw_host *x, struct pw_end *e)
 {
     if (e->brk) {
@@ -338,7 +339,7 @@ static void connect_flow(struct pw_flow *f)
     forget_waits(f);
     f->tx_done = f->tx_next - 1;
     f->ring = f->ring ? f->ring : PW_TAIL;
-    pw_host_listen(f->from); /* what is old in the event queue */
+    pw_host_listen(f->from); /* drop old entries of the event queue */
     f->state = PW_CONNECTING;
     f->a.conn = must(&f->from->md, &c, sizeof(c));
 }
@@ -440,7 +441,7 @@ void pw_host_listen(struct pw_host *x)
             conn_event(x, &e);
             break;
         default:
-            break; /* completions tell */
+            break; /* completions report it */
         }
     }
 }
@@ -464,7 +465,7 @@ void pw_flow_step(struct pw_flow *f)
 
 /* ---- judgement ---- */
 
-/* Whoever finds the pointer relies on the record: its Flush or Verify came first. */
+/* A reader that finds the pointer relies on the record: its Flush or Verify came first. */
 static void follow_pointer(struct pw_flow *f, const uint8_t *now)
 {
     uint64_t number = sg_get_le64(now);

@@ -3,13 +3,13 @@
  * A machine of the power simulator: ordinary memory, an NVDIMM, an adapter.
  *
  * The NVDIMM is two memories: the visible one is the end of the test host's memory, the media is
- * its own; hw/core/persist is between them.  All that the adapter does to it passes the operations
- * below, which tell the judge.  Anything else that the adapter does on its bus comes behind what it
- * posted, as in hw/device/persist_dma.c.
+ * separate; hw/core/persist is between them.  Everything that the adapter does to it passes the
+ * operations below, which inform the oracle.  Any other bus access of the adapter comes after its
+ * posted writes, as in hw/device/persist_dma.c.
  *
- * An armed cut is due in the middle of a call of the adapter.  The domain is frozen from then on;
- * the machine is 'dark' until the world cuts its power, before anything is delivered to anybody:
- * what the adapter still sends dies with its connections.
+ * An armed cut comes due in the middle of a call of the adapter.  The domain is frozen from then
+ * on; the machine is 'dark' (without power) until the world cuts its power, before anything is
+ * delivered: what the adapter still sends is lost with its connections.
  */
 #include "power.h"
 
@@ -147,7 +147,7 @@ static void pm_milestone(void *host, const struct sg_pm_who *who, enum sg_pm_mil
     sg_persist_milestone(host_of(host)->p, &source, what);
 }
 
-/* ---- operations: all else ---- */
+/* ---- other operations ---- */
 
 static bool fenced_dma_read(void *host, uint64_t addr, void *buf, size_t len)
 {
@@ -202,7 +202,7 @@ static void add_operations(struct pw_host *x)
     ops->pm_milestone = pm_milestone;
 }
 
-/* ---- coming and going ---- */
+/* ---- start and end ---- */
 
 static void cut_due(void *opaque)
 {
@@ -211,7 +211,7 @@ static void cut_due(void *opaque)
 
 static const struct sg_persist_ops persist_ops = { .cut_due = cut_due };
 
-/* One NVDIMM, or two which lie one behind the other. */
+/* One NVDIMM, or two at consecutive addresses. */
 static void add_extents(const struct pw_host *x, struct sg_persist *p, uint8_t *visible,
                         uint8_t *media)
 {
@@ -358,7 +358,7 @@ static struct sg_persist_policy draw_policy(struct pw_host *x)
     return policy;
 }
 
-/* Undoes a part of what reached the media since 'before'. */
+/* Undoes a part of what has reached the media since 'before'. */
 static void mutate(struct pw_host *x, const uint8_t *before)
 {
     enum pw_mutant mutant = x->w->opt.mutant;

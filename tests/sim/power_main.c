@@ -4,12 +4,12 @@
  * power --case CASE --seed N                                  one run of a case, with its log
  *
  * Cases:
- *   runs      everything drawn from the seed: nothing acknowledged is lost
- *   writers   writers that rely on less lose where the model says so; those which do not never
+ *   runs      everything random from the seed: nothing acknowledged is lost
+ *   writers   writers that rely on less lose where the model says so; the others never do
  *   programs  the same for programs of the machine itself
- *   sweep     a cut after each event of a short script, on a drawn platform
+ *   sweep     a cut after each event of a short script, on a random platform
  *   stages    each stage alone on each domain: it loses where the table says so, else never
- *   judge     faults built into the machine on purpose: the judge sees each
+ *   judge     faults built into the machine on purpose: the oracle detects each
  */
 #include "power.h"
 
@@ -43,7 +43,7 @@ static void result(bool good, const char *name)
     all_good &= good;
 }
 
-/* False: the run found something, which is told. */
+/* False: the run failed, and the reason was printed. */
 static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *what)
 {
     pw_run(world, opt, sums);
@@ -81,7 +81,7 @@ static void tell_sums(const struct pw_sums *s)
            " connections, %" PRIu64 " broken\n", s->commits, s->acks, s->connections, s->broken);
 }
 
-/* From the runs: what got lost, for people. */
+/* Prints what the runs lost. */
 static void tell_losses(const struct pw_sums *s)
 {
     unsigned habit, domain, ddio;
@@ -121,7 +121,7 @@ static void runs(uint64_t first, uint64_t last)
 
 /* ---- writers ---- */
 
-/* A platform where nothing moves on by itself. */
+/* A platform where nothing moves spontaneously. */
 static void lazy(unsigned domain, bool ddio, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
@@ -155,8 +155,8 @@ static struct pw_options program_of(unsigned habit, uint64_t seed,
 }
 
 /*
- * Losses, of as many seeds as it takes to see one, or of some if there may be none.  A Verify alone
- * is a proof, but nothing here ever moves what it is about to where it succeeds.
+ * Losses, with as many seeds as needed to see one, or with some if there may be none.  A Verify
+ * alone is a proof, but here its data never move to where it succeeds.
  */
 static uint64_t losses(unsigned habit, bool cpu, unsigned domain, bool ddio, bool may, bool *good)
 {
@@ -262,7 +262,7 @@ static void sweeps(uint64_t first, uint64_t last)
 
 /* ---- stages ---- */
 
-/* A platform where nothing but this stage can lose anything. */
+/* A platform where only this stage can lose anything. */
 static void only_stage(unsigned stage, unsigned domain, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
@@ -317,7 +317,7 @@ static struct pw_options stage_of(unsigned stage, uint64_t seed,
     return opt;
 }
 
-/* Seeds until the loss shows; all of them if there may be none. */
+/* Tries seeds until the loss shows; all of them if there may be none. */
 static bool stage(unsigned i, unsigned domain)
 {
     bool may = stage_may_lose(i, domain), seen = false, good = true;
@@ -367,7 +367,7 @@ static struct pw_options mutant_of(unsigned mutant, uint64_t seed)
     return opt;
 }
 
-/* Returns the first seed that notices, or 0. */
+/* Returns the first seed that detects it, or 0. */
 static uint64_t noticed(unsigned mutant)
 {
     struct pw_sums sums = { 0 };
@@ -399,7 +399,7 @@ static void judge(void)
     result(good, "the judge notices a machine that breaks the contract");
 }
 
-/* A machine that keeps everything lets nobody lose, which "writers" and "stages" do not accept. */
+/* A machine that keeps everything never loses, which "writers" and "stages" do not accept. */
 static void kind(void)
 {
     struct pw_sums sums = { 0 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The judge of power cuts.
+ * The oracle for power cuts.
  *
- * It knows nothing of stages.  Each line of an NVDIMM has a base and the list of what was brought
- * to it since, in order of arrival.  What a cut leaves of a line must be
+ * It does not know stages.  Each line of an NVDIMM has a base and the list of its later changes, in
+ * order of arrival.  A cut must leave a line in one of these states:
  *
- *   ordered     base with the first n of them and the first atoms, ascending, of the next one:
+ *   ordered     base with the first n changes and the first atoms, ascending, of the next one:
  *               stores of a line persist in order, an atom never tears.  Where only S0 and S1 may
- *               lose, the same holds of all lines of an area together.
- *   unordered   (the adapter places out of order)  octet by octet, of base or any of them; atom by
- *               atom, if all of them brought whole atoms there.  Epochs bound the disorder: a
- *               Flush, Verify, Read or Atomic Write executed is between two epochs.
+ *               lose, the same holds for all lines of an area together.
+ *   unordered   (the adapter places out of order)  octet by octet, base or any of the changes; atom
+ *               by atom, if all of them wrote whole atoms there.  Epochs limit the disorder: an
+ *               executed Flush, Verify, Read or Atomic Write is between two epochs.
  *
- * An acknowledgement makes what came before part of the base, so that less is not allowed any
- * more; unordered, it takes older epochs away from the octets.  What a writer merely believes is
- * marked, and its loss is counted.
+ * An acknowledgement merges earlier changes into the base, so that less is no longer allowed;
+ * unordered, it removes older epochs from the octets.  A writer's mere belief is marked, and its
+ * loss is counted.
  *
  * Every line belongs to one writer.
  */
@@ -89,7 +89,7 @@ static bool covers(const struct pw_frag *f, unsigned octet)
     return octet >= f->off && octet < f->off + f->len;
 }
 
-/* Does it have something of [lo, hi) that was asked for before seq? */
+/* Did a request before seq change something of [lo, hi) in it? */
 static bool meant(const struct pw_frag *f, unsigned lo, unsigned hi, uint64_t seq)
 {
     return f->seq < seq && f->off < hi && f->off + f->len > lo;
@@ -171,16 +171,16 @@ void pw_model_believe(struct pw_model *m, uint64_t off, uint64_t len, uint64_t s
 
 /* ---- judgement, ordered ---- */
 
-/* Over the lines of an area: what arrived up to 'least' is there, from 'most' on it is not. */
+/* Over the lines of an area: changes up to 'least' are there, changes from 'most' on are not. */
 struct prefix {
     uint64_t least, most;
 };
 
-/* Where a line's content is found among its states. */
+/* Which of a line's states its content matches. */
 struct match {
     bool any;
     uint64_t least, most;      /* as in struct prefix, of the first and the last match */
-    const struct pw_frag *next; /* not wholly there at the last match */
+    const struct pw_frag *next; /* not completely there at the last match */
 };
 
 static void matched(struct match *x, uint64_t here, uint64_t next, const struct pw_frag *partial)
@@ -198,7 +198,7 @@ static bool same_atom(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, ATOM) == 0;
 }
 
-/* Atoms, a bit each, where the state is not what is there now. */
+/* The atoms, one bit each, where the state differs from the present content. */
 static unsigned differences(const uint8_t *state, const uint8_t *now)
 {
     unsigned i, differs = 0;
@@ -286,7 +286,7 @@ static bool octet_allowed(const struct pw_line *l, unsigned i, uint8_t now, bool
     return any;
 }
 
-/* An atom that only ever was written as a whole. */
+/* An atom that was only ever written as a whole. */
 static bool atom_torn(const struct pw_line *l, unsigned at, const uint8_t *now)
 {
     bool equal = memcmp(l->base + at, now, ATOM) == 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The writer's requests: a transaction appends a record to the log in the peer's NVDIMM, in one to
- * three Writes, and asks for the proof that it takes for enough (enum pw_habit).  All of a
- * transaction is posted at once, and up to 'depth' of them are under way.
+ * three Writes, and asks for the proof that it relies on (enum pw_habit).  All requests of a
+ * transaction are posted at once, and up to 'depth' transactions are outstanding.
  *
- * The log is a ring.  A record never overlaps one that is under way: a Verify sees no later Write.
- * What is written follows from the number of the request, so that everybody can tell it.
+ * The log is a ring.  A record never overlaps an outstanding one, so a Verify sees no later Write.
+ * The number of a request determines its data, so that everybody can compute them.
  */
 #include "base/hash.h"
 #include "power.h"
@@ -49,7 +49,7 @@ static void put_sge(const struct pw_end *e, struct sg_wqe_hdr *h, void *at, uint
     sg_put_le32(&sge->lkey, e->stag);
 }
 
-/* The target will have to place this. */
+/* Records that the target will have to place this. */
 static void expect(struct pw_flow *f, uint32_t off, uint32_t len, bool atom)
 {
     struct pw_waits *q = &f->waits[atom];
@@ -97,14 +97,14 @@ static void post_verify(struct pw_flow *f, uint32_t off, uint32_t len)
     place->hash_len = (uint8_t)sg_hasher_end(&hasher, (uint8_t *)(place + 1));
 }
 
-/* The pointer to the last record, the number of its transaction: as an atom, or swapped in. */
+/* Writes the pointer to the last record, its transaction's number: as an atom, or swapped in. */
 static void post_atomic(struct pw_flow *f)
 {
     bool swap = pw_chance(f->w, 25);
     struct sg_wqe_hdr *h = pw_post_entry(f, swap ? SG_WR_CMP_SWAP : SG_WR_ATOMIC_WRITE, 0, ATOM);
     struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(h + 1);
 
-    if (swap) { /* with whatever is there */
+    if (swap) { /* whatever is there */
         sg_put_le64(&atomic->data, f->tx_next);
         sg_put_le64(&atomic->data_mask, UINT64_MAX);
         put_sge(&f->a, h, atomic + 1, PW_SINK_AT, ATOM);
@@ -125,7 +125,7 @@ static void post_read(struct pw_flow *f)
     put_sge(&f->a, h, h + 1, PW_SINK_AT, len);
 }
 
-/* Tells the peer's program where the record is; it answers. */
+/* Tells the peer's program the place of the record; it answers. */
 static void post_send(struct pw_flow *f, uint32_t off, uint32_t len)
 {
     uint32_t buf = PW_SEND_AT + PW_MESSAGE * (f->tx_next % PW_RECVS);
@@ -168,7 +168,7 @@ static uint32_t draw_length(struct pw_world *w)
     }
 }
 
-/* Place for a record. */
+/* Chooses a place for a record. */
 static uint32_t draw_place(struct pw_flow *f, uint32_t len)
 {
     uint32_t off = f->ring + pw_below(f->w, 9);

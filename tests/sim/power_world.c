@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One run: machines and writers are drawn from the seed, then step by step time passes, streams
- * deliver, adapters work, programs act.  Power fails: after the armed event, at an armed milestone,
- * or between two steps.  What the NVDIMM then holds is judged, the machine gets a new kind of
- * platform, and goes on with what survived.
+ * One run: machines and writers are chosen at random from the seed, then time passes in steps:
+ * streams deliver, adapters work, programs act.  Power fails after the armed event, at an armed
+ * milestone, or between two steps.  The oracle judges what the NVDIMM then has; the machine gets a
+ * new kind of platform, and continues with what survived.
  *
- * In each step one writer's area is judged as if the power failed right now, too
- * (sg_persist_preview()): so a run of n steps sees far more than its few real cuts.
+ * In each step one writer's area is also judged as if the power failed right now
+ * (sg_persist_preview()), so a run of n steps sees far more than its few real cuts.
  *
  * A sweep has the same short script in each life of machine 0, which ends after one event more
  * than the life before; it is over when a life sees the end of the script.
@@ -88,7 +88,7 @@ bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof)
     }
 }
 
-/* ---- what is drawn ---- */
+/* ---- random choices ---- */
 
 static bool needs_tracking(const struct pw_host *x)
 {
@@ -272,7 +272,7 @@ static void judge_all(struct pw_host *x)
     }
 }
 
-/* What a cut would leave now of an area that may lie in two extents. */
+/* Reads what a cut would leave now of an area that may span two extents. */
 static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
 {
     struct pw_world *w = x->w;
@@ -299,7 +299,7 @@ static void judge_writer(struct pw_world *w)
     uint64_t off = cpu ? PW_PM - PW_AREA : f->area;
     uint8_t now[PW_AREA];
 
-    /* A preview has lost S1, which this domain keeps. */
+    /* A preview loses S1, which this domain keeps. */
     if (x->config.domain == SG_PERSIST_WHOLE && x->config.iio_drain != SG_PERSIST_EAGER) {
         return;
     }
@@ -333,7 +333,7 @@ static void power_cycle(struct pw_host *x)
     struct pw_world *w = x->w;
     unsigned i;
 
-    for (i = 0; i < w->flows; i++) { /* what was completed was completed before */
+    for (i = 0; i < w->flows; i++) { /* completions from before the cut count */
         if (w->flow[i].from != x && w->flow[i].state == PW_UP) {
             pw_flow_poll(&w->flow[i]);
         }
@@ -351,7 +351,7 @@ static void power_cycle(struct pw_host *x)
     start_life(x);
 }
 
-/* True: somebody's power failed. */
+/* True: a machine lost its power. */
 static bool dark_ones(struct pw_world *w)
 {
     bool any = false;
@@ -478,7 +478,7 @@ void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *su
     }
     PW_CHECK(w, over(w) || !opt->sweep, "the sweep never ends");
     sums->steps += steps;
-    for (i = 0; i < w->hosts; i++) { /* the adapters first: they know each other */
+    for (i = 0; i < w->hosts; i++) { /* the adapters first: they refer to each other */
         md_stop(&w->host[i].md);
     }
     for (i = 0; i < w->hosts; i++) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Simulator of the iWARP engine: two engines, a few connections between them, a network that does
- * what its seed says, and above each end a small model of verbs that knows what must arrive.
+ * Simulator of the iWARP engine: two engines, a few connections between them, a network whose
+ * behaviour the seed determines, and above each end a small model of verbs that knows what must
+ * arrive.
  *
- * One seed is one run: the scenario (policies, sizes, delays, damage, deaths), every action and
- * every delay are drawn from it, so a failing seed replays exactly.
+ * One seed is one run: the seed determines the scenario (policies, sizes, delays, damage, ends),
+ * every action and every delay, so a failing seed replays exactly.
  */
 #ifndef SG_TESTS_SIM_H
 #define SG_TESTS_SIM_H
@@ -22,19 +23,19 @@ enum sim_limits {
     SIM_RECV = 12000,           /* octets of every Receive */
     SIM_PDATA = 508,
     SIM_EXTRA = 6,              /* STags that can be invalidated */
-    SIM_WORDS = 8,              /* that the peer's Atomics work on */
+    SIM_WORDS = 8,              /* that the peer's Atomics change */
 };
 
 enum sim_stag {
     SIM_STAG_AREA = 0x1000,
     SIM_STAG_SOURCE = 0x2000,
     SIM_STAG_SINK = 0x3000,
-    SIM_STAG_EXTRA = 0x4000,    /* and following: the area under another name */
+    SIM_STAG_EXTRA = 0x4000,    /* and following: the area under another STag */
     SIM_STAG_WORDS = 0x5000,
     SIM_STAG_NONE = 0x9999,
 };
 
-/* What an application does wrong; each has its Terminate. */
+/* An application's mistake; each has its Terminate. */
 enum sim_fault {
     SIM_SOUND,
     SIM_BAD_WRITE_STAG,
@@ -45,7 +46,7 @@ enum sim_fault {
     SIM_BAD_INVALIDATE,
     SIM_GATHER_FAILS,
     SIM_MISALIGNED,
-    SIM_UNSPOKEN,               /* the peer does not speak RFC 7306 */
+    SIM_UNSPOKEN,               /* the peer does not know RFC 7306 */
     SIM_FAULTS,
 };
 
@@ -53,7 +54,7 @@ struct sim_op {
     struct sg_msg msg;
     enum sim_fault fault;
     uint32_t at;                /* offset in the peer's area or source */
-    bool read_back;             /* a Read of the area: nothing is written until it is done */
+    bool read_back;             /* a Read of the area: nothing is written until it is complete */
     bool words;                 /* an Atomic, or a Read of the words; then, when it is taken: */
     uint64_t before[SIM_WORDS]; /* what the peer's words must be when it is executed */
     unsigned seq;
@@ -64,31 +65,31 @@ struct sim_side {
     struct sim_side *peer;
     unsigned node;              /* 0 active, 1 passive */
     struct sg_conn *c;
-    bool up, down, over;        /* streaming; no more inbound messages; last word heard */
+    bool up, down, over;        /* streaming; no more inbound messages; last upcall seen */
     bool tx_ready;
     bool close_asked, close_done;
-    bool left;                  /* the peer closed: nothing more is given to the engine */
+    bool left;                  /* the peer closed: the engine gets nothing more */
     bool aborted;               /* by the model itself */
     enum sg_conn_end end;
     uint16_t ird, ord;
 
     struct sim_op ops[SIM_OPS];
-    unsigned posted, taken;     /* taken: given to the engine */
+    unsigned posted, taken;     /* taken: passed to the engine */
     unsigned completed;         /* Sends and Writes reported as sent, by index of the next */
-    unsigned answered;          /* index of the next op to look at for an answer */
-    unsigned executed;          /* index of the peer's op to look at for its next Atomic */
+    unsigned answered;          /* index of the next op that may get an answer */
+    unsigned executed;          /* index of the peer's op to check for its next Atomic */
     unsigned reads_out;
     bool fenced;
     bool extra_valid[SIM_EXTRA];
 
     uint8_t *area, *shadow;     /* what the peer wrote, and what it must be */
-    uint8_t *remote;            /* what the peer's area will be once our taken Writes landed */
-    uint64_t words[SIM_WORDS];  /* what the peer's Atomics change, little-endian */
-    uint64_t remote_words[SIM_WORDS]; /* the peer's, once all taken are executed */
-    unsigned later;             /* how often the oldest Atomic was put off */
+    uint8_t *remote;            /* the peer's area once our taken Writes have been placed */
+    uint64_t words[SIM_WORDS];  /* changed by the peer's Atomics, little-endian */
+    uint64_t remote_words[SIM_WORDS]; /* the peer's, once all taken ones are executed */
+    unsigned later;             /* how often the oldest Atomic was postponed */
     uint8_t *source, *sink;
     uint8_t *recv;
-    unsigned applied;           /* peer's ops that the shadow shows */
+    unsigned applied;           /* ops of the peer included in the shadow */
     unsigned received;          /* Sends delivered here */
     unsigned lent;
 
@@ -104,7 +105,7 @@ struct sim_pair {
     struct sim_side side[2];
     bool requested, answered;
     bool early;                 /* closed before all was sent */
-    bool refused;               /* the answer was no, or none came */
+    bool refused;               /* the answer was a rejection, or there was none */
     bool disturbed;             /* something happened that may lose messages */
 };
 
@@ -139,7 +140,7 @@ uint64_t sim_draw(struct sim_world *w);
 uint32_t sim_below(struct sim_world *w, uint32_t n);
 bool sim_chance(struct sim_world *w, unsigned percent);
 void sim_note(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Says what is wrong and how to see it again, and ends the program. */
+/* Prints what is wrong and how to reproduce it, and ends the program. */
 void sim_fail(struct sim_world *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
@@ -160,17 +161,17 @@ extern const struct sg_engine_ops sim_ops;
 void sim_abort(struct sim_side *s);
 /* Called first in every upcall about a connection. */
 struct sim_side *sim_heard(void *user, const char *what, bool inbound);
-/* Sometimes verbs have had enough, in the middle of an upcall; true: the connection is gone. */
+/* Sometimes verbs abort in the middle of an upcall; true: the connection is gone. */
 bool sim_tantrum(struct sim_side *s);
 /* Memory behind an STag. */
 enum sg_mem_status sim_area_of(struct sim_side *s, uint32_t stag, uint64_t to, uint64_t n,
                                uint8_t **p);
-/* All that was taken has arrived and is done. */
+/* Checks that everything taken has arrived and is complete. */
 void sim_check_complete(struct sim_side *s);
 
 /* sim_atomic.c */
 bool sim_is_atomic(const struct sim_op *op);
-/* What the word becomes. */
+/* The new value of the word. */
 uint64_t sim_atomic_result(enum sg_msg_kind kind, const struct sg_atomic_args *a, uint64_t v);
 enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                     enum sg_mem_status *why, uint64_t *token,

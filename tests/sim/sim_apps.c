@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the applications of the simulator do: memory of a side, and operations drawn at random,
- * most of them sound, some of them wrong on purpose.  A wrong one is the last of its side.
+ * The applications of the simulator: memory of a side, and random operations, most of them valid,
+ * some of them deliberately wrong.  A wrong one is the last of its side.
  */
 #include <glib.h>
 
@@ -110,7 +110,7 @@ static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op
         for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
         }
         if (i < SIM_EXTRA) {
-            s->peer->extra_valid[i] = false; /* never named again by our Writes */
+            s->peer->extra_valid[i] = false; /* not used again by our Writes */
             op->msg.invalidate = true;
             op->msg.inv_stag = SIM_STAG_EXTRA + i;
         }
@@ -132,7 +132,7 @@ static uint64_t draw_mask(struct sim_world *w)
     return sim_chance(w, 30) ? 0 : sim_chance(w, 50) ? UINT64_MAX : sim_draw(w);
 }
 
-/* Small numbers, so that a CmpSwap often finds what it hopes for. */
+/* Small numbers, so that a CmpSwap often matches. */
 static void make_atomic(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
     struct sg_atomic_args *a = &op->msg.atomic;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The model of verbs: Atomics.  Each side has a few words that nobody but the peer's Atomics
- * change, so what each must find is known when it is asked for.
+ * The model of verbs: Atomics.  Each side has a few words that only the peer's Atomics
+ * change, so the value that each of them must find is known when it is requested.
  */
 #include "sim.h"
 
@@ -10,7 +10,7 @@ bool sim_is_atomic(const struct sim_op *op)
     return op->msg.kind == SG_MSG_FETCH_ADD || op->msg.kind == SG_MSG_CMP_SWAP;
 }
 
-/* Bit by bit, as RFC 7306 section 5.1 has it. */
+/* Bit by bit, as RFC 7306 section 5.1 describes it. */
 uint64_t sim_atomic_result(enum sg_msg_kind kind, const struct sg_atomic_args *a, uint64_t v)
 {
     uint64_t out = 0, b;
