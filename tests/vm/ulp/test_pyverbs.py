@@ -4,7 +4,7 @@
 
 They come from rdma-core's source and run in a VM with two adapters and Debian's pyverbs.  The
 document says of every test class whether it runs, of every case that skips itself why, and which
-cases are not asked; this compares it with the source and with what happens.
+cases are left out; this compares it with the source and with what happens.
 """
 # timeout: 1500
 import ast
@@ -56,7 +56,7 @@ class Pyverbs(labtest.LabCase):
         rows = tables()
         cls.classes = {row[0]: row[1] for row in rows['Classes']}
         cls.skips = {(row[0], row[1]): row[2] for row in rows['Cases that skip themselves']}
-        cls.omitted = ['%s.%s' % (row[0], row[1]) for row in rows['Cases that are not asked']]
+        cls.omitted = ['%s.%s' % (row[0], row[1]) for row in rows['Cases that are left out']]
         super().setUpClass()
         cls.lab.run('copy', SOURCE, 'alpha:/root/tests')
         cls.lab.run('copy', SOURCES / 'ulp/pyverbs_run.py', 'alpha:/root/run.py')
