@@ -3,9 +3,9 @@
  * Admin commands with one field wrong at a time.
  *
  * For each command there is a good one; a row of the table names a field by its place in the shared
- * structure, a bad value for it and the status that docs/manual/admin.md promises.  After each row
- * nothing was created or destroyed, and nonsense was counted as a guest error; at the end of the
- * table the good command still succeeds.
+ * structure, a bad value for it and the status that docs/manual/commands.md promises.  After each
+ * row nothing was created or destroyed, and nonsense was counted as a guest error; at the end of
+ * the table the good command still succeeds.
  */
 #include <glib.h>
 #include <stddef.h>
