@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The code in docs/manual/example.md is that of the tree.
+
+A block that begins with "```c FILE: NAME, NAME" shows these functions and structures of a
+file, each with the comment before it.  "tests/style/example.py --write" copies them anew.
+"""
+import re
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PAGE = TOP / "docs" / "manual" / "example.md"
+BLOCK = re.compile(r"^```c (\S+): (.*)\n((?:(?!```).*\n)*)```$", re.M)
+
+
+def definition(text, name):
+    """The definition of a function or structure that begins and ends in column 0, or None."""
+    head = r"(?:^struct %s \{|^[a-z][\w \*]*\b%s\((?:[^;{]|\n)*?\)\n\{)" % (name, name)
+    m = re.search(r"(?:^/\*(?:(?!\*/)[\s\S])*\*/\n)?" + head + r"[\s\S]*?^\};?$", text, re.M)
+    if not m:
+        return None
+    # A title of a section is no comment of the definition.
+    return re.sub(r"\A/\* ---[^\n]*\n\n?", "", m[0])
+
+
+def renewed(page):
+    """The page with its blocks as the sources are now, and what cannot be found."""
+    missing = []
+
+    def block(m):
+        parts = []
+        for name in m[2].split(", "):
+            found = definition((TOP / m[1]).read_text(), name) if (TOP / m[1]).is_file() else None
+            if found is None:
+                missing.append("%s has no %s that begins in column 0" % (m[1], name))
+            parts.append(found or "")
+        return "```c %s: %s\n%s\n```" % (m[1], m[2], "\n\n".join(parts))
+
+    return BLOCK.sub(block, page), missing
+
+
+def main():
+    page = PAGE.read_text()
+    new, missing = renewed(page)
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text(new)
+        print("\n".join(missing))
+        return 1 if missing else 0
+    found = missing
+    for old, now in zip(BLOCK.finditer(page), BLOCK.finditer(new)):
+        if old[0] != now[0]:
+            found.append("%s: %s is not as in %s" % (PAGE.relative_to(TOP), old[2], old[1]))
+    if not BLOCK.search(page):
+        found.append("%s has no code" % PAGE.relative_to(TOP))
+    print("1..1")
+    for line in found:
+        print("# " + line)
+    if found:
+        print("# tests/style/example.py --write copies the code of the tree")
+    print("%s 1 - the example of the manual is the code of the tree" % (
+        "not ok" if found else "ok"))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
