@@ -227,14 +227,35 @@ static void begin_side(struct bu_world *w, int i)
 
 void bu_world_begin(struct bu_world *w)
 {
-    static const struct sg_mem_options immediate;
+    static const struct sg_mem_options late = { /* so that there is something to wait for */
+        .queued = true, .seed = 1, .delay_min_ns = 20000, .delay_max_ns = 300000,
+    };
     int i;
 
     memset(w, 0, sizeof(*w));
-    w->sw = sg_mem_switch_new(&immediate);
+    w->sw = sg_mem_switch_new(&late);
     for (i = 0; i < 2; i++) {
         begin_side(w, i);
     }
+}
+
+static bool count_visitor(void *user, struct sg_stream *s)
+{
+    struct bu_world *w = user;
+
+    (void)s;
+    w->visitors++;
+    return false;
+}
+
+void bu_world_listen(struct bu_world *w, uint16_t port)
+{
+    struct sg_endpoint at = { .family = 4, .ip = { 10, 0, 0, 3 } };
+    struct sg_stream_net *net = sg_mem_switch_port(w->sw, &at);
+    enum sg_stream_end why;
+
+    at.port = port;
+    sg_assert(net->ops->listen(net, &at, 4, count_visitor, w, &why));
 }
 
 bool bu_world_clean(struct bu_world *w)

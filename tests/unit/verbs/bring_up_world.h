@@ -42,6 +42,7 @@ struct bu_side {
 struct bu_world {
     struct sg_mem_switch *sw;
     struct bu_side side[2];
+    unsigned visitors; /* of bu_world_listen() */
 };
 
 /* Adapters as after power-on; the drivers' objects are zero. */
@@ -49,6 +50,9 @@ void bu_world_begin(struct bu_world *w);
 /* All memory was given back, and no adapter has touched it since. */
 bool bu_world_clean(struct bu_world *w);
 void bu_world_end(struct bu_world *w);
+
+/* A third machine, 10.0.0.3, without any driver: it counts who comes, and resets him. */
+void bu_world_listen(struct bu_world *w, uint16_t port);
 
 /* Both work for so long. */
 void bu_world_pass(struct bu_world *w, uint64_t ns);

@@ -377,8 +377,10 @@ static void reads_and_elements(void)
 {
     struct bu_wr wr;
     struct bu_wc wc;
+    uint32_t stag;
 
     begin_connected();
+    fill(&ends[0], 0, 40000, 2);
     fill(&ends[1], 0, 30000, 5);
     send(0, remote(0, SG_WR_READ, 1, 100, 30000, 0));
     wc = expect(&ends[0], 1, SG_WC_SUCCESS);
@@ -397,6 +399,16 @@ static void reads_and_elements(void)
     T_EQ_MEM(ends[0].buf + 50000, ends[0].buf, 10);
     T_EQ_MEM(ends[0].buf + 50010, ends[0].buf + 500, 600);
     T_EQ_MEM(ends[0].buf + 50610, ends[0].buf + 2000, 1);
+
+    OK(drv->mr_create(ends[0].d, ends[0].pd, ends[0].bus + 4000, 4300, RIGHTS, &stag));
+    wr = remote(0, SG_WR_WRITE, 6, 4001, 4299, 33); /* a region that begins anywhere */
+    wr.sge[0].lkey = stag;
+    send(0, wr);
+    expect(&ends[0], 6, SG_WC_SUCCESS);
+    send(0, remote(0, SG_WR_READ, 7, 50000, 4299, 33));
+    expect(&ends[0], 7, SG_WC_SUCCESS);
+    T_EQ_MEM(ends[0].buf + 50000, ends[0].buf + 4001, 4299);
+    OK(drv->mr_destroy(ends[0].d, stag));
 
     receive(1, 5, 60000, 64);
     wr = (struct bu_wr){ .wr_id = 4, .opcode = SG_WR_SEND, .payload = "inline octets",
@@ -590,6 +602,23 @@ static void refused_and_rejected(void)
     end_with_objects();
 }
 
+static void addresses_in_the_right_order(void)
+{
+    const struct bu_addr third = { .ip = { 10, 0, 0, 3 }, .port = 0x1234 };
+    struct bu_event ev;
+
+    start_both();
+    make_objects(&ends[0]);
+    bu_world_listen(&world, third.port);
+    OK(drv->connect(ends[0].d, ends[0].qp, &ends[0].at, &third, NULL, &ends[0].conn));
+    ev = expect_event(&ends[0], SG_EV_CM_REPLY);
+    T_TRUE(ev.status != SG_CM_OK);
+    T_EQ_U64(world.visitors, 1);
+    ends[0].s->m.dma_free(&ends[0].s->m, ends[0].buf);
+    destroy_objects(&ends[0]);
+    stop_both();
+}
+
 /* ---- an adapter that is lost ---- */
 
 enum loss { FATAL, RESET_BY_SOMEBODY, REMOVED, SILENT, LOSSES };
@@ -624,6 +653,9 @@ static void recovers_from(enum loss how)
     receive(0, 1, 0, 100);
     lose(ends[0].s, how);
     then = world.side[0].h.now_ns;
+    if (how != SILENT) {
+        T_TRUE(drv->lost(ends[0].d)); /* its registers tell */
+    }
     if (how == FATAL) {
         if (drv->next_event(ends[0].d, &ev, WAIT_MS) == BU_OK) {
             T_EQ_U64(ev.event, SG_EV_DEVICE_FATAL);
@@ -690,6 +722,7 @@ static const struct t_case cases[] = {
     { "a remote error names the request", remote_error_names_the_request },
     { "a graceful end", graceful_end },
     { "refused, and rejected with private data", refused_and_rejected },
+    { "addresses and ports in the right order", addresses_in_the_right_order },
     { "recovers from an adapter that fails", recovers_from_failure },
     { "recovers from a reset by somebody else", recovers_from_a_foreign_reset },
     { "recovers from surprise removal", recovers_from_removal },
