@@ -2,10 +2,10 @@
 /*
  * Placement and gathering.
  *
- * Placement copies: the octets come from a network buffer and land through dma_write, one call per
- * contiguous run; persistent memory goes its own way (pm.c).  Gathering maps runs of guest memory
- * so that large payloads go from the guest into the stream untouched; small pieces, memory that
- * cannot be mapped and what exceeds the list are copied into one scratch buffer per adapter,
+ * Placement copies: the octets come from a network buffer and are written by dma_write, one call
+ * per contiguous run; persistent memory is handled by pm.c.  Gathering maps runs of guest memory
+ * so that large payloads go from the guest into the stream without a copy; small pieces, memory
+ * that cannot be mapped and what exceeds the list are copied into one scratch buffer per adapter,
  * neighbours merged into one piece.
  *
  * Pieces live from 'gather' to 'gathered' within one sg_conn_transmit(), so the scratch buffer is
@@ -80,11 +80,11 @@ static bool copy_run(struct sg_adapter *a, struct sg_gather *g, uint64_t bus, si
 {
     uint8_t *p = scratch_room(a, g, len);
 
-    /* On failure the piece stays, filled with old octets: the caller drops the whole list. */
+    /* On failure the piece stays, with stale octets: the caller drops the whole list. */
     return p && a->host.ops->dma_read(a->host.opaque, bus, p, len);
 }
 
-/* One contiguous run: mapped in as many pieces as the host likes, the rest copied. */
+/* One contiguous run: mapped in as many pieces as the host chooses, the rest copied. */
 static bool gather_run(struct sg_adapter *a, struct sg_gather *g, uint64_t bus, size_t len)
 {
     size_t part;

@@ -3,19 +3,19 @@
  * Memory windows: a part of a region under an STag and rights of its own.
  *
  * A window is a row of the protection table (tpt.c) that has no pages but a region: 'skip' is its
- * place there.  It is for peers only; as a local key it is an invalid STag.  BIND_MW gives it a
- * part of a region of the same protection domain that was registered with MW_BIND; to let peers
+ * offset there.  It is for peers only; as a local key it is an invalid STag.  BIND_MW gives it a
+ * part of a region of the same protection domain that was registered with MW_BIND.  To let peers
  * write, or change by Atomics, the region must grant LOCAL_WRITE.  The region's own remote rights
- * do not matter: that is what windows are for.
+ * do not matter: this is the purpose of windows.
  *
- *   type 1   any queue pair of its domain binds it, also while it is bound, and with length 0
- *            unbinds it; peers of every queue pair of the domain may use it; no peer and no
- *            LOCAL_INV can take it back
- *   type 2   (2B) may be bound while it is not, and belongs to the queue pair that bound it: only
- *            that one's peer may use it, only its LOCAL_INV and its peer's Send with Invalidate
- *            end it; so does its destruction
+ *   type 1   any queue pair of its domain binds it, even while it is bound, and unbinds it with
+ *            length 0; peers of every queue pair of the domain may use it; no peer and no
+ *            LOCAL_INV can revoke it
+ *   type 2   (2B) may be bound while it is unbound, and belongs to the queue pair that bound it:
+ *            only the peer of that one may use it; only its LOCAL_INV, its peer's Send with
+ *            Invalidate, and its destruction end the binding
  *
- * A region counts the windows that are bound to it and can neither be deregistered nor invalidated
+ * A region counts the windows bound to it and can neither be deregistered nor invalidated
  * while there are any: an access that was checked through a window needs no second look-up.
  */
 #include "verbs/memory/pm.h"
@@ -46,7 +46,7 @@ void sg_mw_release(struct sg_mem_ctx *ctx)
     }
 }
 
-/* Is this what peers may do to that region through a window? */
+/* May peers get these rights to that region through a window? */
 static bool rights_ok(const struct sg_adapter *a, const struct sg_mr *region, uint32_t access,
                       unsigned pm)
 {
@@ -73,7 +73,7 @@ bool sg_mw_bind(struct sg_mem_ctx *ctx, struct sg_mr *mw, const struct sg_wqe_bi
         return false;
     }
     skip = region->skip + (va - region->base);
-    /* What is all or nothing holds for each part of it. */
+    /* A property of all of the region, or of none of it, also holds for each part. */
     pm = region->odp || region->pm != SG_PM_SOME
              ? region->pm
              : sg_pm_query_part(a, &region->pages, skip, length);

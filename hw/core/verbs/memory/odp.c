@@ -2,21 +2,21 @@
 /*
  * On-demand paging.
  *
- * A region of SG_MR_ODP begins without pages.  An access that meets a missing one (or, to write,
- * one that is only readable) raises SG_EV_PAGE_FAULT and waits; MAP_PAGES brings pages, takes them
- * away, or says that there are none.  Whoever waited for pages of that range then tries again: the
- * same segment, message or request, from its beginning.  A fault is raised once for all who wait.
+ * A region of SG_MR_ODP begins without pages.  An access to a missing page (or a write to one that
+ * is only readable) raises SG_EV_PAGE_FAULT and waits; MAP_PAGES adds pages, removes them,
+ * or says that there are none.  Every access that waited for pages of that range then tries again:
+ * the same segment, message or request, from its beginning.  All waiters share one fault.
  *
  * The table is sparse: chunks of 512 entries in a hash table.  An entry is the page's bus address
  * and four bits; one that is all zero need not exist.  Chunks count as 512 addresses against the
  * limit of the protection table, and a chunk without entries is freed.  A peer can make a chunk
  * only by a fault, and has no more faults open than its queue pair has sides.
  *
- * Nothing is held across calls but bus addresses of what the host places late (pm.c), which is
- * settled before pages go; so when UNMAP completes the adapter does not touch them any more.
+ * Nothing is held across calls except bus addresses of what the host places late (pm.c), which is
+ * settled before pages are removed; so after UNMAP completes the adapter does not use them.
  *
- * Results that come with an answer to our own requests (Atomics, hashes) have their pages asked for
- * before the request starts.  If these are gone again when the answer is there, the request fails
+ * For results that arrive with an answer to our own requests (Atomics, hashes), the pages are
+ * requested before the request starts.  If they are gone when the answer arrives, the request fails
  * with LOC_PROT_ERR.
  */
 #include "verbs/memory/odp.h"
@@ -50,7 +50,7 @@ struct sg_odp {
     uint32_t count;
 };
 
-enum { LOAD_MAX = 4 }; /* chunks for each bucket, where there is no memory for more buckets */
+enum { LOAD_MAX = 4 }; /* chunks per bucket, if there is no memory for more buckets */
 
 struct sg_odp *sg_odp_new(struct sg_adapter *a)
 {
@@ -185,7 +185,7 @@ static void put(struct sg_adapter *a, struct sg_odp *odp, struct chunk *k, uint6
     }
 }
 
-/* Room for all of the pages, or no change. */
+/* Makes room for all of the pages, or changes nothing. */
 static bool make_chunks(struct sg_adapter *a, struct sg_odp *odp, uint64_t first, uint64_t last)
 {
     uint64_t n = first >> CHUNK_SHIFT;
@@ -289,10 +289,10 @@ static bool covers(const struct sg_odp_wait *w, uint64_t serial, uint64_t first,
 }
 
 /*
- * Who waited begins anew, with the first element of several; so what is there wipes out only what
- * was said about its own pages, not the verdict on those of an element behind it.  No verdict
- * outlives its access: one that fails ends the queue pair, and pages that came after all are met
- * here.
+ * A waiting access starts again with the first of its elements.  So a page that is present only
+ * clears what was recorded for itself, not the failure of an element behind it.  No failure
+ * outlives its access: a failed access ends the queue pair, and pages that were mapped after all
+ * are found here.
  */
 enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side,
                                 const struct sg_mr *mr, uint64_t to, uint64_t len, bool write)
@@ -430,7 +430,7 @@ static uint64_t without_request(uint64_t e)
     return e & ~ENTRY_REQUESTED;
 }
 
-/* Copies the list of MAP_PAGES; NULL: *status says why. */
+/* Copies the list of MAP_PAGES; NULL: see *status. */
 static uint64_t *read_list(struct sg_adapter *a, uint64_t addr, uint32_t count, unsigned shift,
                            enum sg_status *status)
 {

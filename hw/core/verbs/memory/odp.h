@@ -16,17 +16,17 @@ struct sg_mem_ctx;
 enum sg_odp_side {
     SG_ODP_RECEIVE, /* placement: the stream is held */
     SG_ODP_ANSWER,  /* the peer's oldest request */
-    SG_ODP_SEND,    /* our message, or the entry that would be started */
+    SG_ODP_SEND,    /* our message, or the next entry to be started */
     SG_ODP_SIDES,
 };
 
 enum sg_odp_status {
     SG_ODP_READY,
     SG_ODP_WAIT,   /* the fault was raised; sg_conn_resume() comes */
-    SG_ODP_FAILED, /* the driver has said that there is no such page */
+    SG_ODP_FAILED, /* the driver says that there is no such page */
 };
 
-/* What one side waits for, or was told about. */
+/* The pages that one side waits for, or the result. */
 struct sg_odp_wait {
     uint64_t serial;       /* of the region's registration; 0: nothing */
     bool failed;
@@ -40,7 +40,7 @@ void sg_odp_free(struct sg_adapter *a, struct sg_odp *odp);
 
 enum sg_odp_status sg_odp_check(struct sg_mem_ctx *ctx, enum sg_odp_side side,
                                 const struct sg_mr *mr, uint64_t to, uint64_t len, bool write);
-/* Are the pages of len > 0 octets at 'to', which was checked, there?  If not, they are wanted. */
+/* Are the pages of len > 0 octets at 'to', which was checked, there?  If not, requests them. */
 static inline enum sg_odp_status sg_odp_ready(struct sg_mem_ctx *ctx, enum sg_odp_side side,
                                               const struct sg_mr *mr, uint64_t to, uint64_t len,
                                               bool write)
@@ -49,7 +49,7 @@ static inline enum sg_odp_status sg_odp_ready(struct sg_mem_ctx *ctx, enum sg_od
 }
 /* The same for an element of an entry; its errors are reported later, when the entry starts. */
 enum sg_odp_status sg_odp_element(struct sg_mem_ctx *ctx, const struct sg_sge *sge, bool write);
-/* Are they there, without any effect? */
+/* Are they there?  Has no effect. */
 bool sg_odp_there(const struct sg_mr *mr, uint64_t to, uint64_t len, bool write);
 /* Bus address of a page that is there, by its number in the region; false: it is not. */
 bool sg_odp_page(const struct sg_odp *odp, uint64_t page, uint64_t *bus);
@@ -60,9 +60,9 @@ enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first
 void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
 /* There are no such pages: who waits for them fails. */
 void sg_odp_fail(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
-/* The region of this serial number is gone: who waits for it goes on and finds out. */
+/* The region of this serial number is gone: accesses that wait for it retry and find out. */
 void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial);
-/* The queue pair starts anew. */
+/* The queue pair is reset. */
 void sg_odp_forget(struct sg_mem_ctx *ctx);
 
 #endif

@@ -3,8 +3,8 @@
  * Reading page lists.
  *
  * A list is copied in one pass, in pieces that do not cross the 4 KiB pages that hold it, and
- * validated in the copy; the guest may change its original at any time without effect.  A list is
- * bounded by SG_PAGES_MAX addresses, refused before anything is allocated, and by the account.
+ * validated in the copy; later changes by the guest have no effect.  A list is bounded by
+ * SG_PAGES_MAX addresses, checked before anything is allocated, and by the account.
  */
 #include "verbs/memory/pagelist.h"
 
@@ -41,7 +41,7 @@ static enum sg_status read_addrs(const struct sg_host *host, uint64_t addr, uint
     return SG_OK;
 }
 
-/* What holds for the addresses so far holds for n more, or not. */
+/* Updates what is known of the addresses so far by n more. */
 static void note(struct sg_pages_reader *r, uint32_t n)
 {
     struct sg_pages *p = &r->pages;
@@ -56,7 +56,7 @@ static void note(struct sg_pages_reader *r, uint32_t n)
     r->done += n;
 }
 
-/* One piece: what lies in one page of the guest's memory. */
+/* One piece: the part within one page of the guest's memory. */
 static enum sg_status read_piece(struct sg_pages_reader *r, const struct sg_host *host)
 {
     struct sg_pages *p = &r->pages;
@@ -144,7 +144,7 @@ enum sg_status sg_pages_go_on(struct sg_pages_reader *r, const struct sg_host *h
     }
     if (r->done == p->count) {
         *whole = true;
-        if (p->list && r->in_row) { /* pages in a row need no array */
+        if (p->list && r->in_row) { /* contiguous pages need no array */
             p->base = p->list[0];
             sg_pages_free(host, p);
         }

@@ -16,20 +16,20 @@ enum sg_pagelist_limits {
 };
 
 struct sg_pages {
-    uint64_t *list; /* of the host's account, the caller's; NULL: contiguous from base */
+    uint64_t *list; /* charged to the account, owned by the caller; NULL: contiguous from base */
     uint64_t base;
     uint32_t count;
     uint8_t shift;
 };
 
-/* A list that is read in parts, so that the time of each is bounded. */
+/* A list that is read in parts, so that each part takes a bounded time. */
 struct sg_pages_reader {
     struct sg_pages pages;
-    uint64_t addr;  /* of what is read next: the array, or the table of a list of two levels */
+    uint64_t addr;  /* the next to read: the array, or the table of a list of two levels */
     uint32_t done;  /* addresses read */
     uint64_t lo, hi; /* of a list: the lowest and the highest address so far */
     uint8_t levels;
-    bool in_row;    /* each page so far follows its neighbour */
+    bool in_row;    /* the pages so far are contiguous */
 };
 
 /*
@@ -39,9 +39,9 @@ struct sg_pages_reader {
 enum sg_status sg_pages_begin(struct sg_pages_reader *r, const struct sg_host *host,
                               const struct sg_page_list *list, uint64_t use);
 /*
- * Reads up to 'max' addresses more.  *whole: that was the last; the pages are the caller's then,
- * without an array if they follow one another.  SG_EINVAL, SG_EFAULT: wrong alignment, or the list
- * cannot be read; then nothing is left.
+ * Reads up to 'max' more addresses.  *whole: these were the last; the caller then owns the pages,
+ * without an array if they are contiguous.  SG_EINVAL, SG_EFAULT: wrong alignment, or the list
+ * cannot be read; then everything is freed.
  */
 enum sg_status sg_pages_go_on(struct sg_pages_reader *r, const struct sg_host *host, uint32_t max,
                               bool *whole);

@@ -2,15 +2,15 @@
 /*
  * Placement into persistent memory.
  *
- * A row of the protection table remembers what the host said of its memory: none of it is
+ * A row of the protection table stores the host's answer about its memory: none of it is
  * persistent (then nothing here is ever called for it), all, or some.  For the last, and for rows
- * that cover all bus addresses, the host is asked again for what is touched, if need be by pages.
- * Behind an IOMMU a question costs the host a translation for each page, so no question and no sum
- * of them in one part of a turn is about more than some thousand pages.
+ * that cover all bus addresses, the host is asked again for each access, if necessary by pages.
+ * Behind an IOMMU a query costs the host a translation for each page, so no query, and no sum
+ * of them in one part of a turn, covers more than some thousand pages.
  *
- * What the host takes with pm_place it may keep in the adapter and place later.  A queue pair with
- * such octets is linked in 'unsettled', so that the promise of visibility costs one look at the
- * link where there is nothing to do.  It is made good before
+ * What the host accepts by pm_place it may keep in the adapter and place later.  A queue pair with
+ * such octets is linked in 'unsettled', so that the promise of visibility costs one check of the
+ * link if there is nothing to do.  The octets are settled before
  *
  *   - a Send or a Read of ours is reported          (RFC 5040 section 5.5)
  *   - a Read, Flush, Verify or Atomic Write is executed
@@ -23,10 +23,10 @@
 #include "verbs/memory/tpt.h"
 
 enum survey {
-    SURVEY_COST = 1 << 12,     /* pages or questions of one part, */
-    QUERY_COST_MAX = 1 << 12,  /* as the host looks at so many pages of a question at most */
-    QUERY_WORK = 64,           /* octets of the adapter's turn that one counts as */
-    MIXED_RUN_MAX = 1 << 20,   /* octets asked about at once, where the answer is not known */
+    SURVEY_COST = 1 << 12,     /* pages or queries of one part, */
+    QUERY_COST_MAX = 1 << 12,  /* since the host examines at most this many pages per query */
+    QUERY_WORK = 64,           /* octets of the adapter's turn that one is charged as */
+    MIXED_RUN_MAX = 1 << 20,   /* octets per query, where the answer is not known */
 };
 
 unsigned sg_pm_of_everything(const struct sg_adapter *a)
@@ -81,7 +81,7 @@ unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, u
     if (!a->host.ops->pm_query) {
         return 0;
     }
-    /* Mostly one question is enough, however many pages there are. */
+    /* Usually one query is enough, however many pages there are. */
     if (pages->list) {
         uint64_t lo = UINT64_MAX, hi = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistent memory behind the protection table: what verbs ask of the host's domain, if the
+ * Persistent memory behind the protection table: the requests of verbs to the host's domain, if the
  * machine has one (base/host.h).
  */
 #ifndef SG_VERBS_MEMORY_PM_H
@@ -10,28 +10,28 @@
 #include "verbs/state/adapter_state.h"
 
 /*
- * What of a range of pages is persistent, found out in parts, so that the time of each is bounded.
- * Begin with off = 0, all = SG_PM_PERSISTENT, some = 0.
+ * Finds out in parts which of a range of pages are persistent, so that each part takes a bounded
+ * time.  Begin with off = 0, all = SG_PM_PERSISTENT, some = 0.
  */
 struct sg_pm_survey {
     uint64_t off;
     unsigned all, some;
 };
-/* True: it is whole, *pm is SG_PM_* of length > 0 octets from 'skip' in these pages. */
+/* True: complete, *pm is SG_PM_* of length > 0 octets from 'skip' in these pages. */
 bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                   uint64_t length, struct sg_pm_survey *s, unsigned *pm);
-/* The same of pages that lie in [lo, hi], if one question is enough. */
+/* The same for pages that lie in [lo, hi], if one query is enough. */
 bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm);
 /*
- * All at once, for work requests; charged to the turn.  If one part of a survey is not enough to
- * tell, the answer is that some of it is.  'part': of a region's pages, which are not looked at
- * otherwise.
+ * All at once, for work requests; charged to the turn.  If one part of a survey does not suffice,
+ * the answer is SG_PM_SOME.  'part': of a region's pages, of which only these are
+ * examined.
  */
 unsigned sg_pm_query_part(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                           uint64_t length);
 unsigned sg_pm_query_pages(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                            uint64_t length);
-/* The same of all bus addresses, for rows without bounds. */
+/* The same for all bus addresses, for rows without bounds. */
 unsigned sg_pm_of_everything(const struct sg_adapter *a);
 
 /* Contiguous memory of one kind. */
@@ -48,14 +48,14 @@ bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, co
                  size_t n);
 
 void sg_pm_settle_now(struct sg_mem_ctx *ctx);
-/* Everything that came in by this queue pair becomes visible.  Costs nothing if nothing waits. */
+/* Makes everything visible that arrived on this queue pair.  Free if nothing waits. */
 static inline void sg_pm_settle(struct sg_mem_ctx *ctx)
 {
     if (sg_link_queued(&ctx->unsettled_link)) {
         sg_pm_settle_now(ctx);
     }
 }
-/* Of all queue pairs. */
+/* The same for all queue pairs. */
 void sg_pm_settle_all(struct sg_adapter *a);
 
 void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,

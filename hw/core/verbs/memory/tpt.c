@@ -2,24 +2,24 @@
 /*
  * Translation and protection table.
  *
- * Rows are numbered densely by an idtab and seen by the world under an STag: a 24-bit index and an
- * 8-bit key.  The index is the row number sent through a keyed permutation of 24 bits (a Feistel
- * network whose keys are drawn at reset), so the STags of an adapter are sparse and cannot be
- * guessed from one another (RFC 5040 section 8.1.1), while a look-up stays a handful of operations.
+ * Rows are numbered densely by an idtab and named outside by an STag: a 24-bit index and an
+ * 8-bit key.  The index is the row number passed through a keyed permutation of 24 bits (a Feistel
+ * network whose keys are random at each reset).  So the STags of an adapter are sparse and cannot
+ * be guessed from one another (RFC 5040 section 8.1.1), while a look-up takes a few operations.
  * Index 0 is never used: local key 0 means bus addresses, for kernel queue pairs.
  *
- * Checks go in one order for everybody: STag (index, key, validity), association (protection
+ * All accesses are checked in one order: STag (index, key, validity), association (protection
  * domain), rights, wrap of the Tagged Offset, bounds.  Wrap precedes bounds because every offset
  * that wraps is also out of bounds and would never be reported (RFC 5041 section 7.1).
  *
- * 'epoch' lets a queue pair keep the rows of the message that it is sending: as long as it has not
+ * 'epoch' lets a queue pair cache the rows of the message that it is sending: while it has not
  * changed, no row has become invalid.  A process can change the table ten million times a second
- * and hold a message up for as long as it likes, so this count and that of registrations have 64
- * bits: they do not come round.
+ * and delay a message as long as it likes, so this count and that of registrations have 64
+ * bits: they do not wrap.
  *
- * What the memory is (persistent or not) is asked of the host when a row becomes valid, and kept.
+ * When a row becomes valid, the host is asked whether its memory is persistent.
  *
- * A reset leaves a table behind whose memory is given back bit by bit, in the turns that follow:
+ * A reset leaves a table behind whose memory is freed in parts, in the following turns:
  * a million regions take longer than a register write may.
  *
  * Memory: a row is about 190 octets; page addresses of all rows together are limited.
@@ -31,7 +31,7 @@
 #include "verbs/memory/pm.h"
 #include "verbs/state/adapter_state.h"
 
-enum { RETIRED_ROWS = 4096 }; /* that one call frees */
+enum { RETIRED_ROWS = 4096 }; /* freed by one call */
 
 enum { HALF_BITS = 12, HALF_MASK = (1 << HALF_BITS) - 1, INDEX_BITS = 24 };
 
@@ -73,9 +73,9 @@ void sg_tpt_init(struct sg_adapter *a)
     uint64_t pages = t->pages;
 
     memset(t, 0, sizeof(*t));
-    t->retired = retired; /* with all that it holds */
+    t->retired = retired; /* with everything that it owns */
     t->pages = pages;
-    /* One more row than asked for: the one whose index would be 0 cannot be used. */
+    /* One extra row, because the row whose index would be 0 cannot be used. */
     sg_idtab_init(&t->tab, 0, a->config.max_mr + 1);
     a->host.ops->random(a->host.opaque, t->round_key, sizeof(t->round_key));
     t->local_dma.kind = SG_MR_WHOLE;
@@ -178,7 +178,7 @@ struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg
     }
     index = row_to_index(t, mr->id);
     if (index == 0) {
-        /* Leave that row to the table for ever and take the next. */
+        /* Leave that row unused for ever and take the next. */
         sg_idtab_free(&t->tab, mr->id);
         sg_idtab_alloc_at(&t->tab, mr->id, &t->local_dma);
         if (!sg_idtab_alloc(&t->tab, mr, &mr->id)) {
@@ -207,7 +207,7 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
         return;
     }
     if (mr->pm) {
-        sg_pm_settle_all(a); /* nothing is placed any more once the owner has it back */
+        sg_pm_settle_all(a); /* nothing may be placed once the owner has the memory back */
     }
     drop_pages(a, mr);
     drop_key(a, mr);
@@ -254,7 +254,7 @@ uint32_t sg_access_offered(const struct sg_adapter *a)
     return SG_ACCESS_KNOWN & ~(a->config.engine.commit == SG_COMMIT_OFF ? placement : 0);
 }
 
-/* Is the memory what the rights and the consumer's claim want it to be? */
+/* Does the memory fit the rights and the claimed type? */
 static bool memory_suits(const struct sg_mr_range *range, unsigned pm)
 {
     if (range->access & SG_ACCESS_FLUSH_PERSISTENT && !(pm & SG_PM_PERSISTENT)) {
@@ -270,7 +270,7 @@ static bool memory_suits(const struct sg_mr_range *range, unsigned pm)
     }
 }
 
-/* The same of pages that nobody knows yet: no claim can be proved. */
+/* The same for pages that are not known yet: no claim can be proved. */
 static bool pages_may_suit(const struct sg_mr_range *range, unsigned pm)
 {
     return range->mem_type == SG_MEM_TYPE_ANY &&
@@ -350,7 +350,7 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
     return SG_MEM_OK;
 }
 
-/* What the peer of this queue pair calls so. */
+/* The row that the peer of this queue pair names. */
 static enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                       struct sg_mr **out)
 {

@@ -15,7 +15,7 @@ struct sg_adapter;
 struct sg_odp;
 struct sg_mem_ctx;
 
-/* A protection domain is a name and a count of what lives in it. */
+/* A protection domain is a name and a count of the objects in it. */
 struct sg_pd {
     uint32_t pdn;
     uint32_t users;
@@ -27,7 +27,7 @@ struct sg_pd {
      SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH |    \
      SG_ACCESS_VERIFY)
 /*
- * Rights that may be asked for.  Those of operations that the adapter does not have are
+ * Rights that may be requested.  The rights of operations that the adapter does not have are
  * accepted and grant nothing.
  */
 uint32_t sg_access_offered(const struct sg_adapter *a);
@@ -44,19 +44,19 @@ struct sg_mr_counters {
     uint64_t remote_writes, remote_reads, remote_atomics, refused, page_faults;
 };
 
-/* A row of the table.  What every access looks at comes first. */
+/* A row of the table.  The fields that every access needs come first. */
 struct sg_mr {
     struct sg_pd *pd;
     uint32_t stag;     /* index << 8 | key */
     uint32_t access;   /* SG_ACCESS_* */
     uint8_t kind;      /* enum sg_mr_kind */
     bool valid;
-    uint8_t pm;        /* SG_PM_*, as the host said at registration */
+    uint8_t pm;        /* SG_PM_*, the host's answer at registration */
     uint8_t mode;      /* enum sg_mem_mode */
-    uint64_t serial;   /* of its latest validity; never repeated */
+    uint64_t serial;   /* changes each time that it becomes valid; never repeated */
     uint64_t base;     /* Tagged Offset of the first octet */
     uint64_t length;   /* octets; base + length <= 2^64 - 1 */
-    uint64_t skip;     /* octets of the first page before it */
+    uint64_t skip;     /* offset of that octet in the first page */
     struct sg_mem_ctx *owner; /* WINDOW of type 2, while it is bound */
     struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
     struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
@@ -80,7 +80,7 @@ static inline const struct sg_mr *sg_mr_root(const struct sg_mr *mr)
 
 #define SG_TPT_PAGES_MAX (1ull << 26) /* addresses in all: 512 MiB of host memory */
 
-/* A table of before a reset. */
+/* The table from before a reset. */
 struct sg_tpt_retired {
     struct sg_idtab tab;
     uint32_t cursor;
@@ -92,30 +92,30 @@ struct sg_tpt {
     uint32_t round_key[4]; /* of the permutation from row to index */
     uint32_t count;        /* rows in use */
     uint32_t windows;      /* of them */
-    uint64_t epoch;        /* changes whenever a row loses validity: cached lookups end */
+    uint64_t epoch;        /* changes whenever a row becomes invalid: ends cached look-ups */
     uint64_t serial;       /* of the latest registration */
     uint64_t pages;        /* addresses held by all rows */
-    struct sg_mr local_dma; /* what local key 0 means */
+    struct sg_mr local_dma; /* the row of local key 0 */
     struct sg_tpt_retired retired;
 };
 
 void sg_tpt_init(struct sg_adapter *a);
-/* All rows are gone; their memory is given back by sg_tpt_run(), a part at each call. */
+/* Drops all rows; sg_tpt_run() frees their memory, a part at each call. */
 void sg_tpt_fini(struct sg_adapter *a);
 /* False: nothing is left. */
 bool sg_tpt_run(struct sg_adapter *a);
 
-/* A new invalid row with a fresh STag, or NULL (table full).  key 0: one is drawn. */
+/* A new invalid row with a fresh STag, or NULL (table full).  key 0: a random one. */
 struct sg_mr *sg_tpt_alloc(struct sg_adapter *a, enum sg_mr_kind kind, struct sg_pd *pd,
                            uint8_t key);
 void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr);
-/* By index alone or by the whole STag; NULL if there is none.  Validity is not looked at. */
+/* By index alone or by the whole STag; NULL if there is none.  Validity is not checked. */
 struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag);
 struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag);
 /* As its owner names it: rows that work requests give new keys by index, others by STag. */
 struct sg_mr *sg_tpt_find_owned(struct sg_adapter *a, uint32_t stag);
 
-/* What a row is to cover: address, length, rights, pages (taken over on success). */
+/* The range for a row: address, length, rights, pages (taken over on success). */
 struct sg_mr_range {
     uint64_t va;
     uint64_t length;
@@ -136,13 +136,13 @@ bool sg_mr_range_covered(const struct sg_mr_range *range);
  * rights or the claimed type are not for this memory.
  */
 enum sg_status sg_tpt_set(struct sg_adapter *a, struct sg_mr *mr, const struct sg_mr_range *range);
-/* Of a valid row: another domain, other rights.  SG_ENOTPMEM: they are not for this memory. */
+/* Changes a valid row: another domain, other rights.  SG_ENOTPMEM: not for this memory. */
 enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_pd *pd,
                              uint32_t access);
-/* Back to invalid; a FAST row keeps its index. */
+/* Makes the row invalid; a FAST row keeps its index. */
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 
-/* May the peer of this queue pair do that (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
+/* May the peer of this queue pair do this (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
 enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint64_t to, uint64_t len, uint32_t rights,
                                        struct sg_mr **mr);

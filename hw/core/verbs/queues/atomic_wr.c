@@ -2,10 +2,10 @@
 /*
  * Work requests of RFC 7306: Atomics and Immediate Data.
  *
- * FETCH_ADD and CMP_SWAP are requests like a Read (sq.c): no more than ORD of them and Reads
- * together are out, they complete in order with the peer's answer, and FENCE waits for them.  The
- * original value is placed into the element that was checked at the start and is checked again
- * now, as its owner may have taken the memory away.
+ * FETCH_ADD and CMP_SWAP are requests like a Read (sq.c): ORD limits them together with Reads, they
+ * complete in order when the peer answers, and FENCE waits for them.  The original value is placed
+ * into the element that was checked at the start, and is checked again, since its owner may have
+ * revoked the memory.
  */
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"

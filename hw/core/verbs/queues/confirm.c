@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Completions that say what they say on InfiniBand (SG_CONNECT_CONFIRM).
+ * Ordered completions, with the meaning that they have on InfiniBand (SG_CONNECT_CONFIRM).
  *
- * A Send or Write of iWARP is complete when TCP has its octets; that they were placed, or refused,
- * the sender is not told.  Programs written for InfiniBand read the peer's memory then, or expect
- * the peer's refusal in this very completion.  So on connections that are made for such programs
+ * A Send or Write of iWARP is complete when TCP has its octets; the sender is not told whether they
+ * were placed or refused.  Programs written for InfiniBand then read the peer's memory, or expect
+ * the peer's refusal in exactly this completion.  So on connections that are made for such programs
  * an entry that was sent waits for a confirmation.
  *
- * The adapter gets the confirmation with a probe: a Read of no octets, which needs no STag and no
- * help of the peer's software.  Its Response is made behind everything that was placed before (RFC
- * 5040 section 5.5), and a Terminate comes instead of it.  One probe at a time is under way.  It
+ * The adapter gets the confirmation by a probe: a Read of no octets, which needs no STag and no
+ * help of the peer's software.  Its Response follows everything that was placed before (RFC
+ * 5040 section 5.5), or a Terminate replaces it.  One probe at a time is outstanding.  It
  * covers all entries that were sent before it; the answer to any other request confirms what was
  * sent before that request.  A probe is sent when there is nothing else to send, or when
- * CONFIRM_BATCH entries went out since the last one.  So a full queue has one probe per round trip,
- * and a single message has one behind it in the same segment of TCP.
+ * CONFIRM_BATCH entries were sent since the last one.  So a full queue has one probe per round
+ * trip, and a single message has one behind it in the same segment of TCP.
  *
- * Probes share ORD with the peer-answered requests of the owner.  If the peer grants none there
- * are no confirmations, and completions mean what they mean on iWARP.
+ * Probes share ORD with the owner's requests that the peer answers.  If the peer grants no Reads,
+ * there are no confirmations, and completions mean what they mean on iWARP.
  */
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"

@@ -2,23 +2,23 @@
 /*
  * Completion queues.
  *
- * The consumer tells how far it has read in a record in its own memory, which is read here only
+ * The consumer writes its progress to a record in its own memory, which is read here only
  * when the ring seems full, so polling costs no doorbell.  A consumer index that is not within the
  * ring counts as "nothing was read".
  *
- * Overrun (or a ring that cannot be written): the queue takes nothing any more, SG_EV_CQ_ERROR is
+ * Overrun (or a ring that cannot be written): the queue accepts nothing more, SG_EV_CQ_ERROR is
  * raised, and its queue pairs go to ERROR in the next turn; others are not affected (RFC 5042
  * section 6.4.6).
  *
- * After RESIZE_CQ (cq_cmd.c) completions go to another ring from index 0 on; that an event is
- * wanted stays.
+ * After RESIZE_CQ (cq_cmd.c) completions go to another ring from index 0 on; the queue stays
+ * armed.
  *
- * Arming names the consumer index up to which the consumer has looked; if an entry of the wanted
- * kind lies beyond it, and is younger than the last event, the event is raised at once.  Entries
- * that were there at the last event have been told of: a consumer that waits, arms and then reads
- * must not be told twice.  "Any" beats "solicited only" until it fires.
+ * Arming names the consumer index up to which the consumer has read.  If an entry of the wanted
+ * kind is beyond it, and newer than the last event, the event is raised at once.  The last event
+ * has reported the entries that were there: a consumer that waits, arms and then reads
+ * must not get a second event for them.  "Any" overrides "solicited only" until it fires.
  *
- * Moderation puts the event off until so many completions of the wanted kind are there, or until
+ * Moderation delays the event until a number of completions of the wanted kind are there, or until
  * the first of them has waited for the period.
  */
 #include "verbs/queues/cq.h"
@@ -73,7 +73,7 @@ void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq)
     sg_timer_init(&cq->timer, period_over, a);
 }
 
-/* So many more completions are worth an event that is armed. */
+/* This many more completions justify an event that is armed. */
 static void cq_want(struct sg_adapter *a, struct sg_cq *cq, uint32_t fresh)
 {
     cq->unreported += fresh;
@@ -147,8 +147,8 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         cq->arm = solicited_only ? SG_CQ_ARM_SOLICITED_ONLY : SG_CQ_ARM_ANY;
     }
     /*
-     * How far behind the producer: what was told of and the last solicited entry may be any number
-     * of entries ago, so that only this way of counting has an order.
+     * Distance behind the producer: the last reported and the last solicited entry may be any
+     * number of entries ago, so only this distance has an order.
      */
     unseen = SG_MIN(cq->ring.prod - ci, cq->ring.prod - cq->notified);
     beyond = solicited_only ? cq->ring.prod - cq->solicited : 0;
@@ -168,7 +168,7 @@ static bool fail_one(struct sg_adapter *a, struct sg_qp *qp)
     return true;
 }
 
-/* Each once: those that are done leave the list, or the next turn would begin with all of them. */
+/* Each once: a failed one leaves the list, or the next turn would begin with all of them. */
 static bool fail_users(struct sg_adapter *a, struct sg_cq *cq)
 {
     struct sg_link *k;

@@ -26,16 +26,16 @@ struct sg_cq {
     uint32_t notified;         /* behind the last entry when the last event was raised */
     enum sg_cq_arm arm;
     uint16_t count, period_us; /* moderation; none with count 0 or 1, or period 0 */
-    uint32_t unreported;   /* completions that the armed event is put off for */
+    uint32_t unreported;   /* completions for which the armed event is delayed */
     struct sg_timer timer; /* the period */
     bool error;            /* overrun: nothing is written any more */
     struct sg_list senders, receivers; /* sg_qp */
-    struct sg_list failed; /* those of both that an overrun has ended */
+    struct sg_list failed; /* those that an overrun has put into error */
     struct sg_link eq_link;            /* waits for room in the event queue */
     struct sg_link error_link;         /* in sg_adapter.cq_errors */
 };
 
-/* What a completion says. */
+/* The content of a completion. */
 struct sg_wc {
     uint64_t wr_id;
     uint32_t qpn;
@@ -53,7 +53,7 @@ void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);
 /* Reads the consumer's record; true: there is room. */
 bool sg_cq_refresh(struct sg_adapter *a, struct sg_cq *cq);
 void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq);
-/* Takes effect at once, also on an event that is being put off. */
+/* Takes effect at once, even on an event that is being delayed. */
 void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us);
 /* SG_DB_CQ_ARM */
 void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);

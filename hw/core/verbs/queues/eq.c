@@ -3,12 +3,12 @@
  * Event queues.
  *
  * An event is a 32-octet entry; the vector is raised if the queue is armed, which disarms it.  The
- * driver consumes, then writes its consumer index with ARM set; if there is more by then, the
- * vector is raised at once, so no event is slept through.
+ * driver consumes, then writes its consumer index with ARM set; if there are more entries by then,
+ * the vector is raised at once, so no event is missed.
  *
  * A full completion event queue delays: the completion queue waits in a list and is reported when
- * the consumer moves.  A full async queue delays too, in a backlog of host memory that is long
- * enough for everything that peers can cause; only a driver that causes events and never consumes
+ * the consumer moves.  A full async queue delays too, in a backlog of host memory that is large
+ * enough for everything that peers can cause.  Only a driver that causes events and never consumes
  * them gets SG_FATAL_AEQ_OVERRUN, or one that is behind when the host has no memory.  New
  * connection requests are refused while the driver is behind (sg_eq_async_room), so
  * unknown peers cannot grow the backlog.
@@ -94,7 +94,7 @@ void sg_eq_completion(struct sg_adapter *a, struct sg_cq *cq)
     }
 }
 
-/* Most events that can wait: a few for each object, and some for the adapter itself. */
+/* Limit of the waiting events: a few for each object, and some for the adapter itself. */
 static uint32_t backlog_max(const struct sg_adapter *a)
 {
     const struct sg_adapter_config *c = &a->config;
@@ -102,7 +102,7 @@ static uint32_t backlog_max(const struct sg_adapter *a)
     return 7 * c->max_qp + 4 * c->max_conns + c->max_cq + 2 * c->max_srq + 1024;
 }
 
-/* On the account whatever its limit: an event that was caused must not get lost. */
+/* Charged to the account beyond its limit: an event that was caused must not be lost. */
 static bool backlog_grow(struct sg_adapter *a, struct sg_eq *eq)
 {
     uint32_t old = eq->backlog_room, room = old ? 2 * old : 64, i;
@@ -177,7 +177,7 @@ bool sg_eq_async_room(const struct sg_adapter *a)
     return eq && sg_ring_used(&eq->ring) < eq->ring.entries / 2 && !eq->backlog_count;
 }
 
-/* The consumer moved: what waited for room goes now. */
+/* The consumer moved: delivers what waited for room. */
 static void eq_drain(struct sg_adapter *a, struct sg_eq *eq)
 {
     struct sg_link *k;

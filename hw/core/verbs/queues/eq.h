@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event queues: the async one (number 0) and those of completions.
+ * Event queues: the async queue (number 0) and those for completions.
  */
 #ifndef SG_VERBS_QUEUES_EQ_H
 #define SG_VERBS_QUEUES_EQ_H
@@ -18,14 +18,14 @@ struct sg_eq {
     struct sg_ring ring;
     uint32_t eqn;
     uint32_t vector;
-    uint32_t users;         /* completion queues that report here */
+    uint32_t users;         /* completion queues that use it */
     bool armed;
-    struct sg_list waiting; /* sg_cq: fired while this queue was full */
+    struct sg_list waiting; /* sg_cq: raised while this queue was full */
     struct sg_eqe *backlog; /* async events that found the ring full, oldest first */
     uint32_t backlog_first, backlog_count, backlog_room;
 };
 
-/* There is none of this number yet. */
+/* The number must be unused. */
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector);
 
@@ -48,7 +48,7 @@ struct sg_async {
     uint64_t page;
 };
 void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
-/* May a peer cause new events, or is the driver behind? */
+/* May a peer cause new events?  Not if the driver is behind. */
 bool sg_eq_async_room(const struct sg_adapter *a);
 /* The adapter cannot go on until it is reset; the driver is told if that is possible. */
 void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);

@@ -36,10 +36,10 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
     (void)msg;
     if (!mr || mr->kind != SG_MR_FAST || mr->pd != qp->mem.pd || mr->valid ||
         npages > mr->max_pages || (range.access & ~sg_access_offered(qp->adapter)) ||
-        (range.access & SG_ACCESS_VERIFY)) { /* there is no hash for it */
+        (range.access & SG_ACCESS_VERIFY)) { /* a fast registration has no hash */
         return SG_WC_MW_BIND_ERR;
     }
-    /* The list may be long: it counts as so many octets of this turn, and ends it if it is. */
+    /* The list may be long: it is charged to this turn, and ends it if it is. */
     qp->adapter->executed += npages * sizeof(uint64_t);
     if (sg_pages_read_array(&range.pages, &qp->adapter->host, sg_get_le64(&r->pbl_addr), npages,
                             r->page_shift) != SG_OK) {

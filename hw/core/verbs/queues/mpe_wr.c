@@ -2,14 +2,14 @@
 /*
  * Work requests of draft-talpey-rdma-commit: FLUSH, VERIFY, ATOMIC_WRITE.
  *
- * They are requests like a Read (sq.c): no more than ORD of them and Reads together are out, they
- * complete in order with the peer's answer, and FENCE waits for them.  An Atomic Write's octets
- * are taken from memory when the request starts.  The hash that answers a Verify is placed into
- * the element that was checked at the start and is checked again now: its owner may have taken the
- * memory away, and only the answer tells how long the hash is.
+ * They are requests like a Read (sq.c): ORD limits them together with Reads, they complete in order
+ * when the peer answers, and FENCE waits for them.  An Atomic Write's octets are read from memory
+ * when the request starts.  The hash that answers a Verify is placed into the element that was
+ * checked at the start, and is checked again: its owner may have revoked the memory, and only the
+ * answer tells how long the hash is.
  *
- * The alignment of an Atomic Write's target cannot be judged here: the Tagged Offset may be any
- * value, what counts is the address behind it.
+ * The alignment of an Atomic Write's target cannot be checked here: the Tagged Offset may have any
+ * value; the address behind it counts.
  */
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
@@ -23,7 +23,7 @@ static const struct sg_wqe_place *cur_mpe(const struct sg_wqe_hdr *h)
     return (const void *)(h + 1);
 }
 
-/* Draft -01 section 3.1 lets an STag go along, to be invalidated; -02 section 2.1 does not. */
+/* Draft -01 section 3.1 allows an STag to be invalidated; -02 section 2.1 does not. */
 static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
                                     enum sg_msg_kind kind, const struct sg_wqe_hdr *h)
 {
@@ -106,7 +106,7 @@ enum sg_wc_status sg_mpe_start_atomic_write(struct sg_qp *qp, const struct sg_wq
     return set_target(qp, msg, SG_MSG_ATOMIC_WRITE, h);
 }
 
-/* The hash into its sink; success, or what becomes of the request. */
+/* Places the hash; returns success, or the status of the failed request. */
 static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *rec,
                                     const uint8_t *hash, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The state of a queue pair and what moves it.
+ * The state of a queue pair and its transitions.
  *
  *   IDLE ----CONNECT succeeds, ACCEPT--------------> RTS            sg_qp_start
  *   RTS -----MODIFY to CLOSING---------------------> CLOSING        sg_qp_close
@@ -13,18 +13,18 @@
  *   IDLE       entries may be posted, none is executed
  *   RTS        work flows
  *   CLOSING    entries posted before are still executed, then FIN; receives still work
- *   TERMINATE  nothing is executed; a Terminate goes out or came in, the stream ends
- *   ERROR      all entries, also those posted later, are completed as flushed (qp_flush.c)
+ *   TERMINATE  nothing is executed; a Terminate was sent or received, the stream ends
+ *   ERROR      all entries, including later ones, are completed as flushed (qp_flush.c)
  *
- * A connection that ends gracefully leaves its queue pair in ERROR as well, not in IDLE: consumers
+ * A connection that ends gracefully also leaves its queue pair in ERROR, not in IDLE: consumers
  * wait for their receives to be flushed, and one rule for all ends is easier to rely on.
  *
- * A connection with SG_CONNECT_STAY is the exception: while no send is posted its end leaves the
- * queue pair in RTS, 'peer_left', until something is sent; and one that was accepted but never came
- * to be leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
+ * A connection with SG_CONNECT_STAY is the exception: if no send is posted, its end leaves the
+ * queue pair in RTS, 'peer_left', until something is sent; and an accepted connection that was
+ * never established leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
  *
- * The engine calls up in the middle of its own work, so what verbs then want of the connection
- * (close it, terminate it) is noted in 'deferred' and done in the next turn.
+ * The engine calls up in the middle of its own work, so what verbs then require of the connection
+ * (close it, terminate it) is recorded in 'deferred' and done in the next turn.
  */
 #include "verbs/queues/qp.h"
 
@@ -71,7 +71,7 @@ void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why)
     }
     if (qp->rnr.wait && (state == SG_QP_ERROR || state == SG_QP_TERMINATE)) {
         sg_rnr_stop(qp);
-        sg_qp_defer(qp, SG_DEFER_RESUME); /* what waited is passed over */
+        sg_qp_defer(qp, SG_DEFER_RESUME); /* skips what waited */
     }
 }
 
@@ -118,7 +118,7 @@ bool sg_qp_run_deferred(struct sg_adapter *a)
             continue;
         }
         if (what & SG_DEFER_TERMINATE) {
-            /* RFC 5040 section 7.1: the error is ours, so no headers go along. */
+            /* RFC 5040 section 7.1: the error is ours, so no headers are included. */
             sg_conn_terminate(conn, 0, 0, 0);
             continue;
         }
@@ -175,8 +175,8 @@ void sg_qp_close(struct sg_qp *qp)
 }
 
 /*
- * What was reported as sent must reach the peer, so the end is a FIN unless a message would be cut
- * or the peer still owes us something; then it is a reset.
+ * What was reported as sent must reach the peer, so the end is a FIN unless a message would be
+ * truncated or the peer still owes an answer; then it is a reset.
  */
 void sg_qp_abort(struct sg_qp *qp)
 {

@@ -22,7 +22,7 @@ struct sg_srq;
 /* A send queue entry that was started and is not completed. */
 struct sg_sq_rec {
     uint64_t wr_id;
-    uint64_t sink_to;   /* VERIFY: where the hash goes; Atomics: the original value */
+    uint64_t sink_to;   /* VERIFY: sink of the hash; Atomics: sink of the original value */
     uint32_t byte_len;  /* of a Read; VERIFY: room for the hash, 0 if it is not wanted */
     uint32_t sink_stag; /* VERIFY, READ_INV, Atomics */
     uint32_t vendor_err;
@@ -45,21 +45,21 @@ struct sg_sq {
     struct sg_ring ring;
     uint32_t next;
     uint32_t close_at;        /* CLOSING: entries from here on are not started */
-    uint32_t reads;           /* requests that the peer answers, started and not done */
+    uint32_t reads;           /* requests that the peer answers, started and not complete */
     /* SG_CONNECT_CONFIRM (confirm.c): */
-    uint32_t sent;            /* entries before it were handed to TCP */
-    uint32_t probe_end;       /* entries before it are covered by the last or current probe */
+    uint32_t sent;            /* entries below it were passed to TCP */
+    uint32_t probe_end;       /* entries below it are covered by the last or current probe */
     bool confirming;
-    bool probing;             /* a probe is under way */
-    bool probe_needed;        /* there are entries that no probe covers */
+    bool probing;             /* a probe is outstanding */
+    bool probe_needed;        /* some entries are not covered by a probe */
     struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
     uint32_t rec_room;        /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
     uint8_t max_sge;
-    uint8_t flush_status;     /* of the next entry that is flushed, if not 0 */
+    uint8_t flush_status;     /* for the next entry that is flushed, if not 0 */
     /*
      * The message being sent: private copy of its entry, and the rows of its elements.  Both, and
-     * the receive queue's copy, have room for what this queue pair may post, behind the struct.
+     * the receive queue's copy, are sized for what this queue pair may post, behind the struct.
      */
     uint32_t cur_index;
     uint64_t cur_epoch;       /* of the protection table when cur_mr was looked up */
@@ -93,15 +93,15 @@ enum sg_qp_deferred {
 /* Since the queue pair was created (QUERY_QP_STATS). */
 struct sg_qp_counters {
     uint64_t tx_octets, rx_octets;     /* payload of Sends, Writes and Read Responses */
-    uint64_t tx_requests, rx_requests; /* messages but responses */
+    uint64_t tx_requests, rx_requests; /* messages except responses */
     uint64_t completions, errors;      /* errors: neither SUCCESS nor FLUSH_ERR */
 };
 
-/* Reception waits for a receive, and for how long it may (rnr.c). */
+/* Reception waits for a receive; how long it may wait (rnr.c). */
 struct sg_rnr {
     uint8_t timer, retry;     /* MODIFY_QP */
     bool retry_given;
-    bool over;                /* the time is */
+    bool over;                /* the time is over */
     struct sg_rnr_wait *wait; /* NULL: nothing waits */
 };
 
@@ -143,7 +143,7 @@ struct sg_qp {
     struct sg_cq *scq, *rcq;
     struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
     struct sg_qp_conn *conn;  /* connection, or NULL */
-    struct sg_cm *past_cm;    /* the last one, of which CM_DATA still knows, or NULL */
+    struct sg_cm *past_cm;    /* the last one, which CM_DATA still knows, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
     struct sg_rnr rnr;
@@ -156,9 +156,9 @@ const char *sg_qp_state_name(unsigned state);
 /* As in io.h, without its prefix: "LOC_PROT_ERR". */
 const char *sg_wc_status_name(unsigned status);
 void sg_qp_set_state(struct sg_qp *qp, enum sg_qp_state state, const char *why);
-/* The queue pair cannot go on: ERROR, the connection ends; event unless SG_EV_NONE. */
+/* The queue pair cannot continue: ERROR, the connection ends; event unless SG_EV_NONE. */
 void sg_qp_fail(struct sg_qp *qp, enum sg_event event, const char *why);
-/* A request of ours is faulty: TERMINATE, the rest is flushed when the stream is down. */
+/* A request of ours is faulty: TERMINATE; the rest is flushed when the stream is down. */
 void sg_qp_local_error(struct sg_qp *qp, const char *why);
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
 /* True: there is more. */
@@ -167,9 +167,9 @@ bool sg_qp_run_deferred(struct sg_adapter *a);
 void sg_qp_start(struct sg_qp *qp, const char *why);
 /* There is no peer: ERROR, and the oldest send entry has RETRY_EXC_ERR. */
 void sg_qp_unreachable(struct sg_qp *qp, const char *why);
-/* ULP closes; FIN as soon as everything posted so far is done. */
+/* The ULP closes; FIN as soon as everything posted so far is complete. */
 void sg_qp_close(struct sg_qp *qp);
-/* ULP aborts. */
+/* The ULP aborts. */
 void sg_qp_abort(struct sg_qp *qp);
 /* Wake transmission after a doorbell or a change of state. */
 void sg_qp_wake(struct sg_qp *qp);
@@ -190,28 +190,28 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg);
 void sg_sq_read_done(struct sg_qp *qp, uint32_t octets);
 void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t original);
-/* The peer's Terminate: the oldest request has this status, if there is one. */
+/* The peer's Terminate: gives the oldest request this status, if there is one. */
 bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vendor_err);
 /* Our own fault with this entry, which is not complete. */
 void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
-/* All entries that are complete leave, oldest first. */
+/* Removes all complete entries, oldest first. */
 void sg_sq_drain(struct sg_qp *qp);
 /* Does the peer answer requests of this opcode? */
 bool sg_sq_is_answered(uint8_t opcode);
-/* Nothing is half sent, and the peer owes no answer to a request. */
+/* No message is partly sent, and the peer owes no answer. */
 bool sg_sq_all_sent(struct sg_sq *sq);
 
 /* confirm.c */
 void sg_sq_confirm_start(struct sg_qp *qp);
-/* Entry 'index' was handed to TCP; false: that completes it. */
+/* Entry 'index' was passed to TCP; false: that completes it. */
 bool sg_sq_confirm_later(struct sg_qp *qp, uint32_t index);
 /* Is a probe due, and is one allowed?  Then *msg is the probe. */
 bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room);
 /* The probe is answered. */
 void sg_sq_probe_done(struct sg_qp *qp);
-/* Entries before 'end', all of them sent, are done unless they have answers of their own. */
+/* Entries below 'end', all of them sent, are complete unless they have answers of their own. */
 void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end);
-/* A request is answered, or its answer begins: what was sent before it is confirmed, too. */
+/* A request is answered, or its answer begins: this also confirms everything sent before it. */
 void sg_sq_confirm_earlier(struct sg_qp *qp);
 static inline struct sg_sq_rec *sg_sq_rec(struct sg_sq *sq, uint32_t index)
 {
@@ -223,27 +223,27 @@ static inline bool sg_sq_idle(const struct sg_sq *sq)
 }
 
 /*
- * scatter.c: what the Request of a Read with these elements names as its sink; the record's copy
- * of them, and its end.
+ * scatter.c: the sink that the Request of a Read with these elements names; the record's copy
+ * of the elements, and its end.
  */
 void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg);
-/* False: there is no memory for it. */
+/* False: there is no memory for the copy. */
 bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges,
                      unsigned n);
 void sg_scatter_drop(struct sg_qp *qp, struct sg_sq_rec *rec);
-/* Where the octet at 'off' of a Response goes; returns how many go there, 0: none. */
+/* The place of the octet at 'off' of a Response; returns how many octets go there, 0: none. */
 uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink *sink,
                           uint32_t off, uint32_t *stag, uint64_t *to);
 
-/* Numbers of a completion that are the same for success and flush. */
+/* The opcode of a completion, the same for success and flush. */
 uint8_t sg_sq_wc_opcode(uint8_t opcode);
 
 /* rnr.c */
-/* How long reception may wait for a receive, where it does. */
+/* How long reception may wait for a receive, if it does. */
 uint64_t sg_rnr_wait_ns(const struct sg_qp *qp);
-/* A message came and nothing is posted: LATER, or NO_BUFFER. */
+/* A message arrived and no receive is posted: LATER, or NO_BUFFER. */
 enum sg_recv_status sg_rnr_missing(struct sg_qp *qp);
-/* The wait is over, one way or the other. */
+/* The wait is over, successfully or not. */
 void sg_rnr_stop(struct sg_qp *qp);
 /* Receives were posted. */
 void sg_rnr_posted(struct sg_qp *qp);
@@ -254,7 +254,7 @@ void sg_rq_doorbell(struct sg_qp *qp, uint32_t prod);
 enum sg_recv_status sg_rq_place(struct sg_qp *qp, uint32_t msn, uint32_t mo, const uint8_t *p,
                                 size_t n);
 void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
-/* The oldest entry ends in FLUSH_ERR; false: it cannot be read. */
+/* Completes the oldest entry with FLUSH_ERR; false: it cannot be read. */
 bool sg_rq_flush_one(struct sg_qp *qp);
 
 /* What memory asks of queue pairs. */

@@ -4,14 +4,14 @@
  *
  * Order: all send entries, then all receive entries, each queue in order of posting.  Started
  * sends have a record; for the others the entry is read for its wr_id.  A turn completes at most
- * SG_TURN_FLUSH entries of the whole adapter and goes round the queue pairs, so one with long
- * queues does not hold up the rest.  Entries posted later come here again through their doorbell.
+ * SG_TURN_FLUSH entries of the whole adapter and serves the queue pairs round-robin, so one with
+ * long queues does not delay the rest.  The doorbell of later entries starts flushing again.
  *
  * A queue pair with a shared receive queue has at most the one entry that it took; when nothing is
- * left SG_EV_QP_LAST_WQE says so, once.
+ * left SG_EV_QP_LAST_WQE is raised, once.
  *
- * An entry that cannot be read any more ends the flush of its queue with SG_EV_QP_FATAL: there is
- * nothing to report it with.
+ * An entry that can no longer be read ends the flush of its queue with SG_EV_QP_FATAL: there is
+ * no wr_id to report it with.
  */
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
@@ -19,7 +19,7 @@
 
 enum { FLUSH_PER_QP = 64 };
 
-/* With a shared receive queue its owner cannot count: it is told that no more will come. */
+/* With a shared receive queue the owner cannot count completions: an event tells the end. */
 static bool needs_last_wqe(const struct sg_qp *qp)
 {
     return qp->srq && !qp->last_wqe;

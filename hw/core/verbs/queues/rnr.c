@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A message, and no receive posted for it.
+ * A message arrives, and no receive is posted for it.
  *
- * RFC 5041 section 7.1 ends the stream (Terminate 1/2/02).  Programs written for InfiniBand count
+ * RFC 5041 section 7.1 ends the stream (Terminate 1/2/02).  Programs written for InfiniBand rely
  * on something else: there the sender is told to try again, rnr_retry times, each time after the
  * min_rnr_timer of the receiver.  So on connections of such programs (SG_CONNECT_STAY; property
- * 'rnr') reception stands still, as it does for pages that are not there (proto/stall.c), until a
- * receive is posted or that time is over.  What waits is bounded by the peer's window.
+ * 'rnr') reception pauses, as it does for missing pages (proto/stall.c), until a
+ * receive is posted or that time is over.  The peer's window bounds the data that wait.
  *
- * The sender's rnr_retry does not travel on iWARP; the receiver's own value stands for it.  7 means
- * for ever, which is FOR_EVER here, as nothing else would end the wait of a connection whose owner
- * has forgotten it.  The end of the connection or of the queue pair's work ends it at any time.
+ * The sender's rnr_retry is not transmitted on iWARP; the receiver's own value replaces it.  7
+ * means for ever, which is FOR_EVER here, since nothing else would end the wait of a connection
+ * that its owner has forgotten.  The end of the connection or of the queue pair ends it anyway.
  *
- * Queue pairs that wait for an entry of a shared queue stand in its list, the oldest first; a
- * doorbell wakes as many as there are entries.  Whoever finds none joins the list again.
+ * Queue pairs that wait for an entry of a shared queue are in its list, the oldest first; a
+ * doorbell wakes as many as there are entries.  One that finds none joins the list again.
  */
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
@@ -58,7 +58,7 @@ static void time_is_over(struct sg_timer *t, uint64_t now_ns)
     sg_qp_defer(qp, SG_DEFER_RESUME);
 }
 
-/* False: there is no memory to wait in. */
+/* False: there is no memory for the wait. */
 static bool begin(struct sg_qp *qp, uint64_t wait_ns)
 {
     struct sg_adapter *a = qp->adapter;

@@ -3,9 +3,9 @@
  * Receive queues: untagged placement of Sends.  Immediate Data takes an entry like a Send of no
  * octets.
  *
- * The message with MSN m goes to entry base + m - 1; as messages arrive in order that is always
+ * The message with MSN m goes to entry base + m - 1; as messages arrive in order this is always
  * entry 'cons'.  The entry is copied with the first segment and used for all of them.  Elements are
- * checked when octets are placed into them: an element that no message reaches is never looked at.
+ * checked when octets are placed into them: an element that no message reaches is never checked.
  *
  * A queue pair with a shared queue (srq.c) has no entries of its own: it takes one with the first
  * segment, and that is entry 'cons' until it is complete.
@@ -85,7 +85,7 @@ static enum sg_wc_status fetch(struct sg_qp *qp, const struct sg_ring *ring, uin
     return SG_WC_SUCCESS;
 }
 
-/* The oldest entry of the shared queue becomes this queue pair's, as its only one. */
+/* The oldest entry of the shared queue becomes this queue pair's only one. */
 static enum sg_wc_status take_shared(struct sg_qp *qp)
 {
     enum sg_wc_status status = fetch(qp, &qp->srq->ring, qp->srq->taken);
@@ -122,7 +122,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
             continue;
         }
         part = SG_MIN(room - mo, n);
-        /* The whole element must be good, not only the part that this segment fills. */
+        /* The whole element must be valid, not only the part that this segment fills. */
         st = sg_tpt_check_local(&qp->mem, sg_get_le32(&sge->lkey), addr, room,
                                 SG_ACCESS_LOCAL_WRITE, &mr);
         if (st == SG_MEM_OK) {
@@ -130,7 +130,7 @@ static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const u
             case SG_ODP_READY:
                 break;
             case SG_ODP_WAIT:
-                return SG_RECV_LATER; /* what was placed is placed again */
+                return SG_RECV_LATER; /* octets placed so far are placed again */
             case SG_ODP_FAILED:
                 st = SG_MEM_ACCESS;
             }

@@ -2,12 +2,12 @@
 /*
  * Reads with several sink elements.
  *
- * A Read Request names one sink buffer (RFC 5040 section 5.2), and the source copies its name into
- * the Response without a look.  So a Read with several elements sends a name of its own: the first
- * element's STag, offsets from 0.  The elements are kept with the record of the entry, and an octet
- * of the Response goes to the element that holds it, with the rights of that element, checked again
- * when it arrives.  The name gives nobody a right: a Write of the peer to it is judged by the first
- * element's region like any other, and a Response must continue our oldest Read.
+ * A Read Request names one sink buffer (RFC 5040 section 5.2), and the source copies this name into
+ * the Response without checking it.  So a Read with several elements sends a name of its own: the
+ * first element's STag, offsets from 0.  The elements are kept with the record of the entry.  An
+ * octet of the Response goes to the element that contains it, with the rights of that element,
+ * checked again when it arrives.  The name gives no right: a Write of the peer to it is checked
+ * against the first element's region as usual, and a Response must continue our oldest Read.
  *
  * A record owns its elements until it is complete or flushed.
  */
@@ -61,5 +61,5 @@ uint32_t sg_scatter_piece(const struct sg_sq_rec *rec, const struct sg_read_sink
         }
         off -= len;
     }
-    return 0; /* more than was asked for, which the connection does not let through */
+    return 0; /* more than was requested, which the connection does not let through */
 }

@@ -48,7 +48,7 @@ struct op_row {
     uint8_t flags;
     uint8_t wc;        /* enum sg_wc_opcode */
     uint8_t needs;
-    uint16_t features; /* SG_FEATURE_* that it takes */
+    uint16_t features; /* required SG_FEATURE_* */
 };
 
 static sg_sq_start start_send, start_write, start_read;
@@ -305,7 +305,7 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
 static void fail_rec(struct sg_qp *qp, struct sg_sq_rec *rec, enum sg_wc_status status,
                      const char *why)
 {
-    sg_sq_confirm_until(qp, qp->sq.cur_index); /* nobody will, the stream ends */
+    sg_sq_confirm_until(qp, qp->sq.cur_index); /* no probe will, because the stream ends */
     rec->status = status;
     rec->done = true;
     sg_guest_error(qp->adapter, "qp %u: send entry %u, opcode %u: %s%s%s", qp->qpn,
@@ -324,7 +324,7 @@ static bool must_wait(const struct sg_qp *qp, const struct op_row *row, unsigned
     return (row->flags & OP_READ) && !reads_room;
 }
 
-/* Pages of an element that is used as a whole, at the start or when the answer comes. */
+/* Pages of an element that is used as a whole, at the start or when the answer arrives. */
 static enum sg_odp_status small_element(struct sg_qp *qp, const struct op_row *row)
 {
     const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
@@ -430,7 +430,7 @@ static bool next_is_immediate(struct sg_qp *qp, struct sg_msg *msg)
     }
     sq->cur_imm = false;
     if (sq->cur_index - sq->ring.cons >= sq->next - sq->ring.cons) {
-        return false; /* flushed, in an earlier connection */
+        return false; /* flushed, on an earlier connection */
     }
     memset(msg, 0, sizeof(*msg));
     sg_atomic_set_imm(cur_hdr(sq), msg);
@@ -451,7 +451,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         if (qp->sq.next == qp->sq.ring.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
-            return n && sg_sq_probe(qp, msg, reads_room); /* local ones were the last */
+            return n && sg_sq_probe(qp, msg, reads_room); /* local operations were the last */
         }
         switch (step(qp, msg, reads_room)) {
         case STEP_MESSAGE:
@@ -466,7 +466,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
     return false;
 }
 
-/* False: *pages tells whether it must wait, else it cannot be had. */
+/* False: *pages tells whether to wait for pages, else the payload is inaccessible. */
 static bool gather_elements(struct sg_qp *qp, uint32_t off, uint32_t len, struct sg_gather *g,
                             enum sg_odp_status *pages)
 {
@@ -504,7 +504,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     uint32_t all = msg->length;
 
     if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
-        return SG_GATHER_CLOSED; /* a close or a Terminate is noted for the next turn */
+        return SG_GATHER_CLOSED; /* a close or a Terminate is deferred to the next turn */
     }
     if (sq->cur_epoch != qp->adapter->tpt->epoch) {
         status = sg_sq_check_elements(qp, 0, &all);

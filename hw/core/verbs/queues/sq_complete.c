@@ -5,8 +5,8 @@
  * 'sent' completes an entry (or confirm.c), a Read waits for 'read_done', a Flush, Verify or Atomic
  * Write (mpe_wr.c) for 'mpe_done', an Atomic (atomic_wr.c) for 'atomic_done'.
  *
- * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): an entry that is done
- * waits for those before it.  Unsignaled ones only move the index.
+ * Completions leave in order of submission (RFC 5040 section 5.5, rule 15): a complete entry
+ * waits for earlier ones.  Unsignaled ones only move the index.
  */
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
@@ -45,11 +45,11 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
 
     if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
         sg_sq_is_answered(sg_sq_rec(sq, index)->opcode)) {
-        return; /* a flushed entry has ended already; a Read ends with its Response */
+        return; /* a flushed entry is already complete; a Read completes with its Response */
     }
     qp->counters.tx_octets += msg->length;
     if (sq->cur_imm) {
-        return; /* half of it */
+        return; /* only the first half */
     }
     if (sg_sq_confirm_later(qp, index)) {
         return;
@@ -67,7 +67,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
         return NULL; /* being flushed */
     }
     sg_sq_confirm_earlier(qp);
-    /* Everything older is complete, or a request that would have been answered earlier. */
+    /* All older entries are complete, or requests that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->ring.cons);
     sg_assert(sg_sq_is_answered(rec->opcode) && !rec->done);
     sg_pm_settle(&qp->mem);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues as sq.c, mpe_wr.c and atomic_wr.c see them.
+ * Send queues, as shared by sq.c, mpe_wr.c and atomic_wr.c.
  */
 #ifndef SG_VERBS_QUEUES_SQ_IMPL_H
 #define SG_VERBS_QUEUES_SQ_IMPL_H
 
 #include "verbs/queues/qp.h"
 
-/* Checks the entry in 'cur', whose form is good, and makes a message of it or does it at once. */
+/* Checks the entry in 'cur', whose form is valid, and makes a message of it or executes it. */
 typedef enum sg_wc_status sg_sq_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                       struct sg_msg *msg);
 
@@ -22,14 +22,14 @@ static inline const struct sg_sge *cur_sge(const struct sg_sq *sq)
 }
 
 /*
- * Looks up the rows of all elements of the current entry (cur_mr; not of those without octets);
- * *len becomes their sum.
+ * Looks up the rows of all elements of the current entry (cur_mr; skips empty ones);
+ * *len becomes their total length.
  */
 enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32_t *len);
 
-/* The oldest request that waits for an answer, which has come; NULL: all are being flushed. */
+/* The oldest request that waits for an answer, which has arrived; NULL: all are being flushed. */
 struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp);
-/* It is done, rec->status says how; fault: we end the stream for this reason, or NULL. */
+/* Completes it with rec->status; fault: the reason why we end the stream, or NULL. */
 void sg_sq_complete_answered(struct sg_qp *qp, struct sg_sq_rec *rec, const char *fault);
 
 /* atomic_wr.c */

@@ -2,24 +2,24 @@
 /*
  * Shared receive queues: one pool of receives for many queue pairs of a protection domain.
  *
- * A queue pair takes the oldest entry when the first segment of a message arrives (rq.c): it is
- * copied then, in order of arrival over all queue pairs, and stays with the queue pair until its
- * message is complete or the queue pair is flushed or destroyed.  A queue pair holds one at most,
- * so one peer keeps from the others at any time no more than one entry, which it fills, and what
- * it completes is counted per queue pair (QUERY_QP_STATS): unfair use can be seen (RFC 5042 section
- * 6.4.3.1), and the owner of the queue pair ends it.
+ * A queue pair takes the oldest entry when the first segment of a message arrives (rq.c).  The
+ * entry is copied then, in order of arrival over all queue pairs, and stays with the queue pair
+ * until its message is complete or the queue pair is flushed or destroyed.  A queue pair holds at
+ * most one, so a peer withholds at most one entry from the others at any time, the one that it
+ * fills.  Its completions are counted per queue pair (QUERY_QP_STATS): unfair use can be detected
+ * (RFC 5042 section 6.4.3.1), and the owner of the queue pair can end it.
  *
  * Entries complete in any order, in any completion queue; 'ring.cons' counts them, and it is
  * that count which the consumer gets and by which its producer index is judged.
  *
- * Indices count for ever and do not depend on the ring's size.  So RESIZE_SRQ needs no agreement on
- * a moment: the driver has each entry that is posted in both rings, we read the next one from the
+ * Indices never wrap at the ring's size and do not depend on it.  So RESIZE_SRQ needs no agreement
+ * on a moment: the driver has each posted entry in both rings, we read the next one from the
  * new ring, and a doorbell, however late, means the same in either.  Entries that were taken are
- * copies and do not concern the ring at all.
+ * copies and do not need the ring.
  *
- * The limit is a level that falls once: when fewer entries are left the event is raised and the
- * limit is gone.  A ring that cannot be read, or a producer index beyond it, is the end of the
- * queue: one event; queue pairs that need an entry fail, the others may go on.
+ * The limit is armed for one event: when fewer entries are left, the event is raised and the
+ * limit is cleared.  A ring that cannot be read, or a producer index beyond it, ends the
+ * queue: one event; queue pairs that need an entry fail, the others may continue.
  */
 #include "verbs/queues/srq.h"
 
@@ -72,7 +72,7 @@ void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         return;
     case SG_RING_BAD:
         if (srq->ring.prod - prod <= srq->largest) {
-            return; /* late, and the ring is a smaller one by now */
+            return; /* a late doorbell, and the ring is smaller by now */
         }
         sg_srq_fail(a, srq, "doorbell beyond the queue");
         return;

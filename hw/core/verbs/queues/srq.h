@@ -19,10 +19,10 @@ struct sg_srq {
     uint32_t taken;
     uint32_t limit;      /* 0: not armed */
     uint32_t users;      /* queue pairs */
-    uint32_t largest;    /* entries of the largest ring so far: doorbells may be as late as that */
+    uint32_t largest;    /* entries of the largest ring so far: limits how late doorbells may be */
     uint8_t max_sge;
     struct sg_list starving; /* sg_qp: a message waits for an entry (rnr.c) */
-    bool error;          /* SG_EV_SRQ_ERROR was raised: nothing is taken any more */
+    bool error;          /* SG_EV_SRQ_ERROR was raised: no entry is taken any more */
 };
 
 static inline uint32_t sg_srq_left(const struct sg_srq *srq)
@@ -30,13 +30,13 @@ static inline uint32_t sg_srq_left(const struct sg_srq *srq)
     return srq->ring.prod - srq->taken;
 }
 
-/* Elements of an entry at most. */
+/* Maximum number of elements of an entry. */
 uint32_t sg_srq_max_sge(const struct sg_adapter *a);
-/* The oldest entry was copied: it belongs to a queue pair. */
+/* The oldest entry was copied: a queue pair owns it now. */
 void sg_srq_taken(struct sg_adapter *a, struct sg_srq *srq);
 /* The event of the limit, if fewer entries are left. */
 void sg_srq_check_limit(struct sg_adapter *a, struct sg_srq *srq);
-/* The queue is of no use any more; said once. */
+/* The queue is unusable; reported once. */
 void sg_srq_fail(struct sg_adapter *a, struct sg_srq *srq, const char *why);
 /* SG_DB_SRQ */
 void sg_srq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
