@@ -3,23 +3,23 @@
  * The adapter: life, reset, and the turn.
  *
  * Life.  sg_adapter_new() makes a disabled adapter.  CTRL.ENABLE brings up the admin queue and the
- * async event queue; everything else is made by admin commands.  Clearing ENABLE destroys all of
- * it; reset also clears the registers, so nothing survives.  For the guest both are done when the
- * register is written: ending.c has how that can be.
+ * async event queue; admin commands create everything else.  Clearing ENABLE destroys all of it;
+ * reset also clears the registers, so nothing survives.  For the guest both are complete when the
+ * register is written: ending.c says how.
  *
  * The turn.  Nothing is transmitted, executed or flushed when a register or doorbell is written:
- * that only notes work and kicks the host.  sg_adapter_run() then does, each within its bound:
+ * the write only records work and kicks the host.  sg_adapter_run() then does, each within a bound:
  *
  *   1. admin commands               2. overrun completion queues
  *   3. deferred ends of connections 4. transmission, round-robin
  *   5. flushing                     6. timers
  *
- * and arms the host's timer with the next deadline.  Frames come in between turns, through the
+ * and arms the host's timer with the next deadline.  Frames arrive between turns, through the
  * network's own entry; placement and completion happen at once, answers in the next turn.
  *
- * A turn is bounded in octets, which stand for all work (SG_TURN_*), and in time: when SG_TURN_NS
- * are over no more is begun, and the host is asked to call again.  Where the clock stands still
- * only the octets count.
+ * A turn is bounded in octets, to which all work is converted (SG_TURN_*), and in time: after
+ * SG_TURN_NS no further work begins, and the host is asked to call again.  If the clock does not
+ * advance, only the octets limit it.
  *
  * A fatal error (STATUS.FATAL, SG_REG_FATAL) stops everything until reset; connections are reset
  * in the next turn.
@@ -110,7 +110,7 @@ struct sg_adapter *sg_adapter_new(const struct sg_host *host, struct sg_stream_n
     return a;
 }
 
-/* For the guest nothing is there any more. */
+/* After this the guest finds no objects any more. */
 static void end(struct sg_adapter *a)
 {
     sg_reg_drop(a);
@@ -134,7 +134,7 @@ void sg_adapter_free(struct sg_adapter *a)
     sg_adapter_finish_reset(a);
     sg_engine_free(a->engine);
     a->net->account = NULL;
-    sg_assert(!a->account.used); /* all that was taken came back */
+    sg_assert(!a->account.used); /* everything was released */
     g_free(a->scratch->buf);
     g_free(a->hash_piece);
     g_free(sg_container_of(a, struct parts, adapter));
@@ -152,7 +152,7 @@ void sg_adapter_disable(struct sg_adapter *a)
     a->fatal = SG_FATAL_NONE;
     a->quiesce = false;
     a->quiesce_cursor = 0;
-    a->kicked = false; /* the host may have dropped its call, too */
+    a->kicked = false; /* the host may have dropped its call as well */
     make_tables(a);
     a->host.ops->arm_timer(a->host.opaque, SG_NEVER);
     sg_adapter_kick(a); /* sg_ending_run(), sg_tpt_run() */
@@ -191,7 +191,7 @@ static uint64_t run_timers(struct sg_adapter *a)
     uint64_t engine, own;
 
     if (a->ending->under_way || a->status & SG_STATUS_FATAL) {
-        return net; /* what has timers is gone for the guest */
+        return net; /* for the guest, the objects with timers are gone */
     }
     engine = sg_engine_run(a->engine, now);
     sg_timerq_run(&a->timers, now);
@@ -209,7 +209,7 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     a->kicked = false;
     a->turn_end = sg_adapter_now(a) + SG_TURN_NS;
     a->quiesce = a->quiesce && sg_cm_quiesce(a);
-    /* What a reset left is freed first, so that a driver which begins anew finds the room. */
+    /* Free what a reset left first, so that a driver that starts again finds memory. */
     more = sg_ending_run(a) || sg_tpt_run(a) || a->quiesce;
     if (sg_adapter_alive(a) && !a->ending->under_way) {
         more |= !more && sg_admin_run(a);

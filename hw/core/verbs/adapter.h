@@ -21,11 +21,11 @@ void sg_adapter_free(struct sg_adapter *a);
 /* FLR, CTRL.RESET, machine reset: as freshly made; open connections are reset. */
 void sg_adapter_reset(struct sg_adapter *a);
 /*
- * Does at once what a reset left for the turns behind it.  For a machine without power, whose
- * adapters must not say good-bye to anybody when it is back: the caller drops their frames.
+ * Completes at once what a reset left for later turns.  For a machine without power, whose
+ * adapters must not send RSTs when power returns: the caller drops their frames.
  */
 void sg_adapter_finish_reset(struct sg_adapter *a);
-/* The same, and other limits and policy from then on: new firmware begins. */
+/* The same, with other limits and policy from then on: new firmware starts. */
 void sg_adapter_renew(struct sg_adapter *a, const struct sg_adapter_config *config);
 
 /* BAR0.  offset < SG_REGS_SIZE, size 4 or 8, aligned. */
@@ -45,14 +45,14 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget);
 /* Reads of BAR2: the clock (SG_DB_CLOCK), 8 octets or halves of 4; anything else is 0. */
 uint64_t sg_adapter_doorbell_read(struct sg_adapter *a, uint32_t page, uint32_t offset,
                                   unsigned size);
-/* A fault of the adapter itself, for tests of drivers: SG_FATAL_INJECTED, if it is enabled. */
+/* Injects a fault for tests of drivers: SG_FATAL_INJECTED, if the adapter is enabled. */
 void sg_adapter_break(struct sg_adapter *a);
 
 void sg_adapter_set_link(struct sg_adapter *a, bool up);
-/* What FLASH_* commands work on; NULL, as at first: none.  It must outlive the adapter. */
+/* Sets the flash for FLASH_* commands; initially NULL: none.  It must outlive the adapter. */
 void sg_adapter_set_flash(struct sg_adapter *a, struct sg_flash *flash);
 
-/* For tests and diagnostics: named counters and live objects. */
+/* For tests and diagnostics: the numbers of live objects. */
 struct sg_adapter_census {
     uint32_t pds, mrs, mws, cqs, qps, srqs, eqs, conns, listeners;
 };

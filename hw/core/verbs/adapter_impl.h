@@ -7,7 +7,7 @@
 
 #include "verbs/state/adapter_state.h"
 
-/* The objects of before a reset. */
+/* The objects from before a reset. */
 struct sg_ending {
     struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
     uint32_t cursor;   /* in the table of this stage */
@@ -19,9 +19,9 @@ struct sg_ending {
 void sg_adapter_enable(struct sg_adapter *a);
 void sg_adapter_disable(struct sg_adapter *a);
 
-/* ending.c: what is there ends, in the turns that follow; for the guest it is gone at once. */
+/* ending.c: destroys everything in the following turns; for the guest it is gone at once. */
 void sg_ending_begin(struct sg_adapter *a);
-/* A part of it; false: nothing is left. */
+/* Does a part of it; false: nothing is left. */
 bool sg_ending_run(struct sg_adapter *a);
 
 #endif

@@ -2,23 +2,23 @@
 /*
  * The end of all objects, at CTRL.RESET, CTRL.ENABLE cleared, FLR and new firmware.
  *
- * A guest has 65,536 queue pairs and as many connections ended by one register write, and QEMU must
- * not stand still for so long.  So the write takes the tables away from under their names, and what
- * was in them is destroyed in the turns that follow, a few milliseconds in each.
+ * A guest can end 65,536 queue pairs and as many connections by one register write, and QEMU must
+ * not be blocked for so long.  So the write detaches the tables, and the objects
+ * in them are destroyed in the following turns, a few milliseconds in each.
  *
  * For the guest the reset is complete when the register is written:
  *
- *   - numbers and STags of before mean nothing any more, and no doorbell finds anything;
- *   - the engine is stopped: nothing that comes from peers is placed or makes an event, and what
- *     the host held back for the domain was settled;
+ *   - earlier numbers and STags are invalid, and no doorbell finds anything;
+ *   - the engine is stopped: messages of peers are neither placed nor make events, and what
+ *     the host had not placed yet in persistent memory was settled;
  *   - event queues are gone, timers do not run, nothing is transmitted;
  *   - a driver may set up rings and enable the adapter at once.  Its commands are executed as soon
- *     as all is gone: until then nothing new comes to be that could meet what is old.
+ *     as all is destroyed: until then no new object can meet an old one.
  *
- * Objects go from the top: connections, listeners, what else the engine has, queue pairs, shared
- * receive queues, completion queues, domains; then connections of the network that nobody owns.
+ * Objects are destroyed from the top: connections, listeners, the rest of the engine, queue pairs,
+ * shared receive queues, completion queues, domains; then TCP connections without an owner.
  * The rows of the protection table come after them (tpt.c), as queue pairs release their windows.
- * Each takes itself off the lists of the adapter, which are empty in the end.
+ * Each object removes itself from the lists of the adapter, which are empty in the end.
  */
 #include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
@@ -31,7 +31,7 @@ void sg_ending_begin(struct sg_adapter *a)
     struct sg_ending *e = a->ending;
 
     if (e->under_way) {
-        return; /* no command was executed since: there is nothing new */
+        return; /* no command was executed since: there are no new objects */
     }
     *e = (struct sg_ending){
         .conns = a->conns, .listeners = a->listeners, .qps = a->qps, .srqs = a->srqs,
@@ -40,7 +40,7 @@ void sg_ending_begin(struct sg_adapter *a)
     sg_engine_stop(a->engine);
 }
 
-/* The table of this stage and what to do with its objects; NULL: it has none. */
+/* The table of this stage and the destructor of its objects; NULL: it has none. */
 static struct sg_idtab *table(struct sg_ending *e,
                               void (**destroy)(struct sg_adapter *a, void *object))
 {
@@ -68,7 +68,7 @@ static struct sg_idtab *table(struct sg_ending *e,
     }
 }
 
-/* Up to SG_TURN_END objects; false: this stage is over. */
+/* Destroys up to SG_TURN_END objects; false: this stage is complete. */
 static bool run_stage(struct sg_adapter *a)
 {
     struct sg_ending *e = a->ending;
@@ -104,7 +104,7 @@ static void finish(struct sg_adapter *a)
     sg_engine_reset(a->engine);
     a->net->ops->clear_addrs(a->net);
     a->net->ops->set_mtu(a->net, a->config.link_mtu);
-    a->net->ops->counters(a->net, &a->net_before); /* with the resets that were sent meanwhile */
+    a->net->ops->counters(a->net, &a->net_before); /* including the resets sent meanwhile */
     a->ending->under_way = false;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Control registers: one table row per register, with the kind of access and what it does.
+ * Control registers: one table row per register, with its kind of access and its functions.
  *
- * Registers are 32 bits wide; an access of 64 bits is two of them, low first.  Holes, and read-only
- * registers on writing, are guest errors without effect.  Ring registers can be written only while
- * CTRL.ENABLE is clear.
+ * Registers are 32 bits wide; an access of 64 bits is two accesses, low half first.  Accesses to
+ * holes, and writes of read-only registers, are guest errors without effect.  Ring registers can
+ * be written only while CTRL.ENABLE is clear.
  */
 #include "verbs/adapter.h"
 #include "verbs/adapter_impl.h"
@@ -90,7 +90,7 @@ static void write_test_irq(struct sg_adapter *a, uint32_t vector)
     }
 }
 
-/* The buffer is worked on in pieces, so that no guest makes us allocate. */
+/* Processes the buffer in pieces, so that a guest cannot cause a large allocation. */
 static enum sg_status test_dma(struct sg_adapter *a, uint32_t cmd)
 {
     uint64_t addr = reg64(a, SG_REG_TEST_DMA_LO);
@@ -208,7 +208,7 @@ static void write32(struct sg_adapter *a, uint32_t offset, uint32_t value)
 static bool access_ok(struct sg_adapter *a, uint32_t offset, unsigned size)
 {
     if (a->running) {
-        /* Our own DMA, pointed at our own registers by the guest. */
+        /* Our own DMA, which the guest aimed at our registers. */
         sg_guest_error(a, "access to register 0x%x from within a turn", offset);
         return false;
     }

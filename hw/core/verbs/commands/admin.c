@@ -2,17 +2,17 @@
 /*
  * The admin queue.
  *
- * The driver writes commands into a ring and the producer index into a register; commands run in
- * order in sg_adapter_run(), a bounded number per turn; many page addresses and time end the turn,
- * too.  Each is copied out of guest memory once; one that takes long is called again in the next
- * turn.  The table below has one row per opcode; the dispatcher does the envelope: it fetches,
- * finds the row, calls the handler, writes the completion with cookie, status and phase.
+ * The driver writes commands into a ring and the producer index into a register.  Commands run in
+ * order in sg_adapter_run(), a bounded number per turn; many page addresses and time also end the
+ * turn.  Each is copied out of guest memory once; a long one is called again in the next
+ * turn.  The table below has one row per opcode.  The dispatcher fetches the command,
+ * finds the row, calls the handler, and writes the completion with cookie, status and phase.
  *
  * Completions raise SG_EV_ADMIN only while the async event queue is armed: drivers may poll the
  * admin queue instead.  For one that completed between two armings the event follows at the next.
  *
- * Execution stops while the completion ring is full and goes on when the driver moves its consumer
- * index.  A producer index beyond the ring, or a ring that does not answer DMA, is fatal.
+ * Execution stops while the completion ring is full and continues when the driver moves its
+ * consumer index.  A producer index beyond the ring, or a ring that fails DMA, is fatal.
  */
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/eq.h"

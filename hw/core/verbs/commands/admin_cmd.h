@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Admin commands: one function each, called by the dispatcher of admin.c with a private copy of the
- * command and an answer of zeros.  A handler fills in what belongs to its command and returns the
- * status; cookie, status and phase are the dispatcher's.  A handler that fails has no effect.
+ * command and a zeroed answer.  A handler fills in the fields of its command and returns the
+ * status; the dispatcher adds cookie, status and phase.  A handler that fails has no effect.
  */
 #ifndef SG_VERBS_COMMANDS_ADMIN_CMD_H
 #define SG_VERBS_COMMANDS_ADMIN_CMD_H
@@ -17,10 +17,10 @@ struct sg_mr_reg;
 
 struct sg_admin_queue {
     struct sg_ring sq, cq;
-    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the one that is executed */
-    bool unfinished;   /* its handler wants to be called again, */
+    _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the current one */
+    bool unfinished;   /* its handler must be called again, */
     bool waiting;      /* in another turn: it waits for the host */
-    struct sg_mr_reg *reg; /* REG_MR: how far it is */
+    struct sg_mr_reg *reg; /* progress of REG_MR */
     bool event_due;   /* written while the event queue was not armed */
 };
 
@@ -51,9 +51,9 @@ void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
 /* The async event queue was armed, and is empty: completions of before have their event now. */
 void sg_admin_armed(struct sg_adapter *a);
 
-/* mr_cmd.c: a REG_MR under way ends without effect. */
+/* mr_cmd.c: ends a REG_MR in progress without effect. */
 void sg_reg_drop(struct sg_adapter *a);
-/* An object of before a reset, whose number does not count any more; no event tells of it. */
+/* Destroy an object from before a reset, whose number is no longer valid; no event reports it. */
 void sg_qp_destroy(struct sg_adapter *a, void *object);
 void sg_srq_destroy(struct sg_adapter *a, void *object);
 void sg_cq_destroy(struct sg_adapter *a, void *object);

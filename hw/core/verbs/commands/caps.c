@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QUERY_CAPS and QUERY_STATS: what the adapter can do, and what it has done since reset.
+ * QUERY_CAPS and QUERY_STATS: the adapter's capabilities, and its counters since reset.
  */
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/memory/pagelist.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Admin commands of connection management.  They complete when they are accepted; the outcome is
- * an event (cm.c).  Addresses come and go in struct sg_sockaddr, private data by DMA, copied once.
+ * an event (cm.c).  Addresses are struct sg_sockaddr; private data use DMA and are copied once.
  */
 #include <glib.h>
 
@@ -35,7 +35,7 @@ static void sockaddr_of(struct sg_sockaddr *sa, const struct sg_endpoint *ep)
     memcpy(sa->ip, ep->ip, sizeof(sa->ip));
 }
 
-/* Of CONNECT and ACCEPT; all zero: none is named. */
+/* For CONNECT and ACCEPT; all zero: none is named. */
 static bool is_next_hop_named(const struct sg_cmd_connect *c)
 {
     static const uint8_t none[sizeof(c->next_hop)];
@@ -130,7 +130,7 @@ static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_conn
     return SG_OK;
 }
 
-/* The queue pair that a connection may be given. */
+/* The queue pair for a new connection. */
 static enum sg_status free_qp(struct sg_adapter *a, uint32_t qpn, struct sg_qp **out)
 {
     struct sg_qp *qp = sg_idtab_get(&a->qps, qpn);
@@ -240,7 +240,7 @@ enum sg_status sg_cmd_accept(struct sg_adapter *a, const void *cmd, struct sg_ad
         sg_conn_set_next_hop(cm->base.engine, c->next_hop);
     }
     cm->state = SG_CM_ACCEPTED;
-    sg_list_remove(&cm->ready_link); /* from now on it may have something to transmit */
+    sg_list_remove(&cm->ready_link); /* it becomes the link for transmission */
     if (!sg_conn_accept(cm->base.engine, cm, &params)) {
         cm->state = SG_CM_REQUEST;
         sg_list_append(&cm->listen->requests, &cm->ready_link);
@@ -273,7 +273,7 @@ enum sg_status sg_cmd_reject(struct sg_adapter *a, const void *cmd, struct sg_ad
     if (!sg_conn_reject(cm->base.engine, params.pdata, params.pdata_len)) {
         return SG_EINVAL;
     }
-    sg_cm_free(cm); /* the engine sends the refusal on its own */
+    sg_cm_free(cm); /* the engine sends the rejection by itself */
     return SG_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * QUERY_QP_STATS and QUERY_MR_STATS: what one object has seen.
+ * QUERY_QP_STATS and QUERY_MR_STATS: the counters of one object.
  */
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/qp.h"

@@ -2,9 +2,9 @@
 /*
  * Admin commands of completion queues.
  *
- * RESIZE_CQ changes rings between two completions: what was written so far stays in the old ring,
- * where the consumer finds it up to the index in the answer, and everything later goes to the new
- * one.  So nothing is copied, and nothing is lost while the consumer is still reading.
+ * RESIZE_CQ changes rings between two completions: entries written so far stay in the old ring,
+ * where the consumer finds them up to the index in the answer, and all later ones go to the new
+ * ring.  So nothing is copied, and nothing is lost while the consumer is still reading.
  */
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/queues/cq.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * FLASH_*: the driver's door to the flash (flash/chip.c).  What an update means for this very
- * adapter is judged here: a profile beyond the model's ranges is refused before it can run.
+ * FLASH_*: the driver's access to the flash (flash/chip.c).  This file checks an update against
+ * this particular adapter: a profile beyond the model's ranges is refused before it can run.
  */
 #include "flash/chip.h"
 #include "verbs/commands/admin_cmd.h"

@@ -2,12 +2,12 @@
 /*
  * Admin commands of memory regions and windows.  Their rows are the business of tpt.c and mw.c.
  *
- * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests; asking
- * for remote rights to it is refused.
+ * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests;
+ * remote rights to it are refused.
  *
- * Flush and Verify (draft-talpey-rdma-commit-02 section 1.7): what the wire never shows is said
- * here, the hash of the region, its key, and what the memory is.  Memory that cannot do what the
- * rights promise is refused now, so that no peer has to find out.
+ * Flush and Verify (draft-talpey-rdma-commit-02 section 1.7): registration states what the wire
+ * never shows, the hash of the region, its key, and the type of memory.  Memory that cannot do what
+ * the rights promise is refused now, so that no peer has to find out.
  *
  * A long page list takes several turns: REG_MR is then called again with its copy of the command
  * (admin.c) until all is read.  Other commands wait; nothing of the region exists before.
@@ -20,7 +20,7 @@
 #include "verbs/memory/pm.h"
 #include "verbs/state/adapter_state.h"
 
-enum { PART = 1 << 14 }; /* page addresses of a REG_MR that are read at once */
+enum { PART = 1 << 14 }; /* page addresses of a REG_MR that are read in one part */
 
 static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t access,
                                 uint8_t key, struct sg_admin_rsp *rsp)
@@ -43,7 +43,7 @@ static enum sg_status reg_whole(struct sg_adapter *a, struct sg_pd *pd, uint32_t
     return SG_OK;
 }
 
-/* REG_MR under way: its list is read, and its memory asked about, in parts. */
+/* A REG_MR in progress: its list is read, and its memory queried, in parts. */
 struct sg_mr_reg {
     struct sg_pages_reader list;
     struct sg_pm_survey survey;
@@ -89,7 +89,7 @@ static enum sg_status reg_begin(struct sg_adapter *a, const struct sg_cmd_reg_mr
     return status;
 }
 
-/* One part.  *whole: the pages are read, and what they are is known. */
+/* One part.  *whole: all pages are read, and their type of memory is known. */
 static enum sg_status reg_part(struct sg_adapter *a, struct sg_mr_reg *reg,
                                const struct sg_cmd_reg_mr *c, bool *whole)
 {
@@ -138,7 +138,7 @@ static enum sg_status reg_finish(struct sg_adapter *a, struct sg_pd *pd,
         }
         return status;
     }
-    reg_end(a); /* the row has the pages */
+    reg_end(a); /* the row owns the pages now */
     sg_put_le32(&rsp->id, mr->stag);
     return SG_OK;
 }
@@ -163,7 +163,7 @@ static enum sg_status reg_pages(struct sg_adapter *a, struct sg_pd *pd,
     return reg_finish(a, pd, c, rsp);
 }
 
-/* Pages come later (odp.c). */
+/* The pages are mapped later (odp.c). */
 static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const struct sg_cmd_reg_mr *c,
                               struct sg_admin_rsp *rsp)
 {
@@ -198,7 +198,7 @@ static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const stru
     return status;
 }
 
-/* The fields of Verify and of the memory's nature, as far as the memory itself does not matter. */
+/* Checks the fields for Verify and the type of memory, without the memory itself. */
 static enum sg_status check_mpe(const struct sg_cmd_reg_mr *c, uint32_t access)
 {
     bool keyed = c->hash_alg == SG_HASH_HMAC_SHA256;
@@ -377,7 +377,7 @@ enum sg_status sg_cmd_alloc_mw(struct sg_adapter *a, const void *cmd, struct sg_
 enum sg_status sg_cmd_dealloc_mw(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     const struct sg_cmd_id *c = cmd;
-    /* It may have been bound under another key: its index names it. */
+    /* It may have been bound under another key, so look it up by index. */
     struct sg_mr *mw = sg_tpt_find_owned(a, sg_get_le32(&c->id));
 
     (void)rsp;

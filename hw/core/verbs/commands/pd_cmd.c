@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Protection domains: what a queue pair and a memory region must have in common.
+ * Protection domains: a queue pair and a memory region must be in the same one.
  */
 #include "verbs/commands/admin_cmd.h"
 #include "verbs/memory/tpt.h"

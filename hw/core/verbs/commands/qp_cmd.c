@@ -56,8 +56,8 @@ static enum sg_status check_create(const struct sg_adapter *a, const struct sg_c
 }
 
 /*
- * Contexts that do not trust each other have no completion queue in common (RFC 5042 section 7.1).
- * Page 0 is the kernel driver's, which everybody trusts.
+ * Contexts that do not trust each other must not share a completion queue (RFC 5042 section 7.1).
+ * Page 0 belongs to the kernel driver, which everybody trusts.
  */
 static bool cq_may_serve(const struct sg_cq *cq, uint32_t uar)
 {
@@ -90,7 +90,7 @@ static enum sg_status init_rings(struct sg_adapter *a, struct sg_qp *qp,
 
 /*
  * A zeroed queue pair, or NULL, with room for one entry of each queue and the rows of the send
- * entry's elements, in one piece: one with small entries is small.
+ * entry's elements, in one piece, so that one with small entries is small.
  */
 static struct sg_qp *new_qp(struct sg_adapter *a, const struct sg_cmd_create_qp *c,
                             const struct sg_srq *srq)
@@ -165,7 +165,7 @@ enum sg_status sg_cmd_create_qp(struct sg_adapter *a, const void *cmd, struct sg
     return SG_OK;
 }
 
-/* Back to where CREATE_QP left it; indices run on, so that the rings need not be cleared. */
+/* Restores the state after CREATE_QP; indices continue, so the rings need not be cleared. */
 static enum sg_status to_idle(struct sg_qp *qp)
 {
     if (qp->state == SG_QP_IDLE) {

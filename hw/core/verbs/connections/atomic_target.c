@@ -3,11 +3,11 @@
  * The target's side of the Atomics of RFC 7306.
  *
  * The responder is called for one request at a time, in the order of their arrival and when all
- * before it is executed.  It checks the request as any access of the peer, settles what came in by
- * the connection (pm.c), and works on the memory with the host's compare and exchange until nobody
- * came in between: so Atomics of all queue pairs, those of other adapters and locked instructions
- * of the guest's CPUs exclude each other, which is more than RFC 7306 section 5.3 asks for.  A
- * guest that keeps changing the word cannot hold a turn for ever: after TRIES another turn goes on.
+ * earlier ones are executed.  It checks the request as any access of the peer, settles what
+ * arrived on the connection (pm.c), and repeats the host's compare and exchange until nobody
+ * interferes.  So Atomics of all queue pairs, those of other adapters and locked instructions of
+ * the guest's CPUs exclude each other, which is more than RFC 7306 section 5.3 requires.  A guest
+ * that keeps changing the word cannot block a turn for ever: after TRIES it continues in the next.
  *
  * Numbers have the byte order of the target's memory, which is little-endian.  Alignment is that
  * of the bus address: section 5.2.1 speaks of the address that the Tagged Offset stands for.
@@ -23,7 +23,7 @@
 enum {
     WORD = 8,
     TRIES = 64,
-    WORK = 64,  /* octets of a turn that an Atomic counts as */
+    WORK = 64,  /* octets of a turn that an Atomic is charged as */
 };
 
 static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_atomic_call *r,
@@ -56,7 +56,7 @@ static enum sg_commit_result operate(struct sg_qp *qp, struct sg_mr *mr,
     }
     found = sg_get_le64(octets);
     for (n = 0; n < TRIES; n++) {
-        guess = found; /* perhaps torn, then the exchange fails */
+        guess = found; /* if the read was torn, the exchange fails */
         if (!exchange(qp, mr, r, run, &found, sg_atomic_result(&op, guess))) {
             return SG_COMMIT_FAILED;
         }

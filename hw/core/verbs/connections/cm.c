@@ -9,14 +9,14 @@
  *   passive   CM_REQUEST, then after ACCEPT: CM_ESTABLISHED (ok), [CM_DISCONNECT], CM_CLOSED
  *             or CM_ESTABLISHED (failed), CM_CLOSED; without an answer: CM_CLOSED
  *
- * A driver reads events late.  So the number of a connection that had a queue pair, and what
- * CM_DATA says of it, stay after its last event until the queue pair is destroyed or gets another
- * connection: at most one such past connection a queue pair.  They do not take numbers from those
- * to come: when all are in use the oldest past connection gives its own back.  A connection whose
- * queue pair was destroyed says nothing more.
+ * A driver reads events late.  So the number and the CM_DATA of a connection that had a queue pair
+ * stay valid after its last event, until the queue pair is destroyed or gets another
+ * connection: each queue pair has at most one such past connection.  They do not block new
+ * connections: when all numbers are in use, the oldest past connection releases its own.  A
+ * connection whose queue pair was destroyed raises no more events.
  *
- * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  What
- * the peer's requests cost to execute on the way (mpe_target.c) counts like octets sent.
+ * Ready connections wait in one list and are served round-robin, SG_TURN_QUANTUM octets each.  The
+ * cost of executing the peer's requests meanwhile (mpe_target.c) counts like octets sent.
  */
 #include <glib.h>
 
@@ -45,7 +45,7 @@ enum sg_cm_status sg_cm_status_of(enum sg_conn_end end)
     return map[end];
 }
 
-/* The past connection that ended first; false: there is none. */
+/* Forgets the past connection that ended first; false: there is none. */
 static bool forget_oldest(struct sg_adapter *a)
 {
     struct sg_link *k = sg_list_pop(&a->past_conns);
@@ -57,7 +57,7 @@ static bool forget_oldest(struct sg_adapter *a)
     return true;
 }
 
-/* Private data of the peer is taken from the account in advance. */
+/* Memory for the peer's private data is charged to the account in advance. */
 static void drop_place(struct sg_adapter *a, struct sg_cm *cm)
 {
     sg_account_object_free(&a->account, cm, sizeof(*cm));
@@ -72,7 +72,7 @@ static struct sg_cm *find_place(struct sg_adapter *a)
         return NULL;
     }
     cm = sg_account_object(&a->account, sizeof(*cm));
-    /* A number of the recent past may still be in a driver's queue of events. */
+    /* A recently used number may still be in the driver's event queue. */
     if (!cm || !sg_idtab_alloc_fresh(&a->conns, cm, &cm->id)) {
         drop_place(a, cm);
         return NULL;
@@ -136,7 +136,7 @@ void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     }
 }
 
-/* What CM_DATA says from now on; false: the host has no memory for the private data. */
+/* Stores what CM_DATA returns from now on; false: no memory for the private data. */
 bool sg_cm_keep_params(struct sg_cm *cm, const struct sg_conn_params *p)
 {
     cm->ird = p->ird;
@@ -163,7 +163,7 @@ void sg_cm_ready(struct sg_cm *cm)
     sg_adapter_kick(cm->adapter);
 }
 
-/* The connection has ended for the queue pair; finally: TCP is gone, too. */
+/* The connection has ended for the queue pair; finally: TCP is gone as well. */
 void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why)
 {
     struct sg_qp *qp = cm->qp;
@@ -171,7 +171,7 @@ void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why)
     if (!cm->base.stay || qp->state != SG_QP_RTS) {
         sg_qp_set_state(qp, SG_QP_ERROR, why);
     } else if (!cm->was_up) {
-        /* Nothing came, and a responder sends nothing before: as if there had been no ACCEPT. */
+        /* Nothing arrived, and a responder sends nothing before: as if there had been no ACCEPT. */
         if (finally) {
             sg_qp_set_state(qp, SG_QP_IDLE, why);
         }
@@ -182,7 +182,7 @@ void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why)
     }
 }
 
-/* Its events may not have been read yet: their data stays with the queue pair. */
+/* Its events may not have been read yet: their data stay with the queue pair. */
 static void become_past(struct sg_cm *cm)
 {
     struct sg_qp *qp = cm->qp;
@@ -205,13 +205,13 @@ void sg_cm_forget_past(struct sg_qp *qp)
     }
 }
 
-/* TCP is gone: the last word about this connection. */
+/* TCP is gone: the last event of this connection. */
 void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why)
 {
     struct sg_qp *qp = cm->qp;
 
     cm->base.engine = NULL;
-    if (cm->state == SG_CM_FAILED) { /* the driver has had its last word */
+    if (cm->state == SG_CM_FAILED) { /* the driver has got its last event */
         if (!qp) {
             sg_cm_free(cm);
         }
@@ -243,7 +243,7 @@ void sg_cm_abort(struct sg_cm *cm)
         return;
     }
     if (cm->state == SG_CM_UP) {
-        cm->state = SG_CM_DOWN; /* its owner knows */
+        cm->state = SG_CM_DOWN; /* its owner has been told */
     }
     sg_cm_gone(cm, SG_CONN_RESET);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections and listeners as the driver names them.
+ * Connections and listeners as the driver sees them.
  */
 #ifndef SG_VERBS_CONNECTIONS_CM_H
 #define SG_VERBS_CONNECTIONS_CM_H
@@ -16,7 +16,7 @@ struct sg_adapter;
 struct sg_listen {
     struct sg_adapter *adapter;
     uint32_t id;
-    uint32_t backlog, pending; /* requests not answered yet: */
+    uint32_t backlog, pending; /* requests without an answer: */
     struct sg_list requests;   /* sg_cm */
     struct sg_engine_listener *engine;
 };
@@ -26,11 +26,11 @@ enum sg_cm_state {
     SG_CM_ACCEPTED,   /* 'established' is awaited */
     SG_CM_CONNECTING, /* 'reply' is awaited */
     SG_CM_UP,
-    SG_CM_DOWN,       /* the peer or an error ended it; TCP may still be there */
-    SG_CM_FAILED,     /* CONNECT did not succeed: kept for CM_DATA, no TCP */
+    SG_CM_DOWN,       /* ended by the peer or an error; TCP may still exist */
+    SG_CM_FAILED,     /* CONNECT failed: kept for CM_DATA, no TCP */
 };
 
-/* A connection: what the engine's upcalls get as 'user'.  Outlives its QP if that is destroyed. */
+/* A connection: the 'user' of the engine's upcalls.  Outlives its QP if that is destroyed. */
 struct sg_cm {
     struct sg_qp_conn base;  /* what its queue pair knows of it */
     struct sg_adapter *adapter;
@@ -61,17 +61,17 @@ static inline struct sg_cm *sg_cm_of(const struct sg_qp *qp)
 extern const struct sg_engine_ops sg_cm_engine_ops;
 extern const struct sg_qp_conn_ops sg_cm_conn_ops;
 
-/* To be transmitted in the next turn. */
+/* Schedules it for transmission in the next turn. */
 void sg_cm_ready(struct sg_cm *cm);
-/* Reset the connection now and tell the driver that it is gone. */
+/* Resets the connection now and tells the driver that it is gone. */
 void sg_cm_abort(struct sg_cm *cm);
-/* The queue pair is being destroyed: no events any more; ends gracefully if it was closing. */
+/* The queue pair is being destroyed: no more events; ends gracefully if it was closing. */
 void sg_cm_release(struct sg_cm *cm);
-/* What CM_DATA knows of the queue pair's last connection goes. */
+/* Drops what CM_DATA knows of the queue pair's last connection. */
 void sg_cm_forget_past(struct sg_qp *qp);
-/* Transmit for up to about budget octets; true: there is more. */
+/* Transmits up to about budget octets; true: there is more. */
 bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
-/* Fatal error: all connections are reset, silently, some at each call; false: none is left. */
+/* Fatal error: resets all connections silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
 
 /* Of before a reset: its number does not count any more, and no event tells of it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the peer's messages do to memory: the engine's upcalls for received segments.
+ * Effects of the peer's messages on memory: the engine's upcalls for received segments.
  *
- * Each names its connection, which may have lost its queue pair or be past receiving: then nothing
- * is touched.  Memory is checked with every segment, by the protection table; nothing is placed
- * unless all of the segment may be (of a Read with several elements: its part of an element).
+ * Each upcall names a connection, whose QP may be gone or no longer receiving: then no memory
+ * is accessed.  The protection table checks memory with every segment; nothing is placed
+ * unless all of the segment may be (for a Read with several elements: its part of an element).
  * Persistent memory may be placed late; pm.c says when it must be settled, and the callers here do
  * it.
  */
@@ -18,8 +18,8 @@
 #include "verbs/state/adapter_state.h"
 
 /*
- * May the peer touch memory through this connection now?  NULL: it ends, for reasons of our own
- * or because the peer has closed; then what comes is dropped, and blames nobody.
+ * May the peer access memory through this connection now?  NULL: it is ending, for reasons of our
+ * own or because the peer has closed; then what arrives is dropped, without an error.
  */
 static struct sg_qp *open_qp(void *user)
 {
@@ -28,7 +28,7 @@ static struct sg_qp *open_qp(void *user)
     return qp && (qp->state == SG_QP_RTS || qp->state == SG_QP_CLOSING) ? qp : NULL;
 }
 
-/* Are they there?  A page that cannot be had is one that may not be touched. */
+/* Are the pages there?  A page that does not exist counts as inaccessible. */
 static enum sg_mem_status pages(struct sg_qp *qp, enum sg_odp_side side, const struct sg_mr *mr,
                                 uint64_t to, uint64_t len, bool write)
 {
@@ -88,7 +88,7 @@ void sg_in_write_placed(void *user)
     }
 }
 
-/* Octets of a Response that go to one element. */
+/* Places the octets of a Response that belong to one element. */
 static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t to,
                                      const uint8_t *p, size_t n)
 {
@@ -124,11 +124,11 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
         done += piece;
     }
     if (st == SG_MEM_LATER) {
-        return st; /* all of it again then */
+        return st; /* retry all of it later */
     }
     qp->counters.rx_octets += n;
     if (st != SG_MEM_OK) {
-        /* The sink was good when we asked: its owner took it away, and the peer did no wrong. */
+        /* The sink was valid when we asked: its owner revoked it; the peer did nothing wrong. */
         sg_sq_fail_entry(qp, index, SG_WC_LOC_PROT_ERR);
         sg_qp_local_error(qp, "sink of a Read is gone");
         sg_qp_defer(qp, SG_DEFER_TERMINATE);
@@ -198,7 +198,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     struct sg_qp *qp = cm->qp;
     struct sg_mr *mr;
 
-    /* An answer that was promised goes out even while we close. */
+    /* An answer that was promised is sent even while we close. */
     *why = qp && qp->state != SG_QP_ERROR
                ? sg_tpt_check_remote(&qp->mem, stag, to, len, SG_ACCESS_REMOTE_READ, &mr)
                : SG_MEM_CLOSED;

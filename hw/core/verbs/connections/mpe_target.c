@@ -10,7 +10,7 @@
  * region may go away or become another one under the same STag: its serial number tells.  What a
  * turn does is charged to the adapter's turn ('executed'), which many connections share.
  *
- *   Flush         the host flushes run by run.  Ordinary memory needs nothing: what is settled is
+ *   Flush         the host flushes run by run.  Ordinary memory needs nothing: settled data are
  *                 visible, and persistence was refused at registration.  R is the whole region,
  *                 which may exceed the 32-bit length.
  *   Verify        hashes the media side of persistent memory, never a copy that a power cut would
@@ -18,9 +18,9 @@
  *   Atomic Write  one aligned store.  Alignment is that of the bus address, as the draft speaks of
  *                 the ULP buffer's address and lets the Tagged Offset be any value.
  *
- * A Flush that asks for neither state is granted to whom any flush is, and promises nothing.
- * A request of no octets is checked like any other.  The STag that a request of draft -01 may name
- * is invalidated by the engine, when we are done.
+ * A Flush that asks for neither state needs any one of the flush rights, and promises nothing.
+ * A request of no octets is checked like any other.  The engine invalidates the STag that a
+ * request of draft -01 may name, when we are done.
  */
 #include "verbs/connections/mpe_target.h"
 
@@ -35,7 +35,7 @@ enum turn_limits {
     TURN_RUNS = 64,             /* calls of the host, */
     RUN_COST = 16 << 20,        /* and so many octets count as one more */
     RUN_MAX = 1 << 30,          /* octets of one call: the host's cost follows what is dirty */
-    RUN_WORK = 4096,            /* octets of the adapter's turn that a call counts as */
+    RUN_WORK = 4096,            /* octets of the adapter's turn that a call is charged as */
     TURN_HASH = 256 * 1024,     /* octets of a slow hash, about a millisecond */
     TURN_HASH_CRC = 4 << 20,
     POISON_MAX = 256 * 1024,    /* octets that one call of the host marks line by line */
@@ -71,7 +71,7 @@ static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
     return sg_pm_run(t->a, t->mr, x->to + x->off, SG_MIN(max, x->length - x->off));
 }
 
-/* Are they there?  DONE: go on. */
+/* Are the pages there?  DONE: continue. */
 static enum sg_commit_result pages(const struct turn *t, uint64_t to, uint64_t len, bool write)
 {
     switch (sg_odp_ready(&t->qp->mem, SG_ODP_ANSWER, t->mr, to, len, write)) {
@@ -95,7 +95,7 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     unsigned flags = t->r->flags & (SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL);
 
     if (!run->pm && flags & SG_COMMIT_PERSISTENT && sg_mr_root(t->mr)->odp) {
-        return SG_PM_FAILED; /* registration could not know */
+        return SG_PM_FAILED; /* registration could not check this */
     }
     if (!run->pm || !flags) {
         return SG_PM_DONE;
@@ -123,7 +123,7 @@ static enum sg_commit_result run_flush(const struct turn *t)
         if (res != SG_COMMIT_DONE) {
             return res;
         }
-        run = next_run(t, RUN_MAX); /* the same when the host asked for time */
+        run = next_run(t, RUN_MAX); /* the same run if the host asked for time */
         t->a->executed += RUN_WORK;
         switch (flush_run(t, &run)) {
         case SG_PM_LATER:
@@ -151,7 +151,7 @@ static bool read_run(const struct turn *t, const struct sg_pm_run *run, uint8_t 
                    : host->ops->dma_read(host->opaque, run->bus, buf, run->len);
 }
 
-/* In a time that does not depend on where they differ: the result may be a secret's. */
+/* Takes the same time wherever they differ: the result may depend on a secret key. */
 static bool same_octets(const uint8_t *a, const uint8_t *b, size_t n)
 {
     unsigned diff = 0;
@@ -162,7 +162,7 @@ static bool same_octets(const uint8_t *a, const uint8_t *b, size_t n)
     return !diff;
 }
 
-/* The hash was not the expected one. */
+/* The hash differs from the expected one. */
 static enum sg_commit_result poison(const struct turn *t)
 {
     struct sg_mpe_target *x = t->x;
@@ -260,7 +260,7 @@ static enum sg_commit_result run_atomic_write(const struct turn *t)
     return SG_COMMIT_DONE;
 }
 
-/* ---- all three ---- */
+/* ---- common ---- */
 
 static uint32_t flush_rights(const struct sg_commit_req *r)
 {
@@ -268,7 +268,7 @@ static uint32_t flush_rights(const struct sg_commit_req *r)
            (r->flags & SG_COMMIT_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
 }
 
-/* Checks the request; *mr becomes the region. */
+/* Checks the request and sets *mr to the region. */
 static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
                                 struct sg_mr **mr)
 {
@@ -316,7 +316,7 @@ enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit
     *hash_len = 0;
     *why = admit(qp, r, whole, &t.mr);
     if (*why == SG_MEM_OK && *token && t.mr->serial != t.x->serial) {
-        *why = SG_MEM_STAG; /* another region by the same name */
+        *why = SG_MEM_STAG; /* the STag names another region now */
     }
     if (*why != SG_MEM_OK) {
         sg_mpe_target_drop(cm);

@@ -17,8 +17,8 @@ struct sg_mpe_target {
     uint64_t serial;     /* of the region's registration */
     bool poisoning;      /* the hash differs: the range is being marked */
     uint64_t to, length; /* the range; with R, all of the region */
-    uint64_t off;        /* octets of it that are done */
-    uint64_t pm_token;   /* the host's, of the run whose flush goes on */
+    uint64_t off;        /* octets of it that are complete */
+    uint64_t pm_token;   /* the host's, for the run whose flush is in progress */
     struct sg_hasher *hasher;
 };
 
@@ -26,9 +26,9 @@ struct sg_mpe_target {
 enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns);
-/* The answer was handed to the stream. */
+/* The answer was passed to the stream. */
 void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_commit_req *r);
-/* Forgets a request under way. */
+/* Drops the current request. */
 void sg_mpe_target_drop(struct sg_cm *cm);
 
 #endif

@@ -4,7 +4,7 @@
  * which knows its queue pair.
  *
  * Requests are bounded by the listener's backlog, by the number of connections, and by the
- * driver's progress with its event queue; what exceeds that is reset.
+ * driver's progress with its event queue; requests beyond that are reset.
  */
 #include "verbs/connections/cm_impl.h"
 #include "verbs/connections/inbound.h"
@@ -53,8 +53,8 @@ static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_
 }
 
 /*
- * The peer has accepted, but our queue pair has gone into error meanwhile: it hears of that by a
- * Terminate before the end of TCP (RFC 6581 section 9.3).  For the driver CONNECT has failed.
+ * The peer has accepted, but our queue pair has gone to error meanwhile: the peer gets a Terminate
+ * before the end of TCP (RFC 6581 section 9.3).  For the driver CONNECT has failed.
  */
 static void refuse_late(struct sg_cm *cm)
 {
@@ -143,7 +143,7 @@ static void up_closed(void *user, enum sg_conn_end why)
 
 /*
  * The status of the oldest request after a Terminate.  Protection and operation errors of the RDMAP
- * layer and tagged DDP errors are about an STag that we named, the others about the form of what we
+ * layer and tagged DDP errors concern an STag that we named, the others the format of what we
  * sent.
  */
 static enum sg_wc_status status_of_term(const struct sg_term_info *t)
@@ -184,7 +184,7 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     }
     if (t->sent) {
         if (qp->local_error) {
-            return; /* a completion or an event has told */
+            return; /* a completion or an event has reported it */
         }
         if ((t->layer == 0 || t->layer == 1) && t->type == 1) {
             event = SG_EV_QP_ACCESS_ERR;

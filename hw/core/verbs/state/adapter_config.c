@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Limits and policy of an adapter: defaults, and what is a sensible value.
+ * Limits and policy of an adapter: defaults and range checks.
  */
 #include "verbs/state/adapter_config.h"
 

@@ -8,7 +8,7 @@
 #include "flash/image.h"
 #include "proto/engine.h"
 
-/* A message and no receive posted: Terminate, or wait (rnr.c); AUTO: as the connection is. */
+/* A message without a posted receive: Terminate, or wait (rnr.c); AUTO: by kind of connection. */
 enum sg_rnr_mode { SG_RNR_AUTO, SG_RNR_TERMINATE, SG_RNR_WAIT };
 
 /* Limits and policy, from the device's properties; validated by sg_adapter_check_config(). */
@@ -19,32 +19,32 @@ struct sg_adapter_config {
     uint32_t max_qp, max_cq, max_mr, max_pd;
     uint32_t max_qp_wr, max_cqe, max_listeners, max_conns;
     uint32_t max_sge, max_inline;
-    uint32_t max_srq, max_srq_wr, max_srq_sge; /* max_sge is a bound of the last, too */
+    uint32_t max_srq, max_srq_wr, max_srq_sge; /* max_sge also bounds the last one */
     uint64_t max_mr_size;
     uint64_t max_host_memory; /* octets that the guest can make the adapter allocate */
     uint32_t link_mtu;      /* octets */
     uint32_t link_speed;    /* Mbit/s */
-    uint32_t features;      /* SG_FEATURE_* that may be there (sg_adapter_may()) */
-    char fw_version[16];    /* text, need not end with a zero */
+    uint32_t features;      /* SG_FEATURE_* that are allowed (sg_adapter_may()) */
+    char fw_version[16];    /* text, not necessarily terminated by a zero */
     uint32_t fw_version_word; /* SG_REG_FW_VERSION */
     uint8_t rnr;            /* enum sg_rnr_mode */
     struct sg_engine_config engine;
 };
 
-/* Defaults worth using. */
+/* Reasonable defaults. */
 void sg_adapter_default_config(struct sg_adapter_config *config);
 /* NULL when usable, else a sentence naming the property and its range (static or in buf). */
 const char *sg_adapter_check_config(const struct sg_adapter_config *config, char *buf, size_t len);
 
 /*
  * Applies a firmware's profile: each value becomes the profile's, unless 'given' says that the user
- * has set the property of that name, or the profile says SG_PROFILE_ANY.  Nothing is checked.
+ * has set the property of that name, or the profile has SG_PROFILE_ANY.  Does not check values.
  */
 void sg_profile_apply(const struct sg_profile_info *profile, struct sg_adapter_config *config,
                       bool (*given)(void *opaque, const char *property), void *opaque);
 /*
- * The limits that firmware written by the guest may have: of each the larger of the user's, without
- * a profile, and what the adapter has begun with.  'limit' lowers to them what is beyond.
+ * The limits for firmware written by the guest: of each value the larger of the user's, without
+ * a profile, and the adapter's initial one.  'limit' lowers larger values to them.
  */
 void sg_profile_bound(struct sg_adapter_config *bound, const struct sg_adapter_config *users,
                       const struct sg_adapter_config *begun);

@@ -27,16 +27,16 @@ struct sg_qp_conn_ops;
 struct sg_scratch;
 struct sg_tpt;
 
-/* Bounds of one turn, so that no guest keeps the host for long. */
+/* Bounds of one turn, so that a guest cannot block the host for long. */
 enum sg_turn_limits {
     SG_TURN_ADMIN = 32,         /* admin commands */
     SG_TURN_PAGES = 1 << 16,    /* page addresses that end the turn of the admin queue */
     SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
     SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
-    SG_TURN_MIN_COST = 256,     /* octets that any transmission counts as */
-    SG_TURN_LOCAL_COST = 64,    /* octets that a local operation counts as */
-    SG_TURN_END = 64,           /* objects that end before time is looked at */
-    SG_TURN_ENDS = 4096,        /* that end in a turn, where the clock stands still */
+    SG_TURN_MIN_COST = 256,     /* octets that any transmission is charged as */
+    SG_TURN_LOCAL_COST = 64,    /* octets that a local operation is charged as */
+    SG_TURN_END = 64,           /* objects destroyed between two checks of the time */
+    SG_TURN_ENDS = 4096,        /* objects destroyed in a turn, if the clock does not advance */
     SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
 };
 
@@ -48,7 +48,7 @@ struct sg_verbs_stats {
 
 struct sg_adapter {
     struct sg_host host;
-    struct sg_account account; /* of all that the guest makes us allocate */
+    struct sg_account account; /* of all memory that the guest makes us allocate */
     struct sg_stream_net *net;
     struct sg_adapter_config config;
     struct sg_engine *engine;
@@ -57,11 +57,11 @@ struct sg_adapter {
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
     uint32_t status;          /* SG_STATUS_* */
     uint32_t fatal;           /* enum sg_fatal */
-    bool kicked;              /* the host knows that sg_adapter_run() is wanted */
+    bool kicked;              /* the host has been asked to call sg_adapter_run() */
     bool running;             /* inside it */
-    bool quiesce;             /* fatal: connections are still to be reset, from */
-    uint32_t quiesce_cursor;  /* of sg_adapter.conns on */
-    uint64_t turn_end;        /* time of this turn's end, ns */
+    bool quiesce;             /* fatal: connections are still to be reset, */
+    uint32_t quiesce_cursor;  /* beginning here in conns */
+    uint64_t turn_end;        /* time limit of this turn, ns */
 
     struct sg_admin_queue *admin;
     uint32_t command_pages;   /* addresses read for admin commands of this turn */
@@ -78,10 +78,10 @@ struct sg_adapter {
     struct sg_list ready;     /* sg_cm: connections with something to transmit */
     struct sg_list past_conns; /* sg_cm: have ended, kept for CM_DATA; the oldest first */
     struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
-    uint64_t executed;        /* cost of peers' requests, page lists: octets of a turn's budget */
+    uint64_t executed;        /* cost of peers' requests and page lists: octets of the budget */
     struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
-    struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not told yet */
+    struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not in error yet */
     struct sg_list paging;    /* sg_mem_ctx: wait for pages (odp.c) */
     struct sg_list unsettled; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;  /* of completion queues, and of waits for receives */
@@ -89,7 +89,7 @@ struct sg_adapter {
     struct sg_net_counters net_before; /* the network's at the last reset */
 };
 
-/* Ask for a turn, unless one is under way or asked for. */
+/* Asks for a turn, unless one is in progress or requested. */
 void sg_adapter_kick(struct sg_adapter *a);
 /* Counts and logs a breach of the contract by the guest. */
 void sg_guest_error(struct sg_adapter *a, const char *fmt, ...)
@@ -106,15 +106,15 @@ static inline bool sg_adapter_alive(const struct sg_adapter *a)
 }
 
 /*
- * Has this turn had its time?  Then no more work is begun; what was begun is bounded itself.  Each
- * kind of work does one piece of it even then, so that none waits for ever.
+ * Has this turn used up its time?  Then no further work begins; work in progress is bounded itself.
+ * Each kind of work still does one piece of it, so that none waits for ever.
  */
 static inline bool sg_turn_over(const struct sg_adapter *a)
 {
     return sg_adapter_now(a) >= a->turn_end;
 }
 
-/* Does the firmware's profile allow these SG_FEATURE_*?  Where not, they are as if never made. */
+/* Does the profile allow these SG_FEATURE_*?  If not, the adapter behaves as if it had none. */
 static inline bool sg_adapter_may(const struct sg_adapter *a, uint32_t features)
 {
     return (a->config.features & features) == features;

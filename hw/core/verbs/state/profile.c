@@ -2,11 +2,11 @@
 /*
  * From a firmware's capability profile to the adapter's configuration.
  *
- * Precedence: what the user gave as a property, then the profile, then the model's default, which
- * is what the configuration holds already.
+ * Precedence: an explicitly set property, then the profile, then the model's default, which
+ * the configuration already contains.
  *
- * Firmware that the guest wrote does not raise limits beyond what the user of the host allowed, by
- * property, by default or by the image that the machine began with.
+ * Firmware written by the guest cannot raise limits beyond what the user of the host allowed, by
+ * property, by default or by the initial image.
  */
 #include "staghorn/admin.h"
 #include "verbs/state/adapter_config.h"
