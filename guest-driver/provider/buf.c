@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory of queues: pages of their own, because the kernel pins whole pages and the device writes
- * into them.  A parent domain may have an allocator, which is asked first.
+ * Memory of queues: separate pages, because the kernel pins whole pages and the device writes
+ * to them.  A parent domain may have an allocator, which is tried first.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static void give_back(struct sg_buf *buf)
 }
 
 /*
- * 0 or an errno value; length is rounded up to pages, the memory is zero.  ibpd: where the queue is
- * made, or NULL; type: enum sgdv_resource.
+ * 0 or an errno value; length is rounded up to pages, the memory is zero.  ibpd: the domain of the
+ * queue, or NULL; type: enum sgdv_resource.
  */
 int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length)
 {

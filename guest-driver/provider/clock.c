@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * The adapter's clock, which completion timestamps are of: it can be read from the doorbell page,
- * and be told in the terms of the wall clock.
+ * The adapter's clock, on which completion timestamps are based: it can be read from the doorbell
+ * page, and its times can be converted to the wall clock.
  *
- * Both count nanoseconds, so all that the translation needs is their distance.  It is measured by
- * reading the adapter's clock between two looks at the wall clock, a few times, and the closest
- * pair counts: the error is at most half of the time between the two looks.  The distance changes,
- * as the wall clock is slewed or set, and the adapter's stops with its virtual machine.  So it is
- * measured anew when it is a second old; the clock that tells this one goes on while the guest is
- * suspended.
+ * Both count nanoseconds, so the conversion only needs their difference.  It is measured by
+ * reading the adapter's clock between two reads of the wall clock, a few times, and the closest
+ * pair is used: the error is at most half of the time between the two reads.  The difference
+ * changes, because the wall clock is slewed or set, and the adapter's stops with its virtual
+ * machine.  So it is measured again when it is a second old; the clock for this age continues while
+ * the guest is suspended.
  */
 #include <time.h>
 
@@ -21,7 +21,7 @@ enum {
 	MEASURE_TRIES = 4,
 };
 
-/* ns, as hca_core_clock says */
+/* In ns, consistent with hca_core_clock. */
 int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	uint32_t known = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
@@ -52,7 +52,7 @@ static void measure(const uint8_t *db, struct sg_wall *wall)
 		uint64_t adapter = sg_doorbell_read(db, SG_DB_CLOCK);
 		uint64_t span = now(CLOCK_REALTIME) - before;
 
-		/* A span beyond reason, too, where the wall clock was set back in between. */
+		/* If the wall clock was set back in between, the span is huge and not used. */
 		if (span < closest) {
 			closest = span;
 			wall->ahead = before + span / 2 - adapter;

@@ -2,20 +2,20 @@
 /*
  * Completion queues (io.h, struct sg_cqe; "Manual: docs/manual/queues.md").
  *
- * The device writes entries into a ring of ours, the phase bit in the last word of an entry tells
- * that it is new.  We read them in order and, after each batch, write how far we are to the control
- * record behind the ring: the slots before that index are the device's again.  So nothing of an
- * entry may be read after the record has moved past it, and a poll makes no system call and touches
+ * The device writes entries into a ring of ours; the phase bit in the last word of an entry marks
+ * it as new.  We read them in order and, after each batch, write our progress to the control
+ * record behind the ring: the slots before that index belong to the device again.  So no part of an
+ * entry may be read after the record has moved past it.  A poll makes no system call and accesses
  * no register.
  *
- * An entry also gives slots of a work queue back: its wr_index completes all entries up to it.  For
+ * An entry also frees slots of a work queue: its wr_index completes all entries up to it.  For
  * this the queue pair is looked up by number.  Entries of a queue pair that was destroyed before
- * they were polled carry SG_QPN_NONE (sg_cq_purge) and are passed over.
+ * they were polled have SG_QPN_NONE (sg_cq_purge) and are skipped.
  *
- * Resizing: the device goes over to a new ring at once, so what was in the old one and not read is
+ * Resizing: the device switches to the new ring at once, so unread entries of the old ring are
  * copied aside, and read before the new ring.  All of this is under the queue's lock; only arming
- * takes none, and may tell the device an index of the ring that is just being left.  So whoever
- * resizes arms once more what was armed.
+ * takes no lock, and may give the device an index of the old ring.  So resizing repeats the last
+ * arming.
  */
 #include <endian.h>
 #include <errno.h>
@@ -42,13 +42,13 @@ static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
 	return (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
 }
 
-/* How far the device knows that we have read. */
+/* The index up to which the device knows that we have read. */
 static inline uint32_t published(struct sg_cq *cq)
 {
 	return atomic_load_explicit(&cq->told, memory_order_relaxed);
 }
 
-/* Gives the slots of everything taken so far back to the device. */
+/* Returns the slots of everything taken so far to the device. */
 static inline void publish(struct sg_cq *cq)
 {
 	if (unlikely(cq->backlog.entries && cq->backlog.pos == cq->backlog.num)) {
@@ -58,8 +58,8 @@ static inline void publish(struct sg_cq *cq)
 	if (cq->ci == published(cq))
 		return;
 	/*
-	 * The entries were read before the device may reuse them: loads before a store, also where
-	 * a device is outside of the processors' own domain.
+	 * The entries must be read before the device may reuse them: loads before a store, even if
+	 * a device is outside of the processors' coherence domain.
 	 */
 	udma_from_device_barrier();
 	atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
@@ -67,7 +67,7 @@ static inline void publish(struct sg_cq *cq)
 	atomic_store_explicit(&cq->told, cq->ci, memory_order_relaxed);
 }
 
-/* The completion gives slots of a work queue back. */
+/* Frees slots of a work queue for a completion. */
 static inline void release_slots(struct sg_qp *qp, uint64_t tail)
 {
 	if (!(sg_cqe_flags(tail) & SG_CQE_RECV))
@@ -78,7 +78,7 @@ static inline void release_slots(struct sg_qp *qp, uint64_t tail)
 		sg_ring_release_count(&qp->srq->rq.ring, sg_cqe_wr_index(tail) + 1);
 }
 
-/* Off the backlog, or off the ring. */
+/* The next entry of the backlog or of the ring. */
 static inline const struct sg_cqe *next_cqe(struct sg_cq *cq)
 {
 	const struct sg_cqe *cqe;
@@ -95,14 +95,14 @@ static inline const struct sg_cqe *next_cqe(struct sg_cq *cq)
 }
 
 /*
- * Takes the next entry off the ring, or returns NULL.  *tail: its last word.  The entry stays
+ * Takes the next entry from the ring, or returns NULL.  *tail: its last word.  The entry stays
  * readable until publish().
  */
 static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
 {
 	struct sg_context *ctx = to_sg_context(cq->vcq.cq.context);
 
-	/* Ends: the device cannot pass the record, which does not move here. */
+	/* Terminates: the device cannot pass the record, which does not move here. */
 	for (;;) {
 		const struct sg_cqe *cqe = next_cqe(cq);
 		struct sg_qp *qp;
@@ -160,9 +160,9 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 }
 
 /*
- * The index tells the device what we have read: if there is more already, the event is raised at
- * once.  It also frees slots, so it must not run ahead of the record; and no lock is taken: both
- * because the application may arm within an extended poll.
+ * The index tells the device what we have read: if there are more entries already, the event is
+ * raised at once.  The index also frees slots, so it must not be ahead of the record.  No lock is
+ * taken, because the application may arm within an extended poll.
  */
 int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -171,9 +171,9 @@ int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (solicited_only)
 		low |= SG_CQ_ARM_SOLICITED;
-	/* Bit 31 may be 0, the number too: what is kept is never 0. */
+	/* Bit 31 and the number may be 0: SG_CQ_ARMED keeps the value from being 0. */
 	atomic_store(&cq->armed, low | SG_CQ_ARMED);
-	/* In this order: sg_resize_cq() goes by the other one. */
+	/* In this order, because sg_resize_cq() relies on it. */
 	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->told));
 	return 0;
 }
@@ -188,7 +188,7 @@ static void purge_cqe(struct sg_cqe *cqe, struct sg_qp *qp)
 {
 	if (le32toh(cqe->qpn) != qp->qpn)
 		return;
-	/* Of a shared receive queue the slots are others' concern. */
+	/* The slots of a shared receive queue are freed elsewhere. */
 	if (qp->srq)
 		release_slots(qp, sg_cqe_tail(cqe));
 	cqe->qpn = htole32(SG_QPN_NONE);
@@ -199,7 +199,7 @@ void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp)
 	uint32_t i;
 
 	sg_lock(&cq->lock);
-	/* Ends after at most size entries: one lap on, the same slot has the wrong phase. */
+	/* Ends after at most size entries: after one round the same slot has the wrong phase. */
 	for (i = cq->ci;; i++) {
 		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
 
@@ -273,7 +273,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 	return le32toh(to_sg_cq_ex(ibcq)->cur->byte_len);
 }
 
-/* libibverbs reads the invalidated STag through this one as well. */
+/* libibverbs also reads the invalidated STag with this function. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
 	const struct sg_cq *cq = to_sg_cq_ex(ibcq);
@@ -303,7 +303,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
 				le64toh(cq->cur->timestamp));
 }
 
-/* Fields of InfiniBand addressing: iWARP has none, they read as zero. */
+/* Fields of InfiniBand addressing: iWARP has none, so they read as zero. */
 static uint32_t read_zero_u32(struct ibv_cq_ex *ibcq)
 {
 	return 0;
@@ -432,7 +432,7 @@ struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_com
 
 struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	/* The kernel's part; timestamps and the promise of one thread do not concern it. */
+	/* The kernel's part, without timestamps and the single-threaded flag. */
 	struct ibv_cq_init_attr_ex plain = {
 		.cqe = attr->cqe,
 		.channel = attr->channel,
@@ -462,8 +462,8 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 }
 
 /*
- * After the device has left the old ring at index end: copies what nobody has read of it behind
- * what is left of an earlier backlog.  room: for all of these.
+ * After the device has left the old ring at index end: copies its unread entries behind
+ * the rest of an earlier backlog.  room: memory for all of these.
  */
 static void keep_unread(struct sg_cq *cq, struct sg_cqe *room, uint32_t end)
 {
@@ -528,7 +528,7 @@ int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
 		set_ring(cq, &buf, size);
 		buf = old;
 	}
-	/* Whoever arms with an index of the old ring, which the device refuses, is seen here. */
+	/* If another thread armed with an index of the old ring (refused), we see it here. */
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load(&cq->armed);
 	if (!ret && armed)
@@ -553,7 +553,7 @@ int sg_destroy_cq(struct ibv_cq *ibcq)
 
 	if (ret)
 		return ret;
-	/* The device has let go of the memory. */
+	/* The device no longer uses the memory. */
 	sg_buf_free(&cq->buf);
 	free(cq->backlog.entries);
 	sg_lock_fini(&cq->lock);

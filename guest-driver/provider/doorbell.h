@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Writing to the doorbell page (regs.h, enum sg_doorbell): one 64-bit store, which tells a queue
+ * Writing to the doorbell page (regs.h, enum sg_doorbell): one 64-bit store with a queue
  * number and an index.  Stores for one queue are made under that queue's lock, and the flush keeps
- * them in lock order on every CPU, whatever the mapping: the device never sees an index go back.
+ * them in lock order on every CPU, whatever the mapping: for the device an index never goes back.
  */
 #ifndef STAGHORN_PROVIDER_DOORBELL_H
 #define STAGHORN_PROVIDER_DOORBELL_H
@@ -17,7 +17,7 @@
 
 static inline void sg_doorbell(uint8_t *page, enum sg_doorbell which, uint32_t low, uint32_t index)
 {
-	/* What the index covers is in memory before the device hears of it. */
+	/* The entries must be in memory before the device gets the index. */
 	udma_to_device_barrier();
 	mmio_write64_le(page + which, htole64((uint64_t)index << 32 | low));
 	mmio_flush_writes();

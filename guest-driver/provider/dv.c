@@ -2,8 +2,8 @@
 /*
  * Direct verbs (staghorndv.h): limits, and regions with a hash.  Verify is posted in wr.c.
  *
- * The numbers of the public header are those of the hardware contract, so they pass through
- * untranslated; the assertions below hold them together.
+ * The numbers of the public header are those of the hardware contract and are not
+ * converted; the assertions below keep them equal.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ uint32_t sgdv_hash_len(enum sgdv_hash hash)
 	return (unsigned int)hash < ARRAY_SIZE(length) ? length[hash] : 0;
 }
 
-/* 0 or an errno value.  Whether memory and rights suit the hash, the device decides. */
+/* 0 or an errno value.  The device decides whether memory and rights fit the hash. */
 static int check_mr_attr(const struct sg_context *ctx, const struct sgdv_mr_attr *attr)
 {
 	bool keyed = attr->hash == SGDV_HASH_HMAC_SHA256;
@@ -128,7 +128,7 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 		memcpy(req.hash_key, attr->key, attr->key_len);
 	iova = attr->comp_mask & SGDV_MR_ATTR_IOVA ? attr->iova : (uintptr_t)addr;
 
-	/* What libibverbs does around a provider's reg_mr; its dereg_mr undoes it. */
+	/* As libibverbs does around a provider's reg_mr; its dereg_mr undoes it. */
 	if (!(access & IBV_ACCESS_ON_DEMAND)) {
 		ret = ibv_dontfork_range(addr, length);
 		if (ret) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Memory windows.  The kernel hands out the STag; binding is a work request like any other, whose
- * index comes from that STag and whose key the consumer chooses.
+ * Memory windows.  The kernel allocates the STag; binding is a work request like any other.  Its
+ * index comes from that STag, and the consumer chooses its key.
  *
- * Type 1: ibv_bind_mw() chooses the next key.  Type 2: whoever posts IBV_WR_BIND_MW does.  The
- * device has the last word on region, rights and bounds, by a completion in error; here is refused
- * what has no meaning.
+ * Type 1: ibv_bind_mw() chooses the next key.  Type 2: the caller of IBV_WR_BIND_MW does.  The
+ * device checks region, rights and bounds, and reports errors by a completion; this file only
+ * refuses requests without a meaning.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ int sg_dealloc_mw(struct ibv_mw *mw)
 	return 0;
 }
 
-/* SG_ACCESS_* of a window, or -1: not rights that a window can have; local ones mean nothing. */
+/* SG_ACCESS_* of a window, or -1: not possible for a window; local rights have no meaning. */
 static int window_access(unsigned int flags)
 {
 	static const struct {
@@ -96,7 +96,7 @@ int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 	return 0;
 }
 
-/* Type 1; libibverbs has looked at the type. */
+/* Type 1; libibverbs has checked the type. */
 int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
 	struct sg_qp *qp = to_sg_qp(ibqp);

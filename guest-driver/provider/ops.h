@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What both ways of posting (post.c, wr.c) know about send operations.
+ * Properties of send operations, shared by both ways of posting (post.c, wr.c).
  */
 #ifndef STAGHORN_PROVIDER_OPS_H
 #define STAGHORN_PROVIDER_OPS_H
@@ -21,7 +21,7 @@ struct ibv_mw;
 struct ibv_mw_bind_info;
 struct sg_wqe_hdr;
 
-/* mw.c: what follows the header of a BIND_MW entry.  0, EINVAL or EPERM. */
+/* mw.c: sets the part after the header of a BIND_MW entry.  0, EINVAL or EPERM. */
 int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info);
 

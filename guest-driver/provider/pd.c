@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Protection domains, thread domains, and parent domains, which put one of either together.
+ * Protection domains, thread domains, and parent domains, which combine one of each.
  *
- * A parent domain is no object of the kernel's: it has the handle of the protection domain below it
- * and keeps that alive.  What is created in one with a thread domain takes no locks; queues that
- * are created in one with allocators have their memory from there, and keep it alive.
+ * A parent domain is not an object of the kernel: it has the handle of the protection domain below
+ * it and keeps that alive.  Objects created in one with a thread domain take no locks.  Queues
+ * created in one with allocators get their memory from these, and keep the domain alive.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 	return &parent->ibpd;
 }
 
-/* Of either kind. */
+/* For both kinds. */
 int sg_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct sg_pd *pd = to_sg_pd(ibpd);

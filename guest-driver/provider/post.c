@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * ibv_post_send, ibv_post_recv, ibv_post_srq_recv: copy each request into its slot, then one
- * doorbell for the list.  If a request is refused, those before it are posted all the same and
+ * doorbell for the list.  If a request is refused, earlier ones are still posted, and
  * *bad_wr names it.
  *
- * What a request may be is in one table, by opcode; a new operation is a row there, a builder in
- * wr.c, and what its header needs in set_operands().
+ * One table, by opcode, says what a request may contain; a new operation is a row there, a builder
+ * in wr.c, and the operands of its header in set_operands().
  *
- * Immediate data is 32 bits in the verbs and 64 on the wire (RFC 7306): it travels in the first
- * four octets, as it lies in memory.  The message has no payload, so IBV_WR_SEND_WITH_IMM is for
- * those without any.
+ * Immediate data are 32 bits in verbs and 64 on the wire (RFC 7306): they are in the first
+ * four octets, as they are in memory.  The message has no payload, so IBV_WR_SEND_WITH_IMM is only
+ * for requests without one.
  */
 #include <errno.h>
 
@@ -29,16 +29,16 @@ const uint8_t sg_wqe_flags[SG_SEND_FLAGS + 1] = {
 #undef FLAGS
 };
 
-/* Rows that are absent are refused. */
+/* Operations without a row are refused. */
 static const struct send_op {
 	bool valid;
 	uint8_t opcode;   /* enum sg_wr_opcode */
 	uint8_t max_sge;
 	bool may_inline;
 	bool solicits;    /* IBV_SEND_SOLICITED has a meaning */
-	uint8_t octets;   /* payload must have exactly so many, in one piece; 0: any */
-	uint8_t body;     /* least room behind the header; 0: any */
-	uint32_t feature; /* of the device; 0: always there */
+	uint8_t octets;   /* required length of the payload, in one piece; 0: any */
+	uint8_t body;     /* minimum room behind the header; 0: any */
+	uint32_t feature; /* required of the device; 0: none */
 } send_ops[] = {
 	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
 	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
@@ -138,7 +138,7 @@ static inline void set_sges(struct sg_sge *dst, const struct ibv_sge *src, uint3
 		sg_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
 }
 
-/* Fill the slot of index; 0 or an errno value, then the slot is as good as untouched. */
+/* Fills the slot of index; 0 or an errno value, then the content of the slot has no effect. */
 static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr *wr)
 {
 	uint32_t num_sge = (uint32_t)wr->num_sge;

@@ -2,11 +2,11 @@
 /*
  * Queue pairs: geometry, creation, state, destruction.  Posting is in post.c and wr.c.
  *
- * The connection is the kernel's affair (iw_cm): user space moves a queue pair only towards error
+ * The kernel handles the connection (iw_cm): user space moves a queue pair only towards error
  * or closing, or back to reset.
  *
  * Creation and destruction hold the context's qp_mutex around the kernel's part and the change of
- * the table, so that a number that the kernel gives out again cannot meet what is left of its
+ * the table, so that a number that the kernel reuses cannot meet an entry of its
  * former owner.
  */
 #include <errno.h>
@@ -101,7 +101,7 @@ static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
 }
 
 /*
- * Room behind the header for operations with operands.  Who creates a queue pair without naming
+ * Room behind the header for operations with operands.  A queue pair that is created without naming
  * its operations may post any that the device has.
  */
 static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
@@ -129,8 +129,8 @@ static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_ini
 }
 
 /*
- * Choose strides and sizes, allocate the rings.  What rounding up makes possible is granted.  On
- * error the caller frees the buffers.
+ * Chooses strides and sizes, and allocates the rings.  The limits include what rounding up adds.
+ * On error the caller frees the buffers.
  */
 static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
 		       const struct ibv_qp_cap *want, uint32_t min_body)
@@ -288,8 +288,8 @@ int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 }
 
 /*
- * Back in reset, the queue pair may be used anew: the device has flushed what was posted, the
- * indices run on, and completions that nobody polled are void.
+ * After reset the queue pair can be used again: the device has flushed what was posted,
+ * indices continue, and unpolled completions are void.
  */
 static void reset_queues(struct sg_qp *qp)
 {
@@ -323,10 +323,10 @@ int sg_destroy_qp(struct ibv_qp *ibqp)
 	ret = ibv_cmd_destroy_qp(ibqp);
 	if (!ret) {
 		/*
-		 * The device writes no more completions of it.  A poller that met one is done with
-		 * the queue pair when purge has had the lock, and then there are none.  While there
-		 * are any it stays in the table: one that is polled without it would not give its
-		 * slot of a shared receive queue back.
+		 * The device writes no more completions of it.  After purge has had the lock, no
+		 * poller uses the queue pair for a completion, and there are none left.  While
+		 * there are any it stays in the table: polling one without it would not free
+		 * its slot of a shared receive queue.
 		 */
 		purge_cqs(qp);
 		table_remove(ctx, qp);

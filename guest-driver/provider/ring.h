@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Work queue ring as its producer sees it: 2^n slots of a power-of-two stride, indices that run
- * free over 32 bits (io.h, "Manual: docs/manual/queues.md").
+ * Work queue ring from its producer's side: 2^n slots of a power-of-two stride, indices that run
+ * freely over 32 bits (io.h, "Manual: docs/manual/queues.md").
  *
- * Who writes what: head belongs to the poster, under the queue's lock; tail is moved by whoever
- * polls the completion queue, under that queue's lock, and only read by the poster.  Of a shared
- * receive queue several completion queues' pollers move it.  Nothing here needs libibverbs, so that
+ * Writers: the poster writes head, under the queue's lock.  The poller of the completion queue
+ * writes tail, under that queue's lock; the poster only reads it.  For a shared receive queue the
+ * pollers of several completion queues write it.  Nothing here needs libibverbs, so that
  * it can be tested without a device.
  */
 #ifndef STAGHORN_PROVIDER_RING_H
@@ -57,8 +57,8 @@ static inline void sg_ring_release(struct sg_ring *ring, uint32_t index)
 }
 
 /*
- * So many entries have completed, in whatever order.  Several may tell at once, and an older count
- * may come later than a newer one.
+ * This many entries have completed, in whatever order.  Several threads may call it at once, and an
+ * older count may arrive later than a newer one.
  */
 static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t completed)
 {
@@ -72,8 +72,8 @@ static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t complete
 }
 
 /*
- * Copies what the device may still own to a ring of size slots at base, of the same stride.  False:
- * it has no room for that, and nothing is copied.  Nobody posts meanwhile.
+ * Copies the entries that the device may still own to a ring of size slots at base, with the same
+ * stride.  False: it has no room for them, and nothing is copied.  Nobody posts meanwhile.
  */
 static inline bool sg_ring_copy(const struct sg_ring *ring, void *base, uint32_t size)
 {
@@ -88,14 +88,14 @@ static inline bool sg_ring_copy(const struct sg_ring *ring, void *base, uint32_t
 	return true;
 }
 
-/* The device has gone over to the copy. */
+/* The device has switched to the copy. */
 static inline void sg_ring_move(struct sg_ring *ring, void *base, uint32_t size)
 {
 	ring->base = base;
 	ring->size = size;
 }
 
-/* Forget what is posted: the device does not look at it any more. */
+/* Drops all posted entries: the device does not read them any more. */
 static inline void sg_ring_drain(struct sg_ring *ring)
 {
 	atomic_store_explicit(&ring->tail, ring->head, memory_order_release);

@@ -2,12 +2,12 @@
 /*
  * Shared receive queues: creation, limit, size, destruction.  Posting is in post.c.
  *
- * Entries complete in any order and through several completion queues, so what gives slots back is
- * the count of completed entries, which each completion carries in wr_index (admin.h): the device
- * takes entries strictly in order, hence as many of the oldest slots are free as have completed.
+ * Entries complete in any order and through several completion queues.  So the number of completed
+ * entries frees slots, which each completion has in wr_index (admin.h): the device
+ * takes entries strictly in order, so as many of the oldest slots are free as entries completed.
  *
- * Resizing keeps the indices.  Under the lock nobody posts: what may not have been taken yet is
- * copied to the new ring, from which the device goes on at whatever moment the kernel says so.
+ * Resizing keeps the indices.  Under the lock nobody posts: entries that may not have been taken
+ * yet are copied to the new ring, to which the device may switch at any moment of the command.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint32_t ring_size(uint32_t max_wr)
 	return max_t(uint32_t, sg_pow2_at_least(max_wr), SG_SRQ_SIZE_MIN);
 }
 
-/* Ring and what it can hold; 0 or an errno value. */
+/* Allocates a ring and computes its limits; 0 or an errno value. */
 static int alloc_ring(struct sg_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *want)
 {
 	uint32_t size = ring_size(want->max_wr);
@@ -175,7 +175,7 @@ int sg_destroy_srq(struct ibv_srq *ibsrq)
 	struct sg_srq *srq = to_sg_srq(ibsrq);
 	int ret = ibv_cmd_destroy_srq(ibsrq);
 
-	/* EBUSY while queue pairs use it, so no poller knows it any more. */
+	/* It fails with EBUSY while queue pairs use it, so no poller uses it any more. */
 	if (ret)
 		return ret;
 	sg_buf_free(&srq->buf);

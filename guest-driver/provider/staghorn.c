@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Registration with libibverbs, and the life of a context.
+ * Registration with libibverbs, and the lifetime of a context.
  *
  * The kernel driver has no number in the list of RDMA drivers, so the device is recognised by its
  * PCI identity; the ABI version of the driver must be ours exactly.

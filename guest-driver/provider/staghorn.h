@@ -26,8 +26,8 @@
 #include "ring.h"
 
 /*
- * Commands with the driver's part behind the core's.  The core's macro wants to splice the members
- * of the structs of abi.h into the command too; drv_payload is enough for us.
+ * Commands with the driver's part after the core's.  The core's macro would also insert the members
+ * of the structs of abi.h into the command; drv_payload is enough for us.
  */
 #define _STRUCT_sg_abi_alloc_ucontext_resp struct {}
 #define _STRUCT_sg_abi_alloc_pd_resp struct {}
@@ -90,8 +90,8 @@ struct sg_context {
 struct sg_buf {
 	void *addr;
 	size_t length;
-	struct sg_pd *owner; /* the parent domain whose allocator it is from, or NULL */
-	uint64_t type;       /* what that was told */
+	struct sg_pd *owner; /* the parent domain whose allocator was used, or NULL */
+	uint64_t type;       /* the argument of that allocator */
 };
 
 struct sg_td {
@@ -103,7 +103,7 @@ struct sg_pd {
 	struct ibv_pd ibpd;
 	struct sg_pd *base; /* NULL: the kernel's; else a parent domain over that one */
 	struct sg_td *td;   /* of a parent domain; may be NULL */
-	/* The same; both or neither. */
+	/* Allocator functions; both or neither. */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 		       uint64_t resource_type);
 	void (*free)(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t resource_type);
@@ -111,14 +111,14 @@ struct sg_pd {
 	_Atomic(unsigned int) parents;
 };
 
-/* Entries that the device had written when the queue was resized, and nobody has read. */
+/* Unread entries that the device had written when the queue was resized. */
 struct sg_backlog {
 	struct sg_cqe *entries; /* NULL: none */
 	uint32_t pos;
 	uint32_t num;
 };
 
-/* How the wall clock stands to the adapter's (clock.c). */
+/* The difference of the wall clock and the adapter's (clock.c). */
 struct sg_wall {
 	uint64_t ahead;    /* ns, modulo 2^64 */
 	uint64_t measured; /* ns of CLOCK_BOOTTIME; 0: never */
@@ -131,18 +131,18 @@ struct sg_cq {
 	uint32_t size_shift;
 	uint32_t cqn;
 	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
-	_Atomic(uint32_t) told;  /* what the record holds */
-	_Atomic(uint32_t) armed; /* the word last armed with, 0 once its event came */
+	_Atomic(uint32_t) told;  /* the content of the record */
+	_Atomic(uint32_t) armed; /* the last arming, 0 once its event was raised */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;
 	struct sg_backlog backlog; /* read before the ring */
-	const struct sg_cqe *cur; /* the entry that the extended poll stands on ... */
+	const struct sg_cqe *cur; /* the current entry of the extended poll ... */
 	uint64_t cur_tail;        /* ... and its last word */
 	struct sg_wall wall;
 	struct sg_buf buf;
 };
 
-/* What the kernel was told beyond libibverbs' own words; all zero for an ordinary region. */
+/* Registration data that libibverbs does not keep; all zero for an ordinary region. */
 struct sg_mr {
 	struct verbs_mr vmr;
 	uint8_t hash_alg; /* enum sg_hash */
@@ -156,7 +156,7 @@ struct sg_rq {
 	struct sg_lock lock;
 	struct sg_ring ring;
 	uint32_t max_sge;
-	uint32_t number; /* of the queue pair, or the shared queue: what the doorbell tells */
+	uint32_t number; /* of the queue pair, or the shared queue: for the doorbell */
 	enum sg_doorbell doorbell;
 };
 
@@ -182,12 +182,12 @@ struct sg_qp {
 	/* The list being built between ibv_wr_start and ibv_wr_complete; under sq_lock. */
 	int wr_err;                 /* first error */
 	uint32_t wr_head;           /* index of the next entry */
-	struct sg_wqe_hdr *wr_wqe;  /* the one to set payload in; NULL: none, or failed */
+	struct sg_wqe_hdr *wr_wqe;  /* the entry that needs its payload; NULL: none, or failed */
 
 	struct sg_srq *srq; /* NULL: receives are its own */
 	struct sg_rq rq;
 
-	struct ibv_qp_cap cap; /* what the application was told */
+	struct ibv_qp_cap cap; /* as reported to the application */
 	struct sg_buf sq_buf;
 	struct sg_buf rq_buf;
 };
@@ -260,7 +260,7 @@ struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr);
 int sg_dealloc_pd(struct ibv_pd *ibpd);
 
-/* What is created here belongs to one thread. */
+/* Does an object created here belong to one thread? */
 static inline bool sg_pd_promised(struct ibv_pd *ibpd)
 {
 	return to_sg_pd(ibpd)->td != NULL;
@@ -270,7 +270,7 @@ static inline bool sg_pd_promised(struct ibv_pd *ibpd)
 int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 /*
  * A completion's timestamp as the time of CLOCK_REALTIME, in ns.  db: the doorbell page; wall is
- * brought up to date, by one thread at a time.
+ * updated, by one thread at a time.
  */
 uint64_t sg_clock_to_wall(const uint8_t *db, struct sg_wall *wall, uint64_t stamp);
 
@@ -300,7 +300,7 @@ void sg_cq_event(struct ibv_cq *ibcq);
 int sg_destroy_cq(struct ibv_cq *ibcq);
 int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
-/* Completions of this queue pair that nobody has polled yet are forgotten. */
+/* Drops the unpolled completions of this queue pair. */
 void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp);
 
 /* srq.c APIs: */
@@ -328,7 +328,7 @@ int sg_dealloc_mw(struct ibv_mw *mw);
 int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* wr.c APIs: */
-/* 0, or EOPNOTSUPP if one of IBV_QP_EX_WITH_* is beyond us.  Before the queue pair is used. */
+/* 0, or EOPNOTSUPP if we lack one of IBV_QP_EX_WITH_*.  Before the queue pair is used. */
 int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Verbs that the kernel answers alone: limits, port, memory regions.
+ * Verbs that need only the kernel: limits, port, memory regions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 	if (ret)
 		return ret;
 
-	/* The kernel tells three 16-bit numbers in one word. */
+	/* The kernel reports three 16-bit numbers in one word. */
 	fw = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
 		 (unsigned int)(fw >> 32 & 0xffff), (unsigned int)(fw >> 16 & 0xffff),
@@ -41,7 +41,7 @@ struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, u
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
 	struct sg_reg_mr_cmd cmd = {};
-	/* Without anything to say the command has the core's part only. */
+	/* Without attributes the command has the core's part only. */
 	size_t cmd_size = sizeof(cmd.ibv_cmd);
 	struct sg_mr *mr;
 	int ret;
@@ -74,7 +74,7 @@ struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t 
 	return sg_reg_mr_private(pd, addr, length, iova, access, NULL);
 }
 
-/* The kernel makes a new region in the old one's place: the keys change. */
+/* If the kernel creates a new region instead of the old one, the keys change. */
 int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access)
 {

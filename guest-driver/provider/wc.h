@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * What the words of a completion entry (io.h, struct sg_cqe) mean in the terms of libibverbs.  An
- * adapter newer than this provider may say what is not known here: a general error, and an opcode
- * that no program asked for.
+ * The words of a completion entry (io.h, struct sg_cqe) in the terms of libibverbs.  An
+ * adapter newer than this provider may report unknown values: they become a general error, and an
+ * opcode that no program requests.
  */
 #ifndef STAGHORN_PROVIDER_WC_H
 #define STAGHORN_PROVIDER_WC_H
@@ -38,7 +38,7 @@ static const enum ibv_wc_opcode wc_send_opcode[] = {
 	[SG_WC_WRITE] = IBV_WC_RDMA_WRITE,
 	[SG_WC_READ] = IBV_WC_RDMA_READ,
 	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
+	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* kernel only */
 	[SG_WC_BIND_MW] = IBV_WC_BIND_MW,
 	[SG_WC_SEND_IMM] = IBV_WC_SEND,
 	[SG_WC_WRITE_IMM] = IBV_WC_RDMA_WRITE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Layout of the entries in the rings: queue geometry, building of work queue entries, reading of
- * completion entries.  Pure functions over the structs of <staghorn/io.h>; locks, barriers and
- * doorbells are the callers' business, and nothing here needs libibverbs.
+ * completion entries.  Pure functions over the structs of <staghorn/io.h>; callers are responsible
+ * for locks, barriers and doorbells, and nothing here needs libibverbs.
  *
  * An entry needs no valid mark: the device reads a slot only after the doorbell that covers it.
  */
@@ -25,8 +25,8 @@
 
 /*
  * Octets of a send queue slot for this many elements or inline octets, and at least min_body octets
- * behind the header, for operations that have operands there.  The answer may be above
- * SG_WQE_STRIDE_MAX: then no queue can do it.
+ * behind the header, for operations that have operands there.  The result may exceed
+ * SG_WQE_STRIDE_MAX: then no queue supports it.
  */
 static inline uint32_t sg_sq_stride(uint32_t max_sge, uint32_t max_inline, uint32_t min_body)
 {
@@ -60,7 +60,7 @@ static inline uint32_t sg_rq_sge_room(uint32_t stride)
 	return (stride - (uint32_t)sizeof(struct sg_rqe_hdr)) / (uint32_t)sizeof(struct sg_sge);
 }
 
-/* Write the whole header; the caller then sets what its opcode needs and the payload. */
+/* Writes the whole header; the caller then sets the operands and the payload. */
 static inline void sg_wqe_init(struct sg_wqe_hdr *wqe, uint32_t index, uint8_t opcode,
 			       uint8_t flags, uint64_t wr_id)
 {
@@ -83,7 +83,7 @@ static inline void sg_wqe_set_inv(struct sg_wqe_hdr *wqe, uint32_t stag)
 	wqe->inv_stag = htole32(stag);
 }
 
-/* The octets as they lie in memory; the contract has room for eight, verbs for four. */
+/* The octets as they are in memory; the contract has room for eight, verbs for four. */
 static inline void sg_wqe_set_imm(struct sg_wqe_hdr *wqe, const void *imm_data)
 {
 	memcpy(&wqe->imm, imm_data, 4);
@@ -120,7 +120,7 @@ static inline bool sg_is_atomic(uint8_t opcode)
 	return opcode == SG_WR_FETCH_ADD || opcode == SG_WR_CMP_SWAP;
 }
 
-/* Octets behind the header of an atomic operation: operands, and an element for what it fetches. */
+/* Octets behind the header of an atomic operation: operands, and an element for the result. */
 #define SG_ATOMIC_BODY ((uint32_t)(sizeof(struct sg_wqe_atomic) + sizeof(struct sg_sge)))
 
 /* Elements of an entry: right behind its header, or behind the operands of an atomic operation. */
@@ -144,7 +144,7 @@ static inline void sg_sge_set(struct sg_sge *sge, uint64_t addr, uint32_t length
 }
 
 /*
- * Append to the inline payload.  used: octets there already; returns the new number, or
+ * Appends to the inline payload.  used: octets there already; returns the new number, or
  * SG_INLINE_TOO_LONG (and nothing is copied) if that would be more than max.
  */
 #define SG_INLINE_TOO_LONG UINT32_MAX
@@ -165,7 +165,7 @@ static inline void sg_wqe_set_inline_len(struct sg_wqe_hdr *wqe, uint32_t used)
 	wqe->inline_len = htole16((uint16_t)used);
 }
 
-/* Flush and Verify: what stands right behind the header. */
+/* Flush and Verify: the part right behind the header. */
 static inline struct sg_wqe_place *sg_wqe_place(struct sg_wqe_hdr *wqe)
 {
 	return (struct sg_wqe_place *)(wqe + 1);
@@ -185,14 +185,14 @@ static inline size_t sg_verify_size(uint32_t num_sge, size_t hash_len)
 	return sizeof(struct sg_wqe_place) + num_sge * sizeof(struct sg_sge) + hash_len;
 }
 
-/* Append the sink of the peer's hash to a Verify, before the hash that is expected. */
+/* Appends the sink of the peer's hash to a Verify, before the expected hash. */
 static inline struct sg_sge *sg_verify_add_sink(struct sg_wqe_hdr *wqe)
 {
 	wqe->num_sge = 1;
 	return (struct sg_sge *)(sg_wqe_place(wqe) + 1);
 }
 
-/* length: 1..SG_HASH_MAX; the caller has made sure of the room. */
+/* length: 1..SG_HASH_MAX; the caller has checked the room. */
 static inline void sg_verify_add_hash(struct sg_wqe_hdr *wqe, const void *hash, size_t length)
 {
 	struct sg_wqe_place *place = sg_wqe_place(wqe);
@@ -223,7 +223,7 @@ SG_ASSERT_OFFSET(struct sg_cqe, opcode, 61);
 SG_ASSERT_OFFSET(struct sg_cqe, flags_phase, 63);
 
 /*
- * The last word of a completion entry in one load (the device writes it last).  After it tells
+ * The last word of a completion entry in one load (the device writes it last).  If it says
  * that the entry is new, a read barrier must come before any other field is read.
  */
 typedef _Atomic(uint64_t) sg_cqe_tail_word __attribute__((may_alias));
@@ -235,7 +235,7 @@ static inline uint64_t sg_cqe_tail(const struct sg_cqe *cqe)
 	return le64toh((__force __le64)atomic_load_explicit(word, memory_order_relaxed));
 }
 
-/* Is the entry that this word ends the one that belongs at this index? size_shift: log2(entries) */
+/* Does this word end the entry that belongs at this index? size_shift: log2(entries) */
 static inline bool sg_cqe_is_new(uint64_t tail, uint32_t index, uint32_t size_shift)
 {
 	uint64_t phase = (tail >> SG_CQE_TAIL_FLAGS_SHIFT) & SG_CQE_PHASE;

@@ -3,10 +3,10 @@
  * Extended posting, ibv_wr_*: start, any number of operations each with its payload, then complete
  * or abort.
  *
- * The send queue's lock is held from start to the end.  Entries are built in their slots behind
- * head, where the device does not look; complete moves head over them and rings once, abort and the
- * first error leave head where it was.  After an error wr_wqe is NULL, so the rest of the list is
- * passed over until complete tells the error; so it is after operations that take no payload.
+ * The send queue's lock is held from start to the end.  Entries are built in their slots beyond
+ * head, which the device does not read; complete moves head over them and rings once; abort and the
+ * first error leave head unchanged.  After an error wr_wqe is NULL, so the rest of the list is
+ * skipped until complete returns the error; it is also NULL after operations without payload.
  */
 #include <errno.h>
 
@@ -74,7 +74,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_
 		sg_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
-/* For operations that carry no payload which could be set after them. */
+/* For operations that take no payload. */
 static void seal(struct ibv_qp_ex *ibqp)
 {
 	to_sg_qp_ex(ibqp)->wr_wqe = NULL;
@@ -145,7 +145,7 @@ static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
 	return 0;
 }
 
-/* Of another provider's queue pair we know nothing: what is asked for there is not posted. */
+/* Queue pairs of other providers are unknown to us: requests for them are not posted. */
 static bool is_ours(struct ibv_qp_ex *ibqp)
 {
 	return likely(sg_is_ours(ibqp->qp_base.context->device));
@@ -217,7 +217,7 @@ static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
 		sg_wqe_set_imm(wqe, &imm_data);
 }
 
-/* With what it fetches in an element that the caller sets next. */
+/* The caller sets the element for the result next. */
 static void begin_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode, uint32_t rkey,
 			 uint64_t remote_addr, const struct sgdv_cmp_swp *v)
 {
@@ -288,7 +288,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 		seal(ibqp);
 }
 
-/* What may be set as payload of the entry; the last argument in octets. */
+/* Checks what may be set as payload of the entry; length in octets. */
 static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t length)
 {
 	switch (wqe->opcode) {
@@ -408,7 +408,7 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 	sg_unlock(&to_sg_qp_ex(ibqp)->sq_lock);
 }
 
-/* What is always there, and what takes a feature. */
+/* The operations that are always there, and those that need a feature. */
 static uint64_t supported_ops(uint32_t features)
 {
 	static const struct {
