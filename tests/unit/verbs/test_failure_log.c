@@ -92,6 +92,38 @@ static void own_fault(void)
     finish();
 }
 
+/* An entry whose header is refused: the line of the guest's error says why. */
+static void refused_header(void)
+{
+    static const struct {
+        uint8_t opcode, flags;
+        const char *why;
+    } rows[] = {
+        { 0x7f, 0, "unknown opcode" },
+        { SG_WR_SEND, 0x80, "unknown flags" },
+        { SG_WR_READ, SG_WQE_INLINE, "no inline data with this opcode" },
+        { SG_WR_REG_MR, 0, "the queue pair is not the kernel's" },
+    };
+
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct md_wr w;
+        char line[100];
+
+        T_CONTEXT("%s", rows[i].why);
+        begin(NULL);
+        failures_only();
+        pair.side[0].h.log_on[SG_LOG_GUEST_ERROR] = true;
+        w = wr(0, rows[i].opcode, 1, 0, 64, 0);
+        w.flags = rows[i].flags;
+        post(0, w);
+        pair_settle(&pair);
+        snprintf(line, sizeof(line), "qp %u: send entry 0, opcode %u: LOC_QP_OP_ERR, %s",
+                 pair.side[0].qp.qpn, rows[i].opcode, rows[i].why);
+        T_TRUE(test_host_logged(&pair.side[0].h, line));
+        finish();
+    }
+}
+
 static void connection_ends(void)
 {
     begin(NULL);
@@ -150,6 +182,7 @@ static void names(void)
 static const struct t_case cases[] = {
     { "a Terminate, sent or received, is named", terminate_names_its_reason },
     { "a fault of our own is named with its entry", own_fault },
+    { "a header that is refused, and why", refused_header },
     { "a connection that is closed", connection_ends },
     { "a connection that is reset, and by whom", connection_is_reset },
     { "a doorbell beyond the queue", doorbell_beyond },

@@ -47,6 +47,57 @@ static void ring_geometry(void)
     T_EQ_U64(sg_ring_phase(&r, 0), 1);
 }
 
+/* Indices of a guest, on a ring of 8 entries with 3 in use: from 'cons' to cons + 3. */
+static void ring_indices(void)
+{
+    enum { P = SG_RING_PROD, C = SG_RING_CONS, IN_ORDER = SG_RING_IN_ORDER };
+    static const struct {
+        const char *name;
+        unsigned index;
+        int32_t value; /* relative to cons */
+        enum sg_ring_verdict want;
+        int32_t prod, cons; /* afterwards */
+    } rows[] = {
+        { "producer, the same", P, 3, SG_RING_NEW, 3, 0 },
+        { "producer, more", P, 5, SG_RING_NEW, 5, 0 },
+        { "producer, full", P, 8, SG_RING_NEW, 8, 0 },
+        { "producer, one too many", P, 9, SG_RING_BAD, 3, 0 },
+        { "producer, less", P, 2, SG_RING_LATE, 3, 0 },
+        { "producer, a ring behind", P, -5, SG_RING_LATE, 3, 0 },
+        { "producer, further behind", P, -6, SG_RING_BAD, 3, 0 },
+        { "producer in order, full", P | IN_ORDER, 8, SG_RING_NEW, 8, 0 },
+        { "producer in order, back", P | IN_ORDER, 1, SG_RING_NEW, 1, 0 },
+        { "producer in order, empty", P | IN_ORDER, 0, SG_RING_NEW, 0, 0 },
+        { "producer in order, behind", P | IN_ORDER, -1, SG_RING_BAD, 3, 0 },
+        { "producer in order, beyond", P | IN_ORDER, 9, SG_RING_BAD, 3, 0 },
+        { "consumer, the same", C, 0, SG_RING_NEW, 3, 0 },
+        { "consumer, all", C, 3, SG_RING_NEW, 3, 3 },
+        { "consumer, beyond", C, 4, SG_RING_BAD, 3, 0 },
+        { "consumer, back", C, -1, SG_RING_LATE, 3, 0 },
+        { "consumer, a ring behind", C, -5, SG_RING_LATE, 3, 0 },
+        { "consumer, further behind", C, -6, SG_RING_BAD, 3, 0 },
+        { "consumer in order, back", C | IN_ORDER, -5, SG_RING_NEW, 3, -5 },
+        { "consumer in order, behind", C | IN_ORDER, -6, SG_RING_BAD, 3, 0 },
+        { "consumer in order, beyond", C | IN_ORDER, 4, SG_RING_BAD, 3, 0 },
+    };
+    static const uint32_t starts[] = { 0, 1000, UINT32_MAX - 1, UINT32_MAX - 6 };
+    struct sg_ring r;
+
+    for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            const uint32_t at = starts[k];
+
+            T_CONTEXT("%s, from %u", rows[i].name, at);
+            sg_ring_init(&r, 0x10000, 8, 64);
+            r.cons = at;
+            r.prod = at + 3;
+            T_EQ_U64(sg_ring_take(&r, rows[i].index, at + (uint32_t)rows[i].value), rows[i].want);
+            T_EQ_U64(r.prod, at + (uint32_t)rows[i].prod);
+            T_EQ_U64(r.cons, at + (uint32_t)rows[i].cons);
+        }
+    }
+}
+
 static void wrap_many_times(void)
 {
     struct sg_cqe c;
@@ -452,6 +503,7 @@ static void longest_queue(void)
 
 static const struct t_case cases[] = {
     { "slots and phases", ring_geometry },
+    { "indices that a guest gives", ring_indices },
     { "rings wrap many times", wrap_many_times },
     { "arming a completion queue", arming },
     { "arming with entries that an event told of", arming_unread },
