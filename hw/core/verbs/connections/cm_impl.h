@@ -9,11 +9,11 @@
 
 /* An event for the driver, if it knows of the connection. */
 void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end);
-/* What CM_DATA says from now on; false: the host has no memory for the private data. */
+/* Stores what CM_DATA returns from now on; false: no memory for the private data. */
 bool sg_cm_keep_params(struct sg_cm *cm, const struct sg_conn_params *p);
-/* The connection has ended for the queue pair; finally: TCP is gone, too. */
+/* The connection has ended for the queue pair; finally: TCP is gone as well. */
 void sg_cm_lose_peer(struct sg_cm *cm, bool finally, const char *why);
-/* TCP is gone: the last word about this connection. */
+/* TCP is gone: the last event of this connection. */
 void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why);
 
 #endif
