@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Staghorn contract: what the kernel driver and the rdma-core provider tell each other through
+ * Staghorn contract: the messages between the kernel driver and the rdma-core provider through
  * uverbs.  Host byte order (one machine).  Queue memory belongs to the process: it allocates
  * page-aligned, zeroed buffers and the driver pins them; the doorbell page is mapped from the
  * driver with the key in sg_abi_alloc_ucontext_resp.
@@ -28,8 +28,8 @@ struct sg_abi_alloc_pd_resp {
 };
 
 /*
- * The buffer holds 'entries' completion entries (io.h) and, directly behind them, one struct
- * sg_cq_record.  The driver sets ibv_cq.cqe to entries - 1 or what the caller asked for.
+ * The buffer holds 'entries' completion entries (io.h) and, directly after them, one struct
+ * sg_cq_record.  The driver sets ibv_cq.cqe to entries - 1 or to the number that was requested.
  */
 struct sg_abi_create_cq {
     __aligned_u64 buf;
@@ -42,7 +42,7 @@ struct sg_abi_create_cq_resp {
     __u32 reserved;
 };
 
-/* The new buffer, laid out as the old one. */
+/* The new buffer, with the layout of the old one. */
 struct sg_abi_resize_cq {
     __aligned_u64 buf;
     __u32 buf_len;
@@ -68,8 +68,9 @@ struct sg_abi_create_srq_resp {
 };
 
 /*
- * With IB_SRQ_MAX_WR: the new ring, of the same stride.  All that is posted and not completed is in
- * it already, each entry at its index modulo the new size; nobody posts until the call returns.
+ * With IB_SRQ_MAX_WR: the new ring, of the same stride.  It already contains all entries that are
+ * posted and not complete, each at its index modulo the new size; nobody posts until the call
+ * returns.
  */
 struct sg_abi_modify_srq {
     __aligned_u64 buf;
@@ -95,8 +96,8 @@ struct sg_abi_create_qp_resp {
 };
 
 /*
- * What the core's command cannot say of a memory region; absent or all zero: an ordinary one.  The
- * fields are those of sg_cmd_reg_mr (admin.h); a hash algorithm other than NONE grants Verify.
+ * Attributes of a memory region that the core's command lacks; absent or all zero: an ordinary
+ * region.  The fields are those of sg_cmd_reg_mr (admin.h); a hash algorithm grants Verify.
  */
 struct sg_abi_reg_mr {
     __u8 hash_alg;

@@ -31,7 +31,7 @@ enum sg_admin_opcode {
     SG_ADMIN_ALLOC_MR = 0x14, /* for fast registration */
     SG_ADMIN_ALLOC_MW = 0x15,
     SG_ADMIN_DEALLOC_MW = 0x16, /* id: the STag as allocated or last bound */
-    SG_ADMIN_MAP_PAGES = 0x17,  /* on-demand paging: pages come, go, or cannot be had */
+    SG_ADMIN_MAP_PAGES = 0x17,  /* on-demand paging: adds or removes pages, or fails accesses */
     SG_ADMIN_CREATE_CQ = 0x18,
     SG_ADMIN_DESTROY_CQ = 0x19,
     SG_ADMIN_RESIZE_CQ = 0x1a,
@@ -51,7 +51,7 @@ enum sg_admin_opcode {
     SG_ADMIN_CONNECT = 0x32,
     SG_ADMIN_ACCEPT = 0x33,
     SG_ADMIN_REJECT = 0x34,
-    SG_ADMIN_CM_DATA = 0x35, /* read the private data that came with a connection event */
+    SG_ADMIN_CM_DATA = 0x35, /* read the data of a connection event */
     /* The adapter's flash image (docs/manual/firmware.md). */
     SG_ADMIN_FLASH_INFO = 0x38,   /* sg_cmd_query; struct sg_flash_info */
     SG_ADMIN_FLASH_READ = 0x39,   /* sg_cmd_flash: octets of the chip */
@@ -66,20 +66,21 @@ enum sg_status {
     SG_EOPCODE = 1,    /* opcode unknown or reserved */
     SG_EINVAL = 2,     /* a field is out of range */
     SG_ENOENT = 3,     /* no such object */
-    SG_ENOMEM = 4,     /* out of objects of this kind, or of memory */
+    SG_ENOMEM = 4,     /* no more objects of this kind, or no memory */
     SG_EBUSY = 5,      /* other objects still refer to it */
     SG_EFAULT = 6,     /* DMA failed */
     SG_ESTATE = 7,     /* not in this state */
     SG_EADDR = 8,      /* address in use, or not one of the port's */
     SG_EPERM = 9,      /* belongs to another user context */
-    SG_ENOTSUP = 10,   /* valid, but this adapter does not do it */
+    SG_ENOTSUP = 10,   /* valid, but not supported by this adapter */
     SG_ENOTPMEM = 11,  /* REG_MR: flush to persistence, but not all of it is persistent memory */
     SG_ENOVERIFY = 12, /* REG_MR: verify, but the memory or the hash algorithm does not allow it */
 };
 
 /*
- * MR access rights and QP limits of them.  The peer's access is checked in the order STag (index,
- * key, validity), association (PD), rights (of MR and QP), wrap of the Tagged Offset, bounds.
+ * Access rights of an MR, and their limits for a QP.  The peer's access is checked in the order
+ * STag (index, key, validity), association (PD), rights (of MR and QP), wrap of the Tagged Offset,
+ * bounds.
  */
 #define SG_ACCESS_LOCAL_WRITE 0x001u
 #define SG_ACCESS_REMOTE_READ 0x002u
@@ -95,7 +96,7 @@ enum sg_admin_limits {
     SG_ADMIN_CMD_SIZE = 128,
     SG_ADMIN_RSP_SIZE = 64,
     SG_PRIVATE_DATA_MAX = 512, /* RFC 5044 section 7.1.1; with MPA revision 2, four fewer */
-    SG_PORT_ADDR_MAX = 16,     /* addresses of the port; SET_ADDR says ENOMEM beyond that */
+    SG_PORT_ADDR_MAX = 16,     /* addresses of the port; beyond that SET_ADDR returns ENOMEM */
 };
 
 /* First 8 octets of each command. */
@@ -125,13 +126,13 @@ SG_ASSERT_SIZE(struct sg_page_list, 16);
 /* Internet address and TCP port. */
 struct sg_sockaddr {
     __u8 family;    /* 4 or 6 */
-    /* Local address of CONNECT, LISTEN: type of service, traffic class of what is sent; else 0. */
+    /* Local address of CONNECT, LISTEN: type of service or traffic class of packets; else 0. */
     __u8 tos;
     __be16 port;    /* network order */
     __u8 ip[16];    /* network order; IPv4 in the first four octets */
     /*
-     * Link-local IPv6 addresses may be the same on several links: the 802.1Q identifier of this
-     * one's, 0: none.  Of other addresses ignored, and 0 in answers.
+     * Link-local IPv6 addresses may be the same on several links: the 802.1Q identifier of the
+     * link, 0: none.  Ignored for other addresses, and 0 in answers.
      */
     __le16 vlan;
     __le16 reserved_176;
@@ -140,8 +141,8 @@ SG_ASSERT_SIZE(struct sg_sockaddr, 24);
 
 struct sg_cmd_query { /* QUERY_CAPS, QUERY_STATS, CM_DATA */
     struct sg_admin_hdr hdr;
-    __le64 out_addr; /* where the answer is written */
-    __le32 out_len;  /* octets of room; at most this much is written */
+    __le64 out_addr; /* address of the answer */
+    __le32 out_len;  /* octets of room; the answer is truncated to this */
     __le32 id;       /* CM_DATA: connection id; else 0 */
 };
 
@@ -183,13 +184,13 @@ struct sg_cmd_reg_mr {
     __le32 access;       /* SG_ACCESS_* */
     __le64 va;           /* Tagged Offset of the first octet */
     __le64 length;       /* octets; with WHOLE_MEMORY ignored */
-    struct sg_page_list pages; /* first page holds va: va's offset within it counts */
+    struct sg_page_list pages; /* the first page contains va, at va's offset within a page */
     __u8 flags;          /* SG_MR_* */
-    __u8 key;            /* low octet of the STag; 0: the device draws one, not 0 */
+    __u8 key;            /* low octet of the STag; 0: the device chooses a random one, not 0 */
     /* Registration for Verify and Flush (draft-talpey-rdma-commit, local semantics). */
     __u8 hash_alg;       /* enum sg_hash; with SG_ACCESS_VERIFY not NONE, else NONE */
     __u8 hash_key_len;   /* HMAC: 1..SG_HASH_KEY_MAX; else 0 */
-    __u8 mem_type;       /* enum sg_mem_type: what the consumer believes the memory to be */
+    __u8 mem_type;       /* enum sg_mem_type: the type of memory that the consumer claims */
     __u8 mem_mode;       /* enum sg_mem_mode */
     __u8 reserved_432[2];
     __u8 hash_key[64];
@@ -201,25 +202,25 @@ struct sg_cmd_reg_mr {
 #define SG_MR_WHOLE_MEMORY 0x01
 /*
  * On-demand paging (SG_FEATURE_ODP): pages.addr 0, pages.levels 0, pages.count pages of
- * pages.page_shift (count 0: as many as it takes), none of them there; length up to 2^63.  An
- * access to one that is not there raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with
+ * pages.page_shift (count 0: as many as needed), all of them missing; length up to 2^63.  An
+ * access to a missing page raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with
  * VERIFY.
  */
 #define SG_MR_ODP 0x02
 
-/* A region made by REG_MR, without a hash and without windows: what mask names is changed. */
+/* For a region of REG_MR without hash and windows: changes what mask names. */
 struct sg_cmd_modify_mr {
     struct sg_admin_hdr hdr;
     __le32 stag;
     __le32 mask;   /* SG_MR_MOD_*, at least one */
     __le32 pd;
-    __le32 access; /* ZERO_BASED as it was; not VERIFY */
+    __le32 access; /* ZERO_BASED unchanged; not VERIFY */
 };
 #define SG_MR_MOD_PD 0x1
 #define SG_MR_MOD_ACCESS 0x2
 SG_ASSERT_SIZE(struct sg_cmd_modify_mr, 24);
 
-/* A reversible hash (the region can be guessed or computed from it) demands REMOTE_READ too. */
+/* A reversible hash (the content can be guessed or computed from it) also needs REMOTE_READ. */
 enum sg_hash {
     SG_HASH_NONE = 0,
     SG_HASH_CRC32C = 1,      /* 4 octets, as MPA sends it; reversible */
@@ -230,10 +231,10 @@ enum sg_hash {
 };
 #define SG_HASH_KEY_MAX 64
 
-/* A claim that does not hold is refused with ENOTPMEM; ANY claims nothing. */
+/* A wrong claim is refused with ENOTPMEM; ANY claims nothing. */
 enum sg_mem_type { SG_MEM_TYPE_ANY = 0, SG_MEM_TYPE_VOLATILE = 1, SG_MEM_TYPE_PERSISTENT = 2 };
 
-/* Which way Writes to persistent memory take on the target (DDIO); Flush keeps its promise. */
+/* The path of Writes to persistent memory on the target (DDIO); Flush keeps its promise. */
 enum sg_mem_mode {
     SG_MEM_MODE_DEFAULT = 0,
     SG_MEM_MODE_CACHED = 1,   /* may allocate in the CPU's cache (DDIO) */
@@ -268,13 +269,13 @@ struct sg_cmd_map_pages {
     __le64 list;         /* MAP: bus address of count 64-bit page addresses, bit 0: writable */
 };
 
-/* FAIL: whoever waits for these pages gets a protection error. */
+/* FAIL: accesses that wait for these pages get a protection error. */
 enum sg_map_op { SG_MAP_PAGES = 1, SG_UNMAP_PAGES = 2, SG_MAP_FAIL = 3 };
 
 struct sg_cmd_create_cq {
     struct sg_admin_hdr hdr;
     __le32 entries;   /* power of two */
-    __le32 eqn;       /* where completion events go: 1..SG_EQ_COUNT-1 */
+    __le32 eqn;       /* event queue for its events: 1..SG_EQ_COUNT-1 */
     __le32 uar;       /* doorbell page */
     __le32 reserved_160;
     struct sg_page_list pages; /* zeroed */
@@ -282,9 +283,9 @@ struct sg_cmd_create_cq {
 };
 
 /*
- * From its completion on the device uses the new ring and record, index 0 and phase 1 first.  The
- * answer's data[0] is the producer index at which it left the old ring, which the consumer empties
- * first.  What is not yet consumed must fit: else EINVAL, and nothing changes.
+ * After its completion the device uses the new ring and record, beginning with index 0 and phase 1.
+ * data[0] of the answer is the producer index at which it left the old ring, which the consumer
+ * empties first.  The unread entries must fit: else EINVAL, and nothing changes.
  */
 struct sg_cmd_resize_cq {
     struct sg_admin_hdr hdr;
@@ -296,7 +297,7 @@ struct sg_cmd_resize_cq {
 
 /*
  * Moderation: an armed CQ raises its event after count completions, or period microseconds after
- * the first one that is not reported yet.  count 0 and 1, or period 0: at once.
+ * the first unreported one.  count 0 or 1, or period 0: at once.
  */
 struct sg_cmd_modify_cq {
     struct sg_admin_hdr hdr;
@@ -307,8 +308,8 @@ struct sg_cmd_modify_cq {
 
 /*
  * A shared receive queue.  A QP takes the oldest entry when the first segment of a message arrives;
- * entries complete in any order, so wr_index of their completions counts entries completed of this
- * queue, not a position: the consumer may have at most 'entries' posted and not completed.
+ * entries complete in any order, so wr_index of their completions is the number of completed
+ * entries, not a position: the consumer may have at most 'entries' posted and not complete.
  */
 struct sg_cmd_create_srq {
     struct sg_admin_hdr hdr;
@@ -334,10 +335,10 @@ struct sg_cmd_modify_srq {
 };
 
 /*
- * From its completion on the device reads entries from the new ring, of the same stride.  Indices
- * run on: what is posted and not known to be complete is in both rings beforehand, and what is
- * posted meanwhile too.  The answer's data[0] is the index of the first that is read from the new
- * ring.  EINVAL, and nothing changes: more entries are posted and not completed, or a limit beyond.
+ * After its completion the device reads entries from the new ring, of the same stride.  Indices
+ * continue: the driver puts entries that are posted and not known to be complete into both rings
+ * beforehand, and those posted meanwhile as well.  data[0] of the answer is the first index read
+ * from the new ring.  EINVAL, without effect: the posted entries or the limit exceed the new size.
  */
 struct sg_cmd_resize_srq {
     struct sg_admin_hdr hdr;
@@ -363,7 +364,7 @@ struct sg_cmd_create_qp {
     __u8 sq_max_sge;
     __u8 rq_max_sge;
     __le16 max_inline;
-    __le32 access;     /* remote rights this QP grants at all */
+    __le32 access;     /* remote rights that this QP can grant */
     struct sg_page_list sq_pages;
     struct sg_page_list rq_pages;
     __le32 flags;      /* SG_QP_* */
@@ -387,14 +388,14 @@ struct sg_cmd_modify_qp {
     __le32 mask;   /* SG_QP_MOD_* */
     __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected, flushed) */
     __le32 access;
-    __u8 min_rnr_timer; /* 0..31, as InfiniBand encodes it */
+    __u8 min_rnr_timer; /* 0..31, in InfiniBand's encoding */
     __u8 rnr_retry;     /* 0..7; 7: for ever */
     __le16 reserved_208;
 };
 #define SG_QP_MOD_STATE 0x1
 #define SG_QP_MOD_ACCESS 0x2
 #define SG_QP_MOD_UNREACHABLE 0x4 /* with STATE ERROR: the oldest send entry gets RETRY_EXC_ERR */
-/* For how long a message may wait for a receive, where it may; until then 0 and 7. */
+/* How long a message may wait for a receive, if waiting is on; the initial values are 0 and 7. */
 #define SG_QP_MOD_RNR_TIMER 0x8
 #define SG_QP_MOD_RNR_RETRY 0x10
 #define SG_QP_MOD_KNOWN 0x1fu
@@ -421,23 +422,23 @@ struct sg_cmd_connect {
     __le16 ord;
     __le16 flags;             /* CONNECT, ACCEPT: SG_CONNECT_* */
     /*
-     * CONNECT, ACCEPT: the neighbour that packets to the peer are given to, network order, IPv4 in
-     * the first four octets.  All zero: CONNECT goes by prefix and gateway of the local address;
-     * ACCEPT stays with the neighbour that the peer's packets come from, if that is beyond the
+     * CONNECT, ACCEPT: the next hop for packets to the peer, network order, IPv4 in
+     * the first four octets.  All zero: CONNECT uses prefix and gateway of the local address;
+     * ACCEPT keeps the neighbour that the peer's packets come from, if that is beyond the
      * prefix.
      */
     __u8 next_hop[16];
 };
 /*
  * When the peer leaves, or TCP is lost, and no send entry is posted: the QP stays in RTS, its
- * receives stay posted, and the first send posted later gets RETRY_EXC_ERR and puts it in ERROR.
+ * receives stay posted, and the next send entry gets RETRY_EXC_ERR and puts the QP in ERROR.
  * With a send entry posted the QP goes to ERROR at once, and the oldest one gets RETRY_EXC_ERR.
- * If setup fails after ACCEPT the QP is IDLE again, with all that is posted.
+ * If setup fails after ACCEPT the QP returns to IDLE, with everything still posted.
  */
 #define SG_CONNECT_STAY 0x1
 /*
- * A send entry completes when the peer's adapter has taken its message, as on InfiniBand: placed
- * it, or received it.  Without this, when it was handed to TCP (RFC 5040 section 5.5).
+ * A send entry completes when the peer's adapter has placed or received its message, as on
+ * InfiniBand.  Without this flag, when it was passed to TCP (RFC 5040 section 5.5).
  */
 #define SG_CONNECT_CONFIRM 0x2
 
@@ -461,9 +462,9 @@ SG_ASSERT_SIZE(struct sg_cmd_connect, 96);
 SG_ASSERT_OFFSET(struct sg_cmd_connect, next_hop, 80);
 
 /*
- * The flash.  An adapter without one answers ENOTSUP.  An update is written from offset 0 on
- * without gaps (else ESTATE); offset 0 begins it anew, and with that the slot that is not running
- * is empty.  COMMIT checks the whole; EINVAL: refused, data[0] of the answer is an enum
+ * The flash.  An adapter without one returns ENOTSUP.  An update is written from offset 0 on
+ * without gaps (else ESTATE); offset 0 begins a new update and erases the slot that is not
+ * running.  COMMIT checks all of it; EINVAL: refused, data[0] of the answer is an enum
  * sg_flash_reason.  The new firmware runs after the next reset of the function (CTRL.RESET, FLR,
  * machine).
  */
@@ -487,7 +488,7 @@ SG_ASSERT_SIZE(struct sg_flash_slot_info, 40);
 /* Answer of FLASH_INFO. */
 struct sg_flash_info {
     __u8 running;     /* slot */
-    __u8 stored;      /* slot that the next reset takes */
+    __u8 stored;      /* slot that the next reset starts */
     __u8 reserved_16[2];
     __le32 fw_size_max;
     struct sg_flash_slot_info slot[2];
@@ -507,19 +508,19 @@ enum sg_cm_status {
     SG_CM_CLOSED = 6,      /* graceful */
     SG_CM_TERMINATED = 7,  /* by Terminate, sent or received */
     SG_CM_UNREACHABLE = 8, /* no route or address */
-    SG_CM_NORES = 9,       /* out of connections or memory */
+    SG_CM_NORES = 9,       /* no more connections, or no memory */
 };
 
 /* Answer of CM_DATA: describes the connection, then pdata_len octets of private data. */
 struct sg_cm_data {
     struct sg_sockaddr local;
     struct sg_sockaddr remote;
-    __le16 ird;        /* as the peer offered (request) or as agreed */
+    __le16 ird;        /* the peer's offer (request), or as agreed */
     __le16 ord;
     __le16 pdata_len;
     __u8 mpa_rev;
     __u8 reserved;
-    __le16 peer_ird;   /* as the peer's frame said; 0: it said nothing */
+    __le16 peer_ird;   /* from the peer's frame; 0: it had none */
     __le16 peer_ord;
     __u8 pdata[SG_PRIVATE_DATA_MAX];
 };
@@ -582,7 +583,7 @@ SG_ASSERT_SIZE(struct sg_caps, 168);
 #define SG_FEATURE_ATOMICS 0x40u
 #define SG_FEATURE_VERIFY 0x80u
 #define SG_FEATURE_ATOMIC_WRITE 0x100u
-#define SG_FEATURE_FLUSH_PERSISTENT 0x200u /* there is persistent memory in a domain */
+#define SG_FEATURE_FLUSH_PERSISTENT 0x200u /* the machine has a persistence domain */
 #define SG_FEATURE_FLUSH_REGION 0x400u     /* SG_FLUSH_REGION: draft -02; without it -01 */
 #define SG_FEATURE_IMM 0x800u              /* SG_WR_SEND_IMM, SG_WR_WRITE_IMM (RFC 7306) */
 #define SG_FEATURE_MW 0x1000u              /* memory windows of both types */

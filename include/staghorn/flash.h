@@ -2,13 +2,13 @@
 /*
  * Staghorn hardware contract: the adapter's flash.
  *
- * Manual: docs/manual/firmware.md.  The chip holds, in this order: the identity of this very
+ * Manual: docs/manual/firmware.md.  The chip has, in this order: the identity of this particular
  * adapter (vital product data), and two slots for firmware.  A slot is a record, written last and
- * erased first, and the firmware that it vouches for.  At reset the adapter runs the firmware of
- * the valid slot with the later sequence number; an update goes to the other one.
+ * erased first, and the firmware whose checksum it contains.  At reset the adapter runs the
+ * firmware of the valid slot with the later sequence number; an update goes to the other one.
  *
- * A firmware file, which is what an update consists of, is struct sg_fw_header with the capability
- * profile, and the PCI expansion ROM.
+ * A firmware file, which is also the content of an update, is struct sg_fw_header with the
+ * capability profile, and the PCI expansion ROM.
  *
  * Multi-octet fields are little-endian, texts are printable ASCII padded with zeros, reserved
  * fields are zero, checksums are CRC32C (as MPA's).
@@ -35,7 +35,7 @@ enum sg_flash_layout {
 #define SG_SLOT_MAGIC "STGHSLOT"
 #define SG_FW_MAGIC "STGHFRMW"
 
-/* Identity of one adapter; what is zero or empty is not known. */
+/* Identity of one adapter; zero or empty fields are unknown. */
 struct sg_flash_vpd {
     __u8 product[32];
     __u8 part[16];
@@ -69,15 +69,15 @@ struct sg_flash_slot {
 SG_ASSERT_SIZE(struct sg_flash_slot, 32);
 
 /*
- * What an adapter with this firmware can do.  SG_PROFILE_ANY: what the model itself does by
- * default.  A limit above the model's own range makes the firmware unusable.
+ * The capabilities of an adapter with this firmware.  SG_PROFILE_ANY: the model's default.
+ * A limit above the model's own range makes the firmware unusable.
  */
 #define SG_PROFILE_ANY 0xffffffffu
 #define SG_PROFILE_ANY_8 0xffu
 
 struct sg_profile {
     __u8 name[16];
-    __le32 features;    /* SG_FEATURE_* (admin.h) that may be there */
+    __le32 features;    /* SG_FEATURE_* (admin.h) that are allowed */
     __u8 mpa_rev;       /* 1, 2 */
     __u8 crc;           /* 0, 1: demanded */
     __u8 markers;       /* 0, 1: demanded */
@@ -108,10 +108,10 @@ struct sg_fw_header {
 };
 SG_ASSERT_SIZE(struct sg_fw_header, 160);
 
-/* What is wrong with an image or an update; data[0] of the answer to FLASH_COMMIT. */
+/* Fault of an image or an update; data[0] of the answer to FLASH_COMMIT. */
 enum sg_flash_reason {
     SG_FLASH_GOOD = 0,
-    SG_FLASH_SHORT = 1,      /* ends before it should */
+    SG_FLASH_SHORT = 1,      /* truncated */
     SG_FLASH_NOT_OURS = 2,   /* magic */
     SG_FLASH_FORMAT_NEW = 3, /* format unknown */
     SG_FLASH_LENGTH = 4,     /* a length or offset is impossible */
@@ -121,8 +121,8 @@ enum sg_flash_reason {
     SG_FLASH_ROM = 8,        /* expansion ROM malformed */
     SG_FLASH_PROFILE = 9,    /* a value of the profile is out of range */
     SG_FLASH_RESERVED = 10,  /* a reserved field is not zero */
-    SG_FLASH_MEDIUM = 11,    /* the chip does not take it */
-    SG_FLASH_EMPTY = 12,     /* slot: erased, or an update did not get to its end */
+    SG_FLASH_MEDIUM = 11,    /* the chip refuses writes */
+    SG_FLASH_EMPTY = 12,     /* slot: erased, or an update was not completed */
     SG_FLASH_REASONS,
 };
 

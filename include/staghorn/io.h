@@ -3,8 +3,8 @@
  * Staghorn hardware contract: work queue entries, completion queue entries, event queue entries.
  *
  * Manual: docs/manual/queues.md.  A ring has 2^n entries of a fixed power-of-two stride; indices
- * run free over 32 bits and the slot is index modulo size.  A consumer that has taken everything
- * has consumer index == producer index.
+ * run freely over 32 bits and the slot is index modulo size.  If a consumer has taken everything,
+ * consumer index == producer index.
  *
  * Validity: completion and event entries end in a word whose phase bit tells whether the entry is
  * new: in the first pass over the ring (index / size even) a new entry has phase 1, in the next 0,
@@ -38,7 +38,7 @@ enum sg_wr_opcode {
     SG_WR_SEND_INV = 0x01,   /* inv_stag is invalidated at the peer */
     SG_WR_WRITE = 0x02,
     SG_WR_READ = 0x03,       /* elements: the sink, filled in their order */
-    /* The next three need an MR of ALLOC_MR, the last two a QP with SG_QP_KERNEL too. */
+    /* The next three need an MR of ALLOC_MR, the last two of them also a QP with SG_QP_KERNEL. */
     SG_WR_READ_INV = 0x04,   /* as READ, one element; its STag is invalidated at the end */
     SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
     SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
@@ -106,9 +106,9 @@ struct sg_wqe_bind {
 SG_ASSERT_SIZE(struct sg_wqe_bind, 32);
 
 /*
- * Follows sg_wqe_hdr in a FETCH_ADD or CMP_SWAP entry; one element of 8 octets (local write) behind
- * it receives the original value.  Values are 64-bit integers; the target is read and written in
- * the byte order of this adapter's machine at the peer (RFC 7306 section 5.2).
+ * Follows sg_wqe_hdr in a FETCH_ADD or CMP_SWAP entry; after it, one element of 8 octets (local
+ * write) receives the original value.  Values are 64-bit integers; the target is read and written
+ * in the byte order of the adapter's machine at the peer (RFC 7306 section 5.2).
  */
 struct sg_wqe_atomic {
     __le64 data;         /* value to add; or to swap in */
@@ -120,9 +120,9 @@ SG_ASSERT_SIZE(struct sg_wqe_atomic, 32);
 
 /*
  * Follows sg_wqe_hdr in a FLUSH or VERIFY entry; rkey and remote_addr name the peer's range.
- * FLUSH: num_sge 0.  VERIFY: num_sge 0 or 1; behind this come the element, if any, which receives
- * the hash that the peer computed (local write; at least as long as the hash), and then hash_len
- * octets of expected hash.
+ * FLUSH: num_sge 0.  VERIFY: num_sge 0 or 1; after this struct come the element, if any, which
+ * receives the hash that the peer computed (local write; at least as long as the hash), and
+ * then hash_len octets of expected hash.
  */
 struct sg_wqe_place {
     __le32 length;     /* octets; with SG_FLUSH_REGION ignored */
@@ -158,10 +158,10 @@ enum sg_wc_opcode {
     SG_WC_FETCH_ADD = 0x0a,
     SG_WC_CMP_SWAP = 0x0b,
     SG_WC_FLUSH = 0x0c,
-    SG_WC_VERIFY = 0x0d,       /* byte_len: octets of the hash that came back */
+    SG_WC_VERIFY = 0x0d,       /* byte_len: octets of the returned hash */
     SG_WC_ATOMIC_WRITE = 0x0e,
     SG_WC_RECV = 0x80,
-    /* imm; byte_len: octets of the Write that came directly before it, else 0 */
+    /* imm; byte_len: octets of the Write directly before it, else 0 */
     SG_WC_RECV_IMM = 0x81,
 };
 
@@ -171,14 +171,14 @@ enum sg_wc_status {
     SG_WC_LOC_LEN_ERR = 1,    /* a local length, sum or element count is too large */
     SG_WC_LOC_QP_OP_ERR = 2,  /* the entry is malformed or not allowed on this queue */
     SG_WC_LOC_PROT_ERR = 3,   /* lkey, bounds or rights of a local element */
-    SG_WC_FLUSH_ERR = 4,      /* the queue went into error before it was complete */
+    SG_WC_FLUSH_ERR = 4,      /* the queue went to error before the entry was complete */
     SG_WC_REM_INV_REQ_ERR = 5, /* the peer refused the request as malformed */
     SG_WC_REM_ACCESS_ERR = 6, /* the peer refused STag, bounds or rights */
     SG_WC_REM_OP_ERR = 7,     /* the peer could not perform it */
     SG_WC_MW_BIND_ERR = 8,    /* REG_MR, LOCAL_INV or bind failed */
     SG_WC_FATAL_ERR = 9,      /* the peer's Terminate names the layer below (MPA) */
     SG_WC_GENERAL_ERR = 10,   /* not used yet */
-    SG_WC_RETRY_EXC_ERR = 11, /* the peer is not there, or no more */
+    SG_WC_RETRY_EXC_ERR = 11, /* there is no peer, or no longer */
 };
 
 /* sg_cqe.flags_phase (the last 64-bit word holds wr_index, status, opcode and this) */
@@ -208,8 +208,8 @@ SG_ASSERT_SIZE(struct sg_cqe, 64);
 SG_ASSERT_OFFSET(struct sg_cqe, wr_index, 56);
 
 /*
- * Completion queue control record, in guest memory, written by the consumer: how far it has read.
- * The device reads it only when the ring seems full, so it need not be exact at every moment.
+ * Completion queue control record, in guest memory, written by the consumer: its read progress.
+ * The device reads it only when the ring seems full, so it need not be up to date at every moment.
  */
 struct sg_cq_record {
     __le32 consumer_index;
@@ -220,7 +220,7 @@ SG_ASSERT_SIZE(struct sg_cq_record, 64);
 /* Events of the async event queue (eqn 0). */
 enum sg_event {
     SG_EV_NONE = 0,
-    SG_EV_ADMIN = 1,             /* admin completions are there */
+    SG_EV_ADMIN = 1,             /* there are admin completions */
     SG_EV_COMPLETION = 2,        /* completion event queues: cqn has entries */
     SG_EV_CQ_ERROR = 0x10,       /* cqn overran; its queue pairs are in error */
     SG_EV_QP_FATAL = 0x11,       /* qpn */
@@ -234,12 +234,12 @@ enum sg_event {
     SG_EV_DEVICE_FATAL = 0x22,
     SG_EV_CM_REQUEST = 0x30,     /* conn (new) on listener; id 0, aux: listener id */
     SG_EV_CM_REPLY = 0x31,       /* conn, qpn: outcome of CONNECT in status */
-    SG_EV_CM_ESTABLISHED = 0x32, /* conn, qpn: accepted side may go on; status */
+    SG_EV_CM_ESTABLISHED = 0x32, /* conn, qpn: outcome of ACCEPT in status */
     SG_EV_CM_DISCONNECT = 0x33,  /* conn, qpn: the peer closed or terminated; status */
     /* conn, qpn: TCP is gone, the connection id is free; status.  A request that got no answer: id
      * 0, aux the listener.  Does not follow a failed CM_REPLY. */
     SG_EV_CM_CLOSED = 0x34,
-    /* id: STag; pages [page, page + aux) are not there: MAP_PAGES is awaited.  conn bit 0: write */
+    /* id: STag; pages [page, page + aux) are missing: MAP_PAGES is expected.  conn bit 0: write */
     SG_EV_PAGE_FAULT = 0x40,
 };
 

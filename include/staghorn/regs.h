@@ -32,7 +32,7 @@ enum sg_bar_size {
     SG_DOORBELL_SIZE = SG_UAR_SIZE * SG_UAR_COUNT,
 };
 
-/* Interface version: the major half changes when an old driver cannot go on. */
+/* Interface version: the major half changes when an old driver cannot work any more. */
 #define SG_VERSION_MAJOR 1
 #define SG_VERSION_MINOR 0
 #define SG_VERSION ((SG_VERSION_MAJOR << 16) | SG_VERSION_MINOR)
@@ -51,11 +51,11 @@ enum sg_reg {
     SG_REG_GUID_HI = 0x024,  /* RO */
     SG_REG_LINK_SPEED = 0x028, /* RO  Mbit/s, nominal */
     SG_REG_LINK_MTU = 0x02c, /* RO  largest MTU that the port can carry, octets */
-    SG_REG_FW_VERSION = 0x030, /* RO  of the firmware that runs: MAJOR << 16 | MINOR << 8 | PATCH */
-    /* What became of persistent memory at the machine's last power cut; all 0: there was none. */
+    SG_REG_FW_VERSION = 0x030, /* RO  of the running firmware: MAJOR << 16 | MINOR << 8 | PATCH */
+    /* Losses of persistent memory at the machine's last power cut; all 0: there was none. */
     SG_REG_POWER_CUTS = 0x034, /* RO  power cuts so far */
-    SG_REG_POWER_KEPT = 0x038, /* RO  64-octet lines under way at the last one that survived it */
-    SG_REG_POWER_LOST = 0x03c, /* RO  and that did not */
+    SG_REG_POWER_KEPT = 0x038, /* RO  64-octet lines under way at the last one that survived */
+    SG_REG_POWER_LOST = 0x03c, /* RO  and that were lost */
 
     /* Test registers: bring the bus up before any protocol works. */
     SG_REG_TEST_SCRATCH = 0x040, /* RW  reads back inverted */
