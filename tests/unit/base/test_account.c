@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* base/account.h: what fits, what does not, and what comes back. */
+/* base/account.h: requests within and beyond the limit, and the release of memory. */
 #include "base/account.h"
 #include "base/bytes.h"
 #include "tap.h"

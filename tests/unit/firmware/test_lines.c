@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* firmware/rom/lines.h: what the expansion ROM says of an adapter in each of its states. */
+/* firmware/rom/lines.h: the lines of the expansion ROM for an adapter in each of its states. */
 #include <glib.h>
 
 #include "lines.h"

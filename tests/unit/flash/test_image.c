@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* flash/image.h: firmware and identity, made and taken apart; each field malformed in turn. */
+/* flash/image.h: firmware and identity, built and parsed; each field malformed in turn. */
 #include <glib.h>
 
 #include "flash_make.h"

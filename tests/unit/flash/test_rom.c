@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* flash/rom.h: the chain of images, made and judged; each field malformed in turn. */
+/* flash/rom.h: the chain of images, built and checked; each field malformed in turn. */
 #include <glib.h>
 
 #include "flash/rom.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A user of a stream, for tests: counts events, checks what arrives against a known pattern, and
- * sends as much of that pattern as it is told.
+ * A user of a stream, for tests: counts events, compares received data with a known pattern, and
+ * sends as much of that pattern as the test requests.
  */
 #ifndef SG_TESTS_NET_PEER_H
 #define SG_TESTS_NET_PEER_H

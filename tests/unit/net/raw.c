@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A peer that is made by hand; see raw.h.
+ * A hand-made peer; see raw.h.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A peer that is made by hand: it says what it likes in sequence numbers, windows and options, and
- * takes what comes in order.  Host 1 is the adapter; of host 0 only the MAC address is there, and
- * ARP.
+ * A hand-made peer: the test chooses its sequence numbers, windows and options, and it accepts data
+ * in order.  Host 1 is the adapter; host 0 has only a MAC address and ARP.
+ *
  */
 #ifndef SG_TEST_NET_RAW_H
 #define SG_TEST_NET_RAW_H

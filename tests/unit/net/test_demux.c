@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who gets a frame, and what frames from hell do to the adapter: nothing.
+ * Who gets a frame, and that arbitrary malformed frames have no effect on the adapter.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The impaired link: how often each thing happens, that a seed replays, order, bounds, and settings
- * out of range.  The n-th frame carries the number n.
+ * The impaired link: how often each impairment happens, replay of a seed, order, bounds, and
+ * settings out of range.  The n-th frame carries the number n.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * IPv6: what goes onto the wire, octet by octet; what comes from it, good and bad.
+ * IPv6: outgoing packets, octet by octet; valid and invalid incoming packets.
  */
 #include "ipv6_rig.h"
 

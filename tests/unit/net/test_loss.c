@@ -3,9 +3,9 @@
  * Streams over paths that lose and reorder: how much arrives in simulated time, and how long
  * nothing arrives.
  *
- * The floors are about half of what this stack reaches on these paths, and notice when it no longer
- * does.  How that compares with Linux's TCP over one path in one run,
- * tools/bench/bench-loss measures; docs/benchmarks.md has the table.
+ * The minimum rates are about half of what this stack reaches on these paths; the test fails when
+ * it no longer does. tools/bench/bench-loss compares with Linux's TCP over the same path in one
+ * run; docs/benchmarks.md has the table.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What does a connection cost that does nothing?  No time: counted is how many connections the
- * stack looks at, which must be the same whether thousands are idle or none.
+ * The cost of idle connections: no time.  The test counts how many connections the stack examines,
+ * which must be the same whether thousands are idle or none.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Neighbours over IPv6: what teaches their MAC addresses and what does not, and for how long.
+ * Neighbours over IPv6: which messages teach their MAC addresses, which do not, and for how long.
  */
 #include "ipv6_rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A router in the middle whose next link is narrow: it drops what does not fit and says so (RFC
- * 1191, RFC 8201), or somebody says so who is no router.
+ * A router in the middle whose next link is narrow: it drops packets that do not fit and reports it
+ * (RFC 1191, RFC 8201), or somebody reports it who is not a router.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Loss recovery against a peer that is made by hand: it acknowledges, selectively or not, what it
- * likes, and what the adapter sends again and when is looked at.  Host 1 is the adapter.
+ * Loss recovery with a hand-made peer: the test chooses its acknowledgements, selective or not, and
+ * checks what the adapter retransmits, and when.  Host 1 is the adapter.
  */
 #include <string.h>
 

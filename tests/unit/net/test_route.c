@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers beyond the link: by the next hop that the user names, by the gateway, and back to where
- * they come from.  Host 1 is the router and, by another address, the peer behind it.
+ * Peers beyond the link: through the next hop that the user names, through the gateway, and back
+ * to where they come from.  Host 1 is the router and, at another address, the peer behind it.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scoreboard against a plain model, and CUBIC against the formula of RFC 9438.
+ * The scoreboard compared with a plain model, and CUBIC with the formula of RFC 9438.
  */
 #include <glib.h>
 #include <string.h>

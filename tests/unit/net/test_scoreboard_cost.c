@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What acknowledgements cost, in looks at segments: a peer chooses the blocks and must not be able
- * to make each of them a walk over all that is outstanding (SACK panic, CVE-2019-11478, was that).
- * The scoreboard is compiled into this program, with a counter in its way to a segment.
+ * The cost of acknowledgements, counted in examined segments: a peer chooses the blocks and must
+ * not be able to turn each of them into a walk over all that is outstanding (as in SACK panic,
+ * CVE-2019-11478).  The scoreboard is compiled into this program, with a counter in its accesses.
  */
 #include <glib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A peer that says nothing any more: when it is taken for dead, and when not.
+ * A silent peer: when it counts as dead, and when not.
  */
 #include "tap.h"
 #include "peer.h"

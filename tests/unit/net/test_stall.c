@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Streams over lwIP: an emulated machine that stalls loses nothing, so nothing is to be sent again.
+ * Streams over lwIP: an emulated machine that stalls loses nothing, so nothing is retransmitted.
  */
 #include "tap.h"
 #include "peer.h"

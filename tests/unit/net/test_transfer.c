@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Streams over lwIP: what arrives, how it is cut into segments, windows.
+ * Streams over lwIP: received data, the segments of sent data, windows.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * 802.1Q: tags in and out, and who hears which.
+ * 802.1Q: outgoing and incoming tags, and who receives which frames.
  */
 #include "tap.h"
 #include "peer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Windows, segment sizes and acknowledgements against a peer that is made by hand: it says what it
- * likes in windows and options, and sends beyond our window.
+ * Windows, segment sizes and acknowledgements with a hand-made peer: the test chooses its
+ * windows and options, and lets it send beyond our window.
  */
 #include <string.h>
 

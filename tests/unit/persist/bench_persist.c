@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the events of a persistence domain cost.  Numbers for people: build and run it by hand. */
+/* The cost of a persistence domain's events.  Not a test: build and run it by hand. */
 #include <time.h>
 
 #include <sys/mman.h>

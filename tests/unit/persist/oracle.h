@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a cut may leave, told by a second and simpler model.
+ * The permitted results of a cut, according to a second and simpler model.
  *
- * Per line: the states it went through since the last one known to be safe, one per atom stored,
- * and which of them is certain by the rules of the platform.  It knows nothing of how the domain
- * keeps its lines.  After a cut each line must be in one of the states from the certain one on; of
- * what is still in S1, FIFO order per device adds states.
+ * Per line: its states since the last one known to be safe, one per atom stored, and the index of
+ * the state that is certain by the rules of the platform.  It does not depend on how the domain
+ * represents its lines.  After a cut each line must be in the certain state or a later one; data
+ * still in S1 add states, in FIFO order per device.
  */
 #ifndef SG_TESTS_PERSIST_ORACLE_H
 #define SG_TESTS_PERSIST_ORACLE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * CPU rules (E6, E7, E8) as litmus tests: a few stores to x (offset 0) and y, a cut, and the exact
- * set of what may be left, written as x + 4 y.
+ * set of permitted results, written as x + 4 y.
  */
 #include "base/bytes.h"
 #include "rig.h"

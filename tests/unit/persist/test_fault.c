@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Injected media faults: nothing is reported persistent that is not. */
+/* Injected media faults: nothing is reported as persistent that is not. */
 #include "base/bytes.h"
 #include "persist/impl.h"
 #include "rig.h"

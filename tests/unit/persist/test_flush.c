@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* E9, E10, E13, what the media's side shows, eviction and draining, orderly ends, lines merged. */
+/* E9, E10, E13, reads of the media side, eviction and draining, orderly ends, merged lines. */
 #include "base/bytes.h"
 #include "rig.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The methods by which programs make a remote write persistent, on each platform, with everything
- * else as it is by default: which of them may lose a record that was acknowledged, and which never
- * does.  Both directions count: a method that is wrong on a platform must be able to fail there.
+ * The methods by which programs make a remote write persistent, on each platform, with all other
+ * properties at their defaults: which of them may lose an acknowledged record, and which never
+ * do.  Both directions count: a method that is wrong on a platform must be able to fail there.
  *
- * A record is a Write to one line.  Each method ends with its acknowledgement, and the power goes
- * then.
+ * A record is a Write to one line.  Each method ends with its acknowledgement; then the power
+ * fails.
  */
 #include "base/bytes.h"
 #include "rig.h"

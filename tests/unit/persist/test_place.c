@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* S0 and S1: delay, reordering, FIFO per device, what forces them, what a cut leaves. */
+/* S0 and S1: delay, reordering, FIFO per device, what makes data move on, the effect of a cut. */
 #include "base/bytes.h"
 #include "rig.h"
 

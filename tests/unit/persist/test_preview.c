@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Previews: the same outcomes as cuts have, of one domain that stays as it is.
+ * Previews: they have the same outcomes as cuts, but do not change the domain.
  */
 #include "base/bytes.h"
 #include "rig.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The promise alone, with everything else going wrong: several adapters and connections whose
- * writes share lines, placed late and out of order, media that fail, configurations that change,
- * cuts armed at any event.  A Flush that was answered with success holds; one that was not, need
- * not, but never makes an older promise void.
+ * Only the promise, while everything else goes wrong: several adapters and connections whose
+ * writes share lines, placed late and out of order, failing media, changing configurations,
+ * cuts armed at any event.  What a Flush that succeeded covers, survives; a Flush that did not
+ * succeed promises nothing, but never breaks an older promise.
  */
 #include "base/bytes.h"
 #include "rig.h"

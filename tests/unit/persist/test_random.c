@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Random histories against the oracle: whatever the configuration, no cut leaves a line in a
+ * Random histories compared with the oracle: whatever the configuration, no cut leaves a line in a
  * forbidden state, and the invariants hold after every event.
  */
 #include "base/bytes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where agents meet: what other devices write into persistent memory, what an adapter reads of
- * CPUs' stores, and ranges over two NVDIMMs side by side.
+ * Interaction of agents: writes of other devices into persistent memory, an adapter's reads of
+ * CPUs' stores, and ranges over two adjacent NVDIMMs.
  */
 #include "base/bytes.h"
 #include "rig.h"

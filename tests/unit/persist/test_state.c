@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sg_assert_persist_state(): each invariant, broken by hand, is noticed.  (That it holds while
- * nobody breaks it is test_random's and every other case's business: they check after each event.)
+ * sg_assert_persist_state() detects each invariant when it is broken by hand.  (All other cases,
+ * such as test_random, check after each event that the invariants hold.)
  */
 
 #include "aborts.h"

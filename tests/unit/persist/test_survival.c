@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The table "what survives a power cut", row by row and column by column: the set of values that
- * many seeds leave is exactly the set that the model permits.  A value that is missing would make
- * the emulator too kind (or too cruel), one too many would break a promise.
+ * many seeds leave is exactly the set that the model permits.  A missing value would mean that
+ * the emulator is too kind or too cruel; an extra one would break a promise.
  */
 #include "rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processors that nobody follows: what they change in lines that adapters have dirtied as well. */
+/* Untracked CPUs: their changes, also in lines that adapters made dirty. */
 #include "base/bytes.h"
 #include "rig.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rig for tests of the iWARP engine: one engine, a simple model of verbs above it, and a peer that
- * is nothing but octets, joined by an in-memory stream.
+ * only produces octets, joined by an in-memory stream.
  *
- * Everything that the engine tells verbs is written to a log as words; tests compare the log.  The
+ * The rig logs all upcalls to verbs as words; tests compare the log.  The
  * model of verbs has one array of memory and some STags; see rig.c and, for the extensions,
  * rig_commit.c and rig_7306.c.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The rig's peer: a stream and octets, and framing written out a second time. */
+/* The rig's peer: a stream, octets, and a second implementation of framing. */
 #include "base/crc32c.h"
 #include "tap.h"
 #include "rig.h"

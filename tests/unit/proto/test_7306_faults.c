@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * RFC 7306, the engine as receiver: each field of each message malformed or refused.  In every
- * case: the Terminate with the message's DDP header and no RDMAP header, no octet of memory
- * touched, nothing delivered, nothing behind it executed.
+ * case: the Terminate has the message's DDP header and no RDMAP header, memory is unchanged,
+ * nothing is delivered, and no later request is executed.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RFC 7306, Atomics, the engine as requester: what it sends, how answers find their requests, and
- * what it thinks of answers that do not fit.
+ * RFC 7306, Atomics, the engine as requester: the requests that it sends, how answers find their
+ * requests, and its reaction to answers that do not fit.
  */
 #include <string.h>
 

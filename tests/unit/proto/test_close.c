@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The close state machine: what is delivered before an end, for how long, and who may delay it.
+ * The close state machine: what is delivered before an end, for how long, and what may delay it.
  * Timeouts of the rig: close 4 s, linger 30 s, limit 120 s.
  */
 #include <string.h>

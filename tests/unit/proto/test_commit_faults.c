@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * draft-talpey-rdma-commit, the engine as responder: each field of each request malformed or
- * refused.  In every case: the Terminate of docs/protocol.md with the request's DDP header and no
- * RDMAP header, no octet of memory touched, nothing behind it executed.
+ * refused.  In every case: the Terminate of docs/protocol.md has the request's DDP header and no
+ * RDMAP header, memory is unchanged, and no later request is executed.
  */
 #include <string.h>
 

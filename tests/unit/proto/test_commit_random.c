@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads, Flushes, Verifies and Atomic Writes in any mixture, seeded, against a model that is a
- * list: the peer sees requests in order and within ORD, may answer the two kinds of queues out of
- * step, and completions come in order; the engine answers what the peer asks in order, and each
- * Read and Verify sees the Atomic Writes before it and none behind it.
+ * Reads, Flushes, Verifies and Atomic Writes in any mixture, seeded, compared with a model that is
+ * a list: the peer sees requests in order and within ORD, may answer the two kinds of queues out of
+ * step, and completions come in order; the engine answers the peer's requests in order, and each
+ * Read and Verify sees all earlier Atomic Writes and no later one.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * draft-talpey-rdma-commit, the engine as responder: requests that are in order.  Those that are
- * not: test_commit_faults.c.
+ * draft-talpey-rdma-commit, the engine as responder: valid requests.  Invalid ones are in
+ * test_commit_faults.c.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One inbound segment, one verdict: what each malformed or forbidden segment earns (RFC 5041
- * section 7, RFC 5040 section 7), and what well-formed ones do.
+ * One inbound segment, one verdict: the Terminate for each malformed or forbidden segment (RFC 5041
+ * section 7, RFC 5040 section 7), and the effect of well-formed ones.
  */
 #include <string.h>
 

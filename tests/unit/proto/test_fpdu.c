@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Framing as the engine does it: segmentation of the stream, CRC, markers, MULPDU
- * (RFC 5044 sections 4 to 6).  The reference for markers is written out here by position.
+ * Framing by the engine: segmentation of the stream, CRC, markers, MULPDU
+ * (RFC 5044 sections 4 to 6).  The reference for markers is a second implementation, by position.
  */
 #include <string.h>
 

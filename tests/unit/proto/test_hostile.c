@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers that send anything at all: the engine neither crashes nor hangs nor keeps anything, and
- * never touches memory that its checks did not allow.  Seeded; the context names the round.
+ * Peers that send arbitrary octets: the engine neither crashes nor hangs nor leaks, and
+ * never accesses memory that its checks did not allow.  Seeded; the context names the round.
  */
 #include <string.h>
 

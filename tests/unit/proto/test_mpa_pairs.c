@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Startup between two engines: every combination of what an administrator can set, and every corner
- * of the depths, against a table of rules written out a second time (RFC 5044 section 7.1, RFC 6581
- * section 9).  Where a connection must come up, messages go both ways, Reads as well as the depths
- * allow; where it must not, both sides say so and nothing is left.
+ * Startup between two engines: every combination of an administrator's settings, and every corner
+ * case of the depths, compared with a second formulation of the rules (RFC 5044 section 7.1, RFC
+ * 6581 section 9).  If a connection must come up, messages go both ways, including Reads as far as
+ * the depths allow; if it must not, both sides report it and nothing is left.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The MPA startup exchange, initiator: its Requests, every Reply that it may see, and what must
- * come of it (RFC 5044 section 7.1, RFC 6581); and what holds for both sides.
+ * The MPA startup exchange, initiator: its Requests, every Reply that it may see, and the required
+ * reaction (RFC 5044 section 7.1, RFC 6581); and rules for both sides.
  */
 #include <string.h>
 

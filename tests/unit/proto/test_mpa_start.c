@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The MPA startup exchange, responder: every Request that it may see, and what must come of it
+ * The MPA startup exchange, responder: every Request that it may see, and the required reaction
  * (RFC 5044 section 7.1, RFC 6581).  The initiator: test_mpa_reply.c.
  */
 #include <string.h>

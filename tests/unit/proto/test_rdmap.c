@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The transmit side and Reads: what the engine puts on the wire, in which order, and what it holds
- * back (RFC 5040 sections 5 and 6, RFC 5041 section 5).
+ * The transmit side and Reads: the messages that the engine sends, their order, and those that it
+ * holds back (RFC 5040 sections 5 and 6, RFC 5041 section 5).
  */
 #include <string.h>
 

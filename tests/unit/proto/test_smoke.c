@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One whole life of a connection in each role, against the golden octets. */
+/* A connection from startup to end in each role, compared with reference octets. */
 #include <string.h>
 
 #include "tap.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reception that waits for memory, and what must not get lost meanwhile: octets, FIN, the hold of
- * the stream.  The rig answers LATER as often as a case wants.
+ * Reception that waits for memory, and what must not be lost meanwhile: octets, FIN, the hold of
+ * the stream.  The rig answers LATER as often as a case requires.
  */
 #include <glib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The in-memory streams themselves: order, room, endings, addresses, and sameness of a seed. */
+/* The in-memory streams: order, room, ends, addresses, and replay of a seed. */
 #include <string.h>
 
 #include "base/host.h"

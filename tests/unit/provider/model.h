@@ -2,9 +2,9 @@
 /*
  * Model of the kernel and of the device for the provider's tests.
  *
- * The kernel's commands (ibv_cmd_*) hand out numbers and record what they were told; the doorbell
- * page is plain memory; complete() plays the device.  Included by programs of one file, which link
- * the provider's sources instead of libibverbs.
+ * The kernel's commands (ibv_cmd_*) allocate numbers and record their arguments; the doorbell
+ * page is plain memory; complete() acts as the device.  Included by single-file programs, which
+ * link the provider's sources instead of libibverbs.
  */
 #ifndef SG_TESTS_PROVIDER_MODEL_H
 #define SG_TESTS_PROVIDER_MODEL_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two connected adapters and the words of the tests that use them: post, recv, expect.
+ * Two connected adapters and helpers for the tests that use them: post, recv, expect.
  */
 #ifndef SG_TESTS_VERBS_PAIR_RIG_H
 #define SG_TESTS_VERBS_PAIR_RIG_H

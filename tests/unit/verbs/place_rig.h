@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A pair of adapters whose machines have persistent memory: the first half of each side's buffer.
- * Words for regions with the rights of draft-talpey-rdma-commit, and for its requests.
+ * Helpers for regions with the rights of draft-talpey-rdma-commit, and for its requests.
  *
- * Side 0 asks, side 1 answers, unless a test says otherwise.
+ * Side 0 is the requester, side 1 the responder, unless a test says otherwise.
  */
 #ifndef SG_TESTS_VERBS_PLACE_RIG_H
 #define SG_TESTS_VERBS_PLACE_RIG_H

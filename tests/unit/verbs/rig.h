@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One adapter with its mini-driver, on a switch where nobody else is.
+ * One adapter with its mini-driver, alone on a switch.
  */
 #ifndef SG_TESTS_VERBS_RIG_H
 #define SG_TESTS_VERBS_RIG_H

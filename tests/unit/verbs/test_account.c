@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Host memory that a guest makes the adapter allocate: all of it is on one account, what does not
- * fit is refused as at the limit of a table, and everything comes back.  That it does is asserted
- * wherever an adapter is freed, so in all tests of this folder.
+ * Host memory that a guest makes the adapter allocate: all of it is charged to one account, a
+ * request beyond the limit is refused like one at the limit of a table, and everything is released.
+ * The release is asserted wherever an adapter is freed, so in all tests of this folder.
  */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"

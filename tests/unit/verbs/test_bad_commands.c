@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands that are wrong in one field, on an adapter in use: a queue pair is connected, another
- * peer has asked to connect, and there is one object of each kind.  A command that is refused
- * leaves no trace: no object more or less, and no octet of guest memory other than the answer.
+ * Commands with one wrong field, on an adapter in use: a queue pair is connected, another
+ * peer has asked to connect, and there is one object of each kind.  A refused command has no
+ * effect: no object more or less, and no octet of guest memory changed except the answer.
  *
- * The last case goes through all opcodes, words and edge values, whatever the status is.
+ * The last case tries all opcodes, words and boundary values, whatever the status is.
  */
 #include "field_row.h"
 #include "pair_rig.h"

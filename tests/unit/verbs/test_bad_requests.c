@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queue entries that are wrong in one field, for every opcode.  The entry completes with the
- * status that its row says, its queue pair is in error and the peer's too; no octet of either
- * buffer has changed, no object of the adapter is more or less, and the receive that is posted at
+ * Send queue entries with one wrong field, for every opcode.  The entry completes with the
+ * status of its row, its queue pair is in error and the peer's too; no octet of either
+ * buffer has changed, the adapter has the same objects as before, and the receive posted at
  * the peer is flushed, not used.
  */
 #include "pair_rig.h"

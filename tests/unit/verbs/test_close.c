@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two adapters: how connections end under load, and who is blamed for what.
+ * Two adapters: how connections end under load, and which side gets which error.
  */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Flushes that fail, that take time, and what may happen meanwhile. */
+/* Flushes that fail, that take time, and events that may happen meanwhile. */
 #include "place_rig.h"
 
 static void flush_fails(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * SG_CONNECT_CONFIRM: completions of Sends and Writes tell what became of them at the peer.
+ * SG_CONNECT_CONFIRM: completions of Sends and Writes report their fate at the peer.
  */
 #include "pair_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two adapters: how connections begin and end, and that nothing stays behind. */
+/* Two adapters: how connections begin and end, and that nothing is left over. */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"
 #include "verbs/connections/cm.h"

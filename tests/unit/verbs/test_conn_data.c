@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CM_DATA: what came with a connection's events is there when the driver reads them, which may be
- * long after the connection has ended; and what is kept for that is bounded.
+ * CM_DATA: the data of a connection's events are there when the driver reads them, which may be
+ * long after the connection has ended; and the memory for them is bounded.
  */
 #include "pair_rig.h"
 

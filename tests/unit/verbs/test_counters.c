@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the adapter tells about itself: counters of queue pairs and regions, faults, recovery. */
+/* Diagnosis: counters of queue pairs and regions, faults, recovery. */
 #include "pair_rig.h"
 #include "rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Completion queues that change: RESIZE_CQ, moderation, and the clock of completions. */
+/* Changes of completion queues: RESIZE_CQ, moderation, and the clock of completions. */
 #include "field_row.h"
 #include "pair_rig.h"
 #include "rig.h"

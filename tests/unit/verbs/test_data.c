@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Two adapters: messages of all kinds and what must not pass. */
+/* Two adapters: messages of all kinds, and forbidden ones. */
 #include "pair_rig.h"
 
 static void send_both_ways(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end of all objects: done for the guest when it writes the register, and done by the adapter
- * in turns that are short, however many there are.
+ * The end of all objects: complete for the guest when it writes the register, and done by the
+ * adapter in short turns, however many objects there are.
  */
 #include "pair_rig.h"
 #include "verbs/adapter_impl.h"

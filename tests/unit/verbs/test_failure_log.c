@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Why a queue pair went to error, in one line of SG_LOG_FAILURE: its number, the state it left, and
- * the reason.  That line is logged by default, states are not.
+ * Why a queue pair went to error, in one line of SG_LOG_FAILURE: its number, its previous state,
+ * and the reason.  That line is logged by default, states are not.
  */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Profiles over configurations, what a masked feature is like, and the FLASH_* commands. */
+/* Profiles applied to configurations, the effect of masked features, and the FLASH_* commands. */
 #include <glib.h>
 
 #include "flash_make.h"

@@ -3,9 +3,9 @@
  * A guest that writes garbage: registers, doorbells, commands, descriptors, page lists, memory.
  *
  * Each seed connects two adapters and lets side 0 misbehave for some hundred steps, from single
- * damaged fields to random octets.  The sanitizers see that nothing of the host is touched; the
- * test sees that the other side's memory keeps its content outside what was granted, that its
- * adapter stays alive, and that reset brings side 0 back.
+ * damaged fields to random octets.  The sanitizers check that host memory is not accessed; the
+ * test checks that the other side's memory is unchanged outside what was granted, that its
+ * adapter still works, and that reset restores side 0.
  */
 #include "pair.h"
 #include "tap.h"

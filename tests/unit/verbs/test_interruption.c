@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The end at any moment.  Two adapters do some of everything over a slow network in small pieces: a
- * connection is made, another one refused; Sends to a shared queue, Writes, Reads into several
- * elements, Atomics, Flushes and Verifies, a window, pages that are not there.  The story is the
- * same each time, up to a step at which something is taken away: the adapter, the queue pair, the
- * connection, a region, pages, the memory under the rings.  Then the clock runs on.  Nothing may
- * fail but what was taken, and afterwards nothing is left.
+ * An interruption at any moment.  Two adapters do some of everything over a slow network in small
+ * pieces: a connection is made, another one refused; Sends to a shared queue, Writes, Reads into
+ * several elements, Atomics, Flushes and Verifies, a window, missing pages.  The scenario is the
+ * same each time, up to a step at which something is removed: the adapter, the queue pair, the
+ * connection, a region, pages, the memory under the rings.  Then time passes.  Only the work that
+ * needs it may fail, and afterwards nothing is left.
  */
 #include "pair_rig.h"
 
 enum {
-    STEPS = 1500,        /* by then the story is over, mostly */
+    STEPS = 1500,        /* by then the scenario is usually complete */
     STRIDE = 13,
     BUDGET = 2048,       /* octets of a turn */
     RIGHTS = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC |

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What RFC 5042 asks to be kept apart: streams with domains of their own, the room for inbound
- * Reads, completion queues of different user contexts, and who hands completion queues out.
+ * The separation that RFC 5042 requires: streams with domains of their own, the room for inbound
+ * Reads, completion queues of different user contexts, and who creates completion queues.
  *
- * Streams 0 and 1 join two adapters.  Each has a protection domain of its own at side 1, where the
+ * Streams 0 and 1 join two adapters.  Each has its own protection domain at side 1, where the
  * memory is.
  */
 #include "pair_rig.h"

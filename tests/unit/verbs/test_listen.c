@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listeners and their places, and what one connection owes to the next and to the others. */
+/* Listeners and their backlog, and the effects of one connection on later ones and on others. */
 #include "pair_rig.h"
 #include "verbs/state/adapter_state.h"
 

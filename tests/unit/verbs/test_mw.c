@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory windows.  Side 1 has them: over a region with MW_BIND and LOCAL_WRITE that grants peers
- * nothing itself.  Side 0 comes in through the window.
+ * nothing itself.  Side 0 accesses it through the window.
  */
 #include "pair_rig.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host has no memory: whatever it is that a guest or a peer wants, it is refused, and nobody
+ * The host has no memory: every request of a guest or a peer is then refused, and nothing
  * aborts, hangs or leaks.
  *
- * One story over the real TCP stack, with frames lost on the way, is told again and again: objects
- * of each kind are made, two queue pairs are connected and say what there is to say, all is taken
- * apart.  Each time another of its allocations fails, alone, or with all that follow in the next
- * while.  After that there is memory again, and the same story must come to a good end.
+ * One scenario over the real TCP stack, with frames lost on the way, is repeated: objects
+ * of each kind are created, two queue pairs connect and exchange messages, everything is
+ * destroyed.  Each time a different one of its allocations fails, alone or with those that follow
+ * for a while.  After that there is memory again, and the same scenario must succeed.
  */
 #include "alloc_fault.h"
 #include "pair_rig.h"

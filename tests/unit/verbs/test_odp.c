@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * On-demand paging.  Each side has a region of PAGES pages that has none at first; page i, when it
- * is mapped, lies at page ORDER(i) of the side's buffer, so that neighbours are no neighbours.
+ * On-demand paging.  Each side has a region of PAGES pages, none of them mapped at first; page i,
+ * when mapped, is page ORDER(i) of the side's buffer, so that the pages are not contiguous.
  */
 #include "pair_rig.h"
 

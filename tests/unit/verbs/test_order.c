@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the guest sees in which order, and what it must never see: a driver trusts that the word
- * with the phase is the last of an entry, and that an interrupt comes behind what it is about.
+ * The order in which the guest sees writes: a driver relies on the word with the phase being the
+ * last of an entry, and on interrupts coming after what they announce.
  */
 #include "place_rig.h"
 #include "verbs/state/adapter_state.h"

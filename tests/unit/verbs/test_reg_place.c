@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Registration for Flush and Verify: what is granted, to what memory, with which hash. */
+/* Registration for Flush and Verify: granted rights, types of memory, hashes. */
 #include "place_rig.h"
 
 static enum sg_status reg(const struct sg_cmd_reg_mr *c)

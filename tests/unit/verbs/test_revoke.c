@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that is taken back while a request of it is under way.  A queue pair keeps what it looked
+ * Memory that is revoked while a request uses it.  A queue pair caches what it looked
  * up for as long as the protection table's counters say that nothing has changed; so the counters
- * must never come round.
+ * must never wrap.
  */
 #include "place_rig.h"
 #include "verbs/memory/tpt.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads with several sink elements: what one message fills, what must not be touched. */
+/* Reads with several sink elements: what one message fills, and what must stay unchanged. */
 #include "pair_rig.h"
 
 enum { ELEMENTS = SG_SQ_MAX_SGE, GAP = 64, PATTERN = 0xa5 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The send rings of TCP connections are on the adapter's account as far as they are used: a
- * connection without room for more makes do with what it has.
+ * The used parts of the send rings of TCP connections are charged to the adapter's account: a
+ * connection without room for more continues with what it has.
  */
 #include "pair_rig.h"
 #include "tcp_link.h"

@@ -4,8 +4,8 @@
  *
  * Whatever happens, each entry that was posted completes exactly once and in order; a queue's
  * statuses are successes, then at most one error, then flushes; what completed with success is
- * right to the octet: received Sends, Immediate Data, Reads of constant memory, and what Atomics
- * found: each side counts up a word of the other.  At the end nothing is left.
+ * correct to the octet: received Sends, Immediate Data, Reads of constant memory, and the results
+ * of Atomics: each side increments a word of the other.  At the end nothing is left.
  */
 #include "pair.h"
 #include "tap.h"

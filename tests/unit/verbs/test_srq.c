@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared receive queues: who takes which entry and when, what comes of entries whose queue pair
- * ends, the limit, and everything a command, an entry or a doorbell can get wrong.
+ * Shared receive queues: which queue pair takes which entry and when, entries whose queue pair
+ * ends, the limit, and all errors of commands, entries and doorbells.
  *
  * Side 1 has the shared queue and receives; LINKS connections lead there.
  */

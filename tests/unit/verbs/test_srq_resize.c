@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RESIZE_SRQ: what is posted survives, whatever is taken, posted or rung meanwhile; what does not
- * fit is refused; commands wrong in each field.
+ * RESIZE_SRQ: posted entries survive, whatever is taken, posted or rung meanwhile; entries that do
+ * not fit are refused; commands wrong in each field.
  *
- * The driver here is as bad as it may be: the old ring is spoilt as soon as the command is done.
+ * The driver here is as uncooperative as allowed: it overwrites the old ring right after the
+ * command.
  */
 #include "field_row.h"
 #include "rig.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * SG_CONNECT_STAY: a queue pair that stays when its peer leaves, as one of InfiniBand does, and the
- * status of what is posted to a peer who is not there.
+ * SG_CONNECT_STAY: a queue pair that stays in RTS when its peer leaves, as on InfiniBand, and the
+ * status of work that is posted without a peer.
  */
 #include "pair_rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What one turn may do at most, whatever the guest asks for: a turn keeps QEMU's lock, so its
- * length is what the rest of the machine waits.
+ * The bounds of one turn, whatever the guest asks for: a turn holds QEMU's lock, so the
+ * rest of the machine waits as long.
  */
 #include "place_rig.h"
 #include "verbs/state/adapter_state.h"

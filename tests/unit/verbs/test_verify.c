@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Verify: hashes of regions, what they are computed over, and where they go. */
+/* Verify: hashes of regions, the memory that they cover, and where they are written. */
 #include "base/crc32c.h"
 #include "place_rig.h"
 
