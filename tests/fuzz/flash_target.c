@@ -2,9 +2,9 @@
 /*
  * Fuzz target: flash images and updates.
  *
- * A good chip with some octets changed and resealed, or not; then updates of a good firmware with
- * some octets changed, in pieces of any size and order, commits and resets.  Whatever comes: the
- * running firmware parses, and a chip that was accepted once boots for ever.
+ * An input changes some octets of a good chip, and reseals it or not; then come updates to a good
+ * firmware with some octets changed, in pieces of any size and order, commits and resets.  The
+ * running firmware must always parse, and a chip that was accepted once must always boot.
  */
 #include <glib.h>
 #include <inttypes.h>

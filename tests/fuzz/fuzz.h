@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz targets.  A target is a function of octets: it reads them as a program of small steps and
- * must neither crash nor trip a sanitizer, whatever they are.  Two mains can drive it: libFuzzer's
- * (tools/fuzz) and main.c here, which makes octets from seeds.
+ * Fuzz targets.  A target is a function of octets: it reads them as a program of small steps.
+ * Whatever they are, it must neither crash nor trip a sanitizer.  Two mains can drive it:
+ * libFuzzer's (tools/fuzz) and main.c here, which makes octets from seeds.
  */
 #ifndef SG_TESTS_FUZZ_H
 #define SG_TESTS_FUZZ_H
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
  * What the inputs of this process have reached so far, as "name count ...", for people; and whether
- * it is what seeds should reach: if nothing ever gets past the door, nothing is tested.
+ * that is what seeds should reach: if all inputs fail at the first check, they test nothing.
  */
 bool fuzz_reached(char *buf, size_t len);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * tests/lib/qtest_client.h with QEMU in the same process: for libFuzzer, which then sees what an
- * input reaches, and runs some hundred of them a second.  There is one QEMU, until the process
- * ends.
+ * tests/lib/qtest_client.h with QEMU in the same process: so libFuzzer sees what an input reaches,
+ * and runs some hundred inputs a second.  There is one QEMU, until the process ends.
  */
 #include <glib.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See guest_command.h.  Most commands are what a driver would give, so that objects come to be; the
- * rest of the work is done by their page lists, and by what is changed in them.
+ * See guest_command.h.  Most commands are those of a driver, so that objects are created; hostile
+ * are their page lists, and the fields that the input changes.
  */
 #include <linux/pci_regs.h>
 

@@ -3,10 +3,10 @@
  * Target "guest": a whole hostile guest against the device in QEMU.
  *
  * An input is a program of steps, each one octet and its operands.  Steps do what a driver would
- * do, with fields that the input changes, so that most of it gets past the door; between them come
- * registers of all widths, configuration space, MSI-X entries aimed at devices, page lists, resets,
- * unplugging, the flash, frames, and time.  The next input begins with a reset after which both
- * adapters must come up (world_begin()).
+ * do, with some fields changed by the input, so that most commands pass the first checks.  Between
+ * them come registers of all widths, configuration space, MSI-X entries aimed at devices, page
+ * lists, resets, unplugging, the flash, frames, and time.  The next input begins with a reset,
+ * after which both adapters must come up (world_begin()).
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

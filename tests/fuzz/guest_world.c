@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See guest_world.h.  What begins an input is strict: after a reset of the machine both adapters
- * must come up, whatever the input before has done.  All else takes any answer, or none.
+ * See guest_world.h.  The beginning of an input is strict: after a reset of the machine both
+ * adapters must come up, whatever the previous input did.  The rest accepts any answer, or none.
  */
 #include <errno.h>
 #include <fcntl.h>

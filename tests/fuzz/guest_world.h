@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The machine of the fuzz target "guest": two adapters on one hub.  Function 0 is what the hostile
- * guest plays with; it has a flash chip, and another NIC model's place behind its Ethernet port.
- * Function 1 is its peer.  There is persistent memory in a domain.
+ * The machine of the fuzz target "guest": two adapters on one hub.  Function 0 belongs to the
+ * hostile guest; it has a flash chip, and a place for another NIC model behind its Ethernet port.
+ * Function 1 is its peer.  The machine has persistent memory in a domain.
  */
 #ifndef SG_TESTS_FUZZ_GUEST_WORLD_H
 #define SG_TESTS_FUZZ_GUEST_WORLD_H
@@ -44,7 +44,7 @@ bool world_cmd(struct side *s, const void *cmd, size_t len, struct sg_admin_rsp 
 void world_bring_up(void);
 /* New queue pairs and a connection between the two. */
 void world_connect(void);
-/* Events and completions; requests for connections are accepted. */
+/* Takes events and completions; accepts requests for connections. */
 void world_drain(struct side *s);
 
 /* Configuration space: of function n, and of the port in front of it. */

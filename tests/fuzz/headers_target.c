@@ -2,13 +2,13 @@
 /*
  * Fuzz target: the codecs of the wire layer, one header or FPDU at a time.
  *
- * An input is a row of octets that may be any header: as it is, or one of ours with some octets
- * changed or cut off.  What must hold of each codec: nothing outside of the octets is read; what
- * parses can be emitted again, within the room that the codec announces; and that parses to what
- * is emitted as the same octets.  Of FPDUs besides: what we frame at any position comes out as it
- * went in, and with one bit changed the CRC notices.
+ * An input is a row of octets that may be any header: arbitrary, or one of ours with some octets
+ * changed or cut off.  Each codec must read nothing outside of the octets, and must be able to emit
+ * what it parsed, within the room that it announces; parsed and emitted once more, this must give
+ * the same octets.  An FPDU framed at any position must come out unchanged, and the CRC must detect
+ * one changed bit.
  *
- * It is much quicker than target wire, which has a whole adapter behind the codecs.
+ * This target is much faster than target wire, which has a whole adapter behind the codecs.
  */
 #include <glib.h>
 #include <inttypes.h>

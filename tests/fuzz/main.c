@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Drives a fuzz target without libFuzzer: inputs made from seeds, then those that are kept in
- * folders, because each once found a bug, or because they reach much (tools/fuzz --keep).
+ * Drives a fuzz target without libFuzzer: first inputs made from seeds, then those kept in folders.
+ * An input is kept because it once found a bug or because it reaches much (tools/fuzz --keep).
  *
  *     fuzz-NAME [--seeds FROM..TO] [--inputs FOLDER]... [FILE...]
  *
- * With files only these are run.  When a target dies, the input that it died of is left in
- * fuzz.crash in the current folder, and its seed is named on stderr.
+ * With files it runs only these.  When a target crashes, the input is in fuzz.crash in the current
+ * folder, and stderr names its seed.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -32,9 +32,9 @@ size_t frame_type_at(const uint8_t *f, size_t len);
  * Where TCP, or ICMPv6, begins, how long it is, and the sum of its pseudo header; 0: nowhere.
  */
 size_t frame_transport_at(const uint8_t *f, size_t len, size_t *octets, uint32_t *pseudo);
-/* Makes checksums right, if lengths allow. */
+/* Corrects the checksums, if lengths allow. */
 void frame_mend(uint8_t *f, size_t len);
-/* Some octets are others, or it is shorter; mostly its checksums are right nevertheless. */
+/* Changes some octets, or shortens the frame; mostly with correct checksums nevertheless. */
 void frame_spoil(struct fuzz_in *in, struct frame *f);
 /* An extension header before TCP, or a tag, or one tag less. */
 void frame_extend(struct fuzz_in *in, struct frame *f);

@@ -2,11 +2,11 @@
 /*
  * Target "net": Ethernet frames into the TCP/IP port.
  *
- * Two ports exchange frames through the hands of the input, which drops, repeats, reorders and
- * changes them (with checksums made right again, or not), and invents others: TCP segments near the
- * connections' own numbers, ARP, neighbour messages, extension headers, tags, noise.  The users of
- * the streams connect over IPv4 and IPv6, on the port's link and on a VLAN, send, close, abort.
- * Behind neither port is a NIC; ARP and neighbour solicitations are answered as it would.
+ * Two ports exchange frames.  The input drops, repeats, reorders and changes them (with checksums
+ * corrected, or not), and invents others:  TCP segments near the connections' own numbers, ARP,
+ * neighbour messages, extension headers, tags, noise.  The users of the streams connect over IPv4
+ * and IPv6, on the port's link and on a VLAN, send, close, abort.  Neither port has a NIC behind
+ * it; the target answers ARP and neighbour solicitations in its place.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,7 +233,7 @@ static void do_end(struct user *u)
 
 /* ---- frames ---- */
 
-/* A copy of exactly that size, so that any octet read beyond it is noticed. */
+/* A copy of exactly that size, so that a sanitizer notices a read beyond it. */
 static void deliver(int to, const uint8_t *data, size_t len)
 {
     uint8_t *copy = malloc(len ? len : 1);
@@ -296,7 +296,7 @@ static void copy_frame(struct frame *to, const struct frame *from)
     memcpy(to->data, from->data, from->len);
 }
 
-/* The oldest frame, or another one, arrives as it is or changed, or does not. */
+/* Delivers the oldest frame, or another one, unchanged or changed; or drops it. */
 static void transport(bool honest)
 {
     static struct frame f;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fuzz target "persist": a machine whose CPUs, adapters and other devices do to a persistence
- * domain what the input says, while its platform changes, its media fail and its power is cut.
+ * Fuzz target "persist": the input tells the CPUs, adapters and other devices of a machine what to
+ * do with a persistence domain, while its platform changes, its media fail and its power is cut.
  *
- * Whatever comes, the domain's own invariants hold after every event; a cut leaves in each octet
- * what an RDMA Flush with P has promised or a value that was written since; a preview and a Verify
- * read nothing else either; a log that reaches back to its beginning replays to the same media.
+ * The domain's own invariants must hold after every event.  A cut must leave in each octet what an
+ * RDMA Flush with P has promised or a value written since; the same goes for what a preview and a
+ * Verify read.  A log that reaches back to its beginning must replay to the same media.
  */
 #include <inttypes.h>
 
@@ -177,7 +177,7 @@ static void other_step(void)
     }
 }
 
-/* Nothing that was written before can still become visible after what is visible now. */
+/* From now on no earlier write can become visible any more. */
 static bool all_visible(void)
 {
     struct sg_persist_stats stats;
@@ -197,7 +197,7 @@ static void promised(size_t at, size_t len)
     }
 }
 
-/* Begins a Flush, or goes on with one that takes its time. */
+/* Begins a Flush, or continues one that is not finished. */
 static void flush_step(void)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .msn = 1 };

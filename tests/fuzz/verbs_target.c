@@ -3,10 +3,10 @@
  * Target "verbs": a guest that does what the input says, at one end of a connection whose other end
  * behaves well.
  *
- * Registers, doorbells, admin commands, descriptors, rings and memory are written at will, memory
- * stops responding, the clock runs.  The other side grants four kilobytes of its memory, persistent
- * ones; the rest of it must stay as it is, its adapter must stay alive, and a reset must bring the
- * bad side back to nothing.
+ * The input writes registers, doorbells, admin commands, descriptors, rings and memory, makes
+ * memory stop responding, and advances the clock.  The other side grants four kilobytes of its
+ * persistent memory.  The rest of its memory must not change, its adapter must stay alive, and a
+ * reset must free all objects of the bad side.
  */
 #include <stdio.h>
 
@@ -237,7 +237,7 @@ static void command(struct pair_side *s)
     }
 }
 
-/* What stands behind the header of a bind. */
+/* The part of a bind after its header. */
 static void put_bind(struct pair_side *s, struct sg_wqe_hdr *h)
 {
     struct sg_wqe_bind *b = (struct sg_wqe_bind *)(h + 1);
@@ -249,7 +249,7 @@ static void put_bind(struct pair_side *s, struct sg_wqe_hdr *h)
     sg_put_le64(&b->length, fuzz_u16(&in));
 }
 
-/* What stands behind the header of a Flush or Verify. */
+/* The part of a Flush or Verify after its header. */
 static void put_place(struct pair_side *s, struct sg_wqe_hdr *h)
 {
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);

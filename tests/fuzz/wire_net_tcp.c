@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Target "tcp": two ports of the TCP/IP stack.  The frames between them are lost, repeated and
- * spoilt as the input says; what the adapter's side hears of a spoilt one is a copy, so that the
- * peer's octets arrive all the same, in most cases.
+ * Target "tcp": two ports of the TCP/IP stack.  The input loses, repeats and corrupts frames
+ * between them.  The adapter's side receives a corrupt frame in addition to the good one, so that
+ * the peer's octets arrive all the same, in most cases.
  */
 #include "net_frame.h"
 #include "tcp_link.h"

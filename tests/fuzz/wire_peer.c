@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the peer of target "wire" says, by the input. */
+/* What the peer of target "wire" sends, as the input says. */
 #include "wire_world.h"
 
 #include "wire/commit.h"

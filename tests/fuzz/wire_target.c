@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Targets "wire" and "tcp": a peer that is nothing but octets against a whole adapter, over streams
- * in memory and over the TCP/IP stack.
+ * Targets "wire" and "tcp": a whole adapter with a peer that only sends octets, over streams in
+ * memory and over the TCP/IP stack.
  *
- * The driver above the adapter behaves well; it accepts, posts, polls and cleans up.  The peer says
- * what the input says: octets as they are, FPDUs with a good CRC around anything, or messages with
- * headers that are right but for the fields that the input spoils.  At the end everything must be
+ * The driver above the adapter behaves well; it accepts, posts, polls and cleans up.  The peer
+ * sends what the input says: raw octets, FPDUs with a good CRC around anything, or messages whose
+ * headers are right except for the fields that the input changes.  At the end all objects must be
  * free again.
  */
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Target "wire": the adapter with its machine (wire_target.c) and the peer that is nothing but
- * octets (wire_peer.c).
+ * Target "wire": the adapter with its machine (wire_target.c) and the peer that only sends octets
+ * (wire_peer.c).
  */
 #ifndef SG_TESTS_FUZZ_WIRE_WORLD_H
 #define SG_TESTS_FUZZ_WIRE_WORLD_H
@@ -57,9 +57,9 @@ struct world {
 extern struct world w;
 
 /*
- * What lies between: wire_net_mem.c, streams in memory, and wire_net_tcp.c, two ports of the TCP/IP
- * stack, whose frames may be lost, repeated and spoilt.  Begins at w.at and w.peer_at; sets
- * w.peer_net, and the clock if it has to; returns the adapter's network.
+ * The network between them: wire_net_mem.c has streams in memory, wire_net_tcp.c two ports of the
+ * TCP/IP stack, whose frames may be lost, repeated and corrupted.  Begins at w.at and w.peer_at;
+ * sets w.peer_net, and the clock if it has to; returns the adapter's network.
  */
 struct sg_stream_net *wire_net_begin(uint8_t how);
 /* Until nothing moves at this time; when something will. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * See machine.h.  Addresses: the configuration window and all BARs lie in the PCI hole or above 4
- * GiB, each function in 16 MiB of its own.  Register numbers of PCI itself are those of
- * <linux/pci_regs.h>, not of QEMU.
+ * See machine.h.  The configuration window and all BARs lie in the PCI hole or above 4 GiB; each
+ * function has 16 MiB of its own.  Register numbers of PCI itself come from <linux/pci_regs.h>, not
+ * from QEMU.
  */
 #include "machine.h"
 

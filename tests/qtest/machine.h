@@ -56,25 +56,25 @@ struct machine {
  * accessed and may master the bus.
  */
 struct machine *machine_start(unsigned n, const char *extra, const char *args);
-/* The same beside the machines that there are, with a hub of its own. */
+/* As machine_start(), beside the machines that exist, with a hub of its own. */
 struct machine *machine_start_beside(unsigned n, const char *extra, const char *args);
 void machine_stop(struct machine *m);
-/* The same by SIGKILL. */
+/* Likewise by SIGKILL. */
 void machine_kill(struct machine *m);
 
-/* What a firmware does; again after a reset of the machine or of a function. */
+/* What a firmware does; needed again after a reset of the machine or of a function. */
 void machine_setup_ports(struct machine *m);
 void function_setup(struct function *f);
 
 /*
- * Addresses of two functions' machine that an operating system would never give for memory:
- * devices, configuration space (MACHINE_CONFIG_0: of function 0), nothing.  Returns how many.
+ * Addresses, in a machine with two functions, that an operating system would never use as memory:
+ * devices, configuration space (MACHINE_CONFIG_0: of function 0), nothing.  Returns their number.
  */
 unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES]);
 
 /* Zeroed guest memory, never given back. */
 uint64_t machine_alloc(struct machine *m, size_t len, size_t align);
-/* Guest memory is shared memory: what is written here is there at once, and the other way round. */
+/* Guest memory is shared memory: writes of the test and of QEMU are visible to both at once. */
 void *machine_ptr(struct machine *m, uint64_t addr);
 
 /* Configuration space, through the memory-mapped window. */
@@ -109,16 +109,16 @@ void function_slot_off(struct function *f);
 /* Reset of the machine, likewise. */
 void machine_reset(struct machine *m);
 
-/* Let QEMU's main loop go round until what was started has happened; the clock stands still. */
+/* Runs QEMU's main loop until all work that was started is done; the clock stands still. */
 void machine_settle(struct machine *m);
 /* A frame from the test to the hub. */
 void machine_wire_send(struct machine *m, const void *frame, size_t len);
 /* Lets virtual time go by, in steps of a millisecond. */
 void machine_pass(struct machine *m, unsigned ms);
 /*
- * Makes one hub of those of two machines; settling and passing time are of both from now on.
- * Function i of either is the one at MAC and IP address i: use each number in one of them only.
- * machines_part() undoes it for m and its other one.
+ * Joins the hubs of two machines; from now on settling and passing time apply to both.  Function i
+ * of either machine has MAC and IP address i: use each number in one of them only.  machines_part()
+ * undoes it for m and its other one.
  */
 void machines_join(struct machine *m, struct machine *other);
 void machines_part(struct machine *m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A machine with a persistence domain "dom0" over one NVDIMM, memdev "mem1", and what tests do with
- * it.  Stores of the test are those of another bus master: as CPU stores that nobody follows.
+ * it.  The domain treats the test's stores as those of another bus master: it cannot follow them.
  */
 #ifndef SG_TESTS_PERSIST_RIG_H
 #define SG_TESTS_PERSIST_RIG_H
@@ -25,9 +25,9 @@ extern struct persist_rig rig;
 void rig_make_media(unsigned mib);
 /* With so many adapters, and the domain's properties "NAME=VALUE,..." or "". */
 void rig_start(unsigned functions, unsigned mib, const char *domain);
-/* The same over the media that are there. */
+/* As above, over the media that exist already. */
 void rig_restart(unsigned functions, unsigned mib, const char *domain);
-/* Without adapters, with ordinary memory that is nobody else's. */
+/* Without adapters; ordinary memory is private to QEMU. */
 void rig_start_anonymous(unsigned ram_mib, unsigned mib, const char *domain);
 void rig_stop_anonymous(void);
 /* Two adapters, connected. */
@@ -36,7 +36,7 @@ void rig_stop(void);
 /* Both adapters come up; b offers persistent memory to a. */
 void rig_sides(uint16_t port);
 
-/* Properties; values in JSON.  What is tried answers in JSON. */
+/* Properties; values are JSON.  The functions that try return QEMU's answer as JSON. */
 char *rig_get(const char *property);
 char *rig_try_set(const char *property, const char *value);
 void rig_set(const char *property, const char *value);

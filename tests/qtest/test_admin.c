@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The admin queue of the device in QEMU: bring-up, queries, the life of every object, events and
- * interrupts, rings that fill and wrap, doorbells that lie, resets in the middle.
+ * interrupts, rings that fill and wrap, invalid doorbells, resets in the middle.
  * test_admin_fields.c has the commands with wrong fields.
  */
 #include <glib.h>

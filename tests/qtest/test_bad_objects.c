@@ -2,8 +2,8 @@
 /*
  * A hostile kernel and the objects that live in its memory: shared receive queues, completion
  * queues that change size, pages on demand, windows; and resets with commands under way.  As in
- * test_garbage.c: a clear status where one is due, no harm to others, and an adapter that works
- * again after a reset at the latest.
+ * test_garbage.c, the adapter must report a clear status where one is due, must not harm other
+ * objects, and must work again after a reset at the latest.
  */
 #include <glib.h>
 

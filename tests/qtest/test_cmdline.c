@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Command lines: what QEMU says to a user who got something wrong.  Every refusal must be one clear
- * sentence that names the property or the thing, with exit status 1, and never a crash.
+ * Wrong command lines.  QEMU must refuse each with one clear sentence that names the property or
+ * the object, and exit with status 1; it must never crash.
  */
 #include <glib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The adapter's DMA reaches memory only.  A guest that aims it at configuration space or registers
- * could otherwise have the function reset, or taken from its slot, in the middle of a command.
+ * The adapter's DMA reaches memory only.  If it reached configuration space or registers, a guest
+ * could reset the function, or remove it from its slot, in the middle of a command.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

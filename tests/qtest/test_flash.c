@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flash image on the device: what is refused on the command line, precedence of properties,
+ * The flash image on the device: images that the command line refuses, precedence of properties,
  * vital product data, expansion ROM, updates and where they are kept.
  */
 #include <glib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guests and wires that say nonsense to the device in QEMU: descriptors, rings and doorbells that
- * lie, DMA aimed at devices and at nothing, storms of registers and frames.  What must hold: a
- * clear status where one is due, no harm to other queue pairs, and an adapter that works again
- * after a reset at the latest.
+ * Invalid input from the guest and from the wire to the device in QEMU: invalid descriptors, rings
+ * and doorbells, DMA to devices and to unmapped addresses, floods of register accesses and frames.
+ * The adapter must report a clear status where one is due, must not harm other queue pairs, and
+ * must work again after a reset at the latest.
  */
 #include <glib.h>
 

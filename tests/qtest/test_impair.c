@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The network filter filter-staghorn-impair in QEMU: what it does to frames is for
- * tests/unit/net/test_impair.c; here it is properties, both directions, the virtual clock, and what
- * comes to pass while frames wait in it.
+ * The network filter filter-staghorn-impair in QEMU: its properties, both directions, the virtual
+ * clock, and what happens while frames wait in it. tests/unit/net/test_impair.c covers what it does
+ * to frames.
  *
  * Most cases have no adapter: the test's wire and a second socket, "far", are on one hub, and the
- * filter is at the far one.  A frame is a number.
+ * filter is at the far one.  The content of a frame is a number.
  */
 #include <fcntl.h>
 #include <glib.h>

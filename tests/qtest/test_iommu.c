@@ -4,8 +4,8 @@
  * specification, legacy mode, four levels).  RAM has the same addresses for the adapters as for
  * the CPUs, so that the mini driver's rings need no care; the cases map the rest.
  *
- * What the tables refuse is memory that does not respond, and has the status of that.  Tables cost
- * the guest nothing and can name one page 2^28 times: no question about a range looks at them all.
+ * An access that the tables refuse has the status of memory that does not respond.  Tables cost
+ * the guest nothing and can name one page 2^28 times, so no lookup of a range may walk all of them.
  */
 #include <glib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two adapters in one QEMU, joined by a hub: connections, data in all directions, every kind of
- * end, through TCP/IP.  Virtual time moves only when a test lets it.
+ * Two adapters in one QEMU, joined by a hub: connections, data in all directions, every way to
+ * close, through TCP/IP.  Virtual time advances only when a test advances it.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

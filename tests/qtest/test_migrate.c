@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Migration, as snapshots are: the function goes along as the bus sees it, the adapter arrives as
- * after a reset.  The state goes to a second QEMU, through a file, or live through a socket.
+ * Migration, with the code that snapshots use too: the state of the PCI function is kept, the
+ * adapter is in its reset state at the destination.  The state goes to a second QEMU, through a
+ * file, or live through a socket.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The port through commands: IPv6, VLANs, addresses, loopback, a link that goes and comes, a peer
- * that is silent.  The test answers on the wire what guests' stacks would.
+ * The port through commands: IPv6, VLANs, addresses, loopback, a link that goes down and up, a
+ * silent peer.  On the wire the test answers as the guests' network stacks would.
  */
 #include <glib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The PCIe function: what docs/manual/registers.md says under "PCI function" and "Reset".
+ * The PCIe function, as docs/manual/registers.md describes it under "PCI function" and "Reset".
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The persistence domain as a QEMU object: its properties, what a cut of the power leaves of
- * stores, and the end of QEMU.
+ * The persistence domain as a QEMU object: its properties, the stores that survive a power cut, and
+ * the end of QEMU.
  */
 #include <glib.h>
 #include <unistd.h>

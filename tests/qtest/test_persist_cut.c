@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Power cuts of a machine with a persistence domain: armed ones, many, memory, and time. */
+/* Power cuts of a machine with a persistence domain: armed, repeated; their memory and time. */
 #include <glib.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The persistence domain and adapters: what a cut leaves of their placements; failing media. */
+/* The persistence domain and adapters: the placements that survive a cut; failing media. */
 #include <glib.h>
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "persist_rig.h"
 #include "tap.h"
 
-/* What a Flush with P has answered for is kept; what it has not, or only with G, may be lost. */
+/* A cut keeps what a Flush with P has answered for; it may lose the rest, flushed with G or not. */
 static void flushed_or_not(void)
 {
     static const char *const domains[] = { "domain=none", "domain=adr", "domain=adr,ddio=off",

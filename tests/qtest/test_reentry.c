@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Interrupts aimed at registers and configuration space.  An MSI-X message is a write to an address
- * that the guest chose, so it may reset or remove the adapter that sends it, or have a second one
- * do something.  Each way to an interrupt meets each target; QEMU lives, the target has been hit
- * where hardware would be, and what is still there works.
+ * that the guest chose, so it may reset or remove the adapter that sends it, or start work on a
+ * second one.  The cases combine each cause of an interrupt with each target.  QEMU must survive,
+ * the target must have taken the write as hardware would, and the devices that remain must work.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

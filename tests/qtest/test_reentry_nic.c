@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Another NIC of the guest, which receives a frame of ours in the middle of a call of the core and
- * raises an interrupt there and then, aimed at what that call is using.  The NIC is an e1000e, on
- * the adapters' hub or behind "a0.eth", with a ring of receive descriptors and one message.
+ * Another NIC of the guest receives a frame of ours in the middle of a call into the core.  It
+ * raises an interrupt at once, aimed at the objects that the call is using.  The NIC is an e1000e,
+ * on the adapters' hub or behind "a0.eth", with a ring of receive descriptors and one MSI-X
+ * message.
  */
 #include <glib.h>
 #include <linux/pci_regs.h>

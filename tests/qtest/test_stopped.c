@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A machine that is stopped: nobody changes its memory, and what came up meanwhile happens when it
- * goes on.
+ * A stopped machine: the adapter does not change its memory, and handles the events of that time
+ * when the machine continues.
  */
 #include <glib.h>
 

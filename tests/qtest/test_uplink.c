@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Congestion: the uplink is a stream socket that takes little and is read late.  No frame may
- * overtake another one of its sender or be cut into another one, and all must arrive.  Behind
- * "a0.eth" is a second hub with a socket of the test, in the place of another NIC model.
+ * Congestion: the uplink is a stream socket with a small buffer, which the test reads late.  All
+ * frames must arrive, whole, and those of one sender in order.  Behind "a0.eth" is a second hub
+ * with a socket of the test, in the place of another NIC model.
  */
 #include <errno.h>
 #include <fcntl.h>
