@@ -116,7 +116,7 @@ static bool identity_init(StaghornState *s, Error **errp)
 static bool parse_commit(const char *text, uint8_t *commit)
 {
     static const char *const names[] = {
-        [SG_COMMIT_OFF] = "off", [SG_COMMIT_DRAFT_01] = "01", [SG_COMMIT_DRAFT_02] = "02",
+        [SG_MPE_DRAFT_OFF] = "off", [SG_MPE_DRAFT_01] = "01", [SG_MPE_DRAFT_02] = "02",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
@@ -153,7 +153,7 @@ static bool config_init(StaghornState *s, Error **errp)
         error_setg(errp, "max-ird and max-ord go up to 16382");
         return false;
     }
-    if (s->commit && !parse_commit(s->commit, &e->commit)) {
+    if (s->commit && !parse_commit(s->commit, &e->mpe_draft)) {
         error_setg(errp, "commit takes off, 01 or 02: the draft of the placement extensions");
         return false;
     }

@@ -15,7 +15,7 @@
 
 #include "fuzz.h"
 #include "wire/atomic.h"
-#include "wire/commit.h"
+#include "wire/mpe.h"
 #include "wire/ddp.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"

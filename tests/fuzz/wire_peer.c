@@ -2,7 +2,7 @@
 /* What the peer of target "wire" sends, as the input says. */
 #include "wire_world.h"
 
-#include "wire/commit.h"
+#include "wire/mpe.h"
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
 

@@ -328,8 +328,8 @@ static void start(void)
     w.at = (struct sg_endpoint){ .family = 4, .port = PORT, .ip = { 10, 0, 0, 1 } };
     w.peer_at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, 2 } };
     sg_adapter_default_config(&config);
-    w.draft = SG_MIN(net >> 6, (int)SG_COMMIT_DRAFT_02);
-    config.engine.commit = w.draft;
+    w.draft = SG_MIN(net >> 6, (int)SG_MPE_DRAFT_02);
+    config.engine.mpe_draft = w.draft;
     w.rfc7306 = config.engine.rfc7306 = how % 5;
     config.engine.mpa_rev = how & 1 ? 1 : 2;
     config.engine.crc = !(how & 2);

@@ -44,7 +44,7 @@ struct world {
     struct sg_listener *listener;
     unsigned fpdu_flags;
     uint8_t rev;
-    uint8_t draft;          /* enum sg_commit_draft */
+    uint8_t draft;          /* enum sg_mpe_draft */
     bool rfc7306;
     uint32_t asked;         /* requests of queue 1 that the driver posted */
     uint8_t due;            /* opcode of the response that the peer owes; 0: none */

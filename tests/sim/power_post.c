@@ -200,7 +200,7 @@ static void post_data(struct pw_flow *f, uint32_t off, uint32_t len)
 static uint32_t persistent_flags(struct pw_world *w)
 {
     return SG_FLUSH_PERSISTENT | (pw_chance(w, 30) ? SG_FLUSH_GLOBAL : 0) |
-           (w->engine.commit == SG_COMMIT_DRAFT_02 && pw_chance(w, 5) ? SG_FLUSH_REGION : 0);
+           (w->engine.mpe_draft == SG_MPE_DRAFT_02 && pw_chance(w, 5) ? SG_FLUSH_REGION : 0);
 }
 
 static void post_proof(struct pw_flow *f, uint32_t off, uint32_t len)

@@ -198,7 +198,7 @@ static void draw_engine(struct pw_world *w)
     w->engine = config.engine;
     w->engine.crc = w->net_bad || pw_chance(w, 30);
     w->engine.markers = pw_chance(w, 15);
-    w->engine.commit = pw_chance(w, 25) ? SG_COMMIT_DRAFT_01 : SG_COMMIT_DRAFT_02;
+    w->engine.mpe_draft = pw_chance(w, 25) ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02;
 }
 
 static void draw_flow(struct pw_world *w, unsigned i)

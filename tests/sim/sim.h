@@ -173,7 +173,7 @@ void sim_check_complete(struct sim_side *s);
 bool sim_is_atomic(const struct sim_op *op);
 /* The new value of the word. */
 uint64_t sim_atomic_result(enum sg_msg_kind kind, const struct sg_atomic_args *a, uint64_t v);
-enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                     enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
 

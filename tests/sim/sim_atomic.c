@@ -44,7 +44,7 @@ static const struct sim_op *next_atomic(struct sim_side *s)
     return &from->ops[s->executed];
 }
 
-enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                     enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns)
 {
@@ -54,7 +54,7 @@ enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, 
     uint8_t *at;
 
     if (s->left) {
-        return SG_COMMIT_CLOSED;
+        return SG_EXEC_CLOSED;
     }
     op = next_atomic(s);
     SIM_CHECK(w, *token == s->later, "%u.%u: asked for the %uth time with token %u",
@@ -65,23 +65,23 @@ enum sg_commit_result sim_up_atomic(void *user, const struct sg_atomic_call *r, 
                                                op->msg.atomic.cmp_mask == r->args.cmp_mask)),
               "%u.%u: Atomic op %u came otherwise", s->pair->index, s->node, op->seq);
     if (sim_tantrum(s)) {
-        return SG_COMMIT_FAILED;
+        return SG_EXEC_FAILED;
     }
     if (sim_chance(w, 15)) {
         *again_ns = w->now_ns + sim_below(w, 50000);
         *token = ++s->later;
-        return SG_COMMIT_LATER;
+        return SG_EXEC_LATER;
     }
     s->later = 0;
     *why = sim_area_of(s, r->stag, r->to, 8, &at);
     if (*why != SG_MEM_OK) {
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     if (r->to % 8) {
-        return SG_COMMIT_UNALIGNED;
+        return SG_EXEC_UNALIGNED;
     }
     s->executed++;
     *original = sg_get_le64(at);
     sg_put_le64(at, sim_atomic_result(r->kind, &r->args, *original));
-    return SG_COMMIT_DONE;
+    return SG_EXEC_DONE;
 }

@@ -51,7 +51,7 @@ int atomic_place_response(struct sg_conn *c, struct ddp_seg *s)
     struct sg_atomic_resp resp;
 
     if (!is_atomic((enum sg_msg_kind)r->kind)) { /* there is one: ddp_rx.c, check_buffer() */
-        return SG_TERM_COMMIT_RESP_MISMATCH;
+        return SG_TERM_MPE_RESP_MISMATCH;
     }
     if (sg_atomic_resp_parse(sg_span_of(s->p, s->n), &resp) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
@@ -91,15 +91,15 @@ int atomic_place_request(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-enum sg_commit_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
+enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
                                      uint64_t *again_ns)
 {
     const struct conn_irrq *r = requests_head(c);
     struct sg_atomic_resp resp = { .id = r->atomic_id };
-    enum sg_commit_result result;
+    enum sg_exec_result result;
 
     result = c->e->ops->atomic(c->user, &r->atomic, &resp.value, why, &c->exec.token, again_ns);
-    if (result == SG_COMMIT_DONE && exec_alive(c)) {
+    if (result == SG_EXEC_DONE && exec_alive(c)) {
         c->exec.len = (uint8_t)sg_atomic_resp_emit(&resp, c->exec.response);
     }
     return result;

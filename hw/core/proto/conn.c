@@ -25,7 +25,7 @@
  * 7.1.2 rule 10), of which a program's answer has a longer part of its own; then the pause before
  * the first FPDU; and at the end it is close.c's.  A streaming connection has none: dead peers are
  * the stream's business.  A second one runs while an inbound request is being executed and verbs
- * asked for time (commit_resp.c).
+ * asked for time (mpe_resp.c).
  *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.
@@ -94,7 +94,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     c->id = ++e->next_id;
     c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
     c->rev = e->config.mpa_rev;
-    c->commit = e->config.commit;
+    c->mpe_draft = e->config.mpe_draft;
     c->rfc7306 = e->config.rfc7306;
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;

@@ -14,7 +14,7 @@
 #include "base/timerq.h"
 #include "proto/engine.h"
 #include "wire/atomic.h"
-#include "wire/commit.h"
+#include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
 #include "wire/rdmap.h"
@@ -52,7 +52,7 @@ struct conn_irrq {
     uint32_t atomic_id;         /* identifier of an Atomic Request */
     union {
         struct sg_read_req read;
-        struct sg_commit_req commit; /* FLUSH, VERIFY, ATOMIC_WRITE */
+        struct sg_mpe_req mpe; /* FLUSH, VERIFY, ATOMIC_WRITE */
         struct sg_atomic_call atomic; /* FETCH_ADD, CMP_SWAP */
     };
 };
@@ -62,7 +62,7 @@ struct conn_exec {
     bool done;                  /* the response may go */
     bool waiting;               /* for the timer, or for sg_conn_resume(); a Read waits, too */
     uint8_t len;                /* of the response, behind its DDP header */
-    uint8_t response[SG_COMMIT_RESP_MAX];
+    uint8_t response[SG_MPE_RESP_LEN_MAX];
     uint64_t token;             /* verbs' own */
 };
 
@@ -159,7 +159,7 @@ struct sg_conn {
 
     uint8_t rev;
     bool initiator;
-    uint8_t commit;             /* enum sg_commit_draft */
+    uint8_t mpe_draft;             /* enum sg_mpe_draft */
     bool rfc7306;
     bool crc;
     bool tx_markers, rx_markers;
@@ -378,22 +378,22 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r);
 const struct conn_irrq *requests_head(const struct sg_conn *c);
 void requests_pop(struct sg_conn *c);
 
-/* commit_req.c: Flush, Verify and Atomic Write as requester */
-size_t commit_send_request(struct sg_conn *c);
-int commit_place_response(struct sg_conn *c, struct ddp_seg *s);
+/* mpe_req.c: Flush, Verify and Atomic Write as requester */
+size_t mpe_send_request(struct sg_conn *c);
+int mpe_place_response(struct sg_conn *c, struct ddp_seg *s);
 
-/* commit_resp.c: the same as responder; execution for exec.c */
-int commit_place_request(struct sg_conn *c, struct ddp_seg *s);
-enum sg_commit_result commit_execute(struct sg_conn *c, enum sg_mem_status *why,
+/* mpe_resp.c: the same as responder; execution for exec.c */
+int mpe_place_request(struct sg_conn *c, struct ddp_seg *s);
+enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
                                      uint64_t *again_ns);
 /* What is left to do of an executed request; false: that ended the stream. */
-bool commit_executed(struct sg_conn *c);
+bool mpe_executed(struct sg_conn *c);
 
 /* atomic.c: Atomic Operations, both sides */
 size_t atomic_send_request(struct sg_conn *c);
 int atomic_place_request(struct sg_conn *c, struct ddp_seg *s);
 int atomic_place_response(struct sg_conn *c, struct ddp_seg *s);
-enum sg_commit_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
+enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
                                      uint64_t *again_ns);
 static inline bool is_atomic(enum sg_msg_kind kind)
 {

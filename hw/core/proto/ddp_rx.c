@@ -31,7 +31,7 @@ static int check_untagged_version(struct sg_conn *c, struct ddp_seg *s)
 /* Queue 3 belongs to the responses of extensions. */
 static int check_qn(struct sg_conn *c, struct ddp_seg *s)
 {
-    unsigned last = c->commit || c->rfc7306 ? SG_QN_RESPONSE : SG_QN_TERMINATE;
+    unsigned last = c->mpe_draft || c->rfc7306 ? SG_QN_RESPONSE : SG_QN_TERMINATE;
 
     return s->h.qn <= last ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
 }
@@ -51,7 +51,8 @@ static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 /* The draft draws five bits of opcode and one reserved; elsewhere it is four and two. */
 static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 {
-    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl, c->commit != SG_COMMIT_OFF);
+    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl,
+                                                   c->mpe_draft != SG_MPE_DRAFT_OFF);
 
     s->opcode = ctrl.opcode;
     return ctrl.version == SG_RDMAP_VERSION ? SEG_OK : SG_TERM_RDMAP_VERSION;
@@ -62,7 +63,7 @@ static int check_opcode(struct sg_conn *c, struct ddp_seg *s)
     const bool spoken[] = {
         [SG_SPEC_RFC5040] = true,
         [SG_SPEC_RFC7306] = c->rfc7306,
-        [SG_SPEC_COMMIT] = c->commit != SG_COMMIT_OFF,
+        [SG_SPEC_MPE] = c->mpe_draft != SG_MPE_DRAFT_OFF,
     };
 
     s->op = sg_rdmap_op(s->opcode);
@@ -83,9 +84,9 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
 {
     switch (qn) {
     case SG_QN_REQUEST:
-        return c->commit ? SG_COMMIT_REQ_MAX : c->rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
+        return c->mpe_draft ? SG_MPE_REQ_LEN_MAX : c->rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
     case SG_QN_RESPONSE:
-        return c->commit ? SG_COMMIT_RESP_MAX : SG_ATOMIC_RESP_LEN;
+        return c->mpe_draft ? SG_MPE_RESP_LEN_MAX : SG_ATOMIC_RESP_LEN;
     default:
         return SG_ULPDU_FIELD_MAX;
     }
@@ -97,7 +98,7 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
  */
 static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
 {
-    bool any_mo = s->op->spec == SG_SPEC_COMMIT && s->h.qn == SG_QN_REQUEST;
+    bool any_mo = s->op->spec == SG_SPEC_MPE && s->h.qn == SG_QN_REQUEST;
 
     if (s->h.qn == SG_QN_SEND) {
         return SEG_OK;

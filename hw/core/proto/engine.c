@@ -116,8 +116,8 @@ void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *co
     if (!e->config.rtr_mask) {
         e->config.rtr_mask = SG_RTR_WRITE; /* RFC 6581 section 9.2: support at least one */
     }
-    if (!e->ops->commit) {
-        e->config.commit = SG_COMMIT_OFF; /* nobody to execute a request */
+    if (!e->ops->mpe) {
+        e->config.mpe_draft = SG_MPE_DRAFT_OFF; /* nobody to execute a request */
     }
     e->config.rfc7306 = config->rfc7306 && e->ops->atomic;
 }

@@ -49,12 +49,12 @@ struct sg_engine_config {
      * their connection on only after the Reply is out and overlook what comes at once.
      */
     uint32_t first_fpdu_delay_ms;
-    uint8_t commit;         /* enum sg_commit_draft: opcodes above 0xb, and five opcode bits; of
+    uint8_t mpe_draft;         /* enum sg_mpe_draft: opcodes above 0xb, and five opcode bits; of
                                connections made from now on */
     bool rfc7306;           /* Atomic Operations and Immediate Data; of connections from now on */
 };
 
-enum sg_commit_draft { SG_COMMIT_OFF = 0, SG_COMMIT_DRAFT_01 = 1, SG_COMMIT_DRAFT_02 = 2 };
+enum sg_mpe_draft { SG_MPE_DRAFT_OFF = 0, SG_MPE_DRAFT_01 = 1, SG_MPE_DRAFT_02 = 2 };
 #define SG_RTR_SEND 0x1
 #define SG_RTR_WRITE 0x2
 #define SG_RTR_READ 0x4
@@ -126,25 +126,25 @@ struct sg_msg {
      * For these and IMM length is 0, nothing is gathered.
      */
     uint32_t rlen;
-    uint32_t flush_flags;   /* SG_COMMIT_* */
+    uint32_t flush_flags;   /* SG_MPE_FLUSH_* */
     uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE, IMM: 8 */
     uint8_t extra[64];      /* the hash; the atom in memory order of the target; the immediate */
     struct sg_atomic_args atomic; /* FETCH_ADD, CMP_SWAP */
 };
 
 /* Flush disposition flags as on the wire (draft-talpey-rdma-commit-02 section 2.1.1). */
-#define SG_COMMIT_PERSISTENT 0x1u
-#define SG_COMMIT_GLOBAL 0x2u
-#define SG_COMMIT_REGION 0x4u
+#define SG_MPE_FLUSH_PERSISTENT 0x1u
+#define SG_MPE_FLUSH_GLOBAL 0x2u
+#define SG_MPE_FLUSH_REGION 0x4u
 
 /* An inbound request of the draft, parsed. */
-struct sg_commit_req {
+struct sg_mpe_req {
     enum sg_msg_kind kind;  /* FLUSH, VERIFY, ATOMIC_WRITE */
     uint32_t msn;           /* on queue 1 */
     uint32_t stag;
     uint64_t to;
     uint32_t length;        /* octets; R: as sent, to be ignored */
-    uint32_t flags;         /* SG_COMMIT_* */
+    uint32_t flags;         /* SG_MPE_FLUSH_* */
     uint32_t inv_stag;      /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
     uint8_t extra_len;      /* VERIFY: octets of the hash sent along; ATOMIC_WRITE: 8 */
     uint8_t extra[64];
@@ -160,13 +160,13 @@ struct sg_atomic_call {
 };
 
 /* How the execution of a request went: of the draft, or an Atomic. */
-enum sg_commit_result {
-    SG_COMMIT_DONE,       /* answer it */
-    SG_COMMIT_LATER,      /* ask again at *again_ns; requests behind it wait */
-    SG_COMMIT_MEM,        /* refused by *why (STag, bounds, rights, ...) */
-    SG_COMMIT_UNALIGNED,  /* Atomic (Write) on an unaligned address */
-    SG_COMMIT_CLOSED,     /* as SG_MEM_CLOSED */
-    SG_COMMIT_FAILED,     /* could not be performed, or the hash differs */
+enum sg_exec_result {
+    SG_EXEC_DONE,       /* answer it */
+    SG_EXEC_LATER,      /* ask again at *again_ns; requests behind it wait */
+    SG_EXEC_MEM,        /* refused by *why (STag, bounds, rights, ...) */
+    SG_EXEC_UNALIGNED,  /* Atomic (Write) on an unaligned address */
+    SG_EXEC_CLOSED,     /* as SG_MEM_CLOSED */
+    SG_EXEC_FAILED,     /* could not be performed, or the hash differs */
 };
 
 /* Result of touching memory for the wire. Order as in RFC 5040 section 4.8 / RFC 5041 7.1. */
@@ -274,7 +274,7 @@ struct sg_engine_ops {
      * (lent for the call).  Reads and these come in the order of their requests, each kind by
      * its own upcall; the engine holds back what would overtake.
      */
-    void (*commit_done)(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+    void (*mpe_done)(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
     /* The same of a FETCH_ADD or CMP_SWAP; original: what the memory held before. */
     void (*atomic_done)(void *user, enum sg_msg_kind kind, uint64_t original);
 
@@ -303,13 +303,13 @@ struct sg_engine_ops {
      * Execute an inbound request, when all before it on this stream are executed (Reads: their
      * source was gathered).  VERIFY: DONE stores the hash to send, *hash_len <= 64 octets.
      * token: 0 at the first call of a request, kept between calls; a connection that ends in
-     * between is not asked again.  *why counts with SG_COMMIT_MEM, *again_ns with LATER (SG_NEVER:
+     * between is not asked again.  *why counts with SG_EXEC_MEM, *again_ns with LATER (SG_NEVER:
      * the machine lost its power, there will be no answer).
      *
-     * NULL: the extension is off, whatever the configuration says.  With 'commit', 'commit_done'
+     * NULL: the extension is off, whatever the configuration says.  With 'mpe', 'mpe_done'
      * is there as well; the next two may be NULL.
      */
-    enum sg_commit_result (*commit)(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+    enum sg_exec_result (*mpe)(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
     /*
@@ -317,11 +317,11 @@ struct sg_engine_ops {
      * Never UNALIGNED, MEM or FAILED once the memory was changed.  NULL: RFC 7306 is off; else
      * 'atomic_done' is there as well.
      */
-    enum sg_commit_result (*atomic)(void *user, const struct sg_atomic_call *r,
+    enum sg_exec_result (*atomic)(void *user, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
     /* Its response was handed to the stream (those of the draft). */
-    void (*commit_answered)(void *user, const struct sg_commit_req *r);
+    void (*mpe_answered)(void *user, const struct sg_mpe_req *r);
     /* The last segment of a Write was placed. */
     void (*write_placed)(void *user);
 };

@@ -6,24 +6,24 @@
  * They wait in one queue with the peer's Reads (requests.c), and nothing but the oldest is ever
  * touched: an Atomic sees what all before it did, and nothing of those behind it (RFC 7306 section
  * 5.4, rules 5 and 8).  Execution takes place in sg_conn_transmit(), right before the response
- * could go.  Verbs may ask for time (SG_COMMIT_LATER): then the queue stands still until the
+ * could go.  Verbs may ask for time (SG_EXEC_LATER): then the queue stands still until the
  * timer, our own messages do not.  An executed request whose response the stream refused stays
  * executed; what goes out later is what was found then.
  *
- * What differs from kind to kind is in commit_resp.c and atomic.c.
+ * What differs from kind to kind is in mpe_resp.c and atomic.c.
  */
 #include "proto/conn.h"
 
-static enum sg_term_cond cond_of(const struct conn_irrq *r, enum sg_commit_result result,
+static enum sg_term_cond cond_of(const struct conn_irrq *r, enum sg_exec_result result,
                                  enum sg_mem_status why)
 {
     enum sg_term_cond failed = is_atomic((enum sg_msg_kind)r->kind) ? SG_TERM_ATOMIC_FAILED
-                                                                    : SG_TERM_COMMIT_FAILED;
+                                                                    : SG_TERM_MPE_FAILED;
 
     switch (result) {
-    case SG_COMMIT_UNALIGNED:
+    case SG_EXEC_UNALIGNED:
         return SG_TERM_ATOMIC_MISALIGNED;
-    case SG_COMMIT_MEM:
+    case SG_EXEC_MEM:
         /* Memory that does not respond blames nobody; for the peer its request has failed. */
         return why == SG_MEM_FAULT ? failed : term_of_source(why);
     default:
@@ -37,26 +37,26 @@ static bool execute(struct sg_conn *c)
     bool atomic = is_atomic((enum sg_msg_kind)r->kind);
     enum sg_mem_status why = SG_MEM_OK;
     uint64_t again_ns = SG_NEVER;
-    enum sg_commit_result result;
+    enum sg_exec_result result;
 
     c->exec.len = 0;
-    result = atomic ? atomic_execute(c, &why, &again_ns) : commit_execute(c, &why, &again_ns);
+    result = atomic ? atomic_execute(c, &why, &again_ns) : mpe_execute(c, &why, &again_ns);
     if (!exec_alive(c)) {
         return false;
     }
-    if (result == SG_COMMIT_LATER) {
+    if (result == SG_EXEC_LATER) {
         conn_wait_exec(c, again_ns);
         return false;
     }
-    if (result == SG_COMMIT_CLOSED) {
+    if (result == SG_EXEC_CLOSED) {
         close_owner_left(c);
         return false;
     }
-    if (result != SG_COMMIT_DONE) {
+    if (result != SG_EXEC_DONE) {
         term_raise(c, cond_of(r, result, why), &r->h, r->seg_len, NULL);
         return false;
     }
-    c->exec.done = atomic || commit_executed(c);
+    c->exec.done = atomic || mpe_executed(c);
     return c->exec.done;
 }
 
@@ -91,8 +91,8 @@ size_t exec_send_response(struct sg_conn *c)
     c->tx.msn[SG_QN_RESPONSE]++;
     c->exec = (struct conn_exec){ 0 };
     requests_pop(c);
-    if (!is_atomic((enum sg_msg_kind)r.kind) && c->e->ops->commit_answered) {
-        c->e->ops->commit_answered(c->user, &r.commit);
+    if (!is_atomic((enum sg_msg_kind)r.kind) && c->e->ops->mpe_answered) {
+        c->e->ops->mpe_answered(c->user, &r.mpe);
     }
     return conn_dead(c) ? 0 : n;
 }

@@ -9,7 +9,7 @@
  *   Write          placed, never delivered; zero octets are not checked against any STag
  *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
  *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
- *   Atomics, Flush, Verify, Atomic Write and their responses: atomic.c, commit_resp.c, commit_req.c
+ *   Atomics, Flush, Verify, Atomic Write and their responses: atomic.c, mpe_resp.c, mpe_req.c
  *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
  *   Immediate Data takes a Receive as a Send does, and leaves its buffer alone
  *   Terminate      ends everything
@@ -263,12 +263,12 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
         [SG_OP_IMM_SE] = place_imm,
         [SG_OP_ATOMIC_REQ] = atomic_place_request,
         [SG_OP_ATOMIC_RESP] = atomic_place_response,
-        [SG_OP_FLUSH_REQ] = commit_place_request,
-        [SG_OP_FLUSH_RESP] = commit_place_response,
-        [SG_OP_VERIFY_REQ] = commit_place_request,
-        [SG_OP_VERIFY_RESP] = commit_place_response,
-        [SG_OP_ATOMIC_WRITE_REQ] = commit_place_request,
-        [SG_OP_ATOMIC_WRITE_RESP] = commit_place_response,
+        [SG_OP_FLUSH_REQ] = mpe_place_request,
+        [SG_OP_FLUSH_RESP] = mpe_place_response,
+        [SG_OP_VERIFY_REQ] = mpe_place_request,
+        [SG_OP_VERIFY_RESP] = mpe_place_response,
+        [SG_OP_ATOMIC_WRITE_REQ] = mpe_place_request,
+        [SG_OP_ATOMIC_WRITE_RESP] = mpe_place_response,
     };
 
     sg_assert(s->opcode < SG_ARRAY_SIZE(handlers) && handlers[s->opcode]);

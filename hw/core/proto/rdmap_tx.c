@@ -333,7 +333,7 @@ static size_t send_small_message(struct sg_conn *c)
     if (m->kind == SG_MSG_IMM) {
         return send_immediate(c);
     }
-    return is_atomic(m->kind) ? atomic_send_request(c) : commit_send_request(c);
+    return is_atomic(m->kind) ? atomic_send_request(c) : mpe_send_request(c);
 }
 
 static size_t send_message_segment(struct sg_conn *c)

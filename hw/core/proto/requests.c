@@ -86,7 +86,7 @@ static void tell(struct sg_conn *c, const struct conn_orq *r)
     } else if (is_atomic((enum sg_msg_kind)r->kind)) {
         ops->atomic_done(c->user, (enum sg_msg_kind)r->kind, r->original);
     } else {
-        ops->commit_done(c->user, (enum sg_msg_kind)r->kind, r->hash, r->hash_len);
+        ops->mpe_done(c->user, (enum sg_msg_kind)r->kind, r->hash, r->hash_len);
     }
 }
 

@@ -30,17 +30,17 @@ static const struct sg_rdmap_op ops[SG_OP_COUNT] = {
     [SG_OP_ATOMIC_RESP] = { .name = "Atomic Response", .spec = SG_SPEC_RFC7306,
                             .qn = SG_QN_RESPONSE, .hdr_len = SG_ATOMIC_RESP_LEN },
 
-    [SG_OP_FLUSH_REQ] = { .name = "RDMA Flush Request", .spec = SG_SPEC_COMMIT,
+    [SG_OP_FLUSH_REQ] = { .name = "RDMA Flush Request", .spec = SG_SPEC_MPE,
                           .qn = SG_QN_REQUEST, .hdr_len = SG_FLUSH_REQ_LEN },
-    [SG_OP_FLUSH_RESP] = { .name = "RDMA Flush Response", .spec = SG_SPEC_COMMIT,
+    [SG_OP_FLUSH_RESP] = { .name = "RDMA Flush Response", .spec = SG_SPEC_MPE,
                            .qn = SG_QN_RESPONSE },
-    [SG_OP_VERIFY_REQ] = { .name = "RDMA Verify Request", .spec = SG_SPEC_COMMIT,
+    [SG_OP_VERIFY_REQ] = { .name = "RDMA Verify Request", .spec = SG_SPEC_MPE,
                            .qn = SG_QN_REQUEST, .hdr_len = SG_VERIFY_REQ_LEN, .payload = true },
-    [SG_OP_VERIFY_RESP] = { .name = "RDMA Verify Response", .spec = SG_SPEC_COMMIT,
+    [SG_OP_VERIFY_RESP] = { .name = "RDMA Verify Response", .spec = SG_SPEC_MPE,
                             .qn = SG_QN_RESPONSE, .payload = true },
-    [SG_OP_ATOMIC_WRITE_REQ] = { .name = "Atomic Write Request", .spec = SG_SPEC_COMMIT,
+    [SG_OP_ATOMIC_WRITE_REQ] = { .name = "Atomic Write Request", .spec = SG_SPEC_MPE,
                                  .qn = SG_QN_REQUEST, .hdr_len = SG_ATOMIC_WRITE_REQ_LEN },
-    [SG_OP_ATOMIC_WRITE_RESP] = { .name = "Atomic Write Response", .spec = SG_SPEC_COMMIT,
+    [SG_OP_ATOMIC_WRITE_RESP] = { .name = "Atomic Write Response", .spec = SG_SPEC_MPE,
                                   .qn = SG_QN_RESPONSE },
 };
 

@@ -54,7 +54,7 @@ enum sg_rdmap_limits {
 enum sg_rdmap_spec {
     SG_SPEC_RFC5040,
     SG_SPEC_RFC7306,
-    SG_SPEC_COMMIT,         /* draft-talpey-rdma-commit */
+    SG_SPEC_MPE,         /* draft-talpey-rdma-commit */
 };
 
 struct sg_rdmap_op {

@@ -61,10 +61,10 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
      * executed gets the code that RFC 7306 has for Atomics, one without meaning the unspecified
      * code (docs/protocol.md).
      */
-    [SG_TERM_COMMIT_FAILED] = { "flush, verify or atomic write failed", OPERATION, 0x07, DDP },
-    [SG_TERM_COMMIT_FLAGS] = { "flush: unknown disposition", OPERATION, 0xff, DDP },
-    [SG_TERM_COMMIT_LENGTH] = { "atomic write: length", OPERATION, 0xff, DDP },
-    [SG_TERM_COMMIT_RESP_MISMATCH] = { "unexpected kind of response", OPERATION, 0x06, DDP },
+    [SG_TERM_MPE_FAILED] = { "flush, verify or atomic write failed", OPERATION, 0x07, DDP },
+    [SG_TERM_MPE_FLAGS] = { "flush: unknown disposition", OPERATION, 0xff, DDP },
+    [SG_TERM_MPE_LENGTH] = { "atomic write: length", OPERATION, 0xff, DDP },
+    [SG_TERM_MPE_RESP_MISMATCH] = { "unexpected kind of response", OPERATION, 0x06, DDP },
 
     [SG_TERM_DDP_CATASTROPHE] = { "DDP catastrophe", SG_TERM_DDP, SG_TERM_DDP_LOCAL, 0x00, DDP },
     /* No code exists; there is no complete header to return either. */

@@ -99,10 +99,10 @@ enum sg_term_cond {
     SG_TERM_ATOMIC_OPCODE,
     SG_TERM_ATOMIC_FAILED,          /* the memory cannot be operated on */
     SG_TERM_ATOMIC_RESP_ID,         /* Response with another identifier than our request */
-    SG_TERM_COMMIT_FAILED,          /* Flush, Verify, Atomic Write failed; the hash differs */
-    SG_TERM_COMMIT_FLAGS,           /* Flush with an undefined flag */
-    SG_TERM_COMMIT_LENGTH,          /* Atomic Write of other than 8 octets */
-    SG_TERM_COMMIT_RESP_MISMATCH,   /* Response of another kind than our oldest request */
+    SG_TERM_MPE_FAILED,          /* Flush, Verify, Atomic Write failed; the hash differs */
+    SG_TERM_MPE_FLAGS,           /* Flush with an undefined flag */
+    SG_TERM_MPE_LENGTH,          /* Atomic Write of other than 8 octets */
+    SG_TERM_MPE_RESP_MISMATCH,   /* Response of another kind than our oldest request */
 
     /* DDP: RFC 5041 section 7 */
     SG_TERM_DDP_CATASTROPHE,

@@ -4,7 +4,7 @@
  *
  * Words of the log, one per upcall (parameters in brackets):
  *   request reply established disconnected closed gone terminated sent read_done recv inv
- *   placed commit answered commit_done (rig_commit.c) atomic atomic_done imm (rig_7306.c)
+ *   placed mpe answered mpe_done (rig_mpe.c) atomic atomic_done imm (rig_7306.c)
  * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
  */
 #include <glib.h>
@@ -319,8 +319,8 @@ static const struct sg_engine_ops engine_ops = {
     .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
     .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
     .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
-    .gather_source = up_gather_source, .commit = rig_up_commit,
-    .commit_answered = rig_up_commit_answered, .commit_done = rig_up_commit_done,
+    .gather_source = up_gather_source, .mpe = rig_up_mpe,
+    .mpe_answered = rig_up_mpe_answered, .mpe_done = rig_up_mpe_done,
     .write_placed = rig_up_write_placed, .atomic = rig_up_atomic,
     .atomic_done = rig_up_atomic_done,
 };
@@ -469,16 +469,16 @@ void rig_passive_7306(uint8_t draft)
     struct sg_engine_config config = rig_config();
 
     config.rfc7306 = true;
-    config.commit = draft;
+    config.mpe_draft = draft;
     rig_start(&config);
     rig_passive();
 }
 
-void rig_passive_commit(uint8_t draft)
+void rig_passive_mpe(uint8_t draft)
 {
     struct sg_engine_config config = rig_config();
 
-    config.commit = draft;
+    config.mpe_draft = draft;
     rig_start(&config);
     rig_passive();
 }

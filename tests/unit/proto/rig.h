@@ -5,7 +5,7 @@
  *
  * The rig logs all upcalls to verbs as words; tests compare the log.  The
  * model of verbs has one array of memory and some STags; see rig.c and, for the extensions,
- * rig_commit.c and rig_7306.c.
+ * rig_mpe.c and rig_7306.c.
  */
 #ifndef SG_TESTS_PROTO_RIG_H
 #define SG_TESTS_PROTO_RIG_H
@@ -55,8 +55,8 @@ struct rig {
     bool abort_in;              /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
     unsigned gathers;           /* pieces lent and not given back */
-    unsigned commit_later;      /* so many times 'commit' or 'atomic' asks for another ms */
-    bool commit_fails;
+    unsigned exec_later;      /* so many times 'mpe' or 'atomic' asks for another ms */
+    bool exec_fails;
 
     /* the peer */
     struct sg_stream *peer;
@@ -104,20 +104,20 @@ void rig_request(const char *request_hex);  /* peer connects to the engine and a
 void rig_accept(uint16_t ird, uint16_t ord, const char *pdata);
 /* Streaming, engine as responder, an RTR Write was seen. */
 void rig_passive(void);
-/* rig_start with draft-talpey-rdma-commit (enum sg_commit_draft), then rig_passive. */
-void rig_passive_commit(uint8_t draft);
+/* rig_start with draft-talpey-rdma-commit (enum sg_mpe_draft), then rig_passive. */
+void rig_passive_mpe(uint8_t draft);
 /* The same with RFC 7306, and with that draft. */
 void rig_passive_7306(uint8_t draft);
 
-/* Upcalls of the extension, in rig_commit.c. */
-enum sg_commit_result rig_up_commit(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+/* Upcalls of the extension, in rig_mpe.c. */
+enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
-void rig_up_commit_answered(void *user, const struct sg_commit_req *r);
-void rig_up_commit_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
+void rig_up_mpe_answered(void *user, const struct sg_mpe_req *r);
+void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void rig_up_write_placed(void *user);
 /* Upcalls of RFC 7306, in rig_7306.c. */
-enum sg_commit_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
+enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns);
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original);

@@ -43,39 +43,39 @@ static uint64_t result(const struct sg_atomic_call *r, uint64_t value)
     return out;
 }
 
-enum sg_commit_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
+enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns)
 {
     T_TRUE(user == rig);
     rig_note("atomic(%c%u,%x,%" PRIx64 ")", sign(r->kind), r->msn, r->stag, r->to);
     if (!rig->c) {
-        return SG_COMMIT_FAILED; /* rig_note() has aborted it */
+        return SG_EXEC_FAILED; /* rig_note() has aborted it */
     }
-    if (rig->commit_later) {
+    if (rig->exec_later) {
         (*token)++;
-        rig->commit_later--;
+        rig->exec_later--;
         *again_ns = rig->now_ns + 1000000;
         rig_note("later(%u)", (unsigned)*token);
-        return SG_COMMIT_LATER;
+        return SG_EXEC_LATER;
     }
     if (r->stag == RIG_STAG_BROKEN) {
         *why = SG_MEM_FAULT;
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     *why = rig_check(r->stag, r->to, 8, RIG_STAG_RO);
     if (*why != SG_MEM_OK) {
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     if (r->to % 8) {
-        return SG_COMMIT_UNALIGNED;
+        return SG_EXEC_UNALIGNED;
     }
-    if (rig->commit_fails) {
-        return SG_COMMIT_FAILED;
+    if (rig->exec_fails) {
+        return SG_EXEC_FAILED;
     }
     *original = sg_get_le64(rig->mem + r->to);
     sg_put_le64(rig->mem + r->to, result(r, *original));
-    return SG_COMMIT_DONE;
+    return SG_EXEC_DONE;
 }
 
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)

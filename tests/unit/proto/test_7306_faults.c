@@ -36,7 +36,7 @@ static void begin(enum spoken spoken)
     struct sg_engine_config config = rig_config();
 
     config.rfc7306 = spoken == BOTH || spoken == ALONE;
-    config.commit = spoken == BOTH || spoken == DRAFT ? SG_COMMIT_DRAFT_02 : SG_COMMIT_OFF;
+    config.mpe_draft = spoken == BOTH || spoken == DRAFT ? SG_MPE_DRAFT_02 : SG_MPE_DRAFT_OFF;
     rig_start(&config);
     rig_passive();
     rig->recvs = 4;

@@ -43,7 +43,7 @@ static void start(bool on, uint8_t draft, uint16_t ord)
     struct sg_engine_config config = rig_config();
 
     config.rfc7306 = on;
-    config.commit = draft;
+    config.mpe_draft = draft;
     config.max_ord = ord;
     rig_start(&config);
     rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
@@ -59,7 +59,7 @@ static void post(const struct sg_msg *m)
 
 static void requests(void)
 {
-    start(true, SG_COMMIT_OFF, 8);
+    start(true, SG_MPE_DRAFT_OFF, 8);
     post(&add_msg);
     T_SHOWS("EXT-01 EXT-09 EXT-12") {
         rig_expect_fpdu(ADD("01"));
@@ -92,7 +92,7 @@ static void every_form(void)
                     0x6162636465666768 },
     };
 
-    start(true, SG_COMMIT_DRAFT_02, 8);
+    start(true, SG_MPE_DRAFT_02, 8);
     m.kind = SG_MSG_CMP_SWAP;
     post(&m);
     T_SHOWS("EXT-10") {
@@ -119,7 +119,7 @@ static void unspeakable(void)
     size_t i;
 
     for (i = 0; i < 2 * SG_ARRAY_SIZE(rows); i++) {
-        start(false, i < 2 ? SG_COMMIT_OFF : SG_COMMIT_DRAFT_02, 8);
+        start(false, i < 2 ? SG_MPE_DRAFT_OFF : SG_MPE_DRAFT_02, 8);
         post(rows[i % 2]);
         T_SHOWS("EXT-30") {
             rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
@@ -133,7 +133,7 @@ static void unspeakable(void)
 /* One space of MSNs and one limit, for Reads, Atomics and the requests of the draft. */
 static void share_ord(void)
 {
-    start(true, SG_COMMIT_DRAFT_02, 2);
+    start(true, SG_MPE_DRAFT_02, 2);
     rig_post(&add_msg);
     rig_post(&read_msg);
     rig_post(&flush_msg);
@@ -154,7 +154,7 @@ static void share_ord(void)
     rig_say_fpdu(RESP("4b", "03") "00000004 0000000000000002");
     rig_say_fpdu(RESP("4b", "04") "00000005 0000000000000003");
     T_SHOWS("EXT-19") {
-        T_EQ_STR(rig_log(), "atomic_done(+,1) read_done(4) commit_done(F) atomic_done(=,2) "
+        T_EQ_STR(rig_log(), "atomic_done(+,1) read_done(4) mpe_done(F) atomic_done(=,2) "
                             "atomic_done(+,3)");
     }
     T_EQ_U64(rig->max_outstanding, 2);
@@ -164,7 +164,7 @@ static void share_ord(void)
 /* ORD 0: none may go. */
 static void no_credit(void)
 {
-    start(true, SG_COMMIT_OFF, 0);
+    start(true, SG_MPE_DRAFT_OFF, 0);
     post(&add_msg);
     rig_expect_nothing();
     T_EQ_STR(rig_log(), "");
@@ -174,7 +174,7 @@ static void no_credit(void)
 /* Answers that overtake are kept: verbs hear of them in the order of requests. */
 static void order_of_completions(void)
 {
-    start(true, SG_COMMIT_DRAFT_02, 8);
+    start(true, SG_MPE_DRAFT_02, 8);
     rig_post(&add_msg);
     rig_post(&read_msg);
     rig_post(&swap_msg);
@@ -202,7 +202,7 @@ static void many(void)
 {
     unsigned i;
 
-    start(true, SG_COMMIT_OFF, 3);
+    start(true, SG_MPE_DRAFT_OFF, 3);
     for (i = 0; i < 200; i++) {
         char text[96], want[64];
 
@@ -264,7 +264,7 @@ static void strange_answers(void)
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("%s", rows[i].what);
-        start(true, SG_COMMIT_DRAFT_02, 8);
+        start(true, SG_MPE_DRAFT_02, 8);
         if (rows[i].asked) {
             post(rows[i].asked);
         }
@@ -283,7 +283,7 @@ static void strange_answers(void)
 /* The reserved word of RsvdULP is not looked at. */
 static void reserved_bits(void)
 {
-    start(true, SG_COMMIT_OFF, 8);
+    start(true, SG_MPE_DRAFT_OFF, 8);
     post(&add_msg);
     rig_say_fpdu("416b 99999999 00000003 00000001 00000000 00000001 000000000000000b");
     T_SHOWS("EXT-01") {

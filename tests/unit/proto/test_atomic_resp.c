@@ -17,7 +17,7 @@
 
 static void begin(void)
 {
-    rig_passive_7306(SG_COMMIT_DRAFT_02);
+    rig_passive_7306(SG_MPE_DRAFT_02);
     sg_put_le64(rig->mem + 0x20, 0x2a);
     sg_put_le64(rig->mem + 0x28, 0x1122334455667788);
 }
@@ -61,7 +61,7 @@ static void both(void)
 /* Reserved bits are ignored: of the operation word, of the DDP and RDMAP words. */
 static void reserved_bits(void)
 {
-    rig_passive_7306(SG_COMMIT_OFF);
+    rig_passive_7306(SG_MPE_DRAFT_OFF);
     sg_put_le64(rig->mem + 0x20, 0x2a);
     rig_say_fpdu("7d7a a5a5a5a5 00000001 00000001 00000000 fffffff0 00000007 00000100 "
                  "0000000000000020 0000000000000005 0000000000000000 1234567812345678 "
@@ -78,7 +78,7 @@ static void reserved_bits(void)
 static void order(void)
 {
     begin();
-    rig->commit_later = 2;
+    rig->exec_later = 2;
     rig_say_fpdu(ADD("01", "00000001", "20", FIVE));
     rig_say_fpdu(ADD("02", "00000002", "20", FIVE));
     rig_say_fpdu(REQ("41", "03") "00000999 0000000000000000 00000008 00000100 0000000000000020");
@@ -109,15 +109,15 @@ static void order(void)
 static void order_with_draft(void)
 {
     begin();
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(REQ("4c", "01") "00000100 00000008 0000000000000020 00000001");
     rig_say_fpdu(ADD("02", "00000002", "20", FIVE));
     rig_say_fpdu(REQ("50", "03") "00000100 00000008 0000000000000020 0000000000000011");
     rig_say_fpdu(ADD("04", "00000004", "20", FIVE));
-    T_EQ_STR(rig_log(), "commit(F1,100,20+8,1) later(1)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,20+8,1) later(1)");
     rig_pass(1);
-    T_EQ_STR(rig_log(), "commit(F1,100,20+8,1) answered(F1) atomic(+2,100,20) "
-                        "commit(A3,100,20+8,0) answered(A3) atomic(+4,100,20)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,20+8,1) answered(F1) atomic(+2,100,20) "
+                        "mpe(A3,100,20+8,0) answered(A3) atomic(+4,100,20)");
     rig_expect_fpdu("414d 00000000 00000003 00000001 00000000");
     rig_expect_fpdu(RESP("02") "00000002 000000000000002a");
     rig_expect_fpdu("4151 00000000 00000003 00000003 00000000");
@@ -138,7 +138,7 @@ static void behind_writes(void)
     T_EQ_STR(rig_log(), "placed recv(1,2) atomic(+1,100,20)");
     rig_expect_fpdu(RESP("01") "00000001 0000000000000001");
     T_EQ_U64(word(0x20), 6);
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(ADD("02", "00000002", "20", FIVE));
     rig_send(0, 4);
     rig_settle();
@@ -153,7 +153,7 @@ static void ird(void)
     char text[256];
 
     begin();
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     for (i = 1; i <= 9; i++) {
         if (i % 3 == 2) {
             snprintf(text, sizeof(text), "4141 00000000 00000001 %08x 00000000 00000999 "
@@ -202,7 +202,7 @@ static void little_room(void)
     for (i = 1; i <= 4; i++) {
         uint8_t answer[16] = { 0 };
 
-        rig->commit_later = 1;
+        rig->exec_later = 1;
         snprintf(text, sizeof(text), "414a 00000000 00000001 %08x 00000000 00000000 %08x 00000100 "
                  "0000000000000020 0000000000000005 0000000000000000 0000000000000000 "
                  "ffffffffffffffff", i, i);
@@ -256,7 +256,7 @@ static void abort_inside(void)
 static void closing(void)
 {
     begin();
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(ADD("01", "00000001", "20", FIVE));
     sg_conn_close(rig->c);
     rig_settle();

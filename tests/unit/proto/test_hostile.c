@@ -32,7 +32,7 @@ static size_t frame(uint8_t *out, const uint8_t *ulpdu, size_t n)
 }
 
 /* The same of draft-talpey-rdma-commit. */
-static size_t plausible_commit(uint8_t *u)
+static size_t plausible_mpe(uint8_t *u)
 {
     static const uint32_t stags[] = { 0x100, 0x100, 0x200, 0x300, 0x400, 0x500, 0, 0x999 };
     static const uint8_t ops[] = { 0x4c, 0x4e, 0x50, 0x4d, 0x4f, 0x51 };
@@ -72,8 +72,8 @@ static size_t plausible(uint8_t *u)
 
     u[0] = dv[draw(draw(4) ? 6 : 8)];
     u[1] = (uint8_t)(0x40 | draw(draw(4) ? 8 : 18));
-    if (rig->config.commit && draw(2)) {
-        return plausible_commit(u);
+    if (rig->config.mpe_draft && draw(2)) {
+        return plausible_mpe(u);
     }
     tagged = u[0] & 0x80;
     if (tagged) {
@@ -121,10 +121,10 @@ static void valid_fpdus_of_nonsense(void)
 
         T_CONTEXT("round %u", round);
         state = round;
-        config.commit = (uint8_t)(round % 3);
+        config.mpe_draft = (uint8_t)(round % 3);
         rig_start(&config);
         rig->recvs = draw(4);
-        rig->commit_later = config.commit ? draw(3) : 0;
+        rig->exec_later = config.mpe_draft ? draw(3) : 0;
         rig_passive();
         for (i = 0; i < 8 && rig->peer; i++) {
             size_t n = draw(5) ? plausible(u) : draw(64);

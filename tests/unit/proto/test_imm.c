@@ -26,7 +26,7 @@ static void start(bool on)
 
 static void begin(void)
 {
-    rig_passive_7306(SG_COMMIT_DRAFT_02);
+    rig_passive_7306(SG_MPE_DRAFT_02);
     rig->recvs = 16;
 }
 
@@ -127,7 +127,7 @@ static void receiving(void)
     T_EQ_U64(sg_engine_stats(rig->e)->rx_sends, 1);
     rig_stop();
     /* With four bits of opcode the one above is reserved. */
-    rig_passive_7306(SG_COMMIT_OFF);
+    rig_passive_7306(SG_MPE_DRAFT_OFF);
     rig->recvs = 1;
     rig_say_fpdu("4178 77777777 00000000 00000001 00000000 0000000000000000");
     T_EQ_STR(rig_log(), "imm(1,0000000000000000,0)");
@@ -159,7 +159,7 @@ static void length_of_write(void)
           "placed atomic(+1,100,20) imm(1,0000000000000007,0)" },
         { "a Flush in between", { WRITE "01020304", "414c 00000000 00000001 00000001 00000000 "
           "00000100 00000004 0000000000000000 00000001" },
-          "placed commit(F1,100,0+4,1) answered(F1) imm(1,0000000000000007,0)" },
+          "placed mpe(F1,100,0+4,1) answered(F1) imm(1,0000000000000007,0)" },
         { "a Write that has not ended", { WRITE_MORE "01020304" }, "imm(1,0000000000000007,0)" },
     };
     unsigned i, k;

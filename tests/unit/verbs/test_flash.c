@@ -114,7 +114,7 @@ static void profile_wins_over_defaults(void)
     T_FALSE(c.engine.crc);
     T_TRUE(c.engine.markers);
     T_FALSE(c.engine.peer_to_peer);
-    T_EQ_U64(c.engine.commit, SG_COMMIT_DRAFT_01);
+    T_EQ_U64(c.engine.mpe_draft, SG_MPE_DRAFT_01);
     T_EQ_U64(c.max_qp + c.max_cq + c.max_mr + c.max_pd, 2 + 3 + 4 + 5);
     T_EQ_U64(c.max_qp_wr, 8);
     T_EQ_U64(c.max_cqe, 16);

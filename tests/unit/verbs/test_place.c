@@ -5,7 +5,7 @@
 static void set_draft(struct sg_adapter_config *config, uint8_t draft)
 {
     pair_default_config(config);
-    config->engine.commit = draft;
+    config->engine.mpe_draft = draft;
 }
 
 /* ---- malformed entries ---- */
@@ -288,7 +288,7 @@ static void extension_off(void)
     };
     size_t i;
 
-    set_draft(&config, SG_COMMIT_OFF);
+    set_draft(&config, SG_MPE_DRAFT_OFF);
     for (i = 0; i < SG_ARRAY_SIZE(opcodes); i++) {
         T_CONTEXT("opcode %u", opcodes[i]);
         place_begin(&config, &params);
@@ -304,7 +304,7 @@ static void draft_01(void)
     struct ask q;
     uint32_t stag;
 
-    set_draft(&config, SG_COMMIT_DRAFT_01);
+    set_draft(&config, SG_MPE_DRAFT_01);
     place_begin(&config, NULL);
     stag = region(1, 0, PM_LEN, ALL_RIGHTS, SG_HASH_CRC32C);
     ask(flush_of(1, stag, 0, 64, P | G));
@@ -340,7 +340,7 @@ static void draft_01_invalidates(void)
     uint32_t stag;
     struct ask q;
 
-    set_draft(&config, SG_COMMIT_DRAFT_01);
+    set_draft(&config, SG_MPE_DRAFT_01);
     place_begin(&config, &params);
     stag = md_alloc_mr(&pair.side[1].md, pair.side[1].pd, 1);
     pbl = test_host_alloc(&pair.side[1].h, 8, 8);

@@ -196,11 +196,11 @@ static void features(void)
     struct sg_caps caps;
     unsigned draft, i;
 
-    for (draft = SG_COMMIT_OFF; draft <= SG_COMMIT_DRAFT_02; draft++) {
+    for (draft = SG_MPE_DRAFT_OFF; draft <= SG_MPE_DRAFT_02; draft++) {
         T_CONTEXT("draft %u", draft);
         pair_default_config(&config);
-        T_EQ_U64(config.engine.commit, SG_COMMIT_DRAFT_02);
-        config.engine.commit = draft;
+        T_EQ_U64(config.engine.mpe_draft, SG_MPE_DRAFT_02);
+        config.engine.mpe_draft = draft;
         pair_start(&pair, &config, NULL);
         caps = query_caps();
         T_EQ_U64(sg_get_le32(&caps.features) & all, draft ? ours : 0);
@@ -231,9 +231,9 @@ static void modify_rights(void)
     struct sg_adapter_config config;
     unsigned draft;
 
-    for (draft = SG_COMMIT_OFF; draft <= SG_COMMIT_DRAFT_02; draft += SG_COMMIT_DRAFT_02) {
+    for (draft = SG_MPE_DRAFT_OFF; draft <= SG_MPE_DRAFT_02; draft += SG_MPE_DRAFT_02) {
         pair_default_config(&config);
-        config.engine.commit = draft;
+        config.engine.mpe_draft = draft;
         pair_start(&pair, &config, NULL);
         pair_open(&pair, NULL);
         sg_put_le32(&m.qpn, pair.side[1].qp.qpn);

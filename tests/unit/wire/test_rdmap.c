@@ -46,12 +46,12 @@ static void opcode_table(void)
         { 0x9, SG_SPEC_RFC7306, false, 0, 8, false, false, true, false },
         { 0xa, SG_SPEC_RFC7306, false, 1, 52, false, false, false, false },
         { 0xb, SG_SPEC_RFC7306, false, 3, 12, false, false, false, false },
-        { 0xc, SG_SPEC_COMMIT, false, 1, 20, false, false, false, false },
-        { 0xd, SG_SPEC_COMMIT, false, 3, 0, false, false, false, false },
-        { 0xe, SG_SPEC_COMMIT, false, 1, 16, true, false, false, false },
-        { 0xf, SG_SPEC_COMMIT, false, 3, 0, true, false, false, false },
-        { 0x10, SG_SPEC_COMMIT, false, 1, 24, false, false, false, false },
-        { 0x11, SG_SPEC_COMMIT, false, 3, 0, false, false, false, false },
+        { 0xc, SG_SPEC_MPE, false, 1, 20, false, false, false, false },
+        { 0xd, SG_SPEC_MPE, false, 3, 0, false, false, false, false },
+        { 0xe, SG_SPEC_MPE, false, 1, 16, true, false, false, false },
+        { 0xf, SG_SPEC_MPE, false, 3, 0, true, false, false, false },
+        { 0x10, SG_SPEC_MPE, false, 1, 24, false, false, false, false },
+        { 0x11, SG_SPEC_MPE, false, 3, 0, false, false, false, false },
     };
 
     T_EQ_U64(SG_ARRAY_SIZE(t), SG_OP_COUNT);

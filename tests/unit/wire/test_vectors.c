@@ -7,7 +7,7 @@
 #include "hex.h"
 #include "tap.h"
 #include "wire/atomic.h"
-#include "wire/commit.h"
+#include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"

@@ -24,10 +24,10 @@ enum sg_status sg_cmd_query_caps(struct sg_adapter *a, const void *cmd, struct s
     if (cfg->engine.rfc7306) {
         features |= SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
     }
-    if (cfg->engine.commit != SG_COMMIT_OFF) {
+    if (cfg->engine.mpe_draft != SG_MPE_DRAFT_OFF) {
         features |= SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
         features |= a->host.ops->pm_query ? SG_FEATURE_FLUSH_PERSISTENT : 0;
-        features |= cfg->engine.commit == SG_COMMIT_DRAFT_02 ? SG_FEATURE_FLUSH_REGION : 0;
+        features |= cfg->engine.mpe_draft == SG_MPE_DRAFT_02 ? SG_FEATURE_FLUSH_REGION : 0;
         sg_put_le32(&c.hash_mask, (1u << SG_HASH_COUNT) - (1u << SG_HASH_CRC32C));
     }
     sg_put_le32(&c.version, SG_VERSION);

@@ -38,7 +38,7 @@ static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_a
                    : host->ops->dma_cmpxchg64(host->opaque, run->bus, value, desired);
 }
 
-static enum sg_commit_result operate(struct sg_qp *qp, struct sg_mr *mr,
+static enum sg_exec_result operate(struct sg_qp *qp, struct sg_mr *mr,
                                      const struct sg_atomic_call *r, const struct sg_pm_run *run,
                                      uint64_t *original)
 {
@@ -52,25 +52,25 @@ static enum sg_commit_result operate(struct sg_qp *qp, struct sg_mr *mr,
     unsigned n;
 
     if (!sg_mem_fetch(qp->adapter, mr, r->to, octets, WORD)) {
-        return SG_COMMIT_FAILED;
+        return SG_EXEC_FAILED;
     }
     found = sg_get_le64(octets);
     for (n = 0; n < TRIES; n++) {
         guess = found; /* if the read was torn, the exchange fails */
         if (!exchange(qp, mr, r, run, &found, sg_atomic_result(&op, guess))) {
-            return SG_COMMIT_FAILED;
+            return SG_EXEC_FAILED;
         }
         if (found == guess) {
             *original = found;
             mr->counters.remote_atomics++;
             qp->counters.rx_requests++;
-            return SG_COMMIT_DONE;
+            return SG_EXEC_DONE;
         }
     }
-    return SG_COMMIT_LATER;
+    return SG_EXEC_LATER;
 }
 
-enum sg_commit_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomic_call *r,
+enum sg_exec_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomic_call *r,
                                     uint64_t *original, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns)
 {
@@ -81,21 +81,21 @@ enum sg_commit_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_ato
     (void)token;
     *why = sg_tpt_check_remote(&qp->mem, r->stag, r->to, WORD, SG_ACCESS_REMOTE_ATOMIC, &mr);
     if (*why != SG_MEM_OK) {
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     switch (sg_odp_ready(&qp->mem, SG_ODP_ANSWER, mr, r->to, WORD, true)) {
     case SG_ODP_READY:
         break;
     case SG_ODP_WAIT:
         *again_ns = SG_NEVER; /* until MAP_PAGES */
-        return SG_COMMIT_LATER;
+        return SG_EXEC_LATER;
     case SG_ODP_FAILED:
         *why = SG_MEM_ACCESS;
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     run = sg_pm_run(a, mr, r->to, WORD);
     if (!sg_is_aligned(run.bus, (uint64_t)WORD) || run.len != WORD) {
-        return SG_COMMIT_UNALIGNED;
+        return SG_EXEC_UNALIGNED;
     }
     sg_pm_settle(&qp->mem);
     a->executed += WORK;

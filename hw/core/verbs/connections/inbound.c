@@ -218,19 +218,19 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     return g.n;
 }
 
-enum sg_commit_result sg_in_mpe(void *user, const struct sg_commit_req *r, uint8_t hash[64],
+enum sg_exec_result sg_in_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                    uint64_t *again_ns)
 {
     struct sg_qp *qp = open_qp(user);
 
     if (!qp) {
-        return SG_COMMIT_CLOSED;
+        return SG_EXEC_CLOSED;
     }
     return sg_mpe_target_run(user, r, hash, hash_len, why, token, again_ns);
 }
 
-void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
+void sg_in_mpe_answered(void *user, const struct sg_mpe_req *r)
 {
     struct sg_cm *cm = user;
 
@@ -239,13 +239,13 @@ void sg_in_mpe_answered(void *user, const struct sg_commit_req *r)
     }
 }
 
-enum sg_commit_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+enum sg_exec_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
                                    enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
 {
     struct sg_qp *qp = open_qp(user);
 
     if (!qp) {
-        return SG_COMMIT_CLOSED;
+        return SG_EXEC_CLOSED;
     }
     return sg_atomic_target_run(qp, r, original, why, token, again_ns);
 }

@@ -45,7 +45,7 @@ enum turn_limits {
 struct turn {
     struct sg_qp *qp;
     struct sg_adapter *a;
-    const struct sg_commit_req *r;
+    const struct sg_mpe_req *r;
     struct sg_mpe_target *x;
     struct sg_mr *mr;
     uint8_t *hash, *hash_len;
@@ -58,10 +58,10 @@ void sg_mpe_target_drop(struct sg_cm *cm)
     cm->mpe = (struct sg_mpe_target){ 0 };
 }
 
-static enum sg_commit_result go_on(const struct turn *t)
+static enum sg_exec_result go_on(const struct turn *t)
 {
     *t->again_ns = sg_adapter_now(t->a);
-    return SG_COMMIT_LATER;
+    return SG_EXEC_LATER;
 }
 
 static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
@@ -72,16 +72,16 @@ static struct sg_pm_run next_run(const struct turn *t, uint64_t max)
 }
 
 /* Are the pages there?  DONE: continue. */
-static enum sg_commit_result pages(const struct turn *t, uint64_t to, uint64_t len, bool write)
+static enum sg_exec_result pages(const struct turn *t, uint64_t to, uint64_t len, bool write)
 {
     switch (sg_odp_ready(&t->qp->mem, SG_ODP_ANSWER, t->mr, to, len, write)) {
     case SG_ODP_READY:
-        return SG_COMMIT_DONE;
+        return SG_EXEC_DONE;
     case SG_ODP_WAIT:
         *t->again_ns = SG_NEVER; /* until MAP_PAGES */
-        return SG_COMMIT_LATER;
+        return SG_EXEC_LATER;
     default:
-        return SG_COMMIT_FAILED;
+        return SG_EXEC_FAILED;
     }
 }
 
@@ -92,9 +92,9 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     const struct sg_pm_who who = {
         .qpn = t->qp->qpn, .msn = t->r->msn, .to = t->x->to + t->x->off, .mode = t->mr->mode,
     };
-    unsigned flags = t->r->flags & (SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL);
+    unsigned flags = t->r->flags & (SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL);
 
-    if (!run->pm && flags & SG_COMMIT_PERSISTENT && sg_mr_root(t->mr)->odp) {
+    if (!run->pm && flags & SG_MPE_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
         return SG_PM_FAILED; /* registration could not check this */
     }
     if (!run->pm || !flags) {
@@ -104,10 +104,10 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
                                     &t->x->pm_token, t->again_ns);
 }
 
-static enum sg_commit_result run_flush(const struct turn *t)
+static enum sg_exec_result run_flush(const struct turn *t)
 {
     struct sg_mpe_target *x = t->x;
-    enum sg_commit_result res;
+    enum sg_exec_result res;
     uint64_t cost = 0;
 
     if (!t->mr->pm) {
@@ -120,16 +120,16 @@ static enum sg_commit_result run_flush(const struct turn *t)
             return go_on(t);
         }
         res = pages(t, x->to + x->off, 1, false);
-        if (res != SG_COMMIT_DONE) {
+        if (res != SG_EXEC_DONE) {
             return res;
         }
         run = next_run(t, RUN_MAX); /* the same run if the host asked for time */
         t->a->executed += RUN_WORK;
         switch (flush_run(t, &run)) {
         case SG_PM_LATER:
-            return SG_COMMIT_LATER;
+            return SG_EXEC_LATER;
         case SG_PM_FAILED:
-            return SG_COMMIT_FAILED;
+            return SG_EXEC_FAILED;
         case SG_PM_DONE:
             break;
         }
@@ -138,7 +138,7 @@ static enum sg_commit_result run_flush(const struct turn *t)
         cost += 1 + run.len / RUN_COST;
     }
     sg_pm_milestone(&t->qp->mem, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);
-    return SG_COMMIT_DONE;
+    return SG_EXEC_DONE;
 }
 
 /* ---- Verify ---- */
@@ -163,7 +163,7 @@ static bool same_octets(const uint8_t *a, const uint8_t *b, size_t n)
 }
 
 /* The hash differs from the expected one. */
-static enum sg_commit_result poison(const struct turn *t)
+static enum sg_exec_result poison(const struct turn *t)
 {
     struct sg_mpe_target *x = t->x;
     unsigned n;
@@ -180,10 +180,10 @@ static enum sg_commit_result poison(const struct turn *t)
         }
         x->off += run.len;
     }
-    return SG_COMMIT_FAILED;
+    return SG_EXEC_FAILED;
 }
 
-static enum sg_commit_result run_verify(const struct turn *t)
+static enum sg_exec_result run_verify(const struct turn *t)
 {
     uint32_t left = t->mr->hash_alg == SG_HASH_CRC32C ? TURN_HASH_CRC : TURN_HASH;
     struct sg_mpe_target *x = t->x;
@@ -195,7 +195,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
     if (!x->hasher) {
         x->hasher = sg_account_new(&t->a->account, sizeof(*x->hasher));
         if (!x->hasher) {
-            return SG_COMMIT_FAILED;
+            return SG_EXEC_FAILED;
         }
         sg_hasher_init(x->hasher, t->mr->hash_alg, t->mr->hash_key, t->mr->hash_key_len);
     }
@@ -208,7 +208,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
         begun = true;
         run = next_run(t, SG_MIN(left, (uint32_t)SG_HASH_PIECE));
         if (!read_run(t, &run, t->a->hash_piece)) {
-            return SG_COMMIT_FAILED;
+            return SG_EXEC_FAILED;
         }
         sg_hasher_add(x->hasher, t->a->hash_piece, run.len);
         x->off += run.len;
@@ -220,7 +220,7 @@ static enum sg_commit_result run_verify(const struct turn *t)
     x->hasher = NULL;
     if (!t->r->extra_len || (t->r->extra_len == *t->hash_len &&
                              same_octets(t->r->extra, t->hash, *t->hash_len))) {
-        return SG_COMMIT_DONE;
+        return SG_EXEC_DONE;
     }
     sg_log(&t->a->host, SG_LOG_PEER_ERROR, "qp %u: Verify of STag 0x%08x: the hash differs",
            t->qp->qpn, t->r->stag);
@@ -231,45 +231,45 @@ static enum sg_commit_result run_verify(const struct turn *t)
 
 /* ---- Atomic Write ---- */
 
-static enum sg_commit_result run_atomic_write(const struct turn *t)
+static enum sg_exec_result run_atomic_write(const struct turn *t)
 {
     const struct sg_host *host = &t->a->host;
-    const struct sg_commit_req *r = t->r;
-    enum sg_commit_result res = pages(t, r->to, sizeof(uint64_t), true);
+    const struct sg_mpe_req *r = t->r;
+    enum sg_exec_result res = pages(t, r->to, sizeof(uint64_t), true);
     struct sg_pm_run run;
     const struct sg_pm_who who = {
         .qpn = t->qp->qpn, .msn = r->msn, .to = r->to, .mode = t->mr->mode,
     };
     bool ok;
 
-    if (res != SG_COMMIT_DONE) {
+    if (res != SG_EXEC_DONE) {
         return res;
     }
     run = sg_pm_run(t->a, t->mr, r->to, sizeof(uint64_t));
     if (!sg_is_aligned(run.bus, sizeof(uint64_t)) || run.len != sizeof(uint64_t)) {
-        return SG_COMMIT_UNALIGNED;
+        return SG_EXEC_UNALIGNED;
     }
     sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
     ok = run.pm ? host->ops->pm_store(host->opaque, &who, run.bus, r->extra)
                 : host->ops->dma_store64(host->opaque, run.bus, sg_get_le64(r->extra));
     if (!ok) {
-        return SG_COMMIT_FAILED;
+        return SG_EXEC_FAILED;
     }
     sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_AFTER_ATOMIC_WRITE);
     t->mr->counters.remote_writes++;
-    return SG_COMMIT_DONE;
+    return SG_EXEC_DONE;
 }
 
 /* ---- common ---- */
 
-static uint32_t flush_rights(const struct sg_commit_req *r)
+static uint32_t flush_rights(const struct sg_mpe_req *r)
 {
-    return (r->flags & SG_COMMIT_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
-           (r->flags & SG_COMMIT_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
+    return (r->flags & SG_MPE_FLUSH_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
+           (r->flags & SG_MPE_FLUSH_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 /* Checks the request and sets *mr to the region. */
-static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r, bool whole,
+static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_mpe_req *r, bool whole,
                                 struct sg_mr **mr)
 {
     uint32_t rights = r->kind == SG_MSG_FLUSH ? flush_rights(r)
@@ -283,7 +283,7 @@ static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_commit_req *r,
 }
 
 /* The first turn of a request. */
-static void begin(struct sg_cm *cm, const struct sg_commit_req *r, bool whole,
+static void begin(struct sg_cm *cm, const struct sg_mpe_req *r, bool whole,
                   const struct sg_mr *mr)
 {
     struct sg_mpe_target *x = &cm->mpe;
@@ -295,11 +295,11 @@ static void begin(struct sg_cm *cm, const struct sg_commit_req *r, bool whole,
     sg_pm_settle(&cm->qp->mem);
 }
 
-enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit_req *r,
+enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns)
 {
-    static enum sg_commit_result (*const runs[])(const struct turn *t) = {
+    static enum sg_exec_result (*const runs[])(const struct turn *t) = {
         [SG_MSG_FLUSH] = run_flush,
         [SG_MSG_VERIFY] = run_verify,
         [SG_MSG_ATOMIC_WRITE] = run_atomic_write,
@@ -309,9 +309,9 @@ enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit
         .qp = qp, .a = cm->adapter, .r = r, .x = &cm->mpe, .hash = hash, .hash_len = hash_len,
         .again_ns = again_ns,
     };
-    bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_COMMIT_REGION &&
-                 t.a->config.engine.commit == SG_COMMIT_DRAFT_02;
-    enum sg_commit_result res;
+    bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_MPE_FLUSH_REGION &&
+                 t.a->config.engine.mpe_draft == SG_MPE_DRAFT_02;
+    enum sg_exec_result res;
 
     *hash_len = 0;
     *why = admit(qp, r, whole, &t.mr);
@@ -320,21 +320,21 @@ enum sg_commit_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_commit
     }
     if (*why != SG_MEM_OK) {
         sg_mpe_target_drop(cm);
-        return SG_COMMIT_MEM;
+        return SG_EXEC_MEM;
     }
     if (!*token) {
         begin(cm, r, whole, t.mr);
         *token = 1;
     }
     res = runs[r->kind](&t);
-    if (res != SG_COMMIT_LATER) {
+    if (res != SG_EXEC_LATER) {
         qp->counters.rx_requests++;
         sg_mpe_target_drop(cm);
     }
     return res;
 }
 
-void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_commit_req *r)
+void sg_mpe_target_answered(struct sg_cm *cm, const struct sg_mpe_req *r)
 {
     if (r->kind == SG_MSG_FLUSH) {
         sg_pm_milestone(&cm->qp->mem, r->msn, r->to, SG_PM_AFTER_FLUSH_ANSWER);

@@ -251,7 +251,7 @@ uint32_t sg_access_offered(const struct sg_adapter *a)
 {
     uint32_t placement = SG_ACCESS_FLUSH | SG_ACCESS_VERIFY;
 
-    return SG_ACCESS_KNOWN & ~(a->config.engine.commit == SG_COMMIT_OFF ? placement : 0);
+    return SG_ACCESS_KNOWN & ~(a->config.engine.mpe_draft == SG_MPE_DRAFT_OFF ? placement : 0);
 }
 
 /* Does the memory fit the rights and the claimed type? */

@@ -32,7 +32,7 @@ static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
     msg->rto = sg_get_le64(&h->remote_addr);
     msg->inv_stag = sg_get_le32(&h->inv_stag);
     msg->invalidate = msg->inv_stag != 0;
-    return msg->invalidate && qp->adapter->config.engine.commit != SG_COMMIT_DRAFT_01
+    return msg->invalidate && qp->adapter->config.engine.mpe_draft != SG_MPE_DRAFT_01
                ? SG_WC_LOC_QP_OP_ERR
                : SG_WC_SUCCESS;
 }
@@ -40,12 +40,12 @@ static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
 enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                        struct sg_msg *msg)
 {
-    bool region = qp->adapter->config.engine.commit == SG_COMMIT_DRAFT_02;
+    bool region = qp->adapter->config.engine.mpe_draft == SG_MPE_DRAFT_02;
     uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL | (region ? SG_FLUSH_REGION : 0);
     uint32_t flags = sg_get_le32(&cur_mpe(h)->flags);
 
-    static_assert(SG_FLUSH_PERSISTENT == SG_COMMIT_PERSISTENT &&
-                  SG_FLUSH_GLOBAL == SG_COMMIT_GLOBAL && SG_FLUSH_REGION == SG_COMMIT_REGION,
+    static_assert(SG_FLUSH_PERSISTENT == SG_MPE_FLUSH_PERSISTENT &&
+                  SG_FLUSH_GLOBAL == SG_MPE_FLUSH_GLOBAL && SG_FLUSH_REGION == SG_MPE_FLUSH_REGION,
                   "flags as on the wire");
     if (h->num_sge || cur_mpe(h)->hash_len || (flags & ~known) ||
         !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {

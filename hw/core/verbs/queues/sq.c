@@ -163,7 +163,7 @@ static const char *missing(const struct sg_qp *qp, const struct op_row *row)
     if (row->needs & NEEDS_KERNEL && !(qp->flags & SG_QP_KERNEL)) {
         return "the queue pair is not the kernel's";
     }
-    if (row->needs & NEEDS_MPE && engine->commit == SG_COMMIT_OFF) {
+    if (row->needs & NEEDS_MPE && engine->mpe_draft == SG_MPE_DRAFT_OFF) {
         return "the memory placement extensions are off";
     }
     if (row->needs & NEEDS_7306 && !engine->rfc7306) {

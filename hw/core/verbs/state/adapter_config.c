@@ -50,7 +50,7 @@ void sg_adapter_default_config(struct sg_adapter_config *c)
             .close_timeout_ms = 5000,
             .linger_timeout_ms = 60000,
             .close_limit_ms = 600000,
-            .commit = SG_COMMIT_DRAFT_02,
+            .mpe_draft = SG_MPE_DRAFT_02,
             .rfc7306 = true,
         },
     };
@@ -92,7 +92,7 @@ const char *sg_adapter_check_config(const struct sg_adapter_config *c, char *buf
         { "close-limit", c->engine.close_limit_ms,
           SG_MAX(c->engine.close_timeout_ms, c->engine.linger_timeout_ms), 86400000 },
         { "first-fpdu-delay", c->engine.first_fpdu_delay_ms, 0, 1000 },
-        { "commit", c->engine.commit, SG_COMMIT_OFF, SG_COMMIT_DRAFT_02 },
+        { "commit", c->engine.mpe_draft, SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_02 },
     };
     size_t i;
 

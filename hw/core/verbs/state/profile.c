@@ -70,7 +70,7 @@ void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config 
         e->mpa_rev = p->mpa_rev;
     }
     if (p->commit != SG_PROFILE_ANY_8 && !given(opaque, "commit")) {
-        e->commit = p->commit;
+        e->mpe_draft = p->commit;
     }
     if (p->crc != SG_PROFILE_ANY_8 && !given(opaque, "crc")) {
         e->crc = p->crc;
@@ -79,7 +79,7 @@ void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config 
         e->markers = p->markers;
     }
     if ((c->features & placement) != placement) {
-        e->commit = SG_COMMIT_OFF;
+        e->mpe_draft = SG_MPE_DRAFT_OFF;
     }
     if ((c->features & rfc7306) != rfc7306) {
         e->rfc7306 = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * draft-talpey-rdma-commit, the engine as responder: valid requests.  Invalid ones are in
- * test_commit_faults.c.
+ * test_mpe_faults.c.
  */
 #include <string.h>
 
@@ -48,23 +48,23 @@ static void expect_with_hash(const char *ulpdu, const char *hash)
 
 static void flush(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     rig_say_fpdu(FLUSH("01"));
     T_SHOWS("FLU-05 FLU-08") {
         rig_expect_fpdu(RESP("4d", "01"));
     }
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) answered(F1)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) answered(F1)");
     rig_say_fpdu(REQ("4c", "02") TARGET "00000002");
     rig_expect_fpdu(RESP("4d", "02"));
-    T_EQ_STR(rig_log(), "commit(F2,100,2000+4096,2) answered(F2)");
+    T_EQ_STR(rig_log(), "mpe(F2,100,2000+4096,2) answered(F2)");
     /* All of the region: length and TO mean nothing. */
     rig_say_fpdu(REQ("4c", "03") "00000100 ffffffff ffffffffffffffff 00000007");
     rig_expect_fpdu(RESP("4d", "03"));
-    T_EQ_STR(rig_log(), "commit(F3,100,ffffffffffffffff+4294967295,7) answered(F3)");
+    T_EQ_STR(rig_log(), "mpe(F3,100,ffffffffffffffff+4294967295,7) answered(F3)");
     /* No disposition at all: nothing is promised, and the order is kept. */
     rig_say_fpdu(REQ("4c", "04") TARGET "00000000");
     rig_expect_fpdu(RESP("4d", "04"));
-    T_EQ_STR(rig_log(), "commit(F4,100,2000+4096,0) answered(F4)");
+    T_EQ_STR(rig_log(), "mpe(F4,100,2000+4096,0) answered(F4)");
     rig_expect_nothing();
     T_EQ_U64(sg_engine_stats(rig->e)->rx_flushes, 4);
     rig_stop();
@@ -74,7 +74,7 @@ static void verify(void)
 {
     char hash[9];
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     strcpy(hash, crc_hex(0x2000, 4096));
     rig_say_fpdu(VERIFY("01"));
     T_SHOWS("FLU-14") {
@@ -83,7 +83,7 @@ static void verify(void)
     say_with_hash(VERIFY("02"), hash);
     expect_with_hash(RESP("4f", "02"), hash);
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), "commit(V1,100,2000+4096,0) answered(V1) commit(V2,100,2000+4096,0) "
+    T_EQ_STR(rig_log(), "mpe(V1,100,2000+4096,0) answered(V1) mpe(V2,100,2000+4096,0) "
                         "answered(V2)");
     T_EQ_U64(sg_engine_stats(rig->e)->rx_verifies, 2);
     rig_stop();
@@ -94,14 +94,14 @@ static void atomic_write(void)
 {
     static const uint8_t want[8] = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 };
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     rig_say_fpdu(ATOM("01"));
     T_SHOWS("FLU-21") {
         rig_expect_fpdu(RESP("51", "01"));
     }
     rig_expect_nothing();
     T_EQ_MEM(rig->mem + 0x10, want, 8);
-    T_EQ_STR(rig_log(), "commit(A1,100,10+8,0) answered(A1)");
+    T_EQ_STR(rig_log(), "mpe(A1,100,10+8,0) answered(A1)");
     T_EQ_U64(sg_engine_stats(rig->e)->rx_atomic_writes, 1);
     rig_stop();
 }
@@ -109,7 +109,7 @@ static void atomic_write(void)
 /* Appendix A of -02: "can contain any value and are ignored by the receiver". */
 static void any_offset(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     rig_say_fpdu("414c 00000000 00000001 00000001 00000001 " TARGET "00000001");
     rig_expect_fpdu(RESP("4d", "01"));
     rig_say_fpdu("414e 00000000 00000001 00000002 ffffffff " TARGET);
@@ -123,14 +123,14 @@ static void any_offset(void)
 /* The one reserved bit that is left of RDMAP's two means nothing. */
 static void reserved_bit(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     rig_say_fpdu("4170 00000000 00000001 00000001 00000000 "
                  "00000100 00000008 0000000000000010 0000000000000000");
     rig_expect_fpdu(RESP("51", "01"));
     rig->recvs = 1;
     rig_say_fpdu("4163 00000000 00000000 00000001 00000000 61");
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), "commit(A1,100,10+8,0) answered(A1) recv(1,1)");
+    T_EQ_STR(rig_log(), "mpe(A1,100,10+8,0) answered(A1) recv(1,1)");
     rig_stop();
 }
 
@@ -139,12 +139,12 @@ static void transaction(void)
 {
     char hash[9];
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     memset(rig->mem + 0x2000, 0xaa, 2);
     memset(rig->mem + 0x2002, 0xbb, 2);
     strcpy(hash, crc_hex(0x2000, 4096));
     memset(rig->mem + 0x2000, 0, 4);
-    rig->commit_later = 1; /* so that all of it has arrived before anything is executed */
+    rig->exec_later = 1; /* so that all of it has arrived before anything is executed */
     rig_say_fpdu(REQ("4c", "01") "00000100 00000001 0000000000000000 00000001");
     rig_say_fpdu("8140 00000100 0000000000002000 aaaa");
     rig_say_fpdu("c140 00000100 0000000000002002 bbbb");
@@ -152,15 +152,15 @@ static void transaction(void)
     say_with_hash(VERIFY("03"), hash);
     rig_say_fpdu(ATOM("04"));
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), "commit(F1,100,0+1,1) later(1) placed");
+    T_EQ_STR(rig_log(), "mpe(F1,100,0+1,1) later(1) placed");
     rig_pass(1);
     rig_expect_fpdu(RESP("4d", "01"));
     rig_expect_fpdu(RESP("4d", "02"));
     expect_with_hash(RESP("4f", "03"), hash);
     rig_expect_fpdu(RESP("51", "04"));
     rig_expect_nothing();
-    T_EQ_STR(rig_log(), "commit(F1,100,0+1,1) answered(F1) commit(F2,100,2000+4096,1) answered(F2) "
-                        "commit(V3,100,2000+4096,0) answered(V3) commit(A4,100,10+8,0) "
+    T_EQ_STR(rig_log(), "mpe(F1,100,0+1,1) answered(F1) mpe(F2,100,2000+4096,1) answered(F2) "
+                        "mpe(V3,100,2000+4096,0) answered(V3) mpe(A4,100,10+8,0) "
                         "answered(A4)");
     rig_stop();
 }
@@ -170,25 +170,25 @@ static void later(void)
 {
     uint8_t before[8];
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     memcpy(before, rig->mem + 0x10, 8);
-    rig->commit_later = 3;
+    rig->exec_later = 3;
     rig_say_fpdu(FLUSH("01"));
     rig_say_fpdu(ATOM("02"));
     rig_say_fpdu(READ("03", "00000004"));
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) later(1)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) later(1)");
     rig_send(0, 1);
     rig_settle();
     T_EQ_STR(rig_log(), "sent(1)");
     rig_expect_fpdu("4143 00000000 00000000 00000001 00000000 00");
     rig_pass(1);
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) later(2)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) later(2)");
     rig_send(0, 0); /* transmission for another reason asks nobody before its time */
     rig_settle();
     T_EQ_STR(rig_log(), "sent(0)");
     rig_expect_fpdu("4143 00000000 00000000 00000002 00000000");
     rig_pass(1);
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) later(3)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) later(3)");
     T_SHOWS("FLU-07") {
         rig_expect_nothing();
     }
@@ -198,14 +198,14 @@ static void later(void)
     rig_pass(1);
     rig_expect_fpdu(RESP("4d", "01"));
     rig_expect_fpdu(RESP("51", "02"));
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) answered(F1) commit(A2,100,10+8,0) "
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) answered(F1) mpe(A2,100,10+8,0) "
                         "answered(A2)");
     T_EQ_U64(rig->in[rig->in_used + 3], 0x42); /* the Read Response */
     rig->in_used = rig->in_len;
     /* The next request starts from scratch. */
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(FLUSH("04"));
-    T_EQ_STR(rig_log(), "commit(F4,100,2000+4096,1) later(1)");
+    T_EQ_STR(rig_log(), "mpe(F4,100,2000+4096,1) later(1)");
     rig_pass(1);
     rig_expect_fpdu(RESP("4d", "03"));
     rig_stop();
@@ -217,9 +217,9 @@ static void behind_a_read(void)
     static uint8_t before[20000];
     uint32_t off = 0;
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     memcpy(before, rig->mem, sizeof(before));
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(REQ("4c", "01") "00000100 00000001 0000000000000000 00000001");
     rig_say_fpdu(READ("02", "00004e20"));
     rig_say_fpdu(ATOM("03"));
@@ -247,18 +247,18 @@ static void share_ird(void)
 {
     struct sg_engine_config config = rig_config();
 
-    config.commit = SG_COMMIT_DRAFT_02;
+    config.mpe_draft = SG_MPE_DRAFT_02;
     rig_start(&config);
     rig_request("4d504120 49442052 65712046 72616d65 50020004 80084008");
     rig_accept(3, 3, NULL);
     rig_say("000ec140 00000001 00000000 00000000 ebd34c5f");
     rig->in_used = rig->in_len;
     rig_log();
-    rig->commit_later = 1;
+    rig->exec_later = 1;
     rig_say_fpdu(FLUSH("01"));
     rig_say_fpdu(READ("02", "00000001"));
     rig_say_fpdu(ATOM("03"));
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,1) later(1)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,1) later(1)");
     rig_say_fpdu(VERIFY("04"));
     rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 1202c000 0022 " REQ("4e", "04"));
     rig_stop();
@@ -286,7 +286,7 @@ static void little_room(void)
     const char *log;
     unsigned i;
 
-    config.commit = SG_COMMIT_DRAFT_02;
+    config.mpe_draft = SG_MPE_DRAFT_02;
     rig_start_net(&config, &net);
     rig_request("4d504120 49442052 65712046 72616d65 50020004 80084008");
     rig_pass(1);
@@ -297,7 +297,7 @@ static void little_room(void)
     rig_log();
     rig->in_used = rig->in_len;
     for (i = 0; i < 4; i++) {
-        rig->commit_later = 1;
+        rig->exec_later = 1;
         rig_say_fpdu(requests[i]);
         rig_pass(1);
         rig_log();
@@ -306,9 +306,9 @@ static void little_room(void)
         rig_pass(1); /* the Send arrives */
         rig_pass(1); /* there is room again */
         log = rig_log();
-        T_EQ_U64(count(log, "commit("), 1);
+        T_EQ_U64(count(log, "mpe("), 1);
         T_EQ_U64(count(log, "answered("), 1);
-        T_TRUE(strstr(log, "commit(") < strstr(log, "answered("));
+        T_TRUE(strstr(log, "mpe(") < strstr(log, "answered("));
     }
     T_EQ_U64(sg_engine_stats(rig->e)->tx_sends, 4);
     rig_stop();
@@ -317,8 +317,8 @@ static void little_room(void)
 /* Closing: what was asked is answered first, and no longer than the close timeout. */
 static void closing(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
-    rig->commit_later = 2;
+    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig->exec_later = 2;
     rig_say_fpdu(FLUSH("01"));
     sg_conn_close(rig->c);
     rig_pass(1);
@@ -328,8 +328,8 @@ static void closing(void)
     T_TRUE(rig->peer_fin);
     rig_stop();
 
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
-    rig->commit_later = 100000;
+    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig->exec_later = 100000;
     rig_say_fpdu(FLUSH("01"));
     sg_conn_close(rig->c);
     rig_log();
@@ -347,12 +347,12 @@ static void abort_inside(void)
 
     for (i = 0; i < 3; i++) {
         T_CONTEXT("upcall %u", i);
-        rig_passive_commit(SG_COMMIT_DRAFT_02);
-        if (i == 0) { /* 'commit' */
+        rig_passive_mpe(SG_MPE_DRAFT_02);
+        if (i == 0) { /* 'mpe' */
             rig->abort_in = true;
             rig_say_fpdu(FLUSH("01"));
-        } else if (i == 1) { /* 'commit', the second time */
-            rig->commit_later = 1;
+        } else if (i == 1) { /* 'mpe', the second time */
+            rig->exec_later = 1;
             rig_say_fpdu(FLUSH("01"));
             rig->abort_in = true;
             rig_pass(1);
@@ -369,7 +369,7 @@ static void abort_inside(void)
 /* A Write counts as placed with its last segment, wherever its octets were; an empty one never. */
 static void write_placed(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_02);
+    rig_passive_mpe(SG_MPE_DRAFT_02);
     T_EQ_STR(rig_log(), "");
     rig_say_fpdu("8140 00000100 0000000000002000 aa");
     T_EQ_STR(rig_log(), "");
@@ -385,20 +385,20 @@ static void write_placed(void)
 /* Draft -01: the same messages, no R, and an STag to invalidate with any request. */
 static void draft_01(void)
 {
-    rig_passive_commit(SG_COMMIT_DRAFT_01);
+    rig_passive_mpe(SG_MPE_DRAFT_01);
     rig_say_fpdu(REQ("4c", "01") TARGET "00000003");
     rig_expect_fpdu(RESP("4d", "01"));
-    T_EQ_STR(rig_log(), "commit(F1,100,2000+4096,3) answered(F1)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,3) answered(F1)");
     rig_say_fpdu("414c 00000300 00000001 00000002 00000000 " TARGET "00000001");
     rig_expect_fpdu(RESP("4d", "02"));
-    T_EQ_STR(rig_log(), "commit(F2,100,2000+4096,1) inv(300) answered(F2)");
+    T_EQ_STR(rig_log(), "mpe(F2,100,2000+4096,1) inv(300) answered(F2)");
     rig_say_fpdu("414e 00000300 00000001 00000003 00000000 " TARGET);
     expect_with_hash(RESP("4f", "03"), crc_hex(0x2000, 4096));
-    T_EQ_STR(rig_log(), "commit(V3,100,2000+4096,0) inv(300) answered(V3)");
+    T_EQ_STR(rig_log(), "mpe(V3,100,2000+4096,0) inv(300) answered(V3)");
     rig_say_fpdu("4150 00000100 00000001 00000004 00000000 "
                  "00000100 00000008 0000000000000010 0123456789abcdef");
     rig_expect_fpdu(RESP("51", "04"));
-    T_EQ_STR(rig_log(), "commit(A4,100,10+8,0) inv(100) answered(A4)");
+    T_EQ_STR(rig_log(), "mpe(A4,100,10+8,0) inv(100) answered(A4)");
     rig_expect_nothing();
     rig_stop();
 }

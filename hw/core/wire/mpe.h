@@ -14,16 +14,16 @@
  *
  * Responses: Verify has the hash, the others are empty.
  */
-#ifndef SG_WIRE_COMMIT_H
-#define SG_WIRE_COMMIT_H
+#ifndef SG_WIRE_MPE_H
+#define SG_WIRE_MPE_H
 
 #include "wire/rdmap.h"
 
-enum sg_commit_limits {
+enum sg_mpe_limits {
     SG_HASH_LEN_MAX = 64,   /* octets of the longest hash */
     SG_ATOM_LEN = 8,
-    SG_COMMIT_REQ_MAX = SG_VERIFY_REQ_LEN + SG_HASH_LEN_MAX,
-    SG_COMMIT_RESP_MAX = SG_HASH_LEN_MAX,
+    SG_MPE_REQ_LEN_MAX = SG_VERIFY_REQ_LEN + SG_HASH_LEN_MAX,
+    SG_MPE_RESP_LEN_MAX = SG_HASH_LEN_MAX,
 };
 
 /* Disposition flags; R since -02.  The draft's figures say G where its text says V. */
@@ -70,10 +70,10 @@ enum sg_wire_err sg_verify_req_parse(struct sg_span in, struct sg_verify_req *ou
 enum sg_wire_err sg_atomic_write_req_parse(struct sg_span in, struct sg_atomic_write_req *out);
 enum sg_wire_err sg_verify_resp_parse(struct sg_span in, struct sg_verify_resp *out);
 
-/* Octets written: fixed, or with the hash; at most SG_COMMIT_REQ_MAX. */
+/* Octets written: fixed, or with the hash; at most SG_MPE_REQ_LEN_MAX. */
 size_t sg_flush_req_emit(const struct sg_flush_req *r, uint8_t *buf);
 size_t sg_verify_req_emit(const struct sg_verify_req *r, uint8_t *buf);
 size_t sg_atomic_write_req_emit(const struct sg_atomic_write_req *r, uint8_t *buf);
 size_t sg_verify_resp_emit(const struct sg_verify_resp *r, uint8_t *buf);
 
-#endif /* SG_WIRE_COMMIT_H */
+#endif /* SG_WIRE_MPE_H */

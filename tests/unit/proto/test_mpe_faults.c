@@ -9,7 +9,7 @@
 #include "tap.h"
 #include "rig.h"
 
-enum { OFF = SG_COMMIT_OFF, D1 = SG_COMMIT_DRAFT_01, D2 = SG_COMMIT_DRAFT_02 };
+enum { OFF = SG_MPE_DRAFT_OFF, D1 = SG_MPE_DRAFT_01, D2 = SG_MPE_DRAFT_02 };
 
 struct row {
     const char *what;
@@ -38,7 +38,7 @@ static void run_row(const struct row *r)
     char text[512], end[80];
 
     T_CONTEXT("%s", r->what);
-    rig_passive_commit(r->draft);
+    rig_passive_mpe(r->draft);
     memcpy(before, rig->mem, sizeof(before));
     snprintf(text, sizeof(text), "%s %s", r->header, r->body);
     rig_say_fpdu(text);
@@ -50,7 +50,7 @@ static void run_row(const struct row *r)
         snprintf(end, sizeof(end), "terminated(sent,%s) disconnected(TERMINATED)", r->lec);
         T_TRUE(strlen(log) >= strlen(end));
         T_EQ_STR(log + strlen(log) - strlen(end), end);
-        T_EQ_INT(strstr(log, "commit(") != NULL, r->asked);
+        T_EQ_INT(strstr(log, "mpe(") != NULL, r->asked);
         T_FALSE(strstr(log, "answered("));
 
         /* Dead to the world: neither a proper request nor a Write counts any more. */
@@ -264,10 +264,10 @@ static void pending_work(void)
 {
     uint8_t before[8];
 
-    rig_passive_commit(D2);
+    rig_passive_mpe(D2);
     memcpy(before, rig->mem + 0x10, 8);
-    rig->commit_later = 2;
-    rig->commit_fails = true;
+    rig->exec_later = 2;
+    rig->exec_fails = true;
     rig_say_fpdu("414c 00000000 00000001 00000001 00000000 " GOOD P);
     rig_say_fpdu("4150 00000000 00000001 00000002 00000000 " GOOD ATOM);
     rig_say_fpdu("4141 00000000 00000001 00000003 00000000 "
@@ -278,8 +278,8 @@ static void pending_work(void)
     T_SHOWS("FLU-06 FLU-30") {
         rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 0207c000 0026 " HDR("4c"));
     }
-    T_EQ_STR(rig_log(), "commit(F1,100,10+8,1) later(1) commit(F1,100,10+8,1) later(2) "
-                        "commit(F1,100,10+8,1) terminated(sent,0/2/07) disconnected(TERMINATED)");
+    T_EQ_STR(rig_log(), "mpe(F1,100,10+8,1) later(1) mpe(F1,100,10+8,1) later(2) "
+                        "mpe(F1,100,10+8,1) terminated(sent,0/2/07) disconnected(TERMINATED)");
     rig_pass(1000);
     rig_expect_nothing();
     T_SHOWS("FLU-26") {
@@ -292,8 +292,8 @@ static void pending_work(void)
 /* Malformed behind one in the making: told at once, and the one is not asked about again. */
 static void malformed_behind(void)
 {
-    rig_passive_commit(D2);
-    rig->commit_later = 1;
+    rig_passive_mpe(D2);
+    rig->exec_later = 1;
     rig_say_fpdu("414c 00000000 00000001 00000001 00000000 " GOOD P);
     rig_say_fpdu("414c 00000000 00000001 00000002 00000000 " GOOD "00000008");
     rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 02ffc000 0026 "
@@ -322,7 +322,7 @@ static void all_lengths(void)
             bool good = n >= rows[i].least && n <= rows[i].most && (i != 1 || n == 16);
 
             T_CONTEXT("opcode %s, %zu octets", rows[i].op, n);
-            rig_passive_commit(D2);
+            rig_passive_mpe(D2);
             at += sprintf(at, HDR("%s"), rows[i].op);
             for (k = 0; k < n; k++) {
                 at += sprintf(at, "%.2s", k < 20 ? target + 2 * k : "00");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* wire/commit.h: messages of draft-talpey-rdma-commit, every field, every length. */
+/* wire/mpe.h: messages of draft-talpey-rdma-commit, every field, every length. */
 #include "hex.h"
 #include "tap.h"
-#include "wire/commit.h"
+#include "wire/mpe.h"
 
 static const char flush_hex[] = "01020304 11121314 2122232425262728 31323334";
 static const struct sg_flush_req flush_req = {
@@ -49,7 +49,7 @@ static void atomic_write_request(void)
 /* With every length of hash, none included; a response is the hash alone. */
 static void verify_messages(void)
 {
-    uint8_t buf[SG_COMMIT_REQ_MAX], out[SG_COMMIT_REQ_MAX + 1];
+    uint8_t buf[SG_MPE_REQ_LEN_MAX], out[SG_MPE_REQ_LEN_MAX + 1];
     struct sg_verify_resp resp;
     struct sg_verify_req r;
     size_t i, n;
@@ -89,7 +89,7 @@ static void wrong_lengths(void)
     struct sg_flush_req f;
     size_t n;
 
-    for (n = 0; n <= SG_COMMIT_REQ_MAX + 8; n++) {
+    for (n = 0; n <= SG_MPE_REQ_LEN_MAX + 8; n++) {
         uint8_t *p = calloc(1, n + !n);
         struct sg_span in = sg_span_of(p, n);
 

@@ -18,13 +18,13 @@
 /* Can the draft that this connection speaks say it? */
 static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
 {
-    uint32_t flags = SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL;
+    uint32_t flags = SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL;
 
-    switch (c->commit) {
-    case SG_COMMIT_DRAFT_01:
+    switch (c->mpe_draft) {
+    case SG_MPE_DRAFT_01:
         break;
-    case SG_COMMIT_DRAFT_02:
-        flags |= SG_COMMIT_REGION;
+    case SG_MPE_DRAFT_02:
+        flags |= SG_MPE_FLUSH_REGION;
         if (m->invalidate) {
             return false;
         }
@@ -69,7 +69,7 @@ static size_t make_request(const struct sg_msg *m, enum sg_rdmap_opcode *op, uin
     }
 }
 
-size_t commit_send_request(struct sg_conn *c)
+size_t mpe_send_request(struct sg_conn *c)
 {
     const struct sg_msg *m = &c->tx.msg;
     const struct conn_orq entry = { .kind = (uint8_t)m->kind };
@@ -77,7 +77,7 @@ size_t commit_send_request(struct sg_conn *c)
         .last = true, .version = SG_DDP_VERSION, .ulp_word = m->invalidate ? m->inv_stag : 0,
         .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
     };
-    uint8_t payload[SG_COMMIT_REQ_MAX];
+    uint8_t payload[SG_MPE_REQ_LEN_MAX];
     enum sg_rdmap_opcode op;
     struct fpdu_out out;
     size_t len, n;
@@ -112,17 +112,17 @@ static enum sg_msg_kind kind_of_response(unsigned opcode)
     }
 }
 
-int commit_place_response(struct sg_conn *c, struct ddp_seg *s)
+int mpe_place_response(struct sg_conn *c, struct ddp_seg *s)
 {
     struct conn_orq *r = requests_oldest_untagged(c);
     struct sg_verify_resp hash = { 0 };
 
     if (r->kind != kind_of_response(s->opcode)) { /* there is one: ddp_rx.c, check_buffer() */
-        return SG_TERM_COMMIT_RESP_MISMATCH;
+        return SG_TERM_MPE_RESP_MISMATCH;
     }
     if (r->kind == SG_MSG_VERIFY &&
         (sg_verify_resp_parse(sg_span_of(s->p, s->n), &hash) != SG_WIRE_OK ||
-         (!hash.hash_len && c->commit != SG_COMMIT_DRAFT_01))) {
+         (!hash.hash_len && c->mpe_draft != SG_MPE_DRAFT_01))) {
         return SG_TERM_MESSAGE_LENGTH; /* -02 section 2.2.3: not of zero octets */
     }
     c->rx.msn[SG_QN_RESPONSE]++;

@@ -111,9 +111,9 @@ static void hear_completions(void)
         if (asked[told].kind == SG_MSG_READ_REQ) {
             at += (size_t)sprintf(want + at, "%sread_done(4)", blank);
         } else if (asked[told].kind == SG_MSG_VERIFY) {
-            at += (size_t)sprintf(want + at, "%scommit_done(V,%08x)", blank, told);
+            at += (size_t)sprintf(want + at, "%smpe_done(V,%08x)", blank, told);
         } else {
-            at += (size_t)sprintf(want + at, "%scommit_done(%c)", blank,
+            at += (size_t)sprintf(want + at, "%smpe_done(%c)", blank,
                                   asked[told].kind == SG_MSG_FLUSH ? 'F' : 'A');
         }
     }
@@ -163,7 +163,7 @@ static void one_requester(void)
     struct sg_engine_config config = rig_config();
     unsigned posted = 0;
 
-    config.commit = (uint8_t)(1 + draw(2));
+    config.mpe_draft = (uint8_t)(1 + draw(2));
     config.max_ord = (uint16_t)(1 + draw(8));
     rig_start(&config);
     rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
@@ -296,12 +296,12 @@ static void one_responder(void)
     unsigned sent = 0, answered = 0;
     uint32_t queue3 = 0;
 
-    config.commit = (uint8_t)(1 + draw(2));
+    config.mpe_draft = (uint8_t)(1 + draw(2));
     rig_start(&config);
     rig_passive();
     memcpy(model, rig->mem + BASE, sizeof(model));
     while (answered < REQUESTS) {
-        rig->commit_later = draw(3) ? 0 : draw(3);
+        rig->exec_later = draw(3) ? 0 : draw(3);
         if (sent < REQUESTS && sent - answered < 8 && draw(4)) {
             ask(sent++, &queue3);
         } else if (draw(3)) {

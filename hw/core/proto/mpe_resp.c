@@ -16,21 +16,22 @@
  */
 #include "proto/conn.h"
 
-static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_commit_req *r)
+static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe_req *r)
 {
-    uint32_t known = SG_COMMIT_PERSISTENT | SG_COMMIT_GLOBAL;
+    uint32_t known = SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL;
     struct sg_flush_req f;
 
-    _Static_assert(SG_COMMIT_PERSISTENT == SG_FLUSH_FLAG_P && SG_COMMIT_GLOBAL == SG_FLUSH_FLAG_G &&
-                   SG_COMMIT_REGION == SG_FLUSH_FLAG_R, "flags pass as they are");
+    _Static_assert(SG_MPE_FLUSH_PERSISTENT == SG_FLUSH_FLAG_P &&
+                   SG_MPE_FLUSH_GLOBAL == SG_FLUSH_FLAG_G &&
+                   SG_MPE_FLUSH_REGION == SG_FLUSH_FLAG_R, "flags pass as they are");
     if (sg_flush_req_parse(sg_span_of(s->p, s->n), &f) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }
-    if (c->commit == SG_COMMIT_DRAFT_02) {
-        known |= SG_COMMIT_REGION;
+    if (c->mpe_draft == SG_MPE_DRAFT_02) {
+        known |= SG_MPE_FLUSH_REGION;
     }
     if (f.flags & ~known) {
-        return SG_TERM_COMMIT_FLAGS; /* to say "done" of what we do not know would be a lie */
+        return SG_TERM_MPE_FLAGS; /* to say "done" of what we do not know would be a lie */
     }
     r->kind = SG_MSG_FLUSH;
     r->stag = f.stag;
@@ -40,7 +41,7 @@ static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_com
     return SEG_OK;
 }
 
-static int parse_verify(struct sg_conn *c, const struct ddp_seg *s, struct sg_commit_req *r)
+static int parse_verify(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe_req *r)
 {
     struct sg_verify_req v;
 
@@ -57,7 +58,7 @@ static int parse_verify(struct sg_conn *c, const struct ddp_seg *s, struct sg_co
     return SEG_OK;
 }
 
-static int parse_atomic_write(struct sg_conn *c, const struct ddp_seg *s, struct sg_commit_req *r)
+static int parse_atomic_write(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe_req *r)
 {
     struct sg_atomic_write_req a;
 
@@ -66,14 +67,14 @@ static int parse_atomic_write(struct sg_conn *c, const struct ddp_seg *s, struct
         return SG_TERM_MESSAGE_LENGTH;
     }
     if (a.length != SG_ATOM_LEN) {
-        return SG_TERM_COMMIT_LENGTH;
+        return SG_TERM_MPE_LENGTH;
     }
     r->kind = SG_MSG_ATOMIC_WRITE;
     r->stag = a.stag;
     r->to = a.to;
     r->length = a.length;
     r->extra_len = SG_ATOM_LEN;
-    sg_put_le64(r->extra, a.data); /* see commit_req.c */
+    sg_put_le64(r->extra, a.data); /* see mpe_req.c */
     return SEG_OK;
 }
 
@@ -92,22 +93,22 @@ static void count(struct sg_engine_stats *st, enum sg_msg_kind kind)
     }
 }
 
-int commit_place_request(struct sg_conn *c, struct ddp_seg *s)
+int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
 {
     static int (*const parse[])(struct sg_conn *c, const struct ddp_seg *s,
-                                struct sg_commit_req *r) = {
+                                struct sg_mpe_req *r) = {
         [SG_OP_FLUSH_REQ] = parse_flush,
         [SG_OP_VERIFY_REQ] = parse_verify,
         [SG_OP_ATOMIC_WRITE_REQ] = parse_atomic_write,
     };
     struct conn_irrq r = { .h = s->h, .seg_len = s->seg_len };
-    struct sg_commit_req req = { .msn = s->h.msn, .inv_stag = s->h.ulp_word };
+    struct sg_mpe_req req = { .msn = s->h.msn, .inv_stag = s->h.ulp_word };
     int cond;
 
     if (c->irrq_count >= c->ird) {
         return SG_TERM_UNTAGGED_IRD_EXCEEDED;
     }
-    if (req.inv_stag && c->commit != SG_COMMIT_DRAFT_01) {
+    if (req.inv_stag && c->mpe_draft != SG_MPE_DRAFT_01) {
         return SG_TERM_INV_BAD_STAG; /* whoever sets it would take the STag for invalidated */
     }
     cond = parse[s->opcode](c, s, &req);
@@ -115,38 +116,38 @@ int commit_place_request(struct sg_conn *c, struct ddp_seg *s)
         return cond;
     }
     r.kind = (uint8_t)req.kind;
-    r.commit = req;
+    r.mpe = req;
     c->rx.msn[SG_QN_REQUEST]++;
     count(&c->e->stats, req.kind);
     requests_accept(c, &r);
     return SEG_OK;
 }
 
-enum sg_commit_result commit_execute(struct sg_conn *c, enum sg_mem_status *why,
+enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
                                      uint64_t *again_ns)
 {
     const struct conn_irrq *r = requests_head(c);
     struct conn_exec *x = &c->exec;
-    enum sg_commit_result result;
+    enum sg_exec_result result;
 
-    result = c->e->ops->commit(c->user, &r->commit, x->response, &x->len, why, &x->token,
+    result = c->e->ops->mpe(c->user, &r->mpe, x->response, &x->len, why, &x->token,
                                again_ns);
-    if (result == SG_COMMIT_DONE && exec_alive(c)) {
+    if (result == SG_EXEC_DONE && exec_alive(c)) {
         sg_assert(r->kind == SG_MSG_VERIFY ? x->len && x->len <= SG_HASH_LEN_MAX : !x->len);
     }
     return result;
 }
 
 /* Draft -01: what a request may ask for besides. */
-bool commit_executed(struct sg_conn *c)
+bool mpe_executed(struct sg_conn *c)
 {
     const struct conn_irrq *r = requests_head(c);
     enum sg_mem_status st;
 
-    if (!r->commit.inv_stag) {
+    if (!r->mpe.inv_stag) {
         return true;
     }
-    st = c->e->ops->invalidate(c->user, r->commit.inv_stag);
+    st = c->e->ops->invalidate(c->user, r->mpe.inv_stag);
     if (!exec_alive(c)) {
         return false;
     }

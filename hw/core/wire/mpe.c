@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Flush, Verify and Atomic Write: octets to structures and back. */
-#include "wire/commit.h"
+#include "wire/mpe.h"
 
 /* Offsets in all three requests. */
 enum {
@@ -49,7 +49,7 @@ size_t sg_flush_req_emit(const struct sg_flush_req *r, uint8_t *buf)
 
 enum sg_wire_err sg_verify_req_parse(struct sg_span in, struct sg_verify_req *out)
 {
-    enum sg_wire_err err = check_len(in, SG_VERIFY_REQ_LEN, SG_COMMIT_REQ_MAX);
+    enum sg_wire_err err = check_len(in, SG_VERIFY_REQ_LEN, SG_MPE_REQ_LEN_MAX);
 
     memset(out, 0, sizeof(*out));
     if (err == SG_WIRE_OK) {
@@ -93,7 +93,7 @@ size_t sg_atomic_write_req_emit(const struct sg_atomic_write_req *r, uint8_t *bu
 
 enum sg_wire_err sg_verify_resp_parse(struct sg_span in, struct sg_verify_resp *out)
 {
-    enum sg_wire_err err = check_len(in, 0, SG_COMMIT_RESP_MAX);
+    enum sg_wire_err err = check_len(in, 0, SG_MPE_RESP_LEN_MAX);
 
     memset(out, 0, sizeof(*out));
     if (err == SG_WIRE_OK && in.len) {

@@ -39,7 +39,7 @@ static void start(uint8_t draft, uint16_t ord)
 {
     struct sg_engine_config config = rig_config();
 
-    config.commit = draft;
+    config.mpe_draft = draft;
     config.max_ord = ord;
     rig_start(&config);
     rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
@@ -55,7 +55,7 @@ static void post(const struct sg_msg *m)
 
 static void requests(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     post(&flush_msg);
     T_SHOWS("FLU-01 FLU-04") {
         rig_expect_fpdu(FLUSH("01"));
@@ -71,11 +71,11 @@ static void requests(void)
     rig_expect_nothing();
     T_EQ_STR(rig_log(), ""); /* sent is not done */
     rig_say_fpdu(RESP("4d", "01"));
-    T_EQ_STR(rig_log(), "commit_done(F)");
+    T_EQ_STR(rig_log(), "mpe_done(F)");
     rig_say_fpdu(RESP("4f", "02") "e3069283");
-    T_EQ_STR(rig_log(), "commit_done(V,e3069283)");
+    T_EQ_STR(rig_log(), "mpe_done(V,e3069283)");
     rig_say_fpdu(RESP("51", "03"));
-    T_EQ_STR(rig_log(), "commit_done(A)");
+    T_EQ_STR(rig_log(), "mpe_done(A)");
     rig_expect_nothing();
     T_EQ_U64(sg_engine_stats(rig->e)->tx_flushes, 1);
     T_EQ_U64(sg_engine_stats(rig->e)->tx_verifies, 1);
@@ -87,7 +87,7 @@ static void requests(void)
 /* The FPDUs of the golden vectors, which other tools read, too. */
 static void golden(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     post(&read_msg);
     rig->in_used = rig->in_len;
     post(&flush_msg);
@@ -108,7 +108,7 @@ static void every_form(void)
     size_t i, k;
 
     for (i = 0; i < SG_ARRAY_SIZE(flags); i++) {
-        start(i < 4 ? SG_COMMIT_DRAFT_01 : SG_COMMIT_DRAFT_02, 8);
+        start(i < 4 ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02, 8);
         m.flush_flags = flags[i];
         post(&m);
         snprintf(text, sizeof(text), "%s%08x",
@@ -120,7 +120,7 @@ static void every_form(void)
     for (i = 0; i <= 64; i++) {
         char *at = text;
 
-        start(SG_COMMIT_DRAFT_02, 8);
+        start(SG_MPE_DRAFT_02, 8);
         m.extra_len = (uint8_t)i;
         at += sprintf(at, REQ("4e", "01") "b0000002 00001000 0000000000002000 ");
         for (k = 0; k < i; k++) {
@@ -132,7 +132,7 @@ static void every_form(void)
         rig_stop();
     }
     /* Draft -01: an STag that the responder invalidates. */
-    start(SG_COMMIT_DRAFT_01, 8);
+    start(SG_MPE_DRAFT_01, 8);
     m = atom_msg;
     m.invalidate = true;
     m.inv_stag = 0x11223344;
@@ -150,12 +150,12 @@ static void unspeakable(void)
 {
     struct sg_msg rows[6] = { flush_msg, flush_msg, verify_msg, atom_msg, flush_msg, atom_msg };
     static const uint8_t drafts[6] = {
-        SG_COMMIT_OFF, SG_COMMIT_DRAFT_01, SG_COMMIT_DRAFT_02, SG_COMMIT_DRAFT_02,
-        SG_COMMIT_DRAFT_02, SG_COMMIT_DRAFT_02,
+        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
+        SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
     };
     size_t i;
 
-    rows[1].flush_flags = SG_COMMIT_REGION | SG_COMMIT_PERSISTENT;
+    rows[1].flush_flags = SG_MPE_FLUSH_REGION | SG_MPE_FLUSH_PERSISTENT;
     rows[2].extra_len = 65;
     rows[3].extra_len = 4;
     rows[4].flush_flags = 8;
@@ -176,7 +176,7 @@ static void unspeakable(void)
 /* One space of MSNs and one limit for Reads and these. */
 static void share_ord(void)
 {
-    start(SG_COMMIT_DRAFT_02, 2);
+    start(SG_MPE_DRAFT_02, 2);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&atom_msg);
@@ -193,7 +193,7 @@ static void share_ord(void)
     rig_expect_nothing();
     rig_say_fpdu(RESP("51", "02"));
     rig_say_fpdu(RESP("4f", "03") "00");
-    T_EQ_STR(rig_log(), "commit_done(F) read_done(4) commit_done(A) commit_done(V,00)");
+    T_EQ_STR(rig_log(), "mpe_done(F) read_done(4) mpe_done(A) mpe_done(V,00)");
     T_EQ_U64(rig->max_outstanding, 2);
     rig_stop();
 }
@@ -204,7 +204,7 @@ static void order_of_completions(void)
     struct sg_msg second = read_msg;
 
     second.sink_to = 0x80;
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&verify_msg);
@@ -218,11 +218,11 @@ static void order_of_completions(void)
     T_EQ_MEM(rig->mem + 0x40, "abcd", 4);
     T_EQ_MEM(rig->mem + 0x80, "efgh", 4);
     rig_say_fpdu(RESP("4d", "01"));
-    T_EQ_STR(rig_log(), "commit_done(F) read_done(4)");
+    T_EQ_STR(rig_log(), "mpe_done(F) read_done(4)");
     rig_say_fpdu(RESP("4f", "02") "e3069283");
-    T_EQ_STR(rig_log(), "commit_done(V,e3069283) read_done(4)");
+    T_EQ_STR(rig_log(), "mpe_done(V,e3069283) read_done(4)");
     rig_say_fpdu(RESP("51", "03"));
-    T_EQ_STR(rig_log(), "commit_done(A)");
+    T_EQ_STR(rig_log(), "mpe_done(A)");
 
     /* The other way round: responses of queue 3 before that of an older Read. */
     rig->in_used = rig->in_len;
@@ -235,7 +235,7 @@ static void order_of_completions(void)
     rig_say_fpdu(RESP("4f", "05") "01020304");
     T_EQ_STR(rig_log(), "");
     rig_say_fpdu("c142 00000100 0000000000000042 6364");
-    T_EQ_STR(rig_log(), "read_done(4) commit_done(F) commit_done(V,01020304)");
+    T_EQ_STR(rig_log(), "read_done(4) mpe_done(F) mpe_done(V,01020304)");
     rig_stop();
 }
 
@@ -244,7 +244,7 @@ static void many(void)
 {
     unsigned i;
 
-    start(SG_COMMIT_DRAFT_02, 3);
+    start(SG_MPE_DRAFT_02, 3);
     for (i = 0; i < 200; i++) {
         char text[64];
 
@@ -256,8 +256,8 @@ static void many(void)
         snprintf(text, sizeof(text), "41%s 00000000 00000003 %08x 00000000 %s",
                  i % 3 ? "4d" : "4f", i + 1, i % 3 ? "" : "aabb");
         rig_say_fpdu(text);
-        T_EQ_STR(rig_log(), i % 3 ? "commit_done(F) read_done(4)"
-                                  : "commit_done(V,aabb) read_done(4)");
+        T_EQ_STR(rig_log(), i % 3 ? "mpe_done(F) read_done(4)"
+                                  : "mpe_done(V,aabb) read_done(4)");
     }
     rig_stop();
 }
@@ -306,7 +306,7 @@ static void bad_responses(void)
         char words[80];
 
         T_CONTEXT("%s", rows[i].what);
-        start(SG_COMMIT_DRAFT_02, 8);
+        start(SG_MPE_DRAFT_02, 8);
         post(rows[i].asked);
         rig->in_used = rig->in_len;
         rig_say_fpdu(rows[i].ulpdu);
@@ -321,7 +321,7 @@ static void bad_responses(void)
 /* A second answer to one request, and an answer kept back that never comes out. */
 static void one_answer_each(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     rig_post(&read_msg);
     rig_post(&flush_msg);
     rig_settle();
@@ -337,17 +337,17 @@ static void one_answer_each(void)
 /* Draft -01 does not say that a hash has octets. */
 static void draft_01_empty_hash(void)
 {
-    start(SG_COMMIT_DRAFT_01, 8);
+    start(SG_MPE_DRAFT_01, 8);
     post(&verify_msg);
     rig_say_fpdu(RESP("4f", "01"));
-    T_EQ_STR(rig_log(), "commit_done(V)");
+    T_EQ_STR(rig_log(), "mpe_done(V)");
     rig_stop();
 }
 
 /* The peer's Terminate for a Flush: verbs hear of that and of no completion. */
 static void terminated(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     rig_post(&flush_msg);
     rig_post(&atom_msg);
     rig_settle();
@@ -361,7 +361,7 @@ static void terminated(void)
 /* Abort in the upcall of the first of several answers that wait. */
 static void abort_inside(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&read_msg);
@@ -372,7 +372,7 @@ static void abort_inside(void)
     T_EQ_STR(rig_log(), "");
     rig->abort_in = true;
     rig_say_fpdu(RESP("4d", "01"));
-    T_EQ_STR(rig_log(), "commit_done(F)");
+    T_EQ_STR(rig_log(), "mpe_done(F)");
     T_NULL(rig->c);
     rig_stop();
 }
@@ -380,13 +380,13 @@ static void abort_inside(void)
 /* The close of the QP in the middle of answers that wait: the rest is told, too. */
 static void requests_before_close(void)
 {
-    start(SG_COMMIT_DRAFT_02, 8);
+    start(SG_MPE_DRAFT_02, 8);
     rig_post(&flush_msg);
     rig_settle();
     sg_conn_close(rig->c);
     rig_settle();
     rig_say_fpdu(RESP("4d", "01"));
-    T_TRUE(strstr(rig_log(), "commit_done(F)"));
+    T_TRUE(strstr(rig_log(), "mpe_done(F)"));
     rig_stop();
 }
 
