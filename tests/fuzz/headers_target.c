@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 #include "fuzz.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/ddp.h"
 #include "wire/fpdu.h"

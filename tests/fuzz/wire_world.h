@@ -10,7 +10,7 @@
 #include "mini_driver.h"
 #include "proto/stream.h"
 #include "test_pm.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 #include "wire/fpdu.h"
 #include "wire/rdmap.h"
 

@@ -13,7 +13,7 @@
 #include "base/host.h"
 #include "base/timerq.h"
 #include "proto/engine.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"
@@ -389,7 +389,7 @@ enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
 /* What is left to do of an executed request; false: that ended the stream. */
 bool mpe_executed(struct sg_conn *c);
 
-/* atomic.c: Atomic Operations, both sides */
+/* atomic_msg.c: Atomic Operations, both sides */
 size_t atomic_send_request(struct sg_conn *c);
 int atomic_place_request(struct sg_conn *c, struct ddp_seg *s);
 int atomic_place_response(struct sg_conn *c, struct ddp_seg *s);

@@ -10,7 +10,7 @@
  * timer, our own messages do not.  An executed request whose response the stream refused stays
  * executed; what goes out later is what was found then.
  *
- * What differs from kind to kind is in mpe_resp.c and atomic.c.
+ * What differs from kind to kind is in mpe_resp.c and atomic_msg.c.
  */
 #include "proto/conn.h"
 

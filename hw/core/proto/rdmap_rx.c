@@ -9,7 +9,7 @@
  *   Write          placed, never delivered; zero octets are not checked against any STag
  *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
  *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
- *   Atomics, Flush, Verify, Atomic Write and their responses: atomic.c, mpe_resp.c, mpe_req.c
+ *   Atomics, Flush, Verify, Atomic Write and their responses: atomic_msg.c, mpe_resp.c, mpe_req.c
  *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
  *   Immediate Data takes a Receive as a Send does, and leaves its buffer alone
  *   Terminate      ends everything

@@ -2,7 +2,7 @@
 /*
  * RDMAP messages (RFC 5040 section 4): control octet, one table row
  * per opcode, and the headers of the messages that have one (those of RFC 7306:
- * atomic.h; of draft-talpey-rdma-commit: commit.h).
+ * atomic_hdr.h; of draft-talpey-rdma-commit: mpe.h).
  *
  * Control octet: 0xc0 version, 0x30 reserved, 0x0f opcode.  The draft that
  * adds opcodes 0x10 and 0x11 widens the opcode to 0x1f.

@@ -2,7 +2,7 @@
 /* wire/rdmap.h: control octet, opcode table, message headers. */
 #include "hex.h"
 #include "tap.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 
 static void control_octet(void)
 {

@@ -6,7 +6,7 @@
 #include "base/crc32c.h"
 #include "hex.h"
 #include "tap.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
 #include "wire/mpa_frame.h"

@@ -18,7 +18,7 @@
 #include "verbs/memory/tpt.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 
 enum {
     WORD = 8,

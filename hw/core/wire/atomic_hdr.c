@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Atomic Operations: octets to structure and back, and their arithmetic. */
-#include "wire/atomic.h"
+#include "wire/atomic_hdr.h"
 
 /* Offsets in the Atomic Request header. */
 enum {

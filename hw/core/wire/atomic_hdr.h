@@ -16,8 +16,8 @@
  * Response, 12 octets: the identifier, and the memory's previous value.  (The
  * figure of section 5.2.2 has 12; the 32 of section 4 counts other headers.)
  */
-#ifndef SG_WIRE_ATOMIC_H
-#define SG_WIRE_ATOMIC_H
+#ifndef SG_WIRE_ATOMIC_HDR_H
+#define SG_WIRE_ATOMIC_HDR_H
 
 #include "wire/rdmap.h"
 
@@ -56,4 +56,4 @@ size_t sg_atomic_resp_emit(const struct sg_atomic_resp *r, uint8_t *buf);
  */
 uint64_t sg_atomic_result(const struct sg_atomic_req *r, uint64_t value);
 
-#endif /* SG_WIRE_ATOMIC_H */
+#endif /* SG_WIRE_ATOMIC_HDR_H */
