@@ -13,7 +13,7 @@
 #include "lane.h"
 #include "base/host.h"
 #include "verbs/adapter.h"
-#include "port.h"
+#include "eth_port.h"
 
 #define TYPE_STAGHORN "staghorn"
 OBJECT_DECLARE_SIMPLE_TYPE(StaghornState, STAGHORN)

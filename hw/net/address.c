@@ -117,7 +117,7 @@ struct address *address_towards(struct sg_port *port, const struct sg_endpoint *
     return through_gateway;
 }
 
-/* lwIP routes IPv4 itself; for IPv6 port.c does it. */
+/* lwIP routes IPv4 itself; for IPv6 eth_port.c does it. */
 static void set_routes(struct address *a, unsigned prefix_len, const uint8_t gateway[16])
 {
     a->prefix_len = prefix_len;

@@ -7,14 +7,14 @@
  *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
  *   pcb_list.c     which of them are in lwIP's lists, and when
- *   port.c         the port: life cycle, output path, queued frames
+ *   eth_port.c         the port: life cycle, output path, queued frames
  *   address.c      addresses, one lwIP interface each
  *   neigh6.c       neighbours over IPv6
  *   path_mtu.c     reports of routers about the path MTU
  *   demux.c        frames from the uplink: for the adapter or the NIC?
  *   rx_ip.c        TCP segments in IP packets
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
- *   listener.c     listening endpoints
+ *   tcp_listener.c     listening endpoints
  *   stream_lwip.c  streams: connect, accept, events, close
  *   stream_send.c  streams: send ring, segments
  *   recovery.c     loss recovery: states and timers
@@ -36,7 +36,7 @@
 
 #include "base/account.h"
 #include "base/host.h"
-#include "port.h"
+#include "eth_port.h"
 #include "recovery.h"
 
 #include "lwip/opt.h"
@@ -324,7 +324,7 @@ err_t route_output(struct address *addr, struct pbuf *p, const ip4_addr_t *to);
 err_t route_output6(struct address *addr, struct pbuf *p, const uint8_t to[16]);
 bool route_is_set(const uint8_t next_hop[16]);
 
-/* port.c */
+/* eth_port.c */
 struct sg_port *port_of_net(struct sg_stream_net *net);
 err_t port_netif_init(struct netif *netif);
 /* Sends a frame that begins with an untagged Ethernet header, tagged as the address requires. */
@@ -381,7 +381,7 @@ unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, boo
 bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
                     const uint8_t *body, size_t len);
 
-/* listener.c */
+/* tcp_listener.c */
 struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
                                  unsigned backlog, sg_stream_accept accept, void *user,
                                  enum sg_stream_end *why);

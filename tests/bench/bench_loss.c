@@ -35,7 +35,7 @@
 #include "base/bytes.h"
 #include "base/host.h"
 #include "impair.h"
-#include "port.h"
+#include "eth_port.h"
 
 enum {
     TCP_PORT = 4791,

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/host.h"
-#include "port.h"
+#include "eth_port.h"
 
 enum {
     SLOTS = 4096,

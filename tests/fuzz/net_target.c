@@ -13,7 +13,7 @@
 
 #include "base/host.h"
 #include "net_frame.h"
-#include "port.h"
+#include "eth_port.h"
 
 enum {
     STEPS = 300,

@@ -13,7 +13,7 @@
 #define SG_TESTS_TCP_LINK_H
 
 #include "pair.h"
-#include "port.h"
+#include "eth_port.h"
 
 struct tcp_link_options {
     struct sg_port_config port;

@@ -12,7 +12,7 @@
 
 #include <glib.h>
 #include "impair.h"
-#include "port.h"
+#include "eth_port.h"
 
 #define WIRE_MS 1000000ull
 #define WIRE_S (1000 * WIRE_MS)

@@ -11,8 +11,8 @@
  * of the adapters above them.  A frame that arrives while another one is being sent or processed
  * (an uplink that delivers at once) is queued and processed in the next sg_stream_net_ops.run.
  */
-#ifndef SG_NET_PORT_H
-#define SG_NET_PORT_H
+#ifndef SG_NET_ETH_PORT_H
+#define SG_NET_ETH_PORT_H
 
 #include "proto/stream.h"
 #include "staghorn/admin.h"
