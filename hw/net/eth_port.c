@@ -297,7 +297,7 @@ void sg_port_reset(struct sg_port *port)
     struct kept_frame *k;
 
     while (port->listeners) {
-        listener_free(&port->net, port->listeners);
+        listener_free(&port->net, &port->listeners->base);
     }
     while (!link_alone(&port->streams)) {
         struct stream *s = link_entry(port->streams.next, struct stream, all);

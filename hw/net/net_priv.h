@@ -80,7 +80,7 @@ struct flow {
     bool idle;         /* in lists.idle */
     bool time_wait;    /* in lists.time_wait */
     struct link half_open; /* in the listener's list, or alone */
-    struct sg_listener *listener; /* while it is in that list */
+    struct tcp_listener *listener; /* while it is in that list */
     struct sg_port *port;
     struct address *addr;
     struct tcp_pcb *pcb;
@@ -131,15 +131,14 @@ struct address {
     uint8_t gateway[16];   /* all zero: none */
 };
 
-struct sg_listener {
-    struct sg_listener *next;
+struct tcp_listener {
+    struct sg_stream_listener base;
+    struct tcp_listener *next;
     struct sg_port *port;
     struct sg_endpoint local;
     bool paused;
     struct link half_open; /* connections, the oldest first */
     unsigned half_open_count, half_open_max;
-    sg_stream_accept accept;
-    void *user;
     /* By address slot; NULL where a listener for exactly that address takes precedence. */
     struct tcp_pcb *pcb[SG_PORT_ADDR_MAX];
 };
@@ -202,7 +201,7 @@ struct sg_port {
     struct pcb_lists lists;
     unsigned routed;       /* flows with a way other than WAY_ADDRESS */
     struct neigh_table *neigh;
-    struct sg_listener *listeners;
+    struct tcp_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
     struct link connecting; /* streams; the first one times out first */
@@ -311,7 +310,7 @@ void pcb_list_sleep_idle(void); /* after each tick; hides them */
 /* The oldest connection in TIME-WAIT that no user holds, or NULL. */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
 /* The listener is gone: half-open connections drop their reference. */
-void pcb_list_forget_listener(struct sg_listener *of, const struct tcp_pcb *listener);
+void pcb_list_forget_listener(struct tcp_listener *of, const struct tcp_pcb *listener);
 
 /* route.c */
 void route_set(struct flow *f, enum flow_way way, const uint8_t *to);
@@ -382,10 +381,10 @@ bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
                     const uint8_t *body, size_t len);
 
 /* tcp_listener.c */
-struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
-                                 unsigned backlog, sg_stream_accept accept, void *user,
-                                 enum sg_stream_end *why);
-void listener_free(struct sg_stream_net *net, struct sg_listener *l);
+struct sg_stream_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                        unsigned backlog, sg_stream_accept accept, void *user,
+                                        enum sg_stream_end *why);
+void listener_free(struct sg_stream_net *net, struct sg_stream_listener *base);
 /* NULL: there is no listener. */
 struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
                               uint16_t local_port);
@@ -393,7 +392,7 @@ struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *
 bool listener_admits(const struct tcp_pcb *listener, unsigned flags);
 /* It is no longer half open. */
 void listener_opened(struct flow *flow);
-void listener_pause(struct sg_stream_net *net, struct sg_listener *l, bool paused);
+void listener_pause(struct sg_stream_net *net, struct sg_stream_listener *base, bool paused);
 /* The addresses have changed. */
 void listener_refresh_all(struct sg_port *port);
 void listener_forget_address(struct sg_port *port, const struct address *addr);
@@ -403,7 +402,7 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
                                  const struct sg_endpoint *remote,
                                  const struct sg_stream_events *events, void *user,
                                  enum sg_stream_end *why);
-err_t stream_accepted(struct sg_listener *l, struct flow *flow);
+err_t stream_accepted(struct tcp_listener *l, struct flow *flow);
 void stream_abort(struct sg_stream *base);
 void stream_shutdown(struct sg_stream *base);
 /* The connection is over: 'closed' follows from stream_work(). */

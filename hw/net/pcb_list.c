@@ -191,7 +191,7 @@ struct flow *pcb_list_oldest_time_wait(const struct sg_port *port)
     return oldest && !oldest->stream ? oldest : NULL;
 }
 
-void pcb_list_forget_listener(struct sg_listener *of, const struct tcp_pcb *listener)
+void pcb_list_forget_listener(struct tcp_listener *of, const struct tcp_pcb *listener)
 {
     struct link *l;
 

@@ -384,7 +384,7 @@ static struct stream *stream_new(struct sg_port *port, struct flow *flow)
 }
 
 /* Called by lwIP for an established connection; its return value is lwIP's. */
-err_t stream_accepted(struct sg_listener *l, struct flow *flow)
+err_t stream_accepted(struct tcp_listener *l, struct flow *flow)
 {
     struct stream *s = stream_new(flow->port, flow);
     err_t result;
@@ -396,7 +396,7 @@ err_t stream_accepted(struct sg_listener *l, struct flow *flow)
     limit_window(s);
     s->connected = true;
     s->busy++;
-    taken = l->accept(l->user, &s->base);
+    taken = l->base.accept(l->base.user, &s->base);
     result = s->pcb ? ERR_OK : ERR_ABRT;
     if (!taken && !s->gone) {
         if (s->pcb) {

@@ -21,7 +21,12 @@ enum {
     HALF_OPEN_MAX = 255, /* lwIP counts in an octet */
 };
 
-static void add_half_open(struct sg_listener *l, struct flow *flow)
+static struct tcp_listener *listener_of(struct sg_stream_listener *base)
+{
+    return link_entry(base, struct tcp_listener, base);
+}
+
+static void add_half_open(struct tcp_listener *l, struct flow *flow)
 {
     flow->listener = l;
     link_append(&l->half_open, &flow->half_open);
@@ -31,7 +36,7 @@ static void add_half_open(struct sg_listener *l, struct flow *flow)
 /* A SYN has arrived: the connection is half-open from here on. */
 static err_t passive_open(u8_t id, struct tcp_pcb_listen *lpcb, struct tcp_pcb *cpcb)
 {
-    struct sg_listener *l = lpcb->callback_arg;
+    struct tcp_listener *l = lpcb->callback_arg;
     struct address *addr = NULL;
     struct flow_key key = { .family = l->local.family };
     struct flow *flow;
@@ -84,7 +89,7 @@ void listener_opened(struct flow *flow)
 
 bool listener_admits(const struct tcp_pcb *listener, unsigned flags)
 {
-    struct sg_listener *l = listener->callback_arg;
+    struct tcp_listener *l = listener->callback_arg;
 
     if ((flags & (TCP_SYN | TCP_ACK | TCP_RST)) != TCP_SYN) {
         return true; /* it opens nothing */
@@ -100,12 +105,12 @@ bool listener_admits(const struct tcp_pcb *listener, unsigned flags)
     return true;
 }
 
-void listener_pause(struct sg_stream_net *net, struct sg_listener *l, bool paused)
+void listener_pause(struct sg_stream_net *net, struct sg_stream_listener *base, bool paused)
 {
-    l->paused = paused;
+    listener_of(base)->paused = paused;
 }
 
-static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
+static struct tcp_pcb *open_pcb(struct tcp_listener *l, struct address *addr)
 {
     struct tcp_pcb *pcb = tcp_new(), *lpcb;
 
@@ -127,7 +132,7 @@ static struct tcp_pcb *open_pcb(struct sg_listener *l, struct address *addr)
     return lpcb;
 }
 
-static void close_pcb(struct sg_listener *l, unsigned slot)
+static void close_pcb(struct tcp_listener *l, unsigned slot)
 {
     if (l->pcb[slot]) {
         pcb_list_forget_listener(l, l->pcb[slot]);
@@ -136,17 +141,17 @@ static void close_pcb(struct sg_listener *l, unsigned slot)
     }
 }
 
-static bool concerns(const struct sg_listener *l, const struct address *a)
+static bool concerns(const struct tcp_listener *l, const struct address *a)
 {
     return a->used && l->local.family == a->ip.family &&
            (endpoint_is_any(&l->local) ||
             (memcmp(l->local.ip, a->ip.ip, 16) == 0 && l->local.vlan == a->ip.vlan));
 }
 
-static struct sg_listener *best_for(const struct sg_port *port, const struct address *a,
+static struct tcp_listener *best_for(const struct sg_port *port, const struct address *a,
                                     uint16_t local_port)
 {
-    struct sg_listener *l, *best = NULL;
+    struct tcp_listener *l, *best = NULL;
 
     for (l = port->listeners; l; l = l->next) {
         if (l->local.port == local_port && concerns(l, a) &&
@@ -160,7 +165,7 @@ static struct sg_listener *best_for(const struct sg_port *port, const struct add
 /* False: no memory for some address. */
 static bool refresh(struct sg_port *port, uint16_t local_port)
 {
-    struct sg_listener *l, *best;
+    struct tcp_listener *l, *best;
     bool good = true;
     unsigned slot;
 
@@ -181,7 +186,7 @@ static bool refresh(struct sg_port *port, uint16_t local_port)
 
 void listener_refresh_all(struct sg_port *port)
 {
-    struct sg_listener *l;
+    struct tcp_listener *l;
 
     for (l = port->listeners; l; l = l->next) {
         refresh(port, l->local.port);
@@ -190,7 +195,7 @@ void listener_refresh_all(struct sg_port *port)
 
 void listener_forget_address(struct sg_port *port, const struct address *addr)
 {
-    struct sg_listener *l;
+    struct tcp_listener *l;
 
     for (l = port->listeners; l; l = l->next) {
         close_pcb(l, (unsigned)(addr - port->addrs));
@@ -200,7 +205,7 @@ void listener_forget_address(struct sg_port *port, const struct address *addr)
 struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *addr,
                               uint16_t local_port)
 {
-    struct sg_listener *l = NULL;
+    struct tcp_listener *l = NULL;
 
     if (port->listening[local_port / 8] & (1u << local_port % 8)) {
         l = best_for(port, addr, local_port);
@@ -210,7 +215,7 @@ struct tcp_pcb *listener_find(const struct sg_port *port, const struct address *
 
 static void note_listening(struct sg_port *port, uint16_t local_port)
 {
-    struct sg_listener *l;
+    struct tcp_listener *l;
 
     port->listening[local_port / 8] &= (uint8_t)~(1u << local_port % 8);
     for (l = port->listeners; l; l = l->next) {
@@ -222,7 +227,7 @@ static void note_listening(struct sg_port *port, uint16_t local_port)
 
 static bool in_use(const struct sg_port *port, const struct sg_endpoint *local)
 {
-    struct sg_listener *l;
+    struct tcp_listener *l;
 
     for (l = port->listeners; l; l = l->next) {
         if (l->local.port == local->port && l->local.family == local->family &&
@@ -233,14 +238,14 @@ static bool in_use(const struct sg_port *port, const struct sg_endpoint *local)
     return false;
 }
 
-struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
-                                 unsigned backlog, sg_stream_accept accept, void *user,
-                                 enum sg_stream_end *why)
+struct sg_stream_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,
+                                        unsigned backlog, sg_stream_accept accept, void *user,
+                                        enum sg_stream_end *why)
 {
     struct sg_port *port = port_of_net(net);
     bool any = endpoint_is_any(local);
     struct address *addr = any ? NULL : address_named(port, local);
-    struct sg_listener *l;
+    struct tcp_listener *l;
 
     if ((local->family != 4 && local->family != 6) || (!any && !addr)) {
         *why = SG_STREAM_UNREACHABLE;
@@ -260,8 +265,8 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
     l->local.tos = local->tos;
     l->half_open_max = CLAMP(backlog, HALF_OPEN_MIN, HALF_OPEN_MAX);
     link_init(&l->half_open);
-    l->accept = accept;
-    l->user = user;
+    l->base.accept = accept;
+    l->base.user = user;
     if (local->port == 0 || in_use(port, &l->local)) {
         *why = SG_STREAM_UNREACHABLE;
         sg_account_object_free(net->account, l, sizeof(*l));
@@ -272,17 +277,18 @@ struct sg_listener *listener_new(struct sg_stream_net *net, const struct sg_endp
     port->count.listeners++;
     if (!refresh(port, local->port)) {
         *why = SG_STREAM_NORES;
-        listener_free(net, l);
+        listener_free(net, &l->base);
         return NULL;
     }
     note_listening(port, local->port);
-    return l;
+    return &l->base;
 }
 
-void listener_free(struct sg_stream_net *net, struct sg_listener *l)
+void listener_free(struct sg_stream_net *net, struct sg_stream_listener *base)
 {
+    struct tcp_listener *l = listener_of(base);
     struct sg_port *port = port_of_net(net);
-    struct sg_listener **p;
+    struct tcp_listener **p;
     unsigned slot;
 
     for (p = &port->listeners; *p != l; p = &(*p)->next) {

@@ -33,7 +33,7 @@ struct host {
     struct sg_port *port;
     struct sg_stream_net *net;
     struct sg_endpoint ips[NETS];
-    struct sg_listener *listeners[2]; /* any IPv4, any IPv6 address */
+    struct sg_stream_listener *listeners[2]; /* any IPv4, any IPv6 address */
     struct user users[STREAMS];
     uint8_t mac[6];
     bool kicked, congested;

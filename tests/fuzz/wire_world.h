@@ -41,7 +41,7 @@ struct world {
 
     struct sg_stream *peer; /* NULL: none or over */
     bool fin;               /* sent by the peer */
-    struct sg_listener *listener;
+    struct sg_stream_listener *listener;
     unsigned fpdu_flags;
     uint8_t rev;
     uint8_t draft;          /* enum sg_mpe_draft */

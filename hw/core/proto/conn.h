@@ -198,7 +198,7 @@ struct conn_list {
 
 struct sg_engine_listener {
     struct sg_engine *e;
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     void *user;
     unsigned backlog;
     struct conn_list requested; /* connections that verbs have to answer */

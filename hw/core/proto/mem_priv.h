@@ -18,15 +18,14 @@ struct mem_port {
     struct sg_endpoint addrs[MEM_ADDRS_MAX];
     unsigned addr_count;
     struct sg_timerq timers;
-    struct sg_listener *listeners;
+    struct mem_listener *listeners;
     struct mem_port *next;
 };
 
-struct sg_listener {
+struct mem_listener {
+    struct sg_stream_listener base;
     struct sg_endpoint at;
-    sg_stream_accept accept;
-    void *user;
-    struct sg_listener *next;
+    struct mem_listener *next;
 };
 
 struct sg_mem_switch {
@@ -38,8 +37,8 @@ struct sg_mem_switch {
 };
 
 /* mem_switch.c: who listens there, and on which port of the switch.  NULL: nobody. */
-struct sg_listener *mem_find_listener(struct sg_mem_switch *sw, const struct sg_endpoint *to,
-                                      struct mem_port **where);
+struct mem_listener *mem_find_listener(struct sg_mem_switch *sw, const struct sg_endpoint *to,
+                                       struct mem_port **where);
 
 /* stream_mem.c: an end that asks for a connection; 'connected' or 'closed' follows. */
 struct sg_stream *mem_end_connect(struct mem_port *port, const struct sg_endpoint *local,

@@ -41,10 +41,10 @@ static bool port_has(const struct mem_port *port, const struct sg_endpoint *addr
     return false;
 }
 
-struct sg_listener *mem_find_listener(struct sg_mem_switch *sw, const struct sg_endpoint *to,
-                                      struct mem_port **where)
+struct mem_listener *mem_find_listener(struct sg_mem_switch *sw, const struct sg_endpoint *to,
+                                       struct mem_port **where)
 {
-    struct sg_listener *l;
+    struct mem_listener *l;
 
     for (*where = sw->ports; *where; *where = (*where)->next) {
         if (!port_has(*where, to)) {
@@ -88,12 +88,13 @@ static struct sg_stream *net_connect(struct sg_stream_net *net, const struct sg_
     return mem_end_connect(port, &from, remote, events, user);
 }
 
-static struct sg_listener *net_listen(struct sg_stream_net *net, const struct sg_endpoint *local,
-                                      unsigned backlog, sg_stream_accept accept, void *user,
-                                      enum sg_stream_end *why)
+static struct sg_stream_listener *net_listen(struct sg_stream_net *net,
+                                             const struct sg_endpoint *local, unsigned backlog,
+                                             sg_stream_accept accept, void *user,
+                                             enum sg_stream_end *why)
 {
     struct mem_port *port = port_of(net);
-    struct sg_listener *l;
+    struct mem_listener *l;
 
     (void)backlog;
     if (!any_ip(local) && !port_has(port, local)) {
@@ -106,18 +107,19 @@ static struct sg_listener *net_listen(struct sg_stream_net *net, const struct sg
             return NULL;
         }
     }
-    l = g_new0(struct sg_listener, 1);
+    l = g_new0(struct mem_listener, 1);
     l->at = *local;
-    l->accept = accept;
-    l->user = user;
+    l->base.accept = accept;
+    l->base.user = user;
     l->next = port->listeners;
     port->listeners = l;
-    return l;
+    return &l->base;
 }
 
-static void net_unlisten(struct sg_stream_net *net, struct sg_listener *l)
+static void net_unlisten(struct sg_stream_net *net, struct sg_stream_listener *base)
 {
-    struct sg_listener **at = &port_of(net)->listeners;
+    struct mem_listener *l = sg_container_of(base, struct mem_listener, base);
+    struct mem_listener **at = &port_of(net)->listeners;
 
     while (*at != l) {
         at = &(*at)->next;
@@ -222,7 +224,7 @@ void sg_mem_switch_free(struct sg_mem_switch *sw)
         struct mem_port *port = sw->ports;
 
         while (port->listeners) {
-            net_unlisten(&port->net, port->listeners);
+            net_unlisten(&port->net, &port->listeners->base);
         }
         sw->ports = port->next;
         g_free(port);

@@ -93,13 +93,17 @@ struct sg_stream_ops {
     void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
 };
 
-struct sg_listener; /* owned by the implementation */
-
 /*
  * A new inbound connection: set s->events and s->user and return true, or return false (it is
  * reset).  The stream is established already.
  */
 typedef bool (*sg_stream_accept)(void *user, struct sg_stream *s);
+
+/* Begins what an implementation has of a listener, and is owned by it. */
+struct sg_stream_listener {
+    sg_stream_accept accept;
+    void *user;
+};
 
 /* The factory that an adapter is given. */
 struct sg_stream_net {
@@ -128,15 +132,15 @@ struct sg_stream_net_ops {
                                  const struct sg_stream_events *events, void *user,
                                  enum sg_stream_end *why);
     /* NULL: address in use or not ours (UNREACHABLE), or no memory; local->ip all zero: any. */
-    struct sg_listener *(*listen)(struct sg_stream_net *net, const struct sg_endpoint *local,
+    struct sg_stream_listener *(*listen)(struct sg_stream_net *net, const struct sg_endpoint *local,
                                   unsigned backlog, sg_stream_accept accept, void *user,
                                   enum sg_stream_end *why);
-    void (*unlisten)(struct sg_stream_net *net, struct sg_listener *l);
+    void (*unlisten)(struct sg_stream_net *net, struct sg_stream_listener *l);
     /*
      * May be NULL.  Paused: whoever wants to connect has to try again, without being refused, as
      * with a TCP that drops SYNs.  What is half open already may still be accepted.
      */
-    void (*pause)(struct sg_stream_net *net, struct sg_listener *l, bool paused);
+    void (*pause)(struct sg_stream_net *net, struct sg_stream_listener *l, bool paused);
     /*
      * Port addresses, from SET_ADDR; false: table full, or no such address, or (add) one that is
      * there on another VLAN.  An address that is there gets the new prefix and gateway.

@@ -182,7 +182,7 @@ static struct mem_end *end_new(struct mem_port *port)
 static void knock(struct mem_end *e)
 {
     struct mem_port *where;
-    struct sg_listener *l = mem_find_listener(e->port->sw, &e->remote, &where);
+    struct mem_listener *l = mem_find_listener(e->port->sw, &e->remote, &where);
     struct mem_end *peer;
 
     e->connecting = false;
@@ -196,7 +196,7 @@ static void knock(struct mem_end *e)
     peer->peer = e;
     e->peer = peer;
     peer->holds++;
-    if (!l->accept(l->user, &peer->s)) {
+    if (!l->base.accept(l->base.user, &peer->s)) {
         die(peer);
         end_reset(e, SG_STREAM_RESET);
     } else if (!e->dead) {

@@ -180,7 +180,7 @@ bool peer_pair_at(struct wire *w, struct peer *a, struct peer *b, const struct s
     struct wire_host *h = &w->host[1];
     struct sg_endpoint any = { .family = to->family, .port = to->port };
     struct peer *both[2] = { a, b };
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     enum sg_stream_end why;
     bool good;
 

@@ -18,7 +18,7 @@ enum {
 struct raw {
     struct wire *w;
     struct peer b;          /* the adapter's user */
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     uint32_t first, next;   /* of ours: the first octet's number, the next one's */
     uint32_t base, ack;     /* of theirs: likewise; base 0: none yet */
     uint16_t window;        /* as the header has it */

@@ -15,7 +15,7 @@ enum {
 struct fixture {
     struct wire *w;
     struct peer a, b, late; /* late: whom the listener gets */
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     struct sg_endpoint local, remote; /* of b's stream, on host 1 */
 };
 

@@ -100,7 +100,7 @@ static size_t segment(struct wire *w, uint8_t *frame, const uint8_t *extensions,
     return wire_build(frame, &s);
 }
 
-static struct sg_listener *listen_on(struct wire *w, struct peer *b, unsigned family)
+static struct sg_stream_listener *listen_on(struct wire *w, struct peer *b, unsigned family)
 {
     struct sg_endpoint any = { .family = (uint8_t)family, .port = PORT };
     enum sg_stream_end why;
@@ -347,7 +347,7 @@ static void loopback__within_a_port(void)
     for (i = 0; i < 2; i++) {
         struct peer a = { .to_send = 500000 }, b = { .to_send = 500000, .wire = w };
         struct peer *both[2] = { &a, &b };
-        struct sg_listener *l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
+        struct sg_stream_listener *l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
 
         T_CONTEXT("address %zu", i);
         T_TRUE(l != NULL);
@@ -410,7 +410,7 @@ static void traffic_class(void)
         struct sg_endpoint from = { .family = (uint8_t)family, .tos = 0xb8 };
         struct peer a = { .to_send = 5000, .wire = w }, b = { .to_send = 5000, .wire = w };
         struct peer *both[2] = { &a, &b };
-        struct sg_listener *l = h->net->ops->listen(h->net, &at, 4, peer_accept, &b, &why);
+        struct sg_stream_listener *l = h->net->ops->listen(h->net, &at, 4, peer_accept, &b, &why);
 
         T_CONTEXT("IPv%u", family);
         classes[0] = classes[1] = 0;

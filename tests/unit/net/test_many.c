@@ -13,7 +13,7 @@ enum { PORT = 4791, IDLE = 4096, SYN = 2 };
 struct many {
     struct wire *w;
     struct peer *near, *far;
-    struct sg_listener *listener;
+    struct sg_stream_listener *listener;
     unsigned count, accepted;
 };
 

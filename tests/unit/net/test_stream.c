@@ -70,7 +70,7 @@ static void connect__refused_by_accept(void)
     struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), any = { .family = 4, .port = PORT };
     struct peer a = {0}, b = { .refuse = true };
     enum sg_stream_end why;
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
 
     l = w->host[1].net->ops->listen(w->host[1].net, &any, 4, peer_accept, &b, &why);
     T_NOT_NULL(l);
@@ -152,7 +152,7 @@ static void listen__specific_beats_any(void)
     struct sg_endpoint to1 = wire_endpoint(&w->host[1], PORT), to2 = second;
     struct sg_stream_net *net = w->host[1].net;
     struct peer on_any = {0}, on_second = {0}, c1 = {0}, c2 = {0}, again = {0};
-    struct sg_listener *la, *ls;
+    struct sg_stream_listener *la, *ls;
     enum sg_stream_end why;
 
     to2.port = PORT;
@@ -272,7 +272,7 @@ static void use_again(uint64_t seed, bool passive_first, uint64_t octets)
     struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
     struct sg_stream_net *net = w->host[1].net;
     enum sg_stream_end why;
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     unsigned i;
 
     for (i = 0; i < 10; i++) {
@@ -353,7 +353,7 @@ static void connect__sequence_numbers_follow_a_clock(void)
             struct peer a = {0}, b = { .wire = w };
             struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
             enum sg_stream_end why;
-            struct sg_listener *l = w->host[1].net->ops->listen(w->host[1].net, &at, 1,
+            struct sg_stream_listener *l = w->host[1].net->ops->listen(w->host[1].net, &at, 1,
                                                                 peer_accept, &b, &why);
 
             T_TRUE(connect_from(w, &a, (uint16_t)(40000 + i / 2)));
@@ -426,7 +426,7 @@ static void abort__in_each_event(void)
         struct peer a = {0}, b = {0};
         struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
         struct sg_endpoint any = { .family = 4, .port = PORT };
-        struct sg_listener *l;
+        struct sg_stream_listener *l;
         enum sg_stream_end why;
 
         T_CONTEXT("variant %u", i);
@@ -496,7 +496,7 @@ static void loopback__own_address_to_own_address(void)
     struct peer a = { .to_send = 3000000 }, b = { .to_send = 500000 }, *both[2] = { &a, &b };
     struct peer refused = {0};
     struct sg_port_counters c;
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     enum sg_stream_end why;
 
     b.wire = w;
@@ -543,7 +543,7 @@ static void cycles__nothing_is_left(void)
     struct wire *w = wire_new(17, 1500, NULL);
     struct wire_host *h = &w->host[1];
     struct sg_endpoint to = wire_endpoint(h, PORT), any = { .family = 4, .port = PORT };
-    struct sg_listener *l;
+    struct sg_stream_listener *l;
     enum sg_stream_end why;
     unsigned i;
 

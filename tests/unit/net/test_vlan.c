@@ -253,7 +253,7 @@ static void loopback__across_links(void)
         struct peer a = { .to_send = 300000, .wire = w }, b = { .to_send = 100000, .wire = w };
         struct peer *both[2] = { &a, &b };
         struct sg_endpoint from = i & 1 ? own : h->ip;
-        struct sg_listener *l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
+        struct sg_stream_listener *l = h->net->ops->listen(h->net, &any, 4, peer_accept, &b, &why);
 
         T_CONTEXT("case %zu", i);
         to = i & 2 ? own : h->ip;

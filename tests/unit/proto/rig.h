@@ -60,7 +60,7 @@ struct rig {
 
     /* the peer */
     struct sg_stream *peer;
-    struct sg_listener *peer_listener;
+    struct sg_stream_listener *peer_listener;
     uint8_t in[1 << 18];
     size_t in_len, in_used;
     bool peer_connected, peer_fin, peer_over;

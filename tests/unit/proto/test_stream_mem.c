@@ -19,7 +19,7 @@ static struct user ua, ub;
 static struct sg_mem_switch *sw;
 static struct sg_stream_net *na, *nb;
 static struct sg_endpoint at_a, at_b;
-static struct sg_listener *l;
+static struct sg_stream_listener *l;
 
 static void connected(struct sg_stream *s)
 {

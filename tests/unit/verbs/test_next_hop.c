@@ -39,9 +39,10 @@ static bool spy_accept(void *user, struct sg_stream *s)
     return spy.accept(user, s);
 }
 
-static struct sg_listener *spy_listen(struct sg_stream_net *net, const struct sg_endpoint *local,
-                                      unsigned backlog, sg_stream_accept accept, void *user,
-                                      enum sg_stream_end *why)
+static struct sg_stream_listener *spy_listen(struct sg_stream_net *net,
+                                             const struct sg_endpoint *local,
+                                             unsigned backlog, sg_stream_accept accept, void *user,
+                                             enum sg_stream_end *why)
 {
     spy.accept = accept;
     return spy.net->listen(net, local, backlog, spy_accept, user, why);
