@@ -23,7 +23,7 @@
 #include "hw/core/cpu.h"
 #include "system/hostmem.h"
 #include "system/tcg.h"
-#include "base/draw.h"
+#include "base/prng.h"
 #include "persist.h"
 
 enum {
@@ -58,7 +58,7 @@ static void make_noise(Noise *noise, uint64_t piece)
         return;
     }
     for (uint64_t i = 0; i < words; i++) {
-        at[i] = sg_draw(&noise->seed);
+        at[i] = sg_prng(&noise->seed);
     }
     munmap(at, 2 * piece);
 }
@@ -77,7 +77,7 @@ static bool map_noise(Noise *noise, RAMBlock *block)
         make_noise(noise, piece);
     }
     for (uint64_t i = 0; i < len && noise->fd >= 0; i += piece) {
-        uint64_t from = sg_draw(&noise->seed) % (noise->piece / page) * page;
+        uint64_t from = sg_prng(&noise->seed) % (noise->piece / page) * page;
 
         if (mmap(block->host + i, MIN(piece, len - i), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, noise->fd, from) == MAP_FAILED) {

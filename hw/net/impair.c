@@ -9,14 +9,14 @@
 
 #include <glib.h>
 
-#include "base/draw.h"
+#include "base/prng.h"
 #include "impair.h"
 
 #define NS_PER_S 1000000000ull
 
 /* Random choices for a frame; those for a copy of it begin at COPY. */
-enum { DRAW_LOSS, DRAW_DUPLICATE, DRAW_CORRUPT, DRAW_BIT, DRAW_DELAY, DRAW_REORDER, DRAW_OVERTAKERS,
-       DRAW_COPY = 8, DRAWS = 16 };
+enum { PRNG_LOSS, PRNG_DUPLICATE, PRNG_CORRUPT, PRNG_BIT, PRNG_DELAY, PRNG_REORDER, PRNG_OVERTAKERS,
+       PRNG_COPY = 8, PRNGS = 16 };
 
 struct frame {
     struct frame *next;
@@ -121,17 +121,17 @@ void sg_impair_restart(struct sg_impair *t)
 }
 
 /* 64 random bits that depend on the seed, the frame's number and their purpose. */
-static uint64_t drawn(const struct sg_impair *t, unsigned what)
+static uint64_t random_of(const struct sg_impair *t, unsigned what)
 {
     uint64_t seed = t->config.seed, state;
 
-    state = sg_draw(&seed) + t->number * DRAWS + what;
-    return sg_draw(&state);
+    state = sg_prng(&seed) + t->number * PRNGS + what;
+    return sg_prng(&state);
 }
 
 static bool happens(const struct sg_impair *t, unsigned what, uint32_t millionths)
 {
-    return (drawn(t, what) >> 32) * SG_IMPAIR_ALWAYS >> 32 < millionths;
+    return (random_of(t, what) >> 32) * SG_IMPAIR_ALWAYS >> 32 < millionths;
 }
 
 /* ---- time ---- */
@@ -179,12 +179,12 @@ static bool serialise(struct sg_impair *t, size_t len, uint64_t *sent)
     return true;
 }
 
-static uint64_t delay_of(const struct sg_impair *t, unsigned draw)
+static uint64_t delay_of(const struct sg_impair *t, unsigned which)
 {
     uint64_t low = back(t->config.delay, t->config.jitter);
     uint64_t high = t->config.delay + t->config.jitter;
 
-    return low + drawn(t, draw + DRAW_DELAY) % (high - low + 1);
+    return low + random_of(t, which + PRNG_DELAY) % (high - low + 1);
 }
 
 /* ---- arriving frames ---- */
@@ -209,20 +209,21 @@ static struct frame *copy_frame(const struct iovec *iov, unsigned n, size_t len)
     return f;
 }
 
-static void turn_bit(const struct sg_impair *t, unsigned draw, struct frame *f, size_t lead)
+static void turn_bit(const struct sg_impair *t, unsigned which, struct frame *f, size_t lead)
 {
-    uint64_t bit = drawn(t, draw + DRAW_BIT) % ((f->len - lead) * 8);
+    uint64_t bit = random_of(t, which + PRNG_BIT) % ((f->len - lead) * 8);
 
     f->octets[lead + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-static void enqueue(struct sg_impair *t, unsigned draw, struct frame *f)
+static void enqueue(struct sg_impair *t, unsigned which, struct frame *f)
 {
     f->number = t->arrivals++;
     t->octets += f->len;
     t->counters.waiting++;
-    if (t->late_count < SG_IMPAIR_LATE_MAX && happens(t, draw + DRAW_REORDER, t->config.reorder)) {
-        f->overtakers = 1 + drawn(t, draw + DRAW_OVERTAKERS) % SG_IMPAIR_OVERTAKERS_MAX;
+    if (t->late_count < SG_IMPAIR_LATE_MAX && happens(t, which + PRNG_REORDER,
+                                                        t->config.reorder)) {
+        f->overtakers = 1 + random_of(t, which + PRNG_OVERTAKERS) % SG_IMPAIR_OVERTAKERS_MAX;
         f->next = t->late;
         t->late = f;
         t->late_count++;
@@ -240,12 +241,12 @@ struct arrival {
 };
 
 /*
- * Admits the frame ('draw' is 0) or a copy of it (DRAW_COPY).  True: the frame passes at once.  A
+ * Admits the frame ('which' is 0) or a copy of it (PRNG_COPY).  True: the frame passes at once.  A
  * copy never does, or the caller would have two frames to pass on.
  */
-static bool admit(struct sg_impair *t, unsigned draw, const struct arrival *a)
+static bool admit(struct sg_impair *t, unsigned which, const struct arrival *a)
 {
-    bool damaged = a->len > a->lead && happens(t, draw + DRAW_CORRUPT, t->config.corrupt);
+    bool damaged = a->len > a->lead && happens(t, which + PRNG_CORRUPT, t->config.corrupt);
     uint64_t due;
     struct frame *f;
 
@@ -253,9 +254,9 @@ static bool admit(struct sg_impair *t, unsigned draw, const struct arrival *a)
         t->counters.dropped++;
         return false;
     }
-    due = MAX(due + delay_of(t, draw), t->last_due);
-    if (draw == 0 && due <= t->now && !damaged && !t->counters.waiting && !t->delivering &&
-        !happens(t, draw + DRAW_REORDER, t->config.reorder)) {
+    due = MAX(due + delay_of(t, which), t->last_due);
+    if (which == 0 && due <= t->now && !damaged && !t->counters.waiting && !t->delivering &&
+        !happens(t, which + PRNG_REORDER, t->config.reorder)) {
         t->counters.passed++;
         return true;
     }
@@ -267,10 +268,10 @@ static bool admit(struct sg_impair *t, unsigned draw, const struct arrival *a)
     f->due = t->last_due = due;
     f->tag = a->tag;
     if (damaged) {
-        turn_bit(t, draw, f, a->lead);
+        turn_bit(t, which, f, a->lead);
         t->counters.corrupted++;
     }
-    enqueue(t, draw, f);
+    enqueue(t, which, f);
     return false;
 }
 
@@ -286,13 +287,13 @@ bool sg_impair_input(struct sg_impair *t, const struct iovec *iov, unsigned n, s
     }
     follow_clock(t, now);
     t->counters.frames++;
-    if (happens(t, DRAW_LOSS, t->config.loss)) {
+    if (happens(t, PRNG_LOSS, t->config.loss)) {
         t->counters.lost++;
     } else {
         at_once = admit(t, 0, &a);
-        if (happens(t, DRAW_DUPLICATE, t->config.duplicate)) {
+        if (happens(t, PRNG_DUPLICATE, t->config.duplicate)) {
             t->counters.duplicated++;
-            admit(t, DRAW_COPY, &a);
+            admit(t, PRNG_COPY, &a);
         }
     }
     t->number++;

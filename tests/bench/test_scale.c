@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/draw.h"
+#include "base/prng.h"
 #include "many.h"
 #include "tcp_link.h"
 #include "tap.h"
@@ -40,7 +40,7 @@ static struct area new_area(int side, size_t len)
 static void fill(uint8_t *octets, size_t len, uint64_t seed)
 {
     for (size_t i = 0; i < len; i += 8) {
-        sg_put_le64(octets + i, sg_draw(&seed));
+        sg_put_le64(octets + i, sg_prng(&seed));
     }
 }
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/draw.h"
+#include "base/prng.h"
 #include "fuzz.h"
 #include "tap.h"
 
@@ -61,10 +61,10 @@ static void on_abort(int number)
 static size_t generate(uint64_t seed, uint8_t *buf, size_t max)
 {
     uint64_t state = seed;
-    size_t len = 1 + sg_draw(&state) % max, at = 0;
+    size_t len = 1 + sg_prng(&state) % max, at = 0;
 
     while (at < len) {
-        uint64_t r = sg_draw(&state);
+        uint64_t r = sg_prng(&state);
         size_t run = SG_MIN(1 + (r >> 8) % 64, len - at), i;
         uint8_t value = (uint8_t)(r >> 16);
         size_t from = at ? (r >> 24) % at : 0;
@@ -75,13 +75,13 @@ static size_t generate(uint64_t seed, uint8_t *buf, size_t max)
                 buf[at + i] = value;
                 break;
             case 1:
-                buf[at + i] = (uint8_t)(sg_draw(&state) % 16);
+                buf[at + i] = (uint8_t)(sg_prng(&state) % 16);
                 break;
             case 2:
                 buf[at + i] = at ? buf[from + i] : 0;
                 break;
             default:
-                buf[at + i] = (uint8_t)sg_draw(&state);
+                buf[at + i] = (uint8_t)sg_prng(&state);
             }
         }
         at += run;

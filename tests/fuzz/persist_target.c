@@ -9,7 +9,7 @@
  */
 #include <inttypes.h>
 
-#include "base/draw.h"
+#include "base/prng.h"
 #include "fuzz.h"
 #include "persist/persist.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/draw.h"
+#include "base/prng.h"
 
 /* NULL if any octet of the range does not respond. */
 static uint8_t *reach(struct test_host *h, uint64_t addr, size_t len)
@@ -158,7 +158,7 @@ static void op_random(void *host, void *buf, size_t len)
     uint8_t *p = buf;
 
     while (len--) {
-        *p++ = (uint8_t)sg_draw(&h->random);
+        *p++ = (uint8_t)sg_prng(&h->random);
     }
 }
 

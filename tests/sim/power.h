@@ -20,7 +20,7 @@
 #include <glib.h>
 #include <inttypes.h>
 
-#include "base/draw.h"
+#include "base/prng.h"
 #include "mini_driver.h"
 #include "persist/persist.h"
 #include "proto/stream_mem.h"
@@ -248,7 +248,7 @@ struct pw_options {
     enum pw_mutant mutant;
     unsigned lives;            /* cuts; 0: random */
     bool sweep;                /* cut after event 1, 2, 3... of the first machine */
-    const struct sg_persist_config *config; /* NULL: random for each life */
+    const struct sg_persist_config *config; /* NULL: random, for each life */
     int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: random */
     int outcome;               /* enum sg_persist_outcome; -1: random */
     uint64_t tx_limit;         /* of a writer, in one life; 0: any number */
@@ -288,7 +288,7 @@ struct pw_world {
 
 /* power_world.c */
 void pw_run(struct pw_world *w, const struct pw_options *opt, struct pw_sums *sums);
-uint64_t pw_draw(struct pw_world *w);
+uint64_t pw_prng(struct pw_world *w);
 uint32_t pw_below(struct pw_world *w, uint32_t n);
 bool pw_chance(struct pw_world *w, unsigned percent);
 void pw_note(struct pw_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -50,7 +50,7 @@ static void store(struct pw_host *x, uint64_t off, size_t len, unsigned flags)
     size_t i;
 
     for (i = 0; i < len; i++) {
-        buf[i] = (uint8_t)pw_draw(x->w);
+        buf[i] = (uint8_t)pw_prng(x->w);
     }
     x->cpu_seq++;
     pw_model_store(&x->model, off, buf, len, x->cpu_seq, (uint32_t)x->cpu_seq);

@@ -227,12 +227,12 @@ static void add_extents(const struct pw_host *x, struct sg_persist *p, uint8_t *
     }
 }
 
-static void draw_limits(struct pw_host *x)
+static void random_limits(struct pw_host *x)
 {
     struct sg_persist_limits *limits = &x->limits;
 
     sg_persist_limits_init(limits);
-    limits->seed = pw_draw(x->w);
+    limits->seed = pw_prng(x->w);
     limits->log_events = 256;
     limits->check = true;
     if (pw_chance(x->w, 30)) {
@@ -254,7 +254,7 @@ void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
     x->w = w;
     x->index = index;
     x->at = (struct sg_endpoint){ .family = 4, .ip = { 10, 0, 0, (uint8_t)(index + 1) } };
-    test_host_init(&x->h, PW_RAM + PW_PM, pw_draw(w));
+    test_host_init(&x->h, PW_RAM + PW_PM, pw_prng(w));
     x->h.now_ns = w->now_ns;
     x->h.pm = x;
     x->pm = TEST_HOST_BASE + PW_RAM;
@@ -262,7 +262,7 @@ void pw_host_init(struct pw_host *x, struct pw_world *w, unsigned index)
     add_operations(x);
     x->first = x->config;
     x->split = pw_chance(w, 30) ? PW_PM / 2 - 1024 : PW_PM;
-    draw_limits(x);
+    random_limits(x);
     x->p = sg_persist_new(&x->config, &x->limits, &persist_ops, x);
     add_extents(x, x->p, pw_ptr(x, x->pm), x->media);
     sg_adapter_default_config(&config);
@@ -341,13 +341,13 @@ void pw_host_tick(struct pw_host *x)
 
 /* ---- the cut ---- */
 
-static struct sg_persist_policy draw_policy(struct pw_host *x)
+static struct sg_persist_policy random_policy(struct pw_host *x)
 {
     struct pw_world *w = x->w;
     struct sg_persist_policy policy = {
         .outcome = (uint8_t)(w->opt.outcome >= 0 ? (unsigned)w->opt.outcome
                                                  : pw_below(w, SG_PERSIST_OUTCOMES)),
-        .seed = pw_chance(w, 50) ? pw_draw(w) : 0,
+        .seed = pw_chance(w, 50) ? pw_prng(w) : 0,
         .addr = x->pm + pw_below(w, PW_PM),
     };
 
@@ -385,7 +385,7 @@ static void mutate(struct pw_host *x, const uint8_t *before)
 
 static void lose_power(struct pw_host *x)
 {
-    struct sg_persist_policy policy = draw_policy(x);
+    struct sg_persist_policy policy = random_policy(x);
     uint8_t *before = g_memdup2(x->media, PW_PM);
     struct sg_persist_report *report;
     unsigned i;

@@ -54,7 +54,7 @@ static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *
     return !world->failed[0];
 }
 
-static struct pw_options drawn(uint64_t seed)
+static struct pw_options random_options(uint64_t seed)
 {
     return (struct pw_options){ .seed = seed, .habit = -1, .cpu = -1, .outcome = -1,
                                 .previews = (unsigned)previews };
@@ -62,7 +62,7 @@ static struct pw_options drawn(uint64_t seed)
 
 static struct pw_options sweep_of(uint64_t seed)
 {
-    struct pw_options opt = drawn(seed);
+    struct pw_options opt = random_options(seed);
 
     opt.sweep = true;
     opt.tx_limit = SWEEP_TXS;
@@ -109,7 +109,7 @@ static void runs(uint64_t first, uint64_t last)
     bool good = true;
 
     for (seed = first; seed <= last && good; seed++) {
-        struct pw_options opt = drawn(seed);
+        struct pw_options opt = random_options(seed);
 
         good = run(&opt, &sums, "runs");
     }
@@ -136,7 +136,7 @@ static void lazy(unsigned domain, bool ddio, struct sg_persist_config *c)
 static struct pw_options writer_of(unsigned habit, uint64_t seed,
                                    const struct sg_persist_config *config)
 {
-    struct pw_options opt = drawn(seed);
+    struct pw_options opt = random_options(seed);
 
     opt.config = config;
     opt.lives = WRITER_LIVES;
@@ -308,7 +308,7 @@ static bool stage_may_lose(unsigned stage, unsigned domain)
 static struct pw_options stage_of(unsigned stage, uint64_t seed,
                                   const struct sg_persist_config *config)
 {
-    struct pw_options opt = drawn(seed);
+    struct pw_options opt = random_options(seed);
 
     opt.config = config;
     opt.lives = STAGE_LIVES;
@@ -358,7 +358,7 @@ static void stages(void)
 
 static struct pw_options mutant_of(unsigned mutant, uint64_t seed)
 {
-    struct pw_options opt = drawn(seed);
+    struct pw_options opt = random_options(seed);
 
     opt.mutant = (enum pw_mutant)mutant;
     if (mutant == PW_VERIFY_READS_CACHE) {
@@ -434,7 +434,7 @@ static int usage(void)
 
 static int one(const char *name, uint64_t seed)
 {
-    struct pw_options opt = drawn(seed);
+    struct pw_options opt = random_options(seed);
     struct sg_persist_config c;
     struct pw_sums sums = { 0 };
     unsigned i, domain, ddio;

@@ -154,7 +154,7 @@ void pw_post_recv(struct pw_end *e, unsigned slot)
 
 /* ---- transactions ---- */
 
-static uint32_t draw_length(struct pw_world *w)
+static uint32_t random_length(struct pw_world *w)
 {
     switch (pw_below(w, 8)) {
     case 0:
@@ -169,7 +169,7 @@ static uint32_t draw_length(struct pw_world *w)
 }
 
 /* Chooses a place for a record. */
-static uint32_t draw_place(struct pw_flow *f, uint32_t len)
+static uint32_t random_place(struct pw_flow *f, uint32_t len)
 {
     uint32_t off = f->ring + pw_below(f->w, 9);
 
@@ -241,7 +241,7 @@ static void post_proof(struct pw_flow *f, uint32_t off, uint32_t len)
 
 void pw_flow_post(struct pw_flow *f)
 {
-    uint32_t len = draw_length(f->w), off;
+    uint32_t len = random_length(f->w), off;
     struct pw_tx *tx = &f->tx[f->tx_next % PW_TXS];
     uint64_t before = f->seq;
 
@@ -250,7 +250,7 @@ void pw_flow_post(struct pw_flow *f)
         f->waits[0].tail - f->waits[0].head > PW_OPS) {
         return;
     }
-    off = draw_place(f, len);
+    off = random_place(f, len);
     post_data(f, off, len);
     *tx = (struct pw_tx){ .number = f->tx_next, .off = off, .len = len, .data_seq = f->seq + 1 };
     post_proof(f, off, len);

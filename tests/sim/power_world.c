@@ -23,14 +23,14 @@ enum {
     MAIN = 0,                  /* the machine of a sweep */
 };
 
-uint64_t pw_draw(struct pw_world *w)
+uint64_t pw_prng(struct pw_world *w)
 {
-    return sg_draw(&w->random);
+    return sg_prng(&w->random);
 }
 
 uint32_t pw_below(struct pw_world *w, uint32_t n)
 {
-    return (uint32_t)(pw_draw(w) % n);
+    return (uint32_t)(pw_prng(w) % n);
 }
 
 bool pw_chance(struct pw_world *w, unsigned percent)
@@ -102,7 +102,7 @@ static bool needs_tracking(const struct pw_host *x)
     return x->cpu != PW_CPU_NONE;
 }
 
-static void draw_platform(struct pw_host *x)
+static void random_platform(struct pw_host *x)
 {
     struct pw_world *w = x->w;
     struct sg_persist_config *c = &x->config;
@@ -128,7 +128,7 @@ static void draw_platform(struct pw_host *x)
     x->model.unordered = c->place_out_of_order;
 }
 
-static void draw_cut(struct pw_host *x)
+static void random_cut(struct pw_host *x)
 {
     struct pw_world *w = x->w;
     struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_OFF };
@@ -157,14 +157,14 @@ static void start_life(struct pw_host *x)
 {
     struct sg_persist_faults faults = { .flush_fails = 0 };
 
-    draw_platform(x);
+    random_platform(x);
     sg_assert(!sg_persist_configure(x->p, &x->config));
     if (x->w->faults && pw_chance(x->w, 50)) {
         faults.flush_fails = pw_below(x->w, 3);
     }
     sg_persist_set_faults(x->p, 0, &faults);
     pw_host_boot(x);
-    draw_cut(x);
+    random_cut(x);
     pw_note(x->w, "machine %u: domain %s%s, evict %s, wpq %s, iio %s, delay %" PRIu64 "%s",
             x->index, sg_persist_domain_name(x->config.domain), x->config.ddio ? ", ddio" : "",
             sg_persist_pace_name(x->config.evict), sg_persist_pace_name(x->config.wpq_drain),
@@ -172,13 +172,13 @@ static void start_life(struct pw_host *x)
             x->config.place_out_of_order ? ", out of order" : "");
 }
 
-static void draw_net(struct pw_world *w, struct sg_mem_options *net)
+static void random_net(struct pw_world *w, struct sg_mem_options *net)
 {
     static const uint32_t emss[] = { 150, 536, 1460, 8948 };
     static const uint32_t pieces[] = { 0, 0, 100, 1460 };
 
     *net = (struct sg_mem_options){
-        .queued = true, .seed = pw_draw(w), .emss = emss[pw_below(w, SG_ARRAY_SIZE(emss))],
+        .queued = true, .seed = pw_prng(w), .emss = emss[pw_below(w, SG_ARRAY_SIZE(emss))],
         .delay_min_ns = 1 + pw_below(w, 500), .room = 2000 + pw_below(w, 60000),
         .piece_max = pieces[pw_below(w, SG_ARRAY_SIZE(pieces))],
     };
@@ -190,7 +190,7 @@ static void draw_net(struct pw_world *w, struct sg_mem_options *net)
     }
 }
 
-static void draw_engine(struct pw_world *w)
+static void random_engine(struct pw_world *w)
 {
     struct sg_adapter_config config;
 
@@ -201,7 +201,7 @@ static void draw_engine(struct pw_world *w)
     w->engine.mpe_draft = pw_chance(w, 25) ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02;
 }
 
-static void draw_flow(struct pw_world *w, unsigned i)
+static void random_flow(struct pw_world *w, unsigned i)
 {
     struct pw_flow *f = &w->flow[i];
     unsigned k, to, taken = 0;
@@ -237,11 +237,11 @@ static void build(struct pw_world *w)
     w->hosts = w->opt.sweep ? 2 : 2 + pw_below(w, PW_HOSTS - 1);
     w->flows = w->opt.sweep ? 1 : 1 + pw_below(w, PW_FLOWS);
     w->lives = w->opt.lives ? w->opt.lives : 2 + pw_below(w, 6);
-    draw_net(w, &net);
-    draw_engine(w);
+    random_net(w, &net);
+    random_engine(w);
     w->sw = sg_mem_switch_new(&net);
     for (i = 0; i < w->flows; i++) {
-        draw_flow(w, i);
+        random_flow(w, i);
     }
     for (i = 0; i < w->hosts; i++) {
         struct pw_host *x = &w->host[i];
@@ -278,7 +278,7 @@ static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
     struct pw_world *w = x->w;
     struct sg_persist_policy policy = {
         .outcome = (uint8_t)pw_below(w, SG_PERSIST_OUTCOMES),
-        .seed = pw_chance(w, 60) ? pw_draw(w) : 0, .addr = x->pm + pw_below(w, PW_PM),
+        .seed = pw_chance(w, 60) ? pw_prng(w) : 0, .addr = x->pm + pw_below(w, PW_PM),
     };
     uint64_t first = off < x->split ? SG_MIN((uint64_t)PW_AREA, x->split - off) : PW_AREA;
 

@@ -11,7 +11,7 @@
 #define SG_TESTS_SIM_H
 
 #include "base/bytes.h"
-#include "base/draw.h"
+#include "base/prng.h"
 #include "proto/engine.h"
 #include "proto/stream_mem.h"
 
@@ -136,7 +136,7 @@ struct sim_world {
 
 /* sim_world.c */
 void sim_run(struct sim_world *w, uint64_t seed, bool verbose);
-uint64_t sim_draw(struct sim_world *w);
+uint64_t sim_prng(struct sim_world *w);
 uint32_t sim_below(struct sim_world *w, uint32_t n);
 bool sim_chance(struct sim_world *w, unsigned percent);
 void sim_note(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

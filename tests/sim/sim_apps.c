@@ -26,7 +26,7 @@ void sim_side_init(struct sim_side *s)
     }
     s->pdata_len = (uint16_t)(1 + sim_below(w, SIM_PDATA));
     for (i = 0; i < s->pdata_len; i++) {
-        s->pdata[i] = (uint8_t)sim_draw(w);
+        s->pdata[i] = (uint8_t)sim_prng(w);
     }
     s->pdata[0] = (uint8_t)s->pair->index;
 }
@@ -88,7 +88,7 @@ static void spoil(struct sim_world *w, struct sim_op *op)
     }
 }
 
-static uint32_t draw_length(struct sim_world *w, uint32_t most)
+static uint32_t random_length(struct sim_world *w, uint32_t most)
 {
     switch (sim_below(w, 4)) {
     case 0:
@@ -104,7 +104,7 @@ static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op
 {
     unsigned i;
 
-    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
+    op->msg.length = random_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
     op->msg.solicited = sim_chance(w, 20);
     if (sim_chance(w, 10)) {
         for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
@@ -121,15 +121,15 @@ static void make_write(struct sim_world *w, struct sim_side *s, struct sim_op *o
 {
     unsigned i = sim_below(w, SIM_EXTRA);
 
-    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
+    op->msg.length = random_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
     op->at = sim_below(w, SIM_AREA - op->msg.length + 1);
     op->msg.rto = op->at;
     op->msg.rstag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
 }
 
-static uint64_t draw_mask(struct sim_world *w)
+static uint64_t random_mask(struct sim_world *w)
 {
-    return sim_chance(w, 30) ? 0 : sim_chance(w, 50) ? UINT64_MAX : sim_draw(w);
+    return sim_chance(w, 30) ? 0 : sim_chance(w, 50) ? UINT64_MAX : sim_prng(w);
 }
 
 /* Small numbers, so that a CmpSwap often matches. */
@@ -141,11 +141,11 @@ static void make_atomic(struct sim_world *w, struct sim_side *s, struct sim_op *
     op->words = true;
     op->msg.rstag = SIM_STAG_WORDS;
     op->msg.rto = 8 * sim_below(w, SIM_WORDS);
-    a->data = sim_chance(w, 70) ? sim_below(w, 4) : sim_draw(w);
-    a->mask = draw_mask(w);
+    a->data = sim_chance(w, 70) ? sim_below(w, 4) : sim_prng(w);
+    a->mask = random_mask(w);
     if (op->msg.kind == SG_MSG_CMP_SWAP) {
-        a->cmp = sim_chance(w, 70) ? sim_below(w, 4) : sim_draw(w);
-        a->cmp_mask = draw_mask(w);
+        a->cmp = sim_chance(w, 70) ? sim_below(w, 4) : sim_prng(w);
+        a->cmp_mask = random_mask(w);
     }
 }
 
@@ -153,7 +153,7 @@ static void make_imm(struct sim_world *w, struct sim_op *op)
 {
     op->msg.solicited = sim_chance(w, 20);
     op->msg.extra_len = SG_IMM_OCTETS;
-    sg_put_be64(op->msg.extra, sim_draw(w));
+    sg_put_be64(op->msg.extra, sim_prng(w));
 }
 
 static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op)
@@ -167,7 +167,8 @@ static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op
         return;
     }
     op->read_back = sim_chance(w, 25);
-    op->msg.length = draw_length(w, SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
+    op->msg.length = random_length(w,
+                                   SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
     op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.length + 1);
     op->msg.rto = op->at;
     op->msg.rstag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
@@ -175,7 +176,7 @@ static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op
     op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
 }
 
-static enum sg_msg_kind draw_kind(struct sim_world *w, const struct sim_side *s)
+static enum sg_msg_kind random_kind(struct sim_world *w, const struct sim_side *s)
 {
     static const enum sg_msg_kind kinds[] = {
         SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_READ_REQ, SG_MSG_READ_REQ,
@@ -217,7 +218,7 @@ void sim_post(struct sim_side *s)
     }
     memset(op, 0, sizeof(*op));
     op->seq = s->posted;
-    op->msg.kind = draw_kind(w, s);
+    op->msg.kind = random_kind(w, s);
     extension = op->msg.kind > SG_MSG_READ_REQ;
     if (extension && !w->sc.config[!s->node].rfc7306 && !w->sc.faults) {
         op->msg.kind = SG_MSG_SEND;

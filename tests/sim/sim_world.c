@@ -20,14 +20,14 @@ enum {
     PORT = 4791,
 };
 
-uint64_t sim_draw(struct sim_world *w)
+uint64_t sim_prng(struct sim_world *w)
 {
-    return sg_draw(&w->random);
+    return sg_prng(&w->random);
 }
 
 uint32_t sim_below(struct sim_world *w, uint32_t n)
 {
-    return (uint32_t)(sim_draw(w) % n);
+    return (uint32_t)(sim_prng(w) % n);
 }
 
 bool sim_chance(struct sim_world *w, unsigned percent)
@@ -92,13 +92,13 @@ static const struct sg_host_ops host_ops = {
 
 /* The scenario. */
 
-static void draw_net(struct sim_world *w, struct sg_mem_options *net)
+static void random_net(struct sim_world *w, struct sg_mem_options *net)
 {
     static const uint32_t emss[] = { 150, 536, 1448, 1460, 4000, 8948, 65535 };
     static const uint32_t pieces[] = { 0, 0, 7, 100, 1460, 5000, 70000 };
 
     net->queued = true;
-    net->seed = sim_draw(w);
+    net->seed = sim_prng(w);
     net->emss = emss[sim_below(w, SG_ARRAY_SIZE(emss))];
     net->delay_min_ns = sim_below(w, 2000);
     net->delay_max_ns = net->delay_min_ns + sim_below(w, 100000);
@@ -116,7 +116,7 @@ static void draw_net(struct sim_world *w, struct sg_mem_options *net)
     }
 }
 
-static void draw_config(struct sim_world *w)
+static void random_config(struct sim_world *w)
 {
     static const uint8_t masks[] = { SG_RTR_WRITE, SG_RTR_READ, SG_RTR_WRITE | SG_RTR_READ };
     struct sim_scenario *sc = &w->sc;
@@ -145,7 +145,7 @@ static void draw_config(struct sim_world *w)
     }
 }
 
-static void draw_scenario(struct sim_world *w)
+static void random_scenario(struct sim_world *w)
 {
     struct sim_scenario *sc = &w->sc;
 
@@ -158,8 +158,8 @@ static void draw_scenario(struct sim_world *w)
     sc->pairs = 1 + sim_below(w, SIM_PAIRS);
     sc->ops = 1 + sim_below(w, sim_chance(w, 70) ? 20 : SIM_OPS);
     sc->size_max = sim_chance(w, 80) ? 3000 : 20000;
-    draw_config(w);
-    draw_net(w, &sc->net);
+    random_config(w);
+    random_net(w, &sc->net);
 }
 
 static void build(struct sim_world *w)
@@ -419,7 +419,7 @@ void sim_run(struct sim_world *w, uint64_t seed, bool verbose)
     w->seed = w->random = seed;
     w->verbose = verbose;
     w->now_ns = 1000;
-    draw_scenario(w);
+    random_scenario(w);
     build(w);
     loop(w);
     judge(w);

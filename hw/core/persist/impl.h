@@ -8,7 +8,7 @@
 #define SG_PERSIST_IMPL_H
 
 #include "base/bytes.h"
-#include "base/draw.h"
+#include "base/prng.h"
 #include "persist/persist.h"
 
 enum sg_pd_limits {
@@ -167,7 +167,7 @@ struct sg_persist {
 
 static inline uint64_t sg_pd_random(uint64_t *state)
 {
-    return sg_draw(state);
+    return sg_prng(state);
 }
 
 /* 0 .. n - 1; n at least 1. */

@@ -14,7 +14,7 @@
  */
 #include <glib.h>
 
-#include "base/draw.h"
+#include "base/prng.h"
 #include "proto/mem_priv.h"
 
 enum {
@@ -43,14 +43,14 @@ struct mem_end {
     enum sg_stream_end why;
 };
 
-static uint64_t draw(struct sg_mem_switch *sw)
+static uint64_t prng(struct sg_mem_switch *sw)
 {
-    return sg_draw(&sw->random);
+    return sg_prng(&sw->random);
 }
 
 static bool chance(struct sg_mem_switch *sw, uint32_t ppm)
 {
-    return ppm && draw(sw) % PPM < ppm;
+    return ppm && prng(sw) % PPM < ppm;
 }
 
 static struct mem_end *end_of(struct sg_stream *s)
@@ -91,7 +91,7 @@ static void schedule(struct mem_end *e)
         return;
     }
     if (opt->queued && opt->delay_max_ns) {
-        at += opt->delay_min_ns + draw(e->port->sw) % (opt->delay_max_ns - opt->delay_min_ns + 1);
+        at += opt->delay_min_ns + prng(e->port->sw) % (opt->delay_max_ns - opt->delay_min_ns + 1);
     }
     sg_timerq_arm(&e->port->timers, &e->timer, at);
 }
@@ -147,14 +147,14 @@ static void deliver_queued(struct mem_end *e)
         return;
     }
     if (opt->piece_max && n > 1) {
-        n = 1 + draw(sw) % SG_MIN(n, opt->piece_max);
+        n = 1 + prng(sw) % SG_MIN(n, opt->piece_max);
     }
     /* Out of the queue: what arrives meanwhile may move it. */
     p = g_memdup2(e->q + e->q_head, n);
     e->q_len -= n;
     e->q_head = e->q_len ? e->q_head + n : 0;
     if (e->delivered >= opt->corrupt_from && chance(sw, opt->corrupt_ppm)) {
-        p[draw(sw) % n] ^= (uint8_t)(1u << (draw(sw) % 8));
+        p[prng(sw) % n] ^= (uint8_t)(1u << (prng(sw) % 8));
     }
     if (e->peer && e->peer->want_room) {
         e->peer->want_room = false;
@@ -213,7 +213,7 @@ static bool inbound_due(const struct mem_end *e)
 
 static void deliver_inbound(struct mem_end *e)
 {
-    bool together = e->port->sw->opt.queued && (draw(e->port->sw) & 1);
+    bool together = e->port->sw->opt.queued && (prng(e->port->sw) & 1);
 
     if (e->q_len) {
         deliver_queued(e);
@@ -232,7 +232,7 @@ static void deliver_inbound(struct mem_end *e)
 /* Delivers one event. */
 static void step(struct mem_end *e)
 {
-    bool inbound_first = e->port->sw->opt.queued && inbound_due(e) && (draw(e->port->sw) & 1);
+    bool inbound_first = e->port->sw->opt.queued && inbound_due(e) && (prng(e->port->sw) & 1);
 
     if (e->connecting) {
         knock(e);

@@ -18,7 +18,7 @@ struct model {
     uint64_t rng;
 };
 
-static unsigned draw(struct model *m, unsigned of)
+static unsigned prng(struct model *m, unsigned of)
 {
     m->rng ^= m->rng << 13;
     m->rng ^= m->rng >> 7;
@@ -80,21 +80,21 @@ static void deliver(struct model *m, unsigned n, int state)
 
 static void step(struct model *m, uint64_t now)
 {
-    unsigned have = (m->next - m->una) / OCTETS, from = have ? draw(m, have) : 0, n, i;
+    unsigned have = (m->next - m->una) / OCTETS, from = have ? prng(m, have) : 0, n, i;
     unsigned first = number(m, m->una);
     struct sent_segment *s;
 
-    switch (draw(m, 12)) {
+    switch (prng(m, 12)) {
     case 0:
-        n = have ? draw(m, MIN(have, 6)) : 0;
+        n = have ? prng(m, MIN(have, 6)) : 0;
         for (i = 0; i < n; i++) {
             deliver(m, first + i, -1);
         }
         m->una += n * OCTETS;
-        scoreboard_ack(&m->b, m->una + (n < have ? draw(m, OCTETS) : 0));
+        scoreboard_ack(&m->b, m->una + (n < have ? prng(m, OCTETS) : 0));
         break;
     case 1 ... 3:
-        n = have ? draw(m, have - from) : 0;
+        n = have ? prng(m, have - from) : 0;
         for (i = 0; i < n; i++) {
             if (m->state[first + from + i] != SEGMENT_SACKED) {
                 deliver(m, first + from + i, SEGMENT_SACKED);

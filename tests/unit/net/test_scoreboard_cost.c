@@ -40,7 +40,7 @@ struct attack {
     uint64_t rng;
 };
 
-static uint32_t draw(struct attack *a, uint32_t of)
+static uint32_t prng(struct attack *a, uint32_t of)
 {
     a->rng ^= a->rng << 13;
     a->rng ^= a->rng >> 7;
@@ -106,9 +106,9 @@ static void halves(struct attack *a, unsigned ack, unsigned n)
 
 static void at_random(struct attack *a, unsigned ack, unsigned n)
 {
-    uint32_t at = 1 + draw(a, SEGMENTS - 1);
+    uint32_t at = 1 + prng(a, SEGMENTS - 1);
 
-    block(a, at, n < 2 ? at + 1 : at + 1 + draw(a, SEGMENTS - at));
+    block(a, at, n < 2 ? at + 1 : at + 1 + prng(a, SEGMENTS - at));
 }
 
 static void blocks__cost_little(void)

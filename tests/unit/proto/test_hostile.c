@@ -13,7 +13,7 @@
 
 static uint64_t state;
 
-static uint32_t draw(uint32_t n)
+static uint32_t prng(uint32_t n)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((state >> 33) % n);
@@ -37,29 +37,29 @@ static size_t plausible_mpe(uint8_t *u)
     static const uint32_t stags[] = { 0x100, 0x100, 0x200, 0x300, 0x400, 0x500, 0, 0x999 };
     static const uint8_t ops[] = { 0x4c, 0x4e, 0x50, 0x4d, 0x4f, 0x51 };
     const struct sg_engine_stats *st = sg_engine_stats(rig->e);
-    uint8_t op = ops[draw(draw(10) ? 3 : 6)];
+    uint8_t op = ops[prng(prng(10) ? 3 : 6)];
     size_t n = 16;
 
-    u[0] = draw(20) ? 0x41 : 0xc1;
+    u[0] = prng(20) ? 0x41 : 0xc1;
     u[1] = op;
-    sg_put_be32(u + 2, draw(8) ? 0 : stags[draw(8)]);
-    sg_put_be32(u + 6, op % 2 ? 3 : draw(20) ? 1 : draw(5));
-    sg_put_be32(u + 10, draw(20) ? (uint32_t)(st->rx_flushes + st->rx_verifies +
-                                              st->rx_atomic_writes + st->rx_reads + 1) : draw(3));
-    sg_put_be32(u + 14, draw(2) ? 0 : draw(5000));
-    sg_put_be32(u + 18, stags[draw(8)]);
-    sg_put_be32(u + 22, op == 0x50 && draw(10) ? 8 : draw(draw(2) ? 100 : 2 * RIG_MEM));
-    sg_put_be64(u + 26, draw(8) ? draw(RIG_MEM) & ~(uint64_t)7 : UINT64_MAX - draw(8));
+    sg_put_be32(u + 2, prng(8) ? 0 : stags[prng(8)]);
+    sg_put_be32(u + 6, op % 2 ? 3 : prng(20) ? 1 : prng(5));
+    sg_put_be32(u + 10, prng(20) ? (uint32_t)(st->rx_flushes + st->rx_verifies +
+                                              st->rx_atomic_writes + st->rx_reads + 1) : prng(3));
+    sg_put_be32(u + 14, prng(2) ? 0 : prng(5000));
+    sg_put_be32(u + 18, stags[prng(8)]);
+    sg_put_be32(u + 22, op == 0x50 && prng(10) ? 8 : prng(prng(2) ? 100 : 2 * RIG_MEM));
+    sg_put_be64(u + 26, prng(8) ? prng(RIG_MEM) & ~(uint64_t)7 : UINT64_MAX - prng(8));
     if (op == 0x4c) {
-        sg_put_be32(u + 34, draw(10) ? draw(8) : draw(0x7fffffff));
+        sg_put_be32(u + 34, prng(10) ? prng(8) : prng(0x7fffffff));
         n += 4;
     } else {
-        size_t extra = op == 0x50 ? 8 : draw(2) ? draw(80) : 0;
+        size_t extra = op == 0x50 ? 8 : prng(2) ? prng(80) : 0;
 
         memset(u + 34, 'c', extra);
         n += extra;
     }
-    return 18 + n - (draw(10) == 0);
+    return 18 + n - (prng(10) == 0);
 }
 
 /* A header that is nearly right: each field is plausible, most of the time. */
@@ -70,32 +70,32 @@ static size_t plausible(uint8_t *u)
     bool tagged;
     size_t n;
 
-    u[0] = dv[draw(draw(4) ? 6 : 8)];
-    u[1] = (uint8_t)(0x40 | draw(draw(4) ? 8 : 18));
-    if (rig->config.mpe_draft && draw(2)) {
+    u[0] = dv[prng(prng(4) ? 6 : 8)];
+    u[1] = (uint8_t)(0x40 | prng(prng(4) ? 8 : 18));
+    if (rig->config.mpe_draft && prng(2)) {
         return plausible_mpe(u);
     }
     tagged = u[0] & 0x80;
     if (tagged) {
-        sg_put_be32(u + 2, stags[draw(8)]);
-        sg_put_be64(u + 6, draw(8) ? draw(RIG_MEM) : UINT64_MAX - draw(8));
+        sg_put_be32(u + 2, stags[prng(8)]);
+        sg_put_be64(u + 6, prng(8) ? prng(RIG_MEM) : UINT64_MAX - prng(8));
         n = 14;
     } else {
-        sg_put_be32(u + 2, stags[draw(8)]);
-        sg_put_be32(u + 6, draw(draw(4) ? 3 : 5));
-        sg_put_be32(u + 10, 1 + draw(2));
-        sg_put_be32(u + 14, draw(2) ? 0 : draw(5000));
+        sg_put_be32(u + 2, stags[prng(8)]);
+        sg_put_be32(u + 6, prng(prng(4) ? 3 : 5));
+        sg_put_be32(u + 10, 1 + prng(2));
+        sg_put_be32(u + 14, prng(2) ? 0 : prng(5000));
         n = 18;
         if ((u[1] & 15) == 1) {
             memset(u + n, 0, 28);
-            sg_put_be32(u + n + 12, draw(100000));
-            sg_put_be32(u + n + 16, stags[draw(8)]);
-            sg_put_be64(u + n + 20, draw(RIG_MEM));
-            return n + 28 - (draw(10) == 0);
+            sg_put_be32(u + n + 12, prng(100000));
+            sg_put_be32(u + n + 16, stags[prng(8)]);
+            sg_put_be64(u + n + 20, prng(RIG_MEM));
+            return n + 28 - (prng(10) == 0);
         }
     }
-    if (draw(3)) {
-        size_t len = draw(600);
+    if (prng(3)) {
+        size_t len = prng(600);
 
         memset(u + n, 'h', len);
         n += len;
@@ -123,25 +123,25 @@ static void valid_fpdus_of_nonsense(void)
         state = round;
         config.mpe_draft = (uint8_t)(round % 3);
         rig_start(&config);
-        rig->recvs = draw(4);
-        rig->exec_later = config.mpe_draft ? draw(3) : 0;
+        rig->recvs = prng(4);
+        rig->exec_later = config.mpe_draft ? prng(3) : 0;
         rig_passive();
         for (i = 0; i < 8 && rig->peer; i++) {
-            size_t n = draw(5) ? plausible(u) : draw(64);
+            size_t n = prng(5) ? plausible(u) : prng(64);
             size_t len, cut;
 
-            if (draw(10) == 0 && n) {
-                u[draw((uint32_t)n)] ^= (uint8_t)(1 << draw(8));
+            if (prng(10) == 0 && n) {
+                u[prng((uint32_t)n)] ^= (uint8_t)(1 << prng(8));
             }
             len = frame(f, u, n);
-            cut = draw(2) ? len : draw((uint32_t)len);
+            cut = prng(2) ? len : prng((uint32_t)len);
             rig_say_octets(f, cut);
             if (cut < len && rig->peer) {
                 rig_say_octets(f + cut, len - cut);
             }
             rig->in_len = rig->in_used = 0;
             rig->log[0] = '\0';
-            rig_pass(draw(2));
+            rig_pass(prng(2));
         }
         flushes += sg_engine_stats(rig->e)->rx_flushes;
         verifies += sg_engine_stats(rig->e)->rx_verifies;
@@ -161,17 +161,17 @@ static void startup_of_nonsense(void)
     unsigned round;
 
     for (round = 0; round < 3000; round++) {
-        size_t n = 20 + draw(60), i;
+        size_t n = 20 + prng(60), i;
 
         T_CONTEXT("round %u", round);
         state = round * 7 + 1;
         memcpy(buf, "MPA ID Req Frame", 16);
         for (i = 16; i < sizeof(buf); i++) {
-            buf[i] = (uint8_t)draw(256);
+            buf[i] = (uint8_t)prng(256);
         }
-        if (draw(2)) {
-            buf[17] = (uint8_t)(1 + draw(2));
-            sg_put_be16(buf + 18, (uint16_t)draw(520));
+        if (prng(2)) {
+            buf[17] = (uint8_t)(1 + prng(2));
+            sg_put_be16(buf + 18, (uint16_t)prng(520));
             n = 20 + sg_get_be16(buf + 18);
         }
         rig_start(NULL);

@@ -15,19 +15,19 @@ enum { ROUNDS = 400, REQUESTS = 40, ATOMS = 8, BASE = 0x1000 };
 
 static uint64_t state;
 
-static uint32_t draw(uint32_t n)
+static uint32_t prng(uint32_t n)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((state >> 33) % n);
 }
 
-static enum sg_msg_kind draw_kind(void)
+static enum sg_msg_kind random_kind(void)
 {
     static const enum sg_msg_kind kinds[] = {
         SG_MSG_READ_REQ, SG_MSG_FLUSH, SG_MSG_VERIFY, SG_MSG_ATOMIC_WRITE,
     };
 
-    return kinds[draw(4)];
+    return kinds[prng(4)];
 }
 
 /* A ULPDU, framed. */
@@ -163,17 +163,17 @@ static void one_requester(void)
     struct sg_engine_config config = rig_config();
     unsigned posted = 0;
 
-    config.mpe_draft = (uint8_t)(1 + draw(2));
-    config.max_ord = (uint16_t)(1 + draw(8));
+    config.mpe_draft = (uint8_t)(1 + prng(2));
+    config.max_ord = (uint16_t)(1 + prng(8));
     rig_start(&config);
     rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
     rig_log();
     rig->in_used = rig->in_len;
     asked_count = told = answers = 0;
     while (told < REQUESTS) {
-        if (posted < REQUESTS && draw(3)) {
+        if (posted < REQUESTS && prng(3)) {
             struct sg_msg m = {
-                .kind = draw_kind(), .length = 4, .rstag = 7, .sink_stag = RIG_STAG_RW,
+                .kind = random_kind(), .length = 4, .rstag = 7, .sink_stag = RIG_STAG_RW,
                 .sink_to = BASE + 4 * posted, .rlen = 8, .flush_flags = 1,
             };
 
@@ -182,7 +182,7 @@ static void one_requester(void)
             rig_post(&m);
             rig_settle();
         } else {
-            bool read = draw(2);
+            bool read = prng(2);
 
             if (!answer(read)) {
                 answer(!read);
@@ -227,7 +227,7 @@ static void ask(unsigned i, uint32_t *queue3)
         [SG_MSG_READ_REQ] = 0x01, [SG_MSG_FLUSH] = 0x0c, [SG_MSG_VERIFY] = 0x0e,
         [SG_MSG_ATOMIC_WRITE] = 0x10,
     };
-    enum sg_msg_kind kind = draw_kind();
+    enum sg_msg_kind kind = random_kind();
     uint8_t u[128], *w = want[i];
     size_t n = untagged(u, ops[kind], 1, i + 1);
     uint32_t at;
@@ -251,7 +251,7 @@ static void ask(unsigned i, uint32_t *queue3)
     }
     want_len[i] = untagged(w, (uint8_t)(ops[kind] + 1), 3, ++*queue3);
     if (kind == SG_MSG_ATOMIC_WRITE) {
-        at = 8 * draw(ATOMS);
+        at = 8 * prng(ATOMS);
         n = target(u, n, 8, BASE + at);
         sg_put_be64(u + n, state);
         n += 8;
@@ -260,12 +260,12 @@ static void ask(unsigned i, uint32_t *queue3)
         n = target(u, n, sizeof(model), BASE);
     }
     if (kind == SG_MSG_FLUSH) {
-        sg_put_be32(u + n, draw(4));
+        sg_put_be32(u + n, prng(4));
         n += 4;
     } else if (kind == SG_MSG_VERIFY) {
         sg_put_le32(w + 18, sg_crc32c(0, model, sizeof(model)));
         want_len[i] += 4;
-        if (draw(2)) {
+        if (prng(2)) {
             memcpy(u + n, w + 18, 4);
             n += 4;
         }
@@ -296,16 +296,16 @@ static void one_responder(void)
     unsigned sent = 0, answered = 0;
     uint32_t queue3 = 0;
 
-    config.mpe_draft = (uint8_t)(1 + draw(2));
+    config.mpe_draft = (uint8_t)(1 + prng(2));
     rig_start(&config);
     rig_passive();
     memcpy(model, rig->mem + BASE, sizeof(model));
     while (answered < REQUESTS) {
-        rig->exec_later = draw(3) ? 0 : draw(3);
-        if (sent < REQUESTS && sent - answered < 8 && draw(4)) {
+        rig->exec_later = prng(3) ? 0 : prng(3);
+        if (sent < REQUESTS && sent - answered < 8 && prng(4)) {
             ask(sent++, &queue3);
-        } else if (draw(3)) {
-            rig_pass(draw(3));
+        } else if (prng(3)) {
+            rig_pass(prng(3));
         } else {
             rig_send(0, 5);
             rig_settle();
