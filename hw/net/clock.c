@@ -36,7 +36,7 @@ enum {
      */
     TCP_TICKS_MAX = 2,
     ARP_TICKS_MAX = 300, /* the lifetime of an entry */
-    KEPT_FRAMES_MAX = 512, /* per run */
+    DEFERRED_FRAMES_MAX = 512, /* per run */
     RTO_MIN = 1000 / TCP_SLOW_INTERVAL + 1, /* slow ticks; the first one is a part of one */
     STALL_MAX = 10000 / TCP_SLOW_INTERVAL,  /* slow ticks with a congested uplink */
 };
@@ -212,17 +212,17 @@ void clock_arm(struct sg_port *port)
 }
 
 /* Only the frames present on entry, so that two streams of one port cannot loop here for ever. */
-static void process_kept_frames(struct sg_port *port)
+static void process_deferred_frames(struct sg_port *port)
 {
     unsigned n;
 
-    for (n = 0; n < KEPT_FRAMES_MAX && port->kept_head; n++) {
-        struct kept_frame *k = port_next_kept(port);
+    for (n = 0; n < DEFERRED_FRAMES_MAX && port->deferred_head; n++) {
+        struct deferred_frame *k = port_next_deferred(port);
 
         demux_frame(port, k->data, k->len, memcmp(k->data + 6, port->mac, 6) == 0);
         g_free(k);
     }
-    if (port->kept_head) {
+    if (port->deferred_head) {
         port_kick(port);
     }
 }
@@ -238,7 +238,7 @@ uint64_t clock_run(struct sg_stream_net *net, uint64_t now_ns)
     }
     sg_stack.active = port;
     stream_send_acks(port);
-    process_kept_frames(port);
+    process_deferred_frames(port);
     tick();
     sg_timerq_run(&port->timers, sg_stack.now);
     stream_check_connect_timeouts(port);

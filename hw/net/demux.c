@@ -280,10 +280,10 @@ unsigned sg_port_input(struct sg_port *port, const uint8_t *frame, size_t len)
     struct iovec iov = { .iov_base = (void *)(uintptr_t)frame, .iov_len = len };
     unsigned result;
 
-    if (sg_stack.active || sg_stack.sending || port->kept_head) {
+    if (sg_stack.active || sg_stack.sending || port->deferred_head) {
         result = verdict(port, frame, len);
         if (result & SG_PORT_TO_ADAPTER) {
-            port_keep_frame(port, &iov, 1);
+            port_defer_frame(port, &iov, 1);
         }
         return result;
     }

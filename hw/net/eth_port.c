@@ -16,7 +16,7 @@
 #include "lwip/prot/ip4.h"
 
 enum {
-    KEPT_OCTETS_MAX = 8 * 1024 * 1024,
+    DEFERRED_OCTETS_MAX = 8 * 1024 * 1024,
     FRAME_PIECES_MAX = 16,
     ARP_OPCODE_AT = SIZEOF_ETH_HDR + 6,
     ARP_SENDER_IP_AT = SIZEOF_ETH_HDR + 14,
@@ -40,16 +40,16 @@ void port_kick(struct sg_port *port)
 }
 
 /* Drops the frame when too many are queued already. */
-void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
+void port_defer_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
 {
-    struct kept_frame *k;
+    struct deferred_frame *k;
     size_t len = 0, at = 0;
     unsigned i;
 
     for (i = 0; i < n; i++) {
         len += iov[i].iov_len;
     }
-    if (port->kept_octets + len > KEPT_OCTETS_MAX) {
+    if (port->deferred_octets + len > DEFERRED_OCTETS_MAX) {
         port->count.dropped++;
         return;
     }
@@ -64,22 +64,22 @@ void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n)
     }
     k->len = len;
     k->next = NULL;
-    *port->kept_tail = k;
-    port->kept_tail = &k->next;
-    port->kept_octets += len;
+    *port->deferred_tail = k;
+    port->deferred_tail = &k->next;
+    port->deferred_octets += len;
     port_kick(port);
 }
 
 /* The caller frees it. */
-struct kept_frame *port_next_kept(struct sg_port *port)
+struct deferred_frame *port_next_deferred(struct sg_port *port)
 {
-    struct kept_frame *k = port->kept_head;
+    struct deferred_frame *k = port->deferred_head;
 
     if (k) {
-        port->kept_head = k->next;
-        port->kept_octets -= k->len;
+        port->deferred_head = k->next;
+        port->deferred_octets -= k->len;
         if (!k->next) {
-            port->kept_tail = &port->kept_head;
+            port->deferred_tail = &port->deferred_head;
         }
     }
     return k;
@@ -117,7 +117,7 @@ void port_send(struct address *addr, const struct iovec *iov, unsigned n)
         n++;
     }
     if (memcmp(iov[0].iov_base, port->mac, 6) == 0) {
-        port_keep_frame(port, iov, n);
+        port_defer_frame(port, iov, n);
     } else {
         port->count.frames_out++;
         sg_stack.sending++;
@@ -285,7 +285,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
     link_init(&port->blocked);
     link_init(&port->work);
     link_init(&port->acks);
-    port->kept_tail = &port->kept_head;
+    port->deferred_tail = &port->deferred_head;
     port->deadline = SG_NEVER;
     port->next = sg_stack.ports;
     sg_stack.ports = port;
@@ -294,7 +294,7 @@ struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const u
 
 void sg_port_reset(struct sg_port *port)
 {
-    struct kept_frame *k;
+    struct deferred_frame *k;
 
     while (port->listeners) {
         listener_free(&port->net, &port->listeners->base);
@@ -306,7 +306,7 @@ void sg_port_reset(struct sg_port *port)
     }
     flow_abort_all(port, NULL, SG_STREAM_RESET);
     address_clear(&port->net);
-    while ((k = port_next_kept(port)) != NULL) {
+    while ((k = port_next_deferred(port)) != NULL) {
         g_free(k);
     }
     port->uplink_ready = false;

@@ -183,8 +183,8 @@ struct stream {
     enum sg_stream_end end;
 };
 
-struct kept_frame {
-    struct kept_frame *next;
+struct deferred_frame {
+    struct deferred_frame *next;
     size_t len;
     uint8_t data[];
 };
@@ -211,8 +211,8 @@ struct sg_port {
     unsigned stalled;  /* slow ticks in a row with can_send() == false */
     bool uplink_ready; /* the uplink has room again, but lwIP was at work */
     struct sg_timerq timers; /* of the flows' recovery */
-    struct kept_frame *kept_head, **kept_tail;
-    size_t kept_octets;
+    struct deferred_frame *deferred_head, **deferred_tail;
+    size_t deferred_octets;
     uint64_t deadline; /* the last result of 'run' */
     struct sg_port_counters count;
 };
@@ -328,8 +328,8 @@ struct sg_port *port_of_net(struct sg_stream_net *net);
 err_t port_netif_init(struct netif *netif);
 /* Sends a frame that begins with an untagged Ethernet header, tagged as the address requires. */
 void port_send(struct address *addr, const struct iovec *iov, unsigned n);
-void port_keep_frame(struct sg_port *port, const struct iovec *iov, unsigned n);
-struct kept_frame *port_next_kept(struct sg_port *port);
+void port_defer_frame(struct sg_port *port, const struct iovec *iov, unsigned n);
+struct deferred_frame *port_next_deferred(struct sg_port *port);
 void port_kick(struct sg_port *port);
 
 /* address.c */
