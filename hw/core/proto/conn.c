@@ -186,15 +186,15 @@ void conn_kill(struct sg_conn *c)
         c->stream->ops->abort(c->stream);
         c->stream = NULL;
     }
-    if (c->orphan_listed) {
-        struct sg_conn **at = &e->orphans;
+    if (c->detached_listed) {
+        struct sg_conn **at = &e->detached;
 
         while (*at && *at != c) {
-            at = &(*at)->orphan_next;
+            at = &(*at)->detached_next;
         }
-        if (*at) { /* else run_orphans() has it in its hands */
-            *at = c->orphan_next;
-            c->orphan_listed = false;
+        if (*at) { /* else run_detached() has it in its hands */
+            *at = c->detached_next;
+            c->detached_listed = false;
             c->busy--;
         }
     }
@@ -333,17 +333,17 @@ void conn_signal(struct sg_conn *c)
     if (c->user) {
         c->signaled = true;
         e->ops->tx_ready(c->user);
-    } else if (!c->orphan_listed) {
-        conn_enter(c); /* until run_orphans() */
-        c->orphan_listed = true;
-        c->orphan_next = e->orphans;
-        e->orphans = c;
+    } else if (!c->detached_listed) {
+        conn_enter(c); /* until run_detached() */
+        c->detached_listed = true;
+        c->detached_next = e->detached;
+        e->detached = c;
         e->host->ops->kick(e->host->opaque);
     }
 }
 
 /* From here on nobody above knows the connection; it ends on its own. */
-void conn_orphan(struct sg_conn *c)
+void conn_detach(struct sg_conn *c)
 {
     c->user = NULL;
     c->signaled = false;
@@ -392,7 +392,7 @@ bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
     listener_leave(c);
     mpa_make_reject(c, pdata, pdata_len);
     conn_set_state(c, CONN_REJECTED);
-    conn_orphan(c);
+    conn_detach(c);
     conn_signal(c);
     return true;
 }

@@ -140,13 +140,13 @@ enum conn_accept { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
 struct sg_conn {
     struct sg_engine *e;
     struct sg_stream *stream;   /* NULL: gone */
-    void *user;                 /* the QP; NULL: none yet, or no more ("orphan") */
+    void *user;                 /* the QP; NULL: none yet, or no more (detached) */
     void *request_user;
     struct sg_engine_listener *listener; /* until answered */
     enum conn_accept accept;             /* as long */
     struct sg_conn *accept_prev, *accept_next; /* in one of the listener's lists, as long */
     struct sg_conn *prev, *next;         /* all connections of the engine */
-    struct sg_conn *orphan_next;
+    struct sg_conn *detached_next;
     struct sg_timer timer;      /* startup, the pause before the first FPDU, or the end */
     struct sg_timer exec_timer; /* while exec.waiting */
     struct conn_startup *startup;
@@ -173,7 +173,7 @@ struct sg_conn {
     bool term_due;
     bool blocked;               /* a send was refused, 'writable' will come */
     bool signaled;              /* tx_ready was called since the last transmit */
-    bool orphan_listed;
+    bool detached_listed;
     bool next_was_short;        /* 'next' got reads_room == 0 and had nothing */
 
     uint16_t ird, ord;
@@ -214,7 +214,7 @@ struct sg_engine {
     struct sg_engine_stats stats;
     struct sg_timerq timers;
     struct sg_conn *conns;
-    struct sg_conn *orphans;    /* want to transmit and have no user to do it */
+    struct sg_conn *detached;    /* want to transmit and have no user to do it */
     struct sg_engine_listener *listeners;
     bool stopped;               /* sg_engine_stop() */
     bool admit_due;             /* a Request waited, and there may be a place for it */
@@ -254,7 +254,7 @@ uint64_t conn_now(const struct sg_conn *c);
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 /* There is a reason to transmit. */
 void conn_signal(struct sg_conn *c);
-void conn_orphan(struct sg_conn *c);
+void conn_detach(struct sg_conn *c);
 enum sg_conn_end conn_end_of_stream(enum sg_stream_end why);
 /* listener.c: a whole Request is here; false: verbs may not be asked yet. */
 bool listener_may_request(struct sg_conn *c);

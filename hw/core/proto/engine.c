@@ -7,7 +7,7 @@
  * only when its peer has sent the octets that need it.  The engine and what it works in are made
  * once, with the adapter: no guest and no peer causes an allocation that must not fail.
  *
- * Orphans are connections with something left to send and no user to call sg_conn_transmit() for
+ * Detached connections have something left to send and no user to call sg_conn_transmit() for
  * them: a rejecting Reply, a Terminate that ends a failed startup.  They are sent from
  * sg_engine_run(), after a kick of the host.
  */
@@ -77,8 +77,8 @@ void sg_engine_stop(struct sg_engine *e)
 bool sg_engine_abort_some(struct sg_engine *e, unsigned max)
 {
     while (e->conns && max--) {
-        /* Nobody is inside, but the list of orphans may hold it. */
-        sg_assert(e->conns->busy == e->conns->orphan_listed);
+        /* Nobody is inside, but the list of detached ones may hold it. */
+        sg_assert(e->conns->busy == e->conns->detached_listed);
         sg_conn_abort(e->conns);
     }
     return e->conns;
@@ -90,7 +90,7 @@ void sg_engine_reset(struct sg_engine *e)
         sg_engine_unlisten(e->listeners);
     }
     sg_engine_abort_some(e, UINT_MAX);
-    sg_assert(!e->orphans);
+    sg_assert(!e->detached);
     e->stopped = false;
     memset(&e->stats, 0, sizeof(e->stats));
     e->admit_due = false;
@@ -127,17 +127,17 @@ const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e)
     return &e->stats;
 }
 
-/* Sends for those who have nobody else. */
-static void run_orphans(struct sg_engine *e)
+/* Transmits for detached connections. */
+static void run_detached(struct sg_engine *e)
 {
-    struct sg_conn *list = e->orphans;
+    struct sg_conn *list = e->detached;
 
-    e->orphans = NULL;
+    e->detached = NULL;
     while (list) {
         struct sg_conn *c = list;
 
-        list = c->orphan_next;
-        c->orphan_listed = false;
+        list = c->detached_next;
+        c->detached_listed = false;
         if (sg_conn_transmit(c, SG_FPDU_WIRE_MAX)) {
             conn_signal(c);
         }
@@ -149,8 +149,8 @@ uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns)
 {
     sg_timerq_run(&e->timers, now_ns);
     listener_admit(e);
-    run_orphans(e);
-    return e->orphans ? now_ns : sg_timerq_next(&e->timers);
+    run_detached(e);
+    return e->detached ? now_ns : sg_timerq_next(&e->timers);
 }
 
 struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,

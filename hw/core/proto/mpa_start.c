@@ -211,7 +211,7 @@ static void take_reply(struct sg_conn *c)
     if (rep->reject) {
         /* MPA is over and TCP is still there, but our ULP is done with it. */
         conn_set_state(c, CONN_REJECTED);
-        conn_orphan(c);
+        conn_detach(c);
         close_due(c);
         c->e->ops->reply(user, SG_CONN_REJECTED, &p);
         return;
@@ -219,7 +219,7 @@ static void take_reply(struct sg_conn *c)
     fault = agree(c, rep);
     if (fault != SG_TERM_COND_COUNT) {
         conn_set_state(c, CONN_STREAMING); /* a Terminate is an FPDU */
-        conn_orphan(c);
+        conn_detach(c);
         term_raise(c, fault, NULL, 0, NULL);
         c->e->ops->reply(user, SG_CONN_PROTOCOL, &p);
         return;
