@@ -277,7 +277,7 @@ static void segments_in_pieces(void)
 {
     uint32_t i;
 
-    say(ACK, PEER_SEQ + 1, base + sent, NULL, 0, 1); /* no stranger any more */
+    say(ACK, PEER_SEQ + 1, base + sent, NULL, 0, 1); /* a known peer from here on */
     longest = sum = calls = 0;
     for (i = 0; i < HOLES; i++) {
         say(ACK, PEER_SEQ + 3 + 2 * i, base + sent, NULL, 0, 1);

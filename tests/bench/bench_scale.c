@@ -123,7 +123,7 @@ static void many_qps(unsigned count, double seconds, struct scale *r)
     r->all_ns = best(seconds, count);
 }
 
-/* ---- a stranger's SYN ---- */
+/* ---- an unknown peer's SYN ---- */
 
 /* RFC 1071; 'len' is even. */
 static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
@@ -136,7 +136,7 @@ static uint16_t checksum(const uint8_t *p, size_t len, uint32_t sum)
 }
 
 /* Nobody else is at this address; its RST takes the half-open connection away again. */
-static void stranger(uint8_t flags, uint32_t seq)
+static void unknown_peer(uint8_t flags, uint32_t seq)
 {
     uint8_t f[54] = { 0 }, *ip = f + 14, *tcp = ip + 20;
     uint32_t pseudo_header = 6 + 20; /* the protocol, the length */
@@ -170,19 +170,19 @@ static double best_syn(void)
     double least = 1e9;
     struct sg_port_counters c;
 
-    stranger(2, 1000);
+    unknown_peer(2, 1000);
     sg_port_counters(tcp_link_port(m.pair.link, 1), &c);
     if (c.connections != m.count + 1) {
         fprintf(stderr, "bench_scale: the SYN opened nothing\n");
         exit(1);
     }
-    stranger(4, 1001);
+    unknown_peer(4, 1001);
     for (unsigned i = 0; i < TIMES; i++) {
         uint64_t begin = now();
 
         for (unsigned k = 0; k < 4096; k++) {
-            stranger(2, 1000);
-            stranger(4, 1001);
+            unknown_peer(2, 1000);
+            unknown_peer(4, 1001);
         }
         least = SG_MIN(least, (double)(now() - begin) / 4096);
         pair_settle(&m.pair);
@@ -268,7 +268,7 @@ static void print(const struct numbers *r, unsigned qps, unsigned mrs)
 {
     print_scale("in memory", &r->mem, qps);
     print_scale("over TCP", &r->tcp, qps);
-    printf("# a stranger's SYN and RST, 1 connected     %7.0f ns\n", r->syn_one_ns);
+    printf("# an unknown peer's SYN and RST, 1 connected     %7.0f ns\n", r->syn_one_ns);
     printf("# %5u connected                           %7.0f ns\n", qps, r->syn_idle_ns);
     printf("# %d outstanding on one                  %7.0f ns each\n", MANY_DEPTH, r->deep_ns);
     printf("# one of %6u regions of a page            %7.0f octets, registered in %.0f ns\n", mrs,

@@ -7,7 +7,7 @@
  *   requested   verbs know it
  *
  * At most 'backlog' are requested.  Of the others a listener holds as many, but SILENT_MIN at
- * least, so that a few strangers that connect and say nothing keep nobody out; beyond that the
+ * least, so that a few unknown peers that connect and say nothing keep nobody out; beyond that the
  * oldest of the silent ones is reset, which is the least likely to speak.  Each has one startup
  * buffer and the time of RFC 5044, section 7.1.2, rule 8.
  *

@@ -247,7 +247,7 @@ static struct sg_stream *connect_silent(void)
     return rig->peer;
 }
 
-/* RFC 5044, section 7.1.2, rule 8, and SEC-13: silent strangers cost a bounded amount. */
+/* RFC 5044, section 7.1.2, rule 8, and SEC-13: silent unknown peers cost a bounded amount. */
 static void half_open_bound(void)
 {
     enum { MANY = 80, HELD = 64 }; /* the rig's backlog is 4 */
@@ -269,7 +269,7 @@ static void half_open_bound(void)
 }
 
 /* They keep nobody out, however small the backlog is. */
-static void strangers_keep_nobody_out(void)
+static void unknown_peers_keep_nobody_out(void)
 {
     unsigned i;
 
@@ -384,7 +384,7 @@ static const struct t_case cases[] = {
     { "MPA-70 requester vanishes before the answer", requester_vanishes },
     { "MPA-66 MPA-68 responder's timeouts", responder_timeouts },
     { "SEC-13 half-open connections are bounded", half_open_bound },
-    { "silent strangers keep nobody out", strangers_keep_nobody_out },
+    { "silent unknown peers keep nobody out", unknown_peers_keep_nobody_out },
     { "Requests beyond the backlog wait for a place", requests_wait_for_a_place },
     { "MPA-64 responder sends nothing before a valid FPDU", responder_waits },
     { "MPA-64 MPA-33 an invalid first FPDU gets no answer", first_fpdu_bad },

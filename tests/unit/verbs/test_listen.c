@@ -111,7 +111,7 @@ static void backlog_is_exact(void)
 }
 
 /* A peer that is nothing but octets. */
-struct stranger {
+struct unknown_peer {
     struct sg_stream *s;
     size_t heard;
     bool connected, fin;
@@ -119,12 +119,12 @@ struct stranger {
 
 static void on_connected(struct sg_stream *s)
 {
-    ((struct stranger *)s->user)->connected = true;
+    ((struct unknown_peer *)s->user)->connected = true;
 }
 
 static void on_receive(struct sg_stream *s, const uint8_t *p, size_t n)
 {
-    ((struct stranger *)s->user)->heard += n;
+    ((struct unknown_peer *)s->user)->heard += n;
 }
 
 static void on_writable(struct sg_stream *s)
@@ -133,12 +133,12 @@ static void on_writable(struct sg_stream *s)
 
 static void on_fin(struct sg_stream *s)
 {
-    ((struct stranger *)s->user)->fin = true;
+    ((struct unknown_peer *)s->user)->fin = true;
 }
 
 static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    ((struct stranger *)s->user)->s = NULL;
+    ((struct unknown_peer *)s->user)->s = NULL;
 }
 
 static const struct sg_stream_events events = {
@@ -147,7 +147,7 @@ static const struct sg_stream_events events = {
 };
 
 /* rtr: its first message is one without effect, which never comes. */
-static uint32_t ask(struct sg_stream_net *net, struct stranger *who, bool rtr)
+static uint32_t ask(struct sg_stream_net *net, struct unknown_peer *who, bool rtr)
 {
     uint8_t request[] = "MPA ID Req Frame\x50\x02\x00\x04\x80\x08\x80\x08";
     const struct iovec iov = { .iov_base = request, .iov_len = 24 };
@@ -157,7 +157,7 @@ static uint32_t ask(struct sg_stream_net *net, struct stranger *who, bool rtr)
 
     request[20] = rtr ? 0x80 : 0;
     to.port = PAIR_PORT;
-    *who = (struct stranger){ 0 };
+    *who = (struct unknown_peer){ 0 };
     who->s = net->ops->connect(net, &(struct sg_endpoint){ .family = 4 }, &to, &events, who, &why);
     T_NOT_NULL(who->s);
     pair_settle(&pair);
@@ -173,7 +173,7 @@ static uint32_t ask(struct sg_stream_net *net, struct stranger *who, bool rtr)
  */
 static void next_connection_inherits_no_end(void)
 {
-    struct stranger first, second;
+    struct unknown_peer first, second;
     struct sg_stream_net *net;
     uint32_t conn[2];
 
@@ -202,7 +202,7 @@ static void next_connection_inherits_no_end(void)
 static void loss_is_reported(void)
 {
     struct sg_stream_net *net;
-    struct stranger peer;
+    struct unknown_peer peer;
     struct sg_eqe e;
     uint32_t conn;
 

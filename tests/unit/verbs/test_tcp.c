@@ -92,11 +92,11 @@ static unsigned events(int side, enum sg_event event, uint32_t *conn)
 }
 
 /* A TCP connection that says nothing, from the first adapter's own address. */
-static bool stranger_closed;
+static bool unknown_peer_closed;
 
 static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    stranger_closed = true;
+    unknown_peer_closed = true;
 }
 
 static void on_nothing(struct sg_stream *s)
@@ -108,29 +108,29 @@ static const struct sg_stream_events silent = {
     .closed = on_closed,
 };
 
-static struct sg_stream *connect_stranger(void)
+static struct sg_stream *connect_unknown_peer(void)
 {
     struct sg_stream_net *net = sg_port_stream_net(tcp_link_port(pair.link, 0));
     struct sg_endpoint any = { .family = 4 }, to = pair.side[1].at;
-    struct sg_stream *stranger;
+    struct sg_stream *unknown;
     enum sg_stream_end why;
 
     to.port = BUSY_PORT;
-    stranger_closed = false;
-    stranger = net->ops->connect(net, &any, &to, &silent, NULL, &why);
-    T_NOT_NULL(stranger);
-    return stranger;
+    unknown_peer_closed = false;
+    unknown = net->ops->connect(net, &any, &to, &silent, NULL, &why);
+    T_NOT_NULL(unknown);
+    return unknown;
 }
 
 /*
- * A listener with a backlog of one, a stranger that connects and says nothing, and three clients at
+ * A listener with a backlog of one, a peer that connects and says nothing, and three clients at
  * one moment: each of them is served in its turn, and none is reset.
  */
-static void backlog__clients_wait_and_strangers_do_not_count(void)
+static void backlog__clients_wait_and_unknown_peers_do_not_count(void)
 {
     enum { CLIENTS = 3 };
     struct md_qp client[CLIENTS];
-    struct sg_stream *stranger;
+    struct sg_stream *unknown;
     unsigned i, replies = 0;
     uint32_t conn = 0;
 
@@ -142,7 +142,7 @@ static void backlog__clients_wait_and_strangers_do_not_count(void)
         pair.base_brk[1] = pair.side[1].h.brk;
     }
     listen_with_backlog_one();
-    stranger = connect_stranger();
+    unknown = connect_unknown_peer();
     pair_pass(&pair, 10000000);
     for (i = 0; i < CLIENTS; i++) {
         connect_from(&client[i]);
@@ -159,8 +159,8 @@ static void backlog__clients_wait_and_strangers_do_not_count(void)
         }
         T_EQ_INT(replies, i + 1);
     }
-    T_FALSE(stranger_closed);
-    stranger->ops->abort(stranger);
+    T_FALSE(unknown_peer_closed);
+    unknown->ops->abort(unknown);
     pair_stop(&pair);
 }
 
@@ -278,7 +278,7 @@ static void counters__what_the_network_dropped(void)
 {
     struct tcp_link_options options = { .delay_ns = 50000, .lose = narrow_link };
     struct pair_side *t = &pair.side[1];
-    struct sg_stream *stranger;
+    struct sg_stream *unknown;
     struct md_qp idle;
 
     pair_start_on(&pair, NULL, tcp_link_new(&options), PAIR_MEM);
@@ -300,10 +300,10 @@ static void counters__what_the_network_dropped(void)
     listen_with_backlog_one();
     connect_from(&idle);
     pair_pass(&pair, 10000000);
-    stranger = connect_stranger();
+    unknown = connect_unknown_peer();
     pair_pass(&pair, 10000000);
     expect_dropped_and_told(1, 1, 2, 0);
-    stranger->ops->abort(stranger);
+    unknown->ops->abort(unknown);
 
     md_write(&t->md, SG_REG_CTRL, SG_CTRL_RESET);
     pair_settle(&pair);
@@ -315,8 +315,8 @@ static void counters__what_the_network_dropped(void)
 
 static const struct t_case cases[] = {
     { "a Send over TCP: nothing waits for a timer", push__nothing_waits_for_a_timer },
-    { "a backlog of one: clients wait, strangers do not count",
-      backlog__clients_wait_and_strangers_do_not_count },
+    { "a backlog of one: clients wait, unknown peers do not count",
+      backlog__clients_wait_and_unknown_peers_do_not_count },
     { "counters: SYNs, fragments, path MTU", counters__what_the_network_dropped },
 };
 

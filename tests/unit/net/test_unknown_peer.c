@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers that know no rules, and strangers who guess at a connection: no assertion of lwIP, little
+ * Peers that know no rules, and unknown ones that guess at a connection: no assertion, little
  * memory, few answers.
  */
 #include <string.h>
@@ -150,10 +150,10 @@ static uint64_t kept_behind_a_hole(struct raw *r)
 }
 
 /*
- * A peer that has sent nothing in order may be a stranger who only fills memory; it gets little.  A
+ * A peer that has sent nothing in order may be an unknown one that only fills memory: little.  A
  * receiver may drop what is out of order (RFC 9293, section 3.10.7.4; RFC 2018, section 8).
  */
-static void stranger__holds_little_out_of_order(void)
+static void unknown_peer__holds_little_out_of_order(void)
 {
     struct raw r;
 
@@ -227,7 +227,7 @@ static const struct t_case cases[] = {
     { "a peer that knows no rules", segments__from_hell },
     { "challenges: answers are limited", challenge__answers_are_limited },
     { "an acknowledgement of long ago", acknowledgement__of_long_ago },
-    { "a stranger: holds little out of order", stranger__holds_little_out_of_order },
+    { "an unknown peer: holds little out of order", unknown_peer__holds_little_out_of_order },
 };
 
 T_MAIN(cases)
