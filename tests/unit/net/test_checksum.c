@@ -3,7 +3,7 @@
 #include "aborts.h"
 #include "tap.h"
 #include "wire.h"
-#include "arch/cc.h"
+#include "lwip_port/arch/cc.h"
 
 /* RFC 1071, section 3: the example's octets and its sum. */
 static void checksum__rfc_example(void)
