@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Target "wire": streams in memory. */
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 #include "wire_world.h"
 
 static struct sg_mem_switch *sw;

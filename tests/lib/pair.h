@@ -9,7 +9,7 @@
 #define SG_TESTS_PAIR_H
 
 #include "mini_driver.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum { PAIR_PORT = 7471, PAIR_MEM = 4 << 20, PAIR_BUF = 256 * 1024, PAIR_CQE = 256 };
 

@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "proto/engine.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum {
     REGION = 1 << 24,

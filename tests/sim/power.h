@@ -23,7 +23,7 @@
 #include "base/prng.h"
 #include "mini_driver.h"
 #include "persist/persist.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum pw_sizes {
     PW_HOSTS = 3,

@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/prng.h"
 #include "proto/engine.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum sim_limits {
     SIM_PAIRS = 3,

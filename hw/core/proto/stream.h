@@ -3,7 +3,7 @@
  * A reliable octet stream (TCP), as MPA sees it.
  *
  * Two implementations: hw/net/stream_lwip.c (TCP/IP on Ethernet frames) and
- * hw/core/proto/stream_mem.c (in memory, for simulation and benchmarks).
+ * tests/lib/stream_mem.c (in memory, for simulation and benchmarks).
  *
  * Rules.  (1) An event callback never runs inside a call made by the user of the same stream, save
  * 'receive' of the *other* end of an in-memory pair.  (2) A callback may call any operation,

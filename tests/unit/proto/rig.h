@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 #include "proto/engine.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum {
     RIG_MEM = 1 << 18,          /* octets of memory behind the STags */

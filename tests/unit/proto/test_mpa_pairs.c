@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "proto/engine.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 #include "tap.h"
 
 enum { PORT = 4791, QUEUE = 4, DATA = 1500 };

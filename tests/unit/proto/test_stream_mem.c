@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/host.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 #include "tap.h"
 
 struct user {

@@ -7,7 +7,7 @@
 #define SG_TESTS_BRING_UP_WORLD_H
 
 #include "bring_up.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 #include "test_host.h"
 #include "verbs/adapter.h"
 

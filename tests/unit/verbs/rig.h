@@ -6,7 +6,7 @@
 #define SG_TESTS_VERBS_RIG_H
 
 #include "mini_driver.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 struct solo {
     struct test_host h;

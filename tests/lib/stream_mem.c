@@ -15,7 +15,7 @@
 #include <glib.h>
 
 #include "base/prng.h"
-#include "proto/mem_priv.h"
+#include "mem_priv.h"
 
 enum {
     JOIN_MAX = 4096,    /* immediate: vectors up to this size arrive as one piece */

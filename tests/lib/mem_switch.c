@@ -8,7 +8,7 @@
  */
 #include <glib.h>
 
-#include "proto/mem_priv.h"
+#include "mem_priv.h"
 
 enum {
     ROOM_DEFAULT = 256 * 1024,

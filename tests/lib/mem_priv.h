@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Private to stream_mem.c (ends of connections) and mem_switch.c (ports, listeners, addresses). */
-#ifndef SG_PROTO_MEM_PRIV_H
-#define SG_PROTO_MEM_PRIV_H
+#ifndef SG_TESTS_MEM_PRIV_H
+#define SG_TESTS_MEM_PRIV_H
 
 #include "base/bytes.h"
 #include "base/host.h"
 #include "base/timerq.h"
-#include "proto/stream_mem.h"
+#include "stream_mem.h"
 
 enum {
     MEM_ADDRS_MAX = 8,
