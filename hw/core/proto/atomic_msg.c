@@ -70,9 +70,6 @@ int atomic_place_request(struct sg_conn *c, struct ddp_seg *s)
     struct conn_irrq r = { .h = s->h, .seg_len = s->seg_len };
     struct sg_atomic_req req;
 
-    if (c->irrq_count >= c->ird) {
-        return SG_TERM_UNTAGGED_IRD_EXCEEDED;
-    }
     if (sg_atomic_req_parse(sg_span_of(s->p, s->n), &req) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }

@@ -113,6 +113,13 @@ static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
                ? SEG_OK : SG_TERM_MESSAGE_LENGTH;
 }
 
+/* The request queue has one buffer for each request that IRD allows (RFC 5040 section 6.1). */
+static int check_ird(struct sg_conn *c, struct ddp_seg *s)
+{
+    return s->h.qn != SG_QN_REQUEST || c->irrq_count < c->ird ? SEG_OK
+                                                              : SG_TERM_UNTAGGED_IRD_EXCEEDED;
+}
+
 static ddp_check *const tagged_checks[] = {
     check_tagged_version,
     check_rdmap_version,
@@ -130,6 +137,7 @@ static ddp_check *const untagged_checks[] = {
     check_opcode,
     check_opcode_place,
     check_header_message,
+    check_ird,
     rdmap_place,
 };
 

@@ -105,9 +105,6 @@ int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
     struct sg_mpe_req req = { .msn = s->h.msn, .inv_stag = s->h.ulp_word };
     int cond;
 
-    if (c->irrq_count >= c->ird) {
-        return SG_TERM_UNTAGGED_IRD_EXCEEDED;
-    }
     if (req.inv_stag && c->mpe_draft != SG_MPE_DRAFT_01) {
         return SG_TERM_INV_BAD_STAG; /* whoever sets it would take the STag for invalidated */
     }

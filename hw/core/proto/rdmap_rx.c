@@ -7,7 +7,7 @@
  * that case nothing of the segment was placed.
  *
  *   Write          placed, never delivered; zero octets are not checked against any STag
- *   Read Request   checked, then queued for rdmap_tx.c; at most IRD of them
+ *   Read Request   checked, then queued for rdmap_tx.c
  *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
  *   Atomics, Flush, Verify, Atomic Write and their responses: atomic_msg.c, mpe_resp.c, mpe_req.c
  *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
@@ -77,9 +77,6 @@ static int place_read_request(struct sg_conn *c, struct ddp_seg *s)
     s->has_read = sg_read_req_parse(sg_span_of(s->p, s->n), &s->read) == SG_WIRE_OK;
     if (!s->has_read) {
         return SG_TERM_MESSAGE_LENGTH;
-    }
-    if (c->irrq_count >= c->ird) {
-        return SG_TERM_UNTAGGED_IRD_EXCEEDED;
     }
     if (s->read.size) {
         st = c->e->ops->check_source(c->user, s->read.src_stag, s->read.src_to, s->read.size);

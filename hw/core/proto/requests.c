@@ -117,7 +117,7 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
     if (c->state == CONN_CLOSING) {
         return;
     }
-    sg_assert(c->irrq_count < c->ird);
+    sg_assert(c->irrq_count < c->ird); /* ddp_rx.c, check_ird() */
     if (!c->irrq) {
         c->irrq = conn_alloc(c, c->ird * sizeof(*c->irrq));
     }
