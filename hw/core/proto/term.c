@@ -92,9 +92,8 @@ static void count(struct sg_conn *c, enum sg_term_cond cond)
         cond == SG_TERM_DDP_CATASTROPHE) {
         return; /* counted by the caller, or no mistake of the peer */
     }
-    if ((row->layer == SG_TERM_RDMA && row->etype == SG_TERM_RDMA_PROTECTION) ||
-        (row->layer == SG_TERM_DDP && row->etype == SG_TERM_DDP_TAGGED &&
-         cond != SG_TERM_TAGGED_VERSION)) {
+    if (sg_term_classify(row->layer, row->etype, row->code) == SG_TERM_CLASS_ACCESS &&
+        cond != SG_TERM_TAGGED_VERSION) {
         c->e->stats.protection_errors++;
     } else {
         c->e->stats.protocol_errors++;

@@ -282,6 +282,51 @@ static const struct code_name code_names[] = {
     { MPA, SG_MPA_ERR_RTR, "no matching RTR option" },
 };
 
+/* The registered types of each layer. */
+static const struct type {
+    const char *name;
+    enum sg_term_class class;
+} types[3][4] = {
+    [SG_TERM_RDMA] = {
+        [SG_TERM_RDMA_LOCAL] = { "local catastrophic", SG_TERM_CLASS_SENDER },
+        [SG_TERM_RDMA_PROTECTION] = { "remote protection", SG_TERM_CLASS_ACCESS },
+        [SG_TERM_RDMA_OPERATION] = { "remote operation", SG_TERM_CLASS_FORM },
+    },
+    [SG_TERM_DDP] = {
+        [SG_TERM_DDP_LOCAL] = { "local catastrophic", SG_TERM_CLASS_SENDER },
+        [SG_TERM_DDP_TAGGED] = { "tagged buffer", SG_TERM_CLASS_ACCESS },
+        [SG_TERM_DDP_UNTAGGED] = { "untagged buffer", SG_TERM_CLASS_FORM },
+        [3] = { "LLP", SG_TERM_CLASS_FORM },
+    },
+    [SG_TERM_LLP] = {
+        [SG_TERM_LLP_MPA] = { "MPA", SG_TERM_CLASS_TRANSPORT },
+        [SG_TERM_LLP_MPA_ALT] = { "MPA", SG_TERM_CLASS_TRANSPORT },
+    },
+};
+
+/* NULL: not registered. */
+static const struct type *type_of(unsigned layer, unsigned etype)
+{
+    bool there = layer < SG_ARRAY_SIZE(types) && etype < SG_ARRAY_SIZE(types[0]) &&
+                 types[layer][etype].name;
+
+    return there ? &types[layer][etype] : NULL;
+}
+
+enum sg_term_class sg_term_classify(unsigned layer, unsigned etype, unsigned code)
+{
+    /* Operation errors from this code on: the message was right, what it asks for went wrong. */
+    const unsigned failed_from = 0x07;
+    const struct type *type = type_of(layer, etype);
+    enum sg_term_class class = type ? type->class : SG_TERM_CLASS_FORM;
+
+    if (layer == SG_TERM_LLP) {
+        return SG_TERM_CLASS_TRANSPORT;
+    }
+    return layer == SG_TERM_RDMA && class == SG_TERM_CLASS_FORM && code >= failed_from
+               ? SG_TERM_CLASS_FAILED : class;
+}
+
 const char *sg_term_layer_name(unsigned layer)
 {
     static const char *const names[] = {
@@ -293,17 +338,9 @@ const char *sg_term_layer_name(unsigned layer)
 
 const char *sg_term_type_name(unsigned layer, unsigned etype)
 {
-    static const char *const names[3][4] = {
-        [SG_TERM_RDMA] = { "local catastrophic", "remote protection", "remote operation" },
-        [SG_TERM_DDP] = { "local catastrophic", "tagged buffer", "untagged buffer", "LLP" },
-        [SG_TERM_LLP] = { "MPA", [SG_TERM_LLP_MPA_ALT] = "MPA" },
-    };
+    const struct type *type = type_of(layer, etype);
 
-    if (layer >= SG_ARRAY_SIZE(names) || etype >= SG_ARRAY_SIZE(names[0]) ||
-        !names[layer][etype]) {
-        return "unknown";
-    }
-    return names[layer][etype];
+    return type ? type->name : "unknown";
 }
 
 const char *sg_term_code_name(unsigned layer, unsigned etype, unsigned code)

@@ -161,6 +161,18 @@ const struct sg_term_row *sg_term_row(enum sg_term_cond cond);
 void sg_term_build(struct sg_term *t, enum sg_term_cond cond, const struct sg_ddp_hdr *ddp,
                    uint16_t seg_len, const struct sg_read_req *read);
 
+/* What kind of fault a Terminate reports, sent or received; of all codes, registered or not. */
+enum sg_term_class {
+    SG_TERM_CLASS_FORM,             /* a message that is malformed or has no place here */
+    SG_TERM_CLASS_ACCESS,           /* an STag: unknown, out of bounds, without the right */
+    SG_TERM_CLASS_FAILED,           /* a request that was understood and could not be done */
+    SG_TERM_CLASS_SENDER,           /* the side that sends the Terminate cannot go on */
+    SG_TERM_CLASS_TRANSPORT,        /* MPA */
+    SG_TERM_CLASSES,
+};
+
+enum sg_term_class sg_term_classify(unsigned layer, unsigned etype, unsigned code);
+
 /* Names for logs; never NULL, "unknown" for what has no meaning. */
 const char *sg_term_layer_name(unsigned layer);
 const char *sg_term_type_name(unsigned layer, unsigned etype);

@@ -292,6 +292,45 @@ static void names(void)
     T_EQ_STR(sg_term_code_name(2, 0, 0), "unknown");
 }
 
+/* All codes of a type, or those in [from, to]. */
+static const struct {
+    unsigned layer, etype, from, to;
+    enum sg_term_class class;
+} classes[] = {
+    { 0, 0, 0x00, 0xff, SG_TERM_CLASS_SENDER },
+    { 0, 1, 0x00, 0xff, SG_TERM_CLASS_ACCESS },
+    { 0, 2, 0x00, 0x06, SG_TERM_CLASS_FORM },
+    { 0, 2, 0x07, 0xff, SG_TERM_CLASS_FAILED },
+    { 1, 0, 0x00, 0xff, SG_TERM_CLASS_SENDER },
+    { 1, 1, 0x00, 0xff, SG_TERM_CLASS_ACCESS },
+    { 1, 2, 0x00, 0xff, SG_TERM_CLASS_FORM },
+    { 1, 3, 0x00, 0xff, SG_TERM_CLASS_FORM },
+    { 2, 0, 0x00, 0xff, SG_TERM_CLASS_TRANSPORT },
+    { 2, 3, 0x00, 0xff, SG_TERM_CLASS_TRANSPORT },
+    /* What nobody has registered. */
+    { 0, 3, 0x00, 0x06, SG_TERM_CLASS_FORM },
+    { 0, 15, 0x07, 0xff, SG_TERM_CLASS_FAILED },
+    { 1, 15, 0x00, 0xff, SG_TERM_CLASS_FORM },
+    { 2, 15, 0x00, 0xff, SG_TERM_CLASS_TRANSPORT },
+    { 3, 0, 0x00, 0xff, SG_TERM_CLASS_FORM },
+    { 15, 1, 0x00, 0xff, SG_TERM_CLASS_FORM },
+};
+
+static void kinds_of_fault(void)
+{
+    size_t i;
+
+    for (i = 0; i < SG_ARRAY_SIZE(classes); i++) {
+        unsigned code;
+
+        for (code = classes[i].from; code <= classes[i].to; code++) {
+            T_CONTEXT("%u/%u/%02x", classes[i].layer, classes[i].etype, code);
+            T_EQ_INT(sg_term_classify(classes[i].layer, classes[i].etype, code),
+                     classes[i].class);
+        }
+    }
+}
+
 static const struct t_case cases[] = {
     { "Terminate to bytes", emit_pairs },
     { "Terminate from bytes", parse_pairs },
@@ -300,6 +339,7 @@ static const struct t_case cases[] = {
     { "reserved bits and octets too many", reserved_and_extra },
     { "Terminate in the layout of Linux siw", siw_layout },
     { "Terminate names", names },
+    { "what kind of fault a Terminate reports", kinds_of_fault },
 };
 
 T_MAIN(cases)

@@ -141,25 +141,17 @@ static void up_closed(void *user, enum sg_conn_end why)
     sg_cm_gone(user, why);
 }
 
-/*
- * The status of the oldest request after a Terminate.  Protection and operation errors of the RDMAP
- * layer and tagged DDP errors concern an STag that we named, the others the format of what we
- * sent.
- */
-static enum sg_wc_status status_of_term(const struct sg_term_info *t)
-{
-    if (t->layer == 0 && t->type == 1) {
-        return SG_WC_REM_ACCESS_ERR;
-    }
-    if (t->layer <= 1 && t->type == 0) { /* catastrophes of their own */
-        return SG_WC_REM_OP_ERR;
-    }
-    if (t->layer == 1 && t->type == 1) {
-        return SG_WC_REM_ACCESS_ERR;
-    }
-    return t->layer == 2 ? SG_WC_FATAL_ERR
-           : t->layer == 0 && t->code >= 7 ? SG_WC_REM_OP_ERR : SG_WC_REM_INV_REQ_ERR;
-}
+/* What a Terminate means for its queue pair. */
+static const struct {
+    enum sg_wc_status received; /* of the oldest request of ours */
+    enum sg_event sent;         /* about what the peer has done */
+} terminates[SG_TERM_CLASSES] = {
+    [SG_TERM_CLASS_FORM] = { SG_WC_REM_INV_REQ_ERR, SG_EV_QP_REQ_ERR },
+    [SG_TERM_CLASS_ACCESS] = { SG_WC_REM_ACCESS_ERR, SG_EV_QP_ACCESS_ERR },
+    [SG_TERM_CLASS_FAILED] = { SG_WC_REM_OP_ERR, SG_EV_QP_REQ_ERR },
+    [SG_TERM_CLASS_SENDER] = { SG_WC_REM_OP_ERR, SG_EV_QP_FATAL },
+    [SG_TERM_CLASS_TRANSPORT] = { SG_WC_FATAL_ERR, SG_EV_QP_FATAL },
+};
 
 static void log_terminated(struct sg_qp *qp, const struct sg_term_info *t)
 {
@@ -177,7 +169,8 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     struct sg_qp *qp = cm->qp;
     uint32_t vendor = (uint32_t)(t->layer & 0xf) << 28 | (uint32_t)(t->type & 0xf) << 24 |
                       (uint32_t)t->code << 16;
-    enum sg_event event = SG_EV_QP_FATAL;
+    enum sg_term_class class = sg_term_classify(t->layer, t->type, t->code);
+    enum sg_event event;
 
     if (!qp) {
         return;
@@ -186,13 +179,11 @@ static void up_terminated(void *user, const struct sg_term_info *t)
         if (qp->local_error) {
             return; /* a completion or an event has reported it */
         }
-        if ((t->layer == 0 || t->layer == 1) && t->type == 1) {
-            event = SG_EV_QP_ACCESS_ERR;
-        } else if (t->layer == 0 || t->layer == 1) {
-            event = t->type == 0 ? SG_EV_QP_FATAL : SG_EV_QP_REQ_ERR;
-        }
-    } else if (sg_sq_fail_oldest(qp, status_of_term(t), vendor)) {
+        event = terminates[class].sent;
+    } else if (sg_sq_fail_oldest(qp, terminates[class].received, vendor)) {
         event = SG_EV_NONE;
+    } else {
+        event = SG_EV_QP_FATAL;
     }
     if (event != SG_EV_NONE) {
         sg_eq_async(cm->adapter, &(struct sg_async){ .event = event, .id = qp->qpn });
