@@ -43,11 +43,6 @@ static void advance(struct sg_conn *c, enum close_state to)
     }
 }
 
-static uint64_t ms_to_ns(uint32_t ms)
-{
-    return (uint64_t)ms * 1000000;
-}
-
 static size_t unacked(const struct sg_conn *c)
 {
     return c->stream ? c->stream->ops->unacked(c->stream) : 0;
@@ -85,7 +80,7 @@ static void arm(struct sg_conn *c, uint64_t now)
         at = SG_MIN(at, c->close.clock->moved_ns + patience_ns(c));
         at = SG_MIN(at, now + SG_MAX(ms_to_ns(c->e->config.close_timeout_ms) / CHECKS, 1));
     }
-    conn_arm_at(c, at);
+    timers_look_at_end(c, at);
 }
 
 void close_watch(struct sg_conn *c)
@@ -98,12 +93,12 @@ void close_watch(struct sg_conn *c)
     c->close.watched = true;
     c->close.clock->moved_ns = now;
     c->close.clock->acked = c->tx.given - unacked(c);
-    if (!c->held) { /* else when the pause is over */
+    if (!conn_paused(c)) { /* else when the pause is over */
         arm(c, now);
     }
 }
 
-bool close_rearm(struct sg_conn *c)
+bool close_go_on(struct sg_conn *c)
 {
     if (!c->close.clock) {
         return false;
@@ -125,7 +120,7 @@ void sg_conn_prepare_close(struct sg_conn *c)
         return;
     }
     advance(c, CLOSE_ANNOUNCED);
-    if (limit(c, conn_now(c)) && c->state == CONN_STREAMING && !c->held) {
+    if (limit(c, conn_now(c)) && c->state == CONN_STREAMING && !conn_paused(c)) {
         arm(c, conn_now(c));
     }
 }
@@ -142,7 +137,7 @@ void sg_conn_close(struct sg_conn *c)
         break;
     case CONN_WAIT_FIRST:
     case CONN_STREAMING:
-        c->held = false; /* a pause before the first FPDU ends with it */
+        timers_no_pause(c);
         conn_set_state(c, CONN_CLOSING);
         close_due(c);
         break;
@@ -186,7 +181,7 @@ void close_owner_left(struct sg_conn *c)
 /* The last of our octets are out. */
 void close_send_fin(struct sg_conn *c)
 {
-    if (c->close.state != CLOSE_DUE || c->held || c->term_due || c->tx.active ||
+    if (c->close.state != CLOSE_DUE || conn_paused(c) || c->term_due || c->tx.active ||
         (c->state == CONN_CLOSING && c->irrq_count) || (c->startup && c->startup->out_len)) {
         return;
     }

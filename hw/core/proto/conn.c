@@ -21,12 +21,6 @@
  * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
  * holder leaves.  A dead connection has no stream, no user and no timer.
  *
- * Timers.  One for the connection's life: during startup it bounds the exchange (RFC 5044 section
- * 7.1.2 rule 10), of which a program's answer has a longer part of its own; then the pause before
- * the first FPDU; and at the end it is close.c's.  A streaming connection has none: dead peers are
- * the stream's business.  A second one runs while an inbound request is being executed and verbs
- * asked for time (mpe_resp.c).
- *
  * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
  * at most once between two transmissions.
  */
@@ -72,8 +66,10 @@ void conn_set_state(struct sg_conn *c, enum conn_state state)
     c->state = state;
 }
 
-static void conn_timer(struct sg_timer *t, uint64_t now_ns);
-static void exec_timer(struct sg_timer *t, uint64_t now_ns);
+const char *conn_state_name(enum conn_state state)
+{
+    return state_names[state];
+}
 
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
 {
@@ -99,8 +95,7 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
     }
-    sg_timer_init(&c->timer, conn_timer, c);
-    sg_timer_init(&c->exec_timer, exec_timer, c);
+    timers_init(c);
     c->startup->in_len = c->startup->out_len = 0;
     c->next = e->conns;
     if (c->next) {
@@ -131,7 +126,7 @@ void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets)
     p = sg_account_renew(c->e->host->account, p, old, octets);
     if (!p && !c->starved && !conn_dead(c)) {
         c->starved = true;
-        conn_arm(c, 0); /* if nobody works on it now */
+        timers_drop(c); /* if nobody works on it now */
     }
     return p;
 }
@@ -168,8 +163,7 @@ void conn_kill(struct sg_conn *c)
     conn_enter(c);
     conn_set_state(c, CONN_DEAD);
     c->tx.active = false; /* whoever asks for it finds no message, and no user to gather it from */
-    sg_timerq_cancel(&e->timers, &c->timer);
-    sg_timerq_cancel(&e->timers, &c->exec_timer);
+    timers_conn_dead(c);
     listener_leave(c);
     if (c->prev) {
         c->prev->next = c->next;
@@ -229,90 +223,7 @@ void conn_drop_later(struct sg_conn *c, enum sg_conn_end why)
 {
     c->end = why;
     c->drop_due = true;
-    conn_arm(c, 0);
-}
-
-static void conn_timer(struct sg_timer *t, uint64_t now_ns)
-{
-    struct sg_conn *c = t->opaque;
-
-    if (c->starved) {
-        conn_log(c, SG_LOG_STATE, "no memory");
-        conn_drop(c, SG_CONN_NORES);
-        return;
-    }
-    if (c->held) {
-        c->held = false;
-        close_rearm(c);
-        conn_signal(c);
-        return;
-    }
-    if (!c->drop_due && (c->close.watched ||
-                         (c->close.clock && c->state >= CONN_STREAMING))) {
-        close_tick(c, now_ns);
-        return;
-    }
-    conn_log(c, SG_LOG_STATE, "timeout in %s", state_names[c->state]);
-    conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);
-}
-
-static void exec_timer(struct sg_timer *t, uint64_t now_ns)
-{
-    struct sg_conn *c = t->opaque;
-
-    (void)now_ns;
-    c->exec.waiting = false;
-    conn_signal(c);
-}
-
-static void arm(struct sg_engine *e, struct sg_timer *t, uint64_t at)
-{
-    bool sooner = at < sg_timerq_next(&e->timers);
-
-    sg_timerq_arm(&e->timers, t, at);
-    if (sooner) {
-        e->host->ops->kick(e->host->opaque); /* so that the new deadline becomes known */
-    }
-}
-
-uint64_t conn_now(const struct sg_conn *c)
-{
-    return c->e->host->ops->now(c->e->host->opaque);
-}
-
-void conn_arm_at(struct sg_conn *c, uint64_t at_ns)
-{
-    c->held = false;
-    arm(c->e, &c->timer, at_ns);
-}
-
-void conn_arm(struct sg_conn *c, uint32_t ms)
-{
-    conn_arm_at(c, conn_now(c) + (uint64_t)ms * 1000000);
-}
-
-void conn_wait_exec(struct sg_conn *c, uint64_t again_ns)
-{
-    c->exec.waiting = true;
-    if (again_ns == SG_NEVER) {
-        sg_timerq_cancel(&c->e->timers, &c->exec_timer);
-        return;
-    }
-    arm(c->e, &c->exec_timer, again_ns);
-}
-
-void conn_hold(struct sg_conn *c, uint32_t ms)
-{
-    conn_arm(c, ms);
-    c->held = true;
-}
-
-void conn_disarm(struct sg_conn *c)
-{
-    c->held = false;
-    if (!close_rearm(c) && !c->starved) {
-        sg_timerq_cancel(&c->e->timers, &c->timer);
-    }
+    timers_drop(c);
 }
 
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why)
@@ -372,7 +283,7 @@ bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *
     c->user = user;
     mpa_make_reply(c, p);
     conn_set_state(c, CONN_REPLYING);
-    conn_arm(c, c->e->config.startup_timeout_ms);
+    timers_replying(c);
     conn_signal(c);
     return true;
 }

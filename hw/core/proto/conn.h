@@ -134,6 +134,12 @@ struct conn_close {
     bool watched;               /* TCP's progress counts */
 };
 
+/* See timers.c. */
+struct conn_timers {
+    struct sg_timer startup, pause, end, drop;  /* at most one of these runs */
+    struct sg_timer exec;                       /* while exec.waiting */
+};
+
 /* See listener.c. */
 enum conn_accept { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
 
@@ -147,11 +153,9 @@ struct sg_conn {
     struct sg_conn *accept_prev, *accept_next; /* in one of the listener's lists, as long */
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *detached_next;
-    struct sg_timer timer;      /* startup, the pause before the first FPDU, or the end */
-    struct sg_timer exec_timer; /* while exec.waiting */
+    struct conn_timers timers;
     struct conn_startup *startup;
     uint32_t id;                /* for logs */
-    bool held;                  /* in that pause */
     unsigned busy;              /* frames on the stack that use this object */
     bool starved;               /* conn_alloc() */
     enum conn_state state;
@@ -245,11 +249,7 @@ void conn_kill(struct sg_conn *c);
 void conn_drop(struct sg_conn *c, enum sg_conn_end why);
 /* As conn_drop, from sg_engine_run(): for use inside calls made by verbs. */
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
-void conn_arm(struct sg_conn *c, uint32_t ms);
-void conn_arm_at(struct sg_conn *c, uint64_t at_ns);
-/* Startup is over. */
-void conn_disarm(struct sg_conn *c);
-uint64_t conn_now(const struct sg_conn *c);
+const char *conn_state_name(enum conn_state state);
 /* Calls 'disconnected', once per connection. */
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 /* There is a reason to transmit. */
@@ -274,28 +274,59 @@ static inline bool conn_dead(const struct sg_conn *c)
     return c->state == CONN_DEAD;
 }
 
+static inline uint64_t ms_to_ns(uint32_t ms)
+{
+    return (uint64_t)ms * 1000000;
+}
+
+/* No FPDU and no FIN leaves until that is over. */
+static inline bool conn_paused(const struct sg_conn *c)
+{
+    return sg_timer_armed(&c->timers.pause);
+}
+
 /* RFC 5044 section 7.1.2: the responder's first FPDU follows a valid one from the initiator. */
 static inline bool conn_may_send(const struct sg_conn *c)
 {
-    return (c->initiator || c->valid_seen) && c->close.state < CLOSE_SENT && !c->held;
+    return (c->initiator || c->valid_seen) && c->close.state < CLOSE_SENT &&
+           !conn_paused(c);
 }
 
 /* close.c: our half of the connection ends */
 void close_due(struct sg_conn *c);
 /* TCP must make progress from now on, or the connection is reset. */
 void close_watch(struct sg_conn *c);
-/* The timer is free for the end, if there is one; else false. */
-bool close_rearm(struct sg_conn *c);
+/* What came before is over: time counts for the end, if one has begun; else false. */
+bool close_go_on(struct sg_conn *c);
 void close_send_fin(struct sg_conn *c);
 /* The peer's FIN, in its turn. */
 void close_peer_fin(struct sg_conn *c);
 void close_owner_left(struct sg_conn *c);
 void close_tick(struct sg_conn *c, uint64_t now_ns);
 
-/* conn.c: no FPDU and no FIN leaves until the pause is over. */
-void conn_hold(struct sg_conn *c, uint32_t ms);
-/* conn.c: the oldest inbound request is not asked about before this time. */
-void conn_wait_exec(struct sg_conn *c, uint64_t again_ns);
+/* timers.c: what has happened */
+void timers_init(struct sg_conn *c);
+void timers_conn_dead(struct sg_conn *c);
+uint64_t conn_now(const struct sg_conn *c);
+/* Initiator: the stream is being connected. */
+void timers_connecting(struct sg_conn *c);
+/* Responder: the stream is there, and a Request has to come. */
+void timers_accepted(struct sg_conn *c);
+/* The Request is here; verbs decide now, or when there is a place. */
+void timers_request_here(struct sg_conn *c);
+/* Verbs accept: a Reply has to go out, and an RTR message to come in. */
+void timers_replying(struct sg_conn *c);
+/* Startup is over. */
+void timers_started(struct sg_conn *c);
+/* Behind timers_started(): our first FPDU has to wait; or has to no more. */
+void timers_pause(struct sg_conn *c);
+void timers_no_pause(struct sg_conn *c);
+/* close.c wants to look at the end then. */
+void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
+/* The connection is to be dropped from sg_engine_run(), for 'end' or because it is starved. */
+void timers_drop(struct sg_conn *c);
+/* The oldest inbound request is not asked about before this time (SG_NEVER: sg_conn_resume()). */
+void timers_exec_later(struct sg_conn *c, uint64_t again_ns);
 
 /* mpa_start.c */
 static inline uint16_t mpa_pdata_max(const struct sg_mpa_frame *f)

@@ -177,7 +177,7 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
         conn_kill(c);
         return NULL;
     }
-    conn_arm(c, e->config.reply_timeout_ms);
+    timers_connecting(c);
     return c;
 }
 

@@ -45,7 +45,7 @@ static bool execute(struct sg_conn *c)
         return false;
     }
     if (result == SG_EXEC_LATER) {
-        conn_wait_exec(c, again_ns);
+        timers_exec_later(c, again_ns);
         return false;
     }
     if (result == SG_EXEC_CLOSED) {

@@ -37,7 +37,7 @@ static void pass_up(struct sg_conn *c, const uint8_t *p, size_t n)
                 .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord,
             };
 
-            conn_disarm(c);
+            timers_started(c);
             conn_set_state(c, CONN_STREAMING);
             c->e->ops->established(c->user, &params);
             if (!receiving(c)) {

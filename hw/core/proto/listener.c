@@ -70,7 +70,7 @@ bool listener_may_request(struct sg_conn *c)
 
     if (was_full) {
         c->accept = ACCEPT_WAITING;
-        conn_arm(c, l->e->config.reply_timeout_ms);
+        timers_request_here(c);
         return false;
     }
     unlink_conn(&l->others, c);
@@ -147,7 +147,7 @@ static bool accepted(void *user, struct sg_stream *s)
     s->events = &conn_events;
     s->user = c;
     conn_set_state(c, CONN_WAIT_REQUEST);
-    conn_arm(c, l->e->config.startup_timeout_ms); /* RFC 5044 section 7.1.2, rule 8 */
+    timers_accepted(c);
     return true;
 }
 

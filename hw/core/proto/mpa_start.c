@@ -156,7 +156,7 @@ void mpa_take_request(struct sg_conn *c)
     p.pdata = req->pd.p;
     p.pdata_len = (uint16_t)req->pd.len;
     conn_set_state(c, CONN_REQUESTED);
-    conn_arm(c, cfg->reply_timeout_ms);
+    timers_request_here(c);
     c->e->ops->request(c->listener->user, c, &p);
 }
 
@@ -226,10 +226,10 @@ static void take_reply(struct sg_conn *c)
     }
     p.ird = c->ird; /* the responder's own stay beside them (RFC 6581 section 9.1) */
     p.ord = c->ord;
-    conn_disarm(c);
+    timers_started(c);
     conn_set_state(c, CONN_STREAMING);
     if (c->e->config.first_fpdu_delay_ms) {
-        conn_hold(c, c->e->config.first_fpdu_delay_ms);
+        timers_pause(c);
     } else if (c->tx.rtr) {
         conn_signal(c);
     }
@@ -309,7 +309,7 @@ static void replied(struct sg_conn *c)
     } else if (c->p2p) {
         conn_set_state(c, CONN_WAIT_FIRST); /* startup's timer still runs */
     } else {
-        conn_disarm(c);
+        timers_started(c);
         conn_set_state(c, CONN_STREAMING);
         c->e->ops->established(c->user, &p);
     }

@@ -143,7 +143,7 @@ static size_t send_read_response(struct sg_conn *c)
                                         len, out.iov + 1, &why);
         if (npay < 0) {
             if (!conn_dead(c) && why == SG_MEM_LATER) {
-                conn_wait_exec(c, SG_NEVER); /* sg_conn_resume() */
+                timers_exec_later(c, SG_NEVER); /* sg_conn_resume() */
             } else if (!conn_dead(c) && why == SG_MEM_CLOSED) {
                 close_owner_left(c);
             } else if (!conn_dead(c)) {
@@ -403,7 +403,7 @@ static bool transmit(struct sg_conn *c, size_t budget)
     if (c->startup && c->startup->out_len && !mpa_transmit(c)) {
         return false;
     }
-    if (c->term_due && (c->held || !term_transmit(c))) {
+    if (c->term_due && (conn_paused(c) || !term_transmit(c))) {
         return false;
     }
     if ((c->state == CONN_STREAMING || c->state == CONN_CLOSING) && conn_may_send(c)) {
