@@ -52,9 +52,10 @@ static size_t unacked(const struct sg_conn *c)
 static uint64_t patience_ns(const struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;
-    bool owing = (c->startup && c->startup->out_len) || c->close.state == CLOSE_DUE || unacked(c);
+    bool owing = conn_frame_due(c) || c->close.state == CLOSE_DUE || unacked(c);
 
-    return ms_to_ns(owing || c->abandoned ? cfg->linger_timeout_ms : cfg->close_timeout_ms);
+    return ms_to_ns(owing || conn_is(c, CONN_IS_ABANDONED) ? cfg->linger_timeout_ms
+                                                           : cfg->close_timeout_ms);
 }
 
 /* False: there is no memory for the clock, and the connection ends without one. */
@@ -76,7 +77,7 @@ static void arm(struct sg_conn *c, uint64_t now)
 {
     uint64_t at = c->close.clock->limit_ns;
 
-    if (c->close.watched) {
+    if (conn_is(c, CONN_IS_WATCHED)) {
         at = SG_MIN(at, c->close.clock->moved_ns + patience_ns(c));
         at = SG_MIN(at, now + SG_MAX(ms_to_ns(c->e->config.close_timeout_ms) / CHECKS, 1));
     }
@@ -90,7 +91,7 @@ void close_watch(struct sg_conn *c)
     if (!limit(c, now)) {
         return;
     }
-    c->close.watched = true;
+    conn_flag(c, CONN_IS_WATCHED, true);
     c->close.clock->moved_ns = now;
     c->close.clock->acked = c->tx.given - unacked(c);
     if (!conn_paused(c)) { /* else when the pause is over */
@@ -154,13 +155,13 @@ static void fall_deaf(struct sg_conn *c)
 {
     stall_drop(c);
     c->rx.have = 0;
-    c->deaf = true;
+    conn_flag(c, CONN_IS_DEAF, true);
 }
 
 void sg_conn_abandon(struct sg_conn *c)
 {
     fall_deaf(c);
-    c->abandoned = true;
+    conn_flag(c, CONN_IS_ABANDONED, true);
     sg_conn_close(c);
     if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
         close_watch(c); /* also if it was on its way out before */
@@ -175,14 +176,14 @@ void close_owner_left(struct sg_conn *c)
 {
     fall_deaf(c);
     c->tx.active = false;
-    c->irrq_count = 0;
+    c->peer.count = 0;
 }
 
 /* The last of our octets are out. */
 void close_send_fin(struct sg_conn *c)
 {
-    if (c->close.state != CLOSE_DUE || conn_paused(c) || c->term_due || c->tx.active ||
-        (c->state == CONN_CLOSING && c->irrq_count) || (c->startup && c->startup->out_len)) {
+    if (c->close.state != CLOSE_DUE || conn_paused(c) || conn_is(c, CONN_TERM_DUE) ||
+        c->tx.active || (c->state == CONN_CLOSING && c->peer.count) || conn_frame_due(c)) {
         return;
     }
     advance(c, CLOSE_SENT);
@@ -234,7 +235,7 @@ void close_tick(struct sg_conn *c, uint64_t now)
         c->close.clock->moved_ns = now;
     }
     if (now >= c->close.clock->limit_ns ||
-        (c->close.watched && now - c->close.clock->moved_ns >= patience_ns(c))) {
+        (conn_is(c, CONN_IS_WATCHED) && now - c->close.clock->moved_ns >= patience_ns(c))) {
         conn_log(c, SG_LOG_STATE, "timeout: our half is %s, %zu octets are not acknowledged",
                  names[c->close.state], unacked(c));
         conn_drop(c, c->end != SG_CONN_OK ? c->end : SG_CONN_TIMEOUT);

@@ -66,6 +66,20 @@ void conn_set_state(struct sg_conn *c, enum conn_state state)
     c->state = state;
 }
 
+void conn_flag(struct sg_conn *c, enum conn_flag flag, bool on)
+{
+    static const char *const names[] = {
+        "valid FPDU seen", "told of the end", "deaf", "abandoned", "watched", "starved",
+        "drop due", "Terminate due",
+    };
+
+    if (conn_is(c, flag) == on) {
+        return;
+    }
+    conn_log(c, SG_LOG_TRACE, "%s%s", on ? "" : "no more: ", names[g_bit_nth_lsf(flag, -1)]);
+    c->flags = (uint16_t)(on ? c->flags | flag : c->flags & ~flag);
+}
+
 const char *conn_state_name(enum conn_state state)
 {
     return state_names[state];
@@ -79,8 +93,8 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     if (!c) {
         return NULL;
     }
-    c->startup = sg_account_new(e->host->account, sizeof(*c->startup));
-    if (!c->startup) {
+    c->setup.frames = sg_account_new(e->host->account, sizeof(*c->setup.frames));
+    if (!c->setup.frames) {
         sg_account_object_free(e->host->account, c, sizeof(*c));
         return NULL;
     }
@@ -89,14 +103,14 @@ struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user)
     c->user = user;
     c->id = ++e->next_id;
     c->state = initiator ? CONN_CONNECTING : CONN_WAIT_REQUEST;
-    c->rev = e->config.mpa_rev;
-    c->mpe_draft = e->config.mpe_draft;
-    c->rfc7306 = e->config.rfc7306;
+    c->setup.rev = e->config.mpa_rev;
+    c->setup.mpe_draft = e->config.mpe_draft;
+    c->setup.rfc7306 = e->config.rfc7306;
     for (q = 0; q < SG_QN_COUNT; q++) {
         c->rx.msn[q] = c->tx.msn[q] = SG_DDP_FIRST_MSN;
     }
     timers_init(c);
-    c->startup->in_len = c->startup->out_len = 0;
+    c->setup.frames->in_len = c->setup.frames->out_len = 0;
     c->next = e->conns;
     if (c->next) {
         c->next->prev = c;
@@ -124,8 +138,8 @@ void *conn_alloc(struct sg_conn *c, size_t octets)
 void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets)
 {
     p = sg_account_renew(c->e->host->account, p, old, octets);
-    if (!p && !c->starved && !conn_dead(c)) {
-        c->starved = true;
+    if (!p && !conn_is(c, CONN_IS_STARVED) && !conn_dead(c)) {
+        conn_flag(c, CONN_IS_STARVED, true);
         timers_drop(c); /* if nobody works on it now */
     }
     return p;
@@ -144,7 +158,7 @@ void conn_enter(struct sg_conn *c)
 void conn_leave(struct sg_conn *c)
 {
     sg_assert(c->busy);
-    if (c->busy == 1 && c->starved && !conn_dead(c)) {
+    if (c->busy == 1 && conn_is(c, CONN_IS_STARVED) && !conn_dead(c)) {
         conn_log(c, SG_LOG_STATE, "no memory");
         conn_drop(c, SG_CONN_NORES);
     }
@@ -222,14 +236,14 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why)
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why)
 {
     c->end = why;
-    c->drop_due = true;
+    conn_flag(c, CONN_DROP_DUE, true);
     timers_drop(c);
 }
 
 void conn_tell_down(struct sg_conn *c, enum sg_conn_end why)
 {
-    if (c->user && !c->down_told) {
-        c->down_told = true;
+    if (c->user && !conn_is(c, CONN_IS_TOLD_DOWN)) {
+        conn_flag(c, CONN_IS_TOLD_DOWN, true);
         c->e->ops->disconnected(c->user, why);
     }
 }
@@ -238,11 +252,11 @@ void conn_signal(struct sg_conn *c)
 {
     struct sg_engine *e = c->e;
 
-    if (c->signaled || c->blocked || conn_dead(c)) {
+    if (c->tx.signaled || c->tx.blocked || conn_dead(c)) {
         return;
     }
     if (c->user) {
-        c->signaled = true;
+        c->tx.signaled = true;
         e->ops->tx_ready(c->user);
     } else if (!c->detached_listed) {
         conn_enter(c); /* until run_detached() */
@@ -257,14 +271,14 @@ void conn_signal(struct sg_conn *c)
 void conn_detach(struct sg_conn *c)
 {
     c->user = NULL;
-    c->signaled = false;
+    c->tx.signaled = false;
     close_watch(c);
 }
 
 void conn_end_startup(struct sg_conn *c)
 {
-    sg_account_free(c->e->host->account, c->startup, sizeof(*c->startup));
-    c->startup = NULL;
+    sg_account_free(c->e->host->account, c->setup.frames, sizeof(*c->setup.frames));
+    c->setup.frames = NULL;
 }
 
 /* What verbs may ask. */
@@ -276,7 +290,7 @@ void sg_conn_set_request_user(struct sg_conn *c, void *request_user)
 
 bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p)
 {
-    if (c->state != CONN_REQUESTED || p->pdata_len > mpa_pdata_max(&c->startup->peer)) {
+    if (c->state != CONN_REQUESTED || p->pdata_len > mpa_pdata_max(&c->setup.frames->peer)) {
         return false;
     }
     listener_leave(c);
@@ -297,7 +311,7 @@ void sg_conn_set_next_hop(struct sg_conn *c, const uint8_t next_hop[16])
 
 bool sg_conn_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
 {
-    if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->startup->peer)) {
+    if (c->state != CONN_REQUESTED || pdata_len > mpa_pdata_max(&c->setup.frames->peer)) {
         return false;
     }
     listener_leave(c);

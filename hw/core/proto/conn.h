@@ -103,6 +103,8 @@ struct conn_tx {
     uint32_t resp_off;          /* payload octets of the oldest IRRQ entry sent */
     struct sg_msg msg;          /* valid while 'active' */
     bool active;
+    bool blocked;               /* a send was refused, 'writable' will come */
+    bool signaled;              /* tx_ready was called since the last transmit */
     bool later;                 /* its payload is not there yet: sg_conn_resume() */
     bool response_next;         /* whose turn, when both want to send */
     uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
@@ -131,7 +133,6 @@ struct close_clock {
 struct conn_close {
     struct close_clock *clock;  /* NULL: no end has begun */
     uint8_t state;              /* enum close_state */
-    bool watched;               /* TCP's progress counts */
 };
 
 /* See timers.c. */
@@ -140,61 +141,84 @@ struct conn_timers {
     struct sg_timer exec;                       /* while exec.waiting */
 };
 
-/* See listener.c. */
-enum conn_accept { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
+/* What startup agrees on, or will. */
+struct conn_setup {
+    uint8_t rev;
+    uint8_t mpe_draft;          /* enum sg_mpe_draft */
+    bool rfc7306;
+    bool crc;
+    bool tx_markers, rx_markers;
+    bool p2p;                   /* an RTR message is due */
+    uint16_t ird, ord;
+    struct conn_startup *frames; /* until it is over */
+};
+
+enum conn_accept_state { ACCEPT_SILENT, ACCEPT_WAITING, ACCEPT_REQUESTED };
+
+/* The connection's place at the listener, until verbs have answered; see listener.c. */
+struct conn_accept {
+    struct sg_engine_listener *listener;
+    enum conn_accept_state state;
+    struct sg_conn *prev, *next; /* in one of the listener's lists */
+};
+
+/* Requests of ours: requests.c. */
+struct conn_out {
+    struct conn_orq *ring;      /* ord + 1 entries, as an RTR Read may be one more */
+    uint16_t head, count;
+    bool next_was_short;        /* 'next' got reads_room == 0 and had nothing */
+};
+
+/* The peer's requests: requests.c. */
+struct conn_peer {
+    struct conn_irrq *ring;     /* ird entries, made when first needed */
+    uint16_t head, count;
+};
+
+/* What has happened to a connection, and what is due; conn_flag() alone changes them. */
+enum conn_flag {
+    CONN_IS_VALID = 1 << 0,     /* one inbound FPDU was valid (RFC 5044 7.1.2) */
+    CONN_IS_TOLD_DOWN = 1 << 1, /* 'disconnected' was called */
+    CONN_IS_DEAF = 1 << 2,      /* inbound octets are dropped */
+    CONN_IS_ABANDONED = 1 << 3, /* nobody waits for the end */
+    CONN_IS_WATCHED = 1 << 4,   /* an end has begun, and TCP's progress counts */
+    CONN_IS_STARVED = 1 << 5,   /* conn_alloc() */
+    CONN_DROP_DUE = 1 << 6,     /* conn_drop_later() */
+    CONN_TERM_DUE = 1 << 7,     /* the Terminate in 'term' */
+};
 
 struct sg_conn {
     struct sg_engine *e;
     struct sg_stream *stream;   /* NULL: gone */
     void *user;                 /* the QP; NULL: none yet, or no more (detached) */
     void *request_user;
-    struct sg_engine_listener *listener; /* until answered */
-    enum conn_accept accept;             /* as long */
-    struct sg_conn *accept_prev, *accept_next; /* in one of the listener's lists, as long */
     struct sg_conn *prev, *next;         /* all connections of the engine */
-    struct sg_conn *detached_next;
-    struct conn_timers timers;
-    struct conn_startup *startup;
+    struct sg_conn *detached_next;       /* in the engine's list, if 'detached_listed' */
     uint32_t id;                /* for logs */
     unsigned busy;              /* frames on the stack that use this object */
-    bool starved;               /* conn_alloc() */
     enum conn_state state;
     enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
-
-    uint8_t rev;
+    uint16_t flags;             /* enum conn_flag */
     bool initiator;
-    uint8_t mpe_draft;             /* enum sg_mpe_draft */
-    bool rfc7306;
-    bool crc;
-    bool tx_markers, rx_markers;
-    bool p2p;                   /* an RTR message is due */
-    bool valid_seen;            /* one inbound FPDU was valid (RFC 5044 7.1.2) */
-    bool down_told;             /* 'disconnected' was called */
-    bool deaf;                  /* inbound octets are dropped */
-    bool abandoned;             /* nobody waits for the end */
-    bool drop_due;              /* conn_drop_later() */
-    struct conn_close close;
-    bool term_due;
-    bool blocked;               /* a send was refused, 'writable' will come */
-    bool signaled;              /* tx_ready was called since the last transmit */
     bool detached_listed;
-    bool next_was_short;        /* 'next' got reads_room == 0 and had nothing */
 
-    uint16_t ird, ord;
-    struct conn_irrq *irrq;     /* ring of ird entries, made when first needed */
-    uint16_t irrq_head, irrq_count;
-    struct conn_exec exec;
-    struct conn_orq *orq;       /* ring of ord + 1 entries: an RTR Read may be one more */
-    uint16_t orq_head, orq_count;
+    struct conn_setup setup;
+    struct conn_accept accept;
+    struct conn_timers timers;
+    struct conn_close close;
 
     struct conn_rx rx;
     struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
     struct conn_stall *retried; /* the one that is being tried again */
+    struct conn_peer peer;
+    struct conn_exec exec;
+
     struct conn_tx tx;
-    struct sg_term term;        /* valid while term_due */
+    struct conn_out out;
+    struct sg_term term;        /* valid with CONN_TERM_DUE */
 };
 
-/* By accept_prev and accept_next, the oldest first. */
+/* By accept.prev and accept.next, the oldest first. */
 struct conn_list {
     struct sg_conn *first, *last;
     unsigned count;
@@ -269,6 +293,20 @@ void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Any of these. */
+static inline bool conn_is(const struct sg_conn *c, unsigned flags)
+{
+    return c->flags & flags;
+}
+/* The only writer; logs what is a change. */
+void conn_flag(struct sg_conn *c, enum conn_flag flag, bool on);
+
+/* A frame of the startup exchange is still to be sent. */
+static inline bool conn_frame_due(const struct sg_conn *c)
+{
+    return c->setup.frames && c->setup.frames->out_len;
+}
+
 static inline bool conn_dead(const struct sg_conn *c)
 {
     return c->state == CONN_DEAD;
@@ -288,7 +326,7 @@ static inline bool conn_paused(const struct sg_conn *c)
 /* RFC 5044 section 7.1.2: the responder's first FPDU follows a valid one from the initiator. */
 static inline bool conn_may_send(const struct sg_conn *c)
 {
-    return (c->initiator || c->valid_seen) && c->close.state < CLOSE_SENT &&
+    return (c->initiator || conn_is(c, CONN_IS_VALID)) && c->close.state < CLOSE_SENT &&
            !conn_paused(c);
 }
 

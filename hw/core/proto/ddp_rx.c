@@ -31,7 +31,7 @@ static int check_untagged_version(struct sg_conn *c, struct ddp_seg *s)
 /* Queue 3 belongs to the responses of extensions. */
 static int check_qn(struct sg_conn *c, struct ddp_seg *s)
 {
-    unsigned last = c->mpe_draft || c->rfc7306 ? SG_QN_RESPONSE : SG_QN_TERMINATE;
+    unsigned last = c->setup.mpe_draft || c->setup.rfc7306 ? SG_QN_RESPONSE : SG_QN_TERMINATE;
 
     return s->h.qn <= last ? SEG_OK : SG_TERM_UNTAGGED_BAD_QN;
 }
@@ -52,7 +52,7 @@ static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 {
     struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl,
-                                                   c->mpe_draft != SG_MPE_DRAFT_OFF);
+                                                   c->setup.mpe_draft != SG_MPE_DRAFT_OFF);
 
     s->opcode = ctrl.opcode;
     return ctrl.version == SG_RDMAP_VERSION ? SEG_OK : SG_TERM_RDMAP_VERSION;
@@ -62,8 +62,8 @@ static int check_opcode(struct sg_conn *c, struct ddp_seg *s)
 {
     const bool spoken[] = {
         [SG_SPEC_RFC5040] = true,
-        [SG_SPEC_RFC7306] = c->rfc7306,
-        [SG_SPEC_MPE] = c->mpe_draft != SG_MPE_DRAFT_OFF,
+        [SG_SPEC_RFC7306] = c->setup.rfc7306,
+        [SG_SPEC_MPE] = c->setup.mpe_draft != SG_MPE_DRAFT_OFF,
     };
 
     s->op = sg_rdmap_op(s->opcode);
@@ -84,9 +84,10 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
 {
     switch (qn) {
     case SG_QN_REQUEST:
-        return c->mpe_draft ? SG_MPE_REQ_LEN_MAX : c->rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
+        return c->setup.mpe_draft ? SG_MPE_REQ_LEN_MAX
+               : c->setup.rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
     case SG_QN_RESPONSE:
-        return c->mpe_draft ? SG_MPE_RESP_LEN_MAX : SG_ATOMIC_RESP_LEN;
+        return c->setup.mpe_draft ? SG_MPE_RESP_LEN_MAX : SG_ATOMIC_RESP_LEN;
     default:
         return SG_ULPDU_FIELD_MAX;
     }
@@ -116,7 +117,7 @@ static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
 /* The request queue has one buffer for each request that IRD allows (RFC 5040 section 6.1). */
 static int check_ird(struct sg_conn *c, struct ddp_seg *s)
 {
-    return s->h.qn != SG_QN_REQUEST || c->irrq_count < c->ird ? SEG_OK
+    return s->h.qn != SG_QN_REQUEST || c->peer.count < c->setup.ird ? SEG_OK
                                                               : SG_TERM_UNTAGGED_IRD_EXCEEDED;
 }
 

@@ -227,7 +227,7 @@ static void stream_writable(struct sg_stream *s)
         return;
     }
     conn_enter(c);
-    c->blocked = false;
+    c->tx.blocked = false;
     conn_signal(c);
     conn_leave(c);
 }

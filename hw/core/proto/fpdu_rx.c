@@ -20,21 +20,22 @@ enum {
 
 static bool receiving(const struct sg_conn *c)
 {
-    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING && !c->deaf && !c->starved;
+    return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING &&
+           !conn_is(c, CONN_IS_DEAF | CONN_IS_STARVED);
 }
 
 /* One valid ULPDU. */
 static void pass_up(struct sg_conn *c, const uint8_t *p, size_t n)
 {
     c->e->stats.rx_fpdus++;
-    if (!c->valid_seen) {
-        c->valid_seen = true; /* the responder may send now */
+    if (!conn_is(c, CONN_IS_VALID)) {
+        conn_flag(c, CONN_IS_VALID, true); /* the responder may send now */
         if (!c->initiator) {
             conn_signal(c);
         }
         if (c->state == CONN_WAIT_FIRST) {
             const struct sg_conn_params params = {
-                .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord,
+                .mpa_rev = c->setup.rev, .ird = c->setup.ird, .ord = c->setup.ord,
             };
 
             timers_started(c);
@@ -60,7 +61,7 @@ static void bad_fpdu(struct sg_conn *c, enum sg_wire_err err)
 static void take_plain(struct sg_conn *c, const uint8_t *p, size_t ulpdu, size_t whole,
                        const uint32_t *crc)
 {
-    if (c->crc) {
+    if (c->setup.crc) {
         uint32_t got = crc ? *crc : sg_crc32c(0, p, whole - SG_FPDU_CRC);
 
         if (got != sg_get_le32(p + whole - SG_FPDU_CRC)) {
@@ -73,7 +74,7 @@ static void take_plain(struct sg_conn *c, const uint8_t *p, size_t ulpdu, size_t
 
 static void take_marked(struct sg_conn *c, const uint8_t *p, size_t n)
 {
-    unsigned flags = SG_FPDU_MARKERS | (c->crc ? SG_FPDU_CRC_ON : 0);
+    unsigned flags = SG_FPDU_MARKERS | (c->setup.crc ? SG_FPDU_CRC_ON : 0);
     struct sg_fpdu f;
     enum sg_wire_err err;
 
@@ -90,7 +91,7 @@ static void take_marked(struct sg_conn *c, const uint8_t *p, size_t n)
 static bool measure(const struct sg_conn *c, const uint8_t *p, size_t n, size_t *ulpdu,
                     size_t *whole)
 {
-    if (c->rx_markers) {
+    if (c->setup.rx_markers) {
         return sg_fpdu_peek(sg_span_of(p, n), c->rx.pos, SG_FPDU_MARKERS, ulpdu, whole) ==
                SG_WIRE_OK;
     }
@@ -136,7 +137,7 @@ static bool append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end
     if (!rx->have) {
         rx->crc = 0;
     }
-    if (c->crc && !c->rx_markers) {
+    if (c->setup.crc && !c->setup.rx_markers) {
         rx->crc = sg_crc32c_copy(rx->crc, rx->buf + rx->have, p, hashed);
         memcpy(rx->buf + rx->have + hashed, p + hashed, n - hashed);
     } else {
@@ -170,7 +171,7 @@ static size_t gather(struct sg_conn *c, const uint8_t *p, size_t n)
     }
     if (rx->have == whole) {
         rx->have = 0;
-        if (c->rx_markers) {
+        if (c->setup.rx_markers) {
             take_marked(c, rx->buf, whole);
         } else {
             take_plain(c, rx->buf, ulpdu, whole, &rx->crc);
@@ -188,7 +189,7 @@ void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 
         if (!c->rx.have && measure(c, p, n, &ulpdu, &whole) && whole <= n) {
             used = whole;
-            if (c->rx_markers) {
+            if (c->setup.rx_markers) {
                 take_marked(c, p, whole);
             } else {
                 take_plain(c, p, ulpdu, whole, NULL);

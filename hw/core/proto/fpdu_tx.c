@@ -18,13 +18,13 @@ void fpdu_refresh(struct sg_conn *c)
 {
     size_t emss = c->stream->ops->emss(c->stream);
 
-    c->tx.mulpdu = sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->tx_markers);
+    c->tx.mulpdu = sg_mulpdu((uint32_t)SG_MIN(emss, UINT32_MAX), c->setup.tx_markers);
 }
 
 static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, size_t octets)
 {
     if (!c->stream->ops->send(c->stream, iov, n, true)) {
-        c->blocked = true;
+        c->tx.blocked = true;
         return false;
     }
     c->e->stats.tx_octets += octets;
@@ -36,7 +36,7 @@ static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, si
 static size_t send_marked(struct sg_conn *c, const struct iovec *iov, unsigned n)
 {
     struct sg_span parts[SG_ENGINE_IOV_MAX + 1];
-    unsigned flags = SG_FPDU_MARKERS | (c->crc ? SG_FPDU_CRC_ON : 0);
+    unsigned flags = SG_FPDU_MARKERS | (c->setup.crc ? SG_FPDU_CRC_ON : 0);
     struct iovec whole;
     unsigned i;
 
@@ -80,10 +80,10 @@ size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hd
     sg_put_be16(out->head, (uint16_t)ulpdu);
     out->iov[0].iov_base = out->head;
     out->iov[0].iov_len = SG_FPDU_LEN_FIELD + hlen;
-    if (c->tx_markers) {
+    if (c->setup.tx_markers) {
         return send_marked(c, out->iov, (unsigned)npay + 1);
     }
-    if (c->crc) {
+    if (c->setup.crc) {
         return send_checked(c, out->iov, (unsigned)npay + 1, ulpdu);
     }
     tail = sg_fpdu_trailer_emit(out->tail, ulpdu, false, 0);

@@ -23,26 +23,26 @@ enum { SILENT_MIN = 64 };
 
 static void append(struct conn_list *l, struct sg_conn *c)
 {
-    c->accept_prev = l->last;
-    c->accept_next = NULL;
-    *(l->last ? &l->last->accept_next : &l->first) = c;
+    c->accept.prev = l->last;
+    c->accept.next = NULL;
+    *(l->last ? &l->last->accept.next : &l->first) = c;
     l->last = c;
     l->count++;
 }
 
 static void unlink_conn(struct conn_list *l, struct sg_conn *c)
 {
-    *(c->accept_prev ? &c->accept_prev->accept_next : &l->first) = c->accept_next;
-    *(c->accept_next ? &c->accept_next->accept_prev : &l->last) = c->accept_prev;
+    *(c->accept.prev ? &c->accept.prev->accept.next : &l->first) = c->accept.next;
+    *(c->accept.next ? &c->accept.next->accept.prev : &l->last) = c->accept.prev;
     l->count--;
 }
 
-static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_accept what)
+static struct sg_conn *oldest(const struct sg_engine_listener *l, enum conn_accept_state what)
 {
     struct sg_conn *c = l->others.first;
 
-    while (c && c->accept != what) {
-        c = c->accept_next;
+    while (c && c->accept.state != what) {
+        c = c->accept.next;
     }
     return c;
 }
@@ -64,32 +64,32 @@ static void tell_net(struct sg_engine_listener *l, bool was_full)
 
 bool listener_may_request(struct sg_conn *c)
 {
-    struct sg_engine_listener *l = c->listener;
+    struct sg_engine_listener *l = c->accept.listener;
 
     bool was_full = full(l);
 
     if (was_full) {
-        c->accept = ACCEPT_WAITING;
+        c->accept.state = ACCEPT_WAITING;
         timers_request_here(c);
         return false;
     }
     unlink_conn(&l->others, c);
     append(&l->requested, c);
-    c->accept = ACCEPT_REQUESTED;
+    c->accept.state = ACCEPT_REQUESTED;
     tell_net(l, was_full);
     return true;
 }
 
 void listener_leave(struct sg_conn *c)
 {
-    struct sg_engine_listener *l = c->listener;
+    struct sg_engine_listener *l = c->accept.listener;
     bool was_full;
 
     if (!l) {
         return;
     }
-    c->listener = NULL;
-    if (c->accept != ACCEPT_REQUESTED) {
+    c->accept.listener = NULL;
+    if (c->accept.state != ACCEPT_REQUESTED) {
         unlink_conn(&l->others, c);
         return;
     }
@@ -142,7 +142,7 @@ static bool accepted(void *user, struct sg_stream *s)
         return false;
     }
     c->stream = s;
-    c->listener = l;
+    c->accept.listener = l;
     append(&l->others, c);
     s->events = &conn_events;
     s->user = c;

@@ -31,7 +31,7 @@ static uint16_t limit_depth(uint16_t ours, uint16_t theirs)
 
 static void put_frame(struct sg_conn *c, const struct sg_mpa_frame *f)
 {
-    c->startup->out_len = (uint16_t)sg_mpa_frame_emit(f, c->startup->out);
+    c->setup.frames->out_len = (uint16_t)sg_mpa_frame_emit(f, c->setup.frames->out);
 }
 
 bool mpa_make_request(struct sg_conn *c, const struct sg_conn_params *p)
@@ -39,23 +39,23 @@ bool mpa_make_request(struct sg_conn *c, const struct sg_conn_params *p)
     const struct sg_engine_config *cfg = &c->e->config;
     struct sg_mpa_frame f = { .kind = SG_MPA_REQUEST };
 
-    if (p->mpa_rev && p->mpa_rev < c->rev) {
-        c->rev = p->mpa_rev;
+    if (p->mpa_rev && p->mpa_rev < c->setup.rev) {
+        c->setup.rev = p->mpa_rev;
     }
-    c->ird = SG_MIN(p->ird, cfg->max_ird);
-    c->ord = SG_MIN(p->ord, cfg->max_ord);
-    c->crc = cfg->crc;
-    c->rx_markers = cfg->markers;
-    f.rev = c->rev;
-    f.enhanced = c->rev >= SG_MPA_REV_2;
-    f.crc = c->crc;
-    f.markers = c->rx_markers;
+    c->setup.ird = SG_MIN(p->ird, cfg->max_ird);
+    c->setup.ord = SG_MIN(p->ord, cfg->max_ord);
+    c->setup.crc = cfg->crc;
+    c->setup.rx_markers = cfg->markers;
+    f.rev = c->setup.rev;
+    f.enhanced = c->setup.rev >= SG_MPA_REV_2;
+    f.crc = c->setup.crc;
+    f.markers = c->setup.rx_markers;
     if (f.enhanced) {
-        c->p2p = cfg->peer_to_peer;
-        f.p2p = c->p2p;
-        f.rtr = c->p2p ? cfg->rtr_mask : 0;
-        f.ird = c->ird;
-        f.ord = c->ord;
+        c->setup.p2p = cfg->peer_to_peer;
+        f.p2p = c->setup.p2p;
+        f.rtr = c->setup.p2p ? cfg->rtr_mask : 0;
+        f.ird = c->setup.ird;
+        f.ord = c->setup.ord;
     }
     f.pd = sg_span_of(p->pdata, p->pdata_len);
     if (p->pdata_len > mpa_pdata_max(&f)) {
@@ -80,27 +80,27 @@ static uint8_t answer_rtr(struct sg_conn *c, uint8_t offered)
     if (able & offered) {
         able &= offered;
     }
-    if ((able & SG_RTR_READ) && !c->ird) {
-        c->ird = 1; /* the message takes a place in the queue */
+    if ((able & SG_RTR_READ) && !c->setup.ird) {
+        c->setup.ird = 1; /* the message takes a place in the queue */
     }
     return able;
 }
 
 static struct sg_mpa_frame answer_frame(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len)
 {
-    const struct sg_mpa_frame *req = &c->startup->peer;
+    const struct sg_mpa_frame *req = &c->setup.frames->peer;
     struct sg_mpa_frame f = { .kind = SG_MPA_REPLY };
 
     f.rev = req->rev;
     f.enhanced = req->enhanced;
-    f.crc = c->crc;
+    f.crc = c->setup.crc;
     f.pd = sg_span_of(pdata, pdata_len);
     if (f.enhanced) {
-        c->ord = limit_depth(c->ord, req->ird);
+        c->setup.ord = limit_depth(c->setup.ord, req->ird);
         f.p2p = req->p2p;
         f.rtr = req->p2p ? answer_rtr(c, req->rtr) : 0;
-        f.ird = req->ord == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->ird;
-        f.ord = req->ird == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->ord;
+        f.ird = req->ord == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->setup.ird;
+        f.ord = req->ird == SG_MPA_DEPTH_UNSET ? SG_MPA_DEPTH_UNSET : c->setup.ord;
     }
     return f;
 }
@@ -110,11 +110,11 @@ void mpa_make_reply(struct sg_conn *c, const struct sg_conn_params *p)
     const struct sg_engine_config *cfg = &c->e->config;
     struct sg_mpa_frame f;
 
-    c->ird = SG_MIN(p->ird, cfg->max_ird);
-    c->ord = SG_MIN(p->ord, cfg->max_ord);
-    c->rx_markers = cfg->markers;
+    c->setup.ird = SG_MIN(p->ird, cfg->max_ird);
+    c->setup.ord = SG_MIN(p->ord, cfg->max_ord);
+    c->setup.rx_markers = cfg->markers;
     f = answer_frame(c, p->pdata, p->pdata_len);
-    f.markers = c->rx_markers;
+    f.markers = c->setup.rx_markers;
     put_frame(c, &f);
 }
 
@@ -122,8 +122,8 @@ void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len
 {
     struct sg_mpa_frame f;
 
-    c->ird = c->e->config.max_ird;
-    c->ord = c->e->config.max_ord;
+    c->setup.ird = c->e->config.max_ird;
+    c->setup.ord = c->e->config.max_ord;
     f = answer_frame(c, pdata, pdata_len);
     f.reject = true;
     put_frame(c, &f);
@@ -133,16 +133,16 @@ void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len
 void mpa_take_request(struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;
-    const struct sg_mpa_frame *req = &c->startup->peer;
+    const struct sg_mpa_frame *req = &c->setup.frames->peer;
     struct sg_conn_params p = { .mpa_rev = req->rev };
 
     if (!listener_may_request(c)) {
         return;
     }
-    c->rev = req->rev;
-    c->crc = cfg->crc || req->crc;
-    c->tx_markers = req->markers;
-    c->p2p = req->enhanced && req->p2p;
+    c->setup.rev = req->rev;
+    c->setup.crc = cfg->crc || req->crc;
+    c->setup.tx_markers = req->markers;
+    c->setup.p2p = req->enhanced && req->p2p;
     p.ird = cfg->max_ord;
     p.ord = cfg->max_ird;
     if (req->enhanced && req->ird != SG_MPA_DEPTH_UNSET) {
@@ -157,7 +157,7 @@ void mpa_take_request(struct sg_conn *c)
     p.pdata_len = (uint16_t)req->pd.len;
     conn_set_state(c, CONN_REQUESTED);
     timers_request_here(c);
-    c->e->ops->request(c->listener->user, c, &p);
+    c->e->ops->request(c->accept.listener->user, c, &p);
 }
 
 /* What the Reply means for us; SG_TERM_COND_COUNT: agreed. */
@@ -167,20 +167,20 @@ static enum sg_term_cond agree(struct sg_conn *c, const struct sg_mpa_frame *rep
     const struct sg_engine_config *cfg = &c->e->config;
     unsigned common, i;
 
-    c->crc = c->crc || rep->crc;
-    c->tx_markers = rep->markers;
+    c->setup.crc = c->setup.crc || rep->crc;
+    c->setup.tx_markers = rep->markers;
     if (!rep->enhanced) {
         return SG_TERM_COND_COUNT;
     }
-    c->ord = limit_depth(c->ord, rep->ird);
-    if (rep->ord != SG_MPA_DEPTH_UNSET && rep->ord > c->ird) {
+    c->setup.ord = limit_depth(c->setup.ord, rep->ird);
+    if (rep->ord != SG_MPA_DEPTH_UNSET && rep->ord > c->setup.ird) {
         if (rep->ord > cfg->max_ird) {
             return SG_TERM_MPA_IRD; /* RFC 6581 section 9.1 */
         }
-        c->ird = rep->ord;
+        c->setup.ird = rep->ord;
     }
-    c->p2p = c->p2p && rep->p2p;
-    if (!c->p2p) {
+    c->setup.p2p = c->setup.p2p && rep->p2p;
+    if (!c->setup.p2p) {
         return SG_TERM_COND_COUNT;
     }
     common = cfg->rtr_mask & rep->rtr;
@@ -199,7 +199,7 @@ static enum sg_term_cond agree(struct sg_conn *c, const struct sg_mpa_frame *rep
 /* A whole Reply is here. */
 static void take_reply(struct sg_conn *c)
 {
-    const struct sg_mpa_frame *rep = &c->startup->peer;
+    const struct sg_mpa_frame *rep = &c->setup.frames->peer;
     struct sg_conn_params p = { .mpa_rev = rep->rev };
     enum sg_term_cond fault;
     void *user = c->user;
@@ -224,8 +224,8 @@ static void take_reply(struct sg_conn *c)
         c->e->ops->reply(user, SG_CONN_PROTOCOL, &p);
         return;
     }
-    p.ird = c->ird; /* the responder's own stay beside them (RFC 6581 section 9.1) */
-    p.ord = c->ord;
+    p.ird = c->setup.ird; /* the responder's own stay beside them (RFC 6581 section 9.1) */
+    p.ord = c->setup.ord;
     timers_started(c);
     conn_set_state(c, CONN_STREAMING);
     if (c->e->config.first_fpdu_delay_ms) {
@@ -238,13 +238,13 @@ static void take_reply(struct sg_conn *c)
 
 static const char *unusable(const struct sg_conn *c, const struct sg_mpa_frame *f)
 {
-    if (f->rev < SG_MPA_REV_1 || f->rev > (c->initiator ? c->rev : c->e->config.mpa_rev)) {
+    if (f->rev < SG_MPA_REV_1 || f->rev > (c->initiator ? c->setup.rev : c->e->config.mpa_rev)) {
         return "revision";
     }
-    if (c->initiator && c->startup->out_len) {
+    if (c->initiator && c->setup.frames->out_len) {
         return "Reply before the Request was sent";
     }
-    if (c->initiator && c->rev >= SG_MPA_REV_2 && !f->reject && !f->enhanced) {
+    if (c->initiator && c->setup.rev >= SG_MPA_REV_2 && !f->reject && !f->enhanced) {
         return "unenhanced Reply to an enhanced Request"; /* RFC 6581 section 10 */
     }
     return NULL;
@@ -259,13 +259,13 @@ static void malformed(struct sg_conn *c, const char *what)
 
 size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 {
-    struct conn_startup *st = c->startup;
+    struct conn_startup *st = c->setup.frames;
     size_t take, used, before;
     enum sg_wire_err err;
     const char *fault;
 
     if ((c->state != CONN_WAIT_REQUEST && c->state != CONN_WAIT_REPLY) ||
-        (c->listener && c->accept == ACCEPT_WAITING)) {
+        (c->accept.listener && c->accept.state == ACCEPT_WAITING)) {
         malformed(c, "octets out of turn");
         return n;
     }
@@ -301,12 +301,14 @@ size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 /* The accepting Reply is out: FPDUs may come in, ours wait for the first of them. */
 static void replied(struct sg_conn *c)
 {
-    const struct sg_conn_params p = { .mpa_rev = c->rev, .ird = c->ird, .ord = c->ord };
+    const struct sg_conn_params p = {
+        .mpa_rev = c->setup.rev, .ird = c->setup.ird, .ord = c->setup.ord,
+    };
 
     conn_end_startup(c);
     if (c->close.state == CLOSE_DUE) { /* closed meanwhile; its timer runs */
         conn_set_state(c, CONN_CLOSING);
-    } else if (c->p2p) {
+    } else if (c->setup.p2p) {
         conn_set_state(c, CONN_WAIT_FIRST); /* startup's timer still runs */
     } else {
         timers_started(c);
@@ -317,11 +319,11 @@ static void replied(struct sg_conn *c)
 
 bool mpa_transmit(struct sg_conn *c)
 {
-    struct conn_startup *st = c->startup;
+    struct conn_startup *st = c->setup.frames;
     struct iovec iov = { .iov_base = st->out, .iov_len = st->out_len };
 
     if (!c->stream->ops->send(c->stream, &iov, 1, true)) {
-        c->blocked = true;
+        c->tx.blocked = true;
         return false;
     }
     c->e->stats.tx_octets += iov.iov_len;

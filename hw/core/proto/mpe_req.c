@@ -20,7 +20,7 @@ static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
 {
     uint32_t flags = SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL;
 
-    switch (c->mpe_draft) {
+    switch (c->setup.mpe_draft) {
     case SG_MPE_DRAFT_01:
         break;
     case SG_MPE_DRAFT_02:
@@ -122,7 +122,7 @@ int mpe_place_response(struct sg_conn *c, struct ddp_seg *s)
     }
     if (r->kind == SG_MSG_VERIFY &&
         (sg_verify_resp_parse(sg_span_of(s->p, s->n), &hash) != SG_WIRE_OK ||
-         (!hash.hash_len && c->mpe_draft != SG_MPE_DRAFT_01))) {
+         (!hash.hash_len && c->setup.mpe_draft != SG_MPE_DRAFT_01))) {
         return SG_TERM_MESSAGE_LENGTH; /* -02 section 2.2.3: not of zero octets */
     }
     c->rx.msn[SG_QN_RESPONSE]++;

@@ -27,7 +27,7 @@ static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe
     if (sg_flush_req_parse(sg_span_of(s->p, s->n), &f) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }
-    if (c->mpe_draft == SG_MPE_DRAFT_02) {
+    if (c->setup.mpe_draft == SG_MPE_DRAFT_02) {
         known |= SG_MPE_FLUSH_REGION;
     }
     if (f.flags & ~known) {
@@ -105,7 +105,7 @@ int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
     struct sg_mpe_req req = { .msn = s->h.msn, .inv_stag = s->h.ulp_word };
     int cond;
 
-    if (req.inv_stag && c->mpe_draft != SG_MPE_DRAFT_01) {
+    if (req.inv_stag && c->setup.mpe_draft != SG_MPE_DRAFT_01) {
         return SG_TERM_INV_BAD_STAG; /* whoever sets it would take the STag for invalidated */
     }
     cond = parse[s->opcode](c, s, &req);

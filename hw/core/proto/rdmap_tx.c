@@ -167,7 +167,7 @@ static size_t send_read_response(struct sg_conn *c)
 
 static bool response_ready(struct sg_conn *c)
 {
-    return c->irrq_count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING) &&
+    return c->peer.count && (c->state == CONN_STREAMING || c->state == CONN_CLOSING) &&
            (requests_head(c)->kind == SG_MSG_READ_REQ ? !c->exec.waiting : exec_ready(c));
 }
 
@@ -193,7 +193,7 @@ static bool have_message(struct sg_conn *c)
     }
     room = requests_room(c);
     if (!c->e->ops->next(c->user, &c->tx.msg, room)) {
-        c->next_was_short = !room;
+        c->out.next_was_short = !room;
         return false;
     }
     if (c->state != CONN_STREAMING) {
@@ -326,7 +326,7 @@ static size_t send_small_message(struct sg_conn *c)
 {
     const struct sg_msg *m = &c->tx.msg;
 
-    if ((is_atomic(m->kind) || m->kind == SG_MSG_IMM) && !c->rfc7306) {
+    if ((is_atomic(m->kind) || m->kind == SG_MSG_IMM) && !c->setup.rfc7306) {
         term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL); /* RFC 7306 8.1, rule 1 */
         return STEP_NONE;
     }
@@ -388,7 +388,8 @@ static bool send_segments(struct sg_conn *c, size_t budget)
         size_t n = send_segment(c);
 
         used += n;
-        if (!n || c->starved || (c->state != CONN_STREAMING && c->state != CONN_CLOSING)) {
+        if (!n || conn_is(c, CONN_IS_STARVED) ||
+            (c->state != CONN_STREAMING && c->state != CONN_CLOSING)) {
             break;
         }
     }
@@ -400,19 +401,19 @@ static bool transmit(struct sg_conn *c, size_t budget)
 {
     bool more = false;
 
-    if (c->startup && c->startup->out_len && !mpa_transmit(c)) {
+    if (conn_frame_due(c) && !mpa_transmit(c)) {
         return false;
     }
-    if (c->term_due && (conn_paused(c) || !term_transmit(c))) {
+    if (conn_is(c, CONN_TERM_DUE) && (conn_paused(c) || !term_transmit(c))) {
         return false;
     }
     if ((c->state == CONN_STREAMING || c->state == CONN_CLOSING) && conn_may_send(c)) {
         more = send_segments(c, budget);
     }
-    if (!conn_dead(c) && !c->blocked && !more) {
+    if (!conn_dead(c) && !c->tx.blocked && !more) {
         close_send_fin(c);
     }
-    return !conn_dead(c) && !c->blocked && (more || c->term_due);
+    return !conn_dead(c) && !c->tx.blocked && (more || conn_is(c, CONN_TERM_DUE));
 }
 
 bool sg_conn_transmit(struct sg_conn *c, size_t budget)
@@ -423,8 +424,8 @@ bool sg_conn_transmit(struct sg_conn *c, size_t budget)
     if (conn_dead(c)) {
         return false;
     }
-    c->signaled = false;
-    if (c->blocked || c->state == CONN_CONNECTING) {
+    c->tx.signaled = false;
+    if (c->tx.blocked || c->state == CONN_CONNECTING) {
         return false;
     }
     conn_enter(c);

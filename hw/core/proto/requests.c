@@ -21,39 +21,39 @@
 
 static uint32_t orq_size(const struct sg_conn *c)
 {
-    return (uint32_t)c->ord + 1;
+    return (uint32_t)c->setup.ord + 1;
 }
 
 void requests_free(struct sg_conn *c)
 {
-    conn_release(c, c->orq, orq_size(c) * sizeof(*c->orq));
-    conn_release(c, c->irrq, c->ird * sizeof(*c->irrq));
+    conn_release(c, c->out.ring, orq_size(c) * sizeof(*c->out.ring));
+    conn_release(c, c->peer.ring, c->setup.ird * sizeof(*c->peer.ring));
 }
 
 unsigned requests_room(const struct sg_conn *c)
 {
-    return c->ord > c->orq_count ? (unsigned)c->ord - c->orq_count : 0;
+    return c->setup.ord > c->out.count ? (unsigned)c->setup.ord - c->out.count : 0;
 }
 
 void requests_push(struct sg_conn *c, const struct conn_orq *r)
 {
-    sg_assert(c->orq_count < orq_size(c));
-    if (!c->orq) {
-        c->orq = conn_alloc(c, orq_size(c) * sizeof(*c->orq));
+    sg_assert(c->out.count < orq_size(c));
+    if (!c->out.ring) {
+        c->out.ring = conn_alloc(c, orq_size(c) * sizeof(*c->out.ring));
     }
-    if (!c->orq) {
+    if (!c->out.ring) {
         return;
     }
-    c->orq[(c->orq_head + c->orq_count) % orq_size(c)] = *r;
-    c->orq_count++;
+    c->out.ring[(c->out.head + c->out.count) % orq_size(c)] = *r;
+    c->out.count++;
 }
 
 static struct conn_orq *oldest(struct sg_conn *c, bool read)
 {
     uint32_t i;
 
-    for (i = 0; i < c->orq_count; i++) {
-        struct conn_orq *r = &c->orq[(c->orq_head + i) % orq_size(c)];
+    for (i = 0; i < c->out.count; i++) {
+        struct conn_orq *r = &c->out.ring[(c->out.head + i) % orq_size(c)];
 
         if (!r->answered && (r->kind == SG_MSG_READ_REQ) == read) {
             return r;
@@ -94,13 +94,13 @@ void requests_answered(struct sg_conn *c, struct conn_orq *r)
 {
     r->answered = true;
     /* Any upcall may end the connection, or the reception on it. */
-    while (c->state <= CONN_CLOSING && c->orq_count && c->orq[c->orq_head].answered) {
-        const struct conn_orq done = c->orq[c->orq_head];
+    while (c->state <= CONN_CLOSING && c->out.count && c->out.ring[c->out.head].answered) {
+        const struct conn_orq done = c->out.ring[c->out.head];
 
-        c->orq_head = (uint16_t)((c->orq_head + 1) % orq_size(c));
-        c->orq_count--;
-        if (c->next_was_short) {
-            c->next_was_short = false;
+        c->out.head = (uint16_t)((c->out.head + 1) % orq_size(c));
+        c->out.count--;
+        if (c->out.next_was_short) {
+            c->out.next_was_short = false;
             conn_signal(c);
         }
         tell(c, &done);
@@ -117,27 +117,27 @@ void requests_accept(struct sg_conn *c, const struct conn_irrq *r)
     if (c->state == CONN_CLOSING) {
         return;
     }
-    sg_assert(c->irrq_count < c->ird); /* ddp_rx.c, check_ird() */
-    if (!c->irrq) {
-        c->irrq = conn_alloc(c, c->ird * sizeof(*c->irrq));
+    sg_assert(c->peer.count < c->setup.ird); /* ddp_rx.c, check_ird() */
+    if (!c->peer.ring) {
+        c->peer.ring = conn_alloc(c, c->setup.ird * sizeof(*c->peer.ring));
     }
-    if (!c->irrq) {
+    if (!c->peer.ring) {
         return;
     }
-    c->irrq[(c->irrq_head + c->irrq_count) % c->ird] = *r;
-    c->irrq_count++;
+    c->peer.ring[(c->peer.head + c->peer.count) % c->setup.ird] = *r;
+    c->peer.count++;
     conn_signal(c);
 }
 
 const struct conn_irrq *requests_head(const struct sg_conn *c)
 {
-    sg_assert(c->irrq_count);
-    return &c->irrq[c->irrq_head];
+    sg_assert(c->peer.count);
+    return &c->peer.ring[c->peer.head];
 }
 
 void requests_pop(struct sg_conn *c)
 {
-    sg_assert(c->irrq_count);
-    c->irrq_head = (uint16_t)((c->irrq_head + 1) % c->ird);
-    c->irrq_count--;
+    sg_assert(c->peer.count);
+    c->peer.head = (uint16_t)((c->peer.head + 1) % c->setup.ird);
+    c->peer.count--;
 }

@@ -59,14 +59,14 @@ static bool terminable(const struct sg_conn *c)
 /* In the pause before our first FPDU a Terminate waits, as all else does. */
 static bool may_terminate(const struct sg_conn *c)
 {
-    return c->initiator || c->valid_seen;
+    return c->initiator || conn_is(c, CONN_IS_VALID);
 }
 
 /* c->term is filled in: from now on it is all that we want to say. */
 static void start(struct sg_conn *c)
 {
     c->end = SG_CONN_TERMINATED;
-    c->term_due = true;
+    conn_flag(c, CONN_TERM_DUE, true);
     stall_drop(c);
     c->tx.active = false;
     c->tx.rtr = 0;
@@ -167,7 +167,7 @@ bool term_transmit(struct sg_conn *c)
     }
     c->tx.msn[SG_QN_TERMINATE]++;
     c->e->stats.tx_terminates++;
-    c->term_due = false;
+    conn_flag(c, CONN_TERM_DUE, false);
     if (c->user) {
         c->e->ops->terminated(c->user, &info);
     }

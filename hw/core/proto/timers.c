@@ -48,7 +48,7 @@ static void end_expired(struct sg_timer *t, uint64_t now_ns)
 {
     struct sg_conn *c = t->opaque;
 
-    if (c->drop_due) { /* the end began behind it */
+    if (conn_is(c, CONN_DROP_DUE)) { /* the end began behind it */
         give_up(c);
     } else {
         close_tick(c, now_ns);
@@ -60,7 +60,7 @@ static void drop_expired(struct sg_timer *t, uint64_t now_ns)
     struct sg_conn *c = t->opaque;
 
     (void)now_ns;
-    if (c->starved) {
+    if (conn_is(c, CONN_IS_STARVED)) {
         conn_log(c, SG_LOG_STATE, "no memory");
         conn_drop(c, SG_CONN_NORES);
     } else {
@@ -155,7 +155,7 @@ void timers_replying(struct sg_conn *c)
 
 void timers_started(struct sg_conn *c)
 {
-    if (!close_go_on(c) && !c->starved) {
+    if (!close_go_on(c) && !conn_is(c, CONN_IS_STARVED)) {
         stop_phase(c);
     }
 }

@@ -133,13 +133,13 @@ static void reader_does_not_hold_it(void)
     active();
     rig->peer->ops->hold(rig->peer, false);
     rig->tx_ready = false;
-    rig->c->blocked = true; /* both Requests wait */
+    rig->c->tx.blocked = true; /* both Requests wait */
     rig_say_fpdu(READ_REQ("00000001"));
     rig_say_fpdu(READ_REQ("00000002"));
     rig_expect_nothing();
     sg_conn_close(rig->c);
     rig_say_fpdu(READ_REQ("00000003"));
-    rig->c->blocked = false;
+    rig->c->tx.blocked = false;
     conn_signal(rig->c);
     rig_settle();
     rig_expect_fpdu("c142 a0000001 00000000 00000000 00070e15");
@@ -147,7 +147,7 @@ static void reader_does_not_hold_it(void)
     rig_expect_nothing();
     T_TRUE(rig->peer_fin);
     rig_say_fpdu(READ_REQ("00000004")); /* behind our FIN: the same */
-    T_EQ_U64(rig->c->irrq_count, 0);
+    T_EQ_U64(rig->c->peer.count, 0);
     rig_peer_close();
     T_EQ_STR(rig_log(), "disconnected(CLOSED) closed(CLOSED)");
     rig_stop();
@@ -177,11 +177,11 @@ static void fin_in_mid_message(void)
 static void fin_in_mid_response(void)
 {
     active();
-    rig->c->blocked = true;
+    rig->c->tx.blocked = true;
     rig_say_fpdu(READ_REQ("00000001"));
     rig_peer_close_only();
     rig->source_closed = true;
-    rig->c->blocked = false;
+    rig->c->tx.blocked = false;
     sg_conn_close(rig->c);
     rig_settle();
     rig_expect_nothing();
