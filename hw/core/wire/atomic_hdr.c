@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Atomic Operations: octets to structure and back, and their arithmetic. */
+/* Atomic Operations: octets to structure and back. */
 #include "wire/atomic_hdr.h"
 
 /* Offsets in the Atomic Request header. */
@@ -65,16 +65,4 @@ size_t sg_atomic_resp_emit(const struct sg_atomic_resp *r, uint8_t *buf)
     sg_put_be32(buf, r->id);
     sg_put_be64(buf + 4, r->value);
     return SG_ATOMIC_RESP_LEN;
-}
-
-uint64_t sg_atomic_result(const struct sg_atomic_req *r, uint64_t value)
-{
-    uint64_t tops = r->mask;
-
-    if (r->op == SG_ATOMIC_CMP_SWAP) {
-        return (r->cmp ^ value) & r->cmp_mask ? value
-                                              : (value & ~r->mask) | (r->data & r->mask);
-    }
-    /* The sum without the top bits has no carry out of a field; then add the top bits, modulo 2. */
-    return ((value & ~tops) + (r->data & ~tops)) ^ ((value ^ r->data) & tops);
 }

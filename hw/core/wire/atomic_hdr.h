@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Atomic Operations (RFC 7306 section 5): headers and arithmetic.
+ * Headers of Atomic Operations (RFC 7306 section 5); base/masked_atomic.h has the arithmetic.
  *
  * Request, 52 octets behind the untagged DDP header:
  *
@@ -47,13 +47,5 @@ enum sg_wire_err sg_atomic_req_parse(struct sg_span in, struct sg_atomic_req *ou
 size_t sg_atomic_req_emit(const struct sg_atomic_req *r, uint8_t *buf);
 enum sg_wire_err sg_atomic_resp_parse(struct sg_span in, struct sg_atomic_resp *out);
 size_t sg_atomic_resp_emit(const struct sg_atomic_resp *r, uint8_t *buf);
-
-/*
- * The new value of memory that held @value, after the operation of @r, whose op
- * is one of enum sg_atomic_op.  FetchAdd: a set bit of the mask is the top
- * bit of a field, and no carry leaves it (section 5.1.1).  CmpSwap: bits of the
- * mask are swapped in if all bits of the compare mask are equal (section 5.1.2).
- */
-uint64_t sg_atomic_result(const struct sg_atomic_req *r, uint64_t value);
 
 #endif /* SG_WIRE_ATOMIC_HDR_H */

@@ -14,11 +14,11 @@
  */
 #include "verbs/connections/atomic_target.h"
 
+#include "base/masked_atomic.h"
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
-#include "wire/atomic_hdr.h"
 
 enum {
     WORD = 8,
@@ -38,15 +38,19 @@ static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_a
                    : host->ops->dma_cmpxchg64(host->opaque, run->bus, value, desired);
 }
 
+static uint64_t outcome(const struct sg_atomic_call *r, uint64_t value)
+{
+    const struct sg_atomic_args *a = &r->args;
+
+    return r->kind == SG_MSG_FETCH_ADD
+               ? sg_masked_add(value, a->data, a->mask)
+               : sg_masked_swap(value, a->data, a->mask, a->cmp, a->cmp_mask);
+}
+
 static enum sg_exec_result operate(struct sg_qp *qp, struct sg_mr *mr,
                                      const struct sg_atomic_call *r, const struct sg_pm_run *run,
                                      uint64_t *original)
 {
-    const struct sg_atomic_req op = {
-        .op = r->kind == SG_MSG_FETCH_ADD ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
-        .data = r->args.data, .mask = r->args.mask, .cmp = r->args.cmp,
-        .cmp_mask = r->args.cmp_mask,
-    };
     uint64_t guess, found;
     uint8_t octets[WORD];
     unsigned n;
@@ -57,7 +61,7 @@ static enum sg_exec_result operate(struct sg_qp *qp, struct sg_mr *mr,
     found = sg_get_le64(octets);
     for (n = 0; n < TRIES; n++) {
         guess = found; /* if the read was torn, the exchange fails */
-        if (!exchange(qp, mr, r, run, &found, sg_atomic_result(&op, guess))) {
+        if (!exchange(qp, mr, r, run, &found, outcome(r, guess))) {
             return SG_EXEC_FAILED;
         }
         if (found == guess) {
