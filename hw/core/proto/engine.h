@@ -19,6 +19,7 @@
 
 #include "base/host.h"
 #include "proto/stream.h"
+#include "staghorn/io.h"
 
 struct sg_engine;
 struct sg_conn;
@@ -126,16 +127,11 @@ struct sg_msg {
      * For these and IMM length is 0, nothing is gathered.
      */
     uint32_t rlen;
-    uint32_t flush_flags;   /* SG_MPE_FLUSH_* */
+    uint32_t flush_flags;   /* SG_FLUSH_* */
     uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE, IMM: 8 */
     uint8_t extra[64];      /* the hash; the atom in memory order of the target; the immediate */
     struct sg_atomic_args atomic; /* FETCH_ADD, CMP_SWAP */
 };
-
-/* Flush disposition flags as on the wire (draft-talpey-rdma-commit-02 section 2.1.1). */
-#define SG_MPE_FLUSH_PERSISTENT 0x1u
-#define SG_MPE_FLUSH_GLOBAL 0x2u
-#define SG_MPE_FLUSH_REGION 0x4u
 
 /* An inbound request of the draft, parsed. */
 struct sg_mpe_req {
@@ -144,7 +140,7 @@ struct sg_mpe_req {
     uint32_t stag;
     uint64_t to;
     uint32_t length;        /* octets; R: as sent, to be ignored */
-    uint32_t flags;         /* SG_MPE_FLUSH_* */
+    uint32_t flags;         /* SG_FLUSH_* */
     uint32_t inv_stag;      /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
     uint8_t extra_len;      /* VERIFY: octets of the hash sent along; ATOMIC_WRITE: 8 */
     uint8_t extra[64];

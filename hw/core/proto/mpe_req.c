@@ -18,13 +18,13 @@
 /* Can the draft that this connection speaks say it? */
 static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
 {
-    uint32_t flags = SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL;
+    uint32_t flags = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL;
 
     switch (c->setup.mpe_draft) {
     case SG_MPE_DRAFT_01:
         break;
     case SG_MPE_DRAFT_02:
-        flags |= SG_MPE_FLUSH_REGION;
+        flags |= SG_FLUSH_REGION;
         if (m->invalidate) {
             return false;
         }

@@ -18,17 +18,14 @@
 
 static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe_req *r)
 {
-    uint32_t known = SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL;
+    uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL;
     struct sg_flush_req f;
 
-    _Static_assert(SG_MPE_FLUSH_PERSISTENT == SG_FLUSH_FLAG_P &&
-                   SG_MPE_FLUSH_GLOBAL == SG_FLUSH_FLAG_G &&
-                   SG_MPE_FLUSH_REGION == SG_FLUSH_FLAG_R, "flags pass as they are");
     if (sg_flush_req_parse(sg_span_of(s->p, s->n), &f) != SG_WIRE_OK) {
         return SG_TERM_MESSAGE_LENGTH;
     }
     if (c->setup.mpe_draft == SG_MPE_DRAFT_02) {
-        known |= SG_MPE_FLUSH_REGION;
+        known |= SG_FLUSH_REGION;
     }
     if (f.flags & ~known) {
         return SG_TERM_MPE_FLAGS; /* to say "done" of what we do not know would be a lie */

@@ -13,6 +13,9 @@
  *   16-..  Verify: expected hash, or nothing
  *
  * Responses: Verify has the hash, the others are empty.
+ *
+ * The disposition flags P, G and R are those of a work request, SG_FLUSH_PERSISTENT, _GLOBAL and
+ * _REGION in staghorn/io.h.  R is there since -02; the draft's figures say G where its text says V.
  */
 #ifndef SG_WIRE_MPE_H
 #define SG_WIRE_MPE_H
@@ -26,18 +29,11 @@ enum sg_mpe_limits {
     SG_MPE_RESP_LEN_MAX = SG_HASH_LEN_MAX,
 };
 
-/* Disposition flags; R since -02.  The draft's figures say G where its text says V. */
-enum sg_flush_flag {
-    SG_FLUSH_FLAG_P = 0x1,
-    SG_FLUSH_FLAG_G = 0x2,
-    SG_FLUSH_FLAG_R = 0x4,
-};
-
 struct sg_flush_req {
     uint32_t stag;
     uint32_t length;        /* octets */
     uint64_t to;
-    uint32_t flags;         /* enum sg_flush_flag, and 29 bits without meaning */
+    uint32_t flags;         /* SG_FLUSH_*, and 29 bits without meaning */
 };
 
 struct sg_verify_req {

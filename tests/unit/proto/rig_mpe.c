@@ -38,7 +38,7 @@ enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t h
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns)
 {
-    bool region = r->kind == SG_MSG_FLUSH && r->flags & SG_MPE_FLUSH_REGION;
+    bool region = r->kind == SG_MSG_FLUSH && r->flags & SG_FLUSH_REGION;
 
     T_TRUE(user == rig);
     rig_note("mpe(%c%u,%x,%" PRIx64 "+%u,%x)", letter(r->kind), r->msn, r->stag, r->to,

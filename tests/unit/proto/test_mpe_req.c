@@ -155,7 +155,7 @@ static void unspeakable(void)
     };
     size_t i;
 
-    rows[1].flush_flags = SG_MPE_FLUSH_REGION | SG_MPE_FLUSH_PERSISTENT;
+    rows[1].flush_flags = SG_FLUSH_REGION | SG_FLUSH_PERSISTENT;
     rows[2].extra_len = 65;
     rows[3].extra_len = 4;
     rows[4].flush_flags = 8;

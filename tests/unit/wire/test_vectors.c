@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "hex.h"
 #include "tap.h"
+#include "staghorn/io.h"
 #include "wire/atomic_hdr.h"
 #include "wire/mpe.h"
 #include "wire/fpdu.h"
@@ -145,7 +146,7 @@ static const struct vector vectors[] = {
       "6a09cd11",
       { UNTAGGED(SG_OP_FLUSH_REQ, SG_QN_REQUEST, 2) },
       { .flush = &(const struct sg_flush_req){ .stag = 0xb0000002, .length = 4096, .to = 0x2000,
-                                               .flags = SG_FLUSH_FLAG_P } } },
+                                               .flags = SG_FLUSH_PERSISTENT } } },
     { "Flush Response",
       "0012414d 00000000 00000003 00000001 00000000 58c70fec",
       { UNTAGGED(SG_OP_FLUSH_RESP, SG_QN_RESPONSE, 1) }, { .octets = "" } },

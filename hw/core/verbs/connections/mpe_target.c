@@ -92,9 +92,9 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     const struct sg_pm_who who = {
         .qpn = t->qp->qpn, .msn = t->r->msn, .to = t->x->to + t->x->off, .mode = t->mr->mode,
     };
-    unsigned flags = t->r->flags & (SG_MPE_FLUSH_PERSISTENT | SG_MPE_FLUSH_GLOBAL);
+    unsigned flags = t->r->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
 
-    if (!run->pm && flags & SG_MPE_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
+    if (!run->pm && flags & SG_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
         return SG_PM_FAILED; /* registration could not check this */
     }
     if (!run->pm || !flags) {
@@ -264,8 +264,8 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
 
 static uint32_t flush_rights(const struct sg_mpe_req *r)
 {
-    return (r->flags & SG_MPE_FLUSH_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
-           (r->flags & SG_MPE_FLUSH_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
+    return (r->flags & SG_FLUSH_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
+           (r->flags & SG_FLUSH_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 /* Checks the request and sets *mr to the region. */
@@ -309,7 +309,7 @@ enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req 
         .qp = qp, .a = cm->adapter, .r = r, .x = &cm->mpe, .hash = hash, .hash_len = hash_len,
         .again_ns = again_ns,
     };
-    bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_MPE_FLUSH_REGION &&
+    bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_FLUSH_REGION &&
                  t.a->config.engine.mpe_draft == SG_MPE_DRAFT_02;
     enum sg_exec_result res;
 

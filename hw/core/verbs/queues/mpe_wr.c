@@ -44,9 +44,6 @@ enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *
     uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL | (region ? SG_FLUSH_REGION : 0);
     uint32_t flags = sg_get_le32(&cur_mpe(h)->flags);
 
-    static_assert(SG_FLUSH_PERSISTENT == SG_MPE_FLUSH_PERSISTENT &&
-                  SG_FLUSH_GLOBAL == SG_MPE_FLUSH_GLOBAL && SG_FLUSH_REGION == SG_MPE_FLUSH_REGION,
-                  "flags as on the wire");
     if (h->num_sge || cur_mpe(h)->hash_len || (flags & ~known) ||
         !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {
         return SG_WC_LOC_QP_OP_ERR;
