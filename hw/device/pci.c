@@ -205,6 +205,7 @@ static bool function_init(StaghornState *s, Error **errp)
         return false;
     }
     pci_set_word(pci->config + pci->pm_cap + PCI_PM_PMC, PCI_PM_CAP_VER_1_2);
+    pcie_cap_deverr_init(pci); /* or nobody can switch the reports of AER on */
     pcie_cap_flr_init(pci);
     pcie_dev_ser_num_init(pci, ECAP_SERIAL, eui64(s->config.mac));
     return true;

@@ -67,12 +67,27 @@ static void capabilities(void)
              PCI_EXP_TYPE_ENDPOINT << 4);
     devcap = function_config_readl(f, f->cap_express + PCI_EXP_DEVCAP);
     T_TRUE(devcap & PCI_EXP_DEVCAP_FLR);
+    T_TRUE(devcap & PCI_EXP_DEVCAP_RBER);
     T_EQ_U64(f->vectors, 5);
     T_EQ_U64(function_readl(f, SG_REG_VECTORS), 5);
     T_EQ_U64(function_config_readl(f, f->cap_msix + PCI_MSIX_PBA) & PCI_MSIX_PBA_BIR,
              SG_BAR_MSIX);
     T_TRUE((function_config_readw(f, f->cap_pm + PCI_PM_PMC) & PCI_PM_CAP_VER_MASK) >= 2);
     T_TRUE(function_find_ext_cap(f, PCI_EXT_CAP_ID_ERR));
+    machine_stop(m);
+}
+
+/* A guest switches the reports of errors on, without which AER is of no use. */
+static void error_reporting(void)
+{
+    const uint16_t all = PCI_EXP_DEVCTL_CERE | PCI_EXP_DEVCTL_NFERE | PCI_EXP_DEVCTL_FERE |
+                         PCI_EXP_DEVCTL_URRE;
+    struct machine *m = machine_start(1, "", "");
+    struct function *f = &m->f[0];
+    uint16_t at = f->cap_express + PCI_EXP_DEVCTL;
+
+    function_config_writew(f, at, function_config_readw(f, at) | all);
+    T_EQ_U64(function_config_readw(f, at) & all, all);
     machine_stop(m);
 }
 
@@ -295,6 +310,7 @@ static const struct t_case cases[] = {
     { "identity: ids, class, revision, no INTx", identity },
     { "bars: sizes and kinds as in the manual, no others", bars },
     { "capabilities: Express endpoint with FLR, MSI-X, PM, AER", capabilities },
+    { "capabilities: the reports of AER can be switched on", error_reporting },
     { "serial number: EUI-64 of the MAC, unique", serial_number },
     { "command: BARs answer only while memory space is enabled", decoding },
     { "command: no DMA and no MSI-X without bus mastering", bus_mastering },
