@@ -12,17 +12,9 @@ import tempfile
 import time
 
 import labtest
-import programs
-import rdmatest
-import ulptest
-from launcher.qmp import Monitor
+import lifetest
+from lifetest import BETA, FOREVER, TOLD
 
-BETA = "10.77.0.2"
-FOREVER = 1000000
-# Whoever's peer goes without a word is told after the default of peer-timeout; the rest is for a
-# slow machine.
-TOLD = 60 + 60
-OVER = r"DISCONNECT EVENT|device removal|wait for \w+ state|completion failed|post send error"
 INJECTED = 5  # SG_FATAL_INJECTED
 # What SeaBIOS makes of PMBASE, ACPI_CNTL and RCBA of q35's LPC bridge (device 31) and of
 # PCIEXBAR of the host bridge, by their addresses as port 0xcf8 takes them.
@@ -44,52 +36,8 @@ die "reboot: $!";
 """
 
 
-class Lifecycle(labtest.LabCase):
+class Lifecycle(lifetest.LifeCase):
     up_arguments = ("--mem", "512M")
-
-    def tearDown(self):
-        super().tearDown()
-        self.check_kernels()
-
-    def check_kernels(self):
-        """Neither complains; recoveries() needs the whole log, so it is kept."""
-        for vm in ("alpha", "beta"):
-            ulptest.check_kernel(self.lab, vm, keep=True)
-
-    def monitor(self, vm):
-        """QEMU answers nothing while it writes or reads a machine: a slow disk takes its time."""
-        return Monitor(rdmatest.folder(self.lab), vm, limit=120)
-
-    def traffic(self):
-        """An rping that goes on and on: server on beta, client on alpha."""
-        server = self.lab.start("beta", "rping", "-s", "-a", BETA, "-v", "-S", "4096")
-        programs.wait_listening(self.lab, "beta", server)
-        client = self.lab.start("alpha", "rping", "-c", "-a", BETA, "-S", "4096", "-C", FOREVER)
-        server.expect("server ping data", 60)
-        return server, client
-
-    def works(self, limit=120):
-        """RDMA from alpha to beta, once both are ready."""
-        for vm in ("alpha", "beta"):
-            self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1", limit)
-        self.lab.sh("alpha", "ping -c 1 -W 30 beta")
-        rdmatest.rping(self.lab, "beta", "alpha", count=5, size=20000)
-
-    def wait(self, vm, script, limit=120):
-        """Until a script succeeds; meanwhile the VM may be away."""
-        deadline = time.monotonic() + limit * labtest.SLOW
-        while self.lab.run("exec", vm, "--", "sh", "-c", script, status=None).returncode:
-            self.assertLess(time.monotonic(), deadline, script)
-            time.sleep(0.2)
-
-    def ends(self, *started):
-        for each in started:
-            each.wait(90)
-
-    def hears(self, process):
-        """It is told in time that its connection is over, and ends by itself."""
-        process.wait(TOLD)
-        self.assertRegex(process.output, OVER)
 
     def test_unplug__under_traffic(self):
         """Both sides, one after the other."""
@@ -213,17 +161,6 @@ class Lifecycle(labtest.LabCase):
         sleeper.expect("awake", 120)
         self.hears(server)
         self.works()
-
-    def recoveries(self, vm):
-        return int(self.lab.sh(vm, "dmesg | grep -c 'adapter is up again' || :"))
-
-    def recovered(self, vm, before):
-        self.wait(vm, "[ $(dmesg | grep -c 'adapter is up again') -gt %d ]" % before)
-
-    def fresh(self, vm="beta"):
-        """The driver starts anew: it gives an adapter up that is lost too often in a minute."""
-        self.lab.sh(vm, "modprobe -r staghorn && modprobe staghorn")
-        self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1")
 
     def service(self):
         """Traffic whose server, on beta, is no child of the agent: it goes along with its VM."""
