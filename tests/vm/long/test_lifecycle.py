@@ -13,6 +13,7 @@ import time
 
 import labtest
 import lifetest
+import programs
 from lifetest import BETA, FOREVER, TOLD
 
 INJECTED = 5  # SG_FATAL_INJECTED
