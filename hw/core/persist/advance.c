@@ -11,7 +11,7 @@
  */
 #include "persist/impl.h"
 
-void sg_pd_media_rec(uint8_t *media_line, const struct rec *r)
+void sg_dom_media_rec(uint8_t *media_line, const struct rec *r)
 {
     uint8_t *at = media_line + r->atom * SG_PERSIST_ATOM;
     uint8_t atom[SG_PERSIST_ATOM];
@@ -29,7 +29,7 @@ void sg_pd_media_rec(uint8_t *media_line, const struct rec *r)
     memcpy(at, atom, sizeof(atom)); /* one store: not torn by the end of the process either */
 }
 
-size_t sg_pd_media_take(struct sg_persist *p, struct extent *e, size_t lines)
+size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines)
 {
     if (e->faults.read_only) {
         return 0;
@@ -42,15 +42,15 @@ size_t sg_pd_media_take(struct sg_persist *p, struct extent *e, size_t lines)
     return lines;
 }
 
-void sg_pd_refused(struct sg_persist *p, struct extent *e, uint64_t off)
+void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off)
 {
     p->media_refusals++;
-    sg_pd_log(p, SG_PERSIST_EV_REFUSED, NULL, e->base + off, SG_PERSIST_LINE, 0);
+    sg_dom_log(p, SG_PERSIST_EV_REFUSED, NULL, e->base + off, SG_PERSIST_LINE, 0);
 }
 
-static bool goes_to_media(const struct sg_persist *p, enum sg_pd_target to)
+static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
 {
-    return to == PD_TO_S4 || p->config.domain != SG_PERSIST_NONE
+    return to == SG_DOM_TO_S4 || p->config.domain != SG_PERSIST_NONE
            || p->config.wpq_drain == SG_PERSIST_EAGER;
 }
 
@@ -63,7 +63,7 @@ static void queue_stores(struct sg_persist *p, struct line *l, unsigned k)
         return;
     }
     for (unsigned i = 0; i < k; i++) {
-        struct rec *r = sg_pd_rec(p, n);
+        struct rec *r = sg_dom_rec(p, n);
 
         r->flags = i + 1 < k ? REC_GLUE : 0;
         n = r->next;
@@ -80,44 +80,44 @@ static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, ui
     g->whole &= ~mask;
     g->queued &= ~mask;
     if (!g->dirty) {
-        sg_pd_page_free(p, e, page_no);
+        sg_dom_page_free(p, e, page_no);
     }
 }
 
-bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                        unsigned k, enum sg_pd_target to)
+bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                         unsigned k, enum sg_dom_target to)
 {
     struct page *g = e->pages[page_no];
-    struct line *l = sg_pd_line(p, g, i);
+    struct line *l = sg_dom_line(p, g, i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
 
-    sg_assert(sg_pd_line_cut_point(p, l, k)); /* groups go as a whole */
+    sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups go as a whole */
     if (k && !goes_to_media(p, to)) {
         queue_stores(p, l, k);
         return true;
     }
-    if (k && !sg_pd_media_take(p, e, 1)) {
-        sg_pd_refused(p, e, off);
+    if (k && !sg_dom_media_take(p, e, 1)) {
+        sg_dom_refused(p, e, off);
         return false;
     }
-    if (k == l->count && !p->config.cpu_tracking && sg_pd_line_adopt(p, e, page_no, i, 0)) {
+    if (k == l->count && !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0)) {
         k = l->count; /* the line becomes clean */
     }
     for (unsigned done = 0; done < k; done++) {
         uint32_t n = l->first;
-        struct rec *r = sg_pd_rec(p, n);
+        struct rec *r = sg_dom_rec(p, n);
 
-        sg_pd_media_rec(e->media + off, r);
+        sg_dom_media_rec(e->media + off, r);
         l->first = r->next;
-        sg_pd_pool_put(&p->recs, n);
+        sg_dom_pool_put(&p->recs, n);
     }
     l->count -= k;
     l->queued -= SG_MIN(l->queued, k);
     if (k) {
-        sg_pd_heal(p, e->base + off, SG_PERSIST_LINE);
+        sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
     if (!l->count) {
-        sg_pd_pool_put(&p->lines, g->ref[i]);
+        sg_dom_pool_put(&p->lines, g->ref[i]);
         now_clean(p, e, page_no, 1ull << i);
     }
     return true;
@@ -133,25 +133,25 @@ static bool plain_to_media(struct sg_persist *p, struct extent *e, size_t page_n
         uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
         size_t taken;
 
-        n = SG_MIN(n, PD_PAGE_LINES - i);
-        taken = sg_pd_media_take(p, e, n);
+        n = SG_MIN(n, SG_DOM_PAGE_LINES - i);
+        taken = sg_dom_media_take(p, e, n);
         if (taken) {
             run = (~0ull >> (64 - taken)) << i;
             memcpy(e->media + off, e->visible + off, taken * SG_PERSIST_LINE);
-            sg_pd_heal(p, e->base + off, taken * SG_PERSIST_LINE);
+            sg_dom_heal(p, e->base + off, taken * SG_PERSIST_LINE);
             mask &= ~run;
             now_clean(p, e, page_no, run);
         }
         if (taken < n) {
-            sg_pd_refused(p, e, off + taken * SG_PERSIST_LINE);
+            sg_dom_refused(p, e, off + taken * SG_PERSIST_LINE);
             return false;
         }
     }
     return true;
 }
 
-bool sg_pd_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
-                        enum sg_pd_target to, bool all)
+bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
+                         enum sg_dom_target to, bool all)
 {
     struct page *g = e->pages[page_no];
     uint64_t plain, noded;
@@ -170,21 +170,21 @@ bool sg_pd_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, 
     }
     for (; noded; noded &= noded - 1) {
         unsigned i = __builtin_ctzll(noded);
-        struct line *l = sg_pd_line(p, e->pages[page_no], i);
-        unsigned k = all ? l->count : sg_pd_line_cached(p, l);
+        struct line *l = sg_dom_line(p, e->pages[page_no], i);
+        unsigned k = all ? l->count : sg_dom_line_cached(p, l);
 
-        good &= sg_pd_advance_line(p, e, page_no, i, k, to);
+        good &= sg_dom_advance_line(p, e, page_no, i, k, to);
     }
     return good;
 }
 
-bool sg_pd_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
-                         enum sg_pd_target to, bool all)
+bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                          enum sg_dom_target to, bool all)
 {
     bool good = true;
 
-    SG_PD_FOR_PAGES(e, page_no, off, len) {
-        good &= sg_pd_advance_page(p, e, page_no, sg_pd_page_mask(page_no, off, len), to, all);
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        good &= sg_dom_advance_page(p, e, page_no, sg_dom_page_mask(page_no, off, len), to, all);
     }
     return good;
 }
@@ -197,29 +197,29 @@ static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, u
 
     for (; noded; noded &= noded - 1) {
         unsigned i = __builtin_ctzll(noded);
-        unsigned k = sg_pd_line(p, e->pages[page_no], i)->queued;
+        unsigned k = sg_dom_line(p, e->pages[page_no], i)->queued;
 
         if (k) {
-            good &= sg_pd_advance_line(p, e, page_no, i, k, PD_TO_S4);
+            good &= sg_dom_advance_line(p, e, page_no, i, k, SG_DOM_TO_S4);
         }
     }
     return good;
 }
 
-bool sg_pd_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
     bool good = true;
 
-    SG_PD_FOR_PAGES(e, page_no, off, len) {
-        good &= drain_page(p, e, page_no, sg_pd_page_mask(page_no, off, len));
+    SG_DOM_FOR_PAGES(e, page_no, off, len) {
+        good &= drain_page(p, e, page_no, sg_dom_page_mask(page_no, off, len));
     }
     return good;
 }
 
-bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
 {
     uint64_t off = 0;
-    struct extent *e = sg_pd_extent(p, addr, SG_PERSIST_LINE, &off);
+    struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
     size_t page_no = off / SG_PERSIST_PAGE;
     unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
     struct page *g = e ? e->pages[page_no] : NULL;
@@ -229,21 +229,21 @@ bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
         return true;
     }
     if (!(g->noded & 1ull << i)) {
-        return sg_pd_advance_page(p, e, page_no, 1ull << i, PD_TO_S3, true);
+        return sg_dom_advance_page(p, e, page_no, 1ull << i, SG_DOM_TO_S3, true);
     }
-    l = sg_pd_line(p, g, i);
-    sg_pd_line_drain_buffer(p, l, seq);
-    return sg_pd_advance_line(p, e, page_no, i, sg_pd_line_upto(p, l, seq), PD_TO_S3);
+    l = sg_dom_line(p, g, i);
+    sg_dom_line_drain_buffer(p, l, seq);
+    return sg_dom_advance_line(p, e, page_no, i, sg_dom_line_upto(p, l, seq), SG_DOM_TO_S3);
 }
 
-void sg_pd_unqueue(struct sg_persist *p, struct extent *e)
+void sg_dom_unqueue(struct sg_persist *p, struct extent *e)
 {
-    SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+    SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         struct page *g = e->pages[page_no];
 
         g->queued = 0;
         for (uint64_t m = g->noded; m; m &= m - 1) {
-            sg_pd_line(p, g, __builtin_ctzll(m))->queued = 0;
+            sg_dom_line(p, g, __builtin_ctzll(m))->queued = 0;
         }
     }
 }
@@ -253,7 +253,7 @@ void sg_pd_unqueue(struct sg_persist *p, struct extent *e)
 /* Any dirty page, of any extent; NULL: none. */
 static struct extent *random_page(struct sg_persist *p, size_t *page_no)
 {
-    unsigned first = sg_pd_below(&p->rng, SG_MAX(p->extent_count, 1u));
+    unsigned first = sg_dom_below(&p->rng, SG_MAX(p->extent_count, 1u));
 
     for (unsigned n = 0; n < p->extent_count; n++) {
         struct extent *e = &p->extent[(first + n) % p->extent_count];
@@ -261,9 +261,9 @@ static struct extent *random_page(struct sg_persist *p, size_t *page_no)
         if (!e->used) {
             continue;
         }
-        *page_no = sg_pd_page_next(e, sg_pd_below(&p->rng, e->page_count));
+        *page_no = sg_dom_page_next(e, sg_dom_below(&p->rng, e->page_count));
         if (*page_no == e->page_count) {
-            *page_no = sg_pd_page_next(e, 0);
+            *page_no = sg_dom_page_next(e, 0);
         }
         if (*page_no < e->page_count) {
             return e;
@@ -274,7 +274,7 @@ static struct extent *random_page(struct sg_persist *p, size_t *page_no)
 
 static uint64_t random_bit(struct sg_persist *p, uint64_t mask)
 {
-    unsigned skip = sg_pd_below(&p->rng, __builtin_popcountll(mask));
+    unsigned skip = sg_dom_below(&p->rng, __builtin_popcountll(mask));
 
     while (skip--) {
         mask &= mask - 1;
@@ -292,25 +292,25 @@ static void move_random(struct sg_persist *p, unsigned event)
         return;
     }
     bit = random_bit(p, e->pages[page_no]->dirty);
-    sg_pd_log(p, event, NULL, e->base + page_no * SG_PERSIST_PAGE
+    sg_dom_log(p, event, NULL, e->base + page_no * SG_PERSIST_PAGE
                               + __builtin_ctzll(bit) * SG_PERSIST_LINE, SG_PERSIST_LINE, 0);
     if (event == SG_PERSIST_EV_EVICTED) {
-        sg_pd_advance_page(p, e, page_no, bit, PD_TO_S3, false);
+        sg_dom_advance_page(p, e, page_no, bit, SG_DOM_TO_S3, false);
     } else {
         drain_page(p, e, page_no, bit);
     }
 }
 
-void sg_pd_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
+void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
     if (p->config.evict == SG_PERSIST_EAGER) {
-        sg_pd_advance_range(p, e, off, len, PD_TO_S3, false);
+        sg_dom_advance_range(p, e, off, len, SG_DOM_TO_S3, false);
     } else if (p->config.evict == SG_PERSIST_RANDOM
-               && sg_pd_below(&p->rng, p->config.one_in) == 0) {
+               && sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_EVICTED);
     }
     if (p->config.domain == SG_PERSIST_NONE && p->config.wpq_drain == SG_PERSIST_RANDOM
-        && sg_pd_below(&p->rng, p->config.one_in) == 0) {
+        && sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_DRAINED);
     }
 }

@@ -12,13 +12,13 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
     bool glued = false, before = false;
 
     memcpy(content, e->media + off, sizeof(content));
-    for (uint32_t n = l->first; n; n = sg_pd_rec(p, n)->next) {
-        const struct rec *r = sg_pd_rec(p, n);
+    for (uint32_t n = l->first; n; n = sg_dom_rec(p, n)->next) {
+        const struct rec *r = sg_dom_rec(p, n);
         bool in_buffer = r->flags & REC_S2P;
 
         count++;
         last = n;
-        sg_assert(r->atom < PD_LINE_ATOMS && r->mask && r->seq <= p->seq);
+        sg_assert(r->atom < SG_DOM_LINE_ATOMS && r->mask && r->seq <= p->seq);
         sg_assert(!(before && !in_buffer));
         sg_assert(!(glued && in_buffer && !before));
         sg_assert(!(in_buffer && count <= l->queued));
@@ -27,7 +27,7 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
         buffered += in_buffer;
         glued = r->flags & REC_GLUE;
         before = in_buffer;
-        sg_pd_media_rec(content, r);
+        sg_dom_media_rec(content, r);
     }
     sg_assert(count == l->count && count >= 1 && count <= p->limits.line_stores);
     sg_assert(last == l->last && !glued);
@@ -59,7 +59,7 @@ static void check_page(const struct sg_persist *p, const struct extent *e, size_
         unsigned i = __builtin_ctzll(m);
 
         check_line(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE,
-                   sg_pd_line(p, g, i), deep);
+                   sg_dom_line(p, g, i), deep);
     }
 }
 
@@ -90,7 +90,7 @@ static void check_extent(const struct sg_persist *p, const struct extent *e, boo
             check_clean(p, e);
         }
     } else {
-        SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+        SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
             check_page(p, e, page_no, deep);
         }
     }
@@ -130,7 +130,7 @@ static void check_places(const struct sg_persist *p)
 }
 
 /* Invariant 9. */
-static void check_bad(const struct sg_pd_bads *b)
+static void check_bad(const struct sg_dom_bads *b)
 {
     for (unsigned i = 0; i < b->count; i++) {
         const struct sg_persist_bad *x = &b->range[i];

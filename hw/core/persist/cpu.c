@@ -33,34 +33,34 @@ static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
 static struct line *noded_line(struct sg_persist *p, uint64_t addr)
 {
     uint64_t off = 0;
-    struct extent *e = sg_pd_extent(p, addr, SG_PERSIST_LINE, &off);
+    struct extent *e = sg_dom_extent(p, addr, SG_PERSIST_LINE, &off);
     struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
     unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
 
-    return g && g->noded & 1ull << i ? sg_pd_line(p, g, i) : NULL;
+    return g && g->noded & 1ull << i ? sg_dom_line(p, g, i) : NULL;
 }
 
-void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c)
+void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)
 {
     struct cpu_entry x = c->sb[c->sb_head];
     struct line *l;
 
-    c->sb_head = (c->sb_head + 1) % PD_STORE_BUFFER;
+    c->sb_head = (c->sb_head + 1) % SG_DOM_STORE_BUFFER;
     c->sb_count--;
     if (x.flush) {
-        sg_pd_advance_upto(p, x.addr, x.seq);
+        sg_dom_advance_upto(p, x.addr, x.seq);
         return;
     }
     l = noded_line(p, x.addr);
     if (l) {
-        sg_pd_line_drain_buffer(p, l, x.seq);
+        sg_dom_line_drain_buffer(p, l, x.seq);
     }
 }
 
-void sg_pd_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
+void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
 {
     while (c->sb_count) {
-        sg_pd_cpu_drain_one(p, c);
+        sg_dom_cpu_drain_one(p, c);
     }
 }
 
@@ -69,17 +69,17 @@ static void drain_one_wc(struct sg_persist *p, struct cpu *c)
 {
     struct cpu_entry x = c->wc[c->wc_head];
 
-    sg_pd_cpu_drain_stores(p, c);
-    c->wc_head = (c->wc_head + 1) % PD_WC_LINES;
+    sg_dom_cpu_drain_stores(p, c);
+    c->wc_head = (c->wc_head + 1) % SG_DOM_WC_LINES;
     c->wc_count--;
-    sg_pd_advance_upto(p, x.addr, x.seq);
+    sg_dom_advance_upto(p, x.addr, x.seq);
 }
 
-void sg_pd_cpu_drain(struct sg_persist *p, int vcpu)
+void sg_dom_cpu_drain(struct sg_persist *p, int vcpu)
 {
     struct cpu *c = p->cpu[vcpu];
 
-    sg_pd_cpu_drain_stores(p, c);
+    sg_dom_cpu_drain_stores(p, c);
     while (c->wc_count) {
         drain_one_wc(p, c);
     }
@@ -88,10 +88,10 @@ void sg_pd_cpu_drain(struct sg_persist *p, int vcpu)
     }
 }
 
-void sg_pd_others_drain(struct sg_persist *p, int vcpu)
+void sg_dom_others_drain(struct sg_persist *p, int vcpu)
 {
     if (p->busy_cpu >= 0 && p->busy_cpu != vcpu) {
-        sg_pd_cpu_drain(p, p->busy_cpu);
+        sg_dom_cpu_drain(p, p->busy_cpu);
     }
 }
 
@@ -106,7 +106,7 @@ static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
     unsigned n = c->sb_count;
 
     while (n) {
-        const struct cpu_entry *x = &c->sb[(c->sb_head + n - 1) % PD_STORE_BUFFER];
+        const struct cpu_entry *x = &c->sb[(c->sb_head + n - 1) % SG_DOM_STORE_BUFFER];
 
         if (!x->flush && in_lines(x, addr, len)) {
             break;
@@ -121,7 +121,7 @@ static unsigned lines_seen(const struct cpu *c, uint64_t addr, uint64_t len)
     unsigned n = 0;
 
     for (unsigned i = 0; i < c->wc_count; i++) {
-        n += in_lines(&c->wc[(c->wc_head + i) % PD_WC_LINES], addr, len);
+        n += in_lines(&c->wc[(c->wc_head + i) % SG_DOM_WC_LINES], addr, len);
     }
     return n;
 }
@@ -131,32 +131,32 @@ static void drain_lines_seen(struct sg_persist *p, struct cpu *c, uint64_t addr,
 {
     unsigned count = c->wc_count, kept = 0;
 
-    sg_pd_cpu_drain_stores(p, c); /* as in drain_one_wc() */
+    sg_dom_cpu_drain_stores(p, c); /* as in drain_one_wc() */
     for (unsigned i = 0; i < count; i++) {
-        struct cpu_entry x = c->wc[(c->wc_head + i) % PD_WC_LINES];
+        struct cpu_entry x = c->wc[(c->wc_head + i) % SG_DOM_WC_LINES];
 
         if (in_lines(&x, addr, len)) {
-            sg_pd_advance_upto(p, x.addr, x.seq);
+            sg_dom_advance_upto(p, x.addr, x.seq);
         } else {
-            c->wc[(c->wc_head + kept++) % PD_WC_LINES] = x;
+            c->wc[(c->wc_head + kept++) % SG_DOM_WC_LINES] = x;
         }
     }
     c->wc_count = kept;
 }
 
-bool sg_pd_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len)
+bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     const struct cpu *c = p->busy_cpu >= 0 ? p->cpu[p->busy_cpu] : NULL;
 
     return c && (stores_seen(c, addr, len) || lines_seen(c, addr, len));
 }
 
-void sg_pd_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
+void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     struct cpu *c = p->cpu[p->busy_cpu];
 
     for (unsigned n = stores_seen(c, addr, len); n; n--) {
-        sg_pd_cpu_drain_one(p, c);
+        sg_dom_cpu_drain_one(p, c);
     }
     if (lines_seen(c, addr, len)) {
         drain_lines_seen(p, c, addr, len);
@@ -171,10 +171,10 @@ static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr
 {
     struct cpu *c = cpu_at(p, unit);
 
-    if (c->sb_count == PD_STORE_BUFFER) {
-        sg_pd_cpu_drain_one(p, c);
+    if (c->sb_count == SG_DOM_STORE_BUFFER) {
+        sg_dom_cpu_drain_one(p, c);
     }
-    c->sb[(c->sb_head + c->sb_count++) % PD_STORE_BUFFER] = (struct cpu_entry) {
+    c->sb[(c->sb_head + c->sb_count++) % SG_DOM_STORE_BUFFER] = (struct cpu_entry) {
         .addr = addr, .seq = seq, .flush = flush,
     };
     p->busy_cpu = unit;
@@ -183,22 +183,23 @@ static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr
 static void into_wc_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, uint64_t seq)
 {
     struct cpu *c = cpu_at(p, unit);
-    struct cpu_entry *last = &c->wc[(c->wc_head + c->wc_count + PD_WC_LINES - 1) % PD_WC_LINES];
+    unsigned newest = (c->wc_head + c->wc_count + SG_DOM_WC_LINES - 1) % SG_DOM_WC_LINES;
+    struct cpu_entry *last = &c->wc[newest];
 
     if (c->wc_count && last->addr == addr) {
         last->seq = seq;
         return;
     }
-    if (c->wc_count == PD_WC_LINES) {
+    if (c->wc_count == SG_DOM_WC_LINES) {
         drain_one_wc(p, c);
     }
-    c->wc[(c->wc_head + c->wc_count++) % PD_WC_LINES] = (struct cpu_entry) {
+    c->wc[(c->wc_head + c->wc_count++) % SG_DOM_WC_LINES] = (struct cpu_entry) {
         .addr = addr, .seq = seq,
     };
     p->busy_cpu = unit;
 }
 
-void sg_pd_cpu_clear(struct sg_persist *p)
+void sg_dom_cpu_clear(struct sg_persist *p)
 {
     for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
         struct cpu *c = p->cpu[i];
@@ -237,8 +238,8 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
         uint64_t line = sg_align_down(off, SG_PERSIST_LINE);
         size_t n = SG_MIN(len, line + SG_PERSIST_LINE - off);
 
-        sg_pd_line_store(p, e, off / SG_PERSIST_PAGE,
-                         off % SG_PERSIST_PAGE / SG_PERSIST_LINE, &(struct sg_pd_store) {
+        sg_dom_line_store(p, e, off / SG_PERSIST_PAGE,
+                          off % SG_PERSIST_PAGE / SG_PERSIST_LINE, &(struct sg_dom_store) {
             .in = off - line, .len = n, .data = buf, .seq = seq, .flags = mark,
             .written = !(flags & SG_PERSIST_STORE_WRITE),
         });
@@ -257,23 +258,23 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
                           uint64_t addr, const void *buf, size_t len, unsigned flags)
 {
     uint64_t off, seq;
-    struct extent *e = len ? sg_pd_extent(p, addr, len, &off) : NULL;
+    struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
     bool tracked = p->config.cpu_tracking && !p->frozen && source->unit < SG_PERSIST_VCPUS;
 
     if (!e) {
         return false;
     }
     if (tracked) {
-        sg_pd_others_drain(p, source->unit);
-        seq = sg_pd_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
+        sg_dom_others_drain(p, source->unit);
+        seq = sg_dom_log_payload(p, SG_PERSIST_EV_CPU_STORE, source, addr, buf, len, flags);
         store_in_lines(p, e, off, buf, len, seq, flags, source->unit);
     }
     if (flags & SG_PERSIST_STORE_WRITE) {
         write_visible(e->visible + off, buf, len);
     }
     if (tracked) {
-        sg_pd_pace(p, e, off, len);
-        sg_pd_input_done(p);
+        sg_dom_pace(p, e, off, len);
+        sg_dom_input_done(p);
     }
     return true;
 }
@@ -284,13 +285,13 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
 {
     struct cpu_entry x = { .addr = addr, .seq = seq };
 
-    if (c->flushes->len - c->flushes_done >= PD_CPU_FLUSHES) {
+    if (c->flushes->len - c->flushes_done >= SG_DOM_CPU_FLUSHES) {
         struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry,
                                                   c->flushes_done++);
 
-        sg_pd_cpu_drain_stores(p, c);
-        sg_pd_advance_upto(p, oldest->addr, oldest->seq);
-        if (c->flushes_done >= PD_CPU_FLUSHES) {
+        sg_dom_cpu_drain_stores(p, c);
+        sg_dom_advance_upto(p, oldest->addr, oldest->seq);
+        if (c->flushes_done >= SG_DOM_CPU_FLUSHES) {
             g_array_remove_range(c->flushes, 0, c->flushes_done);
             c->flushes_done = 0;
         }
@@ -304,19 +305,19 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
     uint64_t off, seq, line = sg_align_down(addr, SG_PERSIST_LINE);
 
     if (p->frozen || !p->config.cpu_tracking || source->unit >= SG_PERSIST_VCPUS
-        || !sg_pd_extent(p, line, SG_PERSIST_LINE, &off)) {
+        || !sg_dom_extent(p, line, SG_PERSIST_LINE, &off)) {
         return;
     }
-    sg_pd_others_drain(p, source->unit);
-    seq = sg_pd_log(p, SG_PERSIST_EV_CPU_FLUSH, source, line, SG_PERSIST_LINE, kind);
+    sg_dom_others_drain(p, source->unit);
+    seq = sg_dom_log(p, SG_PERSIST_EV_CPU_FLUSH, source, line, SG_PERSIST_LINE, kind);
     if (kind != SG_PERSIST_CLFLUSH) {
         note_flush(p, cpu_at(p, source->unit), line, seq);
     } else if (p->config.store_buffer) {
         into_store_buffer(p, source->unit, line, seq, true);
     } else {
-        sg_pd_advance_upto(p, line, seq);
+        sg_dom_advance_upto(p, line, seq);
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }
 
 static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
@@ -324,7 +325,7 @@ static void carry_out_flushes(struct sg_persist *p, struct cpu *c)
     for (unsigned i = c->flushes_done; i < c->flushes->len; i++) {
         struct cpu_entry *x = &g_array_index(c->flushes, struct cpu_entry, i);
 
-        sg_pd_advance_upto(p, x->addr, x->seq);
+        sg_dom_advance_upto(p, x->addr, x->seq);
     }
     c->flushes_done = 0;
     g_array_set_size(c->flushes, 0);
@@ -338,17 +339,17 @@ void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *
     if (!c || !(c->sb_count | c->wc_count | c->flushes->len) || p->frozen) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_CPU_FENCE, source, 0, 0, kind);
-    sg_pd_cpu_drain(p, source->unit);
+    sg_dom_log(p, SG_PERSIST_EV_CPU_FENCE, source, 0, 0, kind);
+    sg_dom_cpu_drain(p, source->unit);
     carry_out_flushes(p, c);
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }
 
-void sg_pd_cpu_fence_all(struct sg_persist *p)
+void sg_dom_cpu_fence_all(struct sg_persist *p)
 {
     for (unsigned i = 0; i < SG_PERSIST_VCPUS; i++) {
         if (p->cpu[i]) {
-            sg_pd_cpu_drain(p, i);
+            sg_dom_cpu_drain(p, i);
             carry_out_flushes(p, p->cpu[i]);
         }
     }
@@ -364,7 +365,7 @@ void sg_persist_cpu_sync(struct sg_persist *p)
     if (p->frozen || p->busy_cpu < 0) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
-    sg_pd_others_drain(p, -1);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_CPU_SYNC, NULL, 0, 0, 0);
+    sg_dom_others_drain(p, -1);
+    sg_dom_input_done(p);
 }

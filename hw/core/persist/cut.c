@@ -59,15 +59,15 @@ static uint64_t choose(struct cut *c, uint64_t n, bool inside)
         if (!inside) {
             return n - 1;
         }
-        return c->policy->seed && n > 1 ? sg_pd_below(&c->rng, n - 1) : 0;
+        return c->policy->seed && n > 1 ? sg_dom_below(&c->rng, n - 1) : 0;
     default: /* the ends are worth more than the middle */
-        switch (sg_pd_random(&c->rng) >> 62) {
+        switch (sg_dom_random(&c->rng) >> 62) {
         case 0:
             return 0;
         case 1:
             return n - 1;
         default:
-            return sg_pd_below(&c->rng, n);
+            return sg_dom_below(&c->rng, n);
         }
     }
 }
@@ -85,7 +85,7 @@ static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint
 
     c->report->count[stage][SG_PERSIST_KEPT] += kept;
     c->report->count[stage][SG_PERSIST_LOST] += x->len - kept;
-    sg_pd_report_add(c->p, c->report, &row, 0);
+    sg_dom_report_add(c->p, c->report, &row, 0);
 }
 
 static void lose_s0(struct cut *c)
@@ -133,7 +133,7 @@ static void cut_s1(struct cut *c, unsigned device)
         }
         left -= n;
         piece_row(c, x, SG_PERSIST_S1, n);
-        sg_pd_post_visible(c->p, device, n);
+        sg_dom_post_visible(c->p, device, n);
     }
 }
 
@@ -153,13 +153,13 @@ static void cut_store_buffer(struct cut *c)
         n = choose(c, cpu->sb_count + 1, false);
     } else {
         while (n < cpu->sb_count
-               && !in_range(c, cpu->sb[(cpu->sb_head + n) % PD_STORE_BUFFER].addr,
+               && !in_range(c, cpu->sb[(cpu->sb_head + n) % SG_DOM_STORE_BUFFER].addr,
                             SG_PERSIST_LINE)) {
             n++;
         }
     }
     while (n--) {
-        sg_pd_cpu_drain_one(p, cpu);
+        sg_dom_cpu_drain_one(p, cpu);
     }
 }
 
@@ -171,9 +171,9 @@ static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lin
     row->addr = e->base + off;
     row->len = (uint64_t)lines * SG_PERSIST_LINE;
     row->lines = lines;
-    row->extent = sg_pd_extent_number(c->p, e);
+    row->extent = sg_dom_extent_number(c->p, e);
     c->report->count[row->stage][row->fate] += lines;
-    sg_pd_report_add(c->p, c->report, row, seq_low);
+    sg_dom_report_add(c->p, c->report, row, seq_low);
 }
 
 /* Fills c->points. */
@@ -181,7 +181,7 @@ static void permitted(struct cut *c, const struct line *l)
 {
     const struct sg_persist *p = c->p;
     unsigned least = c->domain == SG_PERSIST_WHOLE ? l->count
-                     : c->domain == SG_PERSIST_EADR ? sg_pd_line_cached(p, l) : 0;
+                     : c->domain == SG_PERSIST_EADR ? sg_dom_line_cached(p, l) : 0;
     unsigned k = 0;
     uint32_t n = l->first;
 
@@ -189,8 +189,8 @@ static void permitted(struct cut *c, const struct line *l)
     if (!least) {
         c->points[c->point_count++] = 0;
     }
-    for (; n; n = sg_pd_rec(p, n)->next) {
-        const struct rec *r = sg_pd_rec(p, n);
+    for (; n; n = sg_dom_rec(p, n)->next) {
+        const struct rec *r = sg_dom_rec(p, n);
 
         if (r->flags & REC_SB && c->domain != SG_PERSIST_WHOLE) {
             break;
@@ -206,10 +206,10 @@ static void permitted(struct cut *c, const struct line *l)
 static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned i)
 {
     struct sg_persist *p = c->p;
-    bool unseen = !p->config.cpu_tracking && sg_pd_line_adopt(p, e, page_no, i, 0);
-    const struct line *l = sg_pd_line(p, e->pages[page_no], i);
+    bool unseen = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
+    const struct line *l = sg_dom_line(p, e->pages[page_no], i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-    const struct rec *last = sg_pd_rec(p, l->last);
+    const struct rec *last = sg_dom_rec(p, l->last);
     struct sg_persist_loss row = {
         .stage = l->queued == l->count ? SG_PERSIST_S3
                  : last->flags & REC_S2P ? SG_PERSIST_SB : SG_PERSIST_S2,
@@ -226,19 +226,19 @@ static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned 
         ? l->count /* flushed, by its processor, and the line with it */
         : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
-    if (k && !sg_pd_media_take(p, e, 1)) {
+    if (k && !sg_dom_media_take(p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
         k = 0;
     }
     row.stores_kept = k;
     for (; k; k--) {
-        const struct rec *r = sg_pd_rec(p, n);
+        const struct rec *r = sg_dom_rec(p, n);
 
-        sg_pd_media_rec(e->media + off, r);
+        sg_dom_media_rec(e->media + off, r);
         n = r->next;
     }
     if (row.stores_kept) {
-        sg_pd_heal(p, e->base + off, SG_PERSIST_LINE);
+        sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
     line_row(c, e, off, 1, &row, last->seq);
 }
@@ -248,25 +248,25 @@ static void cut_plain(struct cut *c, struct extent *e, size_t page_no, unsigned 
     struct page *g = e->pages[page_no];
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     struct sg_persist_loss row = {
-        .stage = g->queued & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = PD_LINE_ATOMS,
+        .stage = g->queued & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = SG_DOM_LINE_ATOMS,
     };
     bool inside = in_range(c, e->base + off, SG_PERSIST_LINE);
-    unsigned atoms = PD_LINE_ATOMS;
+    unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
-        atoms = g->whole & bit ? choose(c, 2, inside) * PD_LINE_ATOMS
-                : choose(c, PD_LINE_ATOMS + 1, inside);
+        atoms = g->whole & bit ? choose(c, 2, inside) * SG_DOM_LINE_ATOMS
+                : choose(c, SG_DOM_LINE_ATOMS + 1, inside);
     }
     row.fate = atoms == 0 ? SG_PERSIST_LOST
-               : atoms < PD_LINE_ATOMS ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
-    if (atoms && !sg_pd_media_take(c->p, e, 1)) {
+               : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
+    if (atoms && !sg_dom_media_take(c->p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
         atoms = 0;
     }
     row.stores_kept = atoms;
     if (atoms) {
         memcpy(e->media + off, e->visible + off, atoms * SG_PERSIST_ATOM);
-        sg_pd_heal(c->p, e->base + off, SG_PERSIST_LINE);
+        sg_dom_heal(c->p, e->base + off, SG_PERSIST_LINE);
     }
     line_row(c, e, off, 1, &row, g->ref[i]);
 }
@@ -305,11 +305,11 @@ static void plain_rows(struct cut *c, struct extent *e, size_t page_no, const st
             .stage = queued ? SG_PERSIST_S3 : SG_PERSIST_S2, .fate = fate,
         };
 
-        while (i + n < PD_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i]
+        while (i + n < SG_DOM_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i]
                && (g->queued >> (i + n) & 1) == queued) {
             n++;
         }
-        row.stores = n * PD_LINE_ATOMS;
+        row.stores = n * SG_DOM_LINE_ATOMS;
         row.stores_kept = fate == SG_PERSIST_KEPT ? row.stores : 0;
         line_row(c, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, n, &row,
                  g->ref[i]);
@@ -326,7 +326,7 @@ static void cut_page(struct cut *c, struct extent *e, size_t page_no)
     if (fate < 0) {
         plain_rows(c, e, page_no, &before, before.dirty, SG_PERSIST_LOST);
     } else if (fate > 0) {
-        sg_pd_advance_page(c->p, e, page_no, before.dirty, PD_TO_S4, true);
+        sg_dom_advance_page(c->p, e, page_no, before.dirty, SG_DOM_TO_S4, true);
         left = e->pages[page_no] ? e->pages[page_no]->dirty : 0;
         plain_rows(c, e, page_no, &before, before.dirty & ~left, SG_PERSIST_KEPT);
         plain_rows(c, e, page_no, &before, left, SG_PERSIST_REFUSED);
@@ -352,20 +352,20 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
     uint64_t len = (uint64_t)lines * SG_PERSIST_LINE;
     struct sg_persist_loss row = {
         .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
-        .addr = e->base + off, .len = len, .lines = lines, .stores = lines * PD_LINE_ATOMS,
-        .extent = sg_pd_extent_number(c->p, e),
+        .addr = e->base + off, .len = len, .lines = lines, .stores = lines * SG_DOM_LINE_ATOMS,
+        .extent = sg_dom_extent_number(c->p, e),
         .source = unseen_cpu,
     };
 
-    if (keep && !sg_pd_media_take(c->p, e, lines)) {
+    if (keep && !sg_dom_media_take(c->p, e, lines)) {
         row.fate = SG_PERSIST_REFUSED;
     } else if (keep) {
         memcpy(e->media + off, e->visible + off, len);
-        sg_pd_heal(c->p, e->base + off, len);
+        sg_dom_heal(c->p, e->base + off, len);
         row.stores_kept = row.stores;
     }
     c->report->untracked[row.fate] += lines;
-    sg_pd_report_add(c->p, c->report, &row, 0);
+    sg_dom_report_add(c->p, c->report, &row, 0);
 }
 
 static void cut_untracked(struct cut *c, struct extent *e)
@@ -386,7 +386,7 @@ static void cut_untracked(struct cut *c, struct extent *e)
         return; /* nothing to copy, and counting would cost a comparison of everything */
     }
     c->report->untracked_counted = true;
-    while ((len = sg_pd_untracked_next(c->p, e, &off, e->size)) != 0) {
+    while ((len = sg_dom_untracked_next(c->p, e, &off, e->size)) != 0) {
         for (; len; len -= n, off += n) {
             n = whole_runs ? len : SG_PERSIST_LINE;
             cut_untracked_lines(c, e, off, n / SG_PERSIST_LINE,
@@ -434,7 +434,7 @@ static void cut_extent(struct cut *c, struct extent *e)
     if (!c->report->stays) {
         cut_untracked(c, e);
     }
-    SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+    SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         if (c->report->stays) {
             cut_page_on_both_sides(c, e, page_no);
         } else {
@@ -447,8 +447,8 @@ static void log_cut(struct sg_persist *p, const struct sg_persist_policy *policy
 {
     struct sg_persist_event *e;
 
-    sg_pd_log(p, SG_PERSIST_EV_CUT, NULL, policy->addr, 0, policy->outcome);
-    e = sg_pd_log_last(p);
+    sg_dom_log(p, SG_PERSIST_EV_CUT, NULL, policy->addr, 0, policy->outcome);
+    e = sg_dom_log_last(p);
     e->at = policy->len;
     e->data = policy->seed;
 }
@@ -462,7 +462,7 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     sg_assert(policy->outcome < SG_PERSIST_OUTCOMES);
     *c = (struct cut) {
         .p = p, .policy = policy, .rng = policy->seed, .domain = p->config.domain,
-        .report = sg_pd_report_new(p, policy),
+        .report = sg_dom_report_new(p, policy),
     };
     log_cut(p, policy);
     p->frozen = true;
@@ -480,14 +480,14 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     }
     for (unsigned i = 0; i < p->extent_count; i++) {
         if (p->extent[i].used) {
-            sg_pd_extent_clear(p, &p->extent[i]);
+            sg_dom_extent_clear(p, &p->extent[i]);
         }
     }
-    sg_pd_place_clear(p);
-    sg_pd_cpu_clear(p);
-    sg_pd_pool_fini(&p->pages);
-    sg_pd_pool_fini(&p->lines);
-    sg_pd_pool_fini(&p->recs);
+    sg_dom_place_clear(p);
+    sg_dom_cpu_clear(p);
+    sg_dom_pool_fini(&p->pages);
+    sg_dom_pool_fini(&p->lines);
+    sg_dom_pool_fini(&p->recs);
     p->cut_done = true;
     g_free(c);
     return report;
@@ -498,7 +498,7 @@ void sg_persist_restart(struct sg_persist *p)
     if (!p->cut_done) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_RESTART, NULL, 0, 0, 0);
+    sg_dom_log(p, SG_PERSIST_EV_RESTART, NULL, 0, 0, 0);
     p->frozen = p->cut_done = false;
     p->acknowledged = 0;
     if (p->armed_hit) {

@@ -16,14 +16,14 @@
  * The events of the model, and the functions that carry them out:
  *
  *   E1   sg_persist_dma_write, sg_persist_settle          place.c
- *   E3   sg_pd_drain_posted                               place.c
+ *   E3   sg_dom_drain_posted                               place.c
  *   E4   sg_persist_device_fence                          place.c
- *   E6   sg_pd_pace                                       advance.c
+ *   E6   sg_dom_pace                                       advance.c
  *   E7   sg_persist_cpu_flush, sg_persist_cpu_fence       cpu.c
  *   E8   sg_persist_cpu_store, sg_persist_cpu_fence       cpu.c
  *   E9   sg_persist_flush                                 flush.c
  *   E10  sg_persist_flush                                 flush.c
- *   E12  sg_pd_pace                                       advance.c
+ *   E12  sg_dom_pace                                       advance.c
  *   E13  sg_persist_deep_flush                            flush.c
  *   E14  sg_persist_atom_store                            place.c
  *   E15  sg_persist_atomic                                place.c
@@ -31,7 +31,7 @@
  *
  * (E2, E5: nothing moves.  E11 is E7 and a message.)
  *
- * An input event is logged, carried out, and followed by sg_pd_input_done(), where an armed cut
+ * An input event is logged, carried out, and followed by sg_dom_input_done(), where an armed cut
  * may freeze the domain.  From then on inputs return at once: the machine has stopped.
  *
  * Invariants, between calls (sg_assert_persist_state() checks them, check.c):
@@ -97,19 +97,19 @@ struct sg_persist *sg_persist_new(const struct sg_persist_config *config,
     if (limits) {
         p->limits = *limits;
     }
-    p->limits.line_stores = SG_MIN(SG_MAX(p->limits.line_stores, PD_LINE_ATOMS), 4096);
+    p->limits.line_stores = SG_MIN(SG_MAX(p->limits.line_stores, SG_DOM_LINE_ATOMS), 4096);
     p->ops = ops;
     p->opaque = opaque;
     p->rng = p->limits.seed;
     p->busy_cpu = -1;
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
-    sg_pd_pool_init(&p->pages, sizeof(struct page));
-    sg_pd_pool_init(&p->lines, sizeof(struct line));
-    sg_pd_pool_init(&p->recs, sizeof(struct rec));
+    sg_dom_pool_init(&p->pages, sizeof(struct page));
+    sg_dom_pool_init(&p->lines, sizeof(struct line));
+    sg_dom_pool_init(&p->recs, sizeof(struct rec));
     p->conns = g_hash_table_new(g_int64_hash, g_int64_equal);
     p->conn_order = g_ptr_array_new();
-    sg_pd_log_init(p);
-    sg_pd_log_config(p);
+    sg_dom_log_init(p);
+    sg_dom_log_config(p);
     return p;
 }
 
@@ -127,7 +127,7 @@ void sg_persist_free(struct sg_persist *p)
     if (!p) {
         return;
     }
-    sg_pd_place_clear(p);
+    sg_dom_place_clear(p);
     for (unsigned i = 0; i < SG_PERSIST_EXTENTS; i++) {
         free_extent(&p->extent[i]);
     }
@@ -140,9 +140,9 @@ void sg_persist_free(struct sg_persist *p)
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         g_free(p->bad[i].range);
     }
-    sg_pd_pool_fini(&p->pages);
-    sg_pd_pool_fini(&p->lines);
-    sg_pd_pool_fini(&p->recs);
+    sg_dom_pool_fini(&p->pages);
+    sg_dom_pool_fini(&p->lines);
+    sg_dom_pool_fini(&p->recs);
     g_hash_table_destroy(p->conns);
     g_ptr_array_free(p->conn_order, TRUE);
     g_free(p->log);
@@ -167,13 +167,13 @@ static void adopt_untracked(struct sg_persist *p, uint64_t seq)
         struct extent *e = &p->extent[i];
         uint64_t off = 0, len;
 
-        SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+        SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
             for (uint64_t m = e->pages[page_no]->noded; m; m &= m - 1) {
-                sg_pd_line_adopt(p, e, page_no, __builtin_ctzll(m), seq);
+                sg_dom_line_adopt(p, e, page_no, __builtin_ctzll(m), seq);
             }
         }
-        while (e->used && (len = sg_pd_untracked_next(p, e, &off, e->size)) != 0) {
-            sg_pd_visible_mark(p, e, off, len, seq);
+        while (e->used && (len = sg_dom_untracked_next(p, e, &off, e->size)) != 0) {
+            sg_dom_visible_mark(p, e, off, len, seq);
             off += len;
         }
     }
@@ -184,23 +184,23 @@ static void settle_everything(struct sg_persist *p)
     while (p->conn_order->len) {
         struct conn *c = g_ptr_array_index(p->conn_order, 0);
 
-        sg_pd_settle(p, c->device, c->qpn);
+        sg_dom_settle(p, c->device, c->qpn);
     }
 }
 
 static void drain_everything_posted(struct sg_persist *p)
 {
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        sg_pd_drain_posted(p, d);
+        sg_dom_drain_posted(p, d);
     }
 }
 
 /* What waits for what the new rules do not know moves on: it might have at any time. */
 static void leave_old_rules(struct sg_persist *p, const struct sg_persist_config *next)
 {
-    sg_pd_others_drain(p, -1);
+    sg_dom_others_drain(p, -1);
     if (!next->cpu_tracking) {
-        sg_pd_cpu_fence_all(p); /* their fences will not be reported */
+        sg_dom_cpu_fence_all(p); /* their fences will not be reported */
     }
     if (!next->place_delay_ns && !next->place_out_of_order) {
         settle_everything(p);
@@ -222,13 +222,13 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
         leave_old_rules(p, config);
     }
     p->config = *config;
-    sg_pd_log_config(p);
+    sg_dom_log_config(p);
     for (unsigned i = 0; !p->frozen && i < p->extent_count; i++) {
         if (p->extent[i].used
             && (config->domain != SG_PERSIST_NONE || config->wpq_drain == SG_PERSIST_EAGER)) {
-            sg_pd_drain_range(p, &p->extent[i], 0, p->extent[i].size);
+            sg_dom_drain_range(p, &p->extent[i], 0, p->extent[i].size);
             if (config->domain != SG_PERSIST_NONE) {
-                sg_pd_unqueue(p, &p->extent[i]);
+                sg_dom_unqueue(p, &p->extent[i]);
             }
         }
     }
@@ -245,7 +245,7 @@ static bool holds(const struct extent *e, uint64_t addr, uint64_t len)
     return e->used && addr >= e->base && sg_range_ok(addr - e->base, len, e->size);
 }
 
-struct extent *sg_pd_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off)
+struct extent *sg_dom_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off)
 {
     struct extent *e = &p->extent[p->extent_hint];
 
@@ -297,8 +297,8 @@ void sg_persist_remove(struct sg_persist *p, int extent)
     /* Pieces on their way may aim at it, or at others. */
     settle_everything(p);
     drain_everything_posted(p);
-    sg_pd_others_drain(p, -1);
-    sg_pd_extent_clear(p, &p->extent[extent]);
+    sg_dom_others_drain(p, -1);
+    sg_dom_extent_clear(p, &p->extent[extent]);
     free_extent(&p->extent[extent]);
     while (p->extent_count && !p->extent[p->extent_count - 1].used) {
         p->extent_count--;
@@ -327,14 +327,14 @@ unsigned sg_persist_query(const struct sg_persist *p, uint64_t addr, uint64_t le
 
 int sg_persist_find(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *offset)
 {
-    struct extent *e = sg_pd_extent((struct sg_persist *)p, addr, len, offset);
+    struct extent *e = sg_dom_extent((struct sg_persist *)p, addr, len, offset);
 
-    return e ? sg_pd_extent_number(p, e) : SG_PERSIST_NO_EXTENT;
+    return e ? sg_dom_extent_number(p, e) : SG_PERSIST_NO_EXTENT;
 }
 
 /* ---- Freezing ---- */
 
-void sg_pd_freeze(struct sg_persist *p)
+void sg_dom_freeze(struct sg_persist *p)
 {
     p->frozen = true;
     p->armed_hit = true;
@@ -343,14 +343,14 @@ void sg_pd_freeze(struct sg_persist *p)
     }
 }
 
-void sg_pd_input_done(struct sg_persist *p)
+void sg_dom_input_done(struct sg_persist *p)
 {
     p->inputs++;
     if (p->limits.check) {
         sg_assert_persist_state(p, false);
     }
     if (p->arm.kind == SG_PERSIST_ARM_EVENT && !p->armed_hit && --p->arm.count == 0) {
-        sg_pd_freeze(p);
+        sg_dom_freeze(p);
     }
 }
 
@@ -369,11 +369,11 @@ void sg_persist_milestone(struct sg_persist *p, const struct sg_persist_source *
     if (p->frozen) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_MILESTONE, source, 0, 0, what);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_MILESTONE, source, 0, 0, what);
+    sg_dom_input_done(p);
     if (!p->frozen && p->arm.kind == SG_PERSIST_ARM_MILESTONE && p->arm.milestone == what
         && --p->arm.count == 0) {
-        sg_pd_freeze(p);
+        sg_dom_freeze(p);
     }
 }
 
@@ -402,16 +402,16 @@ void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
     for (unsigned i = 0; i < p->extent_count; i++) {
         const struct extent *e = &p->extent[i];
 
-        SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+        SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
             const struct page *g = e->pages[page_no];
 
             s->stage[SG_PERSIST_S3] += __builtin_popcountll(g->queued);
             s->stage[SG_PERSIST_S2] += __builtin_popcountll(g->dirty & ~g->noded & ~g->queued);
             for (uint64_t m = g->noded; m; m &= m - 1) {
-                const struct line *l = sg_pd_line(p, g, __builtin_ctzll(m));
+                const struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
 
                 s->stage[l->queued == l->count ? SG_PERSIST_S3
-                         : sg_pd_rec(p, l->last)->flags & REC_S2P ? SG_PERSIST_SB
+                         : sg_dom_rec(p, l->last)->flags & REC_S2P ? SG_PERSIST_SB
                          : SG_PERSIST_S2]++;
             }
         }

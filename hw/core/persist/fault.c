@@ -2,18 +2,18 @@
 /*
  * Injected faults of the media, and its bad ranges.
  *
- * Read-only and worn-out media are asked in sg_pd_media_take() (advance.c), failing flushes in
+ * Read-only and worn-out media are asked in sg_dom_media_take() (advance.c), failing flushes in
  * flush.c.  Here: uncorrectable and poisoned ranges, two sorted lists of whole lines.
  */
 #include "persist/impl.h"
 
-static struct sg_pd_bads *list_of(struct sg_persist *p, unsigned kind)
+static struct sg_dom_bads *list_of(struct sg_persist *p, unsigned kind)
 {
     return &p->bad[kind - 1];
 }
 
 /* Position of the first range that ends after addr. */
-static unsigned first_after(const struct sg_pd_bads *b, uint64_t addr)
+static unsigned first_after(const struct sg_dom_bads *b, uint64_t addr)
 {
     unsigned lo = 0, hi = b->count;
 
@@ -29,14 +29,14 @@ static unsigned first_after(const struct sg_pd_bads *b, uint64_t addr)
     return lo;
 }
 
-static bool hits(const struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+static bool hits(const struct sg_dom_bads *b, uint64_t addr, uint64_t len)
 {
     unsigned i = first_after(b, addr);
 
     return i < b->count && b->range[i].addr < addr + len;
 }
 
-bool sg_pd_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds)
+bool sg_dom_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds)
 {
     return len
            && ((kinds & SG_PERSIST_UNCORRECTABLE
@@ -45,7 +45,7 @@ bool sg_pd_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned
                    && hits(&p->bad[SG_PERSIST_POISONED - 1], addr, len)));
 }
 
-static void insert(struct sg_pd_bads *b, unsigned i, struct sg_persist_bad x)
+static void insert(struct sg_dom_bads *b, unsigned i, struct sg_persist_bad x)
 {
     memmove(b->range + i + 1, b->range + i, (b->count - i) * sizeof(*b->range));
     b->range[i] = x;
@@ -53,7 +53,7 @@ static void insert(struct sg_pd_bads *b, unsigned i, struct sg_persist_bad x)
 }
 
 /* One range has all of it. */
-static bool covers(const struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+static bool covers(const struct sg_dom_bads *b, uint64_t addr, uint64_t len)
 {
     unsigned i = first_after(b, addr);
 
@@ -65,7 +65,7 @@ static bool covers(const struct sg_pd_bads *b, uint64_t addr, uint64_t len)
  * Takes [addr, addr + len) out.  A range around it is split, which needs room for one more: false,
  * and all is as it was, if there is none.  Nothing else is ever refused.
  */
-static bool cut_out(struct sg_pd_bads *b, uint64_t addr, uint64_t len)
+static bool cut_out(struct sg_dom_bads *b, uint64_t addr, uint64_t len)
 {
     uint64_t end = addr + len;
     unsigned i = first_after(b, addr);
@@ -102,9 +102,9 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
 {
     uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE), off;
     uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
-    struct sg_pd_bads *b = list_of(p, kind);
+    struct sg_dom_bads *b = list_of(p, kind);
 
-    if (!len || addr + len < addr || !sg_pd_extent(p, lo, hi - lo, &off)) {
+    if (!len || addr + len < addr || !sg_dom_extent(p, lo, hi - lo, &off)) {
         return false;
     }
     if (!b->range) {
@@ -120,13 +120,13 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
             .addr = lo, .len = hi - lo, .kind = kind,
         });
     }
-    sg_pd_log(p, SG_PERSIST_EV_MARK_BAD, NULL, addr, len, kind);
+    sg_dom_log(p, SG_PERSIST_EV_MARK_BAD, NULL, addr, len, kind);
     return true;
 }
 
-void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
+void sg_dom_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    struct sg_pd_bads *b = list_of(p, SG_PERSIST_POISONED);
+    struct sg_dom_bads *b = list_of(p, SG_PERSIST_POISONED);
 
     if (hits(b, addr, len) && cut_out(b, addr, len)) {
         p->bad_generation++;
@@ -141,7 +141,7 @@ void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len)
     if (!len || hi <= lo) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_CLEAR_BAD, NULL, addr, len, 0);
+    sg_dom_log(p, SG_PERSIST_EV_CLEAR_BAD, NULL, addr, len, 0);
     p->bad_generation++;
     for (unsigned i = 0; i < SG_ARRAY_SIZE(p->bad); i++) {
         cut_out(&p->bad[i], lo, hi - lo);
@@ -174,7 +174,7 @@ bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t l
     for (addr = sg_align_down(addr, SG_PERSIST_LINE); addr < end; addr += SG_PERSIST_LINE) {
         int extent = sg_persist_find(p, addr, SG_PERSIST_LINE, &offset);
 
-        if (extent != SG_PERSIST_NO_EXTENT && sg_pd_bad(p, addr, SG_PERSIST_LINE, both)
+        if (extent != SG_PERSIST_NO_EXTENT && sg_dom_bad(p, addr, SG_PERSIST_LINE, both)
             && !memcmp(p->extent[extent].visible + offset, p->extent[extent].media + offset,
                        SG_PERSIST_LINE)) {
             *line = addr;
@@ -197,9 +197,9 @@ void sg_persist_set_faults(struct sg_persist *p, int extent, const struct sg_per
 
     sg_assert(extent >= 0 && extent < SG_PERSIST_EXTENTS && p->extent[extent].used);
     p->extent[extent].faults = *f;
-    sg_pd_log(p, SG_PERSIST_EV_SET_FAULTS, NULL, extent, 0,
-              f->read_only | f->flush_fails_always << 1 | f->wears_out << 2);
-    e = sg_pd_log_last(p);
+    sg_dom_log(p, SG_PERSIST_EV_SET_FAULTS, NULL, extent, 0,
+               f->read_only | f->flush_fails_always << 1 | f->wears_out << 2);
+    e = sg_dom_log_last(p);
     e->msn = f->flush_fails;
     e->data = f->lines_left;
 }

@@ -38,7 +38,7 @@ static uint64_t candidate(struct sg_persist *p, struct extent *e, uint64_t *off,
     if (!p->ops || !p->ops->next_differing) {
         return end;
     }
-    at = p->ops->next_differing(p->opaque, sg_pd_extent_number(p, e), *off, &len);
+    at = p->ops->next_differing(p->opaque, sg_dom_extent_number(p, e), *off, &len);
     if (at >= end || !len) {
         *off = end;
         return end;
@@ -47,7 +47,7 @@ static uint64_t candidate(struct sg_persist *p, struct extent *e, uint64_t *off,
     return SG_MIN(end, sg_align_up(at + len, SG_PERSIST_LINE));
 }
 
-uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
+uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
 {
     *off = sg_align_down(*off, SG_PERSIST_LINE);
     end = SG_MIN(sg_align_up(end, SG_PERSIST_LINE), e->size);
@@ -77,19 +77,19 @@ uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *
 
 /* ---- Flush ---- */
 
-void sg_pd_flush_begin(struct sg_persist *p, const struct sg_persist_source *source)
+void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source)
 {
-    sg_pd_others_drain(p, -1);
-    sg_pd_settle(p, source->unit, source->qpn);
-    sg_pd_drain_posted(p, source->unit);
+    sg_dom_others_drain(p, -1);
+    sg_dom_settle(p, source->unit, source->qpn);
+    sg_dom_drain_posted(p, source->unit);
 }
 
 static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
     uint64_t at = off, n;
 
-    while ((n = sg_pd_untracked_next(p, e, &at, off + len)) != 0) {
-        sg_pd_visible_mark(p, e, at, n, 0);
+    while ((n = sg_dom_untracked_next(p, e, &at, off + len)) != 0) {
+        sg_dom_visible_mark(p, e, at, n, 0);
         at += n;
     }
 }
@@ -97,15 +97,15 @@ static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off,
 /* As much of a run as the medium takes. */
 static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, size_t lines)
 {
-    uint64_t n = sg_pd_media_take(p, e, lines) * SG_PERSIST_LINE;
+    uint64_t n = sg_dom_media_take(p, e, lines) * SG_PERSIST_LINE;
 
     if (n) {
         memcpy(e->media + off, e->visible + off, n);
-        sg_pd_heal(p, e->base + off, n);
+        sg_dom_heal(p, e->base + off, n);
     }
 }
 
-void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     const struct page *g = e->pages[page_no];
     uint64_t noded = g ? mask & g->noded : 0, clean = g ? mask & ~g->dirty : mask;
@@ -117,9 +117,9 @@ void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, u
     for (; noded; noded &= noded - 1) {
         unsigned i = __builtin_ctzll(noded);
 
-        if (sg_pd_line_adopt(p, e, page_no, i, 0)) {
-            sg_pd_advance_line(p, e, page_no, i, sg_pd_line(p, e->pages[page_no], i)->count,
-                               PD_TO_S4);
+        if (sg_dom_line_adopt(p, e, page_no, i, 0)) {
+            sg_dom_advance_line(p, e, page_no, i, sg_dom_line(p, e->pages[page_no], i)->count,
+                                SG_DOM_TO_S4);
         }
     }
     while (clean) { /* by runs: nearly all are equal */
@@ -143,12 +143,12 @@ void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, u
 void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     uint64_t off, at, n;
-    struct extent *e = sg_pd_extent(p, addr, len, &off);
+    struct extent *e = sg_dom_extent(p, addr, len, &off);
 
     if (!e || (p->frozen && !p->cut_done) || p->config.cpu_tracking) {
         return;
     }
-    for (at = off; (n = sg_pd_untracked_next(p, e, &at, off + len)) != 0; at += n) {
+    for (at = off; (n = sg_dom_untracked_next(p, e, &at, off + len)) != 0; at += n) {
         write_back(p, e, at, n / SG_PERSIST_LINE);
     }
 }
@@ -163,34 +163,35 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
         f->flush_fails -= f->flush_fails > 0;
         return false;
     }
-    if (sg_pd_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE)) {
+    if (sg_dom_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE)) {
         return false;
     }
     if (untracked) {
         mark_untracked(p, e, off, len);
     }
-    return sg_pd_advance_range(p, e, off, len,
-                               p->config.domain == SG_PERSIST_NONE ? PD_TO_S4 : PD_TO_S3, true)
-           && !sg_pd_bad(p, e->base + off, len, SG_PERSIST_POISONED);
+    return sg_dom_advance_range(p, e, off, len,
+                                p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3,
+                                true)
+           && !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
 }
 
-bool sg_pd_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
-                        uint64_t addr, uint64_t len, unsigned flags)
+bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
+                         uint64_t addr, uint64_t len, unsigned flags)
 {
     uint64_t at = addr, left = len, off;
     bool good = true;
 
-    sg_pd_others_drain(p, -1);
+    sg_dom_others_drain(p, -1);
     while (left && flags & SG_PERSIST_FLUSH_P) {
-        struct extent *e = sg_pd_extent(p, at, 1, &off);
+        struct extent *e = sg_dom_extent(p, at, 1, &off);
         uint64_t n = e ? SG_MIN(left, e->size - off) : left;
 
         good = e && persist_part(p, e, off, n) && good;
         at += n;
         left -= n;
     }
-    sg_pd_log(p, good ? SG_PERSIST_EV_FLUSH_DONE : SG_PERSIST_EV_FLUSH_FAILED, source, addr, len,
-              flags);
+    sg_dom_log(p, good ? SG_PERSIST_EV_FLUSH_DONE : SG_PERSIST_EV_FLUSH_FAILED, source, addr, len,
+               flags);
     p->flushes++;
     p->flushes_failed += !good;
     p->acknowledged += good && flags & SG_PERSIST_FLUSH_P;
@@ -206,7 +207,7 @@ static uint64_t answer_time(struct sg_persist *p, unsigned flags)
         return 0;
     }
     if (p->config.flush_random_ns) {
-        latency += sg_pd_below(&p->rng, p->config.flush_random_ns + 1);
+        latency += sg_dom_below(&p->rng, p->config.flush_random_ns + 1);
     }
     return latency ? p->now_ns + latency : 0;
 }
@@ -232,20 +233,20 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
         return SG_PM_LATER;
     }
     if (!*token) {
-        phase = PD_FLUSH_BEGIN;
+        phase = SG_DOM_FLUSH_BEGIN;
         *token = answer_time(p, flags);
     } else {
         *token = 0;
     }
-    phase |= *token ? 0 : PD_FLUSH_FINISH;
-    sg_pd_log(p, SG_PERSIST_EV_FLUSH, source, addr, len, flags | phase);
-    if (phase & PD_FLUSH_BEGIN) {
-        sg_pd_flush_begin(p, source);
+    phase |= *token ? 0 : SG_DOM_FLUSH_FINISH;
+    sg_dom_log(p, SG_PERSIST_EV_FLUSH, source, addr, len, flags | phase);
+    if (phase & SG_DOM_FLUSH_BEGIN) {
+        sg_dom_flush_begin(p, source);
     }
-    if (phase & PD_FLUSH_FINISH) {
-        good = sg_pd_flush_finish(p, source, addr, len, flags);
+    if (phase & SG_DOM_FLUSH_FINISH) {
+        good = sg_dom_flush_finish(p, source, addr, len, flags);
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
     if (p->frozen) {
         *again_ns = SG_NEVER; /* the power went before the answer */
         return SG_PM_LATER;
@@ -266,10 +267,10 @@ static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off
     bool cache_survives;
 
     for (uint64_t at = sg_align_down(off, SG_PERSIST_PAGE); at < off + len; at += SG_PERSIST_PAGE) {
-        sg_pd_keep_unseen(p, e, at / SG_PERSIST_PAGE,
-                          sg_pd_page_mask(at / SG_PERSIST_PAGE, off, len));
+        sg_dom_keep_unseen(p, e, at / SG_PERSIST_PAGE,
+                           sg_dom_page_mask(at / SG_PERSIST_PAGE, off, len));
     }
-    if (sg_pd_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
+    if (sg_dom_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
         return false;
     }
     /* A medium that takes no more, or may not, leaves the cache's content nowhere to go. */
@@ -285,7 +286,7 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
     uint64_t off;
 
     if (len ? !(sg_persist_query(p, addr, len) & SG_PM_PERSISTENT)
-            : !sg_pd_extent(p, addr, len, &off)) {
+            : !sg_dom_extent(p, addr, len, &off)) {
         return SG_PM_FAILED;
     }
     if (p->frozen) {
@@ -293,7 +294,7 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
     }
     sg_persist_cpu_sync(p);
     while (len) {
-        struct extent *e = sg_pd_extent(p, addr, 1, &off);
+        struct extent *e = sg_dom_extent(p, addr, 1, &off);
         size_t n = SG_MIN(len, e->size - off);
 
         if (!media_read_part(p, e, off, to, n)) {
@@ -309,14 +310,14 @@ enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, voi
 void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
     uint64_t off;
-    struct extent *e = sg_pd_extent(p, addr, len, &off);
+    struct extent *e = sg_dom_extent(p, addr, len, &off);
 
     if (p->frozen || !e || !len) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_DEEP_FLUSH, NULL, addr, len, 0);
-    sg_pd_drain_range(p, e, off, len);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_DEEP_FLUSH, NULL, addr, len, 0);
+    sg_dom_drain_range(p, e, off, len);
+    sg_dom_input_done(p);
 }
 
 void sg_persist_orderly(struct sg_persist *p)
@@ -324,15 +325,15 @@ void sg_persist_orderly(struct sg_persist *p)
     if (p->frozen) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_ORDERLY, NULL, 0, 0, 0);
-    sg_pd_others_drain(p, -1);
+    sg_dom_log(p, SG_PERSIST_EV_ORDERLY, NULL, 0, 0, 0);
+    sg_dom_others_drain(p, -1);
     while (p->conn_order->len) {
         struct conn *c = g_ptr_array_index(p->conn_order, 0);
 
-        sg_pd_settle(p, c->device, c->qpn);
+        sg_dom_settle(p, c->device, c->qpn);
     }
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        sg_pd_drain_posted(p, d);
+        sg_dom_drain_posted(p, d);
     }
     for (unsigned i = 0; i < p->extent_count; i++) {
         struct extent *e = &p->extent[i];
@@ -341,8 +342,8 @@ void sg_persist_orderly(struct sg_persist *p)
             if (!p->config.cpu_tracking) {
                 mark_untracked(p, e, 0, e->size);
             }
-            sg_pd_advance_range(p, e, 0, e->size, PD_TO_S4, true);
+            sg_dom_advance_range(p, e, 0, e->size, SG_DOM_TO_S4, true);
         }
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }

@@ -11,15 +11,15 @@
 #include "base/prng.h"
 #include "persist/persist.h"
 
-enum sg_pd_limits {
-    PD_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
-    PD_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
-    PD_STORE_BUFFER = 56,      /* entries of a vCPU's modelled store buffer */
-    PD_WC_LINES = 64,          /* lines that wait in a vCPU's write-combining buffers */
-    PD_CPU_FLUSHES = 65536,    /* flushes that wait for a vCPU's fence; the oldest go ahead */
-    PD_POSTED_DUE_NS = 20000,  /* RANDOM root complex: drains at the latest after so long */
-    PD_REORDER_NS = 10000,     /* place_out_of_order without a delay */
-    PD_VERSIONS = 16,          /* stores of a line that DMA overwrites before it is told no more */
+enum sg_dom_limits {
+    SG_DOM_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
+    SG_DOM_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
+    SG_DOM_STORE_BUFFER = 56,  /* entries of a vCPU's modelled store buffer */
+    SG_DOM_WC_LINES = 64,      /* lines that wait in a vCPU's write-combining buffers */
+    SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest go ahead */
+    SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: drains at the latest after so long */
+    SG_DOM_REORDER_NS = 10000, /* place_out_of_order without a delay */
+    SG_DOM_VERSIONS = 16,      /* stores of a line that DMA overwrites before it is told no more */
 };
 
 /* ---- Stores of one line (line.c) ---- */
@@ -56,7 +56,7 @@ struct page {
     uint64_t noded;            /* has a struct line; the others are "plain" */
     uint64_t whole;            /* plain: a cut keeps all of the line or nothing */
     uint64_t queued;           /* plain: in S3; implies whole */
-    uint32_t ref[PD_PAGE_LINES]; /* noded: line in the pool; plain: low 32 bits of first seq */
+    uint32_t ref[SG_DOM_PAGE_LINES]; /* noded: line in the pool; plain: low 32 bits of first seq */
 };
 
 struct extent {
@@ -112,15 +112,15 @@ struct cpu_entry {
 };
 
 struct cpu {
-    struct cpu_entry sb[PD_STORE_BUFFER]; /* FIFO from sb_head */
+    struct cpu_entry sb[SG_DOM_STORE_BUFFER]; /* FIFO from sb_head */
     unsigned sb_head, sb_count;
-    struct cpu_entry wc[PD_WC_LINES];
+    struct cpu_entry wc[SG_DOM_WC_LINES];
     unsigned wc_head, wc_count;
     GArray *flushes;           /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
     unsigned flushes_done;     /* leading ones that went ahead */
 };
 
-struct sg_pd_bads {
+struct sg_dom_bads {
     struct sg_persist_bad *range; /* sorted, disjoint */
     unsigned count;
 };
@@ -148,7 +148,7 @@ struct sg_persist {
     struct cpu *cpu[SG_PERSIST_VCPUS];
     int busy_cpu;              /* the only one with anything in S2', or -1 */
 
-    struct sg_pd_bads bad[2];  /* by kind - 1 */
+    struct sg_dom_bads bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
 
     struct sg_persist_arm arm;
@@ -165,78 +165,78 @@ struct sg_persist {
 
 /* ---- Randomness ---- */
 
-static inline uint64_t sg_pd_random(uint64_t *state)
+static inline uint64_t sg_dom_random(uint64_t *state)
 {
     return sg_prng(state);
 }
 
 /* 0 .. n - 1; n at least 1. */
-static inline uint64_t sg_pd_below(uint64_t *state, uint64_t n)
+static inline uint64_t sg_dom_below(uint64_t *state, uint64_t n)
 {
-    return sg_pd_random(state) % n;
+    return sg_dom_random(state) % n;
 }
 
 /* ---- domain.c ---- */
 
 /* The extent that holds [addr, addr + len), or NULL; *off is the offset in it. */
-struct extent *sg_pd_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off);
-static inline int sg_pd_extent_number(const struct sg_persist *p, const struct extent *e)
+struct extent *sg_dom_extent(struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *off);
+static inline int sg_dom_extent_number(const struct sg_persist *p, const struct extent *e)
 {
     return e - p->extent;
 }
 /* An input event is complete: an armed cut may be due now. */
-void sg_pd_input_done(struct sg_persist *p);
-void sg_pd_freeze(struct sg_persist *p);
+void sg_dom_input_done(struct sg_persist *p);
+void sg_dom_freeze(struct sg_persist *p);
 
 /* ---- log.c ---- */
 
-void sg_pd_log_init(struct sg_persist *p);
+void sg_dom_log_init(struct sg_persist *p);
 /* Returns the event's sequence number.  source may be NULL. */
-uint64_t sg_pd_log(struct sg_persist *p, unsigned kind, const struct sg_persist_source *source,
-                   uint64_t addr, uint64_t len, uint32_t arg);
+uint64_t sg_dom_log(struct sg_persist *p, unsigned kind, const struct sg_persist_source *source,
+                    uint64_t addr, uint64_t len, uint32_t arg);
 /* The same with payload. */
-uint64_t sg_pd_log_payload(struct sg_persist *p, unsigned kind,
-                           const struct sg_persist_source *source, uint64_t addr, const void *buf,
-                           size_t len, uint32_t arg);
+uint64_t sg_dom_log_payload(struct sg_persist *p, unsigned kind,
+                            const struct sg_persist_source *source, uint64_t addr, const void *buf,
+                            size_t len, uint32_t arg);
 /* The newest event, to be completed by its writer. */
-static inline struct sg_persist_event *sg_pd_log_last(struct sg_persist *p)
+static inline struct sg_persist_event *sg_dom_log_last(struct sg_persist *p)
 {
     return &p->log[p->seq & p->log_mask];
 }
-void sg_pd_log_config(struct sg_persist *p);
+void sg_dom_log_config(struct sg_persist *p);
 /* The event with these low 32 bits of its number, if the log still has it. */
-const struct sg_persist_event *sg_pd_log_find32(const struct sg_persist *p, uint32_t low);
+const struct sg_persist_event *sg_dom_log_find32(const struct sg_persist *p, uint32_t low);
 /* The config that a CONFIGURE event stands for. */
-void sg_pd_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *config);
+void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *config);
 
 /* ---- pool.c ---- */
 
-enum { PD_CHUNK = 1024 };
-void sg_pd_pool_init(struct pool *pool, uint32_t element_size);
-void sg_pd_pool_fini(struct pool *pool);
-uint32_t sg_pd_pool_grow(struct pool *pool);
+enum { SG_DOM_CHUNK = 1024 };
+void sg_dom_pool_init(struct pool *pool, uint32_t element_size);
+void sg_dom_pool_fini(struct pool *pool);
+uint32_t sg_dom_pool_grow(struct pool *pool);
 
-static inline void *sg_pd_pool_at(const struct pool *pool, uint32_t n)
+static inline void *sg_dom_pool_at(const struct pool *pool, uint32_t n)
 {
-    return pool->chunks[n / PD_CHUNK] + (size_t)(n % PD_CHUNK) * pool->size;
+    return pool->chunks[n / SG_DOM_CHUNK] + (size_t)(n % SG_DOM_CHUNK) * pool->size;
 }
 
 /* Not zeroed. */
-static inline uint32_t sg_pd_pool_get(struct pool *pool)
+static inline uint32_t sg_dom_pool_get(struct pool *pool)
 {
     uint32_t n = pool->free;
 
     pool->live++;
     if (!n) {
-        return sg_pd_pool_grow(pool);
+        return sg_dom_pool_grow(pool);
     }
-    memcpy(&pool->free, sg_pd_pool_at(pool, n), sizeof(pool->free));
+    memcpy(&pool->free, sg_dom_pool_at(pool, n), sizeof(pool->free));
     return n;
 }
 
-static inline void sg_pd_pool_put(struct pool *pool, uint32_t n)
+static inline void sg_dom_pool_put(struct pool *pool, uint32_t n)
 {
-    memcpy(sg_pd_pool_at(pool, n), &pool->free, sizeof(pool->free));
+    memcpy(sg_dom_pool_at(pool, n), &pool->free, sizeof(pool->free));
     pool->free = n;
     pool->live--;
 }
@@ -244,35 +244,35 @@ static inline void sg_pd_pool_put(struct pool *pool, uint32_t n)
 /* ---- page.c ---- */
 
 /* The page, made if need be; the caller makes a line of it dirty. */
-struct page *sg_pd_page(struct sg_persist *p, struct extent *e, size_t page_no);
+struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no);
 /* Nothing of it is dirty any more. */
-void sg_pd_page_free(struct sg_persist *p, struct extent *e, size_t page_no);
+void sg_dom_page_free(struct sg_persist *p, struct extent *e, size_t page_no);
 /* The first dirty page at or after page_no, or page_count. */
-size_t sg_pd_page_next(const struct extent *e, size_t page_no);
+size_t sg_dom_page_next(const struct extent *e, size_t page_no);
 /* Dirty lines of the page that lie in [off, off + len) of the extent. */
-uint64_t sg_pd_page_mask(size_t page_no, uint64_t off, uint64_t len);
-void sg_pd_extent_clear(struct sg_persist *p, struct extent *e);
+uint64_t sg_dom_page_mask(size_t page_no, uint64_t off, uint64_t len);
+void sg_dom_extent_clear(struct sg_persist *p, struct extent *e);
 
-static inline struct line *sg_pd_line(const struct sg_persist *p, const struct page *g, unsigned i)
+static inline struct line *sg_dom_line(const struct sg_persist *p, const struct page *g, unsigned i)
 {
-    return sg_pd_pool_at(&p->lines, g->ref[i]);
+    return sg_dom_pool_at(&p->lines, g->ref[i]);
 }
 
-static inline struct rec *sg_pd_rec(const struct sg_persist *p, uint32_t n)
+static inline struct rec *sg_dom_rec(const struct sg_persist *p, uint32_t n)
 {
-    return sg_pd_pool_at(&p->recs, n);
+    return sg_dom_pool_at(&p->recs, n);
 }
 
 /* Calls for each dirty page of a range; a page may become clean in the body. */
-#define SG_PD_FOR_PAGES(e, page_no, off, len)                                           \
-    for (size_t page_no = sg_pd_page_next(e, (off) / SG_PERSIST_PAGE);                  \
+#define SG_DOM_FOR_PAGES(e, page_no, off, len)                                           \
+    for (size_t page_no = sg_dom_page_next(e, (off) / SG_PERSIST_PAGE);                  \
          page_no < (e)->page_count && (uint64_t)page_no * SG_PERSIST_PAGE < (off) + (len); \
-         page_no = sg_pd_page_next(e, page_no + 1))
+         page_no = sg_dom_page_next(e, page_no + 1))
 
 /* ---- line.c ---- */
 
 /* What a store of [in, in + len) to line i finds. */
-struct sg_pd_store {
+struct sg_dom_store {
     unsigned in, len;          /* octets of the line */
     const uint8_t *data;       /* len octets */
     uint64_t seq;
@@ -280,113 +280,113 @@ struct sg_pd_store {
     bool written;              /* data are in visible memory already */
 };
 /* Adds a store to a line of page_no, which thereby has its stores told apart. */
-void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                      const struct sg_pd_store *store);
+void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                       const struct sg_dom_store *store);
 /* Octets become visible in S2: writes visible memory, marks lines.  Range within the extent. */
-void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
-                         size_t len, uint64_t seq);
+void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
+                          size_t len, uint64_t seq);
 /* The same for octets that are visible already, of unknown order. */
-void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
-                        uint64_t seq);
+void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
+                         uint64_t seq);
 /*
  * What an untracked CPU changed in a noded line becomes its last group of stores, of event seq (0:
  * unknown).  False: nothing.
  */
-bool sg_pd_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                      uint64_t seq);
+bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                       uint64_t seq);
 /* Plain line -> noded; pre: its visible content before whatever comes next. */
-struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
-                                   unsigned i, const uint8_t *pre);
+struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
+                                    unsigned i, const uint8_t *pre);
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
-unsigned sg_pd_line_cached(const struct sg_persist *p, const struct line *l);
-unsigned sg_pd_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
+unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
+unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
 /* S2' -> S2 of the stores up to an event. */
-void sg_pd_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq);
+void sg_dom_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq);
 /* A cut may keep exactly the first k stores (or k is 0). */
-bool sg_pd_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
+bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k);
 
 /* ---- advance.c: towards the media ---- */
 
-enum sg_pd_target { PD_TO_S3, PD_TO_S4 };
+enum sg_dom_target { SG_DOM_TO_S3, SG_DOM_TO_S4 };
 /* The first k stores of a noded line, whole groups.  False: the medium refuses; nothing changed. */
-bool sg_pd_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                        unsigned k, enum sg_pd_target to);
+bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                         unsigned k, enum sg_dom_target to);
 /* Lines of a page; all: with what is in S2'.  False: some were refused. */
-bool sg_pd_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
-                        enum sg_pd_target to, bool all);
-bool sg_pd_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
-                         enum sg_pd_target to, bool all);
+bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
+                         enum sg_dom_target to, bool all);
+bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
+                          enum sg_dom_target to, bool all);
 /* What is in S3 already goes to S4 (domain NONE). */
-bool sg_pd_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* What is in S3 and could not go to the media is in S2 again: there is no queue any more. */
-void sg_pd_unqueue(struct sg_persist *p, struct extent *e);
+void sg_dom_unqueue(struct sg_persist *p, struct extent *e);
 /* The line of a machine address: its stores up to an event are in S3 for certain. */
-bool sg_pd_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
+bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
 /* May so many more lines be written to the media?  Returns how many, and counts them as worn. */
-size_t sg_pd_media_take(struct sg_persist *p, struct extent *e, size_t lines);
-void sg_pd_refused(struct sg_persist *p, struct extent *e, uint64_t off);
+size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
+void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
 /* Stores to media memory, atom by atom. */
-void sg_pd_media_rec(uint8_t *media_line, const struct rec *r);
+void sg_dom_media_rec(uint8_t *media_line, const struct rec *r);
 /* After something was written to [off, off + len): eviction and draining as configured. */
-void sg_pd_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
+void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
 /* ---- place.c ---- */
 
-void sg_pd_fifo_clear(struct fifo *f);
-bool sg_pd_drain_posted(struct sg_persist *p, unsigned device);
+void sg_dom_fifo_clear(struct fifo *f);
+bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
 /* The head of a device's S1 becomes visible, its first octets; the rest is lost; it is gone. */
-void sg_pd_post_visible(struct sg_persist *p, unsigned device, uint32_t octets);
-void sg_pd_place_clear(struct sg_persist *p);
-void sg_pd_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
+void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets);
+void sg_dom_place_clear(struct sg_persist *p);
+void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
 /* ---- flush.c ---- */
 
-void sg_pd_flush_begin(struct sg_persist *p, const struct sg_persist_source *source);
-bool sg_pd_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
-                        uint64_t addr, uint64_t len, unsigned flags);
+void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source);
+bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
+                         uint64_t addr, uint64_t len, unsigned flags);
 /* In arg of a FLUSH event. */
-#define PD_FLUSH_BEGIN 0x100u
-#define PD_FLUSH_FINISH 0x200u
+#define SG_DOM_FLUSH_BEGIN 0x100u
+#define SG_DOM_FLUSH_FINISH 0x200u
 /*
  * Next run of octets, line by line, where visible memory and media differ although the line is
  * clean: changed by an untracked CPU.  Searches [*off, end); returns its length or 0.
  */
-uint64_t sg_pd_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end);
+uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end);
 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
  * untracked = kept, what CPUs changed in those that are clean or noded goes to the media.  (In
  * other dirty lines it cannot be told from the DMA's.)
  */
-void sg_pd_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
+void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 
 /* ---- cpu.c ---- */
 
 /* Somebody else than this vCPU acts (-1: a device): what others hold in S2' has drained. */
-void sg_pd_others_drain(struct sg_persist *p, int vcpu);
-void sg_pd_cpu_drain(struct sg_persist *p, int vcpu);
+void sg_dom_others_drain(struct sg_persist *p, int vcpu);
+void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
 /* Does anything of a range wait in S2'?  Whoever reads the range proves that it does not. */
-bool sg_pd_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
+bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
 /* It was read: the lines' stores have left, and of a store buffer all that came before them. */
-void sg_pd_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
+void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* All of a vCPU's store buffer takes effect; its write-combining buffers stay. */
-void sg_pd_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
+void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
 /* The oldest entry of the store buffer takes effect. */
-void sg_pd_cpu_drain_one(struct sg_persist *p, struct cpu *c);
-void sg_pd_cpu_clear(struct sg_persist *p);
+void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c);
+void sg_dom_cpu_clear(struct sg_persist *p);
 /* Every vCPU's flushes and stores so far, as if each had executed a fence. */
-void sg_pd_cpu_fence_all(struct sg_persist *p);
+void sg_dom_cpu_fence_all(struct sg_persist *p);
 
 /* ---- fault.c ---- */
 
-bool sg_pd_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds);
-void sg_pd_heal(struct sg_persist *p, uint64_t addr, uint64_t len);
+bool sg_dom_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds);
+void sg_dom_heal(struct sg_persist *p, uint64_t addr, uint64_t len);
 
 /* ---- report.c ---- */
 
-struct sg_persist_report *sg_pd_report_new(struct sg_persist *p,
-                                           const struct sg_persist_policy *policy);
+struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
+                                            const struct sg_persist_policy *policy);
 /* Adds a row, or lengthens the last one if it is of the same kind and adjacent. */
-void sg_pd_report_add(struct sg_persist *p, struct sg_persist_report *r,
-                      const struct sg_persist_loss *row, uint32_t seq_low);
+void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
+                       const struct sg_persist_loss *row, uint32_t seq_low);
 #endif

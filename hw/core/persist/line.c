@@ -40,13 +40,13 @@ static uint64_t full_seq(const struct sg_persist *p, uint32_t low)
 static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t mask,
                    const uint8_t data[SG_PERSIST_ATOM], uint64_t seq, uint8_t flags)
 {
-    uint32_t n = sg_pd_pool_get(&p->recs);
-    struct rec *r = sg_pd_rec(p, n);
+    uint32_t n = sg_dom_pool_get(&p->recs);
+    struct rec *r = sg_dom_rec(p, n);
 
     *r = (struct rec) { .seq = seq, .atom = atom, .mask = mask, .flags = flags };
     memcpy(r->data, data, SG_PERSIST_ATOM);
     if (l->last) {
-        sg_pd_rec(p, l->last)->next = n;
+        sg_dom_rec(p, l->last)->next = n;
     } else {
         l->first = n;
     }
@@ -68,24 +68,24 @@ static void overlay(struct rec *old, const struct rec *r)
 /* Makes one group, with at most one store per atom, of the first groups of stores. */
 static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
 {
-    uint32_t slot[PD_LINE_ATOMS] = { 0 }, prev = 0, next;
+    uint32_t slot[SG_DOM_LINE_ATOMS] = { 0 }, prev = 0, next;
     uint8_t buffered = REC_S2P;
     unsigned kept = 0;
 
     for (uint32_t n = l->first; n && groups; n = next) {
-        struct rec *r = sg_pd_rec(p, n);
+        struct rec *r = sg_dom_rec(p, n);
 
         next = r->next;
         groups -= !(r->flags & REC_GLUE);
         buffered &= r->flags;
         if (slot[r->atom]) {
-            overlay(sg_pd_rec(p, slot[r->atom]), r);
-            sg_pd_rec(p, prev)->next = next;
+            overlay(sg_dom_rec(p, slot[r->atom]), r);
+            sg_dom_rec(p, prev)->next = next;
             if (!next) {
                 l->last = prev;
             }
             l->count--;
-            sg_pd_pool_put(&p->recs, n);
+            sg_dom_pool_put(&p->recs, n);
         } else {
             slot[r->atom] = n;
             prev = n;
@@ -93,15 +93,15 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
         }
     }
     l->queued = l->queued ? kept : 0;
-    for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_pd_rec(p, n)->next) {
-        sg_pd_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
+    for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_dom_rec(p, n)->next) {
+        sg_dom_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
     }
 }
 
 /* Many groups at a time, so that a line that is stored to for ever costs little for each store. */
 static unsigned line_limit(const struct sg_persist *p)
 {
-    return p->recs.live > p->limits.stores ? PD_LINE_ATOMS : p->limits.line_stores;
+    return p->recs.live > p->limits.stores ? SG_DOM_LINE_ATOMS : p->limits.line_stores;
 }
 
 static void bound(struct sg_persist *p, struct line *l)
@@ -125,33 +125,33 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
     const struct page *g = e->pages[page_no];
 
     if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->noded & 1ull << i
-        && sg_pd_line(p, g, i)->count + PD_LINE_ATOMS > line_limit(p)) {
-        sg_pd_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
+        && sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)) {
+        sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
     }
 }
 
 /* Noded -> plain: nothing told apart any more.  Visible memory has or gets the newest content. */
 static void collapse(struct sg_persist *p, struct page *g, unsigned i)
 {
-    struct line *l = sg_pd_line(p, g, i);
+    struct line *l = sg_dom_line(p, g, i);
     uint64_t bit = 1ull << i;
     uint32_t line = g->ref[i];
 
-    g->ref[i] = sg_pd_rec(p, l->first)->seq;
+    g->ref[i] = sg_dom_rec(p, l->first)->seq;
     g->noded &= ~bit;
     g->whole |= bit;
     g->queued |= l->queued ? bit : 0; /* the rest joins what is in S3 */
     for (uint32_t n = l->first, next; n; n = next) {
-        next = sg_pd_rec(p, n)->next;
-        sg_pd_pool_put(&p->recs, n);
+        next = sg_dom_rec(p, n)->next;
+        sg_dom_pool_put(&p->recs, n);
     }
-    sg_pd_pool_put(&p->lines, line);
+    sg_dom_pool_put(&p->lines, line);
 }
 
 static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
 {
-    uint32_t n = sg_pd_pool_get(&p->lines);
-    struct line *l = sg_pd_pool_at(&p->lines, n);
+    uint32_t n = sg_dom_pool_get(&p->lines);
+    struct line *l = sg_dom_pool_at(&p->lines, n);
 
     *l = (struct line) { 0 };
     g->dirty |= 1ull << i;
@@ -160,8 +160,8 @@ static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
     return l;
 }
 
-struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
-                                   unsigned i, const uint8_t *pre)
+struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
+                                    unsigned i, const uint8_t *pre)
 {
     struct page *g = e->pages[page_no];
     const uint8_t *media = e->media + (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
@@ -171,7 +171,7 @@ struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_
 
     g->whole &= ~bit;
     g->queued &= ~bit;
-    for (unsigned a = 0; a < PD_LINE_ATOMS; a++) {
+    for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
         unsigned at = a * SG_PERSIST_ATOM;
 
         if (memcmp(pre + at, media + at, SG_PERSIST_ATOM) != 0) {
@@ -179,7 +179,7 @@ struct line *sg_pd_line_tell_apart(struct sg_persist *p, struct extent *e, size_
         }
     }
     if (l->last) {
-        sg_pd_rec(p, l->last)->flags &= ~REC_GLUE;
+        sg_dom_rec(p, l->last)->flags &= ~REC_GLUE;
     }
     l->queued = queued ? l->count : 0;
     return l;
@@ -197,22 +197,22 @@ static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_n
      */
     g->whole |= 1ull << i;
     if (memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0) {
-        sg_pd_line_tell_apart(p, e, page_no, i, e->visible + off);
+        sg_dom_line_tell_apart(p, e, page_no, i, e->visible + off);
     }
 }
 
 static void drain_all(struct sg_persist *p, struct line *l)
 {
     for (uint32_t n = l->first; n; ) {
-        struct rec *r = sg_pd_rec(p, n);
+        struct rec *r = sg_dom_rec(p, n);
 
         r->flags &= ~REC_S2P;
         n = r->next;
     }
 }
 
-void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                      const struct sg_pd_store *store)
+void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                       const struct sg_dom_store *store)
 {
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     unsigned end = store->in + store->len;
@@ -220,16 +220,16 @@ void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, un
     struct line *l;
 
     make_room(p, e, page_no, i);
-    g = sg_pd_page(p, e, page_no);
+    g = sg_dom_page(p, e, page_no);
     if (!(g->dirty & bit)) {
         l = new_line(p, g, i);
     } else if (g->noded & bit) {
-        l = sg_pd_line(p, g, i);
+        l = sg_dom_line(p, g, i);
     } else if (store->written) {
         absorb_written(p, e, page_no, i);
         return;
     } else {
-        l = sg_pd_line_tell_apart(p, e, page_no, i, e->visible + off);
+        l = sg_dom_line_tell_apart(p, e, page_no, i, e->visible + off);
     }
     if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
         drain_all(p, l); /* what reaches the cache after them */
@@ -247,20 +247,20 @@ void sg_pd_line_store(struct sg_persist *p, struct extent *e, size_t page_no, un
     bound(p, l);
 }
 
-bool sg_pd_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
-                      uint64_t seq)
+bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
+                       uint64_t seq)
 {
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-    struct line *l = sg_pd_line(p, e->pages[page_no], i);
+    struct line *l = sg_dom_line(p, e->pages[page_no], i);
     uint8_t known[SG_PERSIST_LINE], now[SG_PERSIST_LINE];
     bool found = false;
 
     memcpy(known, e->media + off, sizeof(known));
     memcpy(now, e->visible + off, sizeof(now)); /* once: a processor may be storing */
-    for (uint32_t n = l->first; n; n = sg_pd_rec(p, n)->next) {
-        sg_pd_media_rec(known, sg_pd_rec(p, n));
+    for (uint32_t n = l->first; n; n = sg_dom_rec(p, n)->next) {
+        sg_dom_media_rec(known, sg_dom_rec(p, n));
     }
-    for (unsigned a = 0; a < PD_LINE_ATOMS; a++) {
+    for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
         const uint8_t *data = now + a * SG_PERSIST_ATOM;
         uint8_t mask = 0;
 
@@ -273,7 +273,7 @@ bool sg_pd_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, un
         }
     }
     if (found) {
-        sg_pd_rec(p, l->last)->flags &= ~REC_GLUE;
+        sg_dom_rec(p, l->last)->flags &= ~REC_GLUE;
         bound(p, l);
     }
     return found;
@@ -306,12 +306,12 @@ static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, 
         bool whole = hi - lo == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
 
         if (g->noded >> i & 1 && whole
-            && (scarce || sg_pd_line(p, g, i)->count >= PD_VERSIONS)) {
+            && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)) {
             collapse(p, g, i);
         } else if (~(g->noded | g->queued) >> i & 1 && whole && scarce) {
             g->whole |= 1ull << i;
         } else if (!stays_plain(e, g, at, i, lo - at)) {
-            sg_pd_line_store(p, e, page_no, i, &(struct sg_pd_store) {
+            sg_dom_line_store(p, e, page_no, i, &(struct sg_dom_store) {
                 .in = lo - at, .len = hi - lo, .data = buf + (lo - off), .seq = seq,
             });
         }
@@ -325,7 +325,7 @@ static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, 
 static void set_refs(struct page *g, uint64_t plain, uint32_t seq)
 {
     if (plain == ~0ull) {
-        for (unsigned i = 0; i < PD_PAGE_LINES; i++) {
+        for (unsigned i = 0; i < SG_DOM_PAGE_LINES; i++) {
             g->ref[i] = seq;
         }
         return;
@@ -335,19 +335,19 @@ static void set_refs(struct page *g, uint64_t plain, uint32_t seq)
     }
 }
 
-void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
-                         size_t len, uint64_t seq)
+void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
+                          size_t len, uint64_t seq)
 {
     const uint8_t *from = buf;
 
     while (len) {
         size_t page_no = off / SG_PERSIST_PAGE;
         size_t n = SG_MIN(len, SG_PERSIST_PAGE - off % SG_PERSIST_PAGE);
-        uint64_t mask = sg_pd_page_mask(page_no, off, n);
+        uint64_t mask = sg_dom_page_mask(page_no, off, n);
         struct page *g;
 
-        sg_pd_keep_unseen(p, e, page_no, mask);
-        g = sg_pd_page(p, e, page_no);
+        sg_dom_keep_unseen(p, e, page_no, mask);
+        g = sg_dom_page(p, e, page_no);
         if (g->dirty & mask) {
             write_again(p, e, page_no, g->dirty & mask, off, from, n, seq);
         }
@@ -360,21 +360,21 @@ void sg_pd_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, c
     }
 }
 
-void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
-                        uint64_t seq)
+void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
+                         uint64_t seq)
 {
     while (len) {
         size_t page_no = off / SG_PERSIST_PAGE;
         size_t n = SG_MIN(len, SG_PERSIST_PAGE - off % SG_PERSIST_PAGE);
-        uint64_t mask = sg_pd_page_mask(page_no, off, n);
-        struct page *g = sg_pd_page(p, e, page_no);
+        uint64_t mask = sg_dom_page_mask(page_no, off, n);
+        struct page *g = sg_dom_page(p, e, page_no);
 
         for (uint64_t m = g->noded & mask; m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
             uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
             uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + n, at + SG_PERSIST_LINE);
 
-            sg_pd_line_store(p, e, page_no, i, &(struct sg_pd_store) {
+            sg_dom_line_store(p, e, page_no, i, &(struct sg_dom_store) {
                 .in = lo - at, .len = hi - lo, .data = e->visible + lo, .seq = seq,
                 .written = true,
             });
@@ -387,12 +387,12 @@ void sg_pd_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, si
     }
 }
 
-unsigned sg_pd_line_cached(const struct sg_persist *p, const struct line *l)
+unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l)
 {
     unsigned k = 0;
 
     for (uint32_t n = l->first; n; k++) {
-        const struct rec *r = sg_pd_rec(p, n);
+        const struct rec *r = sg_dom_rec(p, n);
 
         if (r->flags & REC_S2P) {
             break;
@@ -402,13 +402,13 @@ unsigned sg_pd_line_cached(const struct sg_persist *p, const struct line *l)
     return k;
 }
 
-unsigned sg_pd_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq)
+unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq)
 {
     unsigned k = 0, i = 0;
     bool glued = false;
 
     for (uint32_t n = l->first; n; i++) {
-        const struct rec *r = sg_pd_rec(p, n);
+        const struct rec *r = sg_dom_rec(p, n);
 
         if (r->seq <= seq || glued) {
             k = i + 1;
@@ -419,24 +419,24 @@ unsigned sg_pd_line_upto(const struct sg_persist *p, const struct line *l, uint6
     return k;
 }
 
-void sg_pd_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq)
+void sg_dom_line_drain_buffer(struct sg_persist *p, struct line *l, uint64_t seq)
 {
-    unsigned k = sg_pd_line_upto(p, l, seq);
+    unsigned k = sg_dom_line_upto(p, l, seq);
 
     for (uint32_t n = l->first; k; k--) {
-        struct rec *r = sg_pd_rec(p, n);
+        struct rec *r = sg_dom_rec(p, n);
 
         r->flags &= ~REC_S2P;
         n = r->next;
     }
 }
 
-bool sg_pd_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k)
+bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, unsigned k)
 {
     uint32_t n = l->first;
 
     for (unsigned i = 1; i < k && n; i++) {
-        n = sg_pd_rec(p, n)->next;
+        n = sg_dom_rec(p, n)->next;
     }
-    return k == 0 || (n && !(sg_pd_rec(p, n)->flags & REC_GLUE));
+    return k == 0 || (n && !(sg_dom_rec(p, n)->flags & REC_GLUE));
 }

@@ -15,7 +15,7 @@ enum { LOG_VERSION = 1, LOG_HEADER = 96, LOG_EVENT = 64 };
 
 static_assert(sizeof(struct sg_persist_event) == LOG_EVENT, "an event is 64 octets");
 
-void sg_pd_log_init(struct sg_persist *p)
+void sg_dom_log_init(struct sg_persist *p)
 {
     uint64_t size = 64;
 
@@ -52,16 +52,16 @@ static inline struct sg_persist_event *next_event(struct sg_persist *p, unsigned
     return e;
 }
 
-uint64_t sg_pd_log(struct sg_persist *p, unsigned kind, const struct sg_persist_source *source,
-                   uint64_t addr, uint64_t len, uint32_t arg)
+uint64_t sg_dom_log(struct sg_persist *p, unsigned kind, const struct sg_persist_source *source,
+                    uint64_t addr, uint64_t len, uint32_t arg)
 {
     next_event(p, kind, source, addr, len, arg);
     return p->seq;
 }
 
-uint64_t sg_pd_log_payload(struct sg_persist *p, unsigned kind,
-                           const struct sg_persist_source *source, uint64_t addr, const void *buf,
-                           size_t len, uint32_t arg)
+uint64_t sg_dom_log_payload(struct sg_persist *p, unsigned kind,
+                            const struct sg_persist_source *source, uint64_t addr, const void *buf,
+                            size_t len, uint32_t arg)
 {
     struct sg_persist_event *e = next_event(p, kind, source, addr, len, arg);
     uint32_t size = p->limits.log_data, at, n;
@@ -82,16 +82,16 @@ uint64_t sg_pd_log_payload(struct sg_persist *p, unsigned kind,
 }
 
 /* A configuration fits one event. */
-void sg_pd_log_config(struct sg_persist *p)
+void sg_dom_log_config(struct sg_persist *p)
 {
     const struct sg_persist_config *c = &p->config;
     struct sg_persist_event *e;
 
-    sg_pd_log(p, SG_PERSIST_EV_CONFIGURE, NULL, c->flush_random_ns, 0,
-              c->domain | c->untracked << 2 | c->evict << 4 | c->wpq_drain << 6
-              | c->iio_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11
-              | c->store_buffer << 12 | c->place_out_of_order << 13 | c->poison << 14);
-    e = sg_pd_log_last(p);
+    sg_dom_log(p, SG_PERSIST_EV_CONFIGURE, NULL, c->flush_random_ns, 0,
+               c->domain | c->untracked << 2 | c->evict << 4 | c->wpq_drain << 6
+               | c->iio_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11
+               | c->store_buffer << 12 | c->place_out_of_order << 13 | c->poison << 14);
+    e = sg_dom_log_last(p);
     e->at = c->place_delay_ns;
     e->data = c->flush_fixed_ns;
     e->len = c->one_in;
@@ -99,7 +99,7 @@ void sg_pd_log_config(struct sg_persist *p)
     e->msn = c->untracked_flush_max >> 32;
 }
 
-void sg_pd_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *c)
+void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *c)
 {
     *c = (struct sg_persist_config) {
         .domain = e->arg & 3, .untracked = e->arg >> 2 & 3, .evict = e->arg >> 4 & 3,
@@ -130,7 +130,7 @@ bool sg_persist_log_event(const struct sg_persist *p, uint64_t seq, struct sg_pe
     return true;
 }
 
-const struct sg_persist_event *sg_pd_log_find32(const struct sg_persist *p, uint32_t low)
+const struct sg_persist_event *sg_dom_log_find32(const struct sg_persist *p, uint32_t low)
 {
     const struct sg_persist_event *e = &p->log[low & p->log_mask];
 
@@ -280,7 +280,7 @@ static void replay_setting(struct sg_persist *p, const struct sg_persist_event *
 
     switch (e->kind) {
     case SG_PERSIST_EV_CONFIGURE:
-        sg_pd_log_unpack_config(e, &config);
+        sg_dom_log_unpack_config(e, &config);
         sg_persist_configure(p, &config);
         break;
     case SG_PERSIST_EV_MARK_BAD:
@@ -314,17 +314,17 @@ static void replay_flush(struct sg_persist *p, const struct sg_persist_event *e,
     unsigned flags = e->arg & (SG_PERSIST_FLUSH_P | SG_PERSIST_FLUSH_G);
     uint64_t len = length(e);
 
-    sg_pd_log(p, SG_PERSIST_EV_FLUSH, who, e->addr, len, e->arg);
-    if (e->arg & PD_FLUSH_BEGIN) {
+    sg_dom_log(p, SG_PERSIST_EV_FLUSH, who, e->addr, len, e->arg);
+    if (e->arg & SG_DOM_FLUSH_BEGIN) {
         if (flags & SG_PERSIST_FLUSH_P && p->config.flush_random_ns) {
-            sg_pd_random(&p->rng); /* the answer time was drawn here */
+            sg_dom_random(&p->rng); /* the answer time was drawn here */
         }
-        sg_pd_flush_begin(p, who);
+        sg_dom_flush_begin(p, who);
     }
-    if (e->arg & PD_FLUSH_FINISH) {
-        sg_pd_flush_finish(p, who, e->addr, len, flags);
+    if (e->arg & SG_DOM_FLUSH_FINISH) {
+        sg_dom_flush_finish(p, who, e->addr, len, flags);
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }
 
 /* One input; false: payload missing. */
@@ -345,7 +345,7 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
         who.mode = (uint8_t)e->arg;
         return data && sg_persist_atom_store(p, &who, e->addr, data);
     case SG_PERSIST_EV_OTHER_WRITE:
-        x = sg_pd_extent(p, e->addr, e->len, &off);
+        x = sg_dom_extent(p, e->addr, e->len, &off);
         if (!x || !data) {
             return false;
         }
@@ -353,7 +353,7 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
         return sg_persist_other_write(p, &who, e->addr, e->len);
     case SG_PERSIST_EV_CPU_STORE:
         if (!(e->arg & SG_PERSIST_STORE_WRITE)
-            && (x = sg_pd_extent(p, e->addr, e->len, &off)) != NULL && data) {
+            && (x = sg_dom_extent(p, e->addr, e->len, &off)) != NULL && data) {
             memcpy(x->visible + off, data, e->len);
         }
         return data && sg_persist_cpu_store(p, &who, e->addr, data, e->len, e->arg);

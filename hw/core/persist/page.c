@@ -8,7 +8,7 @@
  */
 #include "persist/impl.h"
 
-struct page *sg_pd_page(struct sg_persist *p, struct extent *e, size_t page_no)
+struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no)
 {
     struct page *g = e->pages[page_no];
     uint32_t n;
@@ -16,8 +16,8 @@ struct page *sg_pd_page(struct sg_persist *p, struct extent *e, size_t page_no)
     if (g) {
         return g;
     }
-    n = sg_pd_pool_get(&p->pages);
-    g = sg_pd_pool_at(&p->pages, n);
+    n = sg_dom_pool_get(&p->pages);
+    g = sg_dom_pool_at(&p->pages, n);
     g->number = n;
     g->dirty = g->noded = g->whole = g->queued = 0;
     e->pages[page_no] = g;
@@ -26,12 +26,12 @@ struct page *sg_pd_page(struct sg_persist *p, struct extent *e, size_t page_no)
     return g;
 }
 
-void sg_pd_page_free(struct sg_persist *p, struct extent *e, size_t page_no)
+void sg_dom_page_free(struct sg_persist *p, struct extent *e, size_t page_no)
 {
     struct page *g = e->pages[page_no];
 
     sg_assert(!g->dirty && !g->noded);
-    sg_pd_pool_put(&p->pages, g->number);
+    sg_dom_pool_put(&p->pages, g->number);
     e->pages[page_no] = NULL;
     e->map[page_no / 64] &= ~(1ull << (page_no % 64));
     if (!e->map[page_no / 64]) {
@@ -44,7 +44,7 @@ static size_t words(size_t bits)
     return (bits + 63) / 64;
 }
 
-size_t sg_pd_page_next(const struct extent *e, size_t page_no)
+size_t sg_dom_page_next(const struct extent *e, size_t page_no)
 {
     size_t word = page_no / 64, tops = words(words(e->page_count));
     uint64_t bits;
@@ -72,7 +72,7 @@ size_t sg_pd_page_next(const struct extent *e, size_t page_no)
     }
 }
 
-uint64_t sg_pd_page_mask(size_t page_no, uint64_t off, uint64_t len)
+uint64_t sg_dom_page_mask(size_t page_no, uint64_t off, uint64_t len)
 {
     uint64_t start = (uint64_t)page_no * SG_PERSIST_PAGE, end = off + len;
     unsigned lo, hi;
@@ -81,27 +81,28 @@ uint64_t sg_pd_page_mask(size_t page_no, uint64_t off, uint64_t len)
         return 0;
     }
     lo = off <= start ? 0 : (off - start) / SG_PERSIST_LINE;
-    hi = end >= start + SG_PERSIST_PAGE ? PD_PAGE_LINES - 1 : (end - 1 - start) / SG_PERSIST_LINE;
+    hi = end >= start + SG_PERSIST_PAGE ? SG_DOM_PAGE_LINES - 1
+                                        : (end - 1 - start) / SG_PERSIST_LINE;
     return (~0ull << lo) & (~0ull >> (63 - hi));
 }
 
 /* Forgets all dirty lines; what they held is lost. */
-void sg_pd_extent_clear(struct sg_persist *p, struct extent *e)
+void sg_dom_extent_clear(struct sg_persist *p, struct extent *e)
 {
-    SG_PD_FOR_PAGES(e, page_no, 0, e->size) {
+    SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         struct page *g = e->pages[page_no];
 
         for (uint64_t m = g->noded; m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
-            struct line *l = sg_pd_line(p, g, i);
+            struct line *l = sg_dom_line(p, g, i);
 
             for (uint32_t n = l->first, next; n; n = next) {
-                next = sg_pd_rec(p, n)->next;
-                sg_pd_pool_put(&p->recs, n);
+                next = sg_dom_rec(p, n)->next;
+                sg_dom_pool_put(&p->recs, n);
             }
-            sg_pd_pool_put(&p->lines, g->ref[i]);
+            sg_dom_pool_put(&p->lines, g->ref[i]);
         }
         g->dirty = g->noded = 0;
-        sg_pd_page_free(p, e, page_no);
+        sg_dom_page_free(p, e, page_no);
     }
 }

@@ -58,7 +58,7 @@ static struct piece *fifo_take(struct fifo *f, struct piece *prev)
     return x;
 }
 
-void sg_pd_fifo_clear(struct fifo *f)
+void sg_dom_fifo_clear(struct fifo *f)
 {
     while (f->head) {
         g_free(fifo_take(f, NULL));
@@ -75,36 +75,36 @@ static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *b
 
     while (len) {
         uint64_t off, n;
-        struct extent *e = sg_pd_extent(p, addr, 1, &off);
+        struct extent *e = sg_dom_extent(p, addr, 1, &off);
 
         if (!e) {
             return; /* the extent was removed meanwhile */
         }
         n = SG_MIN(len, e->size - off);
-        sg_pd_visible_write(p, e, off, buf, n, seq);
+        sg_dom_visible_write(p, e, off, buf, n, seq);
         if (!cached) {
-            sg_pd_advance_range(p, e, off, n, PD_TO_S3, true);
+            sg_dom_advance_range(p, e, off, n, SG_DOM_TO_S3, true);
         }
-        sg_pd_pace(p, e, off, n);
+        sg_dom_pace(p, e, off, n);
         addr += n;
         buf += n;
         len -= n;
     }
 }
 
-void sg_pd_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
+void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 {
     struct piece *x = fifo_take(&p->s1[device], NULL);
 
     if (octets) {
-        sg_pd_others_drain(p, -1);
+        sg_dom_others_drain(p, -1);
         become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq,
                        x->source.mode);
     }
     g_free(x);
 }
 
-bool sg_pd_drain_posted(struct sg_persist *p, unsigned device)
+bool sg_dom_drain_posted(struct sg_persist *p, unsigned device)
 {
     if (!p->s1[device].head) {
         return false;
@@ -112,8 +112,8 @@ bool sg_pd_drain_posted(struct sg_persist *p, unsigned device)
     while (p->s1[device].head) {
         const struct piece *x = p->s1[device].head;
 
-        sg_pd_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
-        sg_pd_post_visible(p, device, x->len);
+        sg_dom_log(p, SG_PERSIST_EV_VISIBLE, &x->source, x->addr, x->len, 0);
+        sg_dom_post_visible(p, device, x->len);
     }
     return true;
 }
@@ -124,19 +124,19 @@ static void post(struct sg_persist *p, struct piece *x)
     unsigned device = x->source.unit;
     struct fifo *f = &p->s1[device];
 
-    sg_pd_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
+    sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     fifo_push(f, x);
     while (f->head && (p->config.iio_drain == SG_PERSIST_EAGER
                        || f->octets > p->limits.s1_octets)) {
-        sg_pd_post_visible(p, device, f->head->len);
+        sg_dom_post_visible(p, device, f->head->len);
     }
     if (p->config.iio_drain == SG_PERSIST_RANDOM) {
-        if (f->head && sg_pd_below(&p->rng, p->config.one_in) == 0) {
-            for (uint64_t n = 1 + sg_pd_below(&p->rng, f->count); n; n--) {
-                sg_pd_post_visible(p, device, f->head->len);
+        if (f->head && sg_dom_below(&p->rng, p->config.one_in) == 0) {
+            for (uint64_t n = 1 + sg_dom_below(&p->rng, f->count); n; n--) {
+                sg_dom_post_visible(p, device, f->head->len);
             }
         }
-        p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + PD_POSTED_DUE_NS);
+        p->posted_due_ns = SG_MIN(p->posted_due_ns, p->now_ns + SG_DOM_POSTED_DUE_NS);
     }
 }
 
@@ -173,7 +173,7 @@ static void drop_conn(struct sg_persist *p, struct conn *c)
 
     g_hash_table_remove(p->conns, &k->key);
     g_ptr_array_remove(p->conn_order, c);
-    sg_pd_fifo_clear(&c->s0);
+    sg_dom_fifo_clear(&c->s0);
     g_free(k);
 }
 
@@ -183,14 +183,14 @@ static struct piece *take_next(struct sg_persist *p, struct conn *c)
     struct piece *prev = NULL;
 
     if (p->config.place_out_of_order) {
-        for (uint64_t skip = sg_pd_below(&p->rng, c->s0.count); skip; skip--) {
+        for (uint64_t skip = sg_dom_below(&p->rng, c->s0.count); skip; skip--) {
             prev = prev ? prev->next : c->s0.head;
         }
     }
     return fifo_take(&c->s0, prev);
 }
 
-void sg_pd_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
+void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     struct conn *c = find_conn(p, device, qpn);
 
@@ -203,13 +203,13 @@ void sg_pd_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
     drop_conn(p, c);
 }
 
-void sg_pd_place_clear(struct sg_persist *p)
+void sg_dom_place_clear(struct sg_persist *p)
 {
     while (p->conn_order->len) {
         drop_conn(p, g_ptr_array_index(p->conn_order, p->conn_order->len - 1));
     }
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-        sg_pd_fifo_clear(&p->s1[d]);
+        sg_dom_fifo_clear(&p->s1[d]);
     }
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
 }
@@ -219,13 +219,13 @@ static void hold(struct sg_persist *p, struct piece *x)
 {
     const struct sg_persist_config *g = &p->config;
     struct conn *c = find_conn(p, x->source.unit, x->source.qpn);
-    uint64_t delay = g->place_delay_ns ? g->place_delay_ns : PD_REORDER_NS;
+    uint64_t delay = g->place_delay_ns ? g->place_delay_ns : SG_DOM_REORDER_NS;
 
     if (!c) {
         c = make_conn(p, x->source.unit, x->source.qpn);
     }
     if (g->place_out_of_order) {
-        delay = sg_pd_below(&p->rng, delay + 1);
+        delay = sg_dom_below(&p->rng, delay + 1);
     }
     x->due_ns = p->now_ns + delay;
     p->place_due_ns = SG_MIN(p->place_due_ns, x->due_ns);
@@ -266,7 +266,7 @@ void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
     if (p->frozen || (p->place_due_ns > p->now_ns && p->posted_due_ns > p->now_ns)) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_TICK, NULL, 0, 0, 0);
+    sg_dom_log(p, SG_PERSIST_EV_TICK, NULL, 0, 0, 0);
     if (p->place_due_ns <= p->now_ns) {
         p->place_due_ns = SG_NEVER;
         for (unsigned i = 0; i < p->conn_order->len; ) {
@@ -283,10 +283,10 @@ void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
     if (p->posted_due_ns <= p->now_ns) {
         p->posted_due_ns = SG_NEVER;
         for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
-            sg_pd_drain_posted(p, d);
+            sg_dom_drain_posted(p, d);
         }
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }
 
 uint64_t sg_persist_next_due(const struct sg_persist *p)
@@ -315,9 +315,9 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
     if (p->frozen) {
         return true;
     }
-    sg_pd_others_drain(p, -1);
-    seq = sg_pd_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len,
-                            source->mode);
+    sg_dom_others_drain(p, -1);
+    seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len,
+                             source->mode);
     if (g->place_delay_ns || g->place_out_of_order) {
         hold(p, new_piece(source, addr, buf, len, seq));
     } else if (g->iio_drain == SG_PERSIST_EAGER) {
@@ -325,7 +325,7 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
     } else {
         post(p, new_piece(source, addr, buf, len, seq));
     }
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
     return true;
 }
 
@@ -341,11 +341,11 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     if (p->frozen) {
         return true;
     }
-    sg_pd_others_drain(p, -1);
-    seq = sg_pd_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
-                            source->mode);
+    sg_dom_others_drain(p, -1);
+    seq = sg_dom_log_payload(p, SG_PERSIST_EV_ATOM_STORE, source, addr, atom, SG_PERSIST_ATOM,
+                             source->mode);
     post(p, new_piece(source, addr, atom, SG_PERSIST_ATOM, seq));
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
     return true;
 }
 
@@ -353,15 +353,15 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
 static void changed_outside(struct sg_persist *p, const struct sg_persist_source *source,
                             struct extent *e, uint64_t off, uint64_t addr, uint64_t len)
 {
-    uint64_t seq = sg_pd_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
-                                     len, 0);
+    uint64_t seq = sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
+                                      len, 0);
 
-    sg_pd_visible_mark(p, e, off, len, seq);
+    sg_dom_visible_mark(p, e, off, len, seq);
     if (!p->config.ddio) {
-        sg_pd_advance_range(p, e, off, len, PD_TO_S3, true);
+        sg_dom_advance_range(p, e, off, len, SG_DOM_TO_S3, true);
     }
-    sg_pd_pace(p, e, off, len);
-    sg_pd_input_done(p);
+    sg_dom_pace(p, e, off, len);
+    sg_dom_input_done(p);
 }
 
 bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
@@ -378,18 +378,18 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
         return true;
     }
     sg_persist_device_fence(p, source->unit);
-    e = sg_pd_extent(p, addr, SG_PERSIST_ATOM, &off);
+    e = sg_dom_extent(p, addr, SG_PERSIST_ATOM, &off);
     if (!e) {
         return false;
     }
-    sg_pd_keep_unseen(p, e, off / SG_PERSIST_PAGE,
-                      1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
+    sg_dom_keep_unseen(p, e, off / SG_PERSIST_PAGE,
+                       1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
     sg_put_le64(&found, *value);
     sg_put_le64(&want, desired);
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
         if (found != want) { /* else nothing happened that a log could tell */
-            sg_pd_others_drain(p, -1);
+            sg_dom_others_drain(p, -1);
             changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
         }
     }
@@ -401,7 +401,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
                             uint64_t addr, uint64_t len)
 {
     uint64_t off;
-    struct extent *e = len ? sg_pd_extent(p, addr, len, &off) : NULL;
+    struct extent *e = len ? sg_dom_extent(p, addr, len, &off) : NULL;
 
     if (!e) {
         return false;
@@ -409,7 +409,7 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
     if (p->frozen) {
         return true;
     }
-    sg_pd_others_drain(p, -1);
+    sg_dom_others_drain(p, -1);
     changed_outside(p, source, e, off, addr, len);
     return true;
 }
@@ -421,9 +421,9 @@ void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
     if (p->frozen || !find_conn(p, device, qpn)) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_SETTLE, &who, 0, 0, 0);
-    sg_pd_settle(p, device, qpn);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_SETTLE, &who, 0, 0, 0);
+    sg_dom_settle(p, device, qpn);
+    sg_dom_input_done(p);
 }
 
 void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
@@ -434,9 +434,9 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
     if (p->frozen || !c) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_FORGET, &who, 0, 0, 0);
+    sg_dom_log(p, SG_PERSIST_EV_FORGET, &who, 0, 0, 0);
     drop_conn(p, c);
-    sg_pd_input_done(p);
+    sg_dom_input_done(p);
 }
 
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len)
@@ -444,12 +444,12 @@ void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, u
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device };
 
     sg_persist_device_fence(p, device);
-    if (p->frozen || device >= SG_PERSIST_DEVICES || !len || !sg_pd_cpu_sees(p, addr, len)) {
+    if (p->frozen || device >= SG_PERSIST_DEVICES || !len || !sg_dom_cpu_sees(p, addr, len)) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
-    sg_pd_cpu_seen(p, addr, len);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_DMA_READ, &who, addr, len, 0);
+    sg_dom_cpu_seen(p, addr, len);
+    sg_dom_input_done(p);
 }
 
 void sg_persist_device_fence(struct sg_persist *p, unsigned device)
@@ -459,7 +459,7 @@ void sg_persist_device_fence(struct sg_persist *p, unsigned device)
     if (p->frozen || device >= SG_PERSIST_DEVICES || !p->s1[device].head) {
         return;
     }
-    sg_pd_log(p, SG_PERSIST_EV_DEVICE_FENCE, &who, 0, 0, 0);
-    sg_pd_drain_posted(p, device);
-    sg_pd_input_done(p);
+    sg_dom_log(p, SG_PERSIST_EV_DEVICE_FENCE, &who, 0, 0, 0);
+    sg_dom_drain_posted(p, device);
+    sg_dom_input_done(p);
 }

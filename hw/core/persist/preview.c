@@ -19,19 +19,19 @@ struct excerpt {
 
 static uint32_t copy_line(const struct excerpt *x, const struct line *from)
 {
-    uint32_t n = sg_pd_pool_get(&x->p->lines);
-    struct line *l = sg_pd_pool_at(&x->p->lines, n);
+    uint32_t n = sg_dom_pool_get(&x->p->lines);
+    struct line *l = sg_dom_pool_at(&x->p->lines, n);
 
     *l = *from;
     l->first = l->last = 0;
-    for (uint32_t r = from->first; r; r = sg_pd_rec(x->from, r)->next) {
-        uint32_t copy = sg_pd_pool_get(&x->p->recs);
-        struct rec *rec = sg_pd_rec(x->p, copy);
+    for (uint32_t r = from->first; r; r = sg_dom_rec(x->from, r)->next) {
+        uint32_t copy = sg_dom_pool_get(&x->p->recs);
+        struct rec *rec = sg_dom_rec(x->p, copy);
 
-        *rec = *sg_pd_rec(x->from, r);
+        *rec = *sg_dom_rec(x->from, r);
         rec->next = 0;
         if (l->last) {
-            sg_pd_rec(x->p, l->last)->next = copy;
+            sg_dom_rec(x->p, l->last)->next = copy;
         } else {
             l->first = copy;
         }
@@ -49,14 +49,14 @@ static void copy_page(const struct excerpt *x, size_t page_no)
     if (!from) {
         return;
     }
-    g = sg_pd_page(x->p, &x->p->extent[0], page_no);
+    g = sg_dom_page(x->p, &x->p->extent[0], page_no);
     number = g->number;
     *g = *from;
     g->number = number;
     for (uint64_t m = from->noded; m; m &= m - 1) {
         unsigned i = __builtin_ctzll(m);
 
-        g->ref[i] = copy_line(x, sg_pd_line(x->from, from, i));
+        g->ref[i] = copy_line(x, sg_dom_line(x->from, from, i));
     }
 }
 
@@ -82,8 +82,9 @@ static void copy_cpu(const struct excerpt *x, unsigned unit)
     struct cpu *c = g_new0(struct cpu, 1);
 
     c->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
-    c->sb_count = copy_entries(x, from->sb, from->sb_head, from->sb_count, PD_STORE_BUFFER, c->sb);
-    c->wc_count = copy_entries(x, from->wc, from->wc_head, from->wc_count, PD_WC_LINES, c->wc);
+    c->sb_count = copy_entries(x, from->sb, from->sb_head, from->sb_count, SG_DOM_STORE_BUFFER,
+                               c->sb);
+    c->wc_count = copy_entries(x, from->wc, from->wc_head, from->wc_count, SG_DOM_WC_LINES, c->wc);
     x->p->cpu[unit] = c;
     x->p->busy_cpu = unit;
 }
@@ -123,7 +124,7 @@ bool sg_persist_preview(const struct sg_persist *p, const struct sg_persist_poli
                         uint64_t addr, void *buf, size_t len)
 {
     uint64_t off = 0;
-    const struct extent *e = sg_pd_extent((struct sg_persist *)p, addr, len, &off);
+    const struct extent *e = sg_dom_extent((struct sg_persist *)p, addr, len, &off);
     size_t within = off % SG_PERSIST_PAGE, size = sg_align_up(within + len, SG_PERSIST_PAGE);
     uint8_t *visible, *media;
     struct sg_persist *copy;

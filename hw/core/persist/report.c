@@ -10,8 +10,8 @@
 
 #include "persist/impl.h"
 
-struct sg_persist_report *sg_pd_report_new(struct sg_persist *p,
-                                           const struct sg_persist_policy *policy)
+struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
+                                            const struct sg_persist_policy *policy)
 {
     struct sg_persist_report *r = g_new0(struct sg_persist_report, 1);
     uint64_t oldest, newest;
@@ -56,11 +56,11 @@ static bool continues(const struct sg_persist_loss *last, const struct sg_persis
            && last->source.agent == row->source.agent;
 }
 
-void sg_pd_report_add(struct sg_persist *p, struct sg_persist_report *r,
-                      const struct sg_persist_loss *add, uint32_t seq_low)
+void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
+                       const struct sg_persist_loss *add, uint32_t seq_low)
 {
     struct sg_persist_loss *last = r->row_count ? &r->rows[r->row_count - 1] : NULL;
-    const struct sg_persist_event *e = sg_pd_log_find32(p, seq_low);
+    const struct sg_persist_event *e = sg_dom_log_find32(p, seq_low);
     struct sg_persist_loss row = *add;
 
     if (e) {

@@ -137,12 +137,12 @@ static void kinds(void)
     rig_simple(&r, SG_PERSIST_ADR);
     T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 64, lost));
     T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + 64, 64, poison));
-    T_TRUE(sg_pd_bad(r.p, RIG_BASE, 64, lost));
-    T_FALSE(sg_pd_bad(r.p, RIG_BASE, 64, poison));
-    T_FALSE(sg_pd_bad(r.p, RIG_BASE + 64, 64, lost));
-    T_TRUE(sg_pd_bad(r.p, RIG_BASE + 64, 64, poison));
-    T_TRUE(sg_pd_bad(r.p, RIG_BASE + 64, 64, lost | poison));
-    T_FALSE(sg_pd_bad(r.p, RIG_BASE + 128, 64, lost | poison));
+    T_TRUE(sg_dom_bad(r.p, RIG_BASE, 64, lost));
+    T_FALSE(sg_dom_bad(r.p, RIG_BASE, 64, poison));
+    T_FALSE(sg_dom_bad(r.p, RIG_BASE + 64, 64, lost));
+    T_TRUE(sg_dom_bad(r.p, RIG_BASE + 64, 64, poison));
+    T_TRUE(sg_dom_bad(r.p, RIG_BASE + 64, 64, lost | poison));
+    T_FALSE(sg_dom_bad(r.p, RIG_BASE + 128, 64, lost | poison));
     rig_down(&r);
 }
 

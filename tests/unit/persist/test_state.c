@@ -37,12 +37,12 @@ static struct page *page0(struct sg_persist *p)
 
 static struct line *line0(struct sg_persist *p)
 {
-    return sg_pd_line(p, page0(p), 0);
+    return sg_dom_line(p, page0(p), 0);
 }
 
 static struct rec *first_rec(struct sg_persist *p)
 {
-    return sg_pd_rec(p, line0(p)->first);
+    return sg_dom_rec(p, line0(p)->first);
 }
 
 static void map_bit(struct sg_persist *p)
@@ -57,7 +57,7 @@ static void top_bit(struct sg_persist *p)
 
 static void empty_page(struct sg_persist *p)
 {
-    sg_pd_page(p, &p->extent[0], 5);
+    sg_dom_page(p, &p->extent[0], 5);
 }
 
 static void noded_clean(struct sg_persist *p)
@@ -82,7 +82,7 @@ static void empty_store(struct sg_persist *p)
 
 static void glued_end(struct sg_persist *p)
 {
-    sg_pd_rec(p, line0(p)->last)->flags |= REC_GLUE;
+    sg_dom_rec(p, line0(p)->last)->flags |= REC_GLUE;
 }
 
 static void queued_in_adr(struct sg_persist *p)
