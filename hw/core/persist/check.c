@@ -118,7 +118,7 @@ static void check_places(const struct sg_persist *p)
     sg_assert(g_hash_table_size(p->conns) == p->conn_order->len);
     sg_assert(!p->conn_order->len || c->place_delay_ns || c->place_out_of_order || p->frozen);
     for (unsigned i = 0; i < p->conn_order->len; i++) {
-        const struct conn *conn = g_ptr_array_index(p->conn_order, i);
+        const struct sg_dom_conn *conn = g_ptr_array_index(p->conn_order, i);
 
         sg_assert(conn->s0.head);
         check_fifo(&conn->s0, p->limits.s0_octets);

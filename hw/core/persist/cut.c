@@ -91,7 +91,7 @@ static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint
 static void lose_s0(struct cut *c)
 {
     for (unsigned i = 0; i < c->p->conn_order->len; i++) {
-        struct conn *conn = g_ptr_array_index(c->p->conn_order, i);
+        struct sg_dom_conn *conn = g_ptr_array_index(c->p->conn_order, i);
 
         for (struct piece *x = conn->s0.head; x; x = x->next) {
             piece_row(c, x, SG_PERSIST_S0, 0);

@@ -5,7 +5,7 @@
  * Data enter as payload of an adapter or as stores of a CPU and move through stages towards the
  * media (persist.h names them).  Where each stage is kept:
  *
- *   S0   struct conn.s0, pieces per connection            place.c
+ *   S0   struct sg_dom_conn.s0, pieces per connection            place.c
  *   S1   sg_persist.s1, pieces per device                 place.c
  *   S2'  marks REC_SB, REC_NT on stores of a line, and
  *        lists of lines per vCPU                          line.c, cpu.c
@@ -182,7 +182,7 @@ static void adopt_untracked(struct sg_persist *p, uint64_t seq)
 static void settle_everything(struct sg_persist *p)
 {
     while (p->conn_order->len) {
-        struct conn *c = g_ptr_array_index(p->conn_order, 0);
+        struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, 0);
 
         sg_dom_settle(p, c->device, c->qpn);
     }
@@ -394,7 +394,8 @@ void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
         .lines_persisted = p->lines_persisted, .media_refusals = p->media_refusals,
     };
     for (unsigned i = 0; i < p->conn_order->len; i++) {
-        s->stage[SG_PERSIST_S0] += ((struct conn *)g_ptr_array_index(p->conn_order, i))->s0.octets;
+        s->stage[SG_PERSIST_S0] += ((struct sg_dom_conn *)g_ptr_array_index(p->conn_order,
+                                                                            i))->s0.octets;
     }
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
         s->stage[SG_PERSIST_S1] += p->s1[d].octets;

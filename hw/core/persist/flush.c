@@ -328,7 +328,7 @@ void sg_persist_orderly(struct sg_persist *p)
     sg_dom_log(p, SG_PERSIST_EV_ORDERLY, NULL, 0, 0, 0);
     sg_dom_others_drain(p, -1);
     while (p->conn_order->len) {
-        struct conn *c = g_ptr_array_index(p->conn_order, 0);
+        struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, 0);
 
         sg_dom_settle(p, c->device, c->qpn);
     }

@@ -97,7 +97,7 @@ struct fifo {
     uint32_t octets, count;
 };
 
-struct conn {
+struct sg_dom_conn {
     struct fifo s0;
     unsigned device;
     uint32_t qpn;
@@ -139,7 +139,7 @@ struct sg_persist {
     unsigned extent_hint;      /* of the last look-up */
     struct pool pages, lines, recs;
 
-    GHashTable *conns;         /* key to struct conn, those with something in S0 */
+    GHashTable *conns;         /* key to struct sg_dom_conn, those with something in S0 */
     GPtrArray *conn_order;     /* the same, oldest first: so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
     uint64_t place_due_ns;     /* no piece of S0 is due earlier */

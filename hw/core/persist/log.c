@@ -208,13 +208,13 @@ void sg_persist_log_export(const struct sg_persist *p, GByteArray *out)
 }
 
 /* Where the parts of an exported log are. */
-struct view {
+struct log_view {
     const uint8_t *events, *data;
     uint64_t count, data_first, data_len;
 };
 
 static const char *parse_header(const struct sg_persist *p, const uint8_t *log, size_t len,
-                                struct view *v)
+                                struct log_view *v)
 {
     if (len < LOG_HEADER || memcmp(log, magic, sizeof(magic)) != 0) {
         return "not a log";
@@ -244,7 +244,7 @@ static const char *parse_header(const struct sg_persist *p, const uint8_t *log, 
     return NULL;
 }
 
-static const uint8_t *payload_of(const struct view *v, const struct sg_persist_event *e)
+static const uint8_t *payload_of(const struct log_view *v, const struct sg_persist_event *e)
 {
     if (e->len <= sizeof(e->data)) {
         return (const uint8_t *)&e->data;
@@ -419,7 +419,7 @@ static bool replay_plain(struct sg_persist *p, const struct sg_persist_event *e)
 const char *sg_persist_log_replay(struct sg_persist *p, const uint8_t *log, size_t len)
 {
     struct sg_persist_event e;
-    struct view v;
+    struct log_view v;
     const char *error = parse_header(p, log, len, &v);
 
     for (uint64_t i = 0; !error && i < v.count; i++) {

@@ -142,7 +142,7 @@ static void post(struct sg_persist *p, struct piece *x)
 
 /* ---- S0 ---- */
 
-static struct conn *find_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
+static struct sg_dom_conn *find_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     int64_t key = (int64_t)device << 32 | qpn;
 
@@ -152,10 +152,10 @@ static struct conn *find_conn(struct sg_persist *p, unsigned device, uint32_t qp
 /* The key lies in the entry, so that the table owns no memory of its own. */
 struct keyed_conn {
     int64_t key;
-    struct conn conn;
+    struct sg_dom_conn conn;
 };
 
-static struct conn *make_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
+static struct sg_dom_conn *make_conn(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     struct keyed_conn *k = g_new0(struct keyed_conn, 1);
 
@@ -167,7 +167,7 @@ static struct conn *make_conn(struct sg_persist *p, unsigned device, uint32_t qp
     return &k->conn;
 }
 
-static void drop_conn(struct sg_persist *p, struct conn *c)
+static void drop_conn(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct keyed_conn *k = sg_container_of(c, struct keyed_conn, conn);
 
@@ -178,7 +178,7 @@ static void drop_conn(struct sg_persist *p, struct conn *c)
 }
 
 /* The next piece to leave S0, in order or not. */
-static struct piece *take_next(struct sg_persist *p, struct conn *c)
+static struct piece *take_next(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct piece *prev = NULL;
 
@@ -192,7 +192,7 @@ static struct piece *take_next(struct sg_persist *p, struct conn *c)
 
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
-    struct conn *c = find_conn(p, device, qpn);
+    struct sg_dom_conn *c = find_conn(p, device, qpn);
 
     if (!c) {
         return;
@@ -218,7 +218,7 @@ void sg_dom_place_clear(struct sg_persist *p)
 static void hold(struct sg_persist *p, struct piece *x)
 {
     const struct sg_persist_config *g = &p->config;
-    struct conn *c = find_conn(p, x->source.unit, x->source.qpn);
+    struct sg_dom_conn *c = find_conn(p, x->source.unit, x->source.qpn);
     uint64_t delay = g->place_delay_ns ? g->place_delay_ns : SG_DOM_REORDER_NS;
 
     if (!c) {
@@ -239,7 +239,7 @@ static void hold(struct sg_persist *p, struct piece *x)
 }
 
 /* Pieces of a connection that are due; in order, an early one waits for those before it. */
-static void place_due(struct sg_persist *p, struct conn *c)
+static void place_due(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct piece *prev = NULL, *x = c->s0.head;
 
@@ -270,7 +270,7 @@ void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
     if (p->place_due_ns <= p->now_ns) {
         p->place_due_ns = SG_NEVER;
         for (unsigned i = 0; i < p->conn_order->len; ) {
-            struct conn *c = g_ptr_array_index(p->conn_order, i);
+            struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
 
             place_due(p, c);
             if (c->s0.head) {
@@ -429,7 +429,7 @@ void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn)
 void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = device, .qpn = qpn };
-    struct conn *c = find_conn(p, device, qpn);
+    struct sg_dom_conn *c = find_conn(p, device, qpn);
 
     if (p->frozen || !c) {
         return;
