@@ -4,7 +4,8 @@
  *
  * Where the domain keeps S3, entering S3 is written to the media at once: no outcome of a cut can
  * tell the difference, and a killed process leaves a correct media file.  Only domain NONE has a
- * real write-pending queue: a noded line's leading 'queued' stores, a plain line's bit 'queued'.
+ * real write-pending queue: the first wpq_count stores of a history, or the bit in_wpq of a line
+ * without one.
  *
  * The medium may refuse (read-only, worn out).  Then nothing of the line changes: it stays dirty
  * where it is, and what asked for the move reports failure.
@@ -55,11 +56,11 @@ static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
 }
 
 /* The first k stores become the queue's one group. */
-static void queue_stores(struct sg_persist *p, struct line *l, unsigned k)
+static void put_in_wpq(struct sg_persist *p, struct line *l, unsigned k)
 {
     uint32_t n = l->first;
 
-    if (k <= l->queued) {
+    if (k <= l->wpq_count) {
         return;
     }
     for (unsigned i = 0; i < k; i++) {
@@ -68,7 +69,7 @@ static void queue_stores(struct sg_persist *p, struct line *l, unsigned k)
         r->flags = i + 1 < k ? REC_GLUE : 0;
         n = r->next;
     }
-    l->queued = k;
+    l->wpq_count = k;
 }
 
 static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
@@ -76,9 +77,9 @@ static void now_clean(struct sg_persist *p, struct extent *e, size_t page_no, ui
     struct page *g = e->pages[page_no];
 
     g->dirty &= ~mask;
-    g->noded &= ~mask;
-    g->whole &= ~mask;
-    g->queued &= ~mask;
+    g->has_history &= ~mask;
+    g->all_or_nothing &= ~mask;
+    g->in_wpq &= ~mask;
     if (!g->dirty) {
         sg_dom_page_free(p, e, page_no);
     }
@@ -93,7 +94,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
 
     sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups go as a whole */
     if (k && !goes_to_media(p, to)) {
-        queue_stores(p, l, k);
+        put_in_wpq(p, l, k);
         return true;
     }
     if (k && !sg_dom_media_take(p, e, 1)) {
@@ -112,7 +113,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
         sg_dom_pool_put(&p->recs, n);
     }
     l->count -= k;
-    l->queued -= SG_MIN(l->queued, k);
+    l->wpq_count -= SG_MIN(l->wpq_count, k);
     if (k) {
         sg_dom_heal(p, e->base + off, SG_PERSIST_LINE);
     }
@@ -123,8 +124,9 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     return true;
 }
 
-/* Plain lines, by runs of neighbours. */
-static bool plain_to_media(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+/* Lines without a history, by runs of neighbours. */
+static bool no_history_to_media(struct sg_persist *p, struct extent *e, size_t page_no,
+                                uint64_t mask)
 {
     while (mask) {
         unsigned i = __builtin_ctzll(mask);
@@ -154,22 +156,22 @@ bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no,
                          enum sg_dom_target to, bool all)
 {
     struct page *g = e->pages[page_no];
-    uint64_t plain, noded;
+    uint64_t no_history, has_history;
     bool good = true;
 
     if (!g) {
         return true;
     }
-    plain = mask & g->dirty & ~g->noded;
-    noded = mask & g->noded;
-    if (plain && goes_to_media(p, to)) {
-        good = plain_to_media(p, e, page_no, plain);
+    no_history = mask & g->dirty & ~g->has_history;
+    has_history = mask & g->has_history;
+    if (no_history && goes_to_media(p, to)) {
+        good = no_history_to_media(p, e, page_no, no_history);
     } else {
-        g->whole |= plain;
-        g->queued |= plain;
+        g->all_or_nothing |= no_history;
+        g->in_wpq |= no_history;
     }
-    for (; noded; noded &= noded - 1) {
-        unsigned i = __builtin_ctzll(noded);
+    for (; has_history; has_history &= has_history - 1) {
+        unsigned i = __builtin_ctzll(has_history);
         struct line *l = sg_dom_line(p, e->pages[page_no], i);
         unsigned k = all ? l->count : sg_dom_line_cached(p, l);
 
@@ -192,12 +194,12 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
 static bool drain_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     struct page *g = e->pages[page_no];
-    uint64_t noded = g->noded & mask;
-    bool good = plain_to_media(p, e, page_no, g->queued & mask);
+    uint64_t has_history = g->has_history & mask;
+    bool good = no_history_to_media(p, e, page_no, g->in_wpq & mask);
 
-    for (; noded; noded &= noded - 1) {
-        unsigned i = __builtin_ctzll(noded);
-        unsigned k = sg_dom_line(p, e->pages[page_no], i)->queued;
+    for (; has_history; has_history &= has_history - 1) {
+        unsigned i = __builtin_ctzll(has_history);
+        unsigned k = sg_dom_line(p, e->pages[page_no], i)->wpq_count;
 
         if (k) {
             good &= sg_dom_advance_line(p, e, page_no, i, k, SG_DOM_TO_S4);
@@ -228,7 +230,7 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
     if (!g || !(g->dirty & 1ull << i)) {
         return true;
     }
-    if (!(g->noded & 1ull << i)) {
+    if (!(g->has_history & 1ull << i)) {
         return sg_dom_advance_page(p, e, page_no, 1ull << i, SG_DOM_TO_S3, true);
     }
     l = sg_dom_line(p, g, i);
@@ -236,14 +238,14 @@ bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq)
     return sg_dom_advance_line(p, e, page_no, i, sg_dom_line_upto(p, l, seq), SG_DOM_TO_S3);
 }
 
-void sg_dom_unqueue(struct sg_persist *p, struct extent *e)
+void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)
 {
     SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         struct page *g = e->pages[page_no];
 
-        g->queued = 0;
-        for (uint64_t m = g->noded; m; m &= m - 1) {
-            sg_dom_line(p, g, __builtin_ctzll(m))->queued = 0;
+        g->in_wpq = 0;
+        for (uint64_t m = g->has_history; m; m &= m - 1) {
+            sg_dom_line(p, g, __builtin_ctzll(m))->wpq_count = 0;
         }
     }
 }

@@ -2,7 +2,7 @@
 /* sg_assert_persist_state(): the numbered invariants of domain.c, in code. */
 #include "persist/impl.h"
 
-/* Invariants 3, 4, 5 and 10 of one noded line. */
+/* Invariants 3, 4, 5 and 10 of one history. */
 static void check_line(const struct sg_persist *p, const struct extent *e, uint64_t off,
                        const struct line *l, bool deep)
 {
@@ -21,9 +21,9 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
         sg_assert(r->atom < SG_DOM_LINE_ATOMS && r->mask && r->seq <= p->seq);
         sg_assert(!(before && !in_buffer));
         sg_assert(!(glued && in_buffer && !before));
-        sg_assert(!(in_buffer && count <= l->queued));
-        sg_assert(!(count < l->queued && !(r->flags & REC_GLUE)));
-        sg_assert(!(count == l->queued && r->flags & REC_GLUE));
+        sg_assert(!(in_buffer && count <= l->wpq_count));
+        sg_assert(!(count < l->wpq_count && !(r->flags & REC_GLUE)));
+        sg_assert(!(count == l->wpq_count && r->flags & REC_GLUE));
         buffered += in_buffer;
         glued = r->flags & REC_GLUE;
         before = in_buffer;
@@ -31,8 +31,8 @@ static void check_line(const struct sg_persist *p, const struct extent *e, uint6
     }
     sg_assert(count == l->count && count >= 1 && count <= p->limits.line_stores);
     sg_assert(last == l->last && !glued);
-    sg_assert(l->queued <= l->count);
-    sg_assert(!l->queued || p->config.domain == SG_PERSIST_NONE);
+    sg_assert(l->wpq_count <= l->count);
+    sg_assert(!l->wpq_count || p->config.domain == SG_PERSIST_NONE);
     sg_assert(!buffered || p->busy_cpu >= 0);
     if (deep && p->config.cpu_tracking && !p->frozen) {
         sg_assert(memcmp(content, e->visible + off, sizeof(content)) == 0);
@@ -51,11 +51,11 @@ static void check_page(const struct sg_persist *p, const struct extent *e, size_
         return;
     }
     sg_assert(g->dirty);
-    sg_assert((g->noded & ~g->dirty) == 0);
-    sg_assert(((g->whole | g->queued) & ~(g->dirty & ~g->noded)) == 0);
-    sg_assert((g->queued & ~g->whole) == 0);
-    sg_assert(!g->queued || p->config.domain == SG_PERSIST_NONE);
-    for (uint64_t m = g->noded; m; m &= m - 1) {
+    sg_assert((g->has_history & ~g->dirty) == 0);
+    sg_assert(((g->all_or_nothing | g->in_wpq) & ~(g->dirty & ~g->has_history)) == 0);
+    sg_assert((g->in_wpq & ~g->all_or_nothing) == 0);
+    sg_assert(!g->in_wpq || p->config.domain == SG_PERSIST_NONE);
+    for (uint64_t m = g->has_history; m; m &= m - 1) {
         unsigned i = __builtin_ctzll(m);
 
         check_line(p, e, (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE,

@@ -37,7 +37,7 @@ static struct line *noded_line(struct sg_persist *p, uint64_t addr)
     struct page *g = e ? e->pages[off / SG_PERSIST_PAGE] : NULL;
     unsigned i = off % SG_PERSIST_PAGE / SG_PERSIST_LINE;
 
-    return g && g->noded & 1ull << i ? sg_dom_line(p, g, i) : NULL;
+    return g && g->has_history & 1ull << i ? sg_dom_line(p, g, i) : NULL;
 }
 
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c)

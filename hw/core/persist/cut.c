@@ -15,12 +15,12 @@
  *
  *   state of a line = media content plus its first k stores, k a cut point, where
  *   k >= stores not in S2'     if the domain keeps S2
- *   k = 0 or k >= queued       in domain NONE
+ *   k = 0 or k >= wpq_count    in domain NONE
  *   k <= stores before the first one that stays in a store buffer
  *   k = all                    in domain WHOLE
  *
  * The policy only chooses among the permitted: the least, the most, or drawn.  Equal pages of
- * plain lines with a foregone choice are handled as a whole.
+ * lines without a history whose choice is foregone are handled as a whole.
  */
 #include "persist/impl.h"
 
@@ -196,14 +196,14 @@ static void permitted(struct cut *c, const struct line *l)
             break;
         }
         k++;
-        if (!(r->flags & REC_GLUE) && k >= least) { /* glue holds what is queued together */
+        if (!(r->flags & REC_GLUE) && k >= least) { /* glue holds together what is in S3 */
             c->points[c->point_count++] = k;
         }
     }
     sg_assert(c->point_count);
 }
 
-static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned i)
+static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigned i)
 {
     struct sg_persist *p = c->p;
     bool unseen = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
@@ -211,7 +211,7 @@ static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned 
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
     const struct rec *last = sg_dom_rec(p, l->last);
     struct sg_persist_loss row = {
-        .stage = l->queued == l->count ? SG_PERSIST_S3
+        .stage = l->wpq_count == l->count ? SG_PERSIST_S3
                  : last->flags & REC_S2P ? SG_PERSIST_SB : SG_PERSIST_S2,
         .stores = l->count,
     };
@@ -243,18 +243,18 @@ static void cut_noded(struct cut *c, struct extent *e, size_t page_no, unsigned 
     line_row(c, e, off, 1, &row, last->seq);
 }
 
-static void cut_plain(struct cut *c, struct extent *e, size_t page_no, unsigned i)
+static void cut_without_history(struct cut *c, struct extent *e, size_t page_no, unsigned i)
 {
     struct page *g = e->pages[page_no];
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     struct sg_persist_loss row = {
-        .stage = g->queued & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = SG_DOM_LINE_ATOMS,
+        .stage = g->in_wpq & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = SG_DOM_LINE_ATOMS,
     };
     bool inside = in_range(c, e->base + off, SG_PERSIST_LINE);
     unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
-        atoms = g->whole & bit ? choose(c, 2, inside) * SG_DOM_LINE_ATOMS
+        atoms = g->all_or_nothing & bit ? choose(c, 2, inside) * SG_DOM_LINE_ATOMS
                 : choose(c, SG_DOM_LINE_ATOMS + 1, inside);
     }
     row.fate = atoms == 0 ? SG_PERSIST_LOST
@@ -294,19 +294,19 @@ static int foregone(const struct cut *c, uint64_t addr, uint64_t len)
     }
 }
 
-/* Rows of plain lines of one page that all met the same fate. */
-static void plain_rows(struct cut *c, struct extent *e, size_t page_no, const struct page *g,
-                       uint64_t lines, uint8_t fate)
+/* Rows of lines without a history: all of one page, and of one fate. */
+static void rows_without_history(struct cut *c, struct extent *e, size_t page_no,
+                                 const struct page *g, uint64_t lines, uint8_t fate)
 {
     while (lines) {
         unsigned i = __builtin_ctzll(lines), n = 1;
-        bool queued = g->queued >> i & 1;
+        bool in_wpq = g->in_wpq >> i & 1;
         struct sg_persist_loss row = {
-            .stage = queued ? SG_PERSIST_S3 : SG_PERSIST_S2, .fate = fate,
+            .stage = in_wpq ? SG_PERSIST_S3 : SG_PERSIST_S2, .fate = fate,
         };
 
         while (i + n < SG_DOM_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i]
-               && (g->queued >> (i + n) & 1) == queued) {
+               && (g->in_wpq >> (i + n) & 1) == in_wpq) {
             n++;
         }
         row.stores = n * SG_DOM_LINE_ATOMS;
@@ -321,23 +321,23 @@ static void cut_page(struct cut *c, struct extent *e, size_t page_no)
 {
     struct page before = *e->pages[page_no];
     uint64_t start = (uint64_t)page_no * SG_PERSIST_PAGE, left = 0;
-    int fate = before.noded ? 0 : foregone(c, e->base + start, SG_PERSIST_PAGE);
+    int fate = before.has_history ? 0 : foregone(c, e->base + start, SG_PERSIST_PAGE);
 
     if (fate < 0) {
-        plain_rows(c, e, page_no, &before, before.dirty, SG_PERSIST_LOST);
+        rows_without_history(c, e, page_no, &before, before.dirty, SG_PERSIST_LOST);
     } else if (fate > 0) {
         sg_dom_advance_page(c->p, e, page_no, before.dirty, SG_DOM_TO_S4, true);
         left = e->pages[page_no] ? e->pages[page_no]->dirty : 0;
-        plain_rows(c, e, page_no, &before, before.dirty & ~left, SG_PERSIST_KEPT);
-        plain_rows(c, e, page_no, &before, left, SG_PERSIST_REFUSED);
+        rows_without_history(c, e, page_no, &before, before.dirty & ~left, SG_PERSIST_KEPT);
+        rows_without_history(c, e, page_no, &before, left, SG_PERSIST_REFUSED);
     } else {
         for (uint64_t m = before.dirty; m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
 
-            if (before.noded >> i & 1) {
-                cut_noded(c, e, page_no, i);
+            if (before.has_history >> i & 1) {
+                cut_history(c, e, page_no, i);
             } else {
-                cut_plain(c, e, page_no, i);
+                cut_without_history(c, e, page_no, i);
             }
         }
     }

@@ -10,7 +10,7 @@
  *   S2'  marks REC_SB, REC_NT on stores of a line, and
  *        lists of lines per vCPU                          line.c, cpu.c
  *   S2   dirty lines                                      page.c, line.c
- *   S3   dirty lines marked 'queued'; domain NONE only    advance.c
+ *   S3   dirty lines marked in_wpq; domain NONE only      advance.c
  *   S4   the media
  *
  * The events of the model, and the functions that carry them out:
@@ -37,10 +37,11 @@
  * Invariants, between calls (sg_assert_persist_state() checks them, check.c):
  *
  *   1  A page exists exactly while one of its lines is dirty; the bits of map and top say so.
- *   2  A noded line is dirty; 'whole' and 'queued' are of plain dirty lines; queued implies whole.
- *   3  A noded line has 1 to line_stores stores, each to one atom with at least one octet; the
- *      last is a cut point.
- *   4  Something is queued only in domain NONE; a line's queued stores are one leading group.
+ *   2  A line with a history is dirty; all_or_nothing and in_wpq are of dirty lines without one;
+ *      in_wpq implies all_or_nothing.
+ *   3  A history has 1 to line_stores stores, each to one atom with at least one octet; the last
+ *      is a cut point.
+ *   4  Something is in S3 only in domain NONE; a history's stores in S3 are one leading group.
  *   5  Stores in S2' are a suffix of their line and do not share a group with stores that are not.
  *   6  At most one vCPU has anything in S2' (busy_cpu): when another agent acts, it could have
  *      seen those stores, so they have left the processor by then.
@@ -48,14 +49,14 @@
  *   8  S1 is empty if the root complex is eager; S0 is empty if placement is neither delayed nor
  *      out of order.
  *   9  Bad ranges are sorted, disjoint, whole lines.
- *  10  (deep, CPUs tracked) The media with all stores of a noded line applied is what is visible;
+ *  10  (deep, CPUs tracked) The media with all stores of a history applied is what is visible;
  *      a clean line is the same in both memories.
  *
  * Of these, 10 is what makes a cut exact, 4 and 5 make its choices the permitted ones, 6 keeps
  * effects between processors in order.
  *
  * Bounds.  S0 and S1: limits, per connection and device.  Lines: a page structure per dirty 4 KiB
- * and line_stores stores per noded line; so the worst case follows the size of the extents.  CPU
+ * and line_stores stores per history; so the worst case follows the size of the extents.  CPU
  * lists: PD_* of impl.h.  Log: a ring.
  */
 #include "persist/impl.h"
@@ -168,7 +169,7 @@ static void adopt_untracked(struct sg_persist *p, uint64_t seq)
         uint64_t off = 0, len;
 
         SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
-            for (uint64_t m = e->pages[page_no]->noded; m; m &= m - 1) {
+            for (uint64_t m = e->pages[page_no]->has_history; m; m &= m - 1) {
                 sg_dom_line_adopt(p, e, page_no, __builtin_ctzll(m), seq);
             }
         }
@@ -228,7 +229,7 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
             && (config->domain != SG_PERSIST_NONE || config->wpq_drain == SG_PERSIST_EAGER)) {
             sg_dom_drain_range(p, &p->extent[i], 0, p->extent[i].size);
             if (config->domain != SG_PERSIST_NONE) {
-                sg_dom_unqueue(p, &p->extent[i]);
+                sg_dom_empty_wpq(p, &p->extent[i]);
             }
         }
     }
@@ -406,12 +407,13 @@ void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
         SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
             const struct page *g = e->pages[page_no];
 
-            s->stage[SG_PERSIST_S3] += __builtin_popcountll(g->queued);
-            s->stage[SG_PERSIST_S2] += __builtin_popcountll(g->dirty & ~g->noded & ~g->queued);
-            for (uint64_t m = g->noded; m; m &= m - 1) {
+            s->stage[SG_PERSIST_S3] += __builtin_popcountll(g->in_wpq);
+            s->stage[SG_PERSIST_S2] +=
+                __builtin_popcountll(g->dirty & ~g->has_history & ~g->in_wpq);
+            for (uint64_t m = g->has_history; m; m &= m - 1) {
                 const struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
 
-                s->stage[l->queued == l->count ? SG_PERSIST_S3
+                s->stage[l->wpq_count == l->count ? SG_PERSIST_S3
                          : sg_dom_rec(p, l->last)->flags & REC_S2P ? SG_PERSIST_SB
                          : SG_PERSIST_S2]++;
             }

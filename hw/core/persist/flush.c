@@ -108,14 +108,14 @@ static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, siz
 void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     const struct page *g = e->pages[page_no];
-    uint64_t noded = g ? mask & g->noded : 0, clean = g ? mask & ~g->dirty : mask;
+    uint64_t has_history = g ? mask & g->has_history : 0, clean = g ? mask & ~g->dirty : mask;
 
     if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEPT
         || p->config.domain >= SG_PERSIST_EADR) {
         return;
     }
-    for (; noded; noded &= noded - 1) {
-        unsigned i = __builtin_ctzll(noded);
+    for (; has_history; has_history &= has_history - 1) {
+        unsigned i = __builtin_ctzll(has_history);
 
         if (sg_dom_line_adopt(p, e, page_no, i, 0)) {
             sg_dom_advance_line(p, e, page_no, i, sg_dom_line(p, e->pages[page_no], i)->count,

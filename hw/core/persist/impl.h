@@ -44,7 +44,7 @@ struct rec {
 struct line {
     uint32_t first, last;      /* recs; 0: none */
     uint16_t count;
-    uint16_t queued;           /* leading recs that are in S3; only domain NONE has that */
+    uint16_t wpq_count;        /* leading recs that are in S3; only domain NONE has that */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -53,10 +53,11 @@ struct line {
 struct page {
     uint32_t number;           /* in the pool */
     uint64_t dirty;
-    uint64_t noded;            /* has a struct line; the others are "plain" */
-    uint64_t whole;            /* plain: a cut keeps all of the line or nothing */
-    uint64_t queued;           /* plain: in S3; implies whole */
-    uint32_t ref[SG_DOM_PAGE_LINES]; /* noded: line in the pool; plain: low 32 bits of first seq */
+    uint64_t has_history;      /* has a struct line */
+    uint64_t all_or_nothing;   /* no history: a cut keeps all of the line or nothing */
+    uint64_t in_wpq;           /* no history: in S3; implies all_or_nothing */
+    /* With a history: number of the struct line; without: low 32 bits of its first event's seq. */
+    uint32_t ref[SG_DOM_PAGE_LINES];
 };
 
 struct extent {
@@ -289,12 +290,12 @@ void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, 
 void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
                          uint64_t seq);
 /*
- * What an untracked CPU changed in a noded line becomes its last group of stores, of event seq (0:
- * unknown).  False: nothing.
+ * What an untracked CPU changed in a line with a history becomes its last group of stores, of event
+ * seq (0: unknown).  False: nothing.
  */
 bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        uint64_t seq);
-/* Plain line -> noded; pre: its visible content before whatever comes next. */
+/* Begins a line's history; pre: its visible content before whatever comes next. */
 struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
                                     unsigned i, const uint8_t *pre);
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
@@ -308,7 +309,7 @@ bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, uns
 /* ---- advance.c: towards the media ---- */
 
 enum sg_dom_target { SG_DOM_TO_S3, SG_DOM_TO_S4 };
-/* The first k stores of a noded line, whole groups.  False: the medium refuses; nothing changed. */
+/* The first k stores of a history, whole groups.  False: the medium refuses; nothing changed. */
 bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                          unsigned k, enum sg_dom_target to);
 /* Lines of a page; all: with what is in S2'.  False: some were refused. */
@@ -319,7 +320,7 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
 /* What is in S3 already goes to S4 (domain NONE). */
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* What is in S3 and could not go to the media is in S2 again: there is no queue any more. */
-void sg_dom_unqueue(struct sg_persist *p, struct extent *e);
+void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
 /* The line of a machine address: its stores up to an event are in S3 for certain. */
 bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
 /* May so many more lines be written to the media?  Returns how many, and counts them as worn. */
@@ -355,8 +356,8 @@ uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t 
 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
- * untracked = kept, what CPUs changed in those that are clean or noded goes to the media.  (In
- * other dirty lines it cannot be told from the DMA's.)
+ * untracked = kept, what CPUs changed in those that are clean or have a history goes to the
+ * media.  (In other dirty lines it cannot be told from the DMA's.)
  */
 void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 

@@ -4,29 +4,30 @@
  *
  * A dirty line is in one of two forms.
  *
- * *Noded*: a list of stores (struct rec), one per atom and event, in the order in which they
- * reached the line.  Media content plus the first k of them, for k from 0 to all, are the states
- * that the line passes through; the last state is the visible one.  A cut may leave the line in any
- * state that ends at a cut point: a store without REC_GLUE.
+ * *With a history* (the page's bit has_history): a list of stores (struct rec), one per atom and
+ * event, in the order in which they reached the line.  The media's content plus the first k of
+ * them, for k from 0 to all, are the states that the line passes through; the last state is the
+ * visible one.  A cut may leave the line in any state that ends at a cut point: a store without
+ * REC_GLUE.
  *
- * *Plain*: no list.  The states follow from the two memories: the atoms that differ became visible
- * in ascending order (one DMA write, or several that go upwards), or, with the bit 'whole', in an
- * unknown order, so that a cut keeps all of it or nothing.  This is the form of nearly all that
- * an adapter writes: it costs a bit and a word per line and no copy.
+ * *Without a history*: no list.  The states follow from the two memories: the atoms that differ
+ * became visible in ascending order (one DMA write, or several that go upwards), or, with the bit
+ * all_or_nothing, in an unknown order, so that a cut keeps all of the line or nothing.  This is the
+ * form of nearly all that an adapter writes: it costs a bit and a word per line and no copy.
  *
- * A plain line becomes noded when a second store needs a state in between.  A list that grows
- * beyond limits.line_stores has its oldest stores merged: they get glued together and those to the
- * same atom become one.  Glue removes cut points and moves none, so merging takes permitted
- * outcomes away and adds no forbidden one.  When limits.stores are told apart in all, lines make do
- * with 8.  A line that DMA overwrites as a whole again and again becomes plain: what it was before
- * the last version is the media's content or nothing.
+ * A line gets a history when a second store needs a state in between.  A history that grows beyond
+ * limits.line_stores has its oldest stores merged: they get glued together, and those to the same
+ * atom become one.  Glue removes cut points and moves none, so merging takes permitted outcomes
+ * away and adds no forbidden one.  When all histories together have limits.stores, each makes do
+ * with 8.  A line that DMA overwrites as a whole again and again loses its history: what it was
+ * before the last version is the media's content or nothing.
  *
- * While CPUs are not tracked, one may have changed a noded line since, and its visible state is yet
- * another one.  Whoever moves all of such a line, or chooses among its states, has that difference
- * adopted first, as one last group.
+ * While CPUs are not tracked, one may have changed a line with a history since, and its visible
+ * state is yet another one.  Whoever moves all of such a line, or chooses among its states, has
+ * that difference adopted first, as one last group.
  *
- * Order of events in a list: REC_S2P marks a suffix (what is in the cache came before), and the
- * 'queued' leading stores are one glued group, which a write-pending queue keeps or loses as one.
+ * Order of events in a history: REC_S2P marks a suffix (what is in the cache came before), and the
+ * first wpq_count stores are one glued group, which a write-pending queue keeps or loses as one.
  */
 #include "persist/impl.h"
 
@@ -92,7 +93,7 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
             kept++;
         }
     }
-    l->queued = l->queued ? kept : 0;
+    l->wpq_count = l->wpq_count ? kept : 0;
     for (uint32_t n = l->first, i = 0; i < kept; i++, n = sg_dom_rec(p, n)->next) {
         sg_dom_rec(p, n)->flags = buffered | (i + 1 < kept ? REC_GLUE : 0);
     }
@@ -124,13 +125,13 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
 {
     const struct page *g = e->pages[page_no];
 
-    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->noded & 1ull << i
+    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->has_history & 1ull << i
         && sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)) {
         sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
     }
 }
 
-/* Noded -> plain: nothing told apart any more.  Visible memory has or gets the newest content. */
+/* Drops a line's history.  Visible memory has, or gets, the newest content. */
 static void collapse(struct sg_persist *p, struct page *g, unsigned i)
 {
     struct line *l = sg_dom_line(p, g, i);
@@ -138,9 +139,9 @@ static void collapse(struct sg_persist *p, struct page *g, unsigned i)
     uint32_t line = g->ref[i];
 
     g->ref[i] = sg_dom_rec(p, l->first)->seq;
-    g->noded &= ~bit;
-    g->whole |= bit;
-    g->queued |= l->queued ? bit : 0; /* the rest joins what is in S3 */
+    g->has_history &= ~bit;
+    g->all_or_nothing |= bit;
+    g->in_wpq |= l->wpq_count ? bit : 0; /* the rest joins what is in S3 */
     for (uint32_t n = l->first, next; n; n = next) {
         next = sg_dom_rec(p, n)->next;
         sg_dom_pool_put(&p->recs, n);
@@ -155,7 +156,7 @@ static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
 
     *l = (struct line) { 0 };
     g->dirty |= 1ull << i;
-    g->noded |= 1ull << i;
+    g->has_history |= 1ull << i;
     g->ref[i] = n;
     return l;
 }
@@ -166,22 +167,22 @@ struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size
     struct page *g = e->pages[page_no];
     const uint8_t *media = e->media + (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
     uint64_t seq = full_seq(p, g->ref[i]), bit = 1ull << i;
-    bool whole = g->whole & bit, queued = g->queued & bit;
+    bool all_or_nothing = g->all_or_nothing & bit, in_wpq = g->in_wpq & bit;
     struct line *l = new_line(p, g, i);
 
-    g->whole &= ~bit;
-    g->queued &= ~bit;
+    g->all_or_nothing &= ~bit;
+    g->in_wpq &= ~bit;
     for (unsigned a = 0; a < SG_DOM_LINE_ATOMS; a++) {
         unsigned at = a * SG_PERSIST_ATOM;
 
         if (memcmp(pre + at, media + at, SG_PERSIST_ATOM) != 0) {
-            append(p, l, a, 0xff, pre + at, seq, whole ? REC_GLUE : 0);
+            append(p, l, a, 0xff, pre + at, seq, all_or_nothing ? REC_GLUE : 0);
         }
     }
     if (l->last) {
         sg_dom_rec(p, l->last)->flags &= ~REC_GLUE;
     }
-    l->queued = queued ? l->count : 0;
+    l->wpq_count = in_wpq ? l->count : 0;
     return l;
 }
 
@@ -195,7 +196,7 @@ static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_n
      * The stores keep the number of the older event: a CLWB that came before this store must
      * still find them.
      */
-    g->whole |= 1ull << i;
+    g->all_or_nothing |= 1ull << i;
     if (memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0) {
         sg_dom_line_tell_apart(p, e, page_no, i, e->visible + off);
     }
@@ -223,7 +224,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
     g = sg_dom_page(p, e, page_no);
     if (!(g->dirty & bit)) {
         l = new_line(p, g, i);
-    } else if (g->noded & bit) {
+    } else if (g->has_history & bit) {
         l = sg_dom_line(p, g, i);
     } else if (store->written) {
         absorb_written(p, e, page_no, i);
@@ -279,17 +280,17 @@ bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, u
     return found;
 }
 
-/* Can a DMA write from octet 'in' on be one more ascending step of a plain line? */
-static bool stays_plain(const struct extent *e, const struct page *g, uint64_t off, unsigned i,
-                        unsigned in)
+/* Can a DMA write from octet 'in' on be one more ascending step of a line without a history? */
+static bool stays_without_history(const struct extent *e, const struct page *g, uint64_t off,
+                                  unsigned i, unsigned in)
 {
     uint64_t bit = 1ull << i;
     unsigned above = sg_align_down(in, SG_PERSIST_ATOM) + SG_PERSIST_ATOM;
 
-    if (g->noded & bit || g->queued & bit) {
+    if (g->has_history & bit || g->in_wpq & bit) {
         return false;
     }
-    return g->whole & bit
+    return g->all_or_nothing & bit
            || memcmp(e->visible + off + above, e->media + off + above,
                      SG_PERSIST_LINE - above) == 0;
 }
@@ -305,12 +306,12 @@ static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, 
         struct page *g = e->pages[page_no];
         bool whole = hi - lo == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
 
-        if (g->noded >> i & 1 && whole
+        if (g->has_history >> i & 1 && whole
             && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)) {
             collapse(p, g, i);
-        } else if (~(g->noded | g->queued) >> i & 1 && whole && scarce) {
-            g->whole |= 1ull << i;
-        } else if (!stays_plain(e, g, at, i, lo - at)) {
+        } else if (~(g->has_history | g->in_wpq) >> i & 1 && whole && scarce) {
+            g->all_or_nothing |= 1ull << i;
+        } else if (!stays_without_history(e, g, at, i, lo - at)) {
             sg_dom_line_store(p, e, page_no, i, &(struct sg_dom_store) {
                 .in = lo - at, .len = hi - lo, .data = buf + (lo - off), .seq = seq,
             });
@@ -319,19 +320,19 @@ static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, 
 }
 
 /*
- * Lines that become plain belong to this event.  Those that stay plain keep their first event: a
- * CLWB between the two must still find what came before it.
+ * Lines that become dirty without a history belong to this event.  Those that were so before keep
+ * their first event: a CLWB between the two must still find what came before it.
  */
-static void set_refs(struct page *g, uint64_t plain, uint32_t seq)
+static void set_refs(struct page *g, uint64_t fresh, uint32_t seq)
 {
-    if (plain == ~0ull) {
+    if (fresh == ~0ull) {
         for (unsigned i = 0; i < SG_DOM_PAGE_LINES; i++) {
             g->ref[i] = seq;
         }
         return;
     }
-    for (; plain; plain &= plain - 1) {
-        g->ref[__builtin_ctzll(plain)] = seq;
+    for (; fresh; fresh &= fresh - 1) {
+        g->ref[__builtin_ctzll(fresh)] = seq;
     }
 }
 
@@ -369,7 +370,7 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
         uint64_t mask = sg_dom_page_mask(page_no, off, n);
         struct page *g = sg_dom_page(p, e, page_no);
 
-        for (uint64_t m = g->noded & mask; m; m &= m - 1) {
+        for (uint64_t m = g->has_history & mask; m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
             uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
             uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + n, at + SG_PERSIST_LINE);
@@ -381,7 +382,7 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
         }
         set_refs(g, mask & ~g->dirty, seq);
         g->dirty |= mask;
-        g->whole |= mask & ~g->noded;
+        g->all_or_nothing |= mask & ~g->has_history;
         off += n;
         len -= n;
     }

@@ -19,7 +19,7 @@ struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no)
     n = sg_dom_pool_get(&p->pages);
     g = sg_dom_pool_at(&p->pages, n);
     g->number = n;
-    g->dirty = g->noded = g->whole = g->queued = 0;
+    g->dirty = g->has_history = g->all_or_nothing = g->in_wpq = 0;
     e->pages[page_no] = g;
     e->map[page_no / 64] |= 1ull << (page_no % 64);
     e->top[page_no / 4096] |= 1ull << (page_no / 64 % 64);
@@ -30,7 +30,7 @@ void sg_dom_page_free(struct sg_persist *p, struct extent *e, size_t page_no)
 {
     struct page *g = e->pages[page_no];
 
-    sg_assert(!g->dirty && !g->noded);
+    sg_assert(!g->dirty && !g->has_history);
     sg_dom_pool_put(&p->pages, g->number);
     e->pages[page_no] = NULL;
     e->map[page_no / 64] &= ~(1ull << (page_no % 64));
@@ -92,7 +92,7 @@ void sg_dom_extent_clear(struct sg_persist *p, struct extent *e)
     SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {
         struct page *g = e->pages[page_no];
 
-        for (uint64_t m = g->noded; m; m &= m - 1) {
+        for (uint64_t m = g->has_history; m; m &= m - 1) {
             unsigned i = __builtin_ctzll(m);
             struct line *l = sg_dom_line(p, g, i);
 
@@ -102,7 +102,7 @@ void sg_dom_extent_clear(struct sg_persist *p, struct extent *e)
             }
             sg_dom_pool_put(&p->lines, g->ref[i]);
         }
-        g->dirty = g->noded = 0;
+        g->dirty = g->has_history = 0;
         sg_dom_page_free(p, e, page_no);
     }
 }

@@ -53,7 +53,7 @@ static void copy_page(const struct excerpt *x, size_t page_no)
     number = g->number;
     *g = *from;
     g->number = number;
-    for (uint64_t m = from->noded; m; m &= m - 1) {
+    for (uint64_t m = from->has_history; m; m &= m - 1) {
         unsigned i = __builtin_ctzll(m);
 
         g->ref[i] = copy_line(x, sg_dom_line(x->from, from, i));

@@ -427,7 +427,7 @@ static void flush_of_a_group(void)
     rig_down(&r);
 }
 
-/* The CPU has written already when the domain is told; the line was plain. */
+/* The CPU has written already when the domain is told; the line had no history. */
 static void told_late(struct rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };

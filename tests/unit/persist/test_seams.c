@@ -128,7 +128,7 @@ static void read_proves(void)
         proto.config.domain = d;
         T_EQ_U64(rig_outcomes_of(&proto, movnti_read, xy, SEEDS), XY(1, 0) | XY(1, 1));
     }
-    /* What was read of a plain one is in the cache, and so is all that was stored before it. */
+    /* What was read of a line without a history is in the cache, and so is all stored before. */
     proto.config.domain = SG_PERSIST_EADR;
     proto.config.store_buffer = true;
     T_EQ_U64(rig_outcomes_of(&proto, store_read, xy, SEEDS), XY(1, 0) | XY(1, 1));

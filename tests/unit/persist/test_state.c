@@ -60,14 +60,14 @@ static void empty_page(struct sg_persist *p)
     sg_dom_page(p, &p->extent[0], 5);
 }
 
-static void noded_clean(struct sg_persist *p)
+static void history_of_clean(struct sg_persist *p)
 {
-    page0(p)->noded |= 1ull << 50;
+    page0(p)->has_history |= 1ull << 50;
 }
 
-static void queued_not_whole(struct sg_persist *p)
+static void in_wpq_alone(struct sg_persist *p)
 {
-    page0(p)->queued |= 1ull << 1;
+    page0(p)->in_wpq |= 1ull << 1;
 }
 
 static void count_wrong(struct sg_persist *p)
@@ -85,9 +85,9 @@ static void glued_end(struct sg_persist *p)
     sg_dom_rec(p, line0(p)->last)->flags |= REC_GLUE;
 }
 
-static void queued_in_adr(struct sg_persist *p)
+static void wpq_in_adr(struct sg_persist *p)
 {
-    line0(p)->queued = 1;
+    line0(p)->wpq_count = 1;
 }
 
 static void buffered_first(struct sg_persist *p)
@@ -124,7 +124,7 @@ static void clean_differs(struct sg_persist *p)
     p->extent[0].visible[8000] ^= 1;
 }
 
-static void noded_differs(struct sg_persist *p)
+static void history_differs(struct sg_persist *p)
 {
     first_rec(p)->data[7] ^= 1;
 }
@@ -134,12 +134,12 @@ static const struct {
     void (*damage)(struct sg_persist *p);
 } damages[] = {
     { "1 map", map_bit }, { "1 top", top_bit }, { "1 page without dirty line", empty_page },
-    { "2 noded", noded_clean }, { "2 queued", queued_not_whole }, { "3 count", count_wrong },
+    { "2 history", history_of_clean }, { "2 in S3", in_wpq_alone }, { "3 count", count_wrong },
     { "3 store of nothing", empty_store }, { "3 last store glued", glued_end },
-    { "4 queue in ADR", queued_in_adr }, { "5 buffer before cache", buffered_first },
+    { "4 queue in ADR", wpq_in_adr }, { "5 buffer before cache", buffered_first },
     { "6 two vCPUs", two_busy }, { "7 S1 octets", s1_count }, { "8 S1 eager", s1_eager },
     { "9 bad ranges", bad_order }, { "10 clean line", clean_differs },
-    { "10 noded line", noded_differs },
+    { "10 history", history_differs },
 };
 
 static void each_invariant(void)
