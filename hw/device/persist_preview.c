@@ -43,7 +43,7 @@ static const uint8_t *visible_at(StaghornDomain *d, uint64_t addr, uint64_t len)
 static bool take(StaghornDomain *d, uint64_t addr, uint64_t len, uint64_t seed, uint64_t count,
                  uint8_t *data)
 {
-    struct sg_persist_policy policy = { .outcome = SG_PERSIST_DRAWN, .seed = seed };
+    struct sg_persist_policy policy = { .outcome = SG_PERSIST_OUTCOME_RANDOM, .seed = seed };
     const uint8_t *visible;
     bool done;
 

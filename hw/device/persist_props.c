@@ -191,7 +191,7 @@ bool staghorn_domain_parse_policy(StaghornDomain *d, const char *text,
             return false;
         }
         next++;
-    } else if (outcome == SG_PERSIST_DRAWN) {
+    } else if (outcome == SG_PERSIST_OUTCOME_RANDOM) {
         policy->seed = d->seed + d->cuts;
     }
     if (!parts[next]) {

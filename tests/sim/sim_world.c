@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One run: draws the scenario, makes things happen, and judges the end.
+ * One run: makes a random scenario, makes things happen, and judges the end.
  *
  * The loop takes one random action, lets the network and the engines do what is due, lets ready
  * connections transmit with random budgets, and moves the clock to the next deadline when nothing
  * else is left to do.  When all is quiet and posted, connections are closed.
  *
- * A pair is disturbed when something drawn for it may lose messages: damage, broken streams, wrong
+ * A pair is disturbed when something random may lose messages: damage, broken streams, wrong
  * operations, aborts.  Undisturbed pairs must deliver everything and end gracefully; disturbed ones
  * must deliver nothing wrong, and end.
  */
@@ -372,7 +372,7 @@ static void loop(struct sim_world *w)
         next = sg_mem_switch_run(w->sw, w->now_ns);
         if (next == SG_NEVER) {
             if (!put_off(w) && ++quiet > 20) {
-                finish(w); /* 20 steps: answers and closes are drawn, too */
+                finish(w); /* 20 steps: answers and closes are random, too */
             }
             next = SG_MIN(sg_engine_run(w->engine[0], w->now_ns),
                           sg_engine_run(w->engine[1], w->now_ns));

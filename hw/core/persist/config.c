@@ -48,7 +48,7 @@ static const char *const pace_names[SG_PERSIST_PACES] = {
 static const char *const outcome_names[SG_PERSIST_OUTCOMES] = {
     [SG_PERSIST_LOSE_ALL] = "lose-all",
     [SG_PERSIST_KEEP_ALL] = "keep-all",
-    [SG_PERSIST_DRAWN] = "random",
+    [SG_PERSIST_OUTCOME_RANDOM] = "random",
     [SG_PERSIST_WORST_FOR] = "worst-for",
 };
 

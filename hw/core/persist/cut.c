@@ -19,7 +19,7 @@
  *   k <= stores before the first one that stays in a store buffer
  *   k = all                    in domain WHOLE
  *
- * The policy only chooses among the permitted: the least, the most, or drawn.  Equal pages of
+ * The policy only chooses among the permitted: the least, the most, or random.  Equal pages of
  * lines without a history whose choice is foregone are handled as a whole.
  */
 #include "persist/impl.h"

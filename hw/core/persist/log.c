@@ -317,7 +317,7 @@ static void replay_flush(struct sg_persist *p, const struct sg_persist_event *e,
     sg_dom_log(p, SG_PERSIST_EV_FLUSH, who, e->addr, len, e->arg);
     if (e->arg & SG_DOM_FLUSH_BEGIN) {
         if (flags & SG_PERSIST_FLUSH_P && p->config.flush_random_ns) {
-            sg_dom_random(&p->rng); /* the answer time was drawn here */
+            sg_dom_random(&p->rng); /* the answer time was random */
         }
         sg_dom_flush_begin(p, who);
     }

@@ -373,10 +373,10 @@ uint64_t sg_persist_events(const struct sg_persist *p);
 enum sg_persist_outcome {
     SG_PERSIST_LOSE_ALL,       /* everything that may be lost is */
     SG_PERSIST_KEEP_ALL,       /* everything that may survive does */
-    SG_PERSIST_DRAWN,          /* drawn with the seed ("random") */
+    SG_PERSIST_OUTCOME_RANDOM, /* "random", from the seed */
     /*
      * Inside the range everything that may be lost is, elsewhere everything survives that then may.
-     * With a seed other than 0, what is inside is torn: drawn with the seed, never kept whole.
+     * With a seed other than 0, what is inside is torn: random, never kept whole.
      */
     SG_PERSIST_WORST_FOR,
     SG_PERSIST_OUTCOMES,

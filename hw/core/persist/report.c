@@ -325,7 +325,7 @@ void sg_persist_report_text(const struct sg_persist_report *r, GString *out)
                            sg_persist_domain_name(r->config.domain),
                            r->config.ddio ? "on" : "off",
                            sg_persist_outcome_name(r->policy.outcome));
-    if (r->policy.outcome >= SG_PERSIST_DRAWN) {
+    if (r->policy.outcome >= SG_PERSIST_OUTCOME_RANDOM) {
         g_string_append_printf(out, " seed %" PRIu64, r->policy.seed);
     }
     if (r->policy.outcome == SG_PERSIST_WORST_FOR) {

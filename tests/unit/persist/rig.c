@@ -169,7 +169,7 @@ uint64_t rig_outcomes_of(const struct rig *proto, rig_scene *scene,
         r.limits.seed = seed;
         rig_up(&r, 65536);
         scene(&r);
-        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, seed);
         value = of(&r);
         T_TRUE(value < 64);
         set |= 1ull << value;

@@ -280,7 +280,7 @@ static void prefix_of_stores(void)
                 n++;
             }
         }
-        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, seed);
         for (unsigned a = 0; a < ATOMS; a++) {
             survived = SG_MAX(survived, rig_media(&r, a * 8));
         }

@@ -93,7 +93,7 @@ static void repeatable(void)
             rig_write_u64(&r, 1, i * 8 % 65536, i);
             rig_store(&r, 0, i * 24 % 65536, i);
         }
-        rig_cut(&r, SG_PERSIST_DRAWN, 5);
+        rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, 5);
         if (run) {
             T_EQ_MEM(r.media, first, sizeof(first));
         }

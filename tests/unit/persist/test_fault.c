@@ -341,7 +341,7 @@ static void cut_heals(void)
         } else {
             rig_store(&r, 0, 0, 7);
         }
-        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, seed);
         T_EQ_INT(sg_persist_bad_range(r.p, 0, &bad), rig_media(&r, 0) == 0);
         healed += rig_media(&r, 0) == 7;
         rig_down(&r);

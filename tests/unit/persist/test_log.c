@@ -27,7 +27,7 @@ static void order(void)
     rig_sfence(&r, 2);
     rig_sfence(&r, 2); /* nothing to do: not logged */
     sg_persist_milestone(r.p, &who, SG_PM_AFTER_FLUSH_ANSWER);
-    rig_cut(&r, SG_PERSIST_DRAWN, 42);
+    rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, 42);
     sg_persist_log_bounds(r.p, &oldest, &newest);
     T_EQ_U64(oldest, 1);
     T_EQ_U64(newest, sizeof(want));
@@ -158,7 +158,7 @@ static GByteArray *recorded(struct rig *r, uint64_t seed)
     rig_up(r, 8192);
     for (unsigned n = 0; n < 300; n++) {
         if (n == 100) {
-            rig_cut(r, SG_PERSIST_DRAWN, seed);
+            rig_cut(r, SG_PERSIST_OUTCOME_RANDOM, seed);
             token = 0;
         }
         if (n == 200) {
@@ -186,8 +186,8 @@ static void replayed(void)
         T_NULL(sg_persist_log_replay(b.p, log->data, log->len));
         T_EQ_MEM(b.visible, a.visible, a.size);
         T_EQ_MEM(b.media, a.media, a.size);
-        rig_cut(&a, SG_PERSIST_DRAWN, seed);
-        rig_cut(&b, SG_PERSIST_DRAWN, seed);
+        rig_cut(&a, SG_PERSIST_OUTCOME_RANDOM, seed);
+        rig_cut(&b, SG_PERSIST_OUTCOME_RANDOM, seed);
         T_EQ_MEM(b.media, a.media, a.size);
         g_byte_array_free(log, TRUE);
         rig_down(&a);
@@ -389,7 +389,7 @@ static void many_rows(void)
     for (unsigned i = 0; i < 8192; i++) {
         rig_write_u64(&r, 1, i * 128, 1);
     }
-    report = rig_cut_report(&r, SG_PERSIST_DRAWN, 3);
+    report = rig_cut_report(&r, SG_PERSIST_OUTCOME_RANDOM, 3);
     T_EQ_U64(report->row_count, SG_PERSIST_REPORT_ROWS);
     T_EQ_U64(report->rows_omitted, 8192 - SG_PERSIST_REPORT_ROWS);
     T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_LOST]

@@ -147,7 +147,7 @@ static void reorder_settled(void)
         rig_write_u64(&r, 1, 64, 1);
         sg_persist_settle(r.p, 0, 1);
         T_EQ_U64(rig_visible(&r, 0) + rig_visible(&r, 64), 0);
-        rig_cut(&r, SG_PERSIST_DRAWN, seed);
+        rig_cut(&r, SG_PERSIST_OUTCOME_RANDOM, seed);
         first |= 1u << (rig_media(&r, 0) + 2 * rig_media(&r, 64));
         rig_down(&r);
     }

@@ -43,7 +43,7 @@ static uint64_t previewed(const struct rig *proto)
     visible = g_memdup2(r.visible, SIZE);
     media = g_memdup2(r.media, SIZE);
     for (unsigned seed = 1; seed <= SEEDS; seed++) {
-        struct sg_persist_policy policy = { .outcome = SG_PERSIST_DRAWN, .seed = seed };
+        struct sg_persist_policy policy = { .outcome = SG_PERSIST_OUTCOME_RANDOM, .seed = seed };
 
         T_TRUE(sg_persist_preview(r.p, &policy, RIG_BASE + X, got, sizeof(got)));
         set |= SET1(xy(got));

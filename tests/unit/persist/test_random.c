@@ -118,7 +118,7 @@ static void run(uint64_t seed)
     oracle_init(&o, &r);
     for (unsigned cut = 0; cut < CUTS; cut++) {
         struct sg_persist_policy policy = {
-            .outcome = below(3) ? SG_PERSIST_DRAWN : below(SG_PERSIST_OUTCOMES),
+            .outcome = below(3) ? SG_PERSIST_OUTCOME_RANDOM : below(SG_PERSIST_OUTCOMES),
             .seed = below(3) ? rng : 0, .addr = RIG_BASE + below(SIZE), .len = 1 + below(1000),
         };
 
