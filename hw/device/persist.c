@@ -82,7 +82,7 @@ void staghorn_domain_leave(StaghornDomain *d)
     d->bad_generation = sg_persist_bad_generation(d->model);
     staghorn_domain_unlock(&d->lock);
     if (bad) {
-        staghorn_bads_changed(d);
+        staghorn_bad_ranges_changed(d);
     }
     if (sooner && due < INT64_MAX) {
         timer_mod_ns(d->timer, due);
@@ -239,7 +239,7 @@ static void machine_complete(Notifier *notifier, void *opaque)
     d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
     if (!staghorn_pages_possible(&error) || !add_dimms(d, &error) ||
         !staghorn_domain_apply_props(d, &error) ||
-        !staghorn_bads_init(d, &error) || !staghorn_map_init(d, &error)) {
+        !staghorn_bad_ranges_init(d, &error) || !staghorn_map_init(d, &error)) {
         error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
         error_report_err(error);
         exit(EXIT_FAILURE);
@@ -263,7 +263,7 @@ static void machine_ends(Notifier *notifier, void *opaque)
         staghorn_map_owe(d);
     }
     staghorn_map_write_back(d);
-    staghorn_bads_update(d);
+    staghorn_bad_ranges_update(d);
 }
 
 /* ---- the object ---- */

@@ -76,7 +76,7 @@ struct StaghornDomain {
     bool unit_used[SG_PERSIST_DEVICES];
 
     uint64_t bad_generation;         /* of the model's bad ranges as last seen */
-    struct StaghornBads *bads;       /* persist_bad.c */
+    struct StaghornBadRanges *bad_ranges; /* persist_bad.c */
     QEMUTimer *back_timer;           /* persist_map.c: what a cut left in visible memory... */
     bool owing;                      /* is not on the media yet, */
     unsigned back_dimm;              /* beginning here */
@@ -161,15 +161,15 @@ void staghorn_domain_cut_due(void *opaque);
 /* ---- Unreadable lines (persist_bad.c) ---- */
 
 /* Called when the NVDIMMs exist; reads the file of the property bad-file. */
-bool staghorn_bads_init(StaghornDomain *d, Error **errp);
+bool staghorn_bad_ranges_init(StaghornDomain *d, Error **errp);
 /* The model's bad ranges have changed.  Any thread. */
-void staghorn_bads_changed(StaghornDomain *d);
+void staghorn_bad_ranges_changed(StaghornDomain *d);
 /* On return the file has all changes.  Main thread. */
-void staghorn_bads_update(StaghornDomain *d);
+void staghorn_bad_ranges_update(StaghornDomain *d);
 /* Could a load from the page with this octet fail?  Any thread. */
-bool staghorn_bads_page(StaghornDomain *d, const void *host);
+bool staghorn_bad_ranges_in_page(StaghornDomain *d, const void *host);
 /* Does a load of the octets fail?  The first bad line's address.  Any thread. */
-bool staghorn_bads_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line);
+bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line);
 
 /* ---- Machine checks (persist_mce.c) ---- */
 

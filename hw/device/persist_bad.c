@@ -26,13 +26,13 @@
 
 enum {
     PAGE = SG_PERSIST_PAGE,
-    BADS_MAX = 2 * SG_PERSIST_BAD_RANGES + 2,
+    BAD_RANGES_MAX = 2 * SG_PERSIST_BAD_RANGES + 2,
     NEWS_MAX = 64,       /* waiting announcements */
     AGAIN_MS = 20,
     PATIENCE = 1500,     /* tries for each: half a minute */
 };
 
-typedef struct StaghornBads {
+typedef struct StaghornBadRanges {
     StaghornDomain *domain;
     QEMUBH *bh;
     QEMUTimer *timer;
@@ -42,7 +42,7 @@ typedef struct StaghornBads {
     unsigned waiting, tries;
     bool busy;                       /* the first one is being announced */
     bool watching;                   /* loads are watched */
-} StaghornBads;
+} StaghornBadRanges;
 
 static const char *const kind_names[] = {
     [SG_PERSIST_UNCORRECTABLE] = "uncorrectable",
@@ -56,7 +56,7 @@ static void announce_next(void *opaque);
 /* The answer for the first one. */
 static void announced(bool taken)
 {
-    StaghornBads *b = staghorn_domain()->bads;
+    StaghornBadRanges *b = staghorn_domain()->bad_ranges;
 
     b->busy = false;
     if (taken || ++b->tries == PATIENCE) {
@@ -71,7 +71,7 @@ static void announced(bool taken)
 
 static void announce_next(void *opaque)
 {
-    StaghornBads *b = opaque;
+    StaghornBadRanges *b = opaque;
     uint64_t first = b->news[0];
 
     if (b->waiting && !b->busy && !qatomic_read(&b->domain->dark)) {
@@ -84,7 +84,7 @@ static void announce_next(void *opaque)
 }
 
 /* One for each page of the range: of the line, or of the page. */
-static void queue_news(StaghornBads *b, const struct sg_persist_bad *bad)
+static void queue_news(StaghornBadRanges *b, const struct sg_persist_bad *bad)
 {
     uint64_t end = bad->addr + bad->len;
 
@@ -97,7 +97,7 @@ static void queue_news(StaghornBads *b, const struct sg_persist_bad *bad)
     }
 }
 
-static bool was_known(const StaghornBads *b, const struct sg_persist_bad *bad)
+static bool was_known(const StaghornBadRanges *b, const struct sg_persist_bad *bad)
 {
     for (unsigned i = 0; i < b->count; i++) {
         if (b->known[i].addr <= bad->addr &&
@@ -119,8 +119,8 @@ static void write_file(StaghornDomain *d)
     if (!*path) {
         return;
     }
-    for (unsigned i = 0; i < d->bads->count; i++) {
-        const struct sg_persist_bad *bad = &d->bads->known[i];
+    for (unsigned i = 0; i < d->bad_ranges->count; i++) {
+        const struct sg_persist_bad *bad = &d->bad_ranges->known[i];
         const StaghornDimm *dimm = d->dimm;
 
         while (bad->addr - dimm->base >= dimm->size) {
@@ -194,14 +194,14 @@ static StaghornDimm *dimm_of(StaghornDomain *d, const void *host)
     return NULL;
 }
 
-bool staghorn_bads_page(StaghornDomain *d, const void *host)
+bool staghorn_bad_ranges_in_page(StaghornDomain *d, const void *host)
 {
     const StaghornDimm *dimm = dimm_of(d, host);
 
     return dimm && test_bit(((uintptr_t)host - (uintptr_t)dimm->visible) / PAGE, dimm->bad_pages);
 }
 
-bool staghorn_bads_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line)
+bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line)
 {
     const StaghornDimm *dimm = dimm_of(d, host);
     bool fails;
@@ -241,30 +241,30 @@ static bool mark_pages(StaghornDomain *d, const struct sg_persist_bad *bad)
 
 static void update(StaghornDomain *d, bool announce)
 {
-    StaghornBads *b = d->bads;
-    struct sg_persist_bad *bads = g_new(struct sg_persist_bad, BADS_MAX);
+    StaghornBadRanges *b = d->bad_ranges;
+    struct sg_persist_bad *now = g_new(struct sg_persist_bad, BAD_RANGES_MAX);
     bool fresh = false;
     unsigned count = 0;
 
     staghorn_domain_enter(d);
-    while (count < BADS_MAX && sg_persist_bad_range(d->model, count, &bads[count])) {
+    while (count < BAD_RANGES_MAX && sg_persist_bad_range(d->model, count, &now[count])) {
         count++;
     }
     d->bad_generation = sg_persist_bad_generation(d->model);
     staghorn_domain_leave(d);
     for (unsigned i = 0; i < count; i++) {
-        fresh = mark_pages(d, &bads[i]) || fresh;
+        fresh = mark_pages(d, &now[i]) || fresh;
     }
     if (fresh) {
         b->watching = staghorn_mce_watch_loads(d);
     }
     for (unsigned i = 0; i < count && announce; i++) {
-        if ((bads[i].kind == SG_PERSIST_POISONED || !b->watching) && !was_known(b, &bads[i])) {
-            queue_news(b, &bads[i]);
+        if ((now[i].kind == SG_PERSIST_POISONED || !b->watching) && !was_known(b, &now[i])) {
+            queue_news(b, &now[i]);
         }
     }
     g_free(b->known);
-    b->known = bads;
+    b->known = now;
     b->count = count;
     write_file(d);
     staghorn_map_update(d);
@@ -276,25 +276,25 @@ static void changes(void *opaque)
     update(opaque, true);
 }
 
-void staghorn_bads_changed(StaghornDomain *d)
+void staghorn_bad_ranges_changed(StaghornDomain *d)
 {
-    if (d->bads) {
-        qemu_bh_schedule(d->bads->bh);
+    if (d->bad_ranges) {
+        qemu_bh_schedule(d->bad_ranges->bh);
     }
 }
 
-void staghorn_bads_update(StaghornDomain *d)
+void staghorn_bad_ranges_update(StaghornDomain *d)
 {
-    if (d->bads) {
-        qemu_bh_cancel(d->bads->bh);
+    if (d->bad_ranges) {
+        qemu_bh_cancel(d->bad_ranges->bh);
         update(d, true);
     }
 }
 
-bool staghorn_bads_init(StaghornDomain *d, Error **errp)
+bool staghorn_bad_ranges_init(StaghornDomain *d, Error **errp)
 {
     ERRP_GUARD();
-    StaghornBads *b = g_new0(StaghornBads, 1);
+    StaghornBadRanges *b = g_new0(StaghornBadRanges, 1);
 
     b->domain = d;
     b->bh = qemu_bh_new(changes, d);
@@ -302,7 +302,7 @@ bool staghorn_bads_init(StaghornDomain *d, Error **errp)
     for (unsigned i = 0; i < d->dimms; i++) {
         d->dimm[i].bad_pages = bitmap_new(d->dimm[i].size / PAGE);
     }
-    d->bads = b;
+    d->bad_ranges = b;
     if (!read_file(d, errp)) {
         return false;
     }

@@ -199,7 +199,7 @@ bool staghorn_set_uncorrectable(StaghornDomain *d, const char *text, Error **err
         room = sg_persist_mark_bad(d->model, addr, len, SG_PERSIST_UNCORRECTABLE) && room;
     }
     staghorn_domain_leave(d);
-    staghorn_bads_update(d);
+    staghorn_bad_ranges_update(d);
     if (!room) {
         error_setg(errp, "uncorrectable: the domain has too many bad ranges");
     }

@@ -63,7 +63,7 @@ static StaghornDomain *domain;
 
 static bool load_wants(const void *host)
 {
-    return staghorn_bads_page(domain, host);
+    return staghorn_bad_ranges_in_page(domain, host);
 }
 
 static void load_comes(CPUState *cpu, const void *host, unsigned size, uintptr_t ra)
@@ -71,7 +71,7 @@ static void load_comes(CPUState *cpu, const void *host, unsigned size, uintptr_t
     CPUX86State *env = cpu_env(cpu);
     uint64_t line;
 
-    if (!takes_machine_checks(env) || !staghorn_bads_load(domain, host, size, &line)) {
+    if (!takes_machine_checks(env) || !staghorn_bad_ranges_load(domain, host, size, &line)) {
         return;
     }
     log_error(env, ERROR_STATUS | MCI_STATUS_AR | CODE_DATA_LOAD, MCG_STATUS_EIPV, line,

@@ -130,7 +130,7 @@ static void check_places(const struct sg_persist *p)
 }
 
 /* Invariant 9. */
-static void check_bad(const struct sg_dom_bads *b)
+static void check_bad(const struct sg_dom_bad_ranges *b)
 {
     for (unsigned i = 0; i < b->count; i++) {
         const struct sg_persist_bad *x = &b->range[i];

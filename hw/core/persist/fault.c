@@ -7,13 +7,13 @@
  */
 #include "persist/impl.h"
 
-static struct sg_dom_bads *list_of(struct sg_persist *p, unsigned kind)
+static struct sg_dom_bad_ranges *list_of(struct sg_persist *p, unsigned kind)
 {
     return &p->bad[kind - 1];
 }
 
 /* Position of the first range that ends after addr. */
-static unsigned first_after(const struct sg_dom_bads *b, uint64_t addr)
+static unsigned first_after(const struct sg_dom_bad_ranges *b, uint64_t addr)
 {
     unsigned lo = 0, hi = b->count;
 
@@ -29,7 +29,7 @@ static unsigned first_after(const struct sg_dom_bads *b, uint64_t addr)
     return lo;
 }
 
-static bool hits(const struct sg_dom_bads *b, uint64_t addr, uint64_t len)
+static bool hits(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 {
     unsigned i = first_after(b, addr);
 
@@ -45,7 +45,7 @@ bool sg_dom_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigne
                    && hits(&p->bad[SG_PERSIST_POISONED - 1], addr, len)));
 }
 
-static void insert(struct sg_dom_bads *b, unsigned i, struct sg_persist_bad x)
+static void insert(struct sg_dom_bad_ranges *b, unsigned i, struct sg_persist_bad x)
 {
     memmove(b->range + i + 1, b->range + i, (b->count - i) * sizeof(*b->range));
     b->range[i] = x;
@@ -53,7 +53,7 @@ static void insert(struct sg_dom_bads *b, unsigned i, struct sg_persist_bad x)
 }
 
 /* One range has all of it. */
-static bool covers(const struct sg_dom_bads *b, uint64_t addr, uint64_t len)
+static bool covers(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 {
     unsigned i = first_after(b, addr);
 
@@ -65,7 +65,7 @@ static bool covers(const struct sg_dom_bads *b, uint64_t addr, uint64_t len)
  * Takes [addr, addr + len) out.  A range around it is split, which needs room for one more: false,
  * and all is as it was, if there is none.  Nothing else is ever refused.
  */
-static bool cut_out(struct sg_dom_bads *b, uint64_t addr, uint64_t len)
+static bool cut_out(struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 {
     uint64_t end = addr + len;
     unsigned i = first_after(b, addr);
@@ -102,7 +102,7 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
 {
     uint64_t lo = sg_align_down(addr, SG_PERSIST_LINE), off;
     uint64_t hi = sg_align_up(addr + len, SG_PERSIST_LINE);
-    struct sg_dom_bads *b = list_of(p, kind);
+    struct sg_dom_bad_ranges *b = list_of(p, kind);
 
     if (!len || addr + len < addr || !sg_dom_extent(p, lo, hi - lo, &off)) {
         return false;
@@ -126,7 +126,7 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
 
 void sg_dom_heal(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    struct sg_dom_bads *b = list_of(p, SG_PERSIST_POISONED);
+    struct sg_dom_bad_ranges *b = list_of(p, SG_PERSIST_POISONED);
 
     if (hits(b, addr, len) && cut_out(b, addr, len)) {
         p->bad_generation++;

@@ -121,7 +121,7 @@ struct cpu {
     unsigned flushes_done;     /* leading ones that went ahead */
 };
 
-struct sg_dom_bads {
+struct sg_dom_bad_ranges {
     struct sg_persist_bad *range; /* sorted, disjoint */
     unsigned count;
 };
@@ -149,7 +149,7 @@ struct sg_persist {
     struct cpu *cpu[SG_PERSIST_VCPUS];
     int busy_cpu;              /* the only one with anything in S2', or -1 */
 
-    struct sg_dom_bads bad[2]; /* by kind - 1 */
+    struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
 
     struct sg_persist_arm arm;
