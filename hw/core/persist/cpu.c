@@ -29,7 +29,7 @@ static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
 
 /* ---- S2' ---- */
 
-/* The line of an address if its stores are told apart. */
+/* The line of an address if it has a history. */
 static struct line *noded_line(struct sg_persist *p, uint64_t addr)
 {
     uint64_t off = 0;

@@ -36,8 +36,8 @@ struct cut {
     unsigned point_count;
 };
 
-/* Who changed what nobody was told of. */
-static const struct sg_persist_source unseen_cpu = {
+/* The source of what untracked CPUs changed. */
+static const struct sg_persist_source untracked_cpu = {
     .agent = SG_PERSIST_CPU, .unit = UINT16_MAX,
 };
 
@@ -206,7 +206,7 @@ static void permitted(struct cut *c, const struct line *l)
 static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigned i)
 {
     struct sg_persist *p = c->p;
-    bool unseen = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
+    bool untracked = !p->config.cpu_tracking && sg_dom_line_adopt(p, e, page_no, i, 0);
     const struct line *l = sg_dom_line(p, e->pages[page_no], i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
     const struct rec *last = sg_dom_rec(p, l->last);
@@ -218,11 +218,11 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     uint32_t n = l->first;
     unsigned k;
 
-    if (unseen) {
-        row.source = unseen_cpu;
+    if (untracked) {
+        row.source = untracked_cpu;
     }
     permitted(c, l);
-    k = unseen && p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
+    k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
         ? l->count /* flushed, by its processor, and the line with it */
         : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
@@ -354,7 +354,7 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
         .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
         .addr = e->base + off, .len = len, .lines = lines, .stores = lines * SG_DOM_LINE_ATOMS,
         .extent = sg_dom_extent_number(c->p, e),
-        .source = unseen_cpu,
+        .source = untracked_cpu,
     };
 
     if (keep && !sg_dom_media_take(c->p, e, lines)) {
@@ -396,7 +396,7 @@ static void cut_untracked(struct cut *c, struct extent *e)
 }
 
 /*
- * Where all that CPUs changed unseen survives, there is nothing to decide about it, and copying it
+ * Where all that untracked CPUs changed survives, there is nothing to decide about it, and copying it
  * takes time that a cut does not have: it stays in visible memory.  Pages with lines of adapters
  * are settled as a whole, on both sides.
  */

@@ -159,8 +159,8 @@ const struct sg_persist_config *sg_persist_config(const struct sg_persist *p)
 }
 
 /*
- * Lines that CPUs changed while nobody looked become dirty lines; lines whose stores are told apart
- * get one more.
+ * Lines that untracked CPUs changed become dirty lines; in lines with a history what they changed
+ * is one more store.
  */
 static void adopt_untracked(struct sg_persist *p, uint64_t seq)
 {

@@ -24,7 +24,7 @@ static bool line_dirty(const struct extent *e, uint64_t off)
     return g && g->dirty & 1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE);
 }
 
-static bool changed_unseen(const struct extent *e, uint64_t off)
+static bool changed_untracked(const struct extent *e, uint64_t off)
 {
     return !line_dirty(e, off)
            && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0;
@@ -62,9 +62,9 @@ uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t 
                 *off += n;
                 continue;
             }
-            for (n += *off; *off < n && !changed_unseen(e, *off); *off += SG_PERSIST_LINE) {
+            for (n += *off; *off < n && !changed_untracked(e, *off); *off += SG_PERSIST_LINE) {
             }
-            while (*off + len < n && changed_unseen(e, *off + len)) {
+            while (*off + len < n && changed_untracked(e, *off + len)) {
                 len += SG_PERSIST_LINE;
             }
             if (len) {
@@ -105,7 +105,7 @@ static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, siz
     }
 }
 
-void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
+void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
 {
     const struct page *g = e->pages[page_no];
     uint64_t has_history = g ? mask & g->has_history : 0, clean = g ? mask & ~g->dirty : mask;
@@ -267,8 +267,8 @@ static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off
     bool cache_survives;
 
     for (uint64_t at = sg_align_down(off, SG_PERSIST_PAGE); at < off + len; at += SG_PERSIST_PAGE) {
-        sg_dom_keep_unseen(p, e, at / SG_PERSIST_PAGE,
-                           sg_dom_page_mask(at / SG_PERSIST_PAGE, off, len));
+        sg_dom_keep_untracked(p, e, at / SG_PERSIST_PAGE,
+                              sg_dom_page_mask(at / SG_PERSIST_PAGE, off, len));
     }
     if (sg_dom_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
         return false;

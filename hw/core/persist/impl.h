@@ -19,7 +19,7 @@ enum sg_dom_limits {
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest go ahead */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: drains at the latest after so long */
     SG_DOM_REORDER_NS = 10000, /* place_out_of_order without a delay */
-    SG_DOM_VERSIONS = 16,      /* stores of a line that DMA overwrites before it is told no more */
+    SG_DOM_VERSIONS = 16,      /* stores of a line; when DMA overwrites it then, its history ends */
 };
 
 /* ---- Stores of one line (line.c) ---- */
@@ -40,7 +40,7 @@ struct rec {
     uint8_t unused;
 };
 
-/* A line whose stores are told apart: media + recs in order = visible, but for untracked CPUs. */
+/* A line's history: media + recs in order = visible, but for untracked CPUs. */
 struct line {
     uint32_t first, last;      /* recs; 0: none */
     uint16_t count;
@@ -280,7 +280,7 @@ struct sg_dom_store {
     uint8_t flags;             /* REC_SB or REC_NT or 0 */
     bool written;              /* data are in visible memory already */
 };
-/* Adds a store to a line of page_no, which thereby has its stores told apart. */
+/* Adds a store to a line of page_no, which has a history then. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        const struct sg_dom_store *store);
 /* Octets become visible in S2: writes visible memory, marks lines.  Range within the extent. */
@@ -296,8 +296,8 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
 bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        uint64_t seq);
 /* Begins a line's history; pre: its visible content before whatever comes next. */
-struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
-                                    unsigned i, const uint8_t *pre);
+struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, size_t page_no,
+                                       unsigned i, const uint8_t *pre);
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
 unsigned sg_dom_line_cached(const struct sg_persist *p, const struct line *l);
 unsigned sg_dom_line_upto(const struct sg_persist *p, const struct line *l, uint64_t seq);
@@ -357,9 +357,9 @@ uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
  * untracked = kept, what CPUs changed in those that are clean or have a history goes to the
- * media.  (In other dirty lines it cannot be told from the DMA's.)
+ * media.  (In other dirty lines it cannot be distinguished from the DMA's.)
  */
-void sg_dom_keep_unseen(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
+void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 
 /* ---- cpu.c ---- */
 

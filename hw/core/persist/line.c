@@ -161,8 +161,8 @@ static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
     return l;
 }
 
-struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size_t page_no,
-                                    unsigned i, const uint8_t *pre)
+struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, size_t page_no,
+                                       unsigned i, const uint8_t *pre)
 {
     struct page *g = e->pages[page_no];
     const uint8_t *media = e->media + (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
@@ -186,7 +186,7 @@ struct line *sg_dom_line_tell_apart(struct sg_persist *p, struct extent *e, size
     return l;
 }
 
-/* The line's content was overwritten before the store was told: nothing in between is known. */
+/* The line's content was overwritten before the store was reported: nothing in between is known. */
 static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i)
 {
     struct page *g = e->pages[page_no];
@@ -198,7 +198,7 @@ static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_n
      */
     g->all_or_nothing |= 1ull << i;
     if (memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0) {
-        sg_dom_line_tell_apart(p, e, page_no, i, e->visible + off);
+        sg_dom_line_begin_history(p, e, page_no, i, e->visible + off);
     }
 }
 
@@ -230,7 +230,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         absorb_written(p, e, page_no, i);
         return;
     } else {
-        l = sg_dom_line_tell_apart(p, e, page_no, i, e->visible + off);
+        l = sg_dom_line_begin_history(p, e, page_no, i, e->visible + off);
     }
     if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
         drain_all(p, l); /* what reaches the cache after them */
@@ -347,7 +347,7 @@ void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, 
         uint64_t mask = sg_dom_page_mask(page_no, off, n);
         struct page *g;
 
-        sg_dom_keep_unseen(p, e, page_no, mask);
+        sg_dom_keep_untracked(p, e, page_no, mask);
         g = sg_dom_page(p, e, page_no);
         if (g->dirty & mask) {
             write_again(p, e, page_no, g->dirty & mask, off, from, n, seq);

@@ -101,7 +101,7 @@ struct sg_persist_config {
     /*
      * Plain CPU stores and CLFLUSH wait in a modelled store buffer (S2') until it is full, a fence
      * comes, another agent acts, or sg_persist_cpu_sync(); off: they reach S2 at once.  The owner
-     * must then call sg_persist_cpu_sync() whenever a device is told anything (doorbells).
+     * must then call sg_persist_cpu_sync() whenever a CPU writes to a device (doorbells).
      */
     bool store_buffer;
     bool place_out_of_order;   /* S0 -> S1 in random order within a connection; off */
@@ -127,8 +127,8 @@ struct sg_persist_limits {
     uint32_t log_data;         /* octets of payload kept by the log; default 0: not kept */
     uint32_t s0_octets;        /* of one connection; the oldest move on at more; default 1 MiB */
     uint32_t s1_octets;        /* of one device; likewise; default 64 KiB */
-    uint32_t line_stores;      /* told apart within one line; older ones merge; 8.., default 64 */
-    uint32_t stores;           /* told apart in all; then 8 in each line; default 1 Mi (24 MiB) */
+    uint32_t line_stores;      /* in one line's history; older ones merge; 8.., default 64 */
+    uint32_t stores;           /* in all histories; then 8 in each; default 1 Mi (24 MiB) */
     bool check;                /* sg_assert_persist_state() after every event: slow; off */
 };
 
@@ -145,7 +145,7 @@ struct sg_persist_ops {
      * *len, or the extent's size if there is none.  NULL: all may differ.
      */
     uint64_t (*next_differing)(void *opaque, int extent, uint64_t from, uint64_t *len);
-    /* The owner knows report.stays: a cut need not copy what CPUs changed unseen and is kept. */
+    /* The owner knows report.stays: a cut need not copy what untracked CPUs changed and is kept. */
     bool may_stay;
 };
 
@@ -436,7 +436,7 @@ struct sg_persist_loss {
     uint8_t fate;
     int16_t extent;
     uint32_t lines;
-    uint32_t stores;           /* told apart in it */
+    uint32_t stores;           /* in its lines' histories */
     uint32_t stores_kept;
     struct sg_persist_source source; /* of the newest store, if the log still knows */
     uint64_t seq;              /* its event in the log, 0 unknown */
@@ -455,8 +455,8 @@ struct sg_persist_report {
     uint64_t untracked[SG_PERSIST_FATES]; /* lines changed by CPUs with tracking off */
     bool untracked_counted;    /* false: not compared, because nothing depended on it */
     /*
-     * Visible memory is as it has to be already and the owner leaves it alone.  What CPUs changed
-     * unseen stays there, and differs from the media still: sg_persist_write_back().
+     * Visible memory is as it has to be already and the owner leaves it alone.  What untracked
+     * CPUs changed stays there, and differs from the media still: sg_persist_write_back().
      */
     bool stays;
     uint64_t acknowledged;     /* RDMA Flushes with P done since the last restart */

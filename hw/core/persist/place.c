@@ -382,8 +382,8 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     if (!e) {
         return false;
     }
-    sg_dom_keep_unseen(p, e, off / SG_PERSIST_PAGE,
-                       1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
+    sg_dom_keep_untracked(p, e, off / SG_PERSIST_PAGE,
+                          1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE));
     sg_put_le64(&found, *value);
     sg_put_le64(&want, desired);
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,

@@ -427,8 +427,8 @@ static void flush_of_a_group(void)
     rig_down(&r);
 }
 
-/* The CPU has written already when the domain is told; the line had no history. */
-static void told_late(struct rig *r)
+/* The CPU has written already when the store is reported; the line had no history. */
+static void reported_late(struct rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
     uint8_t line[64] = { 1 }, three[8] = { 3 };
@@ -439,18 +439,18 @@ static void told_late(struct rig *r)
     T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X2, three, 8, 0));
 }
 
-static void told_late_fenced(struct rig *r)
+static void reported_late_fenced(struct rig *r)
 {
-    told_late(r);
+    reported_late(r);
     rig_sfence(r, 0);
 }
 
-static void told_late_twice(struct rig *r)
+static void reported_late_twice(struct rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
     uint8_t two[8] = { 2 };
 
-    told_late(r);
+    reported_late(r);
     memcpy(r->visible + X3, two, 8);
     T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X3, two, 8, 0));
 }
@@ -463,11 +463,11 @@ static unsigned xx2x3(const struct rig *r)
 static void written_before(void)
 {
     /* Stores that come after the line is known stay apart: the last one alone may be lost. */
-    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late_twice, xx2x3),
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late_twice, xx2x3),
              SET3(0, 1 + 4 * 3, 1 + 4 * 3 + 16 * 2));
-    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late, xx2), XY(0, 0) | XY(1, 3));
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late, xx2), XY(0, 0) | XY(1, 3));
     /* The CLWB was before the store: the store may survive, the first octets must. */
-    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, told_late_fenced, xx2)
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late_fenced, xx2)
              & ~(XY(1, 0) | XY(1, 3)), 0);
 }
 

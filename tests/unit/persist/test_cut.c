@@ -193,7 +193,7 @@ static void at_the_flush(void)
 
 static void untracked_scene(struct rig *r)
 {
-    /* As a CPU does it: nobody is told. */
+    /* As an untracked CPU does it. */
     r->visible[0] = 1;
     r->visible[64] = 1;
 }

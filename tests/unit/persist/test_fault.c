@@ -128,7 +128,7 @@ static void poison(void)
 }
 
 /* A processor's load of a bad line fails, unless the cache has something newer. */
-/* Who asks for one kind is told of that kind: a poisoned line heals, an uncorrectable one not. */
+/* A query for one kind finds that kind: a poisoned line heals, an uncorrectable one not. */
 static void kinds(void)
 {
     const enum sg_persist_bad_kind lost = SG_PERSIST_UNCORRECTABLE, poison = SG_PERSIST_POISONED;

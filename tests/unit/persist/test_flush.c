@@ -344,7 +344,7 @@ static void overwritten_lines(void)
     rig_init(&proto);
     stores_wanted = 2;
     T_EQ_U64(rig_outcomes_of(&proto, overwritten, version, 500), SET3(1, 2, 3) | SET1(60));
-    stores_wanted = 30; /* what is overwritten all the time is not told apart */
+    stores_wanted = 30; /* what is overwritten all the time has no history */
     T_EQ_U64(rig_outcomes_of(&proto, overwritten, version, 500), SET2(1, 31));
 }
 
@@ -384,7 +384,7 @@ static const struct t_case cases[] = {
     { "merging removes states and adds none", merged_states },
     { "merged stores are still covered by an older CLWB", merged_and_fenced },
     { "a line overwritten again and again costs nothing", overwritten_lines },
-    { "stores told apart are bounded in all", budget },
+    { "stores of all histories are bounded", budget },
     { "a line that is queued again and again", queue_repeated },
 };
 

@@ -247,7 +247,7 @@ static void overwritten(struct rig *r)
     }
 }
 
-/* A line that DMA overwrites again and again is told apart for a while: then it is one version. */
+/* A line that DMA overwrites again and again has a history for a while: then it is one version. */
 static void versions(void)
 {
     struct rig proto;
@@ -264,7 +264,7 @@ static const struct t_case cases[] = {
     { "table of survival, domain whole", whole },
     { "lose-all and keep-all are the ends of the table's sets", ends },
     { "any subset of lines survives", subsets },
-    { "versions of a line that are told apart are bounded", versions },
+    { "versions in a line's history are bounded", versions },
 };
 
 T_MAIN(cases)

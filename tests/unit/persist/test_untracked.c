@@ -30,7 +30,7 @@ static void up_staying(struct rig *r, enum sg_persist_domain domain,
     }), 0);
 }
 
-/* Two stores that go downwards are told apart; then a processor stores, of which nobody hears. */
+/* Two stores that go downwards give the line a history; then an untracked processor stores. */
 static void shared_line(struct rig *r)
 {
     rig_write_u64(r, 1, FIRST, 1);
@@ -175,7 +175,7 @@ static void refused(void)
 
 static const enum sg_persist_domain losing[] = { SG_PERSIST_NONE, SG_PERSIST_ADR };
 
-static void kept_in_lines_told_apart(void)
+static void kept_in_lines_with_history(void)
 {
     for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
         struct rig proto;
@@ -485,7 +485,7 @@ static void histories(void)
 }
 
 static const struct t_case cases[] = {
-    { "E10 a Flush takes what a processor did to a line told apart", flush_takes_all },
+    { "E10 a Flush takes what a processor did to a line with a history", flush_takes_all },
     { "an orderly end does", orderly_end },
     { "a cut does where the cache survives", surviving_cache },
     { "a cut does where visible memory stays", surviving_cache_stays },
@@ -493,7 +493,7 @@ static const struct t_case cases[] = {
     { "E13 a queue that drains leaves it to be found", drained },
     { "it counts when tracking begins", tracking_begins },
     { "a medium that refuses", refused },
-    { "kept: in a line told apart", kept_in_lines_told_apart },
+    { "kept: in a line with a history", kept_in_lines_with_history },
     { "kept: stored before the adapter's store to the line", kept_before_dma },
     { "kept: stored between two of them", kept_between_dma },
     { "E15 kept: stored before an atomic to the line", kept_before_an_atomic },
