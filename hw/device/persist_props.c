@@ -44,7 +44,7 @@ static bool configure(StaghornDomain *d, const struct sg_persist_config *config,
 
     /* Surviving caches must survive a kill of QEMU, but visible memory is not the media here. */
     if (used.cpu_tracking && used.domain >= SG_PERSIST_EADR) {
-        used.evict = SG_PERSIST_EAGER;
+        used.eviction = SG_PERSIST_EAGER;
     }
     if (d->model) {
         staghorn_map_write_back(d);
@@ -83,7 +83,7 @@ static bool set_placement_order(StaghornDomain *d, const char *text, Error **err
         error_setg(errp, "placement-order: '%s' is not in-order or random", text);
         return false;
     }
-    config.place_out_of_order = !strcmp(text, "random");
+    config.placement_order = strcmp(text, "random") ? SG_PERSIST_IN_ORDER : SG_PERSIST_RANDOM_ORDER;
     return configure(d, &config, "placement-order", errp);
 }
 
@@ -111,7 +111,8 @@ static bool set_untracked(StaghornDomain *d, const char *text, Error **errp)
         error_setg(errp, "untracked: '%s' is not keep or at-risk", text);
         return false;
     }
-    config.untracked = strcmp(text, "keep") ? SG_PERSIST_UNTRACKED_S2 : SG_PERSIST_UNTRACKED_KEPT;
+    config.untracked = strcmp(text, "keep") ? SG_PERSIST_UNTRACKED_AT_RISK
+                                            : SG_PERSIST_UNTRACKED_KEEP;
     return configure(d, &config, "untracked", errp);
 }
 
@@ -121,11 +122,12 @@ static bool set_flush_latency(StaghornDomain *d, const char *text, Error **errp)
     struct sg_persist_config config = d->config;
     g_auto(GStrv) parts = g_strsplit(text, "+", 2);
 
-    config.flush_random_ns = 0;
+    config.flush_latency_random_ns = 0;
     if (!staghorn_parse_number("flush-latency", parts[0] ? parts[0] : "",
-                               &config.flush_fixed_ns, errp) ||
+                               &config.flush_latency_ns, errp) ||
         (parts[0] && parts[1] &&
-         !staghorn_parse_number("flush-latency", parts[1], &config.flush_random_ns, errp))) {
+         !staghorn_parse_number("flush-latency", parts[1], &config.flush_latency_random_ns,
+                                errp))) {
         return false;
     }
     return configure(d, &config, "flush-latency", errp);
@@ -267,14 +269,14 @@ static const DomainProp props[] = {
     { "domain", "adr", TEXT, 0, set_domain, "What survives a cut: none, adr, eadr, whole" },
     { "ddio", "on", BOOL, 0, NULL, "DMA goes to the CPU's cache", MEMBER(ddio) },
     { "placement-delay", "200000", UINT, 0, NULL, "Time of data in the adapter, ns",
-      MEMBER(place_delay_ns) },
+      MEMBER(placement_delay_ns) },
     { "placement-order", "in-order", TEXT, 0, set_placement_order, "in-order or random" },
     { "posted-drain", "random", PACE, 0, NULL, "Posted writes: never, random, eager",
-      MEMBER(iio_drain) },
+      MEMBER(posted_drain) },
     { "eviction", "never", PACE, 0, NULL, "Lines of the cache: never, random, eager",
-      MEMBER(evict) },
+      MEMBER(eviction) },
     { "drain", "never", PACE, 0, NULL, "Write-pending queue: never, random, eager",
-      MEMBER(wpq_drain) },
+      MEMBER(drain) },
     { "one-in", "8", UINT, 0, set_one_in, "Odds of what is random" },
     { "untracked", "keep", TEXT, 0, set_untracked, "CPU stores that nobody saw: keep, at-risk" },
     { "store-buffer", "off", BOOL, 0, NULL, "CPU stores wait in store buffers",
@@ -288,7 +290,7 @@ static const DomainProp props[] = {
     { "report-file", "", TEXT, 0, set_anything, "Each report goes there, and to FILE.txt" },
     { "bad-file", "", TEXT, FIXED, set_anything, "Lines that cannot be read are kept there" },
     { "poison-on-mismatch", "off", BOOL, 0, NULL, "What fails to verify is poisoned",
-      MEMBER(poison) },
+      MEMBER(poison_on_mismatch) },
     { "read-only", "", TEXT, NEEDS_DIMMS, staghorn_set_read_only, "[MEMDEV=]on" },
     { "wear-out", "", TEXT, NEEDS_DIMMS, staghorn_set_wear_out, "[MEMDEV=]LINES still written" },
     { "uncorrectable", "", TEXT, NEEDS_DIMMS, staghorn_set_uncorrectable, "RANGE:RANGE..." },

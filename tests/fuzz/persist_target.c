@@ -234,15 +234,15 @@ static void configure_step(void)
     c.untracked = fuzz_below(&in, SG_PERSIST_UNTRACKED_KINDS);
     c.ddio = fuzz_below(&in, 2);
     c.store_buffer = fuzz_below(&in, 2);
-    c.place_out_of_order = fuzz_below(&in, 2);
-    c.poison = fuzz_below(&in, 2);
-    c.evict = fuzz_below(&in, SG_PERSIST_PACES);
-    c.wpq_drain = fuzz_below(&in, SG_PERSIST_PACES);
-    c.iio_drain = fuzz_below(&in, SG_PERSIST_PACES);
+    c.placement_order = fuzz_below(&in, SG_PERSIST_ORDERS);
+    c.poison_on_mismatch = fuzz_below(&in, 2);
+    c.eviction = fuzz_below(&in, SG_PERSIST_PACES);
+    c.drain = fuzz_below(&in, SG_PERSIST_PACES);
+    c.posted_drain = fuzz_below(&in, SG_PERSIST_PACES);
     c.one_in = fuzz_u8(&in);
-    c.place_delay_ns = fuzz_u16(&in);
-    c.flush_fixed_ns = fuzz_rarely(&in, 4) ? fuzz_u16(&in) : 0;
-    c.flush_random_ns = fuzz_rarely(&in, 4) ? fuzz_edgy(&in) : 0;
+    c.placement_delay_ns = fuzz_u16(&in);
+    c.flush_latency_ns = fuzz_rarely(&in, 4) ? fuzz_u16(&in) : 0;
+    c.flush_latency_random_ns = fuzz_rarely(&in, 4) ? fuzz_edgy(&in) : 0;
     c.untracked_flush_max = fuzz_edgy(&in);
     if (!sg_persist_configure(p, &c)) {
         config = c;

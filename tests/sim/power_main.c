@@ -125,10 +125,10 @@ static void runs(uint64_t first, uint64_t last)
 static void lazy(unsigned domain, bool ddio, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
-    c->place_delay_ns = 0;
+    c->placement_delay_ns = 0;
     c->domain = (uint8_t)domain;
     c->ddio = ddio;
-    c->iio_drain = SG_PERSIST_NEVER;
+    c->posted_drain = SG_PERSIST_NEVER;
     c->cpu_tracking = true;
     c->store_buffer = true;
 }
@@ -266,26 +266,26 @@ static void sweeps(uint64_t first, uint64_t last)
 static void only_stage(unsigned stage, unsigned domain, struct sg_persist_config *c)
 {
     sg_persist_config_init(c);
-    c->place_delay_ns = 0;
+    c->placement_delay_ns = 0;
     c->domain = (uint8_t)domain;
-    c->evict = c->wpq_drain = c->iio_drain = SG_PERSIST_EAGER;
+    c->eviction = c->drain = c->posted_drain = SG_PERSIST_EAGER;
     c->cpu_tracking = true;
     switch (stage) {
     case SG_PERSIST_S0:
-        c->place_delay_ns = 50000;
+        c->placement_delay_ns = 50000;
         break;
     case SG_PERSIST_S1:
-        c->iio_drain = SG_PERSIST_NEVER;
+        c->posted_drain = SG_PERSIST_NEVER;
         break;
     case SG_PERSIST_SB:
         c->store_buffer = true;
         break;
     case SG_PERSIST_S2:
-        c->evict = SG_PERSIST_NEVER;
+        c->eviction = SG_PERSIST_NEVER;
         break;
     default:
         c->ddio = false;
-        c->evict = c->wpq_drain = SG_PERSIST_NEVER;
+        c->eviction = c->drain = SG_PERSIST_NEVER;
         break;
     }
 }

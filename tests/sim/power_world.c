@@ -67,14 +67,14 @@ void pw_fail(struct pw_world *w, const char *fmt, ...)
 
 bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof)
 {
-    bool evicted = c->evict == SG_PERSIST_EAGER;
+    bool evicted = c->eviction == SG_PERSIST_EAGER;
 
     switch (proof) {
     case PW_ANYWHERE:
         return true;
     case PW_POSTED:
         return c->domain != SG_PERSIST_WHOLE &&
-               (c->iio_drain != SG_PERSIST_EAGER || pw_may_lose(c, PW_VISIBLE));
+               (c->posted_drain != SG_PERSIST_EAGER || pw_may_lose(c, PW_VISIBLE));
     case PW_VISIBLE:
         return pw_may_lose(c, c->ddio ? PW_CACHED : PW_QUEUED);
     case PW_BUFFERED:
@@ -82,7 +82,7 @@ bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof)
     case PW_CACHED:
         return c->domain < SG_PERSIST_EADR && (!evicted || pw_may_lose(c, PW_QUEUED));
     case PW_QUEUED:
-        return c->domain == SG_PERSIST_NONE && c->wpq_drain != SG_PERSIST_EAGER;
+        return c->domain == SG_PERSIST_NONE && c->drain != SG_PERSIST_EAGER;
     default:
         return false;
     }
@@ -111,21 +111,21 @@ static void random_platform(struct pw_host *x)
     sg_persist_config_init(c);
     c->domain = (uint8_t)pw_below(w, SG_PERSIST_DOMAINS);
     c->ddio = pw_chance(w, 50);
-    c->evict = (uint8_t)(pw_chance(w, 40) ? SG_PERSIST_NEVER : pw_below(w, SG_PERSIST_PACES));
-    c->wpq_drain = (uint8_t)(pw_chance(w, 40) ? SG_PERSIST_NEVER : pw_below(w, SG_PERSIST_PACES));
-    c->iio_drain = (uint8_t)pw_below(w, SG_PERSIST_PACES);
+    c->eviction = (uint8_t)(pw_chance(w, 40) ? SG_PERSIST_NEVER : pw_below(w, SG_PERSIST_PACES));
+    c->drain = (uint8_t)(pw_chance(w, 40) ? SG_PERSIST_NEVER : pw_below(w, SG_PERSIST_PACES));
+    c->posted_drain = (uint8_t)pw_below(w, SG_PERSIST_PACES);
     c->one_in = one_in[pw_below(w, SG_ARRAY_SIZE(one_in))];
-    c->place_delay_ns = pw_chance(w, 50) ? 0 : pw_below(w, pw_chance(w, 50) ? 3000 : 100000);
-    c->place_out_of_order = pw_chance(w, 30);
-    c->flush_fixed_ns = pw_chance(w, 60) ? 0 : pw_below(w, 20000);
-    c->flush_random_ns = pw_chance(w, 70) ? 0 : pw_below(w, 20000);
-    c->poison = pw_chance(w, 20);
+    c->placement_delay_ns = pw_chance(w, 50) ? 0 : pw_below(w, pw_chance(w, 50) ? 3000 : 100000);
+    c->placement_order = pw_chance(w, 30) ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
+    c->flush_latency_ns = pw_chance(w, 60) ? 0 : pw_below(w, 20000);
+    c->flush_latency_random_ns = pw_chance(w, 70) ? 0 : pw_below(w, 20000);
+    c->poison_on_mismatch = pw_chance(w, 20);
     c->cpu_tracking = needs_tracking(x) || pw_chance(w, 60);
     c->store_buffer = c->cpu_tracking && pw_chance(w, 50);
     if (w->opt.config) {
         *c = *w->opt.config;
     }
-    x->model.unordered = c->place_out_of_order;
+    x->model.unordered = c->placement_order == SG_PERSIST_RANDOM_ORDER;
 }
 
 static void random_cut(struct pw_host *x)
@@ -167,9 +167,9 @@ static void start_life(struct pw_host *x)
     random_cut(x);
     pw_note(x->w, "machine %u: domain %s%s, evict %s, wpq %s, iio %s, delay %" PRIu64 "%s",
             x->index, sg_persist_domain_name(x->config.domain), x->config.ddio ? ", ddio" : "",
-            sg_persist_pace_name(x->config.evict), sg_persist_pace_name(x->config.wpq_drain),
-            sg_persist_pace_name(x->config.iio_drain), x->config.place_delay_ns,
-            x->config.place_out_of_order ? ", out of order" : "");
+            sg_persist_pace_name(x->config.eviction), sg_persist_pace_name(x->config.drain),
+            sg_persist_pace_name(x->config.posted_drain), x->config.placement_delay_ns,
+            x->config.placement_order == SG_PERSIST_RANDOM_ORDER ? ", out of order" : "");
 }
 
 static void random_net(struct pw_world *w, struct sg_mem_options *net)
@@ -300,7 +300,7 @@ static void judge_writer(struct pw_world *w)
     uint8_t now[PW_AREA];
 
     /* A preview loses S1, which this domain keeps. */
-    if (x->config.domain == SG_PERSIST_WHOLE && x->config.iio_drain != SG_PERSIST_EAGER) {
+    if (x->config.domain == SG_PERSIST_WHOLE && x->config.posted_drain != SG_PERSIST_EAGER) {
         return;
     }
     if (x->enabled && !x->dark && preview(x, off, now)) {

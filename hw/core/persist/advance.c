@@ -52,7 +52,7 @@ void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off)
 static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
 {
     return to == SG_DOM_TO_S4 || p->config.domain != SG_PERSIST_NONE
-           || p->config.wpq_drain == SG_PERSIST_EAGER;
+           || p->config.drain == SG_PERSIST_EAGER;
 }
 
 /* The first k stores become the queue's one group. */
@@ -305,13 +305,13 @@ static void move_random(struct sg_persist *p, unsigned event)
 
 void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
 {
-    if (p->config.evict == SG_PERSIST_EAGER) {
+    if (p->config.eviction == SG_PERSIST_EAGER) {
         sg_dom_advance_range(p, e, off, len, SG_DOM_TO_S3, false);
-    } else if (p->config.evict == SG_PERSIST_RANDOM
+    } else if (p->config.eviction == SG_PERSIST_RANDOM
                && sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_EVICTED);
     }
-    if (p->config.domain == SG_PERSIST_NONE && p->config.wpq_drain == SG_PERSIST_RANDOM
+    if (p->config.domain == SG_PERSIST_NONE && p->config.drain == SG_PERSIST_RANDOM
         && sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_DRAINED);
     }

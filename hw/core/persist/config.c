@@ -3,18 +3,18 @@
 #include "base/bytes.h"
 #include "persist/persist.h"
 
-enum { DEFAULT_ONE_IN = 8, DEFAULT_LINE_STORES = 64, DEFAULT_PLACE_NS = 200000 };
+enum { DEFAULT_ONE_IN = 8, DEFAULT_LINE_STORES = 64, DEFAULT_PLACEMENT_NS = 200000 };
 
 void sg_persist_config_init(struct sg_persist_config *config)
 {
     *config = (struct sg_persist_config) {
         .domain = SG_PERSIST_ADR,
-        .untracked = SG_PERSIST_UNTRACKED_S2,
+        .untracked = SG_PERSIST_UNTRACKED_AT_RISK,
         .ddio = true,
-        .evict = SG_PERSIST_NEVER,
-        .wpq_drain = SG_PERSIST_NEVER,
-        .iio_drain = SG_PERSIST_RANDOM,
-        .place_delay_ns = DEFAULT_PLACE_NS,
+        .eviction = SG_PERSIST_NEVER,
+        .drain = SG_PERSIST_NEVER,
+        .posted_drain = SG_PERSIST_RANDOM,
+        .placement_delay_ns = DEFAULT_PLACEMENT_NS,
         .one_in = DEFAULT_ONE_IN,
         .untracked_flush_max = 1u << 20,
     };
@@ -107,7 +107,7 @@ const char *sg_persist_doubt(const struct sg_persist_config *c)
     if (c->domain >= SG_PERSIST_EADR) {
         return "CPU stores are not followed: non-temporal ones without a fence count as kept";
     }
-    return c->untracked == SG_PERSIST_UNTRACKED_KEPT
+    return c->untracked == SG_PERSIST_UNTRACKED_KEEP
            ? "CPU stores and flushes are not followed: what CPUs stored counts as kept, flushed or "
              "not, and what adapters placed may count as lost though a CPU flushed it"
            : "CPU stores and flushes are not followed: what CPUs stored, and what adapters placed, "

@@ -222,7 +222,7 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
         row.source = untracked_cpu;
     }
     permitted(c, l);
-    k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEPT
+    k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP
         ? l->count /* flushed, by its processor, and the line with it */
         : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
@@ -372,9 +372,9 @@ static void cut_untracked(struct cut *c, struct extent *e)
 {
     bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL
                          && c->domain <= SG_PERSIST_ADR
-                         && c->p->config.untracked == SG_PERSIST_UNTRACKED_S2;
+                         && c->p->config.untracked == SG_PERSIST_UNTRACKED_AT_RISK;
     bool keep = c->domain >= SG_PERSIST_EADR || c->policy->outcome == SG_PERSIST_KEEP_ALL
-                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEPT;
+                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEEP;
     bool whole_runs = keep && !e->faults.read_only && !e->faults.wears_out;
     uint64_t off = 0, len, n;
 
@@ -396,8 +396,8 @@ static void cut_untracked(struct cut *c, struct extent *e)
 }
 
 /*
- * Where all that untracked CPUs changed survives, there is nothing to decide about it, and copying it
- * takes time that a cut does not have: it stays in visible memory.  Pages with lines of adapters
+ * Where all that untracked CPUs changed survives, there is nothing to decide about it, and copying
+ * it takes time that a cut does not have: it stays in visible memory.  Pages with lines of adapters
  * are settled as a whole, on both sides.
  */
 static bool all_stays(const struct cut *c)
@@ -410,7 +410,7 @@ static bool all_stays(const struct cut *c)
         }
     }
     return p->ops && p->ops->may_stay && !p->config.cpu_tracking
-           && (c->domain >= SG_PERSIST_EADR || p->config.untracked == SG_PERSIST_UNTRACKED_KEPT);
+           && (c->domain >= SG_PERSIST_EADR || p->config.untracked == SG_PERSIST_UNTRACKED_KEEP);
 }
 
 static void cut_page_on_both_sides(struct cut *c, struct extent *e, size_t page_no)

@@ -69,15 +69,18 @@ static const char *config_error(const struct sg_persist_config *c)
     if (c->untracked >= SG_PERSIST_UNTRACKED_KINDS) {
         return "unknown policy for untracked stores";
     }
-    if (c->evict >= SG_PERSIST_PACES || c->wpq_drain >= SG_PERSIST_PACES
-        || c->iio_drain >= SG_PERSIST_PACES) {
+    if (c->eviction >= SG_PERSIST_PACES || c->drain >= SG_PERSIST_PACES
+        || c->posted_drain >= SG_PERSIST_PACES) {
         return "unknown pace";
+    }
+    if (c->placement_order >= SG_PERSIST_ORDERS) {
+        return "unknown placement order";
     }
     if (!c->one_in) {
         return "one_in must be at least 1";
     }
-    if (c->place_delay_ns >= SG_NEVER / 4 || c->flush_fixed_ns >= SG_NEVER / 4
-        || c->flush_random_ns >= SG_NEVER / 4) {
+    if (c->placement_delay_ns >= SG_NEVER / 4 || c->flush_latency_ns >= SG_NEVER / 4
+        || c->flush_latency_random_ns >= SG_NEVER / 4) {
         return "delay too long";
     }
     return NULL;
@@ -203,10 +206,10 @@ static void leave_old_rules(struct sg_persist *p, const struct sg_persist_config
     if (!next->cpu_tracking) {
         sg_dom_cpu_fence_all(p); /* their fences will not be reported */
     }
-    if (!next->place_delay_ns && !next->place_out_of_order) {
+    if (!next->placement_delay_ns && next->placement_order == SG_PERSIST_IN_ORDER) {
         settle_everything(p);
     }
-    if (next->iio_drain == SG_PERSIST_EAGER) {
+    if (next->posted_drain == SG_PERSIST_EAGER) {
         drain_everything_posted(p);
     }
 }
@@ -226,7 +229,7 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
     sg_dom_log_config(p);
     for (unsigned i = 0; !p->frozen && i < p->extent_count; i++) {
         if (p->extent[i].used
-            && (config->domain != SG_PERSIST_NONE || config->wpq_drain == SG_PERSIST_EAGER)) {
+            && (config->domain != SG_PERSIST_NONE || config->drain == SG_PERSIST_EAGER)) {
             sg_dom_drain_range(p, &p->extent[i], 0, p->extent[i].size);
             if (config->domain != SG_PERSIST_NONE) {
                 sg_dom_empty_wpq(p, &p->extent[i]);

@@ -186,7 +186,7 @@ bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t l
 
 void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len)
 {
-    if (p->config.poison && !p->frozen) {
+    if (p->config.poison_on_mismatch && !p->frozen) {
         sg_persist_mark_bad(p, addr, len, SG_PERSIST_POISONED);
     }
 }

@@ -10,7 +10,7 @@
  *
  * CPUs that are not tracked dirty lines without telling.  They are found by comparing the two
  * memories: in a Flush of at most untracked_flush_max octets, at a cut, when tracking begins, and,
- * where what they change is to survive (untracked = kept), before DMA makes their line its own and
+ * where what they change is to survive (untracked = keep), before DMA makes their line its own and
  * before the media are read.
  */
 #include "persist/impl.h"
@@ -110,7 +110,7 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
     const struct page *g = e->pages[page_no];
     uint64_t has_history = g ? mask & g->has_history : 0, clean = g ? mask & ~g->dirty : mask;
 
-    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEPT
+    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEEP
         || p->config.domain >= SG_PERSIST_EADR) {
         return;
     }
@@ -201,13 +201,13 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
 /* Answer time of a Flush that begins now; 0: at once. */
 static uint64_t answer_time(struct sg_persist *p, unsigned flags)
 {
-    uint64_t latency = p->config.flush_fixed_ns;
+    uint64_t latency = p->config.flush_latency_ns;
 
     if (!(flags & SG_PERSIST_FLUSH_P)) {
         return 0;
     }
-    if (p->config.flush_random_ns) {
-        latency += sg_dom_below(&p->rng, p->config.flush_random_ns + 1);
+    if (p->config.flush_latency_random_ns) {
+        latency += sg_dom_below(&p->rng, p->config.flush_latency_random_ns + 1);
     }
     return latency ? p->now_ns + latency : 0;
 }

@@ -18,7 +18,7 @@ enum sg_dom_limits {
     SG_DOM_WC_LINES = 64,      /* lines that wait in a vCPU's write-combining buffers */
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest go ahead */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: drains at the latest after so long */
-    SG_DOM_REORDER_NS = 10000, /* place_out_of_order without a delay */
+    SG_DOM_REORDER_NS = 10000, /* placement in random order without a delay */
     SG_DOM_VERSIONS = 16,      /* stores of a line; when DMA overwrites it then, its history ends */
 };
 
@@ -356,7 +356,7 @@ uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t 
 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
- * untracked = kept, what CPUs changed in those that are clean or have a history goes to the
+ * untracked = keep, what CPUs changed in those that are clean or have a history goes to the
  * media.  (In other dirty lines it cannot be distinguished from the DMA's.)
  */
 void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);

@@ -87,13 +87,13 @@ void sg_dom_log_config(struct sg_persist *p)
     const struct sg_persist_config *c = &p->config;
     struct sg_persist_event *e;
 
-    sg_dom_log(p, SG_PERSIST_EV_CONFIGURE, NULL, c->flush_random_ns, 0,
-               c->domain | c->untracked << 2 | c->evict << 4 | c->wpq_drain << 6
-               | c->iio_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11
-               | c->store_buffer << 12 | c->place_out_of_order << 13 | c->poison << 14);
+    sg_dom_log(p, SG_PERSIST_EV_CONFIGURE, NULL, c->flush_latency_random_ns, 0,
+               c->domain | c->untracked << 2 | c->eviction << 4 | c->drain << 6
+               | c->posted_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11
+               | c->store_buffer << 12 | c->placement_order << 13 | c->poison_on_mismatch << 14);
     e = sg_dom_log_last(p);
-    e->at = c->place_delay_ns;
-    e->data = c->flush_fixed_ns;
+    e->at = c->placement_delay_ns;
+    e->data = c->flush_latency_ns;
     e->len = c->one_in;
     e->qpn = c->untracked_flush_max;
     e->msn = c->untracked_flush_max >> 32;
@@ -102,12 +102,12 @@ void sg_dom_log_config(struct sg_persist *p)
 void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *c)
 {
     *c = (struct sg_persist_config) {
-        .domain = e->arg & 3, .untracked = e->arg >> 2 & 3, .evict = e->arg >> 4 & 3,
-        .wpq_drain = e->arg >> 6 & 3, .iio_drain = e->arg >> 8 & 3, .ddio = e->arg >> 10 & 1,
+        .domain = e->arg & 3, .untracked = e->arg >> 2 & 3, .eviction = e->arg >> 4 & 3,
+        .drain = e->arg >> 6 & 3, .posted_drain = e->arg >> 8 & 3, .ddio = e->arg >> 10 & 1,
         .cpu_tracking = e->arg >> 11 & 1, .store_buffer = e->arg >> 12 & 1,
-        .place_out_of_order = e->arg >> 13 & 1, .poison = e->arg >> 14 & 1,
-        .one_in = e->len, .place_delay_ns = e->at, .flush_fixed_ns = e->data,
-        .flush_random_ns = e->addr,
+        .placement_order = e->arg >> 13 & 1, .poison_on_mismatch = e->arg >> 14 & 1,
+        .one_in = e->len, .placement_delay_ns = e->at, .flush_latency_ns = e->data,
+        .flush_latency_random_ns = e->addr,
         .untracked_flush_max = e->qpn | (uint64_t)e->msn << 32,
     };
 }
@@ -316,7 +316,7 @@ static void replay_flush(struct sg_persist *p, const struct sg_persist_event *e,
 
     sg_dom_log(p, SG_PERSIST_EV_FLUSH, who, e->addr, len, e->arg);
     if (e->arg & SG_DOM_FLUSH_BEGIN) {
-        if (flags & SG_PERSIST_FLUSH_P && p->config.flush_random_ns) {
+        if (flags & SG_PERSIST_FLUSH_P && p->config.flush_latency_random_ns) {
             sg_dom_random(&p->rng); /* the answer time was random */
         }
         sg_dom_flush_begin(p, who);

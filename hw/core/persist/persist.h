@@ -85,17 +85,20 @@ enum sg_persist_domain {
 /* How readily data moves on by itself. */
 enum sg_persist_pace { SG_PERSIST_NEVER, SG_PERSIST_RANDOM, SG_PERSIST_EAGER, SG_PERSIST_PACES };
 
+/* In which order a connection's Writes leave S0. */
+enum sg_persist_order { SG_PERSIST_IN_ORDER, SG_PERSIST_RANDOM_ORDER, SG_PERSIST_ORDERS };
+
 /* With cpu_tracking off: what a cut does to lines that the CPU changed (unknown when and how). */
 enum sg_persist_untracked {
-    SG_PERSIST_UNTRACKED_S2,   /* as if none was flushed: any subset of whole lines survives */
-    SG_PERSIST_UNTRACKED_KEPT, /* as if all were flushed: no false alarm, and no alarm at all */
+    SG_PERSIST_UNTRACKED_AT_RISK, /* as if none was flushed: any subset of whole lines survives */
+    SG_PERSIST_UNTRACKED_KEEP,    /* as if all were flushed: no false alarm, and no alarm at all */
     SG_PERSIST_UNTRACKED_KINDS,
 };
 
 /* All of it may be changed at any time; sg_persist_config_init() has the defaults. */
 struct sg_persist_config {
     uint8_t domain;            /* enum sg_persist_domain; default ADR */
-    uint8_t untracked;         /* enum sg_persist_untracked; default S2 */
+    uint8_t untracked;         /* enum sg_persist_untracked; default AT_RISK */
     bool ddio;                 /* DMA allocates in the cache (S1 -> S2), else S1 -> S3; on */
     bool cpu_tracking;         /* the owner reports CPU stores, flushes and fences; off */
     /*
@@ -104,15 +107,15 @@ struct sg_persist_config {
      * must then call sg_persist_cpu_sync() whenever a CPU writes to a device (doorbells).
      */
     bool store_buffer;
-    bool place_out_of_order;   /* S0 -> S1 in random order within a connection; off */
-    bool poison;               /* sg_persist_poison() has an effect; off */
-    uint8_t evict;             /* S2 -> S3; enum sg_persist_pace; default NEVER */
-    uint8_t wpq_drain;         /* S3 -> S4, matters for domain NONE only; default NEVER */
-    uint8_t iio_drain;         /* S1 -> visible; default RANDOM; EAGER: S1 is always empty */
+    uint8_t placement_order;   /* S0 -> S1 within a connection: enum sg_persist_order; IN_ORDER */
+    bool poison_on_mismatch;   /* sg_persist_poison() has an effect; off */
+    uint8_t eviction;          /* S2 -> S3; enum sg_persist_pace; default NEVER */
+    uint8_t drain;             /* S3 -> S4, matters for domain NONE only; default NEVER */
+    uint8_t posted_drain;      /* S1 -> visible; default RANDOM; EAGER: S1 is always empty */
     uint32_t one_in;           /* RANDOM moves something at one in so many events; 1.., default 8 */
-    uint64_t place_delay_ns;   /* so long in S0 at most; 0 and in order: not at all; 200 us */
-    uint64_t flush_fixed_ns;   /* latency of an RDMA Flush with P; 0 and 0: answered at once */
-    uint64_t flush_random_ns;  /* up to so much more, uniformly */
+    uint64_t placement_delay_ns; /* so long in S0 at most; 0 and in order: not at all; 200 us */
+    uint64_t flush_latency_ns; /* latency of an RDMA Flush with P; 0 and 0: answered at once */
+    uint64_t flush_latency_random_ns; /* up to so much more, uniformly */
     /*
      * cpu_tracking off: an RDMA Flush with P also finds and persists lines changed by CPUs if its
      * range is at most so many octets (they are found by comparing); default 1 MiB.

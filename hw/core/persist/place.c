@@ -3,13 +3,13 @@
  * From the wire to visibility: S0, S1, and the writes that leave them.
  *
  * S0 is a list of pieces per connection; a piece is what one dma_write brought (at most a DDP
- * segment).  It moves on when it is due (place_delay_ns), when the connection settles, or when
- * there is too much.  With place_out_of_order any piece of the connection may go first: RFC 5041
+ * segment).  It moves on when it is due (placement_delay_ns), when the connection settles, or when
+ * there is too much.  In random order any piece of the connection may go first: RFC 5041
  * section 5.3 lets the order of placement differ from the order of sending, RFC 5040 section 5.5
  * promises nothing between Writes.
  *
  * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head by
- * itself (iio_drain), or because the device does other DMA, which orders behind.
+ * itself (posted_drain), or because the device does other DMA, which orders behind.
  *
  * With neither delay nor reordering nor a lazy root complex a write goes straight through.
  */
@@ -126,11 +126,11 @@ static void post(struct sg_persist *p, struct piece *x)
 
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     fifo_push(f, x);
-    while (f->head && (p->config.iio_drain == SG_PERSIST_EAGER
+    while (f->head && (p->config.posted_drain == SG_PERSIST_EAGER
                        || f->octets > p->limits.s1_octets)) {
         sg_dom_post_visible(p, device, f->head->len);
     }
-    if (p->config.iio_drain == SG_PERSIST_RANDOM) {
+    if (p->config.posted_drain == SG_PERSIST_RANDOM) {
         if (f->head && sg_dom_below(&p->rng, p->config.one_in) == 0) {
             for (uint64_t n = 1 + sg_dom_below(&p->rng, f->count); n; n--) {
                 sg_dom_post_visible(p, device, f->head->len);
@@ -182,7 +182,7 @@ static struct piece *take_next(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct piece *prev = NULL;
 
-    if (p->config.place_out_of_order) {
+    if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER) {
         for (uint64_t skip = sg_dom_below(&p->rng, c->s0.count); skip; skip--) {
             prev = prev ? prev->next : c->s0.head;
         }
@@ -219,12 +219,12 @@ static void hold(struct sg_persist *p, struct piece *x)
 {
     const struct sg_persist_config *g = &p->config;
     struct sg_dom_conn *c = find_conn(p, x->source.unit, x->source.qpn);
-    uint64_t delay = g->place_delay_ns ? g->place_delay_ns : SG_DOM_REORDER_NS;
+    uint64_t delay = g->placement_delay_ns ? g->placement_delay_ns : SG_DOM_REORDER_NS;
 
     if (!c) {
         c = make_conn(p, x->source.unit, x->source.qpn);
     }
-    if (g->place_out_of_order) {
+    if (g->placement_order == SG_PERSIST_RANDOM_ORDER) {
         delay = sg_dom_below(&p->rng, delay + 1);
     }
     x->due_ns = p->now_ns + delay;
@@ -248,7 +248,7 @@ static void place_due(struct sg_persist *p, struct sg_dom_conn *c)
 
         if (x->due_ns <= p->now_ns) {
             post(p, fifo_take(&c->s0, prev));
-        } else if (p->config.place_out_of_order) {
+        } else if (p->config.placement_order == SG_PERSIST_RANDOM_ORDER) {
             prev = x;
         } else {
             break;
@@ -318,9 +318,9 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
     sg_dom_others_drain(p, -1);
     seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len,
                              source->mode);
-    if (g->place_delay_ns || g->place_out_of_order) {
+    if (g->placement_delay_ns || g->placement_order == SG_PERSIST_RANDOM_ORDER) {
         hold(p, new_piece(source, addr, buf, len, seq));
-    } else if (g->iio_drain == SG_PERSIST_EAGER) {
+    } else if (g->posted_drain == SG_PERSIST_EAGER) {
         become_visible(p, addr, buf, len, seq, source->mode);
     } else {
         post(p, new_piece(source, addr, buf, len, seq));

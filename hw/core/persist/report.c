@@ -133,9 +133,10 @@ static void json_config(GString *out, const struct sg_persist_config *c)
         " \"evict\": \"%s\", \"wpq-drain\": \"%s\", \"iio-drain\": \"%s\"}",
         sg_persist_domain_name(c->domain), c->ddio ? "true" : "false",
         c->cpu_tracking ? "true" : "false", c->store_buffer ? "true" : "false",
-        c->untracked == SG_PERSIST_UNTRACKED_KEPT ? "kept" : "s2", c->place_delay_ns,
-        c->place_out_of_order ? "true" : "false", sg_persist_pace_name(c->evict),
-        sg_persist_pace_name(c->wpq_drain), sg_persist_pace_name(c->iio_drain));
+        c->untracked == SG_PERSIST_UNTRACKED_KEEP ? "kept" : "s2", c->placement_delay_ns,
+        c->placement_order == SG_PERSIST_RANDOM_ORDER ? "true" : "false",
+                           sg_persist_pace_name(c->eviction),
+        sg_persist_pace_name(c->drain), sg_persist_pace_name(c->posted_drain));
 }
 
 static void json_fates(GString *out, const uint64_t count[SG_PERSIST_FATES])

@@ -152,8 +152,8 @@ int main(void)
     extent.visible = visible = memory();
     extent.media = media = memory();
     sg_persist_config_init(&config);
-    config.place_delay_ns = 0;
-    config.iio_drain = SG_PERSIST_EAGER;
+    config.placement_delay_ns = 0;
+    config.posted_drain = SG_PERSIST_EAGER;
     config.cpu_tracking = true;
     p = sg_persist_new(&config, NULL, NULL, NULL);
     sg_persist_add(p, &extent);

@@ -16,8 +16,8 @@ void rig_init(struct rig *r)
     sg_persist_config_init(&r->config);
     sg_persist_limits_init(&r->limits);
     r->config.cpu_tracking = true;
-    r->config.place_delay_ns = 0;
-    r->config.iio_drain = SG_PERSIST_EAGER;
+    r->config.placement_delay_ns = 0;
+    r->config.posted_drain = SG_PERSIST_EAGER;
     r->limits.check = true;
     r->limits.log_events = 256;
     r->pc = 0x400000;

@@ -261,7 +261,7 @@ static void prefix_of_stores(void)
         rig_init(&r);
         r.config.domain = SG_PERSIST_EADR;
         r.config.store_buffer = true;
-        r.config.evict = seed % 3;
+        r.config.eviction = seed % 3;
         r.limits.line_stores = 8 + seed % 8;
         r.limits.seed = seed;
         r.limits.stores = seed % 2 ? 16 : 10000;

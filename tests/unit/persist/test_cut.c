@@ -66,7 +66,7 @@ static void worst_of_posted(void)
     struct rig r;
 
     rig_init(&r);
-    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.posted_drain = SG_PERSIST_NEVER;
     rig_up(&r, 65536);
     for (unsigned i = 0; i < 4; i++) {
         rig_write_u64(&r, 1, i * 64, 1);
@@ -86,7 +86,7 @@ static void repeatable(void)
         struct rig r;
 
         rig_init(&r);
-        r.config.evict = SG_PERSIST_RANDOM;
+        r.config.eviction = SG_PERSIST_RANDOM;
         r.limits.seed = 77;
         rig_up(&r, 65536);
         for (unsigned i = 1; i <= 2000; i++) {
@@ -210,9 +210,9 @@ static void untracked(void)
     rig_init(&proto);
     proto.config.cpu_tracking = false;
     T_EQ_U64(rig_outcomes_of(&proto, untracked_scene, two_lines, 100), 0xf);
-    proto.config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+    proto.config.untracked = SG_PERSIST_UNTRACKED_KEEP;
     T_EQ_U64(rig_outcomes_of(&proto, untracked_scene, two_lines, 100), SET1(3));
-    proto.config.untracked = SG_PERSIST_UNTRACKED_S2;
+    proto.config.untracked = SG_PERSIST_UNTRACKED_AT_RISK;
     proto.config.domain = SG_PERSIST_EADR;
     T_EQ_U64(rig_outcomes_of(&proto, untracked_scene, two_lines, 100), SET1(3));
 }
@@ -306,9 +306,9 @@ static void what_stays(void)
     unsigned round;
 
     sg_persist_config_init(&config);
-    config.untracked = SG_PERSIST_UNTRACKED_KEPT;
-    config.place_delay_ns = 0;
-    config.iio_drain = SG_PERSIST_EAGER;
+    config.untracked = SG_PERSIST_UNTRACKED_KEEP;
+    config.placement_delay_ns = 0;
+    config.posted_drain = SG_PERSIST_EAGER;
     p = sg_persist_new(&config, NULL, &ops, NULL);
     extent.visible = g_malloc0(65536);
     extent.media = g_malloc0(65536);
@@ -330,7 +330,7 @@ static void what_stays(void)
         sg_persist_write_back(p, RIG_BASE, 65536);
         T_EQ_U64(extent.media[100], round);
     }
-    config.untracked = SG_PERSIST_UNTRACKED_S2;
+    config.untracked = SG_PERSIST_UNTRACKED_AT_RISK;
     T_TRUE(!sg_persist_configure(p, &config));
     extent.visible[200] = 1;
     report = sg_persist_cut(p, &policy);
@@ -357,10 +357,10 @@ static void configuration(void)
     bad.one_in = 0;
     T_NOT_NULL(sg_persist_configure(r.p, &bad));
     bad = r.config;
-    bad.evict = SG_PERSIST_PACES;
+    bad.eviction = SG_PERSIST_PACES;
     T_NOT_NULL(sg_persist_configure(r.p, &bad));
     bad = r.config;
-    bad.place_delay_ns = UINT64_MAX;
+    bad.placement_delay_ns = UINT64_MAX;
     T_NOT_NULL(sg_persist_configure(r.p, &bad));
     T_EQ_U64(sg_persist_config(r.p)->domain, SG_PERSIST_ADR);
     T_EQ_INT(sg_persist_domain_parse("eadr"), SG_PERSIST_EADR);
@@ -377,8 +377,8 @@ static void changes(void)
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_NONE;
-    r.config.place_delay_ns = 1000;
-    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.placement_delay_ns = 1000;
+    r.config.posted_drain = SG_PERSIST_NEVER;
     r.config.store_buffer = true;
     rig_up(&r, 65536);
     rig_write_u64(&r, 1, 0, 1);
@@ -388,8 +388,8 @@ static void changes(void)
     rig_store_nt(&r, 0, 128, 3);
     T_EQ_U64(rig_media(&r, 64), 0);
     r.config.domain = SG_PERSIST_ADR;
-    r.config.place_delay_ns = 0;
-    r.config.iio_drain = SG_PERSIST_EAGER;
+    r.config.placement_delay_ns = 0;
+    r.config.posted_drain = SG_PERSIST_EAGER;
     rig_configure(&r);
     sg_assert_persist_state(r.p, true);
     T_EQ_U64(rig_visible(&r, 0), 1);

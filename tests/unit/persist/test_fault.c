@@ -113,7 +113,7 @@ static void poison(void)
     rig_simple(&r, SG_PERSIST_ADR);
     sg_persist_poison(r.p, RIG_BASE, 64);
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_DONE); /* not asked for */
-    r.config.poison = true;
+    r.config.poison_on_mismatch = true;
     rig_configure(&r);
     sg_persist_poison(r.p, RIG_BASE, 128);
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, 64), SG_PM_FAILED);

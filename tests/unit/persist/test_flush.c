@@ -24,8 +24,8 @@ static void persistence(void)
             rig_init(&r);
             r.config.domain = d;
             r.config.ddio = ddio;
-            r.config.place_delay_ns = 1000000;
-            r.config.iio_drain = SG_PERSIST_NEVER;
+            r.config.placement_delay_ns = 1000000;
+            r.config.posted_drain = SG_PERSIST_NEVER;
             rig_up(&r, 65536);
             rig_write_u64(&r, 1, 0, 1);
             rig_write_u64(&r, 1, 64, 2);
@@ -78,8 +78,8 @@ static void latency(void)
     uint64_t token = 0, again = 0, least = UINT64_MAX, most = 0;
 
     rig_init(&r);
-    r.config.flush_fixed_ns = 1000;
-    r.config.flush_random_ns = 500;
+    r.config.flush_latency_ns = 1000;
+    r.config.flush_latency_random_ns = 500;
     rig_up(&r, 65536);
     for (unsigned i = 0; i < 200; i++) {
         uint64_t now = 10000 * (i + 1);
@@ -134,7 +134,7 @@ static void eager(void)
     struct rig r;
 
     rig_init(&r);
-    r.config.evict = SG_PERSIST_EAGER;
+    r.config.eviction = SG_PERSIST_EAGER;
     rig_up(&r, 65536);
     rig_write_u64(&r, 1, 0, 1);
     rig_store(&r, 0, 64, 2);
@@ -147,7 +147,7 @@ static void eager(void)
     rig_configure(&r);
     rig_write_u64(&r, 1, 192, 1);
     T_EQ_U64(rig_media(&r, 192), 0); /* in S3 */
-    r.config.wpq_drain = SG_PERSIST_EAGER;
+    r.config.drain = SG_PERSIST_EAGER;
     rig_configure(&r);
     T_EQ_U64(rig_media(&r, 192), 1);
     rig_write_u64(&r, 1, 256, 1);
@@ -161,9 +161,9 @@ static void random_pace(void)
     struct rig r;
 
     rig_init(&r);
-    r.config.evict = SG_PERSIST_RANDOM;
+    r.config.eviction = SG_PERSIST_RANDOM;
     r.config.domain = SG_PERSIST_NONE;
-    r.config.wpq_drain = SG_PERSIST_RANDOM;
+    r.config.drain = SG_PERSIST_RANDOM;
     rig_up(&r, 65536);
     for (unsigned i = 0; i < 1000; i++) {
         rig_write_u64(&r, 1, i * 64, 1);
@@ -182,8 +182,8 @@ static void orderly(void)
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_NONE;
-    r.config.place_delay_ns = 1000000;
-    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.placement_delay_ns = 1000000;
+    r.config.posted_drain = SG_PERSIST_NEVER;
     r.config.store_buffer = true;
     rig_up(&r, 65536);
     rig_write_u64(&r, 1, 0, 1);

@@ -137,13 +137,13 @@ static void setup(struct rig *r, uint64_t seed)
     rng = seed * 77777 + 1;
     rig_init(r);
     r->config.domain = below(4);
-    r->config.evict = below(3);
-    r->config.wpq_drain = below(3);
-    r->config.iio_drain = below(3);
-    r->config.place_delay_ns = below(2) * 700;
-    r->config.place_out_of_order = below(2);
+    r->config.eviction = below(3);
+    r->config.drain = below(3);
+    r->config.posted_drain = below(3);
+    r->config.placement_delay_ns = below(2) * 700;
+    r->config.placement_order = below(SG_PERSIST_ORDERS);
     r->config.store_buffer = below(2);
-    r->config.flush_random_ns = below(2) * 1000;
+    r->config.flush_latency_random_ns = below(2) * 1000;
     r->limits.seed = seed;
     r->limits.log_events = 4096;
     r->limits.log_data = 1 << 18;
@@ -163,7 +163,7 @@ static GByteArray *recorded(struct rig *r, uint64_t seed)
         }
         if (n == 200) {
             r->config.domain = below(4);
-            r->config.iio_drain = below(3);
+            r->config.posted_drain = below(3);
             rig_configure(r);
             sg_persist_mark_bad(r->p, RIG_BASE + 128, 64, SG_PERSIST_POISONED);
         }
@@ -328,8 +328,8 @@ static void report(void)
     uint8_t buf[1000];
 
     rig_init(&r);
-    r.config.place_delay_ns = 100000;
-    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.placement_delay_ns = 100000;
+    r.config.posted_drain = SG_PERSIST_NEVER;
     rig_up(&r, 65536);
     extent.visible = g_malloc0(4096);
     extent.media = g_malloc0(4096);

@@ -157,7 +157,7 @@ static void not_followed(void)
 
     defaults(&proto, SG_PERSIST_ADR, true);
     proto.config.cpu_tracking = false;
-    proto.config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+    proto.config.untracked = SG_PERSIST_UNTRACKED_KEEP;
     T_EQ_U64(rig_outcomes(&proto, write_message_flush, X, SEEDS), SET2(0, 1));
     T_TRUE(strstr(sg_persist_doubt(&proto.config), "may count as lost though a CPU flushed it"));
 
@@ -171,7 +171,7 @@ static void not_followed(void)
     sg_persist_report_free(report);
     rig_down(&r);
 
-    proto.config.untracked = SG_PERSIST_UNTRACKED_S2;
+    proto.config.untracked = SG_PERSIST_UNTRACKED_AT_RISK;
     T_TRUE(strstr(sg_persist_doubt(&proto.config), "may count as lost though a CPU flushed it"));
     proto.config.domain = SG_PERSIST_EADR;
     T_TRUE(strstr(sg_persist_doubt(&proto.config), "without a fence count as kept"));

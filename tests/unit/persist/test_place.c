@@ -6,9 +6,9 @@
 static void up(struct rig *r, uint64_t delay, bool reorder, enum sg_persist_pace iio)
 {
     rig_init(r);
-    r->config.place_delay_ns = delay;
-    r->config.place_out_of_order = reorder;
-    r->config.iio_drain = iio;
+    r->config.placement_delay_ns = delay;
+    r->config.placement_order = reorder ? SG_PERSIST_RANDOM_ORDER : SG_PERSIST_IN_ORDER;
+    r->config.posted_drain = iio;
     rig_up(r, 65536);
 }
 
@@ -113,8 +113,8 @@ static void reorder(void)
         struct rig r;
 
         rig_init(&r);
-        r.config.place_out_of_order = true;
-        r.config.place_delay_ns = 1000;
+        r.config.placement_order = SG_PERSIST_RANDOM_ORDER;
+        r.config.placement_delay_ns = 1000;
         r.limits.seed = seed;
         rig_up(&r, 65536);
         rig_write_u64(&r, 1, 0, 1);
@@ -138,8 +138,8 @@ static void reorder_settled(void)
         struct rig r;
 
         rig_init(&r);
-        r.config.place_out_of_order = true;
-        r.config.iio_drain = SG_PERSIST_NEVER;
+        r.config.placement_order = SG_PERSIST_RANDOM_ORDER;
+        r.config.posted_drain = SG_PERSIST_NEVER;
         r.config.domain = SG_PERSIST_EADR;
         r.limits.seed = seed;
         rig_up(&r, 65536);
@@ -171,7 +171,7 @@ static void prefix(void)
     struct rig proto;
 
     rig_init(&proto);
-    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.posted_drain = SG_PERSIST_NEVER;
     proto.config.domain = SG_PERSIST_EADR;
     T_EQ_U64(rig_outcomes_of(&proto, three_posted, three, 300),
              SET1(0) | SET1(1) | SET1(3) | SET1(7));
@@ -199,7 +199,7 @@ static void per_device(void)
     struct rig proto;
 
     rig_init(&proto);
-    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.posted_drain = SG_PERSIST_NEVER;
     proto.config.domain = SG_PERSIST_EADR;
     T_EQ_U64(rig_outcomes_of(&proto, two_devices_posted, three, 500),
              SET1(0) | SET1(1) | SET1(2) | SET1(3) | SET1(6) | SET1(7));
@@ -244,10 +244,10 @@ static void atoms(void)
     struct rig proto;
 
     rig_init(&proto);
-    proto.config.iio_drain = SG_PERSIST_NEVER;
+    proto.config.posted_drain = SG_PERSIST_NEVER;
     proto.config.domain = SG_PERSIST_EADR;
     T_EQ_U64(rig_outcomes_of(&proto, posted_line, whole_atoms, 500), 0x1ff);
-    proto.config.iio_drain = SG_PERSIST_EAGER;
+    proto.config.posted_drain = SG_PERSIST_EAGER;
     proto.config.domain = SG_PERSIST_ADR;
     T_EQ_U64(rig_outcomes_of(&proto, posted_line, whole_atoms, 500), 0x1ff);
 }
@@ -260,8 +260,8 @@ static void limits(void)
 
     memset(buf, 1, sizeof(buf));
     rig_init(&r);
-    r.config.place_delay_ns = 1000;
-    r.config.iio_drain = SG_PERSIST_NEVER;
+    r.config.placement_delay_ns = 1000;
+    r.config.posted_drain = SG_PERSIST_NEVER;
     r.limits.s0_octets = 1000;
     r.limits.s1_octets = 500;
     rig_up(&r, 65536);
@@ -405,7 +405,7 @@ static void mode(void)
         T_CONTEXT("row %u, way %u", row, way);
         rig_init(&r);
         r.config.ddio = rows[row].ddio;
-        r.config.iio_drain = way ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
+        r.config.posted_drain = way ? SG_PERSIST_NEVER : SG_PERSIST_EAGER;
         rig_up(&r, 65536);
         who.mode = rows[row].mode;
         T_TRUE(way == 2 ? sg_persist_atom_store(r.p, &who, RIG_BASE, atom)
@@ -426,13 +426,13 @@ static void order_again(void)
 
         T_CONTEXT("seed %" PRIu64, seed);
         rig_init(&r);
-        r.config.place_delay_ns = 1000;
-        r.config.place_out_of_order = true;
+        r.config.placement_delay_ns = 1000;
+        r.config.placement_order = SG_PERSIST_RANDOM_ORDER;
         r.limits.seed = seed;
         rig_up(&r, 65536);
         rig_write_u64(&r, 1, 0, 7);
         rig_write_u64(&r, 1, 64, 8);
-        r.config.place_out_of_order = false;
+        r.config.placement_order = SG_PERSIST_IN_ORDER;
         rig_configure(&r);
         for (uint64_t now = 0; now <= 1000; now += 20) {
             sg_persist_tick(r.p, now);

@@ -85,16 +85,16 @@ static void random_config(struct world *w)
 
     c->domain = below(w, SG_PERSIST_DOMAINS);
     c->ddio = below(w, 2);
-    c->evict = below(w, SG_PERSIST_PACES);
-    c->wpq_drain = below(w, SG_PERSIST_PACES);
-    c->iio_drain = below(w, SG_PERSIST_PACES);
+    c->eviction = below(w, SG_PERSIST_PACES);
+    c->drain = below(w, SG_PERSIST_PACES);
+    c->posted_drain = below(w, SG_PERSIST_PACES);
     c->one_in = 1 + below(w, 10);
-    c->place_delay_ns = below(w, 2) * 3000;
-    c->place_out_of_order = below(w, 2);
-    c->flush_fixed_ns = below(w, 2) * 1000;
-    c->flush_random_ns = below(w, 2) * 1000;
+    c->placement_delay_ns = below(w, 2) * 3000;
+    c->placement_order = below(w, SG_PERSIST_ORDERS);
+    c->flush_latency_ns = below(w, 2) * 1000;
+    c->flush_latency_random_ns = below(w, 2) * 1000;
     c->cpu_tracking = below(w, 2);
-    c->poison = below(w, 2);
+    c->poison_on_mismatch = below(w, 2);
 }
 
 static void trouble(struct world *w)

@@ -41,11 +41,11 @@ static void random_config(struct rig *r)
     c->domain = below(SG_PERSIST_DOMAINS);
     c->ddio = below(3) > 0;
     c->store_buffer = below(3) == 0;
-    c->evict = below(SG_PERSIST_PACES);
-    c->wpq_drain = below(SG_PERSIST_PACES);
-    c->iio_drain = below(SG_PERSIST_PACES);
+    c->eviction = below(SG_PERSIST_PACES);
+    c->drain = below(SG_PERSIST_PACES);
+    c->posted_drain = below(SG_PERSIST_PACES);
     c->one_in = 1 + below(10);
-    c->place_delay_ns = below(2) ? 0 : below(5000);
+    c->placement_delay_ns = below(2) ? 0 : below(5000);
     r->limits.seed = rng;
     r->limits.line_stores = below(2) ? 8 + below(8) : 64;
     r->limits.s0_octets = 2048;

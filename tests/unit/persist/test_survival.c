@@ -72,7 +72,7 @@ static void in_store_buffer(struct rig *r)
 
 static void in_s1(struct rig *r)
 {
-    r->config.iio_drain = SG_PERSIST_NEVER;
+    r->config.posted_drain = SG_PERSIST_NEVER;
     rig_configure(r);
     rig_write_u64(r, 1, 0, 1);
     T_EQ_U64(rig_visible(r, 0), 0);
@@ -80,7 +80,7 @@ static void in_s1(struct rig *r)
 
 static void in_s0(struct rig *r)
 {
-    r->config.place_delay_ns = 1000;
+    r->config.placement_delay_ns = 1000;
     rig_configure(r);
     rig_write_u64(r, 1, 0, 1);
     T_EQ_U64(rig_visible(r, 0), 0);

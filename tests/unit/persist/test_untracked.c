@@ -50,7 +50,7 @@ static void flush_takes_all(void)
         struct rig r;
 
         T_CONTEXT("domain %u", domain);
-        up(&r, domain, SG_PERSIST_UNTRACKED_S2);
+        up(&r, domain, SG_PERSIST_UNTRACKED_AT_RISK);
         shared_line(&r);
         T_EQ_INT(rig_flush(&r, 1, OWN, 8, P), SG_PM_DONE);
         T_EQ_U64(survivors(&r), 7);
@@ -65,7 +65,7 @@ static void orderly_end(void)
 {
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_S2);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
     r.visible[FIRST] = 9; /* over an adapter's octet, too */
     sg_persist_orderly(r.p);
@@ -94,7 +94,7 @@ static void surviving_cache_stays(void)
     struct sg_persist_report *report;
     struct rig r;
 
-    up_staying(&r, SG_PERSIST_EADR, SG_PERSIST_UNTRACKED_S2);
+    up_staying(&r, SG_PERSIST_EADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
     report = sg_persist_cut(r.p, &policy);
     T_TRUE(report->stays);
@@ -140,7 +140,7 @@ static void tracking_begins(void)
 {
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_S2);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
     r.config.cpu_tracking = true;
     rig_configure(&r);
@@ -157,7 +157,7 @@ static void refused(void)
     struct sg_persist_faults faults = { .read_only = true };
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_S2);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
     sg_persist_set_faults(r.p, 0, &faults);
     T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_FAILED);
@@ -171,7 +171,7 @@ static void refused(void)
     rig_down(&r);
 }
 
-/* ---- untracked = kept: what a processor stored survives ---- */
+/* ---- untracked = keep: what a processor stored survives ---- */
 
 static const enum sg_persist_domain losing[] = { SG_PERSIST_NONE, SG_PERSIST_ADR };
 
@@ -184,7 +184,7 @@ static void kept_in_lines_with_history(void)
         rig_init(&proto);
         proto.config.cpu_tracking = false;
         proto.config.domain = losing[n];
-        proto.config.untracked = SG_PERSIST_UNTRACKED_KEPT;
+        proto.config.untracked = SG_PERSIST_UNTRACKED_KEEP;
         T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 100), SET1(7));
     }
 }
@@ -196,7 +196,7 @@ static void before_dma(uint64_t own, uint64_t dma)
         struct rig r;
 
         T_CONTEXT("domain %u, at %u and %u", losing[n], (unsigned)own, (unsigned)dma);
-        up(&r, losing[n], SG_PERSIST_UNTRACKED_KEPT);
+        up(&r, losing[n], SG_PERSIST_UNTRACKED_KEEP);
         r.visible[own] = 1;
         rig_write_u64(&r, 1, dma, 2);
         T_EQ_U64(r.visible[dma], 2);
@@ -217,7 +217,7 @@ static void kept_between_dma(void)
 {
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     shared_line(&r);
     rig_write_u64(&r, 1, OWN, 2);
     rig_write_u64(&r, 1, 0, 2);
@@ -233,7 +233,7 @@ static void kept_before_an_atomic(void)
     uint64_t value = 0;
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     r.visible[OWN] = 1;
     T_TRUE(sg_persist_atomic(r.p, &who, RIG_BASE, &value, 2));
     T_EQ_U64(rig_visible(&r, 0), 2);
@@ -249,7 +249,7 @@ static void kept_twice(void)
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
     struct rig r;
 
-    up_staying(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    up_staying(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     r.visible[OWN] = 1;
     for (unsigned cut = 0; cut < 2; cut++) {
         sg_persist_report_free(sg_persist_cut(r.p, &policy));
@@ -267,12 +267,12 @@ static void nothing_else_is_kept(void)
     struct sg_persist_faults faults = { .read_only = true };
     struct rig r;
 
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_S2);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     r.visible[OWN] = 1;
     rig_write_u64(&r, 1, 0, 2);
     T_EQ_U64(r.media[OWN], 0);
     rig_down(&r);
-    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEPT);
+    up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     sg_persist_set_faults(r.p, 0, &faults);
     r.visible[OWN] = 1;
     rig_write_u64(&r, 1, 0, 2);
@@ -293,7 +293,7 @@ static void kept_for_a_verify(void)
         r.visible[OWN] = 1;
         rig_write_u64(&r, 1, 64, 2);
         T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, buf, sizeof(buf)), SG_PM_DONE);
-        T_EQ_U64(buf[OWN], kind == SG_PERSIST_UNTRACKED_KEPT);
+        T_EQ_U64(buf[OWN], kind == SG_PERSIST_UNTRACKED_KEEP);
         T_EQ_U64(buf[64], 0);
         rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
         T_EQ_MEM(r.media, buf, sizeof(buf));
@@ -345,7 +345,7 @@ static void store_atom(struct world *w)
     unsigned atom = atom_of(w);
 
     sg_put_le64(w->r.visible + atom * 8, ++w->value);
-    if (w->r.config.untracked == SG_PERSIST_UNTRACKED_KEPT && !w->adapters[atom / 8]) {
+    if (w->r.config.untracked == SG_PERSIST_UNTRACKED_KEEP && !w->adapters[atom / 8]) {
         w->floor[atom] = w->value;
     }
 }
@@ -452,8 +452,8 @@ static void run(struct world *w, uint64_t seed)
     c->domain = below(w, SG_PERSIST_DOMAINS);
     c->untracked = below(w, SG_PERSIST_UNTRACKED_KINDS);
     c->ddio = below(w, 4) > 0;
-    c->evict = below(w, SG_PERSIST_PACES);
-    c->wpq_drain = below(w, SG_PERSIST_PACES);
+    c->eviction = below(w, SG_PERSIST_PACES);
+    c->drain = below(w, SG_PERSIST_PACES);
     w->r.limits.seed = seed;
     w->r.limits.line_stores = below(w, 2) ? 8 : 64;
     rig_up(&w->r, SIZE);
