@@ -78,12 +78,13 @@ static bool set_domain(StaghornDomain *d, const char *text, Error **errp)
 static bool set_placement_order(StaghornDomain *d, const char *text, Error **errp)
 {
     struct sg_persist_config config = d->config;
+    int value = sg_persist_order_parse(text);
 
-    if (strcmp(text, "in-order") && strcmp(text, "random")) {
+    if (value < 0) {
         error_setg(errp, "placement-order: '%s' is not in-order or random", text);
         return false;
     }
-    config.placement_order = strcmp(text, "random") ? SG_PERSIST_IN_ORDER : SG_PERSIST_RANDOM_ORDER;
+    config.placement_order = value;
     return configure(d, &config, "placement-order", errp);
 }
 
@@ -106,13 +107,13 @@ static bool set_one_in(StaghornDomain *d, const char *text, Error **errp)
 static bool set_untracked(StaghornDomain *d, const char *text, Error **errp)
 {
     struct sg_persist_config config = d->config;
+    int value = sg_persist_untracked_parse(text);
 
-    if (strcmp(text, "keep") && strcmp(text, "at-risk")) {
+    if (value < 0) {
         error_setg(errp, "untracked: '%s' is not keep or at-risk", text);
         return false;
     }
-    config.untracked = strcmp(text, "keep") ? SG_PERSIST_UNTRACKED_AT_RISK
-                                            : SG_PERSIST_UNTRACKED_KEEP;
+    config.untracked = value;
     return configure(d, &config, "untracked", errp);
 }
 

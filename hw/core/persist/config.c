@@ -45,6 +45,16 @@ static const char *const pace_names[SG_PERSIST_PACES] = {
     [SG_PERSIST_EAGER] = "eager",
 };
 
+static const char *const order_names[SG_PERSIST_ORDERS] = {
+    [SG_PERSIST_IN_ORDER] = "in-order",
+    [SG_PERSIST_RANDOM_ORDER] = "random",
+};
+
+static const char *const untracked_names[SG_PERSIST_UNTRACKED_KINDS] = {
+    [SG_PERSIST_UNTRACKED_AT_RISK] = "at-risk",
+    [SG_PERSIST_UNTRACKED_KEEP] = "keep",
+};
+
 static const char *const outcome_names[SG_PERSIST_OUTCOMES] = {
     [SG_PERSIST_LOSE_ALL] = "lose-all",
     [SG_PERSIST_KEEP_ALL] = "keep-all",
@@ -139,6 +149,16 @@ const char *sg_persist_pace_name(enum sg_persist_pace pace)
     return name_of(pace_names, SG_PERSIST_PACES, pace);
 }
 
+const char *sg_persist_order_name(enum sg_persist_order order)
+{
+    return name_of(order_names, SG_PERSIST_ORDERS, order);
+}
+
+const char *sg_persist_untracked_name(enum sg_persist_untracked untracked)
+{
+    return name_of(untracked_names, SG_PERSIST_UNTRACKED_KINDS, untracked);
+}
+
 const char *sg_persist_outcome_name(enum sg_persist_outcome outcome)
 {
     return name_of(outcome_names, SG_PERSIST_OUTCOMES, outcome);
@@ -167,6 +187,16 @@ int sg_persist_domain_parse(const char *name)
 int sg_persist_pace_parse(const char *name)
 {
     return index_of(pace_names, SG_PERSIST_PACES, name);
+}
+
+int sg_persist_order_parse(const char *name)
+{
+    return index_of(order_names, SG_PERSIST_ORDERS, name);
+}
+
+int sg_persist_untracked_parse(const char *name)
+{
+    return index_of(untracked_names, SG_PERSIST_UNTRACKED_KINDS, name);
 }
 
 int sg_persist_outcome_parse(const char *name)

@@ -172,8 +172,12 @@ const char *sg_persist_doubt(const struct sg_persist_config *config);
 /* Names as in properties and reports ("none", "adr"...); the reverse is -1 for an unknown name. */
 const char *sg_persist_domain_name(enum sg_persist_domain domain);
 const char *sg_persist_pace_name(enum sg_persist_pace pace);
+const char *sg_persist_order_name(enum sg_persist_order order);
+const char *sg_persist_untracked_name(enum sg_persist_untracked untracked);
 int sg_persist_domain_parse(const char *name);
 int sg_persist_pace_parse(const char *name);
+int sg_persist_order_parse(const char *name);
+int sg_persist_untracked_parse(const char *name);
 
 /* ---- Extents ---- */
 

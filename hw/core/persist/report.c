@@ -125,17 +125,17 @@ static void json_source(GString *out, const struct sg_persist_source *s)
     }
 }
 
+/* Named as the properties. */
 static void json_config(GString *out, const struct sg_persist_config *c)
 {
     g_string_append_printf(
         out, "{\"domain\": \"%s\", \"ddio\": %s, \"cpu-tracking\": %s, \"store-buffer\": %s,"
-        " \"untracked\": \"%s\", \"place-delay-ns\": %" PRIu64 ", \"place-out-of-order\": %s,"
-        " \"evict\": \"%s\", \"wpq-drain\": \"%s\", \"iio-drain\": \"%s\"}",
+        " \"untracked\": \"%s\", \"placement-delay\": %" PRIu64 ", \"placement-order\": \"%s\","
+        " \"eviction\": \"%s\", \"drain\": \"%s\", \"posted-drain\": \"%s\"}",
         sg_persist_domain_name(c->domain), c->ddio ? "true" : "false",
         c->cpu_tracking ? "true" : "false", c->store_buffer ? "true" : "false",
-        c->untracked == SG_PERSIST_UNTRACKED_KEEP ? "kept" : "s2", c->placement_delay_ns,
-        c->placement_order == SG_PERSIST_RANDOM_ORDER ? "true" : "false",
-                           sg_persist_pace_name(c->eviction),
+        sg_persist_untracked_name(c->untracked), c->placement_delay_ns,
+        sg_persist_order_name(c->placement_order), sg_persist_pace_name(c->eviction),
         sg_persist_pace_name(c->drain), sg_persist_pace_name(c->posted_drain));
 }
 
