@@ -160,7 +160,7 @@ static enum sg_pm_result pm_flush(void *opaque, const struct sg_pm_who *who, uin
     if (!translate_all(s, addr, len, true, &to)) {
         return SG_PM_FAILED;
     }
-    if (flags & SG_PERSIST_FLUSH_P) {
+    if (flags & SG_FLUSH_PERSISTENT) {
         staghorn_pages_sync(d);
     }
     staghorn_domain_enter(d);

@@ -209,19 +209,19 @@ static void flush_step(void)
     if (token) {
         at = flush_addr - BASE;
         len = flush_len;
-        flags = SG_PERSIST_FLUSH_P;
+        flags = SG_FLUSH_PERSISTENT;
     }
     result = sg_persist_flush(p, &who, BASE + at, len, flags, &token, &again);
     flush_addr = BASE + at;
     flush_len = len;
     if (result == SG_PM_LATER) {
-        sg_assert(flags & SG_PERSIST_FLUSH_P || sg_persist_frozen(p));
-        token = flags == SG_PERSIST_FLUSH_P ? token : 0;
+        sg_assert(flags & SG_FLUSH_PERSISTENT || sg_persist_frozen(p));
+        token = flags == SG_FLUSH_PERSISTENT ? token : 0;
         return;
     }
     token = 0;
     refusals += result == SG_PM_FAILED;
-    if (result == SG_PM_DONE && flags & SG_PERSIST_FLUSH_P && at_once && !sg_persist_frozen(p)) {
+    if (result == SG_PM_DONE && flags & SG_FLUSH_PERSISTENT && at_once && !sg_persist_frozen(p)) {
         promised(at, len);
     }
 }

@@ -182,7 +182,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
     bool good = true;
 
     sg_dom_others_drain(p, -1);
-    while (left && flags & SG_PERSIST_FLUSH_P) {
+    while (left && flags & SG_FLUSH_PERSISTENT) {
         struct extent *e = sg_dom_extent(p, at, 1, &off);
         uint64_t n = e ? SG_MIN(left, e->size - off) : left;
 
@@ -194,7 +194,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
                flags);
     p->flushes++;
     p->flushes_failed += !good;
-    p->acknowledged += good && flags & SG_PERSIST_FLUSH_P;
+    p->acknowledged += good && flags & SG_FLUSH_PERSISTENT;
     return good;
 }
 
@@ -203,7 +203,7 @@ static uint64_t answer_time(struct sg_persist *p, unsigned flags)
 {
     uint64_t latency = p->config.flush_latency_ns;
 
-    if (!(flags & SG_PERSIST_FLUSH_P)) {
+    if (!(flags & SG_FLUSH_PERSISTENT)) {
         return 0;
     }
     if (p->config.flush_latency_random_ns) {
@@ -219,7 +219,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
     unsigned phase = 0;
     bool good = true;
 
-    flags &= SG_PERSIST_FLUSH_P | SG_PERSIST_FLUSH_G;
+    flags &= SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL;
     if (p->frozen) {
         *again_ns = SG_NEVER;
         return SG_PM_LATER;

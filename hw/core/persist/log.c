@@ -311,12 +311,12 @@ static void replay_setting(struct sg_persist *p, const struct sg_persist_event *
 static void replay_flush(struct sg_persist *p, const struct sg_persist_event *e,
                          const struct sg_persist_source *who)
 {
-    unsigned flags = e->arg & (SG_PERSIST_FLUSH_P | SG_PERSIST_FLUSH_G);
+    unsigned flags = e->arg & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
     uint64_t len = length(e);
 
     sg_dom_log(p, SG_PERSIST_EV_FLUSH, who, e->addr, len, e->arg);
     if (e->arg & SG_DOM_FLUSH_BEGIN) {
-        if (flags & SG_PERSIST_FLUSH_P && p->config.flush_latency_random_ns) {
+        if (flags & SG_FLUSH_PERSISTENT && p->config.flush_latency_random_ns) {
             sg_dom_random(&p->rng); /* the answer time was random */
         }
         sg_dom_flush_begin(p, who);

@@ -31,6 +31,8 @@
 #include <glib.h>
 
 #include "base/host.h"
+#include "staghorn/admin.h"
+#include "staghorn/io.h"
 
 struct sg_persist;
 struct sg_persist_report;
@@ -55,17 +57,10 @@ enum sg_persist_agent {
     SG_PERSIST_AGENTS,
 };
 
-/* Which way an adapter's write takes out of S1; numbers as enum sg_mem_mode of staghorn/admin.h. */
-enum sg_persist_mode {
-    SG_PERSIST_AS_CONFIGURED,  /* ddio decides */
-    SG_PERSIST_CACHED,         /* S1 -> S2 */
-    SG_PERSIST_DIRECT,         /* S1 -> S3 */
-};
-
 /* Who causes an event. */
 struct sg_persist_source {
     uint8_t agent;             /* enum sg_persist_agent */
-    uint8_t mode;              /* of an adapter's write: enum sg_persist_mode */
+    uint8_t mode;              /* enum sg_mem_mode: S1 to S2 (CACHED), S3 (DIRECT), as ddio says */
     uint16_t unit;
     uint32_t qpn;
     uint32_t msn;
@@ -239,14 +234,12 @@ void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
 /*
- * E9, E10: RDMA Flush, with flags SG_FLUSH_PERSISTENT and SG_FLUSH_GLOBAL of staghorn/io.h (by
- * value below).  Settles the connection and fences the device itself.  SG_PM_DONE: the range is
- * where the flags promise.  SG_PM_LATER: call again at *again_ns (or any time later) with the same
- * arguments and *token as left; 0 at the first call; SG_NEVER: the machine is dying, drop it.
- * SG_PM_FAILED: refused by the medium, range not in extents, or no flags; nothing is promised.
+ * E9, E10: RDMA Flush, with flags SG_FLUSH_PERSISTENT and SG_FLUSH_GLOBAL.  Settles the connection
+ * and fences the device itself.  SG_PM_DONE: the range is where the flags promise.  SG_PM_LATER:
+ * call again at *again_ns (or any time later) with the same arguments and *token as left; 0 at the
+ * first call; SG_NEVER: the machine is dying, drop it.  SG_PM_FAILED: refused by the medium, range
+ * not in extents, or no flags; nothing is promised.
  */
-#define SG_PERSIST_FLUSH_P 0x1u
-#define SG_PERSIST_FLUSH_G 0x2u
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
                                    uint64_t addr, uint64_t len, unsigned flags, uint64_t *token,
                                    uint64_t *again_ns);

@@ -71,7 +71,7 @@ void sg_dom_fifo_clear(struct fifo *f)
 static void become_visible(struct sg_persist *p, uint64_t addr, const uint8_t *buf, size_t len,
                            uint64_t seq, uint8_t mode)
 {
-    bool cached = mode == SG_PERSIST_CACHED || (p->config.ddio && mode != SG_PERSIST_DIRECT);
+    bool cached = mode == SG_MEM_MODE_CACHED || (p->config.ddio && mode != SG_MEM_MODE_DIRECT);
 
     while (len) {
         uint64_t off, n;

@@ -8,7 +8,7 @@
 #include "persist/persist.h"
 
 #define GIB (1ull << 30)
-#define P SG_PERSIST_FLUSH_P
+#define P SG_FLUSH_PERSISTENT
 
 static struct sg_persist *p;
 static uint8_t *visible, *media;

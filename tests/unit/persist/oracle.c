@@ -233,7 +233,7 @@ void oracle_flush(struct oracle *o, unsigned device, uint64_t off, uint64_t len,
              SG_PM_DONE);
     follow(o);
     T_TRUE(g_queue_is_empty(&o->posted[device]));
-    if (flags & SG_PERSIST_FLUSH_P) {
+    if (flags & SG_FLUSH_PERSISTENT) {
         range_reached(o, off, len, true);
     }
 }

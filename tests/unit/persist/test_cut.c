@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-#define P SG_PERSIST_FLUSH_P
+#define P SG_FLUSH_PERSISTENT
 
 static void cut_worst(struct rig *r, uint64_t off, uint64_t len, uint64_t seed)
 {

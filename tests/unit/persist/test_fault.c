@@ -4,7 +4,7 @@
 #include "persist/impl.h"
 #include "rig.h"
 
-#define P SG_PERSIST_FLUSH_P
+#define P SG_FLUSH_PERSISTENT
 
 static void read_only(void)
 {
@@ -17,7 +17,7 @@ static void read_only(void)
     sg_persist_set_faults(r.p, 0, &f);
     T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_DONE); /* nothing to write */
     rig_write_u64(&r, 1, 0, 1);
-    T_EQ_INT(rig_flush(&r, 1, 0, 64, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 0, 64, SG_FLUSH_GLOBAL), SG_PM_DONE);
     T_EQ_INT(rig_flush(&r, 1, 0, 64, P), SG_PM_FAILED);
     rig_store(&r, 0, 64, 1);
     rig_cpu_flush(&r, 0, 64, SG_PERSIST_CLWB);
@@ -65,7 +65,7 @@ static void recovers(void)
     rig_simple(&r, SG_PERSIST_NONE);
     sg_persist_set_faults(r.p, 0, &f);
     rig_write_u64(&r, 1, 0, 1);
-    T_EQ_INT(rig_flush(&r, 1, 0, 8, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 0, 8, SG_FLUSH_GLOBAL), SG_PM_DONE);
     T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
     T_EQ_U64(rig_media(&r, 0), 0);
     T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);

@@ -3,8 +3,8 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-#define P SG_PERSIST_FLUSH_P
-#define G SG_PERSIST_FLUSH_G
+#define P SG_FLUSH_PERSISTENT
+#define G SG_FLUSH_GLOBAL
 
 static uint64_t media_side(struct rig *r, uint64_t off)
 {

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-#define P SG_PERSIST_FLUSH_P
+#define P SG_FLUSH_PERSISTENT
 
 static void order(void)
 {
@@ -336,7 +336,7 @@ static void report(void)
     T_EQ_INT(sg_persist_add(r.p, &extent), 1);
     memset(buf, 1, sizeof(buf));
     rig_write(&r, 5, 8192, buf, 1000);
-    T_EQ_INT(rig_flush(&r, 5, 0, 64, SG_PERSIST_FLUSH_G | P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 5, 0, 64, SG_FLUSH_GLOBAL | P), SG_PM_DONE);
     rig_write(&r, 6, 1000, buf, 100);
     sg_persist_settle(r.p, 0, 6);
     rig_write(&r, 7, (1 << 20) + 64, buf, 10);

@@ -70,14 +70,14 @@ static void write_message_mark_flush(struct rig *r)
 static void write_flush(struct rig *r)
 {
     write_record(r);
-    T_EQ_INT(rig_flush(r, QP, X, 8, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
 static void flush_elsewhere(struct rig *r)
 {
     write_record(r);
     time_passes(r, WIRE_NS);
-    T_EQ_INT(rig_flush(r, OTHER_QP, X, 8, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, OTHER_QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
 static void write_read(struct rig *r)
@@ -101,7 +101,7 @@ static void atomic_write(struct rig *r)
 static void atomic_write_flush(struct rig *r)
 {
     atomic_write(r);
-    T_EQ_INT(rig_flush(r, QP, X, 8, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
 /* Domains in which an acknowledged record may be lost: n(one), a(dr), e(adr), w(hole). */

@@ -62,7 +62,7 @@ static void settle(void)
     sg_persist_device_fence(r.p, 0);
     T_EQ_U64(rig_visible(&r, 0), 7);
     T_EQ_U64(rig_visible(&r, 64), 0);   /* another connection */
-    T_EQ_INT(rig_flush(&r, 2, 64, 8, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 2, 64, 8, SG_FLUSH_GLOBAL), SG_PM_DONE);
     T_EQ_U64(rig_visible(&r, 64), 8);
     T_EQ_U64(rig_media(&r, 64), 0);
     rig_down(&r);
@@ -366,7 +366,7 @@ static void neighbours(void)
     rig_write(&r, 1, 65536 - 100, buf, sizeof(buf));
     T_EQ_U64(r.visible[65535], 3);
     T_EQ_U64(extent.visible[155], 3);
-    T_EQ_INT(rig_flush(&r, 1, 65536 - 100, sizeof(buf), SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, 65536 - 100, sizeof(buf), SG_FLUSH_PERSISTENT), SG_PM_DONE);
     T_EQ_U64(r.media[65535], 3);
     T_EQ_U64(extent.media[155], 3);
     T_EQ_U64(sg_persist_query(r.p, RIG_BASE, 65536 + 4096 + 64), SG_PM_PERSISTENT | SG_PM_SOME);
@@ -391,9 +391,9 @@ static void neighbours(void)
 static void mode(void)
 {
     static const struct { bool ddio; uint8_t mode; bool kept; } rows[] = {
-        { true, SG_PERSIST_AS_CONFIGURED, false }, { true, SG_PERSIST_CACHED, false },
-        { true, SG_PERSIST_DIRECT, true }, { false, SG_PERSIST_AS_CONFIGURED, true },
-        { false, SG_PERSIST_CACHED, false }, { false, SG_PERSIST_DIRECT, true },
+        { true, SG_MEM_MODE_DEFAULT, false }, { true, SG_MEM_MODE_CACHED, false },
+        { true, SG_MEM_MODE_DIRECT, true }, { false, SG_MEM_MODE_DEFAULT, true },
+        { false, SG_MEM_MODE_CACHED, false }, { false, SG_MEM_MODE_DIRECT, true },
     };
 
     for (unsigned i = 0; i < 3 * G_N_ELEMENTS(rows); i++) {

@@ -64,7 +64,7 @@ static void flush(struct world *w, unsigned owner)
         w->began[owner] = w->value;
     }
     result = sg_persist_flush(w->r.p, &who, RIG_BASE + w->flush_off[owner], w->flush_len[owner],
-                              SG_PERSIST_FLUSH_P, &w->token[owner], &w->again[owner]);
+                              SG_FLUSH_PERSISTENT, &w->token[owner], &w->again[owner]);
     if (result != SG_PM_DONE) {
         w->refused += result == SG_PM_FAILED;
         return;

@@ -47,7 +47,7 @@ static void other_then_fenced(struct rig *r)
 static void other_then_flush(struct rig *r)
 {
     other_write(r, X, 1);
-    T_EQ_INT(rig_flush(r, 1, X, 8, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, 1, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
 static void store_then_other(struct rig *r)
@@ -212,7 +212,7 @@ static void verify_over_the_seam(void)
     up_twice(&r);
     memset(buf, 0x5a, sizeof(buf));
     rig_write(&r, 1, HALF - 64, buf, sizeof(buf));
-    T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_FLUSH_PERSISTENT), SG_PM_DONE);
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + HALF - 64, found, 128), SG_PM_DONE);
     T_EQ_MEM(found, buf, sizeof(buf));
     T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE + 2 * HALF - 64, found, 128), SG_PM_FAILED);
@@ -238,9 +238,9 @@ static void flush_over_the_seam(void)
         buf[64] = 1;
         rig_write(&r, 1, HALF - 64, buf, sizeof(buf));
         sg_persist_set_faults(r.p, bad, &faults);
-        T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_PERSIST_FLUSH_P), SG_PM_FAILED);
+        T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_FLUSH_PERSISTENT), SG_PM_FAILED);
         sg_persist_set_faults(r.p, bad, &none);
-        T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+        T_EQ_INT(rig_flush(&r, 1, HALF - 64, 128, SG_FLUSH_PERSISTENT), SG_PM_DONE);
         rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
         T_EQ_U64(rig_media(&r, HALF - 64), 1);
         T_EQ_U64(rig_media(&r, HALF), 1);

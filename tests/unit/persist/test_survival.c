@@ -13,7 +13,7 @@ enum { SEEDS = 200 };
 static void in_s4(struct rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
-    T_EQ_INT(rig_flush(r, 1, 0, 8, SG_PERSIST_FLUSH_P), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, 1, 0, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
 static void in_s3_by_cpu(struct rig *r)
@@ -55,7 +55,7 @@ static void in_s2_flushed_unfenced(struct rig *r)
 static void in_s2_visible_by_flush_g(struct rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
-    T_EQ_INT(rig_flush(r, 1, 0, 8, SG_PERSIST_FLUSH_G), SG_PM_DONE);
+    T_EQ_INT(rig_flush(r, 1, 0, 8, SG_FLUSH_GLOBAL), SG_PM_DONE);
 }
 
 static void in_wc_buffer(struct rig *r)

@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-#define P SG_PERSIST_FLUSH_P
+#define P SG_FLUSH_PERSISTENT
 
 enum { FIRST = 32, SECOND = 16, OWN = 48 };
 
