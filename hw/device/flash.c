@@ -25,7 +25,7 @@
 #include "migration/vmstate.h"
 #include "net/eth.h"
 #include "flash.h"
-#include "given.h"
+#include "prop_set.h"
 #include "persist.h"
 #include "staghorn.h"
 
@@ -229,7 +229,7 @@ bool staghorn_flash_init(StaghornState *s, Error **errp)
     if (is_unicast_ether_addr(id->mac) && is_zero_mac(s->conf.macaddr.a)) {
         memcpy(s->conf.macaddr.a, id->mac, ETH_ALEN);
     }
-    if (id->guid && !staghorn_given(s, "guid")) {
+    if (id->guid && !staghorn_prop_is_set(s, "guid")) {
         s->config.guid = id->guid;
     }
     return true;
@@ -261,7 +261,7 @@ static void apply_firmware(StaghornState *s)
     const struct sg_firmware *fw = sg_flash_firmware(s->flash.chip);
 
     s->config = s->flash.before;
-    sg_profile_apply(&fw->profile, &s->config, staghorn_given, s);
+    sg_profile_apply(&fw->profile, &s->config, staghorn_prop_is_set, s);
     memcpy(s->config.fw_version, fw->version, sizeof(s->config.fw_version));
     s->config.fw_version_word = fw->version_word;
 }

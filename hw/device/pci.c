@@ -18,7 +18,7 @@
 #include "migration/vmstate.h"
 #include "net/eth.h"
 #include "net/net.h"
-#include "given.h"
+#include "prop_set.h"
 #include "staghorn.h"
 #include "staghorn/regs.h"
 
@@ -309,7 +309,7 @@ static void staghorn_instance_init(Object *obj)
 
 static void staghorn_instance_finalize(Object *obj)
 {
-    g_slist_free(STAGHORN(obj)->given);
+    g_slist_free(STAGHORN(obj)->props_set);
 }
 
 /*
@@ -341,46 +341,46 @@ static const VMStateDescription vmstate_staghorn = {
 /* The defaults come from sg_adapter_default_config(); these rows only name the fields. */
 static const Property staghorn_properties[] = {
     DEFINE_NIC_PROPERTIES(StaghornState, conf),
-    DEFINE_GIVEN("guid", StaghornState, config.guid, uint64, uint64_t),
-    DEFINE_GIVEN("vectors", StaghornState, config.vectors, uint32, uint32_t),
-    DEFINE_GIVEN("max-qp", StaghornState, config.max_qp, uint32, uint32_t),
-    DEFINE_GIVEN("max-cq", StaghornState, config.max_cq, uint32, uint32_t),
-    DEFINE_GIVEN("max-mr", StaghornState, config.max_mr, uint32, uint32_t),
-    DEFINE_GIVEN("max-pd", StaghornState, config.max_pd, uint32, uint32_t),
-    DEFINE_GIVEN("max-qp-wr", StaghornState, config.max_qp_wr, uint32, uint32_t),
-    DEFINE_GIVEN("max-cqe", StaghornState, config.max_cqe, uint32, uint32_t),
-    DEFINE_GIVEN("max-sge", StaghornState, config.max_sge, uint32, uint32_t),
-    DEFINE_GIVEN("max-inline", StaghornState, config.max_inline, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("guid", StaghornState, config.guid, uint64, uint64_t),
+    DEFINE_PROP_RECORDED("vectors", StaghornState, config.vectors, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-qp", StaghornState, config.max_qp, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-cq", StaghornState, config.max_cq, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-mr", StaghornState, config.max_mr, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-pd", StaghornState, config.max_pd, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-qp-wr", StaghornState, config.max_qp_wr, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-cqe", StaghornState, config.max_cqe, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-sge", StaghornState, config.max_sge, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-inline", StaghornState, config.max_inline, uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq", StaghornState, config.max_srq, qdev_prop_uint32,
                                    uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq-wr", StaghornState, config.max_srq_wr,
                                    qdev_prop_uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq-sge", StaghornState, config.max_srq_sge,
                                    qdev_prop_uint32, uint32_t),
-    DEFINE_GIVEN("max-mr-size", StaghornState, config.max_mr_size, uint64, uint64_t),
-    DEFINE_GIVEN("max-conns", StaghornState, config.max_conns, uint32, uint32_t),
-    DEFINE_GIVEN("max-listeners", StaghornState, config.max_listeners, uint32, uint32_t),
-    DEFINE_GIVEN("max-ird", StaghornState, max_ird, uint32, uint32_t),
-    DEFINE_GIVEN("max-ord", StaghornState, max_ord, uint32, uint32_t),
-    DEFINE_GIVEN("mpa-rev", StaghornState, config.engine.mpa_rev, uint8, uint8_t),
-    DEFINE_GIVEN("first-fpdu-delay", StaghornState,
-                 config.engine.first_fpdu_delay_ms, uint32, uint32_t),
-    DEFINE_GIVEN("close-timeout", StaghornState,
-                 config.engine.close_timeout_ms, uint32, uint32_t),
-    DEFINE_GIVEN("linger-timeout", StaghornState,
-                 config.engine.linger_timeout_ms, uint32, uint32_t),
-    DEFINE_GIVEN("close-limit", StaghornState,
-                 config.engine.close_limit_ms, uint32, uint32_t),
-    DEFINE_GIVEN("rnr", StaghornState, rnr, string, char *),
-    DEFINE_GIVEN("commit", StaghornState, commit, string, char *),
-    DEFINE_GIVEN("rfc7306", StaghornState, config.engine.rfc7306, bool, bool),
-    DEFINE_GIVEN("crc", StaghornState, config.engine.crc, bool, bool),
-    DEFINE_GIVEN("markers", StaghornState, config.engine.markers, bool, bool),
-    DEFINE_GIVEN("peer-to-peer", StaghornState, config.engine.peer_to_peer, bool, bool),
-    DEFINE_GIVEN("rtr-send", StaghornState, rtr_send, bool, bool),
-    DEFINE_GIVEN("rtr-write", StaghornState, rtr_write, bool, bool),
-    DEFINE_GIVEN("rtr-read", StaghornState, rtr_read, bool, bool),
-    DEFINE_GIVEN("features", StaghornState, config.features, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-mr-size", StaghornState, config.max_mr_size, uint64, uint64_t),
+    DEFINE_PROP_RECORDED("max-conns", StaghornState, config.max_conns, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-listeners", StaghornState, config.max_listeners, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-ird", StaghornState, max_ird, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("max-ord", StaghornState, max_ord, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("mpa-rev", StaghornState, config.engine.mpa_rev, uint8, uint8_t),
+    DEFINE_PROP_RECORDED("first-fpdu-delay", StaghornState,
+                         config.engine.first_fpdu_delay_ms, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("close-timeout", StaghornState,
+                         config.engine.close_timeout_ms, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("linger-timeout", StaghornState,
+                         config.engine.linger_timeout_ms, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("close-limit", StaghornState,
+                         config.engine.close_limit_ms, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("rnr", StaghornState, rnr, string, char *),
+    DEFINE_PROP_RECORDED("commit", StaghornState, commit, string, char *),
+    DEFINE_PROP_RECORDED("rfc7306", StaghornState, config.engine.rfc7306, bool, bool),
+    DEFINE_PROP_RECORDED("crc", StaghornState, config.engine.crc, bool, bool),
+    DEFINE_PROP_RECORDED("markers", StaghornState, config.engine.markers, bool, bool),
+    DEFINE_PROP_RECORDED("peer-to-peer", StaghornState, config.engine.peer_to_peer, bool, bool),
+    DEFINE_PROP_RECORDED("rtr-send", StaghornState, rtr_send, bool, bool),
+    DEFINE_PROP_RECORDED("rtr-write", StaghornState, rtr_write, bool, bool),
+    DEFINE_PROP_RECORDED("rtr-read", StaghornState, rtr_read, bool, bool),
+    DEFINE_PROP_RECORDED("features", StaghornState, config.features, uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-host-memory", StaghornState, config.max_host_memory,
                                    qdev_prop_size, uint64_t),
     DEFINE_PROP_BOOL("flash-write", StaghornState, flash_write, false),
@@ -436,7 +436,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     PCIDeviceClass *k = PCI_DEVICE_CLASS(klass);
     ResettableClass *rc = RESETTABLE_CLASS(klass);
 
-    staghorn_given_types();
+    staghorn_prop_set_init();
     k->realize = staghorn_realize;
     k->exit = staghorn_exit;
     k->config_write = staghorn_write_config;

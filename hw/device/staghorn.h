@@ -66,7 +66,7 @@ struct StaghornState {
     uint32_t peer_timeout; /* seconds, 0: none */
     uint64_t tcp_window, tcp_send_buffer; /* octets */
     uint32_t tcp_rto_min;  /* ms */
-    GSList *given; /* names of explicitly set properties (given.h) */
+    GSList *props_set; /* names of explicitly set properties (prop_set.h) */
 
     StaghornFlash flash;
 

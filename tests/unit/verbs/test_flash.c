@@ -76,7 +76,7 @@ static enum sg_status write_all(const uint8_t *fw, size_t len)
 
 /* ---- profiles ---- */
 
-static bool is_given(void *opaque, const char *property)
+static bool is_set(void *opaque, const char *property)
 {
     const char *const *given = opaque;
 
@@ -107,7 +107,7 @@ static void profile_wins_over_defaults(void)
     struct sg_adapter_config c;
 
     sg_adapter_default_config(&c);
-    sg_profile_apply(&p, &c, is_given, NULL);
+    sg_profile_apply(&p, &c, is_set, NULL);
     T_EQ_U64(c.features, p.features);
     T_FALSE(c.engine.rfc7306); /* immediate data goes with the atomics */
     T_EQ_U64(c.engine.mpa_rev, 1);
@@ -141,14 +141,14 @@ static void properties_win_over_profile(void)
     memset(&defaults, 0, sizeof(defaults));
     sg_adapter_default_config(&defaults);
     sg_adapter_default_config(&c);
-    sg_profile_apply(&p, &c, is_given, (void *)all);
+    sg_profile_apply(&p, &c, is_set, (void *)all);
     T_EQ_MEM(&c, &defaults, sizeof(c));
     for (size_t i = 0; all[i]; i++) {
         const char *one[] = { all[i], NULL };
 
         T_CONTEXT("%s given", all[i]);
         sg_adapter_default_config(&c);
-        sg_profile_apply(&p, &c, is_given, one);
+        sg_profile_apply(&p, &c, is_set, one);
         T_EQ_INT(c.max_sge == defaults.max_sge, !strcmp(all[i], "max-sge"));
         T_EQ_INT(c.max_mr_size == defaults.max_mr_size, !strcmp(all[i], "max-mr-size"));
         T_EQ_INT(c.engine.mpa_rev == defaults.engine.mpa_rev, !strcmp(all[i], "mpa-rev"));
@@ -168,14 +168,14 @@ static void later_profiles_are_bounded(void)
     users.max_mr_size = 1 << 16;
     first.max_cqe = 1 << 20; /* more than the default: the user's image has it */
     begun = users;
-    sg_profile_apply(&first, &begun, is_given, (void *)given);
+    sg_profile_apply(&first, &begun, is_set, (void *)given);
     sg_profile_bound(&bound, &users, &begun);
     greedy.max_qp = greedy.max_cq = greedy.max_mr = greedy.max_pd = greedy.max_qp_wr = 1 << 20;
     greedy.max_cqe = 1 << 22, greedy.max_conns = 1 << 20, greedy.max_listeners = 65535;
     greedy.max_ird = greedy.max_ord = 16382, greedy.max_mr_size = 48;
     greedy.max_sge = 1, greedy.features = 5;
     c = users;
-    sg_profile_apply(&greedy, &c, is_given, NULL); /* as if nothing had been given */
+    sg_profile_apply(&greedy, &c, is_set, NULL); /* as if nothing had been given */
     sg_profile_limit(&c, &bound);
     T_EQ_U64(c.max_qp, 10);
     T_EQ_U64(c.max_cq, users.max_cq);
@@ -204,7 +204,7 @@ static void any_changes_nothing(void)
     sg_profile_init(&p, "full");
     sg_adapter_default_config(&c);
     sg_adapter_default_config(&defaults);
-    sg_profile_apply(&p, &c, is_given, NULL);
+    sg_profile_apply(&p, &c, is_set, NULL);
     T_EQ_MEM(&c, &defaults, sizeof(c));
 }
 

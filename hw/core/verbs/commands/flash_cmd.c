@@ -90,7 +90,7 @@ enum sg_status sg_cmd_flash_write(struct sg_adapter *a, const void *cmd, struct 
     return result == SG_FLASH_LATER ? wait_for_medium(a) : status_of[result];
 }
 
-static bool none_given(void *opaque, const char *property)
+static bool none_is_set(void *opaque, const char *property)
 {
     (void)opaque, (void)property;
     return false;
@@ -102,7 +102,7 @@ static bool in_range(void *opaque, const struct sg_firmware *fw)
     struct sg_adapter_config config = a->config;
     char buf[200];
 
-    sg_profile_apply(&fw->profile, &config, none_given, NULL);
+    sg_profile_apply(&fw->profile, &config, none_is_set, NULL);
     return !sg_adapter_check_config(&config, buf, sizeof(buf));
 }
 

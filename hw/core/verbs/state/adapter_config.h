@@ -37,11 +37,12 @@ void sg_adapter_default_config(struct sg_adapter_config *config);
 const char *sg_adapter_check_config(const struct sg_adapter_config *config, char *buf, size_t len);
 
 /*
- * Applies a firmware's profile: each value becomes the profile's, unless 'given' says that the user
- * has set the property of that name, or the profile has SG_PROFILE_ANY.  Does not check values.
+ * Applies a firmware's profile: each value becomes the profile's, unless is_set() says that the
+ * user has set the property of that name, or the profile has SG_PROFILE_ANY.  Does not check
+ * values.
  */
 void sg_profile_apply(const struct sg_profile_info *profile, struct sg_adapter_config *config,
-                      bool (*given)(void *opaque, const char *property), void *opaque);
+                      bool (*is_set)(void *opaque, const char *property), void *opaque);
 /*
  * The limits for firmware written by the guest: of each value the larger of the user's, without
  * a profile, and the adapter's initial one.  'limit' lowers larger values to them.

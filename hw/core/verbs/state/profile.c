@@ -34,48 +34,48 @@ static const struct word_row words[] = {
     WORD("features", features),
 };
 
-typedef bool given_fn(void *opaque, const char *property);
+typedef bool prop_set_fn(void *opaque, const char *property);
 
 static void apply_words(const struct sg_profile_info *p, struct sg_adapter_config *c,
-                        given_fn *given, void *opaque)
+                        prop_set_fn *is_set, void *opaque)
 {
     for (size_t i = 0; i < SG_ARRAY_SIZE(words); i++) {
         uint32_t value;
 
         memcpy(&value, (const uint8_t *)p + words[i].from, sizeof(value));
-        if (value != SG_PROFILE_ANY && !given(opaque, words[i].property)) {
+        if (value != SG_PROFILE_ANY && !is_set(opaque, words[i].property)) {
             memcpy((uint8_t *)c + words[i].to, &value, sizeof(value));
         }
     }
 }
 
 void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config *c,
-                      given_fn *given, void *opaque)
+                      prop_set_fn *is_set, void *opaque)
 {
     const uint32_t placement = SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
     const uint32_t rfc7306 = SG_FEATURE_ATOMICS | SG_FEATURE_IMM;
     struct sg_engine_config *e = &c->engine;
 
-    apply_words(p, c, given, opaque);
-    if (p->max_ird != SG_PROFILE_ANY && !given(opaque, "max-ird")) {
+    apply_words(p, c, is_set, opaque);
+    if (p->max_ird != SG_PROFILE_ANY && !is_set(opaque, "max-ird")) {
         e->max_ird = SG_MIN(p->max_ird, UINT16_MAX); /* too large stays too large */
     }
-    if (p->max_ord != SG_PROFILE_ANY && !given(opaque, "max-ord")) {
+    if (p->max_ord != SG_PROFILE_ANY && !is_set(opaque, "max-ord")) {
         e->max_ord = SG_MIN(p->max_ord, UINT16_MAX);
     }
-    if (p->max_mr_size != SG_PROFILE_ANY && !given(opaque, "max-mr-size")) {
+    if (p->max_mr_size != SG_PROFILE_ANY && !is_set(opaque, "max-mr-size")) {
         c->max_mr_size = 1ull << p->max_mr_size;
     }
-    if (p->mpa_rev != SG_PROFILE_ANY_8 && !given(opaque, "mpa-rev")) {
+    if (p->mpa_rev != SG_PROFILE_ANY_8 && !is_set(opaque, "mpa-rev")) {
         e->mpa_rev = p->mpa_rev;
     }
-    if (p->commit != SG_PROFILE_ANY_8 && !given(opaque, "commit")) {
+    if (p->commit != SG_PROFILE_ANY_8 && !is_set(opaque, "commit")) {
         e->mpe_draft = p->commit;
     }
-    if (p->crc != SG_PROFILE_ANY_8 && !given(opaque, "crc")) {
+    if (p->crc != SG_PROFILE_ANY_8 && !is_set(opaque, "crc")) {
         e->crc = p->crc;
     }
-    if (p->markers != SG_PROFILE_ANY_8 && !given(opaque, "markers")) {
+    if (p->markers != SG_PROFILE_ANY_8 && !is_set(opaque, "markers")) {
         e->markers = p->markers;
     }
     if ((c->features & placement) != placement) {
@@ -84,7 +84,7 @@ void sg_profile_apply(const struct sg_profile_info *p, struct sg_adapter_config 
     if ((c->features & rfc7306) != rfc7306) {
         e->rfc7306 = false;
     }
-    if (p->peer_to_peer != SG_PROFILE_ANY_8 && !given(opaque, "peer-to-peer")) {
+    if (p->peer_to_peer != SG_PROFILE_ANY_8 && !is_set(opaque, "peer-to-peer")) {
         e->peer_to_peer = p->peer_to_peer;
     }
 }

@@ -7,41 +7,41 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "given.h"
+#include "prop_set.h"
 #include "staghorn.h"
 
-PropertyInfo given_bool, given_uint8, given_uint32, given_uint64, given_string;
+PropertyInfo recorded_bool, recorded_uint8, recorded_uint32, recorded_uint64, recorded_string;
 
-static void set_noted(const PropertyInfo *type, Object *obj, Visitor *v, const char *name,
-                      void *opaque, Error **errp)
+static void set_recorded(const PropertyInfo *type, Object *obj, Visitor *v, const char *name,
+                         void *opaque, Error **errp)
 {
     ERRP_GUARD();
     StaghornState *s = STAGHORN(obj);
 
     type->set(obj, v, name, opaque, errp);
     if (!*errp) {
-        s->given = g_slist_prepend(s->given, (void *)((const Property *)opaque)->name);
+        s->props_set = g_slist_prepend(s->props_set, (void *)((const Property *)opaque)->name);
     }
 }
 
-#define NOTED(type) \
+#define RECORDED(type) \
     static void set_##type(Object *obj, Visitor *v, const char *name, void *opaque, \
                            Error **errp) \
     { \
-        set_noted(&qdev_prop_##type, obj, v, name, opaque, errp); \
+        set_recorded(&qdev_prop_##type, obj, v, name, opaque, errp); \
     }
 
-NOTED(bool)
-NOTED(uint8)
-NOTED(uint32)
-NOTED(uint64)
-NOTED(string)
+RECORDED(bool)
+RECORDED(uint8)
+RECORDED(uint32)
+RECORDED(uint64)
+RECORDED(string)
 
-void staghorn_given_types(void)
+void staghorn_prop_set_init(void)
 {
 #define TYPE(type) \
-    given_##type = qdev_prop_##type; \
-    given_##type.set = set_##type
+    recorded_##type = qdev_prop_##type; \
+    recorded_##type.set = set_##type
     TYPE(bool);
     TYPE(uint8);
     TYPE(uint32);
@@ -50,9 +50,9 @@ void staghorn_given_types(void)
 #undef TYPE
 }
 
-bool staghorn_given(void *opaque, const char *property)
+bool staghorn_prop_is_set(void *opaque, const char *property)
 {
     StaghornState *s = opaque;
 
-    return g_slist_find_custom(s->given, property, (GCompareFunc)strcmp);
+    return g_slist_find_custom(s->props_set, property, (GCompareFunc)strcmp);
 }

@@ -2,21 +2,22 @@
 /*
  * Properties that remember whether they were set explicitly.
  */
-#ifndef SG_DEVICE_GIVEN_H
-#define SG_DEVICE_GIVEN_H
+#ifndef SG_DEVICE_PROP_SET_H
+#define SG_DEVICE_PROP_SET_H
 
 #include "qemu/osdep.h"
 #include "hw/qdev-properties.h"
 
 /* As QEMU's types, but each set is recorded, so defaults must not go through the setter. */
-extern PropertyInfo given_bool, given_uint8, given_uint32, given_uint64, given_string;
+extern PropertyInfo recorded_bool, recorded_uint8, recorded_uint32, recorded_uint64,
+    recorded_string;
 
-#define DEFINE_GIVEN(_name, _state, _field, _type, _ctype) \
-    DEFINE_PROP(_name, _state, _field, given_##_type, _ctype)
+#define DEFINE_PROP_RECORDED(_name, _state, _field, _type, _ctype) \
+    DEFINE_PROP(_name, _state, _field, recorded_##_type, _ctype)
 
 /* For class init, before the properties are set. */
-void staghorn_given_types(void);
+void staghorn_prop_set_init(void);
 /* Was the property set on the command line, by device_add or by -global? */
-bool staghorn_given(void *state, const char *property);
+bool staghorn_prop_is_set(void *state, const char *property);
 
 #endif
