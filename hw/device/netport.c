@@ -52,7 +52,7 @@ static void uplink_sent(NetClientState *nc, ssize_t len)
     StaghornState *s = qemu_get_nic_opaque(nc);
 
     staghorn_hold();
-    if (staghorn_lane_sent(&s->to_uplink, len)) {
+    if (staghorn_txq_sent(&s->to_uplink, len)) {
         if (!runstate_is_running()) {
             staghorn_owe(s, STAGHORN_DUE_UPLINK);
         } else if (s->adapter) {
@@ -60,7 +60,7 @@ static void uplink_sent(NetClientState *nc, ssize_t len)
             sg_port_uplink_ready(s->port);
             staghorn_leave(s);
         }
-        if (s->eth && !staghorn_lane_busy(&s->to_uplink)) {
+        if (s->eth && !staghorn_txq_busy(&s->to_uplink)) {
             qemu_flush_queued_packets(s->eth);
         }
     }
@@ -71,7 +71,7 @@ static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     StaghornState *s = opaque;
 
-    if (!staghorn_is_dark(s) && !staghorn_lane_send(&s->to_uplink, iov, n) && s->port) {
+    if (!staghorn_is_dark(s) && !staghorn_txq_send(&s->to_uplink, iov, n) && s->port) {
         sg_port_count_dropped(s->port);
     }
 }
@@ -80,7 +80,7 @@ static bool port_can_send(void *opaque)
 {
     StaghornState *s = opaque;
 
-    return !staghorn_lane_busy(&s->to_uplink);
+    return !staghorn_txq_busy(&s->to_uplink);
 }
 
 static uint64_t port_now(void *opaque)
@@ -118,7 +118,7 @@ static void eth_sent(NetClientState *nc, ssize_t len)
 
     if (s) {
         staghorn_hold();
-        staghorn_lane_sent(&s->to_eth, len);
+        staghorn_txq_sent(&s->to_eth, len);
         staghorn_release();
     }
 }
@@ -147,7 +147,7 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
     verdict = sg_port_input(s->port, buf, size);
     staghorn_leave(s);
     if ((verdict & SG_PORT_TO_NIC) && s->eth->peer) {
-        staghorn_lane_send(&s->to_eth, &iov, 1);
+        staghorn_txq_send(&s->to_eth, &iov, 1);
     }
     staghorn_release();
     return size;
@@ -190,7 +190,7 @@ static bool eth_can_receive(NetClientState *nc)
 {
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
 
-    return !s || !staghorn_lane_busy(&s->to_uplink);
+    return !s || !staghorn_txq_busy(&s->to_uplink);
 }
 
 static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
@@ -200,7 +200,7 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
 
     if (s && !staghorn_is_dark(s)) {
         staghorn_hold();
-        staghorn_lane_send(&s->to_uplink, &iov, 1);
+        staghorn_txq_send(&s->to_uplink, &iov, 1);
         staghorn_release();
     }
     return size;
@@ -266,9 +266,9 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
     s->eth = nc;
     container_of(nc, StaghornEth, nc)->s = s;
-    staghorn_lane_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX,
-                       true);
-    staghorn_lane_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX, false);
+    staghorn_txq_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX,
+                      true);
+    staghorn_txq_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX, false);
     qemu_set_info_str(nc, "port of %s", qemu_get_queue(s->nic)->name);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);
     return true;
@@ -283,8 +283,8 @@ void staghorn_port_exit(StaghornState *s)
     if (port) {
         sg_port_free(port);
     }
-    staghorn_lane_close(&s->to_uplink);
-    staghorn_lane_close(&s->to_eth);
+    staghorn_txq_close(&s->to_uplink);
+    staghorn_txq_close(&s->to_eth);
     if (s->eth) {
         NetClientState *eth = s->eth;
 

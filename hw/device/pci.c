@@ -269,8 +269,8 @@ void staghorn_power_lost(void)
     StaghornState *s;
 
     QLIST_FOREACH(s, staghorn_adapters(), next) {
-        staghorn_lane_empty(&s->to_uplink);
-        staghorn_lane_empty(&s->to_eth);
+        staghorn_txq_empty(&s->to_uplink);
+        staghorn_txq_empty(&s->to_eth);
     }
 }
 

@@ -10,7 +10,7 @@
 #include "qemu/timer.h"
 #include "qom/object.h"
 #include "flash.h"
-#include "lane.h"
+#include "txq.h"
 #include "base/host.h"
 #include "verbs/adapter.h"
 #include "eth_port.h"
@@ -40,7 +40,7 @@ struct StaghornState {
     NICState *nic;
     NetClientState *eth;
     struct sg_port *port;
-    StaghornLane to_uplink, to_eth;
+    StaghornTxq to_uplink, to_eth;
 
     struct sg_host host;
     struct sg_adapter *adapter;

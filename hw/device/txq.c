@@ -15,7 +15,7 @@
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
 #include "net/net.h"
-#include "lane.h"
+#include "txq.h"
 
 struct StaghornFrame {
     QSIMPLEQ_ENTRY(StaghornFrame) next;
@@ -23,14 +23,14 @@ struct StaghornFrame {
     uint8_t data[];
 };
 
-void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *sent,
-                        size_t max_octets, bool insist)
+void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent,
+                       size_t max_octets, bool reliable)
 {
-    *lane = (StaghornLane) {
-        .nc = nc, .sent = sent, .max_octets = max_octets, .insist = insist,
+    *txq = (StaghornTxq) {
+        .nc = nc, .sent = sent, .max_octets = max_octets, .reliable = reliable,
     };
-    QSIMPLEQ_INIT(&lane->frames);
-    QSIMPLEQ_INIT(&lane->offered);
+    QSIMPLEQ_INIT(&txq->frames);
+    QSIMPLEQ_INIT(&txq->offered);
 }
 
 static StaghornFrame *frame_new(const struct iovec *iov, unsigned n)
@@ -53,92 +53,92 @@ static StaghornFrame *take(StaghornFrames *list)
     return f;
 }
 
-void staghorn_lane_empty(StaghornLane *lane)
+void staghorn_txq_empty(StaghornTxq *txq)
 {
     StaghornFrame *f;
 
-    while ((f = take(&lane->frames))) {
+    while ((f = take(&txq->frames))) {
         g_free(f);
     }
-    lane->octets = 0;
+    txq->octets = 0;
 }
 
-void staghorn_lane_close(StaghornLane *lane)
+void staghorn_txq_close(StaghornTxq *txq)
 {
-    NetClientState *nc = lane->nc;
+    NetClientState *nc = txq->nc;
     StaghornFrame *f;
 
     if (!nc) {
         return;
     }
-    lane->nc = NULL;
-    staghorn_lane_empty(lane);
-    while ((f = take(&lane->offered))) {
+    txq->nc = NULL;
+    staghorn_txq_empty(txq);
+    while ((f = take(&txq->offered))) {
         g_free(f);
     }
     qemu_purge_queued_packets(nc); /* they refer to the sender, which is removed now */
 }
 
-static bool keep(StaghornLane *lane, const struct iovec *iov, unsigned n)
+static bool keep(StaghornTxq *txq, const struct iovec *iov, unsigned n)
 {
     size_t len = iov_size(iov, n);
     StaghornFrame *f;
 
-    if (lane->octets + len > lane->max_octets || !len) {
+    if (txq->octets + len > txq->max_octets || !len) {
         return false;
     }
     f = frame_new(iov, n);
-    QSIMPLEQ_INSERT_TAIL(&lane->frames, f, next);
-    lane->octets += len;
+    QSIMPLEQ_INSERT_TAIL(&txq->frames, f, next);
+    txq->octets += len;
     return true;
 }
 
-bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n)
+bool staghorn_txq_send(StaghornTxq *txq, const struct iovec *iov, unsigned n)
 {
     StaghornFrame *f;
 
-    if (!lane->nc) {
+    if (!txq->nc) {
         return false;
     }
-    if (staghorn_lane_busy(lane)) {
-        return keep(lane, iov, n);
+    if (staghorn_txq_busy(txq)) {
+        return keep(txq, iov, n);
     }
-    if (qemu_sendv_packet_async(lane->nc, iov, n, lane->sent) == 0) {
-        lane->queued++;
-        if (lane->insist) {
+    if (qemu_sendv_packet_async(txq->nc, iov, n, txq->sent) == 0) {
+        txq->queued++;
+        if (txq->reliable) {
             f = frame_new(iov, n);
-            QSIMPLEQ_INSERT_TAIL(&lane->offered, f, next);
+            QSIMPLEQ_INSERT_TAIL(&txq->offered, f, next);
         }
     }
     return true;
 }
 
 /* Takes ownership of the frame. */
-static void offer(StaghornLane *lane, StaghornFrame *f)
+static void offer(StaghornTxq *txq, StaghornFrame *f)
 {
-    if (qemu_send_packet_async(lane->nc, f->data, f->len, lane->sent) == 0) {
-        lane->queued++;
-        if (lane->insist) {
-            QSIMPLEQ_INSERT_TAIL(&lane->offered, f, next);
+    if (qemu_send_packet_async(txq->nc, f->data, f->len, txq->sent) == 0) {
+        txq->queued++;
+        if (txq->reliable) {
+            QSIMPLEQ_INSERT_TAIL(&txq->offered, f, next);
             return;
         }
     }
     g_free(f);
 }
 
-bool staghorn_lane_sent(StaghornLane *lane, ssize_t len)
+bool staghorn_txq_sent(StaghornTxq *txq, ssize_t len)
 {
-    StaghornFrame *f = take(&lane->offered);
+    StaghornFrame *f = take(&txq->offered);
 
-    lane->queued--;
+    txq->queued--;
     if (f && len == 0) {
-        offer(lane, f);
+        offer(txq, f);
     } else {
         g_free(f);
     }
-    while (lane->nc && !lane->queued && (f = take(&lane->frames))) {
-        lane->octets -= f->len;
-        offer(lane, f);
+    while (txq->nc && !txq->queued && (f = take(&txq->frames))) {
+        txq->octets -= f->len;
+        offer(txq, f);
     }
-    return !staghorn_lane_busy(lane);
+    return !staghorn_txq_busy(txq);
 }

@@ -2,8 +2,8 @@
 /*
  * A transmit queue in front of one of QEMU's network queues: order and congestion.
  */
-#ifndef SG_DEVICE_LANE_H
-#define SG_DEVICE_LANE_H
+#ifndef SG_DEVICE_TXQ_H
+#define SG_DEVICE_TXQ_H
 
 /* QEMU's build only warns about this; newer compilers make it an error. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
@@ -14,38 +14,38 @@
 typedef struct StaghornFrame StaghornFrame;
 typedef QSIMPLEQ_HEAD(, StaghornFrame) StaghornFrames;
 
-typedef struct StaghornLane {
+typedef struct StaghornTxq {
     NetClientState *nc;  /* the sender; NULL: closed */
-    NetPacketSent *sent; /* has to call staghorn_lane_sent() */
+    NetPacketSent *sent; /* has to call staghorn_txq_sent() */
     unsigned queued;     /* frames in QEMU's queue: 1, or more if the queue was entered twice */
-    bool insist;
-    StaghornFrames offered;    /* insist: copies of what is in QEMU's queue */
+    bool reliable;
+    StaghornFrames offered;    /* reliable: copies of what is in QEMU's queue */
     StaghornFrames frames;     /* those behind it */
     size_t octets, max_octets; /* of 'frames' */
-} StaghornLane;
+} StaghornTxq;
 
-void staghorn_lane_init(StaghornLane *lane, NetClientState *nc, NetPacketSent *sent,
-                        size_t max_octets, bool insist);
+void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent,
+                       size_t max_octets, bool reliable);
 /*
  * Drops all waiting frames, also those in QEMU's queue; later frames are dropped as well.  A zeroed
  * transmit queue is closed, too.
  */
-void staghorn_lane_close(StaghornLane *lane);
+void staghorn_txq_close(StaghornTxq *txq);
 
 /*
  * Drops waiting frames, except those in QEMU's queue: a part of one may have been sent, and a
  * stream that carries frames needs the rest.
  */
-void staghorn_lane_empty(StaghornLane *lane);
+void staghorn_txq_empty(StaghornTxq *txq);
 
 /* Sends the frame or queues a copy; false: it was dropped. */
-bool staghorn_lane_send(StaghornLane *lane, const struct iovec *iov, unsigned n);
+bool staghorn_txq_send(StaghornTxq *txq, const struct iovec *iov, unsigned n);
 /* A frame has left QEMU's queue, unsent if len is 0.  True: the queue is empty and free. */
-bool staghorn_lane_sent(StaghornLane *lane, ssize_t len);
+bool staghorn_txq_sent(StaghornTxq *txq, ssize_t len);
 
-static inline bool staghorn_lane_busy(const StaghornLane *lane)
+static inline bool staghorn_txq_busy(const StaghornTxq *txq)
 {
-    return lane->queued || lane->octets;
+    return txq->queued || txq->octets;
 }
 
 #endif
