@@ -85,7 +85,7 @@ static void send_messages(StaghornState *s)
 
     s->sent = 0;
     calls.sender = s;
-    for (; vectors && !s->gone && !staghorn_is_dark(s); vectors &= vectors - 1) {
+    for (; vectors && !s->gone && !staghorn_is_powered_off(s); vectors &= vectors - 1) {
         msix_notify(&s->parent_obj, ctz64(vectors));
     }
     calls.sender = NULL;
@@ -307,7 +307,7 @@ void staghorn_catch_up(StaghornState *s)
     if (due & STAGHORN_DUE_LINK) {
         sg_adapter_set_link(s->adapter, !qemu_get_queue(s->nic)->link_down);
     }
-    if (staghorn_is_dark(s)) {
+    if (staghorn_is_powered_off(s)) {
         return;
     }
     if (due & STAGHORN_DUE_UPLINK) {
@@ -325,7 +325,7 @@ void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value,
 {
     const StaghornWrite w = { .bar = bar, .addr = addr, .value = value, .size = size };
 
-    if (s->gone || staghorn_is_dark(s)) {
+    if (s->gone || staghorn_is_powered_off(s)) {
         return;
     }
     if (calls.sender == s) { /* the write would raise the next interrupt, and so on for ever */

@@ -189,7 +189,7 @@ const struct sg_host_ops staghorn_host_ops = {
 static void run_core(StaghornState *s, size_t budget)
 {
     s->due &= ~STAGHORN_DUE_TURN;
-    if (!staghorn_is_dark(s) && sg_adapter_run(s->adapter, budget)) {
+    if (!staghorn_is_powered_off(s) && sg_adapter_run(s->adapter, budget)) {
         s->due |= STAGHORN_DUE_TURN;
     }
 }

@@ -71,7 +71,7 @@ static void port_send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     StaghornState *s = opaque;
 
-    if (!staghorn_is_dark(s) && !staghorn_txq_send(&s->to_uplink, iov, n) && s->port) {
+    if (!staghorn_is_powered_off(s) && !staghorn_txq_send(&s->to_uplink, iov, n) && s->port) {
         sg_port_count_dropped(s->port);
     }
 }
@@ -139,7 +139,7 @@ static ssize_t uplink_receive(NetClientState *nc, const uint8_t *buf, size_t siz
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
     unsigned verdict;
 
-    if (!s->adapter || s->gone || staghorn_is_dark(s)) {
+    if (!s->adapter || s->gone || staghorn_is_powered_off(s)) {
         return size;
     }
     staghorn_hold();
@@ -198,7 +198,7 @@ static ssize_t eth_receive(NetClientState *nc, const uint8_t *buf, size_t size)
     StaghornState *s = container_of(nc, StaghornEth, nc)->s;
     struct iovec iov = { .iov_base = (void *)buf, .iov_len = size };
 
-    if (s && !staghorn_is_dark(s)) {
+    if (s && !staghorn_is_powered_off(s)) {
         staghorn_hold();
         staghorn_txq_send(&s->to_uplink, &iov, 1);
         staghorn_release();

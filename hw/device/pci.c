@@ -54,7 +54,7 @@ static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;
 
-    return staghorn_is_dark(s) || !s->adapter
+    return staghorn_is_powered_off(s) || !s->adapter
            ? 0 : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, size);
 }
 
@@ -256,7 +256,7 @@ void staghorn_reset_core(StaghornState *s)
     staghorn_enter(s);
     s->due &= ~STAGHORN_DUE_RESET;
     sg_adapter_reset(s->adapter);
-    if (staghorn_is_dark(s)) {
+    if (staghorn_is_powered_off(s)) {
         sg_adapter_finish_reset(s->adapter);
     }
     staghorn_flash_boot(s);
@@ -407,7 +407,7 @@ static void set_fatal(Object *obj, bool value, Error **errp)
         error_setg(errp, "fatal can only be set to true, and when the machine runs");
         return;
     }
-    if (staghorn_is_dark(s)) {
+    if (staghorn_is_powered_off(s)) {
         return;
     }
     if (!staghorn_may_call()) {

@@ -85,7 +85,7 @@ struct StaghornDomain {
     QEMUTimer *timer;                /* sg_persist_next_due() */
     uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
     QEMUBH *cut_bh;                  /* an armed cut is due */
-    bool dark;                       /* powered off: from the cut to the end of the reset */
+    bool powered_off;                /* powered off: from the cut to the end of the reset */
     bool cutting;                    /* a cut is done, its reset is not */
     int64_t cut_start_ns;
     uint64_t cuts;

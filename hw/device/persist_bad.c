@@ -74,7 +74,7 @@ static void announce_next(void *opaque)
     StaghornBadRanges *b = opaque;
     uint64_t first = b->news[0];
 
-    if (b->waiting && !b->busy && !qatomic_read(&b->domain->dark)) {
+    if (b->waiting && !b->busy && !qatomic_read(&b->domain->powered_off)) {
         b->busy = true;
         staghorn_mce_announce(first & ~(uint64_t)(SG_PERSIST_LINE - 1),
                               first & (SG_PERSIST_LINE - 1), announced);

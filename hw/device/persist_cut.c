@@ -39,7 +39,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
 {
     int64_t start = get_clock(), at;
 
-    qatomic_set(&d->dark, true);
+    qatomic_set(&d->powered_off, true);
     staghorn_power_lost();
     pause_all_vcpus();
     d->cut_start_ns = start;
@@ -64,7 +64,7 @@ void staghorn_domain_cut_due(void *opaque)
     StaghornDomain *d = opaque;
     CPUState *cpu;
 
-    qatomic_set(&d->dark, true);
+    qatomic_set(&d->powered_off, true);
     /* The first part of pause_all_vcpus(), which would wait for them. */
     RCU_READ_LOCK_GUARD();
     CPU_FOREACH(cpu) {
@@ -79,7 +79,7 @@ static void armed_cut(void *opaque)
     StaghornDomain *d = opaque;
     struct sg_persist_policy policy;
 
-    if (d->cutting || !qatomic_read(&d->dark)) { /* a command was faster */
+    if (d->cutting || !qatomic_read(&d->powered_off)) { /* a command was faster */
         return;
     }
     staghorn_domain_parse_policy(d, "", &policy, &error_abort);
@@ -172,7 +172,7 @@ static void reset_exit(Object *object, ResetType type)
     sg_persist_restart(d->model);
     staghorn_domain_leave(d);
     d->cutting = false;
-    qatomic_set(&d->dark, false);
+    qatomic_set(&d->powered_off, false);
     d->times.all = us_since(d->cut_start_ns);
     d->times.reset += d->times.all;
     if (d->report->stays) {
@@ -193,7 +193,7 @@ static void set_cut(Object *object, const char *value, Error **errp)
         error_setg(errp, "cut: the machine is not there yet");
         return;
     }
-    if (qatomic_read(&d->dark)) {
+    if (qatomic_read(&d->powered_off)) {
         error_setg(errp, "cut: the power is being cut already");
         return;
     }
@@ -207,7 +207,7 @@ static void set_persist(Object *object, bool value, Error **errp)
 {
     StaghornDomain *d = STAGHORN_DOMAIN(object);
 
-    if (!d->model || qatomic_read(&d->dark)) {
+    if (!d->model || qatomic_read(&d->powered_off)) {
         error_setg(errp, "persist: the machine has no power");
         return;
     }
@@ -278,7 +278,7 @@ static char *get_state(Object *object, Error **errp)
         qdict_put_int(dimm, "size", d->dimm[i].size);
         qdict_put(dimms, d->dimm[i].name, dimm);
     }
-    qdict_put_bool(state, "power", !qatomic_read(&d->dark));
+    qdict_put_bool(state, "power", !qatomic_read(&d->powered_off));
     qdict_put_int(state, "cuts", d->cuts);
     if (sg_persist_doubt(&d->config)) {
         qdict_put_str(state, "not-trusted", sg_persist_doubt(&d->config));

@@ -32,9 +32,9 @@ static const MemTxAttrs memory_only = { .memory = 1 };
  */
 enum { PIECES_MAX = 4096 };
 
-static bool is_dark(const StaghornState *s)
+static bool is_powered_off(const StaghornState *s)
 {
-    return qatomic_read(&s->domain->dark);
+    return qatomic_read(&s->domain->powered_off);
 }
 
 /* ---- addresses ---- */
@@ -136,7 +136,7 @@ static bool pm_place(void *opaque, const struct sg_pm_who *who, uint64_t addr, c
     }
     placed = sg_persist_dma_write(staghorn_domain_enter(s->domain), &source, to, buf, len);
     staghorn_domain_leave(s->domain);
-    return placed || is_dark(s);
+    return placed || is_powered_off(s);
 }
 
 static void pm_settle(void *opaque, uint32_t qpn)
@@ -202,7 +202,7 @@ static bool pm_store(void *opaque, const struct sg_pm_who *who, uint64_t addr,
     }
     stored = sg_persist_atom_store(staghorn_domain_enter(s->domain), &source, to, atom);
     staghorn_domain_leave(s->domain);
-    return stored || is_dark(s);
+    return stored || is_powered_off(s);
 }
 
 static bool pm_cmpxchg64(void *opaque, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,
@@ -218,7 +218,7 @@ static bool pm_cmpxchg64(void *opaque, const struct sg_pm_who *who, uint64_t add
     }
     done = sg_persist_atomic(staghorn_domain_enter(s->domain), &source, to, value, desired);
     staghorn_domain_leave(s->domain);
-    return done || is_dark(s);
+    return done || is_powered_off(s);
 }
 
 static void pm_poison(void *opaque, uint64_t addr, uint64_t len)
@@ -279,7 +279,7 @@ static bool fenced_dma_read(void *opaque, uint64_t addr, void *buf, size_t len)
 
 static bool fenced_dma_write(void *opaque, uint64_t addr, const void *buf, size_t len)
 {
-    if (is_dark(opaque)) {
+    if (is_powered_off(opaque)) {
         return true;
     }
     fence(opaque);
@@ -288,7 +288,7 @@ static bool fenced_dma_write(void *opaque, uint64_t addr, const void *buf, size_
 
 static bool fenced_dma_store64(void *opaque, uint64_t addr, uint64_t value)
 {
-    if (is_dark(opaque)) {
+    if (is_powered_off(opaque)) {
         return true;
     }
     fence(opaque);
@@ -297,7 +297,7 @@ static bool fenced_dma_store64(void *opaque, uint64_t addr, uint64_t value)
 
 static bool fenced_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uint64_t desired)
 {
-    if (is_dark(opaque)) {
+    if (is_powered_off(opaque)) {
         return true;
     }
     fence(opaque);
@@ -306,7 +306,7 @@ static bool fenced_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, u
 
 static void *fenced_map(void *opaque, uint64_t addr, size_t *len, bool for_write)
 {
-    if (for_write && is_dark(opaque)) {
+    if (for_write && is_powered_off(opaque)) {
         return NULL;
     }
     read_fence(opaque, addr, for_write ? 0 : *len);
@@ -315,7 +315,7 @@ static void *fenced_map(void *opaque, uint64_t addr, size_t *len, bool for_write
 
 static void fenced_raise(void *opaque, unsigned vector)
 {
-    if (!is_dark(opaque)) {
+    if (!is_powered_off(opaque)) {
         fence(opaque);
         staghorn_host_ops.raise(opaque, vector);
     }
@@ -382,9 +382,9 @@ void staghorn_pm_detach(StaghornState *s)
     }
 }
 
-bool staghorn_is_dark(const StaghornState *s)
+bool staghorn_is_powered_off(const StaghornState *s)
 {
-    return s->domain && is_dark(s);
+    return s->domain && is_powered_off(s);
 }
 
 void staghorn_domain_sync(StaghornDomain *d)

@@ -62,7 +62,7 @@ void staghorn_map_update(StaghornDomain *d)
 {
     bool running = runstate_is_running(), merge;
 
-    if (!d->back_timer || qatomic_read(&d->dark)) {
+    if (!d->back_timer || qatomic_read(&d->powered_off)) {
         return; /* deferred */
     }
     merge = may_merge(d);
@@ -72,7 +72,7 @@ void staghorn_map_update(StaghornDomain *d)
     if (running) {
         pause_all_vcpus();
     }
-    if (qatomic_read(&d->dark)) {
+    if (qatomic_read(&d->powered_off)) {
         return; /* a vCPU met an armed cut before it stopped: the reset calls here and resumes */
     }
     staghorn_domain_orderly(d);
@@ -113,7 +113,7 @@ static void write_back_some(void *opaque)
     if (!d->owing) {
         return;
     }
-    if (qatomic_read(&d->dark)) {
+    if (qatomic_read(&d->powered_off)) {
         d->owing = false; /* another cut: start again */
         return;
     }

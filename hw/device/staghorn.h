@@ -127,7 +127,7 @@ const struct sg_host_ops *staghorn_pm_attach(StaghornState *s, Error **errp);
 void staghorn_pm_detach(StaghornState *s);
 /* The function was reset: its posted writes arrive. */
 void staghorn_pm_reset(StaghornState *s);
-bool staghorn_is_dark(const StaghornState *s);
+bool staghorn_is_powered_off(const StaghornState *s);
 /* A CPU writes to the adapter: its earlier stores are in memory. */
 void staghorn_cpus_sync(StaghornState *s);
 

@@ -160,7 +160,7 @@ struct pw_host {
     uint64_t pm;               /* bus address */
     uint64_t split;            /* octets of the first of two NVDIMMs, or all */
     struct sg_persist_config config;
-    bool dark;                 /* an armed cut is due: the machine has no power */
+    bool powered_off;          /* an armed cut is due: the machine has no power */
     uint64_t events_before;
     uint64_t life_steps;       /* steps since power on, and the latest time of the next cut */
     uint64_t life_end;

@@ -8,7 +8,7 @@
  * posted writes, as in hw/device/persist_dma.c.
  *
  * An armed cut comes due in the middle of a call of the adapter.  The domain is frozen from then
- * on; the machine is 'dark' (without power) until the world cuts its power, before anything is
+ * on; the machine is powered off until the world cuts its power, before anything is
  * delivered: what the adapter still sends is lost with its connections.
  */
 #include "power.h"
@@ -206,7 +206,7 @@ static void add_operations(struct pw_host *x)
 
 static void cut_due(void *opaque)
 {
-    ((struct pw_host *)opaque)->dark = true;
+    ((struct pw_host *)opaque)->powered_off = true;
 }
 
 static const struct sg_persist_ops persist_ops = { .cut_due = cut_due };
@@ -407,10 +407,10 @@ static void lose_power(struct pw_host *x)
 void pw_host_cut(struct pw_host *x)
 {
     x->w->sums->cuts++;
-    x->w->sums->armed += x->dark;
+    x->w->sums->armed += x->powered_off;
     sg_assert_persist_state(x->p, true);
     lose_power(x);
-    x->dark = x->enabled = false;
+    x->powered_off = x->enabled = false;
     sg_adapter_reset(x->md.a);
     x->h.kicked = false;
     x->h.timer_ns = SG_NEVER;

@@ -303,7 +303,7 @@ static void judge_writer(struct pw_world *w)
     if (x->config.domain == SG_PERSIST_WHOLE && x->config.posted_drain != SG_PERSIST_EAGER) {
         return;
     }
-    if (x->enabled && !x->dark && preview(x, off, now)) {
+    if (x->enabled && !x->powered_off && preview(x, off, now)) {
         w->sums->previews++;
         if (cpu) {
             pw_cpu_judge(x, now, false);
@@ -338,7 +338,7 @@ static void power_cycle(struct pw_host *x)
             pw_flow_poll(&w->flow[i]);
         }
     }
-    w->sweep_over = w->opt.sweep && x->index == MAIN && !x->dark;
+    w->sweep_over = w->opt.sweep && x->index == MAIN && !x->powered_off;
     pw_host_cut(x);
     judge_all(x);
     for (i = 0; i < w->flows; i++) {
@@ -352,13 +352,13 @@ static void power_cycle(struct pw_host *x)
 }
 
 /* True: a machine lost its power. */
-static bool dark_ones(struct pw_world *w)
+static bool powered_off_ones(struct pw_world *w)
 {
     bool any = false;
     unsigned i;
 
     for (i = 0; i < w->hosts; i++) {
-        if (w->host[i].dark) {
+        if (w->host[i].powered_off) {
             power_cycle(&w->host[i]);
             any = true;
         }
@@ -371,7 +371,7 @@ static void run_adapter(struct pw_host *x)
     static const size_t budgets[] = { 500, 5000, 1 << 20 };
     struct pw_world *w = x->w;
 
-    if (x->enabled && !x->dark && (x->h.kicked || x->h.timer_ns <= w->now_ns) &&
+    if (x->enabled && !x->powered_off && (x->h.kicked || x->h.timer_ns <= w->now_ns) &&
         pw_chance(w, 80)) {
         test_host_take_kick(&x->h);
         x->h.kicked |= sg_adapter_run(x->md.a, budgets[pw_below(w, SG_ARRAY_SIZE(budgets))]);
@@ -424,31 +424,31 @@ static void step(struct pw_world *w)
     for (i = 0; i < w->hosts; i++) {
         pw_host_tick(&w->host[i]);
     }
-    if (dark_ones(w)) {
+    if (powered_off_ones(w)) {
         return;
     }
     sg_mem_switch_run(w->sw, w->now_ns);
-    if (dark_ones(w)) {
+    if (powered_off_ones(w)) {
         return;
     }
     for (i = 0; i < w->hosts; i++) {
         run_adapter(&w->host[i]);
     }
-    if (dark_ones(w)) {
+    if (powered_off_ones(w)) {
         return;
     }
     for (i = 0; i < w->hosts; i++) {
         struct pw_host *x = &w->host[i];
 
         pw_host_listen(x);
-        if (x->cpu != PW_CPU_NONE && !x->dark && pw_chance(w, 15)) {
+        if (x->cpu != PW_CPU_NONE && !x->powered_off && pw_chance(w, 15)) {
             pw_cpu_step(x);
         }
     }
     for (i = 0; i < w->flows; i++) {
         pw_flow_step(&w->flow[i]);
     }
-    if (dark_ones(w)) {
+    if (powered_off_ones(w)) {
         return;
     }
     judge_now(w);
