@@ -9,8 +9,8 @@
  * holds it for some ten nanoseconds, a cut for milliseconds at most.  So waiting starts with
  * spinning, for little longer than a store takes, and then sleeps.
  */
-#ifndef STAGHORN_DEVICE_DOMAIN_LOCK_H
-#define STAGHORN_DEVICE_DOMAIN_LOCK_H
+#ifndef SG_DEVICE_DOMAIN_LOCK_H
+#define SG_DEVICE_DOMAIN_LOCK_H
 
 #include "qemu/atomic.h"
 #include "qemu/processor.h"
