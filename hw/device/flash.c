@@ -26,7 +26,7 @@
 #include "net/eth.h"
 #include "flash.h"
 #include "prop_set.h"
-#include "persist.h"
+#include "persist/domain_object.h"
 #include "staghorn.h"
 
 enum {

@@ -119,7 +119,7 @@ void staghorn_dispose(StaghornState *s);
 void staghorn_power_lost(void);
 
 /*
- * persist_dma.c.  'attach' finds the machine's persistence domain, if there is one, and returns
+ * domain_dma.c.  'attach' finds the machine's persistence domain, if there is one, and returns
  * the host operations to use.  From a power cut to the end of the machine's reset the
  * adapter is powered off: its actions have no effect.
  */

@@ -5,7 +5,7 @@
  * The NVDIMM is two memories: the visible one is the end of the test host's memory, the media is
  * separate; hw/core/persist is between them.  Everything that the adapter does to it passes the
  * operations below, which inform the oracle.  Any other bus access of the adapter comes after its
- * posted writes, as in hw/device/persist_dma.c.
+ * posted writes, as in hw/device/persist/domain_dma.c.
  *
  * An armed cut comes due in the middle of a call of the adapter.  The domain is frozen from then
  * on; the machine is powered off until the world cuts its power, before anything is

@@ -21,7 +21,7 @@
 #include "exec/exec-all.h"
 #include "hw/core/cpu.h"
 #include "system/hw_accel.h"
-#include "persist.h"
+#include "domain_object.h"
 #ifdef CONFIG_TCG
 #include "exec/load-track.h"
 #include "system/tcg.h"

@@ -4,21 +4,22 @@
  * hw/core/persist above them.  A machine has at most one; it is created before any device and never
  * removed.
  *
- * persist.c        the object: NVDIMMs, the model, time, the machine's end
- * persist_props.c  its properties; persist_faults.c: those of failing media, and parsers
- * persist_cut.c    power cuts
- * persist_dma.c    accesses of adapters and of other devices (staghorn.h)
- * persist_pages.c  the pages that CPUs changed
- * persist_ram.c    the loss of ordinary memory
- * persist_map.c    where visible memory and the media are one
- * persist_bad.c    unreadable lines, and their announcement; persist_mce.c: machine checks
- * persist_preview.c  the property "preview"
+ * domain_object.c   the object: NVDIMMs, the model, time, the machine's end
+ * domain_props.c    its properties; domain_faults.c: those of failing media, and parsers
+ * domain_cut.c      power cuts
+ * domain_dma.c      accesses of adapters and of other devices (staghorn.h)
+ * domain_pages.c    the pages that CPUs changed
+ * domain_ram.c      the loss of ordinary memory
+ * domain_map.c      where visible memory and the media are one
+ * domain_bad.c      unreadable lines, and their announcement; domain_mce.c: machine checks
+ * domain_preview.c  the property "preview"
+ * cpu_track.c       reports of CPU stores to the model
  *
  * Threads: everything except the model belongs to the big lock.  vCPU threads use the model as
  * well (cpu_track.c), so it has a lock of its own (domain_lock.h), which is the innermost one.
  */
-#ifndef SG_DEVICE_PERSIST_H
-#define SG_DEVICE_PERSIST_H
+#ifndef SG_DEVICE_DOMAIN_OBJECT_H
+#define SG_DEVICE_DOMAIN_OBJECT_H
 
 /* QEMU's build only warns about this; newer compilers make it an error. */
 #pragma GCC diagnostic error "-Wimplicit-function-declaration"
@@ -48,8 +49,8 @@ typedef struct StaghornDimm {
     int file;
     bool merged;                /* visible is a shared mapping as well */
     int extent;                 /* in the model */
-    struct StaghornPages *pages; /* persist_pages.c */
-    unsigned long *bad_pages;   /* guest pages with a bad line (persist_bad.c) */
+    struct StaghornPages *pages; /* domain_pages.c */
+    unsigned long *bad_pages;   /* guest pages with a bad line (domain_bad.c) */
 } StaghornDimm;
 
 /* The duration of a cut, microseconds. */
@@ -61,7 +62,7 @@ struct StaghornDomain {
     Object parent_obj;
     ResettableState reset_state;
 
-    char *text[STAGHORN_PROPS_MAX];  /* properties as they were set (persist_props.c) */
+    char *text[STAGHORN_PROPS_MAX];  /* properties as they were set (domain_props.c) */
     struct sg_persist_config config; /* their meaning for the model */
     uint64_t seed;
     bool tracking;                   /* CPU stores are reported */
@@ -76,8 +77,8 @@ struct StaghornDomain {
     bool unit_used[SG_PERSIST_DEVICES];
 
     uint64_t bad_generation;         /* of the model's bad ranges as last seen */
-    struct StaghornBadRanges *bad_ranges; /* persist_bad.c */
-    QEMUTimer *back_timer;           /* persist_map.c: what a cut left in visible memory... */
+    struct StaghornBadRanges *bad_ranges; /* domain_bad.c */
+    QEMUTimer *back_timer;           /* domain_map.c: what a cut left in visible memory... */
     bool owing;                      /* is not on the media yet, */
     unsigned back_dimm;              /* beginning here */
     uint64_t back_offset;
@@ -106,15 +107,15 @@ struct sg_persist *staghorn_domain_enter(StaghornDomain *d);
 void staghorn_domain_leave(StaghornDomain *d);
 /* A CPU writes to a device: store buffers drain.  Any thread. */
 void staghorn_domain_sync(StaghornDomain *d);
-/* From now on, writes of other devices to the NVDIMMs are inputs of the model (persist_dma.c). */
+/* From now on, writes of other devices to the NVDIMMs are inputs of the model (domain_dma.c). */
 void staghorn_domain_watch_dma(void);
 /* Everything visible reaches the media. */
 void staghorn_domain_orderly(StaghornDomain *d);
 
-/* persist.c; NULL: the domain has no NVDIMM of that name. */
+/* domain_object.c; NULL: the domain has no NVDIMM of that name. */
 StaghornDimm *staghorn_domain_dimm(StaghornDomain *d, const char *name);
 
-/* ---- Properties (persist_props.c) ---- */
+/* ---- Properties (domain_props.c) ---- */
 
 void staghorn_domain_class_props(ObjectClass *klass);
 void staghorn_domain_init_props(StaghornDomain *d);
@@ -131,7 +132,7 @@ typedef bool StaghornApply(StaghornDomain *d, const char *text, Error **errp);
 bool staghorn_domain_parse_policy(StaghornDomain *d, const char *text,
                                   struct sg_persist_policy *policy, Error **errp);
 
-/* Parsers; 'name' is the property's, for errors (persist_faults.c). */
+/* Parsers; 'name' is the property's, for errors (domain_faults.c). */
 bool staghorn_parse_bool(const char *name, const char *text, bool *value, Error **errp);
 bool staghorn_parse_number(const char *name, const char *text, uint64_t *value, Error **errp);
 /* The range lies within one NVDIMM; *addr is an address of the machine. */
@@ -148,7 +149,7 @@ extern bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
 /* Could it be switched on in this machine?  NULL: as above. */
 extern bool (*staghorn_cpu_can_track)(Error **errp);
 
-/* ---- Cuts (persist_cut.c) ---- */
+/* ---- Cuts (domain_cut.c) ---- */
 
 void staghorn_domain_init_cuts(StaghornDomain *d);
 void staghorn_domain_class_cuts(ObjectClass *klass);
@@ -158,7 +159,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
 /* The model's struct sg_persist_ops.cut_due. */
 void staghorn_domain_cut_due(void *opaque);
 
-/* ---- Unreadable lines (persist_bad.c) ---- */
+/* ---- Unreadable lines (domain_bad.c) ---- */
 
 /* Called when the NVDIMMs exist; reads the file of the property bad-file. */
 bool staghorn_bad_ranges_init(StaghornDomain *d, Error **errp);
@@ -171,7 +172,7 @@ bool staghorn_bad_ranges_in_page(StaghornDomain *d, const void *host);
 /* Does a load of the octets fail?  The first bad line's address.  Any thread. */
 bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line);
 
-/* ---- Machine checks (persist_mce.c) ---- */
+/* ---- Machine checks (domain_mce.c) ---- */
 
 /* From now on vCPUs check their loads, if the accelerator supports it.  False: it does not. */
 bool staghorn_mce_watch_loads(StaghornDomain *d);
@@ -182,7 +183,7 @@ bool staghorn_mce_watch_loads(StaghornDomain *d);
  */
 void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool taken));
 
-/* ---- Mappings (persist_map.c) ---- */
+/* ---- Mappings (domain_map.c) ---- */
 
 bool staghorn_map_init(StaghornDomain *d, Error **errp);
 /* Configuration, faults or bad lines have changed, or are about to.  Main thread. */
@@ -192,7 +193,7 @@ void staghorn_map_owe(StaghornDomain *d);
 /* On return they have.  Main thread. */
 void staghorn_map_write_back(StaghornDomain *d);
 
-/* ---- Ordinary memory (persist_ram.c) ---- */
+/* ---- Ordinary memory (domain_ram.c) ---- */
 
 /*
  * All ordinary memory of the machine loses its content.  It reads as noise, the same for the same
@@ -200,11 +201,11 @@ void staghorn_map_write_back(StaghornDomain *d);
  */
 void staghorn_ram_scramble(uint64_t seed);
 
-/* ---- Previews (persist_preview.c) ---- */
+/* ---- Previews (domain_preview.c) ---- */
 
 void staghorn_domain_class_preview(ObjectClass *klass);
 
-/* ---- Pages (persist_pages.c) ---- */
+/* ---- Pages (domain_pages.c) ---- */
 
 /* Does this accelerator report which pages CPUs change? */
 bool staghorn_pages_possible(Error **errp);

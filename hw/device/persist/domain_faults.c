@@ -9,7 +9,7 @@
 #include "qapi/error.h"
 #include "qapi/util.h"
 #include "qemu/cutils.h"
-#include "persist.h"
+#include "domain_object.h"
 
 /* ---- parsing ---- */
 

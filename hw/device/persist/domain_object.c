@@ -10,7 +10,7 @@
  * stores make private pages and do not reach the file.  The media is a second, shared mapping of
  * the file, which only the model writes: it copies a line there to persist it.  A power cut
  * discards the private pages; whatever ends this process has the same effect.  (Where caches
- * survive, the two mappings are one: persist_map.c.)
+ * survive, the two mappings are one: domain_map.c.)
  *
  * The object is created before the devices, so that adapters find it, but its NVDIMMs are known
  * only when the machine is complete; then it creates the model.
@@ -31,7 +31,7 @@
 #include "system/reset.h"
 #include "system/runstate.h"
 #include "system/system.h"
-#include "persist.h"
+#include "domain_object.h"
 
 bool (*staghorn_cpu_track)(StaghornDomain *d, bool on, Error **errp);
 bool (*staghorn_cpu_can_track)(Error **errp);

@@ -6,7 +6,7 @@
  * adapters power off: they send nothing and write no memory any more (host.c, netport.c), so that
  * their connections vanish silently.  Then QEMU resets the machine from its main loop.  At the
  * beginning of that reset visible memory becomes equal to the media (or stays, where all of it
- * survives: persist_map.c) and all other memory becomes noise; at its end power returns.
+ * survives: domain_map.c) and all other memory becomes noise; at its end power returns.
  *
  * An armed cut comes due in the middle of an adapter's work or of a vCPU's store.  The model
  * freezes at once and the adapters power off; the rest follows from a bottom half.  vCPUs finish
@@ -27,7 +27,7 @@
 #include "hw/resettable.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
-#include "persist.h"
+#include "domain_object.h"
 #include "staghorn.h"
 
 static int64_t us_since(int64_t start_ns)

@@ -10,7 +10,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum { PREVIEW_OCTETS = 1 << 20 }; /* of all outcomes together */
 

@@ -22,7 +22,7 @@
 #include "qemu/units.h"
 #include "system/cpus.h"
 #include "system/runstate.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum {
     BACK_STEP = 4 * MiB,

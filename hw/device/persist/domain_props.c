@@ -7,13 +7,13 @@
  * except memdevs; those that need the NVDIMMs wait until there are some.  A text that is refused
  * changes nothing.
  *
- * persist_faults.c has the parsers and the settings of faults.
+ * domain_faults.c has the parsers and the settings of faults.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/cutils.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum prop_type { TEXT, BOOL, UINT, PACE };
 
@@ -427,7 +427,7 @@ void staghorn_domain_class_props(ObjectClass *klass)
 void staghorn_domain_init_props(StaghornDomain *d)
 {
     sg_persist_config_init(&d->config);
-    d->config.untracked_flush_max = UINT64_MAX; /* persist_pages.c has a better bound */
+    d->config.untracked_flush_max = UINT64_MAX; /* domain_pages.c has a better bound */
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {
         set_text(d, &props[i], props[i].initial, &error_abort);
     }

@@ -24,7 +24,7 @@
 #include "system/hostmem.h"
 #include "system/tcg.h"
 #include "base/prng.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum {
     PIECE = 2 * MiB,

@@ -35,7 +35,7 @@
 #include "hw/boards.h"
 #include "hw/core/cpu.h"
 #include "system/tcg.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum {
     PLACES = 512,         /* remembered by each vCPU; a power of two */

@@ -29,7 +29,7 @@
 #include "exec/ram_addr.h"
 #include "exec/ramblock.h"
 #include "system/kvm.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum {
     UNIT_PAGES = BITS_PER_LONG,  /* moved at once */

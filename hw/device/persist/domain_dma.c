@@ -21,7 +21,7 @@
 #include "exec/memory.h"
 #include "hw/pci/pci.h"
 #include "qemu/rcu.h"
-#include "persist.h"
+#include "domain_object.h"
 #include "staghorn.h"
 
 static const MemTxAttrs memory_only = { .memory = 1 };

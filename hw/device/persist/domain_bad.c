@@ -6,7 +6,7 @@
  * generation that shows changes; after a change update() reads all of it again and
  *
  *   - marks the guest pages that have any: vCPUs check the marks when they fill their TLBs, and for
- *     each load from a marked page whether it fails (persist_mce.c raises the machine check);
+ *     each load from a marked page whether it fails (domain_mce.c raises the machine check);
  *   - writes them to the property bad-file, so that they survive this process as media do;
  *   - announces new ones to the guest: those that the adapter found, because the platform knows
  *     of them.  The property's are latent, but announced where loads cannot be watched.
@@ -22,7 +22,7 @@
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
-#include "persist.h"
+#include "domain_object.h"
 
 enum {
     PAGE = SG_PERSIST_PAGE,
