@@ -10,7 +10,7 @@
  * The medium may refuse (read-only, worn out).  Then nothing of the line changes: it stays dirty
  * where it is, and what asked for the move reports failure.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 void sg_dom_media_rec(uint8_t *media_line, const struct rec *r)
 {

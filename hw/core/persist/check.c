@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* sg_assert_persist_state(): the numbered invariants of domain.c, in code. */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 /* Invariants 3, 4, 5 and 10 of one history. */
 static void check_line(const struct sg_persist *p, const struct extent *e, uint64_t off,

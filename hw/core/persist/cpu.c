@@ -16,7 +16,7 @@
  * where the store does not.  So whenever another agent acts, S2' drains first (invariant 6).
  * That makes losses of S2' rarer than a machine would, never different.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 static struct cpu *cpu_at(struct sg_persist *p, unsigned unit)
 {

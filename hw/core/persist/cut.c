@@ -22,7 +22,7 @@
  * The policy only chooses among the permitted: the least, the most, or random.  Equal pages of
  * lines without a history whose choice is foregone are handled as a whole.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 enum { MAX_POINTS = 4096 + 2 };
 

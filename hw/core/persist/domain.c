@@ -5,29 +5,29 @@
  * Data enter as payload of an adapter or as stores of a CPU and move through stages towards the
  * media (persist.h names them).  Where each stage is kept:
  *
- *   S0   struct sg_dom_conn.s0, pieces per connection            place.c
- *   S1   sg_persist.s1, pieces per device                 place.c
+ *   S0   struct sg_dom_conn.s0, pieces per connection    placement.c
+ *   S1   sg_persist.s1, pieces per device                placement.c
  *   S2'  marks REC_SB, REC_NT on stores of a line, and
- *        lists of lines per vCPU                          line.c, cpu.c
- *   S2   dirty lines                                      page.c, line.c
- *   S3   dirty lines marked in_wpq; domain NONE only      advance.c
+ *        lists of lines per vCPU                         line.c, cpu.c
+ *   S2   dirty lines                                     page.c, line.c
+ *   S3   dirty lines marked in_wpq; domain NONE only     advance.c
  *   S4   the media
  *
  * The events of the model, and the functions that carry them out:
  *
- *   E1   sg_persist_dma_write, sg_persist_settle          place.c
- *   E3   sg_dom_drain_posted                               place.c
- *   E4   sg_persist_device_fence                          place.c
- *   E6   sg_dom_pace                                       advance.c
- *   E7   sg_persist_cpu_flush, sg_persist_cpu_fence       cpu.c
- *   E8   sg_persist_cpu_store, sg_persist_cpu_fence       cpu.c
- *   E9   sg_persist_flush                                 flush.c
- *   E10  sg_persist_flush                                 flush.c
- *   E12  sg_dom_pace                                       advance.c
- *   E13  sg_persist_deep_flush                            flush.c
- *   E14  sg_persist_atom_store                            place.c
- *   E15  sg_persist_atomic                                place.c
- *   cut  sg_persist_cut                                   cut.c
+ *   E1   sg_persist_dma_write, sg_persist_settle         placement.c
+ *   E3   sg_dom_drain_posted                             placement.c
+ *   E4   sg_persist_device_fence                         placement.c
+ *   E6   sg_dom_pace                                     advance.c
+ *   E7   sg_persist_cpu_flush, sg_persist_cpu_fence      cpu.c
+ *   E8   sg_persist_cpu_store, sg_persist_cpu_fence      cpu.c
+ *   E9   sg_persist_flush                                rdma_flush.c
+ *   E10  sg_persist_flush                                rdma_flush.c
+ *   E12  sg_dom_pace                                     advance.c
+ *   E13  sg_persist_deep_flush                           rdma_flush.c
+ *   E14  sg_persist_atom_store                           placement.c
+ *   E15  sg_persist_atomic                               placement.c
+ *   cut  sg_persist_cut                                  cut.c
  *
  * (E2, E5: nothing moves.  E11 is E7 and a message.)
  *
@@ -57,9 +57,9 @@
  *
  * Bounds.  S0 and S1: limits, per connection and device.  Lines: a page structure per dirty 4 KiB
  * and line_stores stores per history; so the worst case follows the size of the extents.  CPU
- * lists: PD_* of impl.h.  Log: a ring.
+ * lists: SG_DOM_* of domain_impl.h.  Log: a ring.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 static const char *config_error(const struct sg_persist_config *c)
 {

@@ -3,9 +3,9 @@
  * Injected faults of the media, and its bad ranges.
  *
  * Read-only and worn-out media are asked in sg_dom_media_take() (advance.c), failing flushes in
- * flush.c.  Here: uncorrectable and poisoned ranges, two sorted lists of whole lines.
+ * rdma_flush.c.  Here: uncorrectable and poisoned ranges, two sorted lists of whole lines.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 static struct sg_dom_bad_ranges *list_of(struct sg_persist *p, unsigned kind)
 {

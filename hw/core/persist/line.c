@@ -29,7 +29,7 @@
  * Order of events in a history: REC_S2P marks a suffix (what is in the cache came before), and the
  * first wpq_count stores are one glued group, which a write-pending queue keeps or loses as one.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 static uint64_t full_seq(const struct sg_persist *p, uint32_t low)
 {

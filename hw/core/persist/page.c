@@ -6,7 +6,7 @@
  * (map) and a bit per word of that (top): a search steps over 16 MiB of clean memory per word.
  * Pages come from a pool; a page is given back when its last line becomes clean.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no)
 {

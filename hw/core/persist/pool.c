@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Elements of one size by number: chunks of memory and a list of those freed. */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 void sg_dom_pool_init(struct pool *pool, uint32_t element_size)
 {

@@ -6,7 +6,7 @@
  * and of the vCPUs' buffers what concerns them.  Then that one is cut, by the code that cuts the
  * real one, which is only read.  The copy has no adapters: what is in S0 and S1 counts as lost.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 /* The copy: one extent, from the page of `off` on. */
 struct excerpt {

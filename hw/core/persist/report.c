@@ -8,7 +8,7 @@
  */
 #include <inttypes.h>
 
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
                                             const struct sg_persist_policy *policy)

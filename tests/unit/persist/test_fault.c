@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Injected media faults: nothing is reported as persistent that is not. */
 #include "base/bytes.h"
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 #include "rig.h"
 
 #define P SG_FLUSH_PERSISTENT

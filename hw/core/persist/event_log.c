@@ -8,7 +8,7 @@
  */
 #include <assert.h>
 
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 static const char magic[8] = { 'S', 'G', 'P', 'L', 'O', 'G', '\r', '\n' };
 enum { LOG_VERSION = 1, LOG_HEADER = 96, LOG_EVENT = 64 };

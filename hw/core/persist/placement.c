@@ -13,7 +13,7 @@
  *
  * With neither delay nor reordering nor a lazy root complex a write goes straight through.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 /* ---- FIFOs of pieces ---- */
 

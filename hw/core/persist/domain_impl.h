@@ -4,8 +4,8 @@
  *
  * Functions are grouped by the file that has them; domain.c explains the whole.
  */
-#ifndef SG_PERSIST_IMPL_H
-#define SG_PERSIST_IMPL_H
+#ifndef SG_PERSIST_DOMAIN_IMPL_H
+#define SG_PERSIST_DOMAIN_IMPL_H
 
 #include "base/bytes.h"
 #include "base/prng.h"
@@ -82,7 +82,7 @@ struct pool {
     uint32_t live;             /* elements in use */
 };
 
-/* ---- On the way (place.c) ---- */
+/* ---- On the way (placement.c) ---- */
 
 /* One piece of a connection's payload in S0, or one in a device's S1. */
 struct piece {
@@ -189,7 +189,7 @@ static inline int sg_dom_extent_number(const struct sg_persist *p, const struct 
 void sg_dom_input_done(struct sg_persist *p);
 void sg_dom_freeze(struct sg_persist *p);
 
-/* ---- log.c ---- */
+/* ---- event_log.c ---- */
 
 void sg_dom_log_init(struct sg_persist *p);
 /* Returns the event's sequence number.  source may be NULL. */
@@ -331,7 +331,7 @@ void sg_dom_media_rec(uint8_t *media_line, const struct rec *r);
 /* After something was written to [off, off + len): eviction and draining as configured. */
 void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
-/* ---- place.c ---- */
+/* ---- placement.c ---- */
 
 void sg_dom_fifo_clear(struct fifo *f);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
@@ -340,7 +340,7 @@ void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 
-/* ---- flush.c ---- */
+/* ---- rdma_flush.c ---- */
 
 void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source);
 bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,

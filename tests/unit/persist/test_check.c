@@ -5,7 +5,7 @@
  */
 
 #include "aborts.h"
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 #include "rig.h"
 
 struct damaging {

@@ -13,7 +13,7 @@
  * where what they change is to survive (untracked = keep), before DMA makes their line its own and
  * before the media are read.
  */
-#include "persist/impl.h"
+#include "persist/domain_impl.h"
 
 enum { COMPARE_STEP = 64 * 1024 };
 
