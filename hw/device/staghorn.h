@@ -9,7 +9,7 @@
 #include "net/net.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
-#include "flash.h"
+#include "flash_file.h"
 #include "txq.h"
 #include "base/host.h"
 #include "verbs/adapter.h"

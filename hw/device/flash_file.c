@@ -24,7 +24,7 @@
 #include "hw/pci/pci_regs.h"
 #include "migration/vmstate.h"
 #include "net/eth.h"
-#include "flash.h"
+#include "flash_file.h"
 #include "prop_set.h"
 #include "persist/domain_object.h"
 #include "staghorn.h"

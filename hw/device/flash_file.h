@@ -2,8 +2,8 @@
 /*
  * The flash of an adapter on QEMU: the storage of its content, and what the bus sees of it.
  */
-#ifndef SG_DEVICE_FLASH_H
-#define SG_DEVICE_FLASH_H
+#ifndef SG_DEVICE_FLASH_FILE_H
+#define SG_DEVICE_FLASH_FILE_H
 
 #include "qemu/osdep.h"
 #include "hw/pci/pci_device.h"
