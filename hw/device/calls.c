@@ -17,8 +17,9 @@
  *               freed by a bottom half.  The object lives until then, and DEVICE_DELETED waits.
  *
  * A function of the device that QEMU calls and that may send a frame, or call the core, is an
- * entry: staghorn_hold() to staghorn_release(), or staghorn_enter() to staghorn_leave() around a
- * call of the core.  After the outermost release only the object itself may be accessed.
+ * entry: staghorn_hold() to staghorn_release(), or staghorn_enter() or staghorn_enter_alone() to
+ * staghorn_leave() around a call of the core.  After the outermost release only the object itself
+ * may be accessed.
  *
  * QEMU's own guard against re-entrant I/O is off for our registers: it would drop the write.
  */
@@ -63,11 +64,6 @@ static struct {
 StaghornAdapters *staghorn_adapters(void)
 {
     return &calls.adapters;
-}
-
-bool staghorn_may_call(void)
-{
-    return !calls.cores && runstate_is_running();
 }
 
 /* ---- interrupts ---- */
@@ -227,6 +223,16 @@ void staghorn_enter(StaghornState *s)
     s->inside++;
 }
 
+bool staghorn_enter_alone(StaghornState *s, unsigned due)
+{
+    if (calls.cores || !runstate_is_running()) {
+        staghorn_owe(s, due);
+        return false;
+    }
+    staghorn_enter(s);
+    return true;
+}
+
 void staghorn_leave(StaghornState *s)
 {
     s->inside--;
@@ -333,11 +339,10 @@ void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value,
                       "is ignored\n", DEVICE(s)->id ?: TYPE_STAGHORN);
         return;
     }
-    if (!staghorn_may_call()) {
+    if (!staghorn_enter_alone(s, 0)) {
         keep(s, &w);
         return;
     }
-    staghorn_enter(s);
     staghorn_cpus_sync(s);
     staghorn_catch_up(s);
     obey(s, &w);

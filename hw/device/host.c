@@ -208,12 +208,10 @@ static void bottom_half(void *opaque)
     if (s->gone) {
         return;
     }
-    if (!staghorn_may_call()) { /* a nested main loop, or the machine is stopped: defer */
-        s->due |= STAGHORN_DUE_TURN;
+    if (!staghorn_enter_alone(s, STAGHORN_DUE_TURN)) { /* a nested main loop, or stopped: defer */
         return;
     }
-    staghorn_hold();
-    staghorn_enter(s);
+    staghorn_hold(); /* until the frames that wait are received, too */
     staghorn_catch_up(s);
     run_core(s, BH_OCTETS);
     staghorn_leave(s);

@@ -160,12 +160,9 @@ static void uplink_link_status(NetClientState *nc)
     if (!s->adapter) {
         return;
     }
-    if (staghorn_may_call()) {
-        staghorn_enter(s);
+    if (staghorn_enter_alone(s, STAGHORN_DUE_LINK)) {
         sg_adapter_set_link(s->adapter, !nc->link_down);
         staghorn_leave(s);
-    } else {
-        staghorn_owe(s, STAGHORN_DUE_LINK);
     }
     s->eth->link_down = nc->link_down;
     if (s->eth->peer) {

@@ -410,11 +410,9 @@ static void set_fatal(Object *obj, bool value, Error **errp)
     if (staghorn_is_powered_off(s)) {
         return;
     }
-    if (!staghorn_may_call()) {
-        staghorn_owe(s, STAGHORN_DUE_BREAK);
+    if (!staghorn_enter_alone(s, STAGHORN_DUE_BREAK)) {
         return;
     }
-    staghorn_enter(s);
     staghorn_catch_up(s);
     sg_adapter_break(s->adapter);
     staghorn_turn(s);

@@ -83,8 +83,12 @@ void staghorn_hold(void);
 void staghorn_release(void);
 void staghorn_enter(StaghornState *s);
 void staghorn_leave(StaghornState *s);
-/* No call of any adapter is in progress, and the machine runs. */
-bool staghorn_may_call(void);
+/*
+ * staghorn_enter() for a call that must not be nested in a call of any adapter.  False: such a call
+ * is in progress, or the machine is stopped; 'due' (STAGHORN_DUE_*, or 0) is recorded, and the
+ * caller must not leave.
+ */
+bool staghorn_enter_alone(StaghornState *s, unsigned due);
 /* Does pending work, except a turn; inside an entry. */
 void staghorn_catch_up(StaghornState *s);
 /* Records pending work: for the end of the entry, or soon. */
