@@ -29,7 +29,8 @@ static uint32_t had[WHOLE][8], allowed[WHOLE][8];
 static bool doubtful[WHOLE]; /* its line was marked bad: anything may be there */
 static struct sg_persist_config config;
 static struct sg_persist_limits limits;
-static uint64_t now_ns, token, again, flush_addr, flush_len;
+static uint64_t now_ns, flush_addr;
+static struct sg_pm_op op; /* the Flush under way */
 static bool due;
 static unsigned long long cuts, promises, refusals, previews, replays;
 
@@ -201,25 +202,26 @@ static void promised(size_t at, size_t len)
 static void flush_step(void)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .msn = 1 };
-    bool at_once = !token;
+    bool at_once = op.phase == SG_PM_NEW;
     size_t len = 1 + fuzz_u16(&in) % 2048, at = place(&len);
     unsigned flags = 1 + fuzz_below(&in, 3);
     enum sg_pm_result result;
 
-    if (token) {
+    if (!at_once) {
         at = flush_addr - BASE;
-        len = flush_len;
+        len = op.len;
         flags = SG_FLUSH_PERSISTENT;
     }
-    result = sg_persist_flush(p, &who, BASE + at, len, flags, &token, &again);
+    op.len = len;
+    op.flags = flags;
+    result = sg_persist_flush(p, &who, BASE + at, &op);
     flush_addr = BASE + at;
-    flush_len = len;
     if (result == SG_PM_LATER) {
         sg_assert(flags & SG_FLUSH_PERSISTENT || sg_persist_frozen(p));
-        token = flags == SG_FLUSH_PERSISTENT ? token : 0;
+        op.phase = flags == SG_FLUSH_PERSISTENT ? op.phase : SG_PM_NEW;
         return;
     }
-    token = 0;
+    op.phase = SG_PM_NEW;
     refusals += result == SG_PM_FAILED;
     if (result == SG_PM_DONE && flags & SG_FLUSH_PERSISTENT && at_once && !sg_persist_frozen(p)) {
         promised(at, len);
@@ -324,7 +326,7 @@ static void cut(void)
     sg_persist_report_free(report);
     memcpy(visible, media, WHOLE);
     begin_anew();
-    token = 0;
+    op.phase = SG_PM_NEW;
     due = false;
     sg_persist_restart(p);
 }
@@ -427,7 +429,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(visible, 0, WHOLE);
     memset(media, 0, WHOLE);
     memset(doubtful, 0, sizeof(doubtful));
-    now_ns = token = 0;
+    now_ns = 0;
+    op.phase = SG_PM_NEW;
     due = false;
     begin_anew();
     for (int i = 0; i < EXTENTS; i++) {

@@ -85,24 +85,26 @@ static void op_settle(void *host, uint32_t qpn)
     }
 }
 
-static enum sg_pm_result op_flush(void *host, const struct sg_pm_who *who, uint64_t addr,
-                                  uint64_t len, unsigned flags, uint64_t *token,
-                                  uint64_t *again_ns)
+static enum sg_pm_result op_flush(void *host, struct sg_pm_op *op)
 {
     struct test_pm *pm = pm_of(host);
 
-    sg_assert(inside(pm, addr, len) && len && flags);
-    record(pm, (struct test_pm_call){ TEST_PM_FLUSH, *who, addr, len, flags });
-    if (*token < pm->later) {
-        ++*token;
-        *again_ns = pm->h->now_ns + pm->later_ns;
+    sg_assert(inside(pm, op->addr, op->len) && op->len && op->flags);
+    record(pm, (struct test_pm_call){ TEST_PM_FLUSH, op->who, op->addr, op->len, op->flags });
+    if (op->phase == SG_PM_NEW) {
+        pm->put_off = 0;
+    }
+    if (pm->put_off < pm->later) {
+        pm->put_off++;
+        op->phase = SG_PM_UNDER_WAY;
+        op->due_ns = pm->h->now_ns + pm->later_ns;
         return SG_PM_LATER;
     }
     if (pm->fail_flush >= 0 && pm->fail_flush-- == 0) {
         return SG_PM_FAILED;
     }
-    if (flags & flush_persistent) {
-        memcpy(test_pm_media(pm, addr), test_host_ptr(pm->h, addr), len);
+    if (op->flags & flush_persistent) {
+        memcpy(test_pm_media(pm, op->addr), test_host_ptr(pm->h, op->addr), op->len);
     }
     return SG_PM_DONE;
 }

@@ -65,20 +65,19 @@ static void pm_settle(void *host, uint32_t qpn)
     }
 }
 
-static enum sg_pm_result pm_flush(void *host, const struct sg_pm_who *who, uint64_t addr,
-                                  uint64_t len, unsigned flags, uint64_t *token,
-                                  uint64_t *again_ns)
+static enum sg_pm_result pm_flush(void *host, struct sg_pm_op *op)
 {
     struct pw_host *x = host_of(host);
-    struct sg_persist_source source = source_of(who);
+    struct sg_persist_source source = source_of(&op->who);
+    uint64_t len = op->len, last = op->addr + len - 1;
+    enum sg_pm_result result;
 
-    settled(x, who->qpn);
+    settled(x, op->who.qpn);
     switch (x->w->opt.mutant) {
     case PW_FLUSH_DOES_NOTHING:
         return SG_PM_DONE;
     case PW_FLUSH_SKIPS_LINE:
-        len -= len > 1 && (addr + len - 1) % SG_PERSIST_LINE < len ? 1 + (addr + len - 1) %
-               SG_PERSIST_LINE : 0;
+        op->len -= len > 1 && last % SG_PERSIST_LINE < len ? 1 + last % SG_PERSIST_LINE : 0;
         break;
     case PW_FLUSH_SKIPS_S0:
         source.qpn += 1000;
@@ -86,7 +85,9 @@ static enum sg_pm_result pm_flush(void *host, const struct sg_pm_who *who, uint6
     default:
         break;
     }
-    return sg_persist_flush(x->p, &source, addr, len, flags, token, again_ns);
+    result = sg_persist_flush(x->p, &source, op->addr, op);
+    op->len = len;
+    return result;
 }
 
 static enum sg_pm_result pm_media_read(void *host, uint64_t addr, void *buf, size_t len)

@@ -44,6 +44,23 @@ struct sg_pm_cut {
 
 enum sg_pm_result { SG_PM_DONE, SG_PM_LATER, SG_PM_FAILED };
 
+enum sg_pm_phase {
+    SG_PM_NEW,         /* the host has not seen it */
+    SG_PM_UNDER_WAY,   /* the range is visible, the Flush waits for due_ns */
+};
+
+/*
+ * A Flush on its way through the host.  The caller owns it, and keeps it from the first call of
+ * pm_flush, with phase NEW, to the one that answers something else than LATER.
+ */
+struct sg_pm_op {
+    struct sg_pm_who who;
+    uint64_t addr, len;     /* bus addresses */
+    uint32_t flags;         /* SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL */
+    enum sg_pm_phase phase; /* the host's */
+    uint64_t due_ns;        /* the host's, with LATER: call again then, or SG_NEVER: do not */
+};
+
 enum sg_pm_milestone {
     SG_PM_BEFORE_FLUSH_ANSWER, /* executed, but the response is not with TCP yet */
     SG_PM_AFTER_FLUSH_ANSWER,  /* the response is with TCP */
@@ -119,14 +136,10 @@ struct sg_host_ops {
     void (*pm_settle)(void *host, uint32_t qpn);
 
     /*
-     * Executes a Flush of a range (flags SG_FLUSH_PERSISTENT, SG_FLUSH_GLOBAL).  SG_PM_LATER: not
-     * done yet, call again at *again_ns with the same arguments and the same *token (0 at the
-     * first call; *again_ns = SG_NEVER: the machine lost its power, do not call again).
-     * SG_PM_FAILED: the medium refuses, so the peer gets a Terminate.
+     * Executes a Flush.  SG_PM_LATER: not done yet; call again at op->due_ns (SG_NEVER: do not, the
+     * machine lost its power).  SG_PM_FAILED: the medium refuses: Terminate.
      */
-    enum sg_pm_result (*pm_flush)(void *host, const struct sg_pm_who *who, uint64_t addr,
-                                  uint64_t len, unsigned flags, uint64_t *token,
-                                  uint64_t *again_ns);
+    enum sg_pm_result (*pm_flush)(void *host, struct sg_pm_op *op);
 
     /* Reads the media side of the caches.  SG_PM_FAILED: uncorrectable. */
     enum sg_pm_result (*pm_media_read)(void *host, uint64_t addr, void *buf, size_t len);

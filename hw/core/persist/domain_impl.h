@@ -346,8 +346,7 @@ void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *so
 bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
                          uint64_t addr, uint64_t len, unsigned flags);
 /* In arg of a FLUSH event. */
-#define SG_DOM_FLUSH_BEGIN 0x100u
-#define SG_DOM_FLUSH_FINISH 0x200u
+enum sg_dom_flush_halves { SG_DOM_FLUSH_BEGIN = 0x100, SG_DOM_FLUSH_FINISH = 0x200 };
 /*
  * Next run of octets, line by line, where visible memory and media differ although the line is
  * clean: changed by an untracked CPU.  Searches [*off, end); returns its length or 0.

@@ -234,15 +234,14 @@ void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
 /*
- * E9, E10: RDMA Flush, with flags SG_FLUSH_PERSISTENT and SG_FLUSH_GLOBAL.  Settles the connection
- * and fences the device itself.  SG_PM_DONE: the range is where the flags promise.  SG_PM_LATER:
- * call again at *again_ns (or any time later) with the same arguments and *token as left; 0 at the
- * first call; SG_NEVER: the machine is dying, drop it.  SG_PM_FAILED: refused by the medium, range
+ * E9, E10: RDMA Flush of op->len octets at this machine address (op->addr is the adapter's), as
+ * op->flags say.  Settles the connection and fences the device itself.  SG_PM_DONE: the range is
+ * where the flags promise.  SG_PM_LATER: call again at op->due_ns (or any time later) with the same
+ * arguments; SG_NEVER: the machine is dying, drop it.  SG_PM_FAILED: refused by the medium, range
  * not in extents, or no flags; nothing is promised.
  */
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
-                                   uint64_t addr, uint64_t len, unsigned flags, uint64_t *token,
-                                   uint64_t *again_ns);
+                                   uint64_t addr, struct sg_pm_op *op);
 /*
  * What a cut at this instant would certainly leave of a range: the media, with S3 where the domain
  * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.

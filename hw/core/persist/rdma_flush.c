@@ -198,61 +198,62 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
     return good;
 }
 
-/* Answer time of a Flush that begins now; 0: at once. */
-static uint64_t answer_time(struct sg_persist *p, unsigned flags)
+/* Time that a Flush takes which begins now. */
+static uint64_t latency(struct sg_persist *p, unsigned flags)
 {
-    uint64_t latency = p->config.flush_latency_ns;
+    uint64_t ns = p->config.flush_latency_ns;
 
     if (!(flags & SG_FLUSH_PERSISTENT)) {
         return 0;
     }
     if (p->config.flush_latency_random_ns) {
-        latency += sg_dom_below(&p->rng, p->config.flush_latency_random_ns + 1);
+        ns += sg_dom_below(&p->rng, p->config.flush_latency_random_ns + 1);
     }
-    return latency ? p->now_ns + latency : 0;
+    return ns;
+}
+
+static enum sg_pm_result wait_for_ever(struct sg_pm_op *op)
+{
+    op->due_ns = SG_NEVER;
+    return SG_PM_LATER;
 }
 
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
-                                   uint64_t addr, uint64_t len, unsigned flags, uint64_t *token,
-                                   uint64_t *again_ns)
+                                   uint64_t addr, struct sg_pm_op *op)
 {
-    unsigned phase = 0;
+    unsigned flags = op->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL), halves = 0;
     bool good = true;
 
-    flags &= SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL;
     if (p->frozen) {
-        *again_ns = SG_NEVER;
-        return SG_PM_LATER;
+        return wait_for_ever(op);
     }
     if (!flags || source->unit >= SG_PERSIST_DEVICES
-        || (len && !(sg_persist_query(p, addr, len) & SG_PM_PERSISTENT))) {
+        || (op->len && !(sg_persist_query(p, addr, op->len) & SG_PM_PERSISTENT))) {
         return SG_PM_FAILED;
     }
-    if (*token && p->now_ns < *token) {
-        *again_ns = *token;
+    if (op->phase == SG_PM_NEW) {
+        halves = SG_DOM_FLUSH_BEGIN;
+        op->phase = SG_PM_UNDER_WAY;
+        op->due_ns = p->now_ns + latency(p, flags);
+    } else if (p->now_ns < op->due_ns) {
         return SG_PM_LATER;
     }
-    if (!*token) {
-        phase = SG_DOM_FLUSH_BEGIN;
-        *token = answer_time(p, flags);
-    } else {
-        *token = 0;
+    if (p->now_ns >= op->due_ns) {
+        halves |= SG_DOM_FLUSH_FINISH;
+        op->phase = SG_PM_NEW;
     }
-    phase |= *token ? 0 : SG_DOM_FLUSH_FINISH;
-    sg_dom_log(p, SG_PERSIST_EV_FLUSH, source, addr, len, flags | phase);
-    if (phase & SG_DOM_FLUSH_BEGIN) {
+    sg_dom_log(p, SG_PERSIST_EV_FLUSH, source, addr, op->len, flags | halves);
+    if (halves & SG_DOM_FLUSH_BEGIN) {
         sg_dom_flush_begin(p, source);
     }
-    if (phase & SG_DOM_FLUSH_FINISH) {
-        good = sg_dom_flush_finish(p, source, addr, len, flags);
+    if (halves & SG_DOM_FLUSH_FINISH) {
+        good = sg_dom_flush_finish(p, source, addr, op->len, flags);
     }
     sg_dom_input_done(p);
     if (p->frozen) {
-        *again_ns = SG_NEVER; /* the power went before the answer */
-        return SG_PM_LATER;
+        return wait_for_ever(op); /* the power went before the answer */
     }
-    if (*token) {
-        *again_ns = *token;
+    if (!(halves & SG_DOM_FLUSH_FINISH)) {
         return SG_PM_LATER;
     }
     return good ? SG_PM_DONE : SG_PM_FAILED;

@@ -147,28 +147,26 @@ static void pm_settle(void *opaque, uint32_t qpn)
     staghorn_domain_leave(s->domain);
 }
 
-static enum sg_pm_result pm_flush(void *opaque, const struct sg_pm_who *who, uint64_t addr,
-                                  uint64_t len, unsigned flags, uint64_t *token,
-                                  uint64_t *again_ns)
+static enum sg_pm_result pm_flush(void *opaque, struct sg_pm_op *op)
 {
     StaghornState *s = opaque;
     StaghornDomain *d = s->domain;
-    struct sg_persist_source source = source_of(s, who);
+    struct sg_persist_source source = source_of(s, &op->who);
     enum sg_pm_result result;
     uint64_t to, offset;
 
-    if (!translate_all(s, addr, len, true, &to)) {
+    if (!translate_all(s, op->addr, op->len, true, &to)) {
         return SG_PM_FAILED;
     }
-    if (flags & SG_FLUSH_PERSISTENT) {
+    if (op->flags & SG_FLUSH_PERSISTENT) {
         staghorn_pages_sync(d);
     }
     staghorn_domain_enter(d);
-    if (sg_persist_find(d->model, to, len, &offset) != SG_PERSIST_NO_EXTENT) {
-        d->sweep_end = offset + len;
+    if (sg_persist_find(d->model, to, op->len, &offset) != SG_PERSIST_NO_EXTENT) {
+        d->sweep_end = offset + op->len;
         d->sweep_all = false;
     }
-    result = sg_persist_flush(d->model, &source, to, len, flags, token, again_ns);
+    result = sg_persist_flush(d->model, &source, to, op);
     d->sweep_end = UINT64_MAX;
     d->sweep_all = true;
     staghorn_domain_leave(d);

@@ -30,9 +30,9 @@ static void row(const char *what, double start, double count, const char *unit)
 
 static void flush(uint64_t off, uint64_t len)
 {
-    uint64_t token = 0, again;
+    struct sg_pm_op op = { .len = len, .flags = P };
 
-    if (sg_persist_flush(p, &nic, off, len, P, &token, &again) != SG_PM_DONE) {
+    if (sg_persist_flush(p, &nic, off, &op) != SG_PM_DONE) {
         abort();
     }
 }

@@ -227,10 +227,9 @@ void oracle_fence_device(struct oracle *o, unsigned device)
 void oracle_flush(struct oracle *o, unsigned device, uint64_t off, uint64_t len, unsigned flags)
 {
     struct sg_persist_source who = adapter(device);
-    uint64_t token = 0, again = 0;
+    struct sg_pm_op op = { .len = len, .flags = flags };
 
-    T_EQ_INT(sg_persist_flush(o->r->p, &who, RIG_BASE + off, len, flags, &token, &again),
-             SG_PM_DONE);
+    T_EQ_INT(sg_persist_flush(o->r->p, &who, RIG_BASE + off, &op), SG_PM_DONE);
     follow(o);
     T_TRUE(g_queue_is_empty(&o->posted[device]));
     if (flags & SG_FLUSH_PERSISTENT) {

@@ -88,10 +88,10 @@ enum sg_pm_result rig_flush(struct rig *r, uint32_t qpn, uint64_t off, uint64_t 
                             unsigned flags)
 {
     struct sg_persist_source who = adapter(qpn, off);
-    uint64_t token = 0, again = 0;
+    struct sg_pm_op op = { .len = len, .flags = flags };
 
     who.msn = 1;
-    return sg_persist_flush(r->p, &who, RIG_BASE + off, len, flags, &token, &again);
+    return sg_persist_flush(r->p, &who, RIG_BASE + off, &op);
 }
 
 static void store(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value, unsigned flags)

@@ -83,7 +83,7 @@ static uint64_t below(uint64_t n)
     return rng % n;
 }
 
-static void random_event(struct rig *r, uint64_t *now, uint64_t *token, uint64_t *again)
+static void random_event(struct rig *r, uint64_t *now, struct sg_pm_op *op)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 3 };
     uint64_t off = below(4000), value;
@@ -92,7 +92,10 @@ static void random_event(struct rig *r, uint64_t *now, uint64_t *token, uint64_t
     memset(buf, below(256), sizeof(buf));
     switch (below(15)) {
     case 0:
-        sg_persist_flush(r->p, &who, RIG_BASE, 4096, 1 + below(3), token, again);
+        op->len = 4096;
+        op->flags = 1 + below(3);
+        sg_persist_flush(r->p, &who,
+                                                                                   RIG_BASE, op);
         break;
     case 1:
         *now += below(2000);
@@ -152,14 +155,15 @@ static void setup(struct rig *r, uint64_t seed)
 static GByteArray *recorded(struct rig *r, uint64_t seed)
 {
     GByteArray *log = g_byte_array_new();
-    uint64_t now = 0, token = 0, again = 0;
+    struct sg_pm_op op = { .phase = SG_PM_NEW };
+    uint64_t now = 0;
 
     setup(r, seed);
     rig_up(r, 8192);
     for (unsigned n = 0; n < 300; n++) {
         if (n == 100) {
             rig_cut(r, SG_PERSIST_OUTCOME_RANDOM, seed);
-            token = 0;
+            op.phase = SG_PM_NEW;
         }
         if (n == 200) {
             r->config.domain = below(4);
@@ -167,7 +171,7 @@ static GByteArray *recorded(struct rig *r, uint64_t seed)
             rig_configure(r);
             sg_persist_mark_bad(r->p, RIG_BASE + 128, 64, SG_PERSIST_POISONED);
         }
-        random_event(r, &now, &token, &again);
+        random_event(r, &now, &op);
     }
     sg_persist_log_export(r->p, log);
     return log;

@@ -15,7 +15,8 @@ struct world {
     uint64_t rng, now, value;
     uint64_t promised[ATOMS];  /* value that an answered Flush found there */
     uint64_t since[ATOMS];     /* values above this were written after that Flush began */
-    uint64_t token[OWNERS], again[OWNERS], flush_off[OWNERS], flush_len[OWNERS];
+    struct sg_pm_op op[OWNERS];
+    uint64_t flush_off[OWNERS];
     uint64_t began[OWNERS];    /* the last value written by then */
     uint64_t answered, refused, cuts, kept_back;
 };
@@ -55,16 +56,17 @@ static void write_atom(struct world *w, unsigned owner)
 static void flush(struct world *w, unsigned owner)
 {
     struct sg_persist_source who = source_of(owner);
+    struct sg_pm_op *op = &w->op[owner];
     enum sg_pm_result result;
 
-    if (!w->token[owner]) {
+    if (op->phase == SG_PM_NEW) {
         w->flush_off[owner] = below(w, SIZE);
-        w->flush_len[owner] = below(w, 4) ? 1 + below(w, 500) : SIZE;
-        w->flush_len[owner] = SG_MIN(w->flush_len[owner], SIZE - w->flush_off[owner]);
+        op->len = below(w, 4) ? 1 + below(w, 500) : SIZE;
+        op->len = SG_MIN(op->len, SIZE - w->flush_off[owner]);
+        op->flags = SG_FLUSH_PERSISTENT;
         w->began[owner] = w->value;
     }
-    result = sg_persist_flush(w->r.p, &who, RIG_BASE + w->flush_off[owner], w->flush_len[owner],
-                              SG_FLUSH_PERSISTENT, &w->token[owner], &w->again[owner]);
+    result = sg_persist_flush(w->r.p, &who, RIG_BASE + w->flush_off[owner], op);
     if (result != SG_PM_DONE) {
         w->refused += result == SG_PM_FAILED;
         return;
@@ -72,7 +74,7 @@ static void flush(struct world *w, unsigned owner)
     w->answered++;
     for (uint64_t atom = owner; atom < ATOMS; atom += OWNERS) {
         if (atom * 8 >= w->flush_off[owner]
-            && atom * 8 + 8 <= w->flush_off[owner] + w->flush_len[owner]) {
+            && atom * 8 + 8 <= w->flush_off[owner] + op->len) {
             w->promised[atom] = rig_visible(&w->r, atom * 8);
             w->since[atom] = w->began[owner];
         }
@@ -155,7 +157,7 @@ static void cut(struct world *w)
     judge(w);
     memcpy(w->r.visible, w->r.media, SIZE);
     sg_persist_restart(w->r.p);
-    memset(w->token, 0, sizeof(w->token));
+    memset(w->op, 0, sizeof(w->op));
     w->cuts++;
 }
 
@@ -166,7 +168,7 @@ static void run(struct world *w, uint64_t seed)
     w->now = w->value = 0;
     memset(w->promised, 0, sizeof(w->promised));
     memset(w->since, 0, sizeof(w->since));
-    memset(w->token, 0, sizeof(w->token));
+    memset(w->op, 0, sizeof(w->op));
     rig_init(&w->r);
     random_config(w);
     w->r.limits.seed = seed;

@@ -75,7 +75,8 @@ static void latency(void)
 {
     struct rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
-    uint64_t token = 0, again = 0, least = UINT64_MAX, most = 0;
+    struct sg_pm_op op = { .len = 8, .flags = P };
+    uint64_t least = UINT64_MAX, most = 0;
 
     rig_init(&r);
     r.config.flush_latency_ns = 1000;
@@ -86,16 +87,16 @@ static void latency(void)
 
         sg_persist_tick(r.p, now);
         rig_write_u64(&r, 1, 0, i + 1);
-        token = 0;
-        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_LATER);
-        T_TRUE(again >= now + 1000 && again <= now + 1500);
-        least = SG_MIN(least, again - now);
-        most = SG_MAX(most, again - now);
+        T_EQ_INT(op.phase, SG_PM_NEW);
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, &op), SG_PM_LATER);
+        T_TRUE(op.due_ns >= now + 1000 && op.due_ns <= now + 1500);
+        least = SG_MIN(least, op.due_ns - now);
+        most = SG_MAX(most, op.due_ns - now);
         T_EQ_U64(rig_media(&r, 0), i); /* not before its time */
-        sg_persist_tick(r.p, again - 1);
-        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_LATER);
-        sg_persist_tick(r.p, again);
-        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, 8, P, &token, &again), SG_PM_DONE);
+        sg_persist_tick(r.p, op.due_ns - 1);
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, &op), SG_PM_LATER);
+        sg_persist_tick(r.p, op.due_ns);
+        T_EQ_INT(sg_persist_flush(r.p, &who, RIG_BASE, &op), SG_PM_DONE);
         T_EQ_U64(rig_media(&r, 0), i + 1);
     }
     T_TRUE(most > least + 250); /* a distribution, not a constant */

@@ -89,19 +89,26 @@ static enum sg_exec_result pages(const struct turn *t, uint64_t to, uint64_t len
 
 static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run *run)
 {
-    const struct sg_pm_who who = {
+    struct sg_pm_op *op = &t->x->op;
+    enum sg_pm_result result;
+
+    op->who = (struct sg_pm_who){
         .qpn = t->qp->qpn, .msn = t->r->msn, .to = t->x->to + t->x->off, .mode = t->mr->mode,
     };
-    unsigned flags = t->r->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
-
-    if (!run->pm && flags & SG_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
+    op->addr = run->bus;
+    op->len = run->len;
+    op->flags = t->r->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    if (!run->pm && op->flags & SG_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
         return SG_PM_FAILED; /* registration could not check this */
     }
-    if (!run->pm || !flags) {
+    if (!run->pm || !op->flags) {
         return SG_PM_DONE;
     }
-    return t->a->host.ops->pm_flush(t->a->host.opaque, &who, run->bus, run->len, flags,
-                                    &t->x->pm_token, t->again_ns);
+    result = t->a->host.ops->pm_flush(t->a->host.opaque, op);
+    if (result == SG_PM_LATER) {
+        *t->again_ns = op->due_ns;
+    }
+    return result;
 }
 
 static enum sg_exec_result run_flush(const struct turn *t)
@@ -134,7 +141,7 @@ static enum sg_exec_result run_flush(const struct turn *t)
             break;
         }
         x->off += run.len;
-        x->pm_token = 0;
+        x->op = (struct sg_pm_op){ .phase = SG_PM_NEW };
         cost += 1 + run.len / RUN_COST;
     }
     sg_pm_milestone(&t->qp->mem, t->r->msn, x->to, SG_PM_BEFORE_FLUSH_ANSWER);

@@ -18,7 +18,7 @@ struct sg_mpe_target {
     bool poisoning;      /* the hash differs: the range is being marked */
     uint64_t to, length; /* the range; with R, all of the region */
     uint64_t off;        /* octets of it that are complete */
-    uint64_t pm_token;   /* the host's, for the run whose flush is in progress */
+    struct sg_pm_op op;  /* the run whose flush is in progress */
     struct sg_hasher *hasher;
 };
 
