@@ -347,11 +347,16 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
                          uint64_t addr, uint64_t len, unsigned flags);
 /* In arg of a FLUSH event. */
 enum sg_dom_flush_halves { SG_DOM_FLUSH_BEGIN = 0x100, SG_DOM_FLUSH_FINISH = 0x200 };
+
+/* ---- untracked.c ---- */
+
 /*
  * Next run of octets, line by line, where visible memory and media differ although the line is
  * clean: changed by an untracked CPU.  Searches [*off, end); returns its length or 0.
  */
 uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end);
+/* All such lines of [off, off + len) become dirty, of an unknown event. */
+void sg_dom_mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
 /*
  * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with

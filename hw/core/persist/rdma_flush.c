@@ -7,150 +7,14 @@
  * the range goes from the cache to where the domain keeps it (E10), to the media itself where the
  * domain keeps nothing else.  Finish may cover more than begin saw, never less.  Only a Finish that
  * moved every dirty line of the range answers SG_PM_DONE.
- *
- * CPUs that are not tracked dirty lines without telling.  They are found by comparing the two
- * memories: in a Flush of at most untracked_flush_max octets, at a cut, when tracking begins, and,
- * where what they change is to survive (untracked = keep), before DMA makes their line its own and
- * before the media are read.
  */
 #include "persist/domain_impl.h"
-
-enum { COMPARE_STEP = 64 * 1024 };
-
-static bool line_dirty(const struct extent *e, uint64_t off)
-{
-    const struct page *g = e->pages[off / SG_PERSIST_PAGE];
-
-    return g && g->dirty & 1ull << (off % SG_PERSIST_PAGE / SG_PERSIST_LINE);
-}
-
-static bool changed_untracked(const struct extent *e, uint64_t off)
-{
-    return !line_dirty(e, off)
-           && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0;
-}
-
-/* The part of [off, end) that may differ begins at *off; returns its end. */
-static uint64_t candidate(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
-{
-    uint64_t at, len = 0;
-
-    if (!p->ops || !p->ops->next_differing) {
-        return end;
-    }
-    at = p->ops->next_differing(p->opaque, sg_dom_extent_number(p, e), *off, &len);
-    if (at >= end || !len) {
-        *off = end;
-        return end;
-    }
-    *off = SG_MAX(*off, sg_align_down(at, SG_PERSIST_LINE));
-    return SG_MIN(end, sg_align_up(at + len, SG_PERSIST_LINE));
-}
-
-uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t *off, uint64_t end)
-{
-    *off = sg_align_down(*off, SG_PERSIST_LINE);
-    end = SG_MIN(sg_align_up(end, SG_PERSIST_LINE), e->size);
-    while (*off < end) {
-        uint64_t stop = candidate(p, e, off, end);
-
-        while (*off < stop) {
-            uint64_t n = SG_MIN(stop - *off, COMPARE_STEP), len = 0;
-
-            /* Most of it is equal: ask the library for big pieces first. */
-            if (memcmp(e->visible + *off, e->media + *off, n) == 0) {
-                *off += n;
-                continue;
-            }
-            for (n += *off; *off < n && !changed_untracked(e, *off); *off += SG_PERSIST_LINE) {
-            }
-            while (*off + len < n && changed_untracked(e, *off + len)) {
-                len += SG_PERSIST_LINE;
-            }
-            if (len) {
-                return len;
-            }
-        }
-    }
-    return 0;
-}
-
-/* ---- Flush ---- */
 
 void sg_dom_flush_begin(struct sg_persist *p, const struct sg_persist_source *source)
 {
     sg_dom_others_drain(p, -1);
     sg_dom_settle(p, source->unit, source->qpn);
     sg_dom_drain_posted(p, source->unit);
-}
-
-static void mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len)
-{
-    uint64_t at = off, n;
-
-    while ((n = sg_dom_untracked_next(p, e, &at, off + len)) != 0) {
-        sg_dom_visible_mark(p, e, at, n, 0);
-        at += n;
-    }
-}
-
-/* As much of a run as the medium takes. */
-static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, size_t lines)
-{
-    uint64_t n = sg_dom_media_take(p, e, lines) * SG_PERSIST_LINE;
-
-    if (n) {
-        memcpy(e->media + off, e->visible + off, n);
-        sg_dom_heal(p, e->base + off, n);
-    }
-}
-
-void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask)
-{
-    const struct page *g = e->pages[page_no];
-    uint64_t has_history = g ? mask & g->has_history : 0, clean = g ? mask & ~g->dirty : mask;
-
-    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEEP
-        || p->config.domain >= SG_PERSIST_EADR) {
-        return;
-    }
-    for (; has_history; has_history &= has_history - 1) {
-        unsigned i = __builtin_ctzll(has_history);
-
-        if (sg_dom_line_adopt(p, e, page_no, i, 0)) {
-            sg_dom_advance_line(p, e, page_no, i, sg_dom_line(p, e->pages[page_no], i)->count,
-                                SG_DOM_TO_S4);
-        }
-    }
-    while (clean) { /* by runs: nearly all are equal */
-        unsigned i = __builtin_ctzll(clean);
-        uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-        uint64_t rest = ~(clean >> i);
-        unsigned n = rest ? (unsigned)__builtin_ctzll(rest) : 64;
-
-        if (memcmp(e->visible + off, e->media + off, n * SG_PERSIST_LINE) != 0) {
-            for (unsigned k = 0; k < n; k++) {
-                if (memcmp(e->visible + off + k * SG_PERSIST_LINE,
-                           e->media + off + k * SG_PERSIST_LINE, SG_PERSIST_LINE) != 0) {
-                    write_back(p, e, off + k * SG_PERSIST_LINE, 1);
-                }
-            }
-        }
-        clean &= ~((~0ull >> (64 - n)) << i);
-    }
-}
-
-void sg_persist_write_back(struct sg_persist *p, uint64_t addr, uint64_t len)
-{
-    uint64_t off, at, n;
-    struct extent *e = sg_dom_extent(p, addr, len, &off);
-
-    if (!e || (p->frozen && !p->cut_done) || p->config.cpu_tracking) {
-        return;
-    }
-    for (at = off; (n = sg_dom_untracked_next(p, e, &at, off + len)) != 0; at += n) {
-        write_back(p, e, at, n / SG_PERSIST_LINE);
-    }
 }
 
 /* E10 of the part of a range that lies in one extent. */
@@ -167,7 +31,7 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
         return false;
     }
     if (untracked) {
-        mark_untracked(p, e, off, len);
+        sg_dom_mark_untracked(p, e, off, len);
     }
     return sg_dom_advance_range(p, e, off, len,
                                 p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3,
@@ -341,7 +205,7 @@ void sg_persist_orderly(struct sg_persist *p)
 
         if (e->used) {
             if (!p->config.cpu_tracking) {
-                mark_untracked(p, e, 0, e->size);
+                sg_dom_mark_untracked(p, e, 0, e->size);
             }
             sg_dom_advance_range(p, e, 0, e->size, SG_DOM_TO_S4, true);
         }
