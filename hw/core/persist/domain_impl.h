@@ -24,10 +24,12 @@ enum sg_dom_limits {
 
 /* ---- Stores of one line (line.c) ---- */
 
-#define REC_GLUE 0x1u          /* a cut keeps neither or both: this store and the next */
-#define REC_SB 0x2u            /* plain store, in the store buffer */
-#define REC_NT 0x4u            /* non-temporal, in a write-combining buffer */
-#define REC_S2P (REC_SB | REC_NT)
+enum rec_flags {
+    REC_GLUE = 0x1,            /* a cut keeps neither or both: this store and the next */
+    REC_SB = 0x2,              /* plain store, in the store buffer */
+    REC_NT = 0x4,              /* non-temporal, in a write-combining buffer */
+    REC_S2P = REC_SB | REC_NT,
+};
 
 /* One store to one atom. */
 struct rec {
@@ -36,7 +38,7 @@ struct rec {
     uint32_t next;             /* in the pool; 0: last */
     uint8_t atom;              /* 0..7 */
     uint8_t mask;              /* octets of data that count */
-    uint8_t flags;             /* REC_* */
+    uint8_t flags;             /* enum rec_flags */
     uint8_t unused;
 };
 

@@ -280,41 +280,70 @@ bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, u
     return found;
 }
 
-/* Can a DMA write from octet 'in' on be one more ascending step of a line without a history? */
-static bool stays_without_history(const struct extent *e, const struct page *g, uint64_t off,
-                                  unsigned i, unsigned in)
+/* Octets of one page that DMA writes. */
+struct dma_write {
+    struct extent *e;
+    size_t page_no;
+    uint64_t off;       /* in the extent */
+    const uint8_t *data;
+    size_t len;
+    uint64_t seq;
+};
+
+/* What a DMA write does to the form of a line that was dirty before. */
+enum form_change {
+    FORM_STAYS,           /* without a history: one more ascending step, or it was all or nothing */
+    FORM_LOSES_HISTORY,
+    FORM_ALL_OR_NOTHING,
+    FORM_HAS_STORE_MORE,  /* in its history, which may begin with it */
+};
+
+/* Octets [in, in + n) of line i are written. */
+static enum form_change form_change(const struct sg_persist *p, const struct dma_write *w,
+                                    unsigned i, unsigned in, unsigned n)
 {
-    uint64_t bit = 1ull << i;
+    const struct page *g = w->e->pages[w->page_no];
+    uint64_t at = (uint64_t)w->page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
+    bool full = n == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
     unsigned above = sg_align_down(in, SG_PERSIST_ATOM) + SG_PERSIST_ATOM;
 
-    if (g->has_history & bit || g->in_wpq & bit) {
-        return false;
+    if (g->has_history & bit) {
+        return full && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
+               ? FORM_LOSES_HISTORY : FORM_HAS_STORE_MORE;
     }
-    return g->all_or_nothing & bit
-           || memcmp(e->visible + off + above, e->media + off + above,
-                     SG_PERSIST_LINE - above) == 0;
+    if (g->in_wpq & bit) {
+        return FORM_HAS_STORE_MORE;
+    }
+    if (full && scarce) {
+        return FORM_ALL_OR_NOTHING;
+    }
+    return g->all_or_nothing & bit || memcmp(w->e->visible + at + above, w->e->media + at + above,
+                                             SG_PERSIST_LINE - above) == 0
+           ? FORM_STAYS : FORM_HAS_STORE_MORE;
 }
 
-/* Lines of a page that were dirty before this write. */
-static void write_again(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t lines,
-                        uint64_t off, const uint8_t *buf, size_t len, uint64_t seq)
+/* Lines of the page that were dirty before this write. */
+static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_t lines)
 {
-    for (uint64_t m = lines; m; m &= m - 1) {
-        unsigned i = __builtin_ctzll(m);
-        uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
-        uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + len, at + SG_PERSIST_LINE);
-        struct page *g = e->pages[page_no];
-        bool whole = hi - lo == SG_PERSIST_LINE, scarce = p->recs.live > p->limits.stores;
+    for (; lines; lines &= lines - 1) {
+        unsigned i = __builtin_ctzll(lines);
+        uint64_t at = (uint64_t)w->page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
+        uint64_t lo = SG_MAX(w->off, at), hi = SG_MIN(w->off + w->len, at + SG_PERSIST_LINE);
 
-        if (g->has_history >> i & 1 && whole
-            && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)) {
-            collapse(p, g, i);
-        } else if (~(g->has_history | g->in_wpq) >> i & 1 && whole && scarce) {
-            g->all_or_nothing |= 1ull << i;
-        } else if (!stays_without_history(e, g, at, i, lo - at)) {
-            sg_dom_line_store(p, e, page_no, i, &(struct sg_dom_store) {
-                .in = lo - at, .len = hi - lo, .data = buf + (lo - off), .seq = seq,
+        switch (form_change(p, w, i, lo - at, hi - lo)) {
+        case FORM_STAYS:
+            break;
+        case FORM_LOSES_HISTORY:
+            collapse(p, w->e->pages[w->page_no], i);
+            break;
+        case FORM_ALL_OR_NOTHING:
+            w->e->pages[w->page_no]->all_or_nothing |= 1ull << i;
+            break;
+        case FORM_HAS_STORE_MORE:
+            sg_dom_line_store(p, w->e, w->page_no, i, &(struct sg_dom_store){
+                .in = lo - at, .len = hi - lo, .data = w->data + (lo - w->off), .seq = w->seq,
             });
+            break;
         }
     }
 }
@@ -350,7 +379,11 @@ void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, 
         sg_dom_keep_untracked(p, e, page_no, mask);
         g = sg_dom_page(p, e, page_no);
         if (g->dirty & mask) {
-            write_again(p, e, page_no, g->dirty & mask, off, from, n, seq);
+            const struct dma_write w = {
+                .e = e, .page_no = page_no, .off = off, .data = from, .len = n, .seq = seq,
+            };
+
+            write_again(p, &w, g->dirty & mask);
         }
         memcpy(e->visible + off, from, n);
         set_refs(g, mask & ~g->dirty, seq);

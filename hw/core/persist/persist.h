@@ -258,8 +258,10 @@ bool sg_persist_other_write(struct sg_persist *p, const struct sg_persist_source
 
 /* ---- Events of CPUs; source.agent is SG_PERSIST_CPU.  Ignored while cpu_tracking is off ---- */
 
-#define SG_PERSIST_STORE_NT 0x1u    /* non-temporal: S2' until a fence, may drain early */
-#define SG_PERSIST_STORE_WRITE 0x2u /* buf is not in visible memory yet: the domain writes it */
+enum sg_persist_store_flags {
+    SG_PERSIST_STORE_NT = 0x1,    /* non-temporal: S2' until a fence, may drain early */
+    SG_PERSIST_STORE_WRITE = 0x2, /* buf is not in visible memory yet: the domain writes it */
+};
 
 /*
  * One store instruction, 1..64 octets (longer ones: several calls in address order).  Within an
