@@ -75,11 +75,14 @@ static bool next(void *user, struct sg_msg *msg, unsigned reads_room)
     }
     s->left--;
     *msg = s->msg;
-    s->at += s->msg.length;
-    if (s->at + s->msg.length > REGION) {
+    s->at += sg_msg_length(&s->msg);
+    if (s->at + sg_msg_length(&s->msg) > REGION) {
         s->at = 0;
     }
-    msg->rto = msg->cookie = s->at;
+    msg->cookie = s->at;
+    if (msg->kind == SG_MSG_WRITE) {
+        msg->write.to = s->at;
+    }
     return true;
 }
 
@@ -151,7 +154,11 @@ static void run_row(const char *name, enum sg_msg_kind kind, uint32_t length, do
     uint64_t messages = 0;
     uint64_t before = sg_engine_stats(ends[1].e)->rx_fpdus;
 
-    ends[0].msg = (struct sg_msg){ .kind = kind, .length = length, .rstag = STAG };
+    if (kind == SG_MSG_WRITE) {
+        ends[0].msg = (struct sg_msg){ .kind = kind, .write = { .length = length, .stag = STAG } };
+    } else {
+        ends[0].msg = (struct sg_msg){ .kind = kind, .send = { .length = length } };
+    }
     do {
         ends[0].left = 1 + (1 << 22) / (length + 64);
         messages += ends[0].left;

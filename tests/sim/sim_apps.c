@@ -50,20 +50,20 @@ static void spoil(struct sim_world *w, struct sim_op *op)
     case SG_MSG_SEND:
         op->fault = sim_chance(w, 50) ? SIM_SEND_TOO_LONG : SIM_BAD_INVALIDATE;
         if (op->fault == SIM_SEND_TOO_LONG) {
-            m->length = SIM_RECV + 1 + sim_below(w, 3000);
-            m->invalidate = false;
+            m->send.length = SIM_RECV + 1 + sim_below(w, 3000);
+            m->send.invalidate = false;
         } else {
-            m->invalidate = true;
-            m->inv_stag = SIM_STAG_NONE;
+            m->send.invalidate = true;
+            m->send.inv_stag = SIM_STAG_NONE;
         }
         break;
     case SG_MSG_WRITE:
-        m->length = m->length ? m->length : 1;
+        m->write.length = m->write.length ? m->write.length : 1;
         op->fault = sim_chance(w, 50) ? SIM_BAD_WRITE_STAG : SIM_BAD_WRITE_BOUNDS;
         if (op->fault == SIM_BAD_WRITE_STAG) {
-            m->rstag = SIM_STAG_NONE;
+            m->write.stag = SIM_STAG_NONE;
         } else {
-            m->rto = SIM_AREA;
+            m->write.to = SIM_AREA;
         }
         break;
     case SG_MSG_FETCH_ADD:
@@ -71,18 +71,18 @@ static void spoil(struct sim_world *w, struct sim_op *op)
         op->fault = sim_chance(w, 33) ? SIM_MISALIGNED
                     : sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
         if (op->fault == SIM_BAD_READ_STAG) {
-            m->rstag = SIM_STAG_NONE;
+            m->atomic.stag = SIM_STAG_NONE;
         } else {
-            m->rto = op->fault == SIM_MISALIGNED ? 1 + sim_below(w, 7) : SIM_WORDS * 8;
+            m->atomic.to = op->fault == SIM_MISALIGNED ? 1 + sim_below(w, 7) : SIM_WORDS * 8;
         }
         break;
     default:
-        m->length = m->length ? m->length : 1;
+        m->read.length = m->read.length ? m->read.length : 1;
         op->fault = sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
         if (op->fault == SIM_BAD_READ_STAG) {
-            m->rstag = SIM_STAG_NONE;
+            m->read.stag = SIM_STAG_NONE;
         } else {
-            m->rto = SIM_SOURCE;
+            m->read.to = SIM_SOURCE;
         }
         break;
     }
@@ -104,15 +104,15 @@ static void make_send(struct sim_world *w, struct sim_side *s, struct sim_op *op
 {
     unsigned i;
 
-    op->msg.length = random_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
-    op->msg.solicited = sim_chance(w, 20);
+    op->msg.send.length = random_length(w, SG_MIN(w->sc.size_max, SIM_RECV));
+    op->msg.send.solicited = sim_chance(w, 20);
     if (sim_chance(w, 10)) {
         for (i = 0; i < SIM_EXTRA && !s->peer->extra_valid[i]; i++) {
         }
         if (i < SIM_EXTRA) {
             s->peer->extra_valid[i] = false; /* not used again by our Writes */
-            op->msg.invalidate = true;
-            op->msg.inv_stag = SIM_STAG_EXTRA + i;
+            op->msg.send.invalidate = true;
+            op->msg.send.inv_stag = SIM_STAG_EXTRA + i;
         }
     }
 }
@@ -121,10 +121,10 @@ static void make_write(struct sim_world *w, struct sim_side *s, struct sim_op *o
 {
     unsigned i = sim_below(w, SIM_EXTRA);
 
-    op->msg.length = random_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
-    op->at = sim_below(w, SIM_AREA - op->msg.length + 1);
-    op->msg.rto = op->at;
-    op->msg.rstag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
+    op->msg.write.length = random_length(w, SG_MIN(w->sc.size_max, SIM_AREA));
+    op->at = sim_below(w, SIM_AREA - op->msg.write.length + 1);
+    op->msg.write.to = op->at;
+    op->msg.write.stag = s->peer->extra_valid[i] ? SIM_STAG_EXTRA + i : SIM_STAG_AREA;
 }
 
 static uint64_t random_mask(struct sim_world *w)
@@ -135,12 +135,12 @@ static uint64_t random_mask(struct sim_world *w)
 /* Small numbers, so that a CmpSwap often matches. */
 static void make_atomic(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
-    struct sg_atomic_args *a = &op->msg.atomic;
+    struct sg_atomic_args *a = &op->msg.atomic.args;
 
     (void)s;
     op->words = true;
-    op->msg.rstag = SIM_STAG_WORDS;
-    op->msg.rto = 8 * sim_below(w, SIM_WORDS);
+    op->msg.atomic.stag = SIM_STAG_WORDS;
+    op->msg.atomic.to = 8 * sim_below(w, SIM_WORDS);
     a->data = sim_chance(w, 70) ? sim_below(w, 4) : sim_prng(w);
     a->mask = random_mask(w);
     if (op->msg.kind == SG_MSG_CMP_SWAP) {
@@ -151,29 +151,28 @@ static void make_atomic(struct sim_world *w, struct sim_side *s, struct sim_op *
 
 static void make_imm(struct sim_world *w, struct sim_op *op)
 {
-    op->msg.solicited = sim_chance(w, 20);
-    op->msg.extra_len = SG_IMM_OCTETS;
-    sg_put_be64(op->msg.extra, sim_prng(w));
+    op->msg.imm.solicited = sim_chance(w, 20);
+    sg_put_be64(op->msg.imm.octets, sim_prng(w));
 }
 
 static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op)
 {
     if (sim_chance(w, 20)) {
         op->words = true;
-        op->msg.length = 8 * SIM_WORDS;
-        op->msg.rstag = SIM_STAG_WORDS;
-        op->msg.sink_stag = SIM_STAG_SINK;
-        op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
+        op->msg.read.length = 8 * SIM_WORDS;
+        op->msg.read.stag = SIM_STAG_WORDS;
+        op->msg.read.sink_stag = SIM_STAG_SINK;
+        op->msg.read.sink_to = sim_below(w, SIM_SOURCE - op->msg.read.length + 1);
         return;
     }
     op->read_back = sim_chance(w, 25);
-    op->msg.length = random_length(w,
+    op->msg.read.length = random_length(w,
                                    SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
-    op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.length + 1);
-    op->msg.rto = op->at;
-    op->msg.rstag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
-    op->msg.sink_stag = SIM_STAG_SINK;
-    op->msg.sink_to = sim_below(w, SIM_SOURCE - op->msg.length + 1);
+    op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.read.length + 1);
+    op->msg.read.to = op->at;
+    op->msg.read.stag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
+    op->msg.read.sink_stag = SIM_STAG_SINK;
+    op->msg.read.sink_to = sim_below(w, SIM_SOURCE - op->msg.read.length + 1);
 }
 
 static enum sg_msg_kind random_kind(struct sim_world *w, const struct sim_side *s)
@@ -196,7 +195,8 @@ static void make_wrong(struct sim_world *w, struct sim_side *s, struct sim_op *o
 {
     enum sg_msg_kind kind = op->msg.kind;
 
-    if ((kind == SG_MSG_SEND || kind == SG_MSG_WRITE) && op->msg.length && sim_chance(w, 20)) {
+    if ((kind == SG_MSG_SEND || kind == SG_MSG_WRITE) && sg_msg_length(&op->msg) &&
+        sim_chance(w, 20)) {
         op->fault = SIM_GATHER_FAILS;
     } else if (kind == SG_MSG_IMM) {
         return; /* nothing about it can be wrong */

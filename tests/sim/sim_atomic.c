@@ -59,10 +59,11 @@ enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, ui
     op = next_atomic(s);
     SIM_CHECK(w, *token == s->later, "%u.%u: asked for the %uth time with token %u",
               s->pair->index, s->node, s->later, (unsigned)*token);
-    SIM_CHECK(w, op->msg.kind == r->kind && op->msg.rstag == r->stag && op->msg.rto == r->to &&
-              op->msg.atomic.data == r->args.data && op->msg.atomic.mask == r->args.mask &&
-              (r->kind == SG_MSG_FETCH_ADD || (op->msg.atomic.cmp == r->args.cmp &&
-                                               op->msg.atomic.cmp_mask == r->args.cmp_mask)),
+    SIM_CHECK(w, op->msg.kind == r->kind && op->msg.atomic.stag == r->stag &&
+              op->msg.atomic.to == r->to && op->msg.atomic.args.data == r->args.data &&
+              op->msg.atomic.args.mask == r->args.mask &&
+              (r->kind == SG_MSG_FETCH_ADD || (op->msg.atomic.args.cmp == r->args.cmp &&
+                                               op->msg.atomic.args.cmp_mask == r->args.cmp_mask)),
               "%u.%u: Atomic op %u came otherwise", s->pair->index, s->node, op->seq);
     if (sim_tantrum(s)) {
         return SG_EXEC_FAILED;

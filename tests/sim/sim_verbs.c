@@ -234,16 +234,17 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
         memcpy(op->before, s->remote_words, sizeof(op->before));
     }
     if (sim_is_atomic(op) && op->fault == SIM_SOUND) {
-        i = (uint32_t)op->msg.rto / 8;
-        s->remote_words[i] = sim_atomic_result(op->msg.kind, &op->msg.atomic, s->remote_words[i]);
+        i = (uint32_t)op->msg.atomic.to / 8;
+        s->remote_words[i] = sim_atomic_result(op->msg.kind, &op->msg.atomic.args,
+                                               s->remote_words[i]);
     }
     if (op->msg.kind == SG_MSG_WRITE && op->fault == SIM_SOUND) {
-        for (i = 0; i < op->msg.length; i++) {
+        for (i = 0; i < op->msg.write.length; i++) {
             s->remote[op->at + i] = octet_of(s, op->seq, i);
         }
     }
     sim_note(w, "%u.%u op %u: kind %d, %u octets, fault %d", s->pair->index, s->node, op->seq,
-             op->msg.kind, op->msg.length, op->fault);
+             op->msg.kind, sg_msg_length(&op->msg), op->fault);
     s->taken++;
     *msg = op->msg;
     return true;
@@ -274,11 +275,11 @@ static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_
     const struct sim_op *op = &s->ops[msg->cookie];
     uint32_t i;
 
-    SIM_CHECK(w, len && off + len <= msg->length, "gather beyond the message");
+    SIM_CHECK(w, len && off + len <= sg_msg_length(msg), "gather beyond the message");
     if (s->left) {
         return SG_GATHER_CLOSED;
     }
-    if (op->fault == SIM_GATHER_FAILS && off + len == msg->length) {
+    if (op->fault == SIM_GATHER_FAILS && off + len == sg_msg_length(msg)) {
         return -1;
     }
     for (i = 0; i < len; i++) {
@@ -337,8 +338,9 @@ static void up_read_done(void *user, uint32_t octets)
         sg_put_le64(words + 8 * i, op->before[i]);
         want = words;
     }
-    SIM_CHECK(w, octets == op->msg.length, "Read of %u octets brought %u", op->msg.length, octets);
-    SIM_CHECK(w, memcmp(s->sink + op->msg.sink_to, want, octets) == 0,
+    SIM_CHECK(w, octets == op->msg.read.length, "Read of %u octets brought %u",
+              op->msg.read.length, octets);
+    SIM_CHECK(w, memcmp(s->sink + op->msg.read.sink_to, want, octets) == 0,
               "%u.%u: op %u: Read%s brought wrong octets", s->pair->index, s->node, op->seq,
               op->read_back ? "-back" : op->words ? " of words" : "");
     if (op->read_back) {
@@ -354,7 +356,7 @@ static void up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original)
     const struct sim_op *op = answered(s);
 
     SIM_CHECK(world_of(s), op->msg.kind == kind, "an Atomic done before its turn");
-    SIM_CHECK(world_of(s), original == op->before[op->msg.rto / 8],
+    SIM_CHECK(world_of(s), original == op->before[op->msg.atomic.to / 8],
               "%u.%u: op %u: an Atomic found something else", s->pair->index, s->node, op->seq);
     sim_tantrum(s);
 }
@@ -437,7 +439,7 @@ static const struct sim_op *next_send(struct sim_side *s)
         if (is_untagged(op)) {
             return op;
         }
-        for (i = 0; op->msg.kind == SG_MSG_WRITE && !op->fault && i < op->msg.length; i++) {
+        for (i = 0; op->msg.kind == SG_MSG_WRITE && !op->fault && i < op->msg.write.length; i++) {
             s->shadow[op->at + i] = octet_of(from, op->seq, i);
         }
     }
@@ -447,12 +449,22 @@ static const struct sim_op *next_send(struct sim_side *s)
 static void check_imm(struct sim_side *s, const struct sim_op *op, const struct sg_recv_info *info)
 {
     const struct sim_op *before = op->seq ? op - 1 : NULL;
-    uint32_t written = before && before->msg.kind == SG_MSG_WRITE ? before->msg.length : 0;
+    uint32_t written = before && before->msg.kind == SG_MSG_WRITE ? before->msg.write.length : 0;
 
     SIM_CHECK(world_of(s), op->msg.kind == SG_MSG_IMM && !info->length &&
-              memcmp(info->imm, op->msg.extra, SG_IMM_OCTETS) == 0 && info->write_len == written,
+              memcmp(info->imm, op->msg.imm.octets, SG_IMM_OCTETS) == 0 &&
+              info->write_len == written,
               "%u.%u: Immediate Data for op %u: behind a Write of %u octets", s->pair->index,
               s->node, op->seq, info->write_len);
+}
+
+static bool told_as_sent(const struct sg_recv_info *info, const struct sg_msg *m)
+{
+    if (m->kind == SG_MSG_IMM) {
+        return info->solicited == m->imm.solicited && !info->invalidate && !info->inv_stag;
+    }
+    return info->solicited == m->send.solicited && info->invalidate == m->send.invalidate &&
+           info->inv_stag == m->send.inv_stag;
 }
 
 static void up_recv_done(void *user, const struct sg_recv_info *info)
@@ -464,11 +476,10 @@ static void up_recv_done(void *user, const struct sg_recv_info *info)
 
     SIM_CHECK(w, op, "%u.%u: a Send that was never sent", s->pair->index, s->node);
     SIM_CHECK(w, op->fault == SIM_SOUND, "a wrong Send was delivered");
-    SIM_CHECK(w, info->msn == ++s->received && info->length == op->msg.length &&
-              info->solicited == op->msg.solicited && info->invalidate == op->msg.invalidate &&
-              info->inv_stag == op->msg.inv_stag,
+    SIM_CHECK(w, info->msn == ++s->received && info->length == sg_msg_length(&op->msg) &&
+              told_as_sent(info, &op->msg),
               "%u.%u: Send op %u of %u octets delivered as MSN %u of %u octets", s->pair->index,
-              s->node, op->seq, op->msg.length, info->msn, info->length);
+              s->node, op->seq, sg_msg_length(&op->msg), info->msn, info->length);
     if (info->immediate || op->msg.kind == SG_MSG_IMM) {
         check_imm(s, op, info);
     }

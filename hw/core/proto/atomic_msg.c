@@ -17,15 +17,16 @@
 size_t atomic_send_request(struct sg_conn *c)
 {
     const struct sg_msg *m = &c->tx.msg;
+    const struct sg_atomic_args *a = &m->atomic.args;
     const struct conn_orq entry = {
         .kind = (uint8_t)m->kind, .atomic_id = c->tx.msn[SG_QN_REQUEST],
     };
     bool add = m->kind == SG_MSG_FETCH_ADD;
     const struct sg_atomic_req r = {
         .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP, .id = entry.atomic_id,
-        .stag = m->rstag, .to = m->rto, .data = m->atomic.data, .mask = m->atomic.mask,
+        .stag = m->atomic.stag, .to = m->atomic.to, .data = a->data, .mask = a->mask,
         /* Section 5.2.1: with FetchAdd nothing is compared, which looks like this. */
-        .cmp = add ? 0 : m->atomic.cmp, .cmp_mask = add ? UINT64_MAX : m->atomic.cmp_mask,
+        .cmp = add ? 0 : a->cmp, .cmp_mask = add ? UINT64_MAX : a->cmp_mask,
     };
     const struct sg_ddp_hdr h = {
         .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(SG_OP_ATOMIC_REQ),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The boundary between verbs and a transport engine.
+ * The boundary between verbs and the iWARP engine (MPA, DDP and RDMAP over a stream).
  *
- * Verbs own queue pairs, work requests and memory rights; an engine owns connections, framing,
- * sequence numbers and the wire.  Today's engine is iWARP (MPA/DDP/RDMAP over a stream, conn.c);
- * capabilities tell what another one could lack.
+ * Verbs own queue pairs, work requests and memory rights; the engine owns connections, framing,
+ * sequence numbers and the wire.  There is one engine, and the boundary shows it: messages are
+ * those of RDMAP, faults are Terminates, setup is MPA's.
  *
  * Turn discipline.  Events from below (frames, timers) make the engine change state, place data
  * and call back up; they never transmit.  All transmission happens in sg_conn_transmit(), which
@@ -109,41 +109,84 @@ struct sg_atomic_args {
     uint64_t cmp_mask;
 };
 
-/* One outgoing message, filled by 'next'. */
-struct sg_msg {
-    enum sg_msg_kind kind;
-    bool solicited;
-    bool confirm;        /* READ_REQ of no octets that completes with 'confirmed' */
-    bool invalidate;     /* SEND; in draft -01 FLUSH, VERIFY and ATOMIC_WRITE, too */
-    uint32_t length;     /* octets of payload; for a Read Request, octets asked for */
-    uint32_t inv_stag;
-    uint32_t rstag;      /* WRITE: sink; READ_REQ: source, at the peer */
-    uint64_t rto;
-    uint32_t sink_stag;  /* READ_REQ: where the response goes, here */
-    uint64_t sink_to;
-    uint64_t cookie;     /* verbs' own */
-    /*
-     * FLUSH, VERIFY, ATOMIC_WRITE: target rstag, rto and rlen; FETCH_ADD, CMP_SWAP: rstag and rto.
-     * For these and IMM length is 0, nothing is gathered.
-     */
-    uint32_t rlen;
-    uint32_t flush_flags;   /* SG_FLUSH_* */
-    uint8_t extra_len;      /* VERIFY: octets of expected hash; ATOMIC_WRITE, IMM: 8 */
-    uint8_t extra[64];      /* the hash; the atom in memory order of the target; the immediate */
-    struct sg_atomic_args atomic; /* FETCH_ADD, CMP_SWAP */
+/* What is particular to each kind of the draft's requests. */
+union sg_mpe_args {
+    uint32_t flags;         /* FLUSH: SG_FLUSH_* */
+    struct {
+        uint8_t len;        /* octets, 0: none */
+        uint8_t octets[64];
+    } hash;                 /* VERIFY: the one that is expected */
+    uint8_t atom[8];        /* ATOMIC_WRITE: in memory order of the target */
 };
 
-/* An inbound request of the draft, parsed. */
+/* One outgoing message, filled by 'next': its kind says which member of the union counts. */
+struct sg_msg {
+    enum sg_msg_kind kind;
+    uint64_t cookie;        /* verbs' own */
+    union {
+        struct {
+            uint32_t length;        /* octets of payload */
+            bool solicited;
+            bool invalidate;
+            uint32_t inv_stag;
+        } send;
+        struct {
+            uint32_t length;        /* octets of payload */
+            uint32_t stag;          /* sink, at the peer */
+            uint64_t to;
+        } write;
+        struct {
+            uint32_t length;        /* octets asked for */
+            uint32_t stag;          /* source, at the peer */
+            uint64_t to;
+            uint64_t sink_to;       /* where the response goes, here */
+            uint32_t sink_stag;
+            bool confirm;           /* of no octets; completes with 'confirmed' */
+        } read;
+        struct {
+            uint32_t stag;          /* target, at the peer */
+            uint32_t length;
+            uint64_t to;
+            bool invalidate;        /* draft -01 */
+            uint32_t inv_stag;
+            union sg_mpe_args args;
+        } mpe;                      /* FLUSH, VERIFY, ATOMIC_WRITE */
+        struct {
+            uint32_t stag;          /* target, at the peer */
+            uint64_t to;
+            struct sg_atomic_args args;
+        } atomic;                   /* FETCH_ADD, CMP_SWAP */
+        struct {
+            bool solicited;
+            uint8_t octets[8];
+        } imm;
+    };
+};
+
+/* Octets that are gathered for a message, or that a Read asks for. */
+static inline uint32_t sg_msg_length(const struct sg_msg *m)
+{
+    switch (m->kind) {
+    case SG_MSG_SEND:
+        return m->send.length;
+    case SG_MSG_WRITE:
+        return m->write.length;
+    case SG_MSG_READ_REQ:
+        return m->read.length;
+    default:
+        return 0;
+    }
+}
+
+/* An inbound request of the draft, parsed: its kind says which member of 'args' counts. */
 struct sg_mpe_req {
     enum sg_msg_kind kind;  /* FLUSH, VERIFY, ATOMIC_WRITE */
     uint32_t msn;           /* on queue 1 */
     uint32_t stag;
     uint64_t to;
-    uint32_t length;        /* octets; R: as sent, to be ignored */
-    uint32_t flags;         /* SG_FLUSH_* */
+    uint32_t length;        /* octets; with SG_FLUSH_REGION as sent, to be ignored */
     uint32_t inv_stag;      /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
-    uint8_t extra_len;      /* VERIFY: octets of the hash sent along; ATOMIC_WRITE: 8 */
-    uint8_t extra[64];
+    union sg_mpe_args args;
 };
 
 /* An inbound Atomic Request, parsed. */

@@ -25,7 +25,7 @@ static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
         break;
     case SG_MPE_DRAFT_02:
         flags |= SG_FLUSH_REGION;
-        if (m->invalidate) {
+        if (m->mpe.invalidate) {
             return false;
         }
         break;
@@ -34,37 +34,41 @@ static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
     }
     switch (m->kind) {
     case SG_MSG_FLUSH:
-        return !(m->flush_flags & ~flags);
+        return !(m->mpe.args.flags & ~flags);
     case SG_MSG_VERIFY:
-        return m->extra_len <= SG_HASH_LEN_MAX;
+        return m->mpe.args.hash.len <= SG_HASH_LEN_MAX;
     default:
-        return m->extra_len == SG_ATOM_LEN;
+        return true;
     }
 }
 
 /* The message behind its DDP header; its opcode goes to *op. */
 static size_t make_request(const struct sg_msg *m, enum sg_rdmap_opcode *op, uint8_t *buf)
 {
-    const struct sg_flush_req flush = {
-        .stag = m->rstag, .length = m->rlen, .to = m->rto, .flags = m->flush_flags,
-    };
-    const struct sg_atomic_write_req atom = {
-        .stag = m->rstag, .length = SG_ATOM_LEN, .to = m->rto, .data = sg_get_le64(m->extra),
+    const union sg_mpe_args *args = &m->mpe.args;
+    struct sg_flush_req flush = {
+        .stag = m->mpe.stag, .length = m->mpe.length, .to = m->mpe.to,
     };
     struct sg_verify_req verify = {
-        .stag = m->rstag, .length = m->rlen, .to = m->rto, .hash_len = m->extra_len,
+        .stag = m->mpe.stag, .length = m->mpe.length, .to = m->mpe.to,
+    };
+    struct sg_atomic_write_req atom = {
+        .stag = m->mpe.stag, .length = SG_ATOM_LEN, .to = m->mpe.to,
     };
 
     switch (m->kind) {
     case SG_MSG_FLUSH:
         *op = SG_OP_FLUSH_REQ;
+        flush.flags = args->flags;
         return sg_flush_req_emit(&flush, buf);
     case SG_MSG_VERIFY:
         *op = SG_OP_VERIFY_REQ;
-        memcpy(verify.hash, m->extra, m->extra_len);
+        verify.hash_len = args->hash.len;
+        memcpy(verify.hash, args->hash.octets, args->hash.len);
         return sg_verify_req_emit(&verify, buf);
     default:
         *op = SG_OP_ATOMIC_WRITE_REQ;
+        atom.data = sg_get_le64(args->atom);
         return sg_atomic_write_req_emit(&atom, buf);
     }
 }
@@ -74,7 +78,8 @@ size_t mpe_send_request(struct sg_conn *c)
     const struct sg_msg *m = &c->tx.msg;
     const struct conn_orq entry = { .kind = (uint8_t)m->kind };
     struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_word = m->invalidate ? m->inv_stag : 0,
+        .last = true, .version = SG_DDP_VERSION,
+        .ulp_word = m->mpe.invalidate ? m->mpe.inv_stag : 0,
         .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_MPE_REQ_LEN_MAX];

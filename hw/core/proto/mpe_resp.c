@@ -34,7 +34,7 @@ static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe
     r->stag = f.stag;
     r->to = f.to;
     r->length = f.length;
-    r->flags = f.flags;
+    r->args.flags = f.flags;
     return SEG_OK;
 }
 
@@ -50,8 +50,8 @@ static int parse_verify(struct sg_conn *c, const struct ddp_seg *s, struct sg_mp
     r->stag = v.stag;
     r->to = v.to;
     r->length = v.length;
-    r->extra_len = v.hash_len;
-    memcpy(r->extra, v.hash, v.hash_len);
+    r->args.hash.len = v.hash_len;
+    memcpy(r->args.hash.octets, v.hash, v.hash_len);
     return SEG_OK;
 }
 
@@ -70,8 +70,7 @@ static int parse_atomic_write(struct sg_conn *c, const struct ddp_seg *s, struct
     r->stag = a.stag;
     r->to = a.to;
     r->length = a.length;
-    r->extra_len = SG_ATOM_LEN;
-    sg_put_le64(r->extra, a.data); /* see mpe_req.c */
+    sg_put_le64(r->args.atom, a.data); /* see mpe_req.c */
     return SEG_OK;
 }
 

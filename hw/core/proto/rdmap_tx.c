@@ -37,7 +37,8 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
                                 const struct sg_msg *m)
 {
     const struct conn_orq entry = {
-        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size, .confirm = m && m->confirm,
+        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size,
+        .confirm = m && m->read.confirm,
         .sink = { .stag = req->sink_stag, .to = req->sink_to, .cookie = m ? m->cookie : 0 },
     };
     const struct sg_ddp_hdr h = {
@@ -237,7 +238,7 @@ static void message_done(struct sg_conn *c)
         st->tx_atomic_writes++;
         break;
     default:
-        st->tx_reads += !msg.confirm;
+        st->tx_reads += !msg.read.confirm;
         break;
     }
     if (!is_request(msg.kind)) { /* else it completes with its answer: requests.c, tell() */
@@ -257,11 +258,11 @@ static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
     if (m->kind == SG_MSG_WRITE) {
         h->tagged = true;
         h->ulp_ctrl = rdmap_ctrl(SG_OP_WRITE);
-        h->stag = m->rstag;
-        h->to = m->rto + c->tx.off;
+        h->stag = m->write.stag;
+        h->to = m->write.to + c->tx.off;
     } else {
-        h->ulp_ctrl = rdmap_ctrl(send_ops[m->solicited][m->invalidate]);
-        h->ulp_word = m->invalidate ? m->inv_stag : 0;
+        h->ulp_ctrl = rdmap_ctrl(send_ops[m->send.solicited][m->send.invalidate]);
+        h->ulp_word = m->send.invalidate ? m->send.inv_stag : 0;
         h->msn = c->tx.msn[SG_QN_SEND];
         h->mo = c->tx.off;
     }
@@ -269,7 +270,7 @@ static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
 
 static size_t send_payload_segment(struct sg_conn *c)
 {
-    uint32_t left = c->tx.msg.length - c->tx.off, len;
+    uint32_t left = sg_msg_length(&c->tx.msg) - c->tx.off, len;
     void *user = c->user;
     struct sg_ddp_hdr h;
     struct fpdu_out out;
@@ -311,12 +312,11 @@ static size_t send_immediate(struct sg_conn *c)
     struct sg_msg *m = &c->tx.msg;
     const struct sg_ddp_hdr h = {
         .last = true, .version = SG_DDP_VERSION, .qn = SG_QN_SEND, .msn = c->tx.msn[SG_QN_SEND],
-        .ulp_ctrl = rdmap_ctrl(m->solicited ? SG_OP_IMM_SE : SG_OP_IMM),
+        .ulp_ctrl = rdmap_ctrl(m->imm.solicited ? SG_OP_IMM_SE : SG_OP_IMM),
     };
     struct fpdu_out out;
 
-    sg_assert(m->extra_len == SG_IMM_LEN);
-    out.iov[1].iov_base = m->extra;
+    out.iov[1].iov_base = m->imm.octets;
     out.iov[1].iov_len = SG_IMM_LEN;
     return fpdu_send(c, &out, &h, 1, SG_IMM_LEN);
 }
@@ -346,8 +346,8 @@ static size_t send_message_segment(struct sg_conn *c)
     }
     if (m->kind == SG_MSG_READ_REQ) {
         n = send_read_request(c, &(const struct sg_read_req){
-            .sink_stag = m->sink_stag, .sink_to = m->sink_to, .size = m->length,
-            .src_stag = m->rstag, .src_to = m->rto,
+            .sink_stag = m->read.sink_stag, .sink_to = m->read.sink_to, .size = m->read.length,
+            .src_stag = m->read.stag, .src_to = m->read.to,
         }, m);
     } else {
         n = send_small_message(c);

@@ -193,7 +193,7 @@ static void up_gathered(void *user, struct iovec *iov, int n)
 
 static void up_sent(void *user, const struct sg_msg *msg)
 {
-    rig_note("sent(%u)", msg->length);
+    rig_note("sent(%u)", sg_msg_length(msg));
 }
 
 static void up_read_done(void *user, uint32_t octets)
@@ -494,5 +494,5 @@ void rig_post(const struct sg_msg *m)
 
 void rig_send(uint32_t off, uint32_t len)
 {
-    rig_post(&(struct sg_msg){ .kind = SG_MSG_SEND, .length = len, .cookie = off });
+    rig_post(&(struct sg_msg){ .kind = SG_MSG_SEND, .cookie = off, .send = { .length = len } });
 }

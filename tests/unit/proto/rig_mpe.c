@@ -26,7 +26,8 @@ static enum sg_exec_result verify(const struct sg_mpe_req *r, uint8_t *hash,
     uint8_t crc[4];
 
     sg_put_le32(crc, sg_crc32c(0, rig->mem + r->to, r->length));
-    if (r->extra_len && (r->extra_len != 4 || memcmp(r->extra, crc, 4) != 0)) {
+    if (r->args.hash.len &&
+        (r->args.hash.len != 4 || memcmp(r->args.hash.octets, crc, 4) != 0)) {
         return SG_EXEC_FAILED;
     }
     memcpy(hash, crc, 4);
@@ -38,11 +39,11 @@ enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t h
                                     uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
                                     uint64_t *again_ns)
 {
-    bool region = r->kind == SG_MSG_FLUSH && r->flags & SG_FLUSH_REGION;
+    bool region = r->kind == SG_MSG_FLUSH && r->args.flags & SG_FLUSH_REGION;
 
     T_TRUE(user == rig);
     rig_note("mpe(%c%u,%x,%" PRIx64 "+%u,%x)", letter(r->kind), r->msn, r->stag, r->to,
-             r->length, r->flags);
+             r->length, r->kind == SG_MSG_FLUSH ? r->args.flags : 0);
     if (!rig->c) {
         return SG_EXEC_FAILED; /* rig_note() has aborted it */
     }
@@ -69,11 +70,10 @@ enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t h
         return verify(r, hash, hash_len);
     }
     if (r->kind == SG_MSG_ATOMIC_WRITE) {
-        T_EQ_U64(r->extra_len, 8);
         if (r->to % 8) {
             return SG_EXEC_UNALIGNED;
         }
-        memcpy(rig->mem + r->to, r->extra, 8);
+        memcpy(rig->mem + r->to, r->args.atom, 8);
     }
     return SG_EXEC_DONE;
 }

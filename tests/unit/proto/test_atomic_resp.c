@@ -235,7 +235,7 @@ static void abort_inside(void)
     /* As requester, in the middle of several answers. */
     {
         struct sg_engine_config config = rig_config();
-        const struct sg_msg m = { .kind = SG_MSG_FETCH_ADD, .rstag = 1 };
+        const struct sg_msg m = { .kind = SG_MSG_FETCH_ADD, .atomic = { .stag = 1 } };
 
         config.rfc7306 = true;
         rig_start(&config);

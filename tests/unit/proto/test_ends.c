@@ -48,7 +48,7 @@ static void close_sends_what_was_started(void)
 static void inbound_after_close(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 1, .rstag = 9, .sink_stag = RIG_STAG_RW,
+        .kind = SG_MSG_READ_REQ, .read = { .length = 1, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
 
     active();

@@ -239,7 +239,7 @@ static void markers_sent(void)
 static void markers_of_the_rfc(void)
 {
     static const char tail5[] = "52239983", tail6[] = "84925898";
-    struct sg_msg m = { .kind = SG_MSG_SEND, .length = 24, .cookie = 0 };
+    struct sg_msg m = { .kind = SG_MSG_SEND, .cookie = 0, .send = { .length = 24 } };
     uint8_t crc[4];
 
     rig_start(NULL);
@@ -256,9 +256,9 @@ static void markers_of_the_rfc(void)
     rig_active(REP "d0020004 00080008");
     memset(rig->mem, 0, 4096);
     rig->in_used = rig->in_len;
-    m.length = 492 - 4 - 2 - 18 - 4; /* so that the next one starts at 0x1ec */
+    m.send.length = 492 - 4 - 2 - 18 - 4; /* so that the next one starts at 0x1ec */
     rig_post(&m);
-    m.length = 24;
+    m.send.length = 24;
     rig_post(&m);
     rig_settle();
     T_EQ_U64(rig->in_len - rig->in_used, 492 + 4 + 2 + 42 + 4);

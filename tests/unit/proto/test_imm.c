@@ -10,7 +10,7 @@
 #define WRITE_MORE "8140 00000100 0000000000000000 "
 
 static const struct sg_msg imm_msg = {
-    .kind = SG_MSG_IMM, .extra_len = 8, .extra = { 1, 2, 3, 4, 5, 6, 7, 8 },
+    .kind = SG_MSG_IMM, .imm = { .octets = { 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
 static void start(bool on)
@@ -41,13 +41,11 @@ static void sending(void)
         rig_expect_fpdu(SEND("48", "01") "0102030405060708");
     }
     T_EQ_STR(rig_log(), "sent(0)");
-    m.solicited = true;
-    m.extra[0] = 0xff;
+    m.imm.solicited = true;
+    m.imm.octets[0] = 0xff;
     rig_post(&m);
     rig_send(0, 0);
-    m.solicited = false;
-    m.invalidate = true; /* left over from other kinds: must not show */
-    m.inv_stag = 0x1234;
+    m.imm.solicited = false;
     rig_post(&m);
     rig_settle();
     rig_expect_fpdu(SEND("49", "02") "ff02030405060708");
@@ -64,7 +62,7 @@ static void sending(void)
 static void behind_write(void)
 {
     const struct sg_msg w = {
-        .kind = SG_MSG_WRITE, .rstag = 0x100, .length = 3000, .cookie = 0,
+        .kind = SG_MSG_WRITE, .cookie = 0, .write = { .stag = 0x100, .length = 3000 },
     };
     size_t n;
 
@@ -191,10 +189,10 @@ static void length_of_write(void)
 static void answers_in_between(void)
 {
     const struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 4, .rstag = 1, .sink_stag = RIG_STAG_RW,
-        .sink_to = 0x40,
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 4, .stag = 1, .sink_stag = RIG_STAG_RW, .sink_to = 0x40 },
     };
-    const struct sg_msg add = { .kind = SG_MSG_FETCH_ADD, .rstag = 1 };
+    const struct sg_msg add = { .kind = SG_MSG_FETCH_ADD, .atomic = { .stag = 1 } };
 
     begin();
     rig_post(&read);

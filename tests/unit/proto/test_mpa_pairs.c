@@ -309,9 +309,15 @@ static void settle(struct sg_mem_switch *sw)
 
 static void post(struct side *s, enum sg_msg_kind kind)
 {
-    s->queue[s->tail++] = (struct sg_msg){
-        .kind = kind, .length = DATA, .rstag = 1, .sink_stag = 1,
-    };
+    struct sg_msg *m = &s->queue[s->tail++];
+
+    *m = (struct sg_msg){ .kind = kind };
+    if (kind == SG_MSG_READ_REQ) {
+        m->read.length = DATA;
+        m->read.stag = m->read.sink_stag = 1;
+    } else {
+        m->send.length = DATA;
+    }
     sg_conn_wake(s->c);
 }
 

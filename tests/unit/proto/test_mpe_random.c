@@ -30,6 +30,26 @@ static enum sg_msg_kind random_kind(void)
     return kinds[prng(4)];
 }
 
+/* A request of ours, the Nth. */
+static struct sg_msg random_request(unsigned n)
+{
+    struct sg_msg m = { .kind = random_kind() };
+
+    if (m.kind == SG_MSG_READ_REQ) {
+        m.read.length = 4;
+        m.read.stag = 7;
+        m.read.sink_stag = RIG_STAG_RW;
+        m.read.sink_to = BASE + 4 * n;
+        return m;
+    }
+    m.mpe.stag = 7;
+    m.mpe.length = 8;
+    if (m.kind == SG_MSG_FLUSH) {
+        m.mpe.args.flags = SG_FLUSH_PERSISTENT;
+    }
+    return m;
+}
+
 /* A ULPDU, framed. */
 static void say(const uint8_t *ulpdu, size_t n)
 {
@@ -172,12 +192,8 @@ static void one_requester(void)
     asked_count = told = answers = 0;
     while (told < REQUESTS) {
         if (posted < REQUESTS && prng(3)) {
-            struct sg_msg m = {
-                .kind = random_kind(), .length = 4, .rstag = 7, .sink_stag = RIG_STAG_RW,
-                .sink_to = BASE + 4 * posted, .rlen = 8, .flush_flags = 1,
-            };
+            const struct sg_msg m = random_request(posted);
 
-            m.extra_len = m.kind == SG_MSG_ATOMIC_WRITE ? 8 : 0;
             asked[posted++] = (struct asked){ m.kind, false };
             rig_post(&m);
             rig_settle();

@@ -13,19 +13,28 @@
 #define TERM(lec, len) "4147 00000000 00000002 00000001 00000000 " lec "c000 " len " "
 
 static const struct sg_msg flush_msg = {
-    .kind = SG_MSG_FLUSH, .rstag = 0xb0000002, .rto = 0x2000, .rlen = 4096, .flush_flags = 1,
+    .kind = SG_MSG_FLUSH,
+    .mpe = { .stag = 0xb0000002, .to = 0x2000, .length = 4096, .args = { .flags = 1 } },
 };
 static const struct sg_msg verify_msg = {
-    .kind = SG_MSG_VERIFY, .rstag = 0xb0000002, .rto = 0x2000, .rlen = 4096, .extra_len = 4,
-    .extra = { 0xe3, 0x06, 0x92, 0x83 },
+    .kind = SG_MSG_VERIFY,
+    .mpe = {
+        .stag = 0xb0000002, .to = 0x2000, .length = 4096,
+        .args = { .hash = { .len = 4, .octets = { 0xe3, 0x06, 0x92, 0x83 } } },
+    },
 };
 static const struct sg_msg atom_msg = {
-    .kind = SG_MSG_ATOMIC_WRITE, .rstag = 0xb0000002, .rto = 0x2000, .extra_len = 8,
-    .extra = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 },
+    .kind = SG_MSG_ATOMIC_WRITE,
+    .mpe = {
+        .stag = 0xb0000002, .to = 0x2000,
+        .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } },
+    },
 };
 static const struct sg_msg read_msg = {
-    .kind = SG_MSG_READ_REQ, .length = 4, .rstag = 0xb0000002, .rto = 0x2000,
-    .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
+    .kind = SG_MSG_READ_REQ,
+    .read = {
+        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
+    },
 };
 
 #define FLUSH(msn) REQ("4c", msn) "b0000002 00001000 0000000000002000 00000001"
@@ -109,7 +118,7 @@ static void every_form(void)
 
     for (i = 0; i < SG_ARRAY_SIZE(flags); i++) {
         start(i < 4 ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02, 8);
-        m.flush_flags = flags[i];
+        m.mpe.args.flags = flags[i];
         post(&m);
         snprintf(text, sizeof(text), "%s%08x",
                  REQ("4c", "01") "b0000002 00001000 0000000000002000 ", flags[i]);
@@ -121,11 +130,11 @@ static void every_form(void)
         char *at = text;
 
         start(SG_MPE_DRAFT_02, 8);
-        m.extra_len = (uint8_t)i;
+        m.mpe.args.hash.len = (uint8_t)i;
         at += sprintf(at, REQ("4e", "01") "b0000002 00001000 0000000000002000 ");
         for (k = 0; k < i; k++) {
-            m.extra[k] = (uint8_t)(k * 3 + 1);
-            at += sprintf(at, "%02x", m.extra[k]);
+            m.mpe.args.hash.octets[k] = (uint8_t)(k * 3 + 1);
+            at += sprintf(at, "%02x", m.mpe.args.hash.octets[k]);
         }
         post(&m);
         rig_expect_fpdu(text);
@@ -134,12 +143,12 @@ static void every_form(void)
     /* Draft -01: an STag that the responder invalidates. */
     start(SG_MPE_DRAFT_01, 8);
     m = atom_msg;
-    m.invalidate = true;
-    m.inv_stag = 0x11223344;
+    m.mpe.invalidate = true;
+    m.mpe.inv_stag = 0x11223344;
     post(&m);
     rig_expect_fpdu("4150 11223344 00000001 00000001 00000000 "
                     "b0000002 00000008 0000000000002000 0123456789abcdef");
-    m.invalidate = false; /* inv_stag is left as it was, and must not show */
+    m.mpe.invalidate = false; /* inv_stag is left as it was, and must not show */
     post(&m);
     rig_expect_fpdu(ATOM("02"));
     rig_stop();
@@ -148,18 +157,16 @@ static void every_form(void)
 /* What the draft of the connection has no words for ends the stream, without headers. */
 static void unspeakable(void)
 {
-    struct sg_msg rows[6] = { flush_msg, flush_msg, verify_msg, atom_msg, flush_msg, atom_msg };
-    static const uint8_t drafts[6] = {
-        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
-        SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
+    struct sg_msg rows[5] = { flush_msg, flush_msg, verify_msg, flush_msg, atom_msg };
+    static const uint8_t drafts[5] = {
+        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
     };
     size_t i;
 
-    rows[1].flush_flags = SG_FLUSH_REGION | SG_FLUSH_PERSISTENT;
-    rows[2].extra_len = 65;
-    rows[3].extra_len = 4;
-    rows[4].flush_flags = 8;
-    rows[5].invalidate = true;
+    rows[1].mpe.args.flags = SG_FLUSH_REGION | SG_FLUSH_PERSISTENT;
+    rows[2].mpe.args.hash.len = 65;
+    rows[3].mpe.args.flags = 8;
+    rows[4].mpe.invalidate = true;
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("row %zu", i);
         start(drafts[i], 8);
@@ -203,7 +210,7 @@ static void order_of_completions(void)
 {
     struct sg_msg second = read_msg;
 
-    second.sink_to = 0x80;
+    second.read.sink_to = 0x80;
     start(SG_MPE_DRAFT_02, 8);
     rig_post(&flush_msg);
     rig_post(&read_msg);

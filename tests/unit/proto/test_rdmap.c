@@ -32,6 +32,20 @@ static void active(void)
     rig->in_used = rig->in_len;
 }
 
+static struct sg_msg payload_message(enum sg_msg_kind kind, uint32_t length)
+{
+    struct sg_msg m = { .kind = kind, .cookie = 3 };
+
+    if (kind == SG_MSG_SEND) {
+        m.send.length = length;
+    } else {
+        m.write.length = length;
+        m.write.stag = 0x11223344;
+        m.write.to = 0xfffffffff0u;
+    }
+    return m;
+}
+
 /* EMSS 1460, so a ULPDU has 1454 octets: 1440 or 1436 of payload. */
 static void message_in_segments(void)
 {
@@ -47,10 +61,7 @@ static void message_in_segments(void)
     size_t i, n;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        struct sg_msg m = {
-            .kind = rows[i].kind, .length = rows[i].length, .rstag = 0x11223344,
-            .rto = 0xfffffffff0u, .cookie = 3,
-        };
+        const struct sg_msg m = payload_message(rows[i].kind, rows[i].length);
         size_t hdr = rows[i].kind == SG_MSG_SEND ? 18 : 14, off = 0, s;
         char words[32];
 
@@ -108,18 +119,18 @@ static void message_in_segments(void)
 
 static void send_opcodes(void)
 {
-    struct sg_msg m = { .kind = SG_MSG_SEND, .length = 2 };
+    struct sg_msg m = { .kind = SG_MSG_SEND, .send = { .length = 2 } };
 
     active();
     memcpy(rig->mem, "hi", 2);
     rig_post(&m);
-    m.solicited = m.invalidate = true;
-    m.inv_stag = 0x11223344;
+    m.send.solicited = m.send.invalidate = true;
+    m.send.inv_stag = 0x11223344;
     rig_post(&m);
-    m.solicited = false;
+    m.send.solicited = false;
     rig_post(&m);
-    m.solicited = true;
-    m.invalidate = false; /* inv_stag is left as it was, and must not show */
+    m.send.solicited = true;
+    m.send.invalidate = false; /* inv_stag is left as it was, and must not show */
     rig_post(&m);
     rig_settle();
     T_SHOWS("RDM-01 RDM-04 RDM-06") {
@@ -142,8 +153,12 @@ static void send_opcodes(void)
 
 static void order_and_sequence(void)
 {
-    struct sg_msg send = { .kind = SG_MSG_SEND }, write = { .kind = SG_MSG_WRITE, .rstag = 7 };
-    struct sg_msg read = { .kind = SG_MSG_READ_REQ, .rstag = 9, .sink_stag = RIG_STAG_RW };
+    struct sg_msg send = { .kind = SG_MSG_SEND }, write = {
+        .kind = SG_MSG_WRITE, .write = { .stag = 7 },
+    };
+    struct sg_msg read = {
+        .kind = SG_MSG_READ_REQ, .read = { .stag = 9, .sink_stag = RIG_STAG_RW },
+    };
 
     active();
     rig_post(&write);
@@ -179,7 +194,7 @@ static void order_and_sequence(void)
 static void ord_is_never_exceeded(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 4, .rstag = 9, .sink_stag = RIG_STAG_RW,
+        .kind = SG_MSG_READ_REQ, .read = { .length = 4, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
     unsigned i;
     size_t n;
@@ -216,7 +231,7 @@ static void ord_is_never_exceeded(void)
 
 static void ord_zero(void)
 {
-    struct sg_msg read = { .kind = SG_MSG_READ_REQ, .rstag = 9 };
+    struct sg_msg read = { .kind = SG_MSG_READ_REQ, .read = { .stag = 9 } };
 
     rig_start(NULL);
     rig_active(REP "50020004 00000008");
@@ -233,7 +248,7 @@ static void ord_zero(void)
 static void rtr_read_is_internal(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 2, .rstag = 9, .sink_stag = RIG_STAG_RW,
+        .kind = SG_MSG_READ_REQ, .read = { .length = 2, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
 
     rig_start(NULL);
@@ -286,7 +301,9 @@ static void rtr_unknown(void)
 /* The sink of our own Read went away meanwhile. */
 static void read_sink_gone(void)
 {
-    struct sg_msg read = { .kind = SG_MSG_READ_REQ, .length = 1, .rstag = 9, .sink_stag = 0x777 };
+    struct sg_msg read = {
+        .kind = SG_MSG_READ_REQ, .read = { .length = 1, .stag = 9, .sink_stag = 0x777 },
+    };
 
     active();
     rig_post(&read);
@@ -318,7 +335,8 @@ static void receive_is_broken(void)
 static void response_in_segments(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 5, .rstag = 9, .sink_stag = RIG_STAG_RW, .sink_to = 16,
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 5, .stag = 9, .sink_stag = RIG_STAG_RW, .sink_to = 16 },
     };
 
     active();
@@ -349,7 +367,8 @@ static void response_must_match(void)
         { "nothing at all", "c142 00000100 00000000 00000010", "0/2/06" },
     };
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .length = 5, .rstag = 9, .sink_stag = RIG_STAG_RW, .sink_to = 16,
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 5, .stag = 9, .sink_stag = RIG_STAG_RW, .sink_to = 16 },
     };
     char words[80];
     size_t i;
@@ -459,7 +478,7 @@ static void fair(void)
     rig_start(NULL);
     rig_passive();
     rig->gather_fails = false;
-    rig_post(&(struct sg_msg){ .kind = SG_MSG_WRITE, .length = 14400, .rstag = 7 });
+    rig_post(&(struct sg_msg){ .kind = SG_MSG_WRITE, .write = { .length = 14400, .stag = 7 } });
     rig_say_fpdu(READ_FPDU("01", "00", "3840", "00"));
     rig_settle();
     for (i = 0; i < 20; i++) {

@@ -59,8 +59,11 @@ static void passive_life(void)
 static void reads_both_ways(void)
 {
     struct sg_msg m = {
-        .kind = SG_MSG_READ_REQ, .length = 16, .rstag = 0xb0000002, .rto = 0x2000,
-        .sink_stag = RIG_STAG_RW, .sink_to = 0x1000,
+        .kind = SG_MSG_READ_REQ,
+        .read = {
+            .length = 16, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW,
+            .sink_to = 0x1000,
+        },
     };
 
     rig_start(NULL);

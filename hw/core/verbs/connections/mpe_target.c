@@ -97,7 +97,7 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     };
     op->addr = run->bus;
     op->len = run->len;
-    op->flags = t->r->flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    op->flags = t->r->args.flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
     if (!run->pm && op->flags & SG_FLUSH_PERSISTENT && sg_mr_root(t->mr)->odp) {
         return SG_PM_FAILED; /* registration could not check this */
     }
@@ -225,8 +225,8 @@ static enum sg_exec_result run_verify(const struct turn *t)
     *t->hash_len = (uint8_t)sg_hasher_end(x->hasher, t->hash);
     sg_account_free(&t->a->account, x->hasher, sizeof(*x->hasher));
     x->hasher = NULL;
-    if (!t->r->extra_len || (t->r->extra_len == *t->hash_len &&
-                             same_octets(t->r->extra, t->hash, *t->hash_len))) {
+    if (!t->r->args.hash.len || (t->r->args.hash.len == *t->hash_len &&
+                             same_octets(t->r->args.hash.octets, t->hash, *t->hash_len))) {
         return SG_EXEC_DONE;
     }
     sg_log(&t->a->host, SG_LOG_PEER_ERROR, "qp %u: Verify of STag 0x%08x: the hash differs",
@@ -257,8 +257,8 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
         return SG_EXEC_UNALIGNED;
     }
     sg_pm_milestone(&t->qp->mem, r->msn, r->to, SG_PM_BEFORE_ATOMIC_WRITE);
-    ok = run.pm ? host->ops->pm_store(host->opaque, &who, run.bus, r->extra)
-                : host->ops->dma_store64(host->opaque, run.bus, sg_get_le64(r->extra));
+    ok = run.pm ? host->ops->pm_store(host->opaque, &who, run.bus, r->args.atom)
+                : host->ops->dma_store64(host->opaque, run.bus, sg_get_le64(r->args.atom));
     if (!ok) {
         return SG_EXEC_FAILED;
     }
@@ -271,8 +271,8 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
 
 static uint32_t flush_rights(const struct sg_mpe_req *r)
 {
-    return (r->flags & SG_FLUSH_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
-           (r->flags & SG_FLUSH_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
+    return (r->args.flags & SG_FLUSH_PERSISTENT ? SG_ACCESS_FLUSH_PERSISTENT : 0) |
+           (r->args.flags & SG_FLUSH_GLOBAL ? SG_ACCESS_FLUSH_GLOBAL : 0);
 }
 
 /* Checks the request and sets *mr to the region. */
@@ -316,7 +316,7 @@ enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req 
         .qp = qp, .a = cm->adapter, .r = r, .x = &cm->mpe, .hash = hash, .hash_len = hash_len,
         .again_ns = again_ns,
     };
-    bool whole = r->kind == SG_MSG_FLUSH && r->flags & SG_FLUSH_REGION &&
+    bool whole = r->kind == SG_MSG_FLUSH && r->args.flags & SG_FLUSH_REGION &&
                  t.a->config.engine.mpe_draft == SG_MPE_DRAFT_02;
     enum sg_exec_result res;
 

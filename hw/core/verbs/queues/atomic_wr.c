@@ -19,23 +19,26 @@ enum sg_wc_status sg_atomic_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
 {
     const struct sg_wqe_atomic *w = (const void *)(h + 1);
     const struct sg_sge *sink = cur_sge(&qp->sq);
-    enum sg_wc_status status = sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, qp->sq.cur_index);
+    uint32_t length;
+    enum sg_wc_status status = sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &length);
 
     if (status != SG_WC_SUCCESS) {
         return status;
     }
-    if (h->num_sge != 1 || msg->length != WORD) {
+    if (h->num_sge != 1 || length != WORD) {
         return SG_WC_LOC_LEN_ERR;
     }
     msg->kind = h->opcode == SG_WR_FETCH_ADD ? SG_MSG_FETCH_ADD : SG_MSG_CMP_SWAP;
-    msg->rstag = sg_get_le32(&h->rkey);
-    msg->rto = sg_get_le64(&h->remote_addr);
-    msg->sink_stag = sg_get_le32(&sink->lkey);
-    msg->sink_to = sg_get_le64(&sink->addr);
-    msg->atomic = (struct sg_atomic_args){
+    msg->atomic.stag = sg_get_le32(&h->rkey);
+    msg->atomic.to = sg_get_le64(&h->remote_addr);
+    msg->atomic.args = (struct sg_atomic_args){
         .data = sg_get_le64(&w->data), .mask = sg_get_le64(&w->data_mask),
         .cmp = sg_get_le64(&w->compare), .cmp_mask = sg_get_le64(&w->compare_mask),
     };
+    rec->byte_len = length;
+    rec->sink_stag = sg_get_le32(&sink->lkey);
+    rec->sink_to = sg_get_le64(&sink->addr);
     return SG_WC_SUCCESS;
 }
 
@@ -64,9 +67,8 @@ void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t origina
 void sg_atomic_set_imm(const struct sg_wqe_hdr *h, struct sg_msg *msg)
 {
     msg->kind = SG_MSG_IMM;
-    msg->solicited = h->flags & SG_WQE_SOLICITED;
-    msg->extra_len = SG_IMM_OCTETS;
-    memcpy(msg->extra, &h->imm, SG_IMM_OCTETS);
+    msg->imm.solicited = h->flags & SG_WQE_SOLICITED;
+    memcpy(msg->imm.octets, &h->imm, SG_IMM_OCTETS);
 }
 
 enum sg_wc_status sg_atomic_start_imm(struct sg_qp *qp, const struct sg_wqe_hdr *h,

@@ -55,7 +55,8 @@ bool sg_sq_probe(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         return false;
     }
     *msg = (struct sg_msg){
-        .kind = SG_MSG_READ_REQ, .confirm = true, .sink_stag = 1, .rstag = 1, /* some reject 0 */
+        .kind = SG_MSG_READ_REQ,
+        .read = { .confirm = true, .sink_stag = 1, .stag = 1 }, /* some reject 0 */
     };
     sq->probe_end = sq->next;
     sq->probing = true;

@@ -28,11 +28,11 @@ static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
                                     enum sg_msg_kind kind, const struct sg_wqe_hdr *h)
 {
     msg->kind = kind;
-    msg->rstag = sg_get_le32(&h->rkey);
-    msg->rto = sg_get_le64(&h->remote_addr);
-    msg->inv_stag = sg_get_le32(&h->inv_stag);
-    msg->invalidate = msg->inv_stag != 0;
-    return msg->invalidate && qp->adapter->config.engine.mpe_draft != SG_MPE_DRAFT_01
+    msg->mpe.stag = sg_get_le32(&h->rkey);
+    msg->mpe.to = sg_get_le64(&h->remote_addr);
+    msg->mpe.inv_stag = sg_get_le32(&h->inv_stag);
+    msg->mpe.invalidate = msg->mpe.inv_stag != 0;
+    return msg->mpe.invalidate && qp->adapter->config.engine.mpe_draft != SG_MPE_DRAFT_01
                ? SG_WC_LOC_QP_OP_ERR
                : SG_WC_SUCCESS;
 }
@@ -48,8 +48,8 @@ enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *
         !(flags & (SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL))) {
         return SG_WC_LOC_QP_OP_ERR;
     }
-    msg->rlen = sg_get_le32(&cur_mpe(h)->length);
-    msg->flush_flags = flags;
+    msg->mpe.length = sg_get_le32(&cur_mpe(h)->length);
+    msg->mpe.args.flags = flags;
     return set_target(qp, msg, SG_MSG_FLUSH, h);
 }
 
@@ -58,49 +58,58 @@ enum sg_wc_status sg_mpe_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr 
 {
     const struct sg_wqe_place *place = cur_mpe(h);
     const struct sg_sge *sink = cur_sge(&qp->sq);
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, qp->sq.cur_index);
     enum sg_wc_status status;
+    uint32_t room;
 
     if (place->flags) {
         return SG_WC_LOC_QP_OP_ERR;
     }
-    status = sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+    status = sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &room);
     if (status != SG_WC_SUCCESS) {
         return status;
     }
-    msg->rlen = sg_get_le32(&place->length);
-    if (h->num_sge) {
-        if (msg->length < SG_MAX(place->hash_len, (uint8_t)1)) {
-            return SG_WC_LOC_LEN_ERR;
-        }
-        msg->sink_stag = sg_get_le32(&sink->lkey);
-        msg->sink_to = sg_get_le64(&sink->addr);
+    if (h->num_sge && room < SG_MAX(place->hash_len, (uint8_t)1)) {
+        return SG_WC_LOC_LEN_ERR;
     }
-    msg->extra_len = place->hash_len;
-    memcpy(msg->extra, sink + h->num_sge, place->hash_len);
-    return set_target(qp, msg, SG_MSG_VERIFY, h);
+    msg->mpe.length = sg_get_le32(&place->length);
+    msg->mpe.args.hash.len = place->hash_len;
+    memcpy(msg->mpe.args.hash.octets, sink + h->num_sge, place->hash_len);
+    status = set_target(qp, msg, SG_MSG_VERIFY, h);
+    if (status == SG_WC_SUCCESS && h->num_sge) {
+        rec->byte_len = room;
+        rec->sink_stag = sg_get_le32(&sink->lkey);
+        rec->sink_to = sg_get_le64(&sink->addr);
+    }
+    return status;
 }
 
 enum sg_wc_status sg_mpe_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                               struct sg_msg *msg)
 {
     const struct sg_sge *sge = cur_sge(&qp->sq);
-    enum sg_wc_status status = sg_sq_check_elements(qp, 0, &msg->length);
+    struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, qp->sq.cur_index);
+    uint32_t length;
+    enum sg_wc_status status = sg_sq_check_elements(qp, 0, &length);
 
     if (status != SG_WC_SUCCESS) {
         return status;
     }
-    if (msg->length != ATOM) {
+    if (length != ATOM) {
         return SG_WC_LOC_LEN_ERR;
     }
-    msg->rlen = ATOM;
-    msg->extra_len = ATOM;
+    msg->mpe.length = ATOM;
     if (h->flags & SG_WQE_INLINE) {
-        memcpy(msg->extra, sge, ATOM);
-    } else if (!sg_mem_fetch(qp->adapter, qp->sq.cur_mr[0], sg_get_le64(&sge->addr), msg->extra,
-                             ATOM)) {
+        memcpy(msg->mpe.args.atom, sge, ATOM);
+    } else if (!sg_mem_fetch(qp->adapter, qp->sq.cur_mr[0], sg_get_le64(&sge->addr),
+                             msg->mpe.args.atom, ATOM)) {
         return SG_WC_LOC_PROT_ERR;
     }
-    return set_target(qp, msg, SG_MSG_ATOMIC_WRITE, h);
+    status = set_target(qp, msg, SG_MSG_ATOMIC_WRITE, h);
+    if (status == SG_WC_SUCCESS) {
+        rec->byte_len = ATOM;
+    }
+    return status;
 }
 
 /* Places the hash; returns success, or the status of the failed request. */

@@ -17,8 +17,8 @@
 void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg)
 {
     if (n) {
-        msg->sink_stag = sg_get_le32(&sges->lkey);
-        msg->sink_to = n == 1 ? sg_get_le64(&sges->addr) : 0;
+        msg->read.sink_stag = sg_get_le32(&sges->lkey);
+        msg->read.sink_to = n == 1 ? sg_get_le64(&sges->addr) : 0;
     }
 }
 

@@ -261,29 +261,29 @@ static enum sg_wc_status start_send(struct sg_qp *qp, const struct sg_wqe_hdr *h
                                     struct sg_msg *msg)
 {
     msg->kind = SG_MSG_SEND;
-    msg->solicited = h->flags & SG_WQE_SOLICITED;
-    msg->invalidate = h->opcode == SG_WR_SEND_INV;
-    msg->inv_stag = msg->invalidate ? sg_get_le32(&h->inv_stag) : 0;
-    return sg_sq_check_elements(qp, 0, &msg->length);
+    msg->send.solicited = h->flags & SG_WQE_SOLICITED;
+    msg->send.invalidate = h->opcode == SG_WR_SEND_INV;
+    msg->send.inv_stag = msg->send.invalidate ? sg_get_le32(&h->inv_stag) : 0;
+    return sg_sq_check_elements(qp, 0, &msg->send.length);
 }
 
 static enum sg_wc_status start_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                      struct sg_msg *msg)
 {
     msg->kind = SG_MSG_WRITE;
-    msg->rstag = sg_get_le32(&h->rkey);
-    msg->rto = sg_get_le64(&h->remote_addr);
-    return sg_sq_check_elements(qp, 0, &msg->length);
+    msg->write.stag = sg_get_le32(&h->rkey);
+    msg->write.to = sg_get_le64(&h->remote_addr);
+    return sg_sq_check_elements(qp, 0, &msg->write.length);
 }
 
 static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h,
                                     struct sg_msg *msg)
 {
     msg->kind = SG_MSG_READ_REQ;
-    msg->rstag = sg_get_le32(&h->rkey);
-    msg->rto = sg_get_le64(&h->remote_addr);
+    msg->read.stag = sg_get_le32(&h->rkey);
+    msg->read.to = sg_get_le64(&h->remote_addr);
     sg_scatter_name(cur_sge(&qp->sq), h->num_sge, msg);
-    return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->length);
+    return sg_sq_check_elements(qp, SG_ACCESS_LOCAL_WRITE, &msg->read.length);
 }
 
 /* Opens the record of the entry at 'next', which is then started. */
@@ -345,16 +345,15 @@ static enum sg_odp_status admit(struct sg_qp *qp, const struct op_row *row, unsi
 }
 
 /* What is needed of a request until its answer comes; false: no memory. */
-static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, struct sg_msg *msg)
+static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_msg *msg)
 {
     qp->sq.reads++;
-    rec->byte_len = msg->length;
-    rec->sink_stag = msg->sink_stag;
-    rec->sink_to = msg->sink_to;
     if (msg->kind != SG_MSG_READ_REQ) {
-        msg->length = 0;
-        return true;
+        return true; /* its start has noted where the answer goes */
     }
+    rec->byte_len = msg->read.length;
+    rec->sink_stag = msg->read.sink_stag;
+    rec->sink_to = msg->read.sink_to;
     return sg_scatter_keep(qp, rec, cur_sge(&qp->sq), cur_hdr(&qp->sq)->num_sge);
 }
 
@@ -501,7 +500,7 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     struct sg_sq *sq = &qp->sq;
     enum sg_wc_status status = SG_WC_SUCCESS;
     enum sg_odp_status pages = SG_ODP_READY;
-    uint32_t all = msg->length;
+    uint32_t all = sg_msg_length(msg);
 
     if ((qp->state != SG_QP_RTS && qp->state != SG_QP_CLOSING) || msg->cookie != sq->cur_index) {
         return SG_GATHER_CLOSED; /* a close or a Terminate is deferred to the next turn */

@@ -47,7 +47,7 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
         sg_sq_is_answered(sg_sq_rec(sq, index)->opcode)) {
         return; /* a flushed entry is already complete; a Read completes with its Response */
     }
-    qp->counters.tx_octets += msg->length;
+    qp->counters.tx_octets += sg_msg_length(msg);
     if (sq->cur_imm) {
         return; /* only the first half */
     }
