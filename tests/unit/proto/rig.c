@@ -4,7 +4,7 @@
  *
  * Words of the log, one per upcall (parameters in brackets):
  *   request reply established disconnected closed gone terminated sent read_done recv inv
- *   placed mpe answered mpe_done (rig_mpe.c) atomic atomic_done imm (rig_7306.c)
+ *   placed mpe answered mpe_done atomic atomic_done imm (rig_requests.c)
  * 'tx_ready', 'next', 'gather' and placements are not logged; memory shows them.
  */
 #include <glib.h>
@@ -464,23 +464,28 @@ void rig_passive(void)
     rig->in_used = rig->in_len;
 }
 
-void rig_passive_7306(uint8_t draft)
+static void start_with(uint8_t draft, bool rfc7306, uint16_t max_ord)
 {
     struct sg_engine_config config = rig_config();
 
-    config.rfc7306 = true;
     config.mpe_draft = draft;
+    config.rfc7306 = rfc7306;
+    config.max_ord = max_ord;
     rig_start(&config);
+}
+
+void rig_passive_with(uint8_t draft, bool rfc7306)
+{
+    start_with(draft, rfc7306, rig_config().max_ord);
     rig_passive();
 }
 
-void rig_passive_mpe(uint8_t draft)
+void rig_active_with(uint8_t draft, bool rfc7306, uint16_t max_ord)
 {
-    struct sg_engine_config config = rig_config();
-
-    config.mpe_draft = draft;
-    rig_start(&config);
-    rig_passive();
+    start_with(draft, rfc7306, max_ord);
+    rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
+    rig_log();
+    rig->in_used = rig->in_len;
 }
 
 void rig_post(const struct sg_msg *m)
@@ -490,6 +495,12 @@ void rig_post(const struct sg_msg *m)
     if (rig->c) {
         sg_conn_wake(rig->c);
     }
+}
+
+void rig_post_now(const struct sg_msg *m)
+{
+    rig_post(m);
+    rig_settle();
 }
 
 void rig_send(uint32_t off, uint32_t len)

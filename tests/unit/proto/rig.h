@@ -5,7 +5,7 @@
  *
  * The rig logs all upcalls to verbs as words; tests compare the log.  The
  * model of verbs has one array of memory and some STags; see rig.c and, for the extensions,
- * rig_mpe.c and rig_7306.c.
+ * rig_requests.c.
  */
 #ifndef SG_TESTS_PROTO_RIG_H
 #define SG_TESTS_PROTO_RIG_H
@@ -104,22 +104,19 @@ void rig_request(const char *request_hex);  /* peer connects to the engine and a
 void rig_accept(uint16_t ird, uint16_t ord, const char *pdata);
 /* Streaming, engine as responder, an RTR Write was seen. */
 void rig_passive(void);
-/* rig_start with draft-talpey-rdma-commit (enum sg_mpe_draft), then rig_passive. */
-void rig_passive_mpe(uint8_t draft);
-/* The same with RFC 7306, and with that draft. */
-void rig_passive_7306(uint8_t draft);
+/* The same two with extensions: a draft (enum sg_mpe_draft), RFC 7306.  They call rig_start(). */
+void rig_passive_with(uint8_t draft, bool rfc7306);
+void rig_active_with(uint8_t draft, bool rfc7306, uint16_t max_ord);
 
-/* Upcalls of the extension, in rig_mpe.c. */
+/* Upcalls of the extensions, in rig_requests.c. */
 enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
-                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
+                               uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                               uint64_t *again_ns);
 void rig_up_mpe_answered(void *user, const struct sg_mpe_req *r);
 void rig_up_mpe_done(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);
 void rig_up_write_placed(void *user);
-/* Upcalls of RFC 7306, in rig_7306.c. */
-enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r,
-                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
+enum sg_exec_result rig_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
 void rig_up_atomic_done(void *user, enum sg_msg_kind kind, uint64_t original);
 void rig_note_imm(const struct sg_recv_info *info);
 /* Of rig.c, for those. */
@@ -129,5 +126,7 @@ enum sg_mem_status rig_check(uint32_t stag, uint64_t to, uint64_t n, uint32_t fo
 /* Post a message. */
 void rig_send(uint32_t off, uint32_t len);
 void rig_post(const struct sg_msg *m);
+/* And runs until nothing moves. */
+void rig_post_now(const struct sg_msg *m);
 
 #endif

@@ -17,7 +17,7 @@
 
 static void begin(void)
 {
-    rig_passive_7306(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, true);
     sg_put_le64(rig->mem + 0x20, 0x2a);
     sg_put_le64(rig->mem + 0x28, 0x1122334455667788);
 }
@@ -61,7 +61,7 @@ static void both(void)
 /* Reserved bits are ignored: of the operation word, of the DDP and RDMAP words. */
 static void reserved_bits(void)
 {
-    rig_passive_7306(SG_MPE_DRAFT_OFF);
+    rig_passive_with(SG_MPE_DRAFT_OFF, true);
     sg_put_le64(rig->mem + 0x20, 0x2a);
     rig_say_fpdu("7d7a a5a5a5a5 00000001 00000001 00000000 fffffff0 00000007 00000100 "
                  "0000000000000020 0000000000000005 0000000000000000 1234567812345678 "

@@ -26,7 +26,7 @@ static void start(bool on)
 
 static void begin(void)
 {
-    rig_passive_7306(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, true);
     rig->recvs = 16;
 }
 
@@ -125,7 +125,7 @@ static void receiving(void)
     T_EQ_U64(sg_engine_stats(rig->e)->rx_sends, 1);
     rig_stop();
     /* With four bits of opcode the one above is reserved. */
-    rig_passive_7306(SG_MPE_DRAFT_OFF);
+    rig_passive_with(SG_MPE_DRAFT_OFF, true);
     rig->recvs = 1;
     rig_say_fpdu("4178 77777777 00000000 00000001 00000000 0000000000000000");
     T_EQ_STR(rig_log(), "imm(1,0000000000000000,0)");

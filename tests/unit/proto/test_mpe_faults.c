@@ -38,7 +38,7 @@ static void run_row(const struct row *r)
     char text[512], end[80];
 
     T_CONTEXT("%s", r->what);
-    rig_passive_mpe(r->draft);
+    rig_passive_with(r->draft, false);
     memcpy(before, rig->mem, sizeof(before));
     snprintf(text, sizeof(text), "%s %s", r->header, r->body);
     rig_say_fpdu(text);
@@ -264,7 +264,7 @@ static void pending_work(void)
 {
     uint8_t before[8];
 
-    rig_passive_mpe(D2);
+    rig_passive_with(D2, false);
     memcpy(before, rig->mem + 0x10, 8);
     rig->exec_later = 2;
     rig->exec_fails = true;
@@ -292,7 +292,7 @@ static void pending_work(void)
 /* Malformed behind one in the making: told at once, and the one is not asked about again. */
 static void malformed_behind(void)
 {
-    rig_passive_mpe(D2);
+    rig_passive_with(D2, false);
     rig->exec_later = 1;
     rig_say_fpdu("414c 00000000 00000001 00000001 00000000 " GOOD P);
     rig_say_fpdu("414c 00000000 00000001 00000002 00000000 " GOOD "00000008");
@@ -322,7 +322,7 @@ static void all_lengths(void)
             bool good = n >= rows[i].least && n <= rows[i].most && (i != 1 || n == 16);
 
             T_CONTEXT("opcode %s, %zu octets", rows[i].op, n);
-            rig_passive_mpe(D2);
+            rig_passive_with(D2, false);
             at += sprintf(at, HDR("%s"), rows[i].op);
             for (k = 0; k < n; k++) {
                 at += sprintf(at, "%.2s", k < 20 ? target + 2 * k : "00");

@@ -48,7 +48,7 @@ static void expect_with_hash(const char *ulpdu, const char *hash)
 
 static void flush(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig_say_fpdu(FLUSH("01"));
     T_SHOWS("FLU-05 FLU-08") {
         rig_expect_fpdu(RESP("4d", "01"));
@@ -74,7 +74,7 @@ static void verify(void)
 {
     char hash[9];
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     strcpy(hash, crc_hex(0x2000, 4096));
     rig_say_fpdu(VERIFY("01"));
     T_SHOWS("FLU-14") {
@@ -94,7 +94,7 @@ static void atomic_write(void)
 {
     static const uint8_t want[8] = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 };
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig_say_fpdu(ATOM("01"));
     T_SHOWS("FLU-21") {
         rig_expect_fpdu(RESP("51", "01"));
@@ -109,7 +109,7 @@ static void atomic_write(void)
 /* Appendix A of -02: "can contain any value and are ignored by the receiver". */
 static void any_offset(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig_say_fpdu("414c 00000000 00000001 00000001 00000001 " TARGET "00000001");
     rig_expect_fpdu(RESP("4d", "01"));
     rig_say_fpdu("414e 00000000 00000001 00000002 ffffffff " TARGET);
@@ -123,7 +123,7 @@ static void any_offset(void)
 /* The one reserved bit that is left of RDMAP's two means nothing. */
 static void reserved_bit(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig_say_fpdu("4170 00000000 00000001 00000001 00000000 "
                  "00000100 00000008 0000000000000010 0000000000000000");
     rig_expect_fpdu(RESP("51", "01"));
@@ -139,7 +139,7 @@ static void transaction(void)
 {
     char hash[9];
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     memset(rig->mem + 0x2000, 0xaa, 2);
     memset(rig->mem + 0x2002, 0xbb, 2);
     strcpy(hash, crc_hex(0x2000, 4096));
@@ -170,7 +170,7 @@ static void later(void)
 {
     uint8_t before[8];
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     memcpy(before, rig->mem + 0x10, 8);
     rig->exec_later = 3;
     rig_say_fpdu(FLUSH("01"));
@@ -217,7 +217,7 @@ static void behind_a_read(void)
     static uint8_t before[20000];
     uint32_t off = 0;
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     memcpy(before, rig->mem, sizeof(before));
     rig->exec_later = 1;
     rig_say_fpdu(REQ("4c", "01") "00000100 00000001 0000000000000000 00000001");
@@ -317,7 +317,7 @@ static void little_room(void)
 /* Closing: what was asked is answered first, and no longer than the close timeout. */
 static void closing(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig->exec_later = 2;
     rig_say_fpdu(FLUSH("01"));
     sg_conn_close(rig->c);
@@ -328,7 +328,7 @@ static void closing(void)
     T_TRUE(rig->peer_fin);
     rig_stop();
 
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     rig->exec_later = 100000;
     rig_say_fpdu(FLUSH("01"));
     sg_conn_close(rig->c);
@@ -347,7 +347,7 @@ static void abort_inside(void)
 
     for (i = 0; i < 3; i++) {
         T_CONTEXT("upcall %u", i);
-        rig_passive_mpe(SG_MPE_DRAFT_02);
+        rig_passive_with(SG_MPE_DRAFT_02, false);
         if (i == 0) { /* 'mpe' */
             rig->abort_in = true;
             rig_say_fpdu(FLUSH("01"));
@@ -369,7 +369,7 @@ static void abort_inside(void)
 /* A Write counts as placed with its last segment, wherever its octets were; an empty one never. */
 static void write_placed(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_02);
+    rig_passive_with(SG_MPE_DRAFT_02, false);
     T_EQ_STR(rig_log(), "");
     rig_say_fpdu("8140 00000100 0000000000002000 aa");
     T_EQ_STR(rig_log(), "");
@@ -385,7 +385,7 @@ static void write_placed(void)
 /* Draft -01: the same messages, no R, and an STag to invalidate with any request. */
 static void draft_01(void)
 {
-    rig_passive_mpe(SG_MPE_DRAFT_01);
+    rig_passive_with(SG_MPE_DRAFT_01, false);
     rig_say_fpdu(REQ("4c", "01") TARGET "00000003");
     rig_expect_fpdu(RESP("4d", "01"));
     T_EQ_STR(rig_log(), "mpe(F1,100,2000+4096,3) answered(F1)");
