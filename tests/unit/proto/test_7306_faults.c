@@ -1,94 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * RFC 7306, the engine as receiver: each field of each message malformed or refused.  In every
- * case: the Terminate has the message's DDP header and no RDMAP header, memory is unchanged,
- * nothing is delivered, and no later request is executed.
- */
+/* RFC 7306, the engine as receiver: each field of each message malformed or refused. */
 #include <string.h>
 
 #include "tap.h"
-#include "rig.h"
+#include "fault_table.h"
 
-enum spoken { BOTH, ALONE, DRAFT, NONE }; /* RFC 7306 with and without the draft; draft; 5040 */
-
-struct row {
-    const char *what;
-    enum spoken spoken;
-    const char *header;         /* DDP header, 18 octets, or 14 if tagged */
-    const char *body;
-    const char *lec;            /* layer, type, code */
-    bool asked;                 /* verbs were asked to execute it */
-    const char *shows;          /* rows of the checklist */
+enum {
+    NONE = SG_MPE_DRAFT_OFF,                /* RFC 5040 alone */
+    DRAFT = SG_MPE_DRAFT_02,
+    ALONE = SPEAKS_7306,
+    BOTH = SPEAKS_7306 | SG_MPE_DRAFT_02,
 };
-
-static unsigned octets(const char *hex)
-{
-    unsigned digits = 0;
-
-    for (; *hex; hex++) {
-        digits += *hex != ' ';
-    }
-    return digits / 2;
-}
-
-static void begin(enum spoken spoken)
-{
-    struct sg_engine_config config = rig_config();
-
-    config.rfc7306 = spoken == BOTH || spoken == ALONE;
-    config.mpe_draft = spoken == BOTH || spoken == DRAFT ? SG_MPE_DRAFT_02 : SG_MPE_DRAFT_OFF;
-    rig_start(&config);
-    rig_passive();
-    rig->recvs = 4;
-}
-
-static void run_row(const struct row *r)
-{
-    static uint8_t before[RIG_MEM], buffers[sizeof(rig->recv_buf)];
-    const char *log, *c = r->lec; /* "0/2/ff" */
-    char text[512], end[80];
-
-    T_CONTEXT("%s", r->what);
-    begin(r->spoken);
-    memcpy(before, rig->mem, sizeof(before));
-    memcpy(buffers, rig->recv_buf, sizeof(buffers));
-    snprintf(text, sizeof(text), "%s %s", r->header, r->body);
-    rig_say_fpdu(text);
-    snprintf(text, sizeof(text), "4147 00000000 00000002 00000001 00000000 %c%c%c%cc000 %04x %s",
-             c[0], c[2], c[4], c[5], octets(r->header) + octets(r->body), r->header);
-    T_SHOWS(r->shows) {
-        rig_expect_fpdu(text);
-        log = rig_log();
-        snprintf(end, sizeof(end), "terminated(sent,%s) disconnected(TERMINATED)", r->lec);
-        T_TRUE(strlen(log) >= strlen(end));
-        T_EQ_STR(log + strlen(log) - strlen(end), end);
-        T_EQ_INT(strstr(log, "atomic(") != NULL, r->asked);
-        T_NULL(strstr(log, "imm("));
-        T_NULL(strstr(log, "done("));
-
-        /* Dead to the world: neither proper messages nor a Write count any more. */
-        rig_say_fpdu("414a 00000000 00000001 00000002 00000000 00000000 00000001 00000100 "
-                     "0000000000000020 0000000000000005 0000000000000000 0000000000000000 "
-                     "0000000000000000");
-        rig_say_fpdu("4148 00000000 00000000 00000001 00000000 0102030405060708");
-        rig_say_fpdu("c140 00000100 0000000000000000 ffffffff");
-        rig_expect_nothing();
-        T_EQ_STR(rig_log(), "");
-        T_EQ_MEM(rig->mem, before, sizeof(before));
-        T_EQ_MEM(rig->recv_buf, buffers, sizeof(buffers));
-    }
-    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 1);
-    rig_stop();
-}
-
-static void run(const struct row *rows, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        run_row(&rows[i]);
-    }
-}
 
 #define Q1(op) "41" op " 00000000 00000001 00000001 00000000"
 #define Q0(op) "41" op " 00000000 00000000 00000001 00000000"
@@ -98,7 +20,7 @@ static void run(const struct row *rows, size_t n)
 #define GOOD OP("00000000", "00000100", "0000000000000020")
 #define DATA "0102030405060708"
 
-static const struct row atomic_rows[] = {
+static const struct fault_row atomic_rows[] = {
     { "DDP version 0", BOTH, "404a 00000000 00000001 00000001 00000000", GOOD, "1/2/06",
       .shows = "EXT-30 EXT-31" },
     { "DDP version 2", ALONE, "424a 00000000 00000001 00000001 00000000", GOOD, "1/2/06" },
@@ -161,10 +83,10 @@ static const struct row atomic_rows[] = {
 
 static void atomics(void)
 {
-    run(atomic_rows, SG_ARRAY_SIZE(atomic_rows));
+    fault_run(atomic_rows, SG_ARRAY_SIZE(atomic_rows));
 }
 
-static const struct row imm_rows[] = {
+static const struct fault_row imm_rows[] = {
     { "DDP version 0", BOTH, "4048 00000000 00000000 00000001 00000000", DATA, "1/2/06" },
     { "DDP version 3", ALONE, "4349 00000000 00000000 00000001 00000000", DATA, "1/2/06" },
     { "RDMAP version 0", BOTH, "4108 00000000 00000000 00000001 00000000", DATA, "0/2/05" },
@@ -189,11 +111,11 @@ static const struct row imm_rows[] = {
 
 static void immediates(void)
 {
-    run(imm_rows, SG_ARRAY_SIZE(imm_rows));
+    fault_run(imm_rows, SG_ARRAY_SIZE(imm_rows));
 }
 
 /* A peer that does not speak it: as RFC 5040 alone has it, with or without the draft. */
-static const struct row off_rows[] = {
+static const struct fault_row off_rows[] = {
     { "off: Immediate Data", NONE, Q0("48"), DATA, "0/2/06" },
     { "off: Immediate Data, SE", NONE, Q0("49"), DATA, "0/2/06" },
     { "off: Atomic Request", NONE, Q1("4a"), GOOD, "0/2/06" },
@@ -208,13 +130,13 @@ static const struct row off_rows[] = {
 
 static void switched_off(void)
 {
-    run(off_rows, SG_ARRAY_SIZE(off_rows));
+    fault_run(off_rows, SG_ARRAY_SIZE(off_rows));
 }
 
 /* Immediate Data as the end of a Send that has begun. */
 static void end_of_a_send(void)
 {
-    begin(ALONE);
+    fault_start(ALONE);
     rig_say_fpdu("0143 00000000 00000000 00000001 00000000 6869");
     rig_say_fpdu(Q0("48") DATA);
     rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 02ffc000 001a " Q0("48"));
@@ -225,7 +147,7 @@ static void end_of_a_send(void)
 /* Of several faults the first counts, and none of those behind it is looked at. */
 static void first_fault(void)
 {
-    begin(BOTH);
+    fault_start(BOTH);
     rig_say_fpdu(Q1("4a") OP("00000000", "00000100", "0000000000000020"));
     rig_say_fpdu("414a 00000000 00000001 00000002 00000000 "
                  OP("00000000", "00000100", "0000000000000021"));

@@ -1,78 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * draft-talpey-rdma-commit, the engine as responder: each field of each request malformed or
- * refused.  In every case: the Terminate of docs/protocol.md has the request's DDP header and no
- * RDMAP header, memory is unchanged, and no later request is executed.
+ * refused.
  */
 #include <string.h>
 
 #include "tap.h"
-#include "rig.h"
+#include "fault_table.h"
 
 enum { OFF = SG_MPE_DRAFT_OFF, D1 = SG_MPE_DRAFT_01, D2 = SG_MPE_DRAFT_02 };
-
-struct row {
-    const char *what;
-    uint8_t draft;
-    const char *header;         /* DDP header, 18 octets, or 14 if tagged */
-    const char *body;
-    const char *lec;            /* layer, type, code */
-    bool asked;                 /* verbs were asked to execute it */
-    const char *shows;          /* rows of the checklist */
-};
-
-static unsigned octets(const char *hex)
-{
-    unsigned digits = 0;
-
-    for (; *hex; hex++) {
-        digits += *hex != ' ';
-    }
-    return digits / 2;
-}
-
-static void run_row(const struct row *r)
-{
-    static uint8_t before[RIG_MEM];
-    const char *log, *c = r->lec; /* "0/2/ff" */
-    char text[512], end[80];
-
-    T_CONTEXT("%s", r->what);
-    rig_passive_with(r->draft, false);
-    memcpy(before, rig->mem, sizeof(before));
-    snprintf(text, sizeof(text), "%s %s", r->header, r->body);
-    rig_say_fpdu(text);
-    snprintf(text, sizeof(text), "4147 00000000 00000002 00000001 00000000 %c%c%c%cc000 %04x %s",
-             c[0], c[2], c[4], c[5], octets(r->header) + octets(r->body), r->header);
-    T_SHOWS(r->shows) {
-        rig_expect_fpdu(text);
-        log = rig_log();
-        snprintf(end, sizeof(end), "terminated(sent,%s) disconnected(TERMINATED)", r->lec);
-        T_TRUE(strlen(log) >= strlen(end));
-        T_EQ_STR(log + strlen(log) - strlen(end), end);
-        T_EQ_INT(strstr(log, "mpe(") != NULL, r->asked);
-        T_FALSE(strstr(log, "answered("));
-
-        /* Dead to the world: neither a proper request nor a Write counts any more. */
-        rig_say_fpdu("4150 00000000 00000001 00000002 00000000 "
-                     "00000100 00000008 0000000000000000 0123456789abcdef");
-        rig_say_fpdu("c140 00000100 0000000000000000 ffffffff");
-        rig_expect_nothing();
-        T_EQ_STR(rig_log(), "");
-        T_EQ_MEM(rig->mem, before, sizeof(before));
-    }
-    T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 1);
-    rig_stop();
-}
-
-static void run(const struct row *rows, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        run_row(&rows[i]);
-    }
-}
 
 #define HDR(op) "41" op " 00000000 00000001 00000001 00000000"
 #define AT(stag, length, to) stag " " length " " to " "
@@ -81,7 +17,7 @@ static void run(const struct row *rows, size_t n)
 #define ATOM "0123456789abcdef"
 
 /* The header: every field, for each of the three. */
-static const struct row header_rows[] = {
+static const struct fault_row header_rows[] = {
     { "Flush: DDP version 0", D2, "404c 00000000 00000001 00000001 00000000", GOOD P, "1/2/06",
       .shows = "FLU-29 FLU-31" },
     { "Verify: DDP version 2", D2, "424e 00000000 00000001 00000001 00000000", GOOD, "1/2/06" },
@@ -130,11 +66,11 @@ static const struct row header_rows[] = {
 
 static void header_fields(void)
 {
-    run(header_rows, SG_ARRAY_SIZE(header_rows));
+    fault_run(header_rows, SG_ARRAY_SIZE(header_rows));
 }
 
 /* The RDMAP part: sizes, and values that the engine itself judges. */
-static const struct row body_rows[] = {
+static const struct fault_row body_rows[] = {
     { "Flush: empty", D2, HDR("4c"), "", "0/2/ff", .shows = "FLU-33" },
     { "Flush: an octet missing", D2, HDR("4c"), GOOD "000000", "0/2/ff" },
     { "Flush: an octet too many", D2, HDR("4c"), GOOD P "00", "0/2/ff" },
@@ -167,7 +103,7 @@ static const struct row body_rows[] = {
 
 static void body_fields(void)
 {
-    run(body_rows, SG_ARRAY_SIZE(body_rows));
+    fault_run(body_rows, SG_ARRAY_SIZE(body_rows));
 }
 
 /* STag, Length and TO: what verbs refuse, and which code each refusal has. */
@@ -196,18 +132,18 @@ static void target_fields(void)
     for (i = 0; i < SG_ARRAY_SIZE(targets); i++) {
         for (k = 0; k < SG_ARRAY_SIZE(requests); k++) {
             char what[80], body[120];
-            const struct row r = {
+            const struct fault_row r = {
                 what, i & 1 ? D1 : D2, requests[k].header, body, targets[i].lec, true, "FLU-32",
             };
 
             snprintf(what, sizeof(what), "%s, request %zu", targets[i].what, k);
             snprintf(body, sizeof(body), "%s%s", targets[i].target, requests[k].rest);
-            run_row(&r);
+            fault_run(&r, 1);
         }
     }
 }
 
-static const struct row execution_rows[] = {
+static const struct fault_row execution_rows[] = {
     { "Atomic Write: not aligned", D2, HDR("50"), AT("00000100", "00000008", "0000000000000011")
       ATOM, "0/2/07", true, .shows = "FLU-24 FLU-33" },
     { "Atomic Write: aligned to 4", D2, HDR("50"), AT("00000100", "00000008", "0000000000000014")
@@ -221,11 +157,11 @@ static const struct row execution_rows[] = {
 
 static void execution(void)
 {
-    run(execution_rows, SG_ARRAY_SIZE(execution_rows));
+    fault_run(execution_rows, SG_ARRAY_SIZE(execution_rows));
 }
 
 /* Draft -02: no STag to invalidate.  Draft -01: one that cannot be is an error after the fact. */
-static const struct row invalidate_rows[] = {
+static const struct fault_row invalidate_rows[] = {
     { "Flush: STag to invalidate", D2, "414c 00000300 00000001 00000001 00000000", GOOD P,
       "0/1/09", .shows = "FLU-03" },
     { "Verify: STag to invalidate", D2, "414e 00000300 00000001 00000001 00000000", GOOD,
@@ -240,11 +176,11 @@ static const struct row invalidate_rows[] = {
 
 static void invalidation(void)
 {
-    run(invalidate_rows, SG_ARRAY_SIZE(invalidate_rows));
+    fault_run(invalidate_rows, SG_ARRAY_SIZE(invalidate_rows));
 }
 
 /* Without the extension: four bits of opcode, no queue 3, nothing above 7. */
-static const struct row off_rows[] = {
+static const struct fault_row off_rows[] = {
     { "off: Flush", OFF, HDR("4c"), GOOD P, "0/2/06" },
     { "off: Verify", OFF, HDR("4e"), GOOD, "0/2/06" },
     { "off: Atomic Write looks like a Write", OFF, HDR("50"), GOOD ATOM, "0/2/06" },
@@ -256,7 +192,7 @@ static const struct row off_rows[] = {
 
 static void extension_off(void)
 {
-    run(off_rows, SG_ARRAY_SIZE(off_rows));
+    fault_run(off_rows, SG_ARRAY_SIZE(off_rows));
 }
 
 /* What fails to execute takes all behind it along: nothing else is executed, nothing answered. */
