@@ -6,11 +6,7 @@
 #include <string.h>
 
 #include "tap.h"
-#include "rig.h"
-
-#define REQ(op, msn) "41" op " 00000000 00000001 000000" msn " 00000000 "
-#define RESP(op, msn) "41" op " 00000000 00000003 000000" msn " 00000000 "
-#define TERM(lec, len) "4147 00000000 00000002 00000001 00000000 " lec "c000 " len " "
+#include "request_msgs.h"
 
 static const struct sg_msg add_msg = {
     .kind = SG_MSG_FETCH_ADD,
@@ -23,16 +19,6 @@ static const struct sg_msg swap_msg = {
         .args = { .data = 9, .mask = UINT64_MAX, .cmp = 5, .cmp_mask = UINT64_MAX },
     },
 };
-static const struct sg_msg read_msg = {
-    .kind = SG_MSG_READ_REQ,
-    .read = {
-        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
-    },
-};
-static const struct sg_msg flush_msg = {
-    .kind = SG_MSG_FLUSH,
-    .mpe = { .stag = 0xb0000002, .to = 0x2000, .length = 4096, .args = { .flags = 1 } },
-};
 
 #define ADD(msn) \
     REQ("4a", msn) "00000000 000000" msn " b0000002 0000000000002000 0000000000000005 " \
@@ -40,38 +26,15 @@ static const struct sg_msg flush_msg = {
 #define SWAP(msn) \
     REQ("4a", msn) "00000002 000000" msn " b0000002 0000000000002000 0000000000000009 " \
     "ffffffffffffffff 0000000000000005 ffffffffffffffff"
-#define READ(msn) \
-    REQ("41", msn) "00000100 0000000000000040 00000004 b0000002 0000000000002000"
-#define FLUSH(msn) REQ("4c", msn) "b0000002 00001000 0000000000002000 00000001"
-#define READ_RESP "c142 00000100 0000000000000040 61626364"
-
-static void start(bool on, uint8_t draft, uint16_t ord)
-{
-    struct sg_engine_config config = rig_config();
-
-    config.rfc7306 = on;
-    config.mpe_draft = draft;
-    config.max_ord = ord;
-    rig_start(&config);
-    rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
-    rig_log();
-    rig->in_used = rig->in_len;
-}
-
-static void post(const struct sg_msg *m)
-{
-    rig_post(m);
-    rig_settle();
-}
 
 static void requests(void)
 {
-    start(true, SG_MPE_DRAFT_OFF, 8);
-    post(&add_msg);
+    rig_active_with(SG_MPE_DRAFT_OFF, true, 8);
+    rig_post_now(&add_msg);
     T_SHOWS("EXT-01 EXT-09 EXT-12") {
         rig_expect_fpdu(ADD("01"));
     }
-    post(&swap_msg);
+    rig_post_now(&swap_msg);
     rig_expect_fpdu(SWAP("02"));
     rig_expect_nothing();
     T_SHOWS("EXT-25") {
@@ -101,18 +64,18 @@ static void every_form(void)
         },
     };
 
-    start(true, SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, true, 8);
     m.kind = SG_MSG_CMP_SWAP;
-    post(&m);
+    rig_post_now(&m);
     T_SHOWS("EXT-10") {
         rig_expect_fpdu(REQ("4a", "01") "00000002 00000001 11121314 2122232425262728 "
                         "3132333435363738 4142434445464748 5152535455565758 6162636465666768");
     }
     m.kind = SG_MSG_FETCH_ADD; /* nothing is compared */
-    post(&m);
+    rig_post_now(&m);
     rig_expect_fpdu(REQ("4a", "02") "00000000 00000002 11121314 2122232425262728 "
                     "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
-    post(&m);
+    rig_post_now(&m);
     rig_expect_fpdu(REQ("4a", "03") "00000000 00000003 11121314 2122232425262728 "
                     "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
     rig_stop();
@@ -125,8 +88,8 @@ static void unspeakable(void)
     size_t i;
 
     for (i = 0; i < 2 * SG_ARRAY_SIZE(rows); i++) {
-        start(false, i < 2 ? SG_MPE_DRAFT_OFF : SG_MPE_DRAFT_02, 8);
-        post(rows[i % 2]);
+        rig_active_with(i < 2 ? SG_MPE_DRAFT_OFF : SG_MPE_DRAFT_02, false, 8);
+        rig_post_now(rows[i % 2]);
         T_SHOWS("EXT-30") {
             rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
         }
@@ -139,7 +102,7 @@ static void unspeakable(void)
 /* One space of MSNs and one limit, for Reads, Atomics and the requests of the draft. */
 static void share_ord(void)
 {
-    start(true, SG_MPE_DRAFT_02, 2);
+    rig_active_with(SG_MPE_DRAFT_02, true, 2);
     rig_post(&add_msg);
     rig_post(&read_msg);
     rig_post(&flush_msg);
@@ -170,8 +133,8 @@ static void share_ord(void)
 /* ORD 0: none may go. */
 static void no_credit(void)
 {
-    start(true, SG_MPE_DRAFT_OFF, 0);
-    post(&add_msg);
+    rig_active_with(SG_MPE_DRAFT_OFF, true, 0);
+    rig_post_now(&add_msg);
     rig_expect_nothing();
     T_EQ_STR(rig_log(), "");
     rig_stop();
@@ -180,7 +143,7 @@ static void no_credit(void)
 /* Answers that overtake are kept: verbs hear of them in the order of requests. */
 static void order_of_completions(void)
 {
-    start(true, SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, true, 8);
     rig_post(&add_msg);
     rig_post(&read_msg);
     rig_post(&swap_msg);
@@ -208,11 +171,11 @@ static void many(void)
 {
     unsigned i;
 
-    start(true, SG_MPE_DRAFT_OFF, 3);
+    rig_active_with(SG_MPE_DRAFT_OFF, true, 3);
     for (i = 0; i < 200; i++) {
         char text[96], want[64];
 
-        post(i & 1 ? &add_msg : &swap_msg);
+        rig_post_now(i & 1 ? &add_msg : &swap_msg);
         snprintf(text, sizeof(text), "414b 00000000 00000003 %08x 00000000 %08x %016x", i + 1,
                  i + 1, i * 3);
         rig_say_fpdu(text);
@@ -270,9 +233,9 @@ static void strange_answers(void)
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("%s", rows[i].what);
-        start(true, SG_MPE_DRAFT_02, 8);
+        rig_active_with(SG_MPE_DRAFT_02, true, 8);
         if (rows[i].asked) {
-            post(rows[i].asked);
+            rig_post_now(rows[i].asked);
         }
         rig->in_used = rig->in_len;
         snprintf(text, sizeof(text), "%s %s", rows[i].header, rows[i].body);
@@ -289,8 +252,8 @@ static void strange_answers(void)
 /* The reserved word of RsvdULP is not looked at. */
 static void reserved_bits(void)
 {
-    start(true, SG_MPE_DRAFT_OFF, 8);
-    post(&add_msg);
+    rig_active_with(SG_MPE_DRAFT_OFF, true, 8);
+    rig_post_now(&add_msg);
     rig_say_fpdu("416b 99999999 00000003 00000001 00000000 00000001 000000000000000b");
     T_SHOWS("EXT-01") {
         T_EQ_STR(rig_log(), "atomic_done(+,b)");

@@ -6,16 +6,8 @@
 #include <string.h>
 
 #include "tap.h"
-#include "rig.h"
+#include "request_msgs.h"
 
-#define REQ(op, msn) "41" op " 00000000 00000001 000000" msn " 00000000 "
-#define RESP(op, msn) "41" op " 00000000 00000003 000000" msn " 00000000 "
-#define TERM(lec, len) "4147 00000000 00000002 00000001 00000000 " lec "c000 " len " "
-
-static const struct sg_msg flush_msg = {
-    .kind = SG_MSG_FLUSH,
-    .mpe = { .stag = 0xb0000002, .to = 0x2000, .length = 4096, .args = { .flags = 1 } },
-};
 static const struct sg_msg verify_msg = {
     .kind = SG_MSG_VERIFY,
     .mpe = {
@@ -30,50 +22,22 @@ static const struct sg_msg atom_msg = {
         .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } },
     },
 };
-static const struct sg_msg read_msg = {
-    .kind = SG_MSG_READ_REQ,
-    .read = {
-        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
-    },
-};
 
-#define FLUSH(msn) REQ("4c", msn) "b0000002 00001000 0000000000002000 00000001"
 #define VERIFY(msn) REQ("4e", msn) "b0000002 00001000 0000000000002000 e3069283"
 #define ATOM(msn) REQ("50", msn) "b0000002 00000008 0000000000002000 0123456789abcdef"
-#define READ(msn) \
-    REQ("41", msn) "00000100 0000000000000040 00000004 b0000002 0000000000002000"
-#define READ_RESP "c142 00000100 0000000000000040 61626364"
-
-static void start(uint8_t draft, uint16_t ord)
-{
-    struct sg_engine_config config = rig_config();
-
-    config.mpe_draft = draft;
-    config.max_ord = ord;
-    rig_start(&config);
-    rig_active("4d504120 49442052 65702046 72616d65 50020004 00080008");
-    rig_log();
-    rig->in_used = rig->in_len;
-}
-
-static void post(const struct sg_msg *m)
-{
-    rig_post(m);
-    rig_settle();
-}
 
 static void requests(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
-    post(&flush_msg);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
+    rig_post_now(&flush_msg);
     T_SHOWS("FLU-01 FLU-04") {
         rig_expect_fpdu(FLUSH("01"));
     }
-    post(&verify_msg);
+    rig_post_now(&verify_msg);
     T_SHOWS("FLU-13") {
         rig_expect_fpdu(VERIFY("02"));
     }
-    post(&atom_msg);
+    rig_post_now(&atom_msg);
     T_SHOWS("FLU-20 FLU-22") {
         rig_expect_fpdu(ATOM("03"));
     }
@@ -96,13 +60,13 @@ static void requests(void)
 /* The FPDUs of the golden vectors, which other tools read, too. */
 static void golden(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
-    post(&read_msg);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
+    rig_post_now(&read_msg);
     rig->in_used = rig->in_len;
-    post(&flush_msg);
+    rig_post_now(&flush_msg);
     rig_expect("0026414c 00000000 00000001 00000002 00000000 b0000002 00001000 00000000 00002000 "
                "00000001 6a09cd11");
-    post(&atom_msg);
+    rig_post_now(&atom_msg);
     rig_expect("002a4150 00000000 00000001 00000003 00000000 b0000002 00000008 00000000 00002000 "
                "01234567 89abcdef 9ad58ce1");
     rig_stop();
@@ -117,9 +81,9 @@ static void every_form(void)
     size_t i, k;
 
     for (i = 0; i < SG_ARRAY_SIZE(flags); i++) {
-        start(i < 4 ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02, 8);
+        rig_active_with(i < 4 ? SG_MPE_DRAFT_01 : SG_MPE_DRAFT_02, false, 8);
         m.mpe.args.flags = flags[i];
-        post(&m);
+        rig_post_now(&m);
         snprintf(text, sizeof(text), "%s%08x",
                  REQ("4c", "01") "b0000002 00001000 0000000000002000 ", flags[i]);
         rig_expect_fpdu(text);
@@ -129,27 +93,27 @@ static void every_form(void)
     for (i = 0; i <= 64; i++) {
         char *at = text;
 
-        start(SG_MPE_DRAFT_02, 8);
+        rig_active_with(SG_MPE_DRAFT_02, false, 8);
         m.mpe.args.hash.len = (uint8_t)i;
         at += sprintf(at, REQ("4e", "01") "b0000002 00001000 0000000000002000 ");
         for (k = 0; k < i; k++) {
             m.mpe.args.hash.octets[k] = (uint8_t)(k * 3 + 1);
             at += sprintf(at, "%02x", m.mpe.args.hash.octets[k]);
         }
-        post(&m);
+        rig_post_now(&m);
         rig_expect_fpdu(text);
         rig_stop();
     }
     /* Draft -01: an STag that the responder invalidates. */
-    start(SG_MPE_DRAFT_01, 8);
+    rig_active_with(SG_MPE_DRAFT_01, false, 8);
     m = atom_msg;
     m.mpe.invalidate = true;
     m.mpe.inv_stag = 0x11223344;
-    post(&m);
+    rig_post_now(&m);
     rig_expect_fpdu("4150 11223344 00000001 00000001 00000000 "
                     "b0000002 00000008 0000000000002000 0123456789abcdef");
     m.mpe.invalidate = false; /* inv_stag is left as it was, and must not show */
-    post(&m);
+    rig_post_now(&m);
     rig_expect_fpdu(ATOM("02"));
     rig_stop();
 }
@@ -169,8 +133,8 @@ static void unspeakable(void)
     rows[4].mpe.invalidate = true;
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("row %zu", i);
-        start(drafts[i], 8);
-        post(&rows[i]);
+        rig_active_with(drafts[i], false, 8);
+        rig_post_now(&rows[i]);
         T_SHOWS("FLU-28") {
             rig_expect_fpdu("4147 00000000 00000002 00000001 00000000 00000000");
         }
@@ -183,7 +147,7 @@ static void unspeakable(void)
 /* One space of MSNs and one limit for Reads and these. */
 static void share_ord(void)
 {
-    start(SG_MPE_DRAFT_02, 2);
+    rig_active_with(SG_MPE_DRAFT_02, false, 2);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&atom_msg);
@@ -211,7 +175,7 @@ static void order_of_completions(void)
     struct sg_msg second = read_msg;
 
     second.read.sink_to = 0x80;
-    start(SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&verify_msg);
@@ -251,7 +215,7 @@ static void many(void)
 {
     unsigned i;
 
-    start(SG_MPE_DRAFT_02, 3);
+    rig_active_with(SG_MPE_DRAFT_02, false, 3);
     for (i = 0; i < 200; i++) {
         char text[64];
 
@@ -313,8 +277,8 @@ static void bad_responses(void)
         char words[80];
 
         T_CONTEXT("%s", rows[i].what);
-        start(SG_MPE_DRAFT_02, 8);
-        post(rows[i].asked);
+        rig_active_with(SG_MPE_DRAFT_02, false, 8);
+        rig_post_now(rows[i].asked);
         rig->in_used = rig->in_len;
         rig_say_fpdu(rows[i].ulpdu);
         rig_expect_fpdu(rows[i].terminate);
@@ -328,7 +292,7 @@ static void bad_responses(void)
 /* A second answer to one request, and an answer kept back that never comes out. */
 static void one_answer_each(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
     rig_post(&read_msg);
     rig_post(&flush_msg);
     rig_settle();
@@ -344,8 +308,8 @@ static void one_answer_each(void)
 /* Draft -01 does not say that a hash has octets. */
 static void draft_01_empty_hash(void)
 {
-    start(SG_MPE_DRAFT_01, 8);
-    post(&verify_msg);
+    rig_active_with(SG_MPE_DRAFT_01, false, 8);
+    rig_post_now(&verify_msg);
     rig_say_fpdu(RESP("4f", "01"));
     T_EQ_STR(rig_log(), "mpe_done(V)");
     rig_stop();
@@ -354,7 +318,7 @@ static void draft_01_empty_hash(void)
 /* The peer's Terminate for a Flush: verbs hear of that and of no completion. */
 static void terminated(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
     rig_post(&flush_msg);
     rig_post(&atom_msg);
     rig_settle();
@@ -368,7 +332,7 @@ static void terminated(void)
 /* Abort in the upcall of the first of several answers that wait. */
 static void abort_inside(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
     rig_post(&flush_msg);
     rig_post(&read_msg);
     rig_post(&read_msg);
@@ -387,7 +351,7 @@ static void abort_inside(void)
 /* The close of the QP in the middle of answers that wait: the rest is told, too. */
 static void requests_before_close(void)
 {
-    start(SG_MPE_DRAFT_02, 8);
+    rig_active_with(SG_MPE_DRAFT_02, false, 8);
     rig_post(&flush_msg);
     rig_settle();
     sg_conn_close(rig->c);
