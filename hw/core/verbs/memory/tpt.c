@@ -351,7 +351,7 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
 }
 
 /* The row that the peer of this queue pair names. */
-static enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
+static inline enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                       struct sg_mr **out)
 {
     struct sg_mr *mr = sg_tpt_find(ctx->adapter, stag);

@@ -75,7 +75,7 @@ void sg_sq_confirm_until(struct sg_qp *qp, uint32_t end)
     for (i = sq->ring.cons; i != end; i++) {
         struct sg_sq_rec *rec = sg_sq_rec(sq, i);
 
-        rec->done = rec->done || !sg_sq_is_answered(rec->opcode);
+        rec->done = rec->done || !rec->answered;
     }
     sg_sq_drain(qp);
     sq->probe_needed = sq->probe_needed && sq->ring.cons != sq->next;
@@ -103,8 +103,7 @@ void sg_sq_confirm_earlier(struct sg_qp *qp)
     if (!sq->confirming || qp->state == SG_QP_ERROR) {
         return;
     }
-    while (i != sq->next && (sg_sq_rec(sq, i)->done ||
-                             !sg_sq_is_answered(sg_sq_rec(sq, i)->opcode))) {
+    while (i != sq->next && (sg_sq_rec(sq, i)->done || !sg_sq_rec(sq, i)->answered)) {
         i++;
     }
     if (i != sq->next && i != sq->ring.cons) {

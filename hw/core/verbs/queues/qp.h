@@ -28,7 +28,9 @@ struct sg_sq_rec {
     uint32_t vendor_err;
     uint8_t opcode;     /* enum sg_wr_opcode */
     uint8_t status;     /* enum sg_wc_status, when done or failed */
+    uint8_t wc_opcode;  /* enum sg_wc_opcode */
     bool signaled;
+    bool answered;      /* the peer answers this request */
     bool done;
     uint8_t sink_count;
     struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
@@ -196,8 +198,6 @@ bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vend
 void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
 /* Removes all complete entries, oldest first. */
 void sg_sq_drain(struct sg_qp *qp);
-/* Does the peer answer requests of this opcode? */
-bool sg_sq_is_answered(uint8_t opcode);
 /* No message is partly sent, and the peer owes no answer. */
 bool sg_sq_all_sent(struct sg_sq *sq);
 

@@ -52,7 +52,7 @@ static bool flush_send(struct sg_qp *qp)
         struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
 
         wc.wr_id = rec->wr_id;
-        wc.opcode = sg_sq_wc_opcode(rec->opcode);
+        wc.opcode = rec->wc_opcode;
         if (rec->status != SG_WC_SUCCESS) {
             wc.status = rec->status;
             wc.vendor_err = rec->vendor_err;

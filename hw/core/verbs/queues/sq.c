@@ -89,13 +89,6 @@ uint8_t sg_sq_wc_opcode(uint8_t opcode)
     return row ? row->wc : opcode;
 }
 
-bool sg_sq_is_answered(uint8_t opcode)
-{
-    const struct op_row *row = op_row(opcode);
-
-    return row && row->flags & OP_READ;
-}
-
 static bool cur_inline(const struct sg_sq *sq)
 {
     return cur_hdr(sq)->flags & SG_WQE_INLINE;
@@ -287,7 +280,8 @@ static enum sg_wc_status start_read(struct sg_qp *qp, const struct sg_wqe_hdr *h
 }
 
 /* Opens the record of the entry at 'next', which is then started. */
-static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
+static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h,
+                                  const struct op_row *row)
 {
     struct sg_sq *sq = &qp->sq;
     struct sg_sq_rec *rec = sg_sq_rec(sq, sq->next);
@@ -295,6 +289,8 @@ static struct sg_sq_rec *open_rec(struct sg_qp *qp, const struct sg_wqe_hdr *h)
     *rec = (struct sg_sq_rec){
         .wr_id = sg_get_le64(&h->wr_id),
         .opcode = h->opcode,
+        .wc_opcode = row ? row->wc : h->opcode,
+        .answered = row && row->flags & OP_READ,
         .signaled = (h->flags & SG_WQE_SIGNALED) || (qp->flags & SG_QP_SIGNAL_ALL),
     };
     sq->cur_index = sq->next++;
@@ -362,7 +358,7 @@ static enum step start(struct sg_qp *qp, const struct op_row *row, enum sg_wc_st
                        const char *why, struct sg_msg *msg)
 {
     const struct sg_wqe_hdr *h = cur_hdr(&qp->sq);
-    struct sg_sq_rec *rec = open_rec(qp, h);
+    struct sg_sq_rec *rec = open_rec(qp, h, row);
 
     if (status == SG_WC_SUCCESS) {
         memset(msg, 0, sizeof(*msg));

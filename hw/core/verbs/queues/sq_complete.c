@@ -23,7 +23,7 @@ void sg_sq_drain(struct sg_qp *qp)
         struct sg_wc wc = {
             .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
             .wr_index = sq->ring.cons, .status = rec->status, .vendor_err = rec->vendor_err,
-            .opcode = sg_sq_wc_opcode(rec->opcode),
+            .opcode = rec->wc_opcode,
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
 
@@ -44,7 +44,7 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     uint32_t index = msg->cookie;
 
     if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
-        sg_sq_is_answered(sg_sq_rec(sq, index)->opcode)) {
+        sg_sq_rec(sq, index)->answered) {
         return; /* a flushed entry is already complete; a Read completes with its Response */
     }
     qp->counters.tx_octets += sg_msg_length(msg);
@@ -69,7 +69,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     sg_sq_confirm_earlier(qp);
     /* All older entries are complete, or requests that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->ring.cons);
-    sg_assert(sg_sq_is_answered(rec->opcode) && !rec->done);
+    sg_assert(rec->answered && !rec->done);
     sg_pm_settle(&qp->mem);
     return rec;
 }
