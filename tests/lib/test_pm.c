@@ -68,7 +68,7 @@ static bool op_place(void *host, const struct sg_pm_who *who, uint64_t addr, con
     return true;
 }
 
-static void op_settle(void *host, uint32_t qpn)
+static void op_complete_writes(void *host, uint32_t qpn)
 {
     struct test_pm *pm = pm_of(host);
     struct test_pm_held **at = &pm->held, *held;
@@ -168,7 +168,7 @@ void test_pm_init(struct test_pm *pm, struct test_host *h, uint64_t lo, uint64_t
     h->pm = pm;
     h->ops.pm_query = op_query;
     h->ops.pm_place = op_place;
-    h->ops.pm_settle = op_settle;
+    h->ops.pm_complete_writes = op_complete_writes;
     h->ops.pm_flush = op_flush;
     h->ops.pm_media_read = op_media_read;
     h->ops.pm_store = op_store;

@@ -55,7 +55,7 @@ static void settled(struct pw_host *x, uint32_t qpn)
     }
 }
 
-static void pm_settle(void *host, uint32_t qpn)
+static void pm_complete_writes(void *host, uint32_t qpn)
 {
     struct pw_host *x = host_of(host);
 
@@ -194,7 +194,7 @@ static void add_operations(struct pw_host *x)
     ops->map = fenced_map;
     ops->pm_query = pm_query;
     ops->pm_place = pm_place;
-    ops->pm_settle = pm_settle;
+    ops->pm_complete_writes = pm_complete_writes;
     ops->pm_flush = pm_flush;
     ops->pm_media_read = pm_media_read;
     ops->pm_store = pm_store;

@@ -124,7 +124,8 @@ struct sg_host_ops {
     /*
      * Places payload in persistent memory (Writes, Sends, Read Responses); who has the connection
      * and the origin.  The data may stay in the adapter (stage S0) and be placed later and in
-     * another order, until pm_settle of this connection.  False: the address does not respond.
+     * another order, until pm_complete_writes of this connection.  False: the address does not
+     * respond.
      */
     bool (*pm_place)(void *host, const struct sg_pm_who *who, uint64_t addr, const void *buf,
                      size_t len);
@@ -133,7 +134,7 @@ struct sg_host_ops {
      * Makes everything visible that this connection placed.  Called before any operation that
      * promises this: delivery of a Send, execution of a Read, Atomic Write, Flush or Verify.
      */
-    void (*pm_settle)(void *host, uint32_t qpn);
+    void (*pm_complete_writes)(void *host, uint32_t qpn);
 
     /*
      * Executes a Flush.  SG_PM_LATER: not done yet; call again at op->due_ns (SG_NEVER: do not, the

@@ -70,7 +70,7 @@ static void make_lists(struct sg_adapter *a)
     sg_list_init(&a->deferred);
     sg_list_init(&a->flushing);
     sg_list_init(&a->cq_errors);
-    sg_list_init(&a->unsettled);
+    sg_list_init(&a->deferred_writes);
     sg_list_init(&a->paging);
     sg_timerq_init(&a->timers);
 }
@@ -115,7 +115,7 @@ static void end(struct sg_adapter *a)
 {
     sg_reg_drop(a);
     memset(a->admin, 0, sizeof(*a->admin));
-    sg_pm_settle_all(a);
+    sg_pm_complete_all_writes(a);
     sg_eq_destroy_all(a);
     sg_ending_begin(a);
     sg_tpt_fini(a);

@@ -9,8 +9,8 @@
  * For the guest the reset is complete when the register is written:
  *
  *   - earlier numbers and STags are invalid, and no doorbell finds anything;
- *   - the engine is stopped: messages of peers are neither placed nor make events, and what
- *     the host had not placed yet in persistent memory was settled;
+ *   - the engine is stopped: messages of peers are neither placed nor make events, and the
+ *     host has completed deferred writes to persistent memory;
  *   - event queues are gone, timers do not run, nothing is transmitted;
  *   - a driver may set up rings and enable the adapter at once.  Its commands are executed as soon
  *     as all is destroyed: until then no new object can meet an old one.
@@ -99,7 +99,7 @@ static void finish(struct sg_adapter *a)
 {
     sg_assert(sg_list_empty(&a->ready) && sg_list_empty(&a->past_conns) &&
               sg_list_empty(&a->deferred) && sg_list_empty(&a->flushing) &&
-              sg_list_empty(&a->cq_errors) && sg_list_empty(&a->unsettled) &&
+              sg_list_empty(&a->cq_errors) && sg_list_empty(&a->deferred_writes) &&
               sg_list_empty(&a->paging) && sg_timerq_next(&a->timers) == SG_NEVER);
     sg_engine_reset(a->engine);
     a->net->ops->clear_addrs(a->net);

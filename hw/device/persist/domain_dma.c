@@ -139,7 +139,7 @@ static bool pm_place(void *opaque, const struct sg_pm_who *who, uint64_t addr, c
     return placed || is_powered_off(s);
 }
 
-static void pm_settle(void *opaque, uint32_t qpn)
+static void pm_complete_writes(void *opaque, uint32_t qpn)
 {
     StaghornState *s = opaque;
 
@@ -331,7 +331,7 @@ static void add_operations(struct sg_host_ops *ops)
     ops->raise = fenced_raise;
     ops->pm_query = pm_query;
     ops->pm_place = pm_place;
-    ops->pm_settle = pm_settle;
+    ops->pm_complete_writes = pm_complete_writes;
     ops->pm_flush = pm_flush;
     ops->pm_media_read = pm_media_read;
     ops->pm_store = pm_store;

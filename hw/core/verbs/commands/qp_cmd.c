@@ -279,7 +279,7 @@ static void qp_free(struct sg_adapter *a, struct sg_qp *qp)
     sg_list_remove(&qp->deferred_link);
     sg_list_remove(&qp->flush_link);
     sg_rnr_stop(qp);
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     sg_mw_release(&qp->mem);
     sg_odp_forget(&qp->mem);
     qp->mem.pd->users--;

@@ -3,8 +3,8 @@
  * The target's side of the Atomics of RFC 7306.
  *
  * The responder is called for one request at a time, in the order of their arrival and when all
- * earlier ones are executed.  It checks the request as any access of the peer, settles what
- * arrived on the connection (pm.c), and repeats the host's compare and exchange until nobody
+ * earlier ones are executed.  It checks the request as any access of the peer, completes deferred
+ * writes of the connection (pm.c), and repeats the host's compare and exchange until nobody
  * interferes.  So Atomics of all queue pairs, those of other adapters and locked instructions of
  * the guest's CPUs exclude each other, which is more than RFC 7306 section 5.3 requires.  A guest
  * that keeps changing the word cannot block a turn for ever: after TRIES it continues in the next.
@@ -101,7 +101,7 @@ enum sg_exec_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomi
     if (!sg_is_aligned(run.bus, (uint64_t)WORD) || run.len != WORD) {
         return SG_EXEC_UNALIGNED;
     }
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     a->executed += WORK;
     *again_ns = sg_adapter_now(a);
     return operate(qp, mr, r, &run, original);

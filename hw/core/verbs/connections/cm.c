@@ -129,7 +129,8 @@ void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     };
 
     if (cm->qp) {
-        sg_pm_settle(&cm->qp->mem); /* whoever hears of the end finds what was written before */
+        /* Who receives this event finds what was written before. */
+        sg_pm_complete_writes(&cm->qp->mem);
     }
     if (cm->qp || cm->state == SG_CM_REQUEST) {
         sg_eq_async(cm->adapter, &ev);

@@ -5,8 +5,8 @@
  * Each upcall names a connection, whose QP may be gone or no longer receiving: then no memory
  * is accessed.  The protection table checks memory with every segment; nothing is placed
  * unless all of the segment may be (for a Read with several elements: its part of an element).
- * Persistent memory may be placed late; pm.c says when it must be settled, and the callers here do
- * it.
+ * Writes to persistent memory may be deferred; pm.c says when they must be completed, and the
+ * callers here do it.
  */
 #include "verbs/connections/inbound.h"
 
@@ -208,7 +208,7 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
     if (*why != SG_MEM_OK) {
         return -1;
     }
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     qp->counters.tx_octets += len;
     if (!sg_mem_gather(cm->adapter, &g, mr, to, len)) {
         sg_mem_release(cm->adapter, iov, g.n);

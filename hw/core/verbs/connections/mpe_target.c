@@ -4,14 +4,14 @@
  *
  * The engine calls sg_mpe_target_run() for one request at a time, in the order of their arrival and
  * when all before it is executed.  A request is checked (STag, association, rights of region and
- * queue pair, wrap, bounds: as any access of the peer), everything that came in by the connection
- * is settled (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
+ * queue pair, wrap, bounds: as any access of the peer), deferred writes of the connection are
+ * completed (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
  * of pages, notes how far it got in cm->mpe and asks to be called again.  Between turns the
  * region may go away or become another one under the same STag: its serial number tells.  What a
  * turn does is charged to the adapter's turn ('executed'), which many connections share.
  *
- *   Flush         the host flushes run by run.  Ordinary memory needs nothing: settled data are
- *                 visible, and persistence was refused at registration.  R is the whole region,
+ *   Flush         the host flushes run by run.  Ordinary memory needs nothing: completed writes
+ *                 are visible, and persistence was refused at registration.  R is the whole region,
  *                 which may exceed the 32-bit length.
  *   Verify        hashes the media side of persistent memory, never a copy that a power cut would
  *                 lose (draft -02 section 2.2.2); for ordinary memory there is only one side.
@@ -299,7 +299,7 @@ static void begin(struct sg_cm *cm, const struct sg_mpe_req *r, bool whole,
     x->serial = mr->serial;
     x->to = whole ? mr->base : r->to;
     x->length = whole ? mr->length : r->length;
-    sg_pm_settle(&cm->qp->mem);
+    sg_pm_complete_writes(&cm->qp->mem);
 }
 
 enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req *r,

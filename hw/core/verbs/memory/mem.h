@@ -28,7 +28,7 @@ struct sg_mem_ctx {
     struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
     struct sg_odp_wait waits[SG_ODP_SIDES];
     struct sg_link paging_link; /* in sg_adapter.paging */
-    struct sg_link unsettled_link;
+    struct sg_link deferred_writes_link;
 };
 
 /* What memory asks of the room above it. */

@@ -12,8 +12,8 @@
  * limit of the protection table, and a chunk without entries is freed.  A peer can make a chunk
  * only by a fault, and has no more faults open than its queue pair has sides.
  *
- * Nothing is held across calls except bus addresses of what the host places late (pm.c), which is
- * settled before pages are removed; so after UNMAP completes the adapter does not use them.
+ * Nothing is held across calls except bus addresses of deferred writes (pm.c), which are completed
+ * before pages are removed; so after UNMAP completes the adapter does not use them.
  *
  * For results that arrive with an answer to our own requests (Atomics, hashes), the pages are
  * requested before the request starts.  If they are gone when the answer arrives, the request fails
@@ -485,7 +485,7 @@ enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first
 void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count)
 {
     if (mr->pm) {
-        sg_pm_settle_all(a);
+        sg_pm_complete_all_writes(a);
     }
     for_each(a, mr->odp, first, first + count - 1, without_page);
 }

@@ -8,9 +8,9 @@
  * Behind an IOMMU a query costs the host a translation for each page, so no query, and no sum
  * of them in one part of a turn, covers more than some thousand pages.
  *
- * What the host accepts by pm_place it may keep in the adapter and place later.  A queue pair with
- * such octets is linked in 'unsettled', so that the promise of visibility costs one check of the
- * link if there is nothing to do.  The octets are settled before
+ * What the host accepts by pm_place it may keep in the adapter and place later: a deferred write.
+ * A queue pair with such writes is linked in 'deferred_writes', so that the promise of visibility
+ * costs one check of the link if there is nothing to do.  They are completed before
  *
  *   - a Send or a Read of ours is reported          (RFC 5040 section 5.5)
  *   - a Read, Flush, Verify or Atomic Write is executed
@@ -130,7 +130,7 @@ bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, co
         struct sg_pm_run run = sg_pm_run(a, mr, to, n);
 
         if (run.pm) {
-            sg_list_append(&a->unsettled, &ctx->unsettled_link);
+            sg_list_append(&a->deferred_writes, &ctx->deferred_writes_link);
             ok = ops->pm_place(a->host.opaque, &who, run.bus, p, run.len);
         } else {
             ok = ops->dma_write(a->host.opaque, run.bus, p, run.len);
@@ -142,22 +142,22 @@ bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, co
     return ok;
 }
 
-void sg_pm_settle_now(struct sg_mem_ctx *ctx)
+void sg_pm_complete_writes_now(struct sg_mem_ctx *ctx)
 {
     struct sg_adapter *a = ctx->adapter;
 
-    sg_list_remove(&ctx->unsettled_link);
-    a->host.ops->pm_settle(a->host.opaque, ctx->qpn);
+    sg_list_remove(&ctx->deferred_writes_link);
+    a->host.ops->pm_complete_writes(a->host.opaque, ctx->qpn);
 }
 
-void sg_pm_settle_all(struct sg_adapter *a)
+void sg_pm_complete_all_writes(struct sg_adapter *a)
 {
     struct sg_link *k;
 
-    while ((k = sg_list_pop(&a->unsettled))) {
-        struct sg_mem_ctx *ctx = sg_container_of(k, struct sg_mem_ctx, unsettled_link);
+    while ((k = sg_list_pop(&a->deferred_writes))) {
+        struct sg_mem_ctx *ctx = sg_container_of(k, struct sg_mem_ctx, deferred_writes_link);
 
-        a->host.ops->pm_settle(a->host.opaque, ctx->qpn);
+        a->host.ops->pm_complete_writes(a->host.opaque, ctx->qpn);
     }
 }
 

@@ -47,16 +47,16 @@ struct sg_pm_run sg_pm_run(const struct sg_adapter *a, const struct sg_mr *mr, u
 bool sg_pm_place(struct sg_mem_ctx *ctx, const struct sg_mr *mr, uint64_t to, const uint8_t *p,
                  size_t n);
 
-void sg_pm_settle_now(struct sg_mem_ctx *ctx);
+void sg_pm_complete_writes_now(struct sg_mem_ctx *ctx);
 /* Makes everything visible that arrived on this queue pair.  Free if nothing waits. */
-static inline void sg_pm_settle(struct sg_mem_ctx *ctx)
+static inline void sg_pm_complete_writes(struct sg_mem_ctx *ctx)
 {
-    if (sg_link_queued(&ctx->unsettled_link)) {
-        sg_pm_settle_now(ctx);
+    if (sg_link_queued(&ctx->deferred_writes_link)) {
+        sg_pm_complete_writes_now(ctx);
     }
 }
 /* The same for all queue pairs. */
-void sg_pm_settle_all(struct sg_adapter *a);
+void sg_pm_complete_all_writes(struct sg_adapter *a);
 
 void sg_pm_milestone(const struct sg_mem_ctx *ctx, uint32_t msn, uint64_t to,
                      enum sg_pm_milestone what);

@@ -207,7 +207,7 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
         return;
     }
     if (mr->pm) {
-        sg_pm_settle_all(a); /* nothing may be placed once the owner has the memory back */
+        sg_pm_complete_all_writes(a); /* nothing may be placed once the owner has the memory back */
     }
     drop_pages(a, mr);
     drop_key(a, mr);
@@ -329,7 +329,7 @@ enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_p
         return SG_ENOTPMEM;
     }
     if (mr->pm) {
-        sg_pm_settle_all(a); /* as if it had become invalid */
+        sg_pm_complete_all_writes(a); /* as if it had become invalid */
     }
     mr->pd->users--;
     pd->users++;

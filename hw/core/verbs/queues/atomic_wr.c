@@ -59,7 +59,7 @@ void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t origina
         !sg_mem_place(&qp->mem, mr, rec->sink_to, octets, WORD)) {
         rec->status = SG_WC_LOC_PROT_ERR;
     }
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     sg_sq_complete_answered(qp, rec, rec->status == SG_WC_SUCCESS ? NULL
                                      : "no place for the result of an Atomic");
 }

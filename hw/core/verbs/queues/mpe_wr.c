@@ -130,7 +130,7 @@ static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *re
         !sg_mem_place(&qp->mem, mr, rec->sink_to, hash, len)) {
         return SG_WC_LOC_PROT_ERR;
     }
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     return SG_WC_SUCCESS;
 }
 

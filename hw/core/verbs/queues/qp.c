@@ -134,7 +134,7 @@ bool sg_qp_run_deferred(struct sg_adapter *a)
 
 void sg_qp_start(struct sg_qp *qp, const char *why)
 {
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     qp->deferred = 0; /* that was for an earlier connection */
     sg_odp_forget(&qp->mem);
     sg_rnr_stop(qp);

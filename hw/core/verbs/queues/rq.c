@@ -192,7 +192,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
     };
 
     memcpy(wc.imm, info->imm, sizeof(wc.imm));
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     qp->counters.rx_requests++;
     if (qp->rq.cur_valid) {
         complete(qp, &wc);

@@ -70,7 +70,7 @@ struct sg_sq_rec *sg_sq_answered(struct sg_qp *qp)
     /* All older entries are complete, or requests that would have been answered earlier. */
     rec = sg_sq_rec(sq, sq->ring.cons);
     sg_assert(rec->answered && !rec->done);
-    sg_pm_settle(&qp->mem);
+    sg_pm_complete_writes(&qp->mem);
     return rec;
 }
 

@@ -83,7 +83,7 @@ struct sg_adapter {
     struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
     struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not in error yet */
     struct sg_list paging;    /* sg_mem_ctx: wait for pages (odp.c) */
-    struct sg_list unsettled; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
+    struct sg_list deferred_writes; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
     struct sg_timerq timers;  /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */
