@@ -14,7 +14,7 @@
 #define SGH_LIST_MAX (16u * SG_PAGE_SIZE)
 #define SGH_LEAF_ENTRIES (SG_PAGE_SIZE / sizeof(__le64))
 
-int sgh_buf_alloc(struct sgh_dev *sg, struct sgh_buf *buf, size_t size)
+int sgh_buf_alloc(struct sgh_dev *dev, struct sgh_buf *buf, size_t size)
 {
 	u32 i;
 
@@ -29,9 +29,9 @@ int sgh_buf_alloc(struct sgh_dev *sg, struct sgh_buf *buf, size_t size)
 	for (i = 0; i < DIV_ROUND_UP(size, buf->chunk_size); i++) {
 		struct sgh_chunk *c = &buf->chunks[i];
 
-		c->va = dma_alloc_coherent(&sg->pdev->dev, buf->chunk_size, &c->dma, GFP_KERNEL);
+		c->va = dma_alloc_coherent(&dev->pdev->dev, buf->chunk_size, &c->dma, GFP_KERNEL);
 		if (!c->va) {
-			sgh_buf_free(sg, buf);
+			sgh_buf_free(dev, buf);
 			return -ENOMEM;
 		}
 		buf->num_chunks++;
@@ -39,21 +39,21 @@ int sgh_buf_alloc(struct sgh_dev *sg, struct sgh_buf *buf, size_t size)
 	return 0;
 }
 
-void sgh_buf_free(struct sgh_dev *sg, struct sgh_buf *buf)
+void sgh_buf_free(struct sgh_dev *dev, struct sgh_buf *buf)
 {
 	u32 i;
 
 	for (i = 0; i < buf->num_chunks; i++)
-		dma_free_coherent(&sg->pdev->dev, buf->chunk_size, buf->chunks[i].va,
+		dma_free_coherent(&dev->pdev->dev, buf->chunk_size, buf->chunks[i].va,
 				  buf->chunks[i].dma);
 	kvfree(buf->chunks);
 	buf->chunks = NULL;
 	buf->num_chunks = 0;
 }
 
-static int sgh_pbl_leaves(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
+static int sgh_pbl_leaves(struct sgh_dev *dev, struct sgh_pbl *pbl, u32 count)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	u32 n = DIV_ROUND_UP(count, SGH_LEAF_ENTRIES);
 
 	pbl->leaves = kvcalloc(n, sizeof(*pbl->leaves), GFP_KERNEL);
@@ -62,7 +62,7 @@ static int sgh_pbl_leaves(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
 	for (pbl->num_leaves = 0; pbl->num_leaves < n; pbl->num_leaves++) {
 		dma_addr_t dma;
 
-		pbl->leaves[pbl->num_leaves] = dma_alloc_coherent(dev, SG_PAGE_SIZE, &dma,
+		pbl->leaves[pbl->num_leaves] = dma_alloc_coherent(device, SG_PAGE_SIZE, &dma,
 								  GFP_KERNEL);
 		if (!pbl->leaves[pbl->num_leaves])
 			return -ENOMEM;
@@ -72,7 +72,7 @@ static int sgh_pbl_leaves(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
 }
 
 /* Memory for count entries.  On failure sgh_pbl_free() releases what was allocated. */
-static int sgh_pbl_alloc(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
+static int sgh_pbl_alloc(struct sgh_dev *dev, struct sgh_pbl *pbl, u32 count)
 {
 	u32 n = count;
 
@@ -82,11 +82,11 @@ static int sgh_pbl_alloc(struct sgh_dev *sg, struct sgh_pbl *pbl, u32 count)
 		pbl->desc.levels = 2;
 	}
 	pbl->list_size = ALIGN(n * sizeof(__le64), SG_PAGE_SIZE);
-	pbl->list = dma_alloc_coherent(&sg->pdev->dev, pbl->list_size, &pbl->list_dma, GFP_KERNEL);
+	pbl->list = dma_alloc_coherent(&dev->pdev->dev, pbl->list_size, &pbl->list_dma, GFP_KERNEL);
 	if (!pbl->list)
 		return -ENOMEM;
 	pbl->desc.addr = cpu_to_le64(pbl->list_dma);
-	return pbl->desc.levels == 2 ? sgh_pbl_leaves(sg, pbl, count) : 0;
+	return pbl->desc.levels == 2 ? sgh_pbl_leaves(dev, pbl, count) : 0;
 }
 
 static void sgh_pbl_set(struct sgh_pbl *pbl, u32 i, dma_addr_t page)
@@ -97,20 +97,20 @@ static void sgh_pbl_set(struct sgh_pbl *pbl, u32 i, dma_addr_t page)
 		pbl->list[i] = cpu_to_le64(page);
 }
 
-void sgh_pbl_free(struct sgh_dev *sg, struct sgh_pbl *pbl)
+void sgh_pbl_free(struct sgh_dev *dev, struct sgh_pbl *pbl)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	u32 i;
 
 	for (i = 0; i < pbl->num_leaves; i++)
-		dma_free_coherent(dev, SG_PAGE_SIZE, pbl->leaves[i], le64_to_cpu(pbl->list[i]));
+		dma_free_coherent(device, SG_PAGE_SIZE, pbl->leaves[i], le64_to_cpu(pbl->list[i]));
 	kvfree(pbl->leaves);
 	if (pbl->list)
-		dma_free_coherent(dev, pbl->list_size, pbl->list, pbl->list_dma);
+		dma_free_coherent(device, pbl->list_size, pbl->list, pbl->list_dma);
 	memset(pbl, 0, sizeof(*pbl));
 }
 
-int sgh_pbl_from_buf(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_buf *buf)
+int sgh_pbl_from_buf(struct sgh_dev *dev, struct sgh_pbl *pbl, const struct sgh_buf *buf)
 {
 	u32 pages = buf->size / SG_PAGE_SIZE, i;
 	int ret;
@@ -122,9 +122,9 @@ int sgh_pbl_from_buf(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_b
 		pbl->desc.addr = cpu_to_le64(buf->chunks[0].dma);
 		return 0;
 	}
-	ret = sgh_pbl_alloc(sg, pbl, pages);
+	ret = sgh_pbl_alloc(dev, pbl, pages);
 	if (ret) {
-		sgh_pbl_free(sg, pbl);
+		sgh_pbl_free(dev, pbl);
 		return ret;
 	}
 	for (i = 0; i < pages; i++) {
@@ -137,7 +137,7 @@ int sgh_pbl_from_buf(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_b
 }
 
 /* The first count pages of user memory, which umem pins. */
-int sgh_pbl_from_umem(struct sgh_dev *sg, struct sgh_pbl *pbl, struct ib_umem *umem,
+int sgh_pbl_from_umem(struct sgh_dev *dev, struct sgh_pbl *pbl, struct ib_umem *umem,
 		      unsigned long page_size, u32 count)
 {
 	struct ib_block_iter it;
@@ -167,7 +167,7 @@ int sgh_pbl_from_umem(struct sgh_dev *sg, struct sgh_pbl *pbl, struct ib_umem *u
 		return 0;
 	}
 
-	ret = sgh_pbl_alloc(sg, pbl, count);
+	ret = sgh_pbl_alloc(dev, pbl, count);
 	if (ret)
 		goto err;
 	i = 0;
@@ -182,6 +182,6 @@ int sgh_pbl_from_umem(struct sgh_dev *sg, struct sgh_pbl *pbl, struct ib_umem *u
 	return 0;
 
 err:
-	sgh_pbl_free(sg, pbl);
+	sgh_pbl_free(dev, pbl);
 	return ret;
 }

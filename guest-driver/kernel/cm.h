@@ -14,7 +14,7 @@ enum sgh_conn_state {
 };
 
 struct sgh_conn {
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 	struct kref ref;
 	struct work_struct end_work;
 	u32 id;
@@ -34,19 +34,19 @@ struct sgh_listener {
 };
 
 /* port.c */
-int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held);
-int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held);
-int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
+int sgh_port_hold(struct sgh_dev *dev, struct sg_sockaddr *addr, struct socket **held);
+int sgh_port_hold_listener(struct sgh_dev *dev, struct sg_sockaddr *addr, struct socket **held);
+int sgh_port_hold_for(struct sgh_dev *dev, const struct sg_sockaddr *local,
 		      const struct sg_sockaddr *remote, struct socket **held);
 void sgh_port_release(struct socket *held);
 
-struct sgh_conn *sgh_conn_new(struct sgh_dev *sg, enum sgh_conn_state state);
+struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);
-bool sgh_conn_release(struct sgh_dev *sg, struct sgh_conn *conn, enum sgh_conn_state from);
-int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
+bool sgh_conn_release(struct sgh_dev *dev, struct sgh_conn *conn, enum sgh_conn_state from);
+int sgh_cm_command(struct sgh_dev *dev, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
 		   u16 len, struct sg_admin_rsp *rsp);
-void sgh_set_next_hop(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
+void sgh_set_next_hop(struct sgh_dev *dev, struct sg_cmd_connect *cmd,
 		      const struct sg_sockaddr *local, const struct sg_sockaddr *remote);
-void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len);
+void sgh_send_reject(struct sgh_dev *dev, u32 id, const void *pdata, u8 len);
 
 #endif

@@ -27,25 +27,25 @@ struct sgh_counter {
 	u64 offset[SGH_QP_STATS];
 };
 
-static int sgh_qp_counts(struct sgh_dev *sg, u32 qpn, u64 *counts)
+static int sgh_qp_counts(struct sgh_dev *dev, u32 qpn, u64 *counts)
 {
 	__le64 raw[SGH_QP_STATS];
 	int ret, i;
 
-	ret = sgh_admin_query(sg, SG_ADMIN_QUERY_QP_STATS, qpn, raw, sizeof(raw));
+	ret = sgh_admin_query(dev, SG_ADMIN_QUERY_QP_STATS, qpn, raw, sizeof(raw));
 	for (i = 0; !ret && i < SGH_QP_STATS; i++)
 		counts[i] = le64_to_cpu(raw[i]);
 	return ret;
 }
 
-static int sgh_counter_new(struct sgh_dev *sg, struct rdma_counter *counter)
+static int sgh_counter_new(struct sgh_dev *dev, struct rdma_counter *counter)
 {
 	struct sgh_counter *c = kzalloc(sizeof(*c), GFP_KERNEL);
 	int ret;
 
 	if (!c)
 		return -ENOMEM;
-	ret = xa_alloc(&sg->counters, &counter->id, c, XA_LIMIT(1, INT_MAX), GFP_KERNEL);
+	ret = xa_alloc(&dev->counters, &counter->id, c, XA_LIMIT(1, INT_MAX), GFP_KERNEL);
 	if (ret)
 		kfree(c);
 	return ret;
@@ -53,18 +53,18 @@ static int sgh_counter_new(struct sgh_dev *sg, struct rdma_counter *counter)
 
 int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 {
-	struct sgh_dev *sg = to_sgh(ibqp->device);
+	struct sgh_dev *dev = to_sgh(ibqp->device);
 	u64 counts[SGH_QP_STATS];
 	struct sgh_counter *c;
 	bool is_new = !counter->id;
 	int ret, i;
 
 	if (is_new) {
-		ret = sgh_counter_new(sg, counter);
+		ret = sgh_counter_new(dev, counter);
 		if (ret)
 			return ret;
 	}
-	ret = sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
+	ret = sgh_qp_counts(dev, to_sgh_qp(ibqp)->qpn, counts);
 	if (ret) {
 		/* ib_core drops a counter that is bound to nothing without telling us. */
 		if (is_new) {
@@ -73,7 +73,7 @@ int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 		}
 		return ret;
 	}
-	c = xa_load(&sg->counters, counter->id);
+	c = xa_load(&dev->counters, counter->id);
 	for (i = 0; i < SGH_QP_STATS; i++)
 		c->offset[i] -= counts[i];
 	ibqp->counter = counter;
@@ -82,14 +82,14 @@ int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 
 int sgh_counter_unbind_qp(struct ib_qp *ibqp)
 {
-	struct sgh_dev *sg = to_sgh(ibqp->device);
+	struct sgh_dev *dev = to_sgh(ibqp->device);
 	u64 counts[SGH_QP_STATS] = { };
 	struct sgh_counter *c;
 	int i;
 
 	/* A lost adapter has no counts; the queue pair is unbound all the same. */
-	sgh_qp_counts(sg, to_sgh_qp(ibqp)->qpn, counts);
-	c = xa_load(&sg->counters, ibqp->counter->id);
+	sgh_qp_counts(dev, to_sgh_qp(ibqp)->qpn, counts);
+	c = xa_load(&dev->counters, ibqp->counter->id);
 	for (i = 0; c && i < SGH_QP_STATS; i++)
 		c->offset[i] += counts[i];
 	ibqp->counter = NULL;
@@ -110,8 +110,8 @@ struct rdma_hw_stats *sgh_counter_alloc_stats(struct rdma_counter *counter)
 
 int sgh_counter_update_stats(struct rdma_counter *counter)
 {
-	struct sgh_dev *sg = to_sgh(counter->device);
-	struct sgh_counter *c = xa_load(&sg->counters, counter->id);
+	struct sgh_dev *dev = to_sgh(counter->device);
+	struct sgh_counter *c = xa_load(&dev->counters, counter->id);
 	u64 counts[SGH_QP_STATS];
 	unsigned long qpn;
 	struct sgh_qp *qp;
@@ -121,14 +121,14 @@ int sgh_counter_update_stats(struct rdma_counter *counter)
 		return -ENOENT;
 	memcpy(counter->stats->value, c->offset, sizeof(c->offset));
 	/* One by one, so that others can be created and destroyed in between. */
-	xa_for_each(&sg->qps, qpn, qp) {
-		qp = sgh_qp_find(sg, qpn);
+	xa_for_each(&dev->qps, qpn, qp) {
+		qp = sgh_qp_find(dev, qpn);
 		if (!qp)
 			continue;
 		mutex_lock(&qp->mutex);
 		memset(counts, 0, sizeof(counts));
 		if (!qp->gone && READ_ONCE(qp->ibqp.counter) == counter)
-			ret = sgh_qp_counts(sg, qpn, counts);
+			ret = sgh_qp_counts(dev, qpn, counts);
 		mutex_unlock(&qp->mutex);
 		sgh_qp_put(qp);
 		if (ret)

@@ -22,7 +22,7 @@ static_assert(offsetof(struct sg_abi_create_cq, entries) ==
 	      offsetof(struct sg_abi_resize_cq, entries));
 
 /* Creation and resizing describe the ring in the same way. */
-static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_cq_ring *ring,
+static int sgh_ring_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sgh_cq_ring *ring,
 			 struct ib_udata *udata, struct sgh_pbl *pbl, u32 cqe)
 {
 	struct sg_abi_create_cq req;
@@ -34,7 +34,7 @@ static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh
 	if (ret)
 		return ret;
 	size = (size_t)req.entries * sizeof(struct sg_cqe);
-	if (!is_power_of_2(req.entries) || req.entries < cqe || req.entries > sg->caps.max_cqe ||
+	if (!is_power_of_2(req.entries) || req.entries < cqe || req.entries > dev->caps.max_cqe ||
 	    !PAGE_ALIGNED(req.buf) || req.buf_len < size + sizeof(struct sg_cq_record))
 		return -EINVAL;
 
@@ -51,7 +51,7 @@ static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh
 		}
 		pos += SG_PAGE_SIZE;
 	}
-	ret = sgh_pbl_from_umem(sg, pbl, ring->umem, SG_PAGE_SIZE,
+	ret = sgh_pbl_from_umem(dev, pbl, ring->umem, SG_PAGE_SIZE,
 				DIV_ROUND_UP(size, SG_PAGE_SIZE));
 	if (ret) {
 		ib_umem_release(ring->umem);
@@ -62,43 +62,43 @@ static int sgh_ring_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh
 	return 0;
 }
 
-static int sgh_ring_kernel(struct sgh_dev *sg, struct sgh_cq_ring *ring, struct sgh_pbl *pbl,
+static int sgh_ring_kernel(struct sgh_dev *dev, struct sgh_cq_ring *ring, struct sgh_pbl *pbl,
 			   u32 cqe)
 {
 	int ret;
 
 	ring->entries = roundup_pow_of_two(max_t(u32, cqe,
 						 min_t(u32, SGH_CQ_ENTRIES_MIN,
-						       sg->caps.max_cqe)));
-	ret = sgh_buf_alloc(sg, &ring->buf, (size_t)ring->entries * sizeof(struct sg_cqe));
+						       dev->caps.max_cqe)));
+	ret = sgh_buf_alloc(dev, &ring->buf, (size_t)ring->entries * sizeof(struct sg_cqe));
 	if (ret)
 		return ret;
-	ring->record = dma_alloc_coherent(&sg->pdev->dev, sizeof(*ring->record),
+	ring->record = dma_alloc_coherent(&dev->pdev->dev, sizeof(*ring->record),
 					  &ring->record_dma, GFP_KERNEL);
 	if (!ring->record) {
 		ret = -ENOMEM;
 		goto err_buf;
 	}
-	ret = sgh_pbl_from_buf(sg, pbl, &ring->buf);
+	ret = sgh_pbl_from_buf(dev, pbl, &ring->buf);
 	if (ret)
 		goto err_record;
 	return 0;
 
 err_record:
-	dma_free_coherent(&sg->pdev->dev, sizeof(*ring->record), ring->record, ring->record_dma);
+	dma_free_coherent(&dev->pdev->dev, sizeof(*ring->record), ring->record, ring->record_dma);
 err_buf:
-	sgh_buf_free(sg, &ring->buf);
+	sgh_buf_free(dev, &ring->buf);
 	return ret;
 }
 
-static void sgh_ring_free(struct sgh_dev *sg, struct sgh_cq_ring *ring)
+static void sgh_ring_free(struct sgh_dev *dev, struct sgh_cq_ring *ring)
 {
 	if (ring->umem) {
 		ib_umem_release(ring->umem);
 	} else {
-		dma_free_coherent(&sg->pdev->dev, sizeof(*ring->record), ring->record,
+		dma_free_coherent(&dev->pdev->dev, sizeof(*ring->record), ring->record,
 				  ring->record_dma);
-		sgh_buf_free(sg, &ring->buf);
+		sgh_buf_free(dev, &ring->buf);
 	}
 }
 
@@ -106,28 +106,28 @@ static void sgh_ring_free(struct sgh_dev *sg, struct sgh_cq_ring *ring)
  * Creates the adapter's queue and enters it in the table.  After a failure the adapter does not
  * use the memory: an adapter that keeps the queue counts as lost.
  */
-static int sgh_cq_command(struct sgh_dev *sg, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd)
+static int sgh_cq_command(struct sgh_dev *dev, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd)
 {
 	struct sg_admin_rsp rsp;
 	int ret;
 
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin(sg, SG_ADMIN_CREATE_CQ, cmd, sizeof(*cmd), &rsp);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin(dev, SG_ADMIN_CREATE_CQ, cmd, sizeof(*cmd), &rsp);
 	if (ret)
 		goto out;
 	cq->cqn = le32_to_cpu(rsp.id);
-	ret = xa_err(xa_store(&sg->cqs, cq->cqn, cq, GFP_KERNEL));
-	if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_CQ, cq->cqn))
-		sgh_fatal(sg, "it does not give a completion queue back");
+	ret = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
+	if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_CQ, cq->cqn))
+		sgh_fatal(dev, "it does not give a completion queue back");
 out:
-	mutex_unlock(&sg->id_mutex);
+	mutex_unlock(&dev->id_mutex);
 	return ret;
 }
 
 int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_create_cq_arg *arg)
 {
 	struct ib_udata *udata = sgh_create_cq_udata(arg);
-	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
 							     ibucontext);
@@ -139,16 +139,16 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	/* Every completion has a timestamp. */
 	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > sg->caps.max_cqe)
+	if (!attr->cqe || attr->cqe > dev->caps.max_cqe)
 		return -EINVAL;
 	mutex_init(&cq->resize_mutex);
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->send_qps);
 	INIT_LIST_HEAD(&cq->recv_qps);
-	cq->eq = &sg->ceqs[attr->comp_vector % sg->num_ceqs];
+	cq->eq = &dev->ceqs[attr->comp_vector % dev->num_ceqs];
 
-	ret = udata ? sgh_ring_user(sg, ibcq->device, &cq->ring, udata, &pbl, attr->cqe)
-		    : sgh_ring_kernel(sg, &cq->ring, &pbl, attr->cqe);
+	ret = udata ? sgh_ring_user(dev, ibcq->device, &cq->ring, udata, &pbl, attr->cqe)
+		    : sgh_ring_kernel(dev, &cq->ring, &pbl, attr->cqe);
 	if (ret)
 		return ret;
 	cmd.entries = cpu_to_le32(cq->ring.entries);
@@ -156,10 +156,10 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	cmd.record = cpu_to_le64(cq->ring.record_dma);
 	cmd.eqn = cpu_to_le32(cq->eq->eqn);
 	cmd.pages = pbl.desc;
-	ret = sgh_cq_command(sg, cq, &cmd);
-	sgh_pbl_free(sg, &pbl);
+	ret = sgh_cq_command(dev, cq, &cmd);
+	sgh_pbl_free(dev, &pbl);
 	if (ret) {
-		sgh_ring_free(sg, &cq->ring);
+		sgh_ring_free(dev, &cq->ring);
 		return ret;
 	}
 	ibcq->cqe = max_t(int, cq->ring.entries - 1, attr->cqe);
@@ -174,22 +174,22 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 
 int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	int ret;
 
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_CQ, cq->cqn);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_CQ, cq->cqn);
 	if (!ret)
-		xa_erase(&sg->cqs, cq->cqn);
-	mutex_unlock(&sg->id_mutex);
+		xa_erase(&dev->cqs, cq->cqn);
+	mutex_unlock(&dev->id_mutex);
 	if (ret)
 		return ret;
 	/* After this, no interrupt handler uses a pointer that it found in the table before. */
-	sgh_ceq_sync(sg, cq->eq);
-	flush_work(&sg->event_work);
-	flush_work(&sg->fatal_work);
-	sgh_ring_free(sg, &cq->ring);
+	sgh_ceq_sync(dev, cq->eq);
+	flush_work(&dev->event_work);
+	flush_work(&dev->fatal_work);
+	sgh_ring_free(dev, &cq->ring);
 	kvfree(cq->backlog);
 	return 0;
 }
@@ -205,13 +205,13 @@ int sgh_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	return sgh_admin(to_sgh(ibcq->device), SG_ADMIN_MODIFY_CQ, &cmd, sizeof(cmd), NULL);
 }
 
-void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
+void sgh_cq_event(struct sgh_dev *dev, u32 cqn)
 {
 	struct ib_event event = { .event = IB_EVENT_CQ_ERR };
 	struct sgh_cq *cq;
 
 	/* Destruction removes it from the table and then waits for this work. */
-	cq = xa_load(&sg->cqs, cqn);
+	cq = xa_load(&dev->cqs, cqn);
 	if (!cq)
 		return;
 	ibdev_err_ratelimited(cq->ibcq.device, "completion queue %u overran\n", cqn);
@@ -225,12 +225,12 @@ void sgh_cq_event(struct sgh_dev *sg, u32 cqn)
  * In fatal_work: consumers that wait for completions are called, and processes that sleep on a
  * channel are woken, because no later event would do it unless the adapter comes up again.
  */
-void sgh_cq_kick_all(struct sgh_dev *sg)
+void sgh_cq_kick_all(struct sgh_dev *dev)
 {
 	unsigned long cqn;
 	struct sgh_cq *cq;
 
-	xa_for_each(&sg->cqs, cqn, cq) {
+	xa_for_each(&dev->cqs, cqn, cq) {
 		/* For IB_POLL_DIRECT the handler only WARNs, so skip it. */
 		if (cq->ibcq.comp_handler && cq->ibcq.poll_ctx != IB_POLL_DIRECT)
 			cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
@@ -301,9 +301,9 @@ static enum ib_wc_status sgh_wc_status(u8 status)
 }
 
 /* cq->lock held.  False: the entry's queue pair is gone. */
-static bool sgh_fill_wc(struct sgh_dev *sg, const struct sg_cqe *cqe, struct ib_wc *wc)
+static bool sgh_fill_wc(struct sgh_dev *dev, const struct sg_cqe *cqe, struct ib_wc *wc)
 {
-	struct sgh_qp *qp = xa_load(&sg->qps, le32_to_cpu(cqe->qpn));
+	struct sgh_qp *qp = xa_load(&dev->qps, le32_to_cpu(cqe->qpn));
 	u32 done = le32_to_cpu(cqe->wr_index) + 1;
 
 	if (!qp)
@@ -392,7 +392,7 @@ static bool sgh_unflushed(const struct sgh_cq *cq)
 
 int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
-	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	unsigned long flags;
 	struct sg_cqe *cqe;
@@ -402,11 +402,11 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	spin_lock_irqsave(&cq->lock, flags);
 	first = cq->ci;
 	while (n < num && unlikely(cq->backlog_pos < cq->backlog_num)) {
-		if (sgh_fill_wc(sg, &cq->backlog[cq->backlog_pos++], &wc[n]))
+		if (sgh_fill_wc(dev, &cq->backlog[cq->backlog_pos++], &wc[n]))
 			n++;
 	}
 	while (n < num && (cqe = sgh_cqe_next(cq, cq->ci))) {
-		if (sgh_fill_wc(sg, cqe, &wc[n]))
+		if (sgh_fill_wc(dev, cqe, &wc[n]))
 			n++;
 		cq->ci++;
 	}
@@ -415,7 +415,7 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 		dma_mb();
 		WRITE_ONCE(cq->ring.record->consumer_index, cpu_to_le32(cq->ci));
 	}
-	if (n < num && unlikely(sgh_dead(sg)))
+	if (n < num && unlikely(sgh_dead(dev)))
 		n += sgh_flush_dead(cq, num - n, wc + n);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
@@ -423,7 +423,7 @@ int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
-	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	unsigned long irqflags;
 	u32 arm = cq->cqn;
@@ -434,11 +434,11 @@ int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	spin_lock_irqsave(&cq->lock, irqflags);
 	if (cq->resizing)
 		cq->arm = arm | SGH_CQ_ARMED;
-	else if (!sgh_dead(sg))
-		sgh_doorbell(sg, SG_DB_CQ_ARM, arm, cq->ci);
+	else if (!sgh_dead(dev))
+		sgh_doorbell(dev, SG_DB_CQ_ARM, arm, cq->ci);
 	if (flags & IB_CQ_REPORT_MISSED_EVENTS)
 		ret = cq->backlog_pos < cq->backlog_num || sgh_cqe_next(cq, cq->ci) ||
-		      (sgh_dead(sg) && sgh_unflushed(cq));
+		      (sgh_dead(dev) && sgh_unflushed(cq));
 	spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
 }
@@ -498,7 +498,7 @@ static void sgh_cq_resized(struct sgh_cq *cq, int ret, struct sgh_cq_ring *ring,
 }
 
 /* resize_mutex held. */
-static int sgh_cq_resize(struct sgh_dev *sg, struct sgh_cq *cq, struct sgh_cq_ring *ring,
+static int sgh_cq_resize(struct sgh_dev *dev, struct sgh_cq *cq, struct sgh_cq_ring *ring,
 			 const struct sgh_pbl *pbl, u32 *end)
 {
 	struct sg_cmd_resize_cq cmd = { };
@@ -516,11 +516,11 @@ static int sgh_cq_resize(struct sgh_dev *sg, struct sgh_cq *cq, struct sgh_cq_ri
 	cmd.pages = pbl->desc;
 	cmd.record = cpu_to_le64(ring->record_dma);
 	sgh_cq_resizing(cq);
-	ret = sgh_admin(sg, SG_ADMIN_RESIZE_CQ, &cmd, sizeof(cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_RESIZE_CQ, &cmd, sizeof(cmd), &rsp);
 	if (!ret) {
 		*end = le32_to_cpu(rsp.data[0]);
 		if (room && *end - READ_ONCE(cq->ci) > cq->ring.entries) {
-			sgh_fatal(sg, "it has written more completions than there is room for");
+			sgh_fatal(dev, "it has written more completions than there is room for");
 			ret = -EIO;
 		}
 	}
@@ -531,7 +531,7 @@ static int sgh_cq_resize(struct sgh_dev *sg, struct sgh_cq *cq, struct sgh_cq_ri
 
 int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibcq->device);
+	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sg_abi_resize_cq_resp resp = { };
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	struct sgh_cq_ring ring = { };
@@ -539,20 +539,20 @@ int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	u32 end = 0;
 	int ret;
 
-	if (cqe < 1 || cqe > sg->caps.max_cqe)
+	if (cqe < 1 || cqe > dev->caps.max_cqe)
 		return -EINVAL;
-	ret = udata ? sgh_ring_user(sg, ibcq->device, &ring, udata, &pbl, cqe)
-		    : sgh_ring_kernel(sg, &ring, &pbl, cqe);
+	ret = udata ? sgh_ring_user(dev, ibcq->device, &ring, udata, &pbl, cqe)
+		    : sgh_ring_kernel(dev, &ring, &pbl, cqe);
 	if (ret)
 		return ret;
 	mutex_lock(&cq->resize_mutex);
-	ret = sgh_cq_resize(sg, cq, &ring, &pbl, &end);
+	ret = sgh_cq_resize(dev, cq, &ring, &pbl, &end);
 	if (!ret)
 		ibcq->cqe = max_t(int, cq->ring.entries - 1, cqe);
 	mutex_unlock(&cq->resize_mutex);
-	sgh_pbl_free(sg, &pbl);
+	sgh_pbl_free(dev, &pbl);
 	/* The ring that is not used. */
-	sgh_ring_free(sg, &ring);
+	sgh_ring_free(dev, &ring);
 	if (ret || !udata)
 		return ret;
 	resp.old_producer = end;

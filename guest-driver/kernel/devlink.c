@@ -54,15 +54,15 @@ static int sgh_put_slot(struct devlink_info_req *req, const struct sg_flash_slot
 static int sgh_devlink_info(struct devlink *devlink, struct devlink_info_req *req,
 			    struct netlink_ext_ack *extack)
 {
-	struct sgh_dev *sg = sgh_of_devlink(devlink);
+	struct sgh_dev *dev = sgh_of_devlink(devlink);
 	struct sg_flash_info info;
 	char text[sizeof(info.serial) + 1] = "";
 	int ret;
 
-	ret = sgh_admin_query(sg, SG_ADMIN_FLASH_INFO, 0, &info, sizeof(info));
+	ret = sgh_admin_query(dev, SG_ADMIN_FLASH_INFO, 0, &info, sizeof(info));
 	if (ret == -EOPNOTSUPP) /* no flash: the model's built-in firmware, which cannot change */
 		return devlink_info_version_running_put(req, DEVLINK_INFO_VERSION_GENERIC_FW,
-							sg->caps.fw_version);
+							dev->caps.fw_version);
 	if (ret)
 		return ret;
 	if (info.running >= ARRAY_SIZE(info.slot) || info.stored >= ARRAY_SIZE(info.slot))
@@ -84,7 +84,7 @@ static int sgh_devlink_info(struct devlink *devlink, struct devlink_info_req *re
 	return sgh_put_slot(req, &info.slot[info.stored], false);
 }
 
-static int sgh_flash_cmd(struct sgh_dev *sg, u8 opcode, dma_addr_t addr, u32 len, u32 offset,
+static int sgh_flash_cmd(struct sgh_dev *dev, u8 opcode, dma_addr_t addr, u32 len, u32 offset,
 			 struct sg_admin_rsp *rsp)
 {
 	struct sg_cmd_flash cmd = {
@@ -93,29 +93,29 @@ static int sgh_flash_cmd(struct sgh_dev *sg, u8 opcode, dma_addr_t addr, u32 len
 		.offset = cpu_to_le32(offset),
 	};
 
-	return sgh_admin(sg, opcode, &cmd, sizeof(cmd), rsp);
+	return sgh_admin(dev, opcode, &cmd, sizeof(cmd), rsp);
 }
 
 static int sgh_flash_pieces(struct devlink *devlink, const struct firmware *fw,
 			    struct netlink_ext_ack *extack)
 {
-	struct sgh_dev *sg = sgh_of_devlink(devlink);
-	struct device *dev = &sg->pdev->dev;
+	struct sgh_dev *dev = sgh_of_devlink(devlink);
+	struct device *device = &dev->pdev->dev;
 	dma_addr_t dma;
 	size_t done, n;
 	int ret = 0;
 	u8 *piece;
 
-	piece = dma_alloc_coherent(dev, SG_FLASH_CHUNK_MAX, &dma, GFP_KERNEL);
+	piece = dma_alloc_coherent(device, SG_FLASH_CHUNK_MAX, &dma, GFP_KERNEL);
 	if (!piece)
 		return -ENOMEM;
 	for (done = 0; done < fw->size && !ret; done += n) {
 		n = min_t(size_t, fw->size - done, SG_FLASH_CHUNK_MAX);
 		memcpy(piece, fw->data + done, n);
-		ret = sgh_flash_cmd(sg, SG_ADMIN_FLASH_WRITE, dma, n, done, NULL);
+		ret = sgh_flash_cmd(dev, SG_ADMIN_FLASH_WRITE, dma, n, done, NULL);
 		devlink_flash_update_status_notify(devlink, "Flashing", NULL, done + n, fw->size);
 	}
-	dma_free_coherent(dev, SG_FLASH_CHUNK_MAX, piece, dma);
+	dma_free_coherent(device, SG_FLASH_CHUNK_MAX, piece, dma);
 	if (ret == -EOPNOTSUPP)
 		NL_SET_ERR_MSG_MOD(extack, "the adapter has no flash image to update");
 	else if (ret)
@@ -126,7 +126,7 @@ static int sgh_flash_pieces(struct devlink *devlink, const struct firmware *fw,
 static int sgh_devlink_flash(struct devlink *devlink, struct devlink_flash_update_params *params,
 			     struct netlink_ext_ack *extack)
 {
-	struct sgh_dev *sg = sgh_of_devlink(devlink);
+	struct sgh_dev *dev = sgh_of_devlink(devlink);
 	const struct firmware *fw = params->fw;
 	struct sg_admin_rsp rsp = { };
 	u32 reason;
@@ -141,7 +141,7 @@ static int sgh_devlink_flash(struct devlink *devlink, struct devlink_flash_updat
 	ret = sgh_flash_pieces(devlink, fw, extack);
 	if (ret)
 		return ret;
-	ret = sgh_flash_cmd(sg, SG_ADMIN_FLASH_COMMIT, 0, fw->size, 0, &rsp);
+	ret = sgh_flash_cmd(dev, SG_ADMIN_FLASH_COMMIT, 0, fw->size, 0, &rsp);
 	if (!ret) {
 		devlink_flash_update_status_notify(devlink, "Flashing done", NULL, 0, 0);
 		return 0;
@@ -187,22 +187,22 @@ static const struct devlink_ops sgh_devlink_ops = {
 };
 
 /* The adapter is up, and every later call through devlink finds it up. */
-int sgh_devlink_init(struct sgh_dev *sg)
+int sgh_devlink_init(struct sgh_dev *dev)
 {
 	struct devlink *devlink;
 
-	devlink = devlink_alloc(&sgh_devlink_ops, sizeof(sg), &sg->pdev->dev);
+	devlink = devlink_alloc(&sgh_devlink_ops, sizeof(dev), &dev->pdev->dev);
 	if (!devlink)
 		return -ENOMEM;
-	*(struct sgh_dev **)devlink_priv(devlink) = sg;
-	sg->devlink = devlink;
+	*(struct sgh_dev **)devlink_priv(devlink) = dev;
+	dev->devlink = devlink;
 	devlink_register(devlink);
 	return 0;
 }
 
 /* When this returns, no devlink call is in progress and none can begin. */
-void sgh_devlink_fini(struct sgh_dev *sg)
+void sgh_devlink_fini(struct sgh_dev *dev)
 {
-	devlink_unregister(sg->devlink);
-	devlink_free(sg->devlink);
+	devlink_unregister(dev->devlink);
+	devlink_free(dev->devlink);
 }

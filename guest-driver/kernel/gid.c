@@ -26,14 +26,14 @@ static void sgh_gid_of_addr(union ib_gid *gid, const struct sg_sockaddr *addr)
 		memcpy(gid->raw, addr->ip, sizeof(gid->raw));
 }
 
-static void sgh_gid_of_port(struct sgh_dev *sg, union ib_gid *gid)
+static void sgh_gid_of_port(struct sgh_dev *dev, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
-	ether_addr_copy(gid->raw, sg->mac);
-	gid->global.interface_id = cpu_to_be64(sg->guid);
+	ether_addr_copy(gid->raw, dev->mac);
+	gid->global.interface_id = cpu_to_be64(dev->guid);
 }
 
-static int sgh_gid_at(struct sgh_dev *sg, u32 index, union ib_gid *gid)
+static int sgh_gid_at(struct sgh_dev *dev, u32 index, union ib_gid *gid)
 {
 	struct sgh_net_addr addr;
 
@@ -41,8 +41,8 @@ static int sgh_gid_at(struct sgh_dev *sg, u32 index, union ib_gid *gid)
 		return -EINVAL;
 	memset(gid, 0, sizeof(*gid));
 	if (!index)
-		sgh_gid_of_port(sg, gid);
-	else if (!sgh_net_addr(sg, index - 1, &addr))
+		sgh_gid_of_port(dev, gid);
+	else if (!sgh_net_addr(dev, index - 1, &addr))
 		sgh_gid_of_addr(gid, &addr.addr);
 	return 0;
 }
@@ -103,7 +103,7 @@ static u32 sgh_same_bits(const struct sg_sockaddr *a, const struct sg_sockaddr *
 }
 
 /* For entry 0: the address of the same kind that has the longest prefix in common with remote. */
-static int sgh_gid_choose(struct sgh_dev *sg, const struct sg_sockaddr *remote,
+static int sgh_gid_choose(struct sgh_dev *dev, const struct sg_sockaddr *remote,
 			  struct sg_sockaddr *local)
 {
 	struct sgh_net_addr a;
@@ -111,7 +111,7 @@ static int sgh_gid_choose(struct sgh_dev *sg, const struct sg_sockaddr *remote,
 	u32 slot;
 
 	for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
-		if (sgh_net_addr(sg, slot, &a) ||
+		if (sgh_net_addr(dev, slot, &a) ||
 		    (remote && (a.addr.family != remote->family ||
 				sgh_is_linklocal(&a.addr) != sgh_is_linklocal(remote))))
 			continue;
@@ -129,7 +129,7 @@ static int sgh_gid_choose(struct sgh_dev *sg, const struct sg_sockaddr *remote,
  * such entry, or not the GID of a single adapter.  -ENETUNREACH: they cannot reach each other, for
  * instance because one is an IPv4 address and the other is not.
  */
-int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
+int sgh_gid_route(struct sgh_dev *dev, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
 		  struct sg_sockaddr *local, struct sg_sockaddr *remote)
 {
 	struct sgh_net_addr own;
@@ -137,10 +137,10 @@ int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union
 	bool self;
 	int ret;
 
-	ret = sgh_gid_at(sg, index, sgid);
+	ret = sgh_gid_at(dev, index, sgid);
 	if (ret || rdma_is_zero_gid(sgid))
 		return -EINVAL;
-	sgh_gid_of_port(sg, &port);
+	sgh_gid_of_port(dev, &port);
 	self = !memcmp(dgid, &port, sizeof(port));
 	if (!self) {
 		ret = sgh_gid_remote(dgid, remote);
@@ -148,8 +148,8 @@ int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union
 			return ret;
 	}
 	if (!index)
-		ret = sgh_gid_choose(sg, self ? NULL : remote, local);
-	else if (!sgh_net_addr(sg, index - 1, &own))
+		ret = sgh_gid_choose(dev, self ? NULL : remote, local);
+	else if (!sgh_net_addr(dev, index - 1, &own))
 		*local = own.addr;
 	else
 		ret = -EINVAL;

@@ -43,159 +43,159 @@ static int sgh_errno(u8 status)
 	return status < ARRAY_SIZE(table) ? table[status] : -EIO;
 }
 
-static void sgh_write64(struct sgh_dev *sg, u32 reg, u64 value)
+static void sgh_write64(struct sgh_dev *dev, u32 reg, u64 value)
 {
-	sgh_write(sg, reg, lower_32_bits(value));
-	sgh_write(sg, reg + 4, upper_32_bits(value));
+	sgh_write(dev, reg, lower_32_bits(value));
+	sgh_write(dev, reg + 4, upper_32_bits(value));
 }
 
-int sgh_hw_reset(struct sgh_dev *sg)
+int sgh_hw_reset(struct sgh_dev *dev)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	u32 ctrl, magic, version;
 
-	magic = sgh_read(sg, SG_REG_MAGIC);
+	magic = sgh_read(dev, SG_REG_MAGIC);
 	if (magic != SG_MAGIC)
-		return dev_err_probe(dev, -ENODEV, "no adapter behind BAR 0 (magic 0x%08x)\n",
+		return dev_err_probe(device, -ENODEV, "no adapter behind BAR 0 (magic 0x%08x)\n",
 				     magic);
-	version = sgh_read(sg, SG_REG_VERSION);
+	version = sgh_read(dev, SG_REG_VERSION);
 	if (version >> 16 != SG_VERSION_MAJOR)
-		return dev_err_probe(dev, -ENODEV,
+		return dev_err_probe(device, -ENODEV,
 				     "adapter has interface %u.%u, this driver knows %u.x\n",
 				     version >> 16, version & 0xffff, SG_VERSION_MAJOR);
 
-	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
+	sgh_write(dev, SG_REG_CTRL, SG_CTRL_RESET);
 	if (read_poll_timeout(sgh_read, ctrl,
 			      !(ctrl & (SG_CTRL_RESET | SG_CTRL_ENABLE)), 100, SGH_RESET_US, true,
-			      sg, SG_REG_CTRL))
-		return dev_err_probe(dev, -EIO, "adapter does not leave reset\n");
+			      dev, SG_REG_CTRL))
+		return dev_err_probe(device, -EIO, "adapter does not leave reset\n");
 	return 0;
 }
 
-void sgh_hw_identity(struct sgh_dev *sg)
+void sgh_hw_identity(struct sgh_dev *dev)
 {
-	u32 lo = sgh_read(sg, SG_REG_MAC_LO), hi = sgh_read(sg, SG_REG_MAC_HI);
+	u32 lo = sgh_read(dev, SG_REG_MAC_LO), hi = sgh_read(dev, SG_REG_MAC_HI);
 	int i;
 
 	for (i = 0; i < 4; i++)
-		sg->mac[i] = lo >> (8 * i);
-	sg->mac[4] = hi;
-	sg->mac[5] = hi >> 8;
-	sg->guid = (u64)sgh_read(sg, SG_REG_GUID_HI) << 32 | sgh_read(sg, SG_REG_GUID_LO);
-	sg->link_speed = sgh_read(sg, SG_REG_LINK_SPEED);
-	sg->link_mtu = sgh_read(sg, SG_REG_LINK_MTU);
-	sg->num_vectors = sgh_read(sg, SG_REG_VECTORS);
+		dev->mac[i] = lo >> (8 * i);
+	dev->mac[4] = hi;
+	dev->mac[5] = hi >> 8;
+	dev->guid = (u64)sgh_read(dev, SG_REG_GUID_HI) << 32 | sgh_read(dev, SG_REG_GUID_LO);
+	dev->link_speed = sgh_read(dev, SG_REG_LINK_SPEED);
+	dev->link_mtu = sgh_read(dev, SG_REG_LINK_MTU);
+	dev->num_vectors = sgh_read(dev, SG_REG_VECTORS);
 }
 
-static int sgh_test_dma(struct sgh_dev *sg, const u8 *buf, dma_addr_t dma, u32 cmd, u8 invert)
+static int sgh_test_dma(struct sgh_dev *dev, const u8 *buf, dma_addr_t dma, u32 cmd, u8 invert)
 {
 	u32 i, status;
 
-	sgh_write64(sg, SG_REG_TEST_DMA_LO, dma);
-	sgh_write(sg, SG_REG_TEST_DMA_LEN, PAGE_SIZE);
-	sgh_write(sg, SG_REG_TEST_DMA_CMD, cmd);
-	status = sgh_read(sg, SG_REG_TEST_DMA_STATUS);
+	sgh_write64(dev, SG_REG_TEST_DMA_LO, dma);
+	sgh_write(dev, SG_REG_TEST_DMA_LEN, PAGE_SIZE);
+	sgh_write(dev, SG_REG_TEST_DMA_CMD, cmd);
+	status = sgh_read(dev, SG_REG_TEST_DMA_STATUS);
 	if (status)
-		return dev_err_probe(&sg->pdev->dev, -EIO, "DMA test %u fails with status %u\n",
+		return dev_err_probe(&dev->pdev->dev, -EIO, "DMA test %u fails with status %u\n",
 				     cmd, status);
 	dma_rmb();
 	for (i = 0; i < PAGE_SIZE; i++) {
 		if (buf[i] != (u8)(i ^ invert))
-			return dev_err_probe(&sg->pdev->dev, -EIO,
+			return dev_err_probe(&dev->pdev->dev, -EIO,
 					     "DMA test %u: octet %u is 0x%02x\n", cmd, i, buf[i]);
 	}
 	return 0;
 }
 
 /* Register access and DMA, before anything depends on them. */
-int sgh_hw_self_test(struct sgh_dev *sg)
+int sgh_hw_self_test(struct sgh_dev *dev)
 {
 	static const u32 patterns[] = { 0x00000000, 0xffffffff, 0x5aa5c33c };
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	dma_addr_t dma;
 	u32 i, got;
 	int ret;
 	u8 *buf;
 
 	for (i = 0; i < ARRAY_SIZE(patterns); i++) {
-		sgh_write(sg, SG_REG_TEST_SCRATCH, patterns[i]);
-		got = sgh_read(sg, SG_REG_TEST_SCRATCH);
+		sgh_write(dev, SG_REG_TEST_SCRATCH, patterns[i]);
+		got = sgh_read(dev, SG_REG_TEST_SCRATCH);
 		if (got != ~patterns[i])
-			return dev_err_probe(dev, -EIO, "scratch: wrote %#010x, read %#010x\n",
+			return dev_err_probe(device, -EIO, "scratch: wrote %#010x, read %#010x\n",
 					     patterns[i], got);
 	}
 
-	buf = dma_alloc_coherent(dev, PAGE_SIZE, &dma, GFP_KERNEL);
+	buf = dma_alloc_coherent(device, PAGE_SIZE, &dma, GFP_KERNEL);
 	if (!buf)
 		return -ENOMEM;
-	ret = sgh_test_dma(sg, buf, dma, SG_TEST_DMA_FILL, 0);
+	ret = sgh_test_dma(dev, buf, dma, SG_TEST_DMA_FILL, 0);
 	if (!ret)
-		ret = sgh_test_dma(sg, buf, dma, SG_TEST_DMA_INVERT, 0xff);
-	dma_free_coherent(dev, PAGE_SIZE, buf, dma);
+		ret = sgh_test_dma(dev, buf, dma, SG_TEST_DMA_INVERT, 0xff);
+	dma_free_coherent(device, PAGE_SIZE, buf, dma);
 	return ret;
 }
 
 /* The rings are allocated; vector 0 is requested. */
-int sgh_hw_enable(struct sgh_dev *sg)
+int sgh_hw_enable(struct sgh_dev *dev)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	u32 status;
 
-	sgh_write64(sg, SG_REG_ASQ_BASE_LO, sg->admin.sq_dma);
-	sgh_write64(sg, SG_REG_ACQ_BASE_LO, sg->admin.cq_dma);
-	sgh_write(sg, SG_REG_ADMIN_SIZE, SGH_ADMIN_ENTRIES);
-	sgh_write64(sg, SG_REG_AEQ_BASE_LO, sg->aeq.dma);
-	sgh_write(sg, SG_REG_AEQ_SIZE, sg->aeq.entries);
-	sgh_write(sg, SG_REG_CTRL, SG_CTRL_ENABLE);
+	sgh_write64(dev, SG_REG_ASQ_BASE_LO, dev->admin.sq_dma);
+	sgh_write64(dev, SG_REG_ACQ_BASE_LO, dev->admin.cq_dma);
+	sgh_write(dev, SG_REG_ADMIN_SIZE, SGH_ADMIN_ENTRIES);
+	sgh_write64(dev, SG_REG_AEQ_BASE_LO, dev->aeq.dma);
+	sgh_write(dev, SG_REG_AEQ_SIZE, dev->aeq.entries);
+	sgh_write(dev, SG_REG_CTRL, SG_CTRL_ENABLE);
 
 	if (read_poll_timeout(sgh_read, status, status & (SG_STATUS_READY | SG_STATUS_FATAL), 100,
-			      SGH_RESET_US, false, sg, SG_REG_STATUS))
-		return dev_err_probe(dev, -EIO, "adapter does not become ready\n");
+			      SGH_RESET_US, false, dev, SG_REG_STATUS))
+		return dev_err_probe(device, -EIO, "adapter does not become ready\n");
 	if (status & SG_STATUS_FATAL)
-		return dev_err_probe(dev, -EIO, "adapter refuses its setup (reason %u)\n",
-				     sgh_read(sg, SG_REG_FATAL));
-	sgh_write(sg, SG_REG_EQ_DB, SG_EQ_DB_ARM);
+		return dev_err_probe(device, -EIO, "adapter refuses its setup (reason %u)\n",
+				     sgh_read(dev, SG_REG_FATAL));
+	sgh_write(dev, SG_REG_EQ_DB, SG_EQ_DB_ARM);
 	return 0;
 }
 
 static void sgh_fatal_work(struct work_struct *work)
 {
-	struct sgh_dev *sg = container_of(work, struct sgh_dev, fatal_work);
+	struct sgh_dev *dev = container_of(work, struct sgh_dev, fatal_work);
 
-	sgh_cm_abort_all(sg);
-	sgh_cq_kick_all(sg);
-	sgh_qp_last_wqe_all(sg);
-	sgh_net_kick(sg);
-	sgh_recover(sg);
+	sgh_cm_abort_all(dev);
+	sgh_cq_kick_all(dev);
+	sgh_qp_last_wqe_all(dev);
+	sgh_net_kick(dev);
+	sgh_recover(dev);
 }
 
 static void sgh_health_work(struct work_struct *work)
 {
-	struct sgh_dev *sg = container_of(to_delayed_work(work), struct sgh_dev, health_work);
-	u32 status = sgh_read(sg, SG_REG_STATUS);
+	struct sgh_dev *dev = container_of(to_delayed_work(work), struct sgh_dev, health_work);
+	u32 status = sgh_read(dev, SG_REG_STATUS);
 
-	if (sgh_dead(sg))
+	if (sgh_dead(dev))
 		return;
 	if (status == ~0u)
-		sgh_fatal(sg, "it does not answer");
+		sgh_fatal(dev, "it does not answer");
 	else if (status & SG_STATUS_FATAL)
-		sgh_fatal(sg, "it reports a fatal error");
+		sgh_fatal(dev, "it reports a fatal error");
 	else if (!(status & SG_STATUS_READY))
-		sgh_fatal(sg, "somebody else has reset it");
+		sgh_fatal(dev, "somebody else has reset it");
 	else
-		schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
+		schedule_delayed_work(&dev->health_work, SGH_HEALTH_PERIOD);
 }
 
 /* From now on a silent or failed adapter is detected even without commands. */
-void sgh_health_start(struct sgh_dev *sg)
+void sgh_health_start(struct sgh_dev *dev)
 {
-	schedule_delayed_work(&sg->health_work, SGH_HEALTH_PERIOD);
+	schedule_delayed_work(&dev->health_work, SGH_HEALTH_PERIOD);
 }
 
-int sgh_admin_init(struct sgh_dev *sg)
+int sgh_admin_init(struct sgh_dev *dev)
 {
-	struct device *dev = &sg->pdev->dev;
-	struct sgh_admin *q = &sg->admin;
+	struct device *device = &dev->pdev->dev;
+	struct sgh_admin *q = &dev->admin;
 	int i;
 
 	spin_lock_init(&q->lock);
@@ -204,29 +204,29 @@ int sgh_admin_init(struct sgh_dev *sg)
 		init_completion(&q->slots[i].done);
 	q->pi = 0;
 	q->ci = 0;
-	INIT_WORK(&sg->fatal_work, sgh_fatal_work);
-	INIT_DELAYED_WORK(&sg->health_work, sgh_health_work);
+	INIT_WORK(&dev->fatal_work, sgh_fatal_work);
+	INIT_DELAYED_WORK(&dev->health_work, sgh_health_work);
 
-	q->sq = dma_alloc_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, &q->sq_dma,
+	q->sq = dma_alloc_coherent(device, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, &q->sq_dma,
 				   GFP_KERNEL);
 	if (!q->sq)
 		return -ENOMEM;
-	q->cq = dma_alloc_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, &q->cq_dma,
+	q->cq = dma_alloc_coherent(device, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, &q->cq_dma,
 				   GFP_KERNEL);
 	if (!q->cq) {
-		dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
+		dma_free_coherent(device, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-void sgh_admin_fini(struct sgh_dev *sg)
+void sgh_admin_fini(struct sgh_dev *dev)
 {
-	struct device *dev = &sg->pdev->dev;
-	struct sgh_admin *q = &sg->admin;
+	struct device *device = &dev->pdev->dev;
+	struct sgh_admin *q = &dev->admin;
 
-	dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, q->cq, q->cq_dma);
-	dma_free_coherent(dev, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
+	dma_free_coherent(device, SGH_ADMIN_ENTRIES * SG_ADMIN_RSP_SIZE, q->cq, q->cq_dma);
+	dma_free_coherent(device, SGH_ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE, q->sq, q->sq_dma);
 }
 
 static bool sgh_admin_take(struct sgh_admin *q)
@@ -250,18 +250,18 @@ static bool sgh_admin_take(struct sgh_admin *q)
 }
 
 /* Any context.  Passes every new completion to its waiter. */
-void sgh_admin_poll(struct sgh_dev *sg)
+void sgh_admin_poll(struct sgh_dev *dev)
 {
-	struct sgh_admin *q = &sg->admin;
+	struct sgh_admin *q = &dev->admin;
 	unsigned long flags;
 	bool any = false;
 
 	spin_lock_irqsave(&q->lock, flags);
-	if (!sgh_dead(sg)) {
+	if (!sgh_dead(dev)) {
 		while (sgh_admin_take(q))
 			any = true;
 		if (any)
-			sgh_write(sg, SG_REG_ADMIN_CI, q->ci);
+			sgh_write(dev, SG_REG_ADMIN_CI, q->ci);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 }
@@ -272,15 +272,15 @@ static void *sgh_admin_entry(const struct sgh_admin *q, u32 index)
 }
 
 /* Returns the slot, or -1 if the adapter is lost. */
-static int sgh_admin_post(struct sgh_dev *sg, struct sg_admin_hdr *cmd, size_t len)
+static int sgh_admin_post(struct sgh_dev *dev, struct sg_admin_hdr *cmd, size_t len)
 {
-	struct sgh_admin *q = &sg->admin;
+	struct sgh_admin *q = &dev->admin;
 	unsigned long flags;
 	int i = -1;
 	u8 *entry;
 
 	spin_lock_irqsave(&q->lock, flags);
-	if (sgh_dead(sg))
+	if (sgh_dead(dev))
 		goto out;
 	for (i = 0; q->slots[i].busy; i++)
 		;
@@ -295,25 +295,25 @@ static int sgh_admin_post(struct sgh_dev *sg, struct sg_admin_hdr *cmd, size_t l
 	memset(entry + len, 0, SG_ADMIN_CMD_SIZE - len);
 	q->pi++;
 	dma_wmb();
-	sgh_write(sg, SG_REG_ADMIN_DB, q->pi);
+	sgh_write(dev, SG_REG_ADMIN_DB, q->pi);
 out:
 	spin_unlock_irqrestore(&q->lock, flags);
 	return i;
 }
 
-static void sgh_admin_wait(struct sgh_dev *sg, struct sgh_admin_slot *slot)
+static void sgh_admin_wait(struct sgh_dev *dev, struct sgh_admin_slot *slot)
 {
 	unsigned long end = jiffies + SGH_ADMIN_SECONDS * HZ;
 
 	for (;;) {
 		if (wait_for_completion_timeout(&slot->done, HZ / 10))
 			return;
-		sgh_admin_poll(sg);
+		sgh_admin_poll(dev);
 		if (try_wait_for_completion(&slot->done))
 			return;
 		if (time_after(jiffies, end)) {
 			/* Completes this slot, and all others. */
-			sgh_fatal(sg, "an admin command has no answer");
+			sgh_fatal(dev, "an admin command has no answer");
 			wait_for_completion(&slot->done);
 			return;
 		}
@@ -325,9 +325,9 @@ static void sgh_admin_wait(struct sgh_dev *sg, struct sgh_admin_slot *slot)
  * is at most SG_ADMIN_CMD_SIZE.  rsp may be NULL.  May sleep.  Returns 0 or a negative errno, -EIO
  * once the adapter is lost.
  */
-int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp)
+int sgh_admin(struct sgh_dev *dev, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp)
 {
-	struct sgh_admin *q = &sg->admin;
+	struct sgh_admin *q = &dev->admin;
 	struct sg_admin_hdr *hdr = cmd;
 	struct sgh_admin_slot *slot;
 	unsigned long flags;
@@ -336,13 +336,13 @@ int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_ad
 	might_sleep();
 	hdr->opcode = opcode;
 	down(&q->room);
-	i = sgh_admin_post(sg, hdr, len);
+	i = sgh_admin_post(dev, hdr, len);
 	if (i < 0) {
 		up(&q->room);
 		return -EIO;
 	}
 	slot = &q->slots[i];
-	sgh_admin_wait(sg, slot);
+	sgh_admin_wait(dev, slot);
 
 	spin_lock_irqsave(&q->lock, flags);
 	if (slot->aborted) {
@@ -363,62 +363,62 @@ int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_ad
 	up(&q->room);
 
 	if (ret)
-		dev_dbg(&sg->pdev->dev, "admin command 0x%02x: %d\n", opcode, ret);
+		dev_dbg(&dev->pdev->dev, "admin command 0x%02x: %d\n", opcode, ret);
 	return ret;
 }
 
-int sgh_admin_id(struct sgh_dev *sg, u8 opcode, u32 id, struct sg_admin_rsp *rsp)
+int sgh_admin_id(struct sgh_dev *dev, u8 opcode, u32 id, struct sg_admin_rsp *rsp)
 {
 	struct sg_cmd_id cmd = { .id = cpu_to_le32(id) };
 
-	return sgh_admin(sg, opcode, &cmd, sizeof(cmd), rsp);
+	return sgh_admin(dev, opcode, &cmd, sizeof(cmd), rsp);
 }
 
 /* A lost adapter was reset and holds no objects, so destruction has succeeded. */
-int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id)
+int sgh_admin_destroy(struct sgh_dev *dev, u8 opcode, u32 id)
 {
-	int ret = sgh_admin_id(sg, opcode, id, NULL);
+	int ret = sgh_admin_id(dev, opcode, id, NULL);
 
-	if (ret && sgh_dead(sg))
+	if (ret && sgh_dead(dev))
 		return 0;
 	/* A process can cause "busy" itself. */
 	if (ret && ret != -EBUSY)
-		dev_warn_ratelimited(&sg->pdev->dev, "admin command 0x%02x for object 0x%x: %d\n",
+		dev_warn_ratelimited(&dev->pdev->dev, "admin command 0x%02x for object 0x%x: %d\n",
 				     opcode, id, ret);
 	return ret;
 }
 
 /* A command whose answer of up to len octets is copied to out. */
-int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len)
+int sgh_admin_query(struct sgh_dev *dev, u8 opcode, u32 id, void *out, size_t len)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	struct sg_cmd_query cmd = { };
 	dma_addr_t dma;
 	void *buf;
 	int ret;
 
-	buf = dma_alloc_coherent(dev, len, &dma, GFP_KERNEL);
+	buf = dma_alloc_coherent(device, len, &dma, GFP_KERNEL);
 	if (!buf)
 		return -ENOMEM;
 	cmd.out_addr = cpu_to_le64(dma);
 	cmd.out_len = cpu_to_le32(len);
 	cmd.id = cpu_to_le32(id);
-	ret = sgh_admin(sg, opcode, &cmd, sizeof(cmd), NULL);
+	ret = sgh_admin(dev, opcode, &cmd, sizeof(cmd), NULL);
 	if (!ret)
 		memcpy(out, buf, len);
-	dma_free_coherent(dev, len, buf, dma);
+	dma_free_coherent(device, len, buf, dma);
 	return ret;
 }
 
-int sgh_query_caps(struct sgh_dev *sg)
+int sgh_query_caps(struct sgh_dev *dev)
 {
-	struct sgh_caps *c = &sg->caps;
+	struct sgh_caps *c = &dev->caps;
 	struct sg_caps raw;
 	int ret;
 
-	ret = sgh_admin_query(sg, SG_ADMIN_QUERY_CAPS, 0, &raw, sizeof(raw));
+	ret = sgh_admin_query(dev, SG_ADMIN_QUERY_CAPS, 0, &raw, sizeof(raw));
 	if (ret)
-		return dev_err_probe(&sg->pdev->dev, ret, "capabilities cannot be read\n");
+		return dev_err_probe(&dev->pdev->dev, ret, "capabilities cannot be read\n");
 
 	c->features = le32_to_cpu(raw.features);
 	c->hash_mask = le32_to_cpu(raw.hash_mask);
@@ -436,7 +436,7 @@ int sgh_query_caps(struct sgh_dev *sg)
 	c->max_ord = le32_to_cpu(raw.max_ord);
 	c->max_fr_pages = le32_to_cpu(raw.max_fr_pages);
 	c->num_uar = min_t(u32, le32_to_cpu(raw.num_uar),
-			   pci_resource_len(sg->pdev, SG_BAR_DOORBELL) / SG_UAR_SIZE);
+			   pci_resource_len(dev->pdev, SG_BAR_DOORBELL) / SG_UAR_SIZE);
 	c->num_eq = min_t(u32, le32_to_cpu(raw.num_eq), SG_EQ_COUNT);
 	c->max_private_data = min_t(u32, le32_to_cpu(raw.max_private_data), SG_PRIVATE_DATA_MAX);
 	c->max_srq = le32_to_cpu(raw.max_srq);
@@ -456,25 +456,25 @@ int sgh_query_caps(struct sgh_dev *sg)
  * that it no longer accesses memory, fails the commands in progress, and leaves to fatal_work what
  * needs process context: connections end, kernel queues are flushed, consumers are told.
  */
-void sgh_fatal(struct sgh_dev *sg, const char *why)
+void sgh_fatal(struct sgh_dev *dev, const char *why)
 {
-	struct sgh_admin *q = &sg->admin;
+	struct sgh_admin *q = &dev->admin;
 	u32 status, reason;
 	unsigned long flags;
 	int i;
 
 	spin_lock_irqsave(&q->lock, flags);
-	if (sgh_dead(sg)) {
+	if (sgh_dead(dev)) {
 		spin_unlock_irqrestore(&q->lock, flags);
 		return;
 	}
-	status = sgh_read(sg, SG_REG_STATUS);
-	reason = sgh_read(sg, SG_REG_FATAL);
-	sgh_write(sg, SG_REG_CTRL, SG_CTRL_RESET);
-	sgh_read(sg, SG_REG_CTRL); /* the write has arrived */
+	status = sgh_read(dev, SG_REG_STATUS);
+	reason = sgh_read(dev, SG_REG_FATAL);
+	sgh_write(dev, SG_REG_CTRL, SG_CTRL_RESET);
+	sgh_read(dev, SG_REG_CTRL); /* the write has arrived */
 	/* Code that sees this bit frees memory, so the reset must be complete before. */
 	smp_mb__before_atomic();
-	set_bit(SGH_DEAD, &sg->flags);
+	set_bit(SGH_DEAD, &dev->flags);
 	for (i = 0; i < SGH_ADMIN_ENTRIES; i++) {
 		if (q->slots[i].busy) {
 			q->slots[i].aborted = true;
@@ -484,7 +484,7 @@ void sgh_fatal(struct sgh_dev *sg, const char *why)
 	spin_unlock_irqrestore(&q->lock, flags);
 	if (!why)
 		return;
-	dev_err(&sg->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why, status,
+	dev_err(&dev->pdev->dev, "adapter is lost: %s (status 0x%x, reason %u)\n", why, status,
 		reason);
-	queue_work(sg->event_wq, &sg->fatal_work);
+	queue_work(dev->event_wq, &dev->fatal_work);
 }

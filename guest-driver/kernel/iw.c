@@ -16,7 +16,7 @@
 
 #include "cm.h"
 
-static int sgh_to_sockaddr(struct sgh_dev *sg, struct sg_sockaddr *to,
+static int sgh_to_sockaddr(struct sgh_dev *dev, struct sg_sockaddr *to,
 			   const struct sockaddr_storage *from)
 {
 	memset(to, 0, sizeof(*to));
@@ -28,31 +28,31 @@ static int sgh_to_sockaddr(struct sgh_dev *sg, struct sg_sockaddr *to,
 		memcpy(to->ip, &in->sin_addr, 4);
 		return 0;
 	}
-	if (from->ss_family == AF_INET6 && sg->caps.features & SG_FEATURE_IPV6) {
+	if (from->ss_family == AF_INET6 && dev->caps.features & SG_FEATURE_IPV6) {
 		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from;
 
 		to->family = 6;
 		to->port = in6->sin6_port;
 		memcpy(to->ip, &in6->sin6_addr, 16);
 		if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
-			to->vlan = cpu_to_le16(sgh_net_vlan(sg, in6->sin6_scope_id));
+			to->vlan = cpu_to_le16(sgh_net_vlan(dev, in6->sin6_scope_id));
 		return 0;
 	}
 	return -EAFNOSUPPORT;
 }
 
 /* With a reference, or NULL: gone. */
-static struct sgh_conn *sgh_conn_by_cookie(struct sgh_dev *sg, void *cookie)
+static struct sgh_conn *sgh_conn_by_cookie(struct sgh_dev *dev, void *cookie)
 {
 	struct sgh_conn *conn;
 
-	spin_lock(&sg->cm_lock);
-	conn = xa_load(&sg->conns, (u32)(uintptr_t)cookie);
+	spin_lock(&dev->cm_lock);
+	conn = xa_load(&dev->conns, (u32)(uintptr_t)cookie);
 	if (conn && conn->generation == (uintptr_t)cookie >> 32)
 		kref_get(&conn->ref);
 	else
 		conn = NULL;
-	spin_unlock(&sg->cm_lock);
+	spin_unlock(&dev->cm_lock);
 	return conn;
 }
 
@@ -79,27 +79,27 @@ void sgh_iw_rem_ref(struct ib_qp *ibqp)
 }
 
 /* CONNECT, ACCEPT or REJECT with private data, which the adapter has read when this returns. */
-int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
+int sgh_cm_command(struct sgh_dev *dev, u8 opcode, struct sg_cmd_connect *cmd, const void *pdata,
 		   u16 len, struct sg_admin_rsp *rsp)
 {
-	struct device *dev = &sg->pdev->dev;
+	struct device *device = &dev->pdev->dev;
 	dma_addr_t dma = 0;
 	void *buf = NULL;
 	int ret;
 
-	if (len > sg->caps.max_private_data)
+	if (len > dev->caps.max_private_data)
 		return -EINVAL;
 	if (len) {
-		buf = dma_alloc_coherent(dev, len, &dma, GFP_KERNEL);
+		buf = dma_alloc_coherent(device, len, &dma, GFP_KERNEL);
 		if (!buf)
 			return -ENOMEM;
 		memcpy(buf, pdata, len);
 		cmd->pdata_addr = cpu_to_le64(dma);
 		cmd->pdata_len = cpu_to_le16(len);
 	}
-	ret = sgh_admin(sg, opcode, cmd, sizeof(*cmd), rsp);
+	ret = sgh_admin(dev, opcode, cmd, sizeof(*cmd), rsp);
 	if (buf)
-		dma_free_coherent(dev, len, buf, dma);
+		dma_free_coherent(device, len, buf, dma);
 	return ret;
 }
 
@@ -107,26 +107,26 @@ int sgh_cm_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd, co
  * Without memory for the private data the peer gets a Reply without them: it learns that it is
  * refused, instead of waiting for its timeout.
  */
-void sgh_send_reject(struct sgh_dev *sg, u32 id, const void *pdata, u8 len)
+void sgh_send_reject(struct sgh_dev *dev, u32 id, const void *pdata, u8 len)
 {
 	struct sg_cmd_connect cmd = { .conn = cpu_to_le32(id) };
 	struct sg_cmd_connect bare = cmd;
 
-	if (sgh_cm_command(sg, SG_ADMIN_REJECT, &cmd, pdata, len, NULL) == -ENOMEM && len)
-		sgh_cm_command(sg, SG_ADMIN_REJECT, &bare, NULL, 0, NULL);
+	if (sgh_cm_command(dev, SG_ADMIN_REJECT, &cmd, pdata, len, NULL) == -ENOMEM && len)
+		sgh_cm_command(dev, SG_ADMIN_REJECT, &bare, NULL, 0, NULL);
 }
 
 /* Joins a connection in state from with queue pair and cm_id, and moves it to state to. */
-static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
+static int sgh_conn_attach(struct sgh_dev *dev, struct sgh_conn *conn, u32 qpn,
 			   struct iw_cm_id *id, enum sgh_conn_state from, enum sgh_conn_state to)
 {
-	struct sgh_qp *qp = sgh_qp_find(sg, qpn);
+	struct sgh_qp *qp = sgh_qp_find(dev, qpn);
 	int ret = 0;
 
 	if (!qp)
 		return -EINVAL;
 	id->add_ref(id);
-	spin_lock(&sg->cm_lock);
+	spin_lock(&dev->cm_lock);
 	if (conn->state != from) {
 		ret = -ECONNRESET;
 	} else if (qp->conn || sgh_rdv_active(qp)) {
@@ -137,7 +137,7 @@ static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
 		conn->cm_id = id;
 		qp->conn = conn;
 	}
-	spin_unlock(&sg->cm_lock);
+	spin_unlock(&dev->cm_lock);
 	if (ret) {
 		id->rem_ref(id);
 		sgh_qp_put(qp);
@@ -149,73 +149,73 @@ static int sgh_conn_attach(struct sgh_dev *sg, struct sgh_conn *conn, u32 qpn,
  * CONNECT or ACCEPT for the queue pair of this number.  Destruction does not free the number
  * while the command is in progress, and afterwards no command is sent: it could name another one.
  */
-static int sgh_conn_command(struct sgh_dev *sg, u8 opcode, struct sg_cmd_connect *cmd,
+static int sgh_conn_command(struct sgh_dev *dev, u8 opcode, struct sg_cmd_connect *cmd,
 			    const struct iw_cm_conn_param *param, struct sg_admin_rsp *rsp)
 {
-	struct sgh_qp *qp = sgh_qp_find(sg, param->qpn);
+	struct sgh_qp *qp = sgh_qp_find(dev, param->qpn);
 	int ret = -EINVAL;
 
 	if (!qp)
 		return ret;
 	mutex_lock(&qp->mutex);
 	if (!qp->gone)
-		ret = sgh_cm_command(sg, opcode, cmd, param->private_data,
+		ret = sgh_cm_command(dev, opcode, cmd, param->private_data,
 				     param->private_data_len, rsp);
 	mutex_unlock(&qp->mutex);
 	sgh_qp_put(qp);
 	return ret;
 }
 
-static void sgh_set_depths(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
+static void sgh_set_depths(struct sgh_dev *dev, struct sg_cmd_connect *cmd,
 			   const struct iw_cm_conn_param *param)
 {
 	cmd->qpn = cpu_to_le32(param->qpn);
-	cmd->ird = cpu_to_le16(min(param->ird, sg->caps.max_ird));
-	cmd->ord = cpu_to_le16(min(param->ord, sg->caps.max_ord));
+	cmd->ird = cpu_to_le16(min(param->ird, dev->caps.max_ird));
+	cmd->ord = cpu_to_le16(min(param->ord, dev->caps.max_ord));
 }
 
 int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
-	struct sgh_dev *sg = to_sgh(id->device);
+	struct sgh_dev *dev = to_sgh(id->device);
 	struct sg_cmd_connect cmd = { };
 	struct sg_admin_rsp rsp;
 	struct sgh_conn *conn;
 	int ret;
 
-	ret = sgh_to_sockaddr(sg, &cmd.local, &id->m_local_addr);
+	ret = sgh_to_sockaddr(dev, &cmd.local, &id->m_local_addr);
 	if (!ret)
-		ret = sgh_to_sockaddr(sg, &cmd.remote, &id->m_remote_addr);
+		ret = sgh_to_sockaddr(dev, &cmd.remote, &id->m_remote_addr);
 	if (ret)
 		return ret;
-	conn = sgh_conn_new(sg, SGH_CONN_CONNECTING);
+	conn = sgh_conn_new(dev, SGH_CONN_CONNECTING);
 	if (!conn)
 		return -ENOMEM;
-	ret = sgh_port_hold_for(sg, &cmd.local, &cmd.remote, &conn->held);
+	ret = sgh_port_hold_for(dev, &cmd.local, &cmd.remote, &conn->held);
 	if (ret) {
 		sgh_conn_put(conn);
 		return ret;
 	}
-	ret = sgh_conn_attach(sg, conn, param->qpn, id, SGH_CONN_CONNECTING, SGH_CONN_CONNECTING);
+	ret = sgh_conn_attach(dev, conn, param->qpn, id, SGH_CONN_CONNECTING, SGH_CONN_CONNECTING);
 	if (ret) {
 		sgh_conn_put(conn);
 		return ret;
 	}
 	/* The event work may end it before we see the command's answer. */
 	kref_get(&conn->ref);
-	sgh_set_depths(sg, &cmd, param);
+	sgh_set_depths(dev, &cmd, param);
 	cmd.local.tos = id->tos_set ? id->tos : 0;
-	sgh_set_next_hop(sg, &cmd, &cmd.local, &cmd.remote);
-	ret = sgh_conn_command(sg, SG_ADMIN_CONNECT, &cmd, param, &rsp);
+	sgh_set_next_hop(dev, &cmd, &cmd.local, &cmd.remote);
+	ret = sgh_conn_command(dev, SG_ADMIN_CONNECT, &cmd, param, &rsp);
 	if (ret == -EADDRNOTAVAIL) {
-		sgh_net_sync(sg);
-		ret = sgh_conn_command(sg, SG_ADMIN_CONNECT, &cmd, param, &rsp);
+		sgh_net_sync(dev);
+		ret = sgh_conn_command(dev, SG_ADMIN_CONNECT, &cmd, param, &rsp);
 	}
 	if (!ret) {
-		spin_lock(&sg->cm_lock);
+		spin_lock(&dev->cm_lock);
 		if (conn->state != SGH_CONN_GONE)
 			conn->id = le32_to_cpu(rsp.id);
-		spin_unlock(&sg->cm_lock);
-	} else if (!sgh_conn_release(sg, conn, SGH_CONN_CONNECTING)) {
+		spin_unlock(&dev->cm_lock);
+	} else if (!sgh_conn_release(dev, conn, SGH_CONN_CONNECTING)) {
 		ret = 0; /* iw_cm was told already */
 	}
 	sgh_conn_put(conn);
@@ -224,33 +224,33 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 
 int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
-	struct sgh_dev *sg = to_sgh(id->device);
+	struct sgh_dev *dev = to_sgh(id->device);
 	struct sg_cmd_connect cmd = { };
 	struct sg_sockaddr local, remote;
 	struct sgh_conn *conn;
 	u32 number;
 	int ret;
 
-	conn = sgh_conn_by_cookie(sg, id->provider_data);
+	conn = sgh_conn_by_cookie(dev, id->provider_data);
 	if (!conn)
 		return -ECONNRESET;
 	number = conn->id;
-	ret = sgh_conn_attach(sg, conn, param->qpn, id, SGH_CONN_REQUESTED, SGH_CONN_ACCEPTING);
+	ret = sgh_conn_attach(dev, conn, param->qpn, id, SGH_CONN_REQUESTED, SGH_CONN_ACCEPTING);
 	if (ret) {
-		if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
-			sgh_send_reject(sg, number, NULL, 0);
+		if (sgh_conn_release(dev, conn, SGH_CONN_REQUESTED))
+			sgh_send_reject(dev, number, NULL, 0);
 		goto out;
 	}
 	cmd.conn = cpu_to_le32(number);
-	sgh_set_depths(sg, &cmd, param);
-	if (!sgh_to_sockaddr(sg, &local, &id->m_local_addr) &&
-	    !sgh_to_sockaddr(sg, &remote, &id->m_remote_addr))
-		sgh_set_next_hop(sg, &cmd, &local, &remote);
-	ret = sgh_conn_command(sg, SG_ADMIN_ACCEPT, &cmd, param, NULL);
+	sgh_set_depths(dev, &cmd, param);
+	if (!sgh_to_sockaddr(dev, &local, &id->m_local_addr) &&
+	    !sgh_to_sockaddr(dev, &remote, &id->m_remote_addr))
+		sgh_set_next_hop(dev, &cmd, &local, &remote);
+	ret = sgh_conn_command(dev, SG_ADMIN_ACCEPT, &cmd, param, NULL);
 	if (ret) {
 		/* It leaves our table before the adapter may reuse its number. */
-		if (sgh_conn_release(sg, conn, SGH_CONN_ACCEPTING))
-			sgh_send_reject(sg, number, NULL, 0);
+		if (sgh_conn_release(dev, conn, SGH_CONN_ACCEPTING))
+			sgh_send_reject(dev, number, NULL, 0);
 		else
 			ret = 0; /* iw_cm was told already */
 	}
@@ -261,25 +261,25 @@ out:
 
 int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len)
 {
-	struct sgh_dev *sg = to_sgh(id->device);
+	struct sgh_dev *dev = to_sgh(id->device);
 	struct sgh_conn *conn;
 
-	conn = sgh_conn_by_cookie(sg, id->provider_data);
+	conn = sgh_conn_by_cookie(dev, id->provider_data);
 	if (!conn)
 		return -ECONNRESET;
-	if (sgh_conn_release(sg, conn, SGH_CONN_REQUESTED))
-		sgh_send_reject(sg, conn->id, pdata, pdata_len);
+	if (sgh_conn_release(dev, conn, SGH_CONN_REQUESTED))
+		sgh_send_reject(dev, conn->id, pdata, pdata_len);
 	sgh_conn_put(conn);
 	return 0;
 }
 
 /* The addresses that the adapter is to listen on for this cm_id: their number, or an error. */
-static int sgh_listen_addrs(struct sgh_dev *sg, struct iw_cm_id *id, struct sg_sockaddr *to)
+static int sgh_listen_addrs(struct sgh_dev *dev, struct iw_cm_id *id, struct sg_sockaddr *to)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&id->m_local_addr;
 	int ret, n = 0;
 
-	ret = sgh_to_sockaddr(sg, &to[n], &id->m_local_addr);
+	ret = sgh_to_sockaddr(dev, &to[n], &id->m_local_addr);
 	if (!ret)
 		n++;
 	if (in6->sin6_family == AF_INET6 && ipv6_addr_any(&in6->sin6_addr) && !id->afonly) {
@@ -292,7 +292,7 @@ static int sgh_listen_addrs(struct sgh_dev *sg, struct iw_cm_id *id, struct sg_s
 }
 
 /* listen_mutex held. */
-static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
+static int sgh_listen_one(struct sgh_dev *dev, struct sgh_listener *listener,
 			  struct sg_cmd_listen *cmd)
 {
 	struct sg_admin_rsp rsp;
@@ -300,20 +300,20 @@ static int sgh_listen_one(struct sgh_dev *sg, struct sgh_listener *listener,
 	u32 id;
 	int ret;
 
-	ret = sgh_port_hold_listener(sg, &cmd->local, &held);
+	ret = sgh_port_hold_listener(dev, &cmd->local, &held);
 	if (ret)
 		return ret;
-	ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
 	if (ret == -EADDRNOTAVAIL) {
-		sgh_net_sync(sg);
-		ret = sgh_admin(sg, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
+		sgh_net_sync(dev);
+		ret = sgh_admin(dev, SG_ADMIN_LISTEN, cmd, sizeof(*cmd), &rsp);
 	}
 	if (ret)
 		goto err_held;
 	id = le32_to_cpu(rsp.id);
-	ret = xa_err(xa_store(&sg->listeners, id, listener, GFP_KERNEL));
+	ret = xa_err(xa_store(&dev->listeners, id, listener, GFP_KERNEL));
 	if (ret) {
-		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, id);
+		sgh_admin_destroy(dev, SG_ADMIN_UNLISTEN, id);
 		goto err_held;
 	}
 	listener->held[listener->num] = held;
@@ -325,29 +325,29 @@ err_held:
 	return ret;
 }
 
-static void sgh_unlisten(struct sgh_dev *sg, struct sgh_listener *listener)
+static void sgh_unlisten(struct sgh_dev *dev, struct sgh_listener *listener)
 {
 	u32 i;
 
 	/* Remove it from the table first: a request that arrives now is refused. */
-	mutex_lock(&sg->listen_mutex);
+	mutex_lock(&dev->listen_mutex);
 	for (i = 0; i < listener->num; i++)
-		xa_erase(&sg->listeners, listener->ids[i]);
+		xa_erase(&dev->listeners, listener->ids[i]);
 	for (i = 0; i < listener->num; i++)
-		sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, listener->ids[i]);
-	mutex_unlock(&sg->listen_mutex);
+		sgh_admin_destroy(dev, SG_ADMIN_UNLISTEN, listener->ids[i]);
+	mutex_unlock(&dev->listen_mutex);
 	for (i = 0; i < listener->num; i++)
 		sgh_port_release(listener->held[i]);
 }
 
 int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 {
-	struct sgh_dev *sg = to_sgh(id->device);
+	struct sgh_dev *dev = to_sgh(id->device);
 	struct sg_sockaddr addrs[2];
 	struct sgh_listener *listener;
 	int ret, n, i;
 
-	n = sgh_listen_addrs(sg, id, addrs);
+	n = sgh_listen_addrs(dev, id, addrs);
 	if (n < 0)
 		return n;
 	listener = kzalloc(sizeof(*listener), GFP_KERNEL);
@@ -356,17 +356,17 @@ int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 	listener->cm_id = id;
 
 	/* A request may come before the listener is in the table: the event work waits for us. */
-	mutex_lock(&sg->listen_mutex);
+	mutex_lock(&dev->listen_mutex);
 	for (i = 0, ret = 0; i < n && !ret; i++) {
 		struct sg_cmd_listen cmd = { .local = addrs[i] };
 
 		cmd.backlog = cpu_to_le32(clamp(backlog, 1, 1024));
 		cmd.local.tos = id->tos_set ? id->tos : 0;
-		ret = sgh_listen_one(sg, listener, &cmd);
+		ret = sgh_listen_one(dev, listener, &cmd);
 	}
-	mutex_unlock(&sg->listen_mutex);
+	mutex_unlock(&dev->listen_mutex);
 	if (ret) {
-		sgh_unlisten(sg, listener);
+		sgh_unlisten(dev, listener);
 		kfree(listener);
 		return ret;
 	}
@@ -377,10 +377,10 @@ int sgh_iw_create_listen(struct iw_cm_id *id, int backlog)
 
 int sgh_iw_destroy_listen(struct iw_cm_id *id)
 {
-	struct sgh_dev *sg = to_sgh(id->device);
+	struct sgh_dev *dev = to_sgh(id->device);
 	struct sgh_listener *listener = id->provider_data;
 
-	sgh_unlisten(sg, listener);
+	sgh_unlisten(dev, listener);
 	id->provider_data = NULL;
 	kfree(listener);
 	id->rem_ref(id);

@@ -19,48 +19,48 @@
 
 #include "staghorn.h"
 
-static void sgh_init_state(struct sgh_dev *sg)
+static void sgh_init_state(struct sgh_dev *dev)
 {
-	xa_init(&sg->qps);
-	xa_init(&sg->cqs);
-	xa_init(&sg->srqs);
-	xa_init(&sg->odps);
-	xa_init_flags(&sg->counters, XA_FLAGS_ALLOC1);
-	xa_init(&sg->listeners);
-	xa_init(&sg->conns);
-	ida_init(&sg->uars);
-	mutex_init(&sg->id_mutex);
-	mutex_init(&sg->odp_mutex);
-	mutex_init(&sg->listen_mutex);
-	mutex_init(&sg->addr_mutex);
-	mutex_init(&sg->rdv_mutex);
-	spin_lock_init(&sg->cm_lock);
-	spin_lock_init(&sg->aeq_lock);
-	spin_lock_init(&sg->net_lock);
-	init_completion(&sg->test_irq);
-	sg->flags = 0;
-	sg->aeq_stalled = false;
-	sg->fatal_told = false;
-	sg->net_stopping = true; /* until sgh_net_init() */
+	xa_init(&dev->qps);
+	xa_init(&dev->cqs);
+	xa_init(&dev->srqs);
+	xa_init(&dev->odps);
+	xa_init_flags(&dev->counters, XA_FLAGS_ALLOC1);
+	xa_init(&dev->listeners);
+	xa_init(&dev->conns);
+	ida_init(&dev->uars);
+	mutex_init(&dev->id_mutex);
+	mutex_init(&dev->odp_mutex);
+	mutex_init(&dev->listen_mutex);
+	mutex_init(&dev->addr_mutex);
+	mutex_init(&dev->rdv_mutex);
+	spin_lock_init(&dev->cm_lock);
+	spin_lock_init(&dev->aeq_lock);
+	spin_lock_init(&dev->net_lock);
+	init_completion(&dev->test_irq);
+	dev->flags = 0;
+	dev->aeq_stalled = false;
+	dev->fatal_told = false;
+	dev->net_stopping = true; /* until sgh_net_init() */
 }
 
-static void sgh_fini_state(struct sgh_dev *sg)
+static void sgh_fini_state(struct sgh_dev *dev)
 {
-	WARN_ON(!xa_empty(&sg->qps) || !xa_empty(&sg->cqs) || !xa_empty(&sg->srqs) ||
-		!xa_empty(&sg->listeners));
-	xa_destroy(&sg->qps);
-	xa_destroy(&sg->cqs);
-	xa_destroy(&sg->srqs);
-	xa_destroy(&sg->odps);
-	xa_destroy(&sg->counters);
-	xa_destroy(&sg->listeners);
-	xa_destroy(&sg->conns);
-	ida_destroy(&sg->uars);
+	WARN_ON(!xa_empty(&dev->qps) || !xa_empty(&dev->cqs) || !xa_empty(&dev->srqs) ||
+		!xa_empty(&dev->listeners));
+	xa_destroy(&dev->qps);
+	xa_destroy(&dev->cqs);
+	xa_destroy(&dev->srqs);
+	xa_destroy(&dev->odps);
+	xa_destroy(&dev->counters);
+	xa_destroy(&dev->listeners);
+	xa_destroy(&dev->conns);
+	ida_destroy(&dev->uars);
 }
 
-static int sgh_map(struct sgh_dev *sg)
+static int sgh_map(struct sgh_dev *dev)
 {
-	struct pci_dev *pdev = sg->pdev;
+	struct pci_dev *pdev = dev->pdev;
 	int ret;
 
 	if (pci_resource_len(pdev, SG_BAR_REGS) < SG_REGS_SIZE ||
@@ -70,196 +70,196 @@ static int sgh_map(struct sgh_dev *sg)
 	ret = pci_request_regions(pdev, SGH_NAME);
 	if (ret)
 		return ret;
-	sg->regs = pci_iomap(pdev, SG_BAR_REGS, SG_REGS_SIZE);
-	sg->db = pci_iomap_range(pdev, SG_BAR_DOORBELL, 0, SG_UAR_SIZE);
-	if (sg->regs && sg->db)
+	dev->regs = pci_iomap(pdev, SG_BAR_REGS, SG_REGS_SIZE);
+	dev->db = pci_iomap_range(pdev, SG_BAR_DOORBELL, 0, SG_UAR_SIZE);
+	if (dev->regs && dev->db)
 		return 0;
 
-	if (sg->regs)
-		pci_iounmap(pdev, sg->regs);
-	if (sg->db)
-		pci_iounmap(pdev, sg->db);
+	if (dev->regs)
+		pci_iounmap(pdev, dev->regs);
+	if (dev->db)
+		pci_iounmap(pdev, dev->db);
 	pci_release_regions(pdev);
 	return -ENOMEM;
 }
 
-static void sgh_unmap(struct sgh_dev *sg)
+static void sgh_unmap(struct sgh_dev *dev)
 {
-	pci_iounmap(sg->pdev, sg->db);
-	pci_iounmap(sg->pdev, sg->regs);
-	pci_release_regions(sg->pdev);
+	pci_iounmap(dev->pdev, dev->db);
+	pci_iounmap(dev->pdev, dev->regs);
+	pci_release_regions(dev->pdev);
 }
 
 /* From a mapped function to one that executes commands. */
-static int sgh_start(struct sgh_dev *sg)
+static int sgh_start(struct sgh_dev *dev)
 {
 	int ret;
 
-	ret = sgh_hw_reset(sg);
+	ret = sgh_hw_reset(dev);
 	if (ret)
 		return ret;
-	sgh_hw_identity(sg);
-	ret = sgh_hw_self_test(sg);
+	sgh_hw_identity(dev);
+	ret = sgh_hw_self_test(dev);
 	if (ret)
 		return ret;
-	ret = sgh_admin_init(sg);
+	ret = sgh_admin_init(dev);
 	if (ret)
 		return ret;
-	ret = sgh_eq_init(sg);
+	ret = sgh_eq_init(dev);
 	if (ret)
 		goto err_admin;
-	ret = sgh_irq_init(sg);
+	ret = sgh_irq_init(dev);
 	if (ret)
 		goto err_eq;
-	ret = sgh_irq_test(sg);
+	ret = sgh_irq_test(dev);
 	if (ret)
 		goto err_irq;
-	ret = sgh_hw_enable(sg);
+	ret = sgh_hw_enable(dev);
 	if (ret)
 		goto err_irq;
-	ret = sgh_query_caps(sg);
+	ret = sgh_query_caps(dev);
 	if (ret)
 		goto err_reset;
-	ret = sgh_ceq_init(sg);
+	ret = sgh_ceq_init(dev);
 	if (ret)
 		goto err_reset;
-	sgh_health_start(sg);
+	sgh_health_start(dev);
 	return 0;
 
 err_reset:
-	sgh_hw_reset(sg);
+	sgh_hw_reset(dev);
 err_irq:
-	sgh_irq_fini(sg);
+	sgh_irq_fini(dev);
 err_eq:
-	sgh_eq_fini(sg);
+	sgh_eq_fini(dev);
 err_admin:
-	sgh_admin_fini(sg);
+	sgh_admin_fini(dev);
 	return ret;
 }
 
 /* Once reset, nobody writes the rings; once the interrupts are gone, nobody reads them. */
-static void sgh_stop(struct sgh_dev *sg)
+static void sgh_stop(struct sgh_dev *dev)
 {
-	cancel_delayed_work_sync(&sg->health_work);
-	sgh_fatal(sg, NULL);
-	sgh_irq_fini(sg);
-	sgh_ceq_fini(sg);
-	sgh_eq_fini(sg);
-	sgh_admin_fini(sg);
+	cancel_delayed_work_sync(&dev->health_work);
+	sgh_fatal(dev, NULL);
+	sgh_irq_fini(dev);
+	sgh_ceq_fini(dev);
+	sgh_eq_fini(dev);
+	sgh_admin_fini(dev);
 }
 
 /* From a mapped function to an RDMA device, which comes when its network interface does. */
-int sgh_up(struct sgh_dev *sg)
+int sgh_up(struct sgh_dev *dev)
 {
 	int ret;
 
-	sgh_init_state(sg);
-	ret = sgh_start(sg);
+	sgh_init_state(dev);
+	ret = sgh_start(dev);
 	if (ret)
 		goto err_state;
-	ret = sgh_net_init(sg);
+	ret = sgh_net_init(dev);
 	if (ret)
 		goto err_stop;
-	sg->up = true;
+	dev->up = true;
 	return 0;
 
 err_stop:
-	sgh_stop(sg);
+	sgh_stop(dev);
 err_state:
-	set_bit(SGH_DEAD, &sg->flags);
-	sgh_fini_state(sg);
+	set_bit(SGH_DEAD, &dev->flags);
+	sgh_fini_state(dev);
 	return ret;
 }
 
 /* The reverse; does nothing if it is not up. */
-void sgh_down(struct sgh_dev *sg)
+void sgh_down(struct sgh_dev *dev)
 {
-	if (!sg->up)
+	if (!dev->up)
 		return;
-	sg->up = false;
+	dev->up = false;
 	/*
 	 * Unregisters the RDMA device, which destroys the objects of all processes and kernel
 	 * consumers while the adapter still answers.
 	 */
-	sgh_net_fini(sg);
-	sgh_stop(sg);
-	sgh_fini_state(sg);
+	sgh_net_fini(dev);
+	sgh_stop(dev);
+	sgh_fini_state(dev);
 }
 
 /* Under devlink's lock, which excludes the other callers of sgh_up() and sgh_down(). */
 static void sgh_recover_work(struct work_struct *work)
 {
-	struct sgh_dev *sg = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
+	struct sgh_dev *dev = container_of(to_delayed_work(work), struct sgh_dev, recover_work);
 	int ret;
 
-	devl_lock(sg->devlink);
-	if (sg->up && sgh_dead(sg)) {
-		sgh_down(sg);
-		ret = sgh_up(sg);
+	devl_lock(dev->devlink);
+	if (dev->up && sgh_dead(dev)) {
+		sgh_down(dev);
+		ret = sgh_up(dev);
 		if (ret)
-			dev_err(&sg->pdev->dev, "adapter does not come up again: %d\n", ret);
+			dev_err(&dev->pdev->dev, "adapter does not come up again: %d\n", ret);
 		else
-			dev_info(&sg->pdev->dev, "adapter is up again\n");
+			dev_info(&dev->pdev->dev, "adapter is up again\n");
 	}
-	devl_unlock(sg->devlink);
+	devl_unlock(dev->devlink);
 }
 
 /* The adapter is lost, and its users have been told. */
-void sgh_recover(struct sgh_dev *sg)
+void sgh_recover(struct sgh_dev *dev)
 {
-	spin_lock(&sg->recover_lock);
-	if (time_after(jiffies, sg->recover_since + SGH_RECOVER_PERIOD)) {
-		sg->recover_since = jiffies;
-		sg->recoveries = 0;
+	spin_lock(&dev->recover_lock);
+	if (time_after(jiffies, dev->recover_since + SGH_RECOVER_PERIOD)) {
+		dev->recover_since = jiffies;
+		dev->recoveries = 0;
 	}
-	if (sg->may_recover && sg->recoveries < SGH_RECOVERIES &&
-	    schedule_delayed_work(&sg->recover_work, SGH_RECOVER_DELAY))
-		sg->recoveries++;
-	spin_unlock(&sg->recover_lock);
+	if (dev->may_recover && dev->recoveries < SGH_RECOVERIES &&
+	    schedule_delayed_work(&dev->recover_work, SGH_RECOVER_DELAY))
+		dev->recoveries++;
+	spin_unlock(&dev->recover_lock);
 }
 
 /* Called when devlink is there.  Starts the recovery of an adapter that was lost before. */
-static void sgh_allow_recovery(struct sgh_dev *sg)
+static void sgh_allow_recovery(struct sgh_dev *dev)
 {
-	spin_lock(&sg->recover_lock);
-	sg->may_recover = true;
-	spin_unlock(&sg->recover_lock);
-	if (sgh_dead(sg))
-		sgh_recover(sg);
+	spin_lock(&dev->recover_lock);
+	dev->may_recover = true;
+	spin_unlock(&dev->recover_lock);
+	if (sgh_dead(dev))
+		sgh_recover(dev);
 }
 
 /* When this returns, no recovery is in progress and none can begin. */
-static void sgh_no_recovery(struct sgh_dev *sg)
+static void sgh_no_recovery(struct sgh_dev *dev)
 {
-	spin_lock(&sg->recover_lock);
-	sg->may_recover = false;
-	spin_unlock(&sg->recover_lock);
-	cancel_delayed_work_sync(&sg->recover_work);
+	spin_lock(&dev->recover_lock);
+	dev->may_recover = false;
+	spin_unlock(&dev->recover_lock);
+	cancel_delayed_work_sync(&dev->recover_work);
 }
 
-static int sgh_suspend(struct device *dev)
+static int sgh_suspend(struct device *device)
 {
-	struct sgh_dev *sg = dev_get_drvdata(dev);
+	struct sgh_dev *dev = dev_get_drvdata(device);
 
-	cancel_delayed_work_sync(&sg->recover_work);
-	devl_lock(sg->devlink);
-	sg->resume = sg->up;
-	sgh_down(sg);
-	devl_unlock(sg->devlink);
-	pci_clear_master(sg->pdev);
+	cancel_delayed_work_sync(&dev->recover_work);
+	devl_lock(dev->devlink);
+	dev->resume = dev->up;
+	sgh_down(dev);
+	devl_unlock(dev->devlink);
+	pci_clear_master(dev->pdev);
 	return 0;
 }
 
-static int sgh_resume(struct device *dev)
+static int sgh_resume(struct device *device)
 {
-	struct sgh_dev *sg = dev_get_drvdata(dev);
+	struct sgh_dev *dev = dev_get_drvdata(device);
 	int ret = 0;
 
-	pci_set_master(sg->pdev);
-	devl_lock(sg->devlink);
-	if (sg->resume)
-		ret = sgh_up(sg);
-	devl_unlock(sg->devlink);
+	pci_set_master(dev->pdev);
+	devl_lock(dev->devlink);
+	if (dev->resume)
+		ret = sgh_up(dev);
+	devl_unlock(dev->devlink);
 	return ret;
 }
 
@@ -267,17 +267,17 @@ static DEFINE_SIMPLE_DEV_PM_OPS(sgh_pm_ops, sgh_suspend, sgh_resume);
 
 static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 	int ret;
 
-	sg = kzalloc(sizeof(*sg), GFP_KERNEL);
-	if (!sg)
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
 		return -ENOMEM;
-	sg->pdev = pdev;
-	INIT_DELAYED_WORK(&sg->recover_work, sgh_recover_work);
-	spin_lock_init(&sg->recover_lock);
-	sg->recover_since = jiffies;
-	pci_set_drvdata(pdev, sg);
+	dev->pdev = pdev;
+	INIT_DELAYED_WORK(&dev->recover_work, sgh_recover_work);
+	spin_lock_init(&dev->recover_lock);
+	dev->recover_since = jiffies;
+	pci_set_drvdata(pdev, dev);
 
 	ret = pci_enable_device(pdev);
 	if (ret)
@@ -286,52 +286,52 @@ static int sgh_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_disable;
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
-	ret = sgh_map(sg);
+	ret = sgh_map(dev);
 	if (ret)
 		goto err_disable;
 	pci_set_master(pdev);
-	ret = sgh_up(sg);
+	ret = sgh_up(dev);
 	if (ret)
 		goto err_unmap;
-	ret = sgh_devlink_init(sg);
+	ret = sgh_devlink_init(dev);
 	if (ret)
 		goto err_down;
 	pci_save_state(pdev); /* for sgh_slot_reset() */
-	sgh_allow_recovery(sg);
+	sgh_allow_recovery(dev);
 	return 0;
 
 err_down:
-	sgh_down(sg);
+	sgh_down(dev);
 err_unmap:
 	pci_clear_master(pdev);
-	sgh_unmap(sg);
+	sgh_unmap(dev);
 err_disable:
 	pci_disable_device(pdev);
 err_free:
-	kfree(sg);
+	kfree(dev);
 	return ret;
 }
 
 static void sgh_remove(struct pci_dev *pdev)
 {
-	struct sgh_dev *sg = pci_get_drvdata(pdev);
+	struct sgh_dev *dev = pci_get_drvdata(pdev);
 
-	sgh_no_recovery(sg);
-	sgh_devlink_fini(sg);
-	sgh_down(sg);
+	sgh_no_recovery(dev);
+	sgh_devlink_fini(dev);
+	sgh_down(dev);
 	pci_clear_master(pdev);
-	sgh_unmap(sg);
+	sgh_unmap(dev);
 	pci_disable_device(pdev);
-	kfree(sg);
+	kfree(dev);
 }
 
 /* Power off or kexec: silence the adapter; memory stays as it is. */
 static void sgh_shutdown(struct pci_dev *pdev)
 {
-	struct sgh_dev *sg = pci_get_drvdata(pdev);
+	struct sgh_dev *dev = pci_get_drvdata(pdev);
 
-	sgh_no_recovery(sg);
-	sgh_fatal(sg, NULL);
+	sgh_no_recovery(dev);
+	sgh_fatal(dev, NULL);
 	pci_clear_master(pdev);
 }
 
@@ -341,10 +341,10 @@ static void sgh_shutdown(struct pci_dev *pdev)
  */
 static void sgh_reset_prepare(struct pci_dev *pdev)
 {
-	struct sgh_dev *sg = pci_get_drvdata(pdev);
+	struct sgh_dev *dev = pci_get_drvdata(pdev);
 
-	sgh_no_recovery(sg);
-	sgh_fatal(sg, "the function is being reset");
+	sgh_no_recovery(dev);
+	sgh_fatal(dev, "the function is being reset");
 }
 
 static void sgh_reset_done(struct pci_dev *pdev)
@@ -359,12 +359,12 @@ static void sgh_reset_done(struct pci_dev *pdev)
  */
 static pci_ers_result_t sgh_error_detected(struct pci_dev *pdev, pci_channel_state_t state)
 {
-	struct sgh_dev *sg = pci_get_drvdata(pdev);
+	struct sgh_dev *dev = pci_get_drvdata(pdev);
 
 	if (state == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	sgh_no_recovery(sg);
-	sgh_fatal(sg, "the PCI link reports a fatal error");
+	sgh_no_recovery(dev);
+	sgh_fatal(dev, "the PCI link reports a fatal error");
 	return state == pci_channel_io_perm_failure ? PCI_ERS_RESULT_DISCONNECT
 						    : PCI_ERS_RESULT_NEED_RESET;
 }

@@ -31,9 +31,9 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
 	cmd.qpn = cpu_to_le32(qp->qpn);
 	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE);
 	cmd.state = cpu_to_le32(state);
-	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	ret = sgh_admin(qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 	/* Everything of a lost adapter is in error. */
-	return ret && sgh_dead(qp->sg) && state == SG_QP_ERROR ? 0 : ret;
+	return ret && sgh_dead(qp->dev) && state == SG_QP_ERROR ? 0 : ret;
 }
 
 static int sgh_modify_access(struct sgh_qp *qp, int access)
@@ -43,8 +43,8 @@ static int sgh_modify_access(struct sgh_qp *qp, int access)
 
 	cmd.qpn = cpu_to_le32(qp->qpn);
 	cmd.mask = cpu_to_le32(SG_QP_MOD_ACCESS);
-	cmd.access = cpu_to_le32(sgh_qp_access(qp->sg, access));
-	ret = sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	cmd.access = cpu_to_le32(sgh_qp_access(qp->dev, access));
+	ret = sgh_admin(qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 	if (!ret)
 		qp->access = access;
 	return ret;
@@ -63,17 +63,17 @@ static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int 
 	cmd.mask = cpu_to_le32(bits);
 	cmd.min_rnr_timer = attr->min_rnr_timer;
 	cmd.rnr_retry = attr->rnr_retry;
-	return sgh_admin(qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	return sgh_admin(qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 }
 
 int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
 {
 	int ret;
 
-	ret = sgh_admin_id(qp->sg, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
+	ret = sgh_admin_id(qp->dev, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
 	if (!ret) {
 		*state = le32_to_cpu(rsp->data[0]);
-	} else if (sgh_dead(qp->sg)) {
+	} else if (sgh_dead(qp->dev)) {
 		memset(rsp, 0, sizeof(*rsp));
 		*state = SG_QP_ERROR;
 		ret = 0;
@@ -185,7 +185,7 @@ static int sgh_modify_iw(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 	 * iw_cm identifier, and never names them again: zero means that the caller has no opinion.
 	 */
 	if ((mask & IB_QP_ACCESS_FLAGS) && attr->qp_access_flags) {
-		ret = sgh_modify_access(qp, sgh_with_unsaid(qp->sg, attr->qp_access_flags));
+		ret = sgh_modify_access(qp, sgh_with_unsaid(qp->dev, attr->qp_access_flags));
 		if (ret)
 			return ret;
 	}
@@ -231,7 +231,7 @@ static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state s
 }
 
 /* Checks the attributes that InfiniBand limits; those without a meaning on TCP are accepted. */
-static bool sgh_attr_ok(const struct sgh_dev *sg, const struct ib_qp_attr *attr, int mask)
+static bool sgh_attr_ok(const struct sgh_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
 	return !((mask & IB_QP_PORT && attr->port_num != 1) ||
 		 (mask & IB_QP_PKEY_INDEX && attr->pkey_index) ||
@@ -241,8 +241,9 @@ static bool sgh_attr_ok(const struct sgh_dev *sg, const struct ib_qp_attr *attr,
 		 (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
 		 (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
 		 (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
-		 (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > sg->caps.max_ord) ||
-		 (mask & IB_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > sg->caps.max_ird) ||
+		 (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > dev->caps.max_ord) ||
+		 (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
+		  attr->max_dest_rd_atomic > dev->caps.max_ird) ||
 		 (mask & IB_QP_DEST_QPN && attr->dest_qp_num >> 24) ||
 		 (mask & IB_QP_AV && !(attr->ah_attr.ah_flags & IB_AH_GRH)));
 }
@@ -260,7 +261,7 @@ static int sgh_modify_ib(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 	cur = sgh_ib_state(qp, state);
 	next = mask & IB_QP_STATE ? attr->qp_state : cur;
 	if ((mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur) ||
-	    !ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) || !sgh_attr_ok(qp->sg, attr, mask))
+	    !ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) || !sgh_attr_ok(qp->dev, attr, mask))
 		return -EINVAL;
 	if (next == IB_QPS_SQD || cur == IB_QPS_SQD)
 		return -EOPNOTSUPP; /* a connection cannot be suspended */
@@ -323,7 +324,7 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	mutex_lock(&qp->mutex);
 	ret = sgh_query_state(qp, &rsp, &state);
 	if (!ret && !sgh_rdv_attr(qp, attr)) {
-		attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->sg->mtu));
+		attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->dev->mtu));
 		attr->max_dest_rd_atomic = le32_to_cpu(rsp.data[1]);
 		attr->max_rd_atomic = le32_to_cpu(rsp.data[2]);
 	}

@@ -25,7 +25,7 @@ u32 sgh_access(int ib_access)
 {
 	static const struct {
 		int ib;
-		u32 sg;
+		u32 hw;
 	} map[] = {
 		{ IB_ACCESS_LOCAL_WRITE, SG_ACCESS_LOCAL_WRITE },
 		{ IB_ACCESS_REMOTE_READ, SG_ACCESS_REMOTE_READ },
@@ -41,7 +41,7 @@ u32 sgh_access(int ib_access)
 
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (ib_access & map[i].ib)
-			access |= map[i].sg;
+			access |= map[i].hw;
 	}
 	return access;
 }
@@ -76,14 +76,14 @@ static int sgh_reg_mr_user(struct sg_cmd_reg_mr *cmd, struct ib_udata *udata)
 	return 0;
 }
 
-static int sgh_reg_mr(struct sgh_dev *sg, struct sgh_mr *mr, struct sg_cmd_reg_mr *cmd)
+static int sgh_reg_mr(struct sgh_dev *dev, struct sgh_mr *mr, struct sg_cmd_reg_mr *cmd)
 {
 	struct sg_admin_rsp rsp;
 	int ret;
 
 	cmd->pd = cpu_to_le32(to_sgh_pd(mr->ibmr.pd)->pdn);
 	cmd->key = get_random_u8();
-	ret = sgh_admin(sg, SG_ADMIN_REG_MR, cmd, sizeof(*cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_REG_MR, cmd, sizeof(*cmd), &rsp);
 	if (ret)
 		return ret;
 	mr->ibmr.lkey = le32_to_cpu(rsp.id);
@@ -94,7 +94,7 @@ static int sgh_reg_mr(struct sgh_dev *sg, struct sgh_mr *mr, struct sg_cmd_reg_m
 /* All memory that the adapter can reach, for kernel consumers. */
 struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 {
-	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_dev *dev = to_sgh(ibpd->device);
 	struct sg_cmd_reg_mr cmd = { .flags = SG_MR_WHOLE_MEMORY };
 	struct sgh_mr *mr;
 	int ret;
@@ -106,7 +106,7 @@ struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 		return ERR_PTR(-ENOMEM);
 	mr->ibmr.pd = ibpd;
 	cmd.access = cpu_to_le32(sgh_access(access));
-	ret = sgh_reg_mr(sg, mr, &cmd);
+	ret = sgh_reg_mr(dev, mr, &cmd);
 	if (ret) {
 		kfree(mr);
 		return ERR_PTR(ret);
@@ -114,12 +114,12 @@ struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 	return &mr->ibmr;
 }
 
-static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
+static int sgh_check_user_mr(struct sgh_dev *dev, u64 length, int access)
 {
 	if (access & ~SGH_ACCESS_KNOWN)
 		return -EOPNOTSUPP;
 	/* For an on-demand region over the whole address space the adapter checks the length. */
-	if (!length || (length > sg->caps.max_mr_size &&
+	if (!length || (length > dev->caps.max_mr_size &&
 			!(access & IB_ACCESS_ON_DEMAND && length == U64_MAX)))
 		return -EINVAL;
 	return 0;
@@ -129,7 +129,7 @@ static int sgh_check_user_mr(struct sgh_dev *sg, u64 length, int access)
 static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 length, u64 va,
 				  int access, struct sg_cmd_reg_mr *cmd)
 {
-	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_dev *dev = to_sgh(ibpd->device);
 	unsigned long page_size;
 	struct sgh_pbl pbl;
 	struct sgh_mr *mr;
@@ -139,12 +139,12 @@ static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->ibmr.pd = ibpd;
-	page_size = ib_umem_find_best_pgsz(umem, sg->caps.page_size_mask, va);
+	page_size = ib_umem_find_best_pgsz(umem, dev->caps.page_size_mask, va);
 	if (!page_size) {
 		ret = -EINVAL;
 		goto err_free;
 	}
-	ret = sgh_pbl_from_umem(sg, &pbl, umem, page_size,
+	ret = sgh_pbl_from_umem(dev, &pbl, umem, page_size,
 				ib_umem_num_dma_blocks(umem, page_size));
 	if (ret)
 		goto err_free;
@@ -153,8 +153,8 @@ static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 
 	cmd->va = cpu_to_le64(va);
 	cmd->length = cpu_to_le64(length);
 	cmd->pages = pbl.desc;
-	ret = sgh_reg_mr(sg, mr, cmd);
-	sgh_pbl_free(sg, &pbl);
+	ret = sgh_reg_mr(dev, mr, cmd);
+	sgh_pbl_free(dev, &pbl);
 	if (ret)
 		goto err_free;
 	mr->umem = umem;
@@ -176,7 +176,7 @@ err_free:
 static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
 				 struct sg_cmd_reg_mr *cmd)
 {
-	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_dev *dev = to_sgh(ibpd->device);
 	struct sgh_mr *mr;
 	int ret;
 
@@ -184,7 +184,7 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->ibmr.pd = ibpd;
-	mr->odp = sgh_odp_begin(sg, ibpd, cmd, start, &length, va, access);
+	mr->odp = sgh_odp_begin(dev, ibpd, cmd, start, &length, va, access);
 	if (IS_ERR(mr->odp)) {
 		ret = PTR_ERR(mr->odp);
 		goto err_free;
@@ -193,14 +193,14 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 	cmd->va = cpu_to_le64(va);
 	cmd->length = cpu_to_le64(length);
 	/* A fault that arrives before the region is in the table waits for this mutex. */
-	mutex_lock(&sg->odp_mutex);
-	ret = sgh_reg_mr(sg, mr, cmd);
+	mutex_lock(&dev->odp_mutex);
+	ret = sgh_reg_mr(dev, mr, cmd);
 	if (ret) {
-		mutex_unlock(&sg->odp_mutex);
+		mutex_unlock(&dev->odp_mutex);
 		goto err_odp;
 	}
 	ret = sgh_odp_registered(mr->odp, mr->ibmr.lkey);
-	mutex_unlock(&sg->odp_mutex);
+	mutex_unlock(&dev->odp_mutex);
 	if (ret) {
 		sgh_odp_dereg(mr->odp);
 		goto err_odp;
@@ -320,22 +320,22 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 
 struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
-	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_dev *dev = to_sgh(ibpd->device);
 	struct sg_cmd_alloc_mr cmd = { };
 	struct sg_admin_rsp rsp;
 	struct sgh_mr *mr;
 	int ret;
 
-	if (type != IB_MR_TYPE_MEM_REG || !sg->caps.max_fr_pages)
+	if (type != IB_MR_TYPE_MEM_REG || !dev->caps.max_fr_pages)
 		return ERR_PTR(-EOPNOTSUPP);
-	if (!max_num_sg || max_num_sg > sg->caps.max_fr_pages)
+	if (!max_num_sg || max_num_sg > dev->caps.max_fr_pages)
 		return ERR_PTR(-EINVAL);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	mr->max_pages = max_num_sg;
 	/* Up to 2 MiB of contiguous memory; callers must cope with -ENOMEM. */
-	mr->pages = dma_alloc_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages),
+	mr->pages = dma_alloc_coherent(&dev->pdev->dev, max_num_sg * sizeof(*mr->pages),
 				       &mr->pages_dma, GFP_KERNEL | __GFP_NOWARN);
 	if (!mr->pages) {
 		ret = -ENOMEM;
@@ -343,7 +343,7 @@ struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	}
 	cmd.pd = cpu_to_le32(to_sgh_pd(ibpd)->pdn);
 	cmd.max_pages = cpu_to_le32(max_num_sg);
-	ret = sgh_admin(sg, SG_ADMIN_ALLOC_MR, &cmd, sizeof(cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_ALLOC_MR, &cmd, sizeof(cmd), &rsp);
 	if (ret)
 		goto err_pages;
 	mr->ibmr.lkey = le32_to_cpu(rsp.id);
@@ -351,7 +351,7 @@ struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	return &mr->ibmr;
 
 err_pages:
-	dma_free_coherent(&sg->pdev->dev, max_num_sg * sizeof(*mr->pages), mr->pages,
+	dma_free_coherent(&dev->pdev->dev, max_num_sg * sizeof(*mr->pages), mr->pages,
 			  mr->pages_dma);
 err_free:
 	kfree(mr);
@@ -378,19 +378,19 @@ int sgh_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigne
 
 int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibmr->device);
+	struct sgh_dev *dev = to_sgh(ibmr->device);
 	struct sgh_mr *mr = to_sgh_mr(ibmr);
 	int ret;
 
 	ret = mr->odp ? sgh_odp_dereg(mr->odp)
-		      : sgh_admin_destroy(sg, SG_ADMIN_DEREG_MR, ibmr->lkey);
+		      : sgh_admin_destroy(dev, SG_ADMIN_DEREG_MR, ibmr->lkey);
 	if (ret)
 		return ret;
 	if (mr->odp)
 		sgh_odp_end(mr->odp);
 	ib_umem_release(mr->umem);
 	if (mr->pages)
-		dma_free_coherent(&sg->pdev->dev, mr->max_pages * sizeof(*mr->pages), mr->pages,
+		dma_free_coherent(&dev->pdev->dev, mr->max_pages * sizeof(*mr->pages), mr->pages,
 				  mr->pages_dma);
 	kfree(mr);
 	return 0;
@@ -398,17 +398,17 @@ int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 int sgh_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibmw->device);
+	struct sgh_dev *dev = to_sgh(ibmw->device);
 	struct sg_cmd_alloc_mw cmd = { };
 	struct sg_admin_rsp rsp;
 	int ret;
 
-	if (!sgh_has(sg, SG_FEATURE_MW))
+	if (!sgh_has(dev, SG_FEATURE_MW))
 		return -EOPNOTSUPP;
 	cmd.pd = cpu_to_le32(to_sgh_pd(ibmw->pd)->pdn);
 	cmd.type = ibmw->type == IB_MW_TYPE_1 ? SG_MW_TYPE_1 : SG_MW_TYPE_2;
 	cmd.key = get_random_u8();
-	ret = sgh_admin(sg, SG_ADMIN_ALLOC_MW, &cmd, sizeof(cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_ALLOC_MW, &cmd, sizeof(cmd), &rsp);
 	if (!ret)
 		ibmw->rkey = le32_to_cpu(rsp.id);
 	return ret;

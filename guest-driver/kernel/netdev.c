@@ -30,71 +30,71 @@
 #define SGH_FIB_TRIES 50
 #define SGH_FIB_PAUSE 20 /* ms */
 
-void sgh_net_kick(struct sgh_dev *sg)
+void sgh_net_kick(struct sgh_dev *dev)
 {
 	unsigned long flags;
 
 	/* None is queued after sgh_net_stop(). */
-	spin_lock_irqsave(&sg->net_lock, flags);
-	if (!sg->net_stopping)
-		schedule_work(&sg->net_work);
-	spin_unlock_irqrestore(&sg->net_lock, flags);
+	spin_lock_irqsave(&dev->net_lock, flags);
+	if (!dev->net_stopping)
+		schedule_work(&dev->net_work);
+	spin_unlock_irqrestore(&dev->net_lock, flags);
 }
 
-static void sgh_net_stop(struct sgh_dev *sg)
+static void sgh_net_stop(struct sgh_dev *dev)
 {
-	spin_lock_irq(&sg->net_lock);
-	sg->net_stopping = true;
-	spin_unlock_irq(&sg->net_lock);
+	spin_lock_irq(&dev->net_lock);
+	dev->net_stopping = true;
+	spin_unlock_irq(&dev->net_lock);
 }
 
 static const struct pci_dev *sgh_netdev_pci(const struct net_device *netdev)
 {
-	struct device *dev;
+	struct device *device;
 
-	for (dev = netdev->dev.parent; dev; dev = dev->parent) {
-		if (dev_is_pci(dev))
-			return to_pci_dev(dev);
+	for (device = netdev->dev.parent; device; device = device->parent) {
+		if (dev_is_pci(device))
+			return to_pci_dev(device);
 	}
 	return NULL;
 }
 
 /* 0: not our interface; otherwise the highest score wins. */
-static int sgh_netdev_score(struct sgh_dev *sg, const struct net_device *netdev)
+static int sgh_netdev_score(struct sgh_dev *dev, const struct net_device *netdev)
 {
 	const struct pci_dev *pdev;
 
 	/* An interface without a parent is stacked on another and borrows its address. */
 	if (netdev->type != ARPHRD_ETHER || !netdev->dev.parent ||
-	    !(ether_addr_equal_unaligned(netdev->perm_addr, sg->mac) ||
-	      ether_addr_equal(netdev->dev_addr, sg->mac)))
+	    !(ether_addr_equal_unaligned(netdev->perm_addr, dev->mac) ||
+	      ether_addr_equal(netdev->dev_addr, dev->mac)))
 		return 0;
 	pdev = sgh_netdev_pci(netdev);
-	return pdev && pdev->bus == sg->pdev->bus &&
-	       PCI_SLOT(pdev->devfn) == PCI_SLOT(sg->pdev->devfn) ? 2 : 1;
+	return pdev && pdev->bus == dev->pdev->bus &&
+	       PCI_SLOT(pdev->devfn) == PCI_SLOT(dev->pdev->devfn) ? 2 : 1;
 }
 
-/* With a reference in sg->netdev_tracker, or NULL. */
-static struct net_device *sgh_netdev_find(struct sgh_dev *sg)
+/* With a reference in dev->netdev_tracker, or NULL. */
+static struct net_device *sgh_netdev_find(struct sgh_dev *dev)
 {
 	struct net_device *netdev, *best = NULL;
 	int score, best_score = 0;
 
 	rtnl_lock();
 	for_each_netdev(&init_net, netdev) {
-		score = sgh_netdev_score(sg, netdev);
+		score = sgh_netdev_score(dev, netdev);
 		if (score > best_score) {
 			best = netdev;
 			best_score = score;
 		}
 	}
 	if (best)
-		netdev_hold(best, &sg->netdev_tracker, GFP_KERNEL);
+		netdev_hold(best, &dev->netdev_tracker, GFP_KERNEL);
 	rtnl_unlock();
 	return best;
 }
 
-static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
+static int sgh_set_addr(struct sgh_dev *dev, const struct sgh_net_addr *a, u8 op)
 {
 	struct sg_cmd_set_addr cmd = { .op = op };
 
@@ -102,7 +102,7 @@ static int sgh_set_addr(struct sgh_dev *sg, const struct sgh_net_addr *a, u8 op)
 	cmd.prefix_len = a->prefix_len;
 	cmd.vlan = cpu_to_le16(a->vlan);
 	memcpy(cmd.gateway, a->gateway, sizeof(cmd.gateway));
-	return sgh_admin(sg, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
+	return sgh_admin(dev, SG_ADMIN_SET_ADDR, &cmd, sizeof(cmd), NULL);
 }
 
 /*
@@ -129,12 +129,12 @@ static struct sgh_net_addr *sgh_addr_find(const struct sgh_net_addr *a, struct s
 }
 
 /* addr_mutex held. */
-static void sgh_found_add(struct sgh_dev *sg, struct sgh_found *found,
+static void sgh_found_add(struct sgh_dev *dev, struct sgh_found *found,
 			  const struct sgh_net_addr *a)
 {
 	if (sgh_addr_find(a, found->known, found->num_known))
 		return;
-	if (sgh_addr_find(a, sg->addrs, SG_PORT_ADDR_MAX))
+	if (sgh_addr_find(a, dev->addrs, SG_PORT_ADDR_MAX))
 		found->known[found->num_known++] = *a;
 	else if (found->num_fresh < SG_PORT_ADDR_MAX)
 		found->fresh[found->num_fresh++] = *a;
@@ -156,7 +156,7 @@ static void sgh_gateway(struct net_device *netdev, u8 *gateway)
 		memcpy(gateway, &nhc->nhc_gw.ipv4, 4);
 }
 
-static void sgh_collect_ipv4(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+static void sgh_collect_ipv4(struct sgh_dev *dev, struct net_device *netdev, u16 vlan,
 			     struct sgh_found *found)
 {
 	struct sgh_net_addr a = { .ifindex = netdev->ifindex, .vlan = vlan };
@@ -171,7 +171,7 @@ static void sgh_collect_ipv4(struct sgh_dev *sg, struct net_device *netdev, u16 
 	in_dev_for_each_ifa_rcu(ifa, in_dev) {
 		memcpy(a.addr.ip, &ifa->ifa_local, 4);
 		a.prefix_len = ifa->ifa_prefixlen;
-		sgh_found_add(sg, found, &a);
+		sgh_found_add(dev, found, &a);
 	}
 }
 
@@ -189,7 +189,7 @@ static void sgh_gateway6(struct net_device *netdev, u8 *gateway)
 	dst_release(dst);
 }
 
-static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+static void sgh_collect_ipv6(struct sgh_dev *dev, struct net_device *netdev, u16 vlan,
 			     struct sgh_found *found)
 {
 	struct sgh_net_addr a = { .ifindex = netdev->ifindex, .vlan = vlan };
@@ -215,23 +215,23 @@ static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 
 			a.addr.vlan = cpu_to_le16(vlan);
 		else
 			memcpy(a.gateway, gateway, sizeof(gateway));
-		sgh_found_add(sg, found, &a);
+		sgh_found_add(dev, found, &a);
 	}
 	read_unlock_bh(&in6_dev->lock);
 }
 #else
-static void sgh_collect_ipv6(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+static void sgh_collect_ipv6(struct sgh_dev *dev, struct net_device *netdev, u16 vlan,
 			     struct sgh_found *found)
 {
 }
 #endif
 
-static void sgh_collect_netdev(struct sgh_dev *sg, struct net_device *netdev, u16 vlan,
+static void sgh_collect_netdev(struct sgh_dev *dev, struct net_device *netdev, u16 vlan,
 			       struct sgh_found *found)
 {
-	sgh_collect_ipv4(sg, netdev, vlan, found);
-	if (sg->caps.features & SG_FEATURE_IPV6)
-		sgh_collect_ipv6(sg, netdev, vlan, found);
+	sgh_collect_ipv4(dev, netdev, vlan, found);
+	if (dev->caps.features & SG_FEATURE_IPV6)
+		sgh_collect_ipv6(dev, netdev, vlan, found);
 }
 
 /*
@@ -251,67 +251,67 @@ static u16 sgh_vlan_of(const struct net_device *netdev, struct net_device *upper
  * addr_mutex held.  IPv4 addresses stay on an interface that its administrator set down, but its
  * connections end, like those of its sockets; so the adapter must not have these addresses.
  */
-static void sgh_collect(struct sgh_dev *sg, struct sgh_found *found)
+static void sgh_collect(struct sgh_dev *dev, struct sgh_found *found)
 {
 	struct net_device *upper;
 	u16 vlan;
 
-	if (!netif_running(sg->netdev))
+	if (!netif_running(dev->netdev))
 		return;
 	rcu_read_lock();
-	sgh_collect_netdev(sg, sg->netdev, 0, found);
-	if (sg->caps.features & SG_FEATURE_VLAN) {
+	sgh_collect_netdev(dev, dev->netdev, 0, found);
+	if (dev->caps.features & SG_FEATURE_VLAN) {
 		for_each_netdev_rcu(&init_net, upper) {
-			vlan = sgh_vlan_of(sg->netdev, upper);
+			vlan = sgh_vlan_of(dev->netdev, upper);
 			if (vlan && netif_running(upper))
-				sgh_collect_netdev(sg, upper, vlan, found);
+				sgh_collect_netdev(dev, upper, vlan, found);
 		}
 	}
 	rcu_read_unlock();
 }
 
 /* The VLAN for the interface index of a link-local address. */
-u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex)
+u16 sgh_net_vlan(struct sgh_dev *dev, u32 ifindex)
 {
 	struct net_device *netdev;
 	u16 vlan = 0;
 
-	mutex_lock(&sg->addr_mutex);
+	mutex_lock(&dev->addr_mutex);
 	rcu_read_lock();
 	netdev = dev_get_by_index_rcu(&init_net, ifindex);
-	if (netdev && sg->netdev)
-		vlan = sgh_vlan_of(sg->netdev, netdev);
+	if (netdev && dev->netdev)
+		vlan = sgh_vlan_of(dev->netdev, netdev);
 	rcu_read_unlock();
-	mutex_unlock(&sg->addr_mutex);
+	mutex_unlock(&dev->addr_mutex);
 	return vlan;
 }
 
 /* The reverse; 0: there is none. */
-u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan)
+u32 sgh_net_ifindex(struct sgh_dev *dev, u16 vlan)
 {
 	struct net_device *netdev;
 	u32 ifindex = 0;
 
-	mutex_lock(&sg->addr_mutex);
+	mutex_lock(&dev->addr_mutex);
 	rcu_read_lock();
-	if (sg->netdev && !vlan)
-		ifindex = sg->netdev->ifindex;
-	if (sg->netdev && vlan) {
+	if (dev->netdev && !vlan)
+		ifindex = dev->netdev->ifindex;
+	if (dev->netdev && vlan) {
 		for_each_netdev_rcu(&init_net, netdev) {
-			if (sgh_vlan_of(sg->netdev, netdev) == vlan)
+			if (sgh_vlan_of(dev->netdev, netdev) == vlan)
 				ifindex = netdev->ifindex;
 		}
 	}
 	rcu_read_unlock();
-	mutex_unlock(&sg->addr_mutex);
+	mutex_unlock(&dev->addr_mutex);
 	return ifindex;
 }
 
 /* False: there is no room. */
-static bool sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
+static bool sgh_add_addr(struct sgh_dev *dev, const struct sgh_net_addr *a)
 {
 	static const struct sgh_net_addr none;
-	struct sgh_net_addr *slot = sgh_addr_find(a, sg->addrs, SG_PORT_ADDR_MAX);
+	struct sgh_net_addr *slot = sgh_addr_find(a, dev->addrs, SG_PORT_ADDR_MAX);
 	bool known = slot;
 	int ret;
 
@@ -319,54 +319,55 @@ static bool sgh_add_addr(struct sgh_dev *sg, const struct sgh_net_addr *a)
 	if (slot && !memcmp(slot, a, sizeof(*a)))
 		return true;
 	if (!slot)
-		slot = sgh_addr_find(&none, sg->addrs, SG_PORT_ADDR_MAX);
+		slot = sgh_addr_find(&none, dev->addrs, SG_PORT_ADDR_MAX);
 	if (!slot)
 		return false;
-	ret = sgh_set_addr(sg, a, SG_ADDR_ADD);
+	ret = sgh_set_addr(dev, a, SG_ADDR_ADD);
 	if (ret) {
 		/* It is tried again at the next change. */
-		dev_warn(&sg->pdev->dev, "address of family %u refused: %d\n", a->addr.family, ret);
+		dev_warn(&dev->pdev->dev, "address of family %u refused: %d\n", a->addr.family,
+			 ret);
 		return true;
 	}
 	*slot = *a;
 	/* A GID contains the address only. */
 	if (!known)
-		WRITE_ONCE(sg->addrs_changed, true);
+		WRITE_ONCE(dev->addrs_changed, true);
 	return true;
 }
 
 /* Warns once each time that there are too many addresses. */
-static void sgh_warn_left_out(struct sgh_dev *sg, u32 left_out)
+static void sgh_warn_left_out(struct sgh_dev *dev, u32 left_out)
 {
-	if (left_out && !sg->addrs_left_out)
-		dev_warn(&sg->pdev->dev,
+	if (left_out && !dev->addrs_left_out)
+		dev_warn(&dev->pdev->dev,
 			 "the adapter takes %u addresses: %u of %s and its VLANs cannot be used\n",
-			 SG_PORT_ADDR_MAX, left_out, netdev_name(sg->netdev));
-	sg->addrs_left_out = left_out;
+			 SG_PORT_ADDR_MAX, left_out, netdev_name(dev->netdev));
+	dev->addrs_left_out = left_out;
 }
 
 /* addr_mutex held. */
-static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_found *want)
+static void sgh_apply_addrs(struct sgh_dev *dev, struct sgh_found *want)
 {
 	u32 left_out = want->left_out;
 	u32 i;
 
 	for (i = 0; i < SG_PORT_ADDR_MAX; i++) {
-		struct sgh_net_addr *a = &sg->addrs[i];
+		struct sgh_net_addr *a = &dev->addrs[i];
 
 		if (!a->addr.family || sgh_addr_find(a, want->known, want->num_known))
 			continue;
-		sgh_set_addr(sg, a, SG_ADDR_DEL);
+		sgh_set_addr(dev, a, SG_ADDR_DEL);
 		memset(a, 0, sizeof(*a));
-		WRITE_ONCE(sg->addrs_changed, true);
+		WRITE_ONCE(dev->addrs_changed, true);
 	}
 	for (i = 0; i < want->num_known; i++)
-		sgh_add_addr(sg, &want->known[i]);
+		sgh_add_addr(dev, &want->known[i]);
 	for (i = 0; i < want->num_fresh; i++) {
-		if (!sgh_add_addr(sg, &want->fresh[i]))
+		if (!sgh_add_addr(dev, &want->fresh[i]))
 			left_out++;
 	}
-	sgh_warn_left_out(sg, left_out);
+	sgh_warn_left_out(dev, left_out);
 }
 
 /*
@@ -374,158 +375,158 @@ static void sgh_apply_addrs(struct sgh_dev *sg, struct sgh_found *want)
  * SG_PORT_ADDR_MAX.  An address keeps its slot while it exists, and sgh_ib_gid_event() follows
  * every change.  -ENOENT: the slot is empty.  Process context.
  */
-int sgh_net_addr(struct sgh_dev *sg, u32 slot, struct sgh_net_addr *addr)
+int sgh_net_addr(struct sgh_dev *dev, u32 slot, struct sgh_net_addr *addr)
 {
-	mutex_lock(&sg->addr_mutex);
-	*addr = sg->addrs[slot];
-	mutex_unlock(&sg->addr_mutex);
+	mutex_lock(&dev->addr_mutex);
+	*addr = dev->addrs[slot];
+	mutex_unlock(&dev->addr_mutex);
 	return addr->addr.family ? 0 : -ENOENT;
 }
 
-static void sgh_apply_mtu(struct sgh_dev *sg, u32 mtu)
+static void sgh_apply_mtu(struct sgh_dev *dev, u32 mtu)
 {
 	struct sg_cmd_set_port cmd = { };
 	int ret;
 
-	mtu = clamp(mtu, SGH_MTU_MIN, sg->link_mtu);
-	if (mtu == sg->mtu)
+	mtu = clamp(mtu, SGH_MTU_MIN, dev->link_mtu);
+	if (mtu == dev->mtu)
 		return;
 	cmd.mtu = cpu_to_le32(mtu);
-	ret = sgh_admin(sg, SG_ADMIN_SET_PORT, &cmd, sizeof(cmd), NULL);
+	ret = sgh_admin(dev, SG_ADMIN_SET_PORT, &cmd, sizeof(cmd), NULL);
 	if (ret)
-		dev_warn(&sg->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
+		dev_warn(&dev->pdev->dev, "MTU %u refused: %d\n", mtu, ret);
 	else
-		WRITE_ONCE(sg->mtu, mtu);
+		WRITE_ONCE(dev->mtu, mtu);
 }
 
 /* Process context.  The adapter knows the interface's addresses and MTU after this. */
-void sgh_net_sync(struct sgh_dev *sg)
+void sgh_net_sync(struct sgh_dev *dev)
 {
 	struct sgh_found *found;
 
-	mutex_lock(&sg->addr_mutex);
-	if (!sg->netdev || sgh_dead(sg))
+	mutex_lock(&dev->addr_mutex);
+	if (!dev->netdev || sgh_dead(dev))
 		goto out;
 	found = kzalloc(sizeof(*found), GFP_KERNEL);
 	if (!found)
 		goto out;
-	sgh_collect(sg, found);
-	sgh_apply_mtu(sg, READ_ONCE(sg->netdev->mtu));
-	sgh_apply_addrs(sg, found);
+	sgh_collect(dev, found);
+	sgh_apply_mtu(dev, READ_ONCE(dev->netdev->mtu));
+	sgh_apply_addrs(dev, found);
 	kfree(found);
-	if (READ_ONCE(sg->addrs_changed))
-		sgh_net_kick(sg);
+	if (READ_ONCE(dev->addrs_changed))
+		sgh_net_kick(dev);
 out:
-	mutex_unlock(&sg->addr_mutex);
+	mutex_unlock(&dev->addr_mutex);
 }
 
-static void sgh_forget_addrs(struct sgh_dev *sg)
+static void sgh_forget_addrs(struct sgh_dev *dev)
 {
 	struct sgh_net_addr none = { };
 
-	mutex_lock(&sg->addr_mutex);
-	sgh_set_addr(sg, &none, SG_ADDR_CLEAR);
-	memset(sg->addrs, 0, sizeof(sg->addrs));
-	mutex_unlock(&sg->addr_mutex);
+	mutex_lock(&dev->addr_mutex);
+	sgh_set_addr(dev, &none, SG_ADDR_CLEAR);
+	memset(dev->addrs, 0, sizeof(dev->addrs));
+	mutex_unlock(&dev->addr_mutex);
 }
 
-static void sgh_set_netdev(struct sgh_dev *sg, struct net_device *netdev)
+static void sgh_set_netdev(struct sgh_dev *dev, struct net_device *netdev)
 {
-	mutex_lock(&sg->addr_mutex);
-	sg->netdev = netdev;
-	mutex_unlock(&sg->addr_mutex);
+	mutex_lock(&dev->addr_mutex);
+	dev->netdev = netdev;
+	mutex_unlock(&dev->addr_mutex);
 }
 
-static void sgh_unbind(struct sgh_dev *sg)
+static void sgh_unbind(struct sgh_dev *dev)
 {
-	struct net_device *netdev = sg->netdev;
+	struct net_device *netdev = dev->netdev;
 
 	if (!netdev)
 		return;
-	sgh_ib_unregister(sg);
-	sgh_forget_addrs(sg);
-	sgh_set_netdev(sg, NULL);
-	sg->port_active = false;
-	sg->netdev_master = NULL;
-	netdev_put(netdev, &sg->netdev_tracker);
+	sgh_ib_unregister(dev);
+	sgh_forget_addrs(dev);
+	sgh_set_netdev(dev, NULL);
+	dev->port_active = false;
+	dev->netdev_master = NULL;
+	netdev_put(netdev, &dev->netdev_tracker);
 }
 
-static bool sgh_port_up(struct sgh_dev *sg)
+static bool sgh_port_up(struct sgh_dev *dev)
 {
-	return !sgh_dead(sg) && netif_running(sg->netdev) && netif_carrier_ok(sg->netdev) &&
-	       sgh_read(sg, SG_REG_STATUS) & SG_STATUS_LINK_UP;
+	return !sgh_dead(dev) && netif_running(dev->netdev) && netif_carrier_ok(dev->netdev) &&
+	       sgh_read(dev, SG_REG_STATUS) & SG_STATUS_LINK_UP;
 }
 
 /* With a master, the addresses belong to the master, which the adapter does not examine. */
-static void sgh_note_master(struct sgh_dev *sg)
+static void sgh_note_master(struct sgh_dev *dev)
 {
 	struct net_device *master;
 
 	rcu_read_lock();
-	master = netdev_master_upper_dev_get_rcu(sg->netdev);
-	if (master != sg->netdev_master && master)
-		dev_warn(&sg->pdev->dev, "%s belongs to %s, whose addresses RDMA does not use\n",
-			 netdev_name(sg->netdev), netdev_name(master));
-	sg->netdev_master = master;
+	master = netdev_master_upper_dev_get_rcu(dev->netdev);
+	if (master != dev->netdev_master && master)
+		dev_warn(&dev->pdev->dev, "%s belongs to %s, whose addresses RDMA does not use\n",
+			 netdev_name(dev->netdev), netdev_name(master));
+	dev->netdev_master = master;
 	rcu_read_unlock();
 }
 
-static void sgh_bind(struct sgh_dev *sg)
+static void sgh_bind(struct sgh_dev *dev)
 {
 	struct net_device *netdev;
 
-	if (sgh_dead(sg))
+	if (sgh_dead(dev))
 		return;
-	netdev = sgh_netdev_find(sg);
+	netdev = sgh_netdev_find(dev);
 	if (!netdev)
 		return;
-	sgh_set_netdev(sg, netdev);
-	sgh_net_sync(sg);
+	sgh_set_netdev(dev, netdev);
+	sgh_net_sync(dev);
 	/*
 		 * Registration reads the table as it is now.  A redundant event would make ib_core
 		 * remove every entry for a moment, just when consumers connect.
 	 */
-	WRITE_ONCE(sg->addrs_changed, false);
-	WRITE_ONCE(sg->port_active, sgh_port_up(sg));
-	if (sgh_ib_register(sg))
-		sgh_unbind(sg);
+	WRITE_ONCE(dev->addrs_changed, false);
+	WRITE_ONCE(dev->port_active, sgh_port_up(dev));
+	if (sgh_ib_register(dev))
+		sgh_unbind(dev);
 	else
-		sgh_note_master(sg);
+		sgh_note_master(dev);
 }
 
 static void sgh_net_work(struct work_struct *work)
 {
-	struct sgh_dev *sg = container_of(work, struct sgh_dev, net_work);
-	struct net_device *netdev = sg->netdev;
+	struct sgh_dev *dev = container_of(work, struct sgh_dev, net_work);
+	struct net_device *netdev = dev->netdev;
 	bool up;
 
-	if (READ_ONCE(sg->net_stopping))
+	if (READ_ONCE(dev->net_stopping))
 		return;
 	if (netdev && (READ_ONCE(netdev->reg_state) != NETREG_REGISTERED ||
 		       !net_eq(dev_net(netdev), &init_net)))
-		sgh_unbind(sg);
-	if (!sg->netdev) {
-		sgh_bind(sg);
+		sgh_unbind(dev);
+	if (!dev->netdev) {
+		sgh_bind(dev);
 		return;
 	}
-	sgh_net_sync(sg);
-	sgh_note_master(sg);
-	if (xchg(&sg->addrs_changed, false))
-		sgh_ib_gid_event(sg);
-	up = sgh_port_up(sg);
-	if (up != sg->port_active) {
-		WRITE_ONCE(sg->port_active, up);
-		sgh_ib_port_event(sg);
+	sgh_net_sync(dev);
+	sgh_note_master(dev);
+	if (xchg(&dev->addrs_changed, false))
+		sgh_ib_gid_event(dev);
+	up = sgh_port_up(dev);
+	if (up != dev->port_active) {
+		WRITE_ONCE(dev->port_active, up);
+		sgh_ib_port_event(dev);
 	}
-	if (sgh_dead(sg) && !sg->fatal_told) {
-		sg->fatal_told = true;
-		sgh_ib_fatal_event(sg);
+	if (sgh_dead(dev) && !dev->fatal_told) {
+		dev->fatal_told = true;
+		sgh_ib_fatal_event(dev);
 	}
 }
 
 static int sgh_netdev_event(struct notifier_block *nb, unsigned long event, void *arg)
 {
-	struct sgh_dev *sg = container_of(nb, struct sgh_dev, netdev_nb);
+	struct sgh_dev *dev = container_of(nb, struct sgh_dev, netdev_nb);
 
 	switch (event) {
 	case NETDEV_REGISTER:
@@ -536,7 +537,7 @@ static int sgh_netdev_event(struct notifier_block *nb, unsigned long event, void
 	case NETDEV_CHANGEMTU:
 	case NETDEV_CHANGEADDR:
 	case NETDEV_CHANGEUPPER:
-		sgh_net_kick(sg);
+		sgh_net_kick(dev);
 		break;
 	}
 	return NOTIFY_DONE;
@@ -562,61 +563,61 @@ static int sgh_fib_event(struct notifier_block *nb, unsigned long event, void *a
 }
 
 /* -EBUSY: routes changed all the time while the list was made. */
-static int sgh_register_fib(struct sgh_dev *sg)
+static int sgh_register_fib(struct sgh_dev *dev)
 {
 	int ret, tries = 0;
 
-	while ((ret = register_fib_notifier(&init_net, &sg->fib_nb, NULL, NULL)) == -EBUSY &&
+	while ((ret = register_fib_notifier(&init_net, &dev->fib_nb, NULL, NULL)) == -EBUSY &&
 	       ++tries < SGH_FIB_TRIES)
 		msleep(SGH_FIB_PAUSE);
 	return ret;
 }
 
-int sgh_net_init(struct sgh_dev *sg)
+int sgh_net_init(struct sgh_dev *dev)
 {
 	int ret;
 
-	INIT_WORK(&sg->net_work, sgh_net_work);
-	WRITE_ONCE(sg->net_stopping, false);
-	sg->inetaddr_nb.notifier_call = sgh_inetaddr_event;
-	ret = register_inetaddr_notifier(&sg->inetaddr_nb);
+	INIT_WORK(&dev->net_work, sgh_net_work);
+	WRITE_ONCE(dev->net_stopping, false);
+	dev->inetaddr_nb.notifier_call = sgh_inetaddr_event;
+	ret = register_inetaddr_notifier(&dev->inetaddr_nb);
 	if (ret)
 		goto err_stop;
-	sg->inet6addr_nb.notifier_call = sgh_inet6addr_event;
-	ret = register_inet6addr_notifier(&sg->inet6addr_nb);
+	dev->inet6addr_nb.notifier_call = sgh_inet6addr_event;
+	ret = register_inet6addr_notifier(&dev->inet6addr_nb);
 	if (ret)
 		goto err_inetaddr;
-	sg->fib_nb.notifier_call = sgh_fib_event;
-	ret = sgh_register_fib(sg);
+	dev->fib_nb.notifier_call = sgh_fib_event;
+	ret = sgh_register_fib(dev);
 	if (ret)
 		goto err_inet6addr;
 	/* The notifier reports every existing interface, so the work needs no other start. */
-	sg->netdev_nb.notifier_call = sgh_netdev_event;
-	ret = register_netdevice_notifier(&sg->netdev_nb);
+	dev->netdev_nb.notifier_call = sgh_netdev_event;
+	ret = register_netdevice_notifier(&dev->netdev_nb);
 	if (ret)
 		goto err_fib;
 	return 0;
 
 err_fib:
-	unregister_fib_notifier(&init_net, &sg->fib_nb);
+	unregister_fib_notifier(&init_net, &dev->fib_nb);
 err_inet6addr:
-	unregister_inet6addr_notifier(&sg->inet6addr_nb);
+	unregister_inet6addr_notifier(&dev->inet6addr_nb);
 err_inetaddr:
-	unregister_inetaddr_notifier(&sg->inetaddr_nb);
+	unregister_inetaddr_notifier(&dev->inetaddr_nb);
 err_stop:
-	sgh_net_stop(sg);
-	cancel_work_sync(&sg->net_work);
+	sgh_net_stop(dev);
+	cancel_work_sync(&dev->net_work);
 	return ret;
 }
 
-void sgh_net_fini(struct sgh_dev *sg)
+void sgh_net_fini(struct sgh_dev *dev)
 {
 	/* The notifier also reports the end of every interface: the work must not act on that. */
-	sgh_net_stop(sg);
-	unregister_netdevice_notifier(&sg->netdev_nb);
-	unregister_fib_notifier(&init_net, &sg->fib_nb);
-	unregister_inet6addr_notifier(&sg->inet6addr_nb);
-	unregister_inetaddr_notifier(&sg->inetaddr_nb);
-	cancel_work_sync(&sg->net_work);
-	sgh_unbind(sg);
+	sgh_net_stop(dev);
+	unregister_netdevice_notifier(&dev->netdev_nb);
+	unregister_fib_notifier(&init_net, &dev->fib_nb);
+	unregister_inet6addr_notifier(&dev->inet6addr_nb);
+	unregister_inetaddr_notifier(&dev->inetaddr_nb);
+	cancel_work_sync(&dev->net_work);
+	sgh_unbind(dev);
 }

@@ -36,7 +36,7 @@
 #define SGH_ODP_SPACE (1ull << 47) /* octets of an implicit region */
 
 struct sgh_odp {
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 	const struct ib_pd *pd;
 	struct ib_umem_odp *umem;	/* of the region, or the root of the children */
 	struct xarray children;		/* struct sgh_odp_child by address */
@@ -81,7 +81,7 @@ static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_
 		cmd.first_page = cpu_to_le64(first);
 		cmd.count = cpu_to_le64(count);
 		cmd.list = cpu_to_le64(list);
-		ret = sgh_admin(odp->sg, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
+		ret = sgh_admin(odp->dev, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
 	}
 	up_read(&odp->known_lock);
 	return ret;
@@ -92,7 +92,7 @@ static int sgh_unmap_pages(struct sgh_odp *odp, u64 first, u64 count)
 {
 	int ret = sgh_map_pages(odp, SG_UNMAP_PAGES, first, count, 0);
 
-	return ret == -ESTALE || sgh_dead(odp->sg) ? 0 : ret;
+	return ret == -ESTALE || sgh_dead(odp->dev) ? 0 : ret;
 }
 
 static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
@@ -116,11 +116,11 @@ static bool sgh_odp_invalidate(struct mmu_interval_notifier *mni,
 
 		/* Otherwise the kernel would reuse pages that the adapter still writes to. */
 		if (sgh_unmap_pages(odp, first, last - first + 1))
-			sgh_fatal(odp->sg, "it does not give pages back");
+			sgh_fatal(odp->dev, "it does not give pages back");
 	}
 	ib_umem_odp_unmap_dma_pages(umem, start, end);
 	if (odp && odp->umem != umem && !umem->npages)
-		queue_work(odp->sg->fault_wq, &odp->reap_work);
+		queue_work(odp->dev->fault_wq, &odp->reap_work);
 	mutex_unlock(&umem->umem_mutex);
 	return true;
 }
@@ -278,7 +278,7 @@ static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page,
  */
 static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, bool demand)
 {
-	struct device *dev = &odp->sg->pdev->dev;
+	struct device *device = &odp->dev->pdev->dev;
 	u64 addr = odp->base + (page << odp->page_shift);
 	u64 access = ODP_READ_ALLOWED_BIT;
 	struct ib_umem_odp *umem;
@@ -301,7 +301,7 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 		access |= ODP_WRITE_ALLOWED_BIT;
 	count = min3(count, (u64)SGH_ODP_BATCH, (ib_umem_end(umem) - addr) >> odp->page_shift);
 	ret = -ENOMEM;
-	list = dma_alloc_coherent(dev, count * sizeof(*list), &dma, GFP_KERNEL);
+	list = dma_alloc_coherent(device, count * sizeof(*list), &dma, GFP_KERNEL);
 	if (!list)
 		goto out_piece;
 	n = ib_umem_odp_map_dma_and_lock(umem, addr, count << odp->page_shift, access, demand);
@@ -310,7 +310,7 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 		ret = sgh_odp_tell(odp, umem, page, min_t(u64, n, count), demand, list, dma);
 		mutex_unlock(&umem->umem_mutex);
 	}
-	dma_free_coherent(dev, count * sizeof(*list), list, dma);
+	dma_free_coherent(device, count * sizeof(*list), list, dma);
 out_piece:
 	sgh_odp_piece_put(odp, umem);
 	return ret;
@@ -340,15 +340,15 @@ static void sgh_fault_work(struct work_struct *work)
 	kfree(f);
 }
 
-static struct sgh_odp *sgh_odp_find(struct sgh_dev *sg, u32 stag)
+static struct sgh_odp *sgh_odp_find(struct sgh_dev *dev, u32 stag)
 {
 	struct sgh_odp *odp;
 
-	xa_lock(&sg->odps);
-	odp = xa_load(&sg->odps, stag);
+	xa_lock(&dev->odps);
+	odp = xa_load(&dev->odps, stag);
 	if (odp && !refcount_inc_not_zero(&odp->refs))
 		odp = NULL;
-	xa_unlock(&sg->odps);
+	xa_unlock(&dev->odps);
 	return odp;
 }
 
@@ -366,7 +366,7 @@ static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 c
 	f->count = count;
 	f->write = write;
 	f->demand = demand;
-	queue_work(odp->sg->fault_wq, &f->work);
+	queue_work(odp->dev->fault_wq, &f->work);
 	return true;
 }
 
@@ -375,33 +375,33 @@ static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 c
  * registrations in progress.  If it is still unknown, it is being deregistered, or was when the
  * fault was raised: then only the adapter waits for its pages, and it may have forgotten them.
  */
-static struct sgh_odp *sgh_odp_find_late(struct sgh_dev *sg, const struct sg_eqe *e)
+static struct sgh_odp *sgh_odp_find_late(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 	struct sg_cmd_map_pages cmd = { };
 	struct sgh_odp *odp;
 
-	mutex_lock(&sg->odp_mutex);
-	odp = sgh_odp_find(sg, le32_to_cpu(e->id));
+	mutex_lock(&dev->odp_mutex);
+	odp = sgh_odp_find(dev, le32_to_cpu(e->id));
 	if (!odp) {
 		cmd.stag = e->id;
 		cmd.op = cpu_to_le32(SG_MAP_FAIL);
 		cmd.first_page = e->page;
 		cmd.count = cpu_to_le64(le32_to_cpu(e->aux));
-		sgh_admin(sg, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
+		sgh_admin(dev, SG_ADMIN_MAP_PAGES, &cmd, sizeof(cmd), NULL);
 	}
-	mutex_unlock(&sg->odp_mutex);
+	mutex_unlock(&dev->odp_mutex);
 	return odp;
 }
 
 /* SG_EV_PAGE_FAULT, in event_work. */
-void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e)
+void sgh_odp_fault(struct sgh_dev *dev, const struct sg_eqe *e)
 {
-	struct sgh_odp *odp = sgh_odp_find(sg, le32_to_cpu(e->id));
+	struct sgh_odp *odp = sgh_odp_find(dev, le32_to_cpu(e->id));
 	u64 page = le64_to_cpu(e->page);
 	u32 count = le32_to_cpu(e->aux);
 
 	if (!odp)
-		odp = sgh_odp_find_late(sg, e);
+		odp = sgh_odp_find_late(dev, e);
 	if (!odp)
 		return;
 	if (sgh_odp_later(odp, sgh_fault_work, page, count, le32_to_cpu(e->conn) & 1, true))
@@ -463,18 +463,18 @@ static void sgh_odp_free(struct sgh_odp *odp)
 }
 
 /* Prepares the command of an on-demand region; then sgh_odp_registered() or sgh_odp_end(). */
-struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
+struct sgh_odp *sgh_odp_begin(struct sgh_dev *dev, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access)
 {
 	struct sgh_odp *odp;
 	int ret;
 
-	if (!sgh_has(sg, SG_FEATURE_ODP))
+	if (!sgh_has(dev, SG_FEATURE_ODP))
 		return ERR_PTR(-EOPNOTSUPP);
 	odp = kzalloc(sizeof(*odp), GFP_KERNEL);
 	if (!odp)
 		return ERR_PTR(-ENOMEM);
-	odp->sg = sg;
+	odp->dev = dev;
 	odp->pd = ibpd;
 	odp->start = start;
 	odp->ahead = (access & IB_ZERO_BASED ? 0 : va) - start;
@@ -500,7 +500,7 @@ int sgh_odp_registered(struct sgh_odp *odp, u32 stag)
 	odp->stag = stag;
 	odp->known = true;
 	up_write(&odp->known_lock);
-	return xa_err(xa_store(&odp->sg->odps, stag, odp, GFP_KERNEL));
+	return xa_err(xa_store(&odp->dev->odps, stag, odp, GFP_KERNEL));
 }
 
 /* DEREG_MR; after success the adapter gets no more commands about its pages. */
@@ -509,7 +509,7 @@ int sgh_odp_dereg(struct sgh_odp *odp)
 	int ret;
 
 	down_write(&odp->known_lock);
-	ret = sgh_admin_destroy(odp->sg, SG_ADMIN_DEREG_MR, odp->stag);
+	ret = sgh_admin_destroy(odp->dev, SG_ADMIN_DEREG_MR, odp->stag);
 	if (!ret)
 		odp->known = false;
 	up_write(&odp->known_lock);
@@ -522,7 +522,7 @@ void sgh_odp_end(struct sgh_odp *odp)
 	WRITE_ONCE(odp->ending, true);
 	/* Another region may have the number by now. */
 	if (odp->stag)
-		xa_cmpxchg(&odp->sg->odps, odp->stag, odp, NULL, GFP_KERNEL);
+		xa_cmpxchg(&odp->dev->odps, odp->stag, odp, NULL, GFP_KERNEL);
 	sgh_odp_put(odp);
 	wait_for_completion(&odp->released);
 	sgh_odp_free(odp);

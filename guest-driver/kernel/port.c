@@ -20,7 +20,7 @@
 
 #include "cm.h"
 
-static int sgh_port_name(struct sgh_dev *sg, const struct sg_sockaddr *addr,
+static int sgh_port_name(struct sgh_dev *dev, const struct sg_sockaddr *addr,
 			 struct sockaddr_storage *name)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)name;
@@ -37,11 +37,11 @@ static int sgh_port_name(struct sgh_dev *sg, const struct sg_sockaddr *addr,
 	in6->sin6_port = addr->port;
 	memcpy(&in6->sin6_addr, addr->ip, 16);
 	if (ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL)
-		in6->sin6_scope_id = sgh_net_ifindex(sg, le16_to_cpu(addr->vlan));
+		in6->sin6_scope_id = sgh_net_ifindex(dev, le16_to_cpu(addr->vlan));
 	return sizeof(*in6);
 }
 
-static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_sockaddr *addr)
+static int sgh_port_bind(struct sgh_dev *dev, struct sock *sk, const struct sg_sockaddr *addr)
 {
 	static const u8 any[sizeof(addr->ip)];
 	struct sockaddr_storage name;
@@ -50,13 +50,13 @@ static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_so
 	if (addr->family == 6)
 		ret = ip6_sock_set_v6only(sk);
 	if (!ret && !memcmp(addr->ip, any, sizeof(any)))
-		ret = sock_bindtoindex(sk, sgh_net_ifindex(sg, 0), true);
+		ret = sock_bindtoindex(sk, sgh_net_ifindex(dev, 0), true);
 	if (ret)
 		return ret;
 	/* Remains of the guest's own connections do not block a port that is named. */
 	if (addr->port)
 		sock_set_reuseaddr(sk);
-	len = sgh_port_name(sg, addr, &name);
+	len = sgh_port_name(dev, addr, &name);
 	ret = kernel_bind(sk->sk_socket, (struct sockaddr *)&name, len);
 	lock_sock(sk);
 	sk->sk_reuse = SK_NO_REUSE;
@@ -68,7 +68,7 @@ static int sgh_port_bind(struct sgh_dev *sg, struct sock *sk, const struct sg_so
  * Binds to the address and port; port 0: to a free one, which is stored in addr.  Process
  * context, with the caller's rights.
  */
-int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
+int sgh_port_hold(struct sgh_dev *dev, struct sg_sockaddr *addr, struct socket **held)
 {
 	struct socket *sock;
 	int ret;
@@ -78,7 +78,7 @@ int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **
 			       IPPROTO_TCP, &sock);
 	if (ret)
 		return ret;
-	ret = sgh_port_bind(sg, sock->sk, addr);
+	ret = sgh_port_bind(dev, sock->sk, addr);
 	if (ret) {
 		sock_release(sock);
 		return ret;
@@ -89,11 +89,11 @@ int sgh_port_hold(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **
 }
 
 /* Does the kernel itself listen there with TCP?  Then the port may be shared. */
-static bool sgh_port_is_kernels(struct sgh_dev *sg, const struct sg_sockaddr *addr)
+static bool sgh_port_is_kernels(struct sgh_dev *dev, const struct sg_sockaddr *addr)
 {
 	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
 	u16 port = be16_to_cpu(addr->port);
-	int ifindex = sgh_net_ifindex(sg, 0);
+	int ifindex = sgh_net_ifindex(dev, 0);
 	const struct socket *sock;
 	struct sock *sk = NULL;
 	__be32 ip;
@@ -119,13 +119,13 @@ static bool sgh_port_is_kernels(struct sgh_dev *sg, const struct sg_sockaddr *ad
  * For a listener.  An iSER portal of LIO first listens with TCP on the same port.  So an
  * administrator may give RDMA a port of a server in the kernel; the log reports it.
  */
-int sgh_port_hold_listener(struct sgh_dev *sg, struct sg_sockaddr *addr, struct socket **held)
+int sgh_port_hold_listener(struct sgh_dev *dev, struct sg_sockaddr *addr, struct socket **held)
 {
-	int ret = sgh_port_hold(sg, addr, held);
+	int ret = sgh_port_hold(dev, addr, held);
 
-	if (ret != -EADDRINUSE || !capable(CAP_NET_ADMIN) || !sgh_port_is_kernels(sg, addr))
+	if (ret != -EADDRINUSE || !capable(CAP_NET_ADMIN) || !sgh_port_is_kernels(dev, addr))
 		return ret;
-	dev_warn(&sg->pdev->dev,
+	dev_warn(&dev->pdev->dev,
 		 "port %u is RDMA's now: the kernel's own TCP server is not reached\n",
 		 be16_to_cpu(addr->port));
 	return 0;
@@ -139,11 +139,11 @@ void sgh_port_release(struct socket *held)
 }
 
 /* Does the guest's TCP have a connection between these two? */
-static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *local,
+static bool sgh_port_connected(struct sgh_dev *dev, const struct sg_sockaddr *local,
 			       const struct sg_sockaddr *remote)
 {
 	struct inet_hashinfo *hash = init_net.ipv4.tcp_death_row.hashinfo;
-	int ifindex = sgh_net_ifindex(sg, 0);
+	int ifindex = sgh_net_ifindex(dev, 0);
 	struct sock *sk = NULL;
 	__be32 from, to;
 
@@ -173,14 +173,14 @@ static bool sgh_port_connected(struct sgh_dev *sg, const struct sg_sockaddr *loc
  * TCP uses the port as well, this only conflicts for a connection to the same peer: both ends
  * together identify a connection.
  */
-int sgh_port_hold_for(struct sgh_dev *sg, const struct sg_sockaddr *local,
+int sgh_port_hold_for(struct sgh_dev *dev, const struct sg_sockaddr *local,
 		      const struct sg_sockaddr *remote, struct socket **held)
 {
 	struct sg_sockaddr addr = *local;
 	int ret;
 
-	ret = sgh_port_hold(sg, &addr, held);
+	ret = sgh_port_hold(dev, &addr, held);
 	if (ret != -EADDRINUSE)
 		return 0; /* the adapter reports what is wrong, if anything is */
-	return sgh_port_connected(sg, local, remote) ? ret : 0;
+	return sgh_port_connected(dev, local, remote) ? ret : 0;
 }

@@ -13,15 +13,15 @@
 
 #define SGH_DESTROY_WARN (60 * HZ)
 
-struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn)
+struct sgh_qp *sgh_qp_find(struct sgh_dev *dev, u32 qpn)
 {
 	struct sgh_qp *qp;
 
-	xa_lock(&sg->qps);
-	qp = xa_load(&sg->qps, qpn);
+	xa_lock(&dev->qps);
+	qp = xa_load(&dev->qps, qpn);
 	if (qp && !refcount_inc_not_zero(&qp->refs))
 		qp = NULL;
-	xa_unlock(&sg->qps);
+	xa_unlock(&dev->qps);
 	return qp;
 }
 
@@ -31,9 +31,9 @@ void sgh_qp_put(struct sgh_qp *qp)
 		complete(&qp->released);
 }
 
-void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
+void sgh_qp_event(struct sgh_dev *dev, u32 qpn, enum ib_event_type event)
 {
-	struct sgh_qp *qp = sgh_qp_find(sg, qpn);
+	struct sgh_qp *qp = sgh_qp_find(dev, qpn);
 	struct ib_event e = { .event = event };
 
 	if (!qp)
@@ -46,36 +46,36 @@ void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event)
 }
 
 /* In fatal_work: consumers that drain a queue pair with a shared receive queue wait for this. */
-void sgh_qp_last_wqe_all(struct sgh_dev *sg)
+void sgh_qp_last_wqe_all(struct sgh_dev *dev)
 {
 	unsigned long qpn;
 	struct sgh_qp *qp;
 	bool shared;
 
-	xa_for_each(&sg->qps, qpn, qp) {
+	xa_for_each(&dev->qps, qpn, qp) {
 		/* The queue pair found in the table may be gone by now. */
-		qp = sgh_qp_find(sg, qpn);
+		qp = sgh_qp_find(dev, qpn);
 		if (!qp)
 			continue;
 		shared = qp->ibqp.srq;
 		sgh_qp_put(qp);
 		if (shared)
-			sgh_qp_event(sg, qpn, IB_EVENT_QP_LAST_WQE_REACHED);
+			sgh_qp_event(dev, qpn, IB_EVENT_QP_LAST_WQE_REACHED);
 	}
 }
 
-int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, u32 max_wr,
+int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr,
 		  size_t wqe_size)
 {
 	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN, max_wr)));
 	wq->stride_shift = order_base_2(max_t(size_t, wqe_size, SG_WQE_STRIDE_MIN));
 	if (1u << wq->stride_shift > SG_WQE_STRIDE_MAX)
 		return -EINVAL;
-	return sgh_buf_alloc(sg, &wq->buf, (size_t)wq->entries << wq->stride_shift);
+	return sgh_buf_alloc(dev, &wq->buf, (size_t)wq->entries << wq->stride_shift);
 }
 
 /* The caller has checked that the number of entries is within the limits. */
-int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
+int sgh_wq_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride)
 {
 	if (!is_power_of_2(entries) || !is_power_of_2(stride) ||
@@ -94,34 +94,34 @@ int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, 
 	return 0;
 }
 
-void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq)
+void sgh_wq_free(struct sgh_dev *dev, struct sgh_wq *wq)
 {
 	ib_umem_release(wq->umem);
 	if (wq->buf.chunks)
-		sgh_buf_free(sg, &wq->buf);
+		sgh_buf_free(dev, &wq->buf);
 }
 
-int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq)
+int sgh_wq_pbl(struct sgh_dev *dev, struct sgh_pbl *pbl, const struct sgh_wq *wq)
 {
 	size_t size = (size_t)wq->entries << wq->stride_shift;
 
 	if (wq->umem)
-		return sgh_pbl_from_umem(sg, pbl, wq->umem, SG_PAGE_SIZE,
+		return sgh_pbl_from_umem(dev, pbl, wq->umem, SG_PAGE_SIZE,
 					 DIV_ROUND_UP(size, SG_PAGE_SIZE));
-	return sgh_pbl_from_buf(sg, pbl, &wq->buf);
+	return sgh_pbl_from_buf(dev, pbl, &wq->buf);
 }
 
 /* A queue pair with a shared receive queue has none of its own. */
-static bool sgh_rq_fits(const struct sgh_dev *sg, const struct sgh_qp *qp,
+static bool sgh_rq_fits(const struct sgh_dev *dev, const struct sgh_qp *qp,
 			const struct sg_abi_create_qp *req, const struct ib_qp_cap *cap)
 {
 	if (qp->ibqp.srq)
 		return !req->rq_buf && !req->rq_entries && !req->rq_stride && !req->rq_max_sge;
-	return req->rq_entries >= cap->max_recv_wr && req->rq_entries <= sg->caps.max_qp_wr &&
-	       req->rq_max_sge >= cap->max_recv_sge && req->rq_max_sge <= sg->caps.max_rq_sge;
+	return req->rq_entries >= cap->max_recv_wr && req->rq_entries <= dev->caps.max_qp_wr &&
+	       req->rq_max_sge >= cap->max_recv_sge && req->rq_max_sge <= dev->caps.max_rq_sge;
 }
 
-static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *udata,
+static int sgh_qp_user(struct sgh_dev *dev, struct sgh_qp *qp, struct ib_udata *udata,
 		       struct ib_qp_cap *cap)
 {
 	struct sg_abi_create_qp req;
@@ -130,23 +130,23 @@ static int sgh_qp_user(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_udata *u
 	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
-	if (req.sq_entries < cap->max_send_wr || req.sq_entries > sg->caps.max_qp_wr ||
-	    req.sq_max_sge > sg->caps.max_sq_sge || req.sq_max_sge < cap->max_send_sge ||
-	    req.max_inline > sg->caps.max_inline || req.max_inline < cap->max_inline_data ||
-	    !sgh_rq_fits(sg, qp, &req, cap))
+	if (req.sq_entries < cap->max_send_wr || req.sq_entries > dev->caps.max_qp_wr ||
+	    req.sq_max_sge > dev->caps.max_sq_sge || req.sq_max_sge < cap->max_send_sge ||
+	    req.max_inline > dev->caps.max_inline || req.max_inline < cap->max_inline_data ||
+	    !sgh_rq_fits(dev, qp, &req, cap))
 		return -EINVAL;
 	qp->user = true;
 	qp->sq.max_sge = req.sq_max_sge;
 	qp->rq.max_sge = req.rq_max_sge;
 	qp->max_inline = req.max_inline;
-	ret = sgh_wq_user(sg, qp->ibqp.device, &qp->sq, req.sq_buf, req.sq_entries, req.sq_stride);
+	ret = sgh_wq_user(dev, qp->ibqp.device, &qp->sq, req.sq_buf, req.sq_entries, req.sq_stride);
 	if (ret || qp->ibqp.srq)
 		return ret;
-	return sgh_wq_user(sg, qp->ibqp.device, &qp->rq, req.rq_buf, req.rq_entries,
+	return sgh_wq_user(dev, qp->ibqp.device, &qp->rq, req.rq_buf, req.rq_entries,
 			   req.rq_stride);
 }
 
-static int sgh_qp_kernel(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_qp_cap *cap)
+static int sgh_qp_kernel(struct sgh_dev *dev, struct sgh_qp *qp, struct ib_qp_cap *cap)
 {
 	size_t sq_size, rq_size;
 	int ret;
@@ -156,26 +156,26 @@ static int sgh_qp_kernel(struct sgh_dev *sg, struct sgh_qp *qp, struct ib_qp_cap
 	sq_size = sizeof(struct sg_wqe_hdr) +
 		  max3(qp->sq.max_sge * sizeof(struct sg_sge), (size_t)qp->max_inline,
 		       sizeof(struct sg_wqe_reg));
-	ret = sgh_wq_kernel(sg, &qp->sq, cap->max_send_wr, sg->caps.max_qp_wr, sq_size);
+	ret = sgh_wq_kernel(dev, &qp->sq, cap->max_send_wr, dev->caps.max_qp_wr, sq_size);
 	if (ret || qp->ibqp.srq)
 		return ret;
 	qp->rq.max_sge = max_t(u32, cap->max_recv_sge, 1);
 	rq_size = sizeof(struct sg_rqe_hdr) + qp->rq.max_sge * sizeof(struct sg_sge);
-	return sgh_wq_kernel(sg, &qp->rq, cap->max_recv_wr, sg->caps.max_qp_wr, rq_size);
+	return sgh_wq_kernel(dev, &qp->rq, cap->max_recv_wr, dev->caps.max_qp_wr, rq_size);
 }
 
-static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
+static int sgh_qp_check(struct sgh_dev *dev, const struct ib_qp_init_attr *attr)
 {
 	const struct ib_qp_cap *cap = &attr->cap;
 
 	if (attr->qp_type != IB_QPT_RC || attr->create_flags)
 		return -EOPNOTSUPP;
-	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > sg->caps.max_qp_wr ||
-	    cap->max_send_sge > sg->caps.max_sq_sge || cap->max_inline_data > sg->caps.max_inline)
+	if (!attr->send_cq || !attr->recv_cq || cap->max_send_wr > dev->caps.max_qp_wr ||
+	    cap->max_send_sge > dev->caps.max_sq_sge || cap->max_inline_data > dev->caps.max_inline)
 		return -EINVAL;
 	/* With a shared receive queue the other values are ignored. */
-	if (!attr->srq && (cap->max_recv_wr > sg->caps.max_qp_wr ||
-			   cap->max_recv_sge > sg->caps.max_rq_sge))
+	if (!attr->srq && (cap->max_recv_wr > dev->caps.max_qp_wr ||
+			   cap->max_recv_sge > dev->caps.max_rq_sge))
 		return -EINVAL;
 	return 0;
 }
@@ -188,29 +188,29 @@ static int sgh_qp_check(struct sgh_dev *sg, const struct ib_qp_init_attr *attr)
  * caller names one of these rights; and a peer with exactly those two may also use atomic
  * operations.  The rights of regions still apply.
  */
-int sgh_with_unsaid(const struct sgh_dev *sg, int access)
+int sgh_with_unsaid(const struct sgh_dev *dev, int access)
 {
 	const int iw_cm = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
 
 	if ((access & ~IB_ACCESS_LOCAL_WRITE) == iw_cm)
 		access |= IB_ACCESS_REMOTE_ATOMIC;
-	if (sgh_has(sg, SG_FEATURE_FLUSH) && access & IB_ACCESS_REMOTE_WRITE &&
+	if (sgh_has(dev, SG_FEATURE_FLUSH) && access & IB_ACCESS_REMOTE_WRITE &&
 	    !(access & SGH_ACCESS_FLUSH))
 		access |= SGH_ACCESS_FLUSH;
 	return access;
 }
 
 /* Verbs have no right for Verify: queue pairs allow it, and regions check for it. */
-u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access)
+u32 sgh_qp_access(const struct sgh_dev *dev, int ib_access)
 {
-	return sgh_access(ib_access) | (sgh_has(sg, SG_FEATURE_VERIFY) ? SG_ACCESS_VERIFY : 0);
+	return sgh_access(ib_access) | (sgh_has(dev, SG_FEATURE_VERIFY) ? SG_ACCESS_VERIFY : 0);
 }
 
 /*
  * Sends the command; the queues have their memory.  Enters the queue pair in the table.  After a
  * failure the adapter does not use their memory: an adapter that keeps the queue pair is lost.
  */
-static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
+static int sgh_qp_command(struct sgh_dev *dev, struct sgh_qp *qp,
 			  const struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
@@ -221,13 +221,13 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	u32 flags = 0;
 	int ret;
 
-	ret = sgh_wq_pbl(sg, &sq_pbl, &qp->sq);
+	ret = sgh_wq_pbl(dev, &sq_pbl, &qp->sq);
 	if (ret)
 		return ret;
 	if (!qp->ibqp.srq)
-		ret = sgh_wq_pbl(sg, &rq_pbl, &qp->rq);
+		ret = sgh_wq_pbl(dev, &rq_pbl, &qp->rq);
 	if (ret) {
-		sgh_pbl_free(sg, &sq_pbl);
+		sgh_pbl_free(dev, &sq_pbl);
 		return ret;
 	}
 	if (qp->signal_all)
@@ -249,22 +249,22 @@ static int sgh_qp_command(struct sgh_dev *sg, struct sgh_qp *qp,
 	cmd.sq_max_sge = qp->sq.max_sge;
 	cmd.rq_max_sge = qp->rq.max_sge;
 	cmd.max_inline = cpu_to_le16(qp->max_inline);
-	cmd.access = cpu_to_le32(sgh_qp_access(sg, qp->access));
+	cmd.access = cpu_to_le32(sgh_qp_access(dev, qp->access));
 	cmd.sq_pages = sq_pbl.desc;
 	cmd.rq_pages = rq_pbl.desc;
 	cmd.flags = cpu_to_le32(flags);
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin(sg, SG_ADMIN_CREATE_QP, &cmd, sizeof(cmd), &rsp);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin(dev, SG_ADMIN_CREATE_QP, &cmd, sizeof(cmd), &rsp);
 	if (!ret) {
 		qp->qpn = le32_to_cpu(rsp.id);
 		qp->ibqp.qp_num = qp->qpn;
-		ret = xa_err(xa_store(&sg->qps, qp->qpn, qp, GFP_KERNEL));
-		if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn))
-			sgh_fatal(sg, "it does not give a queue pair back");
+		ret = xa_err(xa_store(&dev->qps, qp->qpn, qp, GFP_KERNEL));
+		if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_QP, qp->qpn))
+			sgh_fatal(dev, "it does not give a queue pair back");
 	}
-	mutex_unlock(&sg->id_mutex);
-	sgh_pbl_free(sg, &rq_pbl);
-	sgh_pbl_free(sg, &sq_pbl);
+	mutex_unlock(&dev->id_mutex);
+	sgh_pbl_free(dev, &rq_pbl);
+	sgh_pbl_free(dev, &sq_pbl);
 	return ret;
 }
 
@@ -292,17 +292,17 @@ static void sgh_qp_unlink(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_hea
 
 int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibqp->device);
+	struct sgh_dev *dev = to_sgh(ibqp->device);
 	struct sg_abi_create_qp_resp resp = { };
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
 	int ret;
 
-	ret = sgh_qp_check(sg, attr);
+	ret = sgh_qp_check(dev, attr);
 	if (ret)
 		return ret;
-	qp->sg = sg;
+	qp->dev = dev;
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
-	qp->access = sgh_with_unsaid(sg, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
+	qp->access = sgh_with_unsaid(dev, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 				     IB_ACCESS_REMOTE_ATOMIC);
 	mutex_init(&qp->mutex);
 	qp->ib_state = IB_QPS_RESET;
@@ -315,12 +315,12 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	INIT_LIST_HEAD(&qp->rq.cq_link);
 	qp->signal_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 
-	ret = udata ? sgh_qp_user(sg, qp, udata, &attr->cap) : sgh_qp_kernel(sg, qp, &attr->cap);
+	ret = udata ? sgh_qp_user(dev, qp, udata, &attr->cap) : sgh_qp_kernel(dev, qp, &attr->cap);
 	if (!ret)
-		ret = sgh_qp_command(sg, qp, attr, udata);
+		ret = sgh_qp_command(dev, qp, attr, udata);
 	if (ret) {
-		sgh_wq_free(sg, &qp->rq);
-		sgh_wq_free(sg, &qp->sq);
+		sgh_wq_free(dev, &qp->rq);
+		sgh_wq_free(dev, &qp->sq);
 		return ret;
 	}
 	attr->cap.max_send_wr = qp->sq.entries;
@@ -364,16 +364,16 @@ static void sgh_qp_set_gone(struct sgh_qp *qp, bool gone)
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
-	struct sgh_dev *sg = qp->sg;
+	struct sgh_dev *dev = qp->dev;
 	int ret;
 
 	sgh_rdv_end(qp);
 	/* iw_cm may still modify or connect it by its number. */
 	sgh_qp_set_gone(qp, true);
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_QP, qp->qpn);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_QP, qp->qpn);
 	if (ret) {
-		mutex_unlock(&sg->id_mutex);
+		mutex_unlock(&dev->id_mutex);
 		sgh_qp_set_gone(qp, false);
 		return ret;
 	}
@@ -382,20 +382,20 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	 * without it would not free its slot of a shared receive queue.
 	 */
 	sgh_qp_scrub(qp);
-	xa_erase(&sg->qps, qp->qpn);
+	xa_erase(&dev->qps, qp->qpn);
 	if (!qp->user) {
 		sgh_qp_unlink(qp, ibqp->send_cq, &qp->sq.cq_link);
 		sgh_qp_unlink(qp, ibqp->recv_cq, &qp->rq.cq_link);
 	}
-	mutex_unlock(&sg->id_mutex);
+	mutex_unlock(&dev->id_mutex);
 
 	sgh_cm_qp_gone(qp);
 	sgh_qp_put(qp);
 	while (!wait_for_completion_timeout(&qp->released, SGH_DESTROY_WARN))
 		ibdev_warn(ibqp->device, "queue pair %u is destroyed, but still referenced\n",
 			   qp->qpn);
-	sgh_wq_free(sg, &qp->rq);
-	sgh_wq_free(sg, &qp->sq);
+	sgh_wq_free(dev, &qp->rq);
+	sgh_wq_free(dev, &qp->sq);
 	kfree(qp->rdv);
 	return 0;
 }

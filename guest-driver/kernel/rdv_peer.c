@@ -34,12 +34,12 @@ void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg,
 }
 
 /* The private data of a connection; data is the caller's. */
-static const struct sgh_rdv_msg *sgh_rdv_read(struct sgh_dev *sg, u32 conn,
+static const struct sgh_rdv_msg *sgh_rdv_read(struct sgh_dev *dev, u32 conn,
 					      struct sg_cm_data *data, enum sgh_rdv_kind kind)
 {
 	const struct sgh_rdv_msg *msg = (const void *)data->pdata;
 
-	if (sgh_admin_query(sg, SG_ADMIN_CM_DATA, conn, data, sizeof(*data)) ||
+	if (sgh_admin_query(dev, SG_ADMIN_CM_DATA, conn, data, sizeof(*data)) ||
 	    le16_to_cpu(data->pdata_len) != sizeof(*msg) ||
 	    be32_to_cpu(msg->magic) != SGH_RDV_MAGIC || msg->version != SGH_RDV_VERSION ||
 	    msg->kind != kind)
@@ -82,18 +82,18 @@ static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct
 
 static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 {
-	struct sgh_dev *sg = rdv->qp->sg;
+	struct sgh_dev *dev = rdv->qp->dev;
 	struct sg_cmd_connect cmd = { };
 	struct sgh_rdv_msg reply;
 
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
 	cmd.conn = cpu_to_le32(conn);
 	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
-	cmd.ord = cpu_to_le16(sg->caps.max_ord);
+	cmd.ord = cpu_to_le16(dev->caps.max_ord);
 	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
-	sgh_set_next_hop(sg, &cmd, &rdv->local, &rdv->remote);
+	sgh_set_next_hop(dev, &cmd, &rdv->local, &rdv->remote);
 	sgh_rdv_fill(rdv, &reply, SGH_RDV_ACCEPT);
-	if (sgh_cm_command(sg, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
+	if (sgh_cm_command(dev, SG_ADMIN_ACCEPT, &cmd, &reply, sizeof(reply), NULL))
 		return false;
 	rdv->state = RDV_ANSWERED;
 	rdv->conn = conn;
@@ -102,7 +102,7 @@ static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 }
 
 /* Is it a request at one of our listeners?  Then it is answered here. */
-bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
+bool sgh_rdv_request(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 	u32 conn = le32_to_cpu(e->conn), listener = le32_to_cpu(e->aux);
 	enum sgh_rdv_reason reason = SGH_RDV_FORM;
@@ -112,16 +112,16 @@ bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
 	struct sgh_qp *qp;
 	bool ours;
 
-	mutex_lock(&sg->rdv_mutex);
-	ours = listener && (listener == sg->rdv_listeners[0] || listener == sg->rdv_listeners[1]);
-	mutex_unlock(&sg->rdv_mutex);
+	mutex_lock(&dev->rdv_mutex);
+	ours = listener && (listener == dev->rdv_listeners[0] || listener == dev->rdv_listeners[1]);
+	mutex_unlock(&dev->rdv_mutex);
 	if (!ours)
 		return false;
 	data = kzalloc(sizeof(*data), GFP_KERNEL);
-	msg = data ? sgh_rdv_read(sg, conn, data, SGH_RDV_REQUEST) : NULL;
+	msg = data ? sgh_rdv_read(dev, conn, data, SGH_RDV_REQUEST) : NULL;
 	if (msg) {
 		reason = SGH_RDV_EARLY;
-		qp = sgh_qp_find(sg, be32_to_cpu(msg->dst_qpn));
+		qp = sgh_qp_find(dev, be32_to_cpu(msg->dst_qpn));
 		if (qp) {
 			mutex_lock(&qp->mutex);
 			reason = sgh_rdv_judge(qp->rdv, msg, data);
@@ -136,7 +136,7 @@ bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
 		refusal.version = SGH_RDV_VERSION;
 		refusal.kind = SGH_RDV_REFUSE;
 		refusal.reason = reason;
-		sgh_send_reject(sg, conn, &refusal, sizeof(refusal));
+		sgh_send_reject(dev, conn, &refusal, sizeof(refusal));
 	}
 	kfree(data);
 	return true;
@@ -145,13 +145,13 @@ bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e)
 static void sgh_rdv_reply(struct sgh_rdv *rdv, const struct sg_eqe *e)
 {
 	struct sg_cm_data *data = kzalloc(sizeof(*data), GFP_KERNEL);
-	struct sgh_dev *sg = rdv->qp->sg;
+	struct sgh_dev *dev = rdv->qp->dev;
 	const struct sgh_rdv_msg *msg = NULL;
 	u32 pause;
 
 	if (e->cm_status == SG_CM_OK) {
 		if (data)
-			msg = sgh_rdv_read(sg, rdv->conn, data, SGH_RDV_ACCEPT);
+			msg = sgh_rdv_read(dev, rdv->conn, data, SGH_RDV_ACCEPT);
 		if (msg && sgh_rdv_is_peer(rdv, msg)) {
 			rdv->peer_psn = be32_to_cpu(msg->rq_psn);
 			sgh_rdv_up(rdv);
@@ -160,7 +160,7 @@ static void sgh_rdv_reply(struct sgh_rdv *rdv, const struct sg_eqe *e)
 		}
 	} else {
 		if (data && e->cm_status == SG_CM_REJECTED)
-			msg = sgh_rdv_read(sg, rdv->conn, data, SGH_RDV_REFUSE);
+			msg = sgh_rdv_read(dev, rdv->conn, data, SGH_RDV_REFUSE);
 		pause = sgh_rdv_pause(rdv);
 		if (msg && msg->reason != SGH_RDV_EARLY)
 			pause = SGH_RDV_PAUSE_STRANGER;
@@ -178,9 +178,9 @@ static void sgh_rdv_closed(struct sgh_rdv *rdv)
 }
 
 /* Is it about one of our connections?  Events of a connection that has ended are ignored. */
-bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e)
+bool sgh_rdv_event(struct sgh_dev *dev, const struct sg_eqe *e)
 {
-	struct sgh_qp *qp = sgh_qp_find(sg, le32_to_cpu(e->id));
+	struct sgh_qp *qp = sgh_qp_find(dev, le32_to_cpu(e->id));
 	struct sgh_rdv *rdv;
 	bool ours;
 

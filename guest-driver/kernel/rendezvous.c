@@ -96,7 +96,7 @@ void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
 	cmd.mask = cpu_to_le32(SG_QP_MOD_STATE | SG_QP_MOD_UNREACHABLE);
 	cmd.state = cpu_to_le32(SG_QP_ERROR);
-	sgh_admin(rdv->qp->sg, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
+	sgh_admin(rdv->qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 }
 
 void sgh_rdv_up(struct sgh_rdv *rdv)
@@ -109,12 +109,12 @@ void sgh_rdv_up(struct sgh_rdv *rdv)
 /* One more than its owner expects, for the confirmations that the peer's adapter asks for. */
 u16 sgh_rdv_ird(const struct sgh_rdv *rdv)
 {
-	return min_t(u32, rdv->attr.max_dest_rd_atomic + 1, rdv->qp->sg->caps.max_ird);
+	return min_t(u32, rdv->attr.max_dest_rd_atomic + 1, rdv->qp->dev->caps.max_ird);
 }
 
 static void sgh_rdv_call(struct sgh_rdv *rdv)
 {
-	struct sgh_dev *sg = rdv->qp->sg;
+	struct sgh_dev *dev = rdv->qp->dev;
 	struct sg_cmd_connect cmd = { };
 	struct sg_admin_rsp rsp;
 	struct sgh_rdv_msg msg;
@@ -123,16 +123,16 @@ static void sgh_rdv_call(struct sgh_rdv *rdv)
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
 	/* The same port each time, until RESET; without one the adapter chooses any. */
 	if (!rdv->held)
-		sgh_port_hold(sg, &rdv->local, &rdv->held);
+		sgh_port_hold(dev, &rdv->local, &rdv->held);
 	cmd.local = rdv->local;
 	cmd.remote = rdv->remote;
 	cmd.remote.port = cpu_to_be16(rendezvous_port);
-	sgh_set_next_hop(sg, &cmd, &cmd.local, &cmd.remote);
+	sgh_set_next_hop(dev, &cmd, &cmd.local, &cmd.remote);
 	cmd.ird = cpu_to_le16(sgh_rdv_ird(rdv));
-	cmd.ord = cpu_to_le16(sg->caps.max_ord);
+	cmd.ord = cpu_to_le16(dev->caps.max_ord);
 	cmd.flags = cpu_to_le16(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
 	sgh_rdv_fill(rdv, &msg, SGH_RDV_REQUEST);
-	ret = sgh_cm_command(sg, SG_ADMIN_CONNECT, &cmd, &msg, sizeof(msg), &rsp);
+	ret = sgh_cm_command(dev, SG_ADMIN_CONNECT, &cmd, &msg, sizeof(msg), &rsp);
 	if (ret) {
 		sgh_rdv_retry(rdv, sgh_rdv_pause(rdv));
 		return;
@@ -175,7 +175,7 @@ static void sgh_rdv_work(struct work_struct *work)
 	s64 wait;
 
 	mutex_lock(&qp->mutex);
-	if (sgh_dead(qp->sg) || rdv->state == RDV_OFF || rdv->state >= RDV_UP)
+	if (sgh_dead(qp->dev) || rdv->state == RDV_OFF || rdv->state >= RDV_UP)
 		goto out;
 	if (sgh_rdv_expired(rdv)) {
 		sgh_rdv_fail(rdv, "no peer within its retries");
@@ -197,7 +197,7 @@ static void sgh_rdv_work(struct work_struct *work)
 out:
 	mutex_unlock(&qp->mutex);
 	if (failed)
-		sgh_qp_event(qp->sg, qp->qpn, IB_EVENT_QP_FATAL);
+		sgh_qp_event(qp->dev, qp->qpn, IB_EVENT_QP_FATAL);
 }
 
 /* Modify */
@@ -207,22 +207,22 @@ bool sgh_rdv_active(const struct sgh_qp *qp)
 	return qp->rdv && qp->rdv->state != RDV_OFF;
 }
 
-static int sgh_rdv_listen(struct sgh_dev *sg, u8 family)
+static int sgh_rdv_listen(struct sgh_dev *dev, u8 family)
 {
-	u32 *id = &sg->rdv_listeners[family == 6];
-	struct socket **held = &sg->rdv_held[family == 6];
+	u32 *id = &dev->rdv_listeners[family == 6];
+	struct socket **held = &dev->rdv_held[family == 6];
 	struct sg_cmd_listen cmd = { };
 	struct sg_admin_rsp rsp;
 	int ret = 0;
 
-	mutex_lock(&sg->rdv_mutex);
+	mutex_lock(&dev->rdv_mutex);
 	if (!*id) {
 		cmd.local.family = family;
 		cmd.local.port = cpu_to_be16(rendezvous_port);
 		cmd.backlog = cpu_to_le32(SGH_RDV_BACKLOG);
-		ret = sgh_port_hold(sg, &cmd.local, held);
+		ret = sgh_port_hold(dev, &cmd.local, held);
 		if (!ret)
-			ret = sgh_admin(sg, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
+			ret = sgh_admin(dev, SG_ADMIN_LISTEN, &cmd, sizeof(cmd), &rsp);
 		if (!ret) {
 			*id = le32_to_cpu(rsp.id);
 		} else {
@@ -230,23 +230,23 @@ static int sgh_rdv_listen(struct sgh_dev *sg, u8 family)
 			*held = NULL;
 		}
 	}
-	mutex_unlock(&sg->rdv_mutex);
+	mutex_unlock(&dev->rdv_mutex);
 	return ret == -EADDRNOTAVAIL ? -EADDRINUSE : ret;
 }
 
-void sgh_rdv_unlisten(struct sgh_dev *sg)
+void sgh_rdv_unlisten(struct sgh_dev *dev)
 {
 	int i;
 
-	mutex_lock(&sg->rdv_mutex);
-	for (i = 0; i < ARRAY_SIZE(sg->rdv_listeners); i++) {
-		if (sg->rdv_listeners[i])
-			sgh_admin_destroy(sg, SG_ADMIN_UNLISTEN, sg->rdv_listeners[i]);
-		sg->rdv_listeners[i] = 0;
-		sgh_port_release(sg->rdv_held[i]);
-		sg->rdv_held[i] = NULL;
+	mutex_lock(&dev->rdv_mutex);
+	for (i = 0; i < ARRAY_SIZE(dev->rdv_listeners); i++) {
+		if (dev->rdv_listeners[i])
+			sgh_admin_destroy(dev, SG_ADMIN_UNLISTEN, dev->rdv_listeners[i]);
+		dev->rdv_listeners[i] = 0;
+		sgh_port_release(dev->rdv_held[i]);
+		dev->rdv_held[i] = NULL;
 	}
-	mutex_unlock(&sg->rdv_mutex);
+	mutex_unlock(&dev->rdv_mutex);
 }
 
 static struct sgh_rdv *sgh_rdv_get(struct sgh_qp *qp)
@@ -283,14 +283,14 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 {
 	const union ib_gid *dgid = &attr->ah_attr.grh.dgid;
 	struct sg_sockaddr local, remote;
-	struct sgh_dev *sg = qp->sg;
+	struct sgh_dev *dev = qp->dev;
 	union ib_gid sgid;
 	struct sgh_rdv *rdv;
 	int order, ret;
 
 	if (!rendezvous_port)
 		return -EOPNOTSUPP;
-	ret = sgh_gid_route(sg, attr->ah_attr.grh.sgid_index, dgid, &sgid, &local, &remote);
+	ret = sgh_gid_route(dev, attr->ah_attr.grh.sgid_index, dgid, &sgid, &local, &remote);
 	if (ret)
 		return ret;
 	order = memcmp(&sgid, dgid, sizeof(sgid));
@@ -301,7 +301,7 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 		return -ENOMEM;
 	rdv->active = order < 0 || (!order && qp->qpn < attr->dest_qp_num);
 	if (!rdv->active) {
-		ret = sgh_rdv_listen(sg, local.family);
+		ret = sgh_rdv_listen(dev, local.family);
 		if (ret)
 			return ret;
 	}
@@ -315,12 +315,12 @@ int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr)
 	rdv->pause = SGH_RDV_PAUSE_MIN;
 	rdv->next_call = ktime_get();
 	/* sgh_conn_attach() checks under the same lock: events belong to one of the two. */
-	spin_lock(&sg->cm_lock);
+	spin_lock(&dev->cm_lock);
 	if (qp->conn)
 		ret = -EISCONN;
 	else
 		rdv->state = RDV_WAITING;
-	spin_unlock(&sg->cm_lock);
+	spin_unlock(&dev->cm_lock);
 	if (!ret && rdv->active)
 		sgh_rdv_later(rdv, 0);
 	return ret;

@@ -11,7 +11,7 @@
 #define SGH_GIDS (1 + SG_PORT_ADDR_MAX)
 
 /* gid.c */
-int sgh_gid_route(struct sgh_dev *sg, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
+int sgh_gid_route(struct sgh_dev *dev, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
 		  struct sg_sockaddr *local, struct sg_sockaddr *remote);
 
 /* modify.c */

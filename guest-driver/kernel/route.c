@@ -18,13 +18,13 @@
 #include "cm.h"
 
 /* The interface that has this address of the port, 0: none; loopback: it is the port's own. */
-static int sgh_addr_ifindex(struct sgh_dev *sg, const struct sg_sockaddr *addr)
+static int sgh_addr_ifindex(struct sgh_dev *dev, const struct sg_sockaddr *addr)
 {
 	struct sgh_net_addr a;
 	u32 slot;
 
 	for (slot = 0; slot < SG_PORT_ADDR_MAX; slot++) {
-		if (!sgh_net_addr(sg, slot, &a) && a.addr.family == addr->family &&
+		if (!sgh_net_addr(dev, slot, &a) && a.addr.family == addr->family &&
 		    !memcmp(a.addr.ip, addr->ip, sizeof(addr->ip)))
 			return a.ifindex;
 	}
@@ -91,15 +91,15 @@ static bool sgh_next_hop6(const struct sg_sockaddr *local, const struct sg_socka
 #endif
 
 /* For CONNECT or ACCEPT between these two.  Process context. */
-void sgh_set_next_hop(struct sgh_dev *sg, struct sg_cmd_connect *cmd,
+void sgh_set_next_hop(struct sgh_dev *dev, struct sg_cmd_connect *cmd,
 		      const struct sg_sockaddr *local, const struct sg_sockaddr *remote)
 {
-	int ifindex = sgh_addr_ifindex(sg, local);
+	int ifindex = sgh_addr_ifindex(dev, local);
 	bool (*ask)(const struct sg_sockaddr *, const struct sg_sockaddr *, int, int, u8 *) =
 		local->family == 4 ? sgh_next_hop4 : sgh_next_hop6;
 
 	/* Our own addresses are reached without a neighbour. */
-	if (!ifindex || sgh_addr_ifindex(sg, remote))
+	if (!ifindex || sgh_addr_ifindex(dev, remote))
 		return;
 	/* A link-local address determines a route only with its link. */
 	if (local->family == 6 &&

@@ -24,7 +24,7 @@ void sgh_srq_release(struct sgh_srq *srq, u32 completed)
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 
-static int sgh_srq_user(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr,
+static int sgh_srq_user(struct sgh_dev *dev, struct sgh_srq *srq, const struct ib_srq_attr *attr,
 			struct ib_udata *udata)
 {
 	struct sg_abi_create_srq req;
@@ -33,22 +33,22 @@ static int sgh_srq_user(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib
 	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
-	if (req.reserved || req.entries < attr->max_wr || req.entries > sg->caps.max_srq_wr ||
-	    req.max_sge < attr->max_sge || req.max_sge > sg->caps.max_srq_sge)
+	if (req.reserved || req.entries < attr->max_wr || req.entries > dev->caps.max_srq_wr ||
+	    req.max_sge < attr->max_sge || req.max_sge > dev->caps.max_srq_sge)
 		return -EINVAL;
 	srq->wq.max_sge = req.max_sge;
-	return sgh_wq_user(sg, srq->ibsrq.device, &srq->wq, req.buf, req.entries, req.stride);
+	return sgh_wq_user(dev, srq->ibsrq.device, &srq->wq, req.buf, req.entries, req.stride);
 }
 
-static int sgh_srq_kernel(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr)
+static int sgh_srq_kernel(struct sgh_dev *dev, struct sgh_srq *srq, const struct ib_srq_attr *attr)
 {
 	srq->wq.max_sge = max_t(u32, attr->max_sge, 1);
-	return sgh_wq_kernel(sg, &srq->wq, attr->max_wr, sg->caps.max_srq_wr,
+	return sgh_wq_kernel(dev, &srq->wq, attr->max_wr, dev->caps.max_srq_wr,
 			     sizeof(struct sg_rqe_hdr) + srq->wq.max_sge * sizeof(struct sg_sge));
 }
 
 /* As sgh_qp_command() of a queue pair. */
-static int sgh_srq_command(struct sgh_dev *sg, struct sgh_srq *srq, u32 limit,
+static int sgh_srq_command(struct sgh_dev *dev, struct sgh_srq *srq, u32 limit,
 			   struct ib_udata *udata)
 {
 	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
@@ -58,7 +58,7 @@ static int sgh_srq_command(struct sgh_dev *sg, struct sgh_srq *srq, u32 limit,
 	struct sgh_pbl pbl;
 	int ret;
 
-	ret = sgh_wq_pbl(sg, &pbl, &srq->wq);
+	ret = sgh_wq_pbl(dev, &pbl, &srq->wq);
 	if (ret)
 		return ret;
 	cmd.pd = cpu_to_le32(to_sgh_pd(srq->ibsrq.pd)->pdn);
@@ -68,39 +68,39 @@ static int sgh_srq_command(struct sgh_dev *sg, struct sgh_srq *srq, u32 limit,
 	cmd.max_sge = srq->wq.max_sge;
 	cmd.limit = cpu_to_le32(limit);
 	cmd.pages = pbl.desc;
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin(sg, SG_ADMIN_CREATE_SRQ, &cmd, sizeof(cmd), &rsp);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin(dev, SG_ADMIN_CREATE_SRQ, &cmd, sizeof(cmd), &rsp);
 	if (!ret) {
 		srq->srqn = le32_to_cpu(rsp.id);
-		ret = xa_err(xa_store(&sg->srqs, srq->srqn, srq, GFP_KERNEL));
-		if (ret && sgh_admin_destroy(sg, SG_ADMIN_DESTROY_SRQ, srq->srqn))
-			sgh_fatal(sg, "it does not give a shared receive queue back");
+		ret = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
+		if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_SRQ, srq->srqn))
+			sgh_fatal(dev, "it does not give a shared receive queue back");
 	}
-	mutex_unlock(&sg->id_mutex);
-	sgh_pbl_free(sg, &pbl);
+	mutex_unlock(&dev->id_mutex);
+	sgh_pbl_free(dev, &pbl);
 	return ret;
 }
 
 int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibsrq->device);
+	struct sgh_dev *dev = to_sgh(ibsrq->device);
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
 	struct sg_abi_create_srq_resp resp = { };
 	struct ib_srq_attr *attr = &init->attr;
 	int ret;
 
-	if (init->srq_type != IB_SRQT_BASIC || !sgh_has(sg, SG_FEATURE_SRQ))
+	if (init->srq_type != IB_SRQT_BASIC || !sgh_has(dev, SG_FEATURE_SRQ))
 		return -EOPNOTSUPP;
-	if (!attr->max_wr || attr->max_wr > sg->caps.max_srq_wr ||
-	    attr->max_sge > sg->caps.max_srq_sge || attr->srq_limit > attr->max_wr)
+	if (!attr->max_wr || attr->max_wr > dev->caps.max_srq_wr ||
+	    attr->max_sge > dev->caps.max_srq_sge || attr->srq_limit > attr->max_wr)
 		return -EINVAL;
 	mutex_init(&srq->resize_mutex);
 	spin_lock_init(&srq->wq.lock);
-	ret = udata ? sgh_srq_user(sg, srq, attr, udata) : sgh_srq_kernel(sg, srq, attr);
+	ret = udata ? sgh_srq_user(dev, srq, attr, udata) : sgh_srq_kernel(dev, srq, attr);
 	if (!ret)
-		ret = sgh_srq_command(sg, srq, attr->srq_limit, udata);
+		ret = sgh_srq_command(dev, srq, attr->srq_limit, udata);
 	if (ret) {
-		sgh_wq_free(sg, &srq->wq);
+		sgh_wq_free(dev, &srq->wq);
 		return ret;
 	}
 	attr->max_wr = srq->wq.entries;
@@ -165,7 +165,7 @@ static void sgh_srq_resized(struct sgh_wq *wq, struct sgh_wq *next, int ret)
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
 
-static int sgh_srq_new_ring(struct sgh_dev *sg, struct sgh_srq *srq, struct sgh_wq *next, u32 wr,
+static int sgh_srq_new_ring(struct sgh_dev *dev, struct sgh_srq *srq, struct sgh_wq *next, u32 wr,
 			    struct ib_udata *udata)
 {
 	u32 stride = 1u << srq->wq.stride_shift;
@@ -173,58 +173,58 @@ static int sgh_srq_new_ring(struct sgh_dev *sg, struct sgh_srq *srq, struct sgh_
 	int ret;
 
 	if (!udata)
-		return sgh_wq_kernel(sg, next, wr, sg->caps.max_srq_wr, stride);
+		return sgh_wq_kernel(dev, next, wr, dev->caps.max_srq_wr, stride);
 	ret = sgh_udata_in(udata, &req, sizeof(req));
 	if (ret)
 		return ret;
-	if (req.reserved || req.entries < wr || req.entries > sg->caps.max_srq_wr)
+	if (req.reserved || req.entries < wr || req.entries > dev->caps.max_srq_wr)
 		return -EINVAL;
-	return sgh_wq_user(sg, srq->ibsrq.device, next, req.buf, req.entries, stride);
+	return sgh_wq_user(dev, srq->ibsrq.device, next, req.buf, req.entries, stride);
 }
 
-static int sgh_srq_resize_command(struct sgh_dev *sg, struct sgh_srq *srq,
+static int sgh_srq_resize_command(struct sgh_dev *dev, struct sgh_srq *srq,
 				  const struct sgh_wq *next, struct sg_cmd_resize_srq *cmd)
 {
 	struct sgh_pbl pbl;
 	int ret;
 
-	ret = sgh_wq_pbl(sg, &pbl, next);
+	ret = sgh_wq_pbl(dev, &pbl, next);
 	if (ret)
 		return ret;
 	cmd->srqn = cpu_to_le32(srq->srqn);
 	cmd->entries = cpu_to_le32(next->entries);
 	cmd->pages = pbl.desc;
-	ret = sgh_admin(sg, SG_ADMIN_RESIZE_SRQ, cmd, sizeof(*cmd), NULL);
-	sgh_pbl_free(sg, &pbl);
+	ret = sgh_admin(dev, SG_ADMIN_RESIZE_SRQ, cmd, sizeof(*cmd), NULL);
+	sgh_pbl_free(dev, &pbl);
 	return ret;
 }
 
-static int sgh_resize_srq(struct sgh_dev *sg, struct sgh_srq *srq, const struct ib_srq_attr *attr,
+static int sgh_resize_srq(struct sgh_dev *dev, struct sgh_srq *srq, const struct ib_srq_attr *attr,
 			  enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct sg_cmd_resize_srq cmd = { };
 	struct sgh_wq next = { };
 	int ret;
 
-	if (!sgh_has(sg, SG_FEATURE_SRQ_RESIZE))
+	if (!sgh_has(dev, SG_FEATURE_SRQ_RESIZE))
 		return -EOPNOTSUPP;
-	if (!attr->max_wr || attr->max_wr > sg->caps.max_srq_wr)
+	if (!attr->max_wr || attr->max_wr > dev->caps.max_srq_wr)
 		return -EINVAL;
 	if (mask & IB_SRQ_LIMIT) {
 		cmd.flags = cpu_to_le32(SG_RESIZE_SRQ_LIMIT);
 		cmd.limit = cpu_to_le32(attr->srq_limit);
 	}
 	mutex_lock(&srq->resize_mutex);
-	ret = sgh_srq_new_ring(sg, srq, &next, attr->max_wr, udata);
+	ret = sgh_srq_new_ring(dev, srq, &next, attr->max_wr, udata);
 	if (ret)
 		goto out;
 	if (!udata)
 		ret = sgh_srq_copy(&srq->wq, &next);
 	if (!ret) {
-		ret = sgh_srq_resize_command(sg, srq, &next, &cmd);
+		ret = sgh_srq_resize_command(dev, srq, &next, &cmd);
 		sgh_srq_resized(&srq->wq, &next, ret);
 	}
-	sgh_wq_free(sg, &next);
+	sgh_wq_free(dev, &next);
 out:
 	mutex_unlock(&srq->resize_mutex);
 	return ret;
@@ -233,21 +233,21 @@ out:
 int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibsrq->device);
+	struct sgh_dev *dev = to_sgh(ibsrq->device);
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
 	struct sg_cmd_modify_srq cmd = { };
 
 	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;
 	if (mask & IB_SRQ_MAX_WR)
-		return sgh_resize_srq(sg, srq, attr, mask, udata);
+		return sgh_resize_srq(dev, srq, attr, mask, udata);
 	if (!(mask & IB_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > srq->wq.entries)
 		return -EINVAL;
 	cmd.srqn = cpu_to_le32(srq->srqn);
 	cmd.limit = cpu_to_le32(attr->srq_limit);
-	return sgh_admin(sg, SG_ADMIN_MODIFY_SRQ, &cmd, sizeof(cmd), NULL);
+	return sgh_admin(dev, SG_ADMIN_MODIFY_SRQ, &cmd, sizeof(cmd), NULL);
 }
 
 int sgh_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
@@ -267,30 +267,30 @@ int sgh_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 
 int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibsrq->device);
+	struct sgh_dev *dev = to_sgh(ibsrq->device);
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
 	int ret;
 
-	mutex_lock(&sg->id_mutex);
-	ret = sgh_admin_destroy(sg, SG_ADMIN_DESTROY_SRQ, srq->srqn);
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_SRQ, srq->srqn);
 	if (!ret)
-		xa_erase(&sg->srqs, srq->srqn);
-	mutex_unlock(&sg->id_mutex);
+		xa_erase(&dev->srqs, srq->srqn);
+	mutex_unlock(&dev->id_mutex);
 	if (ret)
 		return ret;
 	/* After this, an event that found it in the table before has been delivered. */
-	flush_work(&sg->event_work);
-	sgh_wq_free(sg, &srq->wq);
+	flush_work(&dev->event_work);
+	sgh_wq_free(dev, &srq->wq);
 	return 0;
 }
 
-void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type)
+void sgh_srq_event(struct sgh_dev *dev, u32 srqn, enum ib_event_type type)
 {
 	struct ib_event event = { .event = type };
 	struct sgh_srq *srq;
 
 	/* Destruction removes it from the table and then waits for this work. */
-	srq = xa_load(&sg->srqs, srqn);
+	srq = xa_load(&dev->srqs, srqn);
 	if (!srq || !srq->ibsrq.event_handler)
 		return;
 	event.device = srq->ibsrq.device;

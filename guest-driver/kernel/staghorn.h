@@ -4,8 +4,8 @@
  *
  * Two objects with different lifetimes: struct sgh_dev is the PCI function, from probe to remove;
  * struct sgh_ibdev is the RDMA device, which exists while the network interface that shares the
- * adapter's port does.  Names start with sgh_, because sg_ belongs to the hardware contract and
- * to the kernel's scatterlists.
+ * adapter's port does.  Names start with sgh_, because sg_ belongs to the hardware interface and to
+ * the kernel's scatterlists.  A struct sgh_dev is called dev, a struct device is called device.
  *
  * Locks, outermost first:
  *   qp->mutex	state of a queue pair and its rendezvous; then rdv_mutex, for its listeners
@@ -86,7 +86,7 @@ struct sgh_eq {
 
 /* One interrupt vector; vector 0 also serves the async events. */
 struct sgh_vector {
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 	u32 index;
 	char name[32];
 };
@@ -200,7 +200,7 @@ struct sgh_dev {
 
 struct sgh_ibdev {
 	struct ib_device ibdev;
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 };
 
 struct sgh_ucontext {
@@ -292,7 +292,7 @@ struct sgh_rdv;
 
 struct sgh_qp {
 	struct ib_qp ibqp;
-	struct sgh_dev *sg;
+	struct sgh_dev *dev;
 	u32 qpn;
 	refcount_t refs;
 	struct completion released;
@@ -334,7 +334,7 @@ struct sgh_mr {
 
 static inline struct sgh_dev *to_sgh(struct ib_device *ibdev)
 {
-	return container_of(ibdev, struct sgh_ibdev, ibdev)->sg;
+	return container_of(ibdev, struct sgh_ibdev, ibdev)->dev;
 }
 
 static inline struct sgh_pd *to_sgh_pd(struct ib_pd *ibpd)
@@ -362,94 +362,94 @@ static inline struct sgh_mr *to_sgh_mr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct sgh_mr, ibmr);
 }
 
-static inline bool sgh_has(const struct sgh_dev *sg, u32 features)
+static inline bool sgh_has(const struct sgh_dev *dev, u32 features)
 {
-	return (sg->caps.features & features) == features;
+	return (dev->caps.features & features) == features;
 }
 
-static inline bool sgh_dead(const struct sgh_dev *sg)
+static inline bool sgh_dead(const struct sgh_dev *dev)
 {
-	return test_bit(SGH_DEAD, &sg->flags);
+	return test_bit(SGH_DEAD, &dev->flags);
 }
 
-static inline u32 sgh_read(struct sgh_dev *sg, u32 reg)
+static inline u32 sgh_read(struct sgh_dev *dev, u32 reg)
 {
-	return ioread32(sg->regs + reg);
+	return ioread32(dev->regs + reg);
 }
 
-static inline void sgh_write(struct sgh_dev *sg, u32 reg, u32 value)
+static inline void sgh_write(struct sgh_dev *dev, u32 reg, u32 value)
 {
-	iowrite32(value, sg->regs + reg);
+	iowrite32(value, dev->regs + reg);
 }
 
 /* The kernel's doorbell page; a write is ordered after earlier writes to queue memory. */
-static inline void sgh_doorbell(struct sgh_dev *sg, u32 offset, u32 low, u32 high)
+static inline void sgh_doorbell(struct sgh_dev *dev, u32 offset, u32 low, u32 high)
 {
-	writeq((u64)high << 32 | low, sg->db + offset);
+	writeq((u64)high << 32 | low, dev->db + offset);
 }
 
 /* hw.c: registers and the admin queue */
-int sgh_hw_reset(struct sgh_dev *sg);
-int sgh_hw_self_test(struct sgh_dev *sg);
-int sgh_hw_enable(struct sgh_dev *sg);
-void sgh_health_start(struct sgh_dev *sg);
-void sgh_hw_identity(struct sgh_dev *sg);
-int sgh_admin_init(struct sgh_dev *sg);
-void sgh_admin_fini(struct sgh_dev *sg);
-void sgh_admin_poll(struct sgh_dev *sg);
-int sgh_admin(struct sgh_dev *sg, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp);
-int sgh_admin_id(struct sgh_dev *sg, u8 opcode, u32 id, struct sg_admin_rsp *rsp);
-int sgh_admin_destroy(struct sgh_dev *sg, u8 opcode, u32 id);
-int sgh_admin_query(struct sgh_dev *sg, u8 opcode, u32 id, void *out, size_t len);
-int sgh_query_caps(struct sgh_dev *sg);
-void sgh_fatal(struct sgh_dev *sg, const char *why);
+int sgh_hw_reset(struct sgh_dev *dev);
+int sgh_hw_self_test(struct sgh_dev *dev);
+int sgh_hw_enable(struct sgh_dev *dev);
+void sgh_health_start(struct sgh_dev *dev);
+void sgh_hw_identity(struct sgh_dev *dev);
+int sgh_admin_init(struct sgh_dev *dev);
+void sgh_admin_fini(struct sgh_dev *dev);
+void sgh_admin_poll(struct sgh_dev *dev);
+int sgh_admin(struct sgh_dev *dev, u8 opcode, void *cmd, size_t len, struct sg_admin_rsp *rsp);
+int sgh_admin_id(struct sgh_dev *dev, u8 opcode, u32 id, struct sg_admin_rsp *rsp);
+int sgh_admin_destroy(struct sgh_dev *dev, u8 opcode, u32 id);
+int sgh_admin_query(struct sgh_dev *dev, u8 opcode, u32 id, void *out, size_t len);
+int sgh_query_caps(struct sgh_dev *dev);
+void sgh_fatal(struct sgh_dev *dev, const char *why);
 
 /* main.c: from probe to remove, or from reload to reload */
 #define SGH_RECOVERIES 3
 #define SGH_RECOVER_PERIOD (60 * HZ)
 #define SGH_RECOVER_DELAY (HZ / 2)
-void sgh_recover(struct sgh_dev *sg);
-int sgh_up(struct sgh_dev *sg);
-void sgh_down(struct sgh_dev *sg);
+void sgh_recover(struct sgh_dev *dev);
+int sgh_up(struct sgh_dev *dev);
+void sgh_down(struct sgh_dev *dev);
 
 /* devlink.c: information, updates of the firmware, reload */
-int sgh_devlink_init(struct sgh_dev *sg);
-void sgh_devlink_fini(struct sgh_dev *sg);
+int sgh_devlink_init(struct sgh_dev *dev);
+void sgh_devlink_fini(struct sgh_dev *dev);
 
 /* eq.c: interrupts, event queues */
-int sgh_eq_init(struct sgh_dev *sg);
-void sgh_eq_fini(struct sgh_dev *sg);
-int sgh_irq_init(struct sgh_dev *sg);
-void sgh_irq_fini(struct sgh_dev *sg);
-int sgh_irq_test(struct sgh_dev *sg);
-int sgh_ceq_init(struct sgh_dev *sg);
-void sgh_ceq_fini(struct sgh_dev *sg);
-void sgh_ceq_sync(struct sgh_dev *sg, struct sgh_eq *eq);
+int sgh_eq_init(struct sgh_dev *dev);
+void sgh_eq_fini(struct sgh_dev *dev);
+int sgh_irq_init(struct sgh_dev *dev);
+void sgh_irq_fini(struct sgh_dev *dev);
+int sgh_irq_test(struct sgh_dev *dev);
+int sgh_ceq_init(struct sgh_dev *dev);
+void sgh_ceq_fini(struct sgh_dev *dev);
+void sgh_ceq_sync(struct sgh_dev *dev, struct sgh_eq *eq);
 
 /* netdev.c */
-int sgh_net_init(struct sgh_dev *sg);
-void sgh_net_fini(struct sgh_dev *sg);
-void sgh_net_sync(struct sgh_dev *sg);
-void sgh_net_kick(struct sgh_dev *sg);
-int sgh_net_addr(struct sgh_dev *sg, u32 slot, struct sgh_net_addr *addr);
-u16 sgh_net_vlan(struct sgh_dev *sg, u32 ifindex);
-u32 sgh_net_ifindex(struct sgh_dev *sg, u16 vlan);
+int sgh_net_init(struct sgh_dev *dev);
+void sgh_net_fini(struct sgh_dev *dev);
+void sgh_net_sync(struct sgh_dev *dev);
+void sgh_net_kick(struct sgh_dev *dev);
+int sgh_net_addr(struct sgh_dev *dev, u32 slot, struct sgh_net_addr *addr);
+u16 sgh_net_vlan(struct sgh_dev *dev, u32 ifindex);
+u32 sgh_net_ifindex(struct sgh_dev *dev, u16 vlan);
 
 /* verbs.c: device, port, context, PD */
-int sgh_ib_register(struct sgh_dev *sg);
-void sgh_ib_unregister(struct sgh_dev *sg);
-void sgh_ib_port_event(struct sgh_dev *sg);
-void sgh_ib_fatal_event(struct sgh_dev *sg);
-void sgh_ib_gid_event(struct sgh_dev *sg);
+int sgh_ib_register(struct sgh_dev *dev);
+void sgh_ib_unregister(struct sgh_dev *dev);
+void sgh_ib_port_event(struct sgh_dev *dev);
+void sgh_ib_fatal_event(struct sgh_dev *dev);
+void sgh_ib_gid_event(struct sgh_dev *dev);
 u32 sgh_access(int ib_access);
 
 /* buf.c: queue memory and page lists */
-int sgh_buf_alloc(struct sgh_dev *sg, struct sgh_buf *buf, size_t size);
-void sgh_buf_free(struct sgh_dev *sg, struct sgh_buf *buf);
-int sgh_pbl_from_buf(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_buf *buf);
-int sgh_pbl_from_umem(struct sgh_dev *sg, struct sgh_pbl *pbl, struct ib_umem *umem,
+int sgh_buf_alloc(struct sgh_dev *dev, struct sgh_buf *buf, size_t size);
+void sgh_buf_free(struct sgh_dev *dev, struct sgh_buf *buf);
+int sgh_pbl_from_buf(struct sgh_dev *dev, struct sgh_pbl *pbl, const struct sgh_buf *buf);
+int sgh_pbl_from_umem(struct sgh_dev *dev, struct sgh_pbl *pbl, struct ib_umem *umem,
 		      unsigned long page_size, u32 count);
-void sgh_pbl_free(struct sgh_dev *sg, struct sgh_pbl *pbl);
+void sgh_pbl_free(struct sgh_dev *dev, struct sgh_pbl *pbl);
 
 static inline void *sgh_buf_at(const struct sgh_buf *buf, size_t offset)
 {
@@ -489,8 +489,8 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int sgh_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int sgh_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp);
-void sgh_cq_event(struct sgh_dev *sg, u32 cqn);
-void sgh_cq_kick_all(struct sgh_dev *sg);
+void sgh_cq_event(struct sgh_dev *dev, u32 cqn);
+void sgh_cq_kick_all(struct sgh_dev *dev);
 
 /* srq.c */
 int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
@@ -498,25 +498,25 @@ int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 		   struct ib_udata *udata);
 int sgh_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-void sgh_srq_event(struct sgh_dev *sg, u32 srqn, enum ib_event_type type);
+void sgh_srq_event(struct sgh_dev *dev, u32 srqn, enum ib_event_type type);
 void sgh_srq_release(struct sgh_srq *srq, u32 completed);
 
 /* qp.c */
-int sgh_wq_kernel(struct sgh_dev *sg, struct sgh_wq *wq, u32 wr, u32 max_wr,
+int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr,
 		  size_t wqe_size);
-int sgh_wq_user(struct sgh_dev *sg, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
+int sgh_wq_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride);
-void sgh_wq_free(struct sgh_dev *sg, struct sgh_wq *wq);
-int sgh_wq_pbl(struct sgh_dev *sg, struct sgh_pbl *pbl, const struct sgh_wq *wq);
+void sgh_wq_free(struct sgh_dev *dev, struct sgh_wq *wq);
+int sgh_wq_pbl(struct sgh_dev *dev, struct sgh_pbl *pbl, const struct sgh_wq *wq);
 int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
 int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void sgh_qp_scrub(struct sgh_qp *qp);
-int sgh_with_unsaid(const struct sgh_dev *sg, int access);
-u32 sgh_qp_access(const struct sgh_dev *sg, int ib_access);
-struct sgh_qp *sgh_qp_find(struct sgh_dev *sg, u32 qpn);
+int sgh_with_unsaid(const struct sgh_dev *dev, int access);
+u32 sgh_qp_access(const struct sgh_dev *dev, int ib_access);
+struct sgh_qp *sgh_qp_find(struct sgh_dev *dev, u32 qpn);
 void sgh_qp_put(struct sgh_qp *qp);
-void sgh_qp_event(struct sgh_dev *sg, u32 qpn, enum ib_event_type event);
-void sgh_qp_last_wqe_all(struct sgh_dev *sg);
+void sgh_qp_event(struct sgh_dev *dev, u32 qpn, enum ib_event_type event);
+void sgh_qp_last_wqe_all(struct sgh_dev *dev);
 
 /* modify.c */
 int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
@@ -527,10 +527,10 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
 /* gid.c, rendezvous.c */
 int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid);
 bool sgh_rdv_active(const struct sgh_qp *qp);
-bool sgh_rdv_request(struct sgh_dev *sg, const struct sg_eqe *e);
-bool sgh_rdv_event(struct sgh_dev *sg, const struct sg_eqe *e);
+bool sgh_rdv_request(struct sgh_dev *dev, const struct sg_eqe *e);
+bool sgh_rdv_event(struct sgh_dev *dev, const struct sg_eqe *e);
 void sgh_rdv_end(struct sgh_qp *qp);
-void sgh_rdv_unlisten(struct sgh_dev *sg);
+void sgh_rdv_unlisten(struct sgh_dev *dev);
 
 /* wr.c */
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -550,10 +550,10 @@ int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param);
 int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len);
 int sgh_iw_create_listen(struct iw_cm_id *id, int backlog);
 int sgh_iw_destroy_listen(struct iw_cm_id *id);
-void sgh_cm_event(struct sgh_dev *sg, const struct sg_eqe *e);
+void sgh_cm_event(struct sgh_dev *dev, const struct sg_eqe *e);
 void sgh_cm_qp_gone(struct sgh_qp *qp);
-void sgh_cm_abort_all(struct sgh_dev *sg);
-void sgh_cm_drain(struct sgh_dev *sg);
+void sgh_cm_abort_all(struct sgh_dev *dev);
+void sgh_cm_drain(struct sgh_dev *dev);
 
 /* stats.c */
 struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
@@ -579,16 +579,16 @@ static inline int sgh_udata_in(struct ib_udata *udata, void *req, size_t size)
 
 /* odp.c */
 #if IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING)
-struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
+struct sgh_odp *sgh_odp_begin(struct sgh_dev *dev, struct ib_pd *ibpd, struct sg_cmd_reg_mr *cmd,
 			      u64 start, u64 *length, u64 va, int access);
 int sgh_odp_registered(struct sgh_odp *odp, u32 stag);
 int sgh_odp_dereg(struct sgh_odp *odp);
 void sgh_odp_end(struct sgh_odp *odp);
-void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e);
+void sgh_odp_fault(struct sgh_dev *dev, const struct sg_eqe *e);
 int sgh_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		  struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs);
 #else
-static inline struct sgh_odp *sgh_odp_begin(struct sgh_dev *sg, struct ib_pd *ibpd,
+static inline struct sgh_odp *sgh_odp_begin(struct sgh_dev *dev, struct ib_pd *ibpd,
 					    struct sg_cmd_reg_mr *cmd, u64 start, u64 *length,
 					    u64 va, int access)
 {
@@ -610,7 +610,7 @@ static inline void sgh_odp_end(struct sgh_odp *odp)
 {
 }
 
-static inline void sgh_odp_fault(struct sgh_dev *sg, const struct sg_eqe *e)
+static inline void sgh_odp_fault(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 }
 

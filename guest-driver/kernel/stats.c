@@ -24,13 +24,13 @@ struct rdma_hw_stats *sgh_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 
 int sgh_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {
-	struct sgh_dev *sg = to_sgh(ibdev);
+	struct sgh_dev *dev = to_sgh(ibdev);
 	__le64 raw[ARRAY_SIZE(sgh_stat_descs)];
 	int ret, i;
 
 	if (port != 1)
 		return -EINVAL;
-	ret = sgh_admin_query(sg, SG_ADMIN_QUERY_STATS, 0, raw, sizeof(raw));
+	ret = sgh_admin_query(dev, SG_ADMIN_QUERY_STATS, 0, raw, sizeof(raw));
 	if (ret)
 		return ret;
 	for (i = 0; i < ARRAY_SIZE(raw); i++)

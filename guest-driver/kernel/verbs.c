@@ -28,7 +28,7 @@ static u64 sgh_fw_number(const char *text)
  * The adapter's features as device capabilities of verbs.  They describe requests to a peer:
  * flush to persistence is possible whether or not this machine has such memory itself.
  */
-static u64 sgh_device_caps(const struct sgh_dev *sg)
+static u64 sgh_device_caps(const struct sgh_dev *dev)
 {
 	static const struct {
 		u32 feature;
@@ -39,11 +39,11 @@ static u64 sgh_device_caps(const struct sgh_dev *sg)
 		{ SG_FEATURE_MW, IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B },
 		{ SG_FEATURE_SRQ_RESIZE, IB_DEVICE_SRQ_RESIZE },
 	};
-	u64 caps = sg->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
+	u64 caps = dev->caps.max_fr_pages ? IB_DEVICE_MEM_MGT_EXTENSIONS : 0;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
-		if (sgh_has(sg, map[i].feature))
+		if (sgh_has(dev, map[i].feature))
 			caps |= map[i].cap;
 	}
 	return caps;
@@ -52,8 +52,8 @@ static u64 sgh_device_caps(const struct sgh_dev *sg)
 static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			    struct ib_udata *udata)
 {
-	struct sgh_dev *sg = to_sgh(ibdev);
-	const struct sgh_caps *c = &sg->caps;
+	struct sgh_dev *dev = to_sgh(ibdev);
+	const struct sgh_caps *c = &dev->caps;
 
 	if (udata->inlen || udata->outlen)
 		return -EINVAL;
@@ -62,14 +62,14 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->sys_image_guid = ibdev->node_guid;
 	attr->max_mr_size = c->max_mr_size;
 	attr->page_size_cap = c->page_size_mask;
-	attr->vendor_id = sg->pdev->vendor;
-	attr->vendor_part_id = sg->pdev->device;
-	attr->hw_ver = sg->pdev->revision;
+	attr->vendor_id = dev->pdev->vendor;
+	attr->vendor_part_id = dev->pdev->device;
+	attr->hw_ver = dev->pdev->revision;
 	attr->max_qp = c->max_qp;
 	attr->max_qp_wr = c->max_qp_wr;
-	attr->device_cap_flags = sgh_device_caps(sg);
+	attr->device_cap_flags = sgh_device_caps(dev);
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
-	if (sgh_has(sg, SG_FEATURE_ODP)) {
+	if (sgh_has(dev, SG_FEATURE_ODP)) {
 		attr->kernel_cap_flags |= IBK_ON_DEMAND_PAGING;
 		attr->odp_caps.general_caps = IB_ODP_SUPPORT | IB_ODP_SUPPORT_IMPLICIT;
 		attr->odp_caps.per_transport_caps.rc_odp_caps =
@@ -85,7 +85,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	attr->max_mr = c->max_mr;
 	attr->max_pd = c->max_pd;
-	if (sgh_has(sg, SG_FEATURE_SRQ)) {
+	if (sgh_has(dev, SG_FEATURE_SRQ)) {
 		attr->max_srq = c->max_srq;
 		attr->max_srq_wr = c->max_srq_wr;
 		attr->max_srq_sge = c->max_srq_sge;
@@ -95,9 +95,9 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
 	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * attr->max_qp_rd_atom, INT_MAX);
 	/* The least that can be claimed: they also exclude locked instructions of CPUs. */
-	attr->atomic_cap = sgh_has(sg, SG_FEATURE_ATOMICS) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
+	attr->atomic_cap = sgh_has(dev, SG_FEATURE_ATOMICS) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = attr->atomic_cap;
-	if (sgh_has(sg, SG_FEATURE_MW))
+	if (sgh_has(dev, SG_FEATURE_MW))
 		attr->max_mw = c->max_mw;
 	attr->max_fast_reg_page_list_len = c->max_fr_pages;
 	attr->timestamp_mask = U64_MAX; /* of a completion: ns in 64 bits */
@@ -130,18 +130,18 @@ static void sgh_port_speed(u32 mbit, struct ib_port_attr *attr)
 
 static int sgh_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
-	struct sgh_dev *sg = to_sgh(ibdev);
+	struct sgh_dev *dev = to_sgh(ibdev);
 
 	if (port != 1)
 		return -EINVAL;
 	attr->gid_tbl_len = SGH_GIDS;
 	attr->max_msg_sz = 0x7fffffff;
 	attr->port_cap_flags = IB_PORT_CM_SUP | IB_PORT_DEVICE_MGMT_SUP;
-	attr->max_mtu = ib_mtu_int_to_enum(sg->link_mtu);
-	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(sg->mtu));
-	attr->phys_mtu = READ_ONCE(sg->mtu);
-	sgh_port_speed(sg->link_speed, attr);
-	if (READ_ONCE(sg->port_active)) {
+	attr->max_mtu = ib_mtu_int_to_enum(dev->link_mtu);
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(dev->mtu));
+	attr->phys_mtu = READ_ONCE(dev->mtu);
+	sgh_port_speed(dev->link_speed, attr);
+	if (READ_ONCE(dev->port_active)) {
 		attr->state = IB_PORT_ACTIVE;
 		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
 	} else {
@@ -166,19 +166,19 @@ static void sgh_get_fw_str(struct ib_device *ibdev, char *str)
 
 /* User contexts: a doorbell page each. */
 
-static void sgh_free_uar(struct sgh_dev *sg, struct sgh_ucontext *ctx)
+static void sgh_free_uar(struct sgh_dev *dev, struct sgh_ucontext *ctx)
 {
-	ida_free(&sg->uars, ctx->uar);
+	ida_free(&dev->uars, ctx->uar);
 }
 
-static int sgh_map_uar(struct sgh_dev *sg, struct sgh_ucontext *ctx)
+static int sgh_map_uar(struct sgh_dev *dev, struct sgh_ucontext *ctx)
 {
 	struct sgh_mmap_entry *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	int ret;
 
 	if (!entry)
 		return -ENOMEM;
-	entry->page = pci_resource_start(sg->pdev, SG_BAR_DOORBELL) +
+	entry->page = pci_resource_start(dev->pdev, SG_BAR_DOORBELL) +
 		      (phys_addr_t)ctx->uar * SG_UAR_SIZE;
 	ret = rdma_user_mmap_entry_insert(&ctx->ibucontext, &entry->rdma, PAGE_SIZE);
 	if (ret) {
@@ -192,32 +192,32 @@ static int sgh_map_uar(struct sgh_dev *sg, struct sgh_ucontext *ctx)
 static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 {
 	struct sgh_ucontext *ctx = container_of(ibctx, struct sgh_ucontext, ibucontext);
-	struct sgh_dev *sg = to_sgh(ibctx->device);
+	struct sgh_dev *dev = to_sgh(ibctx->device);
 	struct sg_abi_alloc_ucontext_resp resp = { };
 	int ret;
 
 	/* With larger pages a process could access doorbells of others. */
 	if (PAGE_SIZE != SG_UAR_SIZE)
 		return -EOPNOTSUPP;
-	if (sgh_dead(sg))
+	if (sgh_dead(dev))
 		return -EIO;
-	if (sg->caps.num_uar < 2)
+	if (dev->caps.num_uar < 2)
 		return -ENOMEM;
-	ret = ida_alloc_range(&sg->uars, 1, sg->caps.num_uar - 1, GFP_KERNEL);
+	ret = ida_alloc_range(&dev->uars, 1, dev->caps.num_uar - 1, GFP_KERNEL);
 	if (ret < 0)
 		return ret == -ENOSPC ? -ENOMEM : ret;
 	ctx->uar = ret;
-	ret = sgh_map_uar(sg, ctx);
+	ret = sgh_map_uar(dev, ctx);
 	if (ret)
 		goto err_uar;
 
 	resp.db_mmap_key = rdma_user_mmap_get_offset(ctx->db_entry);
 	resp.uar = ctx->uar;
-	resp.max_inline = sg->caps.max_inline;
-	resp.max_sq_sge = sg->caps.max_sq_sge;
-	resp.max_rq_sge = sg->caps.max_rq_sge;
-	resp.features = sg->caps.features;
-	resp.hash_mask = sg->caps.hash_mask;
+	resp.max_inline = dev->caps.max_inline;
+	resp.max_sq_sge = dev->caps.max_sq_sge;
+	resp.max_rq_sge = dev->caps.max_rq_sge;
+	resp.features = dev->caps.features;
+	resp.hash_mask = dev->caps.hash_mask;
 	ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 	if (ret)
 		goto err_map;
@@ -226,7 +226,7 @@ static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 err_map:
 	rdma_user_mmap_entry_remove(ctx->db_entry);
 err_uar:
-	sgh_free_uar(sg, ctx);
+	sgh_free_uar(dev, ctx);
 	return ret;
 }
 
@@ -270,13 +270,13 @@ static void sgh_mmap_free(struct rdma_user_mmap_entry *rdma)
 static int sgh_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct sgh_pd *pd = container_of(ibpd, struct sgh_pd, ibpd);
-	struct sgh_dev *sg = to_sgh(ibpd->device);
+	struct sgh_dev *dev = to_sgh(ibpd->device);
 	struct sg_abi_alloc_pd_resp resp = { };
 	struct sg_admin_hdr cmd = { };
 	struct sg_admin_rsp rsp;
 	int ret;
 
-	ret = sgh_admin(sg, SG_ADMIN_CREATE_PD, &cmd, sizeof(cmd), &rsp);
+	ret = sgh_admin(dev, SG_ADMIN_CREATE_PD, &cmd, sizeof(cmd), &rsp);
 	if (ret)
 		return ret;
 	pd->pdn = le32_to_cpu(rsp.id);
@@ -284,7 +284,7 @@ static int sgh_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 		resp.pdn = pd->pdn;
 		ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 		if (ret)
-			sgh_admin_destroy(sg, SG_ADMIN_DESTROY_PD, pd->pdn);
+			sgh_admin_destroy(dev, SG_ADMIN_DESTROY_PD, pd->pdn);
 	}
 	return ret;
 }
@@ -367,7 +367,7 @@ static const struct ib_device_ops sgh_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, sgh_ucontext, ibucontext),
 };
 
-int sgh_ib_register(struct sgh_dev *sg)
+int sgh_ib_register(struct sgh_dev *dev)
 {
 	struct ib_device *ibdev;
 	struct sgh_ibdev *ib;
@@ -376,32 +376,32 @@ int sgh_ib_register(struct sgh_dev *sg)
 	ib = ib_alloc_device(sgh_ibdev, ibdev);
 	if (!ib)
 		return -ENOMEM;
-	ib->sg = sg;
+	ib->dev = dev;
 	ibdev = &ib->ibdev;
 	ibdev->node_type = RDMA_NODE_RNIC;
-	ibdev->node_guid = cpu_to_be64(sg->guid);
+	ibdev->node_guid = cpu_to_be64(dev->guid);
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = sg->num_ceqs;
+	ibdev->num_comp_vectors = dev->num_ceqs;
 	ibdev->local_dma_lkey = 0;
 	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
-	strscpy(ibdev->iw_ifname, sg->netdev->name, sizeof(ibdev->iw_ifname));
+	strscpy(ibdev->iw_ifname, dev->netdev->name, sizeof(ibdev->iw_ifname));
 	strscpy(ibdev->node_desc, "Staghorn", sizeof(ibdev->node_desc));
-	ibdev->dev.parent = &sg->pdev->dev; /* user space finds its provider by the PCI ids */
+	ibdev->dev.parent = &dev->pdev->dev; /* user space finds its provider by the PCI ids */
 	ib_set_device_ops(ibdev, &sgh_ops);
 
-	ret = ib_device_set_netdev(ibdev, sg->netdev, 1);
+	ret = ib_device_set_netdev(ibdev, dev->netdev, 1);
 	if (ret)
 		goto err;
-	ret = ib_register_device(ibdev, SGH_NAME "%d", &sg->pdev->dev);
+	ret = ib_register_device(ibdev, SGH_NAME "%d", &dev->pdev->dev);
 	if (ret)
 		goto err;
-	sg->ib = ib;
-	ibdev_info(ibdev, "on %s, firmware %s\n", netdev_name(sg->netdev), sg->caps.fw_version);
+	dev->ib = ib;
+	ibdev_info(ibdev, "on %s, firmware %s\n", netdev_name(dev->netdev), dev->caps.fw_version);
 	return 0;
 
 err:
 	ib_dealloc_device(ibdev);
-	return dev_err_probe(&sg->pdev->dev, ret, "RDMA device cannot be registered\n");
+	return dev_err_probe(&dev->pdev->dev, ret, "RDMA device cannot be registered\n");
 }
 
 /*
@@ -417,54 +417,54 @@ static void sgh_await_gid_entries(void)
 }
 
 /* Returns when no consumer and no process uses the device any more. */
-void sgh_ib_unregister(struct sgh_dev *sg)
+void sgh_ib_unregister(struct sgh_dev *dev)
 {
-	struct sgh_ibdev *ib = sg->ib;
+	struct sgh_ibdev *ib = dev->ib;
 
 	if (!ib)
 		return;
 	ib_unregister_device(&ib->ibdev);
 	/* Queue pairs are freed before the last events of their connections reach iw_cm. */
-	flush_workqueue(sg->event_wq);
-	sgh_cm_drain(sg);
-	sgh_rdv_unlisten(sg);
-	sg->ib = NULL;
+	flush_workqueue(dev->event_wq);
+	sgh_cm_drain(dev);
+	sgh_rdv_unlisten(dev);
+	dev->ib = NULL;
 	sgh_await_gid_entries();
 	ib_dealloc_device(&ib->ibdev);
 }
 
-static void sgh_ib_event(struct sgh_dev *sg, enum ib_event_type type)
+static void sgh_ib_event(struct sgh_dev *dev, enum ib_event_type type)
 {
 	struct ib_event event = { .event = type };
 
-	if (!sg->ib)
+	if (!dev->ib)
 		return;
-	event.device = &sg->ib->ibdev;
+	event.device = &dev->ib->ibdev;
 	event.element.port_num = 1;
 	ib_dispatch_event(&event);
 }
 
 /* Called only by the work of netdev.c, which also registers and unregisters. */
-void sgh_ib_port_event(struct sgh_dev *sg)
+void sgh_ib_port_event(struct sgh_dev *dev)
 {
-	sgh_ib_event(sg, sg->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	sgh_ib_event(dev, dev->port_active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
 }
 
 /*
  * ib_core reads the table again, in a work of its own, but leaves the event about it to RoCE's GID
  * management.  Here the driver has to send it, when the new table can be seen.
  */
-void sgh_ib_gid_event(struct sgh_dev *sg)
+void sgh_ib_gid_event(struct sgh_dev *dev)
 {
 	struct ib_event event = { .event = IB_EVENT_GID_CHANGE };
 	struct ib_event_handler *handler;
 	struct ib_device *ibdev;
 
-	if (!sg->ib)
+	if (!dev->ib)
 		return;
-	sgh_ib_event(sg, IB_EVENT_GID_CHANGE);
+	sgh_ib_event(dev, IB_EVENT_GID_CHANGE);
 	flush_workqueue(ib_wq);
-	ibdev = &sg->ib->ibdev;
+	ibdev = &dev->ib->ibdev;
 	event.device = ibdev;
 	event.element.port_num = 1;
 	down_read(&ibdev->event_handler_rwsem);
@@ -473,7 +473,7 @@ void sgh_ib_gid_event(struct sgh_dev *sg)
 	up_read(&ibdev->event_handler_rwsem);
 }
 
-void sgh_ib_fatal_event(struct sgh_dev *sg)
+void sgh_ib_fatal_event(struct sgh_dev *dev)
 {
-	sgh_ib_event(sg, IB_EVENT_DEVICE_FATAL);
+	sgh_ib_event(dev, IB_EVENT_DEVICE_FATAL);
 }

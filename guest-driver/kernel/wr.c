@@ -121,7 +121,8 @@ static int sgh_fill_reg(struct sg_wqe_hdr *hdr, const struct ib_reg_wr *wr)
 	return 0;
 }
 
-static int sgh_fill_flush(struct sgh_dev *sg, struct sg_wqe_hdr *hdr, const struct sgh_flush_wr *wr)
+static int sgh_fill_flush(struct sgh_dev *dev, struct sg_wqe_hdr *hdr,
+			  const struct sgh_flush_wr *wr)
 {
 	struct sg_wqe_place *place = (struct sg_wqe_place *)(hdr + 1);
 	u32 flags = 0;
@@ -129,7 +130,7 @@ static int sgh_fill_flush(struct sgh_dev *sg, struct sg_wqe_hdr *hdr, const stru
 	if (wr->wr.num_sge || wr->wr.send_flags & IB_SEND_INLINE || !wr->type ||
 	    wr->type & ~(IB_FLUSH_GLOBAL | IB_FLUSH_PERSISTENT) || wr->level > IB_FLUSH_MR)
 		return -EINVAL;
-	if (wr->level == IB_FLUSH_MR && !sgh_has(sg, SG_FEATURE_FLUSH_REGION))
+	if (wr->level == IB_FLUSH_MR && !sgh_has(dev, SG_FEATURE_FLUSH_REGION))
 		return -EOPNOTSUPP;
 	if (wr->type & IB_FLUSH_GLOBAL)
 		flags |= SG_FLUSH_GLOBAL;
@@ -225,7 +226,7 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	if (wr->opcode >= ARRAY_SIZE(sgh_send_ops) || !sgh_send_ops[wr->opcode].valid)
 		return -EINVAL;
 	op = &sgh_send_ops[wr->opcode];
-	if (!sgh_has(qp->sg, op->feature))
+	if (!sgh_has(qp->dev, op->feature))
 		return -EOPNOTSUPP;
 	opcode = op->opcode;
 	memset(hdr, 0, sizeof(*hdr));
@@ -273,7 +274,7 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 		sgh_fill_remote(hdr, rdma_wr(wr));
 		return sgh_fill_payload(qp, hdr, wr);
 	case SG_WR_FLUSH:
-		return sgh_fill_flush(qp->sg, hdr, sgh_flush_wr(wr));
+		return sgh_fill_flush(qp->dev, hdr, sgh_flush_wr(wr));
 	case SG_WR_LOCAL_INV:
 		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
 		return 0;
@@ -300,11 +301,11 @@ static void *sgh_wq_slot(const struct sgh_wq *wq)
 }
 
 /* Rings the doorbell for the entries from first on, if there are any. */
-static void sgh_wq_ring(struct sgh_dev *sg, const struct sgh_wq *wq, u32 doorbell, u32 number,
+static void sgh_wq_ring(struct sgh_dev *dev, const struct sgh_wq *wq, u32 doorbell, u32 number,
 			u32 first)
 {
-	if (wq->pi != first && !sgh_dead(sg))
-		sgh_doorbell(sg, doorbell, number, wq->pi);
+	if (wq->pi != first && !sgh_dead(dev))
+		sgh_doorbell(dev, doorbell, number, wq->pi);
 }
 
 int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -330,10 +331,10 @@ int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			break;
 		wq->pi++;
 	}
-	sgh_wq_ring(qp->sg, wq, SG_DB_SQ, qp->qpn, first);
+	sgh_wq_ring(qp->dev, wq, SG_DB_SQ, qp->qpn, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
 
-	if (unlikely(sgh_dead(qp->sg)))
+	if (unlikely(sgh_dead(qp->dev)))
 		sgh_kick_cq(ibqp->send_cq);
 	if (ret)
 		*bad_wr = wr;
@@ -366,7 +367,7 @@ static int sgh_wq_mirror(const struct sgh_wq *wq)
 	return 0;
 }
 
-static int sgh_wq_recv(struct sgh_dev *sg, struct sgh_wq *wq, u32 doorbell, u32 number,
+static int sgh_wq_recv(struct sgh_dev *dev, struct sgh_wq *wq, u32 doorbell, u32 number,
 		       const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
 {
 	unsigned long flags;
@@ -384,7 +385,7 @@ static int sgh_wq_recv(struct sgh_dev *sg, struct sgh_wq *wq, u32 doorbell, u32 
 			break;
 		wq->pi++;
 	}
-	sgh_wq_ring(sg, wq, doorbell, number, first);
+	sgh_wq_ring(dev, wq, doorbell, number, first);
 	spin_unlock_irqrestore(&wq->lock, flags);
 	if (ret)
 		*bad_wr = wr;
@@ -401,8 +402,8 @@ int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	ret = sgh_wq_recv(qp->sg, &qp->rq, SG_DB_RQ, qp->qpn, wr, bad_wr);
-	if (unlikely(sgh_dead(qp->sg)))
+	ret = sgh_wq_recv(qp->dev, &qp->rq, SG_DB_RQ, qp->qpn, wr, bad_wr);
+	if (unlikely(sgh_dead(qp->dev)))
 		sgh_kick_cq(ibqp->recv_cq);
 	return ret;
 }
