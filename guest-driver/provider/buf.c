@@ -10,7 +10,7 @@
 
 #include "staghorn.h"
 
-static int map_pages(struct sg_buf *buf, size_t length)
+static int map_pages(struct sgp_buf *buf, size_t length)
 {
 	void *addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -20,9 +20,9 @@ static int map_pages(struct sg_buf *buf, size_t length)
 	return 0;
 }
 
-static int ask_owner(struct sg_buf *buf, size_t length, size_t page)
+static int ask_owner(struct sgp_buf *buf, size_t length, size_t page)
 {
-	struct sg_pd *pd = buf->owner;
+	struct sgp_pd *pd = buf->owner;
 	void *addr = pd->alloc(&pd->ibpd, pd->alloc_context, length, page, buf->type);
 
 	if (addr == IBV_ALLOCATOR_USE_DEFAULT) {
@@ -41,9 +41,9 @@ static int ask_owner(struct sg_buf *buf, size_t length, size_t page)
 	return 0;
 }
 
-static void give_back(struct sg_buf *buf)
+static void give_back(struct sgp_buf *buf)
 {
-	struct sg_pd *pd = buf->owner;
+	struct sgp_pd *pd = buf->owner;
 
 	if (pd) {
 		pd->free(&pd->ibpd, pd->alloc_context, buf->addr, buf->type);
@@ -58,13 +58,13 @@ static void give_back(struct sg_buf *buf)
  * 0 or an errno value; length is rounded up to pages, the memory is zero.  ibpd: the domain of the
  * queue, or NULL; type: enum sgdv_resource.
  */
-int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length)
+int sgp_buf_alloc(struct sgp_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int ret;
 
 	length = align(length, page);
-	buf->owner = ibpd && to_sg_pd(ibpd)->alloc ? to_sg_pd(ibpd) : NULL;
+	buf->owner = ibpd && to_sgp_pd(ibpd)->alloc ? to_sgp_pd(ibpd) : NULL;
 	buf->type = type;
 	buf->length = length;
 	ret = buf->owner ? ask_owner(buf, length, page) : map_pages(buf, length);
@@ -78,7 +78,7 @@ int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t 
 	return ret;
 }
 
-void sg_buf_free(struct sg_buf *buf)
+void sgp_buf_free(struct sgp_buf *buf)
 {
 	if (!buf->addr)
 		return;

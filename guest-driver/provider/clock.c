@@ -22,14 +22,14 @@ enum {
 };
 
 /* In ns, consistent with hca_core_clock. */
-int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+int sgp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	uint32_t known = values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK;
 
 	if (known) {
 		values->raw_clock.tv_sec = 0;
 		values->raw_clock.tv_nsec =
-			(long)sg_doorbell_read(to_sg_context(context)->db, SG_DB_CLOCK);
+			(long)sgp_doorbell_read(to_sgp_context(context)->db, SG_DB_CLOCK);
 	}
 	values->comp_mask = known;
 	return 0;
@@ -43,13 +43,13 @@ static uint64_t now(clockid_t clock)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static void measure(const uint8_t *db, struct sg_wall *wall)
+static void measure(const uint8_t *db, struct sgp_wall *wall)
 {
 	uint64_t closest = UINT64_MAX;
 
 	for (int i = 0; i < MEASURE_TRIES; i++) {
 		uint64_t before = now(CLOCK_REALTIME);
-		uint64_t adapter = sg_doorbell_read(db, SG_DB_CLOCK);
+		uint64_t adapter = sgp_doorbell_read(db, SG_DB_CLOCK);
 		uint64_t span = now(CLOCK_REALTIME) - before;
 
 		/* If the wall clock was set back in between, the span is huge and not used. */
@@ -61,7 +61,7 @@ static void measure(const uint8_t *db, struct sg_wall *wall)
 	wall->measured = now(CLOCK_BOOTTIME);
 }
 
-uint64_t sg_clock_to_wall(const uint8_t *db, struct sg_wall *wall, uint64_t stamp)
+uint64_t sgp_clock_to_wall(const uint8_t *db, struct sgp_wall *wall, uint64_t stamp)
 {
 	if (!wall->measured || now(CLOCK_BOOTTIME) - wall->measured > MEASURE_AGAIN_NS)
 		measure(db, wall);

@@ -10,7 +10,7 @@
  *
  * An entry also frees slots of a work queue: its wr_index completes all entries up to it.  For
  * this the queue pair is looked up by number.  Entries of a queue pair that was destroyed before
- * they were polled have SG_QPN_NONE (sg_cq_purge) and are skipped.
+ * they were polled have SGP_QPN_NONE (sgp_cq_purge) and are skipped.
  *
  * Resizing: the device switches to the new ring at once, so unread entries of the old ring are
  * copied aside, and read before the new ring.  All of this is under the queue's lock; only arming
@@ -29,27 +29,27 @@
 #include "wc.h"
 #include "wqe.h"
 
-enum sg_cq_limits {
-	SG_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
-	SG_CQ_SIZE_MAX = 1 << 24, /* bounds our own arithmetic; the kernel has the real limit */
+enum sgp_cq_limits {
+	SGP_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
+	SGP_CQ_SIZE_MAX = 1 << 24, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
-/* In sg_cq.armed: a bit that is neither number nor SOLICITED. */
-#define SG_CQ_ARMED 0x40000000u
+/* In sgp_cq.armed: a bit that is neither number nor SOLICITED. */
+#define SGP_CQ_ARMED 0x40000000u
 
-static inline _Atomic(uint32_t) *record_word(struct sg_cq *cq)
+static inline _Atomic(uint32_t) *record_word(struct sgp_cq *cq)
 {
 	return (_Atomic(uint32_t) *)(void *)&cq->record->consumer_index;
 }
 
 /* The index up to which the device knows that we have read. */
-static inline uint32_t published(struct sg_cq *cq)
+static inline uint32_t published(struct sgp_cq *cq)
 {
 	return atomic_load_explicit(&cq->told, memory_order_relaxed);
 }
 
 /* Returns the slots of everything taken so far to the device. */
-static inline void publish(struct sg_cq *cq)
+static inline void publish(struct sgp_cq *cq)
 {
 	if (unlikely(cq->backlog.entries && cq->backlog.pos == cq->backlog.num)) {
 		free(cq->backlog.entries);
@@ -68,25 +68,25 @@ static inline void publish(struct sg_cq *cq)
 }
 
 /* Frees slots of a work queue for a completion. */
-static inline void release_slots(struct sg_qp *qp, uint64_t tail)
+static inline void release_slots(struct sgp_qp *qp, uint64_t tail)
 {
-	if (!(sg_cqe_flags(tail) & SG_CQE_RECV))
-		sg_ring_release(&qp->sq, sg_cqe_wr_index(tail));
+	if (!(sgp_cqe_flags(tail) & SG_CQE_RECV))
+		sgp_ring_release(&qp->sq, sgp_cqe_wr_index(tail));
 	else if (!qp->srq)
-		sg_ring_release(&qp->rq.ring, sg_cqe_wr_index(tail));
+		sgp_ring_release(&qp->rq.ring, sgp_cqe_wr_index(tail));
 	else
-		sg_ring_release_count(&qp->srq->rq.ring, sg_cqe_wr_index(tail) + 1);
+		sgp_ring_release_count(&qp->srq->rq.ring, sgp_cqe_wr_index(tail) + 1);
 }
 
 /* The next entry of the backlog or of the ring. */
-static inline const struct sg_cqe *next_cqe(struct sg_cq *cq)
+static inline const struct sg_cqe *next_cqe(struct sgp_cq *cq)
 {
 	const struct sg_cqe *cqe;
 
 	if (unlikely(cq->backlog.entries && cq->backlog.pos < cq->backlog.num))
 		return &cq->backlog.entries[cq->backlog.pos++];
 	cqe = &cq->ring[cq->ci & (cq->size - 1)];
-	if (!sg_cqe_is_new(sg_cqe_tail(cqe), cq->ci, cq->size_shift))
+	if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), cq->ci, cq->size_shift))
 		return NULL;
 	/* The rest of the entry was written before the word that was just read. */
 	udma_from_device_barrier();
@@ -98,20 +98,20 @@ static inline const struct sg_cqe *next_cqe(struct sg_cq *cq)
  * Takes the next entry from the ring, or returns NULL.  *tail: its last word.  The entry stays
  * readable until publish().
  */
-static const struct sg_cqe *take_cqe(struct sg_cq *cq, uint64_t *tail)
+static const struct sg_cqe *take_cqe(struct sgp_cq *cq, uint64_t *tail)
 {
-	struct sg_context *ctx = to_sg_context(cq->vcq.cq.context);
+	struct sgp_context *ctx = to_sgp_context(cq->vcq.cq.context);
 
 	/* Terminates: the device cannot pass the record, which does not move here. */
 	for (;;) {
 		const struct sg_cqe *cqe = next_cqe(cq);
-		struct sg_qp *qp;
+		struct sgp_qp *qp;
 		uint64_t word;
 
 		if (!cqe)
 			return NULL;
-		word = sg_cqe_tail(cqe);
-		qp = sg_qp_lookup(ctx, le32toh(cqe->qpn));
+		word = sgp_cqe_tail(cqe);
+		qp = sgp_qp_lookup(ctx, le32toh(cqe->qpn));
 		if (unlikely(!qp))
 			continue;
 		release_slots(qp, word);
@@ -127,8 +127,8 @@ static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t
 	wc->opcode = to_wc_opcode(tail);
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
-	if (sg_cqe_flags(tail) & SG_CQE_WITH_IMM)
-		sg_cqe_get_imm(cqe, &wc->imm_data);
+	if (sgp_cqe_flags(tail) & SG_CQE_WITH_IMM)
+		sgp_cqe_get_imm(cqe, &wc->imm_data);
 	else
 		wc->invalidated_rkey = le32toh(cqe->inv_stag);
 	wc->qp_num = le32toh(cqe->qpn);
@@ -140,14 +140,14 @@ static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t
 	wc->dlid_path_bits = 0;
 }
 
-int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
+int sgp_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
-	struct sg_cq *cq = to_sg_cq(ibcq);
+	struct sgp_cq *cq = to_sgp_cq(ibcq);
 	const struct sg_cqe *cqe;
 	uint64_t tail;
 	int n;
 
-	sg_lock(&cq->lock);
+	sgp_lock(&cq->lock);
 	for (n = 0; n < num_entries; n++) {
 		cqe = take_cqe(cq, &tail);
 		if (!cqe)
@@ -155,7 +155,7 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		fill_wc(&wc[n], cqe, tail);
 	}
 	publish(cq);
-	sg_unlock(&cq->lock);
+	sgp_unlock(&cq->lock);
 	return n;
 }
 
@@ -164,57 +164,57 @@ int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
  * raised at once.  The index also frees slots, so it must not be ahead of the record.  No lock is
  * taken, because the application may arm within an extended poll.
  */
-int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+int sgp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
-	struct sg_cq *cq = to_sg_cq(ibcq);
+	struct sgp_cq *cq = to_sgp_cq(ibcq);
 	uint32_t low = cq->cqn & SG_CQ_ARM_CQN_MASK;
 
 	if (solicited_only)
 		low |= SG_CQ_ARM_SOLICITED;
-	/* Bit 31 and the number may be 0: SG_CQ_ARMED keeps the value from being 0. */
-	atomic_store(&cq->armed, low | SG_CQ_ARMED);
-	/* In this order, because sg_resize_cq() relies on it. */
-	sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->told));
+	/* Bit 31 and the number may be 0: SGP_CQ_ARMED keeps the value from being 0. */
+	atomic_store(&cq->armed, low | SGP_CQ_ARMED);
+	/* In this order, because sgp_resize_cq() relies on it. */
+	sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->told));
 	return 0;
 }
 
 /* libibverbs has fetched an event. */
-void sg_cq_event(struct ibv_cq *ibcq)
+void sgp_cq_event(struct ibv_cq *ibcq)
 {
-	atomic_store(&to_sg_cq(ibcq)->armed, 0);
+	atomic_store(&to_sgp_cq(ibcq)->armed, 0);
 }
 
-static void purge_cqe(struct sg_cqe *cqe, struct sg_qp *qp)
+static void purge_cqe(struct sg_cqe *cqe, struct sgp_qp *qp)
 {
 	if (le32toh(cqe->qpn) != qp->qpn)
 		return;
 	/* The slots of a shared receive queue are freed elsewhere. */
 	if (qp->srq)
-		release_slots(qp, sg_cqe_tail(cqe));
-	cqe->qpn = htole32(SG_QPN_NONE);
+		release_slots(qp, sgp_cqe_tail(cqe));
+	cqe->qpn = htole32(SGP_QPN_NONE);
 }
 
-void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp)
+void sgp_cq_purge(struct sgp_cq *cq, struct sgp_qp *qp)
 {
 	uint32_t i;
 
-	sg_lock(&cq->lock);
+	sgp_lock(&cq->lock);
 	/* Ends after at most size entries: after one round the same slot has the wrong phase. */
 	for (i = cq->ci;; i++) {
 		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
 
-		if (!sg_cqe_is_new(sg_cqe_tail(cqe), i, cq->size_shift))
+		if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), i, cq->size_shift))
 			break;
 		udma_from_device_barrier();
 		purge_cqe(cqe, qp);
 	}
 	for (i = cq->backlog.pos; cq->backlog.entries && i < cq->backlog.num; i++)
 		purge_cqe(&cq->backlog.entries[i], qp);
-	sg_unlock(&cq->lock);
+	sgp_unlock(&cq->lock);
 }
 
 /* Extended poll: the lock is held from a successful start_poll to end_poll. */
-static int step(struct sg_cq *cq)
+static int step(struct sgp_cq *cq)
 {
 	cq->cur = take_cqe(cq, &cq->cur_tail);
 	if (!cq->cur)
@@ -226,80 +226,80 @@ static int step(struct sg_cq *cq)
 
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
-	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	struct sgp_cq *cq = to_sgp_cq_ex(ibcq);
 	int ret;
 
 	if (unlikely(attr->comp_mask))
 		return EINVAL;
-	sg_lock(&cq->lock);
+	sgp_lock(&cq->lock);
 	ret = step(cq);
 	if (ret) {
 		publish(cq);
-		sg_unlock(&cq->lock);
+		sgp_unlock(&cq->lock);
 	}
 	return ret;
 }
 
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
-	return step(to_sg_cq_ex(ibcq));
+	return step(to_sgp_cq_ex(ibcq));
 }
 
 static void end_poll(struct ibv_cq_ex *ibcq)
 {
-	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	struct sgp_cq *cq = to_sgp_cq_ex(ibcq);
 
 	publish(cq);
-	sg_unlock(&cq->lock);
+	sgp_unlock(&cq->lock);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ibcq)
 {
-	return to_wc_opcode(to_sg_cq_ex(ibcq)->cur_tail);
+	return to_wc_opcode(to_sgp_cq_ex(ibcq)->cur_tail);
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_sg_cq_ex(ibcq)->cur->vendor_err);
+	return le32toh(to_sgp_cq_ex(ibcq)->cur->vendor_err);
 }
 
 static unsigned int read_wc_flags(struct ibv_cq_ex *ibcq)
 {
-	return to_wc_flags(to_sg_cq_ex(ibcq)->cur_tail);
+	return to_wc_flags(to_sgp_cq_ex(ibcq)->cur_tail);
 }
 
 static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_sg_cq_ex(ibcq)->cur->byte_len);
+	return le32toh(to_sgp_cq_ex(ibcq)->cur->byte_len);
 }
 
 /* libibverbs also reads the invalidated STag with this function. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
-	const struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	const struct sgp_cq *cq = to_sgp_cq_ex(ibcq);
 	__be32 imm_data;
 
-	if (!(sg_cqe_flags(cq->cur_tail) & SG_CQE_WITH_IMM))
+	if (!(sgp_cqe_flags(cq->cur_tail) & SG_CQE_WITH_IMM))
 		return (__force __be32)le32toh(cq->cur->inv_stag);
-	sg_cqe_get_imm(cq->cur, &imm_data);
+	sgp_cqe_get_imm(cq->cur, &imm_data);
 	return imm_data;
 }
 
 static uint32_t read_qp_num(struct ibv_cq_ex *ibcq)
 {
-	return le32toh(to_sg_cq_ex(ibcq)->cur->qpn);
+	return le32toh(to_sgp_cq_ex(ibcq)->cur->qpn);
 }
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 {
-	return le64toh(to_sg_cq_ex(ibcq)->cur->timestamp);
+	return le64toh(to_sgp_cq_ex(ibcq)->cur->timestamp);
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
 {
-	struct sg_cq *cq = to_sg_cq_ex(ibcq);
+	struct sgp_cq *cq = to_sgp_cq_ex(ibcq);
 
-	return sg_clock_to_wall(to_sg_context(ibcq->context)->db, &cq->wall,
+	return sgp_clock_to_wall(to_sgp_context(ibcq->context)->db, &cq->wall,
 				le64toh(cq->cur->timestamp));
 }
 
@@ -349,18 +349,18 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 }
 
 /* Room for a ring of that size and its record; 0 or an errno value. */
-static int alloc_ring(struct sg_buf *buf, struct ibv_pd *pd, uint32_t size)
+static int alloc_ring(struct sgp_buf *buf, struct ibv_pd *pd, uint32_t size)
 {
-	return sg_buf_alloc(buf, pd, SGDV_RESOURCE_CQ,
+	return sgp_buf_alloc(buf, pd, SGDV_RESOURCE_CQ,
 			    (size_t)size * sizeof(struct sg_cqe) + sizeof(struct sg_cq_record));
 }
 
 static uint32_t ring_size(uint32_t cqe)
 {
-	return max_t(uint32_t, sg_pow2_at_least(cqe), SG_CQ_SIZE_MIN);
+	return max_t(uint32_t, sgp_pow2_at_least(cqe), SGP_CQ_SIZE_MIN);
 }
 
-static void set_ring(struct sg_cq *cq, const struct sg_buf *buf, uint32_t size)
+static void set_ring(struct sgp_cq *cq, const struct sgp_buf *buf, uint32_t size)
 {
 	cq->buf = *buf;
 	cq->size = size;
@@ -372,16 +372,16 @@ static void set_ring(struct sg_cq *cq, const struct sg_buf *buf, uint32_t size)
 }
 
 /* pd: a parent domain or NULL */
-static struct sg_cq *create_cq(struct ibv_context *context, struct ibv_pd *pd,
+static struct sgp_cq *create_cq(struct ibv_context *context, struct ibv_pd *pd,
 			       const struct ibv_cq_init_attr_ex *attr)
 {
-	struct sg_create_cq_resp resp = {};
-	struct sg_create_cq cmd = {};
-	struct sg_buf buf = {};
-	struct sg_cq *cq;
+	struct sgp_create_cq_resp resp = {};
+	struct sgp_create_cq cmd = {};
+	struct sgp_buf buf = {};
+	struct sgp_cq *cq;
 	int ret;
 
-	if (attr->cqe < 1 || attr->cqe > SG_CQ_SIZE_MAX) {
+	if (attr->cqe < 1 || attr->cqe > SGP_CQ_SIZE_MAX) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -401,25 +401,25 @@ static struct sg_cq *create_cq(struct ibv_context *context, struct ibv_pd *pd,
 	if (ret)
 		goto err_buf;
 	cq->cqn = resp.drv_payload.cqn;
-	sg_lock_init(&cq->lock, false);
+	sgp_lock_init(&cq->lock, false);
 	return cq;
 
 err_buf:
-	sg_buf_free(&cq->buf);
+	sgp_buf_free(&cq->buf);
 err_free:
 	free(cq);
 	errno = ret;
 	return NULL;
 }
 
-struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+struct ibv_cq *sgp_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 			    int comp_vector)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.channel = channel,
 		.comp_vector = (uint32_t)comp_vector,
 	};
-	struct sg_cq *cq;
+	struct sgp_cq *cq;
 
 	if (cqe < 1) {
 		errno = EINVAL;
@@ -430,7 +430,7 @@ struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_com
 	return cq ? &cq->vcq.cq : NULL;
 }
 
-struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+struct ibv_cq_ex *sgp_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	/* The kernel's part, without timestamps and the single-threaded flag. */
 	struct ibv_cq_init_attr_ex plain = {
@@ -440,7 +440,7 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	};
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 	bool has_pd = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD;
-	struct sg_cq *cq;
+	struct sgp_cq *cq;
 
 	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    flags & ~CQ_FLAGS_SUPPORTED ||
@@ -448,7 +448,7 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (has_pd && (!attr->parent_domain || !to_sg_pd(attr->parent_domain)->base)) {
+	if (has_pd && (!attr->parent_domain || !to_sgp_pd(attr->parent_domain)->base)) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -456,7 +456,7 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
 	if (!cq)
 		return NULL;
 	cq->lock.promised = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
-			    (has_pd && sg_pd_promised(attr->parent_domain));
+			    (has_pd && sgp_pd_promised(attr->parent_domain));
 	set_poll_ops(&cq->vcq.cq_ex, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }
@@ -465,9 +465,9 @@ struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_ini
  * After the device has left the old ring at index end: copies its unread entries behind
  * the rest of an earlier backlog.  room: memory for all of these.
  */
-static void keep_unread(struct sg_cq *cq, struct sg_cqe *room, uint32_t end)
+static void keep_unread(struct sgp_cq *cq, struct sg_cqe *room, uint32_t end)
 {
-	struct sg_backlog *old = &cq->backlog;
+	struct sgp_backlog *old = &cq->backlog;
 	uint32_t n = 0;
 
 	udma_from_device_barrier();
@@ -476,15 +476,15 @@ static void keep_unread(struct sg_cq *cq, struct sg_cqe *room, uint32_t end)
 	for (; cq->ci != end; cq->ci++)
 		room[n++] = cq->ring[cq->ci & (cq->size - 1)];
 	free(old->entries);
-	*old = (struct sg_backlog){ .entries = room, .num = n };
+	*old = (struct sgp_backlog){ .entries = room, .num = n };
 }
 
 /* Under the lock; buf is taken over on success. */
-static int resize_in_kernel(struct sg_cq *cq, int cqe, const struct sg_buf *buf, uint32_t size)
+static int resize_in_kernel(struct sgp_cq *cq, int cqe, const struct sgp_buf *buf, uint32_t size)
 {
 	uint32_t left = cq->backlog.entries ? cq->backlog.num - cq->backlog.pos : 0;
-	struct sg_resize_cq_resp resp = {};
-	struct sg_resize_cq cmd = {};
+	struct sgp_resize_cq_resp resp = {};
+	struct sgp_resize_cq cmd = {};
 	struct sg_cqe *room;
 	int ret;
 
@@ -508,20 +508,20 @@ static int resize_in_kernel(struct sg_cq *cq, int cqe, const struct sg_buf *buf,
 	return 0;
 }
 
-int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
+int sgp_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
-	struct sg_cq *cq = to_sg_cq(ibcq);
-	struct sg_buf buf = {}, old;
+	struct sgp_cq *cq = to_sgp_cq(ibcq);
+	struct sgp_buf buf = {}, old;
 	uint32_t size, armed;
 	int ret;
 
-	if (cqe < 1 || cqe > SG_CQ_SIZE_MAX)
+	if (cqe < 1 || cqe > SGP_CQ_SIZE_MAX)
 		return EINVAL;
 	size = ring_size((uint32_t)cqe);
 	ret = alloc_ring(&buf, cq->buf.owner ? &cq->buf.owner->ibpd : NULL, size);
 	if (ret)
 		return ret;
-	sg_lock(&cq->lock);
+	sgp_lock(&cq->lock);
 	ret = resize_in_kernel(cq, cqe, &buf, size);
 	if (!ret) {
 		old = cq->buf;
@@ -532,31 +532,31 @@ int sg_resize_cq(struct ibv_cq *ibcq, int cqe)
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load(&cq->armed);
 	if (!ret && armed)
-		sg_doorbell(to_sg_context(ibcq->context)->db, SG_DB_CQ_ARM,
-			    armed & ~SG_CQ_ARMED, 0);
-	sg_unlock(&cq->lock);
-	sg_buf_free(&buf);
+		sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM,
+			    armed & ~SGP_CQ_ARMED, 0);
+	sgp_unlock(&cq->lock);
+	sgp_buf_free(&buf);
 	return ret;
 }
 
-int sg_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
+int sgp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
 	struct ibv_modify_cq cmd = {};
 
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
-int sg_destroy_cq(struct ibv_cq *ibcq)
+int sgp_destroy_cq(struct ibv_cq *ibcq)
 {
-	struct sg_cq *cq = to_sg_cq(ibcq);
+	struct sgp_cq *cq = to_sgp_cq(ibcq);
 	int ret = ibv_cmd_destroy_cq(ibcq);
 
 	if (ret)
 		return ret;
 	/* The device no longer uses the memory. */
-	sg_buf_free(&cq->buf);
+	sgp_buf_free(&cq->buf);
 	free(cq->backlog.entries);
-	sg_lock_fini(&cq->lock);
+	sgp_lock_fini(&cq->lock);
 	free(cq);
 	return 0;
 }

@@ -15,7 +15,7 @@
 
 #include <staghorn/regs.h>
 
-static inline void sg_doorbell(uint8_t *page, enum sg_doorbell which, uint32_t low, uint32_t index)
+static inline void sgp_doorbell(uint8_t *page, enum sg_doorbell which, uint32_t low, uint32_t index)
 {
 	/* The entries must be in memory before the device gets the index. */
 	udma_to_device_barrier();
@@ -23,7 +23,7 @@ static inline void sg_doorbell(uint8_t *page, enum sg_doorbell which, uint32_t l
 	mmio_flush_writes();
 }
 
-static inline uint64_t sg_doorbell_read(const uint8_t *page, enum sg_doorbell which)
+static inline uint64_t sgp_doorbell_read(const uint8_t *page, enum sg_doorbell which)
 {
 	return le64toh((__force uint64_t)mmio_read64_le(page + which));
 }

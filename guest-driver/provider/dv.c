@@ -35,7 +35,7 @@ SAME(SGDV_VERIFY_INLINE(0), sizeof(struct sg_wqe_place) + sizeof(struct sg_sge))
 
 bool sgdv_is_supported(struct ibv_device *device)
 {
-	return sg_is_ours(device);
+	return sgp_is_ours(device);
 }
 
 int sgdv_query_device(struct ibv_context *context, struct sgdv_device_attr *attr, uint32_t inlen)
@@ -52,14 +52,14 @@ int sgdv_query_device(struct ibv_context *context, struct sgdv_device_attr *attr
 		{ SG_FEATURE_ATOMICS, SGDV_CAP_MASKED_ATOMICS },
 	};
 	struct sgdv_device_attr ours = {};
-	const struct sg_context *ctx;
+	const struct sgp_context *ctx;
 	unsigned int i;
 
-	if (!sg_is_ours(context->device))
+	if (!sgp_is_ours(context->device))
 		return EOPNOTSUPP;
 	if (inlen < offsetof(struct sgdv_device_attr, max_hash_key))
 		return EINVAL;
-	ctx = to_sg_context(context);
+	ctx = to_sgp_context(context);
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
 		if (!(map[i].features & ~ctx->features))
 			ours.caps |= map[i].cap;
@@ -89,7 +89,7 @@ uint32_t sgdv_hash_len(enum sgdv_hash hash)
 }
 
 /* 0 or an errno value.  The device decides whether memory and rights fit the hash. */
-static int check_mr_attr(const struct sg_context *ctx, const struct sgdv_mr_attr *attr)
+static int check_mr_attr(const struct sgp_context *ctx, const struct sgdv_mr_attr *attr)
 {
 	bool keyed = attr->hash == SGDV_HASH_HMAC_SHA256;
 
@@ -114,7 +114,7 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 	uint64_t iova;
 	int ret;
 
-	ret = sg_is_ours(pd->context->device) ? check_mr_attr(to_sg_context(pd->context), attr) :
+	ret = sgp_is_ours(pd->context->device) ? check_mr_attr(to_sgp_context(pd->context), attr) :
 						EOPNOTSUPP;
 	if (ret) {
 		errno = ret;
@@ -136,7 +136,7 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 			return NULL;
 		}
 	}
-	mr = sg_reg_mr_private(pd, addr, length, iova, access, &req);
+	mr = sgp_reg_mr_private(pd, addr, length, iova, access, &req);
 	explicit_bzero(&req, sizeof(req));
 	if (!mr) {
 		ret = errno;
@@ -155,13 +155,13 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 int sgdv_query_mr(struct ibv_mr *mr, struct sgdv_mr_attr *attr, uint32_t inlen)
 {
 	struct sgdv_mr_attr ours = {};
-	const struct sg_mr *smr;
+	const struct sgp_mr *smr;
 
-	if (!sg_is_ours(mr->context->device))
+	if (!sgp_is_ours(mr->context->device))
 		return EOPNOTSUPP;
 	if (inlen < offsetof(struct sgdv_mr_attr, iova))
 		return EINVAL;
-	smr = to_sg_mr(mr);
+	smr = to_sgp_mr(mr);
 	ours.hash = smr->hash_alg;
 	ours.key_len = smr->hash_key_len;
 	ours.mem_type = smr->mem_type;

@@ -9,29 +9,29 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct sg_lock {
+struct sgp_lock {
 	pthread_spinlock_t spin;
 	bool promised; /* set before the object is used, if at all */
 };
 
-static inline void sg_lock_init(struct sg_lock *lock, bool promised)
+static inline void sgp_lock_init(struct sgp_lock *lock, bool promised)
 {
 	pthread_spin_init(&lock->spin, PTHREAD_PROCESS_PRIVATE);
 	lock->promised = promised;
 }
 
-static inline void sg_lock_fini(struct sg_lock *lock)
+static inline void sgp_lock_fini(struct sgp_lock *lock)
 {
 	pthread_spin_destroy(&lock->spin);
 }
 
-static inline void sg_lock(struct sg_lock *lock)
+static inline void sgp_lock(struct sgp_lock *lock)
 {
 	if (!lock->promised)
 		pthread_spin_lock(&lock->spin);
 }
 
-static inline void sg_unlock(struct sg_lock *lock)
+static inline void sgp_unlock(struct sgp_lock *lock)
 {
 	if (!lock->promised)
 		pthread_spin_unlock(&lock->spin);

@@ -17,14 +17,14 @@
 #include "ops.h"
 #include "wqe.h"
 
-struct ibv_mw *sg_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+struct ibv_mw *sgp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
 	struct ib_uverbs_alloc_mw_resp resp = {};
 	struct ibv_alloc_mw cmd = {};
 	struct ibv_mw *mw;
 	int ret;
 
-	if (!(to_sg_context(pd->context)->features & SG_FEATURE_MW)) {
+	if (!(to_sgp_context(pd->context)->features & SG_FEATURE_MW)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -40,7 +40,7 @@ struct ibv_mw *sg_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw;
 }
 
-int sg_dealloc_mw(struct ibv_mw *mw)
+int sgp_dealloc_mw(struct ibv_mw *mw)
 {
 	int ret = ibv_cmd_dealloc_mw(mw);
 
@@ -76,7 +76,7 @@ static int window_access(unsigned int flags)
 	return flags ? -1 : access;
 }
 
-int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
+int sgp_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 		const struct ibv_mw_bind_info *info)
 {
 	int access = window_access(info->mw_access_flags);
@@ -86,7 +86,7 @@ int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 		return EINVAL;
 	if (info->mr && info->mr->pd->handle != mw->pd->handle)
 		return EPERM;
-	*sg_wqe_bind(wqe) = (struct sg_wqe_bind){
+	*sgp_wqe_bind(wqe) = (struct sg_wqe_bind){
 		.stag = htole32(rkey),
 		.mr_stag = htole32(info->length ? info->mr->lkey : 0),
 		.access = htole32(info->length ? (uint32_t)access : 0),
@@ -97,33 +97,33 @@ int sg_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 }
 
 /* Type 1; libibverbs has checked the type. */
-int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+int sgp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 {
-	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct sgp_qp *qp = to_sgp_qp(ibqp);
 	uint32_t rkey = ibv_inc_rkey(mw->rkey);
 	struct sg_wqe_hdr *wqe;
 	int ret = 0;
 
-	if (bind->send_flags & ~(unsigned int)SG_SEND_FLAGS)
+	if (bind->send_flags & ~(unsigned int)SGP_SEND_FLAGS)
 		return EOPNOTSUPP;
 	if (sizeof(struct sg_wqe_bind) > qp->sq_room)
 		return EOPNOTSUPP;
-	sg_lock(&qp->sq_lock);
-	if (sg_ring_full(&qp->sq, qp->sq.head)) {
+	sgp_lock(&qp->sq_lock);
+	if (sgp_ring_full(&qp->sq, qp->sq.head)) {
 		ret = ENOMEM;
 		goto out;
 	}
-	wqe = sg_ring_slot(&qp->sq, qp->sq.head);
-	sg_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
-		    sg_wqe_flags[bind->send_flags & SG_SEND_FLAGS & ~IBV_SEND_SOLICITED] |
+	wqe = sgp_ring_slot(&qp->sq, qp->sq.head);
+	sgp_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
+		    sgp_wqe_flags[bind->send_flags & SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED] |
 		    qp->sq_flags, bind->wr_id);
-	ret = sg_set_bind(wqe, mw, rkey, &bind->bind_info);
+	ret = sgp_set_bind(wqe, mw, rkey, &bind->bind_info);
 	if (ret)
 		goto out;
 	mw->rkey = rkey;
 	qp->sq.head++;
-	sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
+	sgp_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
 out:
-	sg_unlock(&qp->sq_lock);
+	sgp_unlock(&qp->sq_lock);
 	return ret;
 }

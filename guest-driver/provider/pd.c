@@ -11,11 +11,11 @@
 
 #include "staghorn.h"
 
-struct ibv_pd *sg_alloc_pd(struct ibv_context *context)
+struct ibv_pd *sgp_alloc_pd(struct ibv_context *context)
 {
-	struct sg_alloc_pd_resp resp = {};
+	struct sgp_alloc_pd_resp resp = {};
 	struct ibv_alloc_pd cmd = {};
-	struct sg_pd *pd;
+	struct sgp_pd *pd;
 	int ret;
 
 	pd = calloc(1, sizeof(*pd));
@@ -31,9 +31,9 @@ struct ibv_pd *sg_alloc_pd(struct ibv_context *context)
 	return &pd->ibpd;
 }
 
-struct ibv_td *sg_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+struct ibv_td *sgp_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
-	struct sg_td *td;
+	struct sgp_td *td;
 
 	if (attr->comp_mask) {
 		errno = EOPNOTSUPP;
@@ -46,9 +46,9 @@ struct ibv_td *sg_alloc_td(struct ibv_context *context, struct ibv_td_init_attr 
 	return &td->ibtd;
 }
 
-int sg_dealloc_td(struct ibv_td *ibtd)
+int sgp_dealloc_td(struct ibv_td *ibtd)
 {
-	struct sg_td *td = container_of(ibtd, struct sg_td, ibtd);
+	struct sgp_td *td = container_of(ibtd, struct sgp_td, ibtd);
 
 	if (atomic_load(&td->parents))
 		return EBUSY;
@@ -56,19 +56,19 @@ int sg_dealloc_td(struct ibv_td *ibtd)
 	return 0;
 }
 
-struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
+struct ibv_pd *sgp_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	bool asked = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	struct sg_pd *parent, *base;
+	struct sgp_pd *parent, *base;
 
 	if (attr->comp_mask & ~known) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	base = attr->pd ? to_sg_pd(attr->pd) : NULL;
+	base = attr->pd ? to_sgp_pd(attr->pd) : NULL;
 	if (!base || base->base || (asked && !attr->alloc != !attr->free)) {
 		errno = EINVAL;
 		return NULL;
@@ -80,7 +80,7 @@ struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 	parent->base = base;
 	atomic_fetch_add(&base->parents, 1);
 	if (attr->td) {
-		parent->td = container_of(attr->td, struct sg_td, ibtd);
+		parent->td = container_of(attr->td, struct sgp_td, ibtd);
 		atomic_fetch_add(&parent->td->parents, 1);
 	}
 	if (asked) {
@@ -93,9 +93,9 @@ struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
 }
 
 /* For both kinds. */
-int sg_dealloc_pd(struct ibv_pd *ibpd)
+int sgp_dealloc_pd(struct ibv_pd *ibpd)
 {
-	struct sg_pd *pd = to_sg_pd(ibpd);
+	struct sgp_pd *pd = to_sgp_pd(ibpd);
 	int ret;
 
 	if (atomic_load(&pd->parents))

@@ -20,7 +20,7 @@
 #include "ops.h"
 #include "wqe.h"
 
-const uint8_t sg_wqe_flags[SG_SEND_FLAGS + 1] = {
+const uint8_t sgp_wqe_flags[SGP_SEND_FLAGS + 1] = {
 #define FLAGS(f)                                                                                   \
 	[f] = ((f) & IBV_SEND_FENCE ? SG_WQE_FENCE : 0) |                                          \
 	      ((f) & IBV_SEND_SIGNALED ? SG_WQE_SIGNALED : 0) |                                    \
@@ -48,15 +48,15 @@ static const struct send_op {
 					 .feature = SG_FEATURE_IMM },
 	[IBV_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_SQ_MAX_SGE, true, true,
 				   .feature = SG_FEATURE_IMM },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SG_ATOM,
-					.body = SG_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SG_ATOM,
-					  .body = SG_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SGP_ATOM,
+					.body = SGP_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SGP_ATOM,
+					  .body = SGP_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
 	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, .feature = SG_FEATURE_MW },
 	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, 0, .body = sizeof(struct sg_wqe_bind),
 			     .feature = SG_FEATURE_MW },
 	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
-	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SG_ATOM,
+	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SGP_ATOM,
 				  .feature = SG_FEATURE_ATOMIC_WRITE },
 };
 
@@ -65,7 +65,7 @@ static int set_bind(struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
 {
 	if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
 		return EINVAL;
-	return sg_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	return sgp_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
 }
 
 /* 0, or EOPNOTSUPP: the message could not carry it. */
@@ -85,26 +85,26 @@ static inline int set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr 
 	switch (wqe->opcode) {
 	case SG_WR_SEND_INV:
 	case SG_WR_LOCAL_INV:
-		sg_wqe_set_inv(wqe, wr->invalidate_rkey);
+		sgp_wqe_set_inv(wqe, wr->invalidate_rkey);
 		break;
 	case SG_WR_WRITE_IMM:
-		sg_wqe_set_imm(wqe, &wr->imm_data);
+		sgp_wqe_set_imm(wqe, &wr->imm_data);
 		/* fall through */
 	case SG_WR_WRITE:
 	case SG_WR_READ:
 	case SG_WR_ATOMIC_WRITE:
-		sg_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		sgp_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		break;
 	case SG_WR_SEND_IMM:
-		sg_wqe_set_imm(wqe, &wr->imm_data);
+		sgp_wqe_set_imm(wqe, &wr->imm_data);
 		return check_empty(wr);
 	case SG_WR_FETCH_ADD:
-		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
-		sg_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0, 0, 0);
+		sgp_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sgp_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0, 0, 0);
 		break;
 	case SG_WR_CMP_SWAP:
-		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
-		sg_wqe_set_atomic(wqe, wr->wr.atomic.swap, UINT64_MAX, wr->wr.atomic.compare_add,
+		sgp_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sgp_wqe_set_atomic(wqe, wr->wr.atomic.swap, UINT64_MAX, wr->wr.atomic.compare_add,
 				  UINT64_MAX);
 		break;
 	case SG_WR_BIND_MW:
@@ -113,7 +113,7 @@ static inline int set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr 
 	return 0;
 }
 
-static int set_inline(const struct sg_qp *qp, struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
+static int set_inline(const struct sgp_qp *qp, struct sg_wqe_hdr *wqe, const struct ibv_send_wr *wr)
 {
 	uint32_t used = 0;
 	int i;
@@ -121,12 +121,12 @@ static int set_inline(const struct sg_qp *qp, struct sg_wqe_hdr *wqe, const stru
 	for (i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
-		used = sg_wqe_append_inline(wqe, used, qp->max_inline,
+		used = sgp_wqe_append_inline(wqe, used, qp->max_inline,
 					    (const void *)(uintptr_t)sge->addr, sge->length);
-		if (used == SG_INLINE_TOO_LONG)
+		if (used == SGP_INLINE_TOO_LONG)
 			return EINVAL;
 	}
-	sg_wqe_set_inline_len(wqe, used);
+	sgp_wqe_set_inline_len(wqe, used);
 	return 0;
 }
 
@@ -135,11 +135,11 @@ static inline void set_sges(struct sg_sge *dst, const struct ibv_sge *src, uint3
 	uint32_t i;
 
 	for (i = 0; i < num; i++)
-		sg_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
+		sgp_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
 }
 
 /* Fills the slot of index; 0 or an errno value, then the content of the slot has no effect. */
-static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr *wr)
+static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_wr *wr)
 {
 	uint32_t num_sge = (uint32_t)wr->num_sge;
 	const struct send_op *op;
@@ -154,16 +154,16 @@ static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr
 		return EOPNOTSUPP;
 	if (unlikely(op->octets && (num_sge != 1 || wr->sg_list->length != op->octets)))
 		return EINVAL;
-	if (unlikely(wr->send_flags & ~(unsigned int)(SG_SEND_FLAGS | IBV_SEND_INLINE)))
+	if (unlikely(wr->send_flags & ~(unsigned int)(SGP_SEND_FLAGS | IBV_SEND_INLINE)))
 		return EOPNOTSUPP;
-	if (unlikely(sg_ring_full(&qp->sq, index)))
+	if (unlikely(sgp_ring_full(&qp->sq, index)))
 		return ENOMEM;
 
-	flags = sg_wqe_flags[wr->send_flags & SG_SEND_FLAGS] | qp->sq_flags;
+	flags = sgp_wqe_flags[wr->send_flags & SGP_SEND_FLAGS] | qp->sq_flags;
 	if (!op->solicits)
 		flags &= (uint8_t)~SG_WQE_SOLICITED;
-	wqe = sg_ring_slot(&qp->sq, index);
-	sg_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
+	wqe = sgp_ring_slot(&qp->sq, index);
+	sgp_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
 	ret = set_operands(wqe, wr);
 	if (unlikely(ret))
 		return ret;
@@ -175,17 +175,17 @@ static int build_send(struct sg_qp *qp, uint32_t index, const struct ibv_send_wr
 	if (unlikely(num_sge > qp->sq_max_sge || num_sge > op->max_sge))
 		return EINVAL;
 	wqe->num_sge = (uint8_t)num_sge;
-	set_sges(sg_wqe_sge(wqe), wr->sg_list, num_sge);
+	set_sges(sgp_wqe_sge(wqe), wr->sg_list, num_sge);
 	return 0;
 }
 
-int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+int sgp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct sgp_qp *qp = to_sgp_qp(ibqp);
 	uint32_t head;
 	int ret = 0;
 
-	sg_lock(&qp->sq_lock);
+	sgp_lock(&qp->sq_lock);
 	for (head = qp->sq.head; wr; wr = wr->next, head++) {
 		ret = build_send(qp, head, wr);
 		if (unlikely(ret)) {
@@ -195,34 +195,34 @@ int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	}
 	if (likely(head != qp->sq.head)) {
 		qp->sq.head = head;
-		sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, head);
+		sgp_doorbell(qp->db, SG_DB_SQ, qp->qpn, head);
 	}
-	sg_unlock(&qp->sq_lock);
+	sgp_unlock(&qp->sq_lock);
 	return ret;
 }
 
-static int build_recv(struct sg_rq *rq, uint32_t index, const struct ibv_recv_wr *wr)
+static int build_recv(struct sgp_rq *rq, uint32_t index, const struct ibv_recv_wr *wr)
 {
 	uint32_t num_sge = (uint32_t)wr->num_sge;
 	struct sg_rqe_hdr *rqe;
 
-	if (unlikely(sg_ring_full(&rq->ring, index)))
+	if (unlikely(sgp_ring_full(&rq->ring, index)))
 		return ENOMEM;
 	if (unlikely(num_sge > rq->max_sge))
 		return EINVAL;
-	rqe = sg_ring_slot(&rq->ring, index);
-	sg_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
-	set_sges(sg_rqe_sge(rqe), wr->sg_list, num_sge);
+	rqe = sgp_ring_slot(&rq->ring, index);
+	sgp_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
+	set_sges(sgp_rqe_sge(rqe), wr->sg_list, num_sge);
 	return 0;
 }
 
-static int post_recv(struct sg_rq *rq, uint8_t *db, struct ibv_recv_wr *wr,
+static int post_recv(struct sgp_rq *rq, uint8_t *db, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr)
 {
 	uint32_t head;
 	int ret = 0;
 
-	sg_lock(&rq->lock);
+	sgp_lock(&rq->lock);
 	for (head = rq->ring.head; wr; wr = wr->next, head++) {
 		ret = build_recv(rq, head, wr);
 		if (unlikely(ret)) {
@@ -232,15 +232,15 @@ static int post_recv(struct sg_rq *rq, uint8_t *db, struct ibv_recv_wr *wr,
 	}
 	if (likely(head != rq->ring.head)) {
 		rq->ring.head = head;
-		sg_doorbell(db, rq->doorbell, rq->number, head);
+		sgp_doorbell(db, rq->doorbell, rq->number, head);
 	}
-	sg_unlock(&rq->lock);
+	sgp_unlock(&rq->lock);
 	return ret;
 }
 
-int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int sgp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct sgp_qp *qp = to_sgp_qp(ibqp);
 
 	if (unlikely(qp->srq)) {
 		*bad_wr = wr;
@@ -249,7 +249,7 @@ int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return post_recv(&qp->rq, qp->db, wr, bad_wr);
 }
 
-int sg_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int sgp_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	return post_recv(&to_sg_srq(ibsrq)->rq, to_sg_context(ibsrq->context)->db, wr, bad_wr);
+	return post_recv(&to_sgp_srq(ibsrq)->rq, to_sgp_context(ibsrq->context)->db, wr, bad_wr);
 }

@@ -19,19 +19,19 @@
 #include "staghorndv.h"
 #include "wqe.h"
 
-enum sg_qp_limits {
-	SG_WQ_SIZE_MIN = 2,
-	SG_WQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
+enum sgp_qp_limits {
+	SGP_WQ_SIZE_MIN = 2,
+	SGP_WQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
-static int table_insert(struct sg_context *ctx, struct sg_qp *qp)
+static int table_insert(struct sgp_context *ctx, struct sgp_qp *qp)
 {
-	_Atomic(struct sg_qp_leaf *) *root;
-	struct sg_qp_leaf *leaf;
+	_Atomic(struct sgp_qp_leaf *) *root;
+	struct sgp_qp_leaf *leaf;
 
-	if (qp->qpn >> SG_QPN_BITS)
+	if (qp->qpn >> SGP_QPN_BITS)
 		return EOVERFLOW;
-	root = &ctx->qp_root[qp->qpn >> SG_QP_LEAF_BITS];
+	root = &ctx->qp_root[qp->qpn >> SGP_QP_LEAF_BITS];
 	leaf = atomic_load_explicit(root, memory_order_relaxed);
 	if (!leaf) {
 		leaf = calloc(1, sizeof(*leaf));
@@ -39,31 +39,31 @@ static int table_insert(struct sg_context *ctx, struct sg_qp *qp)
 			return ENOMEM;
 		atomic_store_explicit(root, leaf, memory_order_release);
 	}
-	atomic_store_explicit(&leaf->qp[qp->qpn & (SG_QP_LEAF_SIZE - 1)], qp,
+	atomic_store_explicit(&leaf->qp[qp->qpn & (SGP_QP_LEAF_SIZE - 1)], qp,
 			      memory_order_release);
 	return 0;
 }
 
 /* Leaves stay until the context is freed: pollers read them without a lock. */
-static void table_remove(struct sg_context *ctx, struct sg_qp *qp)
+static void table_remove(struct sgp_context *ctx, struct sgp_qp *qp)
 {
-	struct sg_qp_leaf *leaf = atomic_load_explicit(&ctx->qp_root[qp->qpn >> SG_QP_LEAF_BITS],
+	struct sgp_qp_leaf *leaf = atomic_load_explicit(&ctx->qp_root[qp->qpn >> SGP_QP_LEAF_BITS],
 						       memory_order_relaxed);
 
-	atomic_store_explicit(&leaf->qp[qp->qpn & (SG_QP_LEAF_SIZE - 1)], NULL,
+	atomic_store_explicit(&leaf->qp[qp->qpn & (SGP_QP_LEAF_SIZE - 1)], NULL,
 			      memory_order_release);
 }
 
-static void purge_cqs(struct sg_qp *qp)
+static void purge_cqs(struct sgp_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
 
-	sg_cq_purge(to_sg_cq(ibqp->send_cq), qp);
+	sgp_cq_purge(to_sgp_cq(ibqp->send_cq), qp);
 	if (ibqp->recv_cq != ibqp->send_cq)
-		sg_cq_purge(to_sg_cq(ibqp->recv_cq), qp);
+		sgp_cq_purge(to_sgp_cq(ibqp->recv_cq), qp);
 }
 
-static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static int check_attr(const struct sgp_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -72,29 +72,29 @@ static int check_attr(const struct sg_context *ctx, const struct ibv_qp_init_att
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return EOPNOTSUPP;
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->send_cq || !attr->recv_cq ||
-	    attr->cap.max_send_wr > SG_WQ_SIZE_MAX || attr->cap.max_send_sge > ctx->max_sq_sge ||
+	    attr->cap.max_send_wr > SGP_WQ_SIZE_MAX || attr->cap.max_send_sge > ctx->max_sq_sge ||
 	    attr->cap.max_inline_data > ctx->max_inline)
 		return EINVAL;
-	if (!attr->srq && (attr->cap.max_recv_wr > SG_WQ_SIZE_MAX ||
+	if (!attr->srq && (attr->cap.max_recv_wr > SGP_WQ_SIZE_MAX ||
 			   attr->cap.max_recv_sge > ctx->max_rq_sge))
 		return EINVAL;
 	return 0;
 }
 
-static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
+static int alloc_rq(struct sgp_context *ctx, struct sgp_qp *qp, struct ibv_pd *pd,
 		    const struct ibv_qp_cap *want)
 {
-	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_recv_wr), SG_WQ_SIZE_MIN);
-	uint32_t stride = sg_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
+	uint32_t size = max_t(uint32_t, sgp_pow2_at_least(want->max_recv_wr), SGP_WQ_SIZE_MIN);
+	uint32_t stride = sgp_rq_stride(max_t(uint32_t, want->max_recv_sge, 1));
 	int ret;
 
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&qp->rq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
+	ret = sgp_buf_alloc(&qp->rq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
 	if (ret)
 		return ret;
-	sg_ring_init(&qp->rq.ring, qp->rq_buf.addr, size, stride);
-	qp->rq.max_sge = min_t(uint32_t, sg_rq_sge_room(stride), ctx->max_rq_sge);
+	sgp_ring_init(&qp->rq.ring, qp->rq_buf.addr, size, stride);
+	qp->rq.max_sge = min_t(uint32_t, sgp_rq_sge_room(stride), ctx->max_rq_sge);
 	qp->cap.max_recv_wr = size;
 	qp->cap.max_recv_sge = qp->rq.max_sge;
 	return 0;
@@ -104,7 +104,7 @@ static int alloc_rq(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
  * Room behind the header for operations with operands.  A queue pair that is created without naming
  * its operations may post any that the device has.
  */
-static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static uint32_t least_body(const struct sgp_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	static const struct {
 		uint32_t feature;
@@ -113,7 +113,7 @@ static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_ini
 	} rows[] = {
 		{ SG_FEATURE_ATOMICS,
 		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-		  SG_ATOMIC_BODY },
+		  SGP_ATOMIC_BODY },
 		{ SG_FEATURE_MW, IBV_QP_EX_WITH_BIND_MW, sizeof(struct sg_wqe_bind) },
 	};
 	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags :
@@ -132,22 +132,22 @@ static uint32_t least_body(const struct sg_context *ctx, const struct ibv_qp_ini
  * Chooses strides and sizes, and allocates the rings.  The limits include what rounding up adds.
  * On error the caller frees the buffers.
  */
-static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *pd,
+static int alloc_rings(struct sgp_context *ctx, struct sgp_qp *qp, struct ibv_pd *pd,
 		       const struct ibv_qp_cap *want, uint32_t min_body)
 {
-	uint32_t size = max_t(uint32_t, sg_pow2_at_least(want->max_send_wr), SG_WQ_SIZE_MIN);
-	uint32_t stride = sg_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
+	uint32_t size = max_t(uint32_t, sgp_pow2_at_least(want->max_send_wr), SGP_WQ_SIZE_MIN);
+	uint32_t stride = sgp_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
 				       want->max_inline_data, min_body);
 	int ret;
 
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&qp->sq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
+	ret = sgp_buf_alloc(&qp->sq_buf, pd, SGDV_RESOURCE_QP, (size_t)size * stride);
 	if (ret)
 		return ret;
-	sg_ring_init(&qp->sq, qp->sq_buf.addr, size, stride);
-	qp->sq_room = sg_sq_inline_room(stride);
-	qp->sq_max_sge = min_t(uint32_t, sg_sq_sge_room(stride), ctx->max_sq_sge);
+	sgp_ring_init(&qp->sq, qp->sq_buf.addr, size, stride);
+	qp->sq_room = sgp_sq_inline_room(stride);
+	qp->sq_max_sge = min_t(uint32_t, sgp_sq_sge_room(stride), ctx->max_sq_sge);
 	qp->max_inline = min_t(uint32_t, qp->sq_room, ctx->max_inline);
 	qp->cap.max_send_wr = size;
 	qp->cap.max_send_sge = qp->sq_max_sge;
@@ -156,7 +156,7 @@ static int alloc_rings(struct sg_context *ctx, struct sg_qp *qp, struct ibv_pd *
 }
 
 /* The kernel's part and the table; under qp_mutex. */
-static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
+static int create_in_kernel(struct sgp_context *ctx, struct sgp_qp *qp,
 			    const struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp_init_attr_ex plain = {
@@ -170,8 +170,8 @@ static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = attr->pd,
 	};
-	struct sg_create_qp_resp resp = {};
-	struct sg_create_qp cmd = {};
+	struct sgp_create_qp_resp resp = {};
+	struct sgp_create_qp cmd = {};
 	int ret;
 
 	cmd.drv_payload = (struct sg_abi_create_qp){
@@ -197,19 +197,19 @@ static int create_in_kernel(struct sg_context *ctx, struct sg_qp *qp,
 	return ret;
 }
 
-static void free_qp(struct sg_qp *qp)
+static void free_qp(struct sgp_qp *qp)
 {
-	sg_buf_free(&qp->rq_buf);
-	sg_buf_free(&qp->sq_buf);
-	sg_lock_fini(&qp->rq.lock);
-	sg_lock_fini(&qp->sq_lock);
+	sgp_buf_free(&qp->rq_buf);
+	sgp_buf_free(&qp->sq_buf);
+	sgp_lock_fini(&qp->rq.lock);
+	sgp_lock_fini(&qp->sq_lock);
 	free(qp);
 }
 
-struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+struct ibv_qp *sgp_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	struct sg_context *ctx = to_sg_context(context);
-	struct sg_qp *qp;
+	struct sgp_context *ctx = to_sgp_context(context);
+	struct sgp_qp *qp;
 	int ret;
 
 	ret = check_attr(ctx, attr);
@@ -220,17 +220,17 @@ struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	sg_lock_init(&qp->sq_lock, sg_pd_promised(attr->pd));
-	sg_lock_init(&qp->rq.lock, sg_pd_promised(attr->pd));
+	sgp_lock_init(&qp->sq_lock, sgp_pd_promised(attr->pd));
+	sgp_lock_init(&qp->rq.lock, sgp_pd_promised(attr->pd));
 	qp->rq.doorbell = SG_DB_RQ;
-	qp->srq = attr->srq ? to_sg_srq(attr->srq) : NULL;
+	qp->srq = attr->srq ? to_sgp_srq(attr->srq) : NULL;
 	qp->db = ctx->db;
 	qp->features = ctx->features;
 	qp->sq_flags = attr->sq_sig_all ? SG_WQE_SIGNALED : 0;
 
 	ret = alloc_rings(ctx, qp, attr->pd, &attr->cap, least_body(ctx, attr));
 	if (!ret && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		ret = sg_wr_init(qp, attr->send_ops_flags);
+		ret = sgp_wr_init(qp, attr->send_ops_flags);
 	if (ret)
 		goto err;
 
@@ -252,7 +252,7 @@ err:
 	return NULL;
 }
 
-struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+struct ibv_qp *sgp_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex ex = {
 		.qp_context = attr->qp_context,
@@ -265,17 +265,17 @@ struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *qp = sg_create_qp_ex(pd->context, &ex);
+	struct ibv_qp *qp = sgp_create_qp_ex(pd->context, &ex);
 
 	if (qp)
 		attr->cap = ex.cap;
 	return qp;
 }
 
-int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+int sgp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		struct ibv_qp_init_attr *init_attr)
 {
-	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct sgp_qp *qp = to_sgp_qp(ibqp);
 	struct ibv_query_qp cmd = {};
 	int ret;
 
@@ -291,32 +291,32 @@ int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
  * After reset the queue pair can be used again: the device has flushed what was posted,
  * indices continue, and unpolled completions are void.
  */
-static void reset_queues(struct sg_qp *qp)
+static void reset_queues(struct sgp_qp *qp)
 {
 	purge_cqs(qp);
-	sg_lock(&qp->sq_lock);
-	sg_ring_drain(&qp->sq);
-	sg_unlock(&qp->sq_lock);
-	sg_lock(&qp->rq.lock);
-	sg_ring_drain(&qp->rq.ring);
-	sg_unlock(&qp->rq.lock);
+	sgp_lock(&qp->sq_lock);
+	sgp_ring_drain(&qp->sq);
+	sgp_unlock(&qp->sq_lock);
+	sgp_lock(&qp->rq.lock);
+	sgp_ring_drain(&qp->rq.ring);
+	sgp_unlock(&qp->rq.lock);
 }
 
-int sg_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
+int sgp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct ibv_modify_qp cmd = {};
 	int ret;
 
 	ret = ibv_cmd_modify_qp(ibqp, attr, attr_mask, &cmd, sizeof(cmd));
 	if (!ret && attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		reset_queues(to_sg_qp(ibqp));
+		reset_queues(to_sgp_qp(ibqp));
 	return ret;
 }
 
-int sg_destroy_qp(struct ibv_qp *ibqp)
+int sgp_destroy_qp(struct ibv_qp *ibqp)
 {
-	struct sg_context *ctx = to_sg_context(ibqp->context);
-	struct sg_qp *qp = to_sg_qp(ibqp);
+	struct sgp_context *ctx = to_sgp_context(ibqp->context);
+	struct sgp_qp *qp = to_sgp_qp(ibqp);
 	int ret;
 
 	pthread_mutex_lock(&ctx->qp_mutex);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct sg_ring {
+struct sgp_ring {
 	uint8_t *base;
 	uint32_t size;         /* slots, power of two */
 	uint32_t stride_shift; /* log2 of the octets of a slot */
@@ -24,13 +24,13 @@ struct sg_ring {
 	_Atomic(uint32_t) tail; /* index of the oldest entry that the device may still own */
 };
 
-static inline uint32_t sg_pow2_at_least(uint32_t n)
+static inline uint32_t sgp_pow2_at_least(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
 /* base: zeroed, size << stride_shift octets, owned by the caller. */
-static inline void sg_ring_init(struct sg_ring *ring, void *base, uint32_t size, uint32_t stride)
+static inline void sgp_ring_init(struct sgp_ring *ring, void *base, uint32_t size, uint32_t stride)
 {
 	ring->base = base;
 	ring->size = size;
@@ -39,19 +39,19 @@ static inline void sg_ring_init(struct sg_ring *ring, void *base, uint32_t size,
 	atomic_init(&ring->tail, 0);
 }
 
-static inline void *sg_ring_slot(const struct sg_ring *ring, uint32_t index)
+static inline void *sgp_ring_slot(const struct sgp_ring *ring, uint32_t index)
 {
 	return ring->base + ((size_t)(index & (ring->size - 1)) << ring->stride_shift);
 }
 
 /* True if the slot of index (head or beyond it, while a list is being built) is not free yet. */
-static inline bool sg_ring_full(const struct sg_ring *ring, uint32_t index)
+static inline bool sgp_ring_full(const struct sgp_ring *ring, uint32_t index)
 {
 	return index - atomic_load_explicit(&ring->tail, memory_order_acquire) >= ring->size;
 }
 
 /* The entry of this index and all before it have completed. */
-static inline void sg_ring_release(struct sg_ring *ring, uint32_t index)
+static inline void sgp_ring_release(struct sgp_ring *ring, uint32_t index)
 {
 	atomic_store_explicit(&ring->tail, index + 1, memory_order_release);
 }
@@ -60,7 +60,7 @@ static inline void sg_ring_release(struct sg_ring *ring, uint32_t index)
  * This many entries have completed, in whatever order.  Several threads may call it at once, and an
  * older count may arrive later than a newer one.
  */
-static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t completed)
+static inline void sgp_ring_release_count(struct sgp_ring *ring, uint32_t completed)
 {
 	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
@@ -75,28 +75,28 @@ static inline void sg_ring_release_count(struct sg_ring *ring, uint32_t complete
  * Copies the entries that the device may still own to a ring of size slots at base, with the same
  * stride.  False: it has no room for them, and nothing is copied.  Nobody posts meanwhile.
  */
-static inline bool sg_ring_copy(const struct sg_ring *ring, void *base, uint32_t size)
+static inline bool sgp_ring_copy(const struct sgp_ring *ring, void *base, uint32_t size)
 {
-	struct sg_ring to = { .base = base, .size = size, .stride_shift = ring->stride_shift };
+	struct sgp_ring to = { .base = base, .size = size, .stride_shift = ring->stride_shift };
 	uint32_t i = atomic_load_explicit(&ring->tail, memory_order_acquire);
 
 	if (ring->head - i > size)
 		return false;
 	for (; i != ring->head; i++)
-		memcpy(sg_ring_slot(&to, i), sg_ring_slot(ring, i),
+		memcpy(sgp_ring_slot(&to, i), sgp_ring_slot(ring, i),
 		       (size_t)1 << ring->stride_shift);
 	return true;
 }
 
 /* The device has switched to the copy. */
-static inline void sg_ring_move(struct sg_ring *ring, void *base, uint32_t size)
+static inline void sgp_ring_move(struct sgp_ring *ring, void *base, uint32_t size)
 {
 	ring->base = base;
 	ring->size = size;
 }
 
 /* Drops all posted entries: the device does not read them any more. */
-static inline void sg_ring_drain(struct sg_ring *ring)
+static inline void sgp_ring_drain(struct sgp_ring *ring)
 {
 	atomic_store_explicit(&ring->tail, ring->head, memory_order_release);
 }

@@ -18,41 +18,41 @@
 #include "staghorndv.h"
 #include "wqe.h"
 
-enum sg_srq_limits {
-	SG_SRQ_SIZE_MIN = 2,
-	SG_SRQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
+enum sgp_srq_limits {
+	SGP_SRQ_SIZE_MIN = 2,
+	SGP_SRQ_SIZE_MAX = 1 << 20, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
 static uint32_t ring_size(uint32_t max_wr)
 {
-	return max_t(uint32_t, sg_pow2_at_least(max_wr), SG_SRQ_SIZE_MIN);
+	return max_t(uint32_t, sgp_pow2_at_least(max_wr), SGP_SRQ_SIZE_MIN);
 }
 
 /* Allocates a ring and computes its limits; 0 or an errno value. */
-static int alloc_ring(struct sg_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *want)
+static int alloc_ring(struct sgp_srq *srq, struct ibv_pd *pd, const struct ibv_srq_attr *want)
 {
 	uint32_t size = ring_size(want->max_wr);
 	uint32_t stride;
 	int ret;
 
 	srq->rq.max_sge = max_t(uint32_t, want->max_sge, 1);
-	stride = sg_rq_stride(srq->rq.max_sge);
+	stride = sgp_rq_stride(srq->rq.max_sge);
 	if (stride > SG_WQE_STRIDE_MAX)
 		return EINVAL;
-	ret = sg_buf_alloc(&srq->buf, pd, SGDV_RESOURCE_SRQ, (size_t)size * stride);
+	ret = sgp_buf_alloc(&srq->buf, pd, SGDV_RESOURCE_SRQ, (size_t)size * stride);
 	if (ret)
 		return ret;
-	sg_ring_init(&srq->rq.ring, srq->buf.addr, size, stride);
+	sgp_ring_init(&srq->rq.ring, srq->buf.addr, size, stride);
 	return 0;
 }
 
-static int create_in_kernel(struct ibv_pd *pd, struct sg_srq *srq,
+static int create_in_kernel(struct ibv_pd *pd, struct sgp_srq *srq,
 			    const struct ibv_srq_init_attr *attr)
 {
 	/* The core writes the limits that were granted into its copy. */
 	struct ibv_srq_init_attr copy = *attr;
-	struct sg_create_srq_resp resp = {};
-	struct sg_create_srq cmd = {};
+	struct sgp_create_srq_resp resp = {};
+	struct sgp_create_srq cmd = {};
 	int ret;
 
 	cmd.drv_payload = (struct sg_abi_create_srq){
@@ -69,17 +69,17 @@ static int create_in_kernel(struct ibv_pd *pd, struct sg_srq *srq,
 	return 0;
 }
 
-struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+struct ibv_srq *sgp_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	struct sg_context *ctx = to_sg_context(pd->context);
-	struct sg_srq *srq;
+	struct sgp_context *ctx = to_sgp_context(pd->context);
+	struct sgp_srq *srq;
 	int ret;
 
 	if (!(ctx->features & SG_FEATURE_SRQ)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (!attr->attr.max_wr || attr->attr.max_wr > SG_SRQ_SIZE_MAX ||
+	if (!attr->attr.max_wr || attr->attr.max_wr > SGP_SRQ_SIZE_MAX ||
 	    attr->attr.max_sge > ctx->max_rq_sge) {
 		errno = EINVAL;
 		return NULL;
@@ -91,7 +91,7 @@ struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	if (ret)
 		goto err_free;
 	srq->rq.doorbell = SG_DB_SRQ;
-	sg_lock_init(&srq->rq.lock, sg_pd_promised(pd));
+	sgp_lock_init(&srq->rq.lock, sgp_pd_promised(pd));
 	ret = create_in_kernel(pd, srq, attr);
 	if (ret)
 		goto err_buf;
@@ -100,8 +100,8 @@ struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 	return &srq->vsrq.srq;
 
 err_buf:
-	sg_lock_fini(&srq->rq.lock);
-	sg_buf_free(&srq->buf);
+	sgp_lock_fini(&srq->rq.lock);
+	sgp_buf_free(&srq->buf);
 err_free:
 	free(srq);
 	errno = ret;
@@ -109,77 +109,77 @@ err_free:
 }
 
 /* Under the lock. */
-static int resize_in_kernel(struct sg_srq *srq, struct ibv_srq_attr *attr, int attr_mask,
-			    const struct sg_buf *buf, uint32_t size)
+static int resize_in_kernel(struct sgp_srq *srq, struct ibv_srq_attr *attr, int attr_mask,
+			    const struct sgp_buf *buf, uint32_t size)
 {
-	struct sg_modify_srq cmd = {};
+	struct sgp_modify_srq cmd = {};
 
 	cmd.drv_payload.buf = (uintptr_t)buf->addr;
 	cmd.drv_payload.entries = size;
 	return ibv_cmd_modify_srq(&srq->vsrq.srq, attr, attr_mask, &cmd.ibv_cmd, sizeof(cmd));
 }
 
-static int resize(struct sg_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
+static int resize(struct sgp_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
 {
-	struct sg_ring *ring = &srq->rq.ring;
-	struct sg_buf buf = {};
+	struct sgp_ring *ring = &srq->rq.ring;
+	struct sgp_buf buf = {};
 	uint32_t size, stride;
 	int ret;
 
-	if (!attr->max_wr || attr->max_wr > SG_SRQ_SIZE_MAX)
+	if (!attr->max_wr || attr->max_wr > SGP_SRQ_SIZE_MAX)
 		return EINVAL;
 	size = ring_size(attr->max_wr);
 	stride = 1u << ring->stride_shift;
-	ret = sg_buf_alloc(&buf, srq->buf.owner ? &srq->buf.owner->ibpd : NULL, SGDV_RESOURCE_SRQ,
+	ret = sgp_buf_alloc(&buf, srq->buf.owner ? &srq->buf.owner->ibpd : NULL, SGDV_RESOURCE_SRQ,
 			   (size_t)size * stride);
 	if (ret)
 		return ret;
-	sg_lock(&srq->rq.lock);
-	if (sg_ring_copy(ring, buf.addr, size))
+	sgp_lock(&srq->rq.lock);
+	if (sgp_ring_copy(ring, buf.addr, size))
 		ret = resize_in_kernel(srq, attr, attr_mask, &buf, size);
 	else
 		ret = EINVAL;
 	if (!ret) {
-		struct sg_buf old = srq->buf;
+		struct sgp_buf old = srq->buf;
 
-		sg_ring_move(ring, buf.addr, size);
+		sgp_ring_move(ring, buf.addr, size);
 		srq->buf = buf;
 		buf = old;
 	}
-	sg_unlock(&srq->rq.lock);
-	sg_buf_free(&buf);
+	sgp_unlock(&srq->rq.lock);
+	sgp_buf_free(&buf);
 	return ret;
 }
 
-int sg_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+int sgp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
 {
 	struct ibv_modify_srq cmd = {};
 
 	if (attr_mask & IBV_SRQ_MAX_WR) {
-		if (!(to_sg_context(ibsrq->context)->features & SG_FEATURE_SRQ_RESIZE))
+		if (!(to_sgp_context(ibsrq->context)->features & SG_FEATURE_SRQ_RESIZE))
 			return EOPNOTSUPP;
-		return resize(to_sg_srq(ibsrq), attr, attr_mask);
+		return resize(to_sgp_srq(ibsrq), attr, attr_mask);
 	}
 	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
 }
 
-int sg_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+int sgp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
 	struct ibv_query_srq cmd = {};
 
 	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
 }
 
-int sg_destroy_srq(struct ibv_srq *ibsrq)
+int sgp_destroy_srq(struct ibv_srq *ibsrq)
 {
-	struct sg_srq *srq = to_sg_srq(ibsrq);
+	struct sgp_srq *srq = to_sgp_srq(ibsrq);
 	int ret = ibv_cmd_destroy_srq(ibsrq);
 
 	/* It fails with EBUSY while queue pairs use it, so no poller uses it any more. */
 	if (ret)
 		return ret;
-	sg_buf_free(&srq->buf);
-	sg_lock_fini(&srq->rq.lock);
+	sgp_buf_free(&srq->buf);
+	sgp_lock_fini(&srq->rq.lock);
 	free(srq);
 	return 0;
 }

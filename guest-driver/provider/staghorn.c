@@ -16,51 +16,51 @@
 static void free_context(struct ibv_context *context);
 
 static const struct verbs_context_ops context_ops = {
-	.advise_mr = sg_advise_mr,
-	.alloc_mw = sg_alloc_mw,
-	.alloc_parent_domain = sg_alloc_parent_domain,
-	.alloc_pd = sg_alloc_pd,
-	.alloc_td = sg_alloc_td,
-	.bind_mw = sg_bind_mw,
-	.cq_event = sg_cq_event,
-	.create_cq = sg_create_cq,
-	.create_cq_ex = sg_create_cq_ex,
-	.create_qp = sg_create_qp,
-	.create_qp_ex = sg_create_qp_ex,
-	.create_srq = sg_create_srq,
-	.dealloc_mw = sg_dealloc_mw,
-	.dealloc_pd = sg_dealloc_pd,
-	.dealloc_td = sg_dealloc_td,
-	.dereg_mr = sg_dereg_mr,
-	.destroy_cq = sg_destroy_cq,
-	.destroy_qp = sg_destroy_qp,
-	.destroy_srq = sg_destroy_srq,
+	.advise_mr = sgp_advise_mr,
+	.alloc_mw = sgp_alloc_mw,
+	.alloc_parent_domain = sgp_alloc_parent_domain,
+	.alloc_pd = sgp_alloc_pd,
+	.alloc_td = sgp_alloc_td,
+	.bind_mw = sgp_bind_mw,
+	.cq_event = sgp_cq_event,
+	.create_cq = sgp_create_cq,
+	.create_cq_ex = sgp_create_cq_ex,
+	.create_qp = sgp_create_qp,
+	.create_qp_ex = sgp_create_qp_ex,
+	.create_srq = sgp_create_srq,
+	.dealloc_mw = sgp_dealloc_mw,
+	.dealloc_pd = sgp_dealloc_pd,
+	.dealloc_td = sgp_dealloc_td,
+	.dereg_mr = sgp_dereg_mr,
+	.destroy_cq = sgp_destroy_cq,
+	.destroy_qp = sgp_destroy_qp,
+	.destroy_srq = sgp_destroy_srq,
 	.free_context = free_context,
-	.modify_cq = sg_modify_cq,
-	.modify_qp = sg_modify_qp,
-	.modify_srq = sg_modify_srq,
-	.poll_cq = sg_poll_cq,
-	.post_recv = sg_post_recv,
-	.post_send = sg_post_send,
-	.post_srq_recv = sg_post_srq_recv,
-	.query_device_ex = sg_query_device_ex,
-	.query_port = sg_query_port,
-	.query_qp = sg_query_qp,
-	.query_rt_values = sg_query_rt_values,
-	.query_srq = sg_query_srq,
-	.reg_dmabuf_mr = sg_reg_dmabuf_mr,
-	.reg_mr = sg_reg_mr,
-	.req_notify_cq = sg_req_notify_cq,
-	.rereg_mr = sg_rereg_mr,
-	.resize_cq = sg_resize_cq,
+	.modify_cq = sgp_modify_cq,
+	.modify_qp = sgp_modify_qp,
+	.modify_srq = sgp_modify_srq,
+	.poll_cq = sgp_poll_cq,
+	.post_recv = sgp_post_recv,
+	.post_send = sgp_post_send,
+	.post_srq_recv = sgp_post_srq_recv,
+	.query_device_ex = sgp_query_device_ex,
+	.query_port = sgp_query_port,
+	.query_qp = sgp_query_qp,
+	.query_rt_values = sgp_query_rt_values,
+	.query_srq = sgp_query_srq,
+	.reg_dmabuf_mr = sgp_reg_dmabuf_mr,
+	.reg_mr = sgp_reg_mr,
+	.req_notify_cq = sgp_req_notify_cq,
+	.rereg_mr = sgp_rereg_mr,
+	.resize_cq = sgp_resize_cq,
 };
 
 static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd,
 					   void *private_data)
 {
-	struct sg_get_context_resp resp = {};
+	struct sgp_get_context_resp resp = {};
 	struct ibv_get_context cmd = {};
-	struct sg_context *ctx;
+	struct sgp_context *ctx;
 	void *db;
 
 	ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, vctx, RDMA_DRIVER_UNKNOWN);
@@ -93,10 +93,10 @@ err:
 
 static void free_context(struct ibv_context *context)
 {
-	struct sg_context *ctx = to_sg_context(context);
+	struct sgp_context *ctx = to_sgp_context(context);
 	unsigned int i;
 
-	for (i = 0; i < SG_QP_ROOT_SIZE; i++)
+	for (i = 0; i < SGP_QP_ROOT_SIZE; i++)
 		free(atomic_load_explicit(&ctx->qp_root[i], memory_order_relaxed));
 	pthread_mutex_destroy(&ctx->qp_mutex);
 	munmap(ctx->db, SG_UAR_SIZE);
@@ -106,14 +106,14 @@ static void free_context(struct ibv_context *context)
 
 static struct verbs_device *alloc_device(struct verbs_sysfs_dev *sysfs_dev)
 {
-	struct sg_device *dev = calloc(1, sizeof(*dev));
+	struct sgp_device *dev = calloc(1, sizeof(*dev));
 
 	return dev ? &dev->vdev : NULL;
 }
 
 static void uninit_device(struct verbs_device *vdev)
 {
-	free(container_of(vdev, struct sg_device, vdev));
+	free(container_of(vdev, struct sgp_device, vdev));
 }
 
 static const struct verbs_match_ent match_table[] = {
@@ -131,7 +131,7 @@ static const struct verbs_device_ops device_ops = {
 	.alloc_context = alloc_context,
 };
 
-bool sg_is_ours(struct ibv_device *device)
+bool sgp_is_ours(struct ibv_device *device)
 {
 	return verbs_get_device(device)->ops == &device_ops;
 }

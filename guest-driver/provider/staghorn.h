@@ -42,39 +42,40 @@
 #define _STRUCT_sg_abi_create_qp_resp struct {}
 #define _STRUCT_sg_abi_reg_mr struct {}
 
-DECLARE_DRV_CMD(sg_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_alloc_ucontext_resp);
-DECLARE_DRV_CMD(sg_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
-DECLARE_DRV_CMD(sg_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
+DECLARE_DRV_CMD(sgp_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_alloc_ucontext_resp);
+DECLARE_DRV_CMD(sgp_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
+DECLARE_DRV_CMD(sgp_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, sg_abi_create_cq,
 		sg_abi_create_cq_resp);
-DECLARE_DRV_CMD(sg_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, sg_abi_resize_cq, sg_abi_resize_cq_resp);
-DECLARE_DRV_CMD(sg_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, sg_abi_create_srq,
+DECLARE_DRV_CMD(sgp_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, sg_abi_resize_cq,
+		sg_abi_resize_cq_resp);
+DECLARE_DRV_CMD(sgp_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, sg_abi_create_srq,
 		sg_abi_create_srq_resp);
-DECLARE_DRV_CMD(sg_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ, sg_abi_modify_srq, empty);
-DECLARE_DRV_CMD(sg_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
+DECLARE_DRV_CMD(sgp_modify_srq, IB_USER_VERBS_CMD_MODIFY_SRQ, sg_abi_modify_srq, empty);
+DECLARE_DRV_CMD(sgp_create_qp, IB_USER_VERBS_CMD_CREATE_QP, sg_abi_create_qp,
 		sg_abi_create_qp_resp);
-DECLARE_DRV_CMD(sg_reg_mr_cmd, IB_USER_VERBS_CMD_REG_MR, sg_abi_reg_mr, empty);
+DECLARE_DRV_CMD(sgp_reg_mr_cmd, IB_USER_VERBS_CMD_REG_MR, sg_abi_reg_mr, empty);
 
 /* Queue pair numbers have 24 bits; the table of them has two levels, the second made on demand. */
-enum sg_qp_table {
-	SG_QPN_BITS = 24,
-	SG_QP_LEAF_BITS = 12,
-	SG_QP_LEAF_SIZE = 1 << SG_QP_LEAF_BITS,
-	SG_QP_ROOT_SIZE = 1 << (SG_QPN_BITS - SG_QP_LEAF_BITS),
+enum sgp_qp_table {
+	SGP_QPN_BITS = 24,
+	SGP_QP_LEAF_BITS = 12,
+	SGP_QP_LEAF_SIZE = 1 << SGP_QP_LEAF_BITS,
+	SGP_QP_ROOT_SIZE = 1 << (SGP_QPN_BITS - SGP_QP_LEAF_BITS),
 };
 
-#define SG_QPN_NONE 0xffffffffu /* in a completion entry: its queue pair is gone */
+#define SGP_QPN_NONE 0xffffffffu /* in a completion entry: its queue pair is gone */
 
-struct sg_device {
+struct sgp_device {
 	struct verbs_device vdev;
 };
 
-struct sg_qp;
+struct sgp_qp;
 
-struct sg_qp_leaf {
-	_Atomic(struct sg_qp *) qp[SG_QP_LEAF_SIZE];
+struct sgp_qp_leaf {
+	_Atomic(struct sgp_qp *) qp[SGP_QP_LEAF_SIZE];
 };
 
-struct sg_context {
+struct sgp_context {
 	struct verbs_context vctx;
 	uint8_t *db; /* doorbell page */
 	uint32_t max_inline;
@@ -83,26 +84,26 @@ struct sg_context {
 	uint32_t features;  /* SG_FEATURE_* */
 	uint32_t hash_mask; /* bit n: enum sg_hash n */
 	pthread_mutex_t qp_mutex; /* writers of qp_root */
-	_Atomic(struct sg_qp_leaf *) qp_root[SG_QP_ROOT_SIZE];
+	_Atomic(struct sgp_qp_leaf *) qp_root[SGP_QP_ROOT_SIZE];
 };
 
 /* Whole zeroed pages, kept out of children after fork(): the device writes to them. */
-struct sg_buf {
+struct sgp_buf {
 	void *addr;
 	size_t length;
-	struct sg_pd *owner; /* the parent domain whose allocator was used, or NULL */
+	struct sgp_pd *owner; /* the parent domain whose allocator was used, or NULL */
 	uint64_t type;       /* the argument of that allocator */
 };
 
-struct sg_td {
+struct sgp_td {
 	struct ibv_td ibtd;
 	_Atomic(unsigned int) parents;
 };
 
-struct sg_pd {
+struct sgp_pd {
 	struct ibv_pd ibpd;
-	struct sg_pd *base; /* NULL: the kernel's; else a parent domain over that one */
-	struct sg_td *td;   /* of a parent domain; may be NULL */
+	struct sgp_pd *base; /* NULL: the kernel's; else a parent domain over that one */
+	struct sgp_td *td;   /* of a parent domain; may be NULL */
 	/* Allocator functions; both or neither. */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 		       uint64_t resource_type);
@@ -112,21 +113,21 @@ struct sg_pd {
 };
 
 /* Unread entries that the device had written when the queue was resized. */
-struct sg_backlog {
+struct sgp_backlog {
 	struct sg_cqe *entries; /* NULL: none */
 	uint32_t pos;
 	uint32_t num;
 };
 
 /* The difference of the wall clock and the adapter's (clock.c). */
-struct sg_wall {
+struct sgp_wall {
 	uint64_t ahead;    /* ns, modulo 2^64 */
 	uint64_t measured; /* ns of CLOCK_BOOTTIME; 0: never */
 };
 
-struct sg_cq {
+struct sgp_cq {
 	struct verbs_cq vcq;
-	struct sg_lock lock;
+	struct sgp_lock lock;
 	uint32_t size;        /* entries, power of two */
 	uint32_t size_shift;
 	uint32_t cqn;
@@ -135,15 +136,15 @@ struct sg_cq {
 	_Atomic(uint32_t) armed; /* the last arming, 0 once its event was raised */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;
-	struct sg_backlog backlog; /* read before the ring */
+	struct sgp_backlog backlog; /* read before the ring */
 	const struct sg_cqe *cur; /* the current entry of the extended poll ... */
 	uint64_t cur_tail;        /* ... and its last word */
-	struct sg_wall wall;
-	struct sg_buf buf;
+	struct sgp_wall wall;
+	struct sgp_buf buf;
 };
 
 /* Registration data that libibverbs does not keep; all zero for an ordinary region. */
-struct sg_mr {
+struct sgp_mr {
 	struct verbs_mr vmr;
 	uint8_t hash_alg; /* enum sg_hash */
 	uint8_t hash_key_len;
@@ -152,25 +153,25 @@ struct sg_mr {
 };
 
 /* A receive queue, a queue pair's own or shared. */
-struct sg_rq {
-	struct sg_lock lock;
-	struct sg_ring ring;
+struct sgp_rq {
+	struct sgp_lock lock;
+	struct sgp_ring ring;
 	uint32_t max_sge;
 	uint32_t number; /* of the queue pair, or the shared queue: for the doorbell */
 	enum sg_doorbell doorbell;
 };
 
-struct sg_srq {
+struct sgp_srq {
 	struct verbs_srq vsrq;
-	struct sg_rq rq;
-	struct sg_buf buf;
+	struct sgp_rq rq;
+	struct sgp_buf buf;
 };
 
-struct sg_qp {
+struct sgp_qp {
 	struct verbs_qp vqp;
 
-	struct sg_lock sq_lock;
-	struct sg_ring sq;
+	struct sgp_lock sq_lock;
+	struct sgp_ring sq;
 	uint32_t sq_max_sge;
 	uint32_t sq_room; /* octets behind the header of an entry */
 	uint32_t max_inline;
@@ -184,151 +185,151 @@ struct sg_qp {
 	uint32_t wr_head;           /* index of the next entry */
 	struct sg_wqe_hdr *wr_wqe;  /* the entry that needs its payload; NULL: none, or failed */
 
-	struct sg_srq *srq; /* NULL: receives are its own */
-	struct sg_rq rq;
+	struct sgp_srq *srq; /* NULL: receives are its own */
+	struct sgp_rq rq;
 
 	struct ibv_qp_cap cap; /* as reported to the application */
-	struct sg_buf sq_buf;
-	struct sg_buf rq_buf;
+	struct sgp_buf sq_buf;
+	struct sgp_buf rq_buf;
 };
 
-static inline struct sg_context *to_sg_context(struct ibv_context *context)
+static inline struct sgp_context *to_sgp_context(struct ibv_context *context)
 {
-	return container_of(context, struct sg_context, vctx.context);
+	return container_of(context, struct sgp_context, vctx.context);
 }
 
-static inline struct sg_cq *to_sg_cq(struct ibv_cq *cq)
+static inline struct sgp_cq *to_sgp_cq(struct ibv_cq *cq)
 {
-	return container_of(cq, struct sg_cq, vcq.cq);
+	return container_of(cq, struct sgp_cq, vcq.cq);
 }
 
-static inline struct sg_cq *to_sg_cq_ex(struct ibv_cq_ex *cq)
+static inline struct sgp_cq *to_sgp_cq_ex(struct ibv_cq_ex *cq)
 {
-	return container_of(cq, struct sg_cq, vcq.cq_ex);
+	return container_of(cq, struct sgp_cq, vcq.cq_ex);
 }
 
-static inline struct sg_srq *to_sg_srq(struct ibv_srq *srq)
+static inline struct sgp_srq *to_sgp_srq(struct ibv_srq *srq)
 {
-	return container_of(srq, struct sg_srq, vsrq.srq);
+	return container_of(srq, struct sgp_srq, vsrq.srq);
 }
 
-static inline struct sg_pd *to_sg_pd(struct ibv_pd *pd)
+static inline struct sgp_pd *to_sgp_pd(struct ibv_pd *pd)
 {
-	return container_of(pd, struct sg_pd, ibpd);
+	return container_of(pd, struct sgp_pd, ibpd);
 }
 
-static inline struct sg_mr *to_sg_mr(struct ibv_mr *mr)
+static inline struct sgp_mr *to_sgp_mr(struct ibv_mr *mr)
 {
-	return container_of(mr, struct sg_mr, vmr.ibv_mr);
+	return container_of(mr, struct sgp_mr, vmr.ibv_mr);
 }
 
-static inline struct sg_qp *to_sg_qp(struct ibv_qp *qp)
+static inline struct sgp_qp *to_sgp_qp(struct ibv_qp *qp)
 {
-	return container_of(qp, struct sg_qp, vqp.qp);
+	return container_of(qp, struct sgp_qp, vqp.qp);
 }
 
-static inline struct sg_qp *to_sg_qp_ex(struct ibv_qp_ex *qp)
+static inline struct sgp_qp *to_sgp_qp_ex(struct ibv_qp_ex *qp)
 {
-	return container_of(qp, struct sg_qp, vqp.qp_ex);
+	return container_of(qp, struct sgp_qp, vqp.qp_ex);
 }
 
 /* May be called under a completion queue's lock; NULL if there is no such queue pair. */
-static inline struct sg_qp *sg_qp_lookup(struct sg_context *ctx, uint32_t qpn)
+static inline struct sgp_qp *sgp_qp_lookup(struct sgp_context *ctx, uint32_t qpn)
 {
-	struct sg_qp_leaf *leaf;
+	struct sgp_qp_leaf *leaf;
 
-	if (qpn >> SG_QPN_BITS)
+	if (qpn >> SGP_QPN_BITS)
 		return NULL;
-	leaf = atomic_load_explicit(&ctx->qp_root[qpn >> SG_QP_LEAF_BITS], memory_order_acquire);
+	leaf = atomic_load_explicit(&ctx->qp_root[qpn >> SGP_QP_LEAF_BITS], memory_order_acquire);
 	if (!leaf)
 		return NULL;
-	return atomic_load_explicit(&leaf->qp[qpn & (SG_QP_LEAF_SIZE - 1)], memory_order_acquire);
+	return atomic_load_explicit(&leaf->qp[qpn & (SGP_QP_LEAF_SIZE - 1)], memory_order_acquire);
 }
 
 /* buf.c APIs: */
-int sg_buf_alloc(struct sg_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length);
-void sg_buf_free(struct sg_buf *buf);
+int sgp_buf_alloc(struct sgp_buf *buf, struct ibv_pd *ibpd, uint64_t type, size_t length);
+void sgp_buf_free(struct sgp_buf *buf);
 
 /* staghorn.c APIs: */
-bool sg_is_ours(struct ibv_device *device);
+bool sgp_is_ours(struct ibv_device *device);
 
 /* pd.c APIs: */
-struct ibv_pd *sg_alloc_pd(struct ibv_context *context);
-struct ibv_td *sg_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
-int sg_dealloc_td(struct ibv_td *ibtd);
-struct ibv_pd *sg_alloc_parent_domain(struct ibv_context *context,
+struct ibv_pd *sgp_alloc_pd(struct ibv_context *context);
+struct ibv_td *sgp_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int sgp_dealloc_td(struct ibv_td *ibtd);
+struct ibv_pd *sgp_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr);
-int sg_dealloc_pd(struct ibv_pd *ibpd);
+int sgp_dealloc_pd(struct ibv_pd *ibpd);
 
 /* Does an object created here belong to one thread? */
-static inline bool sg_pd_promised(struct ibv_pd *ibpd)
+static inline bool sgp_pd_promised(struct ibv_pd *ibpd)
 {
-	return to_sg_pd(ibpd)->td != NULL;
+	return to_sgp_pd(ibpd)->td != NULL;
 }
 
 /* clock.c APIs: */
-int sg_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+int sgp_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 /*
  * A completion's timestamp as the time of CLOCK_REALTIME, in ns.  db: the doorbell page; wall is
  * updated, by one thread at a time.
  */
-uint64_t sg_clock_to_wall(const uint8_t *db, struct sg_wall *wall, uint64_t stamp);
+uint64_t sgp_clock_to_wall(const uint8_t *db, struct sgp_wall *wall, uint64_t stamp);
 
 /* verbs.c APIs: */
-int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
-int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
-struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+int sgp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_mr *sgp_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 /* NULL and errno on failure.  req may be NULL. */
-struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+struct ibv_mr *sgp_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access, const struct sg_abi_reg_mr *req);
-int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+int sgp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access);
-struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+struct ibv_mr *sgp_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				int fd, int access);
-int sg_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+int sgp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge);
-int sg_dereg_mr(struct verbs_mr *vmr);
+int sgp_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c APIs: */
-struct ibv_cq *sg_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+struct ibv_cq *sgp_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 			    int comp_vector);
-struct ibv_cq_ex *sg_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
-int sg_resize_cq(struct ibv_cq *ibcq, int cqe);
-int sg_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
-void sg_cq_event(struct ibv_cq *ibcq);
-int sg_destroy_cq(struct ibv_cq *ibcq);
-int sg_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
-int sg_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+struct ibv_cq_ex *sgp_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int sgp_resize_cq(struct ibv_cq *ibcq, int cqe);
+int sgp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
+void sgp_cq_event(struct ibv_cq *ibcq);
+int sgp_destroy_cq(struct ibv_cq *ibcq);
+int sgp_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
+int sgp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 /* Drops the unpolled completions of this queue pair. */
-void sg_cq_purge(struct sg_cq *cq, struct sg_qp *qp);
+void sgp_cq_purge(struct sgp_cq *cq, struct sgp_qp *qp);
 
 /* srq.c APIs: */
-struct ibv_srq *sg_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-int sg_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
-int sg_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
-int sg_destroy_srq(struct ibv_srq *ibsrq);
+struct ibv_srq *sgp_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+int sgp_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
+int sgp_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int sgp_destroy_srq(struct ibv_srq *ibsrq);
 
 /* qp.c APIs: */
-struct ibv_qp *sg_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-struct ibv_qp *sg_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
-int sg_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+struct ibv_qp *sgp_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *sgp_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int sgp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 		struct ibv_qp_init_attr *init_attr);
-int sg_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
-int sg_destroy_qp(struct ibv_qp *ibqp);
+int sgp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
+int sgp_destroy_qp(struct ibv_qp *ibqp);
 
 /* post.c APIs: */
-int sg_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-int sg_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int sg_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int sgp_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int sgp_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int sgp_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* mw.c APIs: */
-struct ibv_mw *sg_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int sg_dealloc_mw(struct ibv_mw *mw);
-int sg_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+struct ibv_mw *sgp_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int sgp_dealloc_mw(struct ibv_mw *mw);
+int sgp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 
 /* wr.c APIs: */
 /* 0, or EOPNOTSUPP if we lack one of IBV_QP_EX_WITH_*.  Before the queue pair is used. */
-int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags);
+int sgp_wr_init(struct sgp_qp *qp, uint64_t send_ops_flags);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "staghorn.h"
 
-int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ib_uverbs_ex_query_device_resp resp;
@@ -29,21 +29,21 @@ int sg_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
 	return 0;
 }
 
-int sg_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
+int sgp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
 {
 	struct ibv_query_port cmd = {};
 
 	return ibv_cmd_query_port(context, port, attr, &cmd, sizeof(cmd));
 }
 
-struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+struct ibv_mr *sgp_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				 int access, const struct sg_abi_reg_mr *req)
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
-	struct sg_reg_mr_cmd cmd = {};
+	struct sgp_reg_mr_cmd cmd = {};
 	/* Without attributes the command has the core's part only. */
 	size_t cmd_size = sizeof(cmd.ibv_cmd);
-	struct sg_mr *mr;
+	struct sgp_mr *mr;
 	int ret;
 
 	mr = calloc(1, sizeof(*mr));
@@ -69,13 +69,13 @@ struct ibv_mr *sg_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, u
 }
 
 /* iova is the Tagged Offset of the first octet, for the peer and in lists of elements. */
-struct ibv_mr *sg_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+struct ibv_mr *sgp_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	return sg_reg_mr_private(pd, addr, length, iova, access, NULL);
+	return sgp_reg_mr_private(pd, addr, length, iova, access, NULL);
 }
 
 /* If the kernel creates a new region instead of the old one, the keys change. */
-int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+int sgp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access)
 {
 	struct ib_uverbs_rereg_mr_resp resp = {};
@@ -85,10 +85,10 @@ int sg_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, 
 				&cmd, sizeof(cmd), &resp, sizeof(resp));
 }
 
-struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+struct ibv_mr *sgp_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				int fd, int access)
 {
-	struct sg_mr *mr;
+	struct sgp_mr *mr;
 	int ret;
 
 	mr = calloc(1, sizeof(*mr));
@@ -102,18 +102,18 @@ struct ibv_mr *sg_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t lengt
 	return &mr->vmr.ibv_mr;
 }
 
-int sg_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+int sgp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge)
 {
 	return ibv_cmd_advise_mr(pd, advice, flags, sg_list, num_sge);
 }
 
-int sg_dereg_mr(struct verbs_mr *vmr)
+int sgp_dereg_mr(struct verbs_mr *vmr)
 {
 	int ret = ibv_cmd_dereg_mr(vmr);
 
 	if (ret)
 		return ret;
-	free(container_of(vmr, struct sg_mr, vmr));
+	free(container_of(vmr, struct sgp_mr, vmr));
 	return 0;
 }

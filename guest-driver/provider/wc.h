@@ -51,16 +51,16 @@ static const enum ibv_wc_opcode wc_send_opcode[] = {
 
 static inline enum ibv_wc_status to_wc_status(uint64_t tail)
 {
-	uint8_t status = sg_cqe_status(tail);
+	uint8_t status = sgp_cqe_status(tail);
 
 	return likely(status < ARRAY_SIZE(wc_status)) ? wc_status[status] : IBV_WC_GENERAL_ERR;
 }
 
 static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 {
-	uint8_t opcode = sg_cqe_opcode(tail);
+	uint8_t opcode = sgp_cqe_opcode(tail);
 
-	if (sg_cqe_flags(tail) & SG_CQE_RECV)
+	if (sgp_cqe_flags(tail) & SG_CQE_RECV)
 		return opcode == SG_WC_RECV_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
 	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
 							     IBV_WC_DRIVER3;
@@ -68,7 +68,7 @@ static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 
 static inline unsigned int to_wc_flags(uint64_t tail)
 {
-	uint8_t flags = sg_cqe_flags(tail);
+	uint8_t flags = sgp_cqe_flags(tail);
 
 	return (flags & SG_CQE_WITH_INV ? IBV_WC_WITH_INV : 0) |
 	       (flags & SG_CQE_WITH_IMM ? IBV_WC_WITH_IMM : 0);

@@ -18,7 +18,7 @@
 #include "staghorndv.h"
 #include "wqe.h"
 
-static void fail(struct sg_qp *qp, int err)
+static void fail(struct sgp_qp *qp, int err)
 {
 	if (!qp->wr_err)
 		qp->wr_err = err;
@@ -28,18 +28,18 @@ static void fail(struct sg_qp *qp, int err)
 /* Begin the next entry, with the id and flags that the application has set; NULL after an error. */
 static struct sg_wqe_hdr *begin(struct ibv_qp_ex *ibqp, uint8_t opcode, unsigned int flags_mask)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe;
 
 	if (unlikely(qp->wr_err))
 		return NULL;
-	if (unlikely(sg_ring_full(&qp->sq, qp->wr_head))) {
+	if (unlikely(sgp_ring_full(&qp->sq, qp->wr_head))) {
 		fail(qp, ENOMEM);
 		return NULL;
 	}
-	wqe = sg_ring_slot(&qp->sq, qp->wr_head);
-	sg_wqe_init(wqe, qp->wr_head, opcode,
-		    sg_wqe_flags[ibqp->wr_flags & flags_mask] | qp->sq_flags, ibqp->wr_id);
+	wqe = sgp_ring_slot(&qp->sq, qp->wr_head);
+	sgp_wqe_init(wqe, qp->wr_head, opcode,
+		    sgp_wqe_flags[ibqp->wr_flags & flags_mask] | qp->sq_flags, ibqp->wr_id);
 	qp->wr_head++;
 	qp->wr_wqe = wqe;
 	return wqe;
@@ -47,54 +47,54 @@ static struct sg_wqe_hdr *begin(struct ibv_qp_ex *ibqp, uint8_t opcode, unsigned
 
 static void wr_send(struct ibv_qp_ex *ibqp)
 {
-	begin(ibqp, SG_WR_SEND, SG_SEND_FLAGS);
+	begin(ibqp, SG_WR_SEND, SGP_SEND_FLAGS);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_INV, SG_SEND_FLAGS);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_INV, SGP_SEND_FLAGS);
 
 	if (likely(wqe))
-		sg_wqe_set_inv(wqe, invalidate_rkey);
+		sgp_wqe_set_inv(wqe, invalidate_rkey);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sg_wqe_set_remote(wqe, rkey, remote_addr);
+		sgp_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_READ, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_READ, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sg_wqe_set_remote(wqe, rkey, remote_addr);
+		sgp_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
 /* For operations that take no payload. */
 static void seal(struct ibv_qp_ex *ibqp)
 {
-	to_sg_qp_ex(ibqp)->wr_wqe = NULL;
+	to_sgp_qp_ex(ibqp)->wr_wqe = NULL;
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 			    const void *atom)
 {
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_ATOMIC_WRITE,
-				       SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+				       SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (unlikely(!wqe))
 		return;
-	sg_wqe_set_remote(wqe, rkey, remote_addr);
-	sg_wqe_set_inline_len(wqe, sg_wqe_append_inline(wqe, 0, SG_ATOM, atom, SG_ATOM));
+	sgp_wqe_set_remote(wqe, rkey, remote_addr);
+	sgp_wqe_set_inline_len(wqe, sgp_wqe_append_inline(wqe, 0, SGP_ATOM, atom, SGP_ATOM));
 	seal(ibqp);
 }
 
 /* SG_FLUSH_* of verbs' type and level. */
-static int flush_flags(const struct sg_qp *qp, uint8_t type, uint8_t level, uint32_t *flags)
+static int flush_flags(const struct sgp_qp *qp, uint8_t type, uint8_t level, uint32_t *flags)
 {
 	if (!type || type & ~(IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT) || level > IBV_FLUSH_MR)
 		return EINVAL;
@@ -109,8 +109,8 @@ static int flush_flags(const struct sg_qp *qp, uint8_t type, uint8_t level, uint
 static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr, size_t len,
 		     uint8_t type, uint8_t level)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_FLUSH, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_FLUSH, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	uint32_t flags;
 	int ret;
 
@@ -127,12 +127,12 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 		fail(qp, ret);
 		return;
 	}
-	sg_wqe_set_remote(wqe, rkey, remote_addr);
-	sg_wqe_set_place(wqe, (uint32_t)len, flags);
+	sgp_wqe_set_remote(wqe, rkey, remote_addr);
+	sgp_wqe_set_place(wqe, (uint32_t)len, flags);
 	seal(ibqp);
 }
 
-static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
+static int check_verify(const struct sgp_qp *qp, const struct sgdv_verify *v)
 {
 	size_t room = qp->sq_room;
 
@@ -140,7 +140,7 @@ static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
 		return EOPNOTSUPP;
 	if (v->comp_mask || v->reserved || v->expected_len > SG_HASH_MAX ||
 	    (v->expected_len && !v->expected) ||
-	    sg_verify_size(v->sink_len ? 1 : 0, v->expected_len) > room)
+	    sgp_verify_size(v->sink_len ? 1 : 0, v->expected_len) > room)
 		return EINVAL;
 	return 0;
 }
@@ -148,18 +148,18 @@ static int check_verify(const struct sg_qp *qp, const struct sgdv_verify *v)
 /* Queue pairs of other providers are unknown to us: requests for them are not posted. */
 static bool is_ours(struct ibv_qp_ex *ibqp)
 {
-	return likely(sg_is_ours(ibqp->qp_base.context->device));
+	return likely(sgp_is_ours(ibqp->qp_base.context->device));
 }
 
 void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe;
 	int ret;
 
 	if (!is_ours(ibqp))
 		return;
-	wqe = begin(ibqp, SG_WR_VERIFY, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	wqe = begin(ibqp, SG_WR_VERIFY, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 	if (unlikely(!wqe))
 		return;
 	ret = check_verify(qp, v);
@@ -167,18 +167,18 @@ void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 		fail(qp, ret);
 		return;
 	}
-	sg_wqe_set_remote(wqe, v->rkey, v->remote_addr);
-	sg_wqe_set_place(wqe, v->length, 0);
+	sgp_wqe_set_remote(wqe, v->rkey, v->remote_addr);
+	sgp_wqe_set_place(wqe, v->length, 0);
 	if (v->sink_len)
-		sg_sge_set(sg_verify_add_sink(wqe), v->sink_addr, v->sink_len, v->sink_lkey);
+		sgp_sge_set(sgp_verify_add_sink(wqe), v->sink_addr, v->sink_len, v->sink_lkey);
 	if (v->expected_len)
-		sg_verify_add_hash(wqe, v->expected, v->expected_len);
+		sgp_verify_add_hash(wqe, v->expected, v->expected_len);
 	seal(ibqp);
 }
 
 void sgdv_wr_invalidate(struct ibv_qp_ex *ibqp, uint32_t rkey)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe;
 
 	if (!is_ours(ibqp) || unlikely(qp->wr_err))
@@ -188,50 +188,50 @@ void sgdv_wr_invalidate(struct ibv_qp_ex *ibqp, uint32_t rkey)
 		fail(qp, EOPNOTSUPP);
 		return;
 	}
-	wqe = qp->wr_head == qp->sq.head ? NULL : sg_ring_slot(&qp->sq, qp->wr_head - 1);
+	wqe = qp->wr_head == qp->sq.head ? NULL : sgp_ring_slot(&qp->sq, qp->wr_head - 1);
 	if (!wqe || !rkey ||
 	    (wqe->opcode != SG_WR_FLUSH && wqe->opcode != SG_WR_VERIFY &&
 	     wqe->opcode != SG_WR_ATOMIC_WRITE)) {
 		fail(qp, EINVAL);
 		return;
 	}
-	sg_wqe_set_inv(wqe, rkey);
+	sgp_wqe_set_inv(wqe, rkey);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 			      __be32 imm_data)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE_IMM, SG_SEND_FLAGS);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE_IMM, SGP_SEND_FLAGS);
 
 	if (unlikely(!wqe))
 		return;
-	sg_wqe_set_remote(wqe, rkey, remote_addr);
-	sg_wqe_set_imm(wqe, &imm_data);
+	sgp_wqe_set_remote(wqe, rkey, remote_addr);
+	sgp_wqe_set_imm(wqe, &imm_data);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_IMM, SG_SEND_FLAGS);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_IMM, SGP_SEND_FLAGS);
 
 	if (likely(wqe))
-		sg_wqe_set_imm(wqe, &imm_data);
+		sgp_wqe_set_imm(wqe, &imm_data);
 }
 
 /* The caller sets the element for the result next. */
 static void begin_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode, uint32_t rkey,
 			 uint64_t remote_addr, const struct sgdv_cmp_swp *v)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
-	struct sg_wqe_hdr *wqe = begin(ibqp, opcode, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
+	struct sg_wqe_hdr *wqe = begin(ibqp, opcode, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(!(qp->features & SG_FEATURE_ATOMICS) || SG_ATOMIC_BODY > qp->sq_room)) {
+	if (unlikely(!(qp->features & SG_FEATURE_ATOMICS) || SGP_ATOMIC_BODY > qp->sq_room)) {
 		fail(qp, EOPNOTSUPP);
 		return;
 	}
-	sg_wqe_set_remote(wqe, rkey, remote_addr);
-	sg_wqe_set_atomic(wqe, v->swap, v->swap_mask, v->compare, v->compare_mask);
+	sgp_wqe_set_remote(wqe, rkey, remote_addr);
+	sgp_wqe_set_atomic(wqe, v->swap, v->swap_mask, v->compare, v->compare_mask);
 }
 
 void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
@@ -266,24 +266,24 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t 
 
 static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_LOCAL_INV, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_LOCAL_INV, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sg_wqe_set_inv(wqe, invalidate_rkey);
+		sgp_wqe_set_inv(wqe, invalidate_rkey);
 	seal(ibqp);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ibqp, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_BIND_MW, SG_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_BIND_MW, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 	int ret;
 
 	if (unlikely(!wqe))
 		return;
-	ret = mw->type == IBV_MW_TYPE_2 ? sg_set_bind(wqe, mw, rkey, info) : EINVAL;
+	ret = mw->type == IBV_MW_TYPE_2 ? sgp_set_bind(wqe, mw, rkey, info) : EINVAL;
 	if (unlikely(ret))
-		fail(to_sg_qp_ex(ibqp), ret);
+		fail(to_sgp_qp_ex(ibqp), ret);
 	else
 		seal(ibqp);
 }
@@ -294,7 +294,7 @@ static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t le
 	switch (wqe->opcode) {
 	case SG_WR_FETCH_ADD:
 	case SG_WR_CMP_SWAP:
-		return num_sge != 1 || length != SG_ATOM ? EINVAL : 0;
+		return num_sge != 1 || length != SGP_ATOM ? EINVAL : 0;
 	case SG_WR_SEND_IMM: /* its message has none */
 		return length ? EOPNOTSUPP : 0;
 	default:
@@ -304,7 +304,7 @@ static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t le
 
 static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe = qp->wr_wqe;
 	int ret;
 
@@ -318,12 +318,12 @@ static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uin
 	if (wqe->opcode == SG_WR_SEND_IMM)
 		return;
 	wqe->num_sge = 1;
-	sg_sge_set(sg_wqe_sge(wqe), addr, length, lkey);
+	sgp_sge_set(sgp_wqe_sge(wqe), addr, length, lkey);
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct ibv_sge *sg_list)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe = qp->wr_wqe;
 	size_t length = 0, i;
 	struct sg_sge *dst;
@@ -341,15 +341,15 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct
 	if (wqe->opcode == SG_WR_SEND_IMM)
 		return;
 	wqe->num_sge = (uint8_t)num_sge;
-	dst = sg_wqe_sge(wqe);
+	dst = sgp_wqe_sge(wqe);
 	for (i = 0; i < num_sge; i++)
-		sg_sge_set(&dst[i], sg_list[i].addr, sg_list[i].length, sg_list[i].lkey);
+		sgp_sge_set(&dst[i], sg_list[i].addr, sg_list[i].length, sg_list[i].lkey);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 				    const struct ibv_data_buf *buf_list)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	struct sg_wqe_hdr *wqe = qp->wr_wqe;
 	uint32_t used = 0;
 	size_t i;
@@ -357,20 +357,20 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(wqe->opcode == SG_WR_READ || sg_is_atomic(wqe->opcode))) {
+	if (unlikely(wqe->opcode == SG_WR_READ || sgp_is_atomic(wqe->opcode))) {
 		fail(qp, EINVAL);
 		return;
 	}
-	for (i = 0; i < num_buf && used != SG_INLINE_TOO_LONG; i++)
-		used = sg_wqe_append_inline(wqe, used, qp->max_inline, buf_list[i].addr,
+	for (i = 0; i < num_buf && used != SGP_INLINE_TOO_LONG; i++)
+		used = sgp_wqe_append_inline(wqe, used, qp->max_inline, buf_list[i].addr,
 					    buf_list[i].length);
-	ret = used == SG_INLINE_TOO_LONG ? EINVAL : check_payload(wqe, num_buf, used);
+	ret = used == SGP_INLINE_TOO_LONG ? EINVAL : check_payload(wqe, num_buf, used);
 	if (unlikely(ret)) {
 		fail(qp, ret);
 		return;
 	}
 	if (wqe->opcode != SG_WR_SEND_IMM)
-		sg_wqe_set_inline_len(wqe, used);
+		sgp_wqe_set_inline_len(wqe, used);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr, size_t length)
@@ -382,9 +382,9 @@ static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr, size_t length
 
 static void wr_start(struct ibv_qp_ex *ibqp)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 
-	sg_lock(&qp->sq_lock);
+	sgp_lock(&qp->sq_lock);
 	qp->wr_err = 0;
 	qp->wr_wqe = NULL;
 	qp->wr_head = qp->sq.head;
@@ -392,20 +392,20 @@ static void wr_start(struct ibv_qp_ex *ibqp)
 
 static int wr_complete(struct ibv_qp_ex *ibqp)
 {
-	struct sg_qp *qp = to_sg_qp_ex(ibqp);
+	struct sgp_qp *qp = to_sgp_qp_ex(ibqp);
 	int ret = qp->wr_err;
 
 	if (likely(!ret && qp->wr_head != qp->sq.head)) {
 		qp->sq.head = qp->wr_head;
-		sg_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
+		sgp_doorbell(qp->db, SG_DB_SQ, qp->qpn, qp->sq.head);
 	}
-	sg_unlock(&qp->sq_lock);
+	sgp_unlock(&qp->sq_lock);
 	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ibqp)
 {
-	sg_unlock(&to_sg_qp_ex(ibqp)->sq_lock);
+	sgp_unlock(&to_sgp_qp_ex(ibqp)->sq_lock);
 }
 
 /* The operations that are always there, and those that need a feature. */
@@ -434,7 +434,7 @@ static uint64_t supported_ops(uint32_t features)
 	return ops;
 }
 
-int sg_wr_init(struct sg_qp *qp, uint64_t send_ops_flags)
+int sgp_wr_init(struct sgp_qp *qp, uint64_t send_ops_flags)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 

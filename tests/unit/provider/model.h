@@ -44,7 +44,7 @@ static struct {
     int fail_mr;
     unsigned int live_mrs;
     size_t mr_cmd_size;
-    struct sg_reg_mr_cmd mr;
+    struct sgp_reg_mr_cmd mr;
 } kernel;
 
 /* Completion entries that the device has written into the present ring; it then starts anew. */
@@ -53,7 +53,7 @@ static uint32_t w_device_pi(void);
 /* Devices of another provider are those that have this name. */
 #define FOREIGN "other0"
 
-bool sg_is_ours(struct ibv_device *device)
+bool sgp_is_ours(struct ibv_device *device)
 {
     return strcmp(device->name, FOREIGN) != 0;
 }
@@ -151,8 +151,8 @@ int ibv_cmd_create_cq_ex(struct ibv_context *context, const struct ibv_cq_init_a
                          struct ib_uverbs_ex_create_cq_resp *resp, size_t resp_size,
                          uint32_t cmd_flags)
 {
-    struct sg_create_cq *full = container_of(cmd, struct sg_create_cq, ibv_cmd);
-    struct sg_create_cq_resp *out = container_of(resp, struct sg_create_cq_resp, ibv_resp);
+    struct sgp_create_cq *full = container_of(cmd, struct sgp_create_cq, ibv_cmd);
+    struct sgp_create_cq_resp *out = container_of(resp, struct sgp_create_cq_resp, ibv_resp);
 
     if (attr->wc_flags || attr->comp_mask) {
         return EOPNOTSUPP;
@@ -174,8 +174,8 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq)
 int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, size_t cmd_size,
                       struct ib_uverbs_resize_cq_resp *resp, size_t resp_size)
 {
-    struct sg_resize_cq *full = container_of(cmd, struct sg_resize_cq, ibv_cmd);
-    struct sg_resize_cq_resp *out = container_of(resp, struct sg_resize_cq_resp, ibv_resp);
+    struct sgp_resize_cq *full = container_of(cmd, struct sgp_resize_cq, ibv_cmd);
+    struct sgp_resize_cq_resp *out = container_of(resp, struct sgp_resize_cq_resp, ibv_resp);
 
     kernel.resize = full->drv_payload;
     if (kernel.fail_resize) {
@@ -196,8 +196,8 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
                        struct ibv_create_srq *cmd, size_t cmd_size,
                        struct ib_uverbs_create_srq_resp *resp, size_t resp_size)
 {
-    struct sg_create_srq *full = container_of(cmd, struct sg_create_srq, ibv_cmd);
-    struct sg_create_srq_resp *out = container_of(resp, struct sg_create_srq_resp, ibv_resp);
+    struct sgp_create_srq *full = container_of(cmd, struct sgp_create_srq, ibv_cmd);
+    struct sgp_create_srq_resp *out = container_of(resp, struct sgp_create_srq_resp, ibv_resp);
 
     if (kernel.fail_srq) {
         return kernel.fail_srq;
@@ -218,8 +218,8 @@ int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int s
     }
     kernel.srq_attr = *srq_attr;
     kernel.srq_mask = srq_attr_mask;
-    if (cmd_size == sizeof(struct sg_modify_srq)) {
-        kernel.srq_resize = container_of(cmd, struct sg_modify_srq, ibv_cmd)->drv_payload;
+    if (cmd_size == sizeof(struct sgp_modify_srq)) {
+        kernel.srq_resize = container_of(cmd, struct sgp_modify_srq, ibv_cmd)->drv_payload;
     }
     return 0;
 }
@@ -262,8 +262,8 @@ int ibv_cmd_create_qp_ex(struct ibv_context *context, struct verbs_qp *qp,
                          struct ibv_qp_init_attr_ex *attr, struct ibv_create_qp *cmd,
                          size_t cmd_size, struct ib_uverbs_create_qp_resp *resp, size_t resp_size)
 {
-    struct sg_create_qp *full = container_of(cmd, struct sg_create_qp, ibv_cmd);
-    struct sg_create_qp_resp *out = container_of(resp, struct sg_create_qp_resp, ibv_resp);
+    struct sgp_create_qp *full = container_of(cmd, struct sgp_create_qp, ibv_cmd);
+    struct sgp_create_qp_resp *out = container_of(resp, struct sgp_create_qp_resp, ibv_resp);
 
     if (kernel.fail_qp) {
         return kernel.fail_qp;
@@ -302,9 +302,9 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask
 /* ---- the world of one case ---- */
 
 struct world {
-    struct sg_context *ctx;
+    struct sgp_context *ctx;
     struct ibv_device device;
-    struct sg_pd spd;
+    struct sgp_pd spd;
     struct ibv_cq *cq;
     uint64_t db[SG_UAR_SIZE / 8];
     uint32_t device_pi; /* completion entries written */
@@ -340,20 +340,20 @@ static void world_init(void)
     w.spd.ibpd.context = &w.ctx->vctx.context;
     w.spd.ibpd.context->device = &w.device;
     pthread_mutex_init(&w.ctx->qp_mutex, NULL);
-    w.cq = sg_create_cq(w.spd.ibpd.context, 40, NULL, 0);
+    w.cq = sgp_create_cq(w.spd.ibpd.context, 40, NULL, 0);
     T_NOT_NULL(w.cq);
 }
 
 static void world_fini(void)
 {
-    T_EQ_INT(sg_destroy_cq(w.cq), 0);
+    T_EQ_INT(sgp_destroy_cq(w.cq), 0);
     T_EQ_U64(kernel.live_qps, 0);
     T_EQ_U64(kernel.live_cqs, 0);
     T_EQ_U64(kernel.live_srqs, 0);
     T_EQ_U64(kernel.live_mrs, 0);
     T_EQ_U64(kernel.live_mws, 0);
     T_EQ_U64(kernel.live_bufs, 0);
-    for (unsigned int i = 0; i < SG_QP_ROOT_SIZE; i++) {
+    for (unsigned int i = 0; i < SGP_QP_ROOT_SIZE; i++) {
         free(atomic_load(&w.ctx->qp_root[i]));
     }
     free(w.ctx);
@@ -371,19 +371,19 @@ static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t 
     };
 }
 
-static T_UNUSED struct sg_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
+static T_UNUSED struct sgp_qp *make_qp(uint32_t wrs, uint32_t sges, uint32_t inl)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(wrs, sges, inl);
-    struct ibv_qp *qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+    struct ibv_qp *qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
 
     T_NOT_NULL(qp);
-    return to_sg_qp(qp);
+    return to_sgp_qp(qp);
 }
 
 static void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t opcode, uint8_t flags,
                      uint8_t status)
 {
-    struct sg_cq *cq = to_sg_cq(w.cq);
+    struct sgp_cq *cq = to_sgp_cq(w.cq);
     struct sg_cqe *cqe = &cq->ring[w.device_pi & (cq->size - 1)];
 
     *cqe = (struct sg_cqe){
@@ -407,12 +407,12 @@ static uint64_t db_of(uint32_t low, uint32_t index)
 
 static T_UNUSED uint32_t record(void)
 {
-    return le32toh(to_sg_cq(w.cq)->record->consumer_index);
+    return le32toh(to_sgp_cq(w.cq)->record->consumer_index);
 }
 
-static T_UNUSED struct sg_wqe_hdr *sqe(struct sg_qp *qp, uint32_t index)
+static T_UNUSED struct sg_wqe_hdr *sqe(struct sgp_qp *qp, uint32_t index)
 {
-    return sg_ring_slot(&qp->sq, index);
+    return sgp_ring_slot(&qp->sq, index);
 }
 
 #endif

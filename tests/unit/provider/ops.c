@@ -11,30 +11,30 @@
      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                 \
      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
-static struct sg_qp *make(uint64_t ops)
+static struct sgp_qp *make(uint64_t ops)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(16, 2, 0);
 
     attr.send_ops_flags |= ops;
-    return to_sg_qp(sg_create_qp_ex(w.spd.ibpd.context, &attr));
+    return to_sgp_qp(sgp_create_qp_ex(w.spd.ibpd.context, &attr));
 }
 
-static struct sg_qp *begin(void)
+static struct sgp_qp *begin(void)
 {
     world_init();
     w.ctx->features = SG_FEATURE_ATOMICS | SG_FEATURE_IMM | SG_FEATURE_MW;
     return make(NEW_OPS);
 }
 
-static void end(struct sg_qp *qp)
+static void end(struct sgp_qp *qp)
 {
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
-static const struct sg_wqe_atomic *atomic_of(struct sg_qp *qp, uint32_t index)
+static const struct sg_wqe_atomic *atomic_of(struct sgp_qp *qp, uint32_t index)
 {
-    return sg_wqe_atomic(sqe(qp, index));
+    return sgp_wqe_atomic(sqe(qp, index));
 }
 
 /* ---- creation ---- */
@@ -63,20 +63,20 @@ static void create__follows_features(void)
         attr.send_ops_flags = rows[i].ops;
         w.ctx->features = ~rows[i].feature;
         errno = 0;
-        T_NULL(sg_create_qp_ex(w.spd.ibpd.context, &attr));
+        T_NULL(sgp_create_qp_ex(w.spd.ibpd.context, &attr));
         T_EQ_INT(errno, EOPNOTSUPP);
         w.ctx->features = rows[i].feature;
-        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+        qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
         T_NOT_NULL(qp);
         T_EQ_U64(kernel.qp.sq_stride, rows[i].stride);
-        sg_destroy_qp(qp);
+        sgp_destroy_qp(qp);
         /* Who names no operations can post them all. */
         attr = qp_attr(4, 1, 0);
         attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+        qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
         T_NOT_NULL(qp);
         T_EQ_U64(kernel.qp.sq_stride, rows[i].feature == SG_FEATURE_IMM ? 64 : 128);
-        sg_destroy_qp(qp);
+        sgp_destroy_qp(qp);
     }
     world_fini();
 }
@@ -94,9 +94,9 @@ static void atomic__posted(void)
           .wr.atomic = { .remote_addr = 0x9008, .compare_add = 5, .swap = 6, .rkey = 78 } },
     };
     struct ibv_send_wr *bad;
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
 
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, wr, &bad), 0);
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 2));
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_FETCH_ADD);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED);
@@ -107,8 +107,8 @@ static void atomic__posted(void)
     T_EQ_U64(atomic_of(qp, 0)->data_mask, 0);
     T_EQ_U64(atomic_of(qp, 0)->compare, 0);
     T_EQ_U64(atomic_of(qp, 0)->compare_mask, 0);
-    T_TRUE((uint8_t *)sg_wqe_sge(sqe(qp, 0)) == (uint8_t *)sqe(qp, 0) + 80);
-    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))->lkey), 7);
+    T_TRUE((uint8_t *)sgp_wqe_sge(sqe(qp, 0)) == (uint8_t *)sqe(qp, 0) + 80);
+    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))->lkey), 7);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_CMP_SWAP);
     T_EQ_U64(le64toh(atomic_of(qp, 1)->data), 6);
     T_EQ_U64(atomic_of(qp, 1)->data_mask, UINT64_MAX);
@@ -120,7 +120,7 @@ static void atomic__posted(void)
 static void atomic__extended_and_masked(void)
 {
     struct sgdv_cmp_swp cs = { 1, 2, 3, 4 };
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
     ibv_wr_start(ex);
@@ -141,7 +141,7 @@ static void atomic__extended_and_masked(void)
     T_EQ_U64(atomic_of(qp, 0)->compare_mask, UINT64_MAX);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_FETCH_ADD);
     T_EQ_U64(le64toh(atomic_of(qp, 1)->data), 12);
-    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 1))->lkey), 2);
+    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 1))->lkey), 2);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->compare), 1);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->compare_mask), 2);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->data), 3);
@@ -165,11 +165,11 @@ static void imm__octets_as_they_are(void)
         { .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &none, .num_sge = 1,
           .imm_data = htobe32(0xdeadbeef) },
     };
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
     struct ibv_send_wr *bad;
 
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, wr, &bad), 0);
     ibv_wr_start(ex);
     ex->wr_flags = IBV_SEND_SOLICITED;
     ibv_wr_rdma_write_imm(ex, 6, 0x60, htobe32(0xdeadbeef));
@@ -196,14 +196,14 @@ static void imm__octets_as_they_are(void)
 static void imm__completions(void)
 {
     struct ibv_wc wc[4];
-    struct sg_qp *qp = begin();
-    struct sg_cq *cq = to_sg_cq(w.cq);
+    struct sgp_qp *qp = begin();
+    struct sgp_cq *cq = to_sgp_cq(w.cq);
 
     complete(qp->qpn, 1, 0, SG_WC_RECV_IMM, SG_CQE_RECV | SG_CQE_WITH_IMM, SG_WC_SUCCESS);
     memcpy(&cq->ring[0].imm, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
     complete(qp->qpn, 2, 0, SG_WC_WRITE_IMM, 0, SG_WC_SUCCESS);
     complete(qp->qpn, 3, 1, SG_WC_SEND_IMM, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 3);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 3);
     T_EQ_U64(wc[0].opcode, IBV_WC_RECV_RDMA_WITH_IMM);
     T_EQ_U64(wc[0].wc_flags, IBV_WC_WITH_IMM);
     T_EQ_U64(be32toh(wc[0].imm_data), 0x01020304);
@@ -218,15 +218,15 @@ static void imm__extended_poll(void)
     struct ibv_cq_init_attr_ex attr = { .cqe = 8, .wc_flags = IBV_WC_EX_WITH_IMM };
     struct ibv_poll_cq_attr poll = { 0 };
     struct ibv_cq_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
-    sg_destroy_cq(w.cq);
-    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
+    sgp_destroy_cq(w.cq);
+    ex = sgp_create_cq_ex(w.spd.ibpd.context, &attr);
     w.cq = ibv_cq_ex_to_cq(ex);
     qp = make_qp(4, 1, 0);
     complete(qp->qpn, 1, 0, SG_WC_RECV_IMM, SG_CQE_RECV | SG_CQE_WITH_IMM, SG_WC_SUCCESS);
-    memcpy(&to_sg_cq(w.cq)->ring[0].imm, "\x01\x02\x03\x04", 4);
+    memcpy(&to_sgp_cq(w.cq)->ring[0].imm, "\x01\x02\x03\x04", 4);
     complete(qp->qpn, 2, 1, SG_WC_RECV, SG_CQE_RECV | SG_CQE_WITH_INV, SG_WC_SUCCESS);
     T_EQ_INT(ibv_start_poll(ex, &poll), 0);
     T_EQ_U64(ibv_wc_read_opcode(ex), IBV_WC_RECV_RDMA_WITH_IMM);
@@ -241,13 +241,13 @@ static void imm__extended_poll(void)
 static void atomic__completions(void)
 {
     struct ibv_wc wc[4];
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
 
     complete(qp->qpn, 1, 0, SG_WC_FETCH_ADD, 0, SG_WC_SUCCESS);
     complete(qp->qpn, 2, 1, SG_WC_CMP_SWAP, 0, SG_WC_REM_OP_ERR);
     complete(qp->qpn, 3, 2, SG_WC_BIND_MW, 0, SG_WC_MW_BIND_ERR);
     complete(qp->qpn, 4, 3, SG_WC_LOCAL_INV, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 4);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 4);
     T_EQ_U64(wc[0].opcode, IBV_WC_FETCH_ADD);
     T_EQ_U64(wc[1].opcode, IBV_WC_COMP_SWAP);
     T_EQ_U64(wc[1].status, IBV_WC_REM_OP_ERR);
@@ -265,18 +265,18 @@ static void window__bound(void)
     struct ibv_mw_bind bind = { .wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = {
         &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED } };
     struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
-    struct ibv_mw *one = sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1);
-    struct ibv_mw *two = sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_2);
+    struct ibv_mw *one = sgp_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1);
+    struct ibv_mw *two = sgp_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_2);
     const struct sg_wqe_bind *b;
 
-    T_EQ_INT(sg_bind_mw(&qp->vqp.qp, one, &bind), 0);
+    T_EQ_INT(sgp_bind_mw(&qp->vqp.qp, one, &bind), 0);
     T_EQ_U64(one->rkey, 0x4401);
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 1));
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_BIND_MW);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED);
-    b = sg_wqe_bind(sqe(qp, 0));
+    b = sgp_wqe_bind(sqe(qp, 0));
     T_EQ_U64(le32toh(b->stag), 0x4401);
     T_EQ_U64(le32toh(b->mr_stag), 0x1122);
     T_EQ_U64(le32toh(b->access), SG_ACCESS_REMOTE_READ | SG_ACCESS_ZERO_BASED);
@@ -285,8 +285,8 @@ static void window__bound(void)
     /* Unbound: nothing but the window is named. */
     bind.bind_info.length = 0;
     bind.bind_info.mr = NULL;
-    T_EQ_INT(sg_bind_mw(&qp->vqp.qp, one, &bind), 0);
-    b = sg_wqe_bind(sqe(qp, 1));
+    T_EQ_INT(sgp_bind_mw(&qp->vqp.qp, one, &bind), 0);
+    b = sgp_wqe_bind(sqe(qp, 1));
     T_EQ_U64(le32toh(b->stag), 0x4402);
     T_EQ_U64(b->mr_stag, 0);
     T_EQ_U64(b->access, 0);
@@ -295,20 +295,20 @@ static void window__bound(void)
     wr.bind_mw.mw = two;
     wr.bind_mw.rkey = 0x44aa;
     wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ &mr, 0x9000, 8, IBV_ACCESS_REMOTE_ATOMIC };
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
-    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 2))->stag), 0x44aa);
-    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 2))->access), SG_ACCESS_REMOTE_ATOMIC);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 2))->stag), 0x44aa);
+    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 2))->access), SG_ACCESS_REMOTE_ATOMIC);
     T_EQ_U64(two->rkey, 0x4400);
     ibv_wr_start(ex);
     ex->wr_flags = 0;
     ibv_wr_bind_mw(ex, two, 0x44bb, &wr.bind_mw.bind_info);
     ibv_wr_local_inv(ex, 0x44bb);
     T_EQ_INT(ibv_wr_complete(ex), 0);
-    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 3))->stag), 0x44bb);
+    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 3))->stag), 0x44bb);
     T_EQ_U64(sqe(qp, 4)->opcode, SG_WR_LOCAL_INV);
     T_EQ_U64(le32toh(sqe(qp, 4)->inv_stag), 0x44bb);
-    T_EQ_INT(sg_dealloc_mw(one), 0);
-    T_EQ_INT(sg_dealloc_mw(two), 0);
+    T_EQ_INT(sgp_dealloc_mw(one), 0);
+    T_EQ_INT(sgp_dealloc_mw(two), 0);
     end(qp);
 }
 
@@ -329,11 +329,11 @@ static void window__refused(void)
         { { &foreign, 0, 8, IBV_ACCESS_REMOTE_READ }, 1, EPERM },
         { { &foreign, 0, 8, IBV_ACCESS_REMOTE_READ }, 2, EPERM },
     };
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ibv_mw *mw = sg_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 :
+        struct ibv_mw *mw = sgp_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 :
                                                                          IBV_MW_TYPE_2);
         struct ibv_mw_bind bind = { .bind_info = rows[i].info };
         struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
@@ -342,26 +342,26 @@ static void window__refused(void)
         wr.bind_mw.mw = mw;
         wr.bind_mw.bind_info = rows[i].info;
         if (rows[i].type == 1) {
-            T_EQ_INT(sg_bind_mw(&qp->vqp.qp, mw, &bind), rows[i].want);
+            T_EQ_INT(sgp_bind_mw(&qp->vqp.qp, mw, &bind), rows[i].want);
             T_EQ_U64(mw->rkey, 0x4400);
         } else {
-            T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), rows[i].want);
+            T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), rows[i].want);
             ibv_wr_start(ex);
             ibv_wr_bind_mw(ex, mw, 1, &rows[i].info);
             T_EQ_INT(ibv_wr_complete(ex), rows[i].want);
         }
         /* Whatever is asked for: a window of type 1 is not for posting. */
         if (rows[i].type == 1) {
-            T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
+            T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), EINVAL);
         }
-        sg_dealloc_mw(mw);
+        sgp_dealloc_mw(mw);
     }
     T_EQ_U64(db(SG_DB_SQ), 0);
     kernel.fail_mw = ENOMEM;
-    T_NULL(sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
+    T_NULL(sgp_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
     T_EQ_INT(errno, ENOMEM);
     w.ctx->features = 0;
-    T_NULL(sg_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
+    T_NULL(sgp_alloc_mw(&w.spd.ibpd, IBV_MW_TYPE_1));
     T_EQ_INT(errno, EOPNOTSUPP);
     end(qp);
 }
@@ -387,23 +387,23 @@ static void post__refused(void)
         { { .opcode = IBV_WR_LOCAL_INV, .sg_list = sge, .num_sge = 1 }, EINVAL },
         { { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .sg_list = sge, .num_sge = 1000 }, EINVAL },
     };
-    struct sg_qp *qp = begin(), *small;
+    struct sgp_qp *qp = begin(), *small;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_send_wr wr = rows[i].wr, *bad = NULL;
 
         T_CONTEXT("row %zu", i);
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), rows[i].want);
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), rows[i].want);
         T_TRUE(bad == &wr);
         qp->features = 0;
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), EOPNOTSUPP);
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), EOPNOTSUPP);
         qp->features = w.ctx->features;
     }
     T_EQ_U64(db(SG_DB_SQ), 0);
     /* Operations that the queue pair was not made for do not fit in its slots. */
     small = make(0);
     T_EQ_U64(kernel.qp.sq_stride, 128); /* two elements */
-    sg_destroy_qp(&small->vqp.qp);
+    sgp_destroy_qp(&small->vqp.qp);
     end(qp);
 }
 
@@ -411,7 +411,7 @@ static void wr__refused(void)
 {
     struct ibv_sge two[2] = { { 0, 8, 0 }, { 0, 8, 0 } };
     struct sgdv_cmp_swp cs = { 0 };
-    struct sg_qp *qp = begin();
+    struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
 #define REFUSED(err, ...)                                  \

@@ -13,7 +13,7 @@ static const uint64_t all_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE 
                                 IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
 
 /* A queue pair that can do everything, with room for Verifies of this many hash octets. */
-static struct sg_qp *make_place_qp(uint32_t features, uint32_t hash_len)
+static struct sgp_qp *make_place_qp(uint32_t features, uint32_t hash_len)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(16, 1, SGDV_VERIFY_INLINE(hash_len));
     struct ibv_qp *qp;
@@ -26,14 +26,14 @@ static struct sg_qp *make_place_qp(uint32_t features, uint32_t hash_len)
     if (!(features & SG_FEATURE_ATOMIC_WRITE)) {
         attr.send_ops_flags &= ~(uint64_t)IBV_QP_EX_WITH_ATOMIC_WRITE;
     }
-    qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+    qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(qp);
-    return to_sg_qp(qp);
+    return to_sgp_qp(qp);
 }
 
-static void finish(struct sg_qp *qp)
+static void finish(struct sgp_qp *qp)
 {
-    T_EQ_INT(sg_destroy_qp(&qp->vqp.qp), 0);
+    T_EQ_INT(sgp_destroy_qp(&qp->vqp.qp), 0);
     world_fini();
 }
 
@@ -65,11 +65,11 @@ static void create__follows_the_features(void)
         w.ctx->features = rows[i].features;
         attr.send_ops_flags = rows[i].op;
         errno = 0;
-        qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+        qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
         T_EQ_INT(qp ? 0 : errno, rows[i].err);
         if (qp) {
-            T_EQ_INT(!to_sg_qp(qp)->vqp.qp_ex.wr_flush, !(rows[i].op & IBV_QP_EX_WITH_FLUSH));
-            sg_destroy_qp(qp);
+            T_EQ_INT(!to_sgp_qp(qp)->vqp.qp_ex.wr_flush, !(rows[i].op & IBV_QP_EX_WITH_FLUSH));
+            sgp_destroy_qp(qp);
         }
     }
     world_fini();
@@ -138,7 +138,7 @@ static void flush__types_and_levels(void)
         { IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR, SIZE_MAX, SG_FLUSH_PERSISTENT | SG_FLUSH_REGION, 0 },
         { IBV_FLUSH_GLOBAL, IBV_FLUSH_MR, 17, SG_FLUSH_GLOBAL | SG_FLUSH_REGION, 0 },
     };
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     struct ibv_qp_ex *ex;
 
     world_init();
@@ -161,7 +161,7 @@ static void flush__types_and_levels(void)
         T_EQ_U64(le64toh(sqe(qp, i)->wr_id), 100 + i);
         T_EQ_U64(le32toh(sqe(qp, i)->rkey), RKEY);
         T_EQ_U64(le64toh(sqe(qp, i)->remote_addr), whole ? 0 : TO);
-        place = sg_wqe_place(sqe(qp, i));
+        place = sgp_wqe_place(sqe(qp, i));
         T_EQ_U64(le32toh(place->flags), rows[i].flags);
         T_EQ_U64(le32toh(place->length), rows[i].length);
         T_EQ_U64(place->hash_len, 0);
@@ -191,7 +191,7 @@ static void flush__bad_arguments(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_qp_ex *ex;
-        struct sg_qp *qp;
+        struct sgp_qp *qp;
 
         T_CONTEXT("row %zu", i);
         world_init();
@@ -213,7 +213,7 @@ static void atomic__copies_the_atom(void)
 {
     uint8_t atom[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
     struct ibv_qp_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_place_qp(ALL_FEATURES, 0);
@@ -267,12 +267,12 @@ static void atomic__by_ibv_post_send(void)
             .wr.rdma = { .remote_addr = TO, .rkey = RKEY },
         };
         struct ibv_send_wr *bad;
-        struct sg_qp *qp;
+        struct sgp_qp *qp;
 
         T_CONTEXT("row %zu", i);
         world_init();
         qp = make_place_qp(rows[i].features, 0);
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), rows[i].err);
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), rows[i].err);
         T_EQ_U64(db(SG_DB_SQ), rows[i].err ? 0 : db_of(qp->qpn, 1));
         if (!rows[i].err) {
             T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_ATOMIC_WRITE);
@@ -282,7 +282,7 @@ static void atomic__by_ibv_post_send(void)
         if (!rows[i].err && rows[i].flags & IBV_SEND_INLINE) {
             T_EQ_MEM(sqe(qp, 0) + 1, &atom, 8);
         } else if (!rows[i].err) {
-            T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))->length), 8);
+            T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))->length), 8);
             T_EQ_U64(sqe(qp, 0)->num_sge, 1);
         }
         finish(qp);
@@ -292,11 +292,11 @@ static void atomic__by_ibv_post_send(void)
 static void flush__not_by_ibv_post_send(void)
 {
     struct ibv_send_wr wr = { .opcode = IBV_WR_FLUSH }, *bad = NULL;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_place_qp(ALL_FEATURES, 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), EOPNOTSUPP);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), EOPNOTSUPP);
     T_TRUE(bad == &wr);
     finish(qp);
 }
@@ -313,7 +313,7 @@ static void verify__with_sink_and_hash(void)
     };
     struct sg_wqe_place *place;
     struct ibv_qp_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_place_qp(ALL_FEATURES, sizeof(hash));
@@ -332,7 +332,7 @@ static void verify__with_sink_and_hash(void)
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_FENCE);
     T_EQ_U64(sqe(qp, 0)->num_sge, 1);
     T_EQ_U64(le64toh(sqe(qp, 0)->remote_addr), TO);
-    place = sg_wqe_place(sqe(qp, 0));
+    place = sgp_wqe_place(sqe(qp, 0));
     T_EQ_U64(le32toh(place->length), 0x10000);
     T_EQ_U64(place->flags, 0);
     T_EQ_U64(place->hash_len, 64);
@@ -340,7 +340,7 @@ static void verify__with_sink_and_hash(void)
     T_EQ_U64(le32toh(((struct sg_sge *)(place + 1))->lkey), 77);
     T_EQ_MEM((uint8_t *)(place + 1) + 16, hash, sizeof(hash));
     T_EQ_U64(sqe(qp, 1)->num_sge, 0);
-    T_EQ_U64(sg_wqe_place(sqe(qp, 1))->hash_len, 0);
+    T_EQ_U64(sgp_wqe_place(sqe(qp, 1))->hash_len, 0);
     finish(qp);
 }
 
@@ -351,7 +351,7 @@ static void invalidate__with_each_request(void)
     struct sgdv_verify v = { .remote_addr = TO, .rkey = RKEY, .length = 64 };
     uint64_t atom = 1;
     struct ibv_qp_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     unsigned i;
 
     world_init();
@@ -388,7 +388,7 @@ static void invalidate__refused(void)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_qp_ex *ex;
-        struct sg_qp *qp;
+        struct sgp_qp *qp;
 
         T_CONTEXT("row %u", i);
         world_init();
@@ -431,7 +431,7 @@ static void verify__bad_arguments(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_qp_ex *ex;
-        struct sg_qp *qp;
+        struct sgp_qp *qp;
 
         T_CONTEXT("row %zu", i);
         world_init();
@@ -468,14 +468,14 @@ static void poll__opcodes(void)
         { 0x7f, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },
     };
     struct ibv_wc wc;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_place_qp(ALL_FEATURES, 0);
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("row %u", i);
         complete(qp->qpn, i, i, rows[i].opcode, 0, rows[i].status);
-        T_EQ_INT(sg_poll_cq(w.cq, 1, &wc), 1);
+        T_EQ_INT(sgp_poll_cq(w.cq, 1, &wc), 1);
         T_EQ_U64(wc.opcode, rows[i].want);
         T_EQ_U64(wc.status, rows[i].want_status);
         T_EQ_U64(wc.byte_len, 100);
@@ -488,7 +488,7 @@ static void foreign__is_left_alone(void)
 {
     struct sgdv_verify v = { .remote_addr = TO, .rkey = RKEY, .length = 64 };
     struct sgdv_cmp_swp swap = { 1, 2, 3, 4 };
-    struct sg_qp *qp, before;
+    struct sgp_qp *qp, before;
     struct ibv_qp_ex *ex;
 
     world_init();

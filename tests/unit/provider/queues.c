@@ -9,36 +9,36 @@
 
 /* ---- shared receive queues ---- */
 
-static struct sg_srq *make_srq(uint32_t wrs, uint32_t sges)
+static struct sgp_srq *make_srq(uint32_t wrs, uint32_t sges)
 {
     struct ibv_srq_init_attr attr = { .attr = { wrs, sges, 0 } };
     struct ibv_srq *srq;
 
     w.ctx->features |= SG_FEATURE_SRQ;
-    srq = sg_create_srq(&w.spd.ibpd, &attr);
+    srq = sgp_create_srq(&w.spd.ibpd, &attr);
     T_NOT_NULL(srq);
-    return to_sg_srq(srq);
+    return to_sgp_srq(srq);
 }
 
-static struct sg_qp *make_srq_qp(struct sg_srq *srq)
+static struct sgp_qp *make_srq_qp(struct sgp_srq *srq)
 {
     struct ibv_qp_init_attr_ex attr = qp_attr(4, 1, 0);
     struct ibv_qp *qp;
 
     attr.srq = &srq->vsrq.srq;
     attr.cap.max_recv_sge = 1000; /* means nothing */
-    qp = sg_create_qp_ex(w.spd.ibpd.context, &attr);
+    qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(qp);
     T_EQ_U64(attr.cap.max_recv_wr, 0);
     T_EQ_U64(attr.cap.max_recv_sge, 0);
-    return to_sg_qp(qp);
+    return to_sgp_qp(qp);
 }
 
-static void post(struct sg_srq *srq, uint64_t wr_id, int want)
+static void post(struct sgp_srq *srq, uint64_t wr_id, int want)
 {
     struct ibv_recv_wr wr = { .wr_id = wr_id }, *bad = NULL;
 
-    T_EQ_INT(sg_post_srq_recv(&srq->vsrq.srq, &wr, &bad), want);
+    T_EQ_INT(sgp_post_srq_recv(&srq->vsrq.srq, &wr, &bad), want);
     T_TRUE(bad == (want ? &wr : NULL));
 }
 
@@ -46,11 +46,11 @@ static void srq__tells_the_kernel(void)
 {
     struct ibv_srq_init_attr attr = { .attr = { 5, 4, 2 } };
     struct ibv_srq *srq;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     w.ctx->features |= SG_FEATURE_SRQ;
-    srq = sg_create_srq(&w.spd.ibpd, &attr);
+    srq = sgp_create_srq(&w.spd.ibpd, &attr);
     T_NOT_NULL(srq);
     T_EQ_U64(kernel.srq.entries, 8);
     T_EQ_U64(kernel.srq.stride, 128);
@@ -60,17 +60,17 @@ static void srq__tells_the_kernel(void)
     T_EQ_U64(kernel.srq_attr.srq_limit, 2);
     T_EQ_U64(attr.attr.max_wr, 8);
     T_EQ_U64(attr.attr.max_sge, 4);
-    qp = make_srq_qp(to_sg_srq(srq));
+    qp = make_srq_qp(to_sgp_srq(srq));
     T_EQ_U64(kernel.qp.rq_buf, 0);
     T_EQ_U64(kernel.qp.rq_entries, 0);
     T_EQ_U64(kernel.qp.rq_stride, 0);
     T_EQ_U64(kernel.qp.rq_max_sge, 0);
-    T_EQ_INT(sg_modify_srq(srq, &(struct ibv_srq_attr){ .srq_limit = 3 }, IBV_SRQ_LIMIT), 0);
+    T_EQ_INT(sgp_modify_srq(srq, &(struct ibv_srq_attr){ .srq_limit = 3 }, IBV_SRQ_LIMIT), 0);
     T_EQ_U64(kernel.srq_attr.srq_limit, 3);
-    T_EQ_INT(sg_query_srq(srq, &attr.attr), 0);
+    T_EQ_INT(sgp_query_srq(srq, &attr.attr), 0);
     T_EQ_U64(attr.attr.srq_limit, 3);
-    sg_destroy_qp(&qp->vqp.qp);
-    T_EQ_INT(sg_destroy_srq(srq), 0);
+    sgp_destroy_qp(&qp->vqp.qp);
+    T_EQ_INT(sgp_destroy_srq(srq), 0);
     world_fini();
 }
 
@@ -89,7 +89,7 @@ static void srq__refusals(void)
     struct ibv_srq_init_attr attr = { .attr = { 4, 1, 0 } };
 
     world_init();
-    T_NULL(sg_create_srq(&w.spd.ibpd, &attr));
+    T_NULL(sgp_create_srq(&w.spd.ibpd, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     w.ctx->features |= SG_FEATURE_SRQ;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -97,7 +97,7 @@ static void srq__refusals(void)
         attr.attr = rows[i].attr;
         kernel.fail_srq = rows[i].fail;
         errno = 0;
-        T_NULL(sg_create_srq(&w.spd.ibpd, &attr));
+        T_NULL(sgp_create_srq(&w.spd.ibpd, &attr));
         T_EQ_INT(errno, rows[i].want);
     }
     world_fini();
@@ -111,29 +111,29 @@ static void srq__posting(void)
         { .wr_id = 2, .sg_list = sge, .num_sge = 3 },
     };
     struct ibv_recv_wr own = { 0 }, *bad;
-    struct sg_srq *srq;
-    struct sg_qp *qp;
+    struct sgp_srq *srq;
+    struct sgp_qp *qp;
 
     world_init();
     srq = make_srq(4, 2);
     qp = make_srq_qp(srq);
-    T_EQ_INT(sg_post_srq_recv(&srq->vsrq.srq, wr, &bad), EINVAL);
+    T_EQ_INT(sgp_post_srq_recv(&srq->vsrq.srq, wr, &bad), EINVAL);
     T_TRUE(bad == &wr[1]);
     T_EQ_U64(db(SG_DB_SRQ), db_of(0x77, 1));
     T_EQ_U64(db(SG_DB_RQ), 0);
     /* It has no receive queue of its own. */
-    T_EQ_INT(sg_post_recv(&qp->vqp.qp, &own, &bad), EINVAL);
+    T_EQ_INT(sgp_post_recv(&qp->vqp.qp, &own, &bad), EINVAL);
     T_TRUE(bad == &own);
-    sg_destroy_qp(&qp->vqp.qp);
-    sg_destroy_srq(&srq->vsrq.srq);
+    sgp_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_srq(&srq->vsrq.srq);
     world_fini();
 }
 
 /* Room comes by the count of completions, whatever their order and queue pair. */
 static void srq__room_by_count(void)
 {
-    struct sg_srq *srq;
-    struct sg_qp *a, *b;
+    struct sgp_srq *srq;
+    struct sgp_qp *a, *b;
     struct ibv_wc wc[8];
 
     world_init();
@@ -146,12 +146,12 @@ static void srq__room_by_count(void)
     post(srq, 4, ENOMEM);
     /* The third and the second entry are done; then an older count comes after a newer one. */
     complete(a->qpn, 2, 0, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 1);
     post(srq, 4, 0);
     post(srq, 5, ENOMEM);
     complete(b->qpn, 0, 2, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
     complete(a->qpn, 1, 1, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 2);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 2);
     T_EQ_U64(wc[0].wr_id, 0);
     T_EQ_U64(wc[0].qp_num, b->qpn);
     T_EQ_U64(wc[1].wr_id, 1);
@@ -160,38 +160,38 @@ static void srq__room_by_count(void)
     post(srq, 7, ENOMEM);
     /* Sends have their own queue. */
     complete(a->qpn, 9, 3, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 1);
     post(srq, 7, ENOMEM);
     /* What a destroyed queue pair has completed counts, though nobody hears of it. */
     complete(a->qpn, 3, 3, SG_WC_RECV, SG_CQE_RECV, SG_WC_FLUSH_ERR);
-    T_EQ_INT(sg_destroy_qp(&a->vqp.qp), 0);
+    T_EQ_INT(sgp_destroy_qp(&a->vqp.qp), 0);
     post(srq, 7, 0);
     post(srq, 8, ENOMEM);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 0);
-    sg_destroy_qp(&b->vqp.qp);
-    sg_destroy_srq(&srq->vsrq.srq);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 0);
+    sgp_destroy_qp(&b->vqp.qp);
+    sgp_destroy_srq(&srq->vsrq.srq);
     world_fini();
 }
 
 static void srq__count_wraps(void)
 {
-    struct sg_ring ring = { .size = 4 };
+    struct sgp_ring ring = { .size = 4 };
 
     ring.head = 2;
     atomic_init(&ring.tail, UINT32_MAX - 1);
-    T_TRUE(sg_ring_full(&ring, ring.head));
-    sg_ring_release_count(&ring, 1);
+    T_TRUE(sgp_ring_full(&ring, ring.head));
+    sgp_ring_release_count(&ring, 1);
     T_EQ_U64(atomic_load(&ring.tail), 1);
-    sg_ring_release_count(&ring, UINT32_MAX);
+    sgp_ring_release_count(&ring, UINT32_MAX);
     T_EQ_U64(atomic_load(&ring.tail), 1);
-    T_FALSE(sg_ring_full(&ring, ring.head));
+    T_FALSE(sgp_ring_full(&ring, ring.head));
 }
 
-static int resize_srq(struct sg_srq *srq, uint32_t max_wr, int more)
+static int resize_srq(struct sgp_srq *srq, uint32_t max_wr, int more)
 {
     struct ibv_srq_attr attr = { .max_wr = max_wr, .srq_limit = 1 };
 
-    return sg_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR | more);
+    return sgp_modify_srq(&srq->vsrq.srq, &attr, IBV_SRQ_MAX_WR | more);
 }
 
 /* The ring that the kernel was told of has this entry, where its index belongs. */
@@ -208,9 +208,9 @@ static void expect_entry(uint32_t index, uint64_t wr_id)
 /* What may not have been taken is in the new ring; posting and room go on by the same indices. */
 static void srq__another_size(void)
 {
-    struct sg_srq *srq;
+    struct sgp_srq *srq;
     struct ibv_wc wc[8];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     uint64_t i;
 
     world_init();
@@ -223,7 +223,7 @@ static void srq__another_size(void)
     for (i = 0; i < 3; i++) {
         complete(qp->qpn, (uint32_t)i, i, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
     }
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 3);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 3);
     post(srq, 4, 0);
     post(srq, 5, 0); /* 3, 4 and 5 are posted: slots 3, 0 and 1 */
     T_EQ_INT(resize_srq(srq, 2, 0), EINVAL);
@@ -243,7 +243,7 @@ static void srq__another_size(void)
     }
     /* Smaller, with the limit in the same call; the count of completions frees as before. */
     complete(qp->qpn, 16, 16, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 1);
     T_EQ_INT(resize_srq(srq, 1, IBV_SRQ_LIMIT), 0);
     T_EQ_U64(kernel.srq_resize.entries, 2);
     T_EQ_INT(kernel.srq_mask, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT);
@@ -252,18 +252,18 @@ static void srq__another_size(void)
     expect_entry(18, 18);
     post(srq, 19, ENOMEM);
     complete(qp->qpn, 17, 17, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 1);
     post(srq, 19, 0);
     expect_entry(19, 19);
-    sg_destroy_qp(&qp->vqp.qp);
-    sg_destroy_srq(&srq->vsrq.srq);
+    sgp_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_srq(&srq->vsrq.srq);
     world_fini();
 }
 
 /* The old ring stays in use. */
 static void srq__size_refused(void)
 {
-    struct sg_srq *srq;
+    struct sgp_srq *srq;
 
     world_init();
     srq = make_srq(2, 1);
@@ -278,7 +278,7 @@ static void srq__size_refused(void)
     post(srq, 1, 0);
     post(srq, 2, ENOMEM);
     T_EQ_U64(kernel.live_bufs, 2); /* this ring, and the completion queue's */
-    sg_destroy_srq(&srq->vsrq.srq);
+    sgp_destroy_srq(&srq->vsrq.srq);
     world_fini();
 }
 
@@ -287,17 +287,17 @@ static void srq__size_refused(void)
 static void resize__unread_comes_first(void)
 {
     struct ibv_wc wc[64];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(64, 1, 0);
     for (uint32_t i = 0; i < 5; i++) {
         complete(qp->qpn, i, i, SG_WC_SEND, 0, SG_WC_SUCCESS);
     }
-    T_EQ_INT(sg_poll_cq(w.cq, 2, wc), 2);
-    T_EQ_INT(sg_req_notify_cq(w.cq, 1), 0);
+    T_EQ_INT(sgp_poll_cq(w.cq, 2, wc), 2);
+    T_EQ_INT(sgp_req_notify_cq(w.cq, 1), 0);
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 2));
-    T_EQ_INT(sg_resize_cq(w.cq, 100), 0);
+    T_EQ_INT(sgp_resize_cq(w.cq, 100), 0);
     T_EQ_U64(kernel.resize.entries, 128);
     T_TRUE(kernel.resize.buf_len >= 128 * 64 + 64);
     T_EQ_U64(kernel.resize.buf % 4096, 0);
@@ -305,30 +305,30 @@ static void resize__unread_comes_first(void)
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 0));
     T_EQ_U64(record(), 0);
     complete(qp->qpn, 5, 5, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 1, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 1, wc), 1);
     T_EQ_U64(wc[0].wr_id, 2);
     /* Once more, with entries left over from the first time; no event is awaited any more. */
-    sg_cq_event(w.cq);
+    sgp_cq_event(w.cq);
     w.db[SG_DB_CQ_ARM / 8] = 0;
-    T_EQ_INT(sg_resize_cq(w.cq, 1), 0);
+    T_EQ_INT(sgp_resize_cq(w.cq, 1), 0);
     T_EQ_U64(kernel.resize.entries, 32);
     T_EQ_U64(db(SG_DB_CQ_ARM), 0);
     complete(qp->qpn, 6, 6, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 64, wc), 4);
+    T_EQ_INT(sgp_poll_cq(w.cq, 64, wc), 4);
     for (uint64_t i = 0; i < 4; i++) {
         T_EQ_U64(wc[i].wr_id, i + 3);
     }
     T_EQ_U64(record(), 1);
     T_EQ_U64(atomic_load(&qp->sq.tail), 7);
-    T_EQ_INT(sg_poll_cq(w.cq, 64, wc), 0);
-    sg_destroy_qp(&qp->vqp.qp);
+    T_EQ_INT(sgp_poll_cq(w.cq, 64, wc), 0);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
 static void resize__forgets_the_destroyed(void)
 {
     struct ibv_wc wc[4];
-    struct sg_qp *a, *b;
+    struct sgp_qp *a, *b;
 
     world_init();
     a = make_qp(8, 1, 0);
@@ -336,11 +336,11 @@ static void resize__forgets_the_destroyed(void)
     complete(a->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(b->qpn, 2, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(a->qpn, 3, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_resize_cq(w.cq, 64), 0);
-    sg_destroy_qp(&a->vqp.qp);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_INT(sgp_resize_cq(w.cq, 64), 0);
+    sgp_destroy_qp(&a->vqp.qp);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
     T_EQ_U64(wc[0].wr_id, 2);
-    sg_destroy_qp(&b->vqp.qp);
+    sgp_destroy_qp(&b->vqp.qp);
     /* The last entry of the backlog is nobody's, and the queue goes with it unread. */
     world_fini();
 }
@@ -348,25 +348,25 @@ static void resize__forgets_the_destroyed(void)
 static void resize__refusals(void)
 {
     struct ibv_wc wc[4];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(8, 1, 0);
     complete(qp->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_resize_cq(w.cq, 0), EINVAL);
-    T_EQ_INT(sg_resize_cq(w.cq, -1), EINVAL);
-    T_EQ_INT(sg_resize_cq(w.cq, 1 << 30), EINVAL);
+    T_EQ_INT(sgp_resize_cq(w.cq, 0), EINVAL);
+    T_EQ_INT(sgp_resize_cq(w.cq, -1), EINVAL);
+    T_EQ_INT(sgp_resize_cq(w.cq, 1 << 30), EINVAL);
     kernel.fail_resize = ENOSPC;
-    T_EQ_INT(sg_resize_cq(w.cq, 64), ENOSPC);
+    T_EQ_INT(sgp_resize_cq(w.cq, 64), ENOSPC);
     /* A kernel that tells nonsense is not followed. */
     kernel.fail_resize = 0;
     w.device_pi += 1000;
-    T_EQ_INT(sg_resize_cq(w.cq, 64), EIO);
+    T_EQ_INT(sgp_resize_cq(w.cq, 64), EIO);
     w.device_pi = 1;
     /* All is as before. */
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
     T_EQ_U64(record(), 1);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -376,16 +376,16 @@ static void cq__moderation_and_clock(void)
     struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 1u << 7 };
 
     world_init();
-    T_EQ_INT(sg_modify_cq(w.cq, &attr), 0);
+    T_EQ_INT(sgp_modify_cq(w.cq, &attr), 0);
     T_EQ_U64(kernel.moderate.cq_count, 16);
     T_EQ_U64(kernel.moderate.cq_period, 8);
     w.db[SG_DB_CLOCK / 8] = htole64(0x123456789abcdef0);
-    T_EQ_INT(sg_query_rt_values(w.spd.ibpd.context, &values), 0);
+    T_EQ_INT(sgp_query_rt_values(w.spd.ibpd.context, &values), 0);
     T_EQ_U64(values.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
     T_EQ_U64((uint64_t)values.raw_clock.tv_nsec, 0x123456789abcdef0);
     T_EQ_U64((uint64_t)values.raw_clock.tv_sec, 0);
     values = (struct ibv_values_ex){ .raw_clock.tv_nsec = 5 };
-    T_EQ_INT(sg_query_rt_values(w.spd.ibpd.context, &values), 0);
+    T_EQ_INT(sgp_query_rt_values(w.spd.ibpd.context, &values), 0);
     T_EQ_U64(values.comp_mask, 0);
     T_EQ_U64((uint64_t)values.raw_clock.tv_nsec, 5);
     world_fini();
@@ -405,7 +405,7 @@ static void *owner_alloc(struct ibv_pd *pd, void *context, size_t size, size_t a
     char *p;
 
     T_TRUE(context == &owner);
-    T_TRUE(to_sg_pd(pd)->base);
+    T_TRUE(to_sgp_pd(pd)->base);
     T_EQ_U64(size % 4096, 0);
     T_EQ_U64(alignment, 4096);
     owner.asked[type]++;
@@ -438,39 +438,39 @@ static void domains__allocators(void)
 
     world_init();
     memset(&owner, 0, sizeof(owner));
-    pd = sg_alloc_pd(w.spd.ibpd.context);
+    pd = sgp_alloc_pd(w.spd.ibpd.context);
     pd->context = w.spd.ibpd.context;
     attr.pd = pd;
-    T_NULL(sg_alloc_parent_domain(pd->context, &attr)); /* both or neither */
+    T_NULL(sgp_alloc_parent_domain(pd->context, &attr)); /* both or neither */
     T_EQ_INT(errno, EINVAL);
     attr.free = owner_free;
-    parent = sg_alloc_parent_domain(pd->context, &attr);
+    parent = sgp_alloc_parent_domain(pd->context, &attr);
     T_NOT_NULL(parent);
 
     qa = qp_attr(4, 1, 0);
     qa.pd = parent;
-    qp = sg_create_qp_ex(pd->context, &qa);
+    qp = sgp_create_qp_ex(pd->context, &qa);
     T_NOT_NULL(qp);
     T_EQ_U64(owner.asked[SGDV_RESOURCE_QP], 2);
     T_EQ_U64(owner.held, 2);
-    T_EQ_U64(*(uint64_t *)to_sg_qp(qp)->sq_buf.addr, 0); /* it had other content */
-    T_EQ_INT(sg_dealloc_pd(parent), EBUSY); /* its memory goes back there */
-    sg_destroy_qp(qp);
+    T_EQ_U64(*(uint64_t *)to_sgp_qp(qp)->sq_buf.addr, 0); /* it had other content */
+    T_EQ_INT(sgp_dealloc_pd(parent), EBUSY); /* its memory goes back there */
+    sgp_destroy_qp(qp);
     T_EQ_U64(owner.held, 0);
 
     owner.mood = LEAVES_IT;
-    qp = sg_create_qp_ex(pd->context, &qa);
+    qp = sgp_create_qp_ex(pd->context, &qa);
     T_NOT_NULL(qp);
-    sg_destroy_qp(qp);
+    sgp_destroy_qp(qp);
     owner.mood = HAS_NONE;
-    T_NULL(sg_create_qp_ex(pd->context, &qa));
+    T_NULL(sgp_create_qp_ex(pd->context, &qa));
     T_EQ_INT(errno, ENOMEM);
     owner.mood = GIVES_ODD;
-    T_NULL(sg_create_qp_ex(pd->context, &qa));
+    T_NULL(sgp_create_qp_ex(pd->context, &qa));
     T_EQ_INT(errno, EINVAL);
     T_EQ_U64(owner.held, 0);
-    T_EQ_INT(sg_dealloc_pd(parent), 0);
-    T_EQ_INT(sg_dealloc_pd(pd), 0);
+    T_EQ_INT(sgp_dealloc_pd(parent), 0);
+    T_EQ_INT(sgp_dealloc_pd(pd), 0);
     world_fini();
 }
 
@@ -486,52 +486,52 @@ static void domains__promise_and_refer(void)
     struct ibv_qp *qp;
 
     world_init();
-    pd = sg_alloc_pd(w.spd.ibpd.context);
+    pd = sgp_alloc_pd(w.spd.ibpd.context);
     pd->context = w.spd.ibpd.context;
     pd->handle = 9;
-    T_NULL(sg_alloc_td(pd->context, &(struct ibv_td_init_attr){ .comp_mask = 1 }));
+    T_NULL(sgp_alloc_td(pd->context, &(struct ibv_td_init_attr){ .comp_mask = 1 }));
     T_EQ_INT(errno, EOPNOTSUPP);
-    td = sg_alloc_td(pd->context, &td_attr);
-    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    td = sgp_alloc_td(pd->context, &td_attr);
+    T_NULL(sgp_alloc_parent_domain(pd->context, &attr));
     T_EQ_INT(errno, EINVAL);
     attr.pd = pd;
     attr.comp_mask = 1u << 31;
-    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    T_NULL(sgp_alloc_parent_domain(pd->context, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
-    plain = sg_alloc_parent_domain(pd->context, &attr);
+    plain = sgp_alloc_parent_domain(pd->context, &attr);
     attr.td = td;
-    parent = sg_alloc_parent_domain(pd->context, &attr);
+    parent = sgp_alloc_parent_domain(pd->context, &attr);
     T_NOT_NULL(parent);
     T_EQ_U64(parent->handle, 9);
-    T_FALSE(sg_pd_promised(pd));
-    T_FALSE(sg_pd_promised(plain));
-    T_TRUE(sg_pd_promised(parent));
+    T_FALSE(sgp_pd_promised(pd));
+    T_FALSE(sgp_pd_promised(plain));
+    T_TRUE(sgp_pd_promised(parent));
     attr.pd = parent; /* not a parent of a parent */
-    T_NULL(sg_alloc_parent_domain(pd->context, &attr));
+    T_NULL(sgp_alloc_parent_domain(pd->context, &attr));
     T_EQ_INT(errno, EINVAL);
-    T_EQ_INT(sg_dealloc_pd(pd), EBUSY);
-    T_EQ_INT(sg_dealloc_td(td), EBUSY);
+    T_EQ_INT(sgp_dealloc_pd(pd), EBUSY);
+    T_EQ_INT(sgp_dealloc_td(td), EBUSY);
 
     qa = qp_attr(4, 1, 0);
     qa.pd = parent;
-    qp = sg_create_qp_ex(pd->context, &qa);
-    T_TRUE(to_sg_qp(qp)->sq_lock.promised);
-    T_TRUE(to_sg_qp(qp)->rq.lock.promised);
-    sg_destroy_qp(qp);
+    qp = sgp_create_qp_ex(pd->context, &qa);
+    T_TRUE(to_sgp_qp(qp)->sq_lock.promised);
+    T_TRUE(to_sgp_qp(qp)->rq.lock.promised);
+    sgp_destroy_qp(qp);
     cq_attr.parent_domain = pd;
-    T_NULL(sg_create_cq_ex(pd->context, &cq_attr));
+    T_NULL(sgp_create_cq_ex(pd->context, &cq_attr));
     T_EQ_INT(errno, EINVAL);
     cq_attr.parent_domain = parent;
-    cq = sg_create_cq_ex(pd->context, &cq_attr);
-    T_TRUE(to_sg_cq_ex(cq)->lock.promised);
-    sg_destroy_cq(ibv_cq_ex_to_cq(cq));
+    cq = sgp_create_cq_ex(pd->context, &cq_attr);
+    T_TRUE(to_sgp_cq_ex(cq)->lock.promised);
+    sgp_destroy_cq(ibv_cq_ex_to_cq(cq));
 
-    T_EQ_INT(sg_dealloc_pd(parent), 0);
-    T_EQ_INT(sg_dealloc_td(td), 0);
-    T_EQ_INT(sg_dealloc_pd(pd), EBUSY);
-    T_EQ_INT(sg_dealloc_pd(plain), 0);
-    T_EQ_INT(sg_dealloc_pd(pd), 0);
+    T_EQ_INT(sgp_dealloc_pd(parent), 0);
+    T_EQ_INT(sgp_dealloc_td(td), 0);
+    T_EQ_INT(sgp_dealloc_pd(pd), EBUSY);
+    T_EQ_INT(sgp_dealloc_pd(plain), 0);
+    T_EQ_INT(sgp_dealloc_pd(pd), 0);
     world_fini();
 }
 

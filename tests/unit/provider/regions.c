@@ -15,7 +15,7 @@ static void reg__ordinary_says_nothing(void)
     struct ibv_mr *mr;
 
     world_init();
-    mr = sg_reg_mr(&w.spd.ibpd, memory, sizeof(memory), 0x5000, IBV_ACCESS_FLUSH_GLOBAL);
+    mr = sgp_reg_mr(&w.spd.ibpd, memory, sizeof(memory), 0x5000, IBV_ACCESS_FLUSH_GLOBAL);
     T_NOT_NULL(mr);
     mr->context = w.spd.ibpd.context; /* as libibverbs does */
     T_EQ_U64(kernel.mr_cmd_size, sizeof(struct ibv_reg_mr));
@@ -23,7 +23,7 @@ static void reg__ordinary_says_nothing(void)
     T_EQ_U64(kernel.mr.ibv_cmd.access_flags, IBV_ACCESS_FLUSH_GLOBAL);
     T_EQ_INT(sgdv_query_mr(mr, &attr, sizeof(attr)), 0);
     T_EQ_U64(attr.hash, SGDV_HASH_NONE);
-    T_EQ_INT(sg_dereg_mr(verbs_get_mr(mr)), 0);
+    T_EQ_INT(sgp_dereg_mr(verbs_get_mr(mr)), 0);
     world_fini();
 }
 
@@ -42,7 +42,7 @@ static void reg__tells_the_kernel(void)
     T_NOT_NULL(mr);
     T_TRUE(mr->addr == memory && mr->length == sizeof(memory));
     T_TRUE(mr->pd == &w.spd.ibpd && mr->context == w.spd.ibpd.context);
-    T_EQ_U64(kernel.mr_cmd_size, sizeof(struct sg_reg_mr_cmd));
+    T_EQ_U64(kernel.mr_cmd_size, sizeof(struct sgp_reg_mr_cmd));
     T_EQ_U64(kernel.mr.ibv_cmd.hca_va, 0x80);
     T_EQ_U64(kernel.mr.ibv_cmd.access_flags, IBV_ACCESS_REMOTE_READ);
     T_EQ_U64(kernel.mr.drv_payload.hash_alg, SG_HASH_HMAC_SHA256);
@@ -59,7 +59,7 @@ static void reg__tells_the_kernel(void)
     T_EQ_U64(found.mem_type, SGDV_MEM_PERSISTENT);
     T_EQ_U64(found.mem_mode, SGDV_MODE_DIRECT);
     T_EQ_INT(sgdv_query_mr(mr, &found, 4), EINVAL);
-    T_EQ_INT(sg_dereg_mr(verbs_get_mr(mr)), 0);
+    T_EQ_INT(sgp_dereg_mr(verbs_get_mr(mr)), 0);
     ibv_dofork_range(memory, sizeof(memory)); /* as ibv_dereg_mr() does */
 
     /* A second region over the same memory, with another hash; its offsets are addresses. */
@@ -67,7 +67,7 @@ static void reg__tells_the_kernel(void)
     mr = sgdv_reg_mr(&w.spd.ibpd, memory, sizeof(memory), IBV_ACCESS_REMOTE_READ, &attr);
     T_NOT_NULL(mr);
     T_EQ_U64(kernel.mr.ibv_cmd.hca_va, (uintptr_t)memory);
-    T_EQ_INT(sg_dereg_mr(verbs_get_mr(mr)), 0);
+    T_EQ_INT(sgp_dereg_mr(verbs_get_mr(mr)), 0);
     ibv_dofork_range(memory, sizeof(memory));
     world_fini();
 }

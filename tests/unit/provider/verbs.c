@@ -9,7 +9,7 @@
 
 static void create__tells_the_kernel(void)
 {
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
 
@@ -27,11 +27,11 @@ static void create__tells_the_kernel(void)
     T_EQ_U64(kernel.qp.max_inline, 80);
     T_EQ_U64(kernel.qp.sq_buf % 4096, 0);
     T_EQ_U64(kernel.qp.rq_buf % 4096, 0);
-    T_EQ_INT(sg_query_qp(&qp->vqp.qp, &attr, IBV_QP_CAP, &init), 0);
+    T_EQ_INT(sgp_query_qp(&qp->vqp.qp, &attr, IBV_QP_CAP, &init), 0);
     T_EQ_U64(init.cap.max_send_wr, 128);
     T_EQ_U64(attr.cap.max_inline_data, 80);
     T_TRUE(qp->vqp.comp_mask & VERBS_QP_EX);
-    T_EQ_INT(sg_destroy_qp(&qp->vqp.qp), 0);
+    T_EQ_INT(sgp_destroy_qp(&qp->vqp.qp), 0);
     world_fini();
 }
 
@@ -45,7 +45,7 @@ static void create__refusals(void)
         attr = qp_attr(4, 1, 0);                                \
         __VA_ARGS__;                                            \
         errno = 0;                                              \
-        T_NULL(sg_create_qp_ex(w.spd.ibpd.context, &attr));           \
+        T_NULL(sgp_create_qp_ex(w.spd.ibpd.context, &attr));           \
         T_EQ_INT(errno, err);                                   \
     } while (0)
     REFUSED(EOPNOTSUPP, attr.qp_type = IBV_QPT_UD);
@@ -59,9 +59,9 @@ static void create__refusals(void)
     REFUSED(EINVAL, attr.comp_mask = 0);
     REFUSED(ENOSPC, kernel.fail_qp = ENOSPC);
     kernel.fail_qp = 0;
-    REFUSED(EOVERFLOW, kernel.next_qpn = 1 << SG_QPN_BITS);
+    REFUSED(EOVERFLOW, kernel.next_qpn = 1 << SGP_QPN_BITS);
     errno = 0;
-    T_NULL(sg_create_cq(w.spd.ibpd.context, 0, NULL, 0));
+    T_NULL(sgp_create_cq(w.spd.ibpd.context, 0, NULL, 0));
     T_EQ_INT(errno, EINVAL);
     world_fini();
 }
@@ -80,22 +80,22 @@ static void post__list_and_one_doorbell(void)
         { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 88 },
     };
     struct ibv_send_wr *bad;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(8, 2, 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, wr, &bad), 0);
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 3));
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_SEND);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_SOLICITED);
     T_EQ_U64(sqe(qp, 0)->num_sge, 2);
-    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))[1].lkey), 2);
+    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))[1].lkey), 2);
     T_EQ_U64(sqe(qp, 1)->flags, SG_WQE_FENCE);
     T_EQ_U64(le64toh(sqe(qp, 1)->remote_addr), 0x9000);
     T_EQ_U64(le32toh(sqe(qp, 1)->rkey), 77);
     T_EQ_U64(le32toh(sqe(qp, 1)->index), 1);
     T_EQ_U64(le32toh(sqe(qp, 2)->inv_stag), 88);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -105,7 +105,7 @@ static void post__bad_request(void)
     struct ibv_sge sge[3] = { { (uintptr_t)data, 200, 1 }, { (uintptr_t)data, 100, 1 } };
     struct ibv_send_wr good = { .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 1 };
     struct ibv_send_wr bad, *at;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     uint32_t posted = 0;
 
     world_init();
@@ -117,7 +117,7 @@ static void post__bad_request(void)
         bad = (struct ibv_send_wr){ .sg_list = sge, __VA_ARGS__ };    \
         good.next = &bad;                                             \
         at = NULL;                                                    \
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &good, &at), err);         \
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &good, &at), err);         \
         T_TRUE(at == &bad);                                           \
         T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, ++posted));             \
     } while (0)
@@ -132,7 +132,7 @@ static void post__bad_request(void)
     BAD(EOPNOTSUPP, .opcode = IBV_WR_FLUSH);
     BAD(EOPNOTSUPP, .opcode = (enum ibv_wr_opcode)-1);
     BAD(EOPNOTSUPP, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -142,16 +142,16 @@ static void post__inline_is_copied(void)
     struct ibv_sge sge = { (uintptr_t)data, 25, 0 };
     struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
                               .send_flags = IBV_SEND_INLINE }, *bad;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(8, 1, 32);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
     memset(data, 0, sizeof(data));
     T_EQ_MEM(sqe(qp, 0) + 1, "payload that soon changes", 25);
     T_EQ_U64(le16toh(sqe(qp, 0)->inline_len), 25);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_INLINE);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -160,33 +160,33 @@ static void post__full_until_completion(void)
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
     struct ibv_recv_wr rwr = { .wr_id = 5 }, *rbad;
     struct ibv_wc wc[4];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(4, 1, 0);
     for (int i = 0; i < 4; i++) {
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
-        T_EQ_INT(sg_post_recv(&qp->vqp.qp, &rwr, &rbad), 0);
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
+        T_EQ_INT(sgp_post_recv(&qp->vqp.qp, &rwr, &rbad), 0);
     }
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
     T_TRUE(bad == &wr);
-    T_EQ_INT(sg_post_recv(&qp->vqp.qp, &rwr, &rbad), ENOMEM);
+    T_EQ_INT(sgp_post_recv(&qp->vqp.qp, &rwr, &rbad), ENOMEM);
     T_TRUE(rbad == &rwr);
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 4));
     T_EQ_U64(db(SG_DB_RQ), db_of(qp->qpn, 4));
     /* One completion for the first three sends; none for the receives. */
     complete(qp->qpn, 7, 2, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
     for (int i = 0; i < 3; i++) {
-        T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
     }
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
-    T_EQ_INT(sg_post_recv(&qp->vqp.qp, &rwr, &rbad), ENOMEM);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
+    T_EQ_INT(sgp_post_recv(&qp->vqp.qp, &rwr, &rbad), ENOMEM);
     complete(qp->qpn, 5, 0, SG_WC_RECV, SG_CQE_RECV, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 1);
-    T_EQ_INT(sg_post_recv(&qp->vqp.qp, &rwr, &rbad), 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
-    sg_destroy_qp(&qp->vqp.qp);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 1);
+    T_EQ_INT(sgp_post_recv(&qp->vqp.qp, &rwr, &rbad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), ENOMEM);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -197,7 +197,7 @@ static void wr__list_and_one_doorbell(void)
     struct ibv_data_buf bufs[2] = { { (void *)"abc", 3 }, { (void *)"de", 2 } };
     struct ibv_sge sges[2] = { { 0x10, 1, 2 }, { 0x20, 3, 4 } };
     struct ibv_qp_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(8, 2, 16);
@@ -223,11 +223,11 @@ static void wr__list_and_one_doorbell(void)
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_INLINE);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_READ);
     T_EQ_U64(sqe(qp, 1)->num_sge, 1);
-    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 1))->length), 64);
+    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 1))->length), 64);
     T_EQ_U64(sqe(qp, 2)->num_sge, 2);
     T_EQ_U64(le64toh(sqe(qp, 2)->wr_id), 3);
     T_EQ_U64(le32toh(sqe(qp, 3)->inv_stag), 0x99);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -236,7 +236,7 @@ static void wr__error_or_abort_posts_nothing(void)
     static char data[SG_MAX_INLINE + 1];
     struct ibv_sge sges[3] = { { 0 } };
     struct ibv_qp_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(4, 2, 16);
@@ -271,7 +271,7 @@ static void wr__error_or_abort_posts_nothing(void)
     }
     T_EQ_INT(ibv_wr_complete(ex), 0);
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 4));
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -280,16 +280,16 @@ static void wr__all_signaled(void)
     struct ibv_qp_init_attr attr = { .send_cq = NULL, .cap = { 4, 4, 1, 1, 0 },
                                      .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     attr.send_cq = attr.recv_cq = w.cq;
-    qp = to_sg_qp(sg_create_qp(&w.spd.ibpd, &attr));
+    qp = to_sgp_qp(sgp_create_qp(&w.spd.ibpd, &attr));
     T_FALSE(qp->vqp.comp_mask & VERBS_QP_EX);
     T_EQ_U64(attr.cap.max_inline_data, 16);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -298,16 +298,16 @@ static void wr__all_signaled(void)
 static void poll__fields(void)
 {
     struct ibv_wc wc[4];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(8, 1, 0);
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 0);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 0);
     complete(qp->qpn, 11, 0, SG_WC_RECV, SG_CQE_RECV | SG_CQE_WITH_INV, SG_WC_SUCCESS);
     complete(qp->qpn, 12, 0, SG_WC_READ, 0, SG_WC_REM_ACCESS_ERR);
     complete(qp->qpn, 13, 1, SG_WC_WRITE, 0, 200);
     memset(wc, 0xee, sizeof(wc));
-    T_EQ_INT(sg_poll_cq(w.cq, 4, wc), 3);
+    T_EQ_INT(sgp_poll_cq(w.cq, 4, wc), 3);
     T_EQ_U64(wc[0].wr_id, 11);
     T_EQ_U64(wc[0].opcode, IBV_WC_RECV);
     T_EQ_U64(wc[0].wc_flags, IBV_WC_WITH_INV);
@@ -319,18 +319,18 @@ static void poll__fields(void)
     T_EQ_U64(wc[2].opcode, IBV_WC_RDMA_WRITE);
     T_EQ_U64(wc[2].status, IBV_WC_GENERAL_ERR);
     T_EQ_U64(record(), 3);
-    T_EQ_INT(sg_req_notify_cq(w.cq, 1), 0);
+    T_EQ_INT(sgp_req_notify_cq(w.cq, 1), 0);
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 3));
-    T_EQ_INT(sg_req_notify_cq(w.cq, 0), 0);
+    T_EQ_INT(sgp_req_notify_cq(w.cq, 0), 0);
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123, 3));
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
 static void poll__many_laps(void)
 {
     struct ibv_wc wc[64];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
     uint64_t written = 0, read = 0;
 
     world_init();
@@ -341,21 +341,21 @@ static void poll__many_laps(void)
         for (int i = 0; i < n; i++, written++) {
             complete(qp->qpn, written, (uint32_t)written, SG_WC_SEND, 0, SG_WC_SUCCESS);
         }
-        got = sg_poll_cq(w.cq, 64, wc);
+        got = sgp_poll_cq(w.cq, 64, wc);
         T_EQ_INT(got, n);
         for (int i = 0; i < got; i++, read++) {
             T_EQ_U64(wc[i].wr_id, read);
         }
         T_EQ_U64(record(), written);
     }
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
 static void poll__destroyed_queue_pair(void)
 {
     struct ibv_wc wc[8];
-    struct sg_qp *a, *b, *c;
+    struct sgp_qp *a, *b, *c;
     uint32_t qpn;
 
     world_init();
@@ -366,13 +366,13 @@ static void poll__destroyed_queue_pair(void)
     complete(a->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(b->qpn, 2, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(a->qpn, 3, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_destroy_qp(&a->vqp.qp), 0);
+    T_EQ_INT(sgp_destroy_qp(&a->vqp.qp), 0);
     /* Its number is given out again at once. */
     kernel.next_qpn = qpn;
     c = make_qp(8, 1, 0);
     T_EQ_U64(c->qpn, qpn);
     complete(c->qpn, 4, 0, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 2);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 2);
     T_EQ_U64(wc[0].wr_id, 2);
     T_EQ_U64(wc[1].wr_id, 4);
     T_EQ_U64(record(), 4);
@@ -380,13 +380,13 @@ static void poll__destroyed_queue_pair(void)
     /* Only void entries: nothing to tell, but the slots go back. */
     complete(b->qpn, 5, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
     complete(0x00ffffff, 6, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_destroy_qp(&b->vqp.qp), 0);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 0);
+    T_EQ_INT(sgp_destroy_qp(&b->vqp.qp), 0);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 0);
     T_EQ_U64(record(), 6);
     qpn = c->qpn;
-    T_EQ_INT(sg_destroy_qp(&c->vqp.qp), 0);
+    T_EQ_INT(sgp_destroy_qp(&c->vqp.qp), 0);
     complete(qpn, 7, 1, SG_WC_SEND, 0, SG_WC_SUCCESS);
-    T_EQ_INT(sg_poll_cq(w.cq, 8, wc), 0);
+    T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 0);
     world_fini();
 }
 
@@ -395,18 +395,18 @@ static void poll__reset_frees_the_queues(void)
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
     struct ibv_wc wc[2];
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
     qp = make_qp(2, 1, 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
     complete(qp->qpn, 1, 0, SG_WC_SEND, 0, SG_WC_FLUSH_ERR);
-    T_EQ_INT(sg_modify_qp(&qp->vqp.qp, &attr, IBV_QP_STATE), 0);
-    T_EQ_INT(sg_poll_cq(w.cq, 2, wc), 0);
-    T_EQ_INT(sg_post_send(&qp->vqp.qp, &wr, &bad), 0);
+    T_EQ_INT(sgp_modify_qp(&qp->vqp.qp, &attr, IBV_QP_STATE), 0);
+    T_EQ_INT(sgp_poll_cq(w.cq, 2, wc), 0);
+    T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
     T_EQ_U64(le32toh(sqe(qp, 2)->index), 2);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -418,15 +418,15 @@ static void poll__extended(void)
     };
     struct ibv_poll_cq_attr poll = { 0 };
     struct ibv_cq_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
-    sg_destroy_cq(w.cq);
+    sgp_destroy_cq(w.cq);
     attr.wc_flags |= IBV_WC_EX_WITH_CVLAN;
-    T_NULL(sg_create_cq_ex(w.spd.ibpd.context, &attr));
+    T_NULL(sgp_create_cq_ex(w.spd.ibpd.context, &attr));
     T_EQ_INT(errno, EOPNOTSUPP);
     attr.wc_flags &= ~(uint64_t)IBV_WC_EX_WITH_CVLAN;
-    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
+    ex = sgp_create_cq_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(ex);
     w.cq = ibv_cq_ex_to_cq(ex);
     qp = make_qp(8, 1, 0);
@@ -447,7 +447,7 @@ static void poll__extended(void)
     T_EQ_U64(ibv_wc_read_completion_ts(ex), 1000);
     T_EQ_U64(ibv_wc_read_slid(ex), 0);
     T_EQ_U64(record(), 0); /* the entry is still ours, and arming leaves it so */
-    T_EQ_INT(sg_req_notify_cq(w.cq, 0), 0);
+    T_EQ_INT(sgp_req_notify_cq(w.cq, 0), 0);
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x124, 0));
     T_EQ_INT(ibv_next_poll(ex), 0);
     T_EQ_U64(ex->wr_id, 22);
@@ -455,7 +455,7 @@ static void poll__extended(void)
     T_EQ_INT(ibv_next_poll(ex), ENOENT);
     ibv_end_poll(ex);
     T_EQ_U64(record(), 3);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 
@@ -476,11 +476,11 @@ static void poll__wall_clock(void)
     struct ibv_poll_cq_attr poll = { 0 };
     uint64_t before, after, first;
     struct ibv_cq_ex *ex;
-    struct sg_qp *qp;
+    struct sgp_qp *qp;
 
     world_init();
-    sg_destroy_cq(w.cq);
-    ex = sg_create_cq_ex(w.spd.ibpd.context, &attr);
+    sgp_destroy_cq(w.cq);
+    ex = sgp_create_cq_ex(w.spd.ibpd.context, &attr);
     T_NOT_NULL(ex);
     w.cq = ibv_cq_ex_to_cq(ex);
     qp = make_qp(8, 1, 0);
@@ -497,10 +497,10 @@ static void poll__wall_clock(void)
     w.db[SG_DB_CLOCK / 8] = 0;
     T_EQ_INT(ibv_next_poll(ex), 0);
     T_EQ_U64(ibv_wc_read_completion_wallclock_ns(ex), first + 1);
-    to_sg_cq(w.cq)->wall.measured -= 1100000000;
+    to_sgp_cq(w.cq)->wall.measured -= 1100000000;
     T_TRUE(ibv_wc_read_completion_wallclock_ns(ex) >= before);
     ibv_end_poll(ex);
-    sg_destroy_qp(&qp->vqp.qp);
+    sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
 }
 

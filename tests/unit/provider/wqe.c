@@ -16,13 +16,13 @@ static void geometry__strides(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("%u elements, %u inline", rows[i].sge, rows[i].inl);
-        T_EQ_U64(sg_sq_stride(rows[i].sge, rows[i].inl, 0), rows[i].stride);
+        T_EQ_U64(sgp_sq_stride(rows[i].sge, rows[i].inl, 0), rows[i].stride);
     }
-    T_EQ_U64(sg_rq_stride(0), 64);
-    T_EQ_U64(sg_rq_stride(3), 64);
-    T_EQ_U64(sg_rq_stride(4), 128);
-    T_EQ_U64(sg_rq_stride(7), 128);
-    T_EQ_U64(sg_rq_stride(16), 512);
+    T_EQ_U64(sgp_rq_stride(0), 64);
+    T_EQ_U64(sgp_rq_stride(3), 64);
+    T_EQ_U64(sgp_rq_stride(4), 128);
+    T_EQ_U64(sgp_rq_stride(7), 128);
+    T_EQ_U64(sgp_rq_stride(16), 512);
 }
 
 /* What a stride is said to hold fits, and one more does not. */
@@ -30,61 +30,61 @@ static void geometry__room(void)
 {
     for (uint32_t stride = SG_WQE_STRIDE_MIN; stride <= SG_WQE_STRIDE_MAX; stride *= 2) {
         T_CONTEXT("stride %u", stride);
-        T_EQ_U64(sg_sq_stride(sg_sq_sge_room(stride), sg_sq_inline_room(stride), 0), stride);
-        T_TRUE(sg_sq_stride(sg_sq_sge_room(stride) + 1, 0, 0) > stride);
-        T_TRUE(sg_sq_stride(0, sg_sq_inline_room(stride) + 1, 0) > stride);
-        T_EQ_U64(sg_rq_stride(sg_rq_sge_room(stride)), stride);
-        T_TRUE(sg_rq_stride(sg_rq_sge_room(stride) + 1) > stride);
+        T_EQ_U64(sgp_sq_stride(sgp_sq_sge_room(stride), sgp_sq_inline_room(stride), 0), stride);
+        T_TRUE(sgp_sq_stride(sgp_sq_sge_room(stride) + 1, 0, 0) > stride);
+        T_TRUE(sgp_sq_stride(0, sgp_sq_inline_room(stride) + 1, 0) > stride);
+        T_EQ_U64(sgp_rq_stride(sgp_rq_sge_room(stride)), stride);
+        T_TRUE(sgp_rq_stride(sgp_rq_sge_room(stride) + 1) > stride);
     }
-    T_TRUE(sg_sq_stride(SG_SQ_MAX_SGE, SG_MAX_INLINE, 0) <= SG_WQE_STRIDE_MAX);
-    T_TRUE(sg_rq_stride(SG_RQ_MAX_SGE) <= SG_WQE_STRIDE_MAX);
+    T_TRUE(sgp_sq_stride(SG_SQ_MAX_SGE, SG_MAX_INLINE, 0) <= SG_WQE_STRIDE_MAX);
+    T_TRUE(sgp_rq_stride(SG_RQ_MAX_SGE) <= SG_WQE_STRIDE_MAX);
 }
 
 static void geometry__power_of_two(void)
 {
-    T_EQ_U64(sg_pow2_at_least(0), 1);
-    T_EQ_U64(sg_pow2_at_least(1), 1);
-    T_EQ_U64(sg_pow2_at_least(2), 2);
-    T_EQ_U64(sg_pow2_at_least(3), 4);
-    T_EQ_U64(sg_pow2_at_least(4097), 8192);
-    T_EQ_U64(sg_pow2_at_least(1u << 31), 1u << 31);
+    T_EQ_U64(sgp_pow2_at_least(0), 1);
+    T_EQ_U64(sgp_pow2_at_least(1), 1);
+    T_EQ_U64(sgp_pow2_at_least(2), 2);
+    T_EQ_U64(sgp_pow2_at_least(3), 4);
+    T_EQ_U64(sgp_pow2_at_least(4097), 8192);
+    T_EQ_U64(sgp_pow2_at_least(1u << 31), 1u << 31);
 }
 
 static void ring__full_and_slots(void)
 {
     static uint8_t memory[4 * 64];
-    struct sg_ring r;
+    struct sgp_ring r;
 
-    sg_ring_init(&r, memory, 4, 64);
-    T_FALSE(sg_ring_full(&r, 3));
-    T_TRUE(sg_ring_full(&r, 4));
-    T_TRUE(sg_ring_slot(&r, 0) == memory);
-    T_TRUE(sg_ring_slot(&r, 3) == memory + 192);
-    T_TRUE(sg_ring_slot(&r, 7) == memory + 192);
-    sg_ring_release(&r, 1); /* 0 and 1 are free again */
-    T_FALSE(sg_ring_full(&r, 5));
-    T_TRUE(sg_ring_full(&r, 6));
+    sgp_ring_init(&r, memory, 4, 64);
+    T_FALSE(sgp_ring_full(&r, 3));
+    T_TRUE(sgp_ring_full(&r, 4));
+    T_TRUE(sgp_ring_slot(&r, 0) == memory);
+    T_TRUE(sgp_ring_slot(&r, 3) == memory + 192);
+    T_TRUE(sgp_ring_slot(&r, 7) == memory + 192);
+    sgp_ring_release(&r, 1); /* 0 and 1 are free again */
+    T_FALSE(sgp_ring_full(&r, 5));
+    T_TRUE(sgp_ring_full(&r, 6));
     r.head = 5;
-    sg_ring_drain(&r);
-    T_FALSE(sg_ring_full(&r, 8));
-    T_TRUE(sg_ring_full(&r, 9));
+    sgp_ring_drain(&r);
+    T_FALSE(sgp_ring_full(&r, 8));
+    T_TRUE(sgp_ring_full(&r, 9));
 }
 
 static void ring__index_wraps_at_32_bits(void)
 {
     static uint8_t memory[4 * 64];
-    struct sg_ring r;
+    struct sgp_ring r;
 
-    sg_ring_init(&r, memory, 4, 64);
-    sg_ring_release(&r, UINT32_MAX - 2); /* tail: 2^32 - 2 */
-    T_FALSE(sg_ring_full(&r, UINT32_MAX));
-    T_FALSE(sg_ring_full(&r, 1));
-    T_TRUE(sg_ring_full(&r, 2));
-    T_TRUE(sg_ring_slot(&r, UINT32_MAX) == memory + 192);
-    T_TRUE(sg_ring_slot(&r, 0) == memory);
-    sg_ring_release(&r, UINT32_MAX);
-    T_FALSE(sg_ring_full(&r, 3));
-    T_TRUE(sg_ring_full(&r, 4));
+    sgp_ring_init(&r, memory, 4, 64);
+    sgp_ring_release(&r, UINT32_MAX - 2); /* tail: 2^32 - 2 */
+    T_FALSE(sgp_ring_full(&r, UINT32_MAX));
+    T_FALSE(sgp_ring_full(&r, 1));
+    T_TRUE(sgp_ring_full(&r, 2));
+    T_TRUE(sgp_ring_slot(&r, UINT32_MAX) == memory + 192);
+    T_TRUE(sgp_ring_slot(&r, 0) == memory);
+    sgp_ring_release(&r, UINT32_MAX);
+    T_FALSE(sgp_ring_full(&r, 3));
+    T_TRUE(sgp_ring_full(&r, 4));
 }
 
 static void send__octets(void)
@@ -105,12 +105,12 @@ static void send__octets(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot)); /* an old entry must leave no trace in the header */
-    sg_wqe_init(wqe, 0x01020304, SG_WR_WRITE, SG_WQE_SIGNALED | SG_WQE_FENCE,
+    sgp_wqe_init(wqe, 0x01020304, SG_WR_WRITE, SG_WQE_SIGNALED | SG_WQE_FENCE,
                 UINT64_C(0x0102030405060708));
-    sg_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
+    sgp_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
     wqe->num_sge = 2;
-    sg_sge_set(&sg_wqe_sge(wqe)[0], 0x1000, 0x20, 0x1234);
-    sg_sge_set(&sg_wqe_sge(wqe)[1], UINT64_C(0x7fff00002000), UINT32_MAX, 0x12345678);
+    sgp_sge_set(&sgp_wqe_sge(wqe)[0], 0x1000, 0x20, 0x1234);
+    sgp_sge_set(&sgp_wqe_sge(wqe)[1], UINT64_C(0x7fff00002000), UINT32_MAX, 0x12345678);
     T_EQ_MEM(slot, want, sizeof(want));
     T_EQ_U64(slot[80], 0xee);
 }
@@ -131,9 +131,9 @@ static void flush__octets(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot));
-    sg_wqe_init(wqe, 5, SG_WR_FLUSH, SG_WQE_SIGNALED, 7);
-    sg_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
-    sg_wqe_set_place(wqe, 0x40201000, SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    sgp_wqe_init(wqe, 5, SG_WR_FLUSH, SG_WQE_SIGNALED, 7);
+    sgp_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
+    sgp_wqe_set_place(wqe, 0x40201000, SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
     T_EQ_MEM(slot, want, sizeof(want));
     T_EQ_U64(slot[64], 0xee);
     T_TRUE(sizeof(want) <= SG_WQE_STRIDE_MIN);
@@ -154,13 +154,13 @@ static void verify__octets(void)
 
         T_CONTEXT("sink %d, hash %d", with_sink, with_hash);
         memset(slot, 0xee, sizeof(slot));
-        sg_wqe_init(wqe, 0, SG_WR_VERIFY, 0, 1);
-        sg_wqe_set_place(wqe, 0x200, 0);
+        sgp_wqe_init(wqe, 0, SG_WR_VERIFY, 0, 1);
+        sgp_wqe_set_place(wqe, 0x200, 0);
         if (with_sink) {
-            sg_sge_set(sg_verify_add_sink(wqe), 0x3000, 0x40, 9);
+            sgp_sge_set(sgp_verify_add_sink(wqe), 0x3000, 0x40, 9);
         }
         if (with_hash) {
-            sg_verify_add_hash(wqe, hash, sizeof(hash));
+            sgp_verify_add_hash(wqe, hash, sizeof(hash));
         }
         T_EQ_U64(wqe->opcode, 0x0d);
         T_EQ_U64(wqe->num_sge, with_sink);
@@ -175,18 +175,18 @@ static void verify__octets(void)
             at += sizeof(hash);
         }
         T_EQ_U64(*at, 0xee);
-        T_EQ_U64(sg_verify_size(with_sink, with_hash ? sizeof(hash) : 0),
+        T_EQ_U64(sgp_verify_size(with_sink, with_hash ? sizeof(hash) : 0),
                  (uint64_t)(at - slot) - sizeof(*wqe));
     }
-    T_TRUE(sg_verify_size(1, SG_HASH_MAX) <= sg_sq_inline_room(256));
+    T_TRUE(sgp_verify_size(1, SG_HASH_MAX) <= sgp_sq_inline_room(256));
 }
 
 static void send__with_invalidate(void)
 {
     struct sg_wqe_hdr wqe;
 
-    sg_wqe_init(&wqe, 0, SG_WR_SEND_INV, SG_WQE_SOLICITED, 1);
-    sg_wqe_set_inv(&wqe, 0x00abcd01);
+    sgp_wqe_init(&wqe, 0, SG_WR_SEND_INV, SG_WQE_SOLICITED, 1);
+    sgp_wqe_set_inv(&wqe, 0x00abcd01);
     T_EQ_U64(le32toh(wqe.inv_stag), 0x00abcd01);
     T_EQ_U64(wqe.flags, SG_WQE_SOLICITED);
     T_EQ_U64(wqe.rkey, 0);
@@ -198,11 +198,11 @@ static void inline__gathers(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
     uint32_t used = 0;
 
-    sg_wqe_init(wqe, 9, SG_WR_SEND, SG_WQE_SIGNALED, 0);
-    used = sg_wqe_append_inline(wqe, used, SG_MAX_INLINE, "abc", 3);
-    used = sg_wqe_append_inline(wqe, used, SG_MAX_INLINE, NULL, 0);
-    used = sg_wqe_append_inline(wqe, used, SG_MAX_INLINE, "defgh", 5);
-    sg_wqe_set_inline_len(wqe, used);
+    sgp_wqe_init(wqe, 9, SG_WR_SEND, SG_WQE_SIGNALED, 0);
+    used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, "abc", 3);
+    used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, NULL, 0);
+    used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, "defgh", 5);
+    sgp_wqe_set_inline_len(wqe, used);
     T_EQ_U64(le16toh(wqe->inline_len), 8);
     T_EQ_U64(wqe->flags, SG_WQE_SIGNALED | SG_WQE_INLINE);
     T_EQ_MEM(slot + sizeof(*wqe), "abcdefgh", 8);
@@ -215,16 +215,17 @@ static void inline__limit(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(data, 0x5a, sizeof(data));
-    sg_wqe_init(wqe, 0, SG_WR_SEND, 0, 0);
-    T_EQ_U64(sg_wqe_append_inline(wqe, 0, SG_MAX_INLINE, data, SG_MAX_INLINE + 1),
-             SG_INLINE_TOO_LONG);
+    sgp_wqe_init(wqe, 0, SG_WR_SEND, 0, 0);
+    T_EQ_U64(sgp_wqe_append_inline(wqe, 0, SG_MAX_INLINE, data, SG_MAX_INLINE + 1),
+             SGP_INLINE_TOO_LONG);
     T_EQ_U64(slot[sizeof(*wqe)], 0);
-    T_EQ_U64(sg_wqe_append_inline(wqe, 0, SG_MAX_INLINE, data, SG_MAX_INLINE), SG_MAX_INLINE);
-    T_EQ_U64(sg_wqe_append_inline(wqe, SG_MAX_INLINE, SG_MAX_INLINE, data, 1), SG_INLINE_TOO_LONG);
+    T_EQ_U64(sgp_wqe_append_inline(wqe, 0, SG_MAX_INLINE, data, SG_MAX_INLINE), SG_MAX_INLINE);
+    T_EQ_U64(sgp_wqe_append_inline(wqe, SG_MAX_INLINE, SG_MAX_INLINE, data, 1),
+             SGP_INLINE_TOO_LONG);
     T_EQ_U64(slot[sizeof(*wqe) + SG_MAX_INLINE], 0);
     /* A length that would wrap a 32-bit sum. */
-    T_EQ_U64(sg_wqe_append_inline(wqe, 8, SG_MAX_INLINE, data, UINT32_MAX), SG_INLINE_TOO_LONG);
-    T_EQ_U64(sg_wqe_append_inline(wqe, 8, SG_MAX_INLINE, data, SIZE_MAX), SG_INLINE_TOO_LONG);
+    T_EQ_U64(sgp_wqe_append_inline(wqe, 8, SG_MAX_INLINE, data, UINT32_MAX), SGP_INLINE_TOO_LONG);
+    T_EQ_U64(sgp_wqe_append_inline(wqe, 8, SG_MAX_INLINE, data, SIZE_MAX), SGP_INLINE_TOO_LONG);
 }
 
 static void recv__octets(void)
@@ -237,8 +238,8 @@ static void recv__octets(void)
     struct sg_rqe_hdr *rqe = (struct sg_rqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot));
-    sg_rqe_init(rqe, UINT32_MAX, 1, UINT64_C(0x800000000000002a));
-    sg_sge_set(sg_rqe_sge(rqe), 0x1000, 0x800, 7);
+    sgp_rqe_init(rqe, UINT32_MAX, 1, UINT64_C(0x800000000000002a));
+    sgp_sge_set(sgp_rqe_sge(rqe), 0x1000, 0x800, 7);
     T_EQ_MEM(slot, want, sizeof(want));
 }
 
@@ -249,11 +250,11 @@ static void cqe__fields(void)
     uint64_t tail;
 
     memcpy((uint8_t *)&cqe + 56, octets, 8);
-    tail = sg_cqe_tail(&cqe);
-    T_EQ_U64(sg_cqe_wr_index(tail), 0x01020304);
-    T_EQ_U64(sg_cqe_status(tail), SG_WC_REM_ACCESS_ERR);
-    T_EQ_U64(sg_cqe_opcode(tail), SG_WC_RECV);
-    T_EQ_U64(sg_cqe_flags(tail), SG_CQE_PHASE | SG_CQE_WITH_INV | SG_CQE_RECV);
+    tail = sgp_cqe_tail(&cqe);
+    T_EQ_U64(sgp_cqe_wr_index(tail), 0x01020304);
+    T_EQ_U64(sgp_cqe_status(tail), SG_WC_REM_ACCESS_ERR);
+    T_EQ_U64(sgp_cqe_opcode(tail), SG_WC_RECV);
+    T_EQ_U64(sgp_cqe_flags(tail), SG_CQE_PHASE | SG_CQE_WITH_INV | SG_CQE_RECV);
 }
 
 /* Three laps over a ring that a model of the device fills, starting at any lap. */
@@ -272,10 +273,10 @@ static void cqe__phase(void)
         }
         for (uint32_t i = 0; i < 24; i++) {
             T_CONTEXT("index %u", ci);
-            T_FALSE(sg_cqe_is_new(sg_cqe_tail(&ring[ci & 7]), ci, 3));
+            T_FALSE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 3));
             ring[pi & 7].flags_phase = ((pi >> 3) & 1) ^ 1;
             pi++;
-            T_TRUE(sg_cqe_is_new(sg_cqe_tail(&ring[ci & 7]), ci, 3));
+            T_TRUE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 3));
             ci++;
         }
     }
