@@ -152,7 +152,7 @@ make_provider() {
         -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_SYSCONFDIR=/etc
     in_tree ninja -C out -j "$SG_JOBS" staghorn staghorn-tests
     in_tree strip --strip-unneeded out/lib/libstaghorn.so
-    "$SG_TOP/guest-driver/provider/collect" "$in_tree_work/out" "$SG_OUT"
+    "$SG_TOP/guest-driver/provider/collect-sources" "$in_tree_work/out" "$SG_OUT"
     mkdir "$SG_OUT/tests"
     cp "$in_tree_work"/out/bin/staghorn-test-* "$SG_OUT/tests/"
 }
