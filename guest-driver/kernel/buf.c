@@ -9,7 +9,7 @@
  */
 #include <linux/dma-mapping.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_LIST_MAX (16u * SG_PAGE_SIZE)
 #define SGH_LEAF_ENTRIES (SG_PAGE_SIZE / sizeof(__le64))

@@ -3,7 +3,7 @@
 #ifndef SGH_CM_H
 #define SGH_CM_H
 
-#include "staghorn.h"
+#include "dev.h"
 
 enum sgh_conn_state {
 	SGH_CONN_CONNECTING,

@@ -10,7 +10,7 @@
  */
 #include <rdma/rdma_counter.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 static const struct rdma_stat_desc sgh_qp_stat_descs[] = {
 #define X(counter) { .name = #counter },

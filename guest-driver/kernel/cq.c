@@ -12,7 +12,7 @@
  */
 #include <linux/dma-mapping.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair was destroyed */
 #define SGH_CQ_ARMED 0x40000000u /* in sgh_cq.arm: neither number nor SOLICITED */

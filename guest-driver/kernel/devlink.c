@@ -12,7 +12,7 @@
 
 #include <staghorn/flash.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 static const char * const sgh_flash_reasons[SG_FLASH_REASONS] = {
 	[SG_FLASH_GOOD] = "no reason given",

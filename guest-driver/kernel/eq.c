@@ -15,7 +15,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_CEQ_BUDGET 256
 #define SGH_EVENT_BATCH 64

@@ -15,7 +15,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/iopoll.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_RESET_US (5 * USEC_PER_SEC)
 #define SGH_ADMIN_SECONDS 30

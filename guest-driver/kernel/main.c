@@ -17,7 +17,7 @@
 #include <linux/pm.h>
 #include <net/devlink.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 static void sgh_init_state(struct sgh_dev *dev)
 {

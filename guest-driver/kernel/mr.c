@@ -11,7 +11,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 static_assert(sizeof_field(struct sg_abi_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);

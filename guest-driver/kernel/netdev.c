@@ -24,7 +24,7 @@
 #include <net/ip6_route.h>
 #include <net/ip_fib.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_MTU_MIN 576
 #define SGH_FIB_TRIES 50

@@ -9,7 +9,7 @@
  */
 #include <linux/dma-mapping.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_DESTROY_WARN (60 * HZ)
 

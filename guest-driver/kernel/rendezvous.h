@@ -6,7 +6,7 @@
 #ifndef SGH_RENDEZVOUS_H
 #define SGH_RENDEZVOUS_H
 
-#include "staghorn.h"
+#include "dev.h"
 
 #define SGH_GIDS (1 + SG_PORT_ADDR_MAX)
 

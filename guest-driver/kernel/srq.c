@@ -11,7 +11,7 @@
  * When a queue pair is destroyed, the adapter completes its entries before the destroy command
  * completes, so all are counted when the queue pair's completions are discarded.
  */
-#include "staghorn.h"
+#include "dev.h"
 
 void sgh_srq_release(struct sgh_srq *srq, u32 completed)
 {

@@ -6,7 +6,7 @@
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#include "staghorn.h"
+#include "dev.h"
 
 static const struct rdma_stat_desc sgh_stat_descs[] = {
 #define X(counter) { .name = #counter },

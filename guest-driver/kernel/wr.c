@@ -9,7 +9,7 @@
  * flushed (cq.c), so that draining ends.
  */
 #include "flush_wr.h"
-#include "staghorn.h"
+#include "dev.h"
 
 /* The adapter's opcode of an operation, and the feature that it needs.  No row: not supported. */
 static const struct sgh_send_op {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "staghorn.h"
+#include "provider.h"
 
 static int map_pages(struct sgp_buf *buf, size_t length)
 {

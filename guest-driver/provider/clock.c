@@ -12,7 +12,7 @@
  */
 #include <time.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "doorbell.h"
 
 enum {

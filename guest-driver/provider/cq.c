@@ -24,7 +24,7 @@
 #include <ccan/minmax.h>
 #include <util/udma_barrier.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "doorbell.h"
 #include "wc.h"
 #include "wqe.h"

@@ -12,7 +12,7 @@
 #include <ccan/array_size.h>
 #include <ccan/minmax.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "staghorndv.h"
 
 #define SAME(dv, contract) \

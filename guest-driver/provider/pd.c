@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "staghorn.h"
+#include "provider.h"
 
 struct ibv_pd *sgp_alloc_pd(struct ibv_context *context)
 {

@@ -15,7 +15,7 @@
 
 #include <ccan/array_size.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "doorbell.h"
 #include "ops.h"
 #include "wqe.h"

@@ -15,7 +15,7 @@
 #include <ccan/array_size.h>
 #include <ccan/minmax.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "staghorndv.h"
 #include "wqe.h"
 

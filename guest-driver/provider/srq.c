@@ -14,7 +14,7 @@
 
 #include <ccan/minmax.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "staghorndv.h"
 #include "wqe.h"
 

@@ -11,7 +11,7 @@
 
 #include <ccan/minmax.h>
 
-#include "staghorn.h"
+#include "provider.h"
 
 static void free_context(struct ibv_context *context);
 

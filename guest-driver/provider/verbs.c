@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "staghorn.h"
+#include "provider.h"
 
 int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size)

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "staghorn.h"
+#include "provider.h"
 #include "wqe.h"
 
 #include "tap.h"

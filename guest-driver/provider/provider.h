@@ -6,8 +6,8 @@
  * a completion queue's lock, then nothing.  The send and receive locks of a queue pair are leaves
  * and are not held together with any other.
  */
-#ifndef STAGHORN_PROVIDER_STAGHORN_H
-#define STAGHORN_PROVIDER_STAGHORN_H
+#ifndef STAGHORN_PROVIDER_PROVIDER_H
+#define STAGHORN_PROVIDER_PROVIDER_H
 
 #include <stddef.h>
 #include <stdint.h>

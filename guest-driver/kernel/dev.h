@@ -17,8 +17,8 @@
  *   cq->lock, then sq.lock or rq.lock of a queue pair, or the lock of a shared receive queue
  *   aeq_lock, then admin.lock: leaves
  */
-#ifndef SGH_STAGHORN_H
-#define SGH_STAGHORN_H
+#ifndef SGH_DEV_H
+#define SGH_DEV_H
 
 #include <linux/completion.h>
 #include <linux/idr.h>
