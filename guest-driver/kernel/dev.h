@@ -181,7 +181,7 @@ struct sgh_dev {
 	struct notifier_block inetaddr_nb;
 	struct notifier_block inet6addr_nb;
 	struct notifier_block fib_nb;
-	struct work_struct net_work;
+	struct delayed_work net_work;
 	spinlock_t net_lock;	/* net_stopping, and the start of net_work */
 	bool net_stopping;
 	struct net_device *netdev;

@@ -29,6 +29,7 @@
 #define SGH_MTU_MIN 576
 #define SGH_FIB_TRIES 50
 #define SGH_FIB_PAUSE 20 /* ms */
+#define SGH_NET_RETRY HZ
 
 void sgh_net_kick(struct sgh_dev *dev)
 {
@@ -37,7 +38,18 @@ void sgh_net_kick(struct sgh_dev *dev)
 	/* None is queued after sgh_net_stop(). */
 	spin_lock_irqsave(&dev->net_lock, flags);
 	if (!dev->net_stopping)
-		schedule_work(&dev->net_work);
+		mod_delayed_work(system_wq, &dev->net_work, 0);
+	spin_unlock_irqrestore(&dev->net_lock, flags);
+}
+
+/* For what failed and no event would start again.  A work that is queued already is early enough. */
+static void sgh_net_retry(struct sgh_dev *dev)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->net_lock, flags);
+	if (!dev->net_stopping)
+		schedule_delayed_work(&dev->net_work, SGH_NET_RETRY);
 	spin_unlock_irqrestore(&dev->net_lock, flags);
 }
 
@@ -408,8 +420,10 @@ void sgh_net_sync(struct sgh_dev *dev)
 	if (!dev->netdev || sgh_dead(dev))
 		goto out;
 	found = kzalloc(sizeof(*found), GFP_KERNEL);
-	if (!found)
+	if (!found) {
+		sgh_net_retry(dev);
 		goto out;
+	}
 	sgh_collect(dev, found);
 	sgh_apply_mtu(dev, READ_ONCE(dev->netdev->mtu));
 	sgh_apply_addrs(dev, found);
@@ -496,7 +510,7 @@ static void sgh_bind(struct sgh_dev *dev)
 
 static void sgh_net_work(struct work_struct *work)
 {
-	struct sgh_dev *dev = container_of(work, struct sgh_dev, net_work);
+	struct sgh_dev *dev = container_of(to_delayed_work(work), struct sgh_dev, net_work);
 	struct net_device *netdev = dev->netdev;
 	bool up;
 
@@ -577,7 +591,7 @@ int sgh_net_init(struct sgh_dev *dev)
 {
 	int ret;
 
-	INIT_WORK(&dev->net_work, sgh_net_work);
+	INIT_DELAYED_WORK(&dev->net_work, sgh_net_work);
 	WRITE_ONCE(dev->net_stopping, false);
 	dev->inetaddr_nb.notifier_call = sgh_inetaddr_event;
 	ret = register_inetaddr_notifier(&dev->inetaddr_nb);
@@ -606,7 +620,7 @@ err_inetaddr:
 	unregister_inetaddr_notifier(&dev->inetaddr_nb);
 err_stop:
 	sgh_net_stop(dev);
-	cancel_work_sync(&dev->net_work);
+	cancel_delayed_work_sync(&dev->net_work);
 	return ret;
 }
 
@@ -618,6 +632,6 @@ void sgh_net_fini(struct sgh_dev *dev)
 	unregister_fib_notifier(&init_net, &dev->fib_nb);
 	unregister_inet6addr_notifier(&dev->inet6addr_nb);
 	unregister_inetaddr_notifier(&dev->inetaddr_nb);
-	cancel_work_sync(&dev->net_work);
+	cancel_delayed_work_sync(&dev->net_work);
 	sgh_unbind(dev);
 }
