@@ -94,7 +94,10 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->max_qp_rd_atom = min_t(u32, c->max_ird, U8_MAX);
 	attr->max_qp_init_rd_atom = min_t(u32, c->max_ord, U8_MAX);
 	attr->max_res_rd_atom = min_t(u64, (u64)c->max_qp * attr->max_qp_rd_atom, INT_MAX);
-	/* The least that can be claimed: they also exclude locked instructions of CPUs. */
+	/*
+	 * Atomic to each other, to those of other adapters of the machine and to locked
+	 * instructions of its CPUs, but not to what its other devices do, as GLOB would say.
+	 */
 	attr->atomic_cap = sgh_has(dev, SG_FEATURE_ATOMICS) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE;
 	attr->masked_atomic_cap = attr->atomic_cap;
 	if (sgh_has(dev, SG_FEATURE_MW))
