@@ -310,6 +310,14 @@ struct sgh_qp {
 	struct sgh_conn *conn;	/* under cm_lock */
 };
 
+/* The adapter's answer to "how does the queue pair stand?"; modify.c has the mapping. */
+struct sgh_qp_status {
+	enum sg_qp_state state;		/* in the adapter's terms */
+	enum ib_qp_state ib_state;	/* in InfiniBand's terms */
+	u32 ird, ord;
+	u32 sq_used, rq_used;		/* entries posted and not completed */
+};
+
 struct sgh_odp;
 
 struct sgh_mw {
@@ -523,6 +531,7 @@ int sgh_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init_attr);
 int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state);
+int sgh_qp_status(struct sgh_qp *qp, struct sgh_qp_status *s);
 
 /* gid.c, rendezvous.c */
 int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid);

@@ -66,18 +66,55 @@ static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int 
 	return sgh_admin(qp->dev, SG_ADMIN_MODIFY_QP, &cmd, sizeof(cmd), NULL);
 }
 
-int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state)
+/*
+ * The state of a queue pair is in three places: the adapter's is the truth while there is a
+ * connection; ib_state is how far the owner has moved the queue pair before, which the adapter is
+ * not told; and a rendezvous decides which of the two counts.  In InfiniBand's terms:
+ *
+ *   adapter	without a rendezvous	with an active one
+ *   IDLE	ib_state		ib_state
+ *   RTS	RTS			ib_state: the owner may not have come that far yet
+ *   CLOSING	SQD			SQD
+ *   TERMINATE	SQE			ERR
+ *   ERROR	ERR			ERR
+ */
+static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state state)
 {
+	bool rdv = sgh_rdv_active(qp);
+
+	switch (state) {
+	case SG_QP_IDLE:
+		return qp->ib_state;
+	case SG_QP_RTS:
+		return rdv ? qp->ib_state : IB_QPS_RTS;
+	case SG_QP_CLOSING:
+		return IB_QPS_SQD;
+	case SG_QP_TERMINATE:
+		return rdv ? IB_QPS_ERR : IB_QPS_SQE;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+/* The only way to the state of a queue pair.  qp->mutex held.  May sleep. */
+int sgh_qp_status(struct sgh_qp *qp, struct sgh_qp_status *s)
+{
+	struct sg_admin_rsp rsp;
 	int ret;
 
-	ret = sgh_admin_id(qp->dev, SG_ADMIN_QUERY_QP, qp->qpn, rsp);
+	memset(s, 0, sizeof(*s));
+	ret = sgh_admin_id(qp->dev, SG_ADMIN_QUERY_QP, qp->qpn, &rsp);
 	if (!ret) {
-		*state = le32_to_cpu(rsp->data[0]);
+		s->state = le32_to_cpu(rsp.data[0]);
+		s->ird = le32_to_cpu(rsp.data[1]);
+		s->ord = le32_to_cpu(rsp.data[2]);
+		s->sq_used = le32_to_cpu(rsp.data[3]);
+		s->rq_used = le32_to_cpu(rsp.data[4]);
 	} else if (sgh_dead(qp->dev)) {
-		memset(rsp, 0, sizeof(*rsp));
-		*state = SG_QP_ERROR;
+		s->state = SG_QP_ERROR;
 		ret = 0;
 	}
+	s->ib_state = sgh_ib_state(qp, s->state);
 	return ret;
 }
 
@@ -87,15 +124,14 @@ int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_stat
  */
 static int sgh_modify_closing(struct sgh_qp *qp)
 {
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 	int ret;
 
-	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret || (state != SG_QP_IDLE && state != SG_QP_RTS))
+	ret = sgh_qp_status(qp, &s);
+	if (ret || (s.state != SG_QP_IDLE && s.state != SG_QP_RTS))
 		return ret;
 	ret = sgh_qp_set_state(qp, SG_QP_CLOSING);
-	if (ret && !sgh_query_state(qp, &rsp, &state) && state != SG_QP_IDLE && state != SG_QP_RTS)
+	if (ret && !sgh_qp_status(qp, &s) && s.state != SG_QP_IDLE && s.state != SG_QP_RTS)
 		ret = 0;
 	return ret;
 }
@@ -139,15 +175,14 @@ static int sgh_qp_set_idle(struct sgh_qp *qp)
  */
 static int sgh_modify_reset(struct sgh_qp *qp)
 {
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 	bool pristine;
 	int ret;
 
 	sgh_rdv_stop(qp);
-	ret = sgh_query_state(qp, &rsp, &state);
-	pristine = !ret && state == SG_QP_IDLE && !rsp.data[3] && !rsp.data[4];
-	if (!ret && !pristine && state != SG_QP_ERROR)
+	ret = sgh_qp_status(qp, &s);
+	pristine = !ret && s.state == SG_QP_IDLE && !s.sq_used && !s.rq_used;
+	if (!ret && !pristine && s.state != SG_QP_ERROR)
 		ret = sgh_qp_set_state(qp, SG_QP_ERROR);
 	if (!ret && !pristine)
 		ret = sgh_qp_set_idle(qp);
@@ -166,12 +201,11 @@ static int sgh_modify_reset(struct sgh_qp *qp)
 /* RTS: iw_cm gets there by connecting.  An error is better than a wait that never ends. */
 static int sgh_modify_rts(struct sgh_qp *qp)
 {
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 	int ret;
 
-	ret = sgh_query_state(qp, &rsp, &state);
-	if (ret || state == SG_QP_RTS)
+	ret = sgh_qp_status(qp, &s);
+	if (ret || s.state == SG_QP_RTS)
 		return ret;
 	return -EINVAL;
 }
@@ -210,55 +244,45 @@ static int sgh_modify_iw(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 	}
 }
 
-/* The state of the queue pair in InfiniBand's terms. */
-static enum ib_qp_state sgh_ib_state(const struct sgh_qp *qp, enum sg_qp_state state)
-{
-	bool rdv = sgh_rdv_active(qp);
-
-	switch (state) {
-	case SG_QP_IDLE:
-		return qp->ib_state;
-	case SG_QP_RTS:
-		/* A rendezvous may be complete before its owner has moved to RTS. */
-		return rdv ? qp->ib_state : IB_QPS_RTS;
-	case SG_QP_CLOSING:
-		return IB_QPS_SQD;
-	case SG_QP_TERMINATE:
-		return rdv ? IB_QPS_ERR : IB_QPS_SQE;
-	default:
-		return IB_QPS_ERR;
-	}
-}
-
 /* Checks the attributes that InfiniBand limits; those without a meaning on TCP are accepted. */
 static bool sgh_attr_ok(const struct sgh_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
-	return !((mask & IB_QP_PORT && attr->port_num != 1) ||
-		 (mask & IB_QP_PKEY_INDEX && attr->pkey_index) ||
-		 (mask & IB_QP_PATH_MTU && (attr->path_mtu < IB_MTU_256 ||
-					    attr->path_mtu > IB_MTU_4096)) ||
-		 (mask & IB_QP_TIMEOUT && attr->timeout > 31) ||
-		 (mask & IB_QP_RETRY_CNT && attr->retry_cnt > 7) ||
-		 (mask & IB_QP_RNR_RETRY && attr->rnr_retry > 7) ||
-		 (mask & IB_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
-		 (mask & IB_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > dev->caps.max_ord) ||
-		 (mask & IB_QP_MAX_DEST_RD_ATOMIC &&
-		  attr->max_dest_rd_atomic > dev->caps.max_ird) ||
-		 (mask & IB_QP_DEST_QPN && attr->dest_qp_num >> 24) ||
-		 (mask & IB_QP_AV && !(attr->ah_attr.ah_flags & IB_AH_GRH)));
+	const struct {
+		int mask;
+		bool ok;
+	} checks[] = {
+		{ IB_QP_PORT, attr->port_num == 1 },
+		{ IB_QP_PKEY_INDEX, !attr->pkey_index },
+		{ IB_QP_PATH_MTU,
+		  attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= IB_MTU_4096 },
+		{ IB_QP_TIMEOUT, attr->timeout <= 31 },
+		{ IB_QP_RETRY_CNT, attr->retry_cnt <= 7 },
+		{ IB_QP_RNR_RETRY, attr->rnr_retry <= SG_RNR_RETRY_MAX },
+		{ IB_QP_MIN_RNR_TIMER, attr->min_rnr_timer <= SG_RNR_TIMER_MAX },
+		{ IB_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic <= dev->caps.max_ord },
+		{ IB_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic <= dev->caps.max_ird },
+		{ IB_QP_DEST_QPN, !(attr->dest_qp_num >> 24) },
+		{ IB_QP_AV, attr->ah_attr.ah_flags & IB_AH_GRH },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (mask & checks[i].mask && !checks[i].ok)
+			return false;
+	}
+	return true;
 }
 
 static int sgh_modify_ib(struct sgh_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur, next;
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 	int ret;
 
-	ret = sgh_query_state(qp, &rsp, &state);
+	ret = sgh_qp_status(qp, &s);
 	if (ret)
 		return ret;
-	cur = sgh_ib_state(qp, state);
+	cur = s.ib_state;
 	next = mask & IB_QP_STATE ? attr->qp_state : cur;
 	if ((mask & IB_QP_CUR_STATE && attr->cur_qp_state != cur) ||
 	    !ib_modify_qp_is_ok(cur, next, IB_QPT_RC, mask) || !sgh_attr_ok(qp->dev, attr, mask))
@@ -316,20 +340,19 @@ int sgh_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init_attr)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 	int ret;
 
 	memset(attr, 0, sizeof(*attr)); /* ib_uverbs copies all of it to the process */
 	mutex_lock(&qp->mutex);
-	ret = sgh_query_state(qp, &rsp, &state);
+	ret = sgh_qp_status(qp, &s);
 	if (!ret && !sgh_rdv_attr(qp, attr)) {
 		attr->path_mtu = ib_mtu_int_to_enum(READ_ONCE(qp->dev->mtu));
-		attr->max_dest_rd_atomic = le32_to_cpu(rsp.data[1]);
-		attr->max_rd_atomic = le32_to_cpu(rsp.data[2]);
+		attr->max_dest_rd_atomic = s.ird;
+		attr->max_rd_atomic = s.ord;
 	}
 	if (!ret) {
-		attr->qp_state = sgh_ib_state(qp, state);
+		attr->qp_state = s.ib_state;
 		/* The state that all iWARP drivers report for a new queue pair. */
 		if (attr->qp_state == IB_QPS_RESET && qp->fresh)
 			attr->qp_state = IB_QPS_INIT;

@@ -151,12 +151,11 @@ static ktime_t sgh_rdv_patience(const struct sgh_rdv *rdv)
 /* In RTS and not connected: has something been waiting to be sent for too long? */
 static bool sgh_rdv_expired(struct sgh_rdv *rdv)
 {
-	enum sg_qp_state state;
-	struct sg_admin_rsp rsp;
+	struct sgh_qp_status s;
 
-	if (!rdv->rts || !rdv->attr.timeout || sgh_query_state(rdv->qp, &rsp, &state))
+	if (!rdv->rts || !rdv->attr.timeout || sgh_qp_status(rdv->qp, &s))
 		return false;
-	if (!rsp.data[3]) {
+	if (!s.sq_used) {
 		rdv->ticking = false;
 		return false;
 	}

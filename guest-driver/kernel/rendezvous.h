@@ -14,9 +14,6 @@
 int sgh_gid_route(struct sgh_dev *dev, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
 		  struct sg_sockaddr *local, struct sg_sockaddr *remote);
 
-/* modify.c */
-int sgh_query_state(struct sgh_qp *qp, struct sg_admin_rsp *rsp, enum sg_qp_state *state);
-
 /* rendezvous.c; qp->mutex is held. */
 int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr);
 void sgh_rdv_rts(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask);
