@@ -102,27 +102,12 @@ static void sgh_ring_free(struct sgh_dev *dev, struct sgh_cq_ring *ring)
 	}
 }
 
-/*
- * Creates the adapter's queue and enters it in the table.  After a failure the adapter does not
- * use the memory: an adapter that keeps the queue counts as lost.
- */
-static int sgh_cq_command(struct sgh_dev *dev, struct sgh_cq *cq, struct sg_cmd_create_cq *cmd)
-{
-	struct sg_admin_rsp rsp;
-	int ret;
-
-	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin(dev, SG_ADMIN_CREATE_CQ, cmd, sizeof(*cmd), &rsp);
-	if (ret)
-		goto out;
-	cq->cqn = le32_to_cpu(rsp.id);
-	ret = xa_err(xa_store(&dev->cqs, cq->cqn, cq, GFP_KERNEL));
-	if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_CQ, cq->cqn))
-		sgh_fatal(dev, "it does not give a completion queue back");
-out:
-	mutex_unlock(&dev->id_mutex);
-	return ret;
-}
+static const struct sgh_kind sgh_cq_kind = {
+	.create = SG_ADMIN_CREATE_CQ,
+	.destroy = SG_ADMIN_DESTROY_CQ,
+	.table = offsetof(struct sgh_dev, cqs),
+	.kept = "it does not give a completion queue back",
+};
 
 int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_create_cq_arg *arg)
 {
@@ -156,7 +141,7 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	cmd.record = cpu_to_le64(cq->ring.record_dma);
 	cmd.eqn = cpu_to_le32(cq->eq->eqn);
 	cmd.pages = pbl.desc;
-	ret = sgh_cq_command(dev, cq, &cmd);
+	ret = sgh_object_create(dev, &sgh_cq_kind, &cmd, sizeof(cmd), cq, &cq->cqn);
 	sgh_pbl_free(dev, &pbl);
 	if (ret) {
 		sgh_ring_free(dev, &cq->ring);
@@ -178,11 +163,7 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
 	int ret;
 
-	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_CQ, cq->cqn);
-	if (!ret)
-		xa_erase(&dev->cqs, cq->cqn);
-	mutex_unlock(&dev->id_mutex);
+	ret = sgh_object_destroy(dev, &sgh_cq_kind, cq->cqn);
 	if (ret)
 		return ret;
 	/* After this, no interrupt handler uses a pointer that it found in the table before. */

@@ -198,6 +198,13 @@ struct sgh_dev {
 	struct sgh_ibdev *ib;	/* NULL while there is no interface */
 };
 
+/* Objects that the adapter numbers and that are found by their number. */
+struct sgh_kind {
+	u8 create, destroy;	/* SG_ADMIN_* */
+	size_t table;		/* offset of its xarray in struct sgh_dev */
+	const char *kept;	/* why the adapter is lost if it does not destroy one */
+};
+
 struct sgh_ibdev {
 	struct ib_device ibdev;
 	struct sgh_dev *dev;
@@ -410,6 +417,9 @@ int sgh_admin_id(struct sgh_dev *dev, u8 opcode, u32 id, struct sg_admin_rsp *rs
 int sgh_admin_destroy(struct sgh_dev *dev, u8 opcode, u32 id);
 int sgh_admin_query(struct sgh_dev *dev, u8 opcode, u32 id, void *out, size_t len);
 int sgh_query_caps(struct sgh_dev *dev);
+int sgh_object_create(struct sgh_dev *dev, const struct sgh_kind *kind, void *cmd, size_t len,
+		      void *object, u32 *id);
+int sgh_object_destroy(struct sgh_dev *dev, const struct sgh_kind *kind, u32 id);
 void sgh_fatal(struct sgh_dev *dev, const char *why);
 
 /* main.c: from probe to remove, or from reload to reload */

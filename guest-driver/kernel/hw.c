@@ -388,6 +388,47 @@ int sgh_admin_destroy(struct sgh_dev *dev, u8 opcode, u32 id)
 	return ret;
 }
 
+static struct xarray *sgh_table(struct sgh_dev *dev, const struct sgh_kind *kind)
+{
+	return (struct xarray *)((u8 *)dev + kind->table);
+}
+
+/*
+ * Creates an object and enters it in its table.  *id is set before others can find it there.  After
+ * a failure the adapter does not have the object's memory: an adapter that keeps it is lost.
+ */
+int sgh_object_create(struct sgh_dev *dev, const struct sgh_kind *kind, void *cmd, size_t len,
+		      void *object, u32 *id)
+{
+	struct sg_admin_rsp rsp;
+	int ret;
+
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin(dev, kind->create, cmd, len, &rsp);
+	if (ret)
+		goto out;
+	*id = le32_to_cpu(rsp.id);
+	ret = xa_err(xa_store(sgh_table(dev, kind), *id, object, GFP_KERNEL));
+	if (ret && sgh_admin_destroy(dev, kind->destroy, *id))
+		sgh_fatal(dev, kind->kept);
+out:
+	mutex_unlock(&dev->id_mutex);
+	return ret;
+}
+
+/* Destroys an object and takes it out of its table; after a failure it stays in both. */
+int sgh_object_destroy(struct sgh_dev *dev, const struct sgh_kind *kind, u32 id)
+{
+	int ret;
+
+	mutex_lock(&dev->id_mutex);
+	ret = sgh_admin_destroy(dev, kind->destroy, id);
+	if (!ret)
+		xa_erase(sgh_table(dev, kind), id);
+	mutex_unlock(&dev->id_mutex);
+	return ret;
+}
+
 /* A command whose answer of up to len octets is copied to out. */
 int sgh_admin_query(struct sgh_dev *dev, u8 opcode, u32 id, void *out, size_t len)
 {

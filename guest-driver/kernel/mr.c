@@ -91,6 +91,27 @@ static int sgh_reg_mr(struct sgh_dev *dev, struct sgh_mr *mr, struct sg_cmd_reg_
 	return 0;
 }
 
+static struct sgh_mr *sgh_mr_new(struct ib_pd *ibpd)
+{
+	struct sgh_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (mr)
+		mr->ibmr.pd = ibpd;
+	return mr;
+}
+
+/* What the region is, after the adapter has taken it. */
+static struct ib_mr *sgh_mr_registered(struct sgh_mr *mr, u64 va, u64 length, int access,
+				       u32 page_size)
+{
+	mr->va = va;
+	mr->access = access;
+	mr->ibmr.iova = access & IB_ZERO_BASED ? 0 : va;
+	mr->ibmr.length = length;
+	mr->ibmr.page_size = page_size;
+	return &mr->ibmr;
+}
+
 /* All memory that the adapter can reach, for kernel consumers. */
 struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 {
@@ -101,10 +122,9 @@ struct ib_mr *sgh_get_dma_mr(struct ib_pd *ibpd, int access)
 
 	if (access & ~SGH_ACCESS_KNOWN)
 		return ERR_PTR(-EOPNOTSUPP);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = sgh_mr_new(ibpd);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->ibmr.pd = ibpd;
 	cmd.access = cpu_to_le32(sgh_access(access));
 	ret = sgh_reg_mr(dev, mr, &cmd);
 	if (ret) {
@@ -135,10 +155,9 @@ static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 
 	struct sgh_mr *mr;
 	int ret;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = sgh_mr_new(ibpd);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->ibmr.pd = ibpd;
 	page_size = ib_umem_find_best_pgsz(umem, dev->caps.page_size_mask, va);
 	if (!page_size) {
 		ret = -EINVAL;
@@ -158,15 +177,10 @@ static struct ib_mr *sgh_reg_umem(struct ib_pd *ibpd, struct ib_umem *umem, u64 
 	if (ret)
 		goto err_free;
 	mr->umem = umem;
-	mr->va = va;
-	mr->access = access;
 	mr->hash_alg = cmd->hash_alg;
 	mr->mem_type = cmd->mem_type;
 	mr->mem_mode = cmd->mem_mode;
-	mr->ibmr.iova = access & IB_ZERO_BASED ? 0 : va;
-	mr->ibmr.length = length;
-	mr->ibmr.page_size = page_size;
-	return &mr->ibmr;
+	return sgh_mr_registered(mr, va, length, access, page_size);
 
 err_free:
 	kfree(mr);
@@ -180,10 +194,9 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 	struct sgh_mr *mr;
 	int ret;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = sgh_mr_new(ibpd);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
-	mr->ibmr.pd = ibpd;
 	mr->odp = sgh_odp_begin(dev, ibpd, cmd, start, &length, va, access);
 	if (IS_ERR(mr->odp)) {
 		ret = PTR_ERR(mr->odp);
@@ -205,12 +218,7 @@ static struct ib_mr *sgh_reg_odp(struct ib_pd *ibpd, u64 start, u64 length, u64 
 		sgh_odp_dereg(mr->odp);
 		goto err_odp;
 	}
-	mr->va = va;
-	mr->access = access;
-	mr->ibmr.iova = access & IB_ZERO_BASED ? 0 : va;
-	mr->ibmr.length = length;
-	mr->ibmr.page_size = PAGE_SIZE;
-	return &mr->ibmr;
+	return sgh_mr_registered(mr, va, length, access, PAGE_SIZE);
 
 err_odp:
 	sgh_odp_end(mr->odp);

@@ -13,6 +13,13 @@
 
 #define SGH_DESTROY_WARN (60 * HZ)
 
+static const struct sgh_kind sgh_qp_kind = {
+	.create = SG_ADMIN_CREATE_QP,
+	.destroy = SG_ADMIN_DESTROY_QP,
+	.table = offsetof(struct sgh_dev, qps),
+	.kept = "it does not give a queue pair back",
+};
+
 struct sgh_qp *sgh_qp_find(struct sgh_dev *dev, u32 qpn)
 {
 	struct sgh_qp *qp;
@@ -217,7 +224,6 @@ static int sgh_qp_command(struct sgh_dev *dev, struct sgh_qp *qp,
 							     ibucontext);
 	struct sgh_pbl sq_pbl, rq_pbl = { };
 	struct sg_cmd_create_qp cmd = { };
-	struct sg_admin_rsp rsp;
 	u32 flags = 0;
 	int ret;
 
@@ -253,16 +259,8 @@ static int sgh_qp_command(struct sgh_dev *dev, struct sgh_qp *qp,
 	cmd.sq_pages = sq_pbl.desc;
 	cmd.rq_pages = rq_pbl.desc;
 	cmd.flags = cpu_to_le32(flags);
-	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin(dev, SG_ADMIN_CREATE_QP, &cmd, sizeof(cmd), &rsp);
-	if (!ret) {
-		qp->qpn = le32_to_cpu(rsp.id);
-		qp->ibqp.qp_num = qp->qpn;
-		ret = xa_err(xa_store(&dev->qps, qp->qpn, qp, GFP_KERNEL));
-		if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_QP, qp->qpn))
-			sgh_fatal(dev, "it does not give a queue pair back");
-	}
-	mutex_unlock(&dev->id_mutex);
+	ret = sgh_object_create(dev, &sgh_qp_kind, &cmd, sizeof(cmd), qp, &qp->ibqp.qp_num);
+	qp->qpn = qp->ibqp.qp_num;
 	sgh_pbl_free(dev, &rq_pbl);
 	sgh_pbl_free(dev, &sq_pbl);
 	return ret;
@@ -371,7 +369,7 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	/* iw_cm may still modify or connect it by its number. */
 	sgh_qp_set_gone(qp, true);
 	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_QP, qp->qpn);
+	ret = sgh_admin_destroy(dev, sgh_qp_kind.destroy, qp->qpn);
 	if (ret) {
 		mutex_unlock(&dev->id_mutex);
 		sgh_qp_set_gone(qp, false);

@@ -13,6 +13,13 @@
  */
 #include "dev.h"
 
+static const struct sgh_kind sgh_srq_kind = {
+	.create = SG_ADMIN_CREATE_SRQ,
+	.destroy = SG_ADMIN_DESTROY_SRQ,
+	.table = offsetof(struct sgh_dev, srqs),
+	.kept = "it does not give a shared receive queue back",
+};
+
 void sgh_srq_release(struct sgh_srq *srq, u32 completed)
 {
 	struct sgh_wq *wq = &srq->wq;
@@ -54,7 +61,6 @@ static int sgh_srq_command(struct sgh_dev *dev, struct sgh_srq *srq, u32 limit,
 	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
 							     ibucontext);
 	struct sg_cmd_create_srq cmd = { };
-	struct sg_admin_rsp rsp;
 	struct sgh_pbl pbl;
 	int ret;
 
@@ -68,15 +74,7 @@ static int sgh_srq_command(struct sgh_dev *dev, struct sgh_srq *srq, u32 limit,
 	cmd.max_sge = srq->wq.max_sge;
 	cmd.limit = cpu_to_le32(limit);
 	cmd.pages = pbl.desc;
-	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin(dev, SG_ADMIN_CREATE_SRQ, &cmd, sizeof(cmd), &rsp);
-	if (!ret) {
-		srq->srqn = le32_to_cpu(rsp.id);
-		ret = xa_err(xa_store(&dev->srqs, srq->srqn, srq, GFP_KERNEL));
-		if (ret && sgh_admin_destroy(dev, SG_ADMIN_DESTROY_SRQ, srq->srqn))
-			sgh_fatal(dev, "it does not give a shared receive queue back");
-	}
-	mutex_unlock(&dev->id_mutex);
+	ret = sgh_object_create(dev, &sgh_srq_kind, &cmd, sizeof(cmd), srq, &srq->srqn);
 	sgh_pbl_free(dev, &pbl);
 	return ret;
 }
@@ -271,11 +269,7 @@ int sgh_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
 	int ret;
 
-	mutex_lock(&dev->id_mutex);
-	ret = sgh_admin_destroy(dev, SG_ADMIN_DESTROY_SRQ, srq->srqn);
-	if (!ret)
-		xa_erase(&dev->srqs, srq->srqn);
-	mutex_unlock(&dev->id_mutex);
+	ret = sgh_object_destroy(dev, &sgh_srq_kind, srq->srqn);
 	if (ret)
 		return ret;
 	/* After this, an event that found it in the table before has been delivered. */

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <ccan/array_size.h>
 #include <ccan/minmax.h>
@@ -155,21 +156,31 @@ static int alloc_rings(struct sgp_context *ctx, struct sgp_qp *qp, struct ibv_pd
 	return qp->srq ? 0 : alloc_rq(ctx, qp, pd, want);
 }
 
+#define SAME_PLACE(member)                                                                         \
+	_Static_assert(offsetof(struct ibv_qp_init_attr, member) ==                                \
+		       offsetof(struct ibv_qp_init_attr_ex, member), #member)
+SAME_PLACE(qp_context);
+SAME_PLACE(srq);
+SAME_PLACE(cap);
+SAME_PLACE(sq_sig_all);
+
+/*
+ * What both kinds of attributes begin with, and the domain.  Of the rest of extended ones nothing
+ * is read: a program built against an older libibverbs has less of it.
+ */
+static struct ibv_qp_init_attr_ex plain_attr(const void *attr, struct ibv_pd *pd)
+{
+	struct ibv_qp_init_attr_ex plain = { .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
+
+	memcpy(&plain, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	return plain;
+}
+
 /* The kernel's part and the table; under qp_mutex. */
 static int create_in_kernel(struct sgp_context *ctx, struct sgp_qp *qp,
 			    const struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_qp_init_attr_ex plain = {
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = attr->pd,
-	};
+	struct ibv_qp_init_attr_ex plain = plain_attr(attr, attr->pd);
 	struct sgp_create_qp_resp resp = {};
 	struct sgp_create_qp cmd = {};
 	int ret;
@@ -254,17 +265,7 @@ err:
 
 struct ibv_qp *sgp_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex ex = {
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-	};
+	struct ibv_qp_init_attr_ex ex = plain_attr(attr, pd);
 	struct ibv_qp *qp = sgp_create_qp_ex(pd->context, &ex);
 
 	if (qp)
