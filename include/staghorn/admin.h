@@ -106,7 +106,7 @@ struct sg_admin_hdr {
     __le16 cookie; /* returned in the completion */
     __le32 reserved_32;
 };
-SG_ASSERT_SIZE(struct sg_admin_hdr, 8);
+SG_ASSERT_LAYOUT(struct sg_admin_hdr, 8, opcode, 0, reserved_8, 1, cookie, 2, reserved_32, 4);
 
 /*
  * Memory described by a page list.  levels 0: addr is the address of the first page and the
@@ -121,7 +121,8 @@ struct sg_page_list {
     __u8 page_shift;   /* 12..30; queues: 12 */
     __le16 reserved_112;
 };
-SG_ASSERT_SIZE(struct sg_page_list, 16);
+SG_ASSERT_LAYOUT(struct sg_page_list, 16, addr, 0, count, 8, levels, 12, page_shift, 13,
+                 reserved_112, 14);
 
 /* Internet address and TCP port. */
 struct sg_sockaddr {
@@ -137,7 +138,8 @@ struct sg_sockaddr {
     __le16 vlan;
     __le16 reserved_176;
 };
-SG_ASSERT_SIZE(struct sg_sockaddr, 24);
+SG_ASSERT_LAYOUT(struct sg_sockaddr, 24, family, 0, tos, 1, port, 2, ip, 4, vlan, 20,
+                 reserved_176, 22);
 
 struct sg_cmd_query { /* QUERY_CAPS, QUERY_STATS, CM_DATA */
     struct sg_admin_hdr hdr;
@@ -145,6 +147,7 @@ struct sg_cmd_query { /* QUERY_CAPS, QUERY_STATS, CM_DATA */
     __le32 out_len;  /* octets of room; the answer is truncated to this */
     __le32 id;       /* CM_DATA: connection id; else 0 */
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_query, 24, hdr, 0, out_addr, 8, out_len, 16, id, 20);
 
 struct sg_cmd_create_eq {
     struct sg_admin_hdr hdr;
@@ -154,11 +157,14 @@ struct sg_cmd_create_eq {
     __le32 vector;  /* MSI-X vector */
     __le32 reserved_224;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_create_eq, 32, hdr, 0, base, 8, entries, 16, eqn, 20, vector, 24,
+                 reserved_224, 28);
 
 struct sg_cmd_id { /* DESTROY_*, DEREG_MR (stag), UNLISTEN, QUERY_QP */
     struct sg_admin_hdr hdr;
     __le32 id;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_id, 12, hdr, 0, id, 8);
 
 enum sg_set_addr_op { SG_ADDR_ADD = 1, SG_ADDR_DEL = 2, SG_ADDR_CLEAR = 3 };
 
@@ -171,12 +177,15 @@ struct sg_cmd_set_addr {
     __u8 reserved_288[4];
     __u8 gateway[16];        /* all zero: none; else same family */
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_set_addr, 56, hdr, 0, addr, 8, op, 32, prefix_len, 33, vlan, 34,
+                 reserved_288, 36, gateway, 40);
 
 struct sg_cmd_set_port {
     struct sg_admin_hdr hdr;
     __le32 mtu; /* octets of IP packet, 576..SG_REG_LINK_MTU */
     __le32 reserved;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_set_port, 16, hdr, 0, mtu, 8, reserved, 12);
 
 struct sg_cmd_reg_mr {
     struct sg_admin_hdr hdr;
@@ -195,6 +204,9 @@ struct sg_cmd_reg_mr {
     __u8 reserved_432[2];
     __u8 hash_key[64];
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_reg_mr, 120, hdr, 0, pd, 8, access, 12, va, 16, length, 24,
+                 pages, 32, flags, 48, key, 49, hash_alg, 50, hash_key_len, 51, mem_type, 52,
+                 mem_mode, 53, reserved_432, 54, hash_key, 56);
 /*
  * Address space of the PCI function, no page list: for local elements of QPs with SG_QP_KERNEL;
  * remote rights and ZERO_BASED are EINVAL.
@@ -216,9 +228,9 @@ struct sg_cmd_modify_mr {
     __le32 pd;
     __le32 access; /* ZERO_BASED unchanged; not VERIFY */
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_modify_mr, 24, hdr, 0, stag, 8, mask, 12, pd, 16, access, 20);
 #define SG_MR_MOD_PD 0x1
 #define SG_MR_MOD_ACCESS 0x2
-SG_ASSERT_SIZE(struct sg_cmd_modify_mr, 24);
 
 /* A reversible hash (the content can be guessed or computed from it) also needs REMOTE_READ. */
 enum sg_hash {
@@ -248,6 +260,8 @@ struct sg_cmd_alloc_mr {
     __u8 key; /* as in REG_MR */
     __u8 reserved_136[7];
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_alloc_mr, 24, hdr, 0, pd, 8, max_pages, 12, key, 16,
+                 reserved_136, 17);
 
 struct sg_cmd_alloc_mw {
     struct sg_admin_hdr hdr;
@@ -256,6 +270,7 @@ struct sg_cmd_alloc_mw {
     __u8 key;  /* as in REG_MR */
     __u8 reserved_112[2];
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_alloc_mw, 16, hdr, 0, pd, 8, type, 12, key, 13, reserved_112, 14);
 
 /* 1: bound by any QP of its PD, used by every QP of the PD.  2: used by the QP that bound it. */
 enum sg_mw_type { SG_MW_TYPE_1 = 1, SG_MW_TYPE_2 = 2 };
@@ -268,6 +283,8 @@ struct sg_cmd_map_pages {
     __le64 count;        /* pages */
     __le64 list;         /* MAP: bus address of count 64-bit page addresses, bit 0: writable */
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_map_pages, 40, hdr, 0, stag, 8, op, 12, first_page, 16, count, 24,
+                 list, 32);
 
 /* FAIL: accesses that wait for these pages get a protection error. */
 enum sg_map_op { SG_MAP_PAGES = 1, SG_UNMAP_PAGES = 2, SG_MAP_FAIL = 3 };
@@ -281,6 +298,8 @@ struct sg_cmd_create_cq {
     struct sg_page_list pages; /* zeroed */
     __le64 record;    /* bus address of struct sg_cq_record, 64 octet aligned */
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_create_cq, 48, hdr, 0, entries, 8, eqn, 12, uar, 16,
+                 reserved_160, 20, pages, 24, record, 40);
 
 /*
  * After its completion the device uses the new ring and record, beginning with index 0 and phase 1.
@@ -294,6 +313,7 @@ struct sg_cmd_resize_cq {
     struct sg_page_list pages; /* zeroed */
     __le64 record;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_resize_cq, 40, hdr, 0, cqn, 8, entries, 12, pages, 16, record, 32);
 
 /*
  * Moderation: an armed CQ raises its event after count completions, or period microseconds after
@@ -305,6 +325,7 @@ struct sg_cmd_modify_cq {
     __le16 count;
     __le16 period;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_modify_cq, 16, hdr, 0, cqn, 8, count, 12, period, 14);
 
 /*
  * A shared receive queue.  A QP takes the oldest entry when the first segment of a message arrives;
@@ -323,6 +344,8 @@ struct sg_cmd_create_srq {
     __le32 reserved_224;
     struct sg_page_list pages;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_create_srq, 48, hdr, 0, pd, 8, uar, 12, entries, 16, stride, 20,
+                 max_sge, 22, reserved_184, 23, limit, 24, reserved_224, 28, pages, 32);
 
 /*
  * limit: when fewer entries than this are left, SG_EV_SRQ_LIMIT is raised once and the limit
@@ -333,6 +356,7 @@ struct sg_cmd_modify_srq {
     __le32 srqn;
     __le32 limit;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_modify_srq, 16, hdr, 0, srqn, 8, limit, 12);
 
 /*
  * After its completion the device reads entries from the new ring, of the same stride.  Indices
@@ -348,6 +372,8 @@ struct sg_cmd_resize_srq {
     __le32 limit;      /* with SG_RESIZE_SRQ_LIMIT, as in MODIFY_SRQ; else the limit stays */
     struct sg_page_list pages;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_resize_srq, 40, hdr, 0, srqn, 8, entries, 12, flags, 16, limit, 20,
+                 pages, 24);
 #define SG_RESIZE_SRQ_LIMIT 0x1
 
 struct sg_cmd_create_qp {
@@ -370,6 +396,10 @@ struct sg_cmd_create_qp {
     __le32 flags;      /* SG_QP_* */
     __le32 reserved_640;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_create_qp, 88, hdr, 0, pd, 8, send_cqn, 12, recv_cqn, 16, srqn, 20,
+                 uar, 24, sq_entries, 28, rq_entries, 32, sq_stride, 36, rq_stride, 38,
+                 sq_max_sge, 40, rq_max_sge, 41, max_inline, 42, access, 44, sq_pages, 48,
+                 rq_pages, 64, flags, 80, reserved_640, 84);
 #define SG_QP_SIGNAL_ALL 0x01 /* every send entry is signaled */
 #define SG_QP_KERNEL 0x02     /* may use REG_MR, LOCAL_INV and STag 0 as local key */
 #define SG_QP_SRQ 0x04        /* receives from srqn */
@@ -392,6 +422,8 @@ struct sg_cmd_modify_qp {
     __u8 rnr_retry;     /* 0..7; 7: for ever */
     __le16 reserved_208;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_modify_qp, 28, hdr, 0, qpn, 8, mask, 12, state, 16, access, 20,
+                 min_rnr_timer, 24, rnr_retry, 25, reserved_208, 26);
 #define SG_QP_MOD_STATE 0x1
 #define SG_QP_MOD_ACCESS 0x2
 #define SG_QP_MOD_UNREACHABLE 0x4 /* with STATE ERROR: the oldest send entry gets RETRY_EXC_ERR */
@@ -408,6 +440,7 @@ struct sg_cmd_listen {
     __le32 backlog;           /* connections not yet accepted or rejected, 1..1024 */
     __le32 reserved_288;
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_listen, 40, hdr, 0, local, 8, backlog, 32, reserved_288, 36);
 
 /* CONNECT and ACCEPT and REJECT. */
 struct sg_cmd_connect {
@@ -429,6 +462,8 @@ struct sg_cmd_connect {
      */
     __u8 next_hop[16];
 };
+SG_ASSERT_LAYOUT(struct sg_cmd_connect, 96, hdr, 0, qpn, 8, conn, 12, local, 16, remote, 40,
+                 pdata_addr, 64, pdata_len, 72, ird, 74, ord, 76, flags, 78, next_hop, 80);
 /*
  * When the peer leaves, or TCP is lost, and no send entry is posted: the QP stays in RTS, its
  * receives stay posted, and the next send entry gets RETRY_EXC_ERR and puts the QP in ERROR.
@@ -441,25 +476,6 @@ struct sg_cmd_connect {
  * InfiniBand.  Without this flag, when it was passed to TCP (RFC 5040 section 5.5).
  */
 #define SG_CONNECT_CONFIRM 0x2
-
-SG_ASSERT_SIZE(struct sg_cmd_query, 24);
-SG_ASSERT_SIZE(struct sg_cmd_create_eq, 32);
-SG_ASSERT_SIZE(struct sg_cmd_id, 12);
-SG_ASSERT_SIZE(struct sg_cmd_set_addr, 56);
-SG_ASSERT_SIZE(struct sg_cmd_reg_mr, 120);
-SG_ASSERT_SIZE(struct sg_cmd_alloc_mw, 16);
-SG_ASSERT_SIZE(struct sg_cmd_map_pages, 40);
-SG_ASSERT_SIZE(struct sg_cmd_create_cq, 48);
-SG_ASSERT_SIZE(struct sg_cmd_resize_cq, 40);
-SG_ASSERT_SIZE(struct sg_cmd_modify_cq, 16);
-SG_ASSERT_SIZE(struct sg_cmd_create_srq, 48);
-SG_ASSERT_SIZE(struct sg_cmd_modify_srq, 16);
-SG_ASSERT_SIZE(struct sg_cmd_resize_srq, 40);
-SG_ASSERT_SIZE(struct sg_cmd_create_qp, 88);
-SG_ASSERT_SIZE(struct sg_cmd_modify_qp, 28);
-SG_ASSERT_SIZE(struct sg_cmd_listen, 40);
-SG_ASSERT_SIZE(struct sg_cmd_connect, 96);
-SG_ASSERT_OFFSET(struct sg_cmd_connect, next_hop, 80);
 
 /*
  * The flash.  An adapter without one returns ENOTSUP.  An update is written from offset 0 on
@@ -474,7 +490,7 @@ struct sg_cmd_flash {
     __le32 len;      /* 1..SG_FLASH_CHUNK_MAX (flash.h) */
     __le32 offset;   /* READ: in the chip; WRITE: in the firmware */
 };
-SG_ASSERT_SIZE(struct sg_cmd_flash, 24);
+SG_ASSERT_LAYOUT(struct sg_cmd_flash, 24, hdr, 0, addr, 8, len, 16, offset, 20);
 
 struct sg_flash_slot_info {
     __u8 version[16]; /* empty if not valid */
@@ -483,7 +499,8 @@ struct sg_flash_slot_info {
     __u8 reason;      /* enum sg_flash_reason; 0: valid */
     __u8 reserved_296[3];
 };
-SG_ASSERT_SIZE(struct sg_flash_slot_info, 40);
+SG_ASSERT_LAYOUT(struct sg_flash_slot_info, 40, version, 0, profile, 16, sequence, 32, reason, 36,
+                 reserved_296, 37);
 
 /* Answer of FLASH_INFO. */
 struct sg_flash_info {
@@ -495,7 +512,8 @@ struct sg_flash_info {
     __u8 part[16];
     __u8 serial[24];
 };
-SG_ASSERT_SIZE(struct sg_flash_info, 128);
+SG_ASSERT_LAYOUT(struct sg_flash_info, 128, running, 0, stored, 1, reserved_16, 2, fw_size_max, 4,
+                 slot, 8, part, 88, serial, 104);
 
 /* Outcome of a connection event. */
 enum sg_cm_status {
@@ -524,7 +542,8 @@ struct sg_cm_data {
     __le16 peer_ord;
     __u8 pdata[SG_PRIVATE_DATA_MAX];
 };
-SG_ASSERT_SIZE(struct sg_cm_data, 572);
+SG_ASSERT_LAYOUT(struct sg_cm_data, 572, local, 0, remote, 24, ird, 48, ord, 50, pdata_len, 52,
+                 mpa_rev, 54, reserved, 55, peer_ird, 56, peer_ord, 58, pdata, 60);
 
 /* Admin completion. */
 struct sg_admin_rsp {
@@ -539,6 +558,8 @@ struct sg_admin_rsp {
     __u8 status;     /* enum sg_status */
     __u8 phase;      /* bit 0; the last 64-bit word is written last */
 };
+SG_ASSERT_LAYOUT(struct sg_admin_rsp, 64, id, 0, data, 4, reserved_448, 56, cookie, 60,
+                 status, 62, phase, 63);
 SG_ASSERT_SIZE(struct sg_admin_rsp, SG_ADMIN_RSP_SIZE);
 
 /* Answer of QUERY_CAPS. */
@@ -572,7 +593,12 @@ struct sg_caps {
     __le32 max_srq_sge;
     __le32 reserved[10];
 };
-SG_ASSERT_SIZE(struct sg_caps, 168);
+SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr, 12, max_cq, 16,
+                 max_cqe, 20, max_qp, 24, max_qp_wr, 28, max_sq_sge, 32, max_rq_sge, 36,
+                 max_inline, 40, max_ird, 44, max_ord, 48, max_fr_pages, 52, max_listeners, 56,
+                 max_conns, 60, max_mr_size, 64, page_size_mask, 72, max_srq, 80, max_srq_wr, 84,
+                 max_mw, 88, num_uar, 92, num_eq, 96, max_private_data, 100, fw_version, 104,
+                 hash_mask, 120, max_srq_sge, 124, reserved, 128);
 
 #define SG_FEATURE_MPA_V2 0x01u
 #define SG_FEATURE_FAST_REG 0x02u
@@ -610,6 +636,9 @@ struct sg_stats {
     SG_STATS(X)
 #undef X
 };
+#define X(name) + 8
+SG_ASSERT_SIZE(struct sg_stats, 0 SG_STATS(X));
+#undef X
 
 /* Answer of QUERY_QP_STATS: counters since the QP was created, in this order. */
 #define SG_QP_STATS(X) \
@@ -620,6 +649,9 @@ struct sg_qp_stats {
     SG_QP_STATS(X)
 #undef X
 };
+#define X(name) + 8
+SG_ASSERT_SIZE(struct sg_qp_stats, 0 SG_QP_STATS(X));
+#undef X
 
 /* Answer of QUERY_MR_STATS: accesses by peers since registration. */
 #define SG_MR_STATS(X) \
@@ -630,5 +662,8 @@ struct sg_mr_stats {
     SG_MR_STATS(X)
 #undef X
 };
+#define X(name) + 8
+SG_ASSERT_SIZE(struct sg_mr_stats, 0 SG_MR_STATS(X));
+#undef X
 
 #endif

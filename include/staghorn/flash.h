@@ -44,7 +44,8 @@ struct sg_flash_vpd {
     __u8 reserved_624[2];
     __le64 guid;
 };
-SG_ASSERT_SIZE(struct sg_flash_vpd, 88);
+SG_ASSERT_LAYOUT(struct sg_flash_vpd, 88, product, 0, part, 32, serial, 48, mac, 72,
+                 reserved_624, 78, guid, 80);
 
 /* At offset 0 of the chip. */
 struct sg_flash_header {
@@ -55,7 +56,8 @@ struct sg_flash_header {
     __le32 reserved_832[5];
     __le32 crc;      /* of all before */
 };
-SG_ASSERT_SIZE(struct sg_flash_header, 128);
+SG_ASSERT_LAYOUT(struct sg_flash_header, 128, magic, 0, format, 8, size, 12, vpd, 16,
+                 reserved_832, 104, crc, 124);
 
 /* At the start of each slot. */
 struct sg_flash_slot {
@@ -66,7 +68,8 @@ struct sg_flash_slot {
     __le32 reserved_160[2];
     __le32 crc;      /* of all before */
 };
-SG_ASSERT_SIZE(struct sg_flash_slot, 32);
+SG_ASSERT_LAYOUT(struct sg_flash_slot, 32, magic, 0, sequence, 8, length, 12, fw_crc, 16,
+                 reserved_160, 20, crc, 28);
 
 /*
  * The capabilities of an adapter with this firmware.  SG_PROFILE_ANY: the model's default.
@@ -90,7 +93,11 @@ struct sg_profile {
     __le32 max_mr_size; /* power of two: octets 2^n */
     __le32 reserved_640[4];
 };
-SG_ASSERT_SIZE(struct sg_profile, 96);
+SG_ASSERT_LAYOUT(struct sg_profile, 96, name, 0, features, 16, mpa_rev, 20, crc, 21, markers, 22,
+                 commit, 23, peer_to_peer, 24, reserved_200, 25, max_qp, 28, max_cq, 32,
+                 max_mr, 36, max_pd, 40, max_qp_wr, 44, max_cqe, 48, max_sge, 52, max_inline, 56,
+                 max_ird, 60, max_ord, 64, max_conns, 68, max_listeners, 72, max_mr_size, 76,
+                 reserved_640, 80);
 
 struct sg_fw_header {
     __u8 magic[8];      /* SG_FW_MAGIC */
@@ -106,7 +113,9 @@ struct sg_fw_header {
     __le32 reserved_1152[3];
     __le32 crc;         /* of the whole firmware without this field */
 };
-SG_ASSERT_SIZE(struct sg_fw_header, 160);
+SG_ASSERT_LAYOUT(struct sg_fw_header, 160, magic, 0, format, 8, length, 12, version, 16,
+                 vendor_id, 32, device_id, 34, rom_offset, 36, rom_length, 40, reserved_352, 44,
+                 profile, 48, reserved_1152, 144, crc, 156);
 
 /* Fault of an image or an update; data[0] of the answer to FLASH_COMMIT. */
 enum sg_flash_reason {

@@ -31,7 +31,7 @@ struct sg_sge {
     __le32 length;
     __le32 lkey;
 };
-SG_ASSERT_SIZE(struct sg_sge, 16);
+SG_ASSERT_LAYOUT(struct sg_sge, 16, addr, 0, length, 8, lkey, 12);
 
 enum sg_wr_opcode {
     SG_WR_SEND = 0x00,
@@ -78,7 +78,9 @@ struct sg_wqe_hdr {
     __le32 reserved_288;
     __le64 imm;        /* SEND_IMM, WRITE_IMM: the 8 octets in the order of memory; else 0 */
 };
-SG_ASSERT_SIZE(struct sg_wqe_hdr, 48);
+SG_ASSERT_LAYOUT(struct sg_wqe_hdr, 48, wr_id, 0, opcode, 8, flags, 9, num_sge, 10,
+                 reserved_88, 11, inline_len, 12, reserved_112, 14, index, 16, inv_stag, 20,
+                 remote_addr, 24, rkey, 32, reserved_288, 36, imm, 40);
 
 /* Follows sg_wqe_hdr in a REG_MR entry. */
 struct sg_wqe_reg {
@@ -92,7 +94,8 @@ struct sg_wqe_reg {
     __u8 reserved[3];
     __le64 reserved_320;
 };
-SG_ASSERT_SIZE(struct sg_wqe_reg, 48);
+SG_ASSERT_LAYOUT(struct sg_wqe_reg, 48, stag, 0, access, 4, va, 8, length, 16, pbl_addr, 24,
+                 npages, 32, page_shift, 36, reserved, 37, reserved_320, 40);
 
 /* Follows sg_wqe_hdr in a BIND_MW entry. */
 struct sg_wqe_bind {
@@ -103,7 +106,8 @@ struct sg_wqe_bind {
     __le64 va;         /* first octet, an address of the region */
     __le64 length;     /* octets; 0 (type 1 only): the window is unbound */
 };
-SG_ASSERT_SIZE(struct sg_wqe_bind, 32);
+SG_ASSERT_LAYOUT(struct sg_wqe_bind, 32, stag, 0, mr_stag, 4, access, 8, reserved_96, 12, va, 16,
+                 length, 24);
 
 /*
  * Follows sg_wqe_hdr in a FETCH_ADD or CMP_SWAP entry; after it, one element of 8 octets (local
@@ -116,7 +120,7 @@ struct sg_wqe_atomic {
     __le64 compare;      /* CMP_SWAP, else 0 */
     __le64 compare_mask; /* CMP_SWAP, else 0 */
 };
-SG_ASSERT_SIZE(struct sg_wqe_atomic, 32);
+SG_ASSERT_LAYOUT(struct sg_wqe_atomic, 32, data, 0, data_mask, 8, compare, 16, compare_mask, 24);
 
 /*
  * Follows sg_wqe_hdr in a FLUSH or VERIFY entry; rkey and remote_addr name the peer's range.
@@ -130,7 +134,7 @@ struct sg_wqe_place {
     __u8 hash_len;     /* VERIFY: 0 (nothing expected) or 1..SG_HASH_MAX; FLUSH: 0 */
     __u8 reserved[7];
 };
-SG_ASSERT_SIZE(struct sg_wqe_place, 16);
+SG_ASSERT_LAYOUT(struct sg_wqe_place, 16, length, 0, flags, 4, hash_len, 8, reserved, 9);
 
 #define SG_FLUSH_PERSISTENT 0x1u /* the draft's flag P */
 #define SG_FLUSH_GLOBAL 0x2u     /* global visibility */
@@ -144,7 +148,7 @@ struct sg_rqe_hdr {
     __u8 num_sge;   /* 0..SG_RQ_MAX_SGE */
     __u8 reserved[3];
 };
-SG_ASSERT_SIZE(struct sg_rqe_hdr, 16);
+SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserved, 13);
 
 enum sg_wc_opcode {
     SG_WC_SEND = 0x00,
@@ -204,8 +208,9 @@ struct sg_cqe {
     __u8 reserved_496;
     __u8 flags_phase;
 };
-SG_ASSERT_SIZE(struct sg_cqe, 64);
-SG_ASSERT_OFFSET(struct sg_cqe, wr_index, 56);
+SG_ASSERT_LAYOUT(struct sg_cqe, 64, wr_id, 0, qpn, 8, byte_len, 12, inv_stag, 16, vendor_err, 20,
+                 imm, 24, timestamp, 32, reserved_320, 40, reserved_384, 48, wr_index, 56,
+                 status, 60, opcode, 61, reserved_496, 62, flags_phase, 63);
 
 /*
  * Completion queue control record, in guest memory, written by the consumer: its read progress.
@@ -215,7 +220,7 @@ struct sg_cq_record {
     __le32 consumer_index;
     __le32 reserved[15];
 };
-SG_ASSERT_SIZE(struct sg_cq_record, 64);
+SG_ASSERT_LAYOUT(struct sg_cq_record, 64, consumer_index, 0, reserved, 4);
 
 /* Events of the async event queue (eqn 0). */
 enum sg_event {
@@ -255,6 +260,7 @@ struct sg_eqe {
     __u8 reserved_224[3];
     __u8 phase;      /* bit 0 */
 };
-SG_ASSERT_SIZE(struct sg_eqe, 32);
+SG_ASSERT_LAYOUT(struct sg_eqe, 32, event, 0, cm_status, 1, reserved_16, 2, id, 4, conn, 8,
+                 aux, 12, page, 16, reserved_192, 24, reserved_224, 28, phase, 31);
 
 #endif
