@@ -23,6 +23,8 @@ FAKES = {
         "typedef unsigned %s __u%d;\ntypedef __u%d __le%d, __be%d;\n" % (c, n, n, n, n)
         for n, c in ((8, "char"), (16, "short"), (32, "int"), (64, "long long")))
     + "typedef __u64 __attribute__((aligned(8))) __aligned_u64;\n",
+    "asm/byteorder.h": "".join(
+        "#define cpu_to_le%d(x) (x)\n#define le%d_to_cpu(x) (x)\n" % (n, n) for n in (16, 32, 64)),
     "linux/build_bug.h": "#define static_assert _Static_assert\n",
     "linux/stddef.h": "#define offsetof(t, m) __builtin_offsetof(t, m)\n",
     "assert.h": "#define static_assert _Static_assert\n",

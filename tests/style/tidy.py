@@ -224,7 +224,7 @@ def layers(files):
                 yield where
             if name.startswith(("hw/core/", "hw/net/")) and first in QEMU_FOLDERS:
                 yield where
-            if name.startswith("include/") and first not in ("", "linux", "staghorn"):
+            if name.startswith("include/") and first not in ("", "asm", "linux", "staghorn"):
                 yield where
 
 
