@@ -12,6 +12,8 @@
  */
 #include <linux/dma-mapping.h>
 
+#include <staghorn/wqe.h>
+
 #include "dev.h"
 
 #define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair was destroyed */
@@ -221,15 +223,14 @@ void sgh_cq_kick_all(struct sgh_dev *dev)
 static struct sg_cqe *sgh_cqe_at(const struct sgh_cq *cq, u32 index)
 {
 	return sgh_buf_at(&cq->ring.buf,
-			  (size_t)(index & (cq->ring.entries - 1)) * sizeof(struct sg_cqe));
+			  (size_t)sg_index_slot(index, cq->ring.entries) * sizeof(struct sg_cqe));
 }
 
 static struct sg_cqe *sgh_cqe_next(const struct sgh_cq *cq, u32 index)
 {
 	struct sg_cqe *cqe = sgh_cqe_at(cq, index);
-	u8 want = index & cq->ring.entries ? 0 : SG_CQE_PHASE;
 
-	if ((READ_ONCE(cqe->flags_phase) & SG_CQE_PHASE) != want)
+	if (!sg_index_is_new(READ_ONCE(cqe->flags_phase), index, cq->ring.entries))
 		return NULL;
 	dma_rmb();
 	return cqe;
@@ -264,18 +265,9 @@ void sgh_cq_scrub(struct sgh_cq *cq, const struct sgh_qp *qp)
 static enum ib_wc_status sgh_wc_status(u8 status)
 {
 	static const enum ib_wc_status table[] = {
-		[SG_WC_SUCCESS] = IB_WC_SUCCESS,
-		[SG_WC_LOC_LEN_ERR] = IB_WC_LOC_LEN_ERR,
-		[SG_WC_LOC_QP_OP_ERR] = IB_WC_LOC_QP_OP_ERR,
-		[SG_WC_LOC_PROT_ERR] = IB_WC_LOC_PROT_ERR,
-		[SG_WC_FLUSH_ERR] = IB_WC_WR_FLUSH_ERR,
-		[SG_WC_REM_INV_REQ_ERR] = IB_WC_REM_INV_REQ_ERR,
-		[SG_WC_REM_ACCESS_ERR] = IB_WC_REM_ACCESS_ERR,
-		[SG_WC_REM_OP_ERR] = IB_WC_REM_OP_ERR,
-		[SG_WC_MW_BIND_ERR] = IB_WC_MW_BIND_ERR,
-		[SG_WC_FATAL_ERR] = IB_WC_FATAL_ERR,
-		[SG_WC_GENERAL_ERR] = IB_WC_GENERAL_ERR,
-		[SG_WC_RETRY_EXC_ERR] = IB_WC_RETRY_EXC_ERR,
+#define X(name, number, verbs) [number] = IB_WC_##verbs,
+		SG_WC_STATUSES(X)
+#undef X
 	};
 
 	return status < ARRAY_SIZE(table) ? table[status] : IB_WC_GENERAL_ERR;
@@ -309,7 +301,7 @@ static bool sgh_fill_wc(struct sgh_dev *dev, const struct sg_cqe *cqe, struct ib
 		wc->ex.invalidate_rkey = le32_to_cpu(cqe->inv_stag);
 	} else if (cqe->flags_phase & SG_CQE_WITH_IMM) {
 		wc->wc_flags = IB_WC_WITH_IMM;
-		memcpy(&wc->ex.imm_data, &cqe->imm, sizeof(wc->ex.imm_data));
+		sg_cqe_get_imm(cqe, &wc->ex.imm_data);
 	}
 	return true;
 }

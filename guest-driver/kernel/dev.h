@@ -40,6 +40,7 @@
 #include <staghorn/admin.h>
 #include <staghorn/io.h>
 #include <staghorn/regs.h>
+#include <staghorn/ring.h>
 
 #include "compat.h"
 
@@ -476,7 +477,7 @@ static inline void *sgh_buf_at(const struct sgh_buf *buf, size_t offset)
 
 static inline void *sgh_wqe_at(const struct sgh_wq *wq, u32 index)
 {
-	return sgh_buf_at(&wq->buf, (size_t)(index & (wq->entries - 1)) << wq->stride_shift);
+	return sgh_buf_at(&wq->buf, (size_t)sg_index_slot(index, wq->entries) << wq->stride_shift);
 }
 
 /* Both rings have slots of the same size. */

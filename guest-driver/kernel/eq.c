@@ -24,10 +24,9 @@
 /* The next new entry, or NULL. */
 static struct sg_eqe *sgh_eq_next(struct sgh_eq *eq)
 {
-	struct sg_eqe *e = &eq->ring[eq->ci & (eq->entries - 1)];
-	u8 want = !(eq->ci & eq->entries);
+	struct sg_eqe *e = &eq->ring[sg_index_slot(eq->ci, eq->entries)];
 
-	if ((READ_ONCE(e->phase) & 1) != want)
+	if (!sg_index_is_new(READ_ONCE(e->phase), eq->ci, eq->entries))
 		return NULL;
 	dma_rmb();
 	return e;

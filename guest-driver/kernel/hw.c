@@ -231,12 +231,11 @@ void sgh_admin_fini(struct sgh_dev *dev)
 
 static bool sgh_admin_take(struct sgh_admin *q)
 {
-	struct sg_admin_rsp *rsp = &q->cq[q->ci & (SGH_ADMIN_ENTRIES - 1)];
-	u8 want = !(q->ci / SGH_ADMIN_ENTRIES & 1);
+	struct sg_admin_rsp *rsp = &q->cq[sg_index_slot(q->ci, SGH_ADMIN_ENTRIES)];
 	struct sgh_admin_slot *slot;
 	u16 cookie;
 
-	if ((READ_ONCE(rsp->phase) & 1) != want)
+	if (!sg_index_is_new(READ_ONCE(rsp->phase), q->ci, SGH_ADMIN_ENTRIES))
 		return false;
 	dma_rmb();
 	q->ci++;
@@ -268,7 +267,7 @@ void sgh_admin_poll(struct sgh_dev *dev)
 
 static void *sgh_admin_entry(const struct sgh_admin *q, u32 index)
 {
-	return q->sq + (index & (SGH_ADMIN_ENTRIES - 1)) * SG_ADMIN_CMD_SIZE;
+	return q->sq + sg_index_slot(index, SGH_ADMIN_ENTRIES) * SG_ADMIN_CMD_SIZE;
 }
 
 /* Returns the slot, or -1 if the adapter is lost. */

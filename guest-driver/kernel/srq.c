@@ -26,7 +26,7 @@ void sgh_srq_release(struct sgh_srq *srq, u32 completed)
 	unsigned long flags;
 
 	spin_lock_irqsave(&wq->lock, flags);
-	if ((s32)(completed - wq->ci) > 0)
+	if (sg_index_after(completed, wq->ci))
 		WRITE_ONCE(wq->ci, completed);
 	spin_unlock_irqrestore(&wq->lock, flags);
 }
@@ -138,7 +138,7 @@ static int sgh_srq_copy(struct sgh_wq *wq, struct sgh_wq *next)
 	do {
 		spin_lock_irqsave(&wq->lock, flags);
 		/* Slots of entries that have completed meanwhile may hold newer entries. */
-		if ((s32)(wq->ci - i) > 0)
+		if (sg_index_after(wq->ci, i))
 			i = wq->ci;
 		left = max_t(s32, end - i, 0);
 		for (n = min_t(u32, left, SGH_SRQ_COPY); n; n--, left--)

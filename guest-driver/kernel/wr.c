@@ -8,6 +8,8 @@
  * On a lost adapter entries are still accepted, and the consumer is called at once to find them
  * flushed (cq.c), so that draining ends.
  */
+#include <staghorn/wqe.h>
+
 #include "flush_wr.h"
 #include "dev.h"
 
@@ -34,8 +36,6 @@ static const struct sgh_send_op {
 	[IB_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE },
 };
 
-#define SGH_ATOM 8	/* octets of an Atomic Write, and of what an atomic operation fetches */
-
 /*
  * For the opcode of a completion, or of a send queue entry.  Masked operations complete like those
  * without masks: the adapter has one opcode for both.
@@ -43,26 +43,15 @@ static const struct sgh_send_op {
 enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 {
 	switch (opcode) {
-	case SG_WC_WRITE:
-	case SG_WC_WRITE_IMM:
-		return IB_WC_RDMA_WRITE;
-	case SG_WC_READ:
+#define X(name, number, verbs)	\
+	case SG_WC_##name:	\
+		return IB_WC_##verbs;
+	SG_WC_SEND_OPCODES(X)
+#undef X
 	case SG_WR_READ_INV:
 		return IB_WC_RDMA_READ;
-	case SG_WC_LOCAL_INV:
-		return IB_WC_LOCAL_INV;
 	case SG_WC_REG_MR:
 		return IB_WC_REG_MR;
-	case SG_WC_FETCH_ADD:
-		return IB_WC_FETCH_ADD;
-	case SG_WC_CMP_SWAP:
-		return IB_WC_COMP_SWAP;
-	case SG_WC_BIND_MW:
-		return IB_WC_BIND_MW;
-	case SG_WC_FLUSH:
-		return IB_WC_FLUSH;
-	case SG_WC_ATOMIC_WRITE:
-		return IB_WC_ATOMIC_WRITE;
 	case SG_WC_RECV:
 		return IB_WC_RECV;
 	case SG_WC_RECV_IMM:
@@ -76,11 +65,8 @@ static void sgh_fill_sges(struct sg_sge *to, const struct ib_sge *from, int num)
 {
 	int i;
 
-	for (i = 0; i < num; i++) {
-		to[i].addr = cpu_to_le64(from[i].addr);
-		to[i].length = cpu_to_le32(from[i].length);
-		to[i].lkey = cpu_to_le32(from[i].lkey);
-	}
+	for (i = 0; i < num; i++)
+		sg_sge_set(&to[i], from[i].addr, from[i].length, from[i].lkey);
 }
 
 /* The inline payload of kernel consumers is at kernel addresses. */
@@ -98,89 +84,72 @@ static int sgh_fill_inline(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const stru
 		memcpy(to + len, (void *)(uintptr_t)sge->addr, sge->length);
 		len += sge->length;
 	}
-	hdr->flags |= SG_WQE_INLINE;
-	hdr->inline_len = cpu_to_le16(len);
+	sg_wqe_set_inline_len(hdr, len);
 	return 0;
 }
 
 static int sgh_fill_reg(struct sg_wqe_hdr *hdr, const struct ib_reg_wr *wr)
 {
-	struct sg_wqe_reg *reg = (struct sg_wqe_reg *)(hdr + 1);
 	const struct sgh_mr *mr = to_sgh_mr(wr->mr);
+	struct sg_wqe_reg reg = { };
 
 	if (!mr->pages)
 		return -EINVAL;
-	memset(reg, 0, sizeof(*reg));
-	reg->stag = cpu_to_le32(wr->key);
-	reg->access = cpu_to_le32(sgh_access(wr->access));
-	reg->va = cpu_to_le64(mr->ibmr.iova);
-	reg->length = cpu_to_le64(mr->ibmr.length);
-	reg->pbl_addr = cpu_to_le64(mr->pages_dma);
-	reg->npages = cpu_to_le32(mr->npages);
-	reg->page_shift = ilog2(mr->ibmr.page_size);
+	reg.stag = cpu_to_le32(wr->key);
+	reg.access = cpu_to_le32(sgh_access(wr->access));
+	reg.va = cpu_to_le64(mr->ibmr.iova);
+	reg.length = cpu_to_le64(mr->ibmr.length);
+	reg.pbl_addr = cpu_to_le64(mr->pages_dma);
+	reg.npages = cpu_to_le32(mr->npages);
+	reg.page_shift = ilog2(mr->ibmr.page_size);
+	sg_wqe_set_reg(hdr, &reg);
 	return 0;
 }
 
 static int sgh_fill_flush(struct sgh_dev *dev, struct sg_wqe_hdr *hdr,
 			  const struct sgh_flush_wr *wr)
 {
-	struct sg_wqe_place *place = (struct sg_wqe_place *)(hdr + 1);
-	u32 flags = 0;
+	bool region = wr->level == IB_FLUSH_MR;
+	u32 flags = region ? SG_FLUSH_REGION : 0;
 
 	if (wr->wr.num_sge || wr->wr.send_flags & IB_SEND_INLINE || !wr->type ||
 	    wr->type & ~(IB_FLUSH_GLOBAL | IB_FLUSH_PERSISTENT) || wr->level > IB_FLUSH_MR)
 		return -EINVAL;
-	if (wr->level == IB_FLUSH_MR && !sgh_has(dev, SG_FEATURE_FLUSH_REGION))
+	if (region && !sgh_has(dev, SG_FEATURE_FLUSH_REGION))
 		return -EOPNOTSUPP;
 	if (wr->type & IB_FLUSH_GLOBAL)
 		flags |= SG_FLUSH_GLOBAL;
 	if (wr->type & IB_FLUSH_PERSISTENT)
 		flags |= SG_FLUSH_PERSISTENT;
-	memset(place, 0, sizeof(*place));
-	hdr->rkey = cpu_to_le32(wr->rkey);
-	if (wr->level == IB_FLUSH_MR) {
-		flags |= SG_FLUSH_REGION;
-	} else {
-		hdr->remote_addr = cpu_to_le64(wr->remote_addr);
-		place->length = cpu_to_le32(wr->length);
-	}
-	place->flags = cpu_to_le32(flags);
+	sg_wqe_set_remote(hdr, wr->rkey, region ? 0 : wr->remote_addr);
+	sg_wqe_set_place(hdr, region ? 0 : wr->length, flags);
 	return 0;
 }
 
 static int sgh_fill_atomic(struct sg_wqe_hdr *hdr, const struct ib_atomic_wr *wr)
 {
-	struct sg_wqe_atomic *atomic = (struct sg_wqe_atomic *)(hdr + 1);
 	const struct ib_send_wr *send = &wr->wr;
 
-	if (send->num_sge != 1 || send->sg_list->length != SGH_ATOM ||
+	if (send->num_sge != 1 || send->sg_list->length != SG_ATOM ||
 	    send->send_flags & IB_SEND_INLINE)
 		return -EINVAL;
-	memset(atomic, 0, sizeof(*atomic));
-	hdr->remote_addr = cpu_to_le64(wr->remote_addr);
-	hdr->rkey = cpu_to_le32(wr->rkey);
+	sg_wqe_set_remote(hdr, wr->rkey, wr->remote_addr);
 	switch (send->opcode) {
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		atomic->data = cpu_to_le64(wr->compare_add);
+		sg_wqe_set_atomic(hdr, wr->compare_add, 0, 0, 0);
 		break;
 	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
-		atomic->data = cpu_to_le64(wr->compare_add);
-		atomic->data_mask = cpu_to_le64(wr->compare_add_mask);
+		sg_wqe_set_atomic(hdr, wr->compare_add, wr->compare_add_mask, 0, 0);
 		break;
 	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
-		atomic->data = cpu_to_le64(wr->swap);
-		atomic->data_mask = cpu_to_le64(wr->swap_mask);
-		atomic->compare = cpu_to_le64(wr->compare_add);
-		atomic->compare_mask = cpu_to_le64(wr->compare_add_mask);
+		sg_wqe_set_atomic(hdr, wr->swap, wr->swap_mask, wr->compare_add,
+				  wr->compare_add_mask);
 		break;
 	default:
-		atomic->data = cpu_to_le64(wr->swap);
-		atomic->data_mask = cpu_to_le64(U64_MAX);
-		atomic->compare = cpu_to_le64(wr->compare_add);
-		atomic->compare_mask = cpu_to_le64(U64_MAX);
+		sg_wqe_set_atomic(hdr, wr->swap, U64_MAX, wr->compare_add, U64_MAX);
 	}
 	hdr->num_sge = 1;
-	sgh_fill_sges((struct sg_sge *)(atomic + 1), send->sg_list, 1);
+	sgh_fill_sges(sg_wqe_sge(hdr), send->sg_list, 1);
 	return 0;
 }
 
@@ -196,7 +165,7 @@ static int sgh_fill_imm(struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 		if (wr->sg_list[i].length)
 			return -EOPNOTSUPP;
 	}
-	memcpy(&hdr->imm, &wr->ex.imm_data, sizeof(wr->ex.imm_data));
+	sg_wqe_set_imm(hdr, &wr->ex.imm_data);
 	return 0;
 }
 
@@ -208,14 +177,13 @@ static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr,
 	if (wr->send_flags & IB_SEND_INLINE)
 		return sgh_fill_inline(qp, hdr, wr);
 	hdr->num_sge = wr->num_sge;
-	sgh_fill_sges((struct sg_sge *)(hdr + 1), wr->sg_list, wr->num_sge);
+	sgh_fill_sges(sg_wqe_sge(hdr), wr->sg_list, wr->num_sge);
 	return 0;
 }
 
 static void sgh_fill_remote(struct sg_wqe_hdr *hdr, const struct ib_rdma_wr *wr)
 {
-	hdr->remote_addr = cpu_to_le64(wr->remote_addr);
-	hdr->rkey = cpu_to_le32(wr->rkey);
+	sg_wqe_set_remote(hdr, wr->rkey, wr->remote_addr);
 }
 
 static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
@@ -229,10 +197,7 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	if (!sgh_has(qp->dev, op->feature))
 		return -EOPNOTSUPP;
 	opcode = op->opcode;
-	memset(hdr, 0, sizeof(*hdr));
-	hdr->wr_id = cpu_to_le64(wr->wr_id);
-	hdr->opcode = opcode;
-	hdr->index = cpu_to_le32(qp->sq.pi);
+	sg_wqe_init(hdr, qp->sq.pi, opcode, 0, wr->wr_id);
 	if (wr->send_flags & IB_SEND_SIGNALED || qp->signal_all)
 		hdr->flags |= SG_WQE_SIGNALED;
 	if (wr->send_flags & IB_SEND_SOLICITED &&
@@ -244,12 +209,12 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 
 	switch (opcode) {
 	case SG_WR_SEND_INV:
-		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
+		sg_wqe_set_inv(hdr, wr->ex.invalidate_rkey);
 		fallthrough;
 	case SG_WR_SEND:
 		return sgh_fill_payload(qp, hdr, wr);
 	case SG_WR_READ_INV:
-		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
+		sg_wqe_set_inv(hdr, wr->ex.invalidate_rkey);
 		fallthrough;
 	case SG_WR_READ:
 		if (wr->send_flags & IB_SEND_INLINE ||
@@ -269,14 +234,14 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	case SG_WR_CMP_SWAP:
 		return sgh_fill_atomic(hdr, atomic_wr(wr));
 	case SG_WR_ATOMIC_WRITE:
-		if (wr->num_sge != 1 || wr->sg_list->length != SGH_ATOM)
+		if (wr->num_sge != 1 || wr->sg_list->length != SG_ATOM)
 			return -EINVAL;
 		sgh_fill_remote(hdr, rdma_wr(wr));
 		return sgh_fill_payload(qp, hdr, wr);
 	case SG_WR_FLUSH:
 		return sgh_fill_flush(qp->dev, hdr, sgh_flush_wr(wr));
 	case SG_WR_LOCAL_INV:
-		hdr->inv_stag = cpu_to_le32(wr->ex.invalidate_rkey);
+		sg_wqe_set_inv(hdr, wr->ex.invalidate_rkey);
 		return 0;
 	case SG_WR_REG_MR:
 		return sgh_fill_reg(hdr, reg_wr(wr));
@@ -295,7 +260,7 @@ static void sgh_kick_cq(struct ib_cq *ibcq)
 /* The slot to fill next, or NULL: the queue is full.  wq->lock held, as for the two below. */
 static void *sgh_wq_slot(const struct sgh_wq *wq)
 {
-	if (wq->pi - READ_ONCE(wq->ci) >= wq->entries)
+	if (sg_index_full(wq->pi, READ_ONCE(wq->ci), wq->entries))
 		return NULL;
 	return sgh_wqe_at(wq, wq->pi);
 }
@@ -346,11 +311,8 @@ static int sgh_fill_recv(const struct sgh_wq *wq, struct sg_rqe_hdr *hdr,
 {
 	if (wr->num_sge > wq->max_sge)
 		return -EINVAL;
-	memset(hdr, 0, sizeof(*hdr));
-	hdr->wr_id = cpu_to_le64(wr->wr_id);
-	hdr->index = cpu_to_le32(wq->pi);
-	hdr->num_sge = wr->num_sge;
-	sgh_fill_sges((struct sg_sge *)(hdr + 1), wr->sg_list, wr->num_sge);
+	sg_rqe_init(hdr, wq->pi, wr->num_sge, wr->wr_id);
+	sgh_fill_sges(sg_rqe_sge(hdr), wr->sg_list, wr->num_sge);
 	return 0;
 }
 
@@ -361,7 +323,7 @@ static int sgh_wq_mirror(const struct sgh_wq *wq)
 
 	if (likely(!next))
 		return 0;
-	if (wq->pi - READ_ONCE(wq->ci) >= next->entries)
+	if (sg_index_full(wq->pi, READ_ONCE(wq->ci), next->entries))
 		return -ENOMEM;
 	sgh_wq_copy(next, wq, wq->pi);
 	return 0;

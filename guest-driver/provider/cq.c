@@ -86,7 +86,7 @@ static inline const struct sg_cqe *next_cqe(struct sgp_cq *cq)
 	if (unlikely(cq->backlog.entries && cq->backlog.pos < cq->backlog.num))
 		return &cq->backlog.entries[cq->backlog.pos++];
 	cqe = &cq->ring[cq->ci & (cq->size - 1)];
-	if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), cq->ci, cq->size_shift))
+	if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), cq->ci, cq->size))
 		return NULL;
 	/* The rest of the entry was written before the word that was just read. */
 	udma_from_device_barrier();
@@ -128,7 +128,7 @@ static inline void fill_wc(struct ibv_wc *wc, const struct sg_cqe *cqe, uint64_t
 	wc->vendor_err = le32toh(cqe->vendor_err);
 	wc->byte_len = le32toh(cqe->byte_len);
 	if (sgp_cqe_flags(tail) & SG_CQE_WITH_IMM)
-		sgp_cqe_get_imm(cqe, &wc->imm_data);
+		sg_cqe_get_imm(cqe, &wc->imm_data);
 	else
 		wc->invalidated_rkey = le32toh(cqe->inv_stag);
 	wc->qp_num = le32toh(cqe->qpn);
@@ -203,7 +203,7 @@ void sgp_cq_purge(struct sgp_cq *cq, struct sgp_qp *qp)
 	for (i = cq->ci;; i++) {
 		struct sg_cqe *cqe = &cq->ring[i & (cq->size - 1)];
 
-		if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), i, cq->size_shift))
+		if (!sgp_cqe_is_new(sgp_cqe_tail(cqe), i, cq->size))
 			break;
 		udma_from_device_barrier();
 		purge_cqe(cqe, qp);
@@ -281,7 +281,7 @@ static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 
 	if (!(sgp_cqe_flags(cq->cur_tail) & SG_CQE_WITH_IMM))
 		return (__force __be32)le32toh(cq->cur->inv_stag);
-	sgp_cqe_get_imm(cq->cur, &imm_data);
+	sg_cqe_get_imm(cq->cur, &imm_data);
 	return imm_data;
 }
 
@@ -364,7 +364,6 @@ static void set_ring(struct sgp_cq *cq, const struct sgp_buf *buf, uint32_t size
 {
 	cq->buf = *buf;
 	cq->size = size;
-	cq->size_shift = (uint32_t)__builtin_ctz(size);
 	cq->ring = buf->addr;
 	cq->record = (struct sg_cq_record *)(cq->ring + size);
 	cq->ci = 0;

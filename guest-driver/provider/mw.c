@@ -86,13 +86,8 @@ int sgp_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
 		return EINVAL;
 	if (info->mr && info->mr->pd->handle != mw->pd->handle)
 		return EPERM;
-	*sgp_wqe_bind(wqe) = (struct sg_wqe_bind){
-		.stag = htole32(rkey),
-		.mr_stag = htole32(info->length ? info->mr->lkey : 0),
-		.access = htole32(info->length ? (uint32_t)access : 0),
-		.va = htole64(info->length ? info->addr : 0),
-		.length = htole64(info->length),
-	};
+	sg_wqe_set_bind(wqe, rkey, info->length ? info->mr->lkey : 0, (uint32_t)access, info->addr,
+			info->length);
 	return 0;
 }
 
@@ -114,7 +109,7 @@ int sgp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 		goto out;
 	}
 	wqe = sgp_ring_slot(&qp->sq, qp->sq.head);
-	sgp_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
+	sg_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
 		    sgp_wqe_flags[bind->send_flags & SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED] |
 		    qp->sq_flags, bind->wr_id);
 	ret = sgp_set_bind(wqe, mw, rkey, &bind->bind_info);

@@ -11,7 +11,6 @@
 
 enum sgp_send_ops {
 	SGP_SEND_FLAGS = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-	SGP_ATOM = 8,         /* octets of an Atomic Write; of what an atomic operation fetches */
 };
 
 /* SG_WQE_* of each combination of SGP_SEND_FLAGS, which are the low three bits. */

@@ -48,15 +48,15 @@ static const struct send_op {
 					 .feature = SG_FEATURE_IMM },
 	[IBV_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_SQ_MAX_SGE, true, true,
 				   .feature = SG_FEATURE_IMM },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SGP_ATOM,
-					.body = SGP_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SGP_ATOM,
-					  .body = SGP_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SG_ATOM,
+					.body = SG_WQE_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SG_ATOM,
+					  .body = SG_WQE_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
 	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, .feature = SG_FEATURE_MW },
 	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, 0, .body = sizeof(struct sg_wqe_bind),
 			     .feature = SG_FEATURE_MW },
 	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
-	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SGP_ATOM,
+	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SG_ATOM,
 				  .feature = SG_FEATURE_ATOMIC_WRITE },
 };
 
@@ -85,26 +85,26 @@ static inline int set_operands(struct sg_wqe_hdr *wqe, const struct ibv_send_wr 
 	switch (wqe->opcode) {
 	case SG_WR_SEND_INV:
 	case SG_WR_LOCAL_INV:
-		sgp_wqe_set_inv(wqe, wr->invalidate_rkey);
+		sg_wqe_set_inv(wqe, wr->invalidate_rkey);
 		break;
 	case SG_WR_WRITE_IMM:
-		sgp_wqe_set_imm(wqe, &wr->imm_data);
+		sg_wqe_set_imm(wqe, &wr->imm_data);
 		/* fall through */
 	case SG_WR_WRITE:
 	case SG_WR_READ:
 	case SG_WR_ATOMIC_WRITE:
-		sgp_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		sg_wqe_set_remote(wqe, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		break;
 	case SG_WR_SEND_IMM:
-		sgp_wqe_set_imm(wqe, &wr->imm_data);
+		sg_wqe_set_imm(wqe, &wr->imm_data);
 		return check_empty(wr);
 	case SG_WR_FETCH_ADD:
-		sgp_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
-		sgp_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0, 0, 0);
+		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sg_wqe_set_atomic(wqe, wr->wr.atomic.compare_add, 0, 0, 0);
 		break;
 	case SG_WR_CMP_SWAP:
-		sgp_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
-		sgp_wqe_set_atomic(wqe, wr->wr.atomic.swap, UINT64_MAX, wr->wr.atomic.compare_add,
+		sg_wqe_set_remote(wqe, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr);
+		sg_wqe_set_atomic(wqe, wr->wr.atomic.swap, UINT64_MAX, wr->wr.atomic.compare_add,
 				  UINT64_MAX);
 		break;
 	case SG_WR_BIND_MW:
@@ -126,7 +126,7 @@ static int set_inline(const struct sgp_qp *qp, struct sg_wqe_hdr *wqe, const str
 		if (used == SGP_INLINE_TOO_LONG)
 			return EINVAL;
 	}
-	sgp_wqe_set_inline_len(wqe, used);
+	sg_wqe_set_inline_len(wqe, used);
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static inline void set_sges(struct sg_sge *dst, const struct ibv_sge *src, uint3
 	uint32_t i;
 
 	for (i = 0; i < num; i++)
-		sgp_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
+		sg_sge_set(&dst[i], src[i].addr, src[i].length, src[i].lkey);
 }
 
 /* Fills the slot of index; 0 or an errno value, then the content of the slot has no effect. */
@@ -163,7 +163,7 @@ static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_w
 	if (!op->solicits)
 		flags &= (uint8_t)~SG_WQE_SOLICITED;
 	wqe = sgp_ring_slot(&qp->sq, index);
-	sgp_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
+	sg_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
 	ret = set_operands(wqe, wr);
 	if (unlikely(ret))
 		return ret;
@@ -175,7 +175,7 @@ static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_w
 	if (unlikely(num_sge > qp->sq_max_sge || num_sge > op->max_sge))
 		return EINVAL;
 	wqe->num_sge = (uint8_t)num_sge;
-	set_sges(sgp_wqe_sge(wqe), wr->sg_list, num_sge);
+	set_sges(sg_wqe_sge(wqe), wr->sg_list, num_sge);
 	return 0;
 }
 
@@ -211,8 +211,8 @@ static int build_recv(struct sgp_rq *rq, uint32_t index, const struct ibv_recv_w
 	if (unlikely(num_sge > rq->max_sge))
 		return EINVAL;
 	rqe = sgp_ring_slot(&rq->ring, index);
-	sgp_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
-	set_sges(sgp_rqe_sge(rqe), wr->sg_list, num_sge);
+	sg_rqe_init(rqe, index, (uint8_t)num_sge, wr->wr_id);
+	set_sges(sg_rqe_sge(rqe), wr->sg_list, num_sge);
 	return 0;
 }
 

@@ -129,7 +129,6 @@ struct sgp_cq {
 	struct verbs_cq vcq;
 	struct sgp_lock lock;
 	uint32_t size;        /* entries, power of two */
-	uint32_t size_shift;
 	uint32_t cqn;
 	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
 	_Atomic(uint32_t) told;  /* the content of the record */

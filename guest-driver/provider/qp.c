@@ -114,7 +114,7 @@ static uint32_t least_body(const struct sgp_context *ctx, const struct ibv_qp_in
 	} rows[] = {
 		{ SG_FEATURE_ATOMICS,
 		  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-		  SGP_ATOMIC_BODY },
+		  SG_WQE_ATOMIC_BODY },
 		{ SG_FEATURE_MW, IBV_QP_EX_WITH_BIND_MW, sizeof(struct sg_wqe_bind) },
 	};
 	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags :

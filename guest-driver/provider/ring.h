@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <staghorn/ring.h>
+
 struct sgp_ring {
 	uint8_t *base;
 	uint32_t size;         /* slots, power of two */
@@ -41,13 +43,14 @@ static inline void sgp_ring_init(struct sgp_ring *ring, void *base, uint32_t siz
 
 static inline void *sgp_ring_slot(const struct sgp_ring *ring, uint32_t index)
 {
-	return ring->base + ((size_t)(index & (ring->size - 1)) << ring->stride_shift);
+	return ring->base + ((size_t)sg_index_slot(index, ring->size) << ring->stride_shift);
 }
 
 /* True if the slot of index (head or beyond it, while a list is being built) is not free yet. */
 static inline bool sgp_ring_full(const struct sgp_ring *ring, uint32_t index)
 {
-	return index - atomic_load_explicit(&ring->tail, memory_order_acquire) >= ring->size;
+	return sg_index_full(index, atomic_load_explicit(&ring->tail, memory_order_acquire),
+			     ring->size);
 }
 
 /* The entry of this index and all before it have completed. */
@@ -64,7 +67,7 @@ static inline void sgp_ring_release_count(struct sgp_ring *ring, uint32_t comple
 {
 	uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
-	while ((int32_t)(completed - tail) > 0 &&
+	while (sg_index_after(completed, tail) &&
 	       !atomic_compare_exchange_weak_explicit(&ring->tail, &tail, completed,
 						      memory_order_release,
 						      memory_order_relaxed))

@@ -19,34 +19,17 @@
 #include "wqe.h"
 
 static const enum ibv_wc_status wc_status[] = {
-	[SG_WC_SUCCESS] = IBV_WC_SUCCESS,
-	[SG_WC_LOC_LEN_ERR] = IBV_WC_LOC_LEN_ERR,
-	[SG_WC_LOC_QP_OP_ERR] = IBV_WC_LOC_QP_OP_ERR,
-	[SG_WC_LOC_PROT_ERR] = IBV_WC_LOC_PROT_ERR,
-	[SG_WC_FLUSH_ERR] = IBV_WC_WR_FLUSH_ERR,
-	[SG_WC_REM_INV_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
-	[SG_WC_REM_ACCESS_ERR] = IBV_WC_REM_ACCESS_ERR,
-	[SG_WC_REM_OP_ERR] = IBV_WC_REM_OP_ERR,
-	[SG_WC_MW_BIND_ERR] = IBV_WC_MW_BIND_ERR,
-	[SG_WC_FATAL_ERR] = IBV_WC_FATAL_ERR,
-	[SG_WC_GENERAL_ERR] = IBV_WC_GENERAL_ERR,
-	[SG_WC_RETRY_EXC_ERR] = IBV_WC_RETRY_EXC_ERR,
+#define X(name, number, verbs) [number] = IBV_WC_##verbs,
+	SG_WC_STATUSES(X)
+#undef X
 };
 
 static const enum ibv_wc_opcode wc_send_opcode[] = {
-	[SG_WC_SEND] = IBV_WC_SEND,
-	[SG_WC_WRITE] = IBV_WC_RDMA_WRITE,
-	[SG_WC_READ] = IBV_WC_RDMA_READ,
-	[SG_WC_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* kernel only */
-	[SG_WC_BIND_MW] = IBV_WC_BIND_MW,
-	[SG_WC_SEND_IMM] = IBV_WC_SEND,
-	[SG_WC_WRITE_IMM] = IBV_WC_RDMA_WRITE,
-	[SG_WC_FETCH_ADD] = IBV_WC_FETCH_ADD,
-	[SG_WC_CMP_SWAP] = IBV_WC_COMP_SWAP,
-	[SG_WC_FLUSH] = IBV_WC_FLUSH,
+#define X(name, number, verbs) [number] = IBV_WC_##verbs,
+	SG_WC_SEND_OPCODES(X)
+#undef X
+	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
 	[SG_WC_VERIFY] = SGDV_WC_VERIFY,
-	[SG_WC_ATOMIC_WRITE] = IBV_WC_ATOMIC_WRITE,
 };
 
 static inline enum ibv_wc_status to_wc_status(uint64_t tail)

@@ -38,7 +38,7 @@ static struct sg_wqe_hdr *begin(struct ibv_qp_ex *ibqp, uint8_t opcode, unsigned
 		return NULL;
 	}
 	wqe = sgp_ring_slot(&qp->sq, qp->wr_head);
-	sgp_wqe_init(wqe, qp->wr_head, opcode,
+	sg_wqe_init(wqe, qp->wr_head, opcode,
 		    sgp_wqe_flags[ibqp->wr_flags & flags_mask] | qp->sq_flags, ibqp->wr_id);
 	qp->wr_head++;
 	qp->wr_wqe = wqe;
@@ -55,7 +55,7 @@ static void wr_send_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_INV, SGP_SEND_FLAGS);
 
 	if (likely(wqe))
-		sgp_wqe_set_inv(wqe, invalidate_rkey);
+		sg_wqe_set_inv(wqe, invalidate_rkey);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
@@ -63,7 +63,7 @@ static void wr_rdma_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_WRITE, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sgp_wqe_set_remote(wqe, rkey, remote_addr);
+		sg_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr)
@@ -71,7 +71,7 @@ static void wr_rdma_read(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_READ, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sgp_wqe_set_remote(wqe, rkey, remote_addr);
+		sg_wqe_set_remote(wqe, rkey, remote_addr);
 }
 
 /* For operations that take no payload. */
@@ -88,8 +88,8 @@ static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remo
 
 	if (unlikely(!wqe))
 		return;
-	sgp_wqe_set_remote(wqe, rkey, remote_addr);
-	sgp_wqe_set_inline_len(wqe, sgp_wqe_append_inline(wqe, 0, SGP_ATOM, atom, SGP_ATOM));
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_inline_len(wqe, sgp_wqe_append_inline(wqe, 0, SG_ATOM, atom, SG_ATOM));
 	seal(ibqp);
 }
 
@@ -127,8 +127,8 @@ static void wr_flush(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr
 		fail(qp, ret);
 		return;
 	}
-	sgp_wqe_set_remote(wqe, rkey, remote_addr);
-	sgp_wqe_set_place(wqe, (uint32_t)len, flags);
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_place(wqe, (uint32_t)len, flags);
 	seal(ibqp);
 }
 
@@ -140,7 +140,7 @@ static int check_verify(const struct sgp_qp *qp, const struct sgdv_verify *v)
 		return EOPNOTSUPP;
 	if (v->comp_mask || v->reserved || v->expected_len > SG_HASH_MAX ||
 	    (v->expected_len && !v->expected) ||
-	    sgp_verify_size(v->sink_len ? 1 : 0, v->expected_len) > room)
+	    sg_wqe_verify_body(v->sink_len ? 1 : 0, v->expected_len) > room)
 		return EINVAL;
 	return 0;
 }
@@ -167,12 +167,12 @@ void sgdv_wr_verify(struct ibv_qp_ex *ibqp, const struct sgdv_verify *v)
 		fail(qp, ret);
 		return;
 	}
-	sgp_wqe_set_remote(wqe, v->rkey, v->remote_addr);
-	sgp_wqe_set_place(wqe, v->length, 0);
+	sg_wqe_set_remote(wqe, v->rkey, v->remote_addr);
+	sg_wqe_set_place(wqe, v->length, 0);
 	if (v->sink_len)
-		sgp_sge_set(sgp_verify_add_sink(wqe), v->sink_addr, v->sink_len, v->sink_lkey);
+		sg_sge_set(sg_wqe_verify_sink(wqe), v->sink_addr, v->sink_len, v->sink_lkey);
 	if (v->expected_len)
-		sgp_verify_add_hash(wqe, v->expected, v->expected_len);
+		memcpy(sg_wqe_verify_hash(wqe, v->expected_len), v->expected, v->expected_len);
 	seal(ibqp);
 }
 
@@ -195,7 +195,7 @@ void sgdv_wr_invalidate(struct ibv_qp_ex *ibqp, uint32_t rkey)
 		fail(qp, EINVAL);
 		return;
 	}
-	sgp_wqe_set_inv(wqe, rkey);
+	sg_wqe_set_inv(wqe, rkey);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
@@ -205,8 +205,8 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t re
 
 	if (unlikely(!wqe))
 		return;
-	sgp_wqe_set_remote(wqe, rkey, remote_addr);
-	sgp_wqe_set_imm(wqe, &imm_data);
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_imm(wqe, &imm_data);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
@@ -214,7 +214,7 @@ static void wr_send_imm(struct ibv_qp_ex *ibqp, __be32 imm_data)
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_SEND_IMM, SGP_SEND_FLAGS);
 
 	if (likely(wqe))
-		sgp_wqe_set_imm(wqe, &imm_data);
+		sg_wqe_set_imm(wqe, &imm_data);
 }
 
 /* The caller sets the element for the result next. */
@@ -226,12 +226,12 @@ static void begin_atomic(struct ibv_qp_ex *ibqp, uint8_t opcode, uint32_t rkey,
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(!(qp->features & SG_FEATURE_ATOMICS) || SGP_ATOMIC_BODY > qp->sq_room)) {
+	if (unlikely(!(qp->features & SG_FEATURE_ATOMICS) || SG_WQE_ATOMIC_BODY > qp->sq_room)) {
 		fail(qp, EOPNOTSUPP);
 		return;
 	}
-	sgp_wqe_set_remote(wqe, rkey, remote_addr);
-	sgp_wqe_set_atomic(wqe, v->swap, v->swap_mask, v->compare, v->compare_mask);
+	sg_wqe_set_remote(wqe, rkey, remote_addr);
+	sg_wqe_set_atomic(wqe, v->swap, v->swap_mask, v->compare, v->compare_mask);
 }
 
 void sgdv_wr_masked_cmp_swp(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
@@ -269,7 +269,7 @@ static void wr_local_inv(struct ibv_qp_ex *ibqp, uint32_t invalidate_rkey)
 	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_LOCAL_INV, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (likely(wqe))
-		sgp_wqe_set_inv(wqe, invalidate_rkey);
+		sg_wqe_set_inv(wqe, invalidate_rkey);
 	seal(ibqp);
 }
 
@@ -294,7 +294,7 @@ static int check_payload(const struct sg_wqe_hdr *wqe, size_t num_sge, size_t le
 	switch (wqe->opcode) {
 	case SG_WR_FETCH_ADD:
 	case SG_WR_CMP_SWAP:
-		return num_sge != 1 || length != SGP_ATOM ? EINVAL : 0;
+		return num_sge != 1 || length != SG_ATOM ? EINVAL : 0;
 	case SG_WR_SEND_IMM: /* its message has none */
 		return length ? EOPNOTSUPP : 0;
 	default:
@@ -318,7 +318,7 @@ static void wr_set_sge(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr, uin
 	if (wqe->opcode == SG_WR_SEND_IMM)
 		return;
 	wqe->num_sge = 1;
-	sgp_sge_set(sgp_wqe_sge(wqe), addr, length, lkey);
+	sg_sge_set(sg_wqe_sge(wqe), addr, length, lkey);
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct ibv_sge *sg_list)
@@ -341,9 +341,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge, const struct
 	if (wqe->opcode == SG_WR_SEND_IMM)
 		return;
 	wqe->num_sge = (uint8_t)num_sge;
-	dst = sgp_wqe_sge(wqe);
+	dst = sg_wqe_sge(wqe);
 	for (i = 0; i < num_sge; i++)
-		sgp_sge_set(&dst[i], sg_list[i].addr, sg_list[i].length, sg_list[i].lkey);
+		sg_sge_set(&dst[i], sg_list[i].addr, sg_list[i].length, sg_list[i].lkey);
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
@@ -357,7 +357,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 
 	if (unlikely(!wqe))
 		return;
-	if (unlikely(wqe->opcode == SG_WR_READ || sgp_is_atomic(wqe->opcode))) {
+	if (unlikely(wqe->opcode == SG_WR_READ || sg_wqe_is_atomic(wqe))) {
 		fail(qp, EINVAL);
 		return;
 	}
@@ -370,7 +370,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 		return;
 	}
 	if (wqe->opcode != SG_WR_SEND_IMM)
-		sgp_wqe_set_inline_len(wqe, used);
+		sg_wqe_set_inline_len(wqe, used);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ibqp, void *addr, size_t length)

@@ -150,39 +150,56 @@ struct sg_rqe_hdr {
 };
 SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserved, 13);
 
+/*
+ * Opcodes of completions: X(name, number, verbs), where verbs is what IB_WC_ and IBV_WC_ call it.
+ * Those of the send queue have the number of the entry's opcode.
+ */
+#define SG_WC_SEND_OPCODES(X) \
+    X(SEND, 0x00, SEND) \
+    X(WRITE, 0x02, RDMA_WRITE) \
+    X(READ, 0x03, RDMA_READ) \
+    X(LOCAL_INV, 0x05, LOCAL_INV) \
+    X(BIND_MW, 0x07, BIND_MW) \
+    X(SEND_IMM, 0x08, SEND) \
+    X(WRITE_IMM, 0x09, RDMA_WRITE) \
+    X(FETCH_ADD, 0x0a, FETCH_ADD) \
+    X(CMP_SWAP, 0x0b, COMP_SWAP) \
+    X(FLUSH, 0x0c, FLUSH) \
+    X(ATOMIC_WRITE, 0x0e, ATOMIC_WRITE)
+
 enum sg_wc_opcode {
-    SG_WC_SEND = 0x00,
-    SG_WC_WRITE = 0x02,
-    SG_WC_READ = 0x03,
-    SG_WC_LOCAL_INV = 0x05,
-    SG_WC_REG_MR = 0x06,
-    SG_WC_BIND_MW = 0x07,
-    SG_WC_SEND_IMM = 0x08,
-    SG_WC_WRITE_IMM = 0x09,
-    SG_WC_FETCH_ADD = 0x0a,
-    SG_WC_CMP_SWAP = 0x0b,
-    SG_WC_FLUSH = 0x0c,
-    SG_WC_VERIFY = 0x0d,       /* byte_len: octets of the returned hash */
-    SG_WC_ATOMIC_WRITE = 0x0e,
+#define X(name, number, verbs) SG_WC_##name = number,
+    SG_WC_SEND_OPCODES(X)
+#undef X
+    SG_WC_REG_MR = 0x06,       /* of the kernel's verbs alone */
+    SG_WC_VERIFY = 0x0d,       /* not of the verbs; byte_len: octets of the returned hash */
     SG_WC_RECV = 0x80,
     /* imm; byte_len: octets of the Write directly before it, else 0 */
     SG_WC_RECV_IMM = 0x81,
 };
 
-/* Completion status.  The numbers are the contract; drivers map them to their system's. */
+/*
+ * Completion status: X(name, number, verbs), where verbs is what IB_WC_ and IBV_WC_ call it.  The
+ * numbers are the contract.
+ */
+#define SG_WC_STATUSES(X) \
+    X(SUCCESS, 0, SUCCESS) \
+    X(LOC_LEN_ERR, 1, LOC_LEN_ERR)         /* a local length, sum or element count is too large */ \
+    X(LOC_QP_OP_ERR, 2, LOC_QP_OP_ERR)     /* the entry is malformed or not allowed */ \
+    X(LOC_PROT_ERR, 3, LOC_PROT_ERR)       /* lkey, bounds or rights of a local element */ \
+    X(FLUSH_ERR, 4, WR_FLUSH_ERR)          /* the queue went to error before that */ \
+    X(REM_INV_REQ_ERR, 5, REM_INV_REQ_ERR) /* the peer refused the request as malformed */ \
+    X(REM_ACCESS_ERR, 6, REM_ACCESS_ERR)   /* the peer refused STag, bounds or rights */ \
+    X(REM_OP_ERR, 7, REM_OP_ERR)           /* the peer could not perform it */ \
+    X(MW_BIND_ERR, 8, MW_BIND_ERR)         /* REG_MR, LOCAL_INV or bind failed */ \
+    X(FATAL_ERR, 9, FATAL_ERR)             /* the peer's Terminate names the layer below (MPA) */ \
+    X(GENERAL_ERR, 10, GENERAL_ERR)        /* not used yet */ \
+    X(RETRY_EXC_ERR, 11, RETRY_EXC_ERR)    /* there is no peer, or no longer */
+
 enum sg_wc_status {
-    SG_WC_SUCCESS = 0,
-    SG_WC_LOC_LEN_ERR = 1,    /* a local length, sum or element count is too large */
-    SG_WC_LOC_QP_OP_ERR = 2,  /* the entry is malformed or not allowed on this queue */
-    SG_WC_LOC_PROT_ERR = 3,   /* lkey, bounds or rights of a local element */
-    SG_WC_FLUSH_ERR = 4,      /* the queue went to error before the entry was complete */
-    SG_WC_REM_INV_REQ_ERR = 5, /* the peer refused the request as malformed */
-    SG_WC_REM_ACCESS_ERR = 6, /* the peer refused STag, bounds or rights */
-    SG_WC_REM_OP_ERR = 7,     /* the peer could not perform it */
-    SG_WC_MW_BIND_ERR = 8,    /* REG_MR, LOCAL_INV or bind failed */
-    SG_WC_FATAL_ERR = 9,      /* the peer's Terminate names the layer below (MPA) */
-    SG_WC_GENERAL_ERR = 10,   /* not used yet */
-    SG_WC_RETRY_EXC_ERR = 11, /* there is no peer, or no longer */
+#define X(name, number, verbs) SG_WC_##name = number,
+    SG_WC_STATUSES(X)
+#undef X
 };
 
 /* sg_cqe.flags_phase (the last 64-bit word holds wr_index, status, opcode and this) */

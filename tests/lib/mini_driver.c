@@ -2,6 +2,8 @@
 #include "mini_driver.h"
 
 #include "base/bytes.h"
+#include "staghorn/ring.h"
+#include "staghorn/wqe.h"
 
 /* ---- the direct way ---- */
 
@@ -68,7 +70,7 @@ struct md_ring md_new_ring(struct md *md, uint32_t entries, uint32_t stride)
 
 static void *ring_slot(struct md *md, const struct md_ring *r, uint32_t index)
 {
-    return md->ops->ptr(md->opaque, r->base + (uint64_t)(index % r->entries) * r->stride);
+    return md->ops->ptr(md->opaque, r->base + (uint64_t)sg_index_slot(index, r->entries) * r->stride);
 }
 
 /* Is there a new entry at the consumer index?  The phase bit is in its last octet. */
@@ -76,7 +78,7 @@ static bool ring_has(struct md *md, const struct md_ring *r)
 {
     const uint8_t *e = ring_slot(md, r, r->cons);
 
-    return (e[r->stride - 1] & 1) == !((r->cons / r->entries) & 1);
+    return sg_index_is_new(e[r->stride - 1], r->cons, r->entries);
 }
 
 static void write64(struct md *md, uint32_t reg, uint64_t value)
@@ -399,15 +401,6 @@ void md_rq_doorbell(struct md_qp *qp)
     md_doorbell(qp->md, 0, SG_DB_RQ, qp->qpn, qp->rq.prod);
 }
 
-static void put_sge(void *at, uint64_t addr, uint32_t len, uint32_t lkey)
-{
-    struct sg_sge *sge = at;
-
-    sg_put_le64(&sge->addr, addr);
-    sg_put_le32(&sge->length, len);
-    sg_put_le32(&sge->lkey, lkey);
-}
-
 void md_post_send(struct md_qp *qp, const struct md_wr *wr)
 {
     struct sg_wqe_hdr *h = md_sq_entry(qp);
@@ -420,7 +413,7 @@ void md_post_send(struct md_qp *qp, const struct md_wr *wr)
     sg_put_le32(&h->rkey, wr->rkey);
     if (wr->len) {
         h->num_sge = 1;
-        put_sge(h + 1, wr->addr, wr->len, wr->lkey);
+        sg_sge_set((struct sg_sge *)(h + 1), wr->addr, wr->len, wr->lkey);
     }
     md_sq_doorbell(qp);
 }
@@ -432,7 +425,7 @@ void md_post_recv(struct md_qp *qp, uint64_t wr_id, uint64_t addr, uint32_t len,
     sg_put_le64(&h->wr_id, wr_id);
     if (len) {
         h->num_sge = 1;
-        put_sge(h + 1, addr, len, lkey);
+        sg_sge_set(sg_rqe_sge(h), addr, len, lkey);
     }
     md_rq_doorbell(qp);
 }
@@ -483,7 +476,7 @@ void md_post_srq(struct md_srq *srq, uint64_t wr_id, uint64_t addr, uint32_t len
     sg_put_le64(&h->wr_id, wr_id);
     if (len) {
         h->num_sge = 1;
-        put_sge(h + 1, addr, len, lkey);
+        sg_sge_set(sg_rqe_sge(h), addr, len, lkey);
     }
     md_srq_doorbell(srq);
 }

@@ -34,7 +34,7 @@ static void end(struct sgp_qp *qp)
 
 static const struct sg_wqe_atomic *atomic_of(struct sgp_qp *qp, uint32_t index)
 {
-    return sgp_wqe_atomic(sqe(qp, index));
+    return sg_wqe_atomic(sqe(qp, index));
 }
 
 /* ---- creation ---- */
@@ -107,8 +107,8 @@ static void atomic__posted(void)
     T_EQ_U64(atomic_of(qp, 0)->data_mask, 0);
     T_EQ_U64(atomic_of(qp, 0)->compare, 0);
     T_EQ_U64(atomic_of(qp, 0)->compare_mask, 0);
-    T_TRUE((uint8_t *)sgp_wqe_sge(sqe(qp, 0)) == (uint8_t *)sqe(qp, 0) + 80);
-    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))->lkey), 7);
+    T_TRUE((uint8_t *)sg_wqe_sge(sqe(qp, 0)) == (uint8_t *)sqe(qp, 0) + 80);
+    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))->lkey), 7);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_CMP_SWAP);
     T_EQ_U64(le64toh(atomic_of(qp, 1)->data), 6);
     T_EQ_U64(atomic_of(qp, 1)->data_mask, UINT64_MAX);
@@ -141,7 +141,7 @@ static void atomic__extended_and_masked(void)
     T_EQ_U64(atomic_of(qp, 0)->compare_mask, UINT64_MAX);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_FETCH_ADD);
     T_EQ_U64(le64toh(atomic_of(qp, 1)->data), 12);
-    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 1))->lkey), 2);
+    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 1))->lkey), 2);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->compare), 1);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->compare_mask), 2);
     T_EQ_U64(le64toh(atomic_of(qp, 2)->data), 3);
@@ -276,7 +276,7 @@ static void window__bound(void)
     T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, 1));
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_BIND_MW);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED);
-    b = sgp_wqe_bind(sqe(qp, 0));
+    b = sg_wqe_bind(sqe(qp, 0));
     T_EQ_U64(le32toh(b->stag), 0x4401);
     T_EQ_U64(le32toh(b->mr_stag), 0x1122);
     T_EQ_U64(le32toh(b->access), SG_ACCESS_REMOTE_READ | SG_ACCESS_ZERO_BASED);
@@ -286,7 +286,7 @@ static void window__bound(void)
     bind.bind_info.length = 0;
     bind.bind_info.mr = NULL;
     T_EQ_INT(sgp_bind_mw(&qp->vqp.qp, one, &bind), 0);
-    b = sgp_wqe_bind(sqe(qp, 1));
+    b = sg_wqe_bind(sqe(qp, 1));
     T_EQ_U64(le32toh(b->stag), 0x4402);
     T_EQ_U64(b->mr_stag, 0);
     T_EQ_U64(b->access, 0);
@@ -296,15 +296,15 @@ static void window__bound(void)
     wr.bind_mw.rkey = 0x44aa;
     wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ &mr, 0x9000, 8, IBV_ACCESS_REMOTE_ATOMIC };
     T_EQ_INT(sgp_post_send(&qp->vqp.qp, &wr, &bad), 0);
-    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 2))->stag), 0x44aa);
-    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 2))->access), SG_ACCESS_REMOTE_ATOMIC);
+    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 2))->stag), 0x44aa);
+    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 2))->access), SG_ACCESS_REMOTE_ATOMIC);
     T_EQ_U64(two->rkey, 0x4400);
     ibv_wr_start(ex);
     ex->wr_flags = 0;
     ibv_wr_bind_mw(ex, two, 0x44bb, &wr.bind_mw.bind_info);
     ibv_wr_local_inv(ex, 0x44bb);
     T_EQ_INT(ibv_wr_complete(ex), 0);
-    T_EQ_U64(le32toh(sgp_wqe_bind(sqe(qp, 3))->stag), 0x44bb);
+    T_EQ_U64(le32toh(sg_wqe_bind(sqe(qp, 3))->stag), 0x44bb);
     T_EQ_U64(sqe(qp, 4)->opcode, SG_WR_LOCAL_INV);
     T_EQ_U64(le32toh(sqe(qp, 4)->inv_stag), 0x44bb);
     T_EQ_INT(sgp_dealloc_mw(one), 0);

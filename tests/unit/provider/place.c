@@ -161,7 +161,7 @@ static void flush__types_and_levels(void)
         T_EQ_U64(le64toh(sqe(qp, i)->wr_id), 100 + i);
         T_EQ_U64(le32toh(sqe(qp, i)->rkey), RKEY);
         T_EQ_U64(le64toh(sqe(qp, i)->remote_addr), whole ? 0 : TO);
-        place = sgp_wqe_place(sqe(qp, i));
+        place = sg_wqe_place(sqe(qp, i));
         T_EQ_U64(le32toh(place->flags), rows[i].flags);
         T_EQ_U64(le32toh(place->length), rows[i].length);
         T_EQ_U64(place->hash_len, 0);
@@ -282,7 +282,7 @@ static void atomic__by_ibv_post_send(void)
         if (!rows[i].err && rows[i].flags & IBV_SEND_INLINE) {
             T_EQ_MEM(sqe(qp, 0) + 1, &atom, 8);
         } else if (!rows[i].err) {
-            T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))->length), 8);
+            T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))->length), 8);
             T_EQ_U64(sqe(qp, 0)->num_sge, 1);
         }
         finish(qp);
@@ -332,7 +332,7 @@ static void verify__with_sink_and_hash(void)
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_FENCE);
     T_EQ_U64(sqe(qp, 0)->num_sge, 1);
     T_EQ_U64(le64toh(sqe(qp, 0)->remote_addr), TO);
-    place = sgp_wqe_place(sqe(qp, 0));
+    place = sg_wqe_place(sqe(qp, 0));
     T_EQ_U64(le32toh(place->length), 0x10000);
     T_EQ_U64(place->flags, 0);
     T_EQ_U64(place->hash_len, 64);
@@ -340,7 +340,7 @@ static void verify__with_sink_and_hash(void)
     T_EQ_U64(le32toh(((struct sg_sge *)(place + 1))->lkey), 77);
     T_EQ_MEM((uint8_t *)(place + 1) + 16, hash, sizeof(hash));
     T_EQ_U64(sqe(qp, 1)->num_sge, 0);
-    T_EQ_U64(sgp_wqe_place(sqe(qp, 1))->hash_len, 0);
+    T_EQ_U64(sg_wqe_place(sqe(qp, 1))->hash_len, 0);
     finish(qp);
 }
 

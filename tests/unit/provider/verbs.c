@@ -89,7 +89,7 @@ static void post__list_and_one_doorbell(void)
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_SEND);
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_SOLICITED);
     T_EQ_U64(sqe(qp, 0)->num_sge, 2);
-    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 0))[1].lkey), 2);
+    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 0))[1].lkey), 2);
     T_EQ_U64(sqe(qp, 1)->flags, SG_WQE_FENCE);
     T_EQ_U64(le64toh(sqe(qp, 1)->remote_addr), 0x9000);
     T_EQ_U64(le32toh(sqe(qp, 1)->rkey), 77);
@@ -223,7 +223,7 @@ static void wr__list_and_one_doorbell(void)
     T_EQ_U64(sqe(qp, 0)->flags, SG_WQE_SIGNALED | SG_WQE_INLINE);
     T_EQ_U64(sqe(qp, 1)->opcode, SG_WR_READ);
     T_EQ_U64(sqe(qp, 1)->num_sge, 1);
-    T_EQ_U64(le32toh(sgp_wqe_sge(sqe(qp, 1))->length), 64);
+    T_EQ_U64(le32toh(sg_wqe_sge(sqe(qp, 1))->length), 64);
     T_EQ_U64(sqe(qp, 2)->num_sge, 2);
     T_EQ_U64(le64toh(sqe(qp, 2)->wr_id), 3);
     T_EQ_U64(le32toh(sqe(qp, 3)->inv_stag), 0x99);

@@ -105,12 +105,12 @@ static void send__octets(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot)); /* an old entry must leave no trace in the header */
-    sgp_wqe_init(wqe, 0x01020304, SG_WR_WRITE, SG_WQE_SIGNALED | SG_WQE_FENCE,
+    sg_wqe_init(wqe, 0x01020304, SG_WR_WRITE, SG_WQE_SIGNALED | SG_WQE_FENCE,
                 UINT64_C(0x0102030405060708));
-    sgp_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
+    sg_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
     wqe->num_sge = 2;
-    sgp_sge_set(&sgp_wqe_sge(wqe)[0], 0x1000, 0x20, 0x1234);
-    sgp_sge_set(&sgp_wqe_sge(wqe)[1], UINT64_C(0x7fff00002000), UINT32_MAX, 0x12345678);
+    sg_sge_set(&sg_wqe_sge(wqe)[0], 0x1000, 0x20, 0x1234);
+    sg_sge_set(&sg_wqe_sge(wqe)[1], UINT64_C(0x7fff00002000), UINT32_MAX, 0x12345678);
     T_EQ_MEM(slot, want, sizeof(want));
     T_EQ_U64(slot[80], 0xee);
 }
@@ -131,9 +131,9 @@ static void flush__octets(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot));
-    sgp_wqe_init(wqe, 5, SG_WR_FLUSH, SG_WQE_SIGNALED, 7);
-    sgp_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
-    sgp_wqe_set_place(wqe, 0x40201000, SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
+    sg_wqe_init(wqe, 5, SG_WR_FLUSH, SG_WQE_SIGNALED, 7);
+    sg_wqe_set_remote(wqe, 0xaabbccdd, UINT64_C(0x1122334455667788));
+    sg_wqe_set_place(wqe, 0x40201000, SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL);
     T_EQ_MEM(slot, want, sizeof(want));
     T_EQ_U64(slot[64], 0xee);
     T_TRUE(sizeof(want) <= SG_WQE_STRIDE_MIN);
@@ -154,13 +154,13 @@ static void verify__octets(void)
 
         T_CONTEXT("sink %d, hash %d", with_sink, with_hash);
         memset(slot, 0xee, sizeof(slot));
-        sgp_wqe_init(wqe, 0, SG_WR_VERIFY, 0, 1);
-        sgp_wqe_set_place(wqe, 0x200, 0);
+        sg_wqe_init(wqe, 0, SG_WR_VERIFY, 0, 1);
+        sg_wqe_set_place(wqe, 0x200, 0);
         if (with_sink) {
-            sgp_sge_set(sgp_verify_add_sink(wqe), 0x3000, 0x40, 9);
+            sg_sge_set(sg_wqe_verify_sink(wqe), 0x3000, 0x40, 9);
         }
         if (with_hash) {
-            sgp_verify_add_hash(wqe, hash, sizeof(hash));
+            memcpy(sg_wqe_verify_hash(wqe, sizeof(hash)), hash, sizeof(hash));
         }
         T_EQ_U64(wqe->opcode, 0x0d);
         T_EQ_U64(wqe->num_sge, with_sink);
@@ -175,18 +175,18 @@ static void verify__octets(void)
             at += sizeof(hash);
         }
         T_EQ_U64(*at, 0xee);
-        T_EQ_U64(sgp_verify_size(with_sink, with_hash ? sizeof(hash) : 0),
+        T_EQ_U64(sg_wqe_verify_body(with_sink, with_hash ? sizeof(hash) : 0),
                  (uint64_t)(at - slot) - sizeof(*wqe));
     }
-    T_TRUE(sgp_verify_size(1, SG_HASH_MAX) <= sgp_sq_inline_room(256));
+    T_TRUE(sg_wqe_verify_body(1, SG_HASH_MAX) <= sgp_sq_inline_room(256));
 }
 
 static void send__with_invalidate(void)
 {
     struct sg_wqe_hdr wqe;
 
-    sgp_wqe_init(&wqe, 0, SG_WR_SEND_INV, SG_WQE_SOLICITED, 1);
-    sgp_wqe_set_inv(&wqe, 0x00abcd01);
+    sg_wqe_init(&wqe, 0, SG_WR_SEND_INV, SG_WQE_SOLICITED, 1);
+    sg_wqe_set_inv(&wqe, 0x00abcd01);
     T_EQ_U64(le32toh(wqe.inv_stag), 0x00abcd01);
     T_EQ_U64(wqe.flags, SG_WQE_SOLICITED);
     T_EQ_U64(wqe.rkey, 0);
@@ -198,11 +198,11 @@ static void inline__gathers(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
     uint32_t used = 0;
 
-    sgp_wqe_init(wqe, 9, SG_WR_SEND, SG_WQE_SIGNALED, 0);
+    sg_wqe_init(wqe, 9, SG_WR_SEND, SG_WQE_SIGNALED, 0);
     used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, "abc", 3);
     used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, NULL, 0);
     used = sgp_wqe_append_inline(wqe, used, SG_MAX_INLINE, "defgh", 5);
-    sgp_wqe_set_inline_len(wqe, used);
+    sg_wqe_set_inline_len(wqe, used);
     T_EQ_U64(le16toh(wqe->inline_len), 8);
     T_EQ_U64(wqe->flags, SG_WQE_SIGNALED | SG_WQE_INLINE);
     T_EQ_MEM(slot + sizeof(*wqe), "abcdefgh", 8);
@@ -215,7 +215,7 @@ static void inline__limit(void)
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
 
     memset(data, 0x5a, sizeof(data));
-    sgp_wqe_init(wqe, 0, SG_WR_SEND, 0, 0);
+    sg_wqe_init(wqe, 0, SG_WR_SEND, 0, 0);
     T_EQ_U64(sgp_wqe_append_inline(wqe, 0, SG_MAX_INLINE, data, SG_MAX_INLINE + 1),
              SGP_INLINE_TOO_LONG);
     T_EQ_U64(slot[sizeof(*wqe)], 0);
@@ -238,8 +238,8 @@ static void recv__octets(void)
     struct sg_rqe_hdr *rqe = (struct sg_rqe_hdr *)slot;
 
     memset(slot, 0xee, sizeof(slot));
-    sgp_rqe_init(rqe, UINT32_MAX, 1, UINT64_C(0x800000000000002a));
-    sgp_sge_set(sgp_rqe_sge(rqe), 0x1000, 0x800, 7);
+    sg_rqe_init(rqe, UINT32_MAX, 1, UINT64_C(0x800000000000002a));
+    sg_sge_set(sg_rqe_sge(rqe), 0x1000, 0x800, 7);
     T_EQ_MEM(slot, want, sizeof(want));
 }
 
@@ -273,10 +273,10 @@ static void cqe__phase(void)
         }
         for (uint32_t i = 0; i < 24; i++) {
             T_CONTEXT("index %u", ci);
-            T_FALSE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 3));
+            T_FALSE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 8));
             ring[pi & 7].flags_phase = ((pi >> 3) & 1) ^ 1;
             pi++;
-            T_TRUE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 3));
+            T_TRUE(sgp_cqe_is_new(sgp_cqe_tail(&ring[ci & 7]), ci, 8));
             ci++;
         }
     }
