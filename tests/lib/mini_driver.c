@@ -70,7 +70,9 @@ struct md_ring md_new_ring(struct md *md, uint32_t entries, uint32_t stride)
 
 static void *ring_slot(struct md *md, const struct md_ring *r, uint32_t index)
 {
-    return md->ops->ptr(md->opaque, r->base + (uint64_t)sg_index_slot(index, r->entries) * r->stride);
+    uint64_t offset = (uint64_t)sg_index_slot(index, r->entries) * r->stride;
+
+    return md->ops->ptr(md->opaque, r->base + offset);
 }
 
 /* Is there a new entry at the consumer index?  The phase bit is in its last octet. */

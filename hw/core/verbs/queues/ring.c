@@ -14,7 +14,6 @@ static void set_geometry(struct sg_ring *r, uint32_t entries, uint32_t stride)
 {
     sg_assert(sg_is_pow2(entries) && sg_is_pow2(stride) && stride <= SG_PAGE_SIZE);
     r->entries = entries;
-    r->entries_shift = __builtin_ctz(entries);
     r->stride_shift = __builtin_ctz(stride);
 }
 

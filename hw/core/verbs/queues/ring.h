@@ -11,19 +11,19 @@
 #include "base/host.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
+#include "staghorn/ring.h"
 
 struct sg_ring {
     uint64_t *pages;      /* 4 KiB each, from the account; NULL: contiguous from base */
     uint64_t base;
     uint32_t entries;     /* power of two */
-    uint8_t entries_shift;
     uint8_t stride_shift; /* 5..10: an entry never crosses a page */
     uint32_t prod, cons;  /* they count for ever: [cons, prod) is in use */
 };
 
 static inline uint32_t sg_ring_used(const struct sg_ring *r)
 {
-    return r->prod - r->cons;
+    return sg_index_used(r->prod, r->cons);
 }
 
 static inline bool sg_ring_full(const struct sg_ring *r)
@@ -60,7 +60,7 @@ void sg_ring_fini(struct sg_ring *r, const struct sg_host *host);
 
 static inline uint64_t sg_ring_slot(const struct sg_ring *r, uint32_t index)
 {
-    uint64_t off = (uint64_t)(index & (r->entries - 1)) << r->stride_shift;
+    uint64_t off = (uint64_t)sg_index_slot(index, r->entries) << r->stride_shift;
 
     if (r->pages) {
         return r->pages[off >> SG_PAGE_SHIFT] + (off & ((1u << SG_PAGE_SHIFT) - 1));
@@ -71,7 +71,7 @@ static inline uint64_t sg_ring_slot(const struct sg_ring *r, uint32_t index)
 /* Phase bit of a new entry at this index: 1 in the first pass over the ring. */
 static inline uint8_t sg_ring_phase(const struct sg_ring *r, uint32_t index)
 {
-    return ~(index >> r->entries_shift) & 1;
+    return sg_index_phase(index, r->entries);
 }
 
 /* Copy octets [off, off + len) of an entry; false: DMA failed. */
