@@ -9,7 +9,7 @@
 #include "dev.h"
 
 static const struct rdma_stat_desc sgh_stat_descs[] = {
-#define X(counter) { .name = #counter },
+#define X(counter, where) { .name = #counter },
 	SG_STATS(X)
 #undef X
 };

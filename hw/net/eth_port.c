@@ -213,8 +213,8 @@ static void counters(struct sg_stream_net *net, struct sg_net_counters *out)
 
     *out = (struct sg_net_counters){
         .tx_frames = c->frames_out, .rx_frames = c->frames_in,
-        .tx_dropped_frames = c->uplink_dropped, .retransmits = c->retransmits,
-        .dropped_syns = c->syns_dropped, .dropped_fragments = c->fragments,
+        .tx_dropped_frames = c->uplink_dropped, .tcp_retransmits = c->retransmits,
+        .tcp_dropped_syns = c->syns_dropped, .tcp_dropped_fragments = c->fragments,
         .path_mtu_reports = c->path_mtu_reports,
     };
 }

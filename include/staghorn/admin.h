@@ -617,26 +617,32 @@ SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr
 #define SG_FEATURE_VLAN 0x4000u            /* sg_cmd_set_addr.vlan */
 #define SG_FEATURE_SRQ_RESIZE 0x8000u
 
-/* Answer of QUERY_STATS: counters since reset, in this order. */
+/*
+ * Answer of QUERY_STATS: counters since reset, in this order.  X(name, where), where the
+ * second tells the model which of its parts counts it; drivers ignore that.
+ */
 #define SG_STATS(X) \
-    X(tx_octets) X(rx_octets) X(tx_fpdus) X(rx_fpdus) \
-    X(tx_sends) X(rx_sends) X(tx_writes) X(rx_writes) X(tx_reads) X(rx_reads) \
-    X(tx_read_responses) X(rx_read_responses) X(tx_terminates) X(rx_terminates) \
-    X(crc_errors) X(protocol_errors) X(protection_errors) X(guest_errors) \
-    X(conn_active) X(conn_passive) X(conn_failed) X(conn_closed) \
-    X(tcp_retransmits) X(rx_frames) X(tx_frames) X(tx_dropped_frames) \
-    X(cq_overruns) X(qps) X(cqs) X(mrs) X(pds) X(conns) X(listeners) \
-    X(tx_flushes) X(rx_flushes) X(tx_verifies) X(rx_verifies) \
-    X(tx_atomic_writes) X(rx_atomic_writes) \
-    X(tx_atomics) X(rx_atomics) X(tx_imms) X(rx_imms) X(srqs) X(mws) X(page_faults) \
-    X(rx_no_receive) X(tcp_dropped_syns) X(tcp_dropped_fragments) X(path_mtu_reports)
+    X(tx_octets, ENGINE) X(rx_octets, ENGINE) X(tx_fpdus, ENGINE) X(rx_fpdus, ENGINE) \
+    X(tx_sends, ENGINE) X(rx_sends, ENGINE) X(tx_writes, ENGINE) X(rx_writes, ENGINE) \
+    X(tx_reads, ENGINE) X(rx_reads, ENGINE) X(tx_read_responses, ENGINE) \
+    X(rx_read_responses, ENGINE) X(tx_terminates, ENGINE) X(rx_terminates, ENGINE) \
+    X(crc_errors, ENGINE) X(protocol_errors, ENGINE) X(protection_errors, ENGINE) \
+    X(guest_errors, ADAPTER) X(conn_active, ADAPTER) X(conn_passive, ADAPTER) \
+    X(conn_failed, ADAPTER) X(conn_closed, ADAPTER) X(tcp_retransmits, NET) X(rx_frames, NET) \
+    X(tx_frames, NET) X(tx_dropped_frames, NET) X(cq_overruns, ADAPTER) X(qps, OBJECTS) \
+    X(cqs, OBJECTS) X(mrs, OBJECTS) X(pds, OBJECTS) X(conns, ENGINE) X(listeners, OBJECTS) \
+    X(tx_flushes, ENGINE) X(rx_flushes, ENGINE) X(tx_verifies, ENGINE) X(rx_verifies, ENGINE) \
+    X(tx_atomic_writes, ENGINE) X(rx_atomic_writes, ENGINE) X(tx_atomics, ENGINE) \
+    X(rx_atomics, ENGINE) X(tx_imms, ENGINE) X(rx_imms, ENGINE) X(srqs, OBJECTS) X(mws, OBJECTS) \
+    X(page_faults, ADAPTER) X(rx_no_receive, ADAPTER) X(tcp_dropped_syns, NET) \
+    X(tcp_dropped_fragments, NET) X(path_mtu_reports, NET)
 
 struct sg_stats {
-#define X(name) __le64 name;
+#define X(name, where) __le64 name;
     SG_STATS(X)
 #undef X
 };
-#define X(name) + 8
+#define X(name, where) + 8
 SG_ASSERT_SIZE(struct sg_stats, 0 SG_STATS(X));
 #undef X
 

@@ -245,7 +245,7 @@ static void measure(unsigned mtu, double seconds)
     b->end[0].net->ops->counters(b->end[0].net, &net);
     printf("MTU %5u  %8.0f MB/s  %9.0f frames/s  retransmits %" PRIu64 "\n", mtu,
            (double)(b->received - warm) / 1e6 / elapsed, (double)(b->frames - frames) / elapsed,
-           net.retransmits);
+           net.tcp_retransmits);
     sg_port_free(b->end[0].port);
     sg_port_free(b->end[1].port);
     free(b->wire);

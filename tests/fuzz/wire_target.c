@@ -380,7 +380,7 @@ static void keep_stats(void)
     sg_put_le64(&c.out_addr, w.buf);
     sg_put_le32(&c.out_len, sizeof(*s));
     sg_assert(md_cmd(&w.md, &c, sizeof(c), NULL) == SG_OK);
-#define X(name) reached.name += sg_get_le64(&s->name);
+#define X(name, where) reached.name += sg_get_le64(&s->name);
     SG_STATS(X)
 #undef X
 }

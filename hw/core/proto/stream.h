@@ -119,9 +119,9 @@ struct sg_stream_net {
 struct sg_net_counters {
     uint64_t tx_frames, rx_frames; /* Ethernet frames of our streams, ARP included */
     uint64_t tx_dropped_frames;    /* of tx_frames: dropped before the wire */
-    uint64_t retransmits;          /* TCP segments sent again */
-    uint64_t dropped_syns;         /* a listener had no room: new ones, or half-open ones */
-    uint64_t dropped_fragments;    /* of segments to our connections and listeners */
+    uint64_t tcp_retransmits;      /* TCP segments sent again */
+    uint64_t tcp_dropped_syns;     /* a listener had no room: new ones, or half-open ones */
+    uint64_t tcp_dropped_fragments; /* of segments to our connections and listeners */
     uint64_t path_mtu_reports;     /* from routers, and believed */
 };
 

@@ -48,7 +48,7 @@ static void transfer(uint64_t seed, unsigned mtu, struct wire_faults faults, uin
         T_TRUE(ca.retransmits > 0);
     }
     w->host[0].net->ops->counters(w->host[0].net, &net);
-    T_EQ_U64(net.retransmits, ca.retransmits);
+    T_EQ_U64(net.tcp_retransmits, ca.retransmits);
     T_EQ_U64(net.tx_frames, ca.frames_out);
     T_EQ_U64(net.rx_frames, ca.frames_in);
     T_EQ_U64(net.tx_dropped_frames, 0);

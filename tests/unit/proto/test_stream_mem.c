@@ -215,7 +215,7 @@ static void addresses(void)
     up();
     T_TRUE(ua.closed && ua.why == SG_STREAM_REFUSED);
     nb->ops->counters(nb, &counters);
-    T_EQ_U64(counters.retransmits, 0);
+    T_EQ_U64(counters.tcp_retransmits, 0);
     T_EQ_U64(counters.tx_frames + counters.rx_frames + counters.tx_dropped_frames, 0);
     stop();
 }

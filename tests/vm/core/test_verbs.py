@@ -149,7 +149,7 @@ class Verbs(labtest.LabCase):
         listed = re.search(r"#define SG_STATS\(X\)((?:.*\\\n)*.*)", header)[1]
         text = self.lab.sh("alpha", "rdma statistic show link staghorn0/1")
         self.assertEqual(
-            re.findall(r"\b([a-z_]+) \d+", text), re.findall(r"X\((\w+)\)", listed)
+            re.findall(r"\b([a-z_]+) \d+", text), re.findall(r"X\((\w+), \w+\)", listed)
         )
 
     def test_counters__of_queue_pairs(self):
