@@ -9,6 +9,7 @@
  */
 #include <linux/dma-mapping.h>
 
+#include "buf.h"
 #include "dev.h"
 
 #define SGH_LIST_MAX (16u * SG_PAGE_SIZE)

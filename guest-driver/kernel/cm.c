@@ -29,6 +29,8 @@
 #include <net/ipv6.h>
 
 #include "cm.h"
+#include "qp.h"
+#include "rendezvous.h"
 
 static int sgh_cm_errno(u8 status)
 {

@@ -3,7 +3,9 @@
 #ifndef SGH_CM_H
 #define SGH_CM_H
 
-#include "dev.h"
+#include <rdma/iw_cm.h>
+
+#include "qp.h"
 
 enum sgh_conn_state {
 	SGH_CONN_CONNECTING,
@@ -40,6 +42,21 @@ int sgh_port_hold_for(struct sgh_dev *dev, const struct sg_sockaddr *local,
 		      const struct sg_sockaddr *remote, struct socket **held);
 void sgh_port_release(struct socket *held);
 
+/* cm.c, iw.c */
+void sgh_iw_add_ref(struct ib_qp *ibqp);
+void sgh_iw_rem_ref(struct ib_qp *ibqp);
+struct ib_qp *sgh_iw_get_qp(struct ib_device *ibdev, int qpn);
+int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param);
+int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param);
+int sgh_iw_reject(struct iw_cm_id *id, const void *pdata, u8 pdata_len);
+int sgh_iw_create_listen(struct iw_cm_id *id, int backlog);
+int sgh_iw_destroy_listen(struct iw_cm_id *id);
+void sgh_cm_event(struct sgh_dev *dev, const struct sg_eqe *e);
+void sgh_cm_qp_gone(struct sgh_qp *qp);
+void sgh_cm_abort_all(struct sgh_dev *dev);
+void sgh_cm_drain(struct sgh_dev *dev);
+
+/* cm.c, for iw.c and the rendezvous */
 struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);
 bool sgh_conn_release(struct sgh_dev *dev, struct sgh_conn *conn, enum sgh_conn_state from);

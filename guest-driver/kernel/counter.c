@@ -10,7 +10,8 @@
  */
 #include <rdma/rdma_counter.h>
 
-#include "dev.h"
+#include "qp.h"
+#include "stats.h"
 
 static const struct rdma_stat_desc sgh_qp_stat_descs[] = {
 #define X(counter) { .name = #counter },

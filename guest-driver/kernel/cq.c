@@ -14,7 +14,9 @@
 
 #include <staghorn/wqe.h>
 
-#include "dev.h"
+#include "cq.h"
+#include "qp.h"
+#include "srq.h"
 
 #define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair was destroyed */
 #define SGH_CQ_ARMED 0x40000000u /* in sgh_cq.arm: neither number nor SOLICITED */

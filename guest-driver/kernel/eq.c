@@ -15,7 +15,11 @@
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
 
-#include "dev.h"
+#include "cm.h"
+#include "cq.h"
+#include "mr.h"
+#include "qp.h"
+#include "srq.h"
 
 #define SGH_CEQ_BUDGET 256
 #define SGH_EVENT_BATCH 64

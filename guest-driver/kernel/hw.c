@@ -15,7 +15,10 @@
 #include <linux/dma-mapping.h>
 #include <linux/iopoll.h>
 
+#include "cm.h"
+#include "cq.h"
 #include "dev.h"
+#include "qp.h"
 
 #define SGH_RESET_US (5 * USEC_PER_SEC)
 #define SGH_ADMIN_SECONDS 30

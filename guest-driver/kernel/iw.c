@@ -15,6 +15,8 @@
 #include <net/ipv6.h>
 
 #include "cm.h"
+#include "qp.h"
+#include "rendezvous.h"
 
 static int sgh_to_sockaddr(struct sgh_dev *dev, struct sg_sockaddr *to,
 			   const struct sockaddr_storage *from)

@@ -16,6 +16,7 @@
  */
 #include <linux/delay.h>
 
+#include "qp.h"
 #include "rendezvous.h"
 
 #define SGH_RESET_TRIES 500 /* of 1 to 2 ms */

@@ -11,7 +11,8 @@
 #include <linux/dma-mapping.h>
 #include <linux/random.h>
 
-#include "dev.h"
+#include "buf.h"
+#include "mr.h"
 
 static_assert(sizeof_field(struct sg_abi_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);

@@ -28,7 +28,7 @@
 #include <linux/sched/signal.h>
 #include <rdma/ib_umem_odp.h>
 
-#include "dev.h"
+#include "mr.h"
 
 #define SGH_ODP_BATCH 512u /* pages of one command */
 #define SGH_ODP_CHILD_SHIFT 26

@@ -9,7 +9,12 @@
  */
 #include <linux/dma-mapping.h>
 
-#include "dev.h"
+#include "cm.h"
+#include "cq.h"
+#include "mr.h"
+#include "qp.h"
+#include "rendezvous.h"
+#include "srq.h"
 
 #define SGH_DESTROY_WARN (60 * HZ)
 

@@ -6,13 +6,21 @@
 #ifndef SGH_RENDEZVOUS_H
 #define SGH_RENDEZVOUS_H
 
-#include "dev.h"
+#include "qp.h"
 
 #define SGH_GIDS (1 + SG_PORT_ADDR_MAX)
 
 /* gid.c */
+int sgh_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid);
 int sgh_gid_route(struct sgh_dev *dev, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
 		  struct sg_sockaddr *local, struct sg_sockaddr *remote);
+
+/* rendezvous.c, rdv_peer.c */
+bool sgh_rdv_active(const struct sgh_qp *qp);
+bool sgh_rdv_request(struct sgh_dev *dev, const struct sg_eqe *e);
+bool sgh_rdv_event(struct sgh_dev *dev, const struct sg_eqe *e);
+void sgh_rdv_end(struct sgh_qp *qp);
+void sgh_rdv_unlisten(struct sgh_dev *dev);
 
 /* rendezvous.c; qp->mutex is held. */
 int sgh_rdv_rtr(struct sgh_qp *qp, const struct ib_qp_attr *attr);

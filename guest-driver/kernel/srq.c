@@ -11,7 +11,7 @@
  * When a queue pair is destroyed, the adapter completes its entries before the destroy command
  * completes, so all are counted when the queue pair's completions are discarded.
  */
-#include "dev.h"
+#include "srq.h"
 
 static const struct sgh_kind sgh_srq_kind = {
 	.create = SG_ADMIN_CREATE_SRQ,

@@ -6,7 +6,11 @@
 #include <net/netlink.h>
 #include <rdma/rdma_netlink.h>
 
-#include "dev.h"
+#include "cq.h"
+#include "mr.h"
+#include "qp.h"
+#include "srq.h"
+#include "stats.h"
 
 static const struct rdma_stat_desc sgh_stat_descs[] = {
 #define X(counter, where) { .name = #counter },

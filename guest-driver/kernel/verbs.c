@@ -7,7 +7,13 @@
 #include <linux/etherdevice.h>
 #include <linux/rcupdate.h>
 
+#include "cm.h"
+#include "cq.h"
+#include "mr.h"
+#include "qp.h"
 #include "rendezvous.h"
+#include "srq.h"
+#include "stats.h"
 
 struct sgh_mmap_entry {
 	struct rdma_user_mmap_entry rdma;

@@ -11,7 +11,9 @@
 #include <staghorn/wqe.h>
 
 #include "flush_wr.h"
-#include "dev.h"
+#include "mr.h"
+#include "qp.h"
+#include "srq.h"
 
 /* The adapter's opcode of an operation, and the feature that it needs.  No row: not supported. */
 static const struct sgh_send_op {
