@@ -8,6 +8,7 @@
 #include <staghorn/admin.h>
 #include <staghorn/io.h>
 
+struct ib_umem;
 struct sgh_dev;
 
 /* Kernel memory of a queue: chunks that are contiguous for the adapter, and their page list. */

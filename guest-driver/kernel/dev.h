@@ -36,6 +36,7 @@
 #include <staghorn/io.h>
 #include <staghorn/regs.h>
 
+#include "compat.h"
 #include "hw.h"
 #include "net.h"
 
