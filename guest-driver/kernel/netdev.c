@@ -42,7 +42,7 @@ void sgh_net_kick(struct sgh_dev *dev)
 	spin_unlock_irqrestore(&dev->net_lock, flags);
 }
 
-/* For what failed and no event would start again.  A work that is queued already is early enough. */
+/* For what failed and no event would start again.  Work that is queued already comes first. */
 static void sgh_net_retry(struct sgh_dev *dev)
 {
 	unsigned long flags;

@@ -15,27 +15,23 @@
 #include "qp.h"
 #include "srq.h"
 
-/* The adapter's opcode of an operation, and the feature that it needs.  No row: not supported. */
+/* The adapter's name of an operation, and the feature it needs.  No row: not supported. */
 static const struct sgh_send_op {
 	bool valid;
 	u8 opcode;	/* enum sg_wr_opcode */
+	u8 flags;	/* SG_OP_* */
 	u32 feature;
 } sgh_send_ops[] = {
-	[IB_WR_SEND] = { true, SG_WR_SEND },
-	[IB_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV },
-	[IB_WR_RDMA_WRITE] = { true, SG_WR_WRITE },
-	[IB_WR_RDMA_READ] = { true, SG_WR_READ },
-	[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, SG_FEATURE_READ_INV },
-	[IB_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, SG_FEATURE_FAST_REG },
-	[IB_WR_REG_MR] = { true, SG_WR_REG_MR, SG_FEATURE_FAST_REG },
-	[IB_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_FEATURE_IMM },
-	[IB_WR_RDMA_WRITE_WITH_IMM] = { true, SG_WR_WRITE_IMM, SG_FEATURE_IMM },
-	[IB_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, SG_FEATURE_ATOMICS },
-	[IB_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, SG_FEATURE_ATOMICS },
-	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, SG_FEATURE_ATOMICS },
-	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, SG_FEATURE_ATOMICS },
-	[IB_WR_FLUSH] = { true, SG_WR_FLUSH, SG_FEATURE_FLUSH },
-	[IB_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE },
+#define X(verbs, op, feature, elements, flags) \
+	[IB_WR_##verbs] = { true, SG_WR_##op, flags, feature },
+	SG_SEND_OPS(X)
+#undef X
+	[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, 0, SG_FEATURE_READ_INV },
+	[IB_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, SG_FEATURE_FAST_REG },
+	[IB_WR_REG_MR] = { true, SG_WR_REG_MR, 0, SG_FEATURE_FAST_REG },
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 0, SG_FEATURE_ATOMICS },
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 0, SG_FEATURE_ATOMICS },
+	[IB_WR_FLUSH] = { true, SG_WR_FLUSH, 0, SG_FEATURE_FLUSH },
 };
 
 /*
@@ -202,9 +198,7 @@ static int sgh_fill_send(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct
 	sg_wqe_init(hdr, qp->sq.pi, opcode, 0, wr->wr_id);
 	if (wr->send_flags & IB_SEND_SIGNALED || qp->signal_all)
 		hdr->flags |= SG_WQE_SIGNALED;
-	if (wr->send_flags & IB_SEND_SOLICITED &&
-	    (opcode == SG_WR_SEND || opcode == SG_WR_SEND_INV || opcode == SG_WR_SEND_IMM ||
-	     opcode == SG_WR_WRITE_IMM))
+	if (wr->send_flags & IB_SEND_SOLICITED && op->flags & SG_OP_SOLICITS)
 		hdr->flags |= SG_WQE_SOLICITED;
 	if (wr->send_flags & IB_SEND_FENCE)
 		hdr->flags |= SG_WQE_FENCE;

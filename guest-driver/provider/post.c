@@ -34,30 +34,19 @@ static const struct send_op {
 	bool valid;
 	uint8_t opcode;   /* enum sg_wr_opcode */
 	uint8_t max_sge;
-	bool may_inline;
-	bool solicits;    /* IBV_SEND_SOLICITED has a meaning */
-	uint8_t octets;   /* required length of the payload, in one piece; 0: any */
+	uint8_t flags;    /* SG_OP_* */
 	uint8_t body;     /* minimum room behind the header; 0: any */
 	uint32_t feature; /* required of the device; 0: none */
 } send_ops[] = {
-	[IBV_WR_SEND] = { true, SG_WR_SEND, SG_SQ_MAX_SGE, true, true },
-	[IBV_WR_SEND_WITH_INV] = { true, SG_WR_SEND_INV, SG_SQ_MAX_SGE, true, true },
-	[IBV_WR_RDMA_WRITE] = { true, SG_WR_WRITE, SG_SQ_MAX_SGE, true, false },
-	[IBV_WR_RDMA_READ] = { true, SG_WR_READ, SG_SQ_MAX_SGE, false, false },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { true, SG_WR_WRITE_IMM, SG_SQ_MAX_SGE, true, true,
-					 .feature = SG_FEATURE_IMM },
-	[IBV_WR_SEND_WITH_IMM] = { true, SG_WR_SEND_IMM, SG_SQ_MAX_SGE, true, true,
-				   .feature = SG_FEATURE_IMM },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 1, .octets = SG_ATOM,
-					.body = SG_WQE_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { true, SG_WR_FETCH_ADD, 1, .octets = SG_ATOM,
-					  .body = SG_WQE_ATOMIC_BODY, .feature = SG_FEATURE_ATOMICS },
-	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, .feature = SG_FEATURE_MW },
-	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, 0, .body = sizeof(struct sg_wqe_bind),
+#define X(verbs, op, feature, elements, flags)                                                     \
+	[IBV_WR_##verbs] = { true, SG_WR_##op, elements, flags,                                    \
+			     (flags) & SG_OP_OPERANDS ? SG_WQE_ATOMIC_BODY : 0, feature },
+	SG_SEND_OPS(X)
+#undef X
+	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, .feature = SG_FEATURE_MW },
+	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, .body = sizeof(struct sg_wqe_bind),
 			     .feature = SG_FEATURE_MW },
 	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
-	[IBV_WR_ATOMIC_WRITE] = { true, SG_WR_ATOMIC_WRITE, 1, true, false, .octets = SG_ATOM,
-				  .feature = SG_FEATURE_ATOMIC_WRITE },
 };
 
 /* Only windows of type 2: those of type 1 have ibv_bind_mw(). */
@@ -152,7 +141,7 @@ static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_w
 	op = &send_ops[wr->opcode];
 	if (unlikely(op->feature & ~qp->features || op->body > qp->sq_room))
 		return EOPNOTSUPP;
-	if (unlikely(op->octets && (num_sge != 1 || wr->sg_list->length != op->octets)))
+	if (unlikely(op->flags & SG_OP_ATOM && (num_sge != 1 || wr->sg_list->length != SG_ATOM)))
 		return EINVAL;
 	if (unlikely(wr->send_flags & ~(unsigned int)(SGP_SEND_FLAGS | IBV_SEND_INLINE)))
 		return EOPNOTSUPP;
@@ -160,7 +149,7 @@ static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_w
 		return ENOMEM;
 
 	flags = sgp_wqe_flags[wr->send_flags & SGP_SEND_FLAGS] | qp->sq_flags;
-	if (!op->solicits)
+	if (!(op->flags & SG_OP_SOLICITS))
 		flags &= (uint8_t)~SG_WQE_SOLICITED;
 	wqe = sgp_ring_slot(&qp->sq, index);
 	sg_wqe_init(wqe, index, op->opcode, flags, wr->wr_id);
@@ -170,7 +159,7 @@ static int build_send(struct sgp_qp *qp, uint32_t index, const struct ibv_send_w
 	if (op->opcode == SG_WR_SEND_IMM)
 		return 0;
 	if (wr->send_flags & IBV_SEND_INLINE)
-		return op->may_inline ? set_inline(qp, wqe, wr) : EINVAL;
+		return op->flags & SG_OP_INLINE ? set_inline(qp, wqe, wr) : EINVAL;
 
 	if (unlikely(num_sge > qp->sq_max_sge || num_sge > op->max_sge))
 		return EINVAL;

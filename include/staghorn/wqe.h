@@ -10,6 +10,7 @@
 #ifndef STAGHORN_WQE_H
 #define STAGHORN_WQE_H
 
+#include "admin.h"
 #include "bits.h"
 #include "io.h"
 
@@ -17,6 +18,28 @@
 #define SG_WQE_ATOMIC_BODY ((__u32)(sizeof(struct sg_wqe_atomic) + sizeof(struct sg_sge)))
 /* Octets of an Atomic Write's payload, and of what an atomic operation fetches. */
 #define SG_ATOM 8
+
+/*
+ * Send operations that kernel and user space have under one name, as X(verbs, opcode, feature,
+ * elements, flags): what IB_WR_ and IBV_WR_ call it, what SG_WR_ does, the feature needed of the
+ * device (0: none), the most elements, SG_OP_*.  What only one of the two has is in its own table.
+ */
+#define SG_SEND_OPS(X) \
+    X(SEND, SEND, 0, SG_SQ_MAX_SGE, SG_OP_INLINE | SG_OP_SOLICITS) \
+    X(SEND_WITH_INV, SEND_INV, 0, SG_SQ_MAX_SGE, SG_OP_INLINE | SG_OP_SOLICITS) \
+    X(SEND_WITH_IMM, SEND_IMM, SG_FEATURE_IMM, 0, SG_OP_SOLICITS) \
+    X(RDMA_WRITE, WRITE, 0, SG_SQ_MAX_SGE, SG_OP_INLINE) \
+    X(RDMA_WRITE_WITH_IMM, WRITE_IMM, SG_FEATURE_IMM, SG_SQ_MAX_SGE, \
+      SG_OP_INLINE | SG_OP_SOLICITS) \
+    X(RDMA_READ, READ, 0, SG_SQ_MAX_SGE, 0) \
+    X(ATOMIC_CMP_AND_SWP, CMP_SWAP, SG_FEATURE_ATOMICS, 1, SG_OP_ATOM | SG_OP_OPERANDS) \
+    X(ATOMIC_FETCH_AND_ADD, FETCH_ADD, SG_FEATURE_ATOMICS, 1, SG_OP_ATOM | SG_OP_OPERANDS) \
+    X(ATOMIC_WRITE, ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE, 1, SG_OP_ATOM | SG_OP_INLINE)
+
+#define SG_OP_INLINE 0x1   /* payload may be in the entry */
+#define SG_OP_SOLICITS 0x2 /* SG_WQE_SOLICITED has a meaning */
+#define SG_OP_ATOM 0x4     /* payload or result is exactly SG_ATOM octets, in one piece */
+#define SG_OP_OPERANDS 0x8 /* struct sg_wqe_atomic is in front of the element */
 
 static inline void sg_sge_set(struct sg_sge *sge, __u64 addr, __u32 length, __u32 lkey)
 {
