@@ -3,7 +3,7 @@
  * The longest time that a hostile peer can keep QEMU's lock with one frame, or with what one of its
  * frames leaves to a timer.
  *
- *     bench_input [segments]
+ *     bench_input [segments [holes]]
  *
  * One port, and a peer that is made by hand: its segments are as small as it may ask for, its
  * windows as large, and it acknowledges what costs most.  CPU time; the port's clock is set by
@@ -19,7 +19,7 @@
 
 enum {
     PORT = 4791, PEER = 700, MSS = 256, SYN = 2, ACK = 16, BLOCKS = 4, WINDOW = 65535,
-    ROUNDS = 20, HOLES = 20000,
+    ROUNDS = 20,
 };
 
 #define PEER_SEQ 0x70000000u
@@ -30,7 +30,7 @@ static const uint8_t mac[2][6] = { { 2, 0, 0, 0, 0, 1 }, { 2, 0, 0, 0, 0, 2 } };
 static struct sg_endpoint at[2];
 static uint64_t port_ns = 1000 * WIRE_S, longest, sum, worst;
 static uint32_t base, sent; /* of the port: number of its first octet, octets that it has sent */
-static unsigned calls, segments = 30000;
+static unsigned calls, segments = 30000, holes = 20000;
 
 static uint64_t cpu_ns(void)
 {
@@ -279,15 +279,15 @@ static void segments_in_pieces(void)
 
     say(ACK, PEER_SEQ + 1, base + sent, NULL, 0, 1); /* a known peer from here on */
     longest = sum = calls = 0;
-    for (i = 0; i < HOLES; i++) {
+    for (i = 0; i < holes; i++) {
         say(ACK, PEER_SEQ + 3 + 2 * i, base + sent, NULL, 0, 1);
     }
     end_row("one octet of every second, upwards");
-    for (i = HOLES; i-- > 0;) {
+    for (i = holes; i-- > 0;) {
         say(ACK, PEER_SEQ + 3 + 2 * i, base + sent, NULL, 0, 1);
     }
     end_row("the same again, downwards");
-    for (i = 0; i < HOLES; i++) {
+    for (i = 0; i < holes; i++) {
         say(ACK, PEER_SEQ + 2 + 2 * i, base + sent, NULL, 0, 1);
     }
     end_row("the octets between them");
@@ -297,6 +297,9 @@ int main(int argc, char **argv)
 {
     if (argc > 1) {
         segments = (unsigned)strtoul(argv[1], NULL, 10);
+    }
+    if (argc > 2) {
+        holes = (unsigned)strtoul(argv[2], NULL, 10);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     start();
