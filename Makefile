@@ -4,7 +4,7 @@
 # and the scripts of tools/.
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
-TARGETS := all demo check check-full check-fast check-debug bench fuzz mutate deps native guest \
+TARGETS := all demo check check-full check-fast check-file check-debug bench fuzz mutate deps native guest \
            consumers debug-kernel
 
 help:

@@ -256,8 +256,7 @@ def module_lists(files):
     for name, lines in files.items():
         if name.endswith("/__init__.py"):
             folder = name[:-len("__init__.py")]
-            there = {n[len(folder):] for n in files
-                     if n.startswith(folder) and n.endswith(".py") and n != name}
+            there = {p.name for p in (TOP / folder).glob("*.py")} - {"__init__.py"}
             named = set(re.findall(r"^(\w+\.py) ", "\n".join(lines), re.M))
             for module in sorted(there - named):
                 yield "%s: does not name %s" % (name, module)

@@ -6,7 +6,8 @@
 #= make demo        build everything, boot two VMs, show RDMA between them
 #= make check       build everything and run all tests
 #= make check-full  make check, and the long runs in VMs: kernel and user-space consumers
-#= make check-fast  only what needs no QEMU and no VM: unit, simulation, style
+#= make check-fast  only what needs no QEMU and no VM, with fewer seeds: unit, simulation, style
+#= make check-file  the tests of FILE=hw/core/verbs/queues/sq.c, or of all that git finds changed
 #= make check-debug verbs, life cycle, consumers on a kernel with its checkers on (DEBUG=test_nfs)
 #= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
@@ -60,7 +61,7 @@ setup_native() {
 }
 
 # The set of meson.build files is a key: meson itself does not notice a new one.
-build_native() {
+configure_native() {
     local name=$1 files
     shift
     files=$(cd "$SG_TOP" && find hw include tests -name meson.build | sort | tr '\n' ' ')
@@ -69,17 +70,29 @@ build_native() {
     sg_write_cc
     sg_local "$name-configure" "configuring" "@$(sg_product meson)" "@$SG_TOP" "@$files" "@$*" \
         -- setup_native "$name" "$@"
-    sg_run "$name" "building" -- ninja -C "$SG_BUILD/$name" -j "$SG_JOBS"
+}
+
+# build_native NAME [TARGET...]: all of it, or these.
+build_native() {
+    local name=$1
+    shift
+    sg_run "$name" "building" -- ninja -C "$SG_BUILD/$name" -j "$SG_JOBS" "$@"
+}
+
+configure_plain() {
+    configure_native native -Dsuites=unit,sim -Dqemu="$SG_BUILD/qemu/qemu-system-x86_64"
 }
 
 native_plain() {
-    build_native native -Dsuites=unit,sim -Dqemu="$SG_BUILD/qemu/qemu-system-x86_64"
+    configure_plain
+    build_native native
 }
 
 native_sanitized() {
-    build_native native-san -Dsuites=unit,sim,qtest -Dsanitized=true \
+    configure_native native-san -Dsuites=unit,sim,qtest -Dsanitized=true \
         -Db_sanitize=address,undefined -Db_lundef=false \
         -Dqemu="$SG_BUILD/qemu-san/qemu-system-x86_64"
+    build_native native-san
 }
 
 # Scripts of other folders take the progress numbering over.
@@ -203,7 +216,21 @@ check-fast)
     sg_source_lwip
     sg_tool_firmware
     native_plain
-    run_check --suite style --suite build --suite unit --suite sim
+    run_check --fast --suite style --suite build --suite unit --suite sim
+    ;;
+check-file)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    configure_plain
+    chosen=(--changed)
+    [ -z "${FILE:-}" ] || chosen=(--file "$FILE")
+    # Words, on purpose: names of what ninja makes.
+    targets=$(/usr/bin/python3 "$SG_TOP/tools/build/check" "${chosen[@]}" --targets) || exit 2
+    [ -z "$targets" ] || build_native native $targets
+    run_check --fast "${chosen[@]}"
     ;;
 fuzz)
     run_part tools/fuzz

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tools/build/check runs for a file, in which order, and with which arguments."""
+import importlib.machinery
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import cases
+
+TOP = Path(__file__).resolve().parents[2]
+CHECK = str(TOP / "tools" / "build" / "check")
+CASES = []
+
+
+def case(function):
+    """Registers a test; its docstring is its name."""
+    CASES.append(function)
+    return function
+
+
+def load():
+    """tools/build/check as a module."""
+    loader = importlib.machinery.SourceFileLoader("check", CHECK)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check", loader))
+    sys.modules["check"] = module
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+check = load()
+
+
+@case
+def file__its_tests(_folder):
+    """a file has the tests of its folder, a test file has itself"""
+    for path, test in (
+        ("hw/core/verbs/queues/sq.c", "unit/verbs/*"),
+        ("hw/core/proto/mpa_start.c", "sim/sim/engine"),
+        ("hw/net/listener.c", "unit/net/*"),
+        ("tests/unit/verbs/test_odp.c", "unit/verbs/odp"),
+        ("tests/unit/verbs/rig.h", "unit/verbs/*"),
+        ("tests/build/test_logs.py", "build/test_logs"),
+        ("include/staghorn/regs.h", "style/layout"),
+        ("staghorn", "build/*"),
+    ):
+        assert test in check.tests_of.tests_of(path), (path, check.tests_of.tests_of(path))
+    assert check.tests_of.tests_of("docs/testing.md") == []
+    assert check.tests_of.hint("tests/vm/ulp/test_nfs.py").endswith(" test_nfs")
+
+
+@case
+def file__every_folder_has_tests(_folder):
+    """no folder of hw/ is without a row"""
+    for path in sorted((TOP / "hw").rglob("*.c")):
+        name = str(path.relative_to(TOP))
+        assert check.tests_of.tests_of(name) or check.tests_of.hint(name), name
+
+
+@case
+def file__style_of_itself(_folder):
+    """the style of the file is looked at, and of no other"""
+    programs = list(check.script_programs({"build": str(TOP / "build")}))
+    chosen = check.of_files(programs, ["tests/build/cases.py", "gone.c"])
+    assert [p.command[2:] for p in chosen if p.name == "tidy"] == [["tests/build/cases.py"]]
+    assert {p.suite for p in chosen} == {"build", "style"}
+
+
+@case
+def order__longest_first(folder):
+    """what is new begins first, then what took longest"""
+    programs = [check.Program(name, "unit", []) for name in ("short", "new", "long")]
+    programs[0].seconds, programs[2].seconds = 1, 7
+    check.note_seconds([programs[0], programs[2]], folder)
+    check.longest_first(programs, folder)
+    assert [p.name for p in programs] == ["new", "long", "short"]
+    programs[1].seconds = 0.5
+    check.note_seconds(programs[1:2], folder)
+    assert json.loads((folder / "seconds.json").read_text()) == {"unit/long": 0.5, "unit/short": 1}
+
+
+@case
+def fast__arguments(folder):
+    """--fast replaces the arguments of programs that have others for it"""
+    info = folder / "meson-info"
+    info.mkdir()
+    test = {
+        **{"name": "sim/x", "suite": ["staghorn:sim"], "cmd": ["/x", "--seeds", "1..9"]},
+        **{"env": {"SG_FAST_ARGS": "--seeds 1..2"}, "workdir": None, "timeout": 60},
+        **{"is_parallel": True, "protocol": "tap"},
+    }
+    (info / "intro-tests.json").write_text(json.dumps([test]))
+    (program,) = check.meson_programs(folder, "")
+    assert program.fast == "--seeds 1..2" and program.env == {}, program
+
+
+@case
+def file__without_tests(_folder):
+    """a file without tests here is no error"""
+    words = [sys.executable, CHECK, "--file", str(TOP / "LICENSE"), "--list"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.split() == ["style", "tidy"], done
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which tests a file of the tree has, for check --file.
+
+A file of hw/ has the unit tests of its folder, for they mirror each other; the first row that fits
+decides.  Only what needs neither QEMU nor a VM is chosen; for the rest there is a hint.
+"""
+import re
+
+# Of a path: tests as SUITE/NAME, or SUITE/NAME* for all that begin so.
+ROWS = (
+    (r"hw/core/proto/", ("unit/proto/*", "sim/sim/engine")),
+    (r"hw/core/persist/", ("unit/persist/*", "sim/sim/power")),
+    (r"hw/core/(\w+)/", (r"unit/\1/*",)),
+    (r"hw/net/", ("unit/net/*",)),
+    (r"tests/unit/(\w+)/test_(\w+)\.c$", (r"unit/\1/\2",)),
+    (r"tests/unit/(\w+)/", (r"unit/\1/*",)),
+    (r"tests/sim/", ("sim/sim/*",)),
+    (r"tests/fuzz/", ("sim/fuzz/*",)),
+    (r"tests/bench/", ("unit/bench/*", "unit/verbs/scale")),
+    (r"tests/lib/|include/staghorn/|meson", ("style/layout", "unit/*")),
+    (r"firmware/", ("unit/firmware/*", "unit/flash/*", "build/test_firmware")),
+    (r"guest-driver/provider/", ("unit/provider/*",)),
+    (r"tests/build/(test_\w+)\.py$", (r"build/\1",)),
+    (r"docs/manual/", ("style/layout",)),
+    (r"tools/|tests/build/|tests/vm/lib/|configure$|staghorn$", ("build/*",)),
+)
+HINTS = (
+    (r"hw/(device|core|net)/|include/|tests/qtest/", "tools/build/check --suite qtest"),
+    (r"guest-driver/", "make guest; tools/build/check --suite guest"),
+    (r"tests/vm/\w+/(test_\w+)\.py$", r"tools/build/check --suite vm --suite full \1"),
+    (r"tests/guest-programs/", "make guest; tools/build/check --suite vm"),
+)
+
+
+def _first(rows, path):
+    """(what stands beside the pattern that fits, its match), or nothing."""
+    for pattern, found in rows:
+        match = re.match(pattern, path)
+        if match:
+            return found, match
+    return (), None
+
+
+def fits(test, suite, name):
+    """Whether "unit/verbs/*" is the program of that suite and name."""
+    full = suite + "/" + name
+    return full.startswith(test[:-1]) if test.endswith("*") else full == test
+
+
+def tests_of(path):
+    """Tests of a file, given relative to the tree's top."""
+    found, match = _first(ROWS, path)
+    return [match.expand(test) for test in found]
+
+
+def hint(path):
+    """The command for the rest of its tests, or ""."""
+    found, match = _first(HINTS, path)
+    return match.expand(found) if match else ""
