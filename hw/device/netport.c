@@ -20,6 +20,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qapi/visitor.h"
 #include "qemu/guest-random.h"
 #include "qemu/iov.h"
 #include "qemu/main-loop.h"
@@ -227,6 +228,49 @@ static bool check_tcp(const StaghornState *s, Error **errp)
         return true;
     }
     return false;
+}
+
+#define COUNTER(name, member) { name, offsetof(struct sg_port_counters, member) }
+
+/* What rdma statistic does not have, which counts connections, not frames. */
+static const struct {
+    const char *name;
+    size_t member;
+} counters[] = {
+    COUNTER("frames-in", frames_in), COUNTER("frames-out", frames_out),
+    COUNTER("checksum-errors", checksum_errors), COUNTER("dropped", dropped),
+    COUNTER("uplink-dropped", uplink_dropped),
+};
+
+/* Of the port since the machine was made; a reset of the adapter does not clear them. */
+static void get_port_counters(Object *obj, Visitor *v, const char *name, void *opaque,
+                              Error **errp)
+{
+    StaghornState *s = STAGHORN(obj);
+    struct sg_port_counters c = { 0 };
+
+    if (s->port) {
+        sg_port_counters(s->port, &c);
+    }
+    if (!visit_start_struct(v, name, NULL, 0, errp)) {
+        return;
+    }
+    for (unsigned i = 0; i < ARRAY_SIZE(counters); i++) {
+        uint64_t *value = (uint64_t *)((char *)&c + counters[i].member);
+
+        if (!visit_type_uint64(v, counters[i].name, value, errp)) {
+            break;
+        }
+    }
+    visit_end_struct(v, NULL);
+}
+
+void staghorn_port_class_init(ObjectClass *klass)
+{
+    object_class_property_add(klass, "port-counters", "struct", get_port_counters, NULL, NULL,
+                              NULL);
+    object_class_property_set_description(klass, "port-counters",
+                                          "frames of the adapter, and those that were dropped");
 }
 
 bool staghorn_port_init(StaghornState *s, Error **errp)

@@ -450,6 +450,7 @@ static void staghorn_class_init(ObjectClass *klass, void *data)
     device_class_set_props(dc, staghorn_properties);
     object_class_property_add_bool(klass, "fatal", get_fatal, set_fatal);
     object_class_property_add(klass, "host-memory", "size", get_host_memory, NULL, NULL, NULL);
+    staghorn_port_class_init(klass);
     set_bit(DEVICE_CATEGORY_NETWORK, dc->categories);
 }
 

@@ -136,6 +136,7 @@ bool staghorn_is_powered_off(const StaghornState *s);
 void staghorn_cpus_sync(StaghornState *s);
 
 /* netport.c */
+void staghorn_port_class_init(ObjectClass *klass);
 bool staghorn_port_init(StaghornState *s, Error **errp);
 void staghorn_port_exit(StaghornState *s);
 

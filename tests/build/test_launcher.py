@@ -10,6 +10,10 @@ from pathlib import Path
 import cases
 
 TOP = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(TOP / "tools"))
+from launcher import ports  # noqa: E402
+
 CASES = []
 # As the first launcher wrote it, of a lab whose VM is off.
 FIRST_VM = {
@@ -77,6 +81,19 @@ def status__of_an_older_lab(folder):
     assert found["kernel"] == "base" and found["vms"]["alpha"]["trace"] == [], found
     done = staghorn(folder, "--lab", "old", "down")
     assert done.returncode == 0 and not place.exists(), done
+
+
+@case
+def status__dropped_frames(_folder):
+    """status says which frames an adapter dropped, and nothing where it dropped none"""
+    quiet = {"frames-in": 9, "frames-out": 9, "checksum-errors": 0, "dropped": 0}
+    vms = {"alpha": {"ports": [quiet, None]}, "beta": {"ports": []}}
+    assert not list(ports.lines(vms))
+    vms["alpha"]["ports"] = [dict(quiet, dropped=3), dict(quiet, **{"checksum-errors": 12})]
+    assert list(ports.lines(vms)) == [
+        "dropped frames of alpha: 3 without room for them",
+        "dropped frames of alpha.1: 12 with a wrong checksum",
+    ]
 
 
 def built(folder, *names):

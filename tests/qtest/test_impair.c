@@ -108,6 +108,22 @@ static bool refuses(const char *name, uint64_t value)
     return refused;
 }
 
+/* One of those of an adapter's port. */
+static uint64_t port_counter(const char *adapter, const char *name)
+{
+    char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
+                             "\"%s\", \"property\": \"port-counters\"}}", adapter);
+    char *key = g_strdup_printf("\"%s\": ", name);
+    const char *at = strstr(answer, key);
+    uint64_t value;
+
+    T_NOT_NULL(at);
+    value = strtoull(at + strlen(key), NULL, 10);
+    g_free(key);
+    g_free(answer);
+    return value;
+}
+
 static uint64_t counter(const char *direction, const char *name)
 {
     char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
@@ -362,6 +378,10 @@ static void rdma(void)
     T_TRUE(counter("rx", "lost") + counter("tx", "lost") > 0);
     T_TRUE(counter("rx", "corrupted") + counter("tx", "corrupted") > 0);
     T_TRUE(counter("rx", "reordered") + counter("tx", "reordered") > 0);
+    T_TRUE(port_counter("a0", "checksum-errors") + port_counter("a1", "checksum-errors") > 0);
+    T_TRUE(port_counter("a0", "frames-in") > 0 && port_counter("a0", "frames-out") > 0);
+    T_EQ_U64(port_counter("a0", "dropped"), 0);
+    T_EQ_U64(port_counter("a1", "uplink-dropped"), 0);
     machine_stop(m);
 }
 

@@ -26,6 +26,7 @@ keeper.py      a process of its own that bounds a VM's logs
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 lab.py         up, down, cut, on, status
 plug.py        unplug and plug of the adapter, saved machines
+ports.py       what the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy
 console.py     console, log

@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import accel, agent, debugging, domain, errors, firmware, impair, lab, options, plug
-from . import transfer
+from . import ports, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -107,6 +107,7 @@ def _table(found):
     for vm in found["vms"].values():
         for end, links in vm["impair"].items():
             lines += ["impaired: %s %s %s" % (end, *link) for link in links.items()]
+    lines += ports.lines(found["vms"])
     rows = [("VM", "STATE", "DRIVER", "DEVICE", "ADDRESS", "MAC", "PID", "READY")]
     for name, vm in found["vms"].items():
         rows.append(

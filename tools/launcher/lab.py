@@ -12,8 +12,8 @@ import shutil
 import signal
 import time
 
-from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, proc
-from . import qemu, segment, uefi
+from . import agent, debugging, domain, firmware, impair, netboot, options, paths, plug, pmem, ports
+from . import proc, qemu, segment, uefi
 from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
@@ -482,6 +482,7 @@ def status(name):
             "gdb": state["gdb"],
             "qemu_args": state["qemu_args"],
             "impair": impair.summary(lab, vm),
+            "ports": ports.counters(folder, vm),
         }
         for vm, state in lab["vms"].items()
     }

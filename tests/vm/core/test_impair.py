@@ -72,6 +72,19 @@ class Impaired(labtest.LabCase):
         self.assertRegex(times, r"time=(2\d\d|[3-9]\d\d|\d{4,})(\.\d+)? ms")
         self.assertGreater(self.links("alpha:tx")["alpha"]["tx"]["counters"]["frames"], 2)
 
+    def test_4_wrong_checksums_are_counted(self):
+        """What the adapter drops for its checksum is in status."""
+        self.lab.run("impair", "alpha:tx:delay=0s", "alpha:rx:corrupt=10%,loss=0%")
+        rdmatest.rping(self.lab, "beta", "alpha", count=10, size=20000)
+        found = json.loads(self.lab.run("status", "--json").out)["vms"]
+        (port,) = found["alpha"]["ports"]
+        self.assertGreater(port["checksum-errors"], 0)
+        self.assertGreater(port["frames-in"], 20)
+        said = self.lab.run("status").out
+        self.assertRegex(said, r"(?m)^dropped frames of alpha: \d+ with a wrong checksum$")
+        self.assertEqual(found["beta"]["ports"], [])
+        self.lab.run("impair", "alpha:rx:corrupt=0%")
+
     def test_5_cut__the_network_stays_as_it_is(self):
         self.lab.run("cut", "alpha")
         self.lab.run("impair", "alpha:tx:delay=0s,loss=0.5%")
