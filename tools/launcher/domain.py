@@ -113,7 +113,7 @@ def text_of(found):
     for dimm, facts in sorted(state["nvdimms"].items()):
         lines.append("  NVDIMM %s: %d MiB at %#x" % (dimm, facts["size"] >> 20, facts["base"]))
     lines.append(
-        "  on the way (octets in S0 and S1, lines elsewhere): "
+        "  not on the media (octets in S0 and S1, lines elsewhere): "
         + ", ".join("%s %d" % item for item in sorted(state["stages"].items()))
     )
     lines.append(
@@ -123,7 +123,7 @@ def text_of(found):
     if "not-trusted" in state:
         lines.append("  verdicts not to be trusted: " + state["not-trusted"])
     if "cut-us" in state:
-        lines.append("  last cut: %.1f ms from power to power" % (state["cut-us"] / 1e3))
+        lines.append("  last cut: %.1f ms from power-off to power-on" % (state["cut-us"] / 1e3))
     for key, value in found["properties"].items():
         if isinstance(value, bool):
             value = "on" if value else "off"

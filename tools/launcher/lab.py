@@ -342,7 +342,7 @@ def cut(name, vm_name, policy=None, hard=False, wait=True, limit=None):
             return _cut_domain(folder, vm_name, policy, wait, limit)
         if policy:
             domain.require(vm, vm_name)
-            raise UsageError("cut: what a hard cut leaves is not a matter of policy")
+            raise UsageError("cut: --hard takes no --policy, it kills QEMU")
         proc.kill(vm["process"])
         vm["process"] = None
         vm["ready_s"] = None
@@ -407,7 +407,7 @@ def load(name, vm_name, path, limit):
     with folder.lock():
         vm = folder.vm(vm_name)
         if proc.alive(vm["process"]):
-            raise LabError("VM %s is on already" % vm_name)
+            raise LabError("VM %s is already on" % vm_name)
         since = power_on(folder, vm_name, incoming=True)
         try:
             plug.load(folder, vm_name, path, limit or folder.data["timeout"])
@@ -429,7 +429,7 @@ def on(name, vm_name, limit):
     with folder.lock():
         vm = folder.vm(vm_name)
         if proc.alive(vm["process"]):
-            raise LabError("VM %s is on already" % vm_name)
+            raise LabError("VM %s is already on" % vm_name)
         since = power_on(folder, vm_name)
         try:
             seconds = wait_ready(folder, vm_name, since, limit or folder.data["timeout"])

@@ -49,14 +49,14 @@ def _there(monitor):
 
 
 def _remove(monitor, ident):
-    """Asks again now and then: a guest that boots does not hear it."""
+    """Repeats the request: a guest that is booting ignores it."""
     deadline = time.monotonic() + LIMIT
     again = 0
     while ident in _there(monitor):
         if time.monotonic() > deadline:
-            raise LabError("the guest does not let go of %s" % ident, None, TIMEOUT)
+            raise LabError("the guest does not release %s" % ident, None, TIMEOUT)
         if time.monotonic() > again:
-            again = time.monotonic() + 5.5  # QEMU refuses to hear it within five seconds
+            again = time.monotonic() + 5.5  # QEMU refuses to repeat it within five seconds
             try:
                 monitor.run("device_del", id=ident)
             except LabError as error:
@@ -69,7 +69,7 @@ def unplug(folder, name, number):
     require(folder, name, number)
     with Monitor(folder, name) as monitor:
         if "r%d" % number not in _there(monitor):
-            raise LabError("adapter %d of VM %s is unplugged already" % (number, name))
+            raise LabError("adapter %d of VM %s is already unplugged" % (number, name))
         _remove(monitor, "n%d" % number)
         _remove(monitor, "r%d" % number)
 
@@ -79,7 +79,7 @@ def plug(folder, name, number):
     vm = require(folder, name, number)
     with Monitor(folder, name) as monitor:
         if "r%d" % number in _there(monitor):
-            raise LabError("adapter %d of VM %s is plugged in already" % (number, name))
+            raise LabError("adapter %d of VM %s is already plugged in" % (number, name))
         for words in qemu.devices(folder.data, name, number):
             said = monitor.run("human-monitor-command", **{"command-line": "device_add " + words})
             if said.strip():

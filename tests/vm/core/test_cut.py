@@ -197,7 +197,7 @@ class Cut(labtest.LabCase):
             (("cut", "solo", "--policy", "gently"), 1, "lose-all, keep-all"),
             (("cut", "solo", "--policy", "worst-for:pmem7@0+64"), 1, "pmem7"),
             (("cut", "plain", "--policy", "lose-all"), 1, "domain=off"),
-            (("cut", "solo", "--hard", "--policy", "lose-all"), 2, "not a matter of policy"),
+            (("cut", "solo", "--hard", "--policy", "lose-all"), 2, "takes no --policy"),
         ):
             with self.subTest(words=words):
                 self.assertIn(text, self.lab.run(*words, status=status).err)

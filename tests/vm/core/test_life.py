@@ -28,7 +28,7 @@ class Power(labtest.LabCase):
             self.assertIn("is off", self.lab.run("exec", vm, "--", "true", status=125).err)
             self.assertIn("is off", self.lab.run("cut", vm, status=3).err)
             self.lab.run("on", vm)
-            self.assertIn("is on already", self.lab.run("on", vm, status=1).err)
+            self.assertIn("is already on", self.lab.run("on", vm, status=1).err)
             # The segment is whole again, whichever side of the link went away.
             self.lab.sh("alpha", "ping -c 1 -W 10 beta")
         self.assertEqual(

@@ -45,11 +45,11 @@ class Lifecycle(lifetest.LifeCase):
         for vm in ("alpha", "beta"):
             server, client = self.traffic()
             self.lab.run("unplug", vm)
-            self.assertIn("unplugged already", self.lab.run("unplug", vm, status=1).err)
+            self.assertIn("already unplugged", self.lab.run("unplug", vm, status=1).err)
             self.ends(client, server)
             self.assertEqual(self.lab.sh(vm, "ls /sys/class/infiniband"), "")
             self.lab.run("plug", vm)
-            self.assertIn("plugged in already", self.lab.run("plug", vm, status=1).err)
+            self.assertIn("already plugged in", self.lab.run("plug", vm, status=1).err)
             self.works()
 
     def test_module__reload_under_traffic(self):
