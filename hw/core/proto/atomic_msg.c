@@ -3,13 +3,13 @@
  * Atomic Operations, requester and responder (RFC 7306 section 5).
  *
  * A request is one segment, all header, on queue 1; it takes its MSN and its place among the
- * outstanding requests as a Read Request does.  The response comes on queue 3, in the order of
- * requests, so it belongs to our oldest request of that queue; the identifier, which the peer
- * copies, must say so as well.  We use the MSN.
+ * outstanding requests as a Read Request does.  The response arrives on queue 3, in the order of
+ * requests, so it belongs to our oldest request of that queue.  The identifier, which the peer
+ * copies, must match as well; we use the MSN.
  *
- * As responder we check the form when a request arrives and everything else, alignment included,
- * when it is executed (exec.c): the rules want all that in the order of requests, and memory may
- * change hands in between.  An operation that is refused leaves the memory as it was and ends the
+ * As responder we check the form when a request arrives, and everything else, including alignment,
+ * when it is executed (exec.c): the rules require this in the order of requests, and memory may
+ * change its owner in between.  A refused operation leaves the memory unchanged and ends the
  * stream (section 8.2).
  */
 #include "proto/conn.h"
@@ -25,7 +25,7 @@ size_t atomic_send_request(struct sg_conn *c)
     const struct sg_atomic_req r = {
         .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP, .id = entry.atomic_id,
         .stag = m->atomic.stag, .to = m->atomic.to, .data = a->data, .mask = a->mask,
-        /* Section 5.2.1: with FetchAdd nothing is compared, which looks like this. */
+        /* Section 5.2.1: FetchAdd compares nothing and sends these values. */
         .cmp = add ? 0 : a->cmp, .cmp_mask = add ? UINT64_MAX : a->cmp_mask,
     };
     const struct sg_ddp_hdr h = {
@@ -51,7 +51,7 @@ int atomic_place_response(struct sg_conn *c, struct ddp_seg *s)
     struct conn_orq *r = requests_oldest_untagged(c);
     struct sg_atomic_resp resp;
 
-    if (!is_atomic((enum sg_msg_kind)r->kind)) { /* there is one: ddp_rx.c, check_buffer() */
+    if (!is_atomic((enum sg_msg_kind)r->kind)) { /* it exists: ddp_rx.c, check_buffer() */
         return SG_TERM_MPE_RESP_MISMATCH;
     }
     if (sg_atomic_resp_parse(sg_span_of(s->p, s->n), &resp) != SG_WIRE_OK) {

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How a connection ends: the state of our half, apart from what still comes in.
+ * How a connection ends: the state of our half, independent of what still arrives.
  *
- *   OPEN --owner will close-----------------------> ANNOUNCED   sg_conn_prepare_close
+ *   OPEN --owner is going to close----------------> ANNOUNCED   sg_conn_prepare_close
  *   OPEN, ANNOUNCED --close, Terminate, reject----> DUE         sg_conn_close, close_due
- *   DUE --FIN handed to the stream----------------> SENT        close_send_fin
+ *   DUE --FIN passed to the stream----------------> SENT        close_send_fin
  *   SENT --all octets acknowledged----------------> ACKED       close_tick
  *   SENT, ACKED --the peer's FIN------------------> closed by the stream
  *
  * One function per event; advance() is the only writer of the state and logs each change.  The
  * state of the whole connection (conn.c) says meanwhile whether inbound messages count (CLOSING) or
- * are dropped (TERMINATING), and with it what FIN waits for: the rest of the message that was
- * begun and the answers to the peer's requests that were queued when the close began, or a
- * Terminate.  Requests that come later are forgotten (requests.c), so what is left to send can only
- * shrink (RFC 5041 section 6.2.1 asks for an orderly end, not for new work).
+ * are dropped (TERMINATING), and so what the FIN waits for: the rest of the current message and the
+ * answers to the peer's requests that were queued when the close began, or a
+ * Terminate.  Later requests are dropped (requests.c), so the remaining work can only
+ * shrink (RFC 5041 section 6.2.1 requires an orderly end, not new work).
  *
  * Time.  What was completed is delivered as long as TCP makes progress, that is, as long as the
- * peer's TCP acknowledges octets; what we hand to the stream is none.  The end is a reset when
+ * peer's TCP acknowledges octets; passing octets to the stream is no progress.  The connection is
+ * reset when
  *
- *   linger_timeout  has passed without progress while octets of ours are on their way, or while
+ *   linger_timeout  has passed without progress while octets of ours are in flight, or while
  *                   nobody waits for the end (sg_conn_abandon)
  *   close_timeout   has passed since all was acknowledged, and the peer has not closed its half
  *   close_limit     has passed since the end began, whatever the peer does
  *
- * Progress is looked for with a timer, CHECKS times in a close_timeout, which costs the path of
- * data nothing.
+ * A timer checks for progress, CHECKS times in a close_timeout, which costs nothing on the data
+ * path.
  */
 #include "proto/conn.h"
 
@@ -48,7 +49,7 @@ static size_t unacked(const struct sg_conn *c)
     return c->stream ? c->stream->ops->unacked(c->stream) : 0;
 }
 
-/* For so long TCP may stand still. */
+/* How long TCP may make no progress. */
 static uint64_t patience_ns(const struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;
@@ -58,7 +59,7 @@ static uint64_t patience_ns(const struct sg_conn *c)
                                                            : cfg->close_timeout_ms);
 }
 
-/* False: there is no memory for the clock, and the connection ends without one. */
+/* False: there is no memory for the clock, and the connection ends without a limit. */
 static bool limit(struct sg_conn *c, uint64_t now)
 {
     if (!c->close.clock) {
@@ -142,15 +143,15 @@ void sg_conn_close(struct sg_conn *c)
         conn_set_state(c, CONN_CLOSING);
         close_due(c);
         break;
-    case CONN_REPLYING: /* CLOSING when the Reply is out */
+    case CONN_REPLYING: /* CLOSING when the Reply has been sent */
         close_due(c);
         break;
     default:
-        break; /* on its way out already */
+        break; /* ending already */
     }
 }
 
-/* Nothing that comes from now on counts. */
+/* From now on everything that arrives is dropped. */
 static void fall_deaf(struct sg_conn *c)
 {
     stall_drop(c);
@@ -164,13 +165,13 @@ void sg_conn_abandon(struct sg_conn *c)
     conn_flag(c, CONN_IS_ABANDONED, true);
     sg_conn_close(c);
     if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
-        close_watch(c); /* also if it was on its way out before */
+        close_watch(c); /* even if it was ending before */
     }
 }
 
 /*
- * Verbs answered with CLOSED: the queue pair has left this connection, and they will say how it
- * ends.  Until then nothing is read, and nothing more of what was begun is sent.
+ * Verbs answered CLOSED: the queue pair has left this connection, and verbs will say how it
+ * ends.  Until then nothing is read, and the current message is not continued.
  */
 void close_owner_left(struct sg_conn *c)
 {
@@ -179,7 +180,7 @@ void close_owner_left(struct sg_conn *c)
     c->peer.count = 0;
 }
 
-/* The last of our octets are out. */
+/* All our octets have been sent. */
 void close_send_fin(struct sg_conn *c)
 {
     if (c->close.state != CLOSE_DUE || conn_paused(c) || conn_is(c, CONN_TERM_DUE) ||
@@ -192,8 +193,8 @@ void close_send_fin(struct sg_conn *c)
 }
 
 /*
- * FIN, after all octets.  Verbs hear of it and close our half when they are done; in startup and
- * behind half an FPDU it ends the connection (RFC 5044 section 8).
+ * The peer's FIN, after all its octets.  Verbs are told and close our half when they are done; in
+ * startup and inside an FPDU it ends the connection (RFC 5044 section 8).
  */
 void close_peer_fin(struct sg_conn *c)
 {
@@ -211,7 +212,7 @@ void close_peer_fin(struct sg_conn *c)
         break;
     case CONN_TERMINATING:
     case CONN_REJECTED:
-        advance(c, CLOSE_DUE); /* FIN goes out after what is pending */
+        advance(c, CLOSE_DUE); /* the FIN follows what is pending */
         conn_signal(c);
         break;
     case CONN_DEAD:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One iWARP connection: its states, its life and what verbs may ask of it.
+ * One iWARP connection: its states, its lifetime and the calls of verbs.
  *
  *   initiator                                   responder
  *   CONNECTING --connected--> WAIT_REPLY        WAIT_REQUEST --Request--> REQUESTED
@@ -14,14 +14,14 @@
  *   WAIT_FIRST, STREAMING, CLOSING --error, Terminate-------> TERMINATING
  *   any --reset, timeout, abort, both halves closed---------> DEAD
  *
- * Who moves it: mpa_start.c everything above the line, close.c the first line below it, term.c the
- * second, conn_drop() and conn_kill() the last.  All go through conn_set_state(), which logs.
+ * State changes: mpa_start.c makes those above the line, close.c the first below it, term.c the
+ * second, conn_drop() and conn_kill() the last.  All use conn_set_state(), which logs.
  *
- * Life.  Any upcall may end in sg_conn_abort() for the same connection, so every entry point holds
- * it with conn_enter() and looks at conn_dead() after each upcall; the memory goes when the last
- * holder leaves.  A dead connection has no stream, no user and no timer.
+ * Lifetime.  Any upcall may end in sg_conn_abort() for the same connection, so every entry point
+ * holds it with conn_enter() and checks conn_dead() after each upcall; the last
+ * holder frees the memory.  A dead connection has no stream, no user and no timer.
  *
- * Transmission happens in sg_conn_transmit() only.  Events set conn_signal(), which calls tx_ready
+ * Transmission happens in sg_conn_transmit() only.  Events call conn_signal(), which calls tx_ready
  * at most once between two transmissions.
  */
 #include <glib.h>
@@ -140,7 +140,7 @@ void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets)
     p = sg_account_renew(c->e->host->account, p, old, octets);
     if (!p && !conn_is(c, CONN_IS_STARVED) && !conn_dead(c)) {
         conn_flag(c, CONN_IS_STARVED, true);
-        timers_drop(c); /* if nobody works on it now */
+        timers_drop(c); /* if no call works on it now */
     }
     return p;
 }
@@ -176,7 +176,7 @@ void conn_kill(struct sg_conn *c)
     }
     conn_enter(c);
     conn_set_state(c, CONN_DEAD);
-    c->tx.active = false; /* whoever asks for it finds no message, and no user to gather it from */
+    c->tx.active = false; /* so there is no message, and no user to gather it from */
     timers_conn_dead(c);
     listener_leave(c);
     if (c->prev) {
@@ -200,7 +200,7 @@ void conn_kill(struct sg_conn *c)
         while (*at && *at != c) {
             at = &(*at)->detached_next;
         }
-        if (*at) { /* else run_detached() has it in its hands */
+        if (*at) { /* else run_detached() is using it */
             *at = c->detached_next;
             c->detached_listed = false;
             c->busy--;
@@ -220,7 +220,7 @@ void conn_drop(struct sg_conn *c, enum sg_conn_end why)
     }
     conn_enter(c);
     if (state == CONN_REQUESTED) {
-        /* c is still whole here: verbs look up what they remembered with it. */
+        /* c is still complete here: verbs look up what they stored with it. */
         c->e->ops->request_gone(c, c->request_user, why);
         user = NULL;
     }
@@ -267,7 +267,7 @@ void conn_signal(struct sg_conn *c)
     }
 }
 
-/* From here on nobody above knows the connection; it ends on its own. */
+/* From here on nobody above knows the connection; it ends by itself. */
 void conn_detach(struct sg_conn *c)
 {
     c->user = NULL;
@@ -281,7 +281,7 @@ void conn_end_startup(struct sg_conn *c)
     c->setup.frames = NULL;
 }
 
-/* What verbs may ask. */
+/* ---- calls of verbs ---- */
 
 void sg_conn_set_request_user(struct sg_conn *c, void *request_user)
 {

@@ -2,8 +2,8 @@
 /*
  * The connection object of the iWARP engine, shared by the files of this folder.
  *
- * Nobody outside includes this; engine.h is the interface.  The diagram of the states and who
- * moves between them stands at the top of conn.c.
+ * Only this folder includes it; engine.h is the interface.  The top of conn.c has the diagram of
+ * the states and says who changes them.
  */
 #ifndef SG_PROTO_CONN_H
 #define SG_PROTO_CONN_H
@@ -31,17 +31,17 @@ enum conn_state {
     CONN_CLOSING,       /* FIN to send or sent; inbound messages still count */
     CONN_TERMINATING,   /* Terminate or FIN to send or sent; inbound octets are dropped */
     CONN_REJECTED,      /* startup ended with R = 1; nothing but TCP is left */
-    CONN_DEAD,          /* unlinked; freed when the last frame on the stack leaves it */
+    CONN_DEAD,          /* unlinked; freed when the last stack frame leaves it */
     CONN_STATES,
 };
 
-/* Memory for the startup exchange, given back when it is over. */
+/* Memory for the startup exchange, freed when that is over. */
 struct conn_startup {
     uint8_t in[SG_MPA_FRAME_MAX];
     uint8_t out[SG_MPA_FRAME_MAX];
     uint16_t in_len;
     uint16_t out_len;           /* octets of 'out' still to be sent, 0: none */
-    struct sg_mpa_frame peer;   /* what the Request said; pd points into 'in' */
+    struct sg_mpa_frame peer;   /* the Request's content; pd points into 'in' */
 };
 
 /* An inbound request of queue 1 that has not been answered completely. */
@@ -59,43 +59,43 @@ struct conn_irrq {
 
 /* The oldest inbound request, if it is one that is executed before it is answered. */
 struct conn_exec {
-    bool done;                  /* the response may go */
-    bool waiting;               /* for the timer, or for sg_conn_resume(); a Read waits, too */
+    bool done;                  /* the response may be sent */
+    bool waiting;               /* for the timer, or for sg_conn_resume(); also set by a Read */
     uint8_t len;                /* of the response, behind its DDP header */
     uint8_t response[SG_MPE_RESP_LEN_MAX];
     uint64_t token;             /* verbs' own */
 };
 
-/* A request of ours that verbs have not been told the end of. */
+/* A request of ours whose end verbs have not been told. */
 struct conn_orq {
     uint8_t kind;               /* enum sg_msg_kind that is a request */
     bool internal;              /* RTR message: verbs do not know of it */
-    bool answered;              /* waits for its elders */
+    bool answered;              /* waits for earlier ones */
     bool confirm;               /* sg_msg.confirm */
     uint8_t hash_len;
     struct sg_read_sink sink;   /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
     uint32_t atomic_id;         /* FETCH_ADD, CMP_SWAP */
-    uint64_t original;          /* what came back */
+    uint64_t original;          /* the returned value */
 };
 
 struct conn_rx {
-    uint8_t *buf;               /* start of an FPDU that came in pieces */
+    uint8_t *buf;               /* start of an FPDU that arrives in pieces */
     uint32_t cap;
     uint32_t have;              /* octets in buf */
     uint32_t crc;               /* running CRC of buf, without markers only */
     uint32_t pos;               /* stream position modulo 2^32, with markers only */
     uint32_t msn[SG_QN_COUNT];  /* next expected */
     uint32_t read_off;          /* octets received for the oldest outstanding Read */
-    bool writing;               /* octets of a Write were placed, its last segment was not seen */
+    bool writing;               /* a Write has begun, but not ended */
     bool write_ended;           /* its last segment was seen */
-    bool sending;               /* a segment of a Send was placed, the last one was not */
-    uint32_t write_len;         /* octets of the latest Write, if nothing was asked or sent since */
+    bool sending;               /* a Send has begun, but not ended */
+    uint32_t write_len;         /* octets of the latest Write, if no request or Send followed it */
 };
 
 struct conn_tx {
-    uint64_t given;             /* octets handed to the stream */
+    uint64_t given;             /* octets passed to the stream */
     uint32_t pos;               /* stream position modulo 2^32 */
     uint32_t mulpdu;            /* refreshed by every sg_conn_transmit() */
     uint32_t msn[SG_QN_COUNT];  /* next to use */
@@ -103,16 +103,16 @@ struct conn_tx {
     uint32_t resp_off;          /* payload octets of the oldest IRRQ entry sent */
     struct sg_msg msg;          /* valid while 'active' */
     bool active;
-    bool blocked;               /* a send was refused, 'writable' will come */
+    bool blocked;               /* a send was refused, 'writable' will follow */
     bool signaled;              /* tx_ready was called since the last transmit */
-    bool later;                 /* its payload is not there yet: sg_conn_resume() */
-    bool response_next;         /* whose turn, when both want to send */
+    bool later;                 /* its payload is not in memory yet: sg_conn_resume() */
+    bool response_next;         /* who sends next, if both can */
     uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
 };
 
 /* Reception that waits: stall.c. */
 struct conn_stall {
-    uint8_t *ulpdu;     /* to be tried again */
+    uint8_t *ulpdu;     /* to be retried */
     uint8_t *rest;      /* received behind it, from 'at' on */
     size_t ulpdu_len;
     size_t rest_len, rest_room, at;
@@ -123,10 +123,10 @@ struct conn_stall {
 /* Our half of the connection: see close.c. */
 enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACKED };
 
-/* Made when an end begins. */
+/* Allocated when an end begins. */
 struct close_clock {
-    uint64_t limit_ns;          /* the end of all patience */
-    uint64_t moved_ns;          /* when progress was last seen */
+    uint64_t limit_ns;          /* latest time of the reset */
+    uint64_t moved_ns;          /* last time of progress */
     uint64_t acked;             /* octets that the peer had acknowledged then */
 };
 
@@ -141,7 +141,7 @@ struct conn_timers {
     struct sg_timer exec;                       /* while exec.waiting */
 };
 
-/* What startup agrees on, or will. */
+/* What startup agrees on. */
 struct conn_setup {
     uint8_t rev;
     uint8_t mpe_draft;          /* enum sg_mpe_draft */
@@ -166,22 +166,22 @@ struct conn_accept {
 struct conn_out {
     struct conn_orq *ring;      /* ord + 1 entries, as an RTR Read may be one more */
     uint16_t head, count;
-    bool next_was_short;        /* 'next' got reads_room == 0 and had nothing */
+    bool next_was_short;        /* 'next' was called with reads_room == 0 and returned nothing */
 };
 
 /* The peer's requests: requests.c. */
 struct conn_peer {
-    struct conn_irrq *ring;     /* ird entries, made when first needed */
+    struct conn_irrq *ring;     /* ird entries, allocated when first needed */
     uint16_t head, count;
 };
 
-/* What has happened to a connection, and what is due; conn_flag() alone changes them. */
+/* Past events and pending actions of a connection; only conn_flag() changes them. */
 enum conn_flag {
     CONN_IS_VALID = 1 << 0,     /* one inbound FPDU was valid (RFC 5044 7.1.2) */
     CONN_IS_TOLD_DOWN = 1 << 1, /* 'disconnected' was called */
     CONN_IS_DEAF = 1 << 2,      /* inbound octets are dropped */
     CONN_IS_ABANDONED = 1 << 3, /* nobody waits for the end */
-    CONN_IS_WATCHED = 1 << 4,   /* an end has begun, and TCP's progress counts */
+    CONN_IS_WATCHED = 1 << 4,   /* an end has begun, and TCP must make progress */
     CONN_IS_STARVED = 1 << 5,   /* conn_alloc() */
     CONN_DROP_DUE = 1 << 6,     /* conn_drop_later() */
     CONN_TERM_DUE = 1 << 7,     /* the Terminate in 'term' */
@@ -190,14 +190,14 @@ enum conn_flag {
 struct sg_conn {
     struct sg_engine *e;
     struct sg_stream *stream;   /* NULL: gone */
-    void *user;                 /* the QP; NULL: none yet, or no more (detached) */
+    void *user;                 /* the QP; NULL: none yet, or no longer (detached) */
     void *request_user;
     struct sg_conn *prev, *next;         /* all connections of the engine */
     struct sg_conn *detached_next;       /* in the engine's list, if 'detached_listed' */
     uint32_t id;                /* for logs */
-    unsigned busy;              /* frames on the stack that use this object */
+    unsigned busy;              /* stack frames that use this object */
     enum conn_state state;
-    enum sg_conn_end end;       /* why 'closed' will come; SG_CONN_OK: what the stream says */
+    enum sg_conn_end end;       /* reason for 'closed'; SG_CONN_OK: the stream's */
     uint16_t flags;             /* enum conn_flag */
     bool initiator;
     bool detached_listed;
@@ -209,7 +209,7 @@ struct sg_conn {
 
     struct conn_rx rx;
     struct conn_stall *stall;   /* reception waits for memory; NULL: it does not */
-    struct conn_stall *retried; /* the one that is being tried again */
+    struct conn_stall *retried; /* the one that is being retried */
     struct conn_peer peer;
     struct conn_exec exec;
 
@@ -218,7 +218,7 @@ struct sg_conn {
     struct sg_term term;        /* valid with CONN_TERM_DUE */
 };
 
-/* By accept.prev and accept.next, the oldest first. */
+/* Linked by accept.prev and accept.next, the oldest first. */
 struct conn_list {
     struct sg_conn *first, *last;
     unsigned count;
@@ -242,10 +242,10 @@ struct sg_engine {
     struct sg_engine_stats stats;
     struct sg_timerq timers;
     struct sg_conn *conns;
-    struct sg_conn *detached;    /* want to transmit and have no user to do it */
+    struct sg_conn *detached;    /* have something to transmit and no user */
     struct sg_engine_listener *listeners;
     bool stopped;               /* sg_engine_stop() */
-    bool admit_due;             /* a Request waited, and there may be a place for it */
+    bool admit_due;             /* a Request waited, and there may be room for it now */
     uint32_t next_id;
     uint8_t *rx_scratch;        /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */
     uint8_t *tx_scratch;        /* one FPDU with its markers, SG_FPDU_WIRE_MAX */
@@ -256,20 +256,20 @@ extern const struct sg_stream_events conn_events;
 /* NULL: no memory. */
 struct sg_conn *conn_new(struct sg_engine *e, bool initiator, void *user);
 /*
- * What the connection allocates as it goes on comes from the host's account.  NULL: there is no
+ * Memory that the connection allocates later is charged to the host's account.  NULL: there is no
  * memory, and the connection is 'starved': it receives and sends nothing more, and is dropped as
- * soon as nobody works on it.  conn_renew() is as realloc().
+ * soon as no call uses it.  conn_renew() is like realloc().
  */
 void *conn_alloc(struct sg_conn *c, size_t octets);
 void *conn_renew(struct sg_conn *c, void *p, size_t old, size_t octets);
 void conn_release(struct sg_conn *c, void *p, size_t octets);
 void conn_set_state(struct sg_conn *c, enum conn_state state);
-/* Bracket everything that may make an upcall; conn_leave frees a dead connection. */
+/* Bracket everything that may make an upcall; conn_leave() frees a dead connection. */
 void conn_enter(struct sg_conn *c);
 void conn_leave(struct sg_conn *c);
-/* Reset the stream, unlink, free soon.  No upcall. */
+/* Resets the stream, unlinks the connection and frees it soon.  No upcall. */
 void conn_kill(struct sg_conn *c);
-/* The same, and tell verbs in the manner that the state demands. */
+/* The same, and tells verbs in the way that the state requires. */
 void conn_drop(struct sg_conn *c, enum sg_conn_end why);
 /* As conn_drop, from sg_engine_run(): for use inside calls made by verbs. */
 void conn_drop_later(struct sg_conn *c, enum sg_conn_end why);
@@ -280,11 +280,11 @@ void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 void conn_signal(struct sg_conn *c);
 void conn_detach(struct sg_conn *c);
 enum sg_conn_end conn_end_of_stream(enum sg_stream_end why);
-/* listener.c: a whole Request is here; false: verbs may not be asked yet. */
+/* listener.c: a whole Request has arrived; false: verbs must not be asked yet. */
 bool listener_may_request(struct sg_conn *c);
 /* The listener no longer answers for this connection. */
 void listener_leave(struct sg_conn *c);
-/* In the engine's turn: those that wait for a place. */
+/* In the engine's turn: passes waiting Requests to verbs. */
 void listener_admit(struct sg_engine *e);
 /* mpa_start.c */
 void mpa_take_request(struct sg_conn *c);
@@ -293,12 +293,12 @@ void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Any of these. */
+/* Is any of these flags set? */
 static inline bool conn_is(const struct sg_conn *c, unsigned flags)
 {
     return c->flags & flags;
 }
-/* The only writer; logs what is a change. */
+/* The only writer; logs changes. */
 void conn_flag(struct sg_conn *c, enum conn_flag flag, bool on);
 
 /* A frame of the startup exchange is still to be sent. */
@@ -317,7 +317,7 @@ static inline uint64_t ms_to_ns(uint32_t ms)
     return (uint64_t)ms * 1000000;
 }
 
-/* No FPDU and no FIN leaves until that is over. */
+/* During the pause no FPDU and no FIN is sent. */
 static inline bool conn_paused(const struct sg_conn *c)
 {
     return sg_timer_armed(&c->timers.pause);
@@ -334,36 +334,36 @@ static inline bool conn_may_send(const struct sg_conn *c)
 void close_due(struct sg_conn *c);
 /* TCP must make progress from now on, or the connection is reset. */
 void close_watch(struct sg_conn *c);
-/* What came before is over: time counts for the end, if one has begun; else false. */
+/* An earlier phase is over: starts the time limit of the end, if one has begun; else false. */
 bool close_go_on(struct sg_conn *c);
 void close_send_fin(struct sg_conn *c);
-/* The peer's FIN, in its turn. */
+/* The peer's FIN, after all its octets. */
 void close_peer_fin(struct sg_conn *c);
 void close_owner_left(struct sg_conn *c);
 void close_tick(struct sg_conn *c, uint64_t now_ns);
 
-/* timers.c: what has happened */
+/* timers.c: one function per event */
 void timers_init(struct sg_conn *c);
 void timers_conn_dead(struct sg_conn *c);
 uint64_t conn_now(const struct sg_conn *c);
 /* Initiator: the stream is being connected. */
 void timers_connecting(struct sg_conn *c);
-/* Responder: the stream is there, and a Request has to come. */
+/* Responder: the stream is established, and a Request must arrive. */
 void timers_accepted(struct sg_conn *c);
-/* The Request is here; verbs decide now, or when there is a place. */
+/* The Request has arrived; verbs decide now, or when there is room. */
 void timers_request_here(struct sg_conn *c);
-/* Verbs accept: a Reply has to go out, and an RTR message to come in. */
+/* Verbs accept: a Reply has to be sent, and an RTR message to arrive. */
 void timers_replying(struct sg_conn *c);
 /* Startup is over. */
 void timers_started(struct sg_conn *c);
-/* Behind timers_started(): our first FPDU has to wait; or has to no more. */
+/* After timers_started(): our first FPDU has to wait; or no longer. */
 void timers_pause(struct sg_conn *c);
 void timers_no_pause(struct sg_conn *c);
-/* close.c wants to look at the end then. */
+/* close.c wants to check the end at that time. */
 void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
-/* The connection is to be dropped from sg_engine_run(), for 'end' or because it is starved. */
+/* sg_engine_run() has to drop the connection, for 'end' or because it is starved. */
 void timers_drop(struct sg_conn *c);
-/* The oldest inbound request is not asked about before this time (SG_NEVER: sg_conn_resume()). */
+/* The oldest inbound request is not retried before this time (SG_NEVER: sg_conn_resume()). */
 void timers_exec_later(struct sg_conn *c, uint64_t again_ns);
 
 /* mpa_start.c */
@@ -384,7 +384,7 @@ void fpdu_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 
 /* fpdu_tx.c */
 struct fpdu_out {
-    /* Payload pieces belong at iov[1]..iov[npay]; the ends are framing's. */
+    /* Payload pieces belong at iov[1]..iov[npay]; framing uses the two ends. */
     struct iovec iov[SG_ENGINE_IOV_MAX + 2];
     uint8_t head[SG_FPDU_LEN_FIELD + SG_DDP_HDR_MAX];
     uint8_t tail[SG_FPDU_TRAILER_MAX + 1];
@@ -411,7 +411,7 @@ struct ddp_seg {
     bool has_read;              /* 'read' was parsed: the Terminate may quote it */
     struct sg_read_req read;
 };
-/* What a check or handler found; SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or a row. */
+/* Result of a check or handler: SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or a row. */
 enum { SEG_OK = -1, SEG_LATER = -2, SEG_CLOSED = -3 };
 void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 
@@ -419,7 +419,7 @@ void ddp_receive(struct sg_conn *c, const uint8_t *p, size_t n);
 void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n);
 void stall_keep(struct sg_conn *c, const uint8_t *p, size_t n);
 void stall_keep_fin(struct sg_conn *c);
-/* Nothing more is to be received. */
+/* Nothing more will be received. */
 void stall_drop(struct sg_conn *c);
 
 /* rdmap_rx.c */

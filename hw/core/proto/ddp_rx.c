@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Inbound DDP segments (RFC 5041 section 7.1): the checks that stand before any placement.
+ * Inbound DDP segments (RFC 5041 section 7.1): the checks before any placement.
  *
- * Each check is a function that returns SEG_OK or the row of the Terminate table that the segment
- * earned.  The two lists below are the order in which the RFCs want them: DDP version, queue and
- * sequence number first, then RDMAP version, opcode, and whether the opcode belongs there.  What
- * depends on memory (STag, bounds, rights, MO against the buffer) is asked in rdmap_rx.c at the
- * moment of placement, through verbs.
+ * Each check is a function that returns SEG_OK or a row of the Terminate table.
+ * The two lists below have the order that the RFCs require: DDP version, queue and
+ * sequence number first, then RDMAP version, opcode, and whether the opcode is allowed there.
+ * Checks that depend on memory (STag, bounds, rights, MO against the buffer) are made by verbs at
+ * the moment of placement (rdmap_rx.c).
  *
- * TCP delivers in order, so on each queue only the next MSN can be right.  Segments of one message
- * may name any MO inside the buffer, and tagged and untagged messages may be interleaved.  The
- * length of an untagged message is what its last segment says: MO plus payload.
+ * TCP delivers in order, so on each queue only the next MSN is correct.  Segments of one message
+ * may have any MO inside the buffer, and tagged and untagged messages may be interleaved.  The
+ * last segment determines the length of an untagged message: MO plus payload.
  */
 #include "proto/conn.h"
 
@@ -41,14 +41,14 @@ static int check_msn(struct sg_conn *c, struct ddp_seg *s)
     return s->h.msn == c->rx.msn[s->h.qn] ? SEG_OK : SG_TERM_UNTAGGED_BAD_MSN;
 }
 
-/* Queue 3 has a buffer for each response that is due. */
+/* Queue 3 has a buffer for each outstanding response. */
 static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 {
     return s->h.qn != SG_QN_RESPONSE || requests_oldest_untagged(c)
                ? SEG_OK : SG_TERM_UNTAGGED_UNASKED;
 }
 
-/* The draft draws five bits of opcode and one reserved; elsewhere it is four and two. */
+/* The draft defines five bits of opcode and one reserved; elsewhere it is four and two. */
 static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 {
     struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl,
@@ -95,7 +95,7 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
 
 /*
  * The buffers of queues 1 to 3 hold one header each; a message there is one segment.  Requests of
- * the draft may have any MO (-02 appendix A); as they are one segment, nothing depends on it.
+ * the draft may have any MO (-02 appendix A); as they are one segment, it has no effect.
  */
 static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
 {

@@ -2,14 +2,14 @@
 /*
  * The iWARP engine as a whole: creation, active connects, the events of streams, the timer turn.
  *
- * An engine owns its connections and listeners and nothing above or below them.  What a listener
- * holds is bounded in listener.c; everything about a connection but its startup buffer is allocated
- * only when its peer has sent the octets that need it.  The engine and what it works in are made
+ * An engine owns its connections and listeners and nothing above or below them.  listener.c bounds
+ * what a listener holds.  All memory of a connection except its startup buffer is allocated
+ * only when its peer has sent the octets that need it.  The engine and its buffers are allocated
  * once, with the adapter: no guest and no peer causes an allocation that must not fail.
  *
- * Detached connections have something left to send and no user to call sg_conn_transmit() for
- * them: a rejecting Reply, a Terminate that ends a failed startup.  They are sent from
- * sg_engine_run(), after a kick of the host.
+ * Detached connections have something left to send, but no user that would call sg_conn_transmit():
+ * a rejecting Reply, or a Terminate that ends a failed startup.  sg_engine_run() transmits for
+ * them, after a kick of the host.
  */
 #include <glib.h>
 #include <limits.h>
@@ -77,7 +77,7 @@ void sg_engine_stop(struct sg_engine *e)
 bool sg_engine_abort_some(struct sg_engine *e, unsigned max)
 {
     while (e->conns && max--) {
-        /* Nobody is inside, but the list of detached ones may hold it. */
+        /* No call uses it, but the list of detached connections may hold it. */
         sg_assert(e->conns->busy == e->conns->detached_listed);
         sg_conn_abort(e->conns);
     }
@@ -117,7 +117,7 @@ void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *co
         e->config.rtr_mask = SG_RTR_WRITE; /* RFC 6581 section 9.2: support at least one */
     }
     if (!e->ops->mpe) {
-        e->config.mpe_draft = SG_MPE_DRAFT_OFF; /* nobody to execute a request */
+        e->config.mpe_draft = SG_MPE_DRAFT_OFF; /* verbs do not execute such requests */
     }
     e->config.rfc7306 = config->rfc7306 && e->ops->atomic;
 }
@@ -181,7 +181,7 @@ struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint 
     return c;
 }
 
-/* Events of the stream underneath; all of them may end the connection. */
+/* Events of the stream below; all of them may end the connection. */
 
 static void stream_connected(struct sg_stream *s)
 {

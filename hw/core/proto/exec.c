@@ -3,14 +3,14 @@
  * Requests of the peer that are executed once and then answered on queue 3: Atomics (RFC 7306
  * section 5), Flush, Verify and Atomic Write (draft-talpey-rdma-commit).
  *
- * They wait in one queue with the peer's Reads (requests.c), and nothing but the oldest is ever
- * touched: an Atomic sees what all before it did, and nothing of those behind it (RFC 7306 section
- * 5.4, rules 5 and 8).  Execution takes place in sg_conn_transmit(), right before the response
- * could go.  Verbs may ask for time (SG_EXEC_LATER): then the queue stands still until the
- * timer, our own messages do not.  An executed request whose response the stream refused stays
- * executed; what goes out later is what was found then.
+ * They wait in one queue with the peer's Reads (requests.c), and only the oldest is ever
+ * executed: an Atomic sees the effects of all earlier requests, and of no later one (RFC 7306
+ * section 5.4, rules 5 and 8).  Execution takes place in sg_conn_transmit(), right before the
+ * response could be sent.  Verbs may ask for time (SG_EXEC_LATER): then the queue waits for the
+ * timer, but our own messages do not.  If the stream refuses the response of an executed request,
+ * the request stays executed, and the same response is sent later.
  *
- * What differs from kind to kind is in mpe_resp.c and atomic_msg.c.
+ * The differences between the kinds are in mpe_resp.c and atomic_msg.c.
  */
 #include "proto/conn.h"
 
@@ -24,7 +24,7 @@ static enum sg_term_cond cond_of(const struct conn_irrq *r, enum sg_exec_result 
     case SG_EXEC_UNALIGNED:
         return SG_TERM_ATOMIC_MISALIGNED;
     case SG_EXEC_MEM:
-        /* Memory that does not respond blames nobody; for the peer its request has failed. */
+        /* Memory that does not respond is no fault of the peer's, but its request has failed. */
         return why == SG_MEM_FAULT ? failed : term_of_source(why);
     default:
         return failed;

@@ -2,14 +2,14 @@
 /*
  * Deframing (RFC 5044 sections 5.2 and 6): octets become ULPDUs.
  *
- * The stream is in order, so boundaries follow from ULPDU_Length alone.  An FPDU that lies wholly
- * in what was received is checked and passed up where it lies.  One that does not is gathered in a
- * buffer of the connection, which grows only as its octets arrive and never beyond one FPDU of the
- * largest size.  Without markers its CRC is computed while the octets are copied.  Markers are
- * taken out into memory of the engine; FPDUPTR is compared, but boundaries never depend on it.
+ * The stream is in order, so boundaries follow from ULPDU_Length alone.  An FPDU that was received
+ * completely is checked and passed up in place.  Otherwise it is gathered in a
+ * buffer of the connection, which grows only as its octets arrive and never beyond the largest
+ * FPDU.  Without markers its CRC is computed while the octets are copied.  Markers are
+ * removed by a copy to memory of the engine; FPDUPTR is checked, but never determines boundaries.
  *
- * Nothing is passed up before the CRC was found right (when it counts), and nothing after the
- * first fault: from then on the state is no longer a receiving one and all octets are dropped.
+ * Nothing is passed up before its CRC has matched (if CRC is on), and nothing after the
+ * first fault: from then on the connection is not in a receiving state and drops all octets.
  */
 #include "base/crc32c.h"
 #include "proto/conn.h"
@@ -87,7 +87,7 @@ static void take_marked(struct sg_conn *c, const uint8_t *p, size_t n)
     pass_up(c, f.ulpdu.p, f.ulpdu.len);
 }
 
-/* Octets of the FPDU at p and of its ULPDU; false: its length field is not here yet. */
+/* Lengths of the FPDU at p and of its ULPDU; false: its length field has not arrived. */
 static bool measure(const struct sg_conn *c, const uint8_t *p, size_t n, size_t *ulpdu,
                     size_t *whole)
 {
@@ -147,10 +147,10 @@ static bool append(struct sg_conn *c, const uint8_t *p, size_t n, size_t crc_end
     return true;
 }
 
-/* Goes on with the FPDU in the buffer; returns how many octets it took. */
+/* Continues the FPDU in the buffer; returns how many octets it took. */
 static size_t gather(struct sg_conn *c, const uint8_t *p, size_t n)
 {
-    /* A marker and the length field: after so many octets the size of any FPDU is known. */
+    /* A marker and the length field: then the size of any FPDU is known. */
     const size_t head = SG_FPDU_MARKER + SG_FPDU_LEN_FIELD;
     struct conn_rx *rx = &c->rx;
     size_t used = 0, ulpdu, whole;

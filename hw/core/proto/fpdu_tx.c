@@ -2,14 +2,14 @@
 /*
  * Framing (RFC 5044 section 4): one DDP segment becomes one FPDU.
  *
- * With a CRC the FPDU is put together in memory of the engine, payload and CRC in one pass: the
- * payload may be guest memory that a CPU is writing to, and then the CRC must be that of the octets
- * that are sent, or the guest's race would look like damage to the peer.  Without CRC nothing is
- * copied: length field and DDP header, the payload where it lies and the trailer go to the stream
+ * With a CRC the FPDU is built in memory of the engine, copying payload and computing the CRC in
+ * one pass: the payload may be guest memory that a CPU is writing to, and the CRC must match the
+ * octets sent, or the guest's race would look like damage to the peer.  Without CRC nothing is
+ * copied: length field and DDP header, the payload in place and the trailer go to the stream
  * as one vector.
  *
- * A refused send leaves no trace: sequence numbers and positions move only when the stream took
- * the FPDU, and the caller builds it anew after 'writable'.
+ * A refused send has no effect: sequence numbers and positions change only when the stream took
+ * the FPDU, and the caller builds it again after 'writable'.
  */
 #include "base/crc32c.h"
 #include "proto/conn.h"

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Listeners: connections from their acceptance to the answer of verbs.
+ * Listeners: connections between their acceptance and the answer of verbs.
  *
- *   silent      established, and the MPA Request is not here, or not whole
- *   waiting     the Request is here, but verbs have 'backlog' others to answer first
- *   requested   verbs know it
+ *   silent      established, but the MPA Request has not arrived completely
+ *   waiting     the Request has arrived, but verbs have 'backlog' others to answer first
+ *   requested   verbs have the Request
  *
- * At most 'backlog' are requested.  Of the others a listener holds as many, but SILENT_MIN at
- * least, so that a few unknown peers that connect and say nothing keep nobody out; beyond that the
- * oldest of the silent ones is reset, which is the least likely to speak.  Each has one startup
- * buffer and the time of RFC 5044, section 7.1.2, rule 8.
+ * At most 'backlog' are requested.  A listener holds as many others, but at least SILENT_MIN,
+ * so that a few unknown peers that connect and send nothing exclude nobody.  Beyond that limit the
+ * oldest of the silent ones is reset, because it is the least likely to send.  Each has one startup
+ * buffer and the time limit of RFC 5044, section 7.1.2, rule 8.
  *
- * While verbs have 'backlog' to answer, the network is asked to leave new connections waiting, as
- * TCP does whose queue is full: the peer sends its SYN again.  Those that came through before wait
- * here for a place, as long as verbs may take for an answer.
+ * While verbs have 'backlog' to answer, the network is asked to delay new connections, as
+ * a TCP with a full queue does: the peer sends its SYN again.  Those already established wait
+ * here, as long as verbs may take for an answer.
  */
 #include <glib.h>
 
@@ -52,7 +52,7 @@ static bool full(const struct sg_engine_listener *l)
     return l->requested.count >= l->backlog;
 }
 
-/* The number of those that verbs have to answer has changed. */
+/* The number of Requests that verbs have to answer has changed. */
 static void tell_net(struct sg_engine_listener *l, bool was_full)
 {
     struct sg_stream_net *net = l->e->net;
@@ -96,13 +96,13 @@ void listener_leave(struct sg_conn *c)
     was_full = full(l);
     unlink_conn(&l->requested, c);
     tell_net(l, was_full);
-    if (oldest(l, ACCEPT_WAITING)) { /* not from here: verbs have not counted their answer yet */
+    if (oldest(l, ACCEPT_WAITING)) { /* deferred: verbs have not counted their answer yet */
         l->e->admit_due = true;
         l->e->host->ops->kick(l->e->host->opaque);
     }
 }
 
-/* Verbs hear of the Requests that wait for a place, the oldest connection first. */
+/* Passes waiting Requests to verbs, the oldest connection first. */
 void listener_admit(struct sg_engine *e)
 {
     struct sg_engine_listener *l;

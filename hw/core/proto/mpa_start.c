@@ -2,8 +2,8 @@
 /*
  * The MPA startup exchange (RFC 5044 section 7.1, RFC 6581).
  *
- * Each side sends one frame: the initiator a Request, the responder a Reply, neither with CRC nor
- * with Markers.  They settle per direction who inserts Markers, for both whether the CRC counts,
+ * Each side sends one frame: the initiator a Request, the responder a Reply, both without CRC and
+ * Markers.  For each direction they settle who inserts Markers, for both whether CRC is on,
  * and with revision 2 the depth of the Read queues and which message must come first.
  *
  *   CRC       on if either side wants it.
@@ -12,13 +12,13 @@
  *             IRD, IRD raised to the responder's ORD if our limit allows, else Terminate.  The
  *             all-ones value leaves the depth that it would limit alone.
  *   RTR       with A = 1 the initiator's first FPDU is a message without effect, of a kind that
- *             both know; we take Write, Read, Send in this order.
+ *             both support; we prefer Write, then Read, then Send.
  *
  * Faults of form, a wrong key or an unusable revision reset the stream (MPA error 4).  Octets
- * behind a Request are a fault, as the initiator must wait; octets behind a Reply are FPDUs,
- * because there are responders that do not wait for ours.
+ * after a Request are a fault, as the initiator must wait; octets after a Reply are FPDUs,
+ * because some responders do not wait for ours.
  *
- * A Request of revision 1, or one that leaves a depth open, is shown to verbs with our own limits
+ * For a Request of revision 1, or one that leaves a depth open, verbs get our own limits
  * in place of the peer's depths.
  */
 #include "proto/conn.h"
@@ -65,7 +65,7 @@ bool mpa_make_request(struct sg_conn *c, const struct sg_conn_params *p)
     return true;
 }
 
-/* The kinds of RTR message that we can stand, for a Request with A = 1; never none. */
+/* The kinds of RTR message that we accept, for a Request with A = 1; never none. */
 static uint8_t answer_rtr(struct sg_conn *c, uint8_t offered)
 {
     const struct sg_engine_config *cfg = &c->e->config;
@@ -81,7 +81,7 @@ static uint8_t answer_rtr(struct sg_conn *c, uint8_t offered)
         able &= offered;
     }
     if ((able & SG_RTR_READ) && !c->setup.ird) {
-        c->setup.ird = 1; /* the message takes a place in the queue */
+        c->setup.ird = 1; /* the message needs a place in the queue */
     }
     return able;
 }
@@ -129,7 +129,7 @@ void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len
     put_frame(c, &f);
 }
 
-/* A whole Request is here.  Verbs decide, as soon as they may be asked. */
+/* A whole Request has arrived.  Verbs decide, as soon as they may be asked. */
 void mpa_take_request(struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;
@@ -160,7 +160,7 @@ void mpa_take_request(struct sg_conn *c)
     c->e->ops->request(c->accept.listener->user, c, &p);
 }
 
-/* What the Reply means for us; SG_TERM_COND_COUNT: agreed. */
+/* The consequences of the Reply; SG_TERM_COND_COUNT: agreed. */
 static enum sg_term_cond agree(struct sg_conn *c, const struct sg_mpa_frame *rep)
 {
     static const uint8_t preferred[] = { SG_RTR_WRITE, SG_RTR_READ, SG_RTR_SEND };
@@ -196,7 +196,7 @@ static enum sg_term_cond agree(struct sg_conn *c, const struct sg_mpa_frame *rep
     return SG_TERM_MPA_RTR; /* RFC 6581 section 9.2 */
 }
 
-/* A whole Reply is here. */
+/* A whole Reply has arrived. */
 static void take_reply(struct sg_conn *c)
 {
     const struct sg_mpa_frame *rep = &c->setup.frames->peer;
@@ -209,7 +209,7 @@ static void take_reply(struct sg_conn *c)
     p.ird = p.peer_ird = rep->enhanced ? rep->ird : 0;
     p.ord = p.peer_ord = rep->enhanced ? rep->ord : 0;
     if (rep->reject) {
-        /* MPA is over and TCP is still there, but our ULP is done with it. */
+        /* MPA is over; TCP still exists, but our ULP does not need it. */
         conn_set_state(c, CONN_REJECTED);
         conn_detach(c);
         close_due(c);
@@ -224,7 +224,7 @@ static void take_reply(struct sg_conn *c)
         c->e->ops->reply(user, SG_CONN_PROTOCOL, &p);
         return;
     }
-    p.ird = c->setup.ird; /* the responder's own stay beside them (RFC 6581 section 9.1) */
+    p.ird = c->setup.ird; /* the responder's own are kept beside them (RFC 6581 section 9.1) */
     p.ord = c->setup.ord;
     timers_started(c);
     conn_set_state(c, CONN_STREAMING);
@@ -298,7 +298,7 @@ size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
     return used - before;
 }
 
-/* The accepting Reply is out: FPDUs may come in, ours wait for the first of them. */
+/* The accepting Reply has been sent: FPDUs may arrive; ours wait for the first of them. */
 static void replied(struct sg_conn *c)
 {
     const struct sg_conn_params p = {

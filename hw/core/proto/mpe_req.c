@@ -9,13 +9,13 @@
  *
  * Failure has no response; it is a Terminate, and ends all that is outstanding (-02 section 4.1).
  *
- * The atom of an Atomic Write is a number on the wire (-02 section 2.3.1, "in big-endian format")
- * and lies in memory as the target's platform stores numbers.  Verbs give it as it shall lie
- * there; memory of this adapter, and of those that it talks to, is little-endian.
+ * The atom of an Atomic Write is a number on the wire (-02 section 2.3.1, "in big-endian format"),
+ * stored in memory as the target's platform stores numbers.  Verbs provide it in the target's
+ * order; memory of this adapter, and of those that it talks to, is little-endian.
  */
 #include "proto/conn.h"
 
-/* Can the draft that this connection speaks say it? */
+/* Does the draft that this connection uses support it? */
 static bool can_say(const struct sg_conn *c, const struct sg_msg *m)
 {
     uint32_t flags = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL;
@@ -88,7 +88,7 @@ size_t mpe_send_request(struct sg_conn *c)
     size_t len, n;
 
     if (!can_say(c, m)) {
-        /* -02 section 4.1, rule 1: a Terminate takes the place of what cannot be made. */
+        /* -02 section 4.1, rule 1: a Terminate replaces a request that cannot be made. */
         term_raise(c, SG_TERM_LOCAL_CATASTROPHE, NULL, 0, NULL);
         return 0;
     }
@@ -122,7 +122,7 @@ int mpe_place_response(struct sg_conn *c, struct ddp_seg *s)
     struct conn_orq *r = requests_oldest_untagged(c);
     struct sg_verify_resp hash = { 0 };
 
-    if (r->kind != kind_of_response(s->opcode)) { /* there is one: ddp_rx.c, check_buffer() */
+    if (r->kind != kind_of_response(s->opcode)) { /* r exists: ddp_rx.c, check_buffer() */
         return SG_TERM_MPE_RESP_MISMATCH;
     }
     if (r->kind == SG_MSG_VERIFY &&

@@ -2,17 +2,17 @@
 /*
  * Flush, Verify and Atomic Write as responder (draft-talpey-rdma-commit).
  *
- * A request that arrives is checked for form and put in the queue of the peer's requests, behind
- * the Reads and requests before it; exec.c says when it is executed and answered.  That is the
- * strict order of -02 section 2.1.2, and more than the drafts ask for as to Reads: one that
- * precedes has had its source read, one that follows sees the outcome.  Writes that came before a
- * request were placed when they came (rdmap_rx.c); what "placed" means beyond the adapter is for
- * verbs and the host to settle before they execute.
+ * An arriving request is checked for form and put in the queue of the peer's requests, behind
+ * the earlier Reads and requests; exec.c says when it is executed and answered.  This is the
+ * strict order of -02 section 2.1.2, and more than the drafts require for Reads: an earlier Read
+ * has read its source, a later one sees the outcome.  Earlier Writes
+ * were placed when they arrived (rdmap_rx.c); verbs and the host settle what "placed" means beyond
+ * the adapter before they execute.
  *
  * Failure of any kind is a Terminate with the DDP header of the request and no RDMAP header (-02
- * section 4.1, rules 2 and 3); requests behind it are never looked at.
+ * section 4.1, rules 2 and 3); later requests are never examined.
  *
- * What the drafts leave open, and why we decided as we did: docs/protocol.md.
+ * Open questions of the drafts, and the reasons for our answers: docs/protocol.md.
  */
 #include "proto/conn.h"
 
@@ -28,7 +28,7 @@ static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe
         known |= SG_FLUSH_REGION;
     }
     if (f.flags & ~known) {
-        return SG_TERM_MPE_FLAGS; /* to say "done" of what we do not know would be a lie */
+        return SG_TERM_MPE_FLAGS; /* "done" would be a lie about a flag that we do not know */
     }
     r->kind = SG_MSG_FLUSH;
     r->stag = f.stag;
@@ -102,7 +102,7 @@ int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
     int cond;
 
     if (req.inv_stag && c->setup.mpe_draft != SG_MPE_DRAFT_01) {
-        return SG_TERM_INV_BAD_STAG; /* whoever sets it would take the STag for invalidated */
+        return SG_TERM_INV_BAD_STAG; /* a sender that sets it expects an invalidation */
     }
     cond = parse[s->opcode](c, s, &req);
     if (cond != SEG_OK) {
@@ -131,7 +131,7 @@ enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
     return result;
 }
 
-/* Draft -01: what a request may ask for besides. */
+/* Draft -01: the invalidation that a request may ask for. */
 bool mpe_executed(struct sg_conn *c)
 {
     const struct conn_irrq *r = requests_head(c);

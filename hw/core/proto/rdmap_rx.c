@@ -8,10 +8,10 @@
  *
  *   Write          placed, never delivered; zero octets are not checked against any STag
  *   Read Request   checked, then queued for rdmap_tx.c
- *   Read Response  must be the next octets of our oldest outstanding Read, to its very sink
+ *   Read Response  must be the next octets of our oldest outstanding Read, to exactly its sink
  *   Atomics, Flush, Verify, Atomic Write and their responses: atomic_msg.c, mpe_resp.c, mpe_req.c
- *   Send           placed in the Receive for its MSN; delivery invalidates first, if asked to
- *   Immediate Data takes a Receive as a Send does, and leaves its buffer alone
+ *   Send           placed in the Receive for its MSN; delivery first invalidates, if requested
+ *   Immediate Data takes a Receive as a Send does, and does not touch its buffer
  *   Terminate      ends everything
  *
  * As the stream is in order and segments are placed at once, "all earlier messages are placed and
@@ -21,7 +21,7 @@
 
 #include "proto/conn.h"
 
-/* After an upcall that may have ended the connection, and is no fault of the segment. */
+/* After an upcall that may have ended the connection, without a fault of the segment. */
 static int placed_memory(struct sg_conn *c, enum sg_mem_status st)
 {
     if ((st == SG_MEM_LATER || st == SG_MEM_CLOSED) && !conn_dead(c)) {
@@ -59,8 +59,8 @@ static int place_write(struct sg_conn *c, struct ddp_seg *s)
 }
 
 /*
- * A Write belongs to the Immediate Data that follows it, if the peer asked for and sent nothing
- * else in between.  Its responses to us may come anywhere.
+ * A Write belongs to the Immediate Data that follows it, if the peer sent no other request or Send
+ * in between.  Its responses to us may come anywhere.
  */
 static void forget_write(struct sg_conn *c)
 {
@@ -138,7 +138,7 @@ static int place_read_response(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-/* Placement in the Receive at this MSN failed: which row? */
+/* Placement in the Receive at this MSN failed: finds the row. */
 static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_recv_status st)
 {
     switch (st) {
@@ -151,7 +151,7 @@ static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_r
     case SG_RECV_NO_BUFFER:
         return SG_TERM_UNTAGGED_NO_BUFFER;
     case SG_RECV_TOO_LONG:
-        /* RFC 5041 tells an offset beyond the buffer from an end beyond it. */
+        /* RFC 5041 distinguishes an offset beyond the buffer from an end beyond it. */
         if (s->h.mo && c->e->ops->place_recv(c->user, s->h.msn, s->h.mo, s->p, 0) ==
             SG_RECV_TOO_LONG) {
             return SG_TERM_UNTAGGED_BAD_MO;
@@ -202,7 +202,7 @@ static int place_send(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-/* RFC 7306 section 6.3: one segment with eight octets, and not the end of something else. */
+/* RFC 7306 section 6.3: one segment with eight octets, and not the end of another message. */
 static int place_imm(struct sg_conn *c, struct ddp_seg *s)
 {
     const struct sg_engine_ops *ops = c->e->ops;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The transmit scheduler: what goes out next, one DDP segment at a time.
+ * The transmit scheduler: sends one DDP segment at a time.
  *
  *   1. the startup frame              (mpa_start.c)
  *   2. a Terminate, and nothing after it (term.c)
  *   3. the RTR message of an initiator: nothing may precede it (RFC 6581 section 5)
  *   4. responses in the order of their requests, and messages from 'next' in the order in which
- *      verbs give them; when both have something to say they take turns by segment
- *   5. FIN, when closing and all that was started is out (close.c)
+ *      verbs return them; if there are both, they alternate by segment
+ *   5. FIN, when closing and everything that was started has been sent (close.c)
  *
  * One message is on the wire at a time; its segments go in order of increasing offset, the last
  * one marked (RFC 5041 section 5).  A message of no octets is one segment.  Tagged Response
  * segments may come between the segments of another message: the peer keeps them apart by queue.
  *
  * Reads.  At most ORD are outstanding (requests.c).  A queued inbound Request stays until the last
- * octet of its Response went out, and its source is checked again with each segment.  What else
- * stands in that queue is executed and answered by exec.c.
+ * octet of its Response has been sent, and its source is checked again with each segment.  exec.c
+ * executes and answers the other requests in that queue.
  *
  * Memory is gathered right before a segment is sent and released right after, so a blocked stream
  * holds none of it.
@@ -24,7 +24,7 @@
 
 #include "proto/conn.h"
 
-/* Octets that went out, or nothing to do, or cannot go on now. */
+/* Octets sent; or nothing to do, or blocked. */
 enum { STEP_NONE = 0 };
 
 void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
@@ -32,7 +32,7 @@ void rdmap_queue_rtr(struct sg_conn *c, uint8_t kind)
     c->tx.rtr = kind;
 }
 
-/* A Read Request, which is all header; of verbs' message 'm', or internal. */
+/* A Read Request, which is all header; for verbs' message 'm', or internal. */
 static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req,
                                 const struct sg_msg *m)
 {
@@ -59,7 +59,7 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
     return n;
 }
 
-/* The zero-length message that opens a peer-to-peer connection; STag 1, as some reject 0. */
+/* The zero-length message that opens a peer-to-peer connection; STag 1, since some reject 0. */
 static size_t send_rtr(struct sg_conn *c)
 {
     const struct sg_read_req req = { .sink_stag = 1, .src_stag = 1 };
@@ -98,7 +98,7 @@ static void check_pieces(const struct iovec *iov, int n, size_t len)
     sg_assert(sum == len);
 }
 
-/* Sends one segment whose payload was gathered from 'user', and gives the pieces back. */
+/* Sends one segment whose payload was gathered from 'user', and releases the pieces. */
 static size_t send_gathered(struct sg_conn *c, void *user, struct fpdu_out *out,
                             const struct sg_ddp_hdr *h, int npay, size_t len)
 {
@@ -112,7 +112,7 @@ static size_t send_gathered(struct sg_conn *c, void *user, struct fpdu_out *out,
     return conn_dead(c) ? STEP_NONE : n;
 }
 
-/* The source of a Response is gone or forbidden: blame what is left of the Request. */
+/* The source of a Response is gone or forbidden: reports the rest of the Request. */
 static void fail_response(struct sg_conn *c, const struct conn_irrq *r, enum sg_mem_status why)
 {
     struct sg_read_req left = r->read;
@@ -184,7 +184,7 @@ static bool is_request(enum sg_msg_kind kind)
     return kind != SG_MSG_SEND && kind != SG_MSG_WRITE && kind != SG_MSG_IMM;
 }
 
-/* Is there a message to send?  Asks verbs for one when the last is done. */
+/* Is there a message to send?  Asks verbs for one when the last one is complete. */
 static bool have_message(struct sg_conn *c)
 {
     unsigned room;
@@ -198,7 +198,7 @@ static bool have_message(struct sg_conn *c)
         return false;
     }
     if (c->state != CONN_STREAMING) {
-        return false; /* closed, terminated or aborted in there */
+        return false; /* closed, terminated or aborted in that upcall */
     }
     sg_assert(!is_request(c->tx.msg.kind) || room);
     c->tx.active = true;
@@ -321,7 +321,7 @@ static size_t send_immediate(struct sg_conn *c)
     return fpdu_send(c, &out, &h, 1, SG_IMM_LEN);
 }
 
-/* A message of one segment that is not gathered. */
+/* A message of one segment without gathered payload. */
 static size_t send_small_message(struct sg_conn *c)
 {
     const struct sg_msg *m = &c->tx.msg;

@@ -4,13 +4,13 @@
  * (RFC 5040 section 6.1).  Reads, Atomics, Flushes, Verifies and Atomic Writes share both and one
  * space of MSNs (RFC 7306 section 5.2; draft-talpey-rdma-commit-02 sections 2.1.1, 2.2.1, 2.3.1).
  *
- * Ours.  An entry stays until verbs were told of its end.  Two streams of answers serve the one
+ * Ours.  An entry stays until verbs have been told its end.  Two sequences of answers serve the one
  * queue: Read Responses, which are tagged, and the responses on queue 3.  Each is in the order of
- * its requests, but nothing orders one against the other, so an answer may find older requests
- * unanswered: it is kept in its entry, and verbs hear of it in the order of requests.  Kept
+ * its requests, but nothing orders one against the other.  So an answer may overtake those of older
+ * requests: it is kept in its entry, and verbs get the answers in the order of requests.  Kept
  * entries count against ORD.
  *
- * The peer's.  Its head is what is being answered (rdmap_tx.c, exec.c).
+ * The peer's.  Its head is the request being answered (rdmap_tx.c, exec.c).
  *
  * Both rings are allocated when they are first needed.  Looking for the oldest unanswered entry of
  * a kind walks over at most ORD entries, and over more than one only if answers overtook.

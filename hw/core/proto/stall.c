@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that is not there yet (on-demand paging): reception stands still.
+ * Missing memory (on-demand paging) or a missing receive: reception pauses.
  *
- * When verbs answer a segment with LATER nothing of the connection's state has changed, so the same
- * segment can be tried again: its ULPDU is kept, and behind it whatever else had been received.
- * The stream is held, so that the peer's window closes and what is kept is bounded by it; a FIN is
- * kept, too.  sg_conn_resume() tries again and goes on from there, or stands still once more; what
- * is kept then stays where it is, so a try costs its segments and not all that waits behind them.
+ * When verbs answer LATER to a segment, nothing of the connection's state has changed, so the same
+ * segment can be retried: its ULPDU is kept, and everything received after it.
+ * The stream is held, so that the peer's window closes and bounds what is kept; a FIN is
+ * kept, too.  sg_conn_resume() retries and continues from there, or pauses again; then
+ * the kept data stay in place, so a retry costs its segments and not all that waits behind them.
  *
- * Transmission is not held by this: our messages and the answers to earlier requests go on.  What
- * waits for memory on its own there, a message or the oldest answer, notes it where it is
- * (rdmap_tx.c, exec.c), and sg_conn_resume() ends that, too.
+ * Transmission is not affected: our messages and the answers to earlier requests continue.  A
+ * message or the oldest answer that waits for memory itself records this in its own place
+ * (rdmap_tx.c, exec.c), and sg_conn_resume() ends that wait, too.
  */
 #include "proto/conn.h"
 
@@ -30,7 +30,7 @@ static void stall_free(struct sg_conn *c, struct conn_stall *s)
     conn_release(c, s, sizeof(*s));
 }
 
-/* Another one; false: no memory. */
+/* Keeps another ULPDU; false: no memory. */
 static bool keep_ulpdu(struct sg_conn *c, struct conn_stall *s, const uint8_t *p, size_t n)
 {
     uint8_t *ulpdu = conn_alloc(c, n);
@@ -58,7 +58,7 @@ void stall_begin(struct sg_conn *c, const uint8_t *p, size_t n)
         }
         *s = (struct conn_stall){ 0 };
     }
-    /* Else it is the same one again. */
+    /* Otherwise it is the same one again. */
     if (p != s->ulpdu && !keep_ulpdu(c, s, p, n)) {
         if (s != c->retried) {
             stall_free(c, s);

@@ -5,11 +5,11 @@
  * Two implementations: hw/net/stream_lwip.c (TCP/IP on Ethernet frames) and
  * tests/lib/stream_mem.c (in memory, for simulation and benchmarks).
  *
- * Rules.  (1) An event callback never runs inside a call made by the user of the same stream, save
- * 'receive' of the *other* end of an in-memory pair.  (2) A callback may call any operation,
- * 'abort' included; the implementation survives that.  (3) 'receive' takes all octets; a user that
- * cannot place them must abort.  (4) After 'closed' has run or 'abort' has returned the stream no
- * longer exists and must not be named.
+ * Rules.  (1) An event callback never runs inside a call made by the user of the same stream,
+ * except 'receive' of the *other* end of an in-memory pair.  (2) A callback may call any operation,
+ * including 'abort'; the implementation must support this.  (3) 'receive' takes all octets; a user
+ * that cannot place them must abort.  (4) After 'closed' has run or 'abort' has returned the stream
+ * no longer exists and must not be used.
  */
 #ifndef SG_PROTO_STREAM_H
 #define SG_PROTO_STREAM_H
@@ -23,13 +23,13 @@ struct sg_endpoint {
     uint8_t family;  /* 4 or 6 */
     uint16_t port;   /* host order */
     uint8_t ip[16];  /* network order; IPv4 in the first four octets; all zero: any */
-    /* 802.1Q identifier, 0: none; of a link-local IPv6 address and in add_addr, else ignored. */
+    /* 802.1Q identifier, 0: none; for a link-local IPv6 address and in add_addr, else ignored. */
     uint16_t vlan;
-    /* Type of service of what is sent; of the local endpoint of connect and listen. */
+    /* Type of service of outgoing packets; in the local endpoint of connect and listen. */
     uint8_t tos;
     /*
-     * Of the remote endpoint of connect: the router on the local address's link that knows the way
-     * there, of the same family; all zero: as the local address's prefix and gateway say.
+     * In the remote endpoint of connect: the next hop on the local address's link,
+     * of the same family; all zero: determined by the local address's prefix and gateway.
      */
     uint8_t next_hop[16];
 };
@@ -51,7 +51,7 @@ struct sg_stream {
 
 struct sg_stream_events {
     void (*connected)(struct sg_stream *s);
-    /* n octets in order; the memory is lent for the duration of the call. */
+    /* n octets in order; the memory is valid during the call. */
     void (*receive)(struct sg_stream *s, const uint8_t *p, size_t n);
     /* 'room' has grown after a send was refused or fell short. */
     void (*writable)(struct sg_stream *s);
@@ -62,16 +62,16 @@ struct sg_stream_events {
 };
 
 struct sg_stream_ops {
-    /* Octets that 'send' takes now. */
+    /* Octets that 'send' accepts now. */
     size_t (*room)(struct sg_stream *s);
     /*
      * Takes all n elements (total <= room) or, when room is short, nothing and returns false:
-     * 'writable' follows later.  The memory is free again on return.  'more': further sends follow
-     * in this turn, the implementation may wait for 'push'.
+     * 'writable' follows later.  The caller may reuse the memory on return.  'more': further sends
+     * follow in this turn, the implementation may wait for 'push'.
      */
     bool (*send)(struct sg_stream *s, const struct iovec *iov, unsigned n, bool more);
     void (*push)(struct sg_stream *s);
-    /* Close our half after what was sent (FIN). */
+    /* Closes our half after everything sent (FIN). */
     void (*shutdown)(struct sg_stream *s);
     /* RST, at once; no event follows. */
     void (*abort)(struct sg_stream *s);
@@ -80,37 +80,37 @@ struct sg_stream_ops {
     /* Octets that 'send' took and the peer's TCP has not acknowledged yet. */
     size_t (*unacked)(struct sg_stream *s);
     /*
-     * Held: the peer gets no new room.  What it had room for may still be received.  NULL: cannot.
+     * Held: the window does not open.  What fits the present one may still arrive.  NULL: cannot.
      */
     void (*hold)(struct sg_stream *s, bool held);
     /*
-     * From now on through this neighbour, of the peer's family; all zero: as the prefix and gateway
-     * say.  Before, a stream that was accepted answers an address beyond its link by the neighbour
-     * that its segments come from.  NULL: there are no routes.
+     * Sends through this neighbour from now on, of the peer's family; all zero: as the prefix and
+     * gateway say.  Before, an accepted stream answers an address beyond its link through the
+     * neighbour that its segments come from.  NULL: there are no routes.
      */
     void (*set_next_hop)(struct sg_stream *s, const uint8_t next_hop[16]);
-    /* Own and peer's address; family 0 once the connection is gone. */
+    /* Local and remote address; family 0 once the connection is gone. */
     void (*endpoints)(struct sg_stream *s, struct sg_endpoint *local, struct sg_endpoint *remote);
 };
 
 /*
- * A new inbound connection: set s->events and s->user and return true, or return false (it is
- * reset).  The stream is established already.
+ * A new inbound connection: set s->events and s->user and return true, or return false (then it is
+ * reset).  The stream is already established.
  */
 typedef bool (*sg_stream_accept)(void *user, struct sg_stream *s);
 
-/* Begins what an implementation has of a listener, and is owned by it. */
+/* The first member of an implementation's listener, which owns it. */
 struct sg_stream_listener {
     sg_stream_accept accept;
     void *user;
 };
 
-/* The factory that an adapter is given. */
+/* The stream factory of an adapter. */
 struct sg_stream_net {
     const struct sg_stream_net_ops *ops;
     /*
-     * Of the adapter above, which sets and clears it, or NULL.  What streams hold for data in
-     * flight is taken from it; one that finds no room for its least is not made (SG_STREAM_NORES).
+     * The account of the adapter above, which sets and clears it, or NULL.  Memory for data in
+     * flight is charged to it; without room for the minimum no stream is made (SG_STREAM_NORES).
      */
     struct sg_account *account;
 };
@@ -122,7 +122,7 @@ struct sg_net_counters {
     uint64_t tcp_retransmits;      /* TCP segments sent again */
     uint64_t tcp_dropped_syns;     /* a listener had no room: new ones, or half-open ones */
     uint64_t tcp_dropped_fragments; /* of segments to our connections and listeners */
-    uint64_t path_mtu_reports;     /* from routers, and believed */
+    uint64_t path_mtu_reports;     /* accepted reports of routers */
 };
 
 struct sg_stream_net_ops {
@@ -137,27 +137,27 @@ struct sg_stream_net_ops {
                                   enum sg_stream_end *why);
     void (*unlisten)(struct sg_stream_net *net, struct sg_stream_listener *l);
     /*
-     * May be NULL.  Paused: whoever wants to connect has to try again, without being refused, as
-     * with a TCP that drops SYNs.  What is half open already may still be accepted.
+     * May be NULL.  Paused: new peers have to try again, without being refused, as
+     * with a TCP that drops SYNs.  Half-open connections may still be accepted.
      */
     void (*pause)(struct sg_stream_net *net, struct sg_stream_listener *l, bool paused);
     /*
-     * Port addresses, from SET_ADDR; false: table full, or no such address, or (add) one that is
-     * there on another VLAN.  An address that is there gets the new prefix and gateway.
+     * Port addresses, from SET_ADDR; false: table full, or no such address, or (add) it
+     * exists on another VLAN.  An existing address gets the new prefix and gateway.
      */
     bool (*add_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr, unsigned prefix_len,
                      const uint8_t gateway[16]);
     bool (*del_addr)(struct sg_stream_net *net, const struct sg_endpoint *addr);
     void (*clear_addrs)(struct sg_stream_net *net);
     /*
-     * May be NULL.  Ends up to so many connections that no stream belongs to any more; false: there
-     * is none left.  So that clear_addrs, which ends them all, finds few.
+     * May be NULL.  Ends up to 'max' connections that no longer have a stream; false: there
+     * is none left.  Called so that clear_addrs, which ends them all, finds few.
      */
     bool (*end_some)(struct sg_stream_net *net, unsigned max);
     void (*set_mtu)(struct sg_stream_net *net, unsigned mtu);
-    /* Timers: what is due at 'now' is done; returns the next deadline (ns) or SG_NEVER. */
+    /* Timers: does what is due at 'now'; returns the next deadline (ns) or SG_NEVER. */
     uint64_t (*run)(struct sg_stream_net *net, uint64_t now_ns);
-    /* For statistics; what an implementation does not have is zero. */
+    /* For statistics; counters that an implementation does not have are zero. */
     void (*counters)(struct sg_stream_net *net, struct sg_net_counters *out);
 };
 

@@ -2,18 +2,18 @@
 /*
  * The Terminate message (RFC 5040 sections 4.8, 5.4, 6.2 and 7): the abortive end of a stream.
  *
- * Sending.  term_raise() takes the row of the first error; from that moment nothing inbound counts
- * and nothing else is sent.  sg_conn_transmit() then puts the Terminate behind the last whole FPDU,
- * tells verbs, and sends FIN so that TCP delivers it.  The peer has the close timeout to answer
+ * Sending.  term_raise() takes the row of the first error; from then on inbound data are ignored
+ * and nothing else is sent.  sg_conn_transmit() then sends the Terminate after the last whole FPDU,
+ * tells verbs, and sends a FIN so that TCP delivers it.  The peer has the close timeout to answer
  * with its FIN, then the stream is reset.
  *
- * A Terminate cannot be sent by a responder that has seen no valid FPDU (RFC 5044 section 7.1.2);
- * then the stream is reset at once.  Nor can it after our FIN.  A reset would then take from the
- * peer what it has not received yet of all that our owner was told is sent; and the fault may be
- * our owner's, who closed, took its memory back and did not wait for the peer's FIN.  So what comes
- * is dropped, and the peer has the close timeout as above.
+ * A responder that has seen no valid FPDU cannot send a Terminate (RFC 5044 section 7.1.2);
+ * then the stream is reset at once.  Nor can a Terminate follow our FIN.  There a reset could
+ * destroy data that our owner was told are sent and the peer has not received yet; and the fault
+ * may be our owner's, who closed, took its memory back and did not wait for the peer's FIN.  So
+ * arriving data are dropped, and the peer has the close timeout as above.
  *
- * Receiving.  Verbs are told, our sending stops at the next FPDU boundary, FIN follows.
+ * Receiving.  Verbs are told, our sending stops at the next FPDU boundary, a FIN follows.
  */
 #include "proto/conn.h"
 
@@ -56,13 +56,13 @@ static bool terminable(const struct sg_conn *c)
     return c->state == CONN_WAIT_FIRST || c->state == CONN_STREAMING || c->state == CONN_CLOSING;
 }
 
-/* In the pause before our first FPDU a Terminate waits, as all else does. */
+/* In the pause before our first FPDU a Terminate waits, like everything else. */
 static bool may_terminate(const struct sg_conn *c)
 {
     return c->initiator || conn_is(c, CONN_IS_VALID);
 }
 
-/* c->term is filled in: from now on it is all that we want to say. */
+/* c->term is filled in: from now on only it is sent. */
 static void start(struct sg_conn *c)
 {
     c->end = SG_CONN_TERMINATED;
@@ -74,7 +74,7 @@ static void start(struct sg_conn *c)
     close_due(c);
 }
 
-/* An error behind our FIN. */
+/* An error after our FIN. */
 static void fall_deaf(struct sg_conn *c, enum sg_conn_end why)
 {
     c->end = why;

@@ -7,21 +7,21 @@
  *            a Request; an accepting answer       program decides, else       dropped
  *                                                 startup_timeout
  *   pause    the Reply, at an initiator           first_fpdu_delay            FPDUs may be sent
- *   end      the first step of an end, and        as close.c says             close.c looks whether
- *            again after each look                                            TCP makes progress
+ *   end      the first step of an end, and        as close.c says             close.c checks
+ *            again after each check                                           TCP's progress
  *   drop     a fault inside a call of verbs, or   0                           the connection is
- *            want of memory                                                   dropped
- *   exec     LATER, said of an inbound request    as verbs say                they are asked again
+ *            no memory                                                        dropped
+ *   exec     LATER for an inbound request         as verbs say                verbs are asked again
  *
- * The first four are phases of one life: to start one of them is to stop the others.  A streaming
- * connection has none of them, dead peers are the stream's business.  'exec' runs beside them.
+ * The first four are phases of one life: starting one of them stops the others.  A streaming
+ * connection has none of them; the stream detects dead peers.  'exec' runs beside them.
  *
- * The rest of the engine says what has happened, by one function for each event; which timer that
- * starts or stops is decided here alone.
+ * The rest of the engine reports events, by one function for each; only this file decides which
+ * timer an event starts or stops.
  */
 #include "proto/conn.h"
 
-/* ---- what the timers do ---- */
+/* ---- expiry ---- */
 
 static void give_up(struct sg_conn *c)
 {
@@ -77,7 +77,7 @@ static void exec_expired(struct sg_timer *t, uint64_t now_ns)
     conn_signal(c);
 }
 
-/* ---- how they are started ---- */
+/* ---- starting ---- */
 
 uint64_t conn_now(const struct sg_conn *c)
 {
