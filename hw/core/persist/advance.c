@@ -2,13 +2,13 @@
 /*
  * From the cache towards the media: S2 -> S3 -> S4.
  *
- * Where the domain keeps S3, entering S3 is written to the media at once: no outcome of a cut can
- * tell the difference, and a killed process leaves a correct media file.  Only domain NONE has a
- * real write-pending queue: the first wpq_count stores of a history, or the bit in_wpq of a line
+ * If the domain keeps S3, lines that enter S3 are written to the media at once: no outcome of a cut
+ * can tell the difference, and a killed process leaves a correct media file.  Only domain NONE has
+ * a real write-pending queue: the first wpq_count stores of a history, or the bit in_wpq of a line
  * without one.
  *
  * The medium may refuse (read-only, worn out).  Then nothing of the line changes: it stays dirty
- * where it is, and what asked for the move reports failure.
+ * where it is, and the cause of the move reports failure.
  */
 #include "persist/domain_impl.h"
 
@@ -27,7 +27,7 @@ void sg_dom_media_rec(uint8_t *media_line, const struct rec *r)
             atom[i] = r->data[i];
         }
     }
-    memcpy(at, atom, sizeof(atom)); /* one store: not torn by the end of the process either */
+    memcpy(at, atom, sizeof(atom)); /* one store: the end of the process cannot tear it either */
 }
 
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines)
@@ -92,7 +92,7 @@ bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no,
     struct line *l = sg_dom_line(p, g, i);
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
 
-    sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups go as a whole */
+    sg_assert(sg_dom_line_cut_point(p, l, k)); /* groups move as a whole */
     if (k && !goes_to_media(p, to)) {
         put_in_wpq(p, l, k);
         return true;
@@ -250,7 +250,7 @@ void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e)
     }
 }
 
-/* ---- What moves by itself ---- */
+/* ---- Spontaneous moves ---- */
 
 /* Any dirty page, of any extent; NULL: none. */
 static struct extent *random_page(struct sg_persist *p, size_t *page_no)

@@ -4,17 +4,17 @@
  *
  * A plain store is in the cache (S2) at once, or, with config.store_buffer, waits in its vCPU's
  * FIFO.  A non-temporal store waits in a write-combining buffer and goes from there to S3, past the
- * cache; what its line had in the cache goes with it, for a line's stores stay in order.
+ * cache; its line's content in the cache goes with it, since a line's stores stay in order.
  *
- * CLWB and CLFLUSHOPT are notes (line, event): the fence makes the line's stores up to that event
- * certain; until then they may move or not.  CLFLUSH is ordered with stores: at once, or through
- * the FIFO.  All fences act alike: the FIFO drains, then the write-combining buffers, then the
- * notes are carried out.
+ * CLWB and CLFLUSHOPT are recorded (line, event): the fence makes the line's stores up to that
+ * event certain; until then they may move or not.  CLFLUSH is ordered with stores: at once, or
+ * through the FIFO.  All fences act alike: the FIFO drains, then the write-combining buffers, then
+ * the recorded flushes are executed.
  *
- * Order between processors.  QEMU's visible memory has a store before the model lets it out of S2'.
- * Another processor or a device may have read it and act upon it, and what it does must not survive
- * where the store does not.  So whenever another agent acts, S2' drains first (invariant 6).
- * That makes losses of S2' rarer than a machine would, never different.
+ * Order between processors.  QEMU's visible memory has a store before the model lets it leave S2'.
+ * Another processor or a device may have read it and acted on it; the effect of that must not
+ * survive where the store does not.  So whenever another agent acts, S2' drains first (invariant
+ * 6).  Thus S2' is lost more rarely than on a real machine, but never in another way.
  */
 #include "persist/domain_impl.h"
 
@@ -64,7 +64,7 @@ void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c)
     }
 }
 
-/* A plain store to the same line that is older has left before, and so has all before that. */
+/* Older plain stores to the same line have left before, and so has everything before them. */
 static void drain_one_wc(struct sg_persist *p, struct cpu *c)
 {
     struct cpu_entry x = c->wc[c->wc_head];
@@ -100,7 +100,7 @@ static bool in_lines(const struct cpu_entry *x, uint64_t addr, uint64_t len)
     return x->addr < addr + len && addr < x->addr + SG_PERSIST_LINE;
 }
 
-/* How many of the oldest stores in the buffer have left it if the lines of a range were seen. */
+/* How many of the oldest stores in the buffer have left it if the lines of a range were read. */
 static unsigned stores_seen(const struct cpu *c, uint64_t addr, uint64_t len)
 {
     unsigned n = c->sb_count;
@@ -126,7 +126,7 @@ static unsigned lines_seen(const struct cpu *c, uint64_t addr, uint64_t len)
     return n;
 }
 
-/* Write-combining buffers are not snooped: what was seen of a line is in memory. */
+/* Write-combining buffers are not snooped: the octets that were read of a line are in memory. */
 static void drain_lines_seen(struct sg_persist *p, struct cpu *c, uint64_t addr, uint64_t len)
 {
     unsigned count = c->wc_count, kept = 0;
@@ -214,7 +214,7 @@ void sg_dom_cpu_clear(struct sg_persist *p)
 
 /* ---- Stores ---- */
 
-/* As a CPU would: naturally aligned ones in one piece. */
+/* As a CPU does: naturally aligned stores in one piece. */
 static void write_visible(uint8_t *to, const void *buf, size_t len)
 {
     if (len == 8 && sg_is_aligned((uintptr_t)to, 8)) {

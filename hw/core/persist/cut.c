@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cut: of everything between the adapter and the media, what survives?
+ * The cut: decides what survives of everything between the adapter and the media.
  *
  *            NONE                      ADR        EADR                  WHOLE
  *   S0       lost                      lost       lost                  lost
@@ -9,9 +9,9 @@
  *   S2       per line a prefix         same       all                   all
  *   S3       per line all or nothing   (media)    (media)               (media)
  *
- * In that order: what survives of S1 has become S2 or S3 and shares its fate from there, and so
- * with the store buffer.  Then each line by itself gets one of its permitted states, which is
- * written to the media:
+ * In this order: the surviving part of S1 has become S2 or S3 and shares its fate from there, and
+ * so does that of the store buffer.  Then each line separately gets one of its permitted states,
+ * which is written to the media:
  *
  *   state of a line = media content plus its first k stores, k a cut point, where
  *   k >= stores not in S2'     if the domain keeps S2
@@ -19,8 +19,8 @@
  *   k <= stores before the first one that stays in a store buffer
  *   k = all                    in domain WHOLE
  *
- * The policy only chooses among the permitted: the least, the most, or random.  Equal pages of
- * lines without a history whose choice is foregone are handled as a whole.
+ * The policy only chooses among the permitted states: the least, the most, or random.  Equal pages
+ * of lines without a history, for which the policy leaves no choice, are handled as a whole.
  */
 #include "persist/domain_impl.h"
 
@@ -32,11 +32,11 @@ struct cut {
     struct sg_persist_report *report;
     uint64_t rng;
     unsigned domain;
-    uint16_t points[MAX_POINTS]; /* permitted k of the line at hand, ascending */
+    uint16_t points[MAX_POINTS]; /* permitted k of the current line, ascending */
     unsigned point_count;
 };
 
-/* The source of what untracked CPUs changed. */
+/* The source of changes by untracked CPUs. */
 static const struct sg_persist_source untracked_cpu = {
     .agent = SG_PERSIST_CPU, .unit = UINT16_MAX,
 };
@@ -47,7 +47,7 @@ static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
            && c->policy->addr < addr + len;
 }
 
-/* One of n permitted choices, 0 being the most lost. */
+/* One of n permitted choices; 0 loses the most. */
 static uint64_t choose(struct cut *c, uint64_t n, bool inside)
 {
     switch (c->policy->outcome) {
@@ -60,7 +60,7 @@ static uint64_t choose(struct cut *c, uint64_t n, bool inside)
             return n - 1;
         }
         return c->policy->seed && n > 1 ? sg_dom_below(&c->rng, n - 1) : 0;
-    default: /* the ends are worth more than the middle */
+    default: /* prefer the extremes */
         switch (sg_dom_random(&c->rng) >> 62) {
         case 0:
             return 0;
@@ -99,7 +99,7 @@ static void lose_s0(struct cut *c)
     }
 }
 
-/* Octets of a device's S1 that get through; the range of WORST_FOR and what follows it do not. */
+/* Octets of a device's S1 that arrive; for WORST_FOR, all before the first write to the range. */
 static uint64_t posted_prefix(struct cut *c, const struct fifo *f)
 {
     uint64_t octets = 0;
@@ -137,7 +137,7 @@ static void cut_s1(struct cut *c, unsigned device)
     }
 }
 
-/* Entries of the busy vCPU's store buffer that get out, in order. */
+/* Entries of the busy vCPU's store buffer that leave it, in order. */
 static void cut_store_buffer(struct cut *c)
 {
     struct sg_persist *p = c->p;
@@ -196,7 +196,7 @@ static void permitted(struct cut *c, const struct line *l)
             break;
         }
         k++;
-        if (!(r->flags & REC_GLUE) && k >= least) { /* glue holds together what is in S3 */
+        if (!(r->flags & REC_GLUE) && k >= least) { /* glue groups the stores in S3 */
             c->points[c->point_count++] = k;
         }
     }
@@ -223,7 +223,7 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     }
     permitted(c, l);
     k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP
-        ? l->count /* flushed, by its processor, and the line with it */
+        ? l->count /* flushed by its processor, together with the line */
         : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
     if (k && !sg_dom_media_take(p, e, 1)) {
@@ -343,9 +343,9 @@ static void cut_page(struct cut *c, struct extent *e, size_t page_no)
     }
 }
 
-/* ---- What untracked CPUs changed ---- */
+/* ---- Changes by untracked CPUs ---- */
 
-/* Lines that share their fate; if it is the media's to decide, one. */
+/* Lines that share their fate; a single line if the medium may refuse. */
 static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, uint32_t lines,
                                 bool keep)
 {
@@ -396,9 +396,9 @@ static void cut_untracked(struct cut *c, struct extent *e)
 }
 
 /*
- * Where all that untracked CPUs changed survives, there is nothing to decide about it, and copying
- * it takes time that a cut does not have: it stays in visible memory.  Pages with lines of adapters
- * are settled as a whole, on both sides.
+ * If all changes by untracked CPUs survive, there is nothing to decide about them, and copying
+ * them takes more time than a cut has: they stay in visible memory.  Pages with lines of adapters
+ * are handled as a whole, in both memories.
  */
 static bool all_stays(const struct cut *c)
 {

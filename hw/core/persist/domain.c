@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The persistence domain: creation, extents, configuration.  How the whole works:
+ * The persistence domain: creation, extents, configuration.  How all of it works:
  *
  * Data enter as payload of an adapter or as stores of a CPU and move through stages towards the
- * media (persist.h names them).  Where each stage is kept:
+ * media (persist.h names them).  Storage of each stage:
  *
  *   S0   struct sg_dom_conn.s0, pieces per connection    placement.c
  *   S1   sg_persist.s1, pieces per device                placement.c
@@ -13,7 +13,7 @@
  *   S3   dirty lines marked in_wpq; domain NONE only     advance.c
  *   S4   the media
  *
- * The events of the model, and the functions that carry them out:
+ * The events of the model, and the functions that execute them:
  *
  *   E1   sg_persist_dma_write, sg_persist_settle         placement.c
  *   E3   sg_dom_drain_posted                             placement.c
@@ -29,9 +29,9 @@
  *   E15  sg_persist_atomic                               placement.c
  *   cut  sg_persist_cut                                  cut.c
  *
- * (E2, E5: nothing moves.  E11 is E7 and a message.)
+ * (E2, E5: nothing moves.  E11 is E7 plus a message.)
  *
- * An input event is logged, carried out, and followed by sg_dom_input_done(), where an armed cut
+ * An input event is logged, executed, and followed by sg_dom_input_done(), where an armed cut
  * may freeze the domain.  From then on inputs return at once: the machine has stopped.
  *
  * Invariants, between calls (sg_assert_persist_state() checks them, check.c):
@@ -162,8 +162,8 @@ const struct sg_persist_config *sg_persist_config(const struct sg_persist *p)
 }
 
 /*
- * Lines that untracked CPUs changed become dirty lines; in lines with a history what they changed
- * is one more store.
+ * Lines that untracked CPUs changed become dirty lines; in lines with a history the change
+ * becomes one more store.
  */
 static void adopt_untracked(struct sg_persist *p, uint64_t seq)
 {
@@ -199,7 +199,7 @@ static void drain_everything_posted(struct sg_persist *p)
     }
 }
 
-/* What waits for what the new rules do not know moves on: it might have at any time. */
+/* Data for which the new rules have no place move on, which they might have done at any time. */
 static void leave_old_rules(struct sg_persist *p, const struct sg_persist_config *next)
 {
     sg_dom_others_drain(p, -1);
@@ -298,7 +298,7 @@ int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *x)
 void sg_persist_remove(struct sg_persist *p, int extent)
 {
     sg_assert(extent >= 0 && extent < SG_PERSIST_EXTENTS && p->extent[extent].used);
-    /* Pieces on their way may aim at it, or at others. */
+    /* Pieces under way may be for this extent, or for others. */
     settle_everything(p);
     drain_everything_posted(p);
     sg_dom_others_drain(p, -1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files of the persistence domain share.  Not for anybody else.
+ * Shared by the files of the persistence domain, and by nobody else.
  *
- * Functions are grouped by the file that has them; domain.c explains the whole.
+ * Functions are grouped by file; domain.c explains all of it.
  */
 #ifndef SG_PERSIST_DOMAIN_IMPL_H
 #define SG_PERSIST_DOMAIN_IMPL_H
@@ -16,8 +16,8 @@ enum sg_dom_limits {
     SG_DOM_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
     SG_DOM_STORE_BUFFER = 56,  /* entries of a vCPU's modelled store buffer */
     SG_DOM_WC_LINES = 64,      /* lines that wait in a vCPU's write-combining buffers */
-    SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest go ahead */
-    SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: drains at the latest after so long */
+    SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest are executed */
+    SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: the latest time at which it drains */
     SG_DOM_REORDER_NS = 10000, /* placement in random order without a delay */
     SG_DOM_VERSIONS = 16,      /* stores of a line; when DMA overwrites it then, its history ends */
 };
@@ -42,11 +42,11 @@ struct rec {
     uint8_t unused;
 };
 
-/* A line's history: media + recs in order = visible, but for untracked CPUs. */
+/* A line's history: media + recs in order = visible, except for untracked CPUs. */
 struct line {
     uint32_t first, last;      /* recs; 0: none */
     uint16_t count;
-    uint16_t wpq_count;        /* leading recs that are in S3; only domain NONE has that */
+    uint16_t wpq_count;        /* leading recs that are in S3; only in domain NONE */
 };
 
 /* ---- What is dirty (page.c) ---- */
@@ -74,7 +74,7 @@ struct extent {
     struct sg_persist_faults faults;
 };
 
-/* Elements of one size, named by number from 1 on; grows, and is emptied as a whole. */
+/* Elements of one size, named by number from 1 on; it grows, and is freed as a whole. */
 struct pool {
     uint8_t **chunks;
     uint32_t size;             /* of one element */
@@ -84,7 +84,7 @@ struct pool {
     uint32_t live;             /* elements in use */
 };
 
-/* ---- On the way (placement.c) ---- */
+/* ---- Under way (placement.c) ---- */
 
 /* One piece of a connection's payload in S0, or one in a device's S1. */
 struct piece {
@@ -110,7 +110,7 @@ struct sg_dom_conn {
 
 struct cpu_entry {
     uint64_t addr;             /* of the line */
-    uint64_t seq;              /* stores up to this event are meant */
+    uint64_t seq;              /* covers stores up to this event */
     bool flush;                /* store buffer: a CLFLUSH */
 };
 
@@ -120,7 +120,7 @@ struct cpu {
     struct cpu_entry wc[SG_DOM_WC_LINES];
     unsigned wc_head, wc_count;
     GArray *flushes;           /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
-    unsigned flushes_done;     /* leading ones that went ahead */
+    unsigned flushes_done;     /* leading ones that were executed early */
 };
 
 struct sg_dom_bad_ranges {
@@ -143,7 +143,7 @@ struct sg_persist {
     struct pool pages, lines, recs;
 
     GHashTable *conns;         /* key to struct sg_dom_conn, those with something in S0 */
-    GPtrArray *conn_order;     /* the same, oldest first: so that runs repeat */
+    GPtrArray *conn_order;     /* the same, oldest first, so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
     uint64_t place_due_ns;     /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
@@ -209,7 +209,7 @@ static inline struct sg_persist_event *sg_dom_log_last(struct sg_persist *p)
 void sg_dom_log_config(struct sg_persist *p);
 /* The event with these low 32 bits of its number, if the log still has it. */
 const struct sg_persist_event *sg_dom_log_find32(const struct sg_persist *p, uint32_t low);
-/* The config that a CONFIGURE event stands for. */
+/* The configuration that a CONFIGURE event records. */
 void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *config);
 
 /* ---- pool.c ---- */
@@ -246,9 +246,9 @@ static inline void sg_dom_pool_put(struct pool *pool, uint32_t n)
 
 /* ---- page.c ---- */
 
-/* The page, made if need be; the caller makes a line of it dirty. */
+/* The page, created if necessary; the caller makes a line of it dirty. */
 struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no);
-/* Nothing of it is dirty any more. */
+/* It has no dirty line any more. */
 void sg_dom_page_free(struct sg_persist *p, struct extent *e, size_t page_no);
 /* The first dirty page at or after page_no, or page_count. */
 size_t sg_dom_page_next(const struct extent *e, size_t page_no);
@@ -274,7 +274,7 @@ static inline struct rec *sg_dom_rec(const struct sg_persist *p, uint32_t n)
 
 /* ---- line.c ---- */
 
-/* What a store of [in, in + len) to line i finds. */
+/* A store of [in, in + len) to a line. */
 struct sg_dom_store {
     unsigned in, len;          /* octets of the line */
     const uint8_t *data;       /* len octets */
@@ -282,22 +282,22 @@ struct sg_dom_store {
     uint8_t flags;             /* REC_SB or REC_NT or 0 */
     bool written;              /* data are in visible memory already */
 };
-/* Adds a store to a line of page_no, which has a history then. */
+/* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        const struct sg_dom_store *store);
 /* Octets become visible in S2: writes visible memory, marks lines.  Range within the extent. */
 void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, const void *buf,
                           size_t len, uint64_t seq);
-/* The same for octets that are visible already, of unknown order. */
+/* The same for octets that are already visible, in unknown order. */
 void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, size_t len,
                          uint64_t seq);
 /*
- * What an untracked CPU changed in a line with a history becomes its last group of stores, of event
- * seq (0: unknown).  False: nothing.
+ * The change by an untracked CPU in a line with a history becomes its last group of stores, with
+ * event seq (0: unknown).  False: there is none.
  */
 bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                        uint64_t seq);
-/* Begins a line's history; pre: its visible content before whatever comes next. */
+/* Begins a line's history; pre: its visible content before the next store. */
 struct line *sg_dom_line_begin_history(struct sg_persist *p, struct extent *e, size_t page_no,
                                        unsigned i, const uint8_t *pre);
 /* Leading stores that are not in S2', and those up to an event (rounded up over glue). */
@@ -311,24 +311,24 @@ bool sg_dom_line_cut_point(const struct sg_persist *p, const struct line *l, uns
 /* ---- advance.c: towards the media ---- */
 
 enum sg_dom_target { SG_DOM_TO_S3, SG_DOM_TO_S4 };
-/* The first k stores of a history, whole groups.  False: the medium refuses; nothing changed. */
+/* Moves the first k stores of a history, whole groups.  False: refused; nothing changed. */
 bool sg_dom_advance_line(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,
                          unsigned k, enum sg_dom_target to);
-/* Lines of a page; all: with what is in S2'.  False: some were refused. */
+/* Moves lines of a page; all: including S2'.  False: some were refused. */
 bool sg_dom_advance_page(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask,
                          enum sg_dom_target to, bool all);
 bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len,
                           enum sg_dom_target to, bool all);
-/* What is in S3 already goes to S4 (domain NONE). */
+/* Moves data in S3 to S4 (domain NONE). */
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
-/* What is in S3 and could not go to the media is in S2 again: there is no queue any more. */
+/* Data in S3 that could not go to the media return to S2: there is no queue any more. */
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
-/* The line of a machine address: its stores up to an event are in S3 for certain. */
+/* The line of a machine address: its stores up to an event are certainly in S3. */
 bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
-/* May so many more lines be written to the media?  Returns how many, and counts them as worn. */
+/* May this many more lines be written to the media?  Returns how many, and counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
-/* Stores to media memory, atom by atom. */
+/* Writes stores to media memory, atom by atom. */
 void sg_dom_media_rec(uint8_t *media_line, const struct rec *r);
 /* After something was written to [off, off + len): eviction and draining as configured. */
 void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
@@ -337,7 +337,7 @@ void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t 
 
 void sg_dom_fifo_clear(struct fifo *f);
 bool sg_dom_drain_posted(struct sg_persist *p, unsigned device);
-/* The head of a device's S1 becomes visible, its first octets; the rest is lost; it is gone. */
+/* Makes the first octets of the head of a device's S1 visible and drops the rest of it. */
 void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets);
 void sg_dom_place_clear(struct sg_persist *p);
 void sg_dom_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
@@ -361,24 +361,24 @@ uint64_t sg_dom_untracked_next(struct sg_persist *p, struct extent *e, uint64_t 
 void sg_dom_mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 
 /*
- * Before DMA changes these lines of a page, or who asks for what is certain sees the media: with
- * untracked = keep, what CPUs changed in those that are clean or have a history goes to the
- * media.  (In other dirty lines it cannot be distinguished from the DMA's.)
+ * To be called before DMA changes these lines of a page, and before the media side is read: with
+ * untracked = keep, changes by CPUs in lines that are clean or have a history go to the
+ * media.  (In other dirty lines they cannot be distinguished from the DMA's.)
  */
 void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_no, uint64_t mask);
 
 /* ---- cpu.c ---- */
 
-/* Somebody else than this vCPU acts (-1: a device): what others hold in S2' has drained. */
+/* Another agent than this vCPU acts (-1: a device): drains the S2' of the others. */
 void sg_dom_others_drain(struct sg_persist *p, int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
-/* Does anything of a range wait in S2'?  Whoever reads the range proves that it does not. */
+/* Is anything of a range in S2'?  An agent that reads the range proves that it is not. */
 bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
-/* It was read: the lines' stores have left, and of a store buffer all that came before them. */
+/* It was read: the lines' stores have left, and of a store buffer everything before them. */
 void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
-/* All of a vCPU's store buffer takes effect; its write-combining buffers stay. */
+/* Executes all of a vCPU's store buffer; its write-combining buffers stay. */
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);
-/* The oldest entry of the store buffer takes effect. */
+/* Executes the oldest entry of the store buffer. */
 void sg_dom_cpu_drain_one(struct sg_persist *p, struct cpu *c);
 void sg_dom_cpu_clear(struct sg_persist *p);
 /* Every vCPU's flushes and stores so far, as if each had executed a fence. */
@@ -393,7 +393,7 @@ void sg_dom_heal(struct sg_persist *p, uint64_t addr, uint64_t len);
 
 struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
                                             const struct sg_persist_policy *policy);
-/* Adds a row, or lengthens the last one if it is of the same kind and adjacent. */
+/* Adds a row, or extends the last one if it is of the same kind and adjacent. */
 void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
                        const struct sg_persist_loss *row, uint32_t seq_low);
 #endif

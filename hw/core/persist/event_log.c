@@ -2,7 +2,7 @@
 /*
  * The log: a ring of events in one order, and a ring of the payload of those that have some.
  *
- * Events are numbered from 1.  Inputs and acknowledgements and what moved by itself share the
+ * Events are numbered from 1.  Inputs, acknowledgements and spontaneous moves share one
  * order, so that a report can say which promise came before which loss.  docs/persistence.md has
  * the exported format.
  */
@@ -207,7 +207,7 @@ void sg_persist_log_export(const struct sg_persist *p, GByteArray *out)
     }
 }
 
-/* Where the parts of an exported log are. */
+/* The parts of an exported log. */
 struct log_view {
     const uint8_t *events, *data;
     uint64_t count, data_first, data_len;
@@ -427,7 +427,7 @@ const char *sg_persist_log_replay(struct sg_persist *p, const uint8_t *log, size
         if (e.kind >= SG_PERSIST_EV_INPUTS) {
             continue;
         }
-        /* What was due then but not asked for is not asked for now: only TICK events do that. */
+        /* Only TICK events do work that comes due, as in the original run. */
         p->now_ns = SG_MAX(p->now_ns, e.now_ns);
         if (!replay_plain(p, &e) && !replay_event(p, &e, payload_of(&v, &e))) {
             error = "an event lacks its payload or does not fit the extents";

@@ -2,8 +2,8 @@
 /*
  * Injected faults of the media, and its bad ranges.
  *
- * Read-only and worn-out media are asked in sg_dom_media_take() (advance.c), failing flushes in
- * rdma_flush.c.  Here: uncorrectable and poisoned ranges, two sorted lists of whole lines.
+ * sg_dom_media_take() (advance.c) implements read-only and worn-out media, rdma_flush.c failing
+ * flushes.  This file has the uncorrectable and poisoned ranges: two sorted lists of whole lines.
  */
 #include "persist/domain_impl.h"
 
@@ -52,7 +52,7 @@ static void insert(struct sg_dom_bad_ranges *b, unsigned i, struct sg_persist_ba
     b->count++;
 }
 
-/* One range has all of it. */
+/* True if a single range covers all of it. */
 static bool covers(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 {
     unsigned i = first_after(b, addr);
@@ -62,8 +62,8 @@ static bool covers(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t le
 }
 
 /*
- * Takes [addr, addr + len) out.  A range around it is split, which needs room for one more: false,
- * and all is as it was, if there is none.  Nothing else is ever refused.
+ * Removes [addr, addr + len).  A range around it is split, which needs room for one more: if there
+ * is none, returns false and changes nothing.  It fails in no other case.
  */
 static bool cut_out(struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 {

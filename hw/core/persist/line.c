@@ -15,19 +15,19 @@
  * all_or_nothing, in an unknown order, so that a cut keeps all of the line or nothing.  This is the
  * form of nearly all that an adapter writes: it costs a bit and a word per line and no copy.
  *
- * A line gets a history when a second store needs a state in between.  A history that grows beyond
- * limits.line_stores has its oldest stores merged: they get glued together, and those to the same
- * atom become one.  Glue removes cut points and moves none, so merging takes permitted outcomes
- * away and adds no forbidden one.  When all histories together have limits.stores, each makes do
- * with 8.  A line that DMA overwrites as a whole again and again loses its history: what it was
+ * A line gets a history when a second store needs a state in between.  When a history grows beyond
+ * limits.line_stores its oldest stores are merged: they are glued together, and those to the same
+ * atom become one.  Glue removes cut points and moves none, so merging removes permitted outcomes
+ * and adds no forbidden one.  When all histories together have limits.stores, each is limited
+ * to 8.  A line that DMA overwrites as a whole again and again loses its history: its state
  * before the last version is the media's content or nothing.
  *
  * While CPUs are not tracked, one may have changed a line with a history since, and its visible
- * state is yet another one.  Whoever moves all of such a line, or chooses among its states, has
- * that difference adopted first, as one last group.
+ * state is a different one.  Code that moves all of such a line, or chooses among its states,
+ * first adopts that difference as one last group.
  *
- * Order of events in a history: REC_S2P marks a suffix (what is in the cache came before), and the
- * first wpq_count stores are one glued group, which a write-pending queue keeps or loses as one.
+ * Order of events in a history: REC_S2P marks a suffix (the stores in the cache came before), and
+ * the first wpq_count stores are one glued group, which a write-pending queue keeps or loses.
  */
 #include "persist/domain_impl.h"
 
@@ -55,7 +55,7 @@ static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t 
     l->count++;
 }
 
-/* Puts the octets of r over those of an older store to the same atom. */
+/* Merges the octets of r into an older store to the same atom. */
 static void overlay(struct rec *old, const struct rec *r)
 {
     for (unsigned i = 0; i < SG_PERSIST_ATOM; i++) {
@@ -99,7 +99,7 @@ static void merge_head(struct sg_persist *p, struct line *l, unsigned groups)
     }
 }
 
-/* Many groups at a time, so that a line that is stored to for ever costs little for each store. */
+/* Merges many groups at a time, so that endless stores to one line have a low cost each. */
 static unsigned line_limit(const struct sg_persist *p)
 {
     return p->recs.live > p->limits.stores ? SG_DOM_LINE_ATOMS : p->limits.line_stores;
@@ -113,13 +113,13 @@ static void bound(struct sg_persist *p, struct line *l)
         merge_head(p, l, 1);
     }
     while (l->count > limit) {
-        merge_head(p, l, 2 + limit / 4); /* some more, so that the next stores need not */
+        merge_head(p, l, 2 + limit / 4); /* extra room, so that the next stores need no merge */
     }
 }
 
 /*
  * Merging takes stores out of S2', but a store buffer is a FIFO: if a line is so full that the next
- * store may merge, the buffer drains first.  That may change any line.
+ * store may cause a merge, the buffer drains first.  This may change any line.
  */
 static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i)
 {
@@ -233,7 +233,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
         l = sg_dom_line_begin_history(p, e, page_no, i, e->visible + off);
     }
     if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
-        drain_all(p, l); /* what reaches the cache after them */
+        drain_all(p, l); /* later arrivals in the cache come after them */
     }
     for (unsigned at = store->in; at < end; ) {
         unsigned atom = at / SG_PERSIST_ATOM, skip = at % SG_PERSIST_ATOM;
@@ -257,7 +257,7 @@ bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, u
     bool found = false;
 
     memcpy(known, e->media + off, sizeof(known));
-    memcpy(now, e->visible + off, sizeof(now)); /* once: a processor may be storing */
+    memcpy(now, e->visible + off, sizeof(now)); /* read once: a processor may be storing */
     for (uint32_t n = l->first; n; n = sg_dom_rec(p, n)->next) {
         sg_dom_media_rec(known, sg_dom_rec(p, n));
     }
@@ -295,7 +295,7 @@ enum form_change {
     FORM_STAYS,           /* without a history: one more ascending step, or it was all or nothing */
     FORM_LOSES_HISTORY,
     FORM_ALL_OR_NOTHING,
-    FORM_HAS_STORE_MORE,  /* in its history, which may begin with it */
+    FORM_HAS_STORE_MORE,  /* in its history, which may begin with this store */
 };
 
 /* Octets [in, in + n) of line i are written. */
@@ -349,8 +349,8 @@ static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_
 }
 
 /*
- * Lines that become dirty without a history belong to this event.  Those that were so before keep
- * their first event: a CLWB between the two must still find what came before it.
+ * Lines that become dirty without a history belong to this event.  Those that already were
+ * keep their first event: a CLWB between the two must still find what came before it.
  */
 static void set_refs(struct page *g, uint64_t fresh, uint32_t seq)
 {

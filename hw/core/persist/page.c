@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which lines are dirty.
+ * The set of dirty lines.
  *
  * An extent has a pointer per page of 4 KiB, NULL while the page is clean, a bit per dirty page
  * (map) and a bit per word of that (top): a search steps over 16 MiB of clean memory per word.
- * Pages come from a pool; a page is given back when its last line becomes clean.
+ * Pages come from a pool; a page is freed when its last line becomes clean.
  */
 #include "persist/domain_impl.h"
 
@@ -86,7 +86,7 @@ uint64_t sg_dom_page_mask(size_t page_no, uint64_t off, uint64_t len)
     return (~0ull << lo) & (~0ull >> (63 - hi));
 }
 
-/* Forgets all dirty lines; what they held is lost. */
+/* Drops all dirty lines; their data are lost. */
 void sg_dom_extent_clear(struct sg_persist *p, struct extent *e)
 {
     SG_DOM_FOR_PAGES(e, page_no, 0, e->size) {

@@ -4,7 +4,7 @@
  *
  * A domain covers any number of extents (NVDIMMs), each with two memories of equal size: the
  * *visible* one, which CPUs and devices read, and the *media*, which survives.  Between them data
- * passes through stages; events move it on; a cut keeps of each stage what the configured platform
+ * pass through stages; events move them on; a cut keeps of each stage what the configured platform
  * keeps.  docs/persistence.md has the model in words, domain.c the numbered invariants.
  *
  *   S0  in the adapter, per connection        not visible      sg_persist_dma_write()
@@ -15,10 +15,10 @@
  *   S4  media
  *
  * Discipline.  No clock, thread or I/O; all randomness comes from seeds.  Calls are serialised by
- * the owner.  No function calls back except through struct sg_persist_ops, and none of these
+ * the owner.  Functions call back only through struct sg_persist_ops, and none of these
  * operations may call into the domain.  Addresses are those of the machine (guest-physical = bus
  * address); a range given to a function that writes must lie within extents wholly or the call is
- * refused and has no effect.  Memories belong to the owner and outlive their extent; nobody but
+ * refused and has no effect.  Memories belong to the owner and outlive their extent; only
  * the domain writes the media.
  *
  * The life of a domain: sg_persist_new(), sg_persist_add() per NVDIMM, events; then for a cut
@@ -57,7 +57,7 @@ enum sg_persist_agent {
     SG_PERSIST_AGENTS,
 };
 
-/* Who causes an event. */
+/* The cause of an event. */
 struct sg_persist_source {
     uint8_t agent;             /* enum sg_persist_agent */
     uint8_t mode;              /* enum sg_mem_mode: S1 to S2 (CACHED), S3 (DIRECT), as ddio says */
@@ -77,13 +77,13 @@ enum sg_persist_domain {
     SG_PERSIST_DOMAINS,
 };
 
-/* How readily data moves on by itself. */
+/* How readily data move on spontaneously. */
 enum sg_persist_pace { SG_PERSIST_NEVER, SG_PERSIST_RANDOM, SG_PERSIST_EAGER, SG_PERSIST_PACES };
 
 /* In which order a connection's Writes leave S0. */
 enum sg_persist_order { SG_PERSIST_IN_ORDER, SG_PERSIST_RANDOM_ORDER, SG_PERSIST_ORDERS };
 
-/* With cpu_tracking off: what a cut does to lines that the CPU changed (unknown when and how). */
+/* With cpu_tracking off: the fate of lines that CPUs changed (when and how is unknown). */
 enum sg_persist_untracked {
     SG_PERSIST_UNTRACKED_AT_RISK, /* as if none was flushed: any subset of whole lines survives */
     SG_PERSIST_UNTRACKED_KEEP,    /* as if all were flushed: no false alarm, and no alarm at all */
@@ -118,7 +118,7 @@ struct sg_persist_config {
     uint64_t untracked_flush_max;
 };
 
-/* Fixed at creation; sg_persist_limits_init() has the defaults. */
+/* Constant after creation; sg_persist_limits_init() has the defaults. */
 struct sg_persist_limits {
     uint64_t seed;             /* of everything that RANDOM decides; default 1 */
     uint32_t log_events;       /* kept by the log, rounded up to a power of two; default 65536 */
@@ -133,7 +133,7 @@ struct sg_persist_limits {
 void sg_persist_config_init(struct sg_persist_config *config);
 void sg_persist_limits_init(struct sg_persist_limits *limits);
 
-/* What the domain asks of its owner; each may be NULL. */
+/* Operations of the owner; each may be NULL. */
 struct sg_persist_ops {
     /* An armed cut is due and the domain is frozen; call sg_persist_cut() soon, not from here. */
     void (*cut_due)(void *opaque);
@@ -186,7 +186,7 @@ struct sg_persist_extent {
 
 /* Number of the new extent, or SG_PERSIST_NO_EXTENT: overlap, alignment, too many. */
 int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *extent);
-/* Forget an extent and everything pending for it (as sg_persist_free()). */
+/* Drops an extent and everything pending for it (as sg_persist_free()). */
 void sg_persist_remove(struct sg_persist *p, int extent);
 /* SG_PM_* of a range of machine addresses (base/host.h); 0 for an empty range. */
 unsigned sg_persist_query(const struct sg_persist *p, uint64_t addr, uint64_t len);
@@ -195,7 +195,7 @@ int sg_persist_find(const struct sg_persist *p, uint64_t addr, uint64_t len, uin
 
 /* ---- Time ---- */
 
-/* Time is now_ns (never backwards): delayed placements happen.  Stamps the events that follow. */
+/* Time is now_ns (never backwards): does delayed placements.  Stamps the events that follow. */
 void sg_persist_tick(struct sg_persist *p, uint64_t now_ns);
 /* When to call sg_persist_tick() next, or SG_NEVER; may change with every event. */
 uint64_t sg_persist_next_due(const struct sg_persist *p);
@@ -213,18 +213,18 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
                            uint64_t addr, const uint8_t atom[SG_PERSIST_ATOM]);
 /*
  * E15: compare and exchange of an aligned atom, a little-endian number, by the root complex in
- * coherent memory: if it is *value it becomes 'desired'.  *value becomes what was found.  All that
+ * coherent memory: if it is *value it becomes 'desired'.  *value becomes the value found.  All that
  * the device posted before is visible, and the outcome is: S2 with ddio, else S3.  False: refused.
  */
 bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
                        uint64_t addr, uint64_t *value, uint64_t desired);
 /* Everything that this connection has in S0 moves to S1. */
 void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
-/* The connection is gone: what it has in S0 is dropped (its peer was promised nothing). */
+/* The connection is gone: drops its data in S0 (for which its peer had no promise). */
 void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
 /*
  * E4: the device does any other DMA (a read, a completion entry, ordinary payload): everything
- * that it posted before becomes visible.  Cheap when there is nothing.
+ * that it posted before becomes visible.  Cheap if there is nothing.
  */
 void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 /*
@@ -249,7 +249,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
  */
 enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf,
                                         size_t len);
-/* A Verify of the range failed; if so configured its lines become uncorrectable till rewritten. */
+/* A Verify of the range failed; with 'poison' its lines become unreadable until rewritten. */
 void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len);
 
 /* A write by another device, already in visible memory: S2 with ddio, else S3.  False: refused. */
@@ -288,10 +288,10 @@ enum sg_persist_cpu_fence {
     SG_PERSIST_SERIALIZE,      /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
     SG_PERSIST_CPU_FENCES,
 };
-/* E7, E8: what this vCPU flushed and stored non-temporally is in S3.  Cheap when there is none. */
+/* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
 void sg_persist_cpu_fence(struct sg_persist *p, const struct sg_persist_source *source,
                           enum sg_persist_cpu_fence kind);
-/* All store and write-combining buffers drain: a device is about to act for a CPU. */
+/* Drains all store and write-combining buffers: a device is about to act for a CPU. */
 void sg_persist_cpu_sync(struct sg_persist *p);
 /* WBINVD, or an orderly end of the machine: everything visible goes to the media, S0 too. */
 void sg_persist_orderly(struct sg_persist *p);
@@ -321,8 +321,8 @@ enum sg_persist_bad_kind {
     SG_PERSIST_POISONED = 2,      /* healed when the line is persisted anew */
 };
 /*
- * Of each kind; more are refused.  So are, when there are as many, clearing and healing in the
- * middle of a range, which would make two of it: those lines stay bad.
+ * Limit of each kind; more are refused.  At the limit, so is clearing or healing in the
+ * middle of a range, which would split it: those lines stay bad.
  */
 enum { SG_PERSIST_BAD_RANGES = 1024 };
 struct sg_persist_bad {
@@ -335,11 +335,11 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
 void sg_persist_clear_bad(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* The i-th bad range, by kind and address; false at the end. */
 bool sg_persist_bad_range(const struct sg_persist *p, unsigned i, struct sg_persist_bad *bad);
-/* Changes whenever a bad range comes, goes or changes. */
+/* Changes whenever a bad range is added, removed or changed. */
 uint64_t sg_persist_bad_generation(const struct sg_persist *p);
 /*
  * A processor loads the range, which lies within one extent: is one of its lines bad?  A line that
- * was changed since is not: the cache has it.  The first such line's address in *line.
+ * was changed since is not: the cache has it.  *line is the first bad line's address.
  */
 bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len,
                            uint64_t *line);
@@ -372,12 +372,12 @@ uint64_t sg_persist_events(const struct sg_persist *p);
 /* ---- The cut ---- */
 
 enum sg_persist_outcome {
-    SG_PERSIST_LOSE_ALL,       /* everything that may be lost is */
-    SG_PERSIST_KEEP_ALL,       /* everything that may survive does */
+    SG_PERSIST_LOSE_ALL,       /* lose everything that can be lost */
+    SG_PERSIST_KEEP_ALL,       /* keep everything that can be kept */
     SG_PERSIST_OUTCOME_RANDOM, /* "random", from the seed */
     /*
-     * Inside the range everything that may be lost is, elsewhere everything survives that then may.
-     * With a seed other than 0, what is inside is torn: random, never kept whole.
+     * Inside the range lose everything that can be lost; outside it keep everything that can then
+     * be kept.  With a seed other than 0 lines inside are torn: random, but never kept whole.
      */
     SG_PERSIST_WORST_FOR,
     SG_PERSIST_OUTCOMES,
@@ -391,7 +391,7 @@ const char *sg_persist_outcome_name(enum sg_persist_outcome outcome);
 int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "random", "worst-for" */
 
 /*
- * The power fails.  The media gets exactly what the policy lets survive; everything on its way is
+ * The power fails.  The media get exactly what the policy lets survive; everything under way is
  * gone.  Visible memory is undefined until the owner has made it equal to the media, unless the
  * report says that it stays.  The report is
  * the caller's (sg_persist_report_free()).  The domain is frozen.
@@ -425,7 +425,7 @@ enum sg_persist_fate {
     SG_PERSIST_LOST,
     SG_PERSIST_PARTLY,         /* an in-order prefix of the line's stores survived */
     SG_PERSIST_KEPT,
-    SG_PERSIST_REFUSED,        /* would have survived, but the medium took no more */
+    SG_PERSIST_REFUSED,        /* would have survived, but the medium refused it */
     SG_PERSIST_FATES,
 };
 const char *sg_persist_fate_name(enum sg_persist_fate fate); /* "lost", "partly", "kept"... */
@@ -449,15 +449,15 @@ struct sg_persist_report {
     uint64_t now_ns, events;   /* at the cut */
     struct sg_persist_config config;
     struct sg_persist_policy policy;
-    bool armed;                /* an armed cut; else by command */
+    bool armed;                /* an armed cut, not a command */
     struct sg_persist_arm arm;
     /* Lines (S2', S2, S3) and octets (S0, S1) by stage and fate. */
     uint64_t count[SG_PERSIST_STAGES][SG_PERSIST_FATES];
     uint64_t untracked[SG_PERSIST_FATES]; /* lines changed by CPUs with tracking off */
     bool untracked_counted;    /* false: not compared, because nothing depended on it */
     /*
-     * Visible memory is as it has to be already and the owner leaves it alone.  What untracked
-     * CPUs changed stays there, and differs from the media still: sg_persist_write_back().
+     * Visible memory is already correct, and the owner must not change it.  Changes by untracked
+     * CPUs stay there and still differ from the media: sg_persist_write_back().
      */
     bool stays;
     uint64_t acknowledged;     /* RDMA Flushes with P done since the last restart */
@@ -471,10 +471,10 @@ struct sg_persist_report {
 void sg_persist_report_free(struct sg_persist_report *r);
 /* One JSON object; docs/persistence.md lists its members.  Appends. */
 void sg_persist_report_json(const struct sg_persist_report *r, GString *out);
-/* The same for people. */
+/* The same as text for people. */
 void sg_persist_report_text(const struct sg_persist_report *r, GString *out);
 
-/* What is dirty now, without a cut.  Cost follows what is dirty. */
+/* What is dirty now, without a cut.  The cost depends on what is dirty. */
 struct sg_persist_stats {
     uint64_t stage[SG_PERSIST_STAGES]; /* octets in S0 and S1, lines elsewhere (newest store) */
     uint64_t events, flushes, flushes_failed, lines_persisted, media_refusals;

@@ -2,16 +2,16 @@
 /*
  * From the wire to visibility: S0, S1, and the writes that leave them.
  *
- * S0 is a list of pieces per connection; a piece is what one dma_write brought (at most a DDP
+ * S0 is a list of pieces per connection; a piece is the payload of one dma_write (at most a DDP
  * segment).  It moves on when it is due (placement_delay_ns), when the connection settles, or when
- * there is too much.  In random order any piece of the connection may go first: RFC 5041
- * section 5.3 lets the order of placement differ from the order of sending, RFC 5040 section 5.5
- * promises nothing between Writes.
+ * there are too many.  In random order any piece of the connection may go first: RFC 5041
+ * section 5.3 lets the order of placement differ from the order of sending, and RFC 5040 section
+ * 5.5 promises nothing between Writes.
  *
- * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head by
- * itself (posted_drain), or because the device does other DMA, which orders behind.
+ * S1 is one FIFO per device, as PCIe orders posted writes.  The root complex takes the head
+ * spontaneously (posted_drain), or because the device does other DMA, which is ordered behind it.
  *
- * With neither delay nor reordering nor a lazy root complex a write goes straight through.
+ * Without delay, reordering and a lazy root complex, a write passes straight through.
  */
 #include "persist/domain_impl.h"
 
@@ -149,7 +149,7 @@ static struct sg_dom_conn *find_conn(struct sg_persist *p, unsigned device, uint
     return g_hash_table_lookup(p->conns, &key);
 }
 
-/* The key lies in the entry, so that the table owns no memory of its own. */
+/* The key is inside the entry, so that the table owns no memory of its own. */
 struct keyed_conn {
     int64_t key;
     struct sg_dom_conn conn;
@@ -214,7 +214,7 @@ void sg_dom_place_clear(struct sg_persist *p)
     p->place_due_ns = p->posted_due_ns = SG_NEVER;
 }
 
-/* A piece waits in the adapter. */
+/* A piece has to wait in the adapter. */
 static void hold(struct sg_persist *p, struct piece *x)
 {
     const struct sg_persist_config *g = &p->config;
@@ -238,7 +238,7 @@ static void hold(struct sg_persist *p, struct piece *x)
     }
 }
 
-/* Pieces of a connection that are due; in order, an early one waits for those before it. */
+/* Moves pieces of a connection that are due; in order, an early one waits for earlier ones. */
 static void place_due(struct sg_persist *p, struct sg_dom_conn *c)
 {
     struct piece *prev = NULL, *x = c->s0.head;
@@ -349,7 +349,7 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
     return true;
 }
 
-/* Octets of an extent changed in visible memory already. */
+/* Octets of an extent that somebody else has already changed in visible memory. */
 static void changed_outside(struct sg_persist *p, const struct sg_persist_source *source,
                             struct extent *e, uint64_t off, uint64_t addr, uint64_t len)
 {
@@ -388,7 +388,7 @@ bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *sou
     sg_put_le64(&want, desired);
     if (__atomic_compare_exchange_n((uint64_t *)(e->visible + off), &found, want, false,
                                     __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-        if (found != want) { /* else nothing happened that a log could tell */
+        if (found != want) { /* else there was no event to be logged */
             sg_dom_others_drain(p, -1);
             changed_outside(p, source, e, off, addr, SG_PERSIST_ATOM);
         }

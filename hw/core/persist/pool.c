@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Elements of one size by number: chunks of memory and a list of those freed. */
+/* Elements of one size, named by number: chunks of memory and a free list. */
 #include "persist/domain_impl.h"
 
 void sg_dom_pool_init(struct pool *pool, uint32_t element_size)

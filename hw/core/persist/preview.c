@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a cut would leave, without cutting: many outcomes of one instant, for tests and tools.
+ * Previews of a cut: many outcomes of one instant, for tests and tools.
  *
  * A second domain gets a copy of the range's pages: both memories, dirty lines with their stores,
- * and of the vCPUs' buffers what concerns them.  Then that one is cut, by the code that cuts the
- * real one, which is only read.  The copy has no adapters: what is in S0 and S1 counts as lost.
+ * and the vCPUs' buffers as far as they concern it.  Then the copy is cut, by the code for real
+ * cuts; the real domain is only read.  The copy has no adapters: data in S0 and S1 count as lost.
  */
 #include "persist/domain_impl.h"
 
-/* The copy: one extent, from the page of `off` on. */
+/* The copy: one extent, beginning with the page of `off`. */
 struct excerpt {
     const struct sg_persist *from;
     const struct extent *whole;
@@ -60,7 +60,7 @@ static void copy_page(const struct excerpt *x, size_t page_no)
     }
 }
 
-/* Entries of a ring, from its head on, that are within the copy; returns how many. */
+/* Entries of a ring, beginning at its head, that are within the copy; returns how many. */
 static unsigned copy_entries(const struct excerpt *x, const struct cpu_entry *from, unsigned head,
                              unsigned count, unsigned size, struct cpu_entry *to)
 {

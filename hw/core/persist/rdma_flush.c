@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * RDMA Flush, and what else looks at a range of the media.
+ * RDMA Flush, and the other operations on a range of the media.
  *
- * A Flush has two halves.  Begin: the connection settles and the device's own read drives out what
- * it posted (E9); from here on the range is visible.  Finish, after the configured latency: with P
- * the range goes from the cache to where the domain keeps it (E10), to the media itself where the
- * domain keeps nothing else.  Finish may cover more than begin saw, never less.  Only a Finish that
+ * A Flush has two halves.  Begin: the connection settles, and the device's own read pushes out its
+ * posted writes (E9); from here on the range is visible.  Finish, after the configured latency:
+ * with P the range goes from the cache to the stage that the domain keeps (E10), or to the media
+ * if it keeps nothing else.  Finish may cover more than begin saw, never less.  Only a Finish that
  * moved every dirty line of the range answers SG_PM_DONE.
  */
 #include "persist/domain_impl.h"
@@ -62,7 +62,7 @@ bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *s
     return good;
 }
 
-/* Time that a Flush takes which begins now. */
+/* Latency of a Flush that begins now. */
 static uint64_t latency(struct sg_persist *p, unsigned flags)
 {
     uint64_t ns = p->config.flush_latency_ns;
@@ -115,7 +115,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
     }
     sg_dom_input_done(p);
     if (p->frozen) {
-        return wait_for_ever(op); /* the power went before the answer */
+        return wait_for_ever(op); /* the power failed before the answer */
     }
     if (!(halves & SG_DOM_FLUSH_FINISH)) {
         return SG_PM_LATER;
@@ -123,7 +123,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
     return good ? SG_PM_DONE : SG_PM_FAILED;
 }
 
-/* ---- The media's side ---- */
+/* ---- The media side ---- */
 
 /* Of the part of a range that lies in one extent. */
 static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off, uint8_t *buf,
@@ -138,7 +138,7 @@ static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off
     if (sg_dom_bad(p, e->base + off, len, SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED)) {
         return false;
     }
-    /* A medium that takes no more, or may not, leaves the cache's content nowhere to go. */
+    /* If the medium refuses, the cache's content cannot survive. */
     cache_survives = p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only
                      && !e->faults.wears_out;
     memcpy(buf, (cache_survives ? e->visible : e->media) + off, len);

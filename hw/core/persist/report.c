@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The report of a cut: what was dirty, in which stage, from whom, what became of it.
+ * The report of a cut: what was dirty, in which stage, its source and its fate.
  *
- * Rows are runs of neighbouring lines with the same stage, fate and source event; the log tells
- * who the source was, if it still has the event.  Counts cover everything, rows the first
+ * Rows are runs of neighbouring lines with the same stage, fate and source event; the log knows
+ * the source, if it still has the event.  Counts cover everything, rows the first
  * SG_PERSIST_REPORT_ROWS.
  */
 #include <inttypes.h>
@@ -125,7 +125,7 @@ static void json_source(GString *out, const struct sg_persist_source *s)
     }
 }
 
-/* Named as the properties. */
+/* With the names of the properties. */
 static void json_config(GString *out, const struct sg_persist_config *c)
 {
     g_string_append_printf(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Defaults, checks and names of what can be set in a persistence domain. */
+/* Defaults, checks and names of the settings of a persistence domain. */
 #include "base/bytes.h"
 #include "persist/persist.h"
 

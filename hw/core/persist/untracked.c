@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What CPUs changed while they are not tracked.
+ * Changes by CPUs while they are not tracked.
  *
- * Nobody reports such stores.  The lines are found by comparing the two memories: in a Flush of at
- * most untracked_flush_max octets, at a cut, when tracking begins, and, where what they change is
- * to survive (untracked = keep), before DMA makes their line its own and before the media are read.
+ * Nobody reports such stores.  A comparison of the two memories finds the lines: in a Flush of at
+ * most untracked_flush_max octets, at a cut, when tracking begins, and, if these changes have to
+ * survive (untracked = keep), before DMA overwrites their line and before the media are read.
  */
 #include "persist/domain_impl.h"
 
@@ -95,7 +95,7 @@ void sg_dom_mark_untracked(struct sg_persist *p, struct extent *e, uint64_t off,
     }
 }
 
-/* As much of a run as the medium takes. */
+/* As many lines of a run as the medium takes. */
 static void write_back(struct sg_persist *p, struct extent *e, uint64_t off, size_t lines)
 {
     uint64_t n = sg_dom_media_take(p, e, lines) * SG_PERSIST_LINE;
