@@ -13,7 +13,7 @@ struct sgh_dev;
 
 /* Kernel memory of a queue: chunks that are contiguous for the adapter, and their page list. */
 #define SGH_CHUNK_SHIFT 18
-#define SGH_CHUNK_SIZE (1u << SGH_CHUNK_SHIFT)
+#define SGH_CHUNK_SIZE BIT(SGH_CHUNK_SHIFT)
 
 struct sgh_chunk {
 	void *va;

@@ -28,8 +28,8 @@ struct sgh_cq {
 	struct ib_cq ibcq;
 	u32 cqn;
 	struct sgh_eq *eq;
-	struct mutex resize_mutex;
-	spinlock_t lock;
+	struct mutex resize_mutex;	/* one resize at a time */
+	spinlock_t lock;	/* all that follows: pollers, armers, the switch of rings */
 	struct sgh_cq_ring ring;
 	u32 ci;
 	/* Kernel queues: unread entries of the previous ring. */

@@ -75,7 +75,7 @@ struct sgh_dev {
 	struct completion test_irq;
 
 	struct sgh_eq aeq;
-	spinlock_t aeq_lock;
+	spinlock_t aeq_lock;	/* aeq, and aeq_fifo's writers */
 	bool aeq_stalled;
 	DECLARE_KFIFO_PTR(aeq_fifo, struct sg_eqe);
 	struct workqueue_struct *event_wq;	/* ordered: events in the adapter's order */
@@ -86,7 +86,7 @@ struct sgh_dev {
 	u32 num_ceqs;
 	struct sgh_eq *ceqs;	/* eqn i + 1 */
 
-	struct mutex id_mutex;
+	struct mutex id_mutex;	/* numbers are in the tables while the adapter uses them */
 	struct xarray qps;	/* by number */
 	struct xarray cqs;
 	struct xarray srqs;

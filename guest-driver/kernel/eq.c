@@ -169,6 +169,7 @@ static irqreturn_t sgh_irq(int irq, void *arg)
 		if (sgh_read(dev, SG_REG_STATUS) & SG_STATUS_READY)
 			sgh_aeq_poll(dev);
 	}
+	/* Pairs with the release below: a queue is complete before it is counted. */
 	num = smp_load_acquire(&dev->num_ceqs);
 	for (i = 0; i < num; i++) {
 		if (dev->ceqs[i].vector == vec->index)

@@ -28,7 +28,7 @@ struct sgh_admin_slot {
 };
 
 struct sgh_admin {
-	spinlock_t lock;
+	spinlock_t lock;	/* slots and indices */
 	struct semaphore room;
 	u8 *sq;
 	struct sg_admin_rsp *cq;

@@ -17,7 +17,7 @@ struct sgh_conn;
 struct sgh_rdv;
 
 struct sgh_wq {
-	spinlock_t lock;
+	spinlock_t lock;	/* the ring and its indices */
 	struct sgh_buf buf;
 	struct ib_umem *umem;
 	u32 entries;
@@ -40,7 +40,7 @@ struct sgh_qp {
 	u32 max_inline;
 	bool user;
 	bool signal_all;
-	struct mutex mutex;
+	struct mutex mutex;	/* changes of state, and the work of the rendezvous */
 	enum ib_qp_state ib_state;	/* as set by its owner, if not by iw_cm */
 	bool fresh;		/* was never reset */
 	bool gone;		/* under mutex; its number may belong to another one */
