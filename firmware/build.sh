@@ -43,6 +43,7 @@ build_uefi() {
 
 build_tool() {
     local core=$SG_TOP/hw/core
+    # shellcheck disable=SC2046  # options, blanks between them
     gcc -std=gnu11 -O2 -Wall -Wextra -Werror -Wno-unused-parameter "-I$core" "-I$SG_TOP/include" \
         -o sg-flash "$here/sg_flash.c" "$core"/flash/*.c "$core"/base/crc32c*.c \
         $(pkg-config --cflags --libs glib-2.0)
@@ -59,6 +60,7 @@ build_firmware() {
     ./sg-flash rom rom.bin staghorn.rom staghorn.efi
     rm rom.bin
     cp "$here/profiles.ini" .
+    # shellcheck disable=SC2013  # a name has no blanks
     for name in $(sed -n 's/^\[\(.*\)\]$/\1/p' profiles.ini); do
         ./sg-flash firmware "$name.fw" profiles.ini "$name" "$VERSION" staghorn.rom
         ./sg-flash chip "$name.flash" "$name.fw"

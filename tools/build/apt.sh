@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
 #
 # Debian packages of another release, without touching the machine's apt.
 # Source it after lib.sh.
@@ -62,6 +63,7 @@ sg_apt_source() {
     upstream=${plain%-*}
     sg_apt apt-get source --download-only --only-source "$package=$version" ||
         echo "(apt could not fetch every file; continuing if the tarball is there)"
+    # shellcheck disable=SC2010  # archives' names have no newlines
     tarball=$(ls "${package}_$upstream".orig.tar.* 2>/dev/null | grep -v '\.asc$' | head -n 1)
     [ -n "$tarball" ] || {
         echo "${package}_$upstream.orig.tar.* could not be downloaded."
@@ -69,6 +71,7 @@ sg_apt_source() {
     }
     sg__verify_source "$package" "$version"
     mkdir src
+    # shellcheck disable=SC2086  # options, blanks between them
     tar -xf "$tarball" -C src --strip-components=1 ${SG_TAR_OPTIONS:-}
     sg__debian_patches "${package}_$plain.debian.tar.xz" src
     echo "$version" > VERSION
@@ -80,6 +83,7 @@ sg__newest_source() {
     local version best=
     for version in $(sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null |
         sed -n 's/^Version: //p'); do
+        # shellcheck disable=SC2254  # a pattern
         case $version in
         $2) [ -n "$best" ] && dpkg --compare-versions "$version" lt "$best" || best=$version ;;
         esac

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
 #
 # Step runner for all build scripts: source it from a bash script.
 #
@@ -46,6 +47,7 @@ if [ -z "${SG_BUILD:-}" ]; then
     SG_BUILD=$(cat "$SG_TOP/.build-dir" 2>/dev/null || echo "$SG_TOP/build")
 fi
 if [ -r "$SG_BUILD/config.sh" ]; then
+    # shellcheck source=/dev/null  # configure writes it
     . "$SG_BUILD/config.sh"
     if [ "${SG_CONFIGURED_TOP:-$SG_TOP}" != "$SG_TOP" ]; then
         echo "This tree was configured at $SG_CONFIGURED_TOP and then moved or copied;" >&2

@@ -49,6 +49,7 @@ make_tree() {
 keep_times() {
     local file
     [ -d "$tree" ] || return 0
+    # shellcheck disable=SC2013  # a path has no blanks
     for file in $(sed -n 's,^+++ b/,,p' "$SG_TOP"/hw/device/qemu-patches/*.patch); do
         if cmp -s "$tree/$file" "$tree.new/$file"; then
             touch -r "$tree/$file" "$tree.new/$file"

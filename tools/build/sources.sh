@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
 #
 # Third parties: one function per source or tool, each one step whose product
 # lies in the cache.  Source it after lib.sh; call sg_source_NAME, then use
@@ -11,7 +12,7 @@
 sg__fetch_keys=(@fetch-1)
 
 sg__fetch() {
-    cd "$SG_OUT"
+    cd "$SG_OUT" || return
     SG_TAR_OPTIONS=${3:-} sg_apt_source "$1" "$2"
 }
 
@@ -39,16 +40,18 @@ sg_source_fio() {
         @3.33-* -- sg__fetch fio '3.33-*'
 }
 
-# siw for tests: two folders of Debian's kernel source.
+# siw for tests, and the script that judges patches of the kernel: parts of Debian's kernel source.
 sg__fetch_siw() {
     sg__fetch linux '6.12.*' \
-        "--wildcards */drivers/infiniband/sw/siw/* */include/uapi/rdma/siw-abi.h"
-    [ -r src/drivers/infiniband/sw/siw/siw_main.c ] && [ -r src/include/uapi/rdma/siw-abi.h ]
+        "--wildcards */drivers/infiniband/sw/siw/* */include/uapi/rdma/siw-abi.h
+            */scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
+    [ -r src/drivers/infiniband/sw/siw/siw_main.c ] && [ -r src/include/uapi/rdma/siw-abi.h ] &&
+        [ -r src/scripts/checkpatch.pl ]
 }
 
 sg_source_siw() {
     sg_step src-siw "fetching siw from Debian's source of Linux 6.12" "${sg__fetch_keys[@]}" \
-        @6.12.* @siw -- sg__fetch_siw
+        @6.12.* @siw-2 -- sg__fetch_siw
 }
 
 # The SMB client and server, likewise: Debian's kernel has them without RDMA.
@@ -84,7 +87,7 @@ sg_source_linux() {
 # Meson 1.7 in a virtual environment: Debian 12 has 1.0, QEMU wants 1.5.  Run
 # it as `sg_meson ARGS`; QEMU's configure takes "$(sg_product meson)/bin/python3".
 sg__make_meson() {
-    cd "$SG_OUT"
+    cd "$SG_OUT" || return
     sg_apt_extract "$SG_OUT/deb" meson
     /usr/bin/python3 -m venv --without-pip .
     cp -r deb/usr/lib/python3/dist-packages/. lib/python3*/site-packages/
@@ -103,7 +106,7 @@ sg_meson() {
 
 # BIOS, UEFI, option and boot ROMs for QEMU's -L: "$(sg_product firmware)/share".
 sg__make_firmware() {
-    cd "$SG_OUT"
+    cd "$SG_OUT" || return
     sg_apt_extract "$SG_OUT/deb" seabios ovmf qemu-system-data ipxe-qemu
     mkdir share
     cp -rL deb/usr/share/seabios/. share/

@@ -38,7 +38,7 @@ make_netroot() {
     (cd "$SG_OUT/boot" && find . -mindepth 1 | LC_ALL=C sort |
         cpio --quiet --create --format=newc --owner=0:0 --reproducible) | gzip -6 -n \
         > "$SG_OUT/netroot.gz"
-    rm -rf "$SG_OUT/root" "$SG_OUT/boot"
+    rm -rf "${SG_OUT:?}/root" "${SG_OUT:?}/boot"
 }
 
 sg_plan 2

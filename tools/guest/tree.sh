@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
 #
 # The guest's Debian 13 tree and builds inside it.  Source it after
 # tools/build/lib.sh and tools/build/apt.sh.
@@ -87,7 +88,7 @@ make_image() {
         cp -r --no-preserve=ownership "$2" "$dir/usr/lib/modules/"
         rm -f "$dir/usr/lib/modules/${2##*/}"/{build,source}
     fi
-    rm -rf "$dir"/boot/* "$dir"/var/cache/apt/* "$dir"/var/lib/apt/lists/*
+    rm -rf "${dir:?}"/boot/* "$dir"/var/cache/apt/* "$dir"/var/lib/apt/lists/*
     mke2fs -q -t ext4 -O ^metadata_csum,^has_journal,^ea_inode -m 0 -E root_owner=0:0 \
         -L staghorn -d "$dir" "$SG_OUT/$1" 1400M
     rm -rf "$dir"
