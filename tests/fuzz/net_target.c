@@ -311,7 +311,7 @@ static void transport(bool honest)
     copy_frame(&f, taken);
     if (honest || !fuzz_rarely(&in, 8)) {
         n_frames--;
-        memmove(&frames[i], &frames[i + 1], (n_frames - i) * sizeof(taken));
+        memmove(&frames[i], &frames[i + 1], (n_frames - i) * sizeof(frames[0]));
         frames[n_frames] = taken;
     }
     if (!honest && fuzz_rarely(&in, 2)) {

@@ -6,8 +6,9 @@ import labtest
 
 sys.path.insert(0, str(labtest.TOP / "tools"))
 
-from bench import exports, rdma  # noqa: E402
-from launcher.errors import LabError  # noqa: E402
+# Those who import this module use exports and LabError through it.
+from bench import exports, rdma  # noqa: E402,F401
+from launcher.errors import LabError  # noqa: E402,F401
 from launcher.state import LabFolder  # noqa: E402
 
 

@@ -6,7 +6,6 @@ alpha is the client, beta the server.  perftest 25.01 validates no data.  But it
 from a file (--mmap) and its content from another (--payload_file_path), so the file tells."""
 # timeout: 1500
 import itertools
-import re
 import struct
 import time
 
