@@ -497,8 +497,8 @@ static void sgh_bind(struct sgh_dev *dev)
 	sgh_set_netdev(dev, netdev);
 	sgh_net_sync(dev);
 	/*
-		 * Registration reads the table as it is now.  A redundant event would make ib_core
-		 * remove every entry for a moment, just when consumers connect.
+	 * Registration reads the table as it is now.  A redundant event would make ib_core
+	 * remove every entry for a moment, just when consumers connect.
 	 */
 	WRITE_ONCE(dev->addrs_changed, false);
 	WRITE_ONCE(dev->port_active, sgh_port_up(dev));

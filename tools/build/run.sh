@@ -9,6 +9,8 @@
 #= make check-fast  only what needs no QEMU and no VM, with fewer seeds: unit, simulation, style
 #= make check-file  the tests of FILE=hw/core/verbs/queues/sq.c, or of all that git finds changed
 #= make check-debug verbs, life cycle, consumers on a kernel with its checkers on (DEBUG=test_nfs)
+#= make lint        style, formatters, linters, checkpatch, sparse: what needs no test to be run
+#= make format      format C and Python (FILES=...; default: all of the tree)
 #= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
@@ -198,7 +200,7 @@ check-debug)
     run_part firmware/build.sh
     run_part tools/guest/build.sh --with consumers
     run_part tools/guest/debug-kernel.sh
-    # Words, on purpose: parts of programs' names.
+    # shellcheck disable=SC2086  # words: parts of programs' names
     run_check --debug ${DEBUG:-}
     ;;
 native)
@@ -232,6 +234,22 @@ check-file)
     [ -z "$targets" ] || build_native native $targets
     run_check --fast "${chosen[@]}"
     ;;
+lint)
+    lock_build
+    sg_plan 7
+    . "$SG_TOP/tools/guest/tree.sh"
+    guest_tree
+    sg_tool_meson
+    sg_source_lwip
+    sg_source_siw
+    sg_tool_firmware
+    native_plain
+    run_check --suite style --suite lint
+    ;;
+format)
+    # shellcheck disable=SC2086  # words: files
+    run_part tools/build/format ${FILES:-}
+    ;;
 fuzz)
     run_part tools/fuzz
     ;;
@@ -242,7 +260,7 @@ mutate)
     sg_source_lwip
     sg_tool_firmware
     native_plain
-    # Words, on purpose: options of tools/mutate.
+    # shellcheck disable=SC2086  # words: options of tools/mutate
     run_part tools/mutate ${MUTATE:-}
     ;;
 clean)
