@@ -96,6 +96,14 @@ def status__dropped_frames(_folder):
     ]
 
 
+@case
+def version__of_the_project(folder):
+    """--version is the version that meson.build has"""
+    done = staghorn(folder, "--version")
+    assert done.returncode == 0, done
+    assert "version: '%s'" % done.stdout.split()[1] in (TOP / "meson.build").read_text(), done
+
+
 def built(folder, *names):
     """A build folder with these products, all of them empty but the profiles."""
     for name in names:

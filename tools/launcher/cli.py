@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 
-from . import accel, agent, debugging, domain, errors, firmware, impair, lab, options, plug
-from . import ports, transfer
+from . import accel, agent, debugging, domain, errors, firmware, impair, lab, options, paths
+from . import plug, ports, transfer
 from . import console as console_module
 from .errors import LabError, UsageError
 from .state import LabFolder
@@ -602,6 +602,7 @@ def make_parser():
         metavar="NAME",
         help="the lab [%(default)s]",
     )
+    parser.add_argument("--version", action="version", version="Staghorn " + paths.version())
     verbs = parser.add_subparsers(metavar="VERB", dest="verb", required=True)
     vm = [("vm", {"metavar": "VM"})]
     _add_up(verbs)

@@ -7,6 +7,7 @@ STAGHORN_STATE  another folder for labs than $XDG_RUNTIME_DIR/staghorn or
                 ~/.local/state/staghorn
 """
 import os
+import re
 from pathlib import Path
 
 from .errors import LabError
@@ -22,6 +23,11 @@ def build():
     except OSError:
         chosen = ""
     return TOP / (chosen or "build")
+
+
+def version():
+    """The project's version, which meson.build has."""
+    return re.search(r"^ *version: '([^']+)'", (TOP / "meson.build").read_text(), re.M)[1]
 
 
 def config():
