@@ -165,6 +165,18 @@ static void make_object(struct pair_side *s, union any_command *c)
     }
 }
 
+/* What later requests use: the objects that a command made. */
+static void remember(const union any_command *c, const struct sg_admin_rsp *rsp)
+{
+    if (c->hdr.opcode == SG_ADMIN_ALLOC_MW) {
+        window = sg_get_le32(&rsp->id);
+    } else if (c->hdr.opcode == SG_ADMIN_REG_MR && c->mr.flags & SG_MR_ODP) {
+        paged = sg_get_le32(&rsp->id);
+    } else if (c->hdr.opcode == SG_ADMIN_MAP_PAGES) {
+        mapped++;
+    }
+}
+
 /* A command that could be good, or nothing but numbers; then a few fields are spoilt. */
 static void command(struct pair_side *s)
 {
@@ -225,15 +237,8 @@ static void command(struct pair_side *s)
 
         sg_put_le32(c.octets + at, (uint32_t)value());
     }
-    if (!try_cmd(&s->md, &c, sizeof(c), &rsp)) {
-        return;
-    }
-    if (c.hdr.opcode == SG_ADMIN_ALLOC_MW) {
-        window = sg_get_le32(&rsp.id);
-    } else if (c.hdr.opcode == SG_ADMIN_REG_MR && c.mr.flags & SG_MR_ODP) {
-        paged = sg_get_le32(&rsp.id);
-    } else if (c.hdr.opcode == SG_ADMIN_MAP_PAGES) {
-        mapped++;
+    if (try_cmd(&s->md, &c, sizeof(c), &rsp)) {
+        remember(&c, &rsp);
     }
 }
 

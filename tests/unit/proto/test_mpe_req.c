@@ -8,6 +8,8 @@
 #include "tap.h"
 #include "request_msgs.h"
 
+#define ZEROS_32 "0000000000000000000000000000000000000000000000000000000000000000"
+
 static const struct sg_msg verify_msg = {
     .kind = SG_MSG_VERIFY,
     .mpe = {
@@ -264,10 +266,8 @@ static void bad_responses(void)
           TERM("0206", "0012") "c142 00000100 0000000000000040", "0/2/06" },
         { "Verify Response, no hash", &verify_msg, RESP("4f", "01"),
           TERM("02ff", "0012") RESP("4f", "01"), "0/2/ff" },
-        { "Verify Response, 65 octets", &verify_msg, RESP("4f", "01")
-          "00000000000000000000000000000000000000000000000000000000000000000000000000000000"
-          "00000000000000000000000000000000000000000000000000", TERM("1205", "0053")
-          RESP("4f", "01"), "1/2/05" },
+        { "Verify Response, 65 octets", &verify_msg, RESP("4f", "01") ZEROS_32 ZEROS_32 "00",
+          TERM("1205", "0053") RESP("4f", "01"), "1/2/05" },
         { "Atomic Write Response with payload", &atom_msg, RESP("51", "01") "00000000",
           TERM("02ff", "0016") RESP("51", "01"), "0/2/ff" },
     };

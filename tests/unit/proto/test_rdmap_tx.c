@@ -46,6 +46,21 @@ static struct sg_msg payload_message(enum sg_msg_kind kind, uint32_t length)
     return m;
 }
 
+/* The DDP header of a segment at 'off' of message 1 on queue 0. */
+static void untagged_header(const uint8_t *u, size_t off)
+{
+    T_EQ_U64(sg_get_be32(u + 2), 0);
+    T_SHOWS("DDP-12") {
+        T_EQ_U64(sg_get_be32(u + 6), 0);
+    }
+    T_SHOWS("DDP-15") {
+        T_EQ_U64(sg_get_be32(u + 10), 1);
+    }
+    T_SHOWS("DDP-16 DDP-21") {
+        T_EQ_U64(sg_get_be32(u + 14), off);
+    }
+}
+
 /* EMSS 1460, so a ULPDU has 1454 octets: 1440 or 1436 of payload. */
 static void message_in_segments(void)
 {
@@ -82,16 +97,7 @@ static void message_in_segments(void)
                 T_EQ_INT(u[1], rows[i].kind == SG_MSG_SEND ? 0x43 : 0x40);
             }
             if (hdr == 18) {
-                T_EQ_U64(sg_get_be32(u + 2), 0);
-                T_SHOWS("DDP-12") {
-                    T_EQ_U64(sg_get_be32(u + 6), 0);
-                }
-                T_SHOWS("DDP-15") {
-                    T_EQ_U64(sg_get_be32(u + 10), 1);
-                }
-                T_SHOWS("DDP-16 DDP-21") {
-                    T_EQ_U64(sg_get_be32(u + 14), off);
-                }
+                untagged_header(u, off);
             } else {
                 T_SHOWS("DDP-10 RDM-16") {
                     T_EQ_U64(sg_get_be32(u + 2), 0x11223344);

@@ -84,6 +84,24 @@ static void rings_are_bounded(void)
     pair_stop(&pair);
 }
 
+/* With less and less missing: whatever the second piece of memory is, it is not had. */
+static void refused_until_it_fits(struct pair_side *s, const void *cmd, size_t len, uint64_t used)
+{
+    uint64_t room;
+
+    for (room = 8; room < 4096; room += room / 4 + 8) {
+        enum sg_status st;
+
+        account(0)->limit = used + room;
+        st = md_cmd(&s->md, cmd, len, NULL);
+        if (st == SG_OK) {
+            break; /* small things fit at last */
+        }
+        T_EQ_U64(st, SG_ENOMEM);
+        T_EQ_U64(account(0)->used, used);
+    }
+}
+
 /* Every command that makes something, or makes it larger. */
 static void commands_are_refused(void)
 {
@@ -129,23 +147,10 @@ static void commands_are_refused(void)
     exhaust(0);
     used = account(0)->used;
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        uint64_t room;
-
         T_CONTEXT("%s", rows[i].name);
         T_EQ_U64(md_cmd(&s->md, rows[i].cmd, rows[i].len, NULL), SG_ENOMEM);
         T_EQ_U64(account(0)->used, used);
-        /* With less and less missing: whatever the second piece of memory is, it is not had. */
-        for (room = 8; room < 4096; room += room / 4 + 8) {
-            enum sg_status st;
-
-            account(0)->limit = used + room;
-            st = md_cmd(&s->md, rows[i].cmd, rows[i].len, NULL);
-            if (st == SG_OK) {
-                break; /* small things fit at last */
-            }
-            T_EQ_U64(st, SG_ENOMEM);
-            T_EQ_U64(account(0)->used, used);
-        }
+        refused_until_it_fits(s, rows[i].cmd, rows[i].len, used);
         used = account(0)->used;
         exhaust(0);
     }
