@@ -4,8 +4,8 @@
 # and the scripts of tools/.
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
-TARGETS := all demo check check-full check-fast check-file check-debug lint format bench fuzz mutate \
-           deps native guest consumers debug-kernel
+TARGETS := all demo check check-full check-fast check-file check-debug lint format compdb coverage bench \
+           fuzz mutate deps native guest consumers debug-kernel
 
 help:
 	@sed -n 's/^#= //p' tools/build/run.sh

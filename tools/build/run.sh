@@ -11,6 +11,8 @@
 #= make check-debug verbs, life cycle, consumers on a kernel with its checkers on (DEBUG=test_nfs)
 #= make lint        style, formatters, linters, checkpatch, sparse: what needs no test to be run
 #= make format      format C and Python (FILES=...; default: all of the tree)
+#= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
+#= make coverage    how much of each layer the unit and simulation tests reach
 #= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
@@ -249,6 +251,25 @@ lint)
 format)
     # shellcheck disable=SC2086  # words: files
     run_part tools/build/format ${FILES:-}
+    ;;
+compdb)
+    lock_build
+    sg_plan 15
+    run_part tools/build/qemu.sh
+    run_part tools/guest/compdb.sh
+    sg_tool_firmware
+    native_plain
+    run_part tools/build/compdb
+    ;;
+coverage)
+    lock_build
+    sg_plan 5
+    sg_tool_meson
+    sg_source_lwip
+    sg_tool_firmware
+    # -O0, so that each line counts by itself; "sanitized" only for the smaller counts of seeds.
+    build_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
+    run_part tools/build/coverage "$SG_BUILD/coverage"
     ;;
 fuzz)
     run_part tools/fuzz
