@@ -335,6 +335,10 @@ static bool sgh_add_addr(struct sgh_dev *dev, const struct sgh_net_addr *a)
 	if (!slot)
 		return false;
 	ret = sgh_set_addr(dev, a, SG_ADDR_ADD);
+	if (ret == -ENOMEM) {
+		sgh_net_retry(dev);
+		return true;
+	}
 	if (ret) {
 		/* It is tried again at the next change. */
 		dev_warn(&dev->pdev->dev, "address of family %u refused: %d\n", a->addr.family,
@@ -488,6 +492,7 @@ static void sgh_note_master(struct sgh_dev *dev)
 static void sgh_bind(struct sgh_dev *dev)
 {
 	struct net_device *netdev;
+	int ret;
 
 	if (sgh_dead(dev))
 		return;
@@ -502,10 +507,14 @@ static void sgh_bind(struct sgh_dev *dev)
 	 */
 	WRITE_ONCE(dev->addrs_changed, false);
 	WRITE_ONCE(dev->port_active, sgh_port_up(dev));
-	if (sgh_ib_register(dev))
-		sgh_unbind(dev);
-	else
+	ret = sgh_ib_register(dev);
+	if (!ret) {
 		sgh_note_master(dev);
+		return;
+	}
+	sgh_unbind(dev);
+	if (ret == -ENOMEM)
+		sgh_net_retry(dev);
 }
 
 static void sgh_net_work(struct work_struct *work)
