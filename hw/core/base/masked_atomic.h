@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What masked FetchAdd and CmpSwap make of a number (RFC 7306 section 5.1). */
+/* The arithmetic of masked FetchAdd and CmpSwap (RFC 7306 section 5.1). */
 #ifndef SG_BASE_MASKED_ATOMIC_H
 #define SG_BASE_MASKED_ATOMIC_H
 

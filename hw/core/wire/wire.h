@@ -9,7 +9,7 @@
  *   size_t sg_X_len(...)
  *       says how many that will be, so that the caller can provide the room.
  *
- * Parsing checks form only.  The engines decide whether a version, opcode, STag
+ * Parsing checks form only.  The engine decides whether a version, opcode, STag
  * or number is acceptable, in the order that the RFCs demand.  Reserved bits
  * are written as 0 and ignored when read.
  */
