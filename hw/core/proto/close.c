@@ -10,10 +10,10 @@
  *
  * One function per event; advance() is the only writer of the state and logs each change.  The
  * state of the whole connection (conn.c) says meanwhile whether inbound messages count (CLOSING) or
- * are dropped (TERMINATING), and so what the FIN waits for: the rest of the current message and the
- * answers to the peer's requests that were queued when the close began, or a
- * Terminate.  Later requests are dropped (requests.c), so the remaining work can only
- * shrink (RFC 5041 section 6.2.1 requires an orderly end, not new work).
+ * are dropped (TERMINATING).  This also determines what the FIN waits for: the rest of the current
+ * message and the answers to the peer's requests that were queued when the close began, or a
+ * Terminate.  Later requests are dropped (requests.c), so the remaining work can only shrink (RFC
+ * 5041 section 6.2.1 requires an orderly end, not new work).
  *
  * Time.  What was completed is delivered as long as TCP makes progress, that is, as long as the
  * peer's TCP acknowledges octets; passing octets to the stream is no progress.  The connection is
@@ -193,8 +193,8 @@ void close_send_fin(struct sg_conn *c)
 }
 
 /*
- * The peer's FIN, after all its octets.  Verbs are told and close our half when they are done; in
- * startup and inside an FPDU it ends the connection (RFC 5044 section 8).
+ * The peer's FIN, after all its octets.  Verbs learn of it and close our half when they are done;
+ * in startup and inside an FPDU it ends the connection (RFC 5044 section 8).
  */
 void close_peer_fin(struct sg_conn *c)
 {

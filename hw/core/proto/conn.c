@@ -18,8 +18,8 @@
  * second, conn_drop() and conn_kill() the last.  All use conn_set_state(), which logs.
  *
  * Lifetime.  Any upcall may end in sg_conn_abort() for the same connection, so every entry point
- * holds it with conn_enter() and checks conn_dead() after each upcall; the last
- * holder frees the memory.  A dead connection has no stream, no user and no timer.
+ * holds it with conn_enter() and checks conn_dead() after each upcall; the last holder frees the
+ * memory.  A dead connection has no stream, no user and no timer.
  *
  * Transmission happens in sg_conn_transmit() only.  Events call conn_signal(), which calls tx_ready
  * at most once between two transmissions.

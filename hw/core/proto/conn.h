@@ -63,10 +63,10 @@ struct conn_exec {
     bool waiting;               /* for the timer, or for sg_conn_resume(); also set by a Read */
     uint8_t len;                /* of the response, behind its DDP header */
     uint8_t response[SG_MPE_RESP_LEN_MAX];
-    uint64_t token;             /* verbs' own */
+    uint64_t token;             /* private to verbs */
 };
 
-/* A request of ours whose end verbs have not been told. */
+/* A request of ours whose result has not been reported to verbs. */
 struct conn_orq {
     uint8_t kind;               /* enum sg_msg_kind that is a request */
     bool internal;              /* RTR message: verbs do not know of it */
@@ -280,7 +280,7 @@ void conn_tell_down(struct sg_conn *c, enum sg_conn_end why);
 void conn_signal(struct sg_conn *c);
 void conn_detach(struct sg_conn *c);
 enum sg_conn_end conn_end_of_stream(enum sg_stream_end why);
-/* listener.c: a whole Request has arrived; false: verbs must not be asked yet. */
+/* listener.c: a whole Request has arrived; false: verbs must not get it yet. */
 bool listener_may_request(struct sg_conn *c);
 /* The listener no longer answers for this connection. */
 void listener_leave(struct sg_conn *c);
@@ -288,12 +288,12 @@ void listener_leave(struct sg_conn *c);
 void listener_admit(struct sg_engine *e);
 /* mpa_start.c */
 void mpa_take_request(struct sg_conn *c);
-/* The startup frames are no longer needed. */
+/* conn.c: the startup frames are no longer needed. */
 void conn_end_startup(struct sg_conn *c);
 void conn_log(const struct sg_conn *c, enum sg_log_class cls, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Is any of these flags set? */
+/* Is any of these flags (enum conn_flag) set? */
 static inline bool conn_is(const struct sg_conn *c, unsigned flags)
 {
     return c->flags & flags;
@@ -334,7 +334,7 @@ static inline bool conn_may_send(const struct sg_conn *c)
 void close_due(struct sg_conn *c);
 /* TCP must make progress from now on, or the connection is reset. */
 void close_watch(struct sg_conn *c);
-/* An earlier phase is over: starts the time limit of the end, if one has begun; else false. */
+/* Startup or the pause is over: starts the timer of the end, if one has begun; else false. */
 bool close_go_on(struct sg_conn *c);
 void close_send_fin(struct sg_conn *c);
 /* The peer's FIN, after all its octets. */
@@ -356,10 +356,10 @@ void timers_request_here(struct sg_conn *c);
 void timers_replying(struct sg_conn *c);
 /* Startup is over. */
 void timers_started(struct sg_conn *c);
-/* After timers_started(): our first FPDU has to wait; or no longer. */
+/* After timers_started(): our first FPDU has to wait; it need not wait any more. */
 void timers_pause(struct sg_conn *c);
 void timers_no_pause(struct sg_conn *c);
-/* close.c wants to check the end at that time. */
+/* At that time close_tick() checks the end. */
 void timers_look_at_end(struct sg_conn *c, uint64_t at_ns);
 /* sg_engine_run() has to drop the connection, for 'end' or because it is starved. */
 void timers_drop(struct sg_conn *c);
@@ -440,7 +440,7 @@ void requests_push(struct sg_conn *c, const struct conn_orq *r);
 /* Our oldest request without an answer: a Read, or one of queue 3.  NULL: none. */
 struct conn_orq *requests_oldest_read(struct sg_conn *c);
 struct conn_orq *requests_oldest_untagged(struct sg_conn *c);
-/* It is answered now.  Tells verbs of it, and of others that waited for it. */
+/* The request is answered.  Reports it to verbs, and those that waited behind it. */
 void requests_answered(struct sg_conn *c, struct conn_orq *r);
 /* The peer's requests: append, look at the oldest, drop the oldest. */
 void requests_accept(struct sg_conn *c, const struct conn_irrq *r);
@@ -455,7 +455,7 @@ int mpe_place_response(struct sg_conn *c, struct ddp_seg *s);
 int mpe_place_request(struct sg_conn *c, struct ddp_seg *s);
 enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
                                      uint64_t *again_ns);
-/* What is left to do of an executed request; false: that ended the stream. */
+/* Completes an executed request; false: that ended the stream. */
 bool mpe_executed(struct sg_conn *c);
 
 /* atomic_msg.c: Atomic Operations, both sides */
@@ -470,7 +470,7 @@ static inline bool is_atomic(enum sg_msg_kind kind)
 }
 
 /* exec.c: requests of the peer that are executed and answered on queue 3 */
-/* Executes the oldest request, if that is not done.  May its response go? */
+/* Executes the oldest request if necessary.  True: its response may be sent. */
 bool exec_ready(struct sg_conn *c);
 size_t exec_send_response(struct sg_conn *c);
 static inline bool exec_alive(const struct sg_conn *c)

@@ -50,9 +50,9 @@ struct sg_engine_config {
      * their connection on only after the Reply is out and overlook what comes at once.
      */
     uint32_t first_fpdu_delay_ms;
-    uint8_t mpe_draft;         /* enum sg_mpe_draft: opcodes above 0xb, and five opcode bits; of
-                               connections made from now on */
-    bool rfc7306;           /* Atomic Operations and Immediate Data; of connections from now on */
+    uint8_t mpe_draft;         /* enum sg_mpe_draft: opcodes above 0xb, and five opcode bits;
+                               for connections from now on */
+    bool rfc7306;           /* Atomic Operations and Immediate Data; for connections from now on */
 };
 
 enum sg_mpe_draft { SG_MPE_DRAFT_OFF = 0, SG_MPE_DRAFT_01 = 1, SG_MPE_DRAFT_02 = 2 };
@@ -77,7 +77,7 @@ enum sg_conn_end {
 /* For the log: "the connection timed out". */
 const char *sg_conn_end_text(enum sg_conn_end end);
 
-/* What the peer's startup frame said, ULP part. pdata lent for the duration of the call. */
+/* The ULP's part of the peer's startup frame.  pdata is valid during the call. */
 struct sg_conn_params {
     uint16_t ird, ord;   /* request: the peer's; reply/established: agreed for our side */
     uint16_t peer_ird, peer_ord; /* request, reply: as the peer's frame said; 0: it did not */
@@ -122,7 +122,7 @@ union sg_mpe_args {
 /* One outgoing message, filled by 'next': its kind says which member of the union counts. */
 struct sg_msg {
     enum sg_msg_kind kind;
-    uint64_t cookie;        /* verbs' own */
+    uint64_t cookie;        /* private to verbs */
     union {
         struct {
             uint32_t length;        /* octets of payload */
@@ -198,10 +198,10 @@ struct sg_atomic_call {
     struct sg_atomic_args args;
 };
 
-/* How the execution of a request went: of the draft, or an Atomic. */
+/* The result of the execution of a request: one of the draft, or an Atomic. */
 enum sg_exec_result {
     SG_EXEC_DONE,       /* answer it */
-    SG_EXEC_LATER,      /* ask again at *again_ns; requests behind it wait */
+    SG_EXEC_LATER,      /* call again at *again_ns; requests behind it wait */
     SG_EXEC_MEM,        /* refused by *why (STag, bounds, rights, ...) */
     SG_EXEC_UNALIGNED,  /* Atomic (Write) on an unaligned address */
     SG_EXEC_CLOSED,     /* as SG_MEM_CLOSED */
@@ -217,7 +217,7 @@ enum sg_mem_status {
     SG_MEM_ASSOC,   /* not associated with this stream: PD or QP differs */
     SG_MEM_WRAP,    /* TO + length wraps */
     SG_MEM_FAULT,   /* the memory behind it does not respond */
-    SG_MEM_LATER,   /* place_*, gather_source: not there yet, the same again at sg_conn_resume() */
+    SG_MEM_LATER,   /* place_*, gather_source: not present yet; retried by sg_conn_resume() */
     /*
      * The queue pair has left the connection, through no fault of this message: it is dropped, and
      * so is all that follows.  sg_conn_close() or sg_conn_terminate() says how it ends.
@@ -295,7 +295,7 @@ struct sg_engine_ops {
      * Pieces of the payload of 'msg', [off, off + len): host pointers, at most SG_ENGINE_IOV_MAX.
      * Negative: the source is not accessible (local protection error; verbs complete the work
      * request in error), the engine then terminates the stream without headers (RDM-61).
-     * SG_GATHER_LATER: the payload is not there yet, the same again at sg_conn_resume().
+     * SG_GATHER_LATER: the payload is not present yet; sg_conn_resume() retries.
      * SG_GATHER_CLOSED: as SG_MEM_CLOSED; the message ends where it is.
      * 'gathered' releases the pieces at once after they were sent.
      */
@@ -341,8 +341,8 @@ struct sg_engine_ops {
     /*
      * Execute an inbound request, when all before it on this stream are executed (Reads: their
      * source was gathered).  VERIFY: DONE stores the hash to send, *hash_len <= 64 octets.
-     * token: 0 at the first call of a request, kept between calls; a connection that ends in
-     * between is not asked again.  *why counts with SG_EXEC_MEM, *again_ns with LATER (SG_NEVER:
+     * token: 0 at the first call of a request, kept between calls; there is no further call if the
+     * connection ends in between.  *why counts with SG_EXEC_MEM, *again_ns with LATER (SG_NEVER:
      * the machine lost its power, there will be no answer).
      *
      * NULL: the extension is off, whatever the configuration says.  With 'mpe', 'mpe_done'
@@ -381,13 +381,14 @@ struct sg_engine *sg_engine_new(const struct sg_host *host, struct sg_stream_net
                                 const struct sg_engine_config *config,
                                 const struct sg_engine_ops *ops);
 /*
- * From now on no upcall is made, nothing is placed and nobody is let in: what there is will be
- * aborted, by its owners or by the next.  sg_engine_run() is not called meanwhile.
+ * From now on no upcall is made, nothing is placed and no connection is accepted.  The owners abort
+ * the existing connections, sg_engine_abort_some() the others.  sg_engine_run() must not be called
+ * meanwhile.
  */
 void sg_engine_stop(struct sg_engine *e);
 /* Aborts up to so many connections; false: there is none left. */
 bool sg_engine_abort_some(struct sg_engine *e, unsigned max);
-/* Aborts everything without upcalls; all is as if it had just been made. */
+/* Aborts everything without upcalls; the engine is then as new. */
 void sg_engine_reset(struct sg_engine *e);
 void sg_engine_free(struct sg_engine *e);
 void sg_engine_set_config(struct sg_engine *e, const struct sg_engine_config *config);
@@ -395,7 +396,7 @@ const struct sg_engine_stats *sg_engine_stats(const struct sg_engine *e);
 /* Timeouts due at now; returns the next deadline (ns) or SG_NEVER. */
 uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns);
 
-/* NULL: *why.  Otherwise 'reply' follows, never from within this call. */
+/* NULL: failed for the reason *why.  Otherwise 'reply' follows, never from within this call. */
 struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,
                                   const struct sg_endpoint *remote,
                                   const struct sg_conn_params *p, void *user,
@@ -405,9 +406,9 @@ struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg
 /* Connections not yet answered are reset ('request_gone' is not called). */
 void sg_engine_unlisten(struct sg_engine_listener *l);
 
-/* Remember something in a connection that has no QP yet (given back by request_gone). */
+/* Sets the argument of request_gone, for a connection that has no QP yet. */
 void sg_conn_set_request_user(struct sg_conn *c, void *request_user);
-/* From now on through this neighbour; all zero: see sg_stream_ops. */
+/* Sends through this neighbour from now on; all zero: see sg_stream_ops. */
 void sg_conn_set_next_hop(struct sg_conn *c, const uint8_t next_hop[16]);
 /* Answer a request; user: the QP.  False: the connection is not in that state any more. */
 bool sg_conn_accept(struct sg_conn *c, void *user, const struct sg_conn_params *p);
@@ -421,11 +422,11 @@ bool sg_conn_transmit(struct sg_conn *c, size_t budget);
 /* Verbs have new work for 'next': sets tx_ready if the stream has room.  Cheap, idempotent. */
 void sg_conn_wake(struct sg_conn *c);
 /*
- * What verbs answered with LATER may be there now: each such upcall is repeated.  Upcalls of
+ * What verbs answered with LATER may be possible now: each such upcall is repeated.  Upcalls of
  * reception come from within this call, and may end the connection.
  */
 void sg_conn_resume(struct sg_conn *c);
-/* The owner will close when what it has posted is done: from now on close_limit counts. */
+/* The owner will close when its posted work is done: from now on close_limit counts. */
 void sg_conn_prepare_close(struct sg_conn *c);
 /*
  * Graceful: after all that was started is sent, and all requests of the peer that are queued are
@@ -433,15 +434,16 @@ void sg_conn_prepare_close(struct sg_conn *c);
  */
 void sg_conn_close(struct sg_conn *c);
 /*
- * As sg_conn_close(), and what still comes is passed over: whoever it is for has gone.  An error
- * would be answered by RST once our FIN is out, and RST takes from the peer what it has not got.
+ * As sg_conn_close(), and what still arrives is dropped, because its receiver has gone.  An error
+ * could not be reported: no Terminate follows our FIN, and RST would destroy data that the peer
+ * has not received yet.
  */
 void sg_conn_abandon(struct sg_conn *c);
 /* At once: RST.  No upcall follows; c is dead on return. */
 void sg_conn_abort(struct sg_conn *c);
 /*
  * A local error of ours on this stream: Terminate (layer, type, code, no headers), then close.
- * Behind our FIN there is none to send, and disconnected() comes from within this call.
+ * After our FIN no Terminate can be sent, and 'disconnected' is called from within this call.
  */
 void sg_conn_terminate(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t code);
 

@@ -3,13 +3,13 @@
  * Deframing (RFC 5044 sections 5.2 and 6): octets become ULPDUs.
  *
  * The stream is in order, so boundaries follow from ULPDU_Length alone.  An FPDU that was received
- * completely is checked and passed up in place.  Otherwise it is gathered in a
- * buffer of the connection, which grows only as its octets arrive and never beyond the largest
- * FPDU.  Without markers its CRC is computed while the octets are copied.  Markers are
- * removed by a copy to memory of the engine; FPDUPTR is checked, but never determines boundaries.
+ * completely is checked and passed up in place.  Otherwise it is gathered in a buffer of the
+ * connection, which grows only as its octets arrive and never beyond the largest FPDU.  Without
+ * markers its CRC is computed while the octets are copied.  Markers are removed by a copy to memory
+ * of the engine; FPDUPTR is checked, but never determines boundaries.
  *
- * Nothing is passed up before its CRC has matched (if CRC is on), and nothing after the
- * first fault: from then on the connection is not in a receiving state and drops all octets.
+ * Nothing is passed up before its CRC has matched (if CRC is on), and nothing after the first
+ * fault: from then on the connection is not in a receiving state and drops all octets.
  */
 #include "base/crc32c.h"
 #include "proto/conn.h"

@@ -11,9 +11,9 @@
  * oldest of the silent ones is reset, because it is the least likely to send.  Each has one startup
  * buffer and the time limit of RFC 5044, section 7.1.2, rule 8.
  *
- * While verbs have 'backlog' to answer, the network is asked to delay new connections, as
- * a TCP with a full queue does: the peer sends its SYN again.  Those already established wait
- * here, as long as verbs may take for an answer.
+ * While verbs have 'backlog' Requests to answer, the network is asked to delay new connections, as
+ * a TCP with a full queue does: the peer sends its SYN again.  Those already established wait here,
+ * as long as verbs may take for an answer.
  */
 #include <glib.h>
 

@@ -3,14 +3,14 @@
  * The MPA startup exchange (RFC 5044 section 7.1, RFC 6581).
  *
  * Each side sends one frame: the initiator a Request, the responder a Reply, both without CRC and
- * Markers.  For each direction they settle who inserts Markers, for both whether CRC is on,
- * and with revision 2 the depth of the Read queues and which message must come first.
+ * Markers.  For each direction they determine who inserts Markers, for both whether CRC is
+ * on, and with revision 2 the depth of the Read queues and which message must come first.
  *
  *   CRC       on if either side wants it.
  *   Markers   a side inserts them if the other one's frame says M.
  *   Depths    responder: ORD at most the initiator's IRD.  Initiator: ORD at most the responder's
  *             IRD, IRD raised to the responder's ORD if our limit allows, else Terminate.  The
- *             all-ones value leaves the depth that it would limit alone.
+ *             all-ones value sets no limit.
  *   RTR       with A = 1 the initiator's first FPDU is a message without effect, of a kind that
  *             both support; we prefer Write, then Read, then Send.
  *
@@ -18,8 +18,8 @@
  * after a Request are a fault, as the initiator must wait; octets after a Reply are FPDUs,
  * because some responders do not wait for ours.
  *
- * For a Request of revision 1, or one that leaves a depth open, verbs get our own limits
- * in place of the peer's depths.
+ * For a Request of revision 1, or one that leaves a depth open, verbs get our own limits in place
+ * of the peer's depths.
  */
 #include "proto/conn.h"
 

@@ -2,12 +2,11 @@
 /*
  * Flush, Verify and Atomic Write as responder (draft-talpey-rdma-commit).
  *
- * An arriving request is checked for form and put in the queue of the peer's requests, behind
- * the earlier Reads and requests; exec.c says when it is executed and answered.  This is the
- * strict order of -02 section 2.1.2, and more than the drafts require for Reads: an earlier Read
- * has read its source, a later one sees the outcome.  Earlier Writes
- * were placed when they arrived (rdmap_rx.c); verbs and the host settle what "placed" means beyond
- * the adapter before they execute.
+ * An arriving request is checked for form and put in the queue of the peer's requests, behind the
+ * earlier Reads and requests; exec.c says when it is executed and answered.  This is the strict
+ * order of -02 section 2.1.2, and more than the drafts require for Reads: an earlier Read has read
+ * its source, a later one sees the outcome.  Earlier Writes were placed when they arrived
+ * (rdmap_rx.c); verbs and the host complete them beyond the adapter before they execute a request.
  *
  * Failure of any kind is a Terminate with the DDP header of the request and no RDMAP header (-02
  * section 4.1, rules 2 and 3); later requests are never examined.
@@ -28,7 +27,7 @@ static int parse_flush(struct sg_conn *c, const struct ddp_seg *s, struct sg_mpe
         known |= SG_FLUSH_REGION;
     }
     if (f.flags & ~known) {
-        return SG_TERM_MPE_FLAGS; /* "done" would be a lie about a flag that we do not know */
+        return SG_TERM_MPE_FLAGS; /* we cannot confirm a flag that we do not know */
     }
     r->kind = SG_MSG_FLUSH;
     r->stag = f.stag;

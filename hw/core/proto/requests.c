@@ -4,11 +4,11 @@
  * (RFC 5040 section 6.1).  Reads, Atomics, Flushes, Verifies and Atomic Writes share both and one
  * space of MSNs (RFC 7306 section 5.2; draft-talpey-rdma-commit-02 sections 2.1.1, 2.2.1, 2.3.1).
  *
- * Ours.  An entry stays until verbs have been told its end.  Two sequences of answers serve the one
- * queue: Read Responses, which are tagged, and the responses on queue 3.  Each is in the order of
- * its requests, but nothing orders one against the other.  So an answer may overtake those of older
- * requests: it is kept in its entry, and verbs get the answers in the order of requests.  Kept
- * entries count against ORD.
+ * Ours.  An entry stays until its result is reported to verbs.  Two sequences of answers serve the
+ * one queue: Read Responses, which are tagged, and the responses on queue 3.  Each is in the order
+ * of its requests, but nothing orders one against the other.  So an answer may overtake those of
+ * older requests: it is kept in its entry, and verbs get the answers in the order of requests.
+ * Kept entries count against ORD.
  *
  * The peer's.  Its head is the request being answered (rdmap_tx.c, exec.c).
  *
@@ -108,8 +108,9 @@ void requests_answered(struct sg_conn *c, struct conn_orq *r)
 }
 
 /*
- * Requests of the peer.  Those that come when we are closing already are forgotten: a peer that
- * never stops asking would put off our FIN for ever.  It hears of the end by that FIN.
+ * Requests of the peer.  Those that arrive when we are closing already are dropped: a peer that
+ * never stops sending requests would otherwise delay our FIN for ever.  The FIN tells it of the
+ * end.
  */
 
 void requests_accept(struct sg_conn *c, const struct conn_irrq *r)

@@ -3,10 +3,10 @@
  * Missing memory (on-demand paging) or a missing receive: reception pauses.
  *
  * When verbs answer LATER to a segment, nothing of the connection's state has changed, so the same
- * segment can be retried: its ULPDU is kept, and everything received after it.
- * The stream is held, so that the peer's window closes and bounds what is kept; a FIN is
- * kept, too.  sg_conn_resume() retries and continues from there, or pauses again; then
- * the kept data stay in place, so a retry costs its segments and not all that waits behind them.
+ * segment can be retried: its ULPDU is kept, and everything received after it.  The stream is held,
+ * so that the peer's window closes and bounds what is kept; a FIN is kept, too.  sg_conn_resume()
+ * retries and continues from there, or pauses again; then the kept data stay in place, so a retry
+ * costs its segments and not all that waits behind them.
  *
  * Transmission is not affected: our messages and the answers to earlier requests continue.  A
  * message or the oldest answer that waits for memory itself records this in its own place

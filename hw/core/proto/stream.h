@@ -80,12 +80,13 @@ struct sg_stream_ops {
     /* Octets that 'send' took and the peer's TCP has not acknowledged yet. */
     size_t (*unacked)(struct sg_stream *s);
     /*
-     * Held: the window does not open.  What fits the present one may still arrive.  NULL: cannot.
+     * Held: the window does not open.  What fits the present one may still arrive.  NULL: not
+     * supported.
      */
     void (*hold)(struct sg_stream *s, bool held);
     /*
      * Sends through this neighbour from now on, of the peer's family; all zero: as the prefix and
-     * gateway say.  Before, an accepted stream answers an address beyond its link through the
+     * gateway say.  Until then, an accepted stream answers an address beyond its link through the
      * neighbour that its segments come from.  NULL: there are no routes.
      */
     void (*set_next_hop)(struct sg_stream *s, const uint8_t next_hop[16]);

@@ -8,12 +8,12 @@
  * with its FIN, then the stream is reset.
  *
  * A responder that has seen no valid FPDU cannot send a Terminate (RFC 5044 section 7.1.2);
- * then the stream is reset at once.  Nor can a Terminate follow our FIN.  There a reset could
- * destroy data that our owner was told are sent and the peer has not received yet; and the fault
- * may be our owner's, who closed, took its memory back and did not wait for the peer's FIN.  So
+ * then the stream is reset at once.  Nor can a Terminate follow our FIN.  A reset in its place
+ * could destroy data that were reported as sent and have not reached the peer yet; and the cause
+ * may be our owner, who closed and took its memory back without waiting for the peer's FIN.  So
  * arriving data are dropped, and the peer has the close timeout as above.
  *
- * Receiving.  Verbs are told, our sending stops at the next FPDU boundary, a FIN follows.
+ * Receiving.  Verbs get 'terminated', our sending stops at the next FPDU boundary, a FIN follows.
  */
 #include "proto/conn.h"
 
