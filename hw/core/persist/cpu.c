@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * CPUs: stores, cache-line flushes, fences (E6, E7, E8), after the x86 memory model.
+ * CPUs: stores, cache-line flushes, fences (E7, E8), after the x86 memory model.
  *
  * A plain store is in the cache (S2) at once, or, with config.store_buffer, waits in its vCPU's
  * FIFO.  A non-temporal store waits in a write-combining buffer and goes from there to S3, past the

@@ -199,7 +199,7 @@ static void drain_everything_posted(struct sg_persist *p)
     }
 }
 
-/* Data for which the new rules have no place move on, which they might have done at any time. */
+/* Data for which the new rules have no stage move on, as they could have done at any time. */
 static void leave_old_rules(struct sg_persist *p, const struct sg_persist_config *next)
 {
     sg_dom_others_drain(p, -1);

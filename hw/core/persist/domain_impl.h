@@ -248,7 +248,7 @@ static inline void sg_dom_pool_put(struct pool *pool, uint32_t n)
 
 /* The page, created if necessary; the caller makes a line of it dirty. */
 struct page *sg_dom_page(struct sg_persist *p, struct extent *e, size_t page_no);
-/* It has no dirty line any more. */
+/* The page has no dirty line any more. */
 void sg_dom_page_free(struct sg_persist *p, struct extent *e, size_t page_no);
 /* The first dirty page at or after page_no, or page_count. */
 size_t sg_dom_page_next(const struct extent *e, size_t page_no);
@@ -266,7 +266,7 @@ static inline struct rec *sg_dom_rec(const struct sg_persist *p, uint32_t n)
     return sg_dom_pool_at(&p->recs, n);
 }
 
-/* Calls for each dirty page of a range; a page may become clean in the body. */
+/* A loop over the dirty pages of a range; a page may become clean in the body. */
 #define SG_DOM_FOR_PAGES(e, page_no, off, len)                                           \
     for (size_t page_no = sg_dom_page_next(e, (off) / SG_PERSIST_PAGE);                  \
          page_no < (e)->page_count && (uint64_t)page_no * SG_PERSIST_PAGE < (off) + (len); \
@@ -323,9 +323,9 @@ bool sg_dom_advance_range(struct sg_persist *p, struct extent *e, uint64_t off, 
 bool sg_dom_drain_range(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t len);
 /* Data in S3 that could not go to the media return to S2: there is no queue any more. */
 void sg_dom_empty_wpq(struct sg_persist *p, struct extent *e);
-/* The line of a machine address: its stores up to an event are certainly in S3. */
+/* Moves the stores up to an event, in the line of a machine address, to S3 or further. */
 bool sg_dom_advance_upto(struct sg_persist *p, uint64_t addr, uint64_t seq);
-/* May this many more lines be written to the media?  Returns how many, and counts them as wear. */
+/* How many of these lines may be written to the media?  Counts them as wear. */
 size_t sg_dom_media_take(struct sg_persist *p, struct extent *e, size_t lines);
 void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off);
 /* Writes stores to media memory, atom by atom. */
@@ -374,7 +374,7 @@ void sg_dom_others_drain(struct sg_persist *p, int vcpu);
 void sg_dom_cpu_drain(struct sg_persist *p, int vcpu);
 /* Is anything of a range in S2'?  An agent that reads the range proves that it is not. */
 bool sg_dom_cpu_sees(const struct sg_persist *p, uint64_t addr, uint64_t len);
-/* It was read: the lines' stores have left, and of a store buffer everything before them. */
+/* A range was read: the stores to its lines have left S2', and so have earlier plain stores. */
 void sg_dom_cpu_seen(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* Executes all of a vCPU's store buffer; its write-combining buffers stay. */
 void sg_dom_cpu_drain_stores(struct sg_persist *p, struct cpu *c);

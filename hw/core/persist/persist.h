@@ -229,7 +229,8 @@ void sg_persist_forget(struct sg_persist *p, unsigned device, uint32_t qpn);
 void sg_persist_device_fence(struct sg_persist *p, unsigned device);
 /*
  * The device reads a range, which may reach beyond extents, after E4: what it may have seen of a
- * CPU's stores has left S2'.  Cheap when S2' has none of it.  Second: has S2' anything at all?
+ * CPU's stores has left S2'.  Cheap when S2' has none of it.  The second function: has S2' anything
+ * at all?
  */
 void sg_persist_dma_read(struct sg_persist *p, unsigned device, uint64_t addr, uint64_t len);
 bool sg_persist_cpu_waits(const struct sg_persist *p);
@@ -393,8 +394,8 @@ int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "rand
 /*
  * The power fails.  The media get exactly what the policy lets survive; everything under way is
  * gone.  Visible memory is undefined until the owner has made it equal to the media, unless the
- * report says that it stays.  The report is
- * the caller's (sg_persist_report_free()).  The domain is frozen.
+ * report says that it stays.  The caller owns the report (sg_persist_report_free()).  The domain is
+ * frozen.
  */
 struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
                                          const struct sg_persist_policy *policy);

@@ -125,7 +125,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
 
 /* ---- The media side ---- */
 
-/* Of the part of a range that lies in one extent. */
+/* Reads the part of a range that lies in one extent. */
 static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off, uint8_t *buf,
                             size_t len)
 {
