@@ -232,7 +232,7 @@ static bool check_tcp(const StaghornState *s, Error **errp)
 
 #define COUNTER(name, member) { name, offsetof(struct sg_port_counters, member) }
 
-/* What rdma statistic does not have, which counts connections, not frames. */
+/* Counters that "rdma statistic" does not have: it counts connections, not frames. */
 static const struct {
     const char *name;
     size_t member;
@@ -242,7 +242,7 @@ static const struct {
     COUNTER("uplink-dropped", uplink_dropped),
 };
 
-/* Of the port since the machine was made; a reset of the adapter does not clear them. */
+/* Counters of the port since the machine was created; a reset does not clear them. */
 static void get_port_counters(Object *obj, Visitor *v, const char *name, void *opaque,
                               Error **errp)
 {

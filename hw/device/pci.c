@@ -28,7 +28,7 @@ enum {
     ECAP_SERIAL = 0x160,
 };
 
-/* Without an adapter: another device's DMA during the start of firmware. */
+/* There is no adapter while its firmware is replaced, when another device's DMA may come here. */
 static uint64_t regs_read(void *opaque, hwaddr addr, unsigned size)
 {
     StaghornState *s = opaque;

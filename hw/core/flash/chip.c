@@ -16,8 +16,8 @@
  *
  * The medium may be slow.  The caller then repeats its call.  A reset in between does not wait: it
  * takes the slot that is valid so far, and the pending write finishes later.  A record that is
- * being erased is invalid from the beginning of its erasure, so that a reset cannot take a
- * slot that is about to vanish; a written record is valid from the end of the write.
+ * being erased is invalid from the beginning of its erasure, so that a reset cannot take a slot
+ * that is about to vanish; a written record is valid from the end of the write.
  *
  * A torn record has a wrong checksum, and a complete record contains the checksum of the firmware
  * behind it.

@@ -48,7 +48,7 @@ bool sg_flash_boot(struct sg_flash *f);
 
 /* The last call returned LATER or PENDING and has to be repeated. */
 bool sg_flash_waits(const struct sg_flash *f);
-/* It will not be repeated: its caller is gone.  A pending write of the medium is finished. */
+/* The last call will not be repeated.  A pending write of the medium is still finished. */
 void sg_flash_abandon(struct sg_flash *f);
 
 /* Octets of the chip; len at most SG_FLASH_CHUNK_MAX.  NULL: not all of them exist. */

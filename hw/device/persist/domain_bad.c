@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Persistence domain: unreadable lines, and who is told about them.
+ * Persistence domain: unreadable lines, and their announcement.
  *
- * The model has the list (faults given as a property, ranges that failed to verify) and a
+ * The model has the list (faults set as a property, ranges that failed to verify) and a
  * generation that shows changes; after a change update() reads all of it again and
  *
  *   - marks the guest pages that have any: vCPUs check the marks when they fill their TLBs, and for
@@ -53,7 +53,7 @@ static const char *const kind_names[] = {
 
 static void announce_next(void *opaque);
 
-/* The answer for the first one. */
+/* The result of the first announcement. */
 static void announced(bool taken)
 {
     StaghornBadRanges *b = staghorn_domain()->bad_ranges;
@@ -83,7 +83,7 @@ static void announce_next(void *opaque)
     }
 }
 
-/* One for each page of the range: of the line, or of the page. */
+/* One for each page of the range: a single line of it, or the whole page. */
 static void queue_news(StaghornBadRanges *b, const struct sg_persist_bad *bad)
 {
     uint64_t end = bad->addr + bad->len;

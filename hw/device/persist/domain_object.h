@@ -78,15 +78,15 @@ struct StaghornDomain {
 
     uint64_t bad_generation;         /* of the model's bad ranges as last seen */
     struct StaghornBadRanges *bad_ranges; /* domain_bad.c */
-    QEMUTimer *back_timer;           /* domain_map.c: what a cut left in visible memory... */
-    bool owing;                      /* is not on the media yet, */
-    unsigned back_dimm;              /* beginning here */
+    QEMUTimer *back_timer;           /* write-back after a cut (domain_map.c) */
+    bool owing;                      /* it is not complete */
+    unsigned back_dimm;              /* its next line: NVDIMM, offset */
     uint64_t back_offset;
 
     QEMUTimer *timer;                /* sg_persist_next_due() */
     uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
     QEMUBH *cut_bh;                  /* an armed cut is due */
-    bool powered_off;                /* powered off: from the cut to the end of the reset */
+    bool powered_off;                /* from the cut to the end of the reset */
     bool cutting;                    /* a cut is done, its reset is not */
     int64_t cut_start_ns;
     uint64_t cuts;
@@ -169,7 +169,7 @@ void staghorn_bad_ranges_changed(StaghornDomain *d);
 void staghorn_bad_ranges_update(StaghornDomain *d);
 /* Could a load from the page with this octet fail?  Any thread. */
 bool staghorn_bad_ranges_in_page(StaghornDomain *d, const void *host);
-/* Does a load of the octets fail?  The first bad line's address.  Any thread. */
+/* Does a load of the octets fail?  *line: address of the first bad line.  Any thread. */
 bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size, uint64_t *line);
 
 /* ---- Machine checks (domain_mce.c) ---- */
@@ -190,7 +190,7 @@ bool staghorn_map_init(StaghornDomain *d, Error **errp);
 void staghorn_map_update(StaghornDomain *d);
 /* A cut has left visible memory unchanged: the media have to follow. */
 void staghorn_map_owe(StaghornDomain *d);
-/* On return they have.  Main thread. */
+/* On return all of it is on the media.  Main thread. */
 void staghorn_map_write_back(StaghornDomain *d);
 
 /* ---- Ordinary memory (domain_ram.c) ---- */

@@ -35,7 +35,7 @@ enum {
 typedef struct Noise {
     uint64_t seed;
     GSList *nvdimms;
-    int fd;           /* -1: none, or it could not be had */
+    int fd;           /* -1: none, or it could not be created */
     uint64_t piece;   /* the file has two of them */
 } Noise;
 
