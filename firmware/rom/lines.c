@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The lines: the adapter, and the losses of the last power cut.
+ * Prints the lines about the adapter and the losses of the last power cut.
  */
 #include "lines.h"
 #include "staghorn/regs.h"

@@ -106,7 +106,7 @@ screen_char:
     popl %ebx
     retl
 
-/* u32 screen_vector(void): who serves INT 10h, segment << 16 | offset. */
+/* u32 screen_vector(void): the handler of INT 10h, segment << 16 | offset. */
     .globl screen_vector
 screen_vector:
     pushw %ds
@@ -116,7 +116,7 @@ screen_vector:
     popw %ds
     retl
 
-/* u32 screen_mode(void): INT 10h, what mode; %ax as it was given if nobody serves it. */
+/* u32 screen_mode(void): INT 10h, get mode; %ax is unchanged if there is no handler. */
     .globl screen_mode
 screen_mode:
     pushl %ebx
