@@ -39,7 +39,7 @@
 #include "verbs/queues/eq.h"
 #include "verbs/queues/qp.h"
 
-/* The adapter with the parts of it that belong to the rooms. */
+/* The adapter with the parts of it that belong to the layers of verbs. */
 struct parts {
     struct sg_adapter adapter;
     struct sg_ending ending;

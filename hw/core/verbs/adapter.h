@@ -36,9 +36,9 @@ void sg_adapter_doorbell(struct sg_adapter *a, uint32_t page, uint32_t offset, u
                          unsigned size);
 
 /*
- * One turn: timers due, then transmission, bounded by 'budget' octets.  Called after register
- * writes, doorbells and frames (the host sees 'kick' when a call is wanted), and at the deadline
- * given to arm_timer.  True: there is more to do, call again soon.
+ * One turn (adapter.c), bounded by 'budget' octets.  Called after register writes, doorbells and
+ * frames (the core calls 'kick' when it needs a turn), and at the deadline of arm_timer.  True:
+ * there is more to do, call again soon.
  */
 bool sg_adapter_run(struct sg_adapter *a, size_t budget);
 

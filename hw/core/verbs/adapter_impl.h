@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the files on top of the rooms share: adapter.c, ending.c and regs.c.
+ * Shared by the files above the layers of verbs: adapter.c, ending.c and regs.c.
  */
 #ifndef SG_VERBS_ADAPTER_IMPL_H
 #define SG_VERBS_ADAPTER_IMPL_H

@@ -3,8 +3,8 @@
  * The end of all objects, at CTRL.RESET, CTRL.ENABLE cleared, FLR and new firmware.
  *
  * A guest can end 65,536 queue pairs and as many connections by one register write, and QEMU must
- * not be blocked for so long.  So the write detaches the tables, and the objects
- * in them are destroyed in the following turns, a few milliseconds in each.
+ * not be blocked for so long.  So the write detaches the tables, and the objects in them are
+ * destroyed in the following turns, a few milliseconds in each.
  *
  * For the guest the reset is complete when the register is written:
  *
@@ -16,9 +16,9 @@
  *     as all is destroyed: until then no new object can meet an old one.
  *
  * Objects are destroyed from the top: connections, listeners, the rest of the engine, queue pairs,
- * shared receive queues, completion queues, domains; then TCP connections without an owner.
- * The rows of the protection table come after them (tpt.c), as queue pairs release their windows.
- * Each object removes itself from the lists of the adapter, which are empty in the end.
+ * shared receive queues, completion queues, domains; then TCP connections without an owner.  The
+ * rows of the protection table come after them (tpt.c), as queue pairs release their windows.  Each
+ * object removes itself from the lists of the adapter, which are empty in the end.
  */
 #include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"

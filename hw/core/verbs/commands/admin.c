@@ -4,12 +4,12 @@
  *
  * The driver writes commands into a ring and the producer index into a register.  Commands run in
  * order in sg_adapter_run(), a bounded number per turn; many page addresses and time also end the
- * turn.  Each is copied out of guest memory once; a long one is called again in the next
- * turn.  The table below has one row per opcode.  The dispatcher fetches the command,
- * finds the row, calls the handler, and writes the completion with cookie, status and phase.
+ * turn.  Each is copied out of guest memory once; a long one is called again in the next turn.  The
+ * table below has one row per opcode.  The dispatcher fetches the command, finds the row, calls the
+ * handler, and writes the completion with cookie, status and phase.
  *
  * Completions raise SG_EV_ADMIN only while the async event queue is armed: drivers may poll the
- * admin queue instead.  For one that completed between two armings the event follows at the next.
+ * admin queue instead.  A completion between two armings raises the event at the next one.
  *
  * Execution stops while the completion ring is full and continues when the driver moves its
  * consumer index.  A producer index beyond the ring, or a ring that fails DMA, is fatal.

@@ -48,7 +48,7 @@ bool sg_admin_run(struct sg_adapter *a);
 /* SG_REG_ADMIN_DB and SG_REG_ADMIN_CI. */
 void sg_admin_doorbell(struct sg_adapter *a, uint32_t prod);
 void sg_admin_consumed(struct sg_adapter *a, uint32_t ci);
-/* The async event queue was armed, and is empty: completions of before have their event now. */
+/* The async event queue was armed while empty: raises the event for earlier completions. */
 void sg_admin_armed(struct sg_adapter *a);
 
 /* mr_cmd.c: ends a REG_MR in progress without effect. */

@@ -20,7 +20,7 @@ static bool endpoint_of(struct sg_endpoint *ep, const struct sg_sockaddr *sa)
     }
     ep->family = sa->family;
     ep->port = sg_get_be16(&sa->port);
-    ep->vlan = sg_get_le16(&sa->vlan); /* who needs it knows */
+    ep->vlan = sg_get_le16(&sa->vlan); /* ignored where it has no meaning */
     ep->tos = sa->tos;
     memcpy(ep->ip, sa->ip, sa->family == 4 ? 4 : 16);
     return true;

@@ -134,7 +134,7 @@ enum sg_status sg_cmd_destroy_cq(struct sg_adapter *a, const void *cmd, struct s
     return SG_OK;
 }
 
-/* Its event queue went before. */
+/* The event queues were destroyed before. */
 void sg_cq_destroy(struct sg_adapter *a, void *object)
 {
     cq_free(a, object);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Admin commands of memory regions and windows.  Their rows are the business of tpt.c and mw.c.
+ * Admin commands of memory regions and windows.  Their rows are in tpt.c and mw.c.
  *
  * Memory of the whole function (SG_MR_WHOLE_MEMORY) is for kernel queue pairs' own requests;
  * remote rights to it are refused.
  *
  * Flush and Verify (draft-talpey-rdma-commit-02 section 1.7): registration states what the wire
  * never shows, the hash of the region, its key, and the type of memory.  Memory that cannot do what
- * the rights promise is refused now, so that no peer has to find out.
+ * the rights promise is refused now, and not at the first request of a peer.
  *
  * A long page list takes several turns: REG_MR is then called again with its copy of the command
- * (admin.c) until all is read.  Other commands wait; nothing of the region exists before.
+ * (admin.c) until all is read.  Other commands wait; the region does not exist before that.
  */
 #include <glib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Connections as objects: how they begin and end, which events the driver gets, and whose turn it
- * is to transmit.  What the engine says of them comes in through upcalls.c and inbound.c.
+ * Connections as objects: how they begin and end, which events the driver gets, and in which order
+ * they transmit.  The engine's upcalls about them are in upcalls.c and inbound.c.
  *
  * The order of events for one connection is
  *
@@ -129,7 +129,7 @@ void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
     };
 
     if (cm->qp) {
-        /* Who receives this event finds what was written before. */
+        /* The receiver of this event must find what was written before. */
         sg_pm_complete_writes(&cm->qp->mem);
     }
     if (cm->qp || cm->state == SG_CM_REQUEST) {
@@ -212,7 +212,7 @@ void sg_cm_gone(struct sg_cm *cm, enum sg_conn_end why)
     struct sg_qp *qp = cm->qp;
 
     cm->base.engine = NULL;
-    if (cm->state == SG_CM_FAILED) { /* the driver has got its last event */
+    if (cm->state == SG_CM_FAILED) { /* the driver got its last event already */
         if (!qp) {
             sg_cm_free(cm);
         }

@@ -16,7 +16,7 @@ struct sg_adapter;
 struct sg_listen {
     struct sg_adapter *adapter;
     uint32_t id;
-    uint32_t backlog, pending; /* requests without an answer: */
+    uint32_t backlog, pending; /* limit and number of unanswered requests */
     struct sg_list requests;   /* sg_cm */
     struct sg_engine_listener *engine;
 };
@@ -32,7 +32,7 @@ enum sg_cm_state {
 
 /* A connection: the 'user' of the engine's upcalls.  Outlives its QP if that is destroyed. */
 struct sg_cm {
-    struct sg_qp_conn base;  /* what its queue pair knows of it */
+    struct sg_qp_conn base;  /* the part that its queue pair knows */
     struct sg_adapter *adapter;
     uint32_t id;
     uint8_t state;           /* enum sg_cm_state */
@@ -57,7 +57,7 @@ static inline struct sg_cm *sg_cm_of(const struct sg_qp *qp)
     return qp->conn ? sg_container_of(qp->conn, struct sg_cm, base) : NULL;
 }
 
-/* What the engine and queues ask of connections. */
+/* The operations of connections for the engine and for queues. */
 extern const struct sg_engine_ops sg_cm_engine_ops;
 extern const struct sg_qp_conn_ops sg_cm_conn_ops;
 
@@ -74,7 +74,7 @@ bool sg_cm_transmit(struct sg_adapter *a, size_t budget);
 /* Fatal error: resets all connections silently, some at each call; false: none is left. */
 bool sg_cm_quiesce(struct sg_adapter *a);
 
-/* Of before a reset: its number does not count any more, and no event tells of it. */
+/* Destroys a connection from before a reset, whose number is no longer valid, without events. */
 void sg_cm_destroy(struct sg_adapter *a, void *object);
 void sg_listen_destroy(struct sg_adapter *a, void *object);
 

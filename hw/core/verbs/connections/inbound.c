@@ -2,11 +2,11 @@
 /*
  * Effects of the peer's messages on memory: the engine's upcalls for received segments.
  *
- * Each upcall names a connection, whose QP may be gone or no longer receiving: then no memory
- * is accessed.  The protection table checks memory with every segment; nothing is placed
- * unless all of the segment may be (for a Read with several elements: its part of an element).
- * Writes to persistent memory may be deferred; pm.c says when they must be completed, and the
- * callers here do it.
+ * Each upcall names a connection, whose QP may be gone or no longer receiving: then no memory is
+ * accessed.  The protection table checks memory with every segment; nothing is placed unless all of
+ * the segment may be (for a Read with several elements: its part of an element).  Writes to
+ * persistent memory may be deferred; pm.c says when they must be completed, and the callers here do
+ * it.
  */
 #include "verbs/connections/inbound.h"
 

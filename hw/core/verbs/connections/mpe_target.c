@@ -5,10 +5,11 @@
  * The engine calls sg_mpe_target_run() for one request at a time, in the order of their arrival and
  * when all before it is executed.  A request is checked (STag, association, rights of region and
  * queue pair, wrap, bounds: as any access of the peer), deferred writes of the connection are
- * completed (pm.c), and then it is executed in bounded turns: a turn does so many octets or runs
- * of pages, notes how far it got in cm->mpe and asks to be called again.  Between turns the
- * region may go away or become another one under the same STag: its serial number tells.  What a
- * turn does is charged to the adapter's turn ('executed'), which many connections share.
+ * completed (pm.c), and then it is executed in bounded turns: a turn does a limited number of
+ * octets or runs of pages, records its progress in cm->mpe and asks to be called again.  Between
+ * turns the region may go away or become another one under the same STag: its serial number shows
+ * that.  What a turn does is charged to the adapter's turn ('executed'), which many connections
+ * share.
  *
  *   Flush         the host flushes run by run.  Ordinary memory needs nothing: completed writes
  *                 are visible, and persistence was refused at registration.  R is the whole region,

@@ -22,7 +22,7 @@ struct sg_mpe_target {
     struct sg_hasher *hasher;
 };
 
-/* As sg_engine_ops.commit.  The connection has its queue pair. */
+/* As sg_engine_ops.mpe.  The connection has its queue pair. */
 enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req *r,
                                     uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
                                     uint64_t *token, uint64_t *again_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who uses memory, and moving octets between the wire and guest memory that the protection table
- * names.
+ * Memory contexts, and the transfer of octets between the wire and guest memory that the protection
+ * table names.
  */
 #ifndef SG_VERBS_MEMORY_MEM_H
 #define SG_VERBS_MEMORY_MEM_H
@@ -16,8 +16,8 @@ struct sg_mr;
 struct sg_pd;
 
 /*
- * The memory context of a queue pair: which memory it and its peer may use, and what memory notes
- * about it.
+ * The memory context of a queue pair: which memory it and its peer may use, and what this layer
+ * records about it.
  */
 struct sg_mem_ctx {
     struct sg_adapter *adapter;
@@ -31,7 +31,7 @@ struct sg_mem_ctx {
     struct sg_link deferred_writes_link;
 };
 
-/* What memory asks of the room above it. */
+/* The operations that memory needs from the layer above. */
 struct sg_mem_ops {
     /* Pages of a region are missing: the driver is asked for them. */
     void (*page_fault)(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,

@@ -3,9 +3,9 @@
  * On-demand paging.
  *
  * A region of SG_MR_ODP begins without pages.  An access to a missing page (or a write to one that
- * is only readable) raises SG_EV_PAGE_FAULT and waits; MAP_PAGES adds pages, removes them,
- * or says that there are none.  Every access that waited for pages of that range then tries again:
- * the same segment, message or request, from its beginning.  All waiters share one fault.
+ * is only readable) raises SG_EV_PAGE_FAULT and waits; MAP_PAGES adds pages, removes them, or says
+ * that there are none.  Every access that waited for pages of that range then tries again: the same
+ * segment, message or request, from its beginning.  All waiters share one fault.
  *
  * The table is sparse: chunks of 512 entries in a hash table.  An entry is the page's bus address
  * and four bits; one that is all zero need not exist.  Chunks count as 512 addresses against the
@@ -342,7 +342,7 @@ void sg_odp_forget(struct sg_mem_ctx *ctx)
     sg_list_remove(&ctx->paging_link);
 }
 
-/* Does it wait for one of these pages?  Then it is told. */
+/* Does it wait for one of these pages?  If so, records a failure. */
 static bool concerns(struct sg_mem_ctx *ctx, uint64_t serial, uint64_t first, uint64_t last,
                      bool failed)
 {

@@ -58,7 +58,7 @@ bool sg_odp_page(const struct sg_odp *odp, uint64_t page, uint64_t *bus);
 enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count,
                           uint64_t list);
 void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
-/* There are no such pages: who waits for them fails. */
+/* There are no such pages: accesses that wait for them fail. */
 void sg_odp_fail(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
 /* The region of this serial number is gone: accesses that wait for it retry and find out. */
 void sg_odp_region_gone(struct sg_adapter *a, uint64_t serial);

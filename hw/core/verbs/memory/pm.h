@@ -24,8 +24,7 @@ bool sg_pm_survey(struct sg_adapter *a, const struct sg_pages *pages, uint64_t s
 bool sg_pm_of_span(const struct sg_adapter *a, uint64_t lo, uint64_t hi, unsigned *pm);
 /*
  * All at once, for work requests; charged to the turn.  If one part of a survey does not suffice,
- * the answer is SG_PM_SOME.  'part': of a region's pages, of which only these are
- * examined.
+ * the answer is SG_PM_SOME.  'part': of a region's pages, of which only these are examined.
  */
 unsigned sg_pm_query_part(struct sg_adapter *a, const struct sg_pages *pages, uint64_t skip,
                           uint64_t length);

@@ -14,8 +14,8 @@
  *
  * 'epoch' lets a queue pair cache the rows of the message that it is sending: while it has not
  * changed, no row has become invalid.  A process can change the table ten million times a second
- * and delay a message as long as it likes, so this count and that of registrations have 64
- * bits: they do not wrap.
+ * and delay a message as long as it likes, so this count and that of registrations have 64 bits:
+ * they do not wrap.
  *
  * When a row becomes valid, the host is asked whether its memory is persistent.
  *

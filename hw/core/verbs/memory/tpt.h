@@ -112,7 +112,7 @@ void sg_tpt_free(struct sg_adapter *a, struct sg_mr *mr);
 /* By index alone or by the whole STag; NULL if there is none.  Validity is not checked. */
 struct sg_mr *sg_tpt_find_index(struct sg_adapter *a, uint32_t stag);
 struct sg_mr *sg_tpt_find(struct sg_adapter *a, uint32_t stag);
-/* As its owner names it: rows that work requests give new keys by index, others by STag. */
+/* As its owner names it: by index if work requests can change the key, else by STag. */
 struct sg_mr *sg_tpt_find_owned(struct sg_adapter *a, uint32_t stag);
 
 /* The range for a row: address, length, rights, pages (taken over on success). */

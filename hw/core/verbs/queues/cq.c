@@ -2,9 +2,9 @@
 /*
  * Completion queues.
  *
- * The consumer writes its progress to a record in its own memory, which is read here only
- * when the ring seems full, so polling costs no doorbell.  A consumer index that is not within the
- * ring counts as "nothing was read".
+ * The consumer writes its progress to a record in its own memory, which is read here only when the
+ * ring seems full, so polling costs no doorbell.  A consumer index that is not within the ring
+ * counts as "nothing was read".
  *
  * Overrun (or a ring that cannot be written): the queue accepts nothing more, SG_EV_CQ_ERROR is
  * raised, and its queue pairs go to ERROR in the next turn; others are not affected (RFC 5042
@@ -15,8 +15,8 @@
  *
  * Arming names the consumer index up to which the consumer has read.  If an entry of the wanted
  * kind is beyond it, and newer than the last event, the event is raised at once.  The last event
- * has reported the entries that were there: a consumer that waits, arms and then reads
- * must not get a second event for them.  "Any" overrides "solicited only" until it fires.
+ * has reported the entries that were there: a consumer that waits, arms and then reads must not get
+ * a second event for them.  "Any" overrides "solicited only" until it fires.
  *
  * Moderation delays the event until a number of completions of the wanted kind are there, or until
  * the first of them has waited for the period.

@@ -10,8 +10,8 @@
  * the consumer moves.  A full async queue delays too, in a backlog of host memory that is large
  * enough for everything that peers can cause.  Only a driver that causes events and never consumes
  * them gets SG_FATAL_AEQ_OVERRUN, or one that is behind when the host has no memory.  New
- * connection requests are refused while the driver is behind (sg_eq_async_room), so
- * unknown peers cannot grow the backlog.
+ * connection requests are refused while the driver is behind (sg_eq_async_room), so unknown peers
+ * cannot grow the backlog.
  *
  * Admin completions raise SG_EV_ADMIN only while the async queue is armed (admin.c).
  */

@@ -29,9 +29,9 @@ struct sg_eq {
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,
                 uint32_t vector);
 
-/* It goes, with the events that wait for room. */
+/* Frees the queue, with the events that wait for room. */
 void sg_eq_free(struct sg_adapter *a, struct sg_eq *eq);
-/* All of them go, at once. */
+/* Frees all queues at once. */
 void sg_eq_destroy_all(struct sg_adapter *a);
 
 /* Consumer index and re-arm, from SG_REG_EQ_DB.  True: it is armed now and has no entries. */
@@ -50,7 +50,7 @@ struct sg_async {
 void sg_eq_async(struct sg_adapter *a, const struct sg_async *ev);
 /* May a peer cause new events?  Not if the driver is behind. */
 bool sg_eq_async_room(const struct sg_adapter *a);
-/* The adapter cannot go on until it is reset; the driver is told if that is possible. */
+/* The adapter stops until it is reset; the driver gets an event if that is possible. */
 void sg_adapter_fatal(struct sg_adapter *a, enum sg_fatal why);
 
 #endif

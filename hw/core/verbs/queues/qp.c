@@ -4,7 +4,7 @@
  *
  *   IDLE ----CONNECT succeeds, ACCEPT--------------> RTS            sg_qp_start
  *   RTS -----MODIFY to CLOSING---------------------> CLOSING        sg_qp_close
- *   RTS, CLOSING --faulty work request, Terminate--> TERMINATE      sg_qp_local_error, cm.c
+ *   RTS, CLOSING --faulty work request, Terminate--> TERMINATE      sg_qp_local_error, upcalls.c
  *   any -----peer gone, MODIFY, fatal--------------> ERROR          sg_qp_fail, sg_qp_abort, cm.c
  *   ERROR ---MODIFY, unconnected, all flushed------> IDLE           qp_cmd.c
  *
@@ -21,7 +21,7 @@
  *
  * A connection with SG_CONNECT_STAY is the exception: if no send is posted, its end leaves the
  * queue pair in RTS, 'peer_left', until something is sent; and an accepted connection that was
- * never established leaves it in IDLE, with all that is posted.  See lose_peer() in cm.c.
+ * never established leaves it in IDLE, with all that is posted.  See sg_cm_lose_peer() in cm.c.
  *
  * The engine calls up in the middle of its own work, so what verbs then require of the connection
  * (close it, terminate it) is recorded in 'deferred' and done in the next turn.
@@ -176,7 +176,7 @@ void sg_qp_close(struct sg_qp *qp)
 
 /*
  * What was reported as sent must reach the peer, so the end is a FIN unless a message would be
- * truncated or the peer still owes an answer; then it is a reset.
+ * truncated or an answer of the peer is outstanding; then it is a reset.
  */
 void sg_qp_abort(struct sg_qp *qp)
 {

@@ -113,7 +113,7 @@ struct sg_rnr_wait {
     struct sg_link link;      /* in sg_srq.starving */
 };
 
-/* A connection as its queue pair sees it; a part of struct sg_cm, which the room above knows. */
+/* A connection as its queue pair sees it; a part of struct sg_cm, which the layer above knows. */
 struct sg_qp_conn {
     struct sg_conn *engine;   /* the engine's; NULL: gone */
     bool streaming;           /* FPDUs may flow: a FIN is a graceful end */
@@ -122,9 +122,9 @@ struct sg_qp_conn {
     uint16_t ord;
 };
 
-/* What queues ask of the room above them. */
+/* The operations that queues need from the layer above. */
 struct sg_qp_conn_ops {
-    /* It may have something to transmit: its turn comes. */
+    /* It may have something to transmit: schedules it. */
     void (*ready)(struct sg_qp_conn *conn);
     /* Reset the connection now and tell the driver that it is gone. */
     void (*abort)(struct sg_qp_conn *conn);
@@ -198,7 +198,7 @@ bool sg_sq_fail_oldest(struct sg_qp *qp, enum sg_wc_status status, uint32_t vend
 void sg_sq_fail_entry(struct sg_qp *qp, uint32_t index, enum sg_wc_status status);
 /* Removes all complete entries, oldest first. */
 void sg_sq_drain(struct sg_qp *qp);
-/* No message is partly sent, and the peer owes no answer. */
+/* confirm.c: no message is partly sent, and no answer of the peer is outstanding. */
 bool sg_sq_all_sent(struct sg_sq *sq);
 
 /* confirm.c */
@@ -257,7 +257,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info);
 /* Completes the oldest entry with FLUSH_ERR; false: it cannot be read. */
 bool sg_rq_flush_one(struct sg_qp *qp);
 
-/* What memory asks of queue pairs. */
+/* The operations of queue pairs for memory. */
 extern const struct sg_mem_ops sg_qp_mem_ops;
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * One ring of guest memory: the same object serves send, receive, completion, event and admin
  * queues.  It knows where a slot is, what the phase of an index is, and how far both sides are: of
- * its two indices the guest moves one, and sg_ring_take() checks what it gives.
+ * its two indices the guest moves one, and sg_ring_take() checks its values.
  */
 #ifndef SG_VERBS_QUEUES_RING_H
 #define SG_VERBS_QUEUES_RING_H
@@ -32,8 +32,8 @@ static inline bool sg_ring_full(const struct sg_ring *r)
 }
 
 /*
- * Which index of a ring the guest gives.  Doorbells of several threads arrive in any order, so one
- * that goes back is a late one; registers and records are written in order.
+ * Which index of a ring the guest moves.  Doorbells of several threads arrive in any order, so a
+ * value below the present one is a late one; registers and records are written in order.
  */
 enum sg_ring_index {
     SG_RING_PROD = 0,
@@ -47,7 +47,7 @@ enum sg_ring_verdict {
     SG_RING_BAD,  /* the ring cannot have it: ignored, too */
 };
 
-/* Takes an index that the guest gives, if it is a possible one. */
+/* Takes an index from the guest, if the ring can have it. */
 enum sg_ring_verdict sg_ring_take(struct sg_ring *r, unsigned index, uint32_t value);
 
 /* Contiguous ring; entries and stride are powers of two (asserted). */

@@ -2,14 +2,14 @@
 /*
  * A message arrives, and no receive is posted for it.
  *
- * RFC 5041 section 7.1 ends the stream (Terminate 1/2/02).  Programs written for InfiniBand rely
- * on something else: there the sender is told to try again, rnr_retry times, each time after the
+ * RFC 5041 section 7.1 ends the stream (Terminate 1/2/02).  Programs written for InfiniBand rely on
+ * something else: there the sender is told to try again, rnr_retry times, each time after the
  * min_rnr_timer of the receiver.  So on connections of such programs (SG_CONNECT_STAY; property
- * 'rnr') reception pauses, as it does for missing pages (proto/stall.c), until a
- * receive is posted or that time is over.  The peer's window bounds the data that wait.
+ * 'rnr') reception pauses, as it does for missing pages (proto/stall.c), until a receive is posted
+ * or that time is over.  The peer's window bounds the data that wait.
  *
  * The sender's rnr_retry is not transmitted on iWARP; the receiver's own value replaces it.  7
- * means for ever, which is FOR_EVER here, since nothing else would end the wait of a connection
+ * means for ever, which is FOR_EVER_NS here, since nothing else would end the wait of a connection
  * that its owner has forgotten.  The end of the connection or of the queue pair ends it anyway.
  *
  * Queue pairs that wait for an entry of a shared queue are in its list, the oldest first; a

@@ -24,7 +24,7 @@
 
 enum { LOCAL_OPS_PER_CALL = 64, RECS_MIN = 16 };
 
-/* What an entry of this opcode is like. */
+/* Properties of an opcode. */
 enum op_flags {
     OP_LOCAL = 1,   /* done at once, no message */
     OP_READ = 2,    /* shares ORD, completes with the peer's answer; only READ has many elements */
@@ -35,7 +35,7 @@ enum op_flags {
     OP_BIND = 64,   /* struct sg_wqe_bind follows the header */
 };
 
-/* What must be there, so that the opcode may be used. */
+/* Requirements for the use of an opcode. */
 enum op_needs {
     NEEDS_KERNEL = 1, /* a kernel queue pair */
     NEEDS_MPE = 2,    /* the memory placement extensions */
@@ -340,7 +340,7 @@ static enum sg_odp_status admit(struct sg_qp *qp, const struct op_row *row, unsi
     return must_wait(qp, row, reads_room) ? SG_ODP_WAIT : small_element(qp, row);
 }
 
-/* What is needed of a request until its answer comes; false: no memory. */
+/* Records what a request needs when its answer comes; false: no memory. */
 static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_msg *msg)
 {
     qp->sq.reads++;
@@ -353,7 +353,7 @@ static bool record_request(struct sg_qp *qp, struct sg_sq_rec *rec, const struct
     return sg_scatter_keep(qp, rec, cur_sge(&qp->sq), cur_hdr(&qp->sq)->num_sge);
 }
 
-/* Starts the entry in 'cur', which is good so far if status says so, as 'why' has it. */
+/* Starts the entry in 'cur', or fails it; status and why are the result of the checks so far. */
 static enum step start(struct sg_qp *qp, const struct op_row *row, enum sg_wc_status status,
                        const char *why, struct sg_msg *msg)
 {

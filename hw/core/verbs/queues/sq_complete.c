@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Send queues: from what the engine says of a message to the completion of its entry.
+ * Send queues: from the engine's upcalls about a message to the completion of its entry.
  *
  * 'sent' completes an entry (or confirm.c), a Read waits for 'read_done', a Flush, Verify or Atomic
  * Write (mpe_wr.c) for 'mpe_done', an Atomic (atomic_wr.c) for 'atomic_done'.

@@ -9,17 +9,17 @@
  * fills.  Its completions are counted per queue pair (QUERY_QP_STATS): unfair use can be detected
  * (RFC 5042 section 6.4.3.1), and the owner of the queue pair can end it.
  *
- * Entries complete in any order, in any completion queue; 'ring.cons' counts them, and it is
- * that count which the consumer gets and by which its producer index is judged.
+ * Entries complete in any order, in any completion queue; 'ring.cons' counts them, and this
+ * count is reported to the consumer, and limits its producer index.
  *
  * Indices never wrap at the ring's size and do not depend on it.  So RESIZE_SRQ needs no agreement
  * on a moment: the driver has each posted entry in both rings, we read the next one from the
  * new ring, and a doorbell, however late, means the same in either.  Entries that were taken are
  * copies and do not need the ring.
  *
- * The limit is armed for one event: when fewer entries are left, the event is raised and the
- * limit is cleared.  A ring that cannot be read, or a producer index beyond it, ends the
- * queue: one event; queue pairs that need an entry fail, the others may continue.
+ * The limit is armed for one event: when fewer entries are left, the event is raised and the limit
+ * is cleared.  A ring that cannot be read, or a producer index beyond it, ends the queue: one
+ * event; queue pairs that need an entry fail, the others may continue.
  */
 #include "verbs/queues/srq.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What every room of verbs may do with the adapter: ask for a turn, report a mistake of the guest.
+ * Operations for all layers of verbs: request a turn, report a mistake of the guest.
  */
 #include "verbs/state/adapter_state.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The adapter object, for all rooms of verbs.
+ * The adapter object, for all layers of verbs.
  *
- * Each room has a part of it that only this room and those above know: here these are pointers.
- * adapter.c makes them all.  Others see adapter.h.
+ * Each layer has a part of it that only this layer and those above know: here these are pointers.
+ * adapter.c creates them all.  Others see adapter.h.
  */
 #ifndef SG_VERBS_STATE_ADAPTER_STATE_H
 #define SG_VERBS_STATE_ADAPTER_STATE_H
@@ -70,8 +70,8 @@ struct sg_adapter {
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
     struct sg_ending *ending;
     struct sg_tpt *tpt;
-    const struct sg_mem_ops *mem_ops; /* what memory asks of queues */
-    const struct sg_qp_conn_ops *conn_ops; /* what queues ask of connections */
+    const struct sg_mem_ops *mem_ops; /* operations of queues for memory */
+    const struct sg_qp_conn_ops *conn_ops; /* operations of connections for queues */
     struct sg_scratch *scratch;
     uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
 

@@ -2,8 +2,8 @@
 /*
  * From a firmware's capability profile to the adapter's configuration.
  *
- * Precedence: an explicitly set property, then the profile, then the model's default, which
- * the configuration already contains.
+ * Precedence: an explicitly set property, then the profile, then the model's default, which the
+ * configuration already contains.
  *
  * Firmware written by the guest cannot raise limits beyond what the user of the host allowed, by
  * property, by default or by the initial image.
