@@ -4,9 +4,9 @@
  *
  * The adapter gets TCP segments to one of the port's addresses that belong to one of its
  * connections (including those in TIME-WAIT) or to a listener.  ARP and IPv6's neighbour messages
- * go to both: the adapter learns from them, the stack behind the NIC answers.  So do the messages
- * of routers about the path MTU.  Everything else goes to the NIC: other protocols, and segments to
- * a port without a listener, which the stack there refuses.
+ * go to both: the adapter learns from them, the stack behind the NIC answers.  Messages of routers
+ * about the path MTU go to both as well.  Everything else goes to the NIC: other protocols, and
+ * segments to a port without a listener, which the stack there refuses.
  *
  * We ask nobody for fragments (path_mtu.c).  A fragmented segment is dropped if its first fragment
  * names a connection or listener of ours: the stack behind the NIC would reassemble it, know no
@@ -14,7 +14,8 @@
  * (RFC 791, section 3.2), and TCP sends the segment again.
  *
  * A tagged frame (802.1Q) is for the addresses on that VLAN.  An untagged frame, or one with a
- * priority tag only (identifier 0), is for addresses without VLAN.  Two tags: it is the NIC's.
+ * priority tag only (identifier 0), is for addresses without VLAN.  A frame with two tags goes to
+ * the NIC.
  *
  * Every length that lwIP relies on is checked here, before the frame is passed to lwIP, which sees
  * neither tags nor IPv6 extension headers (rx_ip.c).

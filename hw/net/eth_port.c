@@ -4,10 +4,10 @@
  *
  * lwIP passes finished frames to link_output(), which sends them unchanged: pbuf chain to iovec,
  * with an 802.1Q tag if the source address is on a VLAN.  Some frames stay inside: ARP replies and
- * announcements, because the stack behind the NIC has the same addresses and answers itself;
- * and frames to our own MAC address (a stream between two endpoints of this port), which are
- * queued and received in the next 'run'.  Frames that arrive while lwIP is at work are queued too,
- * because lwIP cannot be entered twice.
+ * announcements, because the stack behind the NIC has the same addresses and answers itself; and
+ * frames to our own MAC address (a stream between two endpoints of this port), which are queued and
+ * received in the next 'run'.  Frames that arrive while lwIP is at work are queued too, because
+ * lwIP cannot be entered twice.
  */
 #include <string.h>
 

@@ -33,7 +33,7 @@
 
 struct sg_port;
 
-/* What a port needs from its host.  None of these may call back into this or another port. */
+/* The operations of a port's host.  None of them may call back into this or another port. */
 struct sg_port_ops {
     /*
      * Sends one Ethernet frame (header first, no FCS) to the uplink.  The memory is valid during

@@ -99,7 +99,7 @@ struct flow *flow_of(const struct tcp_pcb *pcb)
     return tcp_ext_arg_get(pcb, sg_stack.ext_id);
 }
 
-/* So a connection without an MPA Request (proto/listener.c) holds this much, not a window. */
+/* Bounds what a connection without an MPA Request (proto/listener.c) makes us keep. */
 u32_t sg_net_out_of_order_max(const struct tcp_pcb *pcb)
 {
     const struct flow *flow = flow_of(pcb);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Neighbours over IPv6 (RFC 4861): whose MAC address a next hop has.
+ * IPv6 neighbour discovery (RFC 4861): the MAC address of a next hop.
  *
  * The port's addresses are the guest's as well, and the guest's stack does for them what a node
  * must do: it answers solicitations, detects duplicates, listens to routers.  So this file has only
  * what a sender needs.  It solicits, and learns from the advertisements and solicitations that the
  * demultiplexer passes to it; the guest gets all of them too.
+ *
  *                 NA            30 s without confirmation, and used       NA
  *   INCOMPLETE ---------> REACHABLE -------------------------> PROBE ---------> REACHABLE
  *       | 3 unanswered       ^ |  NA of another MAC              | 3 unanswered
@@ -238,7 +239,7 @@ static void send_waiting(struct neighbour *e)
     }
 }
 
-/* Keeps a copy: what it points to may be gone when the answer arrives. */
+/* Keeps a copy, because the memory of the payload may be gone when the answer arrives. */
 static err_t wait_for_answer(struct neighbour *e, struct address *from, struct pbuf *p)
 {
     struct pbuf *copy = pbuf_clone(PBUF_LINK, PBUF_RAM, p);

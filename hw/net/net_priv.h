@@ -7,19 +7,20 @@
  *   clock.c        time: TCP and ARP timers, connect timeouts, deadlines, 'run'
  *   flow.c         table of all TCP connections that lwIP owns, by 4-tuple
  *   pcb_list.c     which of them are in lwIP's lists, and when
- *   eth_port.c         the port: life cycle, output path, queued frames
+ *   eth_port.c     the port: life cycle, output path, queued frames
  *   address.c      addresses, one lwIP interface each
  *   neigh6.c       neighbours over IPv6
  *   path_mtu.c     reports of routers about the path MTU
  *   demux.c        frames from the uplink: for the adapter or the NIC?
  *   rx_ip.c        TCP segments in IP packets
  *   rx_frame.c     lwIP's view of a received frame, without copying the payload
- *   tcp_listener.c     listening endpoints
+ *   tcp_listener.c listening endpoints
  *   stream_lwip.c  streams: connect, accept, events, close
  *   stream_send.c  streams: send ring, segments
  *   recovery.c     loss recovery: states and timers
  *   congestion.c   the congestion window
  *   cubic.c        its growth
+ *   route.c        the next hop of a connection
  *   sack.c         the peer's reports of segments behind a hole
  *   rack.c         which segments are lost
  *   rtt.c          round-trip times, timeouts

@@ -2,16 +2,16 @@
 /*
  * The path MTU of a connection (RFC 1191, RFC 8201).
  *
- * All our packets have DF set (as in IPv6 always), so a router whose next link is too narrow
- * drops the packet and reports it: ICMP type 3 code 4, ICMPv6 type 2.  The connection then sends
- * smaller segments, resends those in flight in smaller pieces, and tries the whole MTU again after
- * ten minutes.  The loss is no sign of congestion (RFC 1191, section 6.5).
+ * All our packets have DF set (as in IPv6 always), so a router whose next link is too narrow drops
+ * the packet and reports it: ICMP type 3 code 4, ICMPv6 type 2.  The connection then sends smaller
+ * segments, resends those in flight in smaller pieces, and tries the whole MTU again after ten
+ * minutes.  The loss is no sign of congestion (RFC 1191, section 6.5).
  *
- * Anybody can send such a report.  It counts only if it quotes a segment of the connection that
- * is in flight and was larger than the reported MTU (RFC 5927, section 7; RFC 8201, section
- * 4), and if the MTU is at least PATH_MTU_MIN.  A connection accepts only a few reports in ten
- * minutes, since each makes it split its segments again.  A path MTU holds for one connection
- * only.  The NIC behind the port gets the report as well.
+ * Anybody can send such a report.  It counts only if it quotes a segment of the connection that is
+ * in flight and was larger than the reported MTU (RFC 5927, section 7; RFC 8201, section 4), and if
+ * the MTU is at least PATH_MTU_MIN.  A connection accepts only a few reports in ten minutes, since
+ * each makes it split its segments again.  A path MTU holds for one connection only.  The NIC
+ * behind the port gets the report as well.
  */
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * lwIP's lists of connections, and the entries that lwIP finds in them.
  *
  * lwIP searches its lists for each segment and walks through them in each timer.  Idle connections
- * would slow down every doorbell and every SYN.  So its lists are empty between its calls, and
- * each connection is in one of our lists:
+ * would slow down every doorbell and every SYN.  So its lists are empty between its calls, and each
+ * connection is in one of our lists:
  *
  *   busy        lwIP's timers have something to do for it, or had until a moment ago
  *   idle        nothing is in flight, unsent, unacknowledged or out of order
@@ -14,8 +14,8 @@
  * busy ones.  lwIP removes a connection from any list, and accepts that it is in none.  So a
  * connection may end at any time; it leaves our list in flow_destroyed().
  *
- * A connection that sends or receives becomes busy; the next tick finds that it is idle again.
- * The only work of lwIP for an idle connection is to probe a silent peer (RFC 9293, section 3.8.4).
+ * A connection that sends or receives becomes busy; the next tick finds that it is idle again.  The
+ * only work of lwIP for an idle connection is to probe a silent peer (RFC 9293, section 3.8.4).
  * The timing wheel makes the connection busy for the tick in which that is due.
  */
 #include "net_priv.h"

@@ -3,10 +3,10 @@
  * The neighbour that gets a packet.
  *
  * An address knows its prefix and a gateway, which is less than a guest's routing table.  So the
- * user looks there and names the next hop of a connection.  A connection that came from beyond
- * the link, before the user was asked, answers through the neighbour that its segments come from:
- * that neighbour knows the peer, and it may be the only one that does.  If another neighbour begins
- * to send the segments (a router has taken over), the answers go there.
+ * user looks there and names the next hop of a connection.  Until then, a connection that came from
+ * beyond the link answers through the neighbour that its segments come from: that neighbour knows
+ * the peer, and it may be the only one that does.  If another neighbour begins to send the segments
+ * (a router has taken over), the answers go there.
  */
 #include <string.h>
 

@@ -4,8 +4,8 @@
  *
  * lwIP rewrites TCP headers in place, so the headers are copied; the payload stays in the caller's
  * memory.  In the usual case (a segment in order, consumed by its stream at once) nothing refers to
- * it when lwIP returns.  If lwIP has queued the segment because it is out of order, the payload
- * is moved to memory of its own before the caller gets the frame back.
+ * it when lwIP returns.  If lwIP has queued the segment because it is out of order, the payload is
+ * moved to memory of its own before the caller gets the frame back.
  */
 #include <string.h>
 

@@ -189,9 +189,10 @@ static bool may_challenge(struct flow *flow)
 }
 
 /*
- * Corrects options that would confuse lwIP.  lwIP accepts an MSS at any time, and would split by
- * one what is queued by another; it is for SYNs only (RFC 9293, section 3.7.1).  And it reads
- * a length beyond the last octet.  The header is a copy (rx_frame.c), its checksum was right.
+ * Corrects options that would confuse lwIP.  lwIP accepts an MSS at any time, and would then split
+ * segments by another MSS than it queued them by; the option is for SYNs only (RFC 9293, section
+ * 3.7.1).  And it reads a length beyond the last octet.  The header is a copy (rx_frame.c), its
+ * checksum was right.
  */
 static void mend_options(struct tcp_hdr *hdr)
 {

@@ -108,8 +108,7 @@ static void make_room(struct stream *s, size_t want)
 
 /*
  * The segment size, at most the MTU of the port and of the path: lwIP would accept any MSS option
- * at any time.
- * RFC 9293, section 3.7.1: options are not part of the MSS and are deducted here.
+ * at any time.  Options are not part of the MSS and are deducted here (RFC 9293, section 3.7.1).
  */
 size_t stream_emss(struct sg_stream *base)
 {

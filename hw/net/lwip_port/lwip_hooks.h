@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hooks that lwIP calls; implemented in stack.c.
+ * Hooks that lwIP calls; implemented in stack.c and flow.c.
  */
 #ifndef SG_NET_LWIP_HOOKS_H
 #define SG_NET_LWIP_HOOKS_H
