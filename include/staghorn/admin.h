@@ -141,11 +141,11 @@ struct sg_sockaddr {
 SG_ASSERT_LAYOUT(struct sg_sockaddr, 24, family, 0, tos, 1, port, 2, ip, 4, vlan, 20,
                  reserved_176, 22);
 
-struct sg_cmd_query { /* QUERY_CAPS, QUERY_STATS, CM_DATA */
+struct sg_cmd_query { /* QUERY_*STATS, QUERY_CAPS, CM_DATA, FLASH_INFO */
     struct sg_admin_hdr hdr;
     __le64 out_addr; /* address of the answer */
     __le32 out_len;  /* octets of room; the answer is truncated to this */
-    __le32 id;       /* CM_DATA: connection id; else 0 */
+    __le32 id;       /* CM_DATA: connection id; QP and MR statistics: qpn, STag; else 0 */
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_query, 24, hdr, 0, out_addr, 8, out_len, 16, id, 20);
 
@@ -160,7 +160,7 @@ struct sg_cmd_create_eq {
 SG_ASSERT_LAYOUT(struct sg_cmd_create_eq, 32, hdr, 0, base, 8, entries, 16, eqn, 20, vector, 24,
                  reserved_224, 28);
 
-struct sg_cmd_id { /* DESTROY_*, DEREG_MR (stag), UNLISTEN, QUERY_QP */
+struct sg_cmd_id { /* DESTROY_*, DEREG_MR and DEALLOC_MW (STag), UNLISTEN, QUERY_QP, QUERY_SRQ */
     struct sg_admin_hdr hdr;
     __le32 id;
 };
@@ -214,9 +214,8 @@ SG_ASSERT_LAYOUT(struct sg_cmd_reg_mr, 120, hdr, 0, pd, 8, access, 12, va, 16, l
 #define SG_MR_WHOLE_MEMORY 0x01
 /*
  * On-demand paging (SG_FEATURE_ODP): pages.addr 0, pages.levels 0, pages.count pages of
- * pages.page_shift (count 0: as many as needed), all of them missing; length up to 2^63.  An
- * access to a missing page raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with
- * VERIFY.
+ * pages.page_shift (count 0: as many as needed), all of them missing; length up to 2^63.  An access
+ * to a missing page raises SG_EV_PAGE_FAULT and waits for MAP_PAGES.  Not with VERIFY.
  */
 #define SG_MR_ODP 0x02
 
@@ -618,8 +617,8 @@ SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr
 #define SG_FEATURE_SRQ_RESIZE 0x8000u
 
 /*
- * Answer of QUERY_STATS: counters since reset, in this order.  X(name, where), where the
- * second tells the model which of its parts counts it; drivers ignore that.
+ * Answer of QUERY_STATS: counters since reset, in this order.  X(name, where): 'where' tells
+ * the model which of its parts keeps the counter; drivers ignore it.
  */
 #define SG_STATS(X) \
     X(tx_octets, ENGINE) X(rx_octets, ENGINE) X(tx_fpdus, ENGINE) X(rx_fpdus, ENGINE) \

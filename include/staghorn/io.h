@@ -3,8 +3,8 @@
  * Staghorn hardware contract: work queue entries, completion queue entries, event queue entries.
  *
  * Manual: docs/manual/queues.md.  A ring has 2^n entries of a fixed power-of-two stride; indices
- * run freely over 32 bits and the slot is index modulo size.  If a consumer has taken everything,
- * consumer index == producer index.
+ * run freely over 32 bits and the slot is index modulo size.  The ring is empty if the consumer
+ * index equals the producer index.
  *
  * Validity: completion and event entries end in a word whose phase bit tells whether the entry is
  * new: in the first pass over the ring (index / size even) a new entry has phase 1, in the next 0,
@@ -151,8 +151,8 @@ struct sg_rqe_hdr {
 SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserved, 13);
 
 /*
- * Opcodes of completions: X(name, number, verbs), where verbs is what IB_WC_ and IBV_WC_ call it.
- * Those of the send queue have the number of the entry's opcode.
+ * Opcodes of completions: X(name, number, verbs), where verbs is the name behind IB_WC_ and
+ * IBV_WC_.  Those of the send queue have the number of the entry's opcode.
  */
 #define SG_WC_SEND_OPCODES(X) \
     X(SEND, 0x00, SEND) \
@@ -179,8 +179,8 @@ enum sg_wc_opcode {
 };
 
 /*
- * Completion status: X(name, number, verbs), where verbs is what IB_WC_ and IBV_WC_ call it.  The
- * numbers are the contract.
+ * Completion status: X(name, number, verbs), where verbs is the name behind IB_WC_ and IBV_WC_.
+ * The numbers are the contract.
  */
 #define SG_WC_STATUSES(X) \
     X(SUCCESS, 0, SUCCESS) \

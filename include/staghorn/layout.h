@@ -36,7 +36,7 @@
     SG_LAYOUT_6, SG_LAYOUT_ODD, SG_LAYOUT_5, SG_LAYOUT_ODD, SG_LAYOUT_4, SG_LAYOUT_ODD, \
     SG_LAYOUT_3, SG_LAYOUT_ODD, SG_LAYOUT_2, SG_LAYOUT_ODD, SG_LAYOUT_1, 0)(type, \
     __VA_ARGS__)
-/* The name behind 64 others: which one that is tells how many arguments came before. */
+/* The argument behind 64 others, which depends on the number of arguments before the names. */
 #define SG_LAYOUT_CHOOSE(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, \
     a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, \
     a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, \

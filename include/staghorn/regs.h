@@ -54,8 +54,8 @@ enum sg_reg {
     SG_REG_FW_VERSION = 0x030, /* RO  of the running firmware: MAJOR << 16 | MINOR << 8 | PATCH */
     /* Losses of persistent memory at the machine's last power cut; all 0: there was none. */
     SG_REG_POWER_CUTS = 0x034, /* RO  power cuts so far */
-    SG_REG_POWER_KEPT = 0x038, /* RO  64-octet lines under way at the last one that survived */
-    SG_REG_POWER_LOST = 0x03c, /* RO  and that were lost */
+    SG_REG_POWER_KEPT = 0x038, /* RO  64-octet lines under way at the last one: survivors */
+    SG_REG_POWER_LOST = 0x03c, /* RO  the same: losses */
 
     /* Test registers: bring the bus up before any protocol works. */
     SG_REG_TEST_SCRATCH = 0x040, /* RW  reads back inverted */

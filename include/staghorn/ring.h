@@ -2,13 +2,13 @@
 /*
  * Staghorn hardware interface library: indices of rings, and the phase of their entries.
  *
- * A ring has 2^n entries.  Indices run free over 32 bits and wrap; the slot of an index is the
+ * A ring has 2^n entries.  Indices run freely over 32 bits and wrap; the slot of an index is the
  * index modulo the size.  What is written to a completion or event ring ends in an octet whose
  * bit 0 is the phase: 1 in the first pass over the ring, 0 in the next, and so on.  So an entry is
  * new if it has the phase of the index at which it is expected (io.h).
  *
- * Reading that octet once, and reading the rest of the entry after it, is up to the caller: each
- * world has its own barriers.
+ * The caller must read that octet once, and the rest of the entry after it, with the barriers of
+ * its environment.
  */
 #ifndef STAGHORN_RING_H
 #define STAGHORN_RING_H

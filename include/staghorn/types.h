@@ -2,10 +2,10 @@
 /*
  * Staghorn hardware contract: integer types.
  *
- * Included first by every other header of this folder.  Three worlds include the very same files:
- * the Linux kernel (which brings __le32 itself), Linux user space (the provider
- * and tests, through <linux/types.h>) and the device model, firmware and other systems, which have
- * neither.  All multi-octet fields in guest memory are little-endian.
+ * Included first by every other header of this folder.  Three environments include the same files:
+ * the Linux kernel (which has __le32 itself), Linux user space (the provider and tests, through
+ * <linux/types.h>) and the device model, firmware and other systems, which have neither.  All
+ * multi-octet fields in guest memory are little-endian.
  */
 #ifndef STAGHORN_TYPES_H
 #define STAGHORN_TYPES_H

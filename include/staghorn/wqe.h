@@ -14,15 +14,16 @@
 #include "bits.h"
 #include "io.h"
 
-/* Octets behind the header of an atomic operation: operands, and an element for what it fetches. */
+/* Octets behind the header of an atomic operation: operands, and an element for its result. */
 #define SG_WQE_ATOMIC_BODY ((__u32)(sizeof(struct sg_wqe_atomic) + sizeof(struct sg_sge)))
 /* Octets of an Atomic Write's payload, and of what an atomic operation fetches. */
 #define SG_ATOM 8
 
 /*
  * Send operations that kernel and user space have under one name, as X(verbs, opcode, feature,
- * elements, flags): what IB_WR_ and IBV_WR_ call it, what SG_WR_ does, the feature needed of the
- * device (0: none), the most elements, SG_OP_*.  What only one of the two has is in its own table.
+ * elements, flags): the name behind IB_WR_ and IBV_WR_, that behind SG_WR_, the feature needed of
+ * the device (0: none), the most elements, SG_OP_*.  Operations that only one of the two has are in
+ * its own table.
  */
 #define SG_SEND_OPS(X) \
     X(SEND, SEND, 0, SG_SQ_MAX_SGE, SG_OP_INLINE | SG_OP_SOLICITS) \
@@ -77,7 +78,7 @@ static inline void sg_wqe_set_inv(struct sg_wqe_hdr *hdr, __u32 stag)
     hdr->inv_stag = sg_to_le32(stag);
 }
 
-/* Four octets, as they lie in memory, of the eight that there is room for: verbs have four. */
+/* Sets or gets the first four of the eight octets, in the order of memory: verbs have four. */
 static inline void sg_wqe_set_imm(struct sg_wqe_hdr *hdr, const void *four)
 {
     __builtin_memcpy(&hdr->imm, four, 4);
@@ -104,7 +105,7 @@ static inline struct sg_wqe_bind *sg_wqe_bind(struct sg_wqe_hdr *hdr)
     return (struct sg_wqe_bind *)(hdr + 1);
 }
 
-/* length 0: the window is unbound, and nothing else counts. */
+/* length 0: the window is unbound, and mr_stag, access and va are ignored. */
 static inline void sg_wqe_set_bind(struct sg_wqe_hdr *hdr, __u32 stag, __u32 mr_stag, __u32 access,
                                    __u64 va, __u64 length)
 {
