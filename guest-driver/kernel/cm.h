@@ -56,7 +56,7 @@ void sgh_cm_qp_gone(struct sgh_qp *qp);
 void sgh_cm_abort_all(struct sgh_dev *dev);
 void sgh_cm_drain(struct sgh_dev *dev);
 
-/* cm.c, for iw.c and the rendezvous */
+/* cm.c, iw.c, route.c: shared with the rendezvous */
 struct sgh_conn *sgh_conn_new(struct sgh_dev *dev, enum sgh_conn_state state);
 void sgh_conn_put(struct sgh_conn *conn);
 bool sgh_conn_release(struct sgh_dev *dev, struct sgh_conn *conn, enum sgh_conn_state from);

@@ -54,7 +54,7 @@ struct sgh_dev {
 	bool up;		/* between sgh_up() and sgh_down() */
 	struct devlink *devlink;
 
-	/* Recovery (main.c): how many since when, at most SGH_RECOVERIES in a period. */
+	/* Recovery (main.c): at most SGH_RECOVERIES in a period. */
 	spinlock_t recover_lock; /* the next three, and the start of the work */
 	bool may_recover;
 	unsigned long recover_since;
@@ -119,7 +119,7 @@ struct sgh_dev {
 	const struct net_device *netdev_master;	/* only for comparison, never dereferenced */
 	struct mutex addr_mutex;
 	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
-	bool addrs_changed;	/* the set of addresses, since ib_core was told */
+	bool addrs_changed;	/* the set of addresses, since ib_core was notified */
 	u32 addrs_left_out;
 	u32 mtu;
 	bool port_active;

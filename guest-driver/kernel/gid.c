@@ -125,9 +125,9 @@ static int sgh_gid_choose(struct sgh_dev *dev, const struct sg_sockaddr *remote,
 }
 
 /*
- * The two ends of a connection from our entry index, whose GID goes to sgid, to dgid.  -EINVAL: no
- * such entry, or not the GID of a single adapter.  -ENETUNREACH: they cannot reach each other, for
- * instance because one is an IPv4 address and the other is not.
+ * Finds the two ends of a connection from our entry index to dgid; sgid receives the GID of that
+ * entry.  -EINVAL: no such entry, or not the GID of a single adapter.  -ENETUNREACH: they cannot
+ * reach each other, for instance because one is an IPv4 address and the other is not.
  */
 int sgh_gid_route(struct sgh_dev *dev, u32 index, const union ib_gid *dgid, union ib_gid *sgid,
 		  struct sg_sockaddr *local, struct sg_sockaddr *remote)

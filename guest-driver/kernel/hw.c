@@ -38,7 +38,7 @@ static int sgh_errno(u8 status)
 		[SG_EADDR] = -EADDRNOTAVAIL,
 		[SG_EPERM] = -EPERM,
 		[SG_ENOTSUP] = -EOPNOTSUPP,
-		/* As rxe answers registration as persistent of memory that is not. */
+		/* rxe returns this if memory is registered as persistent and is not. */
 		[SG_ENOTPMEM] = -EINVAL,
 		[SG_ENOVERIFY] = -EACCES,
 	};
@@ -497,7 +497,7 @@ int sgh_query_caps(struct sgh_dev *dev)
 /*
  * The adapter is lost (or, without a reason, must be silenced).  Any context, once: resets it, so
  * that it no longer accesses memory, fails the commands in progress, and leaves to fatal_work what
- * needs process context: connections end, kernel queues are flushed, consumers are told.
+ * needs process context: connections end, kernel queues are flushed, consumers are notified.
  */
 void sgh_fatal(struct sgh_dev *dev, const char *why)
 {

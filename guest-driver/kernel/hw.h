@@ -75,7 +75,7 @@ struct sgh_caps {
 struct sgh_kind {
 	u8 create, destroy;	/* SG_ADMIN_* */
 	size_t table;		/* offset of its xarray in struct sgh_dev */
-	const char *kept;	/* why the adapter is lost if it does not destroy one */
+	const char *kept;	/* for the log: the adapter is lost if it keeps one */
 };
 
 /* hw.c: registers and the admin queue */

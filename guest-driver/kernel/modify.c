@@ -69,8 +69,8 @@ static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int 
 
 /*
  * The state of a queue pair is in three places: the adapter's is the truth while there is a
- * connection; ib_state is how far the owner has moved the queue pair before, which the adapter is
- * not told; and a rendezvous decides which of the two counts.  In InfiniBand's terms:
+ * connection; ib_state is how far the owner has moved the queue pair before, which the adapter does
+ * not know; and a rendezvous decides which of the two counts.  In InfiniBand's terms:
  *
  *   adapter	without a rendezvous	with an active one
  *   IDLE	ib_state		ib_state

@@ -5,9 +5,9 @@
  * The interface belongs to another function and is found by its MAC address; of several, the one in
  * the adapter's PCI slot is preferred, then the oldest.  Notifiers only queue net_work, which
  * updates everything from the present state: the binding, the RDMA device (which exists while the
- * interface does), the port's state, and the adapter's addresses, gateways and MTU.
- * Addresses are the interface's own and those of VLAN devices on top of it.  So any number of
- * changes costs one pass, and no notifier waits for the adapter.
+ * interface does), the port's state, and the adapter's addresses, gateways and MTU.  Addresses are
+ * the interface's own and those of VLAN devices on top of it.  So any number of changes costs one
+ * pass, and no notifier waits for the adapter.
  *
  * The pass over addresses (sgh_net_sync) takes only addr_mutex and RCU, never rtnl: connection
  * setup calls it too when the adapter does not know an address yet, and does so under locks of

@@ -66,7 +66,7 @@ struct sgh_fault {
 	u64 page;
 	u64 count;
 	bool write;
-	bool demand;	/* false: prefetching of what is there */
+	bool demand;	/* false: prefetching of present pages */
 };
 
 static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_addr_t list)
@@ -130,9 +130,9 @@ static const struct mmu_interval_notifier_ops sgh_odp_ops = {
 };
 
 /*
- * Is there memory at this address?  A piece costs much more than the access that asks for it, so
- * neither a peer nor a process gets one for an address that is not mapped, or that the
- * process itself may not access.
+ * Is there memory at this address?  A piece costs much more than the access that needs it, so
+ * neither a peer nor a process gets one for an address that is not mapped, or that the process
+ * itself may not access.
  */
 static bool sgh_odp_mapped(struct sgh_odp *odp, u64 addr)
 {

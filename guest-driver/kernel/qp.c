@@ -381,8 +381,8 @@ int sgh_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return ret;
 	}
 	/*
-	 * It writes no more completions.  While there are any it stays in the table: polling one
-	 * without it would not free its slot of a shared receive queue.
+	 * The adapter writes no more completions of it.  It stays in the table while there are
+	 * any: without it, polling one would not free its slot of a shared receive queue.
 	 */
 	sgh_qp_scrub(qp);
 	xa_erase(&dev->qps, qp->qpn);

@@ -49,7 +49,7 @@ struct sgh_qp {
 	struct sgh_conn *conn;	/* under cm_lock */
 };
 
-/* The adapter's answer to "how does the queue pair stand?"; modify.c has the mapping. */
+/* The state of a queue pair as the adapter reports it; modify.c has the mapping. */
 struct sgh_qp_status {
 	enum sg_qp_state state;		/* in the adapter's terms */
 	enum ib_qp_state ib_state;	/* in InfiniBand's terms */

@@ -2,7 +2,8 @@
 /*
  * Rendezvous: the peer's messages, in the private data of MPA startup and by events, and the
  * answers to them.  A message of an unknown peer never changes a queue pair: a message counts only
- * if it names this one and comes from where its owner said.  rendezvous.c explains the rest.
+ * if it names this one and comes from the peer that its owner named.  rendezvous.c explains the
+ * rest.
  */
 #include <linux/slab.h>
 
@@ -56,7 +57,7 @@ static bool sgh_rdv_is_peer(const struct sgh_rdv *rdv, const struct sgh_rdv_msg 
 	       !memcmp(msg->dgid, &rdv->sgid, sizeof(msg->dgid));
 }
 
-/* In RTS we know what the peer must expect of us; before that any value will do. */
+/* In RTS the PSN that the peer must expect is known; before that any value is accepted. */
 bool sgh_rdv_psn_ok(const struct sgh_rdv *rdv, u32 psn)
 {
 	return !rdv->rts || psn == rdv->attr.sq_psn;

@@ -2,12 +2,12 @@
 /*
  * Rendezvous: connections of programs without a connection manager.
  *
- * Such a program tells its peer GID and queue pair number by means of its own, moves its queue pair
- * to RTR with the peer's and to RTS, and assumes that the two are then connected.  Here this needs
- * a TCP connection.  Both sides know both names, so the roles need no negotiation: the queue
- * pair with the lower (GID, number) connects, to SGH_RDV_PORT; the other waits for it.  Private
- * data of MPA startup say who connects to whom (struct sgh_rdv_msg; docs/protocol.md,
- * "Rendezvous").
+ * Such a program sends its GID and queue pair number to its peer by means of its own, moves its
+ * queue pair to RTR with those of the peer, then to RTS, and assumes that the two are then
+ * connected.  Here this needs a TCP connection.  Both sides know both pairs (GID, number), so the
+ * roles need no negotiation: the queue pair with the lower one connects, to SGH_RDV_PORT; the other
+ * waits for it.  Private data of MPA startup name both queue pairs (struct sgh_rdv_msg;
+ * docs/protocol.md, "Rendezvous").
  *
  * Modify only records the request and returns.  rdv->work and the ordered event work do the rest,
  * both under qp->mutex:
@@ -22,11 +22,11 @@
  *                      +------- CM_CLOSED --------+
  *   any ---- RESET, ERR, destruction, timeout ----> OFF
  *
- * A peer that is too early is refused and asks again, first after SGH_RDV_PAUSE_MIN ms, then at
- * growing intervals.  So does one that the other side does not expect, because it may be expected
- * later, but at a slower rate.  As on InfiniBand, the wait has no limit while there is nothing to
- * send: a queue pair waits for ever in RTR, and in RTS as long as its send queue is empty.  With
- * work posted in RTS it waits for (retry_cnt + 1) * 4.096 us * 2^timeout, but at least
+ * A peer that is too early is refused and tries again, first after SGH_RDV_PAUSE_MIN ms, then at
+ * growing intervals.  A peer that the other side does not expect tries again, too, because it may
+ * be expected later, but at a slower rate.  As on InfiniBand, the wait has no limit while there is
+ * nothing to send: a queue pair waits for ever in RTR, and in RTS as long as its send queue is
+ * empty.  With work posted in RTS it waits for (retry_cnt + 1) * 4.096 us * 2^timeout, but at least
  * SGH_RDV_PATIENCE_MIN, because setting up TCP takes longer than a packet of InfiniBand, and a lost
  * SYN is sent again after a second; timeout 0 means for ever.  Then the queue pair is in error, the
  * oldest entry of the send queue completes with RETRY_EXC_ERR, and the rest is flushed.
@@ -106,7 +106,7 @@ void sgh_rdv_up(struct sgh_rdv *rdv)
 		sgh_rdv_fail(rdv, "the peer expects another PSN");
 }
 
-/* One more than its owner expects, for the confirmations that the peer's adapter asks for. */
+/* One more than its owner expects, for the probes of the peer's adapter. */
 u16 sgh_rdv_ird(const struct sgh_rdv *rdv)
 {
 	return min_t(u32, rdv->attr.max_dest_rd_atomic + 1, rdv->qp->dev->caps.max_ird);

@@ -115,8 +115,8 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 /*
  * Another size.  Indices do not depend on it, so the adapter may switch to the new ring at any
  * moment if each entry that is posted, and may not have been taken yet, is in both.  User space
- * does this itself.  Here new entries are posted to both rings, and earlier ones are
- * copied, a piece at a time.
+ * does this itself.  Here new entries are posted to both rings, and earlier ones are copied, a
+ * piece at a time.
  */
 #define SGH_SRQ_COPY 64	/* entries copied under the lock at once */
 

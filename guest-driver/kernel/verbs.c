@@ -414,10 +414,10 @@ err:
 }
 
 /*
- * rdma_cm drops an identifier's device first and its entry of the GID table right after, and
- * does not make us wait for the latter (cma_release_dev()).  A task that is between the two while
- * other tasks run this far would leave a work of ib_core that uses the table of a freed device.
- * A task does not sleep voluntarily between the two.
+ * rdma_cm drops an identifier's device first and its entry of the GID table right after
+ * (cma_release_dev()); unregistration waits only for the former.  A task between the two would then
+ * queue a work of ib_core that uses the table of a freed device.  As a task does not sleep
+ * voluntarily between the two, a grace period of RCU tasks waits for all of them.
  */
 static void sgh_await_gid_entries(void)
 {
