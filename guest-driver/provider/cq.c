@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Completion queues (io.h, struct sg_cqe; "Manual: docs/manual/queues.md").
+ * Completion queues (io.h, struct sg_cqe; docs/manual/queues.md).
  *
  * The device writes entries into a ring of ours; the phase bit in the last word of an entry marks
  * it as new.  We read them in order and, after each batch, write our progress to the control
@@ -102,7 +102,7 @@ static const struct sg_cqe *take_cqe(struct sgp_cq *cq, uint64_t *tail)
 {
 	struct sgp_context *ctx = to_sgp_context(cq->vcq.cq.context);
 
-	/* Terminates: the device cannot pass the record, which does not move here. */
+	/* The loop ends: the device cannot pass the record, which does not move here. */
 	for (;;) {
 		const struct sg_cqe *cqe = next_cqe(cq);
 		struct sgp_qp *qp;

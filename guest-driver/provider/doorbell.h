@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * Writing to the doorbell page (regs.h, enum sg_doorbell): one 64-bit store with a queue
- * number and an index.  Stores for one queue are made under that queue's lock, and the flush keeps
- * them in lock order on every CPU, whatever the mapping: for the device an index never goes back.
+ * Writing to the doorbell page (regs.h, enum sg_doorbell): one 64-bit store with a queue number and
+ * an index.  Stores for one queue are made under that queue's lock, and the flush keeps them in
+ * lock order on every CPU, whatever the mapping: for the device an index never goes back.
  */
 #ifndef STAGHORN_PROVIDER_DOORBELL_H
 #define STAGHORN_PROVIDER_DOORBELL_H

@@ -2,8 +2,8 @@
 /*
  * Direct verbs (staghorndv.h): limits, and regions with a hash.  Verify is posted in wr.c.
  *
- * The numbers of the public header are those of the hardware contract and are not
- * converted; the assertions below keep them equal.
+ * The numbers of the public header are those of the hardware contract and are not converted; the
+ * assertions below keep them equal.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
- * A spin lock that is optional: an application that created the object for a single thread,
- * or in a parent domain with a thread domain, has promised to serialise its calls.
+ * A spin lock that is optional: an application that created the object for a single thread, or in a
+ * parent domain with a thread domain, has promised to serialise its calls.
  */
 #ifndef STAGHORN_PROVIDER_LOCK_H
 #define STAGHORN_PROVIDER_LOCK_H

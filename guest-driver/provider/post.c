@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
  * ibv_post_send, ibv_post_recv, ibv_post_srq_recv: copy each request into its slot, then one
- * doorbell for the list.  If a request is refused, earlier ones are still posted, and
- * *bad_wr names it.
+ * doorbell for the list.  If a request is refused, earlier ones are still posted, and *bad_wr names
+ * it.
  *
  * One table, by opcode, says what a request may contain; a new operation is a row there, a builder
  * in wr.c, and the operands of its header in set_operands().
  *
- * Immediate data are 32 bits in verbs and 64 on the wire (RFC 7306): they are in the first
- * four octets, as they are in memory.  The message has no payload, so IBV_WR_SEND_WITH_IMM is only
- * for requests without one.
+ * Immediate data are 32 bits in verbs and 64 on the wire (RFC 7306): they are in the first four
+ * octets, as they are in memory.  The message has no payload, so IBV_WR_SEND_WITH_IMM is only for
+ * requests without one.
  */
 #include <errno.h>
 

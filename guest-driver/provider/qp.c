@@ -2,12 +2,11 @@
 /*
  * Queue pairs: geometry, creation, state, destruction.  Posting is in post.c and wr.c.
  *
- * The kernel handles the connection (iw_cm): user space moves a queue pair only towards error
- * or closing, or back to reset.
+ * The kernel handles the connection (iw_cm): user space moves a queue pair only towards error or
+ * closing, or back to reset.
  *
  * Creation and destruction hold the context's qp_mutex around the kernel's part and the change of
- * the table, so that a number that the kernel reuses cannot meet an entry of its
- * former owner.
+ * the table, so that a number that the kernel reuses cannot meet an entry of its former owner.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -165,8 +164,8 @@ SAME_PLACE(cap);
 SAME_PLACE(sq_sig_all);
 
 /*
- * What both kinds of attributes begin with, and the domain.  Of the rest of extended ones nothing
- * is read: a program built against an older libibverbs has less of it.
+ * The fields that both kinds of attributes begin with, and the domain.  The rest of extended
+ * attributes is not read, because a program built against an older libibverbs has less of it.
  */
 static struct ibv_qp_init_attr_ex plain_attr(const void *attr, struct ibv_pd *pd)
 {
@@ -325,9 +324,9 @@ int sgp_destroy_qp(struct ibv_qp *ibqp)
 	if (!ret) {
 		/*
 		 * The device writes no more completions of it.  After purge has had the lock, no
-		 * poller uses the queue pair for a completion, and there are none left.  While
-		 * there are any it stays in the table: polling one without it would not free
-		 * its slot of a shared receive queue.
+		 * poller uses the queue pair for a completion, and there are none left.  It stays
+		 * in the table while there are any: without it, polling one would not free its
+		 * slot of a shared receive queue.
 		 */
 		purge_cqs(qp);
 		table_remove(ctx, qp);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
 /*
  * Work queue ring from its producer's side: 2^n slots of a power-of-two stride, indices that run
- * freely over 32 bits (io.h, "Manual: docs/manual/queues.md").
+ * freely over 32 bits (io.h, docs/manual/queues.md).
  *
  * Writers: the poster writes head, under the queue's lock.  The poller of the completion queue
  * writes tail, under that queue's lock; the poster only reads it.  For a shared receive queue the
- * pollers of several completion queues write it.  Nothing here needs libibverbs, so that
- * it can be tested without a device.
+ * pollers of several completion queues write it.  Nothing here needs libibverbs, so that it can be
+ * tested without a device.
  */
 #ifndef STAGHORN_PROVIDER_RING_H
 #define STAGHORN_PROVIDER_RING_H

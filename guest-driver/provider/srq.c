@@ -2,9 +2,9 @@
 /*
  * Shared receive queues: creation, limit, size, destruction.  Posting is in post.c.
  *
- * Entries complete in any order and through several completion queues.  So the number of completed
- * entries frees slots, which each completion has in wr_index (admin.h): the device
- * takes entries strictly in order, so as many of the oldest slots are free as entries completed.
+ * Entries complete in any order and through several completion queues.  So slots are freed by the
+ * number of completed entries, which each completion has in wr_index (admin.h): the device takes
+ * entries strictly in order, so as many of the oldest slots are free as entries have completed.
  *
  * Resizing keeps the indices.  Under the lock nobody posts: entries that may not have been taken
  * yet are copied to the new ring, to which the device may switch at any moment of the command.
