@@ -8,9 +8,9 @@
  * about the path MTU go to both as well.  Everything else goes to the NIC: other protocols, and
  * segments to a port without a listener, which the stack there refuses.
  *
- * We ask nobody for fragments (path_mtu.c).  A fragmented segment is dropped if its first fragment
- * names a connection or listener of ours: the stack behind the NIC would reassemble it, know no
- * such connection, and end it with a RST.  Without the first fragment the stack only waits for it
+ * TCP needs no fragments (path_mtu.c).  A fragmented segment is dropped if its first fragment names
+ * a connection or listener of ours: the stack behind the NIC would reassemble it, know no such
+ * connection, and end it with a RST.  Without the first fragment the stack only waits for it
  * (RFC 791, section 3.2), and TCP sends the segment again.
  *
  * A tagged frame (802.1Q) is for the addresses on that VLAN.  An untagged frame, or one with a

@@ -2,8 +2,8 @@
 /*
  * All TCP connections of a port that lwIP owns, by 4-tuple.
  *
- * The demultiplexer asks here for every TCP segment of the shared port, so the table is a hash with
- * a seed that peers cannot know.  Entries follow lwIP's connections through the callbacks of its
+ * The demultiplexer looks up every TCP segment of the shared port, so the table is a hash with a
+ * seed that peers cannot know.  Entries follow lwIP's connections through the callbacks of its
  * "extension arguments": passive_open (half-open ones included) and destroy.  This is also where
  * the number of connections is bounded, because lwIP allocates from libc.
  */

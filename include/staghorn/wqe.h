@@ -2,9 +2,9 @@
 /*
  * Staghorn hardware interface library: building the entries of send and receive queues (io.h).
  *
- * sg_wqe_init() writes the whole header; then come what the opcode needs and the payload, in any
- * order.  The caller has made sure that there is room for all of it behind the header, and copies
- * inline payload and hashes itself.  Nothing here needs the device: an entry counts when the
+ * sg_wqe_init() writes the whole header; then the opcode's operands and the payload are added, in
+ * any order.  The caller has made sure that there is room for all of it behind the header, and
+ * copies inline payload and hashes itself.  Nothing here needs the device: an entry counts when the
  * doorbell that covers it is written.
  */
 #ifndef STAGHORN_WQE_H
@@ -155,7 +155,7 @@ static inline struct sg_wqe_place *sg_wqe_place(struct sg_wqe_hdr *hdr)
     return (struct sg_wqe_place *)(hdr + 1);
 }
 
-/* Flush (flags: SG_FLUSH_*) and Verify (flags 0), before what else a Verify has. */
+/* Flush (flags: SG_FLUSH_*) and Verify (flags 0), before the other parts of a Verify. */
 static inline void sg_wqe_set_place(struct sg_wqe_hdr *hdr, __u32 length, __u32 flags)
 {
     struct sg_wqe_place *place = sg_wqe_place(hdr);

@@ -113,7 +113,7 @@ struct sg_host_ops {
 
     /*
      * Persistent memory; all NULL on a machine without a persistence domain.  addr are bus
-     * addresses.  A range given to these operations lies within one run of pages of a region.
+     * addresses.  A range passed to these operations lies within one run of pages of a region.
      * Except for pm_query, all of it is persistent memory: pm_query said so at registration,
      * or for exactly this range.
      */

@@ -20,7 +20,7 @@ struct sg_timer;
 
 /*
  * Called with the timer idle again; it may arm, cancel or free any timer,
- * itself included.  @now_ns is what sg_timerq_run() was given.
+ * itself included.  @now_ns is the argument of sg_timerq_run().
  */
 typedef void sg_timer_fn(struct sg_timer *t, uint64_t now_ns);
 

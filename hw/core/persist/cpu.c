@@ -11,8 +11,8 @@
  * through the FIFO.  All fences act alike: the FIFO drains, then the write-combining buffers, then
  * the recorded flushes are executed.
  *
- * Order between processors.  QEMU's visible memory has a store before the model lets it leave S2'.
- * Another processor or a device may have read it and acted on it; the effect of that must not
+ * Order between processors.  A store is in QEMU's visible memory before the model lets it leave
+ * S2'.  Another processor or a device may have read it and acted on it; the effect of that must not
  * survive where the store does not.  So whenever another agent acts, S2' drains first (invariant
  * 6).  Thus S2' is lost more rarely than on a real machine, but never in another way.
  */

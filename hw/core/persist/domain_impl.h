@@ -19,7 +19,7 @@ enum sg_dom_limits {
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest are executed */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: the latest time at which it drains */
     SG_DOM_REORDER_NS = 10000, /* placement in random order without a delay */
-    SG_DOM_VERSIONS = 16,      /* stores of a line; when DMA overwrites it then, its history ends */
+    SG_DOM_VERSIONS = 16,      /* stores of a line; from then on a DMA overwrite ends its history */
 };
 
 /* ---- Stores of one line (line.c) ---- */

@@ -208,7 +208,7 @@ uint64_t sg_persist_next_due(const struct sg_persist *p);
  */
 bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *source,
                           uint64_t addr, const void *buf, size_t len);
-/* E14: one aligned atom, past S0; earlier placements of the connection should be settled. */
+/* E14: one aligned atom, past S0; call sg_persist_settle() before. */
 bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source *source,
                            uint64_t addr, const uint8_t atom[SG_PERSIST_ATOM]);
 /*
@@ -238,8 +238,8 @@ bool sg_persist_cpu_waits(const struct sg_persist *p);
  * E9, E10: RDMA Flush of op->len octets at this machine address (op->addr is the adapter's), as
  * op->flags say.  Settles the connection and fences the device itself.  SG_PM_DONE: the range is
  * where the flags promise.  SG_PM_LATER: call again at op->due_ns (or any time later) with the same
- * arguments; SG_NEVER: the machine is dying, drop it.  SG_PM_FAILED: refused by the medium, range
- * not in extents, or no flags; nothing is promised.
+ * arguments; SG_NEVER: the machine has no power, drop it.  SG_PM_FAILED: refused by the medium,
+ * range not in extents, or no flags; nothing is promised.
  */
 enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist_source *source,
                                    uint64_t addr, struct sg_pm_op *op);

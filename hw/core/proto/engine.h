@@ -136,7 +136,7 @@ struct sg_msg {
             uint64_t to;
         } write;
         struct {
-            uint32_t length;        /* octets asked for */
+            uint32_t length;        /* octets requested */
             uint32_t stag;          /* source, at the peer */
             uint64_t to;
             uint64_t sink_to;       /* where the response goes, here */
@@ -163,7 +163,7 @@ struct sg_msg {
     };
 };
 
-/* Octets that are gathered for a message, or that a Read asks for. */
+/* Octets that are gathered for a message, or that a Read requests. */
 static inline uint32_t sg_msg_length(const struct sg_msg *m)
 {
     switch (m->kind) {
@@ -310,7 +310,7 @@ struct sg_engine_ops {
     void (*confirmed)(void *user);
     /*
      * The oldest outstanding FLUSH, VERIFY or ATOMIC_WRITE is answered; VERIFY: with this hash
-     * (lent for the call).  Reads and these come in the order of their requests, each kind by
+     * (valid during the call).  Reads and these come in the order of their requests, each kind by
      * its own upcall; the engine holds back what would overtake.
      */
     void (*mpe_done)(void *user, enum sg_msg_kind kind, const uint8_t *hash, size_t len);

@@ -129,7 +129,7 @@ void mpa_make_reject(struct sg_conn *c, const uint8_t *pdata, uint16_t pdata_len
     put_frame(c, &f);
 }
 
-/* A whole Request has arrived.  Verbs decide, as soon as they may be asked. */
+/* A whole Request has arrived.  Verbs decide, as soon as they may get it. */
 void mpa_take_request(struct sg_conn *c)
 {
     const struct sg_engine_config *cfg = &c->e->config;

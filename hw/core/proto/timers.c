@@ -11,7 +11,7 @@
  *            again after each check                                           TCP's progress
  *   drop     a fault inside a call of verbs, or   0                           the connection is
  *            no memory                                                        dropped
- *   exec     LATER for an inbound request         as verbs say                verbs are asked again
+ *   exec     LATER for an inbound request         as verbs say                verbs run it again
  *
  * The first four are phases of one life: starting one of them stops the others.  A streaming
  * connection has none of them; the stream detects dead peers.  'exec' runs beside them.

@@ -166,7 +166,7 @@ enum sg_term_class {
     SG_TERM_CLASS_FORM,             /* a message that is malformed or has no place here */
     SG_TERM_CLASS_ACCESS,           /* an STag: unknown, out of bounds, without the right */
     SG_TERM_CLASS_FAILED,           /* a request that was understood and could not be done */
-    SG_TERM_CLASS_SENDER,           /* the side that sends the Terminate cannot go on */
+    SG_TERM_CLASS_SENDER,           /* the side that sends the Terminate cannot continue */
     SG_TERM_CLASS_TRANSPORT,        /* MPA */
     SG_TERM_CLASSES,
 };

@@ -253,7 +253,7 @@ void sg_cm_release(struct sg_cm *cm)
 {
     bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN ||
                     cm->state == SG_CM_FAILED) &&
-                   !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never go on */
+                   !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never continue */
     bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->mem.paging_link);
 
     cm->qp->conn = NULL;

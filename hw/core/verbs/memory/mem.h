@@ -33,7 +33,7 @@ struct sg_mem_ctx {
 
 /* The operations that memory needs from the layer above. */
 struct sg_mem_ops {
-    /* Pages of a region are missing: the driver is asked for them. */
+    /* Pages of a region are missing: requests them from the driver. */
     void (*page_fault)(struct sg_adapter *a, uint32_t stag, bool write, uint64_t first,
                        uint32_t count);
     /* The pages that it waits for have come, or will not: it tries again. */

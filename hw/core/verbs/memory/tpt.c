@@ -207,7 +207,7 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr)
         return;
     }
     if (mr->pm) {
-        sg_pm_complete_all_writes(a); /* nothing may be placed once the owner has the memory back */
+        sg_pm_complete_all_writes(a); /* nothing may be placed once the owner reuses the memory */
     }
     drop_pages(a, mr);
     drop_key(a, mr);

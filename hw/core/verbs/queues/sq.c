@@ -457,7 +457,7 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
             break;
         }
     }
-    qp->adapter->conn_ops->ready(qp->conn); /* go on with local operations in the next turn */
+    qp->adapter->conn_ops->ready(qp->conn); /* continue with local operations in the next turn */
     return false;
 }
 
