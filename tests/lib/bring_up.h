@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The bring-up tests: what a driver under test is given, and what it has to offer.
+ * The bring-up tests: what they give to a driver under test, and what it has to offer.
  *
  * The tests (tests/unit/verbs/test_bring_up.c) play two machines with an adapter each, joined by a
  * network.  Each machine runs the driver under test, a program's file that defines
@@ -9,13 +9,15 @@
  *
  * This header and docs/manual are all that its author needs: it includes nothing of the tree.
  *
- * There is one thread.  The machine stands still while the driver computes; time goes by, and the
- * adapters work, only in msix_wait() and delay().  So a loop that polls memory or a register has to
- * call delay(), and ends when its limit is over by now().
+ * There is one thread.  Time passes, and the adapters work, only in msix_wait() and delay(), not
+ * while the driver computes.  So a loop that polls memory or a register has to call delay(), and
+ * to end when now() has passed its limit.
  *
- * Memory is as it is on real machines: what dma_alloc() gives is full of rubbish, an interrupt that
- * is raised before msix_enable() is lost, several may come as one.  Whatever the adapter takes for
- * an error of the driver (a "guest error") fails the test.
+ * The machine has the traps of real ones: memory of dma_alloc() is not zero, an interrupt that is
+ * raised before msix_enable() is lost, several interrupts may arrive as one.  Whatever the adapter
+ * counts as an error of the driver (a "guest error") fails the test, unless the adapter is lost.
+ *
+ * Adapters here have at least two vectors, IPv4 addresses only, and IRD and ORD of 16 or more.
  */
 #ifndef SG_TESTS_BRING_UP_H
 #define SG_TESTS_BRING_UP_H
@@ -35,12 +37,12 @@ struct bu_machine {
 
     /* Memory, contiguous in bus addresses; 'align' is a power of two.  Never NULL. */
     void *(*dma_alloc)(struct bu_machine *m, size_t octets, size_t align, uint64_t *bus);
-    /* From now on the adapter must not touch it. */
+    /* From now on the adapter must not access it. */
     void (*dma_free)(struct bu_machine *m, void *memory);
 
     void (*msix_enable)(struct bu_machine *m, unsigned vectors);
     void (*msix_disable)(struct bu_machine *m);
-    /* Waits until the vector was raised since the last call for it; false: 'ms' are over. */
+    /* True: the vector was raised since the last call for it.  False: not within 'ms'. */
     bool (*msix_wait)(struct bu_machine *m, unsigned vector, unsigned ms);
 
     void (*delay)(struct bu_machine *m, unsigned us);
@@ -49,14 +51,15 @@ struct bu_machine {
 
 /* ---- what the driver answers ---- */
 
-/* Functions that return int: one of these, or the status of the command (1 to 127). */
+/* Functions that return int give one of these, or the status of a failed command (1 to 127). */
 enum bu_result {
     BU_OK = 0,
     BU_LOST = -1,    /* the adapter is lost, or was never there */
-    BU_TIMEOUT = -2, /* waiting: nothing came */
+    BU_TIMEOUT = -2, /* waiting: nothing came in time */
     BU_FULL = -3,    /* posting: the queue has no free entry */
 };
 
+/* Of QUERY_CAPS and the registers; what the tests look at. */
 struct bu_caps {
     uint32_t features, max_qp, max_qp_wr, max_cqe, max_sq_sge, max_inline, max_mr;
     uint64_t max_mr_size;
@@ -71,7 +74,7 @@ struct bu_qp_params {
     uint32_t entries;  /* of each queue, a power of two */
     unsigned max_sge;  /* of each queue */
     unsigned max_inline;
-    uint32_t access;   /* rights, in the bits of the manual */
+    uint32_t access;   /* rights, as bits of the manual */
 };
 
 struct bu_sge {
@@ -79,20 +82,23 @@ struct bu_sge {
     uint32_t length, lkey;
 };
 
-/* A work request; of a receive only wr_id, num_sge and sge count. */
+/* A work request: an opcode without a structure.  A receive has wr_id, num_sge and sge only. */
 struct bu_wr {
     uint64_t wr_id;
     uint8_t opcode, flags; /* numbers of the manual */
     unsigned num_sge;
     struct bu_sge sge[4];
-    const void *payload;   /* with the flag INLINE: so many octets, and no elements */
+    const void *payload;   /* with the flag INLINE, instead of elements */
     unsigned payload_len;
     uint64_t remote_addr;
     uint32_t rkey;
     uint32_t inv_stag;
 };
 
-/* A completion; opcode, status and flags are numbers of the manual (flags without the phase). */
+/*
+ * A completion; opcode, status and flags are numbers of the manual (flags without the phase).
+ * byte_len counts if the status is SUCCESS.
+ */
 struct bu_wc {
     uint64_t wr_id;
     uint32_t qp, byte_len, vendor_err;
@@ -121,26 +127,27 @@ struct bu_driver {
     size_t size;
 
     /*
-     * From reset to an adapter that executes commands, with one completion event queue, of vector
-     * 1.  It tests registers, DMA and interrupts on the way, and gives all up again (BU_LOST) when
-     * one of them does not work, or the adapter is not one that it knows.
+     * From reset to an adapter that executes commands, with one completion event queue on vector 1.
+     * It tests registers, DMA and the interrupt of vector 0 on the way.  If one of them does not
+     * work, or the driver does not know the adapter, it frees everything and returns BU_LOST.
      */
     int (*start)(void *d, struct bu_machine *m);
     /*
-     * The end, also of an adapter that is lost or was removed: objects that are left go with the
-     * reset, all memory is given back, MSI-X is disabled.  start() may follow, with the same d.
+     * The end, also of an adapter that is lost or was removed.  Objects that are left end with the
+     * reset; the driver frees all memory and disables MSI-X.  start() may follow, with the same d.
      */
     void (*stop)(void *d);
-    /* Is the adapter lost?  Looks at it. */
+    /* Is the adapter lost?  Reads STATUS. */
     bool (*lost)(void *d);
 
     void (*caps)(void *d, struct bu_caps *caps);
     int (*guest_errors)(void *d, uint64_t *count); /* of QUERY_STATS */
+    /* Adds an address to those of the port. */
     int (*set_addr)(void *d, const uint8_t ip[4], unsigned prefix_len);
 
     /*
      * Commands.  They end within 40 s of the machine's time, with BU_LOST if the adapter does not
-     * answer; once that is so, every one of them does it at once.
+     * answer.  Once the adapter is lost, all of them return BU_LOST at once.
      */
     int (*pd_create)(void *d, uint32_t *pd);
     int (*pd_destroy)(void *d, uint32_t pd);
@@ -148,6 +155,7 @@ struct bu_driver {
     int (*mr_create)(void *d, uint32_t pd, uint64_t bus, uint64_t octets, uint32_t access,
                      uint32_t *stag);
     int (*mr_destroy)(void *d, uint32_t stag);
+    /* The queue has at least so many entries. */
     int (*cq_create)(void *d, uint32_t entries, uint32_t *cq);
     int (*cq_destroy)(void *d, uint32_t cq);
     int (*qp_create)(void *d, const struct bu_qp_params *p, uint32_t *qp);
@@ -155,32 +163,43 @@ struct bu_driver {
     int (*qp_state)(void *d, uint32_t qp, uint32_t *state);
     int (*qp_destroy)(void *d, uint32_t qp);
 
-    /* Data; BU_OK or BU_FULL.  The driver counts which entries are free. */
+    /*
+     * Data; BU_OK or BU_FULL.  The driver counts which entries are free.  It need not look whether
+     * the adapter is lost: BU_OK is right then, too.  Queue pairs are always known ones.
+     */
     int (*post_send)(void *d, uint32_t qp, const struct bu_wr *wr);
     int (*post_recv)(void *d, uint32_t qp, const struct bu_wr *wr);
-    /* True: the next completion. */
+    /* True: the next completion, also of a queue pair that was destroyed. */
     bool (*cq_poll)(void *d, uint32_t cq, struct bu_wc *wc);
     /*
-     * Arms the queue for all completions and waits for its event, by the interrupt of vector 1:
-     * BU_OK there may be completions, BU_TIMEOUT none came, BU_LOST.  An event of another queue
-     * that comes meanwhile must not get lost for the cq_wait() of that queue.
+     * Arms the queue for all completions and waits for its event, by the interrupt of vector 1.
+     * BU_OK: there may be completions.  BU_TIMEOUT: none came.  BU_LOST.  It may return BU_OK at
+     * once if completions are in the ring already.  If an event of another queue comes meanwhile,
+     * the next cq_wait() of that queue must return BU_OK.
      */
     int (*cq_wait)(void *d, uint32_t cq, unsigned ms);
 
-    /* Connections: private data up to 508 octets, IRD and ORD 16, flags 0. */
+    /*
+     * Connections: IRD and ORD 16, flags 0, private data up to 508 octets, NULL for none.  The
+     * caller may change the private data as soon as the function has returned.
+     */
     int (*listen)(void *d, const struct bu_addr *at, uint32_t backlog, uint32_t *listener);
     int (*unlisten)(void *d, uint32_t listener);
     int (*connect)(void *d, uint32_t qp, const struct bu_addr *from, const struct bu_addr *to,
                    const struct bu_pdata *pdata, uint32_t *conn);
     int (*accept)(void *d, uint32_t conn, uint32_t qp, const struct bu_pdata *pdata);
     int (*reject)(void *d, uint32_t conn, const struct bu_pdata *pdata);
-    /* What the peer has said. */
+    /* Private data of the peer. */
     int (*pdata)(void *d, uint32_t conn, struct bu_pdata *pdata);
-    /* The next async event, waited for by the interrupt of vector 0: BU_OK, BU_TIMEOUT, BU_LOST. */
+    /*
+     * The next async event, waited for by the interrupt of vector 0: BU_OK, BU_TIMEOUT, BU_LOST.
+     * Of an adapter that failed it may give DEVICE_FATAL once; then, or at once, BU_LOST.  Events
+     * of objects that were destroyed may be dropped.
+     */
     int (*next_event)(void *d, struct bu_event *event, unsigned ms);
 };
 
-/* Of the driver that is linked to the tests. */
+/* The driver that is linked to the tests. */
 extern const struct bu_driver bu_driver;
 
 #endif
