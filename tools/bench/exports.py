@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Shell with which VMs of the image "consumers" serve and use storage over RDMA, or over TCP.
+"""Shell scripts by which VMs of the image "consumers" serve and use storage over RDMA or TCP.
 
-Linux's own servers, of NVMe and NFS, set up by hand: the units of Debian's packages expect an init
-system.  Each script runs under "set -e"; what serves a thing is undone by what ends it."""
+They set up Linux's servers of NVMe and NFS by hand, because the units of Debian's packages expect
+an init system.  Each script runs under "set -e"; for each script that serves something another one
+undoes it."""
 
 HOST_NQN = "nqn.2024-01.org.example:host"
 NVME_PORT, NFS_PORT, NFS_TCP_PORT = 4420, 20049, 2049
@@ -25,7 +26,7 @@ NVME_END = nvme_end()
 
 
 def nvme(nqn, address, disk, transport="rdma"):
-    """Serves the block device as that subsystem; receive queues are shared if $srq is Y."""
+    """Serves the block device as that subsystem; uses shared receive queues if $srq is Y."""
     subsystem = NVMET + "/subsystems/" + nqn
     return """
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
@@ -64,7 +65,7 @@ def nvme_connect(nqn, address, *options, transport="rdma"):
 
 
 def nfs(folder, options="", threads=4):
-    """Serves the folder as the root of NFS 4, over RDMA and over TCP; options, if any, end with a
+    """Serves the folder as the root of NFS 4, over RDMA and TCP; options, if any, end with a
     comma."""
     return """
 mkdir -p /var/lib/nfs/v4recovery
@@ -86,7 +87,7 @@ grep -q 'tcp %(tcp)d' /proc/fs/nfsd/portlist
 
 
 def nfs_end(folder):
-    """The folder is a mount point."""
+    """Undoes nfs(); the folder is a mount point."""
     return (
         """
 rpc.nfsd 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pictures of what the benchmarks measured: SVG, drawn by gnuplot.
+"""Plots of the benchmarks' results: SVG, drawn by gnuplot.
 
-A colour says whose values they are, in all pictures the same; what is measured, among several
-in one picture, is told by the points."""
+A colour stands for one adapter in all plots.  The shapes of the points tell the measurements of one
+plot apart."""
 import shutil
 import subprocess
 
@@ -48,8 +48,8 @@ def lines(curves):
 
 
 def bars(names, values):
-    """(data, plot command) of a group of bars for each name; values {kind: [number or None]},
-    each bar with its number above it."""
+    """(data, plot command) of a group of bars for each name, from values {kind: [number or None]}.
+    The number stands above each bar."""
     data, plots, width = "", [], 0.72 / len(values)
     for number, (kind, column) in enumerate(values.items()):
         at = width * (number - (len(values) - 1) / 2)
@@ -74,7 +74,7 @@ def bars(names, values):
 
 
 def available(say):
-    """Whether there is a gnuplot; if not, that is said."""
+    """Whether gnuplot is installed; says so if it is not."""
     if shutil.which("gnuplot"):
         return True
     say("no plots: gnuplot is missing; install Debian's package gnuplot-nox")
@@ -82,7 +82,7 @@ def available(say):
 
 
 def draw(folder, name, title, xlabel, ylabel, settings, drawing, say):
-    """folder/name.svg; drawing is what lines() or bars() returned."""
+    """Draws folder/name.svg; drawing is the result of lines() or bars()."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / (name + ".svg")
     words = {"file": file, "title": title, "xlabel": xlabel, "ylabel": ylabel}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA programs between two VMs of a lab: rping, perftest, and what they say."""
+"""Runs RDMA programs between two VMs of a lab (rping, perftest) and reads their output."""
 import re
 import sys
 import threading
@@ -8,15 +8,15 @@ import time
 from launcher import agent, lab, options
 from launcher.errors import TIMEOUT, LabError
 
-SETTLE = 0.15  # seconds from rdma_cm's noting that it listens to the device's doing so; on a busy
+SETTLE = 0.15  # seconds from rdma_cm's record of a listener to the device's; on a busy
 CONNECT_TRIES = 8  # machine it may take longer, and a client that comes in between is refused
 REFUSED = r"REJECTED.*-111|Connection refused"  # rdma_cm later, or at once (siw)
 WAITING = r"Waiting for client"
 CLOCK_TRIES = 4  # see perftest_fields()
 SIW_TRIES = 3
-SIW_LIMIT = 30  # seconds; a run that got going takes a few
+SIW_LIMIT = 30  # seconds; a run that has begun takes a few
 
-# What had to be tried again because of siw (see _pair), for those who report.
+# What had to be tried again because of siw (see _pair), for reports.
 siw_stalls = []
 
 # perftest program: (what it measures, unit, better is)
@@ -32,7 +32,7 @@ MIB = 1048576 / 1e6  # perftest's MiB/s to MB/s
 
 
 class Background:
-    """A command that runs in a VM in a thread of ours; `stop` ends it."""
+    """A command in a VM, run by a thread of this process; `stop` ends it."""
 
     def __init__(self, folder, vm, argv):
         self.vm, self.argv = vm, argv
@@ -55,7 +55,7 @@ class Background:
         return self.thread.is_alive()
 
     def expect(self, pattern, timeout=30):
-        """Waits until the output has the pattern."""
+        """Waits until the output matches the pattern."""
         deadline = time.monotonic() + timeout * self.patience
         while not re.search(pattern, self.output, re.M):
             if not self.running():
@@ -72,7 +72,7 @@ class Background:
             time.sleep(0.02)
 
     def wait(self, timeout):
-        """Its exit status; it is ended after that time."""
+        """Waits for its end, kills it after that time, and returns its exit status."""
         self.thread.join(timeout * self.patience)
         if self.running():
             self.stop()
@@ -95,7 +95,7 @@ class Background:
 
 
 def device(folder, vm):
-    """The VM's RDMA device now."""
+    """The name of the VM's current RDMA device."""
     status, name, _ = agent.capture(folder, vm, ["cat", "/run/staghorn/rdma"])
     if status or not name.strip():
         raise LabError("VM %s has no RDMA device" % vm)
@@ -112,30 +112,30 @@ def use(folder, kind, vms=None):
 
 
 class Stalled(LabError):
-    """The client said nothing at all until its time was over."""
+    """The client printed nothing until its time was over."""
 
 
 class Refused(LabError):
-    """The client was too early for its server, which went on waiting."""
+    """The client was too early for its server, which still waits."""
 
 
-# What perftest's server says when its queue pair was flushed before the first message came.
+# perftest's server prints this when its queue pair was flushed before the first message.
 DROPPED = "Failed to sync between client and server"
 DROPPED_TRIES = 3
-# Of benchmarks, which set it: what ends a connection is for tests to notice.
+# Benchmarks set it; tests do not, for they have to notice whatever ends a connection.
 patient = False
 
 
 def _pair(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout):
-    """Runs both; returns (server output, client output), or raises with both.
+    """Runs both; returns (server output, client output), or raises an error with both.
 
-    siw hands its socket from connection setup to the queue pair only after its MPA Reply is
-    on the wire; a first FPDU that comes in between stays unread until more arrives, which
-    programs that wait for an answer never send.  That is tried again, and counted.
+    siw passes its socket from connection setup to the queue pair only after its MPA Reply is on the
+    wire.  A first FPDU that arrives in between stays unread until more data arrives, and a program
+    that waits for an answer sends none.  Such a run is repeated and counted.
 
-    perftest's server posts its first receive after it has accepted.  A client that is faster
-    finds none; where InfiniBand would try again, iWARP ends the connection (RFC 5041, section 7:
-    no buffer available).  That is tried again with siw, and where `patient` is set, and said."""
+    perftest's server posts its first receive after it has accepted.  A faster client finds no
+    receive.  InfiniBand would retry; iWARP ends the connection (RFC 5041, section 7: no buffer
+    available).  Such a run is repeated with siw, and where `patient` is set, and reported."""
     words = (folder, server_vm, server_argv, client_vm, client_argv, ready)
     siw = device(folder, server_vm).startswith("siw")
     tries = SIW_TRIES if siw else DROPPED_TRIES if patient else 1
@@ -151,7 +151,7 @@ def _pair(folder, server_vm, server_argv, client_vm, client_argv, ready, timeout
 
 
 def _note(siw, dropped, program, client_vm):
-    """Why a run is tried again."""
+    """Prints why a run is repeated."""
     if siw:
         siw_stalls.append("%s from %s%s" % (program, client_vm, ", closed" if dropped else ""))
     else:
@@ -160,9 +160,10 @@ def _note(siw, dropped, program, client_vm):
 
 
 def _pair_once(*words):
-    """A client that comes before its server listens is refused; perftest's server listens twice,
-    the second time after the two have talked over the first connection.  Then both begin anew: a
-    server that has lost its first connection would take the next one and leave."""
+    """A client that connects before its server listens is refused.  perftest's server listens
+    twice, the second time after both have exchanged data over the first connection.  After a
+    refusal both start again, because a server that has lost its first connection would accept the
+    next one and exit."""
     for _ in range(CONNECT_TRIES - 1):
         try:
             return _run_both(*words)
@@ -212,7 +213,7 @@ def _run_both(folder, server_vm, server_argv, client_vm, client_argv, ready, tim
 
 
 def wait_listening(folder, vm, server):
-    """What servers say comes before they listen, or is nothing at all."""
+    """Waits for the listener itself: servers print before they listen, or print nothing."""
     script = (
         "n=0; until rdma resource show cm_id 2>/dev/null | grep -q LISTEN; do "
         "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
@@ -225,8 +226,8 @@ def wait_listening(folder, vm, server):
 def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
     """rping between two VMs, data checked by both; returns the client's output.
 
-    rping ends its server with status 0 or not by the way the connection closes,
-    so the client's lines are what counts: one with each ping's data."""
+    The exit status of rping's server depends on how the connection closes.  So the client's lines
+    are checked, one with each ping's data."""
     address = folder.data["vms"][server]["addr"]
     flags = ["-v", "-C", str(count), "-S", str(size)] + (["-V"] if verify else [])
     _, output = _pair(
@@ -247,7 +248,7 @@ def rping(folder, server, client, count=10, size=1000, verify=True, timeout=60):
 def perftest_output(
     folder, tool, server, client, size, iterations, extra=(), timeout=120, address=None
 ):
-    """One run, by the server's first address if by no other; what server and client printed."""
+    """One run, by default over the server's first address; returns what both sides printed."""
     address = address or folder.data["vms"][server]["addr"]
     common = ["-R", "-F", "-s", str(size), "-n", str(iterations), *extra]
     return _pair(
@@ -262,15 +263,15 @@ def perftest_output(
 
 
 def perftest_fields(folder, tool, server, client, size, iterations, extra=(), timeout=120):
-    """One run; the columns of the one line in perftest's table.
+    """One run; returns the columns of the one line in perftest's table.
 
-    perftest calibrates its clock before.  In a VM that does not get its CPUs evenly that may
-    fail, and with -F it goes on and prints 0: a run without a result, which is made again."""
+    perftest first calibrates its clock.  This may fail in a VM whose CPUs the host schedules
+    unevenly; with -F it goes on and prints 0.  Such a run has no result and is repeated."""
     words = (folder, tool, server, client, size, iterations, extra, timeout)
     for _ in range(CLOCK_TRIES):
         output = perftest_output(*words)[1]
         fields = table_line(tool, output, size)
-        # Rate and bandwidth are rounded, one of a few octets, the other of many.
+        # Bandwidth is rounded to 0 for small messages, the rate for large ones.
         found = fields[3:5] if tool.endswith("_bw") else fields[4:5]
         if any(0 < float(value) < float("inf") for value in found):
             return fields
@@ -278,7 +279,7 @@ def perftest_fields(folder, tool, server, client, size, iterations, extra=(), ti
 
 
 def perftest(folder, tool, server, client, size, iterations, extra=(), timeout=120):
-    """One run; the measured value: MB/s (10^6), or the typical latency in us."""
+    """One run; returns the measured value: MB/s (10^6), or the typical latency in us."""
     words = (folder, tool, server, client, size, iterations, extra, timeout)
     return value_of(tool, perftest_fields(*words))
 
@@ -298,7 +299,7 @@ def value_of(tool, fields):
 
 
 def iterations_for(tool, value, size, seconds):
-    """How many iterations last about that long."""
+    """How many iterations take about that time."""
     if tool.endswith("_bw"):
         return int(min(max(value * 1e6 * seconds / size, 64), 100000))
     rounds = 1e6 / (value * (1 if "read" in tool else 2))
@@ -306,7 +307,7 @@ def iterations_for(tool, value, size, seconds):
 
 
 def measure(folder, tool, server, client, size, seconds=1.5, repeats=1, extra=(), limit=120):
-    """Values of `repeats` runs of about that many seconds; a short one before finds the length."""
+    """Values of `repeats` runs of about that many seconds; a short run first finds the length."""
     first = 64 if tool.endswith("_bw") else 200
     value = perftest(folder, tool, server, client, size, first, extra, limit)
     count = iterations_for(tool, value, size, seconds)
@@ -321,7 +322,7 @@ def row(tool):
 
 
 def revive(folder, kind):
-    """VMs whose kernel siw has ended or hung start again, with that RDMA device."""
+    """Restarts VMs whose kernel siw has crashed or hung, with that RDMA device."""
     for vm in list(folder.data["vms"]):
         try:
             alive = agent.capture(folder, vm, ["true"], timeout=30)[0] == 0

@@ -28,13 +28,13 @@ class Round:
     posted: int
     acknowledged: int
     seconds: float  # of writing
-    tail: int  # records that the log promises after the cut
-    lost: int  # acknowledged ones that are not there, or not intact
-    broken: int  # promised ones that are not intact
+    tail: int  # records that the log's tail counts after the cut
+    lost: int  # acknowledged records that are missing or damaged
+    broken: int  # records within the tail that are damaged
 
 
 def install(folder, vm):
-    """A VM forgets its programs with its power."""
+    """Installs the programs; a VM loses them with its power."""
     for name in PROGRAMS[vm]:
         transfer.put(folder, paths.guest("programs/" + name), vm, "/usr/bin/" + name)
 
@@ -71,7 +71,7 @@ def _cuts(folder):
 
 
 def _wait_for_cut(folder, writer, cuts, since):
-    """An armed cut comes by itself, after so many earlier ones; then the VM starts again."""
+    """Waits for an armed cut, which happens by itself, and for the VM's restart."""
     writer.wait(WRITER_LIMIT)
     if _cuts(folder) == cuts:
         raise LabError("the armed cut did not come:\n" + writer.output)
@@ -81,9 +81,9 @@ def _wait_for_cut(folder, writer, cuts, since):
 
 
 def play(name, session, flush, delay, policy="random", arm=None):
-    """One round in the lab of that name: write, cut the power after `delay` seconds, look.
+    """One round in the lab of that name: write, cut the power after `delay` seconds, check the log.
 
-    arm: the event that cuts the power, such as "before-flush-answer:100"; then delay is nothing."""
+    arm: the event that cuts the power, such as "before-flush-answer:100"; delay is then unused."""
     folder = LabFolder(name)
     install(folder, SERVER)
     install(folder, CLIENT)
