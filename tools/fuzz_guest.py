@@ -3,9 +3,10 @@
 """Builds the fuzz target "guest":  tools/fuzz_guest.py TOP QEMU-BUILD OUT [--fast]
 
 The program is the QEMU of the VMs as a library in the process of libFuzzer.  QEMU's own objects are
-taken as they are; what is ours is compiled anew by clang, with coverage, ASan and UBSan (with
---fast without the sanitizers).  So an input's coverage is that of the device alone, and a build
-takes a minute instead of a second QEMU.  Only writes OUT/build.ninja; ninja does the rest.
+used as they are; our files are compiled again by clang, with coverage, ASan and UBSan (with --fast
+without the sanitizers).  So an input's coverage is that of the device alone, and the build takes a
+minute, because it does not build a second QEMU.  This script only writes OUT/build.ninja; ninja
+does the rest.
 """
 import json
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 
 FLAGS = "-g1 -O1 -fsanitize=fuzzer-no-link -fno-omit-frame-pointer -w"
 SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
-# What gcc knows and Debian 12's clang does not.
+# Flags that gcc knows and Debian 12's clang does not.
 UNKNOWN = ("-ftrivial-auto-var-init=zero", "-fzero-call-used-regs=used-gpr")
 TESTS = (
     "tests/fuzz/guest_client.c",
@@ -28,7 +29,7 @@ TESTS = (
     "tests/lib/mini_driver.c",
     "tests/lib/test_host.c",
 )
-MAIN = "system_main.c.o"  # libFuzzer has its own
+MAIN = "system_main.c.o"  # libFuzzer has its own main()
 INPROC, LIKE = "hw/device/inproc.c", "hw_staghorn_device_host.c.o"
 
 
@@ -37,7 +38,7 @@ def is_ours(path):
 
 
 def compiler_words(entry):
-    """The flags of a compilation, without compiler, input and outputs."""
+    """The flags of a compile command, without compiler, input and outputs."""
     words, rest = shlex.split(entry["command"]), []
     words = words[next(i for i, word in enumerate(words) if word.startswith("-")) :]
     skip = 0
@@ -52,7 +53,7 @@ def compiler_words(entry):
 
 
 def link_line(build):
-    """Objects and arguments of QEMU's own link."""
+    """The objects and arguments of QEMU's link command."""
     text = (build / "build.ninja").read_text()
     block = re.search(r"^build qemu-system-x86_64: \S+ ([\s\S]*?)\n\n", text, re.M).group(1)
     inputs = block.split("\n")[0].split(" | ")[0].split()

@@ -10,7 +10,7 @@
 # the command of an sg_step, whose product then serves without network.
 
 SG_SUITE=trixie
-SG_OLD_SUITE=bookworm # sources only
+SG_OLD_SUITE=bookworm # source packages only
 
 # apt-get or apt-cache with the private configuration.
 sg_apt() {

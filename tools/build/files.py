@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which files of the tree are what: for `make format` and the programs of tests/lint."""
+"""The files of the tree by kind, for `make format` and the programs of tests/lint."""
 import subprocess
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# No text, even where it looks like it.
+# Not text, even where it looks like text.
 OCTETS = ("tests/fuzz/corpus/", "tests/fuzz/inputs/")
 
 
@@ -25,7 +25,7 @@ def tracked():
 
 
 def text():
-    """All files that are text."""
+    """All text files."""
     return [name for name in tracked() if b"\0" not in (TOP / name).read_bytes()[:4096]]
 
 
@@ -35,7 +35,7 @@ def c_files(folder=""):
 
 
 def interpreter(name):
-    """What the first line of a script names, "" if it names nothing."""
+    """The interpreter that the first line of a script names, "" if there is none."""
     with open(TOP / name, "rb") as file:
         line = file.readline(80).decode(errors="replace").split()
     return line[-1].rsplit("/", 1)[-1] if line and line[0].startswith("#!") else ""
@@ -49,5 +49,5 @@ def python_files():
 
 
 def shell_files():
-    """Shell scripts, and what they source."""
+    """Shell scripts, and the files that they source."""
     return [n for n in tracked() if n.endswith(".sh") or interpreter(n) in ("sh", "bash")]

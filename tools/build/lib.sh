@@ -18,7 +18,7 @@
 #       included).  Two runs at once are serialised by a lock per product.
 #       Afterwards SG_OUT names the product, and so does `sg_product NAME`.
 #       A product is moved after it was made: it must not contain its own path.
-#       Products that were not used for a month go when a new one is made.
+#       Products that were not used for a month are removed when a new one is made.
 #
 #   sg_local NAME "title" KEY... -- COMMAND...
 #       Result is somewhere in the build folder; COMMAND is skipped while the
@@ -128,7 +128,7 @@ sg__interrupted() {
 trap sg__cleanup EXIT
 trap sg__interrupted INT TERM HUP
 
-# Folders made by package tools may hold read-only folders.
+# Package tools may leave read-only folders within their folders.
 sg__remove() {
     rm -rf "$1" 2>/dev/null && return 0
     chmod -R u+rwX "$1" 2>/dev/null
@@ -177,7 +177,7 @@ sg__split() {
     sg__command=("$@")
 }
 
-# Where the seconds are shown while a step runs; a terminal only.
+# Shows the seconds while a step runs, on a terminal only.
 sg__ticker() {
     local line=$1 start=$2
     while sleep 1; do
@@ -339,8 +339,8 @@ sg_product() {
     echo "$path"
 }
 
-# sg_apply_patches TREE PATCH...: exactly where they belong.  Fuzz stops the build: a
-# hunk that has moved to similar lines may compile and mean something else.
+# sg_apply_patches TREE PATCH...: applies them without fuzz, which stops the build: a hunk that
+# lands on similar lines elsewhere may compile and mean something else.
 sg_apply_patches() {
     local tree=$1 patch
     shift

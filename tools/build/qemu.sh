@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds QEMU with the device: tools/build/qemu.sh [plain] [sanitized]
-#
-# Debian's source, our patches, and two links into this clone (hw/staghorn and
-# include/staghorn) make the tree $SG_BUILD/qemu-src.  The build folder is
-# $SG_BUILD/qemu, or $SG_BUILD/qemu-san for the sanitizer build (ASan and UBSan)
-# that the qtest suite and tests/vm/core/test_hostile.py use.
+# The tree $SG_BUILD/qemu-src is Debian's source with our patches and two links into this clone
+# (hw/staghorn and include/staghorn).  The build folder is $SG_BUILD/qemu, or $SG_BUILD/qemu-san for
+# the sanitizer build (ASan and UBSan) that the qtest suite and tests/vm/core/test_hostile.py use.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -14,7 +12,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 sg_plan $((4 + 2 * ($# ? $# : 1)))
 tree=$SG_BUILD/qemu-src
 
-# Copies Debian's tree or the user's, and adds ours.
+# Copies Debian's tree or the user's, and adds our parts.
 make_tree() {
     local from=$1 devices
     case $(cat "$from/VERSION") in
@@ -34,7 +32,7 @@ make_tree() {
     ln -s "$lwip" "$tree.new/lwip"
     devices=$tree.new/configs/devices/x86_64-softmmu
     cp "$SG_TOP/tools/build/qemu-devices.mak" "$devices/staghorn.mak"
-    # Without the file system library there is no 9p device; qtest drives an IOMMU, which the
+    # Without the file system library there is no 9p device.  qtest drives an IOMMU, which the
     # launcher's VMs do not have.
     {
         grep -v 9P "$SG_TOP/tools/build/qemu-devices.mak"
@@ -45,7 +43,7 @@ make_tree() {
     mv -T "$tree.new" "$tree"
 }
 
-# A file that is as it was keeps its time, so that ninja does not rebuild it.
+# An unchanged file keeps its time, so that ninja does not rebuild it.
 keep_times() {
     local file
     [ -d "$tree" ] || return 0
@@ -71,13 +69,13 @@ if [ "$SG_SANITIZERS" = 1 ]; then
 else
     plain+=(--disable-debug-info)
 fi
-# Lines of source in reports, but no more debug information than that.
+# Only as much debug information as reports need for source lines.
 sanitized=(
     --with-devices-x86_64=staghorn-san --enable-asan --enable-ubsan --enable-tcg
     --disable-debug-info --extra-cflags=-g1 -Doptimization=1
 )
 
-# Configures in place; a folder that an older configuration spoilt is emptied.
+# Configures in place; empties a folder that an older configuration has made unusable.
 configure_build() {
     mkdir -p "$out"
     cd "$out"

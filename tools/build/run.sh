@@ -28,7 +28,7 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
 
-# Two runs in one build folder would trample on each other.
+# Two runs in one build folder would disturb each other.
 lock_build() {
     mkdir -p "$SG_BUILD"
     exec {build_lock}> "$SG_BUILD/.lock"
@@ -76,7 +76,7 @@ configure_native() {
         -- setup_native "$name" "$@"
 }
 
-# build_native NAME [TARGET...]: all of it, or these.
+# build_native NAME [TARGET...]: builds everything, or these targets.
 build_native() {
     local name=$1
     shift
@@ -99,7 +99,7 @@ native_sanitized() {
     build_native native-san
 }
 
-# Scripts of other folders take the progress numbering over.
+# Scripts of other folders continue the progress numbering.
 run_part() {
     local part=$1
     shift
@@ -231,7 +231,7 @@ check-file)
     configure_plain
     chosen=(--changed)
     [ -z "${FILE:-}" ] || chosen=(--file "$FILE")
-    # Words, on purpose: names of what ninja makes.
+    # Unquoted on purpose: each word is a target of ninja.
     targets=$(/usr/bin/python3 "$SG_TOP/tools/build/check" "${chosen[@]}" --targets) || exit 2
     [ -z "$targets" ] || build_native native $targets
     run_check --fast "${chosen[@]}"
@@ -267,7 +267,8 @@ coverage)
     sg_tool_meson
     sg_source_lwip
     sg_tool_firmware
-    # -O0, so that each line counts by itself; "sanitized" only for the smaller counts of seeds.
+    # -O0, so that each line is counted by itself; "sanitized" only for its smaller numbers of
+    # seeds.
     build_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
     run_part tools/build/coverage "$SG_BUILD/coverage"
     ;;

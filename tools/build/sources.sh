@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-#
-# Third parties: one function per source or tool, each one step whose product
-# lies in the cache.  Source it after lib.sh; call sg_source_NAME, then use
-# "$(sg_product src-NAME)/src" (tools: see each function).
+# Third-party sources and tools: one function each, which is one step whose product is in the cache.
+# Source it after lib.sh; call sg_source_NAME, then use "$(sg_product src-NAME)/src" (tools: see
+# each function).
 
 . "$SG_TOP/tools/build/apt.sh"
 
-# Counts changes of this file or apt.sh that make a different product; their
-# text is not the key, or every edit would fetch and rebuild everything.
+# Counts the changes of this file or apt.sh that make a different product.  Their text is not a key,
+# because every edit would then fetch and rebuild everything.
 sg__fetch_keys=(@fetch-1)
 
 sg__fetch() {
@@ -16,8 +15,7 @@ sg__fetch() {
     SG_TAR_OPTIONS=${3:-} sg_apt_source "$1" "$2"
 }
 
-# QEMU 10.0; the firmware sources beneath roms/ are two thirds of the tarball
-# and are not built.
+# QEMU 10.0.  The firmware sources beneath roms/ are two thirds of the tarball and are not built.
 sg_source_qemu() {
     sg_step src-qemu "fetching Debian's source of QEMU 10.0" "${sg__fetch_keys[@]}" \
         @1:10.0.* -- sg__fetch qemu '1:10.0.*' '--exclude=*/roms/*/*'
@@ -33,14 +31,14 @@ sg_source_rdma_core() {
         @56.1-* -- sg__fetch rdma-core '56.1-*'
 }
 
-# Debian's fio is packaged without its librpma engines; its source has them.  Debian 12's, for
-# not all mirrors have the source of Debian 13's.
+# Debian packages fio without its librpma engines; its source has them.  This is Debian 12's source,
+# because not all mirrors have that of Debian 13.
 sg_source_fio() {
     sg_step src-fio "fetching Debian's source of fio 3.33" "${sg__fetch_keys[@]}" \
         @3.33-* -- sg__fetch fio '3.33-*'
 }
 
-# siw for tests, and the script that judges patches of the kernel: parts of Debian's kernel source.
+# Parts of Debian's kernel source: siw for the tests, and the script that checks kernel patches.
 sg__fetch_siw() {
     sg__fetch linux '6.12.*' \
         "--wildcards */drivers/infiniband/sw/siw/* */include/uapi/rdma/siw-abi.h
@@ -54,7 +52,7 @@ sg_source_siw() {
         @6.12.* @siw-2 -- sg__fetch_siw
 }
 
-# The SMB client and server, likewise: Debian's kernel has them without RDMA.
+# Likewise the SMB client and server: Debian's kernel has them without RDMA.
 sg__fetch_smb() {
     sg__fetch linux '6.12.*' \
         "--wildcards */fs/smb/* */fs/nls/nls_ucs2* */scripts/asn1_compiler.c"
@@ -66,8 +64,8 @@ sg_source_smb() {
         @6.12.* @smb -- sg__fetch_smb
 }
 
-# The guest's kernel, for a build of our own: without drivers and machines that no VM of ours has,
-# the configuration's own files of which must be there all the same.
+# The guest's kernel source, for a build of our own.  Drivers and architectures that no VM needs are
+# left out, but their Kconfig files must be there all the same.
 sg__fetch_linux() {
     local no
     no="--exclude=*/drivers/gpu/*.[ch] --exclude=*/drivers/media/*.[ch] --exclude=*/sound/*.[ch]"
@@ -123,8 +121,8 @@ sg_tool_firmware() {
         -- sg__make_firmware
 }
 
-# The compiler that both meson projects use, $SG_BUILD/bin/cc: gcc behind
-# ccache, its store in the cache, paths in it independent of the clone.
+# The compiler of both meson projects, $SG_BUILD/bin/cc: gcc behind ccache, whose store is in the
+# cache and does not depend on the clone's path.
 sg_write_cc() {
     mkdir -p "$SG_BUILD/bin"
     cat > "$SG_BUILD/bin/cc.new" << END

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which tests a file of the tree has, for check --file.
+"""Maps a file of the tree to its tests, for check --file.
 
-A file of hw/ has the unit tests of its folder, for they mirror each other; the first row that fits
-decides.  Only what needs neither QEMU nor a VM is chosen; for the rest there is a hint.
+A file of hw/ has the unit tests of the folder of the same name.  The first row that matches
+decides.  Only tests that need neither QEMU nor a VM are chosen; a hint names the others.
 """
 import re
 
-# Of a path: tests as SUITE/NAME, or SUITE/NAME* for all that begin so.
+# Pattern of a path: tests as SUITE/NAME, or SUITE/NAME* for all names that begin so.
 ROWS = (
     (r"hw/core/proto/", ("unit/proto/*", "sim/sim/engine")),
     (r"hw/core/persist/", ("unit/persist/*", "sim/sim/power")),
@@ -33,7 +33,7 @@ HINTS = (
 
 
 def _first(rows, path):
-    """(what stands beside the pattern that fits, its match), or nothing."""
+    """(the second column of the row whose pattern matches, the match), or nothing."""
     for pattern, found in rows:
         match = re.match(pattern, path)
         if match:
@@ -42,18 +42,18 @@ def _first(rows, path):
 
 
 def fits(test, suite, name):
-    """Whether "unit/verbs/*" is the program of that suite and name."""
+    """Whether a test such as "unit/verbs/*" stands for the program of that suite and name."""
     full = suite + "/" + name
     return full.startswith(test[:-1]) if test.endswith("*") else full == test
 
 
 def tests_of(path):
-    """Tests of a file, given relative to the tree's top."""
+    """The tests of a file; its path is relative to the tree's top."""
     found, match = _first(ROWS, path)
     return [match.expand(test) for test in found]
 
 
 def hint(path):
-    """The command for the rest of its tests, or ""."""
+    """The command that runs its other tests, or ""."""
     found, match = _first(HINTS, path)
     return match.expand(found) if match else ""
