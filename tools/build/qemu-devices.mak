@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# QEMU's device configuration: only what the VMs use.
+# QEMU's device configuration: what the VMs use, and nothing else.
 CONFIG_PCI_DEVICES=n
 CONFIG_Q35=y
 CONFIG_PCI=y

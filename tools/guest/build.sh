@@ -2,25 +2,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers]
-#
 # PART (driver or provider) is left out, for work on the rest of the tree.  With consumers, the
-# image of that name is built, too, and the SMB modules, which only the long tests need.
+# image of that name and the SMB modules are built, too; only the long tests need them.
 #
-#   guest-tree      Debian 13 tree and disk image (see tree.sh); rarely
+#   guest-tree      Debian 13 tree and disk image (see tree.sh); made rarely
 #   guest-boot      the first-stage initramfs
 #   guest-agent     the guest's init and command agent
-#   guest-siw       siw, built out of tree: the peer in tests
+#   guest-siw       siw, built out of tree, a peer in the tests
 #   guest-driver    our kernel module
 #   guest-provider  our rdma-core provider
 #   guest-fio       fio with its librpma engines, which Debian's package lacks
 #   guest-programs  the programs of tests/guest-programs, which tests and demo copy into VMs
-#   guest-overlay   all of the above that is ours, as it lies over the image
-#   guest-consumers another disk image, with the programs of kernel and user consumers
+#   guest-overlay   our parts of the above, as the overlay of the image
+#   guest-consumers another disk image, with upper-layer protocols of kernel and user space
 #   guest-smb       SMB client and server with SMB Direct, which Debian's kernel leaves out
 #
 # Results are linked in $SG_BUILD/guest, where the launcher looks: root.img,
-# vmlinuz, initrd, programs, consumers.img, smb.  The disk images never change when our
-# code does: what is ours travels in the initramfs, whose first stage lays it over the image.
+# vmlinuz, initrd, programs, consumers.img, smb.  The disk images do not change with our code: our
+# parts are in the initramfs, whose first stage mounts them over the image.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -44,7 +43,7 @@ has() {
     [ "$parts" != "${parts/ $1 /}" ]
 }
 
-# newc archive of the folder $1 on stdout, everything owned by root.
+# Writes a newc archive of the folder $1 to stdout, with everything owned by root.
 pack() {
     (cd "$1" && find . -mindepth 1 | LC_ALL=C sort |
         cpio --quiet --create --format=newc --owner=0:0 --reproducible)
@@ -96,11 +95,11 @@ make_siw() {
     build_module siw
 }
 
-# Without it each second test of SMB would meet a file that is freed in its list.
+# Without it every other SMB test would meet a file that was freed while in a list.
 ksmbd_patch=$SG_TOP/docs/upstream/linux-0005-ksmbd-closed-file-in-list.patch
 
-# The kernel's header packages lack the ASN.1 compiler; where it is missing, Kbuild takes what lies
-# there already.
+# The kernel's header packages lack the ASN.1 compiler; without it Kbuild uses the output files that
+# exist already.
 make_smb() {
     local asn1 kernel on=-DCONFIG_
     enter_tree
@@ -131,8 +130,8 @@ make_driver() {
     build_module staghorn W=1
 }
 
-# rdma-core in its own tree, our folder as one more provider; only what the
-# provider needs is compiled, and its unit tests, for tests/guest.
+# Builds rdma-core in its own tree, with our folder as one more provider.  Compiles only what the
+# provider needs, and its unit tests, for tests/guest.
 make_provider() {
     local part
     enter_tree
@@ -163,7 +162,7 @@ make_fio() {
     in_tree sh -e -c 'cd src; ./configure --disable-native'
     grep -q CONFIG_LIBRPMA_APM "$in_tree_work/src/config-host.h"
     grep -q CONFIG_LIBRPMA_GPSPM "$in_tree_work/src/config-host.h"
-    # With libpmem2 this version's GPSPM server asks for a mapping's functions before it maps.
+    # With libpmem2 this version's GPSPM server asks for a mapping's functions before it maps it.
     in_tree sed -i /LIBPMEM2/d src/config-host.h src/config-host.mak
     in_tree make -j "$SG_JOBS" -C src fio
     in_tree strip src/fio
@@ -179,7 +178,7 @@ make_programs() {
     cp "$in_tree_work"/out/* "$SG_OUT/"
 }
 
-# A kernel consumer of the adapter.
+# A test module that uses the adapter.
 make_test_module() {
     enter_tree
     cp -r "$SG_TOP/tests/guest-programs/kernel-mpe" "$in_tree_work/src"
@@ -188,8 +187,8 @@ make_test_module() {
     build_module kmpe W=1
 }
 
-# Our modules get into the indexes of the image's modules, so that modprobe,
-# modinfo and `modprobe -r` treat them like any other.
+# Our modules are added to the indexes of the image's modules, so that modprobe, modinfo and
+# `modprobe -r` treat them like all others.
 make_overlay() {
     local version root=$SG_OUT/root index base=$SG_OUT/base
     tree=$(sg_product guest-tree)/tree
@@ -220,7 +219,7 @@ make_overlay() {
     rm -rf "$root"
 }
 
-# The kernel reads concatenated archives one after the other.
+# The kernel unpacks concatenated archives one after the other.
 link_guest() {
     mkdir -p "$SG_BUILD/guest"
     ln -sfn "$(sg_product guest-tree)/root.img" "$SG_BUILD/guest/root.img"

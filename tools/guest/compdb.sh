@@ -1,12 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-#
-# How the guest's software is compiled, for `make compdb`: into $SG_BUILD/compdb
-#
-#   kernel/*.cmd                      what Kbuild noted for each object of the driver
-#   provider/compile_commands.json    as CMake writes it for rdma-core
-#   provider/include                  the headers that CMake made
-#   work                              the folder in the guest's tree where this happened, now gone
+# Records for `make compdb` how the guest's software is compiled.  Into $SG_BUILD/compdb go:
+#   kernel/*.cmd                      Kbuild's record of each object of the driver
+#   provider/compile_commands.json    as CMake writes it for rdma-core provider/include
+#   the headers that CMake made work                              the folder in the guest's tree
+#   where it ran, now gone
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"
@@ -37,7 +35,7 @@ note_provider() {
         -DNO_PYVERBS=1 -DENABLE_STATIC=0 -DCMAKE_EXPORT_COMPILE_COMMANDS=1
     mkdir -p "$out/provider"
     cp "$in_tree_work/out/compile_commands.json" "$out/provider/"
-    # Links into the source, which goes away; their paths are those of the tree.
+    # These are links into the source, which is removed; paths become those of the tree.
     in_tree cp -rL out/include headers
     cp -r "$in_tree_work/headers" "$out/provider/include"
 }

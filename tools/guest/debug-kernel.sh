@@ -1,16 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-#
-# The kernel with its checkers on, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
-#
-#   src-linux            Debian's source of the guest's kernel, less what its configuration never
-#                        compiles
-#   guest-debug-kernel   debug.config's kernel and modules, and what other modules are built with
-#   guest-debug-modules  ours and those of tests, for that kernel
-#   guest-debug-overlay  all modules, as they lie over the image
-#
-# All is compiled by the machine's own compiler, which needs half an hour of two processors for it
-# the first time.  Results are linked in $SG_BUILD/guest/debug, where the launcher looks: vmlinuz,
+# Builds the kernel with its checkers, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
+#   src-linux            Debian's source of the guest's kernel, without files that the configuration
+#                        never compiles
+#   guest-debug-kernel   kernel and modules of debug.config, and the files to build other modules
+#   with guest-debug-modules  our modules and those of tests, for that kernel guest-debug-overlay  all
+#   modules, as they lie over the image
+# The machine's own compiler compiles everything, which takes half an hour of two processors the
+# first time.  Results are linked in $SG_BUILD/guest/debug, where the launcher looks: vmlinuz,
 # initrd, and the tests' modules.  tools/guest/build.sh must have run.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
@@ -18,10 +15,10 @@ SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 
 config=$SG_TOP/tools/guest/debug.config
 programs=$SG_TOP/tests/guest-programs
-# Neither who built it nor when is in the result, so that the compiler's cache serves all clones.
+# The result contains neither builder nor time, so that the compiler's cache serves all clones.
 export KBUILD_BUILD_TIMESTAMP=@0 KBUILD_BUILD_USER=staghorn KBUILD_BUILD_HOST=staghorn
 
-# Every line of the configuration as the kernel's own tools have left it.
+# Checks that each line of debug.config is in the configuration that the kernel's tools made.
 check_config() {
     local line bad=0
     while read -r line; do
@@ -33,7 +30,7 @@ check_config() {
     return $bad
 }
 
-# The folder of the build lies in that of the source: paths are short then, and the same everywhere.
+# The build folder is within the source folder: so paths are short, and the same on all machines.
 make_kernel() {
     local build=$SG_OUT/linux/out
     cp -al "$(sg_product src-linux)/src" "$SG_OUT/linux"
@@ -47,7 +44,7 @@ make_kernel() {
     cp out/include/config/kernel.release "$SG_OUT/KERNEL"
     mv "$SG_OUT/install/lib/modules/$(cat "$SG_OUT/KERNEL")" "$SG_OUT/modules"
     rm -rf "$SG_OUT/install" "$SG_OUT/modules/build" "$SG_OUT/modules/source"
-    # What modules are built with, as the packages of headers have it.
+    # The files to build modules with, as in the packages of kernel headers.
     find out \( -name '*.o' -o -name '*.a' -o -name '*.cmd' -o -name '*.ko' -o -name '*.mod*' \
         -o -name 'vmlinux*' -o -name '*.order' \) ! -name auto.conf.cmd -type f -delete
     rm -rf out/arch/x86/boot out/source
@@ -94,7 +91,7 @@ make_overlay() {
     rm -rf "$root"
 }
 
-# The kernel reads concatenated archives one after the other.
+# The kernel unpacks concatenated archives one after the other.
 link_debug() {
     local to=$SG_BUILD/guest/debug
     mkdir -p "$to"

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-#
-# The root of VMs without a disk: tools/guest/netboot.sh
+# Makes the root of VMs without a disk: tools/guest/netboot.sh
 #
 # $SG_BUILD/guest/netroot.gz is an initramfs archive that goes behind initrd: a small ext4 image,
 # made of files of the guest's tree (tools/guest/netroot), and the module that mounts it.
@@ -15,7 +14,7 @@ packages="base-files libc-bin bash coreutils dash grep sed mawk findutils util-l
     kmod iproute2 iputils-ping ethtool tar rdma-core ibverbs-utils ibverbs-providers librdmacm1t64
     rdmacm-utils perftest"
 
-# With root's ownership for all files, whoever builds.
+# Root owns all files, whoever builds.
 fill_image() {
     mke2fs -q -t ext4 -O ^metadata_csum,^has_journal,^ea_inode -m 0 -E root_owner=0:0 \
         -L netroot -d "$SG_OUT/root" "$SG_OUT/boot/netroot.img" 112M

@@ -14,10 +14,9 @@
 # Product guest-consumers, for the long tests only:
 #   consumers.img   a second disk image: packages.consumers, and the modules of
 #                   guest-tree's kernel
-#
-# Works as root (a container will do) and otherwise in user namespaces.
+# Works as root (for example in a container), otherwise in user namespaces.
 
-# The packages of one list, one a line.
+# Prints the packages of one list, one per line.
 packages_of() {
     sed 's/#.*//' "$SG_TOP/tools/guest/$1" | tr -s ' ' '\n' | grep .
 }
@@ -33,7 +32,7 @@ consumers_packages() {
     } | paste -s -d ,
 }
 
-# as_owner COMMAND...: runs it where files can have any owner.
+# as_owner COMMAND...: runs it in an environment in which files can have any owner.
 as_owner() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
@@ -42,7 +41,7 @@ as_owner() {
     fi
 }
 
-# Fails early, with words, where mmdebstrap would fail late.
+# Fails early, with a message, where mmdebstrap would fail late.
 check_namespaces() {
     [ "$(id -u)" -ne 0 ] || return 0
     as_owner true 2>/dev/null && return 0
@@ -53,8 +52,8 @@ check_namespaces() {
     return 1
 }
 
-# run_mmdebstrap PACKAGES LAST-STEP: makes tree.tar.  The machine's proxies and sources are apt's
-# business: hand both on.
+# run_mmdebstrap PACKAGES LAST-STEP: makes tree.tar.  It needs the machine's proxies and apt
+# sources: passes both on.
 run_mmdebstrap() {
     local mode=unshare proxy options=()
     local no_initramfs='echo update_initramfs=no > "$1/etc/initramfs-tools/update-initramfs.conf"'
@@ -76,8 +75,8 @@ run_mmdebstrap() {
         "$SG_SUITE" "$SG_OUT/tree.tar" - < "$SG_OUT/sources.list"
 }
 
-# make_image NAME [MODULES]: runs with every owner at hand: the image keeps what the tarball says,
-# but for device nodes, which only root could make and the guest's kernel makes itself.  MODULES:
+# make_image NAME [MODULES]: runs under as_owner, so the image keeps the tarball's owners.  It
+# leaves out device nodes, which only root could make and the guest's kernel makes itself.  MODULES:
 # a folder of kernel modules that the tarball does not have.
 make_image() {
     local dir=$SG_OUT/image
@@ -114,7 +113,8 @@ make_tree() {
     rm "$SG_OUT/tree.tar" "$SG_OUT/sources.list"
 }
 
-# The kernel is the base tree's, whatever the mirror offers by now: our modules fit that one.
+# The kernel is that of the base tree, whatever the mirror offers by now, because our modules fit
+# that one.
 make_consumers() {
     check_namespaces
     run_mmdebstrap "$(consumers_packages)" customize.consumers

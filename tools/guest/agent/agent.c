@@ -3,8 +3,8 @@
  * The guest's process 1.
  *
  * It starts one worker for each virtio-serial port named staghorn.N, one shell
- * on the serial console, and from then on only reaps: its own children, which
- * it starts again, and orphans of commands.  SIGTERM powers the VM off.
+ * on the serial console, and from then on only reaps children: its own, which it starts again, and
+ * orphans of commands.  SIGTERM powers the VM off.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ static void add_child(const char *device)
     start(child);
 }
 
-/* Port names are known to sysfs only: there is no udev to make links. */
+/* Only sysfs has the ports' names: there is no udev that would make links. */
 static void start_workers(void)
 {
     char path[PATH_MAX], name[64], device[80];

@@ -4,10 +4,9 @@
  * port (a byte stream, one launcher client at a time).
  *
  * A session begins with the client's preamble: SG_AGENT_MAGIC and 16 random
- * octets.  Whatever an earlier, broken session left in the stream is skipped
- * while looking for it.  From there on both sides send frames; the agent's
- * first is 'h', whose payload repeats the random octets, and the client skips
- * everything before that frame.
+ * octets.  The agent looks for it and skips whatever an earlier, broken session left in the stream.
+ * From there on both sides send frames; the agent's first is 'h', whose payload repeats the random
+ * octets, and the client skips everything before that frame.
  *
  *   octets 0-3  the first four random octets (a lost client shows as a wrong tag)
  *   octet  4    type

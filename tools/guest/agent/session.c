@@ -8,8 +8,8 @@
  * only when its buffer has room, so a slow side slows the other one and nothing
  * grows.  The port shows POLLHUP while no client is connected.
  *
- * A command's end is noticed by a pidfd; what its pipes hold at that moment is
- * still delivered, what its children in the background write later is not.
+ * A pidfd reports the command's end.  What its pipes hold at that moment is still delivered; what
+ * its children in the background write later is not.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@ struct session {
     size_t request_len;
     pid_t pid;
     int pidfd;
-    int in, out, err;           /* our ends; a terminal is `out`, `in` a copy */
+    int in, out, err;           /* our ends; of a terminal `out`, and `in` is a copy of it */
     bool terminal;
     bool lost;                  /* the client went away or broke the protocol */
 };
@@ -65,7 +65,7 @@ static void frame(struct session *s, char type, const void *payload, size_t len)
     sg_buffer_append(&s->tx, payload, len);
 }
 
-/* A client's coming and going is announced by SIGIO, kept blocked and fetched here. */
+/* SIGIO announces that a client comes or goes; it is kept blocked and fetched here. */
 static void wait_for_client(void)
 {
     struct timespec limit = { .tv_sec = 5 };
@@ -77,9 +77,9 @@ static void wait_for_client(void)
 }
 
 /*
- * Is there no client, and not only for a moment?  The end of one client and the beginning of the
- * next are announced apart from the bytes, and may be late: the next one's preamble can be here
- * already, and its session begun, when the port seems to hang up and at once is back.
+ * Whether there is no client, and not only for a moment.  A client's end and the next one's
+ * beginning are announced apart from the bytes, and may be late: the next client's preamble may
+ * have arrived already, and its session begun, when the port seems to hang up and to come back.
  */
 static bool client_gone(struct session *s)
 {
@@ -119,7 +119,7 @@ static void find_preamble(struct session *s)
             return;
         }
         poll(&p, 1, -1);
-        /* Without a client the port is also readable: it reads as ended. */
+        /* Without a client the port is also readable: a read returns its end. */
         if (p.revents & POLLHUP) {
             if (client_gone(s)) {
                 sg_buffer_consume(&s->rx, sg_buffer_used(&s->rx));
@@ -150,7 +150,7 @@ struct command {
     const char *terminal;
 };
 
-/* The strings of the request stay where they are; NULL-terminated argv. */
+/* Makes a NULL-terminated argv; the strings of the request stay where they are. */
 static const char *parse_request(struct session *s, struct command *c)
 {
     char *at = s->request, *end = s->request + s->request_len;
@@ -196,7 +196,7 @@ static void set_environment(struct session *s)
     }
 }
 
-/* In the child.  Errors go to its standard error, statuses are the shell's. */
+/* Runs in the child.  Errors go to its standard error; exit statuses are as a shell's. */
 static void run_command(struct session *s, struct command *c)
 {
     sigset_t none;
@@ -315,7 +315,7 @@ static bool add_request(struct session *s, const uint8_t *payload, size_t len)
     return true;
 }
 
-/* One frame of the client.  False: the session cannot go on. */
+/* Handles one frame of the client.  False: the session cannot go on. */
 static bool take_frame(struct session *s, char type, const uint8_t *payload, size_t len)
 {
     char text[32];
@@ -348,7 +348,7 @@ static bool take_frame(struct session *s, char type, const uint8_t *payload, siz
     return false;
 }
 
-/* Takes what frames are complete, as long as the command's input has room. */
+/* Takes all complete frames, as long as the command's input has room. */
 static void take_frames(struct session *s, bool *over)
 {
     while (!*over && sg_buffer_used(&s->rx) >= SG_AGENT_HEADER_LEN) {
@@ -439,7 +439,7 @@ static void wait_events(struct session *s, struct pollfd *p)
     poll(p, AT_COUNT, -1);
 }
 
-/* Moves bytes until the command or the client is gone. */
+/* Moves bytes until the command has ended or the client is gone. */
 static void run_session(struct session *s)
 {
     struct pollfd p[AT_COUNT];
@@ -492,7 +492,7 @@ static void flush(struct session *s)
     }
 }
 
-/* The rest of the output, as far as it is there. */
+/* Reads the rest of the output that is already there. */
 static void finish_output(struct session *s)
 {
     bool more = true;
