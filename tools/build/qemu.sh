@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds QEMU with the device: tools/build/qemu.sh [plain] [sanitized]
+#
 # The tree $SG_BUILD/qemu-src is Debian's source with our patches and two links into this clone
 # (hw/staghorn and include/staghorn).  The build folder is $SG_BUILD/qemu, or $SG_BUILD/qemu-san for
 # the sanitizer build (ASan and UBSan) that the qtest suite and tests/vm/core/test_hostile.py use.

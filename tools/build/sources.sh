@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
+#
 # Third-party sources and tools: one function each, which is one step whose product is in the cache.
 # Source it after lib.sh; call sg_source_NAME, then use "$(sg_product src-NAME)/src" (tools: see
 # each function).

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Builds the guest: tools/guest/build.sh [--without PART]... [--with consumers]
+#
 # PART (driver or provider) is left out, for work on the rest of the tree.  With consumers, the
 # image of that name and the SMB modules are built, too; only the long tests need them.
 #

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
 # Records for `make compdb` how the guest's software is compiled.  Into $SG_BUILD/compdb go:
+#
 #   kernel/*.cmd                      Kbuild's record of each object of the driver
-#   provider/compile_commands.json    as CMake writes it for rdma-core provider/include
-#   the headers that CMake made work                              the folder in the guest's tree
-#   where it ran, now gone
+#   provider/compile_commands.json    as CMake writes it for rdma-core
+#   provider/include                  the headers that CMake made
+#   work                              the folder in the guest's tree where it ran, now gone
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"

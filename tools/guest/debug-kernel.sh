@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
 # Builds the kernel with its checkers, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
+#
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
-#   guest-debug-kernel   kernel and modules of debug.config, and the files to build other modules
-#   with guest-debug-modules  our modules and those of tests, for that kernel guest-debug-overlay  all
-#   modules, as they lie over the image
+#   guest-debug-kernel   kernel and modules of debug.config, and the files to build modules with
+#   guest-debug-modules  our modules and those of tests, for that kernel
+#   guest-debug-overlay  all modules, as the overlay of the image
+#
 # The machine's own compiler compiles everything, which takes half an hour of two processors the
 # first time.  Results are linked in $SG_BUILD/guest/debug, where the launcher looks: vmlinuz,
 # initrd, and the tests' modules.  tools/guest/build.sh must have run.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
+#
 # Makes the root of VMs without a disk: tools/guest/netboot.sh
 #
 # $SG_BUILD/guest/netroot.gz is an initramfs archive that goes behind initrd: a small ext4 image,

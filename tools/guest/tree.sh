@@ -14,6 +14,7 @@
 # Product guest-consumers, for the long tests only:
 #   consumers.img   a second disk image: packages.consumers, and the modules of
 #                   guest-tree's kernel
+#
 # Works as root (for example in a container), otherwise in user namespaces.
 
 # Prints the packages of one list, one per line.
