@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The launcher: labs of VMs on one Ethernet segment.
+"""The launcher: labs of VMs on Ethernet segments.
 
-What it rests on:
-errors.py      what goes wrong, and what to do next
-paths.py       where things are: build products, state folders
-proc.py        processes that outlive us, and whether they still run
+Basics:
+errors.py      errors, with a hint at what to do next
+paths.py       paths of build products and state folders
+proc.py        processes that outlive the launcher, and whether they still run
 state.py       a lab's folder and its state file
 
-What a VM is made of:
-options.py     what the user asked for, checked
+Parts of a VM:
+options.py     the user's options, checked
 accel.py       KVM or TCG
 segment.py     the Ethernet segment
 impair.py      impaired links, from the start and at run time
@@ -17,16 +17,16 @@ devdax.py      how the guest finds a device in them
 firmware.py    the adapters' flash images and profiles
 uefi.py        VMs that boot with UEFI
 netboot.py     VMs without a disk
-debugging.py   what of QEMU can be looked at: device log, trace events, gdbstub
+debugging.py   QEMU's device log, trace events and gdbstub
 qemu.py        a VM's command line
 
-What is done with VMs that run:
+Operations on running VMs:
 qmp.py         QEMU's monitor
-keeper.py      a process of its own that bounds a VM's logs
+keeper.py      a separate process that bounds a VM's logs
 agent.py       sessions with the guest's agent (protocol: tools/guest/agent/agent.h)
 lab.py         up, down, cut, on, status
 plug.py        unplug and plug of the adapter, saved machines
-ports.py       what the adapters' ports have dropped
+ports.py       frames that the adapters' ports have dropped
 domain.py      the persistence domain at run time
 transfer.py    copy
 console.py     console, log

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """KVM or TCG.
 
-/dev/kvm may be there and still not run a guest, so KVM is chosen only after our
-own kernel got as far as user space with it.  The answer is kept in the build
-folder for this boot of the machine and this QEMU.
+/dev/kvm may exist and still not run a guest, so KVM is chosen only after the guest's kernel has
+reached user space with it.  The answer is kept in the build folder for this boot of the machine and
+this QEMU.
 """
 import json
 import os
@@ -95,7 +95,7 @@ def _remembered_probe():
 
 
 def choose(wanted):
-    """'auto', 'tcg' or 'kvm' to 'tcg' or 'kvm'."""
+    """Turns 'auto', 'tcg' or 'kvm' into 'tcg' or 'kvm'."""
     if wanted == "auto":
         wanted = {"on": "kvm", "off": "tcg"}.get(paths.config().get("SG_KVM", "auto"), "auto")
     if wanted == "tcg":

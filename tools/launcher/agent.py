@@ -3,9 +3,8 @@
 
 The protocol is described in tools/guest/agent/agent.h: a VM has a dozen
 virtio-serial ports, a client claims one by locking a file, and talks to the
-guest's agent through QEMU's socket for it.  There is no process of ours in
-between: when the client goes away, for whatever reason, the agent sees its port
-close and ends the command.
+guest's agent through QEMU's socket for it.  No other process is in between: when the client goes
+away, for whatever reason, the agent sees its port close and ends the command.
 """
 import fcntl
 import os
@@ -21,15 +20,14 @@ MAGIC = b"\x01sg-agent-start\n"
 HEADER = 8
 CHUNK = 32768
 REQUEST_PART = 60000
-# A channel that a broken client left in disorder may need more than one try; a
-# VM that boots needs only patience.
+# A channel may need more than one try after a client that died; a booting VM only needs time.
 RETRY_AFTER = (5.0, 10.0, 20.0)
-# OVMF has a driver for virtio-serial, and swallows what comes while it has the ports open.
+# OVMF has a driver for virtio-serial, and discards what arrives while it has the ports open.
 UEFI_RETRY_AFTER = (5.0,) * 12 + (20.0,) * 1000
 
 
 class Gone(LabError):
-    """The VM, or its agent, went away."""
+    """The VM or its agent is gone."""
 
 
 class Port:
@@ -61,7 +59,7 @@ class Port:
             time.sleep(0.05)
 
     def open(self):
-        """A fresh connection; the agent sees the old one close."""
+        """Connects anew; the agent sees the old connection close."""
         if self.sock:
             self.sock.close()
         try:
@@ -122,7 +120,7 @@ class Session:
         self.out += self.nonce[:4] + kind + b"\0" + len(payload).to_bytes(2, "little") + payload
 
     def _hello(self, sock, deadline):
-        """Sends a preamble and looks for the answer to it.  False: none in time."""
+        """Sends a preamble and waits for its answer.  False: no answer in time."""
         self.nonce = secrets.token_bytes(16)
         answer = self.nonce[:4] + b"h\0\x10\0" + self.nonce
         out, self.rx = MAGIC + self.nonce, b""
@@ -147,7 +145,7 @@ class Session:
         return False
 
     def _power(self):
-        """Another one after each cut of the power that QEMU survives."""
+        """A number that changes with each power cut that QEMU survives."""
         try:
             return os.stat(self.folder.path / pmem.report_file(self.name)).st_mtime_ns
         except OSError:
@@ -213,13 +211,13 @@ class Session:
             self.port.close()
 
     def _patience(self, booting):
-        """How long to wait for an answer before trying anew; behind the last one for ever."""
+        """How long to wait for each answer before a new try; after the last one for ever."""
         if not booting:
             return list(RETRY_AFTER)
         return list(UEFI_RETRY_AFTER) if self.folder.data["vms"][self.name].get("uefi") else []
 
     def _connect(self, deadline, limit, patience):
-        """Until the agent answers."""
+        """Waits until the agent answers."""
         while True:
             until = min(deadline, time.monotonic() + (patience.pop(0) if patience else 1e9))
             if self._hello(self.port.open(), min(until, limit or until)):
@@ -276,7 +274,7 @@ class Session:
                     self._check_alive()
 
     def _pollable(self, selector):
-        """Regular files cannot be polled and need not be."""
+        """Regular files cannot be polled, and need no polling."""
         try:
             selector.register(self.stdin, selectors.EVENT_READ)
         except (PermissionError, ValueError):

@@ -32,7 +32,7 @@ def say(text):
 
 
 def emit(args, data, text):
-    """The result: JSON where asked for, otherwise text."""
+    """Prints the result: as JSON if asked for, otherwise as text."""
     if getattr(args, "json", False):
         print(json.dumps(data, indent=1))
     elif text:
@@ -40,11 +40,11 @@ def emit(args, data, text):
 
 
 class Interrupted(BaseException):
-    """SIGINT, SIGTERM or SIGHUP: clean up and leave."""
+    """SIGINT, SIGTERM or SIGHUP came: clean up and exit."""
 
 
 def interruptible():
-    """From now on signals raise Interrupted, once; cleaning up is not interrupted."""
+    """From now on a signal raises Interrupted, once; nothing interrupts the clean-up."""
 
     def handler(number, _frame):
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -176,7 +176,7 @@ def _to_terminal(stream, data):
 
 
 def _forward_interrupts(session):
-    """The first Ctrl-C is the command's, the second is ours."""
+    """The first Ctrl-C goes to the command, the second one ends the launcher."""
 
     def handler(number, _frame):
         signal.signal(number, lambda *_: sys.exit(errors.INTERRUPTED))
@@ -380,7 +380,7 @@ def _add_up(verbs):
 
 
 def _add_hardware(parser):
-    """Options of `up` about what is in the VMs."""
+    """Options of `up` about the VMs' hardware."""
     parser.add_argument(
         "--device-prop",
         action="append",
@@ -430,7 +430,7 @@ def _add_hardware(parser):
 
 
 def _add_debugging(parser):
-    """Options of `up` about what can be looked at (docs/debugging.md)."""
+    """Options of `up` for debugging (docs/debugging.md)."""
     parser.add_argument(
         "--trace",
         action="append",
@@ -582,7 +582,7 @@ def _add_impair(verbs):
 
 
 class Parser(argparse.ArgumentParser):
-    """Whose errors say what to do next, as the launcher's own do."""
+    """A parser whose errors say what to do next, as the launcher's own do."""
 
     def error(self, message):
         self.print_usage(sys.stderr)

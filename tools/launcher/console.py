@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""console and log: the VM's serial line, now and so far; the device log."""
+"""console and log: the VM's serial line, live and as logged, and the device log."""
 import contextlib
 import fcntl
 import os
@@ -17,7 +17,7 @@ LEAVE = b"\x1d"  # Ctrl-]
 
 
 def console(folder, name):
-    """Terminal and serial line are one until Ctrl-] or the VM's end."""
+    """Connects the terminal to the serial line until Ctrl-] or the VM's end."""
     folder.running(name)
     with open(folder.path / name / "console.lock", "a") as lock:
         try:
@@ -77,7 +77,7 @@ def _join(sock):
 
 
 def show_log(folder, name, follow, device=False):
-    """What the serial line said since the lab came up, or what QEMU logged about devices, as far as
+    """The output of the serial line since the lab came up, or QEMU's log of devices, as far as
     either is kept; with follow, goes on until the VM's end."""
     vm = folder.vm(name)
     log = debugging.LOG if device else debugging.CONSOLE
@@ -110,7 +110,7 @@ def _write(data):
 
 
 def _replaced(file, path):
-    """Whether the path is by now that of another file."""
+    """Whether the path now names another file."""
     try:
         return not os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:

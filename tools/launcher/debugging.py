@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What of a VM's QEMU can be looked at: device log, gdbstub, further words of its command line.
+"""Debugging of a VM's QEMU: device log, gdbstub, further words of its command line.
 
-The device log has what a device says about its guest's mistakes, and trace events: always those of
-the adapter about peers' mistakes and about queue pairs that end, others where the user wants them.
-It is what QEMU logs, by way of keeper.py, which bounds it.  The console's log goes the same way.
+The device log has guest errors and trace events: always the adapter's events about peers' errors
+and about queue pairs that fail, and others if the user asks for them.  QEMU writes it to keeper.py,
+which bounds it.  The console's log goes the same way.
 """
 import os
 import re
@@ -17,10 +17,10 @@ from . import paths, proc
 from .errors import UsageError
 
 LOG, CONSOLE = "device.log", "console.log"
-# Octets of each, and as much of the one before it.
+# Limit of each file in octets; the file before it may be as long.
 LOG_LIMIT, CONSOLE_LIMIT = 4 << 20, 32 << 20
 ALWAYS = ("staghorn_peer", "staghorn_failure")
-# Its lines are the adapter's guest errors, which are logged in any case.
+# This event repeats the adapter's guest errors, which are logged in any case.
 TWICE = "staghorn_guest"
 SOCKET_PATH_MAX = 107  # what gdb can connect to
 OURS = ("-D", "-daemonize", "-gdb", "-name", "-s")
@@ -37,7 +37,7 @@ def _target(option, item, names):
 
 
 def _events():
-    """Names of all trace events that QEMU has."""
+    """Names of all trace events of QEMU."""
     words = [paths.qemu(), "-trace", "help"]
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
@@ -115,7 +115,7 @@ def qemu_words(items, names):
 
 
 def _masks(words):
-    """The words without -d, and what of QEMU is logged: QEMU itself takes the last -d alone."""
+    """The words without -d, and one mask of all -d, because QEMU uses only the last -d."""
     rest, masks = [], ["guest_errors"]
     words = iter(words)
     for word in words:
@@ -127,7 +127,7 @@ def _masks(words):
 
 
 def arguments(vm, name):
-    """Of the VM's command line; paths are relative to the lab's folder."""
+    """Words of the VM's command line; paths are relative to the lab's folder."""
     rest, masks = _masks(vm["qemu_args"])
     yield from ("-d", masks)
     for pattern in (*ALWAYS, *vm["trace"], "-" + TWICE):
@@ -140,11 +140,11 @@ def arguments(vm, name):
 
 
 def spawn(folder, name, command):
-    """Starts the VM's QEMU, and the keeper of its logs, which it notes in the VM's state.
+    """Starts the VM's QEMU and the keeper of its logs, and records the keeper in the VM's state.
 
     command(PATH) are QEMU's words, with the path to which it writes the console's log."""
     vm, place = folder.data["vms"][name], folder.path / name
-    if not proc.wait_end(vm.get("keeper"), 1.0):  # of the QEMU before: it has read all
+    if not proc.wait_end(vm.get("keeper"), 1.0):  # of the previous QEMU: it has read everything
         proc.kill(vm["keeper"])
     said = place / "qemu.log"
     readers, writers = zip(*(os.pipe() for _ in range(2)))
@@ -166,6 +166,6 @@ def log_files(folder, name, log=LOG):
 
 
 def gdb_lines(vms):
-    """For people: how to attach to each VM that has a gdbstub; vms as `status` has them."""
+    """Text: how to attach gdb to each VM that has a gdbstub; vms as in `status`."""
     stubs = {name: vm["gdb"] for name, vm in vms.items() if vm["gdb"]}
     return ["gdb of %s: target remote %s" % stub for stub in stubs.items()]

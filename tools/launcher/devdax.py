@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The info block that makes all of an NVDIMM one devdax device.
+"""The info block that makes a whole NVDIMM one devdax device.
 
-A guest could write it with ndctl.  Written by the host it is on the media before the first boot:
-no power cut can lose it, and no boot spends time on it.  Layout: struct nd_pfn_sb of Linux,
-version 1.4, at 4 KiB into the namespace.
+A guest could write it with ndctl.  The host writes it to the media before the first boot, so no
+power cut can lose it, and no boot spends time on it.  Layout: struct nd_pfn_sb of Linux, version
+1.4, at 4 KiB into the namespace.
 """
 import struct
 import uuid
@@ -12,7 +12,7 @@ PLACE = 4096
 SIZE = 4096
 PAGE = 4096
 PAGE_STRUCT = 64
-ALIGN = 2 << 20  # of data and mappings
+ALIGN = 2 << 20  # alignment of data and mappings
 MODE_RAM = 1  # the kernel's page structures are in ordinary memory
 LAYOUT = "<16s16s16sIHHQQIIIIIH"
 
@@ -26,7 +26,7 @@ def _fletcher64(block):
 
 
 def info_block(size, ident=None):
-    """The block for an NVDIMM without labels of that many octets; its data begins at ALIGN."""
+    """The block for an NVDIMM of that many octets, without labels; its data begins at ALIGN."""
     block = bytearray(SIZE)
     struct.pack_into(
         LAYOUT,
@@ -52,6 +52,6 @@ def info_block(size, ident=None):
 
 
 def write(file, size):
-    """Into a media file, which is as long as the NVDIMM."""
+    """Writes the block into a media file, which is as long as the NVDIMM."""
     file.seek(PLACE)
     file.write(info_block(size))

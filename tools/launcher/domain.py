@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The persistence domain of a running VM: properties, state, reports, cuts of the power.
+"""The persistence domain of a running VM: properties, state, reports, power cuts.
 
 QEMU's object staghorn-domain does all of it; docs/manual/properties.md has its properties.
 """
@@ -15,7 +15,7 @@ OTHERS = ("type", "memdevs")
 
 
 def require(vm, name):
-    """The VM's persistent memory as it was asked for; it must have a domain."""
+    """The VM's persistent memory as the options describe it; it must have a domain."""
     pmem = vm.get("pmem")
     if not pmem:
         raise LabError(
@@ -81,7 +81,7 @@ def show(folder, name):
 
 
 def doubts(folder):
-    """(VM, which verdicts of its domain are not to be trusted) of all VMs that run."""
+    """(VM, the verdicts of its domain that cannot be trusted) of all running VMs."""
     for name, vm in sorted(folder.data["vms"].items()):
         if has_one(vm):
             with Monitor(folder, name) as monitor:
@@ -91,21 +91,21 @@ def doubts(folder):
 
 
 def report(folder, name, as_json):
-    """Of the last cut: text, or the object."""
+    """The report of the last cut, as text or as an object."""
     with Monitor(folder, name) as monitor:
         text = monitor.run("qom-get", path=OBJECT, property="report-json" if as_json else "report")
     return json.loads(text) if as_json else text
 
 
 def cut(folder, name, policy):
-    """Cuts the power; returns when the machine is reset: its state."""
+    """Cuts the power; returns the domain's state when the machine has been reset."""
     with Monitor(folder, name) as monitor:
         monitor.run("qom-set", path=OBJECT, property="cut", value=policy or "")
         return json.loads(monitor.run("qom-get", path=OBJECT, property="state"))
 
 
 def text_of(found):
-    """What `show` found, for people."""
+    """The result of `show` as text."""
     state = found["state"]
     lines = [
         "%s: power %s, %d cuts" % (found["vm"], "on" if state["power"] else "off", state["cuts"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Errors a user can see.
+"""Errors that a user can see.
 
 Exit statuses of ./staghorn:
   0    done

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The adapters' firmware: capability profiles, and each adapter's own copy of a flash image.
 
-The copy lives in the lab's folder as long as the lab, so what `devlink dev flash` writes is there
-after a power cut, and gone with the lab.
+The copy is in the lab's folder, so what `devlink dev flash` writes survives a power cut, and is
+gone with the lab.
 """
 import configparser
 import shutil
@@ -16,7 +16,7 @@ DEFAULT = "full"
 
 
 def profiles():
-    """Name to description, in the order of firmware/profiles.ini."""
+    """{name: description}, in the order of firmware/profiles.ini."""
     found = configparser.ConfigParser(interpolation=None)
     found.read_string(paths.adapter_firmware("profiles.ini").read_text())
     return {name: found[name].get("description", "") for name in found.sections()}
@@ -44,12 +44,12 @@ def parse(items, driver_of):
 
 
 def _file(name, number):
-    """Relative to the lab's folder."""
+    """The image's path, relative to the lab's folder."""
     return "%s/flash%d.img" % (name, number)
 
 
 def prepare(folder, name, vm):
-    """Makes the copies, each with its adapter's identity, unless they are there."""
+    """Makes the copies that do not exist, each with its adapter's identity."""
     if not vm.get("profile"):
         return
     for number, port in enumerate([vm, *vm["adapters"]]):
@@ -79,7 +79,7 @@ def prepare(folder, name, vm):
 
 
 def properties(name, vm, number):
-    """Those of the device that name the image."""
+    """The device's properties that name the image."""
     if not vm.get("profile"):
         return {}
     return {"romfile": _file(name, number), "flash-write": "on"}

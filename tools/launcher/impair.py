@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Impaired links: what --impair asks for, QEMU's arguments for it, and changes at run time.
+"""Impaired links: the option --impair, QEMU's arguments for it, and changes at run time.
 
     [VM[.N]:][rx:|tx:]NAME=VALUE[,NAME=VALUE...]
 
-rx is what the VM's uplink N receives from the segment, tx what it sends.  With a VM and no
-direction both are meant, and without N each of its uplinks.  Without a VM the segment as a whole is
-meant: each VM's rx, so that a frame is impaired once on its way.
+rx stands for frames that the VM's uplink N receives from the segment, tx for frames that it sends.
+A VM without a direction means both directions, and without N each of its uplinks.  Without a VM the
+whole segment is meant: each VM's rx, so that a frame is impaired once on its way.
 
 Each link with settings is an object filter-staghorn-impair of the VM's QEMU at the uplink's network
-back end; docs/manual/properties.md has its properties.  QEMU calls what a back end sends to the VM
-tx.
+back end; docs/manual/properties.md has its properties.  QEMU's tx means frames that a back end
+sends to the VM.
 """
 import hashlib
 import re
@@ -21,7 +21,7 @@ from .qmp import Monitor
 
 TYPE = "filter-staghorn-impair"
 DIRECTIONS = ("rx", "tx")
-QUEUE = {"rx": "tx", "tx": "rx"}  # QEMU's words
+QUEUE = {"rx": "tx", "tx": "rx"}  # QEMU's names
 ODDS = ("loss", "duplicate", "corrupt", "reorder")
 NAMES = (*ODDS, "delay", "rate", "queue", "seed")
 ALWAYS = 10**6
@@ -131,7 +131,7 @@ def _unit(value, units):
 
 
 def text_of(settings):
-    """As they are given on the command line; '' for none."""
+    """The settings as on the command line; '' for none."""
     words = []
     for name in ODDS:
         if settings.get(name):
@@ -152,7 +152,7 @@ def text_of(settings):
     return ",".join(words)
 
 
-# -- whom they are for
+# -- the links that they are for
 
 
 def _ends(vms, name):
@@ -187,7 +187,7 @@ def everything(vms):
 
 
 def split(item, vms):
-    """(targets, settings) of 'beta:rx:loss=1%'; without settings None in their place."""
+    """(targets, settings) of 'beta:rx:loss=1%'; settings is None if there are none."""
     *words, last = item.split(":")
     if "=" not in last and (last or not words):
         return targets(item, [*words, last], vms), None
@@ -195,7 +195,7 @@ def split(item, vms):
 
 
 def merge(state, wanted, settings):
-    """Later settings win, name by name."""
+    """Merges settings; later ones override earlier ones of the same name."""
     for end, direction in wanted:
         state.setdefault(end, {}).setdefault(direction, {}).update(settings)
 
@@ -223,7 +223,7 @@ def ident(end, direction):
 
 
 def properties(end, direction, settings):
-    """QEMU's names and values; each link has a seed of its own that follows from the user's."""
+    """QEMU's names and values; each link has its own seed, derived from the user's."""
     words = "%d/%s/%s" % (settings.get("seed", 1), end, direction)
     digest = hashlib.sha256(words.encode()).digest()
     found = {name: settings.get(name, 0) for name in (*ODDS, "delay", "jitter", "rate")}
@@ -241,7 +241,7 @@ def _links(lab, name):
 
 
 def arguments(lab, name):
-    """QEMU's, for the VM."""
+    """QEMU's arguments for the VM."""
     for end, direction, settings in _links(lab, name):
         words = "%s,id=%s,netdev=up%d,queue=%s" % (
             TYPE,
@@ -269,7 +269,7 @@ def _apply(monitor, end, direction, settings, restart):
 
 
 def change(folder, wanted, settings):
-    """New settings for these links, or none at all (None); those of VMs that are off wait."""
+    """Sets or clears (None) the settings of these links; VMs that are off get them with power."""
     state = folder.data.setdefault("impair", {})
     for end, direction in wanted:
         if settings is None:
@@ -287,7 +287,7 @@ def change(folder, wanted, settings):
 
 
 def show(folder, wanted):
-    """Settings and counters of the links that have either."""
+    """Settings and counters of all links that have some."""
     state = folder.data.get("impair", {})
     found = {}
     for end, direction in wanted:
@@ -310,7 +310,7 @@ def show(folder, wanted):
 
 
 def text_of_all(found):
-    """What `show` found, for people."""
+    """The result of `show` as text."""
     lines = []
     for end, directions in found.items():
         for direction, link in directions.items():

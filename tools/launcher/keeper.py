@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Keeps the newest part of a VM's logs: keeper.py {INPUT FILE LIMIT stamped|plain}...
 
-One such process runs beside each VM's QEMU and ends with it.  It reads what QEMU logs about devices
-and what the VM writes to its console from pipes; INPUT is a file descriptor.  A guest or a peer
-decides how much that is, so two files of each are all that stays: FILE, and FILE.1, the one before
-it, of LIMIT octets each.  "stamped" puts the time before each line.  Whatever happens to the files,
-the inputs are read on: QEMU must not wait.  Run by itself, without the launcher's other modules: it
-is started with each VM.
+One such process runs beside each VM's QEMU and ends with it.  From pipes it reads QEMU's log of
+devices and the output of the VM's console; INPUT is a file descriptor.  A guest or a peer decides
+how much that is, so only two files of each are kept: FILE, and FILE.1 before it, of LIMIT octets
+each.  "stamped" puts the time before each line.  Whatever happens to the files, the inputs are read
+on, because QEMU must not wait.  The process does not load the launcher's other modules, because it
+starts with each VM.
 """
 import contextlib
 import os
@@ -15,7 +15,7 @@ import sys
 import time
 
 PIECE = 65536
-LINE_MAX = 4096  # so far a file may grow beyond its limit to end with a whole line
+LINE_MAX = 4096  # a file may exceed its limit by so much to end with a whole line
 
 
 class Log:
@@ -24,9 +24,9 @@ class Log:
     def __init__(self, source, path, limit, form):
         self.source, self.path, self.limit = int(source), path, int(limit)
         self.stamps = form == "stamped"
-        self.begin = True  # of a line, in the input
-        self.size, self.whole = 0, True  # of the file, and whether it ends with a whole line
-        self.file = None  # not open, or not any more
+        self.begin = True  # whether the input is at the start of a line
+        self.size, self.whole = 0, True  # size of the file, and whether it ends with a whole line
+        self.file = None  # the file is not open, or not any more
         if self.stamps:
             self.keep(time.strftime("QEMU starts, %Y-%m-%d UTC\n", time.gmtime()).encode())
 
@@ -41,7 +41,7 @@ class Log:
         self.open()
 
     def stamped(self, data):
-        """The data, with the time before each line."""
+        """The data with the time before each line."""
         now = time.time()
         stamp = time.strftime("%H:%M:%S", time.gmtime(now)) + ".%03d " % (now % 1 * 1000)
         stamp = stamp.encode()
@@ -52,7 +52,7 @@ class Log:
         return text
 
     def fitting(self, text):
-        """How much of the text goes into the file as it is: whole lines, if that can be."""
+        """How much of the text goes into the present file: whole lines, if possible."""
         room = max(self.limit - self.size, 0)
         if len(text) <= room:
             return len(text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The life of a lab: up, down, cut, link, on, status.
 
-Order matters for leaving nothing behind: each process is written into lab.json
-right after it was started, and the folder is removed only when all of them are
-gone.  So whatever happens to the launcher, `down` finds what is left.
+The order makes sure that nothing is left behind: each process is written into lab.json right after
+its start, and the folder is removed only when all of them are gone.  So whatever happens to the
+launcher, `down` finds what is left.
 """
 import concurrent.futures
 import contextlib
@@ -18,8 +18,9 @@ from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
 
-# Guests poll for completions, and there may be fewer host CPUs than busy threads: whatever plays
-# hardware (QEMU's main loop: adapter, network) goes before the virtual CPUs that wait for it.
+# Guests poll for completions, and there may be fewer host CPUs than busy threads.  So the threads
+# that emulate hardware (QEMU's main loop: adapter, network) precede the virtual CPUs that wait for
+# it.
 VCPU_NICE = 5
 
 READY = [
@@ -94,7 +95,7 @@ def make_plan(name, args):
 
 
 def require_built(lab):
-    """Looks for all that the lab starts from, so that nothing begins where something is missing."""
+    """Checks that all files exist which the lab needs, before anything starts."""
     paths.qemu()
     paths.firmware()
     for vm in lab["vms"].values():
@@ -109,7 +110,7 @@ def require_built(lab):
 
 
 def _qemu_words(folder, name):
-    """Why QEMU ended, in its own words."""
+    """The reason why QEMU ended, in its own words."""
     try:
         lines = (folder.path / name / "qemu.log").read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -118,7 +119,8 @@ def _qemu_words(folder, name):
 
 
 def power_on(folder, name, incoming=False):
-    """Starts the VM's QEMU, or one that waits for a saved machine; returns the moment."""
+    """Starts the VM's QEMU, or one that waits for a saved machine; returns the time of the
+    start."""
     place = folder.path / name
     place.mkdir(exist_ok=True)
     for stale in place.iterdir():
@@ -140,7 +142,7 @@ def power_on(folder, name, incoming=False):
 
 
 def _wait_sockets(folder, name, child):
-    """Until QEMU listens on its last socket, or ended."""
+    """Waits until QEMU listens on its last socket or has ended."""
     last = folder.path / name / ("x%d" % (qemu.AGENT_PORTS - 1))
     deadline = time.monotonic() + 20
     while not last.exists():
@@ -158,7 +160,7 @@ def _wait_sockets(folder, name, child):
 
 
 def wait_ready(folder, name, since, limit):
-    """Until the guest says that RDMA is up; seconds since power-on."""
+    """Waits until the guest says that RDMA is up; returns the seconds since power-on."""
     left = since + limit - time.monotonic()
     try:
         status, device, error = agent.capture(
@@ -201,7 +203,7 @@ def console_tail(folder, name, lines=12):
 
 
 def stop_all(folder):
-    """Ends every process of the lab, at once; true when all are gone."""
+    """Ends all processes of the lab at once; true when all are gone."""
     found = folder.processes() + folder.keepers()
     for ident in found:
         if proc.alive(ident):
@@ -213,7 +215,7 @@ def stop_all(folder):
 
 
 def up(name, args, accel, say):
-    """Starts the lab; returns its state.  Whatever goes wrong, nothing stays."""
+    """Starts the lab; returns its state.  On any error nothing is left behind."""
     plan = make_plan(name, args)
     require_built(plan)
     folder = LabFolder(name)
@@ -239,7 +241,7 @@ def up(name, args, accel, say):
 
 
 def keep_logs(folder):
-    """Copies logs to $STAGHORN_KEEP_LOGS, where the tests want them."""
+    """Copies logs to $STAGHORN_KEEP_LOGS, for the tests."""
     target = os.environ.get("STAGHORN_KEEP_LOGS")
     if not target:
         return None
@@ -299,7 +301,7 @@ def _wait_all(folder, since, limit, say):
 
 
 def down(name, say):
-    """Ends the lab.  False: there was none."""
+    """Ends the lab.  False: there was no lab."""
     folder = LabFolder(name)
     if not folder.path.exists():
         return False
@@ -319,7 +321,7 @@ def down(name, say):
 
 
 def _interrupt_owner(folder):
-    """An `up` that still runs is told to stop, and cleans up itself."""
+    """Tells a running `up` to stop; it cleans up itself."""
     owner = (folder.data or {}).get("owner")
     if (
         folder.data
@@ -331,8 +333,8 @@ def _interrupt_owner(folder):
 
 
 def cut(name, vm_name, policy=None, hard=False, wait=True, limit=None):
-    """A power failure.  With a persistence domain power returns at once, unless it is a hard one,
-    which ends the VM's QEMU.  Returns the domain's state, with "ready_s" if the VM was waited for;
+    """A power failure.  With a persistence domain power returns at once, unless the cut is hard,
+    which ends the VM's QEMU.  Returns the domain's state, with "ready_s" if it waited for the VM;
     None: the VM is off."""
     folder = LabFolder(name)
     folder.require()
@@ -364,7 +366,7 @@ def _cut_domain(folder, vm_name, policy, wait, limit):
 
 
 def link(name, vm_name, number, up):
-    """Plugs the Ethernet cable of an adapter in, or pulls it."""
+    """Plugs in or pulls the Ethernet cable of an adapter."""
     folder = LabFolder(name)
     vm = folder.running(vm_name)
     if not 0 <= number <= len(vm["adapters"]):
@@ -374,7 +376,7 @@ def link(name, vm_name, number, up):
 
 
 def impair_links(name, items, clear):
-    """Changes impaired links, or clears them; returns settings and counters of those named."""
+    """Changes impaired links, or clears them; returns settings and counters of the named links."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock(wait=20):
@@ -391,7 +393,7 @@ def impair_links(name, items, clear):
 
 
 def save(name, vm_name, path, limit, live=False):
-    """The VM's state goes to a file, and the VM off; returns the file's size."""
+    """Saves the VM's state to a file and switches the VM off; returns the file's size."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
@@ -401,7 +403,7 @@ def save(name, vm_name, path, limit, live=False):
 
 
 def load(name, vm_name, path, limit):
-    """A saved VM goes on; seconds until it did."""
+    """Resumes a saved VM; returns the seconds that this took."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
@@ -423,7 +425,7 @@ def load(name, vm_name, path, limit):
 
 
 def on(name, vm_name, limit):
-    """Power returns; seconds until RDMA is ready."""
+    """Switches power on; returns the seconds until RDMA is ready."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
@@ -443,7 +445,7 @@ def on(name, vm_name, limit):
 
 
 def restart(name, vm_name, limit=0):
-    """Off, as it is, and on again; seconds until RDMA is ready."""
+    """Switches the VM off, as it is, and on again; returns the seconds until RDMA is ready."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():
@@ -452,7 +454,7 @@ def restart(name, vm_name, limit=0):
 
 
 def status(name):
-    """The lab's state with what runs now; None if there is no such lab."""
+    """The lab's state, with the processes that run now; None if there is no such lab."""
     folder = LabFolder(name)
     if not folder.data:
         return None

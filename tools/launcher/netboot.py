@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""VMs without a disk: they get kernel and root through the adapter's port.
+"""VMs without a disk, which get kernel and root through the adapter's port.
 
-The boot server, DHCP and TFTP of libslirp, is one more end of the main segment's hub.  A VM's NIC
-model has iPXE as its boot ROM; that fetches boot.ipxe, which asks for the VM's own script, by its
-MAC address.  The files are links in the lab's folder.
+The boot server, which is libslirp's DHCP and TFTP, is one more end of the main segment's hub.  A
+VM's NIC model has iPXE as its boot ROM.  iPXE fetches boot.ipxe, which asks for the VM's own script
+by MAC address.  The files are links in the lab's folder.
 """
 from . import options, paths
 
@@ -22,7 +22,7 @@ def used(vms):
 
 
 def netdevs(hub):
-    """Arguments of the hub's QEMU."""
+    """Arguments for the hub's QEMU."""
     yield from (
         "-netdev",
         "user,id=s-boot,restrict=on,ipv6=off,net=10.78.0.0/24,host=%s,dhcpstart=10.78.0.15,tftp=%s,"
@@ -33,7 +33,7 @@ def netdevs(hub):
 
 
 def prepare(folder, arguments):
-    """Fills the boot server's folder; arguments: of a VM's kernel, by its name."""
+    """Fills the boot server's folder; arguments: {VM: its kernel's arguments}."""
     vms = folder.data["vms"]
     if not used(vms):
         return

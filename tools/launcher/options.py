@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the user asked for, checked before anything starts."""
+"""The user's options, checked before anything starts."""
 import argparse
 import hashlib
 import os
@@ -12,13 +12,13 @@ from .state import check_name
 DRIVERS = ("staghorn", "siw", "none")
 IMAGES = ("base", "consumers")
 KERNELS = ("base", "debug")
-# The debug kernel remembers what each object's owners did, and checks each access to memory.
+# The debug kernel keeps a history of each object, and checks each access to memory.
 DEBUG_MEMORY_MIB = 1024
 DEBUG_PATIENCE = 6
 READY_LIMIT = 120.0
 MAX_VMS = 16
 MTU_RANGE = (576, 65521)
-# Of a VM's first, second, ... adapter; the last number is the VM's.
+# Networks of a VM's first, second, ... adapter; the last number is the VM's.
 NET = "10.77.%d.%d"
 NET_BITS = 24
 NET6 = "fd77::%x:0:0:0:%x"
@@ -54,7 +54,7 @@ def some(option, text, names):
 
 
 def drivers(text, names):
-    """alpha=staghorn,beta=siw, or one driver for all."""
+    """Parses alpha=staghorn,beta=siw, or one driver for all."""
     chosen = dict.fromkeys(names, "staghorn")
     for item in filter(None, (part.strip() for part in (text or "").split(","))):
         name, equals, driver = item.rpartition("=")
@@ -82,8 +82,9 @@ def _property(option, item, setting):
 def adapters(items, driver_of):
     """Further adapters: ['beta:segment=west,crc=off'] to {'beta': [{...}]}.
 
-    Without a VM each one gets it.  segment=NAME is where its uplink goes, the first adapters'
-    (main) if not said; nic=MODEL the NIC that shares its port; all else properties of it."""
+    Without a VM each VM gets the adapter.  segment=NAME is the segment of its uplink (default:
+    main, that of the first adapters), nic=MODEL the NIC that shares its port; the rest are its
+    properties."""
     found = {name: [] for name in driver_of}
     for item in items or []:
         head = item.split("=")[0]
@@ -164,21 +165,21 @@ def cpus(value):
 
 
 def repeats(text):
-    """Of a measurement; for argparse."""
+    """A number of runs of a measurement; for argparse."""
     if not re.match(r"[0-9]{1,4}\Z", text) or int(text) < 1:
         raise argparse.ArgumentTypeError("%s is not a number of runs, 1 to 9999" % text)
     return int(text)
 
 
 def seconds(text):
-    """How long a measurement lasts; for argparse."""
+    """The length of a measurement; for argparse."""
     if not re.match(r"[0-9]{0,4}(\.[0-9]+)?\Z", text) or not 0.01 <= float(text or 0) <= 3600:
         raise argparse.ArgumentTypeError("%s is not a length in seconds, 0.01 to 3600" % text)
     return float(text)
 
 
 def capture(text):
-    """The absolute path of the capture; its folder must be there."""
+    """The absolute path of the capture; its folder must exist."""
     if not text:
         return None
     path = Path(text).absolute()
@@ -188,7 +189,7 @@ def capture(text):
 
 
 def mac(lab, name, number=0):
-    """Locally administered, the same for the same lab, VM and adapter."""
+    """A locally administered MAC address, always the same for the same lab, VM and adapter."""
     text = "%s/%s/%d" % (lab, name, number) if number else "%s/%s" % (lab, name)
     digest = hashlib.sha256(text.encode()).digest()
     return ":".join("%02x" % octet for octet in (0x02, *digest[:5]))

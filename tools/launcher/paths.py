@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where build products and state live.
+"""Paths of build products and state.
 
-STAGHORN_BUILD  another build folder than the clone's
-STAGHORN_QEMU   another qemu-system-x86_64
-STAGHORN_STATE  another folder for labs than $XDG_RUNTIME_DIR/staghorn or
+STAGHORN_BUILD  a build folder other than the clone's
+STAGHORN_QEMU   a qemu-system-x86_64 other than ours
+STAGHORN_STATE  a folder for labs other than $XDG_RUNTIME_DIR/staghorn or
                 ~/.local/state/staghorn
 """
 import os
@@ -26,7 +26,7 @@ def build():
 
 
 def version():
-    """The project's version, which meson.build has."""
+    """The project's version, from meson.build."""
     return re.search(r"^ *version: '([^']+)'", (TOP / "meson.build").read_text(), re.M)[1]
 
 
@@ -58,12 +58,12 @@ def firmware(name=""):
 
 
 def adapter_firmware(name):
-    """What firmware/build.sh makes: NAME.flash, profiles.ini, sg-flash."""
+    """A product of firmware/build.sh: NAME.flash, profiles.ini, sg-flash."""
     return _need(build() / "firmware" / name)
 
 
 def guest(name, kernel="base"):
-    """root.img, vmlinuz or initrd; the latter two of a kernel (options.KERNELS)."""
+    """root.img, vmlinuz or initrd; the latter two are those of a kernel (options.KERNELS)."""
     if kernel == "debug":
         return _need(build() / "guest" / "debug" / name, "debug-kernel")
     return _need(build() / "guest" / name)
@@ -77,7 +77,7 @@ def image(name):
 
 
 def state():
-    """The folder of everything that labs leave on disk while they run."""
+    """The folder of everything that labs keep on disk while they run."""
     if os.environ.get("STAGHORN_STATE"):
         return Path(os.environ["STAGHORN_STATE"]).absolute()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Hot unplug and plug of a VM's adapter, with the NIC behind its port, and saved machines.
 
-The guest agrees to an unplug by letting go of the slot.  A NIC model belongs to the port that it
-was made with, so it goes and comes with the adapter.
+The guest agrees to an unplug by releasing the slot.  A NIC model belongs to the port that it was
+made with, so it is unplugged and plugged together with the adapter.
 """
 import os
 import time
@@ -11,7 +11,7 @@ from . import agent, proc, qemu
 from .errors import ABSENT, TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 
-LIMIT = 60.0  # seconds for the guest to let go
+LIMIT = 60.0  # seconds for the guest to release the slot
 
 # Port MAC MTU ADDRESS...: waits for the Ethernet port and configures it as at boot.
 CONFIGURE = """
@@ -37,7 +37,7 @@ done
 
 
 def require(folder, name, number):
-    """The VM; it must be on and have such an adapter."""
+    """Returns the VM; it must be on and have such an adapter."""
     vm = folder.running(name)
     if vm["driver"] != "staghorn" or not 0 <= number <= len(vm["adapters"]):
         raise UsageError("VM %s has no adapter %d" % (name, number))
@@ -49,14 +49,14 @@ def _there(monitor):
 
 
 def _remove(monitor, ident):
-    """Repeats the request: a guest that is booting ignores it."""
+    """Repeats the request, because a guest that is booting ignores it."""
     deadline = time.monotonic() + LIMIT
     again = 0
     while ident in _there(monitor):
         if time.monotonic() > deadline:
             raise LabError("the guest does not release %s" % ident, None, TIMEOUT)
         if time.monotonic() > again:
-            again = time.monotonic() + 5.5  # QEMU refuses to repeat it within five seconds
+            again = time.monotonic() + 5.5  # QEMU refuses a second request within five seconds
             try:
                 monitor.run("device_del", id=ident)
             except LabError as error:
@@ -106,10 +106,9 @@ def _wait_migration(monitor, limit):
 
 
 def save(folder, name, path, limit, live=False):
-    """The machine's state goes to a file, and the VM off.
+    """Saves the machine's state to a file and switches the VM off.
 
-    Live, as a migration to another host: the guest runs on until little of its memory is left to
-    be written."""
+    This is a live migration: the guest runs until little of its memory remains to be written."""
     vm = folder.running(name)
     with Monitor(folder, name) as monitor:
         parameters = {"max-bandwidth": 1 << 34}
@@ -129,7 +128,7 @@ def save(folder, name, path, limit, live=False):
 
 
 def load(folder, name, path, limit):
-    """Into the VM's QEMU, which was started to wait for it."""
+    """Loads the file into the VM's QEMU, which was started to wait for it."""
     if not os.path.exists(path):
         raise LabError("there is no file %s" % path, None, ABSENT)
     with Monitor(folder, name) as monitor:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Persistent memory of VMs: what --pmem asks for, and QEMU's arguments for it.
+"""Persistent memory of VMs: the option --pmem, and QEMU's arguments for it.
 
-Each --pmem gives a VM one NVDIMM.  Its content is the file VM/pmemN.img in the
-lab's folder; it stays when the VM loses its power and goes with the lab.  All
-NVDIMMs of a VM are in one persistence domain (domain.py).
+Each --pmem gives a VM one NVDIMM.  Its content is the file VM/pmemN.img in the lab's folder; it
+survives the VM's power cuts and is removed with the lab.  All NVDIMMs of a VM are in one
+persistence domain (domain.py).
 """
 import re
 
@@ -58,12 +58,12 @@ def _split(item):
 
 
 def image(name, number):
-    """The NVDIMM's content, relative to the lab's folder."""
+    """The file of the NVDIMM's content, relative to the lab's folder."""
     return "%s/pmem%d.img" % (name, number)
 
 
 def prepare(folder, name, vm):
-    """Makes the media files that are not there yet; the others keep their content."""
+    """Makes the media files that do not exist yet; the others keep their content."""
     for number, mib in enumerate(vm["pmem"]["sizes"] if vm["pmem"] else []):
         path = folder.path / image(name, number)
         try:
@@ -77,7 +77,7 @@ def prepare(folder, name, vm):
 
 
 def machine(vm, memory):
-    """What the machine needs for its NVDIMMs: an addition to -M, and the value of -m."""
+    """The machine's options for its NVDIMMs: an addition to -M, and the value of -m."""
     if not vm["pmem"]:
         return "", str(memory)
     sizes = vm["pmem"]["sizes"]
@@ -89,26 +89,26 @@ def machine(vm, memory):
 
 
 def report_file(name):
-    """Written by QEMU at each cut of the power; its change says that there was one."""
+    """The file that QEMU writes at each power cut; a change of it tells of a cut."""
     return name + "/report.json"
 
 
 def bad_file(name):
-    """Lines of the NVDIMMs that cannot be read; it belongs to the media."""
+    """The file with the bad lines of the NVDIMMs; it belongs to the media."""
     return name + "/pmem.bad"
 
 
 def cpu(vm):
-    """An addition to -cpu.  Linux hears of bad memory from processors of Intel's."""
+    """An addition to -cpu: Linux takes reports of bad memory from Intel's processors."""
     return ",vendor=GenuineIntel,family=6,model=106,stepping=6" if vm["pmem"] else ""
 
 
-# What the platform says it flushes at a cut of the power (ACPI's NFIT).
+# What the platform claims to flush at a power cut (ACPI's NFIT).
 PERSISTENCE = {"adr": "mem-ctrl", "eadr": "cpu", "whole": "cpu"}
 
 
 def arguments(name, vm):
-    """QEMU's -object and -device words.
+    """The words of -object and -device for QEMU.
 
     domain=off: plain NVDIMMs, whose memory is the media file."""
     if not vm["pmem"]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the ports of a VM's adapters have seen and dropped, for `status`."""
+"""Counters of the ports of a VM's adapters, for `status`."""
 from . import proc
 from .errors import LabError
 from .qmp import Monitor
 
 PATIENCE = 1.0  # seconds; another client may have the monitor, and status does not wait for it
-# Property of the adapter's "port-counters": what it is for people.
+# Member of the adapter's property "port-counters": its name in texts.
 DROPPED = {
     "checksum-errors": "with a wrong checksum",
     "dropped": "without room for them",
@@ -14,7 +14,7 @@ DROPPED = {
 
 
 def counters(folder, name):
-    """Of each adapter of the VM, a dictionary; None: nobody knows.  The VM may be off."""
+    """A dictionary for each adapter of the VM; None: not known.  The VM may be off."""
     vm = folder.data["vms"][name]
     count = 1 + len(vm["adapters"]) if vm["driver"] == "staghorn" else 0
     found = [None] * count
@@ -31,7 +31,7 @@ def counters(folder, name):
 
 
 def lines(vms):
-    """For people: frames that were dropped; vms as `status` has them."""
+    """Text: frames that were dropped; vms as in `status`."""
     for name, vm in vms.items():
         for number, port in enumerate(vm["ports"]):
             seen = [key for key in DROPPED if (port or {}).get(key)]

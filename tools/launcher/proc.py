@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Processes that outlive the launcher.
 
-A process is remembered as its id and its start time since boot, so that a
-recycled id is never taken for it, nor signalled.
+A process is recorded by its id and its start time since boot, so that a recycled id is never
+mistaken for it, nor signalled.
 """
 import os
 import signal
@@ -50,7 +50,8 @@ def spawn(command, folder, log, stdin=subprocess.DEVNULL, inherited=()):
 
 
 def yield_threads(ident, prefix, nice):
-    """Lowers the priority of the process's threads whose names begin with prefix, by nice."""
+    """Lowers the priority of those threads of the process whose names begin with prefix, by
+    nice."""
     if not alive(ident):
         return
     nice = min(nice + os.getpriority(os.PRIO_PROCESS, ident["pid"]), 19)
@@ -62,7 +63,7 @@ def yield_threads(ident, prefix, nice):
             if name.startswith(prefix):
                 os.setpriority(os.PRIO_PROCESS, int(thread), nice)
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the thread has ended meanwhile
 
 
 def wait_end(ident, limit):
@@ -74,7 +75,7 @@ def wait_end(ident, limit):
 
 
 def kill(ident, sig=signal.SIGKILL, wait=5.0):
-    """Signals the process, if it is still that one, and waits for its end."""
+    """Signals the process, if it is still the same one, and waits for its end."""
     if not alive(ident):
         return True
     try:

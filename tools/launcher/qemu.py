@@ -9,8 +9,8 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
-# Reports are warnings, at most; KASAN and the checker of DMA would fall silent otherwise, the one
-# after its first report, the other when it has followed so many mappings.
+# Reports are at most warnings.  KASAN would otherwise print only its first report, and the DMA
+# checker would stop after so many mappings.
 DEBUG_ARGUMENTS = "loglevel=5 printk.time=1 kasan_multi_shot dma_debug_entries=262144"
 
 
@@ -31,17 +31,17 @@ def guest_arguments(lab, name):
 
 
 def _adapter(lab, number, mac, properties):
-    """The adapter behind uplink upN; what its NIC model is attached to."""
+    """The id of the adapter behind uplink upN, to which its NIC model is attached."""
     wanted = dict(properties)
     if any(other["driver"] == "siw" for other in lab["vms"].values()):
-        # siw overlooks a first FPDU that comes before it has passed its socket on.
+        # siw misses a first FPDU that arrives before siw has passed its socket on.
         wanted.setdefault("first-fpdu-delay", SIW_DELAY_MS)
     text = "".join(",%s=%s" % item for item in sorted(wanted.items()))
     return "staghorn,netdev=up%d,id=r%d,bus=rp%d,mac=%s%s" % (number, number, number, mac, text)
 
 
 def addresses(port):
-    """Of an Ethernet port, with the lengths of their prefixes."""
+    """The addresses of an Ethernet port, with prefix lengths."""
     return [
         "%s/%d" % (port["addr"], options.NET_BITS),
         "%s/%d" % (port["addr6"], options.NET6_BITS),
@@ -71,7 +71,7 @@ def devices(lab, name, number):
 
 
 def _network(lab, name):
-    """Each device has a slot of its own, so that it can be unplugged."""
+    """The bus of a device's own slot, so that the device can be unplugged."""
     for number in range(1 + len(lab["vms"][name]["adapters"])):
         yield from ("-netdev", segment.netdev(lab["segment"], name, number))
         for slot, kind in enumerate(("rp", "np"), 2 * number + 1):
@@ -124,9 +124,9 @@ def _boot(lab, name):
 
 
 def command(lab, name, console_log, incoming=False):
-    """The argument vector that switches the VM on, or has it wait for a machine's state.
+    """The argument vector that switches the VM on, or makes it wait for a saved machine.
 
-    console_log: what QEMU writes to beside the console's socket."""
+    console_log: the path to which QEMU also writes the console's output."""
     accel = "tcg,thread=multi" if lab["accel"] == "tcg" else "kvm"
     machine, memory = pmem.machine(lab["vms"][name], lab["mem"])
     return [

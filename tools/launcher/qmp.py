@@ -5,7 +5,7 @@ import json
 from .errors import ABSENT, TIMEOUT, LabError
 from .state import connect
 
-LIMIT = 20.0  # seconds; another client's turn comes first
+LIMIT = 20.0  # seconds; another client may be served first
 
 
 class Monitor:
@@ -55,7 +55,8 @@ class Monitor:
         return json.loads(line)
 
     def run(self, command, **arguments):
-        """The command's result; its error is a LabError.  Events in between are dropped."""
+        """Returns the command's result, or raises its error as a LabError.  Events in between are
+        dropped."""
         request = {"execute": command, "arguments": arguments}
         try:
             self.sock.sendall(json.dumps(request).encode() + b"\n")

@@ -2,18 +2,18 @@
 """Ethernet segments.
 
 direct  two adapters, a stream over one UNIX socket between their QEMUs: the fastest
-hub     more adapters, or a capture: a QEMU without a machine, whose network hubs, one for each
-        such segment, join one stream for each adapter.  It outlives each VM, and so does its
+hub     more adapters, or a capture: a QEMU without a machine.  It has one network hub for each
+        such segment, which joins one stream for each adapter.  It outlives each VM, as does its
         capture, which is of the main segment.
 none    one adapter alone
 
-A lab with VMs that boot from the network has a hub, and their boot server at it.
+A lab with VMs that boot from the network has a hub, to which their boot server is connected.
 
-Each VM's first adapter is on the segment "main"; others are where the user said.  An adapter is
-named as its VM, with a point and its number if it is not the first.
+Each VM's first adapter is on the segment "main"; the options say where the others are.  An adapter
+is named after its VM, with a point and its number if it is not the first.
 
-Whoever connects tries again for ever, so a VM that is cut and switched on again
-is back on the segment.
+A QEMU that connects tries again for ever, so a VM that is cut and switched on again is back on the
+segment.
 """
 from . import netboot, options, paths, proc
 
@@ -31,7 +31,8 @@ def _kind(ends, capture):
 
 
 def plan(vms, capture):
-    """The lab's state of its segments, from its VMs: kinds, and the ends that each one joins."""
+    """The state of the lab's segments, made from its VMs: their kinds, and the ends that each one
+    joins."""
     ends = {options.MAIN: list(vms)}
     for name, vm in vms.items():
         for number, adapter in enumerate(vm["adapters"], 1):
@@ -52,8 +53,8 @@ def netdev(state, vm, number):
     end = end_name(vm, number)
     seg = next(seg for seg, ends in state["ends"].items() if end in ends)
     link = "segment/link" if seg == options.MAIN else "segment/link-" + seg
-    # Alone: nobody ever connects, and frames are dropped.  (A hub without a second port would
-    # never take one.)
+    # One adapter alone: nothing ever connects, and frames are dropped.  (A hub without a second
+    # port would never accept one.)
     if state["kinds"][seg] == "none" or (
         state["kinds"][seg] == "direct" and end == state["ends"][seg][0]
     ):
@@ -96,7 +97,7 @@ def hub_command(state, capture):
     if state.get("boot"):
         command += netboot.netdevs(hubs.index(options.MAIN))
     if capture:
-        # Every frame passes every port of a hub: one port's view is the whole segment.
+        # Every frame passes every port of a hub, so one port sees the whole segment.
         command += [
             "-object",
             "filter-dump,id=capture,netdev=h-%s,file=%s,maxlen=262144"
@@ -106,7 +107,7 @@ def hub_command(state, capture):
 
 
 def start(folder):
-    """Starts what the segments need, and notes it in the lab's state."""
+    """Starts the processes that the segments need, and records them in the lab's state."""
     state = folder.data["segment"]
     (folder.path / "segment").mkdir(exist_ok=True)
     if "hub" in state["kinds"].values():

@@ -4,13 +4,12 @@
 labs/NAME/
   lab.json      options, processes; written atomically
   lock          held while a verb changes the lab
-  segment/      of the Ethernet segment, where it has a process
+  segment/      files of the Ethernet segments, if they have a process
   VM/           console, qmp, x0..x11, gdb (sockets), qemu.log, x*.lock; console.log, device.log
-                and the older part of each, *.log.1, which a process of debugging.py writes
+                and the older part of each, *.log.1, which keeper.py writes
 
-Sockets may lie deeper than the 107 octets of a socket address: QEMU is started
-in the lab's folder and given relative names, and `socket_path` goes through
-/proc/self/fd.
+The path of a socket may be longer than the 107 octets of a socket address.  So QEMU starts in the
+lab's folder and gets relative names, and `socket_path` goes through /proc/self/fd.
 """
 import contextlib
 import copy
@@ -26,8 +25,8 @@ from . import paths, proc
 from .errors import AbsentError, LabError, UsageError
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}\Z")
-# What lab.json has of a lab, and of each of its VMs, that the first launchers did not write, and
-# what its absence means.  Whoever adds something to a lab's state adds it here.
+# Members of lab.json, of a lab and of each VM, that the first launchers did not write, and the
+# meaning of their absence.  A new member of a lab's state has to be added here.
 LATER = {"image": "base", "kernel": "base", "impair": {}}
 LATER_OF_VM = {
     **{"addr6": None, "pmem": None, "profile": None, "adapters": [], "netboot": False},
@@ -36,7 +35,7 @@ LATER_OF_VM = {
 
 
 def completed(data):
-    """The content of lab.json with all that this launcher expects in it."""
+    """The content of lab.json, with all members that this launcher expects."""
     vms = {name: {**copy.deepcopy(LATER_OF_VM), **vm} for name, vm in data["vms"].items()}
     return {**copy.deepcopy(LATER), **data, "vms": vms}
 
@@ -95,8 +94,9 @@ class LabFolder:
 
     @contextlib.contextmanager
     def lock(self, wait=0):
-        """One changing verb at a time; `wait` seconds for the other one.  The lock's file
-        goes away with the lab, so it is taken again if it was replaced meanwhile."""
+        """Lets one changing verb run at a time; waits `wait` seconds for another one.  The lock's
+        file is removed with the lab, so the lock is taken again if the file was replaced
+        meanwhile."""
         deadline = time.monotonic() + wait
         while True:
             self.create()
@@ -127,7 +127,7 @@ class LabFolder:
             if not self.data:
                 self.remove()
 
-    # -- what is in it
+    # -- members
 
     def require(self):
         if not self.data:
@@ -141,7 +141,7 @@ class LabFolder:
         return self.data
 
     def vm(self, name):
-        """The state of a VM, whether it runs or not."""
+        """The state of a VM, running or not."""
         vms = self.require()["vms"]
         if name not in vms:
             raise AbsentError(
@@ -159,14 +159,14 @@ class LabFolder:
         return vm
 
     def processes(self):
-        """Every QEMU that the lab started and that may still run."""
+        """All QEMUs that the lab has started and that may still run."""
         data = self.data or {}
         found = [vm.get("process") for vm in data.get("vms", {}).values()]
         found.append(data.get("segment", {}).get("process"))
         return [ident for ident in found if ident]
 
     def keepers(self):
-        """The processes that keep a QEMU's log; they end with it."""
+        """The keepers of the QEMUs' logs; each ends with its QEMU."""
         found = [vm.get("keeper") for vm in (self.data or {}).get("vms", {}).values()]
         return [ident for ident in found if ident]
 

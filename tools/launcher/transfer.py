@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""copy: files and folders, like cp -a without owners, either side in a VM.
+"""copy: copies files and folders into or out of a VM, like cp -a without owners.
 
 A file goes through cat, a folder through tar; the guest has both.
 """
@@ -26,7 +26,7 @@ LOOK = (
 
 
 def split(text):
-    """'VM:path' to (VM, path); a host path to (None, path)."""
+    """Turns 'VM:path' into (VM, path), a host path into (None, path)."""
     vm, colon, path = text.partition(":")
     if colon and vm and "/" not in vm:
         if not path:
@@ -139,7 +139,7 @@ def get(folder, vm, path, target):
 
 
 def _get_file(folder, vm, path, target, mode):
-    """Through a temporary name, so that a broken copy is not taken for a whole one."""
+    """Writes to a temporary name first, so that a partial copy is not mistaken for a whole one."""
     part = "%s.part%d" % (target, os.getpid())
     try:
         with open(part, "wb") as file:
@@ -172,7 +172,7 @@ def _get_folder(folder, vm, path, target):
 
 
 def _extract(archive, target):
-    """A guest is not trusted with paths outside of the target."""
+    """A guest must not be able to write to paths outside the target."""
     if hasattr(tarfile, "data_filter"):
         archive.extractall(target, filter="tar")
         return

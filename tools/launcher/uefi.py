@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """VMs that boot with UEFI: Debian's OVMF, without Secure Boot.
 
-Its variables are in a file of the VM's own, which lasts as long as the lab.
+The variables are in a file for each VM, which lasts as long as the lab.
 """
 import shutil
 
@@ -21,12 +21,12 @@ def parse(text, names, diskless):
 
 
 def _file(name):
-    """Relative to the lab's folder."""
+    """The file's path, relative to the lab's folder."""
     return "%s/uefi.fd" % name
 
 
 def prepare(folder, name, vm):
-    """Makes the VM's file, unless it is there."""
+    """Makes the VM's file if it does not exist."""
     path = folder.path / _file(name)
     if vm.get("uefi") and not path.exists():
         new = path.with_suffix(".new")
