@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mutants of C sources: one small change of meaning each, drawn from a seed.
+"""Mutants of C sources: one small change of meaning each, chosen by a seed.
 
-A mutant replaces a few characters of one line.  Comments, strings, preprocessor lines,
-declarations of constants and assertions are never touched: nobody promises anything about them.
+A mutant replaces a few characters of one line.  Comments, strings, preprocessor lines, declarations
+of constants and assertions are never changed, because no test is expected to notice.
 """
 import random
 import re
 from dataclasses import dataclass
 
-# Operator, what it looks for, what it puts there.  Spaces around an operator are this tree's style,
-# and they keep `<` of an include, `*` of a pointer and `-` of a sign out.
+# Name, pattern, replacement.  This tree's style has spaces around an operator; they tell it from
+# `<` of an include, `*` of a pointer and `-` of a sign.
 SWAPS = [
     ("comparison", r" <= ", " < "), ("comparison", r" < ", " <= "),
     ("comparison", r" >= ", " > "), ("comparison", r" > ", " >= "),
@@ -32,7 +32,7 @@ NUMBER = re.compile(r"(?<![\w.\"'\[])(\d+)(?![\w.])")
 CALL = re.compile(r"^\s+(\w+(?:(?:->|\.)\w+)*)\((.*)\);$")
 STORE = re.compile(r"^\s+\*?\w+(?:(?:->|\.)\w+|\[[^]]*\])+ [-+|&^]?=(?!=) .*;$")
 CHECK = re.compile(r"^(\s+(?:\} else )?if \()(.*)(\) \{)$")
-# Lines that no behaviour hangs on.
+# Lines that do not affect behaviour.
 PASSED_OVER = re.compile(
     r"\b(sg_)?assert|_log\w*\(|\btrace_|g_assert|LWIP_ASSERT|"
     r"\b(static_assert|enum|typedef|sizeof)\b|"
@@ -59,7 +59,7 @@ class Mutant:
         return "\n".join(lines)
 
     def describe(self, text):
-        """Two lines as of a diff."""
+        """Two lines as in a diff."""
         old = text.split("\n")[self.line - 1]
         new = self.apply(text).split("\n")[self.line - 1]
         return "-%s\n+%s" % (old, new)
@@ -75,7 +75,7 @@ def masked(text):
 
 
 def _function_lines(lines):
-    """Numbers (from 1) of the lines that are within a function's body."""
+    """Numbers (from 1) of the lines within function bodies."""
     found, inside = set(), False
     for number, line in enumerate(lines, 1):
         if line == "{":
@@ -106,7 +106,8 @@ def of_text(name, text):
             add(number, match.start(), match.end(), str(int(match[1]) + 1), "number")
         check = CHECK.match(line)
         if check:
-            # In one line only: a check that goes on in the next one has an open bracket here.
+            # Only conditions on one line: one that continues on the next line has an open bracket
+            # here.
             if check[2].count("(") == check[2].count(")"):
                 for new, kind in (("false && (", "check dropped"), ("!(", "check turned")):
                     whole = new + check[2] + ")"
@@ -121,8 +122,8 @@ def of_text(name, text):
 
 
 def draw(files, seed, count):
-    """`count` mutants (all if there are fewer) of {name: text}: first a file by its share of
-    lines, so that a file of many operators is not all that is seen, then one of its mutants."""
+    """`count` mutants (all if there are fewer) of {name: text}.  First a file is chosen by its
+    share of lines, so that files with many operators do not dominate, then one of its mutants."""
     chance = random.Random(seed)
     pools = {name: of_text(name, text) for name, text in sorted(files.items())}
     pools = {name: pool for name, pool in pools.items() if pool}

@@ -6,19 +6,19 @@
 --     tshark -X lua_script:tools/wireshark/staghorn.lua -r capture.pcap
 --     wireshark -X lua_script:tools/wireshark/staghorn.lua capture.pcap
 --
--- (Not as root: 4.4 then ignores scripts without a word.)
+-- (Not as root: Wireshark 4.4 then silently ignores scripts.)
 --
 -- Wireshark knows MPA, DDP and RDMAP, with opcodes of four bits.  This is a post-dissector: it
--- looks up where the DDP headers of a packet were found, reads the opcode with five bits and, if it
--- is one of the extensions', adds a tree of its own and a note in the Info column.  What the built-in
--- dissector says of a message of the draft is to be ignored: to it an Atomic Write is a Write, and
--- its Response a Read Request that is cut short ("Malformed Packet").  It knows Atomic Requests and
+-- looks up where the DDP headers of a packet are, reads the opcode with five bits and, if it
+-- is one of the extensions', adds its own tree and a note in the Info column.  Ignore what the
+-- built-in dissector says about a message of the draft: it takes an Atomic Write for a Write, and
+-- its Response for a truncated Read Request ("Malformed Packet").  It knows Atomic Requests and
 -- Responses itself, but not Immediate Data.
 --
--- What RFC or draft forbid is reported as malformed; docs/protocol.md says how we read them.
+-- Messages that RFC or draft forbid are reported as malformed; see docs/protocol.md.
 -- Preferences (Protocols, Staghorn): which draft, and whether to read five bits of opcode at all.
 --
--- No operators on bits: those of Lua 5.2 (Wireshark 4.0) and 5.4 (4.4) have nothing in common.
+-- No bit operators: those of Lua 5.2 (Wireshark 4.0) and 5.4 (4.4) have nothing in common.
 
 local staghorn = Proto("staghorn", "RDMAP extensions (RFC 7306, draft-talpey-rdma-commit)")
 
@@ -96,7 +96,7 @@ local ddp_header = Field.new("iwarp_ddp")
 local mpa_length = Field.new("iwarp_mpa.ulpdulength")
 local tcp_stream = Field.new("tcp.stream")
 
--- Stream and sender -> numbers of requests: [MSN] = ordinal, [-ordinal] = { frame, time }.
+-- Maps stream and sender to the requests: [MSN] = ordinal, [-ordinal] = { frame, time }.
 local requests = {}
 
 function staghorn.init()
@@ -133,9 +133,9 @@ local function show_request(pinfo, tree, msn)
     end
 end
 
--- The length of the nth ULPDU of the packet, whose DDP header is at `at`.  MPA's field stands
--- right before it; if it does not, Wireshark has taken markers out and the header lies in a copy,
--- and then the nth field is the one.
+-- The length of the nth ULPDU of the packet, whose DDP header is at `at`.  MPA's length field is
+-- right before it; if not, Wireshark has removed markers and the header is in a copy.  Then the
+-- nth field is used.
 local function ulpdu_length(tvb, at, n, lengths)
     local length = lengths[n] and lengths[n].value or tvb:len()
 
@@ -147,8 +147,8 @@ local function ulpdu_length(tvb, at, n, lengths)
     return math.min(length, tvb:len() - at)
 end
 
--- What follows an Atomic Write Response in the same segment: the built-in dissector, which takes it
--- for a Read Request cut short, gives up there.  MPA without markers: length, ULPDU, pad, CRC.
+-- The messages behind an Atomic Write Response in the same segment: the built-in dissector takes it
+-- for a truncated Read Request and stops there.  MPA without markers: length, ULPDU, pad, CRC.
 local function each_behind(tvb, at, visit)
     while at + 2 + DDP_TAGGED <= tvb:len() do
         local length = tvb(at, 2):uint()
@@ -161,7 +161,7 @@ local function each_behind(tvb, at, visit)
     end
 end
 
--- Each ULPDU of the packet, as far as it was captured.
+-- Handles each ULPDU of the packet, as far as it was captured.
 local function each_ulpdu(visit)
     local lengths, last = { mpa_length() }, nil
 
@@ -178,7 +178,7 @@ local function each_ulpdu(visit)
     end
 end
 
--- complain(expert, text) for what is wrong with the header; the message must be untagged.
+-- Calls complain(expert, text) for each error in the header; the message must be untagged.
 local function check_header(range, message, complain)
     local inv = range(2, 4):uint()
 
@@ -229,7 +229,7 @@ local function hex(range)
     return "0x" .. range:uint64():tohex()
 end
 
--- Of RFC 7306: the same for its four.
+-- The same for the four messages of RFC 7306.
 local function show_7306(opcode, tree, body, complain)
     local operation
 
@@ -258,7 +258,7 @@ local function show_7306(opcode, tree, body, complain)
         hex(body(12, 8)), hex(body(20, 8)))
 end
 
--- Behind the DDP header; returns a summary.
+-- Dissects what follows the DDP header; returns a summary.
 local function show_body(opcode, tree, body, size, complain)
     local summary
 
