@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs functions as TAP cases: each gets an empty folder, its docstring is its name."""
+"""Runs functions as TAP cases: each gets an empty folder; its docstring is the case's name."""
 import tempfile
 import traceback
 from pathlib import Path
 
 
 def run(functions):
-    """Prints one line a case; returns the exit status of the program."""
+    """Prints one line per case; returns the exit status of the program."""
     print("1..%d" % len(functions))
     good = True
     for number, function in enumerate(functions, 1):

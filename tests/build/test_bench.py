@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The benchmarks' own sums, pictures and second tries, from made-up runs: no VM is needed."""
+"""Tests the benchmarks' arithmetic, plots and retries with invented runs, without VMs."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -32,21 +32,21 @@ curves, consumers = load("bench-curves"), load("bench-consumers")
 
 
 def silent(_text=""):
-    """Instead of say()."""
+    """Collects text in place of say()."""
 
 
 curves.say = consumers.say = silent
 
 
 def texts(file):
-    """All words of a picture."""
+    """All words of a plot."""
     return [e.text.strip() for e in ElementTree.parse(file).iter(SVG + "text") if e.text] + [
         e.text.strip() for e in ElementTree.parse(file).iter(SVG + "tspan") if e.text
     ]
 
 
 def points():
-    """Each point of each curve, siw's being a tenth of the adapter's."""
+    """Each point of each curve; siw's values are a tenth of the adapter's."""
     for kind, factor in (("staghorn", 1.0), ("siw", 0.1)):
         for tool in curves.BANDWIDTH:
             for x in curves.SIZES:
@@ -143,7 +143,7 @@ REFUSED = "Event: RDMA_CM_EVENT_REJECTED; error: -111.\n"
 
 
 class Runs:
-    """In place of one of rdma's functions: gives the outcomes one by one, and says how many."""
+    """Replaces one of rdma's functions: returns the outcomes one by one, and counts them."""
 
     def __init__(self, name, *outcomes):
         self.name, self.outcomes, self.calls = name, list(outcomes), 0
@@ -165,7 +165,7 @@ class Runs:
 
 
 def fails(function, *words):
-    """The text of the LabError that it ends with."""
+    """The text of the LabError that the call raises."""
     try:
         function(*words)
     except curves.LabError as error:
@@ -183,7 +183,7 @@ def runs__no_clock(_folder):
     with Runs("perftest_output", ("", NO_CLOCK)) as runs:
         assert "ib_send_bw had no clock" in fails(rdma.perftest, *words)
         assert runs.calls == rdma.CLOCK_TRIES
-    # Rounded to nothing, each, but not both.
+    # Each may be rounded to 0, but not both.
     for line in ("65536 5 0.01 0.01 0.000000", "65536 5 0.00 0.00 0.000001"):
         with Runs("perftest_output", ("", HEAD + line)) as runs:
             rdma.perftest(*words)

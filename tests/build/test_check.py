@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tools/build/check runs for a file, in which order, and with which arguments."""
+"""Tests which programs tools/build/check runs for a file, in which order and how."""
 import importlib.machinery
 import importlib.util
 import json

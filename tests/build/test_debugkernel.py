@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is taken for a report in a console of the debug kernel, and for a leak of ours."""
+"""Tests what counts as a report in a console of the debug kernel, and as a leak of ours."""
 import sys
 from pathlib import Path
 
@@ -94,7 +94,7 @@ def case(function):
 
 
 def stamped(text):
-    """As the console has it: with clocks, and line ends of a terminal."""
+    """The text as in a console, with time stamps and a terminal's line ends."""
     lines = ["[  101.%06d] %s" % (n, line) for n, line in enumerate(text.splitlines())]
     return "\r\n".join(lines) + "\r\n"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The expansion ROM as firmware/build.sh makes it, read as a BIOS and as UEFI read it."""
+"""Reads the expansion ROM of firmware/build.sh as a BIOS and as UEFI do."""
 import os
 import shutil
 import struct
@@ -27,7 +27,7 @@ def case(function):
 
 
 def built():
-    """The folder of a build of our own; the same for all cases."""
+    """The folder of a build for this test; the same for all cases."""
     global _built
     if _built is None:
         _built = tempfile.mkdtemp(prefix="sg-firmware-")
@@ -45,7 +45,7 @@ def built():
 
 
 def images(rom):
-    """Walks the chain: (kind, octets) of each image."""
+    """Walks the chain of images: (kind, octets) of each."""
     at, last, found = 0, False, []
     while not last:
         assert rom[at : at + 2] == b"\x55\xaa", "image %d has no signature" % len(found)

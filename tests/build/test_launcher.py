@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The launcher's words and files where no VM is needed."""
+"""Tests of the launcher's output and files that need no VM."""
 import json
 import os
 import subprocess
@@ -15,7 +15,7 @@ sys.path.insert(0, str(TOP / "tools"))
 from launcher import ports  # noqa: E402
 
 CASES = []
-# As the first launcher wrote it, of a lab whose VM is off.
+# As the first launcher wrote it, for a lab whose VM is off.
 FIRST_VM = {
     "index": 0,
     "addr": "10.77.0.1",
@@ -50,7 +50,7 @@ def case(function):
 
 
 def staghorn(folder, *words, **environment):
-    """The launcher with its labs, and its build products, in that folder."""
+    """Runs the launcher with its labs and its build products in that folder."""
     own = {"STAGHORN_STATE": str(folder / "state"), "STAGHORN_BUILD": str(folder / "build")}
     return subprocess.run(
         [str(TOP / "staghorn"), *words],
@@ -105,7 +105,7 @@ def version__of_the_project(folder):
 
 
 def built(folder, *names):
-    """A build folder with these products, all of them empty but the profiles."""
+    """A build folder with these products, which are empty except for the profiles."""
     for name in names:
         path = folder / "build" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +128,7 @@ def up__not_built(folder):
         (("--image", "consumers"), "guest/consumers.img", "consumers"),
         (("--netboot",), "guest/netroot.gz", "all"),
     ):
-        # KVM would be tried with the guest's kernel.
+        # Otherwise the launcher would try KVM with the guest's kernel.
         done = staghorn(folder, "up", "--accel", "tcg", *words)
         assert done.returncode == 1, done
         assert "start" not in done.stderr, done.stderr

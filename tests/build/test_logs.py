@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Device log and console log without a VM: what is kept of them, how they are shown, and QEMU's
-words for them."""
+"""Tests of device log and console log without a VM: what is kept, how it is shown, and QEMU's
+options for them."""
 import contextlib
 import io
 import os
@@ -31,7 +31,7 @@ def case(function):
 
 
 def start(folder, limit, *others):
-    """A keeper's process with a pipe to it, for the device log; others: arguments of more logs."""
+    """A keeper process with a pipe for the device log; others: arguments for more logs."""
     words = [sys.executable, "-IBS", keeper.__file__, "0", "device.log", str(limit), "stamped"]
     inherited = [int(word) for word in others[::4]]
     return subprocess.Popen(
@@ -40,7 +40,7 @@ def start(folder, limit, *others):
 
 
 def finish(process):
-    """Its exit status, once its input has ended."""
+    """Ends its input and returns its exit status."""
     process.stdin.close()
     return process.wait(20)
 
@@ -102,7 +102,7 @@ def console__bounded(folder):
     with open(writer, "wb", buffering=0) as console_end:
         process.stdin.write(b"of a device\n")
         for number in range(0, lines, 10):
-            # Pieces end anywhere, as a serial line's do.
+            # Pieces end anywhere, as on a serial line.
             data = b"".join(b"%09d\r\n" % (number + i) for i in range(10))
             console_end.write(data[:55])
             console_end.write(data[55:])
@@ -131,7 +131,7 @@ def folder_gone__read_on(folder):
 
 
 class Folder:
-    """As much of a lab's folder as `log` needs: one VM, whose QEMU is this program."""
+    """The parts of a lab's folder that `log` needs: one VM, whose QEMU is this program."""
 
     def __init__(self, path):
         self.path = path
@@ -143,7 +143,7 @@ class Folder:
 
 
 def shown(folder, follow=False):
-    """What `log --device` says."""
+    """The output of `log --device`."""
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())) as out:
         console.show_log(folder, "alpha", follow, device=True)
         return out.buffer.getvalue().decode()

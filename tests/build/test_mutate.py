@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mutants: what tools/mutation.py changes and leaves alone; what tools/mutate makes of them."""
+"""Tests which changes tools/mutation.py makes, and how tools/mutate judges them."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -41,7 +41,7 @@ int f(struct s *s, int n)
 
 
 def changed(kind):
-    """New texts of the sample's lines by mutants of that kind."""
+    """The lines that mutants of that kind make of the sample's lines."""
     return {m.apply(SAMPLE).split("\n")[m.line - 1].strip()
             for m in mutation.of_text("a.c", SAMPLE) if m.kind == kind}
 
@@ -91,7 +91,7 @@ def replay(_):
 
 
 def tool():
-    """tools/mutate, whose name is not a module's."""
+    """tools/mutate as a module, although its name has no suffix."""
     loader = importlib.machinery.SourceFileLoader("mutate", str(TOP / "tools" / "mutate"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
     loader.exec_module(module)
@@ -118,7 +118,7 @@ build a: cc a.o
 
 
 def small_tree(mutate, place):
-    """A tree of one file and one program, for the tool to work in."""
+    """A tree of one file and one program for the tool."""
     (place / "src").mkdir()
     (place / "out").mkdir()
     (place / "src" / "a.c").write_text(PROGRAM)
@@ -196,7 +196,7 @@ def only_what_repeats(_):
         assert mutate.notices(["sh", "-c", "exit 1"], None, 5, folder)
         assert mutate.notices(["sh", "-c", "kill -SEGV $$"], None, 5, folder)
         assert mutate.notices(["sh", "-c", "while :; do :; done"], None, 1, folder)
-        assert not mutate.notices(["sleep", "2"], None, 1, folder)  # of the processor's time
+        assert not mutate.notices(["sleep", "2"], None, 1, folder)  # of processor time
 
 
 def survivors_again(_):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The build's own tools: configure, the step runner, apt-mirror, the TAP reader."""
+"""Tests of the build's own tools: configure, the step runner, apt-mirror, the TAP reader."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -61,7 +61,7 @@ def finished(process):
 
 
 def products(folder):
-    """What lies in the cache, temporary things included."""
+    """The names in the cache, temporary ones included."""
     found = [p.name for p in (folder / "cache").glob("[!.]*")]
     return found + ["tmp/" + p.name for p in (folder / "cache" / ".tmp").glob("*")]
 
@@ -195,7 +195,7 @@ def local__stamped(folder):
 
 
 def mirror(folder, *args):
-    """Output and status of apt-mirror with the /etc/apt of `folder`."""
+    """Output and status of apt-mirror with `folder` as /etc/apt."""
     run = subprocess.run(
         [sys.executable, str(TOOLS / "apt-mirror"), *args],
         text=True,
@@ -282,7 +282,7 @@ def configure__help(_folder):
 
 
 def outcomes(check, text, status=0, died=""):
-    """Outcomes that the TAP reader finds in a program's output."""
+    """The outcomes that the TAP reader finds in a program's output."""
     return [c.outcome for c in check.parse_tap(text, status, died)]
 
 
@@ -495,7 +495,7 @@ def checklist__vm_tests(folder):
 
 
 def many_unsteady(check, folder, count):
-    """(return value, words) of the table for so many cases that failed once."""
+    """(return value, output) of the table for so many cases that failed once."""
     programs = [check.Program("p%d" % i, "vm", []) for i in range(count)]
     for program in programs:
         program.cases = [check.Case("a", "passed")]
@@ -543,7 +543,7 @@ def unsteady__what_counts(_folder):
 
 @case
 def launcher__doubts(_folder):
-    """Where CPUs are not followed `up` and `pmem` say which verdicts are not to be trusted."""
+    """If CPUs are not tracked, `up` and `pmem` say which verdicts cannot be trusted."""
     sys.path.insert(0, str(TOP / "tools"))
     domain = importlib.import_module("launcher.domain")
     state = {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Wireshark dissector of RDMAP's extensions: captures made here, tshark's words.
+"""Tests the Wireshark dissector of RDMAP's extensions with captures made here.
 
-Each case writes a capture of one connection (Ethernet, IP, TCP, MPA Request and Reply first) with
-FPDUs framed here a second time, and looks at the fields that tshark finds with the script.
+Each case writes a capture of one connection (Ethernet, IP, TCP; MPA Request and Reply first) with
+FPDUs of its own framing code, and checks the fields that tshark finds with the script.
 """
 import importlib
 import os
@@ -36,7 +36,7 @@ FIELDS = (
     "imm aop id rstag rto operand mask compare compare_mask original"
 ).split()
 WRONG = "short long header value".split()
-# As root, tshark 4.4 ignores all scripts and says nothing.
+# As root, tshark 4.4 silently ignores all scripts.
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
@@ -116,7 +116,7 @@ class Capture:
         self.path.write_bytes(data)
 
     def tshark(self, *arguments):
-        """Its output; anything that Lua complains about is a failure."""
+        """The output of tshark; any complaint of Lua is a failure."""
         self.write()
         script = self.path.with_name("staghorn.lua")
         shutil.copy(SCRIPT, script)
@@ -151,7 +151,7 @@ class Capture:
 
 
 def judge(folder, payloads, *options):
-    """Fields of each of some segments (side, octets) in one capture."""
+    """The fields of each segment (side, octets) of one capture."""
     capture = Capture(folder)
     frames = [capture.add(side, payload) for side, payload in payloads]
     found = capture.fields(*options)
@@ -378,7 +378,7 @@ def bad_7306(folder):
     ]
     for row, got in zip(rows, judge(folder, [(0, row[0]) for row in rows])):
         assert got["wrong"] == [row[1]], (row, got)
-    # The word that the draft wants to be zero is not looked at.
+    # The word that the draft requires to be zero is not checked.
     (got,) = judge(folder, [(0, message(0x0A, 1, 1, add, inv=0x300))])
     assert not got["wrong"], got
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The provider as it is built for the guest: its own tests, its symbols, its manual.
+"""Tests the provider as built for the guest: its unit tests, its symbols, its manual.
 
 # timeout: 300
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the programs of this folder share: cases, tools, and a memory of what was found clean.
+"""Shared by the programs of this folder: cases, tools, and a record of what was found clean.
 
 A case is a function that returns findings, lines "file:line: what"; its docstring is its name.  A
-tool that is missing fails the case.  What a tool has found clean is not looked at again as long as
-file, settings and tool are the same: such files leave a stamp in the cache, for all clones.
+missing tool fails the case.  A file that a tool has found clean is not checked again as long as
+file, settings and tool are the same: it leaves a stamp in the cache, for all clones.
 """
 import hashlib
 import json
@@ -24,11 +24,11 @@ MONTH = 30 * 86400
 
 
 class Missing(Exception):
-    """A tool, or something that has to be built first, is not there."""
+    """A tool, or a product that has to be built first, is missing."""
 
 
 def run(command, **how):
-    """Runs a command in the top folder, its output and errors as one text."""
+    """Runs a command in the top folder; returns output and errors as one text."""
     return subprocess.run(
         [str(word) for word in command],
         **{"cwd": TOP, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **how},
@@ -38,7 +38,7 @@ def run(command, **how):
 
 
 def version(tool):
-    """What a tool says of itself."""
+    """A tool's version."""
     if not shutil.which(tool):
         raise Missing("%s is missing; ./configure installs it or says how" % tool)
     return run([tool, "--version"]).stdout
@@ -53,7 +53,7 @@ def cache():
 
 
 def key(*parts):
-    """A name for something that depends on these texts, octets and files (paths that exist)."""
+    """A key that depends on these texts, octets and files (paths that exist)."""
     total = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
@@ -65,13 +65,13 @@ def key(*parts):
 
 
 def unknown(keys):
-    """Of {name: key} the names that were not found clean yet."""
+    """Those names in {name: key} that were not found clean yet."""
     folder = cache()
     return sorted(name for name, k in keys.items() if not (folder / k).exists())
 
 
 def clean(keys, names):
-    """Remembers that these are clean; forgets what nobody has asked for in a month."""
+    """Records that these are clean; removes records that were not used for a month."""
     folder = cache()
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -83,10 +83,10 @@ def clean(keys, names):
 
 
 def each(names, tool, settings, look):
-    """Findings in files that are judged one by one.
+    """Findings in files that are checked one by one.
 
-    `look` takes a list of names and returns the lines that its tool prints about them; `settings`
-    are files and words that the result depends on.
+    `look` takes a list of names and returns the lines that its tool prints about them; the result
+    also depends on `settings`, which are files and words.
     """
     about = [version(tool), *settings]
     keys = {name: key(name, TOP / name, *about) for name in names}
@@ -97,7 +97,7 @@ def each(names, tool, settings, look):
 
 
 def main(cases):
-    """Runs the cases; the status of the program."""
+    """Runs the cases; returns the exit status of the program."""
     print("1..%d" % len(cases))
     good = True
     for number, case in enumerate(cases, 1):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel driver as the kernel's own checkpatch.pl sees it.
+"""Checks the kernel driver with the kernel's own checkpatch.pl.
 
 # timeout: 1200
 """
@@ -13,7 +13,7 @@ from lint import BUILD, files
 
 # From Debian's source of the guest's kernel.
 SCRIPT = BUILD / "products" / "src-siw" / "src" / "scripts" / "checkpatch.pl"
-# checkpatch.pl knows no marks in the source: (file, kind, why it may stay).
+# checkpatch.pl knows no exceptions in the source, so they are here: (file, kind, why it may stay).
 EXCEPTIONS = (
     ("compat.h", "LINUX_VERSION_CODE", "the one file that knows versions of the kernel"),
     ("compat.h", "CONSTANT_COMPARISON", "the version stands left, as in the kernel's own macros"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""clang-tidy with the checks of .clang-tidy, over what build/native compiles.
+"""Runs clang-tidy with the checks of .clang-tidy on all that build/native compiles.
 
 # timeout: 1800
 """
@@ -19,7 +19,7 @@ SETTINGS = TOP / ".clang-tidy"
 
 
 def inputs():
-    """{object: files that it was made from}, as ninja has them from the compiler."""
+    """{object: files that it was made from}, as the compiler told ninja."""
     known, target = {}, ""
     for line in lint.run(["ninja", "-C", NATIVE, "-t", "deps"]).stdout.splitlines():
         if line.startswith("    "):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel driver against Debian's kernel headers: no warning of gcc or sparse.
+"""Compiles the kernel driver with Debian's kernel headers: no warning of gcc or sparse.
 
-What was found clean is not compiled again.
+A driver that was found clean is not compiled again.
 
 # timeout: 1200
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import lint
 from lint import BUILD, TOP, files
 
-# Compiles a copy inside the guest's tree; the same way as tools/guest/build.sh.
+# Compiles a copy inside the guest's tree, in the same way as tools/guest/build.sh.
 SCRIPT = r"""
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/guest/tree.sh"
@@ -32,7 +32,7 @@ SCRIPT = r"""
         W=1 C=2 CF=-D__CHECK_ENDIAN__ modules
 )
 """
-# One defect for the compiler, one for sparse: proof that both look.
+# One defect for the compiler and one for sparse prove that both run.
 DEFECTS = (
     "static int spoilt(void) { int unused; return 0; }\n"
     "__le32 spoilt_order(u32 x); __le32 spoilt_order(u32 x) { return x; }\n"
@@ -40,7 +40,7 @@ DEFECTS = (
 
 
 def compile_driver(spoil=""):
-    """Output and status of the build."""
+    """Builds; returns output and status."""
     run = subprocess.run(
         ["bash", "-c", SCRIPT],
         capture_output=True,
@@ -52,7 +52,7 @@ def compile_driver(spoil=""):
 
 
 def complaints(output):
-    """Lines that are warnings or errors; Debian's kernel has no BTF to add, which is no matter."""
+    """Lines that are warnings or errors; a note that Debian's kernel has no BTF does not matter."""
     return [
         x
         for x in output.splitlines()
@@ -63,7 +63,7 @@ def complaints(output):
 
 
 def known():
-    """What the result depends on, as the one key of a memory."""
+    """The one key of all that the result depends on."""
     folders = ("guest-driver/kernel/", "include/staghorn/")
     names = [n for n in files.tracked() if n.startswith(folders)]
     tree = os.readlink(BUILD / "products" / "guest-tree")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""C and Python are as `make format` writes them."""
+"""Checks that C and Python are as `make format` writes them."""
 import re
 import sys
 
@@ -12,7 +12,7 @@ SETTINGS = (TOP / ".clang-format", TOP / "guest-driver" / ".clang-format", TOP /
 
 
 def changes(names):
-    """Those that the formatters would change, as findings."""
+    """The files that the formatters would change, as findings."""
     done = lint.run([FORMAT, "--check", *names])
     if done.returncode not in (0, 1):
         raise lint.Missing(done.stdout)
@@ -20,7 +20,7 @@ def changes(names):
 
 
 def formatted():
-    """Whether the tree has been formatted as a whole: the commit that did is listed."""
+    """Whether the tree has been formatted as a whole: the commit that did so is listed."""
     return re.search(r"^[0-9a-f]{40}$", (TOP / ".git-blame-ignore-revs").read_text(), re.M)
 
 

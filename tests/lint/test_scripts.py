@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Scripts: flake8 for Python, shellcheck for shells."""
+"""Checks scripts with flake8 and shellcheck."""
 import sys
 
 import lint

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Spelling of code, comments and documents."""
+"""Checks the spelling of code, comments and documents."""
 import sys
 
 import lint

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The code in docs/manual/example.md is that of the tree.
+"""Checks that the code in docs/manual/example.md is the tree's code.
 
-A block that begins with "```c FILE: NAME, NAME" shows these functions and structures of a
-file, each with the comment before it.  "tests/style/example.py --write" copies them anew.
+A block that begins with "```c FILE: NAME, NAME" shows these functions and structures of a file,
+each with the comment before it.  "tests/style/example.py --write" updates the blocks.
 """
 import re
 import sys
@@ -20,12 +20,12 @@ def definition(text, name):
     m = re.search(r"(?:^/\*(?:(?!\*/)[\s\S])*\*/\n)?" + head + r"[\s\S]*?^\};?$", text, re.M)
     if not m:
         return None
-    # A title of a section is no comment of the definition.
+    # A section title is not a comment of the definition.
     return re.sub(r"\A/\* ---[^\n]*\n\n?", "", m[0])
 
 
 def renewed(page):
-    """The page with its blocks as the sources are now, and what cannot be found."""
+    """The page with blocks as in the sources, and a list of what cannot be found."""
     missing = []
 
     def block(m):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The hardware contract of include/staghorn, compiled as its users compile it.
+"""Compiles the hardware contract of include/staghorn as its users compile it.
 
 Each header is compiled alone (it must include what it needs), with its layout
 assertions, as user space does, as a program without Linux headers does, as the
@@ -16,8 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 HEADERS = sorted((TOP / "include" / "staghorn").glob("*.h"))
 TARGETS = ("i686", "aarch64", "riscv64", "powerpc64", "s390x")
 
-# What the headers take from the kernel and the C library, for compilations
-# that have neither.
+# The parts of kernel and C library that the headers use, for compilations without both.
 FAKES = {
     "linux/types.h": "".join(
         "typedef unsigned %s __u%d;\ntypedef __u%d __le%d, __be%d;\n" % (c, n, n, n, n)
@@ -32,7 +31,7 @@ FAKES = {
 
 
 def compile_header(header, command):
-    """Diagnosis of compiling one header alone; "" if it compiles."""
+    """Diagnoses of compiling one header alone; "" if it compiles."""
     run = subprocess.run(command + ["-fsyntax-only", "-Werror", "-Wall", "-Wextra", "-x", "c", "-"],
                          input='#include "%s"\nint unused_;\n' % header, text=True,
                          capture_output=True, check=False)
@@ -51,7 +50,7 @@ def no_padding(_fakes):
 
 def without_linux(_fakes):
     """headers compile in C11 without Linux's headers"""
-    # abi.h is a contract of two Linux programs.
+    # abi.h is a contract between two Linux programs.
     return all_headers(["gcc", "-std=c11", "-U__linux__", "-Wpedantic"],
                        [h for h in HEADERS if h.name != "abi.h"])
 

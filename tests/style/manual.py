@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The tables of docs/manual against the headers of include/staghorn.
+"""Compares the tables of docs/manual with the headers of include/staghorn.
 
-Whatever the headers define of the hardware is compiled and measured, and the
-manual has to say the same, all of it and nothing else:
+All definitions of the hardware in the headers are compiled and measured.  The manual must have the
+same, no more and no less:
 
 structures   a table with the columns "offset", "width" and "field", below a
              line that says "`struct NAME`, N octets, written by ..."; one row
@@ -26,14 +26,14 @@ CONTRACT = [TOP / "include" / "staghorn" / (name + ".h")
             for name in ("regs", "io", "admin", "flash")]
 MANUAL = TOP / "docs" / "manual"
 
-# Not of the hardware: sizes of a table of C, and what only groups other names.
+# Not part of the hardware: sizes of C tables, and names that only group others.
 NOT_IN_THE_MANUAL = {"SG_ADMIN_OPCODE_COUNT", "SG_HASH_COUNT", "SG_FLASH_REASONS",
                      "SG_QP_MOD_KNOWN", "SG_VERSION"}
 SCALARS = r"__(?:u8|le16|le32|le64|be16|be32|be64)"
 
 
 def preprocessed():
-    """What the headers of the contract define, as text without comments and macros."""
+    """The definitions in the contract's headers, as text without comments and macros."""
     text = "".join('#include "%s"\n' % path for path in CONTRACT)
     run = subprocess.run(["gcc", "-std=gnu11", "-E", "-x", "c", "-"], input=text, text=True,
                          capture_output=True, check=True)
@@ -48,7 +48,7 @@ def preprocessed():
 
 
 def structures(text):
-    """Name -> fields, of the structures that consist of the hardware's types only."""
+    """{name: fields} of the structures that consist of the hardware's types only."""
     found = {}
     for m in re.finditer(r"\bstruct (\w+)\s*\{([^{}]*)\}\s*;", text):
         fields, hardware = [], True
@@ -106,7 +106,7 @@ def measure():
 
 
 def tables():
-    """(place, lines above, cells of the head, rows of cells) of each table of the manual."""
+    """(place, lines above, cells of the heading, rows of cells) of each table of the manual."""
     for path in sorted(MANUAL.glob("*.md")):
         lines, above = path.read_text().split("\n"), []
         number = 0
@@ -125,7 +125,7 @@ def tables():
 
 
 def several(cell):
-    """The members of a list in a cell, without the quotes of code."""
+    """The members of a list in a cell, without backquotes."""
     return [part.strip().strip("`") for part in cell.split(",")]
 
 
@@ -136,7 +136,7 @@ def number_of(text):
 
 
 def check_structure(place, above, rows, sizes, seen):
-    """Findings of one table of a structure."""
+    """Findings about one table of a structure."""
     title = next((m for m in (re.search(r"`struct (\w+)`, (\d+) octets, written by ", line)
                               for line in reversed(above)) if m), None)
     if not title or title[1] not in sizes:
@@ -164,7 +164,7 @@ def check_structure(place, above, rows, sizes, seen):
 
 
 def halves(name, values):
-    """LO and HI of a register of 64 bits, or nothing."""
+    """The names with _LO and _HI of a register of 64 bits, or nothing."""
     for stem in (name, name.removesuffix("_ADDR")):
         if stem + "_LO" in values and values.get(stem + "_HI") == values[stem + "_LO"] + 4:
             return [stem + "_LO", stem + "_HI"]
@@ -172,7 +172,7 @@ def halves(name, values):
 
 
 def check_constants(place, prefix, rows, values, seen):
-    """Findings of one table of constants."""
+    """Findings about one table of constants."""
     found = []
     for row in rows:
         numbers, names = several(row[0]), several(row[1])
@@ -209,7 +209,7 @@ def check():
 
 
 def anchors(path):
-    """Of the headings of a page, as links name them."""
+    """The anchors of a page's headings, as links name them."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(), re.M)
     return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
 

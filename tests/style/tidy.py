@@ -15,7 +15,7 @@ LINES_MAX, LINES_WARN, FUNCTION_MAX, COLUMNS_MAX = 900, 600, 70, 100
 C = (".c", ".h")
 CODE = C + (".py", ".sh")
 
-# Spelled in two halves, or this file would be its own finding.
+# Split in two halves, or this file would be a finding itself.
 LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK|not imple" r"mented)\b")
 MACHINE = re.compile(r"(?<![\w.$}/])/(?:wo" r"rk|ro" r"ot|home/\w+|tmp/(?:brief|infra))(?:/|\b)")
 # Folder of hw/ -> folders whose headers it may include.
@@ -26,7 +26,7 @@ LAYERS = {
     "hw/core/flash": {"base", "flash"},
     "hw/core/persist": {"base", "persist"},
 }
-# Rooms of hw/core/verbs from below; the adapter itself, in the folder, is on top of them.
+# Subfolders of hw/core/verbs from the bottom up; the adapter itself, in the folder, is on top.
 ROOMS = ("state", "memory", "queues", "connections", "commands")
 for _number, _room in enumerate((*ROOMS, "")):
     LAYERS[f"hw/core/verbs/{_room}".rstrip("/")] = {
@@ -35,7 +35,7 @@ for _number, _room in enumerate((*ROOMS, "")):
 LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "verbs", "net", "device"}
 QEMU_FOLDERS = {"qemu", "qapi", "qom", "hw", "exec", "system", "sysemu", "migration", "block",
                 "chardev", "monitor", "trace", "io"}
-OCTETS = ("tests/fuzz/corpus/", "tests/fuzz/inputs/")  # no text, even where it looks like it
+OCTETS = ("tests/fuzz/corpus/", "tests/fuzz/inputs/")  # not text, even where it looks like text
 LICENSES = (
     ("include/staghorn/", "GPL-2.0 OR BSD-3-Clause"),
     ("guest-driver/", "GPL-2.0 OR BSD-3-Clause"),
@@ -60,7 +60,7 @@ def text_files():
 
 
 def load():
-    """Name -> lines, of the files that are text."""
+    """{name: lines} of the text files."""
     files = {}
     for name in text_files():
         data = (TOP / name).read_bytes()
@@ -183,7 +183,7 @@ def machine_paths(files):
 
 
 def vm_path(name):
-    """Scripts that name folders inside a guest, whose root user has a home."""
+    """Whether a script may name folders inside a guest, whose root user has a home."""
     folders = ("tools/", "tests/vm/", "staghorn")
     return name.startswith(folders) or name == "configure"
 
@@ -234,7 +234,7 @@ def header_guards(files):
         text = "\n".join(lines)
         if name.endswith(".h") and not re.search(
                 r"^#ifndef (\w+)\n#define \1\b", text, re.M) and "#pragma once" not in text:
-            # QEMU's convention for trace.h is one line that forwards.
+            # QEMU's convention for trace.h is one line that includes the generated header.
             if not name.endswith("/trace.h"):
                 yield "%s: no include guard" % name
 
