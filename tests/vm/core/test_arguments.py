@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the launcher says to wrong arguments; no VM is started.
+"""Tests the launcher's answers to wrong arguments; no VM is started.
 # timeout: 120
 """
 import os
@@ -33,7 +33,7 @@ class Arguments(unittest.TestCase):
         self.refused("up", "--kernel", "next", text="choose from 'base', 'debug'")
 
     def test_up__unknown_kernel_of_the_environment(self):
-        """Without the option, that is; with it the environment has no say."""
+        """The environment counts only without the option."""
         with unittest.mock.patch.dict(os.environ, STAGHORN_KERNEL="next"):
             self.refused("up", text="STAGHORN_KERNEL is next")
             self.refused("up", "--kernel", "base", "--mem", "12", text="--mem 12")

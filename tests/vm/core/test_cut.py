@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Power cuts of VMs with persistent memory: what stores leave, and what the launcher says.
+"""Power cuts of VMs with persistent memory: what remains of stores, and what the launcher reports.
 # timeout: 1200
 
-CPU stores are not followed here (test_litmus.py is about those): the property
-untracked decides about them.
+CPU stores are not tracked here (test_litmus.py does that): the property untracked decides their
+fate.
 """
 import json
 import os
@@ -46,7 +46,7 @@ class Cut(labtest.LabCase):
         return json.loads(self.lab.run("pmem", "solo", "--json").out)
 
     def cut(self, *options):
-        """Cuts, waits, and brings the program back."""
+        """Cuts the power, waits, and installs the program again."""
         done = self.lab.run("cut", "solo", *options)
         programs.install(self.lab, "solo", "dax_store")
         return done
@@ -68,7 +68,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(4096, 6), "stored")
         self.set("untracked=keep")
         self.store(8192, "stored")
-        self.cut()  # the property: lose-all
+        self.cut()  # the property says lose-all
         self.assertEqual(self.read(8192, 6), "stored")
 
     def test_cut__by_domain(self):
@@ -83,7 +83,7 @@ class Cut(labtest.LabCase):
         self.set("domain=adr")
 
     def test_cut__followed_stores(self):
-        """With cpu-tracking=on a flush counts, and its absence."""
+        """With cpu-tracking=on it matters whether a line was flushed."""
         self.set("untracked=at-risk", "cpu-tracking=on")
         self.lab.run("exec", "solo", "--", "dax_store", DAX, "persist", 40960, "flushed")
         self.store(45056, "stored")
@@ -97,14 +97,14 @@ class Cut(labtest.LabCase):
         )
         self.assertIn("lost its power", done.err)
         self.assertEqual(self.state()["state"]["cuts"], cuts + 1)
-        self.lab.run("cut", "solo", "--policy", "keep-all")  # waits until it is ready
+        self.lab.run("cut", "solo", "--policy", "keep-all")  # waits until the VM is ready
         programs.install(self.lab, "solo", "dax_store")
         words = ("exec", "solo", "--", "dax_store", DAX, "count", 49152, 65536, 77)
         self.assertEqual(self.lab.run(*words).out, "0\n")
         self.set("cpu-tracking=off")
 
     def test_cut__worst_for_a_range(self):
-        """The guest's device begins 2 MiB into the NVDIMM."""
+        """The guest's device begins at 2 MiB of the NVDIMM."""
         self.set("untracked=at-risk")
         self.store(16384, "inside")
         self.store(20480, "elsewhere")
@@ -205,7 +205,7 @@ class Cut(labtest.LabCase):
 
 
 class Silence(unittest.TestCase):
-    """A machine that loses its power says nothing, not even good-bye."""
+    """A machine that loses its power sends nothing more, not even a FIN or RST."""
 
     def setUp(self):
         self.lab = labtest.Lab("silence")
@@ -241,7 +241,7 @@ class Silence(unittest.TestCase):
         self.assertEqual(self.frames(ends + " && frame.time_epoch < %f" % (before + 2)), [])
         self.assertIsNone(client.process.poll(), client.output)
         self.assertEqual(server.wait(30), 125)
-        # And it comes back.
+        # It comes back afterwards.
         deadline = time.monotonic() + 60
         while self.lab.run("exec", "beta", "--", "true", status=None).returncode:
             self.assertLess(time.monotonic(), deadline)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What docs/debugging.md promises: the device log says why a queue pair went to error, and gdb,
-trace events and further words for QEMU are there, also when a VM is switched on again.
-# timeout: 600
+"""Tests what docs/debugging.md promises: the device log says why a queue pair went to error; gdb,
+trace events and --qemu-arg work, also after a VM was switched off and on. # timeout: 600
 """
 import json
 import re
@@ -32,14 +31,14 @@ class Debugging(labtest.LabCase):
     )
 
     def provoke(self, part, good):
-        """Queue pairs that go to error, by a program whose cases all pass."""
+        """Drives queue pairs into error, by a program whose cases all pass."""
         programs.install(self.lab, "alpha", "verbs_events")
         words = ("exec", "-n", "alpha", "--", "verbs_events", ADDRESS, part)
         done = self.lab.run(*words, timeout=200)
         self.assertEqual(len(re.findall(r"(?m)^ok \d+ - ", done.out)), good, done.out)
 
     def device_log(self, *patterns):
-        """What log --device says, once it has them; it lags behind the device by a moment."""
+        """The output of log --device, once it has them; it lags behind the device by a moment."""
         deadline = time.monotonic() + 20
         while True:
             text = self.lab.run("log", "alpha", "--device").out
@@ -50,7 +49,7 @@ class Debugging(labtest.LabCase):
             time.sleep(0.2)
 
     def test_queue_pair__why_it_failed(self):
-        """One line says it, at each of both ends."""
+        """One line at each end says it."""
         self.provoke("peer:", 2)
         why = r"(?m)^\d\d:\d\d:\d\d\.\d{3} staghorn_failure r0: failure: qp \d+: RTS -> "
         tagged = r"TERMINATE: Terminate %s: DDP, tagged buffer, "
@@ -64,7 +63,7 @@ class Debugging(labtest.LabCase):
         )
 
     def test_guest_error__once(self):
-        """A mistake of the guest is logged once, and so is what follows from it."""
+        """A guest error is logged once, and so is its consequence."""
         self.provoke("doorbell: beyond the queues", 1)
         text = self.device_log(
             r"r0: qp \d+: send doorbell 65536 beyond the queue",
@@ -73,7 +72,7 @@ class Debugging(labtest.LabCase):
         self.assertEqual(len(re.findall(r"send doorbell 65536 beyond", text)), 1, text)
 
     def gdb(self, *packets):
-        """Answers of QEMU's gdbstub; the guest stands still from here until it is detached."""
+        """Answers of QEMU's gdbstub; the guest is stopped from here until gdb detaches."""
         found = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]["gdb"]
         self.assertIn("gdb of alpha: target remote " + found, self.lab.run("status").out)
         answers = []
@@ -92,7 +91,7 @@ class Debugging(labtest.LabCase):
         return answers
 
     def test_gdb__attaches(self):
-        """The guest stops, shows its registers, and goes on."""
+        """The guest stops, shows its registers, and continues."""
         why, registers, ends = self.gdb("$?#3f", "$g#67", GOES_ON)
         self.assertRegex(why, r"^[ST]05")
         self.assertRegex(registers, r"^[0-9a-fx]{128,}$")
@@ -103,7 +102,7 @@ class Debugging(labtest.LabCase):
         return self.lab.sh("alpha", "cat /sys/class/dmi/id/product_name").strip()
 
     def test_zz_on_again__as_before(self):
-        """A VM that was off has all of it again, and the log of the time before."""
+        """A VM that was off has all of it again, and keeps its earlier log."""
         self.assertEqual(self.product(), PRODUCT)
         self.lab.run("cut", "alpha", "--hard")
         self.assertRegex(self.lab.run("log", "alpha", "--device").out, r"QEMU starts, \d{4}-")
@@ -116,7 +115,7 @@ class Debugging(labtest.LabCase):
 
 class Refused(unittest.TestCase):
     def test_up__what_qemu_does_not_know(self):
-        """QEMU's own word is shown."""
+        """QEMU's own message is shown."""
         done = labtest.Lab("refused").run("up", "--qemu-arg=alpha:-nonsense", status=1)
         self.assertIn("QEMU of VM alpha did not start", done.err)
         self.assertIn("nonsense", done.err)

@@ -73,7 +73,7 @@ class Impaired(labtest.LabCase):
         self.assertGreater(self.links("alpha:tx")["alpha"]["tx"]["counters"]["frames"], 2)
 
     def test_4_wrong_checksums_are_counted(self):
-        """What the adapter drops for its checksum is in status."""
+        """status shows frames that the adapter drops for a wrong checksum."""
         self.lab.run("impair", "alpha:tx:delay=0s", "alpha:rx:corrupt=10%,loss=0%")
         rdmatest.rping(self.lab, "beta", "alpha", count=10, size=20000)
         found = json.loads(self.lab.run("status", "--json").out)["vms"]
@@ -91,7 +91,7 @@ class Impaired(labtest.LabCase):
         self.lab.run("on", "alpha", timeout=labtest.UP_LIMIT)
         found = self.links("alpha")["alpha"]
         self.assertEqual(found["tx"]["settings"], "loss=0.5%,seed=1")
-        # A link that was just switched on may have carried nothing yet.
+        # A link that was just switched on may have carried no frame yet.
         rdmatest.rping(self.lab, "beta", "alpha", count=5)
         self.assertGreater(self.links("alpha")["alpha"]["rx"]["counters"]["frames"], 0)
 

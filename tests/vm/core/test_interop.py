@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The adapter against siw: each side active in turn, two MTUs, CRC and MPA revision by our choice.
+"""The adapter with siw: each side active in turn, two MTUs, our choice of CRC and MPA revision.
 # timeout: 1800
 
 alpha has the adapter, beta siw.  siw itself sends MPA revision 2 without CRC, and uses
-CRC when the peer asks for it.  Under revision 1, whose start-up frames carry no limits of
-reads, siw as responder tells its consumer that none were asked for, and librdmacm lets a server
-grant none: siw answers each Read Request with the Terminate for too many (0/2/07).  So there
-the Reads of rping and perftest must fail, and cleanly; everything else must work.
+CRC when the peer asks for it.  Startup frames of revision 1 carry no limits of Reads.  So siw as
+responder tells its ULP that no Reads were requested, librdmacm lets a server grant none, and siw
+answers each Read Request with the Terminate for too many (0/2/07).  There the Reads of rping and
+perftest must fail cleanly; everything else must work.
 
-perftest's client may send before its server, in a slow VM, has posted a receive.  siw's answer
-is a Terminate, after which the kernel of siw's VM may end with "kernel BUG at .../iwcm.c".  So
-a program may fail twice in a test, or siw's VM be started again; each time is printed.
+perftest's client may send before its server, in a slow VM, has posted a receive.  siw answers with
+a Terminate, after which the kernel of siw's VM may stop with "kernel BUG at .../iwcm.c".  So a
+program may fail twice in a test, and siw's VM may be restarted; each time is printed.
 """
 import os
 import shutil
@@ -21,7 +21,7 @@ import labtest
 import rdmatest
 import wire
 
-FAILURES = 2  # in a test, for siw's sake
+FAILURES = 2  # in a test, because of siw
 BUG = "kernel BUG at drivers/infiniband/core/iwcm.c"
 
 PROGRAMS = (
@@ -33,7 +33,7 @@ PROGRAMS = (
 
 
 class Interop(unittest.TestCase):
-    """One lab for each setting of the adapter; the captures are judged at the end."""
+    """One lab for each setting of the adapter; the captures are checked at the end."""
 
     def setUp(self):
         rdmatest.rdma.siw_stalls.clear()
@@ -49,7 +49,7 @@ class Interop(unittest.TestCase):
         self.lab.up("--driver", "beta=siw", "--mtu", "9000", "--capture", self.capture, *arguments)
 
     def again(self, function, *words, **keywords):
-        """Runs it; up to FAILURES times a test once more."""
+        """Runs it; repeats it after a failure, up to FAILURES times in a test."""
         while True:
             try:
                 return function(self.lab, *words, **keywords)
@@ -77,9 +77,9 @@ class Interop(unittest.TestCase):
                             self.again(rdmatest.perftest, tool, server, client, size, iterations)
 
     def read_is_refused(self):
-        """siw's Terminate ends the Read with an error of the peer; the adapter goes on.
+        """siw's Terminate ends the Read with a remote error; the adapter goes on.
 
-        siw's server may leave before its Terminate is out; then once more."""
+        siw's server may exit before its Terminate is sent; then the run is repeated."""
         for _ in range(4):
             with self.assertRaises(rdmatest.LabError) as caught:
                 rdmatest.perftest(self.lab, "ib_read_bw", "beta", "alpha", 4096, 20)
@@ -111,7 +111,7 @@ class Interop(unittest.TestCase):
         if crc == "every":
             self.assertEqual(found.crc_good, found.fpdus)
         elif crc == "some":
-            # When siw is active it offers no CRC, but ours in the reply turns it on.
+            # An active siw offers no CRC, but our reply turns it on.
             self.assertGreater(found.crc_good, 0)
         else:
             self.assertEqual(found.crc_good, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The launcher's verbs on a running lab; RDMA here is siw, so the adapter has no part in it.
+"""The launcher's verbs on a running lab, whose RDMA device is siw: the adapter is not used.
 # timeout: 600
 """
 import hashlib
@@ -138,7 +138,7 @@ class Basic(labtest.LabCase):
         self.assertIn("took too long", done.err)
 
     def test_exec__after_broken_sessions(self):
-        """Channels are usable again after clients that died at any point."""
+        """Channels can be used again after a client died at any point."""
         for delay in (0, 0.01, 0.05, 0.1, 0.2, 0.3):
             started = self.lab.start("alpha", "cat", "/dev/zero")
             time.sleep(delay)

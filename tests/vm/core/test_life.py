@@ -29,7 +29,7 @@ class Power(labtest.LabCase):
             self.assertIn("is off", self.lab.run("cut", vm, status=3).err)
             self.lab.run("on", vm)
             self.assertIn("is already on", self.lab.run("on", vm, status=1).err)
-            # The segment is whole again, whichever side of the link went away.
+            # The segment works again, whichever side of the link went away.
             self.lab.sh("alpha", "ping -c 1 -W 10 beta")
         self.assertEqual(
             self.lab.sh("beta", "cat /root/note 2>&1 || true"),
@@ -76,7 +76,7 @@ class Leftovers(unittest.TestCase):
         time.sleep(delay)
         started.send_signal(number)
         _, error = started.communicate(timeout=30)
-        # -2: the interpreter had not come as far as our code
+        # -2: the interpreter had not reached our code yet
         self.assertIn(started.returncode, (130, -2), error)
         self.nothing_left()
 
@@ -125,7 +125,7 @@ class Leftovers(unittest.TestCase):
 
 class Segments(unittest.TestCase):
     def test_three_vms_and_a_capture(self):
-        """Three VMs reach each other; the capture has every frame and outlives a cut."""
+        """Three VMs reach each other; the capture has every frame and survives a cut."""
         lab = labtest.Lab("three")
         with tempfile.TemporaryDirectory() as folder:
             lab.up(*SIW, "--vms", "a,b,c", "--capture", folder + "/x.pcap", "--mem", "512M")
@@ -149,7 +149,7 @@ class Segments(unittest.TestCase):
         self.assertLessEqual({(1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2)}, pairs)
 
     def test_up__without_rdma(self):
-        """A VM that is to have no RDMA device is ready without one."""
+        """A VM without an RDMA device becomes ready without one."""
         lab = labtest.Lab("plain")
         lab.up("--vms", "solo", "--driver", "none", "--mem", "512M")
         try:

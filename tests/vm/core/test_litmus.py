@@ -3,14 +3,13 @@
 # timeout: 1500
 
 A guest program (litmus.c of tests/guest-programs/persist) repeats a short pattern of stores,
-flushes and fences, round after round.  At instants that nobody chose, the domain says what a cut
-would leave, for many seeds (property "preview"); a few true cuts show that this is what cuts do.
-Of each pattern it is demanded that no outcome appears which the model forbids, and that those which
-it allows do appear.
+flushes and fences, round after round.  At random instants the domain reports what a cut would
+leave, for many seeds (property "preview"); a few real cuts show that the reports are true. For each
+pattern, no outcome may appear that the model forbids, and those that it allows must appear.
 
-Outcomes are written as V(x): the round that is visible in x at the instant, and P(x): the one that
-survives.  "x holds before y" in a domain: a round of y that is visible implies, for every outcome,
-that this round of x survives; P(x) >= V(y).  Where it does not hold, P(x) < P(y) must be seen.
+V(x) is the round that is visible in x at the instant, P(x) the one that survives.  "x holds before
+y" in a domain: a round of y that is visible implies, for every outcome, that this round of x
+survives; P(x) >= V(y).  Where it does not hold, P(x) < P(y) must be seen.
 """
 import gzip
 import json
@@ -27,18 +26,18 @@ import programs
 
 DOMAINS = ("none", "adr", "eadr", "whole")
 DEVICE = "/dev/dax0.0"
-DAX_START = 2 << 20  # of the device, in the NVDIMM
+DAX_START = 2 << 20  # offset of the device in the NVDIMM
 MAPPED = 2 << 20  # by the program
 LINE = 64
 LINES = 2
 INSTANTS = 40
 SEEDS = 32
-MORE_INSTANTS = 400  # at most, while something allowed was not seen yet
+MORE_INSTANTS = 400  # at most, as long as an allowed outcome was not seen
 
-FENCED = ("adr", "eadr", "whole")  # where flushed and fenced data hold
-CACHED = ("eadr", "whole")  # where data hold that are in the cache
-BUFFERED = ("whole",)  # where those hold that wait in a write-combining buffer
-TORN = ("none", "adr")  # where a line may survive in part
+FENCED = ("adr", "eadr", "whole")  # domains in which flushed and fenced data survive
+CACHED = ("eadr", "whole")  # domains in which data in the cache survive
+BUFFERED = ("whole",)  # domains in which data in a write-combining buffer survive
+TORN = ("none", "adr")  # domains in which a line may survive in part
 
 
 class Instant:
@@ -67,7 +66,7 @@ class Order:
                     yield outcome
 
     def allowed(self, domain):
-        """Name and predicate of outcomes that have to be seen."""
+        """Name and predicate of each outcome that has to be seen."""
         if domain not in self.domains:
             yield "P(%s) < P(%s)" % (self.earlier, self.later), lambda v, o: atom(
                 o, self.earlier
@@ -80,7 +79,7 @@ class Order:
 class Prefix:
     """Parts of one line, in the order in which a round stores them: a cut leaves a prefix.
 
-    Each part tells the round modulo 2 ** bits; so of two neighbours the second is the same or one
+    Each part holds the round modulo 2 ** bits.  So of two neighbours the second is equal or one
     behind, and there is at most one such step.
     """
 
@@ -104,7 +103,7 @@ class Prefix:
 
 
 class Whole:
-    """Octets that are stored at once: all of one round."""
+    """Octets that are stored at once: all are of one round."""
 
     def __init__(self, start, length):
         self.octets = slice(start, start + length)
@@ -120,7 +119,8 @@ class Whole:
 
 
 class OctetOrder(Order):
-    """As Order, of an instruction that stores octet by octet: each is of this round or the last."""
+    """Like Order, for an instruction that stores octet by octet: each is of this round or the
+    last."""
 
     def forbidden(self, domain, instant):
         if domain in self.domains:
@@ -151,7 +151,7 @@ class Apart:
 
 
 class Survives:
-    """What is lost, and what is kept, of the newest visible round."""
+    """Whether the newest visible round may be lost, and may be kept."""
 
     def __init__(self, name, domains):
         self.name, self.domains = name, domains
@@ -198,7 +198,7 @@ PATTERNS = {
     # CLFLUSH is ordered with the stores after it.
     "clflush-only": before(FENCED),
     "store-after-clwb": [Order("x0", "y0", FENCED), Order("x1", "y0", CACHED)],
-    # Non-temporal stores are in no cache: eADR does not save them.
+    # Non-temporal stores bypass the cache: eADR does not save them.
     "movnti-only": before(BUFFERED),
     "movnti-sfence": before(FENCED),
     "movnti-locked": before(FENCED),
@@ -207,7 +207,7 @@ PATTERNS = {
     "movntps-sfence": before(FENCED) + [Order("x1", "y0", FENCED)],
     "vmovntdq-sfence": before(FENCED) + [Order("x3", "y0", FENCED)],
     "maskmovdqu-sfence": [OctetOrder("x0", "y0", FENCED), OctetOrder("x1", "y0", FENCED)],
-    # Within a line: order of stores, atoms that do not tear.
+    # Within a line: stores stay in order, and atoms do not tear.
     "one-line": [Prefix(ATOMS_OF_X[:2])],
     "one-atom": [Whole(0, 8)],
     "misaligned": [Whole(4, 4), Whole(8, 4), Prefix([octet(7), octet(8)], 8)],
@@ -215,7 +215,7 @@ PATTERNS = {
     "movdqa": [Prefix(ATOMS_OF_X[:2])],
     "rep-stosb": [Prefix([octet(i) for i in range(LINE)], 8)],
     "rep-movsq": [Prefix(ATOMS_OF_X)],
-    # Two CPUs: the second acts when it has seen what the first stored.
+    # Two CPUs: the second acts once it has seen the store of the first.
     "cpus-one-line": [Prefix(ATOMS_OF_X[:2])],
     "cpus-two-lines": before(CACHED),
     "cpus-other-flushes": before(FENCED),
@@ -224,7 +224,7 @@ PATTERNS = {
 
 
 class Monitor:
-    """QMP, as far as it is needed."""
+    """The part of QMP that is needed."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -287,7 +287,7 @@ class Vm:
         return self.monitor.execute("qom-get", path=self.domain, property=name)
 
     def run(self, pattern, *more):
-        """Makes all zero, first, then starts the program; it has done a round on return."""
+        """Zeroes everything, then starts the program, which has done a round on return."""
         self.set("drain", "eager")
         self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
         self.set("drain", "never")
@@ -299,7 +299,7 @@ class Vm:
         return started
 
     def stop(self, started):
-        """Ends the program, in the VM too."""
+        """Ends the program, also in the VM."""
         started.stop()
         self.lab.sh("alpha", "while pgrep -x litmus > /dev/null; do sleep 0.01; done")
 
@@ -310,7 +310,7 @@ class Vm:
         return Instant(self.get("preview"))
 
     def cut(self, *options):
-        """Cuts the power for true; the lines as they then are on the media."""
+        """Cuts the power for real; returns the lines as they then are on the media."""
         self.monitor.close()
         self.lab.run("cut", "alpha", *options)
         if "--hard" in options:
@@ -323,7 +323,7 @@ class Vm:
         return content
 
     def show(self):
-        """The lines as the guest sees them."""
+        """The lines as seen by the guest."""
         return bytes.fromhex(
             self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "show").out
         )
@@ -339,7 +339,7 @@ _program = None
 
 
 def program():
-    """The guest program; static, so that any guest runs it."""
+    """Builds the guest program, statically, so that any guest can run it."""
     global _program
     if not _program:
         folder = tempfile.mkdtemp(prefix="sg-litmus-")
@@ -354,14 +354,14 @@ def program():
 
 
 def difference(visible, outcome):
-    """Those atoms that are not zero in both: 'x0 V 12 P 11'."""
+    """The atoms that are not zero in both: 'x0 V 12 P 11'."""
     names = ["%s%d" % (line, i) for line in "xyz"[:LINES] for i in range(8)]
     values = [(name, atom(visible, name), atom(outcome, name)) for name in names]
     return ", ".join("%s V %x P %x" % value for value in values if any(value[1:]))
 
 
 def judge(rules, domain, sample):
-    """Takes instants until all that is allowed was seen; returns what is wrong."""
+    """Takes instants until each allowed outcome was seen; returns what is wrong."""
     missing = [(rule, name, test) for rule in rules for name, test in rule.allowed(domain)]
     for number in range(MORE_INSTANTS):
         if number >= INSTANTS and not missing:
@@ -438,7 +438,7 @@ _add_patterns()
 
 
 class Fifo(Order):
-    """The order of a store buffer: what is visible may be lost; P(x) >= P(y)."""
+    """The order of a store buffer: visible stores may be lost; P(x) >= P(y)."""
 
     def forbidden(self, domain, instant):
         if domain in self.domains:
@@ -448,7 +448,7 @@ class Fifo(Order):
 
 
 class StoreBuffer(VmCase):
-    """With store-buffer=on stores wait, visible, before they reach the cache; a FIFO."""
+    """With store-buffer=on, visible stores wait in a FIFO before they reach the cache."""
 
     patterns = {
         "two-lines": [Fifo("x0", "y0", CACHED), Survives("y0", BUFFERED)],
@@ -459,7 +459,7 @@ class StoreBuffer(VmCase):
         "one-line": [Prefix(ATOMS_OF_X[:2]), Survives("x0", BUFFERED)],
         "cpus-two-lines": before(CACHED),
         "cpus-other-flushes": before(FENCED),
-        # Who tells a device has told it of what was stored before.
+        # A write to a device comes after all earlier stores.
         "told": before(CACHED),
     }
 
@@ -479,7 +479,7 @@ class StoreBuffer(VmCase):
 
 
 class Cuts(VmCase):
-    """That cuts do what previews say."""
+    """Cuts do what previews say."""
 
     def setUp(self):
         self.vm.set("domain", "adr")
@@ -538,7 +538,7 @@ class Kernel(VmCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.lab.sh("alpha", "ndctl create-namespace -f -e namespace0.0 -m fsdax -M mem")
-        # The guest has no mkfs; what the host makes is written there, and flushed.
+        # The guest has no mkfs: the host makes the file system; the guest writes and flushes it.
         with tempfile.NamedTemporaryFile() as image:
             image.truncate(16 << 20)
             subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", image.name], check=True)
@@ -550,7 +550,7 @@ class Kernel(VmCase):
         )
 
     def test_block_device__fsync(self):
-        """Each outcome has all of it: the driver stores past the cache, and fences."""
+        """Each outcome has everything: the driver uses non-temporal stores and a fence."""
         place = 20 << 20  # past the file system
         self.vm.set("domain", "adr")
         self.lab.sh(
@@ -570,7 +570,7 @@ class Kernel(VmCase):
             self.assertEqual(outcome, data)
 
     def test_dax_file__fsync_and_cut(self):
-        """Namespace, file system and file are there again; what was not synced is not."""
+        """Namespace, file system and file survive; what was not synced is lost."""
         self.lab.sh("alpha", "mount -o dax=always /dev/pmem0 /mnt && mount | grep -q dax=always")
         before = self.lab.sh(
             "alpha",
@@ -588,7 +588,7 @@ class Kernel(VmCase):
 
 class Refusal(unittest.TestCase):
     def test_other_accelerator(self):
-        """Neither silence nor a crash where stores cannot be followed."""
+        """Where stores cannot be tracked the launcher says so, and nothing crashes."""
         build = labtest.TOP / os.environ.get("SG_BUILD", "build")
         qemu = str(build / "qemu/qemu-system-x86_64")
         with tempfile.NamedTemporaryFile() as media:

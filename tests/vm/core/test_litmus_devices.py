@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Litmus tests of persistent memory beside devices: registers next to it, disks that write it, and
-lines of it that cannot be read.
-# timeout: 900
+"""Litmus tests of persistent memory with devices: registers next to it, disks that write to it, and
+bad lines in it. # timeout: 900
 """
 import labtest
 import test_litmus as litmus
@@ -9,7 +8,7 @@ import test_litmus as litmus
 DEVICE, DISK = "/dev/dax0.0", "/dev/vda"
 DOORBELLS = "resource2"  # of the adapter, in sysfs
 
-# Stores over two pages, one of them of registers: the other part is a store as any.
+# Stores across two pages, one of which has registers: the other part is an ordinary store.
 REGISTERS = {
     "behind-8": [litmus.Order("y7", "x0", litmus.FENCED)],
     "behind-16": [litmus.Order("y7", "x0", litmus.FENCED)],
@@ -34,7 +33,7 @@ class Devices(litmus.VmCase):
         self.vm.stop(started)
 
     def doorbells(self):
-        """The adapter's doorbell pages, for a process to map; its driver lets go of it."""
+        """The adapter's doorbell pages, for a process to map; its driver is unbound."""
         script = (
             "cd /sys/bus/pci/devices; for d in *; do grep -q 0x5347 $d/device || continue; "
             "[ ! -e $d/driver ] || echo $d > $d/driver/unbind; echo 1 > $d/enable; "
@@ -46,7 +45,7 @@ class Devices(litmus.VmCase):
         self.assertTrue(self.vm.get("cpu-tracking"))
 
     def test_registers__beside_persistent_memory(self):
-        """Neither does QEMU hang, nor is a store in memory missed."""
+        """QEMU does not hang, and no store to memory is missed."""
         doorbells = self.doorbells()
         for store_buffer in (False, True):
             for pattern, rules in REGISTERS.items():
@@ -56,7 +55,7 @@ class Devices(litmus.VmCase):
         self.vm.set("store-buffer", False)
 
     def disk(self, pattern):
-        """What is visible after it, and all outcomes."""
+        """The visible content afterwards, and all outcomes."""
         self.vm.set("domain", "adr")
         self.vm.window = 0
         self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
@@ -89,7 +88,7 @@ class Devices(litmus.VmCase):
         self.assertFalse(any(self.vm.cut("--policy", "lose-all")))
 
     def test_bad_lines__do_not_hide_flushes(self):
-        """Loads from a page with a bad line are watched; flushes of its other lines count."""
+        """Loads from a page with a bad line are tracked; flushes of its other lines still count."""
         bad = "pmem0@%#x+64" % (litmus.DAX_START + 1024)
         rules = litmus.before(litmus.FENCED)
         self.vm.set("uncorrectable", bad)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Flush, Verify and Atomic Write between two VMs, by programs that use verbs and staghorndv.h.
 
-The programs (tests/guest-programs/mpe) speak TAP: what a case there finds is a failure here.
+The programs (tests/guest-programs/mpe) print TAP: a case that fails there is a failure here.
 # timeout: 900
 """
 import os
@@ -16,7 +16,7 @@ PROGRAMS = Path(os.environ.get("SG_BUILD", labtest.TOP / "build")) / "guest" / "
 
 
 class MpeCase(labtest.LabCase):
-    """A lab whose beta serves regions; each method runs cases of `program` in alpha."""
+    """A lab in which beta serves regions; each method runs cases of `program` in alpha."""
 
     program = "mpe"
     device = ()  # of memory, for the server
@@ -33,7 +33,7 @@ class MpeCase(labtest.LabCase):
         self.server.expect("ready")
 
     def cases(self, part, count):
-        """Runs the cases whose name has the part, all of which must be good."""
+        """Runs the cases whose names contain the part; all must pass."""
         words = ("exec", "alpha", "--", "env", "MPE_SERVER=10.77.0.2", self.program, part)
         done = self.lab.run(*words, status=None, timeout=300)
         good = re.findall(r"^ok \d+ - (?!.*# SKIP)", done.out, re.M)
@@ -81,7 +81,7 @@ class Mpe(MpeCase):
         self.lab.sh("alpha", "rmmod kmpe")
 
     def test_counters__move(self):
-        """What alpha sent, beta has received."""
+        """beta has received what alpha sent."""
 
         def counters(vm):
             text = self.lab.sh(vm, "sleep 0.1; rdma statistic show link staghorn0/1")
@@ -98,7 +98,7 @@ class Mpe(MpeCase):
 
 
 class Draft01(MpeCase):
-    """The older draft: no flush of a region."""
+    """The older draft has no flush of a region."""
 
     up_arguments = ("--device-prop", "commit=01")
 
@@ -135,14 +135,14 @@ class Off(MpeCase):
 
 
 class Persistent(MpeCase):
-    """Memory that survives, behind a cache that does not."""
+    """Persistent memory, behind a volatile cache."""
 
     program = "mpe_pmem"
     device = ("/dev/dax0.0",)
     up_arguments = ("--pmem", "64M,domain=adr,ddio=on,eviction=never")
 
     def test_registration__of_memory_that_is_not_persistent(self):
-        """On a machine that has some that is."""
+        """Memory without persistence on a machine that also has persistent memory."""
         self.lab.run("copy", (PROGRAMS / "mpe").resolve(), "alpha:/usr/bin/mpe")
         text = self.lab.sh("alpha", "ibv_devinfo -v -d staghorn0")
         self.assertRegex(text, r"device_cap_flags_ex:\s+0x1C0[0-9A-F]{8}\n")
@@ -162,14 +162,15 @@ class Persistent(MpeCase):
         self.cases("unflushed", 1)
 
     def test_verify__what_mismatches_is_poisoned(self):
-        """The guest hears of it; whoever has that memory mapped is told by SIGBUS."""
+        """The guest's kernel is told; processes that map this memory get SIGBUS."""
         self.lab.run("pmem", "beta", "--set", "poison-on-mismatch=on")
         words = ("exec", "alpha", "--", "env", "MPE_SERVER=10.77.0.2", self.program, "unflushed")
         script = (
             "n=0; until grep -q . /sys/bus/nd/devices/region0/badblocks; do "
             "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done"
         )
-        # A machine check comes when the processor's bank is free, so not for each at once.
+        # A machine check waits until the processor's bank is free, so they come one after the
+        # other.
         for _ in range(3):
             said = self.lab.run(*words, status=None, timeout=300).out
             if self.lab.run("exec", "beta", "--", "sh", "-c", script, status=None).returncode == 0:

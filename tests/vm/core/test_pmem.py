@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Unmodified programs on persistent memory: librpma, fio's librpma engines, libpmem2.
 
-Whether they use the native operations of draft-talpey-rdma-commit or their own replacements
-is the libraries' choice; what was on the wire is read from captures by fpdu.py.
-# timeout: 900
+The libraries choose whether to use the native operations of draft-talpey-rdma-commit or their own
+replacements; fpdu.py reads from captures what was on the wire. # timeout: 900
 """
 import tempfile
 import unittest
@@ -12,7 +11,7 @@ import fpdu
 import labtest
 import programs
 
-PMEM = ("--pmem", "64M")  # both VMs: see programs.fio
+PMEM = ("--pmem", "64M")  # both VMs, see programs.fio
 WC_READ, WC_FLUSH, WC_ATOMIC_WRITE = 2, 8, 9  # enum ibv_wc_opcode
 RPMA_PORT, FIO_SIZE = 7471, 4 << 20
 
@@ -75,7 +74,7 @@ class Wire(unittest.TestCase):
         self.assertEqual(len(fio), (64 << 10) // 4096)
 
     def test_librpma__falls_back(self):
-        """The same programs, an adapter without the extension: Reads in place of Flushes."""
+        """The same programs with an adapter without the extension: Reads in place of Flushes."""
         self.up("--device-prop", "alpha:commit=off")
         output, _ = programs.pair(self.lab, 30000, 4)
         self.assertEqual(completions(output, "flush"), [WC_READ] * 3)
@@ -84,7 +83,7 @@ class Wire(unittest.TestCase):
         self.assertGreaterEqual(counts["read request"], 4, counts)
 
     def test_librpma__memory_without_persistence(self):
-        """Ordinary memory: flush to visibility is all there is, and is native."""
+        """Ordinary memory: only flush to visibility exists, and it is native."""
         self.up()
         output, _ = programs.pair(self.lab, 100000, 5, device=None)
         self.assertIn("flush types: visibility\n", output)
@@ -93,7 +92,7 @@ class Wire(unittest.TestCase):
 
 
 class Programs(labtest.LabCase):
-    """What the programs wrote, read by the machine that has it; and after a power cut."""
+    """Reads what the programs wrote on the machine that has the memory, also after a power cut."""
 
     up_arguments = PMEM
 
@@ -106,12 +105,13 @@ class Programs(labtest.LabCase):
         programs.install(self.lab, "beta", "rpma_server", "fio", "pmem_local")
 
     def spoil(self):
-        """Other data everywhere, so that nothing older passes for what will be written."""
+        """Writes other data everywhere, so that nothing older passes for the data to come."""
         self.lab.sh("beta", "pmem_local write %s 0 %d 99" % (programs.DAX, FIO_SIZE))
         self.assertIn("verify", programs.fio_verify(self.lab, status=1))
 
     def cut(self):
-        """Power goes, all is lost that may be; then beta is up again."""
+        """Cuts beta's power, so that all is lost that may be lost; returns when beta is up
+        again."""
         self.lab.run("cut", "beta", "--policy", "lose-all")
         programs.install(self.lab, "beta", "rpma_server", "fio", "pmem_local")
 
@@ -135,7 +135,7 @@ class Programs(labtest.LabCase):
         programs.fio_verify(self.lab)
 
     def test_fio_gpspm__persisted_by_the_server(self):
-        """The client asks by a message, the server's CPU flushes what the adapter placed."""
+        """The client asks by a message; the server's CPU flushes what the adapter placed."""
         self.spoil()
         programs.fio(
             self.lab,

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory that cannot be read, as the guest's CPUs and its kernel see it."""
+"""Unreadable memory, as the guest's CPUs and its kernel see it."""
 import json
 
 import labtest
 import programs
 
 DAX = "/dev/dax0.0"
-DATA = 2 << 20  # where the guest's devices begin in their NVDIMMs
+DATA = 2 << 20  # offset of the guest's devices in their NVDIMMs
 SIGBUS = 128 + 7
 REGION = "/sys/bus/nd/devices/region%d/badblocks"
 
@@ -54,7 +54,7 @@ class Poison(labtest.LabCase):
         self.lab.sh("solo", "dd if=/dev/zero of=/dev/pmem1 bs=4096 count=8 oflag=direct")
         self.bad("pmem0@%#x+64" % (DATA + 20480), "pmem1@%#x+64" % (DATA + 8192))
         read = "dd if=/dev/pmem1 of=/dev/null bs=512 iflag=direct count=1 skip=%d"
-        for _ in range(2):  # by a machine check, then by the list
+        for _ in range(2):  # first by a machine check, then by the list
             done = self.lab.run("exec", "solo", "--", "sh", "-c", read % 16, status=1)
             self.assertIn("Input/output error", done.err)
             self.wait_badblocks(1, (DATA + 8192) // 512)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two VMs with adapters: unmodified programs, at several MTUs and settings.
+"""Two VMs with adapters run unmodified programs, at several MTUs and settings.
 # timeout: 1200
 """
 import os
@@ -63,7 +63,7 @@ class Adapters(labtest.LabCase):
         rdmatest.perftest(self.lab, "ib_write_bw", "beta", "alpha", 4096, 500, ("-q", "8"))
 
     def test_routes__static_and_by_source(self):
-        """A peer behind a router that is not the gateway; here it is the router itself."""
+        """A peer behind a router that is not the gateway; here the peer is the router itself."""
         add = "ip addr add %s dev $(cat /run/staghorn/port)"
         self.lab.sh("beta", (add % "10.99.0.1/24") + "; ip route add 10.98.0.1 via 10.77.0.1")
         self.lab.sh("alpha", add % "10.98.0.1/32")
@@ -82,7 +82,7 @@ class Adapters(labtest.LabCase):
             self.lab.sh("beta", (remove % "10.99.0.1/24") + "; ip route del 10.98.0.1")
 
     def far_rping(self, source):
-        """From this address of alpha to beta's that is on no link of alpha."""
+        """Connects from this address of alpha to an address of beta that is on no link of alpha."""
         server = self.lab.start("beta", "rping", "-s", "-a", "10.99.0.1", "-C", "3")
         self.listening("beta")
         client = ("rping", "-c", "-I", source, "-a", "10.99.0.1", "-C", "3", "-V")
@@ -94,7 +94,7 @@ class Adapters(labtest.LabCase):
         self.lab.sh(vm, script, timeout=30)
 
     def test_interface__down_ends_rdma(self):
-        """IPv4 addresses stay on it, and carry nothing any more."""
+        """IPv4 addresses stay on it, but carry no traffic any more."""
         server = self.lab.start("beta", "rping", "-s", "-a", "10.77.0.2")
         self.listening("beta")
         client = self.lab.start("alpha", "rping", "-c", "-a", "10.77.0.2", "-v")
@@ -110,7 +110,7 @@ class Adapters(labtest.LabCase):
         rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
     def test_addresses__new_ones_do_not_end_connections(self):
-        """The adapter takes 16: what it has stays, and the log says what is left out."""
+        """The adapter takes 16: these stay, and the log names those that are left out."""
         address = self.lab.sh(
             "beta", "ip -6 -o addr show dev $(cat /run/staghorn/port) scope global | head -n 1"
         )
@@ -159,9 +159,9 @@ class Adapters(labtest.LabCase):
             rdmatest.rping(self.lab, "beta", "alpha", count=3)
 
     def test_module__unload_ends_traffic(self):
-        """rmmod while a program sends: the module goes at once, the program can be ended.
+        """rmmod while a program sends: the module is gone at once, and the program can be ended.
 
-        perftest itself then waits for its peer's last words, for ever."""
+        perftest itself then waits for its peer's last message for ever."""
         server = self.lab.start("beta", "ib_write_bw", "-R", "-F", "-d", "staghorn0", "-D", "20")
         server.expect("Waiting for client")
         client = self.lab.start(
@@ -217,13 +217,13 @@ class Settings(unittest.TestCase):
         self.assertEqual(found.crc_good, found.fpdus)
 
     def test_markers(self):
-        """Markers both ways; Wireshark is no judge of them, the data is."""
+        """Markers in both directions; the data prove them, because Wireshark cannot judge them."""
         lab = self.lab_with("markers=on")
         rdmatest.rping(lab, "beta", "alpha", count=5, size=20000)
         rdmatest.perftest(lab, "ib_write_bw", "beta", "alpha", 65536, 50)
 
     def test_wrong_property__is_named(self):
-        """QEMU's own words reach the user."""
+        """QEMU's own message reaches the user."""
         lab = labtest.Lab("wrong")
         self.addCleanup(lab.down)
         done = lab.run("up", "--device-prop", "alpha:mpa-rev=7", status=1)

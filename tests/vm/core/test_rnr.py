@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that were written for InfiniBand's "receiver not ready" and a retry.
+"""Programs that rely on InfiniBand's "receiver not ready" and its retries.
 
-beta's adapter waits for a receive on all connections (rnr=wait), alpha's as adapters do by
-themselves: only on those that ibv_modify_qp alone made.
-# timeout: 900
+beta's adapter waits for a receive on all connections (rnr=wait), alpha's by default only on those
+that ibv_modify_qp alone made.  # timeout: 900
 """
 import re
 
@@ -15,7 +14,7 @@ LIMIT = 120  # seconds; other work may share the machine
 LOOPS = 5
 DEVICE = "staghorn0"
 FIO = ("fio", "--name=j", "--thread", "--ioengine=rdma", "--bs=4k", "--size=4M")
-# fio's client sends without asking what the server has posted, here a quarter of its own depth.
+# fio's client sends regardless of what the server has posted, here a quarter of its own depth.
 FIO_SERVER = ("--rw=read", "--iodepth=4")
 FIO_CLIENT = ("--rw=write", "--verb=send", "--iodepth=16")
 FIO_SENDS = (4 << 20) // 4096
@@ -42,13 +41,14 @@ class Rnr(labtest.LabCase):
         cls.port = 21000
 
     def counts(self, vm):
-        """Messages that found no receive, Terminates sent, Sends received."""
+        """Counts of messages that found no receive, Terminates sent, Sends received."""
         text = self.lab.sh(vm, "rdma statistic show link %s/1" % DEVICE)
         names = ("rx_no_receive", "tx_terminates", "rx_sends")
         return [int(re.search(r"\b%s (\d+)" % name, text)[1]) for name in names]
 
     def both(self, server, words, more_server, more_client, ready, limit=LIMIT):
-        """Runs a program's two sides; what each ended with, and the growth of the server's counts.
+        """Runs both sides of a program; returns their exit statuses, and the growth of the server's
+        counts.
 
         `ready`: a shell's condition for the server to be there.  They have `limit` seconds."""
         client = "alpha" if server == "beta" else "beta"
@@ -86,7 +86,7 @@ class Rnr(labtest.LabCase):
             self.assertNotIn("completion status", output)
 
     def test_fio_send(self):
-        """fio's send engine, whose client is quicker than the server's receives"""
+        """fio's send engine, whose client is faster than the server's receives"""
         sides, (missing, terminates, sends) = self.fio("beta")
         self.check_well(sides)
         self.assertRegex(sides[1][1], r"READ: .*io=4096KiB")
@@ -95,7 +95,7 @@ class Rnr(labtest.LabCase):
         self.assertGreaterEqual(sends, FIO_SENDS)
 
     def test_fio_send__terminated(self):
-        """The same to an adapter that does not wait: the connection ends, and is counted so
+        """The same to an adapter that does not wait: the connection ends, and the counter says so
 
         fio says what it sees, and then waits for ever."""
         sides, (missing, terminates, sends) = self.fio("alpha", 15)

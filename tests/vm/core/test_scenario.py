@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's scenario, in few rounds: a log in beta's NVDIMM, written by alpha, through power cuts.
+"""The demo's scenario in few rounds: alpha writes a log in beta's NVDIMM through power cuts.
 # timeout: 1200
 """
 import sys
@@ -50,18 +50,18 @@ class Scenario(labtest.LabCase):
                 self.assertLess(found.acknowledged, 210)
 
     def test_not_flushed__some_are_lost(self):
-        """The same writer without Flush: the emulator is not too kind."""
+        """The same writer without Flush loses records: the model is not too kind."""
         for policy in ("random:1", "lose-all"):
             with self.subTest(policy=policy):
                 self.assertGreater(self.play(False, 0.5, policy=policy).lost, 0)
 
     def test_not_flushed__all_kept(self):
-        """A domain may keep everything; then the careless writer is lucky."""
+        """A domain may keep everything; then the writer without Flush loses nothing."""
         found = self.play(False, 0.3, policy="keep-all")
         self.assertEqual((found.lost, found.broken), (0, 0), found)
 
     def test_judge__sees_a_spoilt_record(self):
-        """log_check is no rubber stamp: one octet of one record is enough."""
+        """log_check finds damage: one octet of one record is enough."""
         folder = LabFolder(self.lab.name)
         session = next(self.sessions)
         scenario.install(folder, "beta")

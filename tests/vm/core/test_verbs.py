@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Verbs in a VM, by programs whose two queue pairs talk over the adapter's own address.
+"""Verbs in a VM, by programs with two queue pairs connected over the adapter's own address.
 
-The programs (tests/guest-programs/verbs) speak TAP: what a case there finds is a failure here.
+The programs (tests/guest-programs/verbs) print TAP: a case that fails there is a failure here.
 # timeout: 600
 """
 import gzip
@@ -28,7 +28,7 @@ class Verbs(labtest.LabCase):
         programs.install(cls.lab, "alpha", *names)
 
     def cases(self, program, part, count):
-        """Runs the cases whose name has the part, all of which must be good."""
+        """Runs the cases whose names contain the part; all must pass."""
         words = (
             "exec",
             "-n",
@@ -48,11 +48,11 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_abi", "abi:", 10)
 
     def test_connections__reply_then_leave(self):
-        """Private data and depths of a reply, whose sender is gone before it is read."""
+        """Private data and depths of a reply whose sender is gone before it is read."""
         self.cases("cm_edges", "reply:", 1)
 
     def test_connections__ports(self):
-        """Nobody's port is taken from him, by neither side."""
+        """Neither side takes a port that is in use."""
         self.cases("cm_edges", "port:", 2)
 
     def test_shared_receive_queues(self):
@@ -95,7 +95,7 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_memory", "odp:", 4)
 
     def mount_dax(self):
-        """A file system on the NVDIMM, made here: the image has no program for it."""
+        """A file system on the NVDIMM, made here because the image has no program for it."""
         with tempfile.TemporaryDirectory() as folder:
             image = Path(folder) / "image"
             make = ["mke2fs", "-q", "-t", "ext4", "-b", "4096", "-O", "^has_journal", image, "24M"]
@@ -113,7 +113,7 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_memory", "window:", 3)
 
     def test_resources__details(self):
-        """rdma resource and rdma statistic, of a connection that is at work."""
+        """rdma resource and rdma statistic, for a connection at work."""
         server = self.lab.start("alpha", "rping", "-s", "-a", ADDRESS, "-C", "1000000")
         programs.wait_listening(self.lab, "alpha", server)
         client = self.lab.start("alpha", "rping", "-c", "-a", ADDRESS, "-C", "1000000")
@@ -134,7 +134,7 @@ class Verbs(labtest.LabCase):
         server.stop()
 
     def test_resources__shared_receive_queue(self):
-        """rdma resource, of a program that waits for its peer."""
+        """rdma resource, for a program that waits for its peer."""
         program = self.lab.start("alpha", "ibv_srq_pingpong", "-g", "1", "-q", "2")
         program.expect("local address", 120)
         text = self.lab.sh("alpha", "rdma resource show srq -dd")
@@ -153,7 +153,7 @@ class Verbs(labtest.LabCase):
         )
 
     def test_counters__of_queue_pairs(self):
-        """What is bound to a counter is counted, and what leaves stays counted."""
+        """Queue pairs bound to a counter are counted; after they leave, the counts stay."""
         self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto type on")
         try:
             server = self.lab.start("alpha", "rping", "-s", "-a", ADDRESS, "-C", "1000000")
@@ -172,14 +172,14 @@ class Verbs(labtest.LabCase):
             self.lab.sh("alpha", "rdma statistic qp set link staghorn0/1 auto off")
 
     def test_zz_fatal__recovered_from(self):
-        """A process loses its device; the next one finds it again."""
+        """A process loses its device; the next process finds it again."""
         self.cases("verbs_queues", "fatal:", 1)
         self.wait_for("rdma link show", r"staghorn0/1 state ACTIVE")
         self.cases("verbs_queues", "srq: receives", 1)
         self.assertIn("adapter is up again", self.lab.sh("alpha", "dmesg"))
 
     def wait_for(self, script, pattern, limit=60):
-        """The script's output, once it has the pattern, or satisfies the function."""
+        """The script's output, once it matches the pattern or satisfies the function."""
         good = pattern if callable(pattern) else lambda x: re.search(pattern, x)
         deadline = time.monotonic() + limit
         while True:

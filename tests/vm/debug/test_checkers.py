@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The debug lane can fail: each checker of the debug kernel reports a mistake made for it.
+"""The suite debug can fail: each checker of the debug kernel reports a deliberate mistake.
 
-The mistakes are a module's (tests/guest-programs/kernel-faults); the reports are looked
-for as after any lab.
-# timeout: 300
+A module makes the mistakes (tests/guest-programs/kernel-faults); the reports are searched for as
+after any lab. # timeout: 300
 """
 import os
 import unittest
@@ -13,7 +12,7 @@ import debugkernel
 import labtest
 import programs
 
-# Lock orders first: lockdep is no more to be trusted, says the kernel, after KASAN's report.
+# Lock order first: after KASAN's report, says the kernel, lockdep can no longer be trusted.
 MISTAKES = ("lockdep", "sleep", "ODEBUG", "DMA-API", "refcount", "WARN", "KASAN")
 
 
@@ -24,7 +23,7 @@ class Checkers(unittest.TestCase):
         self.addCleanup(self.end)
 
     def end(self):
-        """Down, with no look at what was provoked."""
+        """Takes the lab down without a check for the provoked reports."""
         self.lab.run("down")
 
     def insert(self, mistake, stays=False):
@@ -33,7 +32,7 @@ class Checkers(unittest.TestCase):
             self.lab.sh("alpha", "rmmod sg_fault")
 
     def test_each__reports(self):
-        """A sound kernel has nothing to report; each mistake adds a report of its kind."""
+        """A sound kernel reports nothing; each mistake adds a report of its kind."""
         module = os.path.realpath(programs.MODULES + "/sg_fault.ko")
         self.lab.run("copy", module, "alpha:/tmp/sg_fault.ko")
         self.assertEqual(debugkernel.examine(self.lab), [])

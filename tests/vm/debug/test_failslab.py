@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Allocations beneath the driver fail: each of its start in turn, then at random under verbs.
+"""Allocations in the driver fail: first each one of its start in turn, then random ones under
+verbs.
 
-Only those are made to fail whose call trace has a function of the driver's.  What a program makes
-of it is its own business; the kernel must not complain or leak (labtest.Lab.down), and afterwards
-all works as before.
-# timeout: 900
+Only allocations fail whose call trace has a function of the driver.  Programs may fail; the kernel
+must neither complain nor leak (labtest.Lab.down), and afterwards everything works as before.  #
+timeout: 900
 """
 import re
 
@@ -16,7 +16,7 @@ from launcher.errors import LabError
 
 INJECT = "/sys/kernel/debug/%s"
 KINDS = ("failslab", "fail_page_alloc")
-# A range of addresses that has the driver's functions and nothing else; it moves with each load.
+# A range of addresses with the driver's functions and nothing else; it changes with each load.
 AIM = r"""
 set -e
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || :
@@ -37,7 +37,7 @@ for kind in failslab fail_page_alloc; do
     echo -1 > times
 done
 """
-# The n-th allocation of this shell's beneath the driver fails; says what the counter became.
+# The n-th allocation of this shell in the driver fails; prints the final counter.
 BIND = r"""
 echo %(n)d > /proc/self/fail-nth
 echo %(device)s > /sys/bus/pci/drivers/staghorn/bind 2>/tmp/bound && bound=yes || bound=no
@@ -46,7 +46,7 @@ echo 0 > /proc/self/fail-nth
 echo "bound $bound left $left"
 [ $bound = no ] || echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind
 """
-MOST = 400  # allocations of a start
+MOST = 400  # allocations during a start
 LOOK = (
     "ip -br address; rdma link; rdma resource; grep -v '^0000:0000:0000:0000:0000:0000' "
     "/sys/class/infiniband/*/ports/1/gids/*; dmesg | tail -n 40"
@@ -71,7 +71,7 @@ class Failslab(labtest.LabCase):
             raise
 
     def test_start__each_allocation_fails(self):
-        """A start with a failed allocation is refused, or does without; the next one succeeds."""
+        """A start with a failed allocation fails or works without it; the next start succeeds."""
         where = {"device": self.device("alpha")}
         self.lab.sh("alpha", AIM)
         self.lab.sh("alpha", "echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind" % where)
@@ -95,7 +95,7 @@ class Failslab(labtest.LabCase):
             self.lab.sh(vm, "echo %d > %s/probability" % (probability, INJECT % kind))
 
     def test_verbs__random_allocations_fail(self):
-        """Whatever a program does, with one in ten and one in three of its allocations failing."""
+        """Programs run while one in ten, then one in three, of their allocations fail."""
         programs.install(self.lab, "alpha", *PROGRAMS)
         self.lab.sh("alpha", AIM)
         for probability in (10, 33):
@@ -113,7 +113,7 @@ class Failslab(labtest.LabCase):
         for vm in ("alpha", "beta"):
             self.lab.sh(vm, AIM)
             self.inject(vm, 10)
-        # Until the file is there; the VM's processes outlive the launcher's.
+        # Runs until the file exists; the VM's processes outlive the launcher's.
         loop = "until [ -e /tmp/enough ]; do timeout 10 rping -s -a 10.77.0.2 -C 3; done"
         server = self.lab.start("beta", "sh", "-c", "rm -f /tmp/enough; %s; echo ended" % loop)
         words = "for n in 1 2 3 4 5 6 7 8 9 10; do timeout 10 rping -c -a 10.77.0.2 -C 3; done"
