@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the checkers of the debug kernel found: reports in consoles, and memory that leaked.
+"""Findings of the debug kernel's checkers: reports in consoles, and leaked memory.
 
 A lab on that kernel is examined before it goes down (labtest.Lab.down), and a report fails the
-program, whatever its cases said.  Consoles are read as QEMU wrote them, so what a VM said before
-its power was cut, or before another kernel began, counts too."""
+program, whatever its cases said.  Consoles are read as QEMU wrote them, so reports from before a
+power cut, or before the start of another kernel, count too."""
 import os
 import re
 import subprocess
 
-UNANSWERED = (3, 4, 125)  # statuses of ./staghorn: the VM is off, or says nothing
-# What a report begins with, and what it ends with.
+UNANSWERED = (3, 4, 125)  # exit statuses of ./staghorn: the VM is off, or does not answer
+# The first line of a report, and its last line.
 _TRACE_END = r"^ *</TASK>"
 _CUT_END = r"---\[ end trace"
 KINDS = {
@@ -46,20 +46,22 @@ KINDS = {
 BEGINS = [(kind, re.compile(begin), re.compile(end)) for kind, (begin, end) in KINDS.items()]
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[CT]\d+\])? ?")
 LONGEST = 150  # lines of a report
-HEADING = 4  # lines within which a report may name another kind: its own heading
-# Reports that are let pass, and printed.
+HEADING = 4  # a report may name another kind within so many lines: that is its own heading
+# Reports that are exempted, but printed.
 KNOWN = (
     # Programs may register the same memory twice, with any adapter; ib_core maps it each time.  On
-    # x86 no processor's cache comes between.
+    # x86 DMA is coherent, so this is harmless.
     r"cacheline tracking EEXIST, overlapping mappings aren't supported",
-    # Where an allocation failed as an interrupt got its files in /proc, some stay when it goes.
+    # If an allocation fails while an interrupt gets its files in /proc, some remain when it is
+    # freed.
     r"remove_proc_entry\+[^\n]*\n(?:[^\n]*\n)*?[^\n]*unregister_irq_proc\+",
 )
 LEAK = r"^unreferenced object "
-# Leaks whose call trace has none of these modules, nor one that is gone, are others'; only printed.
+# Leaks whose call trace has neither these modules nor an unloaded one are not ours; they are only
+# printed.
 OURS = r"\[(?:staghorn|kmpe|sg_fault)\]|^ +0xffffffff[ac]"
-# Two scans with a pause between them: an object that is younger than five seconds, or whose only
-# pointer was in a register, is not a leak.
+# Two scans with a pause: an object that is younger than five seconds, or whose only pointer was in
+# a register, is not a leak.
 SCAN = (
     "mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null; cd /sys/kernel/debug && "
     "echo scan > kmemleak && sleep 6 && echo scan > kmemleak && cat kmemleak"
@@ -74,7 +76,7 @@ def _beginning(line):
 
 
 def reports(text):
-    """The reports in a console, each (kind, text)."""
+    """The reports in a console, as (kind, text)."""
     found, lines, kind, end = [], None, None, None
     for raw in text.replace("\r", "").splitlines():
         line = STAMP.sub("", raw)
@@ -90,7 +92,7 @@ def reports(text):
 
 
 def judged(found):
-    """Reports without those that are known."""
+    """Reports without those that are exempted."""
     for kind, text in found:
         if any(re.search(known, text) for known in KNOWN):
             print("# known: %s: %s" % (kind, text.splitlines()[0]))
@@ -99,14 +101,14 @@ def judged(found):
 
 
 def leaks(text):
-    """The unreferenced objects of kmemleak's list: (ours, those of others)."""
+    """The unreferenced objects in kmemleak's list: (ours, others)."""
     objects = [part for part in re.split("(?m)(?=%s)" % LEAK, text) if re.match(LEAK, part)]
     ours = [part for part in objects if re.search(OURS, part, re.M)]
     return ours, [part for part in objects if part not in ours]
 
 
 def _leaks_of(lab, vm):
-    """Leaks of a VM, if it is on and answers."""
+    """The leaks of a VM, if it is on and answers."""
     try:
         done = lab.run("exec", "-n", vm, "--", "sh", "-c", SCAN, status=None, timeout=30)
     except subprocess.TimeoutExpired:
@@ -121,7 +123,7 @@ def _leaks_of(lab, vm):
 
 
 def examine(lab):
-    """All that the kernels of a lab that is still up have found, as a list of texts."""
+    """All findings of the kernels of a lab that is still up, as a list of texts."""
     place = os.path.join(lab.state, "labs", lab.name)
     found = []
     for vm in sorted(os.listdir(place)) if os.path.isdir(place) else []:

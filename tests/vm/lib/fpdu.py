@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What went over the wire, read from a capture without any other program's help.
+"""Reads what was on the wire from a capture, without any other program.
 
 Frames (pcap, Ethernet, IPv4, TCP) become octet streams, streams become FPDUs (RFC 5044, without
-markers), FPDUs become messages' segments with the opcode's five bits of draft-talpey-rdma-commit.
-Lengths, padding and CRCs are checked as they are passed; what does not fit raises Bad.
+markers), FPDUs become DDP segments with the five opcode bits of draft-talpey-rdma-commit. Lengths,
+padding and CRCs are checked on the way; an error raises Bad.
 """
 import struct
 from dataclasses import dataclass
 
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
-DEPTH = 0x3FFF  # of the words with IRD and ORD; the bits above say what comes first
+DEPTH = 0x3FFF  # of the words with IRD and ORD; the bits above give the kind of the first message
 ETHERNET, IPV4, TCP = 1, 0x0800, 6
 
 NAMES = {
@@ -42,7 +42,7 @@ class Bad(AssertionError):
 
 @dataclass
 class Segment:
-    """One DDP segment: where it was seen, what it is."""
+    """One DDP segment: where it was seen, and its fields."""
 
     source: str
     target: str
@@ -114,7 +114,7 @@ def _segments_of_tcp(path):
 
 
 class _Stream:
-    """One direction of a connection: octets in order, each once."""
+    """One direction of a connection: its octets in order, each once."""
 
     def __init__(self, sequence):
         self.next = (sequence + 1) & 0xFFFFFFFF
@@ -139,11 +139,11 @@ class _Stream:
 
 
 def streams(path):
-    """[(source, target, octets)] of all TCP connections whose start was seen."""
+    """[(source, target, octets)] of all TCP connections whose start is in the capture."""
     found, order = {}, []
     for source, target, sequence, flags, payload in _segments_of_tcp(path):
         key = (source, target)
-        if flags & 2:  # SYN; of two connections with the same ports each is one
+        if flags & 2:  # SYN: a second connection with the same ports is separate
             if key not in found or found[key].next != (sequence + 1) & 0xFFFFFFFF:
                 found[key] = _Stream(sequence)
                 order.append((source, target, found[key]))
@@ -185,7 +185,7 @@ class Startup:
 
 @dataclass
 class Setup:
-    """How one connection began.  None: was not there, or (first) is beyond this reader."""
+    """How one connection began.  None: did not happen, or (first) is not understood here."""
 
     initiator: str
     responder: str
@@ -195,7 +195,8 @@ class Setup:
 
     @property
     def first_kind(self):
-        """ "write", or "empty write" if it has no payload, for any message; "" if there is none."""
+        """ "write", or "empty write" without payload, and so for other messages; "" if there is
+        none."""
         if not self.first:
             return ""
         octets = len(self.first.payload)
@@ -215,7 +216,7 @@ def _first(data, setup):
 
 
 def setups(path):
-    """How the connections of a capture began: those whose Request was seen, in their order."""
+    """The starts of the connections of a capture whose Request was seen, in their order."""
     all_streams = streams(path)
     replies = {}
     for source, target, data in all_streams:
@@ -254,7 +255,7 @@ def _parse(source, target, ulpdu):
 
 
 def _fpdus(data, with_crc):
-    """ULPDUs; an incomplete one at the end (the capture or the VM ended) is left out."""
+    """The ULPDUs; an incomplete one at the end (where the capture or the VM ended) is left out."""
     at = 0
     while at + 2 <= len(data):
         length = struct.unpack_from(">H", data, at)[0]

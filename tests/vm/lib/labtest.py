@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the VM tests share: a lab driven through ./staghorn, and TAP.
+"""Shared by the VM tests: a lab driven through ./staghorn, and TAP.
 
-Each test program has its own state folder, so that labs of a user are never
-touched and whatever is left behind is seen.  Case names are the methods' names.
-A row of the MUST checklist is named where it is asserted: with self.shows("RDM-54").
+Each test program has its own state folder, so that a user's labs are never touched, and leftovers
+are noticed.  Case names are the methods' names. A row of the checklist is named where it is
+asserted: with self.shows("RDM-54").
 """
 import atexit
 import contextlib
@@ -28,7 +28,7 @@ sys.path.insert(0, str(TOP / "tools"))
 from launcher import options  # noqa: E402
 
 DEBUG = os.environ.get("STAGHORN_KERNEL") == "debug"
-SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # times as long as anything may take
+SLOW = options.DEBUG_PATIENCE if DEBUG else 1  # factor of all time limits
 UP_LIMIT = 280 * SLOW  # seconds; other work may share the machine
 
 _state = None
@@ -36,7 +36,7 @@ _labs = []
 
 
 def state_folder():
-    """The program's own folder of labs; removed at the end, its labs ended."""
+    """The program's own folder of labs; at the end its labs are ended and it is removed."""
     global _state
     if _state is None:
         _state = tempfile.mkdtemp(prefix="sg-vm-")
@@ -54,7 +54,7 @@ def state_folder():
 
 
 def _examine_rest():
-    """What the kernels of labs have found that no case took down; true: nothing."""
+    """Examines the kernels of labs that no case took down; true: they found nothing."""
     found = [text for lab in _labs for text in debugkernel.examine(lab)] if DEBUG else []
     for text in found:
         print("# " + text.replace("\n", "\n# "), flush=True)
@@ -70,7 +70,7 @@ def _clean():
 
 
 def processes_with(text):
-    """Ids of processes (not zombies) whose working folder or command line has the text."""
+    """Ids of processes (not zombies) whose working folder or command line contains the text."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -86,7 +86,7 @@ def processes_with(text):
 
 
 class Started:
-    """A command that runs in a VM in the background."""
+    """A command that runs in a VM, in the background."""
 
     def __init__(self, command):
         self.output = ""
@@ -106,7 +106,7 @@ class Started:
             self.output += line
 
     def expect(self, pattern, timeout=30):
-        """Waits until the output has the pattern."""
+        """Waits until the output matches the pattern."""
         deadline = time.monotonic() + timeout * SLOW
         while not re.search(pattern, self.output):
             if self.process.poll() is not None:
@@ -119,7 +119,7 @@ class Started:
             time.sleep(0.02)
 
     def wait(self, timeout=60):
-        """Its exit status."""
+        """Waits for its end and returns its exit status."""
         try:
             status = self.process.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
@@ -138,7 +138,7 @@ class Started:
 
 
 class Lab:
-    """One lab, by its command line."""
+    """One lab, used through the command line."""
 
     def __init__(self, name):
         self.name = name
@@ -173,7 +173,7 @@ class Lab:
         return self.run("up", "--timeout", UP_LIMIT, *arguments)
 
     def down(self):
-        """Ends it; on the debug kernel it fails if that has found something."""
+        """Ends the lab; on the debug kernel it fails if the kernel has found something."""
         self.kill_started()
         found = debugkernel.examine(self) if DEBUG else []
         done = self.run("down")
@@ -182,11 +182,12 @@ class Lab:
         return done
 
     def sh(self, vm, script, status=0, timeout=120):
-        """Standard output of a shell script in the VM."""
+        """Runs a shell script in the VM and returns its standard output."""
         return self.run("exec", vm, "--", "sh", "-c", script, status=status, timeout=timeout).out
 
     def start(self, vm, *command):
-        """In the background; its output comes line by line, though it goes into a pipe."""
+        """Starts a command in the background; its output is line-buffered, although it goes into a
+        pipe."""
         words = ("exec", "-n", vm, "--", "stdbuf", "-oL", *command)
         found = Started(self.command(*words))
         self.started.append(found)
@@ -199,9 +200,9 @@ class Lab:
 
 
 class Claims:
-    """Assertions that name rows of the checklist; beside unittest.TestCase."""
+    """Assertions that name rows of the checklist; a mixin for unittest.TestCase."""
 
-    claimed = None  # ids whose assertions run
+    claimed = None  # ids whose assertions are running
     checks = 0  # assertions made
 
     def __getattribute__(self, name):
@@ -211,7 +212,7 @@ class Claims:
 
     @contextlib.contextmanager
     def shows(self, ids):
-        """The assertions within show what these rows ask for."""
+        """The assertions within this context show these rows."""
         assert not self.claimed, "shows(%r) within shows(%r)" % (ids, self.claimed)
         self.claimed, before = ids, self.checks
         yield
@@ -267,7 +268,7 @@ class _TapResult(unittest.TestResult):
             self._line("not ok", test)
             self.sub_failed = None
         else:
-            # A class that cannot be set up: its cases are missing, which is a failure too.
+            # If a class cannot be set up its cases are missing, which is a failure too.
             print("# %s" % test.description, flush=True)
 
     def addSubTest(self, test, subtest, err):
@@ -306,7 +307,7 @@ class _TapResult(unittest.TestResult):
 
 
 def main():
-    """Runs the cases of the calling program; arguments select by part of the name."""
+    """Runs the cases of the calling program; arguments select them by parts of names."""
     state_folder()
     module = sys.modules["__main__"]
     found = unittest.defaultTestLoader.loadTestsFromModule(module)

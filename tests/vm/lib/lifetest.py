@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of an adapter's life share: traffic from alpha to beta, and how it ends.
+"""Shared by the tests of an adapter's life cycle: traffic from alpha to beta, and its end.
 
-A case makes something happen to an adapter.  The traffic has to end on both sides, and RDMA has to
-work again afterwards."""
+A case does something to an adapter.  The traffic has to end on both sides, and RDMA has to work
+again afterwards."""
 import time
 
 import labtest
@@ -13,8 +13,8 @@ from launcher.qmp import Monitor
 
 BETA = "10.77.0.2"
 FOREVER = 1000000
-# A peer that has gone without a word is noticed after the default of peer-timeout; the rest is for
-# a slow machine.
+# A peer that is gone silently is noticed after the default of peer-timeout; the rest is for a slow
+# machine.
 TOLD = 60 + 60
 OVER = r"DISCONNECT EVENT|device removal|wait for \w+ state|completion failed|post send error"
 
@@ -25,16 +25,16 @@ class LifeCase(labtest.LabCase):
         self.check_kernels()
 
     def check_kernels(self):
-        """Neither complains; recoveries() needs the whole log, so it is kept."""
+        """Neither kernel complains; recoveries() needs the whole log, so it is kept."""
         for vm in ("alpha", "beta"):
             ulptest.check_kernel(self.lab, vm, keep=True)
 
     def monitor(self, vm):
-        """QEMU answers nothing while it writes or reads a machine: a slow disk takes its time."""
+        """QEMU does not answer while it writes or reads a machine, which a slow disk prolongs."""
         return Monitor(rdmatest.folder(self.lab), vm, limit=120)
 
     def traffic(self):
-        """An rping that goes on and on: server on beta, client on alpha."""
+        """An endless rping: server on beta, client on alpha."""
         server = self.lab.start("beta", "rping", "-s", "-a", BETA, "-v", "-S", "4096")
         programs.wait_listening(self.lab, "beta", server)
         client = self.lab.start("alpha", "rping", "-c", "-a", BETA, "-S", "4096", "-C", FOREVER)
@@ -49,7 +49,7 @@ class LifeCase(labtest.LabCase):
         rdmatest.rping(self.lab, "beta", "alpha", count=5, size=20000)
 
     def wait(self, vm, script, limit=120):
-        """Until a script succeeds; meanwhile the VM may be away."""
+        """Waits until a script succeeds; meanwhile the VM may be unreachable."""
         deadline = time.monotonic() + limit * labtest.SLOW
         while self.lab.run("exec", vm, "--", "sh", "-c", script, status=None).returncode:
             self.assertLess(time.monotonic(), deadline, script)
@@ -60,7 +60,7 @@ class LifeCase(labtest.LabCase):
             each.wait(90)
 
     def hears(self, process):
-        """It is told in time that its connection is over, and ends by itself."""
+        """The program is told in time that its connection is over, and ends by itself."""
         process.wait(TOLD)
         self.assertRegex(process.output, OVER)
 
@@ -71,6 +71,6 @@ class LifeCase(labtest.LabCase):
         self.wait(vm, "[ $(dmesg | grep -c 'adapter is up again') -gt %d ]" % before)
 
     def fresh(self, vm="beta"):
-        """The driver starts anew: it gives an adapter up that is lost too often in a minute."""
+        """The driver starts anew; it gives up an adapter that is lost too often in a minute."""
         self.lab.sh(vm, "modprobe -r staghorn && modprobe staghorn")
         self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs of tests/guest-programs, and fio, in VMs of a lab.
 
-A VM forgets them with its power; install() brings them back."""
+A VM loses them with its power; install() brings them back."""
 import os
 import re
 
@@ -10,7 +10,7 @@ import labtest
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 SOURCES = labtest.TOP / "tests" / "guest-programs"
 FOLDER = BUILD + "/guest/programs"
-# Of the kernel that labs run: vmlinuz and initrd, and modules of tests.
+# Files of the kernel that labs run: vmlinuz, initrd, and test modules.
 KERNEL = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest")
 MODULES = BUILD + ("/guest/debug" if labtest.DEBUG else "/guest/programs")
 PORT_APM, PORT_GPSPM = 7204, 7205
@@ -25,7 +25,7 @@ def install(lab, vm, *names):
 
 
 def wait_listening(lab, vm, server):
-    """Until rdma_cm of the VM listens; the server's own word may come earlier."""
+    """Waits until the VM's rdma_cm listens; the server's own message may come earlier."""
     script = (
         "n=0; until rdma resource show cm_id | grep -q LISTEN; do "
         "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done; sleep 0.15"
@@ -37,7 +37,8 @@ def wait_listening(lab, vm, server):
 
 
 def pair(lab, *arguments, device=DAX):
-    """rpma_server on beta, rpma_client on alpha; both outputs, after both found all right."""
+    """Runs rpma_server on beta and rpma_client on alpha; both must succeed; returns both
+    outputs."""
     words = ["rpma_server", ADDRESS["beta"]] + ([device] if device else [])
     server = lab.start("beta", *words)
     server.expect("listening")
@@ -62,10 +63,10 @@ def _fio(name, engine, *more):
 
 
 def fio(lab, kind, *more, port=PORT_APM, direct=1):
-    """fio's librpma engine of that kind (apm, gpspm): server on beta, client on alpha.
+    """Runs fio's librpma engine of that kind (apm, gpspm): server on beta, client on alpha.
 
-    The client asks for the right of flush to persistence for its own buffers, too (as the library
-    then does of the adapter); so they lie in alpha's persistent memory.  Returns its output."""
+    The client requests the right of flush to persistence for its own buffers, too (and so does the
+    library at the adapter); so they are in alpha's persistent memory.  Returns its output."""
     server = lab.start(
         "beta",
         *_fio("server", "librpma_%s_server" % kind, "--time_based", "--runtime=365d"),
@@ -98,7 +99,7 @@ def fio(lab, kind, *more, port=PORT_APM, direct=1):
 
 
 def fio_verify(lab, vm="beta", status=0):
-    """What fio's client wrote is compared by the VM that has the memory, by loads of its CPU."""
+    """The VM that has the memory checks, by loads of its CPU, what fio's client wrote."""
     return lab.sh(
         vm,
         "fio --name=v --ioengine=dev-dax --filename=%s --rw=read --bs=4096 --size=4M --iodepth=1 "

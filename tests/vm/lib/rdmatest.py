@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA programs in a lab of the tests: what the demo and the benchmarks run, as assertions."""
+"""RDMA programs in a lab of the tests: those of demo and benchmarks, with assertions."""
 import sys
 
 import labtest
@@ -23,9 +23,9 @@ def rping(lab, server, client, **keywords):
 
 
 def rping_fails(lab, server, client, limit=30):
-    """An rping whose connection must be refused: the client says so, and does not hang.
+    """An rping whose connection must be refused: the client says so and does not hang.
 
-    The server waits for the next client, as it should, and is ended."""
+    The server rightly waits for the next client, and is ended."""
     address = folder(lab).data["vms"][server]["addr"]
     waiting = lab.start(server, "rping", "-s", "-a", address, "-C", "1")
     lab.sh(
@@ -57,7 +57,7 @@ def perftest(lab, tool, server, client, size, iterations, extra=()):
     """One short run of a perftest program."""
     words = (folder(lab), tool, server, client, size, iterations, extra)
     if any(rdma.device(folder(lab), vm).startswith("siw") for vm in (server, client)):
-        # It may be slower than perftest can print; it was complete all the same.
+        # The rate may be too low for perftest to print; the run was complete all the same.
         output = rdma.perftest_output(*words, timeout=90)[1]
         return rdma.value_of(tool, rdma.table_line(tool, output, size))
     value = rdma.perftest(*words, timeout=90)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of kernel consumers share: fio, resources of the adapter, waiting, accidents.
+"""Shared by the tests of kernel ULPs: fio, resources of the adapter, waiting, failures.
 
 alpha is the client, beta the server; both run the image "consumers".  beta has an NVDIMM, whose
-content outlives its power: what the server exports lies there."""
+content survives power cuts; the server exports from there."""
 import re
 import subprocess
 import time
@@ -10,7 +10,7 @@ import time
 import labtest
 import programs
 
-PEER_TIMEOUT = 20  # seconds after which a peer that says nothing is dead; the default is longer
+PEER_TIMEOUT = 20  # seconds after which a silent peer is dead; the default is longer
 IMAGE = ("--image", "consumers")
 UP = (
     *(*IMAGE, "--pmem", "beta:160M,domain=off"),
@@ -19,14 +19,14 @@ UP = (
 CLIENT, SERVER = "alpha", "beta"
 ADDRESS = programs.ADDRESS[SERVER]
 DISK = "/dev/pmem0"
-# Makes the NVDIMM a block device; the second time it is one already.
+# Makes the NVDIMM a block device, unless it is one already.
 MAKE_DISK = (
     "test -b /dev/pmem0 || ndctl create-namespace -f -e namespace0.0 --mode=fsdax --map=mem "
     "> /dev/null"
 )
 LIMIT = 240  # seconds; other work may share the machine
-# What no kernel may say.  Lock-ups that a watchdog sees are left out: a virtual CPU that the host
-# does not run for some time is one.
+# Messages that no kernel may print.  A watchdog's lock-ups are left out: a virtual CPU that the
+# host does not run for some time looks like one.
 TROUBLE = (
     r"WARNING: CPU|kernel BUG|(?<!watchdog: )BUG: |Oops|general protection|refcount_t: |KASAN|"
     r"UBSAN|possible recursive locking|list_(?:add|del) corruption"
@@ -36,7 +36,7 @@ AROUND = 40  # lines of the log to show
 
 
 def wait_for(lab, vm, condition, limit=LIMIT):
-    """Until the shell's condition holds in the VM; says what it saw last if it never does."""
+    """Waits until the shell condition holds in the VM; reports the last output if it never does."""
     deadline = time.monotonic() + limit * labtest.SLOW
     while True:
         left = max(deadline - time.monotonic(), 5)
@@ -51,7 +51,7 @@ def wait_for(lab, vm, condition, limit=LIMIT):
 
 
 def resources(lab, vm):
-    """What kernel consumers hold of the adapter: {'qp': 1, 'mr': 3, ...}."""
+    """The objects that kernel ULPs have on the adapter: {'qp': 1, 'mr': 3, ...}."""
     text = lab.sh(vm, "rdma resource show")
     device = lab.sh(vm, "cat /run/staghorn/rdma").strip()
     line = re.search(r"^\d+: %s: (.*)$" % re.escape(device), text, re.M)
@@ -60,8 +60,8 @@ def resources(lab, vm):
 
 
 def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=LIMIT, beside=None):
-    """Until the adapter has none of these, or not more than it had before: consumers let go in
-    the background.  (Completion queues that they share, the kernel keeps for the next one.)"""
+    """Waits until the adapter has none of these objects, or no more than before: ULPs release them
+    in the background.  (The kernel keeps shared completion queues for the next user.)"""
     deadline = time.monotonic() + limit * labtest.SLOW
     while True:
         found = resources(lab, vm)
@@ -78,7 +78,8 @@ def counters(lab, vm):
 
 
 def fio_words(target, *more, size="12M", name="v"):
-    """fio with verification: random writes of many sizes, then all is read back and checked."""
+    """fio with verification: random writes of many sizes, then everything is read back and
+    checked."""
     words = ["fio", "--name=" + name, "--filename=" + target, "--ioengine=psync", "--direct=1"]
     words += ["--rw=randwrite", "--bsrange=4k-256k", "--size=" + size, "--verify=crc32c"]
     return words + ["--verify_fatal=1", "--verify_state_save=0", "--randrepeat=0", *more]
@@ -98,9 +99,9 @@ def fio(lab, target, *more, limit=LIMIT, **keywords):
 
 
 class Running:
-    """fio that runs on the client while something happens.
+    """fio on the client while something happens.
 
-    It writes slowly, so that it is still at it when that happens, however fast the machine."""
+    It writes slowly, so that it still runs when that happens, however fast the machine is."""
 
     def __init__(self, lab, target, *more, **keywords):
         keywords.setdefault("size", "12M")
@@ -111,7 +112,7 @@ class Running:
         self.process.expect(r"(?m)^ *WRITE: bw=", LIMIT)
 
     def finish(self, limit=LIMIT):
-        """Its end: all written and verified; if not, what the kernels say of it."""
+        """Waits for its end: all is written and verified; otherwise reports the kernels' logs."""
         try:
             check_fio(self.process.wait(limit), self.process.output)
         except AssertionError:
@@ -121,13 +122,13 @@ class Running:
             raise
 
     def end(self, limit=LIMIT):
-        """Its end, whatever it is; the output."""
+        """Waits for its end, whatever the result; returns the output."""
         self.process.wait(limit)
         return self.process.output
 
 
 def unplug(lab, vm=SERVER, seconds=4):
-    """Pulls the cable for so long that TCP has to repeat itself."""
+    """Pulls the cable for so long that TCP has to retransmit."""
     before = counters(lab, CLIENT)["tcp_retransmits"] + counters(lab, SERVER)["tcp_retransmits"]
     lab.run("link", vm, "down")
     time.sleep(seconds)
@@ -140,19 +141,20 @@ def retransmits(lab):
 
 
 def _begin(lines):
-    """The first line after Linux's own start, if that is among them.
+    """The index of the first line after Linux's own start, if that is in the log.
 
-    Before there is a process there is no driver of ours; and on a busy host, where virtual CPUs
-    stand still for long, Linux warns then now and again."""
+    Our driver is loaded only after the first process has started.  Before that, Linux sometimes
+    warns on a busy host, whose virtual CPUs stand still for long."""
     ends = [n for n, line in enumerate(lines) if re.search(r"\] Run /\S+ as init process", line)]
     return ends[-1] + 1 if ends else 0
 
 
 def check_kernel(lab, vm, tolerated=(), keep=False):
-    """The kernel's log since the last check has no trouble in it, but what matches `tolerated`.
+    """Checks that the kernel's log since the last check has no errors except those that match
+    `tolerated`.
 
-    keep: it stays as it is, and is all looked at again the next time.
-    A VM that is off, or does not answer, has its test to say so."""
+    keep: the log is kept, and checked again the next time. A VM that is off or does not answer is
+    ignored; its test reports it."""
     words = ("dmesg",) if keep else ("dmesg", "-c")
     try:
         done = lab.run("exec", "-n", vm, "--", *words, status=None, timeout=60)
@@ -176,7 +178,7 @@ class ProgramCase(labtest.LabCase):
 
     up_arguments = IMAGE
     vms = (CLIENT, SERVER)
-    tolerated = ()  # patterns of kernel warnings that are the consumer's own
+    tolerated = ()  # patterns of kernel warnings of the ULP itself
 
     def setUp(self):
         self.addCleanup(self.check_kernels)
@@ -187,7 +189,7 @@ class ProgramCase(labtest.LabCase):
 
 
 class ConsumerCase(ProgramCase):
-    """Cases of kernel consumers: a server on beta, a client on alpha."""
+    """Cases of kernel ULPs: a server on beta, a client on alpha."""
 
     up_arguments = UP
     server_script = ""
@@ -204,22 +206,22 @@ class ConsumerCase(ProgramCase):
 
     @classmethod
     def serve(cls, new=False):
-        """Starts the server; new: with nothing on its disk."""
+        """Starts the server; new: with an empty disk."""
         cls.lab.sh(SERVER, "new=%s\nset -e\n%s" % ("yes" if new else "", cls.server_script))
 
     def sh(self, vm, script, **keywords):
         return self.lab.sh(vm, script, **keywords)
 
     def cut(self):
-        """The server loses its power, and with it what its kernel had to say."""
+        """Cuts the server's power, so its kernel's log is lost."""
         check_kernel(self.lab, SERVER, self.tolerated)
         self.lab.run("cut", SERVER)
 
     def on(self):
         """The server comes back, and serves what its disk still has.
 
-        On a host that does not run virtual CPUs in time Linux may come up with a timer that never
-        fires, before anything of ours is loaded; such a boot is given up for another."""
+        On a host that does not run virtual CPUs in time Linux may boot with a timer that never
+        fires, before our driver is loaded; such a boot is repeated."""
         for _ in range(BOOTS - 1):
             words = ("on", SERVER, "--timeout", labtest.UP_LIMIT // 2)
             if self.lab.run(*words, status=None).returncode == 0:
@@ -235,7 +237,7 @@ class ConsumerCase(ProgramCase):
         self.on()
 
     def moved_by_rdma(self, before, octets):
-        """Since `before` the adapter has moved at least so many octets."""
+        """Checks that the adapter has moved at least so many octets since `before`."""
         after = counters(self.lab, CLIENT)
         moved = sum(after[name] - before[name] for name in ("tx_octets", "rx_octets"))
         self.assertGreater(moved, octets)
@@ -243,14 +245,14 @@ class ConsumerCase(ProgramCase):
         return after
 
     def hashes(self, target):
-        """Of the same data, by the client and by the server."""
+        """Checksums of the same data, by the client and by the server."""
         raise NotImplementedError
 
     def check_same(self, target):
         self.assertEqual(*self.hashes(target))
 
     def check_data(self, target, *more):
-        """fio verifies; the server has fetched and delivered the data by RDMA."""
+        """fio verifies the data; the server has fetched and delivered them by RDMA."""
         before, server = (counters(self.lab, vm) for vm in (CLIENT, SERVER))
         fio(self.lab, target, *more, size="16M")
         self.moved_by_rdma(before, 20 << 20)
@@ -260,7 +262,7 @@ class ConsumerCase(ProgramCase):
         self.check_same(target)
 
     def check_unplugged(self, target):
-        """The cable is out under traffic, shortly; TCP repeats itself, nothing is lost."""
+        """The cable is out for a short time under traffic; TCP retransmits, and nothing is lost."""
         running = Running(self.lab, target)
         before = unplug(self.lab)
         running.finish()
@@ -268,7 +270,7 @@ class ConsumerCase(ProgramCase):
         self.check_same(target)
 
     def check_killed(self, target):
-        """The server's power is cut under traffic; it comes back, and fio comes to its end."""
+        """The server's power is cut under traffic; it comes back, and fio finishes."""
         running = Running(self.lab, target)
         self.cut_and_on()
         running.finish()
@@ -276,10 +278,10 @@ class ConsumerCase(ProgramCase):
 
 
 class FileCase(ConsumerCase):
-    """Cases of a client that mounts a folder of the server's; targets are files of it."""
+    """Cases of a client that mounts a folder of the server; targets are files in it."""
 
     mounted, served = "", ""
-    before_reading = ""  # shell of the client, against its caches
+    before_reading = ""  # shell script of the client that drops its caches
 
     def hashes(self, target):
         there = self.served + target.removeprefix(self.mounted)
@@ -288,18 +290,18 @@ class FileCase(ConsumerCase):
 
 
 class DiskCase(ConsumerCase):
-    """Cases of a client whose block device, the target, is the server's disk."""
+    """Cases of a client whose block device (the target) is the server's disk."""
 
     disk_script = "ls /dev/sd? | head -n 1"
     queued = ("--iodepth=8", "--ioengine=io_uring")
 
     def wait_disk(self):
-        """The disk's name once it is there."""
+        """The disk's name, once it exists."""
         wait_for(self.lab, CLIENT, "test -b $(%s)" % self.disk_script)
         return self.sh(CLIENT, self.disk_script).strip()
 
     def hashes(self, target):
-        """Of the beginning."""
+        """Checksums of the disk's beginning."""
         script = "dd if=%s bs=1M count=16 iflag=direct 2>/dev/null | sha256sum"
         client = self.sh(CLIENT, script % target, timeout=LIMIT)
         return client, self.sh(SERVER, script % DISK)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Updates of an adapter's firmware, as a user makes them: an image, devlink, a reload."""
+"""Updates of an adapter's firmware as a user makes them: an image, devlink, a reload."""
 import json
 import os
 import subprocess
@@ -13,20 +13,20 @@ FLASH = "devlink dev flash %s file new.fw 2>&1" % DEVICE
 
 
 def make(path, profile, version, rom=FIRMWARE + "/staghorn.rom"):
-    """An image with that profile, in the file."""
+    """Makes a file with the image of that profile."""
     words = [FIRMWARE + "/sg-flash", "firmware", path, FIRMWARE + "/profiles.ini", profile, version]
     subprocess.run([*words, rom], check=True)
 
 
 def info(lab, vm):
-    """devlink dev info: serial number and versions."""
+    """Serial number and versions from devlink dev info."""
     found = json.loads(lab.sh(vm, "devlink -j dev info " + DEVICE))["info"]
     (found,) = found.values()
     return found
 
 
 def put(lab, vm, data):
-    """To where devlink dev flash looks for it."""
+    """Copies the file to the folder in which devlink dev flash looks for it."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
@@ -35,19 +35,19 @@ def put(lab, vm, data):
 
 
 def flash(lab, vm, data, status=0):
-    """devlink dev flash; returns all it said."""
+    """Runs devlink dev flash; returns its output."""
     put(lab, vm, data)
     return lab.sh(vm, FLASH, status=status)
 
 
 def reload_driver(lab, vm):
-    """The adapter starts with the firmware that was stored last."""
+    """Restarts the adapter with the firmware that was stored last."""
     lab.sh(vm, "devlink dev reload %s action fw_activate" % DEVICE)
     wait_active(lab, vm)
 
 
 def wait_active(lab, vm):
-    """Until the port has its link and its address."""
+    """Waits until the port has link and address."""
     script = (
         "n=0; until ibv_devinfo | grep -q PORT_ACTIVE && ip -4 addr show up | grep -q 10.77; do "
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tshark says about a capture.
+"""Reads captures with tshark.
 
-Wireshark's known errors are not held against the adapter: it knows only MPA
-revision 1 (its warnings about Rev and Res), it takes the content of Sends
-for RPC-over-RDMA or SMB Direct, and it takes a connection for another protocol's if
-its ephemeral port happens to be one that it knows.  So only the protocols in question are on.
+Wireshark's known errors do not count: it knows only MPA revision 1 (hence its warnings about Rev
+and Res), it takes the content of Sends for RPC-over-RDMA or SMB Direct, and it takes a connection
+for that of another protocol if it knows the number of its ephemeral port.  So only the protocols in
+question are enabled.
 """
 import functools
 import os
@@ -53,10 +53,10 @@ def available():
 
 @functools.cache
 def _others_off(*more):
-    """Arguments that leave only PROTOCOLS (and `more`) on; tshark 4.0 has no option for that."""
+    """Arguments that enable only PROTOCOLS (and `more`); tshark 4.0 has no option for that."""
     options = subprocess.run(["tshark", "--help"], capture_output=True, check=True).stdout
     if b"--only-protocols" in options:
-        only = PROTOCOLS.union(more) - {"pkt_comment"}  # which cannot be switched
+        only = PROTOCOLS.union(more) - {"pkt_comment"}  # these cannot be disabled
         return ["--only-protocols", ",".join(sorted(only))]
     listed = subprocess.run(
         ["tshark", "-G", "protocols"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
@@ -79,9 +79,9 @@ def _tshark(capture, *arguments):
 
 
 class Report:
-    """Counts over one capture.
+    """The counts of one capture.
 
-    malformed: frames that a dissector gave up on, bad_frames: these in words; crc_good and
+    malformed: frames on which a dissector gave up, bad_frames: their descriptions; crc_good and
     crc_bad: FPDUs; opcodes: {name: segments}; requests and replies: MPA startup frames as
     (revision, markers, crc, rejected); errors: other expert errors' texts."""
 
@@ -130,11 +130,11 @@ class Report:
 
 
 class Placement:
-    """What tools/wireshark/staghorn.lua finds in one capture.
+    """The findings of tools/wireshark/staghorn.lua in one capture.
 
     messages: {name: how many}; flags: {disposition flags of Flush Requests: how many};
-    malformed: numbers of frames with a message that the draft does not allow.  (The Report of
-    such a capture counts Atomic Write Responses as malformed and knows other names.)"""
+    malformed: numbers of frames with a message that the draft does not allow.  (The Report of such
+    a capture counts Atomic Write Responses as malformed and uses other names.)"""
 
     def __init__(self, capture):
         wrong = ["staghorn." + name for name in ("short", "long", "header", "value")]
@@ -153,7 +153,7 @@ class Placement:
     @staticmethod
     def _run(capture, columns):
         words = [word for name in columns for word in ("-e", name)]
-        # As root, tshark 4.4 ignores all scripts and says nothing.
+        # As root, tshark 4.4 silently ignores all scripts.
         root = os.geteuid() == 0
         nobody = {"user": 65534, "group": 65534, "extra_groups": []} if root else {}
         with tempfile.TemporaryDirectory() as folder, open(capture, "rb") as octets:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Errors of the PCI link, as the adapter's function reports them by AER.
+"""Errors of the PCI link that the adapter's function reports by AER.
 
-QEMU marks the link below a root port as active only where it plugs devices in by itself and not
-through ACPI, and Linux resets no link that is not active.  So beta has that kind of hotplug.
+QEMU marks the link below a root port as active only with native hotplug, not with ACPI hotplug, and
+Linux does not reset an inactive link.  So beta has native hotplug.
 """
 import labtest
 import lifetest
@@ -14,7 +14,7 @@ class Aer(lifetest.LifeCase):
     up_arguments = ("--mem", "512M", "--qemu-arg=beta:-global " + HOTPLUG)
 
     def inject(self, monitor, error, severity):
-        """An error, by its name in QEMU, that the kernel has to report."""
+        """Injects an error, by its name in QEMU, which the kernel has to report."""
         line = {"command-line": "pcie_aer_inject_error r0 " + error}
         answer = monitor.run("human-monitor-command", **line)
         self.assertRegex(answer, "^OK id: r0 ")
@@ -40,7 +40,7 @@ class Aer(lifetest.LifeCase):
         self.works()
 
     def test_errors__fatal(self):
-        """The driver gives the adapter up, and starts anew once Linux has reset the link."""
+        """The driver abandons the adapter, and starts anew once Linux has reset the link."""
         server, client = self.traffic()
         losses, recoveries = self.losses(), self.recoveries("beta")
         with self.monitor("beta") as monitor:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Firmware: what the expansion ROM says (BIOS, UEFI), vital product data, updates, profiles.
+"""Firmware: the expansion ROM's output (BIOS, UEFI), vital product data, updates, profiles.
 
-The profiles' VM, alpha, changes its profile as a user would: by an update and a reload.
+The VM alpha changes its profile as a user would: by an update and a reload.
 # timeout: 1200
 """
 import json
@@ -21,8 +21,8 @@ from updatetest import FIRMWARE, FLASH, flash, info, make, put, read, reload_dri
 BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 PROFILES = ("full", "no-srq-no-mw", "small", "mpa1", "strict", "no-placement")
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
-SLOTS = 0x11000, 0x21000  # where the firmware of each is on the chip
-UPDATES = 20  # at most, to be caught in the middle of one
+SLOTS = 0x11000, 0x21000  # offset of each slot's firmware on the chip
+UPDATES = 20  # at most so many updates until one is caught in the middle
 # ib_device_attr.device_cap_flags, as ibv_devinfo prints them
 CAP_MEM_WINDOW = 1 << 17
 QEMU_PATIENCE = 240  # seconds for machines that boot nothing
@@ -40,7 +40,8 @@ def console_file(path):
 
 
 def screen_text(path):
-    """Lines of a text screen whose memory is in a file; nothing while it is not all there."""
+    """The lines of a text screen whose memory is in a file; nothing as long as the file is
+    incomplete."""
     memory = read(path) if os.path.exists(path) else b""
     if len(memory) < TEXT_SCREEN[1]:
         return ""
@@ -49,7 +50,8 @@ def screen_text(path):
 
 
 def cut_power(lab):
-    """Cuts alpha's while lines are under way; the line that the ROM has to say then."""
+    """Cuts alpha's power while lines are under way; returns the line that the ROM has to print
+    then."""
     program = BUILD + "/guest/programs/dax_store"
     lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
     ulptest.check_kernel(lab, "alpha")
@@ -66,7 +68,7 @@ def cut_power(lab):
 
 
 class Vms(unittest.TestCase):
-    """Cases of VMs whose kernels may not complain in any."""
+    """Cases of VMs in which no kernel may complain."""
 
     lab = None
     vms = ("alpha",)
@@ -79,13 +81,13 @@ class Vms(unittest.TestCase):
             ulptest.check_kernel(self.lab, vm)
 
     def cut(self):
-        """alpha loses its power, and with it what its kernel had to say."""
+        """Cuts alpha's power, so its kernel's log is lost."""
         ulptest.check_kernel(self.lab, "alpha")
         self.lab.run("cut", "--hard", "alpha")
 
 
 class Updates(Vms):
-    """One VM with an NVDIMM that loses CPU stores which nobody flushed."""
+    """One VM with an NVDIMM that loses unflushed CPU stores."""
 
     @classmethod
     def setUpClass(cls):
@@ -140,7 +142,7 @@ class Updates(Vms):
                 self.assertEqual(stored["fw"], "1.0.0")
 
     def test_4_cut_in_the_middle__leaves_the_old(self):
-        # The last word of an update never comes: this is what the chip holds then.
+        # The last word of an update is never written; this is then the content of the chip.
         flash(self.lab, "alpha", self.next[: len(self.next) // 2], status=1)
         self.cut()
         self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
@@ -148,7 +150,8 @@ class Updates(Vms):
         self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
 
     def test_4_killed_in_the_middle__leaves_the_old(self):
-        """QEMU dies while the guest flashes: part of the update is in the image's other slot."""
+        """QEMU is killed while the guest flashes: part of the update is in the image's other
+        slot."""
         folder = rdmatest.folder(self.lab)
         chip = str(folder.path / "alpha" / "flash0.img")
         pid = folder.data["vms"]["alpha"]["process"]["pid"]
@@ -171,7 +174,7 @@ class Updates(Vms):
         self.assertEqual(found["stored"], found["running"])
 
     def long_update(self, version):
-        """Firmware with an expansion ROM of some 30 KiB, which takes a while to be written."""
+        """Firmware with an expansion ROM of some 30 KiB, so that writing takes a while."""
         path = self.folder + "/long"
         with open(path + ".bin", "wb") as file:
             file.write(read(FIRMWARE + "/staghorn.rom").ljust(31000, bytes([version])))
@@ -180,7 +183,8 @@ class Updates(Vms):
         return read(path + ".fw")
 
     def stop_in_the_middle(self, chip, pid, new, update):
-        """Stops QEMU once the update's beginning is on the chip; is its end not there yet?"""
+        """Stops QEMU once the beginning of the update is on the chip; whether its end is still
+        missing."""
         deadline = time.monotonic() + labtest.UP_LIMIT
         with open(chip, "rb", buffering=0) as file:
             while new[:512] not in [os.pread(file.fileno(), 512, at) for at in SLOTS]:
@@ -224,11 +228,11 @@ class Uefi(Vms):
         cls.lab.down()
 
     def test_1_rom__says_what_there_is(self):
-        """Once for each adapter, before Linux, which boots after it."""
+        """The line appears once for each adapter, before Linux boots."""
         vm = json.loads(self.lab.run("status", "--json").out)["vms"]["alpha"]
         ports = [vm, *vm["adapters"]]
         text = console(self.lab, "alpha")
-        linux = re.search(r"EFI \w+: ", text).start()  # what it says before it leaves UEFI
+        linux = re.search(r"EFI \w+: ", text).start()  # Linux's output before it leaves UEFI
         self.lab.sh("alpha", "test -d /sys/firmware/efi")
         self.assertEqual(len(re.findall(r"adapter at [0-9a-f:]+\.0, firmware 1\.0\.0", text)), 2)
         self.assertEqual(len(ports), 2)
@@ -246,10 +250,10 @@ class Uefi(Vms):
 
 
 class PowerOn(unittest.TestCase):
-    """Machines with two adapters and nothing to boot, the first one's cable pulled out."""
+    """Machines with two adapters and nothing to boot; the first adapter's cable is out."""
 
     def command(self, *words):
-        """A QEMU with the adapters, and these words; the machine waits for the monitor."""
+        """A QEMU with the adapters and these arguments; the machine waits for the monitor."""
         share = BUILD + "/products/firmware/share"
         command = [BUILD + "/qemu/qemu-system-x86_64", "-L", share, "-S", "-monitor", "stdio"]
         command += ["-M", "q35", "-cpu", "max", "-accel", "tcg", "-m", "256", "-nodefaults", *words]
@@ -261,7 +265,7 @@ class PowerOn(unittest.TestCase):
         return command
 
     def console(self, uefi, end):
-        """All that the serial console has until the words `end` come."""
+        """The output of the serial console up to the text `end`."""
         share = BUILD + "/products/firmware/share"
         with tempfile.TemporaryDirectory(prefix="sg-on-") as folder:
             text = folder + "/console"
@@ -275,7 +279,7 @@ class PowerOn(unittest.TestCase):
             return self.until(self.command(*words), lambda qemu: console_file(text), end)
 
     def screen(self, *words):
-        """What the video card's screen and the serial port have when nothing can be booted."""
+        """The content of screen and serial port when nothing can be booted."""
         with tempfile.TemporaryDirectory(prefix="sg-on-") as folder:
             text, memory = folder + "/console", folder + "/memory"
 
@@ -289,7 +293,7 @@ class PowerOn(unittest.TestCase):
             return found, console_file(text)
 
     def until(self, command, look, end):
-        """What look() sees in the running QEMU, once `end` is in it."""
+        """The result of look() in the running QEMU, once it contains `end`."""
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as qemu:
@@ -321,7 +325,7 @@ class PowerOn(unittest.TestCase):
         self.check(self.console(False, "No bootable device"))
 
     def test_bios__video_card(self):
-        """On the screen, and on the serial port, which is the ROM's alone."""
+        """The line is on the screen, and on the serial port, which only the ROM uses."""
         screen, serial = self.screen("-display", "none")
         self.check(screen)
         self.check(serial)
@@ -329,7 +333,7 @@ class PowerOn(unittest.TestCase):
         self.assertEqual(len(serial.splitlines()), 4, serial)
 
     def test_bios__video_card_and_serial_console(self):
-        """SeaBIOS brings what is on the screen to the serial port; the ROM does not do it again."""
+        """SeaBIOS copies the screen to the serial port; the ROM does not write there again."""
         screen, serial = self.screen("-nographic")
         self.check(screen)
         self.check(serial)
@@ -364,13 +368,13 @@ class Profiles(Vms):
         self.assertEqual(info(self.lab, "alpha")["versions"]["running"]["fw.profile"], profile)
 
     def attributes(self):
-        """What ibv_devinfo -v says of alpha: name to text."""
+        """The output of ibv_devinfo -v on alpha: {name: text}."""
         lines = self.lab.sh("alpha", "ibv_devinfo -v").splitlines()
         pairs = (line.strip().split(":", 1) for line in lines if ":" in line)
         return {name: text.strip() for name, text in pairs}
 
     def traffic(self):
-        """Both ways; returns what the capture gained."""
+        """Runs rping in both directions; returns what the capture gained."""
         before = os.path.getsize(self.capture)
         rdmatest.rping(self.lab, "alpha", "beta")
         rdmatest.rping(self.lab, "beta", "alpha")
@@ -379,7 +383,7 @@ class Profiles(Vms):
         return self.captured(before)
 
     def captured(self, before):
-        """What the capture, which another process writes, has behind that octet."""
+        """The capture from that octet on; another process writes it."""
         size = -1
         while size != os.path.getsize(self.capture):
             size = os.path.getsize(self.capture)
@@ -407,7 +411,7 @@ class Profiles(Vms):
         self.traffic()
 
     def test_3_mpa1(self):
-        """MP2-26: a Request of revision 2 is not answered; who connects itself, does."""
+        """MP2-26: a Request of revision 2 is not answered; connecting actively works."""
         self.become("mpa1")
         before = os.path.getsize(self.capture)
         rdmatest.rping(self.lab, "beta", "alpha")
@@ -443,9 +447,9 @@ class Profiles(Vms):
         self.assertTrue(placement, "ibv_devinfo tells no difference: %s" % sorted(changed))
 
     def test_6_reload__under_traffic(self):
-        """Connections end, nothing hangs, and the adapter serves new ones."""
+        """Connections end, nothing hangs, and the adapter accepts new ones."""
         address = "10.77.0.2"
-        common = ("-a", address, "-p", "7301")  # the server before may still have its port
+        common = ("-a", address, "-p", "7301")  # the previous server may still have its port
         server = self.lab.start("beta", "rping", "-s", *common)
         listens = "until rdma resource show cm_id | grep LISTEN | grep -q :7301; do sleep 0.1; done"
         self.lab.sh("beta", listens, timeout=60)

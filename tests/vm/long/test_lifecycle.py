@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The life of an adapter in a VM: pulled out and plugged in, unloaded, broken, suspended, rebooted,
-saved.
+"""The life cycle of an adapter in a VM: hot unplug and plug, unload, failure, suspend, reboot,
+save.
 
 # timeout: 1200
 
-Each with traffic under way, which has to end on both sides, and to work again afterwards.
+Each happens under traffic, which has to end on both sides, and must work again afterwards.
 """
 import os
 import re
@@ -17,8 +17,8 @@ import programs
 from lifetest import BETA, FOREVER, TOLD
 
 INJECTED = 5  # SG_FATAL_INJECTED
-# What SeaBIOS makes of PMBASE, ACPI_CNTL and RCBA of q35's LPC bridge (device 31) and of
-# PCIEXBAR of the host bridge, by their addresses as port 0xcf8 takes them.
+# SeaBIOS's values of PMBASE, ACPI_CNTL and RCBA of q35's LPC bridge (device 31) and of PCIEXBAR of
+# the host bridge, by their addresses for port 0xcf8.
 CHIPSET = {
     0x8000F840: 0x601,
     0x8000F844: 0x80,
@@ -27,7 +27,7 @@ CHIPSET = {
     0x80000060: 0xB0000001,
 }
 
-# kexec_file_load() and reboot(LINUX_REBOOT_CMD_KEXEC), in Perl, which each Debian has.
+# kexec_file_load() and reboot(LINUX_REBOOT_CMD_KEXEC), in Perl, which every Debian has.
 KEXEC = r"""
 open(K, "<", "/tmp/vmlinuz") or die; open(I, "<", "/tmp/initrd") or die;
 open(C, "<", "/proc/cmdline") or die; chomp(my $line = <C>);
@@ -41,7 +41,7 @@ class Lifecycle(lifetest.LifeCase):
     up_arguments = ("--mem", "512M")
 
     def test_unplug__under_traffic(self):
-        """Both sides, one after the other."""
+        """Does it on both sides, one after the other."""
         for vm in ("alpha", "beta"):
             server, client = self.traffic()
             self.lab.run("unplug", vm)
@@ -61,7 +61,7 @@ class Lifecycle(lifetest.LifeCase):
             self.works()
 
     def test_reset__is_recovered_from(self):
-        """Somebody resets the function through sysfs: the driver starts anew by itself."""
+        """The function is reset through sysfs: the driver starts anew by itself."""
         before = self.recoveries("beta")
         server, client = self.traffic()
         path = "/sys/class/infiniband/staghorn0/device/reset"
@@ -75,7 +75,7 @@ class Lifecycle(lifetest.LifeCase):
         return int(self.lab.sh(vm, words % INJECTED))
 
     def broken(self, vm):
-        """The adapter fails; the driver sees it by itself, tells everybody and starts anew."""
+        """The adapter fails; the driver notices it, tells all users and starts anew."""
         self.fresh(vm)
         server, client = self.traffic()
         watch = self.lab.start(vm, "ibv_asyncwatch", "-d", "staghorn0")
@@ -94,14 +94,14 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def test_fault__under_traffic(self):
-        """The owner's property `fatal`, of the server's adapter and of the client's."""
+        """The property `fatal`, set on the server's adapter and on the client's."""
         for vm in ("beta", "alpha"):
             with self.subTest(vm=vm):
                 self.broken(vm)
 
     def test_reboot(self):
         server, client = self.traffic()
-        self.check_kernels()  # this is the last that is seen of beta's
+        self.check_kernels()  # nothing more comes from beta's adapter
         with self.monitor("beta") as monitor:
             monitor.run("set-action", reboot="reset")
         self.lab.sh("beta", "touch /run/before")
@@ -113,14 +113,15 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def test_kexec(self):
-        """A new kernel without a reset of the machine: shutdown() has silenced the adapter."""
+        """kexec starts a new kernel without a reset of the machine: shutdown() has silenced the
+        adapter."""
         for name in ("vmlinuz", "initrd"):
             path = os.path.realpath(os.path.join(programs.KERNEL, name))
             self.lab.run("copy", path, "beta:/tmp/" + name)
         server, client = self.traffic()
         self.check_kernels()
         self.lab.sh("beta", "touch /run/before")
-        # The machine is not reset, so the launcher does not see its agent go.
+        # The machine is not reset, so the launcher does not notice that the agent is gone.
         gone = self.lab.start("beta", "perl", "-e", KEXEC)
         self.hears(client)
         self.wait("beta", "test ! -e /run/before -a -e /run/staghorn/rdma", 240)
@@ -129,11 +130,11 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def wake(self, monitor):
-        """Wakes the machine, and does SeaBIOS's part for it.
+        """Wakes the machine, and does SeaBIOS's part.
 
-        A wake-up resets q35's registers, the window into configuration space among them, and
-        SeaBIOS 1.16 restores them through that window: all of it is lost, and with it the ACPI
-        timer, by which Linux may tell the time.  No adapter has a part in that."""
+        A wake-up resets q35's registers, also the window into configuration space, and SeaBIOS 1.16
+        restores them through that window.  So all of them are lost, also the ACPI timer, which
+        Linux may use as its clock.  This has nothing to do with the adapter."""
 
         def say(text):
             return monitor.run("human-monitor-command", **{"command-line": text})
@@ -148,7 +149,7 @@ class Lifecycle(lifetest.LifeCase):
         monitor.run("cont")
 
     def test_suspend__to_memory(self):
-        """The peer is told while the machine sleeps, the sleeper's own program when it wakes."""
+        """The peer is told while the machine sleeps, the machine's own program when it wakes."""
         self.lab.sh("beta", "echo deep > /sys/power/mem_sleep")
         server, client = self.traffic()
         sleeper = self.lab.start("beta", "sh", "-c", "echo mem > /sys/power/state; echo awake")
@@ -164,7 +165,8 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def service(self):
-        """Traffic whose server, on beta, is no child of the agent: it goes along with its VM."""
+        """Traffic whose server on beta is not a child of the agent, so that it moves with its
+        VM."""
         words = "stdbuf -oL rping -s -a %s -S 4096 >/tmp/served 2>&1; echo over >>/tmp/served"
         script = "rm -f /tmp/served; setsid sh -c '%s' </dev/null >/dev/null 2>&1 &"
         self.lab.sh("beta", script % (words % BETA))
@@ -175,12 +177,12 @@ class Lifecycle(lifetest.LifeCase):
         return client
 
     def is_told(self):
-        """The service of an adapter that is as new: its connection has ended, and so has it."""
+        """The server whose adapter was replaced by a new one: connection and program have ended."""
         self.wait("beta", "grep -q over /tmp/served")
         self.assertRegex(self.lab.sh("beta", "cat /tmp/served"), "DISCONNECT EVENT|device removal")
 
     def test_save_and_load(self):
-        """The connection is gone afterwards, on both sides; the machine goes on.  Live or not."""
+        """The connection is gone afterwards on both sides; the machine continues, live or not."""
         with tempfile.TemporaryDirectory(prefix="sg-state-") as folder:
             path = os.path.join(folder, "beta.state")
             for words, connected in ((), True), (("--live",), True), (("--live",), False):
@@ -211,7 +213,8 @@ class Lifecycle(lifetest.LifeCase):
         self.assertNotIn("error", found)
 
     def test_snapshots__taken_and_gone_back_to(self):
-        """savevm and loadvm: taking one disturbs no connection; going back ends those of now."""
+        """savevm and loadvm: a snapshot disturbs no connection; going back to it ends the present
+        ones."""
         with tempfile.NamedTemporaryFile(prefix="sg-snap-") as file, self.monitor(
             "beta"
         ) as monitor:

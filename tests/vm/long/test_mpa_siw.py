@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Connection setup against siw: one adapter for each policy, each side active in turn.
+"""Connection setup with siw: one adapter for each policy, each side active in turn.
 # timeout: 900
 
-alpha has eight adapters that differ in how they set up connections, beta has siw, which speaks MPA
-revision 2 without CRC of its own, no markers, limits of its own, and as responder takes a Write or
-a Read for the ready-to-receive message, never a Send.  What must come of each pair is in a table:
+alpha has eight adapters that differ in how they set up connections, beta has siw, which uses MPA
+revision 2, requests no CRC and no markers, has its own limits, and as responder accepts a Write or
+a Read as the ready-to-receive message, never a Send.  A table has the outcome of each pair:
 
     data      rping goes, with its Reads, Writes and Sends validated at both ends
-    no reads  the connection is there, but siw answers each Read with a Terminate: revision 1 says
-              nothing of depths, and siw then takes it that none were granted
-    refused   one of the sides does not want the other; both are told, nobody hangs
+    no reads  the connection stands, but siw answers each Read with a Terminate: revision 1 says
+              nothing about depths, and siw then assumes that no Reads were granted
+    refused   one side refuses the other; both are told, nothing hangs
 
-What the startup frames said, and with which message the initiator began, is read from a capture:
-data alone would come through with another choice, too.
+The startup frames, and the initiator's first message, are read from a capture, because the data
+would also arrive with other choices.
 """
 import os
 import re
@@ -27,17 +27,17 @@ import ulptest
 
 @dataclass
 class Row:
-    """An adapter, and what comes of it."""
+    """An adapter, and the outcomes with it."""
 
     properties: str
-    asking: str  # outcome when alpha connects to siw; None: not tried
-    answering: str  # when siw connects to alpha
-    offered: tuple = ("write", "read")  # what may come first, as alpha's Request offers it
-    taken: tuple = ("write",)  # what siw's Reply takes of it
-    first: str = "empty write"  # what alpha sends first
+    asking: str  # outcome if alpha connects to siw; None: not tried
+    answering: str  # outcome if siw connects to alpha
+    offered: tuple = ("write", "read")  # the first messages that alpha's Request offers
+    taken: tuple = ("write",)  # those that siw's Reply accepts
+    first: str = "empty write"  # alpha's first message
 
     def flags(self):
-        """Of alpha's startup frames: CRC and Markers."""
+        """CRC and Markers in alpha's startup frames."""
         crc = 0 if "crc=off" in self.properties else fpdu.CRC
         return crc | (fpdu.MARKERS if "markers=on" in self.properties else 0)
 
@@ -58,18 +58,18 @@ TABLE = (
         "rtr-write=off,first-fpdu-delay=50",
         *("data", "data", ("read",), ("read",), "empty read request"),
     ),
-    # siw answers Write to an offer of Send alone: nothing common, and our first FPDU is the
-    # Terminate 2/0/07 (RFC 6581 section 9.2).  Linux 6.12 does not survive that: siw takes the
-    # Terminate for the message that establishes and closes at once, and iw_cm runs into a BUG
-    # (iwcm.c:964) in beta's kernel.  So this one is not tried; between adapters it is
-    # (unit/proto/mpa_pairs).  As initiator siw does not ask for the peer-to-peer model.
+    # siw answers an offer of Send alone with Write: they have nothing in common, and our first FPDU
+    # is the Terminate 2/0/07 (RFC 6581 section 9.2).  Linux 6.12 does not survive that: siw takes
+    # the Terminate for the message that establishes the connection, closes at once, and iw_cm hits
+    # a BUG (iwcm.c:964) in beta's kernel.  So this is tested only between adapters
+    # (unit/proto/mpa_pairs).  As initiator siw does not request the peer-to-peer model.
     Row("rtr-write=off,rtr-read=off,rtr-send=on", None, "data"),
     Row("max-ird=1,max-ord=1,first-fpdu-delay=50", "data", "data"),
 )
 PINGS = 5
-TRIES = 4  # siw now and then overlooks the first FPDU
+TRIES = 4  # siw sometimes misses the first FPDU
 # perftest connects twice, and its client does not wait until the server listens for the second
-# time: "Connection refused", the more often the slower the server's VM is.
+# time.  The slower the server's VM is, the more often this gives "Connection refused".
 RACES = 12
 
 
@@ -79,7 +79,7 @@ class MpaSiw(ulptest.ProgramCase):
         *(word for row in TABLE[:1] for word in ("--device-prop", "alpha:" + row.properties)),
         *(word for row in TABLE[1:] for word in ("--adapter", "alpha:" + row.properties)),
     )
-    # perftest dies of its own when it is refused the Reads that it asks for.
+    # perftest crashes when the Reads that it requests are refused.
     tolerated = ("traps: ib_read_bw",)
     port = 7200
 
@@ -90,12 +90,12 @@ class MpaSiw(ulptest.ProgramCase):
         cls.capture = cls.folder.name + "/x.pcap"
         cls.up_arguments = (*cls.up_arguments, "--capture", cls.capture)
         super().setUpClass()
-        # siw has one port: an address of it in the network of each adapter.
+        # siw has one port, which has an address in the network of each adapter.
         words = ["ip addr add 10.77.%d.2/24 dev eth0" % n for n in range(1, len(TABLE))]
         cls.lab.sh("beta", "; ".join(words))
 
     def serve(self, vm, *command):
-        """A server on a port of its own, which listens; returns it and the port."""
+        """Starts a server on its own port and waits until it listens; returns it and the port."""
         MpaSiw.port += 1
         found = self.lab.start(vm, *command, "-p", str(self.port))
         listens = "until rdma resource show cm_id | grep -q ':%d.*LISTEN\\|LISTEN.*:%d'; do "
@@ -104,7 +104,7 @@ class MpaSiw(ulptest.ProgramCase):
         return found, str(self.port)
 
     def ping(self, server, client, address):
-        """One rping; what client and server printed."""
+        """One rping; returns the output of client and server."""
         words = ("-a", address, "-v", "-V", "-C", str(PINGS), "-S", "20000")
         waiting, port = self.serve(server, "rping", "-s", *words)
         command = ("exec", "-n", "--timeout", 30, client, "--", "rping", "-c", *words, "-p", port)
@@ -121,7 +121,7 @@ class MpaSiw(ulptest.ProgramCase):
         return ("no reads" if "DISCONNECT EVENT" in text else "hang"), text
 
     def perftest(self, tool, server, client, address, theirs=(), ours=()):
-        """One run, with further words for the server and for the client; status and text."""
+        """One run, with more arguments for server and client; returns status and text."""
         words = ("-R", "-F", "-s", "4096", "-n", "50")
         waiting, port = self.serve(server, tool, *words, *theirs)
         command = ("exec", "-n", "--timeout", 60, client, "--", tool, *words, *ours)
@@ -142,7 +142,7 @@ class MpaSiw(ulptest.ProgramCase):
         return ports
 
     def setups(self):
-        """How the connections so far began, as the capture has it, by the port that listens."""
+        """The starts of the connections so far, from the capture, by the listening port."""
         size = -1
         while size != os.path.getsize(self.capture):
             size = os.path.getsize(self.capture)
@@ -153,7 +153,7 @@ class MpaSiw(ulptest.ProgramCase):
         return found
 
     def check_asked(self, row, setups):
-        """alpha's Requests, siw's Replies, and what came first."""
+        """Checks alpha's Requests, siw's Replies, and the first messages."""
         for each in setups:
             said = each.request
             self.assertEqual(
@@ -171,7 +171,8 @@ class MpaSiw(ulptest.ProgramCase):
         self.assertIn(row.first, [each.first_kind for each in setups if each.reply], setups)
 
     def check_answered(self, row, setups):
-        """siw's Requests, which are not for the peer-to-peer model, and alpha's Replies."""
+        """Checks siw's Requests, which do not ask for the peer-to-peer model, and alpha's
+        Replies."""
         for each in setups:
             self.assertEqual((each.request.revision, each.request.peer_to_peer), (2, False), each)
             if row.revision() == 1:
@@ -222,7 +223,7 @@ class MpaSiw(ulptest.ProgramCase):
                 self.check_answered(TABLE[number], found)
 
     def test_revision_1_without_reads(self):
-        """Under revision 1 Sends and Writes go"""
+        """With revision 1 Sends and Writes work"""
         number = next(n for n, row in enumerate(TABLE) if row.asking == "no reads")
         for tool in ("ib_send_bw", "ib_write_bw"):
             for _ in range(TRIES):
@@ -232,7 +233,7 @@ class MpaSiw(ulptest.ProgramCase):
             self.assertEqual(status, 0, text)
 
     def reads(self, number, depth, server, client, host, granted):
-        """ib_read_bw with so many Reads in flight; siw's hiccups are tried again."""
+        """ib_read_bw with so many Reads in flight; failures of siw are tried again."""
         address = "10.77.%d.%d" % (number, host)
         hiccups = races = 0
         while True:
@@ -253,11 +254,11 @@ class MpaSiw(ulptest.ProgramCase):
         for number, depth, server, client, host, granted, answer in (
             (0, "1", "beta", "alpha", 2, "1", (1, 1)),
             (0, "16", "beta", "alpha", 2, "16", (16, 16)),
-            # siw's program grants 2; siw itself gives all that was asked for, and takes 2.
+            # siw's program grants 2; siw itself grants everything requested, and accepts 2.
             (0, "16", "beta", "alpha", 2, "2", (16, 2)),
             (0, "16", "alpha", "beta", 1, "16", (16, 16)),
             (few, "1", "beta", "alpha", 2, "16", (1, 1)),
-            (few, "16", "alpha", "beta", 1, "1", (1, 1)),  # our Reply says 1, and siw keeps to it
+            (few, "16", "alpha", "beta", 1, "1", (1, 1)),  # our Reply says 1, and siw respects it
         ):
             with self.subTest(adapter=number, depth=depth, active=client, granted=granted):
                 status, text = self.reads(number, depth, server, client, host, granted)
@@ -265,7 +266,7 @@ class MpaSiw(ulptest.ProgramCase):
                 tried[self.port] = (int(depth), answer)
         setups = self.setups()
         for port, (depth, answer) in tried.items():
-            # perftest's own connection, by which its ends agree, asks for no Reads at all.
+            # perftest's first connection, by which its ends agree, requests no Reads at all.
             found = [each for each in setups[port] if each.request.depths != (0, 0)]
             with self.subTest(wire=port):
                 self.assertEqual(
@@ -274,7 +275,7 @@ class MpaSiw(ulptest.ProgramCase):
                 )
 
     def test_more_than_the_adapter_has(self):
-        """RDM-54 a program that asks for more Reads in flight than the adapter has is told so"""
+        """RDM-54 a program that requests more Reads in flight than the adapter has gets an error"""
         status, text = self.perftest(
             "ib_read_bw", "beta", "alpha", "10.77.%d.2" % (len(TABLE) - 1), (), ("-o", "16")
         )

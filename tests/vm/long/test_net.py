@@ -14,8 +14,8 @@ import ulptest
 
 PEER_TIMEOUT = 12  # seconds, of the first adapters
 LISTENS = "until rdma resource show cm_id | grep LISTEN | grep -q :%d; do sleep 0.1; done"
-PORTS = itertools.count(7300)  # the server before may not have given its port back
-TRIES = 6  # a client may come between rdma_cm's noting the listener and the adapter's
+PORTS = itertools.count(7300)  # the previous server may not have released its port
+TRIES = 6  # a client may come between rdma_cm's record of the listener and the adapter's
 
 
 def pings(text):
@@ -23,7 +23,7 @@ def pings(text):
 
 
 def serve(lab, vm, address, *words):
-    """An rping server that listens, on a port of its own."""
+    """An rping server that listens on its own port."""
     port = next(PORTS)
     found = lab.start(vm, "rping", "-s", "-a", address, "-p", port, "-v", "-V", *words)
     found.port = port
@@ -32,7 +32,7 @@ def serve(lab, vm, address, *words):
 
 
 def rping(lab, server, client, address, count=5, size=1000, listen=None, words=()):
-    """rping with validation to that address; its data must all come back."""
+    """rping with validation to that address; all data must come back."""
     numbers = ("-C", count, "-S", size)
     waiting = serve(lab, server, listen or address, *numbers)
     for _ in range(TRIES):
@@ -49,7 +49,7 @@ def rping(lab, server, client, address, count=5, size=1000, listen=None, words=(
 
 
 def unreachable(lab, client, address, port):
-    """A client that must not get through, for whatever reason."""
+    """A client that must fail to connect, for whatever reason."""
     words = ("rping", "-c", "-a", address, "-p", port, "-C", 1)
     done = lab.run("exec", "-n", "--timeout", 40, client, "--", *words, status=None)
     assert pings(done.out) == 0 and done.returncode != 0, done.out + done.err
@@ -86,7 +86,7 @@ class Traffic:
             time.sleep(0.1)
 
     def ends(self, timeout):
-        """Seconds until the client has ended by itself."""
+        """Waits until the client ends by itself; returns the seconds."""
         start = time.monotonic()
         self.client.wait(timeout)
         return time.monotonic() - start
@@ -116,7 +116,7 @@ class TwoVms(ulptest.ProgramCase):
     # -- several adapters
 
     def devices(self, vm):
-        """RDMA devices in the order of their ports; who registered first is named first."""
+        """RDMA devices in the order of their ports; they are named in the order of registration."""
         return self.lab.sh(vm, "cat /run/staghorn/devices").split()
 
     def test_adapters__each_has_its_port_and_properties(self):
@@ -142,7 +142,7 @@ class TwoVms(ulptest.ProgramCase):
         self.assertGreater(after[1], before[1])
 
     def test_adapters__two_on_one_segment(self):
-        """beta's third is on the segment of the first ones, with a network of its own."""
+        """beta's third adapter is on the segment of the first ones, with its own network."""
         self.lab.sh("alpha", "ip addr add 10.77.2.1/24 dev eth0")
         rping(self.lab, "beta", "alpha", "10.77.2.2")
         rping(self.lab, "beta", "alpha", "10.77.0.2")
@@ -186,7 +186,7 @@ class TwoVms(ulptest.ProgramCase):
             "eth0.%d; ip addr add fd88::%d/64 dev eth0.%d nodad; ip link set eth0.%d up"
         )
         self.lab.sh(vm, script % (ident, ident, host, ident, host, ident, ident))
-        # Link-local addresses are asked for in the network first.
+        # Neighbour discovery asks for link-local addresses first.
         self.lab.sh(
             vm,
             "n=0; while ip -6 addr show dev eth0.%d | grep -q tentative; do n=$((n + 1)); "
@@ -199,13 +199,13 @@ class TwoVms(ulptest.ProgramCase):
         try:
             rping(self.lab, "beta", "alpha", "10.88.5.2", size=60000)
             rping(self.lab, "beta", "alpha", "fd88::2")
-            # The same link-local address is on eth0 and eth0.5: the link tells them apart.
+            # The same link-local address is on eth0 and eth0.5: the scope tells them apart.
             address = link_local(self.lab, "beta", "eth0.5")
             self.assertEqual(address, link_local(self.lab, "beta"))
             rping(self.lab, "beta", "alpha", address + "%eth0.5")
             rping(self.lab, "beta", "alpha", address + "%eth0")
             rping(self.lab, "beta", "alpha", "10.77.0.2")
-            # The other one leaves its VLAN: nothing is heard on the next one.
+            # The peer leaves its VLAN: nothing reaches it on another one.
             self.lab.sh("alpha", "ip link del eth0.5")
             self.vlan("alpha", 6, 1)
             waiting = serve(self.lab, "beta", "10.88.5.2")
@@ -280,7 +280,7 @@ class TwoVms(ulptest.ProgramCase):
         rping(self.lab, "beta", "alpha", "10.77.0.2")
 
     def test_z_peer__killed_while_idle(self):
-        """An idle connection is kept while the peer is there, and its death is noticed."""
+        """An idle connection is kept as long as the peer is alive; its death is noticed."""
         server = serve(self.lab, "alpha", "10.77.0.1", "-C", 10000000)
         time.sleep(0.5)
         words = ("-a", "10.77.0.1", "-p", server.port, "-v", "-C", 10000000)
@@ -303,7 +303,7 @@ class EightVms(ulptest.ProgramCase):
     up_arguments = ("--vms", ",".join(vms), "--mem", "384M", "--cpus", "1")
 
     def test_segment__everybody_talks_at_once(self):
-        """A ring: each one serves the next, all at the same time."""
+        """A ring: each VM serves the next one, all at the same time."""
         names = "abcdefgh"
         with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
             runs = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many queue pairs between two VMs: all connected at once, all with messages both ways.
+"""Many queue pairs between two VMs: all connected at once, with messages in both directions.
 
 # timeout: 900
 """

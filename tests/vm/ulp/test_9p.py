@@ -2,9 +2,9 @@
 """9P over RDMA: the kernel's client (9pnet_rdma), and Debian's diod behind a relay.
 # timeout: 900
 
-None of Debian's servers of 9P speaks RDMA: diod and nfs-ganesha are packaged without it.  diod
-serves a connection that it is given as a stream, though; ninep_relay.c (tests/guest-programs/ulp)
-accepts RDMA connections and passes the messages on, one Send each."""
+None of Debian's 9P servers supports RDMA: diod and nfs-ganesha are packaged without it.  But diod
+can serve a stream that it is given; ninep_relay.c (tests/guest-programs/ulp) accepts RDMA
+connections and passes the messages on, one Send each."""
 import labtest
 import programs
 import ulptest
@@ -59,7 +59,7 @@ class NineP(ulptest.FileCase):
         self.sh(CLIENT, MOUNT % more, timeout=ulptest.LIMIT)
 
     def test_mount__is_over_rdma(self):
-        """Its connection allows no Reads in either direction"""
+        """The connection allows no Reads in either direction"""
         self.assertRegex(self.sh(CLIENT, "grep /mnt/9p /proc/mounts"), r"trans=rdma")
         self.assertEqual(ulptest.resources(self.lab, CLIENT)["qp"], 1)
 
@@ -77,7 +77,7 @@ class NineP(ulptest.FileCase):
         self.check_same("/mnt/9p/down")
 
     def test_metadata__many_files(self):
-        """Replies that are a list in several messages"""
+        """Directory listings that take several replies"""
         names = self.sh(
             CLIENT,
             "mkdir /mnt/9p/many && cd /mnt/9p/many && for n in $(seq 50); do "
@@ -88,7 +88,7 @@ class NineP(ulptest.FileCase):
         self.assertEqual(names.split(), ["50", "50"])
 
     def test_umount__leaves_nothing(self):
-        """But what a mount whose server was killed still has: its client waits for ever"""
+        """Except objects of a mount whose server was killed: its client waits for ever"""
         self.sh(CLIENT, "umount /mnt/9p", timeout=ulptest.LIMIT)
         before = ulptest.resources(self.lab, CLIENT)
         self.mount()
@@ -101,7 +101,8 @@ class NineP(ulptest.FileCase):
         self.check_unplugged("/mnt/9p/unplugged")
 
     def test_server_killed(self):
-        """9P has no recovery, and its client no limit of time: a new mount works beside the dead"""
+        """9P has no recovery, and its client no time limit: a new mount works beside the dead
+        one"""
         ulptest.Running(self.lab, "/mnt/9p/killed")
         self.cut_and_on()
         self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=ulptest.LIMIT)

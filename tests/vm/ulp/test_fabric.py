@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian's programs above verbs, as they are: qperf, libfabric, Open MPI.
+"""Debian's unmodified programs above verbs: qperf, libfabric, Open MPI.
 
-alpha is the client, beta the server.  What moved over the adapter its counters say."""
+alpha is the client, beta the server.  The adapters' counters tell what they moved."""
 # timeout: 900
 import time
 
@@ -27,7 +27,7 @@ QPERF_MOVES = {  # with rdma_cm: test, counter of alpha that grows, least growth
     'ver_rc_compare_swap': ('tx_atomics', 2),
     'ver_rc_fetch_add': ('tx_atomics', 2),
 }
-# Open MPI starts its daemon on the other host by a program like ssh, which has to be on both.
+# Open MPI starts its daemon on the other host by a program like ssh, which has to exist on both.
 AGENT = """cat > /root/agent.sh <<'END'
 #!/bin/sh
 host=$1
@@ -71,11 +71,11 @@ class Fabric(ProgramCase):
         return counters(self.lab, 'alpha')[counter] - before[counter]
 
     def qperf(self, test, cm=1):
-        """Its exit status and what it said.
+        """Runs it; returns exit status and output.
 
-        qperf 0.4.11's server names its port before it listens there, so that a quick client is
-        refused; mended after that version.  This is the one failure that is tried again.  The
-        server's child then ends inside a signal handler, so it gets a new server."""
+        qperf 0.4.11's server announces its port before it listens there, so that a quick client is
+        refused (fixed after that version).  Only this failure is tried again.  The server's child
+        then ends inside a signal handler, so the server is restarted."""
         words = ['timeout', '100', 'qperf', '-t', '1', '-to', '80', '-cm', str(cm)]
         words += ['10.77.0.2', test]
         for _ in range(ATTEMPTS):
@@ -96,11 +96,11 @@ class Fabric(ProgramCase):
                 self.assertGreaterEqual(self.growth(before, counter), least)
 
     def test_qperf__refused(self):
-        """By LID there is no way to an Ethernet adapter; no unconnected or unreliable service
+        """No addressing by LID on Ethernet; no unconnected or unreliable service
 
-        Both sides fail, each by itself.  Who is first tells the other, which then ends: a server
-        without a word, a client with as much of the server's words as has come so far.  So the
-        client says why, or else the server does once it has ended."""
+        Both sides fail, each by itself.  The first to fail tells the other, which then ends: a
+        server without a message, a client with as much of the server's message as has arrived.  So
+        either the client gives the reason, or the server does once it has ended."""
         route = 'failed to modify QP to RTR: Invalid argument'
         kind = 'failed to create QP: Operation not supported'
         runs = (('rc_bw', route), ('uc_bw', kind), ('uc_rdma_write_bw', kind), ('ud_lat', kind))
@@ -138,13 +138,13 @@ class Fabric(ProgramCase):
         return waiting, client
 
     def check_ends(self, sides, kind, before):
-        """Both sides end well, or one of two datagrams' sides does and the other knows of it.
+        """Both sides succeed; with datagrams one may fail if the other succeeds.
 
         ofi_rxm polls completions, then connection events; on a shutdown it destroys the queue pair
-        (vrb_ep_close) before it polls again.  If in between the peer's last word came and the
-        peer ended, that word is lost, and fi_pingpong has no limit to its wait for it.  What the
-        adapters owe is the word and the event: each message that one sent the other received, and
-        no queue pair is as if the peer were there."""
+        (vrb_ep_close) before it polls again.  If the peer sends its last message and ends in
+        between, that message is lost, and fi_pingpong waits for it for ever.  The adapters must
+        deliver message and event: each side has received what the other sent, and no queue pair is
+        still connected."""
         deadline = time.monotonic() + LIMIT
         while all(side.process.poll() is None for side in sides):
             self.assertLess(time.monotonic(), deadline, sides[0].output + sides[1].output)
@@ -189,7 +189,7 @@ class Fabric(ProgramCase):
                 self.assertGreater(self.growth(before['alpha'], 'rx_octets'), 10 << 20)
 
     def test_fi_pingpong__refused(self):
-        """Datagrams, and tags on connected endpoints, the provider does not have here"""
+        """The provider here has neither datagrams nor tags on connected endpoints"""
         for run in (('verbs', 'dgram'), ('verbs', 'msg', '-m', 'tagged')):
             with self.subTest(run=run):
                 server, client = self.pingpong(*run)
@@ -225,7 +225,7 @@ class Fabric(ProgramCase):
         self.assertEqual(self.growth(before, 'tx_octets'), 0)
 
     def test_zz_nothing_left(self):
-        """What ended has no queue pair, but the server that was ended may still be closing"""
+        """Ended programs have no queue pair left, but a killed server may still be closing"""
         self.lab.sh('beta', 'pkill qperf; true')
         deadline = time.monotonic() + LIMIT
         for vm in ('alpha', 'beta'):

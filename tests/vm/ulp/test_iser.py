@@ -2,8 +2,8 @@
 """iSER: the kernel's target (LIO with ib_isert, set up by targetcli) and open-iscsi.
 # timeout: 1200
 
-The adapter listens on the portal's port, so TCP's iSCSI on the same port of the same address is
-not reachable: what is RDMA and what is not is told by the port, as on all iWARP adapters."""
+The adapter listens on the portal's port, so iSCSI over TCP cannot be reached at the same address
+and port: the port decides what is RDMA, as with all iWARP adapters."""
 import re
 
 import labtest
@@ -59,10 +59,11 @@ class Iser(ulptest.DiskCase):
     """alpha logs in to beta's target.
 
     LIO's login thread sets a connection's parameters after it has sent the last login response;
-    ib_isert hands on commands as they come.  One that comes in between finds lengths of 0, and
-    iscsit_build_pdu_and_seq_lists() never ends.  An initiator that logs in again with writes at
-    hand is fast enough for that where the login thread does not run on.  With one processor,
-    whose kernel threads are not preempted, the command waits until the thread has done."""
+    ib_isert passes commands on as they arrive.  A command that arrives in between finds lengths of
+    0, and iscsit_build_pdu_and_seq_lists() never ends.  An initiator that logs in again with
+    pending writes is fast enough for that if the login thread does not continue at once.  With one
+    processor, whose kernel threads are not preempted, the command waits until the thread is
+    done."""
 
     up_arguments = (*ulptest.UP, "--cpus", "1")
     server_script = SERVE
@@ -77,7 +78,7 @@ class Iser(ulptest.DiskCase):
         self.sh(CLIENT, NODE + " -u; " + NODE + " -o delete", status=None, timeout=ulptest.LIMIT)
 
     def login(self, replacement=600, noop=15):
-        """The disk's name once it is there."""
+        """The disk's name, once it exists."""
         values = [
             text % value if "%d" in text else text
             for text, value in zip(SETTINGS, (replacement, noop, noop, 0))
@@ -95,19 +96,19 @@ class Iser(ulptest.DiskCase):
         self.sh(CLIENT, PREPARE)
 
     def test_discovery(self):
-        """Its session is over RDMA, too
+        """The discovery session is over RDMA, too
 
         On a busy machine both ends have races of their own here, in which no message is lost (the
-        counters agree): LIO rejects a Text request that comes before the login thread has set the
-        type of the session; iscsiadm overlooks a response that its kernel has handed up, waits
-        for 30 seconds, and may die of that, which leaves a session that nobody can end."""
+        counters agree).  LIO rejects a Text request that arrives before the login thread has set
+        the type of the session.  iscsiadm misses a response that its kernel has delivered, waits
+        for 30 seconds, and may crash, which leaves a session that nothing can end."""
         script = "iscsiadm -m discovery -t sendtargets -p %s -I iser" % PORTAL
         for _ in range(4):
             before = ulptest.counters(self.lab, CLIENT)
             words = ("exec", CLIENT, "--", "timeout", "100", "sh", "-c", script)
             done = self.lab.run(*words, status=None, timeout=ulptest.LIMIT)
             after = ulptest.counters(self.lab, CLIENT)
-            # Each request that was sent has its answer, whatever became of it above.
+            # Each request that was sent has its answer, whatever the upper layers did with it.
             sends, answers = (after[k] - before[k] for k in ("tx_sends", "rx_sends"))
             self.assertEqual(sends, answers, done.out + done.err)
             if done.returncode == 0 and TARGET in done.out:
@@ -133,7 +134,7 @@ class Iser(ulptest.DiskCase):
         ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
-        """The cable is out for longer than iSCSI's pings: the session is recovered"""
+        """The cable is out for longer than iSCSI's ping timeout: the session is recovered"""
         disk = self.login(noop=3)
         running = ulptest.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel consumers between the adapter and siw: NFS and NVMe, each kind at each end.
+"""Kernel ULPs between the adapter and siw: NFS and NVMe, each kind at each end.
 # timeout: 1800
 
-siw leaves a first message unread that comes before its queue pair has the socket, closes now and
-then for no reason, and its kernel may end with "kernel BUG at .../iwcm.c" (see test_interop).
-So a case may fail three times, the VMs started again in between; each time is printed.  What is
-judged strictly is the data, and the adapter's side: no protocol error, no word of its kernel.
+siw does not read a first message that arrives before its queue pair has the socket, sometimes
+closes for no reason, and its kernel may stop with "kernel BUG at .../iwcm.c" (see test_interop).
+So a case may fail three times, with the VMs restarted in between; each time is printed.  The data,
+and the adapter's side, are judged strictly: no protocol error, no complaint of its kernel.
 """
 import labtest
 import rdmatest
@@ -15,14 +15,14 @@ import test_nvme
 from rdmatest import exports
 from ulptest import CLIENT, SERVER
 
-ATTEMPTS = 4  # of a case, for siw's sake
-LIMIT = 90  # seconds of a step; siw that hangs does so for ever
+ATTEMPTS = 4  # of a case, because of siw
+LIMIT = 90  # seconds of a step; if siw hangs it hangs for ever
 
 
 class Mixed(labtest.LabCase):
-    """The server is beta, the client alpha; which of them has siw, a case says."""
+    """The server is beta, the client alpha; the case says which of them has siw."""
 
-    # The adapter gives siw time to pass its socket on, as it would where a lab begins with siw.
+    # The adapter gives siw time to pass its socket on, as in a lab that starts with siw.
     up_arguments = (*ulptest.UP, "--device-prop", "first-fpdu-delay=100")
 
     @classmethod
@@ -40,7 +40,7 @@ class Mixed(labtest.LabCase):
         self.ours = None
 
     def start_again(self, vm):
-        """A VM without a past, with the device that it had."""
+        """Restarts the VM with the same device."""
         self.lab.run("cut", vm)
         self.lab.run("on", vm, "--timeout", labtest.UP_LIMIT, timeout=labtest.UP_LIMIT + 60)
         if vm == CLIENT:
@@ -48,12 +48,13 @@ class Mixed(labtest.LabCase):
         rdmatest.rdma.use(rdmatest.folder(self.lab), self.kinds[vm], [vm])
 
     def sh(self, vm, script, limit=LIMIT):
-        """Bounded at both ends: a command that siw lets hang is an AssertionError."""
+        """Time limits at both ends: a command that hangs because of siw raises an
+        AssertionError."""
         words = ("exec", "-n", "--timeout", limit, vm, "--", "sh", "-c", script)
         return self.lab.run(*words, timeout=limit + 60).out
 
     def run_case(self, siw, case):
-        """With siw in that VM and the adapter in the other."""
+        """Runs with siw in that VM and the adapter in the other."""
         self.ours = SERVER if siw == CLIENT else CLIENT
         for vm, kind in ((siw, "siw"), (self.ours, "staghorn")):
             if self.kinds[vm] != kind:

@@ -2,8 +2,8 @@
 """NFS over RDMA: the kernel's client and server, each on an adapter.
 # timeout: 1200
 
-Debian's kernel, nfs-utils and nothing else.  The export is an ext4 on the server's NVDIMM, so that
-a server whose power was cut comes back with what it has acknowledged: clients of NFS go on then.
+This uses only Debian's kernel and nfs-utils.  The export is an ext4 on the server's NVDIMM, so that
+a server whose power was cut comes back with all acknowledged data, and NFS clients continue.
 """
 import re
 
@@ -46,7 +46,7 @@ class Nfs(ulptest.FileCase):
         self.sh(CLIENT, script, timeout=ulptest.LIMIT)
 
     def calls(self):
-        """What nfsstat says of the client: {"read": 12, ...}, of all versions together."""
+        """nfsstat's counts of the client: {"read": 12, ...}, the sum of all versions."""
         found = {}
         text = self.sh(CLIENT, "nfsstat -c -l")
         for name, count in re.findall(r"^nfs v\d+ client\s+(\w+): +(\d+) *$", text, re.M):
@@ -61,7 +61,7 @@ class Nfs(ulptest.FileCase):
             self.assertGreaterEqual(ulptest.resources(self.lab, vm)["qp"], 1)
 
     def test_fio__verified(self):
-        """Reads and writes of all sizes; each one is RDMA of the server in the client's memory"""
+        """Reads and writes of all sizes; for each the server uses RDMA on the client's memory"""
         server = ulptest.counters(self.lab, SERVER)
         calls = self.calls()
         self.check_data("/mnt/nfs/fio")
@@ -80,7 +80,7 @@ class Nfs(ulptest.FileCase):
         self.check_same("/mnt/nfs/down")
 
     def test_metadata__many_files(self):
-        """Short calls, which are Sends alone, and long replies, which are not"""
+        """Short calls, which are only Sends, and long replies, which are not"""
         names = self.sh(
             CLIENT,
             "mkdir /mnt/nfs/many && cd /mnt/nfs/many && for n in $(seq 100); do "
@@ -113,7 +113,7 @@ class Nfs(ulptest.FileCase):
         self.check_killed("/mnt/nfs/killed")
 
     def test_server_gone(self):
-        """A soft mount tells its user in bounded time that the server is not there"""
+        """A soft mount reports in bounded time that the server is gone"""
         self.sh(
             CLIENT,
             "mkdir -p /mnt/soft && mount -t nfs4 -o rdma,port=20049,soft,timeo=30,"

@@ -2,8 +2,8 @@
 """NVMe over RDMA: the kernel's target (nvmet-rdma) and host (nvme-rdma), nvme-cli.
 # timeout: 1200
 
-The namespace is the target's NVDIMM, so what the target has acknowledged is there when its power
-was cut.  The target's receive queues are each queue pair's own, or shared (use_srq)."""
+The namespace is the target's NVDIMM, so acknowledged data survive a power cut of the target.  The
+target has one receive queue per queue pair, or a shared one (use_srq)."""
 import re
 
 import labtest
@@ -32,7 +32,7 @@ class Nvme(ulptest.DiskCase):
         self.sh(CLIENT, "nvme disconnect -n " + NQN, status=None, timeout=ulptest.LIMIT)
 
     def connect(self, **more):
-        """The disk's name once it is there."""
+        """The disk's name, once it exists."""
         options = {"ctrl_loss_tmo": 600, "reconnect_delay": 1, "keep_alive_tmo": 60, **more}
         words = " ".join("--%s=%d" % (k.replace("_", "-"), v) for k, v in options.items())
         script = exports.nvme_connect(NQN, ulptest.ADDRESS, words)
@@ -49,11 +49,11 @@ class Nvme(ulptest.DiskCase):
         self.assertRegex(text, r"rdma_qptype: *connected")
 
     def test_fio__verified(self):
-        """Small writes travel in the capsule, others are read by the target"""
+        """Small writes are in the capsule; the target reads the others"""
         self.check_data(self.connect(), *self.queued)
 
     def test_file_system(self):
-        """An ext4 made, written, unmounted, checked"""
+        """An ext4 is made, written, unmounted and checked"""
         disk = self.connect()
         self.sh(
             CLIENT,
@@ -91,7 +91,7 @@ class Nvme(ulptest.DiskCase):
         ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
-        """The cable is out for longer than the keep-alive: the host reconnects, fio goes on"""
+        """The cable is out for longer than the keep-alive: the host reconnects, fio continues"""
         disk = self.connect(keep_alive_tmo=5)
         running = ulptest.Running(self.lab, disk)
         self.lab.run("link", SERVER, "down")
@@ -102,16 +102,17 @@ class Nvme(ulptest.DiskCase):
         self.check_same(disk)
 
     def test_unplugged_shortly(self):
-        """The cable is out for less: TCP repeats itself, nobody reconnects"""
+        """The cable is out for less: TCP retransmits, and the host does not reconnect"""
         self.check_unplugged(self.connect())
         self.assertNotIn("econnecting", self.sh(CLIENT, "dmesg"))
 
     def test_target_killed(self):
-        """The target's power is cut under traffic; it comes back, and fio goes on"""
+        """The target's power is cut under traffic; it comes back, and fio continues"""
         self.check_killed(self.connect(keep_alive_tmo=5))
 
     def test_target_gone(self):
-        """A target that stays away: the controller is given up in bounded time, with errors"""
+        """A target that stays away: the host gives up the controller in bounded time, with
+        errors"""
         disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5, keep_alive_tmo=5)
         running = ulptest.Running(self.lab, disk)
         self.cut()

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's perftest between two VMs, with rdma_cm (-R) and by ibv_modify_qp (-x).
 
-alpha is the client, beta the server.  perftest 25.01 validates no data.  But it takes its buffer
-from a file (--mmap) and its content from another (--payload_file_path), so the file tells."""
+alpha is the client, beta the server.  perftest 25.01 validates no data.  But it can take its buffer
+from a file (--mmap) and the content from another (--payload_file_path), so the test compares
+files."""
 # timeout: 1500
 import itertools
 import struct
@@ -14,17 +15,17 @@ from ulptest import ProgramCase, wait_for
 
 LIMIT = 240  # seconds; other work may share the machine
 MAC = '02:00:00:00:00:01'
-GID = ('-x', '1', '-u', '20')  # 34 seconds to find each other, longer than 4
+GID = ('-x', '1', '-u', '20')  # 34 seconds to find each other, instead of 4
 CM = ('-R',)
 N = ('-n', '100')
-# ib_send_bw's client counts the receives that its server has by credits, which the server writes
-# into its memory.  With -e it sleeps for completions of its own and sees no credit: when it runs
-# out of credit it may sleep for ever, always with -n 100, where it is the 100th message that asks
-# for a completion and credit is for 99, otherwise when the server is slow.  An odd -n below 512 is
-# rounded up for the receives (get_parameters()), so that there is one for each message.
+# ib_send_bw's client tracks its server's receives by credits, which the server writes into its
+# memory.  With -e it sleeps until a completion of its own, and does not see the credits.  When they
+# run out it may sleep for ever: always with -n 100, where the 100th message asks for a completion
+# and there are 99 credits, otherwise if the server is slow.  An odd -n below 512 is rounded up for
+# the receives (get_parameters()), so that there is one for each message.
 ODD = ('-n', '99')
-# With --use-srq -q 2 each queue pair has credit for all the receives that both share, and a Send
-# without a receive ends the connection (RFC 5040 section 6.2.1); so there is one queue pair only.
+# With --use-srq -q 2 each queue pair has credits for all the receives that both share, and a Send
+# without a receive ends the connection (RFC 5040 section 6.2.1); so there is only one queue pair.
 # (test_pingpong has 16 with one receive queue.)
 RUNS = (  # program, options
     ('ib_send_bw', *CM, *N),
@@ -85,13 +86,14 @@ REFUSED = (  # program and options, what both sides say
     (('ib_send_bw', *CM, '-c', 'XRC'), 'XRC does not support RDMA_CM'),
     (('ib_write_bw', *GID, '-e'), 'Events feature not available on WRITE verb'),
 )
-RAW = (  # programs for raw packets, which need a peer only later
+RAW = (  # programs for raw packets, which contact their peer only later
     ('raw_ethernet_bw',),
     ('raw_ethernet_lat',),
     ('raw_ethernet_burst_lat', '--rate_limit_type=HW', '--rate_limit=10'),
     ('raw_ethernet_fs_rate',),
 )
-# A command for run_perftest_loopback, which gives the server one second: the client waits for it.
+# A command for run_perftest_loopback, which gives the server only one second: this client waits for
+# it.
 PATIENT = """#!/bin/sh
 case "$*" in *localhost*) until ss -Htln sport = :18515 | grep -q .; do sleep 0.2; done ;; esac
 exec ib_write_bw -F -d staghorn0 -x 1 -u 20 -n 50 "$@"
@@ -110,7 +112,7 @@ class Perftest(ProgramCase):
         cls.gids = dict(zip(('alpha', 'beta'), gid))
 
     def gid(self, vm, address):
-        """The index of the address's GID."""
+        """The index of the GID of the address."""
         script = 'cd /sys/class/infiniband/staghorn0/ports/1/gids; grep -l %s *' % address
         return self.lab.sh(vm, script).split()[0]
 
@@ -128,7 +130,7 @@ class Perftest(ProgramCase):
             time.sleep(0.1)
 
     def both(self, tool, *options):
-        """Status and output of client and server; the client starts when the server listens."""
+        """Starts the client when the server listens; returns status and output of both."""
         type(self).port += 1
         words = ['timeout', str(LIMIT), tool, '-F', '-d', 'staghorn0', '-p', self.port]
         address = 'fd77::2' if '--ipv6-addr' in options else '10.77.0.2'
@@ -178,7 +180,7 @@ class Perftest(ProgramCase):
                     self.assertIn(text, output)
 
     def test_raw_ethernet(self):
-        """Raw packets are for adapters without a connection; each program says so and ends"""
+        """Raw packets need another kind of adapter; each program says so and ends"""
         for run, side in itertools.product(RAW, ('--server', '--client')):
             with self.subTest(run=run, side=side):
                 words = (*run, side, '-d', 'staghorn0', '-B', MAC, '-E', MAC, '-n', '10')
@@ -203,7 +205,7 @@ class Perftest(ProgramCase):
         self.assertRegex(client.output, BANDWIDTH)
 
     def memory(self, run, alpha, beta):
-        """Runs with these payloads; the 64-bit words that each side's buffer has at the end."""
+        """Runs with these payloads; returns the 64-bit words of each side's final buffer."""
         for vm, payload in (('alpha', alpha), ('beta', beta)):
             script = "cd /dev/shm; rm -f b; truncate -s 1M b; printf '%s' > p" % payload
             self.lab.sh(vm, script)
@@ -216,7 +218,7 @@ class Perftest(ProgramCase):
         return found
 
     def test_fetch_and_add(self):
-        """Each one of 100 additions was made, once"""
+        """Each of 100 additions was made once"""
         for way in (GID, CM):
             with self.subTest(way=way):
                 alpha, beta = self.memory(('ib_atomic_lat', *way, *N), ZERO, ZERO)
@@ -225,7 +227,7 @@ class Perftest(ProgramCase):
                 self.assertEqual(sum(beta), 100)
 
     def test_compare_and_swap(self):
-        """perftest compares with 0 and swaps in 0: other memory stays, and is what is fetched"""
+        """perftest compares with 0 and swaps in 0: other values stay, and are what is fetched"""
         for way in (GID, CM):
             with self.subTest(way=way):
                 run = ('ib_atomic_lat', *way, *N, '-A', 'CMP_AND_SWAP')
@@ -234,7 +236,7 @@ class Perftest(ProgramCase):
                 self.assertEqual({w for w in beta if w}, {PATTERN})
 
     def test_data(self):
-        """Write, Send and Read bring the octets"""
+        """Write, Send and Read transfer the octets"""
         for way in (GID, CM):
             for run in (
                 ('ib_write_bw', *way, '-n', '20', '-s', '8192', '--write_with_imm'),

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that connect by ibv_modify_qp alone.
 
-rdma-core's ping-pong between two VMs and within one, and the rendezvous under all that can go
-wrong (rendezvous.py), unknown peers included (rdv_unknown.c); both are in
+They are rdma-core's ping-pong between two VMs and within one, and two tests of the rendezvous under
+faults (rendezvous.py) and with unknown peers (rdv_unknown.c), both in
 tests/guest-programs/rendezvous."""
 # timeout: 900
 import re
@@ -33,13 +33,14 @@ class Pingpong(labtest.LabCase):
 
     @classmethod
     def table(cls, vm):
-        """Entries that are there: {index: GID}."""
+        """The existing entries: {index: GID}."""
         out = cls.lab.sh(vm, 'cd %s; grep . *' % GIDS)
         lines = (line.split(':', 1) for line in out.split())
         return {int(i): gid for i, gid in lines if gid.strip('0:')}
 
     def program(self, server, client, tool, *extra):
-        """One run; the client's output.  The server's line is awaited, so that it listens."""
+        """One run; returns the client's output.  Waits for the server's line, so that it
+        listens."""
         waiting = self.lab.start(server, 'timeout', '90', tool, *extra)
         waiting.expect('local address')
         address = self.lab.sh(server, 'hostname -I').split()[0]
@@ -50,7 +51,8 @@ class Pingpong(labtest.LabCase):
         return out
 
     def test_gid_kinds(self):
-        """The MAC-based entry, IPv4, global and link-local IPv6, each towards its like."""
+        """The MAC-based entry, IPv4, global and link-local IPv6, each with a peer of the same
+        kind."""
         kinds = set()
         for index, gid in self.gids['beta'].items():
             kinds.add(gid[:4] if index else 'mac')
@@ -59,7 +61,7 @@ class Pingpong(labtest.LabCase):
         self.assertLessEqual({'mac', '0000', 'fd77', 'fe80'}, kinds)
 
     def test_variants(self):
-        """Events, sizes from one octet on, many messages under way, either side first."""
+        """Events, sizes from one octet up, many messages in flight, either side first."""
         runs = (
             ('beta', 'alpha', '-s', 1, '-n', 200),
             ('alpha', 'beta', '-e', '-s', 1024, '-n', 200),
@@ -82,7 +84,7 @@ class Pingpong(labtest.LabCase):
         self.program('beta', 'alpha', 'ibv_srq_pingpong', '-g', 1, '-n', 200)
 
     def test_refused(self):
-        """Without a destination GID there is nobody to connect to."""
+        """Without a destination GID there is no peer to connect to."""
         waiting = self.lab.start('beta', 'timeout', '60', 'ibv_rc_pingpong')
         waiting.expect('local address')
         self.lab.run(
@@ -92,7 +94,7 @@ class Pingpong(labtest.LabCase):
         self.assertIn('Failed to modify QP to RTR', waiting.output)
 
     def test_killed(self):
-        """Both programs are killed in the middle; nothing of them is in the way of the next."""
+        """Both programs are killed in the middle; their remains do not disturb the next ones."""
         waiting = self.lab.start('beta', 'ibv_rc_pingpong', '-g', '1', '-n', '1000000')
         waiting.expect('local address')
         client = self.lab.start('alpha', 'ibv_rc_pingpong', '-g', '1', '-n', '1000000', '10.77.0.2')
@@ -123,7 +125,8 @@ class Pingpong(labtest.LabCase):
         self.assertEqual(done.returncode, 0, done.out + done.err)
 
     def test_strangers(self):
-        """Requests wrong in one field are refused, for the right reason; then comes the peer."""
+        """Requests wrong in one field are refused for the right reason; then the right peer
+        connects."""
         port = self.lab.sh('alpha', 'cat /run/staghorn/port').strip()
         self.lab.sh('alpha', 'ip addr add %s/24 dev %s' % (SECOND, port))
         wait_for(self.lab, 'alpha', 'grep -q %s %s/*' % (SECOND_GID, GIDS))
@@ -143,7 +146,7 @@ class Pingpong(labtest.LabCase):
             self.assertNotRegex(self.lab.sh(vm, 'dmesg'), r'WARNING:|BUG:|Oops|lockdep')
 
     def test_zzz_no_port(self):
-        """rendezvous_port=0: RTR is refused, and rdma_cm is as ever."""
+        """rendezvous_port=0: RTR is refused, and rdma_cm works as before."""
         self.lab.sh('alpha', 'modprobe -r staghorn && modprobe staghorn rendezvous_port=0')
         wait_for(self.lab, 'alpha', '/usr/lib/staghorn/rdma staghorn')
         wait_for(self.lab, 'alpha', 'grep -q ffff:0a4d:0001$ %s/*' % GIDS)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel consumers on lesser adapters: NFS, NVMe and 9P over RDMA, each with several profiles.
+"""Kernel ULPs on lesser adapters: NFS, NVMe and 9P over RDMA, each with several profiles.
 # timeout: 1200
 
-The profiles change as a user would change them, by an update and a reload.  What a consumer cannot
-do without, it finds missing and says so; the adapter goes on."""
+The profiles change as a user would change them, by an update and a reload.  A ULP reports that a
+capability which it needs is missing; the adapter continues."""
 import os
 import tempfile
 
@@ -51,7 +51,7 @@ class Profiles(ulptest.ConsumerCase):
             self.assertEqual(found["fw.profile"], profile)
 
     def nfs(self, run):
-        """The server, and run() while it serves."""
+        """Starts the server, and calls run() while it serves."""
         self.sh(SERVER, "set -e\nnew=yes\n" + nfs.SERVE, timeout=LIMIT)
         try:
             run()
@@ -91,14 +91,14 @@ class Profiles(ulptest.ConsumerCase):
             self.sh(CLIENT, "nvme disconnect -n " + nvme.NQN, timeout=LIMIT)
 
     def ninep(self, run):
-        """The server of 9P, and run() while it serves."""
+        """Starts the 9P server, and calls run() while it serves."""
         self.sh(SERVER, "set -e\nnew=yes\n" + ninep.SERVE, timeout=LIMIT)
         listens = "rdma resource show cm_id | grep -q 'LISTEN.*%d'" % ninep.PORT
         try:
             ulptest.wait_for(self.lab, SERVER, listens)
             run()
         finally:
-            # diod holds the file system until it is gone.
+            # diod keeps the file system busy until it has ended.
             self.sh(SERVER, END_NINEP, status=None)
             ulptest.wait_for(self.lab, SERVER, "umount /srv/9p || ! mountpoint -q /srv/9p")
             ulptest.wait_for(self.lab, SERVER, "! " + listens)
@@ -131,7 +131,7 @@ class Profiles(ulptest.ConsumerCase):
     # -- the profiles
 
     def test_no_srq_no_mw(self):
-        """A target that is told to share its receive queues goes without"""
+        """A target that is told to share its receive queues works without"""
         self.become(alpha="no-srq-no-mw", beta="no-srq-no-mw")
         self.nvme(srq="Y")
         self.assertIn("SRQ requested but not supported", self.sh(SERVER, "dmesg"))
@@ -145,7 +145,7 @@ class Profiles(ulptest.ConsumerCase):
         self.ninep(self.ninep_moves)
 
     def test_small__client(self):
-        """NFS needs three elements of its client, 9P four; they find two, and say so"""
+        """NFS needs three elements at its client, 9P four; they find two, and say so"""
         self.become(alpha="small", beta="full")
         self.nfs(self.nfs_refused)
         self.ninep(self.ninep_refused)

@@ -3,8 +3,8 @@
 """rdma-core's own Python tests, unmodified, against docs/pyverbs.md.
 
 They come from rdma-core's source and run in a VM with two adapters and Debian's pyverbs.  The
-document says of every test class whether it runs, of every case that skips itself why, and which
-cases are left out; this compares it with the source and with what happens.
+document says whether each test class runs, why each skipped case is skipped, and which cases are
+left out; this test compares it with the source and with the results.
 """
 # timeout: 1500
 import ast
@@ -22,7 +22,7 @@ LIMIT = 1200  # seconds of all cases
 
 
 def tables():
-    """The rows of the document's tables by their heading: [first cell, second, third]."""
+    """The rows of the document's tables, by heading: [first cell, second, third]."""
     found, heading = {}, None
     for line in DOCUMENT.read_text().splitlines():
         if line.startswith('## '):
@@ -62,7 +62,8 @@ class Pyverbs(labtest.LabCase):
         cls.lab.run('copy', SOURCES / 'ulp/pyverbs_run.py', 'alpha:/root/run.py')
         cls.lab.sh('alpha', 'echo %d > /proc/sys/vm/nr_hugepages' % HUGE_PAGES)
         cls.cases = cls.run_cases([word for case in cls.omitted for word in ('-x', case)])
-        # They live in real time, and this machine may not: what failed has a second run.
+        # The cases depend on real time, for which this machine may be too slow: failed cases run
+        # again.
         failed = [name for name, row in cls.cases.items() if row['result'] == 'failed']
         if failed:
             print('# a second time: ' + ' '.join(failed))
@@ -74,7 +75,7 @@ class Pyverbs(labtest.LabCase):
 
     @classmethod
     def run_cases(cls, arguments):
-        """{case: what the runner said}; it must have come to its end."""
+        """{case: the runner's line}; the runner must have finished."""
         words = ('python3', '-W', 'ignore', '/root/run.py', '/root/tests', *arguments)
         words = ('exec', '-n', '--timeout', LIMIT, 'alpha', '--', *words)
         done = cls.lab.run(*words, status=None, timeout=LIMIT + 60)
@@ -85,7 +86,7 @@ class Pyverbs(labtest.LabCase):
         return {row['case']: row for row in rows[:-1]}
 
     def rows_of(self, verdict):
-        """(class, {method: what was said}) of the document's classes of this kind."""
+        """(class, {method: result}) of the document's classes of this kind."""
         for name, said in self.classes.items():
             if said == verdict:
                 rows = {
@@ -96,7 +97,7 @@ class Pyverbs(labtest.LabCase):
                 yield name, rows
 
     def test_document_is_complete(self):
-        """Every class of the source has a row, no row is of a class that is not there."""
+        """Every class of the source has a row, and every row has a class."""
         self.assertEqual(sorted(self.classes), sorted(self.source))
         self.assertLessEqual(set(self.classes.values()), {RUNS, NEVER})
         for name, method in list(self.skips) + [c.rsplit('.', 1) for c in self.omitted]:
@@ -105,7 +106,7 @@ class Pyverbs(labtest.LabCase):
                 self.assertEqual(self.classes[name], RUNS)
 
     def test_every_case_was_run(self):
-        """But for those that the document leaves out."""
+        """All cases pass, except those that the document leaves out."""
         every = {'%s.%s' % (name, m) for name, found in self.source.items() for m in found}
         self.assertEqual(set(self.cases), every - set(self.omitted))
         ok = sum(row['result'] == 'ok' for row in self.cases.values())
@@ -117,7 +118,8 @@ class Pyverbs(labtest.LabCase):
                 self.assertIn(row['result'], ('ok', 'skipped'), row['text'])
 
     def test_classes_that_run(self):
-        """A case of each passes, and whoever skips itself has a row with the reason."""
+        """At least one case of each class passes, and each skipped case has a row with the
+        reason."""
         for name, rows in self.rows_of(RUNS):
             with self.subTest(name=name):
                 self.assertIn('ok', [row['result'] for row in rows.values()])
@@ -128,7 +130,7 @@ class Pyverbs(labtest.LabCase):
                     )
 
     def test_classes_that_are_not_applicable(self):
-        """None of their cases runs: else the document is too modest."""
+        """None of their cases runs; otherwise the document claims too little."""
         for name, rows in self.rows_of(NEVER):
             with self.subTest(name=name):
                 self.assertEqual({row['result'] for row in rows.values()}, {'skipped'})

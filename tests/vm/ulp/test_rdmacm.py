@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Debian's rdmacm-utils between two VMs: programs over librdmacm and rsockets.
 
-rping, rstream, riostream and rcopy are told or made to check what arrives.  ucmatose looks into
-no buffer and at no status; there the adapter's counters say what was moved."""
+rping, rstream, riostream and rcopy check what arrives, or the test does.  ucmatose checks neither
+buffers nor statuses; there the adapter's counters tell what was moved."""
 # timeout: 1500
 import time
 
@@ -60,7 +60,7 @@ class Rdmacm(ProgramCase):
         return self.lab.start(vm, 'timeout', LIMIT, *words)
 
     def listens(self, vm, server, port):
-        """Waits until the server listens with rdma_cm (and TCP, if it does that), or has ended."""
+        """Waits until the server listens with rdma_cm (and TCP, if it uses that), or has ended."""
         ready = 'rdma resource show cm_id | grep LISTEN | grep -q ":%d "' % port
         deadline = time.monotonic() + LIMIT
         while self.lab.run('exec', vm, '--', 'sh', '-c', ready, status=None).returncode:
@@ -74,7 +74,7 @@ class Rdmacm(ProgramCase):
         return self.port
 
     def both(self, vms, server, client):
-        """Statuses and outputs of a server and of a client, which starts when that listens."""
+        """Starts a client when the server listens; returns statuses and outputs of both."""
         port = ('-p', self.new_port())
         waiting = self.start(vms[0], *server, *port)
         self.listens(vms[0], waiting, self.port)
@@ -90,8 +90,9 @@ class Rdmacm(ProgramCase):
     def test_rping(self):
         """Reads and Writes with the data compared, over IPv4 and IPv6, in both directions
 
-        Not rping -q: it calls rdma_establish(), for which iw_cm has no message; that is refused
-        (Invalid argument), and rping then waits for its own thread, which waits for the peer."""
+        rping -q is left out: it calls rdma_establish(), for which iw_cm has no message.  The call
+        fails (Invalid argument), and rping then waits for its own thread, which waits for the
+        peer."""
         for addresses in (V4, V6):
             for vms in (TO_BETA, TO_ALPHA):
                 for size in (64, 4000, 65535):
@@ -104,7 +105,7 @@ class Rdmacm(ProgramCase):
                         self.assertEqual(said[1].count('ping data: rdma-ping-'), 10, said)
 
     def test_rping__persistent(self):
-        """One server, a client of IPv4 and one of IPv6 at once; rping queues three, no more"""
+        """One server with clients of IPv4 and IPv6 at once; rping queues only three"""
         port = self.new_port()
         server = self.start('beta', 'rping', '-s', '-P', '-a', '::0', '-p', port, '-V')
         self.listens('beta', server, port)
@@ -146,7 +147,7 @@ class Rdmacm(ProgramCase):
     def test_rcopy(self):
         """Files of several sizes, in both directions, equal at both ends
 
-        (IPv6 addresses it takes for host and file: it splits at the first colon.)"""
+        (Not IPv6: rcopy splits at the first colon, so it takes an address for host and file.)"""
         for server, client in (TO_BETA, TO_ALPHA):
             port = self.new_port()
             waiting = self.start(server, 'rcopy', '-p', port)
@@ -170,10 +171,10 @@ class Rdmacm(ProgramCase):
     def test_cmtime(self):
         """1,000 connections at once
 
-        cmtime meets its peer on a TCP port of the number at which rdma_cm listens.  On iWARP both
-        are ports of TCP, and the adapter takes what comes for its own; so the name is given that
-        rdma_cm takes for an IPv6 address and cmtime's sockets for an IPv4 address.  Then it
-        connects queue pairs that do not exist, which iw_cm refuses for any adapter."""
+        cmtime meets its peer on the TCP port with the number on which rdma_cm listens.  On iWARP
+        both are TCP ports, and the adapter takes the segments.  So the test passes a name that is
+        an IPv6 address for rdma_cm and an IPv4 address for cmtime's sockets.  Then cmtime connects
+        queue pairs that do not exist, which iw_cm refuses for any adapter."""
         hosts = '%s both.beta\n%s both.beta\n' % (V6['beta'], V4['beta'])
         for vm in TO_BETA:
             self.lab.sh(vm, "printf '%s' >> /etc/hosts" % hosts)
@@ -219,12 +220,12 @@ class Rdmacm(ProgramCase):
             self.assertGreaterEqual(now[counter] - before[counter], octets)
 
     def test_rstream(self):
-        """rsockets: sizes, polling, blocking or not; each octet checked by both sides"""
+        """rsockets: sizes, polling, blocking or not; both sides check each octet"""
         for options in RSTREAM:
             with self.subTest(options=options):
                 self.stream('rstream', TO_BETA, V4, *options)
-        # The client's last poll may find data and the end together, which rstream takes for an
-        # error (do_poll()); so only the server polls.
+        # The client's last poll may find data and end of stream together, which rstream takes for
+        # an error (do_poll()); so only the server polls.
         for more in (('-T', 'a'), ('-T', 'a', '-T', 'b')):
             with self.subTest(of_server=more):
                 self.stream('rstream', TO_BETA, V4, *RSTREAM[4], of_server=more)
@@ -250,7 +251,7 @@ class Rdmacm(ProgramCase):
         for server, client, text in REFUSED:
             with self.subTest(client=client):
                 waiting = self.start('beta', *server)
-                if server[0] != 'mckey':  # the others wait for someone who comes
+                if server[0] != 'mckey':  # the other programs wait for a peer
                     wait_for(self.lab, 'beta', 'pgrep -x ' + server[0])
                 started = self.start('alpha', *client)
                 self.assertNotIn(started.wait(LIMIT + 60), (0, 124), started.output)
@@ -262,7 +263,7 @@ class Rdmacm(ProgramCase):
                 waiting.wait(LIMIT + 60)
 
     def test_zz_nothing_left(self):
-        """What ended has no object left"""
+        """Ended programs have no object left"""
         for vm in ('alpha', 'beta'):
             script = 'for o in qp mr cm_id srq pd; do rdma resource show $o; done'
             wait_for(self.lab, vm, 'test -z "$(%s)"' % script)

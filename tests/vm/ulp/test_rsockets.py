@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of TCP, as Debian has them, over the adapter: rdma-core's preload library.
+"""Debian's unmodified TCP programs over the adapter, by rdma-core's preload library.
 
-alpha is the client, beta the server.  What moved over the adapter its counters say; that TCP had
-no part in it, the kernel's list of connections."""
+alpha is the client, beta the server.  The adapter's counters tell what it moved; the kernel's list
+of connections proves that its TCP was not used."""
 # timeout: 900
 import re
 import time
@@ -22,9 +22,9 @@ KEEPALIVE = 2  # seconds
 DATA, EMPTY, GOT = '/root/data', '/root/empty', '/root/got'
 # The same on both sides, so that each can compare what it got.
 MAKE_DATA = 'import random; open("%s", "wb").write(random.Random(7).randbytes(%d))' % (DATA, SIZE)
-# A connection that is there before accept() is called gets a descriptor that the library's
-# select() mistakes for another one.  So the server has to be inside accept() first: then the
-# process has as many stand-ins for descriptors of rsockets, which are all opened on /dev/null.
+# A connection that exists before accept() is called gets a descriptor that the library's select()
+# mistakes for another one.  So the server has to be inside accept() first: then the process has the
+# right number of substitute descriptors for rsockets, which are all opened on /dev/null.
 IN_ACCEPT = 'pid=$(cat /root/%s.pid) && test $(readlink /proc/$pid/fd/* | grep -cx /dev/null) -ge 2'
 CLIENTS = {  # program, as a sender and as a receiver; it takes {host} and {port}
     'netcat': (
@@ -61,13 +61,14 @@ class Rsockets(ProgramCase):
             wait_empty(self.lab, vm)
 
     def start(self, vm, name, words, seconds=120):
-        """A shell's command with the library, in the background; its id in /root/NAME.pid."""
+        """Starts a shell command with the library in the background; its process id is in
+        /root/NAME.pid."""
         script = 'echo $$ > /root/%s.pid; LD_PRELOAD=%s exec %s' % (name, PRELOAD, words)
         self.lab.sh(vm, 'rm -f /root/%s.pid' % name)
         return self.lab.start(vm, 'timeout', seconds, 'sh', '-c', script)
 
     def listen(self, words):
-        """netcat as a server on beta, with its next port, in accept()."""
+        """Starts netcat as a server on beta's next port; it is in accept() on return."""
         type(self).port += 1
         server = self.start('beta', 'server', words.format(port=self.port))
         try:
@@ -77,7 +78,7 @@ class Rsockets(ProgramCase):
         return server
 
     def serve(self, name, words, port):
-        """A server on beta that takes connections one after the other."""
+        """A server on beta that accepts connections one after the other."""
         self.start('beta', name, words, 600)
         line = 'state LISTEN .*comm %s .*:%d( |$)' % (name, port)
         wait_for(self.lab, 'beta', 'rdma resource show cm_id | grep -Eq "%s"' % line, LIMIT)
@@ -87,13 +88,14 @@ class Rsockets(ProgramCase):
             self.assertEqual(each.wait(LIMIT), 0, each.output)
 
     def no_tcp(self):
-        """No connection of TCP between the two; the driver's socket that holds a port is none."""
+        """No TCP connection exists between the two; the driver's socket that reserves a port does
+        not count."""
         for vm in ('alpha', 'beta'):
             found = self.lab.sh(vm, 'ss -Htn | sed /^UNCONN/d')
             self.assertNotRegex(found, r'10\.77\.0\.|fd77:')
 
     def moves(self, program, least=SIZE, **where):
-        """All of DATA to beta, then to alpha."""
+        """Sends all of DATA to beta, then to alpha."""
         sender, receiver = CLIENTS[program]
         runs = (
             ('nc.traditional -l -p {port} < %s > %s' % (EMPTY, GOT), sender, 'beta', 'tx_octets'),
@@ -144,7 +146,7 @@ class Rsockets(ProgramCase):
                     self.assertGreaterEqual(moved, count * IPERF_OCTETS)
 
     def test_who(self):
-        """While it runs, the queue pair is the program's and TCP has nothing"""
+        """While it runs, the program has a queue pair, and TCP has no connection"""
         server = self.listen('nc.traditional -l -p {port} < %s > /dev/null' % EMPTY)
         words = 'nc.traditional %s %d < /dev/zero' % (ADDRESS, self.port)
         client = self.start('alpha', 'client', words)
@@ -156,13 +158,13 @@ class Rsockets(ProgramCase):
             self.assertLess(time.monotonic(), deadline, client.output)
             time.sleep(0.1)
         self.no_tcp()
-        # The client ends: its server reads to the end.
+        # The client is killed: its server reads to the end.
         self.lab.sh('alpha', 'kill -9 $(cat /root/client.pid)')
         client.wait(LIMIT)
         self.assertNotEqual(server.wait(LIMIT), 124, server.output)
 
     def test_server_killed(self):
-        """Readers and writers whose server is killed end; rsockets tell them by a keepalive"""
+        """Readers and writers end when their server is killed; rsockets notice it by keepalive"""
         self.lab.sh('alpha', 'sysctl -qw net.ipv4.tcp_keepalive_time=%d' % KEEPALIVE)
         for words in (
             'nc.traditional -k {host} {port} < ' + EMPTY,
@@ -170,7 +172,7 @@ class Rsockets(ProgramCase):
             'socat -u TCP4:{host}:{port},keepalive STDOUT',
         ):
             with self.subTest(words=words):
-                # Nothing comes from this server, and it does not end by itself.
+                # This server sends nothing and does not end by itself.
                 server = self.listen('nc.traditional -l -p {port} < %s > /dev/null' % EMPTY)
                 words = words.format(host=ADDRESS, port=self.port)
                 client = self.start('alpha', 'client', words, 600)
@@ -181,7 +183,7 @@ class Rsockets(ProgramCase):
                 self.assertNotEqual(status, 124, client.output)
 
     def test_refused(self):
-        """Where no rsocket listens the library tries TCP, and the program is refused"""
+        """If no rsocket listens the library tries TCP, and the program is refused"""
         client = self.start('alpha', 'client', 'socat -u OPEN:%s TCP4:%s:9' % (DATA, ADDRESS))
         self.assertEqual(client.wait(LIMIT), 1, client.output)
         self.assertIn('Connection refused', client.output)

@@ -2,8 +2,8 @@
 """SMB Direct: the kernel's client (cifs) and server (ksmbd), from Debian's kernel source.
 # timeout: 600
 
-Debian's kernel has both without RDMA; `make consumers` builds them with it (build/guest/smb).
-ksmbd moves data of large requests by RDMA in the client's memory; the client finds it on port
+Debian's kernel has both without RDMA; `make consumers` builds them with RDMA (build/guest/smb).
+ksmbd moves the data of large requests by RDMA to and from the client's memory; it listens on port
 5445, as on any iWARP adapter."""
 import os
 
@@ -13,7 +13,7 @@ import ulptest
 from ulptest import CLIENT, SERVER
 
 MODULES = os.path.join(programs.BUILD, "guest", "smb")
-# What the module needs is loaded as for Debian's own; then ours takes its place.
+# The module's dependencies are loaded as for Debian's module, which ours then replaces.
 INSERT = (
     "grep -q '^%(name)s ' /proc/modules || { for module in $(modprobe --show-depends %(name)s | "
     "sed -n 's,^insmod .*/\\([^/]*\\)\\.ko[.xz]* *$,\\1,p' | grep -vx %(name)s); do "
@@ -82,7 +82,7 @@ class Smb(ulptest.FileCase):
             self.assertGreaterEqual(ulptest.resources(self.lab, vm)["qp"], 1)
 
     def test_fio__verified(self):
-        """Reads and writes of all sizes; large ones are RDMA of the server"""
+        """Reads and writes of all sizes; the server uses RDMA for large ones"""
         self.mount()
         self.check_data("/mnt/smb/fio")
 

@@ -2,10 +2,11 @@
 """SRP: the kernel's target (ib_srpt) and initiator (ib_srp), connected by rdma_cm.
 # timeout: 1200
 
-SRP is InfiniBand's; its login through rdma_cm works on any RDMA device.  The target has no tool of
-its own among Debian's packages that knows iWARP: LIO's configuration file system is written
-directly.  With use_srq the target's receive queue is shared.  An initiator that came through
-rdma_cm goes by the target's own address there, as ib_srpt takes the connection's source for its."""
+SRP is an InfiniBand protocol; its login through rdma_cm works on any RDMA device.  No tool in
+Debian configures the target for iWARP, so the test writes LIO's configuration file system directly.
+With use_srq the target's receive queue is shared.  The target knows an initiator that connects
+through rdma_cm by the target's own address, because ib_srpt takes the connection's source address
+for the initiator's."""
 import labtest
 import rdmatest
 import ulptest
@@ -87,12 +88,12 @@ class Srp(ulptest.DiskCase):
         ulptest.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
 
     def login(self, fast_fail="off", loss="off"):
-        """The disk's name once it is there."""
-        # The initiator refuses while it still takes an earlier login apart.
+        """The disk's name, once it exists."""
+        # The initiator refuses a login as long as it tears down an earlier one.
         ulptest.wait_for(self.lab, CLIENT, LOGIN)
         self.sh(CLIENT, TIMEOUTS % (fast_fail, loss))
         disk = self.wait_disk()
-        # SCSI must not give the disk up while the transport still waits for the target.
+        # SCSI must not give up the disk as long as the transport waits for the target.
         self.sh(CLIENT, "echo %d > /sys/block/%s/device/timeout" % (SCSI_TIMEOUT, disk[5:]))
         return disk
 
@@ -102,8 +103,8 @@ class Srp(ulptest.DiskCase):
 
     def test_shared_receive_queue(self):
         """The target with use_srq: the same data"""
-        # When ib_srpt takes a channel apart it gives the cache of the channel's own receive
-        # buffers back, which one with a shared queue never took: its WARN_ON_ONCE, on any device.
+        # When ib_srpt tears down a channel it frees the cache of the channel's own receive buffers,
+        # which a channel with a shared queue never had: hence its WARN_ON_ONCE, on any device.
         self.tolerated = (r"ulp/srpt/ib_srpt\.c:\d+ srpt_cache_put\+",)
         self.sh(SERVER, UNSERVE, timeout=ulptest.LIMIT)
         self.sh(SERVER, "srq=1\nset -e\n" + SERVE)
@@ -122,7 +123,7 @@ class Srp(ulptest.DiskCase):
         self.assertGreaterEqual(ulptest.resources(self.lab, CLIENT)["qp"], 1)
         self.sh(CLIENT, LOGOUT)
         ulptest.wait_for(self.lab, CLIENT, "! ls /sys/class/srp_remote_ports | grep -q .")
-        # The module keeps a protection domain of each device for itself.
+        # The module keeps a protection domain on each device.
         ulptest.wait_empty(self.lab, CLIENT, ("qp", "cq", "mr"))
         ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
@@ -132,15 +133,15 @@ class Srp(ulptest.DiskCase):
 
     def test_target_killed(self):
         """The target's power is cut under traffic; it comes back, and fio goes on"""
-        # Without a limit for a lost device the initiator fails what waits when one try to connect
-        # is refused (srp_reconnect_rport()), as by a target that is just starting.
+        # Without a limit for a lost device the initiator fails all waiting requests after one
+        # refused connect (srp_reconnect_rport()), for example by a target that is just starting.
         self.check_killed(self.login(loss="300"))
 
     def test_adapter_lost(self):
-        """The initiator's adapter fails under traffic.  Its send queue completes into a queue that
-        is polled directly: nobody may be told of that one, and the kernel would warn"""
+        """The initiator's adapter fails under traffic.  Its send queue completes into a completion
+        queue that is polled directly: an event for that queue would make the kernel warn"""
         disk = self.login(fast_fail="5", loss="10")
-        # It must not try to connect again meanwhile: see docs/upstream/linux-0004.
+        # It must not reconnect meanwhile: see docs/upstream/linux-0004.
         self.sh(CLIENT, "for port in /sys/class/srp_remote_ports/*; do "
                         "echo off > $port/reconnect_delay; done")
         running = ulptest.Running(self.lab, disk)
