@@ -5,14 +5,14 @@
  *     hostile PCI-FOLDER SECONDS SEED
  *
  * PCI-FOLDER is the adapter's folder in sysfs; no driver may be bound to it.  Four threads share
- * its registers and one piece of memory.  The first one drives the adapter in earnest: rings,
- * objects, a connection to itself, requests; often wrong in a field.  Meanwhile the second writes
- * over the rings, page lists and records that the adapter is reading, the third rings doorbells,
- * the fourth touches registers, MSI-X entries and configuration space.
+ * its registers and one piece of memory.  The first one drives the adapter as a driver does, but
+ * often with a wrong field: rings, objects, a connection to itself, requests.  Meanwhile the second
+ * overwrites the rings, page lists and records that the adapter is reading, the third rings
+ * doorbells, the fourth accesses registers, MSI-X entries and configuration space.
  *
- * All memory that is offered to the adapter is the program's own, a device's, or absent, so that
- * the guest's kernel survives.  At the end the adapter is reset and must work; the program then
- * says what it did, and "alive".
+ * All memory that the adapter gets is the program's own, a device's, or absent, so that the guest's
+ * kernel survives.  At the end the adapter is reset and must work; the program then prints what it
+ * did, and "alive".
  */
 #include <endian.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ enum {
 };
 
 static volatile bool stop;
-static volatile uint32_t sq_index[2], rq_index[2]; /* what the driver has rung last */
+static volatile uint32_t sq_index[2], rq_index[2]; /* the driver's last doorbell values */
 static unsigned long commands, answered, good, events, connections, rounds;
 
 struct thread {
@@ -58,7 +58,7 @@ static uint32_t draw(struct thread *t, uint32_t below)
 
 /* ---- values ---- */
 
-/* Memory of the program, mostly; else devices and nothing. */
+/* Mostly memory of the program; else devices, or no memory. */
 static uint64_t address(struct thread *t)
 {
     uint32_t how = draw(t, 24);
@@ -104,7 +104,7 @@ static void put_pages(struct sg_page_list *l, unsigned first, unsigned count)
     };
 }
 
-/* The answer's number, or 0: none came, or it was refused. */
+/* The number in the answer, or 0: no answer, or refused. */
 static uint32_t command(const void *cmd, size_t len)
 {
     uint8_t *slot = page(ASQ_PAGE) + asq % ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE;
@@ -196,7 +196,7 @@ static void make_objects(void)
     make_qp(1);
 }
 
-/* Events; a request for a connection is accepted. */
+/* Reads events, and accepts connection requests. */
 static void look_at_events(void)
 {
     unsigned n;
@@ -331,7 +331,7 @@ static void drive(struct thread *t)
 
 /* ---- the others ---- */
 
-/* Words of rings, lists and records change while the adapter reads them; a pause lets it go on. */
+/* Changes words of rings, lists and records while the adapter reads them, with pauses for it. */
 static void scribble(struct thread *t)
 {
     unsigned n = draw(t, 16);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An adapter in the hands of a process that is root: its BARs through sysfs, its configuration
- * space, and memory of the process with its bus addresses.
+ * Access to an adapter from a process of root: its BARs through sysfs, its configuration space, and
+ * memory of the process with its bus addresses.
  */
 #ifndef SG_TESTS_HOSTILE_PCI_H
 #define SG_TESTS_HOSTILE_PCI_H
@@ -11,27 +11,29 @@
 enum { PAGE = 4096, PAGES = 128 };
 
 extern volatile uint8_t *regs, *doorbells, *msix;
-extern uint64_t bar_at[3]; /* of regs, doorbells, msix */
-extern uint64_t bus[PAGES]; /* of the pages */
+extern uint64_t bar_at[3]; /* lengths of regs, doorbells, msix */
+extern uint64_t bus[PAGES]; /* bus addresses of the pages */
 extern uint8_t *mem;        /* PAGES pages */
 
-/* Ends the program when the surroundings fail it. */
+/* Ends the program on an error of the environment. */
 _Noreturn void die(const char *what);
 
-/* FOLDER is the adapter's in sysfs. */
+/* FOLDER is the adapter's folder in sysfs. */
 void take_adapter(const char *folder);
-/* BARs as the kernel placed them, memory and bus mastering on, MSI-X on; after a reset, too. */
+/*
+ * Sets BARs as the kernel placed them, enables memory, bus mastering and MSI-X; also after a reset.
+ */
 void open_function(void);
-/* Offset in configuration space, 0: there is none. */
+/* Offset in configuration space, 0: the capability does not exist. */
 unsigned capability(uint8_t id);
-/* Nothing for offset 0. */
+/* Does nothing for offset 0. */
 void config_write(unsigned at, uint16_t value);
 
 uint8_t *page(unsigned n);
 uint32_t reg_read(uint32_t at);
 void reg_write(uint32_t at, uint32_t value);
 void reg_write64(uint32_t at, uint64_t value);
-/* A doorbell of that page. */
+/* Writes a doorbell of that page. */
 void ring(unsigned page, unsigned at, uint32_t number, uint32_t index);
 
 #endif

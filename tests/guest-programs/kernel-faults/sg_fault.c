@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One mistake for each checker of the debug kernel, made on purpose: a lane that finds nothing must
- * be one that could have found something.
+ * One deliberate mistake for each checker of the debug kernel, which proves that the checkers work
+ * in the tests.
  *
- * insmod sg_fault.ko mistake=NAME makes it.  The module stays loaded, so that the call trace of
- * what it leaks keeps its name.
+ * insmod sg_fault.ko mistake=NAME makes it.  The module stays loaded, so that the call traces of
+ * its leaks keep its name.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -56,7 +56,7 @@ static void never(struct timer_list *timer)
 {
 }
 
-/* The checker stops the timer before the memory is another's. */
+/* The checker stops the timer before the memory is reused. */
 static int free_active_timer(void)
 {
     struct late *late = kmalloc(sizeof(*late), GFP_KERNEL);
@@ -122,7 +122,7 @@ static int leak(void)
 {
     int i;
 
-    /* More than one: a register or the stack may still have the last one's address. */
+    /* More than one, because a register or the stack may still have the last one's address. */
     for (i = 0; i < 8; i++)
         if (!kmalloc(1000 + i, GFP_KERNEL))
             return -ENOMEM;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Flush, Atomic Write, atomics, fast registration and a shared receive queue that changes size, by
- * a kernel consumer.
+ * Flush, Atomic Write, atomics, fast registration and a shared receive queue that changes size, in
+ * a kernel module.
  *
- * insmod kmpe.ko server=10.77.0.2 runs against mpe_server and fails if anything is not as it
- * should be; the log tells what.  Everything happens in the module's initialisation.
+ * insmod kmpe.ko server=10.77.0.2 runs against mpe_server, and fails if a check fails; the log says
+ * which.  Everything happens in the module's initialisation.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -36,7 +36,7 @@ static struct {
 	struct mpe_table table;
 } k;
 
-/* Each check that fails is told with its line. */
+/* Reports each failed check with its line. */
 #define CHECK(cond) \
 	do { \
 		if (!(cond)) { \
@@ -187,7 +187,7 @@ static int test_atomic_write(void)
 	return 0;
 }
 
-/* One operation on the word at AT; what was there before is at octet 64 of the buffer. */
+/* One operation on the word at AT; its former value is at octet 64 of the buffer. */
 static int atomic(enum ib_wr_opcode opcode, u64 compare_add, u64 swap, u64 compare_add_mask,
 		  u64 swap_mask)
 {
@@ -262,7 +262,7 @@ static int test_fast_registration(void)
 	return ret;
 }
 
-/* The longest page list, of memory that nobody reaches through it; there may be no room for it. */
+/* The longest page list, of memory that nothing accesses; there may be no room for it. */
 static int test_longest_list(void)
 {
 	const u32 most = k.id->device->attrs.max_fast_reg_page_list_len;
@@ -321,7 +321,7 @@ static int resize(u32 max_wr)
 	return -ib_modify_srq(k.srq, &attr, IB_SRQ_MAX_WR);
 }
 
-/* The oldest of so many receives has the buffer's beginning, which no other has. */
+/* Only the oldest of the receives has the buffer's beginning. */
 static int post_receives(int n)
 {
 	struct ib_recv_wr wr = { .num_sge = 1 };
@@ -335,7 +335,7 @@ static int post_receives(int n)
 	return 0;
 }
 
-/* What is posted before the queue gets other sizes is there afterwards, and in order. */
+/* Receives posted before the queue changes its size are there afterwards, and in order. */
 static int test_sizes(void)
 {
 	struct ib_recv_wr wr = { };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * log_check DEVICE SESSION ACKNOWLEDGED: what became of a log, read on the machine that has it.
+ * log_check DEVICE SESSION ACKNOWLEDGED: checks a log on the machine that has it.
  *
- * Prints "tail T lost L broken B": the records that the tail promises, how many of the
- * acknowledged ones are not intact or not within the tail, how many within the tail are not
- * intact.  Status 0 if nothing is lost or broken, 1 if something is.
+ * Prints "tail T lost L broken B": the number of records by the tail, how many acknowledged records
+ * are damaged or not within the tail, how many records within the tail are damaged.  Status 0 if
+ * nothing is lost or broken, otherwise 1.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 /*
  * A log in persistent memory that another machine appends to.
  *
- * The tail, one atom at LOG_TAIL, says whose log this is and how many records it has; record n
- * lies at LOG_RECORDS + n * LOG_RECORD.  Everything in a record follows from session and number,
- * so a reader can tell an intact one, and one of an earlier session is none.  Nobody but the
+ * The tail, one atom at LOG_TAIL, has the session and the number of records; record n is at
+ * LOG_RECORDS + n * LOG_RECORD.  The content of a record follows from session and number, so a
+ * reader can recognise an intact one, and a record of an earlier session does not count.  Only the
  * writer writes; the machine that has the memory only reads.
  */
 #ifndef LOG_FORMAT_H
@@ -53,7 +53,7 @@ static inline bool log_intact(const void *found, uint32_t session, uint32_t numb
     return memcmp(found, &wanted, sizeof(wanted)) == 0;
 }
 
-/* Records that a memory of that size has room for. */
+/* The number of records for which a memory of that size has room. */
 static inline uint32_t log_room(uint64_t size)
 {
     return (uint32_t)((size - LOG_RECORDS) / LOG_RECORD);

@@ -52,7 +52,7 @@ uint32_t log_crc32c(const void *data, size_t len)
     return ~crc;
 }
 
-/* ---- what both ends have ---- */
+/* ---- both ends ---- */
 
 static void make_memory(struct log_net *net, size_t size)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The connection between log_server, which offers persistent memory, and those who write into it:
- * rdma_cm, one extended queue pair, the region's description as private data of the accept.
+ * The connection between log_server, which offers persistent memory, and the programs that write
+ * into it: rdma_cm, one extended queue pair, the region's description as private data of the
+ * accept.
  */
 #ifndef LOG_NET_H
 #define LOG_NET_H
@@ -16,21 +17,21 @@ enum {
     LOG_PORT = 7480,
     LOG_SQ = 512,     /* entries of the send queue */
     LOG_RQ = 16,
-    LOG_DEPTH = 128,  /* requests with an answer under way (ORD, IRD) */
-    LOG_MESSAGE = 64, /* octets of a Send at most */
+    LOG_DEPTH = 128,  /* requests with an answer in flight (ORD, IRD) */
+    LOG_MESSAGE = 64, /* maximum octets of a Send */
 };
 
-/* What the server says of its region; hosts of this adapter are little-endian. */
+/* The server's description of its region; hosts of this adapter are little-endian. */
 struct log_offer {
     uint64_t addr;
     uint64_t length;
     uint32_t rkey;
-    uint32_t persistent; /* flush to persistence can be had */
+    uint32_t persistent; /* flush to persistence is possible */
 };
 
 /* Client to server, Send: make that range persistent; the answer is the same message. */
 struct log_persist {
-    uint64_t offset; /* into the region */
+    uint64_t offset; /* offset into the region */
     uint64_t length;
 };
 
@@ -47,7 +48,7 @@ struct log_net {
     struct log_offer peer; /* client: the server's region */
 };
 
-/* All of these end the program with words if something fails. */
+/* All of these end the program with a message on failure. */
 
 void log_die(const char *what);
 void log_connect(struct log_net *net, const char *address, size_t size);
@@ -58,13 +59,13 @@ void log_close(struct log_net *net);
 
 /* The user's octets, and their address for a work request. */
 uint8_t *log_user(struct log_net *net);
-/* Receive buffer n, 0 to LOG_RQ - 1, is posted again.  0 or an errno value. */
+/* Posts receive buffer n, 0 to LOG_RQ - 1, again.  0 or an errno value. */
 int log_post_receive(struct log_net *net, unsigned n);
 uint8_t *log_received(struct log_net *net, unsigned n);
-/* Sends a copy of that message; its completion is of no interest. */
+/* Sends a copy of that message; its completion is ignored. */
 int log_send(struct log_net *net, const void *message, size_t len);
 
 uint32_t log_crc32c(const void *data, size_t len);
-double log_seconds(void); /* since some moment */
+double log_seconds(void); /* since an arbitrary moment */
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * log_server ADDRESS DEVICE: offers a devdax device to one writer after the other.
  *
- * The region has every right: write, read, flush of both types, Verify by CRC32C.  The server
- * itself does nothing with the memory, but for writers who do without Flush and ask by a message:
- * then its CPU makes the range persistent, by libpmem2, and answers.
+ * The region has every right: write, read, flush of both types, Verify by CRC32C.  The server does
+ * nothing with the memory unless a writer without Flush asks by a message: then its CPU makes the
+ * range persistent, by libpmem2, and answers.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "log_net.h"
 
-#define SPIN_S 0.005 /* polled that long after a message, then slept */
+#define SPIN_S 0.005 /* after a message it polls so long, then it sleeps */
 
 struct memory {
     struct pmem2_map *map;
@@ -75,7 +75,7 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, struct memory memory)
     return mr;
 }
 
-/* One message: true if the connection goes on. */
+/* Handles one message: true if the connection continues. */
 static bool serve(struct log_net *net, struct memory memory, const struct ibv_wc *wc)
 {
     struct log_persist request;

@@ -3,17 +3,18 @@
  * log_writer ADDRESS SESSION [--no-flush] [--no-verify] [--window N] [--seconds S]
  *
  * Appends records to the log in log_server's memory, as fast as it can, until the time is over or
- * the server does not answer any more.  A transaction, posted at once and not waited for:
+ * the server no longer answers.  Each transaction is posted as a whole, without waiting in between:
  *
  *   Write           the record
- *   Flush           it, to persistence
- *   Verify          it, against its CRC32C: what the medium has is what was written
- *   Atomic Write    the tail: there is one record more
- *   Flush           the tail, to persistence
+  *   Flush           of the record, to persistence
+  *   Verify          of the record by its CRC32C: the medium has what was written
+  *   Atomic Write    the tail, which counts one record more
+  *   Flush           of the tail, to persistence
  *
- * N of them are under way at a time; the last completion of each acknowledges its record.  With
- * --no-flush only Write and Atomic Write remain, as a program would have it that takes "executed"
- * for "safe".  Last line: "acknowledged N posted M seconds S".  Status 0, also if the server went.
+ * N transactions are in flight at a time; the last completion of each acknowledges its record.
+ * With --no-flush only Write and Atomic Write remain, as in a program that mistakes completion for
+ * persistence.  Last line: "acknowledged N posted M seconds S".  Status 0, also if the server is
+ * gone.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,7 +26,7 @@
 #include "log_net.h"
 
 #define SILENCE_S 2.5 /* without any completion: the server is gone */
-#define GOING 100     /* acknowledged records after which the word is given */
+#define GOING 100     /* acknowledged records after which "going" is printed */
 
 struct writer {
     struct log_net net;

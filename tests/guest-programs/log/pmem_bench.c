@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * pmem_bench ADDRESS WAY SIZE ITERATIONS [DIRTY]: what it costs to make remote octets persistent.
+ * pmem_bench ADDRESS WAY SIZE ITERATIONS [DIRTY]: measures the cost of remote persistence.
  *
- * One work request after the other in log_server's memory, each waited for:
+ * It runs one operation after the other on log_server's memory, and waits for each:
  *
  *   flush     Write of SIZE, Flush to persistence
- *   read      Write of SIZE, Read of 8 octets: what is done where there is no Flush
+  *   read      Write of SIZE, Read of 8 octets: common practice without Flush
  *   message   Write of SIZE, Send; the server's CPU persists and answers
  *   write     Write of SIZE alone
  *   range     Flush of SIZE octets, after the first DIRTY of them were written and placed; only

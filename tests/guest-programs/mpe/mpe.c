@@ -28,7 +28,7 @@ static void flush__region(void)
 
     begin();
     T_EQ_INT(sgdv_query_device(c.id->verbs, &attr, sizeof(attr)), 0);
-    /* Address and length mean nothing. */
+    /* Address and length are ignored. */
     if (attr.caps & SGDV_CAP_FLUSH_MR) {
         T_EQ_INT(try_flush(region(R_CRC32C)->rkey, 1, SIZE_MAX, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR), 0);
         expect_ok(IBV_WC_FLUSH);
@@ -61,7 +61,7 @@ static void flush__refused_here(void)
     expect_ok(IBV_WC_FLUSH);
 }
 
-/* Where the peer must refuse a Flush: what is asked for, and how the Terminate says no. */
+/* A Flush that the peer must refuse, and the Terminate with which it does so. */
 static void flush__refused_there(void)
 {
     static const struct {
@@ -120,7 +120,10 @@ static void verify__equal(void)
         v.expected_len = hash_len;
         T_EQ_INT(try_verify(&v), 0);
         T_EQ_U64(expect_ok(SGDV_WC_VERIFY).byte_len, hash_len);
-        /* Into a sink, expected or not; the sink has more room than needed. */
+        /*
+         * The hash goes to a sink, with an expected hash or without; the sink is larger than
+         * needed.
+         */
         for (int expecting = 0; expecting < 2; expecting++) {
             uint8_t *sink = c.buf + MPE_SIZE - 128;
 
@@ -153,7 +156,7 @@ static void verify__differs(void)
     }
 }
 
-/* Shorter, longer, or of another algorithm than the region's. */
+/* An expected hash that is shorter, longer, or of another algorithm than the region's. */
 static void verify__wrong_length(void)
 {
     uint8_t hash[SGDV_HASH_MAX] = { 0 };
@@ -202,14 +205,14 @@ static void verify__refused_here(void)
     uint8_t hash[SGDV_HASH_MAX] = { 0 };
     struct sgdv_verify v;
 
-    /* The sink is too short for the hash, as the answer shows. */
+    /* The sink is too short for the hash in the answer. */
     begin();
     v = verify_of(R_SHA256, 0, 8);
     v.sink_addr = (uintptr_t)c.buf;
     v.sink_len = 31;
     T_EQ_INT(try_verify(&v), 0);
     expect(IBV_WC_LOC_LEN_ERR);
-    /* ... or as what is expected shows; or it is not ours to write to. */
+    /* ... or for the expected hash; or it may not be written. */
     begin();
     v = verify_of(R_SHA256, 0, 8);
     v.sink_addr = (uintptr_t)c.buf;
@@ -297,7 +300,7 @@ static void atomic__refused_there(void)
 
 /* ---- all together ---- */
 
-/* Write, Flush, Verify, Atomic Write, many times without waiting; the last tells how far. */
+/* Write, Flush, Verify, Atomic Write, many times without waiting; the last one has the count. */
 static void pipeline__in_order(void)
 {
     enum { ROUNDS = 200, RECORD = 1000, DEEP = MPE_SQ / 4 - 1 };
@@ -329,7 +332,7 @@ static void pipeline__in_order(void)
     expect_content(R_CRC32C, 0, &last, sizeof(last));
 }
 
-/* A request that fails takes along what is behind it, and an Atomic Write does not happen. */
+/* A failed request flushes those behind it, and an Atomic Write among them does not happen. */
 static void pipeline__stops_at_a_failure(void)
 {
     uint8_t hash[SGDV_HASH_MAX] = { 1 };
@@ -389,8 +392,8 @@ static void reg__refusals(void)
 }
 
 /*
- * Draft -01's Invalidate STag: the peer refuses to invalidate what it registered by ibv_reg_mr(),
- * which shows that it was asked.  The other draft has no such field.
+ * Draft -01's Invalidate STag: the peer refuses to invalidate a region that it registered by
+ * ibv_reg_mr(), which shows that the request arrived.  The other draft has no such field.
  */
 static void invalidate__asked_for(void)
 {

@@ -68,7 +68,7 @@ uint32_t mpe_hash(enum sgdv_hash hash, const void *data, size_t len, uint8_t *ou
     return (uint32_t)n;
 }
 
-/* ---- what both ends have ---- */
+/* ---- both ends ---- */
 
 static uint8_t *get_memory(void)
 {
@@ -248,7 +248,7 @@ static void make_regions(struct mpe_conn *c, uint8_t *memory, uint8_t *pmem)
     }
 }
 
-/* The table goes out; the client then does what it likes until it is gone. */
+/* Sends the table; then serves the client until it is gone. */
 static void serve_one(struct mpe_conn *c)
 {
     struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 8 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the cases of mpe.c and mpe_pmem.c are made of: a connection to the server that the
- * environment names (MPE_SERVER), requests that are posted alone and signaled, and what is
- * expected of their completions.  A request that the server refuses ends its connection.
+ * Building blocks of the cases in mpe.c and mpe_pmem.c: a connection to the server that the
+ * environment names (MPE_SERVER), requests that are posted one by one and signaled, and the
+ * expected completions.  A request that the server refuses ends its connection.
  */
 #ifndef SG_TESTS_MPE_OPS_H
 #define SG_TESTS_MPE_OPS_H
@@ -46,8 +46,8 @@ static T_UNUSED const struct mpe_entry *region(enum mpe_region r)
 }
 
 /*
- * Other octets at each call and in each run: what an earlier one left would prove nothing.  Two
- * runs may begin in the same second, so the time of day would not do for a seed.
+ * Different octets at each call and in each run, because octets of an earlier one would prove
+ * nothing.  Two runs may begin in the same second, so the seed is not just the time of day.
  */
 static T_UNUSED void fill(uint8_t *p, size_t len)
 {
@@ -106,7 +106,7 @@ static T_UNUSED void post_atomic(enum mpe_region r, uint64_t at, uint64_t value)
     T_EQ_INT(ibv_wr_complete(c.qpx), 0);
 }
 
-/* The range, with an expected hash or none, into a sink at c.buf or none. */
+/* Verifies the range, with or without an expected hash, and with or without a sink at c.buf. */
 static T_UNUSED struct sgdv_verify verify_of(enum mpe_region r, uint64_t at, uint32_t len)
 {
     return (struct sgdv_verify){
@@ -154,7 +154,7 @@ static T_UNUSED struct ibv_wc expect_ok(enum ibv_wc_opcode opcode)
     return wc;
 }
 
-/* The next request failed for the peer's Terminate, and the one behind it is flushed. */
+/* The next request failed by the peer's Terminate, and the one behind it is flushed. */
 static T_UNUSED void expect_refused(enum ibv_wc_status status, unsigned int type, unsigned int code)
 {
     struct ibv_wc wc = expect(status);
@@ -166,7 +166,7 @@ static T_UNUSED void expect_refused(enum ibv_wc_status status, unsigned int type
     expect(IBV_WC_WR_FLUSH_ERR);
 }
 
-/* What is at the server, by a connection of its own. */
+/* Reads the server's memory by a separate connection. */
 static T_UNUSED void expect_content(enum mpe_region r, uint64_t at, const void *want,
                                     uint32_t len)
 {
@@ -183,7 +183,7 @@ static T_UNUSED void write_fresh(enum mpe_region r, uint64_t at, uint32_t len)
     expect_ok(IBV_WC_RDMA_WRITE);
 }
 
-/* The hash that the region should have over what is at c.buf; returns its length. */
+/* The hash that the region should have over the content of c.buf; returns its length. */
 static T_UNUSED uint32_t judge(enum mpe_region r, uint32_t len, uint8_t *hash)
 {
     uint32_t hash_len = mpe_hash(region(r)->hash, c.buf, len, hash);

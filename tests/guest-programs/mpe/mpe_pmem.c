@@ -2,7 +2,7 @@
 /*
  * Flush to persistence, and Verify of what is on the medium, between two machines.
  *
- * MPE_SERVER=ADDRESS mpe_pmem [PART-OF-NAME]...; the server has a device of memory.
+ * MPE_SERVER=ADDRESS mpe_pmem [PART-OF-NAME]...; the server has a devdax device.
  */
 #include "mpe_ops.h"
 
@@ -65,7 +65,7 @@ static void pmem__one_memory_two_regions(void)
     expect_refused(IBV_WC_REM_ACCESS_ERR, 1, 0x02);
 }
 
-/* Cached and not flushed: on the medium there is something else, and Verify says so. */
+/* Data that are cached and not flushed: the medium has something else, and Verify says so. */
 static void pmem__verify_sees_the_medium(void)
 {
     uint8_t hash[SGDV_HASH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the server of mpe.c tells its clients, of which one is a kernel module (kmpe.c): so
- * whoever includes this has uint64_t already.
+ * The message of mpe.c's server to its clients.  One of them is a kernel module (kmpe.c), so the
+ * including file has to define uint64_t.
  */
 #ifndef SG_TESTS_MPE_WIRE_H
 #define SG_TESTS_MPE_WIRE_H
@@ -12,8 +12,8 @@ enum {
 };
 
 /*
- * The server's regions.  All but the last two lie over the same ordinary memory; those are on the
- * device that the server was given, or absent (rkey 0).
+ * The server's regions.  All but the last two are on the same ordinary memory; the last two are on
+ * the server's device, or absent (rkey 0).
  */
 enum mpe_region {
     R_CRC32C,     /* read, write, flush to visibility, and Verify by the hash of that name ... */
@@ -28,7 +28,9 @@ enum mpe_region {
     R_COUNT,
 };
 
-/* What the server sends once the connection is there, little-endian as all its users are. */
+/*
+ * The server sends this once the connection stands, in little-endian order as all its users have.
+ */
 struct mpe_table {
     struct mpe_entry {
         uint64_t addr;

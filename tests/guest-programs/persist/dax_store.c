@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stores to persistent memory by a CPU, and looks at what is there:
+ * Stores to persistent memory by a CPU, and reads it:
  *
- *   dax_store DEVICE write OFFSET TEXT     stores, no more
+ *   dax_store DEVICE write OFFSET TEXT     stores only
  *   dax_store DEVICE persist OFFSET TEXT   stores, CLFLUSHOPT of each line, SFENCE
  *   dax_store DEVICE fill OFFSET LENGTH OCTET
- *   dax_store DEVICE read OFFSET LENGTH    prints text; octets that are none as dots
+ *   dax_store DEVICE read OFFSET LENGTH    prints text; unprintable octets as dots
  *   dax_store DEVICE count OFFSET LENGTH OCTET   how many octets have that value
  */
 #include <ctype.h>

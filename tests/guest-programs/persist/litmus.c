@@ -8,19 +8,19 @@
  * the test asks, at instants of its own choosing, what a power cut would leave of the page.
  *
  * Round i stores i to each variable of the pattern, so a value tells its round.  Rounds count from
- * 1.  Lines of the page take part: x0..x7 are the atoms of the first, y0..y7 of the second and so
- * on.  A pattern of two threads runs on two CPUs; they take turns through ordinary memory, by plain
- * loads and stores, for anything else would be a fence.
+ * 1.  Variables are atoms of the page's lines: x0..x7 those of the first line, y0..y7 of the second
+ * and so on.  A pattern of two threads runs on two CPUs; they take turns through ordinary memory,
+ * by plain loads and stores, because anything else would be a fence.
  *
- * DEVICE is a file whose first page is a device's registers, a resource of sysfs say.  The program
- * maps it right before and right behind persistent memory, for patterns whose stores reach from one
- * into the other.  Of "behind-..." x and y are the last two lines that are mapped.
+ * DEVICE is a file whose first page is a device's registers, for example a resource file of sysfs.
+ * The program maps it right before and right behind persistent memory, for patterns whose stores
+ * cross from one into the other.  In patterns "behind-..." x and y are the last two mapped lines.
  *
- * PATTERN "disk" has DEVICE, a disk, write the first page by DMA, once, and ends; "disk-flushed"
- * flushes the page as well, as after stores.
+ * PATTERN "disk" makes DEVICE, a disk, write the first page by DMA once, and ends; "disk-flushed"
+ * also flushes the page, as after stores.
  *
- * PATTERN "clear" makes the first and the last page zero, on the media too where there is ADR;
- * "show" prints the first two lines in hexadecimal.  Both end then.
+ * PATTERN "clear" zeroes the first and the last page, with ADR also on the media; "show" prints the
+ * first two lines in hexadecimal.  Both then end.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +36,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, MAPPED = 2 << 20 /* what devdax maps at least */, ATOMS = 8, THREADS = 2 };
+enum { PAGE = 4096, MAPPED = 2 << 20 /* the smallest mapping of devdax */, ATOMS = 8, THREADS = 2 };
 
 typedef volatile uint64_t atom;
 
@@ -201,7 +201,7 @@ static void clflush_only(uint64_t i)
     store(&y[0], i);
 }
 
-/* x1 comes after the CLWB and before its fence: nothing is promised for it. */
+/* x1 comes after the CLWB and before its fence: it has no guarantee. */
 static void store_after_clwb(uint64_t i)
 {
     store(&x[0], i);
@@ -275,7 +275,7 @@ static void one_line(uint64_t i)
     store(&x[1], i);
 }
 
-/* All octets equal, for the test to see a torn atom. */
+/* All octets are equal, so that the test can see a torn atom. */
 static void one_atom(uint64_t i)
 {
     store(&x[0], (i & 0xff) * 0x0101010101010101ull);
@@ -289,7 +289,7 @@ static void misaligned(uint64_t i)
     __asm__ volatile("movq %1, 4(%0)" :: "r"(x), "r"(value) : "memory");
 }
 
-/* The last half of x7, the first half of y0. */
+/* The last half of x7, and the first half of y0. */
 static void across_lines(uint64_t i)
 {
     uint64_t value = (i & 0xff) * 0x0101010101010101ull;
@@ -358,7 +358,7 @@ static void sfence_store_y(uint64_t i)
     store(&y[0], i);
 }
 
-/* ---- A device is told, by a port of the chipset's that nobody listens to ---- */
+/* ---- A write to a device: an I/O port of the chipset without a function ---- */
 
 enum { PORT = 0x80 };
 
@@ -369,7 +369,7 @@ static void told(uint64_t i)
     store(&y[0], i);
 }
 
-/* ---- Stores over two pages, one of them a device's: the part in memory is a store as any ---- */
+/* ---- Stores across two pages, one of a device: the part in memory is an ordinary store ---- */
 
 static void behind_8(uint64_t i)
 {
@@ -491,7 +491,7 @@ static void clear(char *page)
     sfence();
 }
 
-/* What the disk holds behind its first KiB, which may be all zero. */
+/* The disk's content behind its first KiB, which may be all zero. */
 static void from_disk(const char *disk, bool flushed)
 {
     int fd = open(disk, O_RDONLY | O_DIRECT);
@@ -552,7 +552,7 @@ static void *map(void *at, size_t size, const char *path, off_t offset)
     return mapped;
 }
 
-/* Persistent memory, with the device's page on both sides. */
+/* Maps persistent memory, with the device's page on both sides. */
 static char *map_all(const char *path, off_t offset, const char *device)
 {
     char *room = mmap(NULL, 3 * (size_t)MAPPED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What a CPU's stores, flushes and fences cost, in a guest with cpu-tracking on or off:
+ * The cost of a CPU's stores, flushes and fences, in a guest with cpu-tracking on or off:
  *
  *   track_bench DEVICE
  *
  * measures on the device's memory and, beside it, on ordinary memory.  Each number is the best of
- * many short runs, so that a busy host does not show; what a run left dirty is flushed after it.
+ * many short runs, so that a busy host does not matter; after each run its dirty lines are flushed.
  */
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whom the rendezvous of queue pairs (docs/protocol.md) lets in: requests by rdma_cm, each wrong in
- * one field, then the true peer.
+ * Which requests the rendezvous of queue pairs (docs/protocol.md) accepts: rdma_cm sends requests
+ * with one wrong field each, then the right one.
  *
- * rdv_unknown wait DEVICE SECOND: has queue pairs in several states, and does as it is told.
- * rdv_unknown ask DEVICE ADDRESS SECOND: ADDRESS is where the other one waits, SECOND an IPv4
- * address of this machine besides the one that leads there.
+ * rdv_unknown wait DEVICE SECOND: has queue pairs in several states, and executes commands.
+ * rdv_unknown ask DEVICE ADDRESS SECOND: ADDRESS is that of the waiting program, SECOND another
+ * IPv4 address of this machine than the one that leads there.
  *
- * The two talk by TCP: first who they are, then letters, each done and answered by the same.
+ * The two communicate by TCP: first their identities, then letters; each letter is a command, and
+ * its answer is the same letter.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -26,18 +27,18 @@ enum {
     RDV_PORT = 24791,
     PATIENCE_MS = 60000,
     MSG_LEN = 56,
-    MSG_MAX = 255, /* what rdma_cm can send */
+    MSG_MAX = 255, /* private data that rdma_cm can send */
     BUF_LEN = 64,
     PSN_ASKER = 0x111111,
     PSN_WAITER = 0x222222,
-    NAME_OPEN = 0xabcd01, /* numbers of peers that exist in messages only */
+    NAME_OPEN = 0xabcd01, /* numbers of peers that exist only in messages */
     NAME_HIGHER = 0xabcd02,
 };
 
 enum { REQUEST = 1, ACCEPT, REFUSE };
 enum { EARLY = 1, UNKNOWN, FORM };
 
-/* Queue pairs of the one that waits. */
+/* Queue pairs of the waiting program. */
 enum door {
     TRUE_PEER, /* RTR, later RTS; for the asker's queue pair */
     OPEN,      /* RTR, for NAME_OPEN, at the asker's first address */
@@ -209,7 +210,7 @@ static bool send_text(struct ibv_qp *qp, const char *text)
     return !ibv_post_send(qp, &wr, &bad);
 }
 
-/* The next completion is a good one of that kind. */
+/* The next completion is a successful one of that kind. */
 static bool completes(enum ibv_wc_opcode opcode)
 {
     struct ibv_wc wc;
@@ -226,7 +227,7 @@ static bool completes(enum ibv_wc_opcode opcode)
     return false;
 }
 
-/* ---- the one that waits ---- */
+/* ---- the waiting program ---- */
 
 static int wait_and_obey(void)
 {
@@ -267,7 +268,7 @@ static int wait_and_obey(void)
     }
 }
 
-/* ---- the one that asks ---- */
+/* ---- the asking program ---- */
 
 static struct rdma_event_channel *channel;
 static struct sockaddr_in waiter, second;
@@ -287,7 +288,7 @@ static uint32_t get32(const uint8_t *at)
     return ntohl(value);
 }
 
-/* The request that the door waits for. */
+/* The request that the queue pair waits for. */
 static void right_request(uint8_t *msg, enum door door)
 {
     memset(msg, 0, MSG_MAX);
@@ -304,7 +305,7 @@ static void right_request(uint8_t *msg, enum door door)
     memcpy(msg + 40, &u.peer.gid, 16);
 }
 
-/* The next event of the identifier; private data, if any, goes to answer. */
+/* The next event of the identifier; its private data, if any, go to answer. */
 static enum rdma_cm_event_type next_event(struct rdma_cm_id *id, uint8_t *answer, size_t *len)
 {
     struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
@@ -378,7 +379,7 @@ static void is_refused(const uint8_t *msg, size_t len, bool from_second, int rea
 static const struct {
     const char *what;
     enum door door;
-    uint8_t at, flip; /* an octet, and the bits of it that are wrong */
+    uint8_t at, flip; /* an octet, and its wrong bits */
     uint8_t len;
     bool second;
     int reason;
@@ -441,7 +442,7 @@ static void wrong__in_rts(void)
     is_refused(msg, MSG_LEN, false, EARLY);
 }
 
-/* Not one field wrong: so it was not another one for which the others were refused. */
+/* No field is wrong, so the others were refused only for their wrong fields. */
 static void right__let_in_once(void)
 {
     uint8_t msg[MSG_MAX], answer[MSG_MAX] = { 0 };

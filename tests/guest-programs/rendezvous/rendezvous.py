@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Queue pairs that connect by ibv_modify_qp alone, within one adapter: what a test of two programs
+"""Queue pairs that connect by ibv_modify_qp alone, within one adapter: cases that two programs
 cannot arrange.  Runs in a VM with python3-pyverbs: rendezvous.py [CASE]...
 
-Without CASE all but `off`, which wants the driver's rendezvous_port=0.  Each case says `ok NAME` or
-`not ok NAME` and why; the exit status is 1 if one failed."""
+Without CASE it runs all but `off`, which needs the driver's rendezvous_port=0.  Each case prints
+`ok NAME`, or `not ok NAME` and why; the exit status is 1 if a case failed."""
 import errno
 import os
 import subprocess
@@ -45,7 +45,7 @@ RTS = (
 
 
 class End:
-    """A queue pair with a completion queue and memory of its own."""
+    """A queue pair with its own completion queue and memory."""
 
     def __init__(self, gid_index=1):
         self.ctx = Context(name=DEVICE)
@@ -131,7 +131,7 @@ class End:
             time.sleep(0.001)
 
     def silent(self, seconds):
-        """Nothing completes for so long."""
+        """Checks that nothing completes for so long."""
         time.sleep(seconds)
         count, wcs = self.cq.poll()
         assert not count, 'wr_id %d, status %d' % (wcs[0].wr_id, wcs[0].status)
@@ -145,7 +145,7 @@ def equal(have, want):
 
 
 def pair(swapped, **keywords):
-    """Two ends; the first one connects, or, swapped, waits: roles go by number."""
+    """Two ends; the first one connects or, if swapped, waits: their numbers decide the roles."""
     low, high = sorted((End(**keywords), End(**keywords)), key=lambda end: end.number)
     return (high, low) if swapped else (low, high)
 
@@ -205,7 +205,7 @@ def case_states():
 
 
 def case_masks():
-    """What ib_modify_qp_is_ok() does not like, and destinations that are none."""
+    """Transitions that ib_modify_qp_is_ok() refuses, and destinations that do not exist."""
     one, other = pair(False)
     refused(one.rtr, other)  # not in INIT
     one.init()
@@ -235,7 +235,7 @@ def case_masks():
 
 
 def case_early():
-    """One comes long before the other, with work; InfiniBand would wait in RTR, as is done here."""
+    """One end is ready long before the other, with work; like InfiniBand it waits in RTR."""
 
     def body(one, other):
         one.init()
@@ -253,7 +253,7 @@ def case_early():
 
 
 def case_posted_before():
-    """Sends posted in RTS before the connection stands go out when it does, in order."""
+    """Sends posted in RTS before the connection stands are sent, in order, once it does."""
 
     def body(one, other):
         other.init()
@@ -272,7 +272,7 @@ def case_posted_before():
 
 
 def case_idle_waits():
-    """Without anything to send nobody counts retries: 8 s are more than the least patience."""
+    """Without a Send no retries are counted: 8 s are longer than the shortest limit."""
 
     def body(one, other):
         one.timeout, one.retries = 1, 0
@@ -286,7 +286,8 @@ def case_idle_waits():
 
 
 def case_absent():
-    """A peer that never comes: the retries end, first with RETRY_EXC, the rest flushed."""
+    """A peer that never comes: after the retries the first Send ends with RETRY_EXC, the others are
+    flushed."""
 
     def body(one, other):
         for timeout, retries, low, high in ((1, 0, 3.9, 15), (20, 1, 8.5, 25)):
@@ -312,7 +313,7 @@ def case_absent():
 
 
 def case_unknown_peer():
-    """One wants the other, who waits for a third, and is not let in; the third is."""
+    """One end asks for another that waits for a third, and is refused; the third is accepted."""
 
     def body(one, other):
         third = End()
@@ -333,7 +334,7 @@ def case_unknown_peer():
 
 
 def case_wrong_number():
-    """A queue pair that does not exist, and first PSNs that do not agree."""
+    """A queue pair that does not exist, and first PSNs that do not match."""
 
     def body(one, other):
         one.timeout = 1
@@ -350,7 +351,7 @@ def case_wrong_number():
 
 
 def case_restart():
-    """Both, or one first, are reset and connected again, ten times."""
+    """Both ends, or first one of them, are reset and connected again, ten times."""
     one, other = pair(False)
     for turn in range(10):
         one.psn = other.psn = 1000 + turn
@@ -367,7 +368,7 @@ def case_restart():
 
 
 def case_peer_leaves():
-    """Receives of whoever stays are not flushed, and the first send finds out."""
+    """The receives of the remaining end are not flushed; its first Send fails."""
 
     def body(one, other):
         one.connect(other)
@@ -396,7 +397,7 @@ def gids():
 
 
 def case_gids():
-    """Each kind of GID that the port has leads back to it."""
+    """A connection by each kind of GID of the port leads back to it."""
     for index, gid in gids().items():
         print('# entry %d: %s' % (index, gid), flush=True)
         one, other = pair(index % 2, gid_index=index)
@@ -422,7 +423,7 @@ PATHS = (  # AHAttr, GlobalRoute, path MTU, timer and retries of "receiver not r
 
 
 def case_path():
-    """What means nothing on TCP is taken, and is in nobody's way."""
+    """Attributes that mean nothing on TCP are accepted, and have no effect."""
 
     def body(one, other):
         for end, (path, route, others) in zip((one, other), PATHS):
@@ -440,7 +441,7 @@ def case_path():
 
 
 def case_off():
-    """With rendezvous_port=0 there is no way to RTR, and a queue pair stays where it is."""
+    """With rendezvous_port=0 RTR is refused, and the queue pair keeps its state."""
     one, other = pair(False)
     one.init()
     try:
@@ -463,7 +464,8 @@ def netdev():
 
 
 def case_gid_change():
-    """An address comes and goes: event, entry, and the others stay where they are."""
+    """An address comes and goes: there are events and an entry, and the other entries keep their
+    places."""
     before = gids()
     mapped = '0000:0000:0000:0000:0000:ffff:0a4d:0063'
     with Context(name=DEVICE) as ctx:

@@ -2,10 +2,10 @@
 /*
  * rpma_client ADDRESS [LENGTH [SEED]]: the active side of a librpma pair.
  *
- * Writes LENGTH octets into the server's memory in two halves, the first flushed to visibility,
- * the second to persistence where the region has it; writes one atom, flushes that too; reads all
- * of it back; tells the server what must be there and hears what is.  Which operations of the
- * wire that makes (native or the library's replacements) is librpma's choice.
+ * Writes LENGTH octets into the server's memory in two halves, and flushes the first to visibility,
+ * the second to persistence if the region has it; writes one atom and flushes that too; reads
+ * everything back; tells the server what must be there, and gets the server's answer.  librpma
+ * chooses the operations on the wire (native ones or the library's replacements).
  */
 #include "rpma_pair.h"
 
@@ -15,7 +15,7 @@ struct client {
     struct rpma_cq *cq;
     struct rpma_mr_remote *remote;
     struct rpma_mr_local *data_mr, *message_mr;
-    uint8_t *data;    /* what is written; behind it room for what is read */
+    uint8_t *data;    /* the data to write; behind them room for the data read */
     uint8_t *message; /* first half to send, second half received */
     uint64_t length, seed;
     bool persistent;
@@ -83,7 +83,7 @@ static void flush(struct client *c, uint64_t offset, uint64_t length, enum rpma_
     printf("flush completed as opcode %d\n", completion(c->cq).opcode);
 }
 
-/* A Write is not waited for: the Flush behind it is. */
+/* It does not wait for the Write, but for the Flush behind it. */
 static void write_and_flush(struct client *c, uint64_t from, uint64_t to,
                             enum rpma_flush_type type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What rpma_client and rpma_server share: the two messages they exchange while connecting, the
- * two while connected, the pattern of the data, and short forms of librpma calls that must work.
+ * Shared by rpma_client and rpma_server: the two messages they exchange while connecting, the two
+ * while connected, the pattern of the data, and short forms of librpma calls that must succeed.
  */
 #ifndef RPMA_PAIR_H
 #define RPMA_PAIR_H
@@ -22,7 +22,7 @@
 #define PAIR_MESSAGE_OFFSET 0u    /* of the message in a message buffer */
 #define PAIR_BUFFER 4096u
 
-/* Server to client, as private data of the accept: its memory and what may be done with it. */
+/* Server to client, as private data of the accept: its memory and the rights on it. */
 struct pair_hello {
     uint8_t mr_desc_size;
     uint8_t pcfg_desc_size;

@@ -2,10 +2,10 @@
 /*
  * rpma_server ADDRESS [DEVICE]: the passive side of a librpma pair, for one client.
  *
- * Offers 16 MiB of DEVICE (a devdax device), or of ordinary memory without persistence, with
- * flush of every type it has; tells the client by private data.  The client writes and flushes,
- * then says by a Send what must be there; the server answers with what it sees.  Status 0 if all
- * of it was right.
+ * Offers 16 MiB of DEVICE (a devdax device), or of ordinary memory without persistence, with every
+ * type of flush that the memory has; describes it to the client in private data.  The client writes
+ * and flushes, then says by a Send what must be there; the server answers with what it sees.
+ * Status 0 if everything was right.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two ranks of MPI that send each other bytes of many sizes, and check them."""
+"""Two MPI ranks send each other messages of many sizes, and check them."""
 from mpi4py import MPI
 
 SIZES = (0, 1, 100, 5000, 70000, 1000003)

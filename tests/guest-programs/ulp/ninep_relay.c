@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Carries 9P between RDMA and a server that reads and writes a stream.
+ * Relays 9P between RDMA and a server that reads and writes a stream.
  *
  *   ninep_relay PORT SERVER [ARGUMENT...]
  *
- * Debian has servers of 9P, but none that speaks RDMA.  On RDMA each message of 9P is one Send,
- * and begins with its length, four octets in little-endian; in a stream one follows the other.
- * For each connection SERVER is started with one end of a socket pair as its standard input and
- * output.  One connection at a time; at its end (or the server's) both go, and the next is waited
- * for.
+ * Debian has 9P servers, but none that supports RDMA.  On RDMA each 9P message is one Send, and
+ * begins with its length, four octets in little-endian; in a stream messages follow each other. For
+ * each connection SERVER is started with one end of a socket pair as its standard input and output.
+ * There is one connection at a time; when it or the server ends, both are closed, and the relay
+ * waits for the next one.
  */
 #include <errno.h>
 #include <poll.h>
@@ -75,7 +75,7 @@ static int post(struct relay *r, uintptr_t slot)
     return rdma_post_recv(r->id, (void *)slot, r->memory + slot * MESSAGE, MESSAGE, r->mr);
 }
 
-/* All that has come goes into the stream; -1 at the connection's end. */
+/* Passes all received messages to the stream; -1 at the connection's end. */
 static int from_rdma(struct relay *r)
 {
     struct ibv_cq *cq;
@@ -108,7 +108,7 @@ static int from_rdma(struct relay *r)
     return n;
 }
 
-/* One message of the server becomes one Send. */
+/* Sends one message of the server as one Send. */
 static int from_server(struct relay *r)
 {
     uint8_t *message = r->memory + (size_t)DEPTH * MESSAGE;
@@ -172,7 +172,7 @@ static void serve(struct rdma_cm_id *id, char **command)
         die("ibv_req_notify_cq");
     }
     start_server(&r, command);
-    /* The kernel's client neither reads nor lets read: both limits are zero. */
+    /* The kernel's client neither issues nor accepts Reads: both limits are zero. */
     if (rdma_accept(id, &param)) {
         perror("rdma_accept");
     } else {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs rdma-core's Python tests in a VM and says what became of each case, in JSON.
+"""Runs rdma-core's Python tests in a VM and prints the result of each case as JSON.
 
 pyverbs_run.py FOLDER [-x CASE]... [CASE]...: FOLDER is rdma-core's `tests`; a case is named
-MODULE.CLASS.METHOD.  Without cases all are run, but for those behind -x.  One line for each case
-goes to standard output, {"case", "result": "ok", "skipped" or "failed", "text", "seconds"}, and
-one {"end": true} at last; what the tests print themselves goes to standard error.
+MODULE.CLASS.METHOD.  Without cases it runs all but those behind -x.  One line for each case goes to
+standard output, {"case", "result": "ok", "skipped" or "failed", "text", "seconds"}, and {"end":
+true} at the end; the tests' own output goes to standard error.
 """
 import importlib.machinery
 import json
@@ -23,12 +23,12 @@ class Late(Exception):
 
 
 class Result(unittest.TestResult):
-    """Keeps the last word about the case that runs."""
+    """Keeps the last result of the running case."""
 
     word = text = None
 
     def say(self, word, text):
-        # A failure in tearDown is the last word; a skip there is not.
+        # A failure in tearDown replaces the result; a skip there does not.
         if self.word != "failed":
             self.word, self.text = word, text
 
