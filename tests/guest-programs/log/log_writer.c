@@ -6,10 +6,10 @@
  * the server no longer answers.  Each transaction is posted as a whole, without waiting in between:
  *
  *   Write           the record
-  *   Flush           of the record, to persistence
-  *   Verify          of the record by its CRC32C: the medium has what was written
-  *   Atomic Write    the tail, which counts one record more
-  *   Flush           of the tail, to persistence
+ *   Flush           of the record, to persistence
+ *   Verify          of the record by its CRC32C: the medium has what was written
+ *   Atomic Write    the tail, which counts one record more
+ *   Flush           of the tail, to persistence
  *
  * N transactions are in flight at a time; the last completion of each acknowledges its record.
  * With --no-flush only Write and Atomic Write remain, as in a program that mistakes completion for

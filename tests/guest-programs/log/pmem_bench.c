@@ -5,7 +5,7 @@
  * It runs one operation after the other on log_server's memory, and waits for each:
  *
  *   flush     Write of SIZE, Flush to persistence
-  *   read      Write of SIZE, Read of 8 octets: common practice without Flush
+ *   read      Write of SIZE, Read of 8 octets: common practice without Flush
  *   message   Write of SIZE, Send; the server's CPU persists and answers
  *   write     Write of SIZE alone
  *   range     Flush of SIZE octets, after the first DIRTY of them were written and placed; only

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Edges of connection setup by rdma_cm: a reply whose sender leaves at once, and ports that the
- * guest's own TCP has.  Both ends are in this process, on the adapter's own address.
+ * Edge cases of connection setup by rdma_cm: a reply whose sender leaves at once, and ports that
+ * the guest's own TCP uses.  Both ends are in this process, on the adapter's own address.
  *
  * cm_edges ADDRESS [PART-OF-A-CASE]
  */
@@ -37,7 +37,7 @@ static struct sockaddr_in at(const char *ip, uint16_t port)
     return sin;
 }
 
-/* ---- an identifier with a channel of its own ---- */
+/* ---- an identifier with its own channel ---- */
 
 struct end {
     struct rdma_event_channel *channel;
@@ -86,7 +86,7 @@ static void end_close(struct end *e)
     }
 }
 
-/* The next event, which is to be of this type; with what came with it. */
+/* The next event, which must be of this type, and its data. */
 struct told {
     struct rdma_cm_id *id;
     struct rdma_conn_param param;
@@ -228,7 +228,7 @@ static void server_keeps_its_port(void)
             T_EQ_INT(listen_at(&server, ips[rdma] ? address : NULL, OTHER_PORT), EADDRINUSE);
             end_close(&server);
             close(fd);
-            /* What failed holds nothing. */
+            /* A failed attempt keeps no port. */
             T_EQ_INT(listen_at(&server, ips[rdma] ? address : NULL, OTHER_PORT), 0);
             close(tcp_socket(ips[tcp] ? address : NULL, OTHER_PORT, true, &error));
             T_EQ_INT(error, EADDRINUSE);
@@ -239,7 +239,7 @@ static void server_keeps_its_port(void)
     }
 }
 
-/* The port that a connection calls from is not given to a socket. */
+/* No socket gets the local port of a connection. */
 static void caller_keeps_its_port(void)
 {
     struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a process can tell the driver without libibverbs and the provider between: each field of
- * the driver's part of a command (staghorn/abi.h) wrong, one at a time.
+ * Commands that a process sends to the driver without libibverbs and the provider: each field of
+ * the driver's part of a command (staghorn/abi.h) is wrong, one at a time.
  *
- * verbs_abi ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ * verbs_abi ADDRESS [PART-OF-NAME]...: ADDRESS is that of this machine's adapter.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void cq__resize(void)
     begin();
     cq = ibv_create_cq(w.ctx, 100, NULL, NULL, 0);
     T_NOT_NULL(cq);
-    /* From the end, so that the good one comes last. */
+    /* From the end, so that the good row comes last. */
     for (size_t i = RING_ROWS; i-- > 0;) {
         struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
         struct ib_uverbs_resize_cq core = {
@@ -311,7 +311,7 @@ static void mr__registration(void)
     ROW(0, (void)req);
     ROW(0, len = 0);
     ROW(0, req.mr.hash_alg = SGDV_HASH_SHA256);
-    ROW(0, len = sizeof(req)); /* of a newer program that asks for nothing new */
+    ROW(0, len = sizeof(req)); /* of a newer program that uses nothing new */
     ROW(EINVAL, len = sizeof(req), req.more[3] = 1);
     ROW(EINVAL, req.mr.reserved = 1);
     ROW(EINVAL, req.mr.hash_alg = 99);
@@ -344,7 +344,7 @@ static long available_kib(void)
     return kib;
 }
 
-/* The kernel keeps nothing for addresses of nothing, though they are all in the region. */
+/* The kernel keeps nothing for unmapped addresses, although they are all in the region. */
 static void mr__on_demand(void)
 {
     enum { PIECE_SHIFT = 26, PIECES = 2048, LOST_KIB_MAX = 128 * 1024 };
@@ -402,7 +402,7 @@ static struct ibv_qp *new_qp(struct ibv_cq *cq)
     return qp;
 }
 
-/* To RTR; then a queue pair that was refused is where it was. */
+/* To RTR; a refused queue pair keeps its state. */
 static void qp__states(void)
 {
     const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -456,7 +456,7 @@ static void qp__states(void)
     T_EQ_INT(ibv_destroy_cq(cq), 0);
 }
 
-/* ---- what belongs to others, or is something else ---- */
+/* ---- objects of others, or of another kind ---- */
 
 static void handles(void)
 {
@@ -501,7 +501,7 @@ static void handles(void)
     T_EQ_INT(command(IB_USER_VERBS_CMD_DEALLOC_MW, &end_mw, sizeof(end_mw), NULL, 0, 0), ENOENT);
 }
 
-/* Of the doorbell pages a process sees its own, and no more than it. */
+/* A process can map its own doorbell page, and no other. */
 static void pages(void)
 {
     unsigned seen = 0;

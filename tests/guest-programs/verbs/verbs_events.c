@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a process is told without being asked: events of queue pairs and shared receive queues whose
- * peer or whose owner is at fault, and of completion queues armed for solicited completions.
+ * Asynchronous events of queue pairs and shared receive queues after a fault of the peer or of the
+ * owner, and events of completion queues armed for solicited completions.
  *
- * verbs_events ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ * verbs_events ADDRESS [PART-OF-NAME]...: ADDRESS is that of this machine's adapter.
  */
 #include <poll.h>
 #include <sys/mman.h>
@@ -35,8 +35,8 @@ static void ends_in_error(struct ibv_qp *qp)
 }
 
 /*
- * b refuses a's request: b's owner gets the event, and a's a failed completion; or, where TCP had
- * the request before and it had completed, QP_FATAL.
+ * b refuses a's request: b's owner gets the event, and a's owner a failed completion; or QP_FATAL,
+ * if TCP already had the request and it had completed.
  */
 static void refused(enum ibv_event_type event, enum ibv_wc_status status)
 {
@@ -60,8 +60,8 @@ static void peer__protection(void)
     static const struct {
         const char *what;
         enum ibv_wr_opcode op;
-        uint64_t at;   /* from the region's beginning */
-        uint32_t flip; /* of the key */
+        uint64_t at;   /* offset in the region */
+        uint32_t flip; /* change of the key */
     } rows[] = {
         { "a Write beyond the end", IBV_WR_RDMA_WRITE, PAIR_BUF - 7, 0 },
         { "a Write before the beginning", IBV_WR_RDMA_WRITE, (uint64_t)-1, 0 },
@@ -95,7 +95,7 @@ static void peer__request(void)
 
 enum { FAR = 1 << 16 }; /* entries ahead, more than any queue here has */
 
-/* The process's own page, a second time. */
+/* Maps the process's own page a second time. */
 static volatile uint64_t *doorbells(void)
 {
     for (off_t i = 0; i < SG_UAR_COUNT; i++) {
@@ -131,7 +131,7 @@ static void doorbell__queue_pair(void)
     T_EQ_INT(munmap((void *)page, SG_UAR_SIZE), 0);
 }
 
-/* A queue that libibverbs knows nothing of, so the event is read as the kernel says it. */
+/* libibverbs does not know the queue, so the event is read directly from the kernel. */
 static void doorbell__srq(void)
 {
     enum { ENTRIES = 64, STRIDE = 64 };
@@ -169,7 +169,7 @@ static void doorbell__srq(void)
     T_EQ_INT(munmap((void *)page, SG_UAR_SIZE), 0);
 }
 
-/* ---- completions that are told of ---- */
+/* ---- completion events ---- */
 
 static const struct armed_row {
     const char *what;
@@ -203,7 +203,7 @@ static void arrives(const struct armed_row *row)
     pair_expect_ok(w.a.cq, IBV_WC_RECV);
 }
 
-/* Armed for solicited completions a queue tells of those and of failed ones, and of no other. */
+/* A queue armed for solicited completions reports those and failed ones, and no others. */
 static void completion__solicited(void)
 {
     struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Atomic operations, immediate data, and memory of every kind, against the adapter: regions that
- * are zero-based or registered anew, of a dma-buf, windows of both types.
+ * Atomic operations, immediate data, and memory of every kind: zero-based regions, regions that are
+ * registered again, regions of a dma-buf, windows of both types.
  *
- * verbs_memory ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ * verbs_memory ADDRESS [PART-OF-NAME]...: ADDRESS is that of this machine's adapter.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "verbs_pair.h"
 
-/* A request of a's, and how it ends. */
+/* A request of a, and how it ends. */
 static void rdma_ok(enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey, uint64_t addr)
 {
     T_EQ_INT(pair_rdma(&w.a, op, at, len, rkey, addr), 0);
@@ -23,8 +23,8 @@ static void rdma_ok(enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t r
 }
 
 /*
- * What the peer must refuse.  A Write is done before that is known, so the Read behind it tells, or
- * finds the connection ended already.
+ * Requests that the peer must refuse.  A Write completes before its refusal is known, so the Read
+ * behind it fails, or finds the connection closed already.
  */
 static void refused(enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr, uint32_t len)
 {
@@ -172,7 +172,7 @@ static void imm__arrives(void)
     }
     T_EQ_MEM(w.b.buf, w.a.buf, 1000);
     T_EQ_U64(w.b.buf[1000], 0);
-    /* What the message cannot carry is refused here. */
+    /* The library refuses what the message cannot carry. */
     sge.length = 1;
     T_EQ_INT(pair_post(&w.a, &wr), EOPNOTSUPP);
 }
@@ -220,7 +220,7 @@ static void mr__iova(void)
     T_EQ_INT(ibv_dereg_mr(mr), 0);
 }
 
-/* Each combination of what may change; what is not named stays. */
+/* Each combination of changes; everything else stays. */
 static void mr__registered_anew(void)
 {
     for (int flags = 1; flags < 8; flags++) {
@@ -231,7 +231,7 @@ static void mr__registered_anew(void)
 
         T_CONTEXT("flags %d", flags);
         pair_connect(NULL);
-        /* What the queue pair can use only with the flags named. */
+        /* Operations that the queue pair can use only with these flags. */
         mr = ibv_reg_mr(flags & IBV_REREG_MR_CHANGE_PD ? other : w.pd, at, 4096,
                         flags & IBV_REREG_MR_CHANGE_ACCESS ? 0 : PAIR_ALL);
         T_NOT_NULL(mr);
@@ -244,7 +244,7 @@ static void mr__registered_anew(void)
             at = to;
             T_TRUE(mr->addr == to && mr->length == 100);
         }
-        /* Pages that were pinned for reading alone are pinned anew. */
+        /* Pages that were pinned only for reading are pinned again. */
         T_TRUE((mr->rkey == key) == (flags == IBV_REREG_MR_CHANGE_PD));
         memset(w.a.buf, 0x40 + flags, 100);
         rdma_ok(IBV_WR_RDMA_WRITE, 0, 100, mr->rkey, (uintptr_t)at);
@@ -318,7 +318,7 @@ static void mr__cannot_be(void)
     errno = 0;
     T_NULL(ibv_reg_mr(w.pd, (void *)0x1000, 4096, 0)); /* nobody's memory */
     T_EQ_INT(errno, EFAULT);
-    /* Memory that the process may only read: nobody writes there for it. */
+    /* Memory that the process may only read: the adapter must not write there for it. */
     page = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     T_TRUE(page != MAP_FAILED);
     T_NULL(ibv_reg_mr(w.pd, page, 4096, IBV_ACCESS_LOCAL_WRITE));
@@ -342,7 +342,7 @@ static uint8_t *fresh_memory(void)
     return p;
 }
 
-/* Remote and local, across pages that are not there, that come, and that go again. */
+/* Remote and local accesses across pages that are absent, that appear, and that go again. */
 static void odp_case(bool implicit)
 {
     uint8_t *mem = fresh_memory();
@@ -363,7 +363,7 @@ static void odp_case(bool implicit)
         T_EQ_MEM(mem + 4001, w.a.buf, 100000);
         T_EQ_MEM(w.a.buf + 200000, w.a.buf, 100000);
         T_EQ_U64(mem[4000], 0);
-        /* Given back to the kernel: the adapter sees the new pages. */
+        /* The pages go back to the kernel: the adapter sees the new ones. */
         T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
         rdma_ok(IBV_WR_RDMA_READ, 200000, 100000, mr->rkey, at);
         T_EQ_U64(w.a.buf[200000], 0);
@@ -373,7 +373,7 @@ static void odp_case(bool implicit)
         T_EQ_U64(w.a.buf[200000], 0x77);
         mem[4001] = 0;
     }
-    /* Sent from there, and received there. */
+    /* Sent from this memory, and received there. */
     sge.lkey = mr->lkey;
     T_EQ_INT(pair_recv(&w.b, 0, 9000), 0);
     T_EQ_INT(pair_post(&w.a, &swr), 0);
@@ -391,7 +391,7 @@ static void odp_case(bool implicit)
         pair_expect_ok(w.a.cq, IBV_WC_SEND);
         T_EQ_MEM(mem + 500000, w.a.buf, 9000);
     }
-    /* Memory that is gone for good. */
+    /* Memory that is unmapped for good. */
     T_EQ_INT(munmap(mem, ODP_SIZE), 0);
     refused(IBV_WR_RDMA_READ, mr->rkey, at, 8);
     pair_close();
@@ -434,7 +434,7 @@ static void odp__prefetch(void)
     sge.lkey = w.a.mr->lkey; /* not on demand */
     T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
     T_EQ_INT(ibv_dereg_mr(mr), 0);
-    /* Addresses are the region's. */
+    /* Addresses are those of the region. */
     mr = ibv_reg_mr_iova(w.pd, mem, ODP_SIZE, 1ull << 40, PAIR_ALL | IBV_ACCESS_ON_DEMAND);
     T_NOT_NULL(mr);
     T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
@@ -453,7 +453,7 @@ static void odp__prefetch(void)
     munmap(mem, ODP_SIZE);
 }
 
-/* A file on persistent memory, without a page cache: it can be registered in no other way. */
+/* A file on persistent memory, without a page cache, can only be registered on demand. */
 static void odp__file(void)
 {
     enum { SIZE = 1 << 20 };
@@ -480,7 +480,7 @@ static void odp__file(void)
     T_EQ_MEM(w.a.buf + 8192, w.a.buf, sizeof(back));
     T_EQ_INT(pread(fd, back, sizeof(back), 12345), sizeof(back));
     T_EQ_MEM(back, w.a.buf, sizeof(back));
-    /* Its blocks go, and with them what the adapter may reach. */
+    /* Its blocks are freed, so the adapter loses access to them. */
     T_EQ_INT(ftruncate(fd, 0), 0);
     refused(IBV_WR_RDMA_READ, mr->rkey, (uintptr_t)view + 12345, 8);
     pair_close();
@@ -517,7 +517,7 @@ static void window__type_1(void)
     rdma_ok(IBV_WR_RDMA_WRITE, 0, 500, mw->rkey, (uintptr_t)w.b.buf + 1000);
     rdma_ok(IBV_WR_RDMA_READ, 4096, 500, w.b.mr->rkey, (uintptr_t)w.b.buf + 1000);
     T_EQ_MEM(w.b.buf + 1000, w.a.buf, 500);
-    /* Bound anew, with the first octet at 0: what it was before is gone. */
+    /* Bound again, with the first octet at 0: the former binding is gone. */
     old = mw->rkey;
     bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
     T_EQ_INT(ibv_bind_mw(w.b.qp, mw, &bind), 0);
@@ -569,7 +569,7 @@ static void window__type_2(void)
     T_EQ_INT(ibv_dealloc_mw(mw), 0);
 }
 
-/* What the device refuses, by a completion that ends the queue pair. */
+/* Bindings that the device refuses with a completion that ends the queue pair. */
 static void window__cannot_be_bound(void)
 {
     for (int i = 0; i < 4; i++) {

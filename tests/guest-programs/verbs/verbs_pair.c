@@ -99,7 +99,7 @@ static void make_qp(struct side *s, struct rdma_cm_id *id, const struct pair_wan
     s->qpx = ibv_qp_to_qp_ex(id->qp);
 }
 
-/* Does what the event asks for; counts the sides that are connected. */
+/* Handles the event; counts the connected sides. */
 static void follow(struct rdma_cm_event *event, const struct pair_want *want, int *connected)
 {
     struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 8 };
@@ -185,7 +185,7 @@ void pair_close(void)
 
     close_side(&w.a, true);
     close_side(&w.b, false);
-    /* Events are acknowledged before the identifiers go. */
+    /* Events are acknowledged before the identifiers are destroyed. */
     while (poll(&pfd, 1, 0) > 0 && !rdma_get_cm_event(channel, &event)) {
         rdma_ack_cm_event(event);
     }
@@ -286,7 +286,7 @@ void pair_event(enum ibv_event_type type, const void *element)
         if (!next_event(&event, 30000)) {
             T_FAIL("no event %s", ibv_event_type_str(type));
         }
-        /* Ends of connections may be told besides. */
+        /* Events about ended connections may come, too. */
     } while (event.event_type == IBV_EVENT_QP_FATAL &&
              (event.event_type != type || (const void *)event.element.qp != element));
     if (event.event_type != type) {

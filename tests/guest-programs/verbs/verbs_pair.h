@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two queue pairs of one process, connected through rdma_cm over the adapter's own address: what
- * the cases of verbs_*.c are made of.  Both ends are at hand, so a case sees what either is told.
+ * Two queue pairs of one process, connected through rdma_cm over the adapter's own address, for the
+ * cases of verbs_*.c.  A case sees both ends.
  */
 #ifndef SG_TESTS_VERBS_PAIR_H
 #define SG_TESTS_VERBS_PAIR_H
@@ -35,7 +35,7 @@ struct side {
     uint8_t *buf;
 };
 
-/* What a case wants to be different; zeroed, nothing. */
+/* Changes of the defaults; all zero: none. */
 struct pair_want {
     struct ibv_srq *srq; /* of b */
     struct ibv_pd *pd;   /* of both, NULL: w.pd */
@@ -53,10 +53,10 @@ struct pair_world {
 
 extern struct pair_world w;
 
-/* These end the program with a message when the surroundings fail them. */
+/* These end the program with a message on an error of the environment. */
 _Noreturn void pair_die(const char *what);
 void pair_open(const char *address);
-/* A new connection, a the active side; the one before is closed. */
+/* Makes a new connection, a is the active side; closes the previous one. */
 void pair_connect(const struct pair_want *want);
 void pair_close(void);
 
@@ -64,7 +64,7 @@ void pair_close(void);
 struct ibv_wc pair_wait(struct ibv_cq *cq);
 struct ibv_wc pair_expect(struct ibv_cq *cq, enum ibv_wc_status status);
 struct ibv_wc pair_expect_ok(struct ibv_cq *cq, enum ibv_wc_opcode opcode);
-/* True: nothing came for so long. */
+/* True: no completion came for so long. */
 bool pair_quiet(struct ibv_cq *cq, unsigned int ms);
 /* The next async event, within 30 s; acknowledged.  QP_FATAL of others may come before. */
 void pair_event(enum ibv_event_type type, const void *element);
@@ -84,7 +84,7 @@ int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, 
 int pair_recv(struct side *s, uint64_t at, uint32_t len);
 int pair_recv_srq(struct ibv_srq *srq, uint64_t wr_id, uint64_t at, uint32_t len);
 
-/* One command past libibverbs: the core's part, then the driver's.  0 or an errno value. */
+/* Sends a command without libibverbs: the core's part, then the driver's.  0 or an errno value. */
 int command(uint32_t number, const void *core, size_t core_len, const void *driver,
             size_t driver_len, size_t answer_len);
 

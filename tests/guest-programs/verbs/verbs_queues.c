@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Queues of every kind, against the adapter: shared receive queues, completion queues that change
- * size or are moderated, timestamps, domains, states, events.
+ * Queues of every kind: shared receive queues, completion queues that change size or are moderated,
+ * timestamps, domains, states, events.
  *
- * verbs_queues ADDRESS [PART-OF-NAME]...: of the adapter that this machine has.
+ * verbs_queues ADDRESS [PART-OF-NAME]...: ADDRESS is that of this machine's adapter.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ static void srq__attributes(void)
     T_EQ_INT(ibv_query_srq(srq, &attr), 0);
     T_EQ_U64(attr.max_wr, 16);
     T_EQ_U64(attr.srq_limit, 2);
-    /* With fewer entries than that it would be passed at once. */
+    /* With fewer entries the limit would be passed at once. */
     for (uint64_t i = 0; i < 6; i++) {
         T_EQ_INT(pair_recv_srq(srq, i, 0, 0), 0);
     }
@@ -49,7 +49,7 @@ static void srq__attributes(void)
     T_EQ_INT(ibv_destroy_srq(srq), 0);
 }
 
-/* Other sizes, with six receives posted and a limit of five. */
+/* Resizes, with six receives posted and a limit of five. */
 static void srq__sizes(void)
 {
     const uint32_t most = (uint32_t)w.attr.orig_attr.max_srq_wr;
@@ -177,7 +177,7 @@ static void srq__cannot_be(void)
     }
 }
 
-/* In order of arrival, many laps; the limit is told once, when it is passed. */
+/* Receives are used in order of arrival, many laps; the limit is reported once, when passed. */
 static void srq__receives(void)
 {
     struct pair_want want = { .srq = make_srq(8, 0) };
@@ -228,7 +228,7 @@ static void srq__queue_pair_in_error(void)
     T_EQ_INT(pair_recv_srq(want.srq, 1, 0, 64), 0);
     T_EQ_INT(ibv_modify_qp(w.b.qp, &attr, IBV_QP_STATE), 0);
     pair_event(IBV_EVENT_QP_LAST_WQE_REACHED, w.b.qp);
-    /* Its entries stay, for others. */
+    /* Its entries remain for others. */
     T_TRUE(pair_quiet(w.b.cq, 50));
     pair_close();
     T_EQ_INT(ibv_destroy_srq(want.srq), 0);
@@ -264,7 +264,7 @@ static void cq__resize(void)
     T_EQ_INT(ibv_resize_cq(w.a.cq, 0), EINVAL);
 }
 
-/* An event comes for a full batch, and for less when the period is over. */
+/* An event comes for a full batch, or for a smaller one when the period is over. */
 static void cq__moderation(void)
 {
     struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);
@@ -304,7 +304,7 @@ static uint64_t wall_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Completions carry the time of the clock that can be read, and tell that of the wall clock. */
+/* Completions carry the time of the readable clock, and that of the wall clock. */
 static void cq__timestamps(void)
 {
     struct ibv_cq_init_attr_ex attr = {
@@ -350,7 +350,7 @@ static void cq__timestamps(void)
     pair_close();
 }
 
-/* More completions than the queue has room for: its owner is told, and its queue pairs fail. */
+/* More completions than the queue has room for: the owner gets an event, the queue pairs fail. */
 static void cq__overflow(void)
 {
     struct pair_want want = { .cq_entries = 1 };
@@ -419,7 +419,7 @@ static void qp__true_state(void)
     init.send_cq = init.recv_cq = w.a.cq;
     qp = ibv_create_qp(w.pd, &init);
     T_NOT_NULL(qp);
-    T_EQ_U64(state_of(qp), IBV_QPS_INIT); /* as all iWARP devices call a new one */
+    T_EQ_U64(state_of(qp), IBV_QPS_INIT); /* as all iWARP devices name a new one */
     T_EQ_INT(ibv_destroy_qp(qp), 0);
 }
 
@@ -459,7 +459,7 @@ static void read__two_elements(void)
     pair_close();
 }
 
-/* ---- as much as one request can have ---- */
+/* ---- the limits of one request ---- */
 
 enum { PIECE = 100, APART = 1000 };
 
@@ -500,7 +500,7 @@ static void large__elements_and_inline(void)
     pair_expect_ok(w.a.cq, IBV_WC_SEND);
     T_EQ_U64(pair_expect_ok(w.b.cq, IBV_WC_RECV).byte_len, PAIR_SGES * PIECE);
     compare_pieces(&w.b, &w.a, 5);
-    /* What b has got goes back in one Read. */
+    /* The data that b has received go back in one Read. */
     memset(w.a.buf, 0, PAIR_BUF);
     pieces(from, &w.a, 0);
     wr.opcode = IBV_WR_RDMA_READ;
@@ -533,7 +533,7 @@ static void large__elements_and_inline(void)
 
 /* ---- a lost adapter ---- */
 
-/* The last case: what is left of the process's device is of no use. */
+/* The last case, because the process's device cannot be used afterwards. */
 static void fatal__told_and_gone(void)
 {
     struct pollfd pfd = { .fd = w.ctx->async_fd, .events = POLLIN };
@@ -558,7 +558,7 @@ static void fatal__told_and_gone(void)
     errno = 0;
     T_NULL(ibv_alloc_pd(w.ctx));
     T_EQ_INT(errno, EIO);
-    /* Posting finds nobody, and does no harm. */
+    /* Posting has no effect, and does no harm. */
     T_EQ_INT(pair_send(&w.a, 0, 8), 0);
     w.a.id = w.b.id = NULL;
 }
