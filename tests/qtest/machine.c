@@ -235,7 +235,7 @@ static int make_wire(struct machine *m)
     return fds[1];
 }
 
-/* Of this machine, or of one that a failed case has left behind. */
+/* The processes of this machine, or of one that a failed case has left behind. */
 static void drop(struct machine *m)
 {
     if (m->ram) {
@@ -427,7 +427,7 @@ void machine_wire_send(struct machine *m, const void *frame, size_t len)
     T_EQ_INT(send(m->wire, frame, len, 0), len);
 }
 
-/* Answers a request for the address of a function; false: it is none. */
+/* Answers a request for the address of a function; false: it is another frame. */
 static bool answer_arp(struct machine *m, const uint8_t *frame, size_t len)
 {
     static const uint8_t request[10] = { 8, 6, 0, 1, 8, 0, 6, 4, 0, 1 };

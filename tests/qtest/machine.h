@@ -72,7 +72,7 @@ void function_setup(struct function *f);
  */
 unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES]);
 
-/* Zeroed guest memory, never given back. */
+/* Allocates zeroed guest memory, which is never freed. */
 uint64_t machine_alloc(struct machine *m, size_t len, size_t align);
 /* Guest memory is shared memory: writes of the test and of QEMU are visible to both at once. */
 void *machine_ptr(struct machine *m, uint64_t addr);
@@ -100,9 +100,9 @@ void function_writel(struct function *f, uint32_t offset, uint32_t value);
 void function_writeq(struct function *f, uint32_t offset, uint64_t value);
 void function_doorbell(struct function *f, unsigned page, unsigned offset, uint64_t value);
 
-/* Was the vector raised since the last call?  MSI-X does not count, neither do we. */
+/* Whether the vector was raised since the last call; it is not known how often. */
 bool function_raised(struct function *f, unsigned vector);
-/* Function level reset, and the set-up that it undoes. */
+/* Function level reset, then the set-up again that it undoes. */
 void function_flr(struct function *f);
 /* Native hot plug: the guest agrees to a removal by switching the slot's power off. */
 void function_slot_off(struct function *f);

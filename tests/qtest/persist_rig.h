@@ -21,7 +21,7 @@ struct persist_rig {
 };
 extern struct persist_rig rig;
 
-/* An empty medium, as rig_start() makes it. */
+/* Makes empty media, as rig_start() does. */
 void rig_make_media(unsigned mib);
 /* With so many adapters, and the domain's properties "NAME=VALUE,..." or "". */
 void rig_start(unsigned functions, unsigned mib, const char *domain);

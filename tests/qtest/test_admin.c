@@ -30,7 +30,7 @@ static void nop(void)
     unsigned i;
 
     driver_start(&md, &m->f[0]);
-    /* Several times round the rings: phase bits and free-running indices. */
+    /* Several laps of the rings: phase bits and free-running indices. */
     for (i = 0; i < 5 * MD_ADMIN_SIZE; i++) {
         T_CONTEXT("command %u", i);
         T_EQ_U64(md_cmd(&md, &c, sizeof(c), &rsp), SG_OK);
@@ -72,7 +72,7 @@ static void caps(void)
     machine_stop(m);
 }
 
-/* No more is written than there is room for. */
+/* The adapter writes no more than there is room for. */
 static void short_answer(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -133,7 +133,7 @@ static void life_cycle(void)
         expect_objects(&md, 1, 2, 1, 1);
         T_EQ_U64(md_qp_state(&qp), SG_QP_IDLE);
 
-        /* What is in use stays. */
+        /* Objects in use cannot be destroyed. */
         T_EQ_U64(md_cmd_id(&md, SG_ADMIN_DESTROY_PD, pd), SG_EBUSY);
         T_EQ_U64(md_cmd_id(&md, SG_ADMIN_DESTROY_CQ, cq.cqn), SG_EBUSY);
         T_EQ_U64(md_cmd_id(&md, SG_ADMIN_DESTROY_EQ, 1), SG_EBUSY);
@@ -156,7 +156,7 @@ static void life_cycle(void)
     machine_stop(m);
 }
 
-/* The configured limits hold, and what failed leaves nothing behind. */
+/* The configured limits hold, and a failed command leaves nothing behind. */
 static void limits(void)
 {
     struct machine *m = machine_start(1, ",max-qp=2,max-cq=2,max-mr=2,max-pd=2", "");
@@ -208,7 +208,7 @@ static void admin_event(void)
 
     driver_start(&md, f);
     function_raised(f, 0);
-    /* Not armed: silence. */
+    /* Not armed: no event. */
     T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
     T_FALSE(function_raised(f, 0));
     md_arm_eq(&md, 0);
@@ -222,13 +222,13 @@ static void admin_event(void)
     /* Once per arming. */
     T_EQ_U64(md_cmd(&md, &c, sizeof(c), NULL), SG_OK);
     T_FALSE(function_raised(f, 0));
-    /* Arming with an entry not taken raises at once. */
+    /* Arming with an unread entry raises the interrupt at once. */
     md_arm_eq(&md, 0);
     T_TRUE(function_raised(f, 0));
     machine_stop(m);
 }
 
-/* Post more than the completion ring takes while nothing is consumed: it waits, nothing is lost. */
+/* Posts more than the completion ring takes without consuming: the rest waits, nothing is lost. */
 static void completion_ring_full(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -289,7 +289,7 @@ static void doorbell_beyond_ring(void)
     machine_stop(m);
 }
 
-/* Indices of consumers that cannot be are ignored and logged. */
+/* Impossible consumer indices are ignored and logged. */
 static void consumer_indices_that_lie(void)
 {
     static const uint32_t wrong[] = { 1, 100, 0x007fffff, 0x7ff00000 };
@@ -359,20 +359,20 @@ static void completion_events(void)
     flushed_receive(&s, 13);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
-    /* Armed with an entry that came since, and was not looked at. */
+    /* Armed with an entry that came since and was not read. */
     md_arm_eq(&s.md, 1);
     flushed_receive(&s, 14);
     T_FALSE(md_next_event(&s.md, &e));
     md_arm(&s.cq, false);
     T_TRUE(md_next_event(&s.md, &e));
     T_TRUE(function_raised(f, 1));
-    /* Armed again: both entries are unread, but told of. */
+    /* Armed again: both entries are unread, but were reported. */
     md_arm(&s.cq, false);
     T_FALSE(md_next_event(&s.md, &e));
     machine_stop(m);
 }
 
-/* A queue that is not consumed overruns alone: event, its QP in error, everything else lives. */
+/* A queue that is not consumed overruns alone: event, its QP in error, all else continues. */
 static void cq_overrun(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -406,7 +406,7 @@ static void cq_overrun(void)
     machine_stop(m);
 }
 
-/* As many addresses as the header says, and room again when one goes. */
+/* As many addresses as the header says; removing one makes room again. */
 static void port_addresses(void)
 {
     struct sg_cmd_set_addr c = {
@@ -472,7 +472,7 @@ static void reset_in_the_middle(void)
     machine_stop(m);
 }
 
-/* A reset returns every object: rounds of bring-up do not add up to anything. */
+/* A reset frees every object: nothing accumulates over rounds of bring-up. */
 static void reset_leaks_nothing(void)
 {
     struct machine *m = machine_start(1, ",max-qp=1,max-cq=1,max-mr=1,max-pd=1,max-conns=1,"

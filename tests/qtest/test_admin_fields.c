@@ -56,7 +56,7 @@ static void expect_same_objects(const struct sg_stats *a, const struct sg_stats 
     T_EQ_U64(sg_get_le64(&b->listeners), sg_get_le64(&a->listeners));
 }
 
-/* 'good' is run at the end, unless it is a one-way street. */
+/* 'good' is run at the end, unless it cannot be undone. */
 static void try_rows(struct side *s, const union command *good, const struct field_row *rows,
                      size_t n, enum sg_status good_status)
 {
@@ -76,7 +76,7 @@ static void try_rows(struct side *s, const union command *good, const struct fie
         expect_same_objects(&before, &after);
         errors = sg_get_le64(&after.guest_errors) - sg_get_le64(&before.guest_errors);
         if (rows[i].status == SG_EINVAL || rows[i].status == SG_EFAULT) {
-            T_TRUE(errors >= 1); /* the others are answers, not breaches */
+            T_TRUE(errors >= 1); /* the other statuses are answers, not guest errors */
         }
         before = after;
     }
@@ -122,7 +122,7 @@ static void opcodes(void)
         if (op == SG_ADMIN_NOP || op == SG_ADMIN_CREATE_PD) {
             continue;
         }
-        /* Every command is refused when all of its fields are 0, those unknown as such. */
+        /* Every command is refused if all of its fields are 0; unknown ones as unknown. */
         status = md_cmd(&s.md, &c, sizeof(c), NULL);
         T_TRUE(status != SG_OK);
         T_TRUE((status == SG_EOPCODE) == !is_known);
@@ -524,7 +524,7 @@ static void listen_and_connect(void)
     machine_stop(m);
 }
 
-/* ACCEPT, REJECT and CM_DATA of connections that are not there to be answered. */
+/* ACCEPT, REJECT and CM_DATA for connections that wait for no answer. */
 static void answers_without_request(void)
 {
     static const uint32_t conns[] = { 0, 1, 77, UINT32_MAX };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hostile kernel and the objects that live in its memory: shared receive queues, completion
- * queues that change size, pages on demand, windows; and resets with commands under way.  As in
- * test_garbage.c, the adapter must report a clear status where one is due, must not harm other
- * objects, and must work again after a reset at the latest.
+ * A hostile kernel and the objects in its memory: shared receive queues, completion queues that
+ * change size, pages on demand, windows; and resets with commands under way.  As in test_garbage.c,
+ * the adapter must report a clear status where one is due, must not harm other objects, and must
+ * work again after a reset at the latest.
  */
 #include <glib.h>
 
@@ -21,7 +21,7 @@ static void start(void)
     side_start(&b, &m->f[1]);
 }
 
-/* Both sides anew, whatever has become of them. */
+/* Brings both sides up anew, whatever their state is. */
 static void start_over(void)
 {
     side_start(&a, &m->f[0]);
@@ -58,7 +58,7 @@ static void expect_alive(void)
     T_EQ_U64(function_readl(&m->f[1], SG_REG_MAGIC), SG_MAGIC);
 }
 
-/* b's queue pair has a shared queue from now on; the connection is made anew. */
+/* Gives b's queue pair a shared queue; connects again. */
 static void share(struct md_srq *srq)
 {
     T_EQ_U64(md_cmd_id(&b.md, SG_ADMIN_DESTROY_QP, b.qp.qpn), SG_OK);
@@ -72,7 +72,7 @@ static void share(struct md_srq *srq)
 
 /* ---- rings ---- */
 
-/* The ring is there from the beginning, or since the queue was resized; false: it was refused. */
+/* Gives the queue this ring at creation or by a resize; false: refused. */
 static bool shared_at(struct md_srq *srq, uint64_t place, bool resized)
 {
     struct sg_cmd_resize_srq r = { .hdr.opcode = SG_ADMIN_RESIZE_SRQ };
@@ -119,7 +119,7 @@ static void shared_queues(void)
         md_post_send(&a.qp, &w);
         machine_pass(m, 5);
         expect_alive();
-        /* Whatever lies there is no entry with that index, or cannot be read at all. */
+        /* The memory there has no entry with that index, or cannot be read. */
         T_EQ_U64(md_qp_state(&b.qp), SG_QP_ERROR);
         T_FALSE(function_readl(&m->f[1], SG_REG_STATUS) & SG_STATUS_FATAL);
     }
@@ -161,7 +161,7 @@ static void shared_queue_doorbells(void)
     machine_stop(m);
 }
 
-/* Rings and records of a completion queue that go to strange places while it is in use. */
+/* Rings and records of a completion queue that are moved to strange places while it is in use. */
 static void resized_queues(void)
 {
     uint64_t places[MACHINE_PLACES];

@@ -14,7 +14,7 @@
 #define NETS "-netdev hubport,id=n0,hubid=0 -netdev hubport,id=n1,hubid=0 "
 #define ONE "-device staghorn,bus=rp0,netdev=n0"
 
-/* What QEMU says behind the option that it complains about, which it repeats. */
+/* QEMU's message behind the option that it complains about, which it repeats. */
 static const char *sentence(const char *err)
 {
     const char *option = strstr(err, ": -"), *end = option ? strstr(option + 3, ": ") : NULL;
@@ -135,7 +135,7 @@ static void out_of_range(void)
     }
 }
 
-/* The ends of ranges that a test can afford are accepted. */
+/* The limits of ranges are accepted, as far as a test can afford them. */
 static void ends_of_ranges(void)
 {
     static const char *const rows[][2] = {
@@ -168,7 +168,7 @@ static void bad_booleans(void)
     expect_bad("markers", "2");
 }
 
-/* Only PCI Express buses. */
+/* Only PCI Express buses are accepted. */
 static void conventional_bus(void)
 {
     struct qtest *q;
@@ -200,7 +200,7 @@ static void help(void)
     g_free(text);
 }
 
-/* The other half of the port: a backend that any NIC model can take, once. */
+/* The other half of the port: a backend that one NIC model, of any kind, can use. */
 static void port_for_another_nic(void)
 {
     struct qtest *q = qtest_start(PORTS NETS "-device staghorn,id=r0,bus=rp0,netdev=n0,"
@@ -221,7 +221,7 @@ static void port_used_twice(void)
                    "-device virtio-net-pci,netdev=r0.eth", "r0.eth");
 }
 
-/* Adding by QMP answers with the same sentence, and the machine lives on. */
+/* device_add answers with the same sentence, and the machine continues. */
 static void hot_plug_errors(void)
 {
     struct qtest *q = qtest_start(PORTS NETS);

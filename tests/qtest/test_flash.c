@@ -162,7 +162,7 @@ static void precedence(void)
     sg_profile_init(&p, "tight");
     p.max_sge = 2, p.max_inline = 16, p.max_ird = 1, p.max_qp = 9, p.mpa_rev = 1;
     put_chip(&p);
-    /* max-inline is what it is by default, but it is said. */
+    /* max-inline has its default value, but it is set explicitly. */
     m = start(",max-sge=5,max-inline=256,max-ord=7");
     driver_start(&md, &m->f[0]);
     caps_of(&md, m, &caps);
@@ -206,7 +206,7 @@ static void vital_product_data(void)
     T_EQ_U64(sum, 0);
     T_EQ_U64((uint8_t)vpd[end], 0x78);
     T_EQ_U64(vpd_read(&m->f[0], cap, 0x7ffc), 0);
-    /* A write is not taken. */
+    /* A write has no effect. */
     function_config_writel(&m->f[0], cap + PCI_VPD_DATA, 0x12345678);
     function_config_writew(&m->f[0], cap + PCI_VPD_ADDR, PCI_VPD_ADDR_F);
     T_EQ_U64(function_config_readw(&m->f[0], cap + PCI_VPD_ADDR), 0);
@@ -248,7 +248,7 @@ static void without_image(void)
 
 enum { PATIENCE_MS = 20000 };
 
-/* The host's disk takes its time, and a thread of QEMU waits for it: so do we. */
+/* A thread of QEMU waits for the host's disk, so the test waits, too. */
 static enum sg_status flash(struct md *md, uint8_t opcode, uint64_t addr, uint32_t len,
                             uint32_t offset)
 {
@@ -271,7 +271,7 @@ static enum sg_status flash(struct md *md, uint8_t opcode, uint64_t addr, uint32
     return rsp.status;
 }
 
-/* Version 2.1.0 with profile "two", whose adapters have two elements; all of it, or the half. */
+/* Version 2.1.0 with profile "two", whose adapters have two elements; all of it, or half. */
 static void update(struct md *md, struct machine *m, bool whole)
 {
     uint64_t buffer = machine_alloc(m, SG_FLASH_CHUNK_MAX, 4096);
@@ -393,7 +393,7 @@ static void written_through(void)
     m = start(",flash-write=on");
     driver_start(&md, &m->f[0]);
     update(&md, m, true);
-    machine_kill(m); /* not a word more */
+    machine_kill(m); /* and nothing else */
     m = start(",flash-write=on");
     check_runs(m, NEW, 2);
     machine_stop(m);
@@ -416,7 +416,7 @@ static void killed_in_the_middle(void)
     unlink(path);
 }
 
-/* A reset, a removal and an end while the file is written: nobody waits, nothing is lost. */
+/* Reset, removal and QEMU's end while the file is written: nothing waits, nothing is lost. */
 static void gone_meanwhile(void)
 {
     struct sg_cmd_flash c = { .hdr.opcode = SG_ADMIN_FLASH_WRITE };

@@ -33,7 +33,7 @@ static void start(void)
     side_start(&pair.b, &pair.m->f[1]);
 }
 
-/* Both sides anew, whatever has become of them. */
+/* Brings both sides up anew, whatever their state is. */
 static void start_over(void)
 {
     side_start(&pair.a, &pair.m->f[0]);
@@ -48,7 +48,7 @@ static struct md_wr good_send(void)
     };
 }
 
-/* It works: a Send goes through. */
+/* Checks that a Send arrives. */
 static void expect_working(void)
 {
     struct md_wr w = good_send();
@@ -296,7 +296,7 @@ static void strange_rings(void)
     machine_stop(pair.m);
 }
 
-/* Answers of commands, and admin and event rings, aimed at ourselves. */
+/* Answers of commands, and admin and event rings, in the adapter's own BARs. */
 static void strange_answers(void)
 {
     uint64_t places[MACHINE_PLACES];
@@ -525,7 +525,7 @@ static void keep_frame(struct machine *m, const uint8_t *frame, size_t len)
     memcpy(seen.frame[slot], frame, seen.len[slot]);
 }
 
-/* Frames of nobody, and frames of the connection that came back changed: TCP and CRC tell. */
+/* Foreign frames, and changed frames of the connection: TCP and CRC detect them. */
 static void frames_at_random(void)
 {
     uint8_t frame[2048];

@@ -108,7 +108,7 @@ static bool refuses(const char *name, uint64_t value)
     return refused;
 }
 
-/* One of those of an adapter's port. */
+/* A counter of an adapter's port. */
 static uint64_t port_counter(const char *adapter, const char *name)
 {
     char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
@@ -201,7 +201,7 @@ static void delayed(void)
     stop();
 }
 
-/* Only what leaves the back end: in QEMU's words its transmit queue. */
+/* Only frames that leave the back end: QEMU calls that its transmit queue. */
 static void one_direction(void)
 {
     start(",queue=tx,loss=1000000");
@@ -220,7 +220,7 @@ static void one_direction(void)
     stop();
 }
 
-/* The same seed, the same fate: in a filter that is set, and in another QEMU. */
+/* The same seed gives the same result: in a filter whose seed is set, and in another QEMU. */
 static void replayed(void)
 {
     unsigned first[FRAMES_MAX], count, round;
@@ -253,7 +253,7 @@ static void object_del(void)
     qtest_qmp_ok(m->q, "{\"execute\": \"object-del\", \"arguments\": {\"id\": \"i\"}}");
 }
 
-/* What waits is lost, what comes later passes; and another filter can take the place. */
+/* Waiting frames are lost, later ones pass; another filter can take the place. */
 static void removed_with_frames(void)
 {
     start(",delay=5000000");
@@ -303,7 +303,7 @@ static void switched_off_with_frames(void)
     stop();
 }
 
-/* While the machine stands so does its network; a reset of the machine is no affair of it. */
+/* While the machine is stopped so is its network; a reset of the machine does not affect it. */
 static void machine_stopped(void)
 {
     start(",delay=5000000");
@@ -352,7 +352,7 @@ static void start_adapters(const char *spec)
     side_start(&b, &m->f[1]);
 }
 
-/* RDMA over it: all arrives, as TCP repairs what the link does. */
+/* RDMA over it: everything arrives, because TCP repairs the losses of the link. */
 static void rdma(void)
 {
     enum { LEN = 32 << 10 };
@@ -385,7 +385,7 @@ static void rdma(void)
     machine_stop(m);
 }
 
-/* Frames of a connection wait in both directions when the adapter goes. */
+/* Frames of a connection wait in both directions when the adapter is removed. */
 static void unplugged_with_frames(void)
 {
     start_adapters(",delay=1000000");

@@ -18,7 +18,7 @@ enum {
     GCMD = 0x18, GSTS = 0x1c, RTADDR = 0x20, CCMD = 0x28, FSTS = 0x34, IOTLB = 0xf8, /* registers */
     READ = 1, WRITE = 2, LARGE = 0x80, /* of a table's entry */
     LARGE_PAGE = 2 << 20,
-    PATIENCE_S = 15, /* for what is a few milliseconds of a machine that has time */
+    PATIENCE_S = 15, /* for work that takes a few milliseconds on an idle machine */
 };
 
 #define IOMMU 0xfed90000ull
@@ -117,7 +117,7 @@ static bool refused(void)
     return qtest_readl(m->q, IOMMU + FSTS) & 3;
 }
 
-/* Pages that are neighbours for the adapter alone. */
+/* Pages that are adjacent only for the adapter. */
 enum { PAGES = 9, OFFSET = 1234, LENGTH = 7 * SG_PAGE_SIZE };
 
 static void map_scattered(uint64_t bus, uint64_t pages[PAGES], unsigned rights)
@@ -144,7 +144,7 @@ static void write_scattered(struct side *a, uint32_t lkey, uint32_t rkey)
     });
 }
 
-/* All that an adapter does, with pages that lie anywhere; its interrupts go the same way. */
+/* All work of an adapter, with scattered pages; its interrupts also pass the IOMMU. */
 static void traffic(void)
 {
     uint64_t from[PAGES], to[PAGES];
@@ -231,7 +231,7 @@ static void commands(void)
     machine_stop(m);
 }
 
-/* Memory that goes away, or was never there, while messages are on their way to and from it. */
+/* Memory that is unmapped, or never existed, while messages are on their way to and from it. */
 static void work_requests(void)
 {
     static const struct {
@@ -276,7 +276,7 @@ static void work_requests(void)
     }
 }
 
-/* The adapter's own rings go: that is fatal, and a reset makes all good. */
+/* The adapter's own rings are unmapped: that is fatal, and a reset repairs it. */
 static void rings(void)
 {
     struct side a, b;
@@ -306,8 +306,8 @@ static void rings(void)
 }
 
 /*
- * One page of ordinary memory, as often as the tables can say it: 2^28 times.  Is it persistent?
- * Some of it might be, is the answer to who asks about more than thousands of pages.
+ * One page of ordinary memory, as often as the tables can name it: 2^28 times.  A query whether
+ * such a range is persistent gets "maybe" if it covers more than thousands of pages.
  */
 static uint64_t map_one_page_everywhere(void)
 {

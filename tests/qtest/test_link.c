@@ -135,7 +135,7 @@ static void writes_and_reads(void)
         T_EQ_U64(sg_get_le32(&c.byte_len), sizes[i]);
         T_EQ_MEM(side_ptr(&pair.a, half), side_ptr(&pair.a, 0), sizes[i]);
     }
-    /* Silence at the target. */
+    /* The target gets no completion. */
     T_FALSE(md_poll(&pair.b.cq, &(struct sg_cqe){ 0 }));
     stop();
 }
@@ -172,7 +172,7 @@ static void both_directions(void)
     stop();
 }
 
-/* What each side said at connection setup reaches the other. */
+/* Each side's data of the connection setup reach the other side. */
 static void private_data(void)
 {
     struct sg_cmd_listen listen = {
@@ -230,7 +230,7 @@ static void private_data(void)
     stop();
 }
 
-/* Nobody answers: CM_REPLY after the timeout, and the QP can try again. */
+/* No answer: CM_REPLY after the timeout, and the QP can try again. */
 static void nobody_there(void)
 {
     struct sg_cmd_connect connect = {
@@ -282,7 +282,7 @@ static void graceful_end(void)
     stop();
 }
 
-/* A Write outside of the peer's rights: Terminate, both QPs in error, blame where it belongs. */
+/* A Write outside the peer's rights: Terminate, both QPs in error, events at the right side. */
 static void remote_access_error(void)
 {
     struct sg_cqe c;
@@ -312,7 +312,7 @@ static void remote_access_error(void)
     stop();
 }
 
-/* One side is reset without a word; the other hears of it at once (RST). */
+/* One side is reset without notice; the other learns of it at once (RST). */
 static void reset_of_one(bool flr)
 {
     struct sg_eqe e;
@@ -345,7 +345,7 @@ static void register_reset_of_one(void)
     reset_of_one(false);
 }
 
-/* The machine's owner: qom-set.  True: QEMU has no objection. */
+/* Sets a property by qom-set.  True: QEMU accepts it. */
 static bool set_fatal(bool value)
 {
     g_autofree char *answer = qtest_qmp(pair.m->q, "{\"execute\": \"qom-set\", \"arguments\": "
@@ -367,7 +367,7 @@ static void expect_fatal(enum sg_fatal reason)
     T_EQ_U64(function_readl(pair.a.f, SG_REG_FATAL), reason);
 }
 
-/* A fault that the machine's owner injects: both sides hear of it, a reset ends it. */
+/* A fault injected through the property: both sides learn of it, and a reset ends it. */
 static void fault_by_monitor(void)
 {
     struct sg_eqe e;
@@ -384,11 +384,11 @@ static void fault_by_monitor(void)
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     side_event(&pair.b, SG_EV_CM_CLOSED, 200);
     expect_completion(&pair.b, SG_WC_RECV, SG_WC_FLUSH_ERR);
-    T_FALSE(set_fatal(false)); /* there is no way back but the driver's */
+    T_FALSE(set_fatal(false)); /* only the driver can end it */
     expect_fatal(SG_FATAL_INJECTED);
     function_writel(pair.a.f, SG_REG_CTRL, SG_CTRL_RESET);
     expect_fatal(SG_FATAL_NONE);
-    T_TRUE(set_fatal(true)); /* nothing there that could fail */
+    T_TRUE(set_fatal(true)); /* no adapter that could fail */
     expect_fatal(SG_FATAL_NONE);
     side_start(&pair.a, pair.a.f);
     T_EQ_U64(md_modify_qp(&pair.b.qp, SG_QP_IDLE), SG_OK);
@@ -465,7 +465,7 @@ static void policies(void)
         T_CONTEXT("%s", rows[i]);
         start(rows[i]);
         if (strstr(rows[i], "rtr-send=on")) {
-            /* The RTR message is a Send and takes a Receive, as any does. */
+            /* The RTR message is a Send and takes a Receive like any other. */
             md_post_recv(&pair.b.qp, 0, pair.b.buffer, 64, pair.b.stag);
             sides_connect(&pair.a, &pair.b, 4000);
             expect_completion(&pair.b, SG_WC_RECV, SG_WC_SUCCESS);
@@ -485,7 +485,7 @@ static void policies(void)
     }
 }
 
-/* The guest takes bus mastering away under load: fatal at worst, and the peer is told. */
+/* The guest disables bus mastering under load: at worst a fatal error, and the peer is told. */
 static void bus_mastering_withdrawn(void)
 {
     struct sg_eqe e;
@@ -529,7 +529,7 @@ static void get_stats(struct side *s, struct sg_stats *out)
     memcpy(out, side_ptr(s, 0), sizeof(*out));
 }
 
-/* Connections come and go; nothing stays. */
+/* Connections come and go; nothing is left behind. */
 static void many_cycles(void)
 {
     struct sg_stats stats;

@@ -110,7 +110,7 @@ static void function_goes_along(void)
     machine_stop(m);
 }
 
-/* What was connected finds itself reset, and both sides can start anew. */
+/* Connected queue pairs are reset, and both sides can start anew. */
 static void adapters_start_anew(void)
 {
     struct machine *m = machine_start(2, "", "");
@@ -124,7 +124,7 @@ static void adapters_start_anew(void)
     m = load(2);
     T_TRUE(!(function_readl(&m->f[0], SG_REG_STATUS) & SG_STATUS_READY));
     T_EQ_U64(function_readl(&m->f[0], SG_REG_CTRL), 0);
-    /* Doorbells of the queues that were are of nobody now. */
+    /* Doorbells of the former queues have no effect now. */
     function_doorbell(&m->f[0], 0, SG_DB_SQ, 1);
     function_doorbell(&m->f[1], 0, SG_DB_RQ, 1);
     machine_settle(m);
@@ -144,7 +144,7 @@ static void expect_state(struct machine *m, const char *state)
     }
 }
 
-/* Both QEMUs live, before and after. */
+/* Both QEMUs run, before and after. */
 static void move(struct machine *from, struct machine *to)
 {
     g_autofree char *uri = g_strdup_printf("unix:/tmp/sg-move-%d", getpid());
@@ -178,7 +178,7 @@ static void live(void)
     move(m, to);
     T_EQ_MEM(machine_ptr(to, a.buffer), machine_ptr(m, a.buffer), SIDE_BUFFER);
     check_arrived(&to->f[0], before);
-    /* The machine that was left: nothing has reset its adapter. */
+    /* The source machine: nothing has reset its adapter. */
     T_TRUE(function_readl(&m->f[0], SG_REG_STATUS) & SG_STATUS_READY);
     machine_stop(m);
     side_start(&a, &to->f[0]);
@@ -219,8 +219,8 @@ static void send_one(struct side *from, struct side *to)
 }
 
 /*
- * The peer is in a third machine.  Its connection leads nowhere afterwards, as nobody speaks for
- * the adapter that arrived: it hears so after its peer-timeout, and the two can connect again.
+ * The peer is in a third machine.  The migrated adapter does not know the connection and does not
+ * answer.  So the peer notices the end after its peer-timeout, and the two can connect again.
  */
 static void live_connected(void)
 {
@@ -278,7 +278,7 @@ static void not_with_a_domain(void)
     unlink(media);
 }
 
-/* Vital product data that was read on the way does not make it another function. */
+/* Vital product data that was read before does not make it another function. */
 static void flash_image(void)
 {
     size_t len;

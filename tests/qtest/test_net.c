@@ -211,7 +211,7 @@ static void write_all(struct side *a, struct md_qp *qp, struct side *b, uint64_t
     T_EQ_MEM(side_ptr(b, to), side_ptr(a, from), len);
 }
 
-/* What CM_DATA says about b's connection. */
+/* The answer of CM_DATA about b's connection. */
 static void check_cm_data(enum kind kind)
 {
     struct sg_cmd_query get = { .hdr.opcode = SG_ADMIN_CM_DATA };
@@ -309,7 +309,7 @@ static void addresses(void)
     stop();
 }
 
-/* An adapter whose features were taken away says so. */
+/* An adapter without features reports that. */
 static void without_the_features(void)
 {
     struct sg_sockaddr six = address(IP6, 0, 0), four = address(IP4, 7, 0);

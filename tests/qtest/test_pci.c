@@ -77,7 +77,7 @@ static void capabilities(void)
     machine_stop(m);
 }
 
-/* A guest switches the reports of errors on, without which AER is of no use. */
+/* A guest has to enable error reports, or AER has no effect. */
 static void error_reporting(void)
 {
     const uint16_t all = PCI_EXP_DEVCTL_CERE | PCI_EXP_DEVCTL_NFERE | PCI_EXP_DEVCTL_FERE |
@@ -204,7 +204,7 @@ static void reset_by(enum reset_kind kind)
     }
     check_power_on(f);
     T_EQ_U64(function_readq(f, SG_REG_GUID_LO), guid);
-    /* And it is as good as new. */
+    /* It works again like a new one. */
     side_start(&s, f);
     T_EQ_U64(md_qp_state(&s.qp), SG_QP_IDLE);
     machine_stop(m);
@@ -225,7 +225,7 @@ static void reset_by_machine(void)
     reset_by(RESET_MACHINE);
 }
 
-/* What CTRL.RESET leaves alone: configuration space is the bus's, not ours. */
+/* CTRL.RESET does not change configuration space, which belongs to the bus. */
 static void register_reset_keeps_the_bus(void)
 {
     struct machine *m = machine_start(1, "", "");
@@ -267,7 +267,7 @@ static void unplug_with_objects(void)
     machine_stop(m);
 }
 
-/* Both ends of a connection go, one after the other; the survivor hears of it. */
+/* Both ends of a connection are removed, one after the other; the remaining end is told. */
 static void unplug_while_connected(void)
 {
     struct machine *m = machine_start(2, "", "");

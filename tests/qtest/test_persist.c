@@ -141,7 +141,7 @@ static void good_values(void)
     rig_stop();
 }
 
-/* Nobody can follow this machine's CPUs: it does not try by itself, and says what that means. */
+/* This machine's CPUs cannot be tracked: the domain does not try, and says what that means. */
 static void cpus_not_followed(void)
 {
     g_autofree char *tracking = NULL, *state = NULL, *refused = NULL;
@@ -251,7 +251,7 @@ static void quit_loses(void)
     unlink(rig.media);
 }
 
-/* A process that is killed does nothing more; domains that keep caches keep them all the same. */
+/* A killed process does nothing more; domains that keep caches still keep them. */
 static void kill_loses_what_a_cut_may(void)
 {
     static const struct {
@@ -277,7 +277,7 @@ static void kill_loses_what_a_cut_may(void)
     }
 }
 
-/* The domain changes under memory in use: what was stored before stays, then the new rule holds. */
+/* The domain changes while memory is in use: earlier stores stay, then the new rule holds. */
 static void domains_change(void)
 {
     static const char *const domains[] = { "eadr", "adr", "whole", "none", "eadr" };

@@ -46,7 +46,7 @@ static unsigned alike(const uint64_t *a, const uint64_t *b, size_t octets)
     return n;
 }
 
-/* Written or not, memory reads as noise, which a seed repeats. */
+/* Written or not, memory then reads as noise, which depends on the seed alone. */
 static void memory_becomes_noise(void)
 {
     enum { AT = 64 << 20, SIZE = 4 << 20 };
@@ -106,7 +106,7 @@ static void armed(void)
     }
 }
 
-/* After a cut the machine is as new: adapters come up, connect, and the next cut works. */
+/* After a cut the machine is like new: adapters come up, connect, and the next cut works. */
 static void cut_again(void)
 {
     unsigned i;
@@ -125,7 +125,7 @@ static void cut_again(void)
     rig_stop();
 }
 
-/* Write and Flush of a value; true: the Flush was answered, false: the power went first. */
+/* Write and Flush of a value; true: the Flush was answered, false: the power failed first. */
 static bool flush_or_cut(uint64_t offset, uint8_t value, uint64_t cuts)
 {
     struct sg_cqe c;
@@ -152,7 +152,7 @@ static bool flush_or_cut(uint64_t offset, uint8_t value, uint64_t cuts)
     T_FAIL("neither answer nor cut");
 }
 
-/* A cut at each event of a story of five Flushes: what was answered for is there. */
+/* A cut at each event of a scenario of five Flushes: flushed data survive. */
 static void cut_at_each_event(void)
 {
     unsigned n, i, acked, before_last = 0, rounds = 0;
@@ -211,7 +211,7 @@ static void print_times(const char *what)
            rig_state("reset-us") / 1e3);
 }
 
-/* 1 GiB; the aim is 100 ms, which a test on a busy machine cannot insist on. */
+/* 1 GiB; the target is 100 ms, which a test on a busy machine cannot require. */
 static void time_of_a_cut(void)
 {
     unsigned i;
@@ -237,7 +237,7 @@ static void time_of_a_cut(void)
     rig_store(0, 3, 1 << 30);
     rig_cut("random:1");
     print_times("1 GiB, all of it stored to, all kept where it is");
-    T_TRUE(rig_state("cut-us") < 1000000); /* nothing is copied; 100 ms is the aim */
+    T_TRUE(rig_state("cut-us") < 1000000); /* nothing is copied; the target is 100 ms */
     T_EQ_U64(rig_count(1 << 29, 3, LEN), LEN);
     for (i = 0; i < 1000 && rig_count_media((1 << 30) - LEN, 3, LEN) < LEN; i++) {
         g_usleep(10000);

@@ -7,7 +7,7 @@
 #include "persist_rig.h"
 #include "tap.h"
 
-/* A cut keeps what a Flush with P has answered for; it may lose the rest, flushed with G or not. */
+/* A cut keeps data of an answered Flush with P; it may lose others, flushed with G or not. */
 static void flushed_or_not(void)
 {
     static const char *const domains[] = { "domain=none", "domain=adr", "domain=adr,ddio=off",
@@ -36,7 +36,7 @@ static void flushed_or_not(void)
     }
 }
 
-/* A Flush also covers what CPUs stored, whatever becomes of such stores otherwise. */
+/* A Flush also covers CPU stores, whatever happens to such stores otherwise. */
 static void flush_of_stores(void)
 {
     rig_pair("untracked=at-risk");
@@ -54,7 +54,7 @@ static void flush_of_stores(void)
     rig_stop();
 }
 
-/* What was placed and can be seen, where caches survive, survives the death of QEMU. */
+/* If caches survive, placed and visible data survive the death of QEMU. */
 static void placed_and_killed(void)
 {
     rig_pair("domain=eadr");
@@ -65,7 +65,7 @@ static void placed_and_killed(void)
     unlink(rig.media);
 }
 
-/* Placement that waits in the adapter is not visible, and lost in any domain. */
+/* A placement that waits in the adapter is not visible, and any domain loses it. */
 static void placement_waits(void)
 {
     rig_pair("domain=whole,placement-delay=1000000000");

@@ -150,7 +150,7 @@ static void arp_goes_to_both(void)
     forget_frames();
     sides_connect(&a, &b, 4000);
     settle();
-    /* The answer to the adapter's own request; all else was TCP of the adapter. */
+    /* The answer to the adapter's own request; the others were TCP of the adapter. */
     arps += behind.count;
     T_EQ_U64(arps, 1);
     T_EQ_U64(sg_get_be16(behind.last + 12), 0x0806);
@@ -209,7 +209,7 @@ static void other_tcp_is_the_nics(void)
     stop();
 }
 
-/* Many frames of the NIC while nobody takes them off the wire: they wait, none is lost. */
+/* Many frames of the NIC while nothing reads the wire: they wait, none is lost. */
 static void congestion(void)
 {
     static uint8_t frame[1514];
@@ -234,7 +234,7 @@ static void congestion(void)
     stop();
 }
 
-/* The adapter goes while another NIC hangs on its port. */
+/* The adapter is removed while another NIC is on its port. */
 static void unplug_with_a_nic_behind(void)
 {
     struct function *f;

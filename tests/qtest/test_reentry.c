@@ -100,7 +100,7 @@ static void aim_other_ctrl(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_CTRL, 
 static void aim_other_admin(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_ADMIN_DB, 0x7000); }
 static void aim_other_irq(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 2); }
 
-/* Each one's interrupt raises the other's. */
+/* The interrupt of each one raises that of the other. */
 static void aim_in_circles(void)
 {
     aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 0);
@@ -110,7 +110,7 @@ static void aim_in_circles(void)
 static void expect_unplugged(void) { T_FALSE(is_plugged(&m->f[0])); }
 static void expect_other_unplugged(void) { T_FALSE(is_plugged(&m->f[1])); }
 
-/* The function was reset: it is as after power-on once it is set up again. */
+/* The function was reset: once set up again it is as after power-on. */
 static void expect_reset(void)
 {
     T_EQ_U64(function_config_readw(&m->f[0], PCI_COMMAND), 0);
@@ -251,7 +251,7 @@ static void frame(void)
     machine_settle(m);
 }
 
-/* Nobody answers, so the timer ends it. */
+/* No answer comes, so the timer ends it. */
 static void prepare_timer(void)
 {
     struct sg_cmd_connect c = {
@@ -322,7 +322,7 @@ static void start(void)
     driver_start(&other, &m->f[1]);
 }
 
-/* QEMU lets nobody into configuration space from within an access to it. */
+/* QEMU refuses a nested access to configuration space. */
 static bool is_within_reach(const struct target *t, void (*fire)(void))
 {
     return !(t->config && fire == enable);

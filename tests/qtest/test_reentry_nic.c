@@ -181,10 +181,10 @@ static void connect_by(struct side *s)
 /* In the turn of ADMIN_DB. */
 static void command(void) { connect_by(&a); }
 
-/* Both ends say good-bye: by a reset, and by a removal. */
+/* Both ends close: by a reset, and by a removal. */
 static void reset(void) { function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET); }
 
-/* Its last frames come right behind it, and what they bring about may unplug the adapter. */
+/* Its last frames follow at once, and their effects may unplug the adapter. */
 static void flr(void)
 {
     struct function *f = &m->f[0];
@@ -272,7 +272,7 @@ static void meet_all(const char *way, void (*fire)(void), bool certain)
 static void in_a_doorbell(void) { meet_all("a doorbell", doorbell, true); }
 static void in_a_command(void) { meet_all("a command", command, true); }
 static void in_a_broadcast(void) { meet_all("a broadcast", broadcast, true); }
-/* What is to be seen afterwards depends on what came first. */
+/* The visible result depends on the order. */
 static void in_a_reset(void) { meet_all("a reset", reset, false); }
 static void in_an_flr(void) { meet_all("an FLR", flr, false); }
 static void in_a_removal(void) { meet_all("a removal", removal, false); }

@@ -310,7 +310,7 @@ static void setup_is_locked_while_enabled(void)
     machine_stop(m);
 }
 
-/* ENABLE with rings that cannot be: FATAL, and nothing works but RESET. */
+/* ENABLE with impossible rings: FATAL, and only RESET works. */
 static void bad_setup(void)
 {
     static const struct {
@@ -361,7 +361,7 @@ static void bad_setup(void)
     machine_stop(m);
 }
 
-/* Rings that are well formed but lead nowhere. */
+/* Rings that are well formed but not in memory. */
 static void unreachable_rings(void)
 {
     struct machine *m = start();
@@ -388,7 +388,7 @@ static void unreachable_rings(void)
     machine_stop(m);
 }
 
-/* ENABLE cleared: the objects go, the registers stay and can be written again. */
+/* ENABLE is cleared: the objects are freed, the registers stay and can be written again. */
 static void disable(void)
 {
     struct machine *m = start();

@@ -72,7 +72,7 @@ static void no_doorbell(void *opaque, uint32_t page, uint32_t offset, uint64_t v
     (void)opaque, (void)page, (void)offset, (void)value;
 }
 
-/* One doorbell for more than its turn does: the rest waits for the machine to go on. */
+/* One doorbell for more than one turn's work: the rest waits until the machine continues. */
 static void under_way(void)
 {
     const struct md_ops *ops;
@@ -106,7 +106,7 @@ static void under_way(void)
     machine_stop(m);
 }
 
-/* No processor writes then, but the test can. */
+/* No processor writes while it is stopped, but the test can. */
 static void writes(void)
 {
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_NOP };
@@ -163,7 +163,7 @@ static void link_and_fault(void)
     machine_stop(m);
 }
 
-/* A reset then; and the adapters are as good as new when it goes on. */
+/* A reset while it is stopped; the adapters are like new when it continues. */
 static void reset(void)
 {
     uint8_t *before;

@@ -39,7 +39,7 @@ static void stream_pair(int *ours, int *theirs)
     *theirs = fds[1];
 }
 
-/* Function 0 comes again, with the stream socket as its uplink. */
+/* Plugs function 0 again, with the stream socket as its uplink. */
 static void plug(void)
 {
     struct function *f = &m->f[0];
@@ -189,7 +189,7 @@ static void in_order_when_congested(void)
     stop();
 }
 
-/* What waits for the uplink when the adapter goes, goes with it, before the uplink is read. */
+/* Frames that wait for the uplink are dropped with the adapter, before the uplink is read. */
 static void unplug_when_congested(void)
 {
     static uint8_t rest[NIC_FRAME_LEN];
@@ -216,7 +216,7 @@ static void unplug_when_congested(void)
     stop();
 }
 
-/* The uplink goes first: the link is down, and nothing that waited keeps the adapter from going. */
+/* The uplink is removed first: the link is down, and waiting frames do not block the removal. */
 static void uplink_deleted_when_congested(void)
 {
     struct side s;
@@ -250,7 +250,7 @@ static void take_until_asked_for(unsigned host)
     } while (sg_get_be16(frame + 12) != 0x0806 || frame[41] != host);
 }
 
-/* Both drop what waits; whole frames, and what comes later goes out. */
+/* Both drop waiting frames, as a whole, and later ones are sent. */
 static void interrupted_when_congested(void)
 {
     static const char *const rows[][2] = {
@@ -356,7 +356,7 @@ static void reconnected_when_congested(void)
     stop();
 }
 
-/* A NIC model without a driver takes no frames: its own affair. */
+/* A NIC model without a driver takes no frames, which affects nothing else. */
 static void nic_that_takes_nothing(void)
 {
     uint8_t frame[1000] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0, 0, 0, 0x77 };
@@ -394,7 +394,7 @@ static void get_stats(struct side *s, struct sg_stats *out)
     memcpy(out, side_ptr(s, 0), sizeof(*out));
 }
 
-/* Counters of the port are those since reset, as all others. */
+/* Like all counters, those of the port count since the last reset. */
 static void frame_counters(void)
 {
     struct sg_stats before, after;
