@@ -22,7 +22,7 @@ static void limit(void)
     T_TRUE(sg_account_take(&acc, 60));
 }
 
-/* The limit was lowered below what is in use. */
+/* The limit is lowered below the amount in use. */
 static void over_limit(void)
 {
     struct sg_account acc = { .limit = 10, .used = 20 };

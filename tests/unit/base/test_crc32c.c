@@ -121,7 +121,7 @@ static void implementations(void)
     T_TRUE(sg_crc32c_active()->usable());
 }
 
-/* Every bit of a message matters, at any place: no lane is lost in the folding. */
+/* Every bit of a message changes the result: folding loses no lane. */
 static void single_bits(void)
 {
     size_t count;
@@ -163,7 +163,7 @@ static void concatenates(void)
         T_CONTEXT("cut %zu", cut);
         T_EQ_U64(sg_crc32c_concat(a, b, 9000 - cut), sg_crc32c(0, buf, 9000));
     }
-    /* The period of x: 2^32 - 1 octets of shift are none at all. */
+    /* The period of x: a shift by 2^32 - 1 octets has no effect. */
     T_EQ_U64(sg_crc32c_concat(0x12345678, 0, UINT32_MAX), 0x12345678);
 }
 

@@ -48,7 +48,7 @@ static void to_hex(const uint8_t *p, size_t n, char *hex)
     }
 }
 
-/* The text in pieces of so many octets. */
+/* Hashes the text in pieces of so many octets. */
 static void check(const struct vector *v, size_t piece)
 {
     size_t unit = strlen(v->text), all = unit * v->times, off, n;

@@ -44,7 +44,7 @@ static void reuse(void)
     T_NULL(sg_idtab_get(&t, a));
     T_EQ_U64(sg_idtab_generation(&t, a), 1);
     T_EQ_U64(sg_idtab_generation(&t, 99), 0);
-    /* Freed first, used first. */
+    /* The number freed first is used first. */
     T_TRUE(sg_idtab_alloc(&t, &objs[2], &c));
     T_EQ_U64(c, b);
     T_TRUE(sg_idtab_alloc(&t, &objs[3], &c));
@@ -53,7 +53,7 @@ static void reuse(void)
     sg_idtab_fini(&t);
 }
 
-/* Numbers that were used come last. */
+/* Used numbers come after fresh ones. */
 static void fresh_first(void)
 {
     struct sg_idtab t;
@@ -70,7 +70,7 @@ static void fresh_first(void)
     T_TRUE(sg_idtab_alloc_fresh(&t, &objs[2], &id));
     T_EQ_U64(id, 4);
     T_TRUE(sg_idtab_get(&t, 4) == &objs[2]);
-    /* None is fresh any more: the one freed longest ago. */
+    /* No fresh one remains: the number freed longest ago comes next. */
     T_TRUE(sg_idtab_alloc_fresh(&t, &objs[3], &id));
     T_EQ_U64(id, 2);
     T_TRUE(sg_idtab_alloc_fresh(&t, &objs[3], &id));
@@ -94,7 +94,7 @@ static void fixed_numbers(void)
     T_TRUE(sg_idtab_alloc_at(&t, 10, &objs[2]));
     T_TRUE(sg_idtab_alloc_at(&t, 400, &objs[3]));
     T_EQ_U64(sg_idtab_count(&t), 4);
-    /* All the others are still to be had, each once. */
+    /* All the others are still available, each once. */
     for (uint32_t n = 0; n < 996; n++) {
         T_TRUE(sg_idtab_alloc(&t, &objs[4], &id));
         T_TRUE(id != 700 && id != 1009 && id != 10 && id != 400);

@@ -30,7 +30,7 @@ static void add__rows(void)
     }
 }
 
-/* Bit by bit: a carry passes on unless it comes out of the top of a field. */
+/* Bit by bit: a carry continues unless it comes from the top of a field. */
 static uint64_t slow_add(uint64_t a, uint64_t b, uint64_t tops)
 {
     uint64_t sum = 0;

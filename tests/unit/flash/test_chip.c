@@ -6,13 +6,13 @@
 #include "flash_make.h"
 #include "tap.h"
 
-/* A chip that is kept outside, as a file is, and may break after so many octets. */
+/* A chip in external storage, such as a file, which may break after so many octets. */
 struct medium {
     uint8_t octets[SG_FLASH_SIZE];
     uint32_t left;      /* octets that it still takes */
     bool torn;          /* the write that breaks it leaves its beginning */
     unsigned programs;
-    unsigned delay;     /* how often each write is asked after before it is done */
+    unsigned delay;     /* number of polls before each write is done */
     unsigned asked;
 };
 
@@ -104,7 +104,7 @@ static void update(void)
     T_EQ_STR(version(f), "1.1.0");
     T_TRUE(!sg_flash_boot(f));
 
-    /* And back, into the other slot. */
+    /* And again, into the other slot. */
     T_EQ_INT(write_all(f, old_fw, old_len, 100), SG_FLASH_OK);
     T_EQ_INT(sg_flash_commit(f, old_len, NULL, NULL), SG_FLASH_GOOD);
     T_TRUE(sg_flash_boot(f));
@@ -113,7 +113,7 @@ static void update(void)
     sg_flash_free(f);
 }
 
-/* The medium breaks after each octet of an update in turn; what is on it then boots. */
+/* The medium breaks after each octet of an update in turn; the chip boots each time. */
 static void cut(bool torn)
 {
     struct medium m = { .torn = torn };
@@ -204,7 +204,7 @@ static void bad_updates(void)
     new_fw[new_len - 1] ^= 1;
     T_EQ_INT(write_all(f, new_fw, new_len - 4, 4096), SG_FLASH_OK);
     T_EQ_INT(sg_flash_commit(f, new_len - 4, NULL, NULL), SG_FLASH_SHORT);
-    /* What the update before has left behind the end does not count. */
+    /* The remains of a longer update behind the end do not count. */
     T_EQ_INT(write_all(f, new_fw, new_len, 4096), SG_FLASH_OK);
     T_EQ_INT(sg_flash_write(f, new_len, "more", 4), SG_FLASH_OK);
     T_EQ_INT(sg_flash_commit(f, new_len + 4, NULL, NULL), SG_FLASH_LENGTH);
@@ -249,7 +249,7 @@ static void choices(void)
     }
 }
 
-/* Every octet of the record, and a firmware that is not the one the record is for. */
+/* Every octet of the record, and a firmware that does not match the record. */
 static void hostile_slots(void)
 {
     struct medium m = { .programs = 0 };
@@ -308,9 +308,9 @@ static void reading(void)
     sg_flash_free(f);
 }
 
-/* ---- a medium that takes its time ---- */
+/* ---- a slow medium ---- */
 
-/* What the caller hands over again does not count: a guest may have changed it. */
+/* The data of a repeated call do not count, because a guest may have changed them. */
 static enum sg_flash_result slow_write(struct sg_flash *f, uint32_t at, const uint8_t *p, size_t n)
 {
     static const uint8_t other[SG_FLASH_CHUNK_MAX];
@@ -349,8 +349,8 @@ static void slow_update(void)
 }
 
 /*
- * Reset while the medium begins a second update: the slot of the first one, which is about to
- * vanish, must not run, and what is written is finished before anything else.
+ * Reset while the medium begins a second update: the slot of the first one, which is being erased,
+ * must not run, and pending writes finish before anything else.
  */
 static void slow_and_reset(void)
 {
@@ -375,7 +375,7 @@ static void slow_and_reset(void)
     sg_flash_free(f);
 }
 
-/* The record is written behind the reset, so it is the next one that takes it. */
+/* The record is written after the reset, so a later reset uses it. */
 static void slow_commit_and_reset(void)
 {
     struct medium m = { .delay = 0 };
@@ -392,7 +392,7 @@ static void slow_commit_and_reset(void)
     sg_flash_free(f);
 }
 
-/* An erasure that fails leaves what was stored. */
+/* A failed erasure leaves the stored firmware. */
 static void slow_and_broken(void)
 {
     struct medium m = { .delay = 0 };

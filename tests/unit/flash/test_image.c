@@ -134,7 +134,7 @@ static void each_field_malformed(void)
     g_free(good);
 }
 
-/* Every octet of a firmware counts, and so does every missing one. */
+/* Every changed octet of a firmware is detected, and so is every missing one. */
 static void each_octet_counts(void)
 {
     size_t len;

@@ -9,7 +9,7 @@
 
 enum { UNIT = 512, BIOS_LEN = UNIT - 1, PE_LEN = 700, EFI = UNIT, PE = EFI + 0x40, PE_AT = 0x80 };
 
-/* What a PE file needs to be one of ours. */
+/* The parts that make a PE file one of ours. */
 static uint8_t *make_pe(size_t len)
 {
     uint8_t *p = g_malloc0(len);
@@ -84,7 +84,7 @@ static void one_image(void)
     T_EQ_U64(rom[0x1c + 0x15], 0x80);
     T_TRUE(sg_rom_ok(sg_span_of(rom, len)));
     g_free(rom);
-    /* The last octet is the checksum's: what fills it needs one unit more. */
+    /* The last octet is the checksum: an image that fills it needs one more unit. */
     rom = sg_rom_make(sg_span_of(bios, UNIT), SG_SPAN_NONE, &len, &why);
     T_TRUE(rom);
     T_EQ_U64(len, 2 * UNIT);

@@ -22,7 +22,7 @@ static bool leaves(void (*run)(void))
     return failed;
 }
 
-/* Lines of a case that is part of a test are no TAP of this program. */
+/* The output of a tested case is not TAP of this program. */
 static void stdout_to_nowhere(bool on)
 {
     static int kept = -1;
@@ -143,7 +143,7 @@ static void leaves_the_body(void)
     }
 }
 
-/* What a case claims counts when its checks passed, and not otherwise. */
+/* The ids that a case names count only if its checks passed. */
 static void claims(void)
 {
     static const struct {

@@ -35,14 +35,14 @@ struct raw {
 #define OPTIONS(text) (text), sizeof(text) - 1
 #define NO_OPTIONS NULL, 0
 
-/* What both send: the octet number 'at' of a stream. */
+/* Octet number 'at' of the pattern that both send. */
 uint8_t raw_pattern(uint64_t at);
-/* Octets that came in order. */
+/* Octets received in order. */
 size_t raw_taken(const struct raw *r);
 /* A segment of 'n' octets of the pattern whose first one is number 'at' of ours. */
 void raw_say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *options,
              size_t options_len);
-/* How many frames without data answer it at once, before the port's next turn? */
+/* How many frames without data answer it at once, before the port's next turn. */
 unsigned raw_answers_at_once(struct raw *r, uint8_t flags, size_t at, size_t n);
 void raw_acknowledge(struct raw *r, unsigned window);
 /* An octet of ours makes a smaller window believed as well. */
@@ -53,7 +53,7 @@ void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options,
 void raw_close(struct raw *r);
 /* The adapter's user sends. */
 void raw_send(struct raw *r, size_t n);
-/* Takes all there is with that window, until it has it. */
+/* Receives all data, with that window, until there is no more. */
 void raw_take(struct raw *r, unsigned window);
 
 #endif

@@ -16,7 +16,7 @@ static void checksum__rfc_example(void)
     T_EQ_INT(sg_net_chksum(octets, 0), 0);
 }
 
-/* Against the plain loop of the test wire, at each alignment and around each block size. */
+/* Compared with the simple loop of the test wire, at each alignment and around each block size. */
 static void checksum__equals_plain_loop(void)
 {
     static uint8_t data[70000];
@@ -46,7 +46,7 @@ static void fail_assertion(void *arg)
     sg_net_assert_failed("a queue is what it is", __FILE__, __LINE__);
 }
 
-/* An assertion of lwIP that fails ends the process: what it would do next is anybody's guess. */
+/* A failed assertion of lwIP ends the process, because its next steps would be undefined. */
 static void platform__assertion_ends_it(void)
 {
     T_TRUE(t_aborts(fail_assertion, NULL));

@@ -130,7 +130,7 @@ static void idle__costs_nothing(void)
     T_EQ_U64(many.second, one.second);
 }
 
-/* Nor do they make the way to one longer: the table grows with them. */
+/* Idle connections do not make the lookup longer: the table grows with them. */
 static void idle__chains_stay_short(void)
 {
     const struct flow_table *t;
@@ -151,7 +151,7 @@ static void idle__chains_stay_short(void)
     disconnect(&m);
 }
 
-/* The octets of an address are sixteen: what is behind them is somebody else's. */
+/* An address has sixteen octets: those behind it must not be read. */
 static void address__sixteen_octets(void)
 {
     uint8_t to[17], ip[16] = { 10, 1, 2, 3 };
@@ -184,8 +184,8 @@ static void count_per_tick(struct wire *w, int from, const uint8_t *frame, size_
 }
 
 /*
- * Connections that fell silent at one time ask their peers after half of the timeout (RFC 9293,
- * section 3.8.4), but not all in one turn; and none that is answered ends.
+ * Connections that became idle at one time probe their peers after half of the timeout (RFC 9293,
+ * section 3.8.4), but not all in one turn; none that is answered ends.
  */
 static void idle__peers_are_asked_in_turn(void)
 {
@@ -204,7 +204,7 @@ static void idle__peers_are_asked_in_turn(void)
     T_NOTE("most frames in a tick: %u", most_in_tick);
     T_TRUE(most_in_tick > 0 && most_in_tick <= IDLE / 2);
     m.w->tap = NULL;
-    /* Those that are not answered end in time, each of them. */
+    /* All that are not answered end in time. */
     m.w->host[0].deaf = m.w->host[1].deaf = true;
     wire_settle(m.w, 17 * WIRE_S);
     for (i = 0; i < IDLE; i++) {
@@ -235,8 +235,8 @@ static unsigned connections(struct many *m, int host)
 }
 
 /*
- * A SYN that no connection knows costs the same with thousands in TIME-WAIT, also when the table is
- * full and one of them has to go.
+ * A SYN of an unknown connection costs the same with thousands in TIME-WAIT, also when the table is
+ * full and one of them has to be dropped.
  */
 static void time_wait__costs_a_syn_nothing(void)
 {
@@ -262,7 +262,7 @@ static void time_wait__costs_a_syn_nothing(void)
     disconnect(&m);
 }
 
-/* Is the connection that peer i had still in TIME-WAIT at host 1?  Then its SYN is acknowledged. */
+/* Whether peer i's connection is still in TIME-WAIT at host 1: then its SYN is acknowledged. */
 static bool is_known(struct many *m, const struct sg_endpoint *remote)
 {
     struct wire_segment s = {
@@ -276,7 +276,7 @@ static bool is_known(struct many *m, const struct sg_endpoint *remote)
 }
 
 /*
- * The one that has waited longest is given up first, since its old segments are the most likely to
+ * The one that has waited longest is dropped first, because its old segments are the most likely to
  * have left the network (RFC 9293, section 3.6.1).
  */
 static void time_wait__oldest_goes_first(void)

@@ -26,7 +26,9 @@ static size_t advertisement(struct wire *w, uint8_t *f, uint8_t flags, uint8_t m
     return 86;
 }
 
-/* Where the host sends its next segment: the last octet of the MAC address, 0: it asks again. */
+/*
+ * The last octet of the MAC address of the host's next segment; 0: it asks for the address again.
+ */
 static unsigned next_hop(struct wire *w, struct log *log, struct peer *a)
 {
     log->n = 0;
@@ -89,7 +91,7 @@ static void neighbour__bad_advertisements(void)
     wire_free(w);
 }
 
-/* Section 7.3: after 30 s an entry in use is probed, to that very station; silence forgets it. */
+/* Section 7.3: after 30 s an entry in use is probed by unicast; without an answer it is removed. */
 static void neighbour__is_probed(void)
 {
     struct log log;
@@ -140,7 +142,7 @@ static void neighbour__absent(void)
     wire_free(w);
 }
 
-/* Nobody may make the table grow, or forget who is in use, by claiming addresses. */
+/* Claims of addresses must not make the table grow, or evict entries in use. */
 static void neighbour__table_is_bounded(void)
 {
     struct wire *w = two_hosts(9, false, NULL);
@@ -177,7 +179,7 @@ static struct sg_endpoint station(unsigned number)
     return e;
 }
 
-/* A station asks for our address, and is known from then on (RFC 4861, section 7.2.3). */
+/* A station that asks for our address is known from then on (RFC 4861, section 7.2.3). */
 static void hear_of(struct wire *w, unsigned number)
 {
     uint8_t f[86];
@@ -206,7 +208,7 @@ static bool is_known(struct wire *w, struct log *log, unsigned number)
     return known;
 }
 
-/* Where there is no room, the one that was unused for the longest time goes: it costs least. */
+/* Without room the entry that was unused for the longest time is dropped: it costs least. */
 static void neighbour__the_oldest_is_forgotten(void)
 {
     enum { TABLE = 1024 };

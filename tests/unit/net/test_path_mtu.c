@@ -213,8 +213,8 @@ static bool keep_last(struct wire *w, int from, const uint8_t *f, size_t len)
 }
 
 /*
- * What does not quote a segment in flight, or cannot be true, changes nothing (RFC 5927, sections 4
- * and 7; RFC 8201, section 4).
+ * A message that does not quote a segment in flight, or cannot be true, changes nothing (RFC 5927,
+ * sections 4 and 7; RFC 8201, section 4).
  */
 static void report__must_be_credible(void)
 {
@@ -269,7 +269,7 @@ static void report__must_be_credible(void)
     }
 }
 
-/* Each one makes us cut everything in flight anew, so that there is a limit. */
+/* Each one makes the adapter segment everything in flight again, so they are limited. */
 static void report__few_are_believed(void)
 {
     struct fixture f;

@@ -145,7 +145,7 @@ static void stop(struct rig *r)
     wire_free(r->w);
 }
 
-/* How often was that segment sent? */
+/* How often that segment was sent. */
 static unsigned times(const struct rig *r, unsigned segment)
 {
     unsigned i, n = 0;
@@ -166,7 +166,7 @@ static void only_again(const struct rig *r, unsigned segments, unsigned from, un
     }
 }
 
-/* RFC 2018: what the peer has is not sent again, and one acknowledgement is enough to know. */
+/* RFC 2018: segments that the peer has are not sent again, after a single acknowledgement. */
 static void sack__one_hole(void)
 {
     struct rig r;
@@ -196,7 +196,7 @@ static void sack__one_duplicate_is_none(void)
     stop(&r);
 }
 
-/* A partial acknowledgement does not end recovery; all holes are mended without a timeout. */
+/* A partial acknowledgement does not end recovery; all holes are filled without a timeout. */
 static void sack__many_holes(void)
 {
     struct rig r;
@@ -215,7 +215,7 @@ static void sack__many_holes(void)
     stop(&r);
 }
 
-/* RACK: a retransmission that is lost is seen by what was sent behind it. */
+/* RACK: a lost retransmission is detected by segments that were sent after it. */
 static void sack__lost_retransmission(void)
 {
     struct rig r;
@@ -233,7 +233,7 @@ static void sack__lost_retransmission(void)
     stop(&r);
 }
 
-/* RFC 8985, section 7: the last one is sent again, and what that shows is mended at once. */
+/* RFC 8985, section 7: the last one is sent again, and the losses that this shows are repaired. */
 static void tail__probe(void)
 {
     struct rig r;
@@ -271,7 +271,7 @@ static void tail__end_of_stream(void)
     stop(&r);
 }
 
-/* How many segments leave at once, when there is plenty and all before is acknowledged? */
+/* How many segments leave at once, with plenty to send and everything acknowledged. */
 static unsigned burst(struct rig *r, unsigned *segments)
 {
     unsigned before = r->n;
@@ -282,7 +282,7 @@ static unsigned burst(struct rig *r, unsigned *segments)
     return r->n - before;
 }
 
-/* All that arrives was in flight: the acknowledgement's timestamp says so (RFC 3522). */
+/* The acknowledgement's timestamp shows that the original segments arrived (RFC 3522). */
 static void spurious__by_timestamp(bool sack_too)
 {
     unsigned segments = 10, before, after;
@@ -317,7 +317,7 @@ static void spurious__timeout(void)
     spurious__by_timestamp(false);
 }
 
-/* And without: the window is smaller. */
+/* Without timestamps the window stays reduced. */
 static void loss__reduces_the_window(void)
 {
     unsigned segments = 10;
@@ -333,7 +333,7 @@ static void loss__reduces_the_window(void)
     stop(&r);
 }
 
-/* A timeout sends again what the peer does not have, and nothing else. */
+/* A timeout retransmits what the peer does not have, and nothing else. */
 static void timeout__not_what_is_sacked(void)
 {
     struct rig r;
@@ -351,7 +351,7 @@ static void timeout__not_what_is_sacked(void)
     stop(&r);
 }
 
-/* RFC 6298, section 5.3: what arrives late is no reason to send what is behind it again. */
+/* RFC 6298, section 5.3: a late arrival must not cause retransmission of later segments. */
 static void timeout__begins_anew(void)
 {
     struct rig r;
@@ -391,7 +391,7 @@ static void timeout__peer_reneges(void)
     stop(&r);
 }
 
-/* Blocks that cannot be: nothing is sent again for them. */
+/* Impossible blocks cause no retransmission. */
 static void hostile__blocks(void)
 {
     static const uint32_t rows[][3][2] = {
@@ -413,7 +413,7 @@ static void hostile__blocks(void)
     stop(&r);
 }
 
-/* A great many of them, of any size: the stream goes on, and all that it may send it sends. */
+/* Very many of them, of any size: the stream continues, and sends all that it may send. */
 static void hostile__many_blocks(void)
 {
     uint64_t now;
@@ -430,7 +430,7 @@ static void hostile__many_blocks(void)
             raw[j][1] = raw[j][0] + (uint32_t)(wire_random(r.w) % 64);
         }
         acknowledge_octets(&r, 0, raw, 3);
-        r.n = MIN(r.n, 10); /* timeouts go on, and are of no interest */
+        r.n = MIN(r.n, 10); /* timeouts continue, and do not matter here */
     }
     T_EQ_INT(r.b.closes, 0);
     acknowledge(&r, 10, NULL, 0);

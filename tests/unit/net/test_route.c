@@ -9,7 +9,7 @@
 
 enum { PORT = 4791, FAR = 9 };
 
-/* What host 0 and host 1 ask their link for, by the last octet of the address. */
+/* The addresses for which host 0 and host 1 ask their link, by last octet. */
 struct asked {
     unsigned by[2][256];
     uint8_t tcp_to[2][6]; /* where the last segment went */
@@ -97,13 +97,13 @@ static void next_hop(void)
     transfer(w, &to, (struct wire_faults){0});
     T_TRUE(asked.by[0][router] > 0);
     T_EQ_INT(asked.by[0][FAR], 0);
-    /* The passive side has no way to host 0 but the one that the SYN came. */
+    /* The passive side reaches host 0 only by the route of the SYN. */
     T_EQ_INT(asked.by[1][w->host[0].ip.ip[3]], 0);
     transfer(w, &to, (struct wire_faults){ .loss = 20, .reorder = 50, .corrupt = 10 });
     wire_free(w);
 }
 
-/* It counts more than a gateway, at which nobody is here. */
+/* It precedes the gateway, which does not exist here. */
 static void next_hop_before_gateway(void)
 {
     const uint8_t gateway[16] = { 10, 0, 0, 99 };
@@ -131,7 +131,7 @@ static void next_hop_beyond_prefix(void)
 
     T_TRUE(wire_add(w, 1, &router, 32, NULL));
     memcpy(to.next_hop, router.ip, 4);
-    /* No address of ours is on the router's link, so the user has to say which one. */
+    /* No address of ours is on the router's link, so the user has to name one. */
     T_FALSE(peer_connect(w, &a, 0, &to, &why));
     a.wire = w;
     b.wire = w;
@@ -170,7 +170,7 @@ static void next_hop__ipv6(void)
     wire_free(w);
 }
 
-/* The gateway, or the peer itself on the link, is no way of its own: a new gateway counts. */
+/* Gateway, or the peer itself on the link, is no explicit next hop: a new gateway counts. */
 static void next_hop_is_the_usual(void)
 {
     const uint8_t gateway[2][16] = { { 10, 0, 0, 99 }, { 10, 0, 0, 2 } };
@@ -197,7 +197,7 @@ static void next_hop_is_the_usual(void)
     wire_free(w);
 }
 
-/* Who accepts may name another way; none: as prefix and gateway say, which is nowhere here. */
+/* The acceptor may name another next hop; none: by prefix and gateway, which leads nowhere here. */
 static void accepted_is_routed(void)
 {
     const uint8_t hop[16] = { 10, 0, 0, 55 }, none[16] = {0};
@@ -223,7 +223,7 @@ static void accepted_is_routed(void)
     wire_free(w);
 }
 
-/* Another router takes over: its segments say so.  That of a peer on the link is asked for. */
+/* Another router takes over, as its segments show.  For a peer on the link ARP asks. */
 static void back_follows_sender(void)
 {
     static const uint8_t mac[6] = { 0x52, 0x54, 0, 0, 0, 0x77 };

@@ -55,7 +55,7 @@ static void compare(const struct model *m)
     T_EQ_INT(m->delivered, m->expected);
 }
 
-/* Each list holds just the segments of its state. */
+/* Each list holds exactly the segments of its state. */
 static void compare_lists(const struct model *m)
 {
     unsigned state, n;
@@ -211,7 +211,7 @@ static void cubic__comes_back(void)
     T_TRUE(cwnd > 1040 * MSS && cwnd < 1060 * MSS);
 }
 
-/* Section 4.8: who leaves slow start without a loss grows from where it is, not from nothing. */
+/* Section 4.8: after slow start without a loss the window grows from its value, not from zero. */
 static void cubic__begins_where_it_is(void)
 {
     enum { MSS = 1000 };
@@ -240,7 +240,7 @@ static void cubic__not_slower_than_reno(void)
     T_TRUE(cwnd >= 87 * MSS && cwnd <= 89 * MSS);
 }
 
-/* Section 4.7: who loses again below W_max leaves room for others. */
+/* Section 4.7: a second loss below W_max leaves room for other flows. */
 static void cubic__fast_convergence(void)
 {
     struct cubic c = { 0 };

@@ -70,7 +70,7 @@ static void upwards(struct attack *a, unsigned ack, unsigned n)
     block(a, n ? 1 : at, at + 1);
 }
 
-/* No block but the last one shows what is marked together. */
+/* Only the last block shows that segments are marked together. */
 static void singly(struct attack *a, unsigned ack, unsigned n)
 {
     uint32_t at = 1 + (ack * BLOCKS + n) % (SEGMENTS - 1);

@@ -69,7 +69,7 @@ static void silence__not_looked_after(void)
     T_TRUE(silence(0, true, 4, 7200) > 100); /* retransmission's own end */
 }
 
-/* An idle peer that is there is asked, answers, and that is all. */
+/* An idle peer that is alive is probed and answers; nothing else happens. */
 static void silence__of_a_live_peer(void)
 {
     struct wire *w = wire_new(900, 1500, NULL);
@@ -90,7 +90,7 @@ static void silence__of_a_live_peer(void)
     wire_free(w);
 }
 
-/* A cable that was out for less than the time is no end. */
+/* A cable that is out for less than the timeout does not end the connection. */
 static void silence__that_ends(void)
 {
     struct wire *w = wire_new(901, 1500, NULL);

@@ -60,8 +60,8 @@ static void finish(struct rig *r)
 }
 
 /*
- * A probe, and the oldest segment once or twice; then the acknowledgement tells by its timestamp
- * that none was needed, and the window is what it was (RFC 3522).
+ * A probe, and the oldest segment once or twice; then the acknowledgement's timestamp shows that
+ * none was needed, and the window is restored (RFC 3522).
  */
 static void late__acknowledgements(void)
 {
@@ -84,7 +84,7 @@ static void late__acknowledgements(void)
     }
 }
 
-/* RFC 6298, section 2.4, by whose wish the time is a second at least. */
+/* RFC 6298, section 2.4, requires a timeout of at least a second. */
 static void late__bound_of_a_second(void)
 {
     struct sg_port_config config = { .rto_min_ms = 1000 };
@@ -99,7 +99,7 @@ static void late__bound_of_a_second(void)
     finish(&r);
 }
 
-/* What waits in the uplink's own queue is not lost: sent again it would only be longer. */
+/* Segments in the uplink's queue are not lost: retransmission would only make it longer. */
 static void congested__uplink_is_waited_for(void)
 {
     struct wire_host *h;
@@ -119,7 +119,7 @@ static void congested__uplink_is_waited_for(void)
     finish(&r);
 }
 
-/* But not for ever: an uplink that is dead ends the connection in its time. */
+/* But not for ever: a dead uplink ends the connection after the timeout. */
 static void congested__uplink_for_ever(void)
 {
     struct rig r;

@@ -97,7 +97,7 @@ static void connect__times_out(void)
     T_EQ_INT(a.end, SG_STREAM_TIMEOUT);
     T_TRUE(w->now - start >= 4 * WIRE_S && w->now - start < 4200 * WIRE_MS);
     check_empty(w);
-    /* Nothing is left that would wake an idle machine. */
+    /* No timer is left that would wake an idle machine. */
     wire_settle(w, WIRE_S);
     T_EQ_U64(w->host[0].deadline, SG_NEVER);
     wire_free(w);
@@ -247,7 +247,7 @@ static void close__half_by_half(void)
     T_EQ_INT(b.closes, 1);
     T_EQ_INT(b.end, SG_STREAM_CLOSED);
     T_FALSE(a.upcall_in_call || b.upcall_in_call);
-    /* TIME-WAIT is lwIP's affair, and passes. */
+    /* lwIP handles TIME-WAIT, which passes. */
     wire_settle(w, 60 * WIRE_S);
     check_empty(w);
     wire_free(w);
@@ -308,8 +308,8 @@ static void close__the_port_may_be_used_again(void)
 }
 
 /*
- * What has sent more than the clock of the sequence numbers went on (250,000 a second) begins anew
- * before the old ones: the reset that follows has to be heard.
+ * A connection that sends faster than the clock of sequence numbers (250,000 a second) is followed
+ * by one that begins at lower numbers: the reset that follows must be accepted.
  */
 static void close__past_the_peers_time_wait(void)
 {

@@ -181,7 +181,7 @@ static void emss__sends_of_that_size_are_segments(void)
             w->tap = alignment_tap;
             w->tap_data = &t;
             T_TRUE(peer_pair(w, &a, &b, PORT));
-            /* Let b's window be known in full: its first ACK is scaled. */
+            /* Makes b's full window known: its first ACK is scaled. */
             a.unit = 1;
             a.to_send = 1;
             peer_send(&a);
@@ -218,7 +218,7 @@ static void congest_tap(struct wire *w, int from, const uint8_t *frame, size_t l
     }
 }
 
-/* However much the windows allow: after 128 KiB the uplink is asked whether it takes more. */
+/* Whatever the windows allow, after 128 KiB the sender asks whether the uplink takes more. */
 static void uplink__is_asked_again(void)
 {
     struct wire *w = wire_new(72, 1076, NULL);
@@ -409,7 +409,7 @@ static void window__tiny_and_closed_ones(void)
     }
 }
 
-/* Acknowledgements: frames that one host sends are kept and given to the other in one go. */
+/* Acknowledgements: frames of one host are kept and delivered to the other all at once. */
 struct kept_frames {
     GPtrArray *data;       /* GBytes: frames with payload of host 0 */
     unsigned bare_acks;    /* frames of host 1 */

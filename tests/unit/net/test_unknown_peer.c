@@ -43,7 +43,7 @@ static uint32_t below(struct raw *r, uint32_t n)
     return (uint32_t)(wire_random(r->w) % n);
 }
 
-/* Any segment around what is awaited: any octets, acknowledgement, window, flags, options. */
+/* A segment near the expected one: any octets, acknowledgement, window, flags, options. */
 static void any_segment(struct raw *r, uint32_t reach)
 {
     static uint8_t frame[10000], payload[9000];
@@ -80,7 +80,7 @@ static void any_segment(struct raw *r, uint32_t reach)
     wire_settle(r->w, WIRE_MS);
 }
 
-/* One connection of a peer that knows no rules; it may end as it likes. */
+/* One connection of a peer that follows no rules; it may end in any way. */
 static void lawless(struct raw *r, unsigned seed)
 {
     const bool scaled = seed & 1;
@@ -133,7 +133,7 @@ static void segments__from_hell(void)
     }
 }
 
-/* What of 60 segments behind a hole of one octet arrives when the hole is filled. */
+/* How many of 60 segments behind a hole of one octet arrive when the hole is filled. */
 static uint64_t kept_behind_a_hole(struct raw *r)
 {
     enum { SEGMENTS = 60, LEN = 8000 };
@@ -165,8 +165,8 @@ static void unknown_peer__holds_little_out_of_order(void)
 }
 
 /*
- * Who guesses at a connection gets few answers (RFC 5961, section 7), whatever the guess is; they
- * would be a way to load both ends.
+ * An unknown peer that guesses at a connection gets few answers (RFC 5961, section 7), whatever the
+ * guess is, because answers could be used to load both ends.
  */
 static void challenge__answers_are_limited(void)
 {
@@ -205,8 +205,8 @@ static void challenge__answers_are_limited(void)
 }
 
 /*
- * Data whose acknowledgement is older than any window that the peer ever had is not of this
- * connection (RFC 5961, section 5.2); an attacker need not guess it otherwise.
+ * Data with an acknowledgement older than any window of the peer do not belong to this connection
+ * (RFC 5961, section 5.2); otherwise an attacker would not have to guess it.
  */
 static void acknowledgement__of_long_ago(void)
 {

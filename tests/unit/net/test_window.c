@@ -93,7 +93,7 @@ static void mtu__shrinks_under_a_waiting_segment(void)
     raw_close(&r);
 }
 
-/* And under one that was lost: it is sent again as it is. */
+/* The MTU falls below the size of a lost segment, which is sent again unchanged. */
 static void mtu__shrinks_under_a_lost_segment(void)
 {
     struct raw r;
@@ -130,7 +130,7 @@ static void fin__behind_a_cut_segment(void)
     raw_close(&r);
 }
 
-/* The window goes before the fast retransmission, and lets only the first segment in afterwards. */
+/* The window closes before the fast retransmission, and then admits only the first segment. */
 static void fast_retransmission__forbidden(void)
 {
     struct raw r;
@@ -158,7 +158,7 @@ static void fast_retransmission__forbidden(void)
     raw_close(&r);
 }
 
-/* What lies beyond our window is not kept, though it comes before its turn. */
+/* Octets beyond our window are not kept when they arrive out of order. */
 static void beyond__out_of_order(void)
 {
     const size_t edge = UNSCALED_WINDOW, step = 1400;
@@ -206,7 +206,7 @@ static void beyond__with_the_handshake(void)
     raw_close(&r);
 }
 
-/* Octets behind an end of the stream that came before its turn. */
+/* Octets behind a FIN that arrived out of order. */
 static void beyond__the_end(void)
 {
     size_t at, left = 1000;
@@ -229,8 +229,8 @@ static void beyond__the_end(void)
 }
 
 /*
- * A held stream gives its peer no new room, so what waits for a stalled user is bounded by the
- * window that was open (RFC 9293, section 3.8.6.2.2: the right edge stays).
+ * A held stream gives its peer no new window, so the data that wait for a stalled user are bounded
+ * by the window that was open (RFC 9293, section 3.8.6.2.2: the right edge stays).
  */
 static void held__the_window_stays(void)
 {
@@ -344,7 +344,7 @@ static void initial__window(void)
     }
 }
 
-/* RFC 9293, section 3.8.6.3: a segment alone may be followed by another; its ACK waits, a while. */
+/* RFC 9293, section 3.8.6.3: the ACK of a single segment is delayed, as another may follow. */
 static void lone__segment_is_acknowledged_later(void)
 {
     unsigned before;
@@ -363,8 +363,8 @@ static void lone__segment_is_acknowledged_later(void)
 }
 
 /*
- * Segments in order need no memory, nor do acknowledgements: while there is none they do not cost
- * the stream what waits ahead of its turn.
+ * Segments in order and acknowledgements need no memory: without memory they do not make the stream
+ * drop out-of-order data.
  */
 static void no_memory__what_waits_stays(void)
 {

@@ -254,7 +254,7 @@ void wire_mend_icmp6(uint8_t *f)
     sg_put_be16(ip + 42, wire_checksum(ip + 40, len, pseudo_header6(ip, len, 58)));
 }
 
-/* Is this one of the host's addresses, on that link? */
+/* Whether this is one of the host's addresses on that link. */
 static bool nic_has(const struct wire_host *h, unsigned family, const uint8_t *ip, uint16_t vlan)
 {
     unsigned i;
@@ -432,7 +432,7 @@ struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *
 
     w->rng = seed * 0x9e3779b97f4a7c15ull + 1;
     w->delay = 50000;
-    /* lwIP's clock is the process's and does not go back. */
+    /* lwIP has one clock per process, which does not go back. */
     static uint64_t epoch = WIRE_S;
     epoch += 1000000 * WIRE_S;
     w->now = epoch;

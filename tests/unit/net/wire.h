@@ -62,13 +62,13 @@ struct wire {
 };
 
 struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config);
-/* From now on both directions are impaired links, each with a seed of its own. */
+/* From now on both directions are impaired links, each with its own seed. */
 void wire_impair(struct wire *w, const struct sg_impair_config *config);
 void wire_free(struct wire *w);
 uint64_t wire_random(struct wire *w);
 /* True when 'done' returned true; false when 'limit' ns have passed or nothing is left to do. */
 bool wire_run(struct wire *w, bool (*done)(void *), void *data, uint64_t limit);
-/* Lets what is due now happen, and frames in flight arrive. */
+/* Runs everything that is due now, and delivers frames in flight. */
 void wire_settle(struct wire *w, uint64_t ns);
 /* Puts a frame on the wire to a host, without faults. */
 void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len);

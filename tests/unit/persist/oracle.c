@@ -78,7 +78,7 @@ static void make_certain(struct oracle *o, unsigned line, unsigned state)
     o->certain[line] = SG_MAX(o->certain[line], state);
 }
 
-/* What is in S3 for certain survives unless the domain is NONE. */
+/* Data that are certainly in S3 survive unless the domain is NONE. */
 static void reached_s3(struct oracle *o, unsigned line, unsigned state)
 {
     o->queued[line] = SG_MAX(o->queued[line], state);
@@ -113,8 +113,8 @@ static void became_visible(struct oracle *o, const struct oracle_piece *x)
 }
 
 /*
- * Follows what left S0 and S1 by itself: their sizes tell, for both are FIFOs.  Of several devices
- * S0 is followed only if one has something there.
+ * Follows data that left S0 and S1 by themselves, by the sizes of both, which are FIFOs.  With
+ * several devices S0 is followed only if one device has data there.
  */
 static void follow(struct oracle *o)
 {
@@ -178,7 +178,7 @@ void oracle_atom(struct oracle *o, unsigned device, uint64_t off, const uint8_t 
     follow(o);
 }
 
-/* Memory first, then the report, as for any device of QEMU's. */
+/* Memory first, then the report, as with any device of QEMU. */
 void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
@@ -193,7 +193,7 @@ void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len
     }
 }
 
-/* What was seen has left the processors: to memory if it was non-temporal, else to the cache. */
+/* Visible data have left the processors: to memory if non-temporal, else to the cache. */
 void oracle_read(struct oracle *o, unsigned device, uint64_t off, size_t len)
 {
     sg_persist_dma_read(o->r->p, device, RIG_BASE + off, len);
@@ -302,7 +302,7 @@ void oracle_judge(struct oracle *o)
 {
     bool whole = o->r->config.domain == SG_PERSIST_WHOLE;
 
-    /* What was in S1 may have become visible, in order; in the domain WHOLE it has. */
+    /* Data in S1 may have become visible, in order; in the domain WHOLE they have. */
     for (unsigned d = 0; d < ORACLE_DEVICES; d++) {
         for (GList *l = o->posted[d].head; l; l = l->next) {
             struct oracle_piece *x = l->data;

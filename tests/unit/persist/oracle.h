@@ -36,7 +36,7 @@ struct oracle_piece {
 void oracle_init(struct oracle *o, struct rig *r);
 void oracle_fini(struct oracle *o);
 
-/* Each does the event in the domain and notes it. */
+/* Each applies the event to the domain and records it. */
 void oracle_write(struct oracle *o, unsigned device, uint64_t off, const uint8_t *buf, size_t len);
 void oracle_atom(struct oracle *o, unsigned device, uint64_t off, const uint8_t *buf);
 void oracle_other(struct oracle *o, uint64_t off, const uint8_t *buf, size_t len);
@@ -51,7 +51,7 @@ void oracle_cpu_flush(struct oracle *o, unsigned vcpu, uint64_t off,
 void oracle_sfence(struct oracle *o, unsigned vcpu);
 void oracle_deep_flush(struct oracle *o);
 void oracle_tick(struct oracle *o, uint64_t now_ns);
-/* The domain was cut and the media stands as it left it: fails the case if that is forbidden. */
+/* After a cut: fails the case if the content of the media is forbidden. */
 void oracle_judge(struct oracle *o);
 
 #endif

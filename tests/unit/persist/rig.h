@@ -28,7 +28,7 @@ struct rig {
  * it returns, and every event is followed by the checks.
  */
 void rig_init(struct rig *r);
-/* With r's config and limits as they now are. */
+/* Uses r's present config and limits. */
 void rig_up(struct rig *r, size_t size);
 void rig_down(struct rig *r);
 /* As rig_init, this domain, and up with 64 KiB. */
@@ -61,7 +61,7 @@ struct sg_persist_report *rig_cut_report(struct rig *r, enum sg_persist_outcome 
  */
 typedef void rig_scene(struct rig *r);
 uint64_t rig_outcomes(const struct rig *proto, rig_scene *scene, uint64_t off, unsigned seeds);
-/* The same of a number that of() makes of the media. */
+/* The same with a number that of() computes from the media. */
 uint64_t rig_outcomes_of(const struct rig *proto, rig_scene *scene,
                          unsigned (*of)(const struct rig *r), unsigned seeds);
 #define SET1(a) (1ull << (a))

@@ -21,7 +21,7 @@ static void damage_and_check(void *arg)
     sg_assert_persist_state(d->p, true);
 }
 
-/* Does the check abort after this? */
+/* Whether the check aborts after this. */
 static bool noticed(struct rig *r, void (*damage)(struct sg_persist *p))
 {
     struct damaging d = { r->p, damage };

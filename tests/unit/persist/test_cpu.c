@@ -51,7 +51,7 @@ static void stores(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, same_line, xx2), XY(0, 0) | XY(1, 0) | XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, other_line, xy), ALL4);
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, other_line, xy), ALL4);
-    /* Where the cache survives, so does everything that reached it, in the order of the stores. */
+    /* If the cache survives, so does everything in it, in the order of the stores. */
     T_EQ_U64(outcomes(SG_PERSIST_EADR, false, other_line, xy), XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_EADR, true, other_line, xy), XY(0, 0) | XY(1, 0) | XY(1, 1));
 }
@@ -93,7 +93,7 @@ static void flushes(void)
                 fence_kind = f;
                 T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_fence_flag, xy), XY(1, 0) | XY(1, 1));
             }
-            /* CLFLUSH is in order with stores: what comes after it never survives without. */
+            /* CLFLUSH is ordered with stores: a later store never survives without it. */
             if (k == SG_PERSIST_CLFLUSH && sb) {
                 without = XY(0, 0);
             }
@@ -134,7 +134,7 @@ static void covers(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, store_after_clwb, xx2), XY(1, 0) | XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, store_after_clwb, xx2), XY(1, 0) | XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, overwrite_after_clwb, xy), XY(1, 0) | XY(2, 0));
-    /* Another vCPU's fence makes nothing certain. */
+    /* A fence of another vCPU guarantees nothing. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, foreign_fence, xy), XY(0, 1) | XY(1, 1));
 }
 
@@ -147,7 +147,7 @@ static void clwb_of_foreign_store(struct rig *r)
 
 static void foreign_store(void)
 {
-    /* A flush is of the line, whoever wrote it. */
+    /* A flush covers the line, whoever wrote it. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, clwb_of_foreign_store, xy), XY(1, 0));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, clwb_of_foreign_store, xy), XY(1, 0));
 }
@@ -180,13 +180,13 @@ static void cached_then_nt(struct rig *r)
 
 static void non_temporal(void)
 {
-    /* Unordered with other stores, even where the cache survives. */
+    /* Not ordered with other stores, even if the cache survives. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_flag, xy), ALL4);
     T_EQ_U64(outcomes(SG_PERSIST_EADR, false, nt_flag, xy), XY(0, 1) | XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_nt, xy), ALL4);
     T_EQ_U64(outcomes(SG_PERSIST_EADR, false, nt_nt, xy), ALL4);
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, nt_fence_flag, xy), XY(1, 0) | XY(1, 1));
-    /* It takes along what its line had in the cache. */
+    /* It also writes the content that its line had in the cache. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, cached_then_nt, xx2), XY(1, 1));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, cached_then_nt, xx2), XY(1, 1));
 }
@@ -246,7 +246,7 @@ static void causality(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, synced, xy), XY(0, 1) | XY(1, 1));
 }
 
-/* Where the cache survives, plain stores of one vCPU survive as a prefix, whatever else goes on. */
+/* If the cache survives, plain stores of one vCPU survive as a prefix, whatever else happens. */
 static void prefix_of_stores(void)
 {
     enum { STORES = 400, ATOMS = 32 };
@@ -295,7 +295,7 @@ static void prefix_of_stores(void)
     }
 }
 
-/* Buffers are finite: what is pushed out of them is in the next stage. */
+/* Buffers are finite: data pushed out of them are in the next stage. */
 static void overflow(void)
 {
     struct rig r;
@@ -321,7 +321,7 @@ static void overflow(void)
     rig_down(&r);
 }
 
-/* A write-combining buffer pushed out takes its line along, and all that was stored before that. */
+/* A write-combining buffer that is pushed out writes its line, with all earlier stores to it. */
 static void overflow_in_order(void)
 {
     struct rig r;
@@ -341,7 +341,7 @@ static void overflow_in_order(void)
     rig_down(&r);
 }
 
-/* Stores to one line share a write-combining buffer, so that 63 other lines push nothing out. */
+/* Stores to one line share a write-combining buffer, so 63 other lines push nothing out. */
 static void combined(void)
 {
     struct rig r;
@@ -385,7 +385,7 @@ static void many_flushes(void)
     rig_down(&r);
 }
 
-/* A note that gives way to newer ones is carried out, not forgotten. */
+/* A pending flush that is displaced by newer ones is executed, not forgotten. */
 static void oldest_flush(void)
 {
     enum { NOTES = 65536 };
@@ -405,7 +405,7 @@ static void oldest_flush(void)
     rig_down(&r);
 }
 
-/* Merged stores go together: one that came after the CLWB goes along with those before. */
+/* Merged stores persist together: one after the CLWB goes with those before it. */
 static void flush_of_a_group(void)
 {
     struct rig r;
@@ -462,7 +462,7 @@ static unsigned xx2x3(const struct rig *r)
 
 static void written_before(void)
 {
-    /* Stores that come after the line is known stay apart: the last one alone may be lost. */
+    /* Stores after the line has a history are separate: the last one alone may be lost. */
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late_twice, xx2x3),
              SET3(0, 1 + 4 * 3, 1 + 4 * 3 + 16 * 2));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late, xx2), XY(0, 0) | XY(1, 3));

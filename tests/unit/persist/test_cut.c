@@ -16,7 +16,7 @@ static void cut_worst(struct rig *r, uint64_t off, uint64_t len, uint64_t seed)
     sg_persist_restart(r->p);
 }
 
-/* Inside the range the least survives, outside the most. */
+/* Inside the range as little as possible survives, outside as much as possible. */
 static void worst_for(void)
 {
     struct rig r;
@@ -120,7 +120,7 @@ static void nth_event(void)
     T_EQ_U64(r.cuts_due, 1);
     T_TRUE(sg_persist_frozen(r.p));
     events = sg_persist_events(r.p);
-    /* The machine has stopped: nothing counts any more, nothing is promised. */
+    /* The machine has stopped: no event counts any more, and nothing is guaranteed. */
     rig_write_u64(&r, 1, 192, 2);
     T_EQ_U64(rig_visible(&r, 192), 0);
     T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_LATER);
@@ -193,7 +193,7 @@ static void at_the_flush(void)
 
 static void untracked_scene(struct rig *r)
 {
-    /* As an untracked CPU does it. */
+    /* Stores as an untracked CPU does. */
     r->visible[0] = 1;
     r->visible[64] = 1;
 }
@@ -293,7 +293,7 @@ static void bounded_search(void)
     g_free(extent.media);
 }
 
-/* What is kept anyway is not copied, and not lost by the next cut either. */
+/* Data that are kept anyway are not copied, and the next cut does not lose them either. */
 static void what_stays(void)
 {
     static const struct sg_persist_ops ops = { .may_stay = true };
@@ -323,7 +323,7 @@ static void what_stays(void)
         sg_persist_restart(p);
         T_EQ_U64(extent.visible[100], round);
         T_EQ_U64(extent.media[100], round - 1);
-        /* In a page with something of an adapter's, both sides are settled. */
+        /* In a page with data of an adapter, visible memory and media are both determined. */
         T_EQ_U64(extent.visible[8192], round);
         T_EQ_U64(extent.media[8192], round);
         T_EQ_U64(extent.visible[8192 + 64], 0);
@@ -370,7 +370,7 @@ static void configuration(void)
     rig_down(&r);
 }
 
-/* What waited under the old rules is not forgotten under the new ones. */
+/* Data that waited under the old configuration are not forgotten under the new one. */
 static void changes(void)
 {
     struct rig r;
