@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What tests of the requester share: messages that verbs post, and as what they are sent. */
+/* Shared by tests of the requester: messages that verbs post, and their form on the wire. */
 #ifndef SG_TESTS_PROTO_REQUEST_MSGS_H
 #define SG_TESTS_PROTO_REQUEST_MSGS_H
 

@@ -77,7 +77,7 @@ void rig_start_net(const struct sg_engine_config *config, const struct sg_mem_op
 /* Fails the test when something was left behind. */
 void rig_stop(void);
 
-/* Runs until nothing moves; the clock stands still.  rig_pass() lets time go by first. */
+/* Runs until nothing moves; the clock stands still.  rig_pass() first lets time pass. */
 void rig_settle(void);
 void rig_pass(uint64_t ms);
 
@@ -94,7 +94,7 @@ void rig_expect_fpdu(const char *ulpdu_hex);
 void rig_expect_nothing(void);
 bool rig_peer_accept(void *user, struct sg_stream *s);
 void rig_peer_close(void);
-/* The same, and what the engine then wants to send waits. */
+/* The same, and the stream then refuses what the engine wants to send. */
 void rig_peer_close_only(void);
 void rig_peer_abort(void);
 

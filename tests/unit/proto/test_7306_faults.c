@@ -114,7 +114,7 @@ static void immediates(void)
     fault_run(imm_rows, SG_ARRAY_SIZE(imm_rows));
 }
 
-/* A peer that does not speak it: as RFC 5040 alone has it, with or without the draft. */
+/* A connection without it behaves as by RFC 5040 alone, with or without the draft. */
 static const struct fault_row off_rows[] = {
     { "off: Immediate Data", NONE, Q0("48"), DATA, "0/2/06" },
     { "off: Immediate Data, SE", NONE, Q0("49"), DATA, "0/2/06" },
@@ -144,7 +144,7 @@ static void end_of_a_send(void)
     rig_stop();
 }
 
-/* Of several faults the first counts, and none of those behind it is looked at. */
+/* Of several faults the first one counts; those behind it are not checked. */
 static void first_fault(void)
 {
     fault_start(BOTH);

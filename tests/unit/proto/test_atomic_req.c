@@ -81,7 +81,7 @@ static void every_form(void)
     rig_stop();
 }
 
-/* A connection without RFC 7306 has no words for it. */
+/* A connection without RFC 7306 cannot send it. */
 static void unspeakable(void)
 {
     const struct sg_msg *rows[] = { &add_msg, &swap_msg };
@@ -140,7 +140,7 @@ static void no_credit(void)
     rig_stop();
 }
 
-/* Answers that overtake are kept: verbs hear of them in the order of requests. */
+/* Answers that overtake others are kept: verbs get them in the order of requests. */
 static void order_of_completions(void)
 {
     rig_active_with(SG_MPE_DRAFT_02, true, 8);
@@ -186,7 +186,7 @@ static void many(void)
     rig_stop();
 }
 
-/* Responses that do not fit what was asked: nobody hears of them, the stream ends. */
+/* Responses that do not match a request: verbs do not get them, the stream ends. */
 static void strange_answers(void)
 {
     static const struct {
@@ -249,7 +249,7 @@ static void strange_answers(void)
     }
 }
 
-/* The reserved word of RsvdULP is not looked at. */
+/* The reserved word of RsvdULP is not checked. */
 static void reserved_bits(void)
 {
     rig_active_with(SG_MPE_DRAFT_OFF, true, 8);

@@ -74,7 +74,7 @@ static void reserved_bits(void)
     rig_stop();
 }
 
-/* In order: none is looked at before the one before it is done, whatever kind it is. */
+/* In order: none is executed before the previous one is done, whatever its kind. */
 static void order(void)
 {
     begin();
@@ -178,7 +178,7 @@ static void ird(void)
     rig_stop();
 }
 
-/* A stream without room for the answer: the operation is done once, its answer keeps. */
+/* A stream without room for the answer: the operation is done once, and its answer waits. */
 static void little_room(void)
 {
     struct sg_mem_options net = {
@@ -252,7 +252,7 @@ static void abort_inside(void)
     }
 }
 
-/* After our FIN nothing can be answered; requests of before are. */
+/* After our FIN nothing can be answered; earlier requests are. */
 static void closing(void)
 {
     begin();

@@ -89,7 +89,7 @@ static void delivered_while_tcp_moves(void)
     }
 }
 
-/* Octets that TCP does not get rid of: the longer timeout. */
+/* Octets that TCP cannot deliver: the longer timeout. */
 static void no_progress(void)
 {
     active();
@@ -107,7 +107,7 @@ static void no_progress(void)
     rig_stop();
 }
 
-/* A peer that takes an octet now and then does not keep a connection for ever. */
+/* A peer that takes an octet from time to time does not keep a connection for ever. */
 static void limit(void)
 {
     unsigned i;
@@ -127,7 +127,7 @@ static void limit(void)
     rig_stop();
 }
 
-/* What was asked before the close is answered; what is asked later does not put off the FIN. */
+/* Requests before the close are answered; later ones do not delay the FIN. */
 static void reader_does_not_hold_it(void)
 {
     active();
@@ -190,7 +190,7 @@ static void fin_in_mid_response(void)
     rig_stop();
 }
 
-/* FIN between the segments of a message that we receive: its end is missing, and no more. */
+/* FIN between the segments of a message that we receive: only its end is missing. */
 static void peer_cuts_its_message(void)
 {
     active();
@@ -207,7 +207,7 @@ static void peer_cuts_its_message(void)
     rig_stop();
 }
 
-/* Verbs are done with the connection: what follows is dropped, and what they say then is heard. */
+/* Verbs have left the connection: later data are dropped, later calls of verbs still work. */
 static void owner_left(void)
 {
     static const char *const says[] = {
@@ -237,7 +237,7 @@ static void owner_left(void)
     }
 }
 
-/* The owner will close, but what it has posted is never done. */
+/* The owner closes, but its posted work is never done. */
 static void announced(void)
 {
     active();
@@ -264,7 +264,7 @@ static void announced(void)
     rig_stop();
 }
 
-/* In the pause before the first FPDU a fault of the peer has its Terminate, when that is over. */
+/* A fault of the peer in the pause before the first FPDU gets its Terminate after the pause. */
 static void terminate_in_pause(void)
 {
     struct sg_engine_config config = rig_config();

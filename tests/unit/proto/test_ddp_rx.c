@@ -307,7 +307,7 @@ static void invalidate_before_delivery(void)
     rig_stop();
 }
 
-/* Length 0: the source is not looked at, and the answer has no octets. */
+/* Length 0: the source is not checked, and the answer has no octets. */
 static void zero_length_read(void)
 {
     rig_start(NULL);

@@ -70,7 +70,7 @@ static void inbound_after_close(void)
     rig_stop();
 }
 
-/* Whoever received is gone, and the peer does not know yet: it still gets all that we sent. */
+/* The receiver is gone, and the peer does not know yet: it still gets all that we sent. */
 static void inbound_after_abandon(void)
 {
     active();
@@ -99,7 +99,7 @@ static void inbound_after_abandon(void)
     rig_pass(1);
     T_EQ_STR(rig_log(), "closed(TIMEOUT)");
     rig_stop();
-    /* Its owner closed first, and went while somebody could still have waited for the end. */
+    /* The owner closed first, and left while the peer may still have waited for the end. */
     active();
     sg_conn_close(rig->c);
     rig_settle();
@@ -113,7 +113,7 @@ static void inbound_after_abandon(void)
     rig_stop();
 }
 
-/* Our FIN is out and its owner took memory away: a fault, but what was sent still arrives. */
+/* Our FIN is sent and the owner revoked memory: a fault, but sent data still arrive. */
 static void fault_after_close(void)
 {
     bool quiet; /* the peer does not close, either */
@@ -166,7 +166,7 @@ static void half_closed_peer_still_served(void)
     active();
     rig_peer_close();
     T_EQ_STR(rig_log(), "disconnected(CLOSED)");
-    T_FALSE(rig->peer_over); /* nobody up here has closed it */
+    T_FALSE(rig->peer_over); /* verbs here have not closed it */
     rig_pass(100000);
     rig_send(0, 3);
     rig_settle();
@@ -239,7 +239,7 @@ static void terminates_received(void)
     }
 }
 
-/* A message half sent is not finished, and does not hold up the end. */
+/* A half-sent message is not completed, and does not delay the end. */
 static void terminate_in_mid_message(void)
 {
     unsigned local;
@@ -297,8 +297,8 @@ static void terminate_unanswered(void)
 }
 
 /*
- * The stream is full and stays so: the Terminate cannot go out, and nobody waits for ever.  It has
- * the longer timeout, as it stands behind octets that TCP may still deliver.
+ * The stream is full and stays so: the Terminate cannot be sent, and the wait is bounded.  It has
+ * the longer timeout, because it is behind octets that TCP may still deliver.
  */
 static void terminate_blocked(void)
 {
@@ -364,7 +364,7 @@ static void close_before_first_fpdu(void)
     rig_stop();
 }
 
-/* Whatever the upcall, abort in it is survived and is the last that is heard. */
+/* Abort in any upcall works, and no other upcall follows. */
 static void abort_in_every_upcall(void)
 {
     static const char *const says[] = {

@@ -106,7 +106,7 @@ static void any_segmentation(void)
     }
 }
 
-/* Every single bit of an FPDU behind its length field counts, whole or split. */
+/* A change of any bit of an FPDU behind its length field is detected, whole or split. */
 static void every_bit_counts(void)
 {
     uint8_t ulpdu[64], fpdu[64], bad[64];
@@ -203,7 +203,7 @@ static void mulpdu_follows_emss(void)
     }
 }
 
-/* What the engine sends with markers is, octet by octet, what the reference makes. */
+/* The engine's output with markers equals that of the reference, octet by octet. */
 static void markers_sent(void)
 {
     static uint8_t want[200000], ulpdu[2000];

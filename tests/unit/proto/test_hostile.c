@@ -151,7 +151,7 @@ static void valid_fpdus_of_nonsense(void)
     }
     T_NOTE("accepted: %" PRIu64 " Flushes, %" PRIu64 " Verifies, %" PRIu64 " Atomic Writes",
            flushes, verifies, atoms);
-    /* Nonsense that never gets past the door tests nothing. */
+    /* Octets that always fail the first check would test nothing. */
     T_TRUE(flushes > 100 && verifies > 100 && atoms > 100);
 }
 
@@ -209,7 +209,7 @@ static void slow_giant(void)
     }
 }
 
-/* Endless segments without the last one, and without octets, cost nothing and end nowhere. */
+/* Endless empty segments without a last one cost nothing. */
 static void endless_message(void)
 {
     unsigned i;

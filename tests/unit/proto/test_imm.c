@@ -207,7 +207,7 @@ static void answers_in_between(void)
     rig_stop();
 }
 
-/* It takes a Receive, and one that is there. */
+/* It takes a Receive, which must have been posted. */
 static void receives(void)
 {
     begin();

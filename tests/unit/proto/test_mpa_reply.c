@@ -79,7 +79,7 @@ static void start_active(uint16_t ird, uint16_t ord)
     rig_settle();
 }
 
-/* A pause that the administrator asked for: nothing before its end, then the RTR message. */
+/* The administrator's pause: nothing is sent before its end, then the RTR message. */
 static void first_fpdu_waits(void)
 {
     struct sg_engine_config config = rig_config();
@@ -292,7 +292,7 @@ static void handover_at_any_cut(void)
         }
         T_EQ_MEM(rig->recv_buf, "hello", 5);
         T_EQ_U64(sg_engine_stats(rig->e)->rx_octets, n);
-        rig_expect_nothing(); /* nor is anything of ours sent twice */
+        rig_expect_nothing(); /* and none of our messages is sent twice */
         rig_stop();
     }
 }

@@ -107,7 +107,7 @@ static void every_request(void)
     }
 }
 
-/* The same octets, one at a time: form is noticed as early, and never wrongly. */
+/* The same octets, one at a time: errors of form are detected as early, and never wrongly. */
 static void requests_octet_by_octet(void)
 {
     size_t i, at;
@@ -268,7 +268,7 @@ static void half_open_bound(void)
     rig_stop();
 }
 
-/* They keep nobody out, however small the backlog is. */
+/* They block no other peer, however small the backlog is. */
 static void unknown_peers_keep_nobody_out(void)
 {
     unsigned i;
@@ -334,7 +334,7 @@ static void responder_waits(void)
     rig_stop();
 }
 
-/* A first FPDU that is not valid is none; nothing may answer it. */
+/* An invalid first FPDU does not count, and nothing may answer it. */
 static void first_fpdu_bad(void)
 {
     rig_start(NULL);

@@ -195,7 +195,7 @@ static void extension_off(void)
     fault_run(off_rows, SG_ARRAY_SIZE(off_rows));
 }
 
-/* What fails to execute takes all behind it along: nothing else is executed, nothing answered. */
+/* After a failed request nothing behind it is executed or answered. */
 static void pending_work(void)
 {
     uint8_t before[8];
@@ -225,7 +225,7 @@ static void pending_work(void)
     rig_stop();
 }
 
-/* Malformed behind one in the making: told at once, and the one is not asked about again. */
+/* Malformed behind an unfinished one: reported at once; the unfinished one is not tried again. */
 static void malformed_behind(void)
 {
     rig_passive_with(D2, false);

@@ -120,7 +120,7 @@ static void every_form(void)
     rig_stop();
 }
 
-/* What the draft of the connection has no words for ends the stream, without headers. */
+/* Operations that the connection's draft does not have end the stream, without headers. */
 static void unspeakable(void)
 {
     struct sg_msg rows[5] = { flush_msg, flush_msg, verify_msg, flush_msg, atom_msg };
@@ -171,7 +171,7 @@ static void share_ord(void)
     rig_stop();
 }
 
-/* Answers that overtake are kept: verbs hear of them in the order of requests. */
+/* Answers that overtake others are kept: verbs get them in the order of requests. */
 static void order_of_completions(void)
 {
     struct sg_msg second = read_msg;
@@ -235,7 +235,7 @@ static void many(void)
     rig_stop();
 }
 
-/* Responses that do not fit what was asked. */
+/* Responses that do not match a request. */
 static void bad_responses(void)
 {
     static const struct {
@@ -315,7 +315,7 @@ static void draft_01_empty_hash(void)
     rig_stop();
 }
 
-/* The peer's Terminate for a Flush: verbs hear of that and of no completion. */
+/* The peer's Terminate for a Flush: verbs get that and no completion. */
 static void terminated(void)
 {
     rig_active_with(SG_MPE_DRAFT_02, false, 8);
@@ -348,7 +348,7 @@ static void abort_inside(void)
     rig_stop();
 }
 
-/* The close of the QP in the middle of answers that wait: the rest is told, too. */
+/* The QP closes in the middle of waiting answers: the rest is reported, too. */
 static void requests_before_close(void)
 {
     rig_active_with(SG_MPE_DRAFT_02, false, 8);

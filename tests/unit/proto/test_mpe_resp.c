@@ -57,11 +57,11 @@ static void flush(void)
     rig_say_fpdu(REQ("4c", "02") TARGET "00000002");
     rig_expect_fpdu(RESP("4d", "02"));
     T_EQ_STR(rig_log(), "mpe(F2,100,2000+4096,2) answered(F2)");
-    /* All of the region: length and TO mean nothing. */
+    /* The whole region: length and TO are ignored. */
     rig_say_fpdu(REQ("4c", "03") "00000100 ffffffff ffffffffffffffff 00000007");
     rig_expect_fpdu(RESP("4d", "03"));
     T_EQ_STR(rig_log(), "mpe(F3,100,ffffffffffffffff+4294967295,7) answered(F3)");
-    /* No disposition at all: nothing is promised, and the order is kept. */
+    /* No disposition flag: nothing is guaranteed, but the order is kept. */
     rig_say_fpdu(REQ("4c", "04") TARGET "00000000");
     rig_expect_fpdu(RESP("4d", "04"));
     T_EQ_STR(rig_log(), "mpe(F4,100,2000+4096,0) answered(F4)");
@@ -165,7 +165,7 @@ static void transaction(void)
     rig_stop();
 }
 
-/* A Flush in the making: no answer, nothing behind it is touched, our own messages go on. */
+/* An unfinished Flush: no answer, nothing behind it is executed, our own messages continue. */
 static void later(void)
 {
     uint8_t before[8];
@@ -314,7 +314,7 @@ static void little_room(void)
     rig_stop();
 }
 
-/* Closing: what was asked is answered first, and no longer than the close timeout. */
+/* Closing: requests are answered first, but not for longer than the close timeout. */
 static void closing(void)
 {
     rig_passive_with(SG_MPE_DRAFT_02, false);

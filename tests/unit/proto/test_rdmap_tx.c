@@ -250,7 +250,7 @@ static void ord_zero(void)
     rig_stop();
 }
 
-/* The RTR Read is nobody's business above. */
+/* Verbs do not see the RTR Read. */
 static void rtr_read_is_internal(void)
 {
     struct sg_msg read = {
@@ -292,7 +292,7 @@ static void rtr_send(void)
     rig_stop();
 }
 
-/* A policy of kinds that nobody knows is one of none, so a Write is offered. */
+/* A policy of unknown kinds is an empty one, so a Write is offered. */
 static void rtr_unknown(void)
 {
     struct sg_engine_config cfg = rig_config();
@@ -498,7 +498,7 @@ static void fair(void)
     rig_stop();
 }
 
-/* The source goes away while it is being sent: what is left of the Request is quoted. */
+/* The source is revoked while it is being sent: the rest of the Request is quoted. */
 static void source_fails_midway(void)
 {
     size_t n;

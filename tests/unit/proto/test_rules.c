@@ -64,7 +64,7 @@ static void ulpdu_follows_the_path(void)
     rig_stop();
 }
 
-/* What verbs hear of a connection is the same word for word, with CRC and without. */
+/* The upcalls of a connection are the same with CRC and without. */
 static void crc_is_not_seen(void)
 {
     char heard[2][400];

@@ -70,7 +70,7 @@ static void create__follows_features(void)
         T_NOT_NULL(qp);
         T_EQ_U64(kernel.qp.sq_stride, rows[i].stride);
         sgp_destroy_qp(qp);
-        /* Who names no operations can post them all. */
+        /* A program that names no operations can post them all. */
         attr = qp_attr(4, 1, 0);
         attr.comp_mask &= ~IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
         qp = sgp_create_qp_ex(w.spd.ibpd.context, &attr);

@@ -222,7 +222,7 @@ static void atomic__copies_the_atom(void)
     ibv_wr_start(ex);
     ibv_wr_atomic_write(ex, RKEY, TO, atom);
     memset(atom, 0, sizeof(atom));
-    /* Alignment is that of the peer's memory, which an offset does not tell: the peer checks. */
+    /* The peer checks the alignment of its memory, which an offset does not show. */
     ibv_wr_atomic_write(ex, RKEY, TO + 3, atom);
     T_EQ_INT(ibv_wr_complete(ex), 0);
     T_EQ_U64(sqe(qp, 0)->opcode, SG_WR_ATOMIC_WRITE);
@@ -462,7 +462,7 @@ static void poll__opcodes(void)
         { SG_WC_FLUSH, SG_WC_REM_ACCESS_ERR, IBV_WC_FLUSH, IBV_WC_REM_ACCESS_ERR },
         { SG_WC_ATOMIC_WRITE, SG_WC_FLUSH_ERR, IBV_WC_ATOMIC_WRITE, IBV_WC_WR_FLUSH_ERR },
         { SG_WC_VERIFY, SG_WC_LOC_LEN_ERR, SGDV_WC_VERIFY, IBV_WC_LOC_LEN_ERR },
-        /* What a user's queue pair never has, and what nobody knows, is no Verify. */
+        /* Opcodes that a user's queue pair never has, and unknown ones, are no Verify. */
         { SG_WC_REG_MR, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },
         { 0x0f, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },
         { 0x7f, SG_WC_SUCCESS, IBV_WC_DRIVER3, IBV_WC_SUCCESS },

@@ -162,7 +162,7 @@ static void srq__room_by_count(void)
     complete(a->qpn, 9, 3, SG_WC_SEND, 0, SG_WC_SUCCESS);
     T_EQ_INT(sgp_poll_cq(w.cq, 8, wc), 1);
     post(srq, 7, ENOMEM);
-    /* What a destroyed queue pair has completed counts, though nobody hears of it. */
+    /* Completions of a destroyed queue pair count, although they are not reported. */
     complete(a->qpn, 3, 3, SG_WC_RECV, SG_CQE_RECV, SG_WC_FLUSH_ERR);
     T_EQ_INT(sgp_destroy_qp(&a->vqp.qp), 0);
     post(srq, 7, 0);
@@ -301,7 +301,7 @@ static void resize__unread_comes_first(void)
     T_EQ_U64(kernel.resize.entries, 128);
     T_TRUE(kernel.resize.buf_len >= 128 * 64 + 64);
     T_EQ_U64(kernel.resize.buf % 4096, 0);
-    /* What was armed is armed in the new ring. */
+    /* An armed queue stays armed in the new ring. */
     T_EQ_U64(db(SG_DB_CQ_ARM), db_of(0x123 | SG_CQ_ARM_SOLICITED, 0));
     T_EQ_U64(record(), 0);
     complete(qp->qpn, 5, 5, SG_WC_SEND, 0, SG_WC_SUCCESS);
@@ -358,7 +358,7 @@ static void resize__refusals(void)
     T_EQ_INT(sgp_resize_cq(w.cq, 1 << 30), EINVAL);
     kernel.fail_resize = ENOSPC;
     T_EQ_INT(sgp_resize_cq(w.cq, 64), ENOSPC);
-    /* A kernel that tells nonsense is not followed. */
+    /* Impossible answers of the kernel are rejected. */
     kernel.fail_resize = 0;
     w.device_pi += 1000;
     T_EQ_INT(sgp_resize_cq(w.cq, 64), EIO);

@@ -51,7 +51,7 @@ void bu_world_begin(struct bu_world *w);
 bool bu_world_clean(struct bu_world *w);
 void bu_world_end(struct bu_world *w);
 
-/* A third machine, 10.0.0.3, without any driver: it counts who comes, and resets him. */
+/* A third machine, 10.0.0.3, without any driver: it counts connections and resets them. */
 void bu_world_listen(struct bu_world *w, uint16_t port);
 
 /* Both work for so long. */

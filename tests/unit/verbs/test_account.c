@@ -162,7 +162,7 @@ static void commands_are_refused(void)
     pair_stop(&pair); /* with all that is there */
 }
 
-/* Neither side gets a connection that it has no memory for, and both live on. */
+/* Neither side gets a connection that it has no memory for, and both continue. */
 static void connections_are_refused(void)
 {
     struct sg_admin_rsp rsp;

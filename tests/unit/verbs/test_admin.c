@@ -417,7 +417,7 @@ static void limits(void)
     solo_end(&s);
 }
 
-/* As many queue pairs as QUERY_CAPS promises; they may share memory as far as we care. */
+/* As many queue pairs as QUERY_CAPS promises; here they may share memory. */
 static void all_queue_pairs(void)
 {
     struct sg_adapter_census census;
@@ -438,7 +438,7 @@ static void all_queue_pairs(void)
     solo_end(&s);
 }
 
-/* An event of the one that is gone, still on its way, must not be taken for one of the next. */
+/* A late event of the destroyed one must not be taken for an event of the next one. */
 static void numbers_are_fresh(void)
 {
     struct sg_cmd_create_srq srq;

@@ -131,7 +131,7 @@ static void arithmetic(void)
     place_end();
 }
 
-/* CPUs that change the word in between: nothing of theirs is lost, and no turn lasts for ever. */
+/* CPUs change the word in between: none of their changes is lost, and each turn is bounded. */
 static void interference(void)
 {
     static const unsigned times[] = { 1, 63, 64, 1000 };
@@ -155,7 +155,7 @@ static void interference(void)
     place_end();
 }
 
-/* On persistent memory an Atomic is the domain's affair, behind what came in before. */
+/* On persistent memory the domain executes an Atomic, after all earlier writes. */
 static void persistent(void)
 {
     struct sg_cqe c;

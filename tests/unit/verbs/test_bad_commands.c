@@ -424,7 +424,7 @@ static struct sg_cmd_connect answer_cmd(uint8_t op)
     { FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },                       \
     { FIELD(sg_cmd_connect, flags), 0x8000, SG_EINVAL }
 
-/* What is refused leaves the peer waiting, and the right answer still reaches it. */
+/* After a refused answer the peer still waits, and the right answer reaches it. */
 static void answers(void)
 {
     struct sg_cmd_connect c;
@@ -456,7 +456,7 @@ static void answers(void)
     end_busy();
 }
 
-/* The peer's good-bye to a refused connection is read, and the adapter reset before it answers. */
+/* The peer's FIN on a refused connection is read, and the adapter is reset before it answers. */
 static void reset_after_refusal(void)
 {
     const struct sg_adapter_census none = { 0 };

@@ -263,7 +263,7 @@ static void from_reset_to_ready(void)
     stop_both();
 }
 
-/* The driver gives up, in finite time, and starts when the fault is gone. */
+/* The driver gives up in bounded time, and starts when the fault is gone. */
 static void refuses_what_does_not_work(void)
 {
     struct bu_side *s;
@@ -291,7 +291,7 @@ static void refuses_what_does_not_work(void)
     stop_both();
 }
 
-/* A newer minor version is none of the driver's business. */
+/* A newer minor version does not matter to the driver. */
 static void accepts_a_newer_minor_version(void)
 {
     begin_machines();
@@ -518,7 +518,7 @@ static void local_error_flushes(void)
     renew_qps();
     while (drv->next_event(ends[1].d, &(struct bu_event){ 0 }, 10) == BU_OK) {
     }
-    connect_both(); /* the adapters are none the worse for it */
+    connect_both(); /* the adapters still work */
     send(0, remote(0, SG_WR_WRITE, 4, 0, 10, 0));
     expect(&ends[0], 4, SG_WC_SUCCESS);
     end_with_objects();

@@ -158,7 +158,7 @@ static void close_under_load(void)
     }
 }
 
-/* DDP-31: work posted behind the close is not done, what was posted before is. */
+/* DDP-31: work posted after the close is not done, earlier work is. */
 static void post_after_close(void)
 {
     begin_over(1 * MS, 20000, 0);
@@ -179,7 +179,7 @@ static void post_after_close(void)
     end();
 }
 
-/* Posted work that a peer never answers does not keep the queue pair in CLOSING. */
+/* Posted work that a peer never answers does not keep the queue pair in CLOSING for ever. */
 static void unanswered_work(void)
 {
     begin_over(1 * MS, 20000, 0);

@@ -52,7 +52,7 @@ static void flush_global(void)
     at_call = test_pm_find(&pm[1], 0, TEST_PM_FLUSH);
     T_TRUE(at_call >= 0);
     T_EQ_U64(pm[1].calls[at_call].what, G);
-    /* Ordinary memory: nothing for the host to do, and it works. */
+    /* Ordinary memory: it works without any action of the host. */
     write_to(3, ordinary, 0, 4096, PM_LEN);
     expect(0, 3, SG_WC_SUCCESS);
     ask(flush_of(4, ordinary, PM_LEN, 4096, G));
@@ -87,7 +87,7 @@ static void flush_region(void)
         T_EQ_U64(md_cmd(&pair.side[1].md, &c, sizeof(c), &rsp), SG_OK);
         stag = sg_get_le32(&rsp.id);
         fill(1, 0, PM_LEN, 7);
-        /* Length and offset are nonsense, and ignored. */
+        /* Length and offset are invalid, and ignored. */
         q = flush_of(1, stag, 0, 0xffffffff, R | (round ? G : P | G));
         q.raddr = UINT64_MAX - 3;
         ask(q);

@@ -131,7 +131,7 @@ static void many_runs(void)
     test_pm_fini(&pm[1]);
 }
 
-/* The machine lost its power: the adapter is there, but nothing will ever be done. */
+/* The machine lost its power: the adapter exists, but does nothing any more. */
 static void flush_never_done(void)
 {
     uint32_t stag;
@@ -196,7 +196,7 @@ static void responder_goes(void)
         expect_none(0);
         T_EQ_U64(md_modify_qp(&pair.side[round].qp, SG_QP_ERROR), SG_OK);
         pair_pass(&pair, 2000000);
-        /* Whoever ended it: the request was sound, and is flushed with the connection. */
+        /* Whichever side ended it: the request was valid, and is flushed with the connection. */
         expect(0, 1, SG_WC_FLUSH_ERR);
         T_EQ_U64(test_pm_count(&pm[1], TEST_PM_FLUSH), 1);
         place_end();

@@ -99,7 +99,7 @@ static void in_order(void)
     end();
 }
 
-/* With no end of things to send, questions are asked nevertheless, and not one for each. */
+/* With endless work probes are sent nevertheless, but not one for each message. */
 static void busy(void)
 {
     enum { COUNT = 200, TURN = 512 };
@@ -185,7 +185,7 @@ static void own_mistake(void)
     end();
 }
 
-/* Who leaves when all is sent, though nobody has heard of it, leaves by FIN: it arrives. */
+/* A queue pair that leaves when all is sent, but unconfirmed, closes by FIN: all arrives. */
 static void last_words(void)
 {
     struct pair_side *s = &pair.side[0];
@@ -210,7 +210,7 @@ static void last_words(void)
     }
 }
 
-/* But with a Read under way by RST: the peer would answer to nobody. */
+/* With a Read in flight it closes by RST, because the peer's answer has no receiver. */
 static void unanswered(void)
 {
     begin_slow(SG_CONNECT_STAY | SG_CONNECT_CONFIRM);
@@ -224,7 +224,7 @@ static void unanswered(void)
     pair_stop(&pair);
 }
 
-/* Closed while one question is out and another one is due, with an entry that comes too late. */
+/* Closed while one probe is out and another one is due, with an entry that comes too late. */
 static void closing(void)
 {
     struct md_qp *qp = &pair.side[0].qp;
@@ -267,7 +267,7 @@ static void lost_sink(void)
     pair_stop(&pair);
 }
 
-/* Questions are Reads: the peer has no room for any, or for one. */
+/* Probes are Reads: the peer has no room for any, or for one. */
 static void depth(void)
 {
     static const uint8_t ops[] = { SG_WR_READ, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_WRITE };
@@ -299,7 +299,7 @@ static void depth(void)
     }
 }
 
-/* The queue pair connects anew, with and without; nothing of the old questions is left. */
+/* The queue pair connects again, with and without the mode; no old probe is left. */
 static void again(void)
 {
     struct sg_eqe e;

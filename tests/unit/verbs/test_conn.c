@@ -185,7 +185,7 @@ static void refused(void)
     end();
 }
 
-/* Requests that nobody answers go with their listener. */
+/* Unanswered requests end with their listener. */
 static void unlisten_with_requests(void)
 {
     enum sg_status status;

@@ -144,7 +144,7 @@ static void numbers_run_out(void)
     end();
 }
 
-/* Whoever resets takes the request back: the driver finds nothing, and an answer means nobody. */
+/* A reset withdraws the request: the driver finds no data, and an answer has no effect. */
 static void request_taken_back(void)
 {
     struct sg_cm_data d;

@@ -141,7 +141,7 @@ static void again_and_again(void)
     pair_stop(&pair);
 }
 
-/* A machine that has lost its power has forgotten everybody before it is on again. */
+/* A machine that has lost its power has forgotten all connections before it is on again. */
 static void at_once(void)
 {
     begin_many();

@@ -36,7 +36,7 @@ static void take_all(int side)
     }
 }
 
-/* A place is free again, however a request ended: a listener does not grow deaf. */
+/* A place is free again, however a request ended, so the listener keeps accepting. */
 static void places_come_back(void)
 {
     enum sg_status status;

@@ -124,7 +124,7 @@ static void not_named(void)
     start();
     go(NULL, NULL);
     T_EQ_MEM(spy.connect, none, 16);
-    T_EQ_INT(spy.times, 0); /* where the SYN came from is a better guess than the gateway */
+    T_EQ_INT(spy.times, 0); /* the SYN's source is a better guess than the gateway */
     end();
 }
 

@@ -153,7 +153,7 @@ static struct sg_cmd_connect connect_cmd(int side, uint8_t opcode, const char *t
     return c;
 }
 
-/* Private data never gets lost: who hears of a connection finds it. */
+/* Private data are never lost: with the event of a connection they are there. */
 static void check_data(int side, uint32_t conn, const char *text)
 {
     struct test_host *h = &pair.side[side].h;
@@ -331,7 +331,7 @@ static void talk(void)
         }
     }
     T_TRUE(bad == 0 || !st.strict);
-    /* All of it, or the queue pair knows; nobody waits for ever. */
+    /* Everything completes, or the queue pair has an error; nothing waits for ever. */
     T_TRUE(good == posted || st.told || md_qp_state(&st.qp[0]) == SG_QP_ERROR);
 }
 
@@ -361,7 +361,7 @@ static void take_apart(void)
     gone(1, SG_ADMIN_DEREG_MR, st.fast);
     gone(1, SG_ADMIN_DEALLOC_MW, st.window);
     gone(1, SG_ADMIN_DESTROY_PD, st.pd);
-    /* What still closes ends, TIME-WAIT too; who got no memory for his RST is taken for dead. */
+    /* Closing connections end, also TIME-WAIT; a peer without memory for its RST counts as dead. */
     pair_pass(&pair, (st.strict ? 40000 : 200000) * MS);
     for (i = 0; i < 2; i++) {
         while (md_poll(&pair.side[i].cq, &c)) {
@@ -388,7 +388,7 @@ static void tell(bool strict)
     take_apart();
 }
 
-/* Returns how many allocations the story has. */
+/* Returns how many allocations the scenario has. */
 static uint64_t tell_with(uint64_t fail_at, uint64_t fail_count)
 {
     struct tcp_link_options options = { .delay_ns = 50000, .lose = lose };
@@ -449,7 +449,7 @@ static void for_a_while(void)
     each_fails(AWHILE);
 }
 
-/* The first story alone, and what it must not do even where there is memory. */
+/* The first scenario alone, and what it must not do even with memory. */
 static void nothing_is_fatal(void)
 {
     T_TRUE(tell_with(0, 0) > 100);

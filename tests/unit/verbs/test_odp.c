@@ -84,7 +84,7 @@ static void no_fault(int side)
     T_FALSE(md_next_async(&pair.side[side].md, &e));
 }
 
-/* Maps whatever is asked for until nothing is. */
+/* Maps all requested pages until there is no request. */
 static void serve(void)
 {
     struct sg_eqe e;
@@ -295,7 +295,7 @@ static void requests(void)
     end();
 }
 
-/* Who waits for pages that cannot be had gets a protection error; later accesses ask again. */
+/* Work that waits for unavailable pages gets a protection error; later accesses ask again. */
 static void failing(void)
 {
     static const struct {

@@ -250,7 +250,7 @@ static void pages_that_wrap(void)
     pair_stop(&pair);
 }
 
-/* Memory that does not answer: nobody is told that the octets are there. */
+/* Memory that does not answer: no completion says that the octets are there. */
 static void memory_does_not_answer(void)
 {
     static const uint8_t ops[] = { SG_WR_SEND, SG_WR_WRITE, SG_WR_READ };

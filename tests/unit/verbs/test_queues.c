@@ -274,7 +274,7 @@ static void overflow(void)
         T_TRUE(md_poll(&cq, &c));
         T_EQ_U64(sg_get_le64(&c.wr_id), i);
     }
-    /* It is dead for good, and quiet; other queues are not. */
+    /* It stays unusable and raises no event; other queues still work. */
     complete_one(9);
     T_FALSE(md_poll(&cq, &c));
     T_FALSE(md_next_async(&s.md, &e));
@@ -286,7 +286,7 @@ static void overflow(void)
     solo_end(&s);
 }
 
-/* A consumer index from nowhere in the record counts as nothing read. */
+/* An impossible consumer index in the record counts as nothing read. */
 static void lying_record(void)
 {
     struct sg_eqe e;

@@ -183,7 +183,7 @@ static void setup_is_locked(void)
     solo_end(&s);
 }
 
-/* Who wrote them is told which bits they are. */
+/* The log names the bits. */
 static void unknown_control_bits(void)
 {
     struct solo s;

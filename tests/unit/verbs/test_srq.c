@@ -9,7 +9,7 @@
 #include "rig.h"
 #include "srq_rig.h"
 
-/* First come, first served; the ring is gone round several times. */
+/* First come, first served, over several laps of the ring. */
 static void shared_by_all(void)
 {
     struct sg_admin_rsp q;
@@ -90,7 +90,7 @@ static void taken_then_error(void)
         T_TRUE(md_next_async(&pair.side[1].md, &e));
     } while (e.event != SG_EV_QP_LAST_WQE);
     T_EQ_U64(sg_get_le32(&e.id), joints[0].qp[1].qpn);
-    /* The entry that nobody took is still good for others, and no queue pair flushes it. */
+    /* An untaken entry remains for others, and no queue pair flushes it. */
     T_EQ_U64(md_modify_qp(&joints[1].qp[1], SG_QP_ERROR), SG_OK);
     do {
         pair_settle(&pair);
@@ -223,7 +223,7 @@ static void faulty_entries(void)
     }
 }
 
-/* One event, once; nothing is taken any more, and only who needs an entry fails. */
+/* One event, once; no entry is taken any more, and only queue pairs that need one fail. */
 static void dead_queue(bool by_doorbell)
 {
     struct sg_eqe e;

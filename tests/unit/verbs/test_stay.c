@@ -136,7 +136,7 @@ static void under_way(void)
     pair_stop(&pair);
 }
 
-/* A peer who goes away between request and establishment; the next one is served. */
+/* A peer that leaves between request and establishment; the next one is served. */
 static void never_established(void)
 {
     enum sg_status status;

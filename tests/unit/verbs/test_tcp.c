@@ -91,7 +91,7 @@ static unsigned events(int side, enum sg_event event, uint32_t *conn)
     return n;
 }
 
-/* A TCP connection that says nothing, from the first adapter's own address. */
+/* A silent TCP connection from the first adapter's own address. */
 static bool unknown_peer_closed;
 
 static void on_closed(struct sg_stream *s, enum sg_stream_end why)

@@ -100,7 +100,7 @@ static unsigned bind_many(uint32_t lo, uint32_t hi)
     return done;
 }
 
-/* A window of memory of which some is persistent is looked up page by page: that is charged. */
+/* A window over partly persistent memory is looked up page by page, which counts as work. */
 static void binds_of_mixed_memory(void)
 {
     unsigned asked = bind_many(0, PAGES / 2);
@@ -109,7 +109,7 @@ static void binds_of_mixed_memory(void)
     T_TRUE(asked <= BUDGET / 64 + PAGES + 1); /* 64: what a question counts as */
 }
 
-/* What the whole region is each part of it is: nothing is to be asked. */
+/* Each part of the region is like the whole: no query is needed. */
 static void binds_of_plain_memory(void)
 {
     T_EQ_U64(bind_many(0, PAGES), 0);

@@ -189,7 +189,7 @@ static void reserved_bits(void)
     T_TRUE(f.crc && !f.markers && !f.s_flag && !f.enhanced);
     T_EQ_INT(parse_hex(REQ "5f010000", SG_MPA_REQUEST, &f), SG_WIRE_OK);
     T_TRUE(f.crc && !f.markers && !f.enhanced);
-    /* R means nothing in a Request. */
+    /* R has no meaning in a Request. */
     T_EQ_INT(parse_hex(REQ "20010000", SG_MPA_REQUEST, &f), SG_WIRE_OK);
     T_FALSE(f.reject);
 }
