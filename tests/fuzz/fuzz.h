@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * What the inputs of this process have reached so far, as "name count ...", for people; and whether
+ * What the inputs of this process have reached so far, as the text "name count ..."; and whether
  * that is what seeds should reach: if all inputs fail at the first check, they test nothing.
  */
 bool fuzz_reached(char *buf, size_t len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the hostile guest of target "guest" says: addresses, page lists, admin commands; all of it
- * drawn from the input.
+ * The hostile guest's addresses, page lists and admin commands in target "guest"; all are made from
+ * the input.
  */
 #ifndef SG_TESTS_FUZZ_GUEST_COMMAND_H
 #define SG_TESTS_FUZZ_GUEST_COMMAND_H

@@ -257,7 +257,7 @@ void world_bring_up(void)
     w.window = w.paged = 0;
 }
 
-/* At most so many: the entries may be the guest's own scribbles, without an end. */
+/* At most so many: the entries may be the guest's own random data, without an end. */
 void world_drain(struct side *s)
 {
     unsigned n = 0;

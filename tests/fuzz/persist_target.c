@@ -248,7 +248,7 @@ static void configure_step(void)
     c.untracked_flush_max = fuzz_edgy(&in);
     if (!sg_persist_configure(p, &c)) {
         config = c;
-        /* What an earlier platform promised another one may lose. */
+        /* Another platform may lose what an earlier one guaranteed. */
         memcpy(allowed, had, sizeof(allowed));
     }
 }

@@ -368,7 +368,7 @@ static void drain(struct pair_side *s)
     struct sg_cqe c;
     int n = 0;
 
-    /* The entries may be the guest's own scribbles, so there may be no end of them. */
+    /* The entries may be the guest's own random data, so there may be no end of them. */
     while (n++ < 500 && md_next_async(&s->md, &e)) {
         if (s == &p.side[1] && e.event == SG_EV_CM_REQUEST) {
             struct sg_cmd_connect a = { .hdr.opcode = SG_ADMIN_ACCEPT };
