@@ -13,7 +13,7 @@ FILES = ("vmlinuz", "initrd", "netroot.gz")
 
 
 def parse(text, names):
-    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    """Turns 'alpha,beta', or '' for all, into the set of VMs; None: no VM."""
     return options.some("--netboot", text, names)
 
 

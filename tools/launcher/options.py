@@ -43,7 +43,7 @@ def vm_names(text):
 
 
 def some(option, text, names):
-    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    """Turns 'alpha,beta', or '' for all, into the set of VMs; None: no VM."""
     if text is None:
         return set()
     wanted = [name.strip() for name in text.split(",") if name.strip()] or list(names)

@@ -13,7 +13,7 @@ VARIABLES = "OVMF_VARS_4M.fd"
 
 
 def parse(text, names, diskless):
-    """'alpha,beta', or '' for all, to the set of VMs; None: nobody."""
+    """Turns 'alpha,beta', or '' for all, into the set of VMs; None: no VM."""
     wanted = options.some("--uefi", text, names)
     for name in sorted(wanted & diskless):
         raise UsageError("--uefi: VM %s boots from the network, which needs a BIOS" % name)

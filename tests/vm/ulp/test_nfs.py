@@ -105,7 +105,7 @@ class Nfs(ulptest.FileCase):
         ulptest.wait_for(self.lab, SERVER, "! rdma resource show qp | grep -q RTS")
 
     def test_unplugged(self):
-        """The cable is out for four seconds under traffic: nothing is lost, nobody reconnects"""
+        """The cable is out for four seconds under traffic: nothing is lost, no client reconnects"""
         self.check_unplugged("/mnt/nfs/unplugged")
 
     def test_server_killed(self):
