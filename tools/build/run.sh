@@ -5,23 +5,23 @@
 #
 #= make demo        build everything, boot two VMs, show RDMA between them
 #= make check       build everything and run all tests
-#= make check-full  make check, and the long runs in VMs: kernel and user-space consumers
-#= make check-fast  only what needs no QEMU and no VM, with fewer seeds: unit, simulation, style
-#= make check-file  the tests of FILE=hw/core/verbs/queues/sq.c, or of all that git finds changed
-#= make check-debug verbs, life cycle, consumers on a kernel with its checkers on (DEBUG=test_nfs)
-#= make lint        style, formatters, linters, checkpatch, sparse: what needs no test to be run
+#= make check-full  make check, and the long runs in VMs: ULPs of kernel and user space
+#= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
+#= make check-file  the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
+#= make check-debug verbs, life cycle, ULPs on a kernel with its checkers on (DEBUG=test_nfs)
+#= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
 #= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
 #= make coverage    how much of each layer the unit and simulation tests reach
-#= make bench       measure, against siw in the same VMs; status 1 if the cost of scale is too high
+#= make bench       compare with siw in the same VMs; status 1 if the cost of scale is too high
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
 #= make all         build everything
 #= make native      only build the core, its tests and its benchmarks for this machine
-#= make deps        only fetch the sources of third parties
+#= make deps        only fetch third-party sources
 #= make guest       only build the guest image
-#= make consumers   only build the guest images, that of the consumers included
-#= make debug-kernel  only build the guest image and that kernel
+#= make consumers   only build the guest images, including the ULP image
+#= make debug-kernel  only build the guest image and the debug kernel
 #= make clean       empty the build folder (settings and cache stay)
 #= ./configure --help explains the settings
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)

@@ -327,7 +327,7 @@ def _add_up(verbs):
         "--driver",
         default="",
         metavar="VM=DRIVER,...",
-        help="what a VM does RDMA with: staghorn (the adapter), siw (software, over virtio-net) "
+        help="RDMA device of a VM: staghorn (the adapter), siw (software, over virtio-net) "
         "or none; without VM= for all [staghorn]",
     )
     parser.add_argument(
@@ -362,8 +362,8 @@ def _add_up(verbs):
         action="append",
         metavar="[VM[.N]:][rx:|tx:]NAME=VALUE[,...]",
         default=[],
-        help="what the network does to frames that a VM (its adapter N) receives or sends, both if "
-        "neither is said; without a VM to all, once on their way: loss=1%%, duplicate=1%%, "
+        help="impairment of the frames that a VM (its adapter N) receives or sends, or of both "
+        "directions; without a VM of all frames, once on their way: loss=1%%, duplicate=1%%, "
         "corrupt=1%%, reorder=0.5%%, delay=5ms±1ms (or 5ms+-1ms), rate=100M (bit/s) with "
         "queue=256K, seed=N; may be repeated; the verb impair changes it",
     )
@@ -393,9 +393,9 @@ def _add_hardware(parser):
         action="append",
         metavar="VM|[VM:]NAME=VALUE[,...]",
         default=[],
-        help="one more adapter, with a NIC of its own, for the VM, or for each; segment=NAME is "
-        "the Ethernet segment it is on [main, where the first ones are], nic=MODEL the NIC that "
-        "shares its port [virtio-net-pci], all else properties of the adapter; may be repeated",
+        help="one more adapter, with its own NIC, for the VM, or for each; segment=NAME is "
+        "its Ethernet segment [main, that of the first adapters], nic=MODEL the NIC that "
+        "shares its port [virtio-net-pci], the rest properties of the adapter; may be repeated",
     )
     parser.add_argument(
         "--netboot",
@@ -460,7 +460,7 @@ def _add_debugging(parser):
 def _add_exec(verbs):
     parser = verbs.add_parser(
         "exec",
-        help="run a command as root in a VM; its exit status is ours",
+        help="run a command as root in a VM, and exit with its status",
         usage="staghorn [--lab NAME] exec [options] VM -- COMMAND...",
     )
     parser.add_argument("-t", "--tty", action="store_true", help="run it on a terminal")
@@ -501,7 +501,7 @@ def _add_cut(verbs, vm):
     parser.add_argument(
         "--policy",
         metavar="POLICY",
-        help="what persistent memory keeps of that which it may lose: lose-all, keep-all, "
+        help="which data that may be lost persistent memory keeps: lose-all, keep-all, "
         "random[:SEED], worst-for:[pmemN@]ADDRESS+LENGTH[:SEED] [the domain's property]",
     )
     parser.add_argument(
@@ -536,9 +536,9 @@ def _add_pmem(verbs, vm):
         "after-flush-answer[:N], before-atomic-write[:N] or after-atomic-write[:N]; or off",
     )
     parser.add_argument(
-        "--persist", action="store_true", help="write all that is visible to the media"
+        "--persist", action="store_true", help="write all visible data to the media"
     )
-    parser.add_argument("--report", action="store_true", help="of the last power cut")
+    parser.add_argument("--report", action="store_true", help="show the last power cut's report")
     parser.add_argument("--export-log", metavar="FILE", help="write the log of events to a file")
 
 
@@ -566,7 +566,7 @@ def _add_impair(verbs):
         verbs,
         "impair",
         do_impair,
-        "show what the network does to frames and has done, change it, or clear it",
+        "show the impairment of links and its counters, change it, or clear it",
         [
             (
                 "links",
@@ -574,11 +574,11 @@ def _add_impair(verbs):
                     "nargs": "*",
                     "metavar": "LINK",
                     "help": "[VM[.N]:][rx:|tx:]NAME=VALUE[,...] as for up --impair; or without "
-                    "settings, to show or clear what is said",
+                    "settings, to show or clear these links",
                 },
             )
         ],
-    ).add_argument("--clear", action="store_true", help="impair these links, or all, no more")
+    ).add_argument("--clear", action="store_true", help="impair these links, or all, no longer")
 
 
 class Parser(argparse.ArgumentParser):
