@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* FETCH_ADD and CMP_SWAP as work requests, and as the responder's verbs execute them. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 enum { RIGHTS = ALL_RIGHTS | SG_ACCESS_REMOTE_ATOMIC, SINK = PAIR_BUF - 64, WORD = 8 };
 

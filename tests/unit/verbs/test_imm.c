@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* RFC 7306 as the driver sees it: Immediate Data, reports, and a peer without it. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 enum { RIGHTS = ALL_RIGHTS | SG_ACCESS_REMOTE_ATOMIC };
 

@@ -3,7 +3,7 @@
  * The order in which the guest sees writes: a driver relies on the word with the phase being the
  * last of an entry, and on interrupts coming after what they announce.
  */
-#include "place_rig.h"
+#include "mpe_rig.h"
 #include "verbs/state/adapter_state.h"
 #include "verbs/queues/qp.h"
 

@@ -4,7 +4,7 @@
  * up for as long as the protection table's counters say that nothing has changed; so the counters
  * must never wrap.
  */
-#include "place_rig.h"
+#include "mpe_rig.h"
 #include "verbs/memory/tpt.h"
 #include "verbs/state/adapter_state.h"
 

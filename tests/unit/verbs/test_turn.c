@@ -3,7 +3,7 @@
  * The bounds of one turn, whatever the guest asks for: a turn holds QEMU's lock, so the
  * rest of the machine waits as long.
  */
-#include "place_rig.h"
+#include "mpe_rig.h"
 #include "verbs/state/adapter_state.h"
 #include "verbs/queues/cq.h"
 #include "verbs/queues/qp.h"

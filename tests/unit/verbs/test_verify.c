@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Verify: hashes of regions, the memory that they cover, and where they are written. */
 #include "base/crc32c.h"
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 static const char *const hex_digits = "0123456789abcdef";
 

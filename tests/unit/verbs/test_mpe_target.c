@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Flush, Verify and Atomic Write as the responder's verbs execute them. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 /* ---- Flush ---- */
 

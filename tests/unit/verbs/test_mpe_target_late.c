@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Flushes that fail, that take time, and events that may happen meanwhile. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 static void flush_fails(void)
 {

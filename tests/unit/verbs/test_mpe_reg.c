@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Registration for Flush and Verify: granted rights, types of memory, hashes. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 static enum sg_status reg(const struct sg_cmd_reg_mr *c)
 {

@@ -5,8 +5,8 @@
  *
  * Side 0 is the requester, side 1 the responder, unless a test says otherwise.
  */
-#ifndef SG_TESTS_VERBS_PLACE_RIG_H
-#define SG_TESTS_VERBS_PLACE_RIG_H
+#ifndef SG_TESTS_VERBS_MPE_RIG_H
+#define SG_TESTS_VERBS_MPE_RIG_H
 
 #include "pair_rig.h"
 #include "test_pm.h"

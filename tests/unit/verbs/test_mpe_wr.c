@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* FLUSH, VERIFY and ATOMIC_WRITE as work requests: form, order, drafts, no domain. */
-#include "place_rig.h"
+#include "mpe_rig.h"
 
 static void set_draft(struct sg_adapter_config *config, uint8_t draft)
 {
