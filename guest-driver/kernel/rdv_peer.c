@@ -12,7 +12,7 @@
 
 #define SGH_RDV_MAGIC 0x53475244 /* "SGRD" */
 #define SGH_RDV_VERSION 1
-#define SGH_RDV_PAUSE_STRANGER 1000 /* ms */
+#define SGH_RDV_PAUSE_WRONG_PEER 1000 /* ms */
 
 /* Messages */
 
@@ -74,7 +74,7 @@ static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct
 	if (!sgh_rdv_is_peer(rdv, msg) || rdv->active ||
 	    data->remote.family != rdv->remote.family ||
 	    memcmp(data->remote.ip, rdv->remote.ip, sizeof(data->remote.ip)))
-		return SGH_RDV_STRANGER;
+		return SGH_RDV_WRONG_PEER;
 	if (rdv->state != RDV_WAITING || !sgh_rdv_psn_ok(rdv, be32_to_cpu(msg->rq_psn)) ||
 	    (msg->flags & SGH_RDV_HAS_SQ_PSN && be32_to_cpu(msg->sq_psn) != rdv->attr.rq_psn))
 		return SGH_RDV_EARLY;
@@ -164,7 +164,7 @@ static void sgh_rdv_reply(struct sgh_rdv *rdv, const struct sg_eqe *e)
 			msg = sgh_rdv_read(dev, rdv->conn, data, SGH_RDV_REFUSE);
 		pause = sgh_rdv_pause(rdv);
 		if (msg && msg->reason != SGH_RDV_EARLY)
-			pause = SGH_RDV_PAUSE_STRANGER;
+			pause = SGH_RDV_PAUSE_WRONG_PEER;
 		sgh_rdv_retry(rdv, pause);
 	}
 	kfree(data);

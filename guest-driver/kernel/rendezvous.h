@@ -39,7 +39,7 @@ enum sgh_rdv_kind {
 enum sgh_rdv_reason {
 	SGH_RDV_OK = 0,
 	SGH_RDV_EARLY = 1,	/* no such queue pair, not in RTR, or still connected: try again */
-	SGH_RDV_STRANGER = 2,	/* it expects another peer */
+	SGH_RDV_WRONG_PEER = 2,	/* it expects another peer */
 	SGH_RDV_FORM = 3,	/* not a message of this version */
 };
 

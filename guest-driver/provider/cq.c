@@ -45,7 +45,7 @@ static inline _Atomic(uint32_t) *record_word(struct sgp_cq *cq)
 /* The index up to which the device knows that we have read. */
 static inline uint32_t published(struct sgp_cq *cq)
 {
-	return atomic_load_explicit(&cq->told, memory_order_relaxed);
+	return atomic_load_explicit(&cq->recorded, memory_order_relaxed);
 }
 
 /* Returns the slots of everything taken so far to the device. */
@@ -64,7 +64,7 @@ static inline void publish(struct sgp_cq *cq)
 	udma_from_device_barrier();
 	atomic_store_explicit(record_word(cq), (__force uint32_t)htole32(cq->ci),
 			      memory_order_release);
-	atomic_store_explicit(&cq->told, cq->ci, memory_order_relaxed);
+	atomic_store_explicit(&cq->recorded, cq->ci, memory_order_relaxed);
 }
 
 /* Frees slots of a work queue for a completion. */
@@ -174,7 +174,7 @@ int sgp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	/* Bit 31 and the number may be 0: SGP_CQ_ARMED keeps the value from being 0. */
 	atomic_store(&cq->armed, low | SGP_CQ_ARMED);
 	/* In this order, because sgp_resize_cq() relies on it. */
-	sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->told));
+	sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->recorded));
 	return 0;
 }
 
@@ -367,7 +367,7 @@ static void set_ring(struct sgp_cq *cq, const struct sgp_buf *buf, uint32_t size
 	cq->ring = buf->addr;
 	cq->record = (struct sg_cq_record *)(cq->ring + size);
 	cq->ci = 0;
-	atomic_store_explicit(&cq->told, 0, memory_order_relaxed);
+	atomic_store_explicit(&cq->recorded, 0, memory_order_relaxed);
 }
 
 /* pd: a parent domain or NULL */

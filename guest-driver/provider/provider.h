@@ -131,7 +131,7 @@ struct sgp_cq {
 	uint32_t size;        /* entries, power of two */
 	uint32_t cqn;
 	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
-	_Atomic(uint32_t) told;  /* the content of the record */
+	_Atomic(uint32_t) recorded; /* the content of the record */
 	_Atomic(uint32_t) armed; /* the last arming, 0 once its event was raised */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;

@@ -12,7 +12,7 @@
 #include "net_priv.h"
 #include "lwip_hooks.h"
 
-enum { FIRST_BUCKETS = 64, KEEPALIVES = 5, STRANGER_OCTETS = 65536 };
+enum { FIRST_BUCKETS = 64, KEEPALIVES = 5, UNKNOWN_PEER_OCTETS = 65536 };
 
 /* Charged to the account, including lwIP's part. */
 enum { FLOW_OCTETS = sizeof(struct flow) + sizeof(struct tcp_pcb) };
@@ -104,7 +104,7 @@ u32_t sg_net_out_of_order_max(const struct tcp_pcb *pcb)
 {
     const struct flow *flow = flow_of(pcb);
 
-    return flow && flow->heard ? UINT32_MAX : STRANGER_OCTETS;
+    return flow && flow->heard ? UINT32_MAX : UNKNOWN_PEER_OCTETS;
 }
 
 /* lwIP frees the pcb. */

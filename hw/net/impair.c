@@ -18,8 +18,8 @@
 enum { PRNG_LOSS, PRNG_DUPLICATE, PRNG_CORRUPT, PRNG_BIT, PRNG_DELAY, PRNG_REORDER, PRNG_OVERTAKERS,
        PRNG_COPY = 8, PRNGS = 16 };
 
-struct frame {
-    struct frame *next;
+struct held_frame {
+    struct held_frame *next;
     uint64_t number;     /* in the order of arrival */
     uint64_t due;
     unsigned overtakers; /* in 'late': how many frames still have to overtake it */
@@ -32,8 +32,8 @@ struct frame {
 struct sg_impair {
     struct sg_impair_config config;
     struct sg_impair_counters counters;
-    struct frame *line, **line_end;
-    struct frame *late;
+    struct held_frame *line, **line_end;
+    struct held_frame *late;
     unsigned late_count;
     uint64_t octets;    /* of the waiting frames */
     uint64_t number;    /* of the next frame, counted from the seed's beginning */
@@ -82,9 +82,9 @@ struct sg_impair *sg_impair_new(const struct sg_impair_config *config)
     return t;
 }
 
-static void free_list(struct frame *f)
+static void free_list(struct held_frame *f)
 {
-    struct frame *next;
+    struct held_frame *next;
 
     for (; f; f = next) {
         next = f->next;
@@ -143,7 +143,7 @@ static uint64_t back(uint64_t time, uint64_t by)
 
 static void follow_clock(struct sg_impair *t, uint64_t now)
 {
-    struct frame *f;
+    struct held_frame *f;
     uint64_t by;
 
     if (now < t->now) {
@@ -189,9 +189,9 @@ static uint64_t delay_of(const struct sg_impair *t, unsigned which)
 
 /* ---- arriving frames ---- */
 
-static struct frame *copy_frame(const struct iovec *iov, unsigned n, size_t len)
+static struct held_frame *copy_frame(const struct iovec *iov, unsigned n, size_t len)
 {
-    struct frame *f = g_try_malloc(sizeof(*f) + len);
+    struct held_frame *f = g_try_malloc(sizeof(*f) + len);
     size_t at = 0;
     unsigned i;
 
@@ -209,14 +209,14 @@ static struct frame *copy_frame(const struct iovec *iov, unsigned n, size_t len)
     return f;
 }
 
-static void turn_bit(const struct sg_impair *t, unsigned which, struct frame *f, size_t lead)
+static void turn_bit(const struct sg_impair *t, unsigned which, struct held_frame *f, size_t lead)
 {
     uint64_t bit = random_of(t, which + PRNG_BIT) % ((f->len - lead) * 8);
 
     f->octets[lead + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-static void enqueue(struct sg_impair *t, unsigned which, struct frame *f)
+static void enqueue(struct sg_impair *t, unsigned which, struct held_frame *f)
 {
     f->number = t->arrivals++;
     t->octets += f->len;
@@ -248,7 +248,7 @@ static bool admit(struct sg_impair *t, unsigned which, const struct arrival *a)
 {
     bool damaged = a->len > a->lead && happens(t, which + PRNG_CORRUPT, t->config.corrupt);
     uint64_t due;
-    struct frame *f;
+    struct held_frame *f;
 
     if (!serialise(t, a->len, &due)) {
         t->counters.dropped++;
@@ -302,15 +302,15 @@ bool sg_impair_input(struct sg_impair *t, const struct iovec *iov, unsigned n, s
 
 /* ---- departing frames ---- */
 
-static uint64_t deadline(const struct frame *late)
+static uint64_t deadline(const struct held_frame *late)
 {
     return late->due + SG_IMPAIR_LATE_NS;
 }
 
 /* In 'late': the link that points to the frame that must leave first. */
-static struct frame **first_late(struct frame **list)
+static struct held_frame **first_late(struct held_frame **list)
 {
-    struct frame **best = list, **p;
+    struct held_frame **best = list, **p;
 
     for (p = list; *p; p = &(*p)->next) {
         if (((*p)->overtakers == 0) != ((*best)->overtakers == 0)) {
@@ -322,7 +322,7 @@ static struct frame **first_late(struct frame **list)
     return best;
 }
 
-static uint64_t late_due(const struct frame *f)
+static uint64_t late_due(const struct held_frame *f)
 {
     return f->overtakers ? deadline(f) : f->due;
 }
@@ -330,14 +330,14 @@ static uint64_t late_due(const struct frame *f)
 uint64_t sg_impair_next(const struct sg_impair *t)
 {
     uint64_t next = t->line ? t->line->due : SG_IMPAIR_NEVER;
-    struct frame *list = t->late;
+    struct held_frame *list = t->late;
 
     return list ? MIN(next, late_due(*first_late(&list))) : next;
 }
 
-static void overtake(struct sg_impair *t, const struct frame *passing)
+static void overtake(struct sg_impair *t, const struct held_frame *passing)
 {
-    struct frame *f;
+    struct held_frame *f;
 
     for (f = t->late; f; f = f->next) {
         if (passing->number > f->number && f->overtakers) {
@@ -348,9 +348,9 @@ static void overtake(struct sg_impair *t, const struct frame *passing)
 }
 
 /* Takes the next frame that is due by 'now' out of its list. */
-static struct frame *take(struct sg_impair *t, uint64_t now)
+static struct held_frame *take(struct sg_impair *t, uint64_t now)
 {
-    struct frame *f = t->line, **late = t->late ? first_late(&t->late) : NULL;
+    struct held_frame *f = t->line, **late = t->late ? first_late(&t->late) : NULL;
 
     if (late && (!f || late_due(*late) <= f->due)) {
         f = *late;
@@ -375,7 +375,7 @@ static struct frame *take(struct sg_impair *t, uint64_t now)
 static void deliver_until(struct sg_impair *t, uint64_t now, unsigned max,
                           sg_impair_deliver *deliver, void *opaque)
 {
-    struct frame *f;
+    struct held_frame *f;
 
     if (t->delivering) {
         return;

@@ -78,7 +78,7 @@ void frame_mend(uint8_t *f, size_t len)
     sg_put_be16(f + sum, checksum(f + at, octets, pseudo));
 }
 
-void frame_spoil(struct fuzz_in *in, struct frame *f)
+void frame_spoil(struct fuzz_in *in, struct fuzz_frame *f)
 {
     unsigned n = 1 + fuzz_below(in, 4);
 
@@ -96,7 +96,7 @@ void frame_spoil(struct fuzz_in *in, struct frame *f)
     }
 }
 
-void frame_extend(struct fuzz_in *in, struct frame *f)
+void frame_extend(struct fuzz_in *in, struct fuzz_frame *f)
 {
     size_t ip = frame_type_at(f->data, f->len) + 2;
     unsigned kind = fuzz_below(in, 3);

@@ -20,7 +20,7 @@ enum {
     TYPE_IP6 = 0x86dd,
 };
 
-struct frame {
+struct fuzz_frame {
     size_t len;
     int to; /* host */
     uint8_t data[FRAME_MAX];
@@ -35,8 +35,8 @@ size_t frame_transport_at(const uint8_t *f, size_t len, size_t *octets, uint32_t
 /* Corrects the checksums, if lengths allow. */
 void frame_mend(uint8_t *f, size_t len);
 /* Changes some octets, or shortens the frame; mostly with correct checksums nevertheless. */
-void frame_spoil(struct fuzz_in *in, struct frame *f);
+void frame_spoil(struct fuzz_in *in, struct fuzz_frame *f);
 /* An extension header before TCP, or a tag, or one tag less. */
-void frame_extend(struct fuzz_in *in, struct frame *f);
+void frame_extend(struct fuzz_in *in, struct fuzz_frame *f);
 
 #endif

@@ -41,8 +41,8 @@ struct host {
 
 static struct fuzz_in in;
 static struct host hosts[HOSTS];
-static struct frame pool[FRAMES];
-static struct frame *frames[FRAMES]; /* under way, oldest first; then the free ones */
+static struct fuzz_frame pool[FRAMES];
+static struct fuzz_frame *frames[FRAMES]; /* under way, oldest first; then the free ones */
 static unsigned n_frames;
 static uint64_t now_ns = 1000000000; /* goes on over all inputs, as the clock of TCP/IP does */
 static uint64_t random_state;
@@ -53,7 +53,7 @@ static unsigned long long connects, connects6, tagged, received, closes, resets;
 static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     struct host *h = opaque;
-    struct frame *f;
+    struct fuzz_frame *f;
     unsigned i;
 
     if (n_frames == FRAMES) {
@@ -256,7 +256,7 @@ static bool has(const struct host *h, unsigned family, const uint8_t *ip)
 }
 
 /* Answers ARP and neighbour solicitations as the guest behind a port would, on the same link. */
-static void answer(const struct frame *f)
+static void answer(const struct fuzz_frame *f)
 {
     size_t at = frame_type_at(f->data, f->len), ip = at + 2, n = ip + 28;
     const struct host *h = &hosts[f->to];
@@ -289,7 +289,7 @@ static void answer(const struct frame *f)
     deliver(!f->to, r, n);
 }
 
-static void copy_frame(struct frame *to, const struct frame *from)
+static void copy_frame(struct fuzz_frame *to, const struct fuzz_frame *from)
 {
     to->to = from->to;
     to->len = from->len;
@@ -299,8 +299,8 @@ static void copy_frame(struct frame *to, const struct frame *from)
 /* Delivers the oldest frame, or another one, unchanged or changed; or drops it. */
 static void transport(bool honest)
 {
-    static struct frame f;
-    struct frame *taken;
+    static struct fuzz_frame f;
+    struct fuzz_frame *taken;
     unsigned i;
 
     if (!n_frames) {
@@ -326,7 +326,7 @@ static void transport(bool honest)
 /* A segment with the addresses of a frame under way, and numbers near its own. */
 static void forge(void)
 {
-    static struct frame f;
+    static struct fuzz_frame f;
     uint32_t pseudo;
     uint8_t *tcp;
     size_t octets, at;

@@ -10,7 +10,7 @@
 
 static struct pair_link *link;
 static struct pair_side ends[2]; /* for their clocks and addresses */
-static struct frame last;        /* from the peer */
+static struct fuzz_frame last;        /* from the peer */
 static unsigned to_lose;
 static uint64_t peer_due;
 
@@ -69,7 +69,7 @@ void wire_net_harm(void)
     if (fuzz_rarely(&w.in, 4)) {
         to_lose = fuzz_below(&w.in, 6);
     } else if (last.len) {
-        struct frame changed = last;
+        struct fuzz_frame changed = last;
 
         switch (fuzz_below(&w.in, 4)) {
         case 0:

@@ -26,7 +26,7 @@ struct ex_block {
 struct ex_cq {
     struct md_cq md;
     bool used;
-    bool told; /* its event came */
+    bool notified; /* its event came */
 };
 
 struct ex_qp {

@@ -290,7 +290,7 @@ static void take_completion_events(struct ex_driver *d)
         struct ex_cq *cq = find_cq(d, sg_get_le32(&e.id));
 
         if (cq) {
-            cq->told = true;
+            cq->notified = true;
         }
     }
 }
@@ -307,8 +307,8 @@ static int cq_wait(void *opaque, uint32_t cqn, unsigned ms)
     md_arm(&cq->md, false);
     for (;;) {
         take_completion_events(d);
-        if (cq->told) {
-            cq->told = false;
+        if (cq->notified) {
+            cq->notified = false;
             return BU_OK;
         }
         md_arm_eq(&d->md, 1); /* if one came in between, the vector is raised at once */

@@ -5,8 +5,8 @@
 
 enum { ARP_LEN = 42, EPOCH_S = 1000000 };
 
-struct frame {
-    struct frame *next;
+struct link_frame {
+    struct link_frame *next;
     uint64_t at;
     size_t len;
     uint8_t data[];
@@ -17,7 +17,7 @@ struct end {
     struct pair_side *side;
     struct sg_port *port;
     uint8_t mac[6];
-    struct frame *first, **last; /* on their way to this end */
+    struct link_frame *first, **last; /* on their way to this end */
 };
 
 struct tcp_link {
@@ -36,7 +36,7 @@ static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
     struct end *e = opaque, *to = &e->link->end[e == &e->link->end[0]];
     const struct tcp_link_options *o = &e->link->options;
-    struct frame *f;
+    struct link_frame *f;
     size_t len = 0;
 
     for (unsigned i = 0; i < n; i++) {
@@ -44,7 +44,7 @@ static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
     }
     f = malloc(sizeof(*f) + len);
     sg_assert(f);
-    *f = (struct frame){ .at = e->side->h.now_ns + o->delay_ns };
+    *f = (struct link_frame){ .at = e->side->h.now_ns + o->delay_ns };
     for (unsigned i = 0; i < n; i++) {
         memcpy(f->data + f->len, iov[i].iov_base, iov[i].iov_len);
         f->len += iov[i].iov_len;
@@ -140,7 +140,7 @@ static uint64_t run(struct pair_link *link, uint64_t at)
         struct end *e = &t->end[i];
 
         while (e->first && e->first->at <= at) {
-            struct frame *f = e->first;
+            struct link_frame *f = e->first;
 
             e->first = f->next;
             e->last = e->first ? e->last : &e->first;
@@ -162,7 +162,7 @@ static void free_link(struct pair_link *link)
         sg_port_free(t->end[i].port);
     }
     for (int i = 0; i < 2; i++) {
-        for (struct frame *f = t->end[i].first, *next; f; f = next) {
+        for (struct link_frame *f = t->end[i].first, *next; f; f = next) {
             next = f->next;
             free(f);
         }

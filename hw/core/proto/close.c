@@ -94,7 +94,7 @@ void close_watch(struct sg_conn *c)
     }
     conn_flag(c, CONN_IS_WATCHED, true);
     c->close.clock->moved_ns = now;
-    c->close.clock->acked = c->tx.given - unacked(c);
+    c->close.clock->acked = c->tx.passed - unacked(c);
     if (!conn_paused(c)) { /* else when the pause is over */
         arm(c, now);
     }
@@ -152,16 +152,16 @@ void sg_conn_close(struct sg_conn *c)
 }
 
 /* From now on everything that arrives is dropped. */
-static void fall_deaf(struct sg_conn *c)
+static void stop_receiving(struct sg_conn *c)
 {
     stall_drop(c);
     c->rx.have = 0;
-    conn_flag(c, CONN_IS_DEAF, true);
+    conn_flag(c, CONN_DISCARDS, true);
 }
 
 void sg_conn_abandon(struct sg_conn *c)
 {
-    fall_deaf(c);
+    stop_receiving(c);
     conn_flag(c, CONN_IS_ABANDONED, true);
     sg_conn_close(c);
     if (c->state == CONN_CLOSING || c->state == CONN_TERMINATING) {
@@ -175,7 +175,7 @@ void sg_conn_abandon(struct sg_conn *c)
  */
 void close_owner_left(struct sg_conn *c)
 {
-    fall_deaf(c);
+    stop_receiving(c);
     c->tx.active = false;
     c->peer.count = 0;
 }
@@ -226,7 +226,7 @@ void close_peer_fin(struct sg_conn *c)
 /* Time has passed. */
 void close_tick(struct sg_conn *c, uint64_t now)
 {
-    uint64_t acked = c->tx.given - unacked(c);
+    uint64_t acked = c->tx.passed - unacked(c);
 
     if (c->close.state == CLOSE_SENT && !unacked(c)) {
         advance(c, CLOSE_ACKED);

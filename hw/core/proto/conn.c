@@ -69,7 +69,7 @@ void conn_set_state(struct sg_conn *c, enum conn_state state)
 void conn_flag(struct sg_conn *c, enum conn_flag flag, bool on)
 {
     static const char *const names[] = {
-        "valid FPDU seen", "told of the end", "deaf", "abandoned", "watched", "starved",
+        "valid FPDU seen", "told of the end", "discarding", "abandoned", "watched", "starved",
         "drop due", "Terminate due",
     };
 

@@ -95,7 +95,7 @@ struct conn_rx {
 };
 
 struct conn_tx {
-    uint64_t given;             /* octets passed to the stream */
+    uint64_t passed;            /* octets passed to the stream */
     uint32_t pos;               /* stream position modulo 2^32 */
     uint32_t mulpdu;            /* refreshed by every sg_conn_transmit() */
     uint32_t msn[SG_QN_COUNT];  /* next to use */
@@ -179,7 +179,7 @@ struct conn_peer {
 enum conn_flag {
     CONN_IS_VALID = 1 << 0,     /* one inbound FPDU was valid (RFC 5044 7.1.2) */
     CONN_IS_TOLD_DOWN = 1 << 1, /* 'disconnected' was called */
-    CONN_IS_DEAF = 1 << 2,      /* inbound octets are dropped */
+    CONN_DISCARDS = 1 << 2,     /* inbound octets are dropped */
     CONN_IS_ABANDONED = 1 << 3, /* nobody waits for the end */
     CONN_IS_WATCHED = 1 << 4,   /* an end has begun, and TCP must make progress */
     CONN_IS_STARVED = 1 << 5,   /* conn_alloc() */

@@ -45,7 +45,7 @@ static int check_msn(struct sg_conn *c, struct ddp_seg *s)
 static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 {
     return s->h.qn != SG_QN_RESPONSE || requests_oldest_untagged(c)
-               ? SEG_OK : SG_TERM_UNTAGGED_UNASKED;
+               ? SEG_OK : SG_TERM_UNTAGGED_NO_REQUEST;
 }
 
 /* The draft defines five bits of opcode and one reserved; elsewhere it is four and two. */

@@ -21,7 +21,7 @@ enum {
 static bool receiving(const struct sg_conn *c)
 {
     return c->state >= CONN_WAIT_FIRST && c->state <= CONN_CLOSING &&
-           !conn_is(c, CONN_IS_DEAF | CONN_IS_STARVED);
+           !conn_is(c, CONN_DISCARDS | CONN_IS_STARVED);
 }
 
 /* One valid ULPDU. */

@@ -28,7 +28,7 @@ static bool hand_over(struct sg_conn *c, const struct iovec *iov, unsigned n, si
         return false;
     }
     c->e->stats.tx_octets += octets;
-    c->tx.given += octets;
+    c->tx.passed += octets;
     c->e->stats.tx_fpdus++;
     return true;
 }

@@ -327,7 +327,7 @@ bool mpa_transmit(struct sg_conn *c)
         return false;
     }
     c->e->stats.tx_octets += iov.iov_len;
-    c->tx.given += iov.iov_len;
+    c->tx.passed += iov.iov_len;
     st->out_len = 0;
     if (c->state == CONN_REPLYING) {
         replied(c);

@@ -75,7 +75,7 @@ static void start(struct sg_conn *c)
 }
 
 /* An error after our FIN. */
-static void fall_deaf(struct sg_conn *c, enum sg_conn_end why)
+static void stop_receiving(struct sg_conn *c, enum sg_conn_end why)
 {
     c->end = why;
     stall_drop(c);
@@ -112,7 +112,7 @@ void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_h
              row->code);
     count(c, cond);
     if (c->close.state >= CLOSE_SENT) {
-        fall_deaf(c, SG_CONN_PROTOCOL);
+        stop_receiving(c, SG_CONN_PROTOCOL);
         return;
     }
     if (!may_terminate(c)) {
@@ -132,7 +132,7 @@ void term_raise_code(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t cod
         return;
     }
     if (c->close.state >= CLOSE_SENT) {
-        fall_deaf(c, SG_CONN_RESET);
+        stop_receiving(c, SG_CONN_RESET);
         return;
     }
     if (!may_terminate(c)) {

@@ -116,7 +116,7 @@ enum sg_term_cond {
     SG_TERM_UNTAGGED_BAD_QN,
     SG_TERM_UNTAGGED_NO_BUFFER,     /* no Receive posted */
     SG_TERM_UNTAGGED_IRD_EXCEEDED,  /* no buffer on the request queue */
-    SG_TERM_UNTAGGED_UNASKED,       /* no buffer on the response queue: no request is pending */
+    SG_TERM_UNTAGGED_NO_REQUEST,    /* no buffer on the response queue: no request is pending */
     SG_TERM_UNTAGGED_BAD_MSN,
     SG_TERM_UNTAGGED_BAD_MO,
     SG_TERM_UNTAGGED_TOO_LONG,

@@ -127,7 +127,7 @@ void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options,
     r->w = wire_new(1100, mtu, NULL);
     r->w->tap = tap;
     r->w->tap_data = r;
-    r->w->host[0].deaf_to_tcp = true;
+    r->w->host[0].drops_tcp = true;
     r->b.wire = r->w;
     r->l = r->w->host[1].net->ops->listen(r->w->host[1].net, &any, 4, peer_accept, &r->b, &why);
     r->first = 0x70000000;

@@ -296,7 +296,7 @@ static void reopening__old_syns_do_not(void)
     wire_settle(f.w, 10 * WIRE_MS);
     T_EQ_INT(f.b.closes, 1);
     last = answer_ack;
-    f.w->host[0].deaf = true;
+    f.w->host[0].drops_all = true;
     s.dst_mac = f.w->host[1].mac;
     s.src_mac = f.w->host[0].mac;
     s.src = f.remote;
@@ -330,7 +330,7 @@ static void reopening__new_syn_ends_time_wait(void)
     f.a.shut_on_peer_close = true;
     wire_settle(f.w, 10 * WIRE_MS);
     T_EQ_INT(f.b.closes, 1);
-    f.w->host[0].deaf = true;
+    f.w->host[0].drops_all = true;
     s.dst_mac = f.w->host[1].mac;
     s.src_mac = f.w->host[0].mac;
     s.src = f.remote;

@@ -205,7 +205,7 @@ static void idle__peers_are_asked_in_turn(void)
     T_TRUE(most_in_tick > 0 && most_in_tick <= IDLE / 2);
     m.w->tap = NULL;
     /* All that are not answered end in time. */
-    m.w->host[0].deaf = m.w->host[1].deaf = true;
+    m.w->host[0].drops_all = m.w->host[1].drops_all = true;
     wire_settle(m.w, 17 * WIRE_S);
     for (i = 0; i < IDLE; i++) {
         T_EQ_INT(m.near[i].closes, 1);

@@ -120,7 +120,7 @@ static void start(struct rig *r)
     r->w = wire_new(1200, 1500, NULL);
     r->w->tap = tap;
     r->w->tap_data = r;
-    r->w->host[0].deaf_to_tcp = true;
+    r->w->host[0].drops_tcp = true;
     r->b.wire = r->w;
     r->w->host[1].net->ops->listen(r->w->host[1].net, &any, 4, peer_accept, &r->b, &why);
     say(r, SYN, 0x70000000, 0, options, sizeof(options));

@@ -31,7 +31,7 @@ static double silence(unsigned timeout_s, bool outstanding, unsigned family, uns
     }
     T_TRUE(peer_pair_at(w, &a, &b, &to));
     wire_settle(w, WIRE_S);
-    w->host[0].deaf = w->host[1].deaf = true;
+    w->host[0].drops_all = w->host[1].drops_all = true;
     start = w->now;
     if (outstanding) {
         a.to_send += 5000;
@@ -98,11 +98,11 @@ static void silence__that_ends(void)
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     wire_settle(w, WIRE_S);
-    w->host[0].deaf = w->host[1].deaf = true;
+    w->host[0].drops_all = w->host[1].drops_all = true;
     a.to_send += 100000;
     peer_send(&a);
     wire_settle(w, 40 * WIRE_S);
-    w->host[0].deaf = w->host[1].deaf = false;
+    w->host[0].drops_all = w->host[1].drops_all = false;
     wire_settle(w, 60 * WIRE_S);
     T_EQ_INT(a.closes + b.closes, 0);
     T_EQ_U64(b.received, a.to_send);

@@ -107,13 +107,13 @@ static void congested__uplink_is_waited_for(void)
 
     start(&r, 710);
     h = &r.w->host[0];
-    r.w->host[1].deaf_to_tcp = true; /* the queue of the uplink has it */
+    r.w->host[1].drops_tcp = true; /* the queue of the uplink has it */
     r.a.to_send += 100000;
     peer_send(&r.a);
     h->congested = true;
     wire_settle(r.w, 5 * WIRE_S);
     T_EQ_U64(retransmits(&r), 0);
-    r.w->host[1].deaf_to_tcp = false;
+    r.w->host[1].drops_tcp = false;
     h->congested = false;
     sg_port_uplink_ready(h->port);
     finish(&r);
@@ -125,7 +125,7 @@ static void congested__uplink_for_ever(void)
     struct rig r;
 
     start(&r, 720);
-    r.w->host[0].deaf = r.w->host[1].deaf_to_tcp = true;
+    r.w->host[0].drops_all = r.w->host[1].drops_tcp = true;
     r.a.to_send += 100000;
     peer_send(&r.a);
     r.w->host[0].congested = true;

@@ -91,7 +91,7 @@ static void connect__times_out(void)
     enum sg_stream_end why;
     uint64_t start = w->now;
 
-    w->host[1].deaf = true;
+    w->host[1].drops_all = true;
     T_TRUE(peer_connect(w, &a, 0, &to, &why));
     T_TRUE(wire_run(w, is_closed, &a, 60 * WIRE_S));
     T_EQ_INT(a.end, SG_STREAM_TIMEOUT);
@@ -461,7 +461,7 @@ static void retransmission__gives_up(void)
     struct peer a = {0}, b = {0};
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
-    w->host[1].deaf = true;
+    w->host[1].drops_all = true;
     a.to_send = 1000;
     peer_send(&a);
     T_TRUE(wire_run(w, is_closed, &a, 3600 * WIRE_S));

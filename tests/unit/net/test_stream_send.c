@@ -391,7 +391,7 @@ static void window__tiny_and_closed_ones(void)
         T_CONTEXT("window %u", windows[i]);
         w->tap = script_tap;
         w->tap_data = &t;
-        w->host[1].deaf_to_tcp = true;
+        w->host[1].drops_tcp = true;
         T_TRUE(peer_connect(w, &a, 0, &to, &why));
         wire_settle(w, 5 * WIRE_S);
         T_EQ_INT(a.connects, 1);
@@ -437,12 +437,12 @@ static void acks__one_for_what_comes_in_one_go(void)
     T_TRUE(peer_pair(w, &a, &b, PORT));
     w->tap = keep_tap;
     w->tap_data = &k;
-    w->host[1].deaf = true;
+    w->host[1].drops_all = true;
     a.to_send = 9000; /* within the first window */
     peer_send(&a);
     wire_settle(w, WIRE_MS);
     T_TRUE(k.data->len >= 4);
-    w->host[1].deaf = false;
+    w->host[1].drops_all = false;
     for (i = 0; i < k.data->len; i++) {
         size_t len;
         const uint8_t *f = g_bytes_get_data(g_ptr_array_index(k.data, i), &len);

@@ -370,7 +370,7 @@ static void nic_input(struct wire_host *h, const uint8_t *frame, size_t len)
 
 static void receive(struct wire_host *h, const uint8_t *frame, size_t len)
 {
-    bool lost = h->deaf || (h->deaf_to_tcp && sg_get_be16(frame + 12) != 0x0806);
+    bool lost = h->drops_all || (h->drops_tcp && sg_get_be16(frame + 12) != 0x0806);
 
     if (!lost && sg_port_input(h->port, frame, len) & SG_PORT_TO_NIC) {
         nic_input(h, frame, len);

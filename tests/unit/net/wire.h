@@ -31,8 +31,8 @@ struct wire_host {
     uint64_t deadline;
     bool kicked;
     bool congested;
-    bool deaf;             /* nothing arrives here */
-    bool deaf_to_tcp;      /* only ARP does */
+    bool drops_all;        /* nothing arrives here */
+    bool drops_tcp;        /* only ARP does */
     bool mute;             /* the NIC answers nothing */
     unsigned arp_answers;  /* ARP replies sent by the NIC */
     unsigned nd_answers;   /* neighbour advertisements */
