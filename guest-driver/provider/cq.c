@@ -174,7 +174,8 @@ int sgp_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	/* Bit 31 and the number may be 0: SGP_CQ_ARMED keeps the value from being 0. */
 	atomic_store(&cq->armed, low | SGP_CQ_ARMED);
 	/* In this order, because sgp_resize_cq() relies on it. */
-	sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, low, atomic_load(&cq->recorded));
+	sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, low,
+		     atomic_load(&cq->recorded));
 	return 0;
 }
 

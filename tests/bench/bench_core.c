@@ -151,7 +151,7 @@ static double memcpy_rate(double seconds, uint32_t len, uint64_t span, uint64_t 
     return (double)n * 1e9 / (double)(at - begin);
 }
 
-struct row {
+struct bench_core_row {
     const char *name;
     uint8_t opcode;
     uint32_t len, batch;
@@ -160,7 +160,7 @@ struct row {
     uint32_t emss;
 };
 
-static const struct row rows[] = {
+static const struct bench_core_row rows[] = {
     { "write 64 B", SG_WR_WRITE, 64, BATCH, 64 * BATCH, true, 65535 },
     { "write 64 B, no CRC", SG_WR_WRITE, 64, BATCH, 64 * BATCH, false, 65535 },
     { "write 64 B, one at a time", SG_WR_WRITE, 64, 1, 64 * BATCH, true, 65535 },
@@ -174,7 +174,7 @@ static const struct row rows[] = {
 };
 
 /* Rounds of both kinds alternate, so that a busy machine slows them alike. */
-static void run_row(const struct options *o, const struct row *row, bool last)
+static void run_row(const struct options *o, const struct bench_core_row *row, bool last)
 {
     double ops[MAX_ROUNDS], copy[MAX_ROUNDS], part[MAX_ROUNDS], gbs;
     uint64_t at = 0, copy_at = 0;

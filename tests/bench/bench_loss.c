@@ -46,7 +46,7 @@ enum {
     WARM_UP_MS = 500,
 };
 
-struct end {
+struct bench_loss_end {
     unsigned number;      /* 0 sends, 1 receives */
     int tap;              /* -1: the adapter's */
     uint8_t mac[6];
@@ -54,7 +54,7 @@ struct end {
     struct sg_impair *link; /* what it sends */
 };
 
-static struct end ends[2];
+static struct bench_loss_end ends[2];
 static atomic_ulong received;
 static atomic_bool listening;
 static struct sg_port *port;
@@ -88,7 +88,7 @@ static struct sockaddr_in address(unsigned number)
 }
 
 /* The calling thread gets a namespace with one interface and the peer's MAC address. */
-static void make_end(struct end *e)
+static void make_end(struct bench_loss_end *e)
 {
     struct ifreq r = { .ifr_flags = IFF_TAP | IFF_NO_PI };
     struct sockaddr_in own = address(e->number), peer = address(!e->number), mask = own;
@@ -123,7 +123,7 @@ static void make_end(struct end *e)
 
 static void *receiver(void *arg)
 {
-    struct end *e = arg;
+    struct bench_loss_end *e = arg;
     struct sockaddr_in own = address(e->number);
     static uint8_t buffer[CHUNK];
     int s, c;
@@ -142,7 +142,7 @@ static void *receiver(void *arg)
 
 static void *sender(void *arg)
 {
-    struct end *e = arg;
+    struct bench_loss_end *e = arg;
     struct sockaddr_in peer = address(!e->number);
     int s;
 
@@ -161,7 +161,7 @@ static void *sender(void *arg)
 /* A frame has come through the path. */
 static void deliver(void *opaque, const uint8_t *frame, size_t len, uint32_t tag)
 {
-    struct end *to = opaque;
+    struct bench_loss_end *to = opaque;
 
     if (to->tap < 0) {
         sg_port_input(port, frame, len);
@@ -170,7 +170,7 @@ static void deliver(void *opaque, const uint8_t *frame, size_t len, uint32_t tag
     }
 }
 
-static void transmit(struct end *from, const uint8_t *frame, size_t len)
+static void transmit(struct bench_loss_end *from, const uint8_t *frame, size_t len)
 {
     struct iovec iov = { .iov_base = (void *)(uintptr_t)frame, .iov_len = len };
 
@@ -247,7 +247,7 @@ static const struct sg_stream_events events = {
 };
 
 /* The end that is the adapter's: a port without a NIC behind it. */
-static void make_port(struct end *e)
+static void make_port(struct bench_loss_end *e)
 {
     struct sg_port_config config = {
         .mtu = 1500, .send_buffer = SG_PORT_SEND_BUFFER_MAX / 4,
@@ -349,7 +349,7 @@ int main(int argc, char **argv)
     c.rate = strtoull(argv[5], NULL, 10);
     for (i = 0; i < 2; i++) {
         c.seed = i + 1;
-        ends[i] = (struct end){
+        ends[i] = (struct bench_loss_end){
             .number = i, .tap = -1, .mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) },
             .control = argv[1], .link = sg_impair_new(&c),
         };

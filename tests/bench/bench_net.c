@@ -28,8 +28,8 @@ struct slot {
     uint8_t *data;
 };
 
-struct end {
-    struct bench *bench;
+struct bench_net_end {
+    struct net_bench *bench;
     struct sg_port *port;
     struct sg_stream_net *net;
     uint8_t mac[6];
@@ -38,8 +38,8 @@ struct end {
     bool kicked;
 };
 
-struct bench {
-    struct end end[2];
+struct net_bench {
+    struct bench_net_end end[2];
     struct slot slots[SLOTS];
     uint8_t *wire;
     size_t wire_at, in_flight;
@@ -61,8 +61,8 @@ static void read_clock(void)
 
 static void send_frame(void *opaque, const struct iovec *iov, unsigned n)
 {
-    struct end *e = opaque;
-    struct bench *b = e->bench;
+    struct bench_net_end *e = opaque;
+    struct net_bench *b = e->bench;
     struct slot *s;
     unsigned i;
 
@@ -101,14 +101,14 @@ static void op_random(void *opaque, void *buf, size_t len)
 
 static void op_kick(void *opaque)
 {
-    ((struct end *)opaque)->kicked = true;
+    ((struct bench_net_end *)opaque)->kicked = true;
 }
 
 static const struct sg_port_ops ops = {
     .send_frame = send_frame, .now = op_now, .random = op_random, .kick = op_kick,
 };
 
-static void fill(struct bench *b)
+static void fill(struct net_bench *b)
 {
     size_t n = b->sender->ops->emss(b->sender);
     struct iovec iov = { .iov_base = b->piece, .iov_len = n };
@@ -126,7 +126,7 @@ static void on_stream(struct sg_stream *s)
 static void on_receive(struct sg_stream *s, const uint8_t *p, size_t n)
 {
     static uint8_t sink[1024 * 1024];
-    struct bench *b = s->user;
+    struct net_bench *b = s->user;
 
     memcpy(sink + b->received % (sizeof(sink) - 65536), p, n); /* placement */
     b->received += n;
@@ -155,7 +155,7 @@ static bool on_accept(void *user, struct sg_stream *s)
 }
 
 /* The NIC behind the port: answers ARP. */
-static void nic(struct end *e, const uint8_t *f, size_t len)
+static void nic(struct bench_net_end *e, const uint8_t *f, size_t len)
 {
     uint8_t r[42];
     struct iovec iov = { .iov_base = r, .iov_len = sizeof(r) };
@@ -174,13 +174,13 @@ static void nic(struct end *e, const uint8_t *f, size_t len)
     send_frame(e, &iov, 1);
 }
 
-static void turn(struct bench *b)
+static void turn(struct net_bench *b)
 {
     int i;
 
     if (b->tail != b->head) {
         struct slot *s = &b->slots[b->tail % SLOTS];
-        struct end *e = &b->end[s->to];
+        struct bench_net_end *e = &b->end[s->to];
 
         if (sg_port_input(e->port, s->data, s->len) & SG_PORT_TO_NIC) {
             nic(e, s->data, s->len);
@@ -192,7 +192,7 @@ static void turn(struct bench *b)
         read_clock();
     }
     for (i = 0; i < 2; i++) {
-        struct end *e = &b->end[i];
+        struct bench_net_end *e = &b->end[i];
 
         if (e->kicked || e->deadline <= clock_ns) {
             e->kicked = false;
@@ -205,7 +205,7 @@ static void measure(unsigned mtu, double seconds)
 {
     struct sg_port_config config = { .mtu = mtu };
     struct sg_endpoint any = { .family = 4, .port = 5000 }, to;
-    struct bench *b = calloc(1, sizeof(*b));
+    struct net_bench *b = calloc(1, sizeof(*b));
     uint64_t start, last, warm, frames;
     struct sg_net_counters net;
     enum sg_stream_end why;
@@ -214,7 +214,7 @@ static void measure(unsigned mtu, double seconds)
 
     b->wire = malloc(WIRE_OCTETS);
     for (i = 0; i < 2; i++) {
-        struct end *e = &b->end[i];
+        struct bench_net_end *e = &b->end[i];
 
         e->bench = b;
         memcpy(e->mac, (uint8_t[]){ 2, 0, 0, 0, 0, (uint8_t)(i + 1) }, 6);

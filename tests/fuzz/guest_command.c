@@ -78,7 +78,7 @@ uint64_t guest_value(void)
 
 /* ---- commands ---- */
 
-union any_command {
+union guest_any_command {
     uint8_t octets[SG_ADMIN_CMD_SIZE];
     struct sg_admin_hdr hdr;
     struct sg_cmd_query query;
@@ -118,7 +118,7 @@ static void put_list(struct sg_page_list *l)
     }
 }
 
-static void query_command(union any_command *c)
+static void query_command(union guest_any_command *c)
 {
     static const uint8_t opcodes[] = {
         SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
@@ -131,7 +131,7 @@ static void query_command(union any_command *c)
     sg_put_le32(&c->query.id, fuzz_below(&w.in, 2) ? w.a.qp.qpn : w.a.stag);
 }
 
-static void flash_command(union any_command *c)
+static void flash_command(union guest_any_command *c)
 {
     uint64_t at = machine_alloc(w.m, SG_FLASH_CHUNK_MAX, SG_PAGE_SIZE);
     size_t n = fuzz_u8(&w.in);
@@ -144,7 +144,7 @@ static void flash_command(union any_command *c)
     sg_put_le32(&c->flash.offset, fuzz_below(&w.in, 2) ? 0 : fuzz_u16(&w.in));
 }
 
-static void region_command(union any_command *c)
+static void region_command(union guest_any_command *c)
 {
     uint64_t at = fuzz_below(&w.in, 2) ? w.a.buffer : guest_place();
 
@@ -162,7 +162,7 @@ static void region_command(union any_command *c)
     }
 }
 
-static void queue_command(union any_command *c)
+static void queue_command(union guest_any_command *c)
 {
     switch (fuzz_below(&w.in, 5)) {
     case 0:
@@ -200,7 +200,7 @@ static void queue_command(union any_command *c)
     }
 }
 
-static void connection_command(union any_command *c)
+static void connection_command(union guest_any_command *c)
 {
     c->hdr.opcode = fuzz_below(&w.in, 2) ? SG_ADMIN_CONNECT : SG_ADMIN_LISTEN;
     if (c->hdr.opcode == SG_ADMIN_LISTEN) {
@@ -216,7 +216,7 @@ static void connection_command(union any_command *c)
     sg_put_le16(&c->connect.flags, fuzz_below(&w.in, 4));
 }
 
-static void object_command(union any_command *c)
+static void object_command(union guest_any_command *c)
 {
     switch (fuzz_below(&w.in, 4)) {
     case 0:
@@ -246,11 +246,11 @@ static void object_command(union any_command *c)
 
 void guest_command(void)
 {
-    static void (*const kinds[])(union any_command *) = {
+    static void (*const kinds[])(union guest_any_command *) = {
         query_command, flash_command, region_command, region_command, queue_command,
         connection_command, object_command, object_command,
     };
-    union any_command c = { .octets = { 0 } };
+    union guest_any_command c = { .octets = { 0 } };
     struct sg_admin_rsp rsp;
     unsigned i;
 

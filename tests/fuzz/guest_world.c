@@ -15,7 +15,7 @@
 #include "guest_world.h"
 #include "tap.h"
 
-struct world w;
+struct guest_world w;
 
 static char rom[] = "/tmp/sg-fuzz-rom-XXXXXX", media[] = "/tmp/sg-fuzz-media-XXXXXX";
 

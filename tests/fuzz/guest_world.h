@@ -17,7 +17,7 @@ enum {
 };
 #define WORLD_PM 0x100000000ull /* of persistent memory, behind 4 GiB */
 
-struct world {
+struct guest_world {
     struct machine *m;
     struct side a, b;     /* hostile, peer */
     struct fuzz_in in;
@@ -28,7 +28,7 @@ struct world {
     unsigned long long commands, good, connected, completions, unplugs, resets, frames;
 };
 
-extern struct world w;
+extern struct guest_world w;
 
 /* The machine, at the first call; then both adapters as after power-on, brought up. */
 void world_begin(void);

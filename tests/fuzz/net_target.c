@@ -24,7 +24,7 @@ enum {
     NETS = 4,  /* addresses of each host */
 };
 
-struct user {
+struct net_target_user {
     struct sg_stream *s; /* NULL: none or over */
     bool fin;
 };
@@ -34,7 +34,7 @@ struct host {
     struct sg_stream_net *net;
     struct sg_endpoint ips[NETS];
     struct sg_stream_listener *listeners[2]; /* any IPv4, any IPv6 address */
-    struct user users[STREAMS];
+    struct net_target_user users[STREAMS];
     uint8_t mac[6];
     bool kicked, congested;
 };
@@ -136,7 +136,7 @@ static void on_nothing(struct sg_stream *s)
 
 static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    struct user *u = s->user;
+    struct net_target_user *u = s->user;
 
     sg_assert(u->s == s);
     u->s = NULL;
@@ -152,7 +152,7 @@ static const struct sg_stream_events events = {
     .closed = on_closed,
 };
 
-static struct user *free_user(struct host *h)
+static struct net_target_user *free_user(struct host *h)
 {
     unsigned i;
 
@@ -167,7 +167,7 @@ static struct user *free_user(struct host *h)
 
 static bool accept_stream(void *opaque, struct sg_stream *s)
 {
-    struct user *u = free_user(opaque);
+    struct net_target_user *u = free_user(opaque);
 
     if (!u) {
         return false;
@@ -194,7 +194,7 @@ static void do_listen(struct host *h, unsigned which)
 static void do_connect(struct host *h, unsigned net)
 {
     struct sg_endpoint remote = hosts[h == &hosts[0]].ips[net], local = { .family = remote.family };
-    struct user *u = free_user(h);
+    struct net_target_user *u = free_user(h);
     enum sg_stream_end why;
 
     remote.port = fuzz_rarely(&in, 16) ? fuzz_u16(&in) | 1 : PORT;
@@ -203,7 +203,7 @@ static void do_connect(struct host *h, unsigned net)
     }
 }
 
-static void do_send(struct user *u)
+static void do_send(struct net_target_user *u)
 {
     static uint8_t data[20000];
     size_t len = fuzz_u16(&in) % sizeof(data);
@@ -215,7 +215,7 @@ static void do_send(struct user *u)
     }
 }
 
-static void do_end(struct user *u)
+static void do_end(struct net_target_user *u)
 {
     struct sg_stream *s = u->s;
 
@@ -479,7 +479,7 @@ static void configure(struct host *h)
 static void step(void)
 {
     struct host *h = &hosts[fuzz_below(&in, HOSTS)];
-    struct user *u = &h->users[fuzz_below(&in, STREAMS)];
+    struct net_target_user *u = &h->users[fuzz_below(&in, STREAMS)];
     unsigned n;
 
     switch (fuzz_below(&in, 20)) {

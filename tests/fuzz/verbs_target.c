@@ -110,7 +110,7 @@ static void doorbell(struct pair_side *s)
                         fuzz_rarely(&in, 16) ? 4 : 8);
 }
 
-union any_command {
+union verbs_any_command {
     uint8_t octets[SG_ADMIN_CMD_SIZE];
     struct sg_admin_hdr hdr;
     struct sg_cmd_create_qp qp;
@@ -126,7 +126,7 @@ union any_command {
 };
 
 /* A shared queue or another ring for it, a window, a region whose pages come and go, and those. */
-static void make_object(struct pair_side *s, union any_command *c)
+static void make_object(struct pair_side *s, union verbs_any_command *c)
 {
     struct sg_cmd_create_srq like;
 
@@ -166,7 +166,7 @@ static void make_object(struct pair_side *s, union any_command *c)
 }
 
 /* What later requests use: the objects that a command made. */
-static void remember(const union any_command *c, const struct sg_admin_rsp *rsp)
+static void remember(const union verbs_any_command *c, const struct sg_admin_rsp *rsp)
 {
     if (c->hdr.opcode == SG_ADMIN_ALLOC_MW) {
         window = sg_get_le32(&rsp->id);
@@ -180,7 +180,7 @@ static void remember(const union any_command *c, const struct sg_admin_rsp *rsp)
 /* A command that could be good, or nothing but numbers; then a few fields are spoilt. */
 static void command(struct pair_side *s)
 {
-    union any_command c = { 0 };
+    union verbs_any_command c = { 0 };
     struct sg_admin_rsp rsp;
     unsigned i;
 

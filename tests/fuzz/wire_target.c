@@ -13,7 +13,7 @@
 #include "wire/mpa_frame.h"
 #include "wire_world.h"
 
-struct world w;
+struct wire_world w;
 static struct sg_stats reached;
 
 static void settle(void)

@@ -25,7 +25,7 @@ enum {
              SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
 
-struct world {
+struct wire_world {
     struct fuzz_in in;
     struct test_host h;
     struct test_pm pm;      /* the first half of the buffer */
@@ -54,7 +54,7 @@ struct world {
     uint8_t out[OUT_MAX];
 };
 
-extern struct world w;
+extern struct wire_world w;
 
 /*
  * The network between them: wire_net_mem.c has streams in memory, wire_net_tcp.c two ports of the

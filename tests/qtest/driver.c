@@ -84,7 +84,7 @@ void driver_set_addr(struct md *md, unsigned i)
 
 /* ---- sides ---- */
 
-void side_start(struct side *s, struct function *f)
+void side_start(struct qtest_side *s, struct function *f)
 {
     uint32_t access = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE;
 
@@ -101,12 +101,12 @@ void side_start(struct side *s, struct function *f)
     });
 }
 
-uint8_t *side_ptr(struct side *s, uint64_t offset)
+uint8_t *side_ptr(struct qtest_side *s, uint64_t offset)
 {
     return machine_ptr(s->f->m, s->buffer + offset);
 }
 
-struct sg_eqe side_event(struct side *s, enum sg_event event, unsigned ms)
+struct sg_eqe side_event(struct qtest_side *s, enum sg_event event, unsigned ms)
 {
     struct sg_eqe e;
 
@@ -123,7 +123,7 @@ struct sg_eqe side_event(struct side *s, enum sg_event event, unsigned ms)
     return e;
 }
 
-bool side_has_completion(struct side *s, struct sg_cqe *out, unsigned ms)
+bool side_has_completion(struct qtest_side *s, struct sg_cqe *out, unsigned ms)
 {
     while (!md_poll(&s->cq, out)) {
         if (!ms--) {
@@ -134,7 +134,7 @@ bool side_has_completion(struct side *s, struct sg_cqe *out, unsigned ms)
     return true;
 }
 
-struct sg_cqe side_completion(struct side *s, unsigned ms)
+struct sg_cqe side_completion(struct qtest_side *s, unsigned ms)
 {
     struct sg_cqe e;
 
@@ -144,7 +144,7 @@ struct sg_cqe side_completion(struct side *s, unsigned ms)
     return e;
 }
 
-void sides_connect(struct side *a, struct side *b, uint16_t port)
+void sides_connect(struct qtest_side *a, struct qtest_side *b, uint16_t port)
 {
     struct sg_cmd_listen listen = {
         .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(b->f->number, port),

@@ -21,7 +21,7 @@ void driver_set_addr(struct md *md, unsigned i);
 
 /* One adapter's side of a connection: PD, CQ, QP and an MR over a buffer. */
 enum { SIDE_BUFFER = 64 << 10 };
-struct side {
+struct qtest_side {
     struct md md;
     struct function *f;
     uint32_t pd, stag;
@@ -32,14 +32,14 @@ struct side {
 };
 
 /* Brings a function up and makes the objects. */
-void side_start(struct side *s, struct function *f);
-uint8_t *side_ptr(struct side *s, uint64_t offset);
+void side_start(struct qtest_side *s, struct function *f);
+uint8_t *side_ptr(struct qtest_side *s, uint64_t offset);
 /* Waits (letting time pass, at most ms) for the next async event and checks which one it is. */
-struct sg_eqe side_event(struct side *s, enum sg_event event, unsigned ms);
+struct sg_eqe side_event(struct qtest_side *s, enum sg_event event, unsigned ms);
 /* Likewise for a completion. */
-struct sg_cqe side_completion(struct side *s, unsigned ms);
-bool side_has_completion(struct side *s, struct sg_cqe *out, unsigned ms);
+struct sg_cqe side_completion(struct qtest_side *s, unsigned ms);
+bool side_has_completion(struct qtest_side *s, struct sg_cqe *out, unsigned ms);
 /* b listens on the port, a connects; both are in RTS. */
-void sides_connect(struct side *a, struct side *b, uint16_t port);
+void sides_connect(struct qtest_side *a, struct qtest_side *b, uint16_t port);
 
 #endif

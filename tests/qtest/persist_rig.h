@@ -16,7 +16,7 @@ enum { PM_MIB = 32, REGION = 1 << 20, LEN = 4096 };
 struct persist_rig {
     char media[64];
     struct machine *m;
-    struct side a, b;
+    struct qtest_side a, b;
     uint32_t pm_stag; /* b's: REGION octets at PM_BASE */
 };
 extern struct persist_rig rig;

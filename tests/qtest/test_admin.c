@@ -315,7 +315,7 @@ static void consumer_indices_that_lie(void)
     machine_stop(m);
 }
 
-static void flushed_receive(struct side *s, uint64_t wr_id)
+static void flushed_receive(struct qtest_side *s, uint64_t wr_id)
 {
     md_post_recv(&s->qp, wr_id, s->buffer, 64, s->stag);
 }
@@ -325,7 +325,7 @@ static void completion_events(void)
 {
     struct machine *m = machine_start(1, "", "");
     struct function *f = &m->f[0];
-    struct side s;
+    struct qtest_side s;
     struct sg_cqe c;
     struct sg_eqe e;
 
@@ -376,7 +376,7 @@ static void completion_events(void)
 static void cq_overrun(void)
 {
     struct machine *m = machine_start(1, "", "");
-    struct side s;
+    struct qtest_side s;
     struct md_cq small;
     struct md_qp qp;
     struct sg_eqe e;
@@ -446,7 +446,7 @@ static void reset_in_the_middle(void)
         .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
         .remote = driver_addr(7, 4000), /* nobody */
     };
-    struct side s;
+    struct qtest_side s;
     unsigned round, i;
 
     for (round = 0; round < 6; round++) {
@@ -478,7 +478,7 @@ static void reset_leaks_nothing(void)
     struct machine *m = machine_start(1, ",max-qp=1,max-cq=1,max-mr=1,max-pd=1,max-conns=1,"
                                       "max-listeners=1", "");
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(0, 9) };
-    struct side s;
+    struct qtest_side s;
     unsigned i;
 
     sg_put_le32(&listen.backlog, 1);

@@ -16,7 +16,7 @@
 #include "tap.h"
 
 /* Good commands are as large as the largest. */
-union command {
+union admin_fields_command {
     uint8_t octets[SG_ADMIN_CMD_SIZE];
     struct sg_admin_hdr hdr;
     struct sg_cmd_query query;
@@ -35,7 +35,7 @@ union command {
 
 static const uint64_t nowhere = 0x7000000000;
 
-static void get_stats(struct side *s, struct sg_stats *out)
+static void get_stats(struct qtest_side *s, struct sg_stats *out)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
     uint64_t at = machine_alloc(s->f->m, sizeof(*out), 64);
@@ -57,8 +57,8 @@ static void expect_same_objects(const struct sg_stats *a, const struct sg_stats 
 }
 
 /* 'good' is run at the end, unless it cannot be undone. */
-static void try_rows(struct side *s, const union command *good, const struct field_row *rows,
-                     size_t n, enum sg_status good_status)
+static void try_rows(struct qtest_side *s, const union admin_fields_command *good,
+                     const struct field_row *rows, size_t n, enum sg_status good_status)
 {
     struct sg_stats before, after;
     uint64_t errors;
@@ -66,7 +66,7 @@ static void try_rows(struct side *s, const union command *good, const struct fie
 
     get_stats(s, &before);
     for (i = 0; i < n; i++) {
-        union command c = *good;
+        union admin_fields_command c = *good;
 
         T_CONTEXT("opcode 0x%02x, %s = 0x%" PRIx64, good->hdr.opcode, rows[i].name,
                   rows[i].value);
@@ -86,7 +86,7 @@ static void try_rows(struct side *s, const union command *good, const struct fie
 
 #define TRY(s, good, rows) try_rows(s, good, rows, G_N_ELEMENTS(rows), SG_OK)
 
-static struct machine *start(struct side *s)
+static struct machine *start(struct qtest_side *s)
 {
     struct machine *m = machine_start(1, "", "");
 
@@ -109,12 +109,12 @@ static void opcodes(void)
         SG_ADMIN_FLASH_READ, SG_ADMIN_FLASH_WRITE, SG_ADMIN_FLASH_COMMIT, SG_ADMIN_MODIFY_MR,
         SG_ADMIN_RESIZE_SRQ,
     };
-    struct side s;
+    struct qtest_side s;
     struct machine *m = start(&s);
     unsigned op;
 
     for (op = 0; op < 256; op++) {
-        union command c = { .hdr.opcode = op };
+        union admin_fields_command c = { .hdr.opcode = op };
         bool is_known = memchr(known, op, sizeof(known));
         uint8_t status;
 
@@ -139,7 +139,7 @@ static void ids(void)
         SG_ADMIN_RESIZE_SRQ,
     };
     static const uint32_t wrong[] = { 0, 63, 64, 12345, 0x00ffffff, 0x7fffffff, UINT32_MAX };
-    struct side s;
+    struct qtest_side s;
     struct machine *m = start(&s);
     unsigned i, k;
 
@@ -161,12 +161,12 @@ static void queries(void)
         { FIELD(sg_cmd_query, out_addr), UINT64_MAX - 63, SG_EFAULT },
     };
     static const uint8_t ops[] = { SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS };
-    struct side s;
+    struct qtest_side s;
     struct machine *m = start(&s);
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(ops); i++) {
-        union command c = { .hdr.opcode = ops[i] };
+        union admin_fields_command c = { .hdr.opcode = ops[i] };
 
         sg_put_le64(&c.query.out_addr, machine_alloc(m, 4096, 4096));
         sg_put_le32(&c.query.out_len, 4096);
@@ -192,8 +192,8 @@ static void create_eq(void)
         { FIELD(sg_cmd_create_eq, vector), 8, SG_EINVAL },
         { FIELD(sg_cmd_create_eq, vector), UINT32_MAX, SG_EINVAL },
     };
-    union command c = { .hdr.opcode = SG_ADMIN_CREATE_EQ };
-    struct side s;
+    union admin_fields_command c = { .hdr.opcode = SG_ADMIN_CREATE_EQ };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     sg_put_le64(&c.create_eq.base, machine_alloc(m, 4096, 4096));
@@ -225,14 +225,14 @@ static void port(void)
         { FIELD(sg_cmd_set_port, mtu), 65536, SG_EINVAL },
         { FIELD(sg_cmd_set_port, mtu), UINT32_MAX, SG_EINVAL },
     };
-    union command c = {
+    union admin_fields_command c = {
         .set_addr = {
             .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD, .prefix_len = 24,
             .addr = { .family = 4, .ip = { 192, 168, 1, 1 } },
         },
     };
-    union command p = { .hdr.opcode = SG_ADMIN_SET_PORT };
-    struct side s;
+    union admin_fields_command p = { .hdr.opcode = SG_ADMIN_SET_PORT };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     TRY(&s, &c, addr);
@@ -284,8 +284,8 @@ static void reg_mr(void)
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_WRITE, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, access), SG_ACCESS_REMOTE_READ, SG_EINVAL },
     };
-    union command c = { 0 };
-    struct side s;
+    union admin_fields_command c = { 0 };
+    struct qtest_side s;
     struct machine *m = start(&s);
     uint64_t buf = machine_alloc(m, 2 * SG_PAGE_SIZE, SG_PAGE_SIZE);
     uint64_t list = machine_alloc(m, SG_PAGE_SIZE, SG_PAGE_SIZE);
@@ -331,8 +331,8 @@ static void reg_mr_place(void)
         { FIELD(sg_cmd_reg_mr, hash_key_len), SG_HASH_KEY_MAX + 1, SG_EINVAL },
         { FIELD(sg_cmd_reg_mr, hash_alg), SG_HASH_SHA512, SG_EINVAL },
     };
-    union command c = { 0 };
-    struct side s;
+    union admin_fields_command c = { 0 };
+    struct qtest_side s;
     struct machine *m = start(&s);
     uint64_t buf = machine_alloc(m, SG_PAGE_SIZE, SG_PAGE_SIZE);
 
@@ -360,8 +360,8 @@ static void alloc_mr(void)
         { FIELD(sg_cmd_alloc_mr, max_pages), 0, SG_EINVAL },
         { FIELD(sg_cmd_alloc_mr, max_pages), UINT32_MAX, SG_EINVAL },
     };
-    union command c = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
-    struct side s;
+    union admin_fields_command c = { .hdr.opcode = SG_ADMIN_ALLOC_MR };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     sg_put_le32(&c.alloc_mr.pd, s.pd);
@@ -391,8 +391,8 @@ static void create_cq(void)
         { FIELD(sg_cmd_create_cq, pages.page_shift), 0, SG_EINVAL },
         { FIELD(sg_cmd_create_cq, pages.addr), 0x100040, SG_EINVAL },
     };
-    union command c = { 0 };
-    struct side s;
+    union admin_fields_command c = { 0 };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     c.create_cq = md_create_cq_cmd(&s.md, 64);
@@ -437,8 +437,8 @@ static void create_qp(void)
         { FIELD(sg_cmd_create_qp, rq_pages.addr), 0x100001, SG_EINVAL },
     };
     struct md_qp_params params = { 0 };
-    union command c = { 0 };
-    struct side s;
+    union admin_fields_command c = { 0 };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     params.pd = s.pd;
@@ -461,8 +461,8 @@ static void modify_qp(void)
         { FIELD(sg_cmd_modify_qp, state), 17, SG_EINVAL },
         { FIELD(sg_cmd_modify_qp, state), UINT32_MAX, SG_EINVAL },
     };
-    union command c = { .hdr.opcode = SG_ADMIN_MODIFY_QP };
-    struct side s;
+    union admin_fields_command c = { .hdr.opcode = SG_ADMIN_MODIFY_QP };
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     sg_put_le32(&c.modify_qp.qpn, s.qp.qpn);
@@ -501,16 +501,16 @@ static void listen_and_connect(void)
         { FIELD(sg_cmd_connect, ird), 0xffff, SG_EINVAL },
         { FIELD(sg_cmd_connect, ord), 0xffff, SG_EINVAL },
     };
-    union command l = {
+    union admin_fields_command l = {
         .listen = { .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(0, 4000) },
     };
-    union command c = {
+    union admin_fields_command c = {
         .connect = {
             .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
             .remote = driver_addr(5, 4000),
         },
     };
-    struct side s;
+    struct qtest_side s;
     struct machine *m = start(&s);
 
     sg_put_le32(&l.listen.backlog, 1);
@@ -528,8 +528,8 @@ static void listen_and_connect(void)
 static void answers_without_request(void)
 {
     static const uint32_t conns[] = { 0, 1, 77, UINT32_MAX };
-    union command c = { 0 };
-    struct side s;
+    union admin_fields_command c = { 0 };
+    struct qtest_side s;
     struct machine *m = start(&s);
     unsigned i;
 

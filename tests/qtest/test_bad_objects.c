@@ -12,7 +12,7 @@
 #include "tap.h"
 
 static struct machine *m;
-static struct side a, b;
+static struct qtest_side a, b;
 
 static void start(void)
 {
@@ -29,7 +29,7 @@ static void start_over(void)
     sides_connect(&a, &b, 4000);
 }
 
-static struct md_wr send_of(struct side *from, uint32_t len)
+static struct md_wr send_of(struct qtest_side *from, uint32_t len)
 {
     return (struct md_wr){
         .opcode = SG_WR_SEND, .wr_id = 42, .addr = from->buffer, .len = len, .lkey = from->stag,
@@ -265,7 +265,7 @@ static void strange_pages(void)
 /* ---- resets ---- */
 
 /* Each kind of command, right or nearly so, one after the other and none awaited. */
-static void submit_mixture(struct side *s, unsigned seed)
+static void submit_mixture(struct qtest_side *s, unsigned seed)
 {
     struct md_qp_params params = { .pd = s->pd, .scq = &s->cq, .rcq = &s->cq };
     struct sg_cmd_reg_mr mr = md_reg_mr_cmd(s->pd, s->buffer, SIDE_BUFFER, SG_ACCESS_MW_BIND);

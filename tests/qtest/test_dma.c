@@ -17,7 +17,7 @@ static uint64_t config_page(const struct function *f)
     return config_window + ((uint64_t)f->bus << 20);
 }
 
-static enum sg_status query_caps_to(struct side *s, uint64_t addr, uint32_t len)
+static enum sg_status query_caps_to(struct qtest_side *s, uint64_t addr, uint32_t len)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_CAPS };
 
@@ -31,7 +31,7 @@ static void reset_by_own_dma(void)
 {
     struct machine *m = machine_start(1, "", "");
     struct function *f = &m->f[0];
-    struct side s;
+    struct qtest_side s;
 
     side_start(&s, f);
     T_EQ_U64(query_caps_to(&s, config_page(f) + f->cap_express, 10), SG_EFAULT);
@@ -45,7 +45,7 @@ static void reset_by_own_dma(void)
 static void registers(void)
 {
     struct machine *m = machine_start(2, "", "");
-    struct side a, b;
+    struct qtest_side a, b;
 
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);
@@ -62,7 +62,7 @@ static void send_from_configuration_space(void)
 {
     static const uint32_t sizes[] = { 8, 4096 };
     struct machine *m;
-    struct side a, b;
+    struct qtest_side a, b;
     struct sg_cqe c;
     unsigned i;
 

@@ -335,7 +335,7 @@ static void runs_after_reset(void)
     }
 }
 
-static enum sg_cm_status try_to_connect(struct side *s, unsigned i)
+static enum sg_cm_status try_to_connect(struct qtest_side *s, unsigned i)
 {
     struct sg_cmd_connect c = {
         .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
@@ -357,7 +357,7 @@ static void more_connections(void)
     struct sg_profile_info p;
     uint64_t buffer;
     struct machine *m;
-    struct side s;
+    struct qtest_side s;
     uint8_t *fw;
     size_t len;
     unsigned i;

@@ -11,12 +11,12 @@
 #include "driver.h"
 #include "tap.h"
 
-struct pair {
+struct garbage_pair {
     struct machine *m;
-    struct side a, b;
+    struct qtest_side a, b;
 };
 
-static struct pair pair;
+static struct garbage_pair pair;
 static uint64_t random_state;
 
 static uint32_t rnd(uint32_t below)
@@ -199,7 +199,7 @@ static void expect_alive(struct function *f, uint64_t place)
     T_TRUE(magic == SG_MAGIC || place == own_config);
 }
 
-static uint32_t try_reg_mr(struct side *s, uint64_t at)
+static uint32_t try_reg_mr(struct qtest_side *s, uint64_t at)
 {
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, at, SG_PAGE_SIZE, SG_ACCESS_LOCAL_WRITE |
                                            SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);

@@ -339,7 +339,7 @@ static void queue_full(void)
 
 /* ---- with adapters ---- */
 
-static struct side a, b;
+static struct qtest_side a, b;
 
 static void start_adapters(const char *spec)
 {

@@ -101,7 +101,7 @@ static void switch_on(void)
     T_TRUE(qtest_readl(m->q, IOMMU + GSTS) & TRANSLATE);
 }
 
-static void start(struct side *a, struct side *b)
+static void start(struct qtest_side *a, struct qtest_side *b)
 {
     m = machine_start(b ? 2 : 1, "", DEVICE);
     switch_on();
@@ -136,7 +136,7 @@ static uint8_t *at(const uint64_t pages[PAGES], unsigned i)
     return (uint8_t *)machine_ptr(m, pages[i / SG_PAGE_SIZE]) + i % SG_PAGE_SIZE;
 }
 
-static void write_scattered(struct side *a, uint32_t lkey, uint32_t rkey)
+static void write_scattered(struct qtest_side *a, uint32_t lkey, uint32_t rkey)
 {
     md_post_send(&a->qp, &(struct md_wr){
         .opcode = SG_WR_WRITE, .addr = SPACE + OFFSET, .len = LENGTH, .lkey = lkey,
@@ -149,7 +149,7 @@ static void traffic(void)
 {
     uint64_t from[PAGES], to[PAGES];
     uint32_t access = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE, lkey, rkey;
-    struct side a, b;
+    struct qtest_side a, b;
     unsigned i;
 
     start(&a, &b);
@@ -177,7 +177,7 @@ static void traffic(void)
     machine_stop(m);
 }
 
-static enum sg_status query_caps_to(struct side *s, uint64_t addr)
+static enum sg_status query_caps_to(struct qtest_side *s, uint64_t addr)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_CAPS };
 
@@ -187,7 +187,7 @@ static enum sg_status query_caps_to(struct side *s, uint64_t addr)
 }
 
 /* A region of three pages whose list is at this bus address. */
-static enum sg_status register_by_list(struct side *s, uint64_t list)
+static enum sg_status register_by_list(struct qtest_side *s, uint64_t list)
 {
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, 0x10000, 3 * SG_PAGE_SIZE, 0);
 
@@ -212,7 +212,7 @@ static void commands(void)
         { 0xfee00000, SG_EFAULT, SG_EFAULT },     /* interrupts */
     };
     uint64_t page;
-    struct side s;
+    struct qtest_side s;
     unsigned i;
 
     start(&s, NULL);
@@ -246,7 +246,7 @@ static void work_requests(void)
     };
     uint64_t from[PAGES], to[PAGES];
     uint32_t access = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE, lkey, rkey;
-    struct side a, b;
+    struct qtest_side a, b;
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -279,7 +279,7 @@ static void work_requests(void)
 /* The adapter's own rings are unmapped: that is fatal, and a reset repairs it. */
 static void rings(void)
 {
-    struct side a, b;
+    struct qtest_side a, b;
     uint64_t entry;
 
     start(&a, &b);
@@ -328,7 +328,8 @@ static uint64_t map_one_page_everywhere(void)
 }
 
 /* A range of 2^40 octets at once, or a list of pages of a GiB each. */
-static enum sg_status register_huge(struct side *s, uint64_t bus, uint32_t access, bool listed)
+static enum sg_status register_huge(struct qtest_side *s, uint64_t bus, uint32_t access,
+                                    bool listed)
 {
     uint64_t pages = listed ? 16 : 1024, list = new_page(), i;
     struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, bus, pages << 30, access);
@@ -346,7 +347,7 @@ static void one_page_everywhere(void)
 {
     uint32_t access = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ;
     g_autofree char *args = NULL;
-    struct side s;
+    struct qtest_side s;
     int64_t began;
     uint64_t bus;
     unsigned i;

@@ -10,12 +10,12 @@
 #include "driver.h"
 #include "tap.h"
 
-struct pair {
+struct link_pair {
     struct machine *m;
-    struct side a, b;
+    struct qtest_side a, b;
 };
 
-static struct pair pair;
+static struct link_pair pair;
 
 static void start(const char *extra)
 {
@@ -35,7 +35,7 @@ static void stop(void)
     machine_stop(pair.m);
 }
 
-static void fill(struct side *s, uint64_t offset, size_t len, unsigned seed)
+static void fill(struct qtest_side *s, uint64_t offset, size_t len, unsigned seed)
 {
     uint8_t *p = side_ptr(s, offset);
     size_t i;
@@ -45,8 +45,8 @@ static void fill(struct side *s, uint64_t offset, size_t len, unsigned seed)
     }
 }
 
-static void post(struct side *s, uint8_t opcode, uint64_t offset, uint32_t len,
-                 const struct side *peer, uint64_t peer_offset)
+static void post(struct qtest_side *s, uint8_t opcode, uint64_t offset, uint32_t len,
+                 const struct qtest_side *peer, uint64_t peer_offset)
 {
     md_post_send(&s->qp, &(struct md_wr){
         .opcode = opcode, .wr_id = 0x1000 + opcode, .addr = s->buffer + offset, .len = len,
@@ -54,7 +54,7 @@ static void post(struct side *s, uint8_t opcode, uint64_t offset, uint32_t len,
     });
 }
 
-static struct sg_cqe expect_completion(struct side *s, uint8_t opcode, uint8_t status)
+static struct sg_cqe expect_completion(struct qtest_side *s, uint8_t opcode, uint8_t status)
 {
     struct sg_cqe c = side_completion(s, 200);
 
@@ -519,7 +519,7 @@ static void bus_mastering_withdrawn(void)
     stop();
 }
 
-static void get_stats(struct side *s, struct sg_stats *out)
+static void get_stats(struct qtest_side *s, struct sg_stats *out)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
 
@@ -537,7 +537,7 @@ static void many_cycles(void)
 
     start("");
     for (i = 0; i < 60; i++) {
-        struct side *closer = i & 1 ? &pair.a : &pair.b;
+        struct qtest_side *closer = i & 1 ? &pair.a : &pair.b;
 
         T_CONTEXT("cycle %u", i);
         sides_connect(&pair.a, &pair.b, 5000 + i);

@@ -63,14 +63,14 @@ static struct machine *load(unsigned functions)
 }
 
 /* What the bus sees of a function. */
-struct seen {
+struct migrate_seen {
     uint32_t bar0, bar2;
     uint16_t command, msix;
 };
 
-static struct seen look(struct function *f)
+static struct migrate_seen look(struct function *f)
 {
-    return (struct seen){
+    return (struct migrate_seen){
         .bar0 = function_config_readl(f, PCI_BASE_ADDRESS_0),
         .bar2 = function_config_readl(f, PCI_BASE_ADDRESS_2),
         .command = function_config_readw(f, PCI_COMMAND),
@@ -79,9 +79,9 @@ static struct seen look(struct function *f)
 }
 
 /* BARs, bus mastering and MSI-X are as they were; registers are as after a reset. */
-static void check_arrived(struct function *f, struct seen before)
+static void check_arrived(struct function *f, struct migrate_seen before)
 {
-    struct seen now = look(f);
+    struct migrate_seen now = look(f);
 
     T_EQ_U64(now.bar0, before.bar0);
     T_EQ_U64(now.bar2, before.bar2);
@@ -98,7 +98,7 @@ static void check_arrived(struct function *f, struct seen before)
 static void function_goes_along(void)
 {
     struct machine *m = machine_start(1, "", "");
-    struct seen before;
+    struct migrate_seen before;
     uint64_t vector = m->f[0].vector_words;
 
     function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET);
@@ -114,7 +114,7 @@ static void function_goes_along(void)
 static void adapters_start_anew(void)
 {
     struct machine *m = machine_start(2, "", "");
-    struct side a, b;
+    struct qtest_side a, b;
 
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);
@@ -168,8 +168,8 @@ static struct machine *destination(unsigned functions, const char *extra)
 static void live(void)
 {
     struct machine *m = machine_start(1, "", ""), *to = destination(1, "");
-    struct side a;
-    struct seen before;
+    struct qtest_side a;
+    struct migrate_seen before;
     uint32_t word;
 
     side_start(&a, &m->f[0]);
@@ -187,7 +187,7 @@ static void live(void)
     machine_stop(to);
 }
 
-static void pass_until_event(struct side *s, enum sg_event event, enum sg_cm_status status)
+static void pass_until_event(struct qtest_side *s, enum sg_event event, enum sg_cm_status status)
 {
     struct sg_eqe e;
     unsigned i;
@@ -201,7 +201,7 @@ static void pass_until_event(struct side *s, enum sg_event event, enum sg_cm_sta
     T_EQ_U64(e.cm_status, status);
 }
 
-static void send_one(struct side *from, struct side *to)
+static void send_one(struct qtest_side *from, struct qtest_side *to)
 {
     struct sg_cqe c;
 
@@ -227,7 +227,7 @@ static void live_connected(void)
     static const char extra[] = ",peer-timeout=2";
     struct machine *peers = machine_start(2, extra, "");
     struct machine *m = machine_start_beside(2, extra, ""), *to = destination(2, extra);
-    struct side a, b;
+    struct qtest_side a, b;
     struct sg_cqe c;
 
     machines_join(m, peers);

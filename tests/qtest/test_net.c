@@ -11,12 +11,12 @@
 
 enum { PORT = 4000, VLAN = 5 };
 
-struct pair {
+struct net_pair {
     struct machine *m;
-    struct side a, b;
+    struct qtest_side a, b;
 };
 
-static struct pair pair;
+static struct net_pair pair;
 
 /* ---- the wire ---- */
 
@@ -105,19 +105,19 @@ static void stop(void)
 
 /* ---- addresses ---- */
 
-enum kind { IP4, IP4_VLAN, IP6, IP6_LOCAL, IP6_VLAN, IP6_LOCAL_VLAN, KINDS };
+enum net_kind { IP4, IP4_VLAN, IP6, IP6_LOCAL, IP6_VLAN, IP6_LOCAL_VLAN, KINDS };
 
 static const char *const names[] = {
     "IPv4", "IPv4 on a VLAN", "IPv6", "IPv6 link-local", "IPv6 on a VLAN",
     "IPv6 link-local on a VLAN",
 };
 
-static uint16_t vlan_of(enum kind kind)
+static uint16_t vlan_of(enum net_kind kind)
 {
     return kind == IP4_VLAN || kind == IP6_VLAN || kind == IP6_LOCAL_VLAN ? VLAN : 0;
 }
 
-static struct sg_sockaddr address(enum kind kind, unsigned i, uint16_t port)
+static struct sg_sockaddr address(enum net_kind kind, unsigned i, uint16_t port)
 {
     struct sg_sockaddr sa = { .family = kind >= IP6 ? 6 : 4 };
 
@@ -137,7 +137,7 @@ static struct sg_sockaddr address(enum kind kind, unsigned i, uint16_t port)
     return sa;
 }
 
-static unsigned set_addr(struct side *s, enum sg_set_addr_op op, const struct sg_sockaddr *sa,
+static unsigned set_addr(struct qtest_side *s, enum sg_set_addr_op op, const struct sg_sockaddr *sa,
                          unsigned prefix, uint16_t vlan)
 {
     struct sg_cmd_set_addr c = {
@@ -148,7 +148,7 @@ static unsigned set_addr(struct side *s, enum sg_set_addr_op op, const struct sg
     return md_cmd(&s->md, &c, sizeof(c), NULL);
 }
 
-static void add(struct side *s, enum kind kind, unsigned i)
+static void add(struct qtest_side *s, enum net_kind kind, unsigned i)
 {
     struct sg_sockaddr sa = address(kind, i, 0);
 
@@ -156,8 +156,8 @@ static void add(struct side *s, enum kind kind, unsigned i)
 }
 
 /* b listens, on any address or on that one, a connects; both queue pairs are in RTS at the end. */
-static void connect_at(struct side *a, struct md_qp *from, struct side *b, struct md_qp *to,
-                       enum kind kind, bool any)
+static void connect_at(struct qtest_side *a, struct md_qp *from, struct qtest_side *b,
+                       struct md_qp *to, enum net_kind kind, bool any)
 {
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_cmd_connect connect = {
@@ -191,8 +191,8 @@ static void connect_at(struct side *a, struct md_qp *from, struct side *b, struc
 }
 
 /* A Write of the whole buffer arrives. */
-static void write_all(struct side *a, struct md_qp *qp, struct side *b, uint64_t from, uint64_t to,
-                      uint32_t len)
+static void write_all(struct qtest_side *a, struct md_qp *qp, struct qtest_side *b, uint64_t from,
+                      uint64_t to, uint32_t len)
 {
     struct sg_cqe c;
     unsigned i;
@@ -212,7 +212,7 @@ static void write_all(struct side *a, struct md_qp *qp, struct side *b, uint64_t
 }
 
 /* The answer of CM_DATA about b's connection. */
-static void check_cm_data(enum kind kind)
+static void check_cm_data(enum net_kind kind)
 {
     struct sg_cmd_query get = { .hdr.opcode = SG_ADMIN_CM_DATA };
     struct sg_sockaddr local = address(kind, 1, PORT), remote = address(kind, 0, 0);
@@ -231,7 +231,7 @@ static void check_cm_data(enum kind kind)
 
 static void connections(void)
 {
-    enum kind kind;
+    enum net_kind kind;
 
     for (kind = 0; kind < KINDS; kind++) {
         T_CONTEXT("%s", names[kind]);
@@ -254,7 +254,7 @@ static void connections(void)
 /* Both ends on one adapter, nothing on the wire. */
 static void loopback(void)
 {
-    enum kind kind;
+    enum net_kind kind;
 
     for (kind = 0; kind < KINDS; kind++) {
         struct md_qp other;
@@ -280,7 +280,7 @@ static void addresses(void)
     struct sg_sockaddr loopback6 = { .family = 6, .ip = { [15] = 1 } };
     struct sg_sockaddr mapped = { .family = 6, .ip = { [10] = 0xff, 0xff, 10, 0, 0, 9 } };
     struct sg_sockaddr sa = address(IP6, 0, 0), local = address(IP6_LOCAL, 0, 0), more;
-    struct side *s = &pair.a;
+    struct qtest_side *s = &pair.a;
     unsigned i;
 
     start("");
@@ -343,7 +343,7 @@ static void pass(double seconds)
 }
 
 /* An idle connection outlives a short outage of its link, and not a long one. */
-static void silence(enum kind kind)
+static void silence(enum net_kind kind)
 {
     struct sg_eqe e;
 

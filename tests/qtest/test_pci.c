@@ -185,7 +185,7 @@ static void reset_by(enum reset_kind kind)
     struct machine *m = machine_start(1, "", "");
     struct function *f = &m->f[0];
     uint64_t guid = function_readq(f, SG_REG_GUID_LO);
-    struct side s;
+    struct qtest_side s;
 
     check_power_on(f);
     side_start(&s, f);
@@ -259,7 +259,7 @@ static void unplug_idle(void)
 static void unplug_with_objects(void)
 {
     struct machine *m = machine_start(1, "", "");
-    struct side s;
+    struct qtest_side s;
 
     side_start(&s, &m->f[0]);
     unplug(&m->f[0]);
@@ -271,7 +271,7 @@ static void unplug_with_objects(void)
 static void unplug_while_connected(void)
 {
     struct machine *m = machine_start(2, "", "");
-    struct side a, b;
+    struct qtest_side a, b;
 
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);

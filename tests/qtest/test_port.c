@@ -141,7 +141,7 @@ static void from_the_nic(void)
 /* ARP concerns both: the NIC gets it, and the adapter learns from it. */
 static void arp_goes_to_both(void)
 {
-    struct side a, b;
+    struct qtest_side a, b;
     unsigned arps = 0;
 
     start(2);
@@ -159,7 +159,7 @@ static void arp_goes_to_both(void)
 
 static void connections_stay_with_the_adapter(void)
 {
-    struct side a, b;
+    struct qtest_side a, b;
     struct sg_cqe c;
 
     start(2);
@@ -256,7 +256,7 @@ static void unplug_with_a_nic_behind(void)
 
 static void backend_goes_first(void)
 {
-    struct side s;
+    struct qtest_side s;
     uint8_t frame[100];
 
     start(1);

@@ -16,7 +16,7 @@ enum { BUS_RESET_AT = PCI_BRIDGE_CONTROL - 2, HIDDEN_HOST = 100 };
 static const uint64_t config_window = 0xb0000000; /* as machine.c sets it up */
 
 static struct machine *m, *peers;
-static struct side a, peer; /* on function 0; on function 1 of the peers' machine */
+static struct qtest_side a, peer; /* on function 0; on function 1 of the peers' machine */
 static struct md other;     /* on function 1 */
 
 static uint64_t config_of(const struct function *f, unsigned offset)
@@ -158,7 +158,7 @@ static void expect_an_end(void)
     machine_settle(m);
 }
 
-static const struct target {
+static const struct reentry_target {
     const char *name;
     void (*aim)(void);
     void (*expect)(void);
@@ -323,12 +323,12 @@ static void start(void)
 }
 
 /* QEMU refuses a nested access to configuration space. */
-static bool is_within_reach(const struct target *t, void (*fire)(void))
+static bool is_within_reach(const struct reentry_target *t, void (*fire)(void))
 {
     return !(t->config && fire == enable);
 }
 
-static void meet(const char *source, const struct target *t, void (*prepare)(void),
+static void meet(const char *source, const struct reentry_target *t, void (*prepare)(void),
                  void (*fire)(void))
 {
     unsigned i;

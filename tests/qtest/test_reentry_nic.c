@@ -24,7 +24,7 @@ static const uint64_t nic_config = config_window + (NIC_SLOT << 15);
 static const uint64_t nic_regs = 0xd8000000;
 
 static struct machine *m;
-static struct side a, b;
+static struct qtest_side a, b;
 
 /* ---- the NIC ---- */
 
@@ -138,7 +138,7 @@ static void expect_alive(struct function *f)
     T_TRUE(function_readl(f, SG_REG_STATUS) & SG_STATUS_READY);
 }
 
-static const struct target {
+static const struct reentry_nic_target {
     const char *name;
     void (*aim)(struct function *f);
     void (*expect)(struct function *f);
@@ -165,7 +165,7 @@ static void doorbell(void)
 }
 
 /* A request for an address that nobody has; it is repeated each second. */
-static void connect_by(struct side *s)
+static void connect_by(struct qtest_side *s)
 {
     struct sg_cmd_connect c = {
         .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(s->f->number, 0),
@@ -245,8 +245,8 @@ static void finish(void)
     machine_stop(m);
 }
 
-static void meet(const char *way, const struct target *t, unsigned victim, void (*fire)(void),
-                 bool certain)
+static void meet(const char *way, const struct reentry_nic_target *t, unsigned victim,
+                 void (*fire)(void), bool certain)
 {
     T_CONTEXT("%s, %s of adapter %u", way, t->name, victim);
     start_on_hub();
@@ -283,7 +283,7 @@ static void in_a_timer(void)
     unsigned i;
 
     for (i = 0; i < 2 * G_N_ELEMENTS(targets); i++) {
-        const struct target *t = &targets[i / 2];
+        const struct reentry_nic_target *t = &targets[i / 2];
 
         T_CONTEXT("a timer, %s of adapter %u", t->name, i % 2);
         start_on_hub();

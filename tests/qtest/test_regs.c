@@ -11,12 +11,12 @@
 #include "staghorn/regs.h"
 #include "tap.h"
 
-enum kind { RO, RW, WO };
+enum regs_kind { RO, RW, WO };
 
 static const struct {
     const char *name;
     uint32_t offset;
-    enum kind kind;
+    enum regs_kind kind;
     uint32_t reset;
 } rows[] = {
     { "MAGIC", SG_REG_MAGIC, RO, SG_MAGIC },
@@ -394,7 +394,7 @@ static void disable(void)
     struct machine *m = start();
     struct function *f = &m->f[0];
     uint64_t asq;
-    struct side s;
+    struct qtest_side s;
 
     side_start(&s, f);
     asq = function_readq(f, SG_REG_ASQ_BASE_LO);

@@ -12,7 +12,7 @@
 enum { WRITES = 16, ENTRIES = 64, LENGTH = 4 << 20 };
 
 static struct machine *m;
-static struct side a, b;
+static struct qtest_side a, b;
 static struct md_qp qp;          /* of a, with a longer queue */
 static uint64_t from, to;        /* LENGTH octets each */
 static uint32_t from_stag, to_stag;

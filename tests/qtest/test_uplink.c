@@ -84,7 +84,7 @@ static void stop(void)
 }
 
 /* A request for an address goes out for each. */
-static void connect_to(struct side *s, unsigned i)
+static void connect_to(struct qtest_side *s, unsigned i)
 {
     struct md_qp *qp = g_new0(struct md_qp, 1);
     struct sg_cmd_connect c = {
@@ -161,7 +161,7 @@ static void in_order_when_congested(void)
 {
     static uint8_t frame[NIC_FRAME_LEN];
     unsigned nic_next = 0, nic_frames = 0, arp_next = 0, i;
-    struct side s;
+    struct qtest_side s;
 
     start();
     side_start(&s, &m->f[0]);
@@ -193,7 +193,7 @@ static void in_order_when_congested(void)
 static void unplug_when_congested(void)
 {
     static uint8_t rest[NIC_FRAME_LEN];
-    struct side s;
+    struct qtest_side s;
     unsigned i;
 
     start();
@@ -219,7 +219,7 @@ static void unplug_when_congested(void)
 /* The uplink is removed first: the link is down, and waiting frames do not block the removal. */
 static void uplink_deleted_when_congested(void)
 {
-    struct side s;
+    struct qtest_side s;
     unsigned i;
 
     start();
@@ -258,7 +258,7 @@ static void interrupted_when_congested(void)
         { "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", \"up\": false}}",
           "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", \"up\": true}}" },
     };
-    struct side s;
+    struct qtest_side s;
     unsigned i, j;
 
     for (i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -314,7 +314,7 @@ static void reconnected_when_congested(void)
     g_autofree char *path = NULL, *args = NULL;
     unsigned sent = 0, i;
     int fds[2], listener;
-    struct side s;
+    struct qtest_side s;
 
     T_TRUE(g_mkdtemp(folder) != NULL);
     path = g_strdup_printf("%s/up", folder);
@@ -360,7 +360,7 @@ static void reconnected_when_congested(void)
 static void nic_that_takes_nothing(void)
 {
     uint8_t frame[1000] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0, 0, 0, 0x77 };
-    struct side a, b;
+    struct qtest_side a, b;
     unsigned i;
 
     m = machine_start(2, "", " -device pcie-root-port,id=rpx,chassis=9,slot=9,bus=pcie.0,addr=9.0");
@@ -384,7 +384,7 @@ static void nic_that_takes_nothing(void)
     machine_stop(m);
 }
 
-static void get_stats(struct side *s, struct sg_stats *out)
+static void get_stats(struct qtest_side *s, struct sg_stats *out)
 {
     struct sg_cmd_query c = { .hdr.opcode = SG_ADMIN_QUERY_STATS };
 
@@ -398,7 +398,7 @@ static void get_stats(struct side *s, struct sg_stats *out)
 static void frame_counters(void)
 {
     struct sg_stats before, after;
-    struct side a, b;
+    struct qtest_side a, b;
 
     m = machine_start(2, "", "");
     side_start(&a, &m->f[0]);

@@ -18,7 +18,7 @@ enum {
     STAG = 0x100,
 };
 
-struct end {
+struct engine_end {
     struct sg_engine *e;
     struct sg_conn *c;
     uint8_t *mem;
@@ -28,7 +28,7 @@ struct end {
     uint64_t at, received;
 };
 
-static struct end ends[2];
+static struct engine_end ends[2];
 
 static uint64_t now_ns(void *h)
 {
@@ -68,7 +68,7 @@ static void tx_ready(void *user)
 
 static bool next(void *user, struct sg_msg *msg, unsigned reads_room)
 {
-    struct end *s = user;
+    struct engine_end *s = user;
 
     if (!s->left) {
         return false;
@@ -89,7 +89,7 @@ static bool next(void *user, struct sg_msg *msg, unsigned reads_room)
 static int gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                   struct iovec *iov)
 {
-    struct end *s = user;
+    struct engine_end *s = user;
 
     iov->iov_base = s->mem + msg->cookie + off;
     iov->iov_len = len;
@@ -107,7 +107,7 @@ static void sent(void *user, const struct sg_msg *msg)
 static enum sg_mem_status place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
                                       size_t n)
 {
-    struct end *s = user;
+    struct engine_end *s = user;
 
     if (stag != STAG || to > REGION || n > REGION - to) {
         return SG_MEM_BOUNDS;
@@ -119,7 +119,7 @@ static enum sg_mem_status place_write(void *user, uint32_t stag, uint64_t to, co
 static enum sg_recv_status place_recv(void *user, uint32_t msn, uint32_t mo, const uint8_t *p,
                                       size_t n)
 {
-    struct end *s = user;
+    struct engine_end *s = user;
 
     memcpy(s->mem + s->at + mo, p, n);
     return SG_RECV_OK;
@@ -127,7 +127,7 @@ static enum sg_recv_status place_recv(void *user, uint32_t msn, uint32_t mo, con
 
 static void recv_done(void *user, const struct sg_recv_info *info)
 {
-    struct end *s = user;
+    struct engine_end *s = user;
 
     s->received++;
     s->at = (s->at + info->length) % (REGION / 2);

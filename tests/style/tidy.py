@@ -228,6 +228,32 @@ def layers(files):
                 yield where
 
 
+# Two implementations of one interface, of which a program links one.
+TWO_IMPLEMENTATIONS = {"qtest"}
+
+
+def tags(files):
+    """a tag names one struct, union or enum"""
+    first = {}
+    for name, lines in files.items():
+        for number, line in enumerate(lines, 1) if name.endswith(C) else ():
+            m = re.match(r"(?:typedef )?(?:static )?(?:const )?(?:struct|union|enum) (\w+) {", line)
+            if m and m[1] not in TWO_IMPLEMENTATIONS:
+                where = first.setdefault(m[1], "%s:%d" % (name, number))
+                if where != "%s:%d" % (name, number):
+                    yield "%s:%d: %s is at %s, too" % (name, number, m[1], where)
+
+
+def file_names(files):
+    """no two sources of hw/ have the same name"""
+    first = {}
+    for name in files:
+        if name.startswith("hw/") and name.endswith(C):
+            other = first.setdefault(Path(name).name, name)
+            if other != name:
+                yield "%s: %s has that name, too" % (name, other)
+
+
 def header_guards(files):
     """each header has an include guard"""
     for name, lines in files.items():
@@ -265,8 +291,8 @@ def module_lists(files):
 
 
 RULES = (file_length, function_length, line_length, trailing_space, tabs, leftovers,
-         machine_paths, spdx, layers, header_guards, one_title,
-         module_lists)
+         machine_paths, spdx, layers, tags, file_names, header_guards,
+         one_title, module_lists)
 
 
 def main():

@@ -19,17 +19,17 @@
 
 #define SPIN_S 0.005 /* after a message it polls so long, then it sleeps */
 
-struct memory {
+struct log_server_memory {
     struct pmem2_map *map;
     uint8_t *start;
     size_t size;
 };
 
-static struct memory map_device(const char *name)
+static struct log_server_memory map_device(const char *name)
 {
     struct pmem2_source *source = NULL;
     struct pmem2_config *config = NULL;
-    struct memory memory = {0};
+    struct log_server_memory memory = {0};
     int fd = open(name, O_RDWR);
 
     if (fd < 0) {
@@ -59,7 +59,7 @@ static struct rdma_cm_id *listen_at(const char *address)
     return id;
 }
 
-static struct ibv_mr *register_memory(struct ibv_pd *pd, struct memory memory)
+static struct ibv_mr *register_memory(struct ibv_pd *pd, struct log_server_memory memory)
 {
     const struct sgdv_mr_attr attr = {
         .hash = SGDV_HASH_CRC32C,
@@ -76,7 +76,7 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, struct memory memory)
 }
 
 /* Handles one message: true if the connection continues. */
-static bool serve(struct log_net *net, struct memory memory, const struct ibv_wc *wc)
+static bool serve(struct log_net *net, struct log_server_memory memory, const struct ibv_wc *wc)
 {
     struct log_persist request;
 
@@ -105,7 +105,7 @@ static void sleep_for_message(struct log_net *net)
     }
 }
 
-static void serve_all(struct log_net *net, struct memory memory)
+static void serve_all(struct log_net *net, struct log_server_memory memory)
 {
     double last = log_seconds();
     bool armed = false, open = true;
@@ -134,7 +134,7 @@ static void serve_all(struct log_net *net, struct memory memory)
 int main(int argc, char **argv)
 {
     struct rdma_cm_id *listener, *id;
-    struct memory memory;
+    struct log_server_memory memory;
     struct log_offer offer;
     struct ibv_pd *pd = NULL;
     struct ibv_mr *mr = NULL;

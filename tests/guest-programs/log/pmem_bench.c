@@ -23,12 +23,12 @@
 
 enum { BUFFER = 1 << 20, LIMIT_S = 20 };
 
-struct bench {
+struct pmem_bench {
     struct log_net net;
     uint64_t size, dirty;
 };
 
-static void finish(struct bench *b, enum ibv_wc_opcode opcode)
+static void finish(struct pmem_bench *b, enum ibv_wc_opcode opcode)
 {
     double limit = log_seconds() + LIMIT_S;
     struct ibv_wc wc;
@@ -54,7 +54,7 @@ static void finish(struct bench *b, enum ibv_wc_opcode opcode)
 }
 
 /* Posts a Write of any length, in pieces as large as the local buffer. */
-static void write_octets(struct bench *b, uint64_t length, unsigned flags)
+static void write_octets(struct pmem_bench *b, uint64_t length, unsigned flags)
 {
     struct ibv_qp_ex *qp = b->net.qp;
 
@@ -76,7 +76,7 @@ static void write_octets(struct bench *b, uint64_t length, unsigned flags)
     }
 }
 
-static void flush(struct bench *b, uint64_t length)
+static void flush(struct pmem_bench *b, uint64_t length)
 {
     struct ibv_qp_ex *qp = b->net.qp;
 
@@ -90,7 +90,7 @@ static void flush(struct bench *b, uint64_t length)
     finish(b, IBV_WC_FLUSH);
 }
 
-static void read_octets(struct bench *b)
+static void read_octets(struct pmem_bench *b)
 {
     struct ibv_qp_ex *qp = b->net.qp;
 
@@ -104,19 +104,19 @@ static void read_octets(struct bench *b)
     finish(b, IBV_WC_RDMA_READ);
 }
 
-static void by_flush(struct bench *b)
+static void by_flush(struct pmem_bench *b)
 {
     write_octets(b, b->size, 0);
     flush(b, b->size);
 }
 
-static void by_read(struct bench *b)
+static void by_read(struct pmem_bench *b)
 {
     write_octets(b, b->size, 0);
     read_octets(b);
 }
 
-static void by_message(struct bench *b)
+static void by_message(struct pmem_bench *b)
 {
     struct log_persist request = {0, b->size};
 
@@ -127,13 +127,13 @@ static void by_message(struct bench *b)
     finish(b, IBV_WC_RECV);
 }
 
-static void by_write(struct bench *b)
+static void by_write(struct pmem_bench *b)
 {
     write_octets(b, b->size, IBV_SEND_SIGNALED);
     finish(b, IBV_WC_RDMA_WRITE);
 }
 
-static void dirty_range(struct bench *b)
+static void dirty_range(struct pmem_bench *b)
 {
     if (b->dirty) {
         memset(log_user(&b->net), rand(), BUFFER);
@@ -142,15 +142,15 @@ static void dirty_range(struct bench *b)
     read_octets(b);
 }
 
-static void flush_range(struct bench *b)
+static void flush_range(struct pmem_bench *b)
 {
     flush(b, b->size);
 }
 
 static const struct way {
     const char *name;
-    void (*before)(struct bench *b); /* not timed */
-    void (*timed)(struct bench *b);
+    void (*before)(struct pmem_bench *b); /* not timed */
+    void (*timed)(struct pmem_bench *b);
 } ways[] = {
     {"flush", NULL, by_flush},     {"read", NULL, by_read},
     {"message", NULL, by_message}, {"write", NULL, by_write},
@@ -164,7 +164,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void run(struct bench *b, const struct way *way, unsigned long count)
+static void run(struct pmem_bench *b, const struct way *way, unsigned long count)
 {
     double *times = calloc(count, sizeof(*times));
 
@@ -189,7 +189,7 @@ static void run(struct bench *b, const struct way *way, unsigned long count)
 int main(int argc, char **argv)
 {
     const struct way *way = NULL;
-    struct bench b = {0};
+    struct pmem_bench b = {0};
     unsigned long count;
 
     for (size_t i = 0; argc >= 5 && i < sizeof(ways) / sizeof(ways[0]); i++) {

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct memory {
+struct pmem_local_memory {
     struct pmem2_map *map;
     uint8_t *start;
     size_t size;
@@ -32,11 +32,11 @@ static void must(int ret, const char *what)
     }
 }
 
-static struct memory map_device(const char *name)
+static struct pmem_local_memory map_device(const char *name)
 {
     struct pmem2_source *source = NULL;
     struct pmem2_config *config = NULL;
-    struct memory memory;
+    struct pmem_local_memory memory;
     int fd = open(name, O_RDWR);
 
     if (fd < 0) {
@@ -53,7 +53,7 @@ static struct memory map_device(const char *name)
     return memory;
 }
 
-static void info(struct memory memory)
+static void info(struct pmem_local_memory memory)
 {
     static const char *const names[] = {"byte", "cache line", "page"};
 
@@ -88,7 +88,7 @@ static int check(const uint8_t *found, const uint8_t *wanted, uint64_t length)
     return wrong != 0;
 }
 
-static void churn(struct memory memory, uint64_t offset, uint64_t length, uint64_t times)
+static void churn(struct pmem_local_memory memory, uint64_t offset, uint64_t length, uint64_t times)
 {
     pmem2_persist_fn persist = pmem2_get_persist_fn(memory.map);
     struct timespec start, end;
@@ -111,7 +111,7 @@ static void churn(struct memory memory, uint64_t offset, uint64_t length, uint64
 int main(int argc, char **argv)
 {
     uint64_t offset, length, seed;
-    struct memory memory;
+    struct pmem_local_memory memory;
     uint8_t *data;
 
     if (argc == 3 && strcmp(argv[1], "info") == 0) {

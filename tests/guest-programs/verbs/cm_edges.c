@@ -39,14 +39,14 @@ static struct sockaddr_in at(const char *ip, uint16_t port)
 
 /* ---- an identifier with its own channel ---- */
 
-struct end {
+struct cm_edges_end {
     struct rdma_event_channel *channel;
     struct rdma_cm_id *id;
     struct ibv_pd *pd;
     struct ibv_cq *cq;
 };
 
-static void end_open(struct end *e)
+static void end_open(struct cm_edges_end *e)
 {
     memset(e, 0, sizeof(*e));
     e->channel = rdma_create_event_channel();
@@ -55,7 +55,7 @@ static void end_open(struct end *e)
     }
 }
 
-static void end_qp(struct end *e)
+static void end_qp(struct cm_edges_end *e)
 {
     struct ibv_qp_init_attr attr = {
         .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 },
@@ -69,7 +69,7 @@ static void end_qp(struct end *e)
     }
 }
 
-static void end_close(struct end *e)
+static void end_close(struct cm_edges_end *e)
 {
     if (e->id->qp) {
         rdma_destroy_qp(e->id);
@@ -112,7 +112,7 @@ static struct told expect(struct rdma_event_channel *channel, enum rdma_cm_event
     return t;
 }
 
-static void resolve(struct end *e, uint16_t port)
+static void resolve(struct cm_edges_end *e, uint16_t port)
 {
     struct sockaddr_in to = at(address, port);
 
@@ -127,7 +127,7 @@ static void resolve(struct end *e, uint16_t port)
     end_qp(e);
 }
 
-static int listen_at(struct end *e, const char *ip, uint16_t port)
+static int listen_at(struct cm_edges_end *e, const char *ip, uint16_t port)
 {
     struct sockaddr_in sin = at(ip, port);
 
@@ -137,10 +137,10 @@ static int listen_at(struct end *e, const char *ip, uint16_t port)
 
 /* ---- cases ---- */
 
-static void one_reply(struct end *server, int round)
+static void one_reply(struct cm_edges_end *server, int round)
 {
     struct rdma_conn_param param = { .responder_resources = IRD, .initiator_depth = ORD };
-    struct end client, passive = { 0 };
+    struct cm_edges_end client, passive = { 0 };
     char words[64];
     struct told t;
 
@@ -189,7 +189,7 @@ static void one_reply(struct end *server, int round)
 
 static void reply_then_leave(void)
 {
-    struct end server;
+    struct cm_edges_end server;
     int round;
 
     if (listen_at(&server, address, PORT)) {
@@ -219,7 +219,7 @@ static void server_keeps_its_port(void)
 
     for (tcp = 0; tcp < 2; tcp++) {
         for (rdma = 0; rdma < 2; rdma++) {
-            struct end server;
+            struct cm_edges_end server;
             int fd, error;
 
             T_CONTEXT("socket at %u, listener at %u", tcp, rdma);
@@ -243,7 +243,7 @@ static void server_keeps_its_port(void)
 static void caller_keeps_its_port(void)
 {
     struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
-    struct end server, client, passive = { 0 };
+    struct cm_edges_end server, client, passive = { 0 };
     struct told t;
     uint16_t port;
     int error;

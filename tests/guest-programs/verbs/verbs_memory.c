@@ -44,7 +44,7 @@ static void refused(enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr, uint32_
 
 /* ---- atomics ---- */
 
-static uint64_t *word_of(struct side *s, uint64_t at)
+static uint64_t *word_of(struct verbs_side *s, uint64_t at)
 {
     return (uint64_t *)(void *)(s->buf + at);
 }

@@ -62,7 +62,7 @@ void pair_open(const char *address)
     }
 }
 
-static void make_qp(struct side *s, struct rdma_cm_id *id, const struct pair_want *want)
+static void make_qp(struct verbs_side *s, struct rdma_cm_id *id, const struct pair_want *want)
 {
     int mw = w.attr.orig_attr.max_mw ? IBV_ACCESS_MW_BIND : 0;
     struct ibv_qp_init_attr_ex attr = {
@@ -156,7 +156,7 @@ void pair_connect(const struct pair_want *want)
     }
 }
 
-static void close_side(struct side *s, bool active)
+static void close_side(struct verbs_side *s, bool active)
 {
     if (!s->id) {
         return;
@@ -170,7 +170,7 @@ static void close_side(struct side *s, bool active)
     s->qp = NULL;
 }
 
-static void end_side(struct side *s)
+static void end_side(struct verbs_side *s)
 {
     if (s->id) {
         rdma_destroy_id(s->id);
@@ -330,7 +330,7 @@ bool pair_no_event(void)
 
 /* ---- requests ---- */
 
-int pair_post(struct side *s, struct ibv_send_wr *wr)
+int pair_post(struct verbs_side *s, struct ibv_send_wr *wr)
 {
     struct ibv_send_wr *bad;
 
@@ -338,7 +338,7 @@ int pair_post(struct side *s, struct ibv_send_wr *wr)
     return ibv_post_send(s->qp, wr, &bad);
 }
 
-int pair_send(struct side *s, uint64_t at, uint32_t len)
+int pair_send(struct verbs_side *s, uint64_t at, uint32_t len)
 {
     struct ibv_sge sge = { (uintptr_t)s->buf + at, len, s->mr->lkey };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 };
@@ -346,7 +346,7 @@ int pair_send(struct side *s, uint64_t at, uint32_t len)
     return pair_post(s, &wr);
 }
 
-int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey,
+int pair_rdma(struct verbs_side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey,
               uint64_t remote_addr)
 {
     struct ibv_sge sge = { (uintptr_t)s->buf + at, len, s->mr->lkey };
@@ -357,7 +357,7 @@ int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, 
     return pair_post(s, &wr);
 }
 
-int pair_recv(struct side *s, uint64_t at, uint32_t len)
+int pair_recv(struct verbs_side *s, uint64_t at, uint32_t len)
 {
     struct ibv_sge sge = { (uintptr_t)s->buf + at, len, s->mr->lkey };
     struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;

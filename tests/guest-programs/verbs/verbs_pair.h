@@ -26,7 +26,7 @@ enum {
     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |      \
      IBV_ACCESS_REMOTE_ATOMIC)
 
-struct side {
+struct verbs_side {
     struct rdma_cm_id *id;
     struct ibv_qp *qp;
     struct ibv_qp_ex *qpx;
@@ -48,7 +48,7 @@ struct pair_world {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
     struct ibv_device_attr_ex attr;
-    struct side a, b;
+    struct verbs_side a, b;
 };
 
 extern struct pair_world w;
@@ -77,11 +77,11 @@ void pair_events(const struct pair_told *told, size_t n);
 bool pair_no_event(void);
 
 /* By ibv_post_send; the requests are signaled. */
-int pair_post(struct side *s, struct ibv_send_wr *wr);
-int pair_send(struct side *s, uint64_t at, uint32_t len);
-int pair_rdma(struct side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey,
+int pair_post(struct verbs_side *s, struct ibv_send_wr *wr);
+int pair_send(struct verbs_side *s, uint64_t at, uint32_t len);
+int pair_rdma(struct verbs_side *s, enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey,
               uint64_t remote_addr);
-int pair_recv(struct side *s, uint64_t at, uint32_t len);
+int pair_recv(struct verbs_side *s, uint64_t at, uint32_t len);
 int pair_recv_srq(struct ibv_srq *srq, uint64_t wr_id, uint64_t at, uint32_t len);
 
 /* Sends a command without libibverbs: the core's part, then the driver's.  0 or an errno value. */

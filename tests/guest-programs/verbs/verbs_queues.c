@@ -463,14 +463,14 @@ static void read__two_elements(void)
 
 enum { PIECE = 100, APART = 1000 };
 
-static void pieces(struct ibv_sge *sge, const struct side *s, uint32_t from)
+static void pieces(struct ibv_sge *sge, const struct verbs_side *s, uint32_t from)
 {
     for (int i = 0; i < PAIR_SGES; i++) {
         sge[i] = (struct ibv_sge){ (uintptr_t)s->buf + from + i * APART, PIECE, s->mr->lkey };
     }
 }
 
-static void compare_pieces(const struct side *to, const struct side *from, uint32_t at)
+static void compare_pieces(const struct verbs_side *to, const struct verbs_side *from, uint32_t at)
 {
     for (int i = 0; i < PAIR_SGES; i++) {
         T_EQ_MEM(to->buf + i * APART, from->buf + at + i * APART, PIECE);

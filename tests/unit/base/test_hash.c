@@ -3,7 +3,7 @@
 #include "base/hash.h"
 #include "tap.h"
 
-struct vector {
+struct hash_vector {
     const char *name;
     uint8_t alg;
     const char *text;      /* repeated so often: */
@@ -13,7 +13,7 @@ struct vector {
 };
 
 /* FIPS 180-4 examples, RFC 4231 cases 1 and 3, RFC 3720 appendix B.4. */
-static const struct vector vectors[] = {
+static const struct hash_vector vectors[] = {
     { "CRC32C, nothing", SG_HASH_CRC32C, "", 1, 0, 0, "00000000" },
     { "CRC32C, nine digits", SG_HASH_CRC32C, "123456789", 1, 0, 0, "839206e3" },
     { "CRC32C, 32 of ff", SG_HASH_CRC32C, "\xff", 32, 0, 0, "43aba862" },
@@ -49,7 +49,7 @@ static void to_hex(const uint8_t *p, size_t n, char *hex)
 }
 
 /* Hashes the text in pieces of so many octets. */
-static void check(const struct vector *v, size_t piece)
+static void check(const struct hash_vector *v, size_t piece)
 {
     size_t unit = strlen(v->text), all = unit * v->times, off, n;
     uint8_t key[SG_HASH_KEY_MAX], out[SG_HASHER_OUT], *text = malloc(all + 1);

@@ -12,19 +12,19 @@ enum {
     A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
 };
 
-struct fixture {
+struct demux_fixture {
     struct wire *w;
     struct peer a, b, late; /* late: whom the listener gets */
     struct sg_stream_listener *l;
     struct sg_endpoint local, remote; /* of b's stream, on host 1 */
 };
 
-static void set_up(struct fixture *f, uint64_t seed)
+static void set_up(struct demux_fixture *f, uint64_t seed)
 {
     struct sg_endpoint any = { .family = 4, .port = LISTENING };
     enum sg_stream_end why;
 
-    *f = (struct fixture){0};
+    *f = (struct demux_fixture){0};
     f->w = wire_new(seed, 1500, NULL);
     T_TRUE(peer_pair(f->w, &f->a, &f->b, 700));
     f->b.s->ops->endpoints(f->b.s, &f->local, &f->remote);
@@ -33,7 +33,8 @@ static void set_up(struct fixture *f, uint64_t seed)
     wire_settle(f->w, 1000 * WIRE_MS);
 }
 
-static size_t segment(struct fixture *f, uint8_t *frame, uint16_t from, uint16_t to, uint8_t flags)
+static size_t segment(struct demux_fixture *f, uint8_t *frame, uint16_t from, uint16_t to,
+                      uint8_t flags)
 {
     struct wire_segment s = {
         .dst_mac = f->w->host[1].mac, .src_mac = f->w->host[0].mac,
@@ -45,14 +46,14 @@ static size_t segment(struct fixture *f, uint8_t *frame, uint16_t from, uint16_t
     return wire_build(frame, &s);
 }
 
-static unsigned input(struct fixture *f, const uint8_t *frame, size_t len)
+static unsigned input(struct demux_fixture *f, const uint8_t *frame, size_t len)
 {
     return sg_port_input(f->w->host[1].port, frame, len);
 }
 
 static void verdict__table(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     uint8_t frame[128], broken[128];
     size_t n, i;
 
@@ -118,7 +119,7 @@ static void fragments__of_ours_never_reach_the_nic(void)
         { 700, true, 0x2001, N }, /* a later one, which names nobody */
         { 700, true, 0x0001, N }, /* the last one */
     };
-    struct fixture f;
+    struct demux_fixture f;
     struct sg_port_counters c;
     uint8_t frame[128];
     size_t n, i, dropped = 0;
@@ -144,7 +145,7 @@ static void fragments__of_ours_never_reach_the_nic(void)
 static void verdict__time_wait_belongs_to_the_adapter(void)
 {
     struct sg_port_counters c;
-    struct fixture f;
+    struct demux_fixture f;
     uint8_t frame[128];
     size_t n;
 
@@ -166,7 +167,7 @@ static void verdict__time_wait_belongs_to_the_adapter(void)
 
 static void checksum__bad_ones_are_dropped(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     struct sg_port_counters c;
     uint8_t frame[128];
     size_t n, i;
@@ -190,7 +191,7 @@ static void checksum__bad_ones_are_dropped(void)
     wire_free(f.w);
 }
 
-static unsigned connections(const struct fixture *f)
+static unsigned connections(const struct demux_fixture *f)
 {
     struct sg_port_counters c;
 
@@ -205,7 +206,7 @@ static unsigned connections(const struct fixture *f)
  */
 static void half_open__the_oldest_makes_room(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     struct sg_port_counters c;
     struct sg_endpoint to;
     struct peer honest = {0};
@@ -235,7 +236,7 @@ static void half_open__the_oldest_makes_room(void)
 /* A paused listener drops SYNs, as Linux does whose queue is full; the peers send them again. */
 static void paused__a_client_tries_again(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     struct sg_stream_net *net;
     struct sg_port_counters c;
     struct sg_endpoint to;
@@ -282,7 +283,7 @@ static void reopening__old_syns_do_not(void)
     struct sg_endpoint any = { .family = 4, .port = 700 };
     struct wire_segment s = { .flags = SYN, .window = 1000 };
     enum sg_stream_end why;
-    struct fixture f;
+    struct demux_fixture f;
     uint8_t frame[128];
     uint32_t last;
     unsigned i;
@@ -314,7 +315,7 @@ static void reopening__old_syns_do_not(void)
 
 static void reopening__new_syn_ends_time_wait(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     struct sg_port_counters c;
     uint8_t frame[128];
     struct wire_segment s = { .flags = SYN, .window = 1000, .seq = 0 };
@@ -349,7 +350,7 @@ static void reopening__new_syn_ends_time_wait(void)
 
 static void arp__reply_and_announcement_stay_inside(void)
 {
-    struct fixture f;
+    struct demux_fixture f;
     uint8_t request[42] = {0};
     struct sg_port_counters before, after;
 
@@ -374,7 +375,7 @@ static void hostile__random_segments(void)
     uint64_t seed;
 
     for (seed = 1; seed <= 40; seed++) {
-        struct fixture f;
+        struct demux_fixture f;
         uint8_t frame[2048], payload[1400];
         unsigned i;
 
@@ -462,7 +463,7 @@ static void hostile__mutated_traffic(void)
     uint64_t seed;
 
     for (seed = 1; seed <= 40; seed++) {
-        struct fixture f;
+        struct demux_fixture f;
 
         T_CONTEXT("seed %" PRIu64, seed);
         set_up(&f, 200 + seed);

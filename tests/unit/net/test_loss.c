@@ -23,12 +23,12 @@ struct path {
     unsigned stall_ms;       /* no longer one than this; 0: any */
 };
 
-struct rig {
+struct loss_rig {
     struct wire *w;
     struct peer a, b;
 };
 
-static void start(struct rig *r, uint64_t seed, const struct path *p, size_t window)
+static void start(struct loss_rig *r, uint64_t seed, const struct path *p, size_t window)
 {
     struct sg_port_config config = { .send_buffer = SG_PORT_SEND_BUFFER_MAX, .window = window };
     struct sg_impair_config c = {
@@ -43,7 +43,7 @@ static void start(struct rig *r, uint64_t seed, const struct path *p, size_t win
 }
 
 /* Octets received per millisecond, that is KB/s, and the longest time without any. */
-static unsigned run(struct rig *r, unsigned seconds, unsigned *stall_ms)
+static unsigned run(struct loss_rig *r, unsigned seconds, unsigned *stall_ms)
 {
     uint64_t from = r->b.received, last = from;
     unsigned ms, idle = 0;
@@ -61,7 +61,7 @@ static unsigned run(struct rig *r, unsigned seconds, unsigned *stall_ms)
     return (unsigned)((last - from) / (seconds * 1000));
 }
 
-static void stop(struct rig *r)
+static void stop(struct loss_rig *r)
 {
     peer_abort(&r->a);
     wire_settle(r->w, WIRE_S);
@@ -84,7 +84,7 @@ static const struct path paths[] = {
 static void throughput(void)
 {
     unsigned stall, rate;
-    struct rig r;
+    struct loss_rig r;
     size_t i;
 
     for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
@@ -112,7 +112,7 @@ static void windows(void)
     };
     static const struct path path = { "20 ms", 20, 0, 0, 0, 0 };
     unsigned stall, rate;
-    struct rig r;
+    struct loss_rig r;
     size_t i;
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -10,7 +10,7 @@
 
 enum { PORT = 4791, IDLE = 4096, SYN = 2 };
 
-struct many {
+struct many_peers {
     struct wire *w;
     struct peer *near, *far;
     struct sg_stream_listener *listener;
@@ -19,7 +19,7 @@ struct many {
 
 static bool accept_one(void *user, struct sg_stream *s)
 {
-    struct many *m = user;
+    struct many_peers *m = user;
     struct peer *p = &m->far[m->accepted++];
 
     p->wire = m->w;
@@ -28,12 +28,12 @@ static bool accept_one(void *user, struct sg_stream *s)
 
 static bool all_accepted(void *data)
 {
-    struct many *m = data;
+    struct many_peers *m = data;
 
     return m->accepted == m->count;
 }
 
-static void connect_many(struct many *m, unsigned count, const struct sg_port_config *config)
+static void connect_many(struct many_peers *m, unsigned count, const struct sg_port_config *config)
 {
     struct sg_endpoint any = { .family = 4, .port = PORT };
     struct sg_endpoint to;
@@ -54,14 +54,14 @@ static void connect_many(struct many *m, unsigned count, const struct sg_port_co
     }
 }
 
-static void disconnect(struct many *m)
+static void disconnect(struct many_peers *m)
 {
     wire_free(m->w);
     g_free(m->near);
     g_free(m->far);
 }
 
-static uint64_t visits(struct many *m)
+static uint64_t visits(struct many_peers *m)
 {
     struct sg_port_counters c[2];
 
@@ -70,7 +70,7 @@ static uint64_t visits(struct many *m)
     return c[0].visits + c[1].visits;
 }
 
-static void send_syn(struct many *m, uint16_t port, uint32_t seq)
+static void send_syn(struct many_peers *m, uint16_t port, uint32_t seq)
 {
     struct wire_segment s = {
         .dst_mac = m->w->host[1].mac, .src_mac = m->w->host[0].mac, .seq = seq, .flags = SYN,
@@ -88,7 +88,7 @@ struct cost {
 
 static struct cost cost_with(unsigned count)
 {
-    struct many m;
+    struct many_peers m;
     struct cost c;
     uint64_t before, at;
 
@@ -136,7 +136,7 @@ static void idle__chains_stay_short(void)
     const struct flow_table *t;
     unsigned i, n, longest = 0;
     const struct flow *f;
-    struct many m;
+    struct many_peers m;
 
     connect_many(&m, 1000, NULL);
     t = &m.w->host[1].port->flows;
@@ -190,7 +190,7 @@ static void count_per_tick(struct wire *w, int from, const uint8_t *frame, size_
 static void idle__peers_are_asked_in_turn(void)
 {
     struct sg_port_config config = { .peer_timeout_ms = 16000 };
-    struct many m;
+    struct many_peers m;
     unsigned i;
 
     connect_many(&m, IDLE, &config);
@@ -215,7 +215,7 @@ static void idle__peers_are_asked_in_turn(void)
 }
 
 /* Puts the first 'count' connections of host 1 into TIME-WAIT, in order. */
-static void close_some(struct many *m, unsigned count)
+static void close_some(struct many_peers *m, unsigned count)
 {
     unsigned i;
 
@@ -226,7 +226,7 @@ static void close_some(struct many *m, unsigned count)
     }
 }
 
-static unsigned connections(struct many *m, int host)
+static unsigned connections(struct many_peers *m, int host)
 {
     struct sg_port_counters c;
 
@@ -241,7 +241,7 @@ static unsigned connections(struct many *m, int host)
 static void time_wait__costs_a_syn_nothing(void)
 {
     struct sg_port_config config = { .max_connections = IDLE + 8 };
-    struct many m;
+    struct many_peers m;
     uint64_t before, first, later;
     unsigned i;
 
@@ -263,7 +263,7 @@ static void time_wait__costs_a_syn_nothing(void)
 }
 
 /* Whether peer i's connection is still in TIME-WAIT at host 1: then its SYN is acknowledged. */
-static bool is_known(struct many *m, const struct sg_endpoint *remote)
+static bool is_known(struct many_peers *m, const struct sg_endpoint *remote)
 {
     struct wire_segment s = {
         .dst_mac = m->w->host[1].mac, .src_mac = m->w->host[0].mac, .flags = 0x10,
@@ -287,7 +287,7 @@ static void time_wait__oldest_goes_first(void)
     struct sg_stream_net *net;
     struct peer more[N] = {{0}};
     enum sg_stream_end why;
-    struct many m;
+    struct many_peers m;
     unsigned i, k;
 
     connect_many(&m, N, &config);

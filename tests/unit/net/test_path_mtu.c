@@ -79,17 +79,17 @@ static bool route(struct wire *w, int from, const uint8_t *f, size_t len)
     return false;
 }
 
-struct fixture {
+struct path_mtu_fixture {
     struct wire *w;
     struct router r;
     struct peer a, b;
 };
 
-static void set_up(struct fixture *f, unsigned family, unsigned mtu)
+static void set_up(struct path_mtu_fixture *f, unsigned family, unsigned mtu)
 {
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), to;
 
-    *f = (struct fixture){0};
+    *f = (struct path_mtu_fixture){0};
     f->w = wire_new(1300, mtu, NULL);
     f->w->router = route;
     f->w->tap_data = &f->r;
@@ -105,12 +105,12 @@ static void set_up(struct fixture *f, unsigned family, unsigned mtu)
 
 static bool has_all(void *data)
 {
-    struct fixture *f = data;
+    struct path_mtu_fixture *f = data;
 
     return f->b.received >= f->a.to_send;
 }
 
-static void transfer(struct fixture *f, uint64_t octets)
+static void transfer(struct path_mtu_fixture *f, uint64_t octets)
 {
     f->a.to_send += octets;
     peer_send(&f->a);
@@ -118,12 +118,12 @@ static void transfer(struct fixture *f, uint64_t octets)
     T_FALSE(f->b.damaged);
 }
 
-static size_t emss(struct fixture *f)
+static size_t emss(struct path_mtu_fixture *f)
 {
     return f->a.s->ops->emss(f->a.s);
 }
 
-static uint64_t reports(struct fixture *f)
+static uint64_t reports(struct path_mtu_fixture *f)
 {
     struct sg_port_counters c;
 
@@ -153,7 +153,7 @@ static void narrow__segments_fit(void)
     unsigned i;
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
+        struct path_mtu_fixture f;
 
         T_CONTEXT("row %u", i);
         set_up(&f, rows[i].family, rows[i].port);
@@ -175,7 +175,7 @@ static void narrow__segments_fit(void)
 /* RFC 1191, section 6.3: after ten minutes the whole MTU is tried again. */
 static void narrow__tried_again_later(void)
 {
-    struct fixture f;
+    struct path_mtu_fixture f;
 
     set_up(&f, 4, 9000);
     f.r.mtu = 1500;
@@ -248,7 +248,7 @@ static void report__must_be_credible(void)
     unsigned i;
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct fixture f;
+        struct path_mtu_fixture f;
         unsigned family = rows[i].family;
 
         T_CONTEXT("IPv%u, %s", family, rows[i].what);
@@ -272,7 +272,7 @@ static void report__must_be_credible(void)
 /* Each one makes the adapter segment everything in flight again, so they are limited. */
 static void report__few_are_believed(void)
 {
-    struct fixture f;
+    struct path_mtu_fixture f;
     unsigned mtu, n = 0;
 
     set_up(&f, 4, 9000);

@@ -21,7 +21,7 @@ struct block {
     unsigned from, to; /* segments, 'to' excluded */
 };
 
-struct rig {
+struct recovery_rig {
     struct wire *w;
     struct peer b;
     uint32_t base;      /* number of the adapter's first octet */
@@ -38,7 +38,7 @@ struct rig {
 
 static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
 {
-    struct rig *r = w->tap_data;
+    struct recovery_rig *r = w->tap_data;
     const uint8_t *tcp = f + 34;
     size_t head, n;
 
@@ -61,8 +61,8 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     }
 }
 
-static void say(struct rig *r, uint8_t flags, uint32_t seq, uint32_t ack, const uint8_t *options,
-                size_t options_len)
+static void say(struct recovery_rig *r, uint8_t flags, uint32_t seq, uint32_t ack,
+                const uint8_t *options, size_t options_len)
 {
     uint8_t frame[200];
     struct wire_segment s = {
@@ -77,7 +77,8 @@ static void say(struct rig *r, uint8_t flags, uint32_t seq, uint32_t ack, const 
 }
 
 /* 'raw': octets behind the first one, instead of segments. */
-static void acknowledge_octets(struct rig *r, uint32_t octets, const uint32_t (*raw)[2], unsigned n)
+static void acknowledge_octets(struct recovery_rig *r, uint32_t octets, const uint32_t (*raw)[2],
+                               unsigned n)
 {
     uint8_t o[40] = { 1, 1, 8, 10, 0, 0, 0, 1 };
     unsigned i;
@@ -95,7 +96,8 @@ static void acknowledge_octets(struct rig *r, uint32_t octets, const uint32_t (*
     say(r, ACK, 0x70000001, r->base + octets, o, n ? 16 + 8 * n : 12);
 }
 
-static void acknowledge(struct rig *r, unsigned segments, const struct block *b, unsigned n)
+static void acknowledge(struct recovery_rig *r, unsigned segments, const struct block *b,
+                        unsigned n)
 {
     uint32_t raw[3][2];
     unsigned i;
@@ -110,7 +112,7 @@ static void acknowledge(struct rig *r, unsigned segments, const struct block *b,
 #define SACK(...) (const struct block[]){ __VA_ARGS__ }, \
     sizeof((struct block[]){ __VA_ARGS__ }) / sizeof(struct block)
 
-static void start(struct rig *r)
+static void start(struct recovery_rig *r)
 {
     static const uint8_t options[] = { 2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0 };
     struct sg_endpoint any = { .family = 4, .port = PORT };
@@ -131,14 +133,14 @@ static void start(struct rig *r)
     r->b.unit = SEGMENT;
 }
 
-static void send(struct rig *r, unsigned segments)
+static void send(struct recovery_rig *r, unsigned segments)
 {
     r->b.to_send += (uint64_t)segments * SEGMENT;
     peer_send(&r->b);
     wire_settle(r->w, WIRE_MS / 2);
 }
 
-static void stop(struct rig *r)
+static void stop(struct recovery_rig *r)
 {
     peer_abort(&r->b);
     wire_settle(r->w, WIRE_MS);
@@ -146,7 +148,7 @@ static void stop(struct rig *r)
 }
 
 /* How often that segment was sent. */
-static unsigned times(const struct rig *r, unsigned segment)
+static unsigned times(const struct recovery_rig *r, unsigned segment)
 {
     unsigned i, n = 0;
 
@@ -156,7 +158,7 @@ static unsigned times(const struct rig *r, unsigned segment)
     return n;
 }
 
-static void only_again(const struct rig *r, unsigned segments, unsigned from, unsigned to)
+static void only_again(const struct recovery_rig *r, unsigned segments, unsigned from, unsigned to)
 {
     unsigned i;
 
@@ -169,7 +171,7 @@ static void only_again(const struct rig *r, unsigned segments, unsigned from, un
 /* RFC 2018: segments that the peer has are not sent again, after a single acknowledgement. */
 static void sack__one_hole(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 10);
@@ -184,7 +186,7 @@ static void sack__one_hole(void)
 /* Three duplicates, or time, but not the first one alone: it may be reordering (RFC 8985, 6.2). */
 static void sack__one_duplicate_is_none(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 4);
@@ -199,7 +201,7 @@ static void sack__one_duplicate_is_none(void)
 /* A partial acknowledgement does not end recovery; all holes are filled without a timeout. */
 static void sack__many_holes(void)
 {
-    struct rig r;
+    struct recovery_rig r;
     unsigned i;
 
     start(&r);
@@ -218,7 +220,7 @@ static void sack__many_holes(void)
 /* RACK: a lost retransmission is detected by segments that were sent after it. */
 static void sack__lost_retransmission(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 6);
@@ -236,7 +238,7 @@ static void sack__lost_retransmission(void)
 /* RFC 8985, section 7: the last one is sent again, and the losses that this shows are repaired. */
 static void tail__probe(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 4);
@@ -256,7 +258,7 @@ static void tail__probe(void)
 /* The last segment and the end of the stream: within the timeout, not a second. */
 static void tail__end_of_stream(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 1);
@@ -272,7 +274,7 @@ static void tail__end_of_stream(void)
 }
 
 /* How many segments leave at once, with plenty to send and everything acknowledged. */
-static unsigned burst(struct rig *r, unsigned *segments)
+static unsigned burst(struct recovery_rig *r, unsigned *segments)
 {
     unsigned before = r->n;
 
@@ -286,7 +288,7 @@ static unsigned burst(struct rig *r, unsigned *segments)
 static void spurious__by_timestamp(bool sack_too)
 {
     unsigned segments = 10, before, after;
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 10);
@@ -321,7 +323,7 @@ static void spurious__timeout(void)
 static void loss__reduces_the_window(void)
 {
     unsigned segments = 10;
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 10);
@@ -336,7 +338,7 @@ static void loss__reduces_the_window(void)
 /* A timeout retransmits what the peer does not have, and nothing else. */
 static void timeout__not_what_is_sacked(void)
 {
-    struct rig r;
+    struct recovery_rig r;
     unsigned i;
 
     start(&r);
@@ -354,7 +356,7 @@ static void timeout__not_what_is_sacked(void)
 /* RFC 6298, section 5.3: a late arrival must not cause retransmission of later segments. */
 static void timeout__begins_anew(void)
 {
-    struct rig r;
+    struct recovery_rig r;
 
     start(&r);
     send(&r, 4);
@@ -371,7 +373,7 @@ static void timeout__begins_anew(void)
 /* RFC 2018, section 8: the peer may drop what it SACKed. */
 static void timeout__peer_reneges(void)
 {
-    struct rig r;
+    struct recovery_rig r;
     unsigned i;
 
     start(&r);
@@ -400,7 +402,7 @@ static void hostile__blocks(void)
         { { 0xfffff000u, 0xfffffff0u }, { 0xf0000000u, 9 * SEGMENT }, { 1, 2 } },
         { { SEGMENT + 1, 2 * SEGMENT }, { 3 * SEGMENT, 4 * SEGMENT - 1 }, { 7, 8 } },
     };
-    struct rig r;
+    struct recovery_rig r;
     size_t i;
 
     start(&r);
@@ -417,7 +419,7 @@ static void hostile__blocks(void)
 static void hostile__many_blocks(void)
 {
     uint64_t now;
-    struct rig r;
+    struct recovery_rig r;
     unsigned i, j;
 
     start(&r);

@@ -10,14 +10,14 @@
 enum { PORT = 4791, FAR = 9 };
 
 /* The addresses for which host 0 and host 1 ask their link, by last octet. */
-struct asked {
+struct route_asked {
     unsigned by[2][256];
     uint8_t tcp_to[2][6]; /* where the last segment went */
 };
 
 static void look(struct wire *w, int from, const uint8_t *f, size_t len)
 {
-    struct asked *a = w->tap_data;
+    struct route_asked *a = w->tap_data;
 
     (void)len;
     if (sg_get_be16(f + 12) == 0x0806 && sg_get_be16(f + 20) == 1) {
@@ -36,7 +36,7 @@ static bool all_arrived(void *data)
     return p[0]->received >= p[1]->to_send && p[1]->received >= p[0]->to_send;
 }
 
-static struct wire *new_wire(struct asked *asked)
+static struct wire *new_wire(struct route_asked *asked)
 {
     struct wire *w = wire_new(7, 1500, NULL);
 
@@ -72,7 +72,7 @@ static void transfer(struct wire *w, struct sg_endpoint *to, struct wire_faults 
 
 static void unreachable(void)
 {
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w);
     enum sg_stream_end why;
@@ -88,7 +88,7 @@ static void unreachable(void)
 
 static void next_hop(void)
 {
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w);
     uint8_t router = w->host[1].ip.ip[3];
@@ -107,7 +107,7 @@ static void next_hop(void)
 static void next_hop_before_gateway(void)
 {
     const uint8_t gateway[16] = { 10, 0, 0, 99 };
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), own = w->host[0].ip;
 
@@ -122,7 +122,7 @@ static void next_hop_before_gateway(void)
 /* A router that shares no prefix with us: ip route ... via ... onlink. */
 static void next_hop_beyond_prefix(void)
 {
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), router = wire_ip(192, 168, 7, 77, 0);
     struct peer a = { .to_send = 1000 }, b = {0};
@@ -149,7 +149,7 @@ static void next_hop_beyond_prefix(void)
 
 static void next_hop__ipv6(void)
 {
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), router = wire_ip6(false, 2, 0, 0);
     struct sg_endpoint to = wire_ip6(false, FAR, 0, 0);
@@ -174,7 +174,7 @@ static void next_hop__ipv6(void)
 static void next_hop_is_the_usual(void)
 {
     const uint8_t gateway[2][16] = { { 10, 0, 0, 99 }, { 10, 0, 0, 2 } };
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), own = w->host[0].ip;
     struct sg_stream_net *net = w->host[0].net;
@@ -201,7 +201,7 @@ static void next_hop_is_the_usual(void)
 static void accepted_is_routed(void)
 {
     const uint8_t hop[16] = { 10, 0, 0, 55 }, none[16] = {0};
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), router = wire_ip(10, 0, 0, 55, 0);
     struct peer a = {0}, b = {0};
@@ -227,7 +227,7 @@ static void accepted_is_routed(void)
 static void back_follows_sender(void)
 {
     static const uint8_t mac[6] = { 0x52, 0x54, 0, 0, 0, 0x77 };
-    struct asked asked;
+    struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), local, remote;
     struct peer a = {0}, b = {0};

@@ -7,19 +7,19 @@
 
 enum { PORT = 4791 };
 
-struct rig {
+struct stall_rig {
     struct wire *w;
     struct peer a, b;
 };
 
 static bool all_arrived(void *data)
 {
-    struct rig *r = data;
+    struct stall_rig *r = data;
 
     return r->b.received >= r->a.to_send && r->a.received >= r->b.to_send;
 }
 
-static uint64_t retransmits(struct rig *r)
+static uint64_t retransmits(struct stall_rig *r)
 {
     struct sg_port_counters c;
 
@@ -28,7 +28,7 @@ static uint64_t retransmits(struct rig *r)
 }
 
 /* A connection that has measured short round trips for a while. */
-static void start_with(struct rig *r, uint64_t seed, const struct sg_port_config *config)
+static void start_with(struct stall_rig *r, uint64_t seed, const struct sg_port_config *config)
 {
     unsigned i;
 
@@ -45,12 +45,12 @@ static void start_with(struct rig *r, uint64_t seed, const struct sg_port_config
     T_EQ_U64(retransmits(r), 0);
 }
 
-static void start(struct rig *r, uint64_t seed)
+static void start(struct stall_rig *r, uint64_t seed)
 {
     start_with(r, seed, NULL);
 }
 
-static void finish(struct rig *r)
+static void finish(struct stall_rig *r)
 {
     T_TRUE(wire_run(r->w, all_arrived, r, 600 * WIRE_S));
     T_FALSE(r->a.damaged || r->b.damaged);
@@ -67,7 +67,7 @@ static void late__acknowledgements(void)
 {
     static const unsigned ms[] = { 200, 350, 450 }; /* one way */
     uint64_t since;
-    struct rig r;
+    struct stall_rig r;
     size_t i;
 
     for (i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
@@ -88,7 +88,7 @@ static void late__acknowledgements(void)
 static void late__bound_of_a_second(void)
 {
     struct sg_port_config config = { .rto_min_ms = 1000 };
-    struct rig r;
+    struct stall_rig r;
 
     start_with(&r, 705, &config);
     r.w->delay = 450 * WIRE_MS;
@@ -103,7 +103,7 @@ static void late__bound_of_a_second(void)
 static void congested__uplink_is_waited_for(void)
 {
     struct wire_host *h;
-    struct rig r;
+    struct stall_rig r;
 
     start(&r, 710);
     h = &r.w->host[0];
@@ -122,7 +122,7 @@ static void congested__uplink_is_waited_for(void)
 /* But not for ever: a dead uplink ends the connection after the timeout. */
 static void congested__uplink_for_ever(void)
 {
-    struct rig r;
+    struct stall_rig r;
 
     start(&r, 720);
     r.w->host[0].drops_all = r.w->host[1].drops_tcp = true;

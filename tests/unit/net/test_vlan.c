@@ -28,14 +28,14 @@ static bool all_arrived(void *data)
     return p[0]->received >= p[1]->to_send && p[1]->received >= p[0]->to_send;
 }
 
-struct seen {
+struct vlan_seen {
     unsigned frames, tagged, arp, nd, tcp;
     uint8_t first[46];
 };
 
 static void look(struct wire *w, int from, const uint8_t *f, size_t len)
 {
-    struct seen *s = w->tap_data;
+    struct vlan_seen *s = w->tap_data;
 
     (void)from;
     (void)len;
@@ -56,7 +56,7 @@ static void transfer(const struct sg_endpoint *a_ip, const struct sg_endpoint *b
     struct peer a = { .to_send = 1000000 }, b = { .to_send = 300000 };
     struct peer *both[2] = { &a, &b };
     struct sg_endpoint to = *b_ip;
-    struct seen seen = {0};
+    struct vlan_seen seen = {0};
 
     to.port = PORT;
     w->tap = look;
@@ -101,7 +101,7 @@ static void wire__arp_request(void)
     };
     struct wire *w = wire_new(2, 1500, NULL);
     struct sg_endpoint a = ip4(1, VLAN), to = ip4(2, VLAN);
-    struct seen seen = {0};
+    struct vlan_seen seen = {0};
     struct peer p = {0};
     enum sg_stream_end why;
 
@@ -243,7 +243,7 @@ static void loopback__across_links(void)
     struct wire_host *h = &w->host[0];
     struct sg_endpoint own = ip4(1, VLAN), to, any = { .family = 4, .port = PORT };
     enum sg_stream_end why;
-    struct seen seen = {0};
+    struct vlan_seen seen = {0};
     size_t i;
 
     w->tap = look;
@@ -279,7 +279,7 @@ static void arp__of_another_link(void)
     uint8_t reply[64] = { 0x52, 0x54, 0, 0, 0, 1, 0x52, 0x54, 0, 0, 0, 2, 8, 6,
                           0, 1, 8, 0, 6, 4, 0, 2, 0x52, 0x54, 0, 0, 0, 2, 10, 0, 5, 2,
                           0x52, 0x54, 0, 0, 0, 1, 10, 0, 5, 1 };
-    struct seen seen = {0};
+    struct vlan_seen seen = {0};
     struct peer p = {0};
     enum sg_stream_end why;
 

@@ -16,7 +16,7 @@ static struct sg_persist_source cpu(unsigned vcpu)
     return (struct sg_persist_source) { .agent = SG_PERSIST_CPU, .unit = vcpu };
 }
 
-void oracle_init(struct oracle *o, struct rig *r)
+void oracle_init(struct oracle *o, struct dom_rig *r)
 {
     memset(o, 0, sizeof(*o));
     o->r = r;

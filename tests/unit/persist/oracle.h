@@ -17,7 +17,7 @@
 enum { ORACLE_LINES = 128, ORACLE_VCPUS = 3, ORACLE_DEVICES = 2 };
 
 struct oracle {
-    struct rig *r;
+    struct dom_rig *r;
     GArray *states[ORACLE_LINES];       /* 64 octets each */
     unsigned certain[ORACLE_LINES];
     unsigned queued[ORACLE_LINES];      /* in S3 for certain (domain NONE) */
@@ -33,7 +33,7 @@ struct oracle_piece {
     uint8_t data[512];
 };
 
-void oracle_init(struct oracle *o, struct rig *r);
+void oracle_init(struct oracle *o, struct dom_rig *r);
 void oracle_fini(struct oracle *o);
 
 /* Each applies the event to the domain and records it. */

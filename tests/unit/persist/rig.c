@@ -5,12 +5,12 @@
 
 static void cut_due(void *opaque)
 {
-    ((struct rig *)opaque)->cuts_due++;
+    ((struct dom_rig *)opaque)->cuts_due++;
 }
 
 static const struct sg_persist_ops ops = { .cut_due = cut_due };
 
-void rig_init(struct rig *r)
+void rig_init(struct dom_rig *r)
 {
     memset(r, 0, sizeof(*r));
     sg_persist_config_init(&r->config);
@@ -23,7 +23,7 @@ void rig_init(struct rig *r)
     r->pc = 0x400000;
 }
 
-void rig_up(struct rig *r, size_t size)
+void rig_up(struct dom_rig *r, size_t size)
 {
     struct sg_persist_extent extent = { .base = RIG_BASE, .size = size, .name = "pmem0" };
 
@@ -34,7 +34,7 @@ void rig_up(struct rig *r, size_t size)
     T_EQ_INT(sg_persist_add(r->p, &extent), 0);
 }
 
-void rig_down(struct rig *r)
+void rig_down(struct dom_rig *r)
 {
     sg_persist_free(r->p);
     g_free(r->visible);
@@ -42,14 +42,14 @@ void rig_down(struct rig *r)
     r->p = NULL;
 }
 
-void rig_simple(struct rig *r, enum sg_persist_domain domain)
+void rig_simple(struct dom_rig *r, enum sg_persist_domain domain)
 {
     rig_init(r);
     r->config.domain = domain;
     rig_up(r, 65536);
 }
 
-void rig_configure(struct rig *r)
+void rig_configure(struct dom_rig *r)
 {
     T_NULL(sg_persist_configure(r->p, &r->config));
 }
@@ -61,7 +61,7 @@ static struct sg_persist_source adapter(uint32_t qpn, uint64_t off)
     };
 }
 
-static struct sg_persist_source cpu(struct rig *r, unsigned vcpu)
+static struct sg_persist_source cpu(struct dom_rig *r, unsigned vcpu)
 {
     r->pc += 4;
     return (struct sg_persist_source) {
@@ -69,14 +69,14 @@ static struct sg_persist_source cpu(struct rig *r, unsigned vcpu)
     };
 }
 
-void rig_write(struct rig *r, uint32_t qpn, uint64_t off, const void *buf, size_t len)
+void rig_write(struct dom_rig *r, uint32_t qpn, uint64_t off, const void *buf, size_t len)
 {
     struct sg_persist_source who = adapter(qpn, off);
 
     T_TRUE(sg_persist_dma_write(r->p, &who, RIG_BASE + off, buf, len));
 }
 
-void rig_write_u64(struct rig *r, uint32_t qpn, uint64_t off, uint64_t value)
+void rig_write_u64(struct dom_rig *r, uint32_t qpn, uint64_t off, uint64_t value)
 {
     uint8_t buf[8];
 
@@ -84,7 +84,7 @@ void rig_write_u64(struct rig *r, uint32_t qpn, uint64_t off, uint64_t value)
     rig_write(r, qpn, off, buf, sizeof(buf));
 }
 
-enum sg_pm_result rig_flush(struct rig *r, uint32_t qpn, uint64_t off, uint64_t len,
+enum sg_pm_result rig_flush(struct dom_rig *r, uint32_t qpn, uint64_t off, uint64_t len,
                             unsigned flags)
 {
     struct sg_persist_source who = adapter(qpn, off);
@@ -94,7 +94,7 @@ enum sg_pm_result rig_flush(struct rig *r, uint32_t qpn, uint64_t off, uint64_t 
     return sg_persist_flush(r->p, &who, RIG_BASE + off, &op);
 }
 
-static void store(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value, unsigned flags)
+static void store(struct dom_rig *r, unsigned vcpu, uint64_t off, uint64_t value, unsigned flags)
 {
     struct sg_persist_source who = cpu(r, vcpu);
     uint8_t buf[8];
@@ -104,41 +104,41 @@ static void store(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value, un
                                 flags | SG_PERSIST_STORE_WRITE));
 }
 
-void rig_store(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value)
+void rig_store(struct dom_rig *r, unsigned vcpu, uint64_t off, uint64_t value)
 {
     store(r, vcpu, off, value, 0);
 }
 
-void rig_store_nt(struct rig *r, unsigned vcpu, uint64_t off, uint64_t value)
+void rig_store_nt(struct dom_rig *r, unsigned vcpu, uint64_t off, uint64_t value)
 {
     store(r, vcpu, off, value, SG_PERSIST_STORE_NT);
 }
 
-void rig_cpu_flush(struct rig *r, unsigned vcpu, uint64_t off, enum sg_persist_cpu_flush kind)
+void rig_cpu_flush(struct dom_rig *r, unsigned vcpu, uint64_t off, enum sg_persist_cpu_flush kind)
 {
     struct sg_persist_source who = cpu(r, vcpu);
 
     sg_persist_cpu_flush(r->p, &who, RIG_BASE + off, kind);
 }
 
-void rig_sfence(struct rig *r, unsigned vcpu)
+void rig_sfence(struct dom_rig *r, unsigned vcpu)
 {
     struct sg_persist_source who = cpu(r, vcpu);
 
     sg_persist_cpu_fence(r->p, &who, SG_PERSIST_SFENCE);
 }
 
-uint64_t rig_visible(const struct rig *r, uint64_t off)
+uint64_t rig_visible(const struct dom_rig *r, uint64_t off)
 {
     return sg_get_le64(r->visible + off);
 }
 
-uint64_t rig_media(const struct rig *r, uint64_t off)
+uint64_t rig_media(const struct dom_rig *r, uint64_t off)
 {
     return sg_get_le64(r->media + off);
 }
 
-struct sg_persist_report *rig_cut_report(struct rig *r, enum sg_persist_outcome outcome,
+struct sg_persist_report *rig_cut_report(struct dom_rig *r, enum sg_persist_outcome outcome,
                                          uint64_t seed)
 {
     struct sg_persist_policy policy = { .outcome = outcome, .seed = seed };
@@ -152,18 +152,18 @@ struct sg_persist_report *rig_cut_report(struct rig *r, enum sg_persist_outcome 
     return report;
 }
 
-void rig_cut(struct rig *r, enum sg_persist_outcome outcome, uint64_t seed)
+void rig_cut(struct dom_rig *r, enum sg_persist_outcome outcome, uint64_t seed)
 {
     sg_persist_report_free(rig_cut_report(r, outcome, seed));
 }
 
-uint64_t rig_outcomes_of(const struct rig *proto, rig_scene *scene,
-                         unsigned (*of)(const struct rig *r), unsigned seeds)
+uint64_t rig_outcomes_of(const struct dom_rig *proto, rig_scene *scene,
+                         unsigned (*of)(const struct dom_rig *r), unsigned seeds)
 {
     uint64_t set = 0;
 
     for (unsigned seed = 1; seed <= seeds; seed++) {
-        struct rig r = *proto;
+        struct dom_rig r = *proto;
         unsigned value;
 
         r.limits.seed = seed;
@@ -180,12 +180,12 @@ uint64_t rig_outcomes_of(const struct rig *proto, rig_scene *scene,
 
 static uint64_t outcome_offset;
 
-static unsigned at_offset(const struct rig *r)
+static unsigned at_offset(const struct dom_rig *r)
 {
     return SG_MIN(rig_media(r, outcome_offset), 64);
 }
 
-uint64_t rig_outcomes(const struct rig *proto, rig_scene *scene, uint64_t off, unsigned seeds)
+uint64_t rig_outcomes(const struct dom_rig *proto, rig_scene *scene, uint64_t off, unsigned seeds)
 {
     outcome_offset = off;
     return rig_outcomes_of(proto, scene, at_offset, seeds);

@@ -22,7 +22,7 @@ static void damage_and_check(void *arg)
 }
 
 /* Whether the check aborts after this. */
-static bool noticed(struct rig *r, void (*damage)(struct sg_persist *p))
+static bool noticed(struct dom_rig *r, void (*damage)(struct sg_persist *p))
 {
     struct damaging d = { r->p, damage };
 
@@ -144,7 +144,7 @@ static const struct {
 
 static void each_invariant(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     rig_store(&r, 0, 0, 1);
@@ -165,7 +165,7 @@ static void nothing(struct sg_persist *p)
 
 static void no_false_alarm(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     rig_store(&r, 0, 0, 1);

@@ -8,12 +8,12 @@
 
 enum { X = 0, Y = 64, X2 = 8, X3 = 16, SEEDS = 300 };
 
-static unsigned xy(const struct rig *r)
+static unsigned xy(const struct dom_rig *r)
 {
     return rig_media(r, X) + 4 * rig_media(r, Y);
 }
 
-static unsigned xx2(const struct rig *r)
+static unsigned xx2(const struct dom_rig *r)
 {
     return rig_media(r, X) + 4 * rig_media(r, X2);
 }
@@ -22,9 +22,9 @@ static unsigned xx2(const struct rig *r)
 #define ALL4 (XY(0, 0) | XY(1, 0) | XY(0, 1) | XY(1, 1))
 
 static uint64_t outcomes(enum sg_persist_domain domain, bool store_buffer, rig_scene *scene,
-                         unsigned (*of)(const struct rig *r))
+                         unsigned (*of)(const struct dom_rig *r))
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.domain = domain;
@@ -32,13 +32,13 @@ static uint64_t outcomes(enum sg_persist_domain domain, bool store_buffer, rig_s
     return rig_outcomes_of(&proto, scene, of, SEEDS);
 }
 
-static void same_line(struct rig *r)
+static void same_line(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store(r, 0, X2, 1);
 }
 
-static void other_line(struct rig *r)
+static void other_line(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store(r, 0, Y, 1);
@@ -59,14 +59,14 @@ static void stores(void)
 static enum sg_persist_cpu_flush flush_kind;
 static enum sg_persist_cpu_fence fence_kind;
 
-static void fence(struct rig *r, unsigned vcpu)
+static void fence(struct dom_rig *r, unsigned vcpu)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU, .unit = vcpu };
 
     sg_persist_cpu_fence(r->p, &who, fence_kind);
 }
 
-static void flush_fence_flag(struct rig *r)
+static void flush_fence_flag(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 0, X + 17, flush_kind);
@@ -74,7 +74,7 @@ static void flush_fence_flag(struct rig *r)
     rig_store(r, 0, Y, 1);
 }
 
-static void flush_flag(struct rig *r)
+static void flush_flag(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 0, X, flush_kind);
@@ -103,7 +103,7 @@ static void flushes(void)
     }
 }
 
-static void store_after_clwb(struct rig *r)
+static void store_after_clwb(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
@@ -111,7 +111,7 @@ static void store_after_clwb(struct rig *r)
     rig_sfence(r, 0);
 }
 
-static void overwrite_after_clwb(struct rig *r)
+static void overwrite_after_clwb(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
@@ -119,7 +119,7 @@ static void overwrite_after_clwb(struct rig *r)
     rig_sfence(r, 0);
 }
 
-static void foreign_fence(struct rig *r)
+static void foreign_fence(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
@@ -138,7 +138,7 @@ static void covers(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, foreign_fence, xy), XY(0, 1) | XY(1, 1));
 }
 
-static void clwb_of_foreign_store(struct rig *r)
+static void clwb_of_foreign_store(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_cpu_flush(r, 1, X, SG_PERSIST_CLWB);
@@ -152,26 +152,26 @@ static void foreign_store(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, clwb_of_foreign_store, xy), XY(1, 0));
 }
 
-static void nt_flag(struct rig *r)
+static void nt_flag(struct dom_rig *r)
 {
     rig_store_nt(r, 0, X, 1);
     rig_store(r, 0, Y, 1);
 }
 
-static void nt_fence_flag(struct rig *r)
+static void nt_fence_flag(struct dom_rig *r)
 {
     rig_store_nt(r, 0, X, 1);
     rig_sfence(r, 0);
     rig_store(r, 0, Y, 1);
 }
 
-static void nt_nt(struct rig *r)
+static void nt_nt(struct dom_rig *r)
 {
     rig_store_nt(r, 0, X, 1);
     rig_store_nt(r, 0, Y, 1);
 }
 
-static void cached_then_nt(struct rig *r)
+static void cached_then_nt(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store_nt(r, 0, X2, 1);
@@ -191,14 +191,14 @@ static void non_temporal(void)
     T_EQ_U64(outcomes(SG_PERSIST_ADR, true, cached_then_nt, xx2), XY(1, 1));
 }
 
-static void plain_nt_same_line(struct rig *r)
+static void plain_nt_same_line(struct dom_rig *r)
 {
     rig_store(r, 0, Y, 1);
     rig_store(r, 0, X, 1);
     rig_store_nt(r, 0, X2, 1);
 }
 
-static unsigned y_x2(const struct rig *r)
+static unsigned y_x2(const struct dom_rig *r)
 {
     return rig_media(r, Y) + 4 * rig_media(r, X2);
 }
@@ -209,20 +209,20 @@ static void buffer_order(void)
     T_EQ_U64(outcomes(SG_PERSIST_EADR, true, plain_nt_same_line, y_x2) & XY(0, 1), 0);
 }
 
-static void seen_by_other(struct rig *r)
+static void seen_by_other(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     /* vCPU 1 may have read x now; its own store follows. */
     rig_store(r, 1, Y, 1);
 }
 
-static void seen_by_device(struct rig *r)
+static void seen_by_device(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_write_u64(r, 1, Y, 1);
 }
 
-static void nt_seen_by_other(struct rig *r)
+static void nt_seen_by_other(struct dom_rig *r)
 {
     rig_store_nt(r, 0, X, 1);
     rig_store(r, 1, Y, 1);
@@ -230,7 +230,7 @@ static void nt_seen_by_other(struct rig *r)
     rig_sfence(r, 1);
 }
 
-static void synced(struct rig *r)
+static void synced(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store_nt(r, 0, Y, 1);
@@ -255,7 +255,7 @@ static void prefix_of_stores(void)
         uint64_t x = seed * 0x9e3779b97f4a7c15ull, state[ATOMS] = { 0 };
         uint8_t place[STORES];
         unsigned n = 0, certain = 0, survived = 0;
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("seed %u", seed);
         rig_init(&r);
@@ -298,7 +298,7 @@ static void prefix_of_stores(void)
 /* Buffers are finite: data pushed out of them are in the next stage. */
 static void overflow(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_EADR;
@@ -324,7 +324,7 @@ static void overflow(void)
 /* A write-combining buffer that is pushed out writes its line, with all earlier stores to it. */
 static void overflow_in_order(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_EADR;
@@ -344,7 +344,7 @@ static void overflow_in_order(void)
 /* Stores to one line share a write-combining buffer, so 63 other lines push nothing out. */
 static void combined(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_EADR;
@@ -366,7 +366,7 @@ static void combined(void)
 
 static void many_flushes(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.check = false;
@@ -389,7 +389,7 @@ static void many_flushes(void)
 static void oldest_flush(void)
 {
     enum { NOTES = 65536 };
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.check = false;
@@ -408,7 +408,7 @@ static void oldest_flush(void)
 /* Merged stores persist together: one after the CLWB goes with those before it. */
 static void flush_of_a_group(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.line_stores = 8;
@@ -428,7 +428,7 @@ static void flush_of_a_group(void)
 }
 
 /* The CPU has written already when the store is reported; the line had no history. */
-static void reported_late(struct rig *r)
+static void reported_late(struct dom_rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
     uint8_t line[64] = { 1 }, three[8] = { 3 };
@@ -439,13 +439,13 @@ static void reported_late(struct rig *r)
     T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X2, three, 8, 0));
 }
 
-static void reported_late_fenced(struct rig *r)
+static void reported_late_fenced(struct dom_rig *r)
 {
     reported_late(r);
     rig_sfence(r, 0);
 }
 
-static void reported_late_twice(struct rig *r)
+static void reported_late_twice(struct dom_rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
     uint8_t two[8] = { 2 };
@@ -455,7 +455,7 @@ static void reported_late_twice(struct rig *r)
     T_TRUE(sg_persist_cpu_store(r->p, &who, RIG_BASE + X3, two, 8, 0));
 }
 
-static unsigned xx2x3(const struct rig *r)
+static unsigned xx2x3(const struct dom_rig *r)
 {
     return rig_media(r, X) + 4 * rig_media(r, X2) + 16 * rig_media(r, X3);
 }
@@ -473,7 +473,7 @@ static void written_before(void)
 
 static void tracking_off(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_CPU };
     uint8_t byte = 5;
 

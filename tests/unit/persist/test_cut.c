@@ -5,7 +5,7 @@
 
 #define P SG_FLUSH_PERSISTENT
 
-static void cut_worst(struct rig *r, uint64_t off, uint64_t len, uint64_t seed)
+static void cut_worst(struct dom_rig *r, uint64_t off, uint64_t len, uint64_t seed)
 {
     struct sg_persist_policy policy = {
         .outcome = SG_PERSIST_WORST_FOR, .seed = seed, .addr = RIG_BASE + off, .len = len,
@@ -19,7 +19,7 @@ static void cut_worst(struct rig *r, uint64_t off, uint64_t len, uint64_t seed)
 /* Inside the range as little as possible survives, outside as much as possible. */
 static void worst_for(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint8_t buf[4096];
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -42,7 +42,7 @@ static void worst_for(void)
 static void torn_range(void)
 {
     unsigned kept = 0, torn = 0;
-    struct rig r;
+    struct dom_rig r;
 
     for (unsigned seed = 1; seed <= 50; seed++) {
         uint8_t buf[64];
@@ -63,7 +63,7 @@ static void torn_range(void)
 
 static void worst_of_posted(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.posted_drain = SG_PERSIST_NEVER;
@@ -83,7 +83,7 @@ static void repeatable(void)
     uint8_t first[65536];
 
     for (unsigned run = 0; run < 2; run++) {
-        struct rig r;
+        struct dom_rig r;
 
         rig_init(&r);
         r.config.eviction = SG_PERSIST_RANDOM;
@@ -106,7 +106,7 @@ static void repeatable(void)
 
 static void nth_event(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_EVENT, .count = 3 };
     uint64_t events;
 
@@ -150,7 +150,7 @@ static void milestones(void)
         struct sg_persist_arm arm = {
             .kind = SG_PERSIST_ARM_MILESTONE, .milestone = m, .count = 2,
         };
-        struct rig r;
+        struct dom_rig r;
         struct sg_persist_report *report;
 
         T_CONTEXT("milestone %u", m);
@@ -173,7 +173,7 @@ static void milestones(void)
 
 static void at_the_flush(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_EVENT, .count = 1 };
 
     /* Armed at the Flush itself: executed, but the power fails before the answer. */
@@ -191,21 +191,21 @@ static void at_the_flush(void)
 
 /* ---- CPUs that are not tracked ---- */
 
-static void untracked_scene(struct rig *r)
+static void untracked_scene(struct dom_rig *r)
 {
     /* Stores as an untracked CPU does. */
     r->visible[0] = 1;
     r->visible[64] = 1;
 }
 
-static unsigned two_lines(const struct rig *r)
+static unsigned two_lines(const struct dom_rig *r)
 {
     return r->media[0] + 2 * r->media[64];
 }
 
 static void untracked(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.cpu_tracking = false;
@@ -219,7 +219,7 @@ static void untracked(void)
 
 static void untracked_flush(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.cpu_tracking = false;
@@ -241,7 +241,7 @@ static void untracked_flush(void)
 
 static void tracking_begins(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.cpu_tracking = false;
@@ -346,7 +346,7 @@ static void what_stays(void)
 
 static void configuration(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_config bad;
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -373,7 +373,7 @@ static void configuration(void)
 /* Data that waited under the old configuration are not forgotten under the new one. */
 static void changes(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_NONE;

@@ -13,7 +13,7 @@ static void order(void)
         SG_PERSIST_EV_CPU_FENCE, SG_PERSIST_EV_MILESTONE, SG_PERSIST_EV_CUT,
         SG_PERSIST_EV_RESTART,
     };
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 9, .msn = 3 };
     struct sg_persist_event e;
     uint64_t oldest, newest;
@@ -54,7 +54,7 @@ static void order(void)
 
 static void bound(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_event e;
     uint64_t oldest, newest;
 
@@ -83,7 +83,7 @@ static uint64_t below(uint64_t n)
     return rng % n;
 }
 
-static void random_event(struct rig *r, uint64_t *now, struct sg_pm_op *op)
+static void random_event(struct dom_rig *r, uint64_t *now, struct sg_pm_op *op)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 3 };
     uint64_t off = below(4000), value;
@@ -135,7 +135,7 @@ static void random_event(struct rig *r, uint64_t *now, struct sg_pm_op *op)
     }
 }
 
-static void setup(struct rig *r, uint64_t seed)
+static void setup(struct dom_rig *r, uint64_t seed)
 {
     rng = seed * 77777 + 1;
     rig_init(r);
@@ -152,7 +152,7 @@ static void setup(struct rig *r, uint64_t seed)
     r->limits.log_data = 1 << 18;
 }
 
-static GByteArray *recorded(struct rig *r, uint64_t seed)
+static GByteArray *recorded(struct dom_rig *r, uint64_t seed)
 {
     GByteArray *log = g_byte_array_new();
     struct sg_pm_op op = { .phase = SG_PM_NEW };
@@ -180,7 +180,7 @@ static GByteArray *recorded(struct rig *r, uint64_t seed)
 static void replayed(void)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct rig a, b;
+        struct dom_rig a, b;
         GByteArray *log = recorded(&a, seed);
 
         T_CONTEXT("seed %" PRIu64, seed);
@@ -203,7 +203,7 @@ static void replayed(void)
 static void garbled(void)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
-        struct rig a, b;
+        struct dom_rig a, b;
         GByteArray *log = recorded(&a, seed);
         unsigned len = log->len;
 
@@ -225,7 +225,7 @@ static void garbled(void)
 
 static void incomplete(void)
 {
-    struct rig a, b;
+    struct dom_rig a, b;
     GByteArray *log = g_byte_array_new();
 
     rig_simple(&a, SG_PERSIST_ADR);
@@ -324,7 +324,7 @@ static bool is_json(const char *s)
 
 static void report(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_extent extent = { .base = RIG_BASE + (1 << 20), .size = 4096,
                                         .name = "odd \"name\"\\\n" };
     struct sg_persist_report *report;
@@ -381,7 +381,7 @@ static void report(void)
 
 static void many_rows(void)
 {
-    struct rig r;
+    struct dom_rig r;
     const char *events;
     unsigned lines = 0;
     struct sg_persist_report *report;
@@ -424,7 +424,7 @@ static void omitted_run(void)
     enum { SIZE = 1 << 20, LINES = SIZE / 128 };
     struct sg_persist_report *report;
     uint8_t page[4096];
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.check = false;
@@ -443,7 +443,7 @@ static void omitted_run(void)
 
 static void nothing_dirty(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_report *report;
     GString *out = g_string_new(NULL);
 
@@ -460,7 +460,7 @@ static void nothing_dirty(void)
 /* As many NVDIMMs as there may be: each is named, and nothing beyond. */
 static void all_extents(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint8_t memory[2][64] = { 0 };
     struct sg_persist_report *report;
 

@@ -8,7 +8,7 @@
 
 static void read_only(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_faults f = { .read_only = true };
     struct sg_persist_report *report;
     struct sg_persist_stats stats;
@@ -36,7 +36,7 @@ static void read_only(void)
 
 static void worn_out(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_faults f = { .wears_out = true, .lines_left = 5 };
     uint8_t buf[64 * 8];
 
@@ -59,7 +59,7 @@ static void worn_out(void)
 
 static void recovers(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_faults f = { .flush_fails = 2 };
 
     rig_simple(&r, SG_PERSIST_NONE);
@@ -81,7 +81,7 @@ static void recovers(void)
 
 static void uncorrectable(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint8_t buf[256];
     struct sg_persist_bad bad;
 
@@ -107,7 +107,7 @@ static void uncorrectable(void)
 
 static void poison(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint8_t buf[64];
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -132,7 +132,7 @@ static void poison(void)
 static void kinds(void)
 {
     const enum sg_persist_bad_kind lost = SG_PERSIST_UNCORRECTABLE, poison = SG_PERSIST_POISONED;
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE, 64, lost));
@@ -148,7 +148,7 @@ static void kinds(void)
 
 static void loads(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint64_t line, generation;
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -180,7 +180,7 @@ static void range_lists(void)
     enum { LINES = 256 };
     bool bad[LINES] = { false };
     uint64_t x = 88172645463325252ull;
-    struct rig r;
+    struct dom_rig r;
     uint8_t buf[64];
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -216,7 +216,7 @@ static void range_lists(void)
 
 static void too_many(void)
 {
-    struct rig r;
+    struct dom_rig r;
     unsigned taken = 0;
 
     rig_init(&r);
@@ -230,7 +230,7 @@ static void too_many(void)
     rig_down(&r);
 }
 
-static unsigned range_count(const struct rig *r)
+static unsigned range_count(const struct dom_rig *r)
 {
     struct sg_persist_bad bad;
     unsigned n = 0;
@@ -242,7 +242,7 @@ static unsigned range_count(const struct rig *r)
 }
 
 /* Ranges of three lines, four lines apart. */
-static void fill(struct rig *r, unsigned count, enum sg_persist_bad_kind kind)
+static void fill(struct dom_rig *r, unsigned count, enum sg_persist_bad_kind kind)
 {
     for (unsigned i = 0; i < count; i++) {
         T_TRUE(sg_persist_mark_bad(r->p, RIG_BASE + i * 256, 192, kind));
@@ -253,7 +253,7 @@ static void fill(struct rig *r, unsigned count, enum sg_persist_bad_kind kind)
 static void full_list(void)
 {
     struct sg_persist_bad bad;
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     rig_up(&r, 1 << 20);
@@ -278,7 +278,7 @@ static void full_list(void)
 static void full_list_heals(void)
 {
     uint8_t ones[256];
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     rig_up(&r, 1 << 20);
@@ -309,7 +309,7 @@ static void full_list_heals(void)
 
 static void fading_cache(void)
 {
-    struct rig r;
+    struct dom_rig r;
     uint8_t buf[8];
     struct sg_persist_faults f = { .read_only = true };
 
@@ -331,7 +331,7 @@ static void cut_heals(void)
 
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct sg_persist_bad bad;
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("seed %" PRIu64, seed);
         rig_simple(&r, SG_PERSIST_ADR);

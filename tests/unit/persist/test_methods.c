@@ -12,44 +12,44 @@
 
 enum { X = 128, QP = 1, OTHER_QP = 2, SEEDS = 200, WIRE_NS = 5000 };
 
-static void time_passes(struct rig *r, uint64_t now_ns)
+static void time_passes(struct dom_rig *r, uint64_t now_ns)
 {
     sg_persist_tick(r->p, now_ns);
 }
 
-static void write_record(struct rig *r)
+static void write_record(struct dom_rig *r)
 {
     rig_write_u64(r, QP, X, 1);
 }
 
 /* Acknowledged when it is posted. */
-static void write_only(struct rig *r)
+static void write_only(struct dom_rig *r)
 {
     write_record(r);
 }
 
 /* The peer's TCP has acknowledged it. */
-static void write_completes(struct rig *r)
+static void write_completes(struct dom_rig *r)
 {
     write_record(r);
     time_passes(r, WIRE_NS);
 }
 
 /* The Send is behind the Write; its completion entry is DMA of the adapter's. */
-static void message_arrives(struct rig *r)
+static void message_arrives(struct dom_rig *r)
 {
     sg_persist_settle(r->p, 0, QP);
     sg_persist_device_fence(r->p, 0);
     time_passes(r, WIRE_NS);
 }
 
-static void write_message(struct rig *r)
+static void write_message(struct dom_rig *r)
 {
     write_record(r);
     message_arrives(r);
 }
 
-static void write_message_flush(struct rig *r)
+static void write_message_flush(struct dom_rig *r)
 {
     write_record(r);
     message_arrives(r);
@@ -58,7 +58,7 @@ static void write_message_flush(struct rig *r)
 }
 
 /* The server copies the record to its place and stores its own mark beside it. */
-static void write_message_mark_flush(struct rig *r)
+static void write_message_mark_flush(struct dom_rig *r)
 {
     write_record(r);
     message_arrives(r);
@@ -67,20 +67,20 @@ static void write_message_mark_flush(struct rig *r)
     rig_sfence(r, 0);
 }
 
-static void write_flush(struct rig *r)
+static void write_flush(struct dom_rig *r)
 {
     write_record(r);
     T_EQ_INT(rig_flush(r, QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
-static void flush_elsewhere(struct rig *r)
+static void flush_elsewhere(struct dom_rig *r)
 {
     write_record(r);
     time_passes(r, WIRE_NS);
     T_EQ_INT(rig_flush(r, OTHER_QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
-static void write_read(struct rig *r)
+static void write_read(struct dom_rig *r)
 {
     write_record(r);
     sg_persist_settle(r->p, 0, QP);
@@ -88,7 +88,7 @@ static void write_read(struct rig *r)
     time_passes(r, WIRE_NS);
 }
 
-static void atomic_write(struct rig *r)
+static void atomic_write(struct dom_rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = QP };
     uint8_t atom[8] = { 1 };
@@ -98,7 +98,7 @@ static void atomic_write(struct rig *r)
     time_passes(r, WIRE_NS);
 }
 
-static void atomic_write_flush(struct rig *r)
+static void atomic_write_flush(struct dom_rig *r)
 {
     atomic_write(r);
     T_EQ_INT(rig_flush(r, QP, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
@@ -122,7 +122,7 @@ static const struct {
     { "Atomic Write, Flush", atomic_write_flush, "", "" },
 };
 
-static void defaults(struct rig *r, unsigned domain, bool ddio)
+static void defaults(struct dom_rig *r, unsigned domain, bool ddio)
 {
     rig_init(r);
     sg_persist_config_init(&r->config);
@@ -138,7 +138,7 @@ static void matrix(void)
             unsigned domain = k / 2;
             const char *losing = k % 2 ? methods[m].ddio : methods[m].direct;
             bool may_lose = strchr(losing, sg_persist_domain_name(domain)[0]) != NULL;
-            struct rig proto;
+            struct dom_rig proto;
 
             T_CONTEXT("%s, domain %s, ddio %s", methods[m].name, sg_persist_domain_name(domain),
                       k % 2 ? "on" : "off");
@@ -151,7 +151,7 @@ static void matrix(void)
 /* Where CPUs cannot be followed the right method seems to lose: the report has to say so. */
 static void not_followed(void)
 {
-    struct rig proto, r;
+    struct dom_rig proto, r;
     struct sg_persist_report *report;
     GString *text = g_string_new(NULL), *json = g_string_new(NULL);
 

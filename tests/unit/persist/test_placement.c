@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "rig.h"
 
-static void up(struct rig *r, uint64_t delay, bool reorder, enum sg_persist_pace iio)
+static void up(struct dom_rig *r, uint64_t delay, bool reorder, enum sg_persist_pace iio)
 {
     rig_init(r);
     r->config.placement_delay_ns = delay;
@@ -14,7 +14,7 @@ static void up(struct rig *r, uint64_t delay, bool reorder, enum sg_persist_pace
 
 static void at_once(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, 0, false, SG_PERSIST_EAGER);
     rig_write_u64(&r, 1, 0, 7);
@@ -26,7 +26,7 @@ static void at_once(void)
 
 static void delay(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_stats stats;
 
     up(&r, 1000, false, SG_PERSIST_EAGER);
@@ -50,7 +50,7 @@ static void delay(void)
 
 static void settle(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, 1000000, false, SG_PERSIST_NEVER);
     rig_write_u64(&r, 1, 0, 7);
@@ -73,7 +73,7 @@ static void same_number(void)
 {
     struct sg_persist_source second = { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = 1 };
     uint8_t eight[8] = { 8 };
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, 1000, false, SG_PERSIST_EAGER);
     rig_write_u64(&r, 1, 0, 7);
@@ -93,7 +93,7 @@ static void same_number(void)
 
 static void forget(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, 1000, false, SG_PERSIST_EAGER);
     rig_write_u64(&r, 1, 0, 7);
@@ -110,7 +110,7 @@ static void reorder(void)
 
     /* Two writes of one connection, watched while they become visible. */
     for (unsigned seed = 1; seed <= 50; seed++) {
-        struct rig r;
+        struct dom_rig r;
 
         rig_init(&r);
         r.config.placement_order = SG_PERSIST_RANDOM_ORDER;
@@ -135,7 +135,7 @@ static void reorder_settled(void)
 
     /* Settling posts in random order; a cut then leaves a prefix of that order. */
     for (unsigned seed = 1; seed <= 100; seed++) {
-        struct rig r;
+        struct dom_rig r;
 
         rig_init(&r);
         r.config.placement_order = SG_PERSIST_RANDOM_ORDER;
@@ -154,21 +154,21 @@ static void reorder_settled(void)
     T_EQ_U64(first, 0xf);
 }
 
-static void three_posted(struct rig *r)
+static void three_posted(struct dom_rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
     rig_write_u64(r, 2, 64, 1);
     rig_write_u64(r, 1, 128, 1);
 }
 
-static unsigned three(const struct rig *r)
+static unsigned three(const struct dom_rig *r)
 {
     return rig_media(r, 0) + 2 * rig_media(r, 64) + 4 * rig_media(r, 128);
 }
 
 static void prefix(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.posted_drain = SG_PERSIST_NEVER;
@@ -184,7 +184,7 @@ static void prefix(void)
              SET1(0) | SET1(1) | SET1(3) | SET1(7));
 }
 
-static void two_devices_posted(struct rig *r)
+static void two_devices_posted(struct dom_rig *r)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .unit = 1, .qpn = 1 };
     uint8_t one[8] = { 1 };
@@ -196,7 +196,7 @@ static void two_devices_posted(struct rig *r)
 
 static void per_device(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.posted_drain = SG_PERSIST_NEVER;
@@ -205,7 +205,7 @@ static void per_device(void)
              SET1(0) | SET1(1) | SET1(2) | SET1(3) | SET1(6) | SET1(7));
 }
 
-static void posted_line(struct rig *r)
+static void posted_line(struct dom_rig *r)
 {
     uint8_t line[64];
 
@@ -213,7 +213,7 @@ static void posted_line(struct rig *r)
     rig_write(r, 1, 4, line, 56); /* unaligned: two half atoms */
 }
 
-static unsigned whole_atoms(const struct rig *r)
+static unsigned whole_atoms(const struct dom_rig *r)
 {
     unsigned n = 0;
 
@@ -241,7 +241,7 @@ static unsigned whole_atoms(const struct rig *r)
 
 static void atoms(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.posted_drain = SG_PERSIST_NEVER;
@@ -254,7 +254,7 @@ static void atoms(void)
 
 static void limits(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_stats stats;
     uint8_t buf[100];
 
@@ -278,7 +278,7 @@ static void limits(void)
 
 static void random_root_complex(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, 0, false, SG_PERSIST_RANDOM);
     rig_write_u64(&r, 1, 0, 7);
@@ -292,7 +292,7 @@ static void random_root_complex(void)
 
 static void atom_store(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     uint8_t atom[8] = { 9 };
 
@@ -310,7 +310,7 @@ static void atom_store(void)
 
 static void atomic(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     uint64_t value = 7;
 
@@ -335,7 +335,7 @@ static void atomic(void)
 
 static void refused(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     uint8_t buf[64] = { 0 };
 
@@ -352,7 +352,7 @@ static void refused(void)
 
 static void neighbours(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_extent extent = { .base = RIG_BASE + 65536, .size = 4096 + 64 };
     uint8_t buf[256];
     uint64_t off;
@@ -400,7 +400,7 @@ static void mode(void)
         struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
         uint8_t atom[SG_PERSIST_ATOM] = { 7 }, found[SG_PERSIST_ATOM];
         unsigned row = i / 3, way = i % 3;
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("row %u, way %u", row, way);
         rig_init(&r);
@@ -422,7 +422,7 @@ static void mode(void)
 static void order_again(void)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("seed %" PRIu64, seed);
         rig_init(&r);

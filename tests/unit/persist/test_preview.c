@@ -8,7 +8,7 @@
 enum { X = 4096 + 128, Y = X + 64, SEEDS = 400, SIZE = 3 * 4096 + 64 };
 
 /* Other pages are busy too. */
-static void scene(struct rig *r)
+static void scene(struct dom_rig *r)
 {
     rig_write_u64(r, 3, 0, 77);
     rig_store(r, 0, X, 1);
@@ -26,14 +26,14 @@ static unsigned xy(const uint8_t *x)
     return sg_get_le64(x) + 4 * sg_get_le64(x + 64) + 16 * sg_get_le64(x + 8);
 }
 
-static unsigned xy_media(const struct rig *r)
+static unsigned xy_media(const struct dom_rig *r)
 {
     return xy(r->media + X);
 }
 
-static uint64_t previewed(const struct rig *proto)
+static uint64_t previewed(const struct dom_rig *proto)
 {
-    struct rig r = *proto;
+    struct dom_rig r = *proto;
     uint8_t got[72], *visible, *media;
     uint64_t set = 0, events;
 
@@ -61,7 +61,7 @@ static void same_outcomes_as_cuts(void)
 {
     for (unsigned domain = 0; domain < SG_PERSIST_DOMAINS; domain++) {
         for (unsigned sb = 0; sb < 2; sb++) {
-            struct rig proto;
+            struct dom_rig proto;
 
             rig_init(&proto);
             proto.config.domain = domain;
@@ -75,7 +75,7 @@ static void outcomes_by_policy(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_KEEP_ALL };
     uint8_t got[72];
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     scene(&r);
@@ -94,7 +94,7 @@ static void ranges(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_KEEP_ALL };
     uint8_t got[2 * 4096 + 64];
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     rig_up(&r, SIZE);
@@ -115,7 +115,7 @@ static void full_buffers(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_KEEP_ALL };
     uint8_t got[4096];
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.store_buffer = true;

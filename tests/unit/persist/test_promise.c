@@ -10,8 +10,8 @@
 
 enum { DEVICES = 2, QPS = 3, OWNERS = DEVICES * QPS, ATOMS = 1024, SIZE = ATOMS * 8, STEPS = 250 };
 
-struct world {
-    struct rig r;
+struct promise_world {
+    struct dom_rig r;
     uint64_t rng, now, value;
     uint64_t promised[ATOMS];  /* value that an answered Flush found there */
     uint64_t since[ATOMS];     /* values above this were written after that Flush began */
@@ -21,7 +21,7 @@ struct world {
     uint64_t answered, refused, cuts, kept_back;
 };
 
-static uint64_t below(struct world *w, uint64_t n)
+static uint64_t below(struct promise_world *w, uint64_t n)
 {
     w->rng ^= w->rng << 13;
     w->rng ^= w->rng >> 7;
@@ -37,7 +37,7 @@ static struct sg_persist_source source_of(unsigned owner)
 }
 
 /* Each owner has every sixth atom, so that lines are shared. */
-static void write_atom(struct world *w, unsigned owner)
+static void write_atom(struct promise_world *w, unsigned owner)
 {
     struct sg_persist_source who = source_of(owner);
     uint64_t atom = below(w, ATOMS / OWNERS) * OWNERS + owner;
@@ -53,7 +53,7 @@ static void write_atom(struct world *w, unsigned owner)
     }
 }
 
-static void flush(struct world *w, unsigned owner)
+static void flush(struct promise_world *w, unsigned owner)
 {
     struct sg_persist_source who = source_of(owner);
     struct sg_pm_op *op = &w->op[owner];
@@ -81,7 +81,7 @@ static void flush(struct world *w, unsigned owner)
     }
 }
 
-static void random_config(struct world *w)
+static void random_config(struct promise_world *w)
 {
     struct sg_persist_config *c = &w->r.config;
 
@@ -99,7 +99,7 @@ static void random_config(struct world *w)
     c->poison_on_mismatch = below(w, 2);
 }
 
-static void trouble(struct world *w)
+static void trouble(struct promise_world *w)
 {
     struct sg_persist_faults f = { .lines_left = below(w, 100) };
     struct sg_persist_arm arm = { .kind = SG_PERSIST_ARM_EVENT, .count = 1 + below(w, 60) };
@@ -130,7 +130,7 @@ static void trouble(struct world *w)
     }
 }
 
-static void judge(struct world *w)
+static void judge(struct promise_world *w)
 {
     for (uint64_t atom = 0; atom < ATOMS; atom++) {
         uint64_t found = rig_media(&w->r, atom * 8);
@@ -146,7 +146,7 @@ static void judge(struct world *w)
     }
 }
 
-static void cut(struct world *w)
+static void cut(struct promise_world *w)
 {
     struct sg_persist_policy policy = {
         .outcome = below(w, SG_PERSIST_OUTCOMES), .seed = w->rng,
@@ -161,7 +161,7 @@ static void cut(struct world *w)
     w->cuts++;
 }
 
-static void run(struct world *w, uint64_t seed)
+static void run(struct promise_world *w, uint64_t seed)
 {
     T_CONTEXT("seed %" PRIu64, seed);
     w->rng = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -202,7 +202,7 @@ static void run(struct world *w, uint64_t seed)
 static void kept(void)
 {
     unsigned seeds = getenv("SG_SANITIZED") && getenv("SG_SANITIZED")[0] == '1' ? 500 : 4000;
-    struct world *w = g_new0(struct world, 1);
+    struct promise_world *w = g_new0(struct promise_world, 1);
 
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         run(w, seed);

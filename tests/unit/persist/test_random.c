@@ -33,7 +33,7 @@ static uint64_t place(size_t len)
     return below(4) ? below(6 * SG_PERSIST_LINE) : below(SIZE - len + 1);
 }
 
-static void random_config(struct rig *r)
+static void random_config(struct dom_rig *r)
 {
     struct sg_persist_config *c = &r->config;
 
@@ -106,7 +106,7 @@ static void cpu_event(struct oracle *o, uint8_t *buf)
 
 static void run(uint64_t seed)
 {
-    struct rig r;
+    struct dom_rig r;
     struct oracle o;
     uint8_t buf[512];
     uint64_t now = 0;

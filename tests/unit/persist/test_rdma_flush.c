@@ -6,7 +6,7 @@
 #define P SG_FLUSH_PERSISTENT
 #define G SG_FLUSH_GLOBAL
 
-static uint64_t media_side(struct rig *r, uint64_t off)
+static uint64_t media_side(struct dom_rig *r, uint64_t off)
 {
     uint8_t buf[8];
 
@@ -18,7 +18,7 @@ static void persistence(void)
 {
     for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
         for (unsigned ddio = 0; ddio < 2; ddio++) {
-            struct rig r;
+            struct dom_rig r;
 
             T_CONTEXT("domain %u, ddio %u", d, ddio);
             rig_init(&r);
@@ -45,7 +45,7 @@ static void persistence(void)
 
 static void only_the_range(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     for (uint64_t i = 0; i < 8; i++) {
@@ -60,7 +60,7 @@ static void only_the_range(void)
 
 static void arguments(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     T_EQ_INT(rig_flush(&r, 1, 0, 8, 0), SG_PM_FAILED);
@@ -73,7 +73,7 @@ static void arguments(void)
 
 static void latency(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     struct sg_pm_op op = { .len = 8, .flags = P };
     uint64_t least = UINT64_MAX, most = 0;
@@ -112,7 +112,7 @@ static void verify_side(void)
     };
 
     for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("domain %u", d);
         rig_simple(&r, d);
@@ -132,7 +132,7 @@ static void verify_side(void)
 
 static void eager(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.eviction = SG_PERSIST_EAGER;
@@ -159,7 +159,7 @@ static void eager(void)
 static void random_pace(void)
 {
     unsigned persisted = 0;
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.eviction = SG_PERSIST_RANDOM;
@@ -179,7 +179,7 @@ static void random_pace(void)
 
 static void orderly(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_NONE;
@@ -203,7 +203,7 @@ static void orderly(void)
 
 static void other_device(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
 
     rig_simple(&r, SG_PERSIST_ADR);
@@ -227,14 +227,14 @@ static void other_device(void)
 
 static unsigned stores_wanted;
 
-static void long_history(struct rig *r)
+static void long_history(struct dom_rig *r)
 {
     for (unsigned i = 1; i <= stores_wanted; i++) {
         rig_store(r, 0, i % 2 ? 0 : 8, i);
     }
 }
 
-static unsigned last_value(const struct rig *r)
+static unsigned last_value(const struct dom_rig *r)
 {
     uint64_t a = rig_media(r, 0), b = rig_media(r, 8), n = SG_MAX(a, b);
 
@@ -247,7 +247,7 @@ static unsigned last_value(const struct rig *r)
 
 static void every_state(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     stores_wanted = 20;
@@ -256,7 +256,7 @@ static void every_state(void)
 
 static void merged_states(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
     uint64_t set;
 
     rig_init(&proto);
@@ -270,7 +270,7 @@ static void merged_states(void)
 
 static void merged_and_fenced(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.line_stores = 8;
@@ -292,7 +292,7 @@ static void merged_and_fenced(void)
 
 static void queue_repeated(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.domain = SG_PERSIST_NONE;
@@ -312,7 +312,7 @@ static void queue_repeated(void)
 
 /* ---- Memory is bounded ---- */
 
-static void overwritten(struct rig *r)
+static void overwritten(struct dom_rig *r)
 {
     for (unsigned i = 1; i <= stores_wanted; i++) {
         uint8_t line[64];
@@ -323,7 +323,7 @@ static void overwritten(struct rig *r)
 }
 
 /* 1..: the line is all of version n - 1; 60: a mixture of neighbours, in order. */
-static unsigned version(const struct rig *r)
+static unsigned version(const struct dom_rig *r)
 {
     unsigned newer = 0;
 
@@ -340,7 +340,7 @@ static unsigned version(const struct rig *r)
 
 static void overwritten_lines(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     stores_wanted = 2;
@@ -351,7 +351,7 @@ static void overwritten_lines(void)
 
 static void budget(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.limits.check = false;

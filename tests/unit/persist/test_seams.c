@@ -11,12 +11,12 @@ enum { X = 0, Y = 64, X2 = 8, SEEDS = 300, HALF = 32768 };
 #define XY(x, y) SET1((x) + 4 * (y))
 #define ALL4 (XY(0, 0) | XY(1, 0) | XY(0, 1) | XY(1, 1))
 
-static unsigned xy(const struct rig *r)
+static unsigned xy(const struct dom_rig *r)
 {
     return rig_media(r, X) + 4 * rig_media(r, Y);
 }
 
-static unsigned xx2(const struct rig *r)
+static unsigned xx2(const struct dom_rig *r)
 {
     return rig_media(r, X) + 4 * rig_media(r, X2);
 }
@@ -24,7 +24,7 @@ static unsigned xx2(const struct rig *r)
 /* ---- Other devices ---- */
 
 /* As a device of QEMU's does it: memory first, then the report. */
-static void other_write(struct rig *r, uint64_t off, uint64_t value)
+static void other_write(struct dom_rig *r, uint64_t off, uint64_t value)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_OTHER };
 
@@ -32,25 +32,25 @@ static void other_write(struct rig *r, uint64_t off, uint64_t value)
     T_TRUE(sg_persist_other_write(r->p, &who, RIG_BASE + off, 8));
 }
 
-static void other_only(struct rig *r)
+static void other_only(struct dom_rig *r)
 {
     other_write(r, X, 1);
 }
 
-static void other_then_fenced(struct rig *r)
+static void other_then_fenced(struct dom_rig *r)
 {
     other_write(r, X, 1);
     rig_cpu_flush(r, 0, X, SG_PERSIST_CLWB);
     rig_sfence(r, 0);
 }
 
-static void other_then_flush(struct rig *r)
+static void other_then_flush(struct dom_rig *r)
 {
     other_write(r, X, 1);
     T_EQ_INT(rig_flush(r, 1, X, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
-static void store_then_other(struct rig *r)
+static void store_then_other(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     other_write(r, X2, 1);
@@ -59,7 +59,7 @@ static void store_then_other(struct rig *r)
 /* Each is one more thing that makes what a disk brought certain, or does not. */
 static void other_devices(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     T_EQ_U64(rig_outcomes(&proto, other_only, X, SEEDS), SET2(0, 1));
@@ -79,7 +79,7 @@ static void other_devices(void)
 
 static void other_and_orderly_end(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_simple(&r, SG_PERSIST_ADR);
     other_write(&r, X, 1);
@@ -90,28 +90,28 @@ static void other_and_orderly_end(void)
 
 /* ---- What an adapter reads ---- */
 
-static void movnti_read(struct rig *r)
+static void movnti_read(struct dom_rig *r)
 {
     rig_store_nt(r, 0, X, 1);
     rig_store_nt(r, 0, Y, 1);
     sg_persist_dma_read(r->p, 0, RIG_BASE + X, 8);
 }
 
-static void store_read(struct rig *r)
+static void store_read(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store(r, 0, Y, 1);
     sg_persist_dma_read(r->p, 0, RIG_BASE + X, 8);
 }
 
-static void store_read_later(struct rig *r)
+static void store_read_later(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store(r, 0, Y, 1);
     sg_persist_dma_read(r->p, 0, RIG_BASE + Y + 60, 4);
 }
 
-static void read_elsewhere(struct rig *r)
+static void read_elsewhere(struct dom_rig *r)
 {
     rig_store(r, 0, X, 1);
     rig_store(r, 0, Y, 1);
@@ -120,7 +120,7 @@ static void read_elsewhere(struct rig *r)
 
 static void read_proves(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     /* What was read of a non-temporal store is in memory, for nobody snoops its buffer. */
@@ -141,7 +141,7 @@ static void read_proves(void)
 
 static void read_is_in_the_log(void)
 {
-    struct rig r;
+    struct dom_rig r;
     struct sg_persist_event e;
     uint64_t oldest, newest, before;
 
@@ -161,7 +161,7 @@ static void read_is_in_the_log(void)
 }
 
 /* Verify says what a cut would leave: it has seen the stores, too. */
-static void store_nt_verified(struct rig *r)
+static void store_nt_verified(struct dom_rig *r)
 {
     uint64_t found = 0;
 
@@ -172,7 +172,7 @@ static void store_nt_verified(struct rig *r)
 
 static void verify_proves(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     T_EQ_U64(rig_outcomes(&proto, store_nt_verified, X, SEEDS), SET1(1));
@@ -184,7 +184,7 @@ static void verify_proves(void)
 /* ---- Two NVDIMMs side by side ---- */
 
 /* The second half of the memories as an NVDIMM of its own. */
-static void up_twice(struct rig *r)
+static void up_twice(struct dom_rig *r)
 {
     struct sg_persist_extent second = { .base = RIG_BASE + HALF, .size = HALF };
 
@@ -207,7 +207,7 @@ static void up_twice(struct rig *r)
 static void verify_over_the_seam(void)
 {
     uint8_t buf[128], found[128];
-    struct rig r;
+    struct dom_rig r;
 
     up_twice(&r);
     memset(buf, 0x5a, sizeof(buf));
@@ -230,7 +230,7 @@ static void flush_over_the_seam(void)
 {
     struct sg_persist_faults faults = { .read_only = true }, none = { 0 };
     uint8_t buf[128] = { 1 };
-    struct rig r;
+    struct dom_rig r;
 
     for (int bad = 0; bad < 2; bad++) {
         T_CONTEXT("NVDIMM %d refuses", bad);

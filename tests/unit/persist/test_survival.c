@@ -10,67 +10,67 @@ enum { SEEDS = 200 };
 
 /* Each scene brings the value 1 to offset 0 and into one stage, over a 0 on the media. */
 
-static void in_s4(struct rig *r)
+static void in_s4(struct dom_rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
     T_EQ_INT(rig_flush(r, 1, 0, 8, SG_FLUSH_PERSISTENT), SG_PM_DONE);
 }
 
-static void in_s3_by_cpu(struct rig *r)
+static void in_s3_by_cpu(struct dom_rig *r)
 {
     rig_store(r, 0, 0, 1);
     rig_cpu_flush(r, 0, 0, SG_PERSIST_CLWB);
     rig_sfence(r, 0);
 }
 
-static void in_s3_by_nt(struct rig *r)
+static void in_s3_by_nt(struct dom_rig *r)
 {
     rig_store_nt(r, 0, 0, 1);
     rig_sfence(r, 0);
 }
 
-static void in_s3_by_dma(struct rig *r)
+static void in_s3_by_dma(struct dom_rig *r)
 {
     r->config.ddio = false;
     rig_configure(r);
     rig_write_u64(r, 1, 0, 1);
 }
 
-static void in_s2_by_dma(struct rig *r)
+static void in_s2_by_dma(struct dom_rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
 }
 
-static void in_s2_by_cpu(struct rig *r)
+static void in_s2_by_cpu(struct dom_rig *r)
 {
     rig_store(r, 0, 0, 1);
 }
 
-static void in_s2_flushed_unfenced(struct rig *r)
+static void in_s2_flushed_unfenced(struct dom_rig *r)
 {
     rig_store(r, 0, 0, 1);
     rig_cpu_flush(r, 0, 0, SG_PERSIST_CLWB);
 }
 
-static void in_s2_visible_by_flush_g(struct rig *r)
+static void in_s2_visible_by_flush_g(struct dom_rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
     T_EQ_INT(rig_flush(r, 1, 0, 8, SG_FLUSH_GLOBAL), SG_PM_DONE);
 }
 
-static void in_wc_buffer(struct rig *r)
+static void in_wc_buffer(struct dom_rig *r)
 {
     rig_store_nt(r, 0, 0, 1);
 }
 
-static void in_store_buffer(struct rig *r)
+static void in_store_buffer(struct dom_rig *r)
 {
     r->config.store_buffer = true;
     rig_configure(r);
     rig_store(r, 0, 0, 1);
 }
 
-static void in_s1(struct rig *r)
+static void in_s1(struct dom_rig *r)
 {
     r->config.posted_drain = SG_PERSIST_NEVER;
     rig_configure(r);
@@ -78,7 +78,7 @@ static void in_s1(struct rig *r)
     T_EQ_U64(rig_visible(r, 0), 0);
 }
 
-static void in_s0(struct rig *r)
+static void in_s0(struct dom_rig *r)
 {
     r->config.placement_delay_ns = 1000;
     rig_configure(r);
@@ -112,7 +112,7 @@ static const struct {
 static void column(enum sg_persist_domain domain)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct rig proto;
+        struct dom_rig proto;
 
         T_CONTEXT("%s, domain %s", rows[i].name, sg_persist_domain_name(domain));
         rig_init(&proto);
@@ -147,7 +147,7 @@ static void ends(void)
     for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
             for (unsigned keep = 0; keep < 2; keep++) {
-                struct rig r;
+                struct dom_rig r;
 
                 T_CONTEXT("%s, domain %s, keep %u", rows[i].name, sg_persist_domain_name(d), keep);
                 rig_simple(&r, d);
@@ -162,13 +162,13 @@ static void ends(void)
 }
 
 /* "Any subset of lines": two lines in one stage, all four outcomes where each may be lost. */
-static void two_lines_s2(struct rig *r)
+static void two_lines_s2(struct dom_rig *r)
 {
     rig_write_u64(r, 1, 0, 1);
     rig_store(r, 0, 64, 1);
 }
 
-static void two_lines_s3(struct rig *r)
+static void two_lines_s3(struct dom_rig *r)
 {
     for (uint64_t off = 0; off < 128; off += 64) {
         rig_store(r, 0, off, 1);
@@ -177,20 +177,20 @@ static void two_lines_s3(struct rig *r)
     rig_sfence(r, 0);
 }
 
-static void two_lines_wc(struct rig *r)
+static void two_lines_wc(struct dom_rig *r)
 {
     rig_store_nt(r, 0, 0, 1);
     rig_store_nt(r, 0, 64, 1);
 }
 
-static unsigned both(const struct rig *r)
+static unsigned both(const struct dom_rig *r)
 {
     return rig_media(r, 0) + 2 * rig_media(r, 64);
 }
 
 static void subsets(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     T_EQ_U64(rig_outcomes_of(&proto, two_lines_s2, both, SEEDS), 0xf);
@@ -200,12 +200,12 @@ static void subsets(void)
 }
 
 /* The first three atoms as bits. */
-static unsigned three_atoms(const struct rig *r)
+static unsigned three_atoms(const struct dom_rig *r)
 {
     return (rig_media(r, 0) != 0) + 2 * (rig_media(r, 8) != 0) + 4 * (rig_media(r, 16) != 0);
 }
 
-static void queued_stores(struct rig *r)
+static void queued_stores(struct dom_rig *r)
 {
     rig_store(r, 0, 0, 1);
     rig_store(r, 0, 8, 1);
@@ -214,7 +214,7 @@ static void queued_stores(struct rig *r)
     rig_store(r, 0, 16, 1); /* in the cache */
 }
 
-static void queued_write(struct rig *r)
+static void queued_write(struct dom_rig *r)
 {
     uint8_t line[64];
 
@@ -227,7 +227,7 @@ static void queued_write(struct rig *r)
 /* Without ADR the queue holds lines: one entry is written or lost, and never torn. */
 static void queue_is_of_lines(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.domain = SG_PERSIST_NONE;
@@ -235,7 +235,7 @@ static void queue_is_of_lines(void)
     T_EQ_U64(rig_outcomes_of(&proto, queued_write, three_atoms, 300), SET2(0, 7));
 }
 
-static void overwritten(struct rig *r)
+static void overwritten(struct dom_rig *r)
 {
     uint8_t line[64];
 
@@ -250,7 +250,7 @@ static void overwritten(struct rig *r)
 /* A line that DMA overwrites again and again has a history for a while: then it is one version. */
 static void versions(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     T_EQ_U64(rig_outcomes(&proto, overwritten, 5 * 64, SEEDS), SET2(0, 10));

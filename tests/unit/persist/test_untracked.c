@@ -9,7 +9,8 @@ enum { FIRST = 32, SECOND = 16, OWN = 48 };
 
 static const struct sg_persist_ops staying = { .may_stay = true };
 
-static void up(struct rig *r, enum sg_persist_domain domain, enum sg_persist_untracked untracked)
+static void up(struct dom_rig *r, enum sg_persist_domain domain,
+               enum sg_persist_untracked untracked)
 {
     rig_init(r);
     r->config.cpu_tracking = false;
@@ -19,7 +20,7 @@ static void up(struct rig *r, enum sg_persist_domain domain, enum sg_persist_unt
 }
 
 /* As up(), of memory that may stay visible through a cut. */
-static void up_staying(struct rig *r, enum sg_persist_domain domain,
+static void up_staying(struct dom_rig *r, enum sg_persist_domain domain,
                        enum sg_persist_untracked untracked)
 {
     up(r, domain, untracked);
@@ -31,7 +32,7 @@ static void up_staying(struct rig *r, enum sg_persist_domain domain,
 }
 
 /* Two stores that go downwards give the line a history; then an untracked processor stores. */
-static void shared_line(struct rig *r)
+static void shared_line(struct dom_rig *r)
 {
     rig_write_u64(r, 1, FIRST, 1);
     rig_write_u64(r, 1, SECOND, 1);
@@ -39,7 +40,7 @@ static void shared_line(struct rig *r)
 }
 
 /* Which of the three are on the media. */
-static unsigned survivors(const struct rig *r)
+static unsigned survivors(const struct dom_rig *r)
 {
     return r->media[FIRST] + 2 * r->media[SECOND] + 4 * r->media[OWN];
 }
@@ -47,7 +48,7 @@ static unsigned survivors(const struct rig *r)
 static void flush_takes_all(void)
 {
     for (unsigned domain = 0; domain < SG_PERSIST_DOMAINS; domain++) {
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("domain %u", domain);
         up(&r, domain, SG_PERSIST_UNTRACKED_AT_RISK);
@@ -63,7 +64,7 @@ static void flush_takes_all(void)
 
 static void orderly_end(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
@@ -77,7 +78,7 @@ static void orderly_end(void)
 static void surviving_cache(void)
 {
     for (unsigned domain = SG_PERSIST_EADR; domain < SG_PERSIST_DOMAINS; domain++) {
-        struct rig proto;
+        struct dom_rig proto;
 
         T_CONTEXT("domain %u", domain);
         rig_init(&proto);
@@ -92,7 +93,7 @@ static void surviving_cache_stays(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
     struct sg_persist_report *report;
-    struct rig r;
+    struct dom_rig r;
 
     up_staying(&r, SG_PERSIST_EADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
@@ -107,7 +108,7 @@ static void surviving_cache_stays(void)
 /* The processor's store is one more store to the line, the last. */
 static void at_risk(void)
 {
-    struct rig proto;
+    struct dom_rig proto;
 
     rig_init(&proto);
     proto.config.cpu_tracking = false;
@@ -122,7 +123,7 @@ static void at_risk(void)
 /* The queue drains: what the processor did to the line since is not forgotten. */
 static void drained(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     rig_init(&r);
     r.config.cpu_tracking = false;
@@ -138,7 +139,7 @@ static void drained(void)
 
 static void tracking_begins(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
@@ -155,7 +156,7 @@ static void tracking_begins(void)
 static void refused(void)
 {
     struct sg_persist_faults faults = { .read_only = true };
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     shared_line(&r);
@@ -178,7 +179,7 @@ static const enum sg_persist_domain losing[] = { SG_PERSIST_NONE, SG_PERSIST_ADR
 static void kept_in_lines_with_history(void)
 {
     for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
-        struct rig proto;
+        struct dom_rig proto;
 
         T_CONTEXT("domain %u", losing[n]);
         rig_init(&proto);
@@ -193,7 +194,7 @@ static void kept_in_lines_with_history(void)
 static void before_dma(uint64_t own, uint64_t dma)
 {
     for (unsigned n = 0; n < SG_ARRAY_SIZE(losing); n++) {
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("domain %u, at %u and %u", losing[n], (unsigned)own, (unsigned)dma);
         up(&r, losing[n], SG_PERSIST_UNTRACKED_KEEP);
@@ -215,7 +216,7 @@ static void kept_before_dma(void)
 
 static void kept_between_dma(void)
 {
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     shared_line(&r);
@@ -231,7 +232,7 @@ static void kept_before_an_atomic(void)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     uint64_t value = 0;
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     r.visible[OWN] = 1;
@@ -247,7 +248,7 @@ static void kept_before_an_atomic(void)
 static void kept_twice(void)
 {
     struct sg_persist_policy policy = { .outcome = SG_PERSIST_LOSE_ALL };
-    struct rig r;
+    struct dom_rig r;
 
     up_staying(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_KEEP);
     r.visible[OWN] = 1;
@@ -265,7 +266,7 @@ static void kept_twice(void)
 static void nothing_else_is_kept(void)
 {
     struct sg_persist_faults faults = { .read_only = true };
-    struct rig r;
+    struct dom_rig r;
 
     up(&r, SG_PERSIST_ADR, SG_PERSIST_UNTRACKED_AT_RISK);
     r.visible[OWN] = 1;
@@ -286,7 +287,7 @@ static void kept_for_a_verify(void)
 {
     for (unsigned kind = 0; kind < SG_PERSIST_UNTRACKED_KINDS; kind++) {
         uint8_t buf[128];
-        struct rig r;
+        struct dom_rig r;
 
         T_CONTEXT("kind %u", kind);
         up(&r, SG_PERSIST_ADR, kind);
@@ -306,14 +307,14 @@ static void kept_for_a_verify(void)
 enum { LINES = 128, ATOMS = LINES * 8, SIZE = LINES * SG_PERSIST_LINE, STEPS = 300 };
 
 /* Atoms hold numbers that only grow: none may be found below its floor. */
-struct world {
-    struct rig r;
+struct untracked_world {
+    struct dom_rig r;
     uint64_t rng, value, lost;
     uint64_t floor[ATOMS];
     bool adapters[LINES];      /* dirty by DMA, perhaps: what a processor does to it may be lost */
 };
 
-static uint64_t below(struct world *w, uint64_t n)
+static uint64_t below(struct untracked_world *w, uint64_t n)
 {
     w->rng ^= w->rng << 13;
     w->rng ^= w->rng >> 7;
@@ -322,12 +323,12 @@ static uint64_t below(struct world *w, uint64_t n)
 }
 
 /* Mostly in a few lines. */
-static unsigned atom_of(struct world *w)
+static unsigned atom_of(struct untracked_world *w)
 {
     return below(w, 4) ? below(w, 24) : below(w, ATOMS);
 }
 
-static void write_atoms(struct world *w)
+static void write_atoms(struct untracked_world *w)
 {
     unsigned first = atom_of(w), count = 1 + below(w, below(w, 4) ? 3 : 30);
     uint8_t buf[30 * 8];
@@ -340,7 +341,7 @@ static void write_atoms(struct world *w)
     rig_write(&w->r, 1, first * 8, buf, count * 8);
 }
 
-static void store_atom(struct world *w)
+static void store_atom(struct untracked_world *w)
 {
     unsigned atom = atom_of(w);
 
@@ -350,7 +351,7 @@ static void store_atom(struct world *w)
     }
 }
 
-static void swap_atom(struct world *w)
+static void swap_atom(struct untracked_world *w)
 {
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 1 };
     unsigned atom = atom_of(w);
@@ -360,7 +361,7 @@ static void swap_atom(struct world *w)
     T_TRUE(sg_persist_atomic(w->r.p, &who, RIG_BASE + atom * 8, &value, ++w->value));
 }
 
-static void persisted(struct world *w, unsigned first_line, unsigned end_line)
+static void persisted(struct untracked_world *w, unsigned first_line, unsigned end_line)
 {
     for (unsigned atom = first_line * 8; atom < end_line * 8; atom++) {
         w->floor[atom] = rig_visible(&w->r, atom * 8);
@@ -369,7 +370,7 @@ static void persisted(struct world *w, unsigned first_line, unsigned end_line)
     }
 }
 
-static void flush(struct world *w)
+static void flush(struct untracked_world *w)
 {
     unsigned first = atom_of(w), count = 1 + below(w, 40);
 
@@ -378,7 +379,7 @@ static void flush(struct world *w)
     persisted(w, first / 8, (first + count + 7) / 8);
 }
 
-static void cut(struct world *w)
+static void cut(struct untracked_world *w)
 {
     struct sg_persist_policy policy = {
         .outcome = below(w, SG_PERSIST_OUTCOMES), .seed = w->rng,
@@ -408,7 +409,7 @@ static void cut(struct world *w)
     g_free(before);
 }
 
-static void step(struct world *w)
+static void step(struct untracked_world *w)
 {
     switch (below(w, 40)) {
     case 0:
@@ -438,7 +439,7 @@ static void step(struct world *w)
     }
 }
 
-static void run(struct world *w, uint64_t seed)
+static void run(struct untracked_world *w, uint64_t seed)
 {
     struct sg_persist_config *c = &w->r.config;
 
@@ -474,7 +475,7 @@ static void run(struct world *w, uint64_t seed)
 static void histories(void)
 {
     unsigned seeds = getenv("SG_SANITIZED") && getenv("SG_SANITIZED")[0] == '1' ? 300 : 3000;
-    struct world *w = g_new0(struct world, 1);
+    struct untracked_world *w = g_new0(struct untracked_world, 1);
 
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         run(w, seed);

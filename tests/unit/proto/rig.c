@@ -12,7 +12,7 @@
 #include "tap.h"
 #include "rig.h"
 
-struct rig *rig;
+struct conn_rig *rig;
 
 static const char *const end_names[] = {
     "OK", "REJECTED", "REFUSED", "TIMEOUT", "RESET", "PROTOCOL", "CLOSED", "TERMINATED",
@@ -342,7 +342,7 @@ void rig_start_net(const struct sg_engine_config *config, const struct sg_mem_op
     enum sg_conn_end end;
     unsigned i;
 
-    rig = g_new0(struct rig, 1);
+    rig = g_new0(struct conn_rig, 1);
     rig->host.ops = &host_ops;
     rig->now_ns = 1000000;
     rig->sw = sg_mem_switch_new(net);

@@ -25,7 +25,7 @@ enum {
     RIG_QUEUE = 512,
 };
 
-struct rig {
+struct conn_rig {
     struct sg_host host;
     uint64_t now_ns;
     unsigned kicks;
@@ -68,7 +68,7 @@ struct rig {
 };
 
 /* The one rig of the running test; made by rig_start(). */
-extern struct rig *rig;
+extern struct conn_rig *rig;
 
 /* Default config: revision 2, CRC, no markers, peer-to-peer with Write and Read, IRD = ORD = 8. */
 struct sg_engine_config rig_config(void);

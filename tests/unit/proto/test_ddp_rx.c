@@ -13,7 +13,7 @@
 #define READ_HDR(msn) "4141 00000000 00000001 " msn " 00000000"
 
 /* 'quoted' is what follows the control word of the Terminate: length, DDP and RDMAP header. */
-struct fault_row {
+struct ddp_rx_fault_row {
     const char *what;
     const char *ulpdu;
     const char *control;        /* layer, type, code, flags */
@@ -23,7 +23,7 @@ struct fault_row {
     const char *shows;          /* rows of the checklist */
 };
 
-static const struct fault_row faults[] = {
+static const struct ddp_rx_fault_row faults[] = {
     { "no octets", "", "10000000", "", "1/0/00", NULL, .shows = "RDM-11" },
     { "tagged header cut", "c140 00000100 00000000 000000", "10000000", "", "1/0/00", NULL },
     { "untagged header cut", "4143 00000000 00000000 00000002 000000", "10000000", "", "1/0/00",
@@ -133,7 +133,7 @@ static const struct fault_row faults[] = {
       "0015 4147 00000000 00000002 00000001 00000000", "0/2/ff", NULL },
 };
 
-static void run_fault(const struct fault_row *r)
+static void run_fault(const struct ddp_rx_fault_row *r)
 {
     static uint8_t memory[RIG_MEM];
     char want[256], words[128];

@@ -29,7 +29,7 @@ struct outcome {
     uint8_t rtr;                /* the first message's kind; 0: none */
 };
 
-struct side {
+struct mpa_pairs_side {
     struct sg_engine *e;
     struct sg_conn *c;
     struct sg_msg queue[QUEUE];
@@ -41,7 +41,7 @@ struct side {
     uint8_t mem[2][DATA], sink[DATA], got[DATA];
 };
 
-static struct side sides[2];    /* 0: initiator */
+static struct mpa_pairs_side sides[2];    /* 0: initiator */
 static uint64_t now_ns;
 static struct policy granted;   /* what the responder's program asks for */
 
@@ -132,7 +132,7 @@ static void up_request_gone(struct sg_conn *c, void *request_user, enum sg_conn_
 
 static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_params *p)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     s->failed = end != SG_CONN_OK;
     s->up = !s->failed;
@@ -143,7 +143,7 @@ static void up_reply(void *user, enum sg_conn_end end, const struct sg_conn_para
 
 static void up_established(void *user, const struct sg_conn_params *p)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     s->up = true;
     s->ird = p->ird;
@@ -158,7 +158,7 @@ static void up_disconnected(void *user, enum sg_conn_end why)
 
 static void up_closed(void *user, enum sg_conn_end why)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     (void)why;
     s->over = true;
@@ -172,12 +172,12 @@ static void up_terminated(void *user, const struct sg_term_info *t)
 
 static void up_tx_ready(void *user)
 {
-    ((struct side *)user)->tx_ready = true;
+    ((struct mpa_pairs_side *)user)->tx_ready = true;
 }
 
 static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     if (s->head == s->tail || (s->queue[s->head].kind == SG_MSG_READ_REQ && !reads_room)) {
         return false;
@@ -189,7 +189,7 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
 static int up_gather(void *user, const struct sg_msg *msg, uint32_t off, uint32_t len,
                      struct iovec *iov)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     (void)msg;
     iov[0] = (struct iovec){ s->mem[0] + off, len };
@@ -209,7 +209,7 @@ static void up_sent(void *user, const struct sg_msg *msg)
 static void up_read_done(void *user, uint32_t octets)
 {
     T_EQ_U64(octets, DATA);
-    ((struct side *)user)->read_done++;
+    ((struct mpa_pairs_side *)user)->read_done++;
 }
 
 static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to, const uint8_t *p,
@@ -223,7 +223,7 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
 static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *sink, uint32_t off,
                                         const uint8_t *p, size_t n)
 {
-    memcpy(((struct side *)user)->sink + sink->to + off, p, n);
+    memcpy(((struct mpa_pairs_side *)user)->sink + sink->to + off, p, n);
     return SG_MEM_OK;
 }
 
@@ -233,14 +233,14 @@ static enum sg_recv_status up_place_recv(void *user, uint32_t msn, uint32_t mo, 
     (void)msn;
     T_TRUE(mo + n <= DATA);
     if (n) {
-        memcpy(((struct side *)user)->got + mo, p, n);
+        memcpy(((struct mpa_pairs_side *)user)->got + mo, p, n);
     }
     return SG_RECV_OK;
 }
 
 static void up_recv_done(void *user, const struct sg_recv_info *info)
 {
-    struct side *s = user;
+    struct mpa_pairs_side *s = user;
 
     s->received++;
     s->recvs += info->length == DATA;
@@ -262,7 +262,7 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
                             struct iovec *iov, enum sg_mem_status *why)
 {
     (void)stag, (void)why;
-    iov[0] = (struct iovec){ ((struct side *)user)->mem[1] + to, len };
+    iov[0] = (struct iovec){ ((struct mpa_pairs_side *)user)->mem[1] + to, len };
     return 1;
 }
 
@@ -294,7 +294,7 @@ static void settle(struct sg_mem_switch *sw)
         bool busy = sg_mem_switch_run(sw, now_ns) <= now_ns;
 
         for (i = 0; i < 2; i++) {
-            struct side *s = &sides[i];
+            struct mpa_pairs_side *s = &sides[i];
 
             sg_engine_run(s->e, now_ns);
             while (s->tx_ready && s->c) {
@@ -307,7 +307,7 @@ static void settle(struct sg_mem_switch *sw)
     }
 }
 
-static void post(struct side *s, enum sg_msg_kind kind)
+static void post(struct mpa_pairs_side *s, enum sg_msg_kind kind)
 {
     struct sg_msg *m = &s->queue[s->tail++];
 

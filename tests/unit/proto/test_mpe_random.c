@@ -91,12 +91,12 @@ static const uint8_t *heard(size_t *n)
 
 /* ---- the engine asks ---- */
 
-struct asked {
+struct mpe_random_asked {
     enum sg_msg_kind kind;
     bool answered;
 };
 
-static struct asked asked[REQUESTS];
+static struct mpe_random_asked asked[REQUESTS];
 static unsigned asked_count, told; /* requests seen on the wire; completions heard of */
 static uint32_t answers;           /* on queue 3 */
 
@@ -194,7 +194,7 @@ static void one_requester(void)
         if (posted < REQUESTS && prng(3)) {
             const struct sg_msg m = random_request(posted);
 
-            asked[posted++] = (struct asked){ m.kind, false };
+            asked[posted++] = (struct mpe_random_asked){ m.kind, false };
             rig_post(&m);
             rig_settle();
         } else {

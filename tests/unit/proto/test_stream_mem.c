@@ -6,7 +6,7 @@
 #include "stream_mem.h"
 #include "tap.h"
 
-struct user {
+struct stream_mem_user {
     struct sg_stream *s;
     uint8_t in[70000];
     size_t in_len, pieces;
@@ -15,7 +15,7 @@ struct user {
     bool refuse;
 };
 
-static struct user ua, ub;
+static struct stream_mem_user ua, ub;
 static struct sg_mem_switch *sw;
 static struct sg_stream_net *na, *nb;
 static struct sg_endpoint at_a, at_b;
@@ -23,12 +23,12 @@ static struct sg_stream_listener *l;
 
 static void connected(struct sg_stream *s)
 {
-    ((struct user *)s->user)->connected = true;
+    ((struct stream_mem_user *)s->user)->connected = true;
 }
 
 static void receive(struct sg_stream *s, const uint8_t *p, size_t n)
 {
-    struct user *u = s->user;
+    struct stream_mem_user *u = s->user;
 
     memcpy(u->in + u->in_len, p, n);
     u->in_len += n;
@@ -37,17 +37,17 @@ static void receive(struct sg_stream *s, const uint8_t *p, size_t n)
 
 static void writable(struct sg_stream *s)
 {
-    ((struct user *)s->user)->writable = true;
+    ((struct stream_mem_user *)s->user)->writable = true;
 }
 
 static void peer_closed(struct sg_stream *s)
 {
-    ((struct user *)s->user)->fin = true;
+    ((struct stream_mem_user *)s->user)->fin = true;
 }
 
 static void closed(struct sg_stream *s, enum sg_stream_end why)
 {
-    struct user *u = s->user;
+    struct stream_mem_user *u = s->user;
 
     u->closed = true;
     u->why = why;

@@ -301,7 +301,7 @@ int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask
 
 /* ---- the world of one case ---- */
 
-struct world {
+struct model_world {
     struct sgp_context *ctx;
     struct ibv_device device;
     struct sgp_pd spd;
@@ -310,7 +310,7 @@ struct world {
     uint32_t device_pi; /* completion entries written */
 };
 
-static struct world w;
+static struct model_world w;
 
 static uint32_t w_device_pi(void)
 {

@@ -7,7 +7,7 @@ enum { RIGHTS = ALL_RIGHTS | SG_ACCESS_REMOTE_ATOMIC, SINK = PAIR_BUF - 64, WORD
 static const uint64_t all_ones = UINT64_MAX;
 
 /* An Atomic of side 0 on side 1's memory; sink: where the original value goes. */
-struct op {
+struct atomic_op {
     uint8_t opcode, flags;
     uint64_t id;
     uint32_t rkey;
@@ -17,7 +17,7 @@ struct op {
 };
 
 /* The entry, not yet told to the adapter. */
-static struct sg_wqe_hdr *build_op(const struct op *o)
+static struct sg_wqe_hdr *build_op(const struct atomic_op *o)
 {
     struct pair_side *s = &pair.side[0];
     struct sg_wqe_hdr *h = md_sq_entry(&s->qp);
@@ -40,22 +40,23 @@ static struct sg_wqe_hdr *build_op(const struct op *o)
     return h;
 }
 
-static void operate(struct op o)
+static void operate(struct atomic_op o)
 {
     build_op(&o);
     md_sq_doorbell(&pair.side[0].qp);
 }
 
-static struct op add_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t n)
+static struct atomic_op add_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t n)
 {
-    return (struct op){
+    return (struct atomic_op){
         .opcode = SG_WR_FETCH_ADD, .id = id, .rkey = rkey, .raddr = at(1, off), .data = n,
     };
 }
 
-static struct op swap_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t cmp, uint64_t data)
+static struct atomic_op swap_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t cmp,
+                                uint64_t data)
 {
-    return (struct op){
+    return (struct atomic_op){
         .opcode = SG_WR_CMP_SWAP, .id = id, .rkey = rkey, .raddr = at(1, off), .data = data,
         .mask = all_ones, .cmp = cmp, .cmp_mask = all_ones,
     };
@@ -114,7 +115,7 @@ static void arithmetic(void)
         set_word(1, off + 8, 0x5a5a5a5a5a5a5a5a);
         set_word(1, off, rows[i].before);
         set_word(0, SINK, 0);
-        operate((struct op){
+        operate((struct atomic_op){
             .opcode = rows[i].opcode, .id = i, .rkey = stag, .raddr = at(1, off),
             .data = rows[i].data, .mask = rows[i].mask, .cmp = rows[i].cmp,
             .cmp_mask = rows[i].cmp_mask,
@@ -218,7 +219,7 @@ static void refused(void)
     };
     static uint8_t untouched[PAIR_BUF];
     uint32_t stag, k;
-    struct op o;
+    struct atomic_op o;
     size_t i;
 
     memset(untouched, 0x5a, sizeof(untouched));
@@ -264,7 +265,7 @@ static void alignment_of_address(void)
     };
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;
-    struct op o;
+    struct atomic_op o;
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
@@ -301,13 +302,13 @@ static void dead_memory(void)
 
 /* ---- malformed entries ---- */
 
-enum field { F_SGES, F_ROOM, F_FLAGS, F_SINK };
+enum atomic_field { F_SGES, F_ROOM, F_FLAGS, F_SINK };
 
 static void malformed(void)
 {
     static const struct {
         const char *name;
-        enum field field;
+        enum atomic_field field;
         uint32_t value;
         enum sg_wc_status status;
     } rows[] = {
@@ -323,7 +324,7 @@ static void malformed(void)
     struct sg_wqe_hdr *h;
     struct sg_sge *sge;
     uint32_t stag;
-    struct op o;
+    struct atomic_op o;
     size_t i;
 
     for (i = 0; i < 2 * SG_ARRAY_SIZE(rows); i++) {
@@ -376,7 +377,7 @@ static void strides(void)
 static void sink_gone(void)
 {
     uint32_t sink, stag;
-    struct op o;
+    struct atomic_op o;
 
     place_begin(NULL, &(struct md_qp_params){ .access = RIGHTS });
     stag = region(1, 0, PAIR_BUF, SG_ACCESS_REMOTE_ATOMIC, 0);
@@ -415,7 +416,7 @@ static void credits(void)
     pair.side[0].md.hold = true;
     for (i = 0; i < N; i++) {
         uint8_t kind = kinds[i % SG_ARRAY_SIZE(kinds)];
-        struct op o = add_of(i, stag, 0, 1);
+        struct atomic_op o = add_of(i, stag, 0, 1);
 
         o.sink = 4096 + 8 * i;
         if (kind == SG_WR_FETCH_ADD) {
@@ -523,7 +524,7 @@ static void two_streams(void)
     pair.side[0].md.hold = true;
     pair.side[1].h.interfere = 7;
     for (i = 0; i < 2 * N; i++) {
-        struct op o = add_of(i, stag, PM_LEN, 1);
+        struct atomic_op o = add_of(i, stag, PM_LEN, 1);
 
         o.sink = 4096 + 8 * i;
         first = pair.side[0].qp;

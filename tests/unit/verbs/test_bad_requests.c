@@ -161,7 +161,7 @@ static void end_row(void)
     pair_stop(&pair);
 }
 
-struct row {
+struct bad_requests_row {
     uint8_t opcode;
     const char *name;
     size_t offset, size;
@@ -182,7 +182,7 @@ static void post_entry(const struct entry *e)
     md_sq_doorbell(&pair.side[0].qp);
 }
 
-static void refuse(const struct row *r)
+static void refuse(const struct bad_requests_row *r)
 {
     struct sg_adapter_census was[2], now;
     struct entry e;
@@ -211,7 +211,7 @@ static void refuse(const struct row *r)
     end_row();
 }
 
-static void refuse_rows(const struct row *rows, size_t n)
+static void refuse_rows(const struct bad_requests_row *rows, size_t n)
 {
     size_t i;
 
@@ -248,7 +248,7 @@ static void good_ones(void)
 
 static void header(void)
 {
-    static const struct row rows[] = {
+    static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.flags), 0x10 | SG_WQE_SIGNALED, SG_WC_LOC_QP_OP_ERR },
         { 0, FIELD(h.flags), 0x80, SG_WC_LOC_QP_OP_ERR },
         { 0, FIELD(h.reserved_88), 1, SG_WC_LOC_QP_OP_ERR },
@@ -257,7 +257,7 @@ static void header(void)
         { 0, FIELD(h.index), UINT32_MAX, SG_WC_LOC_QP_OP_ERR },
         { 0, FIELD(h.index), 16, SG_WC_LOC_QP_OP_ERR }, /* of the next pass */
     };
-    struct row r;
+    struct bad_requests_row r;
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
@@ -272,7 +272,7 @@ static void unknown_opcodes(void)
     unsigned op;
 
     for (op = ALL_OPCODES; op < 256; op++) {
-        const struct row r = { SG_WR_SEND, FIELD(h.opcode), op, SG_WC_LOC_QP_OP_ERR };
+        const struct bad_requests_row r = { SG_WR_SEND, FIELD(h.opcode), op, SG_WC_LOC_QP_OP_ERR };
 
         refuse_rows(&r, 1);
     }
@@ -288,10 +288,10 @@ static void inline_data(void)
     uint8_t op;
 
     for (op = 0; op < ALL_OPCODES; op++) {
-        const struct row length = {
+        const struct bad_requests_row length = {
             op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR,
         };
-        struct row r = { op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE,
+        struct bad_requests_row r = { op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE,
                          SG_WC_LOC_QP_OP_ERR };
 
         if (!allowed[op]) {
@@ -317,7 +317,7 @@ static void elements(void)
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_WRITE, SG_WR_WRITE_IMM, SG_WR_READ,
     };
-    static const struct row rows[] = {
+    static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.num_sge), SG_SQ_MAX_SGE + 1, SG_WC_LOC_LEN_ERR },
         { 0, FIELD(h.num_sge), 255, SG_WC_LOC_LEN_ERR },
         { 0, FIELD(sge[0].lkey), 1, SG_WC_LOC_PROT_ERR },
@@ -332,7 +332,7 @@ static void elements(void)
 
     for (i = 0; i < SG_ARRAY_SIZE(ops); i++) {
         for (k = 0; k < SG_ARRAY_SIZE(rows); k++) {
-            struct row r = rows[k];
+            struct bad_requests_row r = rows[k];
 
             r.opcode = ops[i];
             refuse_rows(&r, 1);
@@ -352,7 +352,7 @@ static void sinks(void)
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(ops); i++) {
-        struct row r = { ops[i].opcode, "lkey without LOCAL_WRITE",
+        struct bad_requests_row r = { ops[i].opcode, "lkey without LOCAL_WRITE",
                          ops[i].sge + offsetof(struct sg_sge, lkey), 4, 0, SG_WC_LOC_PROT_ERR };
 
         begin_row(); /* numbers are the same in each world */
@@ -373,7 +373,7 @@ static void sinks(void)
 
 static void regions(void)
 {
-    static const struct row rows[] = {
+    static const struct bad_requests_row rows[] = {
         { SG_WR_READ_INV, FIELD(h.num_sge), 2, SG_WC_LOC_LEN_ERR },
         { SG_WR_READ_INV, FIELD(sge[0].lkey), 1, SG_WC_LOC_PROT_ERR },
         { SG_WR_LOCAL_INV, FIELD(h.inv_stag), 0, SG_WC_MW_BIND_ERR },
@@ -418,7 +418,7 @@ static void regions(void)
 /* Names of objects of another kind. */
 static void kinds(void)
 {
-    struct row rows[] = {
+    struct bad_requests_row rows[] = {
         { SG_WR_LOCAL_INV, FIELD(h.inv_stag), 0, SG_WC_MW_BIND_ERR },
         { SG_WR_REG_MR, FIELD(reg.stag), 0, SG_WC_MW_BIND_ERR },
         { SG_WR_REG_MR, FIELD(reg.stag), 0, SG_WC_MW_BIND_ERR },
@@ -448,7 +448,7 @@ static void kinds(void)
 
 static void extensions(void)
 {
-    static const struct row rows[] = {
+    static const struct bad_requests_row rows[] = {
         { SG_WR_SEND_IMM, FIELD(h.num_sge), 1, SG_WC_LOC_LEN_ERR },
         { SG_WR_SEND_IMM, FIELD(h.num_sge), 255, SG_WC_LOC_LEN_ERR },
         { SG_WR_FETCH_ADD, FIELD(h.num_sge), 0, SG_WC_LOC_LEN_ERR },
@@ -494,7 +494,7 @@ static void remote_fields(void)
         { SG_WR_VERIFY, SG_WC_REM_ACCESS_ERR },
         { SG_WR_ATOMIC_WRITE, SG_WC_REM_ACCESS_ERR },
     };
-    static const struct row rows[] = {
+    static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.rkey), 0, 0 },
         { 0, FIELD(h.rkey), UINT32_MAX, 0 },
         { 0, FIELD(h.remote_addr), 0, 0 },
@@ -505,7 +505,7 @@ static void remote_fields(void)
 
     for (i = 0; i < SG_ARRAY_SIZE(ops); i++) {
         for (k = 0; k < SG_ARRAY_SIZE(rows); k++) {
-            struct row r = rows[k];
+            struct bad_requests_row r = rows[k];
 
             r.opcode = ops[i].opcode;
             r.status = ops[i].status;

@@ -19,7 +19,7 @@ static struct bu_world world;
 static const struct bu_driver *const drv = &bu_driver;
 
 /* One side's objects. */
-static struct end {
+static struct bring_up_end {
     void *d;
     struct bu_side *s;
     struct bu_addr at;
@@ -40,7 +40,7 @@ static void begin_machines(void)
     bu_world_begin(&world);
     expected_errors = 0;
     for (int i = 0; i < 2; i++) {
-        ends[i] = (struct end){ .s = &world.side[i], .d = world.side[i].d,
+        ends[i] = (struct bring_up_end){ .s = &world.side[i], .d = world.side[i].d,
                                 .at = { .ip = { 10, 0, 0, (uint8_t)(i + 1) } } };
     }
     ends[1].at.port = PORT;
@@ -66,7 +66,7 @@ static void stop_both(void)
     bu_world_end(&world);
 }
 
-static void make_objects(struct end *e)
+static void make_objects(struct bring_up_end *e)
 {
     const struct bu_qp_params params = {
         .entries = ENTRIES, .max_sge = 4, .max_inline = 64,
@@ -85,7 +85,7 @@ static void make_objects(struct end *e)
     OK(drv->qp_create(e->d, &p, &e->qp));
 }
 
-static void destroy_objects(struct end *e)
+static void destroy_objects(struct bring_up_end *e)
 {
     OK(drv->qp_destroy(e->d, e->qp));
     OK(drv->mr_destroy(e->d, e->stag));
@@ -93,7 +93,7 @@ static void destroy_objects(struct end *e)
     OK(drv->pd_destroy(e->d, e->pd));
 }
 
-static struct bu_event expect_event(struct end *e, uint8_t event)
+static struct bu_event expect_event(struct bring_up_end *e, uint8_t event)
 {
     struct bu_event got = { 0 };
 
@@ -103,14 +103,14 @@ static struct bu_event expect_event(struct end *e, uint8_t event)
     return got;
 }
 
-static void expect_no_event(struct end *e)
+static void expect_no_event(struct bring_up_end *e)
 {
     struct bu_event got;
 
     T_EQ_INT(drv->next_event(e->d, &got, 100), BU_TIMEOUT);
 }
 
-static struct bu_wc take(struct end *e)
+static struct bu_wc take(struct bring_up_end *e)
 {
     struct bu_wc wc = { 0 };
 
@@ -120,7 +120,7 @@ static struct bu_wc take(struct end *e)
     return wc;
 }
 
-static struct bu_wc expect(struct end *e, uint64_t wr_id, uint8_t status)
+static struct bu_wc expect(struct bring_up_end *e, uint64_t wr_id, uint8_t status)
 {
     struct bu_wc wc;
 
@@ -197,14 +197,15 @@ static void renew_qps(void)
     }
 }
 
-static void fill(struct end *e, size_t at, size_t len, uint8_t seed)
+static void fill(struct bring_up_end *e, size_t at, size_t len, uint8_t seed)
 {
     for (size_t i = 0; i < len; i++) {
         e->buf[at + i] = (uint8_t)(seed + i * 7 + i / 256);
     }
 }
 
-static struct bu_wr local(struct end *e, uint8_t opcode, uint64_t wr_id, uint32_t at, uint32_t len)
+static struct bu_wr local(struct bring_up_end *e, uint8_t opcode, uint64_t wr_id, uint32_t at,
+                          uint32_t len)
 {
     return (struct bu_wr){
         .wr_id = wr_id, .opcode = opcode, .flags = SG_WQE_SIGNALED, .num_sge = 1,

@@ -193,14 +193,14 @@ static void persistent(void)
     place_end();
 }
 
-enum field { F_SGES, F_FLAGS, F_LKEY, F_RKEY, F_RESERVED };
+enum imm_field { F_SGES, F_FLAGS, F_LKEY, F_RKEY, F_RESERVED };
 
 static void malformed(void)
 {
     static const struct {
         const char *name;
         uint8_t opcode;
-        enum field field;
+        enum imm_field field;
         uint32_t value;
         enum sg_wc_status status;
     } rows[] = {

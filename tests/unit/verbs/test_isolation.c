@@ -11,17 +11,17 @@
 
 enum { STREAMS = 2, PART = 64 * 1024 };
 
-struct stream {
+struct isolation_stream {
     struct md_qp qp[2];
     struct md_cq cq[2];
     uint32_t pd;   /* of side 1 */
     uint32_t stag; /* in it: octets PART * number to PART * (number + 1) of side 1's buffer */
 };
 
-static struct stream streams[STREAMS];
+static struct isolation_stream streams[STREAMS];
 
 /* Joins the queue pairs of a stream; side 1 takes 'ird' Reads at a time. */
-static void join(struct stream *t, uint16_t ird)
+static void join(struct isolation_stream *t, uint16_t ird)
 {
     enum sg_status status;
     struct sg_eqe e;
@@ -44,7 +44,7 @@ static void begin_streams(uint16_t ird)
 
     pair_start(&pair, NULL, NULL);
     for (n = 0; n < STREAMS; n++) {
-        struct stream *t = &streams[n];
+        struct isolation_stream *t = &streams[n];
 
         t->pd = md_create_pd(&pair.side[1].md);
         t->stag = md_reg_mr(&pair.side[1].md, t->pd, pair.side[1].buf + n * PART, PART, all);

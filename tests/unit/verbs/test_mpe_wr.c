@@ -10,12 +10,14 @@ static void set_draft(struct sg_adapter_config *config, uint8_t draft)
 
 /* ---- malformed entries ---- */
 
-enum field { F_NONE, F_FLAGS, F_HASH_LEN, F_NUM_SGE, F_INV_STAG, F_WQE_FLAGS, F_ROOM, F_INLINE };
+enum mpe_wr_field {
+    F_NONE, F_FLAGS, F_HASH_LEN, F_NUM_SGE, F_INV_STAG, F_WQE_FLAGS, F_ROOM, F_INLINE
+};
 
 static const struct {
     const char *name;
     uint8_t opcode;
-    enum field field;
+    enum mpe_wr_field field;
     uint32_t value;
     enum sg_wc_status status;
 } bad_rows[] = {
@@ -57,7 +59,7 @@ static struct ask plain(uint8_t opcode, uint64_t id, uint32_t stag)
     }
 }
 
-static void spoil(struct sg_wqe_hdr *h, enum field field, uint32_t value)
+static void spoil(struct sg_wqe_hdr *h, enum mpe_wr_field field, uint32_t value)
 {
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
     struct sg_sge *sge = (struct sg_sge *)(h + 1);

@@ -18,15 +18,15 @@ enum {
     FOUND_AT = WORD_AT + 8, /* what Atomics found, by entry */
 };
 
-struct op {
+struct soak_op {
     uint8_t opcode;
     uint32_t len;
     uint32_t at; /* Read: offset in the source */
     uint64_t add;
 };
 
-struct end {
-    struct op ops[4096];
+struct soak_end {
+    struct soak_op ops[4096];
     uint32_t posted, completed;         /* send queue */
     uint32_t recv_posted, recv_done;
     uint32_t sends, arrived;            /* messages sent; of the peer's, received */
@@ -36,7 +36,7 @@ struct end {
 };
 
 static struct pair p;
-static struct end ends[2];
+static struct soak_end ends[2];
 static uint64_t rng;
 static unsigned total_ok, total_flushed, total_recv;
 
@@ -59,7 +59,7 @@ static uint8_t send_octet(int side, uint32_t seq, uint32_t i)
 static void post_recv(int side)
 {
     struct pair_side *s = &p.side[side];
-    struct end *e = &ends[side];
+    struct soak_end *e = &ends[side];
 
     if (e->recv_posted - e->recv_done < QUEUE) {
         md_post_recv(&s->qp, e->recv_posted, s->buf + RECV_AT + e->recv_posted % QUEUE * SLOT,
@@ -69,7 +69,7 @@ static void post_recv(int side)
 }
 
 /* Counts up the word of the peer. */
-static void post_atomic(int side, struct op *op)
+static void post_atomic(int side, struct soak_op *op)
 {
     struct pair_side *s = &p.side[side];
     struct sg_wqe_hdr *h = md_sq_entry(&s->qp);
@@ -92,7 +92,7 @@ static void post_atomic(int side, struct op *op)
 }
 
 /* The number of the message; alone, or behind a Write. */
-static void post_imm(int side, struct op *op)
+static void post_imm(int side, struct soak_op *op)
 {
     struct pair_side *s = &p.side[side], *peer = &p.side[!side];
     struct sg_wqe_hdr *h = md_sq_entry(&s->qp);
@@ -119,8 +119,8 @@ static void post_imm(int side, struct op *op)
 static void post_send(int side)
 {
     struct pair_side *s = &p.side[side], *peer = &p.side[!side];
-    struct end *e = &ends[side];
-    struct op *op = &e->ops[e->posted % 4096];
+    struct soak_end *e = &ends[side];
+    struct soak_op *op = &e->ops[e->posted % 4096];
     struct md_wr w = { .wr_id = e->posted, .lkey = s->stag, .rkey = peer->stag };
     struct sg_wqe_hdr *h;
     uint32_t i;
@@ -170,7 +170,7 @@ static void post_send(int side)
 
 static void took_recv(int side, const struct sg_cqe *c)
 {
-    struct end *e = &ends[side];
+    struct soak_end *e = &ends[side];
     const uint8_t *buf = pair_buf(&p, side) + RECV_AT + e->recv_done % QUEUE * SLOT;
     uint32_t i, len = sg_get_le32(&c->byte_len);
 
@@ -200,8 +200,8 @@ static void took_recv(int side, const struct sg_cqe *c)
 
 static void took_send(int side, const struct sg_cqe *c)
 {
-    struct end *e = &ends[side];
-    const struct op *op = &e->ops[e->completed % 4096];
+    struct soak_end *e = &ends[side];
+    const struct soak_op *op = &e->ops[e->completed % 4096];
     uint32_t i;
 
     T_EQ_U64(sg_get_le64(&c->wr_id), e->completed);

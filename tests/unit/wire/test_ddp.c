@@ -4,12 +4,12 @@
 #include "tap.h"
 #include "wire/ddp.h"
 
-struct pair {
+struct ddp_pair {
     const char *bytes;
     struct sg_ddp_hdr hdr;
 };
 
-static const struct pair pairs[] = {
+static const struct ddp_pair pairs[] = {
     { "c140 01020304 1112131415161718",
       { .tagged = true, .last = true, .version = 1, .ulp_ctrl = 0x40, .stag = 0x01020304,
         .to = 0x1112131415161718 } },

@@ -7,7 +7,7 @@
 #define REQ "4d504120 49442052 65712046 72616d65 "
 #define REP "4d504120 49442052 65702046 72616d65 "
 
-struct pair {
+struct mpa_frame_pair {
     const char *name;
     const char *bytes;
     struct sg_mpa_frame frame;
@@ -15,7 +15,7 @@ struct pair {
 };
 
 /* Frames that this side could send: parse and emit are inverse. */
-static const struct pair pairs[] = {
+static const struct mpa_frame_pair pairs[] = {
     { "request v1 plain", REQ "00010000", { .kind = SG_MPA_REQUEST, .rev = 1 }, "" },
     { "request v1 M", REQ "80010000", { .kind = SG_MPA_REQUEST, .rev = 1, .markers = true }, "" },
     { "request v1 C, data", REQ "40010003 616263",

@@ -28,7 +28,7 @@ static const struct sg_read_req read_req = {
 #define FLUSH_HEX "414c 00000000 00000001 00000002 00000000"
 #define READ_REQ_HEX "a0000001 0000000000001000 00000010 b0000002 0000000000002000"
 
-struct pair {
+struct terminate_pair {
     const char *bytes;
     enum sg_term_cond cond;
     const struct sg_ddp_hdr *ddp;
@@ -36,7 +36,7 @@ struct pair {
     const struct sg_read_req *read;
 };
 
-static const struct pair pairs[] = {
+static const struct terminate_pair pairs[] = {
     { "20060000", SG_TERM_MPA_IRD, NULL, 0, NULL },
     { "12020000", SG_TERM_UNTAGGED_NO_BUFFER, NULL, 0, NULL },
     { "1202c000 0076" SEND_HEX, SG_TERM_UNTAGGED_NO_BUFFER, &send_hdr, 118, NULL },
@@ -46,7 +46,7 @@ static const struct pair pairs[] = {
     { "0207c000 0026" FLUSH_HEX, SG_TERM_MPE_FAILED, &flush_hdr, 38, NULL },
 };
 
-static void check_pair(const struct sg_term *t, const struct pair *p)
+static void check_pair(const struct sg_term *t, const struct terminate_pair *p)
 {
     T_EQ_INT(t->has_len, p->ddp != NULL);
     T_EQ_INT(t->has_ddp, p->ddp != NULL);
@@ -72,7 +72,7 @@ static void check_pair(const struct sg_term *t, const struct pair *p)
 static void emit_pairs(void)
 {
     for (size_t i = 0; i < SG_ARRAY_SIZE(pairs); i++) {
-        const struct pair *p = &pairs[i];
+        const struct terminate_pair *p = &pairs[i];
         uint8_t buf[SG_TERM_MAX], out[SG_TERM_MAX + 1];
         struct sg_span want = hex(p->bytes, buf, sizeof(buf));
         struct sg_term t;

@@ -66,7 +66,7 @@ struct body {
     const char *octets;         /* hex */
 };
 
-struct vector {
+struct wire_vector {
     const char *name;
     const char *bytes;
     struct sg_ddp_hdr ddp;
@@ -79,7 +79,7 @@ struct vector {
 #define TAGGED(op, s, t) \
     .tagged = true, .last = true, .version = 1, .ulp_ctrl = 0x40 | (op), .stag = (s), .to = (t)
 
-static const struct vector vectors[] = {
+static const struct wire_vector vectors[] = {
     { "RTR Write",
       "000ec140 00000001 00000000 00000000 ebd34c5f",
       { TAGGED(SG_OP_WRITE, 1, 0) }, { .octets = "" } },
