@@ -213,7 +213,7 @@ bool sg_adapter_run(struct sg_adapter *a, size_t budget)
     more = sg_ending_run(a) || sg_tpt_run(a) || a->quiesce;
     if (sg_adapter_alive(a) && !a->ending->under_way) {
         more |= !more && sg_admin_run(a);
-        more |= sg_cq_run_errors(a);
+        more |= sg_qp_run_cq_errors(a);
         more |= sg_qp_run_deferred(a);
         more |= sg_cm_transmit(a, budget);
         more |= sg_qp_run_deferred(a);

@@ -24,7 +24,6 @@
 #include "verbs/queues/cq.h"
 
 #include "verbs/queues/eq.h"
-#include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 
 static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)
@@ -156,49 +155,4 @@ void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value)
         cq->unreported = 0;
         cq_want(a, cq, unseen - beyond);
     }
-}
-
-/* False: the time of the turn is over, and there may be more of them. */
-static bool fail_one(struct sg_adapter *a, struct sg_qp *qp)
-{
-    if (qp->state != SG_QP_ERROR) {
-        sg_qp_fail(qp, SG_EV_NONE, "CQ error");
-        return !sg_turn_over(a);
-    }
-    return true;
-}
-
-/* Each once: a failed one leaves the list, or the next turn would begin with all of them. */
-static bool fail_users(struct sg_adapter *a, struct sg_cq *cq)
-{
-    struct sg_link *k;
-
-    while ((k = sg_list_pop(&cq->senders))) {
-        sg_list_append(&cq->failed, k);
-        if (!fail_one(a, sg_container_of(k, struct sg_qp, scq_link))) {
-            return false;
-        }
-    }
-    while ((k = sg_list_pop(&cq->receivers))) {
-        sg_list_append(&cq->failed, k);
-        if (!fail_one(a, sg_container_of(k, struct sg_qp, rcq_link))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool sg_cq_run_errors(struct sg_adapter *a)
-{
-    struct sg_link *k;
-
-    while ((k = sg_list_pop(&a->cq_errors))) {
-        struct sg_cq *cq = sg_container_of(k, struct sg_cq, error_link);
-
-        if (!fail_users(a, cq)) {
-            sg_list_append(&a->cq_errors, k);
-            return true;
-        }
-    }
-    return false;
 }

@@ -29,7 +29,7 @@ struct sg_cq {
     uint32_t unreported;   /* completions for which the armed event is delayed */
     struct sg_timer timer; /* the period */
     bool error;            /* overrun: nothing is written any more */
-    struct sg_list senders, receivers; /* sg_qp */
+    struct sg_list senders, receivers; /* queue pairs (qp.c) */
     struct sg_list failed; /* those that an overrun has put into error */
     struct sg_link eq_link;            /* waits for room in the event queue */
     struct sg_link error_link;         /* in sg_adapter.cq_errors */
@@ -57,8 +57,5 @@ void sg_cq_init_timer(struct sg_adapter *a, struct sg_cq *cq);
 void sg_cq_moderate(struct sg_adapter *a, struct sg_cq *cq, uint16_t count, uint16_t period_us);
 /* SG_DB_CQ_ARM */
 void sg_cq_doorbell(struct sg_adapter *a, uint32_t page, uint64_t value);
-/* Puts the queue pairs of overrun queues into error. */
-/* True: there is more. */
-bool sg_cq_run_errors(struct sg_adapter *a);
 
 #endif

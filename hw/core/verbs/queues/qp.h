@@ -165,6 +165,8 @@ void sg_qp_local_error(struct sg_qp *qp, const char *why);
 void sg_qp_defer(struct sg_qp *qp, enum sg_qp_deferred what);
 /* True: there is more. */
 bool sg_qp_run_deferred(struct sg_adapter *a);
+/* Puts the queue pairs of failed completion queues (sg_adapter.cq_errors) into error. */
+bool sg_qp_run_cq_errors(struct sg_adapter *a);
 /* RTS, with fresh sequence numbers. */
 void sg_qp_start(struct sg_qp *qp, const char *why);
 /* There is no peer: ERROR, and the oldest send entry has RETRY_EXC_ERR. */
