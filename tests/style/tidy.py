@@ -27,7 +27,7 @@ LAYERS = {
     "hw/core/persist": {"base", "persist"},
 }
 # Subfolders of hw/core/verbs from the bottom up; the adapter itself, in the folder, is on top.
-ROOMS = ("state", "memory", "queues", "connections", "commands")
+ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
 for _number, _room in enumerate((*ROOMS, "")):
     LAYERS[f"hw/core/verbs/{_room}".rstrip("/")] = {
         "base", "wire", "proto", "flash", f"verbs/{_room}".rstrip("/"),

@@ -36,7 +36,7 @@
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 
 /* The adapter with the parts of it that belong to the layers of verbs. */

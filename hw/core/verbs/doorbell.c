@@ -3,7 +3,7 @@
  * Doorbell pages: each user context writes to its own, and reaches only queues made for it.
  */
 #include "verbs/adapter.h"
-#include "verbs/queues/cq.h"
+#include "verbs/events/cq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/queues/srq.h"
 #include "verbs/state/adapter_state.h"

@@ -9,7 +9,7 @@
 #include "verbs/adapter.h"
 #include "verbs/adapter_impl.h"
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 
 enum reg_kind {
     REG_HOLE,

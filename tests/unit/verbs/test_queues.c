@@ -5,8 +5,8 @@
 #include "tap.h"
 
 #include "verbs/state/adapter_state.h"
-#include "verbs/queues/cq.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/cq.h"
+#include "verbs/events/ring.h"
 
 static struct solo s;
 static struct md_cq cq;

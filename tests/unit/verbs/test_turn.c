@@ -5,7 +5,7 @@
  */
 #include "mpe_rig.h"
 #include "verbs/state/adapter_state.h"
-#include "verbs/queues/cq.h"
+#include "verbs/events/cq.h"
 #include "verbs/queues/qp.h"
 
 enum { BUDGET = 256 * 1024, PAGES = 600, BINDS = 60, LONG_LIST = 1 << 18 };

@@ -15,7 +15,7 @@
  * consumer index.  A producer index beyond the ring, or a ring that fails DMA, is fatal.
  */
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 struct admin_row {

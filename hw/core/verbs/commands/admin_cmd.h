@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "staghorn/admin.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/ring.h"
 
 struct sg_adapter;
 struct sg_mr_reg;

@@ -7,8 +7,8 @@
  * ring.  So nothing is copied, and nothing is lost while the consumer is still reading.
  */
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/queues/cq.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/cq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 static bool geometry_ok(const struct sg_adapter *a, uint32_t entries, uint64_t record)

@@ -3,7 +3,7 @@
  * Admin commands of event queues.
  */
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 enum sg_status sg_cmd_create_eq(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)

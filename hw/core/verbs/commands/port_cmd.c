@@ -3,7 +3,7 @@
  * The port: its addresses and MTU as the driver sets them.
  */
 #include "verbs/commands/admin_cmd.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 enum { MTU_MIN = 576, VLAN_MAX = 4094 };

@@ -9,7 +9,7 @@
 #include "verbs/connections/cm_impl.h"
 #include "verbs/connections/inbound.h"
 #include "verbs/memory/mem.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 #include "wire/mpa_frame.h"

@@ -29,7 +29,7 @@
 #include "verbs/queues/qp.h"
 
 #include "verbs/memory/pm.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 const char *sg_qp_state_name(unsigned state)

@@ -10,8 +10,8 @@
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "verbs/memory/mem.h"
-#include "verbs/queues/cq.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/cq.h"
+#include "verbs/events/ring.h"
 
 struct sg_adapter;
 struct sg_cm;

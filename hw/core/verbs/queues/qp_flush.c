@@ -13,7 +13,7 @@
  * An entry that can no longer be read ends the flush of its queue with SG_EV_QP_FATAL: there is
  * no wr_id to report it with.
  */
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 

@@ -18,7 +18,7 @@
 #include "verbs/memory/mem.h"
 #include "verbs/memory/pm.h"
 #include "verbs/memory/tpt.h"
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/queues/sq_impl.h"
 #include "verbs/state/adapter_state.h"
 

@@ -23,7 +23,7 @@
  */
 #include "verbs/queues/srq.h"
 
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/queues/qp.h"
 #include "verbs/state/adapter_state.h"
 

@@ -6,7 +6,7 @@
 #define SG_VERBS_QUEUES_SRQ_H
 
 #include "base/list.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/ring.h"
 
 struct sg_adapter;
 struct sg_pd;

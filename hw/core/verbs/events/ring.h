@@ -4,8 +4,8 @@
  * queues.  It knows where a slot is, what the phase of an index is, and how far both sides are: of
  * its two indices the guest moves one, and sg_ring_take() checks its values.
  */
-#ifndef SG_VERBS_QUEUES_RING_H
-#define SG_VERBS_QUEUES_RING_H
+#ifndef SG_VERBS_EVENTS_RING_H
+#define SG_VERBS_EVENTS_RING_H
 
 #include "base/bytes.h"
 #include "base/host.h"

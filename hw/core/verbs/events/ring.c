@@ -6,7 +6,7 @@
  * contiguous in bus addresses.  Entries are copied out once (callers validate the copy) and written
  * with the phase word last: a consumer that sees the new phase sees the whole entry.
  */
-#include "verbs/queues/ring.h"
+#include "verbs/events/ring.h"
 
 #include "verbs/memory/pagelist.h"
 

@@ -21,9 +21,9 @@
  * Moderation delays the event until a number of completions of the wanted kind are there, or until
  * the first of them has waited for the period.
  */
-#include "verbs/queues/cq.h"
+#include "verbs/events/cq.h"
 
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 #include "verbs/state/adapter_state.h"
 
 static void cq_fail(struct sg_adapter *a, struct sg_cq *cq, const char *why)

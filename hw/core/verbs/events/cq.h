@@ -2,13 +2,13 @@
 /*
  * Completion queues.
  */
-#ifndef SG_VERBS_QUEUES_CQ_H
-#define SG_VERBS_QUEUES_CQ_H
+#ifndef SG_VERBS_EVENTS_CQ_H
+#define SG_VERBS_EVENTS_CQ_H
 
 #include "base/list.h"
 #include "base/timerq.h"
 #include "staghorn/io.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/ring.h"
 
 struct sg_adapter;
 

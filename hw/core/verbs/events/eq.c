@@ -15,11 +15,11 @@
  *
  * Admin completions raise SG_EV_ADMIN only while the async queue is armed (admin.c).
  */
-#include "verbs/queues/eq.h"
+#include "verbs/events/eq.h"
 
 #include <glib.h>
 
-#include "verbs/queues/cq.h"
+#include "verbs/events/cq.h"
 #include "verbs/state/adapter_state.h"
 
 void sg_eq_make(struct sg_adapter *a, uint32_t eqn, uint64_t base, uint32_t entries,

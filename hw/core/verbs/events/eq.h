@@ -2,14 +2,14 @@
 /*
  * Event queues: the async queue (number 0) and those for completions.
  */
-#ifndef SG_VERBS_QUEUES_EQ_H
-#define SG_VERBS_QUEUES_EQ_H
+#ifndef SG_VERBS_EVENTS_EQ_H
+#define SG_VERBS_EVENTS_EQ_H
 
 #include "base/list.h"
 #include "staghorn/admin.h"
 #include "staghorn/io.h"
 #include "staghorn/regs.h"
-#include "verbs/queues/ring.h"
+#include "verbs/events/ring.h"
 
 struct sg_adapter;
 struct sg_cq;
