@@ -231,8 +231,9 @@ check-file)
     configure_plain
     chosen=(--changed)
     [ -z "${FILE:-}" ] || chosen=(--file "$FILE")
-    # Unquoted on purpose: each word is a target of ninja.
+    # Each word is a target of ninja.
     targets=$(/usr/bin/python3 "$SG_TOP/tools/build/check" "${chosen[@]}" --targets) || exit 2
+    # shellcheck disable=SC2086
     [ -z "$targets" ] || build_native native $targets
     run_check --fast "${chosen[@]}"
     ;;

@@ -395,5 +395,5 @@ struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
                                             const struct sg_persist_policy *policy);
 /* Adds a row, or extends the last one if it is of the same kind and adjacent. */
 void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
-                       const struct sg_persist_loss *row, uint32_t seq_low);
+                       const struct sg_persist_loss *add, uint32_t seq_low);
 #endif

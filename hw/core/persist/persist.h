@@ -185,7 +185,7 @@ struct sg_persist_extent {
 };
 
 /* Number of the new extent, or SG_PERSIST_NO_EXTENT: overlap, alignment, too many. */
-int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *extent);
+int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *x);
 /* Drops an extent and everything pending for it (as sg_persist_free()). */
 void sg_persist_remove(struct sg_persist *p, int extent);
 /* SG_PM_* of a range of machine addresses (base/host.h); 0 for an empty range. */

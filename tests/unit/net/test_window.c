@@ -307,7 +307,7 @@ static void pieces__join_up_to_the_emss(void)
         raw_open(&r, 1500, 65535, OPTIONS("\2\4\5\xb4"));
         emss = r.b.s->ops->emss(r.b.s);
         give(&r, emss - 10);
-        give(&r, (size_t)(10 + rows[i].over));
+        give(&r, (size_t)rows[i].over + 10);
         r.b.s->ops->push(r.b.s);
         wire_settle(r.w, WIRE_MS);
         T_EQ_INT(r.frames, rows[i].frames);

@@ -71,6 +71,7 @@ static void stores(void)
 {
     const unsigned n = 10000000;
     uint64_t value = 1;
+    const unsigned triples = n / 10;
     double t = seconds();
 
     for (unsigned i = 0; i < n; i++) {
@@ -85,12 +86,12 @@ static void stores(void)
     row("CPU store of 8 octets, always to one line", t, n, "store");
     sg_persist_orderly(p);
     t = seconds();
-    for (unsigned i = 0; i < n / 10; i++) {
+    for (unsigned i = 0; i < triples; i++) {
         sg_persist_cpu_store(p, &vcpu, i % 262144 * 64, &value, 8, SG_PERSIST_STORE_WRITE);
         sg_persist_cpu_flush(p, &vcpu, i % 262144 * 64, SG_PERSIST_CLWB);
         sg_persist_cpu_fence(p, &vcpu, SG_PERSIST_SFENCE);
     }
-    row("store, CLWB, SFENCE", t, n / 10, "triple");
+    row("store, CLWB, SFENCE", t, triples, "triple");
     t = seconds();
     for (unsigned i = 0; i < n; i++) {
         sg_persist_cpu_fence(p, &vcpu, SG_PERSIST_LOCKED);

@@ -228,9 +228,7 @@ static void refuse_rows(const struct bad_requests_row *rows, size_t n)
 /* What the rows below start from does work. */
 static void good_ones(void)
 {
-    uint8_t op;
-
-    for (op = 0; op < ALL_OPCODES; op++) {
+    for (unsigned op = 0; op < ALL_OPCODES; op++) {
         struct entry e;
 
         T_CONTEXT("opcode 0x%02x", op);
@@ -261,7 +259,9 @@ static void header(void)
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
-        for (r = rows[i]; r.opcode < ALL_OPCODES; r.opcode++) {
+        r = rows[i];
+        for (unsigned op = r.opcode; op < ALL_OPCODES; op++) {
+            r.opcode = (uint8_t)op;
             refuse_rows(&r, 1);
         }
     }
@@ -285,14 +285,13 @@ static void inline_data(void)
         [SG_WR_SEND] = true, [SG_WR_SEND_INV] = true, [SG_WR_WRITE] = true,
         [SG_WR_WRITE_IMM] = true, [SG_WR_ATOMIC_WRITE] = true,
     };
-    uint8_t op;
-
-    for (op = 0; op < ALL_OPCODES; op++) {
+    for (unsigned op = 0; op < ALL_OPCODES; op++) {
         const struct bad_requests_row length = {
-            op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR,
+            (uint8_t)op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR,
         };
-        struct bad_requests_row r = { op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE,
-                         SG_WC_LOC_QP_OP_ERR };
+        struct bad_requests_row r = {
+            (uint8_t)op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE, SG_WC_LOC_QP_OP_ERR,
+        };
 
         if (!allowed[op]) {
             refuse_rows(&r, 1);

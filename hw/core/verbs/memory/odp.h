@@ -56,7 +56,7 @@ bool sg_odp_page(const struct sg_odp *odp, uint64_t page, uint64_t *bus);
 
 /* MAP_PAGES: 'count' pages from 'first' on, which are the region's. */
 enum sg_status sg_odp_map(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count,
-                          uint64_t list);
+                          uint64_t addr);
 void sg_odp_unmap(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);
 /* There are no such pages: accesses that wait for them fail. */
 void sg_odp_fail(struct sg_adapter *a, struct sg_mr *mr, uint64_t first, uint64_t count);

@@ -145,25 +145,25 @@ void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 /* May the peer of this queue pair do this (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
 enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
                                        uint64_t to, uint64_t len, uint32_t rights,
-                                       struct sg_mr **mr);
+                                       struct sg_mr **out);
 /*
  * The same rights for a Flush, Verify or Atomic Write, without the range; with 'any' one of the
  * rights is enough.  *mr is set whenever the STag is good.
  */
 enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                       uint32_t rights, bool any, struct sg_mr **mr);
+                                       uint32_t rights, bool any, struct sg_mr **out);
 /* Is the range in the region?  With len 0 'to' may be the region's end. */
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
 enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,
                                       uint64_t addr, uint64_t len, uint32_t rights,
-                                      struct sg_mr **mr);
+                                      struct sg_mr **out);
 /*
  * Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD without windows, and
  * windows of type 2 that no other queue pair has bound.
  */
 enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx,
-                                           uint32_t stag, struct sg_mr **mr);
+                                           uint32_t stag, struct sg_mr **out);
 
 /*
  * mw.c: the window stands for a part of a region, as the work request says; false: it may not.
