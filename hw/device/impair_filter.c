@@ -237,7 +237,7 @@ static const struct {
     size_t member;
 } counters[] = {
     COUNTER(frames), COUNTER(passed), COUNTER(lost), COUNTER(duplicated), COUNTER(corrupted),
-    COUNTER(reordered), COUNTER(dropped), COUNTER(overflowed), COUNTER(waiting),
+    COUNTER(reordered), COUNTER(dropped), COUNTER(overflowed), COUNTER(waiting)
 };
 
 static bool visit_counters(Visitor *v, const char *name, const ImpairLink *l, Error **errp)

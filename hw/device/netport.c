@@ -239,7 +239,7 @@ static const struct {
 } counters[] = {
     COUNTER("frames-in", frames_in), COUNTER("frames-out", frames_out),
     COUNTER("checksum-errors", checksum_errors), COUNTER("dropped", dropped),
-    COUNTER("uplink-dropped", uplink_dropped),
+    COUNTER("uplink-dropped", uplink_dropped)
 };
 
 /* Counters of the port since the machine was created; a reset does not clear them. */

@@ -16,7 +16,7 @@
 
 /* Random choices for a frame; those for a copy of it begin at COPY. */
 enum { PRNG_LOSS, PRNG_DUPLICATE, PRNG_CORRUPT, PRNG_BIT, PRNG_DELAY, PRNG_REORDER, PRNG_OVERTAKERS,
-       PRNG_COPY = 8, PRNGS = 16 };
+       PRNG_COPY = 8, PRNGS = 16, };
 
 struct held_frame {
     struct held_frame *next;

@@ -122,7 +122,7 @@ static void query_command(union guest_any_command *c)
 {
     static const uint8_t opcodes[] = {
         SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
-        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA, SG_ADMIN_FLASH_INFO,
+        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA, SG_ADMIN_FLASH_INFO
     };
 
     c->hdr.opcode = opcodes[fuzz_below(&w.in, sizeof(opcodes))];
@@ -248,7 +248,7 @@ void guest_command(void)
 {
     static void (*const kinds[])(union guest_any_command *) = {
         query_command, flash_command, region_command, region_command, queue_command,
-        connection_command, object_command, object_command,
+        connection_command, object_command, object_command
     };
     union guest_any_command c = { .octets = { 0 } };
     struct sg_admin_rsp rsp;

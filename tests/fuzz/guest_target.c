@@ -360,7 +360,7 @@ static void (*const steps[])(void) = {
     register_write, register_read, doorbell, doorbell, msix, msix, config, guest_command,
     guest_command, guest_command, guest_command, guest_command, send_entry, send_entry, send_entry,
     receive_entry, scribble, peer, reset, frame,
-    owner, pass, drain, settle, arm, arm_async, world_connect,
+    owner, pass, drain, settle, arm, arm_async, world_connect
 };
 
 bool fuzz_reached(char *buf, size_t len)

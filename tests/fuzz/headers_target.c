@@ -101,7 +101,7 @@ static size_t recode_reply(struct sg_span in, uint8_t *out)
 static recode *const codecs[] = {
     recode_ddp, recode_read_req, recode_atomic_req, recode_atomic_resp, recode_flush_req,
     recode_verify_req, recode_verify_resp, recode_atomic_write_req, recode_terminate,
-    recode_request, recode_reply,
+    recode_request, recode_reply
 };
 
 static uint64_t parsed[G_N_ELEMENTS(codecs)], refused, framed, noticed;

@@ -548,10 +548,10 @@ static void start(void)
         memcpy(h->mac, (uint8_t[]){ 0x52, 0x54, 0, 0, 0, (uint8_t)(i + 1) }, 6);
         h->ips[0] = (struct sg_endpoint){ .family = 4, .ip = { 10, [3] = (uint8_t)(i + 1) } };
         h->ips[1] = (struct sg_endpoint){ .family = 4, .vlan = VLAN,
-                                          .ip = { 10, 0, VLAN, (uint8_t)(i + 1) } };
+                                          .ip = { 10, 0, VLAN, (uint8_t)(i + 1) }, };
         h->ips[2] = (struct sg_endpoint){ .family = 6, .ip = { 0xfd, [15] = (uint8_t)(i + 1) } };
         h->ips[3] = (struct sg_endpoint){ .family = 6, .vlan = VLAN,
-                                          .ip = { 0xfe, 0x80, [15] = (uint8_t)(i + 1) } };
+                                          .ip = { 0xfe, 0x80, [15] = (uint8_t)(i + 1) }, };
         h->port = sg_port_new(&port_ops, h, h->mac, &config);
         sg_assert(h->port);
         h->net = sg_port_stream_net(h->port);

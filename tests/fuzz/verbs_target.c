@@ -275,7 +275,7 @@ static void send_entry(struct pair_side *s)
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_READ, SG_WR_READ_INV, SG_WR_LOCAL_INV,
         SG_WR_REG_MR, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
-        SG_WR_BIND_MW,
+        SG_WR_BIND_MW
     };
     struct md_wr w = {
         .opcode = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : ops[fuzz_below(&in, sizeof(ops))],

@@ -147,16 +147,16 @@ static uint8_t choose_opcode(void)
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND,
         SG_OP_SEND, SG_OP_SEND, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE,
         SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP,
-        SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE,
+        SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE
     };
     /* The Responses stand for whatever is due. */
     static const uint8_t rfc7306[] = {
         SG_OP_IMM, SG_OP_IMM, SG_OP_IMM_SE, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ,
-        SG_OP_ATOMIC_RESP,
+        SG_OP_ATOMIC_RESP
     };
     static const uint8_t draft[] = {
         SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_VERIFY_REQ, SG_OP_VERIFY_REQ,
-        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ, SG_OP_FLUSH_RESP,
+        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ, SG_OP_FLUSH_RESP
     };
     unsigned first = w.rfc7306 ? SG_ARRAY_SIZE(rfc7306) : 0, i;
 

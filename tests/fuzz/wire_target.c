@@ -135,7 +135,7 @@ static void post(void)
     static const uint8_t ops[] = {
         SG_WR_SEND, SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_READ,
         SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_FETCH_ADD,
-        SG_WR_CMP_SWAP, SG_WR_SEND_IMM, SG_WR_WRITE_IMM,
+        SG_WR_CMP_SWAP, SG_WR_SEND_IMM, SG_WR_WRITE_IMM
     };
     uint8_t how = fuzz_u8(&w.in);
     uint64_t addr = w.buf + fuzz_below(&w.in, BUF / 2);

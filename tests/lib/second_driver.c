@@ -706,7 +706,7 @@ static bool flush_one(struct qp *qp, struct ring *r, bool recv, struct bu_wc *wc
     if (r->ci == r->pi)
         return false;
     *wc = (struct bu_wc){.wr_id = get(e, 8), .qp = qp->num, .status = WC_FLUSH_ERR,
-                         .opcode = recv ? WC_RECV : opcode, .flags = recv ? CQE_RECV : 0};
+                         .opcode = recv ? WC_RECV : opcode, .flags = recv ? CQE_RECV : 0,};
     r->ci++;
     return true;
 }
@@ -735,7 +735,7 @@ static bool cq_poll(void *p, uint32_t num, struct bu_wc *wc)
     *wc = (struct bu_wc){.wr_id = get(e, 8), .qp = get32(e + 8), .status = e[60],
                          .opcode = e[61], .vendor_err = get32(e + 20),
                          .byte_len = good ? get32(e + 12) : 0,
-                         .flags = e[63] & (good ? 0xff & ~CQE_PHASE : CQE_RECV)};
+                         .flags = e[63] & (good ? 0xff & ~CQE_PHASE : CQE_RECV),};
     qp = find_qp(d, wc->qp);
     if (qp) /* not destroyed meanwhile; the silent entries before this one are free, too */
         (wc->flags & CQE_RECV ? &qp->rq : &qp->sq)->ci = get32(e + 56) + 1;
@@ -873,7 +873,7 @@ static int next_event(void *p, struct bu_event *event, unsigned ms)
     for (;;) {
         while ((e = produced(&d->aeq))) {
             *event = (struct bu_event){.event = e[0], .status = e[1], .id = get32(e + 4),
-                                       .conn = get32(e + 8), .aux = get32(e + 12)};
+                                       .conn = get32(e + 8), .aux = get32(e + 12),};
             d->aeq.ci++;
             set_eq(d, 0, d->aeq.ci, 0);
             if (wanted(d, event->event, event->id))

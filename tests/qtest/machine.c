@@ -324,7 +324,7 @@ unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES])
         MACHINE_CONFIG_0,
         0xfee00000,   /* local APIC */
         0x7000000000, /* nothing */
-        MACHINE_RAM - 4096, MACHINE_RAM, 0xfffffffffffff000,
+        MACHINE_RAM - 4096, MACHINE_RAM, 0xfffffffffffff000
     };
 
     G_STATIC_ASSERT(G_N_ELEMENTS(places) == MACHINE_PLACES);

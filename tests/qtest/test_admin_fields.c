@@ -107,7 +107,7 @@ static void opcodes(void)
         SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ, SG_ADMIN_CREATE_SRQ,
         SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_FLASH_INFO,
         SG_ADMIN_FLASH_READ, SG_ADMIN_FLASH_WRITE, SG_ADMIN_FLASH_COMMIT, SG_ADMIN_MODIFY_MR,
-        SG_ADMIN_RESIZE_SRQ,
+        SG_ADMIN_RESIZE_SRQ
     };
     struct qtest_side s;
     struct machine *m = start(&s);
@@ -136,7 +136,7 @@ static void ids(void)
         SG_ADMIN_DESTROY_EQ, SG_ADMIN_DESTROY_PD, SG_ADMIN_DEREG_MR, SG_ADMIN_DESTROY_CQ,
         SG_ADMIN_QUERY_QP, SG_ADMIN_DESTROY_QP, SG_ADMIN_UNLISTEN, SG_ADMIN_DEALLOC_MW,
         SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_MODIFY_SRQ, SG_ADMIN_MODIFY_CQ,
-        SG_ADMIN_RESIZE_SRQ,
+        SG_ADMIN_RESIZE_SRQ
     };
     static const uint32_t wrong[] = { 0, 63, 64, 12345, 0x00ffffff, 0x7fffffff, UINT32_MAX };
     struct qtest_side s;
@@ -228,7 +228,7 @@ static void port(void)
     union admin_fields_command c = {
         .set_addr = {
             .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD, .prefix_len = 24,
-            .addr = { .family = 4, .ip = { 192, 168, 1, 1 } },
+            .addr = { .family = 4, .ip = { 192, 168, 1, 1 } }
         },
     };
     union admin_fields_command p = { .hdr.opcode = SG_ADMIN_SET_PORT };
@@ -507,7 +507,7 @@ static void listen_and_connect(void)
     union admin_fields_command c = {
         .connect = {
             .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
-            .remote = driver_addr(5, 4000),
+            .remote = driver_addr(5, 4000)
         },
     };
     struct qtest_side s;

@@ -184,7 +184,7 @@ static void help(void)
         "netdev", "mac", "guid", "vectors", "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr",
         "max-cqe", "max-sge", "max-inline", "max-mr-size", "max-conns", "max-listeners", "max-ird",
         "max-ord", "mpa-rev", "crc", "markers", "peer-to-peer", "rtr-send", "rtr-write",
-        "rtr-read", "max-host-memory",
+        "rtr-read", "max-host-memory"
     };
     char *text, *line;
     unsigned i;

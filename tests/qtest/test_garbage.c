@@ -480,7 +480,7 @@ static void rings_at_random(void)
     for (k = 0; k < 12; k++) {
         struct md_ring *rings[] = {
             &pair.a.md.asq, &pair.a.md.acq, &pair.a.md.aeq, &pair.a.md.eq, &pair.a.cq.ring,
-            &pair.a.qp.sq, &pair.a.qp.rq,
+            &pair.a.qp.sq, &pair.a.qp.rq
         };
 
         T_CONTEXT("round %u", k);

@@ -457,7 +457,7 @@ static void policies(void)
     static const char *const rows[] = {
         ",mpa-rev=1", ",mpa-rev=1,markers=on", ",crc=off", ",crc=off,markers=on",
         ",peer-to-peer=off", ",rtr-write=off", ",rtr-read=off", ",rtr-send=on,rtr-write=off,"
-        "rtr-read=off", ",max-ird=4,max-ord=4",
+        "rtr-read=off", ",max-ird=4,max-ord=4"
     };
     unsigned i;
 

@@ -109,7 +109,7 @@ enum net_kind { IP4, IP4_VLAN, IP6, IP6_LOCAL, IP6_VLAN, IP6_LOCAL_VLAN, KINDS }
 
 static const char *const names[] = {
     "IPv4", "IPv4 on a VLAN", "IPv6", "IPv6 link-local", "IPv6 on a VLAN",
-    "IPv6 link-local on a VLAN",
+    "IPv6 link-local on a VLAN"
 };
 
 static uint16_t vlan_of(enum net_kind kind)

@@ -202,7 +202,7 @@ static void removal(void)
 static void broadcast(void)
 {
     uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, [11] = 0x77,
-                          [12] = 0x88, 0xcc };
+                          [12] = 0x88, 0xcc, };
 
     machine_wire_send(m, frame, sizeof(frame));
 }

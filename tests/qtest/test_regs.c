@@ -269,7 +269,7 @@ static void test_dma_at_ourselves(void)
     struct function *f = &m->f[0];
     uint64_t targets[] = {
         f->regs, f->regs + SG_REG_TEST_DMA_CMD, f->regs + SG_REG_CTRL, f->regs + SG_REG_EQ_DB,
-        f->doorbells, f->doorbells + SG_DOORBELL_SIZE - 64, f->msix_table,
+        f->doorbells, f->doorbells + SG_DOORBELL_SIZE - 64, f->msix_table
     };
     unsigned i;
 
@@ -289,7 +289,7 @@ static void setup_is_locked_while_enabled(void)
 {
     static const uint32_t locked[] = {
         SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI, SG_REG_ACQ_BASE_LO, SG_REG_ACQ_BASE_HI,
-        SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO, SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE,
+        SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO, SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE
     };
     struct machine *m = start();
     struct function *f = &m->f[0];

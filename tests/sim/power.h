@@ -349,7 +349,7 @@ uint8_t pw_octet(const struct pw_flow *f, uint64_t seq, uint32_t i);
 struct sg_wqe_hdr *pw_post_entry(struct pw_flow *f, uint8_t opcode, uint32_t off, uint32_t len);
 void pw_post_recv(struct pw_end *e, unsigned slot);
 enum { PW_MESSAGE = 32, PW_RECVS = 8, PW_RECV_AT = 8192, PW_SEND_AT = 9216, PW_SINK_AT = 10240,
-       PW_BUF = 12288 };
+       PW_BUF = 12288, };
 
 /* power_cpu.c */
 void pw_cpu_step(struct pw_host *x);

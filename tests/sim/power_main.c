@@ -22,14 +22,14 @@ enum {
 
 static const char *const habit_names[PW_HABITS] = {
     "Write+Flush+Verify+AtomicWrite", "Write+Flush", "Write+Verify", "Write", "Write+Flush(G)",
-    "Write+Read", "Write+Send", "Write+Send+CPU flush", "Write+AtomicWrite",
+    "Write+Read", "Write+Send", "Write+Send+CPU flush", "Write+AtomicWrite"
 };
 static const char *const cpu_names[PW_CPU_HABITS] = {
-    "", "store+CLWB+SFENCE", "NT store+SFENCE", "store", "store+CLWB", "NT store",
+    "", "store+CLWB+SFENCE", "NT store+SFENCE", "store", "store+CLWB", "NT store"
 };
 static const char *const mutant_names[PW_MUTANTS] = {
     "none", "flush-nothing", "flush-skips-line", "flush-skips-s0", "verify-reads-cache",
-    "tears-atom", "tears-line", "keeps-all",
+    "tears-atom", "tears-line", "keeps-all"
 };
 
 static struct pw_world *world;
@@ -57,7 +57,7 @@ static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *
 static struct pw_options random_options(uint64_t seed)
 {
     return (struct pw_options){ .seed = seed, .habit = -1, .cpu = -1, .outcome = -1,
-                                .previews = (unsigned)previews };
+                                .previews = (unsigned)previews, };
 }
 
 static struct pw_options sweep_of(uint64_t seed)

@@ -179,7 +179,7 @@ static enum sg_msg_kind random_kind(struct sim_world *w, const struct sim_side *
 {
     static const enum sg_msg_kind kinds[] = {
         SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_READ_REQ, SG_MSG_READ_REQ,
-        SG_MSG_IMM, SG_MSG_FETCH_ADD, SG_MSG_CMP_SWAP,
+        SG_MSG_IMM, SG_MSG_FETCH_ADD, SG_MSG_CMP_SWAP
     };
     enum { PLAIN = 4, READS = 6 };
     bool reads = w->sc.depth[0] && w->sc.depth[1];

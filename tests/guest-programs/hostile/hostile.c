@@ -80,7 +80,7 @@ static uint64_t address(struct thread *t)
 static uint32_t number(struct thread *t)
 {
     static const uint32_t edges[] = {
-        0, 1, 2, 63, 64, 255, 256, 0x7fffffff, 0xfffffff0, UINT32_MAX,
+        0, 1, 2, 63, 64, 255, 256, 0x7fffffff, 0xfffffff0, UINT32_MAX
     };
 
     return draw(t, 4) ? draw(t, 9) : edges[draw(t, 10)];

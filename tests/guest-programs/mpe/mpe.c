@@ -305,7 +305,7 @@ static void pipeline__in_order(void)
 {
     enum { ROUNDS = 200, RECORD = 1000, DEEP = MPE_SQ / 4 - 1 };
     static const enum ibv_wc_opcode order[] = {
-        IBV_WC_RDMA_WRITE, IBV_WC_FLUSH, SGDV_WC_VERIFY, IBV_WC_ATOMIC_WRITE,
+        IBV_WC_RDMA_WRITE, IBV_WC_FLUSH, SGDV_WC_VERIFY, IBV_WC_ATOMIC_WRITE
     };
     uint8_t hash[SGDV_HASH_MAX];
     uint64_t last = ROUNDS;

@@ -17,7 +17,7 @@ static void begin_pmem(void)
 static void pmem__flush(void)
 {
     static const uint8_t types[] = {
-        IBV_FLUSH_PERSISTENT, IBV_FLUSH_GLOBAL, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT,
+        IBV_FLUSH_PERSISTENT, IBV_FLUSH_GLOBAL, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT
     };
     uint8_t hash[SGDV_HASH_MAX], want[64];
 

@@ -291,7 +291,7 @@ int main(int argc, char **argv)
     u.cm = !strcmp(argv[1], "cm");
     u.receiver = argc == 3;
     u.where = (struct sockaddr_in){ .sin_family = AF_INET,
-                                    .sin_port = htons((uint16_t)atoi(argv[2])) };
+                                    .sin_port = htons((uint16_t)atoi(argv[2])), };
     if (!u.receiver && inet_pton(AF_INET, argv[3], &u.where.sin_addr) != 1) {
         die(argv[3]);
     }

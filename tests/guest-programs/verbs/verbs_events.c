@@ -190,7 +190,7 @@ static void arrives(const struct armed_row *row)
 {
     struct ibv_sge sge = { (uintptr_t)w.b.buf, 16, w.b.mr->lkey };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = row->flags, .sg_list = &sge,
-                              .num_sge = 1 };
+                              .num_sge = 1, };
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
     if (row->fails) {

@@ -121,7 +121,7 @@ static void atomic__refused(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_sge sge = { 0 };
         struct ibv_send_wr wr = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = &sge,
-                                  .num_sge = 1 };
+                                  .num_sge = 1, };
         struct ibv_mr *mr;
 
         pair_connect(NULL);

@@ -269,7 +269,7 @@ static void cq__moderation(void)
 {
     struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);
     struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
-                                       .moderate = { 4, 60000 } };
+                                       .moderate = { 4, 60000 }, };
     struct pair_want want = { 0 };
     struct pollfd pfd = { .fd = events->fd, .events = POLLIN };
     struct ibv_cq *cq;

@@ -83,7 +83,7 @@ static void all_fine(void)
 static void checks__fail_when_they_should(void)
 {
     void (*const failing[])(void) = {
-        unequal_integers, unequal_signs, unequal_octets, unequal_strings, untrue, unfalse,
+        unequal_integers, unequal_signs, unequal_octets, unequal_strings, untrue, unfalse
     };
     size_t i;
 

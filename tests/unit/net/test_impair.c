@@ -145,7 +145,7 @@ static void as_often_as_said(void)
     for (i = 0; i < G_N_ELEMENTS(odds); i++) {
         for (seed = 0; seed < 3; seed++) {
             struct sg_impair_config config = { .seed = seed, .duplicate = odds[i],
-                                               .corrupt = odds[i], .loss = odds[i] / 2 };
+                                               .corrupt = odds[i], .loss = odds[i] / 2, };
 
             sink_init(&s, &config, 2 * MANY);
             traffic(&s, MANY, 1000, &c);
@@ -255,7 +255,7 @@ static void separate(void)
 static void delayed_in_order(void)
 {
     struct sg_impair_config config = { .delay = 5 * MS, .jitter = 2 * MS, .duplicate = 100000,
-                                       .seed = 6 };
+                                       .seed = 6, };
     static const uint64_t gaps[] = { 100000, 10 * MS };
     struct sg_impair_counters c;
     struct sink s;
@@ -382,7 +382,7 @@ static void in_turns(void)
 static void bounded(void)
 {
     struct sg_impair_config config = { .delay = SG_IMPAIR_DELAY_MAX, .seed = 1,
-                                       .duplicate = SG_IMPAIR_ALWAYS };
+                                       .duplicate = SG_IMPAIR_ALWAYS, };
     uint64_t large = 64 << 10;
     struct sg_impair_counters c;
     uint8_t *frame = g_malloc0(large);

@@ -33,7 +33,7 @@ static void transfer__clean(void)
 static void transfer__bad_wire(void)
 {
     transfer(false, (struct wire_faults){ .loss = 20, .reorder = 50, .duplicate = 20,
-                                          .corrupt = 10 });
+                                          .corrupt = 10, });
 }
 
 static void transfer__link_local(void)
@@ -44,6 +44,7 @@ static void transfer__link_local(void)
 /* The first frames of a connect, against octets written down by hand (RFC 4861, 8200, 9293). */
 static void wire__solicitation_and_syn(void)
 {
+    /* clang-format off */
     static const uint8_t solicitation[86] = {
         0x33, 0x33, 0xff, 0x00, 0x00, 0x02, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01, 0x86, 0xdd,
         0x60, 0x00, 0x00, 0x00, 0x00, 0x20, 0x3a, 0xff,
@@ -53,14 +54,17 @@ static void wire__solicitation_and_syn(void)
            complemented */
         0x87, 0x00, 0x2d, 0x43, 0, 0, 0, 0,
         0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
-        0x01, 0x01, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01,
+        0x01, 0x01, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01
     };
+    /* clang-format on */
+    /* clang-format off */
     static const uint8_t syn_head[54] = {
         0x52, 0x54, 0x00, 0x00, 0x00, 0x02, 0x52, 0x54, 0x00, 0x00, 0x00, 0x01, 0x86, 0xdd,
         0x60, 0x00, 0x00, 0x00, 0x00, 0x2c, 0x06, 0xff,
         0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x01,
-        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
+        0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02
     };
+    /* clang-format on */
     struct log log;
     struct wire *w = two_hosts(1, false, &log);
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);

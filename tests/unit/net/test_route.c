@@ -232,7 +232,7 @@ static void back_follows_sender(void)
     struct sg_endpoint to = far_ip4(w), local, remote;
     struct peer a = {0}, b = {0};
     struct wire_segment s = { .dst_mac = w->host[1].mac, .src_mac = mac, .flags = 0x10,
-                              .window = 1000 };
+                              .window = 1000, };
     uint8_t frame[128];
 
     memcpy(to.next_hop, w->host[1].ip.ip, 4);

@@ -94,11 +94,13 @@ static void transfer__ipv6(void)
 /* The first frame of a connect: an ARP request, tagged. */
 static void wire__arp_request(void)
 {
+    /* clang-format off */
     static const uint8_t want[46] = {
         0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, 0, 0, 0, 1, 0x81, 0x00, 0x00, 0x05,
         0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1, 0x52, 0x54, 0, 0, 0, 1, 10, 0, 5, 1,
-        0, 0, 0, 0, 0, 0, 10, 0, 5, 2,
+        0, 0, 0, 0, 0, 0, 10, 0, 5, 2
     };
+    /* clang-format on */
     struct wire *w = wire_new(2, 1500, NULL);
     struct sg_endpoint a = ip4(1, VLAN), to = ip4(2, VLAN);
     struct vlan_seen seen = {0};

@@ -11,7 +11,7 @@ static void order(void)
         SG_PERSIST_EV_CONFIGURE, SG_PERSIST_EV_DMA_WRITE, SG_PERSIST_EV_FLUSH,
         SG_PERSIST_EV_FLUSH_DONE, SG_PERSIST_EV_CPU_STORE, SG_PERSIST_EV_CPU_FLUSH,
         SG_PERSIST_EV_CPU_FENCE, SG_PERSIST_EV_MILESTONE, SG_PERSIST_EV_CUT,
-        SG_PERSIST_EV_RESTART,
+        SG_PERSIST_EV_RESTART
     };
     struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 9, .msn = 3 };
@@ -326,7 +326,7 @@ static void report(void)
 {
     struct dom_rig r;
     struct sg_persist_extent extent = { .base = RIG_BASE + (1 << 20), .size = 4096,
-                                        .name = "odd \"name\"\\\n" };
+                                        .name = "odd \"name\"\\\n", };
     struct sg_persist_report *report;
     GString *json = g_string_new(NULL), *text = g_string_new(NULL);
     uint8_t buf[1000];

@@ -13,7 +13,7 @@
 static const struct sg_msg read_msg = {
     .kind = SG_MSG_READ_REQ,
     .read = {
-        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40,
+        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40
     },
 };
 static const struct sg_msg flush_msg = {

@@ -16,7 +16,7 @@ struct conn_rig *rig;
 
 static const char *const end_names[] = {
     "OK", "REJECTED", "REFUSED", "TIMEOUT", "RESET", "PROTOCOL", "CLOSED", "TERMINATED",
-    "UNREACHABLE", "NORES",
+    "UNREACHABLE", "NORES"
 };
 
 void rig_note(const char *fmt, ...)

@@ -16,7 +16,7 @@ static const struct sg_msg swap_msg = {
     .kind = SG_MSG_CMP_SWAP,
     .atomic = {
         .stag = 0xb0000002, .to = 0x2000,
-        .args = { .data = 9, .mask = UINT64_MAX, .cmp = 5, .cmp_mask = UINT64_MAX },
+        .args = { .data = 9, .mask = UINT64_MAX, .cmp = 5, .cmp_mask = UINT64_MAX }
     },
 };
 
@@ -60,7 +60,7 @@ static void every_form(void)
         .atomic = {
             .stag = 0x11121314, .to = 0x2122232425262728,
             .args = { 0x3132333435363738, 0x4142434445464748, 0x5152535455565758,
-                      0x6162636465666768 },
+                      0x6162636465666768 }
         },
     };
 

@@ -133,7 +133,7 @@ static void target_fields(void)
         for (k = 0; k < SG_ARRAY_SIZE(requests); k++) {
             char what[80], body[120];
             const struct fault_row r = {
-                what, i & 1 ? D1 : D2, requests[k].header, body, targets[i].lec, true, "FLU-32",
+                what, i & 1 ? D1 : D2, requests[k].header, body, targets[i].lec, true, "FLU-32"
             };
 
             snprintf(what, sizeof(what), "%s, request %zu", targets[i].what, k);

@@ -24,7 +24,7 @@ static uint32_t prng(uint32_t n)
 static enum sg_msg_kind random_kind(void)
 {
     static const enum sg_msg_kind kinds[] = {
-        SG_MSG_READ_REQ, SG_MSG_FLUSH, SG_MSG_VERIFY, SG_MSG_ATOMIC_WRITE,
+        SG_MSG_READ_REQ, SG_MSG_FLUSH, SG_MSG_VERIFY, SG_MSG_ATOMIC_WRITE
     };
 
     return kinds[prng(4)];

@@ -14,14 +14,14 @@ static const struct sg_msg verify_msg = {
     .kind = SG_MSG_VERIFY,
     .mpe = {
         .stag = 0xb0000002, .to = 0x2000, .length = 4096,
-        .args = { .hash = { .len = 4, .octets = { 0xe3, 0x06, 0x92, 0x83 } } },
+        .args = { .hash = { .len = 4, .octets = { 0xe3, 0x06, 0x92, 0x83 } } }
     },
 };
 static const struct sg_msg atom_msg = {
     .kind = SG_MSG_ATOMIC_WRITE,
     .mpe = {
         .stag = 0xb0000002, .to = 0x2000,
-        .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } },
+        .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } }
     },
 };
 
@@ -125,7 +125,7 @@ static void unspeakable(void)
 {
     struct sg_msg rows[5] = { flush_msg, flush_msg, verify_msg, flush_msg, atom_msg };
     static const uint8_t drafts[5] = {
-        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02,
+        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02
     };
     size_t i;
 

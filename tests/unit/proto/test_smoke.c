@@ -62,7 +62,7 @@ static void reads_both_ways(void)
         .kind = SG_MSG_READ_REQ,
         .read = {
             .length = 16, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW,
-            .sink_to = 0x1000,
+            .sink_to = 0x1000
         },
     };
 

@@ -260,7 +260,7 @@ static void atomic__by_ibv_post_send(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_sge sge[2] = { { (uintptr_t)&atom, rows[i].length, 5 },
-                                  { (uintptr_t)&atom, rows[i].length, 5 } };
+                                  { (uintptr_t)&atom, rows[i].length, 5 }, };
         struct ibv_send_wr wr = {
             .opcode = IBV_WR_ATOMIC_WRITE, .sg_list = rows[i].num_sge ? sge : NULL,
             .num_sge = rows[i].num_sge, .send_flags = rows[i].flags,

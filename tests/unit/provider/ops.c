@@ -263,7 +263,7 @@ static void window__bound(void)
 {
     struct ibv_mr mr = { .pd = &w.spd.ibpd, .lkey = 0x1122 };
     struct ibv_mw_bind bind = { .wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = {
-        &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED } };
+        &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED }, };
     struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
     struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;

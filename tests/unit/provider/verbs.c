@@ -141,7 +141,7 @@ static void post__inline_is_copied(void)
     char data[32] = "payload that soon changes";
     struct ibv_sge sge = { (uintptr_t)data, 25, 0 };
     struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-                              .send_flags = IBV_SEND_INLINE }, *bad;
+                              .send_flags = IBV_SEND_INLINE, }, *bad;
     struct sgp_qp *qp;
 
     world_init();
@@ -278,7 +278,7 @@ static void wr__error_or_abort_posts_nothing(void)
 static void wr__all_signaled(void)
 {
     struct ibv_qp_init_attr attr = { .send_cq = NULL, .cap = { 4, 4, 1, 1, 0 },
-                                     .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+                                     .qp_type = IBV_QPT_RC, .sq_sig_all = 1, };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
     struct sgp_qp *qp;
 

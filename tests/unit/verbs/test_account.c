@@ -44,7 +44,7 @@ static struct sg_page_list cheap_list(struct md *md, uint32_t pages)
 static struct sg_cmd_create_qp deep_qp(struct pair_side *s)
 {
     struct sg_cmd_create_qp c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq });
+        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, });
 
     c.sq_pages = c.rq_pages = cheap_list(&s->md, DEEP / 8);
     sg_put_le32(&c.sq_entries, DEEP);

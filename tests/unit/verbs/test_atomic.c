@@ -404,7 +404,7 @@ static void credits(void)
 {
     enum { N = 120 };
     static const uint8_t kinds[] = {
-        SG_WR_FETCH_ADD, SG_WR_READ, SG_WR_CMP_SWAP, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FETCH_ADD,
+        SG_WR_FETCH_ADD, SG_WR_READ, SG_WR_CMP_SWAP, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FETCH_ADD
     };
     uint64_t counter = 0;
     uint32_t i, stag;

@@ -372,7 +372,7 @@ static void queries(void)
 {
     static const uint8_t ops[] = {
         SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
-        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA,
+        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA
     };
     static const struct field_row rows[] = {
         { FIELD(sg_cmd_query, out_len), 0, SG_EINVAL },

@@ -287,10 +287,10 @@ static void inline_data(void)
     };
     for (unsigned op = 0; op < ALL_OPCODES; op++) {
         const struct bad_requests_row length = {
-            (uint8_t)op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR,
+            (uint8_t)op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR
         };
         struct bad_requests_row r = {
-            (uint8_t)op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE, SG_WC_LOC_QP_OP_ERR,
+            (uint8_t)op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE, SG_WC_LOC_QP_OP_ERR
         };
 
         if (!allowed[op]) {
@@ -314,7 +314,7 @@ static void inline_data(void)
 static void elements(void)
 {
     static const uint8_t ops[] = {
-        SG_WR_SEND, SG_WR_WRITE, SG_WR_WRITE_IMM, SG_WR_READ,
+        SG_WR_SEND, SG_WR_WRITE, SG_WR_WRITE_IMM, SG_WR_READ
     };
     static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.num_sge), SG_SQ_MAX_SGE + 1, SG_WC_LOC_LEN_ERR },

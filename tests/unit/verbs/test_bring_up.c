@@ -41,7 +41,7 @@ static void begin_machines(void)
     expected_errors = 0;
     for (int i = 0; i < 2; i++) {
         ends[i] = (struct bring_up_end){ .s = &world.side[i], .d = world.side[i].d,
-                                .at = { .ip = { 10, 0, 0, (uint8_t)(i + 1) } } };
+                                .at = { .ip = { 10, 0, 0, (uint8_t)(i + 1) } }, };
     }
     ends[1].at.port = PORT;
 }
@@ -413,7 +413,7 @@ static void reads_and_elements(void)
 
     receive(1, 5, 60000, 64);
     wr = (struct bu_wr){ .wr_id = 4, .opcode = SG_WR_SEND, .payload = "inline octets",
-                         .flags = SG_WQE_SIGNALED | SG_WQE_INLINE, .payload_len = 13 };
+                         .flags = SG_WQE_SIGNALED | SG_WQE_INLINE, .payload_len = 13, };
     send(0, wr);
     expect(&ends[0], 4, SG_WC_SUCCESS);
     T_EQ_U64(expect(&ends[1], 5, SG_WC_SUCCESS).byte_len, 13);
@@ -472,7 +472,7 @@ static void events_of_two_queues(void)
     p.recv_cq = cq;
     OK(drv->qp_create(ends[1].d, &p, &ends[1].qp));
     p = (struct bu_qp_params){ .pd = ends[0].pd, .send_cq = ends[0].cq, .recv_cq = ends[0].cq,
-                               .entries = 4, .max_sge = 1 };
+                               .entries = 4, .max_sge = 1, };
     OK(drv->qp_create(ends[0].d, &p, &ends[0].qp));
     OK(drv->listen(ends[1].d, &ends[1].at, 4, &listener));
     connect_both();
@@ -491,7 +491,7 @@ static void events_of_two_queues(void)
     OK(drv->qp_destroy(ends[1].d, ends[1].qp));
     OK(drv->cq_destroy(ends[1].d, cq));
     p = (struct bu_qp_params){ .pd = ends[1].pd, .send_cq = first, .recv_cq = first,
-                               .entries = 4, .max_sge = 1 };
+                               .entries = 4, .max_sge = 1, };
     OK(drv->qp_create(ends[1].d, &p, &ends[1].qp));
     end_with_objects();
 }

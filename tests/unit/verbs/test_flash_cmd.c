@@ -132,7 +132,7 @@ static void properties_win_over_profile(void)
     static const char *const all[] = {
         "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr", "max-cqe", "max-sge", "max-inline",
         "max-ird", "max-ord", "max-conns", "max-listeners", "max-mr-size", "mpa-rev", "crc",
-        "markers", "commit", "peer-to-peer", "features", NULL,
+        "markers", "commit", "peer-to-peer", "features", NULL
     };
     struct sg_profile_info p = tight();
     struct sg_adapter_config c, defaults;

@@ -35,7 +35,7 @@ static uint32_t rnd(uint32_t below)
 static uint64_t rnd64(void)
 {
     static const uint64_t odd[] = {
-        0, 1, UINT64_MAX, 0x80000000, 0xffffffff, 0x7fffffff, 4096, TEST_HOST_BASE,
+        0, 1, UINT64_MAX, 0x80000000, 0xffffffff, 0x7fffffff, 4096, TEST_HOST_BASE
     };
 
     switch (rnd(4)) {
@@ -166,7 +166,7 @@ static void bad_command(struct md *md)
         SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_ALLOC_MW,
         SG_ADMIN_DEALLOC_MW, SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ,
         SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_MODIFY_MR,
-        SG_ADMIN_RESIZE_SRQ,
+        SG_ADMIN_RESIZE_SRQ
     };
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
     struct sg_admin_rsp rsp;
@@ -244,7 +244,7 @@ static void bad_entry(struct pair_side *s)
 {
     static const uint8_t known[] = {
         SG_WR_SEND, SG_WR_WRITE, SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
-        SG_WR_BIND_MW,
+        SG_WR_BIND_MW
     };
     bool sane = rnd(3);
     struct md_wr w = {

@@ -390,7 +390,7 @@ static void build_any(uint8_t opcode)
 static void lesser(void)
 {
     static const uint8_t opcodes[] = {
-        SG_WR_SEND_IMM, SG_WR_WRITE_IMM, SG_WR_FETCH_ADD, SG_WR_CMP_SWAP,
+        SG_WR_SEND_IMM, SG_WR_WRITE_IMM, SG_WR_FETCH_ADD, SG_WR_CMP_SWAP
     };
     struct sg_adapter_config off, on;
     struct sg_cqe c;

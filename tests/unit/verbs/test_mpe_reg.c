@@ -187,7 +187,7 @@ static void features(void)
     const uint32_t ours = SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
     const uint32_t all = ours | SG_FEATURE_FLUSH_PERSISTENT;
     static const uint32_t rights[] = {
-        SG_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_VERIFY,
+        SG_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_VERIFY
     };
     struct sg_adapter_config config;
     struct md_qp_params params = { 0 };

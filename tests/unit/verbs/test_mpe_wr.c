@@ -153,7 +153,7 @@ static void credits(void)
 {
     enum { N = 120 };
     static const uint8_t kinds[] = {
-        SG_WR_READ, SG_WR_FLUSH, SG_WR_WRITE, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_READ,
+        SG_WR_READ, SG_WR_FLUSH, SG_WR_WRITE, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_READ
     };
     const struct md_qp_params params = { .entries = 128 };
     uint32_t i, stag;

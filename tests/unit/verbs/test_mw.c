@@ -195,7 +195,7 @@ static void post_ok(struct md_qp *qp, const struct bind *b)
 }
 
 enum odd {
-    NORMAL, NO_BIND, NO_WRITE, OTHER_PD, WINDOW, GONE, WHOLE, WINDOW_OF_OTHER_PD, REGION_AS_MW,
+    NORMAL, NO_BIND, NO_WRITE, OTHER_PD, WINDOW, GONE, WHOLE, WINDOW_OF_OTHER_PD, REGION_AS_MW
 };
 
 static uint32_t whole_memory(void)

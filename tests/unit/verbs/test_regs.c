@@ -31,7 +31,7 @@ static void holes_and_read_only(void)
         SG_REG_POWER_LOST, SG_REG_TEST_SCRATCH, SG_REG_TEST_DMA_LO, SG_REG_TEST_DMA_HI,
         SG_REG_TEST_DMA_LEN, SG_REG_TEST_DMA_STATUS, SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI,
         SG_REG_ACQ_BASE_LO, SG_REG_ACQ_BASE_HI, SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO,
-        SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE,
+        SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE
     };
     uint32_t offset, i, before;
     struct solo s;

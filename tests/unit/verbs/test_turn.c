@@ -227,7 +227,7 @@ static void ends_take_time(void)
     md_create_cq(&s->md, &cq, 2);
     for (i = 0; i < QPS; i++) {
         md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
-            .pd = s->pd, .scq = &cq, .rcq = &cq });
+            .pd = s->pd, .scq = &cq, .rcq = &cq, });
     }
     T_EQ_U64(md_modify_qp(&qp[0], SG_QP_ERROR), SG_OK);
     s->md.hold = true;
@@ -268,9 +268,9 @@ static void flushed_entries(void)
     pair_start_sized(&pair, NULL, NULL, 8 << 20);
     md_create_cq(&s->md, &cq, 2 * ENTRIES);
     md_create_qp(&s->md, &unreadable, &(struct md_qp_params){
-        .pd = s->pd, .scq = &cq, .rcq = &cq });
+        .pd = s->pd, .scq = &cq, .rcq = &cq, });
     md_create_qp(&s->md, &qp, &(struct md_qp_params){
-        .pd = s->pd, .scq = &cq, .rcq = &cq, .entries = ENTRIES });
+        .pd = s->pd, .scq = &cq, .rcq = &cq, .entries = ENTRIES, });
     T_EQ_U64(md_modify_qp(&unreadable, SG_QP_ERROR), SG_OK);
     T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
     s->md.hold = true;

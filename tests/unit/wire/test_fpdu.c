@@ -172,7 +172,7 @@ static void figure_6(void)
 /* Lengths and positions of interest for the comparison with the reference. */
 static const size_t some_lens[] = {
     0, 1, 2, 3, 14, 18, 42, 482, 490, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 1010, 1012,
-    1014, 1016, 1442, 8870, 64768,
+    1014, 1016, 1442, 8870, 64768
 };
 
 static void emit_matches_reference(void)

@@ -167,7 +167,7 @@ static void largest(void)
 {
     static uint8_t pd[SG_MPA_PD_MAX], out[SG_MPA_FRAME_MAX + 1];
     struct sg_mpa_frame f = { .kind = SG_MPA_REPLY, .rev = 2, .enhanced = true,
-                              .pd = sg_span_of(pd, SG_MPA_PD_V2_MAX) };
+                              .pd = sg_span_of(pd, SG_MPA_PD_V2_MAX), };
     struct sg_mpa_frame back;
     size_t used;
 
