@@ -12,6 +12,7 @@
 #ifndef STAGHORN_ADMIN_H
 #define STAGHORN_ADMIN_H
 
+#include "stats.h"
 #include "types.h"
 
 enum sg_admin_opcode {
@@ -615,60 +616,5 @@ SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr
 #define SG_FEATURE_ODP 0x2000u             /* SG_MR_ODP */
 #define SG_FEATURE_VLAN 0x4000u            /* sg_cmd_set_addr.vlan */
 #define SG_FEATURE_SRQ_RESIZE 0x8000u
-
-/*
- * Answer of QUERY_STATS: counters since reset, in this order.  X(name, where): 'where' tells
- * the model which of its parts keeps the counter; drivers ignore it.
- */
-#define SG_STATS(X) \
-    X(tx_octets, ENGINE) X(rx_octets, ENGINE) X(tx_fpdus, ENGINE) X(rx_fpdus, ENGINE) \
-    X(tx_sends, ENGINE) X(rx_sends, ENGINE) X(tx_writes, ENGINE) X(rx_writes, ENGINE) \
-    X(tx_reads, ENGINE) X(rx_reads, ENGINE) X(tx_read_responses, ENGINE) \
-    X(rx_read_responses, ENGINE) X(tx_terminates, ENGINE) X(rx_terminates, ENGINE) \
-    X(crc_errors, ENGINE) X(protocol_errors, ENGINE) X(protection_errors, ENGINE) \
-    X(guest_errors, ADAPTER) X(conn_active, ADAPTER) X(conn_passive, ADAPTER) \
-    X(conn_failed, ADAPTER) X(conn_closed, ADAPTER) X(tcp_retransmits, NET) X(rx_frames, NET) \
-    X(tx_frames, NET) X(tx_dropped_frames, NET) X(cq_overruns, ADAPTER) X(qps, OBJECTS) \
-    X(cqs, OBJECTS) X(mrs, OBJECTS) X(pds, OBJECTS) X(conns, ENGINE) X(listeners, OBJECTS) \
-    X(tx_flushes, ENGINE) X(rx_flushes, ENGINE) X(tx_verifies, ENGINE) X(rx_verifies, ENGINE) \
-    X(tx_atomic_writes, ENGINE) X(rx_atomic_writes, ENGINE) X(tx_atomics, ENGINE) \
-    X(rx_atomics, ENGINE) X(tx_imms, ENGINE) X(rx_imms, ENGINE) X(srqs, OBJECTS) X(mws, OBJECTS) \
-    X(page_faults, ADAPTER) X(rx_no_receive, ADAPTER) X(tcp_dropped_syns, NET) \
-    X(tcp_dropped_fragments, NET) X(path_mtu_reports, NET)
-
-struct sg_stats {
-#define X(name, where) __le64 name;
-    SG_STATS(X)
-#undef X
-};
-#define X(name, where) + 8
-SG_ASSERT_SIZE(struct sg_stats, 0 SG_STATS(X));
-#undef X
-
-/* Answer of QUERY_QP_STATS: counters since the QP was created, in this order. */
-#define SG_QP_STATS(X) \
-    X(tx_octets) X(rx_octets) X(tx_requests) X(rx_requests) X(completions) X(errors)
-
-struct sg_qp_stats {
-#define X(name) __le64 name;
-    SG_QP_STATS(X)
-#undef X
-};
-#define X(name) + 8
-SG_ASSERT_SIZE(struct sg_qp_stats, 0 SG_QP_STATS(X));
-#undef X
-
-/* Answer of QUERY_MR_STATS: accesses by peers since registration. */
-#define SG_MR_STATS(X) \
-    X(remote_writes) X(remote_reads) X(remote_atomics) X(refused) X(page_faults)
-
-struct sg_mr_stats {
-#define X(name) __le64 name;
-    SG_MR_STATS(X)
-#undef X
-};
-#define X(name) + 8
-SG_ASSERT_SIZE(struct sg_mr_stats, 0 SG_MR_STATS(X));
-#undef X
 
 #endif

@@ -154,6 +154,7 @@ SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserve
  * Opcodes of completions: X(name, number, verbs), where verbs is the name behind IB_WC_ and
  * IBV_WC_.  Those of the send queue have the number of the entry's opcode.
  */
+/* clang-format off */
 #define SG_WC_SEND_OPCODES(X) \
     X(SEND, 0x00, SEND) \
     X(WRITE, 0x02, RDMA_WRITE) \
@@ -166,6 +167,7 @@ SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserve
     X(CMP_SWAP, 0x0b, COMP_SWAP) \
     X(FLUSH, 0x0c, FLUSH) \
     X(ATOMIC_WRITE, 0x0e, ATOMIC_WRITE)
+/* clang-format on */
 
 enum sg_wc_opcode {
 #define X(name, number, verbs) SG_WC_##name = number,
@@ -182,6 +184,7 @@ enum sg_wc_opcode {
  * Completion status: X(name, number, verbs), where verbs is the name behind IB_WC_ and IBV_WC_.
  * The numbers are the contract.
  */
+/* clang-format off */
 #define SG_WC_STATUSES(X) \
     X(SUCCESS, 0, SUCCESS) \
     X(LOC_LEN_ERR, 1, LOC_LEN_ERR)         /* a local length, sum or element count is too large */ \
@@ -195,6 +198,7 @@ enum sg_wc_opcode {
     X(FATAL_ERR, 9, FATAL_ERR)             /* the peer's Terminate names the layer below (MPA) */ \
     X(GENERAL_ERR, 10, GENERAL_ERR)        /* not used yet */ \
     X(RETRY_EXC_ERR, 11, RETRY_EXC_ERR)    /* there is no peer, or no longer */
+/* clang-format on */
 
 enum sg_wc_status {
 #define X(name, number, verbs) SG_WC_##name = number,

@@ -25,6 +25,7 @@
  * the device (0: none), the most elements, SG_OP_*.  Operations that only one of the two has are in
  * its own table.
  */
+/* clang-format off */
 #define SG_SEND_OPS(X) \
     X(SEND, SEND, 0, SG_SQ_MAX_SGE, SG_OP_INLINE | SG_OP_SOLICITS) \
     X(SEND_WITH_INV, SEND_INV, 0, SG_SQ_MAX_SGE, SG_OP_INLINE | SG_OP_SOLICITS) \
@@ -36,6 +37,7 @@
     X(ATOMIC_CMP_AND_SWP, CMP_SWAP, SG_FEATURE_ATOMICS, 1, SG_OP_ATOM | SG_OP_OPERANDS) \
     X(ATOMIC_FETCH_AND_ADD, FETCH_ADD, SG_FEATURE_ATOMICS, 1, SG_OP_ATOM | SG_OP_OPERANDS) \
     X(ATOMIC_WRITE, ATOMIC_WRITE, SG_FEATURE_ATOMIC_WRITE, 1, SG_OP_ATOM | SG_OP_INLINE)
+/* clang-format on */
 
 #define SG_OP_INLINE 0x1   /* payload may be in the entry */
 #define SG_OP_SOLICITS 0x2 /* SG_WQE_SOLICITED has a meaning */

@@ -23,7 +23,7 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 CONTRACT = [TOP / "include" / "staghorn" / (name + ".h")
-            for name in ("regs", "io", "admin", "flash")]
+            for name in ("regs", "io", "admin", "stats", "flash")]
 MANUAL = TOP / "docs" / "manual"
 
 # Not part of the hardware: sizes of C tables, and names that only group others.

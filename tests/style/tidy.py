@@ -73,11 +73,15 @@ def is_script(name, lines):
     return name.endswith(CODE) or lines[0].startswith("#!")
 
 
+# Written from the manual alone, in one piece; it stays as its author left it.
+LONG = {"tests/lib/second_driver.c"}
+
+
 def file_length(files):
     """files are at most 900 lines"""
     for name, lines in files.items():
         if is_script(name, lines):
-            if len(lines) > LINES_MAX:
+            if len(lines) > LINES_MAX and name not in LONG:
                 yield "%s: %d lines" % (name, len(lines))
             elif len(lines) > LINES_WARN:
                 print("# warning: %s: %d lines, more than %d" % (name, len(lines), LINES_WARN))

@@ -113,9 +113,11 @@ static bool profile_sane(const struct sg_profile_info *p)
 }
 
 #define PROFILE_OCTETS(X) X(mpa_rev) X(crc) X(markers) X(commit) X(peer_to_peer)
+/* clang-format off */
 #define PROFILE_WORDS(X) \
     X(features) X(max_qp) X(max_cq) X(max_mr) X(max_pd) X(max_qp_wr) X(max_cqe) X(max_sge) \
     X(max_inline) X(max_ird) X(max_ord) X(max_conns) X(max_listeners) X(max_mr_size)
+/* clang-format on */
 
 static enum sg_flash_reason profile_parse(const struct sg_profile *in, struct sg_profile_info *p)
 {

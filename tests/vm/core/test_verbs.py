@@ -145,7 +145,7 @@ class Verbs(labtest.LabCase):
 
     def test_counters__of_the_adapter(self):
         """rdma statistic shows each counter of the contract, in its order."""
-        header = (labtest.TOP / "include/staghorn/admin.h").read_text()
+        header = (labtest.TOP / "include/staghorn/stats.h").read_text()
         listed = re.search(r"#define SG_STATS\(X\)((?:.*\\\n)*.*)", header)[1]
         text = self.lab.sh("alpha", "rdma statistic show link staghorn0/1")
         self.assertEqual(
