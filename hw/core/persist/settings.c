@@ -117,11 +117,12 @@ const char *sg_persist_doubt(const struct sg_persist_config *c)
     if (c->domain >= SG_PERSIST_EADR) {
         return "CPU stores are not followed: non-temporal ones without a fence count as kept";
     }
-    return c->untracked == SG_PERSIST_UNTRACKED_KEEP
-           ? "CPU stores and flushes are not followed: what CPUs stored counts as kept, flushed "
-             "or not, and what adapters placed may count as lost though a CPU flushed it"
-           : "CPU stores and flushes are not followed: what CPUs stored, and what adapters "
-             "placed, may count as lost though a CPU flushed it";
+    if (c->untracked == SG_PERSIST_UNTRACKED_KEEP) {
+        return "CPU stores and flushes are not followed: what CPUs stored counts as kept, flushed "
+               "or not, and what adapters placed may count as lost though a CPU flushed it";
+    }
+    return "CPU stores and flushes are not followed: what CPUs stored, and what adapters placed, "
+           "may count as lost though a CPU flushed it";
 }
 
 static const char *name_of(const char *const *names, size_t count, unsigned i)
