@@ -84,11 +84,15 @@ static const struct {
     const char *name;
     uint32_t bits;
 } features[] = {
-    { "fast-reg", SG_FEATURE_FAST_REG }, { "read-inv", SG_FEATURE_READ_INV },
-    { "srq", SG_FEATURE_SRQ | SG_FEATURE_SRQ_RESIZE }, { "srq-resize", SG_FEATURE_SRQ_RESIZE },
+    { "fast-reg", SG_FEATURE_FAST_REG },
+    { "read-inv", SG_FEATURE_READ_INV },
+    { "srq", SG_FEATURE_SRQ | SG_FEATURE_SRQ_RESIZE },
+    { "srq-resize", SG_FEATURE_SRQ_RESIZE },
     { "flush", SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION },
-    { "atomics", SG_FEATURE_ATOMICS }, { "verify", SG_FEATURE_VERIFY },
-    { "atomic-write", SG_FEATURE_ATOMIC_WRITE }, { "imm", SG_FEATURE_IMM },
+    { "atomics", SG_FEATURE_ATOMICS },
+    { "verify", SG_FEATURE_VERIFY },
+    { "atomic-write", SG_FEATURE_ATOMIC_WRITE },
+    { "imm", SG_FEATURE_IMM },
     { "mw", SG_FEATURE_MW },
 };
 
@@ -144,10 +148,11 @@ static bool parse_limit(struct sg_profile_info *p, const char *key, const char *
         const char *key;
         uint32_t *value;
     } rows[] = {
-        { "max-qp", &p->max_qp }, { "max-cq", &p->max_cq }, { "max-mr", &p->max_mr },
-        { "max-pd", &p->max_pd }, { "max-qp-wr", &p->max_qp_wr }, { "max-cqe", &p->max_cqe },
-        { "max-sge", &p->max_sge }, { "max-inline", &p->max_inline },
-        { "max-ird", &p->max_ird }, { "max-ord", &p->max_ord },
+        { "max-qp", &p->max_qp },       { "max-cq", &p->max_cq },
+        { "max-mr", &p->max_mr },       { "max-pd", &p->max_pd },
+        { "max-qp-wr", &p->max_qp_wr }, { "max-cqe", &p->max_cqe },
+        { "max-sge", &p->max_sge },     { "max-inline", &p->max_inline },
+        { "max-ird", &p->max_ird },     { "max-ord", &p->max_ord },
         { "max-conns", &p->max_conns }, { "max-listeners", &p->max_listeners },
     };
 
@@ -339,8 +344,9 @@ static int show_chip(struct sg_span s)
     }
     id = sg_flash_identity(f);
     printf("product %s\npart %s\nserial %s\nmac %02x:%02x:%02x:%02x:%02x:%02x\n"
-           "guid 0x%016" PRIx64 "\n", id->product, id->part, id->serial, id->mac[0], id->mac[1],
-           id->mac[2], id->mac[3], id->mac[4], id->mac[5], id->guid);
+           "guid 0x%016" PRIx64 "\n",
+           id->product, id->part, id->serial, id->mac[0], id->mac[1], id->mac[2], id->mac[3],
+           id->mac[4], id->mac[5], id->guid);
     for (unsigned i = 0; i < SG_FLASH_SLOTS; i++) {
         const struct sg_slot_state *slot = sg_flash_slot(f, i);
 
@@ -381,10 +387,8 @@ int main(int argc, char **argv)
         int min, max;
         int (*run)(int count, char **args);
     } verbs[] = {
-        { "rom", 2, 3, do_rom },
-        { "firmware", 4, 5, do_firmware },
-        { "chip", 2, 16, do_chip },
-        { "identity", 2, 16, do_identity },
+        { "rom", 2, 3, do_rom },    { "firmware", 4, 5, do_firmware },
+        { "chip", 2, 16, do_chip }, { "identity", 2, 16, do_identity },
         { "show", 1, 1, do_show },
     };
 

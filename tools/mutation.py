@@ -11,21 +11,38 @@ from dataclasses import dataclass
 # Name, pattern, replacement.  This tree's style has spaces around an operator; they tell it from
 # `<` of an include, `*` of a pointer and `-` of a sign.
 SWAPS = [
-    ("comparison", r" <= ", " < "), ("comparison", r" < ", " <= "),
-    ("comparison", r" >= ", " > "), ("comparison", r" > ", " >= "),
-    ("comparison", r" == ", " != "), ("comparison", r" != ", " == "),
-    ("logic", r" && ", " || "), ("logic", r" \|\| ", " && "),
-    ("arithmetic", r" \+ ", " - "), ("arithmetic", r" - ", " + "),
-    ("arithmetic", r" \* ", " + "), ("arithmetic", r" / ", " * "), ("arithmetic", r" % ", " + "),
-    ("bits", r" & ", " | "), ("bits", r" \| ", " & "), ("bits", r" << ", " >> "),
-    ("bits", r" \|= ", " &= "), ("bits", r" &= ~", " |= "),
-    ("step", r" \+= ", " -= "), ("step", r" -= ", " += "),
-    ("step", r"\+\+", "--"), ("step", r"--", "++"),
-    ("constant", r"\btrue\b", "false"), ("constant", r"\bfalse\b", "true"),
-    ("bound", r" \+ 1\b", ""), ("bound", r" - 1\b", ""),
-    ("condition", r"(?<=\bif \()!(?=\w)", ""), ("condition", r"(?<= )!(?=\w)", ""),
-    ("order", r"\bMIN\(", "MAX("), ("order", r"\bMAX\(", "MIN("),
-    ("loop", r"\bbreak;", "continue;"), ("loop", r"\bcontinue;", "break;"),
+    ("comparison", r" <= ", " < "),
+    ("comparison", r" < ", " <= "),
+    ("comparison", r" >= ", " > "),
+    ("comparison", r" > ", " >= "),
+    ("comparison", r" == ", " != "),
+    ("comparison", r" != ", " == "),
+    ("logic", r" && ", " || "),
+    ("logic", r" \|\| ", " && "),
+    ("arithmetic", r" \+ ", " - "),
+    ("arithmetic", r" - ", " + "),
+    ("arithmetic", r" \* ", " + "),
+    ("arithmetic", r" / ", " * "),
+    ("arithmetic", r" % ", " + "),
+    ("bits", r" & ", " | "),
+    ("bits", r" \| ", " & "),
+    ("bits", r" << ", " >> "),
+    ("bits", r" \|= ", " &= "),
+    ("bits", r" &= ~", " |= "),
+    ("step", r" \+= ", " -= "),
+    ("step", r" -= ", " += "),
+    ("step", r"\+\+", "--"),
+    ("step", r"--", "++"),
+    ("constant", r"\btrue\b", "false"),
+    ("constant", r"\bfalse\b", "true"),
+    ("bound", r" \+ 1\b", ""),
+    ("bound", r" - 1\b", ""),
+    ("condition", r"(?<=\bif \()!(?=\w)", ""),
+    ("condition", r"(?<= )!(?=\w)", ""),
+    ("order", r"\bMIN\(", "MAX("),
+    ("order", r"\bMAX\(", "MIN("),
+    ("loop", r"\bbreak;", "continue;"),
+    ("loop", r"\bcontinue;", "break;"),
 ]
 SWAPS = [(kind, re.compile(pattern), new) for kind, pattern, new in SWAPS]
 NUMBER = re.compile(r"(?<![\w.\"'\[])(\d+)(?![\w.])")
@@ -67,6 +84,7 @@ class Mutant:
 
 def masked(text):
     """The text with comments, strings, and preprocessor lines as spaces, of the same length."""
+
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group(0))
 

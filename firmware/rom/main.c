@@ -10,9 +10,15 @@
 #include "staghorn/regs.h"
 
 enum {
-    PCI_COMMAND = 0x04, PCI_BAR0 = 0x10, PCI_MEMORY_ON = 2,
-    COM1 = 0x3f8, COM_STATUS = COM1 + 5, COM_ROOM = 0x20, COM_PATIENCE = 100000,
-    BIOS_SEGMENT = 0xf000, NO_SCREEN = 0x0f00,
+    PCI_COMMAND = 0x04,
+    PCI_BAR0 = 0x10,
+    PCI_MEMORY_ON = 2,
+    COM1 = 0x3f8,
+    COM_STATUS = COM1 + 5,
+    COM_ROOM = 0x20,
+    COM_PATIENCE = 100000,
+    BIOS_SEGMENT = 0xf000,
+    NO_SCREEN = 0x0f00,
 };
 
 /* PCI Firmware Specification 3.0, section 5.1.2. */
@@ -22,14 +28,16 @@ struct pcir {
     u8 revision, class[3];
     __le16 image_length; /* units of 512 octets; sg-flash sets it */
     __le16 code_revision;
-    u8 code_type, last;  /* last: sg-flash sets it */
+    u8 code_type, last; /* last: sg-flash sets it */
     __le16 reserved;
 };
 SG_ASSERT_SIZE(struct pcir, 24);
 
 __attribute__((section(".pcir"), used)) const struct pcir pcir = {
     .signature = { 'P', 'C', 'I', 'R' },
-    .vendor = SG_PCI_VENDOR_ID, .device = SG_PCI_DEVICE_ID, .length = sizeof(struct pcir),
+    .vendor = SG_PCI_VENDOR_ID,
+    .device = SG_PCI_DEVICE_ID,
+    .length = sizeof(struct pcir),
     .class = { 0, SG_PCI_CLASS & 0xff, SG_PCI_CLASS >> 8 },
     .code_revision = 1,
 };
@@ -51,13 +59,17 @@ struct pnp {
 SG_ASSERT_SIZE(struct pnp, 32);
 
 enum {
-    CLASS_LOW = SG_PCI_CLASS & 0xff, CLASS_HIGH = SG_PCI_CLASS >> 8,
+    CLASS_LOW = SG_PCI_CLASS & 0xff,
+    CLASS_HIGH = SG_PCI_CLASS >> 8,
     PNP_SUM = '$' + 'P' + 'n' + 'P' + 1 + sizeof(struct pnp) / 16 + CLASS_LOW + CLASS_HIGH,
 };
 
 __attribute__((section(".pcir"), used)) const struct pnp pnp = {
-    .signature = { '$', 'P', 'n', 'P' }, .revision = 1, .length = sizeof(struct pnp) / 16,
-    .checksum = (u8)-PNP_SUM, .class = { CLASS_HIGH, CLASS_LOW, 0 },
+    .signature = { '$', 'P', 'n', 'P' },
+    .revision = 1,
+    .length = sizeof(struct pnp) / 16,
+    .checksum = (u8)-PNP_SUM,
+    .class = { CLASS_HIGH, CLASS_LOW, 0 },
 };
 
 u32 mmio_read(u32 address);

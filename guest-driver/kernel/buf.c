@@ -23,8 +23,8 @@ int sgh_buf_alloc(struct sgh_dev *dev, struct sgh_buf *buf, size_t size)
 	buf->size = size;
 	buf->chunk_size = min_t(size_t, size, SGH_CHUNK_SIZE);
 	buf->num_chunks = 0;
-	buf->chunks = kvcalloc(DIV_ROUND_UP(size, buf->chunk_size), sizeof(*buf->chunks),
-			       GFP_KERNEL);
+	buf->chunks =
+		kvcalloc(DIV_ROUND_UP(size, buf->chunk_size), sizeof(*buf->chunks), GFP_KERNEL);
 	if (!buf->chunks)
 		return -ENOMEM;
 	for (i = 0; i < DIV_ROUND_UP(size, buf->chunk_size); i++) {
@@ -63,8 +63,8 @@ static int sgh_pbl_leaves(struct sgh_dev *dev, struct sgh_pbl *pbl, u32 count)
 	for (pbl->num_leaves = 0; pbl->num_leaves < n; pbl->num_leaves++) {
 		dma_addr_t dma;
 
-		pbl->leaves[pbl->num_leaves] = dma_alloc_coherent(device, SG_PAGE_SIZE, &dma,
-								  GFP_KERNEL);
+		pbl->leaves[pbl->num_leaves] =
+			dma_alloc_coherent(device, SG_PAGE_SIZE, &dma, GFP_KERNEL);
 		if (!pbl->leaves[pbl->num_leaves])
 			return -ENOMEM;
 		pbl->list[pbl->num_leaves] = cpu_to_le64(dma);
@@ -131,8 +131,9 @@ int sgh_pbl_from_buf(struct sgh_dev *dev, struct sgh_pbl *pbl, const struct sgh_
 	for (i = 0; i < pages; i++) {
 		size_t offset = (size_t)i * SG_PAGE_SIZE;
 
-		sgh_pbl_set(pbl, i, buf->chunks[offset >> SGH_CHUNK_SHIFT].dma +
-			    (offset & (SGH_CHUNK_SIZE - 1)));
+		sgh_pbl_set(pbl, i,
+			    buf->chunks[offset >> SGH_CHUNK_SHIFT].dma +
+				    (offset & (SGH_CHUNK_SIZE - 1)));
 	}
 	return 0;
 }

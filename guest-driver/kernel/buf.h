@@ -23,14 +23,14 @@ struct sgh_chunk {
 struct sgh_buf {
 	struct sgh_chunk *chunks;
 	u32 num_chunks;
-	u32 chunk_size;	/* octets of each; one chunk if smaller than SGH_CHUNK_SIZE */
+	u32 chunk_size; /* octets of each; one chunk if smaller than SGH_CHUNK_SIZE */
 	size_t size;
 };
 
 /* The page list of a command. */
 struct sgh_pbl {
 	struct sg_page_list desc;
-	__le64 *list;		/* level 1: the pages; level 2: the leaves */
+	__le64 *list; /* level 1: the pages; level 2: the leaves */
 	dma_addr_t list_dma;
 	size_t list_size;
 	__le64 **leaves;

@@ -383,8 +383,8 @@ static void sgh_cm_established(struct sgh_dev *dev, struct sgh_conn *conn, int e
 /* The peer has closed.  The adapter closes our side by itself; consumers get CLOSE later. */
 static void sgh_cm_disconnect(struct sgh_dev *dev, struct sgh_conn *conn)
 {
-	struct iw_cm_id *cm_id = sgh_conn_take_id(dev, conn, SGH_CONN_ESTABLISHED,
-						  SGH_CONN_ESTABLISHED);
+	struct iw_cm_id *cm_id =
+		sgh_conn_take_id(dev, conn, SGH_CONN_ESTABLISHED, SGH_CONN_ESTABLISHED);
 
 	if (!cm_id)
 		return;

@@ -24,7 +24,7 @@ struct sgh_conn {
 	enum sgh_conn_state state;
 	struct sgh_qp *qp;
 	struct iw_cm_id *cm_id;
-	struct socket *held;	/* CONNECT: its port (port.c), or NULL */
+	struct socket *held; /* CONNECT: its port (port.c), or NULL */
 };
 
 /* The "any" address of IPv6 includes IPv4, which takes two of the adapter's listeners. */

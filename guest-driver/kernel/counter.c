@@ -84,7 +84,7 @@ int sgh_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp)
 int sgh_counter_unbind_qp(struct ib_qp *ibqp)
 {
 	struct sgh_dev *dev = to_sgh(ibqp->device);
-	u64 counts[SGH_QP_STATS] = { };
+	u64 counts[SGH_QP_STATS] = {};
 	struct sgh_counter *c;
 	int i;
 

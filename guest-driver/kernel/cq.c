@@ -19,7 +19,7 @@
 #include "srq.h"
 
 #define SGH_CQE_NOBODY 0xffffffffu /* qpn of an entry whose queue pair was destroyed */
-#define SGH_CQ_ARMED 0x40000000u /* in sgh_cq.arm: neither number nor SOLICITED */
+#define SGH_CQ_ARMED 0x40000000u   /* in sgh_cq.arm: neither number nor SOLICITED */
 
 static_assert(sizeof(struct sg_abi_create_cq) == sizeof(struct sg_abi_resize_cq));
 static_assert(offsetof(struct sg_abi_create_cq, entries) ==
@@ -71,14 +71,13 @@ static int sgh_ring_kernel(struct sgh_dev *dev, struct sgh_cq_ring *ring, struct
 {
 	int ret;
 
-	ring->entries = roundup_pow_of_two(max_t(u32, cqe,
-						 min_t(u32, SGH_CQ_ENTRIES_MIN,
-						       dev->caps.max_cqe)));
+	ring->entries = roundup_pow_of_two(
+		max_t(u32, cqe, min_t(u32, SGH_CQ_ENTRIES_MIN, dev->caps.max_cqe)));
 	ret = sgh_buf_alloc(dev, &ring->buf, (size_t)ring->entries * sizeof(struct sg_cqe));
 	if (ret)
 		return ret;
-	ring->record = dma_alloc_coherent(&dev->pdev->dev, sizeof(*ring->record),
-					  &ring->record_dma, GFP_KERNEL);
+	ring->record = dma_alloc_coherent(&dev->pdev->dev, sizeof(*ring->record), &ring->record_dma,
+					  GFP_KERNEL);
 	if (!ring->record) {
 		ret = -ENOMEM;
 		goto err_buf;
@@ -118,10 +117,10 @@ int sgh_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, sgh_cr
 	struct ib_udata *udata = sgh_create_cq_udata(arg);
 	struct sgh_dev *dev = to_sgh(ibcq->device);
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
-	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
-							     ibucontext);
-	struct sg_abi_create_cq_resp resp = { };
-	struct sg_cmd_create_cq cmd = { };
+	struct sgh_ucontext *ctx =
+		rdma_udata_to_drv_context(udata, struct sgh_ucontext, ibucontext);
+	struct sg_abi_create_cq_resp resp = {};
+	struct sg_cmd_create_cq cmd = {};
 	struct sgh_pbl pbl;
 	int ret;
 
@@ -182,7 +181,7 @@ int sgh_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 /* Moderation; the adapter has the same units as verbs: completions and microseconds. */
 int sgh_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
-	struct sg_cmd_modify_cq cmd = { };
+	struct sg_cmd_modify_cq cmd = {};
 
 	cmd.cqn = cpu_to_le32(to_sgh_cq(ibcq)->cqn);
 	cmd.count = cpu_to_le16(count);
@@ -308,8 +307,7 @@ static bool sgh_fill_wc(struct sgh_dev *dev, const struct sg_cqe *cqe, struct ib
 	return true;
 }
 
-static int sgh_flush_wq(struct sgh_qp *qp, struct sgh_wq *wq, bool recv, int num,
-			struct ib_wc *wc)
+static int sgh_flush_wq(struct sgh_qp *qp, struct sgh_wq *wq, bool recv, int num, struct ib_wc *wc)
 {
 	int n = 0;
 
@@ -476,7 +474,7 @@ static void sgh_cq_resized(struct sgh_cq *cq, int ret, struct sgh_cq_ring *ring,
 static int sgh_cq_resize(struct sgh_dev *dev, struct sgh_cq *cq, struct sgh_cq_ring *ring,
 			 const struct sgh_pbl *pbl, u32 *end)
 {
-	struct sg_cmd_resize_cq cmd = { };
+	struct sg_cmd_resize_cq cmd = {};
 	struct sg_cqe *room = NULL;
 	struct sg_admin_rsp rsp;
 	int ret;
@@ -507,9 +505,9 @@ static int sgh_cq_resize(struct sgh_dev *dev, struct sgh_cq *cq, struct sgh_cq_r
 int sgh_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
 	struct sgh_dev *dev = to_sgh(ibcq->device);
-	struct sg_abi_resize_cq_resp resp = { };
+	struct sg_abi_resize_cq_resp resp = {};
 	struct sgh_cq *cq = to_sgh_cq(ibcq);
-	struct sgh_cq_ring ring = { };
+	struct sgh_cq_ring ring = {};
 	struct sgh_pbl pbl;
 	u32 end = 0;
 	int ret;

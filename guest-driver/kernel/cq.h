@@ -18,26 +18,26 @@ struct sgh_qp;
 /* A ring of completions and the record behind it. */
 struct sgh_cq_ring {
 	u32 entries;
-	struct ib_umem *umem;	/* user space's; otherwise: */
+	struct ib_umem *umem; /* user space's; otherwise: */
 	struct sgh_buf buf;
 	struct sg_cq_record *record;
-	dma_addr_t record_dma;	/* user space's, too */
+	dma_addr_t record_dma; /* user space's, too */
 };
 
 struct sgh_cq {
 	struct ib_cq ibcq;
 	u32 cqn;
 	struct sgh_eq *eq;
-	struct mutex resize_mutex;	/* one resize at a time */
-	spinlock_t lock;	/* all that follows: pollers, armers, the switch of rings */
+	struct mutex resize_mutex; /* one resize at a time */
+	spinlock_t lock;	   /* all that follows: pollers, armers, the switch of rings */
 	struct sgh_cq_ring ring;
 	u32 ci;
 	/* Kernel queues: unread entries of the previous ring. */
 	struct sg_cqe *backlog;
 	u32 backlog_pos, backlog_num;
-	bool resizing;		/* the adapter may use another ring than we do */
-	u32 arm;		/* the arming that was requested meanwhile */
-	struct list_head send_qps;	/* kernel queue pairs, to flush after a fatal error */
+	bool resizing;		   /* the adapter may use another ring than we do */
+	u32 arm;		   /* the arming that was requested meanwhile */
+	struct list_head send_qps; /* kernel queue pairs, to flush after a fatal error */
 	struct list_head recv_qps;
 };
 

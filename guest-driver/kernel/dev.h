@@ -43,15 +43,15 @@
 #define SGH_NAME "staghorn"
 
 enum sgh_flag {
-	SGH_DEAD,	/* the adapter was reset: no command reaches it any more */
+	SGH_DEAD, /* the adapter was reset: no command reaches it any more */
 };
 
 struct sgh_dev {
 	struct pci_dev *pdev;
 	void __iomem *regs;
-	u8 __iomem *db;		/* doorbell page 0, the kernel's */
+	u8 __iomem *db; /* doorbell page 0, the kernel's */
 	unsigned long flags;
-	bool up;		/* between sgh_up() and sgh_down() */
+	bool up; /* between sgh_up() and sgh_down() */
 	struct devlink *devlink;
 
 	/* Recovery (main.c): at most SGH_RECOVERIES in a period. */
@@ -60,7 +60,7 @@ struct sgh_dev {
 	unsigned long recover_since;
 	unsigned int recoveries;
 	struct delayed_work recover_work;
-	bool resume;		/* it was up when it was suspended */
+	bool resume; /* it was up when it was suspended */
 	struct sgh_caps caps;
 	u8 mac[ETH_ALEN];
 	u64 guid;
@@ -70,39 +70,39 @@ struct sgh_dev {
 	struct sgh_admin admin;
 
 	u32 num_vectors;
-	u32 num_irqs;		/* requested ones */
+	u32 num_irqs; /* requested ones */
 	struct sgh_vector *vectors;
 	struct completion test_irq;
 
 	struct sgh_eq aeq;
-	spinlock_t aeq_lock;	/* aeq, and aeq_fifo's writers */
+	spinlock_t aeq_lock; /* aeq, and aeq_fifo's writers */
 	bool aeq_stalled;
 	DECLARE_KFIFO_PTR(aeq_fifo, struct sg_eqe);
-	struct workqueue_struct *event_wq;	/* ordered: events in the adapter's order */
+	struct workqueue_struct *event_wq; /* ordered: events in the adapter's order */
 	struct work_struct event_work;
 	struct work_struct fatal_work;
 	struct delayed_work health_work;
 
 	u32 num_ceqs;
-	struct sgh_eq *ceqs;	/* eqn i + 1 */
+	struct sgh_eq *ceqs; /* eqn i + 1 */
 
-	struct mutex id_mutex;	/* numbers are in the tables while the adapter uses them */
-	struct xarray qps;	/* by number */
+	struct mutex id_mutex; /* numbers are in the tables while the adapter uses them */
+	struct xarray qps;     /* by number */
 	struct xarray cqs;
 	struct xarray srqs;
 	struct xarray odps;	/* regions on demand, by STag */
-	struct mutex odp_mutex;	/* held while a region is registered and entered in odps */
+	struct mutex odp_mutex; /* held while a region is registered and entered in odps */
 	struct workqueue_struct *fault_wq;
-	struct xarray counters;	/* of queue pairs, by the RDMA core's number */
+	struct xarray counters; /* of queue pairs, by the RDMA core's number */
 	struct ida uars;
 
 	/* Connections. */
 	struct mutex listen_mutex;
-	struct xarray listeners;	/* by the adapter's number */
-	struct xarray conns;	/* passive connections by the adapter's number */
+	struct xarray listeners; /* by the adapter's number */
+	struct xarray conns;	 /* passive connections by the adapter's number */
 	struct mutex rdv_mutex;
-	u32 rdv_listeners[2];	/* the adapter's numbers, IPv4 and IPv6; 0: none */
-	struct socket *rdv_held[2];	/* their ports */
+	u32 rdv_listeners[2];	    /* the adapter's numbers, IPv4 and IPv6; 0: none */
+	struct socket *rdv_held[2]; /* their ports */
 	spinlock_t cm_lock;
 	u32 conn_generation;
 
@@ -112,20 +112,20 @@ struct sgh_dev {
 	struct notifier_block inet6addr_nb;
 	struct notifier_block fib_nb;
 	struct delayed_work net_work;
-	spinlock_t net_lock;	/* net_stopping, and the start of net_work */
+	spinlock_t net_lock; /* net_stopping, and the start of net_work */
 	bool net_stopping;
 	struct net_device *netdev;
 	netdevice_tracker netdev_tracker;
-	const struct net_device *netdev_master;	/* only for comparison, never dereferenced */
+	const struct net_device *netdev_master; /* only for comparison, never dereferenced */
 	struct mutex addr_mutex;
-	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX];	/* an address stays in its slot */
-	bool addrs_changed;	/* the set of addresses, since ib_core was notified */
+	struct sgh_net_addr addrs[SG_PORT_ADDR_MAX]; /* an address stays in its slot */
+	bool addrs_changed; /* the set of addresses, since ib_core was notified */
 	u32 addrs_left_out;
 	u32 mtu;
 	bool port_active;
 	bool fatal_told;
 
-	struct sgh_ibdev *ib;	/* NULL while there is no interface */
+	struct sgh_ibdev *ib; /* NULL while there is no interface */
 };
 
 struct sgh_ibdev {

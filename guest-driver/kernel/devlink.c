@@ -14,7 +14,7 @@
 
 #include "dev.h"
 
-static const char * const sgh_flash_reasons[SG_FLASH_REASONS] = {
+static const char *const sgh_flash_reasons[SG_FLASH_REASONS] = {
 	[SG_FLASH_GOOD] = "no reason given",
 	[SG_FLASH_SHORT] = "the image ends too early",
 	[SG_FLASH_NOT_OURS] = "the image is not firmware of this adapter",
@@ -75,7 +75,8 @@ static int sgh_devlink_info(struct devlink *devlink, struct devlink_info_req *re
 	memset(text, 0, sizeof(text));
 	memcpy(text, info.part, sizeof(info.part));
 	ret = *text ? devlink_info_version_fixed_put(req, DEVLINK_INFO_VERSION_GENERIC_BOARD_ID,
-						     text) : 0;
+						     text)
+		    : 0;
 	if (ret)
 		return ret;
 	ret = sgh_put_slot(req, &info.slot[info.running], true);
@@ -128,7 +129,7 @@ static int sgh_devlink_flash(struct devlink *devlink, struct devlink_flash_updat
 {
 	struct sgh_dev *dev = sgh_of_devlink(devlink);
 	const struct firmware *fw = params->fw;
-	struct sg_admin_rsp rsp = { };
+	struct sg_admin_rsp rsp = {};
 	u32 reason;
 	int ret;
 
@@ -172,16 +173,16 @@ static int sgh_devlink_reload_up(struct devlink *devlink, enum devlink_reload_ac
 
 	if (ret)
 		NL_SET_ERR_MSG_MOD(extack, "the adapter does not come up again");
-	*actions_performed = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) |
-			     BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
+	*actions_performed =
+		BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) | BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE);
 	return ret;
 }
 
 static const struct devlink_ops sgh_devlink_ops = {
 	.info_get = sgh_devlink_info,
 	.flash_update = sgh_devlink_flash,
-	.reload_actions = BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) |
-			  BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE),
+	.reload_actions =
+		BIT(DEVLINK_RELOAD_ACTION_DRIVER_REINIT) | BIT(DEVLINK_RELOAD_ACTION_FW_ACTIVATE),
 	.reload_down = sgh_devlink_reload_down,
 	.reload_up = sgh_devlink_reload_up,
 };

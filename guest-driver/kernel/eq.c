@@ -311,7 +311,7 @@ int sgh_ceq_init(struct sgh_dev *dev)
 
 	for (i = 0; i < want; i++) {
 		struct sgh_eq *eq = &dev->ceqs[i];
-		struct sg_cmd_create_eq cmd = { };
+		struct sg_cmd_create_eq cmd = {};
 
 		eq->eqn = i + 1;
 		eq->vector = dev->num_vectors > 1 ? i + 1 : 0;

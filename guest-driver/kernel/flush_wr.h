@@ -15,12 +15,12 @@
 #include <rdma/ib_verbs.h>
 
 struct sgh_flush_wr {
-	struct ib_send_wr wr;	/* opcode IB_WR_FLUSH, num_sge 0 */
-	u64 remote_addr;	/* of the peer's range; with IB_FLUSH_MR ignored, as is length */
+	struct ib_send_wr wr; /* opcode IB_WR_FLUSH, num_sge 0 */
+	u64 remote_addr;      /* of the peer's range; with IB_FLUSH_MR ignored, as is length */
 	u32 rkey;
-	u32 length;		/* octets */
-	u8 type;		/* IB_FLUSH_GLOBAL, IB_FLUSH_PERSISTENT or both */
-	u8 level;		/* IB_FLUSH_RANGE or IB_FLUSH_MR */
+	u32 length; /* octets */
+	u8 type;    /* IB_FLUSH_GLOBAL, IB_FLUSH_PERSISTENT or both */
+	u8 level;   /* IB_FLUSH_RANGE or IB_FLUSH_MR */
 };
 
 static inline const struct sgh_flush_wr *sgh_flush_wr(const struct ib_send_wr *wr)

@@ -68,9 +68,8 @@ int sgh_hw_reset(struct sgh_dev *dev)
 				     version >> 16, version & 0xffff, SG_VERSION_MAJOR);
 
 	sgh_write(dev, SG_REG_CTRL, SG_CTRL_RESET);
-	if (read_poll_timeout(sgh_read, ctrl,
-			      !(ctrl & (SG_CTRL_RESET | SG_CTRL_ENABLE)), 100, SGH_RESET_US, true,
-			      dev, SG_REG_CTRL))
+	if (read_poll_timeout(sgh_read, ctrl, !(ctrl & (SG_CTRL_RESET | SG_CTRL_ENABLE)), 100,
+			      SGH_RESET_US, true, dev, SG_REG_CTRL))
 		return dev_err_probe(device, -EIO, "adapter does not leave reset\n");
 	return 0;
 }
@@ -435,7 +434,7 @@ int sgh_object_destroy(struct sgh_dev *dev, const struct sgh_kind *kind, u32 id)
 int sgh_admin_query(struct sgh_dev *dev, u8 opcode, u32 id, void *out, size_t len)
 {
 	struct device *device = &dev->pdev->dev;
-	struct sg_cmd_query cmd = { };
+	struct sg_cmd_query cmd = {};
 	dma_addr_t dma;
 	void *buf;
 	int ret;

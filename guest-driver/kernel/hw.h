@@ -22,13 +22,13 @@ struct sgh_dev;
 struct sgh_admin_slot {
 	struct completion done;
 	struct sg_admin_rsp rsp;
-	u32 at;			/* producer index of the command */
+	u32 at; /* producer index of the command */
 	bool busy;
 	bool aborted;
 };
 
 struct sgh_admin {
-	spinlock_t lock;	/* slots and indices */
+	spinlock_t lock; /* slots and indices */
 	struct semaphore room;
 	u8 *sq;
 	struct sg_admin_rsp *cq;
@@ -73,9 +73,9 @@ struct sgh_caps {
 
 /* Objects that the adapter numbers and that are found by their number. */
 struct sgh_kind {
-	u8 create, destroy;	/* SG_ADMIN_* */
-	size_t table;		/* offset of its xarray in struct sgh_dev */
-	const char *kept;	/* for the log: the adapter is lost if it keeps one */
+	u8 create, destroy; /* SG_ADMIN_* */
+	size_t table;	    /* offset of its xarray in struct sgh_dev */
+	const char *kept;   /* for the log: the adapter is lost if it keeps one */
 };
 
 /* hw.c: registers and the admin queue */

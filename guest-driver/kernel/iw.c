@@ -119,8 +119,8 @@ void sgh_send_reject(struct sgh_dev *dev, u32 id, const void *pdata, u8 len)
 }
 
 /* Joins a connection in state from with queue pair and cm_id, and moves it to state to. */
-static int sgh_conn_attach(struct sgh_dev *dev, struct sgh_conn *conn, u32 qpn,
-			   struct iw_cm_id *id, enum sgh_conn_state from, enum sgh_conn_state to)
+static int sgh_conn_attach(struct sgh_dev *dev, struct sgh_conn *conn, u32 qpn, struct iw_cm_id *id,
+			   enum sgh_conn_state from, enum sgh_conn_state to)
 {
 	struct sgh_qp *qp = sgh_qp_find(dev, qpn);
 	int ret = 0;
@@ -161,8 +161,8 @@ static int sgh_conn_command(struct sgh_dev *dev, u8 opcode, struct sg_cmd_connec
 		return ret;
 	mutex_lock(&qp->mutex);
 	if (!qp->gone)
-		ret = sgh_cm_command(dev, opcode, cmd, param->private_data,
-				     param->private_data_len, rsp);
+		ret = sgh_cm_command(dev, opcode, cmd, param->private_data, param->private_data_len,
+				     rsp);
 	mutex_unlock(&qp->mutex);
 	sgh_qp_put(qp);
 	return ret;
@@ -179,7 +179,7 @@ static void sgh_set_depths(struct sgh_dev *dev, struct sg_cmd_connect *cmd,
 int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
 	struct sgh_dev *dev = to_sgh(id->device);
-	struct sg_cmd_connect cmd = { };
+	struct sg_cmd_connect cmd = {};
 	struct sg_admin_rsp rsp;
 	struct sgh_conn *conn;
 	int ret;
@@ -227,7 +227,7 @@ int sgh_iw_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 int sgh_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
 	struct sgh_dev *dev = to_sgh(id->device);
-	struct sg_cmd_connect cmd = { };
+	struct sg_cmd_connect cmd = {};
 	struct sg_sockaddr local, remote;
 	struct sgh_conn *conn;
 	u32 number;

@@ -390,10 +390,8 @@ static const struct pci_error_handlers sgh_err_handler = {
 	.reset_done = sgh_reset_done,
 };
 
-static const struct pci_device_id sgh_ids[] = {
-	{ PCI_DEVICE(SG_PCI_VENDOR_ID, SG_PCI_DEVICE_ID) },
-	{ }
-};
+static const struct pci_device_id sgh_ids[] = { { PCI_DEVICE(SG_PCI_VENDOR_ID, SG_PCI_DEVICE_ID) },
+						{} };
 MODULE_DEVICE_TABLE(pci, sgh_ids);
 
 static struct pci_driver sgh_driver = {

@@ -26,7 +26,7 @@
 
 int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
 {
-	struct sg_cmd_modify_qp cmd = { };
+	struct sg_cmd_modify_qp cmd = {};
 	int ret;
 
 	cmd.qpn = cpu_to_le32(qp->qpn);
@@ -39,7 +39,7 @@ int sgh_qp_set_state(struct sgh_qp *qp, enum sg_qp_state state)
 
 static int sgh_modify_access(struct sgh_qp *qp, int access)
 {
-	struct sg_cmd_modify_qp cmd = { };
+	struct sg_cmd_modify_qp cmd = {};
 	int ret;
 
 	cmd.qpn = cpu_to_le32(qp->qpn);
@@ -54,7 +54,7 @@ static int sgh_modify_access(struct sgh_qp *qp, int access)
 /* How long a message may wait for a receive; an adapter may decide not to wait at all. */
 static int sgh_modify_rnr(struct sgh_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	struct sg_cmd_modify_qp cmd = { };
+	struct sg_cmd_modify_qp cmd = {};
 	u32 bits = (mask & IB_QP_MIN_RNR_TIMER ? SG_QP_MOD_RNR_TIMER : 0) |
 		   (mask & IB_QP_RNR_RETRY ? SG_QP_MOD_RNR_RETRY : 0);
 
@@ -254,8 +254,7 @@ static bool sgh_attr_ok(const struct sgh_dev *dev, const struct ib_qp_attr *attr
 	} checks[] = {
 		{ IB_QP_PORT, attr->port_num == 1 },
 		{ IB_QP_PKEY_INDEX, !attr->pkey_index },
-		{ IB_QP_PATH_MTU,
-		  attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= IB_MTU_4096 },
+		{ IB_QP_PATH_MTU, attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= IB_MTU_4096 },
 		{ IB_QP_TIMEOUT, attr->timeout <= 31 },
 		{ IB_QP_RETRY_CNT, attr->retry_cnt <= 7 },
 		{ IB_QP_RNR_RETRY, attr->rnr_retry <= SG_RNR_RETRY_MAX },

@@ -17,10 +17,11 @@
 static_assert(sizeof_field(struct sg_abi_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 static_assert(sizeof_field(struct sg_cmd_reg_mr, hash_key) == SG_HASH_KEY_MAX);
 
-#define SGH_ACCESS_KNOWN (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-			  IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
-			  IB_ACCESS_FLUSH_PERSISTENT | IB_ACCESS_HUGETLB | IB_ACCESS_MW_BIND | \
-			  IB_ZERO_BASED | IB_ACCESS_ON_DEMAND | IB_ACCESS_OPTIONAL)
+#define SGH_ACCESS_KNOWN                                                                 \
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |        \
+	 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT | \
+	 IB_ACCESS_HUGETLB | IB_ACCESS_MW_BIND | IB_ZERO_BASED | IB_ACCESS_ON_DEMAND |   \
+	 IB_ACCESS_OPTIONAL)
 
 u32 sgh_access(int ib_access)
 {
@@ -53,7 +54,7 @@ u32 sgh_access(int ib_access)
  */
 static int sgh_reg_mr_user(struct sg_cmd_reg_mr *cmd, struct ib_udata *udata)
 {
-	struct sg_abi_reg_mr req = { };
+	struct sg_abi_reg_mr req = {};
 	int ret;
 
 	if (!udata || !udata->inlen)
@@ -231,7 +232,7 @@ err_free:
 struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va, int access,
 			      struct ib_udata *udata)
 {
-	struct sg_cmd_reg_mr cmd = { };
+	struct sg_cmd_reg_mr cmd = {};
 	struct ib_umem *umem;
 	struct ib_mr *ibmr;
 	int ret;
@@ -260,7 +261,7 @@ struct ib_mr *sgh_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 va,
 struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 va, int fd,
 				     int access, sgh_reg_dmabuf_arg *arg)
 {
-	struct sg_cmd_reg_mr cmd = { };
+	struct sg_cmd_reg_mr cmd = {};
 	struct ib_umem_dmabuf *dmabuf;
 	struct ib_mr *ibmr;
 	int ret;
@@ -279,7 +280,7 @@ struct ib_mr *sgh_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length,
 
 static int sgh_modify_mr(struct sgh_mr *mr, int flags, struct ib_pd *pd, int access)
 {
-	struct sg_cmd_modify_mr cmd = { };
+	struct sg_cmd_modify_mr cmd = {};
 	int ret;
 
 	ret = sgh_check_user_mr(to_sgh(pd->device), mr->ibmr.length, access);
@@ -330,7 +331,7 @@ struct ib_mr *sgh_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 struct ib_mr *sgh_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg)
 {
 	struct sgh_dev *dev = to_sgh(ibpd->device);
-	struct sg_cmd_alloc_mr cmd = { };
+	struct sg_cmd_alloc_mr cmd = {};
 	struct sg_admin_rsp rsp;
 	struct sgh_mr *mr;
 	int ret;
@@ -408,7 +409,7 @@ int sgh_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 int sgh_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct sgh_dev *dev = to_sgh(ibmw->device);
-	struct sg_cmd_alloc_mw cmd = { };
+	struct sg_cmd_alloc_mw cmd = {};
 	struct sg_admin_rsp rsp;
 	int ret;
 

@@ -18,10 +18,10 @@ struct sgh_mw {
 struct sgh_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
-	struct sgh_odp *odp;	/* with umem NULL */
-	u64 va;			/* as registered; iova is 0 if zero-based */
-	int access;		/* IB_ACCESS_* */
-	u8 hash_alg;		/* enum sg_hash */
+	struct sgh_odp *odp; /* with umem NULL */
+	u64 va;		     /* as registered; iova is 0 if zero-based */
+	int access;	     /* IB_ACCESS_* */
+	u8 hash_alg;	     /* enum sg_hash */
 	u8 mem_type;
 	u8 mem_mode;
 	/* Fast registration: the page list that REG_MR names. */

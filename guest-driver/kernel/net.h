@@ -11,9 +11,9 @@ struct sgh_dev;
 
 /* An address of the port: the interface's, or that of a VLAN device on top of it. */
 struct sgh_net_addr {
-	struct sg_sockaddr addr;	/* family 0: none; port 0 */
+	struct sg_sockaddr addr; /* family 0: none; port 0 */
 	u32 ifindex;
-	u16 vlan;			/* 0: not a VLAN's */
+	u16 vlan; /* 0: not a VLAN's */
 	u8 prefix_len;
 	u8 gateway[16];
 };

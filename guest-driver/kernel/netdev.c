@@ -83,7 +83,9 @@ static int sgh_netdev_score(struct sgh_dev *dev, const struct net_device *netdev
 		return 0;
 	pdev = sgh_netdev_pci(netdev);
 	return pdev && pdev->bus == dev->pdev->bus &&
-	       PCI_SLOT(pdev->devfn) == PCI_SLOT(dev->pdev->devfn) ? 2 : 1;
+			       PCI_SLOT(pdev->devfn) == PCI_SLOT(dev->pdev->devfn)
+		       ? 2
+		       : 1;
 }
 
 /* With a reference in dev->netdev_tracker, or NULL. */
@@ -207,7 +209,7 @@ static void sgh_collect_ipv6(struct sgh_dev *dev, struct net_device *netdev, u16
 	struct sgh_net_addr a = { .ifindex = netdev->ifindex, .vlan = vlan };
 	struct inet6_ifaddr *ifa;
 	struct inet6_dev *in6_dev;
-	u8 gateway[16] = { };
+	u8 gateway[16] = {};
 
 	in6_dev = __in6_dev_get(netdev);
 	if (!in6_dev)
@@ -401,7 +403,7 @@ int sgh_net_addr(struct sgh_dev *dev, u32 slot, struct sgh_net_addr *addr)
 
 static void sgh_apply_mtu(struct sgh_dev *dev, u32 mtu)
 {
-	struct sg_cmd_set_port cmd = { };
+	struct sg_cmd_set_port cmd = {};
 	int ret;
 
 	mtu = clamp(mtu, SGH_MTU_MIN, dev->link_mtu);
@@ -440,7 +442,7 @@ out:
 
 static void sgh_forget_addrs(struct sgh_dev *dev)
 {
-	struct sgh_net_addr none = { };
+	struct sgh_net_addr none = {};
 
 	mutex_lock(&dev->addr_mutex);
 	sgh_set_addr(dev, &none, SG_ADDR_CLEAR);

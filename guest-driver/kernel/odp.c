@@ -38,26 +38,26 @@
 struct sgh_odp {
 	struct sgh_dev *dev;
 	const struct ib_pd *pd;
-	struct ib_umem_odp *umem;	/* of the region, or the root of the children */
-	struct xarray children;		/* struct sgh_odp_child by address */
-	struct mutex children_mutex;	/* outside of umem_mutex */
+	struct ib_umem_odp *umem;    /* of the region, or the root of the children */
+	struct xarray children;	     /* struct sgh_odp_child by address */
+	struct mutex children_mutex; /* outside of umem_mutex */
 	struct work_struct reap_work;
-	bool ending;			/* prefetching may stop */
-	u64 base;			/* address of the region's first page */
-	u64 start;			/* of the region, in the process */
-	u64 ahead;			/* Tagged Offset of that octet minus start, modulo 2^64 */
+	bool ending; /* prefetching may stop */
+	u64 base;    /* address of the region's first page */
+	u64 start;   /* of the region, in the process */
+	u64 ahead;   /* Tagged Offset of that octet minus start, modulo 2^64 */
 	u64 length;
 	u32 page_shift;
 	u32 stag;			/* 0 until it is registered */
 	bool known;			/* the adapter has the region under that number */
-	struct rw_semaphore known_lock;	/* inside of umem_mutex */
+	struct rw_semaphore known_lock; /* inside of umem_mutex */
 	refcount_t refs;
 	struct completion released;
 };
 
 struct sgh_odp_child {
 	struct ib_umem_odp *umem;
-	u32 users;	/* under children_mutex */
+	u32 users; /* under children_mutex */
 };
 
 struct sgh_fault {
@@ -66,12 +66,12 @@ struct sgh_fault {
 	u64 page;
 	u64 count;
 	bool write;
-	bool demand;	/* false: prefetching of present pages */
+	bool demand; /* false: prefetching of present pages */
 };
 
 static int sgh_map_pages(struct sgh_odp *odp, u32 op, u64 first, u64 count, dma_addr_t list)
 {
-	struct sg_cmd_map_pages cmd = { };
+	struct sg_cmd_map_pages cmd = {};
 	int ret = -ESTALE;
 
 	down_read(&odp->known_lock);
@@ -249,11 +249,11 @@ static void sgh_odp_piece_put(struct sgh_odp *odp, struct ib_umem_odp *umem)
  * umem_mutex held: passes the kernel's pages of this range to the adapter.  Without demand, leading
  * holes are skipped.  Returns how many pages are done, or -EFAULT.
  */
-static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page, int n,
-			bool demand, __le64 *list, dma_addr_t dma)
+static int sgh_odp_tell(struct sgh_odp *odp, struct ib_umem_odp *umem, u64 page, int n, bool demand,
+			__le64 *list, dma_addr_t dma)
 {
-	u32 first = (odp->base + (page << odp->page_shift) - ib_umem_start(umem)) >>
-		    odp->page_shift;
+	u32 first =
+		(odp->base + (page << odp->page_shift) - ib_umem_start(umem)) >> odp->page_shift;
 	int i, skip = 0, ret;
 
 	while (!demand && skip < n && !(umem->dma_list[first + skip] & ODP_READ_ALLOWED_BIT))
@@ -288,8 +288,10 @@ static int sgh_odp_map(struct sgh_odp *odp, u64 page, u64 count, bool write, boo
 
 	umem = sgh_odp_piece(odp, addr, demand);
 	if (!umem)
-		return demand ? -EFAULT : min_t(u64, count, (SGH_ODP_CHILD -
-				(addr & (SGH_ODP_CHILD - 1))) >> odp->page_shift);
+		return demand ? -EFAULT
+			      : min_t(u64, count,
+				      (SGH_ODP_CHILD - (addr & (SGH_ODP_CHILD - 1))) >>
+					      odp->page_shift);
 	ret = -EFAULT;
 	if (addr >= ib_umem_end(umem))
 		goto out_piece;
@@ -377,7 +379,7 @@ static bool sgh_odp_later(struct sgh_odp *odp, work_func_t func, u64 page, u64 c
  */
 static struct sgh_odp *sgh_odp_find_late(struct sgh_dev *dev, const struct sg_eqe *e)
 {
-	struct sg_cmd_map_pages cmd = { };
+	struct sg_cmd_map_pages cmd = {};
 	struct sgh_odp *odp;
 
 	mutex_lock(&dev->odp_mutex);

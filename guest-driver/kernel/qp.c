@@ -76,8 +76,7 @@ void sgh_qp_last_wqe_all(struct sgh_dev *dev)
 	}
 }
 
-int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr,
-		  size_t wqe_size)
+int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr, size_t wqe_size)
 {
 	wq->entries = roundup_pow_of_two(max_t(u32, wr, min_t(u32, SGH_QP_ENTRIES_MIN, max_wr)));
 	wq->stride_shift = order_base_2(max_t(size_t, wqe_size, SG_WQE_STRIDE_MIN));
@@ -90,8 +89,8 @@ int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr,
 int sgh_wq_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride)
 {
-	if (!is_power_of_2(entries) || !is_power_of_2(stride) ||
-	    stride < SG_WQE_STRIDE_MIN || stride > SG_WQE_STRIDE_MAX || !PAGE_ALIGNED(addr))
+	if (!is_power_of_2(entries) || !is_power_of_2(stride) || stride < SG_WQE_STRIDE_MIN ||
+	    stride > SG_WQE_STRIDE_MAX || !PAGE_ALIGNED(addr))
 		return -EINVAL;
 	wq->entries = entries;
 	wq->stride_shift = ilog2(stride);
@@ -165,9 +164,9 @@ static int sgh_qp_kernel(struct sgh_dev *dev, struct sgh_qp *qp, struct ib_qp_ca
 
 	qp->sq.max_sge = max_t(u32, cap->max_send_sge, 1);
 	qp->max_inline = cap->max_inline_data;
-	sq_size = sizeof(struct sg_wqe_hdr) +
-		  max3(qp->sq.max_sge * sizeof(struct sg_sge), (size_t)qp->max_inline,
-		       sizeof(struct sg_wqe_reg));
+	sq_size =
+		sizeof(struct sg_wqe_hdr) + max3(qp->sq.max_sge * sizeof(struct sg_sge),
+						 (size_t)qp->max_inline, sizeof(struct sg_wqe_reg));
 	ret = sgh_wq_kernel(dev, &qp->sq, cap->max_send_wr, dev->caps.max_qp_wr, sq_size);
 	if (ret || qp->ibqp.srq)
 		return ret;
@@ -186,8 +185,8 @@ static int sgh_qp_check(struct sgh_dev *dev, const struct ib_qp_init_attr *attr)
 	    cap->max_send_sge > dev->caps.max_sq_sge || cap->max_inline_data > dev->caps.max_inline)
 		return -EINVAL;
 	/* With a shared receive queue the other values are ignored. */
-	if (!attr->srq && (cap->max_recv_wr > dev->caps.max_qp_wr ||
-			   cap->max_recv_sge > dev->caps.max_rq_sge))
+	if (!attr->srq &&
+	    (cap->max_recv_wr > dev->caps.max_qp_wr || cap->max_recv_sge > dev->caps.max_rq_sge))
 		return -EINVAL;
 	return 0;
 }
@@ -225,10 +224,10 @@ u32 sgh_qp_access(const struct sgh_dev *dev, int ib_access)
 static int sgh_qp_command(struct sgh_dev *dev, struct sgh_qp *qp,
 			  const struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
-	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
-							     ibucontext);
-	struct sgh_pbl sq_pbl, rq_pbl = { };
-	struct sg_cmd_create_qp cmd = { };
+	struct sgh_ucontext *ctx =
+		rdma_udata_to_drv_context(udata, struct sgh_ucontext, ibucontext);
+	struct sgh_pbl sq_pbl, rq_pbl = {};
+	struct sg_cmd_create_qp cmd = {};
 	u32 flags = 0;
 	int ret;
 
@@ -296,7 +295,7 @@ static void sgh_qp_unlink(struct sgh_qp *qp, struct ib_cq *ibcq, struct list_hea
 int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct sgh_dev *dev = to_sgh(ibqp->device);
-	struct sg_abi_create_qp_resp resp = { };
+	struct sg_abi_create_qp_resp resp = {};
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
 	int ret;
 
@@ -306,7 +305,7 @@ int sgh_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	qp->dev = dev;
 	/* Memory regions decide what a peer may do, unless IB_QP_ACCESS_FLAGS narrows it. */
 	qp->access = sgh_with_unsaid(dev, IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
-				     IB_ACCESS_REMOTE_ATOMIC);
+						  IB_ACCESS_REMOTE_ATOMIC);
 	mutex_init(&qp->mutex);
 	qp->ib_state = IB_QPS_RESET;
 	qp->fresh = true;

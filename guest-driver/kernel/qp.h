@@ -17,7 +17,7 @@ struct sgh_conn;
 struct sgh_rdv;
 
 struct sgh_wq {
-	spinlock_t lock;	/* the ring and its indices */
+	spinlock_t lock; /* the ring and its indices */
 	struct sgh_buf buf;
 	struct ib_umem *umem;
 	u32 entries;
@@ -26,7 +26,7 @@ struct sgh_wq {
 	u32 pi;
 	u32 ci;
 	struct list_head cq_link;
-	struct sgh_wq *next;	/* new ring of a shared queue: posts go to both, else NULL */
+	struct sgh_wq *next; /* new ring of a shared queue: posts go to both, else NULL */
 };
 
 struct sgh_qp {
@@ -36,25 +36,25 @@ struct sgh_qp {
 	refcount_t refs;
 	struct completion released;
 	struct sgh_wq sq;
-	struct sgh_wq rq;	/* empty if ibqp.srq is there */
+	struct sgh_wq rq; /* empty if ibqp.srq is there */
 	u32 max_inline;
 	bool user;
 	bool signal_all;
-	struct mutex mutex;	/* changes of state, and the work of the rendezvous */
-	enum ib_qp_state ib_state;	/* as set by its owner, if not by iw_cm */
-	bool fresh;		/* was never reset */
-	bool gone;		/* under mutex; its number may belong to another one */
-	struct sgh_rdv *rdv;	/* under mutex; NULL: never needed */
-	int access;		/* IB_ACCESS_* granted to the peer */
-	struct sgh_conn *conn;	/* under cm_lock */
+	struct mutex mutex;	   /* changes of state, and the work of the rendezvous */
+	enum ib_qp_state ib_state; /* as set by its owner, if not by iw_cm */
+	bool fresh;		   /* was never reset */
+	bool gone;		   /* under mutex; its number may belong to another one */
+	struct sgh_rdv *rdv;	   /* under mutex; NULL: never needed */
+	int access;		   /* IB_ACCESS_* granted to the peer */
+	struct sgh_conn *conn;	   /* under cm_lock */
 };
 
 /* The state of a queue pair as the adapter reports it; modify.c has the mapping. */
 struct sgh_qp_status {
-	enum sg_qp_state state;		/* in the adapter's terms */
-	enum ib_qp_state ib_state;	/* in InfiniBand's terms */
+	enum sg_qp_state state;	   /* in the adapter's terms */
+	enum ib_qp_state ib_state; /* in InfiniBand's terms */
 	u32 ird, ord;
-	u32 sq_used, rq_used;		/* entries posted and not completed */
+	u32 sq_used, rq_used; /* entries posted and not completed */
 };
 
 static inline struct sgh_qp *to_sgh_qp(struct ib_qp *ibqp)
@@ -74,8 +74,7 @@ static inline void sgh_wq_copy(const struct sgh_wq *to, const struct sgh_wq *fro
 }
 
 /* qp.c */
-int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr,
-		  size_t wqe_size);
+int sgh_wq_kernel(struct sgh_dev *dev, struct sgh_wq *wq, u32 wr, u32 max_wr, size_t wqe_size);
 int sgh_wq_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sgh_wq *wq, u64 addr,
 		u32 entries, u32 stride);
 void sgh_wq_free(struct sgh_dev *dev, struct sgh_wq *wq);

@@ -16,8 +16,7 @@
 
 /* Messages */
 
-void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg,
-		  enum sgh_rdv_kind kind)
+void sgh_rdv_fill(const struct sgh_rdv *rdv, struct sgh_rdv_msg *msg, enum sgh_rdv_kind kind)
 {
 	memset(msg, 0, sizeof(*msg));
 	msg->magic = cpu_to_be32(SGH_RDV_MAGIC);
@@ -84,7 +83,7 @@ static enum sgh_rdv_reason sgh_rdv_judge(const struct sgh_rdv *rdv, const struct
 static bool sgh_rdv_accept(struct sgh_rdv *rdv, u32 conn, u32 psn)
 {
 	struct sgh_dev *dev = rdv->qp->dev;
-	struct sg_cmd_connect cmd = { };
+	struct sg_cmd_connect cmd = {};
 	struct sgh_rdv_msg reply;
 
 	cmd.qpn = cpu_to_le32(rdv->qp->qpn);
@@ -107,7 +106,7 @@ bool sgh_rdv_request(struct sgh_dev *dev, const struct sg_eqe *e)
 {
 	u32 conn = le32_to_cpu(e->conn), listener = le32_to_cpu(e->aux);
 	enum sgh_rdv_reason reason = SGH_RDV_FORM;
-	struct sgh_rdv_msg refusal = { };
+	struct sgh_rdv_msg refusal = {};
 	const struct sgh_rdv_msg *msg;
 	struct sg_cm_data *data;
 	struct sgh_qp *qp;

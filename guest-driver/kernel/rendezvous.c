@@ -50,9 +50,9 @@
 
 #define SGH_RDV_PSN_MASK 0xffffff
 
-#define SGH_RDV_PAUSE_MIN 4	/* ms between attempts, doubled each time */
+#define SGH_RDV_PAUSE_MIN 4 /* ms between attempts, doubled each time */
 #define SGH_RDV_PAUSE_MAX 250
-#define SGH_RDV_LOOK_MIN 50	/* ms between checks of the send queue, likewise */
+#define SGH_RDV_LOOK_MIN 50 /* ms between checks of the send queue, likewise */
 #define SGH_RDV_LOOK_MAX 1000
 #define SGH_RDV_PATIENCE_MIN (4 * NSEC_PER_SEC)
 #define SGH_RDV_BACKLOG 1024
@@ -89,7 +89,7 @@ u32 sgh_rdv_pause(struct sgh_rdv *rdv)
 /* There is no peer: the adapter fails the work that is posted, or that will be. */
 void sgh_rdv_fail(struct sgh_rdv *rdv, const char *why)
 {
-	struct sg_cmd_modify_qp cmd = { };
+	struct sg_cmd_modify_qp cmd = {};
 
 	ibdev_dbg(rdv->qp->ibqp.device, "queue pair %u: %s\n", rdv->qp->qpn, why);
 	rdv->state = RDV_LEFT;
@@ -115,7 +115,7 @@ u16 sgh_rdv_ird(const struct sgh_rdv *rdv)
 static void sgh_rdv_call(struct sgh_rdv *rdv)
 {
 	struct sgh_dev *dev = rdv->qp->dev;
-	struct sg_cmd_connect cmd = { };
+	struct sg_cmd_connect cmd = {};
 	struct sg_admin_rsp rsp;
 	struct sgh_rdv_msg msg;
 	int ret;
@@ -210,7 +210,7 @@ static int sgh_rdv_listen(struct sgh_dev *dev, u8 family)
 {
 	u32 *id = &dev->rdv_listeners[family == 6];
 	struct socket **held = &dev->rdv_held[family == 6];
-	struct sg_cmd_listen cmd = { };
+	struct sg_cmd_listen cmd = {};
 	struct sg_admin_rsp rsp;
 	int ret = 0;
 

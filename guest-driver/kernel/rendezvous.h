@@ -39,7 +39,7 @@ enum sgh_rdv_kind {
 enum sgh_rdv_reason {
 	SGH_RDV_OK = 0,
 	SGH_RDV_EARLY = 1,	/* no such queue pair, not in RTR, or still connected: try again */
-	SGH_RDV_WRONG_PEER = 2,	/* it expects another peer */
+	SGH_RDV_WRONG_PEER = 2, /* it expects another peer */
 	SGH_RDV_FORM = 3,	/* not a message of this version */
 };
 
@@ -48,12 +48,12 @@ struct sgh_rdv_msg {
 	__be32 magic;
 	u8 version;
 	u8 kind;
-	u8 reason;		/* REFUSE */
-	u8 flags;		/* SGH_RDV_HAS_SQ_PSN */
+	u8 reason; /* REFUSE */
+	u8 flags;  /* SGH_RDV_HAS_SQ_PSN */
 	__be32 src_qpn;
 	__be32 dst_qpn;
-	__be32 rq_psn;		/* the first PSN that the sender expects */
-	__be32 sq_psn;		/* its own, if it is in RTS */
+	__be32 rq_psn; /* the first PSN that the sender expects */
+	__be32 sq_psn; /* its own, if it is in RTS */
 	u8 sgid[16];
 	u8 dgid[16];
 };
@@ -79,14 +79,14 @@ struct sgh_rdv {
 	bool active;
 	bool rts;
 	bool ticking;		/* the deadline applies */
-	struct ib_qp_attr attr;	/* as the owner set them */
+	struct ib_qp_attr attr; /* as the owner set them */
 	union ib_gid sgid;
 	struct sg_sockaddr local;
 	struct sg_sockaddr remote;
-	struct socket *held;	/* reserves the port that it connects from, or NULL */
-	u32 peer_psn;		/* from ANSWERED or UP on: the first PSN that the peer expects */
-	u32 conn;		/* the adapter's number; 0: none */
-	u32 pause;		/* ms */
+	struct socket *held; /* reserves the port that it connects from, or NULL */
+	u32 peer_psn;	     /* from ANSWERED or UP on: the first PSN that the peer expects */
+	u32 conn;	     /* the adapter's number; 0: none */
+	u32 pause;	     /* ms */
 	u32 look;
 	ktime_t next_call;
 	ktime_t deadline;

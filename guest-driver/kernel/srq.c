@@ -58,9 +58,9 @@ static int sgh_srq_kernel(struct sgh_dev *dev, struct sgh_srq *srq, const struct
 static int sgh_srq_command(struct sgh_dev *dev, struct sgh_srq *srq, u32 limit,
 			   struct ib_udata *udata)
 {
-	struct sgh_ucontext *ctx = rdma_udata_to_drv_context(udata, struct sgh_ucontext,
-							     ibucontext);
-	struct sg_cmd_create_srq cmd = { };
+	struct sgh_ucontext *ctx =
+		rdma_udata_to_drv_context(udata, struct sgh_ucontext, ibucontext);
+	struct sg_cmd_create_srq cmd = {};
 	struct sgh_pbl pbl;
 	int ret;
 
@@ -83,7 +83,7 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 {
 	struct sgh_dev *dev = to_sgh(ibsrq->device);
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
-	struct sg_abi_create_srq_resp resp = { };
+	struct sg_abi_create_srq_resp resp = {};
 	struct ib_srq_attr *attr = &init->attr;
 	int ret;
 
@@ -118,7 +118,7 @@ int sgh_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
  * does this itself.  Here new entries are posted to both rings, and earlier ones are copied, a
  * piece at a time.
  */
-#define SGH_SRQ_COPY 64	/* entries copied under the lock at once */
+#define SGH_SRQ_COPY 64 /* entries copied under the lock at once */
 
 static int sgh_srq_copy(struct sgh_wq *wq, struct sgh_wq *next)
 {
@@ -200,8 +200,8 @@ static int sgh_srq_resize_command(struct sgh_dev *dev, struct sgh_srq *srq,
 static int sgh_resize_srq(struct sgh_dev *dev, struct sgh_srq *srq, const struct ib_srq_attr *attr,
 			  enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
-	struct sg_cmd_resize_srq cmd = { };
-	struct sgh_wq next = { };
+	struct sg_cmd_resize_srq cmd = {};
+	struct sgh_wq next = {};
 	int ret;
 
 	if (!sgh_has(dev, SG_FEATURE_SRQ_RESIZE))
@@ -233,7 +233,7 @@ int sgh_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 {
 	struct sgh_dev *dev = to_sgh(ibsrq->device);
 	struct sgh_srq *srq = to_sgh_srq(ibsrq);
-	struct sg_cmd_modify_srq cmd = { };
+	struct sg_cmd_modify_srq cmd = {};
 
 	if (mask & ~(IB_SRQ_LIMIT | IB_SRQ_MAX_WR))
 		return -EOPNOTSUPP;

@@ -11,7 +11,7 @@
 /* wq.ci counts completed entries, wherever in the ring they were (srq.c). */
 struct sgh_srq {
 	struct ib_srq ibsrq;
-	struct mutex resize_mutex;	/* one resize at a time */
+	struct mutex resize_mutex; /* one resize at a time */
 	u32 srqn;
 	struct sgh_wq wq;
 };

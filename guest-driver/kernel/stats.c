@@ -130,12 +130,9 @@ int sgh_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 {
 	const struct sgh_mr *mr = to_sgh_mr(ibmr);
 	const struct sgh_detail d[] = {
-		{ "access", mr->access },
-		{ "page_size", ibmr->page_size },
-		{ "max_pages", mr->max_pages },
-		{ "hash_alg", mr->hash_alg },
-		{ "mem_type", mr->mem_type },
-		{ "mem_mode", mr->mem_mode },
+		{ "access", mr->access },	{ "page_size", ibmr->page_size },
+		{ "max_pages", mr->max_pages }, { "hash_alg", mr->hash_alg },
+		{ "mem_type", mr->mem_type },	{ "mem_mode", mr->mem_mode },
 	};
 
 	return sgh_put_details(msg, d, ARRAY_SIZE(d));

@@ -109,7 +109,7 @@ static int sgh_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	if (sgh_has(dev, SG_FEATURE_MW))
 		attr->max_mw = c->max_mw;
 	attr->max_fast_reg_page_list_len = c->max_fr_pages;
-	attr->timestamp_mask = U64_MAX; /* of a completion: ns in 64 bits */
+	attr->timestamp_mask = U64_MAX;	     /* of a completion: ns in 64 bits */
 	attr->hca_core_clock = USEC_PER_SEC; /* in kHz */
 	return 0;
 }
@@ -122,12 +122,9 @@ static void sgh_port_speed(u32 mbit, struct ib_port_attr *attr)
 		u8 width;
 		u16 speed;
 	} speeds[] = {
-		{ 200000, IB_WIDTH_4X, IB_SPEED_HDR },
-		{ 100000, IB_WIDTH_4X, IB_SPEED_EDR },
-		{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 },
-		{ 25000, IB_WIDTH_1X, IB_SPEED_EDR },
-		{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 },
-		{ 0, IB_WIDTH_1X, IB_SPEED_SDR },
+		{ 200000, IB_WIDTH_4X, IB_SPEED_HDR },	{ 100000, IB_WIDTH_4X, IB_SPEED_EDR },
+		{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 }, { 25000, IB_WIDTH_1X, IB_SPEED_EDR },
+		{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 }, { 0, IB_WIDTH_1X, IB_SPEED_SDR },
 	};
 	int i = 0;
 
@@ -202,7 +199,7 @@ static int sgh_alloc_ucontext(struct ib_ucontext *ibctx, struct ib_udata *udata)
 {
 	struct sgh_ucontext *ctx = container_of(ibctx, struct sgh_ucontext, ibucontext);
 	struct sgh_dev *dev = to_sgh(ibctx->device);
-	struct sg_abi_alloc_ucontext_resp resp = { };
+	struct sg_abi_alloc_ucontext_resp resp = {};
 	int ret;
 
 	/* With larger pages a process could access doorbells of others. */
@@ -280,8 +277,8 @@ static int sgh_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct sgh_pd *pd = container_of(ibpd, struct sgh_pd, ibpd);
 	struct sgh_dev *dev = to_sgh(ibpd->device);
-	struct sg_abi_alloc_pd_resp resp = { };
-	struct sg_admin_hdr cmd = { };
+	struct sg_abi_alloc_pd_resp resp = {};
+	struct sg_admin_hdr cmd = {};
 	struct sg_admin_rsp rsp;
 	int ret;
 

@@ -18,15 +18,15 @@
 /* The adapter's name of an operation, and the feature it needs.  No row: not supported. */
 static const struct sgh_send_op {
 	bool valid;
-	u8 opcode;	/* enum sg_wr_opcode */
-	u8 flags;	/* SG_OP_* */
+	u8 opcode; /* enum sg_wr_opcode */
+	u8 flags;  /* SG_OP_* */
 	u32 feature;
 } sgh_send_ops[] = {
 #define X(verbs, op, feature, elements, flags) \
 	[IB_WR_##verbs] = { true, SG_WR_##op, flags, feature },
 	SG_SEND_OPS(X)
 #undef X
-	[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, 0, SG_FEATURE_READ_INV },
+		[IB_WR_RDMA_READ_WITH_INV] = { true, SG_WR_READ_INV, 0, SG_FEATURE_READ_INV },
 	[IB_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, 0, SG_FEATURE_FAST_REG },
 	[IB_WR_REG_MR] = { true, SG_WR_REG_MR, 0, SG_FEATURE_FAST_REG },
 	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = { true, SG_WR_CMP_SWAP, 0, SG_FEATURE_ATOMICS },
@@ -41,10 +41,10 @@ static const struct sgh_send_op {
 enum ib_wc_opcode sgh_wc_opcode(u8 opcode)
 {
 	switch (opcode) {
-#define X(name, number, verbs)	\
-	case SG_WC_##name:	\
+#define X(name, number, verbs) \
+	case SG_WC_##name:     \
 		return IB_WC_##verbs;
-	SG_WC_SEND_OPCODES(X)
+		SG_WC_SEND_OPCODES(X)
 #undef X
 	case SG_WR_READ_INV:
 		return IB_WC_RDMA_READ;
@@ -89,7 +89,7 @@ static int sgh_fill_inline(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const stru
 static int sgh_fill_reg(struct sg_wqe_hdr *hdr, const struct ib_reg_wr *wr)
 {
 	const struct sgh_mr *mr = to_sgh_mr(wr->mr);
-	struct sg_wqe_reg reg = { };
+	struct sg_wqe_reg reg = {};
 
 	if (!mr->pages)
 		return -EINVAL;
@@ -167,8 +167,7 @@ static int sgh_fill_imm(struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 	return 0;
 }
 
-static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr,
-			    const struct ib_send_wr *wr)
+static int sgh_fill_payload(struct sgh_qp *qp, struct sg_wqe_hdr *hdr, const struct ib_send_wr *wr)
 {
 	if (wr->num_sge > qp->sq.max_sge)
 		return -EINVAL;
@@ -269,8 +268,7 @@ static void sgh_wq_ring(struct sgh_dev *dev, const struct sgh_wq *wq, u32 doorbe
 		sgh_doorbell(dev, doorbell, number, wq->pi);
 }
 
-int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		  const struct ib_send_wr **bad_wr)
+int sgh_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
 	struct sgh_wq *wq = &qp->sq;
@@ -350,8 +348,7 @@ static int sgh_wq_recv(struct sgh_dev *dev, struct sgh_wq *wq, u32 doorbell, u32
 	return ret;
 }
 
-int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		  const struct ib_recv_wr **bad_wr)
+int sgh_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr)
 {
 	struct sgh_qp *qp = to_sgh_qp(ibqp);
 	int ret;

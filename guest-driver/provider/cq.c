@@ -30,7 +30,7 @@
 #include "wqe.h"
 
 enum sgp_cq_limits {
-	SGP_CQ_SIZE_MIN = 32,      /* with the record, fits in one page */
+	SGP_CQ_SIZE_MIN = 32,	   /* with the record, fits in one page */
 	SGP_CQ_SIZE_MAX = 1 << 24, /* bounds our own arithmetic; the kernel has the real limit */
 };
 
@@ -301,7 +301,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ibcq)
 	struct sgp_cq *cq = to_sgp_cq_ex(ibcq);
 
 	return sgp_clock_to_wall(to_sgp_context(ibcq->context)->db, &cq->wall,
-				le64toh(cq->cur->timestamp));
+				 le64toh(cq->cur->timestamp));
 }
 
 /* Fields of InfiniBand addressing: iWARP has none, so they read as zero. */
@@ -353,7 +353,7 @@ static void set_poll_ops(struct ibv_cq_ex *cq, uint64_t wc_flags)
 static int alloc_ring(struct sgp_buf *buf, struct ibv_pd *pd, uint32_t size)
 {
 	return sgp_buf_alloc(buf, pd, SGDV_RESOURCE_CQ,
-			    (size_t)size * sizeof(struct sg_cqe) + sizeof(struct sg_cq_record));
+			     (size_t)size * sizeof(struct sg_cqe) + sizeof(struct sg_cq_record));
 }
 
 static uint32_t ring_size(uint32_t cqe)
@@ -373,7 +373,7 @@ static void set_ring(struct sgp_cq *cq, const struct sgp_buf *buf, uint32_t size
 
 /* pd: a parent domain or NULL */
 static struct sgp_cq *create_cq(struct ibv_context *context, struct ibv_pd *pd,
-			       const struct ibv_cq_init_attr_ex *attr)
+				const struct ibv_cq_init_attr_ex *attr)
 {
 	struct sgp_create_cq_resp resp = {};
 	struct sgp_create_cq cmd = {};
@@ -413,7 +413,7 @@ err_free:
 }
 
 struct ibv_cq *sgp_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-			    int comp_vector)
+			     int comp_vector)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.channel = channel,
@@ -443,8 +443,7 @@ struct ibv_cq_ex *sgp_create_cq_ex(struct ibv_context *context, struct ibv_cq_in
 	struct sgp_cq *cq;
 
 	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
-	    flags & ~CQ_FLAGS_SUPPORTED ||
-	    attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) {
+	    flags & ~CQ_FLAGS_SUPPORTED || attr->wc_flags & ~(uint64_t)WC_FLAGS_SUPPORTED) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -532,8 +531,8 @@ int sgp_resize_cq(struct ibv_cq *ibcq, int cqe)
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load(&cq->armed);
 	if (!ret && armed)
-		sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM,
-			    armed & ~SGP_CQ_ARMED, 0);
+		sgp_doorbell(to_sgp_context(ibcq->context)->db, SG_DB_CQ_ARM, armed & ~SGP_CQ_ARMED,
+			     0);
 	sgp_unlock(&cq->lock);
 	sgp_buf_free(&buf);
 	return ret;

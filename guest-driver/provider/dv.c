@@ -100,8 +100,8 @@ static int check_mr_attr(const struct sgp_context *ctx, const struct sgdv_mr_att
 	    (!(ctx->features & SG_FEATURE_VERIFY) || attr->hash >= SG_HASH_COUNT ||
 	     !(ctx->hash_mask & 1u << attr->hash)))
 		return EOPNOTSUPP;
-	if (keyed ? !attr->key || !attr->key_len || attr->key_len > SGDV_HASH_KEY_MAX :
-		    attr->key_len != 0)
+	if (keyed ? !attr->key || !attr->key_len || attr->key_len > SGDV_HASH_KEY_MAX
+		  : attr->key_len != 0)
 		return EINVAL;
 	return 0;
 }
@@ -114,8 +114,8 @@ struct ibv_mr *sgdv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 	uint64_t iova;
 	int ret;
 
-	ret = sgp_is_ours(pd->context->device) ? check_mr_attr(to_sgp_context(pd->context), attr) :
-						EOPNOTSUPP;
+	ret = sgp_is_ours(pd->context->device) ? check_mr_attr(to_sgp_context(pd->context), attr)
+					       : EOPNOTSUPP;
 	if (ret) {
 		errno = ret;
 		return NULL;

@@ -77,7 +77,7 @@ static int window_access(unsigned int flags)
 }
 
 int sgp_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
-		const struct ibv_mw_bind_info *info)
+		 const struct ibv_mw_bind_info *info)
 {
 	int access = window_access(info->mw_access_flags);
 
@@ -111,7 +111,8 @@ int sgp_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *bind
 	wqe = sgp_ring_slot(&qp->sq, qp->sq.head);
 	sg_wqe_init(wqe, qp->sq.head, SG_WR_BIND_MW,
 		    sgp_wqe_flags[bind->send_flags & SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED] |
-		    qp->sq_flags, bind->wr_id);
+			    qp->sq_flags,
+		    bind->wr_id);
 	ret = sgp_set_bind(wqe, mw, rkey, &bind->bind_info);
 	if (ret)
 		goto out;

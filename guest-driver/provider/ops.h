@@ -22,6 +22,6 @@ struct sg_wqe_hdr;
 
 /* mw.c: sets the part after the header of a BIND_MW entry.  0, EINVAL or EPERM. */
 int sgp_set_bind(struct sg_wqe_hdr *wqe, const struct ibv_mw *mw, uint32_t rkey,
-		const struct ibv_mw_bind_info *info);
+		 const struct ibv_mw_bind_info *info);
 
 #endif

@@ -21,8 +21,7 @@ struct ibv_pd *sgp_alloc_pd(struct ibv_context *context)
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
-	ret = ibv_cmd_alloc_pd(context, &pd->ibpd, &cmd, sizeof(cmd), &resp.ibv_resp,
-			       sizeof(resp));
+	ret = ibv_cmd_alloc_pd(context, &pd->ibpd, &cmd, sizeof(cmd), &resp.ibv_resp, sizeof(resp));
 	if (ret) {
 		free(pd);
 		errno = ret;
@@ -57,10 +56,10 @@ int sgp_dealloc_td(struct ibv_td *ibtd)
 }
 
 struct ibv_pd *sgp_alloc_parent_domain(struct ibv_context *context,
-				      struct ibv_parent_domain_init_attr *attr)
+				       struct ibv_parent_domain_init_attr *attr)
 {
-	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	const uint32_t known =
+		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	bool asked = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct sgp_pd *parent, *base;
 

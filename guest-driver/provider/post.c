@@ -21,9 +21,9 @@
 #include "wqe.h"
 
 const uint8_t sgp_wqe_flags[SGP_SEND_FLAGS + 1] = {
-#define FLAGS(f)                                                                                   \
-	[f] = ((f) & IBV_SEND_FENCE ? SG_WQE_FENCE : 0) |                                          \
-	      ((f) & IBV_SEND_SIGNALED ? SG_WQE_SIGNALED : 0) |                                    \
+#define FLAGS(f)                                                \
+	[f] = ((f) & IBV_SEND_FENCE ? SG_WQE_FENCE : 0) |       \
+	      ((f) & IBV_SEND_SIGNALED ? SG_WQE_SIGNALED : 0) | \
 	      ((f) & IBV_SEND_SOLICITED ? SG_WQE_SOLICITED : 0)
 	FLAGS(0), FLAGS(1), FLAGS(2), FLAGS(3), FLAGS(4), FLAGS(5), FLAGS(6), FLAGS(7),
 #undef FLAGS
@@ -32,18 +32,22 @@ const uint8_t sgp_wqe_flags[SGP_SEND_FLAGS + 1] = {
 /* Operations without a row are refused. */
 static const struct send_op {
 	bool valid;
-	uint8_t opcode;   /* enum sg_wr_opcode */
+	uint8_t opcode; /* enum sg_wr_opcode */
 	uint8_t max_sge;
-	uint8_t flags;    /* SG_OP_* */
-	uint8_t body;     /* minimum room behind the header; 0: any */
+	uint8_t flags;	  /* SG_OP_* */
+	uint8_t body;	  /* minimum room behind the header; 0: any */
 	uint32_t feature; /* required of the device; 0: none */
 } send_ops[] = {
-#define X(verbs, op, feature, elements, flags)                                                     \
-	[IBV_WR_##verbs] = { true, SG_WR_##op, elements, flags,                                    \
-			     (flags) & SG_OP_OPERANDS ? SG_WQE_ATOMIC_BODY : 0, feature },
+#define X(verbs, op, feature, elements, flags)                                  \
+	[IBV_WR_##verbs] = { true,                                              \
+			     SG_WR_##op,                                        \
+			     elements,                                          \
+			     flags,                                             \
+			     (flags) & SG_OP_OPERANDS ? SG_WQE_ATOMIC_BODY : 0, \
+			     feature },
 	SG_SEND_OPS(X)
 #undef X
-	[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, .feature = SG_FEATURE_MW },
+		[IBV_WR_LOCAL_INV] = { true, SG_WR_LOCAL_INV, .feature = SG_FEATURE_MW },
 	[IBV_WR_BIND_MW] = { true, SG_WR_BIND_MW, .body = sizeof(struct sg_wqe_bind),
 			     .feature = SG_FEATURE_MW },
 	/* No row for IBV_WR_FLUSH: struct ibv_send_wr has no place for its type and level. */
@@ -111,7 +115,7 @@ static int set_inline(const struct sgp_qp *qp, struct sg_wqe_hdr *wqe, const str
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
 		used = sgp_wqe_append_inline(wqe, used, qp->max_inline,
-					    (const void *)(uintptr_t)sge->addr, sge->length);
+					     (const void *)(uintptr_t)sge->addr, sge->length);
 		if (used == SGP_INLINE_TOO_LONG)
 			return EINVAL;
 	}

@@ -29,18 +29,42 @@
  * Commands with the driver's part after the core's.  The core's macro would also insert the members
  * of the structs of abi.h into the command; drv_payload is enough for us.
  */
-#define _STRUCT_sg_abi_alloc_ucontext_resp struct {}
-#define _STRUCT_sg_abi_alloc_pd_resp struct {}
-#define _STRUCT_sg_abi_create_cq struct {}
-#define _STRUCT_sg_abi_create_cq_resp struct {}
-#define _STRUCT_sg_abi_resize_cq struct {}
-#define _STRUCT_sg_abi_resize_cq_resp struct {}
-#define _STRUCT_sg_abi_create_srq struct {}
-#define _STRUCT_sg_abi_create_srq_resp struct {}
-#define _STRUCT_sg_abi_modify_srq struct {}
-#define _STRUCT_sg_abi_create_qp struct {}
-#define _STRUCT_sg_abi_create_qp_resp struct {}
-#define _STRUCT_sg_abi_reg_mr struct {}
+#define _STRUCT_sg_abi_alloc_ucontext_resp \
+	struct {                           \
+	}
+#define _STRUCT_sg_abi_alloc_pd_resp \
+	struct {                     \
+	}
+#define _STRUCT_sg_abi_create_cq \
+	struct {                 \
+	}
+#define _STRUCT_sg_abi_create_cq_resp \
+	struct {                      \
+	}
+#define _STRUCT_sg_abi_resize_cq \
+	struct {                 \
+	}
+#define _STRUCT_sg_abi_resize_cq_resp \
+	struct {                      \
+	}
+#define _STRUCT_sg_abi_create_srq \
+	struct {                  \
+	}
+#define _STRUCT_sg_abi_create_srq_resp \
+	struct {                       \
+	}
+#define _STRUCT_sg_abi_modify_srq \
+	struct {                  \
+	}
+#define _STRUCT_sg_abi_create_qp \
+	struct {                 \
+	}
+#define _STRUCT_sg_abi_create_qp_resp \
+	struct {                      \
+	}
+#define _STRUCT_sg_abi_reg_mr \
+	struct {              \
+	}
 
 DECLARE_DRV_CMD(sgp_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, sg_abi_alloc_ucontext_resp);
 DECLARE_DRV_CMD(sgp_alloc_pd, IB_USER_VERBS_CMD_ALLOC_PD, empty, sg_abi_alloc_pd_resp);
@@ -81,8 +105,8 @@ struct sgp_context {
 	uint32_t max_inline;
 	uint32_t max_sq_sge;
 	uint32_t max_rq_sge;
-	uint32_t features;  /* SG_FEATURE_* */
-	uint32_t hash_mask; /* bit n: enum sg_hash n */
+	uint32_t features;	  /* SG_FEATURE_* */
+	uint32_t hash_mask;	  /* bit n: enum sg_hash n */
 	pthread_mutex_t qp_mutex; /* writers of qp_root */
 	_Atomic(struct sgp_qp_leaf *) qp_root[SGP_QP_ROOT_SIZE];
 };
@@ -92,7 +116,7 @@ struct sgp_buf {
 	void *addr;
 	size_t length;
 	struct sgp_pd *owner; /* the parent domain whose allocator was used, or NULL */
-	uint64_t type;       /* the argument of that allocator */
+	uint64_t type;	      /* the argument of that allocator */
 };
 
 struct sgp_td {
@@ -121,23 +145,23 @@ struct sgp_backlog {
 
 /* The difference of the wall clock and the adapter's (clock.c). */
 struct sgp_wall {
-	uint64_t ahead;    /* ns, modulo 2^64 */
+	uint64_t ahead;	   /* ns, modulo 2^64 */
 	uint64_t measured; /* ns of CLOCK_BOOTTIME; 0: never */
 };
 
 struct sgp_cq {
 	struct verbs_cq vcq;
 	struct sgp_lock lock;
-	uint32_t size;        /* entries, power of two */
+	uint32_t size; /* entries, power of two */
 	uint32_t cqn;
-	uint32_t ci;          /* next entry to read; the record may still hold an earlier one */
+	uint32_t ci; /* next entry to read; the record may still hold an earlier one */
 	_Atomic(uint32_t) recorded; /* the content of the record */
-	_Atomic(uint32_t) armed; /* the last arming, 0 once its event was raised */
+	_Atomic(uint32_t) armed;    /* the last arming, 0 once its event was raised */
 	struct sg_cqe *ring;
 	struct sg_cq_record *record;
 	struct sgp_backlog backlog; /* read before the ring */
-	const struct sg_cqe *cur; /* the current entry of the extended poll ... */
-	uint64_t cur_tail;        /* ... and its last word */
+	const struct sg_cqe *cur;   /* the current entry of the extended poll ... */
+	uint64_t cur_tail;	    /* ... and its last word */
 	struct sgp_wall wall;
 	struct sgp_buf buf;
 };
@@ -174,15 +198,15 @@ struct sgp_qp {
 	uint32_t sq_max_sge;
 	uint32_t sq_room; /* octets behind the header of an entry */
 	uint32_t max_inline;
-	uint8_t sq_flags; /* SG_WQE_* of every entry */
-	uint8_t *db;      /* the context's */
+	uint8_t sq_flags;  /* SG_WQE_* of every entry */
+	uint8_t *db;	   /* the context's */
 	uint32_t features; /* the context's */
 	uint32_t qpn;
 
 	/* The list being built between ibv_wr_start and ibv_wr_complete; under sq_lock. */
-	int wr_err;                 /* first error */
-	uint32_t wr_head;           /* index of the next entry */
-	struct sg_wqe_hdr *wr_wqe;  /* the entry that needs its payload; NULL: none, or failed */
+	int wr_err;		   /* first error */
+	uint32_t wr_head;	   /* index of the next entry */
+	struct sg_wqe_hdr *wr_wqe; /* the entry that needs its payload; NULL: none, or failed */
 
 	struct sgp_srq *srq; /* NULL: receives are its own */
 	struct sgp_rq rq;
@@ -257,7 +281,7 @@ struct ibv_pd *sgp_alloc_pd(struct ibv_context *context);
 struct ibv_td *sgp_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int sgp_dealloc_td(struct ibv_td *ibtd);
 struct ibv_pd *sgp_alloc_parent_domain(struct ibv_context *context,
-				      struct ibv_parent_domain_init_attr *attr);
+				       struct ibv_parent_domain_init_attr *attr);
 int sgp_dealloc_pd(struct ibv_pd *ibpd);
 
 /* Does an object created here belong to one thread? */
@@ -276,23 +300,23 @@ uint64_t sgp_clock_to_wall(const uint8_t *db, struct sgp_wall *wall, uint64_t st
 
 /* verbs.c APIs: */
 int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
-		       struct ibv_device_attr_ex *attr, size_t attr_size);
+			struct ibv_device_attr_ex *attr, size_t attr_size);
 int sgp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
 struct ibv_mr *sgp_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
 /* NULL and errno on failure.  req may be NULL. */
 struct ibv_mr *sgp_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				 int access, const struct sg_abi_reg_mr *req);
+				  int access, const struct sg_abi_reg_mr *req);
 int sgp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-		int access);
+		 int access);
 struct ibv_mr *sgp_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				int fd, int access);
+				 int fd, int access);
 int sgp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-		 struct ibv_sge *sg_list, uint32_t num_sge);
+		  struct ibv_sge *sg_list, uint32_t num_sge);
 int sgp_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c APIs: */
 struct ibv_cq *sgp_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-			    int comp_vector);
+			     int comp_vector);
 struct ibv_cq_ex *sgp_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int sgp_resize_cq(struct ibv_cq *ibcq, int cqe);
 int sgp_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
@@ -313,7 +337,7 @@ int sgp_destroy_srq(struct ibv_srq *ibsrq);
 struct ibv_qp *sgp_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *sgp_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 int sgp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
-		struct ibv_qp_init_attr *init_attr);
+		 struct ibv_qp_init_attr *init_attr);
 int sgp_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
 int sgp_destroy_qp(struct ibv_qp *ibqp);
 

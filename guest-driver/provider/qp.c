@@ -48,7 +48,7 @@ static int table_insert(struct sgp_context *ctx, struct sgp_qp *qp)
 static void table_remove(struct sgp_context *ctx, struct sgp_qp *qp)
 {
 	struct sgp_qp_leaf *leaf = atomic_load_explicit(&ctx->qp_root[qp->qpn >> SGP_QP_LEAF_BITS],
-						       memory_order_relaxed);
+							memory_order_relaxed);
 
 	atomic_store_explicit(&leaf->qp[qp->qpn & (SGP_QP_LEAF_SIZE - 1)], NULL,
 			      memory_order_release);
@@ -75,8 +75,8 @@ static int check_attr(const struct sgp_context *ctx, const struct ibv_qp_init_at
 	    attr->cap.max_send_wr > SGP_WQ_SIZE_MAX || attr->cap.max_send_sge > ctx->max_sq_sge ||
 	    attr->cap.max_inline_data > ctx->max_inline)
 		return EINVAL;
-	if (!attr->srq && (attr->cap.max_recv_wr > SGP_WQ_SIZE_MAX ||
-			   attr->cap.max_recv_sge > ctx->max_rq_sge))
+	if (!attr->srq &&
+	    (attr->cap.max_recv_wr > SGP_WQ_SIZE_MAX || attr->cap.max_recv_sge > ctx->max_rq_sge))
 		return EINVAL;
 	return 0;
 }
@@ -116,8 +116,8 @@ static uint32_t least_body(const struct sgp_context *ctx, const struct ibv_qp_in
 		  SG_WQE_ATOMIC_BODY },
 		{ SG_FEATURE_MW, IBV_QP_EX_WITH_BIND_MW, sizeof(struct sg_wqe_bind) },
 	};
-	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags :
-									   UINT64_MAX;
+	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags
+									 : UINT64_MAX;
 	uint32_t body = 0;
 	unsigned int i;
 
@@ -137,7 +137,7 @@ static int alloc_rings(struct sgp_context *ctx, struct sgp_qp *qp, struct ibv_pd
 {
 	uint32_t size = max_t(uint32_t, sgp_pow2_at_least(want->max_send_wr), SGP_WQ_SIZE_MIN);
 	uint32_t stride = sgp_sq_stride(max_t(uint32_t, want->max_send_sge, 1),
-				       want->max_inline_data, min_body);
+					want->max_inline_data, min_body);
 	int ret;
 
 	if (stride > SG_WQE_STRIDE_MAX)
@@ -155,9 +155,10 @@ static int alloc_rings(struct sgp_context *ctx, struct sgp_qp *qp, struct ibv_pd
 	return qp->srq ? 0 : alloc_rq(ctx, qp, pd, want);
 }
 
-#define SAME_PLACE(member)                                                                         \
-	_Static_assert(offsetof(struct ibv_qp_init_attr, member) ==                                \
-		       offsetof(struct ibv_qp_init_attr_ex, member), #member)
+#define SAME_PLACE(member)                                                   \
+	_Static_assert(offsetof(struct ibv_qp_init_attr, member) ==          \
+			       offsetof(struct ibv_qp_init_attr_ex, member), \
+		       #member)
 SAME_PLACE(qp_context);
 SAME_PLACE(srq);
 SAME_PLACE(cap);
@@ -273,7 +274,7 @@ struct ibv_qp *sgp_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 }
 
 int sgp_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
-		struct ibv_qp_init_attr *init_attr)
+		 struct ibv_qp_init_attr *init_attr)
 {
 	struct sgp_qp *qp = to_sgp_qp(ibqp);
 	struct ibv_query_qp cmd = {};

@@ -20,9 +20,9 @@
 
 struct sgp_ring {
 	uint8_t *base;
-	uint32_t size;         /* slots, power of two */
-	uint32_t stride_shift; /* log2 of the octets of a slot */
-	uint32_t head;         /* index of the next entry to post */
+	uint32_t size;		/* slots, power of two */
+	uint32_t stride_shift;	/* log2 of the octets of a slot */
+	uint32_t head;		/* index of the next entry to post */
 	_Atomic(uint32_t) tail; /* index of the oldest entry that the device may still own */
 };
 
@@ -69,8 +69,7 @@ static inline void sgp_ring_release_count(struct sgp_ring *ring, uint32_t comple
 
 	while (sg_index_after(completed, tail) &&
 	       !atomic_compare_exchange_weak_explicit(&ring->tail, &tail, completed,
-						      memory_order_release,
-						      memory_order_relaxed))
+						      memory_order_release, memory_order_relaxed))
 		;
 }
 

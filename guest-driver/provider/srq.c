@@ -131,7 +131,7 @@ static int resize(struct sgp_srq *srq, struct ibv_srq_attr *attr, int attr_mask)
 	size = ring_size(attr->max_wr);
 	stride = 1u << ring->stride_shift;
 	ret = sgp_buf_alloc(&buf, srq->buf.owner ? &srq->buf.owner->ibpd : NULL, SGDV_RESOURCE_SRQ,
-			   (size_t)size * stride);
+			    (size_t)size * stride);
 	if (ret)
 		return ret;
 	sgp_lock(&srq->rq.lock);

@@ -21,14 +21,14 @@ extern "C" {
 /* Hash algorithms of a region. */
 enum sgdv_hash {
 	SGDV_HASH_NONE = 0,
-	SGDV_HASH_CRC32C = 1,      /* 4 octets; the peer needs the right of remote read */
-	SGDV_HASH_SHA256 = 2,      /* 32 octets */
-	SGDV_HASH_SHA512 = 3,      /* 64 octets */
+	SGDV_HASH_CRC32C = 1,	   /* 4 octets; the peer needs the right of remote read */
+	SGDV_HASH_SHA256 = 2,	   /* 32 octets */
+	SGDV_HASH_SHA512 = 3,	   /* 64 octets */
 	SGDV_HASH_HMAC_SHA256 = 4, /* 32 octets; keyed */
 };
 
 enum {
-	SGDV_HASH_MAX = 64,     /* octets of the longest hash */
+	SGDV_HASH_MAX = 64,	/* octets of the longest hash */
 	SGDV_HASH_KEY_MAX = 64, /* octets of the longest key */
 };
 
@@ -59,7 +59,7 @@ bool sgdv_is_supported(struct ibv_device *device);
 enum sgdv_device_caps {
 	SGDV_CAP_FLUSH_GLOBAL = 1 << 0,
 	SGDV_CAP_FLUSH_PERSISTENT = 1 << 1, /* this machine has persistent memory */
-	SGDV_CAP_FLUSH_MR = 1 << 2,         /* IBV_FLUSH_MR: a whole region of the peer */
+	SGDV_CAP_FLUSH_MR = 1 << 2,	    /* IBV_FLUSH_MR: a whole region of the peer */
 	SGDV_CAP_ATOMIC_WRITE = 1 << 3,
 	SGDV_CAP_VERIFY = 1 << 4,
 	SGDV_CAP_MASKED_ATOMICS = 1 << 5,
@@ -67,9 +67,9 @@ enum sgdv_device_caps {
 
 struct sgdv_device_attr {
 	uint64_t comp_mask;
-	uint32_t caps;         /* SGDV_CAP_* */
+	uint32_t caps;	       /* SGDV_CAP_* */
 	uint32_t hash_mask;    /* bit n: enum sgdv_hash n can be registered */
-	uint32_t draft;        /* 1, 2: version of the draft in use; 0: none */
+	uint32_t draft;	       /* 1, 2: version of the draft in use; 0: none */
 	uint32_t max_hash_key; /* octets */
 };
 
@@ -84,13 +84,13 @@ enum sgdv_mr_attr_mask {
 };
 
 struct sgdv_mr_attr {
-	uint64_t comp_mask;  /* SGDV_MR_ATTR_* */
-	uint32_t hash;       /* enum sgdv_hash; any but NONE lets the peer verify the region */
-	uint32_t key_len;    /* HMAC: 1 to SGDV_HASH_KEY_MAX; else 0 */
-	const void *key;     /* copied */
-	uint32_t mem_type;   /* enum sgdv_mem_type */
-	uint32_t mem_mode;   /* enum sgdv_mem_mode */
-	uint64_t iova;       /* with SGDV_MR_ATTR_IOVA: as in ibv_reg_mr_iova() */
+	uint64_t comp_mask; /* SGDV_MR_ATTR_* */
+	uint32_t hash;	    /* enum sgdv_hash; any but NONE lets the peer verify the region */
+	uint32_t key_len;   /* HMAC: 1 to SGDV_HASH_KEY_MAX; else 0 */
+	const void *key;    /* copied */
+	uint32_t mem_type;  /* enum sgdv_mem_type */
+	uint32_t mem_mode;  /* enum sgdv_mem_mode */
+	uint64_t iova;	    /* with SGDV_MR_ATTR_IOVA: as in ibv_reg_mr_iova() */
 };
 
 /*
@@ -111,16 +111,16 @@ int sgdv_query_mr(struct ibv_mr *mr, struct sgdv_mr_attr *attr, uint32_t inlen);
 #define SGDV_VERIFY_INLINE(len) (32 + (len))
 
 struct sgdv_verify {
-	uint64_t comp_mask;    /* 0 */
-	uint64_t remote_addr;  /* the peer's range */
+	uint64_t comp_mask;   /* 0 */
+	uint64_t remote_addr; /* the peer's range */
 	uint32_t rkey;
 	uint32_t length;
 	const void *expected;  /* copied; success if it matches or is absent */
 	uint32_t expected_len; /* 0: none */
 	uint32_t sink_lkey;    /* where the peer's hash is written; with the right of local write */
 	uint64_t sink_addr;
-	uint32_t sink_len;     /* 0: nowhere */
-	uint32_t reserved;     /* 0 */
+	uint32_t sink_len; /* 0: nowhere */
+	uint32_t reserved; /* 0 */
 };
 
 /*
@@ -142,7 +142,7 @@ struct sgdv_cmp_swp {
 	uint64_t compare;
 	uint64_t compare_mask; /* bits that must be equal */
 	uint64_t swap;
-	uint64_t swap_mask;    /* bits that are replaced if they are */
+	uint64_t swap_mask; /* bits that are replaced if they are */
 };
 
 /*

@@ -10,7 +10,7 @@
 #include "provider.h"
 
 int sgp_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
-		       struct ibv_device_attr_ex *attr, size_t attr_size)
+			struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct ib_uverbs_ex_query_device_resp resp;
 	size_t resp_size = sizeof(resp);
@@ -37,7 +37,7 @@ int sgp_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_at
 }
 
 struct ibv_mr *sgp_reg_mr_private(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				 int access, const struct sg_abi_reg_mr *req)
+				  int access, const struct sg_abi_reg_mr *req)
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
 	struct sgp_reg_mr_cmd cmd = {};
@@ -76,7 +76,7 @@ struct ibv_mr *sgp_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 
 /* If the kernel creates a new region instead of the old one, the keys change. */
 int sgp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-		int access)
+		 int access)
 {
 	struct ib_uverbs_rereg_mr_resp resp = {};
 	struct ibv_rereg_mr cmd = {};
@@ -86,7 +86,7 @@ int sgp_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
 }
 
 struct ibv_mr *sgp_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
-				int fd, int access)
+				 int fd, int access)
 {
 	struct sgp_mr *mr;
 	int ret;
@@ -103,7 +103,7 @@ struct ibv_mr *sgp_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 }
 
 int sgp_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-		 struct ibv_sge *sg_list, uint32_t num_sge)
+		  struct ibv_sge *sg_list, uint32_t num_sge)
 {
 	return ibv_cmd_advise_mr(pd, advice, flags, sg_list, num_sge);
 }

@@ -28,7 +28,7 @@ static const enum ibv_wc_opcode wc_send_opcode[] = {
 #define X(name, number, verbs) [number] = IBV_WC_##verbs,
 	SG_WC_SEND_OPCODES(X)
 #undef X
-	[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
+		[SG_WC_REG_MR] = IBV_WC_DRIVER3, /* the kernel's alone */
 	[SG_WC_VERIFY] = SGDV_WC_VERIFY,
 };
 
@@ -45,8 +45,8 @@ static inline enum ibv_wc_opcode to_wc_opcode(uint64_t tail)
 
 	if (sgp_cqe_flags(tail) & SG_CQE_RECV)
 		return opcode == SG_WC_RECV_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
-	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode] :
-							     IBV_WC_DRIVER3;
+	return likely(opcode < ARRAY_SIZE(wc_send_opcode)) ? wc_send_opcode[opcode]
+							   : IBV_WC_DRIVER3;
 }
 
 static inline unsigned int to_wc_flags(uint64_t tail)

@@ -69,7 +69,7 @@ static inline uint32_t sgp_rq_sge_room(uint32_t stride)
 #define SGP_INLINE_TOO_LONG UINT32_MAX
 
 static inline uint32_t sgp_wqe_append_inline(struct sg_wqe_hdr *wqe, uint32_t used, uint32_t max,
-					    const void *data, size_t length)
+					     const void *data, size_t length)
 {
 	if (length > max - used)
 		return SGP_INLINE_TOO_LONG;

@@ -83,8 +83,8 @@ static void seal(struct ibv_qp_ex *ibqp)
 static void wr_atomic_write(struct ibv_qp_ex *ibqp, uint32_t rkey, uint64_t remote_addr,
 			    const void *atom)
 {
-	struct sg_wqe_hdr *wqe = begin(ibqp, SG_WR_ATOMIC_WRITE,
-				       SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
+	struct sg_wqe_hdr *wqe =
+		begin(ibqp, SG_WR_ATOMIC_WRITE, SGP_SEND_FLAGS & ~IBV_SEND_SOLICITED);
 
 	if (unlikely(!wqe))
 		return;
@@ -363,7 +363,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num_buf,
 	}
 	for (i = 0; i < num_buf && used != SGP_INLINE_TOO_LONG; i++)
 		used = sgp_wqe_append_inline(wqe, used, qp->max_inline, buf_list[i].addr,
-					    buf_list[i].length);
+					     buf_list[i].length);
 	ret = used == SGP_INLINE_TOO_LONG ? EINVAL : check_payload(wqe, num_buf, used);
 	if (unlikely(ret)) {
 		fail(qp, ret);
@@ -448,8 +448,8 @@ int sgp_wr_init(struct sgp_qp *qp, uint64_t send_ops_flags)
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
-#define OP(flag, op)                                                                               \
-	if (send_ops_flags & IBV_QP_EX_WITH_##flag)                                                \
+#define OP(flag, op)                                \
+	if (send_ops_flags & IBV_QP_EX_WITH_##flag) \
 	ex->wr_##op = wr_##op
 	OP(SEND, send);
 	OP(SEND_WITH_INV, send_inv);

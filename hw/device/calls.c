@@ -49,12 +49,12 @@ typedef struct StaghornWrite {
 
 /* State of the process. */
 static struct {
-    unsigned entries;       /* on the stack: no adapter may be freed */
-    unsigned cores;         /* calls of the core among them: no other may begin */
-    bool sending;           /* interrupts are being sent */
-    StaghornState *sender;  /* by this adapter */
+    unsigned entries;      /* on the stack: no adapter may be freed */
+    unsigned cores;        /* calls of the core among them: no other may begin */
+    bool sending;          /* interrupts are being sent */
+    StaghornState *sender; /* by this adapter */
     StaghornAdapters adapters;
-    StaghornAdapters gone;  /* removed during an entry, not freed yet */
+    StaghornAdapters gone; /* removed during an entry, not freed yet */
     VMChangeStateEntry *run_state;
 } calls = {
     .adapters = QLIST_HEAD_INITIALIZER(calls.adapters),
@@ -335,8 +335,10 @@ void staghorn_write(StaghornState *s, unsigned bar, hwaddr addr, uint64_t value,
         return;
     }
     if (calls.sender == s) { /* the write would raise the next interrupt, and so on for ever */
-        qemu_log_mask(LOG_GUEST_ERROR, "%s: an interrupt aimed at the adapter's own registers "
-                      "is ignored\n", DEVICE(s)->id ?: TYPE_STAGHORN);
+        qemu_log_mask(LOG_GUEST_ERROR,
+                      "%s: an interrupt aimed at the adapter's own registers "
+                      "is ignored\n",
+                      DEVICE(s)->id ?: TYPE_STAGHORN);
         return;
     }
     if (!staghorn_enter_alone(s, 0)) {

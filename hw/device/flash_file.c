@@ -30,8 +30,14 @@
 #include "staghorn.h"
 
 enum {
-    VPD_CAP_LEN = 8, VPD_ADDR = 2, VPD_DATA = 4, VPD_ADDR_MASK = 0x7fff, VPD_DONE = 0x8000,
-    VPD_ID_STRING = 0x82, VPD_READ_ONLY = 0x90, VPD_END = 0x78,
+    VPD_CAP_LEN = 8,
+    VPD_ADDR = 2,
+    VPD_DATA = 4,
+    VPD_ADDR_MASK = 0x7fff,
+    VPD_DONE = 0x8000,
+    VPD_ID_STRING = 0x82,
+    VPD_READ_ONLY = 0x90,
+    VPD_END = 0x78,
 };
 
 static bool is_zero_mac(const uint8_t *mac)
@@ -84,7 +90,7 @@ typedef struct StaghornFlashJob {
     int fd;
     uint32_t offset, len;
     bool done, alone;
-    int error;        /* errno, 0: written */
+    int error; /* errno, 0: written */
     uint8_t octets[SG_FLASH_CHUNK_MAX];
 } StaghornFlashJob;
 
@@ -94,8 +100,8 @@ static int write_octets(void *opaque)
     StaghornFlashJob *job = opaque;
 
     for (uint32_t at = 0; at < job->len;) {
-        ssize_t n = RETRY_ON_EINTR(pwrite(job->fd, job->octets + at, job->len - at,
-                                          job->offset + at));
+        ssize_t n =
+            RETRY_ON_EINTR(pwrite(job->fd, job->octets + at, job->len - at, job->offset + at));
         if (n <= 0) {
             return n ? -errno : -ENOSPC;
         }
@@ -446,8 +452,9 @@ bool staghorn_last_cut(void *opaque, struct sg_pm_cut *cut)
             lost += fate == SG_PERSIST_KEPT ? 0 : DIV_ROUND_UP(r->count[stage][fate], unit);
         }
     }
-    *cut = (struct sg_pm_cut) {
-        .cuts = MIN(s->domain->cuts, UINT32_MAX), .kept = MIN(kept, UINT32_MAX),
+    *cut = (struct sg_pm_cut){
+        .cuts = MIN(s->domain->cuts, UINT32_MAX),
+        .kept = MIN(kept, UINT32_MAX),
         .lost = MIN(lost, UINT32_MAX),
     };
     return true;

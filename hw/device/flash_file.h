@@ -16,12 +16,12 @@ struct sg_pm_cut;
 struct StaghornFlashJob;
 
 typedef struct StaghornFlash {
-    struct sg_flash *chip;   /* NULL: the adapter has no image */
-    char *path;              /* of the image */
-    int fd;                  /* of the file that is written through to; -1: none */
+    struct sg_flash *chip;        /* NULL: the adapter has no image */
+    char *path;                   /* of the image */
+    int fd;                       /* of the file that is written through to; -1: none */
     struct StaghornFlashJob *job; /* a thread writes to it */
-    uint8_t vpd_cap;         /* offset of the capability; 0: none */
-    uint8_t vpd[256];        /* vital product data, PCI 3.0 appendix I */
+    uint8_t vpd_cap;              /* offset of the capability; 0: none */
+    uint8_t vpd[256];             /* vital product data, PCI 3.0 appendix I */
     unsigned vpd_len;
     struct sg_adapter_config before; /* the configuration without a profile */
     struct sg_adapter_config bound;  /* the limits for any later profile */

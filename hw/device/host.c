@@ -16,8 +16,8 @@
 #include "staghorn.h"
 
 enum {
-    TURN_OCTETS = 256 * 1024,      /* a turn in the vCPU thread */
-    BH_OCTETS = 1024 * 1024,       /* a turn of the bottom half */
+    TURN_OCTETS = 256 * 1024, /* a turn in the vCPU thread */
+    BH_OCTETS = 1024 * 1024,  /* a turn of the bottom half */
 };
 
 /*
@@ -39,8 +39,8 @@ static bool host_dma_write(void *opaque, uint64_t addr, const void *buf, size_t 
 {
     StaghornState *s = opaque;
 
-    return !s->gone && pci_dma_rw(&s->parent_obj, addr, (void *)buf, len,
-                                  DMA_DIRECTION_FROM_DEVICE, memory_only) == MEMTX_OK;
+    return !s->gone && pci_dma_rw(&s->parent_obj, addr, (void *)buf, len, DMA_DIRECTION_FROM_DEVICE,
+                                  memory_only) == MEMTX_OK;
 }
 
 static bool host_dma_store64(void *opaque, uint64_t addr, uint64_t value)
@@ -56,13 +56,13 @@ static bool host_dma_cmpxchg64(void *opaque, uint64_t addr, uint64_t *value, uin
     StaghornState *s = opaque;
     AddressSpace *as = pci_get_address_space(&s->parent_obj);
     dma_addr_t len = sizeof(uint64_t);
-    uint64_t *p = s->gone ? NULL : dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE,
-                                                  memory_only);
+    uint64_t *p =
+        s->gone ? NULL : dma_memory_map(as, addr, &len, DMA_DIRECTION_FROM_DEVICE, memory_only);
     bool direct = p && len == sizeof(uint64_t) && !as->bounce_buffer_size;
 
     if (direct) {
-        *value = le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(*value),
-                                                      cpu_to_le64(desired)));
+        *value =
+            le64_to_cpu(qatomic_cmpxchg__nocheck(p, cpu_to_le64(*value), cpu_to_le64(desired)));
     }
     if (p) {
         dma_memory_unmap(as, p, len, DMA_DIRECTION_FROM_DEVICE, direct ? len : 0);
@@ -256,7 +256,7 @@ bool staghorn_host_init(StaghornState *s, Error **errp)
     if (!ops) {
         return false;
     }
-    s->host = (struct sg_host) { .ops = ops, .opaque = s };
+    s->host = (struct sg_host){ .ops = ops, .opaque = s };
     s->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, deadline_reached, s);
     s->bh = qemu_bh_new_guarded(bottom_half, s, &DEVICE(s)->mem_reentrancy_guard);
     make_adapter(s);

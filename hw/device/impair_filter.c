@@ -100,8 +100,8 @@ static ssize_t impair_receive_iov(NetFilterState *nf, NetClientState *sender, un
     StaghornImpair *s = STAGHORN_IMPAIR(nf);
     ImpairLink *l = &s->links[sender == nf->netdev];
     size_t lead = flags & QEMU_NET_PACKET_FLAG_RAW ? 0 : nf->netdev->vnet_hdr_len;
-    bool passes = sg_impair_input(l->link, iov, iovcnt, lead, flags,
-                                  qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    bool passes =
+        sg_impair_input(l->link, iov, iovcnt, lead, flags, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
 
     rearm(l); /* a frame that passes may have left a copy behind */
     return passes ? 0 : iov_size(iov, iovcnt);
@@ -235,10 +235,9 @@ static void set_prop(Object *obj, Visitor *v, const char *name, void *opaque, Er
 static const struct {
     const char *name;
     size_t member;
-} counters[] = {
-    COUNTER(frames), COUNTER(passed), COUNTER(lost), COUNTER(duplicated), COUNTER(corrupted),
-    COUNTER(reordered), COUNTER(dropped), COUNTER(overflowed), COUNTER(waiting)
-};
+} counters[] = { COUNTER(frames),     COUNTER(passed),     COUNTER(lost),
+                 COUNTER(duplicated), COUNTER(corrupted),  COUNTER(reordered),
+                 COUNTER(dropped),    COUNTER(overflowed), COUNTER(waiting) };
 
 static bool visit_counters(Visitor *v, const char *name, const ImpairLink *l, Error **errp)
 {

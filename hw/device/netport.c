@@ -214,16 +214,17 @@ static NetClientInfo eth_info = {
 static bool check_tcp(const StaghornState *s, Error **errp)
 {
     if (s->tcp_window < SG_PORT_WINDOW_MIN || s->tcp_window > SG_PORT_WINDOW_MAX) {
-        error_setg(errp, "tcp-window is %" PRIu64 ", must be from %u to %u octets",
-                   s->tcp_window, SG_PORT_WINDOW_MIN, SG_PORT_WINDOW_MAX);
+        error_setg(errp, "tcp-window is %" PRIu64 ", must be from %u to %u octets", s->tcp_window,
+                   SG_PORT_WINDOW_MIN, SG_PORT_WINDOW_MAX);
     } else if (s->tcp_send_buffer < SG_PORT_SEND_BUFFER_MIN ||
-               s->tcp_send_buffer > SG_PORT_SEND_BUFFER_MAX ||
-               !is_power_of_2(s->tcp_send_buffer)) {
-        error_setg(errp, "tcp-send-buffer is %" PRIu64 ", must be a power of two from %u to %u "
-                   "octets", s->tcp_send_buffer, SG_PORT_SEND_BUFFER_MIN, SG_PORT_SEND_BUFFER_MAX);
+               s->tcp_send_buffer > SG_PORT_SEND_BUFFER_MAX || !is_power_of_2(s->tcp_send_buffer)) {
+        error_setg(errp,
+                   "tcp-send-buffer is %" PRIu64 ", must be a power of two from %u to %u "
+                   "octets",
+                   s->tcp_send_buffer, SG_PORT_SEND_BUFFER_MIN, SG_PORT_SEND_BUFFER_MAX);
     } else if (s->tcp_rto_min < 1 || s->tcp_rto_min > SG_PORT_RTO_MIN_MAX) {
-        error_setg(errp, "tcp-rto-min is %u, must be from 1 to %u ms",
-                   s->tcp_rto_min, SG_PORT_RTO_MIN_MAX);
+        error_setg(errp, "tcp-rto-min is %u, must be from 1 to %u ms", s->tcp_rto_min,
+                   SG_PORT_RTO_MIN_MAX);
     } else {
         return true;
     }
@@ -236,15 +237,12 @@ static bool check_tcp(const StaghornState *s, Error **errp)
 static const struct {
     const char *name;
     size_t member;
-} counters[] = {
-    COUNTER("frames-in", frames_in), COUNTER("frames-out", frames_out),
-    COUNTER("checksum-errors", checksum_errors), COUNTER("dropped", dropped),
-    COUNTER("uplink-dropped", uplink_dropped)
-};
+} counters[] = { COUNTER("frames-in", frames_in), COUNTER("frames-out", frames_out),
+                 COUNTER("checksum-errors", checksum_errors), COUNTER("dropped", dropped),
+                 COUNTER("uplink-dropped", uplink_dropped) };
 
 /* Counters of the port since the machine was created; a reset does not clear them. */
-static void get_port_counters(Object *obj, Visitor *v, const char *name, void *opaque,
-                              Error **errp)
+static void get_port_counters(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp)
 {
     StaghornState *s = STAGHORN(obj);
     struct sg_port_counters c = { 0 };
@@ -287,10 +285,10 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     g_autofree char *name = NULL;
     NetClientState *nc;
 
-    if (s->peer_timeout && (s->peer_timeout < PEER_TIMEOUT_MIN ||
-                            s->peer_timeout > PEER_TIMEOUT_MAX)) {
-        error_setg(errp, "peer-timeout is %u, must be 0 or from %d to %d seconds",
-                   s->peer_timeout, PEER_TIMEOUT_MIN, PEER_TIMEOUT_MAX);
+    if (s->peer_timeout &&
+        (s->peer_timeout < PEER_TIMEOUT_MIN || s->peer_timeout > PEER_TIMEOUT_MAX)) {
+        error_setg(errp, "peer-timeout is %u, must be 0 or from %d to %d seconds", s->peer_timeout,
+                   PEER_TIMEOUT_MIN, PEER_TIMEOUT_MAX);
         return false;
     }
     if (!check_tcp(s, errp)) {
@@ -307,8 +305,7 @@ bool staghorn_port_init(StaghornState *s, Error **errp)
     nc = qemu_new_net_client(&eth_info, NULL, TYPE_STAGHORN, name);
     s->eth = nc;
     container_of(nc, StaghornEth, nc)->s = s;
-    staghorn_txq_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX,
-                      true);
+    staghorn_txq_init(&s->to_uplink, qemu_get_queue(s->nic), uplink_sent, UPLINK_OCTETS_MAX, true);
     staghorn_txq_init(&s->to_eth, nc, eth_sent, ETH_OCTETS_MAX, false);
     qemu_set_info_str(nc, "port of %s", qemu_get_queue(s->nic)->name);
     qemu_format_nic_info_str(qemu_get_queue(s->nic), s->conf.macaddr.a);

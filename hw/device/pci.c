@@ -55,7 +55,8 @@ static uint64_t doorbell_read(void *opaque, hwaddr addr, unsigned size)
     StaghornState *s = opaque;
 
     return staghorn_is_powered_off(s) || !s->adapter
-           ? 0 : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, size);
+               ? 0
+               : sg_adapter_doorbell_read(s->adapter, addr / SG_UAR_SIZE, addr % SG_UAR_SIZE, size);
 }
 
 static void doorbell_write(void *opaque, hwaddr addr, uint64_t value, unsigned size)
@@ -116,7 +117,9 @@ static bool identity_init(StaghornState *s, Error **errp)
 static bool parse_commit(const char *text, uint8_t *commit)
 {
     static const char *const names[] = {
-        [SG_MPE_DRAFT_OFF] = "off", [SG_MPE_DRAFT_01] = "01", [SG_MPE_DRAFT_02] = "02",
+        [SG_MPE_DRAFT_OFF] = "off",
+        [SG_MPE_DRAFT_01] = "01",
+        [SG_MPE_DRAFT_02] = "02",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
@@ -131,7 +134,9 @@ static bool parse_commit(const char *text, uint8_t *commit)
 static bool parse_rnr(const char *text, uint8_t *rnr)
 {
     static const char *const names[] = {
-        [SG_RNR_AUTO] = "auto", [SG_RNR_TERMINATE] = "terminate", [SG_RNR_WAIT] = "wait",
+        [SG_RNR_AUTO] = "auto",
+        [SG_RNR_TERMINATE] = "terminate",
+        [SG_RNR_WAIT] = "wait",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++) {
@@ -186,7 +191,8 @@ static bool function_init(StaghornState *s, Error **errp)
     s->doorbells.disable_reentrancy_guard = true;
     pci_register_bar(pci, SG_BAR_DOORBELL,
                      PCI_BASE_ADDRESS_SPACE_MEMORY | PCI_BASE_ADDRESS_MEM_TYPE_64 |
-                     PCI_BASE_ADDRESS_MEM_PREFETCH, &s->doorbells);
+                         PCI_BASE_ADDRESS_MEM_PREFETCH,
+                     &s->doorbells);
     if (msix_init_exclusive_bar(pci, s->config.vectors, SG_BAR_MSIX, errp)) {
         return false;
     }
@@ -329,13 +335,11 @@ static const VMStateDescription vmstate_staghorn = {
     .version_id = 1,
     .minimum_version_id = 1,
     .post_load = staghorn_post_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_PCI_DEVICE(parent_obj, StaghornState),
-        VMSTATE_MSIX(parent_obj, StaghornState),
-        VMSTATE_STRUCT(parent_obj.exp.aer_log, StaghornState, 0, vmstate_pcie_aer_log,
-                       PCIEAERLog),
-        VMSTATE_END_OF_LIST()
-    },
+    .fields = (const VMStateField[]){ VMSTATE_PCI_DEVICE(parent_obj, StaghornState),
+                                      VMSTATE_MSIX(parent_obj, StaghornState),
+                                      VMSTATE_STRUCT(parent_obj.exp.aer_log, StaghornState, 0,
+                                                     vmstate_pcie_aer_log, PCIEAERLog),
+                                      VMSTATE_END_OF_LIST() },
 };
 
 /* The defaults come from sg_adapter_default_config(); these rows only name the fields. */
@@ -353,8 +357,8 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_RECORDED("max-inline", StaghornState, config.max_inline, uint32, uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq", StaghornState, config.max_srq, qdev_prop_uint32,
                                    uint32_t),
-    DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq-wr", StaghornState, config.max_srq_wr,
-                                   qdev_prop_uint32, uint32_t),
+    DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq-wr", StaghornState, config.max_srq_wr, qdev_prop_uint32,
+                                   uint32_t),
     DEFINE_PROP_UNSIGNED_NODEFAULT("max-srq-sge", StaghornState, config.max_srq_sge,
                                    qdev_prop_uint32, uint32_t),
     DEFINE_PROP_RECORDED("max-mr-size", StaghornState, config.max_mr_size, uint64, uint64_t),
@@ -363,14 +367,14 @@ static const Property staghorn_properties[] = {
     DEFINE_PROP_RECORDED("max-ird", StaghornState, max_ird, uint32, uint32_t),
     DEFINE_PROP_RECORDED("max-ord", StaghornState, max_ord, uint32, uint32_t),
     DEFINE_PROP_RECORDED("mpa-rev", StaghornState, config.engine.mpa_rev, uint8, uint8_t),
-    DEFINE_PROP_RECORDED("first-fpdu-delay", StaghornState,
-                         config.engine.first_fpdu_delay_ms, uint32, uint32_t),
-    DEFINE_PROP_RECORDED("close-timeout", StaghornState,
-                         config.engine.close_timeout_ms, uint32, uint32_t),
-    DEFINE_PROP_RECORDED("linger-timeout", StaghornState,
-                         config.engine.linger_timeout_ms, uint32, uint32_t),
-    DEFINE_PROP_RECORDED("close-limit", StaghornState,
-                         config.engine.close_limit_ms, uint32, uint32_t),
+    DEFINE_PROP_RECORDED("first-fpdu-delay", StaghornState, config.engine.first_fpdu_delay_ms,
+                         uint32, uint32_t),
+    DEFINE_PROP_RECORDED("close-timeout", StaghornState, config.engine.close_timeout_ms, uint32,
+                         uint32_t),
+    DEFINE_PROP_RECORDED("linger-timeout", StaghornState, config.engine.linger_timeout_ms, uint32,
+                         uint32_t),
+    DEFINE_PROP_RECORDED("close-limit", StaghornState, config.engine.close_limit_ms, uint32,
+                         uint32_t),
     DEFINE_PROP_RECORDED("rnr", StaghornState, rnr, string, char *),
     DEFINE_PROP_RECORDED("commit", StaghornState, commit, string, char *),
     DEFINE_PROP_RECORDED("rfc7306", StaghornState, config.engine.rfc7306, bool, bool),
@@ -461,10 +465,7 @@ static const TypeInfo staghorn_info = {
     .instance_init = staghorn_instance_init,
     .instance_finalize = staghorn_instance_finalize,
     .class_init = staghorn_class_init,
-    .interfaces = (InterfaceInfo[]) {
-        { INTERFACE_PCIE_DEVICE },
-        { }
-    },
+    .interfaces = (InterfaceInfo[]){ { INTERFACE_PCIE_DEVICE }, {} },
 };
 
 static void staghorn_register_types(void)

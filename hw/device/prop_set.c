@@ -24,11 +24,10 @@ static void set_recorded(const PropertyInfo *type, Object *obj, Visitor *v, cons
     }
 }
 
-#define RECORDED(type) \
-    static void set_##type(Object *obj, Visitor *v, const char *name, void *opaque, \
-                           Error **errp) \
-    { \
-        set_recorded(&qdev_prop_##type, obj, v, name, opaque, errp); \
+#define RECORDED(type)                                                                            \
+    static void set_##type(Object *obj, Visitor *v, const char *name, void *opaque, Error **errp) \
+    {                                                                                             \
+        set_recorded(&qdev_prop_##type, obj, v, name, opaque, errp);                              \
     }
 
 RECORDED(bool)
@@ -39,7 +38,7 @@ RECORDED(string)
 
 void staghorn_prop_set_init(void)
 {
-#define TYPE(type) \
+#define TYPE(type)                      \
     recorded_##type = qdev_prop_##type; \
     recorded_##type.set = set_##type
     TYPE(bool);

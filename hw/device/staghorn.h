@@ -20,7 +20,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(StaghornState, STAGHORN)
 
 /* Pending work of an adapter (calls.c). */
 enum {
-    STAGHORN_DUE_TURN = 1,     /* the core asked for one */
+    STAGHORN_DUE_TURN = 1, /* the core asked for one */
     STAGHORN_DUE_RESET = 2,
     STAGHORN_DUE_LINK = 4,     /* the uplink's link has changed */
     STAGHORN_DUE_UPLINK = 8,   /* the uplink accepts frames again */
@@ -63,10 +63,10 @@ struct StaghornState {
     char *commit, *rnr;
     bool rtr_send, rtr_write, rtr_read;
     bool flash_write;
-    uint32_t peer_timeout; /* seconds, 0: none */
+    uint32_t peer_timeout;                /* seconds, 0: none */
     uint64_t tcp_window, tcp_send_buffer; /* octets */
-    uint32_t tcp_rto_min;  /* ms */
-    GSList *props_set; /* names of explicitly set properties (prop_set.h) */
+    uint32_t tcp_rto_min;                 /* ms */
+    GSList *props_set;                    /* names of explicitly set properties (prop_set.h) */
 
     StaghornFlash flash;
 

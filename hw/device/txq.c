@@ -23,11 +23,14 @@ struct StaghornFrame {
     uint8_t data[];
 };
 
-void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent,
-                       size_t max_octets, bool reliable)
+void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent, size_t max_octets,
+                       bool reliable)
 {
-    *txq = (StaghornTxq) {
-        .nc = nc, .sent = sent, .max_octets = max_octets, .reliable = reliable,
+    *txq = (StaghornTxq){
+        .nc = nc,
+        .sent = sent,
+        .max_octets = max_octets,
+        .reliable = reliable,
     };
     QSIMPLEQ_INIT(&txq->frames);
     QSIMPLEQ_INIT(&txq->offered);

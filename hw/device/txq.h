@@ -24,8 +24,8 @@ typedef struct StaghornTxq {
     size_t octets, max_octets; /* of 'frames' */
 } StaghornTxq;
 
-void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent,
-                       size_t max_octets, bool reliable);
+void staghorn_txq_init(StaghornTxq *txq, NetClientState *nc, NetPacketSent *sent, size_t max_octets,
+                       bool reliable);
 /*
  * Drops all waiting frames, also those in QEMU's queue; later frames are dropped as well.  A zeroed
  * transmit queue is closed, too.

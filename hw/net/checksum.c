@@ -16,7 +16,7 @@ typedef uint64_t lanes __attribute__((vector_size(32)));
 
 static inline __attribute__((always_inline)) uint64_t sum_of_blocks(const uint8_t *p, size_t blocks)
 {
-    lanes even_low = {0}, even_high = {0}, odd_low = {0}, odd_high = {0};
+    lanes even_low = { 0 }, even_high = { 0 }, odd_low = { 0 }, odd_high = { 0 };
     lanes even, odd;
 
     for (; blocks; blocks--, p += BLOCK) {

@@ -35,8 +35,8 @@ enum {
      * wait to be read, and their segments must not count as lost.
      */
     TCP_TICKS_MAX = 2,
-    ARP_TICKS_MAX = 300, /* the lifetime of an entry */
-    DEFERRED_FRAMES_MAX = 512, /* per run */
+    ARP_TICKS_MAX = 300,                    /* the lifetime of an entry */
+    DEFERRED_FRAMES_MAX = 512,              /* per run */
     RTO_MIN = 1000 / TCP_SLOW_INTERVAL + 1, /* slow ticks; the first one is a part of one */
     STALL_MAX = 10000 / TCP_SLOW_INTERVAL,  /* slow ticks with a congested uplink */
 };
@@ -112,8 +112,7 @@ static void prepare_slow_tick(void)
 
 bool clock_waits_for_uplink(const struct sg_port *port)
 {
-    return port->stalled <= STALL_MAX && port->ops->can_send &&
-           !port->ops->can_send(port->opaque);
+    return port->stalled <= STALL_MAX && port->ops->can_send && !port->ops->can_send(port->opaque);
 }
 
 static bool timers_needed(void)

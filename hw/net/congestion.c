@@ -72,7 +72,8 @@ void congestion_reduce(struct flow *f, bool progress)
     r->prr_delivered += r->delivered;
     if (flight > r->ssthresh) {
         count = (int64_t)(((uint64_t)r->prr_delivered * r->ssthresh + r->prr_flight - 1) /
-                          r->prr_flight) - r->prr_out;
+                          r->prr_flight) -
+                r->prr_out;
     } else {
         count = MAX((int64_t)r->prr_delivered - r->prr_out, r->delivered) + (progress ? mss : 0);
         count = MIN(count, (int64_t)r->ssthresh - flight);

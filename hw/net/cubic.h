@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 struct cubic {
-    uint64_t epoch;      /* ns, when this congestion avoidance began; 0: not yet */
-    uint64_t k;          /* ms from 'epoch' until the window is 'w_max' again */
-    uint32_t w_max;      /* the window before the last reduction */
-    uint32_t prior;      /* likewise, without fast convergence */
-    uint32_t w_est;      /* what Reno would have */
+    uint64_t epoch;          /* ns, when this congestion avoidance began; 0: not yet */
+    uint64_t k;              /* ms from 'epoch' until the window is 'w_max' again */
+    uint32_t w_max;          /* the window before the last reduction */
+    uint32_t prior;          /* likewise, without fast convergence */
+    uint32_t w_est;          /* what Reno would have */
     uint64_t part, est_part; /* fractions of octets, times the window */
 };
 

@@ -43,7 +43,7 @@ struct view {
     size_t len;            /* of packet plus padding */
     uint16_t type;
     uint16_t vlan;
-    struct address *addr;  /* KIND_TCP: the local address */
+    struct address *addr; /* KIND_TCP: the local address */
     struct sg_rx_tcp tcp;
     struct flow_key key;
 };
@@ -268,9 +268,9 @@ static unsigned verdict(struct sg_port *port, const uint8_t *frame, size_t len)
     case KIND_ICMP6:
         return SG_PORT_TO_ADAPTER | SG_PORT_TO_NIC;
     case KIND_TCP:
-        return flow_find(&port->flows, &v.key) ||
-               listener_find(port, v.addr, v.key.local_port) ? SG_PORT_TO_ADAPTER
-                                                                : SG_PORT_TO_NIC;
+        return flow_find(&port->flows, &v.key) || listener_find(port, v.addr, v.key.local_port)
+                   ? SG_PORT_TO_ADAPTER
+                   : SG_PORT_TO_NIC;
     default:
         return SG_PORT_TO_NIC;
     }

@@ -212,9 +212,12 @@ static void counters(struct sg_stream_net *net, struct sg_net_counters *out)
     const struct sg_port_counters *c = &port_of_net(net)->count;
 
     *out = (struct sg_net_counters){
-        .tx_frames = c->frames_out, .rx_frames = c->frames_in,
-        .tx_dropped_frames = c->uplink_dropped, .tcp_retransmits = c->retransmits,
-        .tcp_dropped_syns = c->syns_dropped, .tcp_dropped_fragments = c->fragments,
+        .tx_frames = c->frames_out,
+        .rx_frames = c->frames_in,
+        .tx_dropped_frames = c->uplink_dropped,
+        .tcp_retransmits = c->retransmits,
+        .tcp_dropped_syns = c->syns_dropped,
+        .tcp_dropped_fragments = c->fragments,
         .path_mtu_reports = c->path_mtu_reports,
     };
 }
@@ -248,8 +251,7 @@ static bool complete_config(struct sg_port_config *c)
         return false;
     }
     return c->mtu >= SG_PORT_MTU_MIN && c->mtu <= SG_PORT_MTU_MAX &&
-           c->send_buffer >= SG_PORT_SEND_BUFFER_MIN &&
-           c->send_buffer <= SG_PORT_SEND_BUFFER_MAX &&
+           c->send_buffer >= SG_PORT_SEND_BUFFER_MIN && c->send_buffer <= SG_PORT_SEND_BUFFER_MAX &&
            c->window >= SG_PORT_WINDOW_MIN && c->window <= SG_PORT_WINDOW_MAX &&
            (c->send_buffer & (c->send_buffer - 1)) == 0 && c->connect_timeout_ms <= 12000 &&
            c->rto_min_ms <= SG_PORT_RTO_MIN_MAX;
@@ -258,7 +260,7 @@ static bool complete_config(struct sg_port_config *c)
 struct sg_port *sg_port_new(const struct sg_port_ops *ops, void *opaque, const uint8_t mac[6],
                             const struct sg_port_config *config)
 {
-    struct sg_port_config c = {0};
+    struct sg_port_config c = { 0 };
     struct sg_port *port;
     uint64_t seed = 0;
 

@@ -18,7 +18,7 @@
 #include "staghorn/admin.h"
 
 #define SG_PORT_MTU_MIN 576u
-#define SG_PORT_MTU_MAX 65521u  /* an Ethernet frame of 65535 octets */
+#define SG_PORT_MTU_MAX 65521u /* an Ethernet frame of 65535 octets */
 
 #define SG_PORT_PEER_TIMEOUT_MIN 2000u /* ms */
 #define SG_PORT_PEER_TIMEOUT_MAX 3600000u
@@ -56,11 +56,11 @@ struct sg_port_ops {
 
 /* Zero in a field: the default. */
 struct sg_port_config {
-    unsigned mtu;                 /* octets, SG_PORT_MTU_MIN to _MAX; 1500 */
-    unsigned max_connections;     /* streams, half-open and closing ones included; 66560 */
-    size_t send_buffer;           /* octets per stream, power of two, _MIN to _MAX; 1 MiB */
-    size_t window;                /* receive window, octets, _MIN to _MAX; 1 MiB */
-    unsigned connect_timeout_ms;  /* 1 to 12000; 10000 */
+    unsigned mtu;                /* octets, SG_PORT_MTU_MIN to _MAX; 1500 */
+    unsigned max_connections;    /* streams, half-open and closing ones included; 66560 */
+    size_t send_buffer;          /* octets per stream, power of two, _MIN to _MAX; 1 MiB */
+    size_t window;               /* receive window, octets, _MIN to _MAX; 1 MiB */
+    unsigned connect_timeout_ms; /* 1 to 12000; 10000 */
     /*
      * A peer that is silent for this time counts as dead: SG_PORT_PEER_TIMEOUT_MIN to _MAX;
      * 60000.  NONE: an idle connection is not watched; one with something to send gives up
@@ -77,7 +77,7 @@ enum sg_port_verdict {
 };
 
 struct sg_port_counters {
-    uint64_t frames_in;        /* frames of the adapter */
+    uint64_t frames_in; /* frames of the adapter */
     uint64_t frames_out;
     uint64_t checksum_errors;  /* segments dropped for a bad TCP checksum */
     uint64_t dropped;          /* frames dropped because the queue of frames was full */

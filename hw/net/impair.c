@@ -15,12 +15,21 @@
 #define NS_PER_S 1000000000ull
 
 /* Random choices for a frame; those for a copy of it begin at COPY. */
-enum { PRNG_LOSS, PRNG_DUPLICATE, PRNG_CORRUPT, PRNG_BIT, PRNG_DELAY, PRNG_REORDER, PRNG_OVERTAKERS,
-       PRNG_COPY = 8, PRNGS = 16, };
+enum {
+    PRNG_LOSS,
+    PRNG_DUPLICATE,
+    PRNG_CORRUPT,
+    PRNG_BIT,
+    PRNG_DELAY,
+    PRNG_REORDER,
+    PRNG_OVERTAKERS,
+    PRNG_COPY = 8,
+    PRNGS = 16,
+};
 
 struct held_frame {
     struct held_frame *next;
-    uint64_t number;     /* in the order of arrival */
+    uint64_t number; /* in the order of arrival */
     uint64_t due;
     unsigned overtakers; /* in 'late': how many frames still have to overtake it */
     bool overtaken;
@@ -221,8 +230,7 @@ static void enqueue(struct sg_impair *t, unsigned which, struct held_frame *f)
     f->number = t->arrivals++;
     t->octets += f->len;
     t->counters.waiting++;
-    if (t->late_count < SG_IMPAIR_LATE_MAX && happens(t, which + PRNG_REORDER,
-                                                        t->config.reorder)) {
+    if (t->late_count < SG_IMPAIR_LATE_MAX && happens(t, which + PRNG_REORDER, t->config.reorder)) {
         f->overtakers = 1 + random_of(t, which + PRNG_OVERTAKERS) % SG_IMPAIR_OVERTAKERS_MAX;
         f->next = t->late;
         t->late = f;

@@ -19,11 +19,11 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define SG_IMPAIR_ALWAYS 1000000u               /* a probability of 1, in millionths */
-#define SG_IMPAIR_DELAY_MAX 10000000000ull      /* ns */
-#define SG_IMPAIR_RATE_MIN 1000ull              /* bit/s */
+#define SG_IMPAIR_ALWAYS 1000000u          /* a probability of 1, in millionths */
+#define SG_IMPAIR_DELAY_MAX 10000000000ull /* ns */
+#define SG_IMPAIR_RATE_MIN 1000ull         /* bit/s */
 #define SG_IMPAIR_RATE_MAX 1000000000000ull
-#define SG_IMPAIR_QUEUE_MAX (64ull << 20)       /* octets */
+#define SG_IMPAIR_QUEUE_MAX (64ull << 20) /* octets */
 #define SG_IMPAIR_QUEUE_DEFAULT (256ull << 10)
 
 /* Limit of waiting frames; further ones are dropped and counted as 'overflowed'. */
@@ -46,7 +46,7 @@ struct sg_impair;
 /* All zero: frames pass unchanged. */
 struct sg_impair_config {
     uint32_t loss, duplicate, corrupt, reorder; /* millionths of the frames */
-    uint64_t delay;  /* ns */
+    uint64_t delay;                             /* ns */
     uint64_t jitter; /* ns: the delay is random, delay - jitter (0 at least) to delay + jitter */
     uint64_t rate;   /* bit/s of the frames' octets; 0: no limit */
     uint64_t queue;  /* octets that wait for a link with a rate; 0: SG_IMPAIR_QUEUE_DEFAULT */
@@ -55,8 +55,8 @@ struct sg_impair_config {
 
 /* frames + duplicated = passed + lost + dropped + overflowed + waiting */
 struct sg_impair_counters {
-    uint64_t frames;     /* arrived */
-    uint64_t passed;     /* departed, copies included */
+    uint64_t frames; /* arrived */
+    uint64_t passed; /* departed, copies included */
     uint64_t lost;
     uint64_t duplicated; /* copies made */
     uint64_t corrupted;  /* passed or waiting with one bit inverted */

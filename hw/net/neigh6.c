@@ -31,13 +31,13 @@
 enum {
     BUCKETS = 256,
     ENTRIES_MAX = 1024,
-    WAITING_MAX = 8,  /* frames per entry */
-    TRIES = 3,        /* MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT; one a second */
+    WAITING_MAX = 8, /* frames per entry */
+    TRIES = 3,       /* MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT; one a second */
     IPV6_HEAD = 40,
-    ND_LEN = 24,      /* ICMPv6 header, flags, target */
+    ND_LEN = 24, /* ICMPv6 header, flags, target */
     TYPE_NS = 135,
     TYPE_NA = 136,
-    OPT_SOURCE = 1,   /* link-layer address options */
+    OPT_SOURCE = 1, /* link-layer address options */
     OPT_TARGET = 2,
     FLAG_SOLICITED = 0x40,
     FLAG_OVERRIDE = 0x20,

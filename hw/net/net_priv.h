@@ -59,12 +59,12 @@ struct link {
 };
 
 struct flow_key {
-    uint8_t local_ip[16];  /* network order, IPv4 in the first four octets */
+    uint8_t local_ip[16]; /* network order, IPv4 in the first four octets */
     uint8_t remote_ip[16];
-    uint16_t local_port;   /* host order */
+    uint16_t local_port; /* host order */
     uint16_t remote_port;
-    uint16_t vlan;         /* of the local address */
-    uint16_t family;       /* 4 or 6 */
+    uint16_t vlan;   /* of the local address */
+    uint16_t family; /* 4 or 6 */
 };
 
 /* The next hop of a connection's frames (route.c). */
@@ -76,27 +76,27 @@ enum flow_way {
 
 struct flow {
     struct flow_key key;
-    struct flow *next; /* in its hash bucket */
-    struct link list;  /* in one of port->lists */
-    bool idle;         /* in lists.idle */
-    bool time_wait;    /* in lists.time_wait */
-    struct link half_open; /* in the listener's list, or alone */
+    struct flow *next;             /* in its hash bucket */
+    struct link list;              /* in one of port->lists */
+    bool idle;                     /* in lists.idle */
+    bool time_wait;                /* in lists.time_wait */
+    struct link half_open;         /* in the listener's list, or alone */
     struct tcp_listener *listener; /* while it is in that list */
     struct sg_port *port;
     struct address *addr;
     struct tcp_pcb *pcb;
-    struct stream *stream; /* NULL: half-open, or its user has closed it */
-    bool heard;            /* something in order has arrived */
-    bool gap;              /* segments are missing before the current one */
-    uint16_t path_mtu;     /* 0: the port's */
-    uint16_t full_mss;     /* MSS without that limit; 0: pcb->mss */
-    unsigned reports;      /* of a smaller path MTU, since: */
+    struct stream *stream;                  /* NULL: half-open, or its user has closed it */
+    bool heard;                             /* something in order has arrived */
+    bool gap;                               /* segments are missing before the current one */
+    uint16_t path_mtu;                      /* 0: the port's */
+    uint16_t full_mss;                      /* MSS without that limit; 0: pcb->mss */
+    unsigned reports;                       /* of a smaller path MTU, since: */
     uint64_t reports_since, path_mtu_until; /* ns */
-    uint64_t challenges_since; /* ns; see sg_net_segment_in() */
+    uint64_t challenges_since;              /* ns; see sg_net_segment_in() */
     unsigned challenges;
     uint64_t created; /* ns */
     struct recovery recovery;
-    uint8_t way;           /* enum flow_way */
+    uint8_t way; /* enum flow_way */
     union {
         uint8_t next_hop[16]; /* WAY_NEXT_HOP */
         uint8_t mac[6];       /* WAY_BACK */
@@ -129,7 +129,7 @@ struct address {
     bool used;
     struct sg_endpoint ip; /* port 0; the VLAN of its link, whatever the address is */
     unsigned prefix_len;
-    uint8_t gateway[16];   /* all zero: none */
+    uint8_t gateway[16]; /* all zero: none */
 };
 
 struct tcp_listener {
@@ -146,9 +146,9 @@ struct tcp_listener {
 
 struct send_queue {
     uint8_t *ring;
-    uint64_t head;  /* octets taken from the user so far */
-    uint64_t next;  /* of these, passed to lwIP */
-    uint64_t tail;  /* of these, acknowledged */
+    uint64_t head; /* octets taken from the user so far */
+    uint64_t next; /* of these, passed to lwIP */
+    uint64_t tail; /* of these, acknowledged */
     /* The octets between 'next' and 'head', divided into segments. */
     uint32_t *cuts;
     unsigned cuts_mask;
@@ -174,13 +174,13 @@ struct stream {
     unsigned unread;        /* octets received that do not open the window, while 'held' */
     unsigned held_octets;   /* received since an acknowledgement was delayed */
     unsigned busy;          /* upcalls on the stack */
-    bool held;      /* by the user: the window does not open */
+    bool held;              /* by the user: the window does not open */
     bool connected;
-    bool shut;      /* the user closed its half */
-    bool fin;       /* and lwIP knows */
-    bool peer_fin;  /* 'peer_closed' is due */
-    bool ended;     /* 'closed' is due */
-    bool gone;      /* closed or aborted: free when not busy */
+    bool shut;     /* the user closed its half */
+    bool fin;      /* and lwIP knows */
+    bool peer_fin; /* 'peer_closed' is due */
+    bool ended;    /* 'closed' is due */
+    bool gone;     /* closed or aborted: free when not busy */
     enum sg_stream_end end;
 };
 
@@ -200,17 +200,17 @@ struct sg_port {
     struct address addrs[SG_PORT_ADDR_MAX];
     struct flow_table flows;
     struct pcb_lists lists;
-    unsigned routed;       /* flows with a way other than WAY_ADDRESS */
+    unsigned routed; /* flows with a way other than WAY_ADDRESS */
     struct neigh_table *neigh;
     struct tcp_listener *listeners;
     uint8_t listening[65536 / 8]; /* by local port: is there any listener? */
     struct link streams;
-    struct link connecting; /* streams; the first one times out first */
-    struct link blocked; /* streams that met can_send() == false */
-    struct link work; /* streams with something to deliver or to send */
-    struct link acks; /* streams with a delayed acknowledgement */
-    unsigned stalled;  /* slow ticks in a row with can_send() == false */
-    bool uplink_ready; /* the uplink has room again, but lwIP was at work */
+    struct link connecting;  /* streams; the first one times out first */
+    struct link blocked;     /* streams that met can_send() == false */
+    struct link work;        /* streams with something to deliver or to send */
+    struct link acks;        /* streams with a delayed acknowledgement */
+    unsigned stalled;        /* slow ticks in a row with can_send() == false */
+    bool uplink_ready;       /* the uplink has room again, but lwIP was at work */
     struct sg_timerq timers; /* of the flows' recovery */
     struct deferred_frame *deferred_head, **deferred_tail;
     size_t deferred_octets;
@@ -223,14 +223,14 @@ enum { ISN_KEY_LEN = 32 };
 struct stack {
     bool ready;
     struct sg_port *ports;
-    unsigned flows;     /* of all ports */
-    uint64_t now;       /* ns */
-    uint64_t tcp_tick;  /* ns of the next one, SG_NEVER when off */
+    unsigned flows;    /* of all ports */
+    uint64_t now;      /* ns */
+    uint64_t tcp_tick; /* ns of the next one, SG_NEVER when off */
     uint64_t arp_tick;
-    unsigned sending;   /* send_frame() calls on the stack */
-    const uint8_t *sender;  /* MAC address, while lwIP reads a segment; else NULL */
-    struct sg_port *active; /* the port whose input or 'run' is on the stack, or NULL */
-    u8_t ext_id;        /* lwIP's slot for our pointer in a pcb */
+    unsigned sending;             /* send_frame() calls on the stack */
+    const uint8_t *sender;        /* MAC address, while lwIP reads a segment; else NULL */
+    struct sg_port *active;       /* the port whose input or 'run' is on the stack, or NULL */
+    u8_t ext_id;                  /* lwIP's slot for our pointer in a pcb */
     uint8_t isn_key[ISN_KEY_LEN]; /* new whenever a first port is created */
 };
 
@@ -306,7 +306,7 @@ void pcb_list_show(struct flow *flow, struct tcp_pcb *listener);
 void pcb_list_hide(void);
 /* Around lwIP's timers: puts all busy connections of all ports into tcp_active_pcbs. */
 void pcb_list_show_busy(void);
-void pcb_list_wake_due(void);  /* before tcp_slowtmr(), and before they are shown */
+void pcb_list_wake_due(void);   /* before tcp_slowtmr(), and before they are shown */
 void pcb_list_sleep_idle(void); /* after each tick; hides them */
 /* The oldest connection in TIME-WAIT that no user holds, or NULL. */
 struct flow *pcb_list_oldest_time_wait(const struct sg_port *port);
@@ -378,8 +378,8 @@ unsigned demux_frame(struct sg_port *port, const uint8_t *frame, size_t len, boo
  * rx_frame.c: runs lwIP on one frame: untagged headers, which are copied, and the payload.  False:
  * lwIP queues the payload, and there is no memory for a copy: it points at the caller's.
  */
-bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
-                    const uint8_t *body, size_t len);
+bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head, const uint8_t *body,
+                    size_t len);
 
 /* tcp_listener.c */
 struct sg_stream_listener *listener_new(struct sg_stream_net *net, const struct sg_endpoint *local,

@@ -24,10 +24,11 @@ enum {
     IP6_HEAD = 40,
     ICMP_HEAD = 8,
     QUOTED_TCP = 8, /* ports and sequence number */
-    ICMP_UNREACHABLE = 3, CODE_FRAGMENTATION_NEEDED = 4,
+    ICMP_UNREACHABLE = 3,
+    CODE_FRAGMENTATION_NEEDED = 4,
     ICMP6_PACKET_TOO_BIG = 2,
-    PATH_MTU_MIN = 552,         /* IPv4: as Linux's; RFC 5927, section 7.4 wants a limit */
-    PATH_MTU_MIN_IP6 = 1280,    /* RFC 8200, section 5 */
+    PATH_MTU_MIN = 552,      /* IPv4: as Linux's; RFC 5927, section 7.4 wants a limit */
+    PATH_MTU_MIN_IP6 = 1280, /* RFC 8200, section 5 */
     REPORTS_MAX = 8,
 };
 
@@ -137,8 +138,7 @@ void path_mtu_ip4(struct sg_port *port, uint16_t vlan, const uint8_t *ip, size_t
         return;
     }
     inner = (quote[0] & 15u) * 4;
-    if (quote[0] >> 4 != 4 || inner < IP_HLEN ||
-        total < head + ICMP_HEAD + inner + QUOTED_TCP) {
+    if (quote[0] >> 4 != 4 || inner < IP_HLEN || total < head + ICMP_HEAD + inner + QUOTED_TCP) {
         return;
     }
     memcpy(key.local_ip, quote + 12, 4);

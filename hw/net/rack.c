@@ -65,8 +65,8 @@ static uint64_t reordering_window(const struct recovery *r)
 {
     const struct rack *k = &r->rack;
 
-    if (!k->reordered && (r->state != RECOVERY_OPEN ||
-                          r->sent.list[SEGMENT_SACKED].count >= DUP_THRESH)) {
+    if (!k->reordered &&
+        (r->state != RECOVERY_OPEN || r->sent.list[SEGMENT_SACKED].count >= DUP_THRESH)) {
         return 0;
     }
     return MIN(k->window_mult * r->min_rtt / 4, r->srtt);

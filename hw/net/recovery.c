@@ -14,10 +14,10 @@
  */
 #include "net_priv.h"
 
-#define CWND_OFF (UINT32_MAX / 2)         /* for lwIP's window, so that it never limits */
-#define LATE_NS (20 * NS_PER_MS)          /* a timer that is this late: this machine has stalled */
-#define NO_MEMORY_NS (50 * NS_PER_MS)     /* retry after this time */
-#define LATE_GRACE_NS (5 * NS_PER_MS)     /* time to read what has arrived meanwhile */
+#define CWND_OFF (UINT32_MAX / 2)     /* for lwIP's window, so that it never limits */
+#define LATE_NS (20 * NS_PER_MS)      /* a timer that is this late: this machine has stalled */
+#define NO_MEMORY_NS (50 * NS_PER_MS) /* retry after this time */
+#define LATE_GRACE_NS (5 * NS_PER_MS) /* time to read what has arrived meanwhile */
 
 enum {
     BACKOFF_MAX = 11, /* timeouts in a row without progress, in some four minutes, end it */

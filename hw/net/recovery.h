@@ -40,9 +40,9 @@ enum { SACK_BLOCKS_MAX = 4 }; /* 40 octets of options hold no more */
 /* The content of the segment being processed. */
 struct ack_seen {
     bool valid;
-    bool bare;     /* no data */
+    bool bare; /* no data */
     bool has_echo;
-    uint32_t echo; /* TSecr, ms */
+    uint32_t echo;   /* TSecr, ms */
     uint32_t window; /* the peer's window before it */
     unsigned blocks;
     struct {
@@ -70,13 +70,13 @@ struct recovery {
     uint32_t high;  /* the end of the newest octet sent */
     uint32_t point; /* the state ends when this is acknowledged */
     uint32_t cwnd, ssthresh;
-    unsigned handed; /* segments that lwIP has and the scoreboard has not: not sent yet */
-    bool starved;   /* the scoreboard had no memory for a segment that was sent */
-    bool limited;   /* by the congestion window, since the last acknowledgement */
-    bool urgent;    /* the first retransmission need not wait for the congestion window */
-    bool extra;     /* a probe: one segment beyond the congestion window */
-    unsigned duplicates;     /* without SACK: duplicate acknowledgements (RFC 5681, section 2), */
-    uint32_t left;           /* and the octets that they report as delivered */
+    unsigned handed;     /* segments that lwIP has and the scoreboard has not: not sent yet */
+    bool starved;        /* the scoreboard had no memory for a segment that was sent */
+    bool limited;        /* by the congestion window, since the last acknowledgement */
+    bool urgent;         /* the first retransmission need not wait for the congestion window */
+    bool extra;          /* a probe: one segment beyond the congestion window */
+    unsigned duplicates; /* without SACK: duplicate acknowledgements (RFC 5681, section 2), */
+    uint32_t left;       /* and the octets that they report as delivered */
 
     uint32_t prr_delivered, prr_out, prr_flight;
 
@@ -86,15 +86,15 @@ struct recovery {
     struct rack rack;
 
     bool probing;
-    bool probe_again;      /* the probe was a retransmission */
+    bool probe_again; /* the probe was a retransmission */
     uint32_t probe_end;
-    uint32_t probe_stamp;  /* ms */
+    uint32_t probe_stamp; /* ms */
 
     /* The state before the reduction, while it may turn out to be spurious. */
     bool may_undo;
     uint32_t undo_cwnd, undo_ssthresh;
     struct cubic undo_cubic;
-    uint32_t again_stamp;  /* ms, of the first retransmission; valid with 'again' */
+    uint32_t again_stamp; /* ms, of the first retransmission; valid with 'again' */
     bool again;
     unsigned undo_segments; /* retransmitted, not reported as duplicates */
 

@@ -5,10 +5,10 @@
  */
 #include "net_priv.h"
 
-#define RTO_MAX_NS (60000 * NS_PER_MS)   /* RFC 6298, section 2.5 */
-#define RTO_FIRST_NS (1000 * NS_PER_MS)  /* section 2.1 */
+#define RTO_MAX_NS (60000 * NS_PER_MS)      /* RFC 6298, section 2.5 */
+#define RTO_FIRST_NS (1000 * NS_PER_MS)     /* section 2.1 */
 #define PEER_ACK_DELAY_NS (200 * NS_PER_MS) /* RFC 8985, section 7.2 */
-#define PROBE_SLACK_NS (5 * NS_PER_MS)   /* an emulated machine is late now and then */
+#define PROBE_SLACK_NS (5 * NS_PER_MS)      /* an emulated machine is late now and then */
 
 /* RFC 6298, sections 2.2 and 2.3. */
 void rtt_sample(struct recovery *r, uint64_t rtt)

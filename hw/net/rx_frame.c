@@ -22,9 +22,9 @@ struct rx_frame {
     struct pbuf_custom body;
     struct rx_frame *spare;
     struct sg_port *port;
-    uint8_t *moved;  /* the payload's own memory, on the account */
+    uint8_t *moved; /* the payload's own memory, on the account */
     size_t moved_len;
-    unsigned users;  /* of head, body, and rx_frame_input() */
+    unsigned users; /* of head, body, and rx_frame_input() */
     bool body_live;
     uint8_t headers[HEADER_ALIGN + HEADERS_MAX];
 };
@@ -88,8 +88,8 @@ static bool move_body(struct rx_frame *f)
     return true;
 }
 
-bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head,
-                    const uint8_t *body, size_t len)
+bool rx_frame_input(struct address *addr, const uint8_t *headers, size_t head, const uint8_t *body,
+                    size_t len)
 {
     struct rx_frame *f = take_spare();
     bool kept = true;

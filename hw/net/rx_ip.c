@@ -24,7 +24,7 @@ enum {
     PORTS_LEN = 4,
     ICMP_UNREACHABLE = 3,
     IPV6_HEAD = 40,
-    EXTENSIONS_MAX = 4,     /* headers */
+    EXTENSIONS_MAX = 4, /* headers */
     HEADER_HOPS = 0,
     HEADER_ROUTING = 43,
     HEADER_FRAGMENT = 44,

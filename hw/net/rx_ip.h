@@ -14,10 +14,10 @@ struct sg_rx_tcp {
     unsigned family;          /* 4 or 6 */
     const uint8_t *src, *dst; /* network order */
     const uint8_t *tcp;
-    size_t extensions;        /* octets of IPv6 extension headers before the TCP header */
-    size_t tcp_head;          /* octets of the TCP header */
-    size_t payload;           /* octets behind it */
-    bool fragment;            /* the first one: only addresses and ports are certain to be there */
+    size_t extensions; /* octets of IPv6 extension headers before the TCP header */
+    size_t tcp_head;   /* octets of the TCP header */
+    size_t payload;    /* octets behind it */
+    bool fragment;     /* the first one: only addresses and ports are certain to be there */
 };
 
 /*

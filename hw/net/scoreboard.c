@@ -174,7 +174,12 @@ struct sent_segment *scoreboard_sent(struct scoreboard *b, uint32_t seq, uint32_
         again = true;
     }
     *s = (struct sent_segment){
-        .seq = seq, .end = end, .sent = now, .owner = owner, .again = again, .run = 1,
+        .seq = seq,
+        .end = end,
+        .sent = now,
+        .owner = owner,
+        .again = again,
+        .run = 1,
     };
     list_add(b, s, SEGMENT_IN_FLIGHT, false);
     return s;

@@ -29,7 +29,7 @@ struct sent_segment {
     uint32_t prev, next; /* in the list of its state: indices, as of scoreboard_at() */
     uint32_t run;        /* SACKed: at least this many are, beginning with this one */
     uint8_t state;
-    bool again;          /* sent more than once */
+    bool again; /* sent more than once */
 };
 
 struct segment_list {

@@ -161,7 +161,7 @@ u32_t *sg_net_segment_out(struct pbuf *p, struct tcp_hdr *hdr, const struct tcp_
     if (flow && !(TCPH_FLAGS(hdr) & TCP_SYN)) {
         recovery_segment_out(flow, pcb, hdr,
                              (u32_t)(p->tot_len - TCPH_HDRLEN_BYTES(hdr)) +
-                             (TCPH_FLAGS(hdr) & TCP_FIN ? 1 : 0));
+                                 (TCPH_FLAGS(hdr) & TCP_FIN ? 1 : 0));
     }
     return opts;
 }

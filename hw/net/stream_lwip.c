@@ -312,8 +312,8 @@ static void stream_hold(struct sg_stream *base, bool held)
     }
 }
 
-static void endpoint_of_key(struct sg_endpoint *e, const struct flow_key *key,
-                            const uint8_t ip[16], uint16_t port)
+static void endpoint_of_key(struct sg_endpoint *e, const struct flow_key *key, const uint8_t ip[16],
+                            uint16_t port)
 {
     memset(e, 0, sizeof(*e));
     e->family = (uint8_t)key->family;
@@ -489,7 +489,9 @@ struct sg_stream *stream_connect(struct sg_stream_net *net, const struct sg_endp
 {
     struct sg_port *port = port_of_net(net);
     struct flow_key key = {
-        .family = remote->family, .remote_port = remote->port, .local_port = local->port,
+        .family = remote->family,
+        .remote_port = remote->port,
+        .local_port = local->port,
     };
     struct address *addr;
     struct stream *s;

@@ -26,10 +26,10 @@ enum {
     CUTS_MAX = 65536,
     IP4_TCP_HEADERS = 40,
     IP6_TCP_HEADERS = 60,
-    MSS_MIN = 256,          /* a smaller one of the peer is ignored: RFC 9293, section 3.7.1 */
-    QUEUELEN_MAX = 60000,   /* pbufs of a connection; lwIP counts in 16 bits */
+    MSS_MIN = 256,        /* a smaller one of the peer is ignored: RFC 9293, section 3.7.1 */
+    QUEUELEN_MAX = 60000, /* pbufs of a connection; lwIP counts in 16 bits */
     PBUFS_PER_CUT = 4,
-    FIRST_TAKEN = 16 * 1024, /* initial part of the ring; more than any segment */
+    FIRST_TAKEN = 16 * 1024,   /* initial part of the ring; more than any segment */
     BATCH_OCTETS = 128 * 1024, /* then check again whether the uplink can send */
 };
 
@@ -323,8 +323,7 @@ static size_t write_cut(struct stream *s, struct batch *b, size_t len, bool last
         size_t piece = MIN(len - done, q->size - at);
         bool push = last && done + piece == len;
 
-        if (tcp_write(pcb, q->ring + at, (u16_t)piece,
-                      push ? 0 : TCP_WRITE_FLAG_MORE) != ERR_OK) {
+        if (tcp_write(pcb, q->ring + at, (u16_t)piece, push ? 0 : TCP_WRITE_FLAG_MORE) != ERR_OK) {
             break;
         }
         done += piece;

@@ -149,7 +149,7 @@ static bool concerns(const struct tcp_listener *l, const struct address *a)
 }
 
 static struct tcp_listener *best_for(const struct sg_port *port, const struct address *a,
-                                    uint16_t local_port)
+                                     uint16_t local_port)
 {
     struct tcp_listener *l, *best = NULL;
 

@@ -18,8 +18,8 @@ struct sg_abi_alloc_ucontext_resp {
     __u32 max_inline;
     __u32 max_sq_sge;
     __u32 max_rq_sge;
-    __u32 features;            /* SG_FEATURE_* */
-    __u32 hash_mask;           /* hash algorithms for Verify, bit n: enum sg_hash n */
+    __u32 features;  /* SG_FEATURE_* */
+    __u32 hash_mask; /* hash algorithms for Verify, bit n: enum sg_hash n */
 };
 SG_ASSERT_LAYOUT(struct sg_abi_alloc_ucontext_resp, 32, db_mmap_key, 0, uar, 8, max_inline, 12,
                  max_sq_sge, 16, max_rq_sge, 20, features, 24, hash_mask, 28);
@@ -36,8 +36,8 @@ SG_ASSERT_LAYOUT(struct sg_abi_alloc_pd_resp, 8, pdn, 0, reserved, 4);
  */
 struct sg_abi_create_cq {
     __aligned_u64 buf;
-    __u32 buf_len;  /* octets, at least entries * 64 + 64 */
-    __u32 entries;  /* power of two */
+    __u32 buf_len; /* octets, at least entries * 64 + 64 */
+    __u32 entries; /* power of two */
 };
 SG_ASSERT_LAYOUT(struct sg_abi_create_cq, 16, buf, 0, buf_len, 8, entries, 12);
 
@@ -94,15 +94,14 @@ struct sg_abi_create_qp {
     __aligned_u64 rq_buf;
     __u32 sq_entries; /* power of two */
     __u32 rq_entries;
-    __u16 sq_stride;  /* power of two */
+    __u16 sq_stride; /* power of two */
     __u16 rq_stride;
     __u16 max_inline;
     __u8 sq_max_sge;
     __u8 rq_max_sge;
 };
-SG_ASSERT_LAYOUT(struct sg_abi_create_qp, 32, sq_buf, 0, rq_buf, 8, sq_entries, 16,
-                 rq_entries, 20, sq_stride, 24, rq_stride, 26, max_inline, 28, sq_max_sge, 30,
-                 rq_max_sge, 31);
+SG_ASSERT_LAYOUT(struct sg_abi_create_qp, 32, sq_buf, 0, rq_buf, 8, sq_entries, 16, rq_entries, 20,
+                 sq_stride, 24, rq_stride, 26, max_inline, 28, sq_max_sge, 30, rq_max_sge, 31);
 
 struct sg_abi_create_qp_resp {
     __u32 qpn;
@@ -119,7 +118,7 @@ struct sg_abi_reg_mr {
     __u8 hash_key_len;
     __u8 mem_type;
     __u8 mem_mode;
-    __u32 reserved;     /* 0 */
+    __u32 reserved; /* 0 */
     __u8 hash_key[64];
 };
 SG_ASSERT_LAYOUT(struct sg_abi_reg_mr, 72, hash_alg, 0, hash_key_len, 1, mem_type, 2, mem_mode, 3,

@@ -86,9 +86,9 @@ enum sg_status {
 #define SG_ACCESS_LOCAL_WRITE 0x001u
 #define SG_ACCESS_REMOTE_READ 0x002u
 #define SG_ACCESS_REMOTE_WRITE 0x004u
-#define SG_ACCESS_REMOTE_ATOMIC 0x008u    /* RFC 7306 */
-#define SG_ACCESS_MW_BIND 0x010u          /* memory windows may be bound to the region */
-#define SG_ACCESS_FLUSH_GLOBAL 0x020u     /* draft-talpey-rdma-commit section 2 */
+#define SG_ACCESS_REMOTE_ATOMIC 0x008u /* RFC 7306 */
+#define SG_ACCESS_MW_BIND 0x010u       /* memory windows may be bound to the region */
+#define SG_ACCESS_FLUSH_GLOBAL 0x020u  /* draft-talpey-rdma-commit section 2 */
 #define SG_ACCESS_FLUSH_PERSISTENT 0x040u
 #define SG_ACCESS_VERIFY 0x080u
 #define SG_ACCESS_ZERO_BASED 0x100u
@@ -117,9 +117,9 @@ SG_ASSERT_LAYOUT(struct sg_admin_hdr, 8, opcode, 0, reserved_8, 1, cookie, 2, re
  */
 struct sg_page_list {
     __le64 addr;
-    __le32 count;      /* pages */
-    __u8 levels;       /* 0..2 */
-    __u8 page_shift;   /* 12..30; queues: 12 */
+    __le32 count;    /* pages */
+    __u8 levels;     /* 0..2 */
+    __u8 page_shift; /* 12..30; queues: 12 */
     __le16 reserved_112;
 };
 SG_ASSERT_LAYOUT(struct sg_page_list, 16, addr, 0, count, 8, levels, 12, page_shift, 13,
@@ -127,11 +127,11 @@ SG_ASSERT_LAYOUT(struct sg_page_list, 16, addr, 0, count, 8, levels, 12, page_sh
 
 /* Internet address and TCP port. */
 struct sg_sockaddr {
-    __u8 family;    /* 4 or 6 */
+    __u8 family; /* 4 or 6 */
     /* Local address of CONNECT, LISTEN: type of service or traffic class of packets; else 0. */
     __u8 tos;
-    __be16 port;    /* network order */
-    __u8 ip[16];    /* network order; IPv4 in the first four octets */
+    __be16 port; /* network order */
+    __u8 ip[16]; /* network order; IPv4 in the first four octets */
     /*
      * Link-local IPv6 addresses may be the same on several links: the 802.1Q identifier of the
      * link, 0: none.  Ignored for other addresses, and 0 in answers.
@@ -139,8 +139,8 @@ struct sg_sockaddr {
     __le16 vlan;
     __le16 reserved_176;
 };
-SG_ASSERT_LAYOUT(struct sg_sockaddr, 24, family, 0, tos, 1, port, 2, ip, 4, vlan, 20,
-                 reserved_176, 22);
+SG_ASSERT_LAYOUT(struct sg_sockaddr, 24, family, 0, tos, 1, port, 2, ip, 4, vlan, 20, reserved_176,
+                 22);
 
 struct sg_cmd_query { /* QUERY_*STATS, QUERY_CAPS, CM_DATA, FLASH_INFO */
     struct sg_admin_hdr hdr;
@@ -174,9 +174,9 @@ struct sg_cmd_set_addr {
     struct sg_sockaddr addr; /* port and vlan ignored */
     __u8 op;                 /* enum sg_set_addr_op */
     __u8 prefix_len;
-    __le16 vlan;             /* 802.1Q identifier 1..4094 of frames to and from addr; 0: none */
+    __le16 vlan; /* 802.1Q identifier 1..4094 of frames to and from addr; 0: none */
     __u8 reserved_288[4];
-    __u8 gateway[16];        /* all zero: none; else same family */
+    __u8 gateway[16]; /* all zero: none; else same family */
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_set_addr, 56, hdr, 0, addr, 8, op, 32, prefix_len, 33, vlan, 34,
                  reserved_288, 36, gateway, 40);
@@ -191,23 +191,23 @@ SG_ASSERT_LAYOUT(struct sg_cmd_set_port, 16, hdr, 0, mtu, 8, reserved, 12);
 struct sg_cmd_reg_mr {
     struct sg_admin_hdr hdr;
     __le32 pd;
-    __le32 access;       /* SG_ACCESS_* */
-    __le64 va;           /* Tagged Offset of the first octet */
-    __le64 length;       /* octets; with WHOLE_MEMORY ignored */
+    __le32 access;             /* SG_ACCESS_* */
+    __le64 va;                 /* Tagged Offset of the first octet */
+    __le64 length;             /* octets; with WHOLE_MEMORY ignored */
     struct sg_page_list pages; /* the first page contains va, at va's offset within a page */
-    __u8 flags;          /* SG_MR_* */
-    __u8 key;            /* low octet of the STag; 0: the device chooses a random one, not 0 */
+    __u8 flags;                /* SG_MR_* */
+    __u8 key; /* low octet of the STag; 0: the device chooses a random one, not 0 */
     /* Registration for Verify and Flush (draft-talpey-rdma-commit, local semantics). */
-    __u8 hash_alg;       /* enum sg_hash; with SG_ACCESS_VERIFY not NONE, else NONE */
-    __u8 hash_key_len;   /* HMAC: 1..SG_HASH_KEY_MAX; else 0 */
-    __u8 mem_type;       /* enum sg_mem_type: the type of memory that the consumer claims */
-    __u8 mem_mode;       /* enum sg_mem_mode */
+    __u8 hash_alg;     /* enum sg_hash; with SG_ACCESS_VERIFY not NONE, else NONE */
+    __u8 hash_key_len; /* HMAC: 1..SG_HASH_KEY_MAX; else 0 */
+    __u8 mem_type;     /* enum sg_mem_type: the type of memory that the consumer claims */
+    __u8 mem_mode;     /* enum sg_mem_mode */
     __u8 reserved_432[2];
     __u8 hash_key[64];
 };
-SG_ASSERT_LAYOUT(struct sg_cmd_reg_mr, 120, hdr, 0, pd, 8, access, 12, va, 16, length, 24,
-                 pages, 32, flags, 48, key, 49, hash_alg, 50, hash_key_len, 51, mem_type, 52,
-                 mem_mode, 53, reserved_432, 54, hash_key, 56);
+SG_ASSERT_LAYOUT(struct sg_cmd_reg_mr, 120, hdr, 0, pd, 8, access, 12, va, 16, length, 24, pages,
+                 32, flags, 48, key, 49, hash_alg, 50, hash_key_len, 51, mem_type, 52, mem_mode, 53,
+                 reserved_432, 54, hash_key, 56);
 /*
  * Address space of the PCI function, no page list: for local elements of QPs with SG_QP_KERNEL;
  * remote rights and ZERO_BASED are EINVAL.
@@ -224,7 +224,7 @@ SG_ASSERT_LAYOUT(struct sg_cmd_reg_mr, 120, hdr, 0, pd, 8, access, 12, va, 16, l
 struct sg_cmd_modify_mr {
     struct sg_admin_hdr hdr;
     __le32 stag;
-    __le32 mask;   /* SG_MR_MOD_*, at least one */
+    __le32 mask; /* SG_MR_MOD_*, at least one */
     __le32 pd;
     __le32 access; /* ZERO_BASED unchanged; not VERIFY */
 };
@@ -249,8 +249,8 @@ enum sg_mem_type { SG_MEM_TYPE_ANY = 0, SG_MEM_TYPE_VOLATILE = 1, SG_MEM_TYPE_PE
 /* The path of Writes to persistent memory on the target (DDIO); Flush keeps its promise. */
 enum sg_mem_mode {
     SG_MEM_MODE_DEFAULT = 0,
-    SG_MEM_MODE_CACHED = 1,   /* may allocate in the CPU's cache (DDIO) */
-    SG_MEM_MODE_DIRECT = 2,   /* bypasses the cache */
+    SG_MEM_MODE_CACHED = 1, /* may allocate in the CPU's cache (DDIO) */
+    SG_MEM_MODE_DIRECT = 2, /* bypasses the cache */
 };
 
 struct sg_cmd_alloc_mr {
@@ -260,8 +260,8 @@ struct sg_cmd_alloc_mr {
     __u8 key; /* as in REG_MR */
     __u8 reserved_136[7];
 };
-SG_ASSERT_LAYOUT(struct sg_cmd_alloc_mr, 24, hdr, 0, pd, 8, max_pages, 12, key, 16,
-                 reserved_136, 17);
+SG_ASSERT_LAYOUT(struct sg_cmd_alloc_mr, 24, hdr, 0, pd, 8, max_pages, 12, key, 16, reserved_136,
+                 17);
 
 struct sg_cmd_alloc_mw {
     struct sg_admin_hdr hdr;
@@ -278,10 +278,10 @@ enum sg_mw_type { SG_MW_TYPE_1 = 1, SG_MW_TYPE_2 = 2 };
 struct sg_cmd_map_pages {
     struct sg_admin_hdr hdr;
     __le32 stag;
-    __le32 op;           /* enum sg_map_op */
-    __le64 first_page;   /* index within the region */
-    __le64 count;        /* pages */
-    __le64 list;         /* MAP: bus address of count 64-bit page addresses, bit 0: writable */
+    __le32 op;         /* enum sg_map_op */
+    __le64 first_page; /* index within the region */
+    __le64 count;      /* pages */
+    __le64 list;       /* MAP: bus address of count 64-bit page addresses, bit 0: writable */
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_map_pages, 40, hdr, 0, stag, 8, op, 12, first_page, 16, count, 24,
                  list, 32);
@@ -291,15 +291,15 @@ enum sg_map_op { SG_MAP_PAGES = 1, SG_UNMAP_PAGES = 2, SG_MAP_FAIL = 3 };
 
 struct sg_cmd_create_cq {
     struct sg_admin_hdr hdr;
-    __le32 entries;   /* power of two */
-    __le32 eqn;       /* event queue for its events: 1..SG_EQ_COUNT-1 */
-    __le32 uar;       /* doorbell page */
+    __le32 entries; /* power of two */
+    __le32 eqn;     /* event queue for its events: 1..SG_EQ_COUNT-1 */
+    __le32 uar;     /* doorbell page */
     __le32 reserved_160;
     struct sg_page_list pages; /* zeroed */
-    __le64 record;    /* bus address of struct sg_cq_record, 64 octet aligned */
+    __le64 record;             /* bus address of struct sg_cq_record, 64 octet aligned */
 };
-SG_ASSERT_LAYOUT(struct sg_cmd_create_cq, 48, hdr, 0, entries, 8, eqn, 12, uar, 16,
-                 reserved_160, 20, pages, 24, record, 40);
+SG_ASSERT_LAYOUT(struct sg_cmd_create_cq, 48, hdr, 0, entries, 8, eqn, 12, uar, 16, reserved_160,
+                 20, pages, 24, record, 40);
 
 /*
  * After its completion the device uses the new ring and record, beginning with index 0 and phase 1.
@@ -336,11 +336,11 @@ struct sg_cmd_create_srq {
     struct sg_admin_hdr hdr;
     __le32 pd;
     __le32 uar;
-    __le32 entries;    /* power of two, 2..caps.max_srq_wr */
-    __le16 stride;     /* power of two, SG_WQE_STRIDE_MIN..MAX */
+    __le32 entries; /* power of two, 2..caps.max_srq_wr */
+    __le16 stride;  /* power of two, SG_WQE_STRIDE_MIN..MAX */
     __u8 max_sge;
     __u8 reserved_184;
-    __le32 limit;      /* as in MODIFY_SRQ */
+    __le32 limit; /* as in MODIFY_SRQ */
     __le32 reserved_224;
     struct sg_page_list pages;
 };
@@ -367,9 +367,9 @@ SG_ASSERT_LAYOUT(struct sg_cmd_modify_srq, 16, hdr, 0, srqn, 8, limit, 12);
 struct sg_cmd_resize_srq {
     struct sg_admin_hdr hdr;
     __le32 srqn;
-    __le32 entries;    /* power of two, 2..caps.max_srq_wr */
-    __le32 flags;      /* SG_RESIZE_SRQ_* */
-    __le32 limit;      /* with SG_RESIZE_SRQ_LIMIT, as in MODIFY_SRQ; else the limit stays */
+    __le32 entries; /* power of two, 2..caps.max_srq_wr */
+    __le32 flags;   /* SG_RESIZE_SRQ_* */
+    __le32 limit;   /* with SG_RESIZE_SRQ_LIMIT, as in MODIFY_SRQ; else the limit stays */
     struct sg_page_list pages;
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_resize_srq, 40, hdr, 0, srqn, 8, entries, 12, flags, 16, limit, 20,
@@ -379,9 +379,9 @@ SG_ASSERT_LAYOUT(struct sg_cmd_resize_srq, 40, hdr, 0, srqn, 8, entries, 12, fla
 struct sg_cmd_create_qp {
     struct sg_admin_hdr hdr;
     __le32 pd;
-    __le32 send_cqn;   /* CQs of the same doorbell page, or of page 0 */
+    __le32 send_cqn; /* CQs of the same doorbell page, or of page 0 */
     __le32 recv_cqn;
-    __le32 srqn;       /* with SG_QP_SRQ: of the same PD; rq_entries, rq_stride, rq_pages 0 */
+    __le32 srqn; /* with SG_QP_SRQ: of the same PD; rq_entries, rq_stride, rq_pages 0 */
     __le32 uar;
     __le32 sq_entries; /* power of two, 2..caps */
     __le32 rq_entries; /* power of two, 2..caps */
@@ -390,16 +390,16 @@ struct sg_cmd_create_qp {
     __u8 sq_max_sge;
     __u8 rq_max_sge;
     __le16 max_inline;
-    __le32 access;     /* remote rights that this QP can grant */
+    __le32 access; /* remote rights that this QP can grant */
     struct sg_page_list sq_pages;
     struct sg_page_list rq_pages;
-    __le32 flags;      /* SG_QP_* */
+    __le32 flags; /* SG_QP_* */
     __le32 reserved_640;
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_create_qp, 88, hdr, 0, pd, 8, send_cqn, 12, recv_cqn, 16, srqn, 20,
-                 uar, 24, sq_entries, 28, rq_entries, 32, sq_stride, 36, rq_stride, 38,
-                 sq_max_sge, 40, rq_max_sge, 41, max_inline, 42, access, 44, sq_pages, 48,
-                 rq_pages, 64, flags, 80, reserved_640, 84);
+                 uar, 24, sq_entries, 28, rq_entries, 32, sq_stride, 36, rq_stride, 38, sq_max_sge,
+                 40, rq_max_sge, 41, max_inline, 42, access, 44, sq_pages, 48, rq_pages, 64, flags,
+                 80, reserved_640, 84);
 #define SG_QP_SIGNAL_ALL 0x01 /* every send entry is signaled */
 #define SG_QP_KERNEL 0x02     /* may use REG_MR, LOCAL_INV and STag 0 as local key */
 #define SG_QP_SRQ 0x04        /* receives from srqn */
@@ -415,8 +415,8 @@ enum sg_qp_state {
 struct sg_cmd_modify_qp {
     struct sg_admin_hdr hdr;
     __le32 qpn;
-    __le32 mask;   /* SG_QP_MOD_* */
-    __le32 state;  /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected, flushed) */
+    __le32 mask;  /* SG_QP_MOD_* */
+    __le32 state; /* enum sg_qp_state: CLOSING, ERROR, IDLE (from ERROR, unconnected, flushed) */
     __le32 access;
     __u8 min_rnr_timer; /* 0..31, in InfiniBand's encoding */
     __u8 rnr_retry;     /* 0..7; 7: for ever */
@@ -445,15 +445,15 @@ SG_ASSERT_LAYOUT(struct sg_cmd_listen, 40, hdr, 0, local, 8, backlog, 32, reserv
 /* CONNECT and ACCEPT and REJECT. */
 struct sg_cmd_connect {
     struct sg_admin_hdr hdr;
-    __le32 qpn;               /* CONNECT, ACCEPT */
-    __le32 conn;              /* ACCEPT, REJECT: the connection id of SG_EV_CM_REQUEST */
-    struct sg_sockaddr local; /* CONNECT; port 0: any */
+    __le32 qpn;                /* CONNECT, ACCEPT */
+    __le32 conn;               /* ACCEPT, REJECT: the connection id of SG_EV_CM_REQUEST */
+    struct sg_sockaddr local;  /* CONNECT; port 0: any */
     struct sg_sockaddr remote; /* CONNECT */
-    __le64 pdata_addr;        /* private data */
-    __le16 pdata_len;         /* 0..SG_PRIVATE_DATA_MAX, less 4 for MPA revision 2 */
+    __le64 pdata_addr;         /* private data */
+    __le16 pdata_len;          /* 0..SG_PRIVATE_DATA_MAX, less 4 for MPA revision 2 */
     __le16 ird;
     __le16 ord;
-    __le16 flags;             /* CONNECT, ACCEPT: SG_CONNECT_* */
+    __le16 flags; /* CONNECT, ACCEPT: SG_CONNECT_* */
     /*
      * CONNECT, ACCEPT: the next hop for packets to the peer, network order, IPv4 in
      * the first four octets.  All zero: CONNECT uses prefix and gateway of the local address;
@@ -486,9 +486,9 @@ SG_ASSERT_LAYOUT(struct sg_cmd_connect, 96, hdr, 0, qpn, 8, conn, 12, local, 16,
  */
 struct sg_cmd_flash {
     struct sg_admin_hdr hdr;
-    __le64 addr;     /* READ, WRITE: bus address of the octets */
-    __le32 len;      /* 1..SG_FLASH_CHUNK_MAX (flash.h) */
-    __le32 offset;   /* READ: in the chip; WRITE: in the firmware */
+    __le64 addr;   /* READ, WRITE: bus address of the octets */
+    __le32 len;    /* 1..SG_FLASH_CHUNK_MAX (flash.h) */
+    __le32 offset; /* READ: in the chip; WRITE: in the firmware */
 };
 SG_ASSERT_LAYOUT(struct sg_cmd_flash, 24, hdr, 0, addr, 8, len, 16, offset, 20);
 
@@ -496,7 +496,7 @@ struct sg_flash_slot_info {
     __u8 version[16]; /* empty if not valid */
     __u8 profile[16];
     __le32 sequence;
-    __u8 reason;      /* enum sg_flash_reason; 0: valid */
+    __u8 reason; /* enum sg_flash_reason; 0: valid */
     __u8 reserved_296[3];
 };
 SG_ASSERT_LAYOUT(struct sg_flash_slot_info, 40, version, 0, profile, 16, sequence, 32, reason, 36,
@@ -504,8 +504,8 @@ SG_ASSERT_LAYOUT(struct sg_flash_slot_info, 40, version, 0, profile, 16, sequenc
 
 /* Answer of FLASH_INFO. */
 struct sg_flash_info {
-    __u8 running;     /* slot */
-    __u8 stored;      /* slot that the next reset starts */
+    __u8 running; /* slot */
+    __u8 stored;  /* slot that the next reset starts */
     __u8 reserved_16[2];
     __le32 fw_size_max;
     struct sg_flash_slot_info slot[2];
@@ -518,8 +518,8 @@ SG_ASSERT_LAYOUT(struct sg_flash_info, 128, running, 0, stored, 1, reserved_16, 
 /* Outcome of a connection event. */
 enum sg_cm_status {
     SG_CM_OK = 0,
-    SG_CM_REJECTED = 1,    /* by the peer's ULP */
-    SG_CM_REFUSED = 2,     /* no listener there */
+    SG_CM_REJECTED = 1, /* by the peer's ULP */
+    SG_CM_REFUSED = 2,  /* no listener there */
     SG_CM_TIMEOUT = 3,
     SG_CM_RESET = 4,       /* connection reset or lost */
     SG_CM_PROTOCOL = 5,    /* malformed MPA frame or no common parameters */
@@ -533,12 +533,12 @@ enum sg_cm_status {
 struct sg_cm_data {
     struct sg_sockaddr local;
     struct sg_sockaddr remote;
-    __le16 ird;        /* the peer's offer (request), or as agreed */
+    __le16 ird; /* the peer's offer (request), or as agreed */
     __le16 ord;
     __le16 pdata_len;
     __u8 mpa_rev;
     __u8 reserved;
-    __le16 peer_ird;   /* from the peer's frame; 0: it had none */
+    __le16 peer_ird; /* from the peer's frame; 0: it had none */
     __le16 peer_ord;
     __u8 pdata[SG_PRIVATE_DATA_MAX];
 };
@@ -547,7 +547,7 @@ SG_ASSERT_LAYOUT(struct sg_cm_data, 572, local, 0, remote, 24, ird, 48, ord, 50,
 
 /* Admin completion. */
 struct sg_admin_rsp {
-    __le32 id;       /* new object's number or STag; CONNECT: connection id; LISTEN: listener id */
+    __le32 id; /* new object's number or STag; CONNECT: connection id; LISTEN: listener id */
     /*
      * QUERY_QP: [0] state, [1] ird, [2] ord, [3] sq depth in use, [4] rq same.
      * QUERY_SRQ: [0] entries left, [1] limit, [2] low half of the count of entries completed.
@@ -555,17 +555,17 @@ struct sg_admin_rsp {
     __le32 data[13];
     __le32 reserved_448;
     __le16 cookie;
-    __u8 status;     /* enum sg_status */
-    __u8 phase;      /* bit 0; the last 64-bit word is written last */
+    __u8 status; /* enum sg_status */
+    __u8 phase;  /* bit 0; the last 64-bit word is written last */
 };
-SG_ASSERT_LAYOUT(struct sg_admin_rsp, 64, id, 0, data, 4, reserved_448, 56, cookie, 60,
-                 status, 62, phase, 63);
+SG_ASSERT_LAYOUT(struct sg_admin_rsp, 64, id, 0, data, 4, reserved_448, 56, cookie, 60, status, 62,
+                 phase, 63);
 SG_ASSERT_SIZE(struct sg_admin_rsp, SG_ADMIN_RSP_SIZE);
 
 /* Answer of QUERY_CAPS. */
 struct sg_caps {
-    __le32 version;        /* SG_VERSION */
-    __le32 features;       /* SG_FEATURE_* */
+    __le32 version;  /* SG_VERSION */
+    __le32 features; /* SG_FEATURE_* */
     __le32 max_pd;
     __le32 max_mr;
     __le32 max_cq;
@@ -577,7 +577,7 @@ struct sg_caps {
     __le32 max_inline;
     __le32 max_ird;
     __le32 max_ord;
-    __le32 max_fr_pages;   /* pages of a fast registration; 0: none */
+    __le32 max_fr_pages; /* pages of a fast registration; 0: none */
     __le32 max_listeners;
     __le32 max_conns;
     __le64 max_mr_size;
@@ -585,20 +585,20 @@ struct sg_caps {
     __le32 max_srq;
     __le32 max_srq_wr;
     __le32 max_mw;
-    __le32 num_uar;        /* doorbell pages, page 0 included */
-    __le32 num_eq;         /* async event queue included */
+    __le32 num_uar; /* doorbell pages, page 0 included */
+    __le32 num_eq;  /* async event queue included */
     __le32 max_private_data;
-    __u8 fw_version[16];   /* text, zero padded */
-    __le32 hash_mask;      /* hash algorithms for Verify, bit n: enum sg_hash n */
+    __u8 fw_version[16]; /* text, zero padded */
+    __le32 hash_mask;    /* hash algorithms for Verify, bit n: enum sg_hash n */
     __le32 max_srq_sge;
     __le32 reserved[10];
 };
 SG_ASSERT_LAYOUT(struct sg_caps, 168, version, 0, features, 4, max_pd, 8, max_mr, 12, max_cq, 16,
-                 max_cqe, 20, max_qp, 24, max_qp_wr, 28, max_sq_sge, 32, max_rq_sge, 36,
-                 max_inline, 40, max_ird, 44, max_ord, 48, max_fr_pages, 52, max_listeners, 56,
-                 max_conns, 60, max_mr_size, 64, page_size_mask, 72, max_srq, 80, max_srq_wr, 84,
-                 max_mw, 88, num_uar, 92, num_eq, 96, max_private_data, 100, fw_version, 104,
-                 hash_mask, 120, max_srq_sge, 124, reserved, 128);
+                 max_cqe, 20, max_qp, 24, max_qp_wr, 28, max_sq_sge, 32, max_rq_sge, 36, max_inline,
+                 40, max_ird, 44, max_ord, 48, max_fr_pages, 52, max_listeners, 56, max_conns, 60,
+                 max_mr_size, 64, page_size_mask, 72, max_srq, 80, max_srq_wr, 84, max_mw, 88,
+                 num_uar, 92, num_eq, 96, max_private_data, 100, fw_version, 104, hash_mask, 120,
+                 max_srq_sge, 124, reserved, 128);
 
 #define SG_FEATURE_MPA_V2 0x01u
 #define SG_FEATURE_FAST_REG 0x02u

@@ -35,18 +35,18 @@ SG_ASSERT_LAYOUT(struct sg_sge, 16, addr, 0, length, 8, lkey, 12);
 
 enum sg_wr_opcode {
     SG_WR_SEND = 0x00,
-    SG_WR_SEND_INV = 0x01,   /* inv_stag is invalidated at the peer */
+    SG_WR_SEND_INV = 0x01, /* inv_stag is invalidated at the peer */
     SG_WR_WRITE = 0x02,
-    SG_WR_READ = 0x03,       /* elements: the sink, filled in their order */
+    SG_WR_READ = 0x03, /* elements: the sink, filled in their order */
     /* The next three need an MR of ALLOC_MR, the last two of them also a QP with SG_QP_KERNEL. */
-    SG_WR_READ_INV = 0x04,   /* as READ, one element; its STag is invalidated at the end */
-    SG_WR_LOCAL_INV = 0x05,  /* inv_stag */
-    SG_WR_REG_MR = 0x06,     /* struct sg_wqe_reg */
-    SG_WR_BIND_MW = 0x07,    /* struct sg_wqe_bind; SG_FEATURE_MW */
-    SG_WR_SEND_IMM = 0x08,   /* RFC 7306 Immediate Data: imm, no payload; SG_FEATURE_IMM */
-    SG_WR_WRITE_IMM = 0x09,  /* WRITE, then Immediate Data; one completion */
-    SG_WR_FETCH_ADD = 0x0a,  /* struct sg_wqe_atomic; SG_FEATURE_ATOMICS */
-    SG_WR_CMP_SWAP = 0x0b,   /* struct sg_wqe_atomic */
+    SG_WR_READ_INV = 0x04,  /* as READ, one element; its STag is invalidated at the end */
+    SG_WR_LOCAL_INV = 0x05, /* inv_stag */
+    SG_WR_REG_MR = 0x06,    /* struct sg_wqe_reg */
+    SG_WR_BIND_MW = 0x07,   /* struct sg_wqe_bind; SG_FEATURE_MW */
+    SG_WR_SEND_IMM = 0x08,  /* RFC 7306 Immediate Data: imm, no payload; SG_FEATURE_IMM */
+    SG_WR_WRITE_IMM = 0x09, /* WRITE, then Immediate Data; one completion */
+    SG_WR_FETCH_ADD = 0x0a, /* struct sg_wqe_atomic; SG_FEATURE_ATOMICS */
+    SG_WR_CMP_SWAP = 0x0b,  /* struct sg_wqe_atomic */
     /* draft-talpey-rdma-commit; SG_FEATURE_FLUSH, _VERIFY, _ATOMIC_WRITE */
     SG_WR_FLUSH = 0x0c,        /* struct sg_wqe_place */
     SG_WR_VERIFY = 0x0d,       /* struct sg_wqe_place */
@@ -54,10 +54,10 @@ enum sg_wr_opcode {
 };
 
 /* sg_wqe_hdr.flags */
-#define SG_WQE_SIGNALED 0x01   /* a successful completion is reported */
-#define SG_WQE_SOLICITED 0x02  /* Send variants: solicited event at the peer */
-#define SG_WQE_FENCE 0x04      /* starts only after all earlier Reads have completed */
-#define SG_WQE_INLINE 0x08     /* payload follows in the entry; inline_len octets */
+#define SG_WQE_SIGNALED 0x01  /* a successful completion is reported */
+#define SG_WQE_SOLICITED 0x02 /* Send variants: solicited event at the peer */
+#define SG_WQE_FENCE 0x04     /* starts only after all earlier Reads have completed */
+#define SG_WQE_INLINE 0x08    /* payload follows in the entry; inline_len octets */
 
 /*
  * Send queue entry: this header, then num_sge elements or inline_len octets of payload, within the
@@ -71,40 +71,40 @@ struct sg_wqe_hdr {
     __u8 reserved_88;  /* 0 */
     __le16 inline_len; /* 0..SG_MAX_INLINE, when INLINE */
     __le16 reserved_112;
-    __le32 index;      /* low 32 bits of the producer index of this entry: the device checks it */
-    __le32 inv_stag;   /* SEND_INV, LOCAL_INV; FLUSH, VERIFY, ATOMIC_WRITE: 0, or by draft -01 */
+    __le32 index;       /* low 32 bits of the producer index of this entry: the device checks it */
+    __le32 inv_stag;    /* SEND_INV, LOCAL_INV; FLUSH, VERIFY, ATOMIC_WRITE: 0, or by draft -01 */
     __le64 remote_addr; /* WRITE: Tagged Offset of the sink; READ: of the source */
-    __le32 rkey;       /* WRITE, READ: the peer's STag */
+    __le32 rkey;        /* WRITE, READ: the peer's STag */
     __le32 reserved_288;
-    __le64 imm;        /* SEND_IMM, WRITE_IMM: the 8 octets in the order of memory; else 0 */
+    __le64 imm; /* SEND_IMM, WRITE_IMM: the 8 octets in the order of memory; else 0 */
 };
-SG_ASSERT_LAYOUT(struct sg_wqe_hdr, 48, wr_id, 0, opcode, 8, flags, 9, num_sge, 10,
-                 reserved_88, 11, inline_len, 12, reserved_112, 14, index, 16, inv_stag, 20,
-                 remote_addr, 24, rkey, 32, reserved_288, 36, imm, 40);
+SG_ASSERT_LAYOUT(struct sg_wqe_hdr, 48, wr_id, 0, opcode, 8, flags, 9, num_sge, 10, reserved_88, 11,
+                 inline_len, 12, reserved_112, 14, index, 16, inv_stag, 20, remote_addr, 24, rkey,
+                 32, reserved_288, 36, imm, 40);
 
 /* Follows sg_wqe_hdr in a REG_MR entry. */
 struct sg_wqe_reg {
-    __le32 stag;       /* new STag: index as allocated, any key octet */
-    __le32 access;     /* SG_ACCESS_* */
-    __le64 va;         /* Tagged Offset of the first octet */
-    __le64 length;     /* octets */
-    __le64 pbl_addr;   /* bus address of npages 64-bit page addresses, contiguous */
+    __le32 stag;     /* new STag: index as allocated, any key octet */
+    __le32 access;   /* SG_ACCESS_* */
+    __le64 va;       /* Tagged Offset of the first octet */
+    __le64 length;   /* octets */
+    __le64 pbl_addr; /* bus address of npages 64-bit page addresses, contiguous */
     __le32 npages;
-    __u8 page_shift;   /* 12..30 */
+    __u8 page_shift; /* 12..30 */
     __u8 reserved[3];
     __le64 reserved_320;
 };
-SG_ASSERT_LAYOUT(struct sg_wqe_reg, 48, stag, 0, access, 4, va, 8, length, 16, pbl_addr, 24,
-                 npages, 32, page_shift, 36, reserved, 37, reserved_320, 40);
+SG_ASSERT_LAYOUT(struct sg_wqe_reg, 48, stag, 0, access, 4, va, 8, length, 16, pbl_addr, 24, npages,
+                 32, page_shift, 36, reserved, 37, reserved_320, 40);
 
 /* Follows sg_wqe_hdr in a BIND_MW entry. */
 struct sg_wqe_bind {
-    __le32 stag;       /* the window's new STag: index as allocated, any key octet */
-    __le32 mr_stag;    /* region with MW_BIND, of the same PD; length 0: ignored */
-    __le32 access;     /* REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC, ZERO_BASED, FLUSH_* */
+    __le32 stag;    /* the window's new STag: index as allocated, any key octet */
+    __le32 mr_stag; /* region with MW_BIND, of the same PD; length 0: ignored */
+    __le32 access;  /* REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC, ZERO_BASED, FLUSH_* */
     __le32 reserved_96;
-    __le64 va;         /* first octet, an address of the region */
-    __le64 length;     /* octets; 0 (type 1 only): the window is unbound */
+    __le64 va;     /* first octet, an address of the region */
+    __le64 length; /* octets; 0 (type 1 only): the window is unbound */
 };
 SG_ASSERT_LAYOUT(struct sg_wqe_bind, 32, stag, 0, mr_stag, 4, access, 8, reserved_96, 12, va, 16,
                  length, 24);
@@ -129,9 +129,9 @@ SG_ASSERT_LAYOUT(struct sg_wqe_atomic, 32, data, 0, data_mask, 8, compare, 16, c
  * then hash_len octets of expected hash.
  */
 struct sg_wqe_place {
-    __le32 length;     /* octets; with SG_FLUSH_REGION ignored */
-    __le32 flags;      /* FLUSH: SG_FLUSH_*; VERIFY: 0 */
-    __u8 hash_len;     /* VERIFY: 0 (nothing expected) or 1..SG_HASH_MAX; FLUSH: 0 */
+    __le32 length; /* octets; with SG_FLUSH_REGION ignored */
+    __le32 flags;  /* FLUSH: SG_FLUSH_*; VERIFY: 0 */
+    __u8 hash_len; /* VERIFY: 0 (nothing expected) or 1..SG_HASH_MAX; FLUSH: 0 */
     __u8 reserved[7];
 };
 SG_ASSERT_LAYOUT(struct sg_wqe_place, 16, length, 0, flags, 4, hash_len, 8, reserved, 9);
@@ -144,8 +144,8 @@ SG_ASSERT_LAYOUT(struct sg_wqe_place, 16, length, 0, flags, 4, hash_len, 8, rese
 /* Receive queue entry: this header, then num_sge elements. */
 struct sg_rqe_hdr {
     __le64 wr_id;
-    __le32 index;   /* low 32 bits of the producer index of this entry */
-    __u8 num_sge;   /* 0..SG_RQ_MAX_SGE */
+    __le32 index; /* low 32 bits of the producer index of this entry */
+    __u8 num_sge; /* 0..SG_RQ_MAX_SGE */
     __u8 reserved[3];
 };
 SG_ASSERT_LAYOUT(struct sg_rqe_hdr, 16, wr_id, 0, index, 8, num_sge, 12, reserved, 13);
@@ -173,8 +173,8 @@ enum sg_wc_opcode {
 #define X(name, number, verbs) SG_WC_##name = number,
     SG_WC_SEND_OPCODES(X)
 #undef X
-    SG_WC_REG_MR = 0x06,       /* of the kernel's verbs alone */
-    SG_WC_VERIFY = 0x0d,       /* not of the verbs; byte_len: octets of the returned hash */
+        SG_WC_REG_MR = 0x06, /* of the kernel's verbs alone */
+    SG_WC_VERIFY = 0x0d,     /* not of the verbs; byte_len: octets of the returned hash */
     SG_WC_RECV = 0x80,
     /* imm; byte_len: octets of the Write directly before it, else 0 */
     SG_WC_RECV_IMM = 0x81,
@@ -211,27 +211,27 @@ enum sg_wc_status {
 #define SG_CQE_SOLICITED 0x02
 #define SG_CQE_WITH_INV 0x04 /* inv_stag was invalidated by the peer's Send */
 #define SG_CQE_WITH_IMM 0x08
-#define SG_CQE_RECV 0x10     /* completes a receive: wr_index counts the receive queue */
+#define SG_CQE_RECV 0x10 /* completes a receive: wr_index counts the receive queue */
 
 struct sg_cqe {
     __le64 wr_id;
     __le32 qpn;
-    __le32 byte_len;   /* receives, Reads and Verifies: octets placed */
+    __le32 byte_len; /* receives, Reads and Verifies: octets placed */
     __le32 inv_stag;
     __le32 vendor_err; /* Terminate seen: layer 31:28, type 27:24, code 23:16; 0 if none */
     __le64 imm;
-    __le64 timestamp;  /* ns, the adapter's clock */
+    __le64 timestamp; /* ns, the adapter's clock */
     __le64 reserved_320;
     __le64 reserved_384;
-    __le32 wr_index;   /* index of the completed entry: all entries up to it are free again */
-    __u8 status;       /* enum sg_wc_status */
-    __u8 opcode;       /* enum sg_wc_opcode */
+    __le32 wr_index; /* index of the completed entry: all entries up to it are free again */
+    __u8 status;     /* enum sg_wc_status */
+    __u8 opcode;     /* enum sg_wc_opcode */
     __u8 reserved_496;
     __u8 flags_phase;
 };
 SG_ASSERT_LAYOUT(struct sg_cqe, 64, wr_id, 0, qpn, 8, byte_len, 12, inv_stag, 16, vendor_err, 20,
-                 imm, 24, timestamp, 32, reserved_320, 40, reserved_384, 48, wr_index, 56,
-                 status, 60, opcode, 61, reserved_496, 62, flags_phase, 63);
+                 imm, 24, timestamp, 32, reserved_320, 40, reserved_384, 48, wr_index, 56, status,
+                 60, opcode, 61, reserved_496, 62, flags_phase, 63);
 
 /*
  * Completion queue control record, in guest memory, written by the consumer: its read progress.
@@ -246,15 +246,15 @@ SG_ASSERT_LAYOUT(struct sg_cq_record, 64, consumer_index, 0, reserved, 4);
 /* Events of the async event queue (eqn 0). */
 enum sg_event {
     SG_EV_NONE = 0,
-    SG_EV_ADMIN = 1,             /* there are admin completions */
-    SG_EV_COMPLETION = 2,        /* completion event queues: cqn has entries */
-    SG_EV_CQ_ERROR = 0x10,       /* cqn overran; its queue pairs are in error */
-    SG_EV_QP_FATAL = 0x11,       /* qpn */
-    SG_EV_QP_REQ_ERR = 0x12,     /* qpn: the peer's request was invalid */
-    SG_EV_QP_ACCESS_ERR = 0x13,  /* qpn: the peer violated access rights */
+    SG_EV_ADMIN = 1,            /* there are admin completions */
+    SG_EV_COMPLETION = 2,       /* completion event queues: cqn has entries */
+    SG_EV_CQ_ERROR = 0x10,      /* cqn overran; its queue pairs are in error */
+    SG_EV_QP_FATAL = 0x11,      /* qpn */
+    SG_EV_QP_REQ_ERR = 0x12,    /* qpn: the peer's request was invalid */
+    SG_EV_QP_ACCESS_ERR = 0x13, /* qpn: the peer violated access rights */
     SG_EV_SRQ_ERROR = 0x14,
     SG_EV_SRQ_LIMIT = 0x15,
-    SG_EV_QP_LAST_WQE = 0x16,    /* qpn, with a shared receive queue, in error: takes no more */
+    SG_EV_QP_LAST_WQE = 0x16, /* qpn, with a shared receive queue, in error: takes no more */
     SG_EV_PORT_UP = 0x20,
     SG_EV_PORT_DOWN = 0x21,
     SG_EV_DEVICE_FATAL = 0x22,
@@ -270,18 +270,18 @@ enum sg_event {
 };
 
 struct sg_eqe {
-    __u8 event;      /* enum sg_event */
-    __u8 cm_status;  /* enum sg_cm_status (admin.h) of a connection event */
+    __u8 event;     /* enum sg_event */
+    __u8 cm_status; /* enum sg_cm_status (admin.h) of a connection event */
     __le16 reserved_16;
-    __le32 id;       /* cqn, qpn or srqn */
-    __le32 conn;     /* connection id of a CM event */
+    __le32 id;   /* cqn, qpn or srqn */
+    __le32 conn; /* connection id of a CM event */
     __le32 aux;
-    __le64 page;     /* PAGE_FAULT, else 0 */
+    __le64 page; /* PAGE_FAULT, else 0 */
     __le32 reserved_192;
     __u8 reserved_224[3];
-    __u8 phase;      /* bit 0 */
+    __u8 phase; /* bit 0 */
 };
-SG_ASSERT_LAYOUT(struct sg_eqe, 32, event, 0, cm_status, 1, reserved_16, 2, id, 4, conn, 8,
-                 aux, 12, page, 16, reserved_192, 24, reserved_224, 28, phase, 31);
+SG_ASSERT_LAYOUT(struct sg_eqe, 32, event, 0, cm_status, 1, reserved_16, 2, id, 4, conn, 8, aux, 12,
+                 page, 16, reserved_192, 24, reserved_224, 28, phase, 31);
 
 #endif

@@ -39,18 +39,18 @@ enum sg_bar_size {
 #define SG_MAGIC 0x48475453 /* "STGH" read as little-endian octets */
 
 enum sg_reg {
-    SG_REG_MAGIC = 0x000,    /* RO  SG_MAGIC */
-    SG_REG_VERSION = 0x004,  /* RO  SG_VERSION */
-    SG_REG_CTRL = 0x008,     /* RW  SG_CTRL_* */
-    SG_REG_STATUS = 0x00c,   /* RO  SG_STATUS_* */
-    SG_REG_FATAL = 0x010,    /* RO  enum sg_fatal, why STATUS.FATAL is set */
-    SG_REG_VECTORS = 0x014,  /* RO  number of MSI-X vectors */
-    SG_REG_MAC_LO = 0x018,   /* RO  octets 0-3 of the port's MAC, octet 0 in bits 7:0 */
-    SG_REG_MAC_HI = 0x01c,   /* RO  octets 4-5 in bits 15:0 */
-    SG_REG_GUID_LO = 0x020,  /* RO  node GUID */
-    SG_REG_GUID_HI = 0x024,  /* RO */
+    SG_REG_MAGIC = 0x000,      /* RO  SG_MAGIC */
+    SG_REG_VERSION = 0x004,    /* RO  SG_VERSION */
+    SG_REG_CTRL = 0x008,       /* RW  SG_CTRL_* */
+    SG_REG_STATUS = 0x00c,     /* RO  SG_STATUS_* */
+    SG_REG_FATAL = 0x010,      /* RO  enum sg_fatal, why STATUS.FATAL is set */
+    SG_REG_VECTORS = 0x014,    /* RO  number of MSI-X vectors */
+    SG_REG_MAC_LO = 0x018,     /* RO  octets 0-3 of the port's MAC, octet 0 in bits 7:0 */
+    SG_REG_MAC_HI = 0x01c,     /* RO  octets 4-5 in bits 15:0 */
+    SG_REG_GUID_LO = 0x020,    /* RO  node GUID */
+    SG_REG_GUID_HI = 0x024,    /* RO */
     SG_REG_LINK_SPEED = 0x028, /* RO  Mbit/s, nominal */
-    SG_REG_LINK_MTU = 0x02c, /* RO  largest MTU that the port can carry, octets */
+    SG_REG_LINK_MTU = 0x02c,   /* RO  largest MTU that the port can carry, octets */
     SG_REG_FW_VERSION = 0x030, /* RO  of the running firmware: MAJOR << 16 | MINOR << 8 | PATCH */
     /* Losses of persistent memory at the machine's last power cut; all 0: there was none. */
     SG_REG_POWER_CUTS = 0x034, /* RO  power cuts so far */
@@ -58,12 +58,12 @@ enum sg_reg {
     SG_REG_POWER_LOST = 0x03c, /* RO  the same: losses */
 
     /* Test registers: bring the bus up before any protocol works. */
-    SG_REG_TEST_SCRATCH = 0x040, /* RW  reads back inverted */
-    SG_REG_TEST_IRQ = 0x044,     /* WO  raises the vector written */
-    SG_REG_TEST_DMA_LO = 0x048,  /* RW  address of the test buffer */
-    SG_REG_TEST_DMA_HI = 0x04c,  /* RW */
-    SG_REG_TEST_DMA_LEN = 0x050, /* RW  octets, 1..SG_TEST_DMA_MAX */
-    SG_REG_TEST_DMA_CMD = 0x054, /* WO  enum sg_test_dma */
+    SG_REG_TEST_SCRATCH = 0x040,    /* RW  reads back inverted */
+    SG_REG_TEST_IRQ = 0x044,        /* WO  raises the vector written */
+    SG_REG_TEST_DMA_LO = 0x048,     /* RW  address of the test buffer */
+    SG_REG_TEST_DMA_HI = 0x04c,     /* RW */
+    SG_REG_TEST_DMA_LEN = 0x050,    /* RW  octets, 1..SG_TEST_DMA_MAX */
+    SG_REG_TEST_DMA_CMD = 0x054,    /* WO  enum sg_test_dma */
     SG_REG_TEST_DMA_STATUS = 0x058, /* RO  0 done, else enum sg_status */
 
     /* Admin queue: two rings of guest memory, set while CTRL.ENABLE is clear. */
@@ -71,14 +71,14 @@ enum sg_reg {
     SG_REG_ASQ_BASE_HI = 0x084,
     SG_REG_ACQ_BASE_LO = 0x088, /* RW  admin completion ring, 4 KiB aligned */
     SG_REG_ACQ_BASE_HI = 0x08c,
-    SG_REG_ADMIN_SIZE = 0x090,  /* RW  entries of both rings, power of two, 2..256 */
-    SG_REG_ADMIN_DB = 0x094,    /* WO  producer index of the submission ring (free running) */
-    SG_REG_ADMIN_CI = 0x098,    /* WO  consumer index of the completion ring (free running) */
+    SG_REG_ADMIN_SIZE = 0x090, /* RW  entries of both rings, power of two, 2..256 */
+    SG_REG_ADMIN_DB = 0x094,   /* WO  producer index of the submission ring (free running) */
+    SG_REG_ADMIN_CI = 0x098,   /* WO  consumer index of the completion ring (free running) */
 
     /* Async event queue, set while CTRL.ENABLE is clear; vector 0. */
     SG_REG_AEQ_BASE_LO = 0x0a0, /* RW  4 KiB aligned, contiguous */
     SG_REG_AEQ_BASE_HI = 0x0a4,
-    SG_REG_AEQ_SIZE = 0x0a8,    /* RW  entries, power of two, 64..65536 */
+    SG_REG_AEQ_SIZE = 0x0a8, /* RW  entries, power of two, 64..65536 */
 
     /* Event queue doorbells: eqn 0 is the async event queue. */
     SG_REG_EQ_DB = 0x1000, /* WO  + 4 * eqn: SG_EQ_DB_*; eqn < SG_EQ_COUNT */
@@ -113,11 +113,11 @@ enum sg_test_dma {
 
 enum sg_fatal {
     SG_FATAL_NONE = 0,
-    SG_FATAL_BAD_SETUP = 1, /* ENABLE with unusable ring registers */
-    SG_FATAL_DMA = 2,       /* an admin or event ring cannot be reached */
+    SG_FATAL_BAD_SETUP = 1,   /* ENABLE with unusable ring registers */
+    SG_FATAL_DMA = 2,         /* an admin or event ring cannot be reached */
     SG_FATAL_ADMIN_INDEX = 3, /* admin doorbell beyond the ring */
     SG_FATAL_AEQ_OVERRUN = 4, /* async events lost: the driver does not consume */
-    SG_FATAL_INJECTED = 5, /* by the machine's owner, to test recovery */
+    SG_FATAL_INJECTED = 5,    /* by the machine's owner, to test recovery */
 };
 
 /*

@@ -74,7 +74,7 @@ struct sg_stats {
     SG_STATS(X)
 #undef X
 };
-#define X(name, where) + 8
+#define X(name, where) +8
 SG_ASSERT_SIZE(struct sg_stats, 0 SG_STATS(X));
 #undef X
 
@@ -94,7 +94,7 @@ struct sg_qp_stats {
     SG_QP_STATS(X)
 #undef X
 };
-#define X(name) + 8
+#define X(name) +8
 SG_ASSERT_SIZE(struct sg_qp_stats, 0 SG_QP_STATS(X));
 #undef X
 
@@ -113,7 +113,7 @@ struct sg_mr_stats {
     SG_MR_STATS(X)
 #undef X
 };
-#define X(name) + 8
+#define X(name) +8
 SG_ASSERT_SIZE(struct sg_mr_stats, 0 SG_MR_STATS(X));
 #undef X
 

@@ -18,7 +18,13 @@
 #include "wire.h"
 
 enum {
-    PORT = 4791, PEER = 700, MSS = 256, SYN = 2, ACK = 16, BLOCKS = 4, WINDOW = 65535,
+    PORT = 4791,
+    PEER = 700,
+    MSS = 256,
+    SYN = 2,
+    ACK = 16,
+    BLOCKS = 4,
+    WINDOW = 65535,
     ROUNDS = 20,
 };
 
@@ -51,8 +57,7 @@ static void note(uint64_t begin)
 
 static void end_row(const char *name)
 {
-    printf("%-58s %8.2f ms %10.1f ms %6u\n", name, (double)longest / 1e6, (double)sum / 1e6,
-           calls);
+    printf("%-58s %8.2f ms %10.1f ms %6u\n", name, (double)longest / 1e6, (double)sum / 1e6, calls);
     worst = SG_MAX(worst, longest);
     longest = sum = calls = 0;
 }
@@ -98,7 +103,10 @@ static void kick(void *opaque)
 }
 
 static const struct sg_port_ops ops = {
-    .send_frame = send_frame, .now = port_now, .random = random_octets, .kick = kick,
+    .send_frame = send_frame,
+    .now = port_now,
+    .random = random_octets,
+    .kick = kick,
 };
 
 static void nothing(struct sg_stream *s)
@@ -119,7 +127,10 @@ static void closed(struct sg_stream *s, enum sg_stream_end why)
 }
 
 static const struct sg_stream_events events = {
-    .connected = nothing, .receive = receive, .writable = nothing, .peer_closed = nothing,
+    .connected = nothing,
+    .receive = receive,
+    .writable = nothing,
+    .peer_closed = nothing,
     .closed = closed,
 };
 
@@ -148,9 +159,18 @@ static void say(uint8_t flags, uint32_t seq, uint32_t ack, const uint8_t *option
     static const uint8_t octets[8];
     uint8_t frame[300];
     struct wire_segment s = {
-        .dst_mac = mac[0], .src_mac = mac[1], .src = at[1], .dst = at[0], .flags = flags,
-        .seq = seq, .ack = ack, .window = WINDOW, .options = options, .options_len = len,
-        .payload = octets, .payload_len = payload,
+        .dst_mac = mac[0],
+        .src_mac = mac[1],
+        .src = at[1],
+        .dst = at[0],
+        .flags = flags,
+        .seq = seq,
+        .ack = ack,
+        .window = WINDOW,
+        .options = options,
+        .options_len = len,
+        .payload = octets,
+        .payload_len = payload,
     };
     size_t n = wire_build(frame, &s);
     uint64_t begin = cpu_ns();
@@ -189,7 +209,8 @@ static void start(void)
 {
     static const uint8_t options[] = { 2, 4, 1, 0, 4, 2, 1, 3, 3, 14, 0, 0 };
     struct sg_port_config config = {
-        .send_buffer = SG_PORT_SEND_BUFFER_MAX, .window = SG_PORT_WINDOW_MAX,
+        .send_buffer = SG_PORT_SEND_BUFFER_MAX,
+        .window = SG_PORT_WINDOW_MAX,
     };
     struct sg_endpoint any = { .family = 4, .port = PORT };
     struct sg_stream_net *net;
@@ -246,7 +267,7 @@ static void acknowledgements(void)
     b[0][0] = first + unit;
     b[0][1] = sent;
     longest = sum = calls = 0;
-    sack(first, (const uint32_t (*)[2])b, 1);
+    sack(first, (const uint32_t(*)[2])b, 1);
     end_row("one SACK for all but the oldest");
     for (unsigned i = 0; i < 50; i++) {
         run(20 * WIRE_MS);
@@ -262,7 +283,7 @@ static void acknowledgements(void)
             b[k][0] = o + 2 * k * unit;
             b[k][1] = b[k][0] + unit;
         }
-        sack(first, (const uint32_t (*)[2])b, 3);
+        sack(first, (const uint32_t(*)[2])b, 3);
     }
     end_row("SACKs of every second segment, three at a time");
     for (unsigned i = 0; i < 200; i++) {

@@ -47,10 +47,10 @@ enum {
 };
 
 struct bench_loss_end {
-    unsigned number;      /* 0 sends, 1 receives */
-    int tap;              /* -1: the adapter's */
+    unsigned number; /* 0 sends, 1 receives */
+    int tap;         /* -1: the adapter's */
     uint8_t mac[6];
-    const char *control;  /* of congestion */
+    const char *control;    /* of congestion */
     struct sg_impair *link; /* what it sends */
 };
 
@@ -82,7 +82,8 @@ static void check(bool good, const char *what)
 static struct sockaddr_in address(unsigned number)
 {
     return (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_port = htons(TCP_PORT),
+        .sin_family = AF_INET,
+        .sin_port = htons(TCP_PORT),
         .sin_addr.s_addr = htonl(0x0a000001 + number),
     };
 }
@@ -148,8 +149,9 @@ static void *sender(void *arg)
 
     make_end(e);
     s = socket(AF_INET, SOCK_STREAM, 0);
-    check(setsockopt(s, IPPROTO_TCP, TCP_CONGESTION, e->control,
-                     (socklen_t)strlen(e->control)) == 0, e->control);
+    check(setsockopt(s, IPPROTO_TCP, TCP_CONGESTION, e->control, (socklen_t)strlen(e->control)) ==
+              0,
+          e->control);
     while (connect(s, (struct sockaddr *)&peer, sizeof(peer)) != 0) {
         usleep(10000);
     }
@@ -212,7 +214,10 @@ static void port_kick(void *opaque)
 }
 
 static const struct sg_port_ops port_ops = {
-    .send_frame = port_send, .now = port_now, .random = port_random, .kick = port_kick,
+    .send_frame = port_send,
+    .now = port_now,
+    .random = port_random,
+    .kick = port_kick,
 };
 
 static void fill(struct sg_stream *s)
@@ -242,7 +247,10 @@ static void receive(struct sg_stream *s, const uint8_t *data, size_t len)
 }
 
 static const struct sg_stream_events events = {
-    .connected = fill, .receive = receive, .writable = fill, .peer_closed = ignore,
+    .connected = fill,
+    .receive = receive,
+    .writable = fill,
+    .peer_closed = ignore,
     .closed = closed,
 };
 
@@ -250,7 +258,8 @@ static const struct sg_stream_events events = {
 static void make_port(struct bench_loss_end *e)
 {
     struct sg_port_config config = {
-        .mtu = 1500, .send_buffer = SG_PORT_SEND_BUFFER_MAX / 4,
+        .mtu = 1500,
+        .send_buffer = SG_PORT_SEND_BUFFER_MAX / 4,
     };
     struct sg_endpoint own = { .family = 4, .ip = { 10, 0, 0, 1 } }, peer = own;
     struct sg_stream_net *net;
@@ -280,7 +289,8 @@ static void run_port(uint64_t now)
 static void relay(void)
 {
     struct pollfd fds[2] = {
-        { .fd = ends[0].tap, .events = POLLIN }, { .fd = ends[1].tap, .events = POLLIN },
+        { .fd = ends[0].tap, .events = POLLIN },
+        { .fd = ends[1].tap, .events = POLLIN },
     };
     uint64_t now = now_ns(), next = now + 1000000;
     struct timespec wait;
@@ -289,8 +299,9 @@ static void relay(void)
     int i, j;
 
     for (i = 0; i < 2; i++) {
-        for (j = 0; j < BATCH && ends[i].tap >= 0 &&
-                    (n = read(ends[i].tap, frame, sizeof(frame))) > 0; j++) {
+        for (j = 0;
+             j < BATCH && ends[i].tap >= 0 && (n = read(ends[i].tap, frame, sizeof(frame))) > 0;
+             j++) {
             transmit(&ends[i], frame, (size_t)n);
         }
         sg_impair_output(ends[i].link, now_ns(), BATCH, deliver, &ends[!i]);
@@ -350,8 +361,11 @@ int main(int argc, char **argv)
     for (i = 0; i < 2; i++) {
         c.seed = i + 1;
         ends[i] = (struct bench_loss_end){
-            .number = i, .tap = -1, .mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) },
-            .control = argv[1], .link = sg_impair_new(&c),
+            .number = i,
+            .tap = -1,
+            .mac = { 2, 0, 0, 0, 0, (uint8_t)(i + 1) },
+            .control = argv[1],
+            .link = sg_impair_new(&c),
         };
         check(ends[i].link != NULL, "the path");
     }

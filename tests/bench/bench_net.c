@@ -105,7 +105,10 @@ static void op_kick(void *opaque)
 }
 
 static const struct sg_port_ops ops = {
-    .send_frame = send_frame, .now = op_now, .random = op_random, .kick = op_kick,
+    .send_frame = send_frame,
+    .now = op_now,
+    .random = op_random,
+    .kick = op_kick,
 };
 
 static void fill(struct net_bench *b)
@@ -143,8 +146,11 @@ static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 }
 
 static const struct sg_stream_events events = {
-    .connected = on_stream, .receive = on_receive, .writable = on_stream,
-    .peer_closed = on_peer_closed, .closed = on_closed,
+    .connected = on_stream,
+    .receive = on_receive,
+    .writable = on_stream,
+    .peer_closed = on_peer_closed,
+    .closed = on_closed,
 };
 
 static bool on_accept(void *user, struct sg_stream *s)

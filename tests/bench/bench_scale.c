@@ -27,7 +27,8 @@
 #include "tcp_link.h"
 
 enum {
-    TIMES = 3, FEW = 64,
+    TIMES = 3,
+    FEW = 64,
     PASS_NS = 10000,
     BETWEEN = 256, /* writes between two looks at the clock, which costs as much as one */
 };
@@ -230,8 +231,8 @@ static void many_mrs(unsigned count, struct numbers *r)
     uint64_t begin = now();
 
     for (unsigned i = 0; i < count; i++) {
-        md_reg_mr(&s->md, s->pd, page, SG_PAGE_SIZE, SG_ACCESS_REMOTE_WRITE |
-                  SG_ACCESS_LOCAL_WRITE);
+        md_reg_mr(&s->md, s->pd, page, SG_PAGE_SIZE,
+                  SG_ACCESS_REMOTE_WRITE | SG_ACCESS_LOCAL_WRITE);
     }
     r->mr_ns = (double)(now() - begin) / count;
     r->mr_octets = (many_allocated() - before) / count;
@@ -247,9 +248,9 @@ static void print_json(const struct numbers *r, unsigned qps, unsigned mrs)
            r->syn_idle_ns);
     for (int i = 0; i < 2; i++) {
         printf(", \"%s\": {\"one_ns\": %.1f, \"idle_ns\": %.1f, \"few_ns\": %.1f, "
-               "\"all_ns\": %.1f, \"factor\": %.3f, \"qp_octets\": %.0f}", i ? "tcp" : "mem",
-               kinds[i]->one_ns, kinds[i]->idle_ns, kinds[i]->few_ns, kinds[i]->all_ns,
-               kinds[i]->idle_ns / kinds[i]->one_ns, kinds[i]->qp_octets);
+               "\"all_ns\": %.1f, \"factor\": %.3f, \"qp_octets\": %.0f}",
+               i ? "tcp" : "mem", kinds[i]->one_ns, kinds[i]->idle_ns, kinds[i]->few_ns,
+               kinds[i]->all_ns, kinds[i]->idle_ns / kinds[i]->one_ns, kinds[i]->qp_octets);
     }
     printf("}\n");
 }

@@ -91,8 +91,7 @@ static void begin_row(void)
 
 static void end_row(const char *name)
 {
-    printf("%-58s %8.2f ms %10.1f ms %6u\n", name, (double)longest / 1e6, (double)sum / 1e6,
-           calls);
+    printf("%-58s %8.2f ms %10.1f ms %6u\n", name, (double)longest / 1e6, (double)sum / 1e6, calls);
     worst_of_all = SG_MAX(worst_of_all, (double)longest / 1e6);
 }
 
@@ -177,11 +176,17 @@ static struct md_qp *deep(void)
     for (int side = 0; side < 2; side++) {
         struct pair_side *s = &m.pair.side[side];
 
-        md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .entries = MANY_DEPTH, .stride = 128,
-            .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
-                      SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
-        });
+        md_create_qp(&s->md, &s->qp,
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &s->cq,
+                         .rcq = &s->cq,
+                         .entries = MANY_DEPTH,
+                         .stride = 128,
+                         .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
+                                   SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT |
+                                   SG_ACCESS_VERIFY,
+                     });
     }
     pair_connect(&m.pair);
     return &m.pair.side[0].qp;
@@ -244,8 +249,8 @@ static void ask(const char *name, uint32_t stag, uint8_t opcode, uint32_t flags)
 
 static void placement(void)
 {
-    struct sg_cmd_reg_mr c = reg_cmd(pages, SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY |
-                                            SG_ACCESS_REMOTE_READ);
+    struct sg_cmd_reg_mr c =
+        reg_cmd(pages, SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ);
     struct sg_cmd_id dereg = { .hdr.opcode = SG_ADMIN_DEREG_MR };
     struct test_host *h = &m.pair.side[0].h;
     uint32_t stag, i;
@@ -288,9 +293,14 @@ static void moderation(void)
         md_create_cq(&s->md, &cq[i], 16);
         sg_put_le32(&c.cqn, cq[i].cqn);
         md_cmd(&s->md, &c, sizeof(c), NULL);
-        md_create_qp(&s->md, &qp, &(struct md_qp_params){
-            .pd = s->pd, .scq = &cq[i], .rcq = &cq[i], .entries = 4, .stride = 128,
-        });
+        md_create_qp(&s->md, &qp,
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &cq[i],
+                         .rcq = &cq[i],
+                         .entries = 4,
+                         .stride = 128,
+                     });
         md_arm(&cq[i], false);
         md_modify_qp(&qp, SG_QP_ERROR);
         md_post_recv(&qp, i, s->buf, 8, s->stag);
@@ -318,8 +328,7 @@ static void queues(void)
         struct sg_sge sge = many_sge(s->buf, s->stag);
 
         for (k = 0; k < MANY_ENTRIES; k++) {
-            many_put(&m.qp[0][i], SG_WR_WRITE, 0, &sge, m.pair.side[1].buf,
-                     m.pair.side[1].stag);
+            many_put(&m.qp[0][i], SG_WR_WRITE, 0, &sge, m.pair.side[1].buf, m.pair.side[1].stag);
         }
         ring(&m.qp[0][i]);
     }
@@ -363,8 +372,9 @@ int main(int argc, char **argv)
 
         *(!strcmp(argv[i], "--qps") ? &qps : !strcmp(argv[i], "--mrs") ? &mrs : &pages) = n;
     }
-    many_start(&m, qps, 2 * (pages / LEAVES * 8 + MANY_DEPTH * 128 + 16 * SG_PAGE_SIZE) +
-               SG_MIN(qps, (unsigned)TIMERS) * 8ull * SG_PAGE_SIZE);
+    many_start(&m, qps,
+               2 * (pages / LEAVES * 8 + MANY_DEPTH * 128 + 16 * SG_PAGE_SIZE) +
+                   SG_MIN(qps, (unsigned)TIMERS) * 8ull * SG_PAGE_SIZE);
     pm.h = &m.pair.side[0].h;
     {
         uint64_t lo = test_host_alloc(pm.h, 2 * SG_PAGE_SIZE, SG_PAGE_SIZE);
@@ -376,8 +386,8 @@ int main(int argc, char **argv)
     make_lists();
     m.pair.side[0].h.ops.now = machine_now;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("%u queue pairs, %u regions, %u pages of a list\n%-58s %11s %13s %6s\n", qps, mrs,
-           pages, "", "longest", "all", "calls");
+    printf("%u queue pairs, %u regions, %u pages of a list\n%-58s %11s %13s %6s\n", qps, mrs, pages,
+           "", "longest", "all", "calls");
     memory();
     placement();
     m.pair.side[0].md.hold = false;

@@ -60,9 +60,14 @@ static void open_one(struct many *m, struct md_qp qp[2], struct md_cq *cq[2], ui
     for (int side = 0; side < 2; side++) {
         struct pair_side *s = &m->pair.side[side];
 
-        md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
-            .pd = s->pd, .scq = cq[side], .rcq = cq[side], .entries = entries, .stride = 64,
-        });
+        md_create_qp(&s->md, &s->qp,
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = cq[side],
+                         .rcq = cq[side],
+                         .entries = entries,
+                         .stride = 64,
+                     });
     }
     pair_connect(&m->pair);
     for (int side = 0; side < 2; side++) {

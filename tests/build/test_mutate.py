@@ -42,8 +42,11 @@ int f(struct s *s, int n)
 
 def changed(kind):
     """The lines that mutants of that kind make of the sample's lines."""
-    return {m.apply(SAMPLE).split("\n")[m.line - 1].strip()
-            for m in mutation.of_text("a.c", SAMPLE) if m.kind == kind}
+    return {
+        m.apply(SAMPLE).split("\n")[m.line - 1].strip()
+        for m in mutation.of_text("a.c", SAMPLE)
+        if m.kind == kind
+    }
 
 
 def kinds(_):
@@ -63,8 +66,12 @@ def left_alone(_):
     lines = {m.line for m in mutation.of_text("a.c", SAMPLE)}
     text = SAMPLE.split("\n")
     touched = {text[n - 1].strip() for n in lines}
-    assert touched == {"if (n < s->limit) {", 'note("n < 3 && %d", n);', "s->count = n + 1;",
-                       "g_free(s->list);"}, touched
+    assert touched == {
+        "if (n < s->limit) {",
+        'note("n < 3 && %d", n);',
+        "s->count = n + 1;",
+        "g_free(s->list);",
+    }, touched
     for mutant in mutation.of_text("a.c", SAMPLE):
         assert mutant.kind == "call left out" or '"n < 3 && %d"' in mutant.apply(SAMPLE)
 
@@ -124,7 +131,8 @@ def small_tree(mutate, place):
     (place / "src" / "a.c").write_text(PROGRAM)
     (place / "out" / "build.ninja").write_text(NINJA)
     (place / "out" / "compile_commands.json").write_text(
-        json.dumps([{"file": "../src/a.c", "output": "a.o"}]))
+        json.dumps([{"file": "../src/a.c", "output": "a.o"}])
+    )
     tree = mutate.Tree.__new__(mutate.Tree)
     tree.place, tree.out = place, place / "out"
     tree.ninja()
@@ -176,8 +184,11 @@ def sanitized(_):
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder) / "build"
         (build / "native" / "meson-info").mkdir(parents=True)
-        (build / "native" / "meson-info" / "intro-buildoptions.json").write_text(json.dumps(
-            [{"name": "lwip_dir", "value": "/l"}, {"name": "firmware_dir", "value": "/f"}]))
+        (build / "native" / "meson-info" / "intro-buildoptions.json").write_text(
+            json.dumps(
+                [{"name": "lwip_dir", "value": "/l"}, {"name": "firmware_dir", "value": "/f"}]
+            )
+        )
         for place, options in (("0", mutate.PLAIN), ("san0", mutate.SANITIZED)):
             mutate.Tree(build / place, build, ["meson"], options)
     plain, checked = [c for c in commands if c[0] == "meson"]
@@ -203,8 +214,13 @@ def survivors_again(_):
     """--from tries survivors of earlier results, by what they change, and keeps the others"""
     mutate = tool()
     text = "int f(int n)\n{\n    return n < 3;\n}\n"
-    row = {"file": "a.c", "line": 9, "kind": "comparison", "killed_by": None,
-           "change": "-    return n < 3;\n+    return n <= 3;"}
+    row = {
+        "file": "a.c",
+        "line": 9,
+        "kind": "comparison",
+        "killed_by": None,
+        "change": "-    return n < 3;\n+    return n <= 3;",
+    }
     gone = dict(row, change="-    return n < 4;\n+    return n <= 4;")
     killed = dict(row, killed_by="a")
     with tempfile.TemporaryDirectory() as folder:
@@ -239,11 +255,15 @@ def linked(_):
     mutate = tool()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        for name, text in (("f", "int f(void) { return 1; }"), ("g", "int g(void) { return 1; }"),
-                           ("main", "int f(void); int main(void) { return f(); }")):
+        for name, text in (
+            ("f", "int f(void) { return 1; }"),
+            ("g", "int g(void) { return 1; }"),
+            ("main", "int f(void); int main(void) { return f(); }"),
+        ):
             (place / (name + ".c")).write_text(text)
-            subprocess.run(["cc", "-c", "-o", place / (name + ".o"), place / (name + ".c")],
-                           check=True)
+            subprocess.run(
+                ["cc", "-c", "-o", place / (name + ".o"), place / (name + ".c")], check=True
+            )
         subprocess.run(["cc", "-o", place / "p", place / "main.o", place / "f.o"], check=True)
         tests = [("p", [str(place / "p")], None)]
         assert mutate.concerned(tests, place / "f.o") == tests
@@ -254,11 +274,28 @@ def refusals(_):
     """wrong arguments and a part that no file has are said, with status 2"""
     tool = str(TOP / "tools" / "mutate")
     for words in (["--count", "0"], ["--jobs", "65"], ["--seed", "x"], ["--only", "nosuch"]):
-        done = subprocess.run([sys.executable, tool, "--list", *words], capture_output=True,
-                              text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, tool, "--list", *words], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 2 and done.stderr.strip(), (words, done)
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([kinds, left_alone, one_change, replay, one_at_a_time, up_to_date,
-                        sanitized, only_what_repeats, survivors_again, resumed, linked, refusals]))
+    sys.exit(
+        cases.run(
+            [
+                kinds,
+                left_alone,
+                one_change,
+                replay,
+                one_at_a_time,
+                up_to_date,
+                sanitized,
+                only_what_repeats,
+                survivors_again,
+                resumed,
+                linked,
+                refusals,
+            ]
+        )
+    )

@@ -119,7 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "accepted %" PRIu64 " refused %" PRIu64 " committed %" PRIu64
-             " booted %" PRIu64, accepted, refused, committed, booted);
+    snprintf(buf, len,
+             "accepted %" PRIu64 " refused %" PRIu64 " committed %" PRIu64 " booted %" PRIu64,
+             accepted, refused, committed, booted);
     return accepted && refused && committed && booted;
 }

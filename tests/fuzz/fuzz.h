@@ -83,11 +83,25 @@ static inline const uint8_t *fuzz_bytes(struct fuzz_in *in, size_t *n)
 /* A number that is often at an edge. */
 static inline uint64_t fuzz_edgy(struct fuzz_in *in)
 {
-    static const uint64_t edges[] = {
-        0, 1, 2, 63, 64, 4095, 4096, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xfffffffe,
-        0xffffffff, 0x100000000, 0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffff000,
-        UINT64_MAX - 1, UINT64_MAX
-    };
+    static const uint64_t edges[] = { 0,
+                                      1,
+                                      2,
+                                      63,
+                                      64,
+                                      4095,
+                                      4096,
+                                      0xffff,
+                                      0x10000,
+                                      0x7fffffff,
+                                      0x80000000,
+                                      0xfffffffe,
+                                      0xffffffff,
+                                      0x100000000,
+                                      0x7fffffffffffffff,
+                                      0x8000000000000000,
+                                      0xfffffffffffff000,
+                                      UINT64_MAX - 1,
+                                      UINT64_MAX };
     uint8_t how = fuzz_u8(in);
 
     if (how < 128) {

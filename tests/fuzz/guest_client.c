@@ -41,10 +41,21 @@ struct qtest *qtest_start(const char *args)
     return qtest_start_beside(args);
 }
 
-void qtest_end_leftovers(void) {}
-void qtest_stop(struct qtest *q) { (void)q; }
-void qtest_kill(struct qtest *q) { (void)q; }
-void qtest_stderr_drop(struct qtest *q) { (void)q; }
+void qtest_end_leftovers(void)
+{
+}
+void qtest_stop(struct qtest *q)
+{
+    (void)q;
+}
+void qtest_kill(struct qtest *q)
+{
+    (void)q;
+}
+void qtest_stderr_drop(struct qtest *q)
+{
+    (void)q;
+}
 
 char *qtest_stderr(struct qtest *q)
 {
@@ -62,10 +73,26 @@ static uint64_t read_number(uint64_t addr, size_t len)
     return v;
 }
 
-uint8_t qtest_readb(struct qtest *q, uint64_t addr) { (void)q; return read_number(addr, 1); }
-uint16_t qtest_readw(struct qtest *q, uint64_t addr) { (void)q; return read_number(addr, 2); }
-uint32_t qtest_readl(struct qtest *q, uint64_t addr) { (void)q; return read_number(addr, 4); }
-uint64_t qtest_readq(struct qtest *q, uint64_t addr) { (void)q; return read_number(addr, 8); }
+uint8_t qtest_readb(struct qtest *q, uint64_t addr)
+{
+    (void)q;
+    return read_number(addr, 1);
+}
+uint16_t qtest_readw(struct qtest *q, uint64_t addr)
+{
+    (void)q;
+    return read_number(addr, 2);
+}
+uint32_t qtest_readl(struct qtest *q, uint64_t addr)
+{
+    (void)q;
+    return read_number(addr, 4);
+}
+uint64_t qtest_readq(struct qtest *q, uint64_t addr)
+{
+    (void)q;
+    return read_number(addr, 8);
+}
 
 void qtest_writeb(struct qtest *q, uint64_t addr, uint8_t value)
 {

@@ -120,10 +120,9 @@ static void put_list(struct sg_page_list *l)
 
 static void query_command(union guest_any_command *c)
 {
-    static const uint8_t opcodes[] = {
-        SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
-        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA, SG_ADMIN_FLASH_INFO
-    };
+    static const uint8_t opcodes[] = { SG_ADMIN_QUERY_CAPS,     SG_ADMIN_QUERY_STATS,
+                                       SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS,
+                                       SG_ADMIN_CM_DATA,        SG_ADMIN_FLASH_INFO };
 
     c->hdr.opcode = opcodes[fuzz_below(&w.in, sizeof(opcodes))];
     sg_put_le64(&c->query.out_addr, guest_place());
@@ -192,10 +191,14 @@ static void queue_command(union guest_any_command *c)
         break;
     default:
         c->qp = md_create_qp_cmd(&w.a.md, &(struct md_qp_params){
-            .pd = w.a.pd, .scq = &w.a.cq, .rcq = &w.a.cq, .entries = 2u << fuzz_below(&w.in, 6),
-            .stride = 64u << fuzz_below(&w.in, 5), .flags = fuzz_below(&w.in, 4),
-            .access = WORLD_RIGHTS,
-        });
+                                              .pd = w.a.pd,
+                                              .scq = &w.a.cq,
+                                              .rcq = &w.a.cq,
+                                              .entries = 2u << fuzz_below(&w.in, 6),
+                                              .stride = 64u << fuzz_below(&w.in, 5),
+                                              .flags = fuzz_below(&w.in, 4),
+                                              .access = WORLD_RIGHTS,
+                                          });
         put_list(&c->qp.sq_pages);
     }
 }
@@ -246,10 +249,10 @@ static void object_command(union guest_any_command *c)
 
 void guest_command(void)
 {
-    static void (*const kinds[])(union guest_any_command *) = {
-        query_command, flash_command, region_command, region_command, queue_command,
-        connection_command, object_command, object_command
-    };
+    static void (*const kinds[])(union guest_any_command *) = { query_command,  flash_command,
+                                                                region_command, region_command,
+                                                                queue_command,  connection_command,
+                                                                object_command, object_command };
     union guest_any_command c = { .octets = { 0 } };
     struct sg_admin_rsp rsp;
     unsigned i;

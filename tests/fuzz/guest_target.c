@@ -78,8 +78,9 @@ static void register_write(void)
 
 static void register_read(void)
 {
-    uint64_t base = fuzz_below(&w.in, 3) ? w.m->f[0].regs
-                    : fuzz_below(&w.in, 2) ? w.m->f[0].doorbells : w.m->f[0].msix;
+    uint64_t base = fuzz_below(&w.in, 3)   ? w.m->f[0].regs
+                    : fuzz_below(&w.in, 2) ? w.m->f[0].doorbells
+                                           : w.m->f[0].msix;
 
     read_sized(base + (fuzz_rarely(&w.in, 4) ? fuzz_u16(&w.in) : fuzz_u8(&w.in)), size());
 }
@@ -145,8 +146,8 @@ static void config(void)
         function_config_writew(f, f->cap_pm + PCI_PM_CTRL, fuzz_below(&w.in, 4));
         break;
     case 3:
-        write_sized(world_config(0, PCI_BASE_ADDRESS_0 + 4 * fuzz_below(&w.in, 6)),
-                    guest_place(), 4);
+        write_sized(world_config(0, PCI_BASE_ADDRESS_0 + 4 * fuzz_below(&w.in, 6)), guest_place(),
+                    4);
         break;
     case 4:
         function_setup(f);
@@ -201,9 +202,14 @@ static void spoil(void *slot, unsigned len)
 static void send_entry(void)
 {
     struct md_wr wr = {
-        .opcode = fuzz_below(&w.in, SG_WR_ATOMIC_WRITE + 2), .flags = fuzz_below(&w.in, 16),
-        .wr_id = 7, .addr = w.a.buffer + fuzz_u16(&w.in) % SIDE_BUFFER, .lkey = w.a.stag,
-        .len = fuzz_u16(&w.in) % 5000, .raddr = w.b.buffer + fuzz_u16(&w.in), .rkey = w.b.stag,
+        .opcode = fuzz_below(&w.in, SG_WR_ATOMIC_WRITE + 2),
+        .flags = fuzz_below(&w.in, 16),
+        .wr_id = 7,
+        .addr = w.a.buffer + fuzz_u16(&w.in) % SIDE_BUFFER,
+        .lkey = w.a.stag,
+        .len = fuzz_u16(&w.in) % 5000,
+        .raddr = w.b.buffer + fuzz_u16(&w.in),
+        .rkey = w.b.stag,
         .inv_stag = fuzz_rarely(&w.in, 2) ? w.window : 0,
     };
     struct sg_wqe_hdr *h;
@@ -257,17 +263,21 @@ static void peer(void)
 
     world_drain(&w.b);
     if (!w.pm_stag) {
-        struct sg_cmd_reg_mr c = md_reg_mr_cmd(w.b.pd, WORLD_PM, 1 << 20, WORLD_RIGHTS |
-                                               SG_ACCESS_FLUSH_PERSISTENT);
+        struct sg_cmd_reg_mr c =
+            md_reg_mr_cmd(w.b.pd, WORLD_PM, 1 << 20, WORLD_RIGHTS | SG_ACCESS_FLUSH_PERSISTENT);
         struct sg_admin_rsp rsp;
 
         w.pm_stag = world_cmd(&w.b, &c, sizeof(c), &rsp) ? sg_get_le32(&rsp.id) : 0;
     }
     md_post_recv(&w.b.qp, 1, w.b.buffer, SIDE_BUFFER, w.b.stag);
     md_post_send(&w.b.qp, &(struct md_wr){
-        .opcode = opcodes[fuzz_below(&w.in, 3)], .addr = w.b.buffer, .len = fuzz_u16(&w.in) % 5000,
-        .lkey = w.b.stag, .raddr = w.a.buffer, .rkey = w.a.stag,
-    });
+                              .opcode = opcodes[fuzz_below(&w.in, 3)],
+                              .addr = w.b.buffer,
+                              .len = fuzz_u16(&w.in) % 5000,
+                              .lkey = w.b.stag,
+                              .raddr = w.a.buffer,
+                              .rkey = w.a.stag,
+                          });
 }
 
 static void reset(void)
@@ -328,13 +338,15 @@ static void owner(void)
 {
     switch (fuzz_below(&w.in, 3)) {
     case 0:
-        g_free(qtest_qmp(w.m->q, "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", "
-                         "\"up\": %s}}", fuzz_below(&w.in, 2) ? "true" : "false"));
+        g_free(qtest_qmp(w.m->q,
+                         "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", "
+                         "\"up\": %s}}",
+                         fuzz_below(&w.in, 2) ? "true" : "false"));
         break;
     case 1:
         g_free(qtest_qmp(w.m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": "
-                         "\"/machine/peripheral/a0\", \"property\": \"fatal\", "
-                         "\"value\": true}}"));
+                                 "\"/machine/peripheral/a0\", \"property\": \"fatal\", "
+                                 "\"value\": true}}"));
         break;
     default: /* a CPU's store to persistent memory */
         write_sized(WORLD_PM + fuzz_u16(&w.in), fuzz_u64(&w.in), size());
@@ -351,23 +363,39 @@ static void pass(void)
     }
 }
 
-static void drain(void) { world_drain(&w.a); }
-static void settle(void) { machine_settle(w.m); }
-static void arm(void) { md_arm(&w.a.cq, fuzz_below(&w.in, 2)); md_arm_eq(&w.a.md, 1); }
-static void arm_async(void) { md_arm_eq(&w.a.md, 0); }
+static void drain(void)
+{
+    world_drain(&w.a);
+}
+static void settle(void)
+{
+    machine_settle(w.m);
+}
+static void arm(void)
+{
+    md_arm(&w.a.cq, fuzz_below(&w.in, 2));
+    md_arm_eq(&w.a.md, 1);
+}
+static void arm_async(void)
+{
+    md_arm_eq(&w.a.md, 0);
+}
 
 static void (*const steps[])(void) = {
-    register_write, register_read, doorbell, doorbell, msix, msix, config, guest_command,
-    guest_command, guest_command, guest_command, guest_command, send_entry, send_entry, send_entry,
-    receive_entry, scribble, peer, reset, frame,
-    owner, pass, drain, settle, arm, arm_async, world_connect
+    register_write, register_read, doorbell,      doorbell,      msix,
+    msix,           config,        guest_command, guest_command, guest_command,
+    guest_command,  guest_command, send_entry,    send_entry,    send_entry,
+    receive_entry,  scribble,      peer,          reset,         frame,
+    owner,          pass,          drain,         settle,        arm,
+    arm_async,      world_connect
 };
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "%llu commands, %llu good; %llu connections, %llu completions, %llu resets, "
-             "%llu unplugged, %llu frames", w.commands, w.good, w.connected, w.completions,
-             w.resets, w.unplugs, w.frames);
+    snprintf(buf, len,
+             "%llu commands, %llu good; %llu connections, %llu completions, %llu resets, "
+             "%llu unplugged, %llu frames",
+             w.commands, w.good, w.connected, w.completions, w.resets, w.unplugs, w.frames);
     return w.good && w.connected && w.completions && w.resets && w.unplugs && w.frames;
 }
 

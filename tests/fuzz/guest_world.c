@@ -76,11 +76,12 @@ static void qmp_any(const char *text)
 /* False: the one before is not yet gone for good.  A command that fails helps it along. */
 static bool add_device(unsigned n)
 {
-    char *answer = qtest_qmp(w.m->q, "{\"execute\": \"device_add\", \"arguments\": "
-                             "{\"driver\": \"staghorn\", \"id\": \"a%u\", \"bus\": \"rp%u\", "
-                             "\"netdev\": \"net%u\", \"mac\": \"52:54:00:00:00:%02x\"%s%s%s}}",
-                             n, n, n, n + 1, n ? "" : ", \"romfile\": \"", n ? "" : rom,
-                             n ? "" : "\"");
+    char *answer =
+        qtest_qmp(w.m->q,
+                  "{\"execute\": \"device_add\", \"arguments\": "
+                  "{\"driver\": \"staghorn\", \"id\": \"a%u\", \"bus\": \"rp%u\", "
+                  "\"netdev\": \"net%u\", \"mac\": \"52:54:00:00:00:%02x\"%s%s%s}}",
+                  n, n, n, n + 1, n ? "" : ", \"romfile\": \"", n ? "" : rom, n ? "" : "\"");
     bool good = !strstr(answer, "\"error\"");
 
     g_free(answer);
@@ -145,7 +146,7 @@ static void start(void)
     close(fds[1]);
     w.first = w.m->alloc_next;
     qtest_qmp_ok(w.m->q, "{\"execute\": \"netdev_add\", \"arguments\": {\"type\": \"hubport\", "
-                 "\"id\": \"b0\", \"hubid\": 1, \"netdev\": \"behind\"}}");
+                         "\"id\": \"b0\", \"hubid\": 1, \"netdev\": \"behind\"}}");
     world_unplug();
     world_plug(0);
 }
@@ -214,8 +215,12 @@ static uint32_t make(struct side *s, const void *cmd, size_t len)
 static void new_qp(struct side *s, uint32_t flags)
 {
     struct sg_cmd_create_qp c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .access = WORLD_RIGHTS, .flags = flags,
-    });
+                                                             .pd = s->pd,
+                                                             .scq = &s->cq,
+                                                             .rcq = &s->cq,
+                                                             .access = WORLD_RIGHTS,
+                                                             .flags = flags,
+                                                         });
 
     s->qp = (struct md_qp){ .md = &s->md, .scq = &s->cq, .rcq = &s->cq };
     s->qp.sq = (struct md_ring){ sg_get_le64(&c.sq_pages.addr), 16, 512, 0, 0 };
@@ -228,7 +233,9 @@ void world_bring_up(void)
     struct sg_cmd_create_eq eq = { .hdr.opcode = SG_ADMIN_CREATE_EQ };
     struct sg_admin_hdr pd = { .opcode = SG_ADMIN_CREATE_PD };
     struct sg_cmd_set_addr addr = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD, .prefix_len = 24,
+        .hdr.opcode = SG_ADMIN_SET_ADDR,
+        .op = SG_ADDR_ADD,
+        .prefix_len = 24,
         .addr = driver_addr(0, 0),
     };
     struct side *s = &w.a;
@@ -285,10 +292,12 @@ void world_drain(struct side *s)
 void world_connect(void)
 {
     struct sg_cmd_listen l = {
-        .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(1, WORLD_PORT),
+        .hdr.opcode = SG_ADMIN_LISTEN,
+        .local = driver_addr(1, WORLD_PORT),
     };
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(1, WORLD_PORT),
     };
     struct sg_admin_rsp rsp;

@@ -11,7 +11,8 @@
 #include "fuzz.h"
 
 enum {
-    WORLD_PORT = 4000, WORLD_PM_MIB = 2,
+    WORLD_PORT = 4000,
+    WORLD_PM_MIB = 2,
     WORLD_RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
                    SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_FLUSH_GLOBAL,
 };
@@ -19,10 +20,10 @@ enum {
 
 struct guest_world {
     struct machine *m;
-    struct side a, b;     /* hostile, peer */
+    struct side a, b; /* hostile, peer */
     struct fuzz_in in;
-    uint64_t first;       /* guest memory that an input begins with; before it what stays */
-    int nic;              /* frames to and from the place behind function 0's port */
+    uint64_t first; /* guest memory that an input begins with; before it what stays */
+    int nic;        /* frames to and from the place behind function 0's port */
     bool flash_touched;
     uint32_t window, paged, pm_stag; /* of a; 0: none yet */
     unsigned long long commands, good, connected, completions, unplugs, resets, frames;

@@ -26,11 +26,11 @@ enum { ROOM = 1024, HEADER_MAX = 600, ULPDU_MAX = 1500, CHANGES = 4 };
 /* Emits what parsed, into ROOM octets; 0: it did not parse. */
 typedef size_t recode(struct sg_span in, uint8_t *out);
 
-#define RECODE(what)                                                     \
-    static size_t recode_##what(struct sg_span in, uint8_t *out)         \
-    {                                                                    \
-        struct sg_##what x;                                              \
-                                                                         \
+#define RECODE(what)                                                      \
+    static size_t recode_##what(struct sg_span in, uint8_t *out)          \
+    {                                                                     \
+        struct sg_##what x;                                               \
+                                                                          \
         return sg_##what##_parse(in, &x) ? 0 : sg_##what##_emit(&x, out); \
     }
 
@@ -99,9 +99,9 @@ static size_t recode_reply(struct sg_span in, uint8_t *out)
 }
 
 static recode *const codecs[] = {
-    recode_ddp, recode_read_req, recode_atomic_req, recode_atomic_resp, recode_flush_req,
-    recode_verify_req, recode_verify_resp, recode_atomic_write_req, recode_terminate,
-    recode_request, recode_reply
+    recode_ddp,       recode_read_req,   recode_atomic_req,  recode_atomic_resp,
+    recode_flush_req, recode_verify_req, recode_verify_resp, recode_atomic_write_req,
+    recode_terminate, recode_request,    recode_reply
 };
 
 static uint64_t parsed[G_N_ELEMENTS(codecs)], refused, framed, noticed;
@@ -149,8 +149,11 @@ static void startup(struct fuzz_in *in)
 {
     unsigned bits = fuzz_u8(in);
     struct sg_mpa_frame f = {
-        .kind = bits & 1 ? SG_MPA_REPLY : SG_MPA_REQUEST, .markers = bits & 2, .crc = bits & 4,
-        .reject = (bits & 9) == 9, .rev = (bits >> 4 & 3) ? SG_MPA_REV_2 : SG_MPA_REV_1,
+        .kind = bits & 1 ? SG_MPA_REPLY : SG_MPA_REQUEST,
+        .markers = bits & 2,
+        .crc = bits & 4,
+        .reject = (bits & 9) == 9,
+        .rev = (bits >> 4 & 3) ? SG_MPA_REV_2 : SG_MPA_REV_1,
         .p2p = bits & 64,
     };
     uint8_t frame[HEADER_MAX];
@@ -184,14 +187,12 @@ static void fpdu(struct fuzz_in *in)
     sg_assert(n == sg_fpdu_wire_len(len, pos, flags));
     sg_assert(sg_fpdu_parse(sg_span_of(wire, n), pos, flags, scratch, &out) == SG_WIRE_OK);
     sg_assert(out.wire_len == n && out.ulpdu.len == len && !memcmp(out.ulpdu.p, part.p, len));
-    sg_assert(sg_fpdu_parse(sg_span_of(wire, bit % n), pos, flags, scratch, &out) ==
-              SG_WIRE_MORE);
+    sg_assert(sg_fpdu_parse(sg_span_of(wire, bit % n), pos, flags, scratch, &out) == SG_WIRE_MORE);
     framed++;
     /* Octets of a marker are another's to check; the length decides where the CRC is. */
     if (flags == SG_FPDU_CRC_ON && bit / 8 % n >= SG_FPDU_LEN_FIELD) {
         wire[bit / 8 % n] ^= (uint8_t)(1 << bit % 8);
-        sg_assert(sg_fpdu_parse(sg_span_of(wire, n), pos, flags, scratch, &out) ==
-                  SG_WIRE_BAD_CRC);
+        sg_assert(sg_fpdu_parse(sg_span_of(wire, n), pos, flags, scratch, &out) == SG_WIRE_BAD_CRC);
         noticed++;
     }
 }

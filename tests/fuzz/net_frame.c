@@ -83,8 +83,8 @@ void frame_spoil(struct fuzz_in *in, struct fuzz_frame *f)
     unsigned n = 1 + fuzz_below(in, 4);
 
     while (n--) {
-        size_t at = fuzz_below(in, 2) ? fuzz_below(in, SG_MIN(f->len, (size_t)70))
-                                       : fuzz_u16(in) % f->len;
+        size_t at =
+            fuzz_below(in, 2) ? fuzz_below(in, SG_MIN(f->len, (size_t)70)) : fuzz_u16(in) % f->len;
 
         f->data[at] = fuzz_rarely(in, 2) ? fuzz_u8(in) : f->data[at] ^ 1 << fuzz_below(in, 8);
     }

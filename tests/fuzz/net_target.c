@@ -21,7 +21,7 @@ enum {
     STREAMS = 4,
     FRAMES = 64,
     PORT = 4000,
-    NETS = 4,  /* addresses of each host */
+    NETS = 4, /* addresses of each host */
 };
 
 struct net_target_user {
@@ -525,9 +525,10 @@ static void step(void)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "%llu connections, %llu of them over IPv6, %llu frames tagged, %llu octets "
-             "received, %llu ends, %llu of them resets", connects, connects6, tagged, received,
-             closes, resets);
+    snprintf(buf, len,
+             "%llu connections, %llu of them over IPv6, %llu frames tagged, %llu octets "
+             "received, %llu ends, %llu of them resets",
+             connects, connects6, tagged, received, closes, resets);
     return connects && connects6 && tagged && received > 1000 && closes > resets && resets;
 }
 
@@ -547,11 +548,17 @@ static void start(void)
 
         memcpy(h->mac, (uint8_t[]){ 0x52, 0x54, 0, 0, 0, (uint8_t)(i + 1) }, 6);
         h->ips[0] = (struct sg_endpoint){ .family = 4, .ip = { 10, [3] = (uint8_t)(i + 1) } };
-        h->ips[1] = (struct sg_endpoint){ .family = 4, .vlan = VLAN,
-                                          .ip = { 10, 0, VLAN, (uint8_t)(i + 1) }, };
+        h->ips[1] = (struct sg_endpoint){
+            .family = 4,
+            .vlan = VLAN,
+            .ip = { 10, 0, VLAN, (uint8_t)(i + 1) },
+        };
         h->ips[2] = (struct sg_endpoint){ .family = 6, .ip = { 0xfd, [15] = (uint8_t)(i + 1) } };
-        h->ips[3] = (struct sg_endpoint){ .family = 6, .vlan = VLAN,
-                                          .ip = { 0xfe, 0x80, [15] = (uint8_t)(i + 1) }, };
+        h->ips[3] = (struct sg_endpoint){
+            .family = 6,
+            .vlan = VLAN,
+            .ip = { 0xfe, 0x80, [15] = (uint8_t)(i + 1) },
+        };
         h->port = sg_port_new(&port_ops, h, h->mac, &config);
         sg_assert(h->port);
         h->net = sg_port_stream_net(h->port);

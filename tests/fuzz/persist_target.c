@@ -14,8 +14,15 @@
 #include "persist/persist.h"
 
 enum {
-    STEPS = 200, EXTENTS = 2, LINES = 64, SIZE = LINES * SG_PERSIST_LINE, WHOLE = EXTENTS * SIZE,
-    LONGEST = 512, QPS = 3, DEVICES = 2, VCPUS = 3,
+    STEPS = 200,
+    EXTENTS = 2,
+    LINES = 64,
+    SIZE = LINES * SG_PERSIST_LINE,
+    WHOLE = EXTENTS * SIZE,
+    LONGEST = 512,
+    QPS = 3,
+    DEVICES = 2,
+    VCPUS = 3,
 };
 
 #define BASE 0x100000000ull /* the two extents are neighbours */
@@ -78,8 +85,8 @@ static const struct sg_persist_ops ops = { .cut_due = cut_due };
 /* A place within the memories; len is cut to what there is. */
 static size_t place(size_t *len)
 {
-    size_t at = fuzz_rarely(&in, 2) ? fuzz_u16(&in) % WHOLE
-                                    : SIZE - 2 * SG_PERSIST_LINE + fuzz_u8(&in);
+    size_t at =
+        fuzz_rarely(&in, 2) ? fuzz_u16(&in) % WHOLE : SIZE - 2 * SG_PERSIST_LINE + fuzz_u8(&in);
 
     *len = SG_MIN(*len, WHOLE - at);
     return at;
@@ -87,7 +94,7 @@ static size_t place(size_t *len)
 
 static struct sg_persist_source source(uint8_t agent)
 {
-    return (struct sg_persist_source) {
+    return (struct sg_persist_source){
         .agent = agent,
         .mode = agent == SG_PERSIST_ADAPTER ? fuzz_below(&in, 3) : 0,
         .unit = fuzz_below(&in, agent == SG_PERSIST_CPU ? VCPUS : DEVICES),
@@ -257,8 +264,10 @@ static void fault_step(void)
 {
     size_t len = 1 + fuzz_u8(&in), at = place(&len);
     struct sg_persist_faults f = {
-        .read_only = fuzz_rarely(&in, 8), .flush_fails_always = fuzz_rarely(&in, 8),
-        .flush_fails = fuzz_below(&in, 3), .wears_out = fuzz_rarely(&in, 4),
+        .read_only = fuzz_rarely(&in, 8),
+        .flush_fails_always = fuzz_rarely(&in, 8),
+        .flush_fails = fuzz_below(&in, 3),
+        .wears_out = fuzz_rarely(&in, 4),
         .lines_left = fuzz_u8(&in),
     };
     size_t line = at / SG_PERSIST_LINE * SG_PERSIST_LINE;
@@ -288,7 +297,8 @@ static void fault_step(void)
 static struct sg_persist_policy policy(void)
 {
     struct sg_persist_policy found = {
-        .outcome = fuzz_below(&in, SG_PERSIST_OUTCOMES), .seed = fuzz_u16(&in),
+        .outcome = fuzz_below(&in, SG_PERSIST_OUTCOMES),
+        .seed = fuzz_u16(&in),
     };
 
     found.len = 1 + fuzz_u8(&in);
@@ -334,7 +344,8 @@ static void cut(void)
 static void arm_step(void)
 {
     struct sg_persist_arm arm = {
-        .kind = fuzz_below(&in, 3), .count = 1 + fuzz_below(&in, 16),
+        .kind = fuzz_below(&in, 3),
+        .count = 1 + fuzz_below(&in, 16),
         .milestone = fuzz_below(&in, SG_PM_MILESTONES),
     };
     struct sg_persist_source who = source(SG_PERSIST_ADAPTER);
@@ -403,9 +414,11 @@ static void replay(void)
     memset(kept, 0, WHOLE);
     for (int i = 0; i < EXTENTS; i++) {
         sg_persist_add(second, &(struct sg_persist_extent){
-            .base = BASE + i * SIZE, .size = SIZE, .visible = seen + i * SIZE,
-            .media = kept + i * SIZE,
-        });
+                                   .base = BASE + i * SIZE,
+                                   .size = SIZE,
+                                   .visible = seen + i * SIZE,
+                                   .media = kept + i * SIZE,
+                               });
     }
     if (oldest == 1 && !sg_persist_log_replay(second, log->data, log->len)) {
         replays++;
@@ -435,9 +448,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     begin_anew();
     for (int i = 0; i < EXTENTS; i++) {
         int found = sg_persist_add(p, &(struct sg_persist_extent){
-            .base = BASE + i * SIZE, .size = SIZE, .visible = visible + i * SIZE,
-            .media = media + i * SIZE,
-        });
+                                          .base = BASE + i * SIZE,
+                                          .size = SIZE,
+                                          .visible = visible + i * SIZE,
+                                          .media = media + i * SIZE,
+                                      });
 
         sg_assert(found == i);
     }

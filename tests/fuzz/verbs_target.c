@@ -15,7 +15,8 @@
 #include "test_pm.h"
 
 enum {
-    STEPS = 250, GRANTED = 4096,
+    STEPS = 250,
+    GRANTED = 4096,
     RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
              SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
@@ -98,10 +99,11 @@ static void doorbell(struct pair_side *s)
 {
     uint32_t page = fuzz_rarely(&in, 8) ? fuzz_below(&in, SG_UAR_COUNT) : 0;
     uint32_t offset = fuzz_rarely(&in, 16) ? fuzz_u16(&in) % SG_UAR_SIZE : 8 * fuzz_below(&in, 5);
-    uint32_t number = fuzz_rarely(&in, 4) ? (uint32_t)value()
-                      : offset == SG_DB_CQ_ARM ? s->cq.cqn : s->qp.qpn;
-    uint32_t index = fuzz_rarely(&in, 4) ? (uint32_t)fuzz_edgy(&in)
-                     : s->qp.sq.prod + fuzz_below(&in, 8);
+    uint32_t number = fuzz_rarely(&in, 4)      ? (uint32_t)value()
+                      : offset == SG_DB_CQ_ARM ? s->cq.cqn
+                                               : s->qp.qpn;
+    uint32_t index =
+        fuzz_rarely(&in, 4) ? (uint32_t)fuzz_edgy(&in) : s->qp.sq.prod + fuzz_below(&in, 8);
 
     if (offset == SG_DB_CQ_ARM && fuzz_rarely(&in, 2)) {
         number |= SG_CQ_ARM_SOLICITED;
@@ -187,10 +189,15 @@ static void command(struct pair_side *s)
     s->h.brk = SG_MIN(s->h.brk, (size_t)PAIR_MEM - (1 << 20));
     switch (fuzz_below(&in, 12)) {
     case 0:
-        c.qp = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = fuzz_below(&in, 4),
-            .access = RIGHTS, .srq = fuzz_below(&in, 2) ? &(struct md_srq){ .srqn = 1 } : NULL,
-        });
+        c.qp = md_create_qp_cmd(
+            &s->md, &(struct md_qp_params){
+                        .pd = s->pd,
+                        .scq = &s->cq,
+                        .rcq = &s->cq,
+                        .flags = fuzz_below(&in, 4),
+                        .access = RIGHTS,
+                        .srq = fuzz_below(&in, 2) ? &(struct md_srq){ .srqn = 1 } : NULL,
+                    });
         break;
     case 1:
         c.mr = md_reg_mr_cmd(s->pd, s->buf, 1 + fuzz_u16(&in), fuzz_u16(&in) & 0x1ff);
@@ -272,17 +279,20 @@ static void put_place(struct pair_side *s, struct sg_wqe_hdr *h)
 
 static void send_entry(struct pair_side *s)
 {
-    static const uint8_t ops[] = {
-        SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_READ, SG_WR_READ_INV, SG_WR_LOCAL_INV,
-        SG_WR_REG_MR, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
-        SG_WR_BIND_MW
-    };
+    static const uint8_t ops[] = { SG_WR_SEND,   SG_WR_SEND_INV, SG_WR_WRITE,
+                                   SG_WR_READ,   SG_WR_READ_INV, SG_WR_LOCAL_INV,
+                                   SG_WR_REG_MR, SG_WR_WRITE,    SG_WR_FLUSH,
+                                   SG_WR_FLUSH,  SG_WR_VERIFY,   SG_WR_ATOMIC_WRITE,
+                                   SG_WR_BIND_MW };
     struct md_wr w = {
         .opcode = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : ops[fuzz_below(&in, sizeof(ops))],
         .flags = fuzz_rarely(&in, 8) ? fuzz_u8(&in) : fuzz_below(&in, 8),
-        .wr_id = 7, .addr = s->buf, .lkey = fuzz_rarely(&in, 4) ? paged : s->stag,
+        .wr_id = 7,
+        .addr = s->buf,
+        .lkey = fuzz_rarely(&in, 4) ? paged : s->stag,
         .inv_stag = fuzz_rarely(&in, 2) ? window : s->stag,
-        .raddr = p.side[1].buf, .rkey = granted,
+        .raddr = p.side[1].buf,
+        .rkey = granted,
     };
     uint8_t *slot;
     unsigned i;
@@ -395,9 +405,13 @@ static void good_side(void)
     drain(s);
     md_post_recv(&s->qp, 1, s->buf, GRANTED, s->stag);
     md_post_send(&s->qp, &(struct md_wr){
-        .opcode = ops[fuzz_below(&in, 3)], .addr = s->buf, .len = fuzz_u16(&in) % GRANTED,
-        .lkey = s->stag, .raddr = p.side[0].buf, .rkey = p.side[0].stag,
-    });
+                             .opcode = ops[fuzz_below(&in, 3)],
+                             .addr = s->buf,
+                             .len = fuzz_u16(&in) % GRANTED,
+                             .lkey = s->stag,
+                             .raddr = p.side[0].buf,
+                             .rkey = p.side[0].stag,
+                         });
 }
 
 static void new_qp(struct pair_side *s, uint32_t flags)
@@ -410,8 +424,12 @@ static void new_qp(struct pair_side *s, uint32_t flags)
     try_cmd(&s->md, &d, sizeof(d), &rsp);
     s->h.brk = p.base_brk[s - p.side];
     c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = flags, .access = RIGHTS,
-    });
+                                     .pd = s->pd,
+                                     .scq = &s->cq,
+                                     .rcq = &s->cq,
+                                     .flags = flags,
+                                     .access = RIGHTS,
+                                 });
     if (try_cmd(&s->md, &c, sizeof(c), &rsp)) {
         s->qp.qpn = sg_get_le32(&rsp.id);
         s->qp.sq = (struct md_ring){ sg_get_le64(&c.sq_pages.addr), 16, 512, 0, 0 };
@@ -457,8 +475,8 @@ static void bring_up(void)
     s->pd = md_create_pd(md);
     md_create_cq(md, &s->cq, PAIR_CQE);
     s->buf = test_host_alloc(&s->h, PAIR_BUF, SG_PAGE_SIZE);
-    s->stag = md_reg_mr(md, s->pd, s->buf, PAIR_BUF, SG_ACCESS_LOCAL_WRITE |
-                        SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);
+    s->stag = md_reg_mr(md, s->pd, s->buf, PAIR_BUF,
+                        SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);
     p.base_brk[0] = s->h.brk;
     reconnect();
 }
@@ -521,11 +539,12 @@ static void step(void)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "connections %llu, completions %llu, %llu of them in error, fatal %llu, "
+    snprintf(buf, len,
+             "connections %llu, completions %llu, %llu of them in error, fatal %llu, "
              "flushed %llu, hashed %llu, stored %llu, paged %llu",
              connected, completions, errors, fatals, flushes, hashed, stores, mapped);
-    return mapped && connected && completions > errors && errors && fatals && flushes &&
-           hashed && stores;
+    return mapped && connected && completions > errors && errors && fatals && flushes && hashed &&
+           stores;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

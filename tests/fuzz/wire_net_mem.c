@@ -8,7 +8,9 @@ static struct sg_mem_switch *sw;
 struct sg_stream_net *wire_net_begin(uint8_t how)
 {
     struct sg_mem_options options = {
-        .queued = how & 1, .seed = how, .delay_max_ns = how & 2 ? 1000 : 0,
+        .queued = how & 1,
+        .seed = how,
+        .delay_max_ns = how & 2 ? 1000 : 0,
         .piece_max = how & 4 ? 1 + how % 50 : 0,
     };
 

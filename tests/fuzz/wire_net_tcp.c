@@ -10,7 +10,7 @@
 
 static struct pair_link *link;
 static struct pair_side ends[2]; /* for their clocks and addresses */
-static struct fuzz_frame last;        /* from the peer */
+static struct fuzz_frame last;   /* from the peer */
 static unsigned to_lose;
 static uint64_t peer_due;
 

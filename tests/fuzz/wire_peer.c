@@ -72,10 +72,15 @@ void say_startup(void)
     uint8_t how = fuzz_u8(&w.in);
     struct sg_mpa_frame f = {
         .kind = how & 1 ? SG_MPA_REPLY : SG_MPA_REQUEST,
-        .markers = how & 2, .crc = !(how & 4), .reject = (how & 1) && (how & 8),
-        .rev = how & 16 ? 1 : 2, .enhanced = !(how & 16), .p2p = how & 32,
+        .markers = how & 2,
+        .crc = !(how & 4),
+        .reject = (how & 1) && (how & 8),
+        .rev = how & 16 ? 1 : 2,
+        .enhanced = !(how & 16),
+        .p2p = how & 32,
         .rtr = how & 32 ? fuzz_below(&w.in, SG_MPA_RTR_ALL + 1) : 0,
-        .ird = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX, .ord = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX,
+        .ird = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX,
+        .ord = fuzz_u16(&w.in) & SG_MPA_DEPTH_MAX,
     };
     uint8_t buf[SG_MPA_FRAME_MAX];
     size_t n = fuzz_u16(&w.in) % (SG_MPA_PD_V2_MAX + 1), len;
@@ -98,13 +103,21 @@ static size_t put_request(uint8_t op, uint8_t *buf)
     bool odd = fuzz_rarely(&w.in, 16);
     uint32_t len = fuzz_below(&w.in, BUF / 2);
     struct sg_read_req read = {
-        .sink_stag = fuzz_u32(&w.in), .sink_to = len, .src_stag = w.stag, .src_to = to, .size = len,
+        .sink_stag = fuzz_u32(&w.in),
+        .sink_to = len,
+        .src_stag = w.stag,
+        .src_to = to,
+        .size = len,
     };
     struct sg_flush_req flush = { .stag = w.stag, .to = to, .length = len };
     struct sg_verify_req verify = { .stag = w.stag, .to = to, .length = len };
     struct sg_atomic_req atomic = {
-        .op = len & 1 ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP, .id = len, .stag = w.stag,
-        .to = to & ~7ull, .data = len, .mask = len & 2 ? 0 : UINT64_MAX,
+        .op = len & 1 ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
+        .id = len,
+        .stag = w.stag,
+        .to = to & ~7ull,
+        .data = len,
+        .mask = len & 2 ? 0 : UINT64_MAX,
     };
     struct sg_atomic_resp answer = { .value = to };
     struct sg_atomic_write_req atom = { .stag = w.stag, .to = to & ~7ull, .length = SG_ATOM_LEN };
@@ -142,22 +155,22 @@ static size_t put_request(uint8_t op, uint8_t *buf)
 static uint8_t choose_opcode(void)
 {
     static const uint8_t plain[] = {
-        SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE, SG_OP_WRITE,
-        SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ, SG_OP_READ_REQ,
-        SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND, SG_OP_SEND,
-        SG_OP_SEND, SG_OP_SEND, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_SEND_SE,
-        SG_OP_SEND_SE, SG_OP_SEND_SE, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP,
-        SG_OP_SEND_INV, SG_OP_SEND_SE_INV, SG_OP_TERMINATE
+        SG_OP_WRITE,       SG_OP_WRITE,     SG_OP_WRITE,     SG_OP_WRITE,     SG_OP_WRITE,
+        SG_OP_WRITE,       SG_OP_READ_REQ,  SG_OP_READ_REQ,  SG_OP_READ_REQ,  SG_OP_READ_REQ,
+        SG_OP_READ_REQ,    SG_OP_SEND,      SG_OP_SEND,      SG_OP_SEND,      SG_OP_SEND,
+        SG_OP_SEND,        SG_OP_SEND,      SG_OP_SEND,      SG_OP_SEND,      SG_OP_SEND,
+        SG_OP_SEND_SE,     SG_OP_SEND_SE,   SG_OP_SEND_SE,   SG_OP_SEND_SE,   SG_OP_SEND_SE,
+        SG_OP_SEND_SE,     SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_READ_RESP, SG_OP_SEND_INV,
+        SG_OP_SEND_SE_INV, SG_OP_TERMINATE
     };
     /* The Responses stand for whatever is due. */
-    static const uint8_t rfc7306[] = {
-        SG_OP_IMM, SG_OP_IMM, SG_OP_IMM_SE, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ,
-        SG_OP_ATOMIC_RESP
-    };
-    static const uint8_t draft[] = {
-        SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_FLUSH_REQ, SG_OP_VERIFY_REQ, SG_OP_VERIFY_REQ,
-        SG_OP_ATOMIC_WRITE_REQ, SG_OP_ATOMIC_WRITE_REQ, SG_OP_FLUSH_RESP
-    };
+    static const uint8_t rfc7306[] = { SG_OP_IMM,        SG_OP_IMM,        SG_OP_IMM_SE,
+                                       SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ, SG_OP_ATOMIC_REQ,
+                                       SG_OP_ATOMIC_RESP };
+    static const uint8_t draft[] = { SG_OP_FLUSH_REQ,        SG_OP_FLUSH_REQ,
+                                     SG_OP_FLUSH_REQ,        SG_OP_VERIFY_REQ,
+                                     SG_OP_VERIFY_REQ,       SG_OP_ATOMIC_WRITE_REQ,
+                                     SG_OP_ATOMIC_WRITE_REQ, SG_OP_FLUSH_RESP };
     unsigned first = w.rfc7306 ? SG_ARRAY_SIZE(rfc7306) : 0, i;
 
     if (fuzz_rarely(&w.in, 64)) {
@@ -179,9 +192,13 @@ void say_message(void)
     const struct sg_rdmap_op *row = sg_rdmap_op(op);
     uint8_t spoil = fuzz_rarely(&w.in, 16) ? 1 << fuzz_below(&w.in, 8) : 0;
     struct sg_ddp_hdr h = {
-        .tagged = row && row->tagged, .last = !fuzz_rarely(&w.in, 5), .version = SG_DDP_VERSION,
+        .tagged = row && row->tagged,
+        .last = !fuzz_rarely(&w.in, 5),
+        .version = SG_DDP_VERSION,
         .ulp_ctrl = sg_rdmap_ctrl_emit((struct sg_rdmap_ctrl){ SG_RDMAP_VERSION, op }),
-        .stag = w.stag, .to = w.buf + fuzz_below(&w.in, BUF / 2), .qn = row ? row->qn : 0,
+        .stag = w.stag,
+        .to = w.buf + fuzz_below(&w.in, BUF / 2),
+        .qn = row ? row->qn : 0,
         .ulp_word = row && row->invalidates ? w.fast_stag : 0,
     };
     size_t n = fuzz_rarely(&w.in, 16) ? fuzz_below(&w.in, 60000) : fuzz_below(&w.in, 256);

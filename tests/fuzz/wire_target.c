@@ -56,10 +56,14 @@ static void post_receives(unsigned n)
 static void make_qp(void)
 {
     w.h.brk = SG_MIN(w.h.brk, (size_t)MEM - (128 << 10));
-    md_create_qp(&w.md, &w.qp, &(struct md_qp_params){
-        .pd = w.pd, .scq = &w.cq, .rcq = &w.cq, .flags = SG_QP_KERNEL,
-        .access = w.draft ? RIGHTS : PLAIN_RIGHTS,
-    });
+    md_create_qp(&w.md, &w.qp,
+                 &(struct md_qp_params){
+                     .pd = w.pd,
+                     .scq = &w.cq,
+                     .rcq = &w.cq,
+                     .flags = SG_QP_KERNEL,
+                     .access = w.draft ? RIGHTS : PLAIN_RIGHTS,
+                 });
     w.qp_alive = true;
     post_receives(12);
 }
@@ -96,9 +100,11 @@ static void take_events(void)
 static void post_place(uint8_t op, uint8_t how, uint64_t addr)
 {
     static const uint8_t due[] = {
-        [SG_WR_FLUSH] = SG_OP_FLUSH_RESP, [SG_WR_VERIFY] = SG_OP_VERIFY_RESP,
+        [SG_WR_FLUSH] = SG_OP_FLUSH_RESP,
+        [SG_WR_VERIFY] = SG_OP_VERIFY_RESP,
         [SG_WR_ATOMIC_WRITE] = SG_OP_ATOMIC_WRITE_RESP,
-        [SG_WR_FETCH_ADD] = SG_OP_ATOMIC_RESP, [SG_WR_CMP_SWAP] = SG_OP_ATOMIC_RESP,
+        [SG_WR_FETCH_ADD] = SG_OP_ATOMIC_RESP,
+        [SG_WR_CMP_SWAP] = SG_OP_ATOMIC_RESP,
     };
     struct sg_wqe_hdr *h = md_sq_entry(&w.qp);
     struct sg_wqe_place *place = (struct sg_wqe_place *)(h + 1);
@@ -132,11 +138,11 @@ static void post_place(uint8_t op, uint8_t how, uint64_t addr)
 
 static void post(void)
 {
-    static const uint8_t ops[] = {
-        SG_WR_SEND, SG_WR_SEND, SG_WR_SEND_INV, SG_WR_WRITE, SG_WR_WRITE, SG_WR_READ, SG_WR_READ,
-        SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_FETCH_ADD,
-        SG_WR_CMP_SWAP, SG_WR_SEND_IMM, SG_WR_WRITE_IMM
-    };
+    static const uint8_t ops[] = { SG_WR_SEND,     SG_WR_SEND,         SG_WR_SEND_INV,
+                                   SG_WR_WRITE,    SG_WR_WRITE,        SG_WR_READ,
+                                   SG_WR_READ,     SG_WR_READ,         SG_WR_FLUSH,
+                                   SG_WR_VERIFY,   SG_WR_ATOMIC_WRITE, SG_WR_FETCH_ADD,
+                                   SG_WR_CMP_SWAP, SG_WR_SEND_IMM,     SG_WR_WRITE_IMM };
     uint8_t how = fuzz_u8(&w.in);
     uint64_t addr = w.buf + fuzz_below(&w.in, BUF / 2);
     uint32_t len = fuzz_below(&w.in, BUF / 2);
@@ -149,8 +155,8 @@ static void post(void)
     } else {
         uint8_t op = ops[fuzz_below(&w.in, SG_ARRAY_SIZE(ops))];
 
-        if (op >= SG_WR_SEND_IMM && (!(op < SG_WR_FLUSH ? w.rfc7306 : w.draft) ||
-                                     fuzz_rarely(&w.in, 32))) {
+        if (op >= SG_WR_SEND_IMM &&
+            (!(op < SG_WR_FLUSH ? w.rfc7306 : w.draft) || fuzz_rarely(&w.in, 32))) {
             op = SG_WR_SEND;
         }
         if (op >= SG_WR_FETCH_ADD) {
@@ -166,11 +172,15 @@ static void post(void)
             op = how & 8 ? SG_WR_LOCAL_INV : SG_WR_READ_INV;
         }
         md_post_send(&w.qp, &(struct md_wr){
-            .opcode = op, .flags = how >> 4 & 7, .addr = addr,
-            .len = op == SG_WR_SEND_IMM ? 0 : len,
-            .lkey = w.stag, .raddr = how, .rkey = how << 8,
-            .inv_stag = w.fast_stag,
-        });
+                                .opcode = op,
+                                .flags = how >> 4 & 7,
+                                .addr = addr,
+                                .len = op == SG_WR_SEND_IMM ? 0 : len,
+                                .lkey = w.stag,
+                                .raddr = how,
+                                .rkey = how << 8,
+                                .inv_stag = w.fast_stag,
+                            });
     }
 }
 
@@ -387,21 +397,21 @@ static void keep_stats(void)
 
 bool fuzz_reached(char *buf, size_t len)
 {
-    snprintf(buf, len, "connections %llu+%llu, Sends %llu, Writes %llu, Reads %llu, "
+    snprintf(buf, len,
+             "connections %llu+%llu, Sends %llu, Writes %llu, Reads %llu, "
              "Responses %llu, Terminates %llu sent %llu received, errors: protocol %llu, "
              "protection %llu, CRC %llu, Flushes %llu, Verifies %llu, Atomic Writes %llu, "
              "Atomics %llu+%llu, Immediates %llu+%llu",
              (unsigned long long)reached.conn_active, (unsigned long long)reached.conn_passive,
              (unsigned long long)reached.rx_sends, (unsigned long long)reached.rx_writes,
-             (unsigned long long)reached.rx_reads,
-             (unsigned long long)reached.rx_read_responses,
+             (unsigned long long)reached.rx_reads, (unsigned long long)reached.rx_read_responses,
              (unsigned long long)reached.tx_terminates, (unsigned long long)reached.rx_terminates,
              (unsigned long long)reached.protocol_errors,
              (unsigned long long)reached.protection_errors, (unsigned long long)reached.crc_errors,
              (unsigned long long)reached.rx_flushes, (unsigned long long)reached.rx_verifies,
-             (unsigned long long)reached.rx_atomic_writes,
-             (unsigned long long)reached.tx_atomics, (unsigned long long)reached.rx_atomics,
-             (unsigned long long)reached.tx_imms, (unsigned long long)reached.rx_imms);
+             (unsigned long long)reached.rx_atomic_writes, (unsigned long long)reached.tx_atomics,
+             (unsigned long long)reached.rx_atomics, (unsigned long long)reached.tx_imms,
+             (unsigned long long)reached.rx_imms);
     return reached.conn_passive && reached.conn_active && reached.rx_sends && reached.rx_writes &&
            reached.rx_reads && reached.tx_terminates && reached.rx_terminates &&
            reached.protocol_errors && reached.protection_errors && reached.crc_errors &&
@@ -438,8 +448,13 @@ static void end(void)
 static void open_stream(bool active)
 {
     struct sg_mpa_frame f = {
-        .kind = active ? SG_MPA_REPLY : SG_MPA_REQUEST, .crc = true, .markers = fuzz_u8(&w.in) & 1,
-        .rev = w.rev, .enhanced = w.rev == 2, .ird = 8, .ord = 8,
+        .kind = active ? SG_MPA_REPLY : SG_MPA_REQUEST,
+        .crc = true,
+        .markers = fuzz_u8(&w.in) & 1,
+        .rev = w.rev,
+        .enhanced = w.rev == 2,
+        .ird = 8,
+        .ord = 8,
     };
     uint8_t buf[SG_MPA_FRAME_MAX];
 

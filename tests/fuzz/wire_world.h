@@ -28,7 +28,7 @@ enum {
 struct wire_world {
     struct fuzz_in in;
     struct test_host h;
-    struct test_pm pm;      /* the first half of the buffer */
+    struct test_pm pm; /* the first half of the buffer */
     struct md md;
     struct sg_stream_net *peer_net;
     struct sg_endpoint at, peer_at;
@@ -44,12 +44,12 @@ struct wire_world {
     struct sg_stream_listener *listener;
     unsigned fpdu_flags;
     uint8_t rev;
-    uint8_t draft;          /* enum sg_mpe_draft */
+    uint8_t draft; /* enum sg_mpe_draft */
     bool rfc7306;
-    uint32_t asked;         /* requests of queue 1 that the driver posted */
-    uint8_t due;            /* opcode of the response that the peer owes; 0: none */
+    uint32_t asked; /* requests of queue 1 that the driver posted */
+    uint8_t due;    /* opcode of the response that the peer owes; 0: none */
     uint32_t pos, msn[SG_QN_COUNT], mo;
-    uint64_t sink_to;       /* of the last Read that the driver posted */
+    uint64_t sink_to; /* of the last Read that the driver posted */
     uint32_t sink_len;
     uint8_t out[OUT_MAX];
 };

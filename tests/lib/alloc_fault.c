@@ -11,7 +11,10 @@ void alloc_fault_arm(uint64_t fail_at, uint64_t fail_count)
     int64_t live = alloc_fault.live;
 
     alloc_fault = (struct alloc_fault){
-        .armed = true, .fail_at = fail_at, .fail_count = fail_count, .live = live,
+        .armed = true,
+        .fail_at = fail_at,
+        .fail_count = fail_count,
+        .live = live,
     };
 }
 

@@ -19,8 +19,8 @@ struct alloc_fault {
     uint64_t fail_at, fail_count; /* numbers begin with 1; 0: none fails */
     uint64_t failed;
     unsigned fatal;
-    void *fatal_at;               /* the caller of the first of them */
-    int64_t live;                 /* allocated pieces, armed or not */
+    void *fatal_at; /* the caller of the first of them */
+    int64_t live;   /* allocated pieces, armed or not */
 };
 
 extern struct alloc_fault alloc_fault;

@@ -71,10 +71,10 @@ struct bu_caps {
 /* Queue pairs: flags 0, doorbell page 0. */
 struct bu_qp_params {
     uint32_t pd, send_cq, recv_cq;
-    uint32_t entries;  /* of each queue, a power of two */
-    unsigned max_sge;  /* of each queue */
+    uint32_t entries; /* of each queue, a power of two */
+    unsigned max_sge; /* of each queue */
     unsigned max_inline;
-    uint32_t access;   /* rights, as bits of the manual */
+    uint32_t access; /* rights, as bits of the manual */
 };
 
 struct bu_sge {
@@ -88,7 +88,7 @@ struct bu_wr {
     uint8_t opcode, flags; /* numbers of the manual */
     unsigned num_sge;
     struct bu_sge sge[4];
-    const void *payload;   /* with the flag INLINE, instead of elements */
+    const void *payload; /* with the flag INLINE, instead of elements */
     unsigned payload_len;
     uint64_t remote_addr;
     uint32_t rkey;

@@ -78,8 +78,11 @@ static void *op_ptr(void *opaque, uint64_t addr)
 }
 
 static const struct md_ops ops = {
-    .reg_read = op_read, .reg_write = op_write, .doorbell = op_doorbell,
-    .alloc = op_alloc, .ptr = op_ptr,
+    .reg_read = op_read,
+    .reg_write = op_write,
+    .doorbell = op_doorbell,
+    .alloc = op_alloc,
+    .ptr = op_ptr,
 };
 
 /* ---- the adapter is lost ---- */
@@ -97,8 +100,8 @@ bool ex_lost(struct ex_driver *d)
     uint32_t status = md_read(&d->md, SG_REG_STATUS);
 
     /* All ones: removed.  Not READY: somebody else has reset it. */
-    if (!d->lost && (status == UINT32_MAX || status & SG_STATUS_FATAL ||
-                     !(status & SG_STATUS_READY))) {
+    if (!d->lost &&
+        (status == UINT32_MAX || status & SG_STATUS_FATAL || !(status & SG_STATUS_READY))) {
         give_up(d);
     }
     return d->lost;

@@ -87,8 +87,11 @@ static int cq_create(void *opaque, uint32_t entries, uint32_t *cqn)
     }
     *cq = (struct ex_cq){ .used = true };
     cq->md = (struct md_cq){
-        .md = &d->md, .cqn = *cqn, .record = sg_get_le64(&c.record),
-        .ring = { .base = sg_get_le64(&c.pages.addr), .entries = entries,
+        .md = &d->md,
+        .cqn = *cqn,
+        .record = sg_get_le64(&c.record),
+        .ring = { .base = sg_get_le64(&c.pages.addr),
+                  .entries = entries,
                   .stride = sizeof(struct sg_cqe) },
     };
     return BU_OK;
@@ -134,8 +137,12 @@ static int qp_create(void *opaque, const struct bu_qp_params *p, uint32_t *qpn)
     struct ex_driver *d = opaque;
     struct ex_cq *scq = find_cq(d, p->send_cq), *rcq = find_cq(d, p->recv_cq);
     struct md_qp_params params = {
-        .pd = p->pd, .scq = &scq->md, .rcq = &rcq->md, .entries = p->entries,
-        .stride = stride_for(p->max_sge, p->max_inline), .access = p->access,
+        .pd = p->pd,
+        .scq = &scq->md,
+        .rcq = &rcq->md,
+        .entries = p->entries,
+        .stride = stride_for(p->max_sge, p->max_inline),
+        .access = p->access,
     };
     struct sg_cmd_create_qp c = md_create_qp_cmd(&d->md, &params);
     struct ex_qp *qp = d->qps;
@@ -155,7 +162,9 @@ static int qp_create(void *opaque, const struct bu_qp_params *p, uint32_t *qpn)
     *qp = (struct ex_qp){ .used = true };
     qp->md = (struct md_qp){ .md = &d->md, .qpn = *qpn, .scq = &scq->md, .rcq = &rcq->md };
     qp->md.sq = (struct md_ring){
-        .base = sg_get_le64(&c.sq_pages.addr), .entries = p->entries, .stride = params.stride,
+        .base = sg_get_le64(&c.sq_pages.addr),
+        .entries = p->entries,
+        .stride = params.stride,
     };
     qp->md.rq = qp->md.sq;
     qp->md.rq.base = sg_get_le64(&c.rq_pages.addr);
@@ -266,9 +275,12 @@ static bool cq_poll(void *opaque, uint32_t cqn, struct bu_wc *wc)
         return false;
     }
     *wc = (struct bu_wc){
-        .wr_id = sg_get_le64(&e.wr_id), .qp = sg_get_le32(&e.qpn),
-        .byte_len = sg_get_le32(&e.byte_len), .vendor_err = sg_get_le32(&e.vendor_err),
-        .status = e.status, .opcode = e.opcode,
+        .wr_id = sg_get_le64(&e.wr_id),
+        .qp = sg_get_le32(&e.qpn),
+        .byte_len = sg_get_le32(&e.byte_len),
+        .vendor_err = sg_get_le32(&e.vendor_err),
+        .status = e.status,
+        .opcode = e.opcode,
         .flags = e.flags_phase & (uint8_t)~SG_CQE_PHASE,
     };
     qp = find_qp(d, wc->qp);
@@ -334,8 +346,11 @@ static int next_event(void *opaque, struct bu_event *event, unsigned ms)
         }
     }
     *event = (struct bu_event){
-        .event = e.event, .status = e.cm_status, .id = sg_get_le32(&e.id),
-        .conn = sg_get_le32(&e.conn), .aux = sg_get_le32(&e.aux),
+        .event = e.event,
+        .status = e.cm_status,
+        .id = sg_get_le32(&e.id),
+        .conn = sg_get_le32(&e.conn),
+        .aux = sg_get_le32(&e.aux),
     };
     return BU_OK;
 }
@@ -387,7 +402,9 @@ static int cm_connect(void *opaque, uint32_t qpn, const struct bu_addr *from,
                       const struct bu_addr *to, const struct bu_pdata *pdata, uint32_t *conn)
 {
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = address(from), .remote = address(to),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = address(from),
+        .remote = address(to),
     };
 
     sg_put_le32(&c.qpn, qpn);
@@ -429,16 +446,33 @@ static int get_pdata(void *opaque, uint32_t conn, struct bu_pdata *pdata)
 }
 
 const struct bu_driver bu_driver = {
-    .name = "example", .size = sizeof(struct ex_driver),
-    .start = ex_start, .stop = ex_stop, .lost = lost,
-    .caps = get_caps, .guest_errors = guest_errors, .set_addr = set_addr,
-    .pd_create = pd_create, .pd_destroy = pd_destroy,
-    .mr_create = mr_create, .mr_destroy = mr_destroy,
-    .cq_create = cq_create, .cq_destroy = cq_destroy,
-    .qp_create = qp_create, .qp_modify = qp_modify, .qp_state = qp_state,
+    .name = "example",
+    .size = sizeof(struct ex_driver),
+    .start = ex_start,
+    .stop = ex_stop,
+    .lost = lost,
+    .caps = get_caps,
+    .guest_errors = guest_errors,
+    .set_addr = set_addr,
+    .pd_create = pd_create,
+    .pd_destroy = pd_destroy,
+    .mr_create = mr_create,
+    .mr_destroy = mr_destroy,
+    .cq_create = cq_create,
+    .cq_destroy = cq_destroy,
+    .qp_create = qp_create,
+    .qp_modify = qp_modify,
+    .qp_state = qp_state,
     .qp_destroy = qp_destroy,
-    .post_send = post_send, .post_recv = post_recv, .cq_poll = cq_poll, .cq_wait = cq_wait,
-    .listen = cm_listen, .unlisten = unlisten,
-    .connect = cm_connect, .accept = cm_accept, .reject = cm_reject, .pdata = get_pdata,
+    .post_send = post_send,
+    .post_recv = post_recv,
+    .cq_poll = cq_poll,
+    .cq_wait = cq_wait,
+    .listen = cm_listen,
+    .unlisten = unlisten,
+    .connect = cm_connect,
+    .accept = cm_accept,
+    .reject = cm_reject,
+    .pdata = get_pdata,
     .next_event = next_event,
 };

@@ -13,7 +13,7 @@ struct field_row {
     const char *name;
     size_t offset, size;
     uint64_t value;
-    uint8_t status;      /* enum sg_status of a command, enum sg_wc_status of an entry */
+    uint8_t status; /* enum sg_status of a command, enum sg_wc_status of an entry */
 };
 
 /* The first three members of a row. */

@@ -60,8 +60,11 @@ uint8_t *make_chip(const uint8_t *fw, size_t len)
 {
     uint8_t *chip = g_malloc(SG_FLASH_SIZE);
     struct sg_identity id = {
-        .product = "Staghorn iWARP RDMA adapter", .part = "SG-1", .serial = "SN0001",
-        .mac = { 0x02, 0, 0, 0, 0, 9 }, .guid = 0x1122334455667788,
+        .product = "Staghorn iWARP RDMA adapter",
+        .part = "SG-1",
+        .serial = "SN0001",
+        .mac = { 0x02, 0, 0, 0, 0, 9 },
+        .guid = 0x1122334455667788,
     };
 
     memset(chip, 0xff, SG_FLASH_SIZE);

@@ -12,7 +12,7 @@
 
 enum {
     ROOM_DEFAULT = 256 * 1024,
-    ROOM_MIN = 1024,    /* one FPDU of the smallest MULPDU */
+    ROOM_MIN = 1024, /* one FPDU of the smallest MULPDU */
     EMSS_DEFAULT = 65535,
     PORT_FIRST = 49152, /* ephemeral ports */
 };

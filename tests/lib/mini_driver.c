@@ -64,7 +64,8 @@ struct md_ring md_new_ring(struct md *md, uint32_t entries, uint32_t stride)
 {
     return (struct md_ring){
         .base = md->ops->alloc(md->opaque, (size_t)entries * stride, SG_PAGE_SIZE),
-        .entries = entries, .stride = stride,
+        .entries = entries,
+        .stride = stride,
     };
 }
 
@@ -284,7 +285,9 @@ void md_create_cq(struct md *md, struct md_cq *cq, uint32_t entries)
 
     *cq = (struct md_cq){ .md = md };
     cq->ring = (struct md_ring){
-        .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 64,
+        .base = sg_get_le64(&c.pages.addr),
+        .entries = entries,
+        .stride = 64,
     };
     cq->record = sg_get_le64(&c.record);
     cq->cqn = md_make(md, &c, sizeof(c));
@@ -347,7 +350,8 @@ void md_create_qp(struct md *md, struct md_qp *qp, const struct md_qp_params *p)
 
     *qp = (struct md_qp){ .md = md, .scq = p->scq, .rcq = p->rcq };
     qp->sq = (struct md_ring){
-        .base = sg_get_le64(&c.sq_pages.addr), .entries = sg_get_le32(&c.sq_entries),
+        .base = sg_get_le64(&c.sq_pages.addr),
+        .entries = sg_get_le32(&c.sq_entries),
         .stride = sg_get_le16(&c.sq_stride),
     };
     qp->rq = qp->sq;
@@ -452,7 +456,9 @@ void md_create_srq(struct md *md, struct md_srq *srq, uint32_t pd, uint32_t entr
 
     *srq = (struct md_srq){ .md = md };
     srq->ring = (struct md_ring){
-        .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 128,
+        .base = sg_get_le64(&c.pages.addr),
+        .entries = entries,
+        .stride = 128,
     };
     srq->srqn = md_make(md, &c, sizeof(c));
 }

@@ -43,11 +43,11 @@ struct md_ops {
 struct md {
     const struct md_ops *ops;
     void *opaque;
-    struct test_host *h;  /* of the direct way: md_new(), md_start() */
+    struct test_host *h; /* of the direct way: md_new(), md_start() */
     struct sg_adapter *a;
     struct md_ring asq, acq, aeq, eq; /* eq: event queue 1, vector 1 */
     uint16_t cookie;
-    bool hold;                        /* do not run the adapter after doorbells */
+    bool hold; /* do not run the adapter after doorbells */
 };
 
 struct md_cq {
@@ -74,9 +74,9 @@ struct md_srq {
 struct md_qp_params {
     uint32_t pd;
     struct md_cq *scq, *rcq;
-    uint32_t entries;  /* 16 */
-    uint32_t stride;   /* 512 */
-    uint32_t access;   /* remote read and write */
+    uint32_t entries; /* 16 */
+    uint32_t stride;  /* 512 */
+    uint32_t access;  /* remote read and write */
     uint32_t flags;
     uint32_t uar;
     struct md_srq *srq; /* NULL: a receive queue of its own */
@@ -147,7 +147,7 @@ void md_sq_doorbell(struct md_qp *qp);
 void md_rq_doorbell(struct md_qp *qp);
 /* One signaled entry with one element; doorbell included. */
 struct md_wr {
-    uint8_t opcode, flags;  /* SG_WQE_SIGNALED is added unless 'quiet' */
+    uint8_t opcode, flags; /* SG_WQE_SIGNALED is added unless 'quiet' */
     bool quiet;
     uint64_t wr_id;
     uint64_t addr;

@@ -10,8 +10,7 @@ void pair_default_config(struct sg_adapter_config *config)
     sg_adapter_default_config(config);
 }
 
-static void start_side(struct pair *p, int i, const struct sg_adapter_config *config,
-                       size_t mem)
+static void start_side(struct pair *p, int i, const struct sg_adapter_config *config, size_t mem)
 {
     struct pair_side *s = &p->side[i];
     struct sg_adapter_config own = *config;

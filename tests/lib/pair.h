@@ -20,8 +20,8 @@ struct pair_side {
     uint32_t pd;
     struct md_cq cq;
     struct md_qp qp;
-    uint64_t buf;     /* PAIR_BUF octets */
-    uint32_t stag;    /* all of buf, local write, remote read and write; va is the bus address */
+    uint64_t buf;  /* PAIR_BUF octets */
+    uint32_t stag; /* all of buf, local write, remote read and write; va is the bus address */
     uint32_t conn;
 };
 
@@ -33,7 +33,7 @@ struct pair {
     struct pair_side side[2];
     uint32_t listener;
     uint16_t connect_flags; /* SG_CONNECT_*, of both sides */
-    size_t base_brk[2]; /* of guest memory, before anything was opened */
+    size_t base_brk[2];     /* of guest memory, before anything was opened */
 };
 
 /* A network other than the in-memory switch: tcp_link.h. */

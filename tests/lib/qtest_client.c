@@ -219,8 +219,9 @@ static char **command(const char *args, const char *own)
         T_FAIL("SG_QEMU: there is no %s", qemu);
     }
     line = g_strdup_printf("%s -accel qtest -machine q35 -nodefaults -display none -no-user-config "
-                           "%s %s %s %s", qemu, firmware && *firmware ? "-L" : "",
-                           firmware ? firmware : "", own, args);
+                           "%s %s %s %s",
+                           qemu, firmware && *firmware ? "-L" : "", firmware ? firmware : "", own,
+                           args);
     if (!g_shell_parse_argv(line, NULL, &argv, &error)) {
         T_FAIL("%s: %s", args, error->message);
     }
@@ -261,7 +262,8 @@ struct qtest *qtest_start_beside(const char *args)
     socket_pair(qmp);
     snprintf(own, sizeof(own),
              "-chardev socket,fd=%d,id=sgqtest -qtest chardev:sgqtest -qtest-log none "
-             "-chardev socket,fd=%d,id=sgqmp -mon chardev=sgqmp,mode=control", bus[1], qmp[1]);
+             "-chardev socket,fd=%d,id=sgqmp -mon chardev=sgqmp,mode=control",
+             bus[1], qmp[1]);
     argv = command(args, own);
     q = g_new0(struct qtest, 1);
     q->bus = (struct line_socket){ .fd = bus[0], .in = g_string_new(NULL) };
@@ -373,8 +375,9 @@ static void tell(struct qtest *q, const char *what, uint64_t addr, uint64_t valu
 {
     char text[80];
 
-    g_free(ask(q, text, snprintf(text, sizeof(text), "%s 0x%" PRIx64 " 0x%" PRIx64 "\n", what,
-                                 addr, value)));
+    g_free(
+        ask(q, text,
+            snprintf(text, sizeof(text), "%s 0x%" PRIx64 " 0x%" PRIx64 "\n", what, addr, value)));
 }
 
 uint8_t qtest_readb(struct qtest *q, uint64_t addr)
@@ -436,8 +439,7 @@ void qtest_memread(struct qtest *q, uint64_t addr, void *buf, size_t len)
     if (!len) {
         return;
     }
-    answer = ask(q, text, snprintf(text, sizeof(text), "b64read 0x%" PRIx64 " 0x%zx\n", addr,
-                                   len));
+    answer = ask(q, text, snprintf(text, sizeof(text), "b64read 0x%" PRIx64 " 0x%zx\n", addr, len));
     octets = g_base64_decode(answer, &n);
     T_EQ_U64(n, len);
     memcpy(buf, octets, n);
@@ -463,8 +465,9 @@ void qtest_memset(struct qtest *q, uint64_t addr, uint8_t value, size_t len)
 {
     char text[80];
 
-    g_free(ask(q, text, snprintf(text, sizeof(text), "memset 0x%" PRIx64 " 0x%zx 0x%x\n", addr,
-                                 len, value)));
+    g_free(
+        ask(q, text,
+            snprintf(text, sizeof(text), "memset 0x%" PRIx64 " 0x%zx 0x%x\n", addr, len, value)));
 }
 
 /* Each answer ends a round; whether there was work to do is unknown. */

@@ -15,63 +15,134 @@
 
 /* Registers and their bits, and doorbells (registers.md). */
 enum {
-    REG_MAGIC = 0x000, REG_VERSION = 0x004, REG_CTRL = 0x008, REG_STATUS = 0x00c,
-    REG_VECTORS = 0x014, REG_MAC_LO = 0x018, REG_MAC_HI = 0x01c, REG_GUID = 0x020,
-    REG_TEST_SCRATCH = 0x040, REG_TEST_IRQ = 0x044, REG_TEST_DMA_ADDR = 0x048,
-    REG_TEST_DMA_LEN = 0x050, REG_TEST_DMA_CMD = 0x054, REG_TEST_DMA_STATUS = 0x058,
-    REG_ASQ_BASE = 0x080, REG_ACQ_BASE = 0x088, REG_ADMIN_SIZE = 0x090, REG_ADMIN_DB = 0x094,
-    REG_ADMIN_CI = 0x098, REG_AEQ_BASE = 0x0a0, REG_AEQ_SIZE = 0x0a8, REG_EQ_DB = 0x1000,
+    REG_MAGIC = 0x000,
+    REG_VERSION = 0x004,
+    REG_CTRL = 0x008,
+    REG_STATUS = 0x00c,
+    REG_VECTORS = 0x014,
+    REG_MAC_LO = 0x018,
+    REG_MAC_HI = 0x01c,
+    REG_GUID = 0x020,
+    REG_TEST_SCRATCH = 0x040,
+    REG_TEST_IRQ = 0x044,
+    REG_TEST_DMA_ADDR = 0x048,
+    REG_TEST_DMA_LEN = 0x050,
+    REG_TEST_DMA_CMD = 0x054,
+    REG_TEST_DMA_STATUS = 0x058,
+    REG_ASQ_BASE = 0x080,
+    REG_ACQ_BASE = 0x088,
+    REG_ADMIN_SIZE = 0x090,
+    REG_ADMIN_DB = 0x094,
+    REG_ADMIN_CI = 0x098,
+    REG_AEQ_BASE = 0x0a0,
+    REG_AEQ_SIZE = 0x0a8,
+    REG_EQ_DB = 0x1000,
 
-    MAGIC = 0x48475453, VERSION_MAJOR = 1, CTRL_ENABLE = 0x1, CTRL_RESET = 0x2, STATUS_READY = 0x1,
-    STATUS_FATAL = 0x2, TEST_DMA_FILL = 1, TEST_DMA_INVERT = 2, EQ_DB_CI_MASK = 0xffffff,
+    MAGIC = 0x48475453,
+    VERSION_MAJOR = 1,
+    CTRL_ENABLE = 0x1,
+    CTRL_RESET = 0x2,
+    STATUS_READY = 0x1,
+    STATUS_FATAL = 0x2,
+    TEST_DMA_FILL = 1,
+    TEST_DMA_INVERT = 2,
+    EQ_DB_CI_MASK = 0xffffff,
 
-    DB_SQ = 0x00, DB_RQ = 0x08, DB_CQ_ARM = 0x18,
+    DB_SQ = 0x00,
+    DB_RQ = 0x08,
+    DB_CQ_ARM = 0x18,
 };
 #define EQ_DB_ARM 0x80000000u
 #define ALL_ONES 0xffffffffu
 
 /* Commands, their statuses and bits (commands.md). */
 enum {
-    ADMIN_QUERY_CAPS = 0x01, ADMIN_QUERY_STATS = 0x02, ADMIN_CREATE_EQ = 0x03,
-    ADMIN_SET_ADDR = 0x05, ADMIN_CREATE_PD = 0x10, ADMIN_DESTROY_PD = 0x11, ADMIN_REG_MR = 0x12,
-    ADMIN_DEREG_MR = 0x13, ADMIN_CREATE_CQ = 0x18, ADMIN_DESTROY_CQ = 0x19, ADMIN_CREATE_QP = 0x20,
-    ADMIN_MODIFY_QP = 0x21, ADMIN_QUERY_QP = 0x22, ADMIN_DESTROY_QP = 0x23, ADMIN_LISTEN = 0x30,
-    ADMIN_UNLISTEN = 0x31, ADMIN_CONNECT = 0x32, ADMIN_ACCEPT = 0x33, ADMIN_REJECT = 0x34,
+    ADMIN_QUERY_CAPS = 0x01,
+    ADMIN_QUERY_STATS = 0x02,
+    ADMIN_CREATE_EQ = 0x03,
+    ADMIN_SET_ADDR = 0x05,
+    ADMIN_CREATE_PD = 0x10,
+    ADMIN_DESTROY_PD = 0x11,
+    ADMIN_REG_MR = 0x12,
+    ADMIN_DEREG_MR = 0x13,
+    ADMIN_CREATE_CQ = 0x18,
+    ADMIN_DESTROY_CQ = 0x19,
+    ADMIN_CREATE_QP = 0x20,
+    ADMIN_MODIFY_QP = 0x21,
+    ADMIN_QUERY_QP = 0x22,
+    ADMIN_DESTROY_QP = 0x23,
+    ADMIN_LISTEN = 0x30,
+    ADMIN_UNLISTEN = 0x31,
+    ADMIN_CONNECT = 0x32,
+    ADMIN_ACCEPT = 0x33,
+    ADMIN_REJECT = 0x34,
     ADMIN_CM_DATA = 0x35,
 
-    STATUS_EINVAL = 2, STATUS_ENOMEM = 4,
-    ADDR_ADD = 1, FAMILY_IPV4 = 4, QP_MOD_STATE = 0x01,
+    STATUS_EINVAL = 2,
+    STATUS_ENOMEM = 4,
+    ADDR_ADD = 1,
+    FAMILY_IPV4 = 4,
+    QP_MOD_STATE = 0x01,
     CAPS_SIZE = 128,  /* all that is not reserved */
     STATS_SIZE = 144, /* up to guest_errors */
-    CM_DATA_SIZE = 572, PRIVATE_DATA_MAX = 512, MR_PAGES_MAX = 16777216,
+    CM_DATA_SIZE = 572,
+    PRIVATE_DATA_MAX = 512,
+    MR_PAGES_MAX = 16777216,
 };
 
 /* Entries (queues.md). */
 enum {
-    ADMIN_CMD_SIZE = 128, ADMIN_RSP_SIZE = 64, EQE_SIZE = 32, CQE_SIZE = 64, CQ_RECORD_SIZE = 64,
-    WQE_HDR_SIZE = 48, RQE_HDR_SIZE = 16, SGE_SIZE = 16, WQE_STRIDE_MIN = 64, PAGE_SHIFT = 12,
-    PAGE_SIZE = 4096, PAGE_SHIFT_MAX = 30,
+    ADMIN_CMD_SIZE = 128,
+    ADMIN_RSP_SIZE = 64,
+    EQE_SIZE = 32,
+    CQE_SIZE = 64,
+    CQ_RECORD_SIZE = 64,
+    WQE_HDR_SIZE = 48,
+    RQE_HDR_SIZE = 16,
+    SGE_SIZE = 16,
+    WQE_STRIDE_MIN = 64,
+    PAGE_SHIFT = 12,
+    PAGE_SIZE = 4096,
+    PAGE_SHIFT_MAX = 30,
 
-    WQE_INLINE = 0x08, CQE_PHASE = 0x01, CQE_RECV = 0x10, WR_SEND = 0, WR_SEND_INV = 1,
-    WR_READ = 3, WR_READ_INV = 4, WC_SUCCESS = 0, WC_FLUSH_ERR = 4, WC_RECV = 0x80,
+    WQE_INLINE = 0x08,
+    CQE_PHASE = 0x01,
+    CQE_RECV = 0x10,
+    WR_SEND = 0,
+    WR_SEND_INV = 1,
+    WR_READ = 3,
+    WR_READ_INV = 4,
+    WC_SUCCESS = 0,
+    WC_FLUSH_ERR = 4,
+    WC_RECV = 0x80,
 
-    EV_COMPLETION = 0x02, EV_CQ_ERROR = 0x10, EV_QP_FIRST = 0x11, EV_QP_LAST = 0x13,
-    EV_CM_REPLY = 0x31, EV_CM_CLOSED = 0x34,
+    EV_COMPLETION = 0x02,
+    EV_CQ_ERROR = 0x10,
+    EV_QP_FIRST = 0x11,
+    EV_QP_LAST = 0x13,
+    EV_CM_REPLY = 0x31,
+    EV_CM_CLOSED = 0x34,
 };
 
 /* Our own sizes.  The block is what the adapter uses from ENABLE on; it is also the test buffer. */
 enum {
-    ADMIN_ENTRIES = 32, AEQ_ENTRIES = 1024, CEQ_ENTRIES = 256,
+    ADMIN_ENTRIES = 32,
+    AEQ_ENTRIES = 1024,
+    CEQ_ENTRIES = 256,
     CEQ = 1,    /* number of the completion event queue */
     DEPTH = 16, /* IRD and ORD */
-    QPS = 32, CQS = 32,
+    QPS = 32,
+    CQS = 32,
 
-    BLOCK_ASQ = 0, BLOCK_ACQ = PAGE_SIZE, BLOCK_AEQ = 2 * PAGE_SIZE,
+    BLOCK_ASQ = 0,
+    BLOCK_ACQ = PAGE_SIZE,
+    BLOCK_AEQ = 2 * PAGE_SIZE,
     BLOCK_CEQ = BLOCK_AEQ + AEQ_ENTRIES * EQE_SIZE,
     BLOCK_DATA = BLOCK_CEQ + CEQ_ENTRIES * EQE_SIZE, /* answers of queries, private data */
     BLOCK_SIZE = BLOCK_DATA + PAGE_SIZE,
 
-    SETUP_LIMIT_MS = 5000, COMMAND_LIMIT_MS = 30000,
+    SETUP_LIMIT_MS = 5000,
+    COMMAND_LIMIT_MS = 30000,
     WAIT_SLICE_MS = 500, /* how often STATUS is looked at while we wait for an interrupt */
 };
 #define MS 1000000ull
@@ -233,7 +304,7 @@ static int wait_vector(struct driver *d, unsigned vector, uint64_t end)
 #define WORDS_ADDR(a) \
     FAMILY_IPV4 | (a)->port >> 8 << 16 | ((a)->port & 0xffu) << 24, get32((a)->ip), 0, 0, 0, 0
 #define COMMAND(d, opcode, ...) \
-    command(d, opcode, (uint32_t[]){__VA_ARGS__}, sizeof(uint32_t[]){__VA_ARGS__} / 4)
+    command(d, opcode, (uint32_t[]){ __VA_ARGS__ }, sizeof(uint32_t[]){ __VA_ARGS__ } / 4)
 
 /* The answer is in d->rsp. */
 static int command(struct driver *d, uint8_t opcode, const uint32_t *words, size_t n)
@@ -305,7 +376,7 @@ static bool reset(struct driver *d)
 
 static bool registers_work(struct driver *d)
 {
-    static const uint32_t values[] = {0x00000000, 0xffffffff, 0x12345678, 0xa5a55a5a};
+    static const uint32_t values[] = { 0x00000000, 0xffffffff, 0x12345678, 0xa5a55a5a };
 
     for (unsigned i = 0; i < sizeof values / sizeof values[0]; i++) {
         set_reg(d, REG_TEST_SCRATCH, values[i]);
@@ -318,7 +389,7 @@ static bool registers_work(struct driver *d)
 /* The block is the buffer, so what is tested is what is used later. */
 static bool dma_works(struct driver *d)
 {
-    static const uint32_t commands[] = {TEST_DMA_FILL, TEST_DMA_INVERT};
+    static const uint32_t commands[] = { TEST_DMA_FILL, TEST_DMA_INVERT };
 
     memset(d->block, 0x5a, BLOCK_SIZE);
     write_barrier();
@@ -352,7 +423,7 @@ static bool interrupts_work(struct driver *d)
 
 static void set_ring(struct ring *r, uint8_t *mem, uint32_t entries, uint32_t stride)
 {
-    *r = (struct ring){.mem = mem, .entries = entries, .stride = stride};
+    *r = (struct ring){ .mem = mem, .entries = entries, .stride = stride };
 }
 
 static bool enable(struct driver *d)
@@ -453,7 +524,7 @@ static int start(void *p, struct bu_machine *m)
     struct driver *d = p;
     int r;
 
-    *d = (struct driver){.m = m};
+    *d = (struct driver){ .m = m };
     r = bring_up(d);
     if (r != BU_OK)
         stop(d);
@@ -507,8 +578,10 @@ static int mr_create(void *p, uint32_t pd, uint64_t bus, uint64_t octets, uint32
         if (pages <= MR_PAGES_MAX || shift == PAGE_SHIFT_MAX)
             break;
     }
-    return created(p, COMMAND(p, ADMIN_REG_MR, pd, access, WORDS64(bus), WORDS64(octets),
-                              WORDS_PAGES(bus >> shift << shift, pages, shift)), stag);
+    return created(p,
+                   COMMAND(p, ADMIN_REG_MR, pd, access, WORDS64(bus), WORDS64(octets),
+                           WORDS_PAGES(bus >> shift << shift, pages, shift)),
+                   stag);
 }
 
 static int mr_destroy(void *p, uint32_t stag)
@@ -519,13 +592,13 @@ static int mr_destroy(void *p, uint32_t stag)
 /* ---- queues ---- */
 
 /* Number 0, which no object has, finds a free one. */
-#define FIND(name, table) \
-    static struct name *find_##name(struct driver *d, uint32_t num) \
-    { \
+#define FIND(name, table)                                                 \
+    static struct name *find_##name(struct driver *d, uint32_t num)       \
+    {                                                                     \
         for (size_t i = 0; i < sizeof d->table / sizeof d->table[0]; i++) \
-            if (d->table[i].num == num) \
-                return &d->table[i]; \
-        return NULL; \
+            if (d->table[i].num == num)                                   \
+                return &d->table[i];                                      \
+        return NULL;                                                      \
     }
 FIND(cq, cqs)
 FIND(qp, qps)
@@ -547,14 +620,15 @@ static int cq_create(void *p, uint32_t entries, uint32_t *num)
     octets = whole_pages((size_t)entries * CQE_SIZE);
     mem = d->m->dma_alloc(d->m, octets + CQ_RECORD_SIZE, PAGE_SIZE, &bus);
     memset(mem, 0, octets + CQ_RECORD_SIZE);
-    r = created(d, COMMAND(d, ADMIN_CREATE_CQ, entries, CEQ, 0, 0,
-                           WORDS_PAGES(bus, octets / PAGE_SIZE, PAGE_SHIFT), WORDS64(bus + octets)),
+    r = created(d,
+                COMMAND(d, ADMIN_CREATE_CQ, entries, CEQ, 0, 0,
+                        WORDS_PAGES(bus, octets / PAGE_SIZE, PAGE_SHIFT), WORDS64(bus + octets)),
                 num);
     if (r != BU_OK) {
         d->m->dma_free(d->m, mem);
         return r;
     }
-    *cq = (struct cq){.num = *num, .record = mem + octets};
+    *cq = (struct cq){ .num = *num, .record = mem + octets };
     set_ring(&cq->ring, mem, entries, CQE_SIZE);
     return BU_OK;
 }
@@ -593,16 +667,18 @@ static int qp_create(void *v, const struct bu_qp_params *p, uint32_t *num)
     sq_octets = whole_pages((size_t)entries * sq_stride);
     rq_octets = whole_pages((size_t)entries * rq_stride);
     mem = d->m->dma_alloc(d->m, sq_octets + rq_octets, PAGE_SIZE, &bus);
-    r = created(d, COMMAND(d, ADMIN_CREATE_QP, p->pd, p->send_cq, p->recv_cq, 0, 0,
-                           entries, entries, sq_stride | rq_stride << 16,
-                           p->max_sge | p->max_sge << 8 | p->max_inline << 16, p->access,
-                           WORDS_PAGES(bus, sq_octets / PAGE_SIZE, PAGE_SHIFT),
-                           WORDS_PAGES(bus + sq_octets, rq_octets / PAGE_SIZE, PAGE_SHIFT)), num);
+    r = created(d,
+                COMMAND(d, ADMIN_CREATE_QP, p->pd, p->send_cq, p->recv_cq, 0, 0, entries, entries,
+                        sq_stride | rq_stride << 16,
+                        p->max_sge | p->max_sge << 8 | p->max_inline << 16, p->access,
+                        WORDS_PAGES(bus, sq_octets / PAGE_SIZE, PAGE_SHIFT),
+                        WORDS_PAGES(bus + sq_octets, rq_octets / PAGE_SIZE, PAGE_SHIFT)),
+                num);
     if (r != BU_OK) {
         d->m->dma_free(d->m, mem);
         return r;
     }
-    *qp = (struct qp){.num = *num, .send_cq = p->send_cq, .recv_cq = p->recv_cq};
+    *qp = (struct qp){ .num = *num, .send_cq = p->send_cq, .recv_cq = p->recv_cq };
     set_ring(&qp->sq, mem, entries, sq_stride);
     set_ring(&qp->rq, mem + sq_octets, entries, rq_stride);
     return BU_OK;
@@ -705,8 +781,13 @@ static bool flush_one(struct qp *qp, struct ring *r, bool recv, struct bu_wc *wc
 
     if (r->ci == r->pi)
         return false;
-    *wc = (struct bu_wc){.wr_id = get(e, 8), .qp = qp->num, .status = WC_FLUSH_ERR,
-                         .opcode = recv ? WC_RECV : opcode, .flags = recv ? CQE_RECV : 0,};
+    *wc = (struct bu_wc){
+        .wr_id = get(e, 8),
+        .qp = qp->num,
+        .status = WC_FLUSH_ERR,
+        .opcode = recv ? WC_RECV : opcode,
+        .flags = recv ? CQE_RECV : 0,
+    };
     r->ci++;
     return true;
 }
@@ -732,10 +813,15 @@ static bool cq_poll(void *p, uint32_t num, struct bu_wc *wc)
     if (!e)
         return cq && d->lost && flush_lost(d, num, wc);
     good = e[60] == WC_SUCCESS;
-    *wc = (struct bu_wc){.wr_id = get(e, 8), .qp = get32(e + 8), .status = e[60],
-                         .opcode = e[61], .vendor_err = get32(e + 20),
-                         .byte_len = good ? get32(e + 12) : 0,
-                         .flags = e[63] & (good ? 0xff & ~CQE_PHASE : CQE_RECV),};
+    *wc = (struct bu_wc){
+        .wr_id = get(e, 8),
+        .qp = get32(e + 8),
+        .status = e[60],
+        .opcode = e[61],
+        .vendor_err = get32(e + 20),
+        .byte_len = good ? get32(e + 12) : 0,
+        .flags = e[63] & (good ? 0xff & ~CQE_PHASE : CQE_RECV),
+    };
     qp = find_qp(d, wc->qp);
     if (qp) /* not destroyed meanwhile; the silent entries before this one are free, too */
         (wc->flags & CQE_RECV ? &qp->rq : &qp->sq)->ci = get32(e + 56) + 1;
@@ -872,8 +958,13 @@ static int next_event(void *p, struct bu_event *event, unsigned ms)
     end = deadline(d, ms);
     for (;;) {
         while ((e = produced(&d->aeq))) {
-            *event = (struct bu_event){.event = e[0], .status = e[1], .id = get32(e + 4),
-                                       .conn = get32(e + 8), .aux = get32(e + 12),};
+            *event = (struct bu_event){
+                .event = e[0],
+                .status = e[1],
+                .id = get32(e + 4),
+                .conn = get32(e + 8),
+                .aux = get32(e + 12),
+            };
             d->aeq.ci++;
             set_eq(d, 0, d->aeq.ci, 0);
             if (wanted(d, event->event, event->id))
@@ -887,12 +978,33 @@ static int next_event(void *p, struct bu_event *event, unsigned ms)
 }
 
 const struct bu_driver bu_driver = {
-    .name = "second", .size = sizeof(struct driver), .start = start, .stop = stop, .lost = lost,
-    .caps = caps, .guest_errors = guest_errors, .set_addr = set_addr, .pd_create = pd_create,
-    .pd_destroy = pd_destroy, .mr_create = mr_create, .mr_destroy = mr_destroy,
-    .cq_create = cq_create, .cq_destroy = cq_destroy, .qp_create = qp_create,
-    .qp_modify = qp_modify, .qp_state = qp_state, .qp_destroy = qp_destroy,
-    .post_send = post_send, .post_recv = post_recv, .cq_poll = cq_poll, .cq_wait = cq_wait,
-    .listen = listen, .unlisten = unlisten, .connect = connect, .accept = accept,
-    .reject = reject, .pdata = pdata, .next_event = next_event,
+    .name = "second",
+    .size = sizeof(struct driver),
+    .start = start,
+    .stop = stop,
+    .lost = lost,
+    .caps = caps,
+    .guest_errors = guest_errors,
+    .set_addr = set_addr,
+    .pd_create = pd_create,
+    .pd_destroy = pd_destroy,
+    .mr_create = mr_create,
+    .mr_destroy = mr_destroy,
+    .cq_create = cq_create,
+    .cq_destroy = cq_destroy,
+    .qp_create = qp_create,
+    .qp_modify = qp_modify,
+    .qp_state = qp_state,
+    .qp_destroy = qp_destroy,
+    .post_send = post_send,
+    .post_recv = post_recv,
+    .cq_poll = cq_poll,
+    .cq_wait = cq_wait,
+    .listen = listen,
+    .unlisten = unlisten,
+    .connect = connect,
+    .accept = accept,
+    .reject = reject,
+    .pdata = pdata,
+    .next_event = next_event,
 };

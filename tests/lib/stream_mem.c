@@ -18,7 +18,7 @@
 #include "mem_priv.h"
 
 enum {
-    JOIN_MAX = 4096,    /* immediate: vectors up to this size arrive as one piece */
+    JOIN_MAX = 4096, /* immediate: vectors up to this size arrive as one piece */
     PPM = 1000000,
 };
 
@@ -28,7 +28,7 @@ struct mem_end {
     struct mem_end *peer;
     struct sg_endpoint local, remote;
     struct sg_timer timer;
-    uint8_t *q;                 /* inbound octets */
+    uint8_t *q; /* inbound octets */
     size_t q_head, q_len, q_cap;
     uint64_t delivered;
     unsigned holds;
@@ -36,9 +36,9 @@ struct mem_end {
     bool in_receive;
     bool connecting;
     bool writable_due, want_room;
-    bool fin_due, fin_seen;     /* from the peer */
+    bool fin_due, fin_seen; /* from the peer */
     bool fin_sent;
-    bool held;                  /* by its user: nothing is delivered but an end */
+    bool held; /* by its user: nothing is delivered but an end */
     bool closed_due;
     enum sg_stream_end why;
 };

@@ -17,15 +17,15 @@
 
 struct sg_mem_options {
     bool queued;
-    uint32_t emss;              /* octets; 0: 65535 */
+    uint32_t emss; /* octets; 0: 65535 */
     /* The rest is for queued mode. */
     uint64_t seed;
     uint64_t delay_min_ns, delay_max_ns; /* of each delivery */
-    size_t room;                /* octets under way per direction; 0: 256 KiB; at least emss */
-    uint32_t piece_max;         /* largest delivery, octets; 0: all that waits */
-    uint32_t corrupt_ppm;       /* deliveries with one bit flipped, per million */
-    uint64_t corrupt_from;      /* octets of a direction that are never damaged */
-    uint32_t break_ppm;         /* deliveries that reset the connection instead */
+    size_t room;           /* octets under way per direction; 0: 256 KiB; at least emss */
+    uint32_t piece_max;    /* largest delivery, octets; 0: all that waits */
+    uint32_t corrupt_ppm;  /* deliveries with one bit flipped, per million */
+    uint64_t corrupt_from; /* octets of a direction that are never damaged */
+    uint32_t break_ppm;    /* deliveries that reset the connection instead */
 };
 
 struct sg_mem_switch;

@@ -53,8 +53,8 @@ struct t_state {
     char reason[200];
     unsigned long checks; /* passed in this case */
     unsigned long claimed_at;
-    const char *claimed;  /* ids of the current T_SHOWS; NULL: none */
-    char shown[2000];     /* ids of completed T_SHOWS, each followed by a blank */
+    const char *claimed; /* ids of the current T_SHOWS; NULL: none */
+    char shown[2000];    /* ids of completed T_SHOWS, each followed by a blank */
 };
 
 /* Weak: one for the whole program, even if a helper in another file makes checks. */
@@ -85,8 +85,8 @@ static T_UNUSED T_PRINTF(1, 2) void T_NOTE(const char *fmt, ...)
     fputc('\n', stdout);
 }
 
-static T_UNUSED __attribute__((noreturn)) T_PRINTF(3, 4)
-void t_fail(const char *file, int line, const char *fmt, ...)
+static T_UNUSED __attribute__((noreturn)) T_PRINTF(3, 4) void t_fail(const char *file, int line,
+                                                                     const char *fmt, ...)
 {
     va_list ap;
 
@@ -101,8 +101,7 @@ void t_fail(const char *file, int line, const char *fmt, ...)
     longjmp(t_state.leave, T_FAILED);
 }
 
-static T_UNUSED __attribute__((noreturn)) T_PRINTF(1, 2)
-void T_SKIP(const char *fmt, ...)
+static T_UNUSED __attribute__((noreturn)) T_PRINTF(1, 2) void T_SKIP(const char *fmt, ...)
 {
     va_list ap;
 
@@ -163,24 +162,24 @@ static T_UNUSED bool t_claim_ends(const char *file, int line)
  * hold.  At least one check must be made; the body must not be left by break, continue, goto
  * or return.  NULL or "" claims nothing, for tables of which only some rows show something.
  */
-#define T_SHOWS(ids)                                                              \
-    for (bool t_going = t_claim(__FILE__, __LINE__, ids); t_going;                \
+#define T_SHOWS(ids)                                               \
+    for (bool t_going = t_claim(__FILE__, __LINE__, ids); t_going; \
          t_going = t_claim_ends(__FILE__, __LINE__))
 
-#define T_TRUE(cond)                                                  \
-    do {                                                              \
-        if (!(cond)) {                                                \
-            t_fail(__FILE__, __LINE__, "not true: %s", #cond);        \
-        }                                                             \
-        t_state.checks++;                                             \
+#define T_TRUE(cond)                                           \
+    do {                                                       \
+        if (!(cond)) {                                         \
+            t_fail(__FILE__, __LINE__, "not true: %s", #cond); \
+        }                                                      \
+        t_state.checks++;                                      \
     } while (0)
 
-#define T_FALSE(cond)                                                 \
-    do {                                                              \
-        if (cond) {                                                   \
-            t_fail(__FILE__, __LINE__, "not false: %s", #cond);       \
-        }                                                             \
-        t_state.checks++;                                             \
+#define T_FALSE(cond)                                           \
+    do {                                                        \
+        if (cond) {                                             \
+            t_fail(__FILE__, __LINE__, "not false: %s", #cond); \
+        }                                                       \
+        t_state.checks++;                                       \
     } while (0)
 
 #define T_NULL(ptr) T_TRUE((ptr) == NULL)
@@ -191,8 +190,8 @@ static T_UNUSED void t_eq_u64(const char *file, int line, const char *text, uint
 {
     if (got != want) {
         t_fail(file, line,
-               "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
-               text, got, got, want, want);
+               "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")", text, got,
+               got, want, want);
     }
     t_state.checks++;
 }
@@ -323,9 +322,9 @@ static T_UNUSED int t_main(const struct t_case *cases, size_t count, int argc, c
     return good ? 0 : 1;
 }
 
-#define T_MAIN(cases)                                                     \
-    int main(int argc, char **argv)                                       \
-    {                                                                     \
+#define T_MAIN(cases)                                                         \
+    int main(int argc, char **argv)                                           \
+    {                                                                         \
         return t_main(cases, sizeof(cases) / sizeof((cases)[0]), argc, argv); \
     }
 

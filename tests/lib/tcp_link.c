@@ -75,7 +75,10 @@ static void kick(void *opaque)
 }
 
 static const struct sg_port_ops port_ops = {
-    .send_frame = send_frame, .now = now, .random = random_octets, .kick = kick,
+    .send_frame = send_frame,
+    .now = now,
+    .random = random_octets,
+    .kick = kick,
 };
 
 void tcp_link_mac(uint8_t mac[6], int side)

@@ -173,8 +173,11 @@ static bool op_log_enabled(void *host, enum sg_log_class cls)
 static void op_log(void *host, enum sg_log_class cls, const char *line)
 {
     static const char *const names[] = {
-        [SG_LOG_GUEST_ERROR] = "guest error", [SG_LOG_PEER_ERROR] = "peer error",
-        [SG_LOG_FAILURE] = "failure", [SG_LOG_STATE] = "state", [SG_LOG_TRACE] = "trace",
+        [SG_LOG_GUEST_ERROR] = "guest error",
+        [SG_LOG_PEER_ERROR] = "peer error",
+        [SG_LOG_FAILURE] = "failure",
+        [SG_LOG_STATE] = "state",
+        [SG_LOG_TRACE] = "trace",
     };
     struct test_host *h = host;
 

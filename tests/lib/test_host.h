@@ -16,7 +16,9 @@
 #define TEST_HOST_BASE 0x100000ull
 
 enum {
-    TEST_HOST_VECTORS = 64, TEST_HOST_LOG_LINES = 64, TEST_HOST_LOG_LEN = 200,
+    TEST_HOST_VECTORS = 64,
+    TEST_HOST_LOG_LINES = 64,
+    TEST_HOST_LOG_LEN = 200,
     TEST_HOST_STEPS = 1024,
 };
 
@@ -28,30 +30,30 @@ struct test_host_step {
 };
 
 struct test_host {
-    struct sg_host host;      /* pass this to the adapter */
-    struct sg_host_ops ops;   /* host's operations: ours, or replaced one by one */
-    void *pm;                 /* for the provider of pm_* */
+    struct sg_host host;    /* pass this to the adapter */
+    struct sg_host_ops ops; /* host's operations: ours, or replaced one by one */
+    void *pm;               /* for the provider of pm_* */
     uint8_t *mem;
     size_t size;
-    size_t brk;               /* next free octet, for test_host_alloc() */
+    size_t brk; /* next free octet, for test_host_alloc() */
     uint64_t now_ns;
-    uint64_t timer_ns;        /* last arm_timer */
-    bool kicked;              /* since the last test_host_take_kick() */
+    uint64_t timer_ns; /* last arm_timer */
+    bool kicked;       /* since the last test_host_take_kick() */
     uint64_t raised[TEST_HOST_VECTORS];
-    uint64_t random;          /* state of the generator; the seed at first */
-    bool deny_map;            /* map() always fails */
-    size_t map_limit;         /* longest mapping, 0: no limit */
+    uint64_t random;             /* state of the generator; the seed at first */
+    bool deny_map;               /* map() always fails */
+    size_t map_limit;            /* longest mapping, 0: no limit */
     uint64_t fault_lo, fault_hi; /* bus addresses that do not respond */
     unsigned interfere;          /* for this many exchanges, a CPU adds 1 just before */
-    long mapped;              /* mappings not released */
+    long mapped;                 /* mappings not released */
     uint64_t dma_reads, dma_writes;
-    uint64_t dma_ns;          /* each read and write of memory advances the clock by this */
-    unsigned step_count;      /* since a test set it to 0; only the first ones are kept */
+    uint64_t dma_ns;     /* each read and write of memory advances the clock by this */
+    unsigned step_count; /* since a test set it to 0; only the first ones are kept */
     struct test_host_step steps[TEST_HOST_STEPS];
     bool log_on[SG_LOG_CLASSES]; /* by enum sg_log_class; all but SG_LOG_TRACE */
-    bool echo;                /* to stderr, from the environment variable SG_TEST_LOG */
-    unsigned log_count;       /* lines so far; only the last ones are kept */
-    unsigned guest_errors;    /* lines of that class, including those not kept */
+    bool echo;                   /* to stderr, from the environment variable SG_TEST_LOG */
+    unsigned log_count;          /* lines so far; only the last ones are kept */
+    unsigned guest_errors;       /* lines of that class, including those not kept */
     char log[TEST_HOST_LOG_LINES][TEST_HOST_LOG_LEN];
 };
 

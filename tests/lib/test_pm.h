@@ -13,8 +13,14 @@
 #include "test_host.h"
 
 enum test_pm_op {
-    TEST_PM_PLACE, TEST_PM_SETTLE, TEST_PM_FLUSH, TEST_PM_READ, TEST_PM_STORE, TEST_PM_POISON,
-    TEST_PM_MILESTONE, TEST_PM_CMPXCHG
+    TEST_PM_PLACE,
+    TEST_PM_SETTLE,
+    TEST_PM_FLUSH,
+    TEST_PM_READ,
+    TEST_PM_STORE,
+    TEST_PM_POISON,
+    TEST_PM_MILESTONE,
+    TEST_PM_CMPXCHG
 };
 
 struct test_pm_call {
@@ -28,15 +34,15 @@ enum { TEST_PM_CALLS = 1024 };
 
 struct test_pm {
     struct test_host *h;
-    uint64_t lo, hi;          /* bus addresses */
-    uint8_t *media;           /* hi - lo octets */
+    uint64_t lo, hi; /* bus addresses */
+    uint8_t *media;  /* hi - lo octets */
     bool hold;
-    unsigned later;           /* each pm_flush is postponed this many times, */
-    uint64_t later_ns;        /* by this time */
-    unsigned put_off;         /* the one in progress was postponed so often */
-    int fail_flush;           /* this many flushes succeed, then one fails; -1: never */
-    uint64_t bad_lo, bad_hi;  /* unreadable media */
-    unsigned count;           /* calls so far; the first ones are kept */
+    unsigned later;          /* each pm_flush is postponed this many times, */
+    uint64_t later_ns;       /* by this time */
+    unsigned put_off;        /* the one in progress was postponed so often */
+    int fail_flush;          /* this many flushes succeed, then one fails; -1: never */
+    uint64_t bad_lo, bad_hi; /* unreadable media */
+    unsigned count;          /* calls so far; the first ones are kept */
     struct test_pm_call calls[TEST_PM_CALLS];
     struct test_pm_held *held;
 };

@@ -75,7 +75,9 @@ struct sg_sockaddr driver_addr(unsigned i, uint16_t port)
 void driver_set_addr(struct md *md, unsigned i)
 {
     struct sg_cmd_set_addr c = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD, .prefix_len = 24,
+        .hdr.opcode = SG_ADMIN_SET_ADDR,
+        .op = SG_ADDR_ADD,
+        .prefix_len = 24,
         .addr = driver_addr(i, 0),
     };
 
@@ -96,9 +98,12 @@ void side_start(struct qtest_side *s, struct function *f)
     s->buffer = machine_alloc(f->m, SIDE_BUFFER, SG_PAGE_SIZE);
     s->stag = md_reg_mr(&s->md, s->pd, s->buffer, SIDE_BUFFER, access);
     md_create_cq(&s->md, &s->cq, 64);
-    md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
-    });
+    md_create_qp(&s->md, &s->qp,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &s->cq,
+                     .rcq = &s->cq,
+                 });
 }
 
 uint8_t *side_ptr(struct qtest_side *s, uint64_t offset)
@@ -147,10 +152,12 @@ struct sg_cqe side_completion(struct qtest_side *s, unsigned ms)
 void sides_connect(struct qtest_side *a, struct qtest_side *b, uint16_t port)
 {
     struct sg_cmd_listen listen = {
-        .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(b->f->number, port),
+        .hdr.opcode = SG_ADMIN_LISTEN,
+        .local = driver_addr(b->f->number, port),
     };
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(a->f->number, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(a->f->number, 0),
         .remote = driver_addr(b->f->number, port),
     };
     struct sg_cmd_connect accept = { .hdr.opcode = SG_ADMIN_ACCEPT };

@@ -273,17 +273,20 @@ struct machine *machine_start_beside(unsigned n, const char *extra, const char *
     m->alloc_next = alloc_first;
     ram = make_ram(m);
     wire = make_wire(m);
-    g_string_append_printf(line, " -object memory-backend-file,id=ram,size=%u,share=on,"
+    g_string_append_printf(line,
+                           " -object memory-backend-file,id=ram,size=%u,share=on,"
                            "mem-path=/proc/self/fd/%d -machine memory-backend=ram"
                            " -netdev dgram,id=wire,local.type=fd,local.str=%d"
                            " -netdev hubport,id=wireport,hubid=0,netdev=wire",
                            MACHINE_RAM, ram, wire);
     /* Hot plug by the ports' own registers, not by ACPI. */
-    g_string_append_printf(line, " -m %u -d guest_errors "
+    g_string_append_printf(line,
+                           " -m %u -d guest_errors "
                            "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
                            MACHINE_RAM >> 20);
     for (i = 0; i < n; i++) {
-        g_string_append_printf(line, " -device pcie-root-port,id=rp%u,chassis=%u,slot=%u,"
+        g_string_append_printf(line,
+                               " -device pcie-root-port,id=rp%u,chassis=%u,slot=%u,"
                                "bus=pcie.0,addr=%u.0 -netdev hubport,id=net%u,hubid=0 "
                                "-device staghorn,id=a%u,bus=rp%u,netdev=net%u,"
                                "mac=52:54:00:00:00:%02x%s",
@@ -319,13 +322,18 @@ void machine_stop(struct machine *m)
 unsigned machine_strange_places(struct machine *m, uint64_t at[MACHINE_PLACES])
 {
     struct function *f = &m->f[0], *g = &m->f[1];
-    const uint64_t places[] = {
-        f->regs, f->doorbells, f->msix & ~0xfffull, g->regs, g->doorbells, g->msix & ~0xfffull,
-        MACHINE_CONFIG_0,
-        0xfee00000,   /* local APIC */
-        0x7000000000, /* nothing */
-        MACHINE_RAM - 4096, MACHINE_RAM, 0xfffffffffffff000
-    };
+    const uint64_t places[] = { f->regs,
+                                f->doorbells,
+                                f->msix & ~0xfffull,
+                                g->regs,
+                                g->doorbells,
+                                g->msix & ~0xfffull,
+                                MACHINE_CONFIG_0,
+                                0xfee00000,   /* local APIC */
+                                0x7000000000, /* nothing */
+                                MACHINE_RAM - 4096,
+                                MACHINE_RAM,
+                                0xfffffffffffff000 };
 
     G_STATIC_ASSERT(G_N_ELEMENTS(places) == MACHINE_PLACES);
     memcpy(at, places, sizeof(places));

@@ -31,8 +31,8 @@ struct function {
     unsigned number, bus;
     uint64_t regs, doorbells, msix; /* BARs, bus addresses */
     uint64_t msix_table;
-    unsigned vectors;               /* of the MSI-X capability */
-    uint64_t vector_words;          /* guest memory that the vectors write to */
+    unsigned vectors;                       /* of the MSI-X capability */
+    uint64_t vector_words;                  /* guest memory that the vectors write to */
     unsigned cap_msix, cap_express, cap_pm; /* offsets in configuration space, 0: absent */
 };
 

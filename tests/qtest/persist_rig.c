@@ -78,9 +78,13 @@ void rig_sides(uint16_t port)
     side_start(&rig.a, &rig.m->f[0]);
     side_start(&rig.b, &rig.m->f[1]);
     rig.pm_stag = md_reg_mr(&rig.b.md, rig.b.pd, PM_BASE, REGION, SG_ACCESS_LOCAL_WRITE | access);
-    md_create_qp(&rig.b.md, &rig.b.qp, &(struct md_qp_params){
-        .pd = rig.b.pd, .scq = &rig.b.cq, .rcq = &rig.b.cq, .access = access,
-    });
+    md_create_qp(&rig.b.md, &rig.b.qp,
+                 &(struct md_qp_params){
+                     .pd = rig.b.pd,
+                     .scq = &rig.b.cq,
+                     .rcq = &rig.b.cq,
+                     .access = access,
+                 });
     sides_connect(&rig.a, &rig.b, port);
 }
 
@@ -95,14 +99,17 @@ void rig_pair(const char *domain)
 
 char *rig_get(const char *property)
 {
-    return qtest_qmp(rig.m->q, "{\"execute\": \"qom-get\", \"arguments\": "
-                     "{\"path\": \"" DOMAIN "\", \"property\": \"%s\"}}", property);
+    return qtest_qmp(rig.m->q,
+                     "{\"execute\": \"qom-get\", \"arguments\": "
+                     "{\"path\": \"" DOMAIN "\", \"property\": \"%s\"}}",
+                     property);
 }
 
 /* value in JSON */
 char *rig_try_set(const char *property, const char *value)
 {
-    return qtest_qmp(rig.m->q, "{\"execute\": \"qom-set\", \"arguments\": "
+    return qtest_qmp(rig.m->q,
+                     "{\"execute\": \"qom-set\", \"arguments\": "
                      "{\"path\": \"" DOMAIN "\", \"property\": \"%s\", \"value\": %s}}",
                      property, value);
 }
@@ -192,9 +199,13 @@ void rig_write(uint64_t offset, uint8_t value)
 
     memset(side_ptr(&rig.a, 0), value, LEN);
     md_post_send(&rig.a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = rig.a.buffer, .len = LEN, .lkey = rig.a.stag,
-        .raddr = PM_BASE + offset, .rkey = rig.pm_stag,
-    });
+                                .opcode = SG_WR_WRITE,
+                                .addr = rig.a.buffer,
+                                .len = LEN,
+                                .lkey = rig.a.stag,
+                                .raddr = PM_BASE + offset,
+                                .rkey = rig.pm_stag,
+                            });
     c = side_completion(&rig.a, 100);
     T_EQ_U64(c.status, SG_WC_SUCCESS);
     machine_pass(rig.m, 2);

@@ -41,9 +41,11 @@ static void nop(void)
 
 static void caps(void)
 {
-    struct machine *m = machine_start(1, ",max-qp=77,max-cq=88,max-mr=99,max-pd=11,max-qp-wr=64,"
+    struct machine *m = machine_start(1,
+                                      ",max-qp=77,max-cq=88,max-mr=99,max-pd=11,max-qp-wr=64,"
                                       "max-cqe=128,max-sge=5,max-inline=100,max-ird=7,max-ord=9,"
-                                      "max-listeners=3,max-conns=44,max-mr-size=1048576", "");
+                                      "max-listeners=3,max-conns=44,max-mr-size=1048576",
+                                      "");
     struct sg_caps c;
     struct md md;
 
@@ -385,9 +387,12 @@ static void cq_overrun(void)
 
     side_start(&s, &m->f[0]);
     md_create_cq(&s.md, &small, 4);
-    md_create_qp(&s.md, &qp, &(struct md_qp_params){
-        .pd = s.pd, .scq = &small, .rcq = &small,
-    });
+    md_create_qp(&s.md, &qp,
+                 &(struct md_qp_params){
+                     .pd = s.pd,
+                     .scq = &small,
+                     .rcq = &small,
+                 });
     for (i = 0; i < 5; i++) {
         md_post_recv(&qp, i, s.buffer, 64, s.stag);
     }
@@ -410,7 +415,9 @@ static void cq_overrun(void)
 static void port_addresses(void)
 {
     struct sg_cmd_set_addr c = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_CLEAR, .prefix_len = 24,
+        .hdr.opcode = SG_ADMIN_SET_ADDR,
+        .op = SG_ADDR_CLEAR,
+        .prefix_len = 24,
         .addr = { .family = 4, .ip = { 192, 168, 7, 0 } },
     };
     struct machine *m = machine_start(1, "", "");
@@ -443,7 +450,8 @@ static void reset_in_the_middle(void)
     struct function *f = &m->f[0];
     struct sg_admin_hdr c = { .opcode = SG_ADMIN_CREATE_PD };
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(7, 4000), /* nobody */
     };
     struct qtest_side s;
@@ -475,8 +483,10 @@ static void reset_in_the_middle(void)
 /* A reset frees every object: nothing accumulates over rounds of bring-up. */
 static void reset_leaks_nothing(void)
 {
-    struct machine *m = machine_start(1, ",max-qp=1,max-cq=1,max-mr=1,max-pd=1,max-conns=1,"
-                                      "max-listeners=1", "");
+    struct machine *m = machine_start(1,
+                                      ",max-qp=1,max-cq=1,max-mr=1,max-pd=1,max-conns=1,"
+                                      "max-listeners=1",
+                                      "");
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(0, 9) };
     struct qtest_side s;
     unsigned i;

@@ -68,8 +68,7 @@ static void try_rows(struct qtest_side *s, const union admin_fields_command *goo
     for (i = 0; i < n; i++) {
         union admin_fields_command c = *good;
 
-        T_CONTEXT("opcode 0x%02x, %s = 0x%" PRIx64, good->hdr.opcode, rows[i].name,
-                  rows[i].value);
+        T_CONTEXT("opcode 0x%02x, %s = 0x%" PRIx64, good->hdr.opcode, rows[i].name, rows[i].value);
         field_put(&c, &rows[i]);
         T_EQ_U64(md_cmd(&s->md, &c, sizeof(c), NULL), rows[i].status);
         get_stats(s, &after);
@@ -96,19 +95,47 @@ static struct machine *start(struct qtest_side *s)
 
 static void opcodes(void)
 {
-    static const uint8_t known[] = {
-        SG_ADMIN_NOP, SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_CREATE_EQ,
-        SG_ADMIN_DESTROY_EQ, SG_ADMIN_SET_ADDR, SG_ADMIN_SET_PORT, SG_ADMIN_CREATE_PD,
-        SG_ADMIN_DESTROY_PD, SG_ADMIN_REG_MR, SG_ADMIN_DEREG_MR, SG_ADMIN_ALLOC_MR,
-        SG_ADMIN_CREATE_CQ, SG_ADMIN_DESTROY_CQ, SG_ADMIN_CREATE_QP, SG_ADMIN_MODIFY_QP,
-        SG_ADMIN_QUERY_QP, SG_ADMIN_DESTROY_QP, SG_ADMIN_LISTEN, SG_ADMIN_UNLISTEN,
-        SG_ADMIN_CONNECT, SG_ADMIN_ACCEPT, SG_ADMIN_REJECT, SG_ADMIN_CM_DATA,
-        SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_ALLOC_MW, SG_ADMIN_DEALLOC_MW,
-        SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ, SG_ADMIN_CREATE_SRQ,
-        SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_FLASH_INFO,
-        SG_ADMIN_FLASH_READ, SG_ADMIN_FLASH_WRITE, SG_ADMIN_FLASH_COMMIT, SG_ADMIN_MODIFY_MR,
-        SG_ADMIN_RESIZE_SRQ
-    };
+    static const uint8_t known[] = { SG_ADMIN_NOP,
+                                     SG_ADMIN_QUERY_CAPS,
+                                     SG_ADMIN_QUERY_STATS,
+                                     SG_ADMIN_CREATE_EQ,
+                                     SG_ADMIN_DESTROY_EQ,
+                                     SG_ADMIN_SET_ADDR,
+                                     SG_ADMIN_SET_PORT,
+                                     SG_ADMIN_CREATE_PD,
+                                     SG_ADMIN_DESTROY_PD,
+                                     SG_ADMIN_REG_MR,
+                                     SG_ADMIN_DEREG_MR,
+                                     SG_ADMIN_ALLOC_MR,
+                                     SG_ADMIN_CREATE_CQ,
+                                     SG_ADMIN_DESTROY_CQ,
+                                     SG_ADMIN_CREATE_QP,
+                                     SG_ADMIN_MODIFY_QP,
+                                     SG_ADMIN_QUERY_QP,
+                                     SG_ADMIN_DESTROY_QP,
+                                     SG_ADMIN_LISTEN,
+                                     SG_ADMIN_UNLISTEN,
+                                     SG_ADMIN_CONNECT,
+                                     SG_ADMIN_ACCEPT,
+                                     SG_ADMIN_REJECT,
+                                     SG_ADMIN_CM_DATA,
+                                     SG_ADMIN_QUERY_QP_STATS,
+                                     SG_ADMIN_QUERY_MR_STATS,
+                                     SG_ADMIN_ALLOC_MW,
+                                     SG_ADMIN_DEALLOC_MW,
+                                     SG_ADMIN_MAP_PAGES,
+                                     SG_ADMIN_RESIZE_CQ,
+                                     SG_ADMIN_MODIFY_CQ,
+                                     SG_ADMIN_CREATE_SRQ,
+                                     SG_ADMIN_MODIFY_SRQ,
+                                     SG_ADMIN_DESTROY_SRQ,
+                                     SG_ADMIN_QUERY_SRQ,
+                                     SG_ADMIN_FLASH_INFO,
+                                     SG_ADMIN_FLASH_READ,
+                                     SG_ADMIN_FLASH_WRITE,
+                                     SG_ADMIN_FLASH_COMMIT,
+                                     SG_ADMIN_MODIFY_MR,
+                                     SG_ADMIN_RESIZE_SRQ };
     struct qtest_side s;
     struct machine *m = start(&s);
     unsigned op;
@@ -132,12 +159,11 @@ static void opcodes(void)
 
 static void ids(void)
 {
-    static const uint8_t ops[] = {
-        SG_ADMIN_DESTROY_EQ, SG_ADMIN_DESTROY_PD, SG_ADMIN_DEREG_MR, SG_ADMIN_DESTROY_CQ,
-        SG_ADMIN_QUERY_QP, SG_ADMIN_DESTROY_QP, SG_ADMIN_UNLISTEN, SG_ADMIN_DEALLOC_MW,
-        SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_MODIFY_SRQ, SG_ADMIN_MODIFY_CQ,
-        SG_ADMIN_RESIZE_SRQ
-    };
+    static const uint8_t ops[] = { SG_ADMIN_DESTROY_EQ, SG_ADMIN_DESTROY_PD, SG_ADMIN_DEREG_MR,
+                                   SG_ADMIN_DESTROY_CQ, SG_ADMIN_QUERY_QP,   SG_ADMIN_DESTROY_QP,
+                                   SG_ADMIN_UNLISTEN,   SG_ADMIN_DEALLOC_MW, SG_ADMIN_DESTROY_SRQ,
+                                   SG_ADMIN_QUERY_SRQ,  SG_ADMIN_MODIFY_SRQ, SG_ADMIN_MODIFY_CQ,
+                                   SG_ADMIN_RESIZE_SRQ };
     static const uint32_t wrong[] = { 0, 63, 64, 12345, 0x00ffffff, 0x7fffffff, UINT32_MAX };
     struct qtest_side s;
     struct machine *m = start(&s);
@@ -226,10 +252,10 @@ static void port(void)
         { FIELD(sg_cmd_set_port, mtu), UINT32_MAX, SG_EINVAL },
     };
     union admin_fields_command c = {
-        .set_addr = {
-            .hdr.opcode = SG_ADMIN_SET_ADDR, .op = SG_ADDR_ADD, .prefix_len = 24,
-            .addr = { .family = 4, .ip = { 192, 168, 1, 1 } }
-        },
+        .set_addr = { .hdr.opcode = SG_ADMIN_SET_ADDR,
+                      .op = SG_ADDR_ADD,
+                      .prefix_len = 24,
+                      .addr = { .family = 4, .ip = { 192, 168, 1, 1 } } },
     };
     union admin_fields_command p = { .hdr.opcode = SG_ADMIN_SET_PORT };
     struct qtest_side s;
@@ -505,10 +531,9 @@ static void listen_and_connect(void)
         .listen = { .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(0, 4000) },
     };
     union admin_fields_command c = {
-        .connect = {
-            .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
-            .remote = driver_addr(5, 4000)
-        },
+        .connect = { .hdr.opcode = SG_ADMIN_CONNECT,
+                     .local = driver_addr(0, 0),
+                     .remote = driver_addr(5, 4000) },
     };
     struct qtest_side s;
     struct machine *m = start(&s);

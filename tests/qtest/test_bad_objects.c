@@ -32,7 +32,11 @@ static void start_over(void)
 static struct md_wr send_of(struct qtest_side *from, uint32_t len)
 {
     return (struct md_wr){
-        .opcode = SG_WR_SEND, .wr_id = 42, .addr = from->buffer, .len = len, .lkey = from->stag,
+        .opcode = SG_WR_SEND,
+        .wr_id = 42,
+        .addr = from->buffer,
+        .len = len,
+        .lkey = from->stag,
     };
 }
 
@@ -64,9 +68,13 @@ static void share(struct md_srq *srq)
     T_EQ_U64(md_cmd_id(&b.md, SG_ADMIN_DESTROY_QP, b.qp.qpn), SG_OK);
     T_EQ_U64(md_cmd_id(&a.md, SG_ADMIN_DESTROY_QP, a.qp.qpn), SG_OK);
     md_create_qp(&a.md, &a.qp, &(struct md_qp_params){ .pd = a.pd, .scq = &a.cq, .rcq = &a.cq });
-    md_create_qp(&b.md, &b.qp, &(struct md_qp_params){
-        .pd = b.pd, .scq = &b.cq, .rcq = &b.cq, .srq = srq,
-    });
+    md_create_qp(&b.md, &b.qp,
+                 &(struct md_qp_params){
+                     .pd = b.pd,
+                     .scq = &b.cq,
+                     .rcq = &b.cq,
+                     .srq = srq,
+                 });
     sides_connect(&a, &b, 4001);
 }
 
@@ -216,9 +224,9 @@ static enum sg_status map(uint32_t stag, uint64_t list, uint64_t count)
 
 static uint32_t on_demand(void)
 {
-    struct sg_cmd_reg_mr c = md_reg_mr_cmd(b.pd, 0, 8 * SG_PAGE_SIZE, SG_ACCESS_LOCAL_WRITE |
-                                           SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
-                                           SG_ACCESS_REMOTE_ATOMIC);
+    struct sg_cmd_reg_mr c = md_reg_mr_cmd(b.pd, 0, 8 * SG_PAGE_SIZE,
+                                           SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ |
+                                               SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC);
     struct sg_admin_rsp rsp;
 
     c.flags = SG_MR_ODP;
@@ -248,8 +256,12 @@ static void strange_pages(void)
             sg_put_le64(machine_ptr(m, list), places[i] | 1);
             T_EQ_U64(map(stag, list, 1), SG_OK);
             md_post_send(&a.qp, &(struct md_wr){
-                .opcode = ops[k], .addr = a.buffer, .len = 4000, .lkey = a.stag, .rkey = stag,
-            });
+                                    .opcode = ops[k],
+                                    .addr = a.buffer,
+                                    .len = 4000,
+                                    .lkey = a.stag,
+                                    .rkey = stag,
+                                });
             T_TRUE(side_has_completion(&a, &c, 100));
             T_TRUE(c.status == SG_WC_SUCCESS || ops[k] == SG_WR_READ);
             machine_pass(m, 2);
@@ -274,17 +286,22 @@ static void submit_mixture(struct qtest_side *s, unsigned seed)
     struct sg_cmd_create_srq srq = md_create_srq_cmd(&s->md, s->pd, 16);
     struct sg_cmd_alloc_mw mw = { .hdr.opcode = SG_ADMIN_ALLOC_MW, .type = SG_MW_TYPE_1 };
     struct sg_cmd_listen listen = {
-        .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(s->f->number, 5000),
+        .hdr.opcode = SG_ADMIN_LISTEN,
+        .local = driver_addr(s->f->number, 5000),
     };
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(s->f->number, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(s->f->number, 0),
         .remote = driver_addr(!s->f->number, 4000),
     };
     struct sg_cmd_id destroy = { .hdr.opcode = SG_ADMIN_DESTROY_QP };
-    const struct { const void *cmd; size_t len; } all[] = {
-        { &mr, sizeof(mr) }, { &qp, sizeof(qp) }, { &cq, sizeof(cq) }, { &srq, sizeof(srq) },
-        { &mw, sizeof(mw) }, { &listen, sizeof(listen) }, { &connect, sizeof(connect) },
-        { &destroy, sizeof(destroy) },
+    const struct {
+        const void *cmd;
+        size_t len;
+    } all[] = {
+        { &mr, sizeof(mr) },           { &qp, sizeof(qp) },           { &cq, sizeof(cq) },
+        { &srq, sizeof(srq) },         { &mw, sizeof(mw) },           { &listen, sizeof(listen) },
+        { &connect, sizeof(connect) }, { &destroy, sizeof(destroy) },
     };
     unsigned i;
 
@@ -325,7 +342,9 @@ static void in_flight(void)
         const char *name;
         void (*reset)(struct function *f);
     } ways[] = {
-        { "CTRL.RESET", by_register }, { "CTRL.ENABLE off", by_disable }, { "FLR", by_flr },
+        { "CTRL.RESET", by_register },
+        { "CTRL.ENABLE off", by_disable },
+        { "FLR", by_flr },
         { "machine", by_machine },
     };
     unsigned i, seed;

@@ -77,7 +77,8 @@ static void netdev_of_another_nic(void)
 static void same_mac(void)
 {
     expect_refusal(PORTS NETS "-device staghorn,id=first,bus=rp0,netdev=n0,mac=52:54:00:00:00:09 "
-                   "-device staghorn,id=second,bus=rp1,netdev=n1,mac=52:54:00:00:00:09", "first");
+                              "-device staghorn,id=second,bus=rp1,netdev=n1,mac=52:54:00:00:00:09",
+                   "first");
 }
 
 static void bad_mac(void)
@@ -139,14 +140,31 @@ static void out_of_range(void)
 static void ends_of_ranges(void)
 {
     static const char *const rows[][2] = {
-        { "vectors", "1" }, { "vectors", "64" }, { "max-qp", "1" }, { "max-cq", "1" },
-        { "max-mr", "1" }, { "max-pd", "1" }, { "max-qp-wr", "2" }, { "max-cqe", "2" },
-        { "max-sge", "1" }, { "max-inline", "0" }, { "max-ird", "0" }, { "max-ord", "0" },
-        { "max-conns", "1" }, { "max-listeners", "1" }, { "mpa-rev", "1" },
-        { "max-mr-size", "4096" }, { "crc", "off" }, { "markers", "on" },
-        { "peer-to-peer", "off" }, { "rtr-send", "on" }, { "rtr-read", "off" },
-        { "rtr-write", "off" }, { "guid", "0x1" },
-        { "max-host-memory", "1M" }, { "max-host-memory", "64G" },
+        { "vectors", "1" },
+        { "vectors", "64" },
+        { "max-qp", "1" },
+        { "max-cq", "1" },
+        { "max-mr", "1" },
+        { "max-pd", "1" },
+        { "max-qp-wr", "2" },
+        { "max-cqe", "2" },
+        { "max-sge", "1" },
+        { "max-inline", "0" },
+        { "max-ird", "0" },
+        { "max-ord", "0" },
+        { "max-conns", "1" },
+        { "max-listeners", "1" },
+        { "mpa-rev", "1" },
+        { "max-mr-size", "4096" },
+        { "crc", "off" },
+        { "markers", "on" },
+        { "peer-to-peer", "off" },
+        { "rtr-send", "on" },
+        { "rtr-read", "off" },
+        { "rtr-write", "off" },
+        { "guid", "0x1" },
+        { "max-host-memory", "1M" },
+        { "max-host-memory", "64G" },
     };
     unsigned i;
 
@@ -181,10 +199,11 @@ static void conventional_bus(void)
 static void help(void)
 {
     static const char *const names[] = {
-        "netdev", "mac", "guid", "vectors", "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr",
-        "max-cqe", "max-sge", "max-inline", "max-mr-size", "max-conns", "max-listeners", "max-ird",
-        "max-ord", "mpa-rev", "crc", "markers", "peer-to-peer", "rtr-send", "rtr-write",
-        "rtr-read", "max-host-memory"
+        "netdev",       "mac",        "guid",        "vectors",   "max-qp",
+        "max-cq",       "max-mr",     "max-pd",      "max-qp-wr", "max-cqe",
+        "max-sge",      "max-inline", "max-mr-size", "max-conns", "max-listeners",
+        "max-ird",      "max-ord",    "mpa-rev",     "crc",       "markers",
+        "peer-to-peer", "rtr-send",   "rtr-write",   "rtr-read",  "max-host-memory"
     };
     char *text, *line;
     unsigned i;
@@ -203,11 +222,12 @@ static void help(void)
 /* The other half of the port: a backend that one NIC model, of any kind, can use. */
 static void port_for_another_nic(void)
 {
-    struct qtest *q = qtest_start(PORTS NETS "-device staghorn,id=r0,bus=rp0,netdev=n0,"
-                                  "mac=52:54:00:00:00:09 -device virtio-net-pci,netdev=r0.eth,"
-                                  "bus=rp1,mac=52:54:00:00:00:09");
+    struct qtest *q =
+        qtest_start(PORTS NETS "-device staghorn,id=r0,bus=rp0,netdev=n0,"
+                               "mac=52:54:00:00:00:09 -device virtio-net-pci,netdev=r0.eth,"
+                               "bus=rp1,mac=52:54:00:00:00:09");
     char *answer = qtest_qmp(q, "{\"execute\": \"human-monitor-command\", \"arguments\": "
-                             "{\"command-line\": \"info network\"}}");
+                                "{\"command-line\": \"info network\"}}");
 
     T_TRUE(strstr(answer, "r0.eth"));
     g_free(answer);
@@ -217,8 +237,9 @@ static void port_for_another_nic(void)
 static void port_used_twice(void)
 {
     expect_refusal(PORTS NETS "-device staghorn,id=r0,bus=rp0,netdev=n0 "
-                   "-device virtio-net-pci,netdev=r0.eth "
-                   "-device virtio-net-pci,netdev=r0.eth", "r0.eth");
+                              "-device virtio-net-pci,netdev=r0.eth "
+                              "-device virtio-net-pci,netdev=r0.eth",
+                   "r0.eth");
 }
 
 /* device_add answers with the same sentence, and the machine continues. */
@@ -228,15 +249,17 @@ static void hot_plug_errors(void)
     unsigned i;
 
     for (i = 0; i < 3; i++) {
-        char *answer = qtest_qmp(q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
+        char *answer = qtest_qmp(q,
+                                 "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
                                  "\"staghorn\", \"bus\": \"rp0\", \"netdev\": \"n0\", "
-                                 "\"max-sge\": %d}}", (int)SG_SQ_MAX_SGE + 1);
+                                 "\"max-sge\": %d}}",
+                                 (int)SG_SQ_MAX_SGE + 1);
 
         T_TRUE(strstr(answer, "\"error\"") && strstr(answer, "max-sge"));
         g_free(answer);
     }
     qtest_qmp_ok(q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": \"staghorn\", "
-                 "\"bus\": \"rp0\", \"netdev\": \"n0\", \"id\": \"good\"}}");
+                    "\"bus\": \"rp0\", \"netdev\": \"n0\", \"id\": \"good\"}}");
     qtest_stop(q);
 }
 

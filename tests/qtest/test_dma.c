@@ -78,9 +78,13 @@ static void send_from_configuration_space(void)
         stag = md_reg_mr(&a.md, a.pd, addr, 4096, 0);
         sides_connect(&a, &b, 4000);
         md_post_send(&a.qp, &(struct md_wr){
-            .opcode = SG_WR_WRITE, .addr = addr, .len = sizes[i], .lkey = stag,
-            .raddr = b.buffer, .rkey = b.stag,
-        });
+                                .opcode = SG_WR_WRITE,
+                                .addr = addr,
+                                .len = sizes[i],
+                                .lkey = stag,
+                                .raddr = b.buffer,
+                                .rkey = b.stag,
+                            });
         c = side_completion(&a, 100);
         T_EQ_U64(c.status, SG_WC_LOC_PROT_ERR);
         T_EQ_U64(sg_get_le64(side_ptr(&b, 0)), 0);

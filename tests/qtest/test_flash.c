@@ -64,7 +64,9 @@ static struct machine *start(const char *more)
 static void refused(const char *more, const char *part)
 {
     char *args = g_strdup_printf("-netdev hubport,id=n0,hubid=0 "
-                                 "-device staghorn,netdev=n0,romfile=%s%s", path, more), *err;
+                                 "-device staghorn,netdev=n0,romfile=%s%s",
+                                 path, more),
+         *err;
     int status = qtest_refused(args, &err);
 
     if (status != 1 || !strstr(err, part)) {
@@ -198,7 +200,10 @@ static void vital_product_data(void)
         sg_put_le32(vpd + at, vpd_read(&m->f[0], cap, at));
     }
     T_EQ_MEM(vpd + 3, "Staghorn iWARP RDMA adapter", 27);
-    T_NOT_NULL(memmem(vpd, sizeof(vpd), "PN\4SG-1SN\6SN0001V0\14" "020000000009", 31));
+    T_NOT_NULL(memmem(vpd, sizeof(vpd),
+                      "PN\4SG-1SN\6SN0001V0\14"
+                      "020000000009",
+                      31));
     end = (char *)memmem(vpd, sizeof(vpd), "RV\1", 3) + 4 - vpd;
     for (unsigned i = 0; i < end; i++) {
         sum += (uint8_t)vpd[i];
@@ -338,7 +343,8 @@ static void runs_after_reset(void)
 static enum sg_cm_status try_to_connect(struct qtest_side *s, unsigned i)
 {
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(100, 4000 + i),
     };
     struct md_qp qp;

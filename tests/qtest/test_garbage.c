@@ -44,7 +44,11 @@ static void start_over(void)
 static struct md_wr good_send(void)
 {
     return (struct md_wr){
-        .opcode = SG_WR_SEND, .wr_id = 42, .addr = pair.a.buffer, .len = 64, .lkey = pair.a.stag,
+        .opcode = SG_WR_SEND,
+        .wr_id = 42,
+        .addr = pair.a.buffer,
+        .len = 64,
+        .lkey = pair.a.stag,
     };
 }
 
@@ -72,21 +76,66 @@ static struct sg_sge *first_sge(struct sg_wqe_hdr *h)
     return (struct sg_sge *)(h + 1);
 }
 
-static void opcode_bind_mw(struct sg_wqe_hdr *h) { h->opcode = SG_WR_BIND_MW; }
-static void opcode_flush(struct sg_wqe_hdr *h) { h->opcode = SG_WR_FLUSH; }
-static void opcode_atomic_write(struct sg_wqe_hdr *h) { h->opcode = SG_WR_ATOMIC_WRITE; }
-static void opcode_unknown(struct sg_wqe_hdr *h) { h->opcode = 0xff; }
-static void opcode_reg_mr(struct sg_wqe_hdr *h) { h->opcode = SG_WR_REG_MR; }
-static void flags_unknown(struct sg_wqe_hdr *h) { h->flags |= 0x80; }
-static void reserved(struct sg_wqe_hdr *h) { h->reserved_88 = 1; }
-static void index_ahead(struct sg_wqe_hdr *h) { sg_put_le32(&h->index, 1); }
-static void index_old(struct sg_wqe_hdr *h) { sg_put_le32(&h->index, UINT32_MAX); }
-static void elements_17(struct sg_wqe_hdr *h) { h->num_sge = SG_SQ_MAX_SGE + 1; }
-static void elements_255(struct sg_wqe_hdr *h) { h->num_sge = 255; }
-static void lkey_0(struct sg_wqe_hdr *h) { sg_put_le32(&first_sge(h)->lkey, 0); }
-static void lkey_wrong(struct sg_wqe_hdr *h) { first_sge(h)->lkey ^= GUINT32_TO_LE(1u << 24); }
-static void address_wraps(struct sg_wqe_hdr *h) { sg_put_le64(&first_sge(h)->addr, -10ull); }
-static void length_huge(struct sg_wqe_hdr *h) { sg_put_le32(&first_sge(h)->length, ~0u); }
+static void opcode_bind_mw(struct sg_wqe_hdr *h)
+{
+    h->opcode = SG_WR_BIND_MW;
+}
+static void opcode_flush(struct sg_wqe_hdr *h)
+{
+    h->opcode = SG_WR_FLUSH;
+}
+static void opcode_atomic_write(struct sg_wqe_hdr *h)
+{
+    h->opcode = SG_WR_ATOMIC_WRITE;
+}
+static void opcode_unknown(struct sg_wqe_hdr *h)
+{
+    h->opcode = 0xff;
+}
+static void opcode_reg_mr(struct sg_wqe_hdr *h)
+{
+    h->opcode = SG_WR_REG_MR;
+}
+static void flags_unknown(struct sg_wqe_hdr *h)
+{
+    h->flags |= 0x80;
+}
+static void reserved(struct sg_wqe_hdr *h)
+{
+    h->reserved_88 = 1;
+}
+static void index_ahead(struct sg_wqe_hdr *h)
+{
+    sg_put_le32(&h->index, 1);
+}
+static void index_old(struct sg_wqe_hdr *h)
+{
+    sg_put_le32(&h->index, UINT32_MAX);
+}
+static void elements_17(struct sg_wqe_hdr *h)
+{
+    h->num_sge = SG_SQ_MAX_SGE + 1;
+}
+static void elements_255(struct sg_wqe_hdr *h)
+{
+    h->num_sge = 255;
+}
+static void lkey_0(struct sg_wqe_hdr *h)
+{
+    sg_put_le32(&first_sge(h)->lkey, 0);
+}
+static void lkey_wrong(struct sg_wqe_hdr *h)
+{
+    first_sge(h)->lkey ^= GUINT32_TO_LE(1u << 24);
+}
+static void address_wraps(struct sg_wqe_hdr *h)
+{
+    sg_put_le64(&first_sge(h)->addr, -10ull);
+}
+static void length_huge(struct sg_wqe_hdr *h)
+{
+    sg_put_le32(&first_sge(h)->length, ~0u);
+}
 
 static void inline_long(struct sg_wqe_hdr *h)
 {
@@ -201,8 +250,9 @@ static void expect_alive(struct function *f, uint64_t place)
 
 static uint32_t try_reg_mr(struct qtest_side *s, uint64_t at)
 {
-    struct sg_cmd_reg_mr c = md_reg_mr_cmd(s->pd, at, SG_PAGE_SIZE, SG_ACCESS_LOCAL_WRITE |
-                                           SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);
+    struct sg_cmd_reg_mr c =
+        md_reg_mr_cmd(s->pd, at, SG_PAGE_SIZE,
+                      SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE);
     struct sg_admin_rsp rsp;
 
     return md_cmd(&s->md, &c, sizeof(c), &rsp) == SG_OK ? sg_get_le32(&rsp.id) : 0;
@@ -228,10 +278,15 @@ static void strange_payload(void)
             md_post_recv(&pair.b.qp, 1, k == 1 ? places[i] : pair.b.buffer, 4000,
                          k == 1 ? there : pair.b.stag);
             md_post_send(&pair.a.qp, &(struct md_wr){
-                .opcode = k < 2 ? SG_WR_SEND : k == 2 ? SG_WR_WRITE : SG_WR_READ,
-                .addr = k == 0 ? places[i] : pair.a.buffer, .len = 4000,
-                .lkey = k == 0 ? here : pair.a.stag, .raddr = places[i], .rkey = there,
-            });
+                                         .opcode = k < 2    ? SG_WR_SEND
+                                                   : k == 2 ? SG_WR_WRITE
+                                                            : SG_WR_READ,
+                                         .addr = k == 0 ? places[i] : pair.a.buffer,
+                                         .len = 4000,
+                                         .lkey = k == 0 ? here : pair.a.stag,
+                                         .raddr = places[i],
+                                         .rkey = there,
+                                     });
             if (!side_has_completion(&pair.a, &c, 20)) {
                 T_EQ_U64(places[i], own_config);
             }
@@ -275,8 +330,12 @@ static void strange_rings(void)
             continue;
         }
         qp = md_create_qp_cmd(&pair.a.md, &(struct md_qp_params){
-            .pd = pair.a.pd, .scq = &pair.a.cq, .rcq = &pair.a.cq, .entries = 2, .stride = 64,
-        });
+                                              .pd = pair.a.pd,
+                                              .scq = &pair.a.cq,
+                                              .rcq = &pair.a.cq,
+                                              .entries = 2,
+                                              .stride = 64,
+                                          });
         sg_put_le32(&qp.send_cqn, sg_get_le32(&rsp.id));
         sg_put_le64(&qp.rq_pages.addr, places[i]);
         if (md_cmd(&pair.a.md, &qp, sizeof(qp), &rsp) == SG_OK) {
@@ -324,8 +383,11 @@ static void strange_answers(void)
         for (k = 0; k < 3; k++) {
             function_writel(f, SG_REG_CTRL, SG_CTRL_RESET);
             md_setup_rings(&pair.a.md);
-            function_writeq(f, k == 0 ? SG_REG_ASQ_BASE_LO : k == 1 ? SG_REG_ACQ_BASE_LO
-                               : SG_REG_AEQ_BASE_LO, places[i]);
+            function_writeq(f,
+                            k == 0   ? SG_REG_ASQ_BASE_LO
+                            : k == 1 ? SG_REG_ACQ_BASE_LO
+                                     : SG_REG_AEQ_BASE_LO,
+                            places[i]);
             function_writel(f, SG_REG_CTRL, SG_CTRL_ENABLE);
             function_writel(f, SG_REG_EQ_DB, SG_EQ_DB_ARM);
             function_writel(f, SG_REG_ADMIN_DB, 3);
@@ -349,9 +411,13 @@ static void doorbells_of_others(void)
 
     start();
     start_over();
-    md_create_qp(&pair.a.md, &mine, &(struct md_qp_params){
-        .pd = pair.a.pd, .scq = &pair.a.cq, .rcq = &pair.a.cq, .uar = 5,
-    });
+    md_create_qp(&pair.a.md, &mine,
+                 &(struct md_qp_params){
+                     .pd = pair.a.pd,
+                     .scq = &pair.a.cq,
+                     .rcq = &pair.a.cq,
+                     .uar = 5,
+                 });
     T_EQ_U64(md_modify_qp(&mine, SG_QP_ERROR), SG_OK);
     machine_guest_errors(pair.m);
     for (i = 0; i < SG_UAR_COUNT; i += i < 10 ? 1 : 101) {
@@ -415,9 +481,12 @@ static void indices_beyond(void)
 
             T_CONTEXT("%s index %u ahead", k ? "receive" : "send", ahead[i]);
             start_over();
-            md_create_qp(&pair.a.md, &other, &(struct md_qp_params){
-                .pd = pair.a.pd, .scq = &pair.a.cq, .rcq = &pair.a.cq,
-            });
+            md_create_qp(&pair.a.md, &other,
+                         &(struct md_qp_params){
+                             .pd = pair.a.pd,
+                             .scq = &pair.a.cq,
+                             .rcq = &pair.a.cq,
+                         });
             function_doorbell(pair.a.f, 0, k ? SG_DB_RQ : SG_DB_SQ,
                               other.qpn | (uint64_t)ahead[i] << 32);
             e = side_event(&pair.a, SG_EV_QP_FATAL, 10);
@@ -478,10 +547,8 @@ static void rings_at_random(void)
 
     start();
     for (k = 0; k < 12; k++) {
-        struct md_ring *rings[] = {
-            &pair.a.md.asq, &pair.a.md.acq, &pair.a.md.aeq, &pair.a.md.eq, &pair.a.cq.ring,
-            &pair.a.qp.sq, &pair.a.qp.rq
-        };
+        struct md_ring *rings[] = { &pair.a.md.asq,  &pair.a.md.acq, &pair.a.md.aeq, &pair.a.md.eq,
+                                    &pair.a.cq.ring, &pair.a.qp.sq,  &pair.a.qp.rq };
 
         T_CONTEXT("round %u", k);
         start_over();
@@ -495,12 +562,12 @@ static void rings_at_random(void)
             }
             function_writel(&pair.m->f[0], SG_REG_ADMIN_DB, ++pair.a.md.asq.prod);
             function_writel(&pair.m->f[0], SG_REG_ADMIN_CI, ++pair.a.md.acq.cons);
-            function_doorbell(&pair.m->f[0], 0, SG_DB_SQ, pair.a.qp.qpn |
-                              (uint64_t)++pair.a.qp.sq.prod << 32);
-            function_doorbell(&pair.m->f[0], 0, SG_DB_RQ, pair.a.qp.qpn |
-                              (uint64_t)++pair.a.qp.rq.prod << 32);
-            function_doorbell(&pair.m->f[0], 0, SG_DB_CQ_ARM, pair.a.cq.cqn |
-                              (uint64_t)rnd(8) << 32);
+            function_doorbell(&pair.m->f[0], 0, SG_DB_SQ,
+                              pair.a.qp.qpn | (uint64_t)++pair.a.qp.sq.prod << 32);
+            function_doorbell(&pair.m->f[0], 0, SG_DB_RQ,
+                              pair.a.qp.qpn | (uint64_t)++pair.a.qp.rq.prod << 32);
+            function_doorbell(&pair.m->f[0], 0, SG_DB_CQ_ARM,
+                              pair.a.cq.cqn | (uint64_t)rnd(8) << 32);
         }
         machine_pass(pair.m, 3);
         T_FALSE(function_readl(&pair.m->f[1], SG_REG_STATUS) & SG_STATUS_FATAL);

@@ -34,7 +34,8 @@ static void start(const char *filter)
     far = fds[0];
     args = g_strdup_printf(" -netdev dgram,id=far,local.type=fd,local.str=%d"
                            " -netdev hubport,id=farport,hubid=0,netdev=far"
-                           " -object filter-staghorn-impair,id=i,netdev=far%s", fds[1], filter);
+                           " -object filter-staghorn-impair,id=i,netdev=far%s",
+                           fds[1], filter);
     m = machine_start(0, "", args);
     g_free(args);
     close(fds[1]);
@@ -93,13 +94,16 @@ static void pass(unsigned ms)
 
 static void set(const char *name, uint64_t value)
 {
-    qtest_qmp_ok(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/objects/i\", "
-                 "\"property\": \"%s\", \"value\": %" PRIu64 "}}", name, value);
+    qtest_qmp_ok(m->q,
+                 "{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/objects/i\", "
+                 "\"property\": \"%s\", \"value\": %" PRIu64 "}}",
+                 name, value);
 }
 
 static bool refuses(const char *name, uint64_t value)
 {
-    char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": "
+    char *answer = qtest_qmp(m->q,
+                             "{\"execute\": \"qom-set\", \"arguments\": {\"path\": "
                              "\"/objects/i\", \"property\": \"%s\", \"value\": %" PRIu64 "}}",
                              name, value);
     bool refused = strstr(answer, "is out of range") != NULL;
@@ -111,8 +115,10 @@ static bool refuses(const char *name, uint64_t value)
 /* A counter of an adapter's port. */
 static uint64_t port_counter(const char *adapter, const char *name)
 {
-    char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
-                             "\"%s\", \"property\": \"port-counters\"}}", adapter);
+    char *answer = qtest_qmp(m->q,
+                             "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
+                             "\"%s\", \"property\": \"port-counters\"}}",
+                             adapter);
     char *key = g_strdup_printf("\"%s\": ", name);
     const char *at = strstr(answer, key);
     uint64_t value;
@@ -127,7 +133,7 @@ static uint64_t port_counter(const char *adapter, const char *name)
 static uint64_t counter(const char *direction, const char *name)
 {
     char *answer = qtest_qmp(m->q, "{\"execute\": \"qom-get\", \"arguments\": {\"path\": "
-                             "\"/objects/i\", \"property\": \"counters\"}}");
+                                   "\"/objects/i\", \"property\": \"counters\"}}");
     char *key = g_strdup_printf("\"%s\": ", name), *other;
     const char *at = strstr(answer, direction);
     uint64_t value;
@@ -263,8 +269,8 @@ static void removed_with_frames(void)
     pass(10);
     expect_run(10, 10);
     qtest_qmp_ok(m->q, "{\"execute\": \"object-add\", \"arguments\": {\"qom-type\": "
-                 "\"filter-staghorn-impair\", \"id\": \"i\", \"netdev\": \"far\", "
-                 "\"delay\": 2000000}}");
+                       "\"filter-staghorn-impair\", \"id\": \"i\", \"netdev\": \"far\", "
+                       "\"delay\": 2000000}}");
     say(20, 10);
     expect_run(0, 0);
     pass(2);
@@ -289,13 +295,13 @@ static void switched_off_with_frames(void)
     start(",delay=5000000");
     say(0, 10);
     qtest_qmp_ok(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/objects/i\", "
-                 "\"property\": \"status\", \"value\": \"off\"}}");
+                       "\"property\": \"status\", \"value\": \"off\"}}");
     say(10, 10);
     hear();
     expect_run(0, 20);
     pass(10);
     qtest_qmp_ok(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": \"/objects/i\", "
-                 "\"property\": \"status\", \"value\": \"on\"}}");
+                       "\"property\": \"status\", \"value\": \"on\"}}");
     say(20, 10);
     expect_run(0, 0);
     pass(5);
@@ -344,7 +350,8 @@ static struct qtest_side a, b;
 static void start_adapters(const char *spec)
 {
     char *args = g_strdup_printf(" -object filter-staghorn-impair,id=i,netdev=net0%s"
-                                 " -object filter-staghorn-impair,id=k,netdev=net1%s", spec, spec);
+                                 " -object filter-staghorn-impair,id=k,netdev=net1%s",
+                                 spec, spec);
 
     m = machine_start(2, "", args);
     g_free(args);
@@ -368,9 +375,14 @@ static void rdma(void)
         struct sg_cqe c;
 
         md_post_send(&a.qp, &(struct md_wr){
-            .opcode = i & 1 ? SG_WR_READ : SG_WR_WRITE, .wr_id = i, .addr = a.buffer, .len = LEN,
-            .lkey = a.stag, .raddr = b.buffer, .rkey = b.stag,
-        });
+                                .opcode = i & 1 ? SG_WR_READ : SG_WR_WRITE,
+                                .wr_id = i,
+                                .addr = a.buffer,
+                                .len = LEN,
+                                .lkey = a.stag,
+                                .raddr = b.buffer,
+                                .rkey = b.stag,
+                            });
         c = side_completion(&a, 60000);
         T_EQ_U64(c.status, SG_WC_SUCCESS);
     }
@@ -391,13 +403,23 @@ static void unplugged_with_frames(void)
     start_adapters(",delay=1000000");
     sides_connect(&a, &b, 4000);
     md_post_send(&a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .wr_id = 1, .addr = a.buffer, .len = 60000, .lkey = a.stag,
-        .raddr = b.buffer, .rkey = b.stag,
-    });
+                            .opcode = SG_WR_WRITE,
+                            .wr_id = 1,
+                            .addr = a.buffer,
+                            .len = 60000,
+                            .lkey = a.stag,
+                            .raddr = b.buffer,
+                            .rkey = b.stag,
+                        });
     md_post_send(&b.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .wr_id = 1, .addr = b.buffer, .len = 60000, .lkey = b.stag,
-        .raddr = a.buffer, .rkey = a.stag,
-    });
+                            .opcode = SG_WR_WRITE,
+                            .wr_id = 1,
+                            .addr = b.buffer,
+                            .len = 60000,
+                            .lkey = b.stag,
+                            .raddr = a.buffer,
+                            .rkey = a.stag,
+                        });
     machine_settle(m);
     T_TRUE(counter("rx", "waiting") > 0);
     qtest_qmp_ok(m->q, "{\"execute\": \"device_del\", \"arguments\": {\"id\": \"a0\"}}");

@@ -15,8 +15,15 @@
 #include "tap.h"
 
 enum {
-    GCMD = 0x18, GSTS = 0x1c, RTADDR = 0x20, CCMD = 0x28, FSTS = 0x34, IOTLB = 0xf8, /* registers */
-    READ = 1, WRITE = 2, LARGE = 0x80, /* of a table's entry */
+    GCMD = 0x18,
+    GSTS = 0x1c,
+    RTADDR = 0x20,
+    CCMD = 0x28,
+    FSTS = 0x34,
+    IOTLB = 0xf8, /* registers */
+    READ = 1,
+    WRITE = 2,
+    LARGE = 0x80, /* of a table's entry */
     LARGE_PAGE = 2 << 20,
     PATIENCE_S = 15, /* for work that takes a few milliseconds on an idle machine */
 };
@@ -139,9 +146,13 @@ static uint8_t *at(const uint64_t pages[PAGES], unsigned i)
 static void write_scattered(struct qtest_side *a, uint32_t lkey, uint32_t rkey)
 {
     md_post_send(&a->qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = SPACE + OFFSET, .len = LENGTH, .lkey = lkey,
-        .raddr = 2 * SPACE + OFFSET, .rkey = rkey,
-    });
+                             .opcode = SG_WR_WRITE,
+                             .addr = SPACE + OFFSET,
+                             .len = LENGTH,
+                             .lkey = lkey,
+                             .raddr = 2 * SPACE + OFFSET,
+                             .rkey = rkey,
+                         });
 }
 
 /* All work of an adapter, with scattered pages; its interrupts also pass the IOMMU. */
@@ -200,7 +211,10 @@ static enum sg_status register_by_list(struct qtest_side *s, uint64_t list)
 /* Commands: an answer needs a page that may be written, a list one that may be read. */
 static void commands(void)
 {
-    static const struct { uint64_t bus; enum sg_status answer, list; } rows[] = {
+    static const struct {
+        uint64_t bus;
+        enum sg_status answer, list;
+    } rows[] = {
         { SPACE + 0x0000, SG_OK, SG_OK },         /* both */
         { SPACE + 0x1000, SG_EFAULT, SG_OK },     /* may be read */
         { SPACE + 0x2000, SG_OK, SG_EFAULT },     /* may be written */
@@ -209,7 +223,7 @@ static void commands(void)
         { 3 * SPACE, SG_EFAULT, SG_EFAULT },      /* nor is there a table for it */
         { 1ull << 48, SG_EFAULT, SG_EFAULT },     /* too wide for the tables */
         { UINT64_MAX - 63, SG_EFAULT, SG_EFAULT },
-        { 0xfee00000, SG_EFAULT, SG_EFAULT },     /* interrupts */
+        { 0xfee00000, SG_EFAULT, SG_EFAULT }, /* interrupts */
     };
     uint64_t page;
     struct qtest_side s;
@@ -238,11 +252,8 @@ static void work_requests(void)
         unsigned from, to; /* rights to the fifth page of the scattered ones */
         bool sent;
     } rows[] = {
-        { READ, WRITE, true },
-        { 0, WRITE, false },
-        { WRITE, WRITE, false },
-        { READ, 0, true },
-        { READ, READ, true },
+        { READ, WRITE, true }, { 0, WRITE, false },  { WRITE, WRITE, false },
+        { READ, 0, true },     { READ, READ, true },
     };
     uint64_t from[PAGES], to[PAGES];
     uint32_t access = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE, lkey, rkey;
@@ -353,7 +364,8 @@ static void one_page_everywhere(void)
     unsigned i;
 
     rig_make_media(PM_MIB);
-    args = g_strdup_printf(DEVICE "-machine nvdimm=on -m slots=4,maxmem=8G "
+    args = g_strdup_printf(DEVICE
+                           "-machine nvdimm=on -m slots=4,maxmem=8G "
                            "-object staghorn-domain,id=dom0 -object memory-backend-file,id=mem1,"
                            "size=%uM,share=off,mem-path=%s -device nvdimm,memdev=mem1 ",
                            PM_MIB, rig.media);

@@ -49,9 +49,14 @@ static void post(struct qtest_side *s, uint8_t opcode, uint64_t offset, uint32_t
                  const struct qtest_side *peer, uint64_t peer_offset)
 {
     md_post_send(&s->qp, &(struct md_wr){
-        .opcode = opcode, .wr_id = 0x1000 + opcode, .addr = s->buffer + offset, .len = len,
-        .lkey = s->stag, .raddr = peer->buffer + peer_offset, .rkey = peer->stag,
-    });
+                             .opcode = opcode,
+                             .wr_id = 0x1000 + opcode,
+                             .addr = s->buffer + offset,
+                             .len = len,
+                             .lkey = s->stag,
+                             .raddr = peer->buffer + peer_offset,
+                             .rkey = peer->stag,
+                         });
 }
 
 static struct sg_cqe expect_completion(struct qtest_side *s, uint8_t opcode, uint8_t status)
@@ -102,9 +107,12 @@ static void solicited(void)
     expect_completion(&pair.b, SG_WC_RECV, SG_WC_SUCCESS);
     T_FALSE(md_next_event(&pair.b.md, &e));
     md_post_send(&pair.a.qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .flags = SG_WQE_SOLICITED, .addr = pair.a.buffer, .len = 16,
-        .lkey = pair.a.stag,
-    });
+                                 .opcode = SG_WR_SEND,
+                                 .flags = SG_WQE_SOLICITED,
+                                 .addr = pair.a.buffer,
+                                 .len = 16,
+                                 .lkey = pair.a.stag,
+                             });
     c = expect_completion(&pair.b, SG_WC_RECV, SG_WC_SUCCESS);
     T_TRUE(c.flags_phase & SG_CQE_SOLICITED);
     T_TRUE(md_next_event(&pair.b.md, &e));
@@ -176,10 +184,12 @@ static void both_directions(void)
 static void private_data(void)
 {
     struct sg_cmd_listen listen = {
-        .hdr.opcode = SG_ADMIN_LISTEN, .local = driver_addr(1, 4001),
+        .hdr.opcode = SG_ADMIN_LISTEN,
+        .local = driver_addr(1, 4001),
     };
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(1, 4001),
     };
     struct sg_cmd_connect reject = { .hdr.opcode = SG_ADMIN_REJECT };
@@ -234,7 +244,8 @@ static void private_data(void)
 static void nobody_there(void)
 {
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(9, 4000),
     };
     struct sg_eqe e;
@@ -292,9 +303,14 @@ static void remote_access_error(void)
     memset(side_ptr(&pair.b, 0), 0x55, 64);
     md_post_recv(&pair.a.qp, 5, pair.a.buffer, 64, pair.a.stag);
     md_post_send(&pair.a.qp, &(struct md_wr){
-        .opcode = SG_WR_READ, .wr_id = 9, .addr = pair.a.buffer, .len = 64, .lkey = pair.a.stag,
-        .raddr = pair.b.buffer, .rkey = pair.b.stag ^ 1,
-    });
+                                 .opcode = SG_WR_READ,
+                                 .wr_id = 9,
+                                 .addr = pair.a.buffer,
+                                 .len = 64,
+                                 .lkey = pair.a.stag,
+                                 .raddr = pair.b.buffer,
+                                 .rkey = pair.b.stag ^ 1,
+                             });
     c = expect_completion(&pair.a, SG_WC_READ, SG_WC_REM_ACCESS_ERR);
     T_TRUE(sg_get_le32(&c.vendor_err) != 0);
     expect_completion(&pair.a, SG_WC_RECV, SG_WC_FLUSH_ERR);
@@ -348,9 +364,11 @@ static void register_reset_of_one(void)
 /* Sets a property by qom-set.  True: QEMU accepts it. */
 static bool set_fatal(bool value)
 {
-    g_autofree char *answer = qtest_qmp(pair.m->q, "{\"execute\": \"qom-set\", \"arguments\": "
+    g_autofree char *answer = qtest_qmp(pair.m->q,
+                                        "{\"execute\": \"qom-set\", \"arguments\": "
                                         "{\"path\": \"a0\", \"property\": \"fatal\", "
-                                        "\"value\": %s}}", value ? "true" : "false");
+                                        "\"value\": %s}}",
+                                        value ? "true" : "false");
 
     return strstr(answer, "\"error\"") == NULL;
 }
@@ -358,7 +376,7 @@ static bool set_fatal(bool value)
 static void expect_fatal(enum sg_fatal reason)
 {
     g_autofree char *answer = qtest_qmp(pair.m->q, "{\"execute\": \"qom-get\", \"arguments\": "
-                                        "{\"path\": \"a0\", \"property\": \"fatal\"}}");
+                                                   "{\"path\": \"a0\", \"property\": \"fatal\"}}");
     bool fatal = reason != SG_FATAL_NONE;
     uint32_t status = function_readl(pair.a.f, SG_REG_STATUS);
 
@@ -418,11 +436,11 @@ static void link_down_and_up(void)
     start_connected("");
     fill(&pair.a, 0, SIDE_BUFFER, 5);
     qtest_qmp_ok(pair.m->q, "{\"execute\": \"set_link\", \"arguments\": "
-                 "{\"name\": \"net1\", \"up\": false}}");
+                            "{\"name\": \"net1\", \"up\": false}}");
     post(&pair.a, SG_WR_WRITE, 0, SIDE_BUFFER, &pair.b, 0);
     machine_pass(pair.m, 20);
     qtest_qmp_ok(pair.m->q, "{\"execute\": \"set_link\", \"arguments\": "
-                 "{\"name\": \"net1\", \"up\": true}}");
+                            "{\"name\": \"net1\", \"up\": true}}");
     for (i = 0; i < 100 && memcmp(side_ptr(&pair.a, 0), side_ptr(&pair.b, 0), SIDE_BUFFER); i++) {
         qtest_clock_step(pair.m->q, 100000000);
         machine_settle(pair.m);
@@ -454,11 +472,16 @@ static void destroy_in_the_middle(void)
 /* Each policy of the device's properties, the same at both ends: connect, Write, Send. */
 static void policies(void)
 {
-    static const char *const rows[] = {
-        ",mpa-rev=1", ",mpa-rev=1,markers=on", ",crc=off", ",crc=off,markers=on",
-        ",peer-to-peer=off", ",rtr-write=off", ",rtr-read=off", ",rtr-send=on,rtr-write=off,"
-        "rtr-read=off", ",max-ird=4,max-ord=4"
-    };
+    static const char *const rows[] = { ",mpa-rev=1",
+                                        ",mpa-rev=1,markers=on",
+                                        ",crc=off",
+                                        ",crc=off,markers=on",
+                                        ",peer-to-peer=off",
+                                        ",rtr-write=off",
+                                        ",rtr-read=off",
+                                        ",rtr-send=on,rtr-write=off,"
+                                        "rtr-read=off",
+                                        ",max-ird=4,max-ord=4" };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(rows); i++) {

@@ -49,8 +49,10 @@ static struct machine *load_with(unsigned functions, const char *extra)
 {
     struct machine *m = machine_start(functions, extra, "-incoming defer ");
 
-    qtest_qmp_ok(m->q, "{\"execute\": \"migrate-incoming\", \"arguments\": "
-                 "{\"uri\": \"file:%s\"}}", path);
+    qtest_qmp_ok(m->q,
+                 "{\"execute\": \"migrate-incoming\", \"arguments\": "
+                 "{\"uri\": \"file:%s\"}}",
+                 path);
     wait_completed(m);
     unlink(path);
     g_free(path);
@@ -209,8 +211,11 @@ static void send_one(struct qtest_side *from, struct qtest_side *to)
     memset(side_ptr(to, 0), 0, 3000);
     md_post_recv(&to->qp, 1, to->buffer, 3000, to->stag);
     md_post_send(&from->qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .addr = from->buffer, .len = 3000, .lkey = from->stag,
-    });
+                                .opcode = SG_WR_SEND,
+                                .addr = from->buffer,
+                                .len = 3000,
+                                .lkey = from->stag,
+                            });
     c = side_completion(from, 200);
     T_EQ_U64(c.status, SG_WC_SUCCESS);
     c = side_completion(to, 200);
@@ -268,10 +273,11 @@ static void not_with_a_domain(void)
     close(fd);
     args = g_strdup_printf("-machine nvdimm=on -m slots=4,maxmem=8G -object staghorn-domain,id=d "
                            "-object memory-backend-file,id=mem1,size=32M,share=off,mem-path=%s "
-                           "-device nvdimm,memdev=mem1 ", media);
+                           "-device nvdimm,memdev=mem1 ",
+                           media);
     m = machine_start(1, "", args);
     answer = qtest_qmp(m->q, "{\"execute\": \"migrate\", \"arguments\": "
-                       "{\"uri\": \"file:/dev/null\"}}");
+                             "{\"uri\": \"file:/dev/null\"}}");
     T_TRUE(strstr(answer, "persistence domain"));
     g_free(answer);
     machine_stop(m);

@@ -107,10 +107,9 @@ static void stop(void)
 
 enum net_kind { IP4, IP4_VLAN, IP6, IP6_LOCAL, IP6_VLAN, IP6_LOCAL_VLAN, KINDS };
 
-static const char *const names[] = {
-    "IPv4", "IPv4 on a VLAN", "IPv6", "IPv6 link-local", "IPv6 on a VLAN",
-    "IPv6 link-local on a VLAN"
-};
+static const char *const names[] = { "IPv4",           "IPv4 on a VLAN",
+                                     "IPv6",           "IPv6 link-local",
+                                     "IPv6 on a VLAN", "IPv6 link-local on a VLAN" };
 
 static uint16_t vlan_of(enum net_kind kind)
 {
@@ -141,7 +140,10 @@ static unsigned set_addr(struct qtest_side *s, enum sg_set_addr_op op, const str
                          unsigned prefix, uint16_t vlan)
 {
     struct sg_cmd_set_addr c = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .op = op, .prefix_len = (uint8_t)prefix, .addr = *sa,
+        .hdr.opcode = SG_ADMIN_SET_ADDR,
+        .op = op,
+        .prefix_len = (uint8_t)prefix,
+        .addr = *sa,
     };
 
     sg_put_le16(&c.vlan, vlan);
@@ -161,7 +163,8 @@ static void connect_at(struct qtest_side *a, struct md_qp *from, struct qtest_si
 {
     struct sg_cmd_listen listen = { .hdr.opcode = SG_ADMIN_LISTEN };
     struct sg_cmd_connect connect = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = address(kind, a->f->number, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = address(kind, a->f->number, 0),
         .remote = address(kind, b->f->number, PORT),
     };
     struct sg_cmd_connect accept = { .hdr.opcode = SG_ADMIN_ACCEPT };
@@ -202,9 +205,13 @@ static void write_all(struct qtest_side *a, struct md_qp *qp, struct qtest_side 
     }
     memset(side_ptr(b, to), 0, len);
     md_post_send(qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = a->buffer + from, .len = len, .lkey = a->stag,
-        .raddr = b->buffer + to, .rkey = b->stag,
-    });
+                         .opcode = SG_WR_WRITE,
+                         .addr = a->buffer + from,
+                         .len = len,
+                         .lkey = a->stag,
+                         .raddr = b->buffer + to,
+                         .rkey = b->stag,
+                     });
     c = side_completion(a, 300);
     T_EQ_U64(c.status, SG_WC_SUCCESS);
     machine_pass(pair.m, 5);
@@ -262,9 +269,12 @@ static void loopback(void)
         T_CONTEXT("%s", names[kind]);
         start("");
         add(&pair.a, kind, 0);
-        md_create_qp(&pair.a.md, &other, &(struct md_qp_params){
-            .pd = pair.a.pd, .scq = &pair.a.cq, .rcq = &pair.a.cq,
-        });
+        md_create_qp(&pair.a.md, &other,
+                     &(struct md_qp_params){
+                         .pd = pair.a.pd,
+                         .scq = &pair.a.cq,
+                         .rcq = &pair.a.cq,
+                     });
         seen.frames = 0;
         connect_at(&pair.a, &pair.a.qp, &pair.a, &other, kind, true);
         write_all(&pair.a, &pair.a.qp, &pair.a, 0, SIDE_BUFFER / 2, SIDE_BUFFER / 2);
@@ -325,8 +335,10 @@ static void without_the_features(void)
 
 static void set_link(unsigned i, bool up)
 {
-    qtest_qmp_ok(pair.m->q, "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"net%u\", "
-                 "\"up\": %s}}", i, up ? "true" : "false");
+    qtest_qmp_ok(pair.m->q,
+                 "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"net%u\", "
+                 "\"up\": %s}}",
+                 i, up ? "true" : "false");
     side_event(i ? &pair.b : &pair.a, up ? SG_EV_PORT_UP : SG_EV_PORT_DOWN, 10);
     T_EQ_U64(!!(function_readl(&pair.m->f[i], SG_REG_STATUS) & SG_STATUS_LINK_UP), up);
 }

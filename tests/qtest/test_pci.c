@@ -70,8 +70,7 @@ static void capabilities(void)
     T_TRUE(devcap & PCI_EXP_DEVCAP_RBER);
     T_EQ_U64(f->vectors, 5);
     T_EQ_U64(function_readl(f, SG_REG_VECTORS), 5);
-    T_EQ_U64(function_config_readl(f, f->cap_msix + PCI_MSIX_PBA) & PCI_MSIX_PBA_BIR,
-             SG_BAR_MSIX);
+    T_EQ_U64(function_config_readl(f, f->cap_msix + PCI_MSIX_PBA) & PCI_MSIX_PBA_BIR, SG_BAR_MSIX);
     T_TRUE((function_config_readw(f, f->cap_pm + PCI_PM_PMC) & PCI_PM_CAP_VER_MASK) >= 2);
     T_TRUE(function_find_ext_cap(f, PCI_EXT_CAP_ID_ERR));
     machine_stop(m);
@@ -80,8 +79,8 @@ static void capabilities(void)
 /* A guest has to enable error reports, or AER has no effect. */
 static void error_reporting(void)
 {
-    const uint16_t all = PCI_EXP_DEVCTL_CERE | PCI_EXP_DEVCTL_NFERE | PCI_EXP_DEVCTL_FERE |
-                         PCI_EXP_DEVCTL_URRE;
+    const uint16_t all =
+        PCI_EXP_DEVCTL_CERE | PCI_EXP_DEVCTL_NFERE | PCI_EXP_DEVCTL_FERE | PCI_EXP_DEVCTL_URRE;
     struct machine *m = machine_start(1, "", "");
     struct function *f = &m->f[0];
     uint16_t at = f->cap_express + PCI_EXP_DEVCTL;
@@ -294,9 +293,10 @@ static void plug_again(void)
     char *answer;
 
     unplug(f);
-    answer = qtest_qmp(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
-                       "\"staghorn\", \"id\": \"a0\", \"bus\": \"rp0\", \"netdev\": \"net0\", "
-                       "\"mac\": \"52:54:00:00:00:01\"}}");
+    answer =
+        qtest_qmp(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
+                        "\"staghorn\", \"id\": \"a0\", \"bus\": \"rp0\", \"netdev\": \"net0\", "
+                        "\"mac\": \"52:54:00:00:00:01\"}}");
     T_TRUE(strstr(answer, "\"return\""));
     g_free(answer);
     port_config_writew(f, express + PCI_EXP_SLTCTL, PCI_EXP_SLTCTL_PWR_IND_ON);

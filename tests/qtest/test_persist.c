@@ -33,19 +33,24 @@ static void command_line(void)
     } rows[] = {
         { MACHINE "-object staghorn-domain,id=dom0", "no NVDIMM for the domain" },
         { MACHINE "-object staghorn-domain,id=dom0 -object memory-backend-file,id=mem1,size=32M,"
-          "share=on,mem-path=%s -device nvdimm,memdev=mem1", "share=off" },
+                  "share=on,mem-path=%s -device nvdimm,memdev=mem1",
+          "share=off" },
         { MACHINE "-object staghorn-domain,id=dom0 -object memory-backend-ram,id=mem1,size=32M "
-          "-device nvdimm,memdev=mem1", "has no file" },
+                  "-device nvdimm,memdev=mem1",
+          "has no file" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0 -device nvdimm,memdev=mem1,label-size=2M",
           "labels" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0 -object staghorn-domain,id=dom1 "
-          "-device nvdimm,memdev=mem1", "one persistence domain" },
+                       "-device nvdimm,memdev=mem1",
+          "one persistence domain" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0,memdevs=mem1:mem2 "
-          "-device nvdimm,memdev=mem1", "'mem2'" },
+                       "-device nvdimm,memdev=mem1",
+          "'mem2'" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0,domain=maybe -device nvdimm,memdev=mem1",
           "none, adr, eadr or whole" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0,policy=worst-for:mem9@0+64 "
-          "-device nvdimm,memdev=mem1", "'mem9'" },
+                       "-device nvdimm,memdev=mem1",
+          "'mem9'" },
         { MACHINE DIMM "-object staghorn-domain,id=dom0,colour=red -device nvdimm,memdev=mem1",
           "colour" },
     };
@@ -66,24 +71,37 @@ static void bad_values(void)
     static const struct {
         const char *property, *value;
     } rows[] = {
-        { "domain", "\"ADR\"" },          { "domain", "\"\"" },
-        { "placement-order", "\"any\"" }, { "posted-drain", "\"sometimes\"" },
-        { "eviction", "\"2\"" },          { "drain", "\"off\"" },
-        { "one-in", "0" },                { "untracked", "\"lose\"" },
-        { "policy", "\"\"" },             { "policy", "\"worst-for\"" },
-        { "policy", "\"lose-all:1\"" },   { "policy", "\"random:x\"" },
+        { "domain", "\"ADR\"" },
+        { "domain", "\"\"" },
+        { "placement-order", "\"any\"" },
+        { "posted-drain", "\"sometimes\"" },
+        { "eviction", "\"2\"" },
+        { "drain", "\"off\"" },
+        { "one-in", "0" },
+        { "untracked", "\"lose\"" },
+        { "policy", "\"\"" },
+        { "policy", "\"worst-for\"" },
+        { "policy", "\"lose-all:1\"" },
+        { "policy", "\"random:x\"" },
         { "policy", "\"worst-for:mem1@0\"" },
         { "policy", "\"worst-for:mem1@0+0\"" },
         { "policy", "\"worst-for:mem1@0x2000000+64\"" },
         { "policy", "\"worst-for:0x1000+64\"" },
         { "policy", "\"worst-for:mem1@0+64:1:2\"" },
-        { "arm", "\"event:0\"" },         { "arm", "\"noon\"" },
-        { "arm", "\"event:x\"" },         { "read-only", "\"perhaps\"" },
-        { "read-only", "\"mem2=on\"" },   { "wear-out", "\"soon\"" },
-        { "uncorrectable", "\"64\"" },    { "uncorrectable", "\"mem1@0+64:mem1@-1+2\"" },
-        { "flush-fail", "\"twice\"" },    { "flush-latency", "\"1+x\"" },
-        { "flush-latency", "\"\"" },      { "memdevs", "\"mem1\"" },
-        { "cut", "\"gently\"" },          { "export-log", "\"/nonexistent/log\"" },
+        { "arm", "\"event:0\"" },
+        { "arm", "\"noon\"" },
+        { "arm", "\"event:x\"" },
+        { "read-only", "\"perhaps\"" },
+        { "read-only", "\"mem2=on\"" },
+        { "wear-out", "\"soon\"" },
+        { "uncorrectable", "\"64\"" },
+        { "uncorrectable", "\"mem1@0+64:mem1@-1+2\"" },
+        { "flush-fail", "\"twice\"" },
+        { "flush-latency", "\"1+x\"" },
+        { "flush-latency", "\"\"" },
+        { "memdevs", "\"mem1\"" },
+        { "cut", "\"gently\"" },
+        { "export-log", "\"/nonexistent/log\"" },
     };
     unsigned i;
 
@@ -111,19 +129,31 @@ static void good_values(void)
     static const struct {
         const char *property, *value;
     } rows[] = {
-        { "domain", "\"none\"" },        { "domain", "\"whole\"" },
-        { "ddio", "false" },             { "placement-delay", "1000000" },
-        { "placement-order", "\"random\"" }, { "posted-drain", "\"never\"" },
-        { "eviction", "\"random\"" },    { "drain", "\"eager\"" },
-        { "one-in", "3" },               { "untracked", "\"at-risk\"" },
+        { "domain", "\"none\"" },
+        { "domain", "\"whole\"" },
+        { "ddio", "false" },
+        { "placement-delay", "1000000" },
+        { "placement-order", "\"random\"" },
+        { "posted-drain", "\"never\"" },
+        { "eviction", "\"random\"" },
+        { "drain", "\"eager\"" },
+        { "one-in", "3" },
+        { "untracked", "\"at-risk\"" },
         { "policy", "\"worst-for:mem1@4096+64:7\"" },
-        { "policy", "\"random:99\"" },   { "seed", "12345678901234567890" },
-        { "arm", "\"after-flush-answer:3\"" }, { "arm", "\"event:1000000\"" },
-        { "arm", "\"off\"" },            { "poison-on-mismatch", "true" },
-        { "read-only", "\"mem1=on\"" },  { "wear-out", "\"100\"" },
-        { "wear-out", "\"\"" },          { "uncorrectable", "\"mem1@0+64:0x100001000+128\"" },
-        { "uncorrectable", "\"\"" },     { "flush-fail", "\"always\"" },
-        { "flush-fail", "\"mem1=2\"" },  { "flush-latency", "\"1000+500\"" },
+        { "policy", "\"random:99\"" },
+        { "seed", "12345678901234567890" },
+        { "arm", "\"after-flush-answer:3\"" },
+        { "arm", "\"event:1000000\"" },
+        { "arm", "\"off\"" },
+        { "poison-on-mismatch", "true" },
+        { "read-only", "\"mem1=on\"" },
+        { "wear-out", "\"100\"" },
+        { "wear-out", "\"\"" },
+        { "uncorrectable", "\"mem1@0+64:0x100001000+128\"" },
+        { "uncorrectable", "\"\"" },
+        { "flush-fail", "\"always\"" },
+        { "flush-fail", "\"mem1=2\"" },
+        { "flush-latency", "\"1000+500\"" },
     };
     unsigned i;
 
@@ -163,10 +193,10 @@ static void not_at_run_time(void)
 
     rig_start(0, PM_MIB, "");
     added = qtest_qmp(rig.m->q, "{\"execute\": \"object-add\", \"arguments\": {\"qom-type\": "
-                      "\"staghorn-domain\", \"id\": \"dom1\"}}");
+                                "\"staghorn-domain\", \"id\": \"dom1\"}}");
     T_TRUE(strstr(added, "one persistence domain") != NULL);
     removed = qtest_qmp(rig.m->q, "{\"execute\": \"object-del\", \"arguments\": "
-                        "{\"id\": \"dom0\"}}");
+                                  "{\"id\": \"dom0\"}}");
     T_TRUE(strstr(removed, "\"error\"") != NULL);
     T_EQ_U64(rig_state("cuts"), 0);
     rig_stop();
@@ -182,9 +212,9 @@ static void stores(void)
         const char *domain, *untracked, *policy;
         bool kept;
     } rows[] = {
-        { "adr", "keep", "lose-all", true },      { "adr", "at-risk", "lose-all", false },
-        { "adr", "at-risk", "keep-all", true },   { "none", "at-risk", "lose-all", false },
-        { "eadr", "at-risk", "lose-all", true },  { "whole", "at-risk", "lose-all", true },
+        { "adr", "keep", "lose-all", true },     { "adr", "at-risk", "lose-all", false },
+        { "adr", "at-risk", "keep-all", true },  { "none", "at-risk", "lose-all", false },
+        { "eadr", "at-risk", "lose-all", true }, { "whole", "at-risk", "lose-all", true },
     };
     unsigned i;
 

@@ -92,9 +92,13 @@ static void armed(void)
         rig_set("arm", value);
         memset(side_ptr(&rig.a, 0), 9, LEN);
         md_post_send(&rig.a.qp, &(struct md_wr){
-            .opcode = SG_WR_WRITE, .addr = rig.a.buffer, .len = LEN, .lkey = rig.a.stag,
-            .raddr = PM_BASE, .rkey = rig.pm_stag,
-        });
+                                    .opcode = SG_WR_WRITE,
+                                    .addr = rig.a.buffer,
+                                    .len = LEN,
+                                    .lkey = rig.a.stag,
+                                    .raddr = PM_BASE,
+                                    .rkey = rig.pm_stag,
+                                });
         if (rows[i].flushes) {
             rig_post_flush(0, SG_FLUSH_PERSISTENT);
         }
@@ -133,9 +137,13 @@ static bool flush_or_cut(uint64_t offset, uint8_t value, uint64_t cuts)
 
     memset(side_ptr(&rig.a, 0), value, LEN);
     md_post_send(&rig.a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = rig.a.buffer, .len = LEN, .lkey = rig.a.stag,
-        .raddr = PM_BASE + offset, .rkey = rig.pm_stag,
-    });
+                                .opcode = SG_WR_WRITE,
+                                .addr = rig.a.buffer,
+                                .len = LEN,
+                                .lkey = rig.a.stag,
+                                .raddr = PM_BASE + offset,
+                                .rkey = rig.pm_stag,
+                            });
     rig_post_flush(offset, SG_FLUSH_PERSISTENT);
     for (i = 0; i < 50; i++) {
         while (md_poll(&rig.a.cq, &c)) {
@@ -158,8 +166,9 @@ static void cut_at_each_event(void)
     unsigned n, i, acked, before_last = 0, rounds = 0;
     const char *const domains[] = { "\"none\"", "\"adr\"", "\"eadr\"", "\"whole\"" };
 
-    rig_start(2, PM_MIB, "policy=lose-all,placement-delay=300000,placement-order=random,"
-          "posted-drain=random,one-in=2");
+    rig_start(2, PM_MIB,
+              "policy=lose-all,placement-delay=300000,placement-order=random,"
+              "posted-drain=random,one-in=2");
     for (n = 1, acked = 0; acked < 5; n += 1 + n / 8) {
         uint64_t cuts = rig_state("cuts");
         g_autofree char *arm = g_strdup_printf("\"event:%u\"", n);
@@ -206,9 +215,9 @@ static void cut_of_a_stopped_machine(void)
 static void print_times(const char *what)
 {
     printf("# %s: %.1f ms from power to power (CPUs stop %.1f, model %.1f, discard %.1f, "
-           "clear %.1f, reset %.1f)\n", what, rig_state("cut-us") / 1e3, rig_state("stop-us") / 1e3,
-           rig_state("model-us") / 1e3, rig_state("discard-us") / 1e3, rig_state("clear-us") / 1e3,
-           rig_state("reset-us") / 1e3);
+           "clear %.1f, reset %.1f)\n",
+           what, rig_state("cut-us") / 1e3, rig_state("stop-us") / 1e3, rig_state("model-us") / 1e3,
+           rig_state("discard-us") / 1e3, rig_state("clear-us") / 1e3, rig_state("reset-us") / 1e3);
 }
 
 /* 1 GiB; the target is 100 ms, which a test on a busy machine cannot require. */

@@ -61,9 +61,9 @@ static void start(unsigned functions)
     close(fds[1]);
     m->tap = on_wire;
     qtest_qmp_ok(m->q, "{\"execute\": \"netdev_add\", \"arguments\": {\"type\": \"hubport\", "
-                 "\"id\": \"b0\", \"hubid\": 1, \"netdev\": \"behind\"}}");
+                       "\"id\": \"b0\", \"hubid\": 1, \"netdev\": \"behind\"}}");
     qtest_qmp_ok(m->q, "{\"execute\": \"netdev_add\", \"arguments\": {\"type\": \"hubport\", "
-                 "\"id\": \"b1\", \"hubid\": 1, \"netdev\": \"a0.eth\"}}");
+                       "\"id\": \"b1\", \"hubid\": 1, \"netdev\": \"a0.eth\"}}");
     forget_frames();
 }
 
@@ -94,7 +94,7 @@ static void from_the_wire(void)
         uint16_t type;
         size_t len;
     } rows[] = {
-        { true, 0x0800, 60 }, { false, 0x0800, 60 }, { false, 0x86dd, 1514 },
+        { true, 0x0800, 60 },  { false, 0x0800, 60 },   { false, 0x86dd, 1514 },
         { true, 0x88cc, 100 }, { false, 0x8100, 1518 }, { false, 0x0800, 9014 },
     };
     uint8_t frame[10000];
@@ -168,9 +168,13 @@ static void connections_stay_with_the_adapter(void)
     sides_connect(&b, &a, 4000); /* function 0 listens */
     forget_frames();
     md_post_send(&b.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = b.buffer, .len = 20000, .lkey = b.stag,
-        .raddr = a.buffer, .rkey = a.stag,
-    });
+                            .opcode = SG_WR_WRITE,
+                            .addr = b.buffer,
+                            .len = 20000,
+                            .lkey = b.stag,
+                            .raddr = a.buffer,
+                            .rkey = a.stag,
+                        });
     c = side_completion(&b, 100);
     T_EQ_U64(c.status, SG_WC_SUCCESS);
     settle();

@@ -17,7 +17,7 @@ static const uint64_t config_window = 0xb0000000; /* as machine.c sets it up */
 
 static struct machine *m, *peers;
 static struct qtest_side a, peer; /* on function 0; on function 1 of the peers' machine */
-static struct md other;     /* on function 1 */
+static struct md other;           /* on function 1 */
 
 static uint64_t config_of(const struct function *f, unsigned offset)
 {
@@ -61,8 +61,14 @@ static uint32_t power_off(struct function *f)
            PCI_EXP_SLTCTL_PCC | PCI_EXP_SLTCTL_PWR_IND_OFF;
 }
 
-static void aim_slot(void) { aim(&m->f[0], 0, at_slot(&m->f[0]), power_off(&m->f[0])); }
-static void aim_other_slot(void) { aim(&m->f[0], 0, at_slot(&m->f[1]), power_off(&m->f[1])); }
+static void aim_slot(void)
+{
+    aim(&m->f[0], 0, at_slot(&m->f[0]), power_off(&m->f[0]));
+}
+static void aim_other_slot(void)
+{
+    aim(&m->f[0], 0, at_slot(&m->f[1]), power_off(&m->f[1]));
+}
 
 static void aim_flr(void)
 {
@@ -76,29 +82,59 @@ static void aim_other_flr(void)
         PCI_EXP_DEVCTL_BCR_FLR);
 }
 
-static void aim_command(void) { aim(&m->f[0], 0, config_of(&m->f[0], PCI_COMMAND), 0); }
-static void aim_bar(void) { aim(&m->f[0], 0, config_of(&m->f[0], PCI_BASE_ADDRESS_0), 0); }
+static void aim_command(void)
+{
+    aim(&m->f[0], 0, config_of(&m->f[0], PCI_COMMAND), 0);
+}
+static void aim_bar(void)
+{
+    aim(&m->f[0], 0, config_of(&m->f[0], PCI_BASE_ADDRESS_0), 0);
+}
 
-static void aim_msix(void) { aim(&m->f[0], 0, config_of(&m->f[0], m->f[0].cap_msix), 0); }
+static void aim_msix(void)
+{
+    aim(&m->f[0], 0, config_of(&m->f[0], m->f[0].cap_msix), 0);
+}
 
 static void aim_bus_reset(void)
 {
     aim(&m->f[0], 0, port_of(&m->f[0], BUS_RESET_AT), PCI_BRIDGE_CTL_BUS_RESET << 16);
 }
 
-static void aim_ctrl(void) { aim(&m->f[0], 0, m->f[0].regs + SG_REG_CTRL, SG_CTRL_RESET); }
-static void aim_admin(void) { aim(&m->f[0], 0, m->f[0].regs + SG_REG_ADMIN_DB, 0x7000); }
-static void aim_irq(void) { aim(&m->f[0], 0, m->f[0].regs + SG_REG_TEST_IRQ, 0); }
-static void aim_doorbell(void) { aim(&m->f[0], 0, m->f[0].doorbells + SG_DB_SQ, 1); }
+static void aim_ctrl(void)
+{
+    aim(&m->f[0], 0, m->f[0].regs + SG_REG_CTRL, SG_CTRL_RESET);
+}
+static void aim_admin(void)
+{
+    aim(&m->f[0], 0, m->f[0].regs + SG_REG_ADMIN_DB, 0x7000);
+}
+static void aim_irq(void)
+{
+    aim(&m->f[0], 0, m->f[0].regs + SG_REG_TEST_IRQ, 0);
+}
+static void aim_doorbell(void)
+{
+    aim(&m->f[0], 0, m->f[0].doorbells + SG_DB_SQ, 1);
+}
 
 static void aim_table(void)
 {
     aim(&m->f[0], 0, m->f[0].msix_table + PCI_MSIX_ENTRY_VECTOR_CTRL, 1);
 }
 
-static void aim_other_ctrl(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_CTRL, SG_CTRL_RESET); }
-static void aim_other_admin(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_ADMIN_DB, 0x7000); }
-static void aim_other_irq(void) { aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 2); }
+static void aim_other_ctrl(void)
+{
+    aim(&m->f[0], 0, m->f[1].regs + SG_REG_CTRL, SG_CTRL_RESET);
+}
+static void aim_other_admin(void)
+{
+    aim(&m->f[0], 0, m->f[1].regs + SG_REG_ADMIN_DB, 0x7000);
+}
+static void aim_other_irq(void)
+{
+    aim(&m->f[0], 0, m->f[1].regs + SG_REG_TEST_IRQ, 2);
+}
 
 /* The interrupt of each one raises that of the other. */
 static void aim_in_circles(void)
@@ -107,8 +143,14 @@ static void aim_in_circles(void)
     aim(&m->f[1], 0, m->f[0].regs + SG_REG_TEST_IRQ, 0);
 }
 
-static void expect_unplugged(void) { T_FALSE(is_plugged(&m->f[0])); }
-static void expect_other_unplugged(void) { T_FALSE(is_plugged(&m->f[1])); }
+static void expect_unplugged(void)
+{
+    T_FALSE(is_plugged(&m->f[0]));
+}
+static void expect_other_unplugged(void)
+{
+    T_FALSE(is_plugged(&m->f[1]));
+}
 
 /* The function was reset: once set up again it is as after power-on. */
 static void expect_reset(void)
@@ -133,24 +175,40 @@ static void expect_other_reset(void)
     T_FALSE(is_ready(&m->f[1]));
 }
 
-static void expect_silent(void) { T_EQ_U64(function_config_readw(&m->f[0], PCI_COMMAND), 0); }
-static void expect_moved(void) { T_TRUE(function_readl(&m->f[0], SG_REG_MAGIC) != SG_MAGIC); }
+static void expect_silent(void)
+{
+    T_EQ_U64(function_config_readw(&m->f[0], PCI_COMMAND), 0);
+}
+static void expect_moved(void)
+{
+    T_TRUE(function_readl(&m->f[0], SG_REG_MAGIC) != SG_MAGIC);
+}
 
 static void expect_no_msix(void)
 {
     T_EQ_U64(function_config_readw(&m->f[0], m->f[0].cap_msix + PCI_MSIX_FLAGS) &
-             PCI_MSIX_FLAGS_ENABLE, 0);
+                 PCI_MSIX_FLAGS_ENABLE,
+             0);
 }
 
-static void expect_nothing(void) { T_EQ_U64(function_readl(&m->f[0], SG_REG_MAGIC), SG_MAGIC); }
-static void expect_other_disabled(void) { T_FALSE(is_ready(&m->f[1])); }
+static void expect_nothing(void)
+{
+    T_EQ_U64(function_readl(&m->f[0], SG_REG_MAGIC), SG_MAGIC);
+}
+static void expect_other_disabled(void)
+{
+    T_FALSE(is_ready(&m->f[1]));
+}
 
 static void expect_other_fatal(void)
 {
     T_EQ_U64(function_readl(&m->f[1], SG_REG_FATAL), SG_FATAL_ADMIN_INDEX);
 }
 
-static void expect_other_raised(void) { T_TRUE(function_raised(&m->f[1], 2)); }
+static void expect_other_raised(void)
+{
+    T_TRUE(function_raised(&m->f[1], 2));
+}
 
 static void expect_an_end(void)
 {
@@ -185,7 +243,10 @@ static const struct reentry_target {
 
 /* ---- sources ---- */
 
-static void test_irq(void) { function_writel(&m->f[0], SG_REG_TEST_IRQ, 0); }
+static void test_irq(void)
+{
+    function_writel(&m->f[0], SG_REG_TEST_IRQ, 0);
+}
 
 static void command(void)
 {
@@ -216,8 +277,11 @@ static void prepare_doorbell(void)
 static void doorbell(void)
 {
     md_post_send(&a.qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .addr = a.buffer, .len = 8, .lkey = a.stag,
-    });
+                            .opcode = SG_WR_SEND,
+                            .addr = a.buffer,
+                            .len = 8,
+                            .lkey = a.stag,
+                        });
 }
 
 /* The completion is there already when the queue is armed. */
@@ -229,7 +293,10 @@ static void prepare_arming(void)
     machine_settle(m);
 }
 
-static void arming(void) { md_arm(&a.cq, false); }
+static void arming(void)
+{
+    md_arm(&a.cq, false);
+}
 
 /* The frame comes from a socket, so its reception is not within another call. */
 static void prepare_frame(void)
@@ -246,8 +313,11 @@ static void prepare_frame(void)
 static void frame(void)
 {
     md_post_send(&peer.qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .addr = peer.buffer, .len = 8, .lkey = peer.stag,
-    });
+                               .opcode = SG_WR_SEND,
+                               .addr = peer.buffer,
+                               .len = 8,
+                               .lkey = peer.stag,
+                           });
     machine_settle(m);
 }
 
@@ -255,7 +325,8 @@ static void frame(void)
 static void prepare_timer(void)
 {
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(HIDDEN_HOST, 4000),
     };
 
@@ -274,18 +345,21 @@ static void timer(void)
     }
 }
 
-static void prepare_async(void) { md_arm_eq(&a.md, 0); }
+static void prepare_async(void)
+{
+    md_arm_eq(&a.md, 0);
+}
 
 static void fault(void)
 {
     qtest_qmp_ok(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": "
-                 "\"/machine/peripheral/a0\", \"property\": \"fatal\", \"value\": true}}");
+                       "\"/machine/peripheral/a0\", \"property\": \"fatal\", \"value\": true}}");
 }
 
 static void link_down(void)
 {
     qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a0\", "
-                 "\"up\": false}}");
+                       "\"up\": false}}");
 }
 
 /* Pending first: unmasking, or switching MSI-X on, sends it. */
@@ -369,16 +443,46 @@ static void meet_all(const char *source, void (*prepare)(void), void (*fire)(voi
     }
 }
 
-static void by_register(void) { meet_all("TEST_IRQ", NULL, test_irq); }
-static void by_command(void) { meet_all("a command", prepare_async, command); }
-static void by_doorbell(void) { meet_all("a doorbell", prepare_doorbell, doorbell); }
-static void by_arming(void) { meet_all("an armed queue", prepare_arming, arming); }
-static void by_frame(void) { meet_all("a frame", prepare_frame, frame); }
-static void by_timer(void) { meet_all("a timer", prepare_timer, timer); }
-static void by_fault(void) { meet_all("a fault", prepare_async, fault); }
-static void by_link(void) { meet_all("the link", prepare_async, link_down); }
-static void by_unmasking(void) { meet_all("an unmasked vector", prepare_mask, unmask); }
-static void by_enabling(void) { meet_all("MSI-X enabled", prepare_enable, enable); }
+static void by_register(void)
+{
+    meet_all("TEST_IRQ", NULL, test_irq);
+}
+static void by_command(void)
+{
+    meet_all("a command", prepare_async, command);
+}
+static void by_doorbell(void)
+{
+    meet_all("a doorbell", prepare_doorbell, doorbell);
+}
+static void by_arming(void)
+{
+    meet_all("an armed queue", prepare_arming, arming);
+}
+static void by_frame(void)
+{
+    meet_all("a frame", prepare_frame, frame);
+}
+static void by_timer(void)
+{
+    meet_all("a timer", prepare_timer, timer);
+}
+static void by_fault(void)
+{
+    meet_all("a fault", prepare_async, fault);
+}
+static void by_link(void)
+{
+    meet_all("the link", prepare_async, link_down);
+}
+static void by_unmasking(void)
+{
+    meet_all("an unmasked vector", prepare_mask, unmask);
+}
+static void by_enabling(void)
+{
+    meet_all("MSI-X enabled", prepare_enable, enable);
+}
 
 static const struct t_case cases[] = {
     { "interrupts by TEST_IRQ at every target", by_register },

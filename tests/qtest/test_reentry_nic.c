@@ -13,10 +13,17 @@
 #include "tap.h"
 
 enum {
-    NIC_RCTL = 0x100, NIC_IMS = 0xd0, NIC_RDBAL = 0x2800, NIC_RDBAH = 0x2804, NIC_RDLEN = 0x2808,
-    NIC_RDH = 0x2810, NIC_RDT = 0x2818,
+    NIC_RCTL = 0x100,
+    NIC_IMS = 0xd0,
+    NIC_RDBAL = 0x2800,
+    NIC_RDBAH = 0x2804,
+    NIC_RDLEN = 0x2808,
+    NIC_RDH = 0x2810,
+    NIC_RDT = 0x2818,
     NIC_RCTL_ALL = 0x801a, /* enabled, all unicast, multicast and broadcast */
-    NIC_RING = 64, NIC_BUFFER = 2048, NIC_SLOT = 10,
+    NIC_RING = 64,
+    NIC_BUFFER = 2048,
+    NIC_SLOT = 10,
     HIDDEN_HOST = 100,
 };
 static const uint64_t config_window = 0xb0000000; /* as machine.c sets it up */
@@ -98,16 +105,37 @@ static void aim_flr(struct function *f)
     nic_start(config_of(f, f->cap_express + PCI_EXP_DEVCTL), PCI_EXP_DEVCTL_BCR_FLR);
 }
 
-static void aim_command(struct function *f) { nic_start(config_of(f, PCI_COMMAND), 0); }
-static void aim_ctrl(struct function *f) { nic_start(f->regs + SG_REG_CTRL, SG_CTRL_RESET); }
-static void aim_disable(struct function *f) { nic_start(f->regs + SG_REG_CTRL, 0); }
-static void aim_admin(struct function *f) { nic_start(f->regs + SG_REG_ADMIN_DB, 0x7000); }
-static void aim_irq(struct function *f) { nic_start(f->regs + SG_REG_TEST_IRQ, 3); }
+static void aim_command(struct function *f)
+{
+    nic_start(config_of(f, PCI_COMMAND), 0);
+}
+static void aim_ctrl(struct function *f)
+{
+    nic_start(f->regs + SG_REG_CTRL, SG_CTRL_RESET);
+}
+static void aim_disable(struct function *f)
+{
+    nic_start(f->regs + SG_REG_CTRL, 0);
+}
+static void aim_admin(struct function *f)
+{
+    nic_start(f->regs + SG_REG_ADMIN_DB, 0x7000);
+}
+static void aim_irq(struct function *f)
+{
+    nic_start(f->regs + SG_REG_TEST_IRQ, 3);
+}
 
 /* A doorbell of a queue that does not exist: ignored. */
-static void aim_doorbell(struct function *f) { nic_start(f->doorbells + SG_DB_SQ, 0xffff); }
+static void aim_doorbell(struct function *f)
+{
+    nic_start(f->doorbells + SG_DB_SQ, 0xffff);
+}
 
-static void expect_unplugged(struct function *f) { T_FALSE(is_plugged(f)); }
+static void expect_unplugged(struct function *f)
+{
+    T_FALSE(is_plugged(f));
+}
 
 static void expect_silent(struct function *f)
 {
@@ -131,7 +159,10 @@ static void expect_fatal(struct function *f)
     T_EQ_U64(function_readl(f, SG_REG_FATAL), SG_FATAL_ADMIN_INDEX);
 }
 
-static void expect_raised(struct function *f) { T_TRUE(function_raised(f, 3)); }
+static void expect_raised(struct function *f)
+{
+    T_TRUE(function_raised(f, 3));
+}
 
 static void expect_alive(struct function *f)
 {
@@ -143,14 +174,10 @@ static const struct reentry_nic_target {
     void (*aim)(struct function *f);
     void (*expect)(struct function *f);
 } targets[] = {
-    { "slot", aim_slot, expect_unplugged },
-    { "FLR", aim_flr, expect_reset },
-    { "COMMAND", aim_command, expect_silent },
-    { "CTRL.RESET", aim_ctrl, expect_disabled },
-    { "CTRL.ENABLE", aim_disable, expect_disabled },
-    { "ADMIN_DB", aim_admin, expect_fatal },
-    { "TEST_IRQ", aim_irq, expect_raised },
-    { "a doorbell", aim_doorbell, expect_alive },
+    { "slot", aim_slot, expect_unplugged },          { "FLR", aim_flr, expect_reset },
+    { "COMMAND", aim_command, expect_silent },       { "CTRL.RESET", aim_ctrl, expect_disabled },
+    { "CTRL.ENABLE", aim_disable, expect_disabled }, { "ADMIN_DB", aim_admin, expect_fatal },
+    { "TEST_IRQ", aim_irq, expect_raised },          { "a doorbell", aim_doorbell, expect_alive },
 };
 
 /* ---- ways to a frame ---- */
@@ -159,16 +186,21 @@ static const struct reentry_nic_target {
 static void doorbell(void)
 {
     md_post_send(&a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .addr = a.buffer, .len = SIDE_BUFFER, .lkey = a.stag,
-        .raddr = b.buffer, .rkey = b.stag,
-    });
+                            .opcode = SG_WR_WRITE,
+                            .addr = a.buffer,
+                            .len = SIDE_BUFFER,
+                            .lkey = a.stag,
+                            .raddr = b.buffer,
+                            .rkey = b.stag,
+                        });
 }
 
 /* A request for an address that nobody has; it is repeated each second. */
 static void connect_by(struct qtest_side *s)
 {
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(s->f->number, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(s->f->number, 0),
         .remote = driver_addr(HIDDEN_HOST, 4000),
     };
     struct md_qp qp;
@@ -179,10 +211,16 @@ static void connect_by(struct qtest_side *s)
 }
 
 /* In the turn of ADMIN_DB. */
-static void command(void) { connect_by(&a); }
+static void command(void)
+{
+    connect_by(&a);
+}
 
 /* Both ends close: by a reset, and by a removal. */
-static void reset(void) { function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET); }
+static void reset(void)
+{
+    function_writel(&m->f[0], SG_REG_CTRL, SG_CTRL_RESET);
+}
 
 /* Its last frames follow at once, and their effects may unplug the adapter. */
 static void flr(void)
@@ -201,8 +239,9 @@ static void removal(void)
 /* A frame of the wire for everybody, which the hub gives to each in turn. */
 static void broadcast(void)
 {
-    uint8_t frame[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, [11] = 0x77,
-                          [12] = 0x88, 0xcc, };
+    uint8_t frame[60] = {
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x52, 0x54, [11] = 0x77, [12] = 0x88, 0xcc,
+    };
 
     machine_wire_send(m, frame, sizeof(frame));
 }
@@ -222,7 +261,8 @@ static void timer(void)
 
 static void start_on_hub(void)
 {
-    m = machine_start(2, "", "-netdev hubport,id=nich,hubid=0 "
+    m = machine_start(2, "",
+                      "-netdev hubport,id=nich,hubid=0 "
                       "-device e1000e,netdev=nich,bus=pcie.0,addr=a.0");
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);
@@ -269,13 +309,31 @@ static void meet_all(const char *way, void (*fire)(void), bool certain)
     }
 }
 
-static void in_a_doorbell(void) { meet_all("a doorbell", doorbell, true); }
-static void in_a_command(void) { meet_all("a command", command, true); }
-static void in_a_broadcast(void) { meet_all("a broadcast", broadcast, true); }
+static void in_a_doorbell(void)
+{
+    meet_all("a doorbell", doorbell, true);
+}
+static void in_a_command(void)
+{
+    meet_all("a command", command, true);
+}
+static void in_a_broadcast(void)
+{
+    meet_all("a broadcast", broadcast, true);
+}
 /* The visible result depends on the order. */
-static void in_a_reset(void) { meet_all("a reset", reset, false); }
-static void in_an_flr(void) { meet_all("an FLR", flr, false); }
-static void in_a_removal(void) { meet_all("a removal", removal, false); }
+static void in_a_reset(void)
+{
+    meet_all("a reset", reset, false);
+}
+static void in_an_flr(void)
+{
+    meet_all("an FLR", flr, false);
+}
+static void in_a_removal(void)
+{
+    meet_all("a removal", removal, false);
+}
 
 /* Requests of both adapters are repeated by whichever adapter's timer is first. */
 static void in_a_timer(void)

@@ -267,10 +267,13 @@ static void test_dma_at_ourselves(void)
 {
     struct machine *m = start();
     struct function *f = &m->f[0];
-    uint64_t targets[] = {
-        f->regs, f->regs + SG_REG_TEST_DMA_CMD, f->regs + SG_REG_CTRL, f->regs + SG_REG_EQ_DB,
-        f->doorbells, f->doorbells + SG_DOORBELL_SIZE - 64, f->msix_table
-    };
+    uint64_t targets[] = { f->regs,
+                           f->regs + SG_REG_TEST_DMA_CMD,
+                           f->regs + SG_REG_CTRL,
+                           f->regs + SG_REG_EQ_DB,
+                           f->doorbells,
+                           f->doorbells + SG_DOORBELL_SIZE - 64,
+                           f->msix_table };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(targets); i++) {
@@ -287,10 +290,9 @@ static void test_dma_at_ourselves(void)
 
 static void setup_is_locked_while_enabled(void)
 {
-    static const uint32_t locked[] = {
-        SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI, SG_REG_ACQ_BASE_LO, SG_REG_ACQ_BASE_HI,
-        SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO, SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE
-    };
+    static const uint32_t locked[] = { SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI, SG_REG_ACQ_BASE_LO,
+                                       SG_REG_ACQ_BASE_HI, SG_REG_ADMIN_SIZE,  SG_REG_AEQ_BASE_LO,
+                                       SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE };
     struct machine *m = start();
     struct function *f = &m->f[0];
     struct md md;
@@ -457,12 +459,12 @@ static void link_state(void)
 
     driver_start(&md, f);
     qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": "
-                 "{\"name\": \"net0\", \"up\": false}}");
+                       "{\"name\": \"net0\", \"up\": false}}");
     T_FALSE(function_readl(f, SG_REG_STATUS) & SG_STATUS_LINK_UP);
     T_TRUE(md_next_async(&md, &e));
     T_EQ_U64(e.event, SG_EV_PORT_DOWN);
     qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": "
-                 "{\"name\": \"net0\", \"up\": true}}");
+                       "{\"name\": \"net0\", \"up\": true}}");
     T_TRUE(function_readl(f, SG_REG_STATUS) & SG_STATUS_LINK_UP);
     T_TRUE(md_next_async(&md, &e));
     T_EQ_U64(e.event, SG_EV_PORT_UP);

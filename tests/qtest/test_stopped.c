@@ -13,8 +13,8 @@ enum { WRITES = 16, ENTRIES = 64, LENGTH = 4 << 20 };
 
 static struct machine *m;
 static struct qtest_side a, b;
-static struct md_qp qp;          /* of a, with a longer queue */
-static uint64_t from, to;        /* LENGTH octets each */
+static struct md_qp qp;   /* of a, with a longer queue */
+static uint64_t from, to; /* LENGTH octets each */
 static uint32_t from_stag, to_stag;
 
 static void start(void)
@@ -22,9 +22,13 @@ static void start(void)
     m = machine_start(2, "", "");
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);
-    md_create_qp(&a.md, &qp, &(struct md_qp_params){
-        .pd = a.pd, .scq = &a.cq, .rcq = &a.cq, .entries = ENTRIES,
-    });
+    md_create_qp(&a.md, &qp,
+                 &(struct md_qp_params){
+                     .pd = a.pd,
+                     .scq = &a.cq,
+                     .rcq = &a.cq,
+                     .entries = ENTRIES,
+                 });
     a.qp = qp;
     from = machine_alloc(m, LENGTH, SG_PAGE_SIZE);
     to = machine_alloc(m, LENGTH, SG_PAGE_SIZE);
@@ -62,9 +66,14 @@ static void expect_same(uint8_t *before, size_t len)
 static void post_write(uint64_t wr_id)
 {
     md_post_send(&a.qp, &(struct md_wr){
-        .opcode = SG_WR_WRITE, .wr_id = wr_id, .addr = from, .len = LENGTH, .lkey = from_stag,
-        .raddr = to, .rkey = to_stag,
-    });
+                            .opcode = SG_WR_WRITE,
+                            .wr_id = wr_id,
+                            .addr = from,
+                            .len = LENGTH,
+                            .lkey = from_stag,
+                            .raddr = to,
+                            .rkey = to_stag,
+                        });
 }
 
 static void no_doorbell(void *opaque, uint32_t page, uint32_t offset, uint64_t value)
@@ -152,9 +161,9 @@ static void link_and_fault(void)
     run(false);
     before = snapshot(&len);
     qtest_qmp_ok(m->q, "{\"execute\": \"set_link\", \"arguments\": {\"name\": \"a1\", "
-                 "\"up\": false}}");
+                       "\"up\": false}}");
     qtest_qmp_ok(m->q, "{\"execute\": \"qom-set\", \"arguments\": {\"path\": "
-                 "\"/machine/peripheral/a0\", \"property\": \"fatal\", \"value\": true}}");
+                       "\"/machine/peripheral/a0\", \"property\": \"fatal\", \"value\": true}}");
     expect_same(before, len);
     run(true);
     machine_settle(m);

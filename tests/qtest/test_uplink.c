@@ -48,13 +48,13 @@ static void plug(void)
     function_slot_off(f);
     qtest_qmp_event(m->q, "DEVICE_DELETED");
     qtest_qmp_ok(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": \"staghorn\", "
-                 "\"id\": \"a0\", \"bus\": \"rp0\", \"netdev\": \"up\", "
-                 "\"mac\": \"52:54:00:00:00:01\"}}");
+                       "\"id\": \"a0\", \"bus\": \"rp0\", \"netdev\": \"up\", "
+                       "\"mac\": \"52:54:00:00:00:01\"}}");
     port_config_writew(f, port_find_cap(f, PCI_CAP_ID_EXP) + PCI_EXP_SLTCTL,
                        PCI_EXP_SLTCTL_PWR_IND_ON);
     function_setup(f);
     qtest_qmp_ok(m->q, "{\"execute\": \"netdev_add\", \"arguments\": {\"type\": \"hubport\", "
-                 "\"id\": \"b1\", \"hubid\": 1, \"netdev\": \"a0.eth\"}}");
+                       "\"id\": \"b1\", \"hubid\": 1, \"netdev\": \"a0.eth\"}}");
 }
 
 static void start(void)
@@ -68,7 +68,8 @@ static void start(void)
     stream_pair(&uplink, &stream);
     args = g_strdup_printf(" -netdev dgram,id=behind,local.type=fd,local.str=%d"
                            " -netdev hubport,id=b0,hubid=1,netdev=behind"
-                           " -netdev stream,id=up,addr.type=fd,addr.str=%d", fds[1], stream);
+                           " -netdev stream,id=up,addr.type=fd,addr.str=%d",
+                           fds[1], stream);
     m = machine_start(1, "", args);
     g_free(args);
     close(fds[1]);
@@ -88,7 +89,8 @@ static void connect_to(struct qtest_side *s, unsigned i)
 {
     struct md_qp *qp = g_new0(struct md_qp, 1);
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .local = driver_addr(0, 0),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .local = driver_addr(0, 0),
         .remote = driver_addr(FIRST_HOST + i - 1, 4000),
     };
 
@@ -365,8 +367,8 @@ static void nic_that_takes_nothing(void)
 
     m = machine_start(2, "", " -device pcie-root-port,id=rpx,chassis=9,slot=9,bus=pcie.0,addr=9.0");
     qtest_qmp_ok(m->q, "{\"execute\": \"device_add\", \"arguments\": {\"driver\": "
-                 "\"virtio-net-pci\", \"id\": \"v\", \"bus\": \"rpx\", "
-                 "\"netdev\": \"a1.eth\"}}");
+                       "\"virtio-net-pci\", \"id\": \"v\", \"bus\": \"rpx\", "
+                       "\"netdev\": \"a1.eth\"}}");
     side_start(&a, &m->f[0]);
     side_start(&b, &m->f[1]);
     sg_put_be16(frame + 12, 0x88cc);

@@ -22,7 +22,7 @@ struct engine_end {
     struct sg_engine *e;
     struct sg_conn *c;
     uint8_t *mem;
-    uint64_t left;              /* messages still to be sent */
+    uint64_t left; /* messages still to be sent */
     struct sg_msg msg;
     bool up;
     uint64_t at, received;
@@ -134,13 +134,23 @@ static void recv_done(void *user, const struct sg_recv_info *info)
 }
 
 static const struct sg_host_ops host_ops = {
-    .now = now_ns, .kick = kick, .log_enabled = log_enabled,
+    .now = now_ns,
+    .kick = kick,
+    .log_enabled = log_enabled,
 };
 
 static const struct sg_engine_ops ops = {
-    .request = request, .reply = reply, .established = established, .tx_ready = tx_ready,
-    .next = next, .gather = gather, .gathered = gathered, .sent = sent,
-    .place_write = place_write, .place_recv = place_recv, .recv_done = recv_done,
+    .request = request,
+    .reply = reply,
+    .established = established,
+    .tx_ready = tx_ready,
+    .next = next,
+    .gather = gather,
+    .gathered = gathered,
+    .sent = sent,
+    .place_write = place_write,
+    .place_recv = place_recv,
+    .recv_done = recv_done,
 };
 
 static double seconds(void)
@@ -205,9 +215,17 @@ static void run_plain(const char *name, uint32_t length, double time)
 static void set_up(struct sg_mem_switch *sw, const struct sg_host *host)
 {
     const struct sg_engine_config cfg = {
-        .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE, .max_ird = 8,
-        .max_ord = 8, .reply_timeout_ms = 10000, .startup_timeout_ms = 10000,
-        .close_timeout_ms = 1000, .linger_timeout_ms = 1000, .close_limit_ms = 10000,
+        .mpa_rev = 2,
+        .crc = true,
+        .peer_to_peer = true,
+        .rtr_mask = SG_RTR_WRITE,
+        .max_ird = 8,
+        .max_ord = 8,
+        .reply_timeout_ms = 10000,
+        .startup_timeout_ms = 10000,
+        .close_timeout_ms = 1000,
+        .linger_timeout_ms = 1000,
+        .close_limit_ms = 10000,
     };
     const struct sg_conn_params p = { .ird = 8, .ord = 8 };
     struct sg_endpoint at[2];

@@ -28,54 +28,54 @@
 enum pw_sizes {
     PW_HOSTS = 3,
     PW_FLOWS = 4,
-    PW_RAM = 384 * 1024,       /* ordinary memory of a machine */
-    PW_BOOT = 64 * 1024,       /* of it, for the driver; then */
-    PW_ARENA = 72 * 1024,      /* for each writer with an end on this machine */
-    PW_PM = 32 * 1024,         /* its NVDIMM, behind it */
-    PW_AREA = 8 * 1024,        /* of the NVDIMM, for one writer */
+    PW_RAM = 384 * 1024,  /* ordinary memory of a machine */
+    PW_BOOT = 64 * 1024,  /* of it, for the driver; then */
+    PW_ARENA = 72 * 1024, /* for each writer with an end on this machine */
+    PW_PM = 32 * 1024,    /* its NVDIMM, behind it */
+    PW_AREA = 8 * 1024,   /* of the NVDIMM, for one writer */
     PW_AREAS = PW_PM / PW_AREA,
-    PW_RECORD = 1400,          /* octets of the longest record */
-    PW_DEPTH = 4,              /* maximum of a writer's outstanding transactions */
-    PW_OPS = 64,               /* work requests of a writer: its queue's entries */
-    PW_TAIL = 64,              /* octets at the start of an area: the pointer to the last record */
-    PW_TXS = 256,              /* transactions that are remembered */
-    PW_PORT = 7000,            /* and following, one per writer */
+    PW_RECORD = 1400, /* octets of the longest record */
+    PW_DEPTH = 4,     /* maximum of a writer's outstanding transactions */
+    PW_OPS = 64,      /* work requests of a writer: its queue's entries */
+    PW_TAIL = 64,     /* octets at the start of an area: the pointer to the last record */
+    PW_TXS = 256,     /* transactions that are remembered */
+    PW_PORT = 7000,   /* and following, one per writer */
 };
 
 /* What a writer accepts as proof that a record is persistent. */
 enum pw_habit {
-    PW_FLUSH,                  /* Write, Flush P, Verify, Atomic Write, Flush P: the right way */
-    PW_FLUSH_ONLY,             /* Write, Flush P */
-    PW_VERIFY,                 /* Write, Verify with the expected hash: also correct */
-    PW_NOTHING,                /* completion of the Write */
-    PW_GLOBAL,                 /* Flush G */
-    PW_READ,                   /* Write, Read */
-    PW_SEND,                   /* Write, Send; the peer answers when it sees the Send */
-    PW_SEND_CPU,               /* the same, and the peer's CPU flushes before it answers */
-    PW_ATOMIC,                 /* Write, Atomic Write */
+    PW_FLUSH,      /* Write, Flush P, Verify, Atomic Write, Flush P: the right way */
+    PW_FLUSH_ONLY, /* Write, Flush P */
+    PW_VERIFY,     /* Write, Verify with the expected hash: also correct */
+    PW_NOTHING,    /* completion of the Write */
+    PW_GLOBAL,     /* Flush G */
+    PW_READ,       /* Write, Read */
+    PW_SEND,       /* Write, Send; the peer answers when it sees the Send */
+    PW_SEND_CPU,   /* the same, and the peer's CPU flushes before it answers */
+    PW_ATOMIC,     /* Write, Atomic Write */
     PW_HABITS,
 };
 
 /* The same for a program on the target machine itself. */
 enum pw_cpu_habit {
     PW_CPU_NONE,
-    PW_CPU_CLWB,               /* stores, CLWB, SFENCE */
-    PW_CPU_NT,                 /* non-temporal stores, SFENCE */
-    PW_CPU_STORE,              /* stores */
-    PW_CPU_NO_FENCE,           /* stores, CLWB */
-    PW_CPU_NT_NO_FENCE,        /* non-temporal stores */
+    PW_CPU_CLWB,        /* stores, CLWB, SFENCE */
+    PW_CPU_NT,          /* non-temporal stores, SFENCE */
+    PW_CPU_STORE,       /* stores */
+    PW_CPU_NO_FENCE,    /* stores, CLWB */
+    PW_CPU_NT_NO_FENCE, /* non-temporal stores */
     PW_CPU_HABITS,
 };
 
 /* The stage that data have certainly reached when the proof arrives. */
 enum pw_proof {
     PW_ANYWHERE,
-    PW_POSTED,                 /* S1 or later */
-    PW_VISIBLE,                /* DMA: S2 or later, or S3 or later */
-    PW_BUFFERED,               /* S2' or later */
-    PW_CACHED,                 /* S2 or later */
-    PW_QUEUED,                 /* S3 or later */
-    PW_MEDIA,                  /* whatever the domain keeps */
+    PW_POSTED,   /* S1 or later */
+    PW_VISIBLE,  /* DMA: S2 or later, or S3 or later */
+    PW_BUFFERED, /* S2' or later */
+    PW_CACHED,   /* S2 or later */
+    PW_QUEUED,   /* S3 or later */
+    PW_MEDIA,    /* whatever the domain keeps */
 };
 
 /* ---- The oracle (power_model.c) ---- */
@@ -83,9 +83,9 @@ enum pw_proof {
 /* What one store or placement changed in one line. */
 struct pw_frag {
     struct pw_frag *next;
-    uint64_t order;            /* of all in its area, ascending */
-    uint64_t seq;              /* of the writer's request */
-    uint32_t epoch;            /* placements of one epoch may have been reordered */
+    uint64_t order; /* of all in its area, ascending */
+    uint64_t seq;   /* of the writer's request */
+    uint32_t epoch; /* placements of one epoch may have been reordered */
     uint8_t off, len;
     bool believed;
     uint8_t data[SG_PERSIST_LINE];
@@ -99,20 +99,20 @@ struct pw_line {
 };
 
 struct pw_model {
-    bool unordered;            /* placement out of order: see power_model.c */
+    bool unordered; /* placement out of order: see power_model.c */
     uint64_t order;
     struct pw_line line[PW_PM / SG_PERSIST_LINE];
 };
 
 struct pw_verdict {
-    const char *wrong;         /* NULL: allowed */
-    uint64_t off;              /* of the line, in the NVDIMM */
-    bool believed_lost;        /* its writer relied on it, but we did not acknowledge it */
-    unsigned dropped;          /* lines with a loss */
+    const char *wrong;  /* NULL: allowed */
+    uint64_t off;       /* of the line, in the NVDIMM */
+    bool believed_lost; /* its writer relied on it, but we did not acknowledge it */
+    unsigned dropped;   /* lines with a loss */
 };
 
-void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len,
-                    uint64_t seq, uint32_t epoch);
+void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len, uint64_t seq,
+                    uint32_t epoch);
 /* Everything that requests before seq changed in the range survives from now on: acknowledged. */
 void pw_model_ack(struct pw_model *m, uint64_t off, uint64_t len, uint64_t seq);
 /* The writer believes so, but may be wrong. */
@@ -133,12 +133,12 @@ void pw_model_free(struct pw_model *m);
 enum pw_mutant {
     PW_SOUND,
     PW_FLUSH_DOES_NOTHING,
-    PW_FLUSH_SKIPS_LINE,       /* the last line of each range */
-    PW_FLUSH_SKIPS_S0,         /* data in the adapter are forgotten */
+    PW_FLUSH_SKIPS_LINE, /* the last line of each range */
+    PW_FLUSH_SKIPS_S0,   /* data in the adapter are forgotten */
     PW_VERIFY_READS_CACHE,
     PW_TEARS_ATOM,
-    PW_TEARS_LINE,             /* the surviving part of a line is not a prefix */
-    PW_KEEPS_ALL,              /* cuts lose nothing */
+    PW_TEARS_LINE, /* the surviving part of a line is not a prefix */
+    PW_KEEPS_ALL,  /* cuts lose nothing */
     PW_MUTANTS,
 };
 
@@ -148,7 +148,7 @@ struct pw_host {
     struct pw_world *w;
     unsigned index;
     struct test_host h;
-    const struct sg_host_ops *plain;   /* ordinary operations */
+    const struct sg_host_ops *plain; /* ordinary operations */
     struct md md;
     bool enabled;
     struct sg_endpoint at;
@@ -157,18 +157,18 @@ struct pw_host {
     struct sg_persist_limits limits;
     struct sg_persist_config first; /* the initial one */
     uint8_t *media;
-    uint64_t pm;               /* bus address */
-    uint64_t split;            /* octets of the first of two NVDIMMs, or all */
+    uint64_t pm;    /* bus address */
+    uint64_t split; /* octets of the first of two NVDIMMs, or all */
     struct sg_persist_config config;
-    bool powered_off;          /* an armed cut is due: the machine has no power */
+    bool powered_off; /* an armed cut is due: the machine has no power */
     uint64_t events_before;
-    uint64_t life_steps;       /* steps since power on, and the latest time of the next cut */
+    uint64_t life_steps; /* steps since power on, and the latest time of the next cut */
     uint64_t life_end;
     struct pw_model model;
 
     enum pw_cpu_habit cpu;
     uint64_t cpu_seq, cpu_at;
-    uint64_t cpu_commits;      /* since the power came */
+    uint64_t cpu_commits; /* since the power came */
 };
 
 enum pw_conn { PW_DOWN, PW_CONNECTING, PW_UP };
@@ -176,9 +176,9 @@ enum pw_conn { PW_DOWN, PW_CONNECTING, PW_UP };
 struct pw_op {
     uint8_t opcode;
     uint64_t seq;
-    uint32_t off, len;         /* in the area */
+    uint32_t off, len; /* in the area */
     uint64_t tx;
-    bool last;                 /* of its transaction */
+    bool last; /* of its transaction */
 };
 
 /* A Write or Atomic Write that has not arrived completely at the target. */
@@ -195,7 +195,7 @@ struct pw_waits {
 struct pw_tx {
     uint64_t number;
     uint32_t off, len;
-    uint64_t data_seq;         /* a request behind its Writes */
+    uint64_t data_seq; /* a request behind its Writes */
 };
 
 struct pw_end {
@@ -203,9 +203,9 @@ struct pw_end {
     struct md_qp qp;
     bool made;
     uint32_t conn;
-    uint64_t buf;              /* ordinary memory, and */
-    uint32_t stag;             /* its STag */
-    size_t brk;                /* address of the queues of a new connection */
+    uint64_t buf;  /* ordinary memory, and */
+    uint32_t stag; /* its STag */
+    size_t brk;    /* address of the queues of a new connection */
 };
 
 struct pw_flow {
@@ -214,29 +214,29 @@ struct pw_flow {
     struct pw_host *from, *to;
     enum pw_habit habit;
     unsigned depth;
-    bool deep;                 /* PW_SEND_CPU: the peer's CPU flushes to the media */
-    uint64_t tx_limit;         /* transactions in this life of the target; 0: any number */
+    bool deep;         /* PW_SEND_CPU: the peer's CPU flushes to the media */
+    uint64_t tx_limit; /* transactions in this life of the target; 0: any number */
 
     enum pw_conn state;
     uint64_t retry_ns;
-    struct pw_end a, b;        /* requester, target */
+    struct pw_end a, b; /* requester, target */
     uint32_t listener;
-    uint64_t area;             /* offset in the target's NVDIMM */
+    uint64_t area; /* offset in the target's NVDIMM */
     uint32_t rkey;
     uint8_t hash_alg;
 
-    uint64_t seq;              /* of the last request, ever */
-    uint64_t tx_next;          /* number of the next transaction, ever; from 1 */
-    uint64_t tx_first;         /* in this life of the target */
-    uint64_t tx_done;          /* all up to it have ended */
-    uint32_t ring;             /* next free octet of the area */
+    uint64_t seq;      /* of the last request, ever */
+    uint64_t tx_next;  /* number of the next transaction, ever; from 1 */
+    uint64_t tx_first; /* in this life of the target */
+    uint64_t tx_done;  /* all up to it have ended */
+    uint32_t ring;     /* next free octet of the area */
     struct pw_op op[PW_OPS];
     uint32_t posted, polled;
     struct pw_tx tx[PW_TXS];
-    struct pw_waits waits[2];  /* [1]: Atomic Writes; a Write may overtake an earlier one */
+    struct pw_waits waits[2]; /* [1]: Atomic Writes; a Write may overtake an earlier one */
     uint32_t epoch;
-    uint8_t mirror[PW_AREA];   /* what the writer wrote */
-    uint64_t commits;          /* in this life of the target */
+    uint8_t mirror[PW_AREA]; /* what the writer wrote */
+    uint64_t commits;        /* in this life of the target */
     uint64_t believed_seq;
 };
 
@@ -246,44 +246,44 @@ struct pw_options {
     uint64_t seed;
     bool verbose;
     enum pw_mutant mutant;
-    unsigned lives;            /* cuts; 0: random */
-    bool sweep;                /* cut after event 1, 2, 3... of the first machine */
+    unsigned lives;                         /* cuts; 0: random */
+    bool sweep;                             /* cut after event 1, 2, 3... of the first machine */
     const struct sg_persist_config *config; /* NULL: random, for each life */
-    int habit, cpu;            /* enum pw_habit, enum pw_cpu_habit; -1: random */
-    int outcome;               /* enum sg_persist_outcome; -1: random */
-    uint64_t tx_limit;         /* of a writer, in one life; 0: any number */
-    unsigned previews;         /* percent of the steps; has no effect on the run */
+    int habit, cpu;                         /* enum pw_habit, enum pw_cpu_habit; -1: random */
+    int outcome;                            /* enum sg_persist_outcome; -1: random */
+    uint64_t tx_limit;                      /* of a writer, in one life; 0: any number */
+    unsigned previews;                      /* percent of the steps; has no effect on the run */
 };
 
 /* Sums over runs. */
 struct pw_sums {
     uint64_t steps, events, cuts, armed, previews, replays, commits, acks, connections, broken;
-    uint64_t dropped;          /* lines with a loss */
-    uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts; [2]: ddio */
-    uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2];     /* cuts where it could not lose */
+    uint64_t dropped;                                /* lines with a loss */
+    uint64_t lost[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts; [2]: ddio */
+    uint64_t safe[PW_HABITS][SG_PERSIST_DOMAINS][2]; /* cuts where it could not lose */
     uint64_t cpu_lost[PW_CPU_HABITS][SG_PERSIST_DOMAINS];
     uint64_t cpu_safe[PW_CPU_HABITS][SG_PERSIST_DOMAINS];
-    uint64_t stage_lost[SG_PERSIST_STAGES];              /* reports: octets or lines */
+    uint64_t stage_lost[SG_PERSIST_STAGES]; /* reports: octets or lines */
 };
 
 struct pw_world {
     struct pw_options opt;
     uint64_t random;
-    uint64_t preview_random;   /* separate state, so that previews have no effect */
+    uint64_t preview_random; /* separate state, so that previews have no effect */
     uint64_t now_ns;
     struct sg_mem_switch *sw;
     unsigned hosts, flows;
-    bool net_bad;              /* connections may break */
-    bool faults;               /* flushes may fail */
+    bool net_bad;                   /* connections may break */
+    bool faults;                    /* flushes may fail */
     struct sg_engine_config engine; /* of all adapters */
     struct pw_host host[PW_HOSTS];
     struct pw_flow flow[PW_FLOWS];
     unsigned cuts, lives;
-    uint64_t sweep_at;         /* next cut of a sweep */
+    uint64_t sweep_at; /* next cut of a sweep */
     bool sweep_over;
     uint64_t end_step;
     struct pw_sums *sums;
-    char failed[300];          /* the first error */
+    char failed[300]; /* the first error */
 };
 
 /* power_world.c */
@@ -297,11 +297,11 @@ void pw_fail(struct pw_world *w, const char *fmt, ...) __attribute__((format(pri
 /* Can data be lost that have certainly reached this stage? */
 bool pw_may_lose(const struct sg_persist_config *c, enum pw_proof proof);
 
-#define PW_CHECK(w, cond, ...)         \
-    do {                               \
-        if (!(cond)) {                 \
-            pw_fail(w, __VA_ARGS__);   \
-        }                              \
+#define PW_CHECK(w, cond, ...)       \
+    do {                             \
+        if (!(cond)) {               \
+            pw_fail(w, __VA_ARGS__); \
+        }                            \
     } while (0)
 
 /* power_host.c */
@@ -348,8 +348,14 @@ uint8_t pw_octet(const struct pw_flow *f, uint64_t seq, uint32_t i);
 /* The next entry of the writer's queue. */
 struct sg_wqe_hdr *pw_post_entry(struct pw_flow *f, uint8_t opcode, uint32_t off, uint32_t len);
 void pw_post_recv(struct pw_end *e, unsigned slot);
-enum { PW_MESSAGE = 32, PW_RECVS = 8, PW_RECV_AT = 8192, PW_SEND_AT = 9216, PW_SINK_AT = 10240,
-       PW_BUF = 12288, };
+enum {
+    PW_MESSAGE = 32,
+    PW_RECVS = 8,
+    PW_RECV_AT = 8192,
+    PW_SEND_AT = 9216,
+    PW_SINK_AT = 10240,
+    PW_BUF = 12288,
+};
 
 /* power_cpu.c */
 void pw_cpu_step(struct pw_host *x);

@@ -26,9 +26,9 @@ enum {
 enum pw_proof pw_flow_proof(const struct pw_flow *f)
 {
     static const uint8_t proofs[PW_HABITS] = {
-        [PW_FLUSH] = PW_MEDIA, [PW_FLUSH_ONLY] = PW_MEDIA, [PW_VERIFY] = PW_MEDIA,
-        [PW_NOTHING] = PW_ANYWHERE, [PW_GLOBAL] = PW_VISIBLE, [PW_READ] = PW_VISIBLE,
-        [PW_SEND] = PW_VISIBLE, [PW_SEND_CPU] = PW_QUEUED, [PW_ATOMIC] = PW_POSTED,
+        [PW_FLUSH] = PW_MEDIA,      [PW_FLUSH_ONLY] = PW_MEDIA, [PW_VERIFY] = PW_MEDIA,
+        [PW_NOTHING] = PW_ANYWHERE, [PW_GLOBAL] = PW_VISIBLE,   [PW_READ] = PW_VISIBLE,
+        [PW_SEND] = PW_VISIBLE,     [PW_SEND_CPU] = PW_QUEUED,  [PW_ATOMIC] = PW_POSTED,
     };
 
     return f->habit == PW_SEND_CPU && f->deep ? PW_MEDIA : proofs[f->habit];
@@ -115,8 +115,9 @@ static void acknowledged(struct pw_flow *f, uint32_t off, uint32_t len, uint64_t
         pw_model_believe(&f->to->model, f->area + off, len, seq);
         return;
     }
-    PW_CHECK(f->w, pw_flow_missing(f) >= seq, "writer %u: request %" PRIu64 " is acknowledged, %"
-             PRIu64 " has not arrived", f->index, seq, pw_flow_missing(f));
+    PW_CHECK(f->w, pw_flow_missing(f) >= seq,
+             "writer %u: request %" PRIu64 " is acknowledged, %" PRIu64 " has not arrived",
+             f->index, seq, pw_flow_missing(f));
     pw_model_ack(&f->to->model, f->area + off, len, seq);
     f->w->sums->acks++;
 }
@@ -224,8 +225,12 @@ static void answer(struct pw_flow *f, const struct sg_cqe *c)
     pw_post_recv(&f->b, slot);
     md_rq_doorbell(&f->b.qp);
     md_post_send(&f->b.qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .wr_id = slot, .addr = out, .len = PW_MESSAGE, .lkey = f->b.stag,
-    });
+                               .opcode = SG_WR_SEND,
+                               .wr_id = slot,
+                               .addr = out,
+                               .len = PW_MESSAGE,
+                               .lkey = f->b.stag,
+                           });
 }
 
 /* False: the connection is broken. */
@@ -302,7 +307,11 @@ static void furnish(struct pw_flow *f, struct pw_host *x, struct pw_end *e)
 static void make_qp(struct pw_flow *f, struct pw_host *x, struct pw_end *e)
 {
     struct md_qp_params params = {
-        .pd = x->pd, .scq = &e->cq, .rcq = &e->cq, .entries = PW_OPS, .stride = QP_STRIDE,
+        .pd = x->pd,
+        .scq = &e->cq,
+        .rcq = &e->cq,
+        .entries = PW_OPS,
+        .stride = QP_STRIDE,
         .access = AREA_RIGHTS,
     };
     unsigned i;

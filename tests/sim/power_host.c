@@ -23,7 +23,10 @@ static struct pw_host *host_of(void *host)
 static struct sg_persist_source source_of(const struct sg_pm_who *who)
 {
     return (struct sg_persist_source){
-        .agent = SG_PERSIST_ADAPTER, .qpn = who->qpn, .msn = who->msn, .at = who->to,
+        .agent = SG_PERSIST_ADAPTER,
+        .qpn = who->qpn,
+        .msn = who->msn,
+        .at = who->to,
     };
 }
 
@@ -220,7 +223,9 @@ static void add_extents(const struct pw_host *x, struct sg_persist *p, uint8_t *
 
     for (at = 0; at < PW_PM; at += size) {
         struct sg_persist_extent e = {
-            .base = x->pm + at, .visible = visible + at, .media = media + at,
+            .base = x->pm + at,
+            .visible = visible + at,
+            .media = media + at,
         };
 
         e.size = size = at ? PW_PM - at : x->split;
@@ -295,8 +300,8 @@ void pw_host_replay(struct pw_host *x)
     sg_persist_log_export(x->p, log);
     wrong = sg_persist_log_replay(again, log->data, log->len);
     PW_CHECK(x->w, !wrong, "machine %u: the log does not replay: %s", x->index, wrong);
-    PW_CHECK(x->w, memcmp(media, x->media, PW_PM) == 0 &&
-             memcmp(visible, pw_ptr(x, x->pm), PW_PM) == 0,
+    PW_CHECK(x->w,
+             memcmp(media, x->media, PW_PM) == 0 && memcmp(visible, pw_ptr(x, x->pm), PW_PM) == 0,
              "machine %u: the log replays to something else", x->index);
     x->w->sums->replays++;
     sg_persist_free(again);
@@ -392,13 +397,12 @@ static void lose_power(struct pw_host *x)
     unsigned i;
 
     pw_note(x->w, "machine %u loses its power: %s, domain %s%s, event %" PRIu64, x->index,
-            sg_persist_outcome_name(policy.outcome),
-            sg_persist_domain_name(x->config.domain), x->config.ddio ? ", ddio" : "",
-            pw_host_events(x) - x->events_before);
+            sg_persist_outcome_name(policy.outcome), sg_persist_domain_name(x->config.domain),
+            x->config.ddio ? ", ddio" : "", pw_host_events(x) - x->events_before);
     report = sg_persist_cut(x->p, &policy);
     for (i = 0; i < SG_PERSIST_STAGES; i++) {
-        x->w->sums->stage_lost[i] += report->count[i][SG_PERSIST_LOST] +
-                                     report->count[i][SG_PERSIST_PARTLY];
+        x->w->sums->stage_lost[i] +=
+            report->count[i][SG_PERSIST_LOST] + report->count[i][SG_PERSIST_PARTLY];
     }
     sg_persist_report_free(report);
     mutate(x, before);

@@ -14,22 +14,30 @@
 #include "power.h"
 
 enum {
-    STAGE_SEEDS = 60, STAGE_LIVES = 12,
-    WRITER_SEEDS = 200, WRITER_LIVES = 6, SAFE_SEEDS = 2,
+    STAGE_SEEDS = 60,
+    STAGE_LIVES = 12,
+    WRITER_SEEDS = 200,
+    WRITER_LIVES = 6,
+    SAFE_SEEDS = 2,
     JUDGE_SEEDS = 400,
     SWEEP_TXS = 3,
 };
 
-static const char *const habit_names[PW_HABITS] = {
-    "Write+Flush+Verify+AtomicWrite", "Write+Flush", "Write+Verify", "Write", "Write+Flush(G)",
-    "Write+Read", "Write+Send", "Write+Send+CPU flush", "Write+AtomicWrite"
-};
+static const char *const habit_names[PW_HABITS] = { "Write+Flush+Verify+AtomicWrite",
+                                                    "Write+Flush",
+                                                    "Write+Verify",
+                                                    "Write",
+                                                    "Write+Flush(G)",
+                                                    "Write+Read",
+                                                    "Write+Send",
+                                                    "Write+Send+CPU flush",
+                                                    "Write+AtomicWrite" };
 static const char *const cpu_names[PW_CPU_HABITS] = {
     "", "store+CLWB+SFENCE", "NT store+SFENCE", "store", "store+CLWB", "NT store"
 };
 static const char *const mutant_names[PW_MUTANTS] = {
-    "none", "flush-nothing", "flush-skips-line", "flush-skips-s0", "verify-reads-cache",
-    "tears-atom", "tears-line", "keeps-all"
+    "none",       "flush-nothing", "flush-skips-line", "flush-skips-s0", "verify-reads-cache",
+    "tears-atom", "tears-line",    "keeps-all"
 };
 
 static struct pw_world *world;
@@ -56,8 +64,13 @@ static bool run(const struct pw_options *opt, struct pw_sums *sums, const char *
 
 static struct pw_options random_options(uint64_t seed)
 {
-    return (struct pw_options){ .seed = seed, .habit = -1, .cpu = -1, .outcome = -1,
-                                .previews = (unsigned)previews, };
+    return (struct pw_options){
+        .seed = seed,
+        .habit = -1,
+        .cpu = -1,
+        .outcome = -1,
+        .previews = (unsigned)previews,
+    };
 }
 
 static struct pw_options sweep_of(uint64_t seed)
@@ -75,10 +88,11 @@ static struct pw_options sweep_of(uint64_t seed)
 static void tell_sums(const struct pw_sums *s)
 {
     printf("# %" PRIu64 " steps, %" PRIu64 " events of domains, %" PRIu64 " power cuts (%" PRIu64
-           " armed), %" PRIu64 " previews of one, %" PRIu64 " logs replayed\n", s->steps, s->events,
-           s->cuts, s->armed, s->previews, s->replays);
+           " armed), %" PRIu64 " previews of one, %" PRIu64 " logs replayed\n",
+           s->steps, s->events, s->cuts, s->armed, s->previews, s->replays);
     printf("# %" PRIu64 " records relied on, %" PRIu64 " acknowledgements, %" PRIu64
-           " connections, %" PRIu64 " broken\n", s->commits, s->acks, s->connections, s->broken);
+           " connections, %" PRIu64 " broken\n",
+           s->commits, s->acks, s->connections, s->broken);
 }
 
 /* Prints what the runs lost. */
@@ -116,7 +130,7 @@ static void runs(uint64_t first, uint64_t last)
     tell_sums(&sums);
     tell_losses(&sums);
     result(good, "FLU-07 FLU-12 FLU-19 FLU-26 FLU-27 FLU-34 FLU-36 power cuts: nothing that was "
-           "acknowledged is lost");
+                 "acknowledged is lost");
 }
 
 /* ---- writers ---- */
@@ -336,8 +350,8 @@ static bool stage(unsigned i, unsigned domain)
     }
     good &= seen == may && (may || (!sums.stage_lost[i] && !sums.dropped));
     printf("# %-3s domain %-5s: %s, %" PRIu64 " cuts, %" PRIu64 " lines short%s\n",
-           sg_persist_stage_name(i), sg_persist_domain_name(domain),
-           seen ? "lost" : "nothing lost", sums.cuts, sums.dropped, good ? "" : " (WRONG)");
+           sg_persist_stage_name(i), sg_persist_domain_name(domain), seen ? "lost" : "nothing lost",
+           sums.cuts, sums.dropped, good ? "" : " (WRONG)");
     return good;
 }
 
@@ -424,7 +438,8 @@ static int usage(void)
     fputs("usage: power [--seeds A..B] [--sweeps A..B] [--previews PERCENT]\n"
           "       power --case CASE --seed N\n"
           "CASE: runs, sweep, stage-STAGE-DOMAIN, writer-HABIT-DOMAIN-DDIO, "
-          "program-HABIT-DOMAIN-DDIO, a fault:", stderr);
+          "program-HABIT-DOMAIN-DDIO, a fault:",
+          stderr);
     for (unsigned i = 1; i < PW_MUTANTS; i++) {
         fprintf(stderr, " %s", mutant_names[i]);
     }
@@ -487,10 +502,11 @@ int main(int argc, char **argv)
     }
     for (i = 1; i + 1 < argc; i += 2) {
         const char *value = argv[i + 1];
-        bool good = strcmp(argv[i], "--seeds") == 0 ? range(value, &first, &last)
-                    : strcmp(argv[i], "--sweeps") == 0 ? range(value, &sweep_first, &sweep_last)
-                    : strcmp(argv[i], "--previews") == 0 &&
-                      sscanf(value, "%" SCNu64, &previews) == 1;
+        bool good =
+            strcmp(argv[i], "--seeds") == 0 ? range(value, &first, &last)
+            : strcmp(argv[i], "--sweeps") == 0
+                ? range(value, &sweep_first, &sweep_last)
+                : strcmp(argv[i], "--previews") == 0 && sscanf(value, "%" SCNu64, &previews) == 1;
 
         if (!good) {
             break;

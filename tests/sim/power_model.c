@@ -59,8 +59,8 @@ void pw_model_free(struct pw_model *m)
     }
 }
 
-void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len,
-                    uint64_t seq, uint32_t epoch)
+void pw_model_store(struct pw_model *m, uint64_t off, const uint8_t *buf, size_t len, uint64_t seq,
+                    uint32_t epoch)
 {
     while (len) {
         struct pw_frag *f = g_malloc(sizeof(*f));
@@ -146,8 +146,8 @@ static void ack_unordered(struct pw_line *l, unsigned lo, unsigned hi, uint64_t 
 }
 
 /* Calls for each line of a range; lo and hi: the range's part of it. */
-#define FOR_LINES(off, len, i, lo, hi)                                                   \
-    for (uint64_t i = (off) / LINE, lo = (off) % LINE, hi;                               \
+#define FOR_LINES(off, len, i, lo, hi)                                                        \
+    for (uint64_t i = (off) / LINE, lo = (off) % LINE, hi;                                    \
          i * LINE < (off) + (len) && (hi = SG_MIN((off) + (len) - i * LINE, (uint64_t)LINE)); \
          i++, lo = 0)
 
@@ -179,7 +179,7 @@ struct prefix {
 /* Which of a line's states its content matches. */
 struct match {
     bool any;
-    uint64_t least, most;      /* as in struct prefix, of the first and the last match */
+    uint64_t least, most;       /* as in struct prefix, of the first and the last match */
     const struct pw_frag *next; /* not completely there at the last match */
 };
 

@@ -28,7 +28,11 @@ struct sg_wqe_hdr *pw_post_entry(struct pw_flow *f, uint8_t opcode, uint32_t off
     struct sg_wqe_hdr *h = md_sq_entry(&f->a.qp);
 
     *op = (struct pw_op){
-        .opcode = opcode, .seq = ++f->seq, .off = off, .len = len, .tx = f->tx_next,
+        .opcode = opcode,
+        .seq = ++f->seq,
+        .off = off,
+        .len = len,
+        .tx = f->tx_next,
     };
     sg_put_le64(&h->wr_id, f->posted++);
     h->opcode = opcode;
@@ -56,7 +60,9 @@ static void expect(struct pw_flow *f, uint32_t off, uint32_t len, bool atom)
 
     sg_assert(q->tail - q->head < SG_ARRAY_SIZE(q->wait));
     q->wait[q->tail++ % SG_ARRAY_SIZE(q->wait)] = (struct pw_wait){
-        .seq = f->seq, .off = off, .len = len,
+        .seq = f->seq,
+        .off = off,
+        .len = len,
     };
 }
 

@@ -20,7 +20,7 @@ enum {
     SWEEP_STEPS_MAX = 3000000,
     LIFE_STEPS = 1200,
     LIFE_EVENTS = 700,
-    MAIN = 0,                  /* the machine of a sweep */
+    MAIN = 0, /* the machine of a sweep */
 };
 
 uint64_t pw_prng(struct pw_world *w)
@@ -178,8 +178,11 @@ static void random_net(struct pw_world *w, struct sg_mem_options *net)
     static const uint32_t pieces[] = { 0, 0, 100, 1460 };
 
     *net = (struct sg_mem_options){
-        .queued = true, .seed = pw_prng(w), .emss = emss[pw_below(w, SG_ARRAY_SIZE(emss))],
-        .delay_min_ns = 1 + pw_below(w, 500), .room = 2000 + pw_below(w, 60000),
+        .queued = true,
+        .seed = pw_prng(w),
+        .emss = emss[pw_below(w, SG_ARRAY_SIZE(emss))],
+        .delay_min_ns = 1 + pw_below(w, 500),
+        .room = 2000 + pw_below(w, 60000),
         .piece_max = pieces[pw_below(w, SG_ARRAY_SIZE(pieces))],
     };
     net->delay_max_ns = net->delay_min_ns + pw_below(w, pw_chance(w, 70) ? 2000 : 20000);
@@ -217,14 +220,14 @@ static void random_flow(struct pw_world *w, unsigned i)
     f->to = &w->host[to];
     f->from = &w->host[(to + 1 + pw_below(w, w->hosts - 1)) % w->hosts];
     f->area = taken * PW_AREA;
-    f->habit = w->opt.habit >= 0 ? (enum pw_habit)w->opt.habit
-               : pw_chance(w, 40) ? PW_FLUSH : (enum pw_habit)pw_below(w, PW_HABITS);
+    f->habit = w->opt.habit >= 0  ? (enum pw_habit)w->opt.habit
+               : pw_chance(w, 40) ? PW_FLUSH
+                                  : (enum pw_habit)pw_below(w, PW_HABITS);
     f->deep = pw_chance(w, 50);
     f->depth = 1 + pw_below(w, PW_DEPTH);
     f->tx_limit = w->opt.tx_limit;
     f->tx_next = f->tx_first = 1;
-    f->hash_alg = (uint8_t)(pw_chance(w, 70) ? SG_HASH_CRC32C
-                                             : 1 + pw_below(w, SG_HASH_COUNT - 1));
+    f->hash_alg = (uint8_t)(pw_chance(w, 70) ? SG_HASH_CRC32C : 1 + pw_below(w, SG_HASH_COUNT - 1));
 }
 
 static void build(struct pw_world *w)
@@ -246,8 +249,9 @@ static void build(struct pw_world *w)
     for (i = 0; i < w->hosts; i++) {
         struct pw_host *x = &w->host[i];
 
-        x->cpu = w->opt.cpu >= 0 ? (enum pw_cpu_habit)w->opt.cpu
-                 : pw_chance(w, 50) ? PW_CPU_NONE : (enum pw_cpu_habit)pw_below(w, PW_CPU_HABITS);
+        x->cpu = w->opt.cpu >= 0    ? (enum pw_cpu_habit)w->opt.cpu
+                 : pw_chance(w, 50) ? PW_CPU_NONE
+                                    : (enum pw_cpu_habit)pw_below(w, PW_CPU_HABITS);
         sg_persist_config_init(&x->config);
         pw_host_init(x, w, i);
         start_life(x);
@@ -278,7 +282,8 @@ static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
     struct pw_world *w = x->w;
     struct sg_persist_policy policy = {
         .outcome = (uint8_t)pw_below(w, SG_PERSIST_OUTCOMES),
-        .seed = pw_chance(w, 60) ? pw_prng(w) : 0, .addr = x->pm + pw_below(w, PW_PM),
+        .seed = pw_chance(w, 60) ? pw_prng(w) : 0,
+        .addr = x->pm + pw_below(w, PW_PM),
     };
     uint64_t first = off < x->split ? SG_MIN((uint64_t)PW_AREA, x->split - off) : PW_AREA;
 
@@ -287,8 +292,8 @@ static bool preview(struct pw_host *x, uint64_t off, uint8_t *buf)
         policy.outcome = SG_PERSIST_KEEP_ALL;
     }
     return sg_persist_preview(x->p, &policy, x->pm + off, buf, first) &&
-           (first == PW_AREA || sg_persist_preview(x->p, &policy, x->pm + off + first,
-                                                   buf + first, PW_AREA - first));
+           (first == PW_AREA ||
+            sg_persist_preview(x->p, &policy, x->pm + off + first, buf + first, PW_AREA - first));
 }
 
 static void judge_writer(struct pw_world *w)

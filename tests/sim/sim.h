@@ -17,20 +17,20 @@
 
 enum sim_limits {
     SIM_PAIRS = 3,
-    SIM_OPS = 96,               /* per side */
-    SIM_AREA = 8192,            /* octets that the peer writes */
-    SIM_SOURCE = 65536,         /* octets that the peer reads */
-    SIM_RECV = 12000,           /* octets of every Receive */
+    SIM_OPS = 96,       /* per side */
+    SIM_AREA = 8192,    /* octets that the peer writes */
+    SIM_SOURCE = 65536, /* octets that the peer reads */
+    SIM_RECV = 12000,   /* octets of every Receive */
     SIM_PDATA = 508,
-    SIM_EXTRA = 6,              /* STags that can be invalidated */
-    SIM_WORDS = 8,              /* that the peer's Atomics change */
+    SIM_EXTRA = 6, /* STags that can be invalidated */
+    SIM_WORDS = 8, /* that the peer's Atomics change */
 };
 
 enum sim_stag {
     SIM_STAG_AREA = 0x1000,
     SIM_STAG_SOURCE = 0x2000,
     SIM_STAG_SINK = 0x3000,
-    SIM_STAG_EXTRA = 0x4000,    /* and following: the area under another STag */
+    SIM_STAG_EXTRA = 0x4000, /* and following: the area under another STag */
     SIM_STAG_WORDS = 0x5000,
     SIM_STAG_NONE = 0x9999,
 };
@@ -46,7 +46,7 @@ enum sim_fault {
     SIM_BAD_INVALIDATE,
     SIM_GATHER_FAILS,
     SIM_MISALIGNED,
-    SIM_UNSPOKEN,               /* the peer does not know RFC 7306 */
+    SIM_UNSPOKEN, /* the peer does not know RFC 7306 */
     SIM_FAULTS,
 };
 
@@ -63,34 +63,34 @@ struct sim_op {
 struct sim_side {
     struct sim_pair *pair;
     struct sim_side *peer;
-    unsigned node;              /* 0 active, 1 passive */
+    unsigned node; /* 0 active, 1 passive */
     struct sg_conn *c;
-    bool up, down, over;        /* streaming; no more inbound messages; last upcall seen */
+    bool up, down, over; /* streaming; no more inbound messages; last upcall seen */
     bool tx_ready;
     bool close_asked, close_done;
-    bool left;                  /* the peer closed: the engine gets nothing more */
-    bool aborted;               /* by the model itself */
+    bool left;    /* the peer closed: the engine gets nothing more */
+    bool aborted; /* by the model itself */
     enum sg_conn_end end;
     uint16_t ird, ord;
 
     struct sim_op ops[SIM_OPS];
-    unsigned posted, taken;     /* taken: passed to the engine */
-    unsigned completed;         /* Sends and Writes reported as sent, by index of the next */
-    unsigned answered;          /* index of the next op that may get an answer */
-    unsigned executed;          /* index of the peer's op to check for its next Atomic */
+    unsigned posted, taken; /* taken: passed to the engine */
+    unsigned completed;     /* Sends and Writes reported as sent, by index of the next */
+    unsigned answered;      /* index of the next op that may get an answer */
+    unsigned executed;      /* index of the peer's op to check for its next Atomic */
     unsigned reads_out;
     bool fenced;
     bool extra_valid[SIM_EXTRA];
 
-    uint8_t *area, *shadow;     /* what the peer wrote, and what it must be */
-    uint8_t *remote;            /* the peer's area once our taken Writes have been placed */
-    uint64_t words[SIM_WORDS];  /* changed by the peer's Atomics, little-endian */
+    uint8_t *area, *shadow;           /* what the peer wrote, and what it must be */
+    uint8_t *remote;                  /* the peer's area once our taken Writes have been placed */
+    uint64_t words[SIM_WORDS];        /* changed by the peer's Atomics, little-endian */
     uint64_t remote_words[SIM_WORDS]; /* the peer's, once all taken ones are executed */
-    unsigned later;             /* how often the oldest Atomic was postponed */
+    unsigned later;                   /* how often the oldest Atomic was postponed */
     uint8_t *source, *sink;
     uint8_t *recv;
-    unsigned applied;           /* ops of the peer included in the shadow */
-    unsigned received;          /* Sends delivered here */
+    unsigned applied;  /* ops of the peer included in the shadow */
+    unsigned received; /* Sends delivered here */
     unsigned lent;
 
     uint8_t pdata[SIM_PDATA];
@@ -104,9 +104,9 @@ struct sim_pair {
     unsigned index;
     struct sim_side side[2];
     bool requested, answered;
-    bool early;                 /* closed before all was sent */
-    bool refused;               /* the answer was a rejection, or there was none */
-    bool disturbed;             /* something happened that may lose messages */
+    bool early;     /* closed before all was sent */
+    bool refused;   /* the answer was a rejection, or there was none */
+    bool disturbed; /* something happened that may lose messages */
 };
 
 struct sim_scenario {
@@ -131,7 +131,7 @@ struct sim_world {
     struct sim_scenario sc;
     struct sim_pair pair[SIM_PAIRS];
     uint8_t lend[1 << 17];
-    uint64_t delivered;         /* messages, for the summary */
+    uint64_t delivered; /* messages, for the summary */
 };
 
 /* sim_world.c */
@@ -144,11 +144,11 @@ void sim_note(struct sim_world *w, const char *fmt, ...) __attribute__((format(p
 void sim_fail(struct sim_world *w, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-#define SIM_CHECK(w, cond, ...)        \
-    do {                               \
-        if (!(cond)) {                 \
-            sim_fail(w, __VA_ARGS__);  \
-        }                              \
+#define SIM_CHECK(w, cond, ...)       \
+    do {                              \
+        if (!(cond)) {                \
+            sim_fail(w, __VA_ARGS__); \
+        }                             \
     } while (0)
 
 /* sim_apps.c */
@@ -174,7 +174,6 @@ bool sim_is_atomic(const struct sim_op *op);
 /* The new value of the word. */
 uint64_t sim_atomic_result(enum sg_msg_kind kind, const struct sg_atomic_args *a, uint64_t v);
 enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
-                                    enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
+                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
 
 #endif

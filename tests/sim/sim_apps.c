@@ -68,8 +68,9 @@ static void spoil(struct sim_world *w, struct sim_op *op)
         break;
     case SG_MSG_FETCH_ADD:
     case SG_MSG_CMP_SWAP:
-        op->fault = sim_chance(w, 33) ? SIM_MISALIGNED
-                    : sim_chance(w, 50) ? SIM_BAD_READ_STAG : SIM_BAD_READ_BOUNDS;
+        op->fault = sim_chance(w, 33)   ? SIM_MISALIGNED
+                    : sim_chance(w, 50) ? SIM_BAD_READ_STAG
+                                        : SIM_BAD_READ_BOUNDS;
         if (op->fault == SIM_BAD_READ_STAG) {
             m->atomic.stag = SIM_STAG_NONE;
         } else {
@@ -166,8 +167,8 @@ static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op
         return;
     }
     op->read_back = sim_chance(w, 25);
-    op->msg.read.length = random_length(w,
-                                   SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
+    op->msg.read.length =
+        random_length(w, SG_MIN(w->sc.size_max, op->read_back ? SIM_AREA : SIM_SOURCE));
     op->at = sim_below(w, (op->read_back ? SIM_AREA : SIM_SOURCE) - op->msg.read.length + 1);
     op->msg.read.to = op->at;
     op->msg.read.stag = op->read_back ? SIM_STAG_AREA : SIM_STAG_SOURCE;
@@ -177,10 +178,9 @@ static void make_read(struct sim_world *w, struct sim_side *s, struct sim_op *op
 
 static enum sg_msg_kind random_kind(struct sim_world *w, const struct sim_side *s)
 {
-    static const enum sg_msg_kind kinds[] = {
-        SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_SEND, SG_MSG_WRITE, SG_MSG_READ_REQ, SG_MSG_READ_REQ,
-        SG_MSG_IMM, SG_MSG_FETCH_ADD, SG_MSG_CMP_SWAP
-    };
+    static const enum sg_msg_kind kinds[] = { SG_MSG_SEND,  SG_MSG_WRITE,     SG_MSG_SEND,
+                                              SG_MSG_WRITE, SG_MSG_READ_REQ,  SG_MSG_READ_REQ,
+                                              SG_MSG_IMM,   SG_MSG_FETCH_ADD, SG_MSG_CMP_SWAP };
     enum { PLAIN = 4, READS = 6 };
     bool reads = w->sc.depth[0] && w->sc.depth[1];
     unsigned n = w->sc.config[s->node].rfc7306 ? SG_ARRAY_SIZE(kinds) : READS, i;

@@ -45,8 +45,7 @@ static const struct sim_op *next_atomic(struct sim_side *s)
 }
 
 enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
-                                    enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns)
+                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
 {
     struct sim_side *s = sim_heard(user, "atomic", false);
     struct sim_world *w = s->pair->w;
@@ -57,14 +56,15 @@ enum sg_exec_result sim_up_atomic(void *user, const struct sg_atomic_call *r, ui
         return SG_EXEC_CLOSED;
     }
     op = next_atomic(s);
-    SIM_CHECK(w, *token == s->later, "%u.%u: asked for the %uth time with token %u",
-              s->pair->index, s->node, s->later, (unsigned)*token);
-    SIM_CHECK(w, op->msg.kind == r->kind && op->msg.atomic.stag == r->stag &&
-              op->msg.atomic.to == r->to && op->msg.atomic.args.data == r->args.data &&
-              op->msg.atomic.args.mask == r->args.mask &&
-              (r->kind == SG_MSG_FETCH_ADD || (op->msg.atomic.args.cmp == r->args.cmp &&
-                                               op->msg.atomic.args.cmp_mask == r->args.cmp_mask)),
-              "%u.%u: Atomic op %u came otherwise", s->pair->index, s->node, op->seq);
+    SIM_CHECK(w, *token == s->later, "%u.%u: asked for the %uth time with token %u", s->pair->index,
+              s->node, s->later, (unsigned)*token);
+    SIM_CHECK(
+        w,
+        op->msg.kind == r->kind && op->msg.atomic.stag == r->stag && op->msg.atomic.to == r->to &&
+            op->msg.atomic.args.data == r->args.data && op->msg.atomic.args.mask == r->args.mask &&
+            (r->kind == SG_MSG_FETCH_ADD || (op->msg.atomic.args.cmp == r->args.cmp &&
+                                             op->msg.atomic.args.cmp_mask == r->args.cmp_mask)),
+        "%u.%u: Atomic op %u came otherwise", s->pair->index, s->node, op->seq);
     if (sim_tantrum(s)) {
         return SG_EXEC_FAILED;
     }

@@ -39,7 +39,8 @@ int main(int argc, char **argv)
         delivered += w->delivered;
     }
     printf("ok 1 - RDM-42 RDM-47 EXT-15 EXT-26 DDP-26 DDP-27 DDP-28 seeds %" PRIu64 " to %" PRIu64
-           ": %" PRIu64 " messages delivered\n", first, last, delivered);
+           ": %" PRIu64 " messages delivered\n",
+           first, last, delivered);
     g_free(w);
     return 0;
 }

@@ -21,14 +21,10 @@
 static const struct {
     uint8_t layer, type, code;
 } terms[SIM_FAULTS] = {
-    [SIM_BAD_WRITE_STAG] = { 1, 1, 0x00 },
-    [SIM_BAD_WRITE_BOUNDS] = { 1, 1, 0x01 },
-    [SIM_BAD_READ_STAG] = { 0, 1, 0x00 },
-    [SIM_BAD_READ_BOUNDS] = { 0, 1, 0x01 },
-    [SIM_SEND_TOO_LONG] = { 1, 2, 0x05 },
-    [SIM_BAD_INVALIDATE] = { 0, 1, 0x09 },
-    [SIM_GATHER_FAILS] = { 0, 0, 0x00 },
-    [SIM_MISALIGNED] = { 0, 2, 0x07 },
+    [SIM_BAD_WRITE_STAG] = { 1, 1, 0x00 }, [SIM_BAD_WRITE_BOUNDS] = { 1, 1, 0x01 },
+    [SIM_BAD_READ_STAG] = { 0, 1, 0x00 },  [SIM_BAD_READ_BOUNDS] = { 0, 1, 0x01 },
+    [SIM_SEND_TOO_LONG] = { 1, 2, 0x05 },  [SIM_BAD_INVALIDATE] = { 0, 1, 0x09 },
+    [SIM_GATHER_FAILS] = { 0, 0, 0x00 },   [SIM_MISALIGNED] = { 0, 2, 0x07 },
     [SIM_UNSPOKEN] = { 0, 2, 0x06 },
 };
 
@@ -89,8 +85,8 @@ bool sim_tantrum(struct sim_side *s)
 static void check_params(struct sim_side *s, const struct sim_side *from,
                          const struct sg_conn_params *p)
 {
-    SIM_CHECK(world_of(s), p->pdata_len == from->pdata_len &&
-              memcmp(p->pdata, from->pdata, p->pdata_len) == 0,
+    SIM_CHECK(world_of(s),
+              p->pdata_len == from->pdata_len && memcmp(p->pdata, from->pdata, p->pdata_len) == 0,
               "%u.%u: private data of %u octets changed on the way", s->pair->index, s->node,
               from->pdata_len);
 }
@@ -190,11 +186,15 @@ static void up_terminated(void *user, const struct sg_term_info *t)
     if ((mine || theirs) && !(t->layer | t->type | t->code)) {
         op = NULL;
     } else if (!crc && !disagree) {
-        SIM_CHECK(w, op && op->seq < (t->sent ? s->peer : s)->taken, "%u.%u: Terminate %u/%u/%02x "
-                  "without a reason", s->pair->index, s->node, t->layer, t->type, t->code);
-        SIM_CHECK(w, terms[op->fault].layer == t->layer && terms[op->fault].type == t->type &&
-                  terms[op->fault].code == t->code, "%u.%u: Terminate %u/%u/%02x for fault %d",
-                  s->pair->index, s->node, t->layer, t->type, t->code, op->fault);
+        SIM_CHECK(w, op && op->seq < (t->sent ? s->peer : s)->taken,
+                  "%u.%u: Terminate %u/%u/%02x "
+                  "without a reason",
+                  s->pair->index, s->node, t->layer, t->type, t->code);
+        SIM_CHECK(w,
+                  terms[op->fault].layer == t->layer && terms[op->fault].type == t->type &&
+                      terms[op->fault].code == t->code,
+                  "%u.%u: Terminate %u/%u/%02x for fault %d", s->pair->index, s->node, t->layer,
+                  t->type, t->code, op->fault);
     }
     SIM_CHECK(w, !(t->sent ? s->term_sent : s->term_received), "two Terminates one way");
     s->term_sent |= t->sent;
@@ -235,8 +235,8 @@ static bool up_next(void *user, struct sg_msg *msg, unsigned reads_room)
     }
     if (sim_is_atomic(op) && op->fault == SIM_SOUND) {
         i = (uint32_t)op->msg.atomic.to / 8;
-        s->remote_words[i] = sim_atomic_result(op->msg.kind, &op->msg.atomic.args,
-                                               s->remote_words[i]);
+        s->remote_words[i] =
+            sim_atomic_result(op->msg.kind, &op->msg.atomic.args, s->remote_words[i]);
     }
     if (op->msg.kind == SG_MSG_WRITE && op->fault == SIM_SOUND) {
         for (i = 0; i < op->msg.write.length; i++) {
@@ -306,8 +306,7 @@ static void up_sent(void *user, const struct sg_msg *msg)
         s->completed++;
     }
     SIM_CHECK(w, s->completed < s->taken && s->ops[s->completed].seq == msg->cookie,
-              "%u.%u: op %u completed out of turn", s->pair->index, s->node,
-              (unsigned)msg->cookie);
+              "%u.%u: op %u completed out of turn", s->pair->index, s->node, (unsigned)msg->cookie);
     s->completed++;
     sim_tantrum(s);
 }
@@ -338,11 +337,13 @@ static void up_read_done(void *user, uint32_t octets)
         sg_put_le64(words + 8 * i, op->before[i]);
         want = words;
     }
-    SIM_CHECK(w, octets == op->msg.read.length, "Read of %u octets brought %u",
-              op->msg.read.length, octets);
+    SIM_CHECK(w, octets == op->msg.read.length, "Read of %u octets brought %u", op->msg.read.length,
+              octets);
     SIM_CHECK(w, memcmp(s->sink + op->msg.read.sink_to, want, octets) == 0,
               "%u.%u: op %u: Read%s brought wrong octets", s->pair->index, s->node, op->seq,
-              op->read_back ? "-back" : op->words ? " of words" : "");
+              op->read_back ? "-back"
+              : op->words   ? " of words"
+                            : "");
     if (op->read_back) {
         s->fenced = false;
         sg_conn_wake(s->c);
@@ -391,8 +392,9 @@ static enum sg_mem_status up_place_write(void *user, uint32_t stag, uint64_t to,
     enum sg_mem_status st = sim_area_of(s, stag, to, n, &at);
 
     if (st == SG_MEM_OK) {
-        SIM_CHECK(world_of(s), stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK &&
-                  stag != SIM_STAG_WORDS, "Write to STag %x", stag);
+        SIM_CHECK(world_of(s),
+                  stag != SIM_STAG_SOURCE && stag != SIM_STAG_SINK && stag != SIM_STAG_WORDS,
+                  "Write to STag %x", stag);
         memcpy(at, p, n);
     }
     return st;
@@ -404,8 +406,9 @@ static enum sg_mem_status up_place_read(void *user, const struct sg_read_sink *s
     struct sim_side *s = sim_heard(user, "place_read", true);
     uint8_t *at;
 
-    SIM_CHECK(world_of(s), sink->stag == SIM_STAG_SINK &&
-              sim_area_of(s, sink->stag, sink->to + off, n, &at) == SG_MEM_OK,
+    SIM_CHECK(world_of(s),
+              sink->stag == SIM_STAG_SINK &&
+                  sim_area_of(s, sink->stag, sink->to + off, n, &at) == SG_MEM_OK,
               "Response to a wrong place");
     memcpy(at, p, n);
     return SG_MEM_OK;
@@ -451,9 +454,10 @@ static void check_imm(struct sim_side *s, const struct sim_op *op, const struct 
     const struct sim_op *before = op->seq ? op - 1 : NULL;
     uint32_t written = before && before->msg.kind == SG_MSG_WRITE ? before->msg.write.length : 0;
 
-    SIM_CHECK(world_of(s), op->msg.kind == SG_MSG_IMM && !info->length &&
-              memcmp(info->imm, op->msg.imm.octets, SG_IMM_OCTETS) == 0 &&
-              info->write_len == written,
+    SIM_CHECK(world_of(s),
+              op->msg.kind == SG_MSG_IMM && !info->length &&
+                  memcmp(info->imm, op->msg.imm.octets, SG_IMM_OCTETS) == 0 &&
+                  info->write_len == written,
               "%u.%u: Immediate Data for op %u: behind a Write of %u octets", s->pair->index,
               s->node, op->seq, info->write_len);
 }
@@ -476,8 +480,9 @@ static void up_recv_done(void *user, const struct sg_recv_info *info)
 
     SIM_CHECK(w, op, "%u.%u: a Send that was never sent", s->pair->index, s->node);
     SIM_CHECK(w, op->fault == SIM_SOUND, "a wrong Send was delivered");
-    SIM_CHECK(w, info->msn == ++s->received && info->length == sg_msg_length(&op->msg) &&
-              told_as_sent(info, &op->msg),
+    SIM_CHECK(w,
+              info->msn == ++s->received && info->length == sg_msg_length(&op->msg) &&
+                  told_as_sent(info, &op->msg),
               "%u.%u: Send op %u of %u octets delivered as MSN %u of %u octets", s->pair->index,
               s->node, op->seq, sg_msg_length(&op->msg), info->msn, info->length);
     if (info->immediate || op->msg.kind == SG_MSG_IMM) {
@@ -510,8 +515,8 @@ static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to
     return sim_area_of(s, stag, to, len, &at);
 }
 
-static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
-                            struct iovec *iov, enum sg_mem_status *why)
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                            enum sg_mem_status *why)
 {
     struct sim_side *s = sim_heard(user, "gather_source", false);
     struct sim_world *w = world_of(s);
@@ -526,13 +531,28 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
 }
 
 const struct sg_engine_ops sim_ops = {
-    .request = up_request, .request_gone = up_request_gone, .reply = up_reply,
-    .established = up_established, .disconnected = up_disconnected, .closed = up_closed,
-    .terminated = up_terminated, .tx_ready = up_tx_ready, .next = up_next, .gather = up_gather,
-    .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
-    .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
-    .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
-    .gather_source = up_gather_source, .atomic = sim_up_atomic, .atomic_done = up_atomic_done,
+    .request = up_request,
+    .request_gone = up_request_gone,
+    .reply = up_reply,
+    .established = up_established,
+    .disconnected = up_disconnected,
+    .closed = up_closed,
+    .terminated = up_terminated,
+    .tx_ready = up_tx_ready,
+    .next = up_next,
+    .gather = up_gather,
+    .gathered = up_gathered,
+    .sent = up_sent,
+    .read_done = up_read_done,
+    .place_write = up_place_write,
+    .place_read = up_place_read,
+    .place_recv = up_place_recv,
+    .recv_done = up_recv_done,
+    .invalidate = up_invalidate,
+    .check_source = up_check_source,
+    .gather_source = up_gather_source,
+    .atomic = sim_up_atomic,
+    .atomic_done = up_atomic_done,
 };
 
 void sim_check_complete(struct sim_side *s)
@@ -546,8 +566,8 @@ void sim_check_complete(struct sim_side *s)
     SIM_CHECK(w, s->peer->received == sends, "%u.%u: %u of %u Sends arrived", s->pair->index,
               s->node, s->peer->received, sends);
     next_send(s->peer);
-    SIM_CHECK(w, memcmp(s->peer->area, s->remote, SIM_AREA) == 0,
-              "%u.%u: not all Writes arrived", s->pair->index, s->node);
+    SIM_CHECK(w, memcmp(s->peer->area, s->remote, SIM_AREA) == 0, "%u.%u: not all Writes arrived",
+              s->pair->index, s->node);
     for (i = 0; i < SIM_WORDS && !s->pair->early; i++) { /* behind a FIN no request is executed */
         SIM_CHECK(w, sg_get_le64(&s->peer->words[i]) == s->remote_words[i],
                   "%u.%u: word %u is not what the Atomics made it", s->pair->index, s->node, i);

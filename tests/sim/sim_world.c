@@ -87,7 +87,10 @@ static void host_log(void *h, enum sg_log_class cls, const char *line)
 }
 
 static const struct sg_host_ops host_ops = {
-    .now = host_now, .kick = host_kick, .log_enabled = host_log_enabled, .log = host_log,
+    .now = host_now,
+    .kick = host_kick,
+    .log_enabled = host_log_enabled,
+    .log = host_log,
 };
 
 /* The scenario. */
@@ -127,11 +130,18 @@ static void random_config(struct sim_world *w)
     for (i = 0; i < 2; i++) {
         sc->config[i] = (struct sg_engine_config){
             .rfc7306 = sim_chance(w, 5) ? !spoken : spoken,
-            .mpa_rev = 2, .crc = sc->corrupt || sim_chance(w, 60), .markers = sim_chance(w, 25),
-            .peer_to_peer = sim_chance(w, 60), .rtr_mask = masks[sim_below(w, 3)],
-            .max_ird = 16, .max_ord = 16, .reply_timeout_ms = 1000,
-            .startup_timeout_ms = 1000, .close_timeout_ms = 500,
-            .linger_timeout_ms = 500, .close_limit_ms = 2000,
+            .mpa_rev = 2,
+            .crc = sc->corrupt || sim_chance(w, 60),
+            .markers = sim_chance(w, 25),
+            .peer_to_peer = sim_chance(w, 60),
+            .rtr_mask = masks[sim_below(w, 3)],
+            .max_ird = 16,
+            .max_ord = 16,
+            .reply_timeout_ms = 1000,
+            .startup_timeout_ms = 1000,
+            .close_timeout_ms = 500,
+            .linger_timeout_ms = 500,
+            .close_limit_ms = 2000,
         };
         sc->depth[i] = (uint16_t)sim_below(w, 9);
     }
@@ -195,7 +205,9 @@ static void connect_pair(struct sim_world *w, struct sim_pair *pair)
 {
     struct sim_side *s = &pair->side[0];
     const struct sg_conn_params p = {
-        .ird = w->sc.depth[0], .ord = w->sc.depth[0], .pdata = s->pdata,
+        .ird = w->sc.depth[0],
+        .ord = w->sc.depth[0],
+        .pdata = s->pdata,
         .pdata_len = s->pdata_len,
     };
     const struct sg_endpoint any = { .family = 4 };
@@ -209,7 +221,9 @@ static void answer(struct sim_world *w, struct sim_pair *pair)
 {
     struct sim_side *s = &pair->side[1];
     const struct sg_conn_params p = {
-        .ird = w->sc.depth[1], .ord = w->sc.depth[1], .pdata = s->pdata,
+        .ird = w->sc.depth[1],
+        .ord = w->sc.depth[1],
+        .pdata = s->pdata,
         .pdata_len = s->pdata_len,
     };
 
@@ -406,8 +420,10 @@ static void judge(struct sim_world *w)
                 sim_check_complete(s);
             }
         }
-        SIM_CHECK(w, pair->disturbed || pair->refused || w->sc.moody ||
-                  (pair->side[0].up && pair->side[1].up), "pair %u never came up", i);
+        SIM_CHECK(w,
+                  pair->disturbed || pair->refused || w->sc.moody ||
+                      (pair->side[0].up && pair->side[1].up),
+                  "pair %u never came up", i);
     }
 }
 

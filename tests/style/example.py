@@ -58,8 +58,9 @@ def main():
         print("# " + line)
     if found:
         print("# tests/style/example.py --write copies the code of the tree")
-    print("%s 1 - the example of the manual is the code of the tree" % (
-        "not ok" if found else "ok"))
+    print(
+        "%s 1 - the example of the manual is the code of the tree" % ("not ok" if found else "ok")
+    )
     return 1 if found else 0
 
 

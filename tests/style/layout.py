@@ -20,10 +20,12 @@ TARGETS = ("i686", "aarch64", "riscv64", "powerpc64", "s390x")
 FAKES = {
     "linux/types.h": "".join(
         "typedef unsigned %s __u%d;\ntypedef __u%d __le%d, __be%d;\n" % (c, n, n, n, n)
-        for n, c in ((8, "char"), (16, "short"), (32, "int"), (64, "long long")))
+        for n, c in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
+    )
     + "typedef __u64 __attribute__((aligned(8))) __aligned_u64;\n",
     "asm/byteorder.h": "".join(
-        "#define cpu_to_le%d(x) (x)\n#define le%d_to_cpu(x) (x)\n" % (n, n) for n in (16, 32, 64)),
+        "#define cpu_to_le%d(x) (x)\n#define le%d_to_cpu(x) (x)\n" % (n, n) for n in (16, 32, 64)
+    ),
     "linux/build_bug.h": "#define static_assert _Static_assert\n",
     "linux/stddef.h": "#define offsetof(t, m) __builtin_offsetof(t, m)\n",
     "assert.h": "#define static_assert _Static_assert\n",
@@ -32,9 +34,13 @@ FAKES = {
 
 def compile_header(header, command):
     """Diagnoses of compiling one header alone; "" if it compiles."""
-    run = subprocess.run(command + ["-fsyntax-only", "-Werror", "-Wall", "-Wextra", "-x", "c", "-"],
-                         input='#include "%s"\nint unused_;\n' % header, text=True,
-                         capture_output=True, check=False)
+    run = subprocess.run(
+        command + ["-fsyntax-only", "-Werror", "-Wall", "-Wextra", "-x", "c", "-"],
+        input='#include "%s"\nint unused_;\n' % header,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     return run.stderr if run.returncode else ""
 
 
@@ -51,21 +57,36 @@ def no_padding(_fakes):
 def without_linux(_fakes):
     """headers compile in C11 without Linux's headers"""
     # abi.h is a contract between two Linux programs.
-    return all_headers(["gcc", "-std=c11", "-U__linux__", "-Wpedantic"],
-                       [h for h in HEADERS if h.name != "abi.h"])
+    return all_headers(
+        ["gcc", "-std=c11", "-U__linux__", "-Wpedantic"], [h for h in HEADERS if h.name != "abi.h"]
+    )
 
 
 def as_kernel(fakes):
     """headers compile as in the kernel"""
-    return all_headers(["gcc", "-std=gnu11", "-D__KERNEL__", "-nostdinc", "-ffreestanding",
-                        "-I" + fakes, "-Wdeclaration-after-statement"])
+    return all_headers(
+        [
+            "gcc",
+            "-std=gnu11",
+            "-D__KERNEL__",
+            "-nostdinc",
+            "-ffreestanding",
+            "-I" + fakes,
+            "-Wdeclaration-after-statement",
+        ]
+    )
 
 
 def as_cplusplus(_fakes):
     """headers compile in C++"""
     text = "".join('#include "%s"\n' % h for h in HEADERS)
-    run = subprocess.run(["clang", "-std=c++17", "-fsyntax-only", "-Werror", "-Wall", "-x", "c++",
-                          "-"], input=text, text=True, capture_output=True, check=False)
+    run = subprocess.run(
+        ["clang", "-std=c++17", "-fsyntax-only", "-Werror", "-Wall", "-x", "c++", "-"],
+        input=text,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
     return run.stderr if run.returncode else ""
 
 
@@ -73,8 +94,16 @@ def elsewhere(fakes):
     """layouts hold with other word sizes and byte orders"""
     found = ""
     for target in TARGETS:
-        found += all_headers(["clang", "--target=%s-linux-gnu" % target, "-std=gnu11",
-                              "-ffreestanding", "-Wpadded", "-I" + fakes])
+        found += all_headers(
+            [
+                "clang",
+                "--target=%s-linux-gnu" % target,
+                "-std=gnu11",
+                "-ffreestanding",
+                "-Wpadded",
+                "-I" + fakes,
+            ]
+        )
     return found
 
 

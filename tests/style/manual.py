@@ -22,21 +22,33 @@ import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-CONTRACT = [TOP / "include" / "staghorn" / (name + ".h")
-            for name in ("regs", "io", "admin", "stats", "flash")]
+CONTRACT = [
+    TOP / "include" / "staghorn" / (name + ".h")
+    for name in ("regs", "io", "admin", "stats", "flash")
+]
 MANUAL = TOP / "docs" / "manual"
 
 # Not part of the hardware: sizes of C tables, and names that only group others.
-NOT_IN_THE_MANUAL = {"SG_ADMIN_OPCODE_COUNT", "SG_HASH_COUNT", "SG_FLASH_REASONS",
-                     "SG_QP_MOD_KNOWN", "SG_VERSION"}
+NOT_IN_THE_MANUAL = {
+    "SG_ADMIN_OPCODE_COUNT",
+    "SG_HASH_COUNT",
+    "SG_FLASH_REASONS",
+    "SG_QP_MOD_KNOWN",
+    "SG_VERSION",
+}
 SCALARS = r"__(?:u8|le16|le32|le64|be16|be32|be64)"
 
 
 def preprocessed():
     """The definitions in the contract's headers, as text without comments and macros."""
     text = "".join('#include "%s"\n' % path for path in CONTRACT)
-    run = subprocess.run(["gcc", "-std=gnu11", "-E", "-x", "c", "-"], input=text, text=True,
-                         capture_output=True, check=True)
+    run = subprocess.run(
+        ["gcc", "-std=gnu11", "-E", "-x", "c", "-"],
+        input=text,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
     kept, ours = [], False
     for line in run.stdout.splitlines():
         marker = re.match(r'# \d+ "([^"]*)"', line)
@@ -53,8 +65,7 @@ def structures(text):
     for m in re.finditer(r"\bstruct (\w+)\s*\{([^{}]*)\}\s*;", text):
         fields, hardware = [], True
         for declaration in filter(None, (d.strip() for d in m[2].split(";"))):
-            d = re.fullmatch(r"(?:(%s)|struct (\w+))\s+([\w\s,\[\]*+()-]+)" % SCALARS,
-                             declaration)
+            d = re.fullmatch(r"(?:(%s)|struct (\w+))\s+([\w\s,\[\]*+()-]+)" % SCALARS, declaration)
             hardware = hardware and bool(d) and (not d[2] or d[2] in found)
             if d:
                 fields += [re.match(r"\s*(\w+)", part)[1] for part in d[3].split(",")]
@@ -82,15 +93,21 @@ def measure():
     for struct, fields in structs.items():
         lines.append('printf("S %s %%zu 0\\n", sizeof(struct %s));' % (struct, struct))
         for f in fields:
-            lines.append('printf("%s.%s %%zu %%zu\\n", offsetof(struct %s, %s), '
-                         "sizeof(((struct %s *)0)->%s));" % (struct, f, struct, f, struct, f))
+            lines.append(
+                'printf("%s.%s %%zu %%zu\\n", offsetof(struct %s, %s), '
+                "sizeof(((struct %s *)0)->%s));" % (struct, f, struct, f, struct, f)
+            )
     for name in names:
         lines.append('printf("V %s %%llu 0\\n", (unsigned long long)(%s));' % (name, name))
     lines.append("return 0; }")
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "measure"
-        subprocess.run(["gcc", "-std=gnu11", "-w", "-x", "c", "-o", program, "-"],
-                       input="\n".join(lines), text=True, check=True)
+        subprocess.run(
+            ["gcc", "-std=gnu11", "-w", "-x", "c", "-o", program, "-"],
+            input="\n".join(lines),
+            text=True,
+            check=True,
+        )
         out = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     sizes, values = {}, {}
     for line in out.splitlines():
@@ -137,8 +154,17 @@ def number_of(text):
 
 def check_structure(place, above, rows, sizes, seen):
     """Findings about one table of a structure."""
-    title = next((m for m in (re.search(r"`struct (\w+)`, (\d+) octets, written by ", line)
-                              for line in reversed(above)) if m), None)
+    title = next(
+        (
+            m
+            for m in (
+                re.search(r"`struct (\w+)`, (\d+) octets, written by ", line)
+                for line in reversed(above)
+            )
+            if m
+        ),
+        None,
+    )
     if not title or title[1] not in sizes:
         return ["%s: no line above says `struct NAME`, N octets, written by ..." % place]
     if title[1] in seen:
@@ -158,8 +184,10 @@ def check_structure(place, above, rows, sizes, seen):
         told.update({n: (number_of(o), number_of(row[1])) for n, o in zip(names, offsets)})
     for name in list(fields) + [n for n in told if n not in fields]:
         if fields.get(name) != told.get(name):
-            found.append("%s: struct %s, %s: manual %s, header %s (offset, width)" % (
-                place, title[1], name, told.get(name, "nothing"), fields.get(name, "nothing")))
+            found.append(
+                "%s: struct %s, %s: manual %s, header %s (offset, width)"
+                % (place, title[1], name, told.get(name, "nothing"), fields.get(name, "nothing"))
+            )
     return found
 
 
@@ -177,15 +205,19 @@ def check_constants(place, prefix, rows, values, seen):
     for row in rows:
         numbers, names = several(row[0]), several(row[1])
         if len(numbers) != len(names):
-            found.append("%s: a row has %d numbers and %d names: %s" % (
-                place, len(numbers), len(names), row[:2]))
+            found.append(
+                "%s: a row has %d numbers and %d names: %s"
+                % (place, len(numbers), len(names), row[:2])
+            )
             continue
         for text, name in zip(numbers, names):
             full = prefix + re.sub(r"\[n\]$", "", name)
             known = [full] if full in values else halves(full, values)
             if not known or values[known[0]] != number_of(text):
-                found.append("%s: %s: manual %s, header %s" % (
-                    place, full, text, values[known[0]] if known else "nothing"))
+                found.append(
+                    "%s: %s: manual %s, header %s"
+                    % (place, full, text, values[known[0]] if known else "nothing")
+                )
             seen.update(known)
     return found
 
@@ -203,8 +235,10 @@ def check():
     in_structs += ["struct %s: not in the manual" % s for s in sizes if s not in structs]
     in_constants += ["%s: not in the manual" % n for n in values if n not in names]
     if len(sizes) < 40 or len(values) < 300:
-        in_structs.append("the headers were not understood: %d structures, %d constants" % (
-            len(sizes), len(values)))
+        in_structs.append(
+            "the headers were not understood: %d structures, %d constants"
+            % (len(sizes), len(values))
+        )
     return in_structs, in_constants
 
 
@@ -223,16 +257,22 @@ def check_links():
             if not page.is_file():
                 found.append("%s: %s is not there" % (path.relative_to(TOP), m[1]))
             elif m[2] and m[2] not in anchors(page):
-                found.append("%s: %s has no heading #%s" % (
-                    path.relative_to(TOP), page.relative_to(TOP), m[2]))
+                found.append(
+                    "%s: %s has no heading #%s"
+                    % (path.relative_to(TOP), page.relative_to(TOP), m[2])
+                )
     return found
 
 
 def main():
-    results = zip((*check(), check_links()),
-                  ("every field of every structure is in the manual as it is",
-                   "every constant is in the manual with its value",
-                   "links in the manual lead to pages and headings"))
+    results = zip(
+        (*check(), check_links()),
+        (
+            "every field of every structure is in the manual as it is",
+            "every constant is in the manual with its value",
+            "links in the manual lead to pages and headings",
+        ),
+    )
     good = True
     print("1..3")
     for number, (found, title) in enumerate(results, 1):

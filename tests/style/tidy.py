@@ -30,11 +30,29 @@ LAYERS = {
 ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
 for _number, _room in enumerate((*ROOMS, "")):
     LAYERS[f"hw/core/verbs/{_room}".rstrip("/")] = {
-        "base", "wire", "proto", "flash", f"verbs/{_room}".rstrip("/"),
-        *(f"verbs/{below}" for below in ROOMS[:_number])}
+        "base",
+        "wire",
+        "proto",
+        "flash",
+        f"verbs/{_room}".rstrip("/"),
+        *(f"verbs/{below}" for below in ROOMS[:_number]),
+    }
 LAYER_NAMES = {"base", "wire", "proto", "flash", "persist", "verbs", "net", "device"}
-QEMU_FOLDERS = {"qemu", "qapi", "qom", "hw", "exec", "system", "sysemu", "migration", "block",
-                "chardev", "monitor", "trace", "io"}
+QEMU_FOLDERS = {
+    "qemu",
+    "qapi",
+    "qom",
+    "hw",
+    "exec",
+    "system",
+    "sysemu",
+    "migration",
+    "block",
+    "chardev",
+    "monitor",
+    "trace",
+    "io",
+}
 OCTETS = ("tests/fuzz/corpus/", "tests/fuzz/inputs/")  # not text, even where it looks like text
 LICENSES = (
     ("include/staghorn/", "GPL-2.0 OR BSD-3-Clause"),
@@ -47,16 +65,26 @@ def text_files():
     """Paths (relative) of all files that git tracks or would track."""
     if len(sys.argv) > 1:
         return [str(Path(a).resolve().relative_to(TOP)) for a in sys.argv[1:]]
-    listed = subprocess.run(["git", "-C", str(TOP), "ls-files", "-co", "--exclude-standard"],
-                            capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "-C", str(TOP), "ls-files", "-co", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if listed.returncode == 0:
         names = listed.stdout.splitlines()
     else:
         skip = {".git", "build"}
-        names = [str(p.relative_to(TOP)) for p in TOP.rglob("*") if p.is_file()
-                 and p.relative_to(TOP).parts[0] not in skip]
-    return sorted(n for n in set(names) if (TOP / n).is_file() and not (TOP / n).is_symlink()
-                  and not n.startswith(OCTETS))
+        names = [
+            str(p.relative_to(TOP))
+            for p in TOP.rglob("*")
+            if p.is_file() and p.relative_to(TOP).parts[0] not in skip
+        ]
+    return sorted(
+        n
+        for n in set(names)
+        if (TOP / n).is_file() and not (TOP / n).is_symlink() and not n.startswith(OCTETS)
+    )
 
 
 def load():
@@ -262,8 +290,11 @@ def header_guards(files):
     """each header has an include guard"""
     for name, lines in files.items():
         text = "\n".join(lines)
-        if name.endswith(".h") and not re.search(
-                r"^#ifndef (\w+)\n#define \1\b", text, re.M) and "#pragma once" not in text:
+        if (
+            name.endswith(".h")
+            and not re.search(r"^#ifndef (\w+)\n#define \1\b", text, re.M)
+            and "#pragma once" not in text
+        ):
             # QEMU's convention for trace.h is one line that includes the generated header.
             if not name.endswith("/trace.h"):
                 yield "%s: no include guard" % name
@@ -285,7 +316,7 @@ def module_lists(files):
     """a package's opening names each of its modules"""
     for name, lines in files.items():
         if name.endswith("/__init__.py"):
-            folder = name[:-len("__init__.py")]
+            folder = name[: -len("__init__.py")]
             there = {p.name for p in (TOP / folder).glob("*.py")} - {"__init__.py"}
             named = set(re.findall(r"^(\w+\.py) ", "\n".join(lines), re.M))
             for module in sorted(there - named):
@@ -294,9 +325,22 @@ def module_lists(files):
                 yield "%s: names %s, which is not there" % (name, module)
 
 
-RULES = (file_length, function_length, line_length, trailing_space, tabs, leftovers,
-         machine_paths, spdx, layers, tags, file_names, header_guards,
-         one_title, module_lists)
+RULES = (
+    file_length,
+    function_length,
+    line_length,
+    trailing_space,
+    tabs,
+    leftovers,
+    machine_paths,
+    spdx,
+    layers,
+    tags,
+    file_names,
+    header_guards,
+    one_title,
+    module_lists,
+)
 
 
 def main():

@@ -13,13 +13,16 @@ NVMET = "/sys/kernel/config/nvmet"
 
 
 def nvme_end(transport="rdma"):
-    return """
+    return (
+        """
 cd /sys/kernel/config/nvmet
 rm ports/1/subsystems/*
 rmdir ports/1 subsystems/*/namespaces/1 subsystems/*
 cd /
 modprobe -r nvmet-%s
-""" % transport
+"""
+        % transport
+    )
 
 
 NVME_END = nvme_end()

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct sg_account {
-    uint64_t limit;   /* octets */
+    uint64_t limit; /* octets */
     uint64_t used;
     uint64_t most;    /* highest value of 'used' so far */
     uint64_t refused; /* requests */

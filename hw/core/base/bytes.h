@@ -22,23 +22,22 @@
 #define SG_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* @ptr to the structure of @type whose field @member is at @ptr. */
-#define sg_container_of(ptr, type, member) \
-    ((type *)((char *)(ptr) - offsetof(type, member)))
+#define sg_container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
 /*
  * sg_assert: states what this code itself guarantees.  It is never used on
  * anything that a guest or a peer chose.  It is always compiled in: a faulty
  * adapter that continued would corrupt guest memory.
  */
-#define sg_assert(cond)                                    \
-    do {                                                   \
-        if (__builtin_expect(!(cond), 0)) {                \
-            sg_assert_fail(#cond, __FILE__, __LINE__);     \
-        }                                                  \
+#define sg_assert(cond)                                \
+    do {                                               \
+        if (__builtin_expect(!(cond), 0)) {            \
+            sg_assert_fail(#cond, __FILE__, __LINE__); \
+        }                                              \
     } while (0)
 
-__attribute__((noreturn, cold))
-static inline void sg_assert_fail(const char *cond, const char *file, int line)
+__attribute__((noreturn, cold)) static inline void sg_assert_fail(const char *cond,
+                                                                  const char *file, int line)
 {
     fprintf(stderr, "staghorn: %s:%d: assertion failed: %s\n", file, line, cond);
     abort();
@@ -83,19 +82,19 @@ static inline bool sg_range_ok(uint64_t off, uint64_t len, uint64_t size)
 #define SG_SWAP_LE 1
 #endif
 
-#define SG_DEFINE_ACCESS(order, bits, swap)                                   \
-    static inline uint##bits##_t sg_get_##order##bits(const void *p)          \
-    {                                                                         \
-        uint##bits##_t v;                                                     \
-                                                                              \
-        memcpy(&v, p, sizeof(v));                                             \
-        return (swap) ? __builtin_bswap##bits(v) : v;                         \
-    }                                                                         \
-                                                                              \
-    static inline void sg_put_##order##bits(void *p, uint##bits##_t v)        \
-    {                                                                         \
-        v = (swap) ? __builtin_bswap##bits(v) : v;                            \
-        memcpy(p, &v, sizeof(v));                                             \
+#define SG_DEFINE_ACCESS(order, bits, swap)                            \
+    static inline uint##bits##_t sg_get_##order##bits(const void *p)   \
+    {                                                                  \
+        uint##bits##_t v;                                              \
+                                                                       \
+        memcpy(&v, p, sizeof(v));                                      \
+        return (swap) ? __builtin_bswap##bits(v) : v;                  \
+    }                                                                  \
+                                                                       \
+    static inline void sg_put_##order##bits(void *p, uint##bits##_t v) \
+    {                                                                  \
+        v = (swap) ? __builtin_bswap##bits(v) : v;                     \
+        memcpy(p, &v, sizeof(v));                                      \
     }
 
 /* sg_get_be16(p), sg_put_be16(p, v), and so on for 32 and 64 bits and le. */

@@ -13,8 +13,8 @@
 #include "base/bytes.h"
 #include "base/crc32c_impl.h"
 
-#define POLY 0x82f63b78u            /* reflected 0x1EDC6F41 */
-#define X0 0x80000000u              /* the polynomial 1 */
+#define POLY 0x82f63b78u /* reflected 0x1EDC6F41 */
+#define X0 0x80000000u   /* the polynomial 1 */
 
 /*
  * Octets that sg_crc32c_copy() handles at a time: long enough for the wide
@@ -43,7 +43,7 @@ static uint32_t mul_mod(uint32_t a, uint32_t b)
 uint32_t sg_crc32c_xpow(uint64_t e)
 {
     uint32_t result = X0;
-    uint32_t square = X0 >> 1;      /* x */
+    uint32_t square = X0 >> 1; /* x */
 
     for (; e; e >>= 1) {
         if (e & 1) {
@@ -94,9 +94,8 @@ static uint32_t portable(uint32_t crc, const uint8_t *p, size_t n)
         uint32_t lo = sg_get_le32(p) ^ crc;
         uint32_t hi = sg_get_le32(p + 4);
 
-        crc = slice[7][lo & 0xff] ^ slice[6][lo >> 8 & 0xff] ^
-              slice[5][lo >> 16 & 0xff] ^ slice[4][lo >> 24] ^
-              slice[3][hi & 0xff] ^ slice[2][hi >> 8 & 0xff] ^
+        crc = slice[7][lo & 0xff] ^ slice[6][lo >> 8 & 0xff] ^ slice[5][lo >> 16 & 0xff] ^
+              slice[4][lo >> 24] ^ slice[3][hi & 0xff] ^ slice[2][hi >> 8 & 0xff] ^
               slice[1][hi >> 16 & 0xff] ^ slice[0][hi >> 24];
     }
     for (; n; n--, p++) {

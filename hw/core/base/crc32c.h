@@ -31,7 +31,7 @@ uint32_t sg_crc32c_concat(uint32_t a, uint32_t b, uint64_t n);
 /* One implementation; the table exists for tests and for the benchmark. */
 struct sg_crc32c_impl {
     const char *name;
-    bool (*usable)(void);   /* may this CPU run it? */
+    bool (*usable)(void); /* may this CPU run it? */
     uint32_t (*update)(uint32_t crc, const uint8_t *p, size_t n);
 };
 

@@ -41,9 +41,9 @@ struct stretch {
 static struct stretch stretch_long, stretch_short;
 
 /* Multiplier pairs (low half, high half) of lanes, four of them per register. */
-static uint64_t fold_round[8];      /* over AVX512_ROUND octets */
-static uint64_t fold_192[8], fold_128[8], fold_64[8];   /* over so many octets */
-static uint64_t fold_lanes[8];      /* lanes 0, 1, 2 onto lane 3; lane 3 unused */
+static uint64_t fold_round[8];                        /* over AVX512_ROUND octets */
+static uint64_t fold_192[8], fold_128[8], fold_64[8]; /* over so many octets */
+static uint64_t fold_lanes[8];                        /* lanes 0, 1, 2 onto lane 3; lane 3 unused */
 
 static uint32_t stretch_multiplier(uint64_t octets)
 {
@@ -98,8 +98,7 @@ static inline uint64_t load64(const uint8_t *p)
     return v;
 }
 
-__attribute__((target("sse4.2,pclmul")))
-static inline uint64_t clmul32(uint32_t a, uint32_t b)
+__attribute__((target("sse4.2,pclmul"))) static inline uint64_t clmul32(uint32_t a, uint32_t b)
 {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi32_si128((int)a), _mm_cvtsi32_si128((int)b), 0);
 
@@ -107,9 +106,8 @@ static inline uint64_t clmul32(uint32_t a, uint32_t b)
 }
 
 /* Three stretches of @len octets from @p on; raw (uninverted) CRC in and out. */
-__attribute__((target("sse4.2,pclmul")))
-static inline uint32_t three_stretches(uint32_t crc, const uint8_t *p, size_t len,
-                                       const struct stretch *k)
+__attribute__((target("sse4.2,pclmul"))) static inline uint32_t
+three_stretches(uint32_t crc, const uint8_t *p, size_t len, const struct stretch *k)
 {
     uint64_t a = crc, b = 0, c = 0;
     size_t i;
@@ -122,13 +120,12 @@ static inline uint32_t three_stretches(uint32_t crc, const uint8_t *p, size_t le
     a = _mm_crc32_u64(a, load64(p + i));
     b = _mm_crc32_u64(b, load64(p + len + i));
     /* The products join the last word of the third stretch to be reduced with it. */
-    return (uint32_t)_mm_crc32_u64(c, load64(p + 2 * len + i) ^
-                                      clmul32((uint32_t)a, k->over_two) ^
-                                      clmul32((uint32_t)b, k->over_one));
+    return (uint32_t)_mm_crc32_u64(c, load64(p + 2 * len + i) ^ clmul32((uint32_t)a, k->over_two) ^
+                                          clmul32((uint32_t)b, k->over_one));
 }
 
-__attribute__((target("sse4.2,pclmul")))
-static uint32_t sse42_raw(uint32_t crc, const uint8_t *p, size_t n)
+__attribute__((target("sse4.2,pclmul"))) static uint32_t sse42_raw(uint32_t crc, const uint8_t *p,
+                                                                   size_t n)
 {
     for (; n >= 3 * STRETCH_LONG; n -= 3 * STRETCH_LONG, p += 3 * STRETCH_LONG) {
         crc = three_stretches(crc, p, STRETCH_LONG, &stretch_long);

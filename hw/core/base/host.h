@@ -28,14 +28,14 @@ enum sg_log_class {
 /* The cause of an event in the persistence domain. */
 struct sg_pm_who {
     uint32_t qpn;
-    uint32_t msn;     /* of the request (Flush, Verify, Atomic Write, Atomic); 0 for Writes */
-    uint64_t to;      /* Tagged Offset of the first octet */
-    uint8_t mode;     /* enum sg_mem_mode of the region: the path of its Writes */
+    uint32_t msn; /* of the request (Flush, Verify, Atomic Write, Atomic); 0 for Writes */
+    uint64_t to;  /* Tagged Offset of the first octet */
+    uint8_t mode; /* enum sg_mem_mode of the region: the path of its Writes */
 };
 
 /* The machine's last power cut: the 64-octet lines that had not reached the media. */
 struct sg_pm_cut {
-    uint32_t cuts;       /* so far */
+    uint32_t cuts; /* so far */
     uint32_t kept, lost;
 };
 
@@ -45,8 +45,8 @@ struct sg_pm_cut {
 enum sg_pm_result { SG_PM_DONE, SG_PM_LATER, SG_PM_FAILED };
 
 enum sg_pm_phase {
-    SG_PM_NEW,         /* the host has not seen it */
-    SG_PM_UNDER_WAY,   /* the range is visible, the Flush waits for due_ns */
+    SG_PM_NEW,       /* the host has not seen it */
+    SG_PM_UNDER_WAY, /* the range is visible, the Flush waits for due_ns */
 };
 
 /*
@@ -146,8 +146,7 @@ struct sg_host_ops {
     enum sg_pm_result (*pm_media_read)(void *host, uint64_t addr, void *buf, size_t len);
 
     /* One aligned atom of 8 octets, value as in memory order; never torn, never delayed. */
-    bool (*pm_store)(void *host, const struct sg_pm_who *who, uint64_t addr,
-                     const uint8_t atom[8]);
+    bool (*pm_store)(void *host, const struct sg_pm_who *who, uint64_t addr, const uint8_t atom[8]);
 
     /* As dma_cmpxchg64, after everything that this adapter placed; visible on return. */
     bool (*pm_cmpxchg64)(void *host, const struct sg_pm_who *who, uint64_t addr, uint64_t *value,

@@ -12,8 +12,8 @@
 #define NIL UINT32_MAX
 
 struct sg_idtab_slot {
-    void *obj;              /* NULL: on the free list */
-    uint32_t next;          /* free list neighbours, NIL at the ends */
+    void *obj;     /* NULL: on the free list */
+    uint32_t next; /* free list neighbours, NIL at the ends */
     uint32_t prev;
     uint32_t generation;
 };

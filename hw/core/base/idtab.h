@@ -18,11 +18,11 @@ struct sg_idtab_slot;
 
 struct sg_idtab {
     struct sg_idtab_slot **chunks;
-    uint32_t first;             /* lowest number */
-    uint32_t capacity;          /* how many numbers there are */
-    uint32_t fresh;             /* slots handed to the free list or used so far */
-    uint32_t count;             /* numbers in use */
-    uint32_t free_head;         /* slot index; oldest freed */
+    uint32_t first;     /* lowest number */
+    uint32_t capacity;  /* how many numbers there are */
+    uint32_t fresh;     /* slots handed to the free list or used so far */
+    uint32_t count;     /* numbers in use */
+    uint32_t free_head; /* slot index; oldest freed */
     uint32_t free_tail;
 };
 

@@ -10,8 +10,8 @@
 #include "base/bytes.h"
 
 struct sg_span {
-    const uint8_t *p;   /* may be NULL when len is 0 */
-    size_t len;         /* octets */
+    const uint8_t *p; /* may be NULL when len is 0 */
+    size_t len;       /* octets */
 };
 
 #define SG_SPAN_NONE ((struct sg_span){ NULL, 0 })

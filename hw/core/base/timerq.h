@@ -26,23 +26,23 @@ typedef void sg_timer_fn(struct sg_timer *t, uint64_t now_ns);
 
 struct sg_timer {
     sg_timer_fn *fn;
-    void *opaque;               /* for @fn's use */
-    uint64_t deadline_ns;       /* valid while armed */
+    void *opaque;         /* for @fn's use */
+    uint64_t deadline_ns; /* valid while armed */
 
     /* Private to timerq.c: pairing heap links and tie-breaker. */
     uint64_t seq;
     struct sg_timer *child;
     struct sg_timer *next;
-    struct sg_timer *prev;      /* elder sibling, or parent of the eldest */
+    struct sg_timer *prev; /* elder sibling, or parent of the eldest */
     bool armed;
 };
 
 struct sg_timerq {
     struct sg_timer *root;
-    struct sg_timer *held;      /* timers armed by callbacks of the run in progress */
+    struct sg_timer *held; /* timers armed by callbacks of the run in progress */
     bool running;
     uint64_t seq;
-    size_t count;               /* armed timers */
+    size_t count; /* armed timers */
 };
 
 void sg_timerq_init(struct sg_timerq *q);

@@ -46,10 +46,10 @@ struct sg_flash {
     struct sg_identity identity;
     struct sg_slot_state slot[SG_FLASH_SLOTS];
     unsigned running;
-    uint32_t written;  /* octets of the update in progress; 0: none */
+    uint32_t written; /* octets of the update in progress; 0: none */
     struct job job;
-    struct sg_flash_slot erased;         /* the record that the job erases, in case it fails */
-    uint8_t piece[SG_FLASH_CHUNK_MAX];   /* to be written after the erasure */
+    struct sg_flash_slot erased;       /* the record that the job erases, in case it fails */
+    uint8_t piece[SG_FLASH_CHUNK_MAX]; /* to be written after the erasure */
     uint32_t piece_len;
 };
 

@@ -23,7 +23,7 @@ struct sg_flash_ops {
 struct sg_slot_state {
     enum sg_flash_reason reason; /* GOOD: fw and sequence are valid */
     uint32_t sequence;
-    struct sg_firmware fw;       /* fw.rom points into the chip */
+    struct sg_firmware fw; /* fw.rom points into the chip */
 };
 
 struct sg_flash;
@@ -55,7 +55,11 @@ void sg_flash_abandon(struct sg_flash *f);
 const uint8_t *sg_flash_octets(const struct sg_flash *f, uint32_t offset, uint32_t len);
 
 enum sg_flash_result {
-    SG_FLASH_OK, SG_FLASH_ORDER, SG_FLASH_RANGE, SG_FLASH_BROKEN, SG_FLASH_LATER
+    SG_FLASH_OK,
+    SG_FLASH_ORDER,
+    SG_FLASH_RANGE,
+    SG_FLASH_BROKEN,
+    SG_FLASH_LATER
 };
 /*
  * Writes the next piece of an update.  ORDER: not the next one, RANGE: too long.  LATER: the medium

@@ -23,14 +23,14 @@ struct sg_firmware {
     char version[17];
     uint32_t version_word; /* MAJOR << 16 | MINOR << 8 | PATCH */
     uint32_t length, crc;
-    struct sg_span rom;    /* in the octets parsed; empty: none */
+    struct sg_span rom; /* in the octets parsed; empty: none */
     struct sg_profile_info profile;
 };
 
 struct sg_identity {
     char product[33], part[17], serial[25];
-    uint8_t mac[6];        /* zero: not known */
-    uint64_t guid;         /* 0: not known */
+    uint8_t mac[6]; /* zero: not known */
+    uint64_t guid;  /* 0: not known */
 };
 
 /* A profile that restricts nothing. */

@@ -18,22 +18,43 @@ enum { UNIT = 512, SIGNATURE = 0xaa55, AT_PCIR = 0x18, HEADER_LEN = 0x1c };
 
 /* In the data structure. */
 enum {
-    PCIR_LEN = 0x18, PCIR_VENDOR = 4, PCIR_DEVICE = 6, PCIR_OWN_LEN = 10, PCIR_CLASS = 13,
-    PCIR_IMAGE_LEN = 16, PCIR_REVISION = 18, PCIR_KIND = 20, PCIR_LAST = 21, LAST = 0x80,
+    PCIR_LEN = 0x18,
+    PCIR_VENDOR = 4,
+    PCIR_DEVICE = 6,
+    PCIR_OWN_LEN = 10,
+    PCIR_CLASS = 13,
+    PCIR_IMAGE_LEN = 16,
+    PCIR_REVISION = 18,
+    PCIR_KIND = 20,
+    PCIR_LAST = 21,
+    LAST = 0x80,
 };
 
 enum { KIND_BIOS = 0, KIND_EFI = 3 };
 
 /* UEFI's header.  PE_PLACE: where sg_rom_make() puts the PE file. */
 enum {
-    BIOS_LEN = 2, EFI_LEN = 2, EFI_SIGNATURE = 4, EFI_SUBSYSTEM = 8, EFI_MACHINE = 10,
-    EFI_COMPRESSION = 12, EFI_PLACE = 22, EFI_MAGIC = 0x0ef1, PE_PLACE = 0x40,
+    BIOS_LEN = 2,
+    EFI_LEN = 2,
+    EFI_SIGNATURE = 4,
+    EFI_SUBSYSTEM = 8,
+    EFI_MACHINE = 10,
+    EFI_COMPRESSION = 12,
+    EFI_PLACE = 22,
+    EFI_MAGIC = 0x0ef1,
+    PE_PLACE = 0x40,
 };
 
 /* Offsets in a PE file. */
 enum {
-    PE_POINTER = 0x3c, PE_HEADER_LEN = 24 + 112, PE_AT_MACHINE = 4, PE_AT_MAGIC = 24,
-    PE_AT_SUBSYSTEM = 24 + 68, PE32_PLUS = 0x20b, PE_X86_64 = 0x8664, PE_BOOT_DRIVER = 11,
+    PE_POINTER = 0x3c,
+    PE_HEADER_LEN = 24 + 112,
+    PE_AT_MACHINE = 4,
+    PE_AT_MAGIC = 24,
+    PE_AT_SUBSYSTEM = 24 + 68,
+    PE32_PLUS = 0x20b,
+    PE_X86_64 = 0x8664,
+    PE_BOOT_DRIVER = 11,
 };
 
 /* Is it a boot service driver for x86-64? */

@@ -51,8 +51,8 @@ void sg_dom_refused(struct sg_persist *p, struct extent *e, uint64_t off)
 
 static bool goes_to_media(const struct sg_persist *p, enum sg_dom_target to)
 {
-    return to == SG_DOM_TO_S4 || p->config.domain != SG_PERSIST_NONE
-           || p->config.drain == SG_PERSIST_EAGER;
+    return to == SG_DOM_TO_S4 || p->config.domain != SG_PERSIST_NONE ||
+           p->config.drain == SG_PERSIST_EAGER;
 }
 
 /* The first k stores become the queue's one group. */
@@ -294,8 +294,9 @@ static void move_random(struct sg_persist *p, unsigned event)
         return;
     }
     bit = random_bit(p, e->pages[page_no]->dirty);
-    sg_dom_log(p, event, NULL, e->base + page_no * SG_PERSIST_PAGE
-                              + __builtin_ctzll(bit) * SG_PERSIST_LINE, SG_PERSIST_LINE, 0);
+    sg_dom_log(p, event, NULL,
+               e->base + page_no * SG_PERSIST_PAGE + __builtin_ctzll(bit) * SG_PERSIST_LINE,
+               SG_PERSIST_LINE, 0);
     if (event == SG_PERSIST_EV_EVICTED) {
         sg_dom_advance_page(p, e, page_no, bit, SG_DOM_TO_S3, false);
     } else {
@@ -307,12 +308,12 @@ void sg_dom_pace(struct sg_persist *p, struct extent *e, uint64_t off, uint64_t 
 {
     if (p->config.eviction == SG_PERSIST_EAGER) {
         sg_dom_advance_range(p, e, off, len, SG_DOM_TO_S3, false);
-    } else if (p->config.eviction == SG_PERSIST_RANDOM
-               && sg_dom_below(&p->rng, p->config.one_in) == 0) {
+    } else if (p->config.eviction == SG_PERSIST_RANDOM &&
+               sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_EVICTED);
     }
-    if (p->config.domain == SG_PERSIST_NONE && p->config.drain == SG_PERSIST_RANDOM
-        && sg_dom_below(&p->rng, p->config.one_in) == 0) {
+    if (p->config.domain == SG_PERSIST_NONE && p->config.drain == SG_PERSIST_RANDOM &&
+        sg_dom_below(&p->rng, p->config.one_in) == 0) {
         move_random(p, SG_PERSIST_EV_DRAINED);
     }
 }

@@ -116,8 +116,8 @@ static void check_places(const struct sg_persist *p)
     const struct sg_persist_config *c = &p->config;
 
     sg_assert(g_hash_table_size(p->conns) == p->conn_order->len);
-    sg_assert(!p->conn_order->len || c->placement_delay_ns
-              || c->placement_order == SG_PERSIST_RANDOM_ORDER || p->frozen);
+    sg_assert(!p->conn_order->len || c->placement_delay_ns ||
+              c->placement_order == SG_PERSIST_RANDOM_ORDER || p->frozen);
     for (unsigned i = 0; i < p->conn_order->len; i++) {
         const struct sg_dom_conn *conn = g_ptr_array_index(p->conn_order, i);
 

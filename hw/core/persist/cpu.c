@@ -174,8 +174,10 @@ static void into_store_buffer(struct sg_persist *p, unsigned unit, uint64_t addr
     if (c->sb_count == SG_DOM_STORE_BUFFER) {
         sg_dom_cpu_drain_one(p, c);
     }
-    c->sb[(c->sb_head + c->sb_count++) % SG_DOM_STORE_BUFFER] = (struct cpu_entry) {
-        .addr = addr, .seq = seq, .flush = flush,
+    c->sb[(c->sb_head + c->sb_count++) % SG_DOM_STORE_BUFFER] = (struct cpu_entry){
+        .addr = addr,
+        .seq = seq,
+        .flush = flush,
     };
     p->busy_cpu = unit;
 }
@@ -193,8 +195,9 @@ static void into_wc_buffer(struct sg_persist *p, unsigned unit, uint64_t addr, u
     if (c->wc_count == SG_DOM_WC_LINES) {
         drain_one_wc(p, c);
     }
-    c->wc[(c->wc_head + c->wc_count++) % SG_DOM_WC_LINES] = (struct cpu_entry) {
-        .addr = addr, .seq = seq,
+    c->wc[(c->wc_head + c->wc_count++) % SG_DOM_WC_LINES] = (struct cpu_entry){
+        .addr = addr,
+        .seq = seq,
     };
     p->busy_cpu = unit;
 }
@@ -228,9 +231,8 @@ static void write_visible(uint8_t *to, const void *buf, size_t len)
     }
 }
 
-static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
-                           const uint8_t *buf, size_t len, uint64_t seq, unsigned flags,
-                           unsigned unit)
+static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off, const uint8_t *buf,
+                           size_t len, uint64_t seq, unsigned flags, unsigned unit)
 {
     uint8_t mark = flags & SG_PERSIST_STORE_NT ? REC_NT : p->config.store_buffer ? REC_SB : 0;
 
@@ -238,11 +240,15 @@ static void store_in_lines(struct sg_persist *p, struct extent *e, uint64_t off,
         uint64_t line = sg_align_down(off, SG_PERSIST_LINE);
         size_t n = SG_MIN(len, line + SG_PERSIST_LINE - off);
 
-        sg_dom_line_store(p, e, off / SG_PERSIST_PAGE,
-                          off % SG_PERSIST_PAGE / SG_PERSIST_LINE, &(struct sg_dom_store) {
-            .in = off - line, .len = n, .data = buf, .seq = seq, .flags = mark,
-            .written = !(flags & SG_PERSIST_STORE_WRITE),
-        });
+        sg_dom_line_store(p, e, off / SG_PERSIST_PAGE, off % SG_PERSIST_PAGE / SG_PERSIST_LINE,
+                          &(struct sg_dom_store){
+                              .in = off - line,
+                              .len = n,
+                              .data = buf,
+                              .seq = seq,
+                              .flags = mark,
+                              .written = !(flags & SG_PERSIST_STORE_WRITE),
+                          });
         if (mark == REC_NT) {
             into_wc_buffer(p, unit, e->base + line, seq);
         } else if (mark == REC_SB) {
@@ -286,8 +292,7 @@ static void note_flush(struct sg_persist *p, struct cpu *c, uint64_t addr, uint6
     struct cpu_entry x = { .addr = addr, .seq = seq };
 
     if (c->flushes->len - c->flushes_done >= SG_DOM_CPU_FLUSHES) {
-        struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry,
-                                                  c->flushes_done++);
+        struct cpu_entry *oldest = &g_array_index(c->flushes, struct cpu_entry, c->flushes_done++);
 
         sg_dom_cpu_drain_stores(p, c);
         sg_dom_advance_upto(p, oldest->addr, oldest->seq);
@@ -304,8 +309,8 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
 {
     uint64_t off, seq, line = sg_align_down(addr, SG_PERSIST_LINE);
 
-    if (p->frozen || !p->config.cpu_tracking || source->unit >= SG_PERSIST_VCPUS
-        || !sg_dom_extent(p, line, SG_PERSIST_LINE, &off)) {
+    if (p->frozen || !p->config.cpu_tracking || source->unit >= SG_PERSIST_VCPUS ||
+        !sg_dom_extent(p, line, SG_PERSIST_LINE, &off)) {
         return;
     }
     sg_dom_others_drain(p, source->unit);

@@ -38,13 +38,14 @@ struct cut {
 
 /* The source of changes by untracked CPUs. */
 static const struct sg_persist_source untracked_cpu = {
-    .agent = SG_PERSIST_CPU, .unit = UINT16_MAX,
+    .agent = SG_PERSIST_CPU,
+    .unit = UINT16_MAX,
 };
 
 static bool in_range(const struct cut *c, uint64_t addr, uint64_t len)
 {
-    return c->policy->len && addr < c->policy->addr + c->policy->len
-           && c->policy->addr < addr + len;
+    return c->policy->len && addr < c->policy->addr + c->policy->len &&
+           c->policy->addr < addr + len;
 }
 
 /* One of n permitted choices; 0 loses the most. */
@@ -77,10 +78,17 @@ static uint64_t choose(struct cut *c, uint64_t n, bool inside)
 static void piece_row(struct cut *c, const struct piece *x, unsigned stage, uint64_t kept)
 {
     struct sg_persist_loss row = {
-        .addr = x->addr, .len = x->len, .stage = stage, .extent = SG_PERSIST_NO_EXTENT,
-        .fate = kept == 0 ? SG_PERSIST_LOST : kept < x->len ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT,
+        .addr = x->addr,
+        .len = x->len,
+        .stage = stage,
+        .extent = SG_PERSIST_NO_EXTENT,
+        .fate = kept == 0       ? SG_PERSIST_LOST
+                : kept < x->len ? SG_PERSIST_PARTLY
+                                : SG_PERSIST_KEPT,
         .stores = (x->len + SG_PERSIST_ATOM - 1) / SG_PERSIST_ATOM,
-        .stores_kept = kept / SG_PERSIST_ATOM, .source = x->source, .seq = x->seq,
+        .stores_kept = kept / SG_PERSIST_ATOM,
+        .source = x->source,
+        .seq = x->seq,
     };
 
     c->report->count[stage][SG_PERSIST_KEPT] += kept;
@@ -152,9 +160,9 @@ static void cut_store_buffer(struct cut *c)
     } else if (c->policy->outcome != SG_PERSIST_WORST_FOR) {
         n = choose(c, cpu->sb_count + 1, false);
     } else {
-        while (n < cpu->sb_count
-               && !in_range(c, cpu->sb[(cpu->sb_head + n) % SG_DOM_STORE_BUFFER].addr,
-                            SG_PERSIST_LINE)) {
+        while (
+            n < cpu->sb_count &&
+            !in_range(c, cpu->sb[(cpu->sb_head + n) % SG_DOM_STORE_BUFFER].addr, SG_PERSIST_LINE)) {
             n++;
         }
     }
@@ -180,8 +188,9 @@ static void line_row(struct cut *c, struct extent *e, uint64_t off, unsigned lin
 static void permitted(struct cut *c, const struct line *l)
 {
     const struct sg_persist *p = c->p;
-    unsigned least = c->domain == SG_PERSIST_WHOLE ? l->count
-                     : c->domain == SG_PERSIST_EADR ? sg_dom_line_cached(p, l) : 0;
+    unsigned least = c->domain == SG_PERSIST_WHOLE  ? l->count
+                     : c->domain == SG_PERSIST_EADR ? sg_dom_line_cached(p, l)
+                                                    : 0;
     unsigned k = 0;
     uint32_t n = l->first;
 
@@ -212,7 +221,8 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     const struct rec *last = sg_dom_rec(p, l->last);
     struct sg_persist_loss row = {
         .stage = l->wpq_count == l->count ? SG_PERSIST_S3
-                 : last->flags & REC_S2P ? SG_PERSIST_SB : SG_PERSIST_S2,
+                 : last->flags & REC_S2P  ? SG_PERSIST_SB
+                                          : SG_PERSIST_S2,
         .stores = l->count,
     };
     uint32_t n = l->first;
@@ -223,8 +233,8 @@ static void cut_history(struct cut *c, struct extent *e, size_t page_no, unsigne
     }
     permitted(c, l);
     k = untracked && p->config.untracked == SG_PERSIST_UNTRACKED_KEEP
-        ? l->count /* flushed by its processor, together with the line */
-        : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
+            ? l->count /* flushed by its processor, together with the line */
+            : c->points[choose(c, c->point_count, in_range(c, e->base + off, SG_PERSIST_LINE))];
     row.fate = k == 0 ? SG_PERSIST_LOST : k < l->count ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
     if (k && !sg_dom_media_take(p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
@@ -248,17 +258,19 @@ static void cut_without_history(struct cut *c, struct extent *e, size_t page_no,
     struct page *g = e->pages[page_no];
     uint64_t off = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE, bit = 1ull << i;
     struct sg_persist_loss row = {
-        .stage = g->in_wpq & bit ? SG_PERSIST_S3 : SG_PERSIST_S2, .stores = SG_DOM_LINE_ATOMS,
+        .stage = g->in_wpq & bit ? SG_PERSIST_S3 : SG_PERSIST_S2,
+        .stores = SG_DOM_LINE_ATOMS,
     };
     bool inside = in_range(c, e->base + off, SG_PERSIST_LINE);
     unsigned atoms = SG_DOM_LINE_ATOMS;
 
     if (c->domain <= SG_PERSIST_ADR) {
         atoms = g->all_or_nothing & bit ? choose(c, 2, inside) * SG_DOM_LINE_ATOMS
-                : choose(c, SG_DOM_LINE_ATOMS + 1, inside);
+                                        : choose(c, SG_DOM_LINE_ATOMS + 1, inside);
     }
-    row.fate = atoms == 0 ? SG_PERSIST_LOST
-               : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY : SG_PERSIST_KEPT;
+    row.fate = atoms == 0                  ? SG_PERSIST_LOST
+               : atoms < SG_DOM_LINE_ATOMS ? SG_PERSIST_PARTLY
+                                           : SG_PERSIST_KEPT;
     if (atoms && !sg_dom_media_take(c->p, e, 1)) {
         row.fate = SG_PERSIST_REFUSED;
         atoms = 0;
@@ -288,7 +300,8 @@ static int foregone(const struct cut *c, uint64_t addr, uint64_t len)
             return 1;
         }
         return addr >= policy->addr && addr + len <= policy->addr + policy->len && !policy->seed
-               ? -1 : 0;
+                   ? -1
+                   : 0;
     default:
         return 0;
     }
@@ -302,11 +315,12 @@ static void rows_without_history(struct cut *c, struct extent *e, size_t page_no
         unsigned i = __builtin_ctzll(lines), n = 1;
         bool in_wpq = g->in_wpq >> i & 1;
         struct sg_persist_loss row = {
-            .stage = in_wpq ? SG_PERSIST_S3 : SG_PERSIST_S2, .fate = fate,
+            .stage = in_wpq ? SG_PERSIST_S3 : SG_PERSIST_S2,
+            .fate = fate,
         };
 
-        while (i + n < SG_DOM_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i]
-               && (g->in_wpq >> (i + n) & 1) == in_wpq) {
+        while (i + n < SG_DOM_PAGE_LINES && lines >> (i + n) & 1 && g->ref[i + n] == g->ref[i] &&
+               (g->in_wpq >> (i + n) & 1) == in_wpq) {
             n++;
         }
         row.stores = n * SG_DOM_LINE_ATOMS;
@@ -351,8 +365,12 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
 {
     uint64_t len = (uint64_t)lines * SG_PERSIST_LINE;
     struct sg_persist_loss row = {
-        .stage = SG_PERSIST_S2, .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
-        .addr = e->base + off, .len = len, .lines = lines, .stores = lines * SG_DOM_LINE_ATOMS,
+        .stage = SG_PERSIST_S2,
+        .fate = keep ? SG_PERSIST_KEPT : SG_PERSIST_LOST,
+        .addr = e->base + off,
+        .len = len,
+        .lines = lines,
+        .stores = lines * SG_DOM_LINE_ATOMS,
         .extent = sg_dom_extent_number(c->p, e),
         .source = untracked_cpu,
     };
@@ -370,11 +388,10 @@ static void cut_untracked_lines(struct cut *c, struct extent *e, uint64_t off, u
 
 static void cut_untracked(struct cut *c, struct extent *e)
 {
-    bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL
-                         && c->domain <= SG_PERSIST_ADR
-                         && c->p->config.untracked == SG_PERSIST_UNTRACKED_AT_RISK;
-    bool keep = c->domain >= SG_PERSIST_EADR || c->policy->outcome == SG_PERSIST_KEEP_ALL
-                || c->p->config.untracked == SG_PERSIST_UNTRACKED_KEEP;
+    bool foregone_loss = c->policy->outcome == SG_PERSIST_LOSE_ALL && c->domain <= SG_PERSIST_ADR &&
+                         c->p->config.untracked == SG_PERSIST_UNTRACKED_AT_RISK;
+    bool keep = c->domain >= SG_PERSIST_EADR || c->policy->outcome == SG_PERSIST_KEEP_ALL ||
+                c->p->config.untracked == SG_PERSIST_UNTRACKED_KEEP;
     bool whole_runs = keep && !e->faults.read_only && !e->faults.wears_out;
     uint64_t off = 0, len, n;
 
@@ -409,8 +426,8 @@ static bool all_stays(const struct cut *c)
             return false;
         }
     }
-    return p->ops && p->ops->may_stay && !p->config.cpu_tracking
-           && (c->domain >= SG_PERSIST_EADR || p->config.untracked == SG_PERSIST_UNTRACKED_KEEP);
+    return p->ops && p->ops->may_stay && !p->config.cpu_tracking &&
+           (c->domain >= SG_PERSIST_EADR || p->config.untracked == SG_PERSIST_UNTRACKED_KEEP);
 }
 
 static void cut_page_on_both_sides(struct cut *c, struct extent *e, size_t page_no)
@@ -420,8 +437,8 @@ static void cut_page_on_both_sides(struct cut *c, struct extent *e, size_t page_
     uint64_t dirty = e->pages[page_no]->dirty;
 
     for (uint64_t off = start; off < end; off += SG_PERSIST_LINE) {
-        if (!(dirty >> ((off - start) / SG_PERSIST_LINE) & 1)
-            && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE)) {
+        if (!(dirty >> ((off - start) / SG_PERSIST_LINE) & 1) &&
+            memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE)) {
             cut_untracked_lines(c, e, off, 1, true);
         }
     }
@@ -460,8 +477,11 @@ struct sg_persist_report *sg_persist_cut(struct sg_persist *p,
     struct sg_persist_report *report;
 
     sg_assert(policy->outcome < SG_PERSIST_OUTCOMES);
-    *c = (struct cut) {
-        .p = p, .policy = policy, .rng = policy->seed, .domain = p->config.domain,
+    *c = (struct cut){
+        .p = p,
+        .policy = policy,
+        .rng = policy->seed,
+        .domain = p->config.domain,
         .report = sg_dom_report_new(p, policy),
     };
     log_cut(p, policy);

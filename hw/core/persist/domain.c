@@ -69,8 +69,8 @@ static const char *config_error(const struct sg_persist_config *c)
     if (c->untracked >= SG_PERSIST_UNTRACKED_KINDS) {
         return "unknown policy for untracked stores";
     }
-    if (c->eviction >= SG_PERSIST_PACES || c->drain >= SG_PERSIST_PACES
-        || c->posted_drain >= SG_PERSIST_PACES) {
+    if (c->eviction >= SG_PERSIST_PACES || c->drain >= SG_PERSIST_PACES ||
+        c->posted_drain >= SG_PERSIST_PACES) {
         return "unknown pace";
     }
     if (c->placement_order >= SG_PERSIST_ORDERS) {
@@ -79,8 +79,8 @@ static const char *config_error(const struct sg_persist_config *c)
     if (!c->one_in) {
         return "one_in must be at least 1";
     }
-    if (c->placement_delay_ns >= SG_NEVER / 4 || c->flush_latency_ns >= SG_NEVER / 4
-        || c->flush_latency_random_ns >= SG_NEVER / 4) {
+    if (c->placement_delay_ns >= SG_NEVER / 4 || c->flush_latency_ns >= SG_NEVER / 4 ||
+        c->flush_latency_random_ns >= SG_NEVER / 4) {
         return "delay too long";
     }
     return NULL;
@@ -228,8 +228,8 @@ const char *sg_persist_configure(struct sg_persist *p, const struct sg_persist_c
     p->config = *config;
     sg_dom_log_config(p);
     for (unsigned i = 0; !p->frozen && i < p->extent_count; i++) {
-        if (p->extent[i].used
-            && (config->domain != SG_PERSIST_NONE || config->drain == SG_PERSIST_EAGER)) {
+        if (p->extent[i].used &&
+            (config->domain != SG_PERSIST_NONE || config->drain == SG_PERSIST_EAGER)) {
             sg_dom_drain_range(p, &p->extent[i], 0, p->extent[i].size);
             if (config->domain != SG_PERSIST_NONE) {
                 sg_dom_empty_wpq(p, &p->extent[i]);
@@ -270,10 +270,10 @@ int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *x)
     struct extent *e;
     unsigned i = 0;
 
-    if (!x->size || !sg_is_aligned(x->base | x->size, SG_PERSIST_LINE)
-        || x->base + x->size - 1 < x->base || !x->visible || !x->media
-        || !sg_is_aligned((uintptr_t)x->visible | (uintptr_t)x->media, SG_PERSIST_ATOM)
-        || sg_persist_query(p, x->base, x->size)) {
+    if (!x->size || !sg_is_aligned(x->base | x->size, SG_PERSIST_LINE) ||
+        x->base + x->size - 1 < x->base || !x->visible || !x->media ||
+        !sg_is_aligned((uintptr_t)x->visible | (uintptr_t)x->media, SG_PERSIST_ATOM) ||
+        sg_persist_query(p, x->base, x->size)) {
         return SG_PERSIST_NO_EXTENT;
     }
     while (i < SG_PERSIST_EXTENTS && p->extent[i].used) {
@@ -283,9 +283,13 @@ int sg_persist_add(struct sg_persist *p, const struct sg_persist_extent *x)
         return SG_PERSIST_NO_EXTENT;
     }
     e = &p->extent[i];
-    *e = (struct extent) {
-        .used = true, .base = x->base, .size = x->size, .visible = x->visible,
-        .media = x->media, .page_count = pages,
+    *e = (struct extent){
+        .used = true,
+        .base = x->base,
+        .size = x->size,
+        .visible = x->visible,
+        .media = x->media,
+        .page_count = pages,
         .name = x->name ? g_strdup(x->name) : g_strdup_printf("extent%u", i),
         .pages = g_new0(struct page *, pages),
         .map = g_new0(uint64_t, (pages + 63) / 64),
@@ -375,8 +379,8 @@ void sg_persist_milestone(struct sg_persist *p, const struct sg_persist_source *
     }
     sg_dom_log(p, SG_PERSIST_EV_MILESTONE, source, 0, 0, what);
     sg_dom_input_done(p);
-    if (!p->frozen && p->arm.kind == SG_PERSIST_ARM_MILESTONE && p->arm.milestone == what
-        && --p->arm.count == 0) {
+    if (!p->frozen && p->arm.kind == SG_PERSIST_ARM_MILESTONE && p->arm.milestone == what &&
+        --p->arm.count == 0) {
         sg_dom_freeze(p);
     }
 }
@@ -393,13 +397,16 @@ uint64_t sg_persist_events(const struct sg_persist *p)
 
 void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
 {
-    *s = (struct sg_persist_stats) {
-        .events = p->inputs, .flushes = p->flushes, .flushes_failed = p->flushes_failed,
-        .lines_persisted = p->lines_persisted, .media_refusals = p->media_refusals,
+    *s = (struct sg_persist_stats){
+        .events = p->inputs,
+        .flushes = p->flushes,
+        .flushes_failed = p->flushes_failed,
+        .lines_persisted = p->lines_persisted,
+        .media_refusals = p->media_refusals,
     };
     for (unsigned i = 0; i < p->conn_order->len; i++) {
-        s->stage[SG_PERSIST_S0] += ((struct sg_dom_conn *)g_ptr_array_index(p->conn_order,
-                                                                            i))->s0.octets;
+        s->stage[SG_PERSIST_S0] +=
+            ((struct sg_dom_conn *)g_ptr_array_index(p->conn_order, i))->s0.octets;
     }
     for (unsigned d = 0; d < SG_PERSIST_DEVICES; d++) {
         s->stage[SG_PERSIST_S1] += p->s1[d].octets;
@@ -416,9 +423,9 @@ void sg_persist_stats(const struct sg_persist *p, struct sg_persist_stats *s)
             for (uint64_t m = g->has_history; m; m &= m - 1) {
                 const struct line *l = sg_dom_line(p, g, __builtin_ctzll(m));
 
-                s->stage[l->wpq_count == l->count ? SG_PERSIST_S3
+                s->stage[l->wpq_count == l->count                  ? SG_PERSIST_S3
                          : sg_dom_rec(p, l->last)->flags & REC_S2P ? SG_PERSIST_SB
-                         : SG_PERSIST_S2]++;
+                                                                   : SG_PERSIST_S2]++;
             }
         }
     }

@@ -14,50 +14,50 @@
 enum sg_dom_limits {
     SG_DOM_PAGE_LINES = SG_PERSIST_PAGE / SG_PERSIST_LINE,
     SG_DOM_LINE_ATOMS = SG_PERSIST_LINE / SG_PERSIST_ATOM,
-    SG_DOM_STORE_BUFFER = 56,  /* entries of a vCPU's modelled store buffer */
-    SG_DOM_WC_LINES = 64,      /* lines that wait in a vCPU's write-combining buffers */
+    SG_DOM_STORE_BUFFER = 56,   /* entries of a vCPU's modelled store buffer */
+    SG_DOM_WC_LINES = 64,       /* lines that wait in a vCPU's write-combining buffers */
     SG_DOM_CPU_FLUSHES = 65536, /* flushes that wait for a vCPU's fence; the oldest are executed */
     SG_DOM_POSTED_DUE_NS = 20000, /* RANDOM root complex: the latest time at which it drains */
-    SG_DOM_REORDER_NS = 10000, /* placement in random order without a delay */
-    SG_DOM_VERSIONS = 16,      /* stores of a line; from then on a DMA overwrite ends its history */
+    SG_DOM_REORDER_NS = 10000,    /* placement in random order without a delay */
+    SG_DOM_VERSIONS = 16, /* stores of a line; from then on a DMA overwrite ends its history */
 };
 
 /* ---- Stores of one line (line.c) ---- */
 
 enum rec_flags {
-    REC_GLUE = 0x1,            /* a cut keeps neither or both: this store and the next */
-    REC_SB = 0x2,              /* plain store, in the store buffer */
-    REC_NT = 0x4,              /* non-temporal, in a write-combining buffer */
+    REC_GLUE = 0x1, /* a cut keeps neither or both: this store and the next */
+    REC_SB = 0x2,   /* plain store, in the store buffer */
+    REC_NT = 0x4,   /* non-temporal, in a write-combining buffer */
     REC_S2P = REC_SB | REC_NT,
 };
 
 /* One store to one atom. */
 struct rec {
-    uint64_t seq;              /* of its event */
+    uint64_t seq; /* of its event */
     uint8_t data[SG_PERSIST_ATOM];
-    uint32_t next;             /* in the pool; 0: last */
-    uint8_t atom;              /* 0..7 */
-    uint8_t mask;              /* octets of data that count */
-    uint8_t flags;             /* enum rec_flags */
+    uint32_t next; /* in the pool; 0: last */
+    uint8_t atom;  /* 0..7 */
+    uint8_t mask;  /* octets of data that count */
+    uint8_t flags; /* enum rec_flags */
     uint8_t unused;
 };
 
 /* A line's history: media + recs in order = visible, except for untracked CPUs. */
 struct line {
-    uint32_t first, last;      /* recs; 0: none */
+    uint32_t first, last; /* recs; 0: none */
     uint16_t count;
-    uint16_t wpq_count;        /* leading recs that are in S3; only in domain NONE */
+    uint16_t wpq_count; /* leading recs that are in S3; only in domain NONE */
 };
 
 /* ---- What is dirty (page.c) ---- */
 
 /* 64 lines; exists while one of them is dirty. */
 struct page {
-    uint32_t number;           /* in the pool */
+    uint32_t number; /* in the pool */
     uint64_t dirty;
-    uint64_t has_history;      /* has a struct line */
-    uint64_t all_or_nothing;   /* no history: a cut keeps all of the line or nothing */
-    uint64_t in_wpq;           /* no history: in S3; implies all_or_nothing */
+    uint64_t has_history;    /* has a struct line */
+    uint64_t all_or_nothing; /* no history: a cut keeps all of the line or nothing */
+    uint64_t in_wpq;         /* no history: in S3; implies all_or_nothing */
     /* With a history: number of the struct line; without: low 32 bits of its first event's seq. */
     uint32_t ref[SG_DOM_PAGE_LINES];
 };
@@ -68,20 +68,20 @@ struct extent {
     uint8_t *visible, *media;
     char *name;
     size_t page_count;
-    struct page **pages;       /* NULL: clean */
-    uint64_t *map;             /* one bit per page that is not NULL */
-    uint64_t *top;             /* one bit per word of map that is not 0 */
+    struct page **pages; /* NULL: clean */
+    uint64_t *map;       /* one bit per page that is not NULL */
+    uint64_t *top;       /* one bit per word of map that is not 0 */
     struct sg_persist_faults faults;
 };
 
 /* Elements of one size, named by number from 1 on; it grows, and is freed as a whole. */
 struct pool {
     uint8_t **chunks;
-    uint32_t size;             /* of one element */
-    uint32_t fresh;            /* next number never used */
+    uint32_t size;  /* of one element */
+    uint32_t fresh; /* next number never used */
     uint32_t chunk_count;
-    uint32_t free;             /* list through the elements' first octets; 0: none */
-    uint32_t live;             /* elements in use */
+    uint32_t free; /* list through the elements' first octets; 0: none */
+    uint32_t live; /* elements in use */
 };
 
 /* ---- Under way (placement.c) ---- */
@@ -109,9 +109,9 @@ struct sg_dom_conn {
 /* ---- CPUs (cpu.c) ---- */
 
 struct cpu_entry {
-    uint64_t addr;             /* of the line */
-    uint64_t seq;              /* covers stores up to this event */
-    bool flush;                /* store buffer: a CLFLUSH */
+    uint64_t addr; /* of the line */
+    uint64_t seq;  /* covers stores up to this event */
+    bool flush;    /* store buffer: a CLFLUSH */
 };
 
 struct cpu {
@@ -119,8 +119,8 @@ struct cpu {
     unsigned sb_head, sb_count;
     struct cpu_entry wc[SG_DOM_WC_LINES];
     unsigned wc_head, wc_count;
-    GArray *flushes;           /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
-    unsigned flushes_done;     /* leading ones that were executed early */
+    GArray *flushes;       /* struct cpu_entry: CLWB, CLFLUSHOPT since the last fence */
+    unsigned flushes_done; /* leading ones that were executed early */
 };
 
 struct sg_dom_bad_ranges {
@@ -138,18 +138,18 @@ struct sg_persist {
     bool frozen, cut_done;
 
     struct extent extent[SG_PERSIST_EXTENTS];
-    unsigned extent_count;     /* highest in use + 1 */
-    unsigned extent_hint;      /* of the last look-up */
+    unsigned extent_count; /* highest in use + 1 */
+    unsigned extent_hint;  /* of the last look-up */
     struct pool pages, lines, recs;
 
-    GHashTable *conns;         /* key to struct sg_dom_conn, those with something in S0 */
-    GPtrArray *conn_order;     /* the same, oldest first, so that runs repeat */
+    GHashTable *conns;     /* key to struct sg_dom_conn, those with something in S0 */
+    GPtrArray *conn_order; /* the same, oldest first, so that runs repeat */
     struct fifo s1[SG_PERSIST_DEVICES];
-    uint64_t place_due_ns;     /* no piece of S0 is due earlier */
+    uint64_t place_due_ns; /* no piece of S0 is due earlier */
     uint64_t posted_due_ns;
 
     struct cpu *cpu[SG_PERSIST_VCPUS];
-    int busy_cpu;              /* the only one with anything in S2', or -1 */
+    int busy_cpu; /* the only one with anything in S2', or -1 */
 
     struct sg_dom_bad_ranges bad[2]; /* by kind - 1 */
     uint64_t bad_generation;
@@ -160,7 +160,7 @@ struct sg_persist {
     struct sg_persist_event *log; /* seq & log_mask */
     uint64_t log_mask, seq, inputs;
     uint8_t *log_data;
-    uint64_t log_data_end;     /* octets ever written to it */
+    uint64_t log_data_end; /* octets ever written to it */
 
     uint64_t acknowledged;
     uint64_t flushes, flushes_failed, lines_persisted, media_refusals;
@@ -267,8 +267,8 @@ static inline struct rec *sg_dom_rec(const struct sg_persist *p, uint32_t n)
 }
 
 /* A loop over the dirty pages of a range; a page may become clean in the body. */
-#define SG_DOM_FOR_PAGES(e, page_no, off, len)                                           \
-    for (size_t page_no = sg_dom_page_next(e, (off) / SG_PERSIST_PAGE);                  \
+#define SG_DOM_FOR_PAGES(e, page_no, off, len)                                             \
+    for (size_t page_no = sg_dom_page_next(e, (off) / SG_PERSIST_PAGE);                    \
          page_no < (e)->page_count && (uint64_t)page_no * SG_PERSIST_PAGE < (off) + (len); \
          page_no = sg_dom_page_next(e, page_no + 1))
 
@@ -276,11 +276,11 @@ static inline struct rec *sg_dom_rec(const struct sg_persist *p, uint32_t n)
 
 /* A store of [in, in + len) to a line. */
 struct sg_dom_store {
-    unsigned in, len;          /* octets of the line */
-    const uint8_t *data;       /* len octets */
+    unsigned in, len;    /* octets of the line */
+    const uint8_t *data; /* len octets */
     uint64_t seq;
-    uint8_t flags;             /* REC_SB or REC_NT or 0 */
-    bool written;              /* data are in visible memory already */
+    uint8_t flags; /* REC_SB or REC_NT or 0 */
+    bool written;  /* data are in visible memory already */
 };
 /* Adds a store to a line of page_no, which then has a history. */
 void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, unsigned i,

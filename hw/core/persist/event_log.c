@@ -35,8 +35,12 @@ static inline struct sg_persist_event *next_event(struct sg_persist *p, unsigned
 {
     struct sg_persist_event *e = &p->log[++p->seq & p->log_mask];
 
-    *e = (struct sg_persist_event) {
-        .seq = p->seq, .now_ns = p->now_ns, .addr = addr, .kind = kind, .arg = arg,
+    *e = (struct sg_persist_event){
+        .seq = p->seq,
+        .now_ns = p->now_ns,
+        .addr = addr,
+        .kind = kind,
+        .arg = arg,
         .len = SG_MIN(len, UINT32_MAX),
     };
     if (source) {
@@ -88,9 +92,9 @@ void sg_dom_log_config(struct sg_persist *p)
     struct sg_persist_event *e;
 
     sg_dom_log(p, SG_PERSIST_EV_CONFIGURE, NULL, c->flush_latency_random_ns, 0,
-               c->domain | c->untracked << 2 | c->eviction << 4 | c->drain << 6
-               | c->posted_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11
-               | c->store_buffer << 12 | c->placement_order << 13 | c->poison_on_mismatch << 14);
+               c->domain | c->untracked << 2 | c->eviction << 4 | c->drain << 6 |
+                   c->posted_drain << 8 | c->ddio << 10 | c->cpu_tracking << 11 |
+                   c->store_buffer << 12 | c->placement_order << 13 | c->poison_on_mismatch << 14);
     e = sg_dom_log_last(p);
     e->at = c->placement_delay_ns;
     e->data = c->flush_latency_ns;
@@ -101,12 +105,20 @@ void sg_dom_log_config(struct sg_persist *p)
 
 void sg_dom_log_unpack_config(const struct sg_persist_event *e, struct sg_persist_config *c)
 {
-    *c = (struct sg_persist_config) {
-        .domain = e->arg & 3, .untracked = e->arg >> 2 & 3, .eviction = e->arg >> 4 & 3,
-        .drain = e->arg >> 6 & 3, .posted_drain = e->arg >> 8 & 3, .ddio = e->arg >> 10 & 1,
-        .cpu_tracking = e->arg >> 11 & 1, .store_buffer = e->arg >> 12 & 1,
-        .placement_order = e->arg >> 13 & 1, .poison_on_mismatch = e->arg >> 14 & 1,
-        .one_in = e->len, .placement_delay_ns = e->at, .flush_latency_ns = e->data,
+    *c = (struct sg_persist_config){
+        .domain = e->arg & 3,
+        .untracked = e->arg >> 2 & 3,
+        .eviction = e->arg >> 4 & 3,
+        .drain = e->arg >> 6 & 3,
+        .posted_drain = e->arg >> 8 & 3,
+        .ddio = e->arg >> 10 & 1,
+        .cpu_tracking = e->arg >> 11 & 1,
+        .store_buffer = e->arg >> 12 & 1,
+        .placement_order = e->arg >> 13 & 1,
+        .poison_on_mismatch = e->arg >> 14 & 1,
+        .one_in = e->len,
+        .placement_delay_ns = e->at,
+        .flush_latency_ns = e->data,
         .flush_latency_random_ns = e->addr,
         .untracked_flush_max = e->qpn | (uint64_t)e->msn << 32,
     };
@@ -162,12 +174,18 @@ static void put_event(uint8_t *to, const struct sg_persist_event *e)
 
 static void get_event(struct sg_persist_event *e, const uint8_t *from)
 {
-    *e = (struct sg_persist_event) {
-        .seq = sg_get_le64(from), .now_ns = sg_get_le64(from + 8),
-        .addr = sg_get_le64(from + 16), .at = sg_get_le64(from + 24),
-        .data = sg_get_le64(from + 32), .len = sg_get_le32(from + 40),
-        .qpn = sg_get_le32(from + 44), .msn = sg_get_le32(from + 48),
-        .arg = sg_get_le32(from + 52), .unit = sg_get_le16(from + 56), .kind = from[58],
+    *e = (struct sg_persist_event){
+        .seq = sg_get_le64(from),
+        .now_ns = sg_get_le64(from + 8),
+        .addr = sg_get_le64(from + 16),
+        .at = sg_get_le64(from + 24),
+        .data = sg_get_le64(from + 32),
+        .len = sg_get_le32(from + 40),
+        .qpn = sg_get_le32(from + 44),
+        .msn = sg_get_le32(from + 48),
+        .arg = sg_get_le32(from + 52),
+        .unit = sg_get_le16(from + 56),
+        .kind = from[58],
         .agent = from[59],
     };
     if (e->len <= 8) {
@@ -199,7 +217,7 @@ void sg_persist_log_export(const struct sg_persist *p, GByteArray *out)
         put_event(event, &p->log[seq & p->log_mask]);
         g_byte_array_append(out, event, sizeof(event));
     }
-    for (uint64_t at = first; at < p->log_data_end; ) {
+    for (uint64_t at = first; at < p->log_data_end;) {
         uint64_t n = SG_MIN(p->log_data_end - at, p->limits.log_data - at % p->limits.log_data);
 
         g_byte_array_append(out, p->log_data + at % p->limits.log_data, n);
@@ -219,26 +237,25 @@ static const char *parse_header(const struct sg_persist *p, const uint8_t *log, 
     if (len < LOG_HEADER || memcmp(log, magic, sizeof(magic)) != 0) {
         return "not a log";
     }
-    if (sg_get_le32(log + 8) != LOG_VERSION || sg_get_le32(log + 12) != LOG_HEADER
-        || sg_get_le32(log + 16) != LOG_EVENT) {
+    if (sg_get_le32(log + 8) != LOG_VERSION || sg_get_le32(log + 12) != LOG_HEADER ||
+        sg_get_le32(log + 16) != LOG_EVENT) {
         return "unknown version";
     }
     v->count = sg_get_le64(log + 32);
     v->data_first = sg_get_le64(log + 40);
     v->data_len = sg_get_le64(log + 48);
     v->events = log + LOG_HEADER;
-    if (v->count > (len - LOG_HEADER) / LOG_EVENT
-        || v->data_len != len - LOG_HEADER - v->count * LOG_EVENT) {
+    if (v->count > (len - LOG_HEADER) / LOG_EVENT ||
+        v->data_len != len - LOG_HEADER - v->count * LOG_EVENT) {
         return "truncated";
     }
     v->data = v->events + v->count * LOG_EVENT;
     if (!v->count || sg_get_le64(log + 24) != 1) {
         return "does not reach back to its first event";
     }
-    if (sg_get_le32(log + 20) != p->limits.line_stores
-        || sg_get_le64(log + 56) != p->limits.seed
-        || sg_get_le32(log + 64) != p->limits.s0_octets
-        || sg_get_le32(log + 68) != p->limits.s1_octets) {
+    if (sg_get_le32(log + 20) != p->limits.line_stores || sg_get_le64(log + 56) != p->limits.seed ||
+        sg_get_le32(log + 64) != p->limits.s0_octets ||
+        sg_get_le32(log + 68) != p->limits.s1_octets) {
         return "other limits";
     }
     return NULL;
@@ -263,7 +280,10 @@ static uint64_t length(const struct sg_persist_event *e)
 static void replay_cut(struct sg_persist *p, const struct sg_persist_event *e)
 {
     struct sg_persist_policy policy = {
-        .outcome = e->arg % SG_PERSIST_OUTCOMES, .seed = e->data, .addr = e->addr, .len = e->at,
+        .outcome = e->arg % SG_PERSIST_OUTCOMES,
+        .seed = e->data,
+        .addr = e->addr,
+        .len = e->at,
     };
 
     sg_persist_report_free(sg_persist_cut(p, &policy));
@@ -284,19 +304,23 @@ static void replay_setting(struct sg_persist *p, const struct sg_persist_event *
         sg_persist_configure(p, &config);
         break;
     case SG_PERSIST_EV_MARK_BAD:
-        sg_persist_mark_bad(p, e->addr, length(e), e->arg == SG_PERSIST_UNCORRECTABLE
-                                                   ? SG_PERSIST_UNCORRECTABLE
-                                                   : SG_PERSIST_POISONED);
+        sg_persist_mark_bad(p, e->addr, length(e),
+                            e->arg == SG_PERSIST_UNCORRECTABLE ? SG_PERSIST_UNCORRECTABLE
+                                                               : SG_PERSIST_POISONED);
         break;
     case SG_PERSIST_EV_CLEAR_BAD:
         sg_persist_clear_bad(p, e->addr, length(e));
         break;
     case SG_PERSIST_EV_SET_FAULTS:
         if (e->addr < p->extent_count && p->extent[e->addr].used) {
-            sg_persist_set_faults(p, e->addr, &(struct sg_persist_faults) {
-                .read_only = e->arg & 1, .flush_fails_always = e->arg & 2,
-                .wears_out = e->arg & 4, .flush_fails = e->msn, .lines_left = e->data,
-            });
+            sg_persist_set_faults(p, e->addr,
+                                  &(struct sg_persist_faults){
+                                      .read_only = e->arg & 1,
+                                      .flush_fails_always = e->arg & 2,
+                                      .wears_out = e->arg & 4,
+                                      .flush_fails = e->msn,
+                                      .lines_left = e->data,
+                                  });
         }
         break;
     case SG_PERSIST_EV_CUT:
@@ -332,7 +356,11 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
                          const uint8_t *data)
 {
     struct sg_persist_source who = {
-        .agent = e->agent, .unit = e->unit, .qpn = e->qpn, .msn = e->msn, .at = e->at,
+        .agent = e->agent,
+        .unit = e->unit,
+        .qpn = e->qpn,
+        .msn = e->msn,
+        .at = e->at,
     };
     uint64_t off;
     struct extent *x;
@@ -352,8 +380,8 @@ static bool replay_event(struct sg_persist *p, const struct sg_persist_event *e,
         memcpy(x->visible + off, data, e->len);
         return sg_persist_other_write(p, &who, e->addr, e->len);
     case SG_PERSIST_EV_CPU_STORE:
-        if (!(e->arg & SG_PERSIST_STORE_WRITE)
-            && (x = sg_dom_extent(p, e->addr, e->len, &off)) != NULL && data) {
+        if (!(e->arg & SG_PERSIST_STORE_WRITE) &&
+            (x = sg_dom_extent(p, e->addr, e->len, &off)) != NULL && data) {
             memcpy(x->visible + off, data, e->len);
         }
         return data && sg_persist_cpu_store(p, &who, e->addr, data, e->len, e->arg);

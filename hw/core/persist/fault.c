@@ -38,11 +38,10 @@ static bool hits(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t len)
 
 bool sg_dom_bad(const struct sg_persist *p, uint64_t addr, uint64_t len, unsigned kinds)
 {
-    return len
-           && ((kinds & SG_PERSIST_UNCORRECTABLE
-                && hits(&p->bad[SG_PERSIST_UNCORRECTABLE - 1], addr, len))
-               || (kinds & SG_PERSIST_POISONED
-                   && hits(&p->bad[SG_PERSIST_POISONED - 1], addr, len)));
+    return len &&
+           ((kinds & SG_PERSIST_UNCORRECTABLE &&
+             hits(&p->bad[SG_PERSIST_UNCORRECTABLE - 1], addr, len)) ||
+            (kinds & SG_PERSIST_POISONED && hits(&p->bad[SG_PERSIST_POISONED - 1], addr, len)));
 }
 
 static void insert(struct sg_dom_bad_ranges *b, unsigned i, struct sg_persist_bad x)
@@ -57,8 +56,8 @@ static bool covers(const struct sg_dom_bad_ranges *b, uint64_t addr, uint64_t le
 {
     unsigned i = first_after(b, addr);
 
-    return i < b->count && b->range[i].addr <= addr
-           && addr + len <= b->range[i].addr + b->range[i].len;
+    return i < b->count && b->range[i].addr <= addr &&
+           addr + len <= b->range[i].addr + b->range[i].len;
 }
 
 /*
@@ -116,9 +115,12 @@ bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
         }
         p->bad_generation++;
         cut_out(b, lo, hi - lo); /* splits none */
-        insert(b, first_after(b, lo), (struct sg_persist_bad) {
-            .addr = lo, .len = hi - lo, .kind = kind,
-        });
+        insert(b, first_after(b, lo),
+               (struct sg_persist_bad){
+                   .addr = lo,
+                   .len = hi - lo,
+                   .kind = kind,
+               });
     }
     sg_dom_log(p, SG_PERSIST_EV_MARK_BAD, NULL, addr, len, kind);
     return true;
@@ -165,8 +167,7 @@ uint64_t sg_persist_bad_generation(const struct sg_persist *p)
     return p->bad_generation;
 }
 
-bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len,
-                           uint64_t *line)
+bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *line)
 {
     const unsigned both = SG_PERSIST_UNCORRECTABLE | SG_PERSIST_POISONED;
     uint64_t end = addr + len, offset;
@@ -174,9 +175,9 @@ bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t l
     for (addr = sg_align_down(addr, SG_PERSIST_LINE); addr < end; addr += SG_PERSIST_LINE) {
         int extent = sg_persist_find(p, addr, SG_PERSIST_LINE, &offset);
 
-        if (extent != SG_PERSIST_NO_EXTENT && sg_dom_bad(p, addr, SG_PERSIST_LINE, both)
-            && !memcmp(p->extent[extent].visible + offset, p->extent[extent].media + offset,
-                       SG_PERSIST_LINE)) {
+        if (extent != SG_PERSIST_NO_EXTENT && sg_dom_bad(p, addr, SG_PERSIST_LINE, both) &&
+            !memcmp(p->extent[extent].visible + offset, p->extent[extent].media + offset,
+                    SG_PERSIST_LINE)) {
             *line = addr;
             return true;
         }

@@ -44,7 +44,7 @@ static void append(struct sg_persist *p, struct line *l, unsigned atom, uint8_t 
     uint32_t n = sg_dom_pool_get(&p->recs);
     struct rec *r = sg_dom_rec(p, n);
 
-    *r = (struct rec) { .seq = seq, .atom = atom, .mask = mask, .flags = flags };
+    *r = (struct rec){ .seq = seq, .atom = atom, .mask = mask, .flags = flags };
     memcpy(r->data, data, SG_PERSIST_ATOM);
     if (l->last) {
         sg_dom_rec(p, l->last)->next = n;
@@ -125,8 +125,8 @@ static void make_room(struct sg_persist *p, struct extent *e, size_t page_no, un
 {
     const struct page *g = e->pages[page_no];
 
-    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->has_history & 1ull << i
-        && sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)) {
+    if (p->busy_cpu >= 0 && p->cpu[p->busy_cpu]->sb_count && g && g->has_history & 1ull << i &&
+        sg_dom_line(p, g, i)->count + SG_DOM_LINE_ATOMS > line_limit(p)) {
         sg_dom_cpu_drain_stores(p, p->cpu[p->busy_cpu]);
     }
 }
@@ -154,7 +154,7 @@ static struct line *new_line(struct sg_persist *p, struct page *g, unsigned i)
     uint32_t n = sg_dom_pool_get(&p->lines);
     struct line *l = sg_dom_pool_at(&p->lines, n);
 
-    *l = (struct line) { 0 };
+    *l = (struct line){ 0 };
     g->dirty |= 1ull << i;
     g->has_history |= 1ull << i;
     g->ref[i] = n;
@@ -204,7 +204,7 @@ static void absorb_written(struct sg_persist *p, struct extent *e, size_t page_n
 
 static void drain_all(struct sg_persist *p, struct line *l)
 {
-    for (uint32_t n = l->first; n; ) {
+    for (uint32_t n = l->first; n;) {
         struct rec *r = sg_dom_rec(p, n);
 
         r->flags &= ~REC_S2P;
@@ -235,7 +235,7 @@ void sg_dom_line_store(struct sg_persist *p, struct extent *e, size_t page_no, u
     if (!(store->flags & REC_S2P) && p->busy_cpu >= 0) {
         drain_all(p, l); /* later arrivals in the cache come after them */
     }
-    for (unsigned at = store->in; at < end; ) {
+    for (unsigned at = store->in; at < end;) {
         unsigned atom = at / SG_PERSIST_ATOM, skip = at % SG_PERSIST_ATOM;
         unsigned n = SG_MIN(SG_PERSIST_ATOM - skip, end - at);
         uint8_t data[SG_PERSIST_ATOM] = { 0 };
@@ -284,7 +284,7 @@ bool sg_dom_line_adopt(struct sg_persist *p, struct extent *e, size_t page_no, u
 struct dma_write {
     struct extent *e;
     size_t page_no;
-    uint64_t off;       /* in the extent */
+    uint64_t off; /* in the extent */
     const uint8_t *data;
     size_t len;
     uint64_t seq;
@@ -292,10 +292,10 @@ struct dma_write {
 
 /* What a DMA write does to the form of a line that was dirty before. */
 enum form_change {
-    FORM_STAYS,           /* without a history: one more ascending step, or it was all or nothing */
+    FORM_STAYS, /* without a history: one more ascending step, or it was all or nothing */
     FORM_LOSES_HISTORY,
     FORM_ALL_OR_NOTHING,
-    FORM_HAS_STORE_MORE,  /* in its history, which may begin with this store */
+    FORM_HAS_STORE_MORE, /* in its history, which may begin with this store */
 };
 
 /* Octets [in, in + n) of line i are written. */
@@ -309,7 +309,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
 
     if (g->has_history & bit) {
         return full && (scarce || sg_dom_line(p, g, i)->count >= SG_DOM_VERSIONS)
-               ? FORM_LOSES_HISTORY : FORM_HAS_STORE_MORE;
+                   ? FORM_LOSES_HISTORY
+                   : FORM_HAS_STORE_MORE;
     }
     if (g->in_wpq & bit) {
         return FORM_HAS_STORE_MORE;
@@ -319,7 +320,8 @@ static enum form_change form_change(const struct sg_persist *p, const struct dma
     }
     return g->all_or_nothing & bit || memcmp(w->e->visible + at + above, w->e->media + at + above,
                                              SG_PERSIST_LINE - above) == 0
-           ? FORM_STAYS : FORM_HAS_STORE_MORE;
+               ? FORM_STAYS
+               : FORM_HAS_STORE_MORE;
 }
 
 /* Lines of the page that were dirty before this write. */
@@ -340,9 +342,13 @@ static void write_again(struct sg_persist *p, const struct dma_write *w, uint64_
             w->e->pages[w->page_no]->all_or_nothing |= 1ull << i;
             break;
         case FORM_HAS_STORE_MORE:
-            sg_dom_line_store(p, w->e, w->page_no, i, &(struct sg_dom_store){
-                .in = lo - at, .len = hi - lo, .data = w->data + (lo - w->off), .seq = w->seq,
-            });
+            sg_dom_line_store(p, w->e, w->page_no, i,
+                              &(struct sg_dom_store){
+                                  .in = lo - at,
+                                  .len = hi - lo,
+                                  .data = w->data + (lo - w->off),
+                                  .seq = w->seq,
+                              });
             break;
         }
     }
@@ -380,7 +386,12 @@ void sg_dom_visible_write(struct sg_persist *p, struct extent *e, uint64_t off, 
         g = sg_dom_page(p, e, page_no);
         if (g->dirty & mask) {
             const struct dma_write w = {
-                .e = e, .page_no = page_no, .off = off, .data = from, .len = n, .seq = seq,
+                .e = e,
+                .page_no = page_no,
+                .off = off,
+                .data = from,
+                .len = n,
+                .seq = seq,
             };
 
             write_again(p, &w, g->dirty & mask);
@@ -408,10 +419,14 @@ void sg_dom_visible_mark(struct sg_persist *p, struct extent *e, uint64_t off, s
             uint64_t at = (uint64_t)page_no * SG_PERSIST_PAGE + i * SG_PERSIST_LINE;
             uint64_t lo = SG_MAX(off, at), hi = SG_MIN(off + n, at + SG_PERSIST_LINE);
 
-            sg_dom_line_store(p, e, page_no, i, &(struct sg_dom_store) {
-                .in = lo - at, .len = hi - lo, .data = e->visible + lo, .seq = seq,
-                .written = true,
-            });
+            sg_dom_line_store(p, e, page_no, i,
+                              &(struct sg_dom_store){
+                                  .in = lo - at,
+                                  .len = hi - lo,
+                                  .data = e->visible + lo,
+                                  .seq = seq,
+                                  .written = true,
+                              });
         }
         set_refs(g, mask & ~g->dirty, seq);
         g->dirty |= mask;

@@ -61,7 +61,7 @@ size_t sg_dom_page_next(const struct extent *e, size_t page_no)
         return e->page_count;
     }
     bits = e->top[word / 64] & (~0ull << (word % 64));
-    for (size_t t = word / 64; ; bits = e->top[t]) {
+    for (size_t t = word / 64;; bits = e->top[t]) {
         if (bits) {
             word = t * 64 + __builtin_ctzll(bits);
             return word * 64 + __builtin_ctzll(e->map[word]);

@@ -38,29 +38,29 @@ struct sg_persist;
 struct sg_persist_report;
 
 enum sg_persist_sizes {
-    SG_PERSIST_ATOM = 8,       /* octets that never tear */
+    SG_PERSIST_ATOM = 8, /* octets that never tear */
     SG_PERSIST_LINE = 64,
     SG_PERSIST_PAGE = 4096,
-    SG_PERSIST_EXTENTS = 16,   /* NVDIMMs per machine */
-    SG_PERSIST_DEVICES = 64,   /* adapters: source.unit of a device is below */
-    SG_PERSIST_VCPUS = 1024,   /* source.unit of a vCPU is below */
+    SG_PERSIST_EXTENTS = 16, /* NVDIMMs per machine */
+    SG_PERSIST_DEVICES = 64, /* adapters: source.unit of a device is below */
+    SG_PERSIST_VCPUS = 1024, /* source.unit of a vCPU is below */
     SG_PERSIST_NO_EXTENT = -1,
 };
 
 /* ---- Sources ---- */
 
 enum sg_persist_agent {
-    SG_PERSIST_NOBODY,         /* unknown, or older than the log */
-    SG_PERSIST_ADAPTER,        /* unit: adapter number; qpn, msn, at = Tagged Offset */
-    SG_PERSIST_CPU,            /* unit: vCPU; at = program counter */
-    SG_PERSIST_OTHER,          /* another device or QEMU itself */
+    SG_PERSIST_NOBODY,  /* unknown, or older than the log */
+    SG_PERSIST_ADAPTER, /* unit: adapter number; qpn, msn, at = Tagged Offset */
+    SG_PERSIST_CPU,     /* unit: vCPU; at = program counter */
+    SG_PERSIST_OTHER,   /* another device or QEMU itself */
     SG_PERSIST_AGENTS,
 };
 
 /* The cause of an event. */
 struct sg_persist_source {
-    uint8_t agent;             /* enum sg_persist_agent */
-    uint8_t mode;              /* enum sg_mem_mode: S1 to S2 (CACHED), S3 (DIRECT), as ddio says */
+    uint8_t agent; /* enum sg_persist_agent */
+    uint8_t mode;  /* enum sg_mem_mode: S1 to S2 (CACHED), S3 (DIRECT), as ddio says */
     uint16_t unit;
     uint32_t qpn;
     uint32_t msn;
@@ -70,10 +70,10 @@ struct sg_persist_source {
 /* ---- Configuration ---- */
 
 enum sg_persist_domain {
-    SG_PERSIST_NONE,           /* nothing before the media survives */
-    SG_PERSIST_ADR,            /* S3 survives */
-    SG_PERSIST_EADR,           /* S2 survives too */
-    SG_PERSIST_WHOLE,          /* all but S0 survives */
+    SG_PERSIST_NONE,  /* nothing before the media survives */
+    SG_PERSIST_ADR,   /* S3 survives */
+    SG_PERSIST_EADR,  /* S2 survives too */
+    SG_PERSIST_WHOLE, /* all but S0 survives */
     SG_PERSIST_DOMAINS,
 };
 
@@ -92,24 +92,24 @@ enum sg_persist_untracked {
 
 /* All of it may be changed at any time; sg_persist_config_init() has the defaults. */
 struct sg_persist_config {
-    uint8_t domain;            /* enum sg_persist_domain; default ADR */
-    uint8_t untracked;         /* enum sg_persist_untracked; default AT_RISK */
-    bool ddio;                 /* DMA allocates in the cache (S1 -> S2), else S1 -> S3; on */
-    bool cpu_tracking;         /* the owner reports CPU stores, flushes and fences; off */
+    uint8_t domain;    /* enum sg_persist_domain; default ADR */
+    uint8_t untracked; /* enum sg_persist_untracked; default AT_RISK */
+    bool ddio;         /* DMA allocates in the cache (S1 -> S2), else S1 -> S3; on */
+    bool cpu_tracking; /* the owner reports CPU stores, flushes and fences; off */
     /*
      * Plain CPU stores and CLFLUSH wait in a modelled store buffer (S2') until it is full, a fence
      * comes, another agent acts, or sg_persist_cpu_sync(); off: they reach S2 at once.  The owner
      * must then call sg_persist_cpu_sync() whenever a CPU writes to a device (doorbells).
      */
     bool store_buffer;
-    uint8_t placement_order;   /* S0 -> S1 within a connection: enum sg_persist_order; IN_ORDER */
-    bool poison_on_mismatch;   /* sg_persist_poison() has an effect; off */
-    uint8_t eviction;          /* S2 -> S3; enum sg_persist_pace; default NEVER */
-    uint8_t drain;             /* S3 -> S4, matters for domain NONE only; default NEVER */
-    uint8_t posted_drain;      /* S1 -> visible; default RANDOM; EAGER: S1 is always empty */
-    uint32_t one_in;           /* RANDOM moves something at one in so many events; 1.., default 8 */
+    uint8_t placement_order; /* S0 -> S1 within a connection: enum sg_persist_order; IN_ORDER */
+    bool poison_on_mismatch; /* sg_persist_poison() has an effect; off */
+    uint8_t eviction;        /* S2 -> S3; enum sg_persist_pace; default NEVER */
+    uint8_t drain;           /* S3 -> S4, matters for domain NONE only; default NEVER */
+    uint8_t posted_drain;    /* S1 -> visible; default RANDOM; EAGER: S1 is always empty */
+    uint32_t one_in;         /* RANDOM moves something at one in so many events; 1.., default 8 */
     uint64_t placement_delay_ns; /* so long in S0 at most; 0 and in order: not at all; 200 us */
-    uint64_t flush_latency_ns; /* latency of an RDMA Flush with P; 0 and 0: answered at once */
+    uint64_t flush_latency_ns;   /* latency of an RDMA Flush with P; 0 and 0: answered at once */
     uint64_t flush_latency_random_ns; /* up to so much more, uniformly */
     /*
      * cpu_tracking off: an RDMA Flush with P also finds and persists lines changed by CPUs if its
@@ -120,14 +120,14 @@ struct sg_persist_config {
 
 /* Constant after creation; sg_persist_limits_init() has the defaults. */
 struct sg_persist_limits {
-    uint64_t seed;             /* of everything that RANDOM decides; default 1 */
-    uint32_t log_events;       /* kept by the log, rounded up to a power of two; default 65536 */
-    uint32_t log_data;         /* octets of payload kept by the log; default 0: not kept */
-    uint32_t s0_octets;        /* of one connection; the oldest move on at more; default 1 MiB */
-    uint32_t s1_octets;        /* of one device; likewise; default 64 KiB */
-    uint32_t line_stores;      /* in one line's history; older ones merge; 8.., default 64 */
-    uint32_t stores;           /* in all histories; then 8 in each; default 1 Mi (24 MiB) */
-    bool check;                /* sg_assert_persist_state() after every event: slow; off */
+    uint64_t seed;        /* of everything that RANDOM decides; default 1 */
+    uint32_t log_events;  /* kept by the log, rounded up to a power of two; default 65536 */
+    uint32_t log_data;    /* octets of payload kept by the log; default 0: not kept */
+    uint32_t s0_octets;   /* of one connection; the oldest move on at more; default 1 MiB */
+    uint32_t s1_octets;   /* of one device; likewise; default 64 KiB */
+    uint32_t line_stores; /* in one line's history; older ones merge; 8.., default 64 */
+    uint32_t stores;      /* in all histories; then 8 in each; default 1 Mi (24 MiB) */
+    bool check;           /* sg_assert_persist_state() after every event: slow; off */
 };
 
 void sg_persist_config_init(struct sg_persist_config *config);
@@ -177,11 +177,11 @@ int sg_persist_untracked_parse(const char *name);
 /* ---- Extents ---- */
 
 struct sg_persist_extent {
-    uint64_t base;             /* machine address, multiple of 64 */
-    uint64_t size;             /* octets, multiple of 64, not 0 */
-    uint8_t *visible;          /* aligned to 8; equal to media when added */
-    uint8_t *media;            /* aligned to 8 */
-    const char *name;          /* for reports; copied; NULL: "extentN" */
+    uint64_t base;    /* machine address, multiple of 64 */
+    uint64_t size;    /* octets, multiple of 64, not 0 */
+    uint8_t *visible; /* aligned to 8; equal to media when added */
+    uint8_t *media;   /* aligned to 8 */
+    const char *name; /* for reports; copied; NULL: "extentN" */
 };
 
 /* Number of the new extent, or SG_PERSIST_NO_EXTENT: overlap, alignment, too many. */
@@ -216,8 +216,8 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
  * coherent memory: if it is *value it becomes 'desired'.  *value becomes the value found.  All that
  * the device posted before is visible, and the outcome is: S2 with ddio, else S3.  False: refused.
  */
-bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
-                       uint64_t addr, uint64_t *value, uint64_t desired);
+bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source, uint64_t addr,
+                       uint64_t *value, uint64_t desired);
 /* Everything that this connection has in S0 moves to S1. */
 void sg_persist_settle(struct sg_persist *p, unsigned device, uint32_t qpn);
 /* The connection is gone: drops its data in S0 (for which its peer had no promise). */
@@ -248,8 +248,7 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
  * keeps S3, with S2 where it keeps S2.  Does not settle or fence: the caller does if it must.
  * SG_PM_FAILED: uncorrectable or poisoned octets, or range not in extents; buf undefined.
  */
-enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf,
-                                        size_t len);
+enum sg_pm_result sg_persist_media_read(struct sg_persist *p, uint64_t addr, void *buf, size_t len);
 /* A Verify of the range failed; with 'poison' its lines become unreadable until rewritten. */
 void sg_persist_poison(struct sg_persist *p, uint64_t addr, uint64_t len);
 
@@ -273,9 +272,9 @@ bool sg_persist_cpu_store(struct sg_persist *p, const struct sg_persist_source *
                           uint64_t addr, const void *buf, size_t len, unsigned flags);
 
 enum sg_persist_cpu_flush {
-    SG_PERSIST_CLWB,           /* E7: certain at the next fence of this vCPU */
-    SG_PERSIST_CLFLUSHOPT,     /* likewise */
-    SG_PERSIST_CLFLUSH,        /* in order with stores: done at once, or when the buffer drains */
+    SG_PERSIST_CLWB,       /* E7: certain at the next fence of this vCPU */
+    SG_PERSIST_CLFLUSHOPT, /* likewise */
+    SG_PERSIST_CLFLUSH,    /* in order with stores: done at once, or when the buffer drains */
     SG_PERSIST_CPU_FLUSHES,
 };
 /* Flush the line that contains addr; addresses outside of extents are ignored. */
@@ -285,8 +284,8 @@ void sg_persist_cpu_flush(struct sg_persist *p, const struct sg_persist_source *
 enum sg_persist_cpu_fence {
     SG_PERSIST_SFENCE,
     SG_PERSIST_MFENCE,
-    SG_PERSIST_LOCKED,         /* locked instruction, XCHG with memory */
-    SG_PERSIST_SERIALIZE,      /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
+    SG_PERSIST_LOCKED,    /* locked instruction, XCHG with memory */
+    SG_PERSIST_SERIALIZE, /* CPUID, WBINVD aside; uncached access; interrupt: as a fence */
     SG_PERSIST_CPU_FENCES,
 };
 /* E7, E8: moves what this vCPU flushed and stored non-temporally to S3.  Cheap if there is none. */
@@ -307,11 +306,11 @@ void sg_persist_deep_flush(struct sg_persist *p, uint64_t addr, uint64_t len);
 /* ---- Faults, per extent ---- */
 
 struct sg_persist_faults {
-    bool read_only;            /* no write reaches the media */
+    bool read_only; /* no write reaches the media */
     bool flush_fails_always;
-    uint32_t flush_fails;      /* the next so many RDMA Flushes with P fail; counts down */
-    bool wears_out;            /* the media takes so many more lines, then refuses: */
-    uint64_t lines_left;       /* counts down */
+    uint32_t flush_fails; /* the next so many RDMA Flushes with P fail; counts down */
+    bool wears_out;       /* the media takes so many more lines, then refuses: */
+    uint64_t lines_left;  /* counts down */
 };
 void sg_persist_set_faults(struct sg_persist *p, int extent, const struct sg_persist_faults *f);
 /* Present values. */
@@ -327,8 +326,8 @@ enum sg_persist_bad_kind {
  */
 enum { SG_PERSIST_BAD_RANGES = 1024 };
 struct sg_persist_bad {
-    uint64_t addr, len;        /* whole lines */
-    uint8_t kind;              /* enum sg_persist_bad_kind */
+    uint64_t addr, len; /* whole lines */
+    uint8_t kind;       /* enum sg_persist_bad_kind */
 };
 /* Marks all lines that the range touches.  False: too many ranges, or not within one extent. */
 bool sg_persist_mark_bad(struct sg_persist *p, uint64_t addr, uint64_t len,
@@ -342,8 +341,7 @@ uint64_t sg_persist_bad_generation(const struct sg_persist *p);
  * A processor loads the range, which lies within one extent: is one of its lines bad?  A line that
  * was changed since is not: the cache has it.  *line is the first bad line's address.
  */
-bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len,
-                           uint64_t *line);
+bool sg_persist_load_fails(const struct sg_persist *p, uint64_t addr, uint64_t len, uint64_t *line);
 
 /* ---- Milestones and armed cuts ---- */
 
@@ -353,13 +351,13 @@ void sg_persist_milestone(struct sg_persist *p, const struct sg_persist_source *
 
 enum sg_persist_arm_kind {
     SG_PERSIST_ARM_OFF,
-    SG_PERSIST_ARM_EVENT,      /* after the count-th event from now on (sg_persist_events()) */
-    SG_PERSIST_ARM_MILESTONE,  /* at the count-th milestone of this kind from now on */
+    SG_PERSIST_ARM_EVENT,     /* after the count-th event from now on (sg_persist_events()) */
+    SG_PERSIST_ARM_MILESTONE, /* at the count-th milestone of this kind from now on */
 };
 struct sg_persist_arm {
     uint8_t kind;
-    uint8_t milestone;         /* enum sg_pm_milestone */
-    uint64_t count;            /* 1.. */
+    uint8_t milestone; /* enum sg_pm_milestone */
+    uint64_t count;    /* 1.. */
 };
 void sg_persist_arm(struct sg_persist *p, const struct sg_persist_arm *arm);
 /*
@@ -384,9 +382,9 @@ enum sg_persist_outcome {
     SG_PERSIST_OUTCOMES,
 };
 struct sg_persist_policy {
-    uint8_t outcome;           /* enum sg_persist_outcome */
+    uint8_t outcome; /* enum sg_persist_outcome */
     uint64_t seed;
-    uint64_t addr, len;        /* WORST_FOR */
+    uint64_t addr, len; /* WORST_FOR */
 };
 const char *sg_persist_outcome_name(enum sg_persist_outcome outcome);
 int sg_persist_outcome_parse(const char *name); /* "lose-all", "keep-all", "random", "worst-for" */
@@ -415,7 +413,7 @@ void sg_persist_restart(struct sg_persist *p);
 enum sg_persist_stage {
     SG_PERSIST_S0,
     SG_PERSIST_S1,
-    SG_PERSIST_SB,             /* S2' */
+    SG_PERSIST_SB, /* S2' */
     SG_PERSIST_S2,
     SG_PERSIST_S3,
     SG_PERSIST_STAGES,
@@ -424,44 +422,44 @@ const char *sg_persist_stage_name(enum sg_persist_stage stage); /* "S0", "S1", "
 
 enum sg_persist_fate {
     SG_PERSIST_LOST,
-    SG_PERSIST_PARTLY,         /* an in-order prefix of the line's stores survived */
+    SG_PERSIST_PARTLY, /* an in-order prefix of the line's stores survived */
     SG_PERSIST_KEPT,
-    SG_PERSIST_REFUSED,        /* would have survived, but the medium refused it */
+    SG_PERSIST_REFUSED, /* would have survived, but the medium refused it */
     SG_PERSIST_FATES,
 };
 const char *sg_persist_fate_name(enum sg_persist_fate fate); /* "lost", "partly", "kept"... */
 
 /* A run of neighbouring lines (S2', S2, S3) or one queued piece (S0, S1) with one fate. */
 struct sg_persist_loss {
-    uint64_t addr, len;        /* octets; whole lines for S2', S2, S3 */
-    uint8_t stage;             /* of the newest store in it */
+    uint64_t addr, len; /* octets; whole lines for S2', S2, S3 */
+    uint8_t stage;      /* of the newest store in it */
     uint8_t fate;
     int16_t extent;
     uint32_t lines;
-    uint32_t stores;           /* in its lines' histories */
+    uint32_t stores; /* in its lines' histories */
     uint32_t stores_kept;
     struct sg_persist_source source; /* of the newest store, if the log still knows */
-    uint64_t seq;              /* its event in the log, 0 unknown */
+    uint64_t seq;                    /* its event in the log, 0 unknown */
 };
 
 enum { SG_PERSIST_REPORT_ROWS = 4096, SG_PERSIST_REPORT_EVENTS = 64 };
 
 struct sg_persist_report {
-    uint64_t now_ns, events;   /* at the cut */
+    uint64_t now_ns, events; /* at the cut */
     struct sg_persist_config config;
     struct sg_persist_policy policy;
-    bool armed;                /* an armed cut, not a command */
+    bool armed; /* an armed cut, not a command */
     struct sg_persist_arm arm;
     /* Lines (S2', S2, S3) and octets (S0, S1) by stage and fate. */
     uint64_t count[SG_PERSIST_STAGES][SG_PERSIST_FATES];
     uint64_t untracked[SG_PERSIST_FATES]; /* lines changed by CPUs with tracking off */
-    bool untracked_counted;    /* false: not compared, because nothing depended on it */
+    bool untracked_counted;               /* false: not compared, because nothing depended on it */
     /*
      * Visible memory is already correct, and the owner must not change it.  Changes by untracked
      * CPUs stay there and still differ from the media: sg_persist_write_back().
      */
     bool stays;
-    uint64_t acknowledged;     /* RDMA Flushes with P done since the last restart */
+    uint64_t acknowledged;        /* RDMA Flushes with P done since the last restart */
     struct sg_persist_loss *rows; /* by extent and address; at most SG_PERSIST_REPORT_ROWS */
     size_t row_count;
     uint64_t rows_omitted;
@@ -488,35 +486,35 @@ enum sg_persist_event_kind {
     /* Inputs: replaying them with the same configuration and seed reproduces everything else. */
     SG_PERSIST_EV_DMA_WRITE = 1,
     SG_PERSIST_EV_ATOM_STORE,
-    SG_PERSIST_EV_SETTLE,       /* this and the next two: logged only when there is something */
+    SG_PERSIST_EV_SETTLE, /* this and the next two: logged only when there is something */
     SG_PERSIST_EV_FORGET,
     SG_PERSIST_EV_DEVICE_FENCE,
-    SG_PERSIST_EV_FLUSH,        /* arg: flags; 0x100: its begin, 0x200: its end */
+    SG_PERSIST_EV_FLUSH, /* arg: flags; 0x100: its begin, 0x200: its end */
     SG_PERSIST_EV_OTHER_WRITE,
-    SG_PERSIST_EV_CPU_STORE,    /* arg: SG_PERSIST_STORE_*; data: the octets if at most 8 */
-    SG_PERSIST_EV_CPU_FLUSH,    /* arg: kind */
-    SG_PERSIST_EV_CPU_FENCE,    /* arg: kind; logged only when there is something */
-    SG_PERSIST_EV_CPU_SYNC,     /* likewise */
+    SG_PERSIST_EV_CPU_STORE, /* arg: SG_PERSIST_STORE_*; data: the octets if at most 8 */
+    SG_PERSIST_EV_CPU_FLUSH, /* arg: kind */
+    SG_PERSIST_EV_CPU_FENCE, /* arg: kind; logged only when there is something */
+    SG_PERSIST_EV_CPU_SYNC,  /* likewise */
     SG_PERSIST_EV_ORDERLY,
     SG_PERSIST_EV_DEEP_FLUSH,
-    SG_PERSIST_EV_MARK_BAD,     /* arg: kind */
+    SG_PERSIST_EV_MARK_BAD, /* arg: kind */
     SG_PERSIST_EV_CLEAR_BAD,
-    SG_PERSIST_EV_SET_FAULTS,   /* addr: extent; arg: bits; msn: flush_fails; data: lines_left */
-    SG_PERSIST_EV_MILESTONE,    /* arg: enum sg_pm_milestone */
-    SG_PERSIST_EV_TICK,         /* logged only when something is due */
+    SG_PERSIST_EV_SET_FAULTS, /* addr: extent; arg: bits; msn: flush_fails; data: lines_left */
+    SG_PERSIST_EV_MILESTONE,  /* arg: enum sg_pm_milestone */
+    SG_PERSIST_EV_TICK,       /* logged only when something is due */
     SG_PERSIST_EV_CONFIGURE,
-    SG_PERSIST_EV_CUT,          /* arg: outcome; data: seed; addr and at: the policy's range */
+    SG_PERSIST_EV_CUT, /* arg: outcome; data: seed; addr and at: the policy's range */
     SG_PERSIST_EV_RESTART,
-    SG_PERSIST_EV_DMA_READ,     /* logged only when something of the range was in S2' */
+    SG_PERSIST_EV_DMA_READ, /* logged only when something of the range was in S2' */
     SG_PERSIST_EV_INPUTS,
     /* Consequences and acknowledgements. */
-    SG_PERSIST_EV_POSTED = 64,  /* S0 -> S1 */
-    SG_PERSIST_EV_VISIBLE,      /* S1 -> visible */
-    SG_PERSIST_EV_EVICTED,      /* S2 -> S3 by itself */
-    SG_PERSIST_EV_DRAINED,      /* S3 -> S4 by itself */
-    SG_PERSIST_EV_FLUSH_DONE,   /* an acknowledgement: the range is where arg (flags) promises */
+    SG_PERSIST_EV_POSTED = 64, /* S0 -> S1 */
+    SG_PERSIST_EV_VISIBLE,     /* S1 -> visible */
+    SG_PERSIST_EV_EVICTED,     /* S2 -> S3 by itself */
+    SG_PERSIST_EV_DRAINED,     /* S3 -> S4 by itself */
+    SG_PERSIST_EV_FLUSH_DONE,  /* an acknowledgement: the range is where arg (flags) promises */
     SG_PERSIST_EV_FLUSH_FAILED,
-    SG_PERSIST_EV_REFUSED,      /* the medium took no more */
+    SG_PERSIST_EV_REFUSED, /* the medium took no more */
 };
 
 /*
@@ -524,19 +522,19 @@ enum sg_persist_event_kind {
  * payload octets logged before, UINT64_MAX if payload is not kept.
  */
 struct sg_persist_event {
-    uint64_t seq;              /* 1.. */
+    uint64_t seq; /* 1.. */
     uint64_t now_ns;
     uint64_t addr;
-    uint64_t at;               /* program counter or Tagged Offset */
-    uint64_t data;             /* payload up to 8 octets in memory order; else its place, below */
+    uint64_t at;   /* program counter or Tagged Offset */
+    uint64_t data; /* payload up to 8 octets in memory order; else its place, below */
     uint32_t len;
     uint32_t qpn;
     uint32_t msn;
     uint32_t arg;
     uint16_t unit;
-    uint8_t kind;              /* enum sg_persist_event_kind */
-    uint8_t agent;             /* enum sg_persist_agent */
-    uint32_t reserved;         /* 0 */
+    uint8_t kind;      /* enum sg_persist_event_kind */
+    uint8_t agent;     /* enum sg_persist_agent */
+    uint32_t reserved; /* 0 */
 };
 
 const char *sg_persist_event_name(unsigned kind);

@@ -22,7 +22,7 @@ static struct piece *new_piece(const struct sg_persist_source *source, uint64_t 
 {
     struct piece *x = g_malloc(sizeof(*x) + len);
 
-    *x = (struct piece) { .source = *source, .addr = addr, .len = len, .seq = seq };
+    *x = (struct piece){ .source = *source, .addr = addr, .len = len, .seq = seq };
     memcpy(x->data, buf, len);
     return x;
 }
@@ -98,8 +98,7 @@ void sg_dom_post_visible(struct sg_persist *p, unsigned device, uint32_t octets)
 
     if (octets) {
         sg_dom_others_drain(p, -1);
-        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq,
-                       x->source.mode);
+        become_visible(p, x->addr, x->data, SG_MIN(octets, x->len), x->seq, x->source.mode);
     }
     g_free(x);
 }
@@ -126,8 +125,8 @@ static void post(struct sg_persist *p, struct piece *x)
 
     sg_dom_log(p, SG_PERSIST_EV_POSTED, &x->source, x->addr, x->len, 0);
     fifo_push(f, x);
-    while (f->head && (p->config.posted_drain == SG_PERSIST_EAGER
-                       || f->octets > p->limits.s1_octets)) {
+    while (f->head &&
+           (p->config.posted_drain == SG_PERSIST_EAGER || f->octets > p->limits.s1_octets)) {
         sg_dom_post_visible(p, device, f->head->len);
     }
     if (p->config.posted_drain == SG_PERSIST_RANDOM) {
@@ -269,7 +268,7 @@ void sg_persist_tick(struct sg_persist *p, uint64_t now_ns)
     sg_dom_log(p, SG_PERSIST_EV_TICK, NULL, 0, 0, 0);
     if (p->place_due_ns <= p->now_ns) {
         p->place_due_ns = SG_NEVER;
-        for (unsigned i = 0; i < p->conn_order->len; ) {
+        for (unsigned i = 0; i < p->conn_order->len;) {
             struct sg_dom_conn *c = g_ptr_array_index(p->conn_order, i);
 
             place_due(p, c);
@@ -299,8 +298,8 @@ uint64_t sg_persist_next_due(const struct sg_persist *p)
 static bool acceptable(const struct sg_persist *p, const struct sg_persist_source *source,
                        uint64_t addr, uint64_t len)
 {
-    return source->unit < SG_PERSIST_DEVICES && len <= UINT32_MAX
-           && sg_persist_query(p, addr, len) & SG_PM_PERSISTENT;
+    return source->unit < SG_PERSIST_DEVICES && len <= UINT32_MAX &&
+           sg_persist_query(p, addr, len) & SG_PM_PERSISTENT;
 }
 
 bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *source,
@@ -316,8 +315,7 @@ bool sg_persist_dma_write(struct sg_persist *p, const struct sg_persist_source *
         return true;
     }
     sg_dom_others_drain(p, -1);
-    seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len,
-                             source->mode);
+    seq = sg_dom_log_payload(p, SG_PERSIST_EV_DMA_WRITE, source, addr, buf, len, source->mode);
     if (g->placement_delay_ns || g->placement_order == SG_PERSIST_RANDOM_ORDER) {
         hold(p, new_piece(source, addr, buf, len, seq));
     } else if (g->posted_drain == SG_PERSIST_EAGER) {
@@ -334,8 +332,7 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
 {
     uint64_t seq;
 
-    if (!sg_is_aligned(addr, SG_PERSIST_ATOM)
-        || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
+    if (!sg_is_aligned(addr, SG_PERSIST_ATOM) || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
         return false;
     }
     if (p->frozen) {
@@ -353,8 +350,8 @@ bool sg_persist_atom_store(struct sg_persist *p, const struct sg_persist_source 
 static void changed_outside(struct sg_persist *p, const struct sg_persist_source *source,
                             struct extent *e, uint64_t off, uint64_t addr, uint64_t len)
 {
-    uint64_t seq = sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off,
-                                      len, 0);
+    uint64_t seq =
+        sg_dom_log_payload(p, SG_PERSIST_EV_OTHER_WRITE, source, addr, e->visible + off, len, 0);
 
     sg_dom_visible_mark(p, e, off, len, seq);
     if (!p->config.ddio) {
@@ -364,14 +361,13 @@ static void changed_outside(struct sg_persist *p, const struct sg_persist_source
     sg_dom_input_done(p);
 }
 
-bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source,
-                       uint64_t addr, uint64_t *value, uint64_t desired)
+bool sg_persist_atomic(struct sg_persist *p, const struct sg_persist_source *source, uint64_t addr,
+                       uint64_t *value, uint64_t desired)
 {
     uint64_t off, found, want;
     struct extent *e;
 
-    if (!sg_is_aligned(addr, SG_PERSIST_ATOM)
-        || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
+    if (!sg_is_aligned(addr, SG_PERSIST_ATOM) || !acceptable(p, source, addr, SG_PERSIST_ATOM)) {
         return false;
     }
     if (p->frozen) {

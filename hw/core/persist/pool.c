@@ -5,7 +5,7 @@
 void sg_dom_pool_init(struct pool *pool, uint32_t element_size)
 {
     sg_assert(element_size >= sizeof(uint32_t));
-    *pool = (struct pool) { .size = element_size, .fresh = 1 };
+    *pool = (struct pool){ .size = element_size, .fresh = 1 };
 }
 
 /* Frees all elements at once; the pool can be used again. */

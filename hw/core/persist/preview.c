@@ -82,8 +82,8 @@ static void copy_cpu(const struct excerpt *x, unsigned unit)
     struct cpu *c = g_new0(struct cpu, 1);
 
     c->flushes = g_array_new(FALSE, FALSE, sizeof(struct cpu_entry));
-    c->sb_count = copy_entries(x, from->sb, from->sb_head, from->sb_count, SG_DOM_STORE_BUFFER,
-                               c->sb);
+    c->sb_count =
+        copy_entries(x, from->sb, from->sb_head, from->sb_count, SG_DOM_STORE_BUFFER, c->sb);
     c->wc_count = copy_entries(x, from->wc, from->wc_head, from->wc_count, SG_DOM_WC_LINES, c->wc);
     x->p->cpu[unit] = c;
     x->p->busy_cpu = unit;
@@ -94,12 +94,19 @@ static struct sg_persist *make_excerpt(const struct sg_persist *p, const struct 
 {
     size_t first = off / SG_PERSIST_PAGE;
     struct excerpt x = {
-        .from = p, .whole = e, .first_page = first, .base = e->base + first * SG_PERSIST_PAGE,
+        .from = p,
+        .whole = e,
+        .first_page = first,
+        .base = e->base + first * SG_PERSIST_PAGE,
         .size = SG_MIN(sg_align_up(off + len, SG_PERSIST_PAGE), e->size) - first * SG_PERSIST_PAGE,
     };
     struct sg_persist_limits limits = p->limits;
     struct sg_persist_extent extent = {
-        .base = x.base, .size = x.size, .visible = visible, .media = media, .name = e->name,
+        .base = x.base,
+        .size = x.size,
+        .visible = visible,
+        .media = media,
+        .name = e->name,
     };
 
     memcpy(visible, e->visible + first * SG_PERSIST_PAGE, x.size);

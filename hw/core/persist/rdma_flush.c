@@ -35,8 +35,8 @@ static bool persist_part(struct sg_persist *p, struct extent *e, uint64_t off, u
     }
     return sg_dom_advance_range(p, e, off, len,
                                 p->config.domain == SG_PERSIST_NONE ? SG_DOM_TO_S4 : SG_DOM_TO_S3,
-                                true)
-           && !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
+                                true) &&
+           !sg_dom_bad(p, e->base + off, len, SG_PERSIST_POISONED);
 }
 
 bool sg_dom_flush_finish(struct sg_persist *p, const struct sg_persist_source *source,
@@ -91,8 +91,8 @@ enum sg_pm_result sg_persist_flush(struct sg_persist *p, const struct sg_persist
     if (p->frozen) {
         return wait_for_ever(op);
     }
-    if (!flags || source->unit >= SG_PERSIST_DEVICES
-        || (op->len && !(sg_persist_query(p, addr, op->len) & SG_PM_PERSISTENT))) {
+    if (!flags || source->unit >= SG_PERSIST_DEVICES ||
+        (op->len && !(sg_persist_query(p, addr, op->len) & SG_PM_PERSISTENT))) {
         return SG_PM_FAILED;
     }
     if (op->phase == SG_PM_NEW) {
@@ -139,8 +139,8 @@ static bool media_read_part(struct sg_persist *p, struct extent *e, uint64_t off
         return false;
     }
     /* If the medium refuses, the cache's content cannot survive. */
-    cache_survives = p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only
-                     && !e->faults.wears_out;
+    cache_survives =
+        p->config.domain >= SG_PERSIST_EADR && !e->faults.read_only && !e->faults.wears_out;
     memcpy(buf, (cache_survives ? e->visible : e->media) + off, len);
     return true;
 }

@@ -16,9 +16,14 @@ struct sg_persist_report *sg_dom_report_new(struct sg_persist *p,
     struct sg_persist_report *r = g_new0(struct sg_persist_report, 1);
     uint64_t oldest, newest;
 
-    *r = (struct sg_persist_report) {
-        .now_ns = p->now_ns, .events = p->inputs, .config = p->config, .policy = *policy,
-        .armed = p->armed_hit, .arm = p->arm, .acknowledged = p->acknowledged,
+    *r = (struct sg_persist_report){
+        .now_ns = p->now_ns,
+        .events = p->inputs,
+        .config = p->config,
+        .policy = *policy,
+        .armed = p->armed_hit,
+        .arm = p->arm,
+        .acknowledged = p->acknowledged,
         .rows = g_new(struct sg_persist_loss, SG_PERSIST_REPORT_ROWS),
         .recent = g_new(struct sg_persist_event, SG_PERSIST_REPORT_EVENTS),
     };
@@ -50,10 +55,10 @@ void sg_persist_report_free(struct sg_persist_report *r)
 
 static bool continues(const struct sg_persist_loss *last, const struct sg_persist_loss *row)
 {
-    return row->lines && last->lines && last->extent == row->extent
-           && last->addr + last->len == row->addr && last->stage == row->stage
-           && last->fate == row->fate && last->seq == row->seq
-           && last->source.agent == row->source.agent;
+    return row->lines && last->lines && last->extent == row->extent &&
+           last->addr + last->len == row->addr && last->stage == row->stage &&
+           last->fate == row->fate && last->seq == row->seq &&
+           last->source.agent == row->source.agent;
 }
 
 void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
@@ -65,8 +70,12 @@ void sg_dom_report_add(struct sg_persist *p, struct sg_persist_report *r,
 
     if (e) {
         row.seq = e->seq;
-        row.source = (struct sg_persist_source) {
-            .agent = e->agent, .unit = e->unit, .qpn = e->qpn, .msn = e->msn, .at = e->at,
+        row.source = (struct sg_persist_source){
+            .agent = e->agent,
+            .unit = e->unit,
+            .qpn = e->qpn,
+            .msn = e->msn,
+            .at = e->at,
         };
     }
     if (last && continues(last, &row)) {
@@ -105,7 +114,8 @@ static void json_source(GString *out, const struct sg_persist_source *s)
 {
     switch (s->agent) {
     case SG_PERSIST_ADAPTER:
-        g_string_append_printf(out, "{\"agent\": \"adapter\", \"device\": %u, \"qpn\": %" PRIu32
+        g_string_append_printf(out,
+                               "{\"agent\": \"adapter\", \"device\": %u, \"qpn\": %" PRIu32
                                ", \"msn\": %" PRIu32 ", \"to\": %" PRIu64 "}",
                                s->unit, s->qpn, s->msn, s->at);
         break;
@@ -129,7 +139,8 @@ static void json_source(GString *out, const struct sg_persist_source *s)
 static void json_config(GString *out, const struct sg_persist_config *c)
 {
     g_string_append_printf(
-        out, "{\"domain\": \"%s\", \"ddio\": %s, \"cpu-tracking\": %s, \"store-buffer\": %s,"
+        out,
+        "{\"domain\": \"%s\", \"ddio\": %s, \"cpu-tracking\": %s, \"store-buffer\": %s,"
         " \"untracked\": \"%s\", \"placement-delay\": %" PRIu64 ", \"placement-order\": \"%s\","
         " \"eviction\": \"%s\", \"drain\": \"%s\", \"posted-drain\": \"%s\"}",
         sg_persist_domain_name(c->domain), c->ddio ? "true" : "false",
@@ -142,8 +153,8 @@ static void json_config(GString *out, const struct sg_persist_config *c)
 static void json_fates(GString *out, const uint64_t count[SG_PERSIST_FATES])
 {
     for (unsigned f = 0; f < SG_PERSIST_FATES; f++) {
-        g_string_append_printf(out, "%s\"%s\": %" PRIu64, f ? ", " : "{",
-                               sg_persist_fate_name(f), count[f]);
+        g_string_append_printf(out, "%s\"%s\": %" PRIu64, f ? ", " : "{", sg_persist_fate_name(f),
+                               count[f]);
     }
     g_string_append_c(out, '}');
 }
@@ -151,7 +162,8 @@ static void json_fates(GString *out, const uint64_t count[SG_PERSIST_FATES])
 static void json_row(const struct sg_persist_report *r, const struct sg_persist_loss *x,
                      GString *out)
 {
-    g_string_append_printf(out, "{\"addr\": %" PRIu64 ", \"len\": %" PRIu64
+    g_string_append_printf(out,
+                           "{\"addr\": %" PRIu64 ", \"len\": %" PRIu64
                            ", \"stage\": \"%s\", \"fate\": \"%s\", \"extent\": ",
                            x->addr, x->len, sg_persist_stage_name(x->stage),
                            sg_persist_fate_name(x->fate));
@@ -160,7 +172,8 @@ static void json_row(const struct sg_persist_report *r, const struct sg_persist_
     } else {
         g_string_append(out, "null");
     }
-    g_string_append_printf(out, ", \"lines\": %" PRIu32 ", \"stores\": %" PRIu32
+    g_string_append_printf(out,
+                           ", \"lines\": %" PRIu32 ", \"stores\": %" PRIu32
                            ", \"stores-kept\": %" PRIu32 ", \"event\": %" PRIu64 ", \"source\": ",
                            x->lines, x->stores, x->stores_kept, x->seq);
     json_source(out, &x->source);
@@ -170,21 +183,26 @@ static void json_row(const struct sg_persist_report *r, const struct sg_persist_
 static void json_event(const struct sg_persist_event *e, GString *out)
 {
     struct sg_persist_source who = {
-        .agent = e->agent, .unit = e->unit, .qpn = e->qpn, .msn = e->msn, .at = e->at,
+        .agent = e->agent,
+        .unit = e->unit,
+        .qpn = e->qpn,
+        .msn = e->msn,
+        .at = e->at,
     };
 
-    g_string_append_printf(out, "{\"event\": %" PRIu64 ", \"time-ns\": %" PRIu64
-                           ", \"kind\": \"%s\", \"addr\": %" PRIu64 ", \"len\": %" PRIu32
-                           ", \"arg\": %" PRIu32 ", \"source\": ",
-                           e->seq, e->now_ns, sg_persist_event_name(e->kind), e->addr, e->len,
-                           e->arg);
+    g_string_append_printf(
+        out,
+        "{\"event\": %" PRIu64 ", \"time-ns\": %" PRIu64 ", \"kind\": \"%s\", \"addr\": %" PRIu64
+        ", \"len\": %" PRIu32 ", \"arg\": %" PRIu32 ", \"source\": ",
+        e->seq, e->now_ns, sg_persist_event_name(e->kind), e->addr, e->len, e->arg);
     json_source(out, &who);
     g_string_append_c(out, '}');
 }
 
 void sg_persist_report_json(const struct sg_persist_report *r, GString *out)
 {
-    g_string_append_printf(out, "{\"version\": 1, \"time-ns\": %" PRIu64 ", \"events\": %" PRIu64
+    g_string_append_printf(out,
+                           "{\"version\": 1, \"time-ns\": %" PRIu64 ", \"events\": %" PRIu64
                            ", \"acknowledged-flushes\": %" PRIu64 ", \"armed\": %s,\n"
                            " \"policy\": {\"outcome\": \"%s\", \"seed\": %" PRIu64
                            ", \"addr\": %" PRIu64 ", \"len\": %" PRIu64 "},\n \"config\": ",
@@ -203,8 +221,7 @@ void sg_persist_report_json(const struct sg_persist_report *r, GString *out)
     g_string_append_printf(out, "},\n \"untracked-counted\": %s, \"untracked\": ",
                            r->untracked_counted ? "true" : "false");
     json_fates(out, r->untracked);
-    g_string_append_printf(out, ",\n \"rows-omitted\": %" PRIu64 ", \"rows\": [",
-                           r->rows_omitted);
+    g_string_append_printf(out, ",\n \"rows-omitted\": %" PRIu64 ", \"rows\": [", r->rows_omitted);
     for (size_t i = 0; i < r->row_count; i++) {
         g_string_append(out, i ? ",\n  " : "\n  ");
         json_row(r, &r->rows[i], out);
@@ -257,11 +274,11 @@ static void text_counts(const struct sg_persist_report *r, GString *out)
         const uint64_t *n = r->count[s];
 
         if (n[0] | n[1] | n[2] | n[3]) {
-            g_string_append_printf(out, "%-10s %-6s %10" PRIu64 " %10" PRIu64 " %10" PRIu64
-                                   " %10" PRIu64 "\n", sg_persist_stage_name(s),
-                                   s <= SG_PERSIST_S1 ? "octets" : "lines", n[SG_PERSIST_LOST],
-                                   n[SG_PERSIST_PARTLY], n[SG_PERSIST_KEPT],
-                                   n[SG_PERSIST_REFUSED]);
+            g_string_append_printf(
+                out, "%-10s %-6s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64 "\n",
+                sg_persist_stage_name(s), s <= SG_PERSIST_S1 ? "octets" : "lines",
+                n[SG_PERSIST_LOST], n[SG_PERSIST_PARTLY], n[SG_PERSIST_KEPT],
+                n[SG_PERSIST_REFUSED]);
             any = true;
         }
     }
@@ -273,9 +290,11 @@ static void text_counts(const struct sg_persist_report *r, GString *out)
     } else if (!r->config.cpu_tracking && !r->untracked_counted) {
         g_string_append(out, "Lines changed by CPUs were not tracked and not counted: all lost.\n");
     } else if (!r->config.cpu_tracking) {
-        g_string_append_printf(out, "Lines changed by CPUs, untracked: %" PRIu64 " lost, %" PRIu64
-                               " kept, %" PRIu64 " refused.\n", r->untracked[SG_PERSIST_LOST],
-                               r->untracked[SG_PERSIST_KEPT], r->untracked[SG_PERSIST_REFUSED]);
+        g_string_append_printf(out,
+                               "Lines changed by CPUs, untracked: %" PRIu64 " lost, %" PRIu64
+                               " kept, %" PRIu64 " refused.\n",
+                               r->untracked[SG_PERSIST_LOST], r->untracked[SG_PERSIST_KEPT],
+                               r->untracked[SG_PERSIST_REFUSED]);
     }
     if (sg_persist_doubt(&r->config)) {
         g_string_append_printf(out, "Not to be trusted: %s.\n", sg_persist_doubt(&r->config));
@@ -286,8 +305,8 @@ static void text_row(const struct sg_persist_report *r, const struct sg_persist_
                      GString *out)
 {
     g_string_append_printf(out, "  %-3s %-7s 0x%012" PRIx64 " +0x%" PRIx64,
-                           sg_persist_stage_name(x->stage), sg_persist_fate_name(x->fate),
-                           x->addr, x->len);
+                           sg_persist_stage_name(x->stage), sg_persist_fate_name(x->fate), x->addr,
+                           x->len);
     if (x->fate == SG_PERSIST_PARTLY) {
         g_string_append_printf(out, " (%" PRIu32 " of %" PRIu32 " stores)", x->stores_kept,
                                x->stores);
@@ -303,7 +322,11 @@ static void text_row(const struct sg_persist_report *r, const struct sg_persist_
 static void text_event(const struct sg_persist_event *e, GString *out)
 {
     struct sg_persist_source who = {
-        .agent = e->agent, .unit = e->unit, .qpn = e->qpn, .msn = e->msn, .at = e->at,
+        .agent = e->agent,
+        .unit = e->unit,
+        .qpn = e->qpn,
+        .msn = e->msn,
+        .at = e->at,
     };
 
     g_string_append_printf(out, "  %8" PRIu64 " %-12s", e->seq, sg_persist_event_name(e->kind));
@@ -321,10 +344,11 @@ void sg_persist_report_text(const struct sg_persist_report *r, GString *out)
 {
     size_t first = r->recent_count > TEXT_EVENTS ? r->recent_count - TEXT_EVENTS : 0;
 
-    g_string_append_printf(out, "Power cut%s after %" PRIu64 " events, domain %s, ddio %s, "
-                           "policy %s", r->armed ? " (armed)" : "", r->events,
-                           sg_persist_domain_name(r->config.domain),
-                           r->config.ddio ? "on" : "off",
+    g_string_append_printf(out,
+                           "Power cut%s after %" PRIu64 " events, domain %s, ddio %s, "
+                           "policy %s",
+                           r->armed ? " (armed)" : "", r->events,
+                           sg_persist_domain_name(r->config.domain), r->config.ddio ? "on" : "off",
                            sg_persist_outcome_name(r->policy.outcome));
     if (r->policy.outcome >= SG_PERSIST_OUTCOME_RANDOM) {
         g_string_append_printf(out, " seed %" PRIu64, r->policy.seed);
@@ -332,8 +356,10 @@ void sg_persist_report_text(const struct sg_persist_report *r, GString *out)
     if (r->policy.outcome == SG_PERSIST_WORST_FOR) {
         g_string_append_printf(out, " 0x%" PRIx64 " +0x%" PRIx64, r->policy.addr, r->policy.len);
     }
-    g_string_append_printf(out, "\n%" PRIu64 " flushes to persistence acknowledged since the last "
-                           "start.\n\n", r->acknowledged);
+    g_string_append_printf(out,
+                           "\n%" PRIu64 " flushes to persistence acknowledged since the last "
+                           "start.\n\n",
+                           r->acknowledged);
     text_counts(r, out);
     if (r->row_count) {
         g_string_append(out, "\nWhat was dirty:\n");

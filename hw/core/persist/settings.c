@@ -7,7 +7,7 @@ enum { DEFAULT_ONE_IN = 8, DEFAULT_LINE_STORES = 64, DEFAULT_PLACEMENT_NS = 2000
 
 void sg_persist_config_init(struct sg_persist_config *config)
 {
-    *config = (struct sg_persist_config) {
+    *config = (struct sg_persist_config){
         .domain = SG_PERSIST_ADR,
         .untracked = SG_PERSIST_UNTRACKED_AT_RISK,
         .ddio = true,
@@ -22,7 +22,7 @@ void sg_persist_config_init(struct sg_persist_config *config)
 
 void sg_persist_limits_init(struct sg_persist_limits *limits)
 {
-    *limits = (struct sg_persist_limits) {
+    *limits = (struct sg_persist_limits){
         .seed = 1,
         .log_events = 65536,
         .s0_octets = 1u << 20,
@@ -63,11 +63,8 @@ static const char *const outcome_names[SG_PERSIST_OUTCOMES] = {
 };
 
 static const char *const stage_names[SG_PERSIST_STAGES] = {
-    [SG_PERSIST_S0] = "S0",
-    [SG_PERSIST_S1] = "S1",
-    [SG_PERSIST_SB] = "S2'",
-    [SG_PERSIST_S2] = "S2",
-    [SG_PERSIST_S3] = "S3",
+    [SG_PERSIST_S0] = "S0", [SG_PERSIST_S1] = "S1", [SG_PERSIST_SB] = "S2'",
+    [SG_PERSIST_S2] = "S2", [SG_PERSIST_S3] = "S3",
 };
 
 static const char *const fate_names[SG_PERSIST_FATES] = {

@@ -19,8 +19,7 @@ static bool line_dirty(const struct extent *e, uint64_t off)
 
 static bool changed_untracked(const struct extent *e, uint64_t off)
 {
-    return !line_dirty(e, off)
-           && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0;
+    return !line_dirty(e, off) && memcmp(e->visible + off, e->media + off, SG_PERSIST_LINE) != 0;
 }
 
 /* The part of [off, end) that may differ begins at *off; returns its end. */
@@ -124,8 +123,8 @@ void sg_dom_keep_untracked(struct sg_persist *p, struct extent *e, size_t page_n
     const struct page *g = e->pages[page_no];
     uint64_t has_history = g ? mask & g->has_history : 0, clean = g ? mask & ~g->dirty : mask;
 
-    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEEP
-        || p->config.domain >= SG_PERSIST_EADR) {
+    if (p->config.cpu_tracking || p->config.untracked != SG_PERSIST_UNTRACKED_KEEP ||
+        p->config.domain >= SG_PERSIST_EADR) {
         return;
     }
     for (; has_history; has_history &= has_history - 1) {

@@ -19,18 +19,27 @@ size_t atomic_send_request(struct sg_conn *c)
     const struct sg_msg *m = &c->tx.msg;
     const struct sg_atomic_args *a = &m->atomic.args;
     const struct conn_orq entry = {
-        .kind = (uint8_t)m->kind, .atomic_id = c->tx.msn[SG_QN_REQUEST],
+        .kind = (uint8_t)m->kind,
+        .atomic_id = c->tx.msn[SG_QN_REQUEST],
     };
     bool add = m->kind == SG_MSG_FETCH_ADD;
     const struct sg_atomic_req r = {
-        .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP, .id = entry.atomic_id,
-        .stag = m->atomic.stag, .to = m->atomic.to, .data = a->data, .mask = a->mask,
+        .op = add ? SG_ATOMIC_FETCH_ADD : SG_ATOMIC_CMP_SWAP,
+        .id = entry.atomic_id,
+        .stag = m->atomic.stag,
+        .to = m->atomic.to,
+        .data = a->data,
+        .mask = a->mask,
         /* Section 5.2.1: FetchAdd compares nothing and sends these values. */
-        .cmp = add ? 0 : a->cmp, .cmp_mask = add ? UINT64_MAX : a->cmp_mask,
+        .cmp = add ? 0 : a->cmp,
+        .cmp_mask = add ? UINT64_MAX : a->cmp_mask,
     };
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(SG_OP_ATOMIC_REQ),
-        .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
+        .last = true,
+        .version = SG_DDP_VERSION,
+        .ulp_ctrl = rdmap_ctrl(SG_OP_ATOMIC_REQ),
+        .qn = SG_QN_REQUEST,
+        .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_ATOMIC_REQ_LEN];
     struct fpdu_out out;
@@ -80,7 +89,10 @@ int atomic_place_request(struct sg_conn *c, struct ddp_seg *s)
     r.kind = req.op == SG_ATOMIC_FETCH_ADD ? SG_MSG_FETCH_ADD : SG_MSG_CMP_SWAP;
     r.atomic_id = req.id;
     r.atomic = (struct sg_atomic_call){
-        .kind = (enum sg_msg_kind)r.kind, .msn = s->h.msn, .stag = req.stag, .to = req.to,
+        .kind = (enum sg_msg_kind)r.kind,
+        .msn = s->h.msn,
+        .stag = req.stag,
+        .to = req.to,
         .args = { .data = req.data, .mask = req.mask, .cmp = req.cmp, .cmp_mask = req.cmp_mask },
     };
     c->rx.msn[SG_QN_REQUEST]++;
@@ -89,8 +101,7 @@ int atomic_place_request(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
-                                     uint64_t *again_ns)
+enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why, uint64_t *again_ns)
 {
     const struct conn_irrq *r = requests_head(c);
     struct sg_atomic_resp resp = { .id = r->atomic_id };

@@ -21,17 +21,17 @@
 #include "wire/terminate.h"
 
 enum conn_state {
-    CONN_CONNECTING,    /* initiator: the stream is being connected */
-    CONN_WAIT_REPLY,    /* initiator: Request to send, or sent */
-    CONN_WAIT_REQUEST,  /* responder: nothing valid yet */
-    CONN_REQUESTED,     /* responder: verbs have the Request and decide */
-    CONN_REPLYING,      /* responder: accepting Reply to send */
-    CONN_WAIT_FIRST,    /* responder: Reply sent, RTR message awaited */
-    CONN_STREAMING,     /* both directions open (transmission: see conn_may_send) */
-    CONN_CLOSING,       /* FIN to send or sent; inbound messages still count */
-    CONN_TERMINATING,   /* Terminate or FIN to send or sent; inbound octets are dropped */
-    CONN_REJECTED,      /* startup ended with R = 1; nothing but TCP is left */
-    CONN_DEAD,          /* unlinked; freed when the last stack frame leaves it */
+    CONN_CONNECTING,   /* initiator: the stream is being connected */
+    CONN_WAIT_REPLY,   /* initiator: Request to send, or sent */
+    CONN_WAIT_REQUEST, /* responder: nothing valid yet */
+    CONN_REQUESTED,    /* responder: verbs have the Request and decide */
+    CONN_REPLYING,     /* responder: accepting Reply to send */
+    CONN_WAIT_FIRST,   /* responder: Reply sent, RTR message awaited */
+    CONN_STREAMING,    /* both directions open (transmission: see conn_may_send) */
+    CONN_CLOSING,      /* FIN to send or sent; inbound messages still count */
+    CONN_TERMINATING,  /* Terminate or FIN to send or sent; inbound octets are dropped */
+    CONN_REJECTED,     /* startup ended with R = 1; nothing but TCP is left */
+    CONN_DEAD,         /* unlinked; freed when the last stack frame leaves it */
     CONN_STATES,
 };
 
@@ -40,84 +40,84 @@ struct conn_startup {
     uint8_t in[SG_MPA_FRAME_MAX];
     uint8_t out[SG_MPA_FRAME_MAX];
     uint16_t in_len;
-    uint16_t out_len;           /* octets of 'out' still to be sent, 0: none */
-    struct sg_mpa_frame peer;   /* the Request's content; pd points into 'in' */
+    uint16_t out_len;         /* octets of 'out' still to be sent, 0: none */
+    struct sg_mpa_frame peer; /* the Request's content; pd points into 'in' */
 };
 
 /* An inbound request of queue 1 that has not been answered completely. */
 struct conn_irrq {
-    struct sg_ddp_hdr h;        /* of its segment, for a Terminate */
+    struct sg_ddp_hdr h; /* of its segment, for a Terminate */
     uint16_t seg_len;
-    uint8_t kind;               /* enum sg_msg_kind: which member counts */
-    uint32_t atomic_id;         /* identifier of an Atomic Request */
+    uint8_t kind;       /* enum sg_msg_kind: which member counts */
+    uint32_t atomic_id; /* identifier of an Atomic Request */
     union {
         struct sg_read_req read;
-        struct sg_mpe_req mpe; /* FLUSH, VERIFY, ATOMIC_WRITE */
+        struct sg_mpe_req mpe;        /* FLUSH, VERIFY, ATOMIC_WRITE */
         struct sg_atomic_call atomic; /* FETCH_ADD, CMP_SWAP */
     };
 };
 
 /* The oldest inbound request, if it is one that is executed before it is answered. */
 struct conn_exec {
-    bool done;                  /* the response may be sent */
-    bool waiting;               /* for the timer, or for sg_conn_resume(); also set by a Read */
-    uint8_t len;                /* of the response, behind its DDP header */
+    bool done;    /* the response may be sent */
+    bool waiting; /* for the timer, or for sg_conn_resume(); also set by a Read */
+    uint8_t len;  /* of the response, behind its DDP header */
     uint8_t response[SG_MPE_RESP_LEN_MAX];
-    uint64_t token;             /* private to verbs */
+    uint64_t token; /* private to verbs */
 };
 
 /* A request of ours whose result has not been reported to verbs. */
 struct conn_orq {
-    uint8_t kind;               /* enum sg_msg_kind that is a request */
-    bool internal;              /* RTR message: verbs do not know of it */
-    bool answered;              /* waits for earlier ones */
-    bool confirm;               /* sg_msg.confirm */
+    uint8_t kind;  /* enum sg_msg_kind that is a request */
+    bool internal; /* RTR message: verbs do not know of it */
+    bool answered; /* waits for earlier ones */
+    bool confirm;  /* sg_msg.confirm */
     uint8_t hash_len;
-    struct sg_read_sink sink;   /* READ_REQ */
+    struct sg_read_sink sink; /* READ_REQ */
     uint32_t length;
     uint8_t hash[SG_HASH_LEN_MAX];
-    uint32_t atomic_id;         /* FETCH_ADD, CMP_SWAP */
-    uint64_t original;          /* the returned value */
+    uint32_t atomic_id; /* FETCH_ADD, CMP_SWAP */
+    uint64_t original;  /* the returned value */
 };
 
 struct conn_rx {
-    uint8_t *buf;               /* start of an FPDU that arrives in pieces */
+    uint8_t *buf; /* start of an FPDU that arrives in pieces */
     uint32_t cap;
-    uint32_t have;              /* octets in buf */
-    uint32_t crc;               /* running CRC of buf, without markers only */
-    uint32_t pos;               /* stream position modulo 2^32, with markers only */
-    uint32_t msn[SG_QN_COUNT];  /* next expected */
-    uint32_t read_off;          /* octets received for the oldest outstanding Read */
-    bool writing;               /* a Write has begun, but not ended */
-    bool write_ended;           /* its last segment was seen */
-    bool sending;               /* a Send has begun, but not ended */
-    uint32_t write_len;         /* octets of the latest Write, if no request or Send followed it */
+    uint32_t have;             /* octets in buf */
+    uint32_t crc;              /* running CRC of buf, without markers only */
+    uint32_t pos;              /* stream position modulo 2^32, with markers only */
+    uint32_t msn[SG_QN_COUNT]; /* next expected */
+    uint32_t read_off;         /* octets received for the oldest outstanding Read */
+    bool writing;              /* a Write has begun, but not ended */
+    bool write_ended;          /* its last segment was seen */
+    bool sending;              /* a Send has begun, but not ended */
+    uint32_t write_len;        /* octets of the latest Write, if no request or Send followed it */
 };
 
 struct conn_tx {
-    uint64_t passed;            /* octets passed to the stream */
-    uint32_t pos;               /* stream position modulo 2^32 */
-    uint32_t mulpdu;            /* refreshed by every sg_conn_transmit() */
-    uint32_t msn[SG_QN_COUNT];  /* next to use */
-    uint32_t off;               /* payload octets of msg sent */
-    uint32_t resp_off;          /* payload octets of the oldest IRRQ entry sent */
-    struct sg_msg msg;          /* valid while 'active' */
+    uint64_t passed;           /* octets passed to the stream */
+    uint32_t pos;              /* stream position modulo 2^32 */
+    uint32_t mulpdu;           /* refreshed by every sg_conn_transmit() */
+    uint32_t msn[SG_QN_COUNT]; /* next to use */
+    uint32_t off;              /* payload octets of msg sent */
+    uint32_t resp_off;         /* payload octets of the oldest IRRQ entry sent */
+    struct sg_msg msg;         /* valid while 'active' */
     bool active;
-    bool blocked;               /* a send was refused, 'writable' will follow */
-    bool signaled;              /* tx_ready was called since the last transmit */
-    bool later;                 /* its payload is not in memory yet: sg_conn_resume() */
-    bool response_next;         /* who sends next, if both can */
-    uint8_t rtr;                /* SG_RTR_* that must go first, 0: none */
+    bool blocked;       /* a send was refused, 'writable' will follow */
+    bool signaled;      /* tx_ready was called since the last transmit */
+    bool later;         /* its payload is not in memory yet: sg_conn_resume() */
+    bool response_next; /* who sends next, if both can */
+    uint8_t rtr;        /* SG_RTR_* that must go first, 0: none */
 };
 
 /* Reception that waits: stall.c. */
 struct conn_stall {
-    uint8_t *ulpdu;     /* to be retried */
-    uint8_t *rest;      /* received behind it, from 'at' on */
+    uint8_t *ulpdu; /* to be retried */
+    uint8_t *rest;  /* received behind it, from 'at' on */
     size_t ulpdu_len;
     size_t rest_len, rest_room, at;
-    bool held;          /* the stream */
-    bool fin;           /* and the FIN behind that */
+    bool held; /* the stream */
+    bool fin;  /* and the FIN behind that */
 };
 
 /* Our half of the connection: see close.c. */
@@ -125,30 +125,30 @@ enum close_state { CLOSE_OPEN, CLOSE_ANNOUNCED, CLOSE_DUE, CLOSE_SENT, CLOSE_ACK
 
 /* Allocated when an end begins. */
 struct close_clock {
-    uint64_t limit_ns;          /* latest time of the reset */
-    uint64_t moved_ns;          /* last time of progress */
-    uint64_t acked;             /* octets that the peer had acknowledged then */
+    uint64_t limit_ns; /* latest time of the reset */
+    uint64_t moved_ns; /* last time of progress */
+    uint64_t acked;    /* octets that the peer had acknowledged then */
 };
 
 struct conn_close {
-    struct close_clock *clock;  /* NULL: no end has begun */
-    uint8_t state;              /* enum close_state */
+    struct close_clock *clock; /* NULL: no end has begun */
+    uint8_t state;             /* enum close_state */
 };
 
 /* See timers.c. */
 struct conn_timers {
-    struct sg_timer startup, pause, end, drop;  /* at most one of these runs */
-    struct sg_timer exec;                       /* while exec.waiting */
+    struct sg_timer startup, pause, end, drop; /* at most one of these runs */
+    struct sg_timer exec;                      /* while exec.waiting */
 };
 
 /* What startup agrees on. */
 struct conn_setup {
     uint8_t rev;
-    uint8_t mpe_draft;          /* enum sg_mpe_draft */
+    uint8_t mpe_draft; /* enum sg_mpe_draft */
     bool rfc7306;
     bool crc;
     bool tx_markers, rx_markers;
-    bool p2p;                   /* an RTR message is due */
+    bool p2p; /* an RTR message is due */
     uint16_t ird, ord;
     struct conn_startup *frames; /* until it is over */
 };
@@ -164,14 +164,14 @@ struct conn_accept {
 
 /* Requests of ours: requests.c. */
 struct conn_out {
-    struct conn_orq *ring;      /* ord + 1 entries, as an RTR Read may be one more */
+    struct conn_orq *ring; /* ord + 1 entries, as an RTR Read may be one more */
     uint16_t head, count;
-    bool next_was_short;        /* 'next' was called with reads_room == 0 and returned nothing */
+    bool next_was_short; /* 'next' was called with reads_room == 0 and returned nothing */
 };
 
 /* The peer's requests: requests.c. */
 struct conn_peer {
-    struct conn_irrq *ring;     /* ird entries, allocated when first needed */
+    struct conn_irrq *ring; /* ird entries, allocated when first needed */
     uint16_t head, count;
 };
 
@@ -189,16 +189,16 @@ enum conn_flag {
 
 struct sg_conn {
     struct sg_engine *e;
-    struct sg_stream *stream;   /* NULL: gone */
-    void *user;                 /* the QP; NULL: none yet, or no longer (detached) */
+    struct sg_stream *stream; /* NULL: gone */
+    void *user;               /* the QP; NULL: none yet, or no longer (detached) */
     void *request_user;
-    struct sg_conn *prev, *next;         /* all connections of the engine */
-    struct sg_conn *detached_next;       /* in the engine's list, if 'detached_listed' */
-    uint32_t id;                /* for logs */
-    unsigned busy;              /* stack frames that use this object */
+    struct sg_conn *prev, *next;   /* all connections of the engine */
+    struct sg_conn *detached_next; /* in the engine's list, if 'detached_listed' */
+    uint32_t id;                   /* for logs */
+    unsigned busy;                 /* stack frames that use this object */
     enum conn_state state;
-    enum sg_conn_end end;       /* reason for 'closed'; SG_CONN_OK: the stream's */
-    uint16_t flags;             /* enum conn_flag */
+    enum sg_conn_end end; /* reason for 'closed'; SG_CONN_OK: the stream's */
+    uint16_t flags;       /* enum conn_flag */
     bool initiator;
     bool detached_listed;
 
@@ -215,7 +215,7 @@ struct sg_conn {
 
     struct conn_tx tx;
     struct conn_out out;
-    struct sg_term term;        /* valid with CONN_TERM_DUE */
+    struct sg_term term; /* valid with CONN_TERM_DUE */
 };
 
 /* Linked by accept.prev and accept.next, the oldest first. */
@@ -242,13 +242,13 @@ struct sg_engine {
     struct sg_engine_stats stats;
     struct sg_timerq timers;
     struct sg_conn *conns;
-    struct sg_conn *detached;    /* have something to transmit and no user */
+    struct sg_conn *detached; /* have something to transmit and no user */
     struct sg_engine_listener *listeners;
-    bool stopped;               /* sg_engine_stop() */
-    bool admit_due;             /* a Request waited, and there may be room for it now */
+    bool stopped;   /* sg_engine_stop() */
+    bool admit_due; /* a Request waited, and there may be room for it now */
     uint32_t next_id;
-    uint8_t *rx_scratch;        /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */
-    uint8_t *tx_scratch;        /* one FPDU with its markers, SG_FPDU_WIRE_MAX */
+    uint8_t *rx_scratch; /* one ULPDU without its markers, SG_ULPDU_FIELD_MAX */
+    uint8_t *tx_scratch; /* one FPDU with its markers, SG_FPDU_WIRE_MAX */
 };
 
 /* conn.c */
@@ -404,11 +404,11 @@ size_t fpdu_send(struct sg_conn *c, struct fpdu_out *out, const struct sg_ddp_hd
 struct ddp_seg {
     struct sg_ddp_hdr h;
     const struct sg_rdmap_op *op;
-    const uint8_t *p;           /* payload */
+    const uint8_t *p; /* payload */
     uint32_t n;
-    uint16_t seg_len;           /* header and payload */
+    uint16_t seg_len; /* header and payload */
     uint8_t opcode;
-    bool has_read;              /* 'read' was parsed: the Terminate may quote it */
+    bool has_read; /* 'read' was parsed: the Terminate may quote it */
     struct sg_read_req read;
 };
 /* Result of a check or handler: SEG_OK, SEG_LATER (nothing changed), SEG_CLOSED or a row. */
@@ -453,8 +453,7 @@ int mpe_place_response(struct sg_conn *c, struct ddp_seg *s);
 
 /* mpe_resp.c: the same as responder; execution for exec.c */
 int mpe_place_request(struct sg_conn *c, struct ddp_seg *s);
-enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
-                                     uint64_t *again_ns);
+enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why, uint64_t *again_ns);
 /* Completes an executed request; false: that ended the stream. */
 bool mpe_executed(struct sg_conn *c);
 
@@ -462,8 +461,7 @@ bool mpe_executed(struct sg_conn *c);
 size_t atomic_send_request(struct sg_conn *c);
 int atomic_place_request(struct sg_conn *c, struct ddp_seg *s);
 int atomic_place_response(struct sg_conn *c, struct ddp_seg *s);
-enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why,
-                                     uint64_t *again_ns);
+enum sg_exec_result atomic_execute(struct sg_conn *c, enum sg_mem_status *why, uint64_t *again_ns);
 static inline bool is_atomic(enum sg_msg_kind kind)
 {
     return kind == SG_MSG_FETCH_ADD || kind == SG_MSG_CMP_SWAP;

@@ -44,15 +44,15 @@ static int check_msn(struct sg_conn *c, struct ddp_seg *s)
 /* Queue 3 has a buffer for each outstanding response. */
 static int check_buffer(struct sg_conn *c, struct ddp_seg *s)
 {
-    return s->h.qn != SG_QN_RESPONSE || requests_oldest_untagged(c)
-               ? SEG_OK : SG_TERM_UNTAGGED_NO_REQUEST;
+    return s->h.qn != SG_QN_RESPONSE || requests_oldest_untagged(c) ? SEG_OK
+                                                                    : SG_TERM_UNTAGGED_NO_REQUEST;
 }
 
 /* The draft defines five bits of opcode and one reserved; elsewhere it is four and two. */
 static int check_rdmap_version(struct sg_conn *c, struct ddp_seg *s)
 {
-    struct sg_rdmap_ctrl ctrl = sg_rdmap_ctrl_parse(s->h.ulp_ctrl,
-                                                   c->setup.mpe_draft != SG_MPE_DRAFT_OFF);
+    struct sg_rdmap_ctrl ctrl =
+        sg_rdmap_ctrl_parse(s->h.ulp_ctrl, c->setup.mpe_draft != SG_MPE_DRAFT_OFF);
 
     s->opcode = ctrl.opcode;
     return ctrl.version == SG_RDMAP_VERSION ? SEG_OK : SG_TERM_RDMAP_VERSION;
@@ -85,7 +85,8 @@ static uint32_t buffer_size(const struct sg_conn *c, uint32_t qn)
     switch (qn) {
     case SG_QN_REQUEST:
         return c->setup.mpe_draft ? SG_MPE_REQ_LEN_MAX
-               : c->setup.rfc7306 ? SG_ATOMIC_REQ_LEN : SG_READ_REQ_LEN;
+               : c->setup.rfc7306 ? SG_ATOMIC_REQ_LEN
+                                  : SG_READ_REQ_LEN;
     case SG_QN_RESPONSE:
         return c->setup.mpe_draft ? SG_MPE_RESP_LEN_MAX : SG_ATOMIC_RESP_LEN;
     default:
@@ -111,22 +112,19 @@ static int check_header_message(struct sg_conn *c, struct ddp_seg *s)
         return SG_TERM_UNTAGGED_TOO_LONG;
     }
     return s->h.last && s->n >= s->op->hdr_len && (s->op->payload || s->n == s->op->hdr_len)
-               ? SEG_OK : SG_TERM_MESSAGE_LENGTH;
+               ? SEG_OK
+               : SG_TERM_MESSAGE_LENGTH;
 }
 
 /* The request queue has one buffer for each request that IRD allows (RFC 5040 section 6.1). */
 static int check_ird(struct sg_conn *c, struct ddp_seg *s)
 {
     return s->h.qn != SG_QN_REQUEST || c->peer.count < c->setup.ird ? SEG_OK
-                                                              : SG_TERM_UNTAGGED_IRD_EXCEEDED;
+                                                                    : SG_TERM_UNTAGGED_IRD_EXCEEDED;
 }
 
 static ddp_check *const tagged_checks[] = {
-    check_tagged_version,
-    check_rdmap_version,
-    check_opcode,
-    check_opcode_place,
-    rdmap_place,
+    check_tagged_version, check_rdmap_version, check_opcode, check_opcode_place, rdmap_place,
 };
 
 static ddp_check *const untagged_checks[] = {

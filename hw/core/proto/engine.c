@@ -154,9 +154,8 @@ uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns)
 }
 
 struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,
-                                  const struct sg_endpoint *remote,
-                                  const struct sg_conn_params *p, void *user,
-                                  enum sg_conn_end *why)
+                                  const struct sg_endpoint *remote, const struct sg_conn_params *p,
+                                  void *user, enum sg_conn_end *why)
 {
     struct sg_conn *c = conn_new(e, true, user);
     enum sg_stream_end stream_why = SG_STREAM_NORES;

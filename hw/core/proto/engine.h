@@ -32,27 +32,27 @@ enum sg_engine_limits {
 
 /* Policy of all connections of an adapter, from the device's properties. */
 struct sg_engine_config {
-    uint8_t mpa_rev;        /* 1 or 2: highest revision used and accepted */
-    bool crc;               /* demand CRC (RFC 5044 section 4.4); off only by the administrator */
-    bool markers;           /* demand Markers in what the peer sends */
-    bool peer_to_peer;      /* offer RTR as initiator (RFC 6581 section 9.2) */
-    uint8_t rtr_mask;       /* SG_RTR_*: kinds offered and accepted */
-    uint16_t max_ird;       /* 0..16383 */
+    uint8_t mpa_rev;   /* 1 or 2: highest revision used and accepted */
+    bool crc;          /* demand CRC (RFC 5044 section 4.4); off only by the administrator */
+    bool markers;      /* demand Markers in what the peer sends */
+    bool peer_to_peer; /* offer RTR as initiator (RFC 6581 section 9.2) */
+    uint8_t rtr_mask;  /* SG_RTR_*: kinds offered and accepted */
+    uint16_t max_ird;  /* 0..16383 */
     uint16_t max_ord;
     uint32_t reply_timeout_ms;   /* for the responder's program to answer, on either side */
     uint32_t startup_timeout_ms; /* responder: for the Request, and for what follows the Reply */
     /* The end of a connection; each is followed by a reset (close.c). */
-    uint32_t close_timeout_ms;   /* all is delivered, and the peer does not close its half */
-    uint32_t linger_timeout_ms;  /* without progress of TCP, or where nobody waits for the end */
-    uint32_t close_limit_ms;     /* in all, whatever the peer does; at least the two above */
+    uint32_t close_timeout_ms;  /* all is delivered, and the peer does not close its half */
+    uint32_t linger_timeout_ms; /* without progress of TCP, or where nobody waits for the end */
+    uint32_t close_limit_ms;    /* in all, whatever the peer does; at least the two above */
     /*
      * Initiator: pause between a Reply and our first FPDU, 0..1000.  For responders that pass
      * their connection on only after the Reply is out and overlook what comes at once.
      */
     uint32_t first_fpdu_delay_ms;
-    uint8_t mpe_draft;         /* enum sg_mpe_draft: opcodes above 0xb, and five opcode bits;
+    uint8_t mpe_draft; /* enum sg_mpe_draft: opcodes above 0xb, and five opcode bits;
                                for connections from now on */
-    bool rfc7306;           /* Atomic Operations and Immediate Data; for connections from now on */
+    bool rfc7306;      /* Atomic Operations and Immediate Data; for connections from now on */
 };
 
 enum sg_mpe_draft { SG_MPE_DRAFT_OFF = 0, SG_MPE_DRAFT_01 = 1, SG_MPE_DRAFT_02 = 2 };
@@ -63,13 +63,13 @@ enum sg_mpe_draft { SG_MPE_DRAFT_OFF = 0, SG_MPE_DRAFT_01 = 1, SG_MPE_DRAFT_02 =
 /* Outcome of connection setup and the reason of an end. */
 enum sg_conn_end {
     SG_CONN_OK,
-    SG_CONN_REJECTED,    /* peer's ULP said no (R flag) */
+    SG_CONN_REJECTED, /* peer's ULP said no (R flag) */
     SG_CONN_REFUSED,
     SG_CONN_TIMEOUT,
     SG_CONN_RESET,
-    SG_CONN_PROTOCOL,    /* malformed or unacceptable MPA startup */
-    SG_CONN_CLOSED,      /* graceful, both sides */
-    SG_CONN_TERMINATED,  /* Terminate sent or received */
+    SG_CONN_PROTOCOL,   /* malformed or unacceptable MPA startup */
+    SG_CONN_CLOSED,     /* graceful, both sides */
+    SG_CONN_TERMINATED, /* Terminate sent or received */
     SG_CONN_UNREACHABLE,
     SG_CONN_NORES,
 };
@@ -79,7 +79,7 @@ const char *sg_conn_end_text(enum sg_conn_end end);
 
 /* The ULP's part of the peer's startup frame.  pdata is valid during the call. */
 struct sg_conn_params {
-    uint16_t ird, ord;   /* request: the peer's; reply/established: agreed for our side */
+    uint16_t ird, ord;           /* request: the peer's; reply/established: agreed for our side */
     uint16_t peer_ird, peer_ord; /* request, reply: as the peer's frame said; 0: it did not */
     uint8_t mpa_rev;
     const uint8_t *pdata;
@@ -87,15 +87,15 @@ struct sg_conn_params {
 };
 
 enum sg_msg_kind {
-    SG_MSG_SEND,      /* se, inv */
+    SG_MSG_SEND, /* se, inv */
     SG_MSG_WRITE,
     SG_MSG_READ_REQ,
-    SG_MSG_FLUSH,        /* draft-talpey-rdma-commit; these three count as Read Requests (ORD) */
+    SG_MSG_FLUSH, /* draft-talpey-rdma-commit; these three count as Read Requests (ORD) */
     SG_MSG_VERIFY,
     SG_MSG_ATOMIC_WRITE,
-    SG_MSG_FETCH_ADD,    /* RFC 7306; these two count as Read Requests as well */
+    SG_MSG_FETCH_ADD, /* RFC 7306; these two count as Read Requests as well */
     SG_MSG_CMP_SWAP,
-    SG_MSG_IMM,          /* se */
+    SG_MSG_IMM, /* se */
     SG_MSG_KINDS,
 };
 
@@ -103,59 +103,59 @@ enum { SG_IMM_OCTETS = 8, SG_GATHER_LATER = -2, SG_GATHER_CLOSED = -3 };
 
 /* Operands of an Atomic as numbers (RFC 7306 section 5.2.1). */
 struct sg_atomic_args {
-    uint64_t data;       /* to add, or to swap in */
-    uint64_t mask;       /* FETCH_ADD: top bits of fields; CMP_SWAP: bits to swap */
-    uint64_t cmp;        /* CMP_SWAP only */
+    uint64_t data; /* to add, or to swap in */
+    uint64_t mask; /* FETCH_ADD: top bits of fields; CMP_SWAP: bits to swap */
+    uint64_t cmp;  /* CMP_SWAP only */
     uint64_t cmp_mask;
 };
 
 /* What is particular to each kind of the draft's requests. */
 union sg_mpe_args {
-    uint32_t flags;         /* FLUSH: SG_FLUSH_* */
+    uint32_t flags; /* FLUSH: SG_FLUSH_* */
     struct {
-        uint8_t len;        /* octets, 0: none */
+        uint8_t len; /* octets, 0: none */
         uint8_t octets[64];
-    } hash;                 /* VERIFY: the one that is expected */
-    uint8_t atom[8];        /* ATOMIC_WRITE: in memory order of the target */
+    } hash;          /* VERIFY: the one that is expected */
+    uint8_t atom[8]; /* ATOMIC_WRITE: in memory order of the target */
 };
 
 /* One outgoing message, filled by 'next': its kind says which member of the union counts. */
 struct sg_msg {
     enum sg_msg_kind kind;
-    uint64_t cookie;        /* private to verbs */
+    uint64_t cookie; /* private to verbs */
     union {
         struct {
-            uint32_t length;        /* octets of payload */
+            uint32_t length; /* octets of payload */
             bool solicited;
             bool invalidate;
             uint32_t inv_stag;
         } send;
         struct {
-            uint32_t length;        /* octets of payload */
-            uint32_t stag;          /* sink, at the peer */
+            uint32_t length; /* octets of payload */
+            uint32_t stag;   /* sink, at the peer */
             uint64_t to;
         } write;
         struct {
-            uint32_t length;        /* octets requested */
-            uint32_t stag;          /* source, at the peer */
+            uint32_t length; /* octets requested */
+            uint32_t stag;   /* source, at the peer */
             uint64_t to;
-            uint64_t sink_to;       /* where the response goes, here */
+            uint64_t sink_to; /* where the response goes, here */
             uint32_t sink_stag;
-            bool confirm;           /* of no octets; completes with 'confirmed' */
+            bool confirm; /* of no octets; completes with 'confirmed' */
         } read;
         struct {
-            uint32_t stag;          /* target, at the peer */
+            uint32_t stag; /* target, at the peer */
             uint32_t length;
             uint64_t to;
-            bool invalidate;        /* draft -01 */
+            bool invalidate; /* draft -01 */
             uint32_t inv_stag;
             union sg_mpe_args args;
-        } mpe;                      /* FLUSH, VERIFY, ATOMIC_WRITE */
+        } mpe; /* FLUSH, VERIFY, ATOMIC_WRITE */
         struct {
-            uint32_t stag;          /* target, at the peer */
+            uint32_t stag; /* target, at the peer */
             uint64_t to;
             struct sg_atomic_args args;
-        } atomic;                   /* FETCH_ADD, CMP_SWAP */
+        } atomic; /* FETCH_ADD, CMP_SWAP */
         struct {
             bool solicited;
             uint8_t octets[8];
@@ -180,19 +180,19 @@ static inline uint32_t sg_msg_length(const struct sg_msg *m)
 
 /* An inbound request of the draft, parsed: its kind says which member of 'args' counts. */
 struct sg_mpe_req {
-    enum sg_msg_kind kind;  /* FLUSH, VERIFY, ATOMIC_WRITE */
-    uint32_t msn;           /* on queue 1 */
+    enum sg_msg_kind kind; /* FLUSH, VERIFY, ATOMIC_WRITE */
+    uint32_t msn;          /* on queue 1 */
     uint32_t stag;
     uint64_t to;
-    uint32_t length;        /* octets; with SG_FLUSH_REGION as sent, to be ignored */
-    uint32_t inv_stag;      /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
+    uint32_t length;   /* octets; with SG_FLUSH_REGION as sent, to be ignored */
+    uint32_t inv_stag; /* draft -01: 0 or an STag: the engine calls 'invalidate' when DONE */
     union sg_mpe_args args;
 };
 
 /* An inbound Atomic Request, parsed. */
 struct sg_atomic_call {
-    enum sg_msg_kind kind;  /* FETCH_ADD, CMP_SWAP */
-    uint32_t msn;           /* on queue 1 */
+    enum sg_msg_kind kind; /* FETCH_ADD, CMP_SWAP */
+    uint32_t msn;          /* on queue 1 */
     uint32_t stag;
     uint64_t to;
     struct sg_atomic_args args;
@@ -200,24 +200,24 @@ struct sg_atomic_call {
 
 /* The result of the execution of a request: one of the draft, or an Atomic. */
 enum sg_exec_result {
-    SG_EXEC_DONE,       /* answer it */
-    SG_EXEC_LATER,      /* call again at *again_ns; requests behind it wait */
-    SG_EXEC_MEM,        /* refused by *why (STag, bounds, rights, ...) */
-    SG_EXEC_UNALIGNED,  /* Atomic (Write) on an unaligned address */
-    SG_EXEC_CLOSED,     /* as SG_MEM_CLOSED */
-    SG_EXEC_FAILED,     /* could not be performed, or the hash differs */
+    SG_EXEC_DONE,      /* answer it */
+    SG_EXEC_LATER,     /* call again at *again_ns; requests behind it wait */
+    SG_EXEC_MEM,       /* refused by *why (STag, bounds, rights, ...) */
+    SG_EXEC_UNALIGNED, /* Atomic (Write) on an unaligned address */
+    SG_EXEC_CLOSED,    /* as SG_MEM_CLOSED */
+    SG_EXEC_FAILED,    /* could not be performed, or the hash differs */
 };
 
 /* Result of touching memory for the wire. Order as in RFC 5040 section 4.8 / RFC 5041 7.1. */
 enum sg_mem_status {
     SG_MEM_OK,
-    SG_MEM_STAG,    /* invalid STag */
+    SG_MEM_STAG, /* invalid STag */
     SG_MEM_BOUNDS,
     SG_MEM_ACCESS,
-    SG_MEM_ASSOC,   /* not associated with this stream: PD or QP differs */
-    SG_MEM_WRAP,    /* TO + length wraps */
-    SG_MEM_FAULT,   /* the memory behind it does not respond */
-    SG_MEM_LATER,   /* place_*, gather_source: not present yet; retried by sg_conn_resume() */
+    SG_MEM_ASSOC, /* not associated with this stream: PD or QP differs */
+    SG_MEM_WRAP,  /* TO + length wraps */
+    SG_MEM_FAULT, /* the memory behind it does not respond */
+    SG_MEM_LATER, /* place_*, gather_source: not present yet; retried by sg_conn_resume() */
     /*
      * The queue pair has left the connection, through no fault of this message: it is dropped, and
      * so is all that follows.  sg_conn_close() or sg_conn_terminate() says how it ends.
@@ -228,19 +228,19 @@ enum sg_mem_status {
 /* Untagged placement on queue 0. */
 enum sg_recv_status {
     SG_RECV_OK,
-    SG_RECV_NO_BUFFER,  /* nothing posted for this MSN */
-    SG_RECV_TOO_LONG,   /* beyond the posted buffer */
-    SG_RECV_FAULT,      /* local element invalid: the receive completes in error */
-    SG_RECV_LATER,      /* as SG_MEM_LATER */
-    SG_RECV_CLOSED,     /* as SG_MEM_CLOSED */
+    SG_RECV_NO_BUFFER, /* nothing posted for this MSN */
+    SG_RECV_TOO_LONG,  /* beyond the posted buffer */
+    SG_RECV_FAULT,     /* local element invalid: the receive completes in error */
+    SG_RECV_LATER,     /* as SG_MEM_LATER */
+    SG_RECV_CLOSED,    /* as SG_MEM_CLOSED */
 };
 
 struct sg_recv_info {
     uint32_t msn;
-    uint32_t length;    /* octets of the message; Immediate Data has none for the buffer */
+    uint32_t length; /* octets of the message; Immediate Data has none for the buffer */
     bool solicited;
     bool invalidate;
-    bool immediate;     /* Immediate Data: imm */
+    bool immediate; /* Immediate Data: imm */
     uint32_t inv_stag;
     uint32_t write_len; /* Immediate Data: octets of the Write directly before it, else 0 */
     uint8_t imm[8];
@@ -248,7 +248,7 @@ struct sg_recv_info {
 
 /* A Terminate message, sent or received. */
 struct sg_term_info {
-    bool sent;        /* by us */
+    bool sent;                 /* by us */
     uint8_t layer, type, code; /* RFC 5040 section 4.8 */
 };
 
@@ -349,16 +349,15 @@ struct sg_engine_ops {
      * is there as well; the next two may be NULL.
      */
     enum sg_exec_result (*mpe)(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
-                                    uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
+                               uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                               uint64_t *again_ns);
     /*
      * Execute an Atomic, under the same rules; DONE stores in *original what the memory held.
      * Never UNALIGNED, MEM or FAILED once the memory was changed.  NULL: RFC 7306 is off; else
      * 'atomic_done' is there as well.
      */
-    enum sg_exec_result (*atomic)(void *user, const struct sg_atomic_call *r,
-                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns);
+    enum sg_exec_result (*atomic)(void *user, const struct sg_atomic_call *r, uint64_t *original,
+                                  enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns);
     /* Its response was handed to the stream (those of the draft). */
     void (*mpe_answered)(void *user, const struct sg_mpe_req *r);
     /* The last segment of a Write was placed. */
@@ -398,9 +397,8 @@ uint64_t sg_engine_run(struct sg_engine *e, uint64_t now_ns);
 
 /* NULL: failed for the reason *why.  Otherwise 'reply' follows, never from within this call. */
 struct sg_conn *sg_engine_connect(struct sg_engine *e, const struct sg_endpoint *local,
-                                  const struct sg_endpoint *remote,
-                                  const struct sg_conn_params *p, void *user,
-                                  enum sg_conn_end *why);
+                                  const struct sg_endpoint *remote, const struct sg_conn_params *p,
+                                  void *user, enum sg_conn_end *why);
 struct sg_engine_listener *sg_engine_listen(struct sg_engine *e, const struct sg_endpoint *local,
                                             unsigned backlog, void *user, enum sg_conn_end *why);
 /* Connections not yet answered are reset ('request_gone' is not called). */

@@ -17,8 +17,8 @@
 static enum sg_term_cond cond_of(const struct conn_irrq *r, enum sg_exec_result result,
                                  enum sg_mem_status why)
 {
-    enum sg_term_cond failed = is_atomic((enum sg_msg_kind)r->kind) ? SG_TERM_ATOMIC_FAILED
-                                                                    : SG_TERM_MPE_FAILED;
+    enum sg_term_cond failed =
+        is_atomic((enum sg_msg_kind)r->kind) ? SG_TERM_ATOMIC_FAILED : SG_TERM_MPE_FAILED;
 
     switch (result) {
     case SG_EXEC_UNALIGNED:
@@ -76,8 +76,11 @@ size_t exec_send_response(struct sg_conn *c)
     };
     const struct conn_irrq r = *requests_head(c);
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(ops[r.kind]),
-        .qn = SG_QN_RESPONSE, .msn = c->tx.msn[SG_QN_RESPONSE],
+        .last = true,
+        .version = SG_DDP_VERSION,
+        .ulp_ctrl = rdmap_ctrl(ops[r.kind]),
+        .qn = SG_QN_RESPONSE,
+        .msn = c->tx.msn[SG_QN_RESPONSE],
     };
     struct fpdu_out out;
     size_t n;

@@ -15,7 +15,7 @@
 #include "proto/conn.h"
 
 enum {
-    GATHER_FIRST = 2048,        /* first size of the buffer, octets */
+    GATHER_FIRST = 2048, /* first size of the buffer, octets */
 };
 
 static bool receiving(const struct sg_conn *c)
@@ -35,7 +35,9 @@ static void pass_up(struct sg_conn *c, const uint8_t *p, size_t n)
         }
         if (c->state == CONN_WAIT_FIRST) {
             const struct sg_conn_params params = {
-                .mpa_rev = c->setup.rev, .ird = c->setup.ird, .ord = c->setup.ord,
+                .mpa_rev = c->setup.rev,
+                .ird = c->setup.ird,
+                .ord = c->setup.ord,
             };
 
             timers_started(c);

@@ -302,7 +302,9 @@ size_t mpa_receive(struct sg_conn *c, const uint8_t *p, size_t n)
 static void replied(struct sg_conn *c)
 {
     const struct sg_conn_params p = {
-        .mpa_rev = c->setup.rev, .ird = c->setup.ird, .ord = c->setup.ord,
+        .mpa_rev = c->setup.rev,
+        .ird = c->setup.ird,
+        .ord = c->setup.ord,
     };
 
     conn_end_startup(c);

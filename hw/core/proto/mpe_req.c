@@ -47,13 +47,19 @@ static size_t make_request(const struct sg_msg *m, enum sg_rdmap_opcode *op, uin
 {
     const union sg_mpe_args *args = &m->mpe.args;
     struct sg_flush_req flush = {
-        .stag = m->mpe.stag, .length = m->mpe.length, .to = m->mpe.to,
+        .stag = m->mpe.stag,
+        .length = m->mpe.length,
+        .to = m->mpe.to,
     };
     struct sg_verify_req verify = {
-        .stag = m->mpe.stag, .length = m->mpe.length, .to = m->mpe.to,
+        .stag = m->mpe.stag,
+        .length = m->mpe.length,
+        .to = m->mpe.to,
     };
     struct sg_atomic_write_req atom = {
-        .stag = m->mpe.stag, .length = SG_ATOM_LEN, .to = m->mpe.to,
+        .stag = m->mpe.stag,
+        .length = SG_ATOM_LEN,
+        .to = m->mpe.to,
     };
 
     switch (m->kind) {
@@ -78,9 +84,11 @@ size_t mpe_send_request(struct sg_conn *c)
     const struct sg_msg *m = &c->tx.msg;
     const struct conn_orq entry = { .kind = (uint8_t)m->kind };
     struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION,
+        .last = true,
+        .version = SG_DDP_VERSION,
         .ulp_word = m->mpe.invalidate ? m->mpe.inv_stag : 0,
-        .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
+        .qn = SG_QN_REQUEST,
+        .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_MPE_REQ_LEN_MAX];
     enum sg_rdmap_opcode op;

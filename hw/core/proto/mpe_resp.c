@@ -115,15 +115,13 @@ int mpe_place_request(struct sg_conn *c, struct ddp_seg *s)
     return SEG_OK;
 }
 
-enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why,
-                                     uint64_t *again_ns)
+enum sg_exec_result mpe_execute(struct sg_conn *c, enum sg_mem_status *why, uint64_t *again_ns)
 {
     const struct conn_irrq *r = requests_head(c);
     struct conn_exec *x = &c->exec;
     enum sg_exec_result result;
 
-    result = c->e->ops->mpe(c->user, &r->mpe, x->response, &x->len, why, &x->token,
-                               again_ns);
+    result = c->e->ops->mpe(c->user, &r->mpe, x->response, &x->len, why, &x->token, again_ns);
     if (result == SG_EXEC_DONE && exec_alive(c)) {
         sg_assert(r->kind == SG_MSG_VERIFY ? x->len && x->len <= SG_HASH_LEN_MAX : !x->len);
     }

@@ -152,8 +152,8 @@ static int refused_receive(struct sg_conn *c, const struct ddp_seg *s, enum sg_r
         return SG_TERM_UNTAGGED_NO_BUFFER;
     case SG_RECV_TOO_LONG:
         /* RFC 5041 distinguishes an offset beyond the buffer from an end beyond it. */
-        if (s->h.mo && c->e->ops->place_recv(c->user, s->h.msn, s->h.mo, s->p, 0) ==
-            SG_RECV_TOO_LONG) {
+        if (s->h.mo &&
+            c->e->ops->place_recv(c->user, s->h.msn, s->h.mo, s->p, 0) == SG_RECV_TOO_LONG) {
             return SG_TERM_UNTAGGED_BAD_MO;
         }
         return SG_TERM_UNTAGGED_TOO_LONG;
@@ -207,7 +207,9 @@ static int place_imm(struct sg_conn *c, struct ddp_seg *s)
 {
     const struct sg_engine_ops *ops = c->e->ops;
     struct sg_recv_info info = {
-        .msn = s->h.msn, .immediate = true, .solicited = s->op->solicited,
+        .msn = s->h.msn,
+        .immediate = true,
+        .solicited = s->op->solicited,
         .write_len = c->rx.write_ended ? c->rx.write_len : 0,
     };
     enum sg_recv_status st;
@@ -269,8 +271,7 @@ int rdmap_place(struct sg_conn *c, struct ddp_seg *s)
     };
 
     sg_assert(s->opcode < SG_ARRAY_SIZE(handlers) && handlers[s->opcode]);
-    if (!s->h.tagged &&
-        (s->h.qn == SG_QN_REQUEST || (s->h.qn == SG_QN_SEND && s->op->payload))) {
+    if (!s->h.tagged && (s->h.qn == SG_QN_REQUEST || (s->h.qn == SG_QN_SEND && s->op->payload))) {
         forget_write(c);
     }
     return handlers[s->opcode](c, s);

@@ -37,13 +37,18 @@ static size_t send_read_request(struct sg_conn *c, const struct sg_read_req *req
                                 const struct sg_msg *m)
 {
     const struct conn_orq entry = {
-        .kind = SG_MSG_READ_REQ, .internal = !m, .length = req->size,
+        .kind = SG_MSG_READ_REQ,
+        .internal = !m,
+        .length = req->size,
         .confirm = m && m->read.confirm,
         .sink = { .stag = req->sink_stag, .to = req->sink_to, .cookie = m ? m->cookie : 0 },
     };
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .ulp_ctrl = rdmap_ctrl(SG_OP_READ_REQ),
-        .qn = SG_QN_REQUEST, .msn = c->tx.msn[SG_QN_REQUEST],
+        .last = true,
+        .version = SG_DDP_VERSION,
+        .ulp_ctrl = rdmap_ctrl(SG_OP_READ_REQ),
+        .qn = SG_QN_REQUEST,
+        .msn = c->tx.msn[SG_QN_REQUEST],
     };
     uint8_t payload[SG_READ_REQ_LEN];
     struct fpdu_out out;
@@ -129,9 +134,12 @@ static size_t send_read_response(struct sg_conn *c)
     uint32_t left = r->read.size - c->tx.resp_off;
     uint32_t len = SG_MIN(left, fpdu_payload_max(c, true));
     const struct sg_ddp_hdr h = {
-        .tagged = true, .last = len == left, .version = SG_DDP_VERSION,
+        .tagged = true,
+        .last = len == left,
+        .version = SG_DDP_VERSION,
         .ulp_ctrl = rdmap_ctrl(SG_OP_READ_RESP),
-        .stag = r->read.sink_stag, .to = r->read.sink_to + c->tx.resp_off,
+        .stag = r->read.sink_stag,
+        .to = r->read.sink_to + c->tx.resp_off,
     };
     enum sg_mem_status why = SG_MEM_FAULT;
     void *user = c->user;
@@ -248,7 +256,8 @@ static void message_done(struct sg_conn *c)
 
 static void message_header(const struct sg_conn *c, struct sg_ddp_hdr *h)
 {
-    static const uint8_t send_ops[2][2] = { /* [solicited][invalidate] */
+    static const uint8_t send_ops[2][2] = {
+        /* [solicited][invalidate] */
         { SG_OP_SEND, SG_OP_SEND_INV },
         { SG_OP_SEND_SE, SG_OP_SEND_SE_INV },
     };
@@ -311,7 +320,10 @@ static size_t send_immediate(struct sg_conn *c)
 {
     struct sg_msg *m = &c->tx.msg;
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .qn = SG_QN_SEND, .msn = c->tx.msn[SG_QN_SEND],
+        .last = true,
+        .version = SG_DDP_VERSION,
+        .qn = SG_QN_SEND,
+        .msn = c->tx.msn[SG_QN_SEND],
         .ulp_ctrl = rdmap_ctrl(m->imm.solicited ? SG_OP_IMM_SE : SG_OP_IMM),
     };
     struct fpdu_out out;
@@ -345,10 +357,15 @@ static size_t send_message_segment(struct sg_conn *c)
         return send_payload_segment(c);
     }
     if (m->kind == SG_MSG_READ_REQ) {
-        n = send_read_request(c, &(const struct sg_read_req){
-            .sink_stag = m->read.sink_stag, .sink_to = m->read.sink_to, .size = m->read.length,
-            .src_stag = m->read.stag, .src_to = m->read.to,
-        }, m);
+        n = send_read_request(c,
+                              &(const struct sg_read_req){
+                                  .sink_stag = m->read.sink_stag,
+                                  .sink_to = m->read.sink_to,
+                                  .size = m->read.length,
+                                  .src_stag = m->read.stag,
+                                  .src_to = m->read.to,
+                              },
+                              m);
     } else {
         n = send_small_message(c);
     }

@@ -20,9 +20,9 @@
 #include <sys/uio.h>
 
 struct sg_endpoint {
-    uint8_t family;  /* 4 or 6 */
-    uint16_t port;   /* host order */
-    uint8_t ip[16];  /* network order; IPv4 in the first four octets; all zero: any */
+    uint8_t family; /* 4 or 6 */
+    uint16_t port;  /* host order */
+    uint8_t ip[16]; /* network order; IPv4 in the first four octets; all zero: any */
     /* 802.1Q identifier, 0: none; for a link-local IPv6 address and in add_addr, else ignored. */
     uint16_t vlan;
     /* Type of service of outgoing packets; in the local endpoint of connect and listen. */
@@ -44,8 +44,8 @@ enum sg_stream_end {
 };
 
 struct sg_stream {
-    const struct sg_stream_ops *ops;        /* set by the implementation */
-    const struct sg_stream_events *events;  /* set at connect or in 'accepted' */
+    const struct sg_stream_ops *ops;       /* set by the implementation */
+    const struct sg_stream_events *events; /* set at connect or in 'accepted' */
     void *user;
 };
 
@@ -118,12 +118,12 @@ struct sg_stream_net {
 
 /* Since the creation of the network. */
 struct sg_net_counters {
-    uint64_t tx_frames, rx_frames; /* Ethernet frames of our streams, ARP included */
-    uint64_t tx_dropped_frames;    /* of tx_frames: dropped before the wire */
-    uint64_t tcp_retransmits;      /* TCP segments sent again */
-    uint64_t tcp_dropped_syns;     /* a listener had no room: new ones, or half-open ones */
+    uint64_t tx_frames, rx_frames;  /* Ethernet frames of our streams, ARP included */
+    uint64_t tx_dropped_frames;     /* of tx_frames: dropped before the wire */
+    uint64_t tcp_retransmits;       /* TCP segments sent again */
+    uint64_t tcp_dropped_syns;      /* a listener had no room: new ones, or half-open ones */
     uint64_t tcp_dropped_fragments; /* of segments to our connections and listeners */
-    uint64_t path_mtu_reports;     /* accepted reports of routers */
+    uint64_t path_mtu_reports;      /* accepted reports of routers */
 };
 
 struct sg_stream_net_ops {
@@ -134,8 +134,8 @@ struct sg_stream_net_ops {
                                  enum sg_stream_end *why);
     /* NULL: address in use or not ours (UNREACHABLE), or no memory; local->ip all zero: any. */
     struct sg_stream_listener *(*listen)(struct sg_stream_net *net, const struct sg_endpoint *local,
-                                  unsigned backlog, sg_stream_accept accept, void *user,
-                                  enum sg_stream_end *why);
+                                         unsigned backlog, sg_stream_accept accept, void *user,
+                                         enum sg_stream_end *why);
     void (*unlisten)(struct sg_stream_net *net, struct sg_stream_listener *l);
     /*
      * May be NULL.  Paused: new peers have to try again, without being refused, as

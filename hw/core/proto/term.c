@@ -20,12 +20,9 @@
 enum sg_term_cond term_of_tagged(enum sg_mem_status st)
 {
     static const enum sg_term_cond row[] = {
-        [SG_MEM_STAG] = SG_TERM_TAGGED_BAD_STAG,
-        [SG_MEM_BOUNDS] = SG_TERM_TAGGED_BOUNDS,
-        [SG_MEM_ACCESS] = SG_TERM_WRITE_ACCESS,
-        [SG_MEM_ASSOC] = SG_TERM_TAGGED_NOT_ASSOCIATED,
-        [SG_MEM_WRAP] = SG_TERM_TAGGED_WRAP,
-        [SG_MEM_FAULT] = SG_TERM_DDP_CATASTROPHE,
+        [SG_MEM_STAG] = SG_TERM_TAGGED_BAD_STAG, [SG_MEM_BOUNDS] = SG_TERM_TAGGED_BOUNDS,
+        [SG_MEM_ACCESS] = SG_TERM_WRITE_ACCESS,  [SG_MEM_ASSOC] = SG_TERM_TAGGED_NOT_ASSOCIATED,
+        [SG_MEM_WRAP] = SG_TERM_TAGGED_WRAP,     [SG_MEM_FAULT] = SG_TERM_DDP_CATASTROPHE,
     };
 
     return row[st];
@@ -34,12 +31,9 @@ enum sg_term_cond term_of_tagged(enum sg_mem_status st)
 enum sg_term_cond term_of_source(enum sg_mem_status st)
 {
     static const enum sg_term_cond row[] = {
-        [SG_MEM_OK] = SG_TERM_PROT_UNSPECIFIED,
-        [SG_MEM_STAG] = SG_TERM_READ_BAD_STAG,
-        [SG_MEM_BOUNDS] = SG_TERM_READ_BOUNDS,
-        [SG_MEM_ACCESS] = SG_TERM_READ_ACCESS,
-        [SG_MEM_ASSOC] = SG_TERM_READ_NOT_ASSOCIATED,
-        [SG_MEM_WRAP] = SG_TERM_READ_WRAP,
+        [SG_MEM_OK] = SG_TERM_PROT_UNSPECIFIED,       [SG_MEM_STAG] = SG_TERM_READ_BAD_STAG,
+        [SG_MEM_BOUNDS] = SG_TERM_READ_BOUNDS,        [SG_MEM_ACCESS] = SG_TERM_READ_ACCESS,
+        [SG_MEM_ASSOC] = SG_TERM_READ_NOT_ASSOCIATED, [SG_MEM_WRAP] = SG_TERM_READ_WRAP,
         [SG_MEM_FAULT] = SG_TERM_LOCAL_CATASTROPHE,
     };
 
@@ -108,8 +102,7 @@ void term_raise(struct sg_conn *c, enum sg_term_cond cond, const struct sg_ddp_h
     if (!terminable(c)) {
         return; /* the first error is the one reported */
     }
-    conn_log(c, SG_LOG_PEER_ERROR, "%s (%u/%u/%02x)", row->name, row->layer, row->etype,
-             row->code);
+    conn_log(c, SG_LOG_PEER_ERROR, "%s (%u/%u/%02x)", row->name, row->layer, row->etype, row->code);
     count(c, cond);
     if (c->close.state >= CLOSE_SENT) {
         stop_receiving(c, SG_CONN_PROTOCOL);
@@ -150,12 +143,17 @@ void term_raise_code(struct sg_conn *c, uint8_t layer, uint8_t type, uint8_t cod
 bool term_transmit(struct sg_conn *c)
 {
     const struct sg_ddp_hdr h = {
-        .last = true, .version = SG_DDP_VERSION, .qn = SG_QN_TERMINATE,
+        .last = true,
+        .version = SG_DDP_VERSION,
+        .qn = SG_QN_TERMINATE,
         .msn = c->tx.msn[SG_QN_TERMINATE],
         .ulp_ctrl = SG_RDMAP_VERSION << 6 | SG_OP_TERMINATE,
     };
     const struct sg_term_info info = {
-        .sent = true, .layer = c->term.layer, .type = c->term.etype, .code = c->term.code,
+        .sent = true,
+        .layer = c->term.layer,
+        .type = c->term.etype,
+        .code = c->term.code,
     };
     uint8_t payload[SG_TERM_MAX];
     struct fpdu_out out;
@@ -178,12 +176,13 @@ bool term_transmit(struct sg_conn *c)
 void term_received(struct sg_conn *c, const struct sg_term *t)
 {
     const struct sg_term_info info = {
-        .layer = t->layer, .type = t->etype, .code = t->code,
+        .layer = t->layer,
+        .type = t->etype,
+        .code = t->code,
     };
 
-    conn_log(c, SG_LOG_PEER_ERROR, "Terminate received: %s, %s, %s",
-             sg_term_layer_name(t->layer), sg_term_type_name(t->layer, t->etype),
-             sg_term_code_name(t->layer, t->etype, t->code));
+    conn_log(c, SG_LOG_PEER_ERROR, "Terminate received: %s, %s, %s", sg_term_layer_name(t->layer),
+             sg_term_type_name(t->layer, t->etype), sg_term_code_name(t->layer, t->etype, t->code));
     c->e->stats.rx_terminates++;
     c->end = SG_CONN_TERMINATED;
     c->tx.active = false;

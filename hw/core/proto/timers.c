@@ -162,8 +162,7 @@ void timers_started(struct sg_conn *c)
 
 void timers_pause(struct sg_conn *c)
 {
-    start_phase(c, &c->timers.pause,
-                conn_now(c) + ms_to_ns(c->e->config.first_fpdu_delay_ms));
+    start_phase(c, &c->timers.pause, conn_now(c) + ms_to_ns(c->e->config.first_fpdu_delay_ms));
 }
 
 void timers_no_pause(struct sg_conn *c)

@@ -10,7 +10,7 @@
 /* The objects from before a reset. */
 struct sg_ending {
     struct sg_idtab conns, listeners, qps, srqs, cqs, pds;
-    uint32_t cursor;   /* in the table of this stage */
+    uint32_t cursor; /* in the table of this stage */
     uint8_t stage;
     bool under_way;
 };

@@ -34,8 +34,13 @@ void sg_ending_begin(struct sg_adapter *a)
         return; /* no command was executed since: there are no new objects */
     }
     *e = (struct sg_ending){
-        .conns = a->conns, .listeners = a->listeners, .qps = a->qps, .srqs = a->srqs,
-        .cqs = a->cqs, .pds = a->pds, .under_way = true,
+        .conns = a->conns,
+        .listeners = a->listeners,
+        .qps = a->qps,
+        .srqs = a->srqs,
+        .cqs = a->cqs,
+        .pds = a->pds,
+        .under_way = true,
     };
     sg_engine_stop(a->engine);
 }

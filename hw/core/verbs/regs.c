@@ -20,10 +20,10 @@ enum reg_kind {
 };
 
 struct reg_row {
-    uint8_t kind; /* enum reg_kind */
-    uint32_t (*read)(struct sg_adapter *a);               /* NULL: the stored value */
-    void (*write)(struct sg_adapter *a, uint32_t value);  /* NULL: store */
-    uint32_t value;                                       /* RO without function */
+    uint8_t kind;                                        /* enum reg_kind */
+    uint32_t (*read)(struct sg_adapter *a);              /* NULL: the stored value */
+    void (*write)(struct sg_adapter *a, uint32_t value); /* NULL: store */
+    uint32_t value;                                      /* RO without function */
 };
 
 static uint32_t *reg(struct sg_adapter *a, uint32_t offset)
@@ -36,17 +36,50 @@ static uint64_t reg64(struct sg_adapter *a, uint32_t offset)
     return *reg(a, offset) | (uint64_t)*reg(a, offset + 4) << 32;
 }
 
-static uint32_t read_status(struct sg_adapter *a) { return a->status; }
-static uint32_t read_fatal(struct sg_adapter *a) { return a->fatal; }
-static uint32_t read_vectors(struct sg_adapter *a) { return a->config.vectors; }
-static uint32_t read_mac_lo(struct sg_adapter *a) { return sg_get_le32(a->config.mac); }
-static uint32_t read_mac_hi(struct sg_adapter *a) { return sg_get_le16(a->config.mac + 4); }
-static uint32_t read_guid_lo(struct sg_adapter *a) { return (uint32_t)a->config.guid; }
-static uint32_t read_guid_hi(struct sg_adapter *a) { return a->config.guid >> 32; }
-static uint32_t read_speed(struct sg_adapter *a) { return a->config.link_speed; }
-static uint32_t read_mtu(struct sg_adapter *a) { return a->config.link_mtu; }
-static uint32_t read_fw_version(struct sg_adapter *a) { return a->config.fw_version_word; }
-static uint32_t read_scratch(struct sg_adapter *a) { return ~*reg(a, SG_REG_TEST_SCRATCH); }
+static uint32_t read_status(struct sg_adapter *a)
+{
+    return a->status;
+}
+static uint32_t read_fatal(struct sg_adapter *a)
+{
+    return a->fatal;
+}
+static uint32_t read_vectors(struct sg_adapter *a)
+{
+    return a->config.vectors;
+}
+static uint32_t read_mac_lo(struct sg_adapter *a)
+{
+    return sg_get_le32(a->config.mac);
+}
+static uint32_t read_mac_hi(struct sg_adapter *a)
+{
+    return sg_get_le16(a->config.mac + 4);
+}
+static uint32_t read_guid_lo(struct sg_adapter *a)
+{
+    return (uint32_t)a->config.guid;
+}
+static uint32_t read_guid_hi(struct sg_adapter *a)
+{
+    return a->config.guid >> 32;
+}
+static uint32_t read_speed(struct sg_adapter *a)
+{
+    return a->config.link_speed;
+}
+static uint32_t read_mtu(struct sg_adapter *a)
+{
+    return a->config.link_mtu;
+}
+static uint32_t read_fw_version(struct sg_adapter *a)
+{
+    return a->config.fw_version_word;
+}
+static uint32_t read_scratch(struct sg_adapter *a)
+{
+    return ~*reg(a, SG_REG_TEST_SCRATCH);
+}
 
 static struct sg_pm_cut last_cut(struct sg_adapter *a)
 {
@@ -58,9 +91,18 @@ static struct sg_pm_cut last_cut(struct sg_adapter *a)
     return cut;
 }
 
-static uint32_t read_cuts(struct sg_adapter *a) { return last_cut(a).cuts; }
-static uint32_t read_kept(struct sg_adapter *a) { return last_cut(a).kept; }
-static uint32_t read_lost(struct sg_adapter *a) { return last_cut(a).lost; }
+static uint32_t read_cuts(struct sg_adapter *a)
+{
+    return last_cut(a).cuts;
+}
+static uint32_t read_kept(struct sg_adapter *a)
+{
+    return last_cut(a).kept;
+}
+static uint32_t read_lost(struct sg_adapter *a)
+{
+    return last_cut(a).lost;
+}
 
 static void write_ctrl(struct sg_adapter *a, uint32_t value)
 {
@@ -252,10 +294,9 @@ void sg_adapter_enable(struct sg_adapter *a)
     uint64_t aeq = reg64(a, SG_REG_AEQ_BASE_LO);
     uint32_t admin_size = *reg(a, SG_REG_ADMIN_SIZE), aeq_size = *reg(a, SG_REG_AEQ_SIZE);
 
-    if (!ring_base_ok(asq) || !ring_base_ok(acq) || !ring_base_ok(aeq) ||
-        !sg_is_pow2(admin_size) || admin_size < SG_ADMIN_SIZE_MIN ||
-        admin_size > SG_ADMIN_SIZE_MAX || !sg_is_pow2(aeq_size) || aeq_size < SG_AEQ_SIZE_MIN ||
-        aeq_size > SG_EQ_SIZE_MAX) {
+    if (!ring_base_ok(asq) || !ring_base_ok(acq) || !ring_base_ok(aeq) || !sg_is_pow2(admin_size) ||
+        admin_size < SG_ADMIN_SIZE_MIN || admin_size > SG_ADMIN_SIZE_MAX || !sg_is_pow2(aeq_size) ||
+        aeq_size < SG_AEQ_SIZE_MIN || aeq_size > SG_EQ_SIZE_MAX) {
         sg_guest_error(a, "enabled with unusable ring registers");
         sg_adapter_fatal(a, SG_FATAL_BAD_SETUP);
         return;

@@ -28,11 +28,11 @@ enum sg_atomic_op {
 };
 
 struct sg_atomic_req {
-    uint8_t op;             /* 0..0xf; enum sg_atomic_op if valid */
-    uint32_t id;            /* echoed in the response */
+    uint8_t op;  /* 0..0xf; enum sg_atomic_op if valid */
+    uint32_t id; /* echoed in the response */
     uint32_t stag;
     uint64_t to;
-    uint64_t data;          /* addend or value to swap in */
+    uint64_t data; /* addend or value to swap in */
     uint64_t mask;
     uint64_t cmp;
     uint64_t cmp_mask;
@@ -40,7 +40,7 @@ struct sg_atomic_req {
 
 struct sg_atomic_resp {
     uint32_t id;
-    uint64_t value;         /* the memory's previous value */
+    uint64_t value; /* the memory's previous value */
 };
 
 enum sg_wire_err sg_atomic_req_parse(struct sg_span in, struct sg_atomic_req *out);

@@ -8,9 +8,9 @@ enum {
     CTRL_VERSION = 0x03,
 
     OFF_ULP_CTRL = 1,
-    OFF_STAG = 2,           /* tagged */
+    OFF_STAG = 2, /* tagged */
     OFF_TO = 6,
-    OFF_ULP_WORD = 2,       /* untagged */
+    OFF_ULP_WORD = 2, /* untagged */
     OFF_QN = 6,
     OFF_MSN = 10,
     OFF_MO = 14,

@@ -29,24 +29,24 @@ enum sg_ddp_limits {
 /* Untagged queues: RFC 5040 section 4.2, RFC 7306. */
 enum sg_ddp_qn {
     SG_QN_SEND = 0,
-    SG_QN_REQUEST = 1,      /* Read Requests and all other requests */
+    SG_QN_REQUEST = 1, /* Read Requests and all other requests */
     SG_QN_TERMINATE = 2,
-    SG_QN_RESPONSE = 3,     /* Atomic Responses and other untagged responses */
+    SG_QN_RESPONSE = 3, /* Atomic Responses and other untagged responses */
     SG_QN_COUNT,
 };
 
 struct sg_ddp_hdr {
     bool tagged;
     bool last;
-    uint8_t version;        /* 0..3 */
-    uint8_t ulp_ctrl;       /* RsvdULP[0:7]; for RDMAP see sg_rdmap_ctrl_parse() */
+    uint8_t version;  /* 0..3 */
+    uint8_t ulp_ctrl; /* RsvdULP[0:7]; for RDMAP see sg_rdmap_ctrl_parse() */
 
     /* tagged */
     uint32_t stag;
     uint64_t to;
 
     /* untagged */
-    uint32_t ulp_word;      /* RsvdULP[8:39]: Invalidate STag or 0 */
+    uint32_t ulp_word; /* RsvdULP[8:39]: Invalidate STag or 0 */
     uint32_t qn;
     uint32_t msn;
     uint32_t mo;

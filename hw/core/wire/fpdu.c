@@ -31,8 +31,8 @@ uint32_t sg_mulpdu(uint32_t emss, bool markers)
     uint64_t overhead = SG_FPDU_LEN_FIELD + SG_FPDU_CRC + emss % 4;
 
     if (markers) {
-        overhead += SG_FPDU_MARKER *
-                    (((uint64_t)emss + SG_FPDU_MARKER_EVERY - 1) / SG_FPDU_MARKER_EVERY);
+        overhead +=
+            SG_FPDU_MARKER * (((uint64_t)emss + SG_FPDU_MARKER_EVERY - 1) / SG_FPDU_MARKER_EVERY);
     }
     if (emss < overhead + SG_MULPDU_MIN) {
         return SG_MULPDU_MIN;
@@ -68,9 +68,9 @@ size_t sg_fpdu_trailer_emit(uint8_t *buf, size_t ulpdu_len, bool crc_on, uint32_
 
 /* An FPDU under construction. */
 struct builder {
-    uint8_t *out;           /* next octet to write */
-    uint32_t pos;           /* its position */
-    uint32_t start;         /* position of the length field, once written */
+    uint8_t *out;   /* next octet to write */
+    uint32_t pos;   /* its position */
+    uint32_t start; /* position of the length field, once written */
     bool started;
     unsigned flags;
     uint32_t crc;
@@ -118,8 +118,8 @@ static void put_content(struct builder *b, const uint8_t *p, size_t n)
     }
 }
 
-size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags,
-                    const struct sg_span *parts, size_t nparts)
+size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags, const struct sg_span *parts,
+                    size_t nparts)
 {
     static const uint8_t zeros[SG_FPDU_PAD_MAX];
     struct builder b = { .out = buf, .pos = pos, .flags = flags };
@@ -144,8 +144,8 @@ size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags,
     return (size_t)(b.out + SG_FPDU_CRC - buf);
 }
 
-enum sg_wire_err sg_fpdu_peek(struct sg_span in, uint32_t pos, unsigned flags,
-                              size_t *ulpdu_len, size_t *wire_len)
+enum sg_wire_err sg_fpdu_peek(struct sg_span in, uint32_t pos, unsigned flags, size_t *ulpdu_len,
+                              size_t *wire_len)
 {
     bool leading = flags & SG_FPDU_MARKERS && sg_marker_gap(pos) == 0;
     const uint8_t *p = sg_span_get(in, leading ? SG_FPDU_MARKER : 0, SG_FPDU_LEN_FIELD);
@@ -195,8 +195,8 @@ static enum sg_wire_err strip_markers(struct sg_span in, uint32_t pos, size_t ul
     return SG_WIRE_OK;
 }
 
-enum sg_wire_err sg_fpdu_parse(struct sg_span in, uint32_t pos, unsigned flags,
-                               uint8_t *scratch, struct sg_fpdu *out)
+enum sg_wire_err sg_fpdu_parse(struct sg_span in, uint32_t pos, unsigned flags, uint8_t *scratch,
+                               struct sg_fpdu *out)
 {
     size_t ulpdu_len, wire_len, covered;
     enum sg_wire_err err;

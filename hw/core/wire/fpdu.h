@@ -24,15 +24,15 @@ enum sg_fpdu_limits {
 
     SG_MULPDU_MIN = 128,
     SG_MULPDU_MAX = 64768,
-    SG_ULPDU_FIELD_MAX = 65535,     /* accepted from peers */
+    SG_ULPDU_FIELD_MAX = 65535, /* accepted from peers */
 
     /* Octets that any FPDU of SG_ULPDU_FIELD_MAX takes, with markers. */
     SG_FPDU_WIRE_MAX = 65535 + 2 + 3 + 4 + 4 * (65535 / 508 + 2),
 };
 
 enum sg_fpdu_flags {
-    SG_FPDU_MARKERS = 1 << 0,       /* this direction has markers */
-    SG_FPDU_CRC_ON = 1 << 1,        /* CRC is generated or checked; else it is sent as 0 */
+    SG_FPDU_MARKERS = 1 << 0, /* this direction has markers */
+    SG_FPDU_CRC_ON = 1 << 1,  /* CRC is generated or checked; else it is sent as 0 */
 };
 
 /* Pad octets after a ULPDU of @ulpdu_len. */
@@ -85,20 +85,20 @@ size_t sg_fpdu_trailer_emit(uint8_t *buf, size_t ulpdu_len, bool crc_on, uint32_
  * position @pos.  The caller provides sg_fpdu_wire_len() octets; that many
  * are written and returned.  The ULPDU must not exceed SG_MULPDU_MAX.
  */
-size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags,
-                    const struct sg_span *parts, size_t nparts);
+size_t sg_fpdu_emit(uint8_t *buf, uint32_t pos, unsigned flags, const struct sg_span *parts,
+                    size_t nparts);
 
 /*
  * Finds the end.  @in starts at position @pos, which is the start of an
  * FPDU.  Returns the lengths of the ULPDU and of the whole FPDU as soon as the
  * length field is there (SG_WIRE_OK), else SG_WIRE_MORE.
  */
-enum sg_wire_err sg_fpdu_peek(struct sg_span in, uint32_t pos, unsigned flags,
-                              size_t *ulpdu_len, size_t *wire_len);
+enum sg_wire_err sg_fpdu_peek(struct sg_span in, uint32_t pos, unsigned flags, size_t *ulpdu_len,
+                              size_t *wire_len);
 
 struct sg_fpdu {
-    struct sg_span ulpdu;   /* borrowed from the input or from the scratch memory */
-    size_t wire_len;        /* octets of the input that this FPDU took */
+    struct sg_span ulpdu; /* borrowed from the input or from the scratch memory */
+    size_t wire_len;      /* octets of the input that this FPDU took */
 };
 
 /*
@@ -107,7 +107,7 @@ struct sg_fpdu {
  * @scratch (SG_ULPDU_FIELD_MAX octets; may be NULL without markers).
  * SG_WIRE_MORE, SG_WIRE_BAD_CRC, SG_WIRE_BAD_MARKER give no ULPDU.
  */
-enum sg_wire_err sg_fpdu_parse(struct sg_span in, uint32_t pos, unsigned flags,
-                               uint8_t *scratch, struct sg_fpdu *out);
+enum sg_wire_err sg_fpdu_parse(struct sg_span in, uint32_t pos, unsigned flags, uint8_t *scratch,
+                               struct sg_fpdu *out);
 
 #endif /* SG_WIRE_FPDU_H */

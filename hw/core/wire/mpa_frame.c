@@ -11,16 +11,16 @@ enum {
     FLAG_M = 0x80,
     FLAG_C = 0x40,
     FLAG_R = 0x20,
-    FLAG_S = 0x10,      /* RFC 6581 section 9 */
+    FLAG_S = 0x10, /* RFC 6581 section 9 */
 };
 
 /* The enhanced header as two 16-bit words, RFC 6581 section 9. */
 enum {
-    V2_A = 0x8000,      /* first word */
+    V2_A = 0x8000, /* first word */
     V2_B = 0x4000,
-    V2_C = 0x8000,      /* second word */
+    V2_C = 0x8000, /* second word */
     V2_D = 0x4000,
-    V2_DEPTH = 0x3fff,  /* IRD in the first word, ORD in the second */
+    V2_DEPTH = 0x3fff, /* IRD in the first word, ORD in the second */
 };
 
 /* 16 octets each; the NUL does not go on the wire. */

@@ -19,7 +19,7 @@ enum sg_mpa_limits {
     SG_MPA_HDR_LEN = SG_MPA_KEY_LEN + 4,
     SG_MPA_PD_MAX = 512,
     SG_MPA_V2_LEN = 4,
-    SG_MPA_PD_V2_MAX = SG_MPA_PD_MAX - SG_MPA_V2_LEN,  /* what is left for the ULP then */
+    SG_MPA_PD_V2_MAX = SG_MPA_PD_MAX - SG_MPA_V2_LEN, /* what is left for the ULP then */
     SG_MPA_FRAME_MAX = SG_MPA_HDR_LEN + SG_MPA_PD_MAX,
 
     SG_MPA_REV_RDMAC = 0,
@@ -27,7 +27,7 @@ enum sg_mpa_limits {
     SG_MPA_REV_2 = 2,
 
     SG_MPA_DEPTH_MAX = 0x3fff,
-    SG_MPA_DEPTH_UNSET = 0x3fff,    /* "not negotiated here", RFC 6581 9.1 */
+    SG_MPA_DEPTH_UNSET = 0x3fff, /* "not negotiated here", RFC 6581 9.1 */
 };
 
 /* MPA error codes: RFC 5044 section 8, RFC 6581 section 9.3. */
@@ -48,18 +48,18 @@ enum sg_mpa_kind {
 
 /* Ready-to-receive messages that a side can use; a set. */
 enum sg_mpa_rtr {
-    SG_MPA_RTR_SEND = 1 << 0,   /* B: zero-length Send */
-    SG_MPA_RTR_WRITE = 1 << 1,  /* C: zero-length RDMA Write */
-    SG_MPA_RTR_READ = 1 << 2,   /* D: zero-length RDMA Read */
+    SG_MPA_RTR_SEND = 1 << 0,  /* B: zero-length Send */
+    SG_MPA_RTR_WRITE = 1 << 1, /* C: zero-length RDMA Write */
+    SG_MPA_RTR_READ = 1 << 2,  /* D: zero-length RDMA Read */
     SG_MPA_RTR_ALL = 7,
 };
 
 struct sg_mpa_frame {
     enum sg_mpa_kind kind;
-    bool markers;           /* M: the peer of the sender must insert markers */
-    bool crc;               /* C */
-    bool reject;            /* R; Replies only, neither sent nor seen in Requests */
-    bool s_flag;            /* S as on the wire, whatever the revision */
+    bool markers; /* M: the peer of the sender must insert markers */
+    bool crc;     /* C */
+    bool reject;  /* R; Replies only, neither sent nor seen in Requests */
+    bool s_flag;  /* S as on the wire, whatever the revision */
     uint8_t rev;
 
     /*
@@ -67,12 +67,12 @@ struct sg_mpa_frame {
      * revision 2 or later.  Emitting derives S from it; s_flag is for reading.
      */
     bool enhanced;
-    bool p2p;               /* A: peer-to-peer model, an RTR message is due */
-    uint8_t rtr;            /* set of enum sg_mpa_rtr; always 0 when !p2p */
-    uint16_t ird;           /* 0..SG_MPA_DEPTH_MAX */
+    bool p2p;     /* A: peer-to-peer model, an RTR message is due */
+    uint8_t rtr;  /* set of enum sg_mpa_rtr; always 0 when !p2p */
+    uint16_t ird; /* 0..SG_MPA_DEPTH_MAX */
     uint16_t ord;
 
-    struct sg_span pd;      /* the ULP's private data, borrowed */
+    struct sg_span pd; /* the ULP's private data, borrowed */
 };
 
 /*

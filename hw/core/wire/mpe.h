@@ -23,7 +23,7 @@
 #include "wire/rdmap.h"
 
 enum sg_mpe_limits {
-    SG_HASH_LEN_MAX = 64,   /* octets of the longest hash */
+    SG_HASH_LEN_MAX = 64, /* octets of the longest hash */
     SG_ATOM_LEN = 8,
     SG_MPE_REQ_LEN_MAX = SG_VERIFY_REQ_LEN + SG_HASH_LEN_MAX,
     SG_MPE_RESP_LEN_MAX = SG_HASH_LEN_MAX,
@@ -31,24 +31,24 @@ enum sg_mpe_limits {
 
 struct sg_flush_req {
     uint32_t stag;
-    uint32_t length;        /* octets */
+    uint32_t length; /* octets */
     uint64_t to;
-    uint32_t flags;         /* SG_FLUSH_*, and 29 bits without meaning */
+    uint32_t flags; /* SG_FLUSH_*, and 29 bits without meaning */
 };
 
 struct sg_verify_req {
     uint32_t stag;
     uint32_t length;
     uint64_t to;
-    uint8_t hash_len;       /* 0: no hash is expected */
+    uint8_t hash_len; /* 0: no hash is expected */
     uint8_t hash[SG_HASH_LEN_MAX];
 };
 
 struct sg_atomic_write_req {
     uint32_t stag;
-    uint32_t length;        /* SG_ATOM_LEN if valid */
+    uint32_t length; /* SG_ATOM_LEN if valid */
     uint64_t to;
-    uint64_t data;          /* the number; the target decides how to store it in memory */
+    uint64_t data; /* the number; the target decides how to store it in memory */
 };
 
 struct sg_verify_resp {

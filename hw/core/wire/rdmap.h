@@ -54,19 +54,19 @@ enum sg_rdmap_limits {
 enum sg_rdmap_spec {
     SG_SPEC_RFC5040,
     SG_SPEC_RFC7306,
-    SG_SPEC_MPE,         /* draft-talpey-rdma-commit */
+    SG_SPEC_MPE, /* draft-talpey-rdma-commit */
 };
 
 struct sg_rdmap_op {
     const char *name;
     enum sg_rdmap_spec spec;
-    bool tagged;            /* required T flag */
-    uint8_t qn;             /* required queue if untagged */
-    uint8_t hdr_len;        /* RDMAP header behind the DDP header, least octets */
-    bool payload;           /* more octets may follow the header */
-    bool invalidates;       /* RsvdULP[8:39] is an STag to invalidate */
-    bool solicited;         /* may raise a solicited event */
-    bool multi;             /* may take more than one DDP segment */
+    bool tagged;      /* required T flag */
+    uint8_t qn;       /* required queue if untagged */
+    uint8_t hdr_len;  /* RDMAP header behind the DDP header, least octets */
+    bool payload;     /* more octets may follow the header */
+    bool invalidates; /* RsvdULP[8:39] is an STag to invalidate */
+    bool solicited;   /* may raise a solicited event */
+    bool multi;       /* may take more than one DDP segment */
 };
 
 /* The row of @opcode, or NULL for a number that names no message. */
@@ -76,8 +76,8 @@ const struct sg_rdmap_op *sg_rdmap_op(unsigned opcode);
 const char *sg_rdmap_op_name(unsigned opcode);
 
 struct sg_rdmap_ctrl {
-    uint8_t version;        /* 0..3 */
-    uint8_t opcode;         /* 0..0xf, or 0..0x1f when @wide */
+    uint8_t version; /* 0..3 */
+    uint8_t opcode;  /* 0..0xf, or 0..0x1f when @wide */
 };
 
 /* @wide: five opcode bits, only where the draft extension was agreed on. */
@@ -96,9 +96,9 @@ static inline uint8_t sg_rdmap_ctrl_emit(struct sg_rdmap_ctrl c)
 
 /* RDMA Read Request header, RFC 5040 section 4.4. */
 struct sg_read_req {
-    uint32_t sink_stag;     /* copied uninterpreted into the Response */
+    uint32_t sink_stag; /* copied uninterpreted into the Response */
     uint64_t sink_to;
-    uint32_t size;          /* octets */
+    uint32_t size; /* octets */
     uint32_t src_stag;
     uint64_t src_to;
 };

@@ -8,21 +8,21 @@
 #include "wire/mpa_frame.h"
 #include "wire/terminate.h"
 
-#define LOCAL       SG_TERM_RDMA, SG_TERM_RDMA_LOCAL
-#define PROTECTION  SG_TERM_RDMA, SG_TERM_RDMA_PROTECTION
-#define OPERATION   SG_TERM_RDMA, SG_TERM_RDMA_OPERATION
-#define TAGGED      SG_TERM_DDP, SG_TERM_DDP_TAGGED
-#define UNTAGGED    SG_TERM_DDP, SG_TERM_DDP_UNTAGGED
-#define MPA         SG_TERM_LLP, SG_TERM_LLP_MPA
+#define LOCAL SG_TERM_RDMA, SG_TERM_RDMA_LOCAL
+#define PROTECTION SG_TERM_RDMA, SG_TERM_RDMA_PROTECTION
+#define OPERATION SG_TERM_RDMA, SG_TERM_RDMA_OPERATION
+#define TAGGED SG_TERM_DDP, SG_TERM_DDP_TAGGED
+#define UNTAGGED SG_TERM_DDP, SG_TERM_DDP_UNTAGGED
+#define MPA SG_TERM_LLP, SG_TERM_LLP_MPA
 
 /*
  * RFC 5040 figure 10 leaves the Read Request out of remote operation errors,
  * section 7.1 rule 3 demands it for every error in a Read Request.  The rule is
  * the MUST and receivers accept both, so operation errors carry it as well.
  */
-#define NONE        SG_TERM_HDRS_NONE
-#define DDP         SG_TERM_HDRS_DDP
-#define DDP_READ    SG_TERM_HDRS_DDP_READ
+#define NONE SG_TERM_HDRS_NONE
+#define DDP SG_TERM_HDRS_DDP
+#define DDP_READ SG_TERM_HDRS_DDP_READ
 
 static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
     [SG_TERM_LOCAL_CATASTROPHE] = { "local catastrophe", LOCAL, 0x00, NONE },
@@ -68,8 +68,8 @@ static const struct sg_term_row rows[SG_TERM_COND_COUNT] = {
 
     [SG_TERM_DDP_CATASTROPHE] = { "DDP catastrophe", SG_TERM_DDP, SG_TERM_DDP_LOCAL, 0x00, DDP },
     /* No code exists; there is no complete header to return either. */
-    [SG_TERM_DDP_SHORT] = { "segment shorter than its header", SG_TERM_DDP, SG_TERM_DDP_LOCAL,
-                            0x00, NONE },
+    [SG_TERM_DDP_SHORT] = { "segment shorter than its header", SG_TERM_DDP, SG_TERM_DDP_LOCAL, 0x00,
+                            NONE },
     [SG_TERM_TAGGED_BAD_STAG] = { "write: invalid STag", TAGGED, 0x00, DDP },
     [SG_TERM_TAGGED_BOUNDS] = { "write: out of bounds", TAGGED, 0x01, DDP },
     [SG_TERM_TAGGED_NOT_ASSOCIATED] = { "write: STag of another stream", TAGGED, 0x02, DDP },
@@ -224,8 +224,8 @@ size_t sg_term_emit(const struct sg_term *t, uint8_t *buf)
     sg_assert(t->layer <= 0xf && t->etype <= 0xf);
     buf[0] = (uint8_t)(t->layer << 4 | t->etype);
     buf[OFF_CODE] = t->code;
-    buf[OFF_FLAGS] = (t->has_len ? FLAG_M : 0) | (t->has_ddp ? FLAG_D : 0) |
-                     (t->has_rdma ? FLAG_R : 0);
+    buf[OFF_FLAGS] =
+        (t->has_len ? FLAG_M : 0) | (t->has_ddp ? FLAG_D : 0) | (t->has_rdma ? FLAG_R : 0);
     buf[OFF_FLAGS_LOW] = 0;
     if (t->has_len) {
         sg_put_be16(p, t->seg_len);
@@ -307,8 +307,8 @@ static const struct type {
 /* NULL: not registered. */
 static const struct type *type_of(unsigned layer, unsigned etype)
 {
-    bool there = layer < SG_ARRAY_SIZE(types) && etype < SG_ARRAY_SIZE(types[0]) &&
-                 types[layer][etype].name;
+    bool there =
+        layer < SG_ARRAY_SIZE(types) && etype < SG_ARRAY_SIZE(types[0]) && types[layer][etype].name;
 
     return there ? &types[layer][etype] : NULL;
 }
@@ -324,13 +324,16 @@ enum sg_term_class sg_term_classify(unsigned layer, unsigned etype, unsigned cod
         return SG_TERM_CLASS_TRANSPORT;
     }
     return layer == SG_TERM_RDMA && class == SG_TERM_CLASS_FORM && code >= failed_from
-               ? SG_TERM_CLASS_FAILED : class;
+               ? SG_TERM_CLASS_FAILED
+               : class;
 }
 
 const char *sg_term_layer_name(unsigned layer)
 {
     static const char *const names[] = {
-        [SG_TERM_RDMA] = "RDMA", [SG_TERM_DDP] = "DDP", [SG_TERM_LLP] = "MPA",
+        [SG_TERM_RDMA] = "RDMA",
+        [SG_TERM_DDP] = "DDP",
+        [SG_TERM_LLP] = "MPA",
     };
 
     return layer < SG_ARRAY_SIZE(names) ? names[layer] : "unknown";

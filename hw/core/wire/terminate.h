@@ -25,7 +25,7 @@ enum sg_term_limits {
 enum sg_term_layer {
     SG_TERM_RDMA = 0,
     SG_TERM_DDP = 1,
-    SG_TERM_LLP = 2,        /* MPA */
+    SG_TERM_LLP = 2, /* MPA */
 };
 
 /* Error types of each layer. */
@@ -37,23 +37,23 @@ enum sg_term_type {
     SG_TERM_DDP_TAGGED = 1,
     SG_TERM_DDP_UNTAGGED = 2,
     SG_TERM_LLP_MPA = 0,
-    SG_TERM_LLP_MPA_ALT = 3,    /* sent by some adapters for MPA errors */
+    SG_TERM_LLP_MPA_ALT = 3, /* sent by some adapters for MPA errors */
 };
 
 struct sg_term {
-    uint8_t layer;          /* 0..15, enum sg_term_layer if valid */
-    uint8_t etype;          /* 0..15 */
+    uint8_t layer; /* 0..15, enum sg_term_layer if valid */
+    uint8_t etype; /* 0..15 */
     uint8_t code;
-    bool has_len;           /* M */
-    bool has_ddp;           /* D */
-    bool has_rdma;          /* R */
-    uint16_t seg_len;       /* DDP header and payload octets of the failing segment */
+    bool has_len;     /* M */
+    bool has_ddp;     /* D */
+    bool has_rdma;    /* R */
+    uint16_t seg_len; /* DDP header and payload octets of the failing segment */
     struct sg_ddp_hdr ddp;
     struct sg_read_req read;
 
     /* Filled in by parsing only. */
-    bool truncated;         /* a header that M, D or R announces is not all there */
-    bool swapped;           /* little-endian layout of Linux siw was recognised */
+    bool truncated; /* a header that M, D or R announces is not all there */
+    bool swapped;   /* little-endian layout of Linux siw was recognised */
 };
 
 /*
@@ -76,47 +76,47 @@ size_t sg_term_emit(const struct sg_term *t, uint8_t *buf);
  */
 enum sg_term_cond {
     /* RDMAP: RFC 5040 sections 4.8 and 7 */
-    SG_TERM_LOCAL_CATASTROPHE,      /* local failure; also errors of our own requests */
-    SG_TERM_READ_BAD_STAG,          /* source of a Read Request, target of other requests */
+    SG_TERM_LOCAL_CATASTROPHE, /* local failure; also errors of our own requests */
+    SG_TERM_READ_BAD_STAG,     /* source of a Read Request, target of other requests */
     SG_TERM_READ_BOUNDS,
     SG_TERM_READ_ACCESS,
     SG_TERM_READ_NOT_ASSOCIATED,
     SG_TERM_READ_WRAP,
-    SG_TERM_INV_NOT_ASSOCIATED,     /* STag to invalidate: of another PD or stream */
-    SG_TERM_INV_BAD_STAG,           /* no such STag, or shared, or not allowed here */
+    SG_TERM_INV_NOT_ASSOCIATED, /* STag to invalidate: of another PD or stream */
+    SG_TERM_INV_BAD_STAG,       /* no such STag, or shared, or not allowed here */
     SG_TERM_PROT_UNSPECIFIED,
     SG_TERM_RDMAP_VERSION,
-    SG_TERM_OPCODE,                 /* unknown, or not expected in this state */
-    SG_TERM_OPCODE_T_OR_QN,         /* T flag or queue does not fit the opcode */
+    SG_TERM_OPCODE,         /* unknown, or not expected in this state */
+    SG_TERM_OPCODE_T_OR_QN, /* T flag or queue does not fit the opcode */
     SG_TERM_STREAM_CATASTROPHE,
     SG_TERM_GLOBAL_CATASTROPHE,
-    SG_TERM_OP_INV_FAILED,          /* invalidation failed, as an operation error */
+    SG_TERM_OP_INV_FAILED, /* invalidation failed, as an operation error */
     SG_TERM_OP_UNSPECIFIED,
-    SG_TERM_READ_RESP_MISMATCH,     /* Response without a Request of ours */
-    SG_TERM_MESSAGE_LENGTH,         /* RDMAP header truncated, or octets left over */
-    SG_TERM_IMM_LENGTH,             /* Immediate Data of other than 8 octets */
-    SG_TERM_ATOMIC_MISALIGNED,      /* also for Atomic Write */
+    SG_TERM_READ_RESP_MISMATCH, /* Response without a Request of ours */
+    SG_TERM_MESSAGE_LENGTH,     /* RDMAP header truncated, or octets left over */
+    SG_TERM_IMM_LENGTH,         /* Immediate Data of other than 8 octets */
+    SG_TERM_ATOMIC_MISALIGNED,  /* also for Atomic Write */
     SG_TERM_ATOMIC_OPCODE,
-    SG_TERM_ATOMIC_FAILED,          /* the memory cannot be operated on */
-    SG_TERM_ATOMIC_RESP_ID,         /* Response with another identifier than our request */
-    SG_TERM_MPE_FAILED,          /* Flush, Verify, Atomic Write failed; the hash differs */
-    SG_TERM_MPE_FLAGS,           /* Flush with an undefined flag */
-    SG_TERM_MPE_LENGTH,          /* Atomic Write of other than 8 octets */
-    SG_TERM_MPE_RESP_MISMATCH,   /* Response of another kind than our oldest request */
+    SG_TERM_ATOMIC_FAILED,     /* the memory cannot be operated on */
+    SG_TERM_ATOMIC_RESP_ID,    /* Response with another identifier than our request */
+    SG_TERM_MPE_FAILED,        /* Flush, Verify, Atomic Write failed; the hash differs */
+    SG_TERM_MPE_FLAGS,         /* Flush with an undefined flag */
+    SG_TERM_MPE_LENGTH,        /* Atomic Write of other than 8 octets */
+    SG_TERM_MPE_RESP_MISMATCH, /* Response of another kind than our oldest request */
 
     /* DDP: RFC 5041 section 7 */
     SG_TERM_DDP_CATASTROPHE,
-    SG_TERM_DDP_SHORT,              /* ULPDU shorter than its DDP header */
+    SG_TERM_DDP_SHORT, /* ULPDU shorter than its DDP header */
     SG_TERM_TAGGED_BAD_STAG,
     SG_TERM_TAGGED_BOUNDS,
     SG_TERM_TAGGED_NOT_ASSOCIATED,
     SG_TERM_TAGGED_WRAP,
     SG_TERM_TAGGED_VERSION,
-    SG_TERM_WRITE_ACCESS,           /* tagged data without the remote-write right */
+    SG_TERM_WRITE_ACCESS, /* tagged data without the remote-write right */
     SG_TERM_UNTAGGED_BAD_QN,
-    SG_TERM_UNTAGGED_NO_BUFFER,     /* no Receive posted */
-    SG_TERM_UNTAGGED_IRD_EXCEEDED,  /* no buffer on the request queue */
-    SG_TERM_UNTAGGED_NO_REQUEST,    /* no buffer on the response queue: no request is pending */
+    SG_TERM_UNTAGGED_NO_BUFFER,    /* no Receive posted */
+    SG_TERM_UNTAGGED_IRD_EXCEEDED, /* no buffer on the request queue */
+    SG_TERM_UNTAGGED_NO_REQUEST,   /* no buffer on the response queue: no request is pending */
     SG_TERM_UNTAGGED_BAD_MSN,
     SG_TERM_UNTAGGED_BAD_MO,
     SG_TERM_UNTAGGED_TOO_LONG,
@@ -136,9 +136,9 @@ enum sg_term_cond {
 
 /* Which headers of the failing segment go into the Terminate. */
 enum sg_term_hdrs {
-    SG_TERM_HDRS_NONE,              /* M = D = R = 0 */
-    SG_TERM_HDRS_DDP,               /* M = D = 1 */
-    SG_TERM_HDRS_DDP_READ,          /* and R = 1 if a Read Request failed */
+    SG_TERM_HDRS_NONE,     /* M = D = R = 0 */
+    SG_TERM_HDRS_DDP,      /* M = D = 1 */
+    SG_TERM_HDRS_DDP_READ, /* and R = 1 if a Read Request failed */
 };
 
 struct sg_term_row {
@@ -163,11 +163,11 @@ void sg_term_build(struct sg_term *t, enum sg_term_cond cond, const struct sg_dd
 
 /* What kind of fault a Terminate reports, sent or received; of all codes, registered or not. */
 enum sg_term_class {
-    SG_TERM_CLASS_FORM,             /* a message that is malformed or has no place here */
-    SG_TERM_CLASS_ACCESS,           /* an STag: unknown, out of bounds, without the right */
-    SG_TERM_CLASS_FAILED,           /* a request that was understood and could not be done */
-    SG_TERM_CLASS_SENDER,           /* the side that sends the Terminate cannot continue */
-    SG_TERM_CLASS_TRANSPORT,        /* MPA */
+    SG_TERM_CLASS_FORM,      /* a message that is malformed or has no place here */
+    SG_TERM_CLASS_ACCESS,    /* an STag: unknown, out of bounds, without the right */
+    SG_TERM_CLASS_FAILED,    /* a request that was understood and could not be done */
+    SG_TERM_CLASS_SENDER,    /* the side that sends the Terminate cannot continue */
+    SG_TERM_CLASS_TRANSPORT, /* MPA */
     SG_TERM_CLASSES,
 };
 

@@ -20,13 +20,13 @@
 
 enum sg_wire_err {
     SG_WIRE_OK = 0,
-    SG_WIRE_MORE,           /* sound so far, needs more octets of the stream */
-    SG_WIRE_SHORT,          /* complete unit, too short for its header */
-    SG_WIRE_BAD_KEY,        /* MPA startup: not an MPA frame */
-    SG_WIRE_WRONG_ROLE,     /* MPA startup: Request where a Reply is due, or v.v. */
-    SG_WIRE_BAD_LENGTH,     /* a length field holds an impossible value */
-    SG_WIRE_BAD_CRC,        /* FPDU: MPA error code 2 */
-    SG_WIRE_BAD_MARKER,     /* FPDU: MPA error code 3 */
+    SG_WIRE_MORE,       /* sound so far, needs more octets of the stream */
+    SG_WIRE_SHORT,      /* complete unit, too short for its header */
+    SG_WIRE_BAD_KEY,    /* MPA startup: not an MPA frame */
+    SG_WIRE_WRONG_ROLE, /* MPA startup: Request where a Reply is due, or v.v. */
+    SG_WIRE_BAD_LENGTH, /* a length field holds an impossible value */
+    SG_WIRE_BAD_CRC,    /* FPDU: MPA error code 2 */
+    SG_WIRE_BAD_MARKER, /* FPDU: MPA error code 3 */
 };
 
 /* A short lower-case name for logs; never NULL. */

@@ -38,9 +38,9 @@
 #include "domain_object.h"
 
 enum {
-    PLACES = 512,         /* remembered by each vCPU; a power of two */
-    GUEST_PAGE = 4096,    /* translations are relative to such */
-    UNWIND_WORDS = 4,     /* of QEMU's unwind data, at least */
+    PLACES = 512,      /* remembered by each vCPU; a power of two */
+    GUEST_PAGE = 4096, /* translations are relative to such */
+    UNWIND_WORDS = 4,  /* of QEMU's unwind data, at least */
 };
 
 /* The offset in its page of the code at ra. */
@@ -50,7 +50,7 @@ typedef struct Place {
     unsigned offset;
 } Place;
 
-static StaghornDomain *domain;        /* whose memory is tracked, or was tracked last */
+static StaghornDomain *domain; /* whose memory is tracked, or was tracked last */
 static bool busy[SG_PERSIST_VCPUS];
 static Place *places[SG_PERSIST_VCPUS];
 
@@ -103,7 +103,7 @@ static uint64_t program_counter(CPUState *cpu, uintptr_t ra)
 
 static inline struct sg_persist_source source_of(CPUState *cpu, uintptr_t ra)
 {
-    return (struct sg_persist_source) {
+    return (struct sg_persist_source){
         .agent = SG_PERSIST_CPU,
         .unit = cpu->cpu_index,
         .at = program_counter(cpu, ra),

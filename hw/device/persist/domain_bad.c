@@ -27,21 +27,21 @@
 enum {
     PAGE = SG_PERSIST_PAGE,
     BAD_RANGES_MAX = 2 * SG_PERSIST_BAD_RANGES + 2,
-    NEWS_MAX = 64,       /* waiting announcements */
+    NEWS_MAX = 64, /* waiting announcements */
     AGAIN_MS = 20,
-    PATIENCE = 1500,     /* tries for each: half a minute */
+    PATIENCE = 1500, /* tries for each: half a minute */
 };
 
 typedef struct StaghornBadRanges {
     StaghornDomain *domain;
     QEMUBH *bh;
     QEMUTimer *timer;
-    struct sg_persist_bad *known;    /* as of the last update() */
+    struct sg_persist_bad *known; /* as of the last update() */
     unsigned count;
-    uint64_t news[NEWS_MAX];         /* page, and the order of the range in its low bits */
+    uint64_t news[NEWS_MAX]; /* page, and the order of the range in its low bits */
     unsigned waiting, tries;
-    bool busy;                       /* the first one is being announced */
-    bool watching;                   /* loads are watched */
+    bool busy;     /* the first one is being announced */
+    bool watching; /* loads are watched */
 } StaghornBadRanges;
 
 static const char *const kind_names[] = {
@@ -92,8 +92,8 @@ static void queue_news(StaghornBadRanges *b, const struct sg_persist_bad *bad)
          at = QEMU_ALIGN_DOWN(at, PAGE) + PAGE) {
         bool line = end - at == SG_PERSIST_LINE;
 
-        b->news[b->waiting++] = line ? at | ctz32(SG_PERSIST_LINE)
-                                     : QEMU_ALIGN_DOWN(at, PAGE) | ctz32(PAGE);
+        b->news[b->waiting++] =
+            line ? at | ctz32(SG_PERSIST_LINE) : QEMU_ALIGN_DOWN(at, PAGE) | ctz32(PAGE);
     }
 }
 
@@ -173,8 +173,10 @@ static bool read_file(StaghornDomain *d, Error **errp)
     staghorn_domain_enter(d);
     for (char **line = lines; *line; line++) {
         if (**line && !take_line(d, *line)) {
-            error_setg(errp, "bad-file: %s has a line that is not \"KIND MEMDEV OFFSET LENGTH\" "
-                       "of an NVDIMM here: %s", path, *line);
+            error_setg(errp,
+                       "bad-file: %s has a line that is not \"KIND MEMDEV OFFSET LENGTH\" "
+                       "of an NVDIMM here: %s",
+                       path, *line);
             break;
         }
     }
@@ -210,9 +212,8 @@ bool staghorn_bad_ranges_load(StaghornDomain *d, const void *host, unsigned size
         return false;
     }
     staghorn_domain_lock(&d->lock);
-    fails = sg_persist_load_fails(d->model,
-                                  dimm->base + ((uintptr_t)host - (uintptr_t)dimm->visible), size,
-                                  line);
+    fails = sg_persist_load_fails(
+        d->model, dimm->base + ((uintptr_t)host - (uintptr_t)dimm->visible), size, line);
     staghorn_domain_unlock(&d->lock);
     return fails;
 }

@@ -43,7 +43,7 @@ void staghorn_domain_cut(StaghornDomain *d, const struct sg_persist_policy *poli
     staghorn_power_lost();
     pause_all_vcpus();
     d->cut_start_ns = start;
-    d->times = (StaghornCutTimes) { .stop = us_since(start) };
+    d->times = (StaghornCutTimes){ .stop = us_since(start) };
     sg_persist_report_free(d->report);
     at = get_clock();
     staghorn_pages_sync(d);

@@ -74,8 +74,7 @@ static bool translate_all(StaghornState *s, uint64_t addr, uint64_t len, bool wr
         if (pieces++ == PIECES_MAX) {
             return false;
         }
-        if (!translate(s, addr + done, &n, write, &piece) || !n ||
-            (done && piece != *to + done)) {
+        if (!translate(s, addr + done, &n, write, &piece) || !n || (done && piece != *to + done)) {
             return false;
         }
         if (!done) {
@@ -88,9 +87,13 @@ static bool translate_all(StaghornState *s, uint64_t addr, uint64_t len, bool wr
 
 static struct sg_persist_source source_of(const StaghornState *s, const struct sg_pm_who *who)
 {
-    return (struct sg_persist_source) {
-        .agent = SG_PERSIST_ADAPTER, .unit = s->pm_unit, .qpn = who->qpn, .msn = who->msn,
-        .at = who->to, .mode = who->mode,
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_ADAPTER,
+        .unit = s->pm_unit,
+        .qpn = who->qpn,
+        .msn = who->msn,
+        .at = who->to,
+        .mode = who->mode,
     };
 }
 

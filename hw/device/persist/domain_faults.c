@@ -29,7 +29,7 @@ bool staghorn_parse_number(const char *name, const char *text, uint64_t *value, 
 
 /* Address of the machine. */
 bool staghorn_parse_range(StaghornDomain *d, const char *name, const char *text, uint64_t *addr,
-                        uint64_t *len, Error **errp)
+                          uint64_t *len, Error **errp)
 {
     g_auto(GStrv) parts = NULL;
     const char *at = strchr(text, '@');

@@ -30,13 +30,14 @@
 
 enum {
     BANK = 1,
-    CODE_DATA_LOAD = 0x134,     /* cache, data read, by a load */
-    CODE_SCRUB = 0xc0,          /* memory scrubbing */
+    CODE_DATA_LOAD = 0x134, /* cache, data read, by a load */
+    CODE_SCRUB = 0xc0,      /* memory scrubbing */
     EXCEPTION = 18,
 };
 
-#define ERROR_STATUS (MCI_STATUS_VAL | MCI_STATUS_UC | MCI_STATUS_EN | MCI_STATUS_MISCV | \
-                      MCI_STATUS_ADDRV | MCI_STATUS_S)
+#define ERROR_STATUS                                                                        \
+    (MCI_STATUS_VAL | MCI_STATUS_UC | MCI_STATUS_EN | MCI_STATUS_MISCV | MCI_STATUS_ADDRV | \
+     MCI_STATUS_S)
 
 static bool takes_machine_checks(const CPUX86State *env)
 {
@@ -141,6 +142,6 @@ void staghorn_mce_announce(uint64_t addr, unsigned order, void (*done)(bool take
 {
     News *news = g_new(News, 1);
 
-    *news = (News) { .addr = addr, .order = order, .done = done };
+    *news = (News){ .addr = addr, .order = order, .done = done };
     async_run_on_cpu(first_cpu, announce, RUN_ON_CPU_HOST_PTR(news));
 }

@@ -118,8 +118,10 @@ static bool map_media(StaghornDimm *dimm, Error **errp)
     void *media;
 
     if (fd < 0) {
-        error_setg(errp, "memdev %s of an NVDIMM has no file: a domain needs "
-                   "memory-backend-file with share=off", dimm->name);
+        error_setg(errp,
+                   "memdev %s of an NVDIMM has no file: a domain needs "
+                   "memory-backend-file with share=off",
+                   dimm->name);
         return false;
     }
     if (shared) {
@@ -145,12 +147,13 @@ static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
     struct sg_persist_extent extent;
 
     if (nvdimm->label_size) {
-        error_setg(errp, "the NVDIMM of memdev %s has labels, which would not survive as they "
+        error_setg(errp,
+                   "the NVDIMM of memdev %s has labels, which would not survive as they "
                    "should: a domain needs label-size=0",
                    object_get_canonical_path_component(OBJECT(pc->hostmem)));
         return false;
     }
-    *dimm = (StaghornDimm) {
+    *dimm = (StaghornDimm){
         .backend = pc->hostmem,
         .mr = host_memory_backend_get_memory(pc->hostmem),
         .name = g_strdup(object_get_canonical_path_component(OBJECT(pc->hostmem))),
@@ -163,8 +166,11 @@ static bool add_dimm(StaghornDomain *d, NVDIMMDevice *nvdimm, Error **errp)
     if (!map_media(dimm, errp)) {
         return false;
     }
-    extent = (struct sg_persist_extent) {
-        .base = dimm->base, .size = dimm->size, .visible = dimm->visible, .media = dimm->media,
+    extent = (struct sg_persist_extent){
+        .base = dimm->base,
+        .size = dimm->size,
+        .visible = dimm->visible,
+        .media = dimm->media,
         .name = dimm->name,
     };
     dimm->extent = sg_persist_add(d->model, &extent);
@@ -238,8 +244,8 @@ static void machine_complete(Notifier *notifier, void *opaque)
     d->timer = timer_new_ns(QEMU_CLOCK_VIRTUAL, time_passed, d);
     d->model = sg_persist_new(&d->config, &limits, &model_ops, d);
     if (!staghorn_pages_possible(&error) || !add_dimms(d, &error) ||
-        !staghorn_domain_apply_props(d, &error) ||
-        !staghorn_bad_ranges_init(d, &error) || !staghorn_map_init(d, &error)) {
+        !staghorn_domain_apply_props(d, &error) || !staghorn_bad_ranges_init(d, &error) ||
+        !staghorn_map_init(d, &error)) {
         error_prepend(&error, "%s: ", TYPE_STAGHORN_DOMAIN);
         error_report_err(error);
         exit(EXIT_FAILURE);
@@ -330,11 +336,7 @@ static const TypeInfo domain_info = {
     .instance_init = domain_init,
     .instance_finalize = domain_finalize,
     .class_init = domain_class_init,
-    .interfaces = (InterfaceInfo[]) {
-        { TYPE_USER_CREATABLE },
-        { TYPE_RESETTABLE_INTERFACE },
-        { }
-    },
+    .interfaces = (InterfaceInfo[]){ { TYPE_USER_CREATABLE }, { TYPE_RESETTABLE_INTERFACE }, {} },
 };
 
 static void domain_register(void)

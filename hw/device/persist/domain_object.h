@@ -44,13 +44,13 @@ typedef struct StaghornDimm {
     char *name;                 /* the backend's id */
     uint64_t base, size;        /* guest-physical */
     uint8_t *visible;
-    uint8_t *media;             /* our shared mapping of the same file */
-    uint64_t file_offset;       /* of it */
+    uint8_t *media;       /* our shared mapping of the same file */
+    uint64_t file_offset; /* of it */
     int file;
-    bool merged;                /* visible is a shared mapping as well */
-    int extent;                 /* in the model */
+    bool merged;                 /* visible is a shared mapping as well */
+    int extent;                  /* in the model */
     struct StaghornPages *pages; /* domain_pages.c */
-    unsigned long *bad_pages;   /* guest pages with a bad line (domain_bad.c) */
+    unsigned long *bad_pages;    /* guest pages with a bad line (domain_bad.c) */
 } StaghornDimm;
 
 /* The duration of a cut, microseconds. */
@@ -65,10 +65,10 @@ struct StaghornDomain {
     char *text[STAGHORN_PROPS_MAX];  /* properties as they were set (domain_props.c) */
     struct sg_persist_config config; /* their meaning for the model */
     uint64_t seed;
-    bool tracking;                   /* CPU stores are reported */
+    bool tracking; /* CPU stores are reported */
 
-    StaghornDomainLock lock;         /* of the model */
-    struct sg_persist *model;        /* NULL until the machine is complete */
+    StaghornDomainLock lock;  /* of the model */
+    struct sg_persist *model; /* NULL until the machine is complete */
     StaghornDimm dimm[SG_PERSIST_EXTENTS];
     unsigned dimms;
     /* For a flush: comparisons go up to this offset in the extent, over late changes only. */
@@ -76,21 +76,21 @@ struct StaghornDomain {
     bool sweep_all;
     bool unit_used[SG_PERSIST_DEVICES];
 
-    uint64_t bad_generation;         /* of the model's bad ranges as last seen */
+    uint64_t bad_generation;              /* of the model's bad ranges as last seen */
     struct StaghornBadRanges *bad_ranges; /* domain_bad.c */
-    QEMUTimer *back_timer;           /* write-back after a cut (domain_map.c) */
-    bool owing;                      /* it is not complete */
-    unsigned back_dimm;              /* its next line: NVDIMM, offset */
+    QEMUTimer *back_timer;                /* write-back after a cut (domain_map.c) */
+    bool owing;                           /* it is not complete */
+    unsigned back_dimm;                   /* its next line: NVDIMM, offset */
     uint64_t back_offset;
 
-    QEMUTimer *timer;                /* sg_persist_next_due() */
-    uint64_t timer_ns;               /* what it is set to, SG_NEVER: not */
-    QEMUBH *cut_bh;                  /* an armed cut is due */
-    bool powered_off;                /* from the cut to the end of the reset */
-    bool cutting;                    /* a cut is done, its reset is not */
+    QEMUTimer *timer;  /* sg_persist_next_due() */
+    uint64_t timer_ns; /* what it is set to, SG_NEVER: not */
+    QEMUBH *cut_bh;    /* an armed cut is due */
+    bool powered_off;  /* from the cut to the end of the reset */
+    bool cutting;      /* a cut is done, its reset is not */
     int64_t cut_start_ns;
     uint64_t cuts;
-    StaghornCutTimes times;          /* of the last cut */
+    StaghornCutTimes times; /* of the last cut */
     struct sg_persist_report *report;
 
     Notifier machine_done, shutdown;

@@ -32,17 +32,17 @@
 #include "domain_object.h"
 
 enum {
-    UNIT_PAGES = BITS_PER_LONG,  /* moved at once */
+    UNIT_PAGES = BITS_PER_LONG,    /* moved at once */
     CHUNK_PAGES = 64 * UNIT_PAGES, /* examined at once */
-    RUN_PAGES = 16,              /* reported at once */
+    RUN_PAGES = 16,                /* reported at once */
     PERIOD_MS = 50,
 };
 
 typedef struct StaghornPages {
     MemoryRegion *mr;
-    uint64_t count;              /* pages */
+    uint64_t count; /* pages */
     unsigned long *changed, *seen, *aged, *ever;
-    int64_t period_ms;           /* begin of the period */
+    int64_t period_ms; /* begin of the period */
 } StaghornPages;
 
 StaghornPages *staghorn_pages_new(StaghornDimm *dimm)
@@ -142,7 +142,7 @@ bool staghorn_pages_possible(Error **errp)
 {
     if (kvm_enabled() && kvm_dirty_ring_enabled()) {
         error_setg(errp, "KVM's dirty ring cannot tell which pages CPUs changed without stopping "
-                   "them: leave out dirty-ring-size of -accel kvm");
+                         "them: leave out dirty-ring-size of -accel kvm");
         return false;
     }
     return true;

@@ -60,8 +60,7 @@ static bool take(StaghornDomain *d, uint64_t addr, uint64_t len, uint64_t seed, 
     return done;
 }
 
-static bool parse(const char *text, uint64_t *addr, uint64_t *len, uint64_t *seed,
-                  uint64_t *count)
+static bool parse(const char *text, uint64_t *addr, uint64_t *len, uint64_t *seed, uint64_t *count)
 {
     uint64_t *number[] = { addr, len, seed, count };
 
@@ -85,8 +84,10 @@ static void set_preview(Object *object, const char *text, Error **errp)
 
     if (!parse(text, &addr, &len, &seed, &count) || !len || len > PREVIEW_OCTETS ||
         count >= PREVIEW_OCTETS / len) {
-        error_setg(errp, "preview: '%s' is not ADDRESS+LENGTH:SEED:COUNT, or asks for more than "
-                   "%d octets", text, PREVIEW_OCTETS);
+        error_setg(errp,
+                   "preview: '%s' is not ADDRESS+LENGTH:SEED:COUNT, or asks for more than "
+                   "%d octets",
+                   text, PREVIEW_OCTETS);
         return;
     }
     data = g_malloc((count + 1) * len);

@@ -18,7 +18,7 @@
 enum prop_type { TEXT, BOOL, UINT, PACE };
 
 enum prop_flags {
-    FIXED = 1,     /* not after the machine's start */
+    FIXED = 1, /* not after the machine's start */
     NEEDS_DIMMS = 2,
 };
 
@@ -124,8 +124,8 @@ static bool set_flush_latency(StaghornDomain *d, const char *text, Error **errp)
     g_auto(GStrv) parts = g_strsplit(text, "+", 2);
 
     config.flush_latency_random_ns = 0;
-    if (!staghorn_parse_number("flush-latency", parts[0] ? parts[0] : "",
-                               &config.flush_latency_ns, errp) ||
+    if (!staghorn_parse_number("flush-latency", parts[0] ? parts[0] : "", &config.flush_latency_ns,
+                               errp) ||
         (parts[0] && parts[1] &&
          !staghorn_parse_number("flush-latency", parts[1], &config.flush_latency_random_ns,
                                 errp))) {
@@ -184,7 +184,7 @@ bool staghorn_domain_parse_policy(StaghornDomain *d, const char *text,
                    parts[0] ? parts[0] : "");
         return false;
     }
-    *policy = (struct sg_persist_policy) { .outcome = outcome };
+    *policy = (struct sg_persist_policy){ .outcome = outcome };
     if (outcome == SG_PERSIST_WORST_FOR) {
         if (!parts[1]) {
             error_setg(errp, "policy: worst-for what? worst-for:[MEMDEV@]ADDRESS+LENGTH");
@@ -241,9 +241,11 @@ static bool set_arm(StaghornDomain *d, const char *text, Error **errp)
             arm.milestone++;
         }
         if (arm.milestone == SG_PM_MILESTONES) {
-            error_setg(errp, "arm: '%s' is not off, event:N, write-placed, before-flush-answer, "
+            error_setg(errp,
+                       "arm: '%s' is not off, event:N, write-placed, before-flush-answer, "
                        "after-flush-answer, before-atomic-write or after-atomic-write, with :N for "
-                       "the N-th", what);
+                       "the N-th",
+                       what);
             return false;
         }
     }
@@ -276,8 +278,7 @@ static const DomainProp props[] = {
       MEMBER(posted_drain) },
     { "eviction", "never", PACE, 0, NULL, "Lines of the cache: never, random, eager",
       MEMBER(eviction) },
-    { "drain", "never", PACE, 0, NULL, "Write-pending queue: never, random, eager",
-      MEMBER(drain) },
+    { "drain", "never", PACE, 0, NULL, "Write-pending queue: never, random, eager", MEMBER(drain) },
     { "one-in", "8", UINT, 0, set_one_in, "Odds of what is random" },
     { "untracked", "keep", TEXT, 0, set_untracked, "CPU stores that nobody saw: keep, at-risk" },
     { "store-buffer", "off", BOOL, 0, NULL, "CPU stores wait in store buffers",
@@ -414,7 +415,10 @@ static void prop_get(Object *object, Visitor *v, const char *name, void *opaque,
 void staghorn_domain_class_props(ObjectClass *klass)
 {
     static const char *const types[] = {
-        [TEXT] = "str", [PACE] = "str", [BOOL] = "bool", [UINT] = "uint64",
+        [TEXT] = "str",
+        [PACE] = "str",
+        [BOOL] = "bool",
+        [UINT] = "uint64",
     };
 
     for (unsigned i = 0; i < ARRAY_SIZE(props); i++) {

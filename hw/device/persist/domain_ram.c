@@ -35,8 +35,8 @@ enum {
 typedef struct Noise {
     uint64_t seed;
     GSList *nvdimms;
-    int fd;           /* -1: none, or it could not be created */
-    uint64_t piece;   /* the file has two of them */
+    int fd;         /* -1: none, or it could not be created */
+    uint64_t piece; /* the file has two of them */
 } Noise;
 
 static void make_noise(Noise *noise, uint64_t piece)
@@ -107,8 +107,7 @@ static int scramble_backend(Object *object, void *opaque)
     HostMemoryBackend *backend;
 
     backend = (HostMemoryBackend *)object_dynamic_cast(object, TYPE_MEMORY_BACKEND);
-    if (!backend || !host_memory_backend_is_mapped(backend) ||
-        memory_region_is_rom(&backend->mr)) {
+    if (!backend || !host_memory_backend_is_mapped(backend) || memory_region_is_rom(&backend->mr)) {
         return 0;
     }
     for (GSList *each = noise->nvdimms; each; each = each->next) {

@@ -31,7 +31,7 @@
 #define LWIP_IPV6 1
 #define LWIP_IPV6_NUM_ADDRESSES 1
 #define LWIP_IPV6_SCOPES 0 /* connections are bound to an interface, which has one link */
-#define LWIP_ICMP 0 /* the stack behind the NIC answers */
+#define LWIP_ICMP 0        /* the stack behind the NIC answers */
 #define LWIP_ICMP6 0
 #define LWIP_IPV6_MLD 0
 #define LWIP_IPV6_FRAG 0

@@ -34,10 +34,22 @@
 #include "hostile_pci.h"
 
 enum {
-    ASQ_PAGE = 0, ACQ_PAGE, AEQ_PAGE, EQ_PAGE, CQ_PAGE = 4 /* two: record behind the entries */,
-    SQ_PAGE = 6, RQ_PAGE = 8 /* of each of two queue pairs */, VECTOR_PAGE = 10, DATA_PAGE = 16,
-    ADMIN_ENTRIES = 16, AEQ_ENTRIES = 64, CQ_ENTRIES = 64, WQ_ENTRIES = 16, WQ_STRIDE = 256,
-    OWN_PORT = 4000, MSIX_ENTRIES = 8,
+    ASQ_PAGE = 0,
+    ACQ_PAGE,
+    AEQ_PAGE,
+    EQ_PAGE,
+    CQ_PAGE = 4 /* two: record behind the entries */,
+    SQ_PAGE = 6,
+    RQ_PAGE = 8 /* of each of two queue pairs */,
+    VECTOR_PAGE = 10,
+    DATA_PAGE = 16,
+    ADMIN_ENTRIES = 16,
+    AEQ_ENTRIES = 64,
+    CQ_ENTRIES = 64,
+    WQ_ENTRIES = 16,
+    WQ_STRIDE = 256,
+    OWN_PORT = 4000,
+    MSIX_ENTRIES = 8,
 };
 
 static volatile bool stop;
@@ -99,7 +111,9 @@ static void put_pages(struct sg_page_list *l, unsigned first, unsigned count)
         list[i] = htole64(bus[first + i]);
     }
     *l = (struct sg_page_list){
-        .addr = htole64(bus[DATA_PAGE + 8] + 64 * first), .count = htole32(count), .levels = 1,
+        .addr = htole64(bus[DATA_PAGE + 8] + 64 * first),
+        .count = htole32(count),
+        .levels = 1,
         .page_shift = 12,
     };
 }
@@ -156,10 +170,16 @@ static struct sg_sockaddr own_address(uint16_t port)
 static void make_qp(unsigned i)
 {
     struct sg_cmd_create_qp c = {
-        .hdr.opcode = SG_ADMIN_CREATE_QP, .pd = htole32(pd), .send_cqn = htole32(cqn),
-        .recv_cqn = htole32(cqn), .sq_entries = htole32(WQ_ENTRIES),
-        .rq_entries = htole32(WQ_ENTRIES), .sq_stride = htole16(WQ_STRIDE),
-        .rq_stride = htole16(WQ_STRIDE), .sq_max_sge = 4, .rq_max_sge = 4,
+        .hdr.opcode = SG_ADMIN_CREATE_QP,
+        .pd = htole32(pd),
+        .send_cqn = htole32(cqn),
+        .recv_cqn = htole32(cqn),
+        .sq_entries = htole32(WQ_ENTRIES),
+        .rq_entries = htole32(WQ_ENTRIES),
+        .sq_stride = htole16(WQ_STRIDE),
+        .rq_stride = htole16(WQ_STRIDE),
+        .sq_max_sge = 4,
+        .rq_max_sge = 4,
         .access = htole32(SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC),
     };
 
@@ -173,15 +193,22 @@ static void make_objects(void)
 {
     struct sg_admin_hdr new_pd = { .opcode = SG_ADMIN_CREATE_PD };
     struct sg_cmd_set_addr addr = {
-        .hdr.opcode = SG_ADMIN_SET_ADDR, .addr = own_address(0), .op = SG_ADDR_ADD,
+        .hdr.opcode = SG_ADMIN_SET_ADDR,
+        .addr = own_address(0),
+        .op = SG_ADDR_ADD,
         .prefix_len = 24,
     };
     struct sg_cmd_create_cq cq = {
-        .hdr.opcode = SG_ADMIN_CREATE_CQ, .entries = htole32(CQ_ENTRIES), .eqn = htole32(1),
+        .hdr.opcode = SG_ADMIN_CREATE_CQ,
+        .entries = htole32(CQ_ENTRIES),
+        .eqn = htole32(1),
         .record = htole64(bus[CQ_PAGE + 1]),
     };
     struct sg_cmd_reg_mr mr = {
-        .hdr.opcode = SG_ADMIN_REG_MR, .access = htole32(0xf), .va = 0, .key = 1,
+        .hdr.opcode = SG_ADMIN_REG_MR,
+        .access = htole32(0xf),
+        .va = 0,
+        .key = 1,
         .length = htole64(8 * PAGE),
     };
 
@@ -212,8 +239,11 @@ static void look_at_events(void)
         connections += e->event == SG_EV_CM_ESTABLISHED && e->cm_status == SG_CM_OK;
         if (e->event == SG_EV_CM_REQUEST) {
             struct sg_cmd_connect c = {
-                .hdr.opcode = SG_ADMIN_ACCEPT, .qpn = htole32(qpn[1]), .conn = e->conn,
-                .ird = htole16(4), .ord = htole16(4),
+                .hdr.opcode = SG_ADMIN_ACCEPT,
+                .qpn = htole32(qpn[1]),
+                .conn = e->conn,
+                .ird = htole16(4),
+                .ord = htole16(4),
             };
 
             command(&c, sizeof(c));
@@ -225,11 +255,17 @@ static void look_at_events(void)
 static void connect_to_self(void)
 {
     struct sg_cmd_listen l = {
-        .hdr.opcode = SG_ADMIN_LISTEN, .local = own_address(OWN_PORT), .backlog = htole32(4),
+        .hdr.opcode = SG_ADMIN_LISTEN,
+        .local = own_address(OWN_PORT),
+        .backlog = htole32(4),
     };
     struct sg_cmd_connect c = {
-        .hdr.opcode = SG_ADMIN_CONNECT, .qpn = htole32(qpn[0]), .local = own_address(0),
-        .remote = own_address(OWN_PORT), .ird = htole16(4), .ord = htole16(4),
+        .hdr.opcode = SG_ADMIN_CONNECT,
+        .qpn = htole32(qpn[0]),
+        .local = own_address(0),
+        .remote = own_address(OWN_PORT),
+        .ird = htole16(4),
+        .ord = htole16(4),
     };
     unsigned n;
 
@@ -268,8 +304,11 @@ static void post_send(struct thread *t, unsigned i)
     uint32_t index = sq_index[i];
     uint8_t *slot = page(SQ_PAGE + i) + index % WQ_ENTRIES * WQ_STRIDE;
     struct sg_wqe_hdr h = {
-        .opcode = (uint8_t)draw(t, SG_WR_ATOMIC_WRITE + 1), .flags = (uint8_t)draw(t, 8),
-        .num_sge = (uint8_t)draw(t, 4), .index = htole32(index), .rkey = htole32(stag),
+        .opcode = (uint8_t)draw(t, SG_WR_ATOMIC_WRITE + 1),
+        .flags = (uint8_t)draw(t, 8),
+        .num_sge = (uint8_t)draw(t, 4),
+        .index = htole32(index),
+        .rkey = htole32(stag),
         .remote_addr = htole64(draw(t, 8 * PAGE)),
     };
     struct sg_sge *sge = (struct sg_sge *)(slot + sizeof(h));
@@ -278,7 +317,8 @@ static void post_send(struct thread *t, unsigned i)
     memcpy(slot, &h, sizeof(h));
     for (n = 0; n < h.num_sge; n++) {
         sge[n] = (struct sg_sge){
-            .addr = htole64(draw(t, 8 * PAGE)), .length = htole32(draw(t, 4 * PAGE)),
+            .addr = htole64(draw(t, 8 * PAGE)),
+            .length = htole32(draw(t, 4 * PAGE)),
             .lkey = htole32(draw(t, 8) ? stag : draw(t, 1 << 16)),
         };
     }
@@ -292,7 +332,9 @@ static void post_receive(struct thread *t, unsigned i)
     uint8_t *slot = page(RQ_PAGE + i) + index % WQ_ENTRIES * WQ_STRIDE;
     struct sg_rqe_hdr h = { .index = htole32(index), .num_sge = 1 };
     struct sg_sge sge = {
-        .addr = htole64(draw(t, 4 * PAGE)), .length = htole32(4 * PAGE), .lkey = htole32(stag),
+        .addr = htole64(draw(t, 4 * PAGE)),
+        .length = htole32(4 * PAGE),
+        .lkey = htole32(stag),
     };
 
     memcpy(slot, &h, sizeof(h));
@@ -452,7 +494,9 @@ static bool is_alive(void)
 int main(int argc, char **argv)
 {
     static struct thread threads[] = {
-        { .step = drive }, { .step = scribble }, { .step = ring_doorbells },
+        { .step = drive },
+        { .step = scribble },
+        { .step = ring_doorbells },
         { .step = touch_registers },
     };
     enum { THREADS = sizeof(threads) / sizeof(threads[0]) };

@@ -26,7 +26,10 @@ _Noreturn void die(const char *what)
     exit(1);
 }
 
-uint32_t reg_read(uint32_t at) { return le32toh(*(volatile uint32_t *)(regs + at)); }
+uint32_t reg_read(uint32_t at)
+{
+    return le32toh(*(volatile uint32_t *)(regs + at));
+}
 
 void reg_write(uint32_t at, uint32_t value)
 {
@@ -106,7 +109,10 @@ static void take_memory(void)
     close(fd);
 }
 
-uint8_t *page(unsigned n) { return mem + n * PAGE; }
+uint8_t *page(unsigned n)
+{
+    return mem + n * PAGE;
+}
 
 unsigned capability(uint8_t id)
 {

@@ -11,7 +11,7 @@
 enum { PAGE = 4096, PAGES = 128 };
 
 extern volatile uint8_t *regs, *doorbells, *msix;
-extern uint64_t bar_at[3]; /* lengths of regs, doorbells, msix */
+extern uint64_t bar_at[3];  /* lengths of regs, doorbells, msix */
 extern uint64_t bus[PAGES]; /* bus addresses of the pages */
 extern uint8_t *mem;        /* PAGES pages */
 

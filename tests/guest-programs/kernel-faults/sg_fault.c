@@ -133,14 +133,10 @@ static const struct {
     const char *name;
     int (*make)(void);
 } mistakes[] = {
-    {"lockdep", lock_order},
-    {"sleep", sleep_with_lock},
-    {"ODEBUG", free_active_timer},
-    {"DMA-API", unmap_other_length},
-    {"refcount", count_below_zero},
-    {"WARN", warn},
-    {"KASAN", read_beyond},
-    {"leak", leak},
+    { "lockdep", lock_order },        { "sleep", sleep_with_lock },
+    { "ODEBUG", free_active_timer },  { "DMA-API", unmap_other_length },
+    { "refcount", count_below_zero }, { "WARN", warn },
+    { "KASAN", read_beyond },         { "leak", leak },
 };
 
 static int __init sg_fault_init(void)

@@ -37,12 +37,12 @@ static struct {
 } k;
 
 /* Reports each failed check with its line. */
-#define CHECK(cond) \
-	do { \
-		if (!(cond)) { \
+#define CHECK(cond)                                                               \
+	do {                                                                      \
+		if (!(cond)) {                                                    \
 			pr_err("kmpe: line %d: not true: %s\n", __LINE__, #cond); \
-			return -EIO; \
-		} \
+			return -EIO;                                              \
+		}                                                                 \
 	} while (0)
 
 static int cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -56,8 +56,7 @@ static int wait_for(enum rdma_cm_event_type event)
 {
 	CHECK(wait_for_completion_timeout(&k.step, msecs_to_jiffies(WAIT_MS)));
 	if (k.event != event)
-		pr_err("kmpe: %s instead of %s\n", rdma_event_msg(k.event),
-		       rdma_event_msg(event));
+		pr_err("kmpe: %s instead of %s\n", rdma_event_msg(k.event), rdma_event_msg(event));
 	CHECK(k.event == event);
 	return 0;
 }
@@ -105,7 +104,9 @@ static int post(const struct ib_send_wr *wr)
 static int post_rdma(enum ib_wr_opcode opcode, u64 at, struct ib_sge *sge, int flags)
 {
 	struct ib_rdma_wr wr = {
-		.wr = { .opcode = opcode, .sg_list = sge, .num_sge = 1,
+		.wr = { .opcode = opcode,
+			.sg_list = sge,
+			.num_sge = 1,
 			.send_flags = IB_SEND_SIGNALED | flags },
 		.remote_addr = k.table.regions[R_CRC32C].addr + at,
 		.rkey = k.table.regions[R_CRC32C].rkey,
@@ -193,15 +194,19 @@ static int atomic(enum ib_wr_opcode opcode, u64 compare_add, u64 swap, u64 compa
 {
 	struct ib_sge sge = sge_of(64, 8);
 	struct ib_atomic_wr wr = {
-		.wr = { .opcode = opcode, .sg_list = &sge, .num_sge = 1,
+		.wr = { .opcode = opcode,
+			.sg_list = &sge,
+			.num_sge = 1,
 			.send_flags = IB_SEND_SIGNALED },
 		.remote_addr = k.table.regions[R_CRC32C].addr + AT,
 		.rkey = k.table.regions[R_CRC32C].rkey,
-		.compare_add = compare_add, .swap = swap,
-		.compare_add_mask = compare_add_mask, .swap_mask = swap_mask,
+		.compare_add = compare_add,
+		.swap = swap,
+		.compare_add_mask = compare_add_mask,
+		.swap_mask = swap_mask,
 	};
-	bool add = opcode == IB_WR_ATOMIC_FETCH_AND_ADD ||
-		   opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+	bool add =
+		opcode == IB_WR_ATOMIC_FETCH_AND_ADD || opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 
 	CHECK(!post(&wr.wr));
 	return expect(IB_WC_SUCCESS, add ? IB_WC_FETCH_ADD : IB_WC_COMP_SWAP);
@@ -211,8 +216,9 @@ static int test_atomics(void)
 {
 	u64 zero = 0, *old = (u64 *)(k.buf + 64);
 	struct ib_sge by_value = { (uintptr_t)&zero, 8, 0 }, four = sge_of(64, 4);
-	struct ib_atomic_wr bad = { .wr = { .opcode = IB_WR_ATOMIC_FETCH_AND_ADD,
-					    .sg_list = &four, .num_sge = 1 } };
+	struct ib_atomic_wr bad = {
+		.wr = { .opcode = IB_WR_ATOMIC_FETCH_AND_ADD, .sg_list = &four, .num_sge = 1 }
+	};
 
 	CHECK(!post_rdma(IB_WR_ATOMIC_WRITE, AT, &by_value, IB_SEND_INLINE));
 	CHECK(!expect(IB_WC_SUCCESS, IB_WC_ATOMIC_WRITE));
@@ -231,7 +237,9 @@ static int reg(struct ib_mr *mr, int access, enum ib_wc_status status)
 {
 	struct ib_reg_wr wr = {
 		.wr = { .opcode = IB_WR_REG_MR, .send_flags = IB_SEND_SIGNALED },
-		.mr = mr, .key = mr->rkey, .access = access,
+		.mr = mr,
+		.key = mr->rkey,
+		.access = access,
 	};
 
 	CHECK(!post(&wr.wr));
@@ -338,7 +346,7 @@ static int post_receives(int n)
 /* Receives posted before the queue changes its size are there afterwards, and in order. */
 static int test_sizes(void)
 {
-	struct ib_recv_wr wr = { };
+	struct ib_recv_wr wr = {};
 
 	CHECK(!post_receives(20));
 	CHECK(resize(16) == EINVAL);

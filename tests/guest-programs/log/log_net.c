@@ -11,7 +11,7 @@
 
 enum { TIMEOUT_MS = 5000, MESSAGES = LOG_RQ + 1, USER = 4096 };
 
-_Static_assert(MESSAGES * LOG_MESSAGE <= USER, "messages fit before the user's octets");
+_Static_assert(MESSAGES *LOG_MESSAGE <= USER, "messages fit before the user's octets");
 
 void log_die(const char *what)
 {
@@ -72,7 +72,7 @@ static void make_memory(struct log_net *net, size_t size)
 static void make_qp(struct log_net *net)
 {
     struct ibv_qp_init_attr_ex attr = {
-        .cap = {LOG_SQ, LOG_RQ, 1, 1, LOG_MESSAGE},
+        .cap = { LOG_SQ, LOG_RQ, 1, 1, LOG_MESSAGE },
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
@@ -110,8 +110,8 @@ uint8_t *log_received(struct log_net *net, unsigned n)
 
 int log_post_receive(struct log_net *net, unsigned n)
 {
-    struct ibv_sge sge = {(uintptr_t)log_received(net, n), LOG_MESSAGE, net->mr->lkey};
-    struct ibv_recv_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_sge sge = { (uintptr_t)log_received(net, n), LOG_MESSAGE, net->mr->lkey };
+    struct ibv_recv_wr wr = { .wr_id = n, .sg_list = &sge, .num_sge = 1 }, *bad;
 
     return ibv_post_recv(net->id->qp, &wr, &bad);
 }
@@ -142,9 +142,10 @@ void log_close(struct log_net *net)
 
 void log_connect(struct log_net *net, const char *address, size_t size)
 {
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(LOG_PORT)};
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(LOG_PORT) };
     struct rdma_conn_param param = {
-        .initiator_depth = LOG_DEPTH, .responder_resources = LOG_DEPTH,
+        .initiator_depth = LOG_DEPTH,
+        .responder_resources = LOG_DEPTH,
     };
 
     memset(net, 0, sizeof(*net));
@@ -176,8 +177,10 @@ void log_accept(struct log_net *net, struct rdma_cm_id *id, const struct log_off
                 struct ibv_pd *pd)
 {
     struct rdma_conn_param param = {
-        .private_data = offer, .private_data_len = sizeof(*offer),
-        .initiator_depth = LOG_DEPTH, .responder_resources = LOG_DEPTH,
+        .private_data = offer,
+        .private_data_len = sizeof(*offer),
+        .initiator_depth = LOG_DEPTH,
+        .responder_resources = LOG_DEPTH,
     };
 
     memset(net, 0, sizeof(*net));

@@ -15,7 +15,7 @@
 
 enum {
     LOG_PORT = 7480,
-    LOG_SQ = 512,     /* entries of the send queue */
+    LOG_SQ = 512, /* entries of the send queue */
     LOG_RQ = 16,
     LOG_DEPTH = 128,  /* requests with an answer in flight (ORD, IRD) */
     LOG_MESSAGE = 64, /* maximum octets of a Send */

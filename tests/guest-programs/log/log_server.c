@@ -29,7 +29,7 @@ static struct log_server_memory map_device(const char *name)
 {
     struct pmem2_source *source = NULL;
     struct pmem2_config *config = NULL;
-    struct log_server_memory memory = {0};
+    struct log_server_memory memory = { 0 };
     int fd = open(name, O_RDWR);
 
     if (fd < 0) {
@@ -48,7 +48,7 @@ static struct log_server_memory map_device(const char *name)
 
 static struct rdma_cm_id *listen_at(const char *address)
 {
-    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(LOG_PORT)};
+    struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(LOG_PORT) };
     struct rdma_cm_id *id;
 
     if (inet_pton(AF_INET, address, &sin.sin_addr) != 1 ||
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     if (!mr) {
         log_die("protection domain");
     }
-    offer = (struct log_offer){(uintptr_t)memory.start, memory.size, mr->rkey, 1};
+    offer = (struct log_offer){ (uintptr_t)memory.start, memory.size, mr->rkey, 1 };
     printf("listening with %zu octets\n", memory.size);
     while (!rdma_get_request(listener, &id)) {
         log_accept(&net, id, &offer, pd);

@@ -137,8 +137,11 @@ static void run(struct writer *w)
 static void options(struct writer *w, int argc, char **argv)
 {
     static const struct option known[] = {
-        {"no-flush", no_argument, NULL, 'f'},   {"no-verify", no_argument, NULL, 'v'},
-        {"window", required_argument, NULL, 'w'}, {"seconds", required_argument, NULL, 's'}, {0},
+        { "no-flush", no_argument, NULL, 'f' },
+        { "no-verify", no_argument, NULL, 'v' },
+        { "window", required_argument, NULL, 'w' },
+        { "seconds", required_argument, NULL, 's' },
+        { 0 },
     };
     int option;
 
@@ -161,8 +164,10 @@ static void options(struct writer *w, int argc, char **argv)
         }
     }
     if (argc - optind != 2 || w->window < 1 || w->window > LOG_SQ / 8) {
-        fprintf(stderr, "usage: log_writer ADDRESS SESSION [--no-flush] [--no-verify] "
-                        "[--window 1..%d] [--seconds S]\n", LOG_SQ / 8);
+        fprintf(stderr,
+                "usage: log_writer ADDRESS SESSION [--no-flush] [--no-verify] "
+                "[--window 1..%d] [--seconds S]\n",
+                LOG_SQ / 8);
         exit(2);
     }
     w->session = strtoul(argv[optind + 1], NULL, 0);
@@ -170,7 +175,7 @@ static void options(struct writer *w, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct writer w = {.window = 16, .flush = true, .verify = true, .seconds = 3600};
+    struct writer w = { .window = 16, .flush = true, .verify = true, .seconds = 3600 };
 
     setlinebuf(stdout);
     options(&w, argc, argv);

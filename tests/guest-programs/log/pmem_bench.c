@@ -118,7 +118,7 @@ static void by_read(struct pmem_bench *b)
 
 static void by_message(struct pmem_bench *b)
 {
-    struct log_persist request = {0, b->size};
+    struct log_persist request = { 0, b->size };
 
     write_octets(b, b->size, 0);
     if (log_send(&b->net, &request, sizeof(request))) {
@@ -152,9 +152,9 @@ static const struct way {
     void (*before)(struct pmem_bench *b); /* not timed */
     void (*timed)(struct pmem_bench *b);
 } ways[] = {
-    {"flush", NULL, by_flush},     {"read", NULL, by_read},
-    {"message", NULL, by_message}, {"write", NULL, by_write},
-    {"range", dirty_range, flush_range},
+    { "flush", NULL, by_flush },           { "read", NULL, by_read },
+    { "message", NULL, by_message },       { "write", NULL, by_write },
+    { "range", dirty_range, flush_range },
 };
 
 static int compare(const void *a, const void *b)
@@ -189,7 +189,7 @@ static void run(struct pmem_bench *b, const struct way *way, unsigned long count
 int main(int argc, char **argv)
 {
     const struct way *way = NULL;
-    struct pmem_bench b = {0};
+    struct pmem_bench b = { 0 };
     unsigned long count;
 
     for (size_t i = 0; argc >= 5 && i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -205,8 +205,7 @@ int main(int argc, char **argv)
     b.dirty = argc > 5 ? strtoull(argv[5], NULL, 0) : 0;
     log_connect(&b.net, argv[1], BUFFER + 4096);
     if (b.size > b.net.peer.length || b.dirty > b.size) {
-        fprintf(stderr, "the server has only %llu octets\n",
-                (unsigned long long)b.net.peer.length);
+        fprintf(stderr, "the server has only %llu octets\n", (unsigned long long)b.net.peer.length);
         return 2;
     }
     run(&b, way, count);

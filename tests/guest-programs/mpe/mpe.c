@@ -54,7 +54,8 @@ static void flush__refused_here(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("row %zu", i);
         T_EQ_INT(try_flush(region(R_CRC32C)->rkey, region(R_CRC32C)->addr, rows[i].len,
-                           rows[i].type, rows[i].level), EINVAL);
+                           rows[i].type, rows[i].level),
+                 EINVAL);
         done_id++;
     }
     post_flush(R_CRC32C, 0, 8, IBV_FLUSH_GLOBAL);
@@ -88,7 +89,8 @@ static void flush__refused_there(void)
         e = region(rows[i].region);
         T_CONTEXT("%s", rows[i].what);
         T_EQ_INT(try_flush(e->rkey ^ rows[i].rkey_xor, e->addr + rows[i].at, rows[i].len,
-                           rows[i].type, IBV_FLUSH_RANGE), 0);
+                           rows[i].type, IBV_FLUSH_RANGE),
+                 0);
         expect_refused(IBV_WC_REM_ACCESS_ERR, 1, rows[i].code);
     }
 }
@@ -304,9 +306,8 @@ static void atomic__refused_there(void)
 static void pipeline__in_order(void)
 {
     enum { ROUNDS = 200, RECORD = 1000, DEEP = MPE_SQ / 4 - 1 };
-    static const enum ibv_wc_opcode order[] = {
-        IBV_WC_RDMA_WRITE, IBV_WC_FLUSH, SGDV_WC_VERIFY, IBV_WC_ATOMIC_WRITE
-    };
+    static const enum ibv_wc_opcode order[] = { IBV_WC_RDMA_WRITE, IBV_WC_FLUSH, SGDV_WC_VERIFY,
+                                                IBV_WC_ATOMIC_WRITE };
     uint8_t hash[SGDV_HASH_MAX];
     uint64_t last = ROUNDS;
 
@@ -362,8 +363,8 @@ static int try_reg(int access, const struct sgdv_mr_attr *attr)
     struct ibv_mr *mr;
 
     errno = 0;
-    mr = attr ? sgdv_reg_mr(c.pd, c.buf, 8192, access, attr) :
-                ibv_reg_mr(c.pd, c.buf, 8192, access);
+    mr =
+        attr ? sgdv_reg_mr(c.pd, c.buf, 8192, access, attr) : ibv_reg_mr(c.pd, c.buf, 8192, access);
     if (!mr) {
         return errno;
     }

@@ -190,8 +190,9 @@ void mpe_close(struct mpe_conn *c)
 
 /* ---- server ---- */
 
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-             IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL)
+#define ALL                                                                      \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_FLUSH_GLOBAL)
 
 static const struct recipe {
     int access;
@@ -211,8 +212,7 @@ static const struct recipe {
 
 static struct ibv_mr *regs[R_COUNT];
 
-static void make_region(struct ibv_pd *pd, enum mpe_region r, uint8_t *memory,
-                        struct mpe_entry *e)
+static void make_region(struct ibv_pd *pd, enum mpe_region r, uint8_t *memory, struct mpe_entry *e)
 {
     const struct recipe *how = &recipes[r];
     bool keyed = how->hash == SGDV_HASH_HMAC_SHA256;

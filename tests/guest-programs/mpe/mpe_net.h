@@ -16,7 +16,7 @@
 #include "mpe_wire.h"
 
 enum {
-    MPE_SQ = 64,        /* entries of a send queue */
+    MPE_SQ = 64, /* entries of a send queue */
     MPE_KEY_LEN = 20,
 };
 

@@ -110,7 +110,9 @@ static T_UNUSED void post_atomic(enum mpe_region r, uint64_t at, uint64_t value)
 static T_UNUSED struct sgdv_verify verify_of(enum mpe_region r, uint64_t at, uint32_t len)
 {
     return (struct sgdv_verify){
-        .rkey = region(r)->rkey, .remote_addr = region(r)->addr + at, .length = len,
+        .rkey = region(r)->rkey,
+        .remote_addr = region(r)->addr + at,
+        .length = len,
         .sink_lkey = c.mr->lkey,
     };
 }
@@ -121,8 +123,8 @@ static T_UNUSED int try_verify(const struct sgdv_verify *v)
     return ibv_wr_complete(c.qpx);
 }
 
-static T_UNUSED void post_verify(enum mpe_region r, uint64_t at, uint32_t len,
-                                 const uint8_t *hash, uint32_t hash_len)
+static T_UNUSED void post_verify(enum mpe_region r, uint64_t at, uint32_t len, const uint8_t *hash,
+                                 uint32_t hash_len)
 {
     struct sgdv_verify v = verify_of(r, at, len);
 
@@ -167,8 +169,7 @@ static T_UNUSED void expect_refused(enum ibv_wc_status status, unsigned int type
 }
 
 /* Reads the server's memory by a separate connection. */
-static T_UNUSED void expect_content(enum mpe_region r, uint64_t at, const void *want,
-                                    uint32_t len)
+static T_UNUSED void expect_content(enum mpe_region r, uint64_t at, const void *want, uint32_t len)
 {
     begin();
     post_read(r, at, MPE_SIZE / 2, len);

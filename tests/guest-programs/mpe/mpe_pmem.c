@@ -16,9 +16,8 @@ static void begin_pmem(void)
 
 static void pmem__flush(void)
 {
-    static const uint8_t types[] = {
-        IBV_FLUSH_PERSISTENT, IBV_FLUSH_GLOBAL, IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT
-    };
+    static const uint8_t types[] = { IBV_FLUSH_PERSISTENT, IBV_FLUSH_GLOBAL,
+                                     IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT };
     uint8_t hash[SGDV_HASH_MAX], want[64];
 
     for (size_t i = 0; i < sizeof(types); i++) {

@@ -16,7 +16,7 @@ enum {
  * the server's device, or absent (rkey 0).
  */
 enum mpe_region {
-    R_CRC32C,     /* read, write, flush to visibility, and Verify by the hash of that name ... */
+    R_CRC32C, /* read, write, flush to visibility, and Verify by the hash of that name ... */
     R_SHA256,
     R_SHA512,
     R_HMAC,

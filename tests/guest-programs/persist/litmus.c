@@ -58,17 +58,17 @@ static void store(atom *to, uint64_t value)
 
 static void clwb(atom *p)
 {
-    __asm__ volatile("clwb %0" : "+m"(*p) :: "memory");
+    __asm__ volatile("clwb %0" : "+m"(*p)::"memory");
 }
 
 static void clflushopt(atom *p)
 {
-    __asm__ volatile("clflushopt %0" : "+m"(*p) :: "memory");
+    __asm__ volatile("clflushopt %0" : "+m"(*p)::"memory");
 }
 
 static void clflush(atom *p)
 {
-    __asm__ volatile("clflush %0" : "+m"(*p) :: "memory");
+    __asm__ volatile("clflush %0" : "+m"(*p)::"memory");
 }
 
 static void sfence(void)
@@ -88,12 +88,12 @@ static void lfence(void)
 
 static void locked(atom *p)
 {
-    __asm__ volatile("lock addq $0, %0" : "+m"(*p) :: "memory", "cc");
+    __asm__ volatile("lock addq $0, %0" : "+m"(*p)::"memory", "cc");
 }
 
 static void exchange(atom *p, uint64_t value)
 {
-    __asm__ volatile("xchgq %1, %0" : "+m"(*p), "+r"(value) :: "memory");
+    __asm__ volatile("xchgq %1, %0" : "+m"(*p), "+r"(value)::"memory");
 }
 
 static void movnti(atom *p, uint64_t value)
@@ -286,7 +286,7 @@ static void misaligned(uint64_t i)
 {
     uint64_t value = (i & 0xff) * 0x0101010101010101ull;
 
-    __asm__ volatile("movq %1, 4(%0)" :: "r"(x), "r"(value) : "memory");
+    __asm__ volatile("movq %1, 4(%0)" ::"r"(x), "r"(value) : "memory");
 }
 
 /* The last half of x7, and the first half of y0. */
@@ -294,14 +294,14 @@ static void across_lines(uint64_t i)
 {
     uint64_t value = (i & 0xff) * 0x0101010101010101ull;
 
-    __asm__ volatile("movq %1, 60(%0)" :: "r"(x), "r"(value) : "memory");
+    __asm__ volatile("movq %1, 60(%0)" ::"r"(x), "r"(value) : "memory");
 }
 
 static void movdqa(uint64_t i)
 {
     __m128i value = _mm_set1_epi64x(i);
 
-    __asm__ volatile("movdqa %1, (%0)" :: "r"(x), "x"(value) : "memory");
+    __asm__ volatile("movdqa %1, (%0)" ::"r"(x), "x"(value) : "memory");
 }
 
 static void rep_stosb(uint64_t i)
@@ -319,7 +319,7 @@ static void rep_movsq(uint64_t i)
     void *to = (void *)x;
     size_t n = ATOMS;
 
-    __asm__ volatile("rep movsq" : "+S"(source), "+D"(to), "+c"(n) :: "memory");
+    __asm__ volatile("rep movsq" : "+S"(source), "+D"(to), "+c"(n)::"memory");
 }
 
 /* ---- Two CPUs: first() on one, then second() on the other ---- */
@@ -373,7 +373,7 @@ static void told(uint64_t i)
 
 static void behind_8(uint64_t i)
 {
-    __asm__ volatile("movq %1, 124(%0)" :: "r"(x), "r"(i) : "memory");
+    __asm__ volatile("movq %1, 124(%0)" ::"r"(x), "r"(i) : "memory");
     clwb(y);
     sfence();
     store(&x[0], i << 32);
@@ -381,7 +381,7 @@ static void behind_8(uint64_t i)
 
 static void behind_16(uint64_t i)
 {
-    __asm__ volatile("movups %1, 124(%0)" :: "r"(x), "x"(_mm_set_epi64x(0, i)) : "memory");
+    __asm__ volatile("movups %1, 124(%0)" ::"r"(x), "x"(_mm_set_epi64x(0, i)) : "memory");
     clwb(y);
     sfence();
     store(&x[0], i << 32);
@@ -389,7 +389,7 @@ static void behind_16(uint64_t i)
 
 static void before_8(uint64_t i)
 {
-    __asm__ volatile("movq %1, -4(%0)" :: "r"(x), "r"(i << 32) : "memory");
+    __asm__ volatile("movq %1, -4(%0)" ::"r"(x), "r"(i << 32) : "memory");
     clwb(x);
     sfence();
     store(&y[0], i);
@@ -397,7 +397,7 @@ static void before_8(uint64_t i)
 
 static void before_16(uint64_t i)
 {
-    __asm__ volatile("movups %1, -12(%0)" :: "r"(x), "x"(_mm_set_epi64x(i << 32, 0)) : "memory");
+    __asm__ volatile("movups %1, -12(%0)" ::"r"(x), "x"(_mm_set_epi64x(i << 32, 0)) : "memory");
     clwb(x);
     sfence();
     store(&y[0], i);

@@ -55,7 +55,7 @@ static struct pmem_local_memory map_device(const char *name)
 
 static void info(struct pmem_local_memory memory)
 {
-    static const char *const names[] = {"byte", "cache line", "page"};
+    static const char *const names[] = { "byte", "cache line", "page" };
 
     printf("size: %zu\ngranularity: %s\n", memory.size,
            names[pmem2_map_get_store_granularity(memory.map)]);

@@ -23,7 +23,7 @@ static char *octets;
 
 static void clwb(volatile void *p)
 {
-    __asm__ volatile("clwb (%0)" :: "r"(p) : "memory");
+    __asm__ volatile("clwb (%0)" ::"r"(p) : "memory");
 }
 
 static void sfence(void)

@@ -152,14 +152,18 @@ static void open_device(const char *name)
 static struct ibv_qp *new_qp(void)
 {
     struct ibv_qp_init_attr init = {
-        .send_cq = u.cq, .recv_cq = u.cq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+        .send_cq = u.cq,
+        .recv_cq = u.cq,
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 1,
         .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
     };
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
     struct ibv_qp *qp = ibv_create_qp(u.pd, &init);
 
-    if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                             IBV_QP_ACCESS_FLAGS)) {
+    if (!qp ||
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
         die("queue pair");
     }
     return qp;
@@ -168,14 +172,20 @@ static struct ibv_qp *new_qp(void)
 static void to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid *gid, uint32_t psn)
 {
     struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = number, .rq_psn = psn,
-        .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
-        .ah_attr = { .is_global = 1, .port_num = 1,
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = number,
+        .rq_psn = psn,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = 12,
+        .ah_attr = { .is_global = 1,
+                     .port_num = 1,
                      .grh = { .sgid_index = (uint8_t)u.gid_index, .dgid = *gid } },
     };
 
-    if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
+    if (ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
         die("RTR");
     }
 }
@@ -183,12 +193,17 @@ static void to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid *gid,
 static void to_rts(struct ibv_qp *qp, uint32_t psn)
 {
     struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_RTS, .timeout = 20, .retry_cnt = 7, .rnr_retry = 7, .sq_psn = psn,
+        .qp_state = IBV_QPS_RTS,
+        .timeout = 20,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .sq_psn = psn,
         .max_rd_atomic = 1,
     };
 
-    if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
+    if (ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                          IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
         die("RTS");
     }
 }
@@ -296,8 +311,9 @@ static void right_request(uint8_t *msg, enum door door)
     msg[4] = 1;
     msg[5] = REQUEST;
     msg[7] = 1;
-    put32(msg + 8, door == OPEN ? NAME_OPEN : door == HIGHER ? NAME_HIGHER :
-          u.me.number[TRUE_PEER]);
+    put32(msg + 8, door == OPEN     ? NAME_OPEN
+                   : door == HIGHER ? NAME_HIGHER
+                                    : u.me.number[TRUE_PEER]);
     put32(msg + 12, u.peer.number[door]);
     put32(msg + 16, PSN_WAITER);
     put32(msg + 20, PSN_ASKER);
@@ -335,12 +351,13 @@ static void leave(struct rdma_cm_id *id)
 }
 
 /* A request to the waiter's port, whose answer is MSG_LEN octets; to be left by leave(). */
-static struct rdma_cm_id *ask(const uint8_t *msg, size_t msg_len, bool from_second,
-                              uint8_t *answer)
+static struct rdma_cm_id *ask(const uint8_t *msg, size_t msg_len, bool from_second, uint8_t *answer)
 {
     struct rdma_conn_param param = {
-        .private_data = msg, .private_data_len = (uint8_t)msg_len,
-        .initiator_depth = 1, .responder_resources = 1,
+        .private_data = msg,
+        .private_data_len = (uint8_t)msg_len,
+        .initiator_depth = 1,
+        .responder_resources = 1,
     };
     struct ibv_qp_init_attr init = {
         .qp_type = IBV_QPT_RC,
@@ -352,7 +369,8 @@ static struct rdma_cm_id *ask(const uint8_t *msg, size_t msg_len, bool from_seco
 
     T_EQ_INT(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
     T_EQ_INT(rdma_resolve_addr(id, from_second ? (struct sockaddr *)&second : NULL,
-                               (struct sockaddr *)&waiter, PATIENCE_MS), 0);
+                               (struct sockaddr *)&waiter, PATIENCE_MS),
+             0);
     T_EQ_INT(next_event(id, NULL, NULL), RDMA_CM_EVENT_ADDR_RESOLVED);
     T_EQ_INT(rdma_resolve_route(id, PATIENCE_MS), 0);
     T_EQ_INT(next_event(id, NULL, NULL), RDMA_CM_EVENT_ROUTE_RESOLVED);

@@ -22,7 +22,7 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import RecvWR, SGE, SendWR
 
-DEVICE = os.environ.get('RDMA_DEVICE', 'staghorn0')
+DEVICE = os.environ.get("RDMA_DEVICE", "staghorn0")
 SIZE = 64
 INIT = e.IBV_QP_STATE | e.IBV_QP_PKEY_INDEX | e.IBV_QP_PORT | e.IBV_QP_ACCESS_FLAGS
 RTR = (
@@ -115,7 +115,7 @@ class End:
         sge = SGE(self.mr.buf, SIZE, self.mr.lkey)
         self.qp.post_recv(RecvWR(wr_id=wr_id, num_sge=1, sg=[sge]))
 
-    def send(self, wr_id, text='x'):
+    def send(self, wr_id, text="x"):
         self.mr.write(text, len(text))
         sge = SGE(self.mr.buf, len(text), self.mr.lkey)
         self.qp.post_send(SendWR(wr_id=wr_id, num_sge=1, sg=[sge], opcode=e.IBV_WR_SEND))
@@ -127,21 +127,21 @@ class End:
             count, wcs = self.cq.poll()
             if count:
                 return wcs[0].wr_id, wcs[0].status
-            assert time.monotonic() < deadline, 'no completion in %d s' % limit
+            assert time.monotonic() < deadline, "no completion in %d s" % limit
             time.sleep(0.001)
 
     def silent(self, seconds):
         """Checks that nothing completes for so long."""
         time.sleep(seconds)
         count, wcs = self.cq.poll()
-        assert not count, 'wr_id %d, status %d' % (wcs[0].wr_id, wcs[0].status)
+        assert not count, "wr_id %d, status %d" % (wcs[0].wr_id, wcs[0].status)
 
     def close(self):
         self.ctx.close()
 
 
 def equal(have, want):
-    assert have == want, 'is %r, not %r' % (have, want)
+    assert have == want, "is %r, not %r" % (have, want)
 
 
 def pair(swapped, **keywords):
@@ -154,10 +154,10 @@ def talk(one, other):
     """A message in each direction."""
     for a, b in ((one, other), (other, one)):
         b.recv(100)
-        a.send(200, 'hello')
+        a.send(200, "hello")
         equal(a.poll(), (200, e.IBV_WC_SUCCESS))
         equal(b.poll(), (100, e.IBV_WC_SUCCESS))
-        equal(b.mr.read(5, 0), b'hello')
+        equal(b.mr.read(5, 0), b"hello")
 
 
 def refused(action, *arguments, **keywords):
@@ -165,7 +165,7 @@ def refused(action, *arguments, **keywords):
         action(*arguments, **keywords)
     except PyverbsRDMAError:
         return
-    raise AssertionError('was not refused')
+    raise AssertionError("was not refused")
 
 
 def each_role(body):
@@ -216,8 +216,8 @@ def case_masks():
     refused(one.qp.modify, attr, RTR | e.IBV_QP_TIMEOUT)
     refused(one.rtr, one)  # a connection to itself
     for gid in (
-        '0000:0000:0000:0000:0000:0000:0000:0000',
-        'ff02:0000:0000:0000:0000:0000:0000:0001',
+        "0000:0000:0000:0000:0000:0000:0000:0000",
+        "ff02:0000:0000:0000:0000:0000:0000:0001",
     ):
         refused(one.rtr, other, gid=GID(gid))
     bad = one.rtr_attr(other.number, other.gid, 1)
@@ -299,7 +299,7 @@ def case_absent():
             start = time.monotonic()
             equal(one.poll(60), (2, e.IBV_WC_RETRY_EXC_ERR))
             took = time.monotonic() - start
-            assert low <= took <= high, '%.1f s' % took
+            assert low <= took <= high, "%.1f s" % took
             equal(one.poll(), (3, e.IBV_WC_WR_FLUSH_ERR))
             equal(one.poll(), (1, e.IBV_WC_WR_FLUSH_ERR))
             equal(one.state(), e.IBV_QPS_ERR)
@@ -391,7 +391,7 @@ def gids():
     with Context(name=DEVICE) as ctx:
         for index in range(ctx.query_port(1).gid_tbl_len):
             gid = ctx.query_gid(1, index).gid
-            if gid.replace('0', '').replace(':', ''):
+            if gid.replace("0", "").replace(":", ""):
                 found[index] = gid
     return found
 
@@ -399,7 +399,7 @@ def gids():
 def case_gids():
     """A connection by each kind of GID of the port leads back to it."""
     for index, gid in gids().items():
-        print('# entry %d: %s' % (index, gid), flush=True)
+        print("# entry %d: %s" % (index, gid), flush=True)
         one, other = pair(index % 2, gid_index=index)
         one.connect(other)
         other.connect(one)
@@ -410,13 +410,13 @@ def case_gids():
 
 PATHS = (  # AHAttr, GlobalRoute, path MTU, timer and retries of "receiver not ready"; retries
     (
-        {'sl': 5, 'dlid': 0x1235, 'src_path_bits': 3, 'static_rate': 7},
-        {'hop_limit': 1, 'traffic_class': 0xA5, 'flow_label': 0x54321},
+        {"sl": 5, "dlid": 0x1235, "src_path_bits": 3, "static_rate": 7},
+        {"hop_limit": 1, "traffic_class": 0xA5, "flow_label": 0x54321},
         (e.IBV_MTU_256, 1, 1, 1),
     ),
     (
-        {'sl': 15, 'dlid': 0xFFFF, 'src_path_bits': 0x7F, 'static_rate': 0xFF},
-        {'hop_limit': 255, 'traffic_class': 0xFF, 'flow_label': 0xFFFFF},
+        {"sl": 15, "dlid": 0xFFFF, "src_path_bits": 0x7F, "static_rate": 0xFF},
+        {"hop_limit": 255, "traffic_class": 0xFF, "flow_label": 0xFFFFF},
         (e.IBV_MTU_4096, 31, 0, 7),
     ),
 )
@@ -449,17 +449,17 @@ def case_off():
     except PyverbsRDMAError as error:
         equal(error.error_code, errno.EOPNOTSUPP)
     else:
-        raise AssertionError('was not refused')
+        raise AssertionError("was not refused")
     equal(one.state(), e.IBV_QPS_INIT)
 
 
 def ip(*words):
-    subprocess.run(['ip', 'addr', *words], check=True)
+    subprocess.run(["ip", "addr", *words], check=True)
 
 
 def netdev():
-    base = '/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0' % DEVICE
-    with open(base, encoding='ascii') as file:
+    base = "/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0" % DEVICE
+    with open(base, encoding="ascii") as file:
         return file.read().strip()
 
 
@@ -467,10 +467,10 @@ def case_gid_change():
     """An address comes and goes: there are events and an entry, and the other entries keep their
     places."""
     before = gids()
-    mapped = '0000:0000:0000:0000:0000:ffff:0a4d:0063'
+    mapped = "0000:0000:0000:0000:0000:ffff:0a4d:0063"
     with Context(name=DEVICE) as ctx:
-        for verb, there in (('add', True), ('del', False)):
-            ip(verb, '10.77.0.99/24', 'dev', netdev())
+        for verb, there in (("add", True), ("del", False)):
+            ip(verb, "10.77.0.99/24", "dev", netdev())
             event = ctx.get_async_event()
             equal(event.event_type, e.IBV_EVENT_GID_CHANGE)
             event.ack()
@@ -481,20 +481,20 @@ def case_gid_change():
 
 
 def main():
-    cases = {name[5:]: body for name, body in globals().items() if name.startswith('case_')}
+    cases = {name[5:]: body for name, body in globals().items() if name.startswith("case_")}
     failed = 0
-    for name in sys.argv[1:] or (name for name in cases if name != 'off'):
+    for name in sys.argv[1:] or (name for name in cases if name != "off"):
         try:
             cases[name]()
-            print('ok %s' % name, flush=True)
+            print("ok %s" % name, flush=True)
         except Exception:  # the next case has its turn
             failed = 1
-            print('not ok %s' % name, flush=True)
+            print("not ok %s" % name, flush=True)
             print(
-                ''.join('# %s\n' % line for line in traceback.format_exc().split('\n')), flush=True
+                "".join("# %s\n" % line for line in traceback.format_exc().split("\n")), flush=True
             )
     return failed
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     sys.exit(main())

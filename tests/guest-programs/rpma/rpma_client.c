@@ -28,9 +28,11 @@ static void register_memory(struct client *c)
     c->data = pages(size);
     c->message = pages(PAIR_BUFFER);
     must(rpma_mr_reg(c->peer, c->data, size, RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST,
-                     &c->data_mr), "rpma_mr_reg");
+                     &c->data_mr),
+         "rpma_mr_reg");
     must(rpma_mr_reg(c->peer, c->message, PAIR_BUFFER, RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
-                     &c->message_mr), "rpma_mr_reg (messages)");
+                     &c->message_mr),
+         "rpma_mr_reg (messages)");
     for (uint64_t i = 0; i < c->length; i++) {
         c->data[i] = pattern(c->seed, i);
     }
@@ -50,8 +52,9 @@ static void apply_hello(struct client *c)
     memcpy(&hello, pdata.ptr, sizeof(hello));
     must(rpma_mr_remote_from_descriptor(hello.desc, hello.mr_desc_size, &c->remote),
          "rpma_mr_remote_from_descriptor");
-    must(rpma_peer_cfg_from_descriptor(hello.desc + hello.mr_desc_size, hello.pcfg_desc_size,
-                                       &pcfg), "rpma_peer_cfg_from_descriptor");
+    must(
+        rpma_peer_cfg_from_descriptor(hello.desc + hello.mr_desc_size, hello.pcfg_desc_size, &pcfg),
+        "rpma_peer_cfg_from_descriptor");
     must(rpma_conn_apply_remote_peer_cfg(c->conn, pcfg), "rpma_conn_apply_remote_peer_cfg");
     rpma_peer_cfg_delete(&pcfg);
     must(rpma_mr_remote_get_flush_type(c->remote, &types), "rpma_mr_remote_get_flush_type");
@@ -62,7 +65,7 @@ static void apply_hello(struct client *c)
 
 static void connect_to(struct client *c, const char *address)
 {
-    struct rpma_conn_private_data greeting = {.ptr = PAIR_GREETING, .len = sizeof(PAIR_GREETING)};
+    struct rpma_conn_private_data greeting = { .ptr = PAIR_GREETING, .len = sizeof(PAIR_GREETING) };
     struct rpma_conn_req *req = NULL;
 
     c->peer = make_peer(address, RPMA_UTIL_IBV_CONTEXT_REMOTE);
@@ -78,24 +81,25 @@ static void connect_to(struct client *c, const char *address)
 
 static void flush(struct client *c, uint64_t offset, uint64_t length, enum rpma_flush_type type)
 {
-    must(rpma_flush(c->conn, c->remote, offset, length, type, RPMA_F_COMPLETION_ALWAYS,
-                    (void *)2), "rpma_flush");
+    must(rpma_flush(c->conn, c->remote, offset, length, type, RPMA_F_COMPLETION_ALWAYS, (void *)2),
+         "rpma_flush");
     printf("flush completed as opcode %d\n", completion(c->cq).opcode);
 }
 
 /* It does not wait for the Write, but for the Flush behind it. */
-static void write_and_flush(struct client *c, uint64_t from, uint64_t to,
-                            enum rpma_flush_type type)
+static void write_and_flush(struct client *c, uint64_t from, uint64_t to, enum rpma_flush_type type)
 {
     must(rpma_write(c->conn, c->remote, PAIR_DATA_OFFSET + from, c->data_mr, from, to - from,
-                    RPMA_F_COMPLETION_ON_ERROR, (void *)1), "rpma_write");
+                    RPMA_F_COMPLETION_ON_ERROR, (void *)1),
+         "rpma_write");
     flush(c, PAIR_DATA_OFFSET + from, to - from, type);
 }
 
 static void read_back(struct client *c)
 {
     must(rpma_read(c->conn, c->data_mr, c->length, c->remote, PAIR_DATA_OFFSET, c->length,
-                   RPMA_F_COMPLETION_ALWAYS, (void *)4), "rpma_read");
+                   RPMA_F_COMPLETION_ALWAYS, (void *)4),
+         "rpma_read");
     completion(c->cq);
     if (right_octets(c->data + c->length, c->length, c->seed) != c->length) {
         fail("what was read is not what was written");
@@ -108,9 +112,9 @@ static void compare_notes(struct client *c, uint64_t atom)
     struct pair_message *claim = (struct pair_message *)c->message;
     struct pair_message *answer = (struct pair_message *)(c->message + PAIR_BUFFER / 2);
 
-    *claim = (struct pair_message){c->seed, c->length, atom};
-    must(rpma_send(c->conn, c->message_mr, 0, sizeof(*claim), RPMA_F_COMPLETION_ALWAYS,
-                   (void *)5), "rpma_send");
+    *claim = (struct pair_message){ c->seed, c->length, atom };
+    must(rpma_send(c->conn, c->message_mr, 0, sizeof(*claim), RPMA_F_COMPLETION_ALWAYS, (void *)5),
+         "rpma_send");
     for (int n = 0; n < 2; n++) {
         completion(c->cq);
     }
@@ -123,7 +127,7 @@ static void compare_notes(struct client *c, uint64_t atom)
 
 int main(int argc, char **argv)
 {
-    struct client c = {.length = 65536, .seed = 1};
+    struct client c = { .length = 65536, .seed = 1 };
     uint64_t half, atom;
 
     if (argc < 2 || argc > 4) {
@@ -142,7 +146,8 @@ int main(int argc, char **argv)
     write_and_flush(&c, half, c.length,
                     c.persistent ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);
     must(rpma_atomic_write(c.conn, c.remote, PAIR_ATOM_OFFSET, (const char *)&atom,
-                           RPMA_F_COMPLETION_ALWAYS, (void *)3), "rpma_atomic_write");
+                           RPMA_F_COMPLETION_ALWAYS, (void *)3),
+         "rpma_atomic_write");
     printf("atomic write completed as opcode %d\n", completion(c.cq).opcode);
     flush(&c, PAIR_ATOM_OFFSET, 8,
           c.persistent ? RPMA_FLUSH_TYPE_PERSISTENT : RPMA_FLUSH_TYPE_VISIBILITY);

@@ -17,9 +17,9 @@
 
 #define PAIR_PORT "7471"
 #define PAIR_GREETING "staghorn rpma pair 1"
-#define PAIR_ATOM_OFFSET 64u      /* in the server's memory; the data begins behind it */
+#define PAIR_ATOM_OFFSET 64u /* in the server's memory; the data begins behind it */
 #define PAIR_DATA_OFFSET 4096u
-#define PAIR_MESSAGE_OFFSET 0u    /* of the message in a message buffer */
+#define PAIR_MESSAGE_OFFSET 0u /* of the message in a message buffer */
 #define PAIR_BUFFER 4096u
 
 /* Server to client, as private data of the accept: its memory and the rights on it. */
@@ -113,8 +113,7 @@ static inline void expect_event(struct rpma_conn *conn, enum rpma_conn_event wan
     }
 }
 
-static inline struct rpma_peer *make_peer(const char *address,
-                                          enum rpma_util_ibv_context_type type)
+static inline struct rpma_peer *make_peer(const char *address, enum rpma_util_ibv_context_type type)
 {
     struct ibv_context *context = NULL;
     struct rpma_peer *peer = NULL;

@@ -55,7 +55,7 @@ static void make_hello(struct pair_hello *hello, struct rpma_mr_local *mr, bool 
 static struct rpma_conn *accept_client(struct rpma_ep *ep, struct pair_hello *hello,
                                        struct rpma_mr_local *buffer_mr)
 {
-    struct rpma_conn_private_data answer = {.ptr = hello, .len = sizeof(*hello)};
+    struct rpma_conn_private_data answer = { .ptr = hello, .len = sizeof(*hello) };
     struct rpma_conn_private_data greeting;
     struct rpma_conn_req *req = NULL;
     struct rpma_conn *conn = NULL;
@@ -83,17 +83,17 @@ static bool check(const uint8_t *memory, const struct pair_message *claim,
     }
     answer->length = right_octets(memory + PAIR_DATA_OFFSET, claim->length, claim->seed);
     memcpy(&answer->atom, memory + PAIR_ATOM_OFFSET, 8);
-    printf("checked: %" PRIu64 " of %" PRIu64 " octets right, atom %#" PRIx64 "\n",
-           answer->length, claim->length, answer->atom);
+    printf("checked: %" PRIu64 " of %" PRIu64 " octets right, atom %#" PRIx64 "\n", answer->length,
+           claim->length, answer->atom);
     return answer->length == claim->length && answer->atom == claim->atom;
 }
 
 int main(int argc, char **argv)
 {
-    int usage = RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC |
-                RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
+    int usage =
+        RPMA_MR_USAGE_WRITE_DST | RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY;
     bool persistent = argc == 3, right;
-    struct pair_hello hello = {0};
+    struct pair_hello hello = { 0 };
     struct rpma_mr_local *mr = NULL, *buffer_mr = NULL;
     struct rpma_peer *peer;
     struct rpma_ep *ep = NULL;
@@ -110,8 +110,9 @@ int main(int argc, char **argv)
     buffer = pages(PAIR_BUFFER);
     usage |= persistent ? RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT : 0;
     must(rpma_mr_reg(peer, memory, SIZE, usage, &mr), "rpma_mr_reg");
-    must(rpma_mr_reg(peer, buffer, PAIR_BUFFER, RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV,
-                     &buffer_mr), "rpma_mr_reg (messages)");
+    must(
+        rpma_mr_reg(peer, buffer, PAIR_BUFFER, RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV, &buffer_mr),
+        "rpma_mr_reg (messages)");
     make_hello(&hello, mr, persistent);
     must(rpma_ep_listen(peer, argv[1], PAIR_PORT, &ep), "rpma_ep_listen");
     printf("listening\n");
@@ -124,7 +125,8 @@ int main(int argc, char **argv)
     right = check(memory, (const struct pair_message *)buffer,
                   (struct pair_message *)(buffer + PAIR_BUFFER / 2));
     must(rpma_send(conn, buffer_mr, PAIR_BUFFER / 2, sizeof(struct pair_message),
-                   RPMA_F_COMPLETION_ALWAYS, NULL), "rpma_send");
+                   RPMA_F_COMPLETION_ALWAYS, NULL),
+         "rpma_send");
     completion(cq);
     expect_event(conn, RPMA_CONN_CLOSED);
     rpma_conn_disconnect(conn);

@@ -18,7 +18,7 @@ def main():
         comm.Sendrecv(pattern(me, size), 1 - me, recvbuf=got, source=1 - me)
         assert got == pattern(1 - me, size), size
         assert comm.allreduce(size + me) == 2 * size + 1
-    print('rank %d on %s has all' % (me, MPI.Get_processor_name()), flush=True)
+    print("rank %d on %s has all" % (me, MPI.Get_processor_name()), flush=True)
 
 
 main()

@@ -58,7 +58,8 @@ static void end_open(struct cm_edges_end *e)
 static void end_qp(struct cm_edges_end *e)
 {
     struct ibv_qp_init_attr attr = {
-        .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 },
+        .qp_type = IBV_QPT_RC,
+        .cap = { 4, 4, 1, 1, 0 },
     };
 
     e->pd = ibv_alloc_pd(e->id->verbs);
@@ -207,8 +208,8 @@ static int tcp_socket(const char *ip, uint16_t port, bool listens, int *error)
     int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    *error = bind(fd, (struct sockaddr *)&sin, sizeof(sin)) || (listens && listen(fd, 4)) ? errno
-                                                                                          : 0;
+    *error =
+        bind(fd, (struct sockaddr *)&sin, sizeof(sin)) || (listens && listen(fd, 4)) ? errno : 0;
     return fd;
 }
 

@@ -38,8 +38,8 @@ static struct {
     int tcp;                  /* way "qp": connected to the other program */
     struct ibv_context *ctx;
     struct ibv_pd *pd;
-    struct ibv_cq *cq;        /* of all queues */
-    struct ibv_srq *srq;      /* the receiver's */
+    struct ibv_cq *cq;   /* of all queues */
+    struct ibv_srq *srq; /* the receiver's */
     struct ibv_mr *mr;
     struct ibv_qp *qps[CONNECTIONS];
     struct message messages[CONNECTIONS][SENDS]; /* the receiver uses one */
@@ -63,7 +63,11 @@ static void check(bool right, const char *what)
 static struct ibv_qp_init_attr qp_attr(void)
 {
     return (struct ibv_qp_init_attr){
-        .send_cq = u.cq, .recv_cq = u.cq, .srq = u.srq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+        .send_cq = u.cq,
+        .recv_cq = u.cq,
+        .srq = u.srq,
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 1,
         .cap = { .max_send_wr = SENDS, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
     };
 }
@@ -181,26 +185,42 @@ static void to_rts(struct ibv_qp *qp, int gid_index, uint32_t number, const unio
 {
     struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
     struct ibv_qp_attr rtr = {
-        .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = number,
-        .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
-        .ah_attr = { .is_global = 1, .port_num = 1,
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = number,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = 12,
+        .ah_attr = { .is_global = 1,
+                     .port_num = 1,
                      .grh = { .sgid_index = (uint8_t)gid_index, .dgid = *gid } },
     };
     struct ibv_qp_attr rts = {
-        .qp_state = IBV_QPS_RTS, .timeout = 20, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+        .qp_state = IBV_QPS_RTS,
+        .timeout = 20,
+        .retry_cnt = 7,
+        .rnr_retry = 7,
+        .max_rd_atomic = 1,
     };
 
-    check(!ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                         IBV_QP_ACCESS_FLAGS), "INIT");
-    check(!ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                         IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");
-    check(!ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                         IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+    check(!ibv_modify_qp(qp, &init,
+                         IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+          "INIT");
+    check(!ibv_modify_qp(qp, &rtr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+          "RTR");
+    check(!ibv_modify_qp(qp, &rts,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+          "RTS");
 }
 
 static void connect_by_modify_qp(void)
 {
-    struct { union ibv_gid gid; uint32_t numbers[CONNECTIONS]; } own = { 0 }, peer;
+    struct {
+        union ibv_gid gid;
+        uint32_t numbers[CONNECTIONS];
+    } own = { 0 }, peer;
     int gid_index;
 
     meet();
@@ -213,7 +233,8 @@ static void connect_by_modify_qp(void)
         own.numbers[i] = u.qps[i]->qp_num;
     }
     check(send(u.tcp, &own, sizeof(own), MSG_NOSIGNAL) == sizeof(own) &&
-          recv(u.tcp, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer), "the other program");
+              recv(u.tcp, &peer, sizeof(peer), MSG_WAITALL) == sizeof(peer),
+          "the other program");
     for (int i = 0; i < CONNECTIONS; i++) {
         to_rts(u.qps[i], gid_index, peer.numbers[i], &peer.gid);
     }
@@ -290,8 +311,10 @@ int main(int argc, char **argv)
     }
     u.cm = !strcmp(argv[1], "cm");
     u.receiver = argc == 3;
-    u.where = (struct sockaddr_in){ .sin_family = AF_INET,
-                                    .sin_port = htons((uint16_t)atoi(argv[2])), };
+    u.where = (struct sockaddr_in){
+        .sin_family = AF_INET,
+        .sin_port = htons((uint16_t)atoi(argv[2])),
+    };
     if (!u.receiver && inet_pton(AF_INET, argv[3], &u.where.sin_addr) != 1) {
         die(argv[3]);
     }

@@ -32,13 +32,12 @@ static void begin(void)
 
 /* ---- completion queues ---- */
 
-
 static const struct ring_row {
     const char *what;
     uint64_t buf; /* added to the good one, or alone if the row says so */
     bool alone;
     uint32_t buf_len, entries;
-    size_t len;   /* of the driver's part */
+    size_t len; /* of the driver's part */
     int want;
 } ring_rows[] = {
     { "good", 0, false, BUF, ENTRIES, 16, 0 },
@@ -73,18 +72,22 @@ static void cq__creation(void)
     for (size_t i = 0; i < RING_ROWS; i++) {
         struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
         struct ib_uverbs_create_cq core = {
-            .response = (uintptr_t)answer, .cqe = 32, .comp_channel = -1,
+            .response = (uintptr_t)answer,
+            .cqe = 32,
+            .comp_channel = -1,
         };
         struct ib_uverbs_create_cq_resp *resp = (void *)answer;
 
         T_CONTEXT("%s", ring_rows[i].what);
-        T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_CQ, &core, sizeof(core), &req,
-                         ring_rows[i].len, sizeof(*resp) + 8), ring_rows[i].want);
+        T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_CQ, &core, sizeof(core), &req, ring_rows[i].len,
+                         sizeof(*resp) + 8),
+                 ring_rows[i].want);
         if (!ring_rows[i].want) {
             struct ib_uverbs_destroy_cq end = { (uintptr_t)answer, resp->cq_handle, 0 };
 
             T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_CQ, &end, sizeof(end), NULL, 0,
-                             sizeof(struct ib_uverbs_destroy_cq_resp)), 0);
+                             sizeof(struct ib_uverbs_destroy_cq_resp)),
+                     0);
         }
     }
 }
@@ -100,12 +103,14 @@ static void cq__resize(void)
     for (size_t i = RING_ROWS; i-- > 0;) {
         struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
         struct ib_uverbs_resize_cq core = {
-            .response = (uintptr_t)answer, .cq_handle = cq->handle, .cqe = 32,
+            .response = (uintptr_t)answer,
+            .cq_handle = cq->handle,
+            .cqe = 32,
         };
 
         T_CONTEXT("%s", ring_rows[i].what);
-        T_EQ_INT(command(IB_USER_VERBS_CMD_RESIZE_CQ, &core, sizeof(core), &req,
-                         ring_rows[i].len, sizeof(struct ib_uverbs_resize_cq_resp) + 8),
+        T_EQ_INT(command(IB_USER_VERBS_CMD_RESIZE_CQ, &core, sizeof(core), &req, ring_rows[i].len,
+                         sizeof(struct ib_uverbs_resize_cq_resp) + 8),
                  ring_rows[i].want);
     }
     T_EQ_INT(ibv_destroy_cq(cq), 0);
@@ -143,22 +148,30 @@ static void srq__creation(void)
     begin();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sg_abi_create_srq req = {
-            .buf = (uintptr_t)buf + rows[i].buf_add, .entries = rows[i].entries,
-            .stride = rows[i].stride, .max_sge = rows[i].max_sge, .reserved = rows[i].reserved,
+            .buf = (uintptr_t)buf + rows[i].buf_add,
+            .entries = rows[i].entries,
+            .stride = rows[i].stride,
+            .max_sge = rows[i].max_sge,
+            .reserved = rows[i].reserved,
         };
         struct ib_uverbs_create_srq core = {
-            .response = (uintptr_t)answer, .pd_handle = w.pd->handle, .max_wr = 32, .max_sge = 1,
+            .response = (uintptr_t)answer,
+            .pd_handle = w.pd->handle,
+            .max_wr = 32,
+            .max_sge = 1,
         };
         struct ib_uverbs_create_srq_resp *resp = (void *)answer;
 
         T_CONTEXT("%s", rows[i].what);
         T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_SRQ, &core, sizeof(core), &req, rows[i].len,
-                         sizeof(*resp) + 8), rows[i].want);
+                         sizeof(*resp) + 8),
+                 rows[i].want);
         if (!rows[i].want) {
             struct ib_uverbs_destroy_srq end = { (uintptr_t)answer, resp->srq_handle, 0 };
 
             T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_SRQ, &end, sizeof(end), NULL, 0,
-                             sizeof(struct ib_uverbs_destroy_srq_resp)), 0);
+                             sizeof(struct ib_uverbs_destroy_srq_resp)),
+                     0);
         }
     }
 }
@@ -191,11 +204,14 @@ static void srq__resize(void)
     T_NOT_NULL(srq);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sg_abi_modify_srq req = {
-            .buf = (uintptr_t)buf + rows[i].buf_add, .entries = rows[i].entries,
+            .buf = (uintptr_t)buf + rows[i].buf_add,
+            .entries = rows[i].entries,
             .reserved = rows[i].reserved,
         };
         struct ib_uverbs_modify_srq core = {
-            .srq_handle = srq->handle, .attr_mask = IBV_SRQ_MAX_WR, .max_wr = 32,
+            .srq_handle = srq->handle,
+            .attr_mask = IBV_SRQ_MAX_WR,
+            .max_wr = 32,
         };
 
         T_CONTEXT("%s", rows[i].what);
@@ -210,27 +226,41 @@ static void srq__resize(void)
 /* ---- queue pairs ---- */
 
 static const struct sg_abi_create_qp good_qp = {
-    .sq_entries = 16, .rq_entries = 16, .sq_stride = 128, .rq_stride = 64, .max_inline = 64,
-    .sq_max_sge = 2, .rq_max_sge = 1,
+    .sq_entries = 16,
+    .rq_entries = 16,
+    .sq_stride = 128,
+    .rq_stride = 64,
+    .max_inline = 64,
+    .sq_max_sge = 2,
+    .rq_max_sge = 1,
 };
 
 static int create_qp(const struct ibv_cq *cq, const struct sg_abi_create_qp *req, size_t len,
                      bool srq)
 {
     struct ib_uverbs_create_qp core = {
-        .response = (uintptr_t)answer, .pd_handle = w.pd->handle, .send_cq_handle = cq->handle,
-        .recv_cq_handle = cq->handle, .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2,
-        .max_recv_sge = 1, .max_inline_data = 64, .qp_type = IB_UVERBS_QPT_RC, .is_srq = srq,
+        .response = (uintptr_t)answer,
+        .pd_handle = w.pd->handle,
+        .send_cq_handle = cq->handle,
+        .recv_cq_handle = cq->handle,
+        .max_send_wr = 16,
+        .max_recv_wr = 16,
+        .max_send_sge = 2,
+        .max_recv_sge = 1,
+        .max_inline_data = 64,
+        .qp_type = IB_UVERBS_QPT_RC,
+        .is_srq = srq,
     };
     struct ib_uverbs_create_qp_resp *resp = (void *)answer;
     struct ib_uverbs_destroy_qp end = { .response = (uintptr_t)answer };
-    int ret = command(IB_USER_VERBS_CMD_CREATE_QP, &core, sizeof(core), req, len,
-                      sizeof(*resp) + 8);
+    int ret =
+        command(IB_USER_VERBS_CMD_CREATE_QP, &core, sizeof(core), req, len, sizeof(*resp) + 8);
 
     if (!ret) {
         end.qp_handle = resp->qp_handle;
         T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_QP, &end, sizeof(end), NULL, 0,
-                         sizeof(struct ib_uverbs_destroy_qp_resp)), 0);
+                         sizeof(struct ib_uverbs_destroy_qp_resp)),
+                 0);
     }
     return ret;
 }
@@ -242,16 +272,16 @@ static void qp__creation(void)
     begin();
     cq = ibv_create_cq(w.ctx, 100, NULL, NULL, 0);
     T_NOT_NULL(cq);
-#define ROW(expected, ...)                                                                   \
-    do {                                                                                     \
-        struct sg_abi_create_qp req = good_qp;                                               \
-        size_t len = sizeof(req);                                                            \
-                                                                                             \
-        req.sq_buf = (uintptr_t)buf;                                                         \
-        req.rq_buf = (uintptr_t)buf + 32768;                                                 \
-        T_CONTEXT("%s", #__VA_ARGS__);                                                       \
-        __VA_ARGS__;                                                                         \
-        T_EQ_INT(create_qp(cq, &req, len, false), expected);                                 \
+#define ROW(expected, ...)                                   \
+    do {                                                     \
+        struct sg_abi_create_qp req = good_qp;               \
+        size_t len = sizeof(req);                            \
+                                                             \
+        req.sq_buf = (uintptr_t)buf;                         \
+        req.rq_buf = (uintptr_t)buf + 32768;                 \
+        T_CONTEXT("%s", #__VA_ARGS__);                       \
+        __VA_ARGS__;                                         \
+        T_EQ_INT(create_qp(cq, &req, len, false), expected); \
     } while (0)
     ROW(0, (void)len);
     ROW(EINVAL, len = 8);
@@ -291,19 +321,28 @@ static void mr__registration(void)
 #define ROW(expected, ...)                                                                   \
     do {                                                                                     \
         struct ib_uverbs_reg_mr core = {                                                     \
-            .response = (uintptr_t)answer, .start = (uintptr_t)buf, .length = 4096,          \
-            .hca_va = (uintptr_t)buf, .pd_handle = w.pd->handle, .access_flags = 7,          \
+            .response = (uintptr_t)answer,                                                   \
+            .start = (uintptr_t)buf,                                                         \
+            .length = 4096,                                                                  \
+            .hca_va = (uintptr_t)buf,                                                        \
+            .pd_handle = w.pd->handle,                                                       \
+            .access_flags = 7,                                                               \
         };                                                                                   \
-        struct { struct sg_abi_reg_mr mr; uint32_t more[4]; } req = { 0 };                   \
+        struct {                                                                             \
+            struct sg_abi_reg_mr mr;                                                         \
+            uint32_t more[4];                                                                \
+        } req = { 0 };                                                                       \
         size_t len = sizeof(req.mr);                                                         \
                                                                                              \
         T_CONTEXT("%s", #__VA_ARGS__);                                                       \
         __VA_ARGS__;                                                                         \
         T_EQ_INT(command(IB_USER_VERBS_CMD_REG_MR, &core, sizeof(core), &req, len,           \
-                         sizeof(struct ib_uverbs_reg_mr_resp)), expected);                   \
+                         sizeof(struct ib_uverbs_reg_mr_resp)),                              \
+                 expected);                                                                  \
         if (!(expected)) {                                                                   \
             struct ib_uverbs_dereg_mr end = {                                                \
-                ((struct ib_uverbs_reg_mr_resp *)answer)->mr_handle };                       \
+                ((struct ib_uverbs_reg_mr_resp *)answer)->mr_handle                          \
+            };                                                                               \
                                                                                              \
             T_EQ_INT(command(IB_USER_VERBS_CMD_DEREG_MR, &end, sizeof(end), NULL, 0, 0), 0); \
         }                                                                                    \
@@ -363,19 +402,22 @@ static void mr__on_demand(void)
         T_CONTEXT("piece %" PRIu64, i);
         sge.addr = 1ull << 45 | i << PIECE_SHIFT;
         T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
-                               &sge, 1), EFAULT);
+                               &sge, 1),
+                 EFAULT);
     }
     T_NOTE("%ld KiB less", before - available_kib());
     T_TRUE(before - available_kib() < LOST_KIB_MAX);
     for (uint64_t bit = 47; bit < 64; bit++) {
         T_CONTEXT("bit %" PRIu64, bit);
         sge.addr = 1ull << bit;
-        T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
-                               1), EFAULT);
+        T_EQ_INT(
+            ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+            EFAULT);
     }
     sge.addr = (uintptr_t)buf;
-    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
-                           &sge, 1), 0);
+    T_EQ_INT(
+        ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+        0);
     T_EQ_INT(ibv_dereg_mr(mr), 0);
     T_EQ_INT(ibv_query_device(w.ctx, &attr), 0);
     T_NULL(ibv_reg_mr(w.pd, buf, attr.max_mr_size + 1, access));
@@ -390,15 +432,18 @@ static void mr__on_demand(void)
 static struct ibv_qp *new_qp(struct ibv_cq *cq)
 {
     struct ibv_qp_init_attr init = {
-        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+        .send_cq = cq,
+        .recv_cq = cq,
+        .qp_type = IBV_QPT_RC,
         .cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
     };
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
     struct ibv_qp *qp = ibv_create_qp(w.pd, &init);
 
     T_NOT_NULL(qp);
-    T_EQ_INT(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                           IBV_QP_ACCESS_FLAGS), 0);
+    T_EQ_INT(ibv_modify_qp(qp, &attr,
+                           IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+             0);
     return qp;
 }
 
@@ -416,21 +461,22 @@ static void qp__states(void)
     T_NOT_NULL(cq);
     qp = new_qp(cq);
     T_EQ_INT(ibv_query_gid(w.ctx, 1, 1, &gid), 0);
-#define ROW(good, ...)                                                                       \
-    do {                                                                                     \
-        struct ibv_qp_attr a = {                                                             \
-            .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 0xabcdef,      \
-            .max_dest_rd_atomic = 1,                                                         \
-            .ah_attr = { .is_global = 1, .port_num = 1,                                      \
-                         .grh = { .sgid_index = 1, .dgid = gid } },                          \
-        };                                                                                   \
-        int m = mask;                                                                        \
-                                                                                             \
-        T_CONTEXT("%s", #__VA_ARGS__);                                                       \
-        __VA_ARGS__;                                                                         \
-        T_TRUE((ibv_modify_qp(qp, &a, m) == 0) == good);                                     \
-        T_EQ_INT(ibv_query_qp(qp, &a, IBV_QP_STATE, &(struct ibv_qp_init_attr){ 0 }), 0);    \
-        T_EQ_INT(a.qp_state, good ? IBV_QPS_RTR : IBV_QPS_INIT);                             \
+#define ROW(good, ...)                                                                             \
+    do {                                                                                           \
+        struct ibv_qp_attr a = {                                                                   \
+            .qp_state = IBV_QPS_RTR,                                                               \
+            .path_mtu = IBV_MTU_1024,                                                              \
+            .dest_qp_num = 0xabcdef,                                                               \
+            .max_dest_rd_atomic = 1,                                                               \
+            .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = 1, .dgid = gid } }, \
+        };                                                                                         \
+        int m = mask;                                                                              \
+                                                                                                   \
+        T_CONTEXT("%s", #__VA_ARGS__);                                                             \
+        __VA_ARGS__;                                                                               \
+        T_TRUE((ibv_modify_qp(qp, &a, m) == 0) == good);                                           \
+        T_EQ_INT(ibv_query_qp(qp, &a, IBV_QP_STATE, &(struct ibv_qp_init_attr){ 0 }), 0);          \
+        T_EQ_INT(a.qp_state, good ? IBV_QPS_RTR : IBV_QPS_INIT);                                   \
     } while (0)
     ROW(false, m &= ~IBV_QP_DEST_QPN);
     ROW(false, m &= ~IBV_QP_AV);

@@ -41,7 +41,8 @@ static void ends_in_error(struct ibv_qp *qp)
 static void refused(enum ibv_event_type event, enum ibv_wc_status status)
 {
     const struct pair_told told[] = {
-        { event, w.b.qp }, { IBV_EVENT_QP_FATAL, w.a.qp },
+        { event, w.b.qp },
+        { IBV_EVENT_QP_FATAL, w.a.qp },
     };
     struct ibv_wc wc = pair_wait(w.a.cq);
 
@@ -73,7 +74,8 @@ static void peer__protection(void)
         T_CONTEXT("%s", rows[i].what);
         pair_connect(NULL);
         T_EQ_INT(pair_rdma(&w.a, rows[i].op, 0, 8, w.b.mr->rkey ^ rows[i].flip,
-                           (uintptr_t)w.b.buf + rows[i].at), 0);
+                           (uintptr_t)w.b.buf + rows[i].at),
+                 0);
         refused(IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
     }
 }
@@ -137,7 +139,10 @@ static void doorbell__srq(void)
     enum { ENTRIES = 64, STRIDE = 64 };
     uint8_t answer[64] __attribute__((aligned(8))) = { 0 };
     struct ib_uverbs_create_srq core = {
-        .response = (uintptr_t)answer, .user_handle = 0x5ca1ab1e, .max_wr = 32, .max_sge = 1,
+        .response = (uintptr_t)answer,
+        .user_handle = 0x5ca1ab1e,
+        .max_wr = 32,
+        .max_sge = 1,
     };
     struct sg_abi_create_srq req = { .entries = ENTRIES, .stride = STRIDE, .max_sge = 1 };
     const struct ib_uverbs_create_srq_resp *resp = (const void *)answer;
@@ -146,15 +151,16 @@ static void doorbell__srq(void)
     struct pollfd pfd = { .fd = w.ctx->async_fd, .events = POLLIN };
     volatile uint64_t *page = doorbells();
     struct ib_uverbs_async_event_desc event;
-    void *entries = mmap(NULL, ENTRIES * STRIDE, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *entries =
+        mmap(NULL, ENTRIES * STRIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     pair_close();
     T_TRUE(entries != MAP_FAILED);
     core.pd_handle = w.pd->handle;
     req.buf = (uintptr_t)entries;
     T_EQ_INT(command(IB_USER_VERBS_CMD_CREATE_SRQ, &core, sizeof(core), &req, sizeof(req),
-                     sizeof(*resp) + sizeof(*more)), 0);
+                     sizeof(*resp) + sizeof(*more)),
+             0);
     end.srq_handle = resp->srq_handle;
     ring(page, SG_DB_SRQ, more->srqn, FAR);
     do {
@@ -164,7 +170,8 @@ static void doorbell__srq(void)
     } while (event.event_type != IBV_EVENT_SRQ_ERR);
     T_EQ_U64(event.element, core.user_handle);
     T_EQ_INT(command(IB_USER_VERBS_CMD_DESTROY_SRQ, &end, sizeof(end), NULL, 0,
-                     sizeof(struct ib_uverbs_destroy_srq_resp)), 0);
+                     sizeof(struct ib_uverbs_destroy_srq_resp)),
+             0);
     T_EQ_INT(munmap(entries, ENTRIES * STRIDE), 0);
     T_EQ_INT(munmap((void *)page, SG_UAR_SIZE), 0);
 }
@@ -189,8 +196,12 @@ static const struct armed_row {
 static void arrives(const struct armed_row *row)
 {
     struct ibv_sge sge = { (uintptr_t)w.b.buf, 16, w.b.mr->lkey };
-    struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = row->flags, .sg_list = &sge,
-                              .num_sge = 1, };
+    struct ibv_send_wr wr = {
+        .opcode = IBV_WR_SEND,
+        .send_flags = row->flags,
+        .sg_list = &sge,
+        .num_sge = 1,
+    };
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
     if (row->fails) {

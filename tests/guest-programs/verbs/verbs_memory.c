@@ -59,8 +59,10 @@ static uint64_t atomic(enum ibv_wr_opcode op, uint64_t at, uint64_t compare_add,
     wr.wr.atomic.compare_add = compare_add;
     wr.wr.atomic.swap = swap;
     T_EQ_INT(pair_post(&w.a, &wr), 0);
-    T_EQ_U64(pair_expect_ok(w.a.cq, op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP :
-                                    IBV_WC_FETCH_ADD).byte_len, 8);
+    T_EQ_U64(pair_expect_ok(w.a.cq,
+                            op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD)
+                 .byte_len,
+             8);
     return *word_of(&w.a, 0);
 }
 
@@ -120,8 +122,11 @@ static void atomic__refused(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct ibv_sge sge = { 0 };
-        struct ibv_send_wr wr = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = &sge,
-                                  .num_sge = 1, };
+        struct ibv_send_wr wr = {
+            .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+            .sg_list = &sge,
+            .num_sge = 1,
+        };
         struct ibv_mr *mr;
 
         pair_connect(NULL);
@@ -239,7 +244,8 @@ static void mr__registered_anew(void)
         T_EQ_INT(ibv_rereg_mr(mr, flags, flags & IBV_REREG_MR_CHANGE_PD ? w.pd : NULL,
                               flags & IBV_REREG_MR_CHANGE_TRANSLATION ? to : NULL,
                               flags & IBV_REREG_MR_CHANGE_TRANSLATION ? 100 : 0,
-                              flags & IBV_REREG_MR_CHANGE_ACCESS ? PAIR_ALL : 0), 0);
+                              flags & IBV_REREG_MR_CHANGE_ACCESS ? PAIR_ALL : 0),
+                 0);
         if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
             at = to;
             T_TRUE(mr->addr == to && mr->length == 100);
@@ -276,7 +282,7 @@ static void mr__dma_buf(void)
     pair_connect(NULL);
     mr = ibv_reg_dmabuf_mr(w.pd, 4096, SIZE - 4096, 0x10000, fd,
                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                           IBV_ACCESS_REMOTE_READ);
+                               IBV_ACCESS_REMOTE_READ);
     T_NOT_NULL(mr);
     memset(w.a.buf, 0x66, 8192);
     rdma_ok(IBV_WR_RDMA_WRITE, 0, 8192, mr->rkey, 0x10000 + 100);
@@ -422,15 +428,16 @@ static void odp__prefetch(void)
     T_NOT_NULL(mr);
     sge.lkey = mr->lkey;
     T_EQ_INT(mincore(mem, 4096, there), 0);
-    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
-                           IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), 0);
+    T_EQ_INT(
+        ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+        0);
     T_EQ_INT(mincore(mem + 4096, 4096, there), 0);
     T_EQ_U64(there[0] & 1, 1);
     rdma_ok(IBV_WR_RDMA_WRITE, 0, 100000, mr->rkey, (uintptr_t)mem);
     rdma_ok(IBV_WR_RDMA_READ, 0, 8, mr->rkey, (uintptr_t)mem);
     sge.length = 2 * ODP_SIZE;
-    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
-                           1), EFAULT);
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+             EFAULT);
     sge.lkey = w.a.mr->lkey; /* not on demand */
     T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
     T_EQ_INT(ibv_dereg_mr(mr), 0);
@@ -439,15 +446,16 @@ static void odp__prefetch(void)
     T_NOT_NULL(mr);
     T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);
     sge = (struct ibv_sge){ (1ull << 40) + 8192, 4096, mr->lkey };
-    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
-                           IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1), 0);
+    T_EQ_INT(
+        ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+        0);
     T_EQ_INT(mincore(mem + 8192, 4096, there), 0);
     T_EQ_U64(there[0] & 1, 1);
     T_EQ_INT(mincore(mem, 4096, there), 0);
     T_EQ_U64(there[0] & 1, 0);
     sge.addr = (uintptr_t)mem + 8192;
-    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge,
-                           1), EFAULT);
+    T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1),
+             EFAULT);
     pair_close();
     T_EQ_INT(ibv_dereg_mr(mr), 0);
     munmap(mem, ODP_SIZE);
@@ -541,8 +549,8 @@ static void window__type_2(void)
     mw = make_window(IBV_MW_TYPE_2);
     wr.bind_mw.mw = mw;
     wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
-    wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ w.b.mr, (uintptr_t)w.b.buf, 64,
-                                                      IBV_ACCESS_REMOTE_READ };
+    wr.bind_mw.bind_info =
+        (struct ibv_mw_bind_info){ w.b.mr, (uintptr_t)w.b.buf, 64, IBV_ACCESS_REMOTE_READ };
     T_EQ_INT(pair_post(&w.b, &wr), 0);
     pair_expect_ok(w.b.cq, IBV_WC_BIND_MW);
     rdma_ok(IBV_WR_RDMA_READ, 0, 64, wr.bind_mw.rkey, (uintptr_t)w.b.buf);
@@ -580,15 +588,17 @@ static void window__cannot_be_bound(void)
         T_CONTEXT("row %d", i);
         pair_connect(NULL);
         mw = make_window(IBV_MW_TYPE_2);
-        mr = ibv_reg_mr(w.pd, w.b.buf, 4096, i == 0 ? PAIR_ALL : /* not bindable */
-                        i == 1 ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND :
-                        i == 2 ? IBV_ACCESS_MW_BIND : PAIR_ALL | IBV_ACCESS_MW_BIND);
+        mr = ibv_reg_mr(w.pd, w.b.buf, 4096,
+                        i == 0 ? PAIR_ALL : /* not bindable */
+                            i == 1 ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND
+                        : i == 2   ? IBV_ACCESS_MW_BIND
+                                   : PAIR_ALL | IBV_ACCESS_MW_BIND);
         T_NOT_NULL(mr);
         wr.bind_mw.mw = mw;
         wr.bind_mw.rkey = i == 3 ? w.b.mr->rkey : ibv_inc_rkey(mw->rkey); /* no window */
         wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
             mr, (uintptr_t)w.b.buf, i == 1 ? 4097 : 8, /* too long */
-            IBV_ACCESS_REMOTE_WRITE, /* of what is not writable: row 2 */
+            IBV_ACCESS_REMOTE_WRITE,                   /* of what is not writable: row 2 */
         };
         T_EQ_INT(pair_post(&w.b, &wr), 0);
         pair_expect(w.b.cq, IBV_WC_MW_BIND_ERR);

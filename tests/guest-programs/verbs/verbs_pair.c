@@ -70,8 +70,8 @@ static void make_qp(struct verbs_side *s, struct rdma_cm_id *id, const struct pa
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
         .pd = want->pd ? want->pd : w.pd,
-        .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
-                          IBV_QP_EX_WITH_RDMA_READ,
+        .send_ops_flags =
+            IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
     };
 
     if (want->large) {
@@ -87,8 +87,10 @@ static void make_qp(struct verbs_side *s, struct rdma_cm_id *id, const struct pa
         attr.send_ops_flags |= IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
     }
     s->id = id;
-    s->cq = s == &w.a && want->cq_a ? want->cq_a :
-            ibv_create_cq(w.ctx, want->cq_entries ? want->cq_entries : 4 * PAIR_WRS, NULL, NULL, 0);
+    s->cq = s == &w.a && want->cq_a
+                ? want->cq_a
+                : ibv_create_cq(w.ctx, want->cq_entries ? want->cq_entries : 4 * PAIR_WRS, NULL,
+                                NULL, 0);
     s->mr = ibv_reg_mr(attr.pd, s->buf, PAIR_BUF, PAIR_ALL | mw);
     attr.send_cq = attr.recv_cq = s->cq;
     attr.srq = s == &w.b ? want->srq : NULL;
@@ -308,7 +310,8 @@ void pair_events(const struct pair_told *told, size_t n)
             T_FAIL("no event %s", ibv_event_type_str(told[__builtin_ctz(missing)].type));
         }
         for (i = 0; i < n && (event.event_type != told[i].type ||
-                              (const void *)event.element.qp != told[i].element); i++) {
+                              (const void *)event.element.qp != told[i].element);
+             i++) {
         }
         if (i == n || !(missing & 1u << i)) {
             T_FAIL("unexpected event %s", ibv_event_type_str(event.event_type));

@@ -18,20 +18,20 @@
 enum {
     PAIR_BUF = 1 << 20, /* octets of memory of each side */
     PAIR_WRS = 32,
-    PAIR_SGES = 32,     /* of a large queue pair */
+    PAIR_SGES = 32, /* of a large queue pair */
     PAIR_INLINE = 512,
 };
 
-#define PAIR_ALL                                                                      \
-    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |      \
+#define PAIR_ALL                                                                 \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
      IBV_ACCESS_REMOTE_ATOMIC)
 
 struct verbs_side {
     struct rdma_cm_id *id;
     struct ibv_qp *qp;
     struct ibv_qp_ex *qpx;
-    struct ibv_cq *cq;   /* of both queues */
-    struct ibv_mr *mr;   /* all of buf, with PAIR_ALL and MW_BIND */
+    struct ibv_cq *cq; /* of both queues */
+    struct ibv_mr *mr; /* all of buf, with PAIR_ALL and MW_BIND */
     uint8_t *buf;
 };
 
@@ -41,7 +41,7 @@ struct pair_want {
     struct ibv_pd *pd;   /* of both, NULL: w.pd */
     struct ibv_cq *cq_a; /* else made, with room for all */
     int cq_entries;
-    bool large;          /* elements and inline data of both, as much as there may be */
+    bool large; /* elements and inline data of both, as much as there may be */
 };
 
 struct pair_world {

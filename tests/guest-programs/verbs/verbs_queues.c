@@ -268,8 +268,10 @@ static void cq__resize(void)
 static void cq__moderation(void)
 {
     struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);
-    struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
-                                       .moderate = { 4, 60000 }, };
+    struct ibv_modify_cq_attr attr = {
+        .attr_mask = IBV_CQ_ATTR_MODERATE,
+        .moderate = { 4, 60000 },
+    };
     struct pair_want want = { 0 };
     struct pollfd pfd = { .fd = events->fd, .events = POLLIN };
     struct ibv_cq *cq;
@@ -282,8 +284,7 @@ static void cq__moderation(void)
     for (int round = 0; round < 2; round++) {
         T_EQ_INT(ibv_req_notify_cq(want.cq_a, 0), 0);
         for (int i = 0; i < 3 + round; i++) {
-            T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey,
-                               (uintptr_t)w.b.buf), 0);
+            T_EQ_INT(pair_rdma(&w.a, IBV_WR_RDMA_READ, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf), 0);
         }
         for (int i = 0; i < 3 + round; i++) {
             pair_expect_ok(want.cq_a, IBV_WC_RDMA_READ);
@@ -308,8 +309,9 @@ static uint64_t wall_ns(void)
 static void cq__timestamps(void)
 {
     struct ibv_cq_init_attr_ex attr = {
-        .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-                               IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+        .cqe = 64,
+        .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+                    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
     };
     const uint64_t slack = 1000000000; /* the guest's clock may be set while it boots */
     uint64_t wall, posted;
@@ -358,8 +360,9 @@ static void cq__overflow(void)
 
     pair_connect(&want);
     cq = w.a.cq;
-    for (int i = 0; i < 2 * PAIR_WRS && !pair_rdma(&w.a, IBV_WR_RDMA_WRITE, 0, 8, w.b.mr->rkey,
-                                                  (uintptr_t)w.b.buf); i++) {
+    for (int i = 0; i < 2 * PAIR_WRS &&
+                    !pair_rdma(&w.a, IBV_WR_RDMA_WRITE, 0, 8, w.b.mr->rkey, (uintptr_t)w.b.buf);
+         i++) {
     }
     T_EQ_INT(pair_recv(&w.a, 0, 8), 0);
     for (int i = 1; i < PAIR_WRS && !pair_recv(&w.a, 0, 8); i++) {

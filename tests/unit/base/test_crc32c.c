@@ -78,10 +78,9 @@ static void empty_input(void)
 static void one_implementation(const struct sg_crc32c_impl *impl)
 {
     /* Around the lengths at which the code paths change. */
-    static const size_t lens[] = {
-        383, 384, 385, 511, 512, 513, 575, 576, 767, 768, 1023, 1024, 1500, 3071, 3072, 3073,
-        3456, 4096, 8999, 9000, 65535, 65536, 65537, BUF_LEN
-    };
+    static const size_t lens[] = { 383,  384,  385,  511,  512,   513,   575,   576,
+                                   767,  768,  1023, 1024, 1500,  3071,  3072,  3073,
+                                   3456, 4096, 8999, 9000, 65535, 65536, 65537, BUF_LEN };
     uint32_t want[1201];
 
     fill_buf();

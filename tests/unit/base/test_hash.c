@@ -6,7 +6,7 @@
 struct hash_vector {
     const char *name;
     uint8_t alg;
-    const char *text;      /* repeated so often: */
+    const char *text; /* repeated so often: */
     unsigned times;
     uint8_t key_octet, key_len;
     const char *hex;

@@ -17,10 +17,10 @@ static void add__rows(void)
         { 1, 2, 0, 3 },
         { UINT64_MAX, 1, 0, 0 },
         { UINT64_MAX, 1, UINT64_C(1) << 63, 0 },
-        { 0x00ff, 0x0001, 0x0080, 0x0000 },            /* the carry stays in the low octet */
+        { 0x00ff, 0x0001, 0x0080, 0x0000 }, /* the carry stays in the low octet */
         { 0xff7f, 0x0101, 0x8080, 0x0080 },
         { 0xffffffffffffffff, 0x0101010101010101, 0x8080808080808080, 0 },
-        { 0x7f, 0x01, UINT64_MAX, 0x7e },              /* fields of one bit */
+        { 0x7f, 0x01, UINT64_MAX, 0x7e }, /* fields of one bit */
     };
     size_t i;
 
@@ -61,7 +61,7 @@ static void swap__rows(void)
 {
     T_EQ_U64(sg_masked_swap(5, 7, ALL, 5, ALL), 7);
     T_EQ_U64(sg_masked_swap(5, 7, ALL, 4, ALL), 5);
-    T_EQ_U64(sg_masked_swap(5, 7, ALL, 4, 0), 7);           /* nothing is compared */
+    T_EQ_U64(sg_masked_swap(5, 7, ALL, 4, 0), 7); /* nothing is compared */
     T_EQ_U64(sg_masked_swap(0xff05, 7, ALL, 5, 0xff), 7);
     T_EQ_U64(sg_masked_swap(0xff05, 0x1234, 0xff00, 5, 0xff), 0x1205);
     T_EQ_U64(sg_masked_swap(0xff05, 0x1234, 0, 5, 0xff), 0xff05);

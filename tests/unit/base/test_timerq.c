@@ -41,7 +41,7 @@ static void order(void)
     T_EQ_U64(sg_timerq_run(&q, 9), 0);
     T_EQ_U64(sg_timerq_run(&q, 20), 3);
     T_EQ_INT(fired[0], 1);
-    T_EQ_INT(fired[1], 3);  /* equal deadlines: in the order of arming */
+    T_EQ_INT(fired[1], 3); /* equal deadlines: in the order of arming */
     T_EQ_INT(fired[2], 2);
     T_EQ_U64(sg_timerq_next(&q), 30);
     T_EQ_U64(q.count, 1);
@@ -88,10 +88,10 @@ static void rearming_does_not_loop(void)
 static void cancel_others(struct sg_timer *t, uint64_t now)
 {
     record(t, now);
-    sg_timerq_cancel(&q, &timers[1]);       /* due in this run */
+    sg_timerq_cancel(&q, &timers[1]); /* due in this run */
     sg_timerq_arm(&q, &timers[2], 7);
     sg_timerq_arm(&q, &timers[3], 8);
-    sg_timerq_cancel(&q, &timers[2]);       /* held for the next run */
+    sg_timerq_cancel(&q, &timers[2]); /* held for the next run */
 }
 
 static void callbacks_cancel(void)

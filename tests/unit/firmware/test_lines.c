@@ -9,9 +9,9 @@
 enum { HERE = 0x1000, BDF = 0x2b1f, LINE_MAX_COLUMNS = 79 };
 
 static const u32 healthy[16] = {
-    [SG_REG_MAGIC / 4] = SG_MAGIC, [SG_REG_STATUS / 4] = SG_STATUS_READY | SG_STATUS_LINK_UP,
+    [SG_REG_MAGIC / 4] = SG_MAGIC,    [SG_REG_STATUS / 4] = SG_STATUS_READY | SG_STATUS_LINK_UP,
     [SG_REG_MAC_LO / 4] = 0x1d16fe02, [SG_REG_MAC_HI / 4] = 0x45f0,
-    [SG_REG_LINK_SPEED / 4] = 10000, [SG_REG_FW_VERSION / 4] = 0x010aff,
+    [SG_REG_LINK_SPEED / 4] = 10000,  [SG_REG_FW_VERSION / 4] = 0x010aff,
 };
 
 static u32 regs[16];
@@ -38,7 +38,7 @@ static void says(reg_place at, const char *wanted)
     said = g_string_new("");
     say_adapter(at, BDF);
     T_EQ_STR(said->str, wanted);
-    for (char **lines = g_strsplit(said->str, "\r\n", -1), **line = lines; ; line++) {
+    for (char **lines = g_strsplit(said->str, "\r\n", -1), **line = lines;; line++) {
         if (!*line) {
             g_strfreev(lines);
             break;
@@ -74,11 +74,11 @@ static void power_cut(void)
     memcpy(regs, healthy, sizeof(regs));
     regs[SG_REG_POWER_CUTS / 4] = 10;
     says(HERE, FIRST UP "  power cut 10: persistent memory kept 0 lines that were under way, "
-         "lost 0\r\n");
+                        "lost 0\r\n");
     regs[SG_REG_POWER_KEPT / 4] = 409;
     regs[SG_REG_POWER_LOST / 4] = 90;
     says(HERE, FIRST UP "  power cut 10: persistent memory kept 409 lines that were under way, "
-         "lost 90\r\n");
+                        "lost 90\r\n");
 }
 
 static void large_numbers(void)

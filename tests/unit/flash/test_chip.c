@@ -9,10 +9,10 @@
 /* A chip in external storage, such as a file, which may break after so many octets. */
 struct medium {
     uint8_t octets[SG_FLASH_SIZE];
-    uint32_t left;      /* octets that it still takes */
-    bool torn;          /* the write that breaks it leaves its beginning */
+    uint32_t left; /* octets that it still takes */
+    bool torn;     /* the write that breaks it leaves its beginning */
     unsigned programs;
-    unsigned delay;     /* number of polls before each write is done */
+    unsigned delay; /* number of polls before each write is done */
     unsigned asked;
 };
 
@@ -226,8 +226,9 @@ struct choice {
 static void choices(void)
 {
     static const struct choice rows[] = {
-        { 1, 2, 1 }, { 2, 1, 0 }, { 5, 5, 0 }, { 0xffffffff, 0, 1 }, { 0, 0xffffffff, 0 },
-        { -1, 7, 1 }, { 7, -1, 0 }, { -1, -1, -1 }, { 0x7fffffff, 0x80000000, 1 },
+        { 1, 2, 1 },          { 2, 1, 0 },          { 5, 5, 0 },
+        { 0xffffffff, 0, 1 }, { 0, 0xffffffff, 0 }, { -1, 7, 1 },
+        { 7, -1, 0 },         { -1, -1, -1 },       { 0x7fffffff, 0x80000000, 1 },
     };
     struct medium m = { .programs = 0 };
 
@@ -275,8 +276,11 @@ static void hostile_chips(void)
         uint32_t len;
         const char *part;
     } rows[] = {
-        { 0, "too early" }, { 127, "too early" }, { 128, "too early" },
-        { SG_FLASH_SIZE - 1, "too early" }, { SG_FLASH_SIZE + 1, "impossible" },
+        { 0, "too early" },
+        { 127, "too early" },
+        { 128, "too early" },
+        { SG_FLASH_SIZE - 1, "too early" },
+        { SG_FLASH_SIZE + 1, "impossible" },
     };
     uint8_t *octets = g_malloc0(SG_FLASH_SIZE + 1);
     char *why = NULL;

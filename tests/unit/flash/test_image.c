@@ -49,9 +49,9 @@ static void profile_travels(void)
 struct bad_field {
     const char *what;
     size_t offset;
-    uint8_t size;    /* 1, 2 or 4 octets, little-endian */
+    uint8_t size; /* 1, 2 or 4 octets, little-endian */
     uint32_t value;
-    bool seal;       /* with a good checksum */
+    bool seal; /* with a good checksum */
     enum sg_flash_reason reason;
 };
 

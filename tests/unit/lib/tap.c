@@ -82,9 +82,8 @@ static void all_fine(void)
 
 static void checks__fail_when_they_should(void)
 {
-    void (*const failing[])(void) = {
-        unequal_integers, unequal_signs, unequal_octets, unequal_strings, untrue, unfalse
-    };
+    void (*const failing[])(void) = { unequal_integers, unequal_signs, unequal_octets,
+                                      unequal_strings,  untrue,        unfalse };
     size_t i;
 
     for (i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {

@@ -11,9 +11,15 @@
 
 enum {
     PORT = 4791,
-    SYN = 2, ACK = 16,
-    A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
-    HOPS = 0, ROUTING = 43, FRAGMENT = 44, ICMP = 58, DESTINATION = 60,
+    SYN = 2,
+    ACK = 16,
+    A = SG_PORT_TO_ADAPTER,
+    N = SG_PORT_TO_NIC,
+    HOPS = 0,
+    ROUTING = 43,
+    FRAGMENT = 44,
+    ICMP = 58,
+    DESTINATION = 60,
 };
 
 /* Frames of a host, as they leave it. */

@@ -14,7 +14,7 @@ struct peer {
     unsigned connects, peer_closes, closes, writables;
     enum sg_stream_end end;
     uint64_t received;
-    bool damaged;        /* what arrived is not the pattern */
+    bool damaged; /* what arrived is not the pattern */
     uint64_t to_send, sent;
     size_t unit;         /* octets per send; 0: random */
     bool in_call;        /* a call of ours is on the stack */
@@ -22,7 +22,7 @@ struct peer {
     /* Abort in this event. */
     bool abort_on_connect, abort_on_receive, abort_on_close;
     bool shut_on_peer_close;
-    bool refuse;         /* as listener: do not take the connection */
+    bool refuse; /* as listener: do not take the connection */
 };
 
 extern const struct sg_stream_events peer_events;

@@ -74,12 +74,18 @@ static size_t build(struct raw *r, uint8_t flags, size_t at, size_t n, const cha
 {
     static uint8_t payload[9000];
     struct wire_segment s = {
-        .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
+        .dst_mac = r->w->host[1].mac,
+        .src_mac = r->w->host[0].mac,
         .src = wire_endpoint(&r->w->host[0], RAW_OTHER),
         .dst = wire_endpoint(&r->w->host[1], RAW_PORT),
-        .flags = flags, .seq = r->first + (uint32_t)at, .ack = r->ack, .window = r->window,
-        .payload = payload, .payload_len = n,
-        .options = (const uint8_t *)options, .options_len = options_len,
+        .flags = flags,
+        .seq = r->first + (uint32_t)at,
+        .ack = r->ack,
+        .window = r->window,
+        .payload = payload,
+        .payload_len = n,
+        .options = (const uint8_t *)options,
+        .options_len = options_len,
     };
     size_t i;
 
@@ -117,8 +123,7 @@ void raw_shrink(struct raw *r, unsigned window)
     raw_acknowledge(r, window);
 }
 
-void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options,
-              size_t options_len)
+void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options, size_t options_len)
 {
     struct sg_endpoint any = { .family = 4, .port = RAW_PORT };
     enum sg_stream_end why;

@@ -10,25 +10,30 @@
 #include "peer.h"
 
 enum {
-    RAW_PORT = 4791, RAW_OTHER = 700,
-    FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16,
+    RAW_PORT = 4791,
+    RAW_OTHER = 700,
+    FIN = 1,
+    SYN = 2,
+    RST = 4,
+    PSH = 8,
+    ACK = 16,
     UNSCALED_WINDOW = 65535,
 };
 
 struct raw {
     struct wire *w;
-    struct peer b;          /* the adapter's user */
+    struct peer b; /* the adapter's user */
     struct sg_stream_listener *l;
-    uint32_t first, next;   /* of ours: the first octet's number, the next one's */
-    uint32_t base, ack;     /* of theirs: likewise; base 0: none yet */
-    uint16_t window;        /* as the header has it */
-    bool lossy;             /* takes nothing */
+    uint32_t first, next; /* of ours: the first octet's number, the next one's */
+    uint32_t base, ack;   /* of theirs: likewise; base 0: none yet */
+    uint16_t window;      /* as the header has it */
+    bool lossy;           /* takes nothing */
     bool damaged, fin;
-    unsigned frames;        /* with data */
-    size_t first_frame;     /* octets of the first of them */
-    unsigned bare;          /* frames without */
-    unsigned scale;         /* of their window */
-    uint32_t edge;          /* of it, to the right */
+    unsigned frames;    /* with data */
+    size_t first_frame; /* octets of the first of them */
+    unsigned bare;      /* frames without */
+    unsigned scale;     /* of their window */
+    uint32_t edge;      /* of it, to the right */
     size_t largest;
 };
 

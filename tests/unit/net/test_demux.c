@@ -8,8 +8,13 @@
 
 enum {
     LISTENING = 4791,
-    FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16,
-    A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
+    FIN = 1,
+    SYN = 2,
+    RST = 4,
+    PSH = 8,
+    ACK = 16,
+    A = SG_PORT_TO_ADAPTER,
+    N = SG_PORT_TO_NIC,
 };
 
 struct demux_fixture {
@@ -24,7 +29,7 @@ static void set_up(struct demux_fixture *f, uint64_t seed)
     struct sg_endpoint any = { .family = 4, .port = LISTENING };
     enum sg_stream_end why;
 
-    *f = (struct demux_fixture){0};
+    *f = (struct demux_fixture){ 0 };
     f->w = wire_new(seed, 1500, NULL);
     T_TRUE(peer_pair(f->w, &f->a, &f->b, 700));
     f->b.s->ops->endpoints(f->b.s, &f->local, &f->remote);
@@ -37,8 +42,14 @@ static size_t segment(struct demux_fixture *f, uint8_t *frame, uint16_t from, ui
                       uint8_t flags)
 {
     struct wire_segment s = {
-        .dst_mac = f->w->host[1].mac, .src_mac = f->w->host[0].mac,
-        .src = f->remote, .dst = f->local, .flags = flags, .seq = 1, .ack = 1, .window = 1000,
+        .dst_mac = f->w->host[1].mac,
+        .src_mac = f->w->host[0].mac,
+        .src = f->remote,
+        .dst = f->local,
+        .flags = flags,
+        .seq = 1,
+        .ack = 1,
+        .window = 1000,
     };
 
     s.src.port = from;
@@ -58,11 +69,16 @@ static void verdict__table(void)
     size_t n, i;
 
     set_up(&f, 1);
-    static const struct { uint16_t to; bool known_peer; uint8_t flags; unsigned want; } rows[] = {
+    static const struct {
+        uint16_t to;
+        bool known_peer;
+        uint8_t flags;
+        unsigned want;
+    } rows[] = {
         { 700, true, ACK, A },
         { 700, true, RST, A },
-        { 700, false, ACK, N },         /* same local port, another peer's */
-        { 700, false, SYN, N },         /* its listener is gone */
+        { 700, false, ACK, N }, /* same local port, another peer's */
+        { 700, false, SYN, N }, /* its listener is gone */
         { LISTENING, false, SYN, A },
         { LISTENING, false, ACK, A },
         { LISTENING + 1, false, SYN, N },
@@ -77,25 +93,25 @@ static void verdict__table(void)
     n = segment(&f, frame, f.remote.port, 700, ACK);
     frame[50] ^= 1;
     T_EQ_INT(input(&f, frame, n), A);
-#define VARIANT(change, want)                  \
-    do {                                       \
-        T_CONTEXT("%s", #change);              \
-        memcpy(broken, frame, sizeof(frame));  \
-        change;                                \
-        T_EQ_INT(input(&f, broken, n), want);  \
+#define VARIANT(change, want)                 \
+    do {                                      \
+        T_CONTEXT("%s", #change);             \
+        memcpy(broken, frame, sizeof(frame)); \
+        change;                               \
+        T_EQ_INT(input(&f, broken, n), want); \
     } while (0)
-    VARIANT(broken[5] ^= 1, N);                  /* another station's MAC address */
-    VARIANT(broken[12] = 0x86, N);               /* not IPv4 */
-    VARIANT(sg_put_be16(broken + 12, 0x8100), N); /* tagged */
-    VARIANT(broken[33] ^= 1, N);                 /* not our IP address */
-    VARIANT(broken[23] = 17, N);                 /* UDP */
-    VARIANT(broken[20] = 0x20, A);               /* a first fragment: dropped */
-    VARIANT(broken[21] = 1, N);                  /* a later one */
-    VARIANT(broken[14] = 0x44, N);               /* IP header too short */
-    VARIANT(broken[14] = 0x4f, N);               /* IP header longer than the packet */
-    VARIANT(broken[46] = 0x40, N);               /* TCP header too short */
-    VARIANT(broken[46] = 0xf0, N);               /* TCP header longer than the packet */
-    VARIANT(sg_put_be16(broken + 16, 1400), N);  /* longer than the frame */
+    VARIANT(broken[5] ^= 1, N);                       /* another station's MAC address */
+    VARIANT(broken[12] = 0x86, N);                    /* not IPv4 */
+    VARIANT(sg_put_be16(broken + 12, 0x8100), N);     /* tagged */
+    VARIANT(broken[33] ^= 1, N);                      /* not our IP address */
+    VARIANT(broken[23] = 17, N);                      /* UDP */
+    VARIANT(broken[20] = 0x20, A);                    /* a first fragment: dropped */
+    VARIANT(broken[21] = 1, N);                       /* a later one */
+    VARIANT(broken[14] = 0x44, N);                    /* IP header too short */
+    VARIANT(broken[14] = 0x4f, N);                    /* IP header longer than the packet */
+    VARIANT(broken[46] = 0x40, N);                    /* TCP header too short */
+    VARIANT(broken[46] = 0xf0, N);                    /* TCP header longer than the packet */
+    VARIANT(sg_put_be16(broken + 16, 1400), N);       /* longer than the frame */
     VARIANT(sg_put_be16(broken + 12, 0x0806), A | N); /* ARP, if a bad one */
     n = 20;
     VARIANT((void)0, N);
@@ -111,13 +127,15 @@ static void verdict__table(void)
  */
 static void fragments__of_ours_never_reach_the_nic(void)
 {
-    static const struct { uint16_t to; bool known_peer; uint16_t bits; unsigned want; } rows[] = {
-        { 700, true, 0x2000, A },
-        { LISTENING, false, 0x2000, A },
-        { 22, false, 0x2000, N },
-        { 700, false, 0x2000, N },
-        { 700, true, 0x2001, N }, /* a later one, which names nobody */
-        { 700, true, 0x0001, N }, /* the last one */
+    static const struct {
+        uint16_t to;
+        bool known_peer;
+        uint16_t bits;
+        unsigned want;
+    } rows[] = {
+        { 700, true, 0x2000, A },  { LISTENING, false, 0x2000, A }, { 22, false, 0x2000, N },
+        { 700, false, 0x2000, N }, { 700, true, 0x2001, N }, /* a later one, which names nobody */
+        { 700, true, 0x0001, N },                            /* the last one */
     };
     struct demux_fixture f;
     struct sg_port_counters c;
@@ -209,7 +227,7 @@ static void half_open__the_oldest_makes_room(void)
     struct demux_fixture f;
     struct sg_port_counters c;
     struct sg_endpoint to;
-    struct peer honest = {0};
+    struct peer honest = { 0 };
     enum sg_stream_end why;
     uint8_t frame[128];
     size_t n;
@@ -240,7 +258,7 @@ static void paused__a_client_tries_again(void)
     struct sg_stream_net *net;
     struct sg_port_counters c;
     struct sg_endpoint to;
-    struct peer client = {0};
+    struct peer client = { 0 };
     enum sg_stream_end why;
 
     set_up(&f, 44);
@@ -277,8 +295,14 @@ static void keep_answer(struct wire *w, int from, const uint8_t *frame, size_t l
  */
 static void reopening__old_syns_do_not(void)
 {
-    static const struct { int32_t beyond; uint8_t want; } rows[] = {
-        { -1000000, ACK }, { -1, ACK }, { 0, ACK }, { 1, SYN | ACK },
+    static const struct {
+        int32_t beyond;
+        uint8_t want;
+    } rows[] = {
+        { -1000000, ACK },
+        { -1, ACK },
+        { 0, ACK },
+        { 1, SYN | ACK },
     };
     struct sg_endpoint any = { .family = 4, .port = 700 };
     struct wire_segment s = { .flags = SYN, .window = 1000 };
@@ -289,8 +313,8 @@ static void reopening__old_syns_do_not(void)
     unsigned i;
 
     set_up(&f, 46);
-    T_NOT_NULL(f.w->host[1].net->ops->listen(f.w->host[1].net, &any, 8, peer_accept, &f.late,
-                                             &why));
+    T_NOT_NULL(
+        f.w->host[1].net->ops->listen(f.w->host[1].net, &any, 8, peer_accept, &f.late, &why));
     f.w->tap = keep_answer;
     peer_shutdown(&f.b);
     f.a.shut_on_peer_close = true;
@@ -321,7 +345,7 @@ static void reopening__new_syn_ends_time_wait(void)
     struct wire_segment s = { .flags = SYN, .window = 1000, .seq = 0 };
     struct sg_endpoint any = { .family = 4, .port = 700 };
     enum sg_stream_end why;
-    struct peer late = {0};
+    struct peer late = { 0 };
     unsigned i, opened = 0;
 
     set_up(&f, 5);
@@ -351,7 +375,7 @@ static void reopening__new_syn_ends_time_wait(void)
 static void arp__reply_and_announcement_stay_inside(void)
 {
     struct demux_fixture f;
-    uint8_t request[42] = {0};
+    uint8_t request[42] = { 0 };
     struct sg_port_counters before, after;
 
     set_up(&f, 6);
@@ -387,8 +411,11 @@ static void hostile__random_segments(void)
         peer_send(&f.b);
         for (i = 0; i < 1500; i++) {
             struct wire_segment s = {
-                .dst_mac = f.w->host[1].mac, .src_mac = f.w->host[0].mac,
-                .src = f.remote, .dst = f.local, .payload = payload,
+                .dst_mac = f.w->host[1].mac,
+                .src_mac = f.w->host[0].mac,
+                .src = f.remote,
+                .dst = f.local,
+                .payload = payload,
             };
             uint64_t r = wire_random(f.w);
             size_t n, tcp_len;
@@ -415,8 +442,8 @@ static void hostile__random_segments(void)
                     tcp[20 + k] = kinds[wire_random(f.w) % sizeof(kinds)];
                 }
                 tcp[16] = tcp[17] = 0;
-                sg_put_be16(tcp + 16, wire_checksum(tcp, tcp_len,
-                                                    wire_pseudo_header(frame + 14, tcp_len)));
+                sg_put_be16(tcp + 16,
+                            wire_checksum(tcp, tcp_len, wire_pseudo_header(frame + 14, tcp_len)));
             }
             input(&f, frame, n);
             if (i % 16 == 0) {

@@ -144,8 +144,12 @@ static void as_often_as_said(void)
 
     for (i = 0; i < G_N_ELEMENTS(odds); i++) {
         for (seed = 0; seed < 3; seed++) {
-            struct sg_impair_config config = { .seed = seed, .duplicate = odds[i],
-                                               .corrupt = odds[i], .loss = odds[i] / 2, };
+            struct sg_impair_config config = {
+                .seed = seed,
+                .duplicate = odds[i],
+                .corrupt = odds[i],
+                .loss = odds[i] / 2,
+            };
 
             sink_init(&s, &config, 2 * MANY);
             traffic(&s, MANY, 1000, &c);
@@ -178,8 +182,14 @@ static void independent(void)
 }
 
 static const struct sg_impair_config everything = {
-    .loss = 10000, .duplicate = 20000, .corrupt = 15000, .reorder = 30000,
-    .delay = 5 * MS, .jitter = MS, .rate = 100000000, .seed = 42,
+    .loss = 10000,
+    .duplicate = 20000,
+    .corrupt = 15000,
+    .reorder = 30000,
+    .delay = 5 * MS,
+    .jitter = MS,
+    .rate = 100000000,
+    .seed = 42,
 };
 
 static uint64_t fate(const struct sg_impair_config *config, unsigned frames)
@@ -254,8 +264,12 @@ static void separate(void)
 
 static void delayed_in_order(void)
 {
-    struct sg_impair_config config = { .delay = 5 * MS, .jitter = 2 * MS, .duplicate = 100000,
-                                       .seed = 6, };
+    struct sg_impair_config config = {
+        .delay = 5 * MS,
+        .jitter = 2 * MS,
+        .duplicate = 100000,
+        .seed = 6,
+    };
     static const uint64_t gaps[] = { 100000, 10 * MS };
     struct sg_impair_counters c;
     struct sink s;
@@ -381,8 +395,11 @@ static void in_turns(void)
 
 static void bounded(void)
 {
-    struct sg_impair_config config = { .delay = SG_IMPAIR_DELAY_MAX, .seed = 1,
-                                       .duplicate = SG_IMPAIR_ALWAYS, };
+    struct sg_impair_config config = {
+        .delay = SG_IMPAIR_DELAY_MAX,
+        .seed = 1,
+        .duplicate = SG_IMPAIR_ALWAYS,
+    };
     uint64_t large = 64 << 10;
     struct sg_impair_counters c;
     uint8_t *frame = g_malloc0(large);
@@ -514,11 +531,16 @@ static void refused(void)
         { "rate", { .rate = SG_IMPAIR_RATE_MAX + 1 } },
         { "rate", { .rate = SG_IMPAIR_RATE_MIN - 1 } },
         { "queue", { .queue = SG_IMPAIR_QUEUE_MAX + 1 } },
-        { NULL, { .loss = SG_IMPAIR_ALWAYS, .duplicate = SG_IMPAIR_ALWAYS,
-                  .corrupt = SG_IMPAIR_ALWAYS, .reorder = SG_IMPAIR_ALWAYS,
-                  .delay = SG_IMPAIR_DELAY_MAX, .jitter = SG_IMPAIR_DELAY_MAX,
-                  .rate = SG_IMPAIR_RATE_MIN, .queue = SG_IMPAIR_QUEUE_MAX,
-                  .seed = UINT64_MAX } },
+        { NULL,
+          { .loss = SG_IMPAIR_ALWAYS,
+            .duplicate = SG_IMPAIR_ALWAYS,
+            .corrupt = SG_IMPAIR_ALWAYS,
+            .reorder = SG_IMPAIR_ALWAYS,
+            .delay = SG_IMPAIR_DELAY_MAX,
+            .jitter = SG_IMPAIR_DELAY_MAX,
+            .rate = SG_IMPAIR_RATE_MIN,
+            .queue = SG_IMPAIR_QUEUE_MAX,
+            .seed = UINT64_MAX } },
         { NULL, { .rate = SG_IMPAIR_RATE_MAX } },
     };
     struct sg_impair_config good = { .loss = SG_IMPAIR_ALWAYS };

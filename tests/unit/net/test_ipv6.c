@@ -27,18 +27,22 @@ static void transfer(bool link_local, struct wire_faults faults)
 
 static void transfer__clean(void)
 {
-    transfer(false, (struct wire_faults){0});
+    transfer(false, (struct wire_faults){ 0 });
 }
 
 static void transfer__bad_wire(void)
 {
-    transfer(false, (struct wire_faults){ .loss = 20, .reorder = 50, .duplicate = 20,
-                                          .corrupt = 10, });
+    transfer(false, (struct wire_faults){
+                        .loss = 20,
+                        .reorder = 50,
+                        .duplicate = 20,
+                        .corrupt = 10,
+                    });
 }
 
 static void transfer__link_local(void)
 {
-    transfer(true, (struct wire_faults){0});
+    transfer(true, (struct wire_faults){ 0 });
 }
 
 /* The first frames of a connect, against octets written down by hand (RFC 4861, 8200, 9293). */
@@ -68,7 +72,7 @@ static void wire__solicitation_and_syn(void)
     struct log log;
     struct wire *w = two_hosts(1, false, &log);
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
     uint32_t pseudo = 0;
     const uint8_t *tcp = log.frame[1] + 54;
@@ -95,10 +99,16 @@ static size_t segment(struct wire *w, uint8_t *frame, const uint8_t *extensions,
                       uint8_t first)
 {
     struct wire_segment s = {
-        .dst_mac = w->host[1].mac, .src_mac = w->host[0].mac,
-        .src = wire_ip6(false, 1, 0, 9), .dst = wire_ip6(false, 2, 0, PORT),
-        .flags = SYN, .seq = 1, .window = 1000,
-        .extensions = extensions, .extensions_len = len, .first_extension = first,
+        .dst_mac = w->host[1].mac,
+        .src_mac = w->host[0].mac,
+        .src = wire_ip6(false, 1, 0, 9),
+        .dst = wire_ip6(false, 2, 0, PORT),
+        .flags = SYN,
+        .seq = 1,
+        .window = 1000,
+        .extensions = extensions,
+        .extensions_len = len,
+        .first_extension = first,
     };
 
     return wire_build(frame, &s);
@@ -123,7 +133,7 @@ static void verdict__extension_headers(void)
         uint8_t len;
         uint8_t octets[40];
     } rows[] = {
-        { "none", A, 0, 0, {0} },
+        { "none", A, 0, 0, { 0 } },
         { "hop-by-hop, PadN", A, HOPS, 8, { 6, 0, 1, 4 } },
         { "hop-by-hop, Pad1s", A, HOPS, 8, { 6, 0 } },
         { "hop-by-hop, router alert", A, HOPS, 8, { 6, 0, 5, 2, 0, 0, 1, 0 } },
@@ -140,14 +150,17 @@ static void verdict__extension_headers(void)
         { "option beyond its header", N, HOPS, 8, { 6, 0, 1, 5 } },
         { "option without length", N, HOPS, 8, { 6, 0, 1, 3, 0, 0, 0, 1 } },
         { "header beyond the packet", N, HOPS, 8, { 6, 9, 1, 4 } },
-        { "hop-by-hop in second place", N, DESTINATION, 16,
+        { "hop-by-hop in second place",
+          N,
+          DESTINATION,
+          16,
           { 0, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4 } },
         { "authentication header", N, 51, 8, { 6, 0 } },
         { "encapsulated", N, 50, 8, { 6, 0 } },
         { "no next header", N, 59, 8, { 6, 0 } },
-        { "five headers", N, DESTINATION, 40,
-          { 60, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0, 60, 0, 1, 4, 0, 0, 0, 0,
-            60, 0, 1, 4, 0, 0, 0, 0, 6, 0, 1, 4, 0, 0, 0, 0 } },
+        { "five headers", N, DESTINATION, 40, { 60, 0, 1,  4, 0, 0, 0, 0, 60, 0, 1,  4, 0, 0,
+                                                0,  0, 60, 0, 1, 4, 0, 0, 0,  0, 60, 0, 1, 4,
+                                                0,  0, 0,  0, 6, 0, 1, 4, 0,  0, 0,  0 } },
     };
     struct wire *w = two_hosts(4, false, NULL);
     struct peer b = { .refuse = true };
@@ -174,17 +187,17 @@ static void verdict__table(void)
 {
     struct wire *w = two_hosts(5, false, NULL);
     struct peer b = { .refuse = true };
-    uint8_t frame[200] = {0}, broken[200];
+    uint8_t frame[200] = { 0 }, broken[200];
     size_t n, i, len;
 
     T_TRUE(listen_on(w, &b, 6) != NULL);
     n = segment(w, frame, NULL, 0, 0);
-#define VARIANT(change, want)                                           \
-    do {                                                                \
-        T_CONTEXT("%s", #change);                                       \
-        memcpy(broken, frame, sizeof(frame));                           \
-        change;                                                         \
-        T_EQ_INT(sg_port_input(w->host[1].port, broken, n), want);      \
+#define VARIANT(change, want)                                      \
+    do {                                                           \
+        T_CONTEXT("%s", #change);                                  \
+        memcpy(broken, frame, sizeof(frame));                      \
+        change;                                                    \
+        T_EQ_INT(sg_port_input(w->host[1].port, broken, n), want); \
     } while (0)
     VARIANT((void)0, A);
     VARIANT(broken[5] ^= 1, N);                   /* another station's MAC address */
@@ -198,7 +211,7 @@ static void verdict__table(void)
     VARIANT(sg_put_be16(broken + 54 + 2, 22), N); /* nobody listens */
     VARIANT(broken[20] = ICMP, A | N);            /* shown to both, if a bad one */
     n += 6;
-    VARIANT((void)0, A);                          /* padding behind the packet */
+    VARIANT((void)0, A); /* padding behind the packet */
     n -= 6;
     for (len = 0; len < n; len++) { /* none of its octets beyond the end are looked at */
         uint8_t *copy = g_memdup2(frame, len ? len : 1);
@@ -224,7 +237,7 @@ static void route__gateway(void)
     struct sg_endpoint far = { .family = 6, .port = PORT, .ip = { 0x20, 1 } };
     struct sg_endpoint router = wire_ip6(true, 0xfe, 0, 0), own = wire_ip6(false, 1, 0, 0);
     const struct sg_stream_net_ops *ops = w->host[0].net->ops;
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
 
     T_FALSE(peer_connect(w, &a, 0, &far, &why));
@@ -244,9 +257,13 @@ static void route__gateway(void)
 /* Prefixes need not be 64 bits long. */
 static void route__prefix_lengths(void)
 {
-    static const struct { unsigned prefix; uint8_t other; bool on_link; } rows[] = {
-        { 128, 0x10, false }, { 121, 0x7f, true }, { 121, 0x80, false }, { 120, 0xff, true },
-        { 0, 0xff, true },
+    static const struct {
+        unsigned prefix;
+        uint8_t other;
+        bool on_link;
+    } rows[] = {
+        { 128, 0x10, false }, { 121, 0x7f, true }, { 121, 0x80, false },
+        { 120, 0xff, true },  { 0, 0xff, true },
     };
     size_t i;
 
@@ -255,7 +272,7 @@ static void route__prefix_lengths(void)
         struct sg_endpoint own = wire_ip6(false, 1, 0, 0);
         struct sg_endpoint to = wire_ip6(false, rows[i].other, 0, PORT);
         enum sg_stream_end why;
-        struct peer a = {0};
+        struct peer a = { 0 };
 
         T_CONTEXT("row %zu", i);
         T_TRUE(wire_add(w, 0, &own, rows[i].prefix, NULL));
@@ -270,7 +287,7 @@ static void route__addresses_like_arp(void)
     struct wire *w = wire_new(13, 1500, NULL);
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), peer = wire_ip6(false, 2, 0, 0);
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT), any = { .family = 6, .port = PORT };
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
     enum sg_stream_end why;
 
     memcpy(own.ip + 6, peer.ip, 4);
@@ -287,13 +304,16 @@ static void route__addresses_like_arp(void)
 static void address__refused(void)
 {
     static const uint8_t bad[][16] = {
-        { 0 }, { [15] = 1 }, { 0xff, 2 }, { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
+        { 0 },
+        { [15] = 1 },
+        { 0xff, 2 },
+        { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 },
     };
     struct wire *w = wire_new(12, 1500, NULL);
     const struct sg_stream_net_ops *ops = w->host[0].net->ops;
     struct sg_endpoint e = { .family = 6 }, good = wire_ip6(false, 1, 0, PORT);
     enum sg_stream_end why;
-    struct peer a = {0};
+    struct peer a = { 0 };
     size_t i;
 
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -316,7 +336,7 @@ static void address__refused(void)
 static void listen__families_are_apart(void)
 {
     struct wire *w = two_hosts(13, false, NULL);
-    struct peer six = {0}, four = {0}, a = {0}, c = {0};
+    struct peer six = { 0 }, four = { 0 }, a = { 0 }, c = { 0 };
     struct sg_endpoint to6 = wire_ip6(false, 2, 0, PORT), to4 = wire_endpoint(&w->host[1], PORT);
     enum sg_stream_end why;
 
@@ -326,7 +346,7 @@ static void listen__families_are_apart(void)
     wire_settle(w, 100 * WIRE_MS);
     T_EQ_INT(a.end, SG_STREAM_REFUSED);
     T_TRUE(listen_on(w, &four, 4) != NULL);
-    a = (struct peer){0};
+    a = (struct peer){ 0 };
     T_TRUE(peer_connect(w, &a, 0, &to4, &why));
     T_TRUE(peer_connect(w, &c, 0, &to6, &why));
     wire_settle(w, 100 * WIRE_MS);
@@ -372,7 +392,7 @@ static void loopback__within_a_port(void)
 static void address__its_end_is_its_connections_end(void)
 {
     struct wire *w = two_hosts(15, false, NULL);
-    struct peer a = {0}, b = {0}, a4 = {0}, b4 = {0};
+    struct peer a = { 0 }, b = { 0 }, a4 = { 0 }, b4 = { 0 };
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT), own = wire_ip6(false, 1, 0, 0);
 
     T_TRUE(peer_pair_at(w, &a, &b, &to));

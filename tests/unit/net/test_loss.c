@@ -18,9 +18,9 @@ enum { PORT = 4791 };
 struct path {
     const char *name;
     unsigned rtt_ms;
-    unsigned loss, reorder;  /* millionths */
-    unsigned floor;          /* KB/s */
-    unsigned stall_ms;       /* no longer one than this; 0: any */
+    unsigned loss, reorder; /* millionths */
+    unsigned floor;         /* KB/s */
+    unsigned stall_ms;      /* no longer one than this; 0: any */
 };
 
 struct loss_rig {
@@ -32,8 +32,12 @@ static void start(struct loss_rig *r, uint64_t seed, const struct path *p, size_
 {
     struct sg_port_config config = { .send_buffer = SG_PORT_SEND_BUFFER_MAX, .window = window };
     struct sg_impair_config c = {
-        .loss = p->loss, .reorder = p->reorder, .delay = p->rtt_ms * WIRE_MS / 2,
-        .rate = PATH_RATE, .queue = PATH_QUEUE, .seed = seed,
+        .loss = p->loss,
+        .reorder = p->reorder,
+        .delay = p->rtt_ms * WIRE_MS / 2,
+        .rate = PATH_RATE,
+        .queue = PATH_QUEUE,
+        .seed = seed,
     };
 
     memset(r, 0, sizeof(*r));
@@ -128,10 +132,9 @@ static void windows(void)
 static void windows__out_of_range(void)
 {
     static const struct sg_port_config bad[] = {
-        { .window = SG_PORT_WINDOW_MIN - 1 }, { .window = SG_PORT_WINDOW_MAX + 1 },
+        { .window = SG_PORT_WINDOW_MIN - 1 },           { .window = SG_PORT_WINDOW_MAX + 1 },
         { .send_buffer = SG_PORT_SEND_BUFFER_MIN / 2 }, { .send_buffer = 3 << 20 },
-        { .send_buffer = SG_PORT_SEND_BUFFER_MAX * 2 },
-        { .rto_min_ms = SG_PORT_RTO_MIN_MAX + 1 },
+        { .send_buffer = SG_PORT_SEND_BUFFER_MAX * 2 }, { .rto_min_ms = SG_PORT_RTO_MIN_MAX + 1 },
     };
     static const struct sg_port_ops none;
     size_t i;

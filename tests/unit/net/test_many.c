@@ -45,8 +45,7 @@ static void connect_many(struct many_peers *m, unsigned count, const struct sg_p
     m->far = g_new0(struct peer, count + 1);
     m->count = m->accepted = 0;
     to = wire_endpoint(&m->w->host[1], PORT);
-    m->listener = m->w->host[1].net->ops->listen(m->w->host[1].net, &any, 255, accept_one, m,
-                                                 &why);
+    m->listener = m->w->host[1].net->ops->listen(m->w->host[1].net, &any, 255, accept_one, m, &why);
     for (i = 0; i < count; i++) {
         T_TRUE(peer_connect(m->w, &m->near[i], 0, &to, &why));
         m->count = i + 1;
@@ -73,8 +72,12 @@ static uint64_t visits(struct many_peers *m)
 static void send_syn(struct many_peers *m, uint16_t port, uint32_t seq)
 {
     struct wire_segment s = {
-        .dst_mac = m->w->host[1].mac, .src_mac = m->w->host[0].mac, .seq = seq, .flags = SYN,
-        .window = 65535, .src = wire_ip(10, 0, 0, 7, port),
+        .dst_mac = m->w->host[1].mac,
+        .src_mac = m->w->host[0].mac,
+        .seq = seq,
+        .flags = SYN,
+        .window = 65535,
+        .src = wire_ip(10, 0, 0, 7, port),
         .dst = wire_endpoint(&m->w->host[1], PORT),
     };
     uint8_t frame[128];
@@ -266,8 +269,11 @@ static void time_wait__costs_a_syn_nothing(void)
 static bool is_known(struct many_peers *m, const struct sg_endpoint *remote)
 {
     struct wire_segment s = {
-        .dst_mac = m->w->host[1].mac, .src_mac = m->w->host[0].mac, .flags = 0x10,
-        .src = *remote, .dst = wire_endpoint(&m->w->host[1], 1),
+        .dst_mac = m->w->host[1].mac,
+        .src_mac = m->w->host[0].mac,
+        .flags = 0x10,
+        .src = *remote,
+        .dst = wire_endpoint(&m->w->host[1], 1),
     };
     uint8_t frame[128];
 
@@ -285,7 +291,7 @@ static void time_wait__oldest_goes_first(void)
     struct sg_port_config config = { .max_connections = N };
     struct sg_endpoint local, remote[N], to;
     struct sg_stream_net *net;
-    struct peer more[N] = {{0}};
+    struct peer more[N] = { { 0 } };
     enum sg_stream_end why;
     struct many_peers m;
     unsigned i, k;

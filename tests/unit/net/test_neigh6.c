@@ -44,7 +44,7 @@ static void neighbour__bad_advertisements(void)
 {
     struct log log;
     struct wire *w = two_hosts(6, false, &log);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
     uint8_t f[86], copy[86];
     size_t len;
@@ -52,25 +52,25 @@ static void neighbour__bad_advertisements(void)
     T_TRUE(peer_pair_at(w, &a, &b, &to));
     wire_settle(w, WIRE_S);
     T_EQ_INT(next_hop(w, &log, &a), 2);
-#define BAD(change)                                                     \
-    do {                                                                \
-        T_CONTEXT("%s", #change);                                       \
-        len = advertisement(w, f, 0x60, 7);                             \
-        change;                                                         \
-        T_EQ_INT(sg_port_input(w->host[0].port, f, len), A | N);        \
-        T_EQ_INT(next_hop(w, &log, &a), 2);                             \
+#define BAD(change)                                              \
+    do {                                                         \
+        T_CONTEXT("%s", #change);                                \
+        len = advertisement(w, f, 0x60, 7);                      \
+        change;                                                  \
+        T_EQ_INT(sg_port_input(w->host[0].port, f, len), A | N); \
+        T_EQ_INT(next_hop(w, &log, &a), 2);                      \
     } while (0)
 #define MEND() wire_mend_icmp6(f)
-    BAD(f[56] ^= 1);                                  /* checksum */
-    BAD((f[21] = 254, MEND()));                       /* came through a router */
-    BAD((f[55] = 1, MEND()));                         /* code */
-    BAD((f[79] = 0, MEND()));                         /* option of no length */
-    BAD((f[79] = 2, MEND()));                         /* option beyond the end */
-    BAD((f[80] = 0x53, MEND()));                      /* a group's MAC address */
-    BAD((f[62] = 0xff, MEND()));                      /* target is a group */
-    BAD((memset(f + 38, 0xff, 16), MEND()));          /* solicited, yet to a group */
-    BAD((sg_put_be16(f + 18, 23), MEND()));           /* too short */
-    BAD((f[54] = 137, MEND()));                       /* a redirect */
+    BAD(f[56] ^= 1);                         /* checksum */
+    BAD((f[21] = 254, MEND()));              /* came through a router */
+    BAD((f[55] = 1, MEND()));                /* code */
+    BAD((f[79] = 0, MEND()));                /* option of no length */
+    BAD((f[79] = 2, MEND()));                /* option beyond the end */
+    BAD((f[80] = 0x53, MEND()));             /* a group's MAC address */
+    BAD((f[62] = 0xff, MEND()));             /* target is a group */
+    BAD((memset(f + 38, 0xff, 16), MEND())); /* solicited, yet to a group */
+    BAD((sg_put_be16(f + 18, 23), MEND()));  /* too short */
+    BAD((f[54] = 137, MEND()));              /* a redirect */
     advertisement(w, f, 0x60, 7);
     for (len = 54; len < 86; len++) {
         T_CONTEXT("%zu octets", len);
@@ -96,7 +96,7 @@ static void neighbour__is_probed(void)
 {
     struct log log;
     struct wire *w = two_hosts(7, false, &log);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
     unsigned answers;
 
@@ -106,7 +106,7 @@ static void neighbour__is_probed(void)
     wire_settle(w, 20 * WIRE_S);
     answers = w->host[1].nd_answers;
     T_EQ_INT(next_hop(w, &log, &a), 0);
-    T_EQ_INT(log.frame[0][5], 2); /* unicast */
+    T_EQ_INT(log.frame[0][5], 2);  /* unicast */
     T_EQ_INT(log.frame[1][20], 6); /* and the segment follows at once */
     wire_settle(w, WIRE_S);
     T_EQ_INT(w->host[1].nd_answers, (int)answers + 1);
@@ -130,7 +130,7 @@ static void neighbour__absent(void)
     struct log log;
     struct wire *w = two_hosts(8, false, &log);
     struct sg_endpoint to = wire_ip6(false, 99, 0, PORT);
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
 
     T_TRUE(peer_connect(w, &a, 0, &to, &why));
@@ -146,7 +146,7 @@ static void neighbour__absent(void)
 static void neighbour__table_is_bounded(void)
 {
     struct wire *w = two_hosts(9, false, NULL);
-    struct peer a = { .to_send = 10 }, b = {0};
+    struct peer a = { .to_send = 10 }, b = { 0 };
     struct peer *both[2] = { &a, &b };
     struct sg_endpoint to = wire_ip6(false, 2, 0, PORT);
     uint8_t f[86];
@@ -197,7 +197,7 @@ static void hear_of(struct wire *w, unsigned number)
 static bool is_known(struct wire *w, struct log *log, unsigned number)
 {
     struct sg_endpoint to = station(number);
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
     bool known;
 

@@ -12,10 +12,10 @@
 enum { PORT = 4791, ICMP_HEAD = 8, DF = 0x40 };
 
 struct router {
-    unsigned mtu;       /* of the next link */
-    bool old;           /* does not say its MTU (RFC 1191, section 5) */
+    unsigned mtu; /* of the next link */
+    bool old;     /* does not say its MTU (RFC 1191, section 5) */
     unsigned dropped, without_df;
-    size_t largest;     /* packet of those that went through */
+    size_t largest; /* packet of those that went through */
 };
 
 /* The message about a packet that host 'from' sent, to that host. */
@@ -89,7 +89,7 @@ static void set_up(struct path_mtu_fixture *f, unsigned family, unsigned mtu)
 {
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), to;
 
-    *f = (struct path_mtu_fixture){0};
+    *f = (struct path_mtu_fixture){ 0 };
     f->w = wire_new(1300, mtu, NULL);
     f->w->router = route;
     f->w->tap_data = &f->r;

@@ -10,8 +10,11 @@
 #include "base/bytes.h"
 
 enum {
-    PORT = 4791, OTHER = 700,
-    FIN = 1, SYN = 2, ACK = 16,
+    PORT = 4791,
+    OTHER = 700,
+    FIN = 1,
+    SYN = 2,
+    ACK = 16,
     SEGMENT = 1448,
     SENT_MAX = 4096,
     WINDOW = 65535,
@@ -24,13 +27,13 @@ struct block {
 struct recovery_rig {
     struct wire *w;
     struct peer b;
-    uint32_t base;      /* number of the adapter's first octet */
-    uint32_t stamp;     /* its newest timestamp, */
-    uint32_t echo;      /* and the one that is echoed, if 'frozen' */
+    uint32_t base;  /* number of the adapter's first octet */
+    uint32_t stamp; /* its newest timestamp, */
+    uint32_t echo;  /* and the one that is echoed, if 'frozen' */
     bool frozen;
     unsigned fins;
     struct {
-        unsigned at;    /* which segment */
+        unsigned at; /* which segment */
         uint64_t when;
     } sent[SENT_MAX];
     unsigned n;
@@ -66,10 +69,16 @@ static void say(struct recovery_rig *r, uint8_t flags, uint32_t seq, uint32_t ac
 {
     uint8_t frame[200];
     struct wire_segment s = {
-        .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
-        .src = wire_endpoint(&r->w->host[0], OTHER), .dst = wire_endpoint(&r->w->host[1], PORT),
-        .flags = flags, .seq = seq, .ack = ack, .window = WINDOW,
-        .options = options, .options_len = options_len,
+        .dst_mac = r->w->host[1].mac,
+        .src_mac = r->w->host[0].mac,
+        .src = wire_endpoint(&r->w->host[0], OTHER),
+        .dst = wire_endpoint(&r->w->host[1], PORT),
+        .flags = flags,
+        .seq = seq,
+        .ack = ack,
+        .window = WINDOW,
+        .options = options,
+        .options_len = options_len,
     };
 
     wire_inject(r->w, 1, frame, wire_build(frame, &s));
@@ -109,8 +118,9 @@ static void acknowledge(struct recovery_rig *r, unsigned segments, const struct 
     acknowledge_octets(r, segments * SEGMENT, raw, n);
 }
 
-#define SACK(...) (const struct block[]){ __VA_ARGS__ }, \
-    sizeof((struct block[]){ __VA_ARGS__ }) / sizeof(struct block)
+#define SACK(...)                          \
+    (const struct block[]){ __VA_ARGS__ }, \
+        sizeof((struct block[]){ __VA_ARGS__ }) / sizeof(struct block)
 
 static void start(struct recovery_rig *r)
 {

@@ -65,7 +65,7 @@ static void transfer(struct wire *w, struct sg_endpoint *to, struct wire_faults 
     w->faults = faults;
     T_TRUE(wire_run(w, all_arrived, both, 3600 * WIRE_S));
     T_FALSE(a.damaged || b.damaged);
-    w->faults = (struct wire_faults){0};
+    w->faults = (struct wire_faults){ 0 };
     peer_abort(&a);
     wire_settle(w, 10 * WIRE_S);
 }
@@ -76,7 +76,7 @@ static void unreachable(void)
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w);
     enum sg_stream_end why;
-    struct peer p = {0};
+    struct peer p = { 0 };
 
     T_FALSE(peer_connect(w, &p, 0, &to, &why));
     T_EQ_INT(why, SG_STREAM_UNREACHABLE);
@@ -94,7 +94,7 @@ static void next_hop(void)
     uint8_t router = w->host[1].ip.ip[3];
 
     memcpy(to.next_hop, w->host[1].ip.ip, 4);
-    transfer(w, &to, (struct wire_faults){0});
+    transfer(w, &to, (struct wire_faults){ 0 });
     T_TRUE(asked.by[0][router] > 0);
     T_EQ_INT(asked.by[0][FAR], 0);
     /* The passive side reaches host 0 only by the route of the SYN. */
@@ -114,7 +114,7 @@ static void next_hop_before_gateway(void)
     own.port = 0;
     T_TRUE(w->host[0].net->ops->add_addr(w->host[0].net, &own, 24, gateway));
     memcpy(to.next_hop, w->host[1].ip.ip, 4);
-    transfer(w, &to, (struct wire_faults){0});
+    transfer(w, &to, (struct wire_faults){ 0 });
     T_EQ_INT(asked.by[0][99], 0);
     wire_free(w);
 }
@@ -125,7 +125,7 @@ static void next_hop_beyond_prefix(void)
     struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), router = wire_ip(192, 168, 7, 77, 0);
-    struct peer a = { .to_send = 1000 }, b = {0};
+    struct peer a = { .to_send = 1000 }, b = { 0 };
     struct peer *both[2] = { &a, &b };
     enum sg_stream_end why;
 
@@ -136,8 +136,7 @@ static void next_hop_beyond_prefix(void)
     a.wire = w;
     b.wire = w;
     T_TRUE(w->host[1].net->ops->listen(w->host[1].net, &to, 4, peer_accept, &b, &why));
-    a.s = w->host[0].net->ops->connect(w->host[0].net, &w->host[0].ip, &to, &peer_events, &a,
-                                       &why);
+    a.s = w->host[0].net->ops->connect(w->host[0].net, &w->host[0].ip, &to, &peer_events, &a, &why);
     T_TRUE(a.s);
     wire_settle(w, WIRE_S);
     T_EQ_INT(a.connects, 1);
@@ -154,7 +153,7 @@ static void next_hop__ipv6(void)
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), router = wire_ip6(false, 2, 0, 0);
     struct sg_endpoint to = wire_ip6(false, FAR, 0, 0);
     enum sg_stream_end why;
-    struct peer p = {0};
+    struct peer p = { 0 };
 
     to.ip[1] = 9;
     T_TRUE(wire_add(w, 0, &own, 64, NULL));
@@ -163,7 +162,7 @@ static void next_hop__ipv6(void)
     to.port = PORT;
     T_FALSE(peer_connect(w, &p, 0, &to, &why));
     memcpy(to.next_hop, router.ip, 16);
-    transfer(w, &to, (struct wire_faults){0});
+    transfer(w, &to, (struct wire_faults){ 0 });
     T_TRUE(asked.by[0][2] > 0);
     T_EQ_INT(asked.by[0][FAR], 0);
     T_EQ_INT(asked.by[1][1], 0);
@@ -200,11 +199,11 @@ static void next_hop_is_the_usual(void)
 /* The acceptor may name another next hop; none: by prefix and gateway, which leads nowhere here. */
 static void accepted_is_routed(void)
 {
-    const uint8_t hop[16] = { 10, 0, 0, 55 }, none[16] = {0};
+    const uint8_t hop[16] = { 10, 0, 0, 55 }, none[16] = { 0 };
     struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), router = wire_ip(10, 0, 0, 55, 0);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
     struct peer *both[2] = { &a, &b };
 
     T_TRUE(wire_add(w, 0, &router, 24, NULL));
@@ -230,9 +229,13 @@ static void back_follows_sender(void)
     struct route_asked asked;
     struct wire *w = new_wire(&asked);
     struct sg_endpoint to = far_ip4(w), local, remote;
-    struct peer a = {0}, b = {0};
-    struct wire_segment s = { .dst_mac = w->host[1].mac, .src_mac = mac, .flags = 0x10,
-                              .window = 1000, };
+    struct peer a = { 0 }, b = { 0 };
+    struct wire_segment s = {
+        .dst_mac = w->host[1].mac,
+        .src_mac = mac,
+        .flags = 0x10,
+        .window = 1000,
+    };
     uint8_t frame[128];
 
     memcpy(to.next_hop, w->host[1].ip.ip, 4);

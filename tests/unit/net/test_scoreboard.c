@@ -12,7 +12,7 @@ enum { STEPS = 200000, SEGMENTS = 300, OCTETS = 100 };
 
 struct model {
     struct scoreboard b;
-    uint32_t first, una, next; /* sequence numbers, multiples of OCTETS from 'first' on */
+    uint32_t first, una, next;   /* sequence numbers, multiples of OCTETS from 'first' on */
     int state[STEPS + SEGMENTS]; /* of each segment ever sent; -1: acknowledged */
     unsigned delivered, expected;
     uint64_t rng;
@@ -147,8 +147,8 @@ static void scoreboard__model(void)
                 scoreboard_lose_all(&m.b);
             }
             for (n = number(&m, m.una); n < number(&m, m.next); n++) {
-                m.state[n] = m.state[n] == SEGMENT_SACKED && from != SEGMENT_SACKED ?
-                             SEGMENT_SACKED : SEGMENT_LOST;
+                m.state[n] = m.state[n] == SEGMENT_SACKED && from != SEGMENT_SACKED ? SEGMENT_SACKED
+                                                                                    : SEGMENT_LOST;
             }
         } else if (i % 5000 == 2500) {
             scoreboard_restore(&m.b);
@@ -261,8 +261,7 @@ static void rack__reordering_window(void)
 {
     enum { MS = 1000000 };
     struct recovery r = {
-        .rack = { .sent = 2 * MS, .end = 200, .rtt = 10 * MS, .reordered = true,
-                  .window_mult = 4 },
+        .rack = { .sent = 2 * MS, .end = 200, .rtt = 10 * MS, .reordered = true, .window_mult = 4 },
     };
 
     rtt_sample(&r, 9 * MS);

@@ -23,8 +23,9 @@ static struct sent_segment *counted_at(const struct scoreboard *b, uint32_t inde
 #undef scoreboard_at
 
 enum {
-    SEGMENTS = 30000, OCTETS = 100, /* as scoreboard.h has it */
-    BLOCKS = 4,                     /* of one acknowledgement */
+    SEGMENTS = 30000,
+    OCTETS = 100, /* as scoreboard.h has it */
+    BLOCKS = 4,   /* of one acknowledgement */
     ACKS = 2 * SEGMENTS,
     /*
      * Two binary searches of 15 looks, and a few for what is marked.  A walk shortens the way for

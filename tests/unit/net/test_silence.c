@@ -20,7 +20,7 @@ static double silence(unsigned timeout_s, bool outstanding, unsigned family, uns
     };
     struct wire *w = wire_new(800 + timeout_s, 1500, &config);
     struct sg_endpoint own = wire_ip6(false, 1, 0, 0), to = wire_endpoint(&w->host[1], PORT);
-    struct peer a = { .to_send = 1000 }, b = {0};
+    struct peer a = { .to_send = 1000 }, b = { 0 };
     uint64_t start;
     double seconds = -1;
 
@@ -73,7 +73,7 @@ static void silence__not_looked_after(void)
 static void silence__of_a_live_peer(void)
 {
     struct wire *w = wire_new(900, 1500, NULL);
-    struct peer a = { .to_send = 1000 }, b = {0};
+    struct peer a = { .to_send = 1000 }, b = { 0 };
     struct sg_port_counters before, after;
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
@@ -94,7 +94,7 @@ static void silence__of_a_live_peer(void)
 static void silence__that_ends(void)
 {
     struct wire *w = wire_new(901, 1500, NULL);
-    struct peer a = { .to_send = 1000 }, b = {0};
+    struct peer a = { .to_send = 1000 }, b = { 0 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     wire_settle(w, WIRE_S);
@@ -113,7 +113,7 @@ static void config__out_of_range(void)
 {
     static const unsigned bad[] = { 1, 1999, 3600001, UINT32_MAX - 1 };
     struct wire *w = wire_new(902, 1500, NULL);
-    static const struct sg_port_ops none = {0};
+    static const struct sg_port_ops none = { 0 };
     size_t i;
 
     for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -30,7 +30,7 @@ static void check_empty(struct wire *w)
 static void connect__both_sides_hear_of_it(void)
 {
     struct wire *w = wire_new(1, 1500, NULL);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
     struct sg_endpoint al, ar, bl, br;
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
@@ -52,7 +52,7 @@ static void connect__refused_where_nobody_listens(void)
 {
     struct wire *w = wire_new(2, 1500, NULL);
     struct sg_endpoint to = wire_endpoint(&w->host[1], 99);
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
 
     T_TRUE(peer_connect(w, &a, 0, &to, &why));
@@ -68,7 +68,7 @@ static void connect__refused_by_accept(void)
 {
     struct wire *w = wire_new(3, 1500, NULL);
     struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), any = { .family = 4, .port = PORT };
-    struct peer a = {0}, b = { .refuse = true };
+    struct peer a = { 0 }, b = { .refuse = true };
     enum sg_stream_end why;
     struct sg_stream_listener *l;
 
@@ -87,7 +87,7 @@ static void connect__times_out(void)
     struct sg_port_config config = { .connect_timeout_ms = 4000 };
     struct wire *w = wire_new(4, 1500, &config);
     struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why;
     uint64_t start = w->now;
 
@@ -110,7 +110,7 @@ static void connect__unreachable_at_once(void)
     struct sg_endpoint near = wire_endpoint(&w->host[1], PORT);
     struct sg_endpoint not_ours = wire_ip(10, 0, 0, 77, 0);
     struct sg_stream_net *net = w->host[0].net;
-    struct peer a = {0};
+    struct peer a = { 0 };
     enum sg_stream_end why = SG_STREAM_CLOSED;
 
     T_NULL(net->ops->connect(net, &any, &far, &peer_events, &a, &why));
@@ -129,7 +129,7 @@ static void connect__local_port_in_use(void)
     struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), other = to;
     struct sg_endpoint from = { .family = 4, .port = 7000 };
     struct sg_stream_net *net = w->host[0].net;
-    struct peer a = {0}, b = {0}, c = {0};
+    struct peer a = { 0 }, b = { 0 }, c = { 0 };
     enum sg_stream_end why;
 
     other.port++;
@@ -151,7 +151,7 @@ static void listen__specific_beats_any(void)
     struct sg_endpoint second = wire_ip(10, 0, 0, 22, 0), any = { .family = 4, .port = PORT };
     struct sg_endpoint to1 = wire_endpoint(&w->host[1], PORT), to2 = second;
     struct sg_stream_net *net = w->host[1].net;
-    struct peer on_any = {0}, on_second = {0}, c1 = {0}, c2 = {0}, again = {0};
+    struct peer on_any = { 0 }, on_second = { 0 }, c1 = { 0 }, c2 = { 0 }, again = { 0 };
     struct sg_stream_listener *la, *ls;
     enum sg_stream_end why;
 
@@ -188,7 +188,7 @@ static void listen__any_takes_only_what_is_left(void)
     struct sg_endpoint to = wire_endpoint(&w->host[1], PORT), any = { .family = 4, .port = PORT };
     struct sg_endpoint second = wire_ip(10, 0, 0, 22, 0);
     struct sg_stream_net *net = w->host[1].net;
-    struct peer on_any = {0}, on_first = {0}, c[2] = {{0}};
+    struct peer on_any = { 0 }, on_first = { 0 }, c[2] = { { 0 } };
     enum sg_stream_end why;
 
     T_NOT_NULL(net->ops->listen(net, &to, 4, peer_accept, &on_first, &why));
@@ -223,7 +223,7 @@ static bool b_has_all(void *data)
 static void close__half_by_half(void)
 {
     struct wire *w = wire_new(8, 1500, NULL);
-    struct peer a = {0}, b = {0}, *both[2] = { &b, &a };
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &b, &a };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     a.to_send = 100000;
@@ -277,7 +277,7 @@ static void use_again(uint64_t seed, bool passive_first, uint64_t octets)
 
     for (i = 0; i < 10; i++) {
         struct peer a = { .shut_on_peer_close = passive_first };
-        struct peer b = { .wire = w, .shut_on_peer_close = !passive_first }, c = {0};
+        struct peer b = { .wire = w, .shut_on_peer_close = !passive_first }, c = { 0 };
 
         T_CONTEXT("round %u", i);
         l = net->ops->listen(net, &at, 1, peer_accept, &b, &why);
@@ -340,21 +340,21 @@ static void note_syn(struct wire *w, int from, const uint8_t *f, size_t len)
 /* RFC 9293, section 3.4.1: a clock of 4 us, and for each pair of ends a place that nobody knows. */
 static void connect__sequence_numbers_follow_a_clock(void)
 {
-    uint32_t base[2][2] = {{0}};
+    uint32_t base[2][2] = { { 0 } };
     unsigned key, i;
 
     for (key = 0; key < 2; key++) {
         struct wire *w = wire_new(30 + key, 1500, NULL);
-        struct syns s = {0};
+        struct syns s = { 0 };
 
         w->tap = note_syn;
         w->tap_data = &s;
         for (i = 0; i < 4; i++) {
-            struct peer a = {0}, b = { .wire = w };
+            struct peer a = { 0 }, b = { .wire = w };
             struct sg_endpoint at = wire_endpoint(&w->host[1], PORT);
             enum sg_stream_end why;
-            struct sg_stream_listener *l = w->host[1].net->ops->listen(w->host[1].net, &at, 1,
-                                                                peer_accept, &b, &why);
+            struct sg_stream_listener *l =
+                w->host[1].net->ops->listen(w->host[1].net, &at, 1, peer_accept, &b, &why);
 
             T_TRUE(connect_from(w, &a, (uint16_t)(40000 + i / 2)));
             wire_settle(w, (1 + i) * WIRE_S);
@@ -384,7 +384,7 @@ static void connect__sequence_numbers_follow_a_clock(void)
 static void close__both_at_once(void)
 {
     struct wire *w = wire_new(9, 1500, NULL);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     peer_shutdown(&a);
@@ -402,7 +402,7 @@ static void close__both_at_once(void)
 static void abort__peer_hears_reset(void)
 {
     struct wire *w = wire_new(10, 1500, NULL);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     wire_settle(w, WIRE_S);
@@ -423,7 +423,7 @@ static void abort__in_each_event(void)
 
     for (i = 0; i < 5; i++) {
         struct wire *w = wire_new(20 + i, 1500, NULL);
-        struct peer a = {0}, b = {0};
+        struct peer a = { 0 }, b = { 0 };
         struct sg_endpoint to = wire_endpoint(&w->host[1], PORT);
         struct sg_endpoint any = { .family = 4, .port = PORT };
         struct sg_stream_listener *l;
@@ -458,7 +458,7 @@ static void retransmission__gives_up(void)
 {
     struct sg_port_config config = { .peer_timeout_ms = SG_PORT_PEER_TIMEOUT_NONE };
     struct wire *w = wire_new(11, 1500, &config);
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     w->host[1].drops_all = true;
@@ -472,7 +472,7 @@ static void retransmission__gives_up(void)
 static void uplink__congestion_holds_segments_back(void)
 {
     struct wire *w = wire_new(13, 1500, NULL);
-    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     wire_settle(w, WIRE_S);
@@ -494,7 +494,7 @@ static void loopback__own_address_to_own_address(void)
     struct wire_host *h = &w->host[0];
     struct sg_endpoint to = wire_endpoint(h, PORT), any = { .family = 4, .port = PORT };
     struct peer a = { .to_send = 3000000 }, b = { .to_send = 500000 }, *both[2] = { &a, &b };
-    struct peer refused = {0};
+    struct peer refused = { 0 };
     struct sg_port_counters c;
     struct sg_stream_listener *l;
     enum sg_stream_end why;
@@ -519,7 +519,7 @@ static void address__removal_ends_its_streams(void)
 {
     struct wire *w = wire_new(15, 1500, NULL);
     struct wire_host *h = &w->host[0];
-    struct peer a = {0}, b = {0};
+    struct peer a = { 0 }, b = { 0 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
     wire_settle(w, WIRE_S);
@@ -582,7 +582,7 @@ static void limit__connections_are_bounded(void)
     struct wire *w = wire_new(18, 1500, &config);
     struct wire_host *h = &w->host[1];
     struct sg_endpoint to = wire_endpoint(h, PORT);
-    struct peer p[21] = {{0}};
+    struct peer p[21] = { { 0 } };
     enum sg_stream_end why;
     unsigned i;
 
@@ -601,7 +601,7 @@ static void limit__can_be_moved(void)
     struct wire *w = wire_new(18, 1500, &config);
     struct wire_host *h = &w->host[1];
     struct sg_endpoint to = wire_endpoint(h, PORT);
-    struct peer p[5] = {{0}};
+    struct peer p[5] = { { 0 } };
     enum sg_stream_end why;
     unsigned i;
 

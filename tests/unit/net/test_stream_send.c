@@ -67,7 +67,7 @@ static void transfer(uint64_t seed, unsigned mtu, struct wire_faults faults, uin
 static void transfer__clean_wire(void)
 {
     static const unsigned mtus[] = { 576, 1500, 4096, 9000, 65520, 65521 };
-    struct wire_faults none = {0};
+    struct wire_faults none = { 0 };
     size_t i;
 
     for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
@@ -78,7 +78,10 @@ static void transfer__clean_wire(void)
 
 static void transfer__bad_wire(void)
 {
-    static const struct { unsigned mtu; struct wire_faults faults; } rows[] = {
+    static const struct {
+        unsigned mtu;
+        struct wire_faults faults;
+    } rows[] = {
         { 1500, { .loss = 10 } },
         { 1500, { .reorder = 100 } },
         { 1500, { .duplicate = 50 } },
@@ -174,7 +177,7 @@ static void emss__sends_of_that_size_are_segments(void)
     for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
         for (j = 0; j < 2; j++) {
             struct wire *w = wire_new(300 + i, mtus[i], NULL);
-            struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+            struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
             struct alignment t = { .unit = 1, .mtu = mtus[i] };
 
             T_CONTEXT("MTU %u, %s", mtus[i], j ? "loss" : "clean");
@@ -247,7 +250,7 @@ static void uplink__is_asked_again(void)
 static void emss__smaller_sends_begin_segments(void)
 {
     struct wire *w = wire_new(350, 1500, NULL);
-    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
     struct alignment t = { .unit = 1000, .mtu = 1500 };
 
     w->tap = alignment_tap;
@@ -276,7 +279,7 @@ static void emss__smaller_sends_begin_segments(void)
 static void mtu__smaller_one_is_obeyed(void)
 {
     struct wire *w = wire_new(16, 9000, NULL);
-    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
     struct alignment t = { .unit = 1, .mtu = 1500 };
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
@@ -295,7 +298,7 @@ static void mtu__smaller_one_is_obeyed(void)
 static void window__full_and_writable_again(void)
 {
     struct wire *w = wire_new(12, 1500, NULL);
-    struct peer a = {0}, b = {0}, *both[2] = { &a, &b };
+    struct peer a = { 0 }, b = { 0 }, *both[2] = { &a, &b };
     size_t room;
 
     T_TRUE(peer_pair(w, &a, &b, PORT));
@@ -316,8 +319,8 @@ static void window__full_and_writable_again(void)
 /* A scripted peer in place of the second station: small windows, then none, then some. */
 struct script {
     struct wire *w;
-    uint32_t next;        /* expected of the stream */
-    uint32_t edge;        /* end of the window announced last */
+    uint32_t next; /* expected of the stream */
+    uint32_t edge; /* end of the window announced last */
     uint32_t first;
     uint16_t window;
     uint64_t received;
@@ -328,8 +331,13 @@ static void script_answer(struct script *t, const struct wire_segment *in, uint8
 {
     uint8_t frame[64];
     struct wire_segment s = {
-        .dst_mac = t->w->host[0].mac, .src_mac = t->w->host[1].mac,
-        .src = in->dst, .dst = in->src, .flags = flags, .ack = t->next, .window = t->window,
+        .dst_mac = t->w->host[0].mac,
+        .src_mac = t->w->host[1].mac,
+        .src = in->dst,
+        .dst = in->src,
+        .flags = flags,
+        .ack = t->next,
+        .window = t->window,
         .seq = flags & 2 ? 1000 : 1001,
     };
 
@@ -342,7 +350,8 @@ static void script_tap(struct wire *w, int from, const uint8_t *f, size_t len)
     struct script *t = w->tap_data;
     const uint8_t *tcp = f + 34;
     struct wire_segment in = {
-        .src = wire_endpoint(&w->host[0], 0), .dst = wire_endpoint(&w->host[1], PORT),
+        .src = wire_endpoint(&w->host[0], 0),
+        .dst = wire_endpoint(&w->host[1], PORT),
     };
     uint32_t seq;
     size_t n;
@@ -411,8 +420,8 @@ static void window__tiny_and_closed_ones(void)
 
 /* Acknowledgements: frames of one host are kept and delivered to the other all at once. */
 struct kept_frames {
-    GPtrArray *data;       /* GBytes: frames with payload of host 0 */
-    unsigned bare_acks;    /* frames of host 1 */
+    GPtrArray *data;    /* GBytes: frames with payload of host 0 */
+    unsigned bare_acks; /* frames of host 1 */
 };
 
 static void keep_tap(struct wire *w, int from, const uint8_t *f, size_t len)

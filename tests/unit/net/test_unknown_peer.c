@@ -50,13 +50,18 @@ static void any_segment(struct raw *r, uint32_t reach)
     char options[40];
     uint8_t flags[] = { ACK, ACK, ACK, ACK, ACK, ACK | PSH, ACK | FIN, SYN, ACK | SYN, FIN, 0 };
     struct wire_segment s = {
-        .dst_mac = r->w->host[1].mac, .src_mac = r->w->host[0].mac,
+        .dst_mac = r->w->host[1].mac,
+        .src_mac = r->w->host[0].mac,
         .src = wire_endpoint(&r->w->host[0], RAW_OTHER),
         .dst = wire_endpoint(&r->w->host[1], RAW_PORT),
         .flags = flags[below(r, below(r, 4) ? 6 : sizeof(flags))],
-        .window = (uint16_t)(below(r, 4) ? below(r, 3000) : below(r, 3) ? 0 : 0xffff),
-        .payload = payload, .payload_len = below(r, 3) ? below(r, 1461) : 0,
-        .options = (const uint8_t *)options, .options_len = below(r, 3) ? 0 : below(r, 11) * 4,
+        .window = (uint16_t)(below(r, 4)   ? below(r, 3000)
+                             : below(r, 3) ? 0
+                                           : 0xffff),
+        .payload = payload,
+        .payload_len = below(r, 3) ? below(r, 1461) : 0,
+        .options = (const uint8_t *)options,
+        .options_len = below(r, 3) ? 0 : below(r, 11) * 4,
     };
     uint32_t taken_up = r->first + (uint32_t)r->b.received;
     size_t i;
@@ -171,7 +176,12 @@ static void unknown_peer__holds_little_out_of_order(void)
 static void challenge__answers_are_limited(void)
 {
     enum { GUESSES = 100, LIMIT = 10 };
-    static const struct { const char *what; uint8_t flags; size_t at; int32_t ack; } rows[] = {
+    static const struct {
+        const char *what;
+        uint8_t flags;
+        size_t at;
+        int32_t ack;
+    } rows[] = {
         { "a SYN in the window (section 4.2)", SYN, 5000, 0 },
         { "a SYN outside it", SYN, 0x40000000, 0 },
         { "a RST in the window (section 3.2)", RST, 5000, 0 },

@@ -9,7 +9,8 @@
 enum {
     PORT = 4791,
     SYN = 2,
-    A = SG_PORT_TO_ADAPTER, N = SG_PORT_TO_NIC,
+    A = SG_PORT_TO_ADAPTER,
+    N = SG_PORT_TO_NIC,
     VLAN = 5,
 };
 
@@ -56,7 +57,7 @@ static void transfer(const struct sg_endpoint *a_ip, const struct sg_endpoint *b
     struct peer a = { .to_send = 1000000 }, b = { .to_send = 300000 };
     struct peer *both[2] = { &a, &b };
     struct sg_endpoint to = *b_ip;
-    struct vlan_seen seen = {0};
+    struct vlan_seen seen = { 0 };
 
     to.port = PORT;
     w->tap = look;
@@ -77,7 +78,7 @@ static void transfer__ipv4(void)
 {
     struct sg_endpoint a = ip4(1, VLAN), b = ip4(2, VLAN);
 
-    transfer(&a, &b, (struct wire_faults){0});
+    transfer(&a, &b, (struct wire_faults){ 0 });
     transfer(&a, &b, (struct wire_faults){ .loss = 20, .reorder = 50, .corrupt = 10 });
 }
 
@@ -85,10 +86,10 @@ static void transfer__ipv6(void)
 {
     struct sg_endpoint a = wire_ip6(false, 1, VLAN, 0), b = wire_ip6(false, 2, VLAN, 0);
 
-    transfer(&a, &b, (struct wire_faults){0});
+    transfer(&a, &b, (struct wire_faults){ 0 });
     a = wire_ip6(true, 1, VLAN, 0);
     b = wire_ip6(true, 2, VLAN, 0);
-    transfer(&a, &b, (struct wire_faults){0});
+    transfer(&a, &b, (struct wire_faults){ 0 });
 }
 
 /* The first frame of a connect: an ARP request, tagged. */
@@ -103,8 +104,8 @@ static void wire__arp_request(void)
     /* clang-format on */
     struct wire *w = wire_new(2, 1500, NULL);
     struct sg_endpoint a = ip4(1, VLAN), to = ip4(2, VLAN);
-    struct vlan_seen seen = {0};
-    struct peer p = {0};
+    struct vlan_seen seen = { 0 };
+    struct peer p = { 0 };
     enum sg_stream_end why;
 
     to.port = PORT;
@@ -121,8 +122,13 @@ static void wire__arp_request(void)
 static size_t syn(struct wire *w, uint8_t *frame, const struct sg_endpoint *to)
 {
     struct wire_segment s = {
-        .dst_mac = w->host[1].mac, .src_mac = w->host[0].mac, .src = *to, .dst = *to,
-        .flags = SYN, .seq = 1, .window = 1000,
+        .dst_mac = w->host[1].mac,
+        .src_mac = w->host[0].mac,
+        .src = *to,
+        .dst = *to,
+        .flags = SYN,
+        .seq = 1,
+        .window = 1000,
     };
 
     s.src.ip[to->family == 4 ? 3 : 15] = 1;
@@ -135,7 +141,11 @@ static size_t syn(struct wire *w, uint8_t *frame, const struct sg_endpoint *to)
 static void verdict__by_identifier(void)
 {
     enum { NO_TAG = 0x10000, DOUBLE = 0x20000 };
-    static const struct { const char *what; unsigned tci; bool plain, vlan; } rows[] = {
+    static const struct {
+        const char *what;
+        unsigned tci;
+        bool plain, vlan;
+    } rows[] = {
         { "no tag", NO_TAG, true, false },
         { "priority only", 0xe000, true, false },
         { "priority only, may be dropped", 0x1000, true, false },
@@ -145,7 +155,7 @@ static void verdict__by_identifier(void)
         { "VLAN 4095", 4095, false, false },
         { "two tags", 5 | DOUBLE, false, false },
     };
-    struct sg_endpoint plain[2], vlan[2], any[2] = { { 4, PORT, {0}, 0 }, { 6, PORT, {0}, 0 } };
+    struct sg_endpoint plain[2], vlan[2], any[2] = { { 4, PORT, { 0 }, 0 }, { 6, PORT, { 0 }, 0 } };
     struct wire *w = wire_new(3, 1500, NULL);
     struct wire_host *h = &w->host[1];
     struct peer b = { .refuse = true, .wire = w };
@@ -204,7 +214,7 @@ static void link_local__on_each_link(void)
     struct wire *w = wire_new(5, 1500, NULL);
     struct wire_host *h = &w->host[1];
     struct sg_endpoint local, remote;
-    struct peer a[3] = {{0}}, b[3] = {{0}};
+    struct peer a[3] = { { 0 } }, b[3] = { { 0 } };
     enum sg_stream_end why;
     size_t i;
 
@@ -221,8 +231,8 @@ static void link_local__on_each_link(void)
         own.port = 777;
         a[i].wire = w;
         a[i].to_send = 1000 * (i + 1);
-        a[i].s = w->host[0].net->ops->connect(w->host[0].net, &own, &other, &peer_events, &a[i],
-                                              &why);
+        a[i].s =
+            w->host[0].net->ops->connect(w->host[0].net, &own, &other, &peer_events, &a[i], &why);
         T_TRUE(a[i].s != NULL);
     }
     wire_settle(w, WIRE_S);
@@ -245,7 +255,7 @@ static void loopback__across_links(void)
     struct wire_host *h = &w->host[0];
     struct sg_endpoint own = ip4(1, VLAN), to, any = { .family = 4, .port = PORT };
     enum sg_stream_end why;
-    struct vlan_seen seen = {0};
+    struct vlan_seen seen = { 0 };
     size_t i;
 
     w->tap = look;
@@ -278,11 +288,11 @@ static void arp__of_another_link(void)
 {
     struct wire *w = wire_new(7, 1500, NULL);
     struct sg_endpoint a = ip4(1, VLAN), to = ip4(2, VLAN);
-    uint8_t reply[64] = { 0x52, 0x54, 0, 0, 0, 1, 0x52, 0x54, 0, 0, 0, 2, 8, 6,
-                          0, 1, 8, 0, 6, 4, 0, 2, 0x52, 0x54, 0, 0, 0, 2, 10, 0, 5, 2,
-                          0x52, 0x54, 0, 0, 0, 1, 10, 0, 5, 1 };
-    struct vlan_seen seen = {0};
-    struct peer p = {0};
+    uint8_t reply[64] = { 0x52, 0x54, 0, 0, 0,    1,    0x52, 0x54, 0,    0,    0,  2, 8, 6,
+                          0,    1,    8, 0, 6,    4,    0,    2,    0x52, 0x54, 0,  0, 0, 2,
+                          10,   0,    5, 2, 0x52, 0x54, 0,    0,    0,    1,    10, 0, 5, 1 };
+    struct vlan_seen seen = { 0 };
+    struct peer p = { 0 };
     enum sg_stream_end why;
 
     to.port = PORT;

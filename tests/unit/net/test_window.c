@@ -296,7 +296,10 @@ static void give(struct raw *r, size_t n)
 /* RFC 5044, section 5.1: a segment begins where a send began; two that just do not fit stay two. */
 static void pieces__join_up_to_the_emss(void)
 {
-    static const struct { int over; unsigned frames; } rows[] = { { 0, 1 }, { 1, 2 } };
+    static const struct {
+        int over;
+        unsigned frames;
+    } rows[] = { { 0, 1 }, { 1, 2 } };
     unsigned i;
 
     for (i = 0; i < 2; i++) {
@@ -321,11 +324,14 @@ static void pieces__join_up_to_the_emss(void)
 /* RFC 6928, section 2: ten segments, or 14600 octets, but two of the largest. */
 static void initial__window(void)
 {
-    static const struct { const char *mss; unsigned want; } rows[] = {
-        { "\2\4\2\30\1\3\3\2", 10 },   /* 536 */
-        { "\2\4\5\264\1\3\3\2", 10 },  /* 1460 */
-        { "\2\4\17\240\1\3\3\2", 3 },  /* 4000 */
-        { "\2\4\43\0\1\3\3\2", 2 },    /* 8960 */
+    static const struct {
+        const char *mss;
+        unsigned want;
+    } rows[] = {
+        { "\2\4\2\30\1\3\3\2", 10 },  /* 536 */
+        { "\2\4\5\264\1\3\3\2", 10 }, /* 1460 */
+        { "\2\4\17\240\1\3\3\2", 3 }, /* 4000 */
+        { "\2\4\43\0\1\3\3\2", 2 },   /* 8960 */
     };
     size_t i;
 

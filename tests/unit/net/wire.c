@@ -324,7 +324,9 @@ static void nic_refuse(struct wire_host *h, const uint8_t *f)
     const uint8_t *ip = f + 14, *tcp = ip + 20;
     uint8_t r[64];
     struct wire_segment s = {
-        .dst_mac = f + 6, .src_mac = h->mac, .flags = 0x14,
+        .dst_mac = f + 6,
+        .src_mac = h->mac,
+        .flags = 0x14,
         .src = { .family = 4, .port = sg_get_be16(tcp + 2) },
         .dst = { .family = 4, .port = sg_get_be16(tcp) },
         .ack = sg_get_be32(tcp + 4) + (tcp[13] & 3 ? 1 : 0) + sg_get_be16(ip + 2) - 20 -
@@ -411,7 +413,8 @@ bool wire_add(struct wire *w, int host, const struct sg_endpoint *ip, unsigned p
 struct sg_endpoint wire_ip(unsigned a, unsigned b, unsigned c, unsigned d, uint16_t port)
 {
     return (struct sg_endpoint){
-        .family = 4, .port = port,
+        .family = 4,
+        .port = port,
         .ip = { (uint8_t)a, (uint8_t)b, (uint8_t)c, (uint8_t)d },
     };
 }
@@ -427,7 +430,7 @@ struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port)
 struct wire *wire_new(uint64_t seed, unsigned mtu, const struct sg_port_config *config)
 {
     struct wire *w = g_new0(struct wire, 1);
-    struct sg_port_config c = {0};
+    struct sg_port_config c = { 0 };
     int i;
 
     w->rng = seed * 0x9e3779b97f4a7c15ull + 1;

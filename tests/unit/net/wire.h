@@ -31,13 +31,13 @@ struct wire_host {
     uint64_t deadline;
     bool kicked;
     bool congested;
-    bool drops_all;        /* nothing arrives here */
-    bool drops_tcp;        /* only ARP does */
-    bool mute;             /* the NIC answers nothing */
-    unsigned arp_answers;  /* ARP replies sent by the NIC */
-    unsigned nd_answers;   /* neighbour advertisements */
-    unsigned resets;       /* RSTs sent by the NIC */
-    unsigned nic_frames;   /* frames that the port gave to the NIC */
+    bool drops_all;       /* nothing arrives here */
+    bool drops_tcp;       /* only ARP does */
+    bool mute;            /* the NIC answers nothing */
+    unsigned arp_answers; /* ARP replies sent by the NIC */
+    unsigned nd_answers;  /* neighbour advertisements */
+    unsigned resets;      /* RSTs sent by the NIC */
+    unsigned nic_frames;  /* frames that the port gave to the NIC */
 };
 
 struct wire_faults {
@@ -47,7 +47,7 @@ struct wire_faults {
 struct wire {
     struct wire_host host[2];
     uint64_t now;
-    uint64_t delay; /* ns */
+    uint64_t delay;   /* ns */
     bool synchronous; /* frames arrive within the call that sends them; no faults */
     uint64_t rng;
     struct wire_faults faults;
@@ -93,7 +93,7 @@ struct wire_segment {
     size_t payload_len;
     const uint8_t *extensions; /* of IPv6; the last one says TCP */
     size_t extensions_len;
-    uint8_t first_extension;   /* its type */
+    uint8_t first_extension; /* its type */
 };
 size_t wire_build(uint8_t *frame, const struct wire_segment *s);
 uint16_t wire_checksum(const uint8_t *p, size_t len, uint32_t start);

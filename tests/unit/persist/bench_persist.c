@@ -56,7 +56,8 @@ static void writes(const uint8_t *buf)
                 }
             }
             row(lines ? "DMA write of 64 KiB, then Flush of it"
-                      : "DMA write of 64 KiB, dirty again", t, N, "write");
+                      : "DMA write of 64 KiB, dirty again",
+                t, N, "write");
         }
     }
     t = seconds();
@@ -134,8 +135,8 @@ static void big_ranges(void)
 
 static uint8_t *memory(void)
 {
-    uint8_t *m = mmap(NULL, GIB, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    uint8_t *m =
+        mmap(NULL, GIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
     if (m == MAP_FAILED) {
         abort();

@@ -6,14 +6,16 @@
 /* One QP per device: so S0 is in order per device too. */
 static struct sg_persist_source adapter(unsigned device)
 {
-    return (struct sg_persist_source) {
-        .agent = SG_PERSIST_ADAPTER, .unit = device, .qpn = 7 + device,
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_ADAPTER,
+        .unit = device,
+        .qpn = 7 + device,
     };
 }
 
 static struct sg_persist_source cpu(unsigned vcpu)
 {
-    return (struct sg_persist_source) { .agent = SG_PERSIST_CPU, .unit = vcpu };
+    return (struct sg_persist_source){ .agent = SG_PERSIST_CPU, .unit = vcpu };
 }
 
 void oracle_init(struct oracle *o, struct dom_rig *r)
@@ -254,8 +256,7 @@ void oracle_store(struct oracle *o, unsigned vcpu, uint64_t off, const uint8_t *
     }
 }
 
-void oracle_cpu_flush(struct oracle *o, unsigned vcpu, uint64_t off,
-                      enum sg_persist_cpu_flush kind)
+void oracle_cpu_flush(struct oracle *o, unsigned vcpu, uint64_t off, enum sg_persist_cpu_flush kind)
 {
     struct sg_persist_source who = cpu(vcpu);
     unsigned line = off / SG_PERSIST_LINE;

@@ -18,12 +18,12 @@ enum { ORACLE_LINES = 128, ORACLE_VCPUS = 3, ORACLE_DEVICES = 2 };
 
 struct oracle {
     struct dom_rig *r;
-    GArray *states[ORACLE_LINES];       /* 64 octets each */
+    GArray *states[ORACLE_LINES]; /* 64 octets each */
     unsigned certain[ORACLE_LINES];
-    unsigned queued[ORACLE_LINES];      /* in S3 for certain (domain NONE) */
+    unsigned queued[ORACLE_LINES];              /* in S3 for certain (domain NONE) */
     unsigned noted[ORACLE_VCPUS][ORACLE_LINES]; /* state at the vCPU's CLWB + 1; 0: none */
     unsigned nt[ORACLE_VCPUS][ORACLE_LINES];    /* state after its last NT store + 1 */
-    GQueue s0, posted[ORACLE_DEVICES];  /* struct oracle_piece */
+    GQueue s0, posted[ORACLE_DEVICES];          /* struct oracle_piece */
 };
 
 struct oracle_piece {

@@ -56,16 +56,20 @@ void rig_configure(struct dom_rig *r)
 
 static struct sg_persist_source adapter(uint32_t qpn, uint64_t off)
 {
-    return (struct sg_persist_source) {
-        .agent = SG_PERSIST_ADAPTER, .qpn = qpn, .at = 0x5000 + off,
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_ADAPTER,
+        .qpn = qpn,
+        .at = 0x5000 + off,
     };
 }
 
 static struct sg_persist_source cpu(struct dom_rig *r, unsigned vcpu)
 {
     r->pc += 4;
-    return (struct sg_persist_source) {
-        .agent = SG_PERSIST_CPU, .unit = vcpu, .at = r->pc,
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_CPU,
+        .unit = vcpu,
+        .at = r->pc,
     };
 }
 

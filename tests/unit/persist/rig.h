@@ -20,7 +20,7 @@ struct dom_rig {
     uint8_t *visible, *media;
     size_t size;
     unsigned cuts_due;
-    uint64_t pc;               /* of the next CPU event */
+    uint64_t pc; /* of the next CPU event */
 };
 
 /*

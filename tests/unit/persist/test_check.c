@@ -133,12 +133,21 @@ static const struct {
     const char *name;
     void (*damage)(struct sg_persist *p);
 } damages[] = {
-    { "1 map", map_bit }, { "1 top", top_bit }, { "1 page without dirty line", empty_page },
-    { "2 history", history_of_clean }, { "2 in S3", in_wpq_alone }, { "3 count", count_wrong },
-    { "3 store of nothing", empty_store }, { "3 last store glued", glued_end },
-    { "4 queue in ADR", wpq_in_adr }, { "5 buffer before cache", buffered_first },
-    { "6 two vCPUs", two_busy }, { "7 S1 octets", s1_count }, { "8 S1 eager", s1_eager },
-    { "9 bad ranges", bad_order }, { "10 clean line", clean_differs },
+    { "1 map", map_bit },
+    { "1 top", top_bit },
+    { "1 page without dirty line", empty_page },
+    { "2 history", history_of_clean },
+    { "2 in S3", in_wpq_alone },
+    { "3 count", count_wrong },
+    { "3 store of nothing", empty_store },
+    { "3 last store glued", glued_end },
+    { "4 queue in ADR", wpq_in_adr },
+    { "5 buffer before cache", buffered_first },
+    { "6 two vCPUs", two_busy },
+    { "7 S1 octets", s1_count },
+    { "8 S1 eager", s1_eager },
+    { "9 bad ranges", bad_order },
+    { "10 clean line", clean_differs },
     { "10 history", history_differs },
 };
 

@@ -97,8 +97,7 @@ static void flushes(void)
             if (k == SG_PERSIST_CLFLUSH && sb) {
                 without = XY(0, 0);
             }
-            T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_flag, xy),
-                     XY(1, 0) | XY(1, 1) | without);
+            T_EQ_U64(outcomes(SG_PERSIST_ADR, sb, flush_flag, xy), XY(1, 0) | XY(1, 1) | without);
         }
     }
 }
@@ -266,14 +265,14 @@ static void prefix_of_stores(void)
         r.limits.seed = seed;
         r.limits.stores = seed % 2 ? 16 : 10000;
         rig_up(&r, 65536);
-        for (unsigned stores = 20 + seed % (STORES - 20); n < stores; ) {
+        for (unsigned stores = 20 + seed % (STORES - 20); n < stores;) {
             x = x * 6364136223846793005ull + 1442695040888963407ull;
             if (x >> 58 == 0) {
                 rig_sfence(&r, 0);
                 certain = n;
             } else if (x >> 58 == 1) {
-                rig_cpu_flush(&r, 0, x >> 32 & 255, x >> 20 & 1 ? SG_PERSIST_CLFLUSH
-                                                               : SG_PERSIST_CLWB);
+                rig_cpu_flush(&r, 0, x >> 32 & 255,
+                              x >> 20 & 1 ? SG_PERSIST_CLFLUSH : SG_PERSIST_CLWB);
             } else {
                 place[n] = (x >> 33) % ATOMS;
                 rig_store(&r, 0, place[n] * 8, n + 1);
@@ -467,8 +466,8 @@ static void written_before(void)
              SET3(0, 1 + 4 * 3, 1 + 4 * 3 + 16 * 2));
     T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late, xx2), XY(0, 0) | XY(1, 3));
     /* The CLWB was before the store: the store may survive, the first octets must. */
-    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late_fenced, xx2)
-             & ~(XY(1, 0) | XY(1, 3)), 0);
+    T_EQ_U64(outcomes(SG_PERSIST_ADR, false, reported_late_fenced, xx2) & ~(XY(1, 0) | XY(1, 3)),
+             0);
 }
 
 static void tracking_off(void)

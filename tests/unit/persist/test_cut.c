@@ -8,7 +8,10 @@
 static void cut_worst(struct dom_rig *r, uint64_t off, uint64_t len, uint64_t seed)
 {
     struct sg_persist_policy policy = {
-        .outcome = SG_PERSIST_WORST_FOR, .seed = seed, .addr = RIG_BASE + off, .len = len,
+        .outcome = SG_PERSIST_WORST_FOR,
+        .seed = seed,
+        .addr = RIG_BASE + off,
+        .len = len,
     };
 
     sg_persist_report_free(sg_persist_cut(r->p, &policy));
@@ -126,7 +129,7 @@ static void nth_event(void)
     T_EQ_INT(rig_flush(&r, 1, 0, 256, P), SG_PM_LATER);
     rig_sfence(&r, 0);
     sg_persist_orderly(r.p);
-    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, &(uint64_t) { 0 }, 8), SG_PM_LATER);
+    T_EQ_INT(sg_persist_media_read(r.p, RIG_BASE, &(uint64_t){ 0 }, 8), SG_PM_LATER);
     T_EQ_U64(rig_media(&r, 0), 0);
     T_EQ_U64(sg_persist_events(r.p), events);
     rig_cut(&r, SG_PERSIST_LOSE_ALL, 0);
@@ -148,7 +151,9 @@ static void milestones(void)
 
     for (unsigned m = 0; m < SG_PM_MILESTONES; m++) {
         struct sg_persist_arm arm = {
-            .kind = SG_PERSIST_ARM_MILESTONE, .milestone = m, .count = 2,
+            .kind = SG_PERSIST_ARM_MILESTONE,
+            .milestone = m,
+            .count = 2,
         };
         struct dom_rig r;
         struct sg_persist_report *report;
@@ -280,7 +285,7 @@ static void bounded_search(void)
     extent.visible = g_malloc0(65536);
     extent.media = g_malloc0(65536);
     T_EQ_INT(sg_persist_add(p, &extent), 0);
-    extent.visible[0] = 1;    /* the owner says that this page is equal */
+    extent.visible[0] = 1; /* the owner says that this page is equal */
     extent.visible[8192 + 64] = 1;
     report = sg_persist_cut(p, &policy);
     T_EQ_U64(extent.media[0], 0);

@@ -7,12 +7,11 @@
 
 static void order(void)
 {
-    static const uint8_t want[] = {
-        SG_PERSIST_EV_CONFIGURE, SG_PERSIST_EV_DMA_WRITE, SG_PERSIST_EV_FLUSH,
-        SG_PERSIST_EV_FLUSH_DONE, SG_PERSIST_EV_CPU_STORE, SG_PERSIST_EV_CPU_FLUSH,
-        SG_PERSIST_EV_CPU_FENCE, SG_PERSIST_EV_MILESTONE, SG_PERSIST_EV_CUT,
-        SG_PERSIST_EV_RESTART
-    };
+    static const uint8_t want[] = { SG_PERSIST_EV_CONFIGURE, SG_PERSIST_EV_DMA_WRITE,
+                                    SG_PERSIST_EV_FLUSH,     SG_PERSIST_EV_FLUSH_DONE,
+                                    SG_PERSIST_EV_CPU_STORE, SG_PERSIST_EV_CPU_FLUSH,
+                                    SG_PERSIST_EV_CPU_FENCE, SG_PERSIST_EV_MILESTONE,
+                                    SG_PERSIST_EV_CUT,       SG_PERSIST_EV_RESTART };
     struct dom_rig r;
     struct sg_persist_source who = { .agent = SG_PERSIST_ADAPTER, .qpn = 9, .msn = 3 };
     struct sg_persist_event e;
@@ -94,8 +93,7 @@ static void random_event(struct dom_rig *r, uint64_t *now, struct sg_pm_op *op)
     case 0:
         op->len = 4096;
         op->flags = 1 + below(3);
-        sg_persist_flush(r->p, &who,
-                                                                                   RIG_BASE, op);
+        sg_persist_flush(r->p, &who, RIG_BASE, op);
         break;
     case 1:
         *now += below(2000);
@@ -325,8 +323,11 @@ static bool is_json(const char *s)
 static void report(void)
 {
     struct dom_rig r;
-    struct sg_persist_extent extent = { .base = RIG_BASE + (1 << 20), .size = 4096,
-                                        .name = "odd \"name\"\\\n", };
+    struct sg_persist_extent extent = {
+        .base = RIG_BASE + (1 << 20),
+        .size = 4096,
+        .name = "odd \"name\"\\\n",
+    };
     struct sg_persist_report *report;
     GString *json = g_string_new(NULL), *text = g_string_new(NULL);
     uint8_t buf[1000];
@@ -396,9 +397,10 @@ static void many_rows(void)
     report = rig_cut_report(&r, SG_PERSIST_OUTCOME_RANDOM, 3);
     T_EQ_U64(report->row_count, SG_PERSIST_REPORT_ROWS);
     T_EQ_U64(report->rows_omitted, 8192 - SG_PERSIST_REPORT_ROWS);
-    T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_LOST]
-             + report->count[SG_PERSIST_S2][SG_PERSIST_PARTLY]
-             + report->count[SG_PERSIST_S2][SG_PERSIST_KEPT], 8192);
+    T_EQ_U64(report->count[SG_PERSIST_S2][SG_PERSIST_LOST] +
+                 report->count[SG_PERSIST_S2][SG_PERSIST_PARTLY] +
+                 report->count[SG_PERSIST_S2][SG_PERSIST_KEPT],
+             8192);
     T_EQ_U64(report->rows[0].source.agent, SG_PERSIST_NOBODY); /* older than the log */
     sg_persist_report_json(report, out);
     T_TRUE(is_json(out->str));
@@ -467,11 +469,14 @@ static void all_extents(void)
     rig_simple(&r, SG_PERSIST_ADR);
     for (unsigned i = 1; i <= SG_PERSIST_EXTENTS; i++) {
         struct sg_persist_extent extent = {
-            .base = RIG_BASE + (i << 20), .size = 64, .visible = memory[0], .media = memory[1],
+            .base = RIG_BASE + (i << 20),
+            .size = 64,
+            .visible = memory[0],
+            .media = memory[1],
         };
 
-        T_EQ_INT(sg_persist_add(r.p, &extent), i < SG_PERSIST_EXTENTS ? (int)i
-                                                                      : SG_PERSIST_NO_EXTENT);
+        T_EQ_INT(sg_persist_add(r.p, &extent),
+                 i < SG_PERSIST_EXTENTS ? (int)i : SG_PERSIST_NO_EXTENT);
     }
     report = rig_cut_report(&r, SG_PERSIST_LOSE_ALL, 0);
     T_EQ_STR(report->extent_name[0], "pmem0");

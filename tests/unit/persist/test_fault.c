@@ -71,7 +71,7 @@ static void recovers(void)
     T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
     T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_DONE);
     T_EQ_U64(rig_media(&r, 0), 1);
-    f = (struct sg_persist_faults) { .flush_fails_always = true };
+    f = (struct sg_persist_faults){ .flush_fails_always = true };
     sg_persist_set_faults(r.p, 0, &f);
     for (unsigned i = 0; i < 5; i++) {
         T_EQ_INT(rig_flush(&r, 1, 0, 8, P), SG_PM_FAILED);
@@ -196,8 +196,8 @@ static void range_lists(void)
         mark = x >> 40 & 1;
         if (mark) {
             /* From within the first line to within the last. */
-            T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + first * 64 + x % 64,
-                                       count * 64 - x % 64, SG_PERSIST_UNCORRECTABLE));
+            T_TRUE(sg_persist_mark_bad(r.p, RIG_BASE + first * 64 + x % 64, count * 64 - x % 64,
+                                       SG_PERSIST_UNCORRECTABLE));
         } else {
             sg_persist_clear_bad(r.p, RIG_BASE + first * 64, count * 64);
         }

@@ -56,12 +56,12 @@ static void settle(void)
     rig_write_u64(&r, 1, 0, 7);
     rig_write_u64(&r, 2, 64, 8);
     sg_persist_settle(r.p, 0, 1);
-    T_EQ_U64(rig_visible(&r, 0), 0);    /* S1 */
+    T_EQ_U64(rig_visible(&r, 0), 0); /* S1 */
     sg_persist_device_fence(r.p, 1);
-    T_EQ_U64(rig_visible(&r, 0), 0);    /* another device's fence */
+    T_EQ_U64(rig_visible(&r, 0), 0); /* another device's fence */
     sg_persist_device_fence(r.p, 0);
     T_EQ_U64(rig_visible(&r, 0), 7);
-    T_EQ_U64(rig_visible(&r, 64), 0);   /* another connection */
+    T_EQ_U64(rig_visible(&r, 64), 0); /* another connection */
     T_EQ_INT(rig_flush(&r, 2, 64, 8, SG_FLUSH_GLOBAL), SG_PM_DONE);
     T_EQ_U64(rig_visible(&r, 64), 8);
     T_EQ_U64(rig_media(&r, 64), 0);
@@ -390,9 +390,13 @@ static void neighbours(void)
 /* A region's memory mode goes before the machine's setting, by whichever way the write comes. */
 static void mode(void)
 {
-    static const struct { bool ddio; uint8_t mode; bool kept; } rows[] = {
+    static const struct {
+        bool ddio;
+        uint8_t mode;
+        bool kept;
+    } rows[] = {
         { true, SG_MEM_MODE_DEFAULT, false }, { true, SG_MEM_MODE_CACHED, false },
-        { true, SG_MEM_MODE_DIRECT, true }, { false, SG_MEM_MODE_DEFAULT, true },
+        { true, SG_MEM_MODE_DIRECT, true },   { false, SG_MEM_MODE_DEFAULT, true },
         { false, SG_MEM_MODE_CACHED, false }, { false, SG_MEM_MODE_DIRECT, true },
     };
 

@@ -13,11 +13,11 @@ enum { DEVICES = 2, QPS = 3, OWNERS = DEVICES * QPS, ATOMS = 1024, SIZE = ATOMS 
 struct promise_world {
     struct dom_rig r;
     uint64_t rng, now, value;
-    uint64_t promised[ATOMS];  /* value that an answered Flush found there */
-    uint64_t since[ATOMS];     /* values above this were written after that Flush began */
+    uint64_t promised[ATOMS]; /* value that an answered Flush found there */
+    uint64_t since[ATOMS];    /* values above this were written after that Flush began */
     struct sg_pm_op op[OWNERS];
     uint64_t flush_off[OWNERS];
-    uint64_t began[OWNERS];    /* the last value written by then */
+    uint64_t began[OWNERS]; /* the last value written by then */
     uint64_t answered, refused, cuts, kept_back;
 };
 
@@ -31,8 +31,10 @@ static uint64_t below(struct promise_world *w, uint64_t n)
 
 static struct sg_persist_source source_of(unsigned owner)
 {
-    return (struct sg_persist_source) {
-        .agent = SG_PERSIST_ADAPTER, .unit = owner % DEVICES, .qpn = 10 + owner,
+    return (struct sg_persist_source){
+        .agent = SG_PERSIST_ADAPTER,
+        .unit = owner % DEVICES,
+        .qpn = 10 + owner,
     };
 }
 
@@ -73,8 +75,7 @@ static void flush(struct promise_world *w, unsigned owner)
     }
     w->answered++;
     for (uint64_t atom = owner; atom < ATOMS; atom += OWNERS) {
-        if (atom * 8 >= w->flush_off[owner]
-            && atom * 8 + 8 <= w->flush_off[owner] + op->len) {
+        if (atom * 8 >= w->flush_off[owner] && atom * 8 + 8 <= w->flush_off[owner] + op->len) {
             w->promised[atom] = rig_visible(&w->r, atom * 8);
             w->since[atom] = w->began[owner];
         }
@@ -112,8 +113,7 @@ static void trouble(struct promise_world *w)
         sg_persist_set_faults(w->r.p, 0, &f);
         break;
     case 1:
-        sg_persist_mark_bad(w->r.p, RIG_BASE + below(w, SIZE), 1,
-                            1 + below(w, 2));
+        sg_persist_mark_bad(w->r.p, RIG_BASE + below(w, SIZE), 1, 1 + below(w, 2));
         break;
     case 2:
         sg_persist_clear_bad(w->r.p, RIG_BASE, SIZE);
@@ -126,7 +126,7 @@ static void trouble(struct promise_world *w)
         sg_persist_arm(w->r.p, &arm);
         break;
     default: /* mostly it works */
-        sg_persist_set_faults(w->r.p, 0, &(struct sg_persist_faults) { 0 });
+        sg_persist_set_faults(w->r.p, 0, &(struct sg_persist_faults){ 0 });
     }
 }
 
@@ -149,8 +149,10 @@ static void judge(struct promise_world *w)
 static void cut(struct promise_world *w)
 {
     struct sg_persist_policy policy = {
-        .outcome = below(w, SG_PERSIST_OUTCOMES), .seed = w->rng,
-        .addr = RIG_BASE + below(w, SIZE), .len = below(w, SIZE),
+        .outcome = below(w, SG_PERSIST_OUTCOMES),
+        .seed = w->rng,
+        .addr = RIG_BASE + below(w, SIZE),
+        .len = below(w, SIZE),
     };
 
     sg_persist_report_free(sg_persist_cut(w->r.p, &policy));
@@ -208,7 +210,8 @@ static void kept(void)
         run(w, seed);
     }
     T_NOTE("%" PRIu64 " cuts; %" PRIu64 " Flushes answered, %" PRIu64 " refused; %" PRIu64
-           " atoms lost that were visible", w->cuts, w->answered, w->refused, w->kept_back);
+           " atoms lost that were visible",
+           w->cuts, w->answered, w->refused, w->kept_back);
     T_TRUE(w->answered > seeds && w->refused > seeds && w->kept_back > seeds);
     g_free(w);
 }

@@ -119,7 +119,9 @@ static void run(uint64_t seed)
     for (unsigned cut = 0; cut < CUTS; cut++) {
         struct sg_persist_policy policy = {
             .outcome = below(3) ? SG_PERSIST_OUTCOME_RANDOM : below(SG_PERSIST_OUTCOMES),
-            .seed = below(3) ? rng : 0, .addr = RIG_BASE + below(SIZE), .len = 1 + below(1000),
+            .seed = below(3) ? rng : 0,
+            .addr = RIG_BASE + below(SIZE),
+            .len = 1 + below(1000),
         };
 
         for (uint64_t n = below(EVENTS); n; n--) {
@@ -161,7 +163,8 @@ static void histories(void)
 
 static const struct t_case cases[] = {
     { "random histories of CPUs, adapters and other devices: no cut leaves a forbidden state "
-      "(E1 E3 E4 E6-E10 E12-E14)", histories },
+      "(E1 E3 E4 E6-E10 E12-E14)",
+      histories },
 };
 
 T_MAIN(cases)

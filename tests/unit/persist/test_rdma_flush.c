@@ -108,7 +108,8 @@ static void latency(void)
 static void verify_side(void)
 {
     static const uint64_t after[SG_PERSIST_DOMAINS] = {
-        [SG_PERSIST_EADR] = 5, [SG_PERSIST_WHOLE] = 5,
+        [SG_PERSIST_EADR] = 5,
+        [SG_PERSIST_WHOLE] = 5,
     };
 
     for (unsigned d = 0; d < SG_PERSIST_DOMAINS; d++) {

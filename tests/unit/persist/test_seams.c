@@ -66,8 +66,7 @@ static void other_devices(void)
     T_EQ_U64(rig_outcomes(&proto, other_then_fenced, X, SEEDS), SET1(1));
     T_EQ_U64(rig_outcomes(&proto, other_then_flush, X, SEEDS), SET1(1));
     /* It came after the store to the same line. */
-    T_EQ_U64(rig_outcomes_of(&proto, store_then_other, xx2, SEEDS),
-             XY(0, 0) | XY(1, 0) | XY(1, 1));
+    T_EQ_U64(rig_outcomes_of(&proto, store_then_other, xx2, SEEDS), XY(0, 0) | XY(1, 0) | XY(1, 1));
     proto.config.ddio = false;
     T_EQ_U64(rig_outcomes(&proto, other_only, X, SEEDS), SET1(1));
     proto.config.ddio = true;
@@ -133,8 +132,7 @@ static void read_proves(void)
     proto.config.store_buffer = true;
     T_EQ_U64(rig_outcomes_of(&proto, store_read, xy, SEEDS), XY(1, 0) | XY(1, 1));
     T_EQ_U64(rig_outcomes_of(&proto, store_read_later, xy, SEEDS), XY(1, 1));
-    T_EQ_U64(rig_outcomes_of(&proto, read_elsewhere, xy, SEEDS),
-             XY(0, 0) | XY(1, 0) | XY(1, 1));
+    T_EQ_U64(rig_outcomes_of(&proto, read_elsewhere, xy, SEEDS), XY(0, 0) | XY(1, 0) | XY(1, 1));
     proto.config.domain = SG_PERSIST_ADR;
     T_EQ_U64(rig_outcomes_of(&proto, store_read, xy, SEEDS), ALL4);
 }
@@ -195,9 +193,14 @@ static void up_twice(struct dom_rig *r)
     memset(r->visible, 0, 2 * HALF);
     memset(r->media, 0, 2 * HALF);
     sg_persist_remove(r->p, 0);
-    T_EQ_INT(sg_persist_add(r->p, &(struct sg_persist_extent) {
-        .base = RIG_BASE, .size = HALF, .visible = r->visible, .media = r->media,
-    }), 0);
+    T_EQ_INT(sg_persist_add(r->p,
+                            &(struct sg_persist_extent){
+                                .base = RIG_BASE,
+                                .size = HALF,
+                                .visible = r->visible,
+                                .media = r->media,
+                            }),
+             0);
     second.visible = r->visible + HALF;
     second.media = r->media + HALF;
     T_EQ_INT(sg_persist_add(r->p, &second), 1);

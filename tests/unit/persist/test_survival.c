@@ -153,8 +153,8 @@ static void ends(void)
                 rig_simple(&r, d);
                 rows[i].scene(&r);
                 rig_cut(&r, keep ? SG_PERSIST_KEEP_ALL : SG_PERSIST_LOSE_ALL, 0);
-                T_EQ_U64(rig_media(&r, 0), keep ? rows[i].allowed[d] != LOST
-                                                : rows[i].allowed[d] == KEPT);
+                T_EQ_U64(rig_media(&r, 0),
+                         keep ? rows[i].allowed[d] != LOST : rows[i].allowed[d] == KEPT);
                 rig_down(&r);
             }
         }

@@ -26,9 +26,14 @@ static void up_staying(struct dom_rig *r, enum sg_persist_domain domain,
     up(r, domain, untracked);
     sg_persist_free(r->p);
     r->p = sg_persist_new(&r->config, &r->limits, &staying, NULL);
-    T_EQ_INT(sg_persist_add(r->p, &(struct sg_persist_extent) {
-        .base = RIG_BASE, .size = r->size, .visible = r->visible, .media = r->media,
-    }), 0);
+    T_EQ_INT(sg_persist_add(r->p,
+                            &(struct sg_persist_extent){
+                                .base = RIG_BASE,
+                                .size = r->size,
+                                .visible = r->visible,
+                                .media = r->media,
+                            }),
+             0);
 }
 
 /* Two stores that go downwards give the line a history; then an untracked processor stores. */
@@ -112,12 +117,10 @@ static void at_risk(void)
 
     rig_init(&proto);
     proto.config.cpu_tracking = false;
-    T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 300),
-             SET3(0, 1, 3) | SET1(7));
+    T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 300), SET3(0, 1, 3) | SET1(7));
     proto.config.domain = SG_PERSIST_NONE;
     proto.config.ddio = false;
-    T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 300),
-             SET3(0, 3, 7));
+    T_EQ_U64(rig_outcomes_of(&proto, shared_line, survivors, 300), SET3(0, 3, 7));
 }
 
 /* The queue drains: what the processor did to the line since is not forgotten. */
@@ -311,7 +314,7 @@ struct untracked_world {
     struct dom_rig r;
     uint64_t rng, value, lost;
     uint64_t floor[ATOMS];
-    bool adapters[LINES];      /* dirty by DMA, perhaps: what a processor does to it may be lost */
+    bool adapters[LINES]; /* dirty by DMA, perhaps: what a processor does to it may be lost */
 };
 
 static uint64_t below(struct untracked_world *w, uint64_t n)
@@ -382,8 +385,10 @@ static void flush(struct untracked_world *w)
 static void cut(struct untracked_world *w)
 {
     struct sg_persist_policy policy = {
-        .outcome = below(w, SG_PERSIST_OUTCOMES), .seed = w->rng,
-        .addr = RIG_BASE + below(w, SIZE), .len = below(w, SIZE),
+        .outcome = below(w, SG_PERSIST_OUTCOMES),
+        .seed = w->rng,
+        .addr = RIG_BASE + below(w, SIZE),
+        .len = below(w, SIZE),
     };
     uint64_t *before = g_memdup2(w->r.visible, SIZE);
     struct sg_persist_report *report = sg_persist_cut(w->r.p, &policy);
@@ -397,8 +402,8 @@ static void cut(struct untracked_world *w)
         uint64_t was = sg_get_le64((uint8_t *)(before + atom));
         uint64_t found = rig_visible(&w->r, atom * 8);
 
-        if (found < w->floor[atom] || found > was
-            || (w->r.config.domain >= SG_PERSIST_EADR && found != was)) {
+        if (found < w->floor[atom] || found > was ||
+            (w->r.config.domain >= SG_PERSIST_EADR && found != was)) {
             T_FAIL("atom %u: %" PRIu64 " of %" PRIu64 ", not below %" PRIu64, atom, found, was,
                    w->floor[atom]);
         }
@@ -461,9 +466,14 @@ static void run(struct untracked_world *w, uint64_t seed)
     if (below(w, 2)) {
         sg_persist_free(w->r.p);
         w->r.p = sg_persist_new(c, &w->r.limits, &staying, NULL);
-        T_EQ_INT(sg_persist_add(w->r.p, &(struct sg_persist_extent) {
-            .base = RIG_BASE, .size = SIZE, .visible = w->r.visible, .media = w->r.media,
-        }), 0);
+        T_EQ_INT(sg_persist_add(w->r.p,
+                                &(struct sg_persist_extent){
+                                    .base = RIG_BASE,
+                                    .size = SIZE,
+                                    .visible = w->r.visible,
+                                    .media = w->r.media,
+                                }),
+                 0);
     }
     for (unsigned n = 0; n < STEPS; n++) {
         step(w);

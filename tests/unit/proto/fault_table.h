@@ -15,11 +15,11 @@ enum { SPEAKS_7306 = 0x80 };
 struct fault_row {
     const char *what;
     uint8_t speaks;
-    const char *header;         /* DDP header, 18 octets, or 14 if tagged */
+    const char *header; /* DDP header, 18 octets, or 14 if tagged */
     const char *body;
-    const char *lec;            /* layer, type, code: "0/2/ff" */
-    bool asked;                 /* verbs were asked to execute it */
-    const char *shows;          /* rows of the checklist */
+    const char *lec;   /* layer, type, code: "0/2/ff" */
+    bool asked;        /* verbs were asked to execute it */
+    const char *shows; /* rows of the checklist */
 };
 
 void fault_start(uint8_t speaks);

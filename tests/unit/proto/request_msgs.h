@@ -12,9 +12,11 @@
 
 static const struct sg_msg read_msg = {
     .kind = SG_MSG_READ_REQ,
-    .read = {
-        .length = 4, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW, .sink_to = 0x40
-    },
+    .read = { .length = 4,
+              .stag = 0xb0000002,
+              .to = 0x2000,
+              .sink_stag = RIG_STAG_RW,
+              .sink_to = 0x40 },
 };
 static const struct sg_msg flush_msg = {
     .kind = SG_MSG_FLUSH,
@@ -22,8 +24,7 @@ static const struct sg_msg flush_msg = {
 };
 
 /* As they are sent, and the answer to the Read. */
-#define READ(msn) \
-    REQ("41", msn) "00000100 0000000000000040 00000004 b0000002 0000000000002000"
+#define READ(msn) REQ("41", msn) "00000100 0000000000000040 00000004 b0000002 0000000000002000"
 #define FLUSH(msn) REQ("4c", msn) "b0000002 00001000 0000000000002000 00000001"
 #define READ_RESP "c142 00000100 0000000000000040 61626364"
 

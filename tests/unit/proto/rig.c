@@ -14,10 +14,9 @@
 
 struct conn_rig *rig;
 
-static const char *const end_names[] = {
-    "OK", "REJECTED", "REFUSED", "TIMEOUT", "RESET", "PROTOCOL", "CLOSED", "TERMINATED",
-    "UNREACHABLE", "NORES"
-};
+static const char *const end_names[] = { "OK",          "REJECTED", "REFUSED", "TIMEOUT",
+                                         "RESET",       "PROTOCOL", "CLOSED",  "TERMINATED",
+                                         "UNREACHABLE", "NORES" };
 
 void rig_note(const char *fmt, ...)
 {
@@ -67,7 +66,10 @@ static void host_log(void *h, enum sg_log_class cls, const char *line)
 }
 
 static const struct sg_host_ops host_ops = {
-    .now = host_now, .kick = host_kick, .log_enabled = host_log_enabled, .log = host_log,
+    .now = host_now,
+    .kick = host_kick,
+    .log_enabled = host_log_enabled,
+    .log = host_log,
 };
 
 /* Upcalls: connections. */
@@ -299,8 +301,8 @@ static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to
     return rig_check(stag, to, len, RIG_STAG_WO);
 }
 
-static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
-                            struct iovec *iov, enum sg_mem_status *why)
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                            enum sg_mem_status *why)
 {
     *why = rig_check(stag, to, len, RIG_STAG_WO);
     if (stag == RIG_STAG_BROKEN && to >= RIG_MEM / 2) {
@@ -313,24 +315,47 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
 }
 
 static const struct sg_engine_ops engine_ops = {
-    .request = up_request, .request_gone = up_request_gone, .reply = up_reply,
-    .established = up_established, .disconnected = up_disconnected, .closed = up_closed,
-    .terminated = up_terminated, .tx_ready = up_tx_ready, .next = up_next, .gather = up_gather,
-    .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
-    .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
-    .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
-    .gather_source = up_gather_source, .mpe = rig_up_mpe,
-    .mpe_answered = rig_up_mpe_answered, .mpe_done = rig_up_mpe_done,
-    .write_placed = rig_up_write_placed, .atomic = rig_up_atomic,
+    .request = up_request,
+    .request_gone = up_request_gone,
+    .reply = up_reply,
+    .established = up_established,
+    .disconnected = up_disconnected,
+    .closed = up_closed,
+    .terminated = up_terminated,
+    .tx_ready = up_tx_ready,
+    .next = up_next,
+    .gather = up_gather,
+    .gathered = up_gathered,
+    .sent = up_sent,
+    .read_done = up_read_done,
+    .place_write = up_place_write,
+    .place_read = up_place_read,
+    .place_recv = up_place_recv,
+    .recv_done = up_recv_done,
+    .invalidate = up_invalidate,
+    .check_source = up_check_source,
+    .gather_source = up_gather_source,
+    .mpe = rig_up_mpe,
+    .mpe_answered = rig_up_mpe_answered,
+    .mpe_done = rig_up_mpe_done,
+    .write_placed = rig_up_write_placed,
+    .atomic = rig_up_atomic,
     .atomic_done = rig_up_atomic_done,
 };
 
 struct sg_engine_config rig_config(void)
 {
     return (struct sg_engine_config){
-        .mpa_rev = 2, .crc = true, .peer_to_peer = true, .rtr_mask = SG_RTR_WRITE | SG_RTR_READ,
-        .max_ird = 8, .max_ord = 8, .reply_timeout_ms = 60000, .startup_timeout_ms = 10000,
-        .close_timeout_ms = 4000, .linger_timeout_ms = 30000,
+        .mpa_rev = 2,
+        .crc = true,
+        .peer_to_peer = true,
+        .rtr_mask = SG_RTR_WRITE | SG_RTR_READ,
+        .max_ird = 8,
+        .max_ord = 8,
+        .reply_timeout_ms = 60000,
+        .startup_timeout_ms = 10000,
+        .close_timeout_ms = 4000,
+        .linger_timeout_ms = 30000,
         .close_limit_ms = 120000,
     };
 }
@@ -356,8 +381,8 @@ void rig_start_net(const struct sg_engine_config *config, const struct sg_mem_op
     rig->e = sg_engine_new(&rig->host, rig->net_engine, &cfg, &engine_ops);
     rig->listener = sg_engine_listen(rig->e, &rig->at_engine, 4, rig, &end);
     T_NOT_NULL(rig->listener);
-    rig->peer_listener = rig->net_peer->ops->listen(rig->net_peer, &rig->at_peer, 4,
-                                                    rig_peer_accept, NULL, &why);
+    rig->peer_listener =
+        rig->net_peer->ops->listen(rig->net_peer, &rig->at_peer, 4, rig_peer_accept, NULL, &why);
     T_NOT_NULL(rig->peer_listener);
     for (i = 0; i < RIG_MEM; i++) {
         rig->mem[i] = (uint8_t)(i * 7 + (i >> 8));
@@ -439,8 +464,7 @@ void rig_active(const char *reply_hex)
     rig_settle();
     T_TRUE(rig->peer_connected);
     rig->in_used = rig->in_len;
-    rig_say(reply_hex ? reply_hex
-                      : "4d504120 49442052 65702046 72616d65 50020004 80084008");
+    rig_say(reply_hex ? reply_hex : "4d504120 49442052 65702046 72616d65 50020004 80084008");
 }
 
 void rig_accept(uint16_t ird, uint16_t ord, const char *pdata)

@@ -15,13 +15,13 @@
 #include "stream_mem.h"
 
 enum {
-    RIG_MEM = 1 << 18,          /* octets of memory behind the STags */
-    RIG_STAG_RW = 0x100,        /* TO 0 .. RIG_MEM - 1 */
-    RIG_STAG_RO = 0x200,        /* the same, no remote write */
-    RIG_STAG_WO = 0x300,        /* the same, no remote read */
-    RIG_STAG_ALIEN = 0x400,     /* of another protection domain */
-    RIG_STAG_BROKEN = 0x500,    /* its memory does not respond */
-    RIG_RECV_ROOM = 4096,       /* octets of each Receive */
+    RIG_MEM = 1 << 18,       /* octets of memory behind the STags */
+    RIG_STAG_RW = 0x100,     /* TO 0 .. RIG_MEM - 1 */
+    RIG_STAG_RO = 0x200,     /* the same, no remote write */
+    RIG_STAG_WO = 0x300,     /* the same, no remote read */
+    RIG_STAG_ALIEN = 0x400,  /* of another protection domain */
+    RIG_STAG_BROKEN = 0x500, /* its memory does not respond */
+    RIG_RECV_ROOM = 4096,    /* octets of each Receive */
     RIG_QUEUE = 512,
 };
 
@@ -36,26 +36,26 @@ struct conn_rig {
     struct sg_engine *e;
     struct sg_engine_listener *listener;
     uint16_t peer_ird, peer_ord; /* of the last request or reply */
-    struct sg_conn *c;          /* NULL when the engine said that it is over */
+    struct sg_conn *c;           /* NULL when the engine said that it is over */
     char log[8192];
-    char states[8192];          /* lines of SG_LOG_STATE */
+    char states[8192]; /* lines of SG_LOG_STATE */
 
     /* model of verbs */
     uint8_t mem[RIG_MEM];
     uint8_t recv_buf[RIG_RECV_ROOM * 16];
-    unsigned recvs;             /* posted so far; Receive number n serves MSN n */
+    unsigned recvs; /* posted so far; Receive number n serves MSN n */
     struct sg_msg queue[RIG_QUEUE];
     unsigned head, tail;
     bool tx_ready;
     bool gather_fails, recv_fails;
-    bool gather_short;          /* an octet is missing */
+    bool gather_short;                 /* an octet is missing */
     bool gather_closed, source_closed; /* verbs have left */
-    unsigned later, later_skips; /* Writes: so many LATER, after so many that are not */
-    bool all_closed;            /* the same for what is received */
-    bool abort_in;              /* abort in the next upcall but tx_ready and next */
+    unsigned later, later_skips;       /* Writes: so many LATER, after so many that are not */
+    bool all_closed;                   /* the same for what is received */
+    bool abort_in;                     /* abort in the next upcall but tx_ready and next */
     unsigned max_outstanding, outstanding;
-    unsigned gathers;           /* pieces lent and not given back */
-    unsigned exec_later;      /* so many times 'mpe' or 'atomic' asks for another ms */
+    unsigned gathers;    /* pieces lent and not given back */
+    unsigned exec_later; /* so many times 'mpe' or 'atomic' asks for another ms */
     bool exec_fails;
 
     /* the peer */
@@ -99,8 +99,8 @@ void rig_peer_close_only(void);
 void rig_peer_abort(void);
 
 /* Connection setup in one step.  Log and peer's input are empty afterwards. */
-void rig_active(const char *reply_hex);     /* engine connects; NULL: plain v2 reply */
-void rig_request(const char *request_hex);  /* peer connects to the engine and asks */
+void rig_active(const char *reply_hex);    /* engine connects; NULL: plain v2 reply */
+void rig_request(const char *request_hex); /* peer connects to the engine and asks */
 void rig_accept(uint16_t ird, uint16_t ord, const char *pdata);
 /* Streaming, engine as responder, an RTR Write was seen. */
 void rig_passive(void);

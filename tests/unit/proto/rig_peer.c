@@ -33,8 +33,11 @@ static void peer_closed(struct sg_stream *s, enum sg_stream_end why)
 }
 
 static const struct sg_stream_events peer_events = {
-    .connected = peer_connected, .receive = peer_receive, .writable = peer_writable,
-    .peer_closed = peer_fin, .closed = peer_closed,
+    .connected = peer_connected,
+    .receive = peer_receive,
+    .writable = peer_writable,
+    .peer_closed = peer_fin,
+    .closed = peer_closed,
 };
 
 bool rig_peer_accept(void *user, struct sg_stream *s)
@@ -159,8 +162,8 @@ void rig_request(const char *request_hex)
     const struct sg_endpoint any = { .family = 4 };
     enum sg_stream_end why;
 
-    rig->peer = rig->net_peer->ops->connect(rig->net_peer, &any, &rig->at_engine, &peer_events,
-                                            NULL, &why);
+    rig->peer =
+        rig->net_peer->ops->connect(rig->net_peer, &any, &rig->at_engine, &peer_events, NULL, &why);
     T_NOT_NULL(rig->peer);
     rig_settle();
     T_TRUE(rig->peer_connected);

@@ -31,8 +31,8 @@ static char sign(enum sg_msg_kind kind)
 }
 
 /* What all of them have in common; DONE: it may be executed. */
-static enum sg_exec_result admit(uint32_t stag, uint64_t to, uint64_t len,
-                                 enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
+static enum sg_exec_result admit(uint32_t stag, uint64_t to, uint64_t len, enum sg_mem_status *why,
+                                 uint64_t *token, uint64_t *again_ns)
 {
     if (!rig->c) {
         return SG_EXEC_FAILED; /* rig_note() has aborted it */
@@ -53,14 +53,12 @@ static enum sg_exec_result admit(uint32_t stag, uint64_t to, uint64_t len,
     return *why == SG_MEM_OK ? SG_EXEC_DONE : SG_EXEC_MEM;
 }
 
-static enum sg_exec_result verify(const struct sg_mpe_req *r, uint8_t *hash,
-                                    uint8_t *hash_len)
+static enum sg_exec_result verify(const struct sg_mpe_req *r, uint8_t *hash, uint8_t *hash_len)
 {
     uint8_t crc[4];
 
     sg_put_le32(crc, sg_crc32c(0, rig->mem + r->to, r->length));
-    if (r->args.hash.len &&
-        (r->args.hash.len != 4 || memcmp(r->args.hash.octets, crc, 4) != 0)) {
+    if (r->args.hash.len && (r->args.hash.len != 4 || memcmp(r->args.hash.octets, crc, 4) != 0)) {
         return SG_EXEC_FAILED;
     }
     memcpy(hash, crc, 4);
@@ -77,8 +75,8 @@ enum sg_exec_result rig_up_mpe(void *user, const struct sg_mpe_req *r, uint8_t h
     enum sg_exec_result result;
 
     T_TRUE(user == rig);
-    rig_note("mpe(%c%u,%x,%" PRIx64 "+%u,%x)", letter(r->kind), r->msn, r->stag, r->to,
-             r->length, flags);
+    rig_note("mpe(%c%u,%x,%" PRIx64 "+%u,%x)", letter(r->kind), r->msn, r->stag, r->to, r->length,
+             flags);
     result = admit(r->stag, region ? 0 : r->to, region ? 0 : r->length, why, token, again_ns);
     if (result != SG_EXEC_DONE || rig->exec_fails) {
         return result != SG_EXEC_DONE ? result : SG_EXEC_FAILED;

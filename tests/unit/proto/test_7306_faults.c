@@ -6,7 +6,7 @@
 #include "fault_table.h"
 
 enum {
-    NONE = SG_MPE_DRAFT_OFF,                /* RFC 5040 alone */
+    NONE = SG_MPE_DRAFT_OFF, /* RFC 5040 alone */
     DRAFT = SG_MPE_DRAFT_02,
     ALONE = SPEAKS_7306,
     BOTH = SPEAKS_7306 | SG_MPE_DRAFT_02,
@@ -14,9 +14,9 @@ enum {
 
 #define Q1(op) "41" op " 00000000 00000001 00000001 00000000"
 #define Q0(op) "41" op " 00000000 00000000 00000001 00000000"
-#define OP(code, stag, to) \
+#define OP(code, stag, to)                                                               \
     code " 00000007 " stag " " to " 0000000000000005 0000000000000000 0000000000000000 " \
-    "ffffffffffffffff"
+         "ffffffffffffffff"
 #define GOOD OP("00000000", "00000100", "0000000000000020")
 #define DATA "0102030405060708"
 
@@ -34,8 +34,7 @@ static const struct fault_row atomic_rows[] = {
       "0/2/06" },
     { "queue 0", BOTH, Q0("4a"), GOOD, "0/2/06" },
     { "queue 2", BOTH, "414a 00000000 00000002 00000001 00000000", GOOD, "0/2/06" },
-    { "queue 3, nothing asked", ALONE, "414a 00000000 00000003 00000001 00000000", GOOD,
-      "1/2/02" },
+    { "queue 3, nothing asked", ALONE, "414a 00000000 00000003 00000001 00000000", GOOD, "1/2/02" },
     { "queue 4", BOTH, "414a 00000000 00000004 00000001 00000000", GOOD, "1/2/01" },
     { "queue 2^32 - 1", ALONE, "414a 00000000 ffffffff 00000001 00000000", GOOD, "1/2/01" },
     { "MSN 0", BOTH, "414a 00000000 00000001 00000000 00000000", GOOD, "1/2/03" },
@@ -49,8 +48,10 @@ static const struct fault_row atomic_rows[] = {
     { "empty", BOTH, Q1("4a"), "", "0/2/ff" },
     { "a Read Request's length", ALONE, Q1("4a"),
       "00000000 00000007 00000100 0000000000000020 0000000000000005", "0/2/ff" },
-    { "an octet missing", ALONE, Q1("4a"), "00000000 00000007 00000100 0000000000000020 "
-      "0000000000000005 0000000000000000 0000000000000000 ffffffffffffff", "0/2/ff" },
+    { "an octet missing", ALONE, Q1("4a"),
+      "00000000 00000007 00000100 0000000000000020 "
+      "0000000000000005 0000000000000000 0000000000000000 ffffffffffffff",
+      "0/2/ff" },
     { "an octet too many", BOTH, Q1("4a"), GOOD "00", "0/2/ff" },
     { "beyond the buffer", ALONE, Q1("4a"), GOOD "00", "1/2/05" },
     { "operation 1", BOTH, Q1("4a"), OP("00000001", "00000100", "0000000000000020"), "0/2/06",
@@ -63,8 +64,8 @@ static const struct fault_row atomic_rows[] = {
     { "no such STag", BOTH, Q1("4a"), OP("00000000", "00000999", "0000000000000020"), "0/1/00",
       true },
     { "STag 0", ALONE, Q1("4a"), OP("00000002", "00000000", "0000000000000020"), "0/1/00", true },
-    { "beyond the region", BOTH, Q1("4a"), OP("00000000", "00000100", "0000000000040000"),
-      "0/1/01", true },
+    { "beyond the region", BOTH, Q1("4a"), OP("00000000", "00000100", "0000000000040000"), "0/1/01",
+      true },
     { "half beyond the region", ALONE, Q1("4a"), OP("00000002", "00000100", "000000000003fffc"),
       "0/1/01", true },
     { "no right", BOTH, Q1("4a"), OP("00000000", "00000200", "0000000000000020"), "0/1/02", true },
@@ -75,8 +76,8 @@ static const struct fault_row atomic_rows[] = {
       OP("00000002", "00000500", "0000000000000020"), "0/2/07", true },
     { "misaligned by 1", BOTH, Q1("4a"), OP("00000000", "00000100", "0000000000000021"), "0/2/07",
       true, .shows = "EXT-06 EXT-32" },
-    { "misaligned by 4", ALONE, Q1("4a"), OP("00000002", "00000100", "0000000000000024"),
-      "0/2/07", true, .shows = "EXT-08 EXT-32" },
+    { "misaligned by 4", ALONE, Q1("4a"), OP("00000002", "00000100", "0000000000000024"), "0/2/07",
+      true, .shows = "EXT-08 EXT-32" },
     { "misaligned by 7", BOTH, Q1("4a"), OP("00000002", "00000100", "0000000000000027"), "0/2/07",
       true },
 };
@@ -149,10 +150,10 @@ static void first_fault(void)
 {
     fault_start(BOTH);
     rig_say_fpdu(Q1("4a") OP("00000000", "00000100", "0000000000000020"));
-    rig_say_fpdu("414a 00000000 00000001 00000002 00000000 "
-                 OP("00000000", "00000100", "0000000000000021"));
-    rig_say_fpdu("414a 00000000 00000001 00000003 00000000 "
-                 OP("00000000", "00000999", "0000000000000020"));
+    rig_say_fpdu(
+        "414a 00000000 00000001 00000002 00000000 " OP("00000000", "00000100", "0000000000000021"));
+    rig_say_fpdu(
+        "414a 00000000 00000001 00000003 00000000 " OP("00000000", "00000999", "0000000000000020"));
     T_EQ_STR(rig_log(), "atomic(+1,100,20) atomic(+2,100,21) terminated(sent,0/2/07) "
                         "disconnected(TERMINATED)");
     rig_stop();

@@ -14,17 +14,18 @@ static const struct sg_msg add_msg = {
 };
 static const struct sg_msg swap_msg = {
     .kind = SG_MSG_CMP_SWAP,
-    .atomic = {
-        .stag = 0xb0000002, .to = 0x2000,
-        .args = { .data = 9, .mask = UINT64_MAX, .cmp = 5, .cmp_mask = UINT64_MAX }
-    },
+    .atomic = { .stag = 0xb0000002,
+                .to = 0x2000,
+                .args = { .data = 9, .mask = UINT64_MAX, .cmp = 5, .cmp_mask = UINT64_MAX } },
 };
 
-#define ADD(msn) \
-    REQ("4a", msn) "00000000 000000" msn " b0000002 0000000000002000 0000000000000005 " \
+#define ADD(msn)                                                         \
+    REQ("4a", msn)                                                       \
+    "00000000 000000" msn " b0000002 0000000000002000 0000000000000005 " \
     "0000000000000000 0000000000000000 ffffffffffffffff"
-#define SWAP(msn) \
-    REQ("4a", msn) "00000002 000000" msn " b0000002 0000000000002000 0000000000000009 " \
+#define SWAP(msn)                                                        \
+    REQ("4a", msn)                                                       \
+    "00000002 000000" msn " b0000002 0000000000002000 0000000000000009 " \
     "ffffffffffffffff 0000000000000005 ffffffffffffffff"
 
 static void requests(void)
@@ -57,27 +58,29 @@ static void requests(void)
 static void every_form(void)
 {
     struct sg_msg m = {
-        .atomic = {
-            .stag = 0x11121314, .to = 0x2122232425262728,
-            .args = { 0x3132333435363738, 0x4142434445464748, 0x5152535455565758,
-                      0x6162636465666768 }
-        },
+        .atomic = { .stag = 0x11121314,
+                    .to = 0x2122232425262728,
+                    .args = { 0x3132333435363738, 0x4142434445464748, 0x5152535455565758,
+                              0x6162636465666768 } },
     };
 
     rig_active_with(SG_MPE_DRAFT_02, true, 8);
     m.kind = SG_MSG_CMP_SWAP;
     rig_post_now(&m);
     T_SHOWS("EXT-10") {
-        rig_expect_fpdu(REQ("4a", "01") "00000002 00000001 11121314 2122232425262728 "
-                        "3132333435363738 4142434445464748 5152535455565758 6162636465666768");
+        rig_expect_fpdu(
+            REQ("4a", "01") "00000002 00000001 11121314 2122232425262728 "
+                            "3132333435363738 4142434445464748 5152535455565758 6162636465666768");
     }
     m.kind = SG_MSG_FETCH_ADD; /* nothing is compared */
     rig_post_now(&m);
-    rig_expect_fpdu(REQ("4a", "02") "00000000 00000002 11121314 2122232425262728 "
-                    "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
+    rig_expect_fpdu(
+        REQ("4a", "02") "00000000 00000002 11121314 2122232425262728 "
+                        "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
     rig_post_now(&m);
-    rig_expect_fpdu(REQ("4a", "03") "00000000 00000003 11121314 2122232425262728 "
-                    "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
+    rig_expect_fpdu(
+        REQ("4a", "03") "00000000 00000003 11121314 2122232425262728 "
+                        "3132333435363738 4142434445464748 0000000000000000 ffffffffffffffff");
     rig_stop();
 }
 
@@ -206,16 +209,15 @@ static void strange_answers(void)
           "0206c000 001e" },
         { "empty", &add_msg, OK_HDR, "", "02ffc000 0012" },
         { "an octet missing", &add_msg, OK_HDR, "00000001 00000000000000", "02ffc000 001d" },
-        { "an octet too many", &add_msg, OK_HDR, "00000001 0000000000000000 00",
-          "02ffc000 001f" },
+        { "an octet too many", &add_msg, OK_HDR, "00000001 0000000000000000 00", "02ffc000 001f" },
         { "not the last segment", &add_msg, "014b 00000000 00000003 00000001 00000000",
           "00000001 0000000000000000", "02ffc000 001e" },
         { "MSN 0", &add_msg, "414b 00000000 00000003 00000000 00000000",
           "00000001 0000000000000000", "1203c000 001e" },
         { "MSN 2", &add_msg, "414b 00000000 00000003 00000002 00000000",
           "00000001 0000000000000000", "1203c000 001e" },
-        { "MO 1", &add_msg, "414b 00000000 00000003 00000001 00000001",
-          "00000001 0000000000000000", "1204c000 001e" },
+        { "MO 1", &add_msg, "414b 00000000 00000003 00000001 00000001", "00000001 0000000000000000",
+          "1204c000 001e" },
         { "queue 1", &add_msg, "414b 00000000 00000001 00000001 00000000",
           "00000001 0000000000000000", "0206c000 001e" },
         { "queue 0", &add_msg, "414b 00000000 00000000 00000001 00000000",
@@ -240,8 +242,8 @@ static void strange_answers(void)
         rig->in_used = rig->in_len;
         snprintf(text, sizeof(text), "%s %s", rows[i].header, rows[i].body);
         rig_say_fpdu(text);
-        snprintf(text, sizeof(text), "4147 00000000 00000002 00000001 00000000 %s %s",
-                 rows[i].term, rows[i].header);
+        snprintf(text, sizeof(text), "4147 00000000 00000002 00000001 00000000 %s %s", rows[i].term,
+                 rows[i].header);
         rig_expect_fpdu(text);
         rig_expect_nothing();
         T_NULL(strstr(rig_log(), "done("));

@@ -7,12 +7,13 @@
 
 #define REQ(op, msn) "41" op " 00000000 00000001 000000" msn " 00000000 "
 #define RESP(msn) "414b 00000000 00000003 000000" msn " 00000000 "
-#define ADD(msn, id, to, n) \
-    REQ("4a", msn) "00000000 " id " 00000100 00000000000000" to " " n \
+#define ADD(msn, id, to, n)                            \
+    REQ("4a", msn)                                     \
+    "00000000 " id " 00000100 00000000000000" to " " n \
     " 0000000000000000 0000000000000000 ffffffffffffffff"
 #define SWAP(msn, id, to, cmp, n) \
-    REQ("4a", msn) "00000002 " id " 00000100 00000000000000" to " " n \
-    " ffffffffffffffff " cmp " ffffffffffffffff"
+    REQ("4a", msn)                \
+    "00000002 " id " 00000100 00000000000000" to " " n " ffffffffffffffff " cmp " ffffffffffffffff"
 #define FIVE "0000000000000005"
 
 static void begin(void)
@@ -156,12 +157,16 @@ static void ird(void)
     rig->exec_later = 1;
     for (i = 1; i <= 9; i++) {
         if (i % 3 == 2) {
-            snprintf(text, sizeof(text), "4141 00000000 00000001 %08x 00000000 00000999 "
-                     "0000000000000000 00000004 00000100 0000000000000020", i);
+            snprintf(text, sizeof(text),
+                     "4141 00000000 00000001 %08x 00000000 00000999 "
+                     "0000000000000000 00000004 00000100 0000000000000020",
+                     i);
         } else {
-            snprintf(text, sizeof(text), "414a 00000000 00000001 %08x 00000000 00000000 %08x "
+            snprintf(text, sizeof(text),
+                     "414a 00000000 00000001 %08x 00000000 00000000 %08x "
                      "00000100 0000000000000028 0000000000000001 0000000000000000 "
-                     "0000000000000000 ffffffffffffffff", i, i);
+                     "0000000000000000 ffffffffffffffff",
+                     i, i);
         }
         rig_say_fpdu(text);
         if (i < 9) {
@@ -182,7 +187,11 @@ static void ird(void)
 static void little_room(void)
 {
     struct sg_mem_options net = {
-        .queued = true, .emss = 1024, .room = 1024, .delay_min_ns = 1000, .delay_max_ns = 1000,
+        .queued = true,
+        .emss = 1024,
+        .room = 1024,
+        .delay_min_ns = 1000,
+        .delay_max_ns = 1000,
     };
     struct sg_engine_config config = rig_config();
     char text[200];
@@ -203,9 +212,11 @@ static void little_room(void)
         uint8_t answer[16] = { 0 };
 
         rig->exec_later = 1;
-        snprintf(text, sizeof(text), "414a 00000000 00000001 %08x 00000000 00000000 %08x 00000100 "
+        snprintf(text, sizeof(text),
+                 "414a 00000000 00000001 %08x 00000000 00000000 %08x 00000100 "
                  "0000000000000020 0000000000000005 0000000000000000 0000000000000000 "
-                 "ffffffffffffffff", i, i);
+                 "ffffffffffffffff",
+                 i, i);
         rig_say_fpdu(text);
         rig_pass(1);
         rig_log();

@@ -10,8 +10,9 @@
 #include "rig.h"
 
 #define REP "4d504120 49442052 65702046 72616d65 "
-#define READ_REQ(msn) "4141 00000000 00000001 " msn " 00000000 a0000001 00000000 00000000 " \
-                      "00000004 00000100 00000000 00000000"
+#define READ_REQ(msn)                                                     \
+    "4141 00000000 00000001 " msn " 00000000 a0000001 00000000 00000000 " \
+    "00000004 00000100 00000000 00000000"
 
 enum { SECOND_NS = 1000000000 };
 
@@ -19,7 +20,11 @@ enum { SECOND_NS = 1000000000 };
 static void slow(uint32_t piece, unsigned seconds)
 {
     struct sg_mem_options net = {
-        .queued = true, .emss = 1460, .room = 40000, .piece_max = piece, .seed = 7,
+        .queued = true,
+        .emss = 1460,
+        .room = 40000,
+        .piece_max = piece,
+        .seed = 7,
         .delay_min_ns = seconds * (uint64_t)SECOND_NS,
         .delay_max_ns = seconds * (uint64_t)SECOND_NS,
     };
@@ -66,7 +71,7 @@ static void delivered_while_tcp_moves(void)
         }
         rig_settle();
         T_EQ_STR(rig_log(), "sent(4000) sent(4000) sent(4000) sent(4000) sent(4000) sent(4000) "
-                 "sent(4000) sent(4000)");
+                            "sent(4000) sent(4000)");
         if (terminate) {
             sg_conn_terminate(rig->c, 0, 0, 0);
         } else {
@@ -211,8 +216,8 @@ static void peer_cuts_its_message(void)
 static void owner_left(void)
 {
     static const char *const says[] = {
-        "c140 00000100 00000000 00000000 aa",              /* Write */
-        "4143 00000000 00000000 00000001 00000000 61",     /* Send */
+        "c140 00000100 00000000 00000000 aa",          /* Write */
+        "4143 00000000 00000000 00000001 00000000 61", /* Send */
         READ_REQ("00000001"),
     };
     size_t i;
@@ -311,10 +316,9 @@ static void states(void)
     rig_settle();
     rig_pass(1000);
     rig_peer_close();
-    T_EQ_STR(rig->states,
-             "conn 1: our half: OPEN -> ANNOUNCED\nconn 1: STREAMING -> CLOSING\n"
-             "conn 1: our half: ANNOUNCED -> DUE\nconn 1: our half: DUE -> SENT\n"
-             "conn 1: our half: SENT -> ACKED\nconn 1: CLOSING -> DEAD\n");
+    T_EQ_STR(rig->states, "conn 1: our half: OPEN -> ANNOUNCED\nconn 1: STREAMING -> CLOSING\n"
+                          "conn 1: our half: ANNOUNCED -> DUE\nconn 1: our half: DUE -> SENT\n"
+                          "conn 1: our half: SENT -> ACKED\nconn 1: CLOSING -> DEAD\n");
     rig_stop();
 }
 

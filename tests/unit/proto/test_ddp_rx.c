@@ -16,11 +16,11 @@
 struct ddp_rx_fault_row {
     const char *what;
     const char *ulpdu;
-    const char *control;        /* layer, type, code, flags */
+    const char *control; /* layer, type, code, flags */
     const char *quoted;
     const char *word;
-    const char *before;         /* sent ahead of it, or NULL */
-    const char *shows;          /* rows of the checklist */
+    const char *before; /* sent ahead of it, or NULL */
+    const char *shows;  /* rows of the checklist */
 };
 
 static const struct ddp_rx_fault_row faults[] = {
@@ -40,8 +40,8 @@ static const struct ddp_rx_fault_row faults[] = {
       "0012 4143 00000000 80000000 00000001 00000000", "1/2/01", NULL },
     { "version is judged before the queue", "4043 00000000 00000009 00000001 00000000", "1206c000",
       "0012 4043 00000000 00000009 00000001 00000000", "1/2/06", NULL },
-    { "MSN 0", SEND_HDR("00000000"), "1203c000",
-      "0012 4143 00000000 00000000 00000000 00000000", "1/2/03", NULL, .shows = "DDP-40" },
+    { "MSN 0", SEND_HDR("00000000"), "1203c000", "0012 4143 00000000 00000000 00000000 00000000",
+      "1/2/03", NULL, .shows = "DDP-40" },
     { "MSN 2 without 1", SEND_HDR("00000002"), "1203c000",
       "0012 4143 00000000 00000000 00000002 00000000", "1/2/03", NULL, .shows = "DDP-40" },
     { "MSN 1 twice", SEND_HDR("00000001"), "1203c000",
@@ -103,28 +103,34 @@ static const struct ddp_rx_fault_row faults[] = {
       .shows = "RDM-44" },
     { "Read: no such STag",
       READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000999 00000000 00000020",
-      "0100e000", "002e 4141 00000000 00000001 00000001 00000000 "
-      "0a0b0c0d 00000000 00000010 00000008 00000999 00000000 00000020", "0/1/00", NULL,
-      .shows = "RDM-10 RDM-11 RDM-24 RDM-63 RDM-68" },
+      "0100e000",
+      "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000999 00000000 00000020",
+      "0/1/00", NULL, .shows = "RDM-10 RDM-11 RDM-24 RDM-63 RDM-68" },
     { "Read: out of bounds",
       READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000100 00000000 0003fff9",
-      "0101e000", "002e 4141 00000000 00000001 00000001 00000000 "
-      "0a0b0c0d 00000000 00000010 00000008 00000100 00000000 0003fff9", "0/1/01", NULL,
-      .shows = "RDM-69" },
+      "0101e000",
+      "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000100 00000000 0003fff9",
+      "0/1/01", NULL, .shows = "RDM-69" },
     { "Read: no right",
       READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000300 00000000 00000000",
-      "0102e000", "002e 4141 00000000 00000001 00000001 00000000 "
-      "0a0b0c0d 00000000 00000010 00000008 00000300 00000000 00000000", "0/1/02", NULL },
+      "0102e000",
+      "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000300 00000000 00000000",
+      "0/1/02", NULL },
     { "Read: another PD",
       READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000400 00000000 00000000",
-      "0103e000", "002e 4141 00000000 00000001 00000001 00000000 "
-      "0a0b0c0d 00000000 00000010 00000008 00000400 00000000 00000000", "0/1/03", NULL,
-      .shows = "RDM-68" },
+      "0103e000",
+      "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000400 00000000 00000000",
+      "0/1/03", NULL, .shows = "RDM-68" },
     { "Read: wraps",
       READ_HDR("00000001") "0a0b0c0d 00000000 00000010 00000008 00000100 ffffffff fffffffc",
-      "0104e000", "002e 4141 00000000 00000001 00000001 00000000 "
-      "0a0b0c0d 00000000 00000010 00000008 00000100 ffffffff fffffffc", "0/1/04", NULL,
-      .shows = "RDM-70" },
+      "0104e000",
+      "002e 4141 00000000 00000001 00000001 00000000 "
+      "0a0b0c0d 00000000 00000010 00000008 00000100 ffffffff fffffffc",
+      "0/1/04", NULL, .shows = "RDM-70" },
     { "Invalidate: no such STag", "4144 00000999 00000000 00000001 00000000", "0109c000",
       "0012 4144 00000999 00000000 00000001 00000000", "0/1/09", NULL, .shows = "RDM-37 RDM-67" },
     { "Invalidate with SE: another PD", "4146 00000400 00000000 00000001 00000000", "0109c000",
@@ -151,8 +157,10 @@ static void run_fault(const struct ddp_rx_fault_row *r)
     snprintf(want, sizeof(want), "4147 00000000 00000002 00000001 00000000 %s %s", r->control,
              r->quoted);
     snprintf(words, sizeof(words), "%sterminated(sent,%s) disconnected(TERMINATED)",
-             strstr(r->what, "Invalidate: ") ? "inv(999) " :
-             strstr(r->what, "Invalidate with") ? "inv(400) " : "", r->word);
+             strstr(r->what, "Invalidate: ")      ? "inv(999) "
+             : strstr(r->what, "Invalidate with") ? "inv(400) "
+                                                  : "",
+             r->word);
     T_SHOWS(r->shows) {
         rig_expect_fpdu(want);
         rig_expect_nothing();
@@ -160,8 +168,8 @@ static void run_fault(const struct ddp_rx_fault_row *r)
         T_EQ_MEM(rig->mem, memory, sizeof(memory));
     }
     T_TRUE(rig->peer_fin);
-    T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors +
-             sg_engine_stats(rig->e)->protection_errors, 1);
+    T_EQ_U64(sg_engine_stats(rig->e)->protocol_errors + sg_engine_stats(rig->e)->protection_errors,
+             1);
     T_EQ_U64(sg_engine_stats(rig->e)->tx_terminates, 1);
     rig_peer_close();
     T_EQ_STR(rig_log(), "closed(TERMINATED)");

@@ -48,7 +48,8 @@ static void close_sends_what_was_started(void)
 static void inbound_after_close(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .read = { .length = 1, .stag = 9, .sink_stag = RIG_STAG_RW },
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 1, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
 
     active();
@@ -211,7 +212,8 @@ static void terminates_received(void)
         { "2006000000000000", "2/0/06" },
         { "1202c000 0076 4143 00000000 00000000 00000009 00000000", "1/2/02" },
         { "0101e000 002e 4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 "
-          "00000001 00000001 00000000 00000000", "0/1/01" },
+          "00000001 00000001 00000000 00000000",
+          "0/1/01" },
         { "1202c000 0076", "1/2/02" }, /* cut short: ends the stream all the same */
     };
     char ulpdu[300], words[80];
@@ -303,7 +305,9 @@ static void terminate_unanswered(void)
 static void terminate_blocked(void)
 {
     struct sg_mem_options net = {
-        .queued = true, .emss = 536, .room = 1024,
+        .queued = true,
+        .emss = 536,
+        .room = 1024,
     };
 
     rig_start_net(NULL, &net);
@@ -368,9 +372,9 @@ static void close_before_first_fpdu(void)
 static void abort_in_every_upcall(void)
 {
     static const char *const says[] = {
-        "00124143 00000000 00000000 00000001 00000000 587be8c4",                /* recv */
-        "00164147 00000000 00000002 00000001 00000000 20060000 6540fb1b",       /* terminated */
-        "00124143 00000000 00000000 00000001 00000000 587be8c5",                /* bad CRC */
+        "00124143 00000000 00000000 00000001 00000000 587be8c4",          /* recv */
+        "00164147 00000000 00000002 00000001 00000000 20060000 6540fb1b", /* terminated */
+        "00124143 00000000 00000000 00000001 00000000 587be8c5",          /* bad CRC */
     };
     size_t i;
 
@@ -399,8 +403,7 @@ static void abort_in_every_upcall(void)
     rig_stop();
     rig_start(NULL); /* reply */
     rig->c = sg_engine_connect(rig->e, &(struct sg_endpoint){ .family = 4 }, &rig->at_peer,
-                               &(struct sg_conn_params){ .ird = 1 }, rig,
-                               &(enum sg_conn_end){ 0 });
+                               &(struct sg_conn_params){ .ird = 1 }, rig, &(enum sg_conn_end){ 0 });
     rig_settle();
     rig->abort_in = true;
     rig_say(REP "50020004 80088008");
@@ -476,11 +479,10 @@ static void states_are_logged(void)
     rig_peer_close();
     sg_conn_close(rig->c);
     rig_settle();
-    T_EQ_STR(rig->states,
-             "conn 1: WAIT_REQUEST -> REQUESTED\nconn 1: REQUESTED -> REPLYING\n"
-             "conn 1: REPLYING -> WAIT_FIRST\nconn 1: WAIT_FIRST -> STREAMING\n"
-             "conn 1: STREAMING -> CLOSING\nconn 1: our half: OPEN -> DUE\n"
-             "conn 1: our half: DUE -> SENT\nconn 1: CLOSING -> DEAD\n");
+    T_EQ_STR(rig->states, "conn 1: WAIT_REQUEST -> REQUESTED\nconn 1: REQUESTED -> REPLYING\n"
+                          "conn 1: REPLYING -> WAIT_FIRST\nconn 1: WAIT_FIRST -> STREAMING\n"
+                          "conn 1: STREAMING -> CLOSING\nconn 1: our half: OPEN -> DUE\n"
+                          "conn 1: our half: DUE -> SENT\nconn 1: CLOSING -> DEAD\n");
     rig_stop();
 }
 

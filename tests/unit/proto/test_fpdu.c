@@ -175,10 +175,16 @@ static void mulpdu_follows_emss(void)
         unsigned mulpdu;
         const char *shows;
     } rows[] = {
-        { 536, false, 530, "MPA-36" }, { 1448, false, 1442, "MPA-36" }, { 1460, false, 1454 },
-        { 8948, false, 8942 }, { 65535, false, 64768, "MPA-03 MPA-04" },
-        { 100, false, 128, "MPA-03 MPA-37" }, { 1, false, 128, "MPA-37" },
-        { 536, true, 522, "MPA-35" }, { 1448, true, 1430, "MPA-35" }, { 1460, true, 1442 },
+        { 536, false, 530, "MPA-36" },
+        { 1448, false, 1442, "MPA-36" },
+        { 1460, false, 1454 },
+        { 8948, false, 8942 },
+        { 65535, false, 64768, "MPA-03 MPA-04" },
+        { 100, false, 128, "MPA-03 MPA-37" },
+        { 1, false, 128, "MPA-37" },
+        { 536, true, 522, "MPA-35" },
+        { 1448, true, 1430, "MPA-35" },
+        { 1460, true, 1442 },
         { 8948, true, 8870 },
     };
     size_t i;

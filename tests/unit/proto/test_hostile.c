@@ -45,7 +45,8 @@ static size_t plausible_mpe(uint8_t *u)
     sg_put_be32(u + 2, prng(8) ? 0 : stags[prng(8)]);
     sg_put_be32(u + 6, op % 2 ? 3 : prng(20) ? 1 : prng(5));
     sg_put_be32(u + 10, prng(20) ? (uint32_t)(st->rx_flushes + st->rx_verifies +
-                                              st->rx_atomic_writes + st->rx_reads + 1) : prng(3));
+                                              st->rx_atomic_writes + st->rx_reads + 1)
+                                 : prng(3));
     sg_put_be32(u + 14, prng(2) ? 0 : prng(5000));
     sg_put_be32(u + 18, stags[prng(8)]);
     sg_put_be32(u + 22, op == 0x50 && prng(10) ? 8 : prng(prng(2) ? 100 : 2 * RIG_MEM));

@@ -10,7 +10,8 @@
 #define WRITE_MORE "8140 00000100 0000000000000000 "
 
 static const struct sg_msg imm_msg = {
-    .kind = SG_MSG_IMM, .imm = { .octets = { 1, 2, 3, 4, 5, 6, 7, 8 } },
+    .kind = SG_MSG_IMM,
+    .imm = { .octets = { 1, 2, 3, 4, 5, 6, 7, 8 } },
 };
 
 static void start(bool on)
@@ -62,7 +63,9 @@ static void sending(void)
 static void behind_write(void)
 {
     const struct sg_msg w = {
-        .kind = SG_MSG_WRITE, .cookie = 0, .write = { .stag = 0x100, .length = 3000 },
+        .kind = SG_MSG_WRITE,
+        .cookie = 0,
+        .write = { .stag = 0x100, .length = 3000 },
     };
     size_t n;
 
@@ -141,22 +144,29 @@ static void length_of_write(void)
         const char *log;
     } rows[] = {
         { "a Write", { WRITE "01020304" }, "placed imm(1,0000000000000007,4)" },
-        { "of three segments", { WRITE_MORE "0102", WRITE_MORE "03", WRITE "0405" },
+        { "of three segments",
+          { WRITE_MORE "0102", WRITE_MORE "03", WRITE "0405" },
           "placed imm(1,0000000000000007,5)" },
         { "of no octets", { WRITE }, "imm(1,0000000000000007,0)" },
-        { "two Writes", { WRITE "01020304", WRITE "010203" },
+        { "two Writes",
+          { WRITE "01020304", WRITE "010203" },
           "placed placed imm(1,0000000000000007,3)" },
-        { "two Writes, the second empty", { WRITE "01020304", WRITE },
+        { "two Writes, the second empty",
+          { WRITE "01020304", WRITE },
           "placed imm(1,0000000000000007,0)" },
-        { "a Read in between", { WRITE "01020304", "4141 00000000 00000001 00000001 00000000 "
-          "00000999 0000000000000000 00000000 00000000 0000000000000000" },
+        { "a Read in between",
+          { WRITE "01020304", "4141 00000000 00000001 00000001 00000000 "
+                              "00000999 0000000000000000 00000000 00000000 0000000000000000" },
           "placed imm(1,0000000000000007,0)" },
-        { "an Atomic in between", { WRITE "01020304", "414a 00000000 00000001 00000001 00000000 "
-          "00000000 00000001 00000100 0000000000000020 0000000000000000 0000000000000000 "
-          "0000000000000000 0000000000000000" },
+        { "an Atomic in between",
+          { WRITE "01020304",
+            "414a 00000000 00000001 00000001 00000000 "
+            "00000000 00000001 00000100 0000000000000020 0000000000000000 0000000000000000 "
+            "0000000000000000 0000000000000000" },
           "placed atomic(+1,100,20) imm(1,0000000000000007,0)" },
-        { "a Flush in between", { WRITE "01020304", "414c 00000000 00000001 00000001 00000000 "
-          "00000100 00000004 0000000000000000 00000001" },
+        { "a Flush in between",
+          { WRITE "01020304", "414c 00000000 00000001 00000001 00000000 "
+                              "00000100 00000004 0000000000000000 00000001" },
           "placed mpe(F1,100,0+4,1) answered(F1) imm(1,0000000000000007,0)" },
         { "a Write that has not ended", { WRITE_MORE "01020304" }, "imm(1,0000000000000007,0)" },
     };

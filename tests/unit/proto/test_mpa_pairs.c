@@ -16,17 +16,17 @@
 enum { PORT = 4791, QUEUE = 4, DATA = 1500 };
 
 struct policy {
-    uint8_t rev, rtr;           /* rtr: SG_RTR_* */
+    uint8_t rev, rtr; /* rtr: SG_RTR_* */
     bool crc, markers, p2p;
-    uint16_t max_ird, max_ord;  /* of the adapter */
-    uint16_t ird, ord;          /* asked for by the program */
+    uint16_t max_ird, max_ord; /* of the adapter */
+    uint16_t ird, ord;         /* asked for by the program */
 };
 
 /* What must come of it. */
 struct outcome {
     bool up;
-    uint16_t ird[2], ord[2];    /* initiator, responder */
-    uint8_t rtr;                /* the first message's kind; 0: none */
+    uint16_t ird[2], ord[2]; /* initiator, responder */
+    uint8_t rtr;             /* the first message's kind; 0: none */
 };
 
 struct mpa_pairs_side {
@@ -41,9 +41,9 @@ struct mpa_pairs_side {
     uint8_t mem[2][DATA], sink[DATA], got[DATA];
 };
 
-static struct mpa_pairs_side sides[2];    /* 0: initiator */
+static struct mpa_pairs_side sides[2]; /* 0: initiator */
 static uint64_t now_ns;
-static struct policy granted;   /* what the responder's program asks for */
+static struct policy granted; /* what the responder's program asks for */
 
 /* ---- the rules ---- */
 
@@ -111,7 +111,9 @@ static bool host_log_enabled(void *h, enum sg_log_class cls)
 }
 
 static const struct sg_host_ops host_ops = {
-    .now = host_now, .kick = host_kick, .log_enabled = host_log_enabled,
+    .now = host_now,
+    .kick = host_kick,
+    .log_enabled = host_log_enabled,
 };
 
 static void up_request(void *listener_user, struct sg_conn *c, const struct sg_conn_params *p)
@@ -258,8 +260,8 @@ static enum sg_mem_status up_check_source(void *user, uint32_t stag, uint64_t to
     return SG_MEM_OK;
 }
 
-static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len,
-                            struct iovec *iov, enum sg_mem_status *why)
+static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, struct iovec *iov,
+                            enum sg_mem_status *why)
 {
     (void)stag, (void)why;
     iov[0] = (struct iovec){ ((struct mpa_pairs_side *)user)->mem[1] + to, len };
@@ -267,22 +269,43 @@ static int up_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len
 }
 
 static const struct sg_engine_ops ops = {
-    .request = up_request, .request_gone = up_request_gone, .reply = up_reply,
-    .established = up_established, .disconnected = up_disconnected, .closed = up_closed,
-    .terminated = up_terminated, .tx_ready = up_tx_ready, .next = up_next, .gather = up_gather,
-    .gathered = up_gathered, .sent = up_sent, .read_done = up_read_done,
-    .place_write = up_place_write, .place_read = up_place_read, .place_recv = up_place_recv,
-    .recv_done = up_recv_done, .invalidate = up_invalidate, .check_source = up_check_source,
+    .request = up_request,
+    .request_gone = up_request_gone,
+    .reply = up_reply,
+    .established = up_established,
+    .disconnected = up_disconnected,
+    .closed = up_closed,
+    .terminated = up_terminated,
+    .tx_ready = up_tx_ready,
+    .next = up_next,
+    .gather = up_gather,
+    .gathered = up_gathered,
+    .sent = up_sent,
+    .read_done = up_read_done,
+    .place_write = up_place_write,
+    .place_read = up_place_read,
+    .place_recv = up_place_recv,
+    .recv_done = up_recv_done,
+    .invalidate = up_invalidate,
+    .check_source = up_check_source,
     .gather_source = up_gather_source,
 };
 
 static struct sg_engine_config config_of(const struct policy *p)
 {
     return (struct sg_engine_config){
-        .mpa_rev = p->rev, .crc = p->crc, .markers = p->markers, .peer_to_peer = p->p2p,
-        .rtr_mask = p->rtr, .max_ird = p->max_ird, .max_ord = p->max_ord,
-        .reply_timeout_ms = 1000, .startup_timeout_ms = 1000,
-        .close_timeout_ms = 1000, .linger_timeout_ms = 1000, .close_limit_ms = 10000,
+        .mpa_rev = p->rev,
+        .crc = p->crc,
+        .markers = p->markers,
+        .peer_to_peer = p->p2p,
+        .rtr_mask = p->rtr,
+        .max_ird = p->max_ird,
+        .max_ord = p->max_ord,
+        .reply_timeout_ms = 1000,
+        .startup_timeout_ms = 1000,
+        .close_timeout_ms = 1000,
+        .linger_timeout_ms = 1000,
+        .close_limit_ms = 10000,
     };
 }
 
@@ -357,8 +380,7 @@ static void check_opening(const struct outcome *o)
 }
 
 /* A Send of 1500 octets is 1524 on the wire; each Marker adds four, and there are two or three. */
-static void check_markers(struct sg_mem_switch *sw, const struct policy *i,
-                          const struct policy *r)
+static void check_markers(struct sg_mem_switch *sw, const struct policy *i, const struct policy *r)
 {
     const struct policy *receiver[2] = { r, i };
     unsigned k;
@@ -369,8 +391,7 @@ static void check_markers(struct sg_mem_switch *sw, const struct policy *i,
         sides[k].head = sides[k].tail = 0;
         post(&sides[k], SG_MSG_SEND);
         settle(sw);
-        T_EQ_INT(sg_engine_stats(sides[k].e)->tx_octets - before > 1524,
-                 receiver[k]->markers);
+        T_EQ_INT(sg_engine_stats(sides[k].e)->tx_octets - before > 1524, receiver[k]->markers);
     }
 }
 
@@ -379,7 +400,8 @@ static void run(const struct policy *i, const struct policy *r)
     static const struct sg_mem_options immediate = { .emss = 8000 };
     const struct sg_host host = { .ops = &host_ops };
     struct sg_endpoint at[2] = {
-        { .family = 4, .ip = { 10, 0, 0, 1 } }, { .family = 4, .ip = { 10, 0, 0, 2 } },
+        { .family = 4, .ip = { 10, 0, 0, 1 } },
+        { .family = 4, .ip = { 10, 0, 0, 2 } },
     };
     const struct policy *policy[2] = { i, r };
     const struct sg_conn_params p = { .ird = i->ird, .ord = i->ord };
@@ -440,9 +462,10 @@ static const char *text_of(const struct policy *p)
     static unsigned which;
     char *out = text[which++ % 2];
 
-    snprintf(out, sizeof(text[0]), "rev %u, RTR %u, crc %d, markers %d, p2p %d, limits %u/%u, "
-             "asks %u/%u", p->rev, p->rtr, p->crc, p->markers, p->p2p, p->max_ird, p->max_ord,
-             p->ird, p->ord);
+    snprintf(out, sizeof(text[0]),
+             "rev %u, RTR %u, crc %d, markers %d, p2p %d, limits %u/%u, "
+             "asks %u/%u",
+             p->rev, p->rtr, p->crc, p->markers, p->p2p, p->max_ird, p->max_ord, p->ird, p->ord);
     return out;
 }
 
@@ -460,8 +483,15 @@ enum { POLICIES = 128 };
 static struct policy policy_of(unsigned n)
 {
     return (struct policy){
-        .rev = n & 1 ? 2 : 1, .crc = n & 2, .markers = n & 4, .p2p = n & 8,
-        .rtr = (uint8_t)(n >> 4), .max_ird = 8, .max_ord = 8, .ird = 4, .ord = 4,
+        .rev = n & 1 ? 2 : 1,
+        .crc = n & 2,
+        .markers = n & 4,
+        .p2p = n & 8,
+        .rtr = (uint8_t)(n >> 4),
+        .max_ird = 8,
+        .max_ord = 8,
+        .ird = 4,
+        .ord = 4,
     };
 }
 
@@ -500,16 +530,25 @@ static void every_depth(void)
         bool p2p;
         uint8_t rtr;
     } opening[] = {
-        { false, SG_RTR_WRITE }, { true, SG_RTR_WRITE }, { true, SG_RTR_READ },
-        { true, SG_RTR_SEND }, { true, SG_RTR_READ | SG_RTR_SEND },
+        { false, SG_RTR_WRITE },
+        { true, SG_RTR_WRITE },
+        { true, SG_RTR_READ },
+        { true, SG_RTR_SEND },
+        { true, SG_RTR_READ | SG_RTR_SEND },
     };
     unsigned n, k;
 
     for (k = 0; k < SG_ARRAY_SIZE(opening); k++) {
         for (n = 0; n < N * N * N * N; n++) {
             struct policy a = {
-                .rev = 2, .crc = true, .p2p = opening[k].p2p, .rtr = opening[k].rtr,
-                .max_ird = 8, .max_ord = 8, .ird = depths[n % N], .ord = depths[n / N % N],
+                .rev = 2,
+                .crc = true,
+                .p2p = opening[k].p2p,
+                .rtr = opening[k].rtr,
+                .max_ird = 8,
+                .max_ord = 8,
+                .ird = depths[n % N],
+                .ord = depths[n / N % N],
             };
             struct policy b = a;
 
@@ -527,8 +566,13 @@ static void no_reads_at_all(void)
 
     for (n = 0; n < 8 * 16; n++) {
         struct policy a = {
-            .rev = 2, .p2p = true, .rtr = (uint8_t)(n >> 4), .ird = 4, .ord = 4,
-            .max_ird = n & 1 ? 8 : 0, .max_ord = n & 2 ? 8 : 0,
+            .rev = 2,
+            .p2p = true,
+            .rtr = (uint8_t)(n >> 4),
+            .ird = 4,
+            .ord = 4,
+            .max_ird = n & 1 ? 8 : 0,
+            .max_ord = n & 2 ? 8 : 0,
         };
         struct policy b = a;
 

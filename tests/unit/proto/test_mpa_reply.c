@@ -12,18 +12,19 @@
 #define REQ "4d504120 49442052 65712046 72616d65 "
 #define REP "4d504120 49442052 65702046 72616d65 "
 #define RTR_WRITE "000ec140 00000001 00000000 00000000 ebd34c5f"
-#define RTR_READ "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 " \
-                 "00000000 00000001 00000000 00000000 27dbd7e7"
+#define RTR_READ                                                               \
+    "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 " \
+    "00000000 00000001 00000000 00000000 27dbd7e7"
 
 /* Initiator: our parameters, a Reply, and what must follow. */
 struct reply_row {
     const char *what;
     const char *reply;
     const char *heard;
-    const char *sent;           /* octets behind our Request */
-    bool fin;                   /* we close */
-    bool reset;                 /* we reset */
-    const char *shows;          /* rows of the checklist */
+    const char *sent;  /* octets behind our Request */
+    bool fin;          /* we close */
+    bool reset;        /* we reset */
+    const char *shows; /* rows of the checklist */
 };
 
 /* Connect with IRD 4, ORD 8; our limit is 8 for both. */
@@ -38,8 +39,8 @@ static const struct reply_row replies[] = {
       .shows = "MPA-53" },
     { "ORD cut to the responder's IRD", REP "50020004 80028004", "reply(OK,4/2,rev2)", RTR_WRITE,
       .shows = "MP2-08" },
-    { "IRD raised to the responder's ORD", REP "50020004 80088007", "reply(OK,7/8,rev2)",
-      RTR_WRITE, .shows = "MP2-08" },
+    { "IRD raised to the responder's ORD", REP "50020004 80088007", "reply(OK,7/8,rev2)", RTR_WRITE,
+      .shows = "MP2-08" },
     { "IRD open: our ORD kept", REP "50020004 bfff8002", "reply(OK,4/8,rev2)", RTR_WRITE,
       .shows = "MP2-13" },
     { "ORD open: our IRD kept", REP "50020004 8008bfff", "reply(OK,4/8,rev2)", RTR_WRITE,
@@ -53,8 +54,8 @@ static const struct reply_row replies[] = {
     { "rejected", REP "70020007 80058006 6e6f21", "reply(REJECTED,5/6,rev2,no!)", "", true,
       .shows = "MPA-63" },
     { "rejected with revision 1", REP "60010002 6e6f", "reply(REJECTED,0/0,rev1,no)", "", true },
-    { "Request key: initiator meets initiator", REQ "50020004 80088004",
-      "reply(PROTOCOL,0/0,rev0)", "", false, true, .shows = "MPA-48 MPA-65" },
+    { "Request key: initiator meets initiator", REQ "50020004 80088004", "reply(PROTOCOL,0/0,rev0)",
+      "", false, true, .shows = "MPA-48 MPA-65" },
     { "wrong key", "4d504120 49442052 65702046 72616d00 50020004 80088004",
       "reply(PROTOCOL,0/0,rev0)", "", false, true, .shows = "MPA-48 MPA-62" },
     { "revision 1 to our revision 2", REP "40010000", "reply(PROTOCOL,0/0,rev0)", "", false, true },
@@ -236,7 +237,7 @@ static void fpdu_behind_reply(void)
     rig->recvs = 1;
     start_active(4, 8);
     rig_say(REP "50020004 00080004 "
-            "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c");
+                "00174143 00000000 00000000 00000001 00000000 68656c6c 6f000000 b990b10c");
     T_SHOWS("MPA-43 MPA-44") {
         T_EQ_STR(rig_log(), "reply(OK,4/8,rev2) recv(1,5)");
     }
@@ -302,7 +303,10 @@ static void crc_table(void)
     static const struct {
         bool ours, theirs, on;
     } rows[] = {
-        { false, false, false }, { true, false, true }, { false, true, true }, { true, true, true },
+        { false, false, false },
+        { true, false, true },
+        { false, true, true },
+        { true, true, true },
     };
     size_t i;
 
@@ -333,8 +337,8 @@ static void crc_table(void)
         T_EQ_INT(rig->in[16] & 0x40, rows[i].ours ? 0x40 : 0);
         rig_log();
         rig_say("00124143 00000000 00000000 00000001 00000000 deadbeef");
-        T_EQ_STR(rig_log(), rows[i].on ? "terminated(sent,2/0/02) disconnected(TERMINATED)"
-                                       : "recv(1,0)");
+        T_EQ_STR(rig_log(),
+                 rows[i].on ? "terminated(sent,2/0/02) disconnected(TERMINATED)" : "recv(1,0)");
         rig_stop();
     }
 }

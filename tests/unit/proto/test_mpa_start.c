@@ -11,8 +11,9 @@
 #define REQ "4d504120 49442052 65712046 72616d65 "
 #define REP "4d504120 49442052 65702046 72616d65 "
 #define RTR_WRITE "000ec140 00000001 00000000 00000000 ebd34c5f"
-#define RTR_READ "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 " \
-                 "00000000 00000001 00000000 00000000 27dbd7e7"
+#define RTR_READ                                                               \
+    "002e4141 00000000 00000001 00000001 00000000 00000001 00000000 00000000 " \
+    "00000000 00000001 00000000 00000000 27dbd7e7"
 #define RTR_SEND "00124143 00000000 00000000 00000001 00000000 587be8c4"
 
 /* Responder: a Request, what verbs hear, and what goes back after accept(ird, ord). */
@@ -22,8 +23,8 @@ struct request_row {
     const char *heard;
     uint16_t ird, ord;
     const char *pdata;
-    const char *reply;          /* NULL: verbs never heard of it, the stream was reset */
-    const char *shows;          /* rows of the checklist */
+    const char *reply; /* NULL: verbs never heard of it, the stream was reset */
+    const char *shows; /* rows of the checklist */
 };
 
 static const struct request_row requests[] = {
@@ -39,8 +40,8 @@ static const struct request_row requests[] = {
       NULL, REP "40010000" },
     { "revision 2 without S: unenhanced Reply", REQ "40020000", "request(8/8,rev2)", 8, 8, NULL,
       REP "40020000" },
-    { "revision 2, ORD cut to the initiator's IRD", REQ "50020004 00040008", "request(4/8,rev2)",
-      8, 8, NULL, REP "50020004 00080004", .shows = "MP2-06 MP2-07" },
+    { "revision 2, ORD cut to the initiator's IRD", REQ "50020004 00040008", "request(4/8,rev2)", 8,
+      8, NULL, REP "50020004 00080004", .shows = "MP2-06 MP2-07" },
     { "revision 2, private data behind the header", REQ "50020007 00040008 616263",
       "request(4/8,rev2,abc)", 8, 4, "no", REP "50020006 00080004 6e6f", .shows = "MP2-03 MP2-04" },
     { "A = 0: B, C, D ignored and sent as 0", REQ "50020004 4004c008", "request(4/8,rev2)", 8, 8,
@@ -57,8 +58,8 @@ static const struct request_row requests[] = {
       8, NULL, REP "50020004 3fff0004", .shows = "MP2-11" },
     { "IRD open: local ORD kept, reply says open", REQ "50020004 3fff0004", "request(8/4,rev2)", 8,
       8, NULL, REP "50020004 00083fff", .shows = "MP2-12" },
-    { "our limits cap what verbs grant", REQ "50020004 00ff00ff", "request(255/255,rev2)", 200,
-      200, NULL, REP "50020004 00080008" },
+    { "our limits cap what verbs grant", REQ "50020004 00ff00ff", "request(255/255,rev2)", 200, 200,
+      NULL, REP "50020004 00080008" },
     { "Reply key: responder meets responder", REP "40010000", NULL, 0, 0, NULL, NULL,
       .shows = "MPA-46 MPA-65" },
     { "wrong key", "4d504120 49442052 65712046 72616d66 40010000", NULL, 0, 0, NULL, NULL,
@@ -376,7 +377,8 @@ static void any_rtr_establishes(void)
 static const struct t_case cases[] = {
     { "MPA-46 MPA-47 MPA-49 MPA-53 MPA-54 MPA-55 MPA-58 MPA-65 MPA-67 MPA-71 MP2-02 MP2-03 MP2-04 "
       "MP2-06 MP2-07 MP2-11 MP2-12 MP2-16 MP2-17 MP2-18 MP2-21 MP2-24 MP2-25 MP2-27 "
-      "responder: every kind of Request", every_request },
+      "responder: every kind of Request",
+      every_request },
     { "MPA-39 MPA-57 Requests arriving octet by octet", requests_octet_by_octet },
     { "MPA-55 MPA-67 private data up to the limit, both ways", whole_private_data },
     { "MP2-26 responder limited to revision 1 closes", old_responder },

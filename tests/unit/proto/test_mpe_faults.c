@@ -29,8 +29,7 @@ static const struct fault_row header_rows[] = {
       "0/2/ff" },
     { "Atomic Write: not the last segment", D2, "0150 00000000 00000001 00000001 00000000",
       GOOD ATOM, "0/2/ff" },
-    { "Flush: RDMAP version 0", D2, "410c 00000000 00000001 00000001 00000000", GOOD P,
-      "0/2/05" },
+    { "Flush: RDMAP version 0", D2, "410c 00000000 00000001 00000001 00000000", GOOD P, "0/2/05" },
     { "Verify: RDMAP version 2", D2, "418e 00000000 00000001 00000001 00000000", GOOD, "0/2/05" },
     { "Atomic Write: RDMAP version 3", D2, "41d0 00000000 00000001 00000001 00000000", GOOD ATOM,
       "0/2/05" },
@@ -41,8 +40,8 @@ static const struct fault_row header_rows[] = {
     { "Atomic Write Response: tagged", D2, "c151 00000100 0000000000000010", "", "0/2/06" },
     { "Flush: queue 0", D2, "414c 00000000 00000000 00000001 00000000", GOOD P, "0/2/06" },
     { "Verify: queue 2", D2, "414e 00000000 00000002 00000001 00000000", GOOD, "0/2/06" },
-    { "Atomic Write: queue 3", D2, "4150 00000000 00000003 00000001 00000000", GOOD ATOM,
-      "1/2/02", .shows = "FLU-31" },
+    { "Atomic Write: queue 3", D2, "4150 00000000 00000003 00000001 00000000", GOOD ATOM, "1/2/02",
+      .shows = "FLU-31" },
     { "Flush: queue 4", D2, "414c 00000000 00000004 00000001 00000000", GOOD P, "1/2/01" },
     { "Verify: queue 2^32 - 1", D2, "414e 00000000 ffffffff 00000001 00000000", GOOD, "1/2/01" },
     { "Flush: MSN 0", D2, "414c 00000000 00000001 00000000 00000000", GOOD P, "1/2/03" },
@@ -60,8 +59,8 @@ static const struct fault_row header_rows[] = {
       "1/2/02" },
     { "Verify Response, nothing was asked", D2, "414f 00000000 00000003 00000001 00000000",
       "01020304", "1/2/02" },
-    { "Atomic Write Response, nothing was asked", D2,
-      "4151 00000000 00000003 00000001 00000000", "", "1/2/02" },
+    { "Atomic Write Response, nothing was asked", D2, "4151 00000000 00000003 00000001 00000000",
+      "", "1/2/02" },
 };
 
 static void header_fields(void)
@@ -74,18 +73,20 @@ static const struct fault_row body_rows[] = {
     { "Flush: empty", D2, HDR("4c"), "", "0/2/ff", .shows = "FLU-33" },
     { "Flush: an octet missing", D2, HDR("4c"), GOOD "000000", "0/2/ff" },
     { "Flush: an octet too many", D2, HDR("4c"), GOOD P "00", "0/2/ff" },
-    { "Flush: beyond the buffer", D2, HDR("4c"), GOOD P
-      "00000000000000000000000000000000000000000000000000000000000000000000000000000000"
-      "000000000000000000000000000000000000000000", "1/2/05" },
+    { "Flush: beyond the buffer", D2, HDR("4c"),
+      GOOD P "00000000000000000000000000000000000000000000000000000000000000000000000000000000"
+             "000000000000000000000000000000000000000000",
+      "1/2/05" },
     { "Flush: flag 8", D2, HDR("4c"), GOOD "00000009", "0/2/ff" },
     { "Flush: flag 2^31", D2, HDR("4c"), GOOD "80000001", "0/2/ff" },
     { "Flush: all flags", D2, HDR("4c"), GOOD "ffffffff", "0/2/ff" },
     { "draft -01, Flush: R", D1, HDR("4c"), GOOD "00000005", "0/2/ff" },
     { "Verify: empty", D2, HDR("4e"), "", "0/2/ff" },
     { "Verify: an octet missing", D2, HDR("4e"), "00000100 00000008 00000000000000", "0/2/ff" },
-    { "Verify: a hash of 65 octets", D2, HDR("4e"), GOOD
-      "0001020304050607 0001020304050607 0001020304050607 0001020304050607 "
-      "0001020304050607 0001020304050607 0001020304050607 0001020304050607 00", "1/2/05" },
+    { "Verify: a hash of 65 octets", D2, HDR("4e"),
+      GOOD "0001020304050607 0001020304050607 0001020304050607 0001020304050607 "
+           "0001020304050607 0001020304050607 0001020304050607 0001020304050607 00",
+      "1/2/05" },
     { "Atomic Write: empty", D2, HDR("50"), "", "0/2/ff" },
     { "Atomic Write: an octet missing", D2, HDR("50"), GOOD "0123456789abcd", "0/2/ff" },
     { "Atomic Write: an octet too many", D2, HDR("50"), GOOD ATOM "00", "0/2/ff" },
@@ -125,16 +126,18 @@ static void target_fields(void)
     static const struct {
         const char *header, *rest;
     } requests[] = {
-        { HDR("4c"), P }, { HDR("4e"), "" }, { HDR("50"), ATOM },
+        { HDR("4c"), P },
+        { HDR("4e"), "" },
+        { HDR("50"), ATOM },
     };
     size_t i, k;
 
     for (i = 0; i < SG_ARRAY_SIZE(targets); i++) {
         for (k = 0; k < SG_ARRAY_SIZE(requests); k++) {
             char what[80], body[120];
-            const struct fault_row r = {
-                what, i & 1 ? D1 : D2, requests[k].header, body, targets[i].lec, true, "FLU-32"
-            };
+            const struct fault_row r = { what,    i & 1 ? D1 : D2, requests[k].header,
+                                         body,    targets[i].lec,  true,
+                                         "FLU-32" };
 
             snprintf(what, sizeof(what), "%s, request %zu", targets[i].what, k);
             snprintf(body, sizeof(body), "%s%s", targets[i].target, requests[k].rest);
@@ -144,10 +147,11 @@ static void target_fields(void)
 }
 
 static const struct fault_row execution_rows[] = {
-    { "Atomic Write: not aligned", D2, HDR("50"), AT("00000100", "00000008", "0000000000000011")
-      ATOM, "0/2/07", true, .shows = "FLU-24 FLU-33" },
-    { "Atomic Write: aligned to 4", D2, HDR("50"), AT("00000100", "00000008", "0000000000000014")
-      ATOM, "0/2/07", true },
+    { "Atomic Write: not aligned", D2, HDR("50"),
+      AT("00000100", "00000008", "0000000000000011") ATOM, "0/2/07", true,
+      .shows = "FLU-24 FLU-33" },
+    { "Atomic Write: aligned to 4", D2, HDR("50"),
+      AT("00000100", "00000008", "0000000000000014") ATOM, "0/2/07", true },
     { "Verify: another hash", D2, HDR("4e"), GOOD "01020304", "0/2/07", true, .shows = "FLU-15" },
     { "Verify: a hash too short", D2, HDR("4e"), GOOD "01", "0/2/07", true },
     { "Verify: a hash too long", D2, HDR("4e"), GOOD "0102030405060708", "0/2/07", true },
@@ -162,12 +166,12 @@ static void execution(void)
 
 /* Draft -02: no STag to invalidate.  Draft -01: one that cannot be is an error after the fact. */
 static const struct fault_row invalidate_rows[] = {
-    { "Flush: STag to invalidate", D2, "414c 00000300 00000001 00000001 00000000", GOOD P,
+    { "Flush: STag to invalidate", D2, "414c 00000300 00000001 00000001 00000000", GOOD P, "0/1/09",
+      .shows = "FLU-03" },
+    { "Verify: STag to invalidate", D2, "414e 00000300 00000001 00000001 00000000", GOOD, "0/1/09",
+      .shows = "FLU-03" },
+    { "Atomic Write: STag to invalidate", D2, "4150 00000300 00000001 00000001 00000000", GOOD ATOM,
       "0/1/09", .shows = "FLU-03" },
-    { "Verify: STag to invalidate", D2, "414e 00000300 00000001 00000001 00000000", GOOD,
-      "0/1/09", .shows = "FLU-03" },
-    { "Atomic Write: STag to invalidate", D2, "4150 00000300 00000001 00000001 00000000",
-      GOOD ATOM, "0/1/09", .shows = "FLU-03" },
     { "draft -01, Flush: no such STag to invalidate", D1,
       "414c 00000999 00000001 00000001 00000000", GOOD P, "0/1/09", true, .shows = "FLU-02" },
     { "draft -01, Verify: another PD's STag to invalidate", D1,
@@ -186,8 +190,7 @@ static const struct fault_row off_rows[] = {
     { "off: Atomic Write looks like a Write", OFF, HDR("50"), GOOD ATOM, "0/2/06" },
     { "off: Flush Response", OFF, "414d 00000000 00000003 00000001 00000000", "", "1/2/01" },
     { "off: Verify Response", OFF, "414f 00000000 00000003 00000001 00000000", "00", "1/2/01" },
-    { "off: Atomic Write Response", OFF, "4151 00000000 00000003 00000001 00000000", "",
-      "1/2/01" },
+    { "off: Atomic Write Response", OFF, "4151 00000000 00000003 00000001 00000000", "", "1/2/01" },
 };
 
 static void extension_off(void)

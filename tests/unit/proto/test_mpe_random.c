@@ -23,9 +23,8 @@ static uint32_t prng(uint32_t n)
 
 static enum sg_msg_kind random_kind(void)
 {
-    static const enum sg_msg_kind kinds[] = {
-        SG_MSG_READ_REQ, SG_MSG_FLUSH, SG_MSG_VERIFY, SG_MSG_ATOMIC_WRITE
-    };
+    static const enum sg_msg_kind kinds[] = { SG_MSG_READ_REQ, SG_MSG_FLUSH, SG_MSG_VERIFY,
+                                              SG_MSG_ATOMIC_WRITE };
 
     return kinds[prng(4)];
 }
@@ -103,7 +102,9 @@ static uint32_t answers;           /* on queue 3 */
 static void hear_requests(unsigned ord)
 {
     static const uint8_t ops[SG_MSG_KINDS] = {
-        [SG_MSG_READ_REQ] = 0x41, [SG_MSG_FLUSH] = 0x4c, [SG_MSG_VERIFY] = 0x4e,
+        [SG_MSG_READ_REQ] = 0x41,
+        [SG_MSG_FLUSH] = 0x4c,
+        [SG_MSG_VERIFY] = 0x4e,
         [SG_MSG_ATOMIC_WRITE] = 0x50,
     };
     const uint8_t *u;
@@ -167,9 +168,11 @@ static bool answer(bool read)
         T_EQ_U64(sg_get_be32(rig->mem + BASE + 4 * i), i);
         return true;
     }
-    n = untagged(u, asked[i].kind == SG_MSG_FLUSH    ? 0x0d
-                    : asked[i].kind == SG_MSG_VERIFY ? 0x0f
-                                                     : 0x11, 3, ++answers);
+    n = untagged(u,
+                 asked[i].kind == SG_MSG_FLUSH    ? 0x0d
+                 : asked[i].kind == SG_MSG_VERIFY ? 0x0f
+                                                  : 0x11,
+                 3, ++answers);
     if (asked[i].kind == SG_MSG_VERIFY) {
         sg_put_be32(u + n, i);
         n += 4;
@@ -240,7 +243,9 @@ static size_t target(uint8_t *u, size_t n, uint32_t len, uint64_t to)
 static void ask(unsigned i, uint32_t *queue3)
 {
     static const uint8_t ops[SG_MSG_KINDS] = {
-        [SG_MSG_READ_REQ] = 0x01, [SG_MSG_FLUSH] = 0x0c, [SG_MSG_VERIFY] = 0x0e,
+        [SG_MSG_READ_REQ] = 0x01,
+        [SG_MSG_FLUSH] = 0x0c,
+        [SG_MSG_VERIFY] = 0x0e,
         [SG_MSG_ATOMIC_WRITE] = 0x10,
     };
     enum sg_msg_kind kind = random_kind();

@@ -12,17 +12,16 @@
 
 static const struct sg_msg verify_msg = {
     .kind = SG_MSG_VERIFY,
-    .mpe = {
-        .stag = 0xb0000002, .to = 0x2000, .length = 4096,
-        .args = { .hash = { .len = 4, .octets = { 0xe3, 0x06, 0x92, 0x83 } } }
-    },
+    .mpe = { .stag = 0xb0000002,
+             .to = 0x2000,
+             .length = 4096,
+             .args = { .hash = { .len = 4, .octets = { 0xe3, 0x06, 0x92, 0x83 } } } },
 };
 static const struct sg_msg atom_msg = {
     .kind = SG_MSG_ATOMIC_WRITE,
-    .mpe = {
-        .stag = 0xb0000002, .to = 0x2000,
-        .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } }
-    },
+    .mpe = { .stag = 0xb0000002,
+             .to = 0x2000,
+             .args = { .atom = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 } } },
 };
 
 #define VERIFY(msn) REQ("4e", msn) "b0000002 00001000 0000000000002000 e3069283"
@@ -124,9 +123,8 @@ static void every_form(void)
 static void unspeakable(void)
 {
     struct sg_msg rows[5] = { flush_msg, flush_msg, verify_msg, flush_msg, atom_msg };
-    static const uint8_t drafts[5] = {
-        SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02, SG_MPE_DRAFT_02
-    };
+    static const uint8_t drafts[5] = { SG_MPE_DRAFT_OFF, SG_MPE_DRAFT_01, SG_MPE_DRAFT_02,
+                                       SG_MPE_DRAFT_02, SG_MPE_DRAFT_02 };
     size_t i;
 
     rows[1].mpe.args.flags = SG_FLUSH_REGION | SG_FLUSH_PERSISTENT;
@@ -226,11 +224,10 @@ static void many(void)
         rig_settle();
         rig_say_fpdu(READ_RESP);
         T_EQ_STR(rig_log(), "");
-        snprintf(text, sizeof(text), "41%s 00000000 00000003 %08x 00000000 %s",
-                 i % 3 ? "4d" : "4f", i + 1, i % 3 ? "" : "aabb");
+        snprintf(text, sizeof(text), "41%s 00000000 00000003 %08x 00000000 %s", i % 3 ? "4d" : "4f",
+                 i + 1, i % 3 ? "" : "aabb");
         rig_say_fpdu(text);
-        T_EQ_STR(rig_log(), i % 3 ? "mpe_done(F) read_done(4)"
-                                  : "mpe_done(V,aabb) read_done(4)");
+        T_EQ_STR(rig_log(), i % 3 ? "mpe_done(F) read_done(4)" : "mpe_done(V,aabb) read_done(4)");
     }
     rig_stop();
 }
@@ -248,8 +245,7 @@ static void bad_responses(void)
         { "another kind: Atomic Write", &flush_msg, RESP("51", "01"),
           TERM("0206", "0012") RESP("51", "01"), "0/2/06" },
         { "MSN of the request queue", &flush_msg, RESP("4d", "02"),
-          TERM("1203", "0012") RESP("4d", "02"),
-          "1/2/03" },
+          TERM("1203", "0012") RESP("4d", "02"), "1/2/03" },
         { "MSN 0", &flush_msg, RESP("4d", "00"), TERM("1203", "0012") RESP("4d", "00"), "1/2/03" },
         { "MO", &flush_msg, "414d 00000000 00000003 00000001 00000001",
           TERM("1204", "0012") "414d 00000000 00000003 00000001 00000001", "1/2/04" },
@@ -257,8 +253,8 @@ static void bad_responses(void)
           TERM("02ff", "0012") "014d 00000000 00000003 00000001 00000000", "0/2/ff" },
         { "Flush Response with payload", &flush_msg, RESP("4d", "01") "00",
           TERM("02ff", "0013") RESP("4d", "01"), "0/2/ff" },
-        { "request on the queue of responses", &flush_msg, RESP("4c", "01")
-          "00000100 00000008 0000000000000010 00000001",
+        { "request on the queue of responses", &flush_msg,
+          RESP("4c", "01") "00000100 00000008 0000000000000010 00000001",
           TERM("0206", "0026") RESP("4c", "01"), "0/2/06" },
         { "Send on the queue of responses", &flush_msg, RESP("43", "01"),
           TERM("0206", "0012") RESP("43", "01"), "0/2/06" },

@@ -16,7 +16,7 @@
 #define FLUSH(msn) REQ("4c", msn) TARGET "00000001"
 #define VERIFY(msn) REQ("4e", msn) TARGET
 #define ATOM(msn) REQ("50", msn) "00000100 00000008 0000000000000010 0123456789abcdef"
-#define READ(msn, len) \
+#define READ(msn, len)                                                             \
     "4141 00000000 00000001 000000" msn " 00000000 0000000a 0000000000000000 " len \
     " 00000100 0000000000000000"
 
@@ -279,7 +279,11 @@ static unsigned count(const char *text, const char *word)
 static void little_room(void)
 {
     struct sg_mem_options net = {
-        .queued = true, .emss = 1024, .room = 1024, .delay_min_ns = 1000, .delay_max_ns = 1000,
+        .queued = true,
+        .emss = 1024,
+        .room = 1024,
+        .delay_min_ns = 1000,
+        .delay_max_ns = 1000,
     };
     static const char *const requests[] = { FLUSH("01"), VERIFY("02"), ATOM("03"), FLUSH("04") };
     struct sg_engine_config config = rig_config();

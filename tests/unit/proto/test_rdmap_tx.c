@@ -69,9 +69,9 @@ static void message_in_segments(void)
         uint32_t length;
         unsigned segments;
     } rows[] = {
-        { SG_MSG_SEND, 0, 1 }, { SG_MSG_SEND, 1, 1 }, { SG_MSG_SEND, 1436, 1 },
-        { SG_MSG_SEND, 1437, 2 }, { SG_MSG_SEND, 100000, 70 }, { SG_MSG_WRITE, 0, 1 },
-        { SG_MSG_WRITE, 1440, 1 }, { SG_MSG_WRITE, 1441, 2 }, { SG_MSG_WRITE, 65536, 46 },
+        { SG_MSG_SEND, 0, 1 },     { SG_MSG_SEND, 1, 1 },       { SG_MSG_SEND, 1436, 1 },
+        { SG_MSG_SEND, 1437, 2 },  { SG_MSG_SEND, 100000, 70 }, { SG_MSG_WRITE, 0, 1 },
+        { SG_MSG_WRITE, 1440, 1 }, { SG_MSG_WRITE, 1441, 2 },   { SG_MSG_WRITE, 65536, 46 },
     };
     size_t i, n;
 
@@ -160,10 +160,12 @@ static void send_opcodes(void)
 static void order_and_sequence(void)
 {
     struct sg_msg send = { .kind = SG_MSG_SEND }, write = {
-        .kind = SG_MSG_WRITE, .write = { .stag = 7 },
+        .kind = SG_MSG_WRITE,
+        .write = { .stag = 7 },
     };
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .read = { .stag = 9, .sink_stag = RIG_STAG_RW },
+        .kind = SG_MSG_READ_REQ,
+        .read = { .stag = 9, .sink_stag = RIG_STAG_RW },
     };
 
     active();
@@ -200,7 +202,8 @@ static void order_and_sequence(void)
 static void ord_is_never_exceeded(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .read = { .length = 4, .stag = 9, .sink_stag = RIG_STAG_RW },
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 4, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
     unsigned i;
     size_t n;
@@ -254,7 +257,8 @@ static void ord_zero(void)
 static void rtr_read_is_internal(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .read = { .length = 2, .stag = 9, .sink_stag = RIG_STAG_RW },
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 2, .stag = 9, .sink_stag = RIG_STAG_RW },
     };
 
     rig_start(NULL);
@@ -308,7 +312,8 @@ static void rtr_unknown(void)
 static void read_sink_gone(void)
 {
     struct sg_msg read = {
-        .kind = SG_MSG_READ_REQ, .read = { .length = 1, .stag = 9, .sink_stag = 0x777 },
+        .kind = SG_MSG_READ_REQ,
+        .read = { .length = 1, .stag = 9, .sink_stag = 0x777 },
     };
 
     active();
@@ -398,7 +403,7 @@ static void response_must_match(void)
     }
 }
 
-#define READ_FPDU(msn, sink, size, src) \
+#define READ_FPDU(msn, sink, size, src)                                                        \
     "4141 00000000 00000001 000000" msn " 00000000 a0000001 00000000 000000" sink " 0000" size \
     " 00000100 00000000 000000" src
 
@@ -538,8 +543,13 @@ static void local_gather_fails(void)
 static void blocked_stream(void)
 {
     struct sg_mem_options net = {
-        .queued = true, .emss = 536, .room = 1200, .piece_max = 300, .delay_min_ns = 1000,
-        .delay_max_ns = 5000, .seed = 1,
+        .queued = true,
+        .emss = 536,
+        .room = 1200,
+        .piece_max = 300,
+        .delay_min_ns = 1000,
+        .delay_max_ns = 5000,
+        .seed = 1,
     };
     size_t n, off = 0;
     unsigned turn;

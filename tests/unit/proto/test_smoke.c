@@ -60,10 +60,11 @@ static void reads_both_ways(void)
 {
     struct sg_msg m = {
         .kind = SG_MSG_READ_REQ,
-        .read = {
-            .length = 16, .stag = 0xb0000002, .to = 0x2000, .sink_stag = RIG_STAG_RW,
-            .sink_to = 0x1000
-        },
+        .read = { .length = 16,
+                  .stag = 0xb0000002,
+                  .to = 0x2000,
+                  .sink_stag = RIG_STAG_RW,
+                  .sink_to = 0x1000 },
     };
 
     rig_start(NULL);

@@ -12,7 +12,7 @@
 
 #define WRITE(at, octet) "c140 00000100 00000000 000000" at " " octet
 
-static unsigned holds;         /* calls with true less calls with false */
+static unsigned holds; /* calls with true less calls with false */
 
 /* The peer has had room for all that these cases send, so it comes in spite of the hold. */
 static void count_hold(struct sg_stream *s, bool held)

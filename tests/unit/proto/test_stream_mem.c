@@ -242,7 +242,11 @@ static void room(void)
 static void segmentation(void)
 {
     struct sg_mem_options opt = {
-        .queued = true, .seed = 5, .delay_min_ns = 10, .delay_max_ns = 1000, .piece_max = 50,
+        .queued = true,
+        .seed = 5,
+        .delay_min_ns = 10,
+        .delay_max_ns = 1000,
+        .piece_max = 50,
     };
     static uint8_t data[3000];
     size_t pieces[3], i;
@@ -270,7 +274,11 @@ static void segmentation(void)
 static void damage(void)
 {
     struct sg_mem_options opt = {
-        .queued = true, .seed = 1, .piece_max = 10, .corrupt_ppm = 300000, .corrupt_from = 100,
+        .queued = true,
+        .seed = 1,
+        .piece_max = 10,
+        .corrupt_ppm = 300000,
+        .corrupt_from = 100,
     };
     static uint8_t zeros[3000];
     size_t i, bits = 0;

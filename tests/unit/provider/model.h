@@ -81,8 +81,7 @@ int ibv_cmd_query_device_any(struct ibv_context *context,
 }
 
 int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num,
-                       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd,
-                       size_t cmd_size)
+                       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd, size_t cmd_size)
 {
     return 0;
 }
@@ -185,8 +184,8 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, siz
     return 0;
 }
 
-int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr,
-                      struct ibv_modify_cq *cmd, size_t cmd_size)
+int ibv_cmd_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr, struct ibv_modify_cq *cmd,
+                      size_t cmd_size)
 {
     kernel.moderate = attr->moderate;
     return 0;
@@ -224,8 +223,8 @@ int ibv_cmd_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int s
     return 0;
 }
 
-int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
-                      struct ibv_query_srq *cmd, size_t cmd_size)
+int ibv_cmd_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, struct ibv_query_srq *cmd,
+                      size_t cmd_size)
 {
     *srq_attr = kernel.srq_attr;
     return 0;
@@ -321,8 +320,8 @@ static uint32_t w_device_pi(void)
 }
 
 /* Everything of the drafts, in its last version. */
-#define ALL_FEATURES                                                                    \
-    (SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION |         \
+#define ALL_FEATURES                                                            \
+    (SG_FEATURE_FLUSH | SG_FEATURE_FLUSH_PERSISTENT | SG_FEATURE_FLUSH_REGION | \
      SG_FEATURE_ATOMIC_WRITE | SG_FEATURE_VERIFY)
 
 static void world_init(void)
@@ -362,7 +361,9 @@ static void world_fini(void)
 static struct ibv_qp_init_attr_ex qp_attr(uint32_t wrs, uint32_t sges, uint32_t inl)
 {
     return (struct ibv_qp_init_attr_ex){
-        .send_cq = w.cq, .recv_cq = w.cq, .pd = &w.spd.ibpd,
+        .send_cq = w.cq,
+        .recv_cq = w.cq,
+        .pd = &w.spd.ibpd,
         .cap = { wrs, wrs, sges, sges, inl },
         .qp_type = IBV_QPT_RC,
         .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
@@ -387,9 +388,14 @@ static void complete(uint32_t qpn, uint64_t wr_id, uint32_t wr_index, uint8_t op
     struct sg_cqe *cqe = &cq->ring[w.device_pi & (cq->size - 1)];
 
     *cqe = (struct sg_cqe){
-        .wr_id = htole64(wr_id), .qpn = htole32(qpn), .byte_len = htole32(100),
-        .inv_stag = htole32(0x55), .timestamp = htole64(1000 + w.device_pi),
-        .wr_index = htole32(wr_index), .status = status, .opcode = opcode,
+        .wr_id = htole64(wr_id),
+        .qpn = htole32(qpn),
+        .byte_len = htole32(100),
+        .inv_stag = htole32(0x55),
+        .timestamp = htole64(1000 + w.device_pi),
+        .wr_index = htole32(wr_index),
+        .status = status,
+        .opcode = opcode,
         .flags_phase = flags | (w.device_pi / cq->size % 2 ? 0 : SG_CQE_PHASE),
     };
     w.device_pi++;

@@ -111,7 +111,8 @@ static void query__device(void)
     /* An older caller gets what it knows and no more. */
     memset(&big, 0xee, sizeof(big));
     T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr,
-                               offsetof(struct sgdv_device_attr, max_hash_key)), 0);
+                               offsetof(struct sgdv_device_attr, max_hash_key)),
+             0);
     T_EQ_U64(big.attr.draft, 2);
     T_EQ_U64(big.attr.max_hash_key, 0xeeeeeeee);
     T_EQ_INT(sgdv_query_device(w.spd.ibpd.context, &big.attr, 8), EINVAL);
@@ -259,11 +260,15 @@ static void atomic__by_ibv_post_send(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ibv_sge sge[2] = { { (uintptr_t)&atom, rows[i].length, 5 },
-                                  { (uintptr_t)&atom, rows[i].length, 5 }, };
+        struct ibv_sge sge[2] = {
+            { (uintptr_t)&atom, rows[i].length, 5 },
+            { (uintptr_t)&atom, rows[i].length, 5 },
+        };
         struct ibv_send_wr wr = {
-            .opcode = IBV_WR_ATOMIC_WRITE, .sg_list = rows[i].num_sge ? sge : NULL,
-            .num_sge = rows[i].num_sge, .send_flags = rows[i].flags,
+            .opcode = IBV_WR_ATOMIC_WRITE,
+            .sg_list = rows[i].num_sge ? sge : NULL,
+            .num_sge = rows[i].num_sge,
+            .send_flags = rows[i].flags,
             .wr.rdma = { .remote_addr = TO, .rkey = RKEY },
         };
         struct ibv_send_wr *bad;
@@ -307,9 +312,14 @@ static void verify__with_sink_and_hash(void)
 {
     static const uint8_t hash[SGDV_HASH_MAX] = { 0xaa, 0xbb, [63] = 0xcc };
     struct sgdv_verify v = {
-        .remote_addr = TO, .rkey = RKEY, .length = 0x10000,
-        .expected = hash, .expected_len = sizeof(hash),
-        .sink_addr = 0x9000, .sink_lkey = 77, .sink_len = 64,
+        .remote_addr = TO,
+        .rkey = RKEY,
+        .length = 0x10000,
+        .expected = hash,
+        .expected_len = sizeof(hash),
+        .sink_addr = 0x9000,
+        .sink_lkey = 77,
+        .sink_len = 64,
     };
     struct sg_wqe_place *place;
     struct ibv_qp_ex *ex;

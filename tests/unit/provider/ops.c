@@ -6,9 +6,9 @@
 #include "model.h"
 #include "staghorndv.h"
 
-#define NEW_OPS                                                                                \
-    (IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |                       \
-     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                 \
+#define NEW_OPS                                                                \
+    (IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |       \
+     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | \
      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 
 static struct sgp_qp *make(uint64_t ops)
@@ -87,10 +87,17 @@ static void atomic__posted(void)
 {
     struct ibv_sge sge = { 0x1000, 8, 7 };
     struct ibv_send_wr wr[2] = {
-        { .wr_id = 1, .next = &wr[1], .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = &sge,
-          .num_sge = 1, .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+        { .wr_id = 1,
+          .next = &wr[1],
+          .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+          .sg_list = &sge,
+          .num_sge = 1,
+          .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
           .wr.atomic = { .remote_addr = 0x9000, .compare_add = 5, .swap = 99, .rkey = 77 } },
-        { .wr_id = 2, .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = &sge, .num_sge = 1,
+        { .wr_id = 2,
+          .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+          .sg_list = &sge,
+          .num_sge = 1,
           .wr.atomic = { .remote_addr = 0x9008, .compare_add = 5, .swap = 6, .rkey = 78 } },
     };
     struct ibv_send_wr *bad;
@@ -159,10 +166,16 @@ static void imm__octets_as_they_are(void)
     static const uint8_t octets[8] = { 0xde, 0xad, 0xbe, 0xef };
     struct ibv_sge sge = { 0x1000, 10, 1 }, none = { 0x1000, 0, 1 };
     struct ibv_send_wr wr[2] = {
-        { .next = &wr[1], .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .sg_list = &sge, .num_sge = 1,
-          .imm_data = htobe32(0xdeadbeef), .send_flags = IBV_SEND_SOLICITED,
+        { .next = &wr[1],
+          .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+          .sg_list = &sge,
+          .num_sge = 1,
+          .imm_data = htobe32(0xdeadbeef),
+          .send_flags = IBV_SEND_SOLICITED,
           .wr.rdma = { .remote_addr = 0x9000, .rkey = 77 } },
-        { .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = &none, .num_sge = 1,
+        { .opcode = IBV_WR_SEND_WITH_IMM,
+          .sg_list = &none,
+          .num_sge = 1,
           .imm_data = htobe32(0xdeadbeef) },
     };
     struct sgp_qp *qp = begin();
@@ -185,8 +198,9 @@ static void imm__octets_as_they_are(void)
         T_EQ_MEM(&sqe(qp, i)->imm, octets, 8);
         T_EQ_U64(sqe(qp, i)->opcode, write ? SG_WR_WRITE_IMM : SG_WR_SEND_IMM);
         T_EQ_U64(sqe(qp, i)->num_sge, i == 0);
-        T_EQ_U64(sqe(qp, i)->flags, i == 1 ? 0 : i == 2 ? SG_WQE_SOLICITED | SG_WQE_INLINE :
-                 SG_WQE_SOLICITED);
+        T_EQ_U64(sqe(qp, i)->flags, i == 1   ? 0
+                                    : i == 2 ? SG_WQE_SOLICITED | SG_WQE_INLINE
+                                             : SG_WQE_SOLICITED);
     }
     T_EQ_U64(le64toh(sqe(qp, 0)->remote_addr), 0x9000);
     T_EQ_U64(le32toh(sqe(qp, 2)->rkey), 6);
@@ -262,8 +276,11 @@ static void atomic__completions(void)
 static void window__bound(void)
 {
     struct ibv_mr mr = { .pd = &w.spd.ibpd, .lkey = 0x1122 };
-    struct ibv_mw_bind bind = { .wr_id = 5, .send_flags = IBV_SEND_SIGNALED, .bind_info = {
-        &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED }, };
+    struct ibv_mw_bind bind = {
+        .wr_id = 5,
+        .send_flags = IBV_SEND_SIGNALED,
+        .bind_info = { &mr, 0x8000, 0x100, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED },
+    };
     struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
     struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
@@ -333,8 +350,8 @@ static void window__refused(void)
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct ibv_mw *mw = sgp_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 :
-                                                                         IBV_MW_TYPE_2);
+        struct ibv_mw *mw =
+            sgp_alloc_mw(&w.spd.ibpd, rows[i].type == 1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
         struct ibv_mw_bind bind = { .bind_info = rows[i].info };
         struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
 
@@ -377,13 +394,19 @@ static void post__refused(void)
         int want;
     } rows[] = {
         { { .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = sge, .num_sge = 1 }, EOPNOTSUPP },
-        { { .opcode = IBV_WR_SEND_WITH_IMM, .sg_list = sge, .num_sge = 1,
-            .send_flags = IBV_SEND_INLINE }, EOPNOTSUPP },
+        { { .opcode = IBV_WR_SEND_WITH_IMM,
+            .sg_list = sge,
+            .num_sge = 1,
+            .send_flags = IBV_SEND_INLINE },
+          EOPNOTSUPP },
         { { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 0 }, EINVAL },
         { { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 2 }, EINVAL },
         { { .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = sge + 1, .num_sge = 1 }, EINVAL },
-        { { .opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .sg_list = sge, .num_sge = 1,
-            .send_flags = IBV_SEND_INLINE }, EINVAL },
+        { { .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
+            .sg_list = sge,
+            .num_sge = 1,
+            .send_flags = IBV_SEND_INLINE },
+          EINVAL },
         { { .opcode = IBV_WR_LOCAL_INV, .sg_list = sge, .num_sge = 1 }, EINVAL },
         { { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .sg_list = sge, .num_sge = 1000 }, EINVAL },
     };
@@ -414,11 +437,11 @@ static void wr__refused(void)
     struct sgp_qp *qp = begin();
     struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
-#define REFUSED(err, ...)                                  \
-    do {                                                   \
-        ibv_wr_start(ex);                                  \
-        __VA_ARGS__;                                       \
-        T_EQ_INT(ibv_wr_complete(ex), err);                \
+#define REFUSED(err, ...)                   \
+    do {                                    \
+        ibv_wr_start(ex);                   \
+        __VA_ARGS__;                        \
+        T_EQ_INT(ibv_wr_complete(ex), err); \
     } while (0)
     ex->wr_flags = 0;
     REFUSED(EINVAL, ibv_wr_atomic_fetch_add(ex, 0, 0, 0), ibv_wr_set_sge(ex, 0, 0, 4));

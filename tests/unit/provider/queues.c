@@ -428,9 +428,10 @@ static void owner_free(struct ibv_pd *pd, void *context, void *p, uint64_t type)
 static void domains__allocators(void)
 {
     struct ibv_parent_domain_init_attr attr = {
-        .comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
-                     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
-        .alloc = owner_alloc, .pd_context = &owner,
+        .comp_mask =
+            IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+        .alloc = owner_alloc,
+        .pd_context = &owner,
     };
     struct ibv_qp_init_attr_ex qa;
     struct ibv_pd *pd, *parent;
@@ -454,7 +455,7 @@ static void domains__allocators(void)
     T_EQ_U64(owner.asked[SGDV_RESOURCE_QP], 2);
     T_EQ_U64(owner.held, 2);
     T_EQ_U64(*(uint64_t *)to_sgp_qp(qp)->sq_buf.addr, 0); /* it had other content */
-    T_EQ_INT(sgp_dealloc_pd(parent), EBUSY); /* its memory goes back there */
+    T_EQ_INT(sgp_dealloc_pd(parent), EBUSY);              /* its memory goes back there */
     sgp_destroy_qp(qp);
     T_EQ_U64(owner.held, 0);
 

@@ -92,7 +92,10 @@ static void reg__bad_arguments(void)
         { ALL_FEATURES, 0x1e, { .hash = SGDV_HASH_NONE, .key = key, .key_len = 1 }, 0, EINVAL },
         { ALL_FEATURES, 0x1e, { .hash = SGDV_HASH_HMAC_SHA256 }, 0, EINVAL },
         { ALL_FEATURES, 0x1e, { .hash = SGDV_HASH_HMAC_SHA256, .key_len = 8 }, 0, EINVAL },
-        { ALL_FEATURES, 0x1e, { .hash = SGDV_HASH_HMAC_SHA256, .key = key, .key_len = 65 }, 0,
+        { ALL_FEATURES,
+          0x1e,
+          { .hash = SGDV_HASH_HMAC_SHA256, .key = key, .key_len = 65 },
+          0,
           EINVAL },
         { ALL_FEATURES, 0x1e, { .hash = SGDV_HASH_SHA256 }, EACCES, EACCES },
         { ALL_FEATURES, 0x1e, { .mem_type = SGDV_MEM_PERSISTENT }, EINVAL, EINVAL },
@@ -124,7 +127,7 @@ static void hash__lengths(void)
     T_EQ_U64(sgdv_hash_len(SGDV_HASH_SHA512), 64);
     T_EQ_U64(sgdv_hash_len(SGDV_HASH_HMAC_SHA256), 32);
     T_EQ_U64(sgdv_hash_len((enum sgdv_hash)5), 0);
-    T_EQ_U64(sgdv_hash_len((enum sgdv_hash)-1), 0);
+    T_EQ_U64(sgdv_hash_len((enum sgdv_hash) - 1), 0);
 }
 
 static const struct t_case cases[] = {

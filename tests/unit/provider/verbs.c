@@ -40,13 +40,13 @@ static void create__refusals(void)
     struct ibv_qp_init_attr_ex attr;
 
     world_init();
-#define REFUSED(err, ...)                                       \
-    do {                                                        \
-        attr = qp_attr(4, 1, 0);                                \
-        __VA_ARGS__;                                            \
-        errno = 0;                                              \
-        T_NULL(sgp_create_qp_ex(w.spd.ibpd.context, &attr));           \
-        T_EQ_INT(errno, err);                                   \
+#define REFUSED(err, ...)                                    \
+    do {                                                     \
+        attr = qp_attr(4, 1, 0);                             \
+        __VA_ARGS__;                                         \
+        errno = 0;                                           \
+        T_NULL(sgp_create_qp_ex(w.spd.ibpd.context, &attr)); \
+        T_EQ_INT(errno, err);                                \
     } while (0)
     REFUSED(EOPNOTSUPP, attr.qp_type = IBV_QPT_UD);
     REFUSED(EOPNOTSUPP, attr.send_ops_flags |= IBV_QP_EX_WITH_FLUSH);
@@ -72,9 +72,17 @@ static void post__list_and_one_doorbell(void)
 {
     struct ibv_sge sge[2] = { { 0x1000, 10, 1 }, { 0x2000, 20, 2 } };
     struct ibv_send_wr wr[3] = {
-        { .wr_id = 1, .next = &wr[1], .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 2,
+        { .wr_id = 1,
+          .next = &wr[1],
+          .opcode = IBV_WR_SEND,
+          .sg_list = sge,
+          .num_sge = 2,
           .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED },
-        { .wr_id = 2, .next = &wr[2], .opcode = IBV_WR_RDMA_WRITE, .sg_list = sge, .num_sge = 1,
+        { .wr_id = 2,
+          .next = &wr[2],
+          .opcode = IBV_WR_RDMA_WRITE,
+          .sg_list = sge,
+          .num_sge = 1,
           .send_flags = IBV_SEND_FENCE | IBV_SEND_SOLICITED,
           .wr.rdma = { .remote_addr = 0x9000, .rkey = 77 } },
         { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 88 },
@@ -112,14 +120,14 @@ static void post__bad_request(void)
     qp = make_qp(64, 2, 256);
     qp->sq_max_sge = 2;
     qp->max_inline = 256;
-#define BAD(err, ...)                                                 \
-    do {                                                              \
-        bad = (struct ibv_send_wr){ .sg_list = sge, __VA_ARGS__ };    \
-        good.next = &bad;                                             \
-        at = NULL;                                                    \
-        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &good, &at), err);         \
-        T_TRUE(at == &bad);                                           \
-        T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, ++posted));             \
+#define BAD(err, ...)                                              \
+    do {                                                           \
+        bad = (struct ibv_send_wr){ .sg_list = sge, __VA_ARGS__ }; \
+        good.next = &bad;                                          \
+        at = NULL;                                                 \
+        T_EQ_INT(sgp_post_send(&qp->vqp.qp, &good, &at), err);     \
+        T_TRUE(at == &bad);                                        \
+        T_EQ_U64(db(SG_DB_SQ), db_of(qp->qpn, ++posted));          \
     } while (0)
     BAD(EINVAL, .opcode = IBV_WR_SEND, .num_sge = 3);
     BAD(EINVAL, .opcode = IBV_WR_SEND, .num_sge = -1);
@@ -130,7 +138,7 @@ static void post__bad_request(void)
     BAD(EOPNOTSUPP, .opcode = IBV_WR_SEND_WITH_IMM);
     BAD(EOPNOTSUPP, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD);
     BAD(EOPNOTSUPP, .opcode = IBV_WR_FLUSH);
-    BAD(EOPNOTSUPP, .opcode = (enum ibv_wr_opcode)-1);
+    BAD(EOPNOTSUPP, .opcode = (enum ibv_wr_opcode) - 1);
     BAD(EOPNOTSUPP, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_IP_CSUM);
     sgp_destroy_qp(&qp->vqp.qp);
     world_fini();
@@ -277,8 +285,12 @@ static void wr__error_or_abort_posts_nothing(void)
 
 static void wr__all_signaled(void)
 {
-    struct ibv_qp_init_attr attr = { .send_cq = NULL, .cap = { 4, 4, 1, 1, 0 },
-                                     .qp_type = IBV_QPT_RC, .sq_sig_all = 1, };
+    struct ibv_qp_init_attr attr = {
+        .send_cq = NULL,
+        .cap = { 4, 4, 1, 1, 0 },
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 1,
+    };
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
     struct sgp_qp *qp;
 
@@ -413,7 +425,8 @@ static void poll__reset_frees_the_queues(void)
 static void poll__extended(void)
 {
     struct ibv_cq_init_attr_ex attr = {
-        .cqe = 8, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
+        .cqe = 8,
+        .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP,
         .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
     };
     struct ibv_poll_cq_attr poll = { 0 };
@@ -470,7 +483,8 @@ static uint64_t wall(void)
 static void poll__wall_clock(void)
 {
     struct ibv_cq_init_attr_ex attr = {
-        .cqe = 8, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+        .cqe = 8,
+        .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
     };
     const uint64_t adapter = 77000000000;
     struct ibv_poll_cq_attr poll = { 0 };

@@ -9,8 +9,8 @@ static void geometry__strides(void)
     static const struct {
         uint32_t sge, inl, stride;
     } rows[] = {
-        { 0, 0, 64 },   { 1, 0, 64 },   { 1, 16, 64 },   { 1, 17, 128 },  { 2, 0, 128 },
-        { 5, 80, 128 }, { 6, 0, 256 },  { 13, 208, 256 }, { 14, 0, 512 },  { 16, 256, 512 },
+        { 0, 0, 64 },    { 1, 0, 64 },     { 1, 16, 64 },    { 1, 17, 128 }, { 2, 0, 128 },
+        { 5, 80, 128 },  { 6, 0, 256 },    { 13, 208, 256 }, { 14, 0, 512 }, { 16, 256, 512 },
         { 1, 464, 512 }, { 1, 465, 1024 }, { 30, 0, 1024 },
     };
 
@@ -125,7 +125,7 @@ static void flush__octets(void)
         0xdd, 0xcc, 0xbb, 0xaa, 0x00, 0x00, 0x00, 0x00, /* rkey */
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* imm */
         0x00, 0x10, 0x20, 0x40, 0x03, 0x00, 0x00, 0x00, /* length, flags */
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00 /* hash_len, reserved */
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00  /* hash_len, reserved */
     };
     uint8_t slot[128];
     struct sg_wqe_hdr *wqe = (struct sg_wqe_hdr *)slot;
@@ -230,10 +230,9 @@ static void inline__limit(void)
 
 static void recv__octets(void)
 {
-    static const uint8_t want[32] = {
-        0x2a, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0xff, 0xff, 0xff, 0x01, 0, 0, 0,
-        0x00, 0x10, 0, 0, 0, 0, 0, 0, 0x00, 0x08, 0, 0, 0x07, 0, 0, 0
-    };
+    static const uint8_t want[32] = { 0x2a, 0,    0,    0,    0, 0,    0,    0x80, 0xff, 0xff, 0xff,
+                                      0xff, 0x01, 0,    0,    0, 0x00, 0x10, 0,    0,    0,    0,
+                                      0,    0,    0x00, 0x08, 0, 0,    0x07, 0,    0,    0 };
     uint8_t slot[64];
     struct sg_rqe_hdr *rqe = (struct sg_rqe_hdr *)slot;
 

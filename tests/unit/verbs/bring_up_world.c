@@ -103,8 +103,8 @@ static void bu_write(struct bu_machine *m, uint32_t offset, uint64_t value, unsi
         s->resets++;
         s->tests = 0;
     }
-    s->tests += offset == SG_REG_TEST_SCRATCH || offset == SG_REG_TEST_IRQ ||
-                offset == SG_REG_TEST_DMA_CMD;
+    s->tests +=
+        offset == SG_REG_TEST_SCRATCH || offset == SG_REG_TEST_IRQ || offset == SG_REG_TEST_DMA_CMD;
     s->h.fault_hi = s->no_dma ? UINT64_MAX : 0;
     sg_adapter_reg_write(s->a, offset, value, octets);
 }
@@ -193,10 +193,16 @@ static uint64_t bu_now(struct bu_machine *m)
 }
 
 static const struct bu_machine machine = {
-    .read = bu_read, .write = bu_write, .doorbell = bu_doorbell,
-    .dma_alloc = bu_dma_alloc, .dma_free = bu_dma_free,
-    .msix_enable = bu_msix_enable, .msix_disable = bu_msix_disable, .msix_wait = bu_msix_wait,
-    .delay = bu_delay, .now = bu_now,
+    .read = bu_read,
+    .write = bu_write,
+    .doorbell = bu_doorbell,
+    .dma_alloc = bu_dma_alloc,
+    .dma_free = bu_dma_free,
+    .msix_enable = bu_msix_enable,
+    .msix_disable = bu_msix_disable,
+    .msix_wait = bu_msix_wait,
+    .delay = bu_delay,
+    .now = bu_now,
 };
 
 /* ---- the world ---- */
@@ -227,8 +233,12 @@ static void begin_side(struct bu_world *w, int i)
 
 void bu_world_begin(struct bu_world *w)
 {
-    static const struct sg_mem_options late = { /* so that there is something to wait for */
-        .queued = true, .seed = 1, .delay_min_ns = 20000, .delay_max_ns = 300000,
+    static const struct sg_mem_options late = {
+        /* so that there is something to wait for */
+        .queued = true,
+        .seed = 1,
+        .delay_min_ns = 20000,
+        .delay_max_ns = 300000,
     };
     int i;
 

@@ -29,14 +29,14 @@ struct bu_side {
     struct sg_stream_net *net;
     struct bu_block blocks[BU_BLOCKS];
     unsigned block_count;
-    unsigned msix;                 /* vectors; 0: disabled */
+    unsigned msix; /* vectors; 0: disabled */
     uint64_t seen[TEST_HOST_VECTORS];
-    unsigned resets, tests;        /* CTRL.RESET; test registers written since */
-    unsigned doorbell_early;       /* doorbells before READY */
+    unsigned resets, tests;  /* CTRL.RESET; test registers written since */
+    unsigned doorbell_early; /* doorbells before READY */
     /* Faults. */
     uint32_t magic_xor, version_xor, scratch_xor;
     bool no_dma, no_irq, frozen, removed;
-    void *d;                       /* the driver's object */
+    void *d; /* the driver's object */
 };
 
 struct bu_world {

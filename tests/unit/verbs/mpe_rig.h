@@ -16,7 +16,9 @@ enum {
     ALL_FLUSH = SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT,
     ALL_RIGHTS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |
                  ALL_FLUSH | SG_ACCESS_VERIFY,
-    P = SG_FLUSH_PERSISTENT, G = SG_FLUSH_GLOBAL, R = SG_FLUSH_REGION,
+    P = SG_FLUSH_PERSISTENT,
+    G = SG_FLUSH_GLOBAL,
+    R = SG_FLUSH_REGION,
 };
 
 static struct test_pm pm[2];
@@ -88,12 +90,12 @@ struct ask {
     uint32_t rkey;
     uint64_t raddr;
     uint32_t len;
-    uint32_t flush;       /* FLUSH: SG_FLUSH_* */
-    const uint8_t *hash;  /* VERIFY: expected, or NULL */
+    uint32_t flush;      /* FLUSH: SG_FLUSH_* */
+    const uint8_t *hash; /* VERIFY: expected, or NULL */
     uint8_t hash_len;
-    uint64_t addr;        /* VERIFY: sink, ATOMIC_WRITE: source; 0: none, inline */
-    uint32_t room;        /* octets of that element */
-    uint32_t lkey;        /* 0: the buffer's */
+    uint64_t addr; /* VERIFY: sink, ATOMIC_WRITE: source; 0: none, inline */
+    uint32_t room; /* octets of that element */
+    uint32_t lkey; /* 0: the buffer's */
     uint64_t atom;
     uint32_t inv_stag;
 };
@@ -166,7 +168,11 @@ static T_UNUSED struct ask flush_of(uint64_t id, uint32_t rkey, uint32_t off, ui
                                     uint32_t flags)
 {
     return (struct ask){
-        .opcode = SG_WR_FLUSH, .id = id, .rkey = rkey, .raddr = at(1, off), .len = len,
+        .opcode = SG_WR_FLUSH,
+        .id = id,
+        .rkey = rkey,
+        .raddr = at(1, off),
+        .len = len,
         .flush = flags,
     };
 }
@@ -174,15 +180,24 @@ static T_UNUSED struct ask flush_of(uint64_t id, uint32_t rkey, uint32_t off, ui
 static T_UNUSED struct ask verify_of(uint64_t id, uint32_t rkey, uint32_t off, uint32_t len)
 {
     return (struct ask){
-        .opcode = SG_WR_VERIFY, .id = id, .rkey = rkey, .raddr = at(1, off), .len = len,
-        .addr = at(0, PAIR_BUF - 64), .room = 64,
+        .opcode = SG_WR_VERIFY,
+        .id = id,
+        .rkey = rkey,
+        .raddr = at(1, off),
+        .len = len,
+        .addr = at(0, PAIR_BUF - 64),
+        .room = 64,
     };
 }
 
 static T_UNUSED struct ask atomic_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t atom)
 {
     return (struct ask){
-        .opcode = SG_WR_ATOMIC_WRITE, .id = id, .rkey = rkey, .raddr = at(1, off), .atom = atom,
+        .opcode = SG_WR_ATOMIC_WRITE,
+        .id = id,
+        .rkey = rkey,
+        .raddr = at(1, off),
+        .atom = atom,
     };
 }
 

@@ -25,8 +25,9 @@ static T_UNUSED void reconnect_slow(void)
     pair.side[0].conn = pair_connect_cmd(&pair, &pair.side[0].qp, 4, 4, NULL, &status);
     pair_pass(&pair, 100000000);
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
-                         NULL), SG_OK);
+    T_EQ_U64(
+        pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4, NULL),
+        SG_OK);
     pair_pass(&pair, 100000000);
     pair_expect(&pair, 0, SG_EV_CM_REPLY);
 }
@@ -35,7 +36,11 @@ static T_UNUSED void reconnect_slow(void)
 static T_UNUSED void begin_slow(uint16_t flags)
 {
     const struct sg_mem_options slow = {
-        .queued = true, .seed = 3, .room = 70000, .emss = 9000, .delay_min_ns = 1000000,
+        .queued = true,
+        .seed = 3,
+        .room = 70000,
+        .emss = 9000,
+        .delay_min_ns = 1000000,
         .delay_max_ns = 1000000,
     };
 
@@ -91,11 +96,15 @@ static T_UNUSED void fill(int side, uint32_t off, uint32_t len, uint8_t seed)
 }
 
 static T_UNUSED struct md_wr wr(int side, uint8_t opcode, uint64_t id, uint32_t off, uint32_t len,
-                       uint32_t roff)
+                                uint32_t roff)
 {
     return (struct md_wr){
-        .opcode = opcode, .wr_id = id, .addr = pair.side[side].buf + off, .len = len,
-        .lkey = pair.side[side].stag, .raddr = pair.side[!side].buf + roff,
+        .opcode = opcode,
+        .wr_id = id,
+        .addr = pair.side[side].buf + off,
+        .len = len,
+        .lkey = pair.side[side].stag,
+        .raddr = pair.side[!side].buf + roff,
         .rkey = pair.side[!side].stag,
     };
 }

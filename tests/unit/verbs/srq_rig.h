@@ -44,9 +44,13 @@ static T_UNUSED void begin_shared(void)
         for (i = 0; i < 2; i++) {
             struct pair_side *s = &pair.side[i];
 
-            md_create_qp(&s->md, &joints[n].qp[i], &(struct md_qp_params){
-                .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .srq = i ? &srq : NULL,
-            });
+            md_create_qp(&s->md, &joints[n].qp[i],
+                         &(struct md_qp_params){
+                             .pd = s->pd,
+                             .scq = &s->cq,
+                             .rcq = &s->cq,
+                             .srq = i ? &srq : NULL,
+                         });
         }
         join(&joints[n]);
     }

@@ -44,7 +44,10 @@ static struct sg_page_list cheap_list(struct md *md, uint32_t pages)
 static struct sg_cmd_create_qp deep_qp(struct pair_side *s)
 {
     struct sg_cmd_create_qp c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, });
+                                                             .pd = s->pd,
+                                                             .scq = &s->cq,
+                                                             .rcq = &s->cq,
+                                                         });
 
     c.sq_pages = c.rq_pages = cheap_list(&s->md, DEEP / 8);
     sg_put_le32(&c.sq_entries, DEEP);
@@ -119,11 +122,16 @@ static void commands_are_refused(void)
         const void *cmd;
         size_t len;
     } rows[] = {
-        { "CREATE_PD", &pd, sizeof(pd) }, { "CREATE_CQ", &cq, sizeof(cq) },
-        { "CREATE_QP", &qp, sizeof(qp) }, { "CREATE_SRQ", &srq, sizeof(srq) },
-        { "REG_MR", &mr, sizeof(mr) }, { "REG_MR, on demand", &odp, sizeof(odp) },
-        { "REG_MR of a list", &listed, sizeof(listed) }, { "ALLOC_MR", &fast, sizeof(fast) },
-        { "ALLOC_MW", &mw, sizeof(mw) }, { "RESIZE_CQ", &resize, sizeof(resize) },
+        { "CREATE_PD", &pd, sizeof(pd) },
+        { "CREATE_CQ", &cq, sizeof(cq) },
+        { "CREATE_QP", &qp, sizeof(qp) },
+        { "CREATE_SRQ", &srq, sizeof(srq) },
+        { "REG_MR", &mr, sizeof(mr) },
+        { "REG_MR, on demand", &odp, sizeof(odp) },
+        { "REG_MR of a list", &listed, sizeof(listed) },
+        { "ALLOC_MR", &fast, sizeof(fast) },
+        { "ALLOC_MW", &mw, sizeof(mw) },
+        { "RESIZE_CQ", &resize, sizeof(resize) },
     };
     uint64_t used;
     size_t i;

@@ -354,11 +354,14 @@ static void addresses(void)
         enum sg_status status;
     } rows[] = {
         { { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
-          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 2 } }, SG_ENOENT },
+          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 2 } },
+          SG_ENOENT },
         { { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
-          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } }, SG_OK },
+          { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+          SG_OK },
         { { .family = 4, .ip = { 10, 0, 0, 77, 5, [15] = 9 } },
-          { .family = 4, .ip = { 10, 0, 0, 77 } }, SG_OK },
+          { .family = 4, .ip = { 10, 0, 0, 77 } },
+          SG_OK },
     };
     struct sg_cmd_set_addr c = { .hdr.opcode = SG_ADMIN_SET_ADDR, .prefix_len = 24 };
     unsigned i;

@@ -49,7 +49,11 @@ static void operate(struct atomic_op o)
 static struct atomic_op add_of(uint64_t id, uint32_t rkey, uint32_t off, uint64_t n)
 {
     return (struct atomic_op){
-        .opcode = SG_WR_FETCH_ADD, .id = id, .rkey = rkey, .raddr = at(1, off), .data = n,
+        .opcode = SG_WR_FETCH_ADD,
+        .id = id,
+        .rkey = rkey,
+        .raddr = at(1, off),
+        .data = n,
     };
 }
 
@@ -57,8 +61,14 @@ static struct atomic_op swap_of(uint64_t id, uint32_t rkey, uint32_t off, uint64
                                 uint64_t data)
 {
     return (struct atomic_op){
-        .opcode = SG_WR_CMP_SWAP, .id = id, .rkey = rkey, .raddr = at(1, off), .data = data,
-        .mask = all_ones, .cmp = cmp, .cmp_mask = all_ones,
+        .opcode = SG_WR_CMP_SWAP,
+        .id = id,
+        .rkey = rkey,
+        .raddr = at(1, off),
+        .data = data,
+        .mask = all_ones,
+        .cmp = cmp,
+        .cmp_mask = all_ones,
     };
 }
 
@@ -89,8 +99,8 @@ static void arithmetic(void)
         { "add, mask of the top bit", ADD, UINT64_MAX, 2, 1ull << 63, 0, 0, 1 },
         { "two fields of 32", ADD, 0x00000001ffffffff, 0x0000000200000001, 1ull << 31, 0, 0,
           0x0000000300000000 },
-        { "eight fields of 8", ADD, 0xff01ff02ff03ff04, 0x0102010201020102, 0x8080808080808080,
-          0, 0, 0x0003000400050006 },
+        { "eight fields of 8", ADD, 0xff01ff02ff03ff04, 0x0102010201020102, 0x8080808080808080, 0,
+          0, 0x0003000400050006 },
         { "fields of one bit", ADD, 0xf0f0, 0xffff, UINT64_MAX, 0, 0, 0x0f0f },
         { "swap, equal", CAS, 7, 9, UINT64_MAX, 7, UINT64_MAX, 9 },
         { "swap, not equal", CAS, 8, 9, UINT64_MAX, 7, UINT64_MAX, 8 },
@@ -116,8 +126,13 @@ static void arithmetic(void)
         set_word(1, off, rows[i].before);
         set_word(0, SINK, 0);
         operate((struct atomic_op){
-            .opcode = rows[i].opcode, .id = i, .rkey = stag, .raddr = at(1, off),
-            .data = rows[i].data, .mask = rows[i].mask, .cmp = rows[i].cmp,
+            .opcode = rows[i].opcode,
+            .id = i,
+            .rkey = stag,
+            .raddr = at(1, off),
+            .data = rows[i].data,
+            .mask = rows[i].mask,
+            .cmp = rows[i].cmp,
             .cmp_mask = rows[i].cmp_mask,
         });
         c = expect(0, i, SG_WC_SUCCESS);
@@ -245,8 +260,9 @@ static void refused(void)
         expect_refused(1, rows[k].type == 1 ? SG_WC_REM_ACCESS_ERR : SG_WC_REM_OP_ERR, 0,
                        rows[k].type, rows[k].code);
         T_EQ_U64(test_pm_count(&pm[1], TEST_PM_CMPXCHG), 0);
-        T_EQ_U64(pair_expect(&pair, 1, rows[k].type == 1 ? SG_EV_QP_ACCESS_ERR
-                                                         : SG_EV_QP_REQ_ERR).event != 0, true);
+        T_EQ_U64(pair_expect(&pair, 1, rows[k].type == 1 ? SG_EV_QP_ACCESS_ERR : SG_EV_QP_REQ_ERR)
+                         .event != 0,
+                 true);
         T_EQ_MEM(pair_buf(&pair, 1), untouched, PAIR_BUF);
         place_end();
     }
@@ -260,8 +276,8 @@ static void alignment_of_address(void)
         uint64_t to;
         bool works;
     } rows[] = {
-        { 4096, 0, true }, { 4096, 4, false }, { 4100, 4, true }, { 4100, 0, false },
-        { 4097, 7, true }, { 4097, 8, false },
+        { 4096, 0, true },  { 4096, 4, false }, { 4100, 4, true },
+        { 4100, 0, false }, { 4097, 7, true },  { 4097, 8, false },
     };
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;
@@ -385,9 +401,13 @@ static void sink_gone(void)
     o = add_of(1, stag, 0, 1);
     pair.side[0].md.hold = true;
     sg_put_le32(&((struct sg_sge *)((struct sg_wqe_atomic *)(build_op(&o) + 1) + 1))->lkey, sink);
-    sg_put_le64(&((struct sg_sge *)((struct sg_wqe_atomic *)
-                ((struct sg_wqe_hdr *)test_host_ptr(&pair.side[0].h, pair.side[0].qp.sq.base)
-                 + 1) + 1))->addr, at(0, 0));
+    sg_put_le64(
+        &((struct sg_sge *)((struct sg_wqe_atomic *)((struct sg_wqe_hdr *)test_host_ptr(
+                                                         &pair.side[0].h, pair.side[0].qp.sq.base) +
+                                                     1) +
+                            1))
+             ->addr,
+        at(0, 0));
     md_sq_doorbell(&pair.side[0].qp);
     sg_adapter_run(pair.side[0].md.a, 1 << 20);
     pair.side[0].md.hold = false;
@@ -403,9 +423,8 @@ static void sink_gone(void)
 static void credits(void)
 {
     enum { N = 120 };
-    static const uint8_t kinds[] = {
-        SG_WR_FETCH_ADD, SG_WR_READ, SG_WR_CMP_SWAP, SG_WR_WRITE, SG_WR_FLUSH, SG_WR_FETCH_ADD
-    };
+    static const uint8_t kinds[] = { SG_WR_FETCH_ADD, SG_WR_READ,  SG_WR_CMP_SWAP,
+                                     SG_WR_WRITE,     SG_WR_FLUSH, SG_WR_FETCH_ADD };
     uint64_t counter = 0;
     uint32_t i, stag;
 
@@ -497,9 +516,14 @@ static void second_connection(struct md_qp qp[2])
     for (i = 0; i < 2; i++) {
         struct pair_side *s = &pair.side[i];
 
-        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .entries = 64, .access = RIGHTS,
-        });
+        md_create_qp(&s->md, &qp[i],
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &s->cq,
+                         .rcq = &s->cq,
+                         .entries = 64,
+                         .access = RIGHTS,
+                     });
     }
     pair_connect_cmd(&pair, &qp[0], 8, 8, NULL, &status);
     T_EQ_U64(status, SG_OK);

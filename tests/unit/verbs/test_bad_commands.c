@@ -15,9 +15,9 @@ static const uint64_t nowhere = 0x7000000000; /* does not respond */
 
 static struct {
     uint32_t srqn, window, region, odp, fast, bound_window;
-    uint32_t conn;    /* that was asked for and is not answered */
-    uint32_t idle_qp; /* for it */
-    uint64_t room;    /* a page for lists and answers */
+    uint32_t conn;       /* that was asked for and is not answered */
+    uint32_t idle_qp;    /* for it */
+    uint64_t room;       /* a page for lists and answers */
     struct md_qp asking; /* of side 0 */
 } o;
 
@@ -62,9 +62,12 @@ static void ask(void)
     enum sg_status status;
     struct sg_eqe e;
 
-    md_create_qp(&s->md, &o.asking, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
-    });
+    md_create_qp(&s->md, &o.asking,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &s->cq,
+                     .rcq = &s->cq,
+                 });
     pair_connect_cmd(&pair, &o.asking, 4, 4, "who are you", &status);
     T_EQ_U64(status, SG_OK);
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
@@ -91,9 +94,12 @@ static void begin_busy(void)
     o.odp = md_make(md(), &paged, sizeof(paged));
     o.fast = md_alloc_mr(md(), s->pd, FR_PAGES);
     o.room = test_host_alloc(&s->h, SG_PAGE_SIZE, SG_PAGE_SIZE);
-    md_create_qp(&s->md, &idle, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
-    });
+    md_create_qp(&s->md, &idle,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &s->cq,
+                     .rcq = &s->cq,
+                 });
     o.idle_qp = idle.qpn;
     ask();
 }
@@ -169,7 +175,8 @@ static void whole_memory(void)
         { FIELD(sg_cmd_reg_mr, flags), SG_MR_WHOLE_MEMORY | SG_MR_ODP, SG_EINVAL },
     };
     struct sg_cmd_reg_mr c = {
-        .hdr.opcode = SG_ADMIN_REG_MR, .flags = SG_MR_WHOLE_MEMORY,
+        .hdr.opcode = SG_ADMIN_REG_MR,
+        .flags = SG_MR_WHOLE_MEMORY,
     };
 
     begin_busy();
@@ -337,8 +344,11 @@ static void foreign_queues(void)
 
     begin_busy();
     c = md_create_qp_cmd(md(), &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .uar = 2,
-    });
+                                   .pd = s->pd,
+                                   .scq = &s->cq,
+                                   .rcq = &s->cq,
+                                   .uar = 2,
+                               });
     cq = md_create_cq_cmd(md(), 16);
     sg_put_le32(&cq.uar, 1);
     cqn = md_make(md(), &cq, sizeof(cq));
@@ -370,10 +380,9 @@ static void foreign_queues(void)
 
 static void queries(void)
 {
-    static const uint8_t ops[] = {
-        SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_QUERY_QP_STATS,
-        SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_CM_DATA
-    };
+    static const uint8_t ops[] = { SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS,
+                                   SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS,
+                                   SG_ADMIN_CM_DATA };
     static const struct field_row rows[] = {
         { FIELD(sg_cmd_query, out_len), 0, SG_EINVAL },
         { FIELD(sg_cmd_query, out_addr), nowhere, SG_EFAULT },
@@ -390,9 +399,10 @@ static void queries(void)
 
         sg_put_le64(&c.out_addr, o.room);
         sg_put_le32(&c.out_len, SG_PAGE_SIZE);
-        sg_put_le32(&c.id, ops[i] == SG_ADMIN_QUERY_QP_STATS ? pair.side[1].qp.qpn
+        sg_put_le32(&c.id, ops[i] == SG_ADMIN_QUERY_QP_STATS   ? pair.side[1].qp.qpn
                            : ops[i] == SG_ADMIN_QUERY_MR_STATS ? o.region
-                           : ops[i] == SG_ADMIN_CM_DATA ? o.conn : 0);
+                           : ops[i] == SG_ADMIN_CM_DATA        ? o.conn
+                                                               : 0);
         REFUSE(c, rows);
     }
     end_busy();
@@ -411,18 +421,20 @@ static struct sg_cmd_connect answer_cmd(uint8_t op)
     return c;
 }
 
-#define ANSWER_ROWS                                                       \
-    { FIELD(sg_cmd_connect, conn), 0, SG_ENOENT },                        \
-    { FIELD(sg_cmd_connect, conn), UINT32_MAX, SG_ENOENT },               \
-    { FIELD(sg_cmd_connect, conn), pair.side[1].conn, SG_ESTATE },        \
-    { FIELD(sg_cmd_connect, pdata_len), 509, SG_EINVAL },                 \
-    { FIELD(sg_cmd_connect, pdata_len), UINT16_MAX, SG_EINVAL },          \
-    { FIELD(sg_cmd_connect, pdata_addr), nowhere, SG_EFAULT },            \
-    { FIELD(sg_cmd_connect, pdata_addr), UINT64_MAX, SG_EFAULT },         \
-    { FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },                       \
-    { FIELD(sg_cmd_connect, ord), UINT16_MAX, SG_EINVAL },                \
-    { FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },                       \
-    { FIELD(sg_cmd_connect, flags), 0x8000, SG_EINVAL }
+#define ANSWER_ROWS                                                    \
+    { FIELD(sg_cmd_connect, conn), 0, SG_ENOENT },                     \
+        { FIELD(sg_cmd_connect, conn), UINT32_MAX, SG_ENOENT },        \
+        { FIELD(sg_cmd_connect, conn), pair.side[1].conn, SG_ESTATE }, \
+        { FIELD(sg_cmd_connect, pdata_len), 509, SG_EINVAL },          \
+        { FIELD(sg_cmd_connect, pdata_len), UINT16_MAX, SG_EINVAL },   \
+        { FIELD(sg_cmd_connect, pdata_addr), nowhere, SG_EFAULT },     \
+        { FIELD(sg_cmd_connect, pdata_addr), UINT64_MAX, SG_EFAULT },  \
+        { FIELD(sg_cmd_connect, ird), 129, SG_EINVAL },                \
+        { FIELD(sg_cmd_connect, ord), UINT16_MAX, SG_EINVAL },         \
+        { FIELD(sg_cmd_connect, flags), 4, SG_EINVAL },                \
+    {                                                                  \
+        FIELD(sg_cmd_connect, flags), 0x8000, SG_EINVAL                \
+    }
 
 /* After a refused answer the peer still waits, and the right answer reaches it. */
 static void answers(void)
@@ -531,8 +543,8 @@ static void nearly(uint8_t op, uint8_t cmd[SG_ADMIN_CMD_SIZE])
     memset(cmd, 0, SG_ADMIN_CMD_SIZE);
     switch (op) {
     case SG_ADMIN_REG_MR:
-        *(struct sg_cmd_reg_mr *)(void *)cmd = md_reg_mr_cmd(s->pd, s->buf, 8192,
-                                                             SG_ACCESS_LOCAL_WRITE);
+        *(struct sg_cmd_reg_mr *)(void *)cmd =
+            md_reg_mr_cmd(s->pd, s->buf, 8192, SG_ACCESS_LOCAL_WRITE);
         break;
     case SG_ADMIN_CREATE_CQ:
         *(struct sg_cmd_create_cq *)(void *)cmd = md_create_cq_cmd(md(), 16);

@@ -26,8 +26,14 @@ struct entry {
         struct sg_sge sge[SG_SQ_MAX_SGE];
         struct sg_wqe_reg reg;
         struct sg_wqe_bind bind;
-        struct { struct sg_wqe_atomic op; struct sg_sge sge; } atomic;
-        struct { struct sg_wqe_place op; struct sg_sge sge; } place;
+        struct {
+            struct sg_wqe_atomic op;
+            struct sg_sge sge;
+        } atomic;
+        struct {
+            struct sg_wqe_place op;
+            struct sg_sge sge;
+        } place;
         uint8_t octets[ENTRY - sizeof(struct sg_wqe_hdr)];
     };
 };
@@ -282,16 +288,14 @@ static void unknown_opcodes(void)
 static void inline_data(void)
 {
     static const bool allowed[ALL_OPCODES] = {
-        [SG_WR_SEND] = true, [SG_WR_SEND_INV] = true, [SG_WR_WRITE] = true,
+        [SG_WR_SEND] = true,      [SG_WR_SEND_INV] = true,     [SG_WR_WRITE] = true,
         [SG_WR_WRITE_IMM] = true, [SG_WR_ATOMIC_WRITE] = true,
     };
     for (unsigned op = 0; op < ALL_OPCODES; op++) {
-        const struct bad_requests_row length = {
-            (uint8_t)op, FIELD(h.inline_len), SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR
-        };
-        struct bad_requests_row r = {
-            (uint8_t)op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE, SG_WC_LOC_QP_OP_ERR
-        };
+        const struct bad_requests_row length = { (uint8_t)op, FIELD(h.inline_len),
+                                                 SG_MAX_INLINE + 1, SG_WC_LOC_LEN_ERR };
+        struct bad_requests_row r = { (uint8_t)op, FIELD(h.flags), SG_WQE_SIGNALED | SG_WQE_INLINE,
+                                      SG_WC_LOC_QP_OP_ERR };
 
         if (!allowed[op]) {
             refuse_rows(&r, 1);
@@ -313,9 +317,7 @@ static void inline_data(void)
 
 static void elements(void)
 {
-    static const uint8_t ops[] = {
-        SG_WR_SEND, SG_WR_WRITE, SG_WR_WRITE_IMM, SG_WR_READ
-    };
+    static const uint8_t ops[] = { SG_WR_SEND, SG_WR_WRITE, SG_WR_WRITE_IMM, SG_WR_READ };
     static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.num_sge), SG_SQ_MAX_SGE + 1, SG_WC_LOC_LEN_ERR },
         { 0, FIELD(h.num_sge), 255, SG_WC_LOC_LEN_ERR },
@@ -342,7 +344,10 @@ static void elements(void)
 /* Sinks of what comes back. */
 static void sinks(void)
 {
-    static const struct { uint8_t opcode; size_t sge; } ops[] = {
+    static const struct {
+        uint8_t opcode;
+        size_t sge;
+    } ops[] = {
         { SG_WR_READ, offsetof(struct entry, sge[1]) },
         { SG_WR_FETCH_ADD, offsetof(struct entry, atomic.sge) },
         { SG_WR_CMP_SWAP, offsetof(struct entry, atomic.sge) },
@@ -351,8 +356,12 @@ static void sinks(void)
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(ops); i++) {
-        struct bad_requests_row r = { ops[i].opcode, "lkey without LOCAL_WRITE",
-                         ops[i].sge + offsetof(struct sg_sge, lkey), 4, 0, SG_WC_LOC_PROT_ERR };
+        struct bad_requests_row r = { ops[i].opcode,
+                                      "lkey without LOCAL_WRITE",
+                                      ops[i].sge + offsetof(struct sg_sge, lkey),
+                                      4,
+                                      0,
+                                      SG_WC_LOC_PROT_ERR };
 
         begin_row(); /* numbers are the same in each world */
         r.value = o.read_only;
@@ -437,8 +446,8 @@ static void kinds(void)
     rows[3].value = o.valid_fast; /* is registered */
     rows[4].value = o.region;
     rows[5].value = o.window;
-    rows[6].value = o.fast;       /* is not registered */
-    rows[7].value = o.read_only;  /* without MW_BIND */
+    rows[6].value = o.fast;      /* is not registered */
+    rows[7].value = o.read_only; /* without MW_BIND */
     rows[8].value = o.window;
     rows[9].value = o.fast;
     end_row();
@@ -485,13 +494,12 @@ static void extensions(void)
 /* What the peer's adapter refuses: its Terminate is the status, and it has touched nothing. */
 static void remote_fields(void)
 {
-    static const struct { uint8_t opcode, status; } ops[] = {
-        { SG_WR_READ, SG_WC_REM_ACCESS_ERR },
-        { SG_WR_FETCH_ADD, SG_WC_REM_ACCESS_ERR },
-        { SG_WR_CMP_SWAP, SG_WC_REM_ACCESS_ERR },
-        { SG_WR_FLUSH, SG_WC_REM_ACCESS_ERR },
-        { SG_WR_VERIFY, SG_WC_REM_ACCESS_ERR },
-        { SG_WR_ATOMIC_WRITE, SG_WC_REM_ACCESS_ERR },
+    static const struct {
+        uint8_t opcode, status;
+    } ops[] = {
+        { SG_WR_READ, SG_WC_REM_ACCESS_ERR },     { SG_WR_FETCH_ADD, SG_WC_REM_ACCESS_ERR },
+        { SG_WR_CMP_SWAP, SG_WC_REM_ACCESS_ERR }, { SG_WR_FLUSH, SG_WC_REM_ACCESS_ERR },
+        { SG_WR_VERIFY, SG_WC_REM_ACCESS_ERR },   { SG_WR_ATOMIC_WRITE, SG_WC_REM_ACCESS_ERR },
     };
     static const struct bad_requests_row rows[] = {
         { 0, FIELD(h.rkey), 0, 0 },

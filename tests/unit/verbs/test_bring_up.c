@@ -40,8 +40,11 @@ static void begin_machines(void)
     bu_world_begin(&world);
     expected_errors = 0;
     for (int i = 0; i < 2; i++) {
-        ends[i] = (struct bring_up_end){ .s = &world.side[i], .d = world.side[i].d,
-                                .at = { .ip = { 10, 0, 0, (uint8_t)(i + 1) } }, };
+        ends[i] = (struct bring_up_end){
+            .s = &world.side[i],
+            .d = world.side[i].d,
+            .at = { .ip = { 10, 0, 0, (uint8_t)(i + 1) } },
+        };
     }
     ends[1].at.port = PORT;
 }
@@ -69,7 +72,9 @@ static void stop_both(void)
 static void make_objects(struct bring_up_end *e)
 {
     const struct bu_qp_params params = {
-        .entries = ENTRIES, .max_sge = 4, .max_inline = 64,
+        .entries = ENTRIES,
+        .max_sge = 4,
+        .max_inline = 64,
         .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE,
     };
     struct bu_qp_params p = params;
@@ -208,7 +213,10 @@ static struct bu_wr local(struct bring_up_end *e, uint8_t opcode, uint64_t wr_id
                           uint32_t len)
 {
     return (struct bu_wr){
-        .wr_id = wr_id, .opcode = opcode, .flags = SG_WQE_SIGNALED, .num_sge = 1,
+        .wr_id = wr_id,
+        .opcode = opcode,
+        .flags = SG_WQE_SIGNALED,
+        .num_sge = 1,
         .sge = { { .addr = e->bus + at, .length = len, .lkey = e->stag } },
     };
 }
@@ -412,8 +420,13 @@ static void reads_and_elements(void)
     OK(drv->mr_destroy(ends[0].d, stag));
 
     receive(1, 5, 60000, 64);
-    wr = (struct bu_wr){ .wr_id = 4, .opcode = SG_WR_SEND, .payload = "inline octets",
-                         .flags = SG_WQE_SIGNALED | SG_WQE_INLINE, .payload_len = 13, };
+    wr = (struct bu_wr){
+        .wr_id = 4,
+        .opcode = SG_WR_SEND,
+        .payload = "inline octets",
+        .flags = SG_WQE_SIGNALED | SG_WQE_INLINE,
+        .payload_len = 13,
+    };
     send(0, wr);
     expect(&ends[0], 4, SG_WC_SUCCESS);
     T_EQ_U64(expect(&ends[1], 5, SG_WC_SUCCESS).byte_len, 13);
@@ -471,8 +484,13 @@ static void events_of_two_queues(void)
     p.send_cq = ends[1].cq;
     p.recv_cq = cq;
     OK(drv->qp_create(ends[1].d, &p, &ends[1].qp));
-    p = (struct bu_qp_params){ .pd = ends[0].pd, .send_cq = ends[0].cq, .recv_cq = ends[0].cq,
-                               .entries = 4, .max_sge = 1, };
+    p = (struct bu_qp_params){
+        .pd = ends[0].pd,
+        .send_cq = ends[0].cq,
+        .recv_cq = ends[0].cq,
+        .entries = 4,
+        .max_sge = 1,
+    };
     OK(drv->qp_create(ends[0].d, &p, &ends[0].qp));
     OK(drv->listen(ends[1].d, &ends[1].at, 4, &listener));
     connect_both();
@@ -490,8 +508,13 @@ static void events_of_two_queues(void)
     }
     OK(drv->qp_destroy(ends[1].d, ends[1].qp));
     OK(drv->cq_destroy(ends[1].d, cq));
-    p = (struct bu_qp_params){ .pd = ends[1].pd, .send_cq = first, .recv_cq = first,
-                               .entries = 4, .max_sge = 1, };
+    p = (struct bu_qp_params){
+        .pd = ends[1].pd,
+        .send_cq = first,
+        .recv_cq = first,
+        .entries = 4,
+        .max_sge = 1,
+    };
     OK(drv->qp_create(ends[1].d, &p, &ends[1].qp));
     end_with_objects();
 }
@@ -688,10 +711,22 @@ static void recovers_from(enum loss how)
     end_with_objects();
 }
 
-static void recovers_from_failure(void) { recovers_from(FATAL); }
-static void recovers_from_a_foreign_reset(void) { recovers_from(RESET_BY_SOMEBODY); }
-static void recovers_from_removal(void) { recovers_from(REMOVED); }
-static void recovers_from_silence(void) { recovers_from(SILENT); }
+static void recovers_from_failure(void)
+{
+    recovers_from(FATAL);
+}
+static void recovers_from_a_foreign_reset(void)
+{
+    recovers_from(RESET_BY_SOMEBODY);
+}
+static void recovers_from_removal(void)
+{
+    recovers_from(REMOVED);
+}
+static void recovers_from_silence(void)
+{
+    recovers_from(SILENT);
+}
 
 /* stop() without any teardown before: the reset ends all of it. */
 static void stops_in_the_middle(void)

@@ -10,15 +10,21 @@
 
 enum { MS = 1000000, LARGE = 200 * 1024 };
 
-#define RIGHTS (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | \
-                SG_ACCESS_REMOTE_ATOMIC)
+#define RIGHTS                                                                \
+    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | \
+     SG_ACCESS_REMOTE_ATOMIC)
 
 /* Connected over a network with so much delay and room, in octets. */
 static void begin_over(uint64_t delay_ns, size_t room, uint32_t piece)
 {
     const struct sg_mem_options net = {
-        .queued = true, .seed = 5, .room = room, .emss = 8000, .delay_min_ns = delay_ns,
-        .delay_max_ns = delay_ns, .piece_max = piece,
+        .queued = true,
+        .seed = 5,
+        .room = room,
+        .emss = 8000,
+        .delay_min_ns = delay_ns,
+        .delay_max_ns = delay_ns,
+        .piece_max = piece,
     };
     struct sg_adapter_config config;
     enum sg_status status;
@@ -34,7 +40,8 @@ static void begin_over(uint64_t delay_ns, size_t room, uint32_t piece)
     pair_pass(&pair, 100 * delay_ns);
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
     T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 16, 16,
-                         NULL), SG_OK);
+                         NULL),
+             SG_OK);
     pair_pass(&pair, 100 * delay_ns);
     pair_expect(&pair, 0, SG_EV_CM_REPLY);
     pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
@@ -53,8 +60,8 @@ static void fetch_add(uint64_t id, uint32_t sink)
     h->flags = SG_WQE_SIGNALED;
     h->num_sge = 1;
     sg_put_le64(&h->remote_addr, pair.side[1].buf);
-    sg_put_le32(&h->rkey, md_reg_mr(&pair.side[1].md, pair.side[1].pd, pair.side[1].buf, PAIR_BUF,
-                                    RIGHTS));
+    sg_put_le32(&h->rkey,
+                md_reg_mr(&pair.side[1].md, pair.side[1].pd, pair.side[1].buf, PAIR_BUF, RIGHTS));
     sg_put_le64(&sge->addr, s->buf);
     sg_put_le32(&sge->length, 8);
     sg_put_le32(&sge->lkey, sink);
@@ -230,8 +237,8 @@ static void own_fault_blames_nobody(void)
         expect(1, 2, SG_WC_SUCCESS);
         T_TRUE(md_poll(&pair.side[1].cq, &c));
         T_EQ_U64(sg_get_le64(&c.wr_id), 3);
-        T_EQ_U64(c.status, SG_WC_REM_OP_ERR);        /* of the layer, not of its access */
-        T_EQ_U64(sg_get_le32(&c.vendor_err), 0);     /* 0/0/00 */
+        T_EQ_U64(c.status, SG_WC_REM_OP_ERR);    /* of the layer, not of its access */
+        T_EQ_U64(sg_get_le32(&c.vendor_err), 0); /* 0/0/00 */
         end();
     }
 }
@@ -246,8 +253,8 @@ static void fault_of_a_younger_read(void)
     uint32_t stag;
 
     begin_over(1 * MS, 70000, 0);
-    stag = md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 64,
-                     SG_ACCESS_LOCAL_WRITE);
+    stag =
+        md_reg_mr(&pair.side[0].md, pair.side[0].pd, pair.side[0].buf, 64, SG_ACCESS_LOCAL_WRITE);
     fetch_add(1, pair.side[0].stag);
     w = wr(0, SG_WR_READ, 2, 0, 8, 4096);
     w.lkey = stag;
@@ -280,8 +287,9 @@ static void broken_at_the_reply(void)
     md_doorbell(&pair.side[0].md, 0, SG_DB_SQ, pair.side[0].qp.qpn, 12345);
     T_EQ_U64(((struct sg_qp *)sg_idtab_get(&a->qps, pair.side[0].qp.qpn))->state, SG_QP_ERROR);
     pair.side[0].md.hold = false;
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
-                         NULL), SG_OK);
+    T_EQ_U64(
+        pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4, NULL),
+        SG_OK);
     e = pair_expect(&pair, 0, SG_EV_QP_FATAL);
     e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
     T_EQ_U64(e.cm_status, SG_CM_RESET);

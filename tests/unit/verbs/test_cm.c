@@ -198,8 +198,9 @@ static void unlisten_with_requests(void)
     T_EQ_U64(md_cmd_id(&pair.side[1].md, SG_ADMIN_UNLISTEN, pair.listener), SG_OK);
     e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
     T_EQ_U64(sg_get_le32(&e.aux), pair.listener);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1,
-                         NULL), SG_ENOENT);
+    T_EQ_U64(
+        pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1, NULL),
+        SG_ENOENT);
     e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
     T_EQ_U64(e.cm_status, SG_CM_RESET);
     end();
@@ -219,7 +220,10 @@ static void destroy_delivers(void)
 static void destroy_delivers_under_fire(void)
 {
     const struct sg_mem_options net = {
-        .queued = true, .delay_min_ns = 1000000, .delay_max_ns = 1000000, .room = 1 << 20,
+        .queued = true,
+        .delay_min_ns = 1000000,
+        .delay_max_ns = 1000000,
+        .room = 1 << 20,
     };
     struct md_qp *qp = &pair.side[0].qp;
     struct sg_cqe c;
@@ -256,7 +260,10 @@ static void destroy_delivers_under_fire(void)
 static void close_delivers_under_fire(void)
 {
     const struct sg_mem_options net = {
-        .queued = true, .delay_min_ns = 1000000, .delay_max_ns = 1000000, .room = 1 << 20,
+        .queued = true,
+        .delay_min_ns = 1000000,
+        .delay_max_ns = 1000000,
+        .room = 1 << 20,
     };
     struct md_qp *qp = &pair.side[0].qp;
     struct sg_cqe c;

@@ -32,7 +32,8 @@ static uint32_t accept_and_leave(enum sg_qp_state how)
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
     pair.side[1].conn = sg_get_le32(&e.conn);
     T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, pair.side[1].conn, 4, 2,
-                         "welcome"), SG_OK);
+                         "welcome"),
+             SG_OK);
     T_EQ_U64(md_modify_qp(&pair.side[1].qp, how), SG_OK);
     pair_pass(&pair, 100000000);
     return conn;
@@ -164,8 +165,7 @@ static void request_taken_back(void)
     e = pair_expect(&pair, 1, SG_EV_CM_CLOSED);
     T_EQ_U64(sg_get_le32(&e.conn), conn);
     T_EQ_U64(ask(1, conn, &d), SG_ENOENT);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn, 1, 1, NULL),
-             SG_ENOENT);
+    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn, 1, 1, NULL), SG_ENOENT);
     T_EQ_U64(pair_answer(&pair, SG_ADMIN_REJECT, 0, conn, 0, 0, NULL), SG_ENOENT);
     end();
 }

@@ -283,8 +283,9 @@ static void depth(void)
         pair_open(&pair, NULL);
         pair_connect_cmd(&pair, &pair.side[0].qp, 4, ord, NULL, &status);
         e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
-        T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn),
-                             ord, 4, NULL), SG_OK);
+        T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), ord,
+                             4, NULL),
+                 SG_OK);
         pair_expect(&pair, 0, SG_EV_CM_REPLY);
         pair.side[0].md.hold = true;
         for (i = 0; i < 15; i++) {

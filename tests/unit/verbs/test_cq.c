@@ -22,7 +22,9 @@ static enum sg_status resize(struct md_cq *cq, uint32_t entries, struct md_ring 
         *old = cq->ring;
         *end_of_old = sg_get_le32(&rsp.data[0]);
         cq->ring = (struct md_ring){
-            .base = sg_get_le64(&c.pages.addr), .entries = entries, .stride = 64,
+            .base = sg_get_le64(&c.pages.addr),
+            .entries = entries,
+            .stride = 64,
         };
         cq->record = sg_get_le64(&c.record);
     }
@@ -58,8 +60,8 @@ static void resizing(void)
         send_both(id + 2);
         /* The old ring first. */
         for (; old.cons != end_of_old; old.cons++) {
-            const struct sg_cqe *e = test_host_ptr(&pair.side[1].h, old.base + 64 *
-                                                   (old.cons % old.entries));
+            const struct sg_cqe *e =
+                test_host_ptr(&pair.side[1].h, old.base + 64 * (old.cons % old.entries));
 
             T_EQ_U64(e->flags_phase & 1, !((old.cons / old.entries) & 1));
             T_EQ_U64(sg_get_le64(&e->wr_id), id + 2 - (end_of_old - old.cons));

@@ -372,7 +372,8 @@ static void revoked_in_flight(void)
         post(0, w);
         pair_settle(&pair); /* the stream is full now */
         T_EQ_U64(moved ? modify_mr(0, stag, SG_MR_MOD_PD, other, 0)
-                       : md_cmd_id(&s->md, SG_ADMIN_DEREG_MR, stag), SG_OK);
+                       : md_cmd_id(&s->md, SG_ADMIN_DEREG_MR, stag),
+                 SG_OK);
         pair_pass(&pair, 1000000000);
         expect(0, 1, SG_WC_LOC_PROT_ERR);
         pair_close(&pair);

@@ -171,7 +171,8 @@ static void renewed(void)
     md_create_pd(&pair.side[0].md);
     md_create_pd(&pair.side[0].md);
     T_EQ_U64(md_cmd(&pair.side[0].md, &(struct sg_admin_hdr){ .opcode = SG_ADMIN_CREATE_PD },
-                    sizeof(struct sg_admin_hdr), NULL), SG_ENOMEM);
+                    sizeof(struct sg_admin_hdr), NULL),
+             SG_ENOMEM);
     pair_stop(&pair);
 }
 

@@ -86,7 +86,8 @@ static void own_fault(void)
              pair.side[0].qp.qpn, SG_WR_SEND);
     T_TRUE(test_host_logged(&pair.side[0].h, line));
     T_TRUE(test_host_logged(&pair.side[0].h, ": RTS -> TERMINATE: faulty work request"));
-    SAID(1, "RTS -> TERMINATE: Terminate received: RDMA, local catastrophic, "
+    SAID(1,
+         "RTS -> TERMINATE: Terminate received: RDMA, local catastrophic, "
          "local catastrophic error",
          "TERMINATE -> ERROR: a Terminate ended the connection");
     finish();

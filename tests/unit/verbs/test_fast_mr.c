@@ -89,8 +89,13 @@ static void fast_registration(void)
             T_EQ_U64(c.opcode, SG_WC_LOCAL_INV);
         } else { /* a Read into it does */
             w = (struct md_wr){
-                .opcode = SG_WR_READ_INV, .wr_id = 5, .addr = 0x10000, .len = 12288, .lkey = fast,
-                .raddr = pair.side[1].buf, .rkey = pair.side[1].stag,
+                .opcode = SG_WR_READ_INV,
+                .wr_id = 5,
+                .addr = 0x10000,
+                .len = 12288,
+                .lkey = fast,
+                .raddr = pair.side[1].buf,
+                .rkey = pair.side[1].stag,
             };
             post(0, w);
             c = expect(0, 5, SG_WC_SUCCESS);

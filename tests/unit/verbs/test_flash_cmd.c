@@ -129,11 +129,11 @@ static void profile_wins_over_defaults(void)
 
 static void properties_win_over_profile(void)
 {
-    static const char *const all[] = {
-        "max-qp", "max-cq", "max-mr", "max-pd", "max-qp-wr", "max-cqe", "max-sge", "max-inline",
-        "max-ird", "max-ord", "max-conns", "max-listeners", "max-mr-size", "mpa-rev", "crc",
-        "markers", "commit", "peer-to-peer", "features", NULL
-    };
+    static const char *const all[] = { "max-qp",      "max-cq",       "max-mr",    "max-pd",
+                                       "max-qp-wr",   "max-cqe",      "max-sge",   "max-inline",
+                                       "max-ird",     "max-ord",      "max-conns", "max-listeners",
+                                       "max-mr-size", "mpa-rev",      "crc",       "markers",
+                                       "commit",      "peer-to-peer", "features",  NULL };
     struct sg_profile_info p = tight();
     struct sg_adapter_config c, defaults;
 
@@ -267,7 +267,8 @@ static void update(void)
     T_EQ_STR((char *)info.part, "SG-1");
     T_EQ_STR((char *)info.serial, "SN0001");
     T_EQ_U64(flash_cmd(SG_ADMIN_FLASH_READ, buffer, 512,
-                       SG_FLASH_SLOT_BASE + SG_FLASH_SLOT_SIZE + SG_FLASH_FW_OFFSET, NULL), SG_OK);
+                       SG_FLASH_SLOT_BASE + SG_FLASH_SLOT_SIZE + SG_FLASH_FW_OFFSET, NULL),
+             SG_OK);
     T_EQ_MEM(test_host_ptr(&s.h, buffer), fw, 512);
     end();
     g_free(fw);

@@ -12,7 +12,9 @@
 #include "test_pm.h"
 
 enum {
-    SEEDS = 300, STEPS = 600, GRANTED = 4096,
+    SEEDS = 300,
+    STEPS = 600,
+    GRANTED = 4096,
     ACCESS = SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_READ |
              SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT | SG_ACCESS_VERIFY,
 };
@@ -21,9 +23,9 @@ static struct pair p;
 static struct test_pm pm[2];
 static uint64_t rng;
 static uint32_t last_srq, last_mw, last_odp; /* of side 0; 0: none yet */
-static struct md_ring srq_ring;               /* of last_srq */
-static uint32_t srq_used;                     /* the one that side 0's queue pair has, or 0 */
-static unsigned mapped, shares, resizes;      /* MAP_PAGES that worked, shared queues made */
+static struct md_ring srq_ring;              /* of last_srq */
+static uint32_t srq_used;                    /* the one that side 0's queue pair has, or 0 */
+static unsigned mapped, shares, resizes;     /* MAP_PAGES that worked, shared queues made */
 static unsigned revived, seen[2][TEST_PM_MILESTONE + 1]; /* calls of the domains */
 
 static uint32_t rnd(uint32_t below)
@@ -34,9 +36,8 @@ static uint32_t rnd(uint32_t below)
 
 static uint64_t rnd64(void)
 {
-    static const uint64_t odd[] = {
-        0, 1, UINT64_MAX, 0x80000000, 0xffffffff, 0x7fffffff, 4096, TEST_HOST_BASE
-    };
+    static const uint64_t odd[] = { 0,          1,          UINT64_MAX, 0x80000000,
+                                    0xffffffff, 0x7fffffff, 4096,       TEST_HOST_BASE };
 
     switch (rnd(4)) {
     case 0:
@@ -157,16 +158,15 @@ static void remember(const uint8_t *cmd, const struct sg_admin_rsp *rsp)
 static void bad_command(struct md *md)
 {
     static const uint8_t opcodes[] = {
-        SG_ADMIN_QUERY_CAPS, SG_ADMIN_QUERY_STATS, SG_ADMIN_CREATE_EQ, SG_ADMIN_DESTROY_EQ,
-        SG_ADMIN_SET_ADDR, SG_ADMIN_SET_PORT, SG_ADMIN_CREATE_PD, SG_ADMIN_DESTROY_PD,
-        SG_ADMIN_REG_MR, SG_ADMIN_DEREG_MR, SG_ADMIN_ALLOC_MR, SG_ADMIN_CREATE_CQ,
-        SG_ADMIN_DESTROY_CQ, SG_ADMIN_CREATE_QP, SG_ADMIN_MODIFY_QP, SG_ADMIN_QUERY_QP,
-        SG_ADMIN_DESTROY_QP, SG_ADMIN_LISTEN, SG_ADMIN_UNLISTEN, SG_ADMIN_CONNECT,
-        SG_ADMIN_ACCEPT, SG_ADMIN_REJECT, SG_ADMIN_CM_DATA, SG_ADMIN_CREATE_SRQ,
-        SG_ADMIN_MODIFY_SRQ, SG_ADMIN_DESTROY_SRQ, SG_ADMIN_QUERY_SRQ, SG_ADMIN_ALLOC_MW,
-        SG_ADMIN_DEALLOC_MW, SG_ADMIN_MAP_PAGES, SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ,
-        SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_MODIFY_MR,
-        SG_ADMIN_RESIZE_SRQ
+        SG_ADMIN_QUERY_CAPS,     SG_ADMIN_QUERY_STATS,    SG_ADMIN_CREATE_EQ, SG_ADMIN_DESTROY_EQ,
+        SG_ADMIN_SET_ADDR,       SG_ADMIN_SET_PORT,       SG_ADMIN_CREATE_PD, SG_ADMIN_DESTROY_PD,
+        SG_ADMIN_REG_MR,         SG_ADMIN_DEREG_MR,       SG_ADMIN_ALLOC_MR,  SG_ADMIN_CREATE_CQ,
+        SG_ADMIN_DESTROY_CQ,     SG_ADMIN_CREATE_QP,      SG_ADMIN_MODIFY_QP, SG_ADMIN_QUERY_QP,
+        SG_ADMIN_DESTROY_QP,     SG_ADMIN_LISTEN,         SG_ADMIN_UNLISTEN,  SG_ADMIN_CONNECT,
+        SG_ADMIN_ACCEPT,         SG_ADMIN_REJECT,         SG_ADMIN_CM_DATA,   SG_ADMIN_CREATE_SRQ,
+        SG_ADMIN_MODIFY_SRQ,     SG_ADMIN_DESTROY_SRQ,    SG_ADMIN_QUERY_SRQ, SG_ADMIN_ALLOC_MW,
+        SG_ADMIN_DEALLOC_MW,     SG_ADMIN_MAP_PAGES,      SG_ADMIN_RESIZE_CQ, SG_ADMIN_MODIFY_CQ,
+        SG_ADMIN_QUERY_QP_STATS, SG_ADMIN_QUERY_MR_STATS, SG_ADMIN_MODIFY_MR, SG_ADMIN_RESIZE_SRQ
     };
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE] = { 0 };
     struct sg_admin_rsp rsp;
@@ -180,8 +180,11 @@ static void bad_command(struct md *md)
     switch (rnd(5)) {
     case 0:
         *qp = md_create_qp_cmd(md, &(struct md_qp_params){
-            .pd = p.side[0].pd, .scq = &p.side[0].cq, .rcq = &p.side[0].cq, .flags = rnd(4),
-        });
+                                       .pd = p.side[0].pd,
+                                       .scq = &p.side[0].cq,
+                                       .rcq = &p.side[0].cq,
+                                       .flags = rnd(4),
+                                   });
         break;
     case 1:
         *mr = md_reg_mr_cmd(p.side[0].pd, p.side[0].buf + rnd(9000), 1 + rnd(9000), rnd(512));
@@ -242,19 +245,19 @@ static void put_bind(struct sg_wqe_hdr *h, bool sane)
 
 static void bad_entry(struct pair_side *s)
 {
-    static const uint8_t known[] = {
-        SG_WR_SEND, SG_WR_WRITE, SG_WR_READ, SG_WR_FLUSH, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE,
-        SG_WR_BIND_MW
-    };
+    static const uint8_t known[] = { SG_WR_SEND,   SG_WR_WRITE,        SG_WR_READ,   SG_WR_FLUSH,
+                                     SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_BIND_MW };
     bool sane = rnd(3);
     struct md_wr w = {
-        .opcode = sane ? known[rnd(sizeof(known))] : rnd(16), .flags = sane ? 0 : rnd(32),
+        .opcode = sane ? known[rnd(sizeof(known))] : rnd(16),
+        .flags = sane ? 0 : rnd(32),
         .wr_id = rnd64(),
         .addr = s->buf + rnd(PAIR_BUF),
         .len = sane || rnd(3) ? rnd(2000) : (uint32_t)rnd64(),
         .lkey = sane || rnd(5) ? s->stag : rnd(1 << 30),
         .raddr = p.side[1].buf + (sane ? rnd(GRANTED) : rnd(3) * rnd(GRANTED)),
-        .rkey = rnd(sane ? 40 : 4) ? p.side[1].conn : 0, .inv_stag = sane ? 0 : s->stag,
+        .rkey = rnd(sane ? 40 : 4) ? p.side[1].conn : 0,
+        .inv_stag = sane ? 0 : s->stag,
     };
     uint8_t *slot;
 
@@ -354,9 +357,13 @@ static void revive(void)
         try_cmd(&s->md, &d, sizeof(d), &rsp);
         s->h.brk = p.base_brk[i] + (1 << 16) * rnd(4);
         q = md_create_qp_cmd(&s->md, &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .flags = i ? 0 : rnd(4),
-            .access = ACCESS, .srq = !i && last_srq && rnd(2) ? &shared : NULL,
-        });
+                                         .pd = s->pd,
+                                         .scq = &s->cq,
+                                         .rcq = &s->cq,
+                                         .flags = i ? 0 : rnd(4),
+                                         .access = ACCESS,
+                                         .srq = !i && last_srq && rnd(2) ? &shared : NULL,
+                                     });
         if (!try_cmd(&s->md, &q, sizeof(q), &rsp)) {
             return;
         }
@@ -417,9 +424,11 @@ static void step(uint32_t mix)
         break;
     case 8:
         md_post_recv(&p.side[1].qp, 1, p.side[1].buf, GRANTED, p.side[1].stag);
-        md_post_send(&p.side[1].qp, &(struct md_wr){ /* zero octets: takes a receive */
-            .opcode = SG_WR_SEND, .wr_id = 5,
-        });
+        md_post_send(&p.side[1].qp, &(struct md_wr){
+                                        /* zero octets: takes a receive */
+                                        .opcode = SG_WR_SEND,
+                                        .wr_id = 5,
+                                    });
         drain(&p.side[1]);
         break;
     default:

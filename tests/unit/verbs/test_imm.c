@@ -389,9 +389,8 @@ static void build_any(uint8_t opcode)
 /* Switched off here: such entries are malformed.  Switched off there: the peer ends the stream. */
 static void lesser(void)
 {
-    static const uint8_t opcodes[] = {
-        SG_WR_SEND_IMM, SG_WR_WRITE_IMM, SG_WR_FETCH_ADD, SG_WR_CMP_SWAP
-    };
+    static const uint8_t opcodes[] = { SG_WR_SEND_IMM, SG_WR_WRITE_IMM, SG_WR_FETCH_ADD,
+                                       SG_WR_CMP_SWAP };
     struct sg_adapter_config off, on;
     struct sg_cqe c;
     size_t i;

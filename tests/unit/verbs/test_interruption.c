@@ -10,12 +10,12 @@
 #include "pair_rig.h"
 
 enum {
-    STEPS = 1500,        /* by then the scenario is usually complete */
+    STEPS = 1500, /* by then the scenario is usually complete */
     STRIDE = 13,
-    BUDGET = 2048,       /* octets of a turn */
+    BUDGET = 2048, /* octets of a turn */
     RIGHTS = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC |
              SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_VERIFY,
-    PAGED = 16,          /* pages on demand */
+    PAGED = 16, /* pages on demand */
 };
 
 static struct {
@@ -32,16 +32,28 @@ static void make_objects(void)
     struct sg_cmd_reg_mr c;
 
     md_create_srq(&s->md, &o.srq, s->pd, 16);
-    md_create_qp(&pair.side[0].md, &pair.side[0].qp, &(struct md_qp_params){
-        .pd = pair.side[0].pd, .scq = &pair.side[0].cq, .rcq = &pair.side[0].cq, .entries = 64,
-        .access = RIGHTS,
-    });
-    md_create_qp(&pair.side[0].md, &o.refused, &(struct md_qp_params){
-        .pd = pair.side[0].pd, .scq = &pair.side[0].cq, .rcq = &pair.side[0].cq,
-    });
-    md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
-        .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .srq = &o.srq, .access = RIGHTS,
-    });
+    md_create_qp(&pair.side[0].md, &pair.side[0].qp,
+                 &(struct md_qp_params){
+                     .pd = pair.side[0].pd,
+                     .scq = &pair.side[0].cq,
+                     .rcq = &pair.side[0].cq,
+                     .entries = 64,
+                     .access = RIGHTS,
+                 });
+    md_create_qp(&pair.side[0].md, &o.refused,
+                 &(struct md_qp_params){
+                     .pd = pair.side[0].pd,
+                     .scq = &pair.side[0].cq,
+                     .rcq = &pair.side[0].cq,
+                 });
+    md_create_qp(&s->md, &s->qp,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &s->cq,
+                     .rcq = &s->cq,
+                     .srq = &o.srq,
+                     .access = RIGHTS,
+                 });
     c = md_reg_mr_cmd(s->pd, s->buf, PAIR_BUF, SG_ACCESS_LOCAL_WRITE | RIGHTS);
     c.hash_alg = SG_HASH_SHA256;
     o.wide = md_make(&s->md, &c, sizeof(c));
@@ -147,8 +159,8 @@ static void start_work(void)
 
 static bool alive(int side)
 {
-    return (md_read(&pair.side[side].md, SG_REG_STATUS) &
-            (SG_STATUS_READY | SG_STATUS_FATAL)) == SG_STATUS_READY;
+    return (md_read(&pair.side[side].md, SG_REG_STATUS) & (SG_STATUS_READY | SG_STATUS_FATAL)) ==
+           SG_STATUS_READY;
 }
 
 static void page_in(const struct sg_eqe *e)
@@ -173,8 +185,8 @@ static void answer(uint32_t conn)
 {
     enum sg_status status;
 
-    pair_answer(&pair, o.answered ? SG_ADMIN_REJECT : SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn,
-                4, 4, NULL);
+    pair_answer(&pair, o.answered ? SG_ADMIN_REJECT : SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, conn, 4,
+                4, NULL);
     if (!o.answered && alive(0)) {
         pair_connect_cmd(&pair, &o.refused, 4, 4, NULL, &status);
     }
@@ -226,8 +238,13 @@ static void step(unsigned i)
 static void begin_story(uint64_t seed)
 {
     const struct sg_mem_options slow = {
-        .queued = true, .seed = seed, .emss = 1460, .delay_min_ns = 1000, .delay_max_ns = 50000,
-        .room = 8192, .piece_max = 700,
+        .queued = true,
+        .seed = seed,
+        .emss = 1460,
+        .delay_min_ns = 1000,
+        .delay_max_ns = 50000,
+        .room = 8192,
+        .piece_max = 700,
     };
     enum sg_status status;
     int i;
@@ -380,7 +397,11 @@ static void interrupt(void (*take)(int side))
     }
 }
 
-#define CASE(name) static void name(void) { interrupt(take_##name); }
+#define CASE(name)              \
+    static void name(void)      \
+    {                           \
+        interrupt(take_##name); \
+    }
 CASE(adapter)
 CASE(enable)
 CASE(health)

@@ -50,9 +50,12 @@ static void begin_streams(uint16_t ird)
         t->stag = md_reg_mr(&pair.side[1].md, t->pd, pair.side[1].buf + n * PART, PART, all);
         for (i = 0; i < 2; i++) {
             md_create_cq(&pair.side[i].md, &t->cq[i], 64);
-            md_create_qp(&pair.side[i].md, &t->qp[i], &(struct md_qp_params){
-                .pd = i ? t->pd : pair.side[0].pd, .scq = &t->cq[i], .rcq = &t->cq[i],
-            });
+            md_create_qp(&pair.side[i].md, &t->qp[i],
+                         &(struct md_qp_params){
+                             .pd = i ? t->pd : pair.side[0].pd,
+                             .scq = &t->cq[i],
+                             .rcq = &t->cq[i],
+                         });
         }
         join(t, ird);
     }
@@ -64,8 +67,7 @@ static void end_streams(void)
 
     for (n = 0; n < STREAMS; n++) {
         for (i = 0; i < 2; i++) {
-            T_EQ_U64(md_cmd_id(&pair.side[i].md, SG_ADMIN_DESTROY_QP, streams[n].qp[i].qpn),
-                     SG_OK);
+            T_EQ_U64(md_cmd_id(&pair.side[i].md, SG_ADMIN_DESTROY_QP, streams[n].qp[i].qpn), SG_OK);
         }
     }
     pair_pass(&pair, 10000000000ull);
@@ -76,8 +78,12 @@ static void end_streams(void)
 static void ask(int n, int of, uint8_t opcode, uint64_t id)
 {
     const struct md_wr w = {
-        .opcode = opcode, .wr_id = id, .addr = pair.side[0].buf + n * PART, .len = 64,
-        .lkey = pair.side[0].stag, .raddr = pair.side[1].buf + of * PART,
+        .opcode = opcode,
+        .wr_id = id,
+        .addr = pair.side[0].buf + n * PART,
+        .len = 64,
+        .lkey = pair.side[0].stag,
+        .raddr = pair.side[1].buf + of * PART,
         .rkey = streams[of].stag,
     };
 
@@ -180,8 +186,8 @@ static void foreign_cqs(void)
         uint32_t qp, send, recv;
         enum sg_status want;
     } rows[] = {
-        { 5, 5, 5, SG_OK },    { 5, 5, 6, SG_EPERM }, { 5, 6, 5, SG_EPERM }, { 6, 5, 5, SG_EPERM },
-        { 0, 0, 0, SG_OK },    { 0, 5, 0, SG_EPERM }, { 0, 0, 5, SG_EPERM }, { 5, 0, 0, SG_OK },
+        { 5, 5, 5, SG_OK }, { 5, 5, 6, SG_EPERM }, { 5, 6, 5, SG_EPERM }, { 6, 5, 5, SG_EPERM },
+        { 0, 0, 0, SG_OK }, { 0, 5, 0, SG_EPERM }, { 0, 0, 5, SG_EPERM }, { 5, 0, 0, SG_OK },
     };
     static struct solo s;
     uint32_t cqn[7] = { 0 }, pd;
@@ -196,8 +202,11 @@ static void foreign_cqs(void)
     cqn[6] = create_cq_at(&s.md, 6);
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sg_cmd_create_qp c = md_create_qp_cmd(&s.md, &(struct md_qp_params){
-            .pd = pd, .scq = &any, .rcq = &any, .uar = rows[i].qp,
-        });
+                                                                .pd = pd,
+                                                                .scq = &any,
+                                                                .rcq = &any,
+                                                                .uar = rows[i].qp,
+                                                            });
 
         T_CONTEXT("page %u, queues of %u and %u", rows[i].qp, rows[i].send, rows[i].recv);
         sg_put_le32(&c.send_cqn, cqn[rows[i].send]);

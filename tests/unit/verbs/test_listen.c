@@ -12,9 +12,12 @@ static void make_extra(unsigned n)
     unsigned i;
 
     for (i = 0; i < n; i++) {
-        md_create_qp(&pair.side[0].md, &extra[i], &(struct md_qp_params){
-            .pd = pair.side[0].pd, .scq = &pair.side[0].cq, .rcq = &pair.side[0].cq,
-        });
+        md_create_qp(&pair.side[0].md, &extra[i],
+                     &(struct md_qp_params){
+                         .pd = pair.side[0].pd,
+                         .scq = &pair.side[0].cq,
+                         .rcq = &pair.side[0].cq,
+                     });
     }
 }
 
@@ -142,8 +145,11 @@ static void on_closed(struct sg_stream *s, enum sg_stream_end why)
 }
 
 static const struct sg_stream_events events = {
-    .connected = on_connected, .receive = on_receive, .writable = on_writable,
-    .peer_closed = on_fin, .closed = on_closed,
+    .connected = on_connected,
+    .receive = on_receive,
+    .writable = on_writable,
+    .peer_closed = on_fin,
+    .closed = on_closed,
 };
 
 /* rtr: its first message is one without effect, which never comes. */
@@ -240,9 +246,12 @@ static void turn_is_shared(void)
 
     begin(NULL);
     make_extra(1);
-    md_create_qp(&pair.side[1].md, &other, &(struct md_qp_params){
-        .pd = pair.side[1].pd, .scq = &pair.side[1].cq, .rcq = &pair.side[1].cq,
-    });
+    md_create_qp(&pair.side[1].md, &other,
+                 &(struct md_qp_params){
+                     .pd = pair.side[1].pd,
+                     .scq = &pair.side[1].cq,
+                     .rcq = &pair.side[1].cq,
+                 });
     pair_connect_cmd(&pair, &extra[0], 4, 4, NULL, &(enum sg_status){ 0 });
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
     T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, other.qpn, sg_get_le32(&e.conn), 4, 4, NULL),

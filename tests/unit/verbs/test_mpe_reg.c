@@ -19,7 +19,9 @@ static enum sg_status reg(const struct sg_cmd_reg_mr *c)
 }
 
 enum { PERSISTENT, ORDINARY, MIXED };
-static const struct { uint32_t off, len; } where[] = {
+static const struct {
+    uint32_t off, len;
+} where[] = {
     [PERSISTENT] = { 100, 5000 },
     [ORDINARY] = { PM_LEN + 4096, 5000 },
     [MIXED] = { PM_LEN - 4096, 8192 },
@@ -186,9 +188,8 @@ static void features(void)
 {
     const uint32_t ours = SG_FEATURE_FLUSH | SG_FEATURE_VERIFY | SG_FEATURE_ATOMIC_WRITE;
     const uint32_t all = ours | SG_FEATURE_FLUSH_PERSISTENT;
-    static const uint32_t rights[] = {
-        SG_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_PERSISTENT, SG_ACCESS_VERIFY
-    };
+    static const uint32_t rights[] = { SG_ACCESS_FLUSH_GLOBAL, SG_ACCESS_FLUSH_PERSISTENT,
+                                       SG_ACCESS_VERIFY };
     struct sg_adapter_config config;
     struct md_qp_params params = { 0 };
     struct sg_cmd_create_qp q;
@@ -213,7 +214,9 @@ static void features(void)
                            rights[i] == SG_ACCESS_VERIFY ? SG_HASH_SHA256 : 0);
             T_EQ_U64(reg(&c), draft ? SG_OK : SG_ENOTSUP);
             params = (struct md_qp_params){
-                .pd = pair.side[1].pd, .scq = &pair.side[1].cq, .rcq = &pair.side[1].cq,
+                .pd = pair.side[1].pd,
+                .scq = &pair.side[1].cq,
+                .rcq = &pair.side[1].cq,
                 .access = rights[i],
             };
             q = md_create_qp_cmd(&pair.side[1].md, &params);

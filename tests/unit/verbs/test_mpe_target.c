@@ -118,7 +118,7 @@ static void flush_region(void)
 
 struct right_row {
     const char *name;
-    uint32_t mr, qp;   /* rights */
+    uint32_t mr, qp; /* rights */
     uint8_t opcode;
     uint32_t flush;
     bool works;
@@ -224,7 +224,7 @@ static void bounds(void)
 {
     static const struct {
         const char *name;
-        int32_t off;        /* from the region's start, which is at 4096 */
+        int32_t off; /* from the region's start, which is at 4096 */
         uint32_t len;
         uint32_t stag_xor;
         uint8_t code;       /* 0xff: it works */
@@ -320,7 +320,11 @@ static void pipeline(void)
     fill(0, 0, 20000, 11);
     fill(1, PM_LEN, 20000, 11); /* for the hash of the same octets in ordinary memory */
     ask((struct ask){
-        .opcode = SG_WR_VERIFY, .id = 9, .len = 20000, .addr = at(0, PAIR_BUF - 64), .room = 64,
+        .opcode = SG_WR_VERIFY,
+        .id = 9,
+        .len = 20000,
+        .addr = at(0, PAIR_BUF - 64),
+        .room = 64,
         .raddr = at(1, PM_LEN),
         .rkey = region(1, PM_LEN, 20000, SG_ACCESS_VERIFY, SG_HASH_SHA256),
     });
@@ -499,13 +503,13 @@ static void whole_memory(void)
 
 static void milestones(void)
 {
-    static const struct { enum sg_pm_milestone what; uint32_t msn, off; } want[] = {
-        { SG_PM_WRITE_PLACED, 0, 512 },
-        { SG_PM_WRITE_PLACED, 0, 4096 },
-        { SG_PM_BEFORE_FLUSH_ANSWER, 1, 4096 },
-        { SG_PM_AFTER_FLUSH_ANSWER, 1, 4096 },
-        { SG_PM_BEFORE_ATOMIC_WRITE, 2, 64 },
-        { SG_PM_AFTER_ATOMIC_WRITE, 2, 64 },
+    static const struct {
+        enum sg_pm_milestone what;
+        uint32_t msn, off;
+    } want[] = {
+        { SG_PM_WRITE_PLACED, 0, 512 },         { SG_PM_WRITE_PLACED, 0, 4096 },
+        { SG_PM_BEFORE_FLUSH_ANSWER, 1, 4096 }, { SG_PM_AFTER_FLUSH_ANSWER, 1, 4096 },
+        { SG_PM_BEFORE_ATOMIC_WRITE, 2, 64 },   { SG_PM_AFTER_ATOMIC_WRITE, 2, 64 },
     };
     uint32_t stag;
     size_t i;
@@ -591,9 +595,12 @@ static void atomic_write(void)
 /* The address counts, not the offset: a zero-based region may begin anywhere. */
 static void alignment(void)
 {
-    static const struct { uint32_t skip, to; bool works; } rows[] = {
-        { 0, 0, true }, { 0, 8, true }, { 0, 4, false }, { 0, 1, false }, { 0, 7, false },
-        { 3, 0, false }, { 3, 8, false }, { 3, 5, true }, { 3, 13, true },
+    static const struct {
+        uint32_t skip, to;
+        bool works;
+    } rows[] = {
+        { 0, 0, true },  { 0, 8, true },  { 0, 4, false }, { 0, 1, false }, { 0, 7, false },
+        { 3, 0, false }, { 3, 8, false }, { 3, 5, true },  { 3, 13, true },
     };
     struct sg_cmd_reg_mr c;
     struct sg_admin_rsp rsp;

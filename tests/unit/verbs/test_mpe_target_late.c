@@ -14,7 +14,7 @@ static void flush_fails(void)
     pair.side[0].md.hold = true;
     write_to(1, stag, 0, 4096, 0);
     ask(flush_of(2, stag, 0, 64, P));
-    ask(flush_of(3, stag, 64, 64, P));      /* fails */
+    ask(flush_of(3, stag, 64, 64, P)); /* fails */
     ask(flush_of(4, stag, 128, 64, P));
     ask(verify_of(5, stag, 0, 64));
     ask(atomic_of(6, stag, 8192, 77));

@@ -11,7 +11,14 @@ static void set_draft(struct sg_adapter_config *config, uint8_t draft)
 /* ---- malformed entries ---- */
 
 enum mpe_wr_field {
-    F_NONE, F_FLAGS, F_HASH_LEN, F_NUM_SGE, F_INV_STAG, F_WQE_FLAGS, F_ROOM, F_INLINE
+    F_NONE,
+    F_FLAGS,
+    F_HASH_LEN,
+    F_NUM_SGE,
+    F_INV_STAG,
+    F_WQE_FLAGS,
+    F_ROOM,
+    F_INLINE
 };
 
 static const struct {
@@ -152,9 +159,8 @@ static void short_strides(void)
 static void credits(void)
 {
     enum { N = 120 };
-    static const uint8_t kinds[] = {
-        SG_WR_READ, SG_WR_FLUSH, SG_WR_WRITE, SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_READ
-    };
+    static const uint8_t kinds[] = { SG_WR_READ,   SG_WR_FLUSH,        SG_WR_WRITE,
+                                     SG_WR_VERIFY, SG_WR_ATOMIC_WRITE, SG_WR_READ };
     const struct md_qp_params params = { .entries = 128 };
     uint32_t i, stag;
 
@@ -377,7 +383,10 @@ static void draft_01_invalidates(void)
 /* A fast-registered region may be flushed; its memory is judged as REG_MR's is. */
 static void fast_registered(void)
 {
-    static const struct { uint32_t off, access; enum sg_wc_status status; } rows[] = {
+    static const struct {
+        uint32_t off, access;
+        enum sg_wc_status status;
+    } rows[] = {
         { 0, ALL_FLUSH, SG_WC_SUCCESS },
         { PM_LEN, SG_ACCESS_FLUSH_GLOBAL, SG_WC_SUCCESS },
         { PM_LEN, SG_ACCESS_FLUSH_PERSISTENT, SG_WC_MW_BIND_ERR },

@@ -195,7 +195,15 @@ static void post_ok(struct md_qp *qp, const struct bind *b)
 }
 
 enum odd {
-    NORMAL, NO_BIND, NO_WRITE, OTHER_PD, WINDOW, GONE, WHOLE, WINDOW_OF_OTHER_PD, REGION_AS_MW
+    NORMAL,
+    NO_BIND,
+    NO_WRITE,
+    OTHER_PD,
+    WINDOW,
+    GONE,
+    WHOLE,
+    WINDOW_OF_OTHER_PD,
+    REGION_AS_MW
 };
 
 static uint32_t whole_memory(void)
@@ -212,8 +220,9 @@ static void make_odd(struct bind *b, enum odd what)
     struct pair_side *s = &pair.side[1];
     uint32_t pd2 = md_create_pd(&s->md);
     uint32_t other = md_reg_mr(&s->md, what == OTHER_PD ? pd2 : s->pd, s->buf + BASE, LEN,
-                               what == NO_BIND ? SG_ACCESS_LOCAL_WRITE
-                               : what == NO_WRITE ? SG_ACCESS_MW_BIND : region_rights);
+                               what == NO_BIND    ? SG_ACCESS_LOCAL_WRITE
+                               : what == NO_WRITE ? SG_ACCESS_MW_BIND
+                                                  : region_rights);
 
     switch (what) {
     case NORMAL:
@@ -392,9 +401,12 @@ static void association(void)
     for (i = 0; i < sizeof(opcodes); i++) {
         begin_with_window(SG_MW_TYPE_2, 0);
         T_CONTEXT("opcode %u", opcodes[i]);
-        md_create_qp(&s->md, &other, &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
-        });
+        md_create_qp(&s->md, &other,
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &s->cq,
+                         .rcq = &s->cq,
+                     });
         /* The first queue pair binds and loses its connection, the second gets one. */
         bind_ok(window, all_rights, 0, 64);
         {
@@ -402,20 +414,26 @@ static void association(void)
             enum sg_status status;
             struct sg_eqe e;
 
-            md_create_qp(&pair.side[0].md, &active, &(struct md_qp_params){
-                .pd = pair.side[0].pd, .scq = &pair.side[0].cq, .rcq = &pair.side[0].cq,
-            });
+            md_create_qp(&pair.side[0].md, &active,
+                         &(struct md_qp_params){
+                             .pd = pair.side[0].pd,
+                             .scq = &pair.side[0].cq,
+                             .rcq = &pair.side[0].cq,
+                         });
             pair_connect_cmd(&pair, &active, 4, 4, NULL, &status);
             T_EQ_U64(status, SG_OK);
             e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
-            T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, other.qpn, sg_get_le32(&e.conn), 4, 4,
-                                 NULL), SG_OK);
+            T_EQ_U64(
+                pair_answer(&pair, SG_ADMIN_ACCEPT, other.qpn, sg_get_le32(&e.conn), 4, 4, NULL),
+                SG_OK);
             pair_expect(&pair, 0, SG_EV_CM_REPLY);
             pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
             if (opcodes[i] == SG_WR_LOCAL_INV) {
                 md_post_send(&other, &(struct md_wr){
-                    .opcode = SG_WR_LOCAL_INV, .wr_id = 1, .inv_stag = window,
-                });
+                                         .opcode = SG_WR_LOCAL_INV,
+                                         .wr_id = 1,
+                                         .inv_stag = window,
+                                     });
             } else {
                 md_post_recv(&other, 2, s->buf, 64, s->stag);
                 w = wr(0, opcodes[i], 3, 0, 64, 0);

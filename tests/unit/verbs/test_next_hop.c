@@ -40,8 +40,8 @@ static bool spy_accept(void *user, struct sg_stream *s)
 }
 
 static struct sg_stream_listener *spy_listen(struct sg_stream_net *net,
-                                             const struct sg_endpoint *local,
-                                             unsigned backlog, sg_stream_accept accept, void *user,
+                                             const struct sg_endpoint *local, unsigned backlog,
+                                             sg_stream_accept accept, void *user,
                                              enum sg_stream_end *why)
 {
     spy.accept = accept;

@@ -14,7 +14,12 @@
 #include "verbs/state/adapter_state.h"
 
 enum {
-    PORT = 7600, LONG = 100000, SHORT = 3000, PAGE = 4096, ODP_PAGES = 4, SRQ_DEEP = 16,
+    PORT = 7600,
+    LONG = 100000,
+    SHORT = 3000,
+    PAGE = 4096,
+    ODP_PAGES = 4,
+    SRQ_DEEP = 16,
     AWHILE = 40,
 };
 
@@ -107,14 +112,17 @@ static void queues(void)
     st.eq = make(1, &eq, sizeof(eq)) == 2;
     st.srq = (struct md_srq){
         .md = &pair.side[1].md,
-        .ring = { .base = sg_get_le64(&c.pages.addr), .entries = SRQ_DEEP,
+        .ring = { .base = sg_get_le64(&c.pages.addr),
+                  .entries = SRQ_DEEP,
                   .stride = sg_get_le16(&c.stride) },
     };
     st.srq.srqn = make(1, &c, sizeof(c));
     for (i = 0; i < 2; i++) {
         struct pair_side *s = &pair.side[i];
         struct md_qp_params p = {
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
+            .pd = s->pd,
+            .scq = &s->cq,
+            .rcq = &s->cq,
             .access = (rights | SG_ACCESS_VERIFY) & ~(uint32_t)SG_ACCESS_LOCAL_WRITE,
             .srq = i && st.srq.srqn ? &st.srq : NULL,
         };
@@ -122,10 +130,14 @@ static void queues(void)
         struct sg_cmd_create_qp q = md_create_qp_cmd(&s->md, &p);
 
         *qp = (struct md_qp){
-            .md = &s->md, .scq = &s->cq, .rcq = &s->cq,
-            .sq = { .base = sg_get_le64(&q.sq_pages.addr), .entries = sg_get_le32(&q.sq_entries),
+            .md = &s->md,
+            .scq = &s->cq,
+            .rcq = &s->cq,
+            .sq = { .base = sg_get_le64(&q.sq_pages.addr),
+                    .entries = sg_get_le32(&q.sq_entries),
                     .stride = sg_get_le16(&q.sq_stride) },
-            .rq = { .base = sg_get_le64(&q.rq_pages.addr), .entries = sg_get_le32(&q.rq_entries),
+            .rq = { .base = sg_get_le64(&q.rq_pages.addr),
+                    .entries = sg_get_le32(&q.rq_entries),
                     .stride = sg_get_le16(&q.rq_stride) },
         };
         qp->qpn = make(i, &q, sizeof(q));
@@ -283,7 +295,8 @@ static void post_one(uint8_t opcode, uint32_t len, uint32_t rkey, uint64_t raddr
     sg_put_le32(&h->rkey, rkey);
     sg_put_le64(&h->remote_addr, raddr);
     at += opcode == SG_WR_FETCH_ADD ? sizeof(struct sg_wqe_atomic)
-          : opcode == SG_WR_VERIFY ? sizeof(struct sg_wqe_place) : 0;
+          : opcode == SG_WR_VERIFY  ? sizeof(struct sg_wqe_place)
+                                    : 0;
     if (opcode == SG_WR_VERIFY) {
         sg_put_le32(&((struct sg_wqe_place *)(h + 1))->length, PAGE);
     }

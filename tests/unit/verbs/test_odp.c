@@ -30,8 +30,8 @@ static void begin_paging(void)
 {
     int i;
 
-    begin(&(struct md_qp_params){ .access = every_right & ~(SG_ACCESS_LOCAL_WRITE |
-                                                            SG_ACCESS_MW_BIND) });
+    begin(&(struct md_qp_params){ .access =
+                                      every_right & ~(SG_ACCESS_LOCAL_WRITE | SG_ACCESS_MW_BIND) });
     for (i = 0; i < 2; i++) {
         struct sg_cmd_reg_mr c = odp_cmd(i, PAGES * PAGE, every_right);
 
@@ -300,8 +300,8 @@ static void failing(void)
 {
     static const struct {
         const char *name;
-        int side;       /* that has the pages */
-        bool local;     /* they are an element of side 0 */
+        int side;   /* that has the pages */
+        bool local; /* they are an element of side 0 */
         uint8_t opcode;
         enum sg_wc_status want;
     } rows[] = {
@@ -326,8 +326,8 @@ static void failing(void)
         }
         recv(1, 2, 0, 64);
         post(0, w);
-        fault(rows[i].side, 0, 1, rows[i].opcode == SG_WR_WRITE || (rows[i].local &&
-                                                                   rows[i].opcode == SG_WR_READ));
+        fault(rows[i].side, 0, 1,
+              rows[i].opcode == SG_WR_WRITE || (rows[i].local && rows[i].opcode == SG_WR_READ));
         T_EQ_U64(page_cmd(rows[i].side, SG_MAP_FAIL, 5, 1, false), SG_OK); /* others' pages */
         T_EQ_U64(md_qp_state(&pair.side[rows[i].side].qp), SG_QP_RTS);
         T_EQ_U64(page_cmd(rows[i].side, SG_MAP_FAIL, 0, PAGES, false), SG_OK);
@@ -406,8 +406,9 @@ static void failing_second_element(void)
             map(side, 4, 1);
             no_fault(side);
         }
-        T_EQ_U64(page_cmd(side, SG_MAP_FAIL, rows[i].whole ? 0 : 5, rows[i].whole ? PAGES : 1,
-                          false), SG_OK);
+        T_EQ_U64(
+            page_cmd(side, SG_MAP_FAIL, rows[i].whole ? 0 : 5, rows[i].whole ? PAGES : 1, false),
+            SG_OK);
         if (side == 1) {
             expect(0, 2, SG_WC_SUCCESS);
         }
@@ -550,8 +551,9 @@ static void under_load(void)
         expect(1, 3, SG_WC_SUCCESS);
         check(0, off, len, (uint8_t)i);
         check(1, off, len, (uint8_t)i);
-        T_EQ_U64(page_cmd((int)i % 2, SG_UNMAP_PAGES, i % PAGES, 1 + i % (PAGES - i % PAGES),
-                          false), SG_OK);
+        T_EQ_U64(
+            page_cmd((int)i % 2, SG_UNMAP_PAGES, i % PAGES, 1 + i % (PAGES - i % PAGES), false),
+            SG_OK);
     }
     end();
 }

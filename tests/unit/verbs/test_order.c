@@ -54,8 +54,9 @@ static void phase_comes_last(void)
     expect(1, 1, SG_WC_SUCCESS);
     host_of(1)->step_count = 0;
     md_cmd(md, &nop, sizeof(nop), NULL);
-    entry_then_phase(1, md->acq.base + (md->acq.cons - 1) % MD_ADMIN_SIZE *
-                            sizeof(struct sg_admin_rsp), sizeof(struct sg_admin_rsp));
+    entry_then_phase(
+        1, md->acq.base + (md->acq.cons - 1) % MD_ADMIN_SIZE * sizeof(struct sg_admin_rsp),
+        sizeof(struct sg_admin_rsp));
     end();
 }
 

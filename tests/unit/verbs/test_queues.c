@@ -20,9 +20,14 @@ static void begin_flushing(const struct sg_adapter_config *config, uint32_t cqe,
     pd = md_create_pd(&s.md);
     stag = md_reg_mr(&s.md, pd, TEST_HOST_BASE, 4096, SG_ACCESS_LOCAL_WRITE);
     md_create_cq(&s.md, &cq, cqe);
-    md_create_qp(&s.md, &qp, &(struct md_qp_params){
-        .pd = pd, .scq = &cq, .rcq = &cq, .entries = entries, .stride = 64,
-    });
+    md_create_qp(&s.md, &qp,
+                 &(struct md_qp_params){
+                     .pd = pd,
+                     .scq = &cq,
+                     .rcq = &cq,
+                     .entries = entries,
+                     .stride = 64,
+                 });
     T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
 }
 
@@ -334,9 +339,13 @@ static void foreign_doorbells(void)
     unsigned before;
 
     begin_flushing(NULL, 64, 16);
-    md_create_qp(&s.md, &mine, &(struct md_qp_params){
-        .pd = pd, .scq = &cq, .rcq = &cq, .uar = 5,
-    });
+    md_create_qp(&s.md, &mine,
+                 &(struct md_qp_params){
+                     .pd = pd,
+                     .scq = &cq,
+                     .rcq = &cq,
+                     .uar = 5,
+                 });
     T_EQ_U64(md_modify_qp(&mine, SG_QP_ERROR), SG_OK);
     md_rq_entry(&mine);
     before = s.h.guest_errors;
@@ -367,9 +376,13 @@ static void event_queue_full(void)
     begin_flushing(NULL, 8, 16);
     for (i = 0; i < 100; i++) {
         md_create_cq(&s.md, &cqs[i], 8);
-        md_create_qp(&s.md, &qps[i], &(struct md_qp_params){
-            .pd = pd, .scq = &cqs[i], .rcq = &cqs[i], .stride = 64,
-        });
+        md_create_qp(&s.md, &qps[i],
+                     &(struct md_qp_params){
+                         .pd = pd,
+                         .scq = &cqs[i],
+                         .rcq = &cqs[i],
+                         .stride = 64,
+                     });
         T_EQ_U64(md_modify_qp(&qps[i], SG_QP_ERROR), SG_OK);
         md_arm(&cqs[i], false);
         md_post_recv(&qps[i], 1, TEST_HOST_BASE, 16, stag);
@@ -423,8 +436,8 @@ static void eq_consumer_index(void)
 
     begin_flushing(NULL, 8, 16);
     before = s.h.guest_errors;
-    md_write(&s.md, SG_REG_EQ_DB + 4, 5);        /* ahead of the producer */
-    md_write(&s.md, SG_REG_EQ_DB + 4 * 9, 0);    /* no such queue */
+    md_write(&s.md, SG_REG_EQ_DB + 4, 5);     /* ahead of the producer */
+    md_write(&s.md, SG_REG_EQ_DB + 4 * 9, 0); /* no such queue */
     T_EQ_U64(s.h.guest_errors, before + 2);
     solo_end(&s);
 }

@@ -14,8 +14,7 @@ static void identity(void)
     T_EQ_U64(md_read(&s.md, SG_REG_MAC_LO), 0x53005452);
     T_EQ_U64(md_read(&s.md, SG_REG_MAC_HI), 0x0147);
     T_EQ_U64(sg_adapter_reg_read(s.md.a, SG_REG_GUID_LO, 8), 0x525400fffe534701);
-    T_EQ_U64(sg_adapter_reg_read(s.md.a, SG_REG_MAGIC, 8),
-             SG_MAGIC | (uint64_t)SG_VERSION << 32);
+    T_EQ_U64(sg_adapter_reg_read(s.md.a, SG_REG_MAGIC, 8), SG_MAGIC | (uint64_t)SG_VERSION << 32);
     T_EQ_U64(md_read(&s.md, SG_REG_STATUS), 0);
     T_EQ_U64(s.h.guest_errors, 0);
     solo_end(&s);
@@ -25,13 +24,14 @@ static void identity(void)
 static void holes_and_read_only(void)
 {
     static const uint32_t readable[] = {
-        SG_REG_MAGIC, SG_REG_VERSION, SG_REG_CTRL, SG_REG_STATUS, SG_REG_FATAL, SG_REG_VECTORS,
-        SG_REG_MAC_LO, SG_REG_MAC_HI, SG_REG_GUID_LO, SG_REG_GUID_HI, SG_REG_LINK_SPEED,
-        SG_REG_LINK_MTU, SG_REG_FW_VERSION, SG_REG_POWER_CUTS, SG_REG_POWER_KEPT,
-        SG_REG_POWER_LOST, SG_REG_TEST_SCRATCH, SG_REG_TEST_DMA_LO, SG_REG_TEST_DMA_HI,
-        SG_REG_TEST_DMA_LEN, SG_REG_TEST_DMA_STATUS, SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI,
-        SG_REG_ACQ_BASE_LO, SG_REG_ACQ_BASE_HI, SG_REG_ADMIN_SIZE, SG_REG_AEQ_BASE_LO,
-        SG_REG_AEQ_BASE_HI, SG_REG_AEQ_SIZE
+        SG_REG_MAGIC,           SG_REG_VERSION,     SG_REG_CTRL,        SG_REG_STATUS,
+        SG_REG_FATAL,           SG_REG_VECTORS,     SG_REG_MAC_LO,      SG_REG_MAC_HI,
+        SG_REG_GUID_LO,         SG_REG_GUID_HI,     SG_REG_LINK_SPEED,  SG_REG_LINK_MTU,
+        SG_REG_FW_VERSION,      SG_REG_POWER_CUTS,  SG_REG_POWER_KEPT,  SG_REG_POWER_LOST,
+        SG_REG_TEST_SCRATCH,    SG_REG_TEST_DMA_LO, SG_REG_TEST_DMA_HI, SG_REG_TEST_DMA_LEN,
+        SG_REG_TEST_DMA_STATUS, SG_REG_ASQ_BASE_LO, SG_REG_ASQ_BASE_HI, SG_REG_ACQ_BASE_LO,
+        SG_REG_ACQ_BASE_HI,     SG_REG_ADMIN_SIZE,  SG_REG_AEQ_BASE_LO, SG_REG_AEQ_BASE_HI,
+        SG_REG_AEQ_SIZE
     };
     uint32_t offset, i, before;
     struct solo s;
@@ -142,11 +142,12 @@ static void bad_setup(void)
     static const struct {
         uint32_t reg, value;
     } rows[] = {
-        { SG_REG_ADMIN_SIZE, 0 }, { SG_REG_ADMIN_SIZE, 1 }, { SG_REG_ADMIN_SIZE, 3 },
-        { SG_REG_ADMIN_SIZE, 512 }, { SG_REG_ADMIN_SIZE, 0x80000000 },
-        { SG_REG_AEQ_SIZE, 32 }, { SG_REG_AEQ_SIZE, 100 }, { SG_REG_AEQ_SIZE, 131072 },
-        { SG_REG_ASQ_BASE_LO, 0 }, { SG_REG_ASQ_BASE_LO, 0x100800 },
-        { SG_REG_ACQ_BASE_LO, 0x100001 }, { SG_REG_AEQ_BASE_LO, 0 },
+        { SG_REG_ADMIN_SIZE, 0 },          { SG_REG_ADMIN_SIZE, 1 },
+        { SG_REG_ADMIN_SIZE, 3 },          { SG_REG_ADMIN_SIZE, 512 },
+        { SG_REG_ADMIN_SIZE, 0x80000000 }, { SG_REG_AEQ_SIZE, 32 },
+        { SG_REG_AEQ_SIZE, 100 },          { SG_REG_AEQ_SIZE, 131072 },
+        { SG_REG_ASQ_BASE_LO, 0 },         { SG_REG_ASQ_BASE_LO, 0x100800 },
+        { SG_REG_ACQ_BASE_LO, 0x100001 },  { SG_REG_AEQ_BASE_LO, 0 },
     };
     struct solo s;
     size_t i;

@@ -119,16 +119,17 @@ static void time_is_over(void)
         uint8_t timer, retry;
         uint64_t us;
     } rows[] = {
-        { 0, 1, 655360 }, { 1, 6, 60 }, { 12, 1, 640 }, { 12, 6, 3840 }, { 14, 2, 2560 },
-        { 31, 6, 2949120 }, { 31, 0, 0 }, { 5, 7, 3600000000u },
+        { 0, 1, 655360 }, { 1, 6, 60 },       { 12, 1, 640 }, { 12, 6, 3840 },
+        { 14, 2, 2560 },  { 31, 6, 2949120 }, { 31, 0, 0 },   { 5, 7, 3600000000u },
     };
     size_t i;
 
     for (i = 0; i < SG_ARRAY_SIZE(rows); i++) {
         T_CONTEXT("timer %u, retry %u", rows[i].timer, rows[i].retry);
         begin_as(SG_RNR_AUTO, SG_CONNECT_STAY);
-        T_EQ_U64(set_rnr(1, SG_QP_MOD_RNR_TIMER | SG_QP_MOD_RNR_RETRY, rows[i].timer,
-                         rows[i].retry), SG_OK);
+        T_EQ_U64(
+            set_rnr(1, SG_QP_MOD_RNR_TIMER | SG_QP_MOD_RNR_RETRY, rows[i].timer, rows[i].retry),
+            SG_OK);
         post(0, wr(0, SG_WR_SEND, 1, 0, 64, 0));
         pair_settle(&pair);
         if (rows[i].us) {
@@ -207,9 +208,13 @@ static void begin_sharing(struct md_srq *srq, struct md_qp qp[2][2])
         for (i = 0; i < 2; i++) {
             struct pair_side *s = &pair.side[i];
 
-            md_create_qp(&s->md, &s->qp, &(struct md_qp_params){
-                .pd = s->pd, .scq = &s->cq, .rcq = &s->cq, .srq = i ? srq : NULL,
-            });
+            md_create_qp(&s->md, &s->qp,
+                         &(struct md_qp_params){
+                             .pd = s->pd,
+                             .scq = &s->cq,
+                             .rcq = &s->cq,
+                             .srq = i ? srq : NULL,
+                         });
             qp[i][n] = s->qp;
         }
         pair_connect(&pair);

@@ -11,10 +11,16 @@
 #include "tap.h"
 
 enum {
-    SEEDS = 400, QUEUE = 64, SLOT = 2048, MAX_LEN = 20000,
+    SEEDS = 400,
+    QUEUE = 64,
+    SLOT = 2048,
+    MAX_LEN = 20000,
     /* layout of the buffers: receives, constant source, sink of Reads, target of Writes */
-    RECV_AT = 0, SOURCE_AT = QUEUE * SLOT, SINK_AT = SOURCE_AT + 2 * MAX_LEN,
-    TARGET_AT = SINK_AT + MAX_LEN, WORD_AT = TARGET_AT + MAX_LEN + 8 - MAX_LEN % 8,
+    RECV_AT = 0,
+    SOURCE_AT = QUEUE * SLOT,
+    SINK_AT = SOURCE_AT + 2 * MAX_LEN,
+    TARGET_AT = SINK_AT + MAX_LEN,
+    WORD_AT = TARGET_AT + MAX_LEN + 8 - MAX_LEN % 8,
     FOUND_AT = WORD_AT + 8, /* what Atomics found, by entry */
 };
 
@@ -27,12 +33,12 @@ struct soak_op {
 
 struct soak_end {
     struct soak_op ops[4096];
-    uint32_t posted, completed;         /* send queue */
+    uint32_t posted, completed; /* send queue */
     uint32_t recv_posted, recv_done;
-    uint32_t sends, arrived;            /* messages sent; of the peer's, received */
-    uint32_t stag;                      /* of the word */
-    uint64_t counted;                   /* the peer's word, when what is completed was done */
-    bool send_broken, recv_broken;      /* an entry failed: only flushes may follow */
+    uint32_t sends, arrived;       /* messages sent; of the peer's, received */
+    uint32_t stag;                 /* of the word */
+    uint64_t counted;              /* the peer's word, when what is completed was done */
+    bool send_broken, recv_broken; /* an entry failed: only flushes may follow */
 };
 
 static struct pair p;
@@ -62,8 +68,8 @@ static void post_recv(int side)
     struct soak_end *e = &ends[side];
 
     if (e->recv_posted - e->recv_done < QUEUE) {
-        md_post_recv(&s->qp, e->recv_posted, s->buf + RECV_AT + e->recv_posted % QUEUE * SLOT,
-                     SLOT, s->stag);
+        md_post_recv(&s->qp, e->recv_posted, s->buf + RECV_AT + e->recv_posted % QUEUE * SLOT, SLOT,
+                     s->stag);
         e->recv_posted++;
     }
 }
@@ -262,8 +268,8 @@ static bool try_connect(void)
         pair_pass(&p, 1000000000);
         while (md_next_async(&p.side[1].md, &e)) {
             if (e.event == SG_EV_CM_REQUEST) {
-                pair_answer(&p, SG_ADMIN_ACCEPT, p.side[1].qp.qpn, sg_get_le32(&e.conn),
-                            1 + rnd(8), 1 + rnd(8), NULL);
+                pair_answer(&p, SG_ADMIN_ACCEPT, p.side[1].qp.qpn, sg_get_le32(&e.conn), 1 + rnd(8),
+                            1 + rnd(8), NULL);
             }
             up += e.event == SG_EV_CM_ESTABLISHED && e.cm_status == SG_CM_OK;
         }
@@ -313,7 +319,10 @@ static void soak(uint32_t seed)
     static const struct sg_mem_options nets[] = {
         { .emss = 1448 },
         { .queued = true, .delay_max_ns = 200000, .piece_max = 700, .emss = 1448, .room = 8192 },
-        { .queued = true, .delay_max_ns = 50000, .emss = 8948, .corrupt_ppm = 3000,
+        { .queued = true,
+          .delay_max_ns = 50000,
+          .emss = 8948,
+          .corrupt_ppm = 3000,
           .corrupt_from = 200 },
         { .queued = true, .delay_max_ns = 50000, .emss = 1448, .break_ppm = 3000 },
     };
@@ -329,13 +338,15 @@ static void soak(uint32_t seed)
     net.seed = seed;
     memset(ends, 0, sizeof(ends));
     pair_start(&p, NULL, &net);
-    pair_open(&p, &(struct md_qp_params){
-        .entries = QUEUE, .flags = rnd(2),
-        .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC,
-    });
+    pair_open(
+        &p, &(struct md_qp_params){
+                .entries = QUEUE,
+                .flags = rnd(2),
+                .access = SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE | SG_ACCESS_REMOTE_ATOMIC,
+            });
     for (side = 0; side < 2; side++) {
-        ends[side].stag = md_reg_mr(&p.side[side].md, p.side[side].pd,
-                                    p.side[side].buf + WORD_AT, 8, SG_ACCESS_REMOTE_ATOMIC);
+        ends[side].stag = md_reg_mr(&p.side[side].md, p.side[side].pd, p.side[side].buf + WORD_AT,
+                                    8, SG_ACCESS_REMOTE_ATOMIC);
         for (i = 0; i < 2 * MAX_LEN; i++) {
             pair_buf(&p, side)[SOURCE_AT + i] = source_octet(side, i);
         }

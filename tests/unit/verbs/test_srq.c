@@ -354,8 +354,11 @@ static void commands(void)
     }
     md_create_srq(&s.md, &own, pd, 16);
     q = md_create_qp_cmd(&s.md, &(struct md_qp_params){
-        .pd = pd, .scq = &cq, .rcq = &cq, .srq = &own,
-    });
+                                    .pd = pd,
+                                    .scq = &cq,
+                                    .rcq = &cq,
+                                    .srq = &own,
+                                });
     for (i = 0; i < sizeof(qp) / sizeof(qp[0]); i++) {
         try_row(&s.md, &q, sizeof(q), &qp[i]);
     }

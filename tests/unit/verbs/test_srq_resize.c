@@ -40,8 +40,8 @@ static uint8_t *slot(const struct place *r, uint32_t index)
 {
     uint32_t off = (index & (r->entries - 1)) * STRIDE;
 
-    return test_host_ptr(&pair.side[1].h, r->base + (r->pages - 1 - off / 4096) * 4096ull +
-                                          off % 4096);
+    return test_host_ptr(&pair.side[1].h,
+                         r->base + (r->pages - 1 - off / 4096) * 4096ull + off % 4096);
 }
 
 static struct sg_cmd_resize_srq command_for(const struct place *r)
@@ -223,15 +223,15 @@ static void in_between(void)
     late = srq.ring.prod;
     put(&now, &next);
     put(&now, &next);
-    begin_message(2);             /* takes 0, from the old ring */
+    begin_message(2); /* takes 0, from the old ring */
     ring_at(srq.ring.prod);
-    put(&now, &next);             /* in memory, but its doorbell comes after the command */
+    put(&now, &next); /* in memory, but its doorbell comes after the command */
     T_EQ_U64(resize(&next, &oldest), SG_OK);
     T_EQ_U64(oldest, 1);
     spoil(&now);
     T_EQ_U64(asked(0), 4);
     ring_at(srq.ring.prod);
-    ring_at(late);                /* overtaken */
+    ring_at(late); /* overtaken */
     T_EQ_U64(asked(0), 5);
     /* The taken entry completes where its queue pair is, and is the first that does. */
     send_on(2, 100, 200);

@@ -110,8 +110,9 @@ static void again_in_one_turn(void)
     pair_expect(&pair, 1, SG_EV_CM_CLOSED);
     T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_ERROR), SG_OK);
     T_EQ_U64(md_modify_qp(&pair.side[1].qp, SG_QP_IDLE), SG_OK);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4,
-                         NULL), SG_OK);
+    T_EQ_U64(
+        pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 4, 4, NULL),
+        SG_OK);
     e = pair_expect(&pair, 0, SG_EV_CM_REPLY);
     T_EQ_U64(e.cm_status, SG_CM_OK);
     T_EQ_U64(md_qp_state(&s->qp), SG_QP_RTS);
@@ -151,8 +152,9 @@ static void never_established(void)
     T_EQ_U64(status, SG_OK);
     e = pair_expect(&pair, 1, SG_EV_CM_REQUEST);
     T_EQ_U64(md_modify_qp(&pair.side[0].qp, SG_QP_ERROR), SG_OK);
-    T_EQ_U64(pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1,
-                         NULL), SG_OK);
+    T_EQ_U64(
+        pair_answer(&pair, SG_ADMIN_ACCEPT, pair.side[1].qp.qpn, sg_get_le32(&e.conn), 1, 1, NULL),
+        SG_OK);
     e = pair_expect(&pair, 1, SG_EV_CM_ESTABLISHED);
     T_TRUE(e.cm_status != SG_CM_OK);
     pair_expect(&pair, 1, SG_EV_CM_CLOSED);

@@ -35,8 +35,12 @@ static void push__nothing_waits_for_a_timer(void)
     md_post_recv(&t->qp, 7, t->buf, 3000, t->stag);
     began = s->h.now_ns;
     md_post_send(&s->qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .wr_id = 8, .addr = s->buf, .len = 3000, .lkey = s->stag,
-    });
+                             .opcode = SG_WR_SEND,
+                             .wr_id = 8,
+                             .addr = s->buf,
+                             .len = 3000,
+                             .lkey = s->stag,
+                         });
     pair_pass(&pair, 2 * 50000);
     T_TRUE(md_poll(&t->cq, &c));
     T_EQ_INT(c.status, SG_WC_SUCCESS);
@@ -104,7 +108,9 @@ static void on_nothing(struct sg_stream *s)
 }
 
 static const struct sg_stream_events silent = {
-    .connected = on_nothing, .writable = on_nothing, .peer_closed = on_nothing,
+    .connected = on_nothing,
+    .writable = on_nothing,
+    .peer_closed = on_nothing,
     .closed = on_closed,
 };
 
@@ -249,8 +255,12 @@ static void send_over_narrow_link(void)
     narrow.on = true;
     md_post_recv(&t->qp, 7, t->buf, 3000, t->stag);
     md_post_send(&s->qp, &(struct md_wr){
-        .opcode = SG_WR_SEND, .wr_id = 8, .addr = s->buf, .len = 3000, .lkey = s->stag,
-    });
+                             .opcode = SG_WR_SEND,
+                             .wr_id = 8,
+                             .addr = s->buf,
+                             .len = 3000,
+                             .lkey = s->stag,
+                         });
     pair_pass(&pair, 200000);
     T_FALSE(md_poll(&t->cq, &c));
     router_reports();

@@ -20,7 +20,9 @@ static void begin(void)
 static struct sg_mem_ctx ctx_of(uint32_t pdn, uint32_t access, bool kernel)
 {
     return (struct sg_mem_ctx){
-        .adapter = s.md.a, .pd = sg_idtab_get(&s.md.a->pds, pdn), .access = access,
+        .adapter = s.md.a,
+        .pd = sg_idtab_get(&s.md.a->pds, pdn),
+        .access = access,
         .kernel = kernel,
     };
 }
@@ -51,7 +53,7 @@ static void remote_rights(void)
         { "up to the top", UINT64_MAX - 9, 10, R, R | W, R, SG_MEM_BOUNDS },
         { "read, write-only region", base, 1, W, R | W, R, SG_MEM_ACCESS, .shows = "SEC-05" },
         { "write, read-only region", base, 1, R, R | W, W, SG_MEM_ACCESS,
-      .shows = "DDP-42 SEC-05" },
+          .shows = "DDP-42 SEC-05" },
         { "write, local write only", base, 1, L, R | W, W, SG_MEM_ACCESS },
         { "write, queue pair without", base, 1, W, R, W, SG_MEM_ACCESS },
         { "read, queue pair without", base, 1, R, W, R, SG_MEM_ACCESS },
@@ -68,13 +70,12 @@ static void remote_rights(void)
 
         T_CONTEXT("%s", rows[i].name);
         T_SHOWS(rows[i].shows) {
-            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, rows[i].to, rows[i].len, rows[i].ask,
-                                         &mr), rows[i].want);
+            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, rows[i].to, rows[i].len, rows[i].ask, &mr),
+                     rows[i].want);
         }
         T_EQ_U64(md_cmd_id(&s.md, SG_ADMIN_DEREG_MR, stag), SG_OK);
         T_SHOWS("SEC-06") {
-            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, base, 1, rows[i].ask, &mr),
-                     SG_MEM_STAG);
+            T_EQ_U64(sg_tpt_check_remote(&ctx, stag, base, 1, rows[i].ask, &mr), SG_MEM_STAG);
         }
     }
     solo_end(&s);
@@ -93,8 +94,7 @@ static void association(void)
     alien = ctx_of(other, R | W, false);
     T_EQ_U64(sg_tpt_check_remote(&mine, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_OK);
     T_SHOWS("DDP-49 DDP-50 SEC-01") {
-        T_EQ_U64(sg_tpt_check_remote(&alien, stag, TEST_HOST_BASE, 1, R, &mr),
-                 SG_MEM_ASSOC);
+        T_EQ_U64(sg_tpt_check_remote(&alien, stag, TEST_HOST_BASE, 1, R, &mr), SG_MEM_ASSOC);
     }
     T_EQ_U64(sg_tpt_check_local(&mine, stag, TEST_HOST_BASE, 1, L, &mr), SG_MEM_OK);
     T_EQ_U64(sg_tpt_check_local(&alien, stag, TEST_HOST_BASE, 1, 0, &mr), SG_MEM_ASSOC);
@@ -202,8 +202,9 @@ static void translation(void)
         uint8_t levels, shift;
         uint32_t pages, skip;
     } rows[] = {
-        { 0, 12, 5, 0 }, { 0, 12, 5, 4095 }, { 1, 12, 9, 17 }, { 1, 12, 600, 1 }, { 2, 12, 3, 5 },
-        { 2, 12, 1100, 4000 }, { 1, 14, 5, 12345 }, { 2, 16, 4, 65535 }, { 0, 16, 3, 0 },
+        { 0, 12, 5, 0 },     { 0, 12, 5, 4095 },  { 1, 12, 9, 17 },
+        { 1, 12, 600, 1 },   { 2, 12, 3, 5 },     { 2, 12, 1100, 4000 },
+        { 1, 14, 5, 12345 }, { 2, 16, 4, 65535 }, { 0, 16, 3, 0 },
     };
     size_t i;
 
@@ -269,8 +270,7 @@ static void zero_based(void)
     T_EQ_U64(md_cmd(&s.md, &c, sizeof(c), &rsp), SG_OK);
     ctx = ctx_of(pd, R, false);
     T_EQ_U64(sg_tpt_check_remote(&ctx, sg_get_le32(&rsp.id), 0, 100, R, &mr), SG_MEM_OK);
-    T_EQ_U64(sg_tpt_check_remote(&ctx, sg_get_le32(&rsp.id), 1, 100, R, &mr),
-             SG_MEM_BOUNDS);
+    T_EQ_U64(sg_tpt_check_remote(&ctx, sg_get_le32(&rsp.id), 1, 100, R, &mr), SG_MEM_BOUNDS);
     T_EQ_U64(sg_mr_run(mr, 5, 10, &bus), 10);
     T_EQ_U64(bus, TEST_HOST_BASE + 0x128);
     solo_end(&s);

@@ -226,8 +226,12 @@ static void ends_take_time(void)
     begin(NULL);
     md_create_cq(&s->md, &cq, 2);
     for (i = 0; i < QPS; i++) {
-        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
-            .pd = s->pd, .scq = &cq, .rcq = &cq, });
+        md_create_qp(&s->md, &qp[i],
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &cq,
+                         .rcq = &cq,
+                     });
     }
     T_EQ_U64(md_modify_qp(&qp[0], SG_QP_ERROR), SG_OK);
     s->md.hold = true;
@@ -267,10 +271,19 @@ static void flushed_entries(void)
 
     pair_start_sized(&pair, NULL, NULL, 8 << 20);
     md_create_cq(&s->md, &cq, 2 * ENTRIES);
-    md_create_qp(&s->md, &unreadable, &(struct md_qp_params){
-        .pd = s->pd, .scq = &cq, .rcq = &cq, });
-    md_create_qp(&s->md, &qp, &(struct md_qp_params){
-        .pd = s->pd, .scq = &cq, .rcq = &cq, .entries = ENTRIES, });
+    md_create_qp(&s->md, &unreadable,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &cq,
+                     .rcq = &cq,
+                 });
+    md_create_qp(&s->md, &qp,
+                 &(struct md_qp_params){
+                     .pd = s->pd,
+                     .scq = &cq,
+                     .rcq = &cq,
+                     .entries = ENTRIES,
+                 });
     T_EQ_U64(md_modify_qp(&unreadable, SG_QP_ERROR), SG_OK);
     T_EQ_U64(md_modify_qp(&qp, SG_QP_ERROR), SG_OK);
     s->md.hold = true;
@@ -400,9 +413,12 @@ static void overrun__each_is_looked_at_once(void)
 
     pair_start(&pair, NULL, NULL);
     for (i = 0; i < QPS; i++) {
-        md_create_qp(&s->md, &qp[i], &(struct md_qp_params){
-            .pd = s->pd, .scq = &s->cq, .rcq = &s->cq,
-        });
+        md_create_qp(&s->md, &qp[i],
+                     &(struct md_qp_params){
+                         .pd = s->pd,
+                         .scq = &s->cq,
+                         .rcq = &s->cq,
+                     });
     }
     cq = sg_idtab_get(&s->md.a->cqs, s->cq.cqn);
     stepped_ns = s->h.now_ns;

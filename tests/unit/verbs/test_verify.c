@@ -44,8 +44,7 @@ static void algorithms(void)
         off = where ? PM_LEN + 777 : 777;
         place_begin(NULL, NULL);
         for (i = 0; i < SG_ARRAY_SIZE(vectors); i++) {
-            stag[i] = region(1, off, 64, SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ,
-                             vectors[i].alg);
+            stag[i] = region(1, off, 64, SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ, vectors[i].alg);
         }
         for (i = 0; i < SG_ARRAY_SIZE(vectors); i++) {
             T_CONTEXT("algorithm %u, memory %d", vectors[i].alg, where);
@@ -179,8 +178,8 @@ static void mixed_memory(void)
     uint32_t stag, crc;
 
     place_begin(NULL, NULL);
-    stag = region(1, PM_LEN - 8192, 16384, SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ,
-                  SG_HASH_CRC32C);
+    stag =
+        region(1, PM_LEN - 8192, 16384, SG_ACCESS_VERIFY | SG_ACCESS_REMOTE_READ, SG_HASH_CRC32C);
     fill(1, PM_LEN - 8192, 16384, 5);
     memset(media(1, PM_LEN - 8192), 0x77, 8192); /* what survived is something else */
     ask(verify_of(1, stag, PM_LEN - 6000, 12000));
@@ -318,7 +317,7 @@ static void sinks(void)
         uint32_t room, lkey; /* room 0: no element */
         uint8_t hash_len;
         enum sg_wc_status status;
-        bool sent;           /* the failure comes with the answer */
+        bool sent; /* the failure comes with the answer */
     } rows[] = {
         { "no element", 0, 0, 0, SG_WC_SUCCESS, true },
         { "no element, hash expected", 0, 0, 32, SG_WC_SUCCESS, true },

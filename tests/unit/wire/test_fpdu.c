@@ -46,8 +46,10 @@ static size_t reference(uint8_t *to, uint32_t pos, unsigned flags, size_t len)
             start = n;
             started = true;
         }
-        to[n++] = i == 0 ? (uint8_t)(len >> 8) : i == 1 ? (uint8_t)len :
-                  i < 2 + len ? ulpdu[i - 2] : 0;
+        to[n++] = i == 0        ? (uint8_t)(len >> 8)
+                  : i == 1      ? (uint8_t)len
+                  : i < 2 + len ? ulpdu[i - 2]
+                                : 0;
     }
     crc = flags & SG_FPDU_CRC_ON ? sg_crc32c(0, to, n) : 0;
     to[n++] = (uint8_t)crc;
@@ -101,13 +103,25 @@ static void mulpdu_table(void)
         uint32_t emss, plain, markers;
         const char *shows;
     } t[] = {
-        { 536, 530, 522, "MPA-35 MPA-36" }, { 1448, 1442, 1430 }, { 1460, 1454, 1442 },
+        { 536, 530, 522, "MPA-35 MPA-36" },
+        { 1448, 1442, 1430 },
+        { 1460, 1454, 1442 },
         { 8948, 8942, 8870 },
-        { 1461, 1454, 1442 }, { 1463, 1454, 1442 }, { 512, 506, 502 }, { 513, 506, 498 },
-        { 0, 128, 128, "MPA-37" }, { 1, 128, 128 }, { 127, 128, 128 }, { 134, 128, 128, "MPA-38" },
-        { 136, 130, 128 }, { 140, 134, 130 }, { 64774, 64766, 64258 },
+        { 1461, 1454, 1442 },
+        { 1463, 1454, 1442 },
+        { 512, 506, 502 },
+        { 513, 506, 498 },
+        { 0, 128, 128, "MPA-37" },
+        { 1, 128, 128 },
+        { 127, 128, 128 },
+        { 134, 128, 128, "MPA-38" },
+        { 136, 130, 128 },
+        { 140, 134, 130 },
+        { 64774, 64766, 64258 },
         { 64776, 64768, 64262, "MPA-03" },
-        { 65535, 64768, 64768 }, { 1000000, 64768, 64768 }, { UINT32_MAX, 64768, 64768 },
+        { 65535, 64768, 64768 },
+        { 1000000, 64768, 64768 },
+        { UINT32_MAX, 64768, 64768 },
     };
 
     for (size_t i = 0; i < SG_ARRAY_SIZE(t); i++) {
@@ -141,7 +155,8 @@ static void figure_5(void)
     uint8_t want[0x34];
 
     hex("00000000 002a 4143 00000000 00000000 00000001 00000000"
-        "000000000000000000000000000000000000000000000000 52239983", want, sizeof(want));
+        "000000000000000000000000000000000000000000000000 52239983",
+        want, sizeof(want));
     memset(out, 0xa5, 64);
     T_EQ_U64(sg_fpdu_emit(out, 0, BOTH, parts, 2), sizeof(want));
     T_EQ_MEM(out, want, sizeof(want));
@@ -160,7 +175,8 @@ static void figure_6(void)
     struct sg_fpdu f;
 
     hex("002a 4143 00000000 00000000 00000002 00000000 00000014"
-        "000000000000000000000000000000000000000000000000 84925898", want, sizeof(want));
+        "000000000000000000000000000000000000000000000000 84925898",
+        want, sizeof(want));
     memset(out, 0xa5, 64);
     T_EQ_U64(sg_fpdu_emit(out, 0x1ec, BOTH, parts, 2), sizeof(want));
     T_EQ_MEM(out, want, sizeof(want));
@@ -170,10 +186,9 @@ static void figure_6(void)
 }
 
 /* Lengths and positions of interest for the comparison with the reference. */
-static const size_t some_lens[] = {
-    0, 1, 2, 3, 14, 18, 42, 482, 490, 500, 501, 502, 503, 504, 505, 506, 507, 508, 510, 1010, 1012,
-    1014, 1016, 1442, 8870, 64768
-};
+static const size_t some_lens[] = { 0,   1,    2,    3,    14,   18,   42,   482,  490,
+                                    500, 501,  502,  503,  504,  505,  506,  507,  508,
+                                    510, 1010, 1012, 1014, 1016, 1442, 8870, 64768 };
 
 static void emit_matches_reference(void)
 {
@@ -289,7 +304,7 @@ static void sequence_wrap(void)
         T_EQ_MEM(f.ulpdu.p, ulpdu, 700);
         pos += (uint32_t)n;
     }
-    T_TRUE(pos < 8192);     /* it did wrap */
+    T_TRUE(pos < 8192); /* it did wrap */
 }
 
 static void marker_codec(void)
@@ -351,7 +366,7 @@ static void crc_catches_each_octet(void)
 
         for (size_t i = 0; i < n; i++) {
             if (i == len_at || i == len_at + 1) {
-                continue;   /* would be another length */
+                continue; /* would be another length */
             }
             out[i] ^= 0x10;
             T_CONTEXT("octet %zu at %u", i, pos);
@@ -372,7 +387,7 @@ static void crc_off(void)
     n = emit(4, 0, 21);
     T_EQ_MEM(out + n - 4, "\0\0\0\0", 4);
     memcpy(out + n - 4, "\xde\xad\xbe\xef", 4);
-    out[n - 5] = 0x99;      /* pad */
+    out[n - 5] = 0x99; /* pad */
     T_EQ_INT(sg_fpdu_parse(sg_span_of(out, n), 4, 0, NULL, &f), SG_WIRE_OK);
     T_EQ_U64(f.wire_len, n);
     T_TRUE(f.ulpdu.p == out + 2);

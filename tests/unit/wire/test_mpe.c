@@ -6,7 +6,10 @@
 
 static const char flush_hex[] = "01020304 11121314 2122232425262728 31323334";
 static const struct sg_flush_req flush_req = {
-    .stag = 0x01020304, .length = 0x11121314, .to = 0x2122232425262728, .flags = 0x31323334,
+    .stag = 0x01020304,
+    .length = 0x11121314,
+    .to = 0x2122232425262728,
+    .flags = 0x31323334,
 };
 
 static void flush_request(void)
@@ -30,8 +33,8 @@ static void flush_request(void)
 static void atomic_write_request(void)
 {
     uint8_t buf[SG_ATOMIC_WRITE_REQ_LEN], out[SG_ATOMIC_WRITE_REQ_LEN + 1];
-    struct sg_span in = hex("01020304 00000008 2122232425262728 0123456789abcdef", buf,
-                            sizeof(buf));
+    struct sg_span in =
+        hex("01020304 00000008 2122232425262728 0123456789abcdef", buf, sizeof(buf));
     struct sg_atomic_write_req r;
 
     T_EQ_U64(in.len, SG_ATOMIC_WRITE_REQ_LEN);
@@ -94,12 +97,15 @@ static void wrong_lengths(void)
         struct sg_span in = sg_span_of(p, n);
 
         T_CONTEXT("%zu octets", n);
-        T_EQ_INT(sg_flush_req_parse(in, &f), n < 20 ? SG_WIRE_SHORT :
-                 n > 20 ? SG_WIRE_BAD_LENGTH : SG_WIRE_OK);
-        T_EQ_INT(sg_atomic_write_req_parse(in, &aw), n < 24 ? SG_WIRE_SHORT :
-                 n > 24 ? SG_WIRE_BAD_LENGTH : SG_WIRE_OK);
-        T_EQ_INT(sg_verify_req_parse(in, &v), n < 16 ? SG_WIRE_SHORT :
-                 n > 80 ? SG_WIRE_BAD_LENGTH : SG_WIRE_OK);
+        T_EQ_INT(sg_flush_req_parse(in, &f), n < 20   ? SG_WIRE_SHORT
+                                             : n > 20 ? SG_WIRE_BAD_LENGTH
+                                                      : SG_WIRE_OK);
+        T_EQ_INT(sg_atomic_write_req_parse(in, &aw), n < 24   ? SG_WIRE_SHORT
+                                                     : n > 24 ? SG_WIRE_BAD_LENGTH
+                                                              : SG_WIRE_OK);
+        T_EQ_INT(sg_verify_req_parse(in, &v), n < 16   ? SG_WIRE_SHORT
+                                              : n > 80 ? SG_WIRE_BAD_LENGTH
+                                                       : SG_WIRE_OK);
         T_EQ_INT(sg_verify_resp_parse(in, &resp), n > 64 ? SG_WIRE_BAD_LENGTH : SG_WIRE_OK);
         free(p);
     }

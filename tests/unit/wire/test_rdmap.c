@@ -79,8 +79,11 @@ static void opcode_table(void)
 
 static const char read_hex[] = "01020304 1112131415161718 21222324 31323334 4142434445464748";
 static const struct sg_read_req read_req = {
-    .sink_stag = 0x01020304, .sink_to = 0x1112131415161718, .size = 0x21222324,
-    .src_stag = 0x31323334, .src_to = 0x4142434445464748,
+    .sink_stag = 0x01020304,
+    .sink_to = 0x1112131415161718,
+    .size = 0x21222324,
+    .src_stag = 0x31323334,
+    .src_to = 0x4142434445464748,
 };
 
 static void read_request(void)
@@ -106,8 +109,13 @@ static void read_request(void)
 static const char atomic_hex[] = "00000002 01020304 11121314 2122232425262728 3132333435363738 "
                                  "4142434445464748 5152535455565758 6162636465666768";
 static const struct sg_atomic_req atomic_req = {
-    .op = SG_ATOMIC_CMP_SWAP, .id = 0x01020304, .stag = 0x11121314, .to = 0x2122232425262728,
-    .data = 0x3132333435363738, .mask = 0x4142434445464748, .cmp = 0x5152535455565758,
+    .op = SG_ATOMIC_CMP_SWAP,
+    .id = 0x01020304,
+    .stag = 0x11121314,
+    .to = 0x2122232425262728,
+    .data = 0x3132333435363738,
+    .mask = 0x4142434445464748,
+    .cmp = 0x5152535455565758,
     .cmp_mask = 0x6162636465666768,
 };
 
@@ -123,7 +131,7 @@ static void atomic_request(void)
     T_EQ_MEM(out, buf, SG_ATOMIC_REQ_LEN);
     T_EQ_U64(out[SG_ATOMIC_REQ_LEN], 0xa5);
 
-    memset(buf, 0xff, 3);       /* reserved */
+    memset(buf, 0xff, 3); /* reserved */
     buf[3] |= 0xf0;
     T_EQ_INT(sg_atomic_req_parse(in, &r), SG_WIRE_OK);
     T_EQ_U64(r.op, atomic_req.op);

@@ -5,20 +5,38 @@
 #include "wire/terminate.h"
 
 static const struct sg_ddp_hdr send_hdr = {
-    .last = true, .version = 1, .ulp_ctrl = 0x43, .msn = 9,
+    .last = true,
+    .version = 1,
+    .ulp_ctrl = 0x43,
+    .msn = 9,
 };
 static const struct sg_ddp_hdr write_hdr = {
-    .tagged = true, .last = true, .version = 1, .ulp_ctrl = 0x40, .stag = 0xb0000002,
+    .tagged = true,
+    .last = true,
+    .version = 1,
+    .ulp_ctrl = 0x40,
+    .stag = 0xb0000002,
     .to = 0x2000,
 };
 static const struct sg_ddp_hdr read_hdr = {
-    .last = true, .version = 1, .ulp_ctrl = 0x41, .qn = 1, .msn = 1,
+    .last = true,
+    .version = 1,
+    .ulp_ctrl = 0x41,
+    .qn = 1,
+    .msn = 1,
 };
 static const struct sg_ddp_hdr flush_hdr = {
-    .last = true, .version = 1, .ulp_ctrl = 0x4c, .qn = 1, .msn = 2,
+    .last = true,
+    .version = 1,
+    .ulp_ctrl = 0x4c,
+    .qn = 1,
+    .msn = 2,
 };
 static const struct sg_read_req read_req = {
-    .sink_stag = 0xa0000001, .sink_to = 0x1000, .size = 16, .src_stag = 0xb0000002,
+    .sink_stag = 0xa0000001,
+    .sink_to = 0x1000,
+    .size = 16,
+    .src_stag = 0xb0000002,
     .src_to = 0x2000,
 };
 
@@ -110,7 +128,7 @@ static void parse_pairs(void)
 /* One row per condition, independent of the table under test. */
 static const struct {
     enum sg_term_cond cond;
-    unsigned lec;               /* layer, type, code as hex digits */
+    unsigned lec; /* layer, type, code as hex digits */
     enum sg_term_hdrs hdrs;
 } expected[] = {
     { SG_TERM_LOCAL_CATASTROPHE, 0x0000, SG_TERM_HDRS_NONE },
@@ -181,8 +199,9 @@ static void every_condition(void)
         sg_term_build(&t, expected[i].cond, &read_hdr, 46, &read_req);
         sg_term_emit(&t, out);
         T_EQ_U64(sg_get_be16(out), expected[i].lec);
-        T_EQ_U64(out[2], expected[i].hdrs == SG_TERM_HDRS_NONE ? 0x00 :
-                         expected[i].hdrs == SG_TERM_HDRS_DDP ? 0xc0 : 0xe0);
+        T_EQ_U64(out[2], expected[i].hdrs == SG_TERM_HDRS_NONE  ? 0x00
+                         : expected[i].hdrs == SG_TERM_HDRS_DDP ? 0xc0
+                                                                : 0xe0);
         T_EQ_U64(out[3], 0);
         /* Without a Read Request to return there is no R, without a header nothing. */
         sg_term_build(&t, expected[i].cond, &send_hdr, 46, NULL);
@@ -242,7 +261,10 @@ static void reserved_and_extra(void)
     T_EQ_U64(sg_term_len(&t), 6);
     /* Someone who returns the 20 octets of a Flush Request, which are no Read Request. */
     T_EQ_INT(sg_term_parse(hex("0207e000 0026" FLUSH_HEX "b0000002 00001000 0000000000002000"
-                               "00000001", buf, sizeof(buf)), &t), SG_WIRE_OK);
+                               "00000001",
+                               buf, sizeof(buf)),
+                           &t),
+             SG_WIRE_OK);
     T_TRUE(t.has_len && t.has_ddp && !t.has_rdma && t.truncated);
     T_EQ_U64(t.ddp.ulp_ctrl, 0x4c);
 }
@@ -325,8 +347,7 @@ static void kinds_of_fault(void)
 
         for (code = classes[i].from; code <= classes[i].to; code++) {
             T_CONTEXT("%u/%u/%02x", classes[i].layer, classes[i].etype, code);
-            T_EQ_INT(sg_term_classify(classes[i].layer, classes[i].etype, code),
-                     classes[i].class);
+            T_EQ_INT(sg_term_classify(classes[i].layer, classes[i].etype, code), classes[i].class);
         }
     }
 }

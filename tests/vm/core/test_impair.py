@@ -56,14 +56,10 @@ class Impaired(labtest.LabCase):
         self.assertIn("beta rx: loss=100%,reorder=0.5%,delay=1ms±200us,seed=7", said)
         self.lab.sh("alpha", "! ping -c 2 -i 0.2 -W 1 10.77.0.2")
         after = self.links("beta")["beta"]
-        self.assertGreater(
-            after["rx"]["counters"]["lost"], before["rx"]["counters"]["lost"] + 1
-        )
+        self.assertGreater(after["rx"]["counters"]["lost"], before["rx"]["counters"]["lost"] + 1)
         self.lab.run("impair", "beta:rx:loss=0%", "beta:delay=0s")
         self.lab.sh("alpha", "ping -c 20 -i 0.2 -W 5 10.77.0.2 | grep -v ' 0 received'")
-        self.assertEqual(
-            self.links("beta")["beta"]["rx"]["settings"], "reorder=0.5%,seed=7"
-        )
+        self.assertEqual(self.links("beta")["beta"]["rx"]["settings"], "reorder=0.5%,seed=7")
 
     def test_4_link_that_was_not_impaired(self):
         self.assertNotIn("tx", self.links("alpha")["alpha"])

@@ -142,8 +142,11 @@ class Srp(ulptest.DiskCase):
         queue that is polled directly: an event for that queue would make the kernel warn"""
         disk = self.login(fast_fail="5", loss="10")
         # It must not reconnect meanwhile: see docs/upstream/linux-0004.
-        self.sh(CLIENT, "for port in /sys/class/srp_remote_ports/*; do "
-                        "echo off > $port/reconnect_delay; done")
+        self.sh(
+            CLIENT,
+            "for port in /sys/class/srp_remote_ports/*; do "
+            "echo off > $port/reconnect_delay; done",
+        )
         running = ulptest.Running(self.lab, disk)
         with Monitor(rdmatest.folder(self.lab), CLIENT) as monitor:
             monitor.run("qom-set", value=True, path="r0", property="fatal")

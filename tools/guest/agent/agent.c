@@ -26,7 +26,7 @@
 
 struct child {
     pid_t pid;
-    char device[64];    /* empty: the console's shell */
+    char device[64]; /* empty: the console's shell */
 };
 
 static struct child children[MAX_CHILDREN];

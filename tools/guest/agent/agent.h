@@ -33,7 +33,7 @@
 
 #include <stdbool.h>
 
-#define SG_AGENT_MAGIC "\x01sg-agent-start\n"    /* 16 octets */
+#define SG_AGENT_MAGIC "\x01sg-agent-start\n" /* 16 octets */
 #define SG_AGENT_MAGIC_LEN 16
 #define SG_AGENT_NONCE_LEN 16
 #define SG_AGENT_HEADER_LEN 8

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SG_BUFFER_CHUNK 32768   /* octets moved at once */
+#define SG_BUFFER_CHUNK 32768 /* octets moved at once */
 
 struct buffer {
     uint8_t *data;

@@ -39,17 +39,17 @@
 struct session {
     int port;
     uint8_t nonce[SG_AGENT_NONCE_LEN];
-    struct buffer rx;           /* from the port, not yet parsed */
-    struct buffer tx;           /* for the port */
-    struct buffer input;        /* for the command */
+    struct buffer rx;    /* from the port, not yet parsed */
+    struct buffer tx;    /* for the port */
+    struct buffer input; /* for the command */
     bool input_ends;
     char *request;
     size_t request_len;
     pid_t pid;
     int pidfd;
-    int in, out, err;           /* our ends; of a terminal `out`, and `in` is a copy of it */
+    int in, out, err; /* our ends; of a terminal `out`, and `in` is a copy of it */
     bool terminal;
-    bool lost;                  /* the client went away or broke the protocol */
+    bool lost; /* the client went away or broke the protocol */
 };
 
 static void frame(struct session *s, char type, const void *payload, size_t len)
@@ -425,17 +425,17 @@ static void wait_events(struct session *s, struct pollfd *p)
 {
     bool output = tx_has_room(s);
 
-    p[AT_PORT] = (struct pollfd) { s->port, 0, 0 };
+    p[AT_PORT] = (struct pollfd){ s->port, 0, 0 };
     if (sg_buffer_room(&s->rx)) {
         p[AT_PORT].events |= POLLIN;
     }
     if (sg_buffer_used(&s->tx)) {
         p[AT_PORT].events |= POLLOUT;
     }
-    p[AT_IN] = (struct pollfd) { sg_buffer_used(&s->input) ? s->in : -1, POLLOUT, 0 };
-    p[AT_OUT] = (struct pollfd) { output ? s->out : -1, POLLIN, 0 };
-    p[AT_ERR] = (struct pollfd) { output ? s->err : -1, POLLIN, 0 };
-    p[AT_PID] = (struct pollfd) { s->pidfd, POLLIN, 0 };
+    p[AT_IN] = (struct pollfd){ sg_buffer_used(&s->input) ? s->in : -1, POLLOUT, 0 };
+    p[AT_OUT] = (struct pollfd){ output ? s->out : -1, POLLIN, 0 };
+    p[AT_ERR] = (struct pollfd){ output ? s->err : -1, POLLIN, 0 };
+    p[AT_PID] = (struct pollfd){ s->pidfd, POLLIN, 0 };
     poll(p, AT_COUNT, -1);
 }
 

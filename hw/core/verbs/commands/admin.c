@@ -20,7 +20,7 @@
 
 struct admin_row {
     const char *name;
-    sg_admin_fn *run; /* NULL: reserved */
+    sg_admin_fn *run;  /* NULL: reserved */
     uint32_t features; /* SG_FEATURE_* without which the opcode is unknown */
 };
 
@@ -115,8 +115,7 @@ static bool run_one(struct sg_adapter *a)
     struct sg_admin_queue *q = a->admin;
     struct sg_admin_rsp rsp = { 0 };
 
-    if (!q->unfinished &&
-        !sg_ring_fetch(&q->sq, &a->host, q->sq.cons, 0, q->cmd, sizeof(q->cmd))) {
+    if (!q->unfinished && !sg_ring_fetch(&q->sq, &a->host, q->sq.cons, 0, q->cmd, sizeof(q->cmd))) {
         sg_adapter_fatal(a, SG_FATAL_DMA);
         return false;
     }

@@ -18,28 +18,27 @@ struct sg_mr_reg;
 struct sg_admin_queue {
     struct sg_ring sq, cq;
     _Alignas(8) uint8_t cmd[SG_ADMIN_CMD_SIZE]; /* private copy of the current one */
-    bool unfinished;   /* its handler must be called again, */
-    bool waiting;      /* in another turn: it waits for the host */
-    struct sg_mr_reg *reg; /* progress of REG_MR */
-    bool event_due;   /* written while the event queue was not armed */
+    bool unfinished;                            /* its handler must be called again, */
+    bool waiting;                               /* in another turn: it waits for the host */
+    struct sg_mr_reg *reg;                      /* progress of REG_MR */
+    bool event_due;                             /* written while the event queue was not armed */
 };
 
-typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd,
-                                   struct sg_admin_rsp *rsp);
+typedef enum sg_status sg_admin_fn(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp);
 
-sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                       /* caps.c */
-sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                /* counters.c */
-sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                         /* eq_cmd.c */
-sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                            /* port_cmd.c */
-sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                         /* pd_cmd.c */
+sg_admin_fn sg_cmd_query_caps, sg_cmd_query_stats;                             /* caps.c */
+sg_admin_fn sg_cmd_query_qp_stats, sg_cmd_query_mr_stats;                      /* counters.c */
+sg_admin_fn sg_cmd_create_eq, sg_cmd_destroy_eq;                               /* eq_cmd.c */
+sg_admin_fn sg_cmd_set_addr, sg_cmd_set_port;                                  /* port_cmd.c */
+sg_admin_fn sg_cmd_create_pd, sg_cmd_destroy_pd;                               /* pd_cmd.c */
 sg_admin_fn sg_cmd_reg_mr, sg_cmd_dereg_mr, sg_cmd_modify_mr, sg_cmd_alloc_mr; /* mr_cmd.c */
-sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw, sg_cmd_map_pages;        /* mr_cmd.c */
+sg_admin_fn sg_cmd_alloc_mw, sg_cmd_dealloc_mw, sg_cmd_map_pages;              /* mr_cmd.c */
 sg_admin_fn sg_cmd_create_cq, sg_cmd_resize_cq, sg_cmd_modify_cq, sg_cmd_destroy_cq; /* cq_cmd.c */
-sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp; /* qp_cmd.c */
-sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;     /* srq_cmd.c */
-sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                        /* srq_cmd.c */
-sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept; /* cm_cmd.c */
-sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                               /* cm_cmd.c */
+sg_admin_fn sg_cmd_create_qp, sg_cmd_modify_qp, sg_cmd_query_qp, sg_cmd_destroy_qp;  /* qp_cmd.c */
+sg_admin_fn sg_cmd_create_srq, sg_cmd_modify_srq, sg_cmd_resize_srq;                 /* srq_cmd.c */
+sg_admin_fn sg_cmd_query_srq, sg_cmd_destroy_srq;                                    /* srq_cmd.c */
+sg_admin_fn sg_cmd_listen, sg_cmd_unlisten, sg_cmd_connect, sg_cmd_accept;           /* cm_cmd.c */
+sg_admin_fn sg_cmd_reject, sg_cmd_cm_data;                                           /* cm_cmd.c */
 sg_admin_fn sg_cmd_flash_info, sg_cmd_flash_read, sg_cmd_flash_write; /* flash_cmd.c */
 sg_admin_fn sg_cmd_flash_commit;                                      /* flash_cmd.c */
 

@@ -108,8 +108,8 @@ enum sg_status sg_cmd_unlisten(struct sg_adapter *a, const void *cmd, struct sg_
 }
 
 /* Common part of CONNECT, ACCEPT and REJECT: private data, and depths. */
-static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_connect *c,
-                                  uint8_t rev, struct sg_conn_params *p, uint8_t *pdata)
+static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_connect *c, uint8_t rev,
+                                  struct sg_conn_params *p, uint8_t *pdata)
 {
     uint16_t max = SG_PRIVATE_DATA_MAX - (rev >= 2 ? V2_HEADER : 0);
 
@@ -123,8 +123,8 @@ static enum sg_status read_params(struct sg_adapter *a, const struct sg_cmd_conn
         p->ird > a->config.engine.max_ird || p->ord > a->config.engine.max_ord) {
         return SG_EINVAL;
     }
-    if (p->pdata_len && !a->host.ops->dma_read(a->host.opaque, sg_get_le64(&c->pdata_addr), pdata,
-                                               p->pdata_len)) {
+    if (p->pdata_len &&
+        !a->host.ops->dma_read(a->host.opaque, sg_get_le64(&c->pdata_addr), pdata, p->pdata_len)) {
         return SG_EFAULT;
     }
     return SG_OK;

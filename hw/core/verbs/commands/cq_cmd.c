@@ -26,8 +26,7 @@ enum sg_status sg_cmd_create_cq(struct sg_adapter *a, const void *cmd, struct sg
     struct sg_cq *cq;
     enum sg_status status;
 
-    if (!geometry_ok(a, entries, record) || uar >= SG_UAR_COUNT || eqn == 0 ||
-        eqn >= SG_EQ_COUNT) {
+    if (!geometry_ok(a, entries, record) || uar >= SG_UAR_COUNT || eqn == 0 || eqn >= SG_EQ_COUNT) {
         return SG_EINVAL;
     }
     if (!a->eqs[eqn]) {

@@ -67,7 +67,9 @@ static enum sg_status wait_for_medium(struct sg_adapter *a)
 enum sg_status sg_cmd_flash_write(struct sg_adapter *a, const void *cmd, struct sg_admin_rsp *rsp)
 {
     static const enum sg_status status_of[] = {
-        [SG_FLASH_OK] = SG_OK, [SG_FLASH_ORDER] = SG_ESTATE, [SG_FLASH_RANGE] = SG_EINVAL,
+        [SG_FLASH_OK] = SG_OK,
+        [SG_FLASH_ORDER] = SG_ESTATE,
+        [SG_FLASH_RANGE] = SG_EINVAL,
         [SG_FLASH_BROKEN] = SG_ENOMEM,
     };
     const struct sg_cmd_flash *c = cmd;

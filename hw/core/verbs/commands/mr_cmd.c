@@ -106,8 +106,7 @@ static enum sg_status reg_part(struct sg_adapter *a, struct sg_mr_reg *reg,
         }
         reg->listed = true;
         hi = p->list ? reg->list.hi + mask : p->base + ((uint64_t)p->count << p->shift) - 1;
-        *whole = sg_pm_of_span(a, p->list ? reg->list.lo : p->base, hi, &reg->pm) ||
-                 !p->list;
+        *whole = sg_pm_of_span(a, p->list ? reg->list.lo : p->base, hi, &reg->pm) || !p->list;
         reg->survey = (struct sg_pm_survey){ .all = SG_PM_PERSISTENT };
         return SG_OK;
     }
@@ -124,9 +123,13 @@ static enum sg_status reg_finish(struct sg_adapter *a, struct sg_pd *pd,
         .va = sg_get_le64(&c->va),
         .length = sg_get_le64(&c->length),
         .access = sg_get_le32(&c->access),
-        .mem_type = c->mem_type, .mem_mode = c->mem_mode, .hash_alg = c->hash_alg,
-        .hash_key_len = c->hash_key_len, .hash_key = c->hash_key,
-        .pages = a->admin->reg->list.pages, .pm = a->admin->reg->pm,
+        .mem_type = c->mem_type,
+        .mem_mode = c->mem_mode,
+        .hash_alg = c->hash_alg,
+        .hash_key_len = c->hash_key_len,
+        .hash_key = c->hash_key,
+        .pages = a->admin->reg->list.pages,
+        .pm = a->admin->reg->pm,
     };
     struct sg_mr *mr = sg_tpt_alloc(a, SG_MR_MEMORY, pd, c->key);
     enum sg_status status = mr ? sg_tpt_set(a, mr, &range) : SG_ENOMEM;
@@ -168,9 +171,14 @@ static enum sg_status reg_odp(struct sg_adapter *a, struct sg_pd *pd, const stru
                               struct sg_admin_rsp *rsp)
 {
     struct sg_mr_range range = {
-        .va = sg_get_le64(&c->va), .length = sg_get_le64(&c->length),
-        .access = sg_get_le32(&c->access), .mem_type = c->mem_type, .mem_mode = c->mem_mode,
-        .pages.shift = c->pages.page_shift, .odp = true, .pm = sg_pm_of_everything(a),
+        .va = sg_get_le64(&c->va),
+        .length = sg_get_le64(&c->length),
+        .access = sg_get_le32(&c->access),
+        .mem_type = c->mem_type,
+        .mem_mode = c->mem_mode,
+        .pages.shift = c->pages.page_shift,
+        .odp = true,
+        .pm = sg_pm_of_everything(a),
     };
     uint64_t count = sg_get_le32(&c->pages.count), mask;
     enum sg_status status;
@@ -281,9 +289,8 @@ enum sg_status sg_cmd_modify_mr(struct sg_adapter *a, const void *cmd, struct sg
     if (!mask || mask & ~(SG_MR_MOD_PD | SG_MR_MOD_ACCESS) || mr->hash_alg != SG_HASH_NONE) {
         return SG_EINVAL;
     }
-    if (mask & SG_MR_MOD_ACCESS &&
-        (access & ~SG_ACCESS_KNOWN || access & SG_ACCESS_VERIFY ||
-         (access ^ mr->access) & SG_ACCESS_ZERO_BASED)) {
+    if (mask & SG_MR_MOD_ACCESS && (access & ~SG_ACCESS_KNOWN || access & SG_ACCESS_VERIFY ||
+                                    (access ^ mr->access) & SG_ACCESS_ZERO_BASED)) {
         return SG_EINVAL;
     }
     if (mr->windows) {

@@ -33,9 +33,9 @@ static enum sg_status check_create(const struct sg_adapter *a, const struct sg_c
     size_t rq_body = c->rq_max_sge * sizeof(struct sg_sge);
 
     if (sg_get_le32(&c->uar) >= SG_UAR_COUNT ||
-        (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL | SG_QP_SRQ)) ||
-        (access & ~SG_ACCESS_KNOWN) || c->sq_max_sge > a->config.max_sge ||
-        c->rq_max_sge > a->config.max_sge || max_inline > a->config.max_inline ||
+        (flags & ~(SG_QP_SIGNAL_ALL | SG_QP_KERNEL | SG_QP_SRQ)) || (access & ~SG_ACCESS_KNOWN) ||
+        c->sq_max_sge > a->config.max_sge || c->rq_max_sge > a->config.max_sge ||
+        max_inline > a->config.max_inline ||
         !queue_ok(a, sg_get_le32(&c->sq_entries), sg_get_le16(&c->sq_stride),
                   sizeof(struct sg_wqe_hdr), sq_body)) {
         return SG_EINVAL;

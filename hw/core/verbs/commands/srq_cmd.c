@@ -94,8 +94,7 @@ enum sg_status sg_cmd_resize_srq(struct sg_adapter *a, const void *cmd, struct s
     if (sg_ring_used(&srq->ring) > entries) {
         return SG_EINVAL;
     }
-    status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries,
-                                1u << srq->ring.stride_shift);
+    status = sg_ring_init_pages(&ring, &a->host, &c->pages, entries, 1u << srq->ring.stride_shift);
     if (status != SG_OK) {
         return status;
     }

@@ -23,7 +23,7 @@
 enum {
     WORD = 8,
     TRIES = 64,
-    WORK = 64,  /* octets of a turn that an Atomic is charged as */
+    WORK = 64, /* octets of a turn that an Atomic is charged as */
 };
 
 static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_atomic_call *r,
@@ -31,7 +31,10 @@ static bool exchange(struct sg_qp *qp, const struct sg_mr *mr, const struct sg_a
 {
     const struct sg_host *host = &qp->adapter->host;
     const struct sg_pm_who who = {
-        .qpn = qp->qpn, .msn = r->msn, .to = r->to, .mode = mr->mode,
+        .qpn = qp->qpn,
+        .msn = r->msn,
+        .to = r->to,
+        .mode = mr->mode,
     };
 
     return run->pm ? host->ops->pm_cmpxchg64(host->opaque, &who, run->bus, value, desired)
@@ -48,8 +51,8 @@ static uint64_t outcome(const struct sg_atomic_call *r, uint64_t value)
 }
 
 static enum sg_exec_result operate(struct sg_qp *qp, struct sg_mr *mr,
-                                     const struct sg_atomic_call *r, const struct sg_pm_run *run,
-                                     uint64_t *original)
+                                   const struct sg_atomic_call *r, const struct sg_pm_run *run,
+                                   uint64_t *original)
 {
     uint64_t guess, found;
     uint8_t octets[WORD];
@@ -75,8 +78,8 @@ static enum sg_exec_result operate(struct sg_qp *qp, struct sg_mr *mr,
 }
 
 enum sg_exec_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomic_call *r,
-                                    uint64_t *original, enum sg_mem_status *why, uint64_t *token,
-                                    uint64_t *again_ns)
+                                         uint64_t *original, enum sg_mem_status *why,
+                                         uint64_t *token, uint64_t *again_ns)
 {
     struct sg_adapter *a = qp->adapter;
     struct sg_pm_run run;

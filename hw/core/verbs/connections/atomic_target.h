@@ -11,7 +11,7 @@ struct sg_qp;
 
 /* As sg_engine_ops.atomic.  The queue pair is connected. */
 enum sg_exec_result sg_atomic_target_run(struct sg_qp *qp, const struct sg_atomic_call *r,
-                                           uint64_t *original, enum sg_mem_status *why,
-                                           uint64_t *token, uint64_t *again_ns);
+                                         uint64_t *original, enum sg_mem_status *why,
+                                         uint64_t *token, uint64_t *again_ns);
 
 #endif

@@ -124,8 +124,11 @@ void sg_cm_free(struct sg_cm *cm)
 void sg_cm_emit(struct sg_cm *cm, enum sg_event event, enum sg_conn_end end)
 {
     struct sg_async ev = {
-        .event = event, .status = sg_cm_status_of(end), .conn = cm->id,
-        .id = cm->qp ? cm->qp->qpn : 0, .aux = cm->listen ? cm->listen->id : 0,
+        .event = event,
+        .status = sg_cm_status_of(end),
+        .conn = cm->id,
+        .id = cm->qp ? cm->qp->qpn : 0,
+        .aux = cm->listen ? cm->listen->id : 0,
     };
 
     if (cm->qp) {
@@ -251,9 +254,9 @@ void sg_cm_abort(struct sg_cm *cm)
 
 void sg_cm_release(struct sg_cm *cm)
 {
-    bool closing = (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN ||
-                    cm->state == SG_CM_FAILED) &&
-                   !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never continue */
+    bool closing =
+        (cm->qp->state == SG_QP_CLOSING || cm->state == SG_CM_DOWN || cm->state == SG_CM_FAILED) &&
+        !sg_link_queued(&cm->qp->mem.paging_link); /* else it would never continue */
     bool quiet = sg_sq_all_sent(&cm->qp->sq) && !sg_link_queued(&cm->qp->mem.paging_link);
 
     cm->qp->conn = NULL;

@@ -26,29 +26,29 @@ enum sg_cm_state {
     SG_CM_ACCEPTED,   /* 'established' is awaited */
     SG_CM_CONNECTING, /* 'reply' is awaited */
     SG_CM_UP,
-    SG_CM_DOWN,       /* ended by the peer or an error; TCP may still exist */
-    SG_CM_FAILED,     /* CONNECT failed: kept for CM_DATA, no TCP */
+    SG_CM_DOWN,   /* ended by the peer or an error; TCP may still exist */
+    SG_CM_FAILED, /* CONNECT failed: kept for CM_DATA, no TCP */
 };
 
 /* A connection: the 'user' of the engine's upcalls.  Outlives its QP if that is destroyed. */
 struct sg_cm {
-    struct sg_qp_conn base;  /* the part that its queue pair knows */
+    struct sg_qp_conn base; /* the part that its queue pair knows */
     struct sg_adapter *adapter;
     uint32_t id;
-    uint8_t state;           /* enum sg_cm_state */
-    bool was_up;             /* setup was completed */
-    struct sg_qp *qp;        /* NULL: none yet, or no more */
+    uint8_t state;            /* enum sg_cm_state */
+    bool was_up;              /* setup was completed */
+    struct sg_qp *qp;         /* NULL: none yet, or no more */
     struct sg_listen *listen; /* REQUEST */
     /* In sg_adapter.ready; of qp->past_cm in past_conns; in REQUEST in listen->requests. */
     struct sg_link ready_link;
-    uint16_t ird;            /* ORD: base.ord */
+    uint16_t ird; /* ORD: base.ord */
     uint16_t peer_ird, peer_ord;
     uint8_t mpa_rev;
     uint16_t pdata_len;
-    uint8_t *pdata;          /* of the peer's frame, owned */
+    uint8_t *pdata;           /* of the peer's frame, owned */
     struct sg_mpe_target mpe; /* the peer's request under way */
-    bool write_open;         /* a Write of the peer began, its end is awaited */
-    uint64_t write_to;       /* where it began */
+    bool write_open;          /* a Write of the peer began, its end is awaited */
+    uint64_t write_to;        /* where it began */
 };
 
 /* The connection of this queue pair; NULL: it has none. */

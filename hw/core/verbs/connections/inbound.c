@@ -89,12 +89,11 @@ void sg_in_write_placed(void *user)
 }
 
 /* Places the octets of a Response that belong to one element. */
-static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t to,
-                                     const uint8_t *p, size_t n)
+static enum sg_mem_status place_sink(struct sg_qp *qp, uint32_t stag, uint64_t to, const uint8_t *p,
+                                     size_t n)
 {
     struct sg_mr *mr;
-    enum sg_mem_status st = sg_tpt_check_local(&qp->mem, stag, to, n,
-                                               SG_ACCESS_LOCAL_WRITE, &mr);
+    enum sg_mem_status st = sg_tpt_check_local(&qp->mem, stag, to, n, SG_ACCESS_LOCAL_WRITE, &mr);
 
     if (st == SG_MEM_OK) {
         st = pages(qp, SG_ODP_RECEIVE, mr, to, n, true);
@@ -116,8 +115,7 @@ enum sg_mem_status sg_in_place_read(void *user, const struct sg_read_sink *sink,
     }
     sg_sq_confirm_earlier(qp);
     while (st == SG_MEM_OK && done < n) {
-        piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag,
-                                 &to);
+        piece = sg_scatter_piece(sg_sq_rec(&qp->sq, index), sink, off + (uint32_t)done, &stag, &to);
         sg_assert(piece);
         piece = SG_MIN(piece, n - done);
         st = place_sink(qp, stag, to, p + done, piece);
@@ -219,8 +217,8 @@ int sg_in_gather_source(void *user, uint32_t stag, uint64_t to, uint32_t len, st
 }
 
 enum sg_exec_result sg_in_mpe(void *user, const struct sg_mpe_req *r, uint8_t hash[64],
-                                   uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
-                                   uint64_t *again_ns)
+                              uint8_t *hash_len, enum sg_mem_status *why, uint64_t *token,
+                              uint64_t *again_ns)
 {
     struct sg_qp *qp = open_qp(user);
 
@@ -240,7 +238,7 @@ void sg_in_mpe_answered(void *user, const struct sg_mpe_req *r)
 }
 
 enum sg_exec_result sg_in_atomic(void *user, const struct sg_atomic_call *r, uint64_t *original,
-                                   enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
+                                 enum sg_mem_status *why, uint64_t *token, uint64_t *again_ns)
 {
     struct sg_qp *qp = open_qp(user);
 

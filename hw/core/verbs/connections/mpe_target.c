@@ -33,13 +33,13 @@
 #include "verbs/queues/qp.h"
 
 enum turn_limits {
-    TURN_RUNS = 64,             /* calls of the host, */
-    RUN_COST = 16 << 20,        /* and so many octets count as one more */
-    RUN_MAX = 1 << 30,          /* octets of one call: the host's cost follows what is dirty */
-    RUN_WORK = 4096,            /* octets of the adapter's turn that a call is charged as */
-    TURN_HASH = 256 * 1024,     /* octets of a slow hash, about a millisecond */
+    TURN_RUNS = 64,         /* calls of the host, */
+    RUN_COST = 16 << 20,    /* and so many octets count as one more */
+    RUN_MAX = 1 << 30,      /* octets of one call: the host's cost follows what is dirty */
+    RUN_WORK = 4096,        /* octets of the adapter's turn that a call is charged as */
+    TURN_HASH = 256 * 1024, /* octets of a slow hash, about a millisecond */
     TURN_HASH_CRC = 4 << 20,
-    POISON_MAX = 256 * 1024,    /* octets that one call of the host marks line by line */
+    POISON_MAX = 256 * 1024, /* octets that one call of the host marks line by line */
 };
 
 /* A call of sg_mpe_target_run(). */
@@ -94,7 +94,10 @@ static enum sg_pm_result flush_run(const struct turn *t, const struct sg_pm_run 
     enum sg_pm_result result;
 
     op->who = (struct sg_pm_who){
-        .qpn = t->qp->qpn, .msn = t->r->msn, .to = t->x->to + t->x->off, .mode = t->mr->mode,
+        .qpn = t->qp->qpn,
+        .msn = t->r->msn,
+        .to = t->x->to + t->x->off,
+        .mode = t->mr->mode,
     };
     op->addr = run->bus;
     op->len = run->len;
@@ -227,7 +230,7 @@ static enum sg_exec_result run_verify(const struct turn *t)
     sg_account_free(&t->a->account, x->hasher, sizeof(*x->hasher));
     x->hasher = NULL;
     if (!t->r->args.hash.len || (t->r->args.hash.len == *t->hash_len &&
-                             same_octets(t->r->args.hash.octets, t->hash, *t->hash_len))) {
+                                 same_octets(t->r->args.hash.octets, t->hash, *t->hash_len))) {
         return SG_EXEC_DONE;
     }
     sg_log(&t->a->host, SG_LOG_PEER_ERROR, "qp %u: Verify of STag 0x%08x: the hash differs",
@@ -246,7 +249,10 @@ static enum sg_exec_result run_atomic_write(const struct turn *t)
     enum sg_exec_result res = pages(t, r->to, sizeof(uint64_t), true);
     struct sg_pm_run run;
     const struct sg_pm_who who = {
-        .qpn = t->qp->qpn, .msn = r->msn, .to = r->to, .mode = t->mr->mode,
+        .qpn = t->qp->qpn,
+        .msn = r->msn,
+        .to = r->to,
+        .mode = t->mr->mode,
     };
     bool ok;
 
@@ -280,19 +286,18 @@ static uint32_t flush_rights(const struct sg_mpe_req *r)
 static enum sg_mem_status admit(struct sg_qp *qp, const struct sg_mpe_req *r, bool whole,
                                 struct sg_mr **mr)
 {
-    uint32_t rights = r->kind == SG_MSG_FLUSH ? flush_rights(r)
-                      : r->kind == SG_MSG_VERIFY ? SG_ACCESS_VERIFY : SG_ACCESS_REMOTE_WRITE;
+    uint32_t rights = r->kind == SG_MSG_FLUSH    ? flush_rights(r)
+                      : r->kind == SG_MSG_VERIFY ? SG_ACCESS_VERIFY
+                                                 : SG_ACCESS_REMOTE_WRITE;
     uint64_t len = r->kind == SG_MSG_ATOMIC_WRITE ? sizeof(uint64_t) : r->length;
     enum sg_mem_status st;
 
-    st = sg_tpt_check_mpe(&qp->mem, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights,
-                             mr);
+    st = sg_tpt_check_mpe(&qp->mem, r->stag, rights ? rights : SG_ACCESS_FLUSH, !rights, mr);
     return st != SG_MEM_OK || whole ? st : sg_mr_check_range(*mr, r->to, len);
 }
 
 /* The first turn of a request. */
-static void begin(struct sg_cm *cm, const struct sg_mpe_req *r, bool whole,
-                  const struct sg_mr *mr)
+static void begin(struct sg_cm *cm, const struct sg_mpe_req *r, bool whole, const struct sg_mr *mr)
 {
     struct sg_mpe_target *x = &cm->mpe;
 
@@ -304,8 +309,8 @@ static void begin(struct sg_cm *cm, const struct sg_mpe_req *r, bool whole,
 }
 
 enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req *r,
-                                    uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
-                                    uint64_t *token, uint64_t *again_ns)
+                                      uint8_t hash[64], uint8_t *hash_len, enum sg_mem_status *why,
+                                      uint64_t *token, uint64_t *again_ns)
 {
     static enum sg_exec_result (*const runs[])(const struct turn *t) = {
         [SG_MSG_FLUSH] = run_flush,
@@ -314,7 +319,12 @@ enum sg_exec_result sg_mpe_target_run(struct sg_cm *cm, const struct sg_mpe_req 
     };
     struct sg_qp *qp = cm->qp;
     struct turn t = {
-        .qp = qp, .a = cm->adapter, .r = r, .x = &cm->mpe, .hash = hash, .hash_len = hash_len,
+        .qp = qp,
+        .a = cm->adapter,
+        .r = r,
+        .x = &cm->mpe,
+        .hash = hash,
+        .hash_len = hash_len,
         .again_ns = again_ns,
     };
     bool whole = r->kind == SG_MSG_FLUSH && r->args.flags & SG_FLUSH_REGION &&

@@ -130,8 +130,9 @@ static void up_disconnected(void *user, enum sg_conn_end why)
     }
     cm->state = SG_CM_DOWN;
     if (cm->qp) {
-        sg_cm_lose_peer(cm, false, why == SG_CONN_CLOSED ? "the peer closed the connection"
-                             : sg_conn_end_text(why));
+        sg_cm_lose_peer(cm, false,
+                        why == SG_CONN_CLOSED ? "the peer closed the connection"
+                                              : sg_conn_end_text(why));
         sg_qp_defer(cm->qp, SG_DEFER_CLOSE);
     }
 }

@@ -19,18 +19,18 @@ enum sg_cq_arm {
 };
 
 struct sg_cq {
-    struct sg_ring ring;   /* cons: the last one seen, the true one may be ahead */
-    uint64_t record;       /* bus address of struct sg_cq_record */
+    struct sg_ring ring; /* cons: the last one seen, the true one may be ahead */
+    uint64_t record;     /* bus address of struct sg_cq_record */
     uint32_t cqn, eqn, uar;
-    uint32_t solicited;    /* behind the last solicited or failed entry */
-    uint32_t notified;         /* behind the last entry when the last event was raised */
+    uint32_t solicited; /* behind the last solicited or failed entry */
+    uint32_t notified;  /* behind the last entry when the last event was raised */
     enum sg_cq_arm arm;
-    uint16_t count, period_us; /* moderation; none with count 0 or 1, or period 0 */
-    uint32_t unreported;   /* completions for which the armed event is delayed */
-    struct sg_timer timer; /* the period */
-    bool error;            /* overrun: nothing is written any more */
+    uint16_t count, period_us;         /* moderation; none with count 0 or 1, or period 0 */
+    uint32_t unreported;               /* completions for which the armed event is delayed */
+    struct sg_timer timer;             /* the period */
+    bool error;                        /* overrun: nothing is written any more */
     struct sg_list senders, receivers; /* queue pairs (qp.c) */
-    struct sg_list failed; /* those that an overrun has put into error */
+    struct sg_list failed;             /* those that an overrun has put into error */
     struct sg_link eq_link;            /* waits for room in the event queue */
     struct sg_link error_link;         /* in sg_adapter.cq_errors */
 };
@@ -43,10 +43,10 @@ struct sg_wc {
     uint32_t inv_stag;
     uint32_t vendor_err;
     uint32_t wr_index;
-    uint8_t status;  /* enum sg_wc_status */
-    uint8_t opcode;  /* enum sg_wc_opcode */
-    uint8_t flags;   /* SG_CQE_* without phase */
-    uint8_t imm[8];  /* with SG_CQE_WITH_IMM, else 0 */
+    uint8_t status; /* enum sg_wc_status */
+    uint8_t opcode; /* enum sg_wc_opcode */
+    uint8_t flags;  /* SG_CQE_* without phase */
+    uint8_t imm[8]; /* with SG_CQE_WITH_IMM, else 0 */
 };
 
 void sg_cq_post(struct sg_adapter *a, struct sg_cq *cq, const struct sg_wc *wc);

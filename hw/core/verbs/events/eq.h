@@ -18,7 +18,7 @@ struct sg_eq {
     struct sg_ring ring;
     uint32_t eqn;
     uint32_t vector;
-    uint32_t users;         /* completion queues that use it */
+    uint32_t users; /* completion queues that use it */
     bool armed;
     struct sg_list waiting; /* sg_cq: raised while this queue was full */
     struct sg_eqe *backlog; /* async events that found the ring full, oldest first */

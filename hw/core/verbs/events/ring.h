@@ -14,7 +14,7 @@
 #include "staghorn/ring.h"
 
 struct sg_ring {
-    uint64_t *pages;      /* 4 KiB each, from the account; NULL: contiguous from base */
+    uint64_t *pages; /* 4 KiB each, from the account; NULL: contiguous from base */
     uint64_t base;
     uint32_t entries;     /* power of two */
     uint8_t stride_shift; /* 5..10: an entry never crosses a page */

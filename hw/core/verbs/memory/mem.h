@@ -22,10 +22,10 @@ struct sg_pd;
 struct sg_mem_ctx {
     struct sg_adapter *adapter;
     struct sg_pd *pd;
-    uint32_t qpn;             /* for the host and for messages */
-    uint32_t access;          /* SG_ACCESS_*: what the peer may do at most */
-    bool kernel;              /* SG_QP_KERNEL: may name all bus addresses */
-    struct sg_list windows;   /* sg_mr: windows of type 2 that it has bound */
+    uint32_t qpn;           /* for the host and for messages */
+    uint32_t access;        /* SG_ACCESS_*: what the peer may do at most */
+    bool kernel;            /* SG_QP_KERNEL: may name all bus addresses */
+    struct sg_list windows; /* sg_mr: windows of type 2 that it has bound */
     struct sg_odp_wait waits[SG_ODP_SIDES];
     struct sg_link paging_link; /* in sg_adapter.paging */
     struct sg_link deferred_writes_link;

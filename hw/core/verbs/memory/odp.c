@@ -28,9 +28,9 @@
 enum { CHUNK_SHIFT = 9, CHUNK = 1 << CHUNK_SHIFT, MAP_MAX = SG_TURN_PAGES };
 
 /* Low bits of an entry: pages are aligned to 4 KiB at least. */
-#define ENTRY_WRITE 1ull         /* as in the list of MAP_PAGES */
+#define ENTRY_WRITE 1ull /* as in the list of MAP_PAGES */
 #define ENTRY_PRESENT 2ull
-#define ENTRY_REQUESTED_READ 4ull    /* SG_EV_PAGE_FAULT was raised and not answered */
+#define ENTRY_REQUESTED_READ 4ull /* SG_EV_PAGE_FAULT was raised and not answered */
 #define ENTRY_REQUESTED_WRITE 8ull
 #define ENTRY_REQUESTED (ENTRY_REQUESTED_READ | ENTRY_REQUESTED_WRITE)
 #define ENTRY_ADDR (~0xfffull)
@@ -229,8 +229,10 @@ static struct span span_of(const struct sg_mr *mr, uint64_t to, uint64_t len, bo
     uint64_t off = to - mr->base + mr->skip;
 
     return (struct span){
-        .root = root, .first = off >> root->pages.shift,
-        .last = (off + len - 1) >> root->pages.shift, .write = write,
+        .root = root,
+        .first = off >> root->pages.shift,
+        .last = (off + len - 1) >> root->pages.shift,
+        .write = write,
     };
 }
 
@@ -441,8 +443,8 @@ static uint64_t *read_list(struct sg_adapter *a, uint64_t addr, uint32_t count, 
     if (!list) {
         return NULL;
     }
-    *status = a->host.ops->dma_read(a->host.opaque, addr, list, (size_t)count * 8) ? SG_OK
-                                                                                   : SG_EFAULT;
+    *status =
+        a->host.ops->dma_read(a->host.opaque, addr, list, (size_t)count * 8) ? SG_OK : SG_EFAULT;
     for (i = 0; i < count && *status == SG_OK; i++) {
         list[i] = sg_get_le64(&list[i]);
         if (!sg_is_aligned(list[i] & ~ENTRY_WRITE, 1ull << shift)) {

@@ -28,7 +28,7 @@ enum sg_odp_status {
 
 /* The pages that one side waits for, or the result. */
 struct sg_odp_wait {
-    uint64_t serial;       /* of the region's registration; 0: nothing */
+    uint64_t serial; /* of the region's registration; 0: nothing */
     bool failed;
     uint64_t first, count; /* pages */
 };

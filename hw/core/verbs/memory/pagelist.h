@@ -9,7 +9,7 @@
 #include "staghorn/admin.h"
 
 enum sg_pagelist_limits {
-    SG_PAGES_MAX = 1 << 24, /* pages of one list: 64 GiB of 4 KiB pages */
+    SG_PAGES_MAX = 1 << 24,    /* pages of one list: 64 GiB of 4 KiB pages */
     SG_FR_PAGES_MAX = 1 << 18, /* of a fast registration: 2 MiB of addresses */
     SG_PAGE_SHIFT_MIN = 12,
     SG_PAGE_SHIFT_MAX = 30,
@@ -25,11 +25,11 @@ struct sg_pages {
 /* A list that is read in parts, so that each part takes a bounded time. */
 struct sg_pages_reader {
     struct sg_pages pages;
-    uint64_t addr;  /* the next to read: the array, or the table of a list of two levels */
-    uint32_t done;  /* addresses read */
+    uint64_t addr;   /* the next to read: the array, or the table of a list of two levels */
+    uint32_t done;   /* addresses read */
     uint64_t lo, hi; /* of a list: the lowest and the highest address so far */
     uint8_t levels;
-    bool in_row;    /* the pages so far are contiguous */
+    bool in_row; /* the pages so far are contiguous */
 };
 
 /*

@@ -23,10 +23,10 @@
 #include "verbs/memory/tpt.h"
 
 enum survey {
-    SURVEY_COST = 1 << 12,     /* pages or queries of one part, */
-    QUERY_COST_MAX = 1 << 12,  /* since the host examines at most this many pages per query */
-    QUERY_WORK = 64,           /* octets of the adapter's turn that one is charged as */
-    MIXED_RUN_MAX = 1 << 20,   /* octets per query, where the answer is not known */
+    SURVEY_COST = 1 << 12,    /* pages or queries of one part, */
+    QUERY_COST_MAX = 1 << 12, /* since the host examines at most this many pages per query */
+    QUERY_WORK = 64,          /* octets of the adapter's turn that one is charged as */
+    MIXED_RUN_MAX = 1 << 20,  /* octets per query, where the answer is not known */
 };
 
 unsigned sg_pm_of_everything(const struct sg_adapter *a)

@@ -352,7 +352,7 @@ enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64
 
 /* The row that the peer of this queue pair names. */
 static inline enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                      struct sg_mr **out)
+                                             struct sg_mr **out)
 {
     struct sg_mr *mr = sg_tpt_find(ctx->adapter, stag);
 
@@ -367,9 +367,8 @@ static inline enum sg_mem_status find_remote(const struct sg_mem_ctx *ctx, uint3
     return SG_MEM_OK;
 }
 
-enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                       uint64_t to, uint64_t len, uint32_t rights,
-                                       struct sg_mr **out)
+enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag, uint64_t to,
+                                       uint64_t len, uint32_t rights, struct sg_mr **out)
 {
     struct sg_mr *mr;
     enum sg_mem_status st = find_remote(ctx, stag, &mr);
@@ -379,13 +378,13 @@ enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t st
     }
     *out = mr;
     st = (mr->access & ctx->access & rights) == rights ? sg_mr_check_range(mr, to, len)
-                                                      : SG_MEM_ACCESS;
+                                                       : SG_MEM_ACCESS;
     mr->counters.refused += st != SG_MEM_OK;
     return st;
 }
 
-enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                       uint32_t rights, bool any, struct sg_mr **out)
+enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag, uint32_t rights,
+                                    bool any, struct sg_mr **out)
 {
     struct sg_mr *mr;
     enum sg_mem_status st = find_remote(ctx, stag, &mr);
@@ -403,9 +402,8 @@ enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
     return SG_MEM_ACCESS;
 }
 
-enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,
-                                      uint64_t addr, uint64_t len, uint32_t rights,
-                                      struct sg_mr **out)
+enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey, uint64_t addr,
+                                      uint64_t len, uint32_t rights, struct sg_mr **out)
 {
     struct sg_adapter *a = ctx->adapter;
     struct sg_mr *mr = lkey == 0 && ctx->kernel ? &a->tpt->local_dma : sg_tpt_find(a, lkey);
@@ -424,12 +422,13 @@ enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lke
     return len ? sg_mr_check_range(mr, addr, len) : SG_MEM_OK;
 }
 
-enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx,
-                                           uint32_t stag, struct sg_mr **out)
+enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx, uint32_t stag,
+                                           struct sg_mr **out)
 {
     struct sg_mr *mr = sg_tpt_find(ctx->adapter, stag);
-    bool revocable = mr && (mr->kind == SG_MR_FAST ? !mr->windows
-                            : mr->kind == SG_MR_WINDOW && mr->type == SG_MW_TYPE_2);
+    bool revocable =
+        mr && (mr->kind == SG_MR_FAST ? !mr->windows
+                                      : mr->kind == SG_MR_WINDOW && mr->type == SG_MW_TYPE_2);
 
     if (!revocable) {
         return SG_MEM_STAG; /* rows shared by a PD's streams cannot be revoked by one peer */

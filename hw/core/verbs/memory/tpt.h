@@ -22,9 +22,9 @@ struct sg_pd {
 };
 
 #define SG_ACCESS_FLUSH (SG_ACCESS_FLUSH_GLOBAL | SG_ACCESS_FLUSH_PERSISTENT)
-#define SG_ACCESS_KNOWN                                                                        \
-    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |                  \
-     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH |    \
+#define SG_ACCESS_KNOWN                                                                     \
+    (SG_ACCESS_LOCAL_WRITE | SG_ACCESS_REMOTE_READ | SG_ACCESS_REMOTE_WRITE |               \
+     SG_ACCESS_REMOTE_ATOMIC | SG_ACCESS_MW_BIND | SG_ACCESS_ZERO_BASED | SG_ACCESS_FLUSH | \
      SG_ACCESS_VERIFY)
 /*
  * Rights that may be requested.  The rights of operations that the adapter does not have are
@@ -47,28 +47,28 @@ struct sg_mr_counters {
 /* A row of the table.  The fields that every access needs come first. */
 struct sg_mr {
     struct sg_pd *pd;
-    uint32_t stag;     /* index << 8 | key */
-    uint32_t access;   /* SG_ACCESS_* */
-    uint8_t kind;      /* enum sg_mr_kind */
+    uint32_t stag;   /* index << 8 | key */
+    uint32_t access; /* SG_ACCESS_* */
+    uint8_t kind;    /* enum sg_mr_kind */
     bool valid;
-    uint8_t pm;        /* SG_PM_*, the host's answer at registration */
-    uint8_t mode;      /* enum sg_mem_mode */
-    uint64_t serial;   /* changes each time that it becomes valid; never repeated */
-    uint64_t base;     /* Tagged Offset of the first octet */
-    uint64_t length;   /* octets; base + length <= 2^64 - 1 */
-    uint64_t skip;     /* offset of that octet in the first page */
+    uint8_t pm;               /* SG_PM_*, the host's answer at registration */
+    uint8_t mode;             /* enum sg_mem_mode */
+    uint64_t serial;          /* changes each time that it becomes valid; never repeated */
+    uint64_t base;            /* Tagged Offset of the first octet */
+    uint64_t length;          /* octets; base + length <= 2^64 - 1 */
+    uint64_t skip;            /* offset of that octet in the first page */
     struct sg_mem_ctx *owner; /* WINDOW of type 2, while it is bound */
-    struct sg_mr *region;   /* WINDOW, while it is bound: whose pages it has */
-    struct sg_odp *odp;     /* pages that come and go (odp.c), or NULL; pages.shift counts */
-    struct sg_pages pages;  /* taken from the account */
+    struct sg_mr *region;     /* WINDOW, while it is bound: whose pages it has */
+    struct sg_odp *odp;       /* pages that come and go (odp.c), or NULL; pages.shift counts */
+    struct sg_pages pages;    /* taken from the account */
     struct sg_mr_counters counters;
-    uint32_t id;       /* in the table; not what the wire sees */
+    uint32_t id;        /* in the table; not what the wire sees */
     uint32_t max_pages; /* FAST */
-    uint32_t windows;  /* bound to it */
-    uint8_t type;      /* WINDOW: enum sg_mw_type */
-    uint8_t hash_alg;  /* enum sg_hash; with SG_ACCESS_VERIFY */
+    uint32_t windows;   /* bound to it */
+    uint8_t type;       /* WINDOW: enum sg_mw_type */
+    uint8_t hash_alg;   /* enum sg_hash; with SG_ACCESS_VERIFY */
     uint8_t hash_key_len;
-    uint8_t *hash_key; /* owned, or NULL */
+    uint8_t *hash_key;      /* owned, or NULL */
     struct sg_link qp_link; /* in sg_mem_ctx.windows */
 };
 
@@ -89,12 +89,12 @@ struct sg_tpt_retired {
 
 struct sg_tpt {
     struct sg_idtab tab;
-    uint32_t round_key[4]; /* of the permutation from row to index */
-    uint32_t count;        /* rows in use */
-    uint32_t windows;      /* of them */
-    uint64_t epoch;        /* changes whenever a row becomes invalid: ends cached look-ups */
-    uint64_t serial;       /* of the latest registration */
-    uint64_t pages;        /* addresses held by all rows */
+    uint32_t round_key[4];  /* of the permutation from row to index */
+    uint32_t count;         /* rows in use */
+    uint32_t windows;       /* of them */
+    uint64_t epoch;         /* changes whenever a row becomes invalid: ends cached look-ups */
+    uint64_t serial;        /* of the latest registration */
+    uint64_t pages;         /* addresses held by all rows */
     struct sg_mr local_dma; /* the row of local key 0 */
     struct sg_tpt_retired retired;
 };
@@ -120,14 +120,14 @@ struct sg_mr_range {
     uint64_t va;
     uint64_t length;
     uint32_t access;
-    uint8_t mem_type;        /* enum sg_mem_type, validated */
-    uint8_t mem_mode;        /* enum sg_mem_mode, validated */
-    uint8_t hash_alg;        /* enum sg_hash, validated */
+    uint8_t mem_type; /* enum sg_mem_type, validated */
+    uint8_t mem_mode; /* enum sg_mem_mode, validated */
+    uint8_t hash_alg; /* enum sg_hash, validated */
     uint8_t hash_key_len;
     const uint8_t *hash_key; /* copied */
     struct sg_pages pages;
-    bool odp;                /* no pages yet: only pages.shift counts */
-    unsigned pm;             /* SG_PM_* of the pages; with odp: of all there are */
+    bool odp;    /* no pages yet: only pages.shift counts */
+    unsigned pm; /* SG_PM_* of the pages; with odp: of all there are */
 };
 /* Do the pages cover it? */
 bool sg_mr_range_covered(const struct sg_mr_range *range);
@@ -143,27 +143,25 @@ enum sg_status sg_tpt_modify(struct sg_adapter *a, struct sg_mr *mr, struct sg_p
 void sg_tpt_invalidate(struct sg_adapter *a, struct sg_mr *mr);
 
 /* May the peer of this queue pair do this (SG_ACCESS_REMOTE_*) to len > 0 octets at to? */
-enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                       uint64_t to, uint64_t len, uint32_t rights,
-                                       struct sg_mr **out);
+enum sg_mem_status sg_tpt_check_remote(const struct sg_mem_ctx *ctx, uint32_t stag, uint64_t to,
+                                       uint64_t len, uint32_t rights, struct sg_mr **out);
 /*
  * The same rights for a Flush, Verify or Atomic Write, without the range; with 'any' one of the
  * rights is enough.  *mr is set whenever the STag is good.
  */
-enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag,
-                                       uint32_t rights, bool any, struct sg_mr **out);
+enum sg_mem_status sg_tpt_check_mpe(const struct sg_mem_ctx *ctx, uint32_t stag, uint32_t rights,
+                                    bool any, struct sg_mr **out);
 /* Is the range in the region?  With len 0 'to' may be the region's end. */
 enum sg_mem_status sg_mr_check_range(const struct sg_mr *mr, uint64_t to, uint64_t len);
 /* May this queue pair's own work request read (rights 0) or write (SG_ACCESS_LOCAL_WRITE)? */
-enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey,
-                                      uint64_t addr, uint64_t len, uint32_t rights,
-                                      struct sg_mr **out);
+enum sg_mem_status sg_tpt_check_local(const struct sg_mem_ctx *ctx, uint32_t lkey, uint64_t addr,
+                                      uint64_t len, uint32_t rights, struct sg_mr **out);
 /*
  * Send with Invalidate, LOCAL_INV, READ_INV: only FAST rows of the same PD without windows, and
  * windows of type 2 that no other queue pair has bound.
  */
-enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx,
-                                           uint32_t stag, struct sg_mr **out);
+enum sg_mem_status sg_tpt_check_invalidate(const struct sg_mem_ctx *ctx, uint32_t stag,
+                                           struct sg_mr **out);
 
 /*
  * mw.c: the window stands for a part of a region, as the work request says; false: it may not.

@@ -14,8 +14,7 @@
 
 enum { WORD = 8 };
 
-enum sg_wc_status sg_atomic_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                  struct sg_msg *msg)
+enum sg_wc_status sg_atomic_start(struct sg_qp *qp, const struct sg_wqe_hdr *h, struct sg_msg *msg)
 {
     const struct sg_wqe_atomic *w = (const void *)(h + 1);
     const struct sg_sge *sink = cur_sge(&qp->sq);
@@ -33,8 +32,10 @@ enum sg_wc_status sg_atomic_start(struct sg_qp *qp, const struct sg_wqe_hdr *h,
     msg->atomic.stag = sg_get_le32(&h->rkey);
     msg->atomic.to = sg_get_le64(&h->remote_addr);
     msg->atomic.args = (struct sg_atomic_args){
-        .data = sg_get_le64(&w->data), .mask = sg_get_le64(&w->data_mask),
-        .cmp = sg_get_le64(&w->compare), .cmp_mask = sg_get_le64(&w->compare_mask),
+        .data = sg_get_le64(&w->data),
+        .mask = sg_get_le64(&w->data_mask),
+        .cmp = sg_get_le64(&w->compare),
+        .cmp_mask = sg_get_le64(&w->compare_mask),
     };
     rec->byte_len = length;
     rec->sink_stag = sg_get_le32(&sink->lkey);
@@ -53,15 +54,15 @@ void sg_sq_atomic_done(struct sg_qp *qp, enum sg_msg_kind kind, uint64_t origina
     }
     sg_assert(rec->opcode == (kind == SG_MSG_FETCH_ADD ? SG_WR_FETCH_ADD : SG_WR_CMP_SWAP));
     sg_put_le64(octets, original);
-    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, WORD,
-                           SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
+    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, WORD, SG_ACCESS_LOCAL_WRITE,
+                           &mr) != SG_MEM_OK ||
         !sg_odp_there(mr, rec->sink_to, WORD, true) ||
         !sg_mem_place(&qp->mem, mr, rec->sink_to, octets, WORD)) {
         rec->status = SG_WC_LOC_PROT_ERR;
     }
     sg_pm_complete_writes(&qp->mem);
-    sg_sq_complete_answered(qp, rec, rec->status == SG_WC_SUCCESS ? NULL
-                                     : "no place for the result of an Atomic");
+    sg_sq_complete_answered(
+        qp, rec, rec->status == SG_WC_SUCCESS ? NULL : "no place for the result of an Atomic");
 }
 
 void sg_atomic_set_imm(const struct sg_wqe_hdr *h, struct sg_msg *msg)

@@ -29,7 +29,8 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
     uint32_t stag = sg_get_le32(&r->stag), npages = sg_get_le32(&r->npages);
     struct sg_mr *mr = sg_tpt_find_index(qp->adapter, stag);
     struct sg_mr_range range = {
-        .va = sg_get_le64(&r->va), .length = sg_get_le64(&r->length),
+        .va = sg_get_le64(&r->va),
+        .length = sg_get_le64(&r->length),
         .access = sg_get_le32(&r->access),
     };
 
@@ -58,8 +59,7 @@ enum sg_wc_status sg_mr_start_reg(struct sg_qp *qp, const struct sg_wqe_hdr *h, 
     return SG_WC_SUCCESS;
 }
 
-enum sg_wc_status sg_mw_start_bind(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                   struct sg_msg *msg)
+enum sg_wc_status sg_mw_start_bind(struct sg_qp *qp, const struct sg_wqe_hdr *h, struct sg_msg *msg)
 {
     const struct sg_wqe_bind *b = (const void *)(h + 1);
     struct sg_mr *mw = sg_tpt_find_index(qp->adapter, sg_get_le32(&b->stag));

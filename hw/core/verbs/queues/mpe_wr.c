@@ -38,7 +38,7 @@ static enum sg_wc_status set_target(const struct sg_qp *qp, struct sg_msg *msg,
 }
 
 enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                       struct sg_msg *msg)
+                                     struct sg_msg *msg)
 {
     bool region = qp->adapter->config.engine.mpe_draft == SG_MPE_DRAFT_02;
     uint32_t known = SG_FLUSH_PERSISTENT | SG_FLUSH_GLOBAL | (region ? SG_FLUSH_REGION : 0);
@@ -54,7 +54,7 @@ enum sg_wc_status sg_mpe_start_flush(struct sg_qp *qp, const struct sg_wqe_hdr *
 }
 
 enum sg_wc_status sg_mpe_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                        struct sg_msg *msg)
+                                      struct sg_msg *msg)
 {
     const struct sg_wqe_place *place = cur_mpe(h);
     const struct sg_sge *sink = cur_sge(&qp->sq);
@@ -85,7 +85,7 @@ enum sg_wc_status sg_mpe_start_verify(struct sg_qp *qp, const struct sg_wqe_hdr 
 }
 
 enum sg_wc_status sg_mpe_start_atomic_write(struct sg_qp *qp, const struct sg_wqe_hdr *h,
-                                              struct sg_msg *msg)
+                                            struct sg_msg *msg)
 {
     const struct sg_sge *sge = cur_sge(&qp->sq);
     struct sg_sq_rec *rec = sg_sq_rec(&qp->sq, qp->sq.cur_index);
@@ -124,8 +124,8 @@ static enum sg_wc_status place_hash(struct sg_qp *qp, const struct sg_sq_rec *re
     if (len > rec->byte_len) {
         return SG_WC_LOC_LEN_ERR;
     }
-    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, len,
-                           SG_ACCESS_LOCAL_WRITE, &mr) != SG_MEM_OK ||
+    if (sg_tpt_check_local(&qp->mem, rec->sink_stag, rec->sink_to, len, SG_ACCESS_LOCAL_WRITE,
+                           &mr) != SG_MEM_OK ||
         !sg_odp_there(mr, rec->sink_to, len, true) ||
         !sg_mem_place(&qp->mem, mr, rec->sink_to, hash, len)) {
         return SG_WC_LOC_PROT_ERR;
@@ -151,6 +151,6 @@ void sg_sq_mpe_done(struct sg_qp *qp, enum sg_msg_kind kind, const uint8_t *hash
         rec->status = place_hash(qp, rec, hash, len);
     }
     rec->byte_len = kind == SG_MSG_VERIFY ? (uint32_t)len : 0;
-    sg_sq_complete_answered(qp, rec, rec->status == SG_WC_SUCCESS ? NULL
-                                     : "no place for the hash of a Verify");
+    sg_sq_complete_answered(
+        qp, rec, rec->status == SG_WC_SUCCESS ? NULL : "no place for the hash of a Verify");
 }

@@ -35,7 +35,7 @@
 const char *sg_qp_state_name(unsigned state)
 {
     static const char *const names[] = {
-        [SG_QP_IDLE] = "IDLE", [SG_QP_RTS] = "RTS", [SG_QP_CLOSING] = "CLOSING",
+        [SG_QP_IDLE] = "IDLE",           [SG_QP_RTS] = "RTS",     [SG_QP_CLOSING] = "CLOSING",
         [SG_QP_TERMINATE] = "TERMINATE", [SG_QP_ERROR] = "ERROR",
     };
 
@@ -45,12 +45,18 @@ const char *sg_qp_state_name(unsigned state)
 const char *sg_wc_status_name(unsigned status)
 {
     static const char *const names[] = {
-        [SG_WC_SUCCESS] = "SUCCESS", [SG_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
-        [SG_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR", [SG_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
-        [SG_WC_FLUSH_ERR] = "FLUSH_ERR", [SG_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
-        [SG_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR", [SG_WC_REM_OP_ERR] = "REM_OP_ERR",
-        [SG_WC_MW_BIND_ERR] = "MW_BIND_ERR", [SG_WC_FATAL_ERR] = "FATAL_ERR",
-        [SG_WC_GENERAL_ERR] = "GENERAL_ERR", [SG_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+        [SG_WC_SUCCESS] = "SUCCESS",
+        [SG_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+        [SG_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+        [SG_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+        [SG_WC_FLUSH_ERR] = "FLUSH_ERR",
+        [SG_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+        [SG_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+        [SG_WC_REM_OP_ERR] = "REM_OP_ERR",
+        [SG_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+        [SG_WC_FATAL_ERR] = "FATAL_ERR",
+        [SG_WC_GENERAL_ERR] = "GENERAL_ERR",
+        [SG_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
     };
 
     return status < SG_ARRAY_SIZE(names) ? names[status] : "?";
@@ -204,8 +210,12 @@ static void page_fault(struct sg_adapter *a, uint32_t stag, bool write, uint64_t
                        uint32_t count)
 {
     sg_eq_async(a, &(struct sg_async){
-        .event = SG_EV_PAGE_FAULT, .id = stag, .conn = write, .page = first, .aux = count,
-    });
+                       .event = SG_EV_PAGE_FAULT,
+                       .id = stag,
+                       .conn = write,
+                       .page = first,
+                       .aux = count,
+                   });
 }
 
 static void resume(struct sg_mem_ctx *ctx)

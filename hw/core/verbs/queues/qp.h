@@ -26,49 +26,51 @@ struct sg_sq_rec {
     uint32_t byte_len;  /* of a Read; VERIFY: room for the hash, 0 if it is not wanted */
     uint32_t sink_stag; /* VERIFY, READ_INV, Atomics */
     uint32_t vendor_err;
-    uint8_t opcode;     /* enum sg_wr_opcode */
-    uint8_t status;     /* enum sg_wc_status, when done or failed */
-    uint8_t wc_opcode;  /* enum sg_wc_opcode */
+    uint8_t opcode;    /* enum sg_wr_opcode */
+    uint8_t status;    /* enum sg_wc_status, when done or failed */
+    uint8_t wc_opcode; /* enum sg_wc_opcode */
     bool signaled;
-    bool answered;      /* the peer answers this request */
+    bool answered; /* the peer answers this request */
     bool done;
     uint8_t sink_count;
     struct sg_sge *sinks; /* own copy: elements of a Read with more than one (scatter.c) */
 };
 
 static_assert(sizeof(struct sg_wqe_hdr) + SG_SQ_MAX_SGE * sizeof(struct sg_sge) <=
-              SG_WQE_STRIDE_MAX, "elements fit");
+                  SG_WQE_STRIDE_MAX,
+              "elements fit");
 static_assert(sizeof(struct sg_wqe_hdr) + SG_MAX_INLINE <= SG_WQE_STRIDE_MAX, "inline data fits");
 static_assert(sizeof(struct sg_rqe_hdr) + SG_RQ_MAX_SGE * sizeof(struct sg_sge) <=
-              SG_WQE_STRIDE_MAX, "elements fit");
+                  SG_WQE_STRIDE_MAX,
+              "elements fit");
 
 /* Entries from ring.cons to 'next' are started, those from there to ring.prod wait. */
 struct sg_sq {
     struct sg_ring ring;
     uint32_t next;
-    uint32_t close_at;        /* CLOSING: entries from here on are not started */
-    uint32_t reads;           /* requests that the peer answers, started and not complete */
+    uint32_t close_at; /* CLOSING: entries from here on are not started */
+    uint32_t reads;    /* requests that the peer answers, started and not complete */
     /* SG_CONNECT_CONFIRM (confirm.c): */
-    uint32_t sent;            /* entries below it were passed to TCP */
-    uint32_t probe_end;       /* entries below it are covered by the last or current probe */
+    uint32_t sent;      /* entries below it were passed to TCP */
+    uint32_t probe_end; /* entries below it are covered by the last or current probe */
     bool confirming;
-    bool probing;             /* a probe is outstanding */
-    bool probe_needed;        /* some entries are not covered by a probe */
-    struct sg_sq_rec *recs;   /* of [cons, next), by index modulo rec_room */
-    uint32_t rec_room;        /* power of two, grows on demand up to the ring */
+    bool probing;           /* a probe is outstanding */
+    bool probe_needed;      /* some entries are not covered by a probe */
+    struct sg_sq_rec *recs; /* of [cons, next), by index modulo rec_room */
+    uint32_t rec_room;      /* power of two, grows on demand up to the ring */
     uint16_t max_inline;
     uint8_t max_sge;
-    uint8_t flush_status;     /* for the next entry that is flushed, if not 0 */
+    uint8_t flush_status; /* for the next entry that is flushed, if not 0 */
     /*
      * The message being sent: private copy of its entry, and the rows of its elements.  Both, and
      * the receive queue's copy, are sized for what this queue pair may post, behind the struct.
      */
     uint32_t cur_index;
-    uint64_t cur_epoch;       /* of the protection table when cur_mr was looked up */
-    uint16_t cur_body;        /* where elements or inline octets begin in cur */
-    bool cur_imm;             /* Immediate Data follows the Write that is being sent */
-    struct sg_mr **cur_mr;    /* max_sge of them */
-    uint8_t *cur;             /* a slot */
+    uint64_t cur_epoch;    /* of the protection table when cur_mr was looked up */
+    uint16_t cur_body;     /* where elements or inline octets begin in cur */
+    bool cur_imm;          /* Immediate Data follows the Write that is being sent */
+    struct sg_mr **cur_mr; /* max_sge of them */
+    uint8_t *cur;          /* a slot */
 };
 
 /*
@@ -76,13 +78,13 @@ struct sg_sq {
  * and the entry that is taken, if any, is [cons, prod).
  */
 struct sg_rq {
-    struct sg_ring ring;      /* cons: where the next message goes */
-    uint32_t base;            /* index of the message with MSN 1 */
+    struct sg_ring ring; /* cons: where the next message goes */
+    uint32_t base;       /* index of the message with MSN 1 */
     uint8_t max_sge;
-    bool cur_valid;           /* cur is the copy of entry cons */
+    bool cur_valid; /* cur is the copy of entry cons */
     uint8_t cur_sges;
-    uint64_t cur_len;         /* octets of room */
-    uint8_t *cur;             /* a slot, aligned to 8 as the send queue's */
+    uint64_t cur_len; /* octets of room */
+    uint8_t *cur;     /* a slot, aligned to 8 as the send queue's */
 };
 
 /* Actions on the connection that an upcall may not do itself. */
@@ -101,7 +103,7 @@ struct sg_qp_counters {
 
 /* Reception waits for a receive; how long it may wait (rnr.c). */
 struct sg_rnr {
-    uint8_t timer, retry;     /* MODIFY_QP */
+    uint8_t timer, retry; /* MODIFY_QP */
     bool retry_given;
     bool over;                /* the time is over */
     struct sg_rnr_wait *wait; /* NULL: nothing waits */
@@ -110,15 +112,15 @@ struct sg_rnr {
 struct sg_rnr_wait {
     struct sg_qp *qp;
     struct sg_timer timeout;
-    struct sg_link link;      /* in sg_srq.starving */
+    struct sg_link link; /* in sg_srq.starving */
 };
 
 /* A connection as its queue pair sees it; a part of struct sg_cm, which the layer above knows. */
 struct sg_qp_conn {
-    struct sg_conn *engine;   /* the engine's; NULL: gone */
-    bool streaming;           /* FPDUs may flow: a FIN is a graceful end */
-    bool stay;                /* SG_CONNECT_STAY */
-    bool confirm;             /* SG_CONNECT_CONFIRM */
+    struct sg_conn *engine; /* the engine's; NULL: gone */
+    bool streaming;         /* FPDUs may flow: a FIN is a graceful end */
+    bool stay;              /* SG_CONNECT_STAY */
+    bool confirm;           /* SG_CONNECT_CONFIRM */
     uint16_t ord;
 };
 
@@ -133,19 +135,19 @@ struct sg_qp_conn_ops {
 struct sg_qp {
     struct sg_adapter *adapter;
     uint32_t qpn;
-    uint32_t octets;          /* of itself and the slots behind it */
+    uint32_t octets; /* of itself and the slots behind it */
     uint32_t uar, flags;
-    uint8_t state;            /* enum sg_qp_state, changed by sg_qp_set_state() only */
-    uint8_t deferred;         /* SG_DEFER_* */
-    bool fatal_reported;      /* SG_EV_QP_FATAL was raised since leaving IDLE */
-    bool local_error;         /* the Terminate is about our own request */
-    bool last_wqe;            /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
-    bool peer_left;            /* RTS, but the peer left (SG_CONNECT_STAY) */
-    struct sg_mem_ctx mem;    /* with its protection domain and access rights */
+    uint8_t state;         /* enum sg_qp_state, changed by sg_qp_set_state() only */
+    uint8_t deferred;      /* SG_DEFER_* */
+    bool fatal_reported;   /* SG_EV_QP_FATAL was raised since leaving IDLE */
+    bool local_error;      /* the Terminate is about our own request */
+    bool last_wqe;         /* SG_EV_QP_LAST_WQE was raised since leaving IDLE */
+    bool peer_left;        /* RTS, but the peer left (SG_CONNECT_STAY) */
+    struct sg_mem_ctx mem; /* with its protection domain and access rights */
     struct sg_cq *scq, *rcq;
-    struct sg_srq *srq;       /* with SG_QP_SRQ, else NULL */
-    struct sg_qp_conn *conn;  /* connection, or NULL */
-    struct sg_cm *past_cm;    /* the last one, which CM_DATA still knows, or NULL */
+    struct sg_srq *srq;      /* with SG_QP_SRQ, else NULL */
+    struct sg_qp_conn *conn; /* connection, or NULL */
+    struct sg_cm *past_cm;   /* the last one, which CM_DATA still knows, or NULL */
     struct sg_sq sq;
     struct sg_rq rq;
     struct sg_rnr rnr;

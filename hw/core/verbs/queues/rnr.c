@@ -24,10 +24,10 @@ enum { RETRY_FOR_EVER = 7, RETRY_DEFAULT = 7 };
 #define FOR_EVER_NS 3600000000000ull
 
 /* The encoding of InfiniBand's 9.7.5.2.8, in steps of 10 us. */
-static const uint16_t timer_steps[32] = {
-    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
-    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152
-};
+static const uint16_t timer_steps[32] = { 0,    1,    2,    3,     4,     6,     8,     12,
+                                          16,   24,   32,   48,    64,    96,    128,   192,
+                                          256,  384,  512,  768,   1024,  1536,  2048,  3072,
+                                          4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
 enum { TIMER_0_STEPS = 65536, STEP_NS = 10000 };
 
 uint64_t sg_rnr_wait_ns(const struct sg_qp *qp)

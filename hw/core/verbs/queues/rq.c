@@ -104,8 +104,7 @@ static bool anything_posted(const struct sg_qp *qp)
     return sg_ring_used(&qp->rq.ring) || (qp->srq && sg_srq_left(qp->srq));
 }
 
-static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const uint8_t *p,
-                                          size_t n)
+static enum sg_recv_status place_elements(struct sg_qp *qp, uint64_t mo, const uint8_t *p, size_t n)
 {
     const struct sg_sge *sge = cur_sge(&qp->rq);
     enum sg_mem_status st;
@@ -187,8 +186,7 @@ void sg_rq_done(struct sg_qp *qp, const struct sg_recv_info *info)
         .byte_len = info->immediate ? info->write_len : info->length,
         .inv_stag = info->inv_stag,
         .flags = (info->solicited ? SG_CQE_SOLICITED : 0) |
-                 (info->invalidate ? SG_CQE_WITH_INV : 0) |
-                 (info->immediate ? SG_CQE_WITH_IMM : 0),
+                 (info->invalidate ? SG_CQE_WITH_INV : 0) | (info->immediate ? SG_CQE_WITH_IMM : 0),
     };
 
     memcpy(wc.imm, info->imm, sizeof(wc.imm));

@@ -22,8 +22,7 @@ void sg_scatter_name(const struct sg_sge *sges, unsigned n, struct sg_msg *msg)
     }
 }
 
-bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges,
-                     unsigned n)
+bool sg_scatter_keep(struct sg_qp *qp, struct sg_sq_rec *rec, const struct sg_sge *sges, unsigned n)
 {
     if (n <= 1) {
         return true;

@@ -46,7 +46,7 @@ struct op_row {
     const char *name;
     sg_sq_start *start; /* NULL: reserved */
     uint8_t flags;
-    uint8_t wc;        /* enum sg_wc_opcode */
+    uint8_t wc; /* enum sg_wc_opcode */
     uint8_t needs;
     uint16_t features; /* required SG_FEATURE_* */
 };
@@ -240,9 +240,8 @@ enum sg_wc_status sg_sq_check_elements(struct sg_qp *qp, uint32_t rights, uint32
         uint32_t n = sg_get_le32(&sge->length);
 
         sum += n;
-        if (n && sg_tpt_check_local(&qp->mem, sg_get_le32(&sge->lkey),
-                                    sg_get_le64(&sge->addr), n, rights,
-                                    &sq->cur_mr[i]) != SG_MEM_OK) {
+        if (n && sg_tpt_check_local(&qp->mem, sg_get_le32(&sge->lkey), sg_get_le64(&sge->addr), n,
+                                    rights, &sq->cur_mr[i]) != SG_MEM_OK) {
             return SG_WC_LOC_PROT_ERR;
         }
     }
@@ -442,7 +441,8 @@ bool sg_sq_next(struct sg_qp *qp, struct sg_msg *msg, unsigned reads_room)
         return true;
     }
     for (n = 0; n < LOCAL_OPS_PER_CALL && qp->adapter->executed - before < SG_TURN_QUANTUM &&
-                (!n || !sg_turn_over(qp->adapter)); n++) {
+                (!n || !sg_turn_over(qp->adapter));
+         n++) {
         if (qp->sq.next == qp->sq.ring.prod ||
             (qp->state != SG_QP_RTS &&
              (qp->state != SG_QP_CLOSING || qp->sq.next == qp->sq.close_at))) {
@@ -506,9 +506,9 @@ int sg_sq_gather(struct sg_qp *qp, const struct sg_msg *msg, uint32_t off, uint3
     }
     if (status == SG_WC_SUCCESS) {
         sg_assert(sg_range_ok(off, len, all));
-        if (cur_inline(sq) ? sg_mem_gather_bytes(qp->adapter, &g, (const uint8_t *)cur_sge(sq) +
-                                                 off, len)
-                           : gather_elements(qp, off, len, &g, &pages)) {
+        if (cur_inline(sq)
+                ? sg_mem_gather_bytes(qp->adapter, &g, (const uint8_t *)cur_sge(sq) + off, len)
+                : gather_elements(qp, off, len, &g, &pages)) {
             return g.n;
         }
         status = SG_WC_LOC_PROT_ERR;
@@ -529,8 +529,8 @@ void sg_sq_doorbell(struct sg_qp *qp, uint32_t prod)
     case SG_RING_LATE:
         return;
     case SG_RING_BAD:
-        sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)",
-                       qp->qpn, prod, sq->ring.cons, sq->ring.prod);
+        sg_guest_error(qp->adapter, "qp %u: send doorbell %u beyond the queue (%u to %u)", qp->qpn,
+                       prod, sq->ring.cons, sq->ring.prod);
         sg_qp_fail(qp, SG_EV_QP_FATAL, "send doorbell beyond the queue");
         return;
     case SG_RING_NEW:

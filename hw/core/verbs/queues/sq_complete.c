@@ -21,8 +21,12 @@ void sg_sq_drain(struct sg_qp *qp)
     while (sq->ring.cons != sq->next && sg_sq_rec(sq, sq->ring.cons)->done) {
         struct sg_sq_rec *rec = sg_sq_rec(sq, sq->ring.cons);
         struct sg_wc wc = {
-            .wr_id = rec->wr_id, .qpn = qp->qpn, .byte_len = rec->byte_len,
-            .wr_index = sq->ring.cons, .status = rec->status, .vendor_err = rec->vendor_err,
+            .wr_id = rec->wr_id,
+            .qpn = qp->qpn,
+            .byte_len = rec->byte_len,
+            .wr_index = sq->ring.cons,
+            .status = rec->status,
+            .vendor_err = rec->vendor_err,
             .opcode = rec->wc_opcode,
         };
         bool report = rec->signaled || rec->status != SG_WC_SUCCESS;
@@ -43,8 +47,7 @@ void sg_sq_sent(struct sg_qp *qp, const struct sg_msg *msg)
     struct sg_sq *sq = &qp->sq;
     uint32_t index = msg->cookie;
 
-    if (index - sq->ring.cons >= sq->next - sq->ring.cons ||
-        sg_sq_rec(sq, index)->answered) {
+    if (index - sq->ring.cons >= sq->next - sq->ring.cons || sg_sq_rec(sq, index)->answered) {
         return; /* a flushed entry is already complete; a Read completes with its Response */
     }
     qp->counters.tx_octets += sg_msg_length(msg);

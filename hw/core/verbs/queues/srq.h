@@ -17,12 +17,12 @@ struct sg_srq {
     struct sg_pd *pd;
     uint32_t srqn, uar;
     uint32_t taken;
-    uint32_t limit;      /* 0: not armed */
-    uint32_t users;      /* queue pairs */
-    uint32_t largest;    /* entries of the largest ring so far: limits how late doorbells may be */
+    uint32_t limit;   /* 0: not armed */
+    uint32_t users;   /* queue pairs */
+    uint32_t largest; /* entries of the largest ring so far: limits how late doorbells may be */
     uint8_t max_sge;
     struct sg_list starving; /* sg_qp: a message waits for an entry (rnr.c) */
-    bool error;          /* SG_EV_SRQ_ERROR was raised: no entry is taken any more */
+    bool error;              /* SG_EV_SRQ_ERROR was raised: no entry is taken any more */
 };
 
 static inline uint32_t sg_srq_left(const struct sg_srq *srq)

@@ -14,20 +14,20 @@ enum sg_rnr_mode { SG_RNR_AUTO, SG_RNR_TERMINATE, SG_RNR_WAIT };
 /* Limits and policy, from the device's properties; validated by sg_adapter_check_config(). */
 struct sg_adapter_config {
     uint8_t mac[6];
-    uint64_t guid;          /* node GUID */
-    uint32_t vectors;       /* MSI-X vectors, 1..SG_EQ_COUNT */
+    uint64_t guid;    /* node GUID */
+    uint32_t vectors; /* MSI-X vectors, 1..SG_EQ_COUNT */
     uint32_t max_qp, max_cq, max_mr, max_pd;
     uint32_t max_qp_wr, max_cqe, max_listeners, max_conns;
     uint32_t max_sge, max_inline;
     uint32_t max_srq, max_srq_wr, max_srq_sge; /* max_sge also bounds the last one */
     uint64_t max_mr_size;
     uint64_t max_host_memory; /* octets that the guest can make the adapter allocate */
-    uint32_t link_mtu;      /* octets */
-    uint32_t link_speed;    /* Mbit/s */
-    uint32_t features;      /* SG_FEATURE_* that are allowed (sg_adapter_may()) */
-    char fw_version[16];    /* text, not necessarily terminated by a zero */
+    uint32_t link_mtu;        /* octets */
+    uint32_t link_speed;      /* Mbit/s */
+    uint32_t features;        /* SG_FEATURE_* that are allowed (sg_adapter_may()) */
+    char fw_version[16];      /* text, not necessarily terminated by a zero */
     uint32_t fw_version_word; /* SG_REG_FW_VERSION */
-    uint8_t rnr;            /* enum sg_rnr_mode */
+    uint8_t rnr;              /* enum sg_rnr_mode */
     struct sg_engine_config engine;
 };
 

@@ -29,15 +29,15 @@ struct sg_tpt;
 
 /* Bounds of one turn, so that a guest cannot block the host for long. */
 enum sg_turn_limits {
-    SG_TURN_ADMIN = 32,         /* admin commands */
-    SG_TURN_PAGES = 1 << 16,    /* page addresses that end the turn of the admin queue */
-    SG_TURN_FLUSH = 1024,       /* flushed entries of all queues */
-    SG_TURN_QUANTUM = 65536,    /* octets for one connection before the next has its turn */
-    SG_TURN_MIN_COST = 256,     /* octets that any transmission is charged as */
-    SG_TURN_LOCAL_COST = 64,    /* octets that a local operation is charged as */
-    SG_TURN_END = 64,           /* objects destroyed between two checks of the time */
-    SG_TURN_ENDS = 4096,        /* objects destroyed in a turn, if the clock does not advance */
-    SG_TURN_NS = 4000000,       /* time after which nothing more is begun */
+    SG_TURN_ADMIN = 32,      /* admin commands */
+    SG_TURN_PAGES = 1 << 16, /* page addresses that end the turn of the admin queue */
+    SG_TURN_FLUSH = 1024,    /* flushed entries of all queues */
+    SG_TURN_QUANTUM = 65536, /* octets for one connection before the next has its turn */
+    SG_TURN_MIN_COST = 256,  /* octets that any transmission is charged as */
+    SG_TURN_LOCAL_COST = 64, /* octets that a local operation is charged as */
+    SG_TURN_END = 64,        /* objects destroyed between two checks of the time */
+    SG_TURN_ENDS = 4096,     /* objects destroyed in a turn, if the clock does not advance */
+    SG_TURN_NS = 4000000,    /* time after which nothing more is begun */
 };
 
 /* Counters of verbs; the engine has its own. */
@@ -52,7 +52,7 @@ struct sg_adapter {
     struct sg_stream_net *net;
     struct sg_adapter_config config;
     struct sg_engine *engine;
-    struct sg_flash *flash;   /* the host's; NULL: none */
+    struct sg_flash *flash; /* the host's; NULL: none */
 
     uint32_t regs[0x100 / 4]; /* values of the writable registers */
     uint32_t status;          /* SG_STATUS_* */
@@ -64,27 +64,27 @@ struct sg_adapter {
     uint64_t turn_end;        /* time limit of this turn, ns */
 
     struct sg_admin_queue *admin;
-    uint32_t command_pages;   /* addresses read for admin commands of this turn */
+    uint32_t command_pages;         /* addresses read for admin commands of this turn */
     struct sg_eq *eqs[SG_EQ_COUNT]; /* 0: the async event queue, while enabled */
-    struct sg_eq *eq_store;   /* where they are, once they exist */
+    struct sg_eq *eq_store;         /* where they are, once they exist */
     struct sg_idtab pds, cqs, qps, srqs, conns, listeners;
     struct sg_ending *ending;
     struct sg_tpt *tpt;
-    const struct sg_mem_ops *mem_ops; /* operations of queues for memory */
+    const struct sg_mem_ops *mem_ops;      /* operations of queues for memory */
     const struct sg_qp_conn_ops *conn_ops; /* operations of connections for queues */
     struct sg_scratch *scratch;
-    uint8_t *hash_piece;        /* SG_HASH_PIECE octets */
+    uint8_t *hash_piece; /* SG_HASH_PIECE octets */
 
-    struct sg_list ready;     /* sg_cm: connections with something to transmit */
-    struct sg_list past_conns; /* sg_cm: have ended, kept for CM_DATA; the oldest first */
+    struct sg_list ready;       /* sg_cm: connections with something to transmit */
+    struct sg_list past_conns;  /* sg_cm: have ended, kept for CM_DATA; the oldest first */
     struct sg_cm *transmitting; /* inside sg_conn_transmit(); NULL also when it ended there */
-    uint64_t executed;        /* cost of peers' requests and page lists: octets of the budget */
-    struct sg_list deferred;  /* sg_qp: actions that an upcall may not do itself */
-    struct sg_list flushing;  /* sg_qp: in ERROR with entries left */
-    struct sg_list cq_errors; /* sg_cq: overrun, queue pairs not in error yet */
-    struct sg_list paging;    /* sg_mem_ctx: wait for pages (odp.c) */
+    uint64_t executed;          /* cost of peers' requests and page lists: octets of the budget */
+    struct sg_list deferred;    /* sg_qp: actions that an upcall may not do itself */
+    struct sg_list flushing;    /* sg_qp: in ERROR with entries left */
+    struct sg_list cq_errors;   /* sg_cq: overrun, queue pairs not in error yet */
+    struct sg_list paging;      /* sg_mem_ctx: wait for pages (odp.c) */
     struct sg_list deferred_writes; /* sg_mem_ctx: the host may hold placed octets back (pm.c) */
-    struct sg_timerq timers;  /* of completion queues, and of waits for receives */
+    struct sg_timerq timers;        /* of completion queues, and of waits for receives */
     struct sg_verbs_stats stats;
     struct sg_net_counters net_before; /* the network's at the last reset */
 };

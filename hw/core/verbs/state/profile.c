@@ -21,16 +21,11 @@ struct word_row {
     { property, offsetof(struct sg_profile_info, name), offsetof(struct sg_adapter_config, name) }
 
 static const struct word_row words[] = {
-    WORD("max-qp", max_qp),
-    WORD("max-cq", max_cq),
-    WORD("max-mr", max_mr),
-    WORD("max-pd", max_pd),
-    WORD("max-qp-wr", max_qp_wr),
-    WORD("max-cqe", max_cqe),
-    WORD("max-sge", max_sge),
-    WORD("max-inline", max_inline),
-    WORD("max-conns", max_conns),
-    WORD("max-listeners", max_listeners),
+    WORD("max-qp", max_qp),       WORD("max-cq", max_cq),
+    WORD("max-mr", max_mr),       WORD("max-pd", max_pd),
+    WORD("max-qp-wr", max_qp_wr), WORD("max-cqe", max_cqe),
+    WORD("max-sge", max_sge),     WORD("max-inline", max_inline),
+    WORD("max-conns", max_conns), WORD("max-listeners", max_listeners),
     WORD("features", features),
 };
 

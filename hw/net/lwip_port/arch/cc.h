@@ -21,7 +21,10 @@
 #define PACK_STRUCT_BEGIN
 #define PACK_STRUCT_END
 
-#define LWIP_PLATFORM_DIAG(x) do { printf x; } while (0)
+#define LWIP_PLATFORM_DIAG(x) \
+    do {                      \
+        printf x;             \
+    } while (0)
 /* An assertion of lwIP is a mistake of ours. */
 #define LWIP_PLATFORM_ASSERT(x) sg_net_assert_failed(x, __FILE__, __LINE__)
 
