@@ -69,10 +69,10 @@ static int sgh_ring_user(struct sgh_dev *dev, struct ib_device *ibdev, struct sg
 static int sgh_ring_kernel(struct sgh_dev *dev, struct sgh_cq_ring *ring, struct sgh_pbl *pbl,
 			   u32 cqe)
 {
+	u32 least = min_t(u32, SGH_CQ_ENTRIES_MIN, dev->caps.max_cqe);
 	int ret;
 
-	ring->entries = roundup_pow_of_two(
-		max_t(u32, cqe, min_t(u32, SGH_CQ_ENTRIES_MIN, dev->caps.max_cqe)));
+	ring->entries = roundup_pow_of_two(max_t(u32, cqe, least));
 	ret = sgh_buf_alloc(dev, &ring->buf, (size_t)ring->entries * sizeof(struct sg_cqe));
 	if (ret)
 		return ret;

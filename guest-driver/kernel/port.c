@@ -156,9 +156,11 @@ static bool sgh_port_connected(struct sgh_dev *dev, const struct sg_sockaddr *lo
 					     ifindex);
 #if IS_ENABLED(CONFIG_IPV6)
 	} else {
-		sk = __inet6_lookup_established(
-			&init_net, hash, (const struct in6_addr *)remote->ip, remote->port,
-			(const struct in6_addr *)local->ip, be16_to_cpu(local->port), ifindex, 0);
+		const struct in6_addr *from6 = (const struct in6_addr *)remote->ip;
+		const struct in6_addr *to6 = (const struct in6_addr *)local->ip;
+
+		sk = __inet6_lookup_established(&init_net, hash, from6, remote->port, to6,
+						be16_to_cpu(local->port), ifindex, 0);
 #endif
 	}
 	rcu_read_unlock();
