@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests which programs tools/build/check runs for a file, in which order and how."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import subprocess
 import sys
@@ -80,6 +82,48 @@ def order__longest_first(folder):
     programs[1].seconds = 0.5
     check.note_seconds(programs[1:2], folder)
     assert json.loads((folder / "seconds.json").read_text()) == {"unit/long": 0.5, "unit/short": 1}
+
+
+# Each waits for the other one's file, so both end well only if they run at once.
+MEET = (
+    "touch $D/$ME; n=0; "
+    "until [ -e $D/$OTHER ] || [ $n -ge 100 ]; do n=$((n + 1)); sleep 0.1; done; "
+    "echo 1..1; [ $n -lt 100 ] && echo ok 1 - met || echo not ok 1 - alone"
+)
+# Fails at first; the second time nothing else may run.
+TWICE = (
+    "echo 1..1; [ -e $D/busy ] && echo not ok 1 - busy && exit 1; "
+    "[ -e $D/first ] && echo ok 1 - again && exit; touch $D/first; echo not ok 1 - first; exit 1"
+)
+BUSY = "touch $D/busy; sleep 1; rm $D/busy; echo 1..1; echo ok 1 - done"
+
+
+@case
+def labs__at_once(folder):
+    """two programs with labs run at once; one that failed runs again when the others are done"""
+    programs = [
+        check.Program(name, "vm", ["sh", "-c", text], {"D": str(folder), **env}, parallel=False)
+        for name, text, env in (
+            ("a", MEET, {"ME": "a", "OTHER": "b"}),
+            ("b", MEET, {"ME": "b", "OTHER": "a"}),
+            ("twice", TWICE, {}),
+            ("busy", BUSY, {}),
+        )
+    ]
+    for program in programs:
+        program.lab = True
+    with contextlib.redirect_stdout(io.StringIO()):
+        check.Runner(folder, False).run_all(programs, 2, 2)
+    assert [p.cases[0].outcome for p in programs] == 4 * ["passed"], programs
+    assert [len(p.unsteady) for p in programs] == [0, 0, 1, 0], programs
+
+
+@case
+def labs__how_many(_folder):
+    """one processor has one lab at a time, two have two"""
+    assert check.most_labs(1) == 1
+    assert 1 <= check.most_labs(2) <= 2
+    assert check.most_labs(2) <= check.most_labs(64)
 
 
 @case

@@ -43,7 +43,12 @@ def state_folder():
         os.environ["STAGHORN_STATE"] = _state
         os.environ.setdefault(
             "STAGHORN_KEEP_LOGS",
-            os.path.join(os.environ.get("SG_BUILD", str(TOP / "build")), "check", "vm-logs"),
+            os.path.join(
+                os.environ.get("SG_BUILD", str(TOP / "build")),
+                "check",
+                "vm-logs",
+                os.path.basename(sys.argv[0]).removesuffix(".py"),
+            ),
         )
         if os.environ.get("SG_BUILD"):
             os.environ.setdefault("STAGHORN_BUILD", os.environ["SG_BUILD"])
