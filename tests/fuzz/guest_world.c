@@ -186,7 +186,7 @@ void world_begin(void)
 
 /* ---- what any adapter, or none, may answer ---- */
 
-bool world_cmd(struct side *s, const void *cmd, size_t len, struct sg_admin_rsp *rsp)
+bool world_cmd(struct qtest_side *s, const void *cmd, size_t len, struct sg_admin_rsp *rsp)
 {
     struct md *md = &s->md;
     bool any = false;
@@ -205,14 +205,14 @@ bool world_cmd(struct side *s, const void *cmd, size_t len, struct sg_admin_rsp 
     return any;
 }
 
-static uint32_t make(struct side *s, const void *cmd, size_t len)
+static uint32_t make(struct qtest_side *s, const void *cmd, size_t len)
 {
     struct sg_admin_rsp rsp;
 
     return world_cmd(s, cmd, len, &rsp) ? sg_get_le32(&rsp.id) : 0;
 }
 
-static void new_qp(struct side *s, uint32_t flags)
+static void new_qp(struct qtest_side *s, uint32_t flags)
 {
     struct sg_cmd_create_qp c = md_create_qp_cmd(&s->md, &(struct md_qp_params){
                                                              .pd = s->pd,
@@ -238,7 +238,7 @@ void world_bring_up(void)
         .prefix_len = 24,
         .addr = driver_addr(0, 0),
     };
-    struct side *s = &w.a;
+    struct qtest_side *s = &w.a;
     struct sg_cmd_create_cq cq;
     struct sg_cmd_reg_mr mr;
 
@@ -265,7 +265,7 @@ void world_bring_up(void)
 }
 
 /* At most so many: the entries may be the guest's own random data, without an end. */
-void world_drain(struct side *s)
+void world_drain(struct qtest_side *s)
 {
     unsigned n = 0;
     struct sg_eqe e;

@@ -20,7 +20,7 @@ enum {
 
 struct guest_world {
     struct machine *m;
-    struct side a, b; /* hostile, peer */
+    struct qtest_side a, b; /* hostile, peer */
     struct fuzz_in in;
     uint64_t first; /* guest memory that an input begins with; before it what stays */
     int nic;        /* frames to and from the place behind function 0's port */
@@ -40,13 +40,13 @@ void world_unplug(void);
 void world_plug(unsigned n);
 
 /* A command of side s if its ring has room; the last answer is in rsp.  False: none, or bad. */
-bool world_cmd(struct side *s, const void *cmd, size_t len, struct sg_admin_rsp *rsp);
+bool world_cmd(struct qtest_side *s, const void *cmd, size_t len, struct sg_admin_rsp *rsp);
 /* The hostile side's objects anew, as far as it can have them. */
 void world_bring_up(void);
 /* New queue pairs and a connection between the two. */
 void world_connect(void);
 /* Takes events and completions; accepts requests for connections. */
-void world_drain(struct side *s);
+void world_drain(struct qtest_side *s);
 
 /* Configuration space: of function n, and of the port in front of it. */
 uint64_t world_config(unsigned n, unsigned offset);
