@@ -46,7 +46,7 @@ KINDS = {
 BEGINS = [(kind, re.compile(begin), re.compile(end)) for kind, (begin, end) in KINDS.items()]
 STAMP = re.compile(r"^\[ *\d+\.\d+\](?:\[ *[CT]\d+\])? ?")
 LONGEST = 150  # lines of a report
-HEADING = 4  # a report may name another kind within so many lines: that is its own heading
+HEADING = 4  # in so many lines at its beginning, a report may name another kind
 # Reports that are exempted, but printed.
 KNOWN = (
     # Programs may register the same memory twice, with any adapter; ib_core maps it each time.  On

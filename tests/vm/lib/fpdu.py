@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 REQUEST, REPLY = b"MPA ID Req Frame", b"MPA ID Rep Frame"
 MARKERS, CRC, REJECT, ENHANCED = 0x80, 0x40, 0x20, 0x10
-DEPTH = 0x3FFF  # of the words with IRD and ORD; the bits above give the kind of the first message
+DEPTH = 0x3FFF  # mask of IRD and ORD; the bits above them are the flags A to D of RFC 6581
 ETHERNET, IPV4, TCP = 1, 0x0800, 6
 
 NAMES = {
@@ -58,7 +58,7 @@ class Segment:
         return NAMES.get(self.opcode, "opcode %#x" % self.opcode)
 
     def place(self):
-        """(STag, length, TO, octets behind) of a Flush, Verify or Atomic Write Request."""
+        """(STag, length, TO, the octets after them) of a Flush, Verify or Atomic Write Request."""
         return (*struct.unpack_from(">IIQ", self.payload), self.payload[16:])
 
 
@@ -91,7 +91,7 @@ def _frames(path):
     while at + 16 <= len(data):
         length = struct.unpack_from("<I", data, at + 8)[0]
         if at + 16 + length > len(data):
-            return  # it is being written
+            return  # another process is still writing it
         yield data[at + 16 : at + 16 + length]
         at += 16 + length
 
@@ -161,7 +161,7 @@ def _startup(data):
 
 @dataclass
 class Startup:
-    """An MPA startup frame; of revision 1 without depths (RFC 5044 section 7.1, RFC 6581)."""
+    """An MPA startup frame (RFC 5044 section 7.1, RFC 6581); revision 1 has no depths."""
 
     revision: int
     flags: int
@@ -185,18 +185,17 @@ class Startup:
 
 @dataclass
 class Setup:
-    """How one connection began.  None: did not happen, or (first) is not understood here."""
+    """How one connection began.  None: it did not happen, or (first) cannot be read here."""
 
     initiator: str
     responder: str
     request: Startup
     reply: Startup = None
-    first: "Segment" = None  # the initiator's
+    first: "Segment" = None  # the initiator's first segment
 
     @property
     def first_kind(self):
-        """ "write", or "empty write" without payload, and so for other messages; "" if there is
-        none."""
+        """The first message's name, with "empty " before it if it has no payload; "": none."""
         if not self.first:
             return ""
         octets = len(self.first.payload)
@@ -216,7 +215,7 @@ def _first(data, setup):
 
 
 def setups(path):
-    """The starts of the connections of a capture whose Request was seen, in their order."""
+    """The setups of all connections whose Request is in the capture, in their order."""
     all_streams = streams(path)
     replies = {}
     for source, target, data in all_streams:

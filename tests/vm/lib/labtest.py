@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Shared by the VM tests: a lab driven through ./staghorn, and TAP.
 
-Each test program has its own state folder, so that a user's labs are never touched, and leftovers
-are noticed.  Case names are the methods' names. A row of the checklist is named where it is
-asserted: with self.shows("RDM-54").
+Each test program has its own state folder, so it never touches a user's labs, and leftovers are
+noticed.  The names of cases are those of their methods.  An assertion names the row of the
+checklist that it proves: with self.shows("RDM-54").
 """
 import atexit
 import contextlib
@@ -36,7 +36,7 @@ _labs = []
 
 
 def state_folder():
-    """The program's own folder of labs; at the end its labs are ended and it is removed."""
+    """The folder of this program's labs.  They are taken down, and it is removed, at the end."""
     global _state
     if _state is None:
         _state = tempfile.mkdtemp(prefix="sg-vm-")
@@ -59,7 +59,7 @@ def state_folder():
 
 
 def _examine_rest():
-    """Examines the kernels of labs that no case took down; true: they found nothing."""
+    """Examines the kernels of labs that no case took down; returns whether they have no report."""
     found = [text for lab in _labs for text in debugkernel.examine(lab)] if DEBUG else []
     for text in found:
         print("# " + text.replace("\n", "\n# "), flush=True)
@@ -191,8 +191,7 @@ class Lab:
         return self.run("exec", vm, "--", "sh", "-c", script, status=status, timeout=timeout).out
 
     def start(self, vm, *command):
-        """Starts a command in the background; its output is line-buffered, although it goes into a
-        pipe."""
+        """Starts a command in the background; its output is line-buffered, although into a pipe."""
         words = ("exec", "-n", vm, "--", "stdbuf", "-oL", *command)
         found = Started(self.command(*words))
         self.started.append(found)

@@ -13,8 +13,8 @@ from launcher.qmp import Monitor
 
 BETA = "10.77.0.2"
 FOREVER = 1000000
-# A peer that is gone silently is noticed after the default of peer-timeout; the rest is for a slow
-# machine.
+# Seconds: the default of peer-timeout, after which a silent peer is considered dead, and a reserve
+# for a slow machine.
 TOLD = 60 + 60
 OVER = r"DISCONNECT EVENT|device removal|wait for \w+ state|completion failed|post send error"
 
@@ -30,7 +30,7 @@ class LifeCase(labtest.LabCase):
             ulptest.check_kernel(self.lab, vm, keep=True)
 
     def monitor(self, vm):
-        """QEMU does not answer while it writes or reads a machine, which a slow disk prolongs."""
+        """A monitor that waits long: QEMU does not answer while it saves or loads a machine."""
         return Monitor(rdmatest.folder(self.lab), vm, limit=120)
 
     def traffic(self):
@@ -42,7 +42,7 @@ class LifeCase(labtest.LabCase):
         return server, client
 
     def works(self, limit=120):
-        """RDMA from alpha to beta, once both are ready."""
+        """Checks RDMA from alpha to beta, once both are ready."""
         for vm in ("alpha", "beta"):
             self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1", limit)
         self.lab.sh("alpha", "ping -c 1 -W 30 beta")
@@ -71,6 +71,6 @@ class LifeCase(labtest.LabCase):
         self.wait(vm, "[ $(dmesg | grep -c 'adapter is up again') -gt %d ]" % before)
 
     def fresh(self, vm="beta"):
-        """The driver starts anew; it gives up an adapter that is lost too often in a minute."""
+        """Reloads the driver, because it gives up an adapter that is lost too often in a minute."""
         self.lab.sh(vm, "modprobe -r staghorn && modprobe staghorn")
         self.wait(vm, "/usr/lib/staghorn/rdma staghorn >/dev/null 2>&1")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs of tests/guest-programs, and fio, in VMs of a lab.
 
-A VM loses them with its power; install() brings them back."""
+A VM whose power was cut has lost them; install() copies them again."""
 import os
 import re
 
@@ -25,7 +25,7 @@ def install(lab, vm, *names):
 
 
 def wait_listening(lab, vm, server):
-    """Waits until the VM's rdma_cm listens; the server's own message may come earlier."""
+    """Waits until the VM's rdma_cm listens; the server may print its message earlier."""
     script = (
         "n=0; until rdma resource show cm_id | grep -q LISTEN; do "
         "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.05; done; sleep 0.15"
@@ -37,8 +37,7 @@ def wait_listening(lab, vm, server):
 
 
 def pair(lab, *arguments, device=DAX):
-    """Runs rpma_server on beta and rpma_client on alpha; both must succeed; returns both
-    outputs."""
+    """Runs rpma_client on alpha, rpma_server on beta; both must succeed; returns both outputs."""
     words = ["rpma_server", ADDRESS["beta"]] + ([device] if device else [])
     server = lab.start("beta", *words)
     server.expect("listening")
@@ -65,8 +64,8 @@ def _fio(name, engine, *more):
 def fio(lab, kind, *more, port=PORT_APM, direct=1):
     """Runs fio's librpma engine of that kind (apm, gpspm): server on beta, client on alpha.
 
-    The client requests the right of flush to persistence for its own buffers, too (and so does the
-    library at the adapter); so they are in alpha's persistent memory.  Returns its output."""
+    The engine registers the client's own buffers, too, with the right to flush to persistence, so
+    they have to be in alpha's persistent memory.  Returns the client's output."""
     server = lab.start(
         "beta",
         *_fio("server", "librpma_%s_server" % kind, "--time_based", "--runtime=365d"),
@@ -99,7 +98,7 @@ def fio(lab, kind, *more, port=PORT_APM, direct=1):
 
 
 def fio_verify(lab, vm="beta", status=0):
-    """The VM that has the memory checks, by loads of its CPU, what fio's client wrote."""
+    """Checks what fio's client wrote, by CPU loads in the VM that has the memory."""
     return lab.sh(
         vm,
         "fio --name=v --ioengine=dev-dax --filename=%s --rw=read --bs=4096 --size=4M --iodepth=1 "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""RDMA programs in a lab of the tests: those of demo and benchmarks, with assertions."""
+"""rping and perftest in a lab of a test: as in demo and benchmarks, but with assertions."""
 import sys
 
 import labtest
@@ -25,7 +25,7 @@ def rping(lab, server, client, **keywords):
 def rping_fails(lab, server, client, limit=30):
     """An rping whose connection must be refused: the client says so and does not hang.
 
-    The server rightly waits for the next client, and is ended."""
+    The server waits for the next client, as it should, until it is ended."""
     address = folder(lab).data["vms"][server]["addr"]
     waiting = lab.start(server, "rping", "-s", "-a", address, "-C", "1")
     lab.sh(

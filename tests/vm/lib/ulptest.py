@@ -25,8 +25,8 @@ MAKE_DISK = (
     "> /dev/null"
 )
 LIMIT = 240  # seconds; other work may share the machine
-# Messages that no kernel may print.  A watchdog's lock-ups are left out: a virtual CPU that the
-# host does not run for some time looks like one.
+# Messages that no kernel may print.  The watchdogs' reports of lock-ups are left out: a virtual CPU
+# that the host does not run for some time looks like one.
 TROUBLE = (
     r"WARNING: CPU|kernel BUG|(?<!watchdog: )BUG: |Oops|general protection|refcount_t: |KASAN|"
     r"UBSAN|possible recursive locking|list_(?:add|del) corruption"
@@ -60,8 +60,10 @@ def resources(lab, vm):
 
 
 def wait_empty(lab, vm, kinds=("qp", "mr", "pd", "srq"), limit=LIMIT, beside=None):
-    """Waits until the adapter has none of these objects, or no more than before: ULPs release them
-    in the background.  (The kernel keeps shared completion queues for the next user.)"""
+    """Waits until the adapter has none of these objects, or no more than in `beside`.
+
+    ULPs release them in the background.  The kernel keeps shared completion queues for the next
+    user."""
     deadline = time.monotonic() + limit * labtest.SLOW
     while True:
         found = resources(lab, vm)
@@ -78,8 +80,7 @@ def counters(lab, vm):
 
 
 def fio_words(target, *more, size="12M", name="v"):
-    """fio with verification: random writes of many sizes, then everything is read back and
-    checked."""
+    """fio with verification: random writes of many sizes, then everything is read and checked."""
     words = ["fio", "--name=" + name, "--filename=" + target, "--ioengine=psync", "--direct=1"]
     words += ["--rw=randwrite", "--bsrange=4k-256k", "--size=" + size, "--verify=crc32c"]
     return words + ["--verify_fatal=1", "--verify_state_save=0", "--randrepeat=0", *more]
@@ -101,7 +102,7 @@ def fio(lab, target, *more, limit=LIMIT, **keywords):
 class Running:
     """fio on the client while something happens.
 
-    It writes slowly, so that it still runs when that happens, however fast the machine is."""
+    It writes slowly, so that it still runs then, however fast the machine is."""
 
     def __init__(self, lab, target, *more, **keywords):
         keywords.setdefault("size", "12M")
@@ -128,7 +129,7 @@ class Running:
 
 
 def unplug(lab, vm=SERVER, seconds=4):
-    """Pulls the cable for so long that TCP has to retransmit."""
+    """Pulls the cable for so long that TCP has to retransmit; returns the earlier retransmits()."""
     before = counters(lab, CLIENT)["tcp_retransmits"] + counters(lab, SERVER)["tcp_retransmits"]
     lab.run("link", vm, "down")
     time.sleep(seconds)
@@ -150,10 +151,9 @@ def _begin(lines):
 
 
 def check_kernel(lab, vm, tolerated=(), keep=False):
-    """Checks that the kernel's log since the last check has no errors except those that match
-    `tolerated`.
+    """Checks that the kernel's log since the last check has no errors but those in `tolerated`.
 
-    keep: the log is kept, and checked again the next time. A VM that is off or does not answer is
+    keep: the log is kept, and checked again the next time.  A VM that is off or does not answer is
     ignored; its test reports it."""
     words = ("dmesg",) if keep else ("dmesg", "-c")
     try:
@@ -220,8 +220,8 @@ class ConsumerCase(ProgramCase):
     def on(self):
         """The server comes back, and serves what its disk still has.
 
-        On a host that does not run virtual CPUs in time Linux may boot with a timer that never
-        fires, before our driver is loaded; such a boot is repeated."""
+        If the host does not run the virtual CPUs in time, Linux may set up a timer that never
+        fires, and hang before it loads our driver; such a boot is repeated."""
         for _ in range(BOOTS - 1):
             words = ("on", SERVER, "--timeout", labtest.UP_LIMIT // 2)
             if self.lab.run(*words, status=None).returncode == 0:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads captures with tshark.
 
-Wireshark's known errors do not count: it knows only MPA revision 1 (hence its warnings about Rev
-and Res), it takes the content of Sends for RPC-over-RDMA or SMB Direct, and it takes a connection
-for that of another protocol if it knows the number of its ephemeral port.  So only the protocols in
-question are enabled.
+Known errors of Wireshark do not count.  It knows only MPA revision 1, hence its warnings about Rev
+and Res.  It takes the content of Sends for RPC-over-RDMA or SMB Direct, and guesses a connection's
+protocol from the number of its ephemeral port; so only the protocols in question are enabled.
 """
 import functools
 import os
@@ -56,7 +55,7 @@ def _others_off(*more):
     """Arguments that enable only PROTOCOLS (and `more`); tshark 4.0 has no option for that."""
     options = subprocess.run(["tshark", "--help"], capture_output=True, check=True).stdout
     if b"--only-protocols" in options:
-        only = PROTOCOLS.union(more) - {"pkt_comment"}  # these cannot be disabled
+        only = PROTOCOLS.union(more) - {"pkt_comment"}  # it cannot be disabled
         return ["--only-protocols", ",".join(sorted(only))]
     listed = subprocess.run(
         ["tshark", "-G", "protocols"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
