@@ -152,7 +152,7 @@ class Cut(labtest.LabCase):
         self.assertEqual(self.read(32768, 6), "......")
 
     def test_kill__caches_survive(self):
-        """Where the domain keeps them; and the next start is by the command line."""
+        """A domain that keeps caches does so here, too; then the command line's domain applies."""
         self.set("untracked=at-risk", "domain=eadr")
         self.store(57344, "cached")
         self.lab.run("cut", "solo", "--hard")

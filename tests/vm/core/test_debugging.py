@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests what docs/debugging.md promises: the device log says why a queue pair went to error; gdb,
-trace events and --qemu-arg work, also after a VM was switched off and on. # timeout: 600
+"""What docs/debugging.md promises: reasons in the device log, trace events, gdb, --qemu-arg.
+# timeout: 600
+
+The device log says why a queue pair went to error.  All of this also works after a VM was switched
+off and on.
 """
 import json
 import re
@@ -49,7 +52,7 @@ class Debugging(labtest.LabCase):
             time.sleep(0.2)
 
     def test_queue_pair__why_it_failed(self):
-        """One line at each end says it."""
+        """One line at each end says why."""
         self.provoke("peer:", 2)
         why = r"(?m)^\d\d:\d\d:\d\d\.\d{3} staghorn_failure r0: failure: qp \d+: RTS -> "
         tagged = r"TERMINATE: Terminate %s: DDP, tagged buffer, "

@@ -4,7 +4,8 @@
 
 qtest has one thread that waits for each access to end; here four CPUs of TCG touch the adapter's
 registers, rings and lists while it reads them.  Whatever they do, QEMU must survive, and neither
-ASan nor UBSan may report anything.  # timeout: 600
+ASan nor UBSan may report anything.
+# timeout: 600
 """
 import os
 import re
@@ -31,7 +32,7 @@ class Hostile(labtest.LabCase):
         programs.install(cls.lab, "alpha", "hostile", "verbs_abi", "verbs_events", "verbs_queues")
 
     def no_report(self):
-        """QEMU's own log, the only file that the test may read while QEMU runs."""
+        """Checks that QEMU's log has no report of a sanitizer and no failed assertion."""
         log = Path(self.lab.state) / "labs" / self.lab.name / "alpha" / "qemu.log"
         found = REPORT.search(log.read_text(errors="replace"))
         self.assertIsNone(found, found and found.string[found.start() : found.start() + 4000])
@@ -52,7 +53,7 @@ class Hostile(labtest.LabCase):
         self.no_report()
 
     def test_zz_kernel__that_is_hostile(self):
-        """Four threads own the adapter: one drives it, three disturb it."""
+        """A program of root has the adapter: one thread drives it, three disturb it."""
         folder = self.lab.sh(
             "alpha",
             "cd /sys/bus/pci/devices; for d in *; do grep -q 0x5347 $d/device || continue; "

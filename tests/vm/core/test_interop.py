@@ -2,15 +2,15 @@
 """The adapter with siw: each side active in turn, two MTUs, our choice of CRC and MPA revision.
 # timeout: 1800
 
-alpha has the adapter, beta siw.  siw itself sends MPA revision 2 without CRC, and uses
-CRC when the peer asks for it.  Startup frames of revision 1 carry no limits of Reads.  So siw as
-responder tells its ULP that no Reads were requested, librdmacm lets a server grant none, and siw
-answers each Read Request with the Terminate for too many (0/2/07).  There the Reads of rping and
-perftest must fail cleanly; everything else must work.
+alpha has the adapter, beta siw.  siw itself sends MPA revision 2 without CRC, and uses CRC when the
+peer asks for it.  Startup frames of revision 1 carry no limits of Reads.  So siw as responder tells
+its ULP that no Reads were requested, librdmacm lets a server grant none, and siw answers each Read
+Request with the Terminate for too many (0/2/07).  With revision 1 the Reads of rping and perftest
+must fail cleanly; everything else must work.
 
-perftest's client may send before its server, in a slow VM, has posted a receive.  siw answers with
-a Terminate, after which the kernel of siw's VM may stop with "kernel BUG at .../iwcm.c".  So a
-program may fail twice in a test, and siw's VM may be restarted; each time is printed.
+In a slow VM perftest's client may send before its server has posted a receive.  siw answers with a
+Terminate, after which the kernel of siw's VM may stop with "kernel BUG at .../iwcm.c".  So programs
+may fail twice in a test, and siw's VM may be restarted; each time is printed.
 """
 import os
 import shutil

@@ -27,12 +27,12 @@ import programs
 DOMAINS = ("none", "adr", "eadr", "whole")
 DEVICE = "/dev/dax0.0"
 DAX_START = 2 << 20  # offset of the device in the NVDIMM
-MAPPED = 2 << 20  # by the program
+MAPPED = 2 << 20  # octets that the program maps
 LINE = 64
 LINES = 2
 INSTANTS = 40
 SEEDS = 32
-MORE_INSTANTS = 400  # at most, as long as an allowed outcome was not seen
+MORE_INSTANTS = 400  # at most, while an allowed outcome has not been seen
 
 FENCED = ("adr", "eadr", "whole")  # domains in which flushed and fenced data survive
 CACHED = ("eadr", "whole")  # domains in which data in the cache survive
@@ -48,7 +48,7 @@ class Instant:
 
 
 def atom(content, name):
-    """'y1': the second atom of the second line."""
+    """The atom of that name: 'y1' is the second atom of the second line."""
     return struct.unpack_from("<Q", content, "xyz".index(name[0]) * LINE + int(name[1]) * 8)[0]
 
 
@@ -79,8 +79,8 @@ class Order:
 class Prefix:
     """Parts of one line, in the order in which a round stores them: a cut leaves a prefix.
 
-    Each part holds the round modulo 2 ** bits.  So of two neighbours the second is equal or one
-    behind, and there is at most one such step.
+    Each part holds the round modulo 2 ** bits.  So the second of two neighbours is equal to the
+    first or one behind, and there is at most one such step.
     """
 
     def __init__(self, parts, bits=64):
@@ -119,8 +119,7 @@ class Whole:
 
 
 class OctetOrder(Order):
-    """Like Order, for an instruction that stores octet by octet: each is of this round or the
-    last."""
+    """Like Order, for a store octet by octet: each octet is of this round or of the last."""
 
     def forbidden(self, domain, instant):
         if domain in self.domains:
@@ -287,7 +286,7 @@ class Vm:
         return self.monitor.execute("qom-get", path=self.domain, property=name)
 
     def run(self, pattern, *more):
-        """Zeroes everything, then starts the program, which has done a round on return."""
+        """Zeroes everything and starts the program; returns when it has done a round."""
         self.set("drain", "eager")
         self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
         self.set("drain", "never")
@@ -354,7 +353,7 @@ def program():
 
 
 def difference(visible, outcome):
-    """The atoms that are not zero in both: 'x0 V 12 P 11'."""
+    """The atoms, without those that are zero in both: 'x0 V 12 P 11'."""
     names = ["%s%d" % (line, i) for line in "xyz"[:LINES] for i in range(8)]
     values = [(name, atom(visible, name), atom(outcome, name)) for name in names]
     return ", ".join("%s V %x P %x" % value for value in values if any(value[1:]))
@@ -530,7 +529,7 @@ class Cuts(VmCase):
 
 
 class Kernel(VmCase):
-    """The guest kernel's ways to persistent memory: block device, ext4 with DAX."""
+    """Persistent memory as the guest's kernel uses it: block device, ext4 with DAX."""
 
     up_arguments = VmCase.up_arguments[:-1] + ("alpha:32M,cpu-tracking=on,policy=random",)
 
@@ -538,7 +537,7 @@ class Kernel(VmCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.lab.sh("alpha", "ndctl create-namespace -f -e namespace0.0 -m fsdax -M mem")
-        # The guest has no mkfs: the host makes the file system; the guest writes and flushes it.
+        # The guest has no mkfs, so the host makes the file system; the guest writes and flushes it.
         with tempfile.NamedTemporaryFile() as image:
             image.truncate(16 << 20)
             subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096", image.name], check=True)
@@ -588,7 +587,7 @@ class Kernel(VmCase):
 
 class Refusal(unittest.TestCase):
     def test_other_accelerator(self):
-        """Where stores cannot be tracked the launcher says so, and nothing crashes."""
+        """Where stores cannot be tracked, QEMU says so and does not start."""
         build = labtest.TOP / os.environ.get("SG_BUILD", "build")
         qemu = str(build / "qemu/qemu-system-x86_64")
         with tempfile.NamedTemporaryFile() as media:

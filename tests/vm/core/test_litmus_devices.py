@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Litmus tests of persistent memory with devices: registers next to it, disks that write to it, and
-bad lines in it. # timeout: 900
+"""Litmus tests of persistent memory: registers next to it, disks that write to it, bad lines in it.
+# timeout: 900
 """
 import labtest
 import test_litmus as litmus
@@ -8,7 +8,7 @@ import test_litmus as litmus
 DEVICE, DISK = "/dev/dax0.0", "/dev/vda"
 DOORBELLS = "resource2"  # of the adapter, in sysfs
 
-# Stores across two pages, one of which has registers: the other part is an ordinary store.
+# Stores across two pages, one of which has registers; the part in memory is an ordinary store.
 REGISTERS = {
     "behind-8": [litmus.Order("y7", "x0", litmus.FENCED)],
     "behind-16": [litmus.Order("y7", "x0", litmus.FENCED)],
@@ -55,7 +55,7 @@ class Devices(litmus.VmCase):
         self.vm.set("store-buffer", False)
 
     def disk(self, pattern):
-        """The visible content afterwards, and all outcomes."""
+        """Lets the disk write; returns a function that takes an instant with many seeds."""
         self.vm.set("domain", "adr")
         self.vm.window = 0
         self.lab.run("exec", "alpha", "--", "/run/litmus", DEVICE, 0, "clear")
@@ -94,7 +94,7 @@ class Devices(litmus.VmCase):
         self.vm.set("uncorrectable", bad)
         self.judge("clwb-sfence", rules)
         self.vm.set("uncorrectable", "")
-        self.judge("clwb-sfence", rules)  # the page keeps its mark
+        self.judge("clwb-sfence", rules)  # the page keeps its mark (domain_bad.c)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class MpeCase(labtest.LabCase):
     """A lab in which beta serves regions; each method runs cases of `program` in alpha."""
 
     program = "mpe"
-    device = ()  # of memory, for the server
+    device = ()  # the device of the server's memory
     server = None
 
     @classmethod

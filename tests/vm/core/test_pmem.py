@@ -2,7 +2,8 @@
 """Unmodified programs on persistent memory: librpma, fio's librpma engines, libpmem2.
 
 The libraries choose whether to use the native operations of draft-talpey-rdma-commit or their own
-replacements; fpdu.py reads from captures what was on the wire. # timeout: 900
+replacements; fpdu.py reads from captures what was on the wire.
+# timeout: 900
 """
 import tempfile
 import unittest
@@ -105,13 +106,12 @@ class Programs(labtest.LabCase):
         programs.install(self.lab, "beta", "rpma_server", "fio", "pmem_local")
 
     def spoil(self):
-        """Writes other data everywhere, so that nothing older passes for the data to come."""
+        """Writes other data everywhere, so that older data cannot pass for those of the test."""
         self.lab.sh("beta", "pmem_local write %s 0 %d 99" % (programs.DAX, FIO_SIZE))
         self.assertIn("verify", programs.fio_verify(self.lab, status=1))
 
     def cut(self):
-        """Cuts beta's power, so that all is lost that may be lost; returns when beta is up
-        again."""
+        """Cuts beta's power, and loses all that may be lost; returns when beta is up again."""
         self.lab.run("cut", "beta", "--policy", "lose-all")
         programs.install(self.lab, "beta", "rpma_server", "fio", "pmem_local")
 

@@ -82,7 +82,7 @@ class Adapters(labtest.LabCase):
             self.lab.sh("beta", (remove % "10.99.0.1/24") + "; ip route del 10.98.0.1")
 
     def far_rping(self, source):
-        """Connects from this address of alpha to an address of beta that is on no link of alpha."""
+        """Connects from this address of alpha to an address of beta in another network."""
         server = self.lab.start("beta", "rping", "-s", "-a", "10.99.0.1", "-C", "3")
         self.listening("beta")
         client = ("rping", "-c", "-I", source, "-a", "10.99.0.1", "-C", "3", "-V")

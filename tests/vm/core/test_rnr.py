@@ -3,7 +3,8 @@
 """Programs that rely on InfiniBand's "receiver not ready" and its retries.
 
 beta's adapter waits for a receive on all connections (rnr=wait), alpha's by default only on those
-that ibv_modify_qp alone made.  # timeout: 900
+that ibv_modify_qp alone made.
+# timeout: 900
 """
 import re
 
@@ -20,9 +21,9 @@ FIO_CLIENT = ("--rw=write", "--verb=send", "--iodepth=16")
 FIO_SENDS = (4 << 20) // 4096
 SEND_BW = ("ib_send_bw", "-F", "-d", DEVICE, "-n", "100")
 SEND_LAT = ("ib_send_lat", "-F", "-d", DEVICE, "-n", "100")
-# perftest's own queue pairs with a shared receive queue (-q 2 --use-srq) prove nothing: on iWARP it
-# gives its credit to the queue pair for which a receive was once posted, not to the one that used
-# it, and one that gets more credit than it has sent waits for ever.
+# perftest with a shared receive queue (-q 2 --use-srq) proves nothing.  On iWARP it credits the
+# queue pair for which a receive was once posted, not the one that used it; a queue pair that gets
+# more credits than it has sent messages waits for ever.
 SHARED_SENDS = 2 * 64  # shared_queue.c
 
 
@@ -47,10 +48,9 @@ class Rnr(labtest.LabCase):
         return [int(re.search(r"\b%s (\d+)" % name, text)[1]) for name in names]
 
     def both(self, server, words, more_server, more_client, ready, limit=LIMIT):
-        """Runs both sides of a program; returns their exit statuses, and the growth of the server's
-        counts.
+        """Runs both sides; returns their statuses and outputs, and how the server's counts grew.
 
-        `ready`: a shell's condition for the server to be there.  They have `limit` seconds."""
+        `ready` is a shell condition: the server listens.  Each side has `limit` seconds."""
         client = "alpha" if server == "beta" else "beta"
         before = self.counts(server)
         waiting = self.lab.start(server, "timeout", "-k1", str(limit), *words, *more_server)
@@ -95,9 +95,9 @@ class Rnr(labtest.LabCase):
         self.assertGreaterEqual(sends, FIO_SENDS)
 
     def test_fio_send__terminated(self):
-        """The same to an adapter that does not wait: the connection ends, and the counter says so
+        """The same with an adapter that does not wait: the connection ends, and the counter says so
 
-        fio says what it sees, and then waits for ever."""
+        fio reports the failed completion, and then waits for ever."""
         sides, (missing, terminates, sends) = self.fio("alpha", 15)
         self.assertIn("cq completion status", sides[0][1])
         self.assertEqual((missing, terminates), (1, 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's scenario in few rounds: alpha writes a log in beta's NVDIMM through power cuts.
+"""A few rounds of the demo's scenario: alpha writes a log into beta's NVDIMM until a power cut.
 # timeout: 1200
 """
 import sys
@@ -36,7 +36,7 @@ class Scenario(labtest.LabCase):
                 self.assertGreaterEqual(found.tail, found.acknowledged)
 
     def test_flushed__cut_at_the_worst_moments(self):
-        """FLU-07/26: the power goes at an event, just before a promise is given or just after."""
+        """FLU-07/26: the power is cut at an event, right before or after a promise is made."""
         for arm in (
             "before-flush-answer:401",
             "after-flush-answer:402",
@@ -50,13 +50,13 @@ class Scenario(labtest.LabCase):
                 self.assertLess(found.acknowledged, 210)
 
     def test_not_flushed__some_are_lost(self):
-        """The same writer without Flush loses records: the model is not too kind."""
+        """The same writer without Flush loses records, so a cut does lose data."""
         for policy in ("random:1", "lose-all"):
             with self.subTest(policy=policy):
                 self.assertGreater(self.play(False, 0.5, policy=policy).lost, 0)
 
     def test_not_flushed__all_kept(self):
-        """A domain may keep everything; then the writer without Flush loses nothing."""
+        """A cut may keep everything; then the writer without Flush loses nothing."""
         found = self.play(False, 0.3, policy="keep-all")
         self.assertEqual((found.lost, found.broken), (0, 0), found)
 

@@ -48,7 +48,7 @@ class Verbs(labtest.LabCase):
         self.cases("verbs_abi", "abi:", 10)
 
     def test_connections__reply_then_leave(self):
-        """Private data and depths of a reply whose sender is gone before it is read."""
+        """A reply keeps its private data and depths if its sender is gone before it is read."""
         self.cases("cm_edges", "reply:", 1)
 
     def test_connections__ports(self):

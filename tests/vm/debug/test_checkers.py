@@ -3,7 +3,8 @@
 """The suite debug can fail: each checker of the debug kernel reports a deliberate mistake.
 
 A module makes the mistakes (tests/guest-programs/kernel-faults); the reports are searched for as
-after any lab. # timeout: 300
+after any lab.
+# timeout: 300
 """
 import os
 import unittest
@@ -12,7 +13,7 @@ import debugkernel
 import labtest
 import programs
 
-# Lock order first: after KASAN's report, says the kernel, lockdep can no longer be trusted.
+# lockdep comes first: a report of KASAN turns lockdep off.
 MISTAKES = ("lockdep", "sleep", "ODEBUG", "DMA-API", "refcount", "WARN", "KASAN")
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Allocations in the driver fail: first each one of its start in turn, then random ones under
-verbs.
+"""Allocations in the driver fail: each one of its start in turn, then random ones under verbs.
+# timeout: 900
 
 Only allocations fail whose call trace has a function of the driver.  Programs may fail; the kernel
-must neither complain nor leak (labtest.Lab.down), and afterwards everything works as before.  #
-timeout: 900
+must neither complain nor leak (labtest.Lab.down), and afterwards everything works as before.
 """
 import re
 
@@ -16,7 +15,7 @@ from launcher.errors import LabError
 
 INJECT = "/sys/kernel/debug/%s"
 KINDS = ("failslab", "fail_page_alloc")
-# A range of addresses with the driver's functions and nothing else; it changes with each load.
+# Sets the range of addresses of the driver's functions, which changes with each load.
 AIM = r"""
 set -e
 mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null || :
@@ -71,7 +70,7 @@ class Failslab(labtest.LabCase):
             raise
 
     def test_start__each_allocation_fails(self):
-        """A start with a failed allocation fails or works without it; the next start succeeds."""
+        """A start in which an allocation fails may fail or succeed; afterwards a start succeeds."""
         where = {"device": self.device("alpha")}
         self.lab.sh("alpha", AIM)
         self.lab.sh("alpha", "echo %(device)s > /sys/bus/pci/drivers/staghorn/unbind" % where)
@@ -109,7 +108,7 @@ class Failslab(labtest.LabCase):
             self.assertNotIn("\nnot ok", "\n" + done)
 
     def test_connections__random_allocations_fail(self):
-        """On both sides, while connections come and go."""
+        """Allocations fail on both sides, while connections come and go."""
         for vm in ("alpha", "beta"):
             self.lab.sh(vm, AIM)
             self.inject(vm, 10)
