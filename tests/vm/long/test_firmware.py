@@ -22,7 +22,7 @@ BUILD = os.environ.get("SG_BUILD", str(labtest.TOP / "build"))
 PROFILES = ("full", "no-srq-no-mw", "small", "mpa1", "strict", "no-placement")
 TOOLS = ("ib_write_bw", "ib_read_bw", "ib_send_bw")
 SLOTS = 0x11000, 0x21000  # offset of each slot's firmware on the chip
-UPDATES = 20  # at most so many updates until one is caught in the middle
+UPDATES = 20  # at most, until QEMU is stopped in the middle of one
 # ib_device_attr.device_cap_flags, as ibv_devinfo prints them
 CAP_MEM_WINDOW = 1 << 17
 QEMU_PATIENCE = 240  # seconds for machines that boot nothing
@@ -40,8 +40,7 @@ def console_file(path):
 
 
 def screen_text(path):
-    """The lines of a text screen whose memory is in a file; nothing as long as the file is
-    incomplete."""
+    """The lines of a text screen whose memory is in a file; nothing while it is incomplete."""
     memory = read(path) if os.path.exists(path) else b""
     if len(memory) < TEXT_SCREEN[1]:
         return ""
@@ -50,8 +49,7 @@ def screen_text(path):
 
 
 def cut_power(lab):
-    """Cuts alpha's power while lines are under way; returns the line that the ROM has to print
-    then."""
+    """Cuts alpha's power while lines are under way; returns what the ROM has to print then."""
     program = BUILD + "/guest/programs/dax_store"
     lab.run("copy", os.path.realpath(program), "alpha:/usr/bin/dax_store")
     ulptest.check_kernel(lab, "alpha")
@@ -142,7 +140,7 @@ class Updates(Vms):
                 self.assertEqual(stored["fw"], "1.0.0")
 
     def test_4_cut_in_the_middle__leaves_the_old(self):
-        # The last word of an update is never written; this is then the content of the chip.
+        # Half an image gets no slot record, like an update that a power cut ends.
         flash(self.lab, "alpha", self.next[: len(self.next) // 2], status=1)
         self.cut()
         self.lab.run("on", "alpha", "--timeout", labtest.UP_LIMIT)
@@ -150,8 +148,7 @@ class Updates(Vms):
         self.assertEqual(console(self.lab, "alpha").count("firmware 1.0.0"), 2)
 
     def test_4_killed_in_the_middle__leaves_the_old(self):
-        """QEMU is killed while the guest flashes: part of the update is in the image's other
-        slot."""
+        """QEMU is killed while the guest flashes; part of the update is in the other slot."""
         folder = rdmatest.folder(self.lab)
         chip = str(folder.path / "alpha" / "flash0.img")
         pid = folder.data["vms"]["alpha"]["process"]["pid"]
@@ -183,8 +180,7 @@ class Updates(Vms):
         return read(path + ".fw")
 
     def stop_in_the_middle(self, chip, pid, new, update):
-        """Stops QEMU once the beginning of the update is on the chip; whether its end is still
-        missing."""
+        """Stops QEMU when the update's beginning is on the chip; returns whether its end is not."""
         deadline = time.monotonic() + labtest.UP_LIMIT
         with open(chip, "rb", buffering=0) as file:
             while new[:512] not in [os.pread(file.fileno(), 512, at) for at in SLOTS]:
@@ -383,7 +379,7 @@ class Profiles(Vms):
         return self.captured(before)
 
     def captured(self, before):
-        """The capture from that octet on; another process writes it."""
+        """The capture from that octet on, once the other process has written it."""
         size = -1
         while size != os.path.getsize(self.capture):
             size = os.path.getsize(self.capture)
@@ -411,7 +407,7 @@ class Profiles(Vms):
         self.traffic()
 
     def test_3_mpa1(self):
-        """MP2-26: a Request of revision 2 is not answered; connecting actively works."""
+        """MP2-26: a Request of revision 2 is not answered; the adapter can connect actively."""
         self.become("mpa1")
         before = os.path.getsize(self.capture)
         rdmatest.rping(self.lab, "beta", "alpha")

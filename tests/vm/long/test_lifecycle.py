@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The life cycle of an adapter in a VM: hot unplug and plug, unload, failure, suspend, reboot,
-save.
-
+"""The life cycle of an adapter: hot unplug and plug, unload, failure, suspend, reboot, save.
 # timeout: 1200
 
-Each happens under traffic, which has to end on both sides, and must work again afterwards.
+Each happens under traffic.  The traffic has to end on both sides, and RDMA has to work again
+afterwards.
 """
 import os
 import re
@@ -41,7 +40,7 @@ class Lifecycle(lifetest.LifeCase):
     up_arguments = ("--mem", "512M")
 
     def test_unplug__under_traffic(self):
-        """Does it on both sides, one after the other."""
+        """The adapter of each side in turn is unplugged, and plugged in again."""
         for vm in ("alpha", "beta"):
             server, client = self.traffic()
             self.lab.run("unplug", vm)
@@ -61,7 +60,7 @@ class Lifecycle(lifetest.LifeCase):
             self.works()
 
     def test_reset__is_recovered_from(self):
-        """The function is reset through sysfs: the driver starts anew by itself."""
+        """The function is reset through sysfs; the driver starts anew by itself."""
         before = self.recoveries("beta")
         server, client = self.traffic()
         path = "/sys/class/infiniband/staghorn0/device/reset"
@@ -101,7 +100,7 @@ class Lifecycle(lifetest.LifeCase):
 
     def test_reboot(self):
         server, client = self.traffic()
-        self.check_kernels()  # nothing more comes from beta's adapter
+        self.check_kernels()  # the reboot ends beta's log
         with self.monitor("beta") as monitor:
             monitor.run("set-action", reboot="reset")
         self.lab.sh("beta", "touch /run/before")
@@ -113,8 +112,7 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def test_kexec(self):
-        """kexec starts a new kernel without a reset of the machine: shutdown() has silenced the
-        adapter."""
+        """kexec does not reset the machine; the driver's shutdown() has silenced the adapter."""
         for name in ("vmlinuz", "initrd"):
             path = os.path.realpath(os.path.join(programs.KERNEL, name))
             self.lab.run("copy", path, "beta:/tmp/" + name)
@@ -132,8 +130,8 @@ class Lifecycle(lifetest.LifeCase):
     def wake(self, monitor):
         """Wakes the machine, and does SeaBIOS's part.
 
-        A wake-up resets q35's registers, also the window into configuration space, and SeaBIOS 1.16
-        restores them through that window.  So all of them are lost, also the ACPI timer, which
+        A wake-up resets q35's registers, also those of the window into configuration space, through
+        which SeaBIOS 1.16 would restore them.  So all of them are lost, also the ACPI timer, which
         Linux may use as its clock.  This has nothing to do with the adapter."""
 
         def say(text):
@@ -165,8 +163,7 @@ class Lifecycle(lifetest.LifeCase):
         self.works()
 
     def service(self):
-        """Traffic whose server on beta is not a child of the agent, so that it moves with its
-        VM."""
+        """Traffic whose server on beta is not a child of the agent, so it is saved with its VM."""
         words = "stdbuf -oL rping -s -a %s -S 4096 >/tmp/served 2>&1; echo over >>/tmp/served"
         script = "rm -f /tmp/served; setsid sh -c '%s' </dev/null >/dev/null 2>&1 &"
         self.lab.sh("beta", script % (words % BETA))
@@ -177,12 +174,12 @@ class Lifecycle(lifetest.LifeCase):
         return client
 
     def is_told(self):
-        """The server whose adapter was replaced by a new one: connection and program have ended."""
+        """The server, whose adapter was replaced by a new one, saw its connection end and ended."""
         self.wait("beta", "grep -q over /tmp/served")
         self.assertRegex(self.lab.sh("beta", "cat /tmp/served"), "DISCONNECT EVENT|device removal")
 
     def test_save_and_load(self):
-        """The connection is gone afterwards on both sides; the machine continues, live or not."""
+        """The machine continues, saved live or not; the connection is gone on both sides."""
         with tempfile.TemporaryDirectory(prefix="sg-state-") as folder:
             path = os.path.join(folder, "beta.state")
             for words, connected in ((), True), (("--live",), True), (("--live",), False):
@@ -213,8 +210,7 @@ class Lifecycle(lifetest.LifeCase):
         self.assertNotIn("error", found)
 
     def test_snapshots__taken_and_gone_back_to(self):
-        """savevm and loadvm: a snapshot disturbs no connection; going back to it ends the present
-        ones."""
+        """A snapshot disturbs no connection; going back to it ends the present ones."""
         with tempfile.NamedTemporaryFile(prefix="sg-snap-") as file, self.monitor(
             "beta"
         ) as monitor:

@@ -6,9 +6,9 @@ alpha has eight adapters that differ in how they set up connections, beta has si
 revision 2, requests no CRC and no markers, has its own limits, and as responder accepts a Write or
 a Read as the ready-to-receive message, never a Send.  A table has the outcome of each pair:
 
-    data      rping goes, with its Reads, Writes and Sends validated at both ends
-    no reads  the connection stands, but siw answers each Read with a Terminate: revision 1 says
-              nothing about depths, and siw then assumes that no Reads were granted
+    data      rping works; its Reads, Writes and Sends are validated at both ends
+    no reads  the connection is established, but siw answers each Read with a Terminate: revision 1
+              has no depths, and siw then assumes that no Reads were granted
     refused   one side refuses the other; both are told, nothing hangs
 
 The startup frames, and the initiator's first message, are read from a capture, because the data
@@ -49,7 +49,7 @@ NOTHING = {"offered": (), "taken": (), "first": "send"}  # rping's own first mes
 TABLE = (
     Row("first-fpdu-delay=50", "data", "data"),
     Row("crc=off,first-fpdu-delay=50", "data", "data"),
-    # siw rejects a Request with M, and closes at a Reply with it.
+    # siw rejects a Request with the M flag, and closes the connection on a Reply with it.
     Row("markers=on", "refused", "refused", taken=(), first=""),
     # An adapter of revision 1 does not know siw's Request.
     Row("mpa-rev=1,first-fpdu-delay=50", "no reads", "refused", **NOTHING),
@@ -171,8 +171,7 @@ class MpaSiw(ulptest.ProgramCase):
         self.assertIn(row.first, [each.first_kind for each in setups if each.reply], setups)
 
     def check_answered(self, row, setups):
-        """Checks siw's Requests, which do not ask for the peer-to-peer model, and alpha's
-        Replies."""
+        """Checks siw's Requests, which do not use the peer-to-peer model, and alpha's Replies."""
         for each in setups:
             self.assertEqual((each.request.revision, each.request.peer_to_peer), (2, False), each)
             if row.revision() == 1:
@@ -233,7 +232,7 @@ class MpaSiw(ulptest.ProgramCase):
             self.assertEqual(status, 0, text)
 
     def reads(self, number, depth, server, client, host, granted):
-        """ib_read_bw with so many Reads in flight; failures of siw are tried again."""
+        """ib_read_bw with so many Reads in flight; repeated if siw fails, or if it is refused."""
         address = "10.77.%d.%d" % (number, host)
         hiccups = races = 0
         while True:

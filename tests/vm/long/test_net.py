@@ -12,10 +12,10 @@ import labtest
 import rdmatest
 import ulptest
 
-PEER_TIMEOUT = 12  # seconds, of the first adapters
+PEER_TIMEOUT = 12  # seconds; of each VM's first adapter
 LISTENS = "until rdma resource show cm_id | grep LISTEN | grep -q :%d; do sleep 0.1; done"
 PORTS = itertools.count(7300)  # the previous server may not have released its port
-TRIES = 6  # a client may come between rdma_cm's record of the listener and the adapter's
+TRIES = 6  # a client may come when rdma_cm lists the listener, and the adapter does not yet listen
 
 
 def pings(text):
@@ -101,7 +101,7 @@ def link_local(lab, vm, port="eth0"):
 
 
 class TwoVms(ulptest.ProgramCase):
-    """Each with two adapters: one on the common segment, one on another."""
+    """Each VM has an adapter on the common segment and one on another; beta has a third."""
 
     up_arguments = (
         *("--mtu", "9000", "--mem", "512M", "--device-prop", "peer-timeout=%d" % PEER_TIMEOUT),
@@ -186,7 +186,7 @@ class TwoVms(ulptest.ProgramCase):
             "eth0.%d; ip addr add fd88::%d/64 dev eth0.%d nodad; ip link set eth0.%d up"
         )
         self.lab.sh(vm, script % (ident, ident, host, ident, host, ident, ident))
-        # Neighbour discovery asks for link-local addresses first.
+        # Neighbour discovery needs the link-local address, which is tentative at first.
         self.lab.sh(
             vm,
             "n=0; while ip -6 addr show dev eth0.%d | grep -q tentative; do n=$((n + 1)); "

@@ -12,7 +12,7 @@ import ulptest
 
 BETA = "10.77.0.2"
 CONNECTIONS = 1024
-MESSAGES = 50  # so that all connections stand long enough to be counted
+MESSAGES = 50  # so that all connections exist long enough to be counted
 
 
 class Scale(ulptest.ProgramCase):
