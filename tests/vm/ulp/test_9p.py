@@ -101,8 +101,7 @@ class NineP(ulptest.FileCase):
         self.check_unplugged("/mnt/9p/unplugged")
 
     def test_server_killed(self):
-        """9P has no recovery, and its client no time limit: a new mount works beside the dead
-        one"""
+        """9P has no recovery, its client no time limit: a new mount works beside the dead one"""
         ulptest.Running(self.lab, "/mnt/9p/killed")
         self.cut_and_on()
         self.sh(CLIENT, "umount -f -l /mnt/9p", timeout=ulptest.LIMIT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Kernel ULPs between the adapter and siw: NFS and NVMe, each kind at each end.
+"""Kernel ULPs between the adapter and siw: NFS and NVMe, each device at each end.
 # timeout: 1800
 
 siw does not read a first message that arrives before its queue pair has the socket, sometimes
@@ -48,8 +48,7 @@ class Mixed(labtest.LabCase):
         rdmatest.rdma.use(rdmatest.folder(self.lab), self.kinds[vm], [vm])
 
     def sh(self, vm, script, limit=LIMIT):
-        """Time limits at both ends: a command that hangs because of siw raises an
-        AssertionError."""
+        """Both ends have a time limit: a command that siw makes hang raises an AssertionError."""
         words = ("exec", "-n", "--timeout", limit, vm, "--", "sh", "-c", script)
         return self.lab.run(*words, timeout=limit + 60).out
 

@@ -2,8 +2,9 @@
 """NFS over RDMA: the kernel's client and server, each on an adapter.
 # timeout: 1200
 
-This uses only Debian's kernel and nfs-utils.  The export is an ext4 on the server's NVDIMM, so that
-a server whose power was cut comes back with all acknowledged data, and NFS clients continue.
+This uses only Debian's kernel and nfs-utils.  The export is an ext4 file system on the server's
+NVDIMM, so that a server whose power was cut comes back with all acknowledged data, and NFS clients
+continue.
 """
 import re
 

@@ -53,7 +53,7 @@ class Nvme(ulptest.DiskCase):
         self.check_data(self.connect(), *self.queued)
 
     def test_file_system(self):
-        """An ext4 is made, written, unmounted and checked"""
+        """An ext4 file system is made, written, unmounted and checked"""
         disk = self.connect()
         self.sh(
             CLIENT,
@@ -111,8 +111,7 @@ class Nvme(ulptest.DiskCase):
         self.check_killed(self.connect(keep_alive_tmo=5))
 
     def test_target_gone(self):
-        """A target that stays away: the host gives up the controller in bounded time, with
-        errors"""
+        """A target that stays away: errors in bounded time, and the host gives up the controller"""
         disk = self.connect(ctrl_loss_tmo=10, reconnect_delay=5, keep_alive_tmo=5)
         running = ulptest.Running(self.lab, disk)
         self.cut()

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that connect by ibv_modify_qp alone.
 
-They are rdma-core's ping-pong between two VMs and within one, and two tests of the rendezvous under
-faults (rendezvous.py) and with unknown peers (rdv_unknown.c), both in
-tests/guest-programs/rendezvous."""
+They are rdma-core's ping-pong programs, between two VMs and within one, and two programs of
+tests/guest-programs/rendezvous: rendezvous.py tests faults, rdv_unknown.c unknown peers."""
 # timeout: 900
 import re
 
@@ -39,8 +38,7 @@ class Pingpong(labtest.LabCase):
         return {int(i): gid for i, gid in lines if gid.strip("0:")}
 
     def program(self, server, client, tool, *extra):
-        """One run; returns the client's output.  Waits for the server's line, so that it
-        listens."""
+        """One run, whose client starts when the server listens; returns the client's output."""
         waiting = self.lab.start(server, "timeout", "90", tool, *extra)
         waiting.expect("local address")
         address = self.lab.sh(server, "hostname -I").split()[0]
@@ -51,8 +49,7 @@ class Pingpong(labtest.LabCase):
         return out
 
     def test_gid_kinds(self):
-        """The MAC-based entry, IPv4, global and link-local IPv6, each with a peer of the same
-        kind."""
+        """GIDs from MAC, IPv4, global and link-local IPv6 address, each with a peer of its kind."""
         kinds = set()
         for index, gid in self.gids["beta"].items():
             kinds.add(gid[:4] if index else "mac")
@@ -125,8 +122,7 @@ class Pingpong(labtest.LabCase):
         self.assertEqual(done.returncode, 0, done.out + done.err)
 
     def test_strangers(self):
-        """Requests wrong in one field are refused for the right reason; then the right peer
-        connects."""
+        """Requests wrong in one field are refused with the reason; then the right peer connects."""
         port = self.lab.sh("alpha", "cat /run/staghorn/port").strip()
         self.lab.sh("alpha", "ip addr add %s/24 dev %s" % (SECOND, port))
         wait_for(self.lab, "alpha", "grep -q %s %s/*" % (SECOND_GID, GIDS))

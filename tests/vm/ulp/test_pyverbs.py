@@ -118,8 +118,7 @@ class Pyverbs(labtest.LabCase):
                 self.assertIn(row["result"], ("ok", "skipped"), row["text"])
 
     def test_classes_that_run(self):
-        """At least one case of each class passes, and each skipped case has a row with the
-        reason."""
+        """At least one case of each class passes; each skipped case has a row with the reason."""
         for name, rows in self.rows_of(RUNS):
             with self.subTest(name=name):
                 self.assertIn("ok", [row["result"] for row in rows.values()])

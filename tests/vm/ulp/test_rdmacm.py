@@ -171,10 +171,10 @@ class Rdmacm(ProgramCase):
     def test_cmtime(self):
         """1,000 connections at once
 
-        cmtime meets its peer on the TCP port with the number on which rdma_cm listens.  On iWARP
-        both are TCP ports, and the adapter takes the segments.  So the test passes a name that is
-        an IPv6 address for rdma_cm and an IPv4 address for cmtime's sockets.  Then cmtime connects
-        queue pairs that do not exist, which iw_cm refuses for any adapter."""
+        cmtime also meets its peer through TCP sockets, with the port number on which rdma_cm
+        listens.  On iWARP both are TCP ports, and the adapter takes the segments.  So the test
+        passes a name that is an IPv6 address for rdma_cm and an IPv4 address for cmtime's sockets.
+        Then cmtime connects without queue pairs, which iw_cm refuses for any adapter."""
         hosts = "%s both.beta\n%s both.beta\n" % (V6["beta"], V4["beta"])
         for vm in TO_BETA:
             self.lab.sh(vm, "printf '%s' >> /etc/hosts" % hosts)

@@ -61,8 +61,7 @@ class Rsockets(ProgramCase):
             wait_empty(self.lab, vm)
 
     def start(self, vm, name, words, seconds=120):
-        """Starts a shell command with the library in the background; its process id is in
-        /root/NAME.pid."""
+        """Starts a shell command with the library; its process id is in /root/NAME.pid."""
         script = "echo $$ > /root/%s.pid; LD_PRELOAD=%s exec %s" % (name, PRELOAD, words)
         self.lab.sh(vm, "rm -f /root/%s.pid" % name)
         return self.lab.start(vm, "timeout", seconds, "sh", "-c", script)
@@ -88,8 +87,7 @@ class Rsockets(ProgramCase):
             self.assertEqual(each.wait(LIMIT), 0, each.output)
 
     def no_tcp(self):
-        """No TCP connection exists between the two; the driver's socket that reserves a port does
-        not count."""
+        """Checks that there is no TCP connection; the driver's sockets for ports do not count."""
         for vm in ("alpha", "beta"):
             found = self.lab.sh(vm, "ss -Htn | sed /^UNCONN/d")
             self.assertNotRegex(found, r"10\.77\.0\.|fd77:")

@@ -138,10 +138,12 @@ class Srp(ulptest.DiskCase):
         self.check_killed(self.login(loss="300"))
 
     def test_adapter_lost(self):
-        """The initiator's adapter fails under traffic.  Its send queue completes into a completion
-        queue that is polled directly: an event for that queue would make the kernel warn"""
+        """The initiator's adapter fails under traffic; afterwards the initiator can log in again
+
+        Its send queue completes into a completion queue that is polled directly.  An event for that
+        queue would make the kernel warn."""
         disk = self.login(fast_fail="5", loss="10")
-        # It must not reconnect meanwhile: see docs/upstream/linux-0004.
+        # The initiator must not reconnect meanwhile: see docs/upstream/linux-0004.
         self.sh(
             CLIENT,
             "for port in /sys/class/srp_remote_ports/*; do "
