@@ -70,7 +70,7 @@ static uint32_t draw(struct thread *t, uint32_t below)
 
 /* ---- values ---- */
 
-/* Mostly memory of the program; else devices, or no memory. */
+/* Mostly the program's memory; else a device's, or an address without memory. */
 static uint64_t address(struct thread *t)
 {
     uint32_t how = draw(t, 24);
@@ -118,7 +118,7 @@ static void put_pages(struct sg_page_list *l, unsigned first, unsigned count)
     };
 }
 
-/* The number in the answer, or 0: no answer, or refused. */
+/* Returns the number in the answer; 0: there was no answer, or the command was refused. */
 static uint32_t command(const void *cmd, size_t len)
 {
     uint8_t *slot = page(ASQ_PAGE) + asq % ADMIN_ENTRIES * SG_ADMIN_CMD_SIZE;
@@ -373,7 +373,7 @@ static void drive(struct thread *t)
 
 /* ---- the others ---- */
 
-/* Changes words of rings, lists and records while the adapter reads them, with pauses for it. */
+/* Changes words of rings, lists and records that the adapter reads; it pauses in between. */
 static void scribble(struct thread *t)
 {
     unsigned n = draw(t, 16);

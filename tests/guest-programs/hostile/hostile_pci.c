@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* See hostile_pci.h. */
 #include "hostile_pci.h"
 
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Access to an adapter from a process of root: its BARs through sysfs, its configuration space, and
- * memory of the process with its bus addresses.
+ * Access to an adapter for a process of root: its BARs and configuration space, through sysfs, and
+ * memory of the process whose bus addresses are known.
  */
 #ifndef SG_TESTS_HOSTILE_PCI_H
 #define SG_TESTS_HOSTILE_PCI_H
@@ -20,11 +20,9 @@ _Noreturn void die(const char *what);
 
 /* FOLDER is the adapter's folder in sysfs. */
 void take_adapter(const char *folder);
-/*
- * Sets BARs as the kernel placed them, enables memory, bus mastering and MSI-X; also after a reset.
- */
+/* Sets the BARs to the kernel's values; enables memory, bus mastering and MSI-X. */
 void open_function(void);
-/* Offset in configuration space, 0: the capability does not exist. */
+/* Returns the capability's offset in configuration space; 0: there is none. */
 unsigned capability(uint8_t id);
 /* Does nothing for offset 0. */
 void config_write(unsigned at, uint16_t value);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * One deliberate mistake for each checker of the debug kernel, which proves that the checkers work
- * in the tests.
+ * One deliberate mistake for each checker of the debug kernel, to prove that the checkers work.
  *
  * insmod sg_fault.ko mistake=NAME makes it.  The module stays loaded, so that the call traces of
  * its leaks keep its name.

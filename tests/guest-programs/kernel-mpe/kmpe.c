@@ -232,7 +232,7 @@ static int test_atomics(void)
 	return 0;
 }
 
-/* The region's rights are checked when it is registered: the memory is not persistent. */
+/* Registers the region, whose memory is not persistent; the adapter checks the rights. */
 static int reg(struct ib_mr *mr, int access, enum ib_wc_status status)
 {
 	struct ib_reg_wr wr = {
@@ -270,7 +270,7 @@ static int test_fast_registration(void)
 	return ret;
 }
 
-/* The longest page list, of memory that nothing accesses; there may be no room for it. */
+/* The longest page list; nothing accesses its memory.  The kernel may have no room for the list. */
 static int test_longest_list(void)
 {
 	const u32 most = k.id->device->attrs.max_fast_reg_page_list_len;
@@ -329,7 +329,7 @@ static int resize(u32 max_wr)
 	return -ib_modify_srq(k.srq, &attr, IB_SRQ_MAX_WR);
 }
 
-/* Only the oldest of the receives has the buffer's beginning. */
+/* Only the oldest of the receives uses the beginning of the buffer. */
 static int post_receives(int n)
 {
 	struct ib_recv_wr wr = { .num_sge = 1 };
@@ -343,7 +343,7 @@ static int post_receives(int n)
 	return 0;
 }
 
-/* Receives posted before the queue changes its size are there afterwards, and in order. */
+/* Receives posted before the queue changes its size are still there afterwards, in order. */
 static int test_sizes(void)
 {
 	struct ib_recv_wr wr = {};
@@ -412,7 +412,7 @@ static int run(void)
 	CHECK(!test_atomic_write());
 	CHECK(!test_atomics());
 	CHECK(!test_longest_list());
-	CHECK(!test_fast_registration()); /* the end of the queue pair */
+	CHECK(!test_fast_registration()); /* ends in an error, so it is the last one */
 	return 0;
 }
 

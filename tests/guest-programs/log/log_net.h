@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The connection between log_server, which offers persistent memory, and the programs that write
- * into it: rdma_cm, one extended queue pair, the region's description as private data of the
- * accept.
+ * into it.  It is made by rdma_cm, with one extended queue pair at each end; the server describes
+ * its region in the private data of the accept.
  */
 #ifndef LOG_NET_H
 #define LOG_NET_H
@@ -29,7 +29,7 @@ struct log_offer {
     uint32_t persistent; /* flush to persistence is possible */
 };
 
-/* Client to server, Send: make that range persistent; the answer is the same message. */
+/* A Send to the server: make that range persistent.  The server answers with the same message. */
 struct log_persist {
     uint64_t offset; /* offset into the region */
     uint64_t length;
@@ -43,7 +43,7 @@ struct log_net {
     struct ibv_cq *cq;
     struct ibv_qp_ex *qp;
     struct ibv_mr *mr;     /* of buf */
-    uint8_t *buf;          /* LOG_RQ + 1 messages (the last to send), then the user's octets */
+    uint8_t *buf;          /* LOG_RQ + 1 messages (the last is sent), then the user's octets */
     size_t size;           /* of the user's octets */
     struct log_offer peer; /* client: the server's region */
 };

@@ -17,7 +17,7 @@
 
 #include "log_net.h"
 
-#define SPIN_S 0.005 /* after a message it polls so long, then it sleeps */
+#define SPIN_S 0.005 /* the server polls so long after a message, then it sleeps */
 
 struct log_server_memory {
     struct pmem2_map *map;

@@ -13,8 +13,8 @@
  *
  * N transactions are in flight at a time; the last completion of each acknowledges its record.
  * With --no-flush only Write and Atomic Write remain, as in a program that mistakes completion for
- * persistence.  Last line: "acknowledged N posted M seconds S".  Status 0, also if the server is
- * gone.
+ * persistence.  Last line: "acknowledged N posted M seconds S".  The exit status is 0, also
+ * if the server is gone.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,7 +25,7 @@
 #include "log_format.h"
 #include "log_net.h"
 
-#define SILENCE_S 2.5 /* without any completion: the server is gone */
+#define SILENCE_S 2.5 /* without a completion: then the server is gone */
 #define GOING 100     /* acknowledged records after which "going" is printed */
 
 struct writer {

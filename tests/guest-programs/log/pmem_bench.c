@@ -2,7 +2,7 @@
 /*
  * pmem_bench ADDRESS WAY SIZE ITERATIONS [DIRTY]: measures the cost of remote persistence.
  *
- * It runs one operation after the other on log_server's memory, and waits for each:
+ * It performs one operation after the other on log_server's memory, and waits for each:
  *
  *   flush     Write of SIZE, Flush to persistence
  *   read      Write of SIZE, Read of 8 octets: common practice without Flush

@@ -122,10 +122,7 @@ static void verify__equal(void)
         v.expected_len = hash_len;
         T_EQ_INT(try_verify(&v), 0);
         T_EQ_U64(expect_ok(SGDV_WC_VERIFY).byte_len, hash_len);
-        /*
-         * The hash goes to a sink, with an expected hash or without; the sink is larger than
-         * needed.
-         */
+        /* The hash goes to a sink, which is larger, without an expected hash and with one. */
         for (int expecting = 0; expecting < 2; expecting++) {
             uint8_t *sink = c.buf + MPE_SIZE - 128;
 
@@ -214,7 +211,7 @@ static void verify__refused_here(void)
     v.sink_len = 31;
     T_EQ_INT(try_verify(&v), 0);
     expect(IBV_WC_LOC_LEN_ERR);
-    /* ... or for the expected hash; or it may not be written. */
+    /* ... or for the expected hash; or the region does not have all of it. */
     begin();
     v = verify_of(R_SHA256, 0, 8);
     v.sink_addr = (uintptr_t)c.buf;
@@ -302,7 +299,7 @@ static void atomic__refused_there(void)
 
 /* ---- all together ---- */
 
-/* Write, Flush, Verify, Atomic Write, many times without waiting; the last one has the count. */
+/* Write, Flush, Verify, and Atomic Write of the count, many times without waiting. */
 static void pipeline__in_order(void)
 {
     enum { ROUNDS = 200, RECORD = 1000, DEEP = MPE_SQ / 4 - 1 };

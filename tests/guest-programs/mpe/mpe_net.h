@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Both ends of the program that tests Flush, Verify and Atomic Write in VMs: connections through
+ * Both ends of the programs that test Flush, Verify and Atomic Write in VMs: connections through
  * rdma_cm, the server's regions, and hashes by an implementation that the adapter does not use.
  */
 #ifndef SG_TESTS_MPE_NET_H

@@ -47,7 +47,7 @@ static T_UNUSED const struct mpe_entry *region(enum mpe_region r)
 
 /*
  * Different octets at each call and in each run, because octets of an earlier one would prove
- * nothing.  Two runs may begin in the same second, so the seed is not just the time of day.
+ * nothing.  Two runs may begin in the same second, so the seed is not the time of day.
  */
 static T_UNUSED void fill(uint8_t *p, size_t len)
 {

@@ -64,7 +64,7 @@ static void pmem__one_memory_two_regions(void)
     expect_refused(IBV_WC_REM_ACCESS_ERR, 1, 0x02);
 }
 
-/* Data that are cached and not flushed: the medium has something else, and Verify says so. */
+/* Data are cached and not flushed: the medium has other data, and Verify says so. */
 static void pmem__verify_sees_the_medium(void)
 {
     uint8_t hash[SGDV_HASH_MAX];

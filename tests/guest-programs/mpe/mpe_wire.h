@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The message of mpe.c's server to its clients.  One of them is a kernel module (kmpe.c), so the
- * including file has to define uint64_t.
+ * The message that mpe_server sends to its clients.  One of them is a kernel module (kmpe.c), so
+ * the including file has to define uint64_t.
  */
 #ifndef SG_TESTS_MPE_WIRE_H
 #define SG_TESTS_MPE_WIRE_H
@@ -29,7 +29,8 @@ enum mpe_region {
 };
 
 /*
- * The server sends this once the connection stands, in little-endian order as all its users have.
+ * The server sends this once the connection is established.  It is in little-endian order, which
+ * all its users have.
  */
 struct mpe_table {
     struct mpe_entry {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stores to persistent memory by a CPU, and reads it:
+ * Stores to persistent memory by the CPU, and loads from it:
  *
  *   dax_store DEVICE write OFFSET TEXT     stores only
  *   dax_store DEVICE persist OFFSET TEXT   stores, CLFLUSHOPT of each line, SFENCE

@@ -13,7 +13,7 @@
  * by plain loads and stores, because anything else would be a fence.
  *
  * DEVICE is a file whose first page is a device's registers, for example a resource file of sysfs.
- * The program maps it right before and right behind persistent memory, for patterns whose stores
+ * The program maps it right before and right after persistent memory, for patterns whose stores
  * cross from one into the other.  In patterns "behind-..." x and y are the last two mapped lines.
  *
  * PATTERN "disk" makes DEVICE, a disk, write the first page by DMA once, and ends; "disk-flushed"
@@ -281,7 +281,7 @@ static void one_atom(uint64_t i)
     store(&x[0], (i & 0xff) * 0x0101010101010101ull);
 }
 
-/* Ends in x1. */
+/* From the middle of x0 to the middle of x1. */
 static void misaligned(uint64_t i)
 {
     uint64_t value = (i & 0xff) * 0x0101010101010101ull;
@@ -491,7 +491,7 @@ static void clear(char *page)
     sfence();
 }
 
-/* The disk's content behind its first KiB, which may be all zero. */
+/* Reads the disk behind its first KiB, which may be all zero. */
 static void from_disk(const char *disk, bool flushed)
 {
     int fd = open(disk, O_RDONLY | O_DIRECT);

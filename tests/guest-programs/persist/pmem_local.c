@@ -6,7 +6,7 @@
  *   write    a pattern at OFFSET, persistent when this returns
  *   dirty    the same, but stored only, neither flushed nor drained
  *   check    status 0 if that pattern is there
- *   churn    SEED times, an atom somewhere in the range is stored and persisted; prints the rate
+ *   churn    stores and persists an atom somewhere in the range, SEED times; prints the rate
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,11 +4,11 @@
  * with one wrong field each, then the right one.
  *
  * rdv_unknown wait DEVICE SECOND: has queue pairs in several states, and executes commands.
- * rdv_unknown ask DEVICE ADDRESS SECOND: ADDRESS is that of the waiting program, SECOND another
- * IPv4 address of this machine than the one that leads there.
+ * rdv_unknown ask DEVICE ADDRESS SECOND: sends the requests.  ADDRESS is that of the waiting
+ * program; SECOND is an IPv4 address of this machine, not the one from which it reaches ADDRESS.
  *
- * The two communicate by TCP: first their identities, then letters; each letter is a command, and
- * its answer is the same letter.
+ * The two communicate by TCP.  First they exchange their identities, then the asking program sends
+ * letters; each letter is a command, and its answer is the same letter.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ enum { EARLY = 1, UNKNOWN, FORM };
 enum door {
     TRUE_PEER, /* RTR, later RTS; for the asker's queue pair */
     OPEN,      /* RTR, for NAME_OPEN, at the asker's first address */
-    HIGHER,    /* RTR, for NAME_HIGHER at the asker's second: so this one connects */
+    HIGHER,    /* RTR, for NAME_HIGHER at the asker's second: this end connects */
     CLOSED,    /* INIT */
     DOORS,
 };
@@ -350,7 +350,7 @@ static void leave(struct rdma_cm_id *id)
     T_EQ_INT(rdma_destroy_id(id), 0);
 }
 
-/* A request to the waiter's port, whose answer is MSG_LEN octets; to be left by leave(). */
+/* Sends a request to the waiter's port and takes the answer, of MSG_LEN octets; leave() ends it. */
 static struct rdma_cm_id *ask(const uint8_t *msg, size_t msg_len, bool from_second, uint8_t *answer)
 {
     struct rdma_conn_param param = {
@@ -446,7 +446,7 @@ static void wrong__in_rtr(void)
     all_rows();
 }
 
-/* In RTS the waiter knows its own first PSN, too. */
+/* In RTS the waiter has its own first PSN, too, and checks it. */
 static void wrong__in_rts(void)
 {
     uint8_t msg[MSG_MAX];

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Queue pairs that connect by ibv_modify_qp alone, within one adapter: cases that two programs
-cannot arrange.  Runs in a VM with python3-pyverbs: rendezvous.py [CASE]...
+"""Cases of the rendezvous that two programs cannot arrange: this one has both queue pairs.
 
-Without CASE it runs all but `off`, which needs the driver's rendezvous_port=0.  Each case prints
-`ok NAME`, or `not ok NAME` and why; the exit status is 1 if a case failed."""
+The queue pairs are on one adapter, and connect by ibv_modify_qp alone.  The program runs in a VM
+with python3-pyverbs: rendezvous.py [CASE]...  Without CASE it runs all cases but `off`, which needs
+the driver's rendezvous_port=0.  Each case prints `ok NAME`, or `not ok NAME` and why; the exit
+status is 1 if a case failed."""
 import errno
 import os
 import subprocess
@@ -145,7 +146,7 @@ def equal(have, want):
 
 
 def pair(swapped, **keywords):
-    """Two ends; the first one connects or, if swapped, waits: their numbers decide the roles."""
+    """Two ends; the first one connects or, if swapped, waits.  Their numbers decide that."""
     low, high = sorted((End(**keywords), End(**keywords)), key=lambda end: end.number)
     return (high, low) if swapped else (low, high)
 
@@ -178,7 +179,7 @@ def each_role(body):
 
 def case_states():
     one, other = pair(False)
-    equal(one.state(), e.IBV_QPS_INIT)  # as all iWARP adapters call a new one
+    equal(one.state(), e.IBV_QPS_INIT)  # as all iWARP adapters report for a new one
     one.to(e.IBV_QPS_RESET)
     equal(one.state(), e.IBV_QPS_RESET)
     one.init()
@@ -235,7 +236,7 @@ def case_masks():
 
 
 def case_early():
-    """One end is ready long before the other, with work; like InfiniBand it waits in RTR."""
+    """One end has posted work and is in RTR long before the other; it waits, as on InfiniBand."""
 
     def body(one, other):
         one.init()
@@ -253,7 +254,7 @@ def case_early():
 
 
 def case_posted_before():
-    """Sends posted in RTS before the connection stands are sent, in order, once it does."""
+    """Sends posted in RTS before the connection is established are sent then, in order."""
 
     def body(one, other):
         other.init()
@@ -286,8 +287,7 @@ def case_idle_waits():
 
 
 def case_absent():
-    """A peer that never comes: after the retries the first Send ends with RETRY_EXC, the others are
-    flushed."""
+    """A peer never comes: after all retries a Send ends with RETRY_EXC, the rest is flushed."""
 
     def body(one, other):
         for timeout, retries, low, high in ((1, 0, 3.9, 15), (20, 1, 8.5, 25)):
@@ -313,7 +313,7 @@ def case_absent():
 
 
 def case_unknown_peer():
-    """One end asks for another that waits for a third, and is refused; the third is accepted."""
+    """An end that expects a third one refuses a request of another; it accepts the third."""
 
     def body(one, other):
         third = End()
@@ -334,7 +334,7 @@ def case_unknown_peer():
 
 
 def case_wrong_number():
-    """A queue pair that does not exist, and first PSNs that do not match."""
+    """The peer's queue pair does not exist; then, the first PSNs do not match."""
 
     def body(one, other):
         one.timeout = 1
@@ -351,7 +351,7 @@ def case_wrong_number():
 
 
 def case_restart():
-    """Both ends, or first one of them, are reset and connected again, ten times."""
+    """Both ends are reset, in some rounds through ERR, and connected again, ten times."""
     one, other = pair(False)
     for turn in range(10):
         one.psn = other.psn = 1000 + turn
@@ -397,7 +397,7 @@ def gids():
 
 
 def case_gids():
-    """A connection by each kind of GID of the port leads back to it."""
+    """Each GID of the port can be used for a connection within the adapter."""
     for index, gid in gids().items():
         print("# entry %d: %s" % (index, gid), flush=True)
         one, other = pair(index % 2, gid_index=index)
@@ -408,7 +408,7 @@ def case_gids():
         other.close()
 
 
-PATHS = (  # AHAttr, GlobalRoute, path MTU, timer and retries of "receiver not ready"; retries
+PATHS = (  # AHAttr, GlobalRoute, (path MTU, RNR timer, RNR retries, retries)
     (
         {"sl": 5, "dlid": 0x1235, "src_path_bits": 3, "static_rate": 7},
         {"hop_limit": 1, "traffic_class": 0xA5, "flow_label": 0x54321},
@@ -464,8 +464,7 @@ def netdev():
 
 
 def case_gid_change():
-    """An address comes and goes: there are events and an entry, and the other entries keep their
-    places."""
+    """An address comes and goes, with an event each time; the other entries keep their places."""
     before = gids()
     mapped = "0000:0000:0000:0000:0000:ffff:0a4d:0063"
     with Context(name=DEVICE) as ctx:
@@ -487,7 +486,7 @@ def main():
         try:
             cases[name]()
             print("ok %s" % name, flush=True)
-        except Exception:  # the next case has its turn
+        except Exception:  # the other cases run all the same
             failed = 1
             print("not ok %s" % name, flush=True)
             print(

@@ -2,10 +2,10 @@
 /*
  * rpma_client ADDRESS [LENGTH [SEED]]: the active side of a librpma pair.
  *
- * Writes LENGTH octets into the server's memory in two halves, and flushes the first to visibility,
- * the second to persistence if the region has it; writes one atom and flushes that too; reads
- * everything back; tells the server what must be there, and gets the server's answer.  librpma
- * chooses the operations on the wire (native ones or the library's replacements).
+ * Writes LENGTH octets into the server's memory in two halves, and flushes the first half to
+ * visibility, the second to persistence if the region has it.  Then it writes one atom, flushes it,
+ * and reads everything back.  At the end it tells the server what must be there, and gets the
+ * server's answer.  librpma chooses the operations on the wire: native ones or its replacements.
  */
 #include "rpma_pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Shared by rpma_client and rpma_server: the two messages they exchange while connecting, the two
- * while connected, the pattern of the data, and short forms of librpma calls that must succeed.
+ * Shared by rpma_client and rpma_server: their two messages while they connect and two afterwards,
+ * the pattern of the data, and short forms of librpma calls that must succeed.
  */
 #ifndef RPMA_PAIR_H
 #define RPMA_PAIR_H
@@ -60,7 +60,7 @@ static inline void *pages(size_t size)
     return memset(memory, 0, size);
 }
 
-/* Octet i of the data that belongs to a seed. */
+/* Octet i of a seed's data. */
 static inline uint8_t pattern(uint64_t seed, uint64_t i)
 {
     uint64_t x = (seed + i / 8 + 1) * UINT64_C(0x9e3779b97f4a7c15);

@@ -2,10 +2,10 @@
 /*
  * rpma_server ADDRESS [DEVICE]: the passive side of a librpma pair, for one client.
  *
- * Offers 16 MiB of DEVICE (a devdax device), or of ordinary memory without persistence, with every
- * type of flush that the memory has; describes it to the client in private data.  The client writes
- * and flushes, then says by a Send what must be there; the server answers with what it sees.
- * Status 0 if everything was right.
+ * Offers 16 MiB of DEVICE (a devdax device), or of ordinary memory, which is not persistent, with
+ * each type of flush that the memory has, and describes it to the client in private data.  The
+ * client writes and flushes, then says by a Send what must be there; the server answers with what
+ * it sees.  The exit status is 0 if everything was right.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -73,7 +73,7 @@ static struct rpma_conn *accept_client(struct rpma_ep *ep, struct pair_hello *he
     return conn;
 }
 
-/* Compares what the client claims with memory; true if all is right. */
+/* Compares the memory with what the client claims; true if they agree. */
 static bool check(const uint8_t *memory, const struct pair_message *claim,
                   struct pair_message *answer)
 {

@@ -4,11 +4,11 @@
  *
  *   ninep_relay PORT SERVER [ARGUMENT...]
  *
- * Debian has 9P servers, but none that supports RDMA.  On RDMA each 9P message is one Send, and
- * begins with its length, four octets in little-endian; in a stream messages follow each other. For
- * each connection SERVER is started with one end of a socket pair as its standard input and output.
- * There is one connection at a time; when it or the server ends, both are closed, and the relay
- * waits for the next one.
+ * Debian has 9P servers, but none that supports RDMA.  A 9P message begins with its length, four
+ * octets in little-endian order.  On RDMA each message is one Send; in a stream one message follows
+ * the other.  For each connection SERVER is started with one end of a socket pair as its standard
+ * input and output.  There is one connection at a time; when it or the server ends, both are
+ * closed, and the relay waits for the next one.
  */
 #include <errno.h>
 #include <poll.h>

@@ -23,7 +23,7 @@ class Late(Exception):
 
 
 class Result(unittest.TestResult):
-    """Keeps the last result of the running case."""
+    """The result of one case."""
 
     word = text = None
 

@@ -159,7 +159,7 @@ static void one_reply(struct cm_edges_end *server, int round)
     if (rdma_accept(passive.id, &param) || rdma_disconnect(passive.id)) {
         die("rdma_accept, rdma_disconnect");
     }
-    /* Every other time the client reads late. */
+    /* In every other round the client reads late. */
     if (round % 2) {
         usleep(20000);
     }
@@ -229,7 +229,7 @@ static void server_keeps_its_port(void)
             T_EQ_INT(listen_at(&server, ips[rdma] ? address : NULL, OTHER_PORT), EADDRINUSE);
             end_close(&server);
             close(fd);
-            /* A failed attempt keeps no port. */
+            /* The failed listener holds no port. */
             T_EQ_INT(listen_at(&server, ips[rdma] ? address : NULL, OTHER_PORT), 0);
             close(tcp_socket(ips[tcp] ? address : NULL, OTHER_PORT, true, &error));
             T_EQ_INT(error, EADDRINUSE);

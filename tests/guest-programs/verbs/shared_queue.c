@@ -5,7 +5,7 @@
  * all Sends arrive, in the order of their connection.
  *
  * shared_queue WAY PORT: the receiver.  shared_queue WAY PORT ADDRESS: the sender.
- * WAY is "cm" (rdma_cm connects) or "qp" (ibv_modify_qp alone does, with numbers told by TCP).
+ * WAY is "cm" (rdma_cm connects) or "qp" (ibv_modify_qp alone does; TCP carries the numbers).
  */
 #include <arpa/inet.h>
 #include <errno.h>

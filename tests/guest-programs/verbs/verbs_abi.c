@@ -18,7 +18,7 @@
 
 enum { BUF = 64 * 1024, ENTRIES = 64 };
 
-static uint8_t *buf; /* of every queue here; page-aligned */
+static uint8_t *buf; /* memory of every queue here; page-aligned */
 static uint8_t answer[512];
 
 static void begin(void)
@@ -99,7 +99,7 @@ static void cq__resize(void)
     begin();
     cq = ibv_create_cq(w.ctx, 100, NULL, NULL, 0);
     T_NOT_NULL(cq);
-    /* From the end, so that the good row comes last. */
+    /* Backwards, so that the good row comes last. */
     for (size_t i = RING_ROWS; i-- > 0;) {
         struct sg_abi_create_cq req = ring_of(&ring_rows[i]);
         struct ib_uverbs_resize_cq core = {
@@ -297,7 +297,7 @@ static void qp__creation(void)
     ROW(EINVAL, req.rq_entries = 1u << 31);
     ROW(EINVAL, req.sq_stride = 0);
     ROW(EINVAL, req.sq_stride = 32);
-    ROW(EINVAL, req.sq_stride = 64); /* does not hold what it says */
+    ROW(EINVAL, req.sq_stride = 64); /* too small for two elements and 64 octets inline */
     ROW(EINVAL, req.sq_stride = 100);
     ROW(EINVAL, req.sq_stride = 32768);
     ROW(EINVAL, req.rq_stride = 32);
@@ -383,7 +383,7 @@ static long available_kib(void)
     return kib;
 }
 
-/* The kernel keeps nothing for unmapped addresses, although they are all in the region. */
+/* The kernel allocates nothing for unmapped addresses, although the region has them all. */
 static void mr__on_demand(void)
 {
     enum { PIECE_SHIFT = 26, PIECES = 2048, LOST_KIB_MAX = 128 * 1024 };
@@ -447,7 +447,7 @@ static struct ibv_qp *new_qp(struct ibv_cq *cq)
     return qp;
 }
 
-/* To RTR; a refused queue pair keeps its state. */
+/* Transitions to RTR; a queue pair whose transition is refused keeps its state. */
 static void qp__states(void)
 {
     const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |

@@ -35,8 +35,8 @@ static void ends_in_error(struct ibv_qp *qp)
 }
 
 /*
- * b refuses a's request: b's owner gets the event, and a's owner a failed completion; or QP_FATAL,
- * if TCP already had the request and it had completed.
+ * b refuses a's request: b's owner gets the event, and a's owner a failed completion, or QP_FATAL
+ * if the request had already completed because TCP had taken it.
  */
 static void refused(enum ibv_event_type event, enum ibv_wc_status status)
 {
@@ -192,7 +192,7 @@ static const struct armed_row {
     { "failed, armed for solicited", 1, 0, true, true },
 };
 
-/* a receives; its completion queue has been armed as the row says. */
+/* A receive of a completes, or fails; a's completion queue is armed as the row says. */
 static void arrives(const struct armed_row *row)
 {
     struct ibv_sge sge = { (uintptr_t)w.b.buf, 16, w.b.mr->lkey };
@@ -214,7 +214,7 @@ static void arrives(const struct armed_row *row)
     pair_expect_ok(w.a.cq, IBV_WC_RECV);
 }
 
-/* A queue armed for solicited completions reports those and failed ones, and no others. */
+/* A queue armed for solicited completions reports only these and failed ones. */
 static void completion__solicited(void)
 {
     struct ibv_comp_channel *events = ibv_create_comp_channel(w.ctx);

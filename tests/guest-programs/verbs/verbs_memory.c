@@ -15,7 +15,7 @@
 
 #include "verbs_pair.h"
 
-/* A request of a, and how it ends. */
+/* A request of a that succeeds. */
 static void rdma_ok(enum ibv_wr_opcode op, uint64_t at, uint32_t len, uint32_t rkey, uint64_t addr)
 {
     T_EQ_INT(pair_rdma(&w.a, op, at, len, rkey, addr), 0);
@@ -236,7 +236,7 @@ static void mr__registered_anew(void)
 
         T_CONTEXT("flags %d", flags);
         pair_connect(NULL);
-        /* Operations that the queue pair can use only with these flags. */
+        /* The queue pair can use this region only after what the flags change. */
         mr = ibv_reg_mr(flags & IBV_REREG_MR_CHANGE_PD ? other : w.pd, at, 4096,
                         flags & IBV_REREG_MR_CHANGE_ACCESS ? 0 : PAIR_ALL);
         T_NOT_NULL(mr);
@@ -348,7 +348,7 @@ static uint8_t *fresh_memory(void)
     return p;
 }
 
-/* Remote and local accesses across pages that are absent, that appear, and that go again. */
+/* Remote and local accesses to pages that are absent, appear, and are freed again. */
 static void odp_case(bool implicit)
 {
     uint8_t *mem = fresh_memory();
@@ -379,7 +379,7 @@ static void odp_case(bool implicit)
         T_EQ_U64(w.a.buf[200000], 0x77);
         mem[4001] = 0;
     }
-    /* Sent from this memory, and received there. */
+    /* Sends from this memory, and receives there. */
     sge.lkey = mr->lkey;
     T_EQ_INT(pair_recv(&w.b, 0, 9000), 0);
     T_EQ_INT(pair_post(&w.a, &swr), 0);
@@ -441,7 +441,7 @@ static void odp__prefetch(void)
     sge.lkey = w.a.mr->lkey; /* not on demand */
     T_EQ_INT(ibv_advise_mr(w.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
     T_EQ_INT(ibv_dereg_mr(mr), 0);
-    /* Addresses are those of the region. */
+    /* ibv_advise_mr() takes addresses of the region, not of the process. */
     mr = ibv_reg_mr_iova(w.pd, mem, ODP_SIZE, 1ull << 40, PAIR_ALL | IBV_ACCESS_ON_DEMAND);
     T_NOT_NULL(mr);
     T_EQ_INT(madvise(mem, ODP_SIZE, MADV_DONTNEED), 0);

@@ -35,13 +35,13 @@ struct verbs_side {
     uint8_t *buf;
 };
 
-/* Changes of the defaults; all zero: none. */
+/* Changes of the defaults; a field that is 0 changes nothing. */
 struct pair_want {
     struct ibv_srq *srq; /* of b */
     struct ibv_pd *pd;   /* of both, NULL: w.pd */
-    struct ibv_cq *cq_a; /* else made, with room for all */
+    struct ibv_cq *cq_a; /* NULL: one is made, with room for all */
     int cq_entries;
-    bool large; /* elements and inline data of both, as much as there may be */
+    bool large; /* both: as many elements and as much inline data as there may be */
 };
 
 struct pair_world {
@@ -66,7 +66,7 @@ struct ibv_wc pair_expect(struct ibv_cq *cq, enum ibv_wc_status status);
 struct ibv_wc pair_expect_ok(struct ibv_cq *cq, enum ibv_wc_opcode opcode);
 /* True: no completion came for so long. */
 bool pair_quiet(struct ibv_cq *cq, unsigned int ms);
-/* The next async event, within 30 s; acknowledged.  QP_FATAL of others may come before. */
+/* Acknowledges the next async event, within 30 s.  QP_FATAL of others may come before. */
 void pair_event(enum ibv_event_type type, const void *element);
 struct pair_told {
     enum ibv_event_type type;

@@ -177,7 +177,7 @@ static void srq__cannot_be(void)
     }
 }
 
-/* Receives are used in order of arrival, many laps; the limit is reported once, when passed. */
+/* Receives are consumed in order, over many laps; the limit event comes once. */
 static void srq__receives(void)
 {
     struct pair_want want = { .srq = make_srq(8, 0) };
@@ -228,7 +228,7 @@ static void srq__queue_pair_in_error(void)
     T_EQ_INT(pair_recv_srq(want.srq, 1, 0, 64), 0);
     T_EQ_INT(ibv_modify_qp(w.b.qp, &attr, IBV_QP_STATE), 0);
     pair_event(IBV_EVENT_QP_LAST_WQE_REACHED, w.b.qp);
-    /* Its entries remain for others. */
+    /* The receives remain for other queue pairs. */
     T_TRUE(pair_quiet(w.b.cq, 50));
     pair_close();
     T_EQ_INT(ibv_destroy_srq(want.srq), 0);
@@ -305,7 +305,7 @@ static uint64_t wall_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Completions carry the time of the readable clock, and that of the wall clock. */
+/* Completions have timestamps of the raw clock and of the wall clock. */
 static void cq__timestamps(void)
 {
     struct ibv_cq_init_attr_ex attr = {
@@ -352,7 +352,7 @@ static void cq__timestamps(void)
     pair_close();
 }
 
-/* More completions than the queue has room for: the owner gets an event, the queue pairs fail. */
+/* A queue without room for a completion fails: the owner gets an event. */
 static void cq__overflow(void)
 {
     struct pair_want want = { .cq_entries = 1 };
@@ -422,7 +422,7 @@ static void qp__true_state(void)
     init.send_cq = init.recv_cq = w.a.cq;
     qp = ibv_create_qp(w.pd, &init);
     T_NOT_NULL(qp);
-    T_EQ_U64(state_of(qp), IBV_QPS_INIT); /* as all iWARP devices name a new one */
+    T_EQ_U64(state_of(qp), IBV_QPS_INIT); /* as all iWARP devices report for a new one */
     T_EQ_INT(ibv_destroy_qp(qp), 0);
 }
 
@@ -526,7 +526,7 @@ static void large__elements_and_inline(void)
     T_EQ_INT(pair_post(&w.a, &wr), 0);
     T_EQ_INT(pair_send(&w.a, 0, 8), 0);
     pair_expect_ok(w.a.cq, IBV_WC_RDMA_WRITE);
-    pair_expect_ok(w.b.cq, IBV_WC_RECV); /* and the Write came before */
+    pair_expect_ok(w.b.cq, IBV_WC_RECV); /* so the Write has been placed */
     T_EQ_MEM(w.b.buf, w.a.buf, PAIR_INLINE);
     T_EQ_U64(w.b.buf[PAIR_INLINE], 0);
     from[0].length = PAIR_INLINE + 1;
@@ -536,7 +536,7 @@ static void large__elements_and_inline(void)
 
 /* ---- a lost adapter ---- */
 
-/* The last case, because the process's device cannot be used afterwards. */
+/* This is the last case, because the process cannot use its device afterwards. */
 static void fatal__told_and_gone(void)
 {
     struct pollfd pfd = { .fd = w.ctx->async_fd, .events = POLLIN };
