@@ -36,7 +36,7 @@ def product():
 
 
 def run_tests(name):
-    """Number of good cases and the bad lines of a program that speaks TAP."""
+    """Number of good cases and the bad lines of a program that prints TAP."""
     env = {**os.environ, "SG_TOP": str(TOP), "SG_BUILD": str(BUILD)}
     done = subprocess.run(
         ["bash", "-c", RUN, "run", name], capture_output=True, text=True, check=False, env=env
@@ -79,7 +79,7 @@ def manual():
 
 
 def manual_form():
-    """groff has nothing to say about any page."""
+    """groff reports nothing about any page."""
     if not shutil.which("groff"):
         return 0, "groff is missing (Debian's groff-base)"
     pages = product() / MANUAL
