@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Only forwards: to configure, and through tools/build/run.sh to meson, ninja
-# and the scripts of tools/.
+# Forwards each target to tools/build/run.sh, which runs meson, ninja and the
+# scripts of tools/; runs configure first if the tree has no configuration.
 
 BUILD_DIR := $(shell cat .build-dir 2>/dev/null || echo build)
 TARGETS := all demo check check-full check-fast check-file check-debug lint format compdb coverage bench \

@@ -7,7 +7,7 @@
 # Everything private is in $SG_CACHE/apt: a sources.list made from the
 # machine's own mirror (tools/build/apt-mirror), lists, archives.  Root is not
 # needed.  All functions here use the network and are meant to be called from
-# the command of an sg_step, whose product then serves without network.
+# the command of an sg_step, whose product then needs no network.
 
 SG_SUITE=trixie
 SG_OLD_SUITE=bookworm # source packages only
@@ -91,7 +91,7 @@ sg__newest_source() {
     echo "$best"
 }
 
-# The signed index names the hash of every file; the .dsc is not needed for it.
+# The signed index has the hash of every file, so the .dsc is not needed.
 sg__verify_source() {
     sg_apt apt-cache showsrc --only-source "$1" 2>/dev/null |
         awk -v want="$2" '

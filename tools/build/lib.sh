@@ -11,7 +11,7 @@
 # There are three kinds, by where the result lives:
 #
 #   sg_step NAME "title" KEY... -- COMMAND...
-#       Result is a folder in the cache, $SG_CACHE/NAME-<hash of the keys>,
+#       The result is a folder in the cache, $SG_CACHE/NAME-<hash of the keys>,
 #       shared by all clones.  COMMAND fills $SG_OUT, an empty temporary folder
 #       that is renamed into place when COMMAND succeeds, so that a product is
 #       either complete or absent (Ctrl-C, a full disk and a power cut
@@ -21,8 +21,8 @@
 #       Products that were not used for a month are removed when a new one is made.
 #
 #   sg_local NAME "title" KEY... -- COMMAND...
-#       Result is somewhere in the build folder; COMMAND is skipped while the
-#       keys are those of its last success.
+#       The result is somewhere in the build folder; COMMAND is skipped while
+#       the keys are those of its last success.
 #
 #   sg_run NAME "title" -- COMMAND...
 #       Always runs (for ninja and the like, which know what is up to date).
@@ -90,7 +90,7 @@ sg_plan() {
     sg__plan_owner=$$
 }
 
-# Prints "[ 3/12] " and advances; empty without a plan.
+# Prints "[ 3/12] " and advances; prints nothing without a plan.
 sg__number() {
     local n total
     [ -n "${SG_PLAN_FILE:-}" ] && [ -r "$SG_PLAN_FILE" ] || return 0
@@ -286,7 +286,7 @@ sg__make_product() {
     sg__prune "$name"
 }
 
-# Products of this step that no run has used for a month.
+# Removes products of this step that no run has used for a month.
 sg__prune() {
     find "$SG_CACHE" -maxdepth 1 -type d -mtime +30 -name "$1-????????????????" \
         -exec chmod -R u+rwX {} + -exec rm -rf {} + 2>/dev/null
@@ -339,8 +339,8 @@ sg_product() {
     echo "$path"
 }
 
-# sg_apply_patches TREE PATCH...: applies them without fuzz, which stops the build: a hunk that
-# lands on similar lines elsewhere may compile and mean something else.
+# sg_apply_patches TREE PATCH...: applies them without fuzz: a hunk that would land on similar lines
+# elsewhere might compile and mean something else, so it stops the build instead.
 sg_apply_patches() {
     local tree=$1 patch
     shift

@@ -7,13 +7,13 @@
 #= make check       build everything and run all tests
 #= make check-full  make check, and the long runs in VMs: ULPs of kernel and user space
 #= make check-fast  only tests without QEMU and VMs, with fewer seeds: unit, simulation, style
-#= make check-file  the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
-#= make check-debug verbs, life cycle, ULPs on a kernel with its checkers on (DEBUG=test_nfs)
+#= make check-file  only the tests of FILE=hw/core/verbs/queues/sq.c, or of all changed files
+#= make check-debug test verbs, life cycle and ULPs on the debug kernel (DEBUG=test_nfs: only this)
 #= make lint        style, formatters, linters, checkpatch, sparse
 #= make format      format C and Python (FILES=...; default: all of the tree)
 #= make compdb      build/compile_commands.json, for editors: core, tests, device, driver, provider
-#= make coverage    how much of each layer the unit and simulation tests reach
-#= make bench       compare with siw in the same VMs; status 1 if the cost of scale is too high
+#= make coverage    measure how much of each layer the unit and simulation tests reach
+#= make bench       measure, compare with siw; status 1 if a target of scale or loss is missed
 #= make fuzz        fuzz the parsers (FUZZ_SECONDS=60 for each)
 #= make mutate      break the core on purpose, see which tests notice (MUTATE="--seed 2 --count 9")
 #= make all         build everything
@@ -268,8 +268,7 @@ coverage)
     sg_tool_meson
     sg_source_lwip
     sg_tool_firmware
-    # -O0, so that each line is counted by itself; "sanitized" only for its smaller numbers of
-    # seeds.
+    # -O0, so that each line is counted by itself; "sanitized" only because it means fewer seeds.
     build_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
     run_part tools/build/coverage "$SG_BUILD/coverage"
     ;;

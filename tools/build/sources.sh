@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# Third-party sources and tools: one function each, which is one step whose product is in the cache.
-# Source it after lib.sh; call sg_source_NAME, then use "$(sg_product src-NAME)/src" (tools: see
+# Third-party sources and tools.  Each function is one step, whose product is in the cache.  Source
+# this file after lib.sh; call sg_source_NAME, then use "$(sg_product src-NAME)/src" (tools: see
 # each function).
 
 . "$SG_TOP/tools/build/apt.sh"
@@ -66,7 +66,7 @@ sg_source_smb() {
 }
 
 # The guest's kernel source, for a build of our own.  Drivers and architectures that no VM needs are
-# left out, but their Kconfig files must be there all the same.
+# left out, except for their Kconfig files, which the configuration reads.
 sg__fetch_linux() {
     local no
     no="--exclude=*/drivers/gpu/*.[ch] --exclude=*/drivers/media/*.[ch] --exclude=*/sound/*.[ch]"
