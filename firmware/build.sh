@@ -3,9 +3,9 @@
 #
 # Builds the adapter's firmware: firmware/build.sh
 #
-# Into $SG_BUILD/firmware: sg-flash (see its usage), staghorn.rom (the expansion ROM, with an image
-# for a BIOS and one for UEFI), staghorn.efi (the latter's driver), and for each section NAME of
-# profiles.ini NAME.fw (an update) and NAME.flash (a chip, the device's romfile).
+# $SG_BUILD/firmware gets sg-flash (see its usage), staghorn.rom (the expansion ROM, with an image
+# for a BIOS and one for UEFI), staghorn.efi (the UEFI driver alone), and for each section NAME of
+# profiles.ini NAME.fw (an update) and NAME.flash (a flash image, the device's romfile).
 SG_TOP=$(cd "$(dirname "$0")/.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 
@@ -29,7 +29,7 @@ build_rom() {
     rm start.o main.o lines.o rom.elf
 }
 
-# For UEFI: a driver that runs wherever it is put.
+# For UEFI: a driver that runs at any address.
 build_uefi() {
     local flags=("${freestanding[@]}" -m64 -march=x86-64 -fshort-wchar -fpie -fvisibility=hidden
         -mno-red-zone -mgeneral-regs-only)

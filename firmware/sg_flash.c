@@ -13,15 +13,15 @@
 
 static const char usage[] =
     "usage: sg-flash rom BIOS.bin OUT.rom [UEFI.efi]\n"
-    "           an expansion ROM: an image for a BIOS, with length and checksum, and one for UEFI\n"
+    "           make an expansion ROM: an image for a BIOS, and one for UEFI if given\n"
     "       sg-flash firmware OUT.fw PROFILES.ini PROFILE VERSION [FILE.rom]\n"
-    "           what an update consists of (devlink dev flash)\n"
+    "           make a firmware, the file of an update (devlink dev flash)\n"
     "       sg-flash chip OUT.flash FILE.fw [NAME=VALUE]...\n"
-    "           a whole chip (the device's romfile); NAMEs: product part serial mac guid\n"
+    "           make a flash image (the device's romfile); NAMEs: product part serial mac guid\n"
     "       sg-flash identity FILE.flash NAME=VALUE...\n"
-    "           change what the chip says of its adapter\n"
+    "           change the identity of the adapter in a flash image\n"
     "       sg-flash show FILE\n"
-    "           what is in a firmware or a chip; status 1: it is not good\n";
+    "           print the contents of a firmware or a flash image; status 1 if it is invalid\n";
 
 G_GNUC_NORETURN G_GNUC_PRINTF(1, 2) static void die(const char *format, ...)
 {
@@ -223,7 +223,7 @@ static int do_firmware(int count, char **args)
     size_t len;
 
     if (strlen(args[2]) > 16) {
-        die("profile '%s': a name has at most 16 letters", args[2]);
+        die("profile '%s': a name has at most 16 characters", args[2]);
     }
     read_profile(args[1], args[2], &profile);
     if (count > 4) {
@@ -234,7 +234,7 @@ static int do_firmware(int count, char **args)
     }
     octets = sg_firmware_make(args[3], &profile, rom, &len);
     if (!octets) {
-        die("version, profile and ROM make no firmware");
+        die("cannot make a firmware of this version, profile and ROM");
     }
     save(args[0], octets, len);
     return 0;
@@ -245,7 +245,7 @@ static int do_firmware(int count, char **args)
 static void put_field(char *field, size_t size, const char *value)
 {
     if (g_strlcpy(field, value, size) >= size) {
-        die("'%s' is too long: at most %zu letters", value, size - 1);
+        die("'%s' is too long: at most %zu characters", value, size - 1);
     }
 }
 

@@ -13,7 +13,7 @@ typedef unsigned int u32;
 /* The image's way to the adapter's registers: an address, or a handle. */
 typedef unsigned long reg_place;
 
-/* Provided by the image: reads a register, prints a letter; each line ends with "\r\n". */
+/* Provided by the image: reads a register, prints a character; each line ends with "\r\n". */
 u32 reg_read(reg_place at, u32 reg);
 void put_char(char c);
 

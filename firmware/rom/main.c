@@ -43,8 +43,8 @@ __attribute__((section(".pcir"), used)) const struct pcir pcir = {
 };
 
 /*
- * Plug and Play BIOS Specification 1.0a, section 3.2: with this header, which says that nothing can
- * be booted, a BIOS calls the ROM at once and tells which function it belongs to.
+ * Plug and Play BIOS Specification 1.0a, section 3.2: a BIOS calls a ROM with this header at once,
+ * and passes the function that it belongs to.  The header says that nothing can be booted.
  */
 struct pnp {
     u8 signature[4];

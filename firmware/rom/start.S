@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Expansion ROM: header, entry, and what C cannot say in real mode.
+ * Expansion ROM: header, entry, and what C cannot express in real mode.
  *
- * The BIOS copies the ROM to a segment of its own below 1 MiB and calls offset 3 far, with the
- * function's bus, device and function number in %ax.  Length and checksum are set by
- * `sg-flash rom`.  PCI Firmware Specification 3.0, chapter 5.
+ * The BIOS copies the ROM to a segment of its own below 1 MiB and makes a far call to offset 3,
+ * with the function's bus, device and function number in %ax.  `sg-flash rom` sets length and
+ * checksum.  PCI Firmware Specification 3.0, chapter 5.
  */
     .code16gcc
     .section .head, "ax"
@@ -18,7 +18,7 @@ rom_head:
     .word pnp                       /* main.c */
 /*
  * gcc's 16-bit code addresses its stack with all of %esp and its data with %ds, which is the ROM's
- * segment.  No function takes the address of a local variable, for that would be in %ss.
+ * segment.  No function takes the address of a local variable, because that would be in %ss.
  */
 entry:
     pushal
