@@ -14,6 +14,7 @@
 #   guest-provider  our rdma-core provider
 #   guest-fio       fio with its librpma engines, which Debian's package lacks
 #   guest-programs  the programs of tests/guest-programs, which tests and demo copy into VMs
+#   guest-test-module  a kernel module of tests that uses the adapter
 #   guest-overlay   our parts of the above, as the overlay of the image
 #   guest-consumers another disk image, with upper-layer protocols of kernel and user space
 #   guest-smb       SMB client and server with SMB Direct, which Debian's kernel leaves out
@@ -96,7 +97,7 @@ make_siw() {
     build_module siw
 }
 
-# Without it every other SMB test would meet a file that was freed while in a list.
+# Without this patch the server uses files after it has freed them.
 ksmbd_patch=$SG_TOP/docs/upstream/linux-0005-ksmbd-closed-file-in-list.patch
 
 # The kernel's header packages lack the ASN.1 compiler; without it Kbuild uses the output files that
@@ -256,7 +257,7 @@ sg_step guest-siw "compiling siw for the guest" "$tree_key" "@$(sg_product src-s
         "@$(sg_product src-rdma-core)" "$SG_TOP/guest-driver/provider" "$SG_TOP/include/staghorn" \
         "$SG_TOP/tests/unit/provider" "$SG_TOP/tests/lib/tap.h" @provider-2 -- make_provider
 ours=$(for part in siw driver provider; do ! has $part || sg_product "guest-$part"; done)
-sg_step guest-overlay "packing what lies over the image" "$tree_key" "$guest/files" \
+sg_step guest-overlay "packing the overlay of the image" "$tree_key" "$guest/files" \
     "@$(sg_product guest-agent)" "@$ours" @overlay-2 -- make_overlay
 sg_step guest-fio "compiling fio for the guest" "$tree_key" "@$(sg_product src-fio)" @fio-2 \
     -- make_fio

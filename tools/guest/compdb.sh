@@ -6,7 +6,7 @@
 #   kernel/*.cmd                      Kbuild's record of each object of the driver
 #   provider/compile_commands.json    as CMake writes it for rdma-core
 #   provider/include                  the headers that CMake made
-#   work                              the folder in the guest's tree where it ran, now gone
+#   work                              the folder in the guest's tree of that build, now removed
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"
 . "$SG_TOP/tools/build/sources.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Builds the kernel with its checkers, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
+# Builds the debug kernel, for ./staghorn up --kernel debug: tools/guest/debug-kernel.sh
 #
 #   src-linux            Debian's source of the guest's kernel, without files that the configuration
 #                        never compiles
@@ -9,7 +9,7 @@
 #   guest-debug-modules  our modules and those of tests, for that kernel
 #   guest-debug-overlay  all modules, as the overlay of the image
 #
-# The machine's own compiler compiles everything, which takes half an hour of two processors the
+# The machine's own compiler compiles everything, which takes half an hour on two processors the
 # first time.  Results are linked in $SG_BUILD/guest/debug, where the launcher looks: vmlinuz,
 # initrd, and the tests' modules.  tools/guest/build.sh must have run.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -33,7 +33,7 @@ check_config() {
     return $bad
 }
 
-# The build folder is within the source folder: so paths are short, and the same on all machines.
+# The build folder is in the source folder, so paths are short and the same on all machines.
 make_kernel() {
     local build=$SG_OUT/linux/out
     cp -al "$(sg_product src-linux)/src" "$SG_OUT/linux"
@@ -108,7 +108,7 @@ link_debug() {
 
 sg_plan 5
 sg_write_cc
-[ -e "$SG_BUILD/products/guest-overlay" ] || sg_die "tools/guest/build.sh must run before"
+[ -e "$SG_BUILD/products/guest-overlay" ] || sg_die "run tools/guest/build.sh first"
 sg_source_linux
 sg_step guest-debug-kernel "compiling Linux with its checkers on" "@$(sg_product src-linux)" \
     "$config" "@$(gcc --version | head -n 1)" @debug-kernel-1 -- make_kernel

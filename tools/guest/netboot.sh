@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Makes the root of VMs without a disk: tools/guest/netboot.sh
+# Makes the root file system of VMs without a disk: tools/guest/netboot.sh
 #
-# $SG_BUILD/guest/netroot.gz is an initramfs archive that goes behind initrd: a small ext4 image,
+# $SG_BUILD/guest/netroot.gz is an initramfs archive, loaded after initrd: a small ext4 image,
 # made of files of the guest's tree (tools/guest/netroot), and the module that mounts it.
 SG_TOP=$(cd "$(dirname "$0")/../.." && pwd)
 . "$SG_TOP/tools/build/lib.sh"

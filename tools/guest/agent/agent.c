@@ -2,9 +2,9 @@
 /*
  * The guest's process 1.
  *
- * It starts one worker for each virtio-serial port named staghorn.N, one shell
- * on the serial console, and from then on only reaps children: its own, which it starts again, and
- * orphans of commands.  SIGTERM powers the VM off.
+ * It starts one worker for each virtio-serial port named staghorn.N and one shell on the serial
+ * console.  From then on it only reaps children: its own, which it starts again, and orphans of
+ * commands.  SIGTERM powers the VM off.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -25,8 +25,8 @@
  *   'h'  hello   '1' standard output   '2' standard error
  *   'q'  the command ended; 4 octets: exit status, or 128 + signal
  *
- * After 'q' the session is over.  If the client goes away before, the command
- * is ended: SIGTERM, then SIGKILL, to its process group.
+ * After 'q' the session is over.  If the client goes away before that, the agent ends the command:
+ * it sends SIGTERM, then SIGKILL, to the command's process group.
  */
 #ifndef SG_GUEST_AGENT_H
 #define SG_GUEST_AGENT_H

@@ -96,7 +96,7 @@ static bool client_gone(struct session *s)
     return true;
 }
 
-/* Scans for a preamble; the session starts behind it. */
+/* Scans for a preamble; the session starts after it. */
 static void find_preamble(struct session *s)
 {
     const size_t want = SG_AGENT_MAGIC_LEN + SG_AGENT_NONCE_LEN;
