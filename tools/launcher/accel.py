@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """KVM or TCG.
 
-/dev/kvm may exist and still not run a guest, so KVM is chosen only after the guest's kernel has
-reached user space with it.  The answer is kept in the build folder for this boot of the machine and
-this QEMU.
+/dev/kvm may exist although it cannot run a guest.  So KVM is chosen only after the guest's kernel
+has reached user space with it.  The answer is kept in the build folder for this boot of the machine
+and this QEMU.
 """
 import json
 import os

@@ -344,9 +344,9 @@ def _add_up(verbs):
     parser.add_argument(
         "--kernel",
         choices=options.KERNELS,
-        help="kernel of the VMs: Debian's (base), or the same version with its checkers on (debug; "
-        "built by make debug-kernel), several times slower, for which each VM gets 1 GiB more "
-        "[STAGHORN_KERNEL of the environment, or base]",
+        help="kernel of the VMs: Debian's (base), or the same version with its checkers enabled "
+        "(debug, built by make debug-kernel), which is several times slower and gets 1 GiB more "
+        "memory [STAGHORN_KERNEL of the environment, or base]",
     )
     parser.add_argument(
         "--accel",
@@ -362,10 +362,10 @@ def _add_up(verbs):
         action="append",
         metavar="[VM[.N]:][rx:|tx:]NAME=VALUE[,...]",
         default=[],
-        help="impairment of the frames that a VM (its adapter N) receives or sends, or of both "
-        "directions; without a VM of all frames, once on their way: loss=1%%, duplicate=1%%, "
-        "corrupt=1%%, reorder=0.5%%, delay=5ms±1ms (or 5ms+-1ms), rate=100M (bit/s) with "
-        "queue=256K, seed=N; may be repeated; the verb impair changes it",
+        help="impair the frames that a VM (its adapter N) receives or sends, by default both; "
+        "without a VM, each frame of the segment once: loss=1%%, duplicate=1%%, corrupt=1%%, "
+        "reorder=0.5%%, delay=5ms±1ms (or 5ms+-1ms), rate=100M (bit/s) with queue=256K, seed=N; "
+        "may be repeated; the verb impair changes it",
     )
     _add_hardware(parser)
     _add_debugging(parser)
@@ -393,9 +393,9 @@ def _add_hardware(parser):
         action="append",
         metavar="VM|[VM:]NAME=VALUE[,...]",
         default=[],
-        help="one more adapter, with its own NIC, for the VM, or for each; segment=NAME is "
-        "its Ethernet segment [main, that of the first adapters], nic=MODEL the NIC that "
-        "shares its port [virtio-net-pci], the rest properties of the adapter; may be repeated",
+        help="add an adapter with its own NIC to the VM, or to each VM; segment=NAME is its "
+        "Ethernet segment [main, that of the first adapters], nic=MODEL the NIC that shares its "
+        "port [virtio-net-pci], the rest are properties of the adapter; may be repeated",
     )
     parser.add_argument(
         "--netboot",
@@ -424,7 +424,7 @@ def _add_hardware(parser):
         action="append",
         metavar="[VM:]SIZE[,PROPERTY=VALUE...]",
         default=[],
-        help="an NVDIMM for the VM, or for each, such as beta:256M,domain=adr; properties are "
+        help="add an NVDIMM to the VM, or to each VM, such as beta:256M,domain=adr; properties are "
         "those of the persistence domain, or domain=off for none; may be repeated",
     )
 
@@ -452,8 +452,8 @@ def _add_debugging(parser):
         action="append",
         metavar="[VM:]'-OPTION [VALUE]'",
         default=[],
-        help="one more option for the VM's QEMU, or for each, as --qemu-arg='-device edu' or "
-        "--qemu-arg=alpha:-S; may be repeated; what -d names is logged beside guest_errors",
+        help="pass an option to the VM's QEMU, or to each, such as --qemu-arg='-device edu' or "
+        "--qemu-arg=alpha:-S; may be repeated; what -d names is logged besides guest_errors",
     )
 
 
@@ -474,7 +474,7 @@ def _add_exec(verbs):
         help="environment variable",
     )
     parser.add_argument("-w", "--workdir", metavar="DIR", help="working folder [/root]")
-    parser.add_argument("--timeout", type=float, metavar="S", help="end it after so many seconds")
+    parser.add_argument("--timeout", type=float, metavar="S", help="end it after this many seconds")
     parser.add_argument("vm", metavar="VM")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND")
     parser.set_defaults(run=do_exec)
@@ -501,7 +501,7 @@ def _add_cut(verbs, vm):
     parser.add_argument(
         "--policy",
         metavar="POLICY",
-        help="which data that may be lost persistent memory keeps: lose-all, keep-all, "
+        help="what persistent memory keeps of the data that may be lost: lose-all, keep-all, "
         "random[:SEED], worst-for:[pmemN@]ADDRESS+LENGTH[:SEED] [the domain's property]",
     )
     parser.add_argument(
@@ -578,7 +578,7 @@ def _add_impair(verbs):
                 },
             )
         ],
-    ).add_argument("--clear", action="store_true", help="impair these links, or all, no longer")
+    ).add_argument("--clear", action="store_true", help="stop impairing these links, or all")
 
 
 class Parser(argparse.ArgumentParser):
@@ -632,15 +632,15 @@ def make_parser():
         ),
     ]
     _add_simple(
-        verbs, "unplug", do_unplug, "pull a VM's adapter, and the NIC behind it, out", vm + which
+        verbs, "unplug", do_unplug, "hot-unplug a VM's adapter and the NIC behind it", vm + which
     )
-    _add_simple(verbs, "plug", do_plug, "plug it in again and wait for RDMA", vm + which)
+    _add_simple(verbs, "plug", do_plug, "plug an adapter in again and wait for RDMA", vm + which)
     file = [("file", {"metavar": "FILE"})]
     limit = [("--timeout", {"type": float, "metavar": "S", "help": "seconds that it may take"})]
     _add_simple(
         verbs, "save", do_save, "write a VM's state to a file and switch it off", vm + file + limit
-    ).add_argument("--live", action="store_true", help="the guest runs on meanwhile")
-    _add_simple(verbs, "load", do_load, "let a saved VM go on", vm + file + limit)
+    ).add_argument("--live", action="store_true", help="let the guest run meanwhile")
+    _add_simple(verbs, "load", do_load, "resume a saved VM", vm + file + limit)
     _add_simple(
         verbs,
         "link",

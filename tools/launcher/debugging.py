@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debugging of a VM's QEMU: device log, gdbstub, further words of its command line.
+"""Debugging of a VM's QEMU: device log, gdbstub, extra arguments.
 
 The device log has guest errors and trace events: always the adapter's events about peers' errors
 and about queue pairs that fail, and others if the user asks for them.  QEMU writes it to keeper.py,

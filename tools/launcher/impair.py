@@ -152,7 +152,7 @@ def text_of(settings):
     return ",".join(words)
 
 
-# -- the links that they are for
+# -- links
 
 
 def _ends(vms, name):
@@ -287,7 +287,7 @@ def change(folder, wanted, settings):
 
 
 def show(folder, wanted):
-    """Settings and counters of all links that have some."""
+    """Settings and counters of those links that have any."""
     state = folder.data.get("impair", {})
     found = {}
     for end, direction in wanted:

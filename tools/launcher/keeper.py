@@ -4,9 +4,9 @@
 One such process runs beside each VM's QEMU and ends with it.  From pipes it reads QEMU's log of
 devices and the output of the VM's console; INPUT is a file descriptor.  A guest or a peer decides
 how much that is, so only two files of each are kept: FILE, and FILE.1 before it, of LIMIT octets
-each.  "stamped" puts the time before each line.  Whatever happens to the files, the inputs are read
-on, because QEMU must not wait.  The process does not load the launcher's other modules, because it
-starts with each VM.
+each.  "stamped" puts the time before each line.  Whatever happens to the files, the keeper goes on
+reading, because QEMU must not wait.  The process does not load the launcher's other modules,
+because it starts with each VM.
 """
 import contextlib
 import os
@@ -15,7 +15,7 @@ import sys
 import time
 
 PIECE = 65536
-LINE_MAX = 4096  # a file may exceed its limit by so much to end with a whole line
+LINE_MAX = 4096  # a file may exceed its limit by this much to end with a whole line
 
 
 class Log:
@@ -26,7 +26,7 @@ class Log:
         self.stamps = form == "stamped"
         self.begin = True  # whether the input is at the start of a line
         self.size, self.whole = 0, True  # size of the file, and whether it ends with a whole line
-        self.file = None  # the file is not open, or not any more
+        self.file = None  # None: the file is not open
         if self.stamps:
             self.keep(time.strftime("QEMU starts, %Y-%m-%d UTC\n", time.gmtime()).encode())
 

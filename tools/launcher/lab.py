@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The life of a lab: up, down, cut, link, on, status.
+"""The operations on a lab: up, down, cut, on, link, impair, save, load, status.
 
-The order makes sure that nothing is left behind: each process is written into lab.json right after
+The order ensures that nothing is left behind: each process is written into lab.json right after
 its start, and the folder is removed only when all of them are gone.  So whatever happens to the
 launcher, `down` finds what is left.
 """
@@ -18,9 +18,9 @@ from .errors import TIMEOUT, LabError, UsageError
 from .qmp import Monitor
 from .state import LabFolder, all_names
 
-# Guests poll for completions, and there may be fewer host CPUs than busy threads.  So the threads
-# that emulate hardware (QEMU's main loop: adapter, network) precede the virtual CPUs that wait for
-# it.
+# Guests poll for completions, and there may be fewer host CPUs than busy threads.  So the virtual
+# CPUs have a lower priority than QEMU's main loop, which emulates the adapter and the network that
+# they wait for.
 VCPU_NICE = 5
 
 READY = [
@@ -95,7 +95,7 @@ def make_plan(name, args):
 
 
 def require_built(lab):
-    """Checks that all files exist which the lab needs, before anything starts."""
+    """Checks that all files that the lab needs exist, before anything starts."""
     paths.qemu()
     paths.firmware()
     for vm in lab["vms"].values():
@@ -445,7 +445,7 @@ def on(name, vm_name, limit):
 
 
 def restart(name, vm_name, limit=0):
-    """Switches the VM off, as it is, and on again; returns the seconds until RDMA is ready."""
+    """Kills the VM's QEMU and switches the VM on again; returns the seconds until RDMA is ready."""
     folder = LabFolder(name)
     folder.require()
     with folder.lock():

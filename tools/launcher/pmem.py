@@ -89,7 +89,7 @@ def machine(vm, memory):
 
 
 def report_file(name):
-    """The file that QEMU writes at each power cut; a change of it tells of a cut."""
+    """The file that QEMU writes at each power cut, so its time changes with each cut."""
     return name + "/report.json"
 
 

@@ -67,7 +67,7 @@ def yield_threads(ident, prefix, nice):
 
 
 def wait_end(ident, limit):
-    """Whether the process ends by itself within so many seconds."""
+    """Whether the process ends by itself within `limit` seconds."""
     deadline = time.monotonic() + limit
     while alive(ident) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -9,8 +9,8 @@ KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=4 rdinit=/init panic=-1 mitigations=off no_timer_check "
     "random.trust_cpu=on nowatchdog"
 )
-# Reports are at most warnings.  KASAN would otherwise print only its first report, and the DMA
-# checker would stop after so many mappings.
+# Some reports have only the level of a warning.  By default KASAN prints only its first report, and
+# the DMA checker gives up when it has no entry left for a mapping.
 DEBUG_ARGUMENTS = "loglevel=5 printk.time=1 kasan_multi_shot dma_debug_entries=262144"
 
 
@@ -31,7 +31,7 @@ def guest_arguments(lab, name):
 
 
 def _adapter(lab, number, mac, properties):
-    """The id of the adapter behind uplink upN, to which its NIC model is attached."""
+    """The value of -device for the adapter at uplink upN; its NIC model is attached to id rN."""
     wanted = dict(properties)
     if any(other["driver"] == "siw" for other in lab["vms"].values()):
         # siw misses a first FPDU that arrives before siw has passed its socket on.
@@ -49,7 +49,7 @@ def addresses(port):
 
 
 def devices(lab, name, number):
-    """The words of -device for the adapter and the NIC model behind it, or for the NIC alone."""
+    """The values of -device for the adapter and the NIC model behind it, or for the NIC alone."""
     vm = lab["vms"][name]
     first = {"mac": vm["mac"], "properties": vm["properties"], "nic": options.NIC}
     port = [first, *vm["adapters"]][number]
@@ -71,7 +71,7 @@ def devices(lab, name, number):
 
 
 def _network(lab, name):
-    """The bus of a device's own slot, so that the device can be unplugged."""
+    """Uplinks, adapters and NICs; each device has a slot of its own and can be unplugged."""
     for number in range(1 + len(lab["vms"][name]["adapters"])):
         yield from ("-netdev", segment.netdev(lab["segment"], name, number))
         for slot, kind in enumerate(("rp", "np"), 2 * number + 1):

@@ -3,8 +3,8 @@
 
 direct  two adapters, a stream over one UNIX socket between their QEMUs: the fastest
 hub     more adapters, or a capture: a QEMU without a machine.  It has one network hub for each
-        such segment, which joins one stream for each adapter.  It outlives each VM, as does its
-        capture, which is of the main segment.
+        such segment, which joins one stream for each adapter.  It outlives each VM, and so does
+        the capture, which is of the main segment.
 none    one adapter alone
 
 A lab with VMs that boot from the network has a hub, to which their boot server is connected.

@@ -5,11 +5,12 @@ labs/NAME/
   lab.json      options, processes; written atomically
   lock          held while a verb changes the lab
   segment/      files of the Ethernet segments, if they have a process
-  VM/           console, qmp, x0..x11, gdb (sockets), qemu.log, x*.lock; console.log, device.log
-                and the older part of each, *.log.1, which keeper.py writes
+  VM/           console, qmp, x0..x11, gdb (sockets), qemu.log, *.lock; console.log, device.log and
+                the older part of each, *.log.1, which keeper.py writes; pmem*.img, pmem.bad,
+                report.json, flash*.img, uefi.fd, if the VM has them
 
 The path of a socket may be longer than the 107 octets of a socket address.  So QEMU starts in the
-lab's folder and gets relative names, and `socket_path` goes through /proc/self/fd.
+lab's folder and gets relative names, and `connect` goes through /proc/self/fd.
 """
 import contextlib
 import copy
