@@ -8,18 +8,20 @@ import time
 from launcher import agent, lab, options
 from launcher.errors import TIMEOUT, LabError
 
-SETTLE = 0.15  # seconds from rdma_cm's record of a listener to the device's; on a busy
-CONNECT_TRIES = 8  # machine it may take longer, and a client that comes in between is refused
-REFUSED = r"REJECTED.*-111|Connection refused"  # rdma_cm later, or at once (siw)
+# Seconds from rdma_cm's record of a listener to the device's.  On a busy machine it may take
+# longer, and a client that connects in between is refused.
+SETTLE = 0.15
+CONNECT_TRIES = 8
+REFUSED = r"REJECTED.*-111|Connection refused"  # as an event, or at once (siw)
 WAITING = r"Waiting for client"
 CLOCK_TRIES = 4  # see perftest_fields()
 SIW_TRIES = 3
 SIW_LIMIT = 30  # seconds; a run that has begun takes a few
 
-# What had to be tried again because of siw (see _pair), for reports.
+# Runs that were repeated because of siw (see _pair), for reports.
 siw_stalls = []
 
-# perftest program: (what it measures, unit, better is)
+# perftest program: (what it measures, unit, which values are better)
 TOOLS = {
     "ib_write_bw": ("RDMA Write", "MB/s", "more"),
     "ib_read_bw": ("RDMA Read", "MB/s", "more"),
@@ -72,7 +74,7 @@ class Background:
             time.sleep(0.02)
 
     def wait(self, timeout):
-        """Waits for its end, kills it after that time, and returns its exit status."""
+        """Waits for its end and returns its exit status; after that time ends it and fails."""
         self.thread.join(timeout * self.patience)
         if self.running():
             self.stop()
@@ -122,7 +124,7 @@ class Refused(LabError):
 # perftest's server prints this when its queue pair was flushed before the first message.
 DROPPED = "Failed to sync between client and server"
 DROPPED_TRIES = 3
-# Benchmarks set it; tests do not, for they have to notice whatever ends a connection.
+# Benchmarks set it.  Tests do not, because they have to notice whatever ends a connection.
 patient = False
 
 
@@ -160,10 +162,11 @@ def _note(siw, dropped, program, client_vm):
 
 
 def _pair_once(*words):
-    """A client that connects before its server listens is refused.  perftest's server listens
-    twice, the second time after both have exchanged data over the first connection.  After a
-    refusal both start again, because a server that has lost its first connection would accept the
-    next one and exit."""
+    """Runs both, again if the client was refused because its server did not listen yet.
+
+    perftest's server listens twice, the second time after both have exchanged data over the first
+    connection.  After a refusal both start again, because a server that has lost its first
+    connection would accept the next one and exit."""
     for _ in range(CONNECT_TRIES - 1):
         try:
             return _run_both(*words)
@@ -336,7 +339,7 @@ def revive(folder, kind):
 
 
 def measure_kind(kind, *words):
-    """measure(); siw, which now and then hangs of itself, is tried again.  None: it never ended."""
+    """measure(); siw, which hangs now and then, is tried again.  None: it did not end."""
     for _ in range(1 if kind != "siw" else 2):
         try:
             return measure(*words, **({"limit": SIW_LIMIT} if kind == "siw" else {}))

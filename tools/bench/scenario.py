@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A log in another machine's persistent memory, and that machine's power goes.
+"""A log in another machine's persistent memory, and a power cut of that machine.
 
 alpha's log_writer appends records to the log in beta's NVDIMM (tests/guest-programs/log), beta
-loses its power in the middle, and after its restart log_check says what is there.
+loses its power in the middle, and after its restart log_check examines the log.
 """
 import re
 import time
@@ -22,7 +22,7 @@ WRITER_LIMIT = 60
 
 @dataclass
 class Round:
-    """What became of one power cut."""
+    """The result of one power cut."""
 
     flush: bool
     posted: int
