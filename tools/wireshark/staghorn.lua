@@ -6,7 +6,7 @@
 --     tshark -X lua_script:tools/wireshark/staghorn.lua -r capture.pcap
 --     wireshark -X lua_script:tools/wireshark/staghorn.lua capture.pcap
 --
--- (Not as root: Wireshark 4.4 then silently ignores scripts.)
+-- Do not run it as root: Wireshark 4.4 then silently ignores scripts.
 --
 -- Wireshark knows MPA, DDP and RDMAP, with opcodes of four bits.  This is a post-dissector: it
 -- looks up where the DDP headers of a packet are, reads the opcode with five bits and, if it
@@ -22,7 +22,7 @@
 
 local staghorn = Proto("staghorn", "RDMAP extensions (RFC 7306, draft-talpey-rdma-commit)")
 
-staghorn.prefs.draft = Pref.enum("Draft", 2, "Whose rules to judge by",
+staghorn.prefs.draft = Pref.enum("Draft", 2, "Draft by whose rules messages are checked",
                                  { { 1, "-01", 1 }, { 2, "-02", 2 } }, true)
 staghorn.prefs.wide = Pref.bool("Opcodes have five bits", true,
                                 "Off: 0x10 and 0x11 are RFC 5040's Write and Read Request")
@@ -31,7 +31,7 @@ local DDP_TAGGED, DDP_UNTAGGED = 14, 18
 local QN_SEND, QN_REQUEST, QN_RESPONSE = 0, 1, 3
 local HASH_MAX = 64
 
--- least, most: octets behind the DDP header.
+-- least, most: octets after the DDP header.
 local MESSAGES = {
     [0x08] = { name = "Immediate Data", qn = QN_SEND, least = 8, most = 8, rfc = true },
     [0x09] = { name = "Immediate Data with Solicited Event", qn = QN_SEND, least = 8, most = 8,
@@ -83,7 +83,7 @@ f.time = ProtoField.double("staghorn.time", "Seconds since the request")
 local e = {
     short = ProtoExpert.new("staghorn.short", "Message cut short", expert.group.MALFORMED,
                             expert.severity.ERROR),
-    long = ProtoExpert.new("staghorn.long", "Octets too many", expert.group.MALFORMED,
+    long = ProtoExpert.new("staghorn.long", "Too many octets", expert.group.MALFORMED,
                            expert.severity.ERROR),
     header = ProtoExpert.new("staghorn.header", "DDP or RDMAP header does not fit the opcode",
                              expert.group.MALFORMED, expert.severity.ERROR),
@@ -147,7 +147,7 @@ local function ulpdu_length(tvb, at, n, lengths)
     return math.min(length, tvb:len() - at)
 end
 
--- The messages behind an Atomic Write Response in the same segment: the built-in dissector takes it
+-- The messages after an Atomic Write Response in the same segment: the built-in dissector takes it
 -- for a truncated Read Request and stops there.  MPA without markers: length, ULPDU, pad, CRC.
 local function each_behind(tvb, at, visit)
     while at + 2 + DDP_TAGGED <= tvb:len() do
@@ -198,9 +198,9 @@ end
 
 local function check_size(size, message, complain)
     if size < message.least then
-        complain(e.short, ("%d octets, at least %d belong here"):format(size, message.least))
+        complain(e.short, ("%d octets instead of at least %d"):format(size, message.least))
     elseif size > message.most then
-        complain(e.long, ("%d octets, at most %d belong here"):format(size, message.most))
+        complain(e.long, ("%d octets instead of at most %d"):format(size, message.most))
     end
     return size >= message.least
 end
@@ -215,7 +215,7 @@ local function show_flags(tree, range, complain)
     node:add(f.global, range)
     node:add(f.persistent, range)
     if flags >= known then
-        complain(e.value, "disposition that the draft does not know")
+        complain(e.value, "disposition flag that the draft does not define")
     end
     for bit, letter in ipairs({ "P", "G", "R" }) do
         if math.floor(flags / 2 ^ (bit - 1)) % 2 == 1 then
@@ -229,7 +229,7 @@ local function hex(range)
     return "0x" .. range:uint64():tohex()
 end
 
--- The same for the four messages of RFC 7306.
+-- show_body() for the four messages of RFC 7306.
 local function show_7306(opcode, tree, body, complain)
     local operation
 
@@ -268,7 +268,7 @@ local function show_body(opcode, tree, body, size, complain)
     if opcode == 0x0f then
         if size == 0 then
             if staghorn.prefs.draft == 2 then
-                complain(e.short, "draft -02: a hash has octets")
+                complain(e.short, "draft -02: the hash is empty")
             end
             return ""
         end
@@ -311,7 +311,7 @@ local function show(opcode, range, pinfo, root)
     if range:bitfield(0, 1) == 1 then
         complain(e.header, "tagged; these messages are not")
     elseif size < 0 then
-        complain(e.short, "no room for an untagged DDP header")
+        complain(e.short, "too short for an untagged DDP header")
     else
         tree:add(f.inv_stag, range(2, 4))
         tree:add(f.qn, range(6, 4))
