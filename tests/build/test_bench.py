@@ -32,14 +32,14 @@ curves, consumers = load("bench-curves"), load("bench-consumers")
 
 
 def silent(_text=""):
-    """Collects text in place of say()."""
+    """Discards text, in place of say()."""
 
 
 curves.say = consumers.say = silent
 
 
 def texts(file):
-    """All words of a plot."""
+    """All texts in a plot."""
     return [e.text.strip() for e in ElementTree.parse(file).iter(SVG + "text") if e.text] + [
         e.text.strip() for e in ElementTree.parse(file).iter(SVG + "tspan") if e.text
     ]
@@ -59,7 +59,7 @@ def points():
 
 
 def plots__curves(folder):
-    """three pictures, with axes, units and both adapters' names"""
+    """three plots, with axes, units and both adapters' names"""
     curves.draw(list(points()), folder)
     for name, label in (
         ("bandwidth", "MB/s"),
@@ -73,14 +73,14 @@ def plots__curves(folder):
 
 
 def plots__without_siw(folder):
-    """what siw did not reach is not there, and nothing fails"""
+    """points that siw did not reach are left out, and nothing fails"""
     some = [p for p in points() if p["kind"] == "staghorn" or p["x"] in (128, 8192)]
     curves.draw([p for p in some if (p["kind"], p["curve"]) != ("siw", "rate")], folder)
     assert not any("siw" in word for word in texts(folder / "rate.svg"))
 
 
 def plots__without_gnuplot(folder):
-    """a machine without gnuplot: it is said, nothing is drawn, nothing fails"""
+    """without gnuplot there is a message and no plot, and nothing fails"""
     said, path = [], os.environ["PATH"]
     curves.say, os.environ["PATH"] = said.append, str(folder)
     try:
@@ -92,7 +92,7 @@ def plots__without_gnuplot(folder):
 
 
 def plots__consumers(folder):
-    """two pictures of bars, values above them; a missing one has no bar"""
+    """two bar charts, with values above the bars; a missing value has no bar"""
     ours = {job: [300.4, 301.0] for job in consumers.JOBS}
     values = {"staghorn": ours, "tcp": {"write 4 KiB": [77.0]}, "siw": {}}
     siw = dict(values, siw={"read 1 MiB": [12.0], "read 4 KiB": [345.0]})
@@ -104,7 +104,7 @@ def plots__consumers(folder):
 
 
 def bandwidth__digits(_folder):
-    """of small messages from their rate, of large ones as perftest prints it"""
+    """bandwidth of small messages is computed from their rate, of large ones is perftest's"""
     small = ["2", "1000", "0.00", "0.00", "0.019073"]
     assert abs(curves.bandwidth(small, 2) - 0.038146) < 1e-9
     large = ["8388608", "5", "100.00", "10.00", "0.000001"]
@@ -112,7 +112,7 @@ def bandwidth__digits(_folder):
 
 
 def iterations__length(_folder):
-    """as many as last as long as asked for, within bounds, shared by the queue pairs"""
+    """iterations take the wanted time, within bounds, and are shared by the queue pairs"""
     args = types.SimpleNamespace(seconds=0.5, repeats=1)
     fields = ["64", "1000", "0", "0", "0.100000"]
     one = curves.Point(args, "staghorn", "ib_write_bw", 64)
@@ -126,7 +126,7 @@ def iterations__length(_folder):
 
 
 def arguments__refused(_folder):
-    """by each program, in one line, before anything starts"""
+    """each program refuses bad arguments in one line, before anything starts"""
     rows = [(tool, "--repeats", bad) for tool in TOOLS for bad in ("0", "-1", "x", "1.5", "")]
     rows += [(tool, "--seconds", bad) for tool in TOOLS[:3] for bad in ("0", "nan", "-2", "x", "")]
     for tool, option, bad in rows:
@@ -174,7 +174,7 @@ def fails(function, *words):
 
 
 def runs__no_clock(_folder):
-    """a table of zeroes is no result: made again, but not for ever"""
+    """a table of zeroes is no result: the run is repeated, but not for ever"""
     rdma, words = curves.rdma, (None, "ib_send_bw", "beta", "alpha", 65536, 114)
     good = HEAD + " 65536 114 8.00 5.00 0.000080\n"
     with Runs("perftest_output", ("", NO_CLOCK), ("", NO_CLOCK), ("", good)) as runs:
@@ -192,7 +192,7 @@ def runs__no_clock(_folder):
 
 
 def runs__refused(_folder):
-    """a client that was too early begins anew with a new server, but not for ever"""
+    """a client that was too early runs again with a new server, but not for ever"""
     rdma, words = curves.rdma, (None, "beta", ["x"], "alpha", ["x"], None, 9)
     with Runs("device", "staghorn0"):
         with Runs("_run_both", rdma.Refused(REFUSED), ("server", "client")) as runs:
@@ -204,7 +204,7 @@ def runs__refused(_folder):
 
 
 def runs__late_server(_folder):
-    """a receive that came too late is tried again by benchmarks and with siw, not by tests"""
+    """a run whose receive came too late is repeated by benchmarks and with siw, not by tests"""
     rdma, words = curves.rdma, (None, "beta", ["x"], "alpha", ["x"], None, 9)
     for device, patient, calls in (
         ("staghorn0", False, 1),

@@ -38,7 +38,7 @@ check = load()
 
 @case
 def file__its_tests(_folder):
-    """a file has the tests of its folder, a test file has itself"""
+    """a file has the tests of its folder, and a test file is its own test"""
     for path, test in (
         ("hw/core/verbs/queues/sq.c", "unit/verbs/*"),
         ("hw/core/proto/mpa_start.c", "sim/sim/engine"),
@@ -64,7 +64,7 @@ def file__every_folder_has_tests(_folder):
 
 @case
 def file__style_of_itself(_folder):
-    """the style of the file is looked at, and of no other"""
+    """the style of the file is checked, and of no other"""
     programs = list(check.script_programs({"build": str(TOP / "build")}))
     chosen = check.of_files(programs, ["tests/build/cases.py", "gone.c"])
     assert [p.command[2:] for p in chosen if p.name == "tidy"] == [["tests/build/cases.py"]]
@@ -73,7 +73,7 @@ def file__style_of_itself(_folder):
 
 @case
 def order__longest_first(folder):
-    """what is new begins first, then what took longest"""
+    """new programs start first, then those that took longest"""
     programs = [check.Program(name, "unit", []) for name in ("short", "new", "long")]
     programs[0].seconds, programs[2].seconds = 1, 7
     check.note_seconds([programs[0], programs[2]], folder)
@@ -128,7 +128,7 @@ def labs__how_many(_folder):
 
 @case
 def fast__arguments(folder):
-    """--fast replaces the arguments of programs that have others for it"""
+    """--fast replaces the arguments of programs that have "fast" ones"""
     info = folder / "meson-info"
     info.mkdir()
     test = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests what counts as a report in a console of the debug kernel, and as a leak of ours."""
+"""Tests which texts of a debug kernel's console are reports, and which leaks are ours."""
 import sys
 from pathlib import Path
 
@@ -105,13 +105,13 @@ def kinds(text):
 
 @case
 def quiet__no_report(_folder):
-    """a boot without a report has none"""
+    """a console without a report yields none"""
     assert kinds(QUIET) == [], kinds(QUIET)
 
 
 @case
 def each_kind__found(_folder):
-    """each kind of report is one, with all its lines, whatever comes before and behind"""
+    """each kind of report is found once, with all its lines, whatever comes before and after"""
     samples = {"KASAN": KASAN, "lockdep": LOCKDEP, "WARN": WARN % "", "sleep": SLEEP}
     samples.update({"oops": OOPS, "DMA-API": DMA})
     samples["ODEBUG"] = WARN % "ODEBUG: free active (active state 0) object: 00000000\n"
@@ -124,14 +124,14 @@ def each_kind__found(_folder):
 
 @case
 def several__told_apart(_folder):
-    """reports that follow each other are as many"""
+    """reports in a row are told apart"""
     text = stamped(LOCKDEP + KASAN + KASAN + DMA + WARN % "")
     assert kinds(text) == ["lockdep", "KASAN", "KASAN", "DMA-API", "WARN"], kinds(text)
 
 
 @case
 def cut_off__still_found(_folder):
-    """a report that ends with the console is one"""
+    """a report that the end of the console cuts off is found"""
     assert kinds(stamped(KASAN)[:200]) == ["KASAN"]
 
 

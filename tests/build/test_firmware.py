@@ -59,7 +59,7 @@ def images(rom):
         assert 0 < units * UNIT <= len(rom) - at, "image %d is too long" % len(found)
         found.append((kind, rom[at : at + units * UNIT]))
         at += units * UNIT
-    assert at == len(rom), "octets behind the last image"
+    assert at == len(rom), "octets after the last image"
     return found
 
 
@@ -74,7 +74,7 @@ def rom__chain(_folder):
 
 @case
 def rom__bios(_folder):
-    """ROM: the BIOS's image has its length and adds up to zero"""
+    """ROM: the image for a BIOS has its length, and its octets add up to zero"""
     _, image = images((built() / "staghorn.rom").read_bytes())[0]
     assert image[2] * UNIT == len(image)
     assert sum(image) % 256 == 0
@@ -82,7 +82,7 @@ def rom__bios(_folder):
 
 @case
 def rom__uefi(_folder):
-    """ROM: UEFI's image has a header, and behind it the driver's file"""
+    """ROM: the image for UEFI has a header, followed by the driver's file"""
     _, image = images((built() / "staghorn.rom").read_bytes())[1]
     fields = struct.unpack_from("<HHIHHH8sH", image, 0)
     _, units, magic, subsystem, machine, compression, reserved, place = fields
@@ -119,7 +119,7 @@ def driver__sections(_folder):
 
 @case
 def rom__limits(folder):
-    """ROM: images that are together too large are refused, and so is what is no driver"""
+    """ROM: images that are too large together are refused, and so is a file that is no driver"""
     tool, rom = built() / "sg-flash", (built() / "staghorn.rom").read_bytes()
     bios, driver = images(rom)[0][1][:-1], (built() / "staghorn.efi").read_bytes()
     (folder / "bios").write_bytes(bios)
@@ -153,7 +153,7 @@ def rom__limits(folder):
 
 @case
 def firmware__has_it(_folder):
-    """each firmware and each chip has the ROM, and reads as good"""
+    """each firmware and each flash image contains the ROM and is valid"""
     rom = (built() / "staghorn.rom").read_bytes()
     files = sorted(built().glob("*.fw")) + sorted(built().glob("*.flash"))
     assert files

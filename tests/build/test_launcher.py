@@ -72,7 +72,7 @@ def put_lab(folder, lab):
 
 @case
 def status__of_an_older_lab(folder):
-    """status and down know a lab that an older launcher began"""
+    """status and down work on a lab that an older launcher started"""
     place = put_lab(folder, FIRST_LAB)
     done = staghorn(folder, "--lab", "old", "status")
     assert done.returncode == 0 and not done.stderr, done
@@ -121,7 +121,7 @@ BASE = (
 
 @case
 def up__not_built(folder):
-    """up says what is not built before it says that it starts anything"""
+    """up says what is not built, and then starts nothing"""
     built(folder, *BASE)
     for words, missing, target in (
         (("--kernel", "debug"), "guest/debug/vmlinuz", "debug-kernel"),

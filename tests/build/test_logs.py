@@ -82,7 +82,7 @@ def size__bounded(folder):
 
 @case
 def one_endless_line__bounded(folder):
-    """what never ends a line is bounded, too"""
+    """a line without an end is bounded, too"""
     limit = 100000
     process = start(folder, limit)
     for _ in range(100):
@@ -131,7 +131,7 @@ def folder_gone__read_on(folder):
 
 
 class Folder:
-    """The parts of a lab's folder that `log` needs: one VM, whose QEMU is this program."""
+    """The parts of a lab's folder that `log` needs: one VM, whose QEMU is process 1."""
 
     def __init__(self, path):
         self.path = path
@@ -161,7 +161,7 @@ def log__both_files(folder):
 
 @case
 def follow__over_the_turn(folder):
-    """log --follow goes on in the file that follows, and ends with the VM"""
+    """log --follow goes on in the next file, and ends with the VM"""
     lab = Folder(folder)
     place = folder / "alpha"
     (place / "device.log").write_text("1\n")
@@ -213,7 +213,7 @@ def words__gdb(_folder):
 
 @case
 def words__masks_are_joined(_folder):
-    """-d of the user is logged beside guest errors, in one -d; other words are as they were"""
+    """the user's -d masks join guest_errors in one -d; other arguments stay as they were"""
     found = words(qemu_args=["-S", "-d", "int", "-device", "edu", "-d", "unimp"])
     assert found[:2] == ["-d", "guest_errors,int,unimp"] and found.count("-d") == 1
     assert found[-3:] == ["-S", "-device", "edu"]

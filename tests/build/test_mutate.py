@@ -157,7 +157,7 @@ def one_at_a_time(_):
 
 
 def up_to_date(_):
-    """a copy that was left with a mutant in it is mended, and is then newer than what was built"""
+    """a copy with a mutant left in it is repaired, and is then newer than the last build"""
     mutate = tool()
     with tempfile.TemporaryDirectory() as folder:
         top, copy = Path(folder) / "top", Path(folder) / "copy"
@@ -251,7 +251,7 @@ def resumed(_):
 
 
 def linked(_):
-    """a program is concerned if the object is in it"""
+    """a program is concerned if it contains the object"""
     mutate = tool()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -271,7 +271,7 @@ def linked(_):
 
 
 def refusals(_):
-    """wrong arguments and a part that no file has are said, with status 2"""
+    """wrong arguments, and a part that no file name has, are errors with status 2"""
     tool = str(TOP / "tools" / "mutate")
     for words in (["--count", "0"], ["--jobs", "65"], ["--seed", "x"], ["--only", "nosuch"]):
         done = subprocess.run(

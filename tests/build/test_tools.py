@@ -168,7 +168,7 @@ def step__two_runs(folder):
 
 @case
 def step__prunes(folder):
-    """an old unused product goes when a new one is made, others stay"""
+    """an old unused product is removed when a new one is made, others stay"""
     names = ("thing-0123456789abcdef", "other-0123456789abcdef", "thing-fedcba9876543210")
     for name in names:
         (folder / "cache" / name).mkdir(parents=True)
@@ -234,7 +234,7 @@ def mirror__deb822_form(folder):
 
 @case
 def mirror__none(folder):
-    """no mirror is an error with words"""
+    """no mirror is an error, with a message"""
     (folder / "sources.list").write_text("deb http://x.invalid/other stable-x main\n")
     assert mirror(folder, "uri") == ("", 1)
 
@@ -299,7 +299,7 @@ def tap__plain(_folder):
 
 @case
 def tap__defects(_folder):
-    """TAP: a program that dies, lies about its plan or says nothing has failed"""
+    """TAP: a program that dies, breaks its plan or prints nothing has failed"""
     check = load_check()
     assert outcomes(check, "1..3\nok 1 - a\n", 0, "killed by SIGSEGV") == [
         "passed",
@@ -324,7 +324,7 @@ def tap__ids(_folder):
 
 @case
 def runner__second_run(folder):
-    """runner: a real-time program runs a second time, is named unsteady, and may fail for good"""
+    """runner: a real-time program that fails runs again, and then is unsteady or has failed"""
     check = load_check()
     script = (
         "mkdir -p $D; n=$(ls $D | wc -l); touch $D/$n; echo 1..1; "
@@ -354,7 +354,7 @@ def runner__second_run(folder):
 
 @case
 def runner__until(folder):
-    """runner: past SG_CHECK_UNTIL no long run begins, and says so; other suites do"""
+    """runner: after SG_CHECK_UNTIL no long run starts, with a message; other suites do"""
     check = load_check()
     ends = []
     try:
@@ -435,7 +435,7 @@ def checklist__coverage(_folder):
 
 @case
 def checklist__failed_name(_folder):
-    """checklist: an id in the name of a failed case is uncovered, though another shows it"""
+    """checklist: an id in the name of a failed case is uncovered, even if another case shows it"""
     check = load_check()
     first = check.checklist((TOP / "docs" / "conformance.md").read_text())[0][0]
     programs = [check.Program("p", "unit", []), check.Program("q", "sim", [])]
@@ -479,7 +479,7 @@ labtest.main()
 
 @case
 def checklist__vm_tests(folder):
-    """checklist: what VM tests claim counts in passed cases, and wants an assertion"""
+    """checklist: a claim of a VM test counts if its case passed and made an assertion"""
     check = load_check()
     (folder / "claims.py").write_text(VM_CASES)
     environment = dict(os.environ, PYTHONPATH=str(TOP / "tests" / "vm" / "lib"))
@@ -495,7 +495,7 @@ def checklist__vm_tests(folder):
 
 
 def many_unsteady(check, folder, count):
-    """(return value, output) of the table for so many cases that failed once."""
+    """(totals, output) of a summary with `count` cases that failed once."""
     programs = [check.Program("p%d" % i, "vm", []) for i in range(count)]
     for program in programs:
         program.cases = [check.Case("a", "passed")]
@@ -530,7 +530,7 @@ def unsteady__limit(folder):
 
 @case
 def unsteady__what_counts(_folder):
-    """unsteady: what failed twice is no such case; all that did not run counts once"""
+    """unsteady: a case that failed twice is not one; all cases that did not run are one"""
     check = load_check()
     first = check.parse_tap("1..5\nnot ok 1 - a\nnot ok 2 - b\nok 3 - c\n", 0, "killed")
     assert len(first) == 5
@@ -543,7 +543,7 @@ def unsteady__what_counts(_folder):
 
 @case
 def launcher__doubts(_folder):
-    """If CPUs are not tracked, `up` and `pmem` say which verdicts cannot be trusted."""
+    """launcher: if CPUs are not tracked, up and pmem say which verdicts cannot be trusted"""
     sys.path.insert(0, str(TOP / "tools"))
     domain = importlib.import_module("launcher.domain")
     state = {

@@ -77,7 +77,7 @@ def ones_sum(data):
 
 
 class Capture:
-    """A connection as a list of TCP segments: add() one, then ask tshark."""
+    """A connection as a list of TCP segments: add() them, then ask tshark."""
 
     def __init__(self, folder, startup=True):
         self.path = folder / "c.pcap"
@@ -225,7 +225,7 @@ def pieces(folder):
 
 @case
 def markers(folder):
-    """dissector: with markers, the one in front of the first FPDU"""
+    """dissector: an FPDU with a marker in front of it"""
     capture = Capture(folder, startup=False)
     capture.add(0, MPA_REQUEST[:16] + b"\xd0" + MPA_REQUEST[17:])
     capture.add(1, MPA_REPLY[:16] + b"\xd0" + MPA_REPLY[17:])
@@ -252,7 +252,7 @@ def info_column(folder):
 
 @case
 def truncated(folder):
-    """dissector: messages cut short, or with octets too many"""
+    """dissector: messages cut short, or with too many octets"""
     rows = [
         (0, message(0x0C, 1, 1), "short"),
         (0, message(0x0C, 1, 1, TARGET), "short"),
@@ -385,7 +385,7 @@ def bad_7306(folder):
 
 @case
 def drafts(folder):
-    """dissector: draft -01 has no R, an STag to invalidate, and empty hashes"""
+    """dissector: draft -01 has no flag R, but an STag to invalidate and empty hashes"""
     rows = [
         (0, message(0x0C, 1, 1, TARGET + b"\0\0\0\5")),
         (0, message(0x0C, 1, 2, TARGET + b"\0\0\0\1", inv=0x300)),

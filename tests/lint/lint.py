@@ -3,7 +3,7 @@
 
 A case is a function that returns findings, lines "file:line: what"; its docstring is its name.  A
 missing tool fails the case.  A file that a tool has found clean is not checked again as long as
-file, settings and tool are the same: it leaves a stamp in the cache, for all clones.
+file, settings and tool are the same: a stamp in the cache, for all clones, records this.
 """
 import hashlib
 import json

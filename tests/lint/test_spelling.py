@@ -8,7 +8,7 @@ from lint import TOP, files
 
 
 def spelling():
-    """codespell knows no word as misspelt"""
+    """codespell finds no misspelt word"""
     names = [n for n in files.text() if not n.endswith((".svg", ".patch"))]
     return lint.each(
         names,

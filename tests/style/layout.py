@@ -3,9 +3,9 @@
 """Compiles the hardware contract of include/staghorn as its users compile it.
 
 Each header is compiled alone (it must include what it needs), with its layout
-assertions, as user space does, as a program without Linux headers does, as the
-kernel does, and for processors of other word sizes and byte orders.  manual.py
-compares what they define with the manual.
+assertions: as user space does, as a program without Linux headers does, as the
+kernel does, and for processors of other word sizes and byte orders.  All of
+them together are compiled as C++.  manual.py compares them with the manual.
 """
 import subprocess
 import sys
@@ -16,7 +16,7 @@ TOP = Path(__file__).resolve().parents[2]
 HEADERS = sorted((TOP / "include" / "staghorn").glob("*.h"))
 TARGETS = ("i686", "aarch64", "riscv64", "powerpc64", "s390x")
 
-# The parts of kernel and C library that the headers use, for compilations without both.
+# The parts of kernel and C library that the headers use, for compilations without either.
 FAKES = {
     "linux/types.h": "".join(
         "typedef unsigned %s __u%d;\ntypedef __u%d __le%d, __be%d;\n" % (c, n, n, n, n)

@@ -15,7 +15,7 @@ LINES_MAX, LINES_WARN, FUNCTION_MAX, COLUMNS_MAX = 900, 600, 70, 100
 C = (".c", ".h")
 CODE = C + (".py", ".sh")
 
-# Split in two halves, or this file would be a finding itself.
+# The words are split, because this file would be a finding otherwise.
 LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK|not imple" r"mented)\b")
 MACHINE = re.compile(r"(?<![\w.$}/])/(?:wo" r"rk|ro" r"ot|home/\w+|tmp/(?:brief|infra))(?:/|\b)")
 # Folder of hw/ -> folders whose headers it may include.
@@ -26,7 +26,7 @@ LAYERS = {
     "hw/core/flash": {"base", "flash"},
     "hw/core/persist": {"base", "persist"},
 }
-# Subfolders of hw/core/verbs from the bottom up; the adapter itself, in the folder, is on top.
+# Subfolders of hw/core/verbs from the bottom up; the folder's own files are on top.
 ROOMS = ("state", "memory", "events", "queues", "connections", "commands")
 for _number, _room in enumerate((*ROOMS, "")):
     LAYERS[f"hw/core/verbs/{_room}".rstrip("/")] = {
@@ -187,7 +187,7 @@ def trailing_space(files):
 
 
 def tabs(files):
-    """tabs only where the kernel's style rules"""
+    """tabs only where the kernel's style applies"""
     for name, lines in files.items():
         kernel = name.startswith(("guest-driver/", "include/", "tests/guest-programs/kernel-"))
         if is_script(name, lines) and not kernel:
