@@ -33,6 +33,14 @@ def load():
     return module
 
 
+def load_files():
+    """tools/build/files.py as a module."""
+    spec = importlib.util.spec_from_file_location("files", TOP / "tools" / "build" / "files.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 check = load()
 
 
@@ -139,6 +147,14 @@ def fast__arguments(folder):
     (info / "intro-tests.json").write_text(json.dumps([test]))
     (program,) = check.meson_programs(folder, "")
     assert program.fast == "--seeds 1..2" and program.env == {}, program
+
+
+@case
+def files__scripts(_folder):
+    """formatters and linters see each script without a suffix, whatever options it has"""
+    names = load_files().python_files()
+    for name in ("staghorn", "tools/build/check", "tools/bench/bench-pmem"):
+        assert name in names, name
 
 
 @case

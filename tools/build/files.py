@@ -38,7 +38,8 @@ def interpreter(name):
     """The interpreter that the first line of a script names, "" if there is none."""
     with open(TOP / name, "rb") as file:
         line = file.readline(80).decode(errors="replace").split()
-    return line[-1].rsplit("/", 1)[-1] if line and line[0].startswith("#!") else ""
+    words = [word for word in line if not word.startswith("-")]
+    return words[-1].rsplit("/", 1)[-1] if words and words[0].startswith("#!") else ""
 
 
 def python_files():

@@ -269,7 +269,8 @@ coverage)
     sg_source_lwip
     sg_tool_firmware
     # -O0, so that each line is counted by itself; "sanitized" only because it means fewer seeds.
-    build_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
+    configure_native coverage -Dsuites=unit,sim -Db_coverage=true -Dbuildtype=debug -Dsanitized=true
+    build_native coverage
     run_part tools/build/coverage "$SG_BUILD/coverage"
     ;;
 fuzz)
