@@ -4,6 +4,10 @@
  * Sends arrive and never holds more than one receive.  With an adapter that waits for receives
  * all Sends arrive, in the order of their connection.
  *
+ * A Send of iWARP is complete when TCP has its acknowledgement, which may be before a receive
+ * takes it, and a sender that ends resets its connections.  So the receiver answers on each
+ * connection when it has all messages, and the sender waits for the answers.
+ *
  * shared_queue WAY PORT: the receiver.  shared_queue WAY PORT ADDRESS: the sender.
  * WAY is "cm" (rdma_cm connects) or "qp" (ibv_modify_qp alone does; TCP carries the numbers).
  */
@@ -79,7 +83,7 @@ static void make_objects(struct ibv_context *ctx)
     u.ctx = ctx;
     u.pd = ibv_alloc_pd(ctx);
     check(u.pd, "ibv_alloc_pd");
-    u.cq = ibv_create_cq(ctx, CONNECTIONS * SENDS, NULL, NULL, 0);
+    u.cq = ibv_create_cq(ctx, CONNECTIONS * (SENDS + 1), NULL, NULL, 0);
     u.mr = ibv_reg_mr(u.pd, u.messages, sizeof(u.messages), IBV_ACCESS_LOCAL_WRITE);
     check(u.cq && u.mr, "completion queue and memory");
     if (u.receiver) {
@@ -261,6 +265,19 @@ static struct ibv_wc completion(void)
     return wc;
 }
 
+/* Tells the sender that all messages are here. */
+static void answer(void)
+{
+    struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+    for (int c = 0; c < CONNECTIONS; c++) {
+        check(!ibv_post_send(u.qps[c], &wr, &bad), "ibv_post_send");
+    }
+    for (int c = 0; c < CONNECTIONS; c++) {
+        completion();
+    }
+}
+
 static void receive_all(void)
 {
     const struct message *m = &u.messages[0][0];
@@ -281,12 +298,17 @@ static void receive_all(void)
         }
         next[c]++;
     }
+    answer();
 }
 
 static void send_all(void)
 {
     struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .num_sge = 1 }, *bad;
+    struct ibv_recv_wr answer = { .num_sge = 0 }, *bad_recv;
 
+    for (int c = 0; c < CONNECTIONS; c++) {
+        check(!ibv_post_recv(u.qps[c], &answer, &bad_recv), "ibv_post_recv");
+    }
     for (uint32_t i = 0; i < SENDS; i++) {
         for (uint32_t c = 0; c < CONNECTIONS; c++) {
             struct message *m = &u.messages[c][i];
@@ -298,8 +320,8 @@ static void send_all(void)
             check(!ibv_post_send(u.qps[c], &wr, &bad), "ibv_post_send");
         }
     }
-    for (int i = 0; i < CONNECTIONS * SENDS; i++) {
-        completion();
+    for (int i = 0; i < CONNECTIONS * (SENDS + 1); i++) {
+        completion(); /* of a Send, or of an answer */
     }
 }
 
