@@ -264,6 +264,14 @@ def layers(files):
 TWO_IMPLEMENTATIONS = {"qtest"}
 
 
+def marks(files):
+    """marks for tools/build/check stand on lines of their own"""
+    for name, lines in files.items():
+        for number, line in enumerate(lines, 1) if name.startswith("tests/vm/") else ():
+            if re.search(r"\S.*# (?:timeout|alone): ", line):
+                yield "%s:%d: %s" % (name, number, line.strip())
+
+
 def tags(files):
     """a tag names one struct, union or enum"""
     first = {}

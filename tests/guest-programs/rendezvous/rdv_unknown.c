@@ -39,16 +39,16 @@ enum { REQUEST = 1, ACCEPT, REFUSE };
 enum { EARLY = 1, UNKNOWN, FORM };
 
 /* Queue pairs of the waiting program. */
-enum door {
+enum waiting_qp {
     TRUE_PEER, /* RTR, later RTS; for the asker's queue pair */
     OPEN,      /* RTR, for NAME_OPEN, at the asker's first address */
     HIGHER,    /* RTR, for NAME_HIGHER at the asker's second: this end connects */
     CLOSED,    /* INIT */
-    DOORS,
+    WAITING_QPS,
 };
 
 struct hello {
-    uint32_t number[DOORS];
+    uint32_t number[WAITING_QPS];
     union ibv_gid gid;
 };
 
@@ -246,32 +246,32 @@ static bool completes(enum ibv_wc_opcode opcode)
 
 static int wait_and_obey(void)
 {
-    struct ibv_qp *doors[DOORS];
+    struct ibv_qp *qps[WAITING_QPS];
     char letter;
 
-    for (int i = 0; i < DOORS; i++) {
-        doors[i] = new_qp();
-        u.me.number[i] = doors[i]->qp_num;
+    for (int i = 0; i < WAITING_QPS; i++) {
+        qps[i] = new_qp();
+        u.me.number[i] = qps[i]->qp_num;
     }
     take(&u.peer, sizeof(u.peer));
-    to_rtr(doors[TRUE_PEER], u.peer.number[TRUE_PEER], &u.peer.gid, PSN_ASKER);
-    to_rtr(doors[OPEN], NAME_OPEN, &u.peer.gid, PSN_ASKER);
-    to_rtr(doors[HIGHER], NAME_HIGHER, &u.second, PSN_ASKER);
+    to_rtr(qps[TRUE_PEER], u.peer.number[TRUE_PEER], &u.peer.gid, PSN_ASKER);
+    to_rtr(qps[OPEN], NAME_OPEN, &u.peer.gid, PSN_ASKER);
+    to_rtr(qps[HIGHER], NAME_HIGHER, &u.second, PSN_ASKER);
     give(&u.me, sizeof(u.me));
     for (;;) {
         take(&letter, 1);
         switch (letter) {
         case 's':
-            to_rts(doors[TRUE_PEER], PSN_WAITER);
+            to_rts(qps[TRUE_PEER], PSN_WAITER);
             break;
         case 'r':
-            if (!receive(doors[TRUE_PEER])) {
+            if (!receive(qps[TRUE_PEER])) {
                 die("receive");
             }
             break;
         case 't':
             if (!completes(IBV_WC_RECV) || strcmp(u.buf, "hello") ||
-                !send_text(doors[TRUE_PEER], "welcome") || !completes(IBV_WC_SEND)) {
+                !send_text(qps[TRUE_PEER], "welcome") || !completes(IBV_WC_SEND)) {
                 die("talk");
             }
             break;
@@ -304,20 +304,18 @@ static uint32_t get32(const uint8_t *at)
 }
 
 /* The request that the queue pair waits for. */
-static void right_request(uint8_t *msg, enum door door)
+static void right_request(uint8_t *msg, enum waiting_qp qp)
 {
     memset(msg, 0, MSG_MAX);
     memcpy(msg, "SGRD", 4);
     msg[4] = 1;
     msg[5] = REQUEST;
     msg[7] = 1;
-    put32(msg + 8, door == OPEN     ? NAME_OPEN
-                   : door == HIGHER ? NAME_HIGHER
-                                    : u.me.number[TRUE_PEER]);
-    put32(msg + 12, u.peer.number[door]);
+    put32(msg + 8, qp == OPEN ? NAME_OPEN : qp == HIGHER ? NAME_HIGHER : u.me.number[TRUE_PEER]);
+    put32(msg + 12, u.peer.number[qp]);
     put32(msg + 16, PSN_WAITER);
     put32(msg + 20, PSN_ASKER);
-    memcpy(msg + 24, door == HIGHER ? &u.second : &u.me.gid, 16);
+    memcpy(msg + 24, qp == HIGHER ? &u.second : &u.me.gid, 16);
     memcpy(msg + 40, &u.peer.gid, 16);
 }
 
@@ -396,7 +394,7 @@ static void is_refused(const uint8_t *msg, size_t len, bool from_second, int rea
 
 static const struct {
     const char *what;
-    enum door door;
+    enum waiting_qp qp;
     uint8_t at, flip; /* an octet, and its wrong bits */
     uint8_t len;
     bool second;
@@ -435,7 +433,7 @@ static void all_rows(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("%s", rows[i].what);
-        right_request(msg, rows[i].door);
+        right_request(msg, rows[i].qp);
         msg[rows[i].at] ^= rows[i].flip;
         is_refused(msg, rows[i].len, rows[i].second, rows[i].reason);
     }

@@ -121,7 +121,7 @@ class Pingpong(labtest.LabCase):
                 self.assertEqual(word, "ok", done.out)
         self.assertEqual(done.returncode, 0, done.out + done.err)
 
-    def test_strangers(self):
+    def test_unknown_peers(self):
         """Requests wrong in one field are refused with the reason; then the right peer connects."""
         port = self.lab.sh("alpha", "cat /run/staghorn/port").strip()
         self.lab.sh("alpha", "ip addr add %s/24 dev %s" % (SECOND, port))
