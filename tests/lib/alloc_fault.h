@@ -25,7 +25,7 @@ struct alloc_fault {
 
 extern struct alloc_fault alloc_fault;
 
-/* Arms from now on; the counts restart. */
+/* From now on; the counts restart at 0. */
 void alloc_fault_arm(uint64_t fail_at, uint64_t fail_count);
 void alloc_fault_disarm(void);
 

@@ -29,7 +29,7 @@
 /* ---- what the machine offers; 'm' is the first argument of each ---- */
 
 struct bu_machine {
-    /* BAR0: 'octets' is 4 or 8.  Of an adapter that was removed all ones are read. */
+    /* BAR0: 'octets' is 4 or 8.  Reads of a removed adapter return all ones. */
     uint64_t (*read)(struct bu_machine *m, uint32_t offset, unsigned octets);
     void (*write)(struct bu_machine *m, uint32_t offset, uint64_t value, unsigned octets);
     /* BAR2: a write of 64 bits. */
@@ -59,7 +59,7 @@ enum bu_result {
     BU_FULL = -3,    /* posting: the queue has no free entry */
 };
 
-/* Of QUERY_CAPS and the registers; what the tests look at. */
+/* The values of QUERY_CAPS and of registers that the tests check. */
 struct bu_caps {
     uint32_t features, max_qp, max_qp_wr, max_cqe, max_sq_sge, max_inline, max_mr;
     uint64_t max_mr_size;
@@ -82,7 +82,7 @@ struct bu_sge {
     uint32_t length, lkey;
 };
 
-/* A work request: an opcode without a structure.  A receive has wr_id, num_sge and sge only. */
+/* A work request whose opcode has no structure of its own.  A receive: wr_id, num_sge, sge. */
 struct bu_wr {
     uint64_t wr_id;
     uint8_t opcode, flags; /* numbers of the manual */
@@ -133,8 +133,8 @@ struct bu_driver {
      */
     int (*start)(void *d, struct bu_machine *m);
     /*
-     * The end, also of an adapter that is lost or was removed.  Objects that are left end with the
-     * reset; the driver frees all memory and disables MSI-X.  start() may follow, with the same d.
+     * Stops the adapter, also one that is lost or was removed.  The reset ends all objects that are
+     * left; the driver frees all memory and disables MSI-X.  start() may follow, with the same d.
      */
     void (*stop)(void *d);
     /* Is the adapter lost?  Reads STATUS. */
@@ -155,7 +155,7 @@ struct bu_driver {
     int (*mr_create)(void *d, uint32_t pd, uint64_t bus, uint64_t octets, uint32_t access,
                      uint32_t *stag);
     int (*mr_destroy)(void *d, uint32_t stag);
-    /* The queue has at least so many entries. */
+    /* The queue has at least 'entries' entries. */
     int (*cq_create)(void *d, uint32_t entries, uint32_t *cq);
     int (*cq_destroy)(void *d, uint32_t cq);
     int (*qp_create)(void *d, const struct bu_qp_params *p, uint32_t *qp);
@@ -164,8 +164,8 @@ struct bu_driver {
     int (*qp_destroy)(void *d, uint32_t qp);
 
     /*
-     * Data; BU_OK or BU_FULL.  The driver counts which entries are free.  It need not look whether
-     * the adapter is lost: BU_OK is right then, too.  Queue pairs are always known ones.
+     * Data; BU_OK or BU_FULL.  The driver counts which entries are free.  It need not check whether
+     * the adapter is lost: BU_OK is right then, too.  'qp' is always a queue pair that exists.
      */
     int (*post_send)(void *d, uint32_t qp, const struct bu_wr *wr);
     int (*post_recv)(void *d, uint32_t qp, const struct bu_wr *wr);
@@ -192,9 +192,9 @@ struct bu_driver {
     /* Private data of the peer. */
     int (*pdata)(void *d, uint32_t conn, struct bu_pdata *pdata);
     /*
-     * The next async event, waited for by the interrupt of vector 0: BU_OK, BU_TIMEOUT, BU_LOST.
-     * Of an adapter that failed it may give DEVICE_FATAL once; then, or at once, BU_LOST.  Events
-     * of objects that were destroyed may be dropped.
+     * Waits for the next async event by the interrupt of vector 0: BU_OK, BU_TIMEOUT, BU_LOST.
+     * If the adapter failed, it may return the event DEVICE_FATAL once, before BU_LOST.  Events of
+     * objects that were destroyed may be dropped.
      */
     int (*next_event)(void *d, struct bu_event *event, unsigned ms);
 };

@@ -112,7 +112,7 @@ uint64_t ex_limit(struct ex_driver *d, unsigned ms)
     return d->m->now(d->m) + ms * 1000000ull;
 }
 
-/* Until then, in ms, rounded up. */
+/* The time until 'end' in ms, rounded up. */
 unsigned ex_left(struct ex_driver *d, uint64_t end)
 {
     uint64_t now = d->m->now(d->m);

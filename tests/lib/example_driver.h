@@ -49,10 +49,10 @@ struct ex_driver {
 void *ex_memory(struct ex_driver *d, size_t octets, size_t align, uint64_t *bus);
 void ex_free(struct ex_driver *d, uint64_t bus);
 
-/* Looks at the adapter; one that is lost is reset, once and for all. */
+/* Checks whether the adapter is lost; a lost one is reset once, and stays lost. */
 bool ex_lost(struct ex_driver *d);
 
-/* The time when so much of it is over, and how much is left until then, in ms, rounded up. */
+/* The time 'ms' from now; the time that is left until 'end', in ms, rounded up. */
 uint64_t ex_limit(struct ex_driver *d, unsigned ms);
 unsigned ex_left(struct ex_driver *d, uint64_t end);
 

@@ -168,7 +168,7 @@ static void net_clear_addrs(struct sg_stream_net *net)
 static void net_set_mtu(struct sg_stream_net *net, unsigned mtu)
 {
     (void)net;
-    (void)mtu; /* segments are the switch's affair here */
+    (void)mtu; /* the switch's option 'emss' says it */
 }
 
 static uint64_t net_run(struct sg_stream_net *net, uint64_t now_ns)

@@ -5,7 +5,7 @@
 #include "staghorn/ring.h"
 #include "staghorn/wqe.h"
 
-/* ---- the direct way ---- */
+/* ---- direct access to the core ---- */
 
 static uint64_t direct_reg_read(void *opaque, uint32_t offset, unsigned size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver in miniature: brings an adapter up through its registers as a real driver would, with
- * the shared headers, and wraps queues so that tests read as a story.
+ * A small driver: it brings an adapter up through its registers as a real driver would, with the
+ * shared headers, and wraps queues so that tests are short.
  *
  * It reaches the adapter through struct md_ops: md_new() takes a test host and the core itself; the
  * qtest suite brings its own, which reach the device in a QEMU.
@@ -43,7 +43,7 @@ struct md_ops {
 struct md {
     const struct md_ops *ops;
     void *opaque;
-    struct test_host *h; /* of the direct way: md_new(), md_start() */
+    struct test_host *h; /* with md_new() and md_start() only */
     struct sg_adapter *a;
     struct md_ring asq, acq, aeq, eq; /* eq: event queue 1, vector 1 */
     uint16_t cookie;
@@ -104,19 +104,19 @@ uint32_t md_read(struct md *md, uint32_t reg);
 void md_write(struct md *md, uint32_t reg, uint32_t value);
 void md_doorbell(struct md *md, uint32_t page, uint32_t offset, uint32_t lo, uint32_t hi);
 
-/* Post a command of any kind and wait for its completion; rsp may be NULL. */
+/* Posts a command of any kind and waits for its completion; rsp may be NULL. */
 enum sg_status md_cmd(struct md *md, const void *cmd, size_t len, struct sg_admin_rsp *rsp);
 enum sg_status md_cmd_id(struct md *md, enum sg_admin_opcode op, uint32_t id);
-/* A command that makes something, and succeeds; returns its number. */
+/* A command that creates an object, and must succeed; returns the object's number. */
 uint32_t md_make(struct md *md, const void *cmd, size_t len);
-/* Post without waiting; md_reap() takes one completion if there is one. */
+/* Posts without waiting; md_reap() takes one completion if there is one. */
 void md_submit(struct md *md, const void *cmd, size_t len);
 bool md_reap(struct md *md, struct sg_admin_rsp *rsp);
 
 uint32_t md_create_pd(struct md *md);
 /* Registers guest memory as one MR with va = bus address; returns the STag. */
 uint32_t md_reg_mr(struct md *md, uint32_t pd, uint64_t addr, uint64_t len, uint32_t access);
-/* Fills in a command that registers [addr, addr + len) so. */
+/* Returns the command that registers [addr, addr + len) in this way. */
 struct sg_cmd_reg_mr md_reg_mr_cmd(uint32_t pd, uint64_t addr, uint64_t len, uint32_t access);
 
 /* A region for fast registration; a window (SG_MW_TYPE_*).  Both have key 1. */
@@ -140,7 +140,7 @@ void md_post_srq(struct md_srq *srq, uint64_t wr_id, uint64_t addr, uint32_t len
 enum sg_status md_modify_qp(struct md_qp *qp, enum sg_qp_state state);
 uint32_t md_qp_state(struct md_qp *qp);
 
-/* Entry at the producer index, zeroed, with its index; fill it in, then ring the doorbell. */
+/* The entry at the producer index, zeroed, with its index; fill it in, then ring the doorbell. */
 struct sg_wqe_hdr *md_sq_entry(struct md_qp *qp);
 struct sg_rqe_hdr *md_rq_entry(struct md_qp *qp);
 void md_sq_doorbell(struct md_qp *qp);

@@ -68,7 +68,7 @@ uint64_t qtest_clock_step(struct qtest *q, uint64_t ns);
  */
 char *qtest_qmp(struct qtest *q, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void qtest_qmp_ok(struct qtest *q, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Waits for an event with this name, since the last wait for it. */
+/* Waits for an event with this name that came after the last wait for it. */
 void qtest_qmp_event(struct qtest *q, const char *name);
 
 #endif

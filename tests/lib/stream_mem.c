@@ -8,9 +8,9 @@
  * the other direction, so in queued mode it may come before or after them, and FIN may come with
  * the last octets or later, as in TCP.
  *
- * An end dies when its user aborted it or heard 'closed'; its peer then no longer points at it,
- * and its memory goes when no call into it is on the stack.  Octets sent to nobody vanish, as they
- * would in TCP before the RST comes back.
+ * An end dies when its user has aborted it or got 'closed'; its peer then no longer points at it,
+ * and its memory is freed when no call into it is on the stack.  Octets sent to a dead end are
+ * lost, as in TCP before the RST comes back.
  */
 #include <glib.h>
 
@@ -38,7 +38,7 @@ struct mem_end {
     bool writable_due, want_room;
     bool fin_due, fin_seen; /* from the peer */
     bool fin_sent;
-    bool held; /* by its user: nothing is delivered but an end */
+    bool held; /* by its user: only the connection's end is delivered */
     bool closed_due;
     enum sg_stream_end why;
 };
@@ -149,7 +149,7 @@ static void deliver_queued(struct mem_end *e)
     if (opt->piece_max && n > 1) {
         n = 1 + prng(sw) % SG_MIN(n, opt->piece_max);
     }
-    /* Out of the queue: what arrives meanwhile may move it. */
+    /* A copy, because octets that arrive meanwhile may move the queue. */
     p = g_memdup2(e->q + e->q_head, n);
     e->q_len -= n;
     e->q_head = e->q_len ? e->q_head + n : 0;
@@ -178,7 +178,7 @@ static struct mem_end *end_new(struct mem_port *port)
     return e;
 }
 
-/* SYN has arrived where it was sent. */
+/* The SYN has arrived at its destination. */
 static void knock(struct mem_end *e)
 {
     struct mem_port *where;
@@ -221,7 +221,7 @@ static void deliver_inbound(struct mem_end *e)
             return;
         }
     }
-    /* The octets before may have ended this end, or brought it a reset. */
+    /* While octets were delivered, the user may have closed this end, or a reset may have come. */
     if (!e->dead && !e->closed_due && e->fin_due && !e->q_len) {
         e->fin_due = false;
         e->fin_seen = true;
@@ -383,7 +383,7 @@ static size_t mem_emss(struct sg_stream *s)
     return end_of(s)->port->sw->opt.emss;
 }
 
-/* What the other end was given counts as acknowledged. */
+/* Octets that were delivered to the other end count as acknowledged. */
 static size_t mem_unacked(struct sg_stream *s)
 {
     struct mem_end *e = end_of(s);

@@ -151,7 +151,7 @@ static uint64_t run(struct pair_link *link, uint64_t at)
             free(f);
         }
     }
-    for (int i = 0; i < 2; i++) { /* the answers as well */
+    for (int i = 0; i < 2; i++) { /* after the first loop, which may have sent answers */
         next = t->end[i].first ? SG_MIN(next, t->end[i].first->at) : next;
     }
     return next;

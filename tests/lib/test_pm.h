@@ -39,7 +39,7 @@ struct test_pm {
     bool hold;
     unsigned later;          /* each pm_flush is postponed this many times, */
     uint64_t later_ns;       /* by this time */
-    unsigned put_off;        /* the one in progress was postponed so often */
+    unsigned put_off;        /* how often the one in progress was postponed */
     int fail_flush;          /* this many flushes succeed, then one fails; -1: never */
     uint64_t bad_lo, bad_hi; /* unreadable media */
     unsigned count;          /* calls so far; the first ones are kept */
