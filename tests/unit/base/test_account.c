@@ -15,7 +15,7 @@ static void limit(void)
     T_TRUE(sg_account_take(&acc, 40));
     T_TRUE(sg_account_take(&acc, 0));
     T_FALSE(sg_account_take(&acc, 1));
-    T_FALSE(sg_account_take(&acc, UINT64_MAX)); /* no sum comes round */
+    T_FALSE(sg_account_take(&acc, UINT64_MAX)); /* the sum must not wrap around */
     sg_account_give(&acc, 60);
     T_EQ_U64(acc.used, 40);
     T_EQ_U64(acc.most, 100);
@@ -50,7 +50,7 @@ static void memory(void)
     T_EQ_U64(acc.used, 0);
 }
 
-/* There is room in the account, but the host has no such memory. */
+/* The account has room, but the host cannot allocate as much. */
 static void host_has_none(void)
 {
     struct sg_account acc = { .limit = UINT64_MAX };

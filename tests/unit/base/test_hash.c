@@ -6,7 +6,7 @@
 struct hash_vector {
     const char *name;
     uint8_t alg;
-    const char *text; /* repeated so often: */
+    const char *text; /* repeated 'times' times */
     unsigned times;
     uint8_t key_octet, key_len;
     const char *hex;
@@ -48,7 +48,7 @@ static void to_hex(const uint8_t *p, size_t n, char *hex)
     }
 }
 
-/* Hashes the text in pieces of so many octets. */
+/* Hashes the text in pieces of 'piece' octets. */
 static void check(const struct hash_vector *v, size_t piece)
 {
     size_t unit = strlen(v->text), all = unit * v->times, off, n;
@@ -61,7 +61,7 @@ static void check(const struct hash_vector *v, size_t piece)
     }
     memset(key, v->key_octet, sizeof(key));
     sg_hasher_init(&h, v->alg, key, v->key_len);
-    memset(key, 0, sizeof(key)); /* it was copied */
+    memset(key, 0, sizeof(key)); /* sg_hasher_init() copied it */
     sg_hasher_add(&h, NULL, 0);
     for (off = 0; off < all; off += n) {
         n = piece < all - off ? piece : all - off;

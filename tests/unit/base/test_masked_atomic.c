@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Masked FetchAdd and CmpSwap as numbers, by hand and against a second way to compute them. */
+/* Masked FetchAdd and CmpSwap: results computed by hand, and a second implementation. */
 #include "base/bytes.h"
 #include "base/masked_atomic.h"
 #include "base/prng.h"

@@ -162,7 +162,7 @@ static void count_one(struct sg_timer *t, uint64_t now)
     ++*(unsigned *)t->opaque;
 }
 
-/* So many at one instant that they would take long: the rest stays due at once. */
+/* More timers at one instant than one run executes: the rest stays due at that instant. */
 static void many_at_once(void)
 {
     enum { MANY = SG_TIMERQ_RUN_MAX + 10 };

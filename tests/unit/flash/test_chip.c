@@ -6,11 +6,11 @@
 #include "flash_make.h"
 #include "tap.h"
 
-/* A chip in external storage, such as a file, which may break after so many octets. */
+/* A chip in external storage, such as a file, whose writes may fail after 'left' octets. */
 struct medium {
     uint8_t octets[SG_FLASH_SIZE];
-    uint32_t left; /* octets that it still takes */
-    bool torn;     /* the write that breaks it leaves its beginning */
+    uint32_t left; /* octets that can still be written */
+    bool torn;     /* the write that fails stores its first octets */
     unsigned programs;
     unsigned delay; /* number of polls before each write is done */
     unsigned asked;
@@ -113,7 +113,7 @@ static void update(void)
     sg_flash_free(f);
 }
 
-/* The medium breaks after each octet of an update in turn; the chip boots each time. */
+/* The medium fails after each octet of an update in turn; the chip boots each time. */
 static void cut(bool torn)
 {
     struct medium m = { .torn = torn };
@@ -204,7 +204,7 @@ static void bad_updates(void)
     new_fw[new_len - 1] ^= 1;
     T_EQ_INT(write_all(f, new_fw, new_len - 4, 4096), SG_FLASH_OK);
     T_EQ_INT(sg_flash_commit(f, new_len - 4, NULL, NULL), SG_FLASH_SHORT);
-    /* The remains of a longer update behind the end do not count. */
+    /* Remains of a longer update behind the end are ignored. */
     T_EQ_INT(write_all(f, new_fw, new_len, 4096), SG_FLASH_OK);
     T_EQ_INT(sg_flash_write(f, new_len, "more", 4), SG_FLASH_OK);
     T_EQ_INT(sg_flash_commit(f, new_len + 4, NULL, NULL), SG_FLASH_LENGTH);
@@ -250,7 +250,7 @@ static void choices(void)
     }
 }
 
-/* Every octet of the record, and a firmware that does not match the record. */
+/* Each octet of the record damaged in turn; then a firmware that does not match the record. */
 static void hostile_slots(void)
 {
     struct medium m = { .programs = 0 };

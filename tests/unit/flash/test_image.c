@@ -38,7 +38,7 @@ static void profile_travels(void)
     p.max_listeners = 12, p.max_mr_size = 30;
     octets = sg_firmware_make("0.0.255", &p, SG_SPAN_NONE, &len);
     T_TRUE(octets);
-    sg_profile_init(&fw.profile, ""); /* padding too */
+    sg_profile_init(&fw.profile, ""); /* zeroes the padding, too */
     T_EQ_INT(sg_firmware_parse(sg_span_of(octets, len), &fw), SG_FLASH_GOOD);
     /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): both were zeroed, padding included */
     T_TRUE(!memcmp(&fw.profile, &p, sizeof(p)));
@@ -51,7 +51,7 @@ struct bad_field {
     size_t offset;
     uint8_t size; /* 1, 2 or 4 octets, little-endian */
     uint32_t value;
-    bool seal; /* with a good checksum */
+    bool seal; /* gets a valid checksum */
     enum sg_flash_reason reason;
 };
 

@@ -54,7 +54,7 @@ static void both_images(void)
     T_TRUE(sg_rom_ok(sg_span_of(rom, len)));
     T_EQ_U64(rom[2], 1);
     T_EQ_U64(sum_of(rom, UNIT), 0);
-    T_EQ_U64(rom[0x1c + 0x15], 0); /* one follows */
+    T_EQ_U64(rom[0x1c + 0x15], 0); /* another image follows */
     T_EQ_U64(sg_get_le16(rom + EFI), 0xaa55);
     T_EQ_U64(sg_get_le16(rom + EFI + 2), 2);
     T_EQ_U64(sg_get_le32(rom + EFI + 4), 0x0ef1);

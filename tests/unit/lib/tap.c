@@ -22,7 +22,7 @@ static bool leaves(void (*run)(void))
     return failed;
 }
 
-/* The output of a tested case is not TAP of this program. */
+/* Hides the output of a tested case, which is not part of this program's TAP. */
 static void stdout_to_nowhere(bool on)
 {
     static int kept = -1;

@@ -59,7 +59,7 @@ static size_t reference(uint8_t *to, uint32_t pos, unsigned flags, size_t len)
     return n;
 }
 
-/* Emit in three pieces, with one octet of guard behind. */
+/* Emits in three pieces, with a guard octet behind them. */
 static size_t emit(uint32_t pos, unsigned flags, size_t len)
 {
     struct sg_span parts[3] = {
@@ -160,7 +160,7 @@ static void figure_5(void)
     memset(out, 0xa5, 64);
     T_EQ_U64(sg_fpdu_emit(out, 0, BOTH, parts, 2), sizeof(want));
     T_EQ_MEM(out, want, sizeof(want));
-    /* Had the marker been left out of the CRC. */
+    /* This would be the CRC without the marker. */
     T_EQ_U64(sg_crc32c(0, out + 4, 44), 0xc33e24b7);
 }
 
@@ -219,7 +219,7 @@ static void parse_inverts_emit(void)
                 size_t n = emit(pos, flag_sets[k], some_lens[i]);
 
                 T_CONTEXT("length %zu at %u, flags %x", some_lens[i], pos, flag_sets[k]);
-                /* One octet more than there is of it: the next FPDU's. */
+                /* One octet more, which belongs to the next FPDU. */
                 T_EQ_INT(sg_fpdu_parse(sg_span_of(out, n + 1), pos, flag_sets[k], scratch, &f),
                          SG_WIRE_OK);
                 T_EQ_U64(f.wire_len, n);
@@ -326,7 +326,7 @@ static void marker_codec(void)
     T_EQ_U64(sg_marker_gap(UINT32_MAX), 1);
 }
 
-/* Reserved half and low bits may hold anything; the CRC covers what was sent. */
+/* A marker's reserved half and low bits may have any value; the CRC covers what was sent. */
 static void marker_tolerance(void)
 {
     struct sg_fpdu f;
@@ -346,7 +346,7 @@ static void marker_tolerance(void)
     sg_put_le32(out + n - 4, sg_crc32c(0, out, n - 4));
     T_EQ_INT(sg_fpdu_parse(sg_span_of(out, n), 496, BOTH, scratch, &f), SG_WIRE_BAD_MARKER);
     T_EQ_U64(f.ulpdu.len, 0);
-    /* A leading one has to be 0. */
+    /* A marker at the start of an FPDU must be 0. */
     n = emit(512, BOTH, 100);
     out[3] = 4;
     sg_put_le32(out + n - 4, sg_crc32c(0, out, n - 4));
@@ -366,7 +366,7 @@ static void crc_catches_each_octet(void)
 
         for (size_t i = 0; i < n; i++) {
             if (i == len_at || i == len_at + 1) {
-                continue; /* would be another length */
+                continue; /* this would change the length */
             }
             out[i] ^= 0x10;
             T_CONTEXT("octet %zu at %u", i, pos);
@@ -441,7 +441,7 @@ static void peek(void)
     T_EQ_U64(wire, 264);
 }
 
-/* Peers may fill the length field: 65535 octets, with and without markers. */
+/* Peers may use the whole length field: 65535 octets, with and without markers. */
 static void largest_from_a_peer(void)
 {
     static const unsigned flag_sets[] = { SG_FPDU_CRC_ON, BOTH };

@@ -157,7 +157,7 @@ static void keys(void)
 
     T_EQ_INT(parse_hex(REQ "00010000", SG_MPA_REPLY, &f), SG_WIRE_WRONG_ROLE);
     T_EQ_INT(parse_hex(REP "00010000", SG_MPA_REQUEST, &f), SG_WIRE_WRONG_ROLE);
-    /* The keys part at octet 10; before that nobody can tell. */
+    /* The keys of Request and Reply differ in the tenth octet; nine octets fit both. */
     T_EQ_INT(parse_hex("4d504120 49442052 65", SG_MPA_REPLY, &f), SG_WIRE_MORE);
     T_EQ_INT(parse_hex("4d504120 49442052 6571", SG_MPA_REPLY, &f), SG_WIRE_WRONG_ROLE);
     T_EQ_INT(parse_hex("47", SG_MPA_REQUEST, &f), SG_WIRE_BAD_KEY);
@@ -243,7 +243,7 @@ static void s_needs_revision_2(void)
 {
     struct sg_mpa_frame f;
 
-    /* Then the four octets are the ULP's. */
+    /* In revision 1 the four octets are private data of the ULP. */
     T_EQ_INT(parse_hex(REQ "10010004 8004c008", SG_MPA_REQUEST, &f), SG_WIRE_OK);
     T_TRUE(f.s_flag && !f.enhanced && !f.p2p);
     T_EQ_U64(f.pd.len, 4);

@@ -49,7 +49,7 @@ static void atomic_write_request(void)
     T_EQ_U64(out[SG_ATOMIC_WRITE_REQ_LEN], 0xa5);
 }
 
-/* With every length of hash, none included; a response is the hash alone. */
+/* Every length of hash, and none; a response is the hash alone. */
 static void verify_messages(void)
 {
     uint8_t buf[SG_MPE_REQ_LEN_MAX], out[SG_MPE_REQ_LEN_MAX + 1];
@@ -83,7 +83,7 @@ static void verify_messages(void)
     }
 }
 
-/* Octets too few or too many; the memory ends with the message, for sanitizers to watch. */
+/* Too few or too many octets.  The memory ends with the message, so sanitizers see overruns. */
 static void wrong_lengths(void)
 {
     struct sg_atomic_write_req aw;

@@ -203,7 +203,7 @@ static void every_condition(void)
                          : expected[i].hdrs == SG_TERM_HDRS_DDP ? 0xc0
                                                                 : 0xe0);
         T_EQ_U64(out[3], 0);
-        /* Without a Read Request to return there is no R, without a header nothing. */
+        /* R needs a Read Request to return; without any header only the control field is sent. */
         sg_term_build(&t, expected[i].cond, &send_hdr, 46, NULL);
         T_FALSE(t.has_rdma);
         sg_term_build(&t, expected[i].cond, NULL, 0, NULL);
@@ -259,7 +259,7 @@ static void reserved_and_extra(void)
     T_TRUE(t.has_len && !t.has_ddp && !t.truncated);
     T_EQ_U64(t.seg_len, 0x76);
     T_EQ_U64(sg_term_len(&t), 6);
-    /* Someone who returns the 20 octets of a Flush Request, which are no Read Request. */
+    /* A peer that returns the 20 octets of a Flush Request, which is not a Read Request. */
     T_EQ_INT(sg_term_parse(hex("0207e000 0026" FLUSH_HEX "b0000002 00001000 0000000000002000"
                                "00000001",
                                buf, sizeof(buf)),
@@ -329,7 +329,7 @@ static const struct {
     { 1, 3, 0x00, 0xff, SG_TERM_CLASS_FORM },
     { 2, 0, 0x00, 0xff, SG_TERM_CLASS_TRANSPORT },
     { 2, 3, 0x00, 0xff, SG_TERM_CLASS_TRANSPORT },
-    /* What nobody has registered. */
+    /* Codes that are not registered. */
     { 0, 3, 0x00, 0x06, SG_TERM_CLASS_FORM },
     { 0, 15, 0x07, 0xff, SG_TERM_CLASS_FAILED },
     { 1, 15, 0x00, 0xff, SG_TERM_CLASS_FORM },
