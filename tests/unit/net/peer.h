@@ -9,7 +9,7 @@
 #include "wire.h"
 
 struct peer {
-    struct sg_stream *s; /* NULL: none, or over */
+    struct sg_stream *s; /* NULL: none, or closed */
     struct wire *wire;
     unsigned connects, peer_closes, closes, writables;
     enum sg_stream_end end;
@@ -18,7 +18,7 @@ struct peer {
     uint64_t to_send, sent;
     size_t unit;         /* octets per send; 0: random */
     bool in_call;        /* a call of ours is on the stack */
-    bool upcall_in_call; /* rule 1 was broken */
+    bool upcall_in_call; /* rule 1 of stream.h was broken */
     /* Abort in this event. */
     bool abort_on_connect, abort_on_receive, abort_on_close;
     bool shut_on_peer_close;
@@ -27,7 +27,7 @@ struct peer {
 
 extern const struct sg_stream_events peer_events;
 
-void peer_send(struct peer *p); /* goes on sending by itself when room comes */
+void peer_send(struct peer *p); /* continues by itself when there is room */
 void peer_abort(struct peer *p);
 void peer_shutdown(struct peer *p);
 bool peer_accept(void *user, struct sg_stream *s); /* user: struct peer */

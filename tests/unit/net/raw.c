@@ -52,7 +52,7 @@ static void tap(struct wire *w, int from, const uint8_t *f, size_t len)
     r->first_frame = r->frames || n == 0 ? r->first_frame : n;
     r->frames += n != 0;
     r->largest = MAX(r->largest, n);
-    known = r->ack - seq; /* octets; a window probe was the first one of them */
+    known = r->ack - seq; /* octets that came before; a window probe was the first of these */
     if (r->lossy || known > n || r->fin) {
         return;
     }

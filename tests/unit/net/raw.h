@@ -2,7 +2,6 @@
 /*
  * A hand-made peer: the test chooses its sequence numbers, windows and options, and it accepts data
  * in order.  Host 1 is the adapter; host 0 has only a MAC address and ARP.
- *
  */
 #ifndef SG_TEST_NET_RAW_H
 #define SG_TEST_NET_RAW_H
@@ -24,16 +23,16 @@ struct raw {
     struct wire *w;
     struct peer b; /* the adapter's user */
     struct sg_stream_listener *l;
-    uint32_t first, next; /* of ours: the first octet's number, the next one's */
-    uint32_t base, ack;   /* of theirs: likewise; base 0: none yet */
-    uint16_t window;      /* as the header has it */
-    bool lossy;           /* takes nothing */
+    uint32_t first, next; /* our sequence numbers: of the first octet, of the next one */
+    uint32_t base, ack;   /* the adapter's, likewise; base 0: none yet */
+    uint16_t window;      /* as in the header, unscaled */
+    bool lossy;           /* drops all data */
     bool damaged, fin;
     unsigned frames;    /* with data */
     size_t first_frame; /* octets of the first of them */
-    unsigned bare;      /* frames without */
-    unsigned scale;     /* of their window */
-    uint32_t edge;      /* of it, to the right */
+    unsigned bare;      /* frames without data */
+    unsigned scale;     /* of the adapter's window */
+    uint32_t edge;      /* right edge of that window */
     size_t largest;
 };
 
@@ -50,7 +49,7 @@ void raw_say(struct raw *r, uint8_t flags, size_t at, size_t n, const char *opti
 /* How many frames without data answer it at once, before the port's next turn. */
 unsigned raw_answers_at_once(struct raw *r, uint8_t flags, size_t at, size_t n);
 void raw_acknowledge(struct raw *r, unsigned window);
-/* An octet of ours makes a smaller window believed as well. */
+/* Sends an octet first, so that the adapter accepts a smaller window, too. */
 void raw_shrink(struct raw *r, unsigned window);
 /* 'window': in the SYN and in the acknowledgement that follows. */
 void raw_open(struct raw *r, unsigned mtu, unsigned window, const char *options,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who gets a frame, and that arbitrary malformed frames have no effect on the adapter.
+ * Whether the adapter or the NIC gets a frame.  Malformed frames have no effect on the adapter.
  */
 #include "tap.h"
 #include "peer.h"
@@ -19,7 +19,7 @@ enum {
 
 struct demux_fixture {
     struct wire *w;
-    struct peer a, b, late; /* late: whom the listener gets */
+    struct peer a, b, late; /* late: accepted by the listener */
     struct sg_stream_listener *l;
     struct sg_endpoint local, remote; /* of b's stream, on host 1 */
 };
@@ -87,7 +87,7 @@ static void verdict__table(void)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         T_CONTEXT("row %zu", i);
         n = segment(&f, frame, rows[i].known_peer ? f.remote.port : 9, rows[i].to, rows[i].flags);
-        frame[50] ^= 1; /* a bad checksum does not change whose it is */
+        frame[50] ^= 1; /* a bad checksum does not change who gets it */
         T_EQ_INT(input(&f, frame, n), rows[i].want);
     }
     n = segment(&f, frame, f.remote.port, 700, ACK);
@@ -112,7 +112,7 @@ static void verdict__table(void)
     VARIANT(broken[46] = 0x40, N);                    /* TCP header too short */
     VARIANT(broken[46] = 0xf0, N);                    /* TCP header longer than the packet */
     VARIANT(sg_put_be16(broken + 16, 1400), N);       /* longer than the frame */
-    VARIANT(sg_put_be16(broken + 12, 0x0806), A | N); /* ARP, if a bad one */
+    VARIANT(sg_put_be16(broken + 12, 0x0806), A | N); /* malformed ARP */
     n = 20;
     VARIANT((void)0, N);
     n = 0;
@@ -122,8 +122,8 @@ static void verdict__table(void)
 
 /*
  * The stack behind the NIC would reassemble a segment of ours, know no such connection, and reset
- * it (RFC 9293, section 3.5.2).  So the first fragment does not get there; without it the others
- * come to nothing.
+ * it (RFC 9293, section 3.5.2).  So the first fragment is dropped; without it the others cannot be
+ * reassembled.
  */
 static void fragments__of_ours_never_reach_the_nic(void)
 {
@@ -134,7 +134,7 @@ static void fragments__of_ours_never_reach_the_nic(void)
         unsigned want;
     } rows[] = {
         { 700, true, 0x2000, A },  { LISTENING, false, 0x2000, A }, { 22, false, 0x2000, N },
-        { 700, false, 0x2000, N }, { 700, true, 0x2001, N }, /* a later one, which names nobody */
+        { 700, false, 0x2000, N }, { 700, true, 0x2001, N }, /* a later one, without ports */
         { 700, true, 0x0001, N },                            /* the last one */
     };
     struct demux_fixture f;
@@ -168,11 +168,11 @@ static void verdict__time_wait_belongs_to_the_adapter(void)
     size_t n;
 
     set_up(&f, 2);
-    peer_shutdown(&f.b); /* closes first, so it waits */
+    peer_shutdown(&f.b); /* closes first, so it enters TIME-WAIT */
     f.a.shut_on_peer_close = true;
     wire_settle(f.w, 1000 * WIRE_MS);
     T_EQ_INT(f.b.closes, 1);
-    n = segment(&f, frame, f.remote.port, 700, RST); /* not with the number awaited */
+    n = segment(&f, frame, f.remote.port, 700, RST); /* not the expected sequence number */
     T_EQ_INT(input(&f, frame, n), A);
     sg_port_counters(f.w->host[1].port, &c);
     T_EQ_INT(c.connections, 1);
@@ -218,9 +218,9 @@ static unsigned connections(const struct demux_fixture *f)
 }
 
 /*
- * Somebody sends SYNs and nothing else.  What that holds is bounded, and yet a client whose answer
- * comes within a round trip gets through: the oldest half-open connection makes room (RFC 4987,
- * section 3.4), and not with a RST, which would go to whoever has the address.
+ * Somebody sends SYNs and nothing else.  The number of half-open connections is bounded, and yet a
+ * client whose answer comes within a round trip gets through: the oldest one makes room (RFC 4987,
+ * section 3.4), without a RST, which would go to whoever has the address.
  */
 static void half_open__the_oldest_makes_room(void)
 {
@@ -234,7 +234,7 @@ static void half_open__the_oldest_makes_room(void)
     unsigned i;
 
     set_up(&f, 4);
-    f.remote.ip[3] = 77; /* who does not exist */
+    f.remote.ip[3] = 77; /* no such host */
     for (i = 0; i < 200; i++) {
         n = segment(&f, frame, (uint16_t)(1000 + i), LISTENING, SYN);
         T_EQ_INT(input(&f, frame, n), A);
@@ -251,7 +251,7 @@ static void half_open__the_oldest_makes_room(void)
     wire_free(f.w);
 }
 
-/* A paused listener drops SYNs, as Linux does whose queue is full; the peers send them again. */
+/* A paused listener drops SYNs, as Linux does when its queue is full; the peers send them again. */
 static void paused__a_client_tries_again(void)
 {
     struct demux_fixture f;
@@ -455,8 +455,8 @@ static void hostile__random_segments(void)
 }
 
 /*
- * What an attacker on the path can do: segments that are right but for one thing.  A desynchronised
- * pair acknowledges for ever, so the wire loses enough to end that, and the attacker gets tired.
+ * An attacker on the path changes one thing in otherwise correct segments.  A desynchronised pair
+ * acknowledges for ever, so the wire loses enough to end that, and the changes are limited.
  */
 enum { MUTATIONS_MAX = 300 };
 

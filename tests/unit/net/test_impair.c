@@ -91,7 +91,7 @@ static void balance(const struct sink *s, struct sg_impair_counters *c)
     T_EQ_U64(c->passed, s->count);
 }
 
-/* 'count' frames, one each 'gap' ns, and all that waits at their end. */
+/* Sends 'count' frames, one each 'gap' ns, and then runs until none waits. */
 static void traffic(struct sink *s, unsigned count, uint64_t gap, struct sg_impair_counters *c)
 {
     unsigned i;
@@ -163,7 +163,7 @@ static void as_often_as_said(void)
     }
 }
 
-/* Losses of neighbours have nothing to do with each other. */
+/* Losses of neighbouring frames are independent. */
 static void independent(void)
 {
     struct sg_impair_config config = { .seed = 3, .loss = 100000 };
@@ -233,7 +233,7 @@ static void replays(void)
     sink_free(&s);
 }
 
-/* What is lost does not depend on what else is asked for. */
+/* Which frames are lost does not depend on the other impairments. */
 static void separate(void)
 {
     struct sg_impair_config plain = { .loss = 50000, .seed = 5 }, more = everything;
@@ -329,7 +329,7 @@ static void reordered(void)
     T_TRUE(furthest >= SG_IMPAIR_OVERTAKERS_MAX && furthest <= 2 * SG_IMPAIR_OVERTAKERS_MAX);
     sink_free(&s);
 
-    /* Nobody passes: the frame leaves in the end. */
+    /* No frame overtakes it: it leaves in the end. */
     config.reorder = SG_IMPAIR_ALWAYS;
     sink_init(&s, &config, 2);
     input(&s, 0, FRAME);
@@ -428,7 +428,7 @@ static void bounded(void)
     balance(&s, &c);
     sink_free(&s);
 
-    /* Each frame is to be late: not more than a few are. */
+    /* Each frame should be overtaken, but the link holds back only a few at a time. */
     config = (struct sg_impair_config){ .reorder = SG_IMPAIR_ALWAYS };
     sink_init(&s, &config, 1000);
     traffic(&s, 1000, 0, &c);
@@ -479,7 +479,7 @@ static void changed_meanwhile(void)
     sink_free(&s);
 }
 
-/* The receiver answers into the same link, and asks for more from within. */
+/* The receiver answers into the same link, and calls the link again from within. */
 static void echo(void *opaque, const uint8_t *frame, size_t len, uint32_t tag)
 {
     struct sink *s = opaque;

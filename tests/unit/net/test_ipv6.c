@@ -123,7 +123,7 @@ static struct sg_stream_listener *listen_on(struct wire *w, struct peer *b, unsi
     return w->host[1].net->ops->listen(w->host[1].net, &any, 64, peer_accept, b, &why);
 }
 
-/* Extension headers that are passed over, and those that make a packet the NIC's. */
+/* Extension headers that are skipped, and those with which a packet goes to the NIC. */
 static void verdict__extension_headers(void)
 {
     static const struct {
@@ -209,11 +209,11 @@ static void verdict__table(void)
     VARIANT(broken[54 + 12] = 0x40, N);           /* TCP header too short */
     VARIANT(broken[54 + 12] = 0xf0, N);           /* TCP header longer than the packet */
     VARIANT(sg_put_be16(broken + 54 + 2, 22), N); /* nobody listens */
-    VARIANT(broken[20] = ICMP, A | N);            /* shown to both, if a bad one */
+    VARIANT(broken[20] = ICMP, A | N);            /* malformed ICMP goes to both */
     n += 6;
     VARIANT((void)0, A); /* padding behind the packet */
     n -= 6;
-    for (len = 0; len < n; len++) { /* none of its octets beyond the end are looked at */
+    for (len = 0; len < n; len++) { /* octets beyond the end are not read */
         uint8_t *copy = g_memdup2(frame, len ? len : 1);
 
         T_CONTEXT("%zu octets", len);
@@ -281,7 +281,7 @@ static void route__prefix_lengths(void)
     }
 }
 
-/* Octets of addresses that would be ARP's announcement, sender as target, were the frame ARP. */
+/* Addresses whose octets would be an announcement (sender equals target) in an ARP frame. */
 static void route__addresses_like_arp(void)
 {
     struct wire *w = wire_new(13, 1500, NULL);
@@ -332,7 +332,7 @@ static void address__refused(void)
     wire_free(w);
 }
 
-/* A listener on any IPv6 address hears no IPv4, and both may have the same port. */
+/* A listener on any IPv6 address accepts no IPv4, and both may have the same port. */
 static void listen__families_are_apart(void)
 {
     struct wire *w = two_hosts(13, false, NULL);

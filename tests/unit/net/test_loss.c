@@ -102,7 +102,7 @@ static void throughput(void)
     }
 }
 
-/* A window's worth in each round trip, whatever the rate of the path; and the rate, if it does. */
+/* One window arrives in each round trip, unless the rate of the path is the limit (last row). */
 static void windows(void)
 {
     static const struct {

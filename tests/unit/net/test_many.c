@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cost of idle connections: no time.  The test counts how many connections the stack examines,
- * which must be the same whether thousands are idle or none.
+ * Idle connections cost no time.  The test counts how many connections the stack examines, which
+ * must be the same whether thousands are idle or none.
  */
 #include "tap.h"
 #include "peer.h"
@@ -113,7 +113,7 @@ static struct cost cost_with(unsigned count)
     send_syn(&m, 3000, 1);
     c.syn = visits(&m) - before;
 
-    wire_settle(m.w, 2 * WIRE_S); /* the busy ones fall asleep, the SYN is answered thrice */
+    wire_settle(m.w, 2 * WIRE_S); /* all become idle, the SYN is answered three times */
     before = visits(&m);
     wire_settle(m.w, WIRE_S);
     c.second = visits(&m) - before;
@@ -303,7 +303,7 @@ static void time_wait__oldest_goes_first(void)
     close_some(&m, N);
     T_EQ_INT(connections(&m, 1), N);
     net = m.w->host[1].net;
-    net->ops->unlisten(net, m.listener); /* from here on the verdict tells who is known */
+    net->ops->unlisten(net, m.listener); /* now the verdict shows which connections are known */
     to = wire_endpoint(&m.w->host[0], 99);
     for (k = 0; k < N; k++) {
         T_TRUE(peer_connect(m.w, &more[k], 1, &to, &why));

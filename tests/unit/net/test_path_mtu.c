@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A router in the middle whose next link is narrow: it drops packets that do not fit and reports it
- * (RFC 1191, RFC 8201), or somebody reports it who is not a router.
+ * (RFC 1191, RFC 8201), or somebody else reports it.
  */
 #include <string.h>
 
@@ -264,7 +264,7 @@ static void report__must_be_credible(void)
         report(f.w, 0, seen, rows[i].mtu, rows[i].damaged);
         wire_settle(f.w, WIRE_MS);
         T_EQ_INT(emss(&f), (rows[i].want ? rows[i].want : 9000) - headers(family));
-        T_EQ_INT(f.w->host[0].nic_frames, 1); /* the NIC behind the port hears of it, too */
+        T_EQ_INT(f.w->host[0].nic_frames, 1); /* the NIC behind the port gets it, too */
         wire_free(f.w);
     }
 }

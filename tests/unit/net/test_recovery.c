@@ -193,7 +193,7 @@ static void sack__one_hole(void)
     stop(&r);
 }
 
-/* Three duplicates, or time, but not the first one alone: it may be reordering (RFC 8985, 6.2). */
+/* A single duplicate is no loss: it may be reordering (RFC 8985, section 6.2). */
 static void sack__one_duplicate_is_none(void)
 {
     struct recovery_rig r;
@@ -201,7 +201,7 @@ static void sack__one_duplicate_is_none(void)
     start(&r);
     send(&r, 4);
     acknowledge_octets(&r, 0, (const uint32_t[][2]){ { 3 * SEGMENT, 4 * SEGMENT - 1 } }, 1);
-    T_EQ_INT(r.n, 4); /* no whole segment */
+    T_EQ_INT(r.n, 4); /* the block covers no whole segment */
     acknowledge(&r, 4, NULL, 0);
     wire_settle(r.w, WIRE_S);
     T_EQ_INT(r.n, 4);
@@ -245,7 +245,7 @@ static void sack__lost_retransmission(void)
     stop(&r);
 }
 
-/* RFC 8985, section 7: the last one is sent again, and the losses that this shows are repaired. */
+/* RFC 8985, section 7: the last segment is sent again; losses that this shows are repaired. */
 static void tail__probe(void)
 {
     struct recovery_rig r;
@@ -425,7 +425,7 @@ static void hostile__blocks(void)
     stop(&r);
 }
 
-/* Very many of them, of any size: the stream continues, and sends all that it may send. */
+/* Very many blocks of any size: the stream continues, and sends all that it may send. */
 static void hostile__many_blocks(void)
 {
     uint64_t now;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers beyond the link: through the next hop that the user names, through the gateway, and back
- * to where they come from.  Host 1 is the router and, at another address, the peer behind it.
+ * Peers beyond the link, reached through the next hop that the user names, through the gateway, or
+ * through the router from which their segments come.  Host 1 is the router and, at another address,
+ * the peer behind it.
  */
 #include "tap.h"
 #include "peer.h"
@@ -103,7 +104,7 @@ static void next_hop(void)
     wire_free(w);
 }
 
-/* It precedes the gateway, which does not exist here. */
+/* An explicit next hop takes precedence over the gateway, which does not exist here. */
 static void next_hop_before_gateway(void)
 {
     const uint8_t gateway[16] = { 10, 0, 0, 99 };
@@ -169,7 +170,7 @@ static void next_hop__ipv6(void)
     wire_free(w);
 }
 
-/* Gateway, or the peer itself on the link, is no explicit next hop: a new gateway counts. */
+/* The gateway, or the peer itself on the link, is no explicit next hop: a new gateway is used. */
 static void next_hop_is_the_usual(void)
 {
     const uint8_t gateway[2][16] = { { 10, 0, 0, 99 }, { 10, 0, 0, 2 } };
@@ -196,7 +197,7 @@ static void next_hop_is_the_usual(void)
     wire_free(w);
 }
 
-/* The acceptor may name another next hop; none: by prefix and gateway, which leads nowhere here. */
+/* The acceptor may name a next hop; else prefix and gateway decide, which leads nowhere here. */
 static void accepted_is_routed(void)
 {
     const uint8_t hop[16] = { 10, 0, 0, 55 }, none[16] = { 0 };
@@ -222,7 +223,7 @@ static void accepted_is_routed(void)
     wire_free(w);
 }
 
-/* Another router takes over, as its segments show.  For a peer on the link ARP asks. */
+/* Another router takes over, as its segments show.  A peer on the link is found by ARP. */
 static void back_follows_sender(void)
 {
     static const uint8_t mac[6] = { 0x52, 0x54, 0, 0, 0, 0x77 };

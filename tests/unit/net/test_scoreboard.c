@@ -165,8 +165,8 @@ static void scoreboard__model(void)
 }
 
 /*
- * The newest segment may be longer when it is sent again: a window cut it, or a FIN joined it.  One
- * that others follow cannot; its neighbour would be counted twice.
+ * The newest segment may be longer when it is sent again: a window cut it, or a FIN joined it.  An
+ * older one cannot, because octets of the next segment would be counted twice.
  */
 static void scoreboard__the_newest_grows(void)
 {
@@ -189,7 +189,7 @@ static void scoreboard__the_newest_grows(void)
     scoreboard_free(&m.b);
 }
 
-/* The window falls to 0.7, and is W_max again after K = cubic root of (0.3 W_max / C). */
+/* The window falls to 0.7 W_max, and is W_max again after K = cubic root of (0.3 W_max / C). */
 static void cubic__comes_back(void)
 {
     enum { MSS = 1000, SEGS = 1000 };
@@ -222,7 +222,7 @@ static void cubic__begins_where_it_is(void)
     for (ms = 1000; ms <= 1000 + 3000; ms += rtt) {
         cwnd = cubic_grow(&c, cwnd, cwnd, MSS, ms * 1000000, rtt * 1000000);
     }
-    /* 0.4 * 3.5^3 = 17 segments, where Reno's way would be 4 */
+    /* 0.4 * 3.5^3 = 17 segments, where Reno would add 4 */
     T_TRUE(cwnd > 110 * MSS && cwnd < 120 * MSS);
 }
 

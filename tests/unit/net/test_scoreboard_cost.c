@@ -28,11 +28,11 @@ enum {
     BLOCKS = 4,   /* of one acknowledgement */
     ACKS = 2 * SEGMENTS,
     /*
-     * Two binary searches of 15 looks, and a few for what is marked.  A walk shortens the way for
-     * the next one: a long one is paid for by the marks that were set since the last.
+     * Two binary searches of 15 accesses, and a few accesses to marked segments.  A walk over these
+     * shortens the next one, so a long walk needs as many new marks since the last.
      */
     LOOKS_PER_BLOCK = 50,
-    LOOKS_AT_ONCE = 8 * SEGMENTS, /* marks everything */
+    LOOKS_AT_ONCE = 8 * SEGMENTS, /* one block that marks everything */
 };
 
 struct attack {
@@ -71,7 +71,7 @@ static void upwards(struct attack *a, unsigned ack, unsigned n)
     block(a, n ? 1 : at, at + 1);
 }
 
-/* Only the last block shows that segments are marked together. */
+/* One segment at a time; only the last block covers them all. */
 static void singly(struct attack *a, unsigned ack, unsigned n)
 {
     uint32_t at = 1 + (ack * BLOCKS + n) % (SEGMENTS - 1);
@@ -86,7 +86,7 @@ static void downwards(struct attack *a, unsigned ack, unsigned n)
     block(a, at, n ? SEGMENTS : at + 1);
 }
 
-/* Every other one; nothing joins until the holes are closed, from behind. */
+/* Every other segment, so that none join; then the holes are closed from the end. */
 static void holes(struct attack *a, unsigned ack, unsigned n)
 {
     uint32_t at = ack % (SEGMENTS / 2) * 2 + 1;

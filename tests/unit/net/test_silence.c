@@ -66,7 +66,7 @@ static void silence__is_noticed_in_time(void)
 static void silence__not_looked_after(void)
 {
     T_TRUE(silence(0, false, 4, 7200) < 0);
-    T_TRUE(silence(0, true, 4, 7200) > 100); /* retransmission's own end */
+    T_TRUE(silence(0, true, 4, 7200) > 100); /* until retransmission gives up */
 }
 
 /* An idle peer that is alive is probed and answers; nothing else happens. */

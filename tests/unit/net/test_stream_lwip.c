@@ -166,7 +166,7 @@ static void listen__specific_beats_any(void)
     T_TRUE(peer_connect(w, &c1, 0, &to1, &why));
     wire_settle(w, WIRE_S);
     T_EQ_INT(on_any.connects, 1);
-    /* The NIC knows but its first address: introduce the second by hand. */
+    /* The NIC knows only its first address, so the test adds the second one. */
     w->host[1].ip = second;
     T_TRUE(peer_connect(w, &c2, 0, &to2, &why));
     wire_settle(w, WIRE_S);
@@ -181,7 +181,7 @@ static void listen__specific_beats_any(void)
     wire_free(w);
 }
 
-/* The same when the one on "any" comes second, and while a further address comes and goes. */
+/* The same if the listener on "any" is second; it also takes an address that is added later. */
 static void listen__any_takes_only_what_is_left(void)
 {
     struct wire *w = wire_new(19, 1500, NULL);
@@ -337,7 +337,7 @@ static void note_syn(struct wire *w, int from, const uint8_t *f, size_t len)
     }
 }
 
-/* RFC 9293, section 3.4.1: a clock of 4 us, and for each pair of ends a place that nobody knows. */
+/* RFC 9293, section 3.4.1: a clock of 4 us, and a secret offset for each pair of endpoints. */
 static void connect__sequence_numbers_follow_a_clock(void)
 {
     uint32_t base[2][2] = { { 0 } };

@@ -319,7 +319,7 @@ static void window__full_and_writable_again(void)
 /* A scripted peer in place of the second station: small windows, then none, then some. */
 struct script {
     struct wire *w;
-    uint32_t next; /* expected of the stream */
+    uint32_t next; /* the sequence number that it expects */
     uint32_t edge; /* end of the window announced last */
     uint32_t first;
     uint16_t window;
@@ -373,7 +373,7 @@ static void script_tap(struct wire *w, int from, const uint8_t *f, size_t len)
         t->next += n;
         t->received += n;
     }
-    if (n || (int32_t)(seq - t->next) < 0) { /* keep-alives are behind the window */
+    if (n || (int32_t)(seq - t->next) < 0) { /* a keep-alive is below the window */
         script_answer(t, &in, 0x10);
     }
 }
@@ -407,7 +407,7 @@ static void window__tiny_and_closed_ones(void)
         T_TRUE(t.received > 0);
         T_FALSE(t.overrun);
         t.window = 0;
-        wire_settle(w, 60 * WIRE_S); /* closes with the next answer, and stays so: probes */
+        wire_settle(w, 60 * WIRE_S); /* the next answer closes it; probes follow */
         T_FALSE(t.overrun);
         T_EQ_INT(a.closes, 0);
         t.window = windows[i];

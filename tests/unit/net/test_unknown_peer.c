@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers that know no rules, and unknown ones that guess at a connection: no assertion, little
- * memory, few answers.
+ * Peers that follow no rules, and unknown ones that guess at a connection: no assertion fails, and
+ * they cost little memory and few answers.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { LAWLESS = 600 }; /* connections */
 
-/* Options that end in the middle of one, and sizes of every kind: nothing, or a reset. */
+/* Options cut off in the middle, and lengths of every kind: they do not end the connection. */
 static void options__from_hell(void)
 {
     struct raw r;
@@ -155,8 +155,9 @@ static uint64_t kept_behind_a_hole(struct raw *r)
 }
 
 /*
- * A peer that has sent nothing in order may be an unknown one that only fills memory: little.  A
- * receiver may drop what is out of order (RFC 9293, section 3.10.7.4; RFC 2018, section 8).
+ * A peer that has sent nothing in order may be an unknown one that only fills memory, so little of
+ * its data is kept.  A receiver may drop data out of order (RFC 9293, section 3.10.7.4; RFC 2018,
+ * section 8).
  */
 static void unknown_peer__holds_little_out_of_order(void)
 {
@@ -208,7 +209,7 @@ static void challenge__answers_are_limited(void)
             raw_answers_at_once(&r, rows[i].flags, rows[i].at, 0);
         }
         r.ack -= (uint32_t)rows[i].ack;
-        T_EQ_INT(raw_answers_at_once(&r, RST, 0, 0), 0); /* the right one is heard nevertheless */
+        T_EQ_INT(raw_answers_at_once(&r, RST, 0, 0), 0); /* a right one still counts */
         T_EQ_INT(r.b.closes, 1);
         wire_free(r.w);
     }

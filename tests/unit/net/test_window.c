@@ -38,7 +38,7 @@ static void mss__behind_the_syn(void)
     raw_close(&r);
 }
 
-/* A window of 64 KiB exactly, on behalf of a segment that waited at a small one. */
+/* A window of exactly 64 KiB opens for a segment that waited at a small one. */
 static void window__a_multiple_of_64_kib(void)
 {
     struct raw r;
@@ -50,10 +50,10 @@ static void window__a_multiple_of_64_kib(void)
     raw_acknowledge(&r, 65536 / 4);
     wire_settle(r.w, 3 * WIRE_S);
     raw_take(&r, 65536 / 4);
-    T_TRUE(r.largest <= 256); /* the SYN's, and the least that is heeded */
+    T_TRUE(r.largest <= 256); /* the SYN says 100, the smallest MSS is 256 */
     raw_close(&r);
 
-    /* The congestion window of the SYN's segment size is less than one of the least size. */
+    /* The congestion window for the SYN's segment size is less than one segment of 256 octets. */
     raw_open(&r, 1500, 4000, OPTIONS("\2\4\0\24\1\3\3\2"));
     raw_shrink(&r, 60 / 4);
     raw_send(&r, 256);
@@ -64,7 +64,7 @@ static void window__a_multiple_of_64_kib(void)
     raw_close(&r);
 }
 
-/* As above, and no window in the way: nothing in flight, so no acknowledgement would end it. */
+/* As above, but without a small window: nothing is in flight whose acknowledgement could help. */
 static void mss__less_than_any(void)
 {
     struct raw r;
@@ -229,8 +229,8 @@ static void beyond__the_end(void)
 }
 
 /*
- * A held stream gives its peer no new window, so the data that wait for a stalled user are bounded
- * by the window that was open (RFC 9293, section 3.8.6.2.2: the right edge stays).
+ * A held stream does not open its window further, so the data that wait for a stalled user are
+ * bounded by the open window (RFC 9293, section 3.8.6.2.2: the right edge stays).
  */
 static void held__the_window_stays(void)
 {

@@ -73,7 +73,7 @@ void wire_settle(struct wire *w, uint64_t ns);
 /* Puts a frame on the wire to a host, without faults. */
 void wire_inject(struct wire *w, int to, const uint8_t *frame, size_t len);
 struct sg_endpoint wire_endpoint(const struct wire_host *h, uint16_t port);
-/* Another address of a host, on a VLAN if it has one; NULL: no gateway.  What add_addr says. */
+/* Another address of a host, on a VLAN if it has one; NULL: no gateway.  As add_addr(). */
 bool wire_add(struct wire *w, int host, const struct sg_endpoint *ip, unsigned prefix_len,
               const uint8_t *gateway);
 /* fd00::last or, link-local, fe80::last. */
